@@ -1,0 +1,79 @@
+'use strict'
+
+// What longstack knows of a resource type beyond its name.
+
+/** Types that run at most once; a context of these is done after its run. */
+const oneShot = new Set(('PROMISE TickObject Microtask Immediate FSREQCALLBACK FSREQPROMISE GETADDRINFOREQWRAP ' +
+  'GETNAMEINFOREQWRAP QUERYWRAP TCPCONNECTWRAP PIPECONNECTWRAP WRITEWRAP SHUTDOWNWRAP UDPSENDWRAP ' +
+  'RANDOMBYTESREQUEST PBKDF2REQUEST SCRYPTREQUEST FILEHANDLECLOSEREQ').split(' '))
+
+/** Types that stay open and can be asked why; see handles/. */
+const handles = new Set(('TCPWRAP TCPSERVERWRAP PIPEWRAP PIPESERVERWRAP UDPWRAP TLSWRAP TTYWRAP PROCESSWRAP WORKER ' +
+  'MESSAGEPORT FSEVENTWRAP STATWATCHER SIGNALWRAP HTTP2SESSION HTTP2STREAM FILEHANDLE DIRHANDLE ZLIB Timeout ' +
+  'QUIC_ENDPOINT QUIC_SESSION QUIC_STREAM DTLS_ENDPOINT DTLS_SESSION').split(' '))
+
+/** Which fields of a resource say what it is about, by type; they are set when it first runs. */
+/** @type {Record<string, (resource: any) => string | undefined>} */
+const details = {
+  __proto__: /** @type {any} */ (null),
+  TCPCONNECTWRAP: (resource) => address(own(resource, 'address'), own(resource, 'port')),
+  PIPECONNECTWRAP: (resource) => text(own(resource, 'address')),
+  GETADDRINFOREQWRAP: (resource) => text(own(resource, 'hostname')),
+  GETNAMEINFOREQWRAP: (resource) => text(own(resource, 'host')),
+  QUERYWRAP: (resource) => text(own(resource, 'hostname')),
+  Timeout: (resource) => {
+    const delay = own(resource, '_idleTimeout')
+    return typeof delay === 'number' ? String(delay) : undefined
+  }
+}
+
+/**
+ * @typedef {object} Kind
+ * @property {boolean} wanted the filter selects it
+ * @property {boolean} oneShot
+ * @property {boolean} handle
+ * @property {boolean} promise
+ * @property {((resource: any) => string | undefined) | undefined} detail
+ */
+
+/**
+ * @param {string} type
+ * @param {boolean} wanted
+ * @returns {Kind}
+ */
+function kindOf (type, wanted) {
+  return {
+    wanted,
+    oneShot: oneShot.has(type),
+    handle: handles.has(type),
+    promise: type === 'PROMISE',
+    detail: details[type]
+  }
+}
+
+/**
+ * Reads an own data property: never a getter, never a proxy's trap of the program's.
+ * @param {object} object
+ * @param {PropertyKey} name
+ */
+function own (object, name) {
+  return Object.getOwnPropertyDescriptor(object, name)?.value
+}
+
+/** @param {unknown} value */
+function text (value) {
+  return typeof value === 'string' ? value : undefined
+}
+
+/**
+ * host:port, with brackets around IPv6.
+ * @param {unknown} host
+ * @param {unknown} port
+ */
+function address (host, port) {
+  if (typeof host !== 'string') return undefined
+  const name = host.includes(':') ? `[${host}]` : host
+  return port === undefined ? name : `${name}:${port}`
+}
+
+module.exports = { kindOf, own, address }

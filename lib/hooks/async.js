@@ -1,0 +1,247 @@
+'use strict'
+
+// What Node tells us through async_hooks: a context for every resource, and the register of the current one.
+// This and channels.js are the only rooms that know async_hooks and diagnostics_channel.
+//
+// A hot room: `init` runs for every promise of the program (bench/, workload "real"). The register is not a
+// variable: Node already keeps the executing resource, and the context is a stamp on it.
+
+const { AsyncResource, asyncWrapProviders, createHook, executionAsyncId, executionAsyncResource, triggerAsyncId } = require('node:async_hooks')
+const { performance } = require('node:perf_hooks')
+const { promiseHooks } = require('node:v8')
+const guard = require('../context/guard')
+const { Context, stamp, settler, muted } = require('../context/context')
+const { MAX } = require('../context/fold')
+const { kindOf } = require('../context/kinds')
+
+const now = performance.now.bind(performance)
+const KINDS = 1000 // distinct type names remembered; programs may make them up
+
+/**
+ * The callbacks of the rooms that hooks feed. All run guarded.
+ * @typedef {object} Rooms
+ * @property {(type: string) => boolean} wanted the filter
+ * @property {(context: Context, above: Function, promise: boolean) => void} capture takes the present stack
+ * @property {(context: Context) => void} deep the chain of this context is to be folded
+ * @property {() => boolean} full the budget for contexts is spent
+ * @property {(context: Context, resource: object) => void} opened a resource that stays open
+ * @property {(asyncId: number) => Context | undefined} opener the context of an open resource, by id
+ * @property {(asyncId: number, time: number) => void} active an open resource runs
+ * @property {(context: Context, resource: object) => void} made every other resource of the filter
+ * @property {(context: Context) => void} connecting a connect request runs for the first time
+ * @property {(time: number) => void} turn the event loop enters JavaScript
+ * @property {Array<Hook>} listeners hooks of users, in order; replaced, never mutated
+ * @property {(hook: Hook, stage: 'init' | 'before' | 'after', context: Context) => void} tell
+ */
+
+/**
+ * @typedef {object} Hook
+ * @property {(context: any) => void} [init]
+ * @property {(context: any) => void} [before]
+ * @property {(context: any) => void} [after]
+ */
+
+/** @param {Rooms} rooms */
+function createAsyncLayer (rooms) {
+  /** @type {Map<string, import('../context/kinds').Kind>} */
+  let kinds = new Map()
+  const root = new Context(1, 0, 'process', undefined, now())
+  root.origin = 'process'
+  /** the context that was left last: queueMicrotask reports its errors only after its `after` @type {Context | undefined} */
+  let left
+
+  /** @param {string} type */
+  function kindFor (type) {
+    let kind = kinds.get(type)
+    if (kind === undefined) {
+      if (kinds.size > KINDS) kinds = new Map()
+      kind = kindOf(type, rooms.wanted(type))
+      kinds.set(type, kind)
+    }
+    return kind
+  }
+
+  /**
+   * @param {number} asyncId
+   * @param {string} type
+   * @param {number} trigger
+   * @param {object} resource
+   */
+  function init (asyncId, type, trigger, resource) {
+    if (guard.busy) return mute(resource)
+    guard.busy = true
+    try {
+      let parent = stamp.read(executionAsyncResource())
+      if (parent === undefined) parent = adopt(trigger)
+      else if (parent === muted) return stamp.write(resource, muted)
+      const kind = kindFor(type)
+      if (!kind.wanted || (kind.promise && rooms.full())) {
+        if (parent !== undefined) stamp.write(resource, parent)
+        return
+      }
+      const context = new Context(asyncId, trigger, type, parent, now())
+      rooms.capture(context, init, kind.promise)
+      stamp.write(resource, context)
+      if (context.depth > MAX) rooms.deep(context)
+      if (!kind.promise) {
+        if (type === 'Timeout') context.detail = /** @type {any} */ (kind).detail(resource)
+        if (kind.handle) rooms.opened(context, resource)
+        else rooms.made(context, resource)
+      }
+      const listeners = rooms.listeners
+      for (let i = 0; i < listeners.length; i++) rooms.tell(listeners[i], 'init', context)
+    } catch {
+      // A full stack can surface anywhere; the resource then stays without a context, the program unharmed.
+    } finally {
+      guard.busy = false
+    }
+  }
+
+  /** @param {object} resource */
+  function mute (resource) {
+    try {
+      stamp.write(resource, muted)
+    } catch {}
+  }
+
+  /**
+   * Finds the parent of what no known resource created: the trigger is the cause where nothing executes (an
+   * accepted connection); a resource from before enabling gets a context on the spot.
+   * @param {number} trigger
+   * @returns {Context | undefined}
+   */
+  function adopt (trigger) {
+    const id = executionAsyncId()
+    if (id === 0) return rooms.opener(trigger)
+    if (id === 1) return root
+    const early = new Context(id, triggerAsyncId(), 'unknown', undefined, now())
+    early.origin = 'early'
+    stamp.write(executionAsyncResource(), early)
+    return early
+  }
+
+  /** @param {number} asyncId */
+  function before (asyncId) {
+    if (guard.busy) return
+    guard.busy = true
+    try {
+      const resource = executionAsyncResource()
+      const context = stamp.read(resource)
+      if (context === undefined || context === muted) return
+      if (context.type !== 'PROMISE') run(context, asyncId, resource)
+      if (context.asyncId !== asyncId) return
+      const listeners = rooms.listeners
+      for (let i = 0; i < listeners.length; i++) rooms.tell(listeners[i], 'before', context)
+    } catch {
+    } finally {
+      guard.busy = false
+    }
+  }
+
+  /**
+   * @param {Context} context
+   * @param {number} asyncId
+   * @param {object} resource
+   */
+  function run (context, asyncId, resource) {
+    const time = now()
+    rooms.turn(time)
+    if (context.asyncId !== asyncId) return
+    const kind = kindFor(context.type)
+    if (kind.handle) rooms.active(asyncId, time)
+    if (kind.detail !== undefined && context.detail === undefined) {
+      context.detail = kind.detail(resource)
+      rooms.connecting(context)
+    }
+  }
+
+  /** @param {number} asyncId */
+  function after (asyncId) {
+    if (guard.busy) return
+    guard.busy = true
+    try {
+      const context = stamp.read(executionAsyncResource())
+      if (context === undefined || context === muted) return
+      left = context
+      if (context.asyncId !== asyncId) return
+      if (kindFor(context.type).oneShot) context.done = true
+      const listeners = rooms.listeners
+      for (let i = 0; i < listeners.length; i++) rooms.tell(listeners[i], 'after', context)
+    } catch {
+    } finally {
+      guard.busy = false
+    }
+  }
+
+  /** Notes who resolved or rejected a promise. @param {Promise<unknown>} promise */
+  function settled (promise) {
+    if (guard.busy) return
+    guard.busy = true
+    try {
+      const context = stamp.read(promise)
+      if (context === undefined || context === muted) return
+      if (context.type === 'PROMISE') context.done = true
+      const present = stamp.read(executionAsyncResource())
+      if (present !== undefined && present !== context && present !== muted) settler.write(promise, present)
+    } catch {
+    } finally {
+      guard.busy = false
+    }
+  }
+
+  // A null prototype: createHook would accept an inherited Object.prototype.destroy.
+  const hook = createHook(/** @type {any} */ ({ __proto__: null, init, before, after }))
+  /** @type {Function | undefined} */
+  let unsettle
+
+  return {
+    root,
+
+    enable () {
+      kinds = new Map()
+      hook.enable()
+      unsettle ??= promiseHooks.onSettled(settled)
+    },
+
+    disable () {
+      hook.disable()
+      unsettle?.()
+      unsettle = undefined
+      left = undefined
+    },
+
+    /** A new filter is in force. */
+    refilter () {
+      kinds = new Map()
+    },
+
+    /** @returns {Context | undefined} the running context */
+    current () {
+      const context = stamp.read(executionAsyncResource())
+      if (context !== undefined) return context === muted ? undefined : context
+      return executionAsyncId() === 1 ? root : undefined
+    },
+
+    left: () => left,
+
+    /** The executing resource. */
+    resource: () => executionAsyncResource()
+  }
+}
+
+/** The provider types of the running Node. */
+function providers () {
+  return Object.keys(asyncWrapProviders)
+}
+
+/**
+ * Binds a function to the context of now.
+ * @template {(...args: any[]) => any} F
+ * @param {F} fn
+ * @returns {F}
+ */
+function bind (fn) {
+  return AsyncResource.bind(fn, fn.name || 'trace.bind')
+}
+
+module.exports = { createAsyncLayer, providers, bind, now }

@@ -1,0 +1,119 @@
+'use strict'
+
+// Errors that escape. Two ways in:
+//
+// - process.on('uncaughtExceptionMonitor') runs first and changes nothing: it notes the failing context, so that
+//   Node prints the right chain.
+// - process._fatalException, which Node calls for every error that escapes, on all supported versions. It is
+//   wrapped only while a handler of trace.onError exists. A handled error takes Node's own path for handled
+//   errors (async ids are cleaned up, ticks go on) with `uncaughtException` shown as handled; any other goes to
+//   Node untouched. --abort-on-uncaught-exception acts when the error is thrown, before any JavaScript, so it
+//   stays as it is; process.addUncaughtExceptionCaptureCallback would switch it off.
+
+/**
+ * @typedef {object} Handler
+ * @property {(error: unknown) => boolean} handle true = handled
+ */
+
+/**
+ * @param {object} deps
+ * @param {(error: unknown, rejected: boolean) => void} deps.escaped notes an error and its context
+ * @param {(error: unknown) => boolean} deps.handle asks the handlers
+ */
+function createFatalLayer ({ escaped, handle }) {
+  const target = /** @type {any} */ (process)
+  /** @type {PropertyDescriptor | undefined} */
+  let original
+  let monitoring = false
+
+  /** @param {unknown} error @param {string} origin */
+  function monitor (error, origin) {
+    try {
+      escaped(error, origin === 'unhandledRejection')
+    } catch {}
+  }
+
+  /**
+   * @this {unknown}
+   * @param {unknown} error
+   * @param {boolean} fromPromise
+   */
+  function fatalException (error, fromPromise) {
+    const node = /** @type {PropertyDescriptor} */ (original).value
+    try {
+      escaped(error, fromPromise)
+    } catch {}
+    return handle(error) ? asHandled(() => node.call(this, error, fromPromise)) : node.call(this, error, fromPromise)
+  }
+
+  return {
+    monitor () {
+      if (monitoring) return
+      monitoring = true
+      process.prependListener('uncaughtExceptionMonitor', monitor)
+    },
+
+    unmonitor () {
+      monitoring = false
+      process.removeListener('uncaughtExceptionMonitor', monitor)
+    },
+
+    /** Handlers see errors from now on. */
+    intercept () {
+      if (original !== undefined) return
+      const present = Object.getOwnPropertyDescriptor(target, '_fatalException')
+      if (typeof present?.value !== 'function') return
+      original = present
+      Object.defineProperty(target, '_fatalException', { ...present, value: fatalException })
+    },
+
+    release () {
+      if (original === undefined || target._fatalException !== fatalException) return
+      Object.defineProperty(target, '_fatalException', original)
+      original = undefined
+    }
+  }
+}
+
+/**
+ * Lets Node do what it does after a handled error, without its asking anybody: for the moment, the process's
+ * listeners are silent and an active domain takes the error to itself.
+ * @param {() => boolean} go
+ */
+function asHandled (go) {
+  const target = /** @type {any} */ (process)
+  const emit = Object.getOwnPropertyDescriptor(target, 'emit')
+  const leave = enterSilentDomain()
+  Object.defineProperty(target, 'emit', {
+    value: (/** @type {string} */ name) => name === 'uncaughtException',
+    writable: true,
+    enumerable: false,
+    configurable: true
+  })
+  try {
+    return go()
+  } finally {
+    if (emit === undefined) delete target.emit
+    else Object.defineProperty(target, 'emit', emit)
+    leave()
+  }
+}
+
+/** @returns {() => void} */
+function enterSilentDomain () {
+  const target = /** @type {any} */ (process)
+  if (!target.domain) return () => {}
+  const domain = require('node:domain')
+  target.domain = { _errorHandler: () => true }
+  return () => {
+    // As Node does after an error that a domain handled: leave all domains. exit() tells Node that none is active.
+    const all = /** @type {any} */ (domain)
+    all._stack.length = 0
+    all.active = target.domain = null
+    const last = domain.create()
+    last.enter()
+    last.exit()
+  }
+}
+
+module.exports = { createFatalLayer }

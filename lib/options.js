@@ -1,0 +1,168 @@
+'use strict'
+
+// Every option: its default, its environment variable, what is allowed. The only place that reads the
+// environment.
+
+const { mistake, nearest } = require('./errors')
+
+/**
+ * @typedef {import('./stacks/frames').Frame} Frame
+ * @typedef {object} Options
+ * @property {string[]} filter subsystems whose resources get a stack; default all
+ * @property {number} frames frames kept per hop, 1 to 200; default 10
+ * @property {number} depth hops kept per chain, 1 to 1000; default 16
+ * @property {'full' | 'light'} mode `light`: no promise hooks where Node can do without them
+ * @property {'auto' | 'native' | 'js'} capture which capture engine
+ * @property {boolean} internals also show node: frames and Node-internal hops
+ * @property {undefined | 'node_modules' | RegExp | ((frame: Frame) => boolean)} hide frames to fold into a count
+ * @property {string | undefined} signal print open handles and why on this signal
+ * @property {number} budget bytes that stacks and contexts may take, from 1 MiB; default 64 MiB
+ */
+
+/**
+ * @typedef {object} Rule
+ * @property {string} variable
+ * @property {any} initial
+ * @property {string} allowed completes "The option … is"
+ * @property {(value: any) => boolean} accepts
+ * @property {(text: string) => any} read
+ */
+
+const signals = new Set(Object.keys(require('node:os').constants.signals))
+
+/** @param {number} least @param {number} most @param {string} unit */
+const whole = (least, most, unit) => ({
+  allowed: `a whole number of ${unit} from ${least} to ${most}`,
+  accepts: (/** @type {unknown} */ value) => Number.isInteger(value) && Number(value) >= least && Number(value) <= most,
+  read: (/** @type {string} */ text) => /^\d+$/.test(text.trim()) ? Number(text) : text
+})
+
+/** @param {string[]} words */
+const oneOf = (...words) => ({
+  allowed: `one of ${words.map((word) => `"${word}"`).join(', ')}`,
+  accepts: (/** @type {unknown} */ value) => words.includes(/** @type {string} */ (value)),
+  read: (/** @type {string} */ text) => text
+})
+
+/** @type {Record<keyof Options, Rule>} */
+const rules = {
+  filter: {
+    variable: 'LONGSTACK',
+    initial: ['*'],
+    allowed: "an array of names, for example ['TCP', 'PIPE']",
+    accepts: Array.isArray,
+    read: (text) => text.split(',').map((name) => name.trim()).filter((name) => name !== '')
+  },
+  frames: { variable: 'LONGSTACK_FRAMES', initial: 10, ...whole(1, 200, 'frames') },
+  depth: { variable: 'LONGSTACK_DEPTH', initial: 16, ...whole(1, 1000, 'hops') },
+  mode: { variable: 'LONGSTACK_MODE', initial: 'full', ...oneOf('full', 'light') },
+  capture: { variable: 'LONGSTACK_CAPTURE', initial: 'auto', ...oneOf('auto', 'native', 'js') },
+  internals: {
+    variable: 'LONGSTACK_INTERNALS',
+    initial: false,
+    allowed: 'true or false',
+    accepts: (value) => typeof value === 'boolean',
+    read: (text) => /^(1|true|on|yes)$/i.test(text) ? true : /^(0|false|off|no|)$/i.test(text) ? false : text
+  },
+  hide: {
+    variable: 'LONGSTACK_HIDE',
+    initial: undefined,
+    allowed: '"node_modules", a regular expression over file names or a function of a frame',
+    accepts: (value) => value === undefined || value === 'node_modules' || value instanceof RegExp || typeof value === 'function',
+    read: (text) => {
+      if (text === '' || text === 'node_modules') return text || undefined
+      try {
+        return new RegExp(text.replace(/^\/(.*)\/$/, '$1'))
+      } catch {
+        return text
+      }
+    }
+  },
+  signal: {
+    variable: 'LONGSTACK_SIGNAL',
+    initial: undefined,
+    allowed: 'the name of a signal that a process can catch and Node does not use itself, for example "SIGUSR2"',
+    accepts: (value) => value === undefined || (signals.has(value) && !/^SIG(KILL|STOP|USR1|PROF)$/.test(value)),
+    read: (text) => text || undefined
+  },
+  budget: { variable: 'LONGSTACK_BUDGET', initial: 64 << 20, ...whole(1 << 20, 2 ** 40, 'bytes') }
+}
+
+/** Options of the contract that belong to spans. */
+const later = ['spans', 'blocked']
+
+const variables = new Map(Object.entries(rules).map(([name, rule]) => [rule.variable, name]))
+
+/** @returns {Options} */
+function defaults () {
+  return /** @type {any} */ (Object.fromEntries(Object.entries(rules).map(([name, rule]) => [name, rule.initial])))
+}
+
+/**
+ * Reads what trace.enable was given.
+ * @param {unknown} given nothing, a filter, or an object of options
+ * @param {Options} base what is not given
+ * @returns {Options}
+ * @throws {import('./errors').LongstackError}
+ */
+function parse (given, base) {
+  if (given === undefined) return { ...base }
+  if (Array.isArray(given)) return { ...base, filter: [...given] }
+  if (typeof given !== 'object' || given === null) throw mistake('INVALID_OPTIONS', given)
+  /** @type {any} */
+  const options = { ...base }
+  for (const [name, value] of Object.entries(given)) {
+    if (!Object.hasOwn(rules, name)) {
+      if (later.includes(name)) throw mistake('NOT_AVAILABLE', name)
+      throw mistake('UNKNOWN_OPTION', name, nearest(name, Object.keys(rules)))
+    }
+    if (value === undefined) continue
+    options[name] = accept(/** @type {keyof Options} */ (name), name, value)
+  }
+  return options
+}
+
+/**
+ * Reads the environment. What is wrong there is said, and the program still runs.
+ * @param {Record<string, string | undefined>} env
+ * @param {(error: Error) => void} complain
+ * @returns {Options}
+ */
+function fromEnvironment (env, complain) {
+  /** @type {any} */
+  const options = defaults()
+  for (const variable of Object.keys(env)) {
+    if (variable !== 'LONGSTACK' && !variable.startsWith('LONGSTACK_')) continue
+    try {
+      const name = variables.get(variable)
+      const text = /** @type {string} */ (env[variable])
+      if (name === undefined) {
+        const option = variable.slice('LONGSTACK_'.length).toLowerCase()
+        if (later.includes(option)) throw mistake('NOT_AVAILABLE', option)
+        throw mistake('UNKNOWN_VARIABLE', variable, nearest(variable, variables.keys()))
+      }
+      if (variable === 'LONGSTACK' && text.trim() === '') continue
+      const key = /** @type {keyof Options} */ (name)
+      options[key] = accept(key, variable, rules[key].read(text))
+    } catch (error) {
+      complain(/** @type {Error} */ (error))
+    }
+  }
+  return options
+}
+
+/**
+ * @param {keyof Options} key
+ * @param {string} called the option's name or its variable
+ * @param {unknown} value
+ */
+function accept (key, called, value) {
+  const rule = rules[key]
+  if (rule.accepts(value)) {
+    if (key === 'filter') require('./context/subsystems').compile(/** @type {string[]} */ (value), require('./hooks/async').providers())
+    return value
+  }
+  throw key === 'filter' ? mistake('INVALID_FILTER', value) : mistake('INVALID_OPTION', called, value, rule.allowed)
+}
+
+module.exports = { defaults, parse, fromEnvironment }

@@ -1,0 +1,228 @@
+'use strict'
+
+// From a context to the hops that a person reads: newest first, internal steps left out, loops folded, and what
+// V8 already shows as "at async" not said twice. Contexts record raw; everything is judged here, on the way out.
+
+const { fold } = require('../context/fold')
+const { labelOf } = require('./labels')
+
+/**
+ * @typedef {import('../context/context').Context} Context
+ * @typedef {import('./frames').Frame} Frame
+ * @typedef {'registered' | 'settled' | 'reader' | 'early' | 'worker' | 'process'} Origin how a hop is known:
+ *   where it was registered; who resolved or rejected the promise; only the place that read `.stack`; made before
+ *   longstack was enabled; in the thread that made this worker; the start of the process
+ *
+ * @typedef {object} Hop one asynchronous step
+ * @property {number} asyncId
+ * @property {number} triggerAsyncId
+ * @property {string} type Node's provider name
+ * @property {string} label the words a person would use
+ * @property {number} ageMs since it was made
+ * @property {number} repeats turns of a loop folded into this hop
+ * @property {Origin} origin
+ * @property {Array<HopFrame>} frames where it was made, innermost first
+ *
+ * @typedef {object} HopFrame
+ * @property {string | undefined} functionName
+ * @property {string | undefined} fileName
+ * @property {number | undefined} lineNumber
+ * @property {number | undefined} columnNumber
+ * @property {'user' | 'module' | 'core'} kind
+ * @property {boolean} isAsync
+ */
+
+/**
+ * @typedef {Hop & { lines: string[] }} PrintedHop with its frames as text, mapped and hidden as the options say
+ */
+
+/**
+ * @param {object} deps
+ * @param {(context: Context) => import('./frames').Stack | undefined} deps.stackOf
+ * @param {() => import('../options').Options} deps.options
+ * @param {(frame: Frame) => Frame} deps.map through source maps
+ * @param {() => number} deps.now
+ * @param {(cut: number) => void} deps.dropped
+ */
+function createChain ({ stackOf, options, map, now, dropped }) {
+  /** @param {Context} context */
+  function folded (context) {
+    dropped(fold(context, stackOf, Math.max(options().depth, 8) * 3))
+  }
+
+  /**
+   * The hops of a context.
+   * @param {Context | undefined} context
+   * @param {object} [given]
+   * @param {Frame[]} [given.above] what is printed above the hops: their async frames are not repeated
+   * @param {Origin} [given.origin] of all hops, where it is not how they are recorded
+   * @returns {PrintedHop[]}
+   */
+  function hops (context, { above = [], origin } = {}) {
+    if (context === undefined) return []
+    folded(context)
+    const { depth } = options()
+    const shown = new Shown(above)
+    /** @type {PrintedHop[]} */
+    const list = []
+    for (let one = /** @type {Context | undefined} */ (context); one !== undefined && list.length < depth; one = one.parent) {
+      for (const hop of hopsOf(one, shown, origin)) list.push(hop)
+    }
+    return join(list).slice(0, depth)
+  }
+
+  /**
+   * @param {Context} context
+   * @param {Shown} shown
+   * @param {Origin | undefined} origin
+   * @returns {PrintedHop[]} none where the step is Node's own business
+   */
+  function hopsOf (context, shown, origin) {
+    if (context.origin === 'process') return foreign(context)
+    const { internals, frames: most } = options()
+    const frames = stackOf(context)?.frames ?? []
+    let visible = frames.filter((frame) => frame.kind !== 'own' && (internals || frame.kind !== 'core'))
+    if (context.type === 'PROMISE' && !internals) visible = shown.rest(visible)
+    if (visible.length === 0 && !internals && !tells(context, frames)) return []
+    shown.add(visible)
+    return [hop(context, frames, visible.slice(0, most), origin)]
+  }
+
+  /**
+   * @param {Context} context
+   * @param {Frame[]} frames all of its stack
+   * @param {Frame[]} visible
+   * @param {Origin} [origin]
+   * @returns {PrintedHop}
+   */
+  function hop (context, frames, visible, origin) {
+    const mapped = visible.map(map)
+    return {
+      asyncId: context.asyncId,
+      triggerAsyncId: context.triggerAsyncId,
+      type: context.type,
+      label: labelOf(context, frames),
+      ageMs: Math.max(0, now() - context.time),
+      repeats: context.repeats,
+      origin: origin ?? context.origin,
+      frames: mapped.map(publicFrame),
+      lines: hide(mapped, options().hide)
+    }
+  }
+
+  /** Hops of another thread, carried over as data. @param {any} context @returns {PrintedHop[]} */
+  function foreign (context) {
+    const carried = /** @type {PrintedHop[] | undefined} */ (context.carried)
+    return carried === undefined ? [] : carried.map((hop) => ({ ...hop, ageMs: hop.ageMs + Math.max(0, now() - context.time) }))
+  }
+
+  /** One context as a hop, whether or not it is part of the story. @param {Context} context @returns {PrintedHop} */
+  function describe (context) {
+    const frames = stackOf(context)?.frames ?? []
+    const { internals, frames: most } = options()
+    return hop(context, frames, frames.filter((frame) => frame.kind !== 'own' && (internals || frame.kind !== 'core')).slice(0, most))
+  }
+
+  return { hops, folded, describe }
+}
+
+/** A step without a frame of the program that still is part of the story. @param {Context} context @param {Frame[]} frames */
+function tells (context, frames) {
+  if (context.origin === 'early') return context.type !== 'PROMISE' && context.type !== 'unknown'
+  if (context.type === 'HTTPINCOMINGMESSAGE') return true
+  return frames.length === 0 && (context.type === 'TCPWRAP' || context.type === 'PIPEWRAP') && context.parent !== undefined
+}
+
+/** The async functions that are already printed. */
+class Shown {
+  /** @param {Frame[]} above */
+  constructor (above) {
+    /** @type {Set<string>} */
+    this.keys = new Set()
+    /** the function that runs above: the await inside it is no news @type {string | undefined} */
+    this.top = undefined
+    this.add(above)
+    const running = above.filter((frame) => !frame.isAsync && frame.kind !== 'core')
+    if (running.length > 0) this.top = key(running[running.length - 1])
+  }
+
+  /** @param {Frame[]} frames */
+  add (frames) {
+    for (const frame of frames) if (frame.isAsync) this.keys.add(key(frame))
+  }
+
+  /** What is left of an await's stack when the functions that V8 shows anyway are taken out. @param {Frame[]} frames */
+  rest (frames) {
+    if (this.keys.size === 0) return frames
+    const left = frames.filter((frame) => !this.keys.has(key(frame)))
+    return left.every((frame) => key(frame) === this.top) ? [] : left
+  }
+}
+
+/** @param {Frame} frame */
+function key (frame) {
+  return frame.functionName === undefined
+    ? `${frame.fileName}:${frame.lineNumber}`
+    : `${frame.functionName.replace(/^(?:\w+\.)*/, '')} ${frame.fileName}`
+}
+
+/** Neighbours that read the same become one. @param {PrintedHop[]} list */
+function join (list) {
+  /** @type {PrintedHop[]} */
+  const joined = []
+  for (const hop of list) {
+    const last = joined[joined.length - 1]
+    if (last !== undefined && last.type === hop.type && last.label === hop.label && last.lines.length > 0 &&
+      last.lines.join('\n') === hop.lines.join('\n')) last.repeats += hop.repeats
+    else joined.push(hop)
+  }
+  return joined
+}
+
+/**
+ * @param {Frame[]} frames
+ * @param {import('../options').Options['hide']} rule
+ * @returns {string[]} lines, runs of hidden frames as a count
+ */
+function hide (frames, rule) {
+  if (rule === undefined) return frames.map((frame) => `    at ${frame.text}`)
+  const lines = []
+  for (let i = 0; i < frames.length; i++) {
+    if (!hidden(frames[i], rule)) {
+      lines.push(`    at ${frames[i].text}`)
+      continue
+    }
+    let end = i
+    const home = homeOf(frames[i])
+    while (end + 1 < frames.length && hidden(frames[end + 1], rule) && homeOf(frames[end + 1]) === home) end++
+    const count = end - i + 1
+    lines.push(`    ... ${count} frame${count === 1 ? '' : 's'} in ${home}`)
+    i = end
+  }
+  return lines
+}
+
+/** @param {Frame} frame @param {NonNullable<import('../options').Options['hide']>} rule */
+function hidden (frame, rule) {
+  if (rule === 'node_modules') return frame.kind === 'module'
+  if (rule instanceof RegExp) return frame.fileName !== undefined && frame.fileName.search(rule) !== -1
+  try {
+    return Boolean(rule(/** @type {any} */ (publicFrame(frame))))
+  } catch {
+    return false
+  }
+}
+
+/** The package or file that a frame is in. @param {Frame} frame */
+function homeOf (frame) {
+  const file = frame.fileName ?? 'built-in code'
+  const inModule = /^.*[\\/]node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/.exec(file)
+  return inModule === null ? file.replace(/^.*[\\/]/, '') : inModule[1].replace(/\\/g, '/')
+}
+
+/** @param {Frame} frame @returns {HopFrame} */
+function publicFrame ({ functionName, fileName, lineNumber, columnNumber, kind, isAsync }) {
+  return { functionName, fileName, lineNumber, columnNumber, kind: kind === 'own' ? 'core' : kind, isAsync }
+}
+
+module.exports = { createChain }

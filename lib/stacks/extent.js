@@ -1,0 +1,246 @@
+'use strict'
+
+// Is a position in the source directly inside a given function, not in one nested in it? Attribution asks this of
+// anonymous functions, which have no name to compare. V8 tells where a function starts; where it ends, only the
+// source does. This reads just enough JavaScript to match brackets and to see functions begin. Where it is not
+// sure it says so.
+
+const fs = require('node:fs')
+const { fileURLToPath } = require('node:url')
+
+const { toString } = Function.prototype
+const LARGEST = 2 << 20 // bytes of a source file worth reading
+const KEPT = 8 // files remembered
+
+/** @type {Map<string, string | undefined>} */
+const sources = new Map()
+
+/**
+ * @param {NodeJS.CallSite} site a call site whose function is meant
+ * @param {number} line of the position, from 1
+ * @param {number} column from 1
+ * @returns {boolean | undefined} undefined where it cannot be told
+ */
+function contains (site, line, column) {
+  const start = startOf(site)
+  if (start === undefined) return undefined
+  if (line < start.line || (line === start.line && column < start.column)) return false
+  const text = textOf(site, start)
+  if (text === undefined) return undefined
+  const offset = offsetOf(text, line - start.line, line === start.line ? column - start.column : column - 1)
+  return offset === undefined ? false : directlyInside(text, offset)
+}
+
+/** @param {any} site @returns {{ line: number, column: number } | undefined} */
+function startOf (site) {
+  const line = site.getEnclosingLineNumber?.()
+  const column = site.getEnclosingColumnNumber?.()
+  return line > 0 && column > 0 ? { line, column } : undefined
+}
+
+/**
+ * The source from the function's start on.
+ * @param {NodeJS.CallSite} site
+ * @param {{ line: number, column: number }} start
+ */
+function textOf (site, start) {
+  const fn = site.getFunction()
+  if (typeof fn === 'function') {
+    const text = toString.call(fn)
+    // A method's text starts at its name, its position at the bracket.
+    const bracket = text.indexOf('(')
+    return /^(async\b\s*)?(function\b|\(|[\w$]+\s*=>)/.test(text) ? text : text.slice(bracket)
+  }
+  const source = read(site.getFileName())
+  const offset = source === undefined ? undefined : offsetOf(source, start.line - 1, start.column - 1)
+  return offset === undefined ? undefined : /** @type {string} */ (source).slice(offset)
+}
+
+/** @param {string | null | undefined} file */
+function read (file) {
+  if (typeof file !== 'string' || file.startsWith('node:')) return undefined
+  if (sources.has(file)) return sources.get(file)
+  if (sources.size >= KEPT) sources.clear()
+  let text
+  try {
+    const path = file.startsWith('file:') ? fileURLToPath(file) : file
+    if (fs.statSync(path).size <= LARGEST) text = fs.readFileSync(path, 'utf8')
+  } catch {}
+  sources.set(file, text)
+  return text
+}
+
+/**
+ * @param {string} text
+ * @param {number} lines to skip
+ * @param {number} columns to skip in the line after
+ * @returns {number | undefined}
+ */
+function offsetOf (text, lines, columns) {
+  let start = 0
+  for (let i = 0; i < lines; i++) {
+    start = text.indexOf('\n', start) + 1
+    if (start === 0) return undefined
+  }
+  return start + columns
+}
+
+const blockWords = /^(if|for|while|switch|with|catch|await)$/
+const operandBefore = /[\w$)\]}'"`]/
+const valueWords = /^(return|typeof|case|do|else|in|of|instanceof|new|void|delete|throw|yield|await)$/
+
+/**
+ * Reads a function from its start and says whether an offset is in it and in no function nested in it.
+ * @param {string} text
+ * @param {number} offset
+ * @returns {boolean | undefined}
+ */
+function directlyInside (text, offset) {
+  /** open brackets; `fn` where a function body or an arrow's expression begins @type {Array<{ close: string, fn: boolean, callee?: string }>} */
+  const open = []
+  let depth = 0 // functions entered
+  let at = 0
+  let word = '' // the last significant token
+  let callee = '' // the token before the bracket that closed last
+  let entered = false
+  let answer
+
+  const push = (/** @type {string} */ close, fn = false) => {
+    open.push({ close, fn, callee: word })
+    if (fn) {
+      depth++
+      entered = true
+    }
+  }
+  const pop = () => {
+    const closed = open.pop()
+    if (closed?.fn) depth--
+    return closed
+  }
+  /** Arrow bodies without braces end before what cannot continue them. */
+  const endArrows = () => {
+    while (open.length > 0 && open[open.length - 1].close === '=>') pop()
+  }
+
+  while (at < text.length) {
+    if (at >= offset && answer === undefined) answer = depth === 1
+    if (entered && depth === 0) return answer === true
+    const letter = text[at]
+    const two = text.slice(at, at + 2)
+    if (letter === '\n') {
+      if (open[open.length - 1]?.close === '=>' && operandBefore.test(word.slice(-1)) && !valueWords.test(word) &&
+        /^\s*[\w$]/.test(text.slice(at, at + 200)) && !/^\s*(in|of|instanceof)\b/.test(text.slice(at, at + 200))) endArrows()
+      at++
+    } else if (/\s/.test(letter)) {
+      at++
+    } else if (two === '//') {
+      const end = text.indexOf('\n', at)
+      at = end === -1 ? text.length : end
+    } else if (two === '/*') {
+      const end = text.indexOf('*/', at + 2)
+      at = end === -1 ? text.length : end + 2
+    } else if (letter === '"' || letter === "'") {
+      at = skipQuoted(text, at, letter)
+      word = "'"
+    } else if (letter === '`') {
+      const template = open[open.length - 1]?.close === '`'
+      if (template) {
+        pop()
+        at++
+        word = '`'
+      } else {
+        open.push({ close: '`', fn: false })
+        at = skipTemplate(text, at + 1)
+      }
+    } else if (letter === '/' && (word === '' || valueWords.test(word) || !operandBefore.test(word.slice(-1)))) {
+      const end = skipRegex(text, at)
+      if (end === undefined) return undefined
+      at = end
+      word = "'"
+    } else if (two === '=>') {
+      const body = /^\s*\{/.exec(text.slice(at + 2, at + 200))
+      if (body !== null) {
+        at += 2 + body[0].length
+        push('}', true)
+        word = '{'
+      } else {
+        at += 2
+        push('=>', true)
+        word = '=>'
+      }
+    } else if (letter === '(' || letter === '[') {
+      push(letter === '(' ? ')' : ']')
+      word = letter
+      at++
+    } else if (letter === '{') {
+      const body = word === ')' && callee !== '' && /[\w$'\]]$/.test(callee) && !blockWords.test(callee)
+      push('}', body || (word === ')' && !entered && depth === 0))
+      word = '{'
+      at++
+    } else if (letter === ')' || letter === ']' || letter === '}') {
+      endArrows()
+      const closed = pop()
+      if (closed === undefined) return entered ? answer === true : undefined
+      if (closed.close === '${') {
+        at = skipTemplate(text, at + 1)
+        continue
+      }
+      if (closed.close !== letter) return undefined
+      callee = closed.callee ?? ''
+      word = letter
+      at++
+    } else if (letter === ',' || letter === ';') {
+      endArrows()
+      word = letter
+      at++
+    } else if (/[\w$]/.test(letter)) {
+      const name = /^[\w$]+/.exec(text.slice(at, at + 200))
+      word = name === null ? letter : name[0]
+      at += word.length
+      if (at > offset && answer === undefined) answer = depth === 1
+    } else {
+      word = letter
+      at++
+    }
+  }
+  return entered ? answer === true : undefined
+
+  /** Goes to the end of a template's text, or into its `${`. @param {string} source @param {number} from */
+  function skipTemplate (source, from) {
+    for (let i = from; i < source.length; i++) {
+      if (source[i] === '\\') i++
+      else if (source[i] === '`') return i
+      else if (source[i] === '$' && source[i + 1] === '{') {
+        open.push({ close: '${', fn: false })
+        word = '{'
+        return i + 2
+      }
+    }
+    return source.length
+  }
+}
+
+/** @param {string} text @param {number} from @param {string} quote */
+function skipQuoted (text, from, quote) {
+  for (let i = from + 1; i < text.length; i++) {
+    if (text[i] === '\\') i++
+    else if (text[i] === quote || text[i] === '\n') return i + 1
+  }
+  return text.length
+}
+
+/** @param {string} text @param {number} from */
+function skipRegex (text, from) {
+  let inClass = false
+  for (let i = from + 1; i < text.length; i++) {
+    const letter = text[i]
+    if (letter === '\n') return undefined
+    if (letter === '\\') i++
+    else if (letter === '[') inClass = true
+    else if (letter === ']') inClass = false
+    else if (letter === '/' && !inClass) return i + 1
+  }
+  return undefined
+}
+
+module.exports = { contains, directlyInside }

@@ -1,0 +1,150 @@
+'use strict'
+
+// The only owner of Error.prepareStackTrace. V8 calls it at the first read of `.stack`; the formatter that was
+// there before still does the formatting, longstack appends its hops to what comes out, and only if that is a
+// string. A formatter that the program sets later wins at once; at the next turn of the event loop it is wrapped
+// in its turn. One that is swapped in and back (depd, callsites) is never touched, and gets its raw frames.
+
+const { mapSites } = require('./source-maps')
+
+/**
+ * @typedef {(error: any, sites: NodeJS.CallSite[]) => any} Prepare
+ */
+
+/** Node's own formatter, where it was there first. */
+const initial = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
+const nodes = initial?.value?.name === 'ErrorPrepareStackTrace' ? initial.value : undefined
+
+/**
+ * @param {object} deps
+ * @param {(error: object, sites: NodeJS.CallSite[], above: Function) => string} deps.story the text to append, or ''
+ */
+function createFormatter ({ story }) {
+  /** wrapped → wrapper, so that a formatter set again and again is wrapped once @type {WeakMap<Function, Prepare>} */
+  const wrappers = new WeakMap()
+  /** wrapper → wrapped @type {WeakMap<Function, { formatter: Prepare | undefined, descriptor: PropertyDescriptor | undefined }>} */
+  const wrapped = new WeakMap()
+  /** @type {Prepare | undefined} */
+  let bare
+  let enabled = false
+  let formatting = false
+
+  /** @param {PropertyDescriptor | undefined} descriptor */
+  function wrap (descriptor) {
+    const formatter = typeof descriptor?.value === 'function' ? /** @type {Prepare} */ (descriptor.value) : undefined
+    const made = formatter === undefined ? bare : wrappers.get(formatter)
+    if (made !== undefined) return made
+
+    /** @type {Prepare} */
+    function prepareStackTrace (error, sites) {
+      const plain = format(formatter, this, error, sites)
+      if (!enabled || formatting || typeof plain !== 'string' || !(Error.stackTraceLimit >= 1)) return plain
+      formatting = true
+      try {
+        const hops = story(error, sites, prepareStackTrace)
+        return hops === '' ? plain : `${plain}\n${hops}`
+      } catch {
+        return plain
+      } finally {
+        formatting = false
+      }
+    }
+
+    if (formatter === undefined) bare = prepareStackTrace
+    else wrappers.set(formatter, prepareStackTrace)
+    wrapped.set(prepareStackTrace, { formatter, descriptor })
+    return prepareStackTrace
+  }
+
+  /**
+   * @param {Prepare | undefined} formatter
+   * @param {unknown} self
+   * @param {any} error
+   * @param {NodeJS.CallSite[]} sites
+   */
+  function format (formatter, self, error, sites) {
+    if (formatter !== undefined && formatter !== nodes) return formatter.call(self, error, sites)
+    const lines = mapped(sites)
+    if (nodes === undefined) return `${headOf(error)}${(lines ?? sites).map((line) => `\n    at ${line}`).join('')}`
+    // Node's own prints what it is given, call sites or strings.
+    return nodes.call(self, error, lines ?? sites)
+  }
+
+  /** @param {NodeJS.CallSite[]} sites */
+  function mapped (sites) {
+    if (!enabled || formatting) return undefined
+    try {
+      return mapSites(sites)
+    } catch {
+      return undefined
+    }
+  }
+
+  return {
+    /**
+     * Puts a wrapper in force around whatever formatter is.
+     * @returns {boolean} false where Error.prepareStackTrace cannot be set (--frozen-intrinsics)
+     */
+    enable () {
+      enabled = true
+      const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
+      if (present !== undefined && wrapped.has(present.value)) return true
+      // An accessor or a constant is somebody's decision.
+      if (present !== undefined && present.writable !== true) return false
+      return Reflect.defineProperty(Error, 'prepareStackTrace', {
+        value: wrap(present),
+        writable: true,
+        enumerable: present?.enumerable ?? true,
+        configurable: present?.configurable ?? true
+      })
+    },
+
+    /** Takes the wrapper out again; under a formatter that was set on top of it, it passes everything through. */
+    disable () {
+      enabled = false
+      const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
+      const inner = present === undefined ? undefined : wrapped.get(present.value)
+      if (inner === undefined) return
+      if (inner.descriptor === undefined) Reflect.deleteProperty(Error, 'prepareStackTrace')
+      else Reflect.defineProperty(Error, 'prepareStackTrace', inner.descriptor)
+    },
+
+    /** A formatter of ours is in force. */
+    inForce () {
+      const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
+      return present !== undefined && wrapped.has(present.value)
+    },
+
+    /**
+     * Reads a `stack` of longstack's own with V8's plain format, whoever's formatter is in force.
+     * @param {() => string} read
+     */
+    plainly (read) {
+      if (formatting) return read() // V8 does not re-enter a formatter
+      const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
+      if (present?.writable !== true) return read()
+      Error.prepareStackTrace = plainFormat
+      try {
+        return read()
+      } finally {
+        Error.prepareStackTrace = present.value
+      }
+    }
+  }
+}
+
+/** @type {Prepare} */
+function plainFormat (error, sites) {
+  return sites.map((site) => `    at ${site}`).join('\n')
+}
+
+/** @param {any} error */
+function headOf (error) {
+  try {
+    return Error.prototype.toString.call(error)
+  } catch {
+    return 'Error'
+  }
+}
+
+module.exports = { createFormatter }

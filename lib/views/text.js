@@ -1,0 +1,44 @@
+'use strict'
+
+// Hops as text. Data in, string out. Frames look exactly as V8 prints them; the line between two hops starts
+// with something that no parser of stacks takes for a frame.
+
+/** @typedef {import('../stacks/chain').PrintedHop} PrintedHop */
+
+/** @type {Record<string, string>} */
+const remarks = {
+  settled: 'settled here',
+  reader: 'reader: only where .stack was read is known',
+  worker: 'in the parent thread',
+  early: 'early'
+}
+
+/** @param {PrintedHop} hop */
+function separator (hop) {
+  const parts = [clean(hop.label) + (hop.repeats > 1 ? ` × ${hop.repeats}` : ''), hop.type, `${age(hop.ageMs)} earlier`]
+  if (hop.label === hop.type) parts.shift()
+  const remark = remarks[hop.origin]
+  if (remark !== undefined) parts.push(remark)
+  return `  ── ${parts.join(' · ')} ──`
+}
+
+/** @param {PrintedHop[]} hops @returns {string} lines; empty for no hops */
+function text (hops) {
+  return hops.map((hop) => [separator(hop), ...hop.lines].join('\n')).join('\n')
+}
+
+/** A time as a person says it. @param {number} ms */
+function age (ms) {
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`
+  if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`
+  return `${(ms / 3_600_000).toFixed(1)} h`
+}
+
+/** Takes control and bidi characters out of what others wrote. @param {string} foreign */
+function clean (foreign) {
+  // eslint-disable-next-line no-control-regex
+  return foreign.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '?')
+}
+
+module.exports = { text, separator, age, clean }
