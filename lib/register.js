@@ -1,8 +1,22 @@
 'use strict'
 
-// node -r longstack/register app.js: tracing is on from the first line, options come from the environment.
+// node -r longstack/register app.js: tracing is on from the first line, options come from the environment. What
+// is wrong there is said in one line, and the program still runs.
 
-require('../index.js')
+const { tracer } = require('./shared')
+const { fromEnvironment } = require('./options')
+const { say } = require('./warnings')
 
-const shared = /** @type {any} */ (globalThis)[Symbol.for('longstack.tracer.1')]
-shared.register()
+/** Versions on which an enabled hook makes a caught stack overflow fatal; nothing in userland helps. */
+function unsafe () {
+  const [major, minor] = process.versions.node.split('.').map(Number)
+  /** @type {Record<number, number>} first safe minor */
+  const safe = { 20: 20, 22: 22, 24: 13, 25: 3 }
+  return major < 20 || major === 21 || major === 23 || minor < (safe[major] ?? 0)
+}
+
+if (!tracer.enabled()) {
+  const options = fromEnvironment(process.env, (error) => say(`longstack: ${error.message}`))
+  if (unsafe()) say(`longstack: on Node ${process.version} a caught stack overflow is fatal while async hooks are on (CVE-2025-59466); update Node.`)
+  tracer.apply(options)
+}

@@ -24,7 +24,7 @@ class Context {
     this.type = type
     this.parent = parent
     this.time = time
-    /** how many links lead to the oldest context still held */
+    /** how many links lead to the oldest context still held @type {number} */
     this.depth = parent === undefined ? 0 : parent.depth + 1
     /** turns of a loop that this context stands for */
     this.repeats = 1
@@ -32,6 +32,8 @@ class Context {
     this.stack = undefined
     /** it will not run again, and only its descendants still need it */
     this.done = false
+    /** a promise that an await made: it has another promise as its trigger */
+    this.awaited = false
     /** what a label needs to know beyond the stack: an address, a delay @type {string | undefined} */
     this.detail = undefined
     /** @type {import('../stacks/chain').Origin} */

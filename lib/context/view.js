@@ -7,7 +7,9 @@
  * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
  */
 
-const inspect = Symbol.for('nodejs.util.inspect.custom')
+const { inspect } = require('node:util')
+
+/** @typedef {NonNullable<ReturnType<ReturnType<typeof createViews>['view']>>} ContextView one asynchronous step */
 
 /**
  * @param {object} deps
@@ -47,7 +49,7 @@ function createViews ({ describe }) {
       return { asyncId, triggerAsyncId, type, label, origin, repeats, ageMs, parent: this.parent?.asyncId }
     }
 
-    [inspect] () {
+    [inspect.custom] () {
       return { ...this.toJSON() }
     }
 

@@ -93,6 +93,8 @@ function createRegistry () {
 
     all: () => [...entries.values()],
 
+    size: () => entries.size,
+
     clear () {
       entries.clear()
       sweepAt = FIRST_SWEEP

@@ -71,10 +71,9 @@ const socketBytesWritten = getterOf(net.Socket.prototype, 'bytesWritten')
  * @param {(context: Context | undefined) => PrintedHop[]} deps.hops
  * @param {(hop: PrintedHop) => Hop} deps.plain
  * @param {(context: Context) => import('../stacks/frames').Stack | undefined} deps.stackOf
- * @param {(requestOf: object) => Context | undefined} deps.maker the context that made a request
  * @param {() => number} deps.now
  */
-function createReports ({ registry, hops, plain, stackOf, maker, now }) {
+function createReports ({ registry, hops, plain, stackOf, now }) {
   /**
    * @param {unknown} target
    * @returns {Why}
@@ -154,7 +153,7 @@ function createReports ({ registry, hops, plain, stackOf, maker, now }) {
     const message = own(socket, '_httpMessage')
     if (typeof message === 'object' && message !== null) {
       const request = own(message, 'req') ?? message
-      return { request: requestLabel(request), hops: hops(visible(maker(request))) }
+      return { request: requestLabel(request), hops: hops(visible(stamp.read(request))) }
     }
     const use = entry?.use
     if (use === undefined || use.over || use.request.deref() === undefined) return undefined
@@ -169,8 +168,8 @@ function createReports ({ registry, hops, plain, stackOf, maker, now }) {
   function handles (selected) {
     /** @type {Map<object, object>} handle → what the program holds */
     const owners = new Map()
-    const active = [.../** @type {any} */ (process)._getActiveHandles(), .../** @type {any} */ (process)._getActiveRequests()]
-    for (const object of active) owners.set(handleOf(object) ?? object, object)
+    const node = /** @type {any} */ (process)
+    for (const object of node._getActiveHandles().concat(node._getActiveRequests())) owners.set(handleOf(object) ?? object, object)
     const list = []
     for (const entry of registry.all()) {
       const handle = entry.resource.deref()

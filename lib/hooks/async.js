@@ -27,7 +27,8 @@ const KINDS = 1000 // distinct type names remembered; programs may make them up
  * @property {(context: Context, resource: object) => void} opened a resource that stays open
  * @property {(asyncId: number) => Context | undefined} opener the context of an open resource, by id
  * @property {(asyncId: number, time: number) => void} active an open resource runs
- * @property {(context: Context, resource: object) => void} made every other resource of the filter
+ * @property {(asyncId: number) => void} closed a timer ran for the last time
+ * @property {(context: Context, tick: any) => void} ticks something was passed to nextTick
  * @property {(context: Context) => void} connecting a connect request runs for the first time
  * @property {(time: number) => void} turn the event loop enters JavaScript
  * @property {Array<Hook>} listeners hooks of users, in order; replaced, never mutated
@@ -83,10 +84,12 @@ function createAsyncLayer (rooms) {
       rooms.capture(context, init, kind.promise)
       stamp.write(resource, context)
       if (context.depth > MAX) rooms.deep(context)
-      if (!kind.promise) {
+      if (kind.promise) {
+        context.awaited = trigger !== executionAsyncId()
+      } else {
         if (type === 'Timeout') context.detail = /** @type {any} */ (kind).detail(resource)
         if (kind.handle) rooms.opened(context, resource)
-        else rooms.made(context, resource)
+        else if (type === 'TickObject') rooms.ticks(context, resource)
       }
       const listeners = rooms.listeners
       for (let i = 0; i < listeners.length; i++) rooms.tell(listeners[i], 'init', context)
@@ -160,11 +163,13 @@ function createAsyncLayer (rooms) {
     if (guard.busy) return
     guard.busy = true
     try {
-      const context = stamp.read(executionAsyncResource())
+      const resource = /** @type {any} */ (executionAsyncResource())
+      const context = stamp.read(resource)
       if (context === undefined || context === muted) return
       left = context
       if (context.asyncId !== asyncId) return
       if (kindFor(context.type).oneShot) context.done = true
+      else if (context.type === 'Timeout' && resource._destroyed === true) rooms.closed(asyncId)
       const listeners = rooms.listeners
       for (let i = 0; i < listeners.length; i++) rooms.tell(listeners[i], 'after', context)
     } catch {

@@ -257,13 +257,16 @@ function awaits (frames, present) {
   return awaiting.slice(at + 1).every((frame, i) => others[i] === undefined || others[i].text === frame.text)
 }
 
+const fileCalls = new RegExp('^(open|read|write|f?stat|lstat|scandir|mkdir|rmdir|unlink|rename|access|close|realpath|readlink|symlink|link|' +
+  '[fl]?chmod|[fl]?chown|[fl]?utime|f?truncate|copyfile|opendir|mkdtemp|fsync|fdatasync|statfs|rm)$')
+
 /** @type {Array<[RegExp, RegExp]>} system call → type of the request that reports it */
 const requests = [
   [/^getaddrinfo$/, /^GETADDRINFOREQWRAP$/],
   [/^getnameinfo$/, /^GETNAMEINFOREQWRAP$/],
   [/^query/, /^QUERYWRAP$/],
   [/^connect$/, /CONNECTWRAP$/],
-  [/^(open|read|write|stat|lstat|fstat|scandir|mkdir|rmdir|unlink|rename|access|close|realpath|readlink|symlink|link|chmod|chown|utime|ftruncate|truncate|copyfile|opendir|mkdtemp|fsync|fdatasync|statfs|rm|lchown|lutime|futime|fchmod|fchown)$/, /^FSREQCALLBACK$/]
+  [fileCalls, /^FSREQCALLBACK$/]
 ]
 
 /**

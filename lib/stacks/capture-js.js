@@ -138,6 +138,8 @@ function createJsCapture ({ plainly, options }) {
       table.clear()
     },
 
+    bytes: () => table.bytes(),
+
     stats: () => ({ ...counts, stacks: table.size(), bytes: table.bytes(), pending: young.length + old.length })
   }
 }

@@ -4,7 +4,7 @@
 // V8 already shows as "at async" not said twice. Contexts record raw; everything is judged here, on the way out.
 
 const { fold } = require('../context/fold')
-const { labelOf } = require('./labels')
+const { apiName, call, labelOf } = require('./labels')
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -65,8 +65,16 @@ function createChain ({ stackOf, options, map, now, dropped }) {
     const shown = new Shown(above)
     /** @type {PrintedHop[]} */
     const list = []
+    /** @type {Context | undefined} a connect request that Node made later, on behalf of the call in an older hop */
+    let request
     for (let one = /** @type {Context | undefined} */ (context); one !== undefined && list.length < depth; one = one.parent) {
-      for (const hop of hopsOf(one, shown, origin)) list.push(hop)
+      const found = hopsOf(one, shown, origin)
+      if (found.length === 0 && one.type.endsWith('CONNECTWRAP')) request = one
+      if (found.length > 0 && request !== undefined) {
+        speakFor(found[0], request, stackOf(one)?.frames ?? [])
+        request = undefined
+      }
+      list.push(...found)
     }
     return join(list).slice(0, depth)
   }
@@ -124,6 +132,21 @@ function createChain ({ stackOf, options, map, now, dropped }) {
   }
 
   return { hops, folded, describe }
+}
+
+/**
+ * The connect request gives its name to the hop of the call that asked for it.
+ * @param {PrintedHop} hop
+ * @param {Context} request
+ * @param {Frame[]} frames of the hop's context
+ */
+function speakFor (hop, request, frames) {
+  const api = apiName(frames)
+  if (api === undefined) return
+  hop.asyncId = request.asyncId
+  hop.triggerAsyncId = request.triggerAsyncId
+  hop.type = request.type
+  hop.label = call(api, request.detail)
 }
 
 /** A step without a frame of the program that still is part of the story. @param {Context} context @param {Frame[]} frames */

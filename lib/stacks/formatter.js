@@ -35,8 +35,13 @@ function createFormatter ({ story }) {
     const made = formatter === undefined ? bare : wrappers.get(formatter)
     if (made !== undefined) return made
 
-    /** @type {Prepare} */
-    function prepareStackTrace (error, sites) {
+    /**
+     * @this {unknown}
+     * @param {any} error
+     * @param {NodeJS.CallSite[]} allSites
+     */
+    function prepareStackTrace (error, allSites) {
+      const sites = enabled ? withoutHooks(allSites) : allSites
       const plain = format(formatter, this, error, sites)
       if (!enabled || formatting || typeof plain !== 'string' || !(Error.stackTraceLimit >= 1)) return plain
       formatting = true
@@ -133,8 +138,20 @@ function createFormatter ({ story }) {
   }
 }
 
+/**
+ * Node calls into JavaScript through a function of its own while any hook is on; that is none of the program's.
+ * @param {NodeJS.CallSite[]} sites
+ */
+function withoutHooks (sites) {
+  if (!Array.isArray(sites) || sites.length === 0) return sites
+  const last = sites[sites.length - 1]
+  return last.getFunctionName() === 'callbackTrampoline' && last.getFileName() === 'node:internal/async_hooks'
+    ? sites.slice(0, -1)
+    : sites
+}
+
 /** @type {Prepare} */
-function plainFormat (error, sites) {
+function plainFormat (_, sites) {
   return sites.map((site) => `    at ${site}`).join('\n')
 }
 

@@ -68,6 +68,11 @@ function kindOf (fileName) {
   return /[\\/]node_modules[\\/]/.test(fileName) ? 'module' : 'user'
 }
 
+/** Node's calls of hooks are on every stack and part of none. @param {Frame} frame */
+function notHooks (frame) {
+  return frame.fileName !== 'node:internal/async_hooks'
+}
+
 /** One captured stack, shared by every context that has it. */
 class Stack {
   /** @param {string} text lines without "    at ", newest first */
@@ -79,7 +84,7 @@ class Stack {
 
   /** @returns {Frame[]} */
   get frames () {
-    this.read ??= this.text === '' ? [] : this.text.split('\n').map(parseFrame)
+    this.read ??= this.text === '' ? [] : this.text.split('\n').map(parseFrame).filter(notHooks)
     return this.read
   }
 }

@@ -66,20 +66,17 @@ function call (name, detail) {
  * @param {Frame[]} frames
  */
 function promiseLabel (context, frames) {
-  const built = frames.find((frame) => frame.kind === 'core' && frame.fileName === undefined && frame.functionName !== undefined)
-  const first = frames[0]
-  if (built !== undefined && built.text === first?.text) {
-    const name = plain(String(built.functionName))
-    if (/^new Promise$|^Promise\.(then|catch|finally|all|allSettled|any|race|resolve|reject|try)$/.test(name)) {
-      return name === 'Promise.then' || name === 'Promise.catch' || name === 'Promise.finally' ? name.replace('P', 'p') : name
-    }
+  const own = frames.findIndex((frame) => frame.kind !== 'core' || frame.fileName !== undefined)
+  const builtIn = frames[(own === -1 ? frames.length : own) - 1]
+  if (builtIn !== undefined) {
+    const name = plain(builtIn.functionName ?? 'promise')
+    return name.replace(/^Promise\.(?=(then|catch|finally)$)/, 'promise.')
   }
-  const api = apiName(frames)
-  if (api !== undefined && first?.kind === 'core' && first.fileName !== undefined) return api
-  // The promise that await makes has the promise of its async function as its trigger; that of the function itself not.
-  const name = first?.functionName === undefined ? 'async function' : plain(first.functionName)
-  if (context.triggerAsyncId !== context.parent?.asyncId) return 'await'
-  return first === undefined ? 'promise' : `${name}()`
+  const first = frames[0]
+  if (first === undefined) return 'promise'
+  if (first.kind === 'core') return apiName(frames) ?? 'promise'
+  if (context.awaited) return 'await'
+  return first.functionName === undefined ? 'async function' : `${plain(first.functionName)}()`
 }
 
 /** The name of the call into Node that the program made: the core frame next to the program's own. @param {Frame[]} frames */
@@ -109,4 +106,4 @@ function plain (name) {
   return name.replace(/ \[as .*\]$/, '').replace(/^async /, '')
 }
 
-module.exports = { labelOf }
+module.exports = { labelOf, apiName, call }

@@ -13,18 +13,18 @@ const remarks = {
   early: 'early'
 }
 
-/** @param {PrintedHop} hop */
-function separator (hop) {
+/** @param {PrintedHop} hop @param {PrintedHop} [before] the hop above, which may have said it already */
+function separator (hop, before) {
   const parts = [clean(hop.label) + (hop.repeats > 1 ? ` × ${hop.repeats}` : ''), hop.type, `${age(hop.ageMs)} earlier`]
   if (hop.label === hop.type) parts.shift()
-  const remark = remarks[hop.origin]
+  const remark = before !== undefined && before.origin === hop.origin ? hop.origin === 'registered' ? undefined : hop.origin : remarks[hop.origin]
   if (remark !== undefined) parts.push(remark)
   return `  ── ${parts.join(' · ')} ──`
 }
 
 /** @param {PrintedHop[]} hops @returns {string} lines; empty for no hops */
 function text (hops) {
-  return hops.map((hop) => [separator(hop), ...hop.lines].join('\n')).join('\n')
+  return hops.map((hop, i) => [separator(hop, hops[i - 1]), ...hop.lines].join('\n')).join('\n')
 }
 
 /** A time as a person says it. @param {number} ms */

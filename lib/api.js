@@ -1,0 +1,141 @@
+'use strict'
+
+// What users call: arguments are checked here, mistakes become errors with a code, and all work is done guarded,
+// so that asking makes no events of its own. None of the methods needs `this`.
+
+const { types } = require('node:util')
+const guard = require('./context/guard')
+const { compile } = require('./context/subsystems')
+const { mistake, nearest } = require('./errors')
+const { bind, providers } = require('./hooks/async')
+const { defaults, parse } = require('./options')
+const { text } = require('./views/text')
+
+/**
+ * @typedef {import('./options').Options} Options
+ * @typedef {import('./stacks/chain').Hop} Hop
+ * @typedef {import('./stacks/chain').PrintedHop} PrintedHop
+ * @typedef {import('./handles/report').Why} Why
+ * @typedef {import('./tracer').Stats} Stats
+ * @typedef {import('./context/view').ContextView} ContextView
+ * @typedef {import('./errors').LongstackError} LongstackError
+ * @typedef {'warning' | 'span' | 'blocked'} Event
+ * @typedef {(error: unknown, context: ContextView | undefined) => unknown} ErrorHandler `true` means handled
+ *
+ * @typedef {object} HookCallbacks
+ * @property {(context: ContextView) => void} [init] a resource was made
+ * @property {(context: ContextView) => void} [before] its callback is about to run
+ * @property {(context: ContextView) => void} [after] its callback has run
+ *
+ * @typedef {object} Trace
+ * @property {(given?: readonly string[] | Partial<Options>) => Trace} enable
+ *   Starts tracing, or changes the options of a running trace; a filter such as ['TCP'], or options.
+ *   Throws LONGSTACK_ERR_UNKNOWN_SUBSYSTEM, _INVALID_FILTER, _UNKNOWN_OPTION, _INVALID_OPTION, _INVALID_OPTIONS.
+ * @property {() => Trace} disable
+ *   Stops tracing and puts back everything that longstack set in the process. What is known stays known.
+ * @property {boolean} enabled whether tracing is on
+ * @property {() => ContextView | undefined} current the running context; undefined where nothing is known of it
+ * @property {(target?: unknown) => Hop[]} chain
+ *   The hops that led to a target, newest first. A target is an Error or anything with an async resource behind
+ *   it: a socket, server, request, response, timer, promise, worker; none is the running context.
+ *   Throws LONGSTACK_ERR_INVALID_TARGET.
+ * @property {(target?: unknown) => string} stack the same as text: an error's whole stack, for other targets their hops
+ * @property {(target: unknown) => Why} why
+ *   Why a handle is there: what it is, who opened it, who uses it now, how long, how much. Throws LONGSTACK_ERR_INVALID_TARGET.
+ * @property {(filter?: readonly string[]) => Why[]} handles
+ *   What is open now, of the subsystems in the filter. Throws LONGSTACK_ERR_UNKNOWN_SUBSYSTEM, _INVALID_FILTER.
+ * @property {() => Stats} stats figures about longstack itself
+ * @property {(callbacks: HookCallbacks) => () => void} hook
+ *   Registers callbacks for every resource of the filter. What they do is not traced; what they throw is reported
+ *   once and harms nobody. Returns a remover. Throws LONGSTACK_ERR_INVALID_HOOK, _INVALID_HANDLER.
+ * @property {(filter: readonly string[] | ErrorHandler, handler?: ErrorHandler) => () => void} onError
+ *   Sees every error that escapes a traced asynchronous event, before the process's own handlers. `true` means
+ *   handled, and the program goes on; anything else leaves Node's behaviour as it is. Returns a remover.
+ *   Throws LONGSTACK_ERR_INVALID_HANDLER, _UNKNOWN_SUBSYSTEM, _INVALID_FILTER.
+ * @property {(event: Event, listener: (event: any) => void) => () => void} on
+ *   Listens to longstack itself: `warning` gets an Error with a LONGSTACK_WARN_ code. Returns a remover.
+ *   Throws LONGSTACK_ERR_UNKNOWN_EVENT, _INVALID_HANDLER.
+ * @property {<F extends (...args: any[]) => any>(fn: F) => F} bind
+ *   Binds a function to the context of now, for code that keeps callbacks in queues of its own.
+ *   Throws LONGSTACK_ERR_INVALID_HANDLER.
+ */
+
+/** @type {Event[]} */
+const events = ['warning', 'span', 'blocked']
+
+/**
+ * @param {import('./tracer').Tracer} tracer
+ * @returns {Trace}
+ */
+function createApi (tracer) {
+  /** @type {Trace} */
+  const trace = {
+    enable (given) {
+      tracer.apply(parse(given, defaults()))
+      return trace
+    },
+
+    disable () {
+      tracer.disable()
+      return trace
+    },
+
+    get enabled () {
+      return tracer.enabled()
+    },
+
+    current: () => tracer.enabled() ? tracer.current() : undefined,
+
+    chain: (target) => guard.run(() => tracer.hopsOf(target, trace.chain).map(tracer.plain)),
+
+    stack: (target) => guard.run(() => {
+      const hops = tracer.hopsOf(target, trace.stack)
+      if (target === undefined) return [...tracer.presentLines(trace.stack), text(hops)].filter(Boolean).join('\n')
+      if (!types.isNativeError(target)) return text(hops)
+      const shown = String(target.stack)
+      return hops.length === 0 || shown.includes('\n  ── ') ? shown : `${shown}\n${text(hops)}`
+    }),
+
+    why: (target) => guard.run(() => tracer.why(target)),
+
+    handles (filter) {
+      const matches = compile(filter ?? ['*'], providers())
+      return guard.run(() => tracer.handles(matches))
+    },
+
+    stats: () => tracer.stats(),
+
+    hook (callbacks) {
+      if (typeof callbacks !== 'object' || callbacks === null) throw mistake('INVALID_HOOK', callbacks)
+      const { init, before, after } = callbacks
+      const hook = { init, before, after }
+      const given = Object.entries(hook).filter(([, callback]) => callback !== undefined)
+      if (given.length === 0) throw mistake('INVALID_HOOK', callbacks)
+      for (const [name, callback] of given) {
+        if (typeof callback !== 'function') throw mistake('INVALID_HANDLER', `The hook's ${name}`, callback)
+      }
+      return tracer.addHook(hook)
+    },
+
+    onError (filter, handler) {
+      const all = typeof filter === 'function' && handler === undefined
+      const callback = all ? filter : handler
+      if (typeof callback !== 'function') throw mistake('INVALID_HANDLER', 'The handler of trace.onError', callback)
+      return tracer.addHandler(compile(all ? ['*'] : /** @type {string[]} */ (filter), providers()), callback)
+    },
+
+    on (event, listener) {
+      if (!events.includes(event)) throw mistake('UNKNOWN_EVENT', event, nearest(String(event), events))
+      if (typeof listener !== 'function') throw mistake('INVALID_HANDLER', 'The listener of trace.on', listener)
+      return tracer.listen(event, listener)
+    },
+
+    bind (fn) {
+      if (typeof fn !== 'function') throw mistake('INVALID_HANDLER', 'What trace.bind binds', fn)
+      return bind(fn)
+    }
+  }
+  return trace
+}
+
+module.exports = { createApi }

@@ -1,0 +1,46 @@
+'use strict'
+
+// Which request uses which connection: two facts, the opener of a pooled connection and its present user, are
+// kept apart. Requests are held weakly.
+
+const { stamp } = require('../context/context')
+const { requestLabel } = require('./report')
+
+/**
+ * @param {object} deps
+ * @param {ReturnType<typeof import('./registry').createRegistry>} deps.registry
+ * @param {() => number} deps.now
+ * @param {(above: Function) => import('../context/context').Context} deps.request a context for a request made here
+ * @returns {Parameters<typeof import('../hooks/channels').createChannelLayer>[0]}
+ */
+function createUses ({ registry, now, request: contextOf }) {
+  /** @type {WeakMap<object, import('./registry').Entry>} */
+  const connections = new WeakMap()
+
+  return {
+    requested (request) {
+      if (stamp.read(request) === undefined) stamp.write(request, contextOf(contextOf))
+    },
+
+    uses (socket, request) {
+      const entry = registry.ofSocket(socket)
+      if (entry === undefined) return
+      entry.active = now()
+      entry.use = { request: new WeakRef(request), label: requestLabel(request), context: stamp.read(request), over: false }
+      connections.set(request, entry)
+    },
+
+    finished (request) {
+      const entry = connections.get(request)
+      if (entry?.use?.request.deref() !== request) return
+      entry.active = now()
+      entry.use.over = true
+    },
+
+    accepted (socket) {
+      registry.connected(registry.ofSocket(socket))
+    }
+  }
+}
+
+module.exports = { createUses }

@@ -1,0 +1,48 @@
+'use strict'
+
+// What longstack has to say for itself: to listeners of `warning`, or as one line on stderr where there is none.
+// Each kind is said once; nothing is said through a stream of the program's.
+
+const fs = require('node:fs')
+
+function createWarnings () {
+  /** @type {Set<(event: any) => void>} */
+  const listeners = new Set()
+  /** @type {Set<string>} */
+  const said = new Set()
+
+  return {
+    listeners,
+
+    /** @param {string} code @param {string} message */
+    warn (code, message) {
+      if (said.has(code)) return
+      said.add(code)
+      if (listeners.size === 0) return say(`longstack: ${message}`)
+      const warning = Object.assign(new Error(message), { code: `LONGSTACK_WARN_${code}` })
+      for (const listener of listeners) {
+        try {
+          listener(warning)
+        } catch {}
+      }
+    }
+  }
+}
+
+/** One line on stderr, at once. @param {string} line */
+function say (line) {
+  try {
+    fs.writeSync(2, `${line}\n`)
+  } catch {}
+}
+
+/** What somebody threw, in a line. @param {unknown} thrown */
+function brief (thrown) {
+  try {
+    return String(/** @type {any} */ (thrown)?.message ?? thrown).split('\n', 1)[0].slice(0, 200)
+  } catch {
+    return 'a value that cannot be shown'
+  }
+}
+
+module.exports = { createWarnings, say, brief }
