@@ -9,15 +9,27 @@
 
 const { inspect } = require('node:util')
 
-/** @typedef {NonNullable<ReturnType<ReturnType<typeof createViews>['view']>>} ContextView one asynchronous step */
+/**
+ * One asynchronous step, read-only.
+ * @typedef {object} ContextView
+ * @property {number} asyncId Node's id of the resource
+ * @property {number} triggerAsyncId Node's id of the resource that caused it
+ * @property {string} type Node's provider name, or the type of an AsyncResource
+ * @property {string} label the words a person would use
+ * @property {import('../stacks/chain').Origin} origin how the step is known
+ * @property {number} repeats turns of a loop that it stands for
+ * @property {number} ageMs milliseconds since it was made
+ * @property {import('../stacks/chain').HopFrame[]} frames where it was made, innermost first
+ * @property {ContextView | undefined} parent the context it came from
+ */
 
 /**
  * @param {object} deps
  * @param {(context: Context) => import('../stacks/chain').Hop} deps.describe
+ * @returns {{ view: (context: Context | undefined) => ContextView | undefined, unwrap: (object: any) => Context | undefined }}
  */
 function createViews ({ describe }) {
-  /** One asynchronous step, as hooks and handlers get it. */
-  class ContextView {
+  class View {
     #context
 
     /** @param {Context} context */
@@ -25,23 +37,15 @@ function createViews ({ describe }) {
       this.#context = context
     }
 
-    /** Node's id of the resource. @returns {number} */
     get asyncId () { return this.#context.asyncId }
-    /** Node's id of the resource that caused it. @returns {number} */
     get triggerAsyncId () { return this.#context.triggerAsyncId }
-    /** Node's provider name, or the type of an AsyncResource. @returns {string} */
     get type () { return this.#context.type }
-    /** The words a person would use. @returns {string} */
     get label () { return describe(this.#context).label }
-    /** How the step is known. @returns {import('../stacks/chain').Origin} */
     get origin () { return this.#context.origin }
-    /** Turns of a loop that it stands for. @returns {number} */
     get repeats () { return this.#context.repeats }
-    /** Milliseconds since it was made. @returns {number} */
     get ageMs () { return describe(this.#context).ageMs }
-    /** Where it was made, innermost first. @returns {import('../stacks/chain').HopFrame[]} */
-    get frames () { return describe(this.#context).frames }
-    /** The context it came from. @returns {ContextView | undefined} */
+    get frames () { return describe(this.#context).frames.map((frame) => ({ ...frame })) }
+    /** @returns {View | undefined} */
     get parent () { return view(this.#context.parent) }
 
     toJSON () {
@@ -59,14 +63,14 @@ function createViews ({ describe }) {
     }
   }
 
-  /** @param {Context | undefined} context @returns {ContextView | undefined} */
+  /** @param {Context | undefined} context @returns {View | undefined} */
   function view (context) {
     if (context === undefined) return undefined
-    context.view ??= new ContextView(context)
-    return /** @type {ContextView} */ (context.view)
+    context.view ??= new View(context)
+    return /** @type {View} */ (context.view)
   }
 
-  return { view, unwrap: ContextView.unwrap }
+  return { view, unwrap: View.unwrap }
 }
 
 module.exports = { createViews }
