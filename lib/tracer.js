@@ -112,7 +112,7 @@ function createTracer () {
 
   const async = createAsyncLayer(rooms)
   const threads = createThreadLayer(async.root)
-  const attribution = createAttribution({ root: async.root, current: async.current, stackOf: capture.stackOf })
+  const attribution = createAttribution({ root: async.root, current: async.current, recent: async.recent, stackOf: capture.stackOf })
   const chain = createChain({
     stackOf: capture.stackOf,
     options: () => options,

@@ -15,6 +15,7 @@ const { MAX } = require('../context/fold')
 const { kindOf } = require('../context/kinds')
 
 const now = performance.now.bind(performance)
+const RECENT = 64 // contexts that ran last, for attribution
 const KINDS = 1000 // distinct type names remembered; programs may make them up
 
 /**
@@ -48,8 +49,9 @@ function createAsyncLayer (rooms) {
   let kinds = new Map()
   const root = new Context(1, 0, 'process', undefined, now())
   root.origin = 'process'
-  /** the context that was left last: queueMicrotask reports its errors only after its `after` @type {Context | undefined} */
-  let left
+  /** the contexts that were left last, a ring @type {Context[]} */
+  let recent = []
+  let runs = 0
 
   /** @param {string} type */
   function kindFor (type) {
@@ -166,7 +168,7 @@ function createAsyncLayer (rooms) {
       const resource = /** @type {any} */ (executionAsyncResource())
       const context = stamp.read(resource)
       if (context === undefined || context === muted) return
-      left = context
+      recent[runs++ % RECENT] = context
       if (context.asyncId !== asyncId) return
       if (kindFor(context.type).oneShot) context.done = true
       else if (context.type === 'Timeout' && resource._destroyed === true) rooms.closed(asyncId)
@@ -212,7 +214,7 @@ function createAsyncLayer (rooms) {
       hook.disable()
       unsettle?.()
       unsettle = undefined
-      left = undefined
+      recent = []
     },
 
     /** A new filter is in force. */
@@ -227,7 +229,11 @@ function createAsyncLayer (rooms) {
       return executionAsyncId() === 1 ? root : undefined
     },
 
-    left: () => left,
+    /** The context that was left last: queueMicrotask reports its errors only after its `after`. @returns {Context | undefined} */
+    left: () => recent[(runs - 1) % RECENT],
+
+    /** The contexts that ran last, in no order. */
+    recent: () => recent,
 
     /** The executing resource. */
     resource: () => executionAsyncResource()

@@ -11,7 +11,8 @@
 //   5. the outermost function of the error is the one that registered this context or an ancestor: it ran there;
 //   6. an error of Node's core without a frame of the program, read in the callback of its own kind of request;
 //   7. a function that awaits the error's creator runs right now.
-// Else only the reader is known.
+// Else only the reader is known. Rules 4, 5 and 7 prove which function it was, not which run of it: where the same
+// function lately ran in a context with another story, they prove nothing.
 
 const { stamp, muted } = require('../context/context')
 const { captureInto } = require('./trace-limit')
@@ -32,9 +33,10 @@ const PRESENT_FRAMES = 200 // of the reader's stack
  * @param {object} deps
  * @param {Context} deps.root
  * @param {() => Context | undefined} deps.current
+ * @param {() => Context[]} deps.recent contexts that ran lately
  * @param {(context: Context) => import('./frames').Stack | undefined} deps.stackOf
  */
-function createAttribution ({ root, current, stackOf }) {
+function createAttribution ({ root, current, recent, stackOf }) {
   /** errors that escaped @type {WeakMap<object, Sighting>} */
   const escaped = new WeakMap()
   /** errors that Node's core passed to nextTick @type {WeakMap<object, Context>} */
@@ -61,13 +63,58 @@ function createAttribution ({ root, current, stackOf }) {
     const reader = current()
     if (outer === undefined) return frameless(error, frames, reader, above)
 
-    const present = readerFrames(above)
-    const truncated = sites.length >= Error.stackTraceLimit
-    if (sameRun(run, segment(present.sync), truncated) && sameTail(asyncOf(frames), present.async, truncated)) return { context: reader }
-    const ancestor = ranBefore(outer, reader)
-    if (ancestor !== undefined) return { context: ancestor }
-    if (awaits(frames, present)) return { context: reader }
+    const proof = byFunction(frames, outer, reader, above)
+    if (proof !== undefined && !mixed(proof.context, proof.ran)) return { context: proof.context }
     return { context: reader, origin: 'reader' }
+  }
+
+  /**
+   * The context in which a function of the error ran, as far as functions tell: rules 4, 5 and 7.
+   * @param {SiteFrame[]} frames of the error
+   * @param {SiteFrame} outer
+   * @param {Context | undefined} reader
+   * @param {Function} above
+   * @returns {{ context: Context, ran: SiteFrame } | undefined} and the function that ran in it
+   */
+  function byFunction (frames, outer, reader, above) {
+    const present = readerFrames(above)
+    const truncated = frames.length >= Error.stackTraceLimit
+    const run = segment(frames.filter((frame) => !frame.isAsync))
+    if (sameRun(run, segment(present.sync), truncated) && sameTail(asyncOf(frames), present.async, truncated)) {
+      return { context: reader ?? root, ran: outer }
+    }
+    const ancestor = ranBefore(outer, asyncOf(frames), reader, truncated)
+    if (ancestor !== undefined) return { context: ancestor, ran: outer }
+    const awaiting = awaiter(frames, present)
+    return awaiting === undefined || reader === undefined ? undefined : { context: reader, ran: awaiting }
+  }
+
+  /**
+   * Did the same function lately run in a context whose story lacks a part of this one's?
+   * @param {Context} context
+   * @param {SiteFrame} ran
+   */
+  function mixed (context, ran) {
+    const story = storyOf(context)
+    return recent().some((other) => {
+      if (other === context || other.type !== context.type || isAncestor(other, context)) return false
+      const stack = stackOf(other)
+      const resumes = other.awaited && stack !== undefined && sameName(ran, stack.frames.find(programs))
+      if (!resumes && (stack === undefined || stack !== stackOf(context))) return false
+      const others = storyOf(other)
+      for (const step of story) if (!others.has(step)) return true
+      return false
+    })
+  }
+
+  /** The steps of a chain that a person would see. @param {Context} context @returns {Set<string>} */
+  function storyOf (context) {
+    const steps = new Set()
+    for (let one = /** @type {Context | undefined} */ (context); one !== undefined; one = one.parent) {
+      const shown = stackOf(one)?.frames.filter(programs) ?? []
+      if (shown.length > 0) steps.add(`${one.type} ${shown.map((frame) => frame.text).join()}`)
+    }
+    return steps
   }
 
   /**
@@ -94,22 +141,26 @@ function createAttribution ({ root, current, stackOf }) {
     if (reader === undefined) return { context: undefined }
     const core = frames.filter((frame) => !frame.isAsync)
     if (matchesKind(error, core[core.length - 1], reader)) return { context: reader }
-    if (awaits(frames, readerFrames(above))) return { context: reader }
+    const awaiting = awaiter(frames, readerFrames(above))
+    if (awaiting !== undefined && !mixed(reader, awaiting)) return { context: reader }
     return { context: reader, origin: 'reader' }
   }
 
   /**
    * The nearest ancestor in which the function ran: it is the outermost one of what that ancestor registered.
    * @param {SiteFrame} outer
+   * @param {Frame[]} tail the functions that await the error's
    * @param {Context | undefined} reader
+   * @param {boolean} truncated
    * @returns {Context | undefined}
    */
-  function ranBefore (outer, reader) {
+  function ranBefore (outer, tail, reader, truncated) {
     for (let context = reader; context?.parent !== undefined; context = context.parent) {
       const frames = stackOf(context)?.frames
       if (frames === undefined) continue
       const registrar = outermost(segment(frames.filter((frame) => !frame.isAsync)))
-      if (registrar !== undefined && sameFunction(outer, registrar)) return context.parent
+      if (registrar === undefined || !sameFunction(outer, registrar)) continue
+      if (sameTail(tail, asyncOf(frames), truncated)) return context.parent
     }
     return undefined
   }
@@ -156,6 +207,17 @@ function segment (frames) {
 function outermost (frames) {
   for (let i = frames.length - 1; i >= 0; i--) if (programs(frames[i])) return frames[i]
   return undefined
+}
+
+/** @param {Context} other @param {Context} context */
+function isAncestor (other, context) {
+  for (let one = context.parent; one !== undefined; one = one.parent) if (one === other) return true
+  return false
+}
+
+/** @param {Frame} made @param {Frame | undefined} read */
+function sameName (made, read) {
+  return read !== undefined && made.fileName === read.fileName && made.functionName?.replace(/^async /, '') === read.functionName?.replace(/^async /, '')
 }
 
 /** @param {Frame} frame */
@@ -236,25 +298,26 @@ function sameTail (made, read, truncated) {
  */
 function sameFunction (made, read) {
   if (made.fileName !== read.fileName || made.fileName === undefined || made.site === undefined) return false
-  if (made.functionName?.replace(/^async /, '') !== read.functionName?.replace(/^async /, '')) return false
+  if (!sameName(made, read)) return false
   if (made.lineNumber === read.lineNumber && made.columnNumber === read.columnNumber) return true
   const inside = contains(made.site, Number(read.lineNumber), Number(read.columnNumber))
   return inside ?? Boolean(made.site.getFunctionName())
 }
 
 /**
- * Does a function run right now that V8 shows as awaiting the error's creator, and the same ones await it?
+ * The function that runs right now and that V8 shows as awaiting the error's creator, if the same ones await it.
  * @param {SiteFrame[]} frames of the error
  * @param {{ sync: Frame[], async: Frame[] }} present
+ * @returns {SiteFrame | undefined}
  */
-function awaits (frames, present) {
+function awaiter (frames, present) {
   const awaiting = frames.filter((frame) => frame.isAsync && programs(frame))
   const running = outermost(segment(present.sync))
-  if (running === undefined) return false
+  if (running === undefined) return undefined
   const at = awaiting.findIndex((frame) => sameFunction(frame, running))
-  if (at === -1) return false
   const others = present.async.filter(programs)
-  return awaiting.slice(at + 1).every((frame, i) => others[i] === undefined || others[i].text === frame.text)
+  const same = awaiting.slice(at + 1).every((frame, i) => others[i] === undefined || others[i].text === frame.text)
+  return at !== -1 && same ? awaiting[at] : undefined
 }
 
 const fileCalls = new RegExp('^(open|read|write|f?stat|lstat|scandir|mkdir|rmdir|unlink|rename|access|close|realpath|readlink|symlink|link|' +
