@@ -5,6 +5,7 @@
 // string. A formatter that the program sets later wins at once; at the next turn of the event loop it is wrapped
 // in its turn. One that is swapped in and back (depd, callsites) is never touched, and gets its raw frames.
 
+const { types } = require('node:util')
 const { mapSites } = require('./source-maps')
 
 /**
@@ -43,7 +44,7 @@ function createFormatter ({ story }) {
     function prepareStackTrace (error, allSites) {
       const sites = enabled ? withoutHooks(allSites) : allSites
       const plain = format(formatter, this, error, sites)
-      if (!enabled || formatting || typeof plain !== 'string' || !(Error.stackTraceLimit >= 1)) return plain
+      if (!enabled || formatting || typeof plain !== 'string' || !(Error.stackTraceLimit >= 1) || !isErrorLike(error)) return plain
       formatting = true
       try {
         const hops = story(error, sites, prepareStackTrace)
@@ -148,6 +149,11 @@ function withoutHooks (sites) {
   return last.getFunctionName() === 'callbackTrampoline' && last.getFileName() === 'node:internal/async_hooks'
     ? sites.slice(0, -1)
     : sites
+}
+
+/** What Error.captureStackTrace put a stack on may be anything; the story is for errors. @param {any} error */
+function isErrorLike (error) {
+  return types.isNativeError(error) || error instanceof Error
 }
 
 /** @type {Prepare} */
