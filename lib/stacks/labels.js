@@ -70,7 +70,8 @@ function promiseLabel (context, frames) {
   const builtIn = frames[(own === -1 ? frames.length : own) - 1]
   if (builtIn !== undefined) {
     const name = plain(builtIn.functionName ?? 'promise')
-    return name.replace(/^Promise\.(?=(then|catch|finally)$)/, 'promise.')
+    // Node 20 and 22 call the receiver of Promise.reject "Function".
+    return name.replace(/^Promise\.(?=(then|catch|finally)$)/, 'promise.').replace(/^Function\./, 'Promise.')
   }
   const first = frames[0]
   if (first === undefined) return 'promise'

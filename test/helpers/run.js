@@ -72,4 +72,21 @@ function split (stack) {
   return { head, hops: rest.map((part) => ({ title: part.split('\n', 1)[0], frames: part.slice(part.indexOf('\n') + 1) })) }
 }
 
-module.exports = { node, program, split, root, register }
+/**
+ * What is left of a text when the hops are taken out.
+ * @param {string} text
+ */
+function withoutHops (text) {
+  const lines = text.split('\n')
+  const kept = []
+  let inHop = false
+  for (const line of lines) {
+    if (line.startsWith('  ── ')) inHop = true
+    else if (inHop && !line.startsWith('    at ')) inHop = false
+    if (!inHop) kept.push(line)
+    else if (line.endsWith(' {')) kept[kept.length - 1] += ' {' // inspect goes on with the error's properties
+  }
+  return kept.join('\n')
+}
+
+module.exports = { node, program, split, withoutHops, root, register }
