@@ -26,6 +26,7 @@ const { createFormatter } = require('./stacks/formatter')
 const { Stack, frameLines } = require('./stacks/frames')
 const { mapFrame } = require('./stacks/source-maps')
 const { captureInto } = require('./stacks/trace-limit')
+const { paint } = require('./views/paint')
 const { text } = require('./views/text')
 const { summary } = require('./views/handles')
 const { createWarnings, say, brief } = require('./warnings')
@@ -53,15 +54,18 @@ const { createWarnings, say, brief } = require('./warnings')
  * @property {number} captured stacks taken
  * @property {number} hits formatted stacks that were known
  * @property {number} misses formatted stacks that were new
- * @property {number} dropped contexts or stacks let go before they were asked for
+ * @property {number} dropped hops lost: chains cut at their depth, promises past the budget
  * @property {number} handles open resources in the register
+ * @property {string | undefined} fault the first defect of longstack itself that a hook met; please report it
  */
 
 function createTracer () {
   let options = defaults()
   let enabled = false
   let selected = compile(options.filter)
-  let cut = 0
+  let lost = 0
+  /** @type {string | undefined} */
+  let fault
   /** @type {string | undefined} */
   let signal
   /** @type {Array<{ matches: (type: string) => boolean, handler: ErrorHandler }>} */
@@ -86,7 +90,11 @@ function createTracer () {
       capture.take(context, above, promise)
     },
     deep: (context) => chain.folded(context),
-    full: () => census.bytes() + capture.bytes() > options.budget,
+    full () {
+      const full = census.exceeds(options.budget - capture.bytes())
+      if (full) lost++
+      return full
+    },
     opened (context, resource) {
       registry.opened(context, resource)
       if (context.type === 'WORKER') threads.starting(chain.hops(context))
@@ -100,12 +108,13 @@ function createTracer () {
     },
     connecting (context) {
       const entry = registry.get(context.triggerAsyncId)
-      if (entry !== undefined) entry.remote ??= context.detail
+      if (entry !== undefined && context.type.endsWith('CONNECTWRAP')) entry.remote ??= context.detail
     },
     turn (time) {
       capture.turn(time)
       if (!formatter.inForce()) formatter.enable()
     },
+    failed,
     listeners: [],
     tell
   }
@@ -118,12 +127,17 @@ function createTracer () {
     options: () => options,
     map: mapFrame,
     now,
-    dropped: (count) => { cut += count }
+    dropped: (count) => { lost += count }
   })
   const { view, unwrap } = createViews({ describe: (context) => guard.run(() => chain.describe(context)) })
   const reports = createReports({ registry, hops: chain.hops, plain, stackOf: capture.stackOf, now })
   const fatal = createFatalLayer({ escaped, handle })
   const channels = createChannelLayer(createUses({ registry, now, request: contextOfRequest }))
+
+  /** A full stack can surface anywhere, and is the program's affair; all else is a defect, and must be seen. @param {any} error */
+  function failed (error) {
+    if (!(error instanceof RangeError)) fault ??= brief(error)
+  }
 
   /** A request is no async resource: its context is the place that made it. @param {Function} above */
   function contextOfRequest (above) {
@@ -268,7 +282,7 @@ function createTracer () {
   }
 
   function printHandles () {
-    guard.run(() => say(summary(reports.handles(selected))))
+    guard.run(() => say(paint(summary(reports.handles(selected)))))
   }
 
   return {
@@ -333,7 +347,7 @@ function createTracer () {
 
     /** @returns {Stats} */
     stats () {
-      const { captured, formatted, hits, dropped, stacks, bytes, pending } = capture.stats()
+      const { captured, formatted, hits, stacks, bytes, pending } = capture.stats()
       return {
         enabled,
         engine: capture.name,
@@ -349,8 +363,9 @@ function createTracer () {
         captured,
         hits,
         misses: formatted - hits,
-        dropped: dropped + cut,
-        handles: registry.size()
+        dropped: lost,
+        handles: registry.size(),
+        fault
       }
     }
   }

@@ -17,6 +17,7 @@ const handles = new Set(('TCPWRAP TCPSERVERWRAP PIPEWRAP PIPESERVERWRAP UDPWRAP 
 const details = {
   __proto__: /** @type {any} */ (null),
   TCPCONNECTWRAP: (resource) => address(own(resource, 'address'), own(resource, 'port')),
+  TCPSERVERWRAP: (resource) => socketName(resource, 'getsockname'),
   PIPECONNECTWRAP: (resource) => text(own(resource, 'address')),
   GETADDRINFOREQWRAP: (resource) => text(own(resource, 'hostname')),
   GETNAMEINFOREQWRAP: (resource) => text(own(resource, 'host')),
@@ -76,4 +77,17 @@ function address (host, port) {
   return port === undefined ? name : `${name}:${port}`
 }
 
-module.exports = { kindOf, own, address }
+/**
+ * @param {any} handle
+ * @param {'getsockname' | 'getpeername'} method
+ * @returns {string | undefined} address:port of a handle's end
+ */
+function socketName (handle, method) {
+  if (typeof handle?.[method] !== 'function') return undefined
+  /** @type {{ address?: string, port?: number }} */
+  const out = {}
+  const failed = handle[method](out)
+  return failed ? undefined : address(out.address, out.port)
+}
+
+module.exports = { kindOf, own, socketName }

@@ -3,8 +3,9 @@
 // What is open: one entry for every resource of a type that stays open, held weakly. Entries of resources that
 // are gone stay for a while (the newest GONE of them), so that a closed connection can still say why it was there.
 
+const { createGcWatch } = require('../context/collected')
 const { stamp } = require('../context/context')
-const { own, address } = require('../context/kinds')
+const { own, socketName } = require('../context/kinds')
 
 const GONE = 1000
 const FIRST_SWEEP = 1024
@@ -47,6 +48,7 @@ function createRegistry () {
     for (const asyncId of gone.slice(0, Math.max(0, gone.length - GONE))) entries.delete(asyncId)
     sweepAt = Math.max(FIRST_SWEEP, entries.size * 2)
   }
+  const sweepAfterGc = createGcWatch(sweep)
 
   /** @param {object} socket @returns {Entry | undefined} */
   function ofSocket (socket) {
@@ -64,6 +66,7 @@ function createRegistry () {
     opened (context, resource) {
       entries.set(context.asyncId, new Entry(context, resource))
       if (entries.size >= sweepAt) sweep()
+      sweepAfterGc()
     },
 
     /** @param {number} asyncId */
@@ -86,9 +89,9 @@ function createRegistry () {
     /** A connection has its two ends: keep them, they cannot be asked after close. @param {Entry | undefined} entry */
     connected (entry) {
       const handle = entry?.resource.deref()
-      if (entry === undefined || handle === undefined || entry.remote !== undefined) return
-      entry.local = nameOf(handle, 'getsockname')
-      entry.remote = nameOf(handle, 'getpeername')
+      if (entry === undefined || handle === undefined) return
+      entry.local ??= socketName(handle, 'getsockname')
+      entry.remote ??= socketName(handle, 'getpeername')
     },
 
     all: () => [...entries.values()],
@@ -116,17 +119,4 @@ function idOf (object) {
   return undefined
 }
 
-/**
- * @param {any} handle
- * @param {'getsockname' | 'getpeername'} method
- * @returns {string | undefined}
- */
-function nameOf (handle, method) {
-  if (typeof handle?.[method] !== 'function') return undefined
-  /** @type {{ address?: string, port?: number }} */
-  const out = {}
-  const failed = handle[method](out)
-  return failed ? undefined : address(out.address, out.port)
-}
-
-module.exports = { createRegistry, Entry, idOf, nameOf }
+module.exports = { createRegistry, Entry, idOf }

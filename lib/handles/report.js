@@ -6,9 +6,9 @@
 
 const net = require('node:net')
 const { stamp, muted } = require('../context/context')
-const { own } = require('../context/kinds')
+const { own, socketName } = require('../context/kinds')
 const { mistake } = require('../errors')
-const { idOf, nameOf } = require('./registry')
+const { idOf } = require('./registry')
 const { age, clean, text } = require('../views/text')
 
 /**
@@ -112,8 +112,8 @@ function createReports ({ registry, hops, plain, stackOf, now }) {
   function report (object, handle, context, entry) {
     registry.connected(entry)
     const type = context?.type ?? guessType(handle ?? object)
-    const local = entry?.local ?? nameOf(handle, 'getsockname')
-    const remote = entry?.remote ?? nameOf(handle, 'getpeername')
+    const local = entry?.local ?? socketName(handle, 'getsockname')
+    const remote = entry?.remote ?? socketName(handle, 'getpeername')
     const state = stateOf(object, handle, type)
     const side = sideOf(object, context, type)
     const opened = hops(context)
@@ -302,10 +302,8 @@ function whatOf (type, side, local, remote, context) {
 
 /** @param {any} request a ClientRequest, IncomingMessage or undici request @returns {string} method, host and path, no query */
 function requestLabel (request) {
-  const method = own(request, 'method') ?? 'GET'
-  const host = own(request, 'host') ?? own(request, 'origin') ?? ''
-  const path = String(own(request, 'path') ?? own(request, 'url') ?? '').replace(/[?#].*$/s, '')
-  return clean(`${method} ${host}${path}`)
+  const { method = 'GET', host, origin, path, url } = request // Node's own getters on some versions
+  return clean(`${method} ${host ?? origin ?? ''}${String(path ?? url ?? '').replace(/[?#].*$/s, '')}`)
 }
 
 /** @param {object | undefined} object @param {any} handle @param {Function | undefined} getter @param {string} name */

@@ -32,6 +32,7 @@ const KINDS = 1000 // distinct type names remembered; programs may make them up
  * @property {(context: Context, tick: any) => void} ticks something was passed to nextTick
  * @property {(context: Context) => void} connecting a connect request runs for the first time
  * @property {(time: number) => void} turn the event loop enters JavaScript
+ * @property {(error: unknown) => void} failed a hook could not do its work
  * @property {Array<Hook>} listeners hooks of users, in order; replaced, never mutated
  * @property {(hook: Hook, stage: 'init' | 'before' | 'after', context: Context) => void} tell
  */
@@ -95,8 +96,8 @@ function createAsyncLayer (rooms) {
       }
       const listeners = rooms.listeners
       for (let i = 0; i < listeners.length; i++) rooms.tell(listeners[i], 'init', context)
-    } catch {
-      // A full stack can surface anywhere; the resource then stays without a context, the program unharmed.
+    } catch (error) {
+      rooms.failed(error) // the resource then stays without a context, the program unharmed
     } finally {
       guard.busy = false
     }
@@ -137,7 +138,8 @@ function createAsyncLayer (rooms) {
       if (context.asyncId !== asyncId) return
       const listeners = rooms.listeners
       for (let i = 0; i < listeners.length; i++) rooms.tell(listeners[i], 'before', context)
-    } catch {
+    } catch (error) {
+      rooms.failed(error)
     } finally {
       guard.busy = false
     }
@@ -174,7 +176,8 @@ function createAsyncLayer (rooms) {
       else if (context.type === 'Timeout' && resource._destroyed === true) rooms.closed(asyncId)
       const listeners = rooms.listeners
       for (let i = 0; i < listeners.length; i++) rooms.tell(listeners[i], 'after', context)
-    } catch {
+    } catch (error) {
+      rooms.failed(error)
     } finally {
       guard.busy = false
     }
@@ -190,7 +193,8 @@ function createAsyncLayer (rooms) {
       if (context.type === 'PROMISE') context.done = true
       const present = stamp.read(executionAsyncResource())
       if (present !== undefined && present !== context && present !== muted) settler.write(promise, present)
-    } catch {
+    } catch (error) {
+      rooms.failed(error)
     } finally {
       guard.busy = false
     }

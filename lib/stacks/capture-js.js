@@ -11,6 +11,7 @@
 //
 // So at most two generations of raw stacks exist, however long the program runs without a pause.
 
+const { createGcWatch } = require('../context/collected')
 const { captureInto } = require('./trace-limit')
 const { createStackTable, frameLines } = require('./frames')
 
@@ -41,20 +42,9 @@ function createJsCapture ({ plainly, options }) {
   let old = []
   let lastTurn = 0
   let lastIdle = 0
-  const counts = { captured: 0, formatted: 0, hits: 0, dropped: 0 }
+  const counts = { captured: 0, formatted: 0, hits: 0 }
 
-  // A full gc is the moment in which it matters what is held: look whenever this object was collected.
-  const collected = new FinalizationRegistry(() => {
-    armed = false
-    idle(Infinity)
-  })
-  let armed = false
-
-  function arm () {
-    if (armed) return
-    armed = true
-    collected.register({}, undefined)
-  }
+  const arm = createGcWatch(() => idle(Infinity))
 
   /**
    * @param {Context} context
@@ -94,9 +84,7 @@ function createJsCapture ({ plainly, options }) {
     // What is younger and not finished needs its ancestors still.
     for (const context of old) if (!context.done && context.parent !== undefined) settle(context.parent)
     for (const context of settling) {
-      if (!(context.stack instanceof Raw)) continue
-      context.stack = undefined
-      counts.dropped++
+      if (context.stack instanceof Raw) context.stack = undefined
     }
     arm()
   }

@@ -65,11 +65,11 @@ function createChain ({ stackOf, options, map, now, dropped }) {
     const shown = new Shown(above)
     /** @type {PrintedHop[]} */
     const list = []
-    /** @type {Context | undefined} a connect request that Node made later, on behalf of the call in an older hop */
+    /** @type {Context | undefined} a server or a connect request that Node made later, on behalf of the call in an older hop */
     let request
     for (let one = /** @type {Context | undefined} */ (context); one !== undefined && list.length < depth; one = one.parent) {
       const found = hopsOf(one, shown, origin)
-      if (found.length === 0 && one.type.endsWith('CONNECTWRAP')) request = one
+      if (found.length === 0 && /(CONNECT|SERVER)WRAP$/.test(one.type)) request = one
       if (found.length > 0 && request !== undefined) {
         speakFor(found[0], request, stackOf(one)?.frames ?? [])
         request = undefined
@@ -135,7 +135,7 @@ function createChain ({ stackOf, options, map, now, dropped }) {
 }
 
 /**
- * The connect request gives its name to the hop of the call that asked for it.
+ * The server or connect request gives its name to the hop of the call that asked for it.
  * @param {PrintedHop} hop
  * @param {Context} request
  * @param {Frame[]} frames of the hop's context
@@ -146,7 +146,7 @@ function speakFor (hop, request, frames) {
   hop.asyncId = request.asyncId
   hop.triggerAsyncId = request.triggerAsyncId
   hop.type = request.type
-  hop.label = call(api, request.detail)
+  hop.label = request.type.endsWith('SERVERWRAP') ? labelOf(request, []) : call(api, request.detail)
 }
 
 /** A step without a frame of the program that still is part of the story. @param {Context} context @param {Frame[]} frames */
@@ -165,13 +165,13 @@ class Shown {
     /** the function that runs above: the await inside it is no news @type {string | undefined} */
     this.top = undefined
     this.add(above)
-    const running = above.filter((frame) => !frame.isAsync && frame.kind !== 'core')
-    if (running.length > 0) this.top = key(running[running.length - 1])
   }
 
   /** @param {Frame[]} frames */
   add (frames) {
     for (const frame of frames) if (frame.isAsync) this.keys.add(key(frame))
+    const running = frames.filter((frame) => !frame.isAsync && frame.kind !== 'core')
+    if (running.length > 0) this.top = key(running[running.length - 1])
   }
 
   /** What is left of an await's stack when the functions that V8 shows anyway are taken out. @param {Frame[]} frames */

@@ -1,0 +1,107 @@
+'use strict'
+
+// What is left of the heap after a lot of work: node --expose-gc -r longstack/register bench/memory.js [CASE]
+// Without a case, runs each one in a child of its own with and without the preload and prints a table.
+
+const { execFileSync } = require('node:child_process')
+const path = require('node:path')
+
+const HOPS = 1_000_000
+const CONNECTIONS = 10_000
+
+const cases = {
+  timers: () => new Promise((resolve) => {
+    // 1,000,000 turns of a 1 ms timer would take twenty minutes: a timer every hundredth, immediates between.
+    let left = HOPS
+    ;(function turn () {
+      if (left-- === 0) resolve()
+      else if (left % 1000 === 0) setTimeout(turn, 0)
+      else setImmediate(turn)
+    })()
+  }),
+
+  immediates: () => new Promise((resolve) => {
+    let left = HOPS
+    ;(function turn () { left-- === 0 ? resolve() : setImmediate(turn) })()
+  }),
+
+  promises: () => new Promise((resolve) => {
+    let left = HOPS
+    ;(function turn () { left-- === 0 ? resolve() : Promise.resolve().then(turn) })()
+  }),
+
+  async awaits () {
+    for (let i = 0; i < HOPS; i++) await null
+  },
+
+  ticks: () => new Promise((resolve) => {
+    let left = HOPS
+    ;(function turn () { left-- === 0 ? resolve() : process.nextTick(turn) })()
+  }),
+
+  async pending () {
+    let held = []
+    for (let i = 0; i < HOPS; i++) held.push(new Promise(() => {}))
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    held = undefined
+  },
+
+  async connections () {
+    const net = require('node:net')
+    const server = net.createServer((socket) => socket.end('x')).listen(0, '127.0.0.1')
+    await require('node:events').once(server, 'listening')
+    const { port } = server.address()
+    for (let i = 0; i < CONNECTIONS / 50; i++) {
+      await Promise.all(Array.from({ length: 50 }, () => new Promise((resolve, reject) => {
+        net.connect(port, '127.0.0.1').on('error', reject).on('close', resolve).resume()
+      })))
+    }
+    await new Promise((resolve) => server.close(resolve))
+  },
+
+  async toggles () {
+    const trace = require('..')
+    const was = trace.enabled
+    for (let i = 0; i < 1000; i++) {
+      trace.enable()
+      await null
+      trace.disable()
+    }
+    if (was) trace.enable()
+  }
+}
+
+async function settle () {
+  for (let i = 0; i < 6; i++) {
+    global.gc()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+async function run (name) {
+  await settle()
+  const before = process.memoryUsage().heapUsed
+  const began = process.cpuUsage()
+  await cases[name]()
+  const cpu = process.cpuUsage(began)
+  await settle()
+  const left = (process.memoryUsage().heapUsed - before) / 1e6
+  const { contexts, stacks, captured, dropped, handles } = require('..').stats()
+  const peak = process.resourceUsage().maxRSS / 1000
+  console.log(JSON.stringify({ left, cpu: (cpu.user + cpu.system) / 1e6, peak, contexts, stacks, captured, dropped, handles }))
+}
+
+if (process.argv[2] !== undefined) {
+  run(process.argv[2])
+} else {
+  const register = path.join(__dirname, '..', 'lib', 'register.js')
+  for (const name of Object.keys(cases)) {
+    for (const preload of [[], ['-r', register]]) {
+      const out = execFileSync(process.execPath, ['--expose-gc', ...preload, __filename, name], { encoding: 'utf8' })
+      const { left, cpu, peak, ...figures } = JSON.parse(out)
+      const who = preload.length > 0 ? 'longstack' : 'bare     '
+      const kept = Object.entries(figures).map(([key, value]) => `${key} ${value}`).join(', ')
+      console.log(`${process.version} ${name.padEnd(12)} ${who} left ${left.toFixed(2)} MB, ${cpu.toFixed(1)} s CPU, peak ${peak.toFixed(0)} MB, ${kept}`)
+    }
+  }
+}

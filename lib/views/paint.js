@@ -1,0 +1,23 @@
+'use strict'
+
+// Colours for a terminal, through chalk, which is loaded only when something is printed and obeys NO_COLOR and
+// FORCE_COLOR. Text in, text out; without colours the text is what it was.
+
+/**
+ * @param {string} text a stack, hops or a report
+ * @param {'stdout' | 'stderr'} [stream] where it goes
+ * @returns {string}
+ */
+function paint (text, stream = 'stderr') {
+  const chalk = /** @type {any} */ (require('chalk'))
+  const colours = stream === 'stderr' ? chalk.chalkStderr : chalk.default
+  if (colours.level === 0) return text
+  return text.split('\n').map((line) => {
+    if (line.startsWith('  ── ')) return line.includes(' · reader') ? colours.yellow(line) : colours.cyan(line)
+    if (line.startsWith('    at ')) return /\bnode:|node_modules/.test(line) ? colours.dim(line) : line
+    if (/^\w*Error\b/.test(line)) return colours.red(line)
+    return /^\S/.test(line) ? colours.bold(line) : line
+  }).join('\n')
+}
+
+module.exports = { paint }
