@@ -108,7 +108,9 @@ function createTracer () {
     },
     connecting (context) {
       const entry = registry.get(context.triggerAsyncId)
-      if (entry !== undefined && context.type.endsWith('CONNECTWRAP')) entry.remote ??= context.detail
+      if (entry === undefined || !context.type.endsWith('CONNECTWRAP')) return
+      entry.remote ??= context.detail
+      entry.context.detail ??= context.detail
     },
     turn (time) {
       capture.turn(time)
@@ -132,7 +134,7 @@ function createTracer () {
   const { view, unwrap } = createViews({ describe: (context) => guard.run(() => chain.describe(context)) })
   const reports = createReports({ registry, hops: chain.hops, plain, stackOf: capture.stackOf, now })
   const fatal = createFatalLayer({ escaped, handle })
-  const channels = createChannelLayer(createUses({ registry, now, request: contextOfRequest }))
+  const channels = createChannelLayer(createUses({ registry, now, wanted: rooms.wanted, request: contextOfRequest }))
 
   /** A full stack can surface anywhere, and is the program's affair; all else is a defect, and must be seen. @param {any} error */
   function failed (error) {

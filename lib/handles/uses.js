@@ -10,16 +10,19 @@ const { requestLabel } = require('./report')
  * @param {object} deps
  * @param {ReturnType<typeof import('./registry').createRegistry>} deps.registry
  * @param {() => number} deps.now
+ * @param {(type: string) => boolean} deps.wanted the filter
  * @param {(above: Function) => import('../context/context').Context} deps.request a context for a request made here
  * @returns {Parameters<typeof import('../hooks/channels').createChannelLayer>[0]}
  */
-function createUses ({ registry, now, request: contextOf }) {
+function createUses ({ registry, now, wanted, request: contextOf }) {
   /** @type {WeakMap<object, import('./registry').Entry>} */
   const connections = new WeakMap()
+  /** @type {WeakMap<object, import('../context/context').Context>} */
+  const listens = new WeakMap()
 
   return {
     requested (request) {
-      if (stamp.read(request) === undefined) stamp.write(request, contextOf(contextOf))
+      if (wanted('HTTPCLIENTREQUEST') && stamp.read(request) === undefined) stamp.write(request, contextOf(contextOf))
     },
 
     uses (socket, request) {
@@ -35,6 +38,19 @@ function createUses ({ registry, now, request: contextOf }) {
       if (entry?.use?.request.deref() !== request) return
       entry.active = now()
       entry.use.over = true
+    },
+
+    listens (server) {
+      if (wanted('TCPSERVERWRAP') && !wanted('TickObject')) listens.set(server, contextOf(contextOf))
+    },
+
+    // Node often makes the handle in a later tick. Where ticks have no stack, the call of listen() has one.
+    listening (server) {
+      const call = listens.get(server)
+      const context = registry.ofSocket(server)?.context
+      if (call === undefined || context === undefined) return
+      context.parent = call
+      context.depth = call.depth + 1
     },
 
     accepted (socket) {

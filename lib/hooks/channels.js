@@ -13,10 +13,14 @@ const guard = require('../context/guard')
  * @param {(socket: object, request: object) => void} rooms.uses a request goes out on a connection
  * @param {(request: object) => void} rooms.finished a request is over
  * @param {(socket: object) => void} rooms.accepted a server got a connection
+ * @param {(server: object) => void} rooms.listens server.listen() is called
+ * @param {(server: object) => void} rooms.listening it has its handle
  */
 function createChannelLayer (rooms) {
   /** @type {Array<[string, (message: any) => void]>} */
   const wires = [
+    ['tracing:net.server.listen:asyncStart', ({ server }) => rooms.listens(server)],
+    ['tracing:net.server.listen:asyncEnd', ({ server }) => rooms.listening(server)],
     ['net.server.socket', ({ socket }) => rooms.accepted(socket)],
     ['http.client.request.start', ({ request }) => rooms.requested(request)],
     ['undici:request:create', ({ request }) => rooms.requested(request)],

@@ -11,21 +11,26 @@
 const phrases = {
   __proto__: /** @type {any} */ (null),
   process: () => 'process start',
-  unknown: () => 'made before longstack was enabled',
   Immediate: (_, api) => deferred('setImmediate', api),
   TickObject: (_, api) => deferred('process.nextTick', api),
   Microtask: (_, api) => deferred('queueMicrotask', api),
+  Timeout: (detail, api) => timer(detail, api),
   REQUEST: (_, api) => api ?? 'request',
-  TCPCONNECTWRAP: (detail, api) => call(connector(api), detail),
-  PIPECONNECTWRAP: (detail, api) => call(connector(api), detail),
+  TCPWRAP: (detail, api) => call(api ?? 'TCP connection', detail),
+  PIPEWRAP: (detail, api) => call(api ?? 'pipe', detail),
+  TLSWRAP: (detail, api) => call(api ?? 'TLS connection', detail),
+  TCPCONNECTWRAP: (detail, api) => call(api ?? 'net.connect', detail),
+  PIPECONNECTWRAP: (detail, api) => call(api ?? 'net.connect', detail),
   TCPSERVERWRAP: (detail) => call('server.listen', detail),
   PIPESERVERWRAP: (detail) => call('server.listen', detail),
   GETADDRINFOREQWRAP: (detail, api) => call(api ?? 'dns.lookup', detail),
   GETNAMEINFOREQWRAP: (detail, api) => call(api ?? 'dns.lookupService', detail),
   QUERYWRAP: (detail, api) => call(api ?? 'dns.resolve', detail),
-  HTTPINCOMINGMESSAGE: () => 'http request received',
+  HTTPINCOMINGMESSAGE: () => 'http connection accepted',
+  HTTPCLIENTREQUEST: (detail, api) => call(api ?? 'http.request', detail),
   PROCESSWRAP: (_, api) => api ?? 'child_process.spawn',
   WORKER: () => 'new Worker',
+  MESSAGEPORT: (_, api) => api ?? 'new MessageChannel',
   SIGNALWRAP: () => 'process.on(signal)'
 }
 
@@ -38,12 +43,20 @@ function labelOf (context, frames) {
   const { type, detail } = context
   if (context.origin === 'early') return 'made before longstack was enabled'
   if (type === 'PROMISE') return promiseLabel(context, frames)
-  if (type === 'Timeout') return call(/\bsetInterval$/.test(innermostApi(frames) ?? '') ? 'setInterval' : 'setTimeout', detail)
-  const accepted = frames.every((frame) => frame.kind === 'core') && (type === 'TCPWRAP' || type === 'PIPEWRAP')
-  if (accepted && context.parent?.type.endsWith('SERVERWRAP')) return 'connection accepted'
-  const phrase = phrases[type]
+  if (accepted(context, frames)) return 'connection accepted'
   const api = apiName(frames)
-  return phrase === undefined ? api ?? type : phrase(detail, api)
+  const phrase = phrases[type]
+  return phrase === undefined ? bound(type, frames) ?? resource(type, api) : phrase(detail, api)
+}
+
+/**
+ * A connection that came in: nothing of the program ran, its cause is the server.
+ * @param {Context} context
+ * @param {Frame[]} frames
+ */
+function accepted ({ type, parent }, frames) {
+  return /^(TCP|PIPE|TLS)WRAP$/.test(type) && parent !== undefined && /SERVERWRAP$/.test(parent.type) &&
+    frames.every((frame) => frame.kind === 'core')
 }
 
 /** Node defers much on behalf of a call; then that call is the better word. @param {string} name @param {string | undefined} api */
@@ -51,9 +64,29 @@ function deferred (name, api) {
   return api === undefined || name.endsWith(api.replace(/^.*\./, '')) ? name : api
 }
 
-/** @param {string | undefined} api */
-function connector (api) {
-  return api === undefined || /^net\.|^internal/.test(api) ? 'net.connect' : api
+/** A timer, or a call that is about time such as socket.setTimeout; others keep timers for their own ends. @param {string | undefined} detail @param {string | undefined} api */
+function timer (detail, api) {
+  if (api === undefined) return call('setTimeout', detail)
+  const name = api.replace(/^timers\.(?=set)/, '')
+  return /timeout|interval|wait$/i.test(name) ? call(name, detail) : name
+}
+
+/**
+ * A function bound to its context: the type of such a resource is the function's name.
+ * @param {string} type
+ * @param {Frame[]} frames
+ */
+function bound (type, frames) {
+  const api = /^(async_hooks\.)?((?:AsyncResource|AsyncLocalStorage)\.(?:bind|snapshot))$/.exec(apiName(frames) ?? '')?.[2]
+  if (api === undefined) return undefined
+  const ours = api === 'AsyncResource.bind' && frames.some((frame) => frame.kind === 'own')
+  return call(ours ? 'trace.bind' : api, type === 'bound-anonymous-fn' ? undefined : type)
+}
+
+/** An AsyncResource of the program has a name of its own. @param {string} type @param {string | undefined} api */
+function resource (type, api) {
+  if (api === undefined) return type
+  return /^new (EventEmitter)?AsyncResource$/.test(api) ? call(api, type) : api
 }
 
 /** @param {string} name @param {string | undefined} detail */
@@ -80,31 +113,67 @@ function promiseLabel (context, frames) {
   return first.functionName === undefined ? 'async function' : `${plain(first.functionName)}()`
 }
 
+/** What a person calls an object of one of Node's classes. @type {Array<[RegExp, string]>} */
+const nouns = [
+  [/^(Http2(Secure)?|TLS)?Server$/, 'server'],
+  [/^(TLS)?Socket$/, 'socket'],
+  [/^(Readable|Writable|Duplex|Transform|PassThrough|Stream|ReadStream|WriteStream|IncomingMessage|Zlib\w*|G(un)?zip)$/, 'stream'],
+  [/^(ClientRequest|OutgoingMessage)$/, 'request'],
+  [/^(Http2)?ServerResponse$/, 'response'],
+  [/^(Client|Server)?Http2Session$/, 'session'],
+  [/^(Client|Server)?Http2Stream$/, 'stream'],
+  [/^Dir$/, 'dir'],
+  [/^(Fs)?FileHandle$/, 'handle'],
+  [/^Resolver$/, 'resolver'],
+  [/^ChildProcess$/, 'child'],
+  [/^Worker$/, 'worker'],
+  [/^(MessagePort|BroadcastChannel)$/, 'port'],
+  [/^(EventEmitter|Interface|Agent|EventTarget)$/, 'emitter']
+]
+
+/** Rooms of Node's source that are no modules of their own, or not by this name. @type {Array<[RegExp, string]>} */
+const rooms = [
+  [/^_http_(client|server|agent|outgoing|incoming|common)$/, 'http'],
+  [/^_tls_(wrap|common)$/, 'tls'],
+  [/^internal\/(fs|dns)\/promises$/, '$1.promises'],
+  [/^(fs|dns)\/promises$/, '$1.promises'],
+  [/^timers\/promises$/, 'timers.promises'],
+  [/^internal\/(fs|dns|child_process|crypto|http2|dgram|timers|zlib)\b.*$/, '$1'],
+  [/^internal\/.*$/, ''],
+  [/^async_hooks$/, '']
+]
+
 /** The name of the call into Node that the program made: the core frame next to the program's own. @param {Frame[]} frames */
 function apiName (frames) {
-  const first = frames.findIndex((frame) => frame.kind !== 'core')
-  const core = (first === -1 ? frames : frames.slice(0, first)).filter((frame) => frame.fileName !== undefined)
-  const api = first === -1 ? undefined : core[core.length - 1]
-  if (api === undefined || api.functionName === undefined) return undefined
+  const first = frames.findIndex((frame) => frame.kind === 'user' || frame.kind === 'module')
+  const core = frames.slice(0, Math.max(0, first)).filter((frame) => frame.kind === 'core' && frame.fileName !== undefined)
+  const api = core[core.length - 1]
+  if (api?.functionName === undefined) return undefined
+  const name = called(api.functionName)
+  if (!/^(new )?[\w$]+(\.[\w$]+)*$/.test(name)) return undefined
+  if (name.startsWith('new ')) return name
+  const parts = name.split('.').filter((part) => !/^(Object|Function|Module|process|FSPromises?|exports)$/.test(part))
+  const method = parts[parts.length - 1]
+  const owner = parts[parts.length - 2]
+  if (owner !== undefined) {
+    const noun = nouns.find(([pattern]) => pattern.test(owner))
+    return `${noun === undefined ? owner : noun[1]}.${method}`
+  }
   const place = String(api.fileName).slice('node:'.length)
-  const name = plain(api.functionName)
-  if (!/^[\w.$ ]+$/.test(name)) return undefined
-  const method = name.startsWith('new ') ? name : name.replace(/^(Object|Function|Module|process|FSPromises?)\./, '')
-  const room = place.replace(/^internal\/(?=(fs|dns|child_process|crypto|worker|http2|net|dgram|timers|zlib)\b)/, '')
-    .replace(/\//g, '.')
-  if (room.startsWith('internal') || method.startsWith('new ')) return method
-  return `${room.split('.').slice(0, room.includes('promises') ? 2 : 1).join('.')}.${method}`
+  const [pattern, put] = rooms.find(([one]) => one.test(place)) ?? [/$/, '']
+  const room = place.replace(pattern, put)
+  return room === '' ? method : `${room}.${method}`
 }
 
-/** The innermost call of Node that made a timer: setTimeout or setInterval. @param {Frame[]} frames */
-function innermostApi (frames) {
-  const frame = frames.find((one) => /\bset(Timeout|Interval)$/.test(one.functionName ?? ''))
-  return frame?.functionName
+/** By which name a function was called: "Object.query [as resolve4]" → "Object.resolve4". @param {string} name */
+function called (name) {
+  const match = /^(?:async )?(.*?)([\w$]+) \[as ([\w$]+)\]$/.exec(name)
+  return match === null ? plain(name) : `${match[1]}${match[3]}`
 }
 
-/** A function's name without receiver details: "Object.connect [as createConnection]" → "Object.connect". @param {string} name */
+/** A function's name without how it was called. @param {string} name */
 function plain (name) {
   return name.replace(/ \[as .*\]$/, '').replace(/^async /, '')
 }
 
-module.exports = { labelOf, apiName, call }
+module.exports = { labelOf, accepted, apiName, call }

@@ -1,0 +1,20 @@
+'use strict'
+
+// node -r longstack/register examples/timers.js
+//
+// A stack that starts at the event loop says nothing; the hops behind it do. A loop is one hop with a count.
+
+function poll (left) {
+  if (left === 0) throw new Error('gave up')
+  setTimeout(poll, 1, left - 1)
+}
+
+function startPolling () {
+  setImmediate(() => poll(100))
+}
+
+process.on('uncaughtException', (error) => {
+  console.log(error.stack)
+})
+
+startPolling()
