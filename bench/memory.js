@@ -1,17 +1,18 @@
 'use strict'
 
-// What is left of the heap after a lot of work: node --expose-gc -r longstack/register bench/memory.js [CASE]
-// Without a case, runs each one in a child of its own with and without the preload and prints a table.
+// What is left of the heap after a lot of work: node bench/memory.js runs each case in a child of its own, with
+// and without the preload, and prints a table; node --expose-gc -r longstack/register bench/memory.js CASE [HOPS]
+// runs one.
 
 const { execFileSync } = require('node:child_process')
 const path = require('node:path')
 
-const HOPS = 1_000_000
-const CONNECTIONS = 10_000
+const HOPS = Number(process.argv[3] ?? 1_000_000)
+const CONNECTIONS = HOPS / 100
 
 const cases = {
   timers: () => new Promise((resolve) => {
-    // 1,000,000 turns of a 1 ms timer would take twenty minutes: a timer every hundredth, immediates between.
+    // 1,000,000 turns of a 1 ms timer would take twenty minutes: a timer every thousandth, immediates between.
     let left = HOPS
     ;(function turn () {
       if (left-- === 0) resolve()

@@ -250,8 +250,9 @@ function createTracer () {
   function hopsOfPromise (promise) {
     const context = stamp.read(promise)
     const made = chain.hops(context === muted ? undefined : context)
-    const [first, ...others] = chain.hops(settler.read(promise))
-    if (first === undefined) return made
+    const by = settler.read(promise)
+    const [first, ...others] = chain.hops(by)
+    if (first === undefined || by === context?.parent) return made
     /** @type {PrintedHop[]} */
     const list = [{ ...first, origin: 'settled' }, ...others]
     return list.concat(made.filter((hop) => !list.some((one) => one.asyncId === hop.asyncId))).slice(0, options.depth)

@@ -4,7 +4,7 @@
 // V8 already shows as "at async" not said twice. Contexts record raw; everything is judged here, on the way out.
 
 const { fold } = require('../context/fold')
-const { apiName, call, labelOf } = require('./labels')
+const { accepted, apiName, labelOf } = require('./labels')
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -65,15 +65,16 @@ function createChain ({ stackOf, options, map, now, dropped }) {
     const shown = new Shown(above)
     /** @type {PrintedHop[]} */
     const list = []
-    /** @type {Context | undefined} a server or a connect request that Node made later, on behalf of the call in an older hop */
-    let request
+    /** @type {Context | undefined} what Node made later, on behalf of the call in an older hop */
+    let later
     for (let one = /** @type {Context | undefined} */ (context); one !== undefined && list.length < depth; one = one.parent) {
       const found = hopsOf(one, shown, origin)
-      if (found.length === 0 && /(CONNECT|SERVER)WRAP$/.test(one.type)) request = one
-      if (found.length > 0 && request !== undefined) {
-        speakFor(found[0], request, stackOf(one)?.frames ?? [])
-        request = undefined
+      if (found.length === 0) {
+        later = weightier(later, one)
+        continue
       }
+      if (later !== undefined) speakFor(found[0], later, stackOf(one)?.frames ?? [])
+      later = undefined
       list.push(...found)
     }
     return join(list).slice(0, depth)
@@ -90,7 +91,7 @@ function createChain ({ stackOf, options, map, now, dropped }) {
     const { internals, frames: most } = options()
     const frames = stackOf(context)?.frames ?? []
     let visible = frames.filter((frame) => frame.kind !== 'own' && (internals || frame.kind !== 'core'))
-    if (context.type === 'PROMISE' && !internals) visible = shown.rest(visible)
+    if (context.type === 'PROMISE' && !internals) visible = shown.rest(visible, context.repeats)
     if (visible.length === 0 && !internals && !tells(context, frames)) return []
     shown.add(visible)
     return [hop(context, frames, visible.slice(0, most), origin)]
@@ -134,26 +135,36 @@ function createChain ({ stackOf, options, map, now, dropped }) {
   return { hops, folded, describe }
 }
 
+/** What a call into Node is about, the weightiest first. Node makes these when the call itself is over. */
+const matters = [/CONNECTWRAP$/, /SERVERWRAP$/, /^HTTPCLIENTREQUEST$/, /^GETADDRINFOREQWRAP$/, /^FSREQCALLBACK$/]
+
+/** @param {Context | undefined} known @param {Context} other @returns {Context | undefined} */
+function weightier (known, other) {
+  const weight = matters.findIndex((pattern) => pattern.test(other.type))
+  if (weight === -1) return known
+  return known === undefined || weight < matters.findIndex((pattern) => pattern.test(known.type)) ? other : known
+}
+
 /**
- * The server or connect request gives its name to the hop of the call that asked for it.
+ * What Node made later gives its name to the hop of the call that asked for it.
  * @param {PrintedHop} hop
- * @param {Context} request
+ * @param {Context} later
  * @param {Frame[]} frames of the hop's context
  */
-function speakFor (hop, request, frames) {
+function speakFor (hop, later, frames) {
   const api = apiName(frames)
-  if (api === undefined) return
-  hop.asyncId = request.asyncId
-  hop.triggerAsyncId = request.triggerAsyncId
-  hop.type = request.type
-  hop.label = request.type.endsWith('SERVERWRAP') ? labelOf(request, []) : call(api, request.detail)
+  if (api === undefined || /\b(set\w+|queueMicrotask|nextTick)$/.test(api)) return
+  if (!/(CONNECT|SERVER)WRAP$/.test(later.type) && hop.type !== 'TickObject') return
+  hop.asyncId = later.asyncId
+  hop.triggerAsyncId = later.triggerAsyncId
+  hop.type = later.type
+  hop.label = labelOf(later, frames)
 }
 
 /** A step without a frame of the program that still is part of the story. @param {Context} context @param {Frame[]} frames */
 function tells (context, frames) {
   if (context.origin === 'early') return context.type !== 'PROMISE' && context.type !== 'unknown'
-  if (context.type === 'HTTPINCOMINGMESSAGE') return true
-  return frames.length === 0 && (context.type === 'TCPWRAP' || context.type === 'PIPEWRAP') && context.parent !== undefined
+  return context.type === 'HTTPINCOMINGMESSAGE' || accepted(context, frames)
 }
 
 /** The async functions that are already printed. */
@@ -164,6 +175,8 @@ class Shown {
     this.keys = new Set()
     /** the function that runs above: the await inside it is no news @type {string | undefined} */
     this.top = undefined
+    /** the function whose await was told last @type {string | undefined} */
+    this.resumed = undefined
     this.add(above)
   }
 
@@ -174,11 +187,18 @@ class Shown {
     if (running.length > 0) this.top = key(running[running.length - 1])
   }
 
-  /** What is left of an await's stack when the functions that V8 shows anyway are taken out. @param {Frame[]} frames */
-  rest (frames) {
-    if (this.keys.size === 0) return frames
-    const left = frames.filter((frame) => !this.keys.has(key(frame)))
-    return left.every((frame) => key(frame) === this.top) ? [] : left
+  /**
+   * What is left of an await's stack when the functions that V8 shows anyway are taken out. Earlier awaits of one run
+   * of a function are no news either, unless they tell of a loop.
+   * @param {Frame[]} frames
+   * @param {number} repeats
+   */
+  rest (frames, repeats) {
+    const left = this.keys.size === 0 ? frames : frames.filter((frame) => !this.keys.has(key(frame)))
+    const known = left.every((frame) => key(frame) === this.top)
+    if (known && repeats === 1 && (this.keys.size > 0 || (left.length === 1 && this.resumed === this.top))) return []
+    if (left.length > 0) this.resumed = key(left[0])
+    return left
   }
 }
 
@@ -243,9 +263,15 @@ function homeOf (frame) {
   return inModule === null ? file.replace(/^.*[\\/]/, '') : inModule[1].replace(/\\/g, '/')
 }
 
+/** "Timeout.warmUp [as _onTimeout]" → "warmUp", as CallSite.getFunctionName() says it. @param {string | undefined} rendered */
+function bareName (rendered) {
+  const name = rendered?.replace(/ \[as [^\]]*\]$/, '').replace(/^new /, '').replace(/^.*\./, '')
+  return name === '<anonymous>' || name === '' ? undefined : name
+}
+
 /** @param {Frame} frame @returns {HopFrame} */
 function publicFrame ({ functionName, fileName, lineNumber, columnNumber, kind, isAsync }) {
-  return { functionName, fileName, lineNumber, columnNumber, kind: kind === 'own' ? 'core' : kind, isAsync }
+  return { functionName: bareName(functionName), fileName, lineNumber, columnNumber, kind: kind === 'own' ? 'core' : kind, isAsync }
 }
 
 module.exports = { createChain }
