@@ -173,7 +173,7 @@ function createAsyncLayer (rooms) {
       recent[runs++ % RECENT] = context
       if (context.asyncId !== asyncId) return
       if (kindFor(context.type).oneShot) context.done = true
-      else if (context.type === 'Timeout' && resource._destroyed === true) rooms.closed(asyncId)
+      else if (context.type === 'Timeout') ran(context, resource)
       const listeners = rooms.listeners
       for (let i = 0; i < listeners.length; i++) rooms.tell(listeners[i], 'after', context)
     } catch (error) {
@@ -181,6 +181,12 @@ function createAsyncLayer (rooms) {
     } finally {
       guard.busy = false
     }
+  }
+
+  /** A timer's turn is over: it is closed, or its next turn comes. @param {Context} context @param {any} timer */
+  function ran (context, timer) {
+    if (timer._destroyed === true) rooms.closed(context.asyncId)
+    else context.repeats++
   }
 
   /** Notes who resolved or rejected a promise. @param {Promise<unknown>} promise */

@@ -31,6 +31,7 @@ const phrases = {
   PROCESSWRAP: (_, api) => api ?? 'child_process.spawn',
   WORKER: () => 'new Worker',
   MESSAGEPORT: (_, api) => api ?? 'new MessageChannel',
+  STREAM_END_OF_STREAM: (_, api) => api === undefined || api === 'stream.eos' ? 'stream.finished' : api,
   SIGNALWRAP: () => 'process.on(signal)'
 }
 
@@ -43,7 +44,7 @@ function labelOf (context, frames) {
   const { type, detail } = context
   if (context.origin === 'early') return 'made before longstack was enabled'
   if (type === 'PROMISE') return promiseLabel(context, frames)
-  if (accepted(context, frames)) return 'connection accepted'
+  if (accepted(context, frames)) return type === 'TLSWRAP' ? 'TLS connection accepted' : 'connection accepted'
   const api = apiName(frames)
   const phrase = phrases[type]
   return phrase === undefined ? bound(type, frames) ?? resource(type, api) : phrase(detail, api)
@@ -64,11 +65,15 @@ function deferred (name, api) {
   return api === undefined || name.endsWith(api.replace(/^.*\./, '')) ? name : api
 }
 
-/** A timer, or a call that is about time such as socket.setTimeout; others keep timers for their own ends. @param {string | undefined} detail @param {string | undefined} api */
+/**
+ * A timer, or a call that is about time such as socket.setTimeout; others keep timers for their own ends.
+ * @param {string | undefined} detail
+ * @param {string | undefined} api
+ */
 function timer (detail, api) {
   if (api === undefined) return call('setTimeout', detail)
   const name = api.replace(/^timers\.(?=set)/, '')
-  return /timeout|interval|wait$/i.test(name) ? call(name, detail) : name
+  return /timeout|interval|wait$|refresh$/i.test(name) ? call(name, detail) : name
 }
 
 /**
@@ -127,6 +132,7 @@ const nouns = [
   [/^Resolver$/, 'resolver'],
   [/^ChildProcess$/, 'child'],
   [/^Worker$/, 'worker'],
+  [/^Timeout$/, 'timer'],
   [/^(MessagePort|BroadcastChannel)$/, 'port'],
   [/^(EventEmitter|Interface|Agent|EventTarget)$/, 'emitter']
 ]
@@ -138,7 +144,8 @@ const rooms = [
   [/^internal\/(fs|dns)\/promises$/, '$1.promises'],
   [/^(fs|dns)\/promises$/, '$1.promises'],
   [/^timers\/promises$/, 'timers.promises'],
-  [/^internal\/(fs|dns|child_process|crypto|http2|dgram|timers|zlib)\b.*$/, '$1'],
+  [/^internal\/streams\/.*$/, 'stream'],
+  [/^internal\/(fs|dns|child_process|crypto|http|http2|net|tls|dgram|timers|zlib)\b.*$/, '$1'],
   [/^internal\/.*$/, ''],
   [/^async_hooks$/, '']
 ]
