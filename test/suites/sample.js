@@ -1,0 +1,28 @@
+'use strict'
+
+// A suite of this house, to show that the comparison sees what it is for. argv[2]: a file that remembers.
+
+const assert = require('node:assert')
+const fs = require('node:fs')
+const test = require('node:test')
+
+const memory = process.argv[2]
+
+test('always the same', async (t) => {
+  await t.test('inside', () => {})
+  await t.test('left out', { skip: true }, () => {})
+})
+
+test('twice', () => {})
+test('twice', () => assert.fail('on purpose'))
+
+test('sees longstack', async () => {
+  const { stack } = await new Promise((resolve) => setTimeout(() => resolve(new Error('late')), 1))
+  assert.doesNotMatch(stack, /^ {2}── /m)
+})
+
+test('differs once', () => {
+  if (process.env.NODE_OPTIONS === undefined || fs.existsSync(memory)) return
+  fs.writeFileSync(memory, '')
+  assert.fail('the first time')
+})
