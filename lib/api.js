@@ -9,7 +9,6 @@ const { compile } = require('./context/subsystems')
 const { mistake, nearest } = require('./errors')
 const { bind, providers } = require('./hooks/async')
 const { defaults, parse } = require('./options')
-const { text } = require('./views/text')
 
 /**
  * @typedef {import('./options').Options} Options
@@ -86,21 +85,21 @@ function createApi (tracer) {
 
     current: () => tracer.enabled() ? tracer.current() : undefined,
 
-    chain: (target) => guard.run(() => tracer.hopsOf(target, trace.chain).map(tracer.plain)),
+    chain: (target) => guard.run(() => tracer.ask().hopsOf(target, trace.chain).map(tracer.ask().plain)),
 
     stack: (target) => guard.run(() => {
-      const hops = tracer.hopsOf(target, trace.stack)
-      if (target === undefined) return [...tracer.presentLines(trace.stack), text(hops)].filter(Boolean).join('\n')
-      if (!types.isNativeError(target)) return text(hops)
+      const hops = tracer.ask().hopsOf(target, trace.stack)
+      if (target === undefined) return [...tracer.ask().presentLines(trace.stack), tracer.ask().text(hops)].filter(Boolean).join('\n')
+      if (!types.isNativeError(target)) return tracer.ask().text(hops)
       const shown = String(target.stack)
-      return hops.length === 0 || shown.includes('\n  ── ') ? shown : `${shown}\n${text(hops)}`
+      return hops.length === 0 || shown.includes('\n  ── ') ? shown : `${shown}\n${tracer.ask().text(hops)}`
     }),
 
-    why: (target) => guard.run(() => tracer.why(target)),
+    why: (target) => guard.run(() => tracer.ask().why(target)),
 
     handles (filter) {
       const matches = compile(filter ?? ['*'], providers())
-      return guard.run(() => tracer.handles(matches))
+      return guard.run(() => tracer.ask().handles(matches))
     },
 
     stats: () => tracer.stats(),

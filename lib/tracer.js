@@ -1,41 +1,28 @@
 'use strict'
 
 // The conductor: joins the rooms, enables and disables them. Data flows one way: hooks tell of resources →
-// contexts → stacks and handles → views. Rooms get their neighbours from here as arguments.
+// contexts → stacks and handles; what is asked goes to answers.js, which judges on the way out. Rooms get their
+// neighbours from here as arguments.
 
 const { types } = require('node:util')
-const v8 = require('node:v8')
 const guard = require('./context/guard')
-const { Context, stamp, settler, muted } = require('./context/context')
+const { Context, settler } = require('./context/context')
 const { createCensus } = require('./context/census')
+const { createSightings } = require('./context/sightings')
 const { compile } = require('./context/subsystems')
-const { createViews } = require('./context/view')
-const { mistake } = require('./errors')
 const { createAsyncLayer, providers, now } = require('./hooks/async')
 const { createChannelLayer } = require('./hooks/channels')
 const { createFatalLayer } = require('./hooks/fatal')
-const { createThreadLayer } = require('./hooks/threads')
 const { createRegistry } = require('./handles/registry')
-const { createReports } = require('./handles/report')
 const { createUses } = require('./handles/uses')
 const { defaults } = require('./options')
-const { createAttribution } = require('./stacks/attribution')
 const { createCapture } = require('./stacks/capture')
-const { createChain } = require('./stacks/chain')
 const { createFormatter } = require('./stacks/formatter')
-const { Stack, frameLines } = require('./stacks/frames')
-const { mapFrame } = require('./stacks/source-maps')
-const { captureInto } = require('./stacks/trace-limit')
-const { paint } = require('./views/paint')
-const { text } = require('./views/text')
-const { summary } = require('./views/handles')
 const { createWarnings, say, brief } = require('./warnings')
 
 /**
  * @typedef {import('./options').Options} Options
  * @typedef {import('./hooks/async').Hook} Hook
- * @typedef {import('./stacks/chain').Hop} Hop
- * @typedef {import('./stacks/chain').PrintedHop} PrintedHop
  * @typedef {import('./api').ErrorHandler} ErrorHandler
  * @typedef {ReturnType<typeof createTracer>} Tracer
  *
@@ -70,12 +57,13 @@ function createTracer () {
   let signal
   /** @type {Array<{ matches: (type: string) => boolean, handler: ErrorHandler }>} */
   let handlers = []
-  /** the hops of errors whose stack was formatted @type {WeakMap<object, PrintedHop[]>} */
-  const told = new WeakMap()
+  /** @type {ReturnType<typeof import('./answers').createAnswers> | undefined} */
+  let answers
 
   const warnings = createWarnings()
   const registry = createRegistry()
   const census = createCensus()
+  const sightings = createSightings()
   const formatter = createFormatter({ story })
   const { capture, why: engineWhy } = createCapture(options.capture, {
     plainly: (read) => formatter.plainly(read),
@@ -89,7 +77,7 @@ function createTracer () {
       census.count(context)
       capture.take(context, above, promise)
     },
-    deep: (context) => chain.folded(context),
+    deep: (context) => ask().fold(context),
     full () {
       const full = census.exceeds(options.budget - capture.bytes())
       if (full) lost++
@@ -97,7 +85,7 @@ function createTracer () {
     },
     opened (context, resource) {
       registry.opened(context, resource)
-      if (context.type === 'WORKER') threads.starting(chain.hops(context))
+      if (context.type === 'WORKER') ask().worker(context)
     },
     opener: registry.opener,
     active: registry.active,
@@ -122,19 +110,23 @@ function createTracer () {
   }
 
   const async = createAsyncLayer(rooms)
-  const threads = createThreadLayer(async.root)
-  const attribution = createAttribution({ root: async.root, current: async.current, recent: async.recent, stackOf: capture.stackOf })
-  const chain = createChain({
-    stackOf: capture.stackOf,
-    options: () => options,
-    map: mapFrame,
-    now,
-    dropped: (count) => { lost += count }
-  })
-  const { view, unwrap } = createViews({ describe: (context) => guard.run(() => chain.describe(context)) })
-  const reports = createReports({ registry, hops: chain.hops, plain, stackOf: capture.stackOf, now })
   const fatal = createFatalLayer({ escaped, handle })
   const channels = createChannelLayer(createUses({ registry, now, wanted: rooms.wanted, request: contextOfRequest }))
+
+  /** The room of answers, loaded with the first question. */
+  function ask () {
+    answers ??= require('./answers').createAnswers({
+      async,
+      capture,
+      sightings,
+      registry,
+      plainly: formatter.plainly,
+      options: () => options,
+      now,
+      dropped: (/** @type {number} */ count) => { lost += count }
+    })
+    return answers
+  }
 
   /** A full stack can surface anywhere, and is the program's affair; all else is a defect, and must be seen. @param {any} error */
   function failed (error) {
@@ -155,7 +147,7 @@ function createTracer () {
    * @param {Context | undefined} context
    */
   function notePassed (value, context) {
-    if (typeof value === 'object' && value !== null && context !== undefined && types.isNativeError(value)) attribution.passes(value, context)
+    if (typeof value === 'object' && value !== null && context !== undefined && types.isNativeError(value)) sightings.passes(value, context)
   }
 
   /**
@@ -165,12 +157,7 @@ function createTracer () {
    * @param {Function} above
    */
   function story (error, sites, above) {
-    return guard.run(() => {
-      const { context, origin } = attribution.attribute(error, sites, above)
-      const hops = chain.hops(context, { above: new Stack(sites.join('\n')).frames, origin })
-      told.set(error, hops)
-      return text(hops)
-    })
+    return guard.run(() => ask().story(error, sites, above))
   }
 
   /** Notes the context of an error that nobody caught. @param {unknown} error @param {boolean} rejected */
@@ -180,17 +167,17 @@ function createTracer () {
     if (present === undefined) return
     // Node reports a rejection in the context of its promise.
     const settledBy = rejected ? settler.read(async.resource()) : undefined
-    attribution.escapes(error, { context: settledBy ?? present, left, settled: settledBy !== undefined })
+    sightings.escapes(error, { context: settledBy ?? present, left, settled: settledBy !== undefined })
   }
 
   /** Asks the handlers of trace.onError. @param {unknown} error @returns {boolean} */
   function handle (error) {
     const context = async.current() ?? async.left()
     for (const { matches, handler } of handlers) {
-      const match = matching(context, matches)
+      const match = ask().matching(context, matches)
       if (match === null) continue
       try {
-        if (handler(error, view(match)) === true) return true
+        if (handler(error, ask().view(match)) === true) return true
       } catch (thrown) {
         warnings.warn('HANDLER', `a handler of trace.onError threw: ${brief(thrown)}`)
       }
@@ -198,71 +185,15 @@ function createTracer () {
     return false
   }
 
-  /**
-   * The context that a filter selects: the failing one, or the one behind Node's own ticks ("error" events).
-   * @param {Context | undefined} context
-   * @param {(type: string) => boolean} matches
-   * @returns {Context | undefined | null} null where it selects none
-   */
-  function matching (context, matches) {
-    if (context === undefined) return matches('unknown') ? undefined : null
-    for (let one = /** @type {Context | undefined} */ (context); one !== undefined; one = one.parent) {
-      if (matches(one.type)) return one
-      const frames = capture.stackOf(one)?.frames ?? []
-      if (one.type !== 'TickObject' || frames.some((frame) => frame.kind !== 'core')) return null
-    }
-    return null
-  }
-
   /** @param {Hook} hook @param {'init' | 'before' | 'after'} stage @param {Context} context */
   function tell (hook, stage, context) {
     const callback = hook[stage]
     if (callback === undefined) return
     try {
-      callback(view(context))
+      callback(ask().view(context))
     } catch (thrown) {
       warnings.warn('HOOK', `a callback of trace.hook threw: ${brief(thrown)}`)
     }
-  }
-
-  /**
-   * @param {unknown} target
-   * @param {Function} above
-   * @returns {PrintedHop[]}
-   */
-  function hopsOf (target, above) {
-    if (target === undefined) return chain.hops(async.current(), { above: presentFrames(above) })
-    if (typeof target !== 'object' || target === null) throw mistake('INVALID_TARGET', target)
-    const inside = unwrap(target)
-    if (inside !== undefined) return chain.hops(inside)
-    if (types.isNativeError(target)) return hopsOfError(target)
-    if (types.isPromise(target)) return hopsOfPromise(target)
-    return chain.hops(reports.find(target).context)
-  }
-
-  /** @param {Error} error @returns {PrintedHop[]} */
-  function hopsOfError (error) {
-    // Reading formats; where somebody else's formatter or an older one did, only the reader is known.
-    return (told.get(error) ?? (error.stack, told.get(error))) ?? chain.hops(async.current(), { origin: 'reader' })
-  }
-
-  /** Who settled it, then who made it. @param {Promise<unknown>} promise @returns {PrintedHop[]} */
-  function hopsOfPromise (promise) {
-    const context = stamp.read(promise)
-    const made = chain.hops(context === muted ? undefined : context)
-    const by = settler.read(promise)
-    const [first, ...others] = chain.hops(by)
-    if (first === undefined || by === context?.parent) return made
-    /** @type {PrintedHop[]} */
-    const list = [{ ...first, origin: 'settled' }, ...others]
-    return list.concat(made.filter((hop) => !list.some((one) => one.asyncId === hop.asyncId))).slice(0, options.depth)
-  }
-
-  /** @param {Function} above @returns {import('./stacks/frames').Frame[]} */
-  function presentFrames (above) {
-    const holder = /** @type {any} */ ({ __proto__: null })
-    captureInto(holder, above, options.frames + 10)
-    return new Stack(frameLines(formatter.plainly(() => holder.stack))).frames
   }
 
   function install () {
@@ -285,19 +216,13 @@ function createTracer () {
   }
 
   function printHandles () {
-    guard.run(() => say(paint(summary(reports.handles(selected)))))
+    guard.run(() => say(ask().summary(selected)))
   }
 
   return {
     enabled: () => enabled,
-    current: () => view(async.current()),
-    hopsOf,
-    plain,
-    why: reports.why,
-    handles: reports.handles,
-
-    /** The present stack without Node's frames, as lines. @param {Function} above */
-    presentLines: (above) => presentFrames(above).filter((frame) => frame.kind !== 'core').map((frame) => `    at ${mapFrame(frame).text}`),
+    ask,
+    current: () => ask().view(async.current()),
 
     /** Puts options in force; turns tracing on. @param {Options} next */
     apply (next) {
@@ -308,9 +233,11 @@ function createTracer () {
       if (enabled) return listenToSignal(next.signal)
       enabled = true
       // A hook that is on while a start-up snapshot is built aborts Node.
-      const { startupSnapshot } = v8
-      if (startupSnapshot?.isBuildingSnapshot()) startupSnapshot.addDeserializeCallback(() => { if (enabled) install() })
-      else install()
+      if (process.execArgv.some((flag) => flag.startsWith('--build-snapshot'))) {
+        require('node:v8').startupSnapshot.addDeserializeCallback(() => { if (enabled) install() })
+      } else {
+        install()
+      }
     },
 
     disable () {
@@ -372,11 +299,6 @@ function createTracer () {
       }
     }
   }
-}
-
-/** @param {PrintedHop} hop @returns {Hop} */
-function plain ({ asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, frames }) {
-  return { asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, frames }
 }
 
 module.exports = { createTracer }

@@ -8,7 +8,7 @@ const { program } = require('./helpers/run')
 const programs = {
   'inspect of promises, timers, sockets and servers': `
     const util = require('node:util'), net = require('node:net')
-    const show = (value) => console.log(util.inspect(value, { showHidden: true, depth: 1, breakLength: Infinity }).replace(/,? Symbol\\((trigger_)?async_id_symbol\\): \\d+/g, ''))
+    const show = (value) => console.log(util.inspect(value, { showHidden: true, depth: 1, breakLength: Infinity }).replace(/,? \\[?Symbol\\((trigger_)?async_id_symbol\\)\\]?: \\d+/g, ''))
     setTimeout(() => {
       show(Promise.resolve(1)); show((async () => { await 1 })()); show(new Promise(() => {}))
       show(new Error('x').message); show(Object.assign(new Error('y'), { stack: 'fixed' }))

@@ -4,8 +4,6 @@
 // in SAMPLE is finalized and stands for the rest, so figures are estimates, right within some SAMPLEs after a gc. They
 // are too high while the program runs without a pause, for finalizers wait for one; the heap's size is a bound.
 
-const { getHeapStatistics } = require('node:v8')
-
 const SAMPLE = 64
 const LOOK = 1024 // contexts between two looks at the heap
 const BYTES = 152 // of one context: object header, eleven fields, a boxed time
@@ -32,7 +30,7 @@ function createCensus () {
     exceeds (budget) {
       if (sampled * SAMPLE * BYTES <= budget) return false
       if (made >= lookAt) {
-        crowded = getHeapStatistics().used_heap_size > budget * 2
+        crowded = require('node:v8').getHeapStatistics().used_heap_size > budget * 2
         lookAt = made + LOOK
       }
       return crowded

@@ -4,7 +4,6 @@
 // kept apart. Requests are held weakly.
 
 const { stamp } = require('../context/context')
-const { requestLabel } = require('./report')
 
 /**
  * @param {object} deps
@@ -29,7 +28,7 @@ function createUses ({ registry, now, wanted, request: contextOf }) {
       const entry = registry.ofSocket(socket)
       if (entry === undefined) return
       entry.active = now()
-      entry.use = { request: new WeakRef(request), label: requestLabel(request), context: stamp.read(request), over: false }
+      entry.use = { request: new WeakRef(request), label: require('./report').requestLabel(request), context: stamp.read(request), over: false }
       connections.set(request, entry)
     },
 

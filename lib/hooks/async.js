@@ -8,7 +8,6 @@
 
 const { AsyncResource, asyncWrapProviders, createHook, executionAsyncId, executionAsyncResource, triggerAsyncId } = require('node:async_hooks')
 const { performance } = require('node:perf_hooks')
-const { promiseHooks } = require('node:v8')
 const guard = require('../context/guard')
 const { Context, stamp, settler, muted } = require('../context/context')
 const { MAX } = require('../context/fold')
@@ -88,6 +87,7 @@ function createAsyncLayer (rooms) {
       stamp.write(resource, context)
       if (context.depth > MAX) rooms.deep(context)
       if (kind.promise) {
+        unsettle ??= listenToSettles()
         context.awaited = trigger !== executionAsyncId()
       } else {
         if (type === 'Timeout') context.detail = /** @type {any} */ (kind).detail(resource)
@@ -206,6 +206,11 @@ function createAsyncLayer (rooms) {
     }
   }
 
+  /** From the first promise on: many programs have none, and node:v8 takes 2 ms to load. @returns {Function} */
+  function listenToSettles () {
+    return require('node:v8').promiseHooks.onSettled(settled)
+  }
+
   // A null prototype: createHook would accept an inherited Object.prototype.destroy.
   const hook = createHook(/** @type {any} */ ({ __proto__: null, init, before, after }))
   /** @type {Function | undefined} */
@@ -217,7 +222,6 @@ function createAsyncLayer (rooms) {
     enable () {
       kinds = new Map()
       hook.enable()
-      unsettle ??= promiseHooks.onSettled(settled)
     },
 
     disable () {

@@ -26,7 +26,6 @@ const PRESENT_FRAMES = 200 // of the reader's stack
  * @typedef {import('./frames').Frame} Frame
  * @typedef {Frame & { site?: NodeJS.CallSite }} SiteFrame
  * @typedef {{ context: Context | undefined, origin?: import('./chain').Origin }} Verdict
- * @typedef {{ context: Context, left?: Context, settled?: boolean }} Sighting where an error was seen before it was read
  */
 
 /**
@@ -35,13 +34,9 @@ const PRESENT_FRAMES = 200 // of the reader's stack
  * @param {() => Context | undefined} deps.current
  * @param {() => Context[]} deps.recent contexts that ran lately
  * @param {(context: Context) => import('./frames').Stack | undefined} deps.stackOf
+ * @param {ReturnType<typeof import('../context/sightings').createSightings>} deps.sightings
  */
-function createAttribution ({ root, current, recent, stackOf }) {
-  /** errors that escaped @type {WeakMap<object, Sighting>} */
-  const escaped = new WeakMap()
-  /** errors that Node's core passed to nextTick @type {WeakMap<object, Context>} */
-  const passed = new WeakMap()
-
+function createAttribution ({ root, current, recent, stackOf, sightings }) {
   /**
    * @param {object} error
    * @param {NodeJS.CallSite[]} sites of the error
@@ -58,8 +53,8 @@ function createAttribution ({ root, current, recent, stackOf }) {
     const receiver = outer === undefined ? undefined : contextOfReceiver(outer)
     if (receiver !== undefined) return { context: receiver }
 
-    const sighting = escaped.get(error)
-    if (sighting !== undefined) return fromSighting(sighting, sync)
+    const escape = sightings.escape(error)
+    if (escape !== undefined) return fromEscape(escape, sync)
     const reader = current()
     if (outer === undefined) return frameless(error, frames, reader, above)
 
@@ -119,11 +114,11 @@ function createAttribution ({ root, current, recent, stackOf }) {
 
   /**
    * An error thrown inside runInAsyncScope has left that scope by the time it is uncaught.
-   * @param {Sighting} sighting
+   * @param {import('../context/sightings').Escape} escape
    * @param {Frame[]} sync
    * @returns {Verdict}
    */
-  function fromSighting ({ context, left, settled }, sync) {
+  function fromEscape ({ context, left, settled }, sync) {
     if (left !== undefined && sync.some(isScope)) return { context: left }
     return settled ? { context, origin: 'settled' } : { context }
   }
@@ -136,7 +131,7 @@ function createAttribution ({ root, current, recent, stackOf }) {
    * @returns {Verdict}
    */
   function frameless (error, frames, reader, above) {
-    const context = passed.get(error)
+    const context = sightings.pass(error)
     if (context !== undefined) return { context }
     if (reader === undefined) return { context: undefined }
     const core = frames.filter((frame) => !frame.isAsync)
@@ -165,19 +160,7 @@ function createAttribution ({ root, current, recent, stackOf }) {
     return undefined
   }
 
-  return {
-    attribute,
-
-    /** @param {unknown} error @param {Sighting} sighting */
-    escapes (error, sighting) {
-      if (isObject(error) && !escaped.has(error)) escaped.set(error, sighting)
-    },
-
-    /** @param {object} error @param {Context} context */
-    passes (error, context) {
-      if (!passed.has(error)) passed.set(error, context)
-    }
-  }
+  return { attribute }
 }
 
 /** @param {unknown} value @returns {value is object} */

@@ -1,0 +1,143 @@
+'use strict'
+
+// What recorded contexts are turned into when somebody asks: chains, stories of errors, reports. None of this is
+// needed to record, so it is loaded with the first question; most runs of a program never ask.
+
+const { types } = require('node:util')
+const guard = require('./context/guard')
+const { stamp, settler, muted } = require('./context/context')
+const { createViews } = require('./context/view')
+const { mistake } = require('./errors')
+const { createReports } = require('./handles/report')
+const { createThreadLayer } = require('./hooks/threads')
+const { createAttribution } = require('./stacks/attribution')
+const { createChain } = require('./stacks/chain')
+const { Stack, frameLines } = require('./stacks/frames')
+const { mapFrame } = require('./stacks/source-maps')
+const { captureInto } = require('./stacks/trace-limit')
+const { paint } = require('./views/paint')
+const { text } = require('./views/text')
+const { summary } = require('./views/handles')
+
+/**
+ * @typedef {import('./context/context').Context} Context
+ * @typedef {import('./stacks/chain').Hop} Hop
+ * @typedef {import('./stacks/chain').PrintedHop} PrintedHop
+ */
+
+/**
+ * @param {object} deps
+ * @param {ReturnType<typeof import('./hooks/async').createAsyncLayer>} deps.async
+ * @param {import('./stacks/capture').Capture} deps.capture
+ * @param {ReturnType<typeof import('./context/sightings').createSightings>} deps.sightings
+ * @param {ReturnType<typeof import('./handles/registry').createRegistry>} deps.registry
+ * @param {(read: () => string) => string} deps.plainly
+ * @param {() => import('./options').Options} deps.options
+ * @param {() => number} deps.now
+ * @param {(count: number) => void} deps.dropped
+ */
+function createAnswers ({ async, capture, sightings, registry, plainly, options, now, dropped }) {
+  /** the hops of errors whose stack was formatted @type {WeakMap<object, PrintedHop[]>} */
+  const told = new WeakMap()
+  const { stackOf } = capture
+  const threads = createThreadLayer(async.root)
+  const attribution = createAttribution({ root: async.root, current: async.current, recent: async.recent, stackOf, sightings })
+  const chain = createChain({ stackOf, options, map: mapFrame, now, dropped })
+  const { view, unwrap } = createViews({ describe: (context) => guard.run(() => chain.describe(context)) })
+  const reports = createReports({ registry, hops: chain.hops, plain, stackOf, now })
+
+  /**
+   * @param {unknown} target
+   * @param {Function} above
+   * @returns {PrintedHop[]}
+   */
+  function hopsOf (target, above) {
+    if (target === undefined) return chain.hops(async.current(), { above: presentFrames(above) })
+    if (typeof target !== 'object' || target === null) throw mistake('INVALID_TARGET', target)
+    const inside = unwrap(target)
+    if (inside !== undefined) return chain.hops(inside)
+    if (types.isNativeError(target)) return hopsOfError(target)
+    if (types.isPromise(target)) return hopsOfPromise(target)
+    return chain.hops(reports.find(target).context)
+  }
+
+  /** @param {Error} error @returns {PrintedHop[]} */
+  function hopsOfError (error) {
+    // Reading formats; where somebody else's formatter or an older one did, only the reader is known.
+    return (told.get(error) ?? (error.stack, told.get(error))) ?? chain.hops(async.current(), { origin: 'reader' })
+  }
+
+  /** Who settled it, then who made it. @param {Promise<unknown>} promise @returns {PrintedHop[]} */
+  function hopsOfPromise (promise) {
+    const context = stamp.read(promise)
+    const made = chain.hops(context === muted ? undefined : context)
+    const by = settler.read(promise)
+    const [first, ...others] = chain.hops(by)
+    if (first === undefined || by === context?.parent) return made
+    /** @type {PrintedHop[]} */
+    const list = [{ ...first, origin: 'settled' }, ...others]
+    return list.concat(made.filter((hop) => !list.some((one) => one.asyncId === hop.asyncId))).slice(0, options().depth)
+  }
+
+  /** @param {Function} above @returns {import('./stacks/frames').Frame[]} */
+  function presentFrames (above) {
+    const holder = /** @type {any} */ ({ __proto__: null })
+    captureInto(holder, above, options().frames + 10)
+    return new Stack(frameLines(plainly(() => holder.stack))).frames
+  }
+
+  return {
+    hopsOf,
+    plain,
+    text,
+    view,
+    fold: chain.folded,
+    why: reports.why,
+    handles: reports.handles,
+
+    /** The present stack without Node's frames, as lines. @param {Function} above */
+    presentLines: (above) => presentFrames(above).filter((frame) => frame.kind !== 'core').map((frame) => `    at ${mapFrame(frame).text}`),
+
+    /**
+     * What is appended to an error's stack.
+     * @param {object} error
+     * @param {NodeJS.CallSite[]} sites
+     * @param {Function} above
+     */
+    story (error, sites, above) {
+      const { context, origin } = attribution.attribute(error, sites, above)
+      const hops = chain.hops(context, { above: new Stack(sites.join('\n')).frames, origin })
+      told.set(error, hops)
+      return text(hops)
+    },
+
+    /** The report of everything open, for a terminal. @param {(type: string) => boolean} selected */
+    summary: (selected) => paint(summary(reports.handles(selected))),
+
+    /** A worker is made: its story goes along. @param {Context} context */
+    worker: (context) => threads.starting(chain.hops(context)),
+
+    /**
+     * The context that a filter selects: the failing one, or the one behind Node's own ticks ("error" events).
+     * @param {Context | undefined} context
+     * @param {(type: string) => boolean} matches
+     * @returns {Context | undefined | null} null where it selects none
+     */
+    matching (context, matches) {
+      if (context === undefined) return matches('unknown') ? undefined : null
+      for (let one = /** @type {Context | undefined} */ (context); one !== undefined; one = one.parent) {
+        if (matches(one.type)) return one
+        const frames = stackOf(one)?.frames ?? []
+        if (one.type !== 'TickObject' || frames.some((frame) => frame.kind !== 'core')) return null
+      }
+      return null
+    }
+  }
+}
+
+/** @param {PrintedHop} hop @returns {Hop} */
+function plain ({ asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, frames }) {
+  return { asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, frames }
+}
+
+module.exports = { createAnswers }

@@ -1,0 +1,38 @@
+'use strict'
+
+// Where an error was seen before anybody read its stack: attribution's only witnesses besides the error's frames.
+
+/**
+ * @typedef {import('./context').Context} Context
+ * @typedef {object} Escape an error that nobody caught
+ * @property {Context} context in which it failed, or that rejected its promise
+ * @property {Context | undefined} left the context that was left last; thrown inside runInAsyncScope, an error has left that scope
+ * @property {boolean} settled the context is that of the rejection
+ */
+
+function createSightings () {
+  /** @type {WeakMap<object, Escape>} */
+  const escaped = new WeakMap()
+  /** errors that Node's core handed to nextTick @type {WeakMap<object, Context>} */
+  const passed = new WeakMap()
+
+  return {
+    /** @param {object} error */
+    escape: (error) => escaped.get(error),
+
+    /** @param {object} error */
+    pass: (error) => passed.get(error),
+
+    /** The first sighting counts. @param {unknown} error @param {Escape} escape */
+    escapes (error, escape) {
+      if (typeof error === 'object' && error !== null && !escaped.has(error)) escaped.set(error, escape)
+    },
+
+    /** @param {object} error @param {Context} context */
+    passes (error, context) {
+      if (!passed.has(error)) passed.set(error, context)
+    }
+  }
+}
+
+module.exports = { createSightings }
