@@ -45,9 +45,22 @@ const { accepted, apiName, labelOf } = require('./labels')
  * @param {(cut: number) => void} deps.dropped
  */
 function createChain ({ stackOf, options, map, now, dropped }) {
+  /** stacks without what V8 prints at times only @type {WeakMap<import('./frames').Stack, string>} */
+  const identities = new WeakMap()
+
+  /** @param {Context} context @returns {string | undefined} */
+  function identify (context) {
+    const stack = stackOf(context)
+    if (stack === undefined) return undefined
+    let identity = identities.get(stack)
+    // "Immediate.turn [as _onImmediate]" becomes "Immediate.turn" when V8 optimizes.
+    if (identity === undefined) identities.set(stack, identity = stack.text.replace(/ \[as [^\]]*\]/g, ''))
+    return identity
+  }
+
   /** @param {Context} context */
   function folded (context) {
-    dropped(fold(context, stackOf, Math.max(options().depth, 8) * 3))
+    dropped(fold(context, identify, Math.max(options().depth, 8) * 3))
   }
 
   /**

@@ -1,0 +1,77 @@
+'use strict'
+
+const test = require('ava')
+const { stories, tells } = require('./helpers/stories')
+
+// What each case of test/fixtures/chains/loops.js tells: the newest hop first, each as label | functions.
+/** @type {Record<string, string[]>} */
+const expected = {
+  interval: ['setInterval(1) × 20 | start < interval'],
+  immediates: [
+    'setImmediate × 9999 | turn',
+    'setImmediate | start < immediates'
+  ],
+  ticks: [
+    'process.nextTick × 9999 | turn',
+    'process.nextTick | start < ticks'
+  ],
+  microtasks: [
+    'queueMicrotask × 9999 | turn',
+    'queueMicrotask | start < microtasks'
+  ],
+  timeouts: [
+    'setTimeout(1) × 19 | turn',
+    'setTimeout(1) | start < timeouts'
+  ],
+  thens: [
+    'promise.then × 9999 | turn',
+    'promise.then | start < thens'
+  ],
+  awaits: [
+    'await × 9999 | start',
+    'await | start < awaits'
+  ],
+  awaited: [
+    'await × 9999 | loop',
+    'await | loop < awaited'
+  ],
+  twoSteps: [
+    'promise.then × 10000 | one',
+    'setImmediate × 9999 | two',
+    'setImmediate | start < twoSteps'
+  ],
+  timerAndPromise: [
+    'await × 19 | one',
+    'setTimeout(1) × 19 | two < one',
+    'setTimeout(1) | start < timerAndPromise'
+  ],
+  long: [
+    'promise.then × 2 | steps < step',
+    'queueMicrotask | step',
+    'promise.then | steps < step',
+    'queueMicrotask | step',
+    'queueMicrotask | step',
+    'process.nextTick | step',
+    'queueMicrotask | step',
+    'process.nextTick | step',
+    'process.nextTick | step',
+    'setImmediate | step',
+    'process.nextTick | step',
+    'setImmediate | step',
+    'setImmediate | step',
+    'promise.then | steps < step',
+    'setImmediate | step'
+  ]
+}
+
+const told = stories('loops')
+
+for (const [name, story] of Object.entries(expected)) {
+  test(`loops: ${name}`, async (t) => {
+    tells(t, (await told)[name], story)
+  })
+}
+
+test('nothing else tells a story', async (t) => {
+  t.deepEqual(Object.keys(await told).sort(), Object.keys(expected).sort())
+})

@@ -1,0 +1,80 @@
+'use strict'
+
+// Plays a theme of test/fixtures/chains in a child and reads the stories it tells.
+
+const path = require('node:path')
+const { node, register, split } = require('./run')
+
+const major = Number(process.versions.node.split('.')[0])
+
+/**
+ * @typedef {object} Hop as stage.js prints it
+ * @property {string} label
+ * @property {string} type
+ * @property {string} origin
+ * @property {number} ageMs
+ * @property {number} repeats
+ * @property {number} asyncId
+ * @property {string[]} functions
+ *
+ * @typedef {object} Story
+ * @property {string} name
+ * @property {Hop[]} chain
+ * @property {Hop[]} ofError
+ * @property {string} text of the error
+ * @property {number} elapsedMs
+ */
+
+/**
+ * @param {string} theme
+ * @param {Record<string, string>} [env]
+ * @returns {Promise<Record<string, Story>>} by name of the case
+ */
+async function stories (theme, env) {
+  const file = path.join(__dirname, '..', 'fixtures', 'chains', `${theme}.js`)
+  const { stdout, stderr, code } = await node(['-r', register, file], { env })
+  if (code !== 0 || stderr !== '') throw new Error(`${theme} ended with ${code}: ${stderr}`)
+  /** @type {Story[]} */
+  const told = stdout.trim().split('\n').map((line) => JSON.parse(line))
+  return Object.fromEntries(told.map((story) => [story.name, story]))
+}
+
+/** A chain as lines: "setTimeout(20) × 3 | fired < start". What differs from run to run is named. @param {Hop[]} chain */
+function lines (chain) {
+  return chain.map(({ label, repeats, functions }) =>
+    `${title({ label, repeats })} | ${functions.join(' < ')}`.replace(/:\d{4,5}\)/, ':PORT)').replace('[::1]', '127.0.0.1')
+      .replace(/\/\S*longstack-\w+-\w+/, 'DIR'))
+}
+
+/** @param {{ label: string, repeats: number }} hop */
+function title ({ label, repeats }) {
+  return repeats > 1 ? `${label} × ${repeats}` : label
+}
+
+/**
+ * The story is the expected one, the error's is the same, the text says what the data say, and times fit.
+ * @param {import('ava').ExecutionContext} t
+ * @param {Story | undefined} story
+ * @param {string[]} expected
+ */
+function tells (t, story, expected) {
+  if (story === undefined) return t.fail('the case told nothing')
+  t.deepEqual(lines(story.chain), expected)
+  t.deepEqual(lines(story.ofError), expected, 'of the error')
+  const { hops } = split(story.text)
+  t.deepEqual(hops.map((hop) => hop.title.split(' · ')[0]), story.chain.map(title), 'titles in err.stack')
+  for (const [i, { frames }] of hops.entries()) {
+    for (const line of frames.split('\n').filter(Boolean)) t.regex(line, /^ {4}at \S.*:\d+:\d+\)?$/)
+    for (const name of story.chain[i].functions) t.true(frames.includes(name), `${name} in err.stack`)
+  }
+  t.false(/ at async .*\n(?:.*\n)* {2}── await · PROMISE[^\n]*\n {4}at async/.test(story.text), 'no "at async" twice')
+  let younger = 0
+  for (const { ageMs, origin, asyncId } of story.chain) {
+    t.true(ageMs >= younger - 1 && ageMs <= story.elapsedMs + 1, `${ageMs} ms is no age`)
+    t.is(origin, 'registered')
+    t.true(Number.isInteger(asyncId) && asyncId > 0)
+    younger = ageMs
+  }
+}
+
+module.exports = { stories, tells, lines, major }
