@@ -1,24 +1,29 @@
 'use strict'
 
 // Positions of generated code to positions of the source a person wrote. Under --enable-source-maps Node's own
-// maps are used; else source-map-support, loaded only once a file is met that names a map. Broken, huge and
-// missing maps leave the frame as it is, and no file is read twice for nothing.
+// maps come first; else, and where Node has none, source-map-support, loaded only once a file is met that names a
+// map. Code that never was on disk (ts-node, @babel/register) is known to the copy of source-map-support that its
+// compiler installed. Broken, huge and missing maps leave the frame as it is, and no file is read twice for nothing.
 
 const fs = require('node:fs')
 const Module = require('node:module')
 const path = require('node:path')
-const { fileURLToPath } = require('node:url')
+const { fileURLToPath, pathToFileURL } = require('node:url')
 const { parseFrame } = require('./frames')
 
 const LARGEST = 64 << 20 // bytes of a source or a map worth reading
 const FILES = 5000 // remembered
 
-/** @typedef {import('./frames').Frame} Frame */
+/**
+ * @typedef {import('./frames').Frame} Frame
+ * @typedef {Pick<typeof import('source-map-support'), 'mapSourcePosition' | 'retrieveSourceMap'>} Support
+ * @typedef {{ source: string, line: number, column: number }} Position
+ */
 
-/** Files that name a map which may be read. @type {Map<string, boolean>} */
-let mapped = new Map()
+/** Who can map a file; undefined for nobody. @type {Map<string, Support | undefined>} */
+let known = new Map()
 
-/** @type {typeof import('source-map-support') | undefined} */
+/** @type {Support | undefined} */
 let support
 
 /** @returns {boolean} Node maps stacks itself */
@@ -26,53 +31,85 @@ function nodeMaps () {
   return /** @type {any} */ (process).sourceMapsEnabled === true
 }
 
-/** @param {string} file @returns {boolean} */
-function hasMap (file) {
-  const known = mapped.get(file)
-  if (known !== undefined) return known
-  if (mapped.size >= FILES) mapped = new Map()
-  let found = false
-  try {
-    found = looksMapped(file.startsWith('file:') ? fileURLToPath(file) : file)
-  } catch {}
-  mapped.set(file, found)
+/** @param {string} file a path @returns {Support | undefined} */
+function supportFor (file) {
+  if (known.has(file)) return known.get(file)
+  if (known.size >= FILES) known = new Map()
+  known.set(file, undefined) // also where the next line throws
+  const found = find(file)
+  known.set(file, found)
   return found
 }
 
 /** @param {string} file */
-function looksMapped (file) {
-  if (!path.isAbsolute(file) || fs.statSync(file).size > LARGEST) return false
+function find (file) {
+  if (!path.isAbsolute(file) || !readable(file)) return undefined
+  if (namesMap(file)) {
+    support ??= /** @type {Support} */ (require('source-map-support'))
+    return support
+  }
+  return copies().find((copy) => copy.retrieveSourceMap(file) !== null)
+}
+
+/** A plain file of a bearable size; a directory or a pipe is none. @param {string} file */
+function readable (file) {
+  const stats = fs.statSync(file)
+  return stats.isFile() && stats.size <= LARGEST
+}
+
+/** @param {string} file */
+function namesMap (file) {
   const source = fs.readFileSync(file, 'utf8')
   const at = source.lastIndexOf('sourceMappingURL=')
   if (at === -1) return false
   const url = source.slice(at + 'sourceMappingURL='.length).split(/[\s*'"]/, 1)[0]
-  if (url.startsWith('data:')) return url.length <= LARGEST
-  const map = url.startsWith('file:') ? fileURLToPath(url) : path.resolve(path.dirname(file), decodeURI(url))
-  return fs.statSync(map).size <= LARGEST
+  if (url.startsWith('data:')) return true
+  return readable(url.startsWith('file:') ? fileURLToPath(url) : path.resolve(path.dirname(file), decodeURI(url)))
+}
+
+/** The copies of source-map-support that the program has loaded. @returns {Support[]} */
+function copies () {
+  return Object.keys(require.cache)
+    .filter((file) => /[\\/]source-map-support[\\/]source-map-support\.js$/.test(file))
+    .map((file) => require.cache[file]?.exports)
+    .filter((copy) => typeof copy?.mapSourcePosition === 'function' && typeof copy.retrieveSourceMap === 'function')
 }
 
 /**
- * @param {string} file
+ * @param {string} file a path or a file: URL
  * @param {number} line from 1
  * @param {number} column from 1
- * @returns {{ source: string, line: number, column: number, name?: string } | undefined}
+ * @returns {Position | undefined}
  */
 function lookUp (file, line, column) {
-  if (file.startsWith('node:')) return undefined
-  try {
-    if (nodeMaps()) {
-      const entry = /** @type {any} */ (Module.findSourceMap(file)?.findEntry(line - 1, column - 1))
-      if (typeof entry?.originalSource !== 'string') return undefined
-      const source = entry.originalSource.startsWith('file:') ? fileURLToPath(entry.originalSource) : entry.originalSource
-      return { source, line: entry.originalLine + 1, column: entry.originalColumn + 1 }
+  if (nodeMaps()) {
+    const entry = /** @type {any} */ (Module.findSourceMap(file)?.findEntry(line - 1, column - 1))
+    if (typeof entry?.originalSource === 'string') {
+      const { originalSource, originalLine, originalColumn } = entry
+      const source = originalSource.startsWith('file:') ? fileURLToPath(originalSource) : originalSource
+      return { source, line: originalLine + 1, column: originalColumn + 1 }
     }
-    if (!hasMap(file)) return undefined
-    support ??= /** @type {typeof import('source-map-support')} */ (require('source-map-support'))
-    const position = support.mapSourcePosition({ source: file, line, column: column - 1 })
-    if (position.source === file || position.line === null) return undefined
-    return { source: position.source, line: position.line, column: position.column + 1 }
+  }
+  const isUrl = file.startsWith('file:')
+  const local = isUrl ? fileURLToPath(file) : file
+  const who = supportFor(local)
+  if (who === undefined) return undefined
+  try {
+    const position = who.mapSourcePosition({ source: local, line, column: column - 1 })
+    if (typeof position.line !== 'number' || (position.source === local && position.line === line)) return undefined
+    const source = isUrl && path.isAbsolute(position.source) ? pathToFileURL(position.source).href : position.source
+    return { source, line: position.line, column: position.column + 1 }
   } catch {
-    mapped.set(file, false)
+    known.set(local, undefined) // broken: not again
+    return undefined
+  }
+}
+
+/** @type {typeof lookUp} */
+function lookUpSafely (file, line, column) {
+  try {
+    return lookUp(file, line, column)
+  } catch {
     return undefined
   }
 }
@@ -85,7 +122,7 @@ function lookUp (file, line, column) {
 function mapFrame (frame) {
   const { fileName, lineNumber, columnNumber } = frame
   if (fileName === undefined || lineNumber === undefined || columnNumber === undefined || frame.kind === 'core') return frame
-  const position = lookUp(fileName, lineNumber, columnNumber)
+  const position = lookUpSafely(fileName, lineNumber, columnNumber)
   if (position === undefined) return frame
   const old = `${fileName}:${lineNumber}:${columnNumber}`
   const at = frame.text.lastIndexOf(old)
