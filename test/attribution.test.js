@@ -88,7 +88,7 @@ for (const [name, source] of Object.entries(escapes)) {
   test(`uncaught as Node prints it: ${name}`, async (t) => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-'))
     const file = path.join(folder, 'program.js')
-    fs.writeFileSync(file, `setTimeout(function strangerTick () {}, 80)\n${source}\n`)
+    fs.writeFileSync(file, `setTimeout(function strangerTick () {}, 5000)\n${source}\n`)
     const bare = await node([file])
     const long = await node(['-r', register, file])
     fs.rmSync(folder, { recursive: true })
