@@ -36,6 +36,7 @@ const { createWarnings, say, brief } = require('./warnings')
  * @property {number} contextBytes
  * @property {number} stacks held
  * @property {number} stackBytes
+ * @property {number} bytes of both
  * @property {number} pending stacks not formatted yet
  * @property {number} budget bytes that contexts and stacks may take
  * @property {number} captured stacks taken
@@ -249,6 +250,7 @@ function createTracer () {
       fatal.release()
       formatter.disable()
       listenToSignal(undefined)
+      capture.rest()
     },
 
     /** @param {Hook} hook @returns {() => void} */
@@ -288,6 +290,7 @@ function createTracer () {
         contextBytes: census.bytes(),
         stacks,
         stackBytes: bytes,
+        bytes: census.bytes() + bytes,
         pending,
         budget: options.budget,
         captured,

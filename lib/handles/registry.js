@@ -96,12 +96,7 @@ function createRegistry () {
 
     all: () => [...entries.values()],
 
-    size: () => entries.size,
-
-    clear () {
-      entries.clear()
-      sweepAt = FIRST_SWEEP
-    }
+    size: () => entries.size
   }
 }
 

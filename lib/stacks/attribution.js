@@ -46,8 +46,7 @@ function createAttribution ({ root, current, recent, stackOf, sightings }) {
   function attribute (error, sites, above) {
     const frames = sites.map(siteFrame)
     const sync = frames.filter((frame) => !frame.isAsync)
-    const last = frames[frames.length - 1]
-    if (last !== undefined && last.fileName?.startsWith('node:internal/main/')) return { context: root }
+    if (atStartUp(frames)) return { context: root }
     const run = segment(sync)
     const outer = outermost(run)
     const receiver = outer === undefined ? undefined : contextOfReceiver(outer)
@@ -166,6 +165,13 @@ function createAttribution ({ root, current, recent, stackOf, sightings }) {
 /** @param {unknown} value @returns {value is object} */
 function isObject (value) {
   return (typeof value === 'object' && value !== null) || typeof value === 'function'
+}
+
+/** Below the main script lies Node's start; below an ESM one as awaiting, unless a module of the program awaits, too. @param {Frame[]} frames */
+function atStartUp (frames) {
+  const last = frames[frames.length - 1]
+  if (last?.fileName?.startsWith('node:internal/main/')) return true
+  return last?.fileName === 'node:internal/modules/run_main' && last.isAsync && !frames.some((frame) => frame.isAsync && programs(frame))
 }
 
 /** @param {NodeJS.CallSite} site @returns {SiteFrame} */

@@ -120,11 +120,8 @@ function createJsCapture ({ plainly, options }) {
       lastTurn = time
     },
 
-    clear () {
-      young = []
-      old = []
-      table.clear()
-    },
+    /** Formats all that is left: nothing of the program's is held after this. */
+    rest: () => idle(Infinity),
 
     bytes: () => table.bytes(),
 

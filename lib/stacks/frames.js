@@ -110,11 +110,7 @@ function createStackTable () {
       return stack
     },
     size: () => table.size,
-    bytes: () => bytes,
-    clear () {
-      table = new Map()
-      bytes = 0
-    }
+    bytes: () => bytes
   }
 }
 
