@@ -12,7 +12,7 @@ const expected = {
     'setTimeout(1) | start < timeouts'
   ],
   timerAndPromise: [
-    'await × 19 | one',
+    'await × 20 | one',
     'setTimeout(1) × 19 | two < one',
     'setTimeout(1) | start < timerAndPromise'
   ]

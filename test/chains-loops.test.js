@@ -50,7 +50,8 @@ const expected = {
     'setImmediate | step',
     'setImmediate | step',
     'promise.then | steps < step',
-    'setImmediate | step'
+    'setImmediate | step',
+    'promise.then | steps < step'
   ]
 }
 

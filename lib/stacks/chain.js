@@ -45,7 +45,7 @@ const { accepted, apiName, labelOf } = require('./labels')
  * @param {(cut: number) => void} deps.dropped
  */
 function createChain ({ stackOf, options, map, now, dropped }) {
-  /** stacks without what V8 prints at times only @type {WeakMap<import('./frames').Stack, string>} */
+  /** @type {WeakMap<import('./frames').Stack, string>} */
   const identities = new WeakMap()
 
   /** @param {Context} context @returns {string | undefined} */
@@ -53,8 +53,7 @@ function createChain ({ stackOf, options, map, now, dropped }) {
     const stack = stackOf(context)
     if (stack === undefined) return undefined
     let identity = identities.get(stack)
-    // "Immediate.turn [as _onImmediate]" becomes "Immediate.turn" when V8 optimizes.
-    if (identity === undefined) identities.set(stack, identity = stack.text.replace(/ \[as [^\]]*\]/g, ''))
+    if (identity === undefined) identities.set(stack, identity = identityOf(stack.frames))
     return identity
   }
 
@@ -180,6 +179,17 @@ function tells (context, frames) {
   return context.type === 'HTTPINCOMINGMESSAGE' || accepted(context, frames)
 }
 
+/**
+ * What the stacks of two turns of a loop have in common. V8 prints "[as _onImmediate]" until it optimizes, and how the
+ * event loop came to call the program is not the program's.
+ * @param {Frame[]} frames
+ */
+function identityOf (frames) {
+  let end = frames.length
+  while (end > 0 && frames[end - 1].kind === 'core') end--
+  return frames.slice(0, end || frames.length).map((frame) => frame.text.replace(/ \[as [^\]]*\]/g, '')).join('\n')
+}
+
 /** The async functions that are already printed. */
 class Shown {
   /** @param {Frame[]} above */
@@ -188,13 +198,15 @@ class Shown {
     this.keys = new Set()
     /** the function that runs above: the await inside it is no news @type {string | undefined} */
     this.top = undefined
-    /** the function whose await was told last @type {string | undefined} */
-    this.resumed = undefined
+    /** the function whose await is told next, and the one whose await was told last @type {string | undefined} */
+    this.awaited = this.resumed = undefined
     this.add(above)
   }
 
-  /** @param {Frame[]} frames */
+  /** @param {Frame[]} frames of a hop that is told */
   add (frames) {
+    this.resumed = this.awaited
+    this.awaited = undefined
     for (const frame of frames) if (frame.isAsync) this.keys.add(key(frame))
     const running = frames.filter((frame) => !frame.isAsync && frame.kind !== 'core')
     if (running.length > 0) this.top = key(running[running.length - 1])
@@ -210,7 +222,7 @@ class Shown {
     const left = this.keys.size === 0 ? frames : frames.filter((frame) => !this.keys.has(key(frame)))
     const known = left.every((frame) => key(frame) === this.top)
     if (known && repeats === 1 && (this.keys.size > 0 || (left.length === 1 && this.resumed === this.top))) return []
-    if (left.length > 0) this.resumed = key(left[0])
+    if (left.length > 0) this.awaited = key(left[0])
     return left
   }
 }
