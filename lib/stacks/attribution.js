@@ -15,7 +15,7 @@
 // function lately ran in a context with another story, they prove nothing.
 
 const { stamp, muted } = require('../context/context')
-const { captureInto } = require('./trace-limit')
+const { captureInto, limit } = require('./trace-limit')
 const { contains } = require('./extent')
 const { frameLines, parseFrame } = require('./frames')
 
@@ -72,7 +72,7 @@ function createAttribution ({ root, current, recent, stackOf, sightings }) {
    */
   function byFunction (frames, outer, reader, above) {
     const present = readerFrames(above)
-    const truncated = frames.length >= Error.stackTraceLimit
+    const truncated = frames.length >= Number(limit())
     const run = segment(frames.filter((frame) => !frame.isAsync))
     if (sameRun(run, segment(present.sync), truncated) && sameTail(asyncOf(frames), present.async, truncated)) {
       return { context: reader ?? root, ran: outer }

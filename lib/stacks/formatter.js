@@ -7,6 +7,7 @@
 
 const { types } = require('node:util')
 const { mapSites } = require('./source-maps')
+const { limit } = require('./trace-limit')
 
 /**
  * @typedef {(error: any, sites: NodeJS.CallSite[]) => any} Prepare
@@ -29,6 +30,8 @@ function createFormatter ({ story }) {
   let bare
   let enabled = false
   let formatting = false
+  /** a formatter of the program's runs, and may call the one that it found in its place: ours */
+  let inner = false
 
   /** @param {PropertyDescriptor | undefined} descriptor */
   function wrap (descriptor) {
@@ -43,8 +46,9 @@ function createFormatter ({ story }) {
      */
     function prepareStackTrace (error, allSites) {
       const sites = enabled ? withoutHooks(allSites) : allSites
+      const outer = !inner
       const plain = format(formatter, this, error, sites)
-      if (!enabled || formatting || typeof plain !== 'string' || !(Error.stackTraceLimit >= 1) || !isErrorLike(error)) return plain
+      if (!enabled || !outer || formatting || typeof plain !== 'string' || !(Number(limit()) >= 1) || !isErrorLike(error)) return plain
       formatting = true
       try {
         const hops = story(error, sites, prepareStackTrace)
@@ -69,7 +73,15 @@ function createFormatter ({ story }) {
    * @param {NodeJS.CallSite[]} sites
    */
   function format (formatter, self, error, sites) {
-    if (formatter !== undefined && formatter !== nodes) return formatter.call(self, error, sites)
+    if (formatter !== undefined && formatter !== nodes) {
+      const before = inner
+      inner = true
+      try {
+        return formatter.call(self, error, sites)
+      } finally {
+        inner = before
+      }
+    }
     const lines = mapped(sites)
     if (nodes === undefined) return `${headOf(error)}${(lines ?? sites).map((line) => `\n    at ${line}`).join('')}`
     // Node's own prints what it is given, call sites or strings.
@@ -109,10 +121,10 @@ function createFormatter ({ story }) {
     disable () {
       enabled = false
       const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
-      const inner = present === undefined ? undefined : wrapped.get(present.value)
-      if (inner === undefined) return
-      if (inner.descriptor === undefined) Reflect.deleteProperty(Error, 'prepareStackTrace')
-      else Reflect.defineProperty(Error, 'prepareStackTrace', inner.descriptor)
+      const found = present === undefined ? undefined : wrapped.get(present.value)
+      if (found === undefined) return
+      if (found.descriptor === undefined) Reflect.deleteProperty(Error, 'prepareStackTrace')
+      else Reflect.defineProperty(Error, 'prepareStackTrace', found.descriptor)
     },
 
     /** A formatter of ours is in force. */

@@ -1,33 +1,43 @@
 'use strict'
 
 // Error.stackTraceLimit belongs to the program. It is set for the moment of one capture and put back as it was,
-// also where it was deleted, is no number, or cannot be written.
+// also where it was deleted, is no number, or cannot be written; an accessor is never called.
 
 const { captureStackTrace } = Error
+const { getOwnPropertyDescriptor } = Object
+
+/** @returns {number | undefined} what V8 goes by; undefined: no stacks */
+function limit () {
+  const value = getOwnPropertyDescriptor(Error, 'stackTraceLimit')?.value
+  return typeof value === 'number' ? value : undefined
+}
 
 /**
  * Captures the present stack into an object of longstack's own, without formatting it.
  * @param {object} holder
  * @param {Function} above frames from this function on are left out
- * @param {number} limit
+ * @param {number} frames
  */
-function captureInto (holder, above, limit) {
-  const before = Error.stackTraceLimit
-  if (typeof before !== 'number') return captureOddly(holder, above, limit)
+function captureInto (holder, above, frames) {
+  const before = limit()
+  if (before === undefined) return captureOddly(holder, above, frames)
   try {
-    Error.stackTraceLimit = limit
+    Error.stackTraceLimit = frames
   } catch {} // --frozen-intrinsics: the live limit has to do
-  captureStackTrace(holder, above)
   try {
-    Error.stackTraceLimit = before
-  } catch {}
+    captureStackTrace(holder, above)
+  } finally { // a full stack can surface here
+    try {
+      Error.stackTraceLimit = before
+    } catch {}
+  }
 }
 
-/** @param {object} holder @param {Function} above @param {number} limit */
-function captureOddly (holder, above, limit) {
-  const before = Object.getOwnPropertyDescriptor(Error, 'stackTraceLimit')
+/** @param {object} holder @param {Function} above @param {number} frames */
+function captureOddly (holder, above, frames) {
+  const before = getOwnPropertyDescriptor(Error, 'stackTraceLimit')
   try {
-    Object.defineProperty(Error, 'stackTraceLimit', { value: limit, writable: true, enumerable: true, configurable: true })
+    Object.defineProperty(Error, 'stackTraceLimit', { value: frames, writable: true, enumerable: true, configurable: true })
     captureStackTrace(holder, above)
   } catch {
   } finally {
@@ -36,4 +46,4 @@ function captureOddly (holder, above, limit) {
   }
 }
 
-module.exports = { captureInto }
+module.exports = { captureInto, limit }
