@@ -26,7 +26,10 @@ function withoutHops (text) {
     if (frame === null) {
       inHop = false
       kept.push(line)
-    } else if (frame[1] !== '') kept[kept.length - 1] += frame[1] // inspect goes on behind a stack: " {", "," or "]"
+    } else if (frame[1] !== '') { // the text goes on behind a stack: " {", ",", "]" or another one
+      inHop = false
+      kept[kept.length - 1] += frame[1]
+    }
   }
   return kept.join('\n')
 }
