@@ -151,3 +151,34 @@ test('errors of JSON, regular expressions, eval and new Function', (t) => same(t
     for (const run of [() => JSON.parse('{'), () => new RegExp('['), () => null.x, ...evil]) {
       try { run() } catch (error) { console.log(error.stack) }
     }`)}`, some))
+
+test('causes and members of an AggregateError keep their own stacks', async (t) => {
+  const { hops } = await same(t, `
+    setTimeout(() => {
+      const cause = Object.assign(new TypeError('cause'), { code: 'E_CAUSE' })
+      setTimeout(() => {
+        console.log(Object.assign(new Error('outer', { cause }), { code: 'E_OUTER' }))
+        console.log(new AggregateError([new Error('one'), new RangeError('two'), 'three'], 'all'))
+      }, 2)
+    }, 1)`, some)
+  t.true(hops >= 1 + 2 + 3 * 2, `${hops} hops: each stack has its chain`)
+})
+
+for (const [name, source] of Object.entries({
+  'an error thrown in a timer': deep("throw new Error('x')"),
+  'a thrown string': deep("throw 'text'"),
+  'a thrown null': deep('throw null'),
+  'a thrown frozen error': deep("throw Object.freeze(new Error('x'))"),
+  'a thrown plain object with a stack': deep("throw { stack: 'Mine: all mine' }"),
+  'an unhandled rejection': deep("Promise.reject(new Error('x'))"),
+  'an unhandled rejection without an error': deep('Promise.reject(7)'),
+  'an error event': deep("new (require('node:events'))().emit('error', new Error('x'))"),
+  'a syntax error in a required file': deep("require('node:vm').runInThisContext('let let', 'bad.js')"),
+  'a failed assertion': deep("require('node:assert').strictEqual(1, 2)"),
+  'an error with a code and a cause': deep("throw Object.assign(new Error('x', { cause: 'why' }), { code: 'E' })")
+})) {
+  test(`what Node prints of ${name}`, async (t) => {
+    const { bare } = await same(t, source)
+    t.not(bare.code, 0)
+  })
+}
