@@ -120,7 +120,8 @@ function createAsyncLayer (rooms) {
     const id = executionAsyncId()
     if (id === 0) return rooms.opener(trigger)
     if (id === 1) return root
-    const early = new Context(id, triggerAsyncId(), 'unknown', undefined, now())
+    // A worker's program runs inside a message of its maker: the root tells the maker's story.
+    const early = new Context(id, triggerAsyncId(), 'unknown', root, now())
     early.origin = 'early'
     stamp.write(executionAsyncResource(), early)
     return early
@@ -240,7 +241,7 @@ function createAsyncLayer (rooms) {
     current () {
       const context = stamp.read(executionAsyncResource())
       if (context !== undefined) return context === muted ? undefined : context
-      return executionAsyncId() === 1 ? root : undefined
+      return executionAsyncId() === 1 || 'carried' in root ? root : undefined
     },
 
     /** The context that was left last: queueMicrotask reports its errors only after its `after`. @returns {Context | undefined} */
