@@ -119,6 +119,19 @@ test('a chain does not break at hops that the filter leaves out', async (t) => {
   t.deepEqual(data, [['Timeout', 'fourth'], ['my:Job', 'third'], ['Timeout', 'first']])
 })
 
+test('nor at a server that the filter leaves out', async (t) => {
+  const { data } = await told(`
+    const net = require('node:net')
+    function first () { setTimeout(serve, 1) }
+    function serve () {
+      const server = net.createServer(accept).listen(0, () => net.connect(server.address().port).resume())
+      function accept (socket) { server.close(); socket.end(); setTimeout(last, 1) }
+    }
+    function last () { console.log(JSON.stringify(trace.chain().map(({ frames }) => frames[0].functionName))) }
+    first()`, { LONGSTACK: 'TIMER' })
+  t.deepEqual(data, ['accept', 'first'])
+})
+
 test('the filter chooses what reaches hooks', async (t) => {
   const { data } = await told(`
     const types = new Set()

@@ -15,6 +15,7 @@ const { kindOf } = require('../context/kinds')
 
 const now = performance.now.bind(performance)
 const RECENT = 64 // contexts that ran last, for attribution
+const SERVERS = 1000 // remembered that the filter leaves out
 const KINDS = 1000 // distinct type names remembered; programs may make them up
 
 /**
@@ -53,6 +54,8 @@ function createAsyncLayer (rooms) {
   let recent = []
   let runs = 0
 
+  const servers = createServers()
+
   /** @param {string} type */
   function kindFor (type) {
     let kind = kinds.get(type)
@@ -71,15 +74,14 @@ function createAsyncLayer (rooms) {
    * @param {object} resource
    */
   function init (asyncId, type, trigger, resource) {
-    if (guard.busy) return mute(resource)
+    if (guard.busy) return mute(asyncId, type, resource)
     guard.busy = true
     try {
-      let parent = stamp.read(executionAsyncResource())
-      if (parent === undefined) parent = adopt(trigger)
-      else if (parent === muted) return stamp.write(resource, muted)
+      const parent = stamp.read(executionAsyncResource()) ?? adopt(trigger)
+      if (parent === muted) return pass(muted, asyncId, type, resource)
       const kind = kindFor(type)
       if (!kind.wanted || (kind.promise && rooms.full())) {
-        if (parent !== undefined) stamp.write(resource, parent)
+        if (parent !== undefined) pass(parent, asyncId, type, resource)
         return
       }
       const context = new Context(asyncId, trigger, type, parent, now())
@@ -103,10 +105,22 @@ function createAsyncLayer (rooms) {
     }
   }
 
-  /** @param {object} resource */
-  function mute (resource) {
+  /**
+   * The resource gets no context of its own.
+   * @param {Context} context that is in force in it
+   * @param {number} asyncId
+   * @param {string} type
+   * @param {object} resource
+   */
+  function pass (context, asyncId, type, resource) {
+    stamp.write(resource, context)
+    if (type === 'TCPSERVERWRAP' || type === 'PIPESERVERWRAP') servers.add(asyncId, resource)
+  }
+
+  /** @param {number} asyncId @param {string} type @param {object} resource */
+  function mute (asyncId, type, resource) {
     try {
-      stamp.write(resource, muted)
+      pass(muted, asyncId, type, resource)
     } catch {}
   }
 
@@ -118,7 +132,7 @@ function createAsyncLayer (rooms) {
    */
   function adopt (trigger) {
     const id = executionAsyncId()
-    if (id === 0) return rooms.opener(trigger)
+    if (id === 0) return servers.context(trigger) ?? rooms.opener(trigger)
     if (id === 1) return root
     // A worker's program runs inside a message of its maker: the root tells the maker's story.
     const early = new Context(id, triggerAsyncId(), 'unknown', root, now())
@@ -252,6 +266,29 @@ function createAsyncLayer (rooms) {
 
     /** The executing resource. */
     resource: () => executionAsyncResource()
+  }
+}
+
+/** Servers that have no context of their own; by id, since nothing executes when a connection comes. */
+function createServers () {
+  /** @type {Map<number, WeakRef<object>>} oldest first */
+  const servers = new Map()
+
+  return {
+    /** @param {number} asyncId @param {object} resource */
+    add (asyncId, resource) {
+      servers.set(asyncId, new WeakRef(resource))
+      for (const oldest of servers.keys()) {
+        if (servers.size <= SERVERS) break
+        servers.delete(oldest)
+      }
+    },
+
+    /** @param {number} asyncId */
+    context (asyncId) {
+      const resource = servers.get(asyncId)?.deref()
+      return resource === undefined ? undefined : stamp.read(resource)
+    }
   }
 }
 
