@@ -1,6 +1,7 @@
 'use strict'
 
 const test = require('ava')
+const { program, root } = require('./helpers/run')
 const { stories, tells } = require('./helpers/stories')
 
 // What each case of test/fixtures/chains/promises.js tells: the newest hop first, each as label | functions.
@@ -49,4 +50,30 @@ for (const [name, story] of Object.entries(expected)) {
 
 test('nothing else tells a story', async (t) => {
   t.deepEqual(Object.keys(await told).sort(), Object.keys(expected).sort())
+})
+
+test('a promise is called after what made it', async (t) => {
+  const makers = {
+    fetch: "fetch('http://127.0.0.1:1/')",
+    'fs.promises.readFile': "require('node:fs').promises.readFile('/x')",
+    'timers.promises.setTimeout': "require('node:timers/promises').setTimeout(1)",
+    'dns.promises.lookup': "require('node:dns').promises.lookup('localhost')",
+    'events.once': "require('node:events').once(process, 'x')",
+    'stream.finished': "require('node:stream/promises').finished(process.stdout)",
+    'Promise.all': 'Promise.all([])',
+    'Promise.reject': 'Promise.reject(1)',
+    'new Promise': 'new Promise(() => {})',
+    'promise.then': 'Promise.resolve().then(() => {})',
+    'work()': '(async function work () {})()',
+    'async function': '(async () => {})()'
+  }
+  const { stdout } = await program(`
+    const trace = require(${JSON.stringify(root)})
+    function label (promise) {
+      promise.catch(() => {})
+      return trace.chain(promise).map(({ label }) => label)
+    }
+    console.log(JSON.stringify([${Object.values(makers).map((maker) => `label(${maker})`).join(', ')}]))
+    process.exit()`)
+  t.deepEqual(JSON.parse(stdout), Object.keys(makers).map((name) => [name]))
 })

@@ -104,18 +104,19 @@ function call (name, detail) {
  * @param {Frame[]} frames
  */
 function promiseLabel (context, frames) {
-  const own = frames.findIndex((frame) => frame.kind !== 'core' || frame.fileName !== undefined)
-  const builtIn = frames[(own === -1 ? frames.length : own) - 1]
-  if (builtIn !== undefined) {
-    const name = plain(builtIn.functionName ?? 'promise')
-    // Node 20 and 22 call the receiver of Promise.reject "Function".
-    return name.replace(/^Promise\.(?=(then|catch|finally)$)/, 'promise.').replace(/^Function\./, 'Promise.')
+  const own = frames.findIndex((frame) => frame.kind !== 'core')
+  if (own === -1) return 'promise'
+  const made = frames[own - 1]
+  if (made === undefined) {
+    if (context.awaited) return 'await'
+    const name = plain(frames[own].functionName ?? '')
+    // A module itself makes no promise but by import() or native code.
+    if (name.endsWith('Object.<anonymous>')) return 'promise'
+    return name === '' ? 'async function' : `${name}()`
   }
-  const first = frames[0]
-  if (first === undefined) return 'promise'
-  if (first.kind === 'core') return apiName(frames) ?? 'promise'
-  if (context.awaited) return 'await'
-  return first.functionName === undefined ? 'async function' : `${plain(first.functionName)}()`
+  if (made.fileName !== undefined) return apiName(frames) ?? 'promise'
+  // Node 20 and 22 call the receiver of Promise.reject "Function".
+  return plain(made.functionName ?? 'promise').replace(/^Promise\.(?=(then|catch|finally)$)/, 'promise.').replace(/^Function\./, 'Promise.')
 }
 
 /** What a person calls an object of one of Node's classes. @type {Array<[RegExp, string]>} */
@@ -134,7 +135,7 @@ const nouns = [
   [/^Worker$/, 'worker'],
   [/^Timeout$/, 'timer'],
   [/^(MessagePort|BroadcastChannel)$/, 'port'],
-  [/^(EventEmitter|Interface|Agent|EventTarget)$/, 'emitter']
+  [/^EventEmitter$/, 'events']
 ]
 
 /** Rooms of Node's source that are no modules of their own, or not by this name. @type {Array<[RegExp, string]>} */
