@@ -58,7 +58,7 @@ function createAttribution ({ root, current, recent, stackOf, sightings }) {
     if (outer === undefined) return frameless(error, frames, reader, above)
 
     const proof = byFunction(frames, outer, reader, above)
-    if (proof !== undefined && !mixed(proof.context, proof.ran)) return { context: proof.context }
+    if (proof !== undefined && !mixed(proof.context, proof.ran, tailOf(frames, proof.ran))) return { context: proof.context }
     return { context: reader, origin: 'reader' }
   }
 
@@ -87,17 +87,19 @@ function createAttribution ({ root, current, recent, stackOf, sightings }) {
    * Did the same function lately run in a context whose story lacks a part of this one's?
    * @param {Context} context
    * @param {SiteFrame} ran
+   * @param {Frame[]} tail the functions that V8 shows as awaiting it
    */
-  function mixed (context, ran) {
-    const story = storyOf(context)
+  function mixed (context, ran, tail) {
+    const story = [...storyOf(context)]
     return recent().some((other) => {
       if (other === context || other.type !== context.type || isAncestor(other, context)) return false
       const stack = stackOf(other)
-      const resumes = other.awaited && stack !== undefined && sameName(ran, stack.frames.find(programs))
-      if (!resumes && (stack === undefined || stack !== stackOf(context))) return false
+      if (stack === undefined) return false
+      const resumed = other.awaited && sameName(ran, stack.frames.find(programs))
+      if (!resumed && stack !== stackOf(context)) return false
+      if (!tail.every((frame) => stack.frames.some((one) => sameName(frame, one)))) return false
       const others = storyOf(other)
-      for (const step of story) if (!others.has(step)) return true
-      return false
+      return story.some((step) => !others.has(step))
     })
   }
 
@@ -136,7 +138,7 @@ function createAttribution ({ root, current, recent, stackOf, sightings }) {
     const core = frames.filter((frame) => !frame.isAsync)
     if (matchesKind(error, core[core.length - 1], reader)) return { context: reader }
     const awaiting = awaiter(frames, readerFrames(above))
-    if (awaiting !== undefined && !mixed(reader, awaiting)) return { context: reader }
+    if (awaiting !== undefined && !mixed(reader, awaiting, tailOf(frames, awaiting))) return { context: reader }
     return { context: reader, origin: 'reader' }
   }
 
@@ -212,6 +214,11 @@ function sameName (made, read) {
 /** @param {Frame} frame */
 function programs (frame) {
   return frame.kind === 'user' || frame.kind === 'module'
+}
+
+/** The functions of the program that await a frame. @param {Frame[]} frames @param {Frame} frame */
+function tailOf (frames, frame) {
+  return frames.slice(frames.indexOf(frame) + 1).filter((one) => one.isAsync && programs(one))
 }
 
 /** @param {Frame[]} frames */
