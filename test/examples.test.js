@@ -14,7 +14,7 @@ test('start shows a refused connection and why a live one exists, in colour wher
   t.is(code, 0)
   t.regex(stdout, /Error: connect ECONNREFUSED 127\.0\.0\.1:1\n {4}at TCPConnectWrap.*\n {2}── net\.connect\(127\.0\.0\.1:1\) · TCPCONNECTWRAP · \d+ ms earlier ──\n {4}at openPool/)
   t.regex(stdout, /── setTimeout\(100\) · Timeout/)
-  t.regex(stdout, /TCP connection, client to 127[^]*opened by\n {2}── http\.get[^]*loadOrders[^]*refresh[^]*used now by GET 127\.0\.0\.1\/orders/)
+  t.regex(stdout, /TCP connection, client to 127[^]*opened by\n {2}── http\.get[^]*loadOrders[^]*refresh[^]*used now by GET http:\/\/127\.0\.0\.1:\d+\/orders/)
   t.regex(stdout, /TCP connection, server of 127[^]*connection accepted[^]*server\.listen\(127/)
   t.false(stdout.includes('\u001b'))
 

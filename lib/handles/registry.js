@@ -1,14 +1,18 @@
 'use strict'
 
-// What is open: one entry for every resource of a type that stays open, held weakly. Entries of resources that
-// are gone stay for a while (the newest GONE of them), so that a closed connection can still say why it was there.
+// What is open: one entry for every resource of a type that stays open, held weakly. The entry of a socket or a
+// server lives as long as that object, also when its handle is closed and gone: it is a stamp on it. Entries whose
+// resource is gone stay here for a while (the newest GONE of them), for objects that were never seen in time.
 
 const { createGcWatch } = require('../context/collected')
 const { stamp } = require('../context/context')
-const { own, socketName } = require('../context/kinds')
+const { createStamp } = require('../context/stamp')
+const { bytesOf, endOf, handleOf, idOf, ownerOf } = require('./inside')
 
 const GONE = 1000
 const FIRST_SWEEP = 1024
+
+const sockets = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -24,7 +28,7 @@ class Entry {
   constructor (context, resource) {
     this.context = context
     this.resource = new WeakRef(resource)
-    /** ms of performance.now(): the last time that data, an answer or an event came @type {number} */
+    /** ms of performance.now(): the last time that data went either way, an answer or an event came @type {number} */
     this.active = context.time
     /** @type {string | undefined} */
     this.local = undefined
@@ -32,39 +36,95 @@ class Entry {
     this.remote = undefined
     /** @type {Use | undefined} */
     this.use = undefined
+    /** what the program holds is known @type {boolean} */
+    this.met = context.type === 'Timeout'
+    /** the object of the program, where the handle does not tell it @type {WeakRef<object> | undefined} */
+    this.owner = undefined
+    /** the session of a stream: what is active on one is on the other @type {Entry | undefined} */
+    this.upper = undefined
+    /** tracing was off for a while */
+    this.gap = false
+    /** bytes in and out when it was turned off, where they are counted @type {string | undefined} */
+    this.seen = undefined
   }
 }
+
+/** @type {ReturnType<typeof createStamp<Entry>>} the entry of what a program holds */
+const memory = createStamp()
 
 function createRegistry () {
   /** @type {Map<number, Entry>} by asyncId, oldest first */
   const entries = new Map()
   let sweepAt = FIRST_SWEEP
+  /** since when all activity is seen; never, while tracing is off */
+  let watchingSince = Infinity
+  /** what is to be done for the first socket @type {(() => void) | undefined} */
+  let firstSocket
 
-  /** Removes what is gone, but for the newest. */
+  /** Removes what is gone, but for the newest that a question may still come for. */
   function sweep () {
     /** @type {number[]} */
     const gone = []
-    for (const [asyncId, entry] of entries) if (entry.resource.deref() === undefined) gone.push(asyncId)
+    for (const [asyncId, entry] of entries) {
+      if (entry.resource.deref() !== undefined) continue
+      if (entry.met) entries.delete(asyncId)
+      else gone.push(asyncId)
+    }
     for (const asyncId of gone.slice(0, Math.max(0, gone.length - GONE))) entries.delete(asyncId)
     sweepAt = Math.max(FIRST_SWEEP, entries.size * 2)
   }
   const sweepAfterGc = createGcWatch(sweep)
 
-  /** @param {object} socket @returns {Entry | undefined} */
-  function ofSocket (socket) {
-    const handle = own(socket, '_handle')
-    const context = typeof handle === 'object' && handle !== null ? stamp.read(handle) : undefined
-    if (context !== undefined) return entries.get(context.asyncId)
-    const id = idOf(socket)
-    return id === undefined ? undefined : entries.get(id)
+  /** @param {object} object what the program holds @returns {Entry | undefined} */
+  function ofObject (object) {
+    const handle = handleOf(object)
+    const known = memory.read(object)
+    if (handle === undefined) return known ?? entries.get(idOf(object) ?? 0)
+    if (known !== undefined && known.resource.deref() === handle) return known
+    const entry = entryOf(handle)
+    if (entry !== undefined) met(entry, object)
+    return entry
+  }
+
+  /** @param {object} handle @returns {Entry | undefined} */
+  function entryOf (handle) {
+    const context = stamp.read(handle)
+    const entry = context === undefined ? undefined : entries.get(context.asyncId)
+    return entry?.resource.deref() === handle ? entry : undefined
+  }
+
+  /** @param {Entry} entry @param {object} owner */
+  function met (entry, owner) {
+    entry.met = true
+    memory.write(owner, entry)
+  }
+
+  /** A connection has its two ends: keep them, they cannot be asked after close. @param {Entry | undefined} entry */
+  function connected (entry) {
+    const handle = entry?.resource.deref()
+    if (entry === undefined || handle === undefined) return
+    if (!entry.met) {
+      const owner = ownerOf(handle)
+      if (owner !== undefined) met(entry, owner)
+    }
+    entry.local ??= endOf(handle, 'getsockname')
+    entry.remote = endOf(handle, 'getpeername') ?? entry.remote
   }
 
   return {
-    ofSocket,
+    ofObject,
+    connected,
 
     /** @param {Context} context @param {object} resource */
     opened (context, resource) {
-      entries.set(context.asyncId, new Entry(context, resource))
+      const entry = new Entry(context, resource)
+      if (context.type === 'HTTP2STREAM') entry.upper = entries.get(context.triggerAsyncId)
+      if (entry.upper !== undefined) entry.upper.active = context.time
+      entries.set(context.asyncId, entry)
+      if (firstSocket !== undefined && sockets.has(context.type)) {
+        firstSocket()
+        firstSocket = undefined
+      }
       if (entries.size >= sweepAt) sweep()
       sweepAfterGc()
     },
@@ -78,7 +138,24 @@ function createRegistry () {
     /** @param {number} asyncId @param {number} time */
     active (asyncId, time) {
       const entry = entries.get(asyncId)
+      if (entry === undefined) return
+      entry.active = time
+      if (entry.upper !== undefined) entry.upper.active = time
+      if (!entry.met) connected(entry)
+    },
+
+    /** Data goes out on a socket, or came in. @param {object} socket @param {number} time */
+    traffic (socket, time) {
+      const entry = memory.read(socket) ?? ofObject(socket)
       if (entry !== undefined) entry.active = time
+    },
+
+    /** @param {object} resource @param {object} owner what the program holds of it */
+    owned (resource, owner) {
+      const entry = entryOf(resource)
+      if (entry === undefined) return
+      met(entry, owner)
+      entry.owner = new WeakRef(owner)
     },
 
     /** @param {number} asyncId */
@@ -86,32 +163,48 @@ function createRegistry () {
       entries.delete(asyncId)
     },
 
-    /** A connection has its two ends: keep them, they cannot be asked after close. @param {Entry | undefined} entry */
-    connected (entry) {
-      const handle = entry?.resource.deref()
-      if (entry === undefined || handle === undefined) return
-      entry.local ??= socketName(handle, 'getsockname')
-      entry.remote ??= socketName(handle, 'getpeername')
-    },
-
     all: () => [...entries.values()],
 
-    size: () => entries.size
+    size: () => entries.size,
+
+    /** @param {number} time @param {() => void} ready called once there is a socket */
+    watch (time, ready) {
+      watchingSince = time
+      firstSocket = ready
+      for (const { context } of entries.values()) {
+        if (!sockets.has(context.type)) continue
+        firstSocket()
+        firstSocket = undefined
+        break
+      }
+    },
+
+    /** Tracing is off: what happens from now on shows only in the count of bytes. */
+    unwatch () {
+      watchingSince = Infinity
+      firstSocket = undefined
+      for (const entry of entries.values()) {
+        entry.gap = true
+        entry.seen = counted(entry)
+      }
+    },
+
+    /** Was tracing on from then to now? @param {number} time */
+    sees: (time) => time >= watchingSince,
+
+    /** @param {Entry} entry @returns {number | undefined} when it was active last, if that is known */
+    lastActive (entry) {
+      if (!entry.gap || entry.active >= watchingSince) return entry.active
+      return entry.seen !== undefined && entry.seen === counted(entry) ? entry.active : undefined
+    }
   }
 }
 
-/**
- * The id that net, dgram and tls keep on their objects, also after the handle is closed.
- * @param {object} object
- * @returns {number | undefined}
- */
-function idOf (object) {
-  for (const symbol of Object.getOwnPropertySymbols(object)) {
-    if (symbol.description !== 'async_id_symbol') continue
-    const id = own(object, symbol)
-    return typeof id === 'number' ? id : undefined
-  }
-  return undefined
+/** @param {Entry} entry @returns {string | undefined} bytes in and out */
+function counted (entry) {
+  const handle = entry.resource.deref()
+  const read = handle && bytesOf(handle, 'bytesRead')
+  return handle === undefined || read === undefined ? undefined : `${read},${bytesOf(handle, 'bytesWritten')}`
 }
 
-module.exports = { createRegistry, Entry, idOf }
+module.exports = { createRegistry, Entry }

@@ -1,34 +1,41 @@
 'use strict'
 
 // The answer to "why is this here": what it is, who opened it, who uses it now, how long, how much. Facts that
-// are not known are undefined, and the text says so. Nothing here runs code of the program: own data properties
-// and Node's own getters only.
+// are not known are undefined, and the text says so. Nothing here runs code of the program (see inside.js).
 
-const net = require('node:net')
-const { stamp, muted } = require('../context/context')
-const { own, socketName } = require('../context/kinds')
+const { types } = require('node:util')
+const { stamp, muted, settler } = require('../context/context')
+const { createStamp } = require('../context/stamp')
+const { own } = require('../context/kinds')
 const { mistake } = require('../errors')
-const { idOf } = require('./registry')
-const { age, clean, text } = require('../views/text')
+const { clean } = require('../views/text')
+const { report: textOf, printed } = require('../views/handles')
+const { endsOf, hintOf, isConnection, isOpen, isServer, referencedOf, sideOf, stateOf, trafficOf, whatOf } = require('./describe')
+const { handleOf, hidden, idOf, isObject, ownerOf, providerOf } = require('./inside')
+const { requestLabel } = require('./request')
 
 /**
  * @typedef {import('../context/context').Context} Context
  * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
  * @typedef {import('../stacks/chain').Hop} Hop
+ * @typedef {import('./registry').Entry} Entry
+ * @typedef {import('./describe').Subject} Subject
  *
  * @typedef {object} Why
- * @property {string} what in words, for example "TCP connection, client, to 127.0.0.1:5432"
- * @property {string} type Node's provider name; "unknown" for what was made before enabling
+ * @property {string} what in words, for example "TCP connection, client to 127.0.0.1:5432, from 127.0.0.1:60350"
+ * @property {string} type Node's provider name; "unknown" where no async resource is known
  * @property {number | undefined} asyncId
- * @property {'registered' | 'early' | 'unknown'} origin early: made before longstack was enabled
+ * @property {'registered' | 'early' | 'unknown'} origin
+ *   early: made before longstack was enabled; unknown: not in the filter, or no async resource
  * @property {'client' | 'server' | undefined} side
- * @property {string | undefined} state such as "open", "connecting", "listening", "closed"
- * @property {string | undefined} local address:port
- * @property {string | undefined} remote address:port
- * @property {Hop[]} opened who opened it, newest hop first
+ * @property {string | undefined} state
+ *   connecting, open, half-open, listening or closed; pending for a timer; settled or pending for a promise
+ * @property {string | undefined} local address:port, or the path of a pipe
+ * @property {string | undefined} remote address:port, or the path of a pipe
+ * @property {Hop[]} opened who opened it, newest hop first; empty where that is not known
  * @property {{ request: string, chain: Hop[] } | undefined} usedBy the request that uses it now
  * @property {number | undefined} ageMs since it was made
- * @property {number | undefined} idleMs since something came in, or a request was answered
+ * @property {number | undefined} idleMs since data went either way, a request was answered, a timer ran
  * @property {number | undefined} bytesRead
  * @property {number | undefined} bytesWritten
  * @property {boolean | undefined} referenced keeps the process alive
@@ -36,34 +43,17 @@ const { age, clean, text } = require('../views/text')
  * @property {() => string} toString the report as text
  */
 
-/** @type {Record<string, [string, string | undefined]>} what a type is, and how to close it */
-const words = {
-  __proto__: /** @type {any} */ (null),
-  TCPWRAP: ['TCP connection', 'socket.end() or socket.destroy()'],
-  TCPSERVERWRAP: ['TCP server', 'server.close()'],
-  PIPEWRAP: ['pipe', 'socket.end() or socket.destroy()'],
-  PIPESERVERWRAP: ['pipe server', 'server.close()'],
-  TLSWRAP: ['TLS connection', 'socket.end() or socket.destroy()'],
-  UDPWRAP: ['UDP socket', 'socket.close()'],
-  TTYWRAP: ['terminal', undefined],
-  PROCESSWRAP: ['child process', 'child.kill(), or child.unref() to let it go on'],
-  WORKER: ['worker thread', 'worker.terminate() or worker.unref()'],
-  MESSAGEPORT: ['message port', 'port.close() or port.unref()'],
-  FSEVENTWRAP: ['file watcher', 'watcher.close()'],
-  STATWATCHER: ['file watcher', 'fs.unwatchFile()'],
-  SIGNALWRAP: ['signal listener', 'process.off(signal, listener)'],
-  HTTP2SESSION: ['HTTP/2 session', 'session.close()'],
-  HTTP2STREAM: ['HTTP/2 stream', 'stream.close()'],
-  FILEHANDLE: ['file', 'filehandle.close()'],
-  DIRHANDLE: ['directory', 'dir.close()'],
-  ZLIB: ['zlib stream', 'stream.close()'],
-  Timeout: ['timer', 'clearTimeout(), clearInterval() or timer.unref()'],
-  Immediate: ['immediate', 'clearImmediate()'],
-  PROMISE: ['promise', undefined]
-}
+/**
+ * What was once asked for; a handle from before enabling has no entry that keeps it.
+ * @type {ReturnType<typeof createStamp<{ type: string, local: string | undefined, remote: string | undefined }>>}
+ */
+const asked = createStamp()
 
-const socketBytesRead = getterOf(net.Socket.prototype, 'bytesRead')
-const socketBytesWritten = getterOf(net.Socket.prototype, 'bytesWritten')
+/** Requests on a handle that is listed itself. */
+const partOfHandle = /^(TCPCONNECTWRAP|PIPECONNECTWRAP|WRITEWRAP|SHUTDOWNWRAP|UDPSENDWRAP|HTTP2PING|HTTP2SETTINGS)$/
+
+/** Where Node makes a timer that the program asked for. */
+const forTimers = /^node:(internal\/)?(timers|abort_controller|util)\b/
 
 /**
  * @param {object} deps
@@ -80,80 +70,178 @@ function createReports ({ registry, hops, plain, stackOf, now }) {
    */
   function why (target) {
     if (typeof target !== 'object' || target === null) throw mistake('INVALID_TARGET', target)
-    const { object, handle, context, entry } = find(target)
-    return report(object, handle, context, entry)
+    return report(subjectOf(inner(target)))
   }
 
   /**
-   * What stands behind an object: its handle, or itself; the entry of a closed one is found by its id.
+   * What stands behind an object; its context may be that of an outer one where a filter leaves its own out.
    * @param {object} target
    */
   function find (target) {
-    let object = target
-    for (const name of ['socket', 'client', '_handle']) {
-      if (stamp.read(object) !== undefined || own(object, '_handle') || idOf(object) !== undefined) break
-      const inner = own(object, name)
-      if (typeof inner === 'object' && inner !== null) object = inner
-    }
-    const handle = handleOf(object)
-    const subject = handle ?? object
-    const context = visible(stamp.read(subject))
-    const entry = registry.ofSocket(object) ?? (context === undefined ? undefined : registry.get(context.asyncId))
-    return { object, handle, context: context ?? entry?.context, entry }
+    const object = inner(target)
+    const subject = subjectOf(object)
+    return { ...subject, context: subject.context ?? visible(stamp.read(subject.handle ?? object)) }
   }
 
   /**
-   * @param {object | undefined} object what the program holds, if known
-   * @param {object | undefined} handle
-   * @param {Context | undefined} context
-   * @param {import('./registry').Entry | undefined} entry
+   * From a request or response to its connection, from a wrapper to what it wraps.
+   * @param {object} target
+   * @returns {object}
+   */
+  function inner (target) {
+    let object = target
+    if (types.isProxy(object)) return sessionSocket(object) ?? object
+    for (let step = 0; step < 3 && !types.isNativeError(object); step++) {
+      if (handleOf(object) !== undefined || idOf(object) !== undefined) break
+      const next = ['socket', 'client', 'req'].map((name) => own(object, name)).find(isObject) ?? hidden(object, 'stream')
+      if (!isObject(next)) break
+      object = next
+    }
+    return object
+  }
+
+  /** session.socket of HTTP/2 is a proxy; it is known by its session. @param {object} proxy */
+  function sessionSocket (proxy) {
+    for (const entry of registry.all()) {
+      const handle = entry.context.type === 'HTTP2SESSION' ? entry.resource.deref() : undefined
+      const session = handle && ownerOf(handle)
+      if (session !== undefined && hiddenIs(session, 'proxySocket', proxy)) return hidden(session, 'socket')
+    }
+    return undefined
+  }
+
+  /** @param {object} object @returns {Subject} */
+  function subjectOf (object) {
+    if (types.isProxy(object)) return { object: undefined, handle: undefined, type: 'unknown', context: undefined, entry: undefined }
+    if (types.isNativeError(object)) return { object, handle: undefined, type: 'unknown', context: undefined, entry: undefined }
+    const handle = handleOf(object) ?? (isResource(object) ? object : undefined)
+    const entry = registry.ofObject(object)
+    const context = contextOf(handle ?? object) ?? entry?.context
+    return { object, handle, type: context?.type ?? typeNow(handle, object), context, entry }
+  }
+
+  /** @param {object | undefined} handle @param {object} object */
+  function typeNow (handle, object) {
+    const type = typeOf(handle, object)
+    return type === 'unknown' ? asked.read(object)?.type ?? type : type
+  }
+
+  /**
+   * The context of a resource itself. Where a filter leaves a type out, its resources pass on an outer context,
+   * which would tell a wrong story here.
+   * @param {object} resource
+   * @returns {Context | undefined}
+   */
+  function contextOf (resource) {
+    const context = visible(stamp.read(resource))
+    if (context === undefined) return undefined
+    if (types.isPromise(resource)) return context.type === 'PROMISE' ? context : undefined
+    const id = idOf(resource)
+    if (id !== undefined) return id === context.asyncId ? context : undefined
+    const type = providerOf(resource)
+    return type === undefined || type === context.type ? context : undefined
+  }
+
+  /**
+   * @param {Subject} subject
    * @returns {Why}
    */
-  function report (object, handle, context, entry) {
+  function report (subject) {
+    const { object, handle, type, context, entry } = subject
     registry.connected(entry)
-    const type = context?.type ?? guessType(handle ?? object)
-    const local = entry?.local ?? socketName(handle, 'getsockname')
-    const remote = entry?.remote ?? socketName(handle, 'getpeername')
-    const state = stateOf(object, handle, type)
-    const side = sideOf(object, context, type)
     const opened = hops(context)
-    const origin = context === undefined ? 'early' : context.origin === 'early' ? 'early' : 'registered'
+    const { local, remote } = remembered(subject)
+    const side = sideOf({ ...subject, entry: entry ?? /** @type {any} */ ({ remote }) })
+    const state = type === 'PROMISE' ? promiseState(object, context) : stateOf(subject, side)
     const usedBy = object === undefined ? undefined : useOf(object, entry)
     const time = now()
+    const active = lastActive(subject)
     /** @type {any} */
     const facts = {
-      what: whatOf(type, side, local, remote, context),
+      what: whatOf(subject, side, { local, remote }),
       type,
-      asyncId: context?.asyncId,
-      origin,
+      asyncId: context?.asyncId || undefined,
+      origin: originOf(subject),
       side,
       state,
       local,
       remote,
-      opened: opened.map(plain),
-      usedBy: usedBy && { request: usedBy.request, chain: usedBy.hops.map(plain) },
-      ageMs: context === undefined ? undefined : time - context.time,
-      idleMs: entry === undefined ? undefined : time - entry.active,
-      bytesRead: bytes(object, handle, socketBytesRead, 'bytesRead'),
-      bytesWritten: bytes(object, handle, socketBytesWritten, 'bytesWritten'),
-      referenced: referenced(handle ?? object),
-      hint: state === 'closed' ? undefined : words[type]?.[1]
+      opened: opened.map(bare),
+      usedBy: usedBy && { request: usedBy.request, chain: usedBy.hops.map(bare) },
+      ageMs: context === undefined || context.origin === 'early' ? undefined : time - context.time,
+      idleMs: active === undefined ? undefined : Math.max(0, time - active),
+      ...trafficOf(subject),
+      referenced: state === 'closed' ? undefined : referencedOf(subject),
+      hint: hintOf(subject, state)
     }
-    const printed = { ...facts, opened, usedBy }
-    return Object.defineProperty(facts, 'toString', { value: () => textOf(printed), enumerable: false })
+    const ran = context !== undefined && active !== undefined && active > context.time
+    const shown = { ...facts, opened, usedBy, ran, pooled: object !== undefined && isPooled(object, entry), filtered: isFiltered(handle ?? object) }
+    Object.defineProperty(facts, 'toString', { value: () => textOf(shown), enumerable: false })
+    printed.write(facts, shown)
+    return facts
+  }
+
+  /** @param {PrintedHop} hop @returns {Hop} */
+  function bare (hop) {
+    const shown = plain(hop)
+    return { ...shown, label: clean(shown.label) }
+  }
+
+  /** @param {Subject} subject */
+  function remembered (subject) {
+    const found = endsOf(subject)
+    const { object, type } = subject
+    const before = object && asked.read(object)
+    const known = { type, local: cleaned(found.local) ?? before?.local, remote: cleaned(found.remote) ?? before?.remote }
+    if (object !== undefined && type !== 'unknown') asked.write(object, known)
+    return known
+  }
+
+  /** @param {Subject} subject @returns {Why['origin']} */
+  function originOf ({ object, handle, context, type }) {
+    if (context !== undefined) return context.origin === 'early' ? 'early' : 'registered'
+    const resource = handle ?? object
+    if (resource === undefined || type === 'unknown' || stamp.read(resource) !== undefined) return 'unknown'
+    return handle === undefined && idOf(resource) === undefined ? 'unknown' : 'early'
+  }
+
+  /** Its type is not in the filter: only an outer context is known. @param {object | undefined} resource */
+  function isFiltered (resource) {
+    const context = resource === undefined ? undefined : stamp.read(resource)
+    return context !== undefined && context !== muted && contextOf(/** @type {object} */ (resource)) === undefined
+  }
+
+  /**
+   * The last activity of it, or of what runs over it: HTTP/2 and TLS read past the socket.
+   * @param {Subject} subject
+   */
+  function lastActive ({ object, handle, type, entry }) {
+    if (type === 'UDPWRAP' || type === 'PROMISE' || type === 'REQUEST') return undefined
+    const upper = object === undefined ? undefined : hidden(object, 'session', 'kSession')
+    const others = [isObject(upper) ? upper : undefined, object].map((one) => one === undefined || one === handle ? undefined : registry.ofObject(one))
+    const times = [entry, ...(isConnection(type) ? others : [])].map((one) => one && registry.lastActive(one)).filter((time) => time !== undefined)
+    return times.length === 0 ? undefined : times.reduce((a, b) => Math.max(Number(a), Number(b)))
+  }
+
+  /** @param {object | undefined} promise @param {Context | undefined} context */
+  function promiseState (promise, context) {
+    if (promise === undefined || context === undefined) return undefined
+    if (settler.read(promise) !== undefined) return 'settled'
+    return context.done || !registry.sees(context.time) ? undefined : 'pending'
   }
 
   /**
    * The request on a connection now. http keeps it on the socket; undici tells through its channels.
    * @param {object} socket
-   * @param {import('./registry').Entry | undefined} entry
+   * @param {Entry | undefined} entry
    * @returns {{ request: string, hops: PrintedHop[] } | undefined}
    */
   function useOf (socket, entry) {
     const message = own(socket, '_httpMessage')
-    if (typeof message === 'object' && message !== null) {
-      const request = own(message, 'req') ?? message
-      return { request: requestLabel(request), hops: hops(visible(stamp.read(request))) }
+    if (isObject(message)) {
+      const incoming = own(message, 'req')
+      const request = isObject(incoming) ? incoming : message
+      return { request: requestLabel(request), hops: hops(contextOf(request)) }
     }
     const use = entry?.use
     if (use === undefined || use.over || use.request.deref() === undefined) return undefined
@@ -166,32 +254,61 @@ function createReports ({ registry, hops, plain, stackOf, now }) {
    * @returns {Why[]}
    */
   function handles (selected) {
-    /** @type {Map<object, object>} handle → what the program holds */
-    const owners = new Map()
-    const node = /** @type {any} */ (process)
-    for (const object of node._getActiveHandles().concat(node._getActiveRequests())) owners.set(handleOf(object) ?? object, object)
+    const { owners, lower } = present()
+    /** @type {Why[]} */
     const list = []
     for (const entry of registry.all()) {
       const handle = entry.resource.deref()
-      if (handle === undefined || !selected(entry.context.type)) continue
-      const owner = owners.get(handle) ?? ownerOf(handle)
-      if (owners.delete(handle) || isOpen(handle, entry.context.type)) {
-        if (entry.context.type === 'Timeout' && !programs(entry.context)) continue
-        list.push(report(owner, handle, entry.context, entry))
-      }
+      if (handle === undefined) continue
+      const { context } = entry
+      const { type } = context
+      const object = owners.get(handle) ?? entry.owner?.deref() ?? ownerOf(handle)
+      owners.delete(handle)
+      if (!selected(type) || (lower.has(handle) && selected('TLSWRAP'))) continue
+      const subject = { object: object ?? (type === 'MESSAGEPORT' || type === 'Timeout' ? handle : undefined), handle, type, context, entry }
+      if (isOpen(subject) === true && isOfProgram(context)) list.push(report(subject))
     }
     for (const [handle, object] of owners) {
-      const context = stamp.read(handle)
-      if (context === muted) continue
-      const type = context !== undefined ? context.type : guessType(handle)
-      if (selected(type)) list.push(report(object, handle, context, undefined))
+      const stamped = stamp.read(handle)
+      if (stamped === muted) continue
+      const context = contextOf(handle)
+      const type = context?.type ?? typeOf(handle, object)
+      if (selected(type) && !partOfHandle.test(type) && !(lower.has(handle) && selected('TLSWRAP'))) {
+        list.push(report({ object: object === handle ? undefined : object, handle, type, context, entry: undefined }))
+      }
     }
     return list
   }
 
-  /** Made by the program, not by Node for itself. @param {Context} context */
-  function programs (context) {
-    return stackOf(context)?.frames.some((frame) => frame.kind === 'user' || frame.kind === 'module') ?? true
+  /** What Node itself lists, and the handles below TLS: one connection is not two. */
+  function present () {
+    /** @type {Map<object, object>} handle → what the program holds */
+    const owners = new Map()
+    const node = /** @type {any} */ (process)
+    for (const object of node._getActiveHandles().concat(node._getActiveRequests())) {
+      if (!types.isProxy(object)) owners.set(handleOf(object) ?? object, object)
+    }
+    const lower = new Set()
+    const tls = registry.all().filter((entry) => entry.context.type === 'TLSWRAP').map((entry) => entry.resource.deref())
+    for (const handle of [...tls, ...owners.keys()]) {
+      const below = handle === undefined ? undefined : own(handle, '_parent')
+      const socket = handle === undefined ? undefined : ownerOf(handle)
+      if (!isObject(below) || socket === undefined || handleOf(socket) !== handle) continue
+      lower.add(below)
+      owners.set(below, socket)
+    }
+    return { owners, lower }
+  }
+
+  /** Made by the program, not by Node for itself: timers behind sockets, ports behind workers. @param {Context} context */
+  function isOfProgram (context) {
+    if (context.type !== 'Timeout' && context.type !== 'MESSAGEPORT') return true
+    const frames = (stackOf(context)?.frames ?? []).filter((frame) => frame.kind !== 'own' && frame.fileName !== undefined)
+    const first = frames.findIndex((frame) => frame.kind !== 'core')
+    const calls = frames.slice(0, first === -1 ? frames.length : first)
+    if (context.type === 'MESSAGEPORT') return !calls.some((frame) => frame.fileName === 'node:internal/worker')
+    if (first === -1) return frames.length === 0
+    return calls.every((frame) => forTimers.test(String(frame.fileName)) && frame.functionName !== 'setUnrefTimeout')
   }
 
   /** @param {Context | undefined} context */
@@ -202,141 +319,38 @@ function createReports ({ registry, hops, plain, stackOf, now }) {
   return { why, handles, find }
 }
 
-/** @param {object} object @returns {any} the libuv handle behind an object of Node's */
-function handleOf (object) {
-  const handle = own(object, '_handle')
-  if (typeof handle === 'object' && handle !== null) return handle
-  for (const symbol of Object.getOwnPropertySymbols(object)) {
-    const name = symbol.description
-    if (name !== 'kHandle' && name !== 'state symbol' && name !== 'kState') continue
-    const value = own(object, symbol)
-    if (typeof value !== 'object' || value === null) continue
-    const inner = own(value, 'handle')
-    if (typeof inner === 'object' && inner !== null) return inner
-    if (stamp.read(value) !== undefined) return value
-  }
-  return undefined
+/** Is the object its own resource: a timer, a promise, a port, an AsyncResource? @param {object} object */
+function isResource (object) {
+  return stamp.read(object) !== undefined || types.isPromise(object) || providerOf(object) !== undefined || hidden(object, 'asyncId') !== undefined
 }
 
-/** @param {object} handle @returns {object | undefined} the socket or server on a handle */
-function ownerOf (handle) {
-  for (const symbol of Object.getOwnPropertySymbols(handle)) {
-    if (symbol.description !== 'owner_symbol' && symbol.description !== 'owner') continue
-    const owner = own(handle, symbol)
-    if (typeof owner === 'object' && owner !== null) return owner
-  }
-  return undefined
+/** The provider's name where no context tells it. @param {object | undefined} handle @param {object | undefined} object */
+function typeOf (handle, object) {
+  const subject = handle ?? object
+  if (subject === undefined || types.isProxy(subject)) return 'unknown'
+  if (types.isPromise(subject)) return 'PROMISE'
+  const provider = handle === undefined ? undefined : providerOf(handle)
+  if (provider !== undefined) return provider
+  if (own(subject, '_onTimeout') !== undefined && hidden(subject, 'asyncId') !== undefined) return 'Timeout'
+  if (own(subject, '_onImmediate') !== undefined && hidden(subject, 'asyncId') !== undefined) return 'Immediate'
+  if (object !== undefined && isServer(object)) return typeof own(object, '_pipeName') === 'string' ? 'PIPESERVERWRAP' : 'TCPSERVERWRAP'
+  if (own(subject, '_tlsOptions') !== undefined) return 'TLSWRAP'
+  return hidden(subject, 'kOutHeaders') !== undefined && own(subject, 'agent') !== undefined ? 'REQUEST' : 'unknown'
 }
 
-/** The provider's name where no context tells it. @param {any} object */
-function guessType (object) {
-  if (object === undefined || object === null) return 'unknown'
-  const name = own(Object.getPrototypeOf(object) ?? {}, 'constructor')?.name
-  /** @type {Record<string, string>} */
-  const types = {
-    TCP: 'TCPWRAP',
-    Pipe: 'PIPEWRAP',
-    TTY: 'TTYWRAP',
-    UDP: 'UDPWRAP',
-    TLSWrap: 'TLSWRAP',
-    Process: 'PROCESSWRAP',
-    MessagePort: 'MESSAGEPORT',
-    Signal: 'SIGNALWRAP',
-    FSEvent: 'FSEVENTWRAP',
-    Timeout: 'Timeout',
-    Immediate: 'Immediate'
-  }
-  if (object instanceof Promise) return 'PROMISE'
-  return types[name] ?? 'unknown'
+/** http and undici have it in their hands, whether or not a request uses it now. @param {object} socket @param {Entry | undefined} entry */
+function isPooled (socket, entry) {
+  return own(socket, '_httpMessage') !== undefined || entry?.use !== undefined
 }
 
-/** @param {any} object @param {any} handle @param {string} type */
-function stateOf (object, handle, type) {
-  if (type === 'Timeout' || type === 'Immediate') return own(handle ?? object, '_destroyed') === true ? 'closed' : 'open'
-  if (object instanceof net.Server) return handle === undefined ? 'closed' : 'listening'
-  if (object instanceof net.Socket) {
-    if (object.destroyed) return 'closed'
-    if (object.connecting) return 'connecting'
-    if (handle === undefined) return 'closed'
-    return object.readyState === 'open' ? 'open' : 'half-open'
-  }
-  if (type.endsWith('SERVERWRAP')) return isOpen(handle, type) ? 'listening' : 'closed'
-  return handle === undefined ? undefined : isOpen(handle, type) ? 'open' : 'closed'
+/** @param {object} object @param {string} name @param {unknown} value */
+function hiddenIs (object, name, value) {
+  return Object.getOwnPropertySymbols(object).some((symbol) => symbol.description === name && own(object, symbol) === value)
 }
 
-/** @param {any} handle @param {string} type @returns {boolean} */
-function isOpen (handle, type) {
-  if (type === 'Timeout') return own(handle, '_destroyed') === false
-  if (process.platform !== 'win32' && typeof handle.fd === 'number' && type !== 'UDPWRAP') return handle.fd >= 0
-  return referenced(handle) === true
+/** @param {string | undefined} foreign */
+function cleaned (foreign) {
+  return foreign === undefined ? undefined : clean(foreign)
 }
 
-/** @param {any} object @returns {boolean | undefined} */
-function referenced (object) {
-  return typeof object?.hasRef === 'function' ? Boolean(object.hasRef()) : undefined
-}
-
-/** @param {any} object @param {Context | undefined} context @param {string} type */
-function sideOf (object, context, type) {
-  if (!/^(TCP|PIPE|TLS)WRAP$/.test(type)) return undefined
-  if (context?.parent?.type.endsWith('SERVERWRAP') && context.triggerAsyncId === context.parent.asyncId) return 'server'
-  if (object instanceof net.Socket) return own(object, 'server') || own(object, '_server') ? 'server' : 'client'
-  return undefined
-}
-
-/**
- * @param {string} type
- * @param {string | undefined} side
- * @param {string | undefined} local
- * @param {string | undefined} remote
- * @param {Context | undefined} context
- */
-function whatOf (type, side, local, remote, context) {
-  let what = words[type]?.[0] ?? type
-  if (side !== undefined) what += `, ${side}`
-  if (remote !== undefined) what += side === 'server' ? ` of ${remote}, at ${local}` : ` to ${remote}, from ${local}`
-  else if (local !== undefined) what += ` at ${local}`
-  else if (type === 'Timeout' && context?.detail !== undefined) what += `, every or after ${context.detail} ms`
-  return what
-}
-
-/** @param {any} request a ClientRequest, IncomingMessage or undici request @returns {string} method, host and path, no query */
-function requestLabel (request) {
-  const { method = 'GET', host, origin, path, url } = request // Node's own getters on some versions
-  return clean(`${method} ${host ?? origin ?? ''}${String(path ?? url ?? '').replace(/[?#].*$/s, '')}`)
-}
-
-/** @param {object | undefined} object @param {any} handle @param {Function | undefined} getter @param {string} name */
-function bytes (object, handle, getter, name) {
-  const value = object instanceof net.Socket && getter !== undefined ? getter.call(object) : handle?.[name]
-  return typeof value === 'number' ? value : undefined
-}
-
-/** @param {object} prototype @param {string} name @returns {Function | undefined} */
-function getterOf (prototype, name) {
-  return Object.getOwnPropertyDescriptor(prototype, name)?.get
-}
-
-/** @param {Why & { opened: PrintedHop[], usedBy: { request: string, hops: PrintedHop[] } | undefined }} facts */
-function textOf (facts) {
-  const lines = [`${facts.what} · ${facts.type}`]
-  const seen = [
-    facts.state,
-    facts.ageMs === undefined ? 'age unknown' : `${age(facts.ageMs)} old`,
-    facts.idleMs === undefined ? undefined : `idle for ${age(facts.idleMs)}`,
-    facts.bytesRead === undefined ? undefined : `${facts.bytesRead} bytes in`,
-    facts.bytesWritten === undefined ? undefined : `${facts.bytesWritten} bytes out`,
-    facts.referenced === undefined ? undefined : facts.referenced ? 'keeps the process alive' : 'does not keep the process alive'
-  ].filter(Boolean)
-  lines.push(`  ${seen.join(', ')}`)
-  if (facts.opened.length > 0) lines.push('  opened by', text(facts.opened))
-  else lines.push(facts.origin === 'early' ? '  early: opened before longstack was enabled' : '  opened by: unknown')
-  if (facts.usedBy !== undefined) {
-    lines.push(`  used now by ${facts.usedBy.request}`)
-    if (facts.usedBy.hops.length > 0) lines.push(text(facts.usedBy.hops))
-  }
-  if (facts.hint !== undefined) lines.push(`  to close it: ${facts.hint}`)
-  return lines.join('\n')
-}
-
-module.exports = { createReports, requestLabel }
+module.exports = { createReports }

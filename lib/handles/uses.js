@@ -4,6 +4,8 @@
 // kept apart. Requests are held weakly.
 
 const { stamp } = require('../context/context')
+const { handleOf } = require('./inside')
+const { requestLabel } = require('./request')
 
 /**
  * @param {object} deps
@@ -11,7 +13,7 @@ const { stamp } = require('../context/context')
  * @param {() => number} deps.now
  * @param {(type: string) => boolean} deps.wanted the filter
  * @param {(above: Function) => import('../context/context').Context} deps.request a context for a request made here
- * @returns {Parameters<typeof import('../hooks/channels').createChannelLayer>[0]}
+ * @returns {import('../hooks/channels').ConnectionRooms}
  */
 function createUses ({ registry, now, wanted, request: contextOf }) {
   /** @type {WeakMap<object, import('./registry').Entry>} */
@@ -25,10 +27,10 @@ function createUses ({ registry, now, wanted, request: contextOf }) {
     },
 
     uses (socket, request) {
-      const entry = registry.ofSocket(socket)
+      const entry = registry.ofObject(socket)
       if (entry === undefined) return
       entry.active = now()
-      entry.use = { request: new WeakRef(request), label: require('./report').requestLabel(request), context: stamp.read(request), over: false }
+      entry.use = { request: new WeakRef(request), label: requestLabel(request), context: stamp.read(request), over: false }
       connections.set(request, entry)
     },
 
@@ -45,16 +47,31 @@ function createUses ({ registry, now, wanted, request: contextOf }) {
 
     // Node often makes the handle in a later tick. Where ticks have no stack, the call of listen() has one.
     listening (server) {
+      const entry = registry.ofObject(server)
+      registry.connected(entry)
       const call = listens.get(server)
-      const context = registry.ofSocket(server)?.context
-      if (call === undefined || context === undefined) return
-      context.parent = call
-      context.depth = call.depth + 1
+      if (call === undefined || entry === undefined) return
+      entry.context.parent = call
+      entry.context.depth = call.depth + 1
     },
 
     accepted (socket) {
-      registry.connected(registry.ofSocket(socket))
-    }
+      registry.connected(registry.ofObject(socket))
+    },
+
+    worker (worker) {
+      const handle = handleOf(worker)
+      if (handle !== undefined) registry.owned(handle, worker)
+    },
+
+    traffic (socket) {
+      try {
+        registry.traffic(socket, now())
+      } catch {}
+    },
+
+    watch: (enable) => registry.watch(now(), enable),
+    unwatch: registry.unwatch
   }
 }
 

@@ -55,6 +55,8 @@ function createAsyncLayer (rooms) {
   let runs = 0
 
   const servers = createServers()
+  /** a handle that was just made while nothing executed @type {Context | undefined} */
+  let orphan
 
   /** @param {string} type */
   function kindFor (type) {
@@ -85,6 +87,7 @@ function createAsyncLayer (rooms) {
         return
       }
       const context = new Context(asyncId, trigger, type, parent, now())
+      if (parent === undefined && kind.handle && trigger === 0) orphan = context
       rooms.capture(context, init, kind.promise)
       stamp.write(resource, context)
       if (context.depth > MAX) rooms.deep(context)
@@ -149,6 +152,7 @@ function createAsyncLayer (rooms) {
       const resource = executionAsyncResource()
       const context = stamp.read(resource)
       if (context === undefined || context === muted) return
+      if (orphan !== undefined) claim(context)
       if (context.type !== 'PROMISE') run(context, asyncId, resource)
       if (context.asyncId !== asyncId) return
       const listeners = rooms.listeners
@@ -204,6 +208,18 @@ function createAsyncLayer (rooms) {
     else context.repeats++
   }
 
+  /**
+   * fs makes the handle of an opened file or directory before it enters the callback, or resolves the promise, of
+   * the one who asked for it.
+   * @param {Context} context of the callback or promise
+   */
+  function claim (context) {
+    if (orphan === undefined) return
+    orphan.parent = context
+    orphan.depth = context.depth + 1
+    orphan = undefined
+  }
+
   /** Notes who resolved or rejected a promise. @param {Promise<unknown>} promise */
   function settled (promise) {
     if (guard.busy) return
@@ -211,6 +227,7 @@ function createAsyncLayer (rooms) {
     try {
       const context = stamp.read(promise)
       if (context === undefined || context === muted) return
+      if (orphan !== undefined) claim(context)
       if (context.type === 'PROMISE') context.done = true
       const present = stamp.read(executionAsyncResource())
       if (present !== undefined && present !== context && present !== muted) settler.write(promise, present)

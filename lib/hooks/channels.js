@@ -6,22 +6,32 @@
 
 const channels = require('node:diagnostics_channel')
 const guard = require('../context/guard')
+const { createTrafficLayer } = require('./traffic')
 
 /**
- * @param {object} rooms
- * @param {(request: object) => void} rooms.requested a request was made in the running context
- * @param {(socket: object, request: object) => void} rooms.uses a request goes out on a connection
- * @param {(request: object) => void} rooms.finished a request is over
- * @param {(socket: object) => void} rooms.accepted a server got a connection
- * @param {(server: object) => void} rooms.listens server.listen() is called
- * @param {(server: object) => void} rooms.listening it has its handle
+ * @typedef {object} ConnectionRooms
+ * @property {(request: object) => void} requested a request was made in the running context
+ * @property {(socket: object, request: object) => void} uses a request goes out on a connection
+ * @property {(request: object) => void} finished a request is over
+ * @property {(socket: object) => void} accepted a server got a connection
+ * @property {(server: object) => void} listens server.listen() is called
+ * @property {(server: object) => void} listening it has its handle
+ * @property {(worker: object) => void} worker a worker was made
+ * @property {(socket: object) => void} traffic data goes out on a socket, or came in; runs unguarded, makes nothing
+ * @property {(enable: () => void) => void} watch traffic is seen from now on; the first socket enables it
+ * @property {() => void} unwatch it is no longer
  */
+
+/** @param {ConnectionRooms} rooms */
 function createChannelLayer (rooms) {
+  const traffic = createTrafficLayer(rooms.traffic)
   /** @type {Array<[string, (message: any) => void]>} */
   const wires = [
     ['tracing:net.server.listen:asyncStart', ({ server }) => rooms.listens(server)],
     ['tracing:net.server.listen:asyncEnd', ({ server }) => rooms.listening(server)],
     ['net.server.socket', ({ socket }) => rooms.accepted(socket)],
+    ['worker_threads', ({ worker }) => rooms.worker(worker)],
+    ['http.client.request.created', ({ request }) => rooms.requested(request)],
     ['http.client.request.start', ({ request }) => rooms.requested(request)],
     ['undici:request:create', ({ request }) => rooms.requested(request)],
     ['undici:client:sendHeaders', ({ request, socket }) => rooms.uses(socket, request)],
@@ -48,12 +58,15 @@ function createChannelLayer (rooms) {
       if (enabled) return
       enabled = true
       for (const { name, listener } of subscriptions) channels.subscribe(name, listener)
+      rooms.watch(traffic.enable)
     },
 
     disable () {
       if (!enabled) return
       enabled = false
       for (const { name, listener } of subscriptions) channels.unsubscribe(name, listener)
+      traffic.disable()
+      rooms.unwatch()
     }
   }
 }

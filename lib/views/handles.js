@@ -1,23 +1,165 @@
 'use strict'
 
-// The report of everything that is open, equal ones grouped. Data in, string out.
+// Reports of what is open, one or many, equal ones grouped. Data in, string out.
+
+const { age, text } = require('./text')
+const { createStamp } = require('../context/stamp')
+
+/**
+ * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
+ *
+ * What a report says, with the hops as they are printed.
+ * @typedef {object} Printed
+ * @property {string} what
+ * @property {string} type
+ * @property {string} origin
+ * @property {string | undefined} side
+ * @property {string | undefined} state
+ * @property {string | undefined} local
+ * @property {string | undefined} remote
+ * @property {PrintedHop[]} opened
+ * @property {{ request: string, hops: PrintedHop[] } | undefined} usedBy
+ * @property {number | undefined} ageMs
+ * @property {number | undefined} idleMs
+ * @property {number | undefined} bytesRead
+ * @property {number | undefined} bytesWritten
+ * @property {boolean | undefined} referenced
+ * @property {string | undefined} hint
+ * @property {boolean} ran it had an event since it was made
+ * @property {boolean} pooled requests use it one after another
+ * @property {boolean} filtered the filter leaves its type out
+ */
+
+/** @type {ReturnType<typeof createStamp<Printed>>} what a report prints, unseen on the report */
+const printed = createStamp()
+
+const MOST = 5 // of a group that are named
 
 /** @param {import('../handles/report').Why[]} list @returns {string} */
 function summary (list) {
-  if (list.length === 0) return 'longstack: nothing is open.'
-  /** @type {Map<string, import('../handles/report').Why[]>} */
+  if (list.length === 0) return `longstack: nothing is open in process ${process.pid}.\n`
+  /** @type {Map<string, Printed[]>} */
   const groups = new Map()
-  for (const one of list) {
-    const key = JSON.stringify([one.type, one.side, one.state, one.opened.map((hop) => [hop.type, hop.frames])])
+  for (const why of list) {
+    const one = /** @type {Printed} */ (printed.read(why))
+    const story = one.opened.length > 0 ? one.opened.map((hop) => [hop.type, hop.lines]) : one.what
+    const key = JSON.stringify([one.type, one.side, one.state, one.origin, one.referenced, story])
     const group = groups.get(key)
     if (group === undefined) groups.set(key, [one])
     else group.push(one)
   }
-  const parts = [...groups.values()].sort((a, b) => b.length - a.length).map((group) => {
-    const [first] = group
-    return (group.length > 1 ? `${group.length} × ` : '') + String(first)
-  })
+  const parts = [...groups.values()].sort((a, b) => b.length - a.length).map(several)
   return `longstack: ${list.length} open in process ${process.pid}\n\n${parts.join('\n\n')}\n`
 }
 
-module.exports = { summary }
+/** @param {Printed} one */
+function report (one) {
+  return several([one])
+}
+
+/** @param {Printed[]} group equal in all but their figures and addresses */
+function several (group) {
+  const [first] = group
+  const lines = [`${group.length > 1 ? `${group.length} × ` : ''}${shared(group)} · ${first.type}`]
+  const figures = [
+    first.state,
+    ages(group),
+    first.state === 'closed' ? undefined : idle(group),
+    bytes(group, 'bytesRead', 'in'),
+    bytes(group, 'bytesWritten', 'out'),
+    first.referenced === undefined ? undefined : `${first.referenced ? 'keeps' : 'does not keep'} the process alive`
+  ].filter(Boolean)
+  if (figures.length > 0) lines.push(`  ${figures.join(', ')}`)
+  lines.push(...different(group), ...opened(first), ...users(group))
+  if (first.hint !== undefined) lines.push(`  to close it: ${first.hint}`)
+  return lines.join('\n')
+}
+
+/** What all of a group are: as much of the words as is the same. @param {Printed[]} group */
+function shared (group) {
+  const [first] = group
+  if (group.every(({ what }) => what === first.what)) return first.what
+  const parts = first.what.split(', ')
+  const same = parts.filter((part) => group.every(({ what }) => what.split(', ').includes(part)))
+  if (same[0] === parts[0]) return same.join(', ')
+  return parts[0].replace(/ (?:to|at|of)? ?\S*\d\S*$/, '') + (first.side === undefined || same.includes(first.side) ? '' : `, ${first.side}`)
+}
+
+/** The ones of a group by what tells them apart. @param {Printed[]} group */
+function different (group) {
+  if (group.length === 1) return []
+  const remotes = count(group.map((one) => one.remote))
+  if (remotes.length === 0) return []
+  return [`  ${group[0].side === 'server' ? 'from' : 'to'} ${list(remotes)}`]
+}
+
+/** @param {Array<string | undefined>} words @returns {string[]} each once, with how often where that is more */
+function count (words) {
+  const counts = new Map()
+  for (const word of words) if (word !== undefined) counts.set(word, (counts.get(word) ?? 0) + 1)
+  return [...counts].sort((a, b) => b[1] - a[1]).map(([word, times]) => times > 1 ? `${word} (${times} ×)` : word)
+}
+
+/** @param {string[]} words */
+function list (words) {
+  return words.slice(0, MOST).join(', ') + (words.length > MOST ? ` and ${words.length - MOST} more` : '')
+}
+
+/** @param {Printed[]} group */
+function ages (group) {
+  const range = rangeOf(group.map((one) => one.ageMs))
+  if (range === undefined) return group[0].origin === 'early' || group[0].filtered ? 'age unknown' : undefined
+  return group[0].state === 'closed' ? `made ${range} ago` : `${range} old`
+}
+
+/** @param {Printed[]} group */
+function idle (group) {
+  const [{ type }] = group
+  const waiting = group.every((one) => !one.ran)
+  const range = rangeOf(group.map((one) => one.idleMs))
+  if (type === 'Timeout') return waiting ? undefined : `ran ${range} ago`
+  if (range === undefined || /^(Immediate|WORKER|PROCESSWRAP|FILEHANDLE|DIRHANDLE)$/.test(type)) return undefined
+  if (!/SERVERWRAP$/.test(type)) return `idle for ${range}`
+  return waiting ? 'no connection yet' : `last connection ${range} ago`
+}
+
+/** @param {Printed[]} group @param {'bytesRead' | 'bytesWritten'} name @param {string} way */
+function bytes (group, name, way) {
+  const known = group.map((one) => one[name]).filter((value) => value !== undefined)
+  if (known.length === 0) return undefined
+  const sum = known.reduce((a, b) => a + b, 0)
+  return `${sum} byte${sum === 1 ? '' : 's'} ${way}`
+}
+
+/** @param {Array<number | undefined>} times in ms @returns {string | undefined} */
+function rangeOf (times) {
+  const known = times.filter((time) => time !== undefined)
+  if (known.length === 0) return undefined
+  const [least, most] = [age(Math.min(...known)), age(Math.max(...known))]
+  return least === most ? most : `${least} to ${most}`
+}
+
+/** @param {Printed} one */
+function opened ({ type, origin, state, opened, filtered }) {
+  const verb = /^(Timeout|Immediate|PROMISE|REQUEST|WORKER|PROCESSWRAP|MESSAGEPORT|unknown)$/.test(type) ? 'made' : 'opened'
+  if (opened.length > 0) return [`  ${verb} by`, text(opened)]
+  if (origin === 'early') return [`  early: ${verb} before longstack was enabled, nothing is known of who did it`]
+  if (filtered) return [`  ${verb} by: unknown, the filter leaves it out`]
+  if (state === 'closed' && origin === 'unknown') return ['  not opened: nothing stands behind it yet']
+  return [type === 'unknown' ? '  unknown: no async resource stands behind this object' : `  ${verb} by: unknown`]
+}
+
+/** @param {Printed[]} group */
+function users (group) {
+  const used = group.filter((one) => one.usedBy !== undefined)
+  const [first] = group
+  if (used.length === 0) return first.pooled && first.state !== 'closed' ? ['  used by no request now'] : []
+  const requests = list(count(used.map((one) => one.usedBy?.request)))
+  if (group.length > 1) return [`  used now by ${requests}${used.length < group.length ? `; ${group.length - used.length} by no request` : ''}`]
+  const hops = first.usedBy?.hops ?? []
+  if (hops.length === 0) return [`  used now by ${requests}`]
+  const same = JSON.stringify(hops.map((hop) => hop.lines)) === JSON.stringify(first.opened.map((hop) => hop.lines))
+  return same ? [`  used now by ${requests}, for which it was opened`] : [`  used now by ${requests}, made by`, text(hops)]
+}
+
+module.exports = { summary, report, printed }
