@@ -84,33 +84,36 @@ function createAttribution ({ root, current, recent, stackOf, sightings }) {
   }
 
   /**
-   * Did the same function lately run in a context whose story lacks a part of this one's?
+   * Did the same function lately run in a context of another flow?
    * @param {Context} context
    * @param {SiteFrame} ran
    * @param {Frame[]} tail the functions that V8 shows as awaiting it
    */
   function mixed (context, ran, tail) {
-    const story = [...storyOf(context)]
+    const story = storyOf(context)
     return recent().some((other) => {
       if (other === context || other.type !== context.type || isAncestor(other, context)) return false
       const stack = stackOf(other)
       if (stack === undefined) return false
-      const resumed = other.awaited && sameName(ran, stack.frames.find(programs))
+      const awaiting = other.awaited ? stack.frames.find(programs) : undefined
+      const resumed = awaiting !== undefined && sameFunction(ran, awaiting)
       if (!resumed && stack !== stackOf(context)) return false
       if (!tail.every((frame) => stack.frames.some((one) => sameName(frame, one)))) return false
+      // Where one story holds the other, both are of one flow.
       const others = storyOf(other)
-      return story.some((step) => !others.has(step))
+      return [...story].some((step) => !others.has(step)) && [...others].some((step) => !story.has(step))
     })
   }
 
-  /** The steps of a chain that a person would see. @param {Context} context @returns {Set<string>} */
+  /** The functions of a chain that a person would see. @param {Context} context @returns {Set<string>} */
   function storyOf (context) {
-    const steps = new Set()
+    const story = new Set()
     for (let one = /** @type {Context | undefined} */ (context); one !== undefined; one = one.parent) {
-      const shown = stackOf(one)?.frames.filter(programs) ?? []
-      if (shown.length > 0) steps.add(`${one.type} ${shown.map((frame) => frame.text).join()}`)
+      for (const frame of stackOf(one)?.frames ?? []) {
+        if (programs(frame)) story.add(`${frame.functionName?.replace(/^async /, '') ?? frame.lineNumber} ${frame.fileName}`)
+      }
     }
-    return steps
+    return story
   }
 
   /**
