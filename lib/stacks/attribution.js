@@ -97,7 +97,8 @@ function createAttribution ({ root, current, recent, stackOf, sightings }) {
       if (stack === undefined) return false
       const awaiting = other.awaited ? stack.frames.find(programs) : undefined
       const resumed = awaiting !== undefined && sameFunction(ran, awaiting)
-      if (!resumed && stack !== stackOf(context)) return false
+      const registeredAlike = stack === stackOf(context) && outermost(stack.frames) !== undefined
+      if (!resumed && !registeredAlike) return false
       if (!tail.every((frame) => stack.frames.some((one) => sameName(frame, one)))) return false
       // Where one story holds the other, both are of one flow.
       const others = storyOf(other)
