@@ -124,7 +124,7 @@ function createApi (tracer) {
     },
 
     on (event, listener) {
-      if (!events.includes(event)) throw mistake('UNKNOWN_EVENT', event, nearest(String(event), events))
+      if (!events.includes(event)) throw mistake('UNKNOWN_EVENT', event, nearest(event, events))
       if (typeof listener !== 'function') throw mistake('INVALID_HANDLER', 'The listener of trace.on', listener)
       return tracer.listen(event, listener)
     },

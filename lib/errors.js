@@ -11,7 +11,7 @@ const sentences = {
   INVALID_FILTER: (given) =>
     `A filter is an array of names, for example ['TCP', 'PIPE'] or ['*', '-PROMISE']; got ${show(given)}.`,
   UNKNOWN_OPTION: (name, hint) => `Unknown option ${quote(name)}.${didYouMean(hint)}`,
-  UNKNOWN_VARIABLE: (name, hint) => `Unknown environment variable ${name}.${didYouMean(hint)}`,
+  UNKNOWN_VARIABLE: (name, hint) => `Unknown environment variable ${quote(name)}.${didYouMean(hint)}`,
   INVALID_OPTION: (name, given, allowed) => `The option ${quote(name)} is ${allowed}; got ${show(given)}.`,
   INVALID_OPTIONS: (given) =>
     `trace.enable takes nothing, an array of filter names or an object of options; got ${show(given)}.`,
@@ -39,11 +39,12 @@ function mistake (key, ...details) {
 
 /**
  * Names the word nearest to a misspelt one, if any is near.
- * @param {string} word
+ * @param {unknown} word
  * @param {Iterable<string>} known
  * @returns {string | undefined}
  */
 function nearest (word, known) {
+  if (typeof word !== 'string') return undefined
   const wanted = word.toUpperCase()
   let best
   let least = Math.max(1, Math.floor(wanted.length / 3)) + 1
@@ -80,9 +81,9 @@ function edits (a, b, limit) {
   return old[b.length]
 }
 
-/** @param {unknown} value */
+/** @param {unknown} value @returns {string} */
 function quote (value) {
-  return JSON.stringify(String(value).slice(0, 80))
+  return typeof value === 'string' ? JSON.stringify(value.slice(0, 80)) : show(value)
 }
 
 /** @param {string | undefined} hint */
@@ -90,7 +91,7 @@ function didYouMean (hint) {
   return hint === undefined ? '' : ` Did you mean ${quote(hint)}?`
 }
 
-/** Says what a value is without running any code of it. @param {unknown} value */
+/** Says what a value is without running any code of it. @param {unknown} value @returns {string} */
 function show (value) {
   if (typeof value === 'string') return quote(value)
   if (value === null || value === undefined || typeof value === 'number' || typeof value === 'boolean') return String(value)

@@ -62,7 +62,7 @@ const rules = {
     initial: false,
     allowed: 'true or false',
     accepts: (value) => typeof value === 'boolean',
-    read: (text) => /^(1|true|on|yes)$/i.test(text) ? true : /^(0|false|off|no|)$/i.test(text) ? false : text
+    read: (text) => /^(1|true|on|yes)$/i.test(text) ? true : /^(0|false|off|no)$/i.test(text) ? false : text
   },
   hide: {
     variable: 'LONGSTACK_HIDE',
@@ -70,7 +70,7 @@ const rules = {
     allowed: '"node_modules", a regular expression over file names or a function of a frame',
     accepts: (value) => value === undefined || value === 'node_modules' || value instanceof RegExp || typeof value === 'function',
     read: (text) => {
-      if (text === '' || text === 'node_modules') return text || undefined
+      if (text === 'node_modules') return text
       try {
         return new RegExp(text.replace(/^\/(.*)\/$/, '$1'))
       } catch {
@@ -83,7 +83,7 @@ const rules = {
     initial: undefined,
     allowed: 'the name of a signal that a process can catch and Node does not use itself, for example "SIGUSR2"',
     accepts: (value) => value === undefined || (signals.has(value) && !/^SIG(KILL|STOP|USR1|PROF)$/.test(value)),
-    read: (text) => text || undefined
+    read: (text) => text
   },
   budget: { variable: 'LONGSTACK_BUDGET', initial: 64 << 20, ...whole(1 << 20, 2 ** 40, 'bytes') }
 }
@@ -108,10 +108,10 @@ function defaults () {
 function parse (given, base) {
   if (given === undefined) return { ...base }
   if (Array.isArray(given)) return { ...base, filter: [...given] }
-  if (typeof given !== 'object' || given === null) throw mistake('INVALID_OPTIONS', given)
+  if (Object.prototype.toString.call(given) !== '[object Object]') throw mistake('INVALID_OPTIONS', given)
   /** @type {any} */
   const options = { ...base }
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(/** @type {object} */ (given))) {
     if (!Object.hasOwn(rules, name)) {
       if (later.includes(name)) throw mistake('NOT_AVAILABLE', name)
       throw mistake('UNKNOWN_OPTION', name, nearest(name, Object.keys(rules)))
@@ -125,7 +125,7 @@ function parse (given, base) {
 /**
  * Reads the environment. What is wrong there is said, and the program still runs.
  * @param {Record<string, string | undefined>} env
- * @param {(error: Error) => void} complain
+ * @param {(sentence: string) => void} complain
  * @returns {Options}
  */
 function fromEnvironment (env, complain) {
@@ -138,14 +138,15 @@ function fromEnvironment (env, complain) {
       const text = /** @type {string} */ (env[variable])
       if (name === undefined) {
         const option = variable.slice('LONGSTACK_'.length).toLowerCase()
-        if (later.includes(option)) throw mistake('NOT_AVAILABLE', option)
+        if (later.includes(option)) throw mistake('NOT_AVAILABLE', variable)
         throw mistake('UNKNOWN_VARIABLE', variable, nearest(variable, variables.keys()))
       }
-      if (variable === 'LONGSTACK' && text.trim() === '') continue
+      if (text.trim() === '') continue // as if it were not set
       const key = /** @type {keyof Options} */ (name)
       options[key] = accept(key, variable, rules[key].read(text))
     } catch (error) {
-      complain(/** @type {Error} */ (error))
+      const { message } = /** @type {Error} */ (error)
+      complain(variable === 'LONGSTACK' ? `LONGSTACK: ${message}` : message)
     }
   }
   return options

@@ -1,11 +1,17 @@
 'use strict'
 
 // node -r longstack/register app.js: tracing is on from the first line, options come from the environment. What
-// is wrong there is said in one line, and the program still runs.
+// is wrong there is said in one line, by the main thread, and the program still runs.
 
+const { isMainThread } = require('node:worker_threads')
 const { tracer } = require('./shared')
 const { fromEnvironment } = require('./options')
 const { say } = require('./warnings')
+
+/** @param {string} sentence */
+function complain (sentence) {
+  if (isMainThread) say(`longstack: ${sentence}`)
+}
 
 /** Versions on which an enabled hook makes a caught stack overflow fatal; nothing in userland helps. */
 function unsafe () {
@@ -16,7 +22,7 @@ function unsafe () {
 }
 
 if (!tracer.enabled()) {
-  const options = fromEnvironment(process.env, (error) => say(`longstack: ${error.message}`))
-  if (unsafe()) say(`longstack: on Node ${process.version} a caught stack overflow is fatal while async hooks are on (CVE-2025-59466); update Node.`)
+  const options = fromEnvironment(process.env, complain)
+  if (unsafe()) complain(`on Node ${process.version} a caught stack overflow is fatal while async hooks are on (CVE-2025-59466); update Node.`)
   tracer.apply(options)
 }

@@ -70,6 +70,7 @@ function check (filter, extra) {
     if (typeof entry !== 'string' || entry.trim() === '') throw mistake('INVALID_FILTER', entry)
     const take = !entry.startsWith('-')
     const name = (take ? entry : entry.slice(1)).trim()
+    if (name === '' || name === 'type:') throw mistake('INVALID_FILTER', entry)
     return { take, matches: matcher(name, known) }
   })
 }
