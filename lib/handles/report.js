@@ -93,7 +93,7 @@ function createReports ({ registry, hops, plain, stackOf, now }) {
     if (types.isProxy(object)) return sessionSocket(object) ?? object
     for (let step = 0; step < 3 && !types.isNativeError(object); step++) {
       if (handleOf(object) !== undefined || idOf(object) !== undefined) break
-      const next = ['socket', 'client', 'req'].map((name) => own(object, name)).find(isObject) ?? hidden(object, 'stream')
+      const next = ['socket', 'client', 'req'].map((name) => own(object, name)).find(isObject) ?? hidden(object, 'kSocket', 'stream')
       if (!isObject(next)) break
       object = next
     }
@@ -116,8 +116,9 @@ function createReports ({ registry, hops, plain, stackOf, now }) {
     if (types.isNativeError(object)) return { object, handle: undefined, type: 'unknown', context: undefined, entry: undefined }
     const handle = handleOf(object) ?? (isResource(object) ? object : undefined)
     const entry = registry.ofObject(object)
-    const context = contextOf(handle ?? object) ?? entry?.context
-    return { object, handle, type: context?.type ?? typeNow(handle, object), context, entry }
+    const context = contextOf(handle ?? object) ?? entry?.context ?? contextOfRequest(object)
+    const type = context === undefined || context.type === 'QueuedRequest' ? typeNow(handle, object) : context.type
+    return { object, handle, type, context, entry }
   }
 
   /** @param {object | undefined} handle @param {object} object */
@@ -140,6 +141,12 @@ function createReports ({ registry, hops, plain, stackOf, now }) {
     if (id !== undefined) return id === context.asyncId ? context : undefined
     const type = providerOf(resource)
     return type === undefined || type === context.type ? context : undefined
+  }
+
+  /** A request that waits in an agent's queue has a resource there. @param {object} request */
+  function contextOfRequest (request) {
+    const queued = hidden(request, 'requestAsyncResource', 'kRequestAsyncResource')
+    return isObject(queued) ? contextOf(queued) : undefined
   }
 
   /**
@@ -241,7 +248,7 @@ function createReports ({ registry, hops, plain, stackOf, now }) {
     if (isObject(message)) {
       const incoming = own(message, 'req')
       const request = isObject(incoming) ? incoming : message
-      return { request: requestLabel(request), hops: hops(contextOf(request)) }
+      return { request: requestLabel(request), hops: hops(contextOf(request) ?? contextOfRequest(request)) }
     }
     const use = entry?.use
     if (use === undefined || use.over || use.request.deref() === undefined) return undefined

@@ -16,7 +16,7 @@ function requestLabel (request) {
   const origin = word(own(request, 'origin'))
   const host = hostHeader(request) ?? word(own(request, 'host'))
   const place = origin ?? (host === undefined ? '' : `${word(own(request, 'protocol')) ?? 'http:'}//${host}`)
-  const path = word(own(request, 'path')) ?? word(own(request, 'url')) ?? ''
+  const path = word(own(request, 'path') ?? hidden(request, 'kPath')) ?? word(own(request, 'url')) ?? ''
   // The path of a request to a proxy is a whole URL.
   const address = /^[a-z][\w+.-]*:\/\//i.test(path) ? path : `${place}${path}`
   return clean(`${method} ${address.replace(/[?#].*$/s, '').replace(/^([a-z][\w+.-]*:\/\/)[^/]*@/i, '$1')}`)

@@ -21,6 +21,9 @@ const IDLE_PAUSE_MS = 100 // at least between two idle passes
 const IDLE_SLICE = 256 // contexts, about 1 ms
 const CORE_FRAMES = 16 // room for node: frames between a resource and the program
 const CORE_FRAMES_PROMISE = 5 // promises are mostly made by the program itself
+const CORE_FRAMES_CONNECTION = 48 // fetch opens a connection under up to 34 frames of undici's
+
+const connections = new Set(['TCPWRAP', 'TCPCONNECTWRAP', 'PIPEWRAP', 'PIPECONNECTWRAP', 'TLSWRAP', 'GETADDRINFOREQWRAP', 'REQUEST'])
 
 /** @typedef {import('../context/context').Context} Context */
 
@@ -54,7 +57,7 @@ function createJsCapture ({ plainly, options }) {
   function take (context, above, promise) {
     const raw = new Raw()
     context.stack = raw
-    captureInto(raw, above, options().frames + (promise ? CORE_FRAMES_PROMISE : CORE_FRAMES))
+    captureInto(raw, above, options().frames + (promise ? CORE_FRAMES_PROMISE : connections.has(context.type) ? CORE_FRAMES_CONNECTION : CORE_FRAMES))
     counts.captured++
     young.push(context)
     if (young.length >= GENERATION) age()
