@@ -123,7 +123,7 @@ function sideOf ({ object, type, context, entry }) {
  * @returns {string | undefined}
  */
 function stateOf (subject, side) {
-  const { object, handle, type } = subject
+  const { object, handle, type, entry } = subject
   if (type === 'Timeout' || type === 'Immediate') {
     const over = own(handle ?? object ?? {}, '_destroyed')
     return over === undefined ? undefined : over === true ? 'closed' : 'pending'
@@ -137,7 +137,7 @@ function stateOf (subject, side) {
     const socket = hidden(object, 'socket')
     return isObject(socket) && own(socket, 'connecting') === true ? 'connecting' : 'closed'
   }
-  if (handle === undefined && type === 'HTTP2STREAM') return 'closed'
+  if (handle === undefined && type === 'HTTP2STREAM') return entry === undefined ? 'waiting for a connection' : 'closed'
   const open = isOpen(subject)
   if (open === undefined) return undefined
   return !open ? 'closed' : /SERVERWRAP$/.test(type) ? 'listening' : 'open'
@@ -221,22 +221,30 @@ function text (value) {
 }
 
 /**
+ * The thing itself, without what tells it from others of its kind.
+ * @param {Subject} subject
+ * @param {string | undefined} side
+ */
+function nounOf ({ object, handle, type }, side) {
+  const noun = type === 'unknown' ? stranger(object) : words[type]?.[0] ?? `${type} resource`
+  if (type === 'PIPEWRAP' && side !== undefined) return 'pipe connection'
+  if (type === 'TCPSERVERWRAP' && object !== undefined && own(object, '_sharedCreds') !== undefined) return 'TLS server'
+  if (type === 'TCPWRAP' && object !== undefined && own(object, '_tlsOptions') !== undefined) return `${noun} under TLS`
+  const fd = side === undefined && isConnection(type) && handle !== undefined ? ask(handle, 'fd') : undefined
+  return standard[fd] === undefined ? clean(noun) : `${standard[fd]}, a ${noun}`
+}
+
+/**
  * @param {Subject} subject
  * @param {string | undefined} side
  * @param {{ local: string | undefined, remote: string | undefined }} ends
  */
 function whatOf (subject, side, { local, remote }) {
-  const { object, handle, type } = subject
-  let what = type === 'unknown' ? stranger(object) : words[type]?.[0] ?? `${type} resource`
-  if (type === 'TCPWRAP' && object !== undefined && own(object, '_tlsOptions') !== undefined) what += ' under TLS'
-  if (type === 'PIPEWRAP' && (side !== undefined)) what = 'pipe connection'
-  what += detailOf(subject)
+  let what = nounOf(subject, side) + detailOf(subject)
   if (side !== undefined) what += `, ${side}`
   if (side === 'server') what += (remote === undefined ? '' : ` of ${remote}`) + (local === undefined ? '' : `, at ${local}`)
   else if (remote !== undefined) what += ` to ${remote}` + (local === undefined ? '' : `, from ${local}`)
   else if (local !== undefined) what += ` at ${local}`
-  const fd = side === undefined && isConnection(type) && handle !== undefined ? ask(handle, 'fd') : undefined
-  if (standard[fd] !== undefined && remote === undefined) what = `${standard[fd]}, a ${what}`
   return clean(what)
 }
 
@@ -345,4 +353,4 @@ function hintOf ({ object, handle, type }, state) {
   return words[type]?.[1]
 }
 
-module.exports = { carrierOf, endsOf, hintOf, isConnection, isOpen, isServer, isSocket, referencedOf, sideOf, stateOf, trafficOf, whatOf }
+module.exports = { carrierOf, endsOf, hintOf, isConnection, isOpen, isServer, nounOf, referencedOf, sideOf, stateOf, trafficOf, whatOf }

@@ -10,8 +10,8 @@ const { own } = require('../context/kinds')
 const { mistake } = require('../errors')
 const { clean } = require('../views/text')
 const { report: textOf, printed } = require('../views/handles')
-const { endsOf, hintOf, isConnection, isOpen, isServer, referencedOf, sideOf, stateOf, trafficOf, whatOf } = require('./describe')
-const { handleOf, hidden, idOf, isObject, ownerOf, providerOf } = require('./inside')
+const { endsOf, hintOf, isConnection, isOpen, isServer, nounOf, referencedOf, sideOf, stateOf, trafficOf, whatOf } = require('./describe')
+const { className, handleOf, hidden, idOf, isObject, ownerOf, portState, providerOf } = require('./inside')
 const { requestLabel } = require('./request')
 
 /**
@@ -116,8 +116,9 @@ function createReports ({ registry, hops, plain, stackOf, now }) {
     if (types.isNativeError(object)) return { object, handle: undefined, type: 'unknown', context: undefined, entry: undefined }
     const handle = handleOf(object) ?? (isResource(object) ? object : undefined)
     const entry = registry.ofObject(object)
-    const context = contextOf(handle ?? object) ?? entry?.context ?? contextOfRequest(object)
-    const type = context === undefined || context.type === 'QueuedRequest' ? typeNow(handle, object) : context.type
+    const context = contextOf(handle ?? object) ?? entry?.context ?? contextOfWaiting(object)
+    const known = (handle !== undefined || entry !== undefined) && context?.type !== 'unknown'
+    const type = (known ? context?.type : undefined) ?? typeNow(handle, object)
     return { object, handle, type, context, entry }
   }
 
@@ -143,10 +144,16 @@ function createReports ({ registry, hops, plain, stackOf, now }) {
     return type === undefined || type === context.type ? context : undefined
   }
 
-  /** A request that waits in an agent's queue has a resource there. @param {object} request */
-  function contextOfRequest (request) {
-    const queued = hidden(request, 'requestAsyncResource', 'kRequestAsyncResource')
-    return isObject(queued) ? contextOf(queued) : undefined
+  /**
+   * A request that waits for a connection has a resource in the queue; a session that waits for one has its socket.
+   * @param {object} object a ClientRequest, an HTTP/2 stream or session
+   */
+  function contextOfWaiting (object) {
+    const queued = hidden(object, 'requestAsyncResource', 'kRequestAsyncResource')
+    if (isObject(queued)) return contextOf(queued)
+    const socket = typeOf(undefined, object) === 'HTTP2SESSION' ? hidden(object, 'socket') : undefined
+    const handle = isObject(socket) ? handleOf(socket) : undefined
+    return handle && contextOf(handle)
   }
 
   /**
@@ -182,7 +189,7 @@ function createReports ({ registry, hops, plain, stackOf, now }) {
       hint: hintOf(subject, state)
     }
     const ran = context !== undefined && active !== undefined && active > context.time
-    const shown = { ...facts, opened, usedBy, ran, pooled: object !== undefined && isPooled(object, entry), filtered: isFiltered(handle ?? object) }
+    const shown = { ...facts, noun: nounOf(subject, side), opened, usedBy, ran, pooled: object !== undefined && isPooled(object, entry), filtered: isFiltered(handle ?? object) }
     Object.defineProperty(facts, 'toString', { value: () => textOf(shown), enumerable: false })
     printed.write(facts, shown)
     return facts
@@ -248,7 +255,7 @@ function createReports ({ registry, hops, plain, stackOf, now }) {
     if (isObject(message)) {
       const incoming = own(message, 'req')
       const request = isObject(incoming) ? incoming : message
-      return { request: requestLabel(request), hops: hops(contextOf(request) ?? contextOfRequest(request)) }
+      return { request: requestLabel(request), hops: hops(contextOf(request) ?? contextOfWaiting(request)) }
     }
     const use = entry?.use
     if (use === undefined || use.over || use.request.deref() === undefined) return undefined
@@ -279,7 +286,7 @@ function createReports ({ registry, hops, plain, stackOf, now }) {
       const stamped = stamp.read(handle)
       if (stamped === muted) continue
       const context = contextOf(handle)
-      const type = context?.type ?? typeOf(handle, object)
+      const type = context === undefined || context.type === 'unknown' ? typeOf(handle, object) : context.type
       if (selected(type) && !partOfHandle.test(type) && !(lower.has(handle) && selected('TLSWRAP'))) {
         list.push(report({ object: object === handle ? undefined : object, handle, type, context, entry: undefined }))
       }
@@ -293,7 +300,9 @@ function createReports ({ registry, hops, plain, stackOf, now }) {
     const owners = new Map()
     const node = /** @type {any} */ (process)
     for (const object of node._getActiveHandles().concat(node._getActiveRequests())) {
-      if (!types.isProxy(object)) owners.set(handleOf(object) ?? object, object)
+      if (types.isProxy(object)) continue
+      const handle = handleOf(object) ?? (isResource(object) || typeOf(undefined, object) === 'MESSAGEPORT' ? object : undefined)
+      if (handle !== undefined) owners.set(handle, object) // one that closes has no handle any more
     }
     const lower = new Set()
     const tls = registry.all().filter((entry) => entry.context.type === 'TLSWRAP').map((entry) => entry.resource.deref())
@@ -342,6 +351,11 @@ function typeOf (handle, object) {
   if (own(subject, '_onImmediate') !== undefined && hidden(subject, 'asyncId') !== undefined) return 'Immediate'
   if (object !== undefined && isServer(object)) return typeof own(object, '_pipeName') === 'string' ? 'PIPESERVERWRAP' : 'TCPSERVERWRAP'
   if (own(subject, '_tlsOptions') !== undefined) return 'TLSWRAP'
+  const name = className(subject)
+  if (name === 'MessagePort') return portState(subject).active === undefined ? 'unknown' : 'MESSAGEPORT'
+  if (/^(Client|Server)Http2(Session|Stream)$/.test(String(name)) && hidden(subject, 'kSession', 'session', 'socket') !== undefined) {
+    return name?.endsWith('Session') ? 'HTTP2SESSION' : 'HTTP2STREAM'
+  }
   return hidden(subject, 'kOutHeaders') !== undefined && own(subject, 'agent') !== undefined ? 'REQUEST' : 'unknown'
 }
 

@@ -11,6 +11,7 @@ const { createStamp } = require('../context/stamp')
  * What a report says, with the hops as they are printed.
  * @typedef {object} Printed
  * @property {string} what
+ * @property {string} noun what it is, without what tells it from others
  * @property {string} type
  * @property {string} origin
  * @property {string | undefined} side
@@ -75,22 +76,25 @@ function several (group) {
   return lines.join('\n')
 }
 
-/** What all of a group are: as much of the words as is the same. @param {Printed[]} group */
+/** What all of a group are. @param {Printed[]} group */
 function shared (group) {
   const [first] = group
   if (group.every(({ what }) => what === first.what)) return first.what
-  const parts = first.what.split(', ')
-  const same = parts.filter((part) => group.every(({ what }) => what.split(', ').includes(part)))
-  if (same[0] === parts[0]) return same.join(', ')
-  return parts[0].replace(/ (?:to|at|of)? ?\S*\d\S*$/, '') + (first.side === undefined || same.includes(first.side) ? '' : `, ${first.side}`)
+  const same = (/** @type {'local' | 'remote'} */ end) => group.every((one) => one[end] === first[end]) ? first[end] : undefined
+  const [local, remote] = [same('local'), same('remote')]
+  return first.noun + (first.side === undefined ? '' : `, ${first.side}`) + (remote === undefined ? '' : ` ${way(first)} ${remote}`) +
+    (local === undefined ? '' : `, at ${local}`)
 }
 
 /** The ones of a group by what tells them apart. @param {Printed[]} group */
 function different (group) {
-  if (group.length === 1) return []
   const remotes = count(group.map((one) => one.remote))
-  if (remotes.length === 0) return []
-  return [`  ${group[0].side === 'server' ? 'from' : 'to'} ${list(remotes)}`]
+  return remotes.length < 2 ? [] : [`  ${group[0].side === 'server' ? 'from' : 'to'} ${list(remotes)}`]
+}
+
+/** @param {Printed} one */
+function way ({ side }) {
+  return side === 'server' ? 'of' : 'to'
 }
 
 /** @param {Array<string | undefined>} words @returns {string[]} each once, with how often where that is more */
@@ -136,14 +140,17 @@ function rangeOf (times) {
   const known = times.filter((time) => time !== undefined)
   if (known.length === 0) return undefined
   const [least, most] = [age(Math.min(...known)), age(Math.max(...known))]
-  return least === most ? most : `${least} to ${most}`
+  if (least === most) return most
+  const [number, unit] = least.split(' ')
+  return most.endsWith(` ${unit}`) ? `${number} to ${most}` : `${least} to ${most}`
 }
 
 /** @param {Printed} one */
-function opened ({ type, origin, state, opened, filtered }) {
+function opened ({ type, origin, side, state, opened, filtered }) {
   const verb = /^(Timeout|Immediate|PROMISE|REQUEST|WORKER|PROCESSWRAP|MESSAGEPORT|unknown)$/.test(type) ? 'made' : 'opened'
   if (opened.length > 0) return [`  ${verb} by`, text(opened)]
   if (origin === 'early') return [`  early: ${verb} before longstack was enabled, nothing is known of who did it`]
+  if (side === 'server' && origin === 'registered') return ['  accepted by a server from before longstack was enabled']
   if (filtered) return [`  ${verb} by: unknown, the filter leaves it out`]
   if (state === 'closed' && origin === 'unknown') return ['  not opened: nothing stands behind it yet']
   return [type === 'unknown' ? '  unknown: no async resource stands behind this object' : `  ${verb} by: unknown`]
