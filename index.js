@@ -1,3 +1,16 @@
 'use strict'
 
+/**
+ * @typedef {import('./lib/api').Trace} Trace
+ * @typedef {import('./lib/api').Options} Options
+ * @typedef {import('./lib/api').Hop} Hop
+ * @typedef {import('./lib/api').Why} Why
+ * @typedef {import('./lib/api').Stats} Stats
+ * @typedef {import('./lib/api').ContextView} ContextView
+ * @typedef {import('./lib/api').HookCallbacks} HookCallbacks
+ * @typedef {import('./lib/api').ErrorHandler} ErrorHandler
+ * @typedef {import('./lib/api').LongstackError} LongstackError
+ * @typedef {import('./lib/options').Frame} Frame a frame as the option `hide` sees it
+ */
+
 module.exports = require('./lib/shared').trace

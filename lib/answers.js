@@ -23,6 +23,8 @@ const { summary } = require('./views/handles')
  * @typedef {import('./context/context').Context} Context
  * @typedef {import('./stacks/chain').Hop} Hop
  * @typedef {import('./stacks/chain').PrintedHop} PrintedHop
+ * @typedef {import('./context/view').ContextView} ContextView
+ * @typedef {import('./handles/report').Why} Why
  */
 
 /**

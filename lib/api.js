@@ -26,13 +26,12 @@ const { defaults, parse } = require('./options')
  * @property {(context: ContextView) => void} [before] its callback is about to run
  * @property {(context: ContextView) => void} [after] its callback has run
  *
- * @typedef {object} Trace
+ * @typedef {object} Methods
  * @property {(given?: readonly string[] | Partial<Options>) => Trace} enable
  *   Starts tracing, or changes the options of a running trace; a filter such as ['TCP'], or options.
  *   Throws LONGSTACK_ERR_UNKNOWN_SUBSYSTEM, _INVALID_FILTER, _UNKNOWN_OPTION, _INVALID_OPTION, _INVALID_OPTIONS.
  * @property {() => Trace} disable
  *   Stops tracing and puts back everything that longstack set in the process. What is known stays known.
- * @property {boolean} enabled whether tracing is on
  * @property {() => ContextView | undefined} current the running context; undefined where nothing is known of it
  * @property {(target?: unknown) => Hop[]} chain
  *   The hops that led to a target, newest first. A target is an Error or anything with an async resource behind
@@ -57,6 +56,8 @@ const { defaults, parse } = require('./options')
  * @property {<F extends (...args: any[]) => any>(fn: F) => F} bind
  *   Binds a function to the context of now, for code that keeps callbacks in queues of its own.
  *   Throws LONGSTACK_ERR_INVALID_HANDLER.
+ *
+ * @typedef {Methods & { readonly enabled: boolean }} Trace `enabled`: whether tracing is on
  */
 
 /** @type {Event[]} */

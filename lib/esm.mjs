@@ -4,3 +4,16 @@ import trace from '../index.js'
 
 export default trace
 export const { enable, disable, current, chain, stack, why, handles, stats, hook, onError, on, bind } = trace
+
+/**
+ * @typedef {import('./api.js').Trace} Trace
+ * @typedef {import('./api.js').Options} Options
+ * @typedef {import('./api.js').Hop} Hop
+ * @typedef {import('./api.js').Why} Why
+ * @typedef {import('./api.js').Stats} Stats
+ * @typedef {import('./api.js').ContextView} ContextView
+ * @typedef {import('./api.js').HookCallbacks} HookCallbacks
+ * @typedef {import('./api.js').ErrorHandler} ErrorHandler
+ * @typedef {import('./api.js').LongstackError} LongstackError
+ * @typedef {import('./options.js').Frame} Frame a frame as the option `hide` sees it
+ */

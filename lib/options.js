@@ -6,7 +6,7 @@
 const { mistake, nearest } = require('./errors')
 
 /**
- * @typedef {import('./stacks/frames').Frame} Frame
+ * @typedef {import('./stacks/chain').HopFrame} Frame
  * @typedef {object} Options
  * @property {string[]} filter subsystems whose resources get a stack; default all
  * @property {number} frames frames kept per hop, 1 to 200; default 10

@@ -24,6 +24,10 @@ const { createWarnings, say, brief } = require('./warnings')
  * @typedef {import('./options').Options} Options
  * @typedef {import('./hooks/async').Hook} Hook
  * @typedef {import('./api').ErrorHandler} ErrorHandler
+ * @typedef {import('./stacks/chain').Hop} Hop
+ * @typedef {import('./stacks/chain').PrintedHop} PrintedHop
+ * @typedef {import('./context/view').ContextView} ContextView
+ * @typedef {import('./handles/report').Why} Why
  * @typedef {ReturnType<typeof createTracer>} Tracer
  *
  * @typedef {object} Stats

@@ -87,7 +87,7 @@ function createAsyncLayer (rooms) {
         return
       }
       const context = new Context(asyncId, trigger, type, parent, now())
-      if (parent === undefined && kind.handle && trigger === 0) orphan = context
+      if (parent === undefined && trigger === 0 && (type === 'FILEHANDLE' || type === 'DIRHANDLE')) orphan = context
       rooms.capture(context, init, kind.promise)
       stamp.write(resource, context)
       if (context.depth > MAX) rooms.deep(context)
@@ -215,8 +215,10 @@ function createAsyncLayer (rooms) {
    */
   function claim (context) {
     if (orphan === undefined) return
-    orphan.parent = context
-    orphan.depth = context.depth + 1
+    if (!descends(context, orphan)) {
+      orphan.parent = context
+      orphan.depth = context.depth + 1
+    }
     orphan = undefined
   }
 
@@ -307,6 +309,12 @@ function createServers () {
       return resource === undefined ? undefined : stamp.read(resource)
     }
   }
+}
+
+/** A parent below its child would be a chain without an end. @param {Context} context @param {Context} ancestor */
+function descends (context, ancestor) {
+  for (let one = /** @type {Context | undefined} */ (context); one !== undefined; one = one.parent) if (one === ancestor) return true
+  return false
 }
 
 /** The provider types of the running Node. */

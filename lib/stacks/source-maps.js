@@ -16,8 +16,11 @@ const FILES = 5000 // remembered
 
 /**
  * @typedef {import('./frames').Frame} Frame
- * @typedef {Pick<typeof import('source-map-support'), 'mapSourcePosition' | 'retrieveSourceMap'>} Support
  * @typedef {{ source: string, line: number, column: number }} Position
+ *
+ * @typedef {object} Support what is used of source-map-support
+ * @property {(position: Position) => Position} mapSourcePosition
+ * @property {(file: string) => unknown} retrieveSourceMap null where there is none
  */
 
 /** Who can map a file; undefined for nobody. @type {Map<string, Support | undefined>} */
