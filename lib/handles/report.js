@@ -11,7 +11,7 @@ const { mistake } = require('../errors')
 const { clean } = require('../views/text')
 const { report: textOf, printed } = require('../views/handles')
 const { endsOf, hintOf, isConnection, isOpen, isServer, nounOf, referencedOf, sideOf, stateOf, trafficOf, whatOf } = require('./describe')
-const { className, handleOf, hidden, idOf, isObject, ownerOf, portState, providerOf } = require('./inside')
+const { ask, className, handleOf, hidden, idOf, isObject, ownerOf, portState, providerOf } = require('./inside')
 const { requestLabel } = require('./request')
 
 /**
@@ -280,11 +280,11 @@ function createReports ({ registry, hops, plain, stackOf, now }) {
       owners.delete(handle)
       if (!selected(type) || (lower.has(handle) && selected('TLSWRAP'))) continue
       const subject = { object: object ?? (type === 'MESSAGEPORT' || type === 'Timeout' ? handle : undefined), handle, type, context, entry }
-      if (isOpen(subject) === true && isOfProgram(context)) list.push(report(subject))
+      if (isOpen(subject) === true && isOfProgram(context) && !isOutput(handle)) list.push(report(subject))
     }
     for (const [handle, object] of owners) {
       const stamped = stamp.read(handle)
-      if (stamped === muted) continue
+      if (stamped === muted || isOutput(handle)) continue
       const context = contextOf(handle)
       const type = context === undefined || context.type === 'unknown' ? typeOf(handle, object) : context.type
       if (selected(type) && !partOfHandle.test(type) && !(lower.has(handle) && selected('TLSWRAP'))) {
@@ -325,6 +325,12 @@ function createReports ({ registry, hops, plain, stackOf, now }) {
     if (context.type === 'MESSAGEPORT') return !calls.some((frame) => frame.fileName === 'node:internal/worker')
     if (first === -1) return frames.length === 0
     return calls.every((frame) => forTimers.test(String(frame.fileName)) && frame.functionName !== 'setUnrefTimeout')
+  }
+
+  /** Every process has standard output and error, and Node opens them for itself. @param {object} handle */
+  function isOutput (handle) {
+    const fd = ask(handle, 'fd')
+    return fd === 1 || fd === 2
   }
 
   /** @param {Context | undefined} context */
