@@ -12,7 +12,7 @@ const { node, register, split } = require('./helpers/run')
 const { code, map } = maps.compile()
 const good = JSON.stringify(map)
 
-/** Counts what is read of each file; loaded before longstack. */
+/** Counts what is read of each file, and what is parsed; loaded before longstack. */
 const counter = `
   const fs = require('node:fs')
   const path = require('node:path')
@@ -26,6 +26,11 @@ const counter = `
       }
       return original.call(this, file, ...rest)
     }
+  }
+  const { parse } = JSON
+  JSON.parse = (...args) => {
+    counts['JSON.parse'] = (counts['JSON.parse'] || 0) + 1
+    return parse(...args)
   }
   process.on('exit', () => process.stdout.write('COUNTS' + JSON.stringify(counts)))
 `
