@@ -3,14 +3,13 @@
 // node -r longstack/register app.js: tracing is on from the first line, options come from the environment. What
 // is wrong there is said in one line, by the main thread, and the program still runs.
 
-const { isMainThread } = require('node:worker_threads')
 const { tracer } = require('./shared')
 const { fromEnvironment } = require('./options')
 const { say } = require('./warnings')
 
 /** @param {string} sentence */
 function complain (sentence) {
-  if (isMainThread) say(`longstack: ${sentence}`)
+  if (require('node:worker_threads').isMainThread) say(`longstack: ${sentence}`)
 }
 
 /** Versions on which an enabled hook makes a caught stack overflow fatal; nothing in userland helps. */
