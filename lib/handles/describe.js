@@ -124,10 +124,7 @@ function sideOf ({ object, type, context, entry }) {
  */
 function stateOf (subject, side) {
   const { object, handle, type, entry } = subject
-  if (type === 'Timeout' || type === 'Immediate') {
-    const over = own(handle ?? object ?? {}, '_destroyed')
-    return over === undefined ? undefined : over === true ? 'closed' : 'pending'
-  }
+  if (type === 'Timeout' || type === 'Immediate') return isPending(handle ?? object ?? {}) ? 'pending' : 'closed'
   if (type === 'PROMISE') return undefined
   if (type === 'REQUEST') return own(object ?? {}, 'destroyed') === true ? 'closed' : 'waiting for a connection'
   if (object !== undefined && isServer(object)) return handleOf(object) === undefined ? 'closed' : 'listening'
@@ -157,6 +154,12 @@ function socketState (socket, side) {
   return /** @type {any} */ (readable).ended || /** @type {any} */ (writable).ending ? 'half-open' : 'open'
 }
 
+/** A timer that runs for the last time is in no list any more. @param {object} timer */
+function isPending (timer) {
+  if (own(timer, '_destroyed') !== false) return false
+  return own(timer, '_idleNext') !== null || typeof own(timer, '_repeat') === 'number' || own(timer, '_onImmediate') !== undefined
+}
+
 /**
  * Is it open? Node takes the handle from its owner at once when it is closed; where there is no owner, the handle
  * itself is asked.
@@ -165,7 +168,7 @@ function socketState (socket, side) {
  */
 function isOpen ({ object, handle, type }) {
   if (handle === undefined) return object !== undefined && type !== 'unknown' ? false : undefined
-  if (type === 'Timeout' || type === 'Immediate') return own(handle, '_destroyed') === false
+  if (type === 'Timeout' || type === 'Immediate') return isPending(handle)
   if (type === 'MESSAGEPORT') return portState(handle).active
   if (object !== undefined && object !== handle) {
     if (type === 'DIRHANDLE') return hidden(object, 'kDirClosed') !== true
