@@ -8,7 +8,7 @@ const guard = require('./context/guard')
 const { compile } = require('./context/subsystems')
 const { mistake, nearest } = require('./errors')
 const { bind, providers } = require('./hooks/async')
-const { defaults, parse } = require('./options')
+const { initial, parse } = require('./options')
 
 /**
  * @typedef {import('./options').Options} Options
@@ -28,7 +28,8 @@ const { defaults, parse } = require('./options')
  *
  * @typedef {object} Methods
  * @property {(given?: readonly string[] | Partial<Options>) => Trace} enable
- *   Starts tracing, or changes the options of a running trace; a filter such as ['TCP'], or options.
+ *   Starts tracing, or changes the options of a running trace; a filter such as ['TCP'], or options. What is not
+ *   given is as the environment says (LONGSTACK, LONGSTACK_FRAMES …), else the default.
  *   Throws LONGSTACK_ERR_UNKNOWN_SUBSYSTEM, _INVALID_FILTER, _UNKNOWN_OPTION, _INVALID_OPTION, _INVALID_OPTIONS.
  * @property {() => Trace} disable
  *   Stops tracing and puts back everything that longstack set in the process. What is known stays known.
@@ -71,7 +72,7 @@ function createApi (tracer) {
   /** @type {Trace} */
   const trace = {
     enable (given) {
-      tracer.apply(parse(given, defaults()))
+      tracer.apply(parse(given, initial()))
       return trace
     },
 

@@ -4,6 +4,7 @@
 // environment.
 
 const { mistake, nearest } = require('./errors')
+const { complain } = require('./warnings')
 
 /**
  * @typedef {import('./stacks/chain').HopFrame} Frame
@@ -166,4 +167,17 @@ function accept (key, called, value) {
   throw key === 'filter' ? mistake('INVALID_FILTER', value) : mistake('INVALID_OPTION', called, value, rule.allowed)
 }
 
-module.exports = { defaults, parse, fromEnvironment }
+/** @type {Options | undefined} */
+let environment
+
+/**
+ * What holds where a program does not say otherwise: the environment's options, read once; complaints are said by
+ * the main thread.
+ * @returns {Options}
+ */
+function initial () {
+  environment ??= fromEnvironment(process.env, complain)
+  return environment
+}
+
+module.exports = { defaults, parse, initial }

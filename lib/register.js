@@ -4,13 +4,8 @@
 // is wrong there is said in one line, by the main thread, and the program still runs.
 
 const { tracer } = require('./shared')
-const { fromEnvironment } = require('./options')
-const { say } = require('./warnings')
-
-/** @param {string} sentence */
-function complain (sentence) {
-  if (require('node:worker_threads').isMainThread) say(`longstack: ${sentence}`)
-}
+const { initial } = require('./options')
+const { complain } = require('./warnings')
 
 /** Versions on which an enabled hook makes a caught stack overflow fatal; nothing in userland helps. */
 function unsafe () {
@@ -21,7 +16,6 @@ function unsafe () {
 }
 
 if (!tracer.enabled()) {
-  const options = fromEnvironment(process.env, complain)
   if (unsafe()) complain(`on Node ${process.version} a caught stack overflow is fatal while async hooks are on (CVE-2025-59466); update Node.`)
-  tracer.apply(options)
+  tracer.apply(initial())
 }

@@ -36,6 +36,11 @@ function say (line) {
   } catch {}
 }
 
+/** One line for the whole process. @param {string} sentence */
+function complain (sentence) {
+  if (require('node:worker_threads').isMainThread) say(`longstack: ${sentence}`)
+}
+
 /** What somebody threw, in a line. @param {unknown} thrown */
 function brief (thrown) {
   try {
@@ -45,4 +50,4 @@ function brief (thrown) {
   }
 }
 
-module.exports = { createWarnings, say, brief }
+module.exports = { createWarnings, complain, say, brief }

@@ -166,3 +166,17 @@ test('right variables are obeyed', async (t) => {
   t.is(stdout.split('── setTimeout').length - 1, 2)
   t.regex(stdout, /── setTimeout\(1\) .*\n {4}at b .*\n\n?$/)
 })
+
+test('what a program does not give is as the environment says', async (t) => {
+  const source = `
+    const trace = require(${JSON.stringify(require.resolve('..'))})
+    trace.enable({ depth: 1 })
+    setTimeout(function one () { setTimeout(function two () { console.log(JSON.stringify(trace.chain().map((hop) => hop.frames.length))) }, 1) }, 1)
+  `
+  const { stdout, stderr } = await program(source, { env: { LONGSTACK: 'TIMER', LONGSTACK_FRAMES: '1' } })
+  t.is(stderr, '')
+  t.deepEqual(JSON.parse(stdout), [1])
+  const alone = await program(source, { preload: false, env: { LONGSTACK_FRAMES: 'many' } })
+  t.is(alone.stderr.match(/\n/g).length, 1)
+  t.regex(alone.stderr, /LONGSTACK_FRAMES/)
+})
