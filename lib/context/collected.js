@@ -10,7 +10,10 @@ function createGcWatch (callback) {
   let armed = false
   const registry = new FinalizationRegistry(() => {
     armed = false
-    callback()
+    // A throw here would end the program; one that took the iterators away from arrays makes every loop throw.
+    try {
+      callback()
+    } catch {}
   })
   return () => {
     if (armed) return

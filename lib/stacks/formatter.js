@@ -9,6 +9,8 @@ const { types } = require('node:util')
 const { mapSites } = require('./source-maps')
 const { limit } = require('./trace-limit')
 
+const { apply } = Reflect
+
 /**
  * @typedef {(error: any, sites: NodeJS.CallSite[]) => any} Prepare
  */
@@ -77,7 +79,7 @@ function createFormatter ({ story }) {
       const before = inner
       inner = true
       try {
-        return formatter.call(self, error, sites)
+        return apply(formatter, self, [error, sites])
       } finally {
         inner = before
       }
@@ -85,7 +87,7 @@ function createFormatter ({ story }) {
     const lines = mapped(sites)
     if (nodes === undefined) return `${headOf(error)}${(lines ?? sites).map((line) => `\n    at ${line}`).join('')}`
     // Node's own prints what it is given, call sites or strings.
-    return nodes.call(self, error, lines ?? sites)
+    return apply(nodes, self, [error, lines ?? sites])
   }
 
   /** @param {NodeJS.CallSite[]} sites */
@@ -156,16 +158,24 @@ function createFormatter ({ story }) {
  * @param {NodeJS.CallSite[]} sites
  */
 function withoutHooks (sites) {
-  if (!Array.isArray(sites) || sites.length === 0) return sites
-  const last = sites[sites.length - 1]
-  return last.getFunctionName() === 'callbackTrampoline' && last.getFileName() === 'node:internal/async_hooks'
-    ? sites.slice(0, -1)
-    : sites
+  try {
+    if (!Array.isArray(sites) || sites.length === 0) return sites
+    const last = sites[sites.length - 1]
+    return last.getFunctionName() === 'callbackTrampoline' && last.getFileName() === 'node:internal/async_hooks'
+      ? sites.slice(0, -1)
+      : sites
+  } catch {
+    return sites // a program may have put its own in place of any built-in
+  }
 }
 
 /** What Error.captureStackTrace put a stack on may be anything; the story is for errors. @param {any} error */
 function isErrorLike (error) {
-  return types.isNativeError(error) || error instanceof Error
+  try {
+    return types.isNativeError(error) || error instanceof Error
+  } catch {
+    return false // a prototype that is a proxy
+  }
 }
 
 /** @type {Prepare} */
