@@ -184,3 +184,34 @@ test('asking runs no getter, method or proxy trap of the program, nor shows on i
   for (const name of ['trapped', 'proxied', 'prototype', 'fake', 'behind']) t.is(told[name].why.opened.length, 0, name)
   t.is(told.all.all.filter((one) => one.side === 'client').length, 1)
 })
+
+test('watching traffic is undone by disable, again and again, and passes on what others wrapped around it', async (t) => {
+  const { told, stderr, code } = await reports(`
+    const descriptor = () => Object.getOwnPropertyDescriptor(net.Socket.prototype, '_unrefTimer')
+    const original = descriptor()
+    const same = () => descriptor().value === original.value
+    const server = net.createServer((socket) => socket.resume()).listen(0, '127.0.0.1', async () => {
+      const dial = async () => { const socket = net.connect(server.address().port, '127.0.0.1'); await once(socket, 'connect'); return socket }
+      const before = same()
+      for (let i = 0; i < 20; i++) { trace.enable(); (await dial()).destroy(); trace.disable() }
+      const undone = same() && Object.keys(original).every((key) => descriptor()[key] === original[key])
+      trace.enable()
+      const socket = await dial()
+      const during = same()
+      const ours = descriptor().value
+      let calls = 0
+      net.Socket.prototype._unrefTimer = function () { calls++; return ours.apply(this, arguments) }
+      trace.disable()
+      const kept = descriptor().value
+      trace.enable()
+      await wait(60); socket.write('x')
+      say('undo', { before, undone, during, named: ours.name === original.value.name, calls, kept: kept !== ours && !same(), idle: trace.why(socket).idleMs })
+      process.exit()
+    })`, { preload: false })
+  t.is(stderr, '')
+  t.is(code, 0)
+  const { idle, calls, ...others } = told.undo
+  t.deepEqual(others, { before: true, undone: true, during: false, named: true, kept: true })
+  t.true(calls > 0)
+  t.true(idle < 50, String(idle))
+})

@@ -41,10 +41,12 @@ test('named functions need no this', async (t) => {
   const { stdout, stderr } = await inside(`
     import trace, { bind, chain, current, disable, enable, handles, hook, on, onError, stack, stats, why } from 'longstack'
     enable(['TIMER'])
+    const other = setTimeout(() => {}, 1e6)
     const timer = setTimeout(() => {
       console.log(chain()[0].type, stack().includes('setTimeout(1)'), current().type, why(timer).what !== '', handles(['TIMER']).length, stats().enabled)
       hook({ init () {} })(); on('warning', () => {})(); onError(() => {})()
       console.log(bind(() => 'bound')())
+      clearTimeout(other)
       disable()
       console.log(trace.enabled)
     }, 1)`)
