@@ -12,6 +12,7 @@ process.on('uncaughtException', (error) => console.log(`uncaughtException still 
 
 trace.onError(['TCP'], (error, context) => {
   console.log(`Handled: ${error.message}\n  in ${context.label} (${context.type} ${context.asyncId}), which came\n${trace.stack(context)}\n`)
+  setTimeout(function later () { throw new Error('not of TCP') }, 10)
   return true
 })
 
@@ -20,4 +21,3 @@ function connectToDatabase () {
 }
 
 setTimeout(connectToDatabase, 10)
-setTimeout(function later () { throw new Error('not of TCP') }, 50)

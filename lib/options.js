@@ -29,8 +29,6 @@ const { complain } = require('./warnings')
  * @property {(text: string) => any} read
  */
 
-const signals = new Set(Object.keys(require('node:os').constants.signals))
-
 /** @param {number} least @param {number} most @param {string} unit */
 const whole = (least, most, unit) => ({
   allowed: `a whole number of ${unit} from ${least} to ${most}`,
@@ -83,10 +81,15 @@ const rules = {
     variable: 'LONGSTACK_SIGNAL',
     initial: undefined,
     allowed: 'the name of a signal that a process can catch and Node does not use itself, for example "SIGUSR2"',
-    accepts: (value) => value === undefined || (signals.has(value) && !/^SIG(KILL|STOP|USR1|PROF)$/.test(value)),
+    accepts: (value) => value === undefined || catchable(value),
     read: (text) => text
   },
   budget: { variable: 'LONGSTACK_BUDGET', initial: 64 << 20, ...whole(1 << 20, 2 ** 40, 'bytes') }
+}
+
+/** @param {string} name of a signal */
+function catchable (name) {
+  return Object.hasOwn(require('node:os').constants.signals, name) && !/^SIG(KILL|STOP|USR1|PROF)$/.test(name)
 }
 
 /** Options of the contract that belong to spans. */

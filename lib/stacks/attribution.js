@@ -59,6 +59,8 @@ function createAttribution ({ root, current, recent, stackOf, sightings }) {
 
     const proof = byFunction(frames, outer, reader, above)
     if (proof !== undefined && !mixed(proof.context, proof.ran, tailOf(frames, proof.ran))) return { context: proof.context }
+    // A line typed at the prompt: the chain of its reader is that of the prompt.
+    if (/^REPL\d+$/.test(String(outer.fileName))) return { context: undefined }
     return { context: reader, origin: 'reader' }
   }
 

@@ -6,19 +6,22 @@
 //
 // - a context that is asked for, or is an ancestor of one, is formatted then;
 // - contexts that finished in the meantime (most do) lose their raw stack unformatted when GENERATION newer
-//   ones exist and the process had no idle moment;
-// - in an idle moment, and after every full gc, all that is left is formatted.
+//   ones exist;
+// - at each turn of the event loop what is left is formatted, as long as that takes no more than one SHARE of the
+//   time: a quiet program holds nothing from one turn to the next, a busy one does not pay for what dies anyway;
+// - after every full gc all that is left is formatted.
 //
 // So at most two generations of raw stacks exist, however long the program runs without a pause.
+
+const { performance } = require('node:perf_hooks')
 
 const { createGcWatch } = require('../context/collected')
 const { captureInto } = require('./trace-limit')
 const { createStackTable, frameLines } = require('./frames')
 
 const GENERATION = 1024 // contexts; times two, about 2.5 MB of raw stacks
-const IDLE_GAP_MS = 5 // nothing ran for so long: there was time
-const IDLE_PAUSE_MS = 100 // at least between two idle passes
-const IDLE_SLICE = 256 // contexts, about 1 ms
+const SHARE = 20 // one part in so many of the time may go into formatting
+const SLICE = 256 // contexts at a time, about 1 ms
 const CORE_FRAMES = 16 // room for node: frames between a resource and the program
 const CORE_FRAMES_PROMISE = 5 // promises are mostly made by the program itself
 const CORE_FRAMES_CONNECTION = 48 // fetch opens a connection under up to 34 frames of undici's
@@ -43,8 +46,7 @@ function createJsCapture ({ plainly, options }) {
   let young = []
   /** @type {Context[]} */
   let old = []
-  let lastTurn = 0
-  let lastIdle = 0
+  let nextSlice = 0 // ms of performance.now()
   const counts = { captured: 0, formatted: 0, hits: 0 }
 
   const arm = createGcWatch(() => idle(Infinity))
@@ -116,11 +118,12 @@ function createJsCapture ({ plainly, options }) {
 
     /** The event loop enters JavaScript. @param {number} time */
     turn (time) {
-      if (time - lastTurn > IDLE_GAP_MS && time - lastIdle > IDLE_PAUSE_MS) {
-        idle(IDLE_SLICE)
-        if (old.length + young.length === 0) lastIdle = time
-      } else if (young.length !== 0) arm()
-      lastTurn = time
+      if (young.length + old.length === 0) return
+      arm()
+      if (time < nextSlice) return
+      idle(SLICE)
+      const end = performance.now()
+      nextSlice = end + (end - time) * SHARE
     },
 
     /** Formats all that is left: nothing of the program's is held after this. */

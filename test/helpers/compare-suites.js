@@ -4,7 +4,10 @@
 // exit codes. A difference counts if it shows again when the file is run again, both ways.
 
 const { spawn } = require('node:child_process')
-const { availableParallelism } = require('node:os')
+const { once } = require('node:events')
+const fs = require('node:fs/promises')
+const os = require('node:os')
+const path = require('node:path')
 const { register } = require('./run')
 
 const REPEATS = 2 // of a file that differs
@@ -62,7 +65,7 @@ async function compare (suite, { preload = register, progress = () => {} } = {})
     }
   }
 
-  await Promise.all(Array.from({ length: Math.max(2, availableParallelism()) }, worker))
+  await Promise.all(Array.from({ length: Math.max(2, os.availableParallelism()) }, worker))
   return result
 }
 
@@ -117,20 +120,24 @@ function differencesOf (file, { bare, traced }) {
  * @param {string} [nodeOptions]
  * @returns {Promise<States>}
  */
-function run (suite, file, nodeOptions) {
-  return new Promise((resolve, reject) => {
+async function run (suite, file, nodeOptions) {
+  // Into a file: a runner that ends with process.exit() may leave the rest of a pipe unwritten.
+  const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'longstack-suite-'))
+  const output = await fs.open(path.join(folder, 'stdout'), 'w+')
+  try {
     const child = spawn(process.execPath, suite.command(file), {
       cwd: suite.cwd,
       env: { ...cleanEnvironment(), ...(nodeOptions && { NODE_OPTIONS: nodeOptions }) },
-      stdio: ['ignore', 'pipe', 'ignore'],
+      stdio: ['ignore', output.fd, 'ignore'],
       timeout: RUN_MS,
       killSignal: 'SIGKILL'
     })
-    let stdout = ''
-    child.stdout.setEncoding('utf8').on('data', (text) => { stdout += text })
-    child.on('error', reject)
-    child.on('close', (code, signal) => resolve(statesOf(suite.parse(stdout), `${signal ?? code}`)))
-  })
+    const [code, signal] = await once(child, 'close')
+    return statesOf(suite.parse(await fs.readFile(path.join(folder, 'stdout'), 'utf8')), `${signal ?? code}`)
+  } finally {
+    await output.close()
+    await fs.rm(folder, { recursive: true, force: true })
+  }
 }
 
 /** What a test runner left in the environment would reach the suites. */
@@ -164,20 +171,20 @@ function statesOf (tests, end) {
  */
 function parseTap (text) {
   /** @type {string[]} */
-  const path = []
+  const titles = []
   /** @type {Array<[string, string]>} */
   const tests = []
   for (const line of text.split('\n')) {
     const opening = /^( *)# Subtest: (.*)$/.exec(line)
     if (opening !== null) {
-      path.length = opening[1].length / 4
-      path.push(opening[2])
+      titles.length = opening[1].length / 4
+      titles.push(opening[2])
       continue
     }
     const result = /^( *)(ok|not ok) \d+ - (.*?)( # (?:SKIP|TODO).*)?$/.exec(line)
     if (result === null) continue
     const [, indent, state, name, directive] = result
-    tests.push([[...path.slice(0, indent.length / 4), name].join(' › '), state + (directive ?? '')])
+    tests.push([[...titles.slice(0, indent.length / 4), name].join(' › '), state + (directive ?? '')])
   }
   return tests
 }
