@@ -35,20 +35,10 @@ function createStamp () {
     /** Node reuses some resources (HTTP parsers): stamp again, don't fail. @param {any} object @param {T} value */
     static write (object, value) {
       if (#value in object) object.#value = value
-      else install(Stamp, object, value)
+      else Reflect.construct(Stamp, [object, value])
     }
   }
   return Stamp
-}
-
-/**
- * @param {new (object: object, value: any) => object} Stamp
- * @param {object} object
- * @param {unknown} value
- */
-function install (Stamp, object, value) {
-  // eslint-disable-next-line no-new
-  new Stamp(object, value)
 }
 
 module.exports = { createStamp }

@@ -103,7 +103,6 @@ function asHandled (go) {
 function enterSilentDomain () {
   const target = /** @type {any} */ (process)
   if (!target.domain) return () => {}
-  // eslint-disable-next-line n/no-deprecated-api
   const domain = require('node:domain')
   target.domain = { _errorHandler: () => true }
   return () => {

@@ -37,8 +37,7 @@ function age (ms) {
 
 /** Takes control and bidi characters out of what others wrote. @param {string} foreign */
 function clean (foreign) {
-  // eslint-disable-next-line no-control-regex
-  return foreign.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, '?')
+  return foreign.replace(/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, '?')
 }
 
 module.exports = { text, separator, age, clean }
