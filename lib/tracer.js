@@ -16,7 +16,7 @@ const { createFatalLayer } = require('./hooks/fatal')
 const { createRegistry } = require('./handles/registry')
 const { createUses } = require('./handles/uses')
 const { defaults } = require('./options')
-const { createCapture } = require('./stacks/capture')
+const { createCapture, engineWhy } = require('./stacks/capture')
 const { createFormatter } = require('./stacks/formatter')
 const { createWarnings, say, brief } = require('./warnings')
 
@@ -70,7 +70,7 @@ function createTracer () {
   const census = createCensus()
   const sightings = createSightings()
   const formatter = createFormatter({ story })
-  const { capture, why: engineWhy } = createCapture(options.capture, {
+  const capture = createCapture({
     plainly: (read) => formatter.plainly(read),
     options: () => options
   })
@@ -287,7 +287,7 @@ function createTracer () {
       return {
         enabled,
         engine: capture.name,
-        engineWhy,
+        engineWhy: engineWhy(options.capture),
         mode: 'full',
         modeWhy: options.mode === 'full' ? 'asked for' : 'light needs an engine that this version does not have',
         contexts: census.held(),

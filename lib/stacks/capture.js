@@ -11,14 +11,19 @@ const { createJsCapture } = require('./capture-js')
 
 /**
  * Chooses the engine.
- * @param {'auto' | 'native' | 'js'} wanted
  * @param {Parameters<typeof createJsCapture>[0]} deps
- * @returns {{ capture: Capture, why: string }}
+ * @returns {Capture}
  */
-function createCapture (wanted, deps) {
-  const capture = createJsCapture(deps)
-  const why = wanted === 'js' ? 'asked for' : 'this version has no native engine'
-  return { capture, why }
+function createCapture (deps) {
+  return createJsCapture(deps)
 }
 
-module.exports = { createCapture }
+/**
+ * Why that engine is in force.
+ * @param {'auto' | 'native' | 'js'} wanted
+ */
+function engineWhy (wanted) {
+  return wanted === 'js' ? 'asked for' : 'this version has no native engine'
+}
+
+module.exports = { createCapture, engineWhy }
