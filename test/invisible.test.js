@@ -2,8 +2,9 @@
 
 // Nothing that a program can see changes: the same programs with and without longstack print the same.
 
+const path = require('node:path')
 const test = require('ava')
-const { program } = require('./helpers/run')
+const { program, root } = require('./helpers/run')
 
 const programs = {
   'inspect of promises, timers, sockets and servers': `
@@ -88,5 +89,15 @@ for (const [name, source] of Object.entries(programs)) {
     t.is(long.stderr.replace(/longstack-\w+/g, ''), bare.stderr.replace(/longstack-\w+/g, ''))
     t.is(long.code, bare.code)
     t.not(bare.stdout, '')
+  })
+}
+
+for (const theme of ['web', 'promises', 'files', 'timers', 'sockets', 'others']) {
+  test(`no hook meets a defect of longstack itself: ${theme}`, async (t) => {
+    const { stdout } = await program(`
+      process.on('exit', () => console.log(JSON.stringify({ fault: String(require(${JSON.stringify(root)}).stats().fault) })))
+      require(${JSON.stringify(path.join(__dirname, 'fixtures', 'chains', `${theme}.js`))})
+    `)
+    t.deepEqual(JSON.parse(stdout.trim().split('\n').at(-1)), { fault: 'undefined' })
   })
 }
