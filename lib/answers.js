@@ -43,7 +43,7 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
   const told = new WeakMap()
   const { stackOf } = capture
   const threads = createThreadLayer(async.root)
-  const attribution = createAttribution({ root: async.root, current: async.current, recent: async.recent, stackOf, sightings })
+  const attribution = createAttribution({ root: async.root, current: async.current, recent: async.recent, stackOf, presentFrames, sightings })
   const chain = createChain({ stackOf, options, map: mapFrame, now, dropped })
   const { view, unwrap } = createViews({ describe: (context) => guard.run(() => chain.describe(context)) })
   const reports = createReports({ registry, hops: chain.hops, plain, stackOf, now })
@@ -81,11 +81,12 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
     return list.concat(made.filter((hop) => !list.some((one) => one.asyncId === hop.asyncId))).slice(0, options().depth)
   }
 
-  /** @param {Function} above @returns {import('./stacks/frames').Frame[]} */
-  function presentFrames (above) {
+  /** @param {Function} above @param {number} [most] @returns {import('./stacks/frames').Frame[]} */
+  function presentFrames (above, most = options().frames + 10) {
     const holder = /** @type {any} */ ({ __proto__: null })
-    captureInto(holder, above, options().frames + 10)
-    return new Stack(frameLines(plainly(() => holder.stack))).frames
+    captureInto(holder, above, most)
+    const present = plainly(() => holder.stack)
+    return typeof present === 'string' ? new Stack(frameLines(present)).frames : []
   }
 
   return {

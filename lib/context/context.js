@@ -52,4 +52,10 @@ const settler = createStamp()
 /** Stands for everything that longstack or a hook callback does: never traced, nor what comes of it. */
 const muted = new Context(0, 0, 'longstack', undefined, 0)
 
-module.exports = { Context, stamp, settler, muted }
+/** @param {Context} context @param {Context} ancestor @returns {boolean} */
+function descends (context, ancestor) {
+  for (let one = context.parent; one !== undefined; one = one.parent) if (one === ancestor) return true
+  return false
+}
+
+module.exports = { Context, descends, stamp, settler, muted }

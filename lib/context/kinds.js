@@ -12,12 +12,14 @@ const handles = new Set(('TCPWRAP TCPSERVERWRAP PIPEWRAP PIPESERVERWRAP UDPWRAP 
   'MESSAGEPORT FSEVENTWRAP STATWATCHER SIGNALWRAP HTTP2SESSION HTTP2STREAM FILEHANDLE DIRHANDLE ZLIB Timeout ' +
   'QUIC_ENDPOINT QUIC_SESSION QUIC_STREAM DTLS_ENDPOINT DTLS_SESSION').split(' '))
 
-/** Which fields of a resource say what it is about, by type; they are set when it first runs. */
-/** @type {Record<string, (resource: any) => string | undefined>} */
+/**
+ * Which fields of a resource say what it is about, by type; they are set when it first runs.
+ * @type {Record<string, (resource: any) => string | undefined>}
+ */
 const details = {
   __proto__: /** @type {any} */ (null),
   TCPCONNECTWRAP: (resource) => address(own(resource, 'address'), own(resource, 'port')),
-  TCPSERVERWRAP: (resource) => socketName(resource, 'getsockname'),
+  TCPSERVERWRAP: (resource) => listening(resource),
   PIPECONNECTWRAP: (resource) => text(own(resource, 'address')),
   GETADDRINFOREQWRAP: (resource) => text(own(resource, 'hostname')),
   GETNAMEINFOREQWRAP: (resource) => address(own(resource, 'hostname'), own(resource, 'port')),
@@ -78,16 +80,15 @@ function address (host, port) {
 }
 
 /**
+ * Where a server listens.
  * @param {any} handle
- * @param {'getsockname' | 'getpeername'} method
- * @returns {string | undefined} address:port of a handle's end
+ * @returns {string | undefined}
  */
-function socketName (handle, method) {
-  if (typeof handle?.[method] !== 'function') return undefined
+function listening (handle) {
   /** @type {{ address?: string, port?: number }} */
   const out = {}
-  const failed = handle[method](out)
+  const failed = typeof handle?.getsockname !== 'function' || handle.getsockname(out)
   return failed ? undefined : address(out.address, out.port)
 }
 
-module.exports = { kindOf, own, socketName }
+module.exports = { address, kindOf, own }

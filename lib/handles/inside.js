@@ -5,7 +5,7 @@
 
 const { asyncWrapProviders } = require('node:async_hooks')
 const { types } = require('node:util')
-const { own } = require('../context/kinds')
+const { address, own } = require('../context/kinds')
 
 const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const sourceOf = Function.prototype.toString
@@ -143,10 +143,8 @@ function endOf (handle, method) {
 /** host:port, with brackets around IPv6. @param {unknown} end @returns {string | undefined} */
 function endName (end) {
   if (!isObject(end)) return undefined
-  const address = own(end, 'address')
   const port = own(end, 'port')
-  if (typeof address !== 'string' || typeof port !== 'number') return undefined
-  return `${address.includes(':') ? `[${address}]` : address}:${port}`
+  return typeof port === 'number' ? address(own(end, 'address'), port) : undefined
 }
 
 /** @param {object} handle @param {'bytesRead' | 'bytesWritten'} name @returns {number | undefined} */

@@ -3,13 +3,12 @@
 // What Node tells us through async_hooks: a context for every resource, and the register of the current one.
 // This and channels.js are the only rooms that know async_hooks and diagnostics_channel.
 //
-// A hot room: `init` runs for every promise of the program (bench/, workload "real"). The register is not a
-// variable: Node already keeps the executing resource, and the context is a stamp on it.
+// A hot room: `init` runs for every promise of the program. The register is not a variable: Node already keeps the executing resource, and the context is a stamp on it.
 
 const { AsyncResource, asyncWrapProviders, createHook, executionAsyncId, executionAsyncResource, triggerAsyncId } = require('node:async_hooks')
 const { performance } = require('node:perf_hooks')
 const guard = require('../context/guard')
-const { Context, stamp, settler, muted } = require('../context/context')
+const { Context, descends, stamp, settler, muted } = require('../context/context')
 const { MAX } = require('../context/fold')
 const { kindOf } = require('../context/kinds')
 
@@ -215,7 +214,7 @@ function createAsyncLayer (rooms) {
    */
   function claim (context) {
     if (orphan === undefined) return
-    if (!descends(context, orphan)) {
+    if (context !== orphan && !descends(context, orphan)) { // else the chain would have no end
       orphan.parent = context
       orphan.depth = context.depth + 1
     }
@@ -309,12 +308,6 @@ function createServers () {
       return resource === undefined ? undefined : stamp.read(resource)
     }
   }
-}
-
-/** A parent below its child would be a chain without an end. @param {Context} context @param {Context} ancestor */
-function descends (context, ancestor) {
-  for (let one = /** @type {Context | undefined} */ (context); one !== undefined; one = one.parent) if (one === ancestor) return true
-  return false
 }
 
 /** The provider types of the running Node. */

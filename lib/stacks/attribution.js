@@ -14,17 +14,16 @@
 // Else only the reader is known. Rules 4, 5 and 7 prove which function it was, not which run of it: where the same
 // function lately ran in a context with another story, they prove nothing.
 
-const { stamp, muted } = require('../context/context')
-const { captureInto, limit } = require('./trace-limit')
-const { contains } = require('./extent')
-const { frameLines, parseFrame } = require('./frames')
+const { descends, stamp } = require('../context/context')
+const { asyncOf, atStartUp, awaiter, isScope, outermost, programs, sameFunction, sameName, sameRun, sameTail, segment, siteFrame, tailOf } = require('./runs')
+const { limit } = require('./trace-limit')
 
 const PRESENT_FRAMES = 200 // of the reader's stack
 
 /**
  * @typedef {import('../context/context').Context} Context
  * @typedef {import('./frames').Frame} Frame
- * @typedef {Frame & { site?: NodeJS.CallSite }} SiteFrame
+ * @typedef {import('./runs').SiteFrame} SiteFrame
  * @typedef {{ context: Context | undefined, origin?: import('./chain').Origin }} Verdict
  */
 
@@ -34,9 +33,10 @@ const PRESENT_FRAMES = 200 // of the reader's stack
  * @param {() => Context | undefined} deps.current
  * @param {() => Context[]} deps.recent contexts that ran lately
  * @param {(context: Context) => import('./frames').Stack | undefined} deps.stackOf
+ * @param {(above: Function, most: number) => Frame[]} deps.presentFrames
  * @param {ReturnType<typeof import('../context/sightings').createSightings>} deps.sightings
  */
-function createAttribution ({ root, current, recent, stackOf, sightings }) {
+function createAttribution ({ root, current, recent, stackOf, presentFrames, sightings }) {
   /**
    * @param {object} error
    * @param {NodeJS.CallSite[]} sites of the error
@@ -94,7 +94,7 @@ function createAttribution ({ root, current, recent, stackOf, sightings }) {
   function mixed (context, ran, tail) {
     const story = storyOf(context)
     return recent().some((other) => {
-      if (other === context || other.type !== context.type || isAncestor(other, context)) return false
+      if (other === context || other.type !== context.type || descends(context, other)) return false
       const stack = stackOf(other)
       if (stack === undefined) return false
       const awaiting = other.awaited ? stack.frames.find(programs) : undefined
@@ -148,6 +148,12 @@ function createAttribution ({ root, current, recent, stackOf, sightings }) {
     return { context: reader, origin: 'reader' }
   }
 
+  /** The reader's stack. @param {Function} above @returns {{ sync: Frame[], async: Frame[] }} */
+  function readerFrames (above) {
+    const frames = presentFrames(above, PRESENT_FRAMES).filter((frame) => frame.kind !== 'own')
+    return { sync: frames.filter((frame) => !frame.isAsync), async: asyncOf(frames) }
+  }
+
   /**
    * The nearest ancestor in which the function ran: it is the outermost one of what that ancestor registered.
    * @param {SiteFrame} outer
@@ -175,63 +181,6 @@ function isObject (value) {
   return (typeof value === 'object' && value !== null) || typeof value === 'function'
 }
 
-/** Below the main script lies Node's start; below an ESM one as awaiting, unless a module of the program awaits, too. @param {Frame[]} frames */
-function atStartUp (frames) {
-  const last = frames[frames.length - 1]
-  if (last?.fileName?.startsWith('node:internal/main/')) return true
-  return last?.fileName === 'node:internal/modules/run_main' && last.isAsync && !frames.some((frame) => frame.isAsync && programs(frame))
-}
-
-/** @param {NodeJS.CallSite} site @returns {SiteFrame} */
-function siteFrame (site) {
-  return Object.assign(parseFrame(String(site)), { site })
-}
-
-/** Entering an async scope by hand: below it another context runs. @param {Frame} frame */
-function isScope (frame) {
-  return frame.kind === 'core' && /\brunInAsyncScope$/.test(frame.functionName ?? '')
-}
-
-/** The frames of the innermost scope in which the program runs. @template {Frame} F @param {F[]} frames @returns {F[]} */
-function segment (frames) {
-  const scope = frames.findIndex(isScope)
-  if (scope === -1) return frames
-  const inner = frames.slice(0, scope)
-  return outermost(inner) === undefined ? frames : inner
-}
-
-/** @template {Frame} F @param {F[]} frames @returns {F | undefined} the last frame of the program */
-function outermost (frames) {
-  for (let i = frames.length - 1; i >= 0; i--) if (programs(frames[i])) return frames[i]
-  return undefined
-}
-
-/** @param {Context} other @param {Context} context */
-function isAncestor (other, context) {
-  for (let one = context.parent; one !== undefined; one = one.parent) if (one === other) return true
-  return false
-}
-
-/** @param {Frame} made @param {Frame | undefined} read */
-function sameName (made, read) {
-  return read !== undefined && made.fileName === read.fileName && made.functionName?.replace(/^async /, '') === read.functionName?.replace(/^async /, '')
-}
-
-/** @param {Frame} frame */
-function programs (frame) {
-  return frame.kind === 'user' || frame.kind === 'module'
-}
-
-/** The functions of the program that await a frame. @param {Frame[]} frames @param {Frame} frame */
-function tailOf (frames, frame) {
-  return frames.slice(frames.indexOf(frame) + 1).filter((one) => one.isAsync && programs(one))
-}
-
-/** @param {Frame[]} frames */
-function asyncOf (frames) {
-  return frames.filter((frame) => frame.isAsync)
-}
-
 /** @param {SiteFrame} frame @returns {Context | undefined} */
 function contextOfReceiver (frame) {
   let receiver
@@ -239,87 +188,9 @@ function contextOfReceiver (frame) {
     receiver = frame.site?.getThis()
   } catch {}
   if (!isObject(receiver)) return undefined
+  // Sockets and ports run many times: their receiver does not tell which run.
   const context = stamp.read(receiver)
-  return context === muted || context?.type === 'PROMISE' ? undefined : ownStep(context)
-}
-
-/** Sockets and ports run many times: their receiver does not tell which run. @param {Context | undefined} context */
-function ownStep (context) {
-  return context !== undefined && (context.type === 'Timeout' || context.type === 'Immediate') ? context : undefined
-}
-
-/** @param {Function} above @returns {{ sync: Frame[], async: Frame[] }} the present stack; V8 gives it as plain text here */
-function readerFrames (above) {
-  const holder = /** @type {any} */ ({ __proto__: null })
-  captureInto(holder, above, PRESENT_FRAMES)
-  const text = holder.stack
-  const frames = typeof text === 'string' ? frameLines(text).split('\n').filter(Boolean).map(parseFrame) : []
-  return { sync: frames.filter((frame) => !frame.isAsync && frame.kind !== 'own'), async: asyncOf(frames) }
-}
-
-/**
- * Do both stacks belong to one run? Seen from outside in they are equal until they part, and they part inside one
- * function. Two functions called from one place are two calls of it, maybe in two runs: not proven.
- * @param {SiteFrame[]} made the error's run
- * @param {Frame[]} read the reader's run
- * @param {boolean} truncated the error may have had more frames
- */
-function sameRun (made, read, truncated) {
-  let i = made.length - 1
-  let j = read.length - 1
-  const complete = !truncated || !programs(made[i])
-  if (complete) {
-    while (i >= 0 && !programs(made[i])) i--
-    while (j >= 0 && !programs(read[j])) j--
-  } else {
-    while (j >= 0 && made[i].text !== read[j].text && !sameFunction(made[i], read[j])) j--
-  }
-  if (i < 0 || j < 0) return false
-  while (i >= 0 && j >= 0 && made[i].text === read[j].text) {
-    i--
-    j--
-  }
-  if (i < 0 || j < 0) return true
-  return sameFunction(made[i], read[j])
-}
-
-/**
- * The functions that wait for both are the same ones.
- * @param {Frame[]} made
- * @param {Frame[]} read
- * @param {boolean} truncated
- */
-function sameTail (made, read, truncated) {
-  if (!truncated && made.length !== read.length) return false
-  return made.every((frame, i) => read[i]?.text === frame.text)
-}
-
-/**
- * @param {SiteFrame} made a frame of the error
- * @param {Frame} read
- */
-function sameFunction (made, read) {
-  if (made.fileName !== read.fileName || made.fileName === undefined || made.site === undefined) return false
-  if (!sameName(made, read)) return false
-  if (made.lineNumber === read.lineNumber && made.columnNumber === read.columnNumber) return true
-  const inside = contains(made.site, Number(read.lineNumber), Number(read.columnNumber))
-  return inside ?? Boolean(made.site.getFunctionName())
-}
-
-/**
- * The function that runs right now and that V8 shows as awaiting the error's creator, if the same ones await it.
- * @param {SiteFrame[]} frames of the error
- * @param {{ sync: Frame[], async: Frame[] }} present
- * @returns {SiteFrame | undefined}
- */
-function awaiter (frames, present) {
-  const awaiting = frames.filter((frame) => frame.isAsync && programs(frame))
-  const running = outermost(segment(present.sync))
-  if (running === undefined) return undefined
-  const at = awaiting.findIndex((frame) => sameFunction(frame, running))
-  const others = present.async.filter(programs)
-  const same = awaiting.slice(at + 1).every((frame, i) => others[i] === undefined || others[i].text === frame.text)
-  return at !== -1 && same ? awaiting[at] : undefined
+  return context?.type === 'Timeout' || context?.type === 'Immediate' ? context : undefined
 }
 
 const fileCalls = new RegExp('^(open|read|write|f?stat|lstat|scandir|mkdir|rmdir|unlink|rename|access|close|realpath|readlink|symlink|link|' +
