@@ -1,0 +1,580 @@
+// The native side of the capture engine: the identity of the present stack in some tens of nanoseconds.
+//
+// What is relied on, and why it holds (V8 11.3 to 14.6, x64 and arm64):
+//
+// 1. Every frame of JavaScript keeps a frame pointer: word 0 is the caller's, word 1 the return address into the
+//    caller. V8's own stack iterator, which the garbage collector needs to be exact, walks the same chain.
+// 2. Word -1 is the context of a JavaScript frame (its lowest bit is set: a heap object) or the type of an internal
+//    one (a small integer, lowest bit clear). The offsets and type numbers come from V8's post-mortem constants,
+//    which the node binary exports for debuggers; without them there is no walk, only the slower sample.
+// 3. Where C++ lies between two pieces of JavaScript, the entry frame of the inner one holds the address of the
+//    last frame that left the outer one; zero: there is none. V8 walks that way, too, so C++ may be compiled
+//    without frame pointers. At which word it is kept is learned at load, see Learn.
+// 4. The return address alone tells function and position of compiled code, inlined calls included. For interpreted
+//    code it lies in one of a few trampolines; there the bytecode array and the offset in it tell.
+// 5. Which return addresses are trampolines is not guessed: Isolate::GetStackSample reports the bytecode position for
+//    an interpreted frame. Every key is compared with it, frame by frame, before it is stored, so a trampoline never
+//    seen makes a key that was never seen, and is learned from that very miss.
+// 6. Code and bytecode move or die in a full collection only: after one all keys are forgotten. A built-in that C++
+//    implements is told by its function object, which may move in a young collection: the count of collections is
+//    part of such a key.
+//
+// So equal words mean an equal stack. The words are compared, not only their hash. Nothing is read but this thread's
+// own stack, between the present frame and its base; frame pointers must rise and be aligned.
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include <node.h>
+#include <v8.h>
+
+namespace {
+
+using v8::FunctionCallbackInfo;
+using v8::Isolate;
+using v8::Local;
+using v8::Value;
+using Word = uintptr_t;
+
+constexpr int kWordBits = 64;
+static_assert(sizeof(Word) * 8 == kWordBits, "frames are read as words of 64 bits");
+static_assert(sizeof(void*) == v8::internal::kApiSystemPointerSize, "V8 and the addon agree on the size of a word");
+
+constexpr int kMostFrames = 256;            // of one walk, whatever is asked for
+constexpr int kMostWords = kMostFrames * 3;  // a built-in of C++ takes three
+constexpr int kMostTypes = 64;
+constexpr int kMostAbove = 12;             // frames of C++ between V8 and a callback
+constexpr int kMostTrampolines = 16;
+constexpr uint32_t kFirstSlots = 1024;      // a power of two
+constexpr uint32_t kMostKeys = 1 << 15;     // then all are forgotten: about 8 MB
+
+// V8's post-mortem constants, the same in every thread.
+struct Layout {
+  int type = 0;             // word offset of context or type
+  int bytecode_array = 0;   // word offsets in an interpreted frame
+  int bytecode_offset = 0;
+  int entry = -1, construct_entry = -1, builtin_exit = -1;
+  uint64_t wasm = 0;        // sets of types, a bit each: code that is freed at other times,
+  uint64_t exits = 0;       // and frames that left JavaScript for C++
+  const char* why = nullptr;
+};
+
+bool Constant(const char* name, int* value) {
+  const int* address = static_cast<const int*>(dlsym(RTLD_DEFAULT, name));
+  if (address == nullptr) return false;
+  *value = *address;
+  return true;
+}
+
+// The bit of a frame type, none where this V8 does not have it.
+uint64_t TypeBit(const char* name) {
+  char symbol[64] = "v8dbg_frametype_";
+  int number;
+  if (!Constant(strncat(symbol, name, sizeof symbol - strlen(symbol) - 1), &number)) return 0;
+  return number >= 0 && number < kMostTypes ? uint64_t{1} << number : 0;
+}
+
+Layout FindLayout() {
+  Layout layout;
+  int type, array, offset;
+  if (!Constant("v8dbg_off_fp_context_or_frame_type", &type) || !Constant("v8dbg_off_fp_bytecode_array", &array) ||
+      !Constant("v8dbg_off_fp_bytecode_offset", &offset) || !Constant("v8dbg_frametype_EntryFrame", &layout.entry) ||
+      !Constant("v8dbg_frametype_ConstructEntryFrame", &layout.construct_entry) ||
+      !Constant("v8dbg_frametype_BuiltinExitFrame", &layout.builtin_exit)) {
+    layout.why = "this node does not export V8's post-mortem constants";
+    return layout;
+  }
+  constexpr int word = sizeof(Word);
+  if (type % word != 0 || array % word != 0 || offset % word != 0 || type >= 0 || array >= 0 || offset >= 0) {
+    layout.why = "V8's frames are laid out in an unknown way";
+    return layout;
+  }
+  layout.type = type / word;
+  layout.bytecode_array = array / word;
+  layout.bytecode_offset = offset / word;
+  static const char* const kWasm[] = {"WasmFrame", "WasmToJsFrame", "WasmToJsFunctionFrame", "JsToWasmFrame", "StackSwitchFrame",
+    "WasmDebugBreakFrame", "CWasmEntryFrame", "WasmExitFrame", "WasmLiftoffSetupFrame", "WasmSegmentStartFrame", "WasmJspiFrame",
+    "WasmStackEntryFrame", "WasmStackExitFrame"};
+  static const char* const kExits[] = {"ExitFrame", "BuiltinExitFrame", "ApiCallbackExitFrame"};
+  for (const char* name : kWasm) layout.wasm |= TypeBit(name);
+  for (const char* name : kExits) layout.exits |= TypeBit(name);
+  return layout;
+}
+
+const Layout& TheLayout() {
+  static const Layout layout = FindLayout();
+  return layout;
+}
+
+// The highest address of this thread's stack.
+Word StackBase() {
+#if defined(__linux__)
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return 0;
+  void* low = nullptr;
+  size_t size = 0;
+  pthread_attr_getstack(&attributes, &low, &size);
+  pthread_attr_destroy(&attributes);
+  return reinterpret_cast<Word>(low) + size;
+#elif defined(__APPLE__)
+  return reinterpret_cast<Word>(pthread_get_stackaddr_np(pthread_self()));
+#else
+  return 0;
+#endif
+}
+
+// A walk of the present stack.
+struct Walk {
+  Word words[kMostWords + 4];
+  int length = 0;
+  bool storable = true;   // every frame is of a kind whose identity is known
+  enum class Kind { kScript, kBuiltinExit, kOther };
+  // what Verify compares: per frame the return address and, were it interpreted, the bytecode position
+  struct Frame { Kind kind; Word pc; Word bytecode; bool interpreted; } frames[kMostFrames];
+  int count = 0;
+};
+
+enum class Method { kNone, kFrames, kSample };
+
+// One thread's state. Freed when its environment ends.
+class State {
+ public:
+  explicit State(Isolate* isolate) : isolate_(isolate), base_(StackBase()) {
+    slots_ = static_cast<Slot*>(calloc(kFirstSlots, sizeof(Slot)));
+    size_ = slots_ == nullptr ? 0 : kFirstSlots;
+    isolate->AddGCEpilogueCallback(Collected, this, v8::kGCTypeAll);
+  }
+
+  ~State() {
+    isolate_->RemoveGCEpilogueCallback(Collected, this);
+    Forget();
+    free(slots_);
+  }
+
+  // The id of the present stack, 0 where it is not known. `fp` is the frame pointer of the callback.
+  inline uint32_t Capture(Word* fp) {
+    if (method_ == Method::kFrames) {
+      pending_.storable = true;
+      pending_.length = WalkFrames<false>(fp, &pending_);
+    } else {
+      Sample(fp);
+    }
+    hash_ = Hash(pending_.words, pending_.length);
+    const uint32_t id = pending_.length == 0 ? 0 : Find(hash_, pending_.words, pending_.length);
+    if (id != 0) return id;
+    Missed(fp);
+    return 0;
+  }
+
+  // The stack missed last has this id from now on.
+  bool Remember(uint32_t id) {
+    if (!ready_ || epoch_ != full_) return false;
+    ready_ = false;
+    return Store(hash_, pending_.words, pending_.length, id);
+  }
+
+  void Forget() {
+    for (uint32_t i = 0; i < size_; i++) {
+      free(slots_[i].words);
+      slots_[i] = Slot();
+    }
+    keys_ = 0;
+    bytes_ = 0;
+    ready_ = false;
+  }
+
+  void Configure(int frames) { most_ = frames < 1 ? 1 : frames > kMostFrames ? kMostFrames : frames; }
+
+  // Learning, from the inner of two nested calls: at which word does an entry frame keep the frame that left the outer?
+  void Nest(Word* fp) { outer_ = fp; }
+  const char* Learn(Word* fp);
+
+  void UseSample() { method_ = Method::kSample; }
+  Method method() const { return method_; }
+  uint32_t keys() const { return keys_; }
+  size_t bytes() const { return bytes_ + size_ * sizeof(Slot); }
+  uint32_t unstored() const { return unstored_; }
+  uint32_t collections() const { return full_; }
+
+ private:
+  struct Slot {
+    uint64_t hash = 0;
+    Word* words = nullptr;
+    uint32_t length = 0;
+    uint32_t id = 0;
+  };
+
+  // Is `caller` a frame of this thread's stack, below `fp`?
+  bool Inside(const Word* fp, const Word* caller) const {
+    const Word at = reinterpret_cast<Word>(caller);
+    return caller > fp && at < base_ - 2 * sizeof(Word) && (at & (sizeof(Word) - 1)) == 0;
+  }
+
+  bool Trampoline(Word pc) const {
+    for (int i = 0; i < trampolines_; i++) if (trampoline_[i] == pc) return true;
+    return false;
+  }
+
+  template <bool kDetailed>
+  inline int WalkFrames(Word* fp, Walk* walk);
+  void Sample(Word* fp);
+  void Missed(Word* fp);
+  bool Verify(Word* fp);
+
+  // Two lanes, since one multiplication waits for the last.
+  static inline uint64_t Hash(const Word* words, int length) {
+    uint64_t even = 0x9E3779B97F4A7C15u ^ static_cast<uint64_t>(length);
+    uint64_t odd = 0xC2B2AE3D27D4EB4Fu;
+    int i = 0;
+    for (; i + 1 < length; i += 2) {
+      even = ((even << 7 | even >> 57) ^ words[i]) * 0xFF51AFD7ED558CCDu;
+      odd = ((odd << 7 | odd >> 57) ^ words[i + 1]) * 0x9FB21C651E98DF25u;
+    }
+    if (i < length) even = ((even << 7 | even >> 57) ^ words[i]) * 0xFF51AFD7ED558CCDu;
+    const uint64_t hash = (even ^ (odd << 32 | odd >> 32)) * 0x9E3779B97F4A7C15u;
+    return hash ^ hash >> 29;
+  }
+
+  inline uint32_t Find(uint64_t hash, const Word* words, int length) const {
+    if (size_ == 0) return 0;
+    for (uint32_t i = hash & (size_ - 1);; i = (i + 1) & (size_ - 1)) {
+      const Slot& slot = slots_[i];
+      if (slot.words == nullptr) return 0;
+      if (slot.hash == hash && slot.length == static_cast<uint32_t>(length) &&
+          memcmp(slot.words, words, length * sizeof(Word)) == 0) return slot.id;
+    }
+  }
+
+  bool Store(uint64_t hash, const Word* words, int length, uint32_t id);
+  bool Grow();
+  static void Collected(Isolate* isolate, v8::GCType type, v8::GCCallbackFlags flags, void* data);
+
+  Isolate* isolate_;
+  Word base_;
+  Method method_ = Method::kNone;
+  int most_ = kMostFrames / 4;
+  int exit_word_ = 0;       // of an entry frame
+  Word* outer_ = nullptr;
+  Word trampoline_[kMostTrampolines];
+  int trampolines_ = 0;
+  Walk pending_;
+  uint64_t hash_ = 0;
+  bool ready_ = false;      // pending_ may be stored
+  uint32_t epoch_ = 0;      // full collections, when it was taken
+  uint32_t full_ = 0;
+  uint32_t young_ = 0;
+  uint32_t unstored_ = 0;   // walks that V8's own sample did not confirm
+  Slot* slots_ = nullptr;
+  uint32_t size_ = 0;
+  uint32_t keys_ = 0;
+  size_t bytes_ = 0;
+};
+
+// A hot room: bench/capture.js. Returns the number of words, 0 where the chain leaves this thread's stack (a stack
+// of WebAssembly's own).
+template <bool kDetailed>
+inline int State::WalkFrames(Word* fp, Walk* walk) {
+  const Layout& layout = TheLayout();
+    Word* words = walk->words;
+  int length = 0;
+  int frames = 0;
+  if (kDetailed) walk->count = 0;
+  // On Node 20 API calls go through functions of C++ before they reach the callback.
+  for (int above = 0; above < kMostAbove; above++) {
+    const Word* caller = reinterpret_cast<Word*>(fp[0]);
+    if (!Inside(fp, caller)) return 0;
+    const Word type = caller[layout.type];
+    if ((type & 1) == 0 && type >> 1 < kMostTypes && (layout.exits >> (type >> 1) & 1) != 0) break;
+    fp = const_cast<Word*>(caller);
+  }
+  while (frames < most_ && length < kMostWords) {
+    Word pc = fp[1];
+    Word* caller = reinterpret_cast<Word*>(fp[0]);
+    if (!Inside(fp, caller)) return 0;
+    const Word type = caller[layout.type];
+    if ((type & 1) != 0) {
+      frames++;
+      if (Trampoline(pc)) {
+        words[length++] = caller[layout.bytecode_array];
+        words[length++] = caller[layout.bytecode_offset];
+      } else {
+        words[length++] = pc;
+      }
+      if (kDetailed) {
+        const Word offset = static_cast<Word>(static_cast<intptr_t>(caller[layout.bytecode_offset]) >> 32);  // a small integer
+        walk->frames[walk->count++] = {Walk::Kind::kScript, pc, caller[layout.bytecode_array] + offset, Trampoline(pc)};
+      }
+    } else {
+      const Word number = type >> 1;
+      if (number == static_cast<Word>(layout.entry) || number == static_cast<Word>(layout.construct_entry)) {
+        Word* left = reinterpret_cast<Word*>(caller[exit_word_]);
+        if (left == nullptr) break;  // the event loop
+        if (!Inside(caller, left)) return 0;
+        // `left` is a frame itself: look at its type, then go on from it.
+        const Word exit = left[layout.type] >> 1;
+        words[length++] = exit;
+        if (exit == static_cast<Word>(layout.builtin_exit)) {
+          words[length++] = left[2] ^ (static_cast<Word>(young_) << 48);
+          words[length++] = left[3];
+          if (kDetailed) walk->frames[walk->count++] = {Walk::Kind::kBuiltinExit, 0, 0, false};
+        }
+        if (kDetailed && walk->count == kMostFrames) break;
+        fp = left;
+        continue;
+      }
+      if (number < kMostTypes) {
+        if ((layout.wasm >> number & 1) != 0) walk->storable = false;
+        if (number == static_cast<Word>(layout.builtin_exit)) {
+          words[length++] = caller[2] ^ (static_cast<Word>(young_) << 48);
+          words[length++] = caller[3];
+        }
+      }
+      words[length++] = pc;
+      if (kDetailed) {
+        const bool builtin = number == static_cast<Word>(layout.builtin_exit);
+        walk->frames[walk->count++] = {builtin ? Walk::Kind::kBuiltinExit : Walk::Kind::kOther, pc, 0, false};
+      }
+    }
+    if (kDetailed && walk->count == kMostFrames) break;
+    fp = caller;
+  }
+  return length;
+}
+
+// The slower key: V8's own sample, which gives a position for every frame but no built-ins of C++.
+void State::Sample(Word* fp) {
+  v8::RegisterState registers;
+  registers.pc = __builtin_return_address(0);
+  registers.fp = fp;
+  registers.sp = __builtin_frame_address(0);
+  v8::SampleInfo info;
+  isolate_->GetStackSample(registers, reinterpret_cast<void**>(pending_.words), static_cast<size_t>(most_), &info);
+  pending_.length = static_cast<int>(info.frames_count);
+  pending_.storable = true;
+}
+
+void State::Missed(Word* fp) {
+  epoch_ = full_;
+  ready_ = false;
+  if (pending_.length == 0 || !pending_.storable) return;
+  if (method_ == Method::kFrames && !Verify(fp)) {
+    unstored_++;
+    return;
+  }
+  ready_ = true;
+}
+
+// Compares the walk with V8's own sample and learns trampolines from it; then the key is made anew.
+bool State::Verify(Word* fp) {
+  Walk* walk = &pending_;
+  WalkFrames<true>(fp, walk);
+  void* sample[kMostFrames];
+  v8::RegisterState registers;
+  registers.pc = __builtin_return_address(0);
+  registers.fp = fp;
+  registers.sp = __builtin_frame_address(0);
+  v8::SampleInfo info;
+  isolate_->GetStackSample(registers, sample, kMostFrames, &info);
+  const int sampled = static_cast<int>(info.frames_count);
+  int at = 0;
+  int others = 0;  // a sample has an entry, of a place in V8 itself, for most built-ins of C++ and some stubs
+  for (int i = 0; i < walk->count; i++) {
+    const Walk::Frame& frame = walk->frames[i];
+    if (frame.kind != Walk::Kind::kScript) {
+      others++;
+      continue;
+    }
+    while (at < sampled && others > 0 && reinterpret_cast<Word>(sample[at]) != frame.pc && reinterpret_cast<Word>(sample[at]) != frame.bytecode) {
+      at++;
+      others--;
+    }
+    others = 0;
+    if (at == sampled) return false;
+    const Word seen = reinterpret_cast<Word>(sample[at++]);
+    if (seen == frame.pc) {
+      if (frame.interpreted) return false;
+    } else if (seen == frame.bytecode) {
+      if (Trampoline(frame.pc)) continue;
+      if (trampolines_ == kMostTrampolines) return false;
+      trampoline_[trampolines_++] = frame.pc;
+    } else {
+      return false;
+    }
+  }
+  walk->length = WalkFrames<false>(fp, walk);
+  hash_ = Hash(walk->words, walk->length);
+  return walk->length != 0;
+}
+
+bool State::Store(uint64_t hash, const Word* words, int length, uint32_t id) {
+  if (keys_ >= kMostKeys) Forget();
+  if (keys_ * 2 >= size_ && !Grow()) return false;
+  uint32_t i = hash & (size_ - 1);
+  while (slots_[i].words != nullptr) {
+    if (slots_[i].hash == hash && slots_[i].length == static_cast<uint32_t>(length) &&
+        memcmp(slots_[i].words, words, length * sizeof(Word)) == 0) {
+      slots_[i].id = id;
+      return true;
+    }
+    i = (i + 1) & (size_ - 1);
+  }
+  Word* copy = static_cast<Word*>(malloc(length * sizeof(Word)));
+  if (copy == nullptr) return false;
+  memcpy(copy, words, length * sizeof(Word));
+  slots_[i].hash = hash;
+  slots_[i].words = copy;
+  slots_[i].length = static_cast<uint32_t>(length);
+  slots_[i].id = id;
+  keys_++;
+  bytes_ += length * sizeof(Word);
+  return true;
+}
+
+bool State::Grow() {
+  const uint32_t size = size_ == 0 ? kFirstSlots : size_ * 2;
+  Slot* slots = static_cast<Slot*>(calloc(size, sizeof(Slot)));
+  if (slots == nullptr) return false;
+  for (uint32_t i = 0; i < size_; i++) {
+    if (slots_[i].words == nullptr) continue;
+    uint32_t j = slots_[i].hash & (size - 1);
+    while (slots[j].words != nullptr) j = (j + 1) & (size - 1);
+    slots[j] = slots_[i];
+  }
+  free(slots_);
+  slots_ = slots;
+  size_ = size;
+  return true;
+}
+
+void State::Collected(Isolate* isolate, v8::GCType type, v8::GCCallbackFlags flags, void* data) {
+  State* state = static_cast<State*>(data);
+  state->young_++;
+  if ((type & v8::kGCTypeMarkSweepCompact) == 0) return;
+  state->full_++;
+  state->Forget();
+  state->trampolines_ = 0;
+}
+
+const char* State::Learn(Word* fp) {
+  const Layout& layout = TheLayout();
+  if (layout.why != nullptr) return layout.why;
+  if (base_ == 0) return "the bounds of the stack are not known";
+  // The frame that left the outer JavaScript is the first one above the outer callback that has a type of V8's.
+  for (int i = 0; i < 64; i++) {
+    Word* caller = reinterpret_cast<Word*>(fp[0]);
+    if (!Inside(fp, caller) || caller >= outer_) return "no entry frame lies between two nested calls";
+    const Word type = caller[layout.type];
+    if ((type & 1) == 0 && (type >> 1 == static_cast<Word>(layout.entry))) {
+      for (int word = -2; word >= -24; word--) {
+        // the frame that called the outer callback, or one below it where V8 calls through functions of its own
+        Word* exit = reinterpret_cast<Word*>(outer_[0]);
+        for (int up = 0; up < kMostAbove; up++) {
+          if (caller[word] == reinterpret_cast<Word>(exit)) {
+            exit_word_ = word;
+            method_ = Method::kFrames;
+            return nullptr;
+          }
+          exit = reinterpret_cast<Word*>(exit[0]);
+          if (!Inside(outer_, exit)) break;
+        }
+      }
+      return "an entry frame does not tell where its caller left JavaScript";
+    }
+    fp = caller;
+  }
+  return "no entry frame was found";
+}
+
+// The doors.
+
+inline State* StateOf(const FunctionCallbackInfo<Value>& info) {
+#if V8_MAJOR_VERSION > 14 || (V8_MAJOR_VERSION == 14 && V8_MINOR_VERSION >= 3)
+  return static_cast<State*>(info.Data().As<v8::External>()->Value(v8::kExternalPointerTypeTagDefault));
+#else
+  return static_cast<State*>(info.Data().As<v8::External>()->Value());
+#endif
+}
+
+inline Word* FramePointer() { return static_cast<Word*>(__builtin_frame_address(0)); }
+
+// capture(): id of the present stack, 0: unknown
+__attribute__((noinline)) void Capture(const FunctionCallbackInfo<Value>& info) {
+  info.GetReturnValue().Set(StateOf(info)->Capture(FramePointer()));
+}
+
+// remember(id): the stack that capture() did not know
+void Remember(const FunctionCallbackInfo<Value>& info) {
+  info.GetReturnValue().Set(StateOf(info)->Remember(info[0].As<v8::Uint32>()->Value()));
+}
+
+// rejection(promise): its reason, undefined where it is not rejected
+void Rejection(const FunctionCallbackInfo<Value>& info) {
+  if (!info[0]->IsPromise()) return;
+  Local<v8::Promise> promise = info[0].As<v8::Promise>();
+  if (promise->State() == v8::Promise::kRejected) info.GetReturnValue().Set(promise->Result());
+}
+
+// forget(): all keys
+void Forget(const FunctionCallbackInfo<Value>& info) {
+  StateOf(info)->Forget();
+}
+
+// configure(frames): how many frames of JavaScript make a key
+void Configure(const FunctionCallbackInfo<Value>& info) {
+  StateOf(info)->Configure(info[0].As<v8::Int32>()->Value());
+}
+
+// nest(fn): calls fn from C++
+__attribute__((noinline)) void Nest(const FunctionCallbackInfo<Value>& info) {
+  Isolate* isolate = info.GetIsolate();
+  StateOf(info)->Nest(FramePointer());
+  Local<Value> result;
+  if (info[0].As<v8::Function>()->Call(isolate->GetCurrentContext(), v8::Undefined(isolate), 0, nullptr).ToLocal(&result)) {
+    info.GetReturnValue().Set(result);
+  }
+}
+
+// learn(): inside of nest; undefined, or why frames cannot be walked
+__attribute__((noinline)) void Learn(const FunctionCallbackInfo<Value>& info) {
+  const char* why = StateOf(info)->Learn(FramePointer());
+  if (why != nullptr) info.GetReturnValue().Set(v8::String::NewFromUtf8(info.GetIsolate(), why).ToLocalChecked());
+}
+
+// sample(): use the slower key
+void UseSample(const FunctionCallbackInfo<Value>& info) {
+  StateOf(info)->UseSample();
+}
+
+// stats(): [keys, bytes, unstored, full collections]
+void Stats(const FunctionCallbackInfo<Value>& info) {
+  Isolate* isolate = info.GetIsolate();
+  State* state = StateOf(info);
+  Local<Value> values[] = {
+    v8::Number::New(isolate, state->keys()), v8::Number::New(isolate, static_cast<double>(state->bytes())),
+    v8::Number::New(isolate, state->unstored()), v8::Number::New(isolate, state->collections())};
+  info.GetReturnValue().Set(v8::Array::New(isolate, values, 4));
+}
+
+}  // namespace
+
+NODE_MODULE_INIT() {
+  Isolate* isolate = v8::Isolate::GetCurrent();
+  State* state = new State(isolate);
+  node::AddEnvironmentCleanupHook(isolate, [](void* data) { delete static_cast<State*>(data); }, state);
+#if V8_MAJOR_VERSION > 14 || (V8_MAJOR_VERSION == 14 && V8_MINOR_VERSION >= 3)
+  Local<v8::External> data = v8::External::New(isolate, state, v8::kExternalPointerTypeTagDefault);
+#else
+  Local<v8::External> data = v8::External::New(isolate, state);
+#endif
+  const struct { const char* name; v8::FunctionCallback callback; } doors[] = {
+    {"capture", Capture}, {"remember", Remember}, {"rejection", Rejection}, {"forget", Forget}, {"configure", Configure},
+    {"nest", Nest}, {"learn", Learn}, {"sample", UseSample}, {"stats", Stats}};
+  for (const auto& door : doors) {
+    Local<v8::Function> function = v8::Function::New(context, door.callback, data, 0, v8::ConstructorBehavior::kThrow).ToLocalChecked();
+    exports.As<v8::Object>()->Set(context, v8::String::NewFromUtf8(isolate, door.name).ToLocalChecked(), function).Check();
+  }
+}
