@@ -45,7 +45,7 @@ static_assert(sizeof(Word) * 8 == kWordBits, "frames are read as words of 64 bit
 static_assert(sizeof(void*) == v8::internal::kApiSystemPointerSize, "V8 and the addon agree on the size of a word");
 
 constexpr int kMostFrames = 256;            // of one walk, whatever is asked for
-constexpr int kMostWords = kMostFrames * 3;  // a built-in of C++ takes three
+constexpr int kMostWords = kMostFrames * 3;  // of one key; one frame takes four at most
 constexpr int kMostTypes = 64;
 constexpr int kMostAbove = 12;             // frames of C++ between V8 and a callback
 constexpr int kMostTrampolines = 16;
@@ -59,7 +59,8 @@ struct Layout {
   int bytecode_offset = 0;
   int entry = -1, construct_entry = -1, builtin_exit = -1;
   uint64_t wasm = 0;        // sets of types, a bit each: code that is freed at other times,
-  uint64_t exits = 0;       // and frames that left JavaScript for C++
+  uint64_t exits = 0;       // frames that left JavaScript for C++
+  uint64_t continuations = 0;  // and what is left of a built-in that was inlined
   const char* why = nullptr;
 };
 
@@ -100,8 +101,11 @@ Layout FindLayout() {
     "WasmDebugBreakFrame", "CWasmEntryFrame", "WasmExitFrame", "WasmLiftoffSetupFrame", "WasmSegmentStartFrame", "WasmJspiFrame",
     "WasmStackEntryFrame", "WasmStackExitFrame"};
   static const char* const kExits[] = {"ExitFrame", "BuiltinExitFrame", "ApiCallbackExitFrame"};
+  static const char* const kContinuations[] = {"BuiltinContinuationFrame", "JavaScriptBuiltinContinuationFrame",
+    "JavaScriptBuiltinContinuationWithCatchFrame"};
   for (const char* name : kWasm) layout.wasm |= TypeBit(name);
   for (const char* name : kExits) layout.exits |= TypeBit(name);
+  for (const char* name : kContinuations) layout.continuations |= TypeBit(name);
   return layout;
 }
 
@@ -157,6 +161,7 @@ class State {
 
   // The id of the present stack, 0 where it is not known. `fp` is the frame pointer of the callback.
   inline uint32_t Capture(Word* fp) {
+    ready_ = false;  // what was missed before is overwritten: its number must not be given to this stack
     if (method_ == Method::kFrames) {
       pending_.storable = true;
       pending_.length = WalkFrames<false>(fp, &pending_);
@@ -279,17 +284,18 @@ class State {
 template <bool kDetailed>
 inline int State::WalkFrames(Word* fp, Walk* walk) {
   const Layout& layout = TheLayout();
-    Word* words = walk->words;
+  Word* words = walk->words;
   int length = 0;
   int frames = 0;
   if (kDetailed) walk->count = 0;
-  // On Node 20 API calls go through functions of C++ before they reach the callback.
-  for (int above = 0; above < kMostAbove; above++) {
-    const Word* caller = reinterpret_cast<Word*>(fp[0]);
-    if (!Inside(fp, caller)) return 0;
+  // On Node 20 API calls go through functions of C++ before they reach the callback. The frame that left JavaScript
+  // for the callback is no part of the key: it is always the same call, and on Node 20 one of a built-in of C++.
+  for (int above = 0;; above++) {
+    Word* caller = reinterpret_cast<Word*>(fp[0]);
+    if (above == kMostAbove || !Inside(fp, caller)) return 0;
     const Word type = caller[layout.type];
+    fp = caller;
     if ((type & 1) == 0 && type >> 1 < kMostTypes && (layout.exits >> (type >> 1) & 1) != 0) break;
-    fp = const_cast<Word*>(caller);
   }
   while (frames < most_ && length < kMostWords) {
     Word pc = fp[1];
@@ -318,7 +324,8 @@ inline int State::WalkFrames(Word* fp, Walk* walk) {
         const Word exit = left[layout.type] >> 1;
         words[length++] = exit;
         if (exit == static_cast<Word>(layout.builtin_exit)) {
-          words[length++] = left[2] ^ (static_cast<Word>(young_) << 48);
+          words[length++] = young_;
+          words[length++] = left[2];
           words[length++] = left[3];
           if (kDetailed) walk->frames[walk->count++] = {Walk::Kind::kBuiltinExit, 0, 0, false};
         }
@@ -329,8 +336,13 @@ inline int State::WalkFrames(Word* fp, Walk* walk) {
       if (number < kMostTypes) {
         if ((layout.wasm >> number & 1) != 0) walk->storable = false;
         if (number == static_cast<Word>(layout.builtin_exit)) {
-          words[length++] = caller[2] ^ (static_cast<Word>(young_) << 48);
+          words[length++] = young_;
+          words[length++] = caller[2];
           words[length++] = caller[3];
+        } else if ((layout.continuations >> number & 1) != 0) {
+          // The rest of a built-in after a deoptimisation: the return address is the same for all of them.
+          words[length++] = young_;
+          words[length++] = caller[layout.type - 1];
         }
       }
       words[length++] = pc;
@@ -342,6 +354,7 @@ inline int State::WalkFrames(Word* fp, Walk* walk) {
     if (kDetailed && walk->count == kMostFrames) break;
     fp = caller;
   }
+  if (length >= kMostWords) walk->storable = false;  // cut short: the rest would make no part of the key
   return length;
 }
 
@@ -379,6 +392,7 @@ bool State::Verify(Word* fp) {
   registers.sp = __builtin_frame_address(0);
   v8::SampleInfo info;
   isolate_->GetStackSample(registers, sample, kMostFrames, &info);
+  if (walk->count == kMostFrames) return false;  // more than is compared
   const int sampled = static_cast<int>(info.frames_count);
   int at = 0;
   int others = 0;  // a sample has an entry, of a place in V8 itself, for most built-ins of C++ and some stubs
