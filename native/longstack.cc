@@ -32,6 +32,8 @@
 #include <node.h>
 #include <v8.h>
 
+#include "hooks.h"
+
 namespace {
 
 using v8::FunctionCallbackInfo;
@@ -591,4 +593,5 @@ NODE_MODULE_INIT() {
     Local<v8::Function> function = v8::Function::New(context, door.callback, data, 0, v8::ConstructorBehavior::kThrow).ToLocalChecked();
     exports.As<v8::Object>()->Set(context, v8::String::NewFromUtf8(isolate, door.name).ToLocalChecked(), function).Check();
   }
+  AddHookDoors(exports.As<v8::Object>(), context);
 }

@@ -1,0 +1,11 @@
+// The native hooks' part of the binding; the public side is longstack.h.
+
+#ifndef LONGSTACK_HOOKS_H_
+#define LONGSTACK_HOOKS_H_
+
+#include <v8.h>
+
+// Gives the binding its `hooks` object, for lib/hooks/native.js. Freed when the environment ends.
+void AddHookDoors(v8::Local<v8::Object> exports, v8::Local<v8::Context> context);
+
+#endif  // LONGSTACK_HOOKS_H_
