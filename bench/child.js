@@ -1,0 +1,69 @@
+'use strict'
+
+// A workload's end of the line: does what run.js asks, answers, and does nothing in between. CPU time is that of the
+// whole process: collector and compiler threads belong to the price.
+
+const { setTimeout: delay } = require('node:timers/promises')
+
+/** @returns {number} µs of CPU time, all threads */
+function cpu () {
+  const { user, system } = process.cpuUsage()
+  return user + system
+}
+
+/** What is held once garbage is gone. */
+async function memory () {
+  for (let i = 0; i < 5; i++) {
+    /** @type {() => void} */ (global.gc)()
+    await delay(10)
+  }
+  const { heapUsed, rss } = process.memoryUsage()
+  return { heapUsed, rss }
+}
+
+/**
+ * Obeys the conductor until it says `end`.
+ * @param {object} workload
+ * @param {number} [workload.port] where a server listens
+ * @param {(units: number) => Promise<unknown>} [workload.run] does so many units; servers have none
+ */
+function obey ({ port, run }) {
+  /** @type {Record<string, (message: any) => unknown>} */
+  const answers = {
+    cpu: () => ({ cpu: cpu() }),
+    async run ({ units }) {
+      const began = cpu()
+      await /** @type {NonNullable<typeof run>} */ (run)(units)
+      return { cpu: cpu() - began }
+    },
+    memory,
+    proof: ({ name }) => require('./proofs')[/** @type {keyof typeof import('./proofs')} */ (name)](),
+    end: () => process.exit(0)
+  }
+  const send = (/** @type {object} */ answer) => { if (process.connected) process.send?.(answer) }
+  process.on('message', async (/** @type {any} */ message) => {
+    try {
+      send({ ...await /** @type {any} */ (answers[message.ask](message)) })
+    } catch (error) {
+      send({ error: String(error) })
+    }
+  })
+  process.on('disconnect', () => process.exit(1))
+  send({ ready: true, port })
+}
+
+/**
+ * The same for a server, once it listens.
+ * @param {import('node:net').Server} server
+ */
+function serve (server) {
+  server.listen(0, '127.0.0.1', () => obey({ port: /** @type {import('node:net').AddressInfo} */ (server.address()).port }))
+}
+
+/** Keeps idle connections while the conductor asks its questions. @param {import('node:http').Server} server */
+function serveHttp (server) {
+  server.keepAliveTimeout = 120_000
+  serve(server)
+}
+
+module.exports = { obey, serve, serveHttp }
