@@ -19,6 +19,11 @@
 //    implements is told by its function object, which may move in a young collection: the count of collections is
 //    part of such a key.
 //
+// 7. One code can have many names: of functions from one place with computed names, of the typed arrays' constructors,
+//    which share a built-in. A frame's function is at word -2; Verify asks it for its name, and where that is not the
+//    code's own, the name becomes part of the key. Not seen are names given to a function whose code was already
+//    known by its own name, and those of inlined functions.
+//
 // So equal words mean an equal stack. The words are compared, not only their hash. Nothing is read but this thread's
 // own stack, between the present frame and its base; frame pointers must rise and be aligned.
 
@@ -28,6 +33,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include <node.h>
 #include <v8.h>
@@ -49,6 +55,8 @@ static_assert(sizeof(void*) == v8::internal::kApiSystemPointerSize, "V8 and the 
 constexpr int kMostFrames = 256;            // of one walk, whatever is asked for
 constexpr int kMostWords = kMostFrames * 3;  // of one key; one frame takes four at most
 constexpr int kMostTypes = 64;
+constexpr uint32_t kNamed = UINT32_MAX;     // in place of an id: names are part of the key
+constexpr int kNameMaps = kMostFrames / kWordBits;
 constexpr int kMostAbove = 12;             // frames of C++ between V8 and a callback
 constexpr int kMostTrampolines = 16;
 constexpr uint32_t kFirstSlots = 1024;      // a power of two
@@ -140,8 +148,16 @@ struct Walk {
   bool storable = true;   // every frame is of a kind whose identity is known
   enum class Kind { kScript, kBuiltinExit, kOther };
   // what Verify compares: per frame the return address and, were it interpreted, the bytecode position
-  struct Frame { Kind kind; Word pc; Word bytecode; bool interpreted; } frames[kMostFrames];
+  struct Frame { Kind kind; Word pc; Word bytecode; bool interpreted; Word* function; } frames[kMostFrames];
   int count = 0;
+};
+
+// Frames of a walk whose functions' names are part of the key, a bit each.
+struct Named {
+  Word bits[kNameMaps] = {};
+  void Add(int frame) { bits[frame / kWordBits] |= Word{1} << frame % kWordBits; }
+  bool Has(int frame) const { return (bits[frame / kWordBits] >> frame % kWordBits & 1) != 0; }
+  bool Any() const { for (Word word : bits) if (word != 0) return true; return false; }
 };
 
 enum class Method { kNone, kFrames, kSample };
@@ -152,10 +168,13 @@ class State {
   explicit State(Isolate* isolate) : isolate_(isolate), base_(StackBase()) {
     slots_ = static_cast<Slot*>(calloc(kFirstSlots, sizeof(Slot)));
     size_ = slots_ == nullptr ? 0 : kFirstSlots;
+    // Before and after: another's callback on either side of a collection could run JavaScript.
+    isolate->AddGCPrologueCallback(Collecting, this, v8::kGCTypeMarkSweepCompact);
     isolate->AddGCEpilogueCallback(Collected, this, v8::kGCTypeAll);
   }
 
   ~State() {
+    isolate_->RemoveGCPrologueCallback(Collecting, this);
     isolate_->RemoveGCEpilogueCallback(Collected, this);
     Forget();
     free(slots_);
@@ -172,7 +191,12 @@ class State {
     }
     hash_ = Hash(pending_.words, pending_.length);
     const uint32_t id = pending_.length == 0 ? 0 : Find(hash_, pending_.words, pending_.length);
-    if (id != 0) return id;
+    if (id == kNamed) {
+      const uint32_t named = FindNamed(fp);
+      if (named != 0) return named;
+    } else if (id != 0) {
+      return id;
+    }
     Missed(fp);
     return 0;
   }
@@ -181,7 +205,9 @@ class State {
   bool Remember(uint32_t id) {
     if (!ready_ || epoch_ != full_) return false;
     ready_ = false;
-    return Store(hash_, pending_.words, pending_.length, id);
+    // The key without names says that names are to be asked for.
+    if (plain_ != 0 && !Store(plain_hash_, pending_.words, plain_, kNamed, &named_)) return false;
+    return Store(hash_, pending_.words, pending_.length, id, nullptr);
   }
 
   void Forget() {
@@ -212,7 +238,7 @@ class State {
     uint64_t hash = 0;
     Word* words = nullptr;
     uint32_t length = 0;
-    uint32_t id = 0;
+    uint32_t id = 0;        // kNamed: a Named follows the words
   };
 
   // Is `caller` a frame of this thread's stack, below `fp`?
@@ -231,6 +257,9 @@ class State {
   void Sample(Word* fp);
   void Missed(Word* fp);
   bool Verify(Word* fp);
+  uint32_t FindNamed(Word* fp);
+  void FindNames();
+  bool AddNames();
 
   // Two lanes, since one multiplication waits for the last.
   static inline uint64_t Hash(const Word* words, int length) {
@@ -246,18 +275,28 @@ class State {
     return hash ^ hash >> 29;
   }
 
-  inline uint32_t Find(uint64_t hash, const Word* words, int length) const {
-    if (size_ == 0) return 0;
+  static Named& NamedOf(const Slot& slot) { return *reinterpret_cast<Named*>(slot.words + slot.length); }
+
+  inline const Slot* FindSlot(uint64_t hash, const Word* words, int length) const {
+    if (size_ == 0) return nullptr;
     for (uint32_t i = hash & (size_ - 1);; i = (i + 1) & (size_ - 1)) {
       const Slot& slot = slots_[i];
-      if (slot.words == nullptr) return 0;
+      if (slot.words == nullptr) return nullptr;
       if (slot.hash == hash && slot.length == static_cast<uint32_t>(length) &&
-          memcmp(slot.words, words, length * sizeof(Word)) == 0) return slot.id;
+          memcmp(slot.words, words, length * sizeof(Word)) == 0) return &slot;
     }
   }
 
-  bool Store(uint64_t hash, const Word* words, int length, uint32_t id);
+  inline uint32_t Find(uint64_t hash, const Word* words, int length) const {
+    const Slot* slot = FindSlot(hash, words, length);
+    return slot == nullptr ? 0 : slot->id;
+  }
+
+  bool Store(uint64_t hash, const Word* words, int length, uint32_t id, const Named* named);
   bool Grow();
+  static void Collecting(Isolate* isolate, v8::GCType type, v8::GCCallbackFlags flags, void* data) {
+    static_cast<State*>(data)->Forget();
+  }
   static void Collected(Isolate* isolate, v8::GCType type, v8::GCCallbackFlags flags, void* data);
 
   Isolate* isolate_;
@@ -270,6 +309,9 @@ class State {
   int trampolines_ = 0;
   Walk pending_;
   uint64_t hash_ = 0;
+  Named named_;
+  int plain_ = 0;           // words of pending_ before the names, 0: there are none
+  uint64_t plain_hash_ = 0;
   bool ready_ = false;      // pending_ may be stored
   uint32_t epoch_ = 0;      // full collections, when it was taken
   uint32_t full_ = 0;
@@ -314,7 +356,7 @@ inline int State::WalkFrames(Word* fp, Walk* walk) {
       }
       if (kDetailed) {
         const Word offset = static_cast<Word>(static_cast<intptr_t>(caller[layout.bytecode_offset]) >> 32);  // a small integer
-        walk->frames[walk->count++] = {Walk::Kind::kScript, pc, caller[layout.bytecode_array] + offset, Trampoline(pc)};
+        walk->frames[walk->count++] = {Walk::Kind::kScript, pc, caller[layout.bytecode_array] + offset, Trampoline(pc), caller + layout.type - 1};
       }
     } else {
       const Word number = type >> 1;
@@ -329,7 +371,7 @@ inline int State::WalkFrames(Word* fp, Walk* walk) {
           words[length++] = young_;
           words[length++] = left[2];
           words[length++] = left[3];
-          if (kDetailed) walk->frames[walk->count++] = {Walk::Kind::kBuiltinExit, 0, 0, false};
+          if (kDetailed) walk->frames[walk->count++] = {Walk::Kind::kBuiltinExit, 0, 0, false, nullptr};
         }
         if (kDetailed && walk->count == kMostFrames) break;
         fp = left;
@@ -350,7 +392,7 @@ inline int State::WalkFrames(Word* fp, Walk* walk) {
       words[length++] = pc;
       if (kDetailed) {
         const bool builtin = number == static_cast<Word>(layout.builtin_exit);
-        walk->frames[walk->count++] = {builtin ? Walk::Kind::kBuiltinExit : Walk::Kind::kOther, pc, 0, false};
+        walk->frames[walk->count++] = {builtin ? Walk::Kind::kBuiltinExit : Walk::Kind::kOther, pc, 0, false, nullptr};
       }
     }
     if (kDetailed && walk->count == kMostFrames) break;
@@ -375,6 +417,7 @@ void State::Sample(Word* fp) {
 void State::Missed(Word* fp) {
   epoch_ = full_;
   ready_ = false;
+  plain_ = 0;
   if (pending_.length == 0 || !pending_.storable) return;
   if (method_ == Method::kFrames && !Verify(fp)) {
     unstored_++;
@@ -423,24 +466,91 @@ bool State::Verify(Word* fp) {
   }
   walk->length = WalkFrames<false>(fp, walk);
   hash_ = Hash(walk->words, walk->length);
-  return walk->length != 0;
+  if (walk->length == 0) return false;
+  // Frames whose names were told to matter still do, though these functions may have the code's own.
+  named_ = Named();
+  const Slot* known = FindSlot(hash_, walk->words, walk->length);
+  if (known != nullptr && known->id == kNamed) named_ = NamedOf(*known);
+  FindNames();
+  return !named_.Any() || AddNames();
 }
 
-bool State::Store(uint64_t hash, const Word* words, int length, uint32_t id) {
+// The function of a frame; the word on the stack serves as its handle, V8 keeps it up to date.
+Local<v8::Function> FunctionAt(Word* word) {
+  static_assert(sizeof(Local<Value>) == sizeof(Word*), "a handle is the address of a word");
+  if ((*word & 3) != 1) return Local<v8::Function>();
+  Local<Value> value;
+  memcpy(static_cast<void*>(&value), &word, sizeof word);
+  return value->IsFunction() ? value.As<v8::Function>() : Local<v8::Function>();
+}
+
+// Adds the frames of the last detailed walk whose functions do not have the name that their code says.
+void State::FindNames() {
+  v8::HandleScope scope(isolate_);
+  for (int i = 0; i < pending_.count; i++) {
+    if (pending_.frames[i].kind != Walk::Kind::kScript || named_.Has(i)) continue;
+    Local<v8::Function> function = FunctionAt(pending_.frames[i].function);
+    if (function.IsEmpty()) continue;
+    Local<Value> shown = function->GetDebugName();
+    Local<Value> own = function->GetName();
+    if (own->IsString() && own.As<v8::String>()->Length() == 0) own = function->GetInferredName();
+    if (!shown->StrictEquals(own)) named_.Add(i);
+    // V8 has no script for a built-in. The constructors of typed arrays share one.
+    if (function->ScriptId() == v8::UnboundScript::kNoScriptId && own->IsString()) {
+      v8::String::Utf8Value text(isolate_, own);
+      if (text.length() > 5 && strcmp(*text + text.length() - 5, "Array") == 0) named_.Add(i);
+    }
+  }
+}
+
+// Adds to the pending key the names that are part of it. False: too long.
+bool State::AddNames() {
+  v8::HandleScope scope(isolate_);
+  plain_ = pending_.length;
+  plain_hash_ = hash_;
+  for (int i = 0; i < pending_.count; i++) {
+    if (!named_.Has(i)) continue;
+    if (pending_.frames[i].function == nullptr) return false;
+    Local<v8::Function> function = FunctionAt(pending_.frames[i].function);
+    if (function.IsEmpty()) return false;
+    v8::String::Utf8Value name(isolate_, function->GetDebugName());
+    const int bytes = name.length();
+    const int words = (bytes + static_cast<int>(sizeof(Word)) - 1) / static_cast<int>(sizeof(Word));
+    if (*name == nullptr || pending_.length + 1 + words > kMostWords) return false;
+    pending_.words[pending_.length++] = static_cast<Word>(bytes) | Word{1} << (kWordBits - 1);  // no frame has such a word
+    if (words > 0) pending_.words[pending_.length + words - 1] = 0;
+    memcpy(pending_.words + pending_.length, *name, bytes);
+    pending_.length += words;
+  }
+  hash_ = Hash(pending_.words, pending_.length);
+  return true;
+}
+
+// The id of the stack whose plain key says that names are part of it.
+uint32_t State::FindNamed(Word* fp) {
+  const Slot* known = FindSlot(hash_, pending_.words, pending_.length);
+  named_ = NamedOf(*known);
+  WalkFrames<true>(fp, &pending_);
+  return AddNames() ? Find(hash_, pending_.words, pending_.length) : 0;
+}
+
+bool State::Store(uint64_t hash, const Word* words, int length, uint32_t id, const Named* named) {
   if (keys_ >= kMostKeys) Forget();
   if (keys_ * 2 >= size_ && !Grow()) return false;
   uint32_t i = hash & (size_ - 1);
   while (slots_[i].words != nullptr) {
     if (slots_[i].hash == hash && slots_[i].length == static_cast<uint32_t>(length) &&
         memcmp(slots_[i].words, words, length * sizeof(Word)) == 0) {
-      slots_[i].id = id;
-      return true;
+      if (named != nullptr && slots_[i].id == kNamed) NamedOf(slots_[i]) = *named;
+      if (named == nullptr) slots_[i].id = id;
+      return named == nullptr || slots_[i].id == kNamed;
     }
     i = (i + 1) & (size_ - 1);
   }
-  Word* copy = static_cast<Word*>(malloc(length * sizeof(Word)));
+  Word* copy = static_cast<Word*>(malloc(length * sizeof(Word) + (named == nullptr ? 0 : sizeof *named)));
   if (copy == nullptr) return false;
   memcpy(copy, words, length * sizeof(Word));
+  if (named != nullptr) new (copy + length) Named(*named);
   slots_[i].hash = hash;
   slots_[i].words = copy;
   slots_[i].length = static_cast<uint32_t>(length);
