@@ -31,7 +31,10 @@ function start (command, args, options) {
   /** @type {Error | undefined} */
   let dead
 
-  const child = spawn(command, args, { ...options, stdio: ['ignore', 'ignore', 'pipe', 'ignore', 'ipc'] })
+  // bubbleprof's collector writes a word to 3 for some programs.
+  const child = spawn(command, args, { ...options, stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'ipc'] })
+  child.stdio[3]?.on('error', () => {})
+  child.stdio[3]?.on('data', () => {})
   child.stderr?.setEncoding('utf8').on('data', (text) => { stderr = (stderr + text).slice(-KEPT) })
   child.on('message', (/** @type {any} */ answer) => answer.error === undefined ? answered?.(answer) : failed?.(new ChildFailure(answer.error)))
   const die = (/** @type {Error} */ error) => {

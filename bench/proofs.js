@@ -71,9 +71,12 @@ const proofs = {
   async inspector () {
     const { session } = require('./preloads/inspector')
     session.post('Runtime.enable')
-    const parents = new Promise((resolve) => session.once('Runtime.consoleAPICalled', ({ params }) => resolve(JSON.stringify(params.stackTrace?.parent ?? null))))
+    /** @type {Promise<any>} */
+    const logged = new Promise((resolve) => session.once('Runtime.consoleAPICalled', ({ params }) => resolve(params.stackTrace)))
     openedHere(() => console.log('proof'))
-    const saw = await parents
+    const { parent, parentId: stackTraceId } = await logged
+    const linked = parent ?? await new Promise((resolve) => session.post('Debugger.getStackTrace', { stackTraceId }, (_, answer) => resolve(answer?.stackTrace)))
+    const saw = JSON.stringify(linked ?? null)
     return { ok: saw.includes('openedHere'), saw }
   },
 
@@ -109,9 +112,9 @@ const proofs = {
   /** @returns {Promise<Proof>} */
   async bubbleprof () {
     const folder = String(process.env.NODE_CLINIC_BUBBLEPROF_DATA_PATH)
-    const written = fs.readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => /stacktrace$|^events-/.test(name))
-    const full = written.filter((name) => fs.statSync(path.join(folder, name)).size > 0)
-    return { ok: full.length >= 2, saw: `files: ${written.join(', ')}` }
+    // The trace events come in their own time, the last of them at the end.
+    const written = fs.readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('-stacktrace'))
+    return { ok: written.some((name) => fs.statSync(path.join(folder, name)).size > 0), saw: `files: ${written.join(', ')}` }
   },
 
   /** @returns {Promise<Proof>} */

@@ -18,7 +18,7 @@ const { workloads } = require('./workloads')
 
 const PAGE = path.join(__dirname, '..', 'docs', 'cost.md')
 const SCALES = {
-  full: { scale: { share: 1, warmLimit: 4_000, limit: 3_000 }, rounds: 3, starts: 15 },
+  full: { scale: { share: 1, warmLimit: 3_000, limit: 2_000 }, rounds: 3, starts: 15 },
   quick: { scale: { share: 0.1, warmLimit: 500, limit: 400 }, rounds: 1, starts: 3 }
 }
 

@@ -9,6 +9,8 @@ const os = require('node:os')
 const path = require('node:path')
 const { median, cleanEnvironment } = require('./measure')
 
+const LONGEST_MS = 10_000
+
 /**
  * @typedef {object} StartUp
  * @property {string} subject
@@ -23,9 +25,10 @@ const { median, cleanEnvironment } = require('./measure')
  */
 function once ([command, ...args], options) {
   const began = performance.now()
-  const { status, signal, error, stderr } = spawnSync(command, args, { ...options, encoding: 'utf8', timeout: 30_000 })
+  const { status, signal, error, stderr } = spawnSync(command, args, { ...options, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe', 'pipe'], timeout: LONGEST_MS })
   const ms = performance.now() - began
   if (status === 0) return { ms }
+  if (/** @type {NodeJS.ErrnoException | undefined} */ (error)?.code === 'ETIMEDOUT') return { failed: `does not end within ${LONGEST_MS / 1000} s` }
   return { failed: error?.message ?? stderr.trim().split('\n').find((line) => /Error/.test(line))?.slice(0, 160) ?? `exit code ${status ?? signal}` }
 }
 

@@ -23,6 +23,7 @@
 
 const NATIVE_FULL = 'longstack-native'
 const LEAST_OVERHEAD = 0.005 // below this a quotient of overheads says nothing
+const UNSETTLED = 0.15 // a price that still changes so much
 
 const fixed = (/** @type {number | undefined} */ value, /** @type {number} */ digits) => value === undefined || Number.isNaN(value) ? '–' : value.toFixed(digits)
 const megabytes = (/** @type {number | undefined} */ bytes) => fixed(bytes === undefined ? undefined : bytes / 1e6, 1)
@@ -42,16 +43,17 @@ function spread ({ spread }) {
 function against ({ ratio, subject }, all) {
   const measure = all.find((other) => other.subject === NATIVE_FULL)?.ratio
   if (ratio === undefined || measure === undefined || subject === 'bare' || measure - 1 < LEAST_OVERHEAD) return '–'
-  return `${((ratio - 1) / (measure - 1)).toFixed(1)} ×`
+  return `${Math.max(0, (ratio - 1) / (measure - 1)).toFixed(1)} ×`
 }
 
 /** @param {Result} result */
-function remarks ({ failed, failures, cpu, inForce, warning }) {
+function remarks ({ failed, failures, cpu, inForce, warning, drift = 1 }) {
   const said = []
   if (inForce !== undefined) said.push(`${inForce.engine}, ${inForce.mode}`)
   if (warning !== undefined) said.push('NOT WHAT WAS ASKED FOR')
   if (inForce?.fault !== undefined) said.push(`defect: ${inForce.fault}`)
-  if (failed !== undefined && cpu !== undefined) said.push(`failed ${failures} times: ${failed}`)
+  if (drift < 1 - UNSETTLED || drift > 1 + UNSETTLED) said.push(`not settled, ×${drift.toFixed(2)} from first to second half`)
+  if (failed !== undefined && cpu !== undefined) said.push(`failed ${failures === 1 ? 'once' : `${failures} times`}: ${failed}`)
   return said.join('; ')
 }
 
@@ -158,6 +160,7 @@ function page (report) {
       `- ${how.pinned ? 'The subject was pinned to one processor, the load generator to another' : 'Nothing was pinned to a processor: there was no taskset'}. ` +
         `Load: ${how.generator}. Start-up: ${how.startUp}.`,
       '- CPU is that of the whole process, collector and compiler threads included, divided by the units done, after a warm-up. Slow subjects stop at a time limit and do fewer units.',
+      '- A price that differed by more than 15 % between the two halves of the measured part is remarked as not settled.',
       '- p99 is the latency of a server kept busy all the time: it tells how subjects compare, not what an idle service answers.',
       '- Memory is taken after the load, connections closed, after several full collections.',
       '- “× overhead of native full”: (ratio − 1) ÷ (ratio of longstack in full with the native engine − 1), same workload, same run.',

@@ -18,7 +18,7 @@ const workloads = {
   hello: {
     says: 'HTTP server, constant answer, keep-alive',
     unit: 'request',
-    warm: 20_000,
+    warm: 30_000,
     units: 20_000,
     load: { connections: 32 },
     peers: []
