@@ -5,7 +5,7 @@
 
 const { types } = require('node:util')
 const guard = require('./context/guard')
-const { stamp, settler, muted } = require('./context/context')
+const { stamp, settlerOf, muted } = require('./context/context')
 const { createViews } = require('./context/view')
 const { mistake } = require('./errors')
 const { createReports } = require('./handles/report')
@@ -73,7 +73,7 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
   function hopsOfPromise (promise) {
     const context = stamp.read(promise)
     const made = chain.hops(context === muted ? undefined : context)
-    const by = settler.read(promise)
+    const by = settlerOf(promise)
     const [first, ...others] = chain.hops(by)
     if (first === undefined || by === context?.parent) return made
     /** @type {PrintedHop[]} */
@@ -86,7 +86,7 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
     const holder = /** @type {any} */ ({ __proto__: null })
     captureInto(holder, above, most)
     const present = plainly(() => holder.stack)
-    return typeof present === 'string' ? new Stack(frameLines(present)).frames : []
+    return typeof present === 'string' ? new Stack(frameLines(present, true)).frames : []
   }
 
   return {

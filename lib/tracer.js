@@ -6,17 +6,17 @@
 
 const { types } = require('node:util')
 const guard = require('./context/guard')
-const { Context, settler } = require('./context/context')
+const { Context, settlerOf } = require('./context/context')
 const { createCensus } = require('./context/census')
 const { createSightings } = require('./context/sightings')
 const { compile } = require('./context/subsystems')
-const { createAsyncLayer, providers, now } = require('./hooks/async')
+const { canBeLight, createAsyncLayer, providers, now } = require('./hooks/async')
 const { createChannelLayer } = require('./hooks/channels')
 const { createFatalLayer } = require('./hooks/fatal')
 const { createRegistry } = require('./handles/registry')
 const { createUses } = require('./handles/uses')
 const { defaults } = require('./options')
-const { createCapture, engineWhy } = require('./stacks/capture')
+const { createCapture } = require('./stacks/capture')
 const { createFormatter } = require('./stacks/formatter')
 const { createWarnings, say, brief } = require('./warnings')
 
@@ -44,8 +44,9 @@ const { createWarnings, say, brief } = require('./warnings')
  * @property {number} pending stacks not formatted yet
  * @property {number} budget bytes that contexts and stacks may take
  * @property {number} captured stacks taken
- * @property {number} hits formatted stacks that were known
- * @property {number} misses formatted stacks that were new
+ * @property {number} hits stacks that were known, of those taken (native) or formatted (js)
+ * @property {number} misses stacks that were new
+ * @property {number} unstored stacks whose identity the native engine could not confirm, and took for real
  * @property {number} dropped hops lost: chains cut at their depth, promises past the budget
  * @property {number} handles open resources in the register
  * @property {string | undefined} fault the first defect of longstack itself that a hook met; please report it
@@ -58,6 +59,11 @@ function createTracer () {
   let lost = 0
   /** @type {string | undefined} */
   let fault
+  /** @type {Array<Hook>} */
+  let hooks = []
+  let mode = { light: false, why: 'not enabled yet' }
+  /** can this Node do without promise hooks? @type {boolean | undefined} */
+  let light
   /** @type {string | undefined} */
   let signal
   /** @type {Array<{ matches: (type: string) => boolean, handler: ErrorHandler }>} */
@@ -72,22 +78,21 @@ function createTracer () {
   const formatter = createFormatter({ story })
   const capture = createCapture({
     plainly: (read) => formatter.plainly(read),
-    options: () => options
+    options: () => options,
+    awaiting: () => !selected('PROMISE')
   })
 
   /** @type {import('./hooks/async').Rooms} */
   const rooms = {
     wanted: (type) => selected(type),
-    capture (context, above, promise) {
-      census.count(context)
-      capture.take(context, above, promise)
+    capture,
+    deep: (context, keep) => ask().fold(context, keep),
+    sample (context) {
+      census.sample(context)
+      return pressure()
     },
-    deep: (context) => ask().fold(context),
-    full () {
-      const full = census.exceeds(options.budget - capture.bytes())
-      if (full) lost++
-      return full
-    },
+    pressure,
+    rejected: (reason, context) => sightings.rejects(reason, context),
     opened (context, resource) {
       registry.opened(context, resource)
       if (context.type === 'WORKER') ask().worker(context)
@@ -110,7 +115,6 @@ function createTracer () {
       if (!formatter.inForce()) formatter.enable()
     },
     failed,
-    listeners: [],
     tell
   }
 
@@ -131,6 +135,13 @@ function createTracer () {
       dropped: (/** @type {number} */ count) => { lost += count }
     })
     return answers
+  }
+
+  /** Is the budget plenty, short or spent? Where it is spent, each look stands for as many promises left out as contexts are sampled. */
+  function pressure () {
+    const found = census.pressure(options.budget - capture.bytes())
+    if (found === 2) lost += census.SAMPLE
+    return found
   }
 
   /** A full stack can surface anywhere, and is the program's affair; all else is a defect, and must be seen. @param {any} error */
@@ -171,7 +182,7 @@ function createTracer () {
     const present = async.current() ?? left
     if (present === undefined) return
     // Node reports a rejection in the context of its promise.
-    const settledBy = rejected ? settler.read(async.resource()) : undefined
+    const settledBy = rejected ? settlerOf(async.resource()) : undefined
     sightings.escapes(error, { context: settledBy ?? present, left, settled: settledBy !== undefined })
   }
 
@@ -201,8 +212,33 @@ function createTracer () {
     }
   }
 
+  /** Promise hooks are dear: they stay off where nobody wants them and Node can do without. @param {Options} next */
+  function modeFor (next) {
+    const asked = next.mode === 'light'
+    if (!asked && selected('PROMISE')) return { light: false, why: 'asked for' }
+    light ??= guard.run(canBeLight)
+    if (!light) return { light, why: `${asked ? 'light was asked for' : 'the filter leaves promises out'}, but this Node cannot keep promise hooks off` }
+    return { light, why: asked ? 'asked for' : 'the filter leaves promises out' }
+  }
+
+  /** Other options are in force. */
+  function change () {
+    const was = mode.light
+    capture.use(options.capture)
+    mode = modeFor(options)
+    if (mode.light === was) {
+      async.refilter()
+    } else {
+      async.disable()
+      async.enable(mode.light)
+    }
+    listenToSignal(options.signal)
+  }
+
   function install () {
-    async.enable()
+    capture.use(options.capture)
+    mode = modeFor(options)
+    async.enable(mode.light)
     channels.enable()
     fatal.monitor()
     if (handlers.length > 0) fatal.intercept()
@@ -234,8 +270,7 @@ function createTracer () {
       const compiled = compile(next.filter, providers())
       options = next
       selected = compiled
-      async.refilter()
-      if (enabled) return listenToSignal(next.signal)
+      if (enabled) return change()
       enabled = true
       // A hook that is on while a start-up snapshot is built aborts Node.
       if (process.execArgv.some((flag) => flag.startsWith('--build-snapshot'))) {
@@ -259,8 +294,12 @@ function createTracer () {
 
     /** @param {Hook} hook @returns {() => void} */
     addHook (hook) {
-      rooms.listeners = [...rooms.listeners, hook]
-      return () => { rooms.listeners = rooms.listeners.filter((one) => one !== hook) }
+      hooks = [...hooks, hook]
+      async.listen(hooks)
+      return () => {
+        hooks = hooks.filter((one) => one !== hook)
+        async.listen(hooks)
+      }
     },
 
     /** @param {(type: string) => boolean} matches @param {ErrorHandler} handler @returns {() => void} */
@@ -283,13 +322,13 @@ function createTracer () {
 
     /** @returns {Stats} */
     stats () {
-      const { captured, formatted, hits, stacks, bytes, pending } = capture.stats()
+      const { captured, hits, misses, stacks, bytes, pending, unstored } = capture.stats()
       return {
         enabled,
         engine: capture.name,
-        engineWhy: engineWhy(options.capture),
-        mode: 'full',
-        modeWhy: options.mode === 'full' ? 'asked for' : 'light needs an engine that this version does not have',
+        engineWhy: capture.why(),
+        mode: mode.light ? 'light' : 'full',
+        modeWhy: mode.why,
         contexts: census.held(),
         contextBytes: census.bytes(),
         stacks,
@@ -299,7 +338,8 @@ function createTracer () {
         budget: options.budget,
         captured,
         hits,
-        misses: formatted - hits,
+        misses,
+        unstored,
         dropped: lost,
         handles: registry.size(),
         fault

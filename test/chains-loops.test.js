@@ -47,10 +47,10 @@ const expected = {
     'process.nextTick | step',
     'setImmediate | step',
     'process.nextTick | step',
-    'setImmediate | step',
-    'setImmediate | step',
+    'setImmediate × 2 | step',
     'promise.then | steps < step',
     'setImmediate | step',
+    'promise.then | steps < step',
     'promise.then | steps < step'
   ]
 }

@@ -4,36 +4,36 @@
 // in SAMPLE is finalized and stands for the rest, so figures are estimates, right within some SAMPLEs after a gc. They
 // are too high while the program runs without a pause, for finalizers wait for one; the heap's size is a bound.
 
-const SAMPLE = 64
-const LOOK = 1024 // contexts between two looks at the heap
-const BYTES = 152 // of one context: object header, eleven fields, a boxed time
+const SAMPLE = 64 // see hooks/async.js
+const BYTES = 136 // of one context: object header, twelve fields, a boxed time
 
 function createCensus () {
-  let made = 0
   let sampled = 0
-  let lookAt = 0
-  let crowded = false
   const registry = new FinalizationRegistry(() => { sampled-- })
 
   return {
-    /** @param {object} context */
-    count (context) {
-      if (++made % SAMPLE !== 0) return
+    SAMPLE,
+
+    /** One of SAMPLE contexts. @param {object} context */
+    sample (context) {
       sampled++
       registry.register(context, undefined)
     },
-    made: () => made,
-    held: () => Math.min(made, sampled * SAMPLE),
+    held: () => sampled * SAMPLE,
     bytes: () => sampled * SAMPLE * BYTES,
 
-    /** Do contexts take more than so many bytes? @param {number} budget */
-    exceeds (budget) {
-      if (sampled * SAMPLE * BYTES <= budget) return false
-      if (made >= lookAt) {
-        crowded = require('node:v8').getHeapStatistics().used_heap_size > budget * 2
-        lookAt = made + LOOK
-      }
-      return crowded
+    /**
+     * Is the budget plenty (0), short (1: chains are to be cut) or spent (2: promises are left out)?
+     * @param {number} budget bytes
+     * @returns {0 | 1 | 2}
+     */
+    pressure (budget) {
+      const bytes = sampled * SAMPLE * BYTES
+      if (bytes * 2 <= budget) return 0
+      // Finalizers are late; the heap's size is a bound.
+      const { used_heap_size: heap } = require('node:v8').getHeapStatistics()
+      if (heap < budget) return 0
+      return bytes > budget && heap > budget * 2 ? 2 : 1
     }
   }
 }

@@ -5,10 +5,21 @@
 // alive. The place of a context is a stamp on its resource (see stamp.js): it lives as long as that resource
 // or a descendant needs it, without a map and without a destroy hook.
 //
-// Who may touch the fields: hooks/ create contexts and note runs; stacks/ fill `stack`; fold.js relinks
-// `parent`. All other rooms read.
+// Who may touch the fields: hooks/ create contexts and note runs; stacks/ fill `stack` and `time`; fold.js relinks
+// `parent`. All other rooms read. One context is made for every promise: what few of them need is in `extra`.
 
-const { createStamp } = require('./stamp')
+const { stamp } = require('./stamp')
+
+const DONE = 1
+const AWAITED = 2
+const BRED = 4
+
+/**
+ * @typedef {object} Extra
+ * @property {string} [detail]
+ * @property {import('../stacks/chain').Origin} [origin]
+ * @property {object} [view]
+ */
 
 class Context {
   /**
@@ -30,27 +41,49 @@ class Context {
     this.repeats = 1
     /** what the capture engine keeps: nothing, a stack not yet formatted, or a Stack @type {any} */
     this.stack = undefined
-    /** it will not run again, and only its descendants still need it */
-    this.done = false
-    /** a promise that an await made: it has another promise as its trigger */
-    this.awaited = false
-    /** what a label needs to know beyond the stack: an address, a delay @type {string | undefined} */
-    this.detail = undefined
-    /** @type {import('../stacks/chain').Origin} */
-    this.origin = 'registered'
-    /** what users see of it, once they asked @type {object | undefined} */
-    this.view = undefined
+    this.flags = 0
+    /**
+     * Who resolved or rejected this promise, where that is another context. Only a context without children has one: what
+     * descends from it would keep its settler, and that one's, and so the whole history.
+     * @type {Context | undefined}
+     */
+    this.settler = undefined
+    /** @type {Extra | undefined} */
+    this.extra = undefined
   }
+
+  /** It will not run again, and only its descendants still need it. */
+  get done () { return (this.flags & DONE) !== 0 }
+  set done (is) { this.flags = is ? this.flags | DONE : this.flags & ~DONE }
+
+  /** A promise that an await made: it has another promise as its trigger. */
+  get awaited () { return (this.flags & AWAITED) !== 0 }
+  set awaited (is) { this.flags = is ? this.flags | AWAITED : this.flags & ~AWAITED }
+
+  /** It has children. */
+  get bred () { return (this.flags & BRED) !== 0 }
+  set bred (is) { this.flags = is ? this.flags | BRED : this.flags & ~BRED }
+
+  /** What a label needs to know beyond the stack: an address, a delay. @returns {string | undefined} */
+  get detail () { return this.extra?.detail }
+  set detail (detail) { (this.extra ??= {}).detail = detail }
+
+  /** @returns {import('../stacks/chain').Origin} */
+  get origin () { return this.extra?.origin ?? 'registered' }
+  set origin (origin) { (this.extra ??= {}).origin = origin }
+
+  /** What users see of it, once they asked. @returns {object | undefined} */
+  get view () { return this.extra?.view }
+  set view (view) { (this.extra ??= {}).view = view }
 }
-
-/** @type {ReturnType<typeof createStamp<Context>>} the context of a resource */
-const stamp = createStamp()
-
-/** @type {ReturnType<typeof createStamp<Context>>} the context that resolved or rejected a promise */
-const settler = createStamp()
 
 /** Stands for everything that longstack or a hook callback does: never traced, nor what comes of it. */
 const muted = new Context(0, 0, 'longstack', undefined, 0)
+
+/** @param {object} promise @returns {Context | undefined} who resolved or rejected it, where that is known */
+function settlerOf (promise) {
+  return stamp.read(promise)?.settler
+}
 
 /** @param {Context} context @param {Context} ancestor @returns {boolean} */
 function descends (context, ancestor) {
@@ -58,4 +91,4 @@ function descends (context, ancestor) {
   return false
 }
 
-module.exports = { Context, descends, stamp, settler, muted }
+module.exports = { Context, descends, stamp, settlerOf, muted }

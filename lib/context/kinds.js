@@ -36,6 +36,7 @@ const details = {
  * @property {boolean} oneShot
  * @property {boolean} handle
  * @property {boolean} promise
+ * @property {boolean} server whose connections come while nothing executes
  * @property {((resource: any) => string | undefined) | undefined} detail
  */
 
@@ -50,6 +51,7 @@ function kindOf (type, wanted) {
     oneShot: oneShot.has(type),
     handle: handles.has(type),
     promise: type === 'PROMISE',
+    server: type === 'TCPSERVERWRAP' || type === 'PIPESERVERWRAP',
     detail: details[type]
   }
 }

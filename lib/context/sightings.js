@@ -15,6 +15,8 @@ function createSightings () {
   const escaped = new WeakMap()
   /** errors that Node's core handed to nextTick @type {WeakMap<object, Context>} */
   const passed = new WeakMap()
+  /** reasons of rejected promises @type {WeakMap<object, Context>} */
+  const rejected = new WeakMap()
 
   return {
     /** @param {object} error */
@@ -22,6 +24,14 @@ function createSightings () {
 
     /** @param {object} error */
     pass: (error) => passed.get(error),
+
+    /** @param {object} error */
+    rejection: (error) => rejected.get(error),
+
+    /** The first rejection counts: others hand it on. @param {object} error @param {Context} context */
+    rejects (error, context) {
+      if (!rejected.has(error)) rejected.set(error, context)
+    },
 
     /** The first sighting counts. @param {unknown} error @param {Escape} escape */
     escapes (error, escape) {

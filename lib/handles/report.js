@@ -4,7 +4,7 @@
 // are not known are undefined, and the text says so. Nothing here runs code of the program (see inside.js).
 
 const { types } = require('node:util')
-const { stamp, muted, settler } = require('../context/context')
+const { stamp, muted, settlerOf } = require('../context/context')
 const { createStamp } = require('../context/stamp')
 const { own } = require('../context/kinds')
 const { mistake } = require('../errors')
@@ -240,7 +240,7 @@ function createReports ({ registry, hops, plain, stackOf, now }) {
   /** @param {object | undefined} promise @param {Context | undefined} context */
   function promiseState (promise, context) {
     if (promise === undefined || context === undefined) return undefined
-    if (settler.read(promise) !== undefined) return 'settled'
+    if (settlerOf(promise) !== undefined) return 'settled'
     return context.done || !registry.sees(context.time) ? undefined : 'pending'
   }
 

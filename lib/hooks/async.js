@@ -5,25 +5,30 @@
 //
 // A hot room: `init` runs for every promise of the program. The register is not a variable: Node already keeps the executing resource, and the context is a stamp on it.
 
-const { AsyncResource, asyncWrapProviders, createHook, executionAsyncId, executionAsyncResource, triggerAsyncId } = require('node:async_hooks')
+const { AsyncLocalStorage, AsyncResource, asyncWrapProviders, createHook, executionAsyncId, executionAsyncResource, triggerAsyncId } = require('node:async_hooks')
 const { performance } = require('node:perf_hooks')
 const guard = require('../context/guard')
-const { Context, descends, stamp, settler, muted } = require('../context/context')
+const { Context, descends, muted } = require('../context/context')
 const { MAX } = require('../context/fold')
 const { kindOf } = require('../context/kinds')
+const { OnPromise, OnResource, stamp } = require('../context/stamp')
 
 const now = performance.now.bind(performance)
-const RECENT = 64 // contexts that ran last, for attribution
+const RECENT = 64 // contexts that ran last, for attribution; a power of two
 const SERVERS = 1000 // remembered that the filter leaves out
 const KINDS = 1000 // distinct type names remembered; programs may make them up
+const SAMPLE = 64 // contexts from one look at the budget to the next; a power of two
+const PROMISES = 1 << 14 // ids of promises known to be such
+const TIGHT = 8 // links that a chain keeps while the budget is short
 
 /**
  * The callbacks of the rooms that hooks feed. All run guarded.
  * @typedef {object} Rooms
  * @property {(type: string) => boolean} wanted the filter
- * @property {(context: Context, above: Function, promise: boolean) => void} capture takes the present stack
- * @property {(context: Context) => void} deep the chain of this context is to be folded
- * @property {() => boolean} full the budget for contexts is spent
+ * @property {import('../stacks/capture').Capture} capture takes the present stack and time
+ * @property {(context: Context, keep?: number) => void} deep the chain of this context is to be folded
+ * @property {(context: Context) => 0 | 1 | 2} sample one of SAMPLE contexts; is the budget plenty, short or spent?
+ * @property {() => 0 | 1 | 2} pressure the same, where no context is made
  * @property {(context: Context, resource: object) => void} opened a resource that stays open
  * @property {(asyncId: number) => Context | undefined} opener the context of an open resource, by id
  * @property {(asyncId: number, time: number) => void} active an open resource runs
@@ -32,7 +37,7 @@ const KINDS = 1000 // distinct type names remembered; programs may make them up
  * @property {(context: Context) => void} connecting a connect request runs for the first time
  * @property {(time: number) => void} turn the event loop enters JavaScript
  * @property {(error: unknown) => void} failed a hook could not do its work
- * @property {Array<Hook>} listeners hooks of users, in order; replaced, never mutated
+ * @property {(reason: object, context: Context) => void} rejected a promise was rejected in this context
  * @property {(hook: Hook, stage: 'init' | 'before' | 'after', context: Context) => void} tell
  */
 
@@ -47,11 +52,35 @@ const KINDS = 1000 // distinct type names remembered; programs may make them up
 function createAsyncLayer (rooms) {
   /** @type {Map<string, import('../context/kinds').Kind>} */
   let kinds = new Map()
+  let promiseKind = kindOf('PROMISE', false)
   const root = new Context(1, 0, 'process', undefined, now())
   root.origin = 'process'
   /** the contexts that were left last, a ring @type {Context[]} */
   let recent = []
   let runs = 0
+  /** hooks of users, in order; replaced, never mutated @type {Array<Hook>} */
+  let listeners = []
+
+  // The register of the current context: Node keeps the executing resource, and the context is a stamp on it. Reading
+  // that is dear, for resources have many shapes; so the last answer is kept with the id that it belongs to for good.
+  let lastId = -1
+  let last = root
+
+  /** which ids are promises, by their lowest bits: most ids are asked about soon after */
+  const promises = new Uint32Array(PROMISES)
+
+  /** contexts and promises without one, for the budget */
+  let made = 0
+  let pressure = 0
+
+  /**
+   * A promise that is being settled: V8 tells before it has a state. @type {object | undefined}
+   */
+  let unread
+  let unreadBy = root
+
+  /** carries the context across await where promise hooks are off @type {AsyncLocalStorage<Context> | undefined} */
+  let carrier
 
   const servers = createServers()
   /** a handle that was just made while nothing executed @type {Context | undefined} */
@@ -78,28 +107,38 @@ function createAsyncLayer (rooms) {
     if (guard.busy) return mute(asyncId, type, resource)
     guard.busy = true
     try {
-      const parent = stamp.read(executionAsyncResource()) ?? adopt(trigger)
-      if (parent === muted) return pass(muted, asyncId, type, resource)
-      const kind = kindFor(type)
-      if (!kind.wanted || (kind.promise && rooms.full())) {
-        if (parent !== undefined) pass(parent, asyncId, type, resource)
+      if (unread !== undefined) read()
+      const id = executionAsyncId()
+      if (type === 'PROMISE') {
+        promises[asyncId & (PROMISES - 1)] = asyncId
+        const parent = id === lastId ? last : parentOf(id, trigger)
+        if (!promiseKind.wanted || pressure === 2 || parent === muted) return passPromise(parent, resource)
+        const context = new Context(asyncId, trigger, 'PROMISE', parent, 0)
+        if (parent !== undefined) parent.bred = true
+        context.awaited = trigger !== id
+        rooms.capture.take(context, init, true)
+        OnPromise.write(resource, context)
+        unsettle ??= listenToSettles()
+        finish(context)
         return
       }
-      const context = new Context(asyncId, trigger, type, parent, now())
-      if (parent === undefined && trigger === 0 && (type === 'FILEHANDLE' || type === 'DIRHANDLE')) orphan = context
-      rooms.capture(context, init, kind.promise)
-      stamp.write(resource, context)
-      if (context.depth > MAX) rooms.deep(context)
-      if (kind.promise) {
-        unsettle ??= listenToSettles()
-        context.awaited = trigger !== executionAsyncId()
-      } else {
-        if (type === 'Timeout') context.detail = /** @type {any} */ (kind).detail(resource)
-        if (kind.handle) rooms.opened(context, resource)
-        else if (type === 'TickObject') rooms.ticks(context, resource)
+      const kind = kindFor(type)
+      if (carrier !== undefined && !kind.wanted && !kind.server) return // what is carried is its context
+      const parent = id === lastId && carrier === undefined ? last : parentOf(id, trigger)
+      if (parent === muted) return pass(muted, asyncId, kind, resource)
+      if (!kind.wanted) {
+        if (parent !== undefined) pass(parent, asyncId, kind, resource)
+        return
       }
-      const listeners = rooms.listeners
-      for (let i = 0; i < listeners.length; i++) rooms.tell(listeners[i], 'init', context)
+      const context = new Context(asyncId, trigger, type, parent, 0)
+      if (parent !== undefined) parent.bred = true
+      if (parent === undefined && trigger === 0 && (type === 'FILEHANDLE' || type === 'DIRHANDLE')) orphan = context
+      rooms.capture.take(context, init, false)
+      OnResource.write(resource, context)
+      if (type === 'Timeout') context.detail = /** @type {any} */ (kind).detail(resource)
+      if (kind.handle) rooms.opened(context, resource)
+      else if (type === 'TickObject') rooms.ticks(context, resource)
+      finish(context)
     } catch (error) {
       rooms.failed(error) // the resource then stays without a context, the program unharmed
     } finally {
@@ -107,33 +146,79 @@ function createAsyncLayer (rooms) {
     }
   }
 
+  /** @param {Context} context that was just made */
+  function finish (context) {
+    if ((++made & (SAMPLE - 1)) === 0) pressure = rooms.sample(context)
+    if (context.depth > MAX) rooms.deep(context)
+    else if (pressure !== 0 && context.depth > TIGHT) rooms.deep(context, TIGHT)
+    if (listeners.length > 0) tellAll('init', context)
+  }
+
+  /** @param {'init' | 'before' | 'after'} stage @param {Context} context */
+  function tellAll (stage, context) {
+    for (const hook of listeners) rooms.tell(hook, stage, context) // the list is replaced where a callback changes it
+  }
+
+  /** The promise gets no context of its own. @param {Context | undefined} parent @param {object} promise */
+  function passPromise (parent, promise) {
+    if (parent !== undefined) OnPromise.write(promise, parent)
+    if (promiseKind.wanted && (++made & (SAMPLE - 1)) === 0) pressure = rooms.pressure()
+  }
+
   /**
    * The resource gets no context of its own.
    * @param {Context} context that is in force in it
    * @param {number} asyncId
-   * @param {string} type
+   * @param {import('../context/kinds').Kind} kind
    * @param {object} resource
    */
-  function pass (context, asyncId, type, resource) {
-    stamp.write(resource, context)
-    if (type === 'TCPSERVERWRAP' || type === 'PIPESERVERWRAP') servers.add(asyncId, resource)
+  function pass (context, asyncId, kind, resource) {
+    OnResource.write(resource, context)
+    if (kind.server) servers.add(asyncId, resource)
   }
 
   /** @param {number} asyncId @param {string} type @param {object} resource */
   function mute (asyncId, type, resource) {
     try {
-      pass(muted, asyncId, type, resource)
+      if (type === 'PROMISE') OnPromise.write(resource, muted)
+      else pass(muted, asyncId, kindFor(type), resource)
     } catch {}
+  }
+
+  /**
+   * The context that is in force, or the one to be put in its place: what no known resource created has its trigger
+   * as the cause.
+   * @param {number} id of the executing resource
+   * @param {number} trigger
+   * @returns {Context | undefined}
+   */
+  function parentOf (id, trigger) {
+    return present(id) ?? adopt(id, trigger)
+  }
+
+  /** @param {number} id of the executing resource @returns {Context | undefined} the context that is in force */
+  function present (id) {
+    if (carrier !== undefined) {
+      const carried = carrier.getStore()
+      if (carried !== undefined) return carried
+    }
+    const resource = executionAsyncResource()
+    const context = promises[id & (PROMISES - 1)] === id ? OnPromise.read(resource) : stamp.read(resource)
+    if (context !== undefined && carrier === undefined) {
+      lastId = id
+      last = context
+    }
+    return context
   }
 
   /**
    * Finds the parent of what no known resource created: the trigger is the cause where nothing executes (an
    * accepted connection); a resource from before enabling gets a context on the spot.
+   * @param {number} id of the executing resource
    * @param {number} trigger
    * @returns {Context | undefined}
    */
-  function adopt (trigger) {
-    const id = executionAsyncId()
+  function adopt (id, trigger) {
     if (id === 0) return servers.context(trigger) ?? rooms.opener(trigger)
     if (id === 1) return root
     // A worker's program runs inside a message of its maker: the root tells the maker's story.
@@ -146,16 +231,19 @@ function createAsyncLayer (rooms) {
   /** @param {number} asyncId */
   function before (asyncId) {
     if (guard.busy) return
+    if (unread === undefined && orphan === undefined && listeners.length === 0 && promises[asyncId & (PROMISES - 1)] === asyncId) return
     guard.busy = true
     try {
+      if (unread !== undefined) read()
       const resource = executionAsyncResource()
       const context = stamp.read(resource)
-      if (context === undefined || context === muted) return
+      if (context === undefined) return
+      carrier?.enterWith(context)
+      if (context === muted) return
       if (orphan !== undefined) claim(context)
       if (context.type !== 'PROMISE') run(context, asyncId, resource)
       if (context.asyncId !== asyncId) return
-      const listeners = rooms.listeners
-      for (let i = 0; i < listeners.length; i++) rooms.tell(listeners[i], 'before', context)
+      if (listeners.length > 0) tellAll('before', context)
     } catch (error) {
       rooms.failed(error)
     } finally {
@@ -185,15 +273,20 @@ function createAsyncLayer (rooms) {
     if (guard.busy) return
     guard.busy = true
     try {
+      if (unread !== undefined) read()
+      if (listeners.length === 0 && promises[asyncId & (PROMISES - 1)] === asyncId) {
+        // A run that neither made nor settled anything left no trace.
+        if (asyncId === lastId && last !== muted) recent[runs++ & (RECENT - 1)] = last
+        return
+      }
       const resource = /** @type {any} */ (executionAsyncResource())
       const context = stamp.read(resource)
       if (context === undefined || context === muted) return
-      recent[runs++ % RECENT] = context
+      recent[runs++ & (RECENT - 1)] = context
       if (context.asyncId !== asyncId) return
       if (kindFor(context.type).oneShot) context.done = true
       else if (context.type === 'Timeout') ran(context, resource)
-      const listeners = rooms.listeners
-      for (let i = 0; i < listeners.length; i++) rooms.tell(listeners[i], 'after', context)
+      if (listeners.length > 0) tellAll('after', context)
     } catch (error) {
       rooms.failed(error)
     } finally {
@@ -226,17 +319,34 @@ function createAsyncLayer (rooms) {
     if (guard.busy) return
     guard.busy = true
     try {
-      const context = stamp.read(promise)
-      if (context === undefined || context === muted) return
-      if (orphan !== undefined) claim(context)
-      if (context.type === 'PROMISE') context.done = true
-      const present = stamp.read(executionAsyncResource())
-      if (present !== undefined && present !== context && present !== muted) settler.write(promise, present)
+      if (unread !== undefined) read()
+      const id = executionAsyncId()
+      const by = id === lastId && carrier === undefined ? last : present(id) ?? (id === 1 ? root : undefined)
+      const context = OnPromise.read(promise)
+      if (context === muted) return
+      if (context !== undefined) {
+        if (orphan !== undefined) claim(context)
+        if (context.type === 'PROMISE') {
+          context.done = true
+          if (by !== undefined && by !== context && by !== muted && !context.bred) context.settler = by
+        }
+      }
+      if (by !== undefined && by !== muted && rooms.capture.rejection !== undefined) {
+        unread = promise
+        unreadBy = by
+      }
     } catch (error) {
       rooms.failed(error)
     } finally {
       guard.busy = false
     }
+  }
+
+  /** Looks at the promise that was settled last: now it has its state. */
+  function read () {
+    const reason = /** @type {(promise: any) => any} */ (rooms.capture.rejection)(unread)
+    unread = undefined
+    if (typeof reason === 'object' && reason !== null) rooms.rejected(reason, unreadBy)
   }
 
   /** From the first promise on: many programs have none, and node:v8 takes 2 ms to load. @returns {Function} */
@@ -245,45 +355,82 @@ function createAsyncLayer (rooms) {
   }
 
   // A null prototype: createHook would accept an inherited Object.prototype.destroy.
-  const hook = createHook(/** @type {any} */ ({ __proto__: null, init, before, after }))
+  /** @param {boolean} trackPromises */
+  const makeHook = (trackPromises) => createHook(/** @type {any} */ ({ __proto__: null, init, before, after, trackPromises }))
+  /** @type {import('node:async_hooks').AsyncHook | undefined} */
+  let hook
   /** @type {Function | undefined} */
   let unsettle
 
-  return {
+  const layer = {
     root,
 
-    enable () {
-      kinds = new Map()
+    /** @param {boolean} light without promise hooks */
+    enable (light) {
+      layer.refilter()
+      hook = makeHook(!light)
       hook.enable()
+      if (!light) return
+      carrier = new AsyncLocalStorage()
+      if (rooms.capture.rejection !== undefined) unsettle = listenToSettles()
     },
 
     disable () {
-      hook.disable()
+      hook?.disable()
       unsettle?.()
       unsettle = undefined
+      carrier = undefined
       recent = []
+      unread = undefined
+      lastId = -1
+      pressure = 0
     },
 
     /** A new filter is in force. */
     refilter () {
       kinds = new Map()
+      promiseKind = kindFor('PROMISE')
+    },
+
+    /** @param {Array<Hook>} hooks of users, in order */
+    listen (hooks) {
+      listeners = hooks
     },
 
     /** @returns {Context | undefined} the running context */
     current () {
-      const context = stamp.read(executionAsyncResource())
+      if (unread !== undefined) guard.run(read)
+      const id = executionAsyncId()
+      const context = present(id)
       if (context !== undefined) return context === muted ? undefined : context
-      return executionAsyncId() === 1 || 'carried' in root ? root : undefined
+      return id === 1 || 'carried' in root ? root : undefined
     },
 
     /** The context that was left last: queueMicrotask reports its errors only after its `after`. @returns {Context | undefined} */
-    left: () => recent[(runs - 1) % RECENT],
+    left: () => recent[(runs - 1) & (RECENT - 1)],
 
     /** The contexts that ran last, in no order. */
     recent: () => recent,
 
     /** The executing resource. */
     resource: () => executionAsyncResource()
+  }
+  return layer
+}
+
+/**
+ * Can this Node keep promise hooks off, and carry the context across await by itself? Tried, not guessed: Node 20 and 22
+ * ignore the option, and 24 may be told to carry by promise hooks. Guarded.
+ */
+function canBeLight () {
+  const storage = new AsyncLocalStorage()
+  let seen = false
+  const hook = createHook(/** @type {any} */ ({ __proto__: null, init () { seen = true }, trackPromises: false })).enable()
+  try {
+    return storage.run(true, () => Object.getOwnPropertySymbols(Promise.resolve()).length === 0) && !seen
+  } finally {
+    hook.disable()
+    storage.disable()
   }
 }
 
@@ -325,4 +472,4 @@ function bind (fn) {
   return AsyncResource.bind(fn, fn.name || 'trace.bind')
 }
 
-module.exports = { createAsyncLayer, providers, bind, now }
+module.exports = { createAsyncLayer, canBeLight, providers, bind, now }

@@ -39,8 +39,9 @@ Object.freeze(Raw.prototype)
  * @param {object} deps
  * @param {(read: () => string) => string} deps.plainly reads a `stack` with V8's plain format in force
  * @param {() => { frames: number, budget: number }} deps.options
+ * @param {() => boolean} deps.awaiting do stacks hold the functions that await the running one?
  */
-function createJsCapture ({ plainly, options }) {
+function createJsCapture ({ plainly, options, awaiting }) {
   const table = createStackTable()
   /** @type {Context[]} */
   let young = []
@@ -58,6 +59,7 @@ function createJsCapture ({ plainly, options }) {
    */
   function take (context, above, promise) {
     const raw = new Raw()
+    context.time = performance.now()
     context.stack = raw
     captureInto(raw, above, options().frames + (promise ? CORE_FRAMES_PROMISE : connections.has(context.type) ? CORE_FRAMES_CONNECTION : CORE_FRAMES))
     counts.captured++
@@ -74,7 +76,7 @@ function createJsCapture ({ plainly, options }) {
     if (!(held instanceof Raw)) return held
     const text = plainly(() => /** @type {any} */ (held).stack)
     const before = table.size()
-    context.stack = table.intern(typeof text === 'string' ? frameLines(text) : '', options().budget / 4)
+    context.stack = table.intern(typeof text === 'string' ? frameLines(text, awaiting()) : '', options().budget / 4)
     counts.formatted++
     if (table.size() === before) counts.hits++
     return context.stack
@@ -112,7 +114,6 @@ function createJsCapture ({ plainly, options }) {
   }
 
   return {
-    name: 'js',
     take,
     stackOf,
 
@@ -131,7 +132,10 @@ function createJsCapture ({ plainly, options }) {
 
     bytes: () => table.bytes(),
 
-    stats: () => ({ ...counts, stacks: table.size(), bytes: table.bytes(), pending: young.length + old.length })
+    stats () {
+      const { captured, formatted, hits } = counts
+      return { captured, hits, misses: formatted - hits, stacks: table.size(), bytes: table.bytes(), pending: young.length + old.length }
+    }
   }
 }
 

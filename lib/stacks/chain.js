@@ -57,9 +57,9 @@ function createChain ({ stackOf, options, map, now, dropped }) {
     return identity
   }
 
-  /** @param {Context} context */
-  function folded (context) {
-    dropped(fold(context, identify, Math.max(options().depth, 8) * 3))
+  /** @param {Context} context @param {number} [keep] links */
+  function folded (context, keep = Math.max(options().depth, 8) * 3) {
+    dropped(fold(context, identify, keep))
   }
 
   /**

@@ -38,15 +38,35 @@ function parseFrame (line) {
   // In eval'd code the position is that of the eval: "eval at f (file:1:2), <anonymous>:3:4".
   const place = location.exec(rest)
   const fileName = place === null ? undefined : place[1]
+  const kind = kindOf(fileName)
+  if (functionName !== undefined && (kind === 'user' || kind === 'module')) {
+    functionName = withoutReceiver(functionName)
+    line = `${isAsync ? 'async ' : ''}${functionName === undefined ? rest : `${functionName} (${rest})`}`
+  }
   return {
     text: line,
     functionName,
     fileName,
     lineNumber: place === null ? undefined : Number(place[2]),
     columnNumber: place === null ? undefined : Number(place[3]),
-    kind: kindOf(fileName),
+    kind,
     isAsync
   }
+}
+
+/**
+ * "Timeout.warmUp [as _onTimeout]" → "warmUp". What V8 puts around a function's name tells of the object on which it
+ * was called in that moment, not of the code, and V8 leaves it out once it has optimized the function.
+ * @param {string} name
+ */
+function withoutReceiver (name) {
+  if (name === 'Object.<anonymous>') return name // the top of a module
+  const bare = name.replace(/ \[as [^\]]*\]$/, '')
+  const made = bare.startsWith('new ')
+  const last = (made ? bare.slice(4) : bare).replace(/^.*\./, '')
+  // A function without a name, called as a property: Node keeps the callbacks of timers in these.
+  if (/^(<anonymous>|_onTimeout|_onImmediate)$/.test(last) && !made) return undefined
+  return made ? `new ${last}` : last
 }
 
 /** Finds the bracket that the last one closes. @param {string} text */
@@ -78,6 +98,8 @@ class Stack {
   /** @param {string} text lines without "    at ", newest first */
   constructor (text) {
     this.text = text
+    /** by which the native engine knows it; 0: it does not */
+    this.id = 0
     /** @type {Frame[] | undefined} */
     this.read = undefined
   }
@@ -115,12 +137,15 @@ function createStackTable () {
 }
 
 /**
- * The lines of frames in the text of an error's stack: what follows the first line that starts like a frame.
+ * The lines of frames in the text of an error's stack.
  * @param {string} text
+ * @param {boolean} awaiting also the functions that V8 knows to await the running one
  */
-function frameLines (text) {
+function frameLines (text, awaiting) {
   const lines = []
-  for (const line of text.split('\n')) if (line.startsWith('    at ')) lines.push(line.slice(7))
+  for (const line of text.split('\n')) {
+    if (line.startsWith('    at ') && (awaiting || !line.startsWith('async ', 7))) lines.push(line.slice(7))
+  }
   return lines.join('\n')
 }
 
