@@ -8,6 +8,7 @@
  * @typedef {import('./lib/api').Stats} Stats
  * @typedef {import('./lib/api').ContextView} ContextView
  * @typedef {import('./lib/api').HookCallbacks} HookCallbacks
+ * @typedef {import('./lib/api').NativeHooks} NativeHooks
  * @typedef {import('./lib/api').ErrorHandler} ErrorHandler
  * @typedef {import('./lib/api').LongstackError} LongstackError
  * @typedef {import('./lib/options').Frame} Frame a frame as the option `hide` sees it

@@ -101,6 +101,9 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
     /** The present stack without Node's frames, as lines. @param {Function} above */
     presentLines: (above) => presentFrames(above).filter((frame) => frame.kind !== 'core').map((frame) => `    at ${mapFrame(frame).text}`),
 
+    /** The frames of a context, as lines. @param {Context} context */
+    lines: (context) => chain.describe(context).lines.join('\n'),
+
     /**
      * What is appended to an error's stack.
      * @param {object} error

@@ -15,6 +15,7 @@ const { initial, parse } = require('./options')
  * @typedef {import('./stacks/chain').Hop} Hop
  * @typedef {import('./stacks/chain').PrintedHop} PrintedHop
  * @typedef {import('./handles/report').Why} Why
+ * @typedef {import('./hooks/native').NativeHooks} NativeHooks
  * @typedef {import('./tracer').Stats} Stats
  * @typedef {import('./context/view').ContextView} ContextView
  * @typedef {import('./errors').LongstackError} LongstackError
@@ -47,6 +48,9 @@ const { initial, parse } = require('./options')
  * @property {(callbacks: HookCallbacks) => () => void} hook
  *   Registers callbacks for every resource of the filter. What they do is not traced; what they throw is reported
  *   once and harms nobody. Returns a remover. Throws LONGSTACK_ERR_INVALID_HOOK, _INVALID_HANDLER.
+ * @property {() => NativeHooks} nativeHooks
+ *   The same for C callbacks of another addon, which make no object: the address to give to it, and the text behind
+ *   its stack numbers. See docs/native-hooks.md. Throws LONGSTACK_ERR_NOT_AVAILABLE where the native part does not load.
  * @property {(filter: readonly string[] | ErrorHandler, handler?: ErrorHandler) => () => void} onError
  *   Sees every error that escapes a traced asynchronous event, before the process's own handlers. `true` means
  *   handled, and the program goes on; anything else leaves Node's behaviour as it is. Returns a remover.
@@ -117,6 +121,8 @@ function createApi (tracer) {
       }
       return tracer.addHook(hook)
     },
+
+    nativeHooks: () => guard.run(tracer.nativeHooks),
 
     onError (filter, handler) {
       const all = typeof filter === 'function' && handler === undefined

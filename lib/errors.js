@@ -15,7 +15,9 @@ const sentences = {
   INVALID_OPTION: (name, given, allowed) => `The option ${quote(name)} is ${allowed}; got ${show(given)}.`,
   INVALID_OPTIONS: (given) =>
     `trace.enable takes nothing, an array of filter names or an object of options; got ${show(given)}.`,
-  NOT_AVAILABLE: (name) => `The option ${quote(name)} belongs to spans, which this version does not have yet.`,
+  NOT_AVAILABLE: (name, why) => why === undefined
+    ? `The option ${quote(name)} belongs to spans, which this version does not have yet.`
+    : `${name} is not available here: ${why}.`,
   INVALID_HANDLER: (name, given) => `${name} is a function; got ${show(given)}.`,
   INVALID_HOOK: (given) => `trace.hook takes an object with init, before or after functions; got ${show(given)}.`,
   INVALID_TARGET: (given) =>

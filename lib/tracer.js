@@ -13,9 +13,11 @@ const { compile } = require('./context/subsystems')
 const { canBeLight, createAsyncLayer, providers, now } = require('./hooks/async')
 const { createChannelLayer } = require('./hooks/channels')
 const { createFatalLayer } = require('./hooks/fatal')
+const { createNativeHooks } = require('./hooks/native')
 const { createRegistry } = require('./handles/registry')
 const { createUses } = require('./handles/uses')
 const { defaults } = require('./options')
+const { loadBinding } = require('./stacks/binding')
 const { createCapture } = require('./stacks/capture')
 const { createFormatter } = require('./stacks/formatter')
 const { createWarnings, say, brief } = require('./warnings')
@@ -23,6 +25,7 @@ const { createWarnings, say, brief } = require('./warnings')
 /**
  * @typedef {import('./options').Options} Options
  * @typedef {import('./hooks/async').Hook} Hook
+ * @typedef {import('./hooks/native').NativeHooks} NativeHooks
  * @typedef {import('./api').ErrorHandler} ErrorHandler
  * @typedef {import('./stacks/chain').Hop} Hop
  * @typedef {import('./stacks/chain').PrintedHop} PrintedHop
@@ -82,6 +85,17 @@ function createTracer () {
     awaiting: () => !selected('PROMISE')
   })
 
+  const native = createNativeHooks({
+    load: () => capture.binding() === undefined ? loadBinding() : { binding: capture.binding() },
+    stack (id) {
+      const stack = capture.byId(id)
+      if (stack === undefined) return undefined
+      const holder = new Context(0, 0, 'STACK', undefined, now())
+      holder.stack = stack
+      return guard.run(() => ask().lines(holder))
+    }
+  })
+
   /** @type {import('./hooks/async').Rooms} */
   const rooms = {
     wanted: (type) => selected(type),
@@ -115,7 +129,8 @@ function createTracer () {
       if (!formatter.inForce()) formatter.enable()
     },
     failed,
-    tell
+    tell,
+    native
   }
 
   const async = createAsyncLayer(rooms)
@@ -301,6 +316,8 @@ function createTracer () {
         async.listen(hooks)
       }
     },
+
+    nativeHooks: native.handle,
 
     /** @param {(type: string) => boolean} matches @param {ErrorHandler} handler @returns {() => void} */
     addHandler (matches, handler) {

@@ -117,15 +117,13 @@ std::atomic<uint64_t> last_handle{0};
 int ApiAdd(const longstack_api* api, const longstack_hooks* hooks, uint64_t* handle);
 int ApiRemove(const longstack_api* api, uint64_t handle);
 
-// Takes a reference to the library at an address. False where that cannot be had; null where none is needed. A
-// callback outside of all libraries (made at run time) is its maker's affair.
-bool Keep(const void* address, void** library) {
-  *library = nullptr;
-  Dl_info info, node;
-  if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return true;
-  if (dladdr(reinterpret_cast<const void*>(&uv_hrtime), &node) != 0 && node.dli_fbase == info.dli_fbase) return true;
-  *library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-  return *library != nullptr;
+// Where node itself lies: it is never unmapped. To look an address up there takes about a millisecond: once.
+const void* Node() {
+  static const void* const base = [] {
+    Dl_info info;
+    return dladdr(reinterpret_cast<const void*>(&uv_hrtime), &info) == 0 ? nullptr : info.dli_fbase;
+  }();
+  return base;
 }
 
 // One environment's hooks.
@@ -141,7 +139,7 @@ class Hooks {
       door_->next = free_doors;
       free_doors = door_;
     }
-    for (uint32_t i = 0; i < libraries_; i++) dlclose(library_[i]);
+    for (uint32_t i = 0; i < libraries_; i++) dlclose(library_[i].handle);
     free(library_);
     free(list_);
   }
@@ -178,9 +176,11 @@ class Hooks {
     Registration& registration = list_[count_++];
     registration.handle = *handle = ++last_handle;
     registration.data = hooks.data;
+    registration.untimed = (hooks.flags & LONGSTACK_NO_TIME) != 0;
     for (int stage = 0; stage < kStages; stage++) {
       registration.callbacks[stage] = callbacks[stage];
       wants_[stage] += callbacks[stage] != nullptr;
+      timed_[stage] += callbacks[stage] != nullptr && !registration.untimed;
     }
     Tell();
     return LONGSTACK_OK;
@@ -197,6 +197,7 @@ class Hooks {
     if (low == count_ || list_[low].handle != handle || list_[low].Gap()) return LONGSTACK_UNKNOWN;
     for (int stage = 0; stage < kStages; stage++) {
       wants_[stage] -= list_[low].callbacks[stage] != nullptr;
+      timed_[stage] -= list_[low].callbacks[stage] != nullptr && !list_[low].untimed;
       list_[low].callbacks[stage] = nullptr;
     }
     Tell();
@@ -207,7 +208,7 @@ class Hooks {
 
   // A hot room.
   inline void Emit(int stage) {
-    const longstack_event event = {static_cast<int64_t>(shared_->async_id), static_cast<int64_t>(shared_->trigger_async_id), uv_hrtime(),
+    const longstack_event event = {static_cast<int64_t>(shared_->async_id), static_cast<int64_t>(shared_->trigger_async_id), timed_[stage] == 0 ? 0 : uv_hrtime(),
       static_cast<uint32_t>(shared_->type), static_cast<uint32_t>(shared_->stack)};
     depth_++;
     const uint32_t count = count_;
@@ -224,7 +225,13 @@ class Hooks {
     uint64_t handle;
     longstack_callback callbacks[kStages];
     void* data;
+    bool untimed;
     bool Gap() const { return callbacks[0] == nullptr && callbacks[1] == nullptr && callbacks[2] == nullptr; }
+  };
+
+  struct Library {
+    const void* base;
+    void* handle;
   };
 
   static Door* TakeDoor() {
@@ -262,23 +269,18 @@ class Hooks {
     gaps_ = false;
   }
 
-  // One reference to each library, however many hooks it adds.
+  // Takes one reference to each library, however many hooks it adds. A callback outside of all libraries (made at run
+  // time) is its maker's affair.
   int KeepLibrary(const void* callback) {
-    void* library;
-    if (!Keep(callback, &library)) return LONGSTACK_UNLOADABLE;
-    if (library == nullptr) return LONGSTACK_OK;
-    for (uint32_t i = 0; i < libraries_; i++) {
-      if (library_[i] != library) continue;
-      dlclose(library);  // never the last reference
-      return LONGSTACK_OK;
-    }
-    void** grown = static_cast<void**>(realloc(library_, (libraries_ + 1) * sizeof(void*)));
-    if (grown == nullptr) {
-      dlclose(library);
-      return LONGSTACK_FULL;
-    }
+    Dl_info info;
+    if (dladdr(callback, &info) == 0 || info.dli_fname == nullptr || info.dli_fbase == Node()) return LONGSTACK_OK;
+    for (uint32_t i = 0; i < libraries_; i++) if (library_[i].base == info.dli_fbase) return LONGSTACK_OK;
+    Library* grown = static_cast<Library*>(realloc(library_, (libraries_ + 1) * sizeof(Library)));
+    if (grown == nullptr) return LONGSTACK_FULL;
     library_ = grown;
-    library_[libraries_++] = library;
+    void* handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (handle == nullptr) return LONGSTACK_UNLOADABLE;
+    library_[libraries_++] = {info.dli_fbase, handle};
     return LONGSTACK_OK;
   }
 
@@ -289,9 +291,10 @@ class Hooks {
   uint32_t count_ = 0;
   uint32_t size_ = 0;
   uint32_t wants_[kStages] = {};
+  uint32_t timed_[kStages] = {};  // of them, those that want the time
   int depth_ = 0;
   bool gaps_ = false;
-  void** library_ = nullptr;
+  Library* library_ = nullptr;
   uint32_t libraries_ = 0;
 };
 
@@ -307,6 +310,7 @@ int Find(const longstack_api* api, Hooks** hooks) {
 
 int ApiAdd(const longstack_api* api, const longstack_hooks* hooks, uint64_t* handle) {
   if (api == nullptr || hooks == nullptr || handle == nullptr || hooks->size < sizeof(longstack_hooks)) return LONGSTACK_INVALID;
+  if ((hooks->flags & ~LONGSTACK_NO_TIME) != 0) return LONGSTACK_INVALID;
   if (hooks->init == nullptr && hooks->before == nullptr && hooks->after == nullptr) return LONGSTACK_INVALID;
   Hooks* own;
   const int found = Find(api, &own);

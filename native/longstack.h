@@ -26,7 +26,7 @@ extern "C" {
 /* What add and remove answer. */
 enum longstack_status {
   LONGSTACK_OK = 0,
-  LONGSTACK_INVALID = 1,      /* no callback at all, or a struct of an unknown size */
+  LONGSTACK_INVALID = 1,      /* no callback at all, unknown flags, or a struct of an unknown size */
   LONGSTACK_WRONG_THREAD = 2, /* an api belongs to the thread of the trace that gave it */
   LONGSTACK_ENDED = 3,        /* the environment (main thread or worker) has ended */
   LONGSTACK_UNKNOWN = 4,      /* no such handle, or already removed */
@@ -38,7 +38,7 @@ enum longstack_status {
 struct longstack_event {
   int64_t async_id;         /* Node's id of the resource */
   int64_t trigger_async_id; /* of the resource that caused it */
-  uint64_t time;            /* nanoseconds, the clock of process.hrtime (CLOCK_MONOTONIC on Linux) */
+  uint64_t time;            /* nanoseconds, the clock of process.hrtime (CLOCK_MONOTONIC on Linux); see flags */
   uint32_t type;            /* small number for the resource's type, the same in all threads; see type_name */
   uint32_t stack;           /* of the place that made it; see trace.nativeHooks().stack(id). 0: not known */
 };
@@ -46,8 +46,12 @@ struct longstack_event {
 /* The event is yours for the length of the call only. */
 typedef void (*longstack_callback)(const struct longstack_event* event, void* data);
 
+/* For `flags`: time is not needed, and is 0 where no other hook needs it. To read the clock is most of an event's cost. */
+#define LONGSTACK_NO_TIME 1u
+
 struct longstack_hooks {
-  size_t size; /* sizeof(struct longstack_hooks) */
+  uint32_t size;  /* sizeof(struct longstack_hooks) */
+  uint32_t flags; /* LONGSTACK_NO_TIME or 0 */
   longstack_callback init;   /* a resource was made; NULL: not wanted */
   longstack_callback before; /* its callback is about to run */
   longstack_callback after;  /* its callback has run */

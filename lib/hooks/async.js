@@ -12,6 +12,7 @@ const { Context, descends, muted } = require('../context/context')
 const { MAX } = require('../context/fold')
 const { kindOf } = require('../context/kinds')
 const { OnPromise, OnResource, stamp } = require('../context/stamp')
+const { INIT, BEFORE, AFTER } = require('./native')
 
 const now = performance.now.bind(performance)
 const RECENT = 64 // contexts that ran last, for attribution; a power of two
@@ -39,6 +40,7 @@ const TIGHT = 8 // links that a chain keeps while the budget is short
  * @property {(error: unknown) => void} failed a hook could not do its work
  * @property {(reason: object, context: Context) => void} rejected a promise was rejected in this context
  * @property {(hook: Hook, stage: 'init' | 'before' | 'after', context: Context) => void} tell
+ * @property {ReturnType<typeof import('./native').createNativeHooks>} native hooks of other addons
  */
 
 /**
@@ -83,6 +85,8 @@ function createAsyncLayer (rooms) {
   let carrier
 
   const servers = createServers()
+  const { native } = rooms
+  const { wants } = native
   /** a handle that was just made while nothing executed @type {Context | undefined} */
   let orphan
 
@@ -151,6 +155,7 @@ function createAsyncLayer (rooms) {
     if ((++made & (SAMPLE - 1)) === 0) pressure = rooms.sample(context)
     if (context.depth > MAX) rooms.deep(context)
     else if (pressure !== 0 && context.depth > TIGHT) rooms.deep(context, TIGHT)
+    if (wants[INIT] !== 0) native.init(context)
     if (listeners.length > 0) tellAll('init', context)
   }
 
@@ -231,7 +236,7 @@ function createAsyncLayer (rooms) {
   /** @param {number} asyncId */
   function before (asyncId) {
     if (guard.busy) return
-    if (unread === undefined && orphan === undefined && listeners.length === 0 && promises[asyncId & (PROMISES - 1)] === asyncId) return
+    if (unread === undefined && orphan === undefined && listeners.length === 0 && wants[BEFORE] === 0 && promises[asyncId & (PROMISES - 1)] === asyncId) return
     guard.busy = true
     try {
       if (unread !== undefined) read()
@@ -244,6 +249,7 @@ function createAsyncLayer (rooms) {
       if (context.type !== 'PROMISE') run(context, asyncId, resource)
       if (context.asyncId !== asyncId) return
       if (listeners.length > 0) tellAll('before', context)
+      if (wants[BEFORE] !== 0) native.before(context)
     } catch (error) {
       rooms.failed(error)
     } finally {
@@ -274,7 +280,7 @@ function createAsyncLayer (rooms) {
     guard.busy = true
     try {
       if (unread !== undefined) read()
-      if (listeners.length === 0 && promises[asyncId & (PROMISES - 1)] === asyncId) {
+      if (listeners.length === 0 && wants[AFTER] === 0 && promises[asyncId & (PROMISES - 1)] === asyncId) {
         // A run that neither made nor settled anything left no trace.
         if (asyncId === lastId && last !== muted) recent[runs++ & (RECENT - 1)] = last
         return
@@ -284,6 +290,7 @@ function createAsyncLayer (rooms) {
       if (context === undefined || context === muted) return
       recent[runs++ & (RECENT - 1)] = context
       if (context.asyncId !== asyncId) return
+      if (wants[AFTER] !== 0) native.after(context)
       if (kindFor(context.type).oneShot) context.done = true
       else if (context.type === 'Timeout') ran(context, resource)
       if (listeners.length > 0) tellAll('after', context)

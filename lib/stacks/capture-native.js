@@ -22,6 +22,7 @@ const MOST = 240 // frames of one key; see native/longstack.cc
  * @property {(id: number) => boolean} remember gives a number to the stack that capture() did not know
  * @property {(promise: object) => unknown} rejection the reason of a rejected promise
  * @property {() => void} forget
+ * @property {import('../hooks/native').Doors} [hooks] callbacks of other addons; see native/hooks.cc
  * @property {(frames: number) => void} configure
  * @property {<T>(fn: () => T) => T} nest calls a function from C++
  * @property {() => string | undefined} learn to walk frames; inside of nest. Why it cannot be done
@@ -77,8 +78,9 @@ function distinguishes ({ capture, forget, nest, remember }) {
 function createNativeCapture ({ binding, plainly, options, awaiting }) {
   const { capture, forget, remember } = binding
   let table = createStackTable()
-  /** by number; 0 is none @type {Array<import('./frames').Stack | undefined>} */
+  /** by number, from `base` on; no number is given twice @type {Array<import('./frames').Stack | undefined>} */
   let stacks = [undefined]
+  let base = 0
   let captured = 0
   let misses = 0
   /** frames captured for real, and whether awaiting ones are in the stacks */
@@ -94,7 +96,7 @@ function createNativeCapture ({ binding, plainly, options, awaiting }) {
     captured++
     const id = capture()
     context.time = now()
-    context.stack = id !== 0 ? stacks[id] : learn(above)
+    context.stack = id !== 0 ? stacks[id - base] : learn(above)
   }
 
   /** @param {Function} above */
@@ -116,7 +118,7 @@ function createNativeCapture ({ binding, plainly, options, awaiting }) {
     if (table.bytes() > budget / 4) reset()
     const stack = table.intern(lines, Infinity)
     if (stack.id === 0) {
-      stack.id = stacks.length
+      stack.id = base + stacks.length
       stacks.push(stack)
     }
     return stack
@@ -124,6 +126,7 @@ function createNativeCapture ({ binding, plainly, options, awaiting }) {
 
   function reset () {
     table = createStackTable()
+    base += stacks.length - 1
     stacks = [undefined]
     forget()
   }
@@ -146,6 +149,9 @@ function createNativeCapture ({ binding, plainly, options, awaiting }) {
       const [keys, bytes, unstored] = binding.stats()
       return { captured, hits: captured - misses, misses, stacks: table.size(), bytes: table.bytes() + bytes, keys, unstored }
     },
+
+    /** @param {number} id */
+    byId: (id) => id > base ? stacks[id - base] : undefined,
 
     bytes: () => table.bytes()
   }

@@ -57,6 +57,9 @@ function createCapture (deps) {
       door.rejection = native === undefined ? undefined : found?.binding?.rejection
     },
 
+    /** The stack with a number that the native engine gave. @param {number} id */
+    byId: (id) => found?.engine?.byId(id),
+
     /** Why that engine is in force. */
     why: () => why,
 
