@@ -247,7 +247,7 @@ function createAsyncLayer (rooms) {
       if (context === muted) return
       if (orphan !== undefined) claim(context)
       if (context.type !== 'PROMISE') run(context, asyncId, resource)
-      if (context.asyncId !== asyncId) return
+      if (context.asyncId !== asyncId || context.type === 'unknown') return // its init was not told
       if (listeners.length > 0) tellAll('before', context)
       if (wants[BEFORE] !== 0) native.before(context)
     } catch (error) {
@@ -289,7 +289,7 @@ function createAsyncLayer (rooms) {
       const context = stamp.read(resource)
       if (context === undefined || context === muted) return
       recent[runs++ & (RECENT - 1)] = context
-      if (context.asyncId !== asyncId) return
+      if (context.asyncId !== asyncId || context.type === 'unknown') return // its init was not told
       if (wants[AFTER] !== 0) native.after(context)
       if (kindFor(context.type).oneShot) context.done = true
       else if (context.type === 'Timeout') ran(context, resource)
