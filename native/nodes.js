@@ -18,7 +18,9 @@ function fetchNode (spec, folder) {
   try {
     fs.mkdirSync(path.join(mine, 'node'), { recursive: true })
     // Inside of a script of npm its settings are inherited: those that matter here are said again.
-    run('npm', ['pack', '--loglevel=error', '--json=false', '--dry-run=false', '--ignore-scripts', '--workspaces=false', '--fetch-retries=1', '--pack-destination=.', spec], mine)
+    const settings = ['--loglevel=error', '--json=false', '--dry-run=false', '--ignore-scripts', '--workspaces=false',
+      '--fetch-retries=1', '--fetch-retry-mintimeout=1000', '--pack-destination=.']
+    run('npm', ['pack', ...settings, spec], mine)
     const archive = fs.readdirSync(mine).find((name) => name.endsWith('.tgz'))
     if (archive === undefined) throw new Error(`npm packed no ${spec}`)
     run('tar', ['-xzf', archive, '-C', 'node', '--strip-components=1'], mine)

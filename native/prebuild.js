@@ -50,7 +50,7 @@ function main () {
       failures.push(`for Node ${major}: ${/** @type {Error} */ (error).message}`)
     }
   }
-  if (failures.length > 0) throw new Error(lenient ? failures.map((text) => text.split('\n', 1)[0]).join('; ') : failures.join('\n'))
+  if (failures.length > 0) throw new Error(failures.map((text) => lenient ? text.split('\n', 1)[0] : text).join(lenient ? '; ' : '\n'))
 }
 
 try {
