@@ -28,7 +28,7 @@ const { measure, median } = require('./measure')
  * @property {number} [failures] how many of the runs
  */
 
-const BETWEEN_BARE = 4
+const BETWEEN_BARE = 5
 
 /** @template T @param {T[]} list @param {number} by @returns {T[]} */
 const turned = (list, by) => list.length === 0 ? [] : list.map((_, i) => list[(i + by) % list.length])

@@ -46,13 +46,13 @@ function against ({ ratio, subject }, all) {
   return `${Math.max(0, (ratio - 1) / (measure - 1)).toFixed(1)} ×`
 }
 
-/** @param {Result} result */
-function remarks ({ failed, failures, cpu, inForce, warning, drift = 1 }) {
+/** @param {Result} result @param {boolean} quick where nothing has time to settle */
+function remarks ({ failed, failures, cpu, inForce, warning, drift = 1 }, quick) {
   const said = []
   if (inForce !== undefined) said.push(`${inForce.engine}, ${inForce.mode}`)
   if (warning !== undefined) said.push('NOT WHAT WAS ASKED FOR')
   if (inForce?.fault !== undefined) said.push(`defect: ${inForce.fault}`)
-  if (drift < 1 - UNSETTLED || drift > 1 + UNSETTLED) said.push(`not settled, ×${drift.toFixed(2)} from first to second half`)
+  if (!quick && Math.abs(drift - 1) > UNSETTLED) said.push(`not settled, ×${drift.toFixed(2)} from first to second half`)
   if (failed !== undefined && cpu !== undefined) said.push(`failed ${failures === 1 ? 'once' : `${failures} times`}: ${failed}`)
   return said.join('; ')
 }
@@ -60,16 +60,17 @@ function remarks ({ failed, failures, cpu, inForce, warning, drift = 1 }) {
 /**
  * @param {Result[]} results of one workload
  * @param {{ unit: string, server: boolean }} workload
+ * @param {boolean} quick
  * @returns {string[][]} the first row is the heading
  */
-function workloadRows (results, { unit, server }) {
+function workloadRows (results, { unit, server }, quick) {
   const latency = server ? ['p99 ms'] : []
   const heading = ['subject', `CPU µs/${unit}`, 'ratio', 'spread', '× overhead of native full', ...latency, 'heap MB', 'rss MB', 'remarks']
   return [heading, ...results.map((result) => {
     const name = result.subject
     if (result.cpu === undefined) return [name, `failed: ${result.failed ?? 'no run'}`]
     const p99 = server ? [fixed(result.p99, 2)] : []
-    return [name, price(result.cpu), fixed(result.ratio, 2), spread(result), against(result, results), ...p99, megabytes(result.heapUsed), megabytes(result.rss), remarks(result)]
+    return [name, price(result.cpu), fixed(result.ratio, 2), spread(result), against(result, results), ...p99, megabytes(result.heapUsed), megabytes(result.rss), remarks(result, quick)]
   })]
 }
 
@@ -117,7 +118,7 @@ function tables (report) {
   return report.versions.map((version) => {
     const parts = Object.entries(report.workloads).map(([name, workload]) => ({
       title: `${name}: ${workload.says}`,
-      rows: workloadRows(version.results.filter((result) => result.workload === name), workload)
+      rows: workloadRows(version.results.filter((result) => result.workload === name), workload, report.how.quick)
     }))
     if (version.startUp.length > 0) parts.push({ title: 'start-up: node -r X -e 0', rows: startUpRows(version.startUp) })
     return { title: `Node ${version.node}`, version, parts }

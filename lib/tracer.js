@@ -114,6 +114,7 @@ function createTracer () {
     opener: registry.opener,
     active: registry.active,
     closed: registry.closed,
+    repeated: (context, timer) => registry.repeated(context, timer, now()),
     ticks (context, tick) {
       const args = tick.args
       if (Array.isArray(args) && context.parent !== undefined) args.forEach((value) => notePassed(value, context.parent))
@@ -126,6 +127,7 @@ function createTracer () {
     },
     turn (time) {
       capture.turn(time)
+      registry.turn(time)
       if (!formatter.inForce()) formatter.enable()
     },
     failed,

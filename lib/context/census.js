@@ -5,22 +5,27 @@
 // are too high while the program runs without a pause, for finalizers wait for one; the heap's size is a bound.
 
 const SAMPLE = 64 // see hooks/async.js
+const MANY = 4096 // contexts: a sample keeps its ancestors from a young collection, so there are fewer of them then
 const BYTES = 136 // of one context: object header, twelve fields, a boxed time
 
 function createCensus () {
-  let sampled = 0
-  const registry = new FinalizationRegistry(() => { sampled-- })
+  let sampled = 0 // contexts that the held samples stand for
+  let unsampled = 0
+  const registry = new FinalizationRegistry((/** @type {number} */ weight) => { sampled -= weight })
 
   return {
     SAMPLE,
 
     /** One of SAMPLE contexts. @param {object} context */
     sample (context) {
-      sampled++
-      registry.register(context, undefined)
+      unsampled += SAMPLE
+      if (sampled >= MANY && unsampled < SAMPLE * 16) return
+      sampled += unsampled
+      registry.register(context, unsampled)
+      unsampled = 0
     },
-    held: () => sampled * SAMPLE,
-    bytes: () => sampled * SAMPLE * BYTES,
+    held: () => sampled,
+    bytes: () => sampled * BYTES,
 
     /**
      * Is the budget plenty (0), short (1: chains are to be cut) or spent (2: promises are left out)?
@@ -28,7 +33,7 @@ function createCensus () {
      * @returns {0 | 1 | 2}
      */
     pressure (budget) {
-      const bytes = sampled * SAMPLE * BYTES
+      const bytes = sampled * BYTES
       if (bytes * 2 <= budget) return 0
       // Finalizers are late; the heap's size is a bound.
       const { used_heap_size: heap } = require('node:v8').getHeapStatistics()

@@ -10,7 +10,7 @@ const { types } = require('node:util')
 const { own } = require('../context/kinds')
 const { clean } = require('../views/text')
 const { requestLabel } = require('./request')
-const { ask, bytesOf, className, endName, endOf, handleOf, hidden, inherits, isAlive, isObject, isReferenced, portState } = require('./inside')
+const { ask, numberOf, className, endName, endOf, handleOf, hidden, inherits, isAlive, isObject, isReferenced, portState } = require('./inside')
 
 /** @typedef {import('../context/context').Context} Context */
 
@@ -313,8 +313,8 @@ function trafficOf (subject) {
   const { object, handle, type } = (subject.type === 'HTTP2SESSION' ? carrierOf(subject) : undefined) ?? subject
   if (/SERVERWRAP$|^UDPWRAP$|^FILEHANDLE$|^HTTP2STREAM$/.test(type)) return { bytesRead: undefined, bytesWritten: undefined }
   const live = object === undefined || handleOf(object) !== undefined ? handle : undefined
-  let bytesRead = live && bytesOf(live, 'bytesRead')
-  let bytesWritten = live && bytesOf(live, 'bytesWritten')
+  let bytesRead = live && numberOf(live, 'bytesRead')
+  let bytesWritten = live && numberOf(live, 'bytesWritten')
   if (object === undefined || !isSocket(object) || (live !== undefined && handleOf(object) !== live)) return { bytesRead, bytesWritten }
   bytesRead ??= number(hidden(object, 'kBytesRead'))
   bytesWritten = queuedToo(object) ?? bytesWritten ?? number(hidden(object, 'kBytesWritten'))

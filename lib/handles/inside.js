@@ -147,8 +147,8 @@ function endName (end) {
   return typeof port === 'number' ? address(own(end, 'address'), port) : undefined
 }
 
-/** @param {object} handle @param {'bytesRead' | 'bytesWritten'} name @returns {number | undefined} */
-function bytesOf (handle, name) {
+/** @param {object} handle @param {'bytesRead' | 'bytesWritten' | 'fd'} name @returns {number | undefined} */
+function numberOf (handle, name) {
   const value = ask(handle, name)
   return typeof value === 'number' ? value : undefined
 }
@@ -174,6 +174,11 @@ function isAlive (handle) {
   return alive
 }
 
+/** Has a timer run or been cleared, is a file closed? @param {string} type @param {object} resource */
+function isOver (type, resource) {
+  return type === 'Timeout' ? own(resource, '_destroyed') === true : Number(numberOf(resource, 'fd')) < 0
+}
+
 /** What Node says of a message port when it is inspected. @param {object} port @returns {{ active?: boolean, refed?: boolean }} */
 function portState (port) {
   const { MessagePort } = require('node:worker_threads')
@@ -185,5 +190,5 @@ function portState (port) {
 }
 
 module.exports = {
-  ask, below, bytesOf, className, endName, endOf, handleOf, hidden, idOf, inherits, isAlive, isObject, isReferenced, ownerOf, portState, providerOf
+  ask, below, numberOf, className, endName, endOf, handleOf, hidden, idOf, inherits, isAlive, isObject, isOver, isReferenced, ownerOf, portState, providerOf
 }

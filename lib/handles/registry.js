@@ -3,14 +3,22 @@
 // What is open: one entry for every resource of a type that stays open, held weakly. The entry of a socket or a
 // server lives as long as that object, also when its handle is closed and gone: it is a stamp on it. Entries whose
 // resource is gone stay here for a while (the newest GONE of them), for objects that were never seen in time.
+//
+// V8 takes a WeakRef for a strong one until the next full gc: one for every timer and file would carry them and their
+// contexts into the old generation. Most are over soon, so they wait in a list until SETTLE ms have passed, and only
+// what is still open then gets an entry.
 
 const { createGcWatch } = require('../context/collected')
 const { stamp } = require('../context/context')
 const { createStamp } = require('../context/stamp')
-const { bytesOf, endOf, handleOf, idOf, ownerOf } = require('./inside')
+const { numberOf, endOf, handleOf, idOf, isOver, ownerOf } = require('./inside')
 
 const GONE = 1000
 const FIRST_SWEEP = 1024
+const SETTLE = 100 // ms
+const YOUNG = 512
+
+const brief = new Set(['Timeout', 'FILEHANDLE'])
 
 const sockets = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
 
@@ -56,13 +64,43 @@ function createRegistry () {
   /** @type {Map<number, Entry>} by asyncId, oldest first */
   const entries = new Map()
   let sweepAt = FIRST_SWEEP
+  /** contexts and resources in turn, held for a moment @type {Array<any>} */
+  let young = []
+  let settleAt = Infinity // ms of performance.now()
   /** since when all activity is seen; never, while tracing is off */
   let watchingSince = Infinity
   /** what is to be done for the first socket @type {(() => void) | undefined} */
   let firstSocket
 
+  /** @param {Context} context @param {object} resource */
+  function admit (context, resource) {
+    const entry = new Entry(context, resource)
+    if (context.type === 'HTTP2STREAM') entry.upper = entries.get(context.triggerAsyncId)
+    if (entry.upper !== undefined) entry.upper.active = context.time
+    entries.set(context.asyncId, entry)
+    if (firstSocket !== undefined && sockets.has(context.type)) {
+      firstSocket()
+      firstSocket = undefined
+    }
+    if (entries.size >= sweepAt) sweep()
+    sweepAfterGc()
+    return entry
+  }
+
+  /** What waits and is still open gets an entry. */
+  function settle () {
+    const waiting = young
+    young = []
+    settleAt = Infinity
+    for (let i = 0; i < waiting.length; i += 2) {
+      const context = waiting[i]
+      if (!isOver(context.type, waiting[i + 1]) && !entries.has(context.asyncId)) admit(context, waiting[i + 1])
+    }
+  }
+
   /** Removes what is gone, but for the newest that a question may still come for. */
   function sweep () {
+    settle()
     /** @type {number[]} */
     const gone = []
     for (const [asyncId, entry] of entries) {
@@ -78,6 +116,7 @@ function createRegistry () {
   /** @param {object} object what the program holds @returns {Entry | undefined} */
   function ofObject (object) {
     const handle = handleOf(object)
+    if (young.length > 0 && brief.has(stamp.read(handle ?? object)?.type ?? '')) settle()
     const known = memory.read(object)
     if (handle === undefined) return known ?? entries.get(idOf(object) ?? 0)
     if (known !== undefined && known.resource.deref() === handle) return known
@@ -89,6 +128,7 @@ function createRegistry () {
   /** @param {object} handle @returns {Entry | undefined} */
   function entryOf (handle) {
     const context = stamp.read(handle)
+    if (context !== undefined && brief.has(context.type)) settle()
     const entry = context === undefined ? undefined : entries.get(context.asyncId)
     return entry?.resource.deref() === handle ? entry : undefined
   }
@@ -117,16 +157,25 @@ function createRegistry () {
 
     /** @param {Context} context @param {object} resource */
     opened (context, resource) {
-      const entry = new Entry(context, resource)
-      if (context.type === 'HTTP2STREAM') entry.upper = entries.get(context.triggerAsyncId)
-      if (entry.upper !== undefined) entry.upper.active = context.time
-      entries.set(context.asyncId, entry)
-      if (firstSocket !== undefined && sockets.has(context.type)) {
-        firstSocket()
-        firstSocket = undefined
+      if (!brief.has(context.type)) {
+        admit(context, resource)
+        return
       }
-      if (entries.size >= sweepAt) sweep()
+      if (young.length >= YOUNG * 2 || context.time >= settleAt) settle() // the new one is still being made
+      if (young.length === 0) settleAt = context.time + SETTLE
+      young.push(context, resource)
       sweepAfterGc()
+    },
+
+    /** The event loop enters JavaScript. @param {number} time */
+    turn (time) {
+      if (time >= settleAt) settle()
+    },
+
+    /** A timer ran, and will again. @param {Context} context @param {object} timer @param {number} time */
+    repeated (context, timer, time) {
+      const entry = entries.get(context.asyncId) ?? admit(context, timer)
+      entry.active = time
     },
 
     /** @param {number} asyncId */
@@ -163,9 +212,15 @@ function createRegistry () {
       entries.delete(asyncId)
     },
 
-    all: () => [...entries.values()],
+    all () {
+      settle()
+      return [...entries.values()]
+    },
 
-    size: () => entries.size,
+    size () {
+      settle()
+      return entries.size
+    },
 
     /** @param {number} time @param {() => void} ready called once there is a socket */
     watch (time, ready) {
@@ -181,6 +236,7 @@ function createRegistry () {
 
     /** Tracing is off: what happens from now on shows only in the count of bytes. */
     unwatch () {
+      settle()
       watchingSince = Infinity
       firstSocket = undefined
       for (const entry of entries.values()) {
@@ -203,8 +259,8 @@ function createRegistry () {
 /** @param {Entry} entry @returns {string | undefined} bytes in and out */
 function counted (entry) {
   const handle = entry.resource.deref()
-  const read = handle && bytesOf(handle, 'bytesRead')
-  return handle === undefined || read === undefined ? undefined : `${read},${bytesOf(handle, 'bytesWritten')}`
+  const read = handle && numberOf(handle, 'bytesRead')
+  return handle === undefined || read === undefined ? undefined : `${read},${numberOf(handle, 'bytesWritten')}`
 }
 
 module.exports = { createRegistry, Entry }

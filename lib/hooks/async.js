@@ -34,6 +34,7 @@ const TIGHT = 8 // links that a chain keeps while the budget is short
  * @property {(asyncId: number) => Context | undefined} opener the context of an open resource, by id
  * @property {(asyncId: number, time: number) => void} active an open resource runs
  * @property {(asyncId: number) => void} closed a timer ran for the last time
+ * @property {(context: Context, timer: object) => void} repeated a timer ran, and will again
  * @property {(context: Context, tick: any) => void} ticks something was passed to nextTick
  * @property {(context: Context) => void} connecting a connect request runs for the first time
  * @property {(time: number) => void} turn the event loop enters JavaScript
@@ -140,9 +141,10 @@ function createAsyncLayer (rooms) {
       rooms.capture.take(context, init, false)
       OnResource.write(resource, context)
       if (type === 'Timeout') context.detail = /** @type {any} */ (kind).detail(resource)
-      if (kind.handle) rooms.opened(context, resource)
-      else if (type === 'TickObject') rooms.ticks(context, resource)
+      if (type === 'TickObject') rooms.ticks(context, resource)
       finish(context)
+      // Last: a handle that is still being made must not be asked anything, a callback might.
+      if (kind.handle) rooms.opened(context, resource)
     } catch (error) {
       rooms.failed(error) // the resource then stays without a context, the program unharmed
     } finally {
@@ -303,8 +305,9 @@ function createAsyncLayer (rooms) {
 
   /** A timer's turn is over: it is closed, or its next turn comes. @param {Context} context @param {any} timer */
   function ran (context, timer) {
-    if (timer._destroyed === true) rooms.closed(context.asyncId)
-    else context.repeats++
+    if (timer._destroyed === true) return rooms.closed(context.asyncId)
+    context.repeats++
+    rooms.repeated(context, timer)
   }
 
   /**
