@@ -3,7 +3,9 @@
 // Native hooks: what C callbacks of other addons are told, and that no misuse of adding and removing harms anybody. The
 // addons are compiled here, as users compile theirs.
 
-const { able, answers } = require('./helpers/addons')
+const path = require('node:path')
+const { able, answers, folder } = require('./helpers/addons')
+const { node, root } = require('./helpers/run')
 
 /** Something of everything, and what JavaScript's hook counted of it beside the addon's. */
 const busy = `
@@ -159,4 +161,15 @@ able('safe: removing twice, and what was never added', async (t) => {
     make()
     tell(torture.seen().slice(0, 1))
   `), [[4, 0, 0, 4], [0]])
+})
+
+able('the example tells where a program spends its time', async (t) => {
+  const { stdout, stderr, code } = await node([path.join(root, 'examples', 'native-counter')], { env: { COUNTER: path.join(folder, 'counter.node') } })
+  t.is(stderr, '')
+  t.is(code, 0)
+  const rows = stdout.trim().split('\n').map((line) => /^(\w+) +(\d+) made, (\d+) runs, ([\d.]+) ms$/.exec(line).slice(1))
+  const [, , runs, ms] = rows.find(([type]) => type === 'Timeout')
+  t.true(Number(runs) >= 1 && Number(ms) >= 20, 'a timer that works for 20 ms')
+  t.deepEqual(rows.map(([,,, ms]) => Number(ms)), rows.map(([,,, ms]) => Number(ms)).sort((a, b) => b - a))
+  t.true(rows.some(([type, made]) => type === 'TCPSERVERWRAP' && made === '1'))
 })
