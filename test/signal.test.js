@@ -38,7 +38,7 @@ test('a signal prints what is open, equal ones in groups, as often as it comes',
     const groups = text.trimEnd().split('\n\n').slice(1)
     t.deepEqual(groups.map((group) => /^(\d+) × /.exec(group)?.[1] ?? '1'), ['4', '3', '3', '1', '1'], 'the largest group first')
     const [timers, ...others] = groups
-    t.regex(timers, /^4 × timer, after 1000000 ms, calls late\(\) · Timeout\n {2}pending, [^\n]* old, keeps the process alive\n {2}made by\n {2}── setTimeout\(1000000\)[^]*at Server\.ready/)
+    t.regex(timers, /^4 × timer, after 1000000 ms, calls late\(\) · Timeout\n {2}pending, [^\n]* old, keeps the process alive\n {2}made by\n {2}── setTimeout\(1000000\)[^]*at ready/)
     const clients = others.find((group) => group.includes('client'))
     t.regex(clients, /^3 × TCP connection, client to 127\.0\.0\.1:\d+ · TCPWRAP\n {2}open, .*, 0 bytes in, \d+ bytes out, keeps/)
     t.regex(clients, /── http\.get\(127[^]*at pool [^]*used now by GET http:\/\/127\.0\.0\.1:\d+\/a \(2 ×\), GET http:\/\/127\.0\.0\.1:\d+\/b\n {2}to close it: /)

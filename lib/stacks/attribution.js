@@ -6,7 +6,8 @@
 // In order of strength:
 //   1. the frames end in Node's start-up: made by the main script, before any asynchronous step;
 //   2. the receiver of the outermost function is a resource: a timer calls its callback on itself;
-//   3. the error was seen where only its creator could hand it on: uncaught, or passed to nextTick by Node;
+//   3. the error was seen where only its creator could hand it on: uncaught, the reason of a rejected promise (with
+//      the native engine, which can look), or passed to nextTick by Node;
 //   4. the outermost function of the error runs right now, and nothing between speaks against it;
 //   5. the outermost function of the error is the one that registered this context or an ancestor: it ran there;
 //   6. an error of Node's core without a frame of the program, read in the callback of its own kind of request;
@@ -55,6 +56,8 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, sig
     const escape = sightings.escape(error)
     if (escape !== undefined) return fromEscape(escape, sync)
     const reader = current()
+    const rejecter = sightings.rejection(error)
+    if (rejecter !== undefined) return { context: rejecter, origin: 'settled' }
     if (outer === undefined) return frameless(error, frames, reader, above)
 
     const proof = byFunction(frames, outer, reader, above)
@@ -113,7 +116,7 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, sig
     const story = new Set()
     for (let one = /** @type {Context | undefined} */ (context); one !== undefined; one = one.parent) {
       for (const frame of stackOf(one)?.frames ?? []) {
-        if (programs(frame)) story.add(`${frame.functionName?.replace(/^async /, '') ?? frame.lineNumber} ${frame.fileName}`)
+        if (programs(frame)) story.add(stepOf(frame))
       }
     }
     return story
@@ -168,12 +171,29 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, sig
       if (frames === undefined) continue
       const registrar = outermost(segment(frames.filter((frame) => !frame.isAsync)))
       if (registrar === undefined || !sameFunction(outer, registrar)) continue
-      if (sameTail(tail, asyncOf(frames), truncated)) return context.parent
+      const tails = asyncOf(frames)
+      if (tails.length > 0 ? sameTail(tail, tails, truncated) : told(tail, context)) return context.parent
     }
     return undefined
   }
 
+  /**
+   * Where promises have contexts of their own, stacks do not say who awaits: the awaits in the chain do.
+   * @param {Frame[]} tail the functions that await the error's
+   * @param {Context} context
+   */
+  function told (tail, context) {
+    if (tail.length === 0) return true
+    const story = storyOf(context)
+    return tail.every((frame) => !programs(frame) || story.has(stepOf(frame)))
+  }
+
   return { attribute }
+}
+
+/** @param {Frame} frame */
+function stepOf (frame) {
+  return `${frame.functionName?.replace(/^async /, '') ?? frame.lineNumber} ${frame.fileName}`
 }
 
 /** @param {unknown} value @returns {value is object} */
