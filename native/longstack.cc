@@ -355,8 +355,12 @@ inline int State::WalkFrames(Word* fp, Walk* walk) {
         words[length++] = pc;
       }
       if (kDetailed) {
-        const Word offset = static_cast<Word>(static_cast<intptr_t>(caller[layout.bytecode_offset]) >> 32);  // a small integer
-        walk->frames[walk->count++] = {Walk::Kind::kScript, pc, caller[layout.bytecode_array] + offset, Trampoline(pc), caller + layout.type - 1};
+        // Words of an interpreted frame are a heap object and a small integer; compiled code may hold anything there.
+        const Word array = caller[layout.bytecode_array];
+        const Word smi = caller[layout.bytecode_offset];
+        const bool readable = (array & 3) == 1 && static_cast<uint32_t>(smi) == 0;
+        const Word bytecode = readable ? array + static_cast<Word>(static_cast<intptr_t>(smi) >> 32) : 0;
+        walk->frames[walk->count++] = {Walk::Kind::kScript, pc, bytecode, Trampoline(pc), caller + layout.type - 1};
       }
     } else {
       const Word number = type >> 1;
