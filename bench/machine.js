@@ -5,9 +5,14 @@
 const { spawnSync } = require('node:child_process')
 const os = require('node:os')
 
-/** @param {string} command @param {string[]} args @returns {string | undefined} its output; nothing where it does not run */
-function output (command, args) {
-  const { status, stdout, error } = spawnSync(command, args, { encoding: 'utf8', timeout: 10_000 })
+/**
+ * @param {string} command
+ * @param {string[]} args
+ * @param {number} [timeout] ms
+ * @returns {string | undefined} its output; nothing where it does not run
+ */
+function output (command, args, timeout = 10_000) {
+  const { status, stdout, error } = spawnSync(command, args, { encoding: 'utf8', timeout })
   return error === undefined && status === 0 ? stdout : undefined
 }
 

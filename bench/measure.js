@@ -7,6 +7,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { start, ChildFailure } = require('./line')
+const { median } = require('./median')
 
 /**
  * @typedef {object} Sample
@@ -42,13 +43,6 @@ const ANSWER_MS = 60_000
 /** The environment of a child: nothing that this process was given for itself. */
 function cleanEnvironment () {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(LONGSTACK|NODE_|DD_|OTEL_|npm_)/.test(name)))
-}
-
-/** @param {number[]} values */
-function median (values) {
-  const sorted = [...values].sort((a, b) => a - b)
-  const middle = sorted.length >> 1
-  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
 }
 
 /**
@@ -138,4 +132,4 @@ async function measure (job) {
   }
 }
 
-module.exports = { measure, median, cleanEnvironment }
+module.exports = { measure, cleanEnvironment }

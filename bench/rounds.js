@@ -4,7 +4,8 @@
 // few; a ratio is that to the mean of the two bare runs around it, so that a machine that gets slower meanwhile does
 // it to both. The order turns from round to round.
 
-const { measure, median } = require('./measure')
+const { measure } = require('./measure')
+const { median } = require('./median')
 
 /**
  * @typedef {import('./measure').Sample} Sample

@@ -150,6 +150,12 @@ function working (text) {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`)
 }
 
+/** @param {string[]} node its command @returns {import('./table').Version['capture']} */
+function captureOn ([command, ...args]) {
+  const told = machine.output(command, [...args, path.join(__dirname, 'capture.js'), '--json'], 60_000)
+  return told === undefined ? { failed: 'bench/capture.js did not end well' } : JSON.parse(told)
+}
+
 /**
  * @param {ReturnType<typeof options>} asked
  * @returns {Promise<import('./table').Report>}
@@ -201,7 +207,8 @@ async function measureAll ({ nodes, rounds, scale, starts, quick, ...names }) {
       const able = /** @type {typeof chosenSubjects} */ ([['bare', subjects.bare], ...chosenSubjects]).filter(([, { peers }]) => lacking(peers) === undefined)
       const starting = startUp([...pin, file], able, starts, hyperfine !== undefined)
       working('')
-      report.versions.push({ node: version, results, startUp: starting })
+      const capture = chosenSubjects.some(([, { asks }]) => asks !== undefined) ? captureOn([...pin, file]) : undefined
+      report.versions.push({ node: version, results, startUp: starting, capture })
     }
   } finally {
     await generator.end()

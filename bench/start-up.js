@@ -7,7 +7,8 @@ const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { median, cleanEnvironment } = require('./measure')
+const { cleanEnvironment } = require('./measure')
+const { median } = require('./median')
 
 const LONGEST_MS = 10_000
 

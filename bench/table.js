@@ -10,6 +10,7 @@
  * @property {string} node
  * @property {Result[]} results
  * @property {StartUp[]} startUp
+ * @property {import('./capture').Figures | { failed: string }} [capture]
  *
  * @typedef {object} Report
  * @property {string} date
@@ -81,6 +82,20 @@ function startUpRows (startUp) {
     : [subject, `failed: ${failed}`])]
 }
 
+/** @param {NonNullable<Version['capture']>} capture */
+function captureRows (capture) {
+  const heading = ['what', 'ns']
+  if ('failed' in capture) return [heading, ['failed', capture.failed]]
+  if (capture.walk === undefined) return [heading, ['failed', `no native engine: ${capture.why}`]]
+  return [
+    heading,
+    ['the walk, call from JavaScript included', fixed(capture.walk, 1)],
+    ['with time and context, as a hook does it', fixed(capture.take, 1)],
+    ['performance.now() alone', fixed(capture.clock, 1)],
+    ['Error.captureStackTrace', fixed(capture.v8, 0)]
+  ]
+}
+
 /** Median ratios of all workloads. @param {Version} version */
 function summaryRows ({ results }) {
   const workloads = [...new Set(results.map(({ workload }) => workload))]
@@ -121,6 +136,7 @@ function tables (report) {
       rows: workloadRows(version.results.filter((result) => result.workload === name), workload, report.how.quick)
     }))
     if (version.startUp.length > 0) parts.push({ title: 'start-up: node -r X -e 0', rows: startUpRows(version.startUp) })
+    if (version.capture !== undefined) parts.push({ title: 'one capture of ten frames, known before', rows: captureRows(version.capture) })
     return { title: `Node ${version.node}`, version, parts }
   })
 }

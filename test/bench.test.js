@@ -58,6 +58,11 @@ test.serial('a server is measured under longstack and bare, and the engine in fo
   t.is(startUp[0].over, 0)
   t.true(startUp.every(({ ms }) => ms > 0))
   t.regex(stdout, /^longstack-js .* js, full$/m)
+
+  const { capture } = report.versions[0]
+  t.true(capture.v8 > 0)
+  t.is(capture.walk === undefined, capture.engine === 'js', 'what is not there has no price')
+  if (capture.engine === 'native') t.true(capture.walk > 0 && capture.walk < capture.take && capture.take < capture.v8 && capture.hits > 0.99)
 })
 
 test.serial('a loop without a server has a price and no latency; what was asked for and is not in force is said', async (t) => {

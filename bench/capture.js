@@ -1,0 +1,128 @@
+'use strict'
+
+// What one capture of a stack of ten frames costs once it is known: node bench/capture.js prints nanoseconds, with
+// --json as data. The call from JavaScript is in every figure, the loop around it is not.
+
+const { loadBinding } = require('../lib/stacks/binding')
+const { createCapture } = require('../lib/stacks/capture')
+const { Context } = require('../lib/context/context')
+const { median } = require('./median')
+
+/**
+ * @typedef {object} Figures ns, medians
+ * @property {string} engine
+ * @property {string} why
+ * @property {number} frames
+ * @property {number} take the door that a hook calls: time and stack into the context
+ * @property {number} [walk] the addon's part alone
+ * @property {number} clock performance.now(), which is in `take`
+ * @property {number} v8 Error.captureStackTrace, of ten frames too
+ * @property {number} hits share of the measured captures whose stack was known
+ */
+
+const FRAMES = 10
+const CALLS = 100_000
+const SETS = 25
+const WARM_SETS = 10
+
+const capture = createCapture({
+  plainly: (read) => read(),
+  options: () => ({ frames: FRAMES, budget: 64 << 20 }),
+  awaiting: () => false
+})
+const context = new Context(1, 1, 'Immediate', undefined, 0)
+const holder = { stack: '' }
+let sink = 0
+
+/** @param {number} left @param {() => number} work @returns {number} calls it from so many more frames */
+function descend (left, work) {
+  return left === 0 ? work() : descend(left - 1, work) + 0
+}
+
+/** @type {Record<string, (calls: number) => void>} each loop its own, so that none spoils the types of another */
+const loops = {
+  empty: (calls) => { for (let i = 0; i < calls; i++) sink += i & 1 },
+  clock: (calls) => { for (let i = 0; i < calls; i++) sink += performance.now() & 1 },
+  take: (calls) => { for (let i = 0; i < calls; i++) capture.take(context, descend, false) },
+  v8: (calls) => { for (let i = 0; i < calls / 100; i++) Error.captureStackTrace(holder) }
+}
+
+/** @param {string} name @param {number} deep @returns {Promise<number>} ns a call, from a stack of ten frames that the event loop began */
+function once (name, deep) {
+  const calls = name === 'v8' ? CALLS / 100 : CALLS
+  return new Promise((resolve) => setImmediate(() => {
+    const ns = descend(deep, () => {
+      const began = process.hrtime.bigint()
+      loops[name](CALLS)
+      return Number(process.hrtime.bigint() - began) / calls
+    })
+    resolve(ns)
+  }))
+}
+
+/** @returns {Promise<number>} how many calls of descend make the loop's own frame the tenth */
+async function depth () {
+  const limit = Error.stackTraceLimit
+  Error.stackTraceLimit = Infinity
+  let frames = 0
+  loops.count = () => { frames = String(new Error().stack).split('\n    at ').length - 1 }
+  await once('count', 0)
+  Error.stackTraceLimit = limit
+  return FRAMES - frames
+}
+
+/** @returns {Promise<Figures>} */
+async function measure () {
+  capture.use('native')
+  const binding = capture.name === 'native' ? loadBinding().binding : undefined
+  let unknown = 0
+  if (binding !== undefined) {
+    loops.walk = (calls) => {
+      for (let i = 0; i < calls; i++) {
+        const id = binding.capture()
+        if (id !== 0) continue
+        unknown++
+        binding.remember(1)
+      }
+    }
+  }
+  Error.stackTraceLimit = FRAMES
+  const deep = await depth()
+  const names = Object.keys(loops).filter((name) => name !== 'count' && (name !== 'take' || binding !== undefined))
+  /** @type {Record<string, number[]>} */
+  const times = Object.fromEntries(names.map((name) => [name, []]))
+  let before = capture.stats()
+  for (let set = 0; set < WARM_SETS + SETS; set++) {
+    if (set === WARM_SETS) {
+      before = capture.stats()
+      unknown = 0
+    }
+    for (const name of names) {
+      const ns = await once(name, deep)
+      if (set >= WARM_SETS) times[name].push(ns)
+    }
+  }
+  const after = capture.stats()
+  const loop = median(times.empty)
+  const net = (/** @type {string} */ name) => times[name] === undefined ? undefined : Math.max(0, median(times[name]) - loop)
+  const taken = after.captured - before.captured
+  if (Number.isNaN(sink)) throw new Error('a clock that gives no number')
+  return /** @type {Figures} */ ({
+    engine: capture.name,
+    why: capture.why(),
+    frames: FRAMES,
+    take: net('take'),
+    walk: net('walk'),
+    clock: net('clock'),
+    v8: net('v8'),
+    hits: taken === 0 ? 0 : 1 - (after.misses - before.misses + unknown) / (2 * taken)
+  })
+}
+
+measure().then((figures) => {
+  if (process.argv.includes('--json')) return console.log(JSON.stringify(figures))
+  const ns = (/** @type {number | undefined} */ value) => value === undefined ? '–' : `${value.toFixed(1)} ns`
+  console.log(`Node ${process.versions.node}, ${figures.engine} engine (${figures.why}), ${figures.frames} frames: ` +
+    `the walk ${ns(figures.walk)}, with time and context ${ns(figures.take)} (of which the clock ${ns(figures.clock)}), ` +
+    `Error.captureStackTrace ${ns(figures.v8)}; ${(figures.hits * 100).toFixed(3)} % were known`)
+})
