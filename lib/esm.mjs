@@ -3,7 +3,7 @@
 import trace from '../index.js'
 
 export default trace
-export const { enable, disable, current, chain, stack, why, handles, stats, hook, onError, on, bind } = trace
+export const { enable, disable, current, chain, stack, why, handles, stats, hook, nativeHooks, onError, on, bind } = trace
 
 /**
  * @typedef {import('./api.js').Trace} Trace

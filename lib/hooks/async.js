@@ -128,7 +128,6 @@ function createAsyncLayer (rooms) {
         return
       }
       const kind = kindFor(type)
-      if (carrier !== undefined && !kind.wanted && !kind.server) return // what is carried is its context
       const parent = id === lastId && carrier === undefined ? last : parentOf(id, trigger)
       if (parent === muted) return pass(muted, asyncId, kind, resource)
       if (!kind.wanted) {
@@ -205,13 +204,10 @@ function createAsyncLayer (rooms) {
 
   /** @param {number} id of the executing resource @returns {Context | undefined} the context that is in force */
   function present (id) {
-    if (carrier !== undefined) {
-      const carried = carrier.getStore()
-      if (carried !== undefined) return carried
-    }
     const resource = executionAsyncResource()
     const context = promises[id & (PROMISES - 1)] === id ? OnPromise.read(resource) : stamp.read(resource)
-    if (context !== undefined && carrier === undefined) {
+    if (carrier !== undefined) return context ?? carrier.getStore() // after an await nothing executes
+    if (context !== undefined) {
       lastId = id
       last = context
     }
@@ -245,7 +241,7 @@ function createAsyncLayer (rooms) {
       const resource = executionAsyncResource()
       const context = stamp.read(resource)
       if (context === undefined) return
-      carrier?.enterWith(context)
+      if (carrier !== undefined && carrier.getStore() !== context) carrier.enterWith(context)
       if (context === muted) return
       if (orphan !== undefined) claim(context)
       if (context.type !== 'PROMISE') run(context, asyncId, resource)
@@ -381,7 +377,9 @@ function createAsyncLayer (rooms) {
       hook = makeHook(!light)
       hook.enable()
       if (!light) return
+      const context = present(executionAsyncId()) ?? root
       carrier = new AsyncLocalStorage()
+      carrier.enterWith(context) // what finds nothing carried later on is from before
       if (rooms.capture.rejection !== undefined) unsettle = listenToSettles()
     },
 
@@ -389,6 +387,7 @@ function createAsyncLayer (rooms) {
       hook?.disable()
       unsettle?.()
       unsettle = undefined
+      carrier?.disable()
       carrier = undefined
       recent = []
       unread = undefined
