@@ -21,8 +21,9 @@
 //
 // 7. One code can have many names: of functions from one place with computed names, of the typed arrays' constructors,
 //    which share a built-in. A frame's function is at word -2; Verify asks it for its name, and where that is not the
-//    code's own, the name becomes part of the key. Not seen are names given to a function whose code was already
-//    known by its own name, and those of inlined functions.
+//    code's own, the name becomes part of the key. Inlined functions have no frame to be asked: the places
+//    in the code of such functions are kept, and a stack with more of them than frames makes no key. Not seen is a
+//    name given to a function whose code was already known by its own.
 //
 // So equal words mean an equal stack. The words are compared, not only their hash. Nothing is read but this thread's
 // own stack, between the present frame and its base; frame pointers must rise and be aligned.
@@ -56,6 +57,7 @@ constexpr int kMostFrames = 256;            // of one walk, whatever is asked fo
 constexpr int kMostWords = kMostFrames * 3;  // of one key; one frame takes four at most
 constexpr int kMostTypes = 64;
 constexpr uint32_t kNamed = UINT32_MAX;     // in place of an id: names are part of the key
+constexpr uint32_t kPlaces = 1 << 12;       // a power of two
 constexpr int kNameMaps = kMostFrames / kWordBits;
 constexpr int kMostAbove = 12;             // frames of C++ between V8 and a callback
 constexpr int kMostTrampolines = 16;
@@ -178,6 +180,7 @@ class State {
     isolate_->RemoveGCEpilogueCallback(Collected, this);
     Forget();
     free(slots_);
+    free(places_);
   }
 
   // The id of the present stack, 0 where it is not known. `fp` is the frame pointer of the callback.
@@ -260,6 +263,8 @@ class State {
   uint32_t FindNamed(Word* fp);
   void FindNames();
   bool AddNames();
+  bool NamesInlined();
+  bool Place(uint64_t place, bool add);
 
   // Two lanes, since one multiplication waits for the last.
   static inline uint64_t Hash(const Word* words, int length) {
@@ -312,6 +317,8 @@ class State {
   Named named_;
   int plain_ = 0;           // words of pending_ before the names, 0: there are none
   uint64_t plain_hash_ = 0;
+  uint64_t* places_ = nullptr;  // calls in functions whose names are part of a key
+  uint32_t place_count_ = 0;
   bool ready_ = false;      // pending_ may be stored
   uint32_t epoch_ = 0;      // full collections, when it was taken
   uint32_t full_ = 0;
@@ -476,7 +483,8 @@ bool State::Verify(Word* fp) {
   const Slot* known = FindSlot(hash_, walk->words, walk->length);
   if (known != nullptr && known->id == kNamed) named_ = NamedOf(*known);
   FindNames();
-  return !named_.Any() || AddNames();
+  if (!named_.Any() && place_count_ == 0) return true;
+  return !NamesInlined() && (!named_.Any() || AddNames());
 }
 
 // The function of a frame; the word on the stack serves as its handle, V8 keeps it up to date.
@@ -505,6 +513,50 @@ void State::FindNames() {
       if (text.length() > 5 && strcmp(*text + text.length() - 5, "Array") == 0) named_.Add(i);
     }
   }
+}
+
+// Is the place known? Adds it where asked to.
+bool State::Place(uint64_t place, bool add) {
+  if (places_ == nullptr && (!add || (places_ = static_cast<uint64_t*>(calloc(kPlaces, sizeof *places_))) == nullptr)) return false;
+  uint32_t i = static_cast<uint32_t>(place >> 32) & (kPlaces - 1);
+  for (; places_[i] != 0; i = (i + 1) & (kPlaces - 1)) if (places_[i] == place) return true;
+  if (!add) return false;
+  if (place_count_ >= kPlaces / 2) {  // code without end, from eval: what is still in use comes back
+    memset(places_, 0, kPlaces * sizeof *places_);
+    place_count_ = 0;
+    i = static_cast<uint32_t>(place >> 32) & (kPlaces - 1);
+  }
+  places_[i] = place;
+  place_count_++;
+  return true;
+}
+
+// Is there a function whose name should be part of the key, but that has no frame? It ran with one before it was
+// inlined, so the place in its code is known.
+bool State::NamesInlined() {
+  v8::HandleScope scope(isolate_);
+  Local<v8::StackTrace> trace = v8::StackTrace::CurrentStackTrace(isolate_, kMostFrames, v8::StackTrace::kDetailed);
+  int frames = 0;
+  for (int i = 0; i < pending_.count; i++) {
+    if (!named_.Has(i) || pending_.frames[i].function == nullptr) continue;
+    Local<v8::Function> function = FunctionAt(pending_.frames[i].function);
+    if (!function.IsEmpty() && function->ScriptId() != v8::UnboundScript::kNoScriptId) frames++;
+  }
+  int places = 0;
+  for (int at = 0; at < trace->GetFrameCount(); at++) {
+    Local<v8::StackFrame> frame = trace->GetFrame(isolate_, static_cast<uint32_t>(at));
+    const Word where[] = {static_cast<Word>(frame->GetScriptId()), static_cast<Word>(frame->GetLineNumber()), static_cast<Word>(frame->GetColumn())};
+    const uint64_t place = Hash(where, 3) | 1;
+    bool known = Place(place, false);
+    for (int i = 0; !known && i < pending_.count; i++) {
+      if (!named_.Has(i) || pending_.frames[i].function == nullptr) continue;
+      Local<v8::Function> function = FunctionAt(pending_.frames[i].function);
+      if (function.IsEmpty() || function->ScriptId() != frame->GetScriptId() || frame->GetFunctionName().IsEmpty()) continue;
+      if (function->GetDebugName()->StrictEquals(frame->GetFunctionName())) known = Place(place, true);
+    }
+    if (known) places++;
+  }
+  return places > frames;
 }
 
 // Adds to the pending key the names that are part of it. False: too long.
