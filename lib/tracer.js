@@ -4,9 +4,9 @@
 // contexts → stacks and handles; what is asked goes to answers.js, which judges on the way out. Rooms get their
 // neighbours from here as arguments.
 
-const { types } = require('node:util')
 const guard = require('./context/guard')
 const { Context, settlerOf } = require('./context/context')
+const { kindOf } = require('./context/kinds')
 const { createCensus } = require('./context/census')
 const { createSightings } = require('./context/sightings')
 const { compile } = require('./context/subsystems')
@@ -90,7 +90,7 @@ function createTracer () {
     stack (id) {
       const stack = capture.byId(id)
       if (stack === undefined) return undefined
-      const holder = new Context(0, 0, 'STACK', undefined, now())
+      const holder = new Context(0, 0, kindOf('STACK', false), undefined, now())
       holder.stack = stack
       return guard.run(() => ask().lines(holder))
     }
@@ -115,10 +115,7 @@ function createTracer () {
     active: registry.active,
     closed: registry.closed,
     repeated: (context, timer) => registry.repeated(context, timer, now()),
-    ticks (context, tick) {
-      const args = tick.args
-      if (Array.isArray(args) && context.parent !== undefined) args.forEach((value) => notePassed(value, context.parent))
-    },
+    passed: (error, context) => sightings.passes(error, context),
     connecting (context) {
       const entry = registry.get(context.triggerAsyncId)
       if (entry === undefined || !context.type.endsWith('CONNECTWRAP')) return
@@ -168,19 +165,9 @@ function createTracer () {
 
   /** A request is no async resource: its context is the place that made it. @param {Function} above */
   function contextOfRequest (above) {
-    const context = new Context(0, 0, 'REQUEST', async.current(), now())
+    const context = new Context(0, 0, kindOf('REQUEST', false), async.current(), now())
     capture.take(context, above, false)
     return context
-  }
-
-  /**
-   * An error that Node's core hands to nextTick was just made there. Others may be old; attribution uses this for
-   * errors without a frame of the program only.
-   * @param {unknown} value
-   * @param {Context | undefined} context
-   */
-  function notePassed (value, context) {
-    if (typeof value === 'object' && value !== null && context !== undefined && types.isNativeError(value)) sightings.passes(value, context)
   }
 
   /**

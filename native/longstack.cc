@@ -30,6 +30,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <time.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -229,6 +230,14 @@ class State {
   void Nest(Word* fp) { outer_ = fp; }
   const char* Learn(Word* fp);
 
+  void SetClock(Local<v8::Float64Array> array) {
+    clock_array_.Reset(isolate_, array);
+    clock_ = reinterpret_cast<double*>(static_cast<char*>(array->Buffer()->Data()) + array->ByteOffset());
+    origin_ = Now() - *clock_;
+  }
+
+  inline void Tick() { if (clock_ != nullptr) *clock_ = Now() - origin_; }
+
   void UseSample() { method_ = Method::kSample; }
   Method method() const { return method_; }
   uint32_t keys() const { return keys_; }
@@ -243,6 +252,13 @@ class State {
     uint32_t length = 0;
     uint32_t id = 0;        // kNamed: a Named follows the words
   };
+
+  // ms; performance.now() has the same source
+  static inline double Now() {
+    timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
+  }
 
   // Is `caller` a frame of this thread's stack, below `fp`?
   bool Inside(const Word* fp, const Word* caller) const {
@@ -308,6 +324,9 @@ class State {
   Word base_;
   Method method_ = Method::kNone;
   int most_ = kMostFrames / 4;
+  v8::Global<v8::Float64Array> clock_array_;
+  double* clock_ = nullptr;
+  double origin_ = 0;
   int exit_word_ = 0;       // of an entry frame
   Word* outer_ = nullptr;
   Word trampoline_[kMostTrampolines];
@@ -685,7 +704,15 @@ inline Word* FramePointer() { return static_cast<Word*>(__builtin_frame_address(
 
 // capture(): id of the present stack, 0: unknown
 __attribute__((noinline)) void Capture(const FunctionCallbackInfo<Value>& info) {
-  info.GetReturnValue().Set(StateOf(info)->Capture(FramePointer()));
+  State* state = StateOf(info);
+  info.GetReturnValue().Set(state->Capture(FramePointer()));
+  state->Tick();
+}
+
+// clock(array): capture() writes the time into the array's first element from now on, in ms from the same origin as what is
+// in it now. Not a result: that would be an object.
+void Clock(const FunctionCallbackInfo<Value>& info) {
+  StateOf(info)->SetClock(info[0].As<v8::Float64Array>());
 }
 
 // remember(id): the stack that capture() did not know
@@ -753,7 +780,7 @@ NODE_MODULE_INIT() {
   Local<v8::External> data = v8::External::New(isolate, state);
 #endif
   const struct { const char* name; v8::FunctionCallback callback; } doors[] = {
-    {"capture", Capture}, {"remember", Remember}, {"rejection", Rejection}, {"forget", Forget}, {"configure", Configure},
+    {"capture", Capture}, {"clock", Clock}, {"remember", Remember}, {"rejection", Rejection}, {"forget", Forget}, {"configure", Configure},
     {"nest", Nest}, {"learn", Learn}, {"sample", UseSample}, {"stats", Stats}};
   for (const auto& door : doors) {
     Local<v8::Function> function = v8::Function::New(context, door.callback, data, 0, v8::ConstructorBehavior::kThrow).ToLocalChecked();

@@ -8,6 +8,7 @@
 // Who may touch the fields: hooks/ create contexts and note runs; stacks/ fill `stack` and `time`; fold.js relinks
 // `parent`. All other rooms read. One context is made for every promise: what few of them need is in `extra`.
 
+const { kindOf } = require('./kinds')
 const { stamp } = require('./stamp')
 
 const DONE = 1
@@ -25,14 +26,14 @@ class Context {
   /**
    * @param {number} asyncId
    * @param {number} triggerAsyncId
-   * @param {string} type Node's provider name or the type of an AsyncResource
+   * @param {import('./kinds').Kind} kind with the type: Node's provider name or that of an AsyncResource
    * @param {Context | undefined} parent the context in which it was created, else that of its trigger
    * @param {number} time of creation, in ms of performance.now()
    */
-  constructor (asyncId, triggerAsyncId, type, parent, time) {
+  constructor (asyncId, triggerAsyncId, kind, parent, time) {
     this.asyncId = asyncId
     this.triggerAsyncId = triggerAsyncId
-    this.type = type
+    this.kind = kind
     this.parent = parent
     this.time = time
     /** how many links lead to the oldest context still held @type {number} */
@@ -48,9 +49,11 @@ class Context {
      * @type {Context | undefined}
      */
     this.settler = undefined
-    /** @type {Extra | undefined} */
+    /** a number: nothing but that detail @type {Extra | number | undefined} */
     this.extra = undefined
   }
+
+  get type () { return this.kind.type }
 
   /** It will not run again, and only its descendants still need it. */
   get done () { return (this.flags & DONE) !== 0 }
@@ -65,20 +68,26 @@ class Context {
   set bred (is) { this.flags = is ? this.flags | BRED : this.flags & ~BRED }
 
   /** What a label needs to know beyond the stack: an address, a delay. @returns {string | undefined} */
-  get detail () { return this.extra?.detail }
-  set detail (detail) { (this.extra ??= {}).detail = detail }
+  get detail () { return typeof this.extra === 'number' ? String(this.extra) : this.extra?.detail }
+  set detail (detail) { this.more().detail = detail }
 
   /** @returns {import('../stacks/chain').Origin} */
-  get origin () { return this.extra?.origin ?? 'registered' }
-  set origin (origin) { (this.extra ??= {}).origin = origin }
+  get origin () { return typeof this.extra === 'object' ? this.extra.origin ?? 'registered' : 'registered' }
+  set origin (origin) { this.more().origin = origin }
 
   /** What users see of it, once they asked. @returns {object | undefined} */
-  get view () { return this.extra?.view }
-  set view (view) { (this.extra ??= {}).view = view }
+  get view () { return typeof this.extra === 'object' ? this.extra.view : undefined }
+  set view (view) { this.more().view = view }
+
+  /** @returns {Extra} */
+  more () {
+    if (typeof this.extra !== 'object') this.extra = this.extra === undefined ? {} : { detail: String(this.extra) }
+    return this.extra
+  }
 }
 
 /** Stands for everything that longstack or a hook callback does: never traced, nor what comes of it. */
-const muted = new Context(0, 0, 'longstack', undefined, 0)
+const muted = new Context(0, 0, kindOf('longstack', false), undefined, 0)
 
 /** @param {object} promise @returns {Context | undefined} who resolved or rejected it, where that is known */
 function settlerOf (promise) {

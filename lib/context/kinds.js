@@ -23,15 +23,14 @@ const details = {
   PIPECONNECTWRAP: (resource) => text(own(resource, 'address')),
   GETADDRINFOREQWRAP: (resource) => text(own(resource, 'hostname')),
   GETNAMEINFOREQWRAP: (resource) => address(own(resource, 'hostname'), own(resource, 'port')),
-  QUERYWRAP: (resource) => text(own(resource, 'hostname')),
-  Timeout: (resource) => {
-    const delay = own(resource, '_idleTimeout')
-    return typeof delay === 'number' ? String(delay) : undefined
-  }
+  QUERYWRAP: (resource) => text(own(resource, 'hostname'))
 }
 
 /**
  * @typedef {object} Kind
+ * @property {string} type Node's provider name or that of an AsyncResource
+ * @property {boolean} tick it runs before the event loop goes on
+ * @property {boolean} brief a handle that is over soon, mostly
  * @property {boolean} wanted the filter selects it
  * @property {boolean} oneShot
  * @property {boolean} handle
@@ -47,7 +46,10 @@ const details = {
  */
 function kindOf (type, wanted) {
   return {
+    type,
     wanted,
+    tick: type === 'TickObject' || type === 'Microtask',
+    brief: type === 'Timeout' || type === 'FILEHANDLE',
     oneShot: oneShot.has(type),
     handle: handles.has(type),
     promise: type === 'PROMISE',

@@ -30,10 +30,14 @@ class OnPromise extends Same {
     return #context in promise ? promise.#context : undefined
   }
 
-  /** @param {any} promise @param {Context} context */
+  /** To look first is dear where the field is not there, as it hardly ever is. @param {any} promise @param {Context} context */
   static write (promise, context) {
-    if (#context in promise) promise.#context = context
-    else return new OnPromise(promise, context)
+    try {
+      return new OnPromise(promise, context)
+    } catch (error) {
+      if (!(#context in promise)) throw error // a full stack
+      promise.#context = context
+    }
   }
 }
 

@@ -18,8 +18,6 @@ const FIRST_SWEEP = 1024
 const SETTLE = 100 // ms
 const YOUNG = 512
 
-const brief = new Set(['Timeout', 'FILEHANDLE'])
-
 const sockets = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
 
 /**
@@ -116,7 +114,7 @@ function createRegistry () {
   /** @param {object} object what the program holds @returns {Entry | undefined} */
   function ofObject (object) {
     const handle = handleOf(object)
-    if (young.length > 0 && brief.has(stamp.read(handle ?? object)?.type ?? '')) settle()
+    if (young.length > 0 && stamp.read(handle ?? object)?.kind.brief) settle()
     const known = memory.read(object)
     if (handle === undefined) return known ?? entries.get(idOf(object) ?? 0)
     if (known !== undefined && known.resource.deref() === handle) return known
@@ -128,7 +126,7 @@ function createRegistry () {
   /** @param {object} handle @returns {Entry | undefined} */
   function entryOf (handle) {
     const context = stamp.read(handle)
-    if (context !== undefined && brief.has(context.type)) settle()
+    if (context !== undefined && context.kind.brief) settle()
     const entry = context === undefined ? undefined : entries.get(context.asyncId)
     return entry?.resource.deref() === handle ? entry : undefined
   }
@@ -157,7 +155,7 @@ function createRegistry () {
 
     /** @param {Context} context @param {object} resource */
     opened (context, resource) {
-      if (!brief.has(context.type)) {
+      if (!context.kind.brief) {
         admit(context, resource)
         return
       }

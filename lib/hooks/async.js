@@ -7,6 +7,7 @@
 
 const { AsyncLocalStorage, AsyncResource, asyncWrapProviders, createHook, executionAsyncId, executionAsyncResource, triggerAsyncId } = require('node:async_hooks')
 const { performance } = require('node:perf_hooks')
+const { types } = require('node:util')
 const guard = require('../context/guard')
 const { Context, descends, muted } = require('../context/context')
 const { MAX } = require('../context/fold')
@@ -15,11 +16,14 @@ const { OnPromise, OnResource, stamp } = require('../context/stamp')
 const { INIT, BEFORE, AFTER } = require('./native')
 
 const now = performance.now.bind(performance)
+/** @type {(value: any) => boolean} */
+const isError = /** @type {any} */ (Error).isError ?? types.isNativeError // the first is a built-in of V8's from Node 24 on
 const RECENT = 64 // contexts that ran last, for attribution; a power of two
 const SERVERS = 1000 // remembered that the filter leaves out
 const KINDS = 1000 // distinct type names remembered; programs may make them up
 const SAMPLE = 64 // contexts from one look at the budget to the next; a power of two
 const PROMISES = 1 << 14 // ids of promises known to be such
+const LOOP = 16 // links, from which on a chain is watched for loops of one step
 const TIGHT = 8 // links that a chain keeps while the budget is short
 
 /**
@@ -35,7 +39,7 @@ const TIGHT = 8 // links that a chain keeps while the budget is short
  * @property {(asyncId: number, time: number) => void} active an open resource runs
  * @property {(asyncId: number) => void} closed a timer ran for the last time
  * @property {(context: Context, timer: object) => void} repeated a timer ran, and will again
- * @property {(context: Context, tick: any) => void} ticks something was passed to nextTick
+ * @property {(error: object, context: Context) => void} passed an error was passed to nextTick
  * @property {(context: Context) => void} connecting a connect request runs for the first time
  * @property {(time: number) => void} turn the event loop enters JavaScript
  * @property {(error: unknown) => void} failed a hook could not do its work
@@ -56,7 +60,7 @@ function createAsyncLayer (rooms) {
   /** @type {Map<string, import('../context/kinds').Kind>} */
   let kinds = new Map()
   let promiseKind = kindOf('PROMISE', false)
-  const root = new Context(1, 0, 'process', undefined, now())
+  const root = new Context(1, 0, kindOf('process', false), undefined, now())
   root.origin = 'process'
   /** the contexts that were left last, a ring @type {Context[]} */
   let recent = []
@@ -118,7 +122,7 @@ function createAsyncLayer (rooms) {
         promises[asyncId & (PROMISES - 1)] = asyncId
         const parent = id === lastId ? last : parentOf(id, trigger)
         if (!promiseKind.wanted || pressure === 2 || parent === muted) return passPromise(parent, resource)
-        const context = new Context(asyncId, trigger, 'PROMISE', parent, 0)
+        const context = new Context(asyncId, trigger, promiseKind, parent, 0)
         if (parent !== undefined) parent.bred = true
         context.awaited = trigger !== id
         rooms.capture.take(context, init, true)
@@ -134,13 +138,13 @@ function createAsyncLayer (rooms) {
         if (parent !== undefined) pass(parent, asyncId, kind, resource)
         return
       }
-      const context = new Context(asyncId, trigger, type, parent, 0)
+      const context = new Context(asyncId, trigger, kind, parent, 0)
       if (parent !== undefined) parent.bred = true
       if (parent === undefined && trigger === 0 && (type === 'FILEHANDLE' || type === 'DIRHANDLE')) orphan = context
       rooms.capture.take(context, init, false)
       OnResource.write(resource, context)
-      if (type === 'Timeout') context.detail = /** @type {any} */ (kind).detail(resource)
-      if (type === 'TickObject') rooms.ticks(context, resource)
+      if (type === 'Timeout') delayed(context, resource)
+      else if (type === 'TickObject') ticks(context, resource)
       finish(context)
       // Last: a handle that is still being made must not be asked anything, a callback might.
       if (kind.handle) rooms.opened(context, resource)
@@ -151,9 +155,43 @@ function createAsyncLayer (rooms) {
     }
   }
 
+  /**
+   * A step like the one before it is one more turn of a loop; folding would find out only later, at a greater price.
+   * @param {Context} context deep in a chain
+   */
+  function turn (context) {
+    const parent = /** @type {Context} */ (context.parent)
+    if (parent.stack !== context.stack || parent.kind !== context.kind || parent.extra !== context.extra || context.stack === undefined) return
+    context.parent = parent.parent
+    context.depth = parent.depth
+    context.repeats = parent.repeats + 1
+  }
+
+  /** @param {Context} context @param {any} timer */
+  function delayed (context, timer) {
+    const delay = timer._idleTimeout
+    if (typeof delay === 'number') context.extra = delay
+  }
+
+  /**
+   * An error that Node's core hands to nextTick was just made there. Others may be old; attribution uses this for
+   * errors without a frame of the program only.
+   * @param {Context} context
+   * @param {any} tick
+   */
+  function ticks (context, tick) {
+    const { args } = tick
+    if (args === undefined || context.parent === undefined) return
+    for (let i = 0; i < args.length; i++) {
+      const value = args[i]
+      if (typeof value === 'object' && value !== null && isError(value)) rooms.passed(value, context.parent)
+    }
+  }
+
   /** @param {Context} context that was just made */
   function finish (context) {
     if ((++made & (SAMPLE - 1)) === 0) pressure = rooms.sample(context)
+    if (context.depth > LOOP) turn(context)
     if (context.depth > MAX) rooms.deep(context)
     else if (pressure !== 0 && context.depth > TIGHT) rooms.deep(context, TIGHT)
     if (wants[INIT] !== 0) native.init(context)
@@ -225,7 +263,7 @@ function createAsyncLayer (rooms) {
     if (id === 0) return servers.context(trigger) ?? rooms.opener(trigger)
     if (id === 1) return root
     // A worker's program runs inside a message of its maker: the root tells the maker's story.
-    const early = new Context(id, triggerAsyncId(), 'unknown', root, now())
+    const early = new Context(id, triggerAsyncId(), kindOf('unknown', false), root, now())
     early.origin = 'early'
     stamp.write(executionAsyncResource(), early)
     return early
@@ -244,7 +282,7 @@ function createAsyncLayer (rooms) {
       if (carrier !== undefined && carrier.getStore() !== context) carrier.enterWith(context)
       if (context === muted) return
       if (orphan !== undefined) claim(context)
-      if (context.type !== 'PROMISE') run(context, asyncId, resource)
+      if (!context.kind.promise) run(context, asyncId, resource)
       if (context.asyncId !== asyncId || context.type === 'unknown') return // its init was not told
       if (listeners.length > 0) tellAll('before', context)
       if (wants[BEFORE] !== 0) native.before(context)
@@ -261,10 +299,11 @@ function createAsyncLayer (rooms) {
    * @param {object} resource
    */
   function run (context, asyncId, resource) {
+    const { kind } = context
+    if (kind.tick) return
     const time = now()
     rooms.turn(time)
     if (context.asyncId !== asyncId) return
-    const kind = kindFor(context.type)
     if (kind.handle) rooms.active(asyncId, time)
     if (kind.detail !== undefined && context.detail === undefined) {
       context.detail = kind.detail(resource)
@@ -289,8 +328,8 @@ function createAsyncLayer (rooms) {
       recent[runs++ & (RECENT - 1)] = context
       if (context.asyncId !== asyncId || context.type === 'unknown') return // its init was not told
       if (wants[AFTER] !== 0) native.after(context)
-      if (kindFor(context.type).oneShot) context.done = true
-      else if (context.type === 'Timeout') ran(context, resource)
+      if (context.kind.oneShot) context.done = true
+      else if (context.kind.brief && context.type === 'Timeout') ran(context, resource)
       if (listeners.length > 0) tellAll('after', context)
     } catch (error) {
       rooms.failed(error)
@@ -332,7 +371,7 @@ function createAsyncLayer (rooms) {
       if (context === muted) return
       if (context !== undefined) {
         if (orphan !== undefined) claim(context)
-        if (context.type === 'PROMISE') {
+        if (context.kind.promise) {
           context.done = true
           if (by !== undefined && by !== context && by !== muted && !context.bred) context.settler = by
         }

@@ -172,7 +172,7 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, sig
       const registrar = outermost(segment(frames.filter((frame) => !frame.isAsync)))
       if (registrar === undefined || !sameFunction(outer, registrar)) continue
       const tails = asyncOf(frames)
-      if (tails.length > 0 ? sameTail(tail, tails, truncated) : told(tail, context)) return context.parent
+      if (tails.length > 0 ? sameTail(tail, tails, truncated) : told(tail, context)) return before(context)
     }
     return undefined
   }
@@ -189,6 +189,14 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, sig
   }
 
   return { attribute }
+}
+
+/** The context in which a context was made: of a folded loop that is its last turn but one. @param {Context} context */
+function before (context) {
+  if (context.repeats === 1) return context.parent
+  const turn = Object.assign(Object.create(Object.getPrototypeOf(context)), context)
+  turn.repeats--
+  return turn
 }
 
 /** @param {Frame} frame */

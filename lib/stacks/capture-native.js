@@ -11,7 +11,6 @@ const { performance } = require('node:perf_hooks')
 const { captureInto } = require('./trace-limit')
 const { createStackTable, frameLines } = require('./frames')
 
-const now = performance.now.bind(performance)
 const CORE_FRAMES = 48 // room for node: frames between a resource and the program; fetch has up to 34 of undici's
 const MARGIN = 16 // frames that V8 walks but does not print
 const MOST = 240 // frames of one key; see native/longstack.cc
@@ -19,6 +18,7 @@ const MOST = 240 // frames of one key; see native/longstack.cc
 /**
  * @typedef {object} Binding the addon; see native/longstack.cc
  * @property {() => number} capture the number of the present stack, 0 where it is not known
+ * @property {(array: Float64Array) => void} clock capture() writes ms into it, counted on from what it holds
  * @property {(id: number) => boolean} remember gives a number to the stack that capture() did not know
  * @property {(promise: object) => unknown} rejection the reason of a rejected promise
  * @property {() => void} forget
@@ -77,6 +77,9 @@ function distinguishes ({ capture, forget, nest, remember }) {
  */
 function createNativeCapture ({ binding, plainly, options, awaiting }) {
   const { capture, forget, remember } = binding
+  const clock = new Float64Array(1)
+  clock[0] = performance.now()
+  binding.clock(clock)
   let table = createStackTable()
   /** by number, from `base` on; no number is given twice @type {Array<import('./frames').Stack | undefined>} */
   let stacks = [undefined]
@@ -95,7 +98,7 @@ function createNativeCapture ({ binding, plainly, options, awaiting }) {
   function take (context, above) {
     captured++
     const id = capture()
-    context.time = now()
+    context.time = clock[0]
     context.stack = id !== 0 ? stacks[id - base] : learn(above)
   }
 
