@@ -6,12 +6,14 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const test = require('ava')
+const { loadBinding } = require('../lib/stacks/binding')
 const { node, split, withoutHops, register } = require('./helpers/run')
 const cases = require('./fixtures/attribution/cases')
 
 const fixtures = path.join(__dirname, 'fixtures', 'attribution')
+const readings = ['same', 'later', 'stranger']
 
-/** Where the creator is proven, by case; elsewhere the hops say `reader`. `-` means: no hop at all. */
+/** Where the creator is proven with any engine, by case; elsewhere the hops say `reader`. `-` means: no hop at all. */
 const proven = {
   timerCaught: ['same', 'later'],
   timerArrow: ['same', 'later'],
@@ -21,7 +23,7 @@ const proven = {
   errorEvent: ['same', 'later'],
   fsCallback: ['same'],
   lookup: ['same'],
-  connect: ['same', 'later', 'stranger'],
+  connect: readings,
   asyncGenerator: ['same', 'later'],
   aggregateMember: ['same', 'later'],
   nestedTimer: ['same', 'later'],
@@ -33,41 +35,80 @@ const proven = {
 /** A receiver is seen in sloppy code only: there these are proven wherever they are read. */
 const provenByReceiver = ['timerCaught', 'timerArrow', 'immediate', 'errorEvent', 'aggregateMember', 'nestedTimer', 'nestedArrows']
 
+/** The reason of a rejection: the native engine looks at the promise, so these are proven wherever they are read. */
+const provenByRejection = ['afterAwait', 'thenCallback', 'rejectInTimer', 'rejectInFs', 'settledTogether', 'any', 'fsPromises',
+  'fetchCause', 'fetchRefused', 'asyncGenerator']
+
+/** Promises make no hops in light: where the creator is known by one alone, the story goes on with the place before. */
+const toldInLight = { thenCallback: /thenCallback/, fetchRefused: /fetchRefused/, rejection: /^ {4}at rejects .*\n {2}── setTimeout\(2\)/m }
+
+const { why } = loadBinding()
+const light = Number(process.versions.node.split('.')[0]) >= 24
+const engines = [{ name: 'js', env: { LONGSTACK_CAPTURE: 'js' } }]
+if (why === undefined) engines.push({ name: 'native', env: { LONGSTACK_CAPTURE: 'native' } })
+if (why === undefined && light) engines.push({ name: 'light', env: { LONGSTACK_CAPTURE: 'native', LONGSTACK_MODE: 'light' } })
+
+test('both engines are there', async (t) => {
+  if (why !== undefined) { // a binary is made where there is a compiler; where there is none, one engine is tested
+    t.log(`the native engine is not tested: ${why}`)
+    return t.falsy(process.env.CI || process.env.NODES === 'all', why)
+  }
+  for (const { name, env } of engines) {
+    const { stdout } = await node(['-r', register, '-p', 'const { engine, mode } = require("longstack").stats(); engine + " " + mode'], { env })
+    t.is(stdout.trim(), { js: 'js full', native: 'native full', light: 'native light' }[name])
+  }
+})
+
 const sloppy = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-sloppy-'))
 for (const file of ['cases.js', 'run.js']) {
   fs.writeFileSync(path.join(sloppy, file), fs.readFileSync(path.join(fixtures, file), 'utf8').replace("'use strict'", ''))
 }
 test.after.always(() => fs.rmSync(sloppy, { recursive: true }))
 
-for (const [language, folder] of [['strict', fixtures], ['sloppy', sloppy]]) {
-  for (const name of Object.keys(cases)) {
-    test(`${name}, ${language}`, async (t) => {
-      for (const reading of ['same', 'later', 'stranger']) {
-        const { stdout, stderr } = await node(['-r', register, path.join(folder, 'run.js'), name, reading])
-        t.is(stderr, '', reading)
-        const { stack } = JSON.parse(stdout)
-        const { hops } = split(stack)
-        const known = hops.filter((hop) => !/ · reader/.test(hop.title))
-        const text = known.map((hop) => hop.frames).join('\n')
-
-        t.notRegex(text, /stranger/, `${reading}: no stranger is named as the creator\n${stack}`)
-        if (proven[name] === '-') {
-          t.is(hops.length, 0, `${reading}: made before any asynchronous step\n${stack}`)
-          continue
+for (const { name: engine, env } of engines) {
+  for (const [language, folder] of [['strict', fixtures], ['sloppy', sloppy]]) {
+    for (const name of Object.keys(cases)) {
+      test(`${name}, ${language}, ${engine}`, async (t) => {
+        const always = (engine !== 'js' && provenByRejection.includes(name)) || (language === 'sloppy' && provenByReceiver.includes(name))
+        const creator = (engine === 'light' && toldInLight[name]) || /creator/
+        for (const reading of readings) {
+          const { stdout, stderr } = await node(['-r', register, path.join(folder, 'run.js'), name, reading], { env })
+          t.is(stderr, '', reading)
+          const must = proven[name] === '-' ? '-' : always || proven[name]?.includes(reading)
+          judge(t, JSON.parse(stdout).stack, { reading, must, creator })
         }
-        const must = proven[name]?.includes(reading) || (language === 'sloppy' && provenByReceiver.includes(name))
-        if (must) {
-          t.is(known.length, hops.length, `${reading}: the creator is proven\n${stack}`)
-          t.true(known.length > 0, stack)
-          t.regex(stack, /creator/, reading)
-        } else if (known.length > 0) {
-          t.regex(stack, /creator/, `${reading}: if somebody is named, it is the creator\n${stack}`)
-        } else {
-          t.true(hops.length > 0, `${reading}: the reader is told\n${stack}`)
-        }
-      }
-    })
+      })
+    }
   }
+
+  test(`the cause of a failed fetch has the story of its connection, ${engine}`, async (t) => {
+    for (const reading of readings) {
+      const { stdout } = await node(['-r', register, path.join(fixtures, 'run.js'), 'fetchRefused', reading], { env })
+      const { cause } = JSON.parse(stdout)
+      t.regex(cause, /ECONNREFUSED/)
+      // The JavaScript engine keeps fewer of Node's frames: it loses fetch behind undici's 34.
+      judge(t, cause, { reading, must: true, creator: engine === 'js' ? /creator|fetchRefused/ : /creator/ })
+    }
+  })
+}
+
+/**
+ * @param {import('ava').ExecutionContext} t
+ * @param {string} stack
+ * @param {object} given
+ * @param {string} given.reading where it was read
+ * @param {boolean | '-'} given.must is the creator proven there? `-`: nothing is to be told
+ * @param {RegExp} given.creator
+ */
+function judge (t, stack, { reading, must, creator }) {
+  const { hops } = split(stack)
+  const known = hops.filter((hop) => !/ · reader/.test(hop.title))
+  const text = known.map((hop) => hop.frames).join('\n')
+  t.notRegex(text, /stranger/, `${reading}: no stranger is named as the creator\n${stack}`)
+  if (must === '-') return t.is(hops.length, 0, `${reading}: made before any asynchronous step\n${stack}`)
+  t.true(hops.length > 0, `${reading}: at least the reader is told\n${stack}`)
+  if (must) t.is(known.length, hops.length, `${reading}: the creator is proven\n${stack}`)
+  if (known.length > 0) t.regex(stack, creator, `${reading}: if somebody is named, it is the creator\n${stack}`)
 }
 
 const escapes = {
@@ -84,19 +125,19 @@ const escapes = {
   frameless: 'setTimeout(function creator () { require("node:fs").readFile("/nowhere", (error) => { throw error }) }, 2)'
 }
 
-for (const [name, source] of Object.entries(escapes)) {
-  test(`uncaught as Node prints it: ${name}`, async (t) => {
+for (const [{ name: engine, env }, [name, source]] of engines.flatMap((one) => Object.entries(escapes).map((escape) => [one, escape]))) {
+  test(`uncaught as Node prints it: ${name}, ${engine}`, async (t) => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-'))
     const file = path.join(folder, 'program.js')
     fs.writeFileSync(file, `setTimeout(function strangerTick () {}, 5000)\n${source}\n`)
     const bare = await node([file])
-    const long = await node(['-r', register, file])
+    const long = await node(['-r', register, file], { env })
     fs.rmSync(folder, { recursive: true })
     t.is(long.code, bare.code)
     t.is(long.code, 1)
     t.is(long.stdout, '')
     const { hops } = split(long.stderr)
-    t.regex(long.stderr, /^ {4}at .*\bcreator\b/m, long.stderr)
+    t.regex(long.stderr, (engine === 'light' && toldInLight[name]) || /^ {4}at .*\bcreator\b/m, long.stderr)
     t.true(hops.length > 0)
     t.notRegex(hops.map((hop) => hop.frames).join('\n'), /stranger/i, long.stderr)
     t.notRegex(long.stderr, / · reader/, 'the failing context is known')

@@ -10,6 +10,9 @@ const path = require('node:path')
 const root = path.resolve(__dirname, '..', '..')
 const register = path.join(root, 'lib', 'register.js')
 
+/** The engine to run all tests over: ENGINE=js npx ava. A test that asks for one itself gets that one. */
+const engine = process.env.ENGINE ? { LONGSTACK_CAPTURE: process.env.ENGINE } : {}
+
 /**
  * @typedef {object} Result
  * @property {string} stdout
@@ -30,7 +33,7 @@ const register = path.join(root, 'lib', 'register.js')
 function node (args, { env = {}, cwd = root, input = '', timeout = 60_000 } = {}) {
   return new Promise((resolve, reject) => {
     const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(LONGSTACK|NODE_|AVA_|FORCE_COLOR|NO_COLOR)/.test(name)))
-    const child = spawn(process.execPath, args, { cwd, env: { ...clean, ...env }, timeout, killSignal: 'SIGKILL' })
+    const child = spawn(process.execPath, args, { cwd, env: { ...clean, ...engine, ...env }, timeout, killSignal: 'SIGKILL' })
     let stdout = ''
     let stderr = ''
     child.stdout.setEncoding('utf8').on('data', (text) => { stdout += text })
