@@ -92,7 +92,8 @@ function createRegistry () {
     settleAt = Infinity
     for (let i = 0; i < waiting.length; i += 2) {
       const context = waiting[i]
-      if (!isOver(context.type, waiting[i + 1]) && !entries.has(context.asyncId)) admit(context, waiting[i + 1])
+      const resource = waiting[i + 1]
+      if (is(resource, context) && !isOver(context.type, resource) && !entries.has(context.asyncId)) admit(context, resource)
     }
   }
 
@@ -102,8 +103,9 @@ function createRegistry () {
     /** @type {number[]} */
     const gone = []
     for (const [asyncId, entry] of entries) {
-      if (entry.resource.deref() !== undefined) continue
-      if (entry.met) entries.delete(asyncId)
+      const resource = entry.resource.deref()
+      if (resource !== undefined && is(resource, entry.context)) continue
+      if (entry.met || resource !== undefined) entries.delete(asyncId)
       else gone.push(asyncId)
     }
     for (const asyncId of gone.slice(0, Math.max(0, gone.length - GONE))) entries.delete(asyncId)
@@ -211,12 +213,12 @@ function createRegistry () {
     },
 
     all () {
-      settle()
+      sweep()
       return [...entries.values()]
     },
 
     size () {
-      settle()
+      sweep()
       return entries.size
     },
 
@@ -252,6 +254,11 @@ function createRegistry () {
       return entry.seen !== undefined && entry.seen === counted(entry) ? entry.active : undefined
     }
   }
+}
+
+/** A timer that was cleared and refreshed is another resource in the same object. @param {object} resource @param {Context} context */
+function is (resource, context) {
+  return context.type !== 'Timeout' || stamp.read(resource) === context
 }
 
 /** @param {Entry} entry @returns {string | undefined} bytes in and out */

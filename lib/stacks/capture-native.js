@@ -15,6 +15,11 @@ const CORE_FRAMES = 48 // room for node: frames between a resource and the progr
 const MARGIN = 16 // frames that V8 walks but does not print
 const MOST = 240 // frames of one key; see native/longstack.cc
 
+const UNKEYED = 1 // the number of all stacks that no key tells apart
+
+/** What a microtask runs. Who awaits it is not on the stack but in the heap. */
+const resumed = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*processTicksAndRejections .*)$/
+
 /**
  * @typedef {object} Binding the addon; see native/longstack.cc
  * @property {() => number} capture the number of the present stack, 0 where it is not known
@@ -33,14 +38,15 @@ const MOST = 240 // frames of one key; see native/longstack.cc
 /**
  * Finds out how this V8 lays out its frames, and whether what was found is right.
  * @param {Binding} binding
- * @returns {string | undefined} why the engine cannot be used
+ * @returns {{ usable: boolean, exact: boolean, why: string }} exact: frames are walked, else V8's own sample is the key
  */
 function prepare (binding) {
   binding.configure(CORE_FRAMES)
   const why = binding.nest(() => binding.learn())
-  if (why === undefined && distinguishes(binding)) return undefined
+  if (why === undefined && distinguishes(binding)) return { usable: true, exact: true, why: 'its test of itself passed' }
   binding.sample()
-  return distinguishes(binding) ? undefined : why ?? 'its test of itself failed'
+  const because = why ?? 'its test of itself failed'
+  return { usable: distinguishes(binding), exact: false, why: `with the slower key: ${because}` }
 }
 
 /**
@@ -74,8 +80,10 @@ function distinguishes ({ capture, forget, nest, remember }) {
  * @param {(read: () => string) => string} deps.plainly reads a `stack` with V8's plain format in force
  * @param {() => { frames: number, budget: number }} deps.options
  * @param {() => boolean} deps.awaiting do stacks hold the functions that await the running one?
+ * @param {(context: import('../context/context').Context, above: Function, promise: boolean) => void} deps.takeSlowly the JavaScript engine's
+ * @param {boolean} deps.exact the key tells everything that is on the stack
  */
-function createNativeCapture ({ binding, plainly, options, awaiting }) {
+function createNativeCapture ({ binding, plainly, options, awaiting, takeSlowly, exact }) {
   const { capture, forget, remember } = binding
   const clock = new Float64Array(1)
   clock[0] = performance.now()
@@ -83,7 +91,7 @@ function createNativeCapture ({ binding, plainly, options, awaiting }) {
   let table = createStackTable()
   /** by number, from `base` on; no number is given twice @type {Array<import('./frames').Stack | undefined>} */
   let stacks = [undefined]
-  let base = 0
+  let base = UNKEYED
   let captured = 0
   let misses = 0
   /** frames captured for real, and whether awaiting ones are in the stacks */
@@ -99,7 +107,8 @@ function createNativeCapture ({ binding, plainly, options, awaiting }) {
     captured++
     const id = capture()
     context.time = clock[0]
-    context.stack = id !== 0 ? stacks[id - base] : learn(above)
+    if (id === UNKEYED) takeSlowly(context, above, false)
+    else context.stack = id !== 0 ? stacks[id - base] : learn(above)
   }
 
   /** @param {Function} above */
@@ -110,8 +119,8 @@ function createNativeCapture ({ binding, plainly, options, awaiting }) {
     const text = plainly(() => holder.stack)
     const lines = typeof text === 'string' ? frameLines(text, tails) : ''
     const stack = intern(lines)
-    // Who awaits the running function is not on the stack: no key tells it.
-    if (!/^async /m.test(lines)) remember(stack.id)
+    if (tails && resumed.test(lines)) remember(UNKEYED)
+    else if (exact || !lines.includes('(<anonymous>)')) remember(stack.id) // the slower key tells no built-ins
     return stack
   }
 

@@ -46,7 +46,7 @@ function createCapture (deps) {
       if (wanted === 'js') {
         why = 'asked for'
       } else {
-        found ??= loadNative(deps)
+        found ??= loadNative(deps, js.take)
         why = found.why
       }
       const native = wanted === 'js' ? undefined : found?.engine
@@ -83,13 +83,15 @@ function createCapture (deps) {
   return door
 }
 
-/** @param {Parameters<typeof createCapture>[0]} deps */
-function loadNative (deps) {
+/**
+ * @param {Parameters<typeof createCapture>[0]} deps
+ * @param {ReturnType<typeof createJsCapture>['take']} takeSlowly
+ */
+function loadNative (deps, takeSlowly) {
   const { binding, why } = loadBinding()
   if (binding === undefined) return { why }
-  const problem = prepare(binding)
-  if (problem !== undefined) return { why: problem, binding }
-  return { binding, engine: createNativeCapture({ binding, ...deps }), why: 'its test of itself passed' }
+  const { usable, exact, why: because } = prepare(binding)
+  return { binding, engine: usable ? createNativeCapture({ binding, exact, takeSlowly, ...deps }) : undefined, why: because }
 }
 
 module.exports = { createCapture }
