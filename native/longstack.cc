@@ -62,6 +62,7 @@ constexpr uint32_t kPlaces = 1 << 12;       // a power of two
 constexpr int kNameMaps = kMostFrames / kWordBits;
 constexpr int kMostAbove = 12;             // frames of C++ between V8 and a callback
 constexpr int kMostTrampolines = 16;
+constexpr uint64_t kFresh = 1 << 15;        // cycles
 constexpr uint32_t kFirstSlots = 1024;      // a power of two
 constexpr uint32_t kMostKeys = 1 << 15;     // then all are forgotten: about 8 MB
 
@@ -236,7 +237,16 @@ class State {
     origin_ = Now() - *clock_;
   }
 
-  inline void Tick() { if (clock_ != nullptr) *clock_ = Now() - origin_; }
+  // The system's clock costs as much as the walk. Where the processor's counter has gone on by less than kFresh since it was
+  // read, that is some 10 µs, the time is the same.
+  inline void Tick() {
+#if defined(__x86_64__)
+    const uint64_t count = __builtin_ia32_rdtsc();
+    if (count - counted_ < kFresh) return;
+    counted_ = count;
+#endif
+    if (clock_ != nullptr) *clock_ = Now() - origin_;
+  }
 
   void UseSample() { method_ = Method::kSample; }
   Method method() const { return method_; }
@@ -327,6 +337,7 @@ class State {
   v8::Global<v8::Float64Array> clock_array_;
   double* clock_ = nullptr;
   double origin_ = 0;
+  uint64_t counted_ = 0;
   int exit_word_ = 0;       // of an entry frame
   Word* outer_ = nullptr;
   Word trampoline_[kMostTrampolines];

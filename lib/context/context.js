@@ -14,6 +14,7 @@ const { stamp } = require('./stamp')
 const DONE = 1
 const AWAITED = 2
 const BRED = 4
+const REGISTERED = 8
 
 /**
  * @typedef {object} Extra
@@ -66,6 +67,10 @@ class Context {
   /** It has children. */
   get bred () { return (this.flags & BRED) !== 0 }
   set bred (is) { this.flags = is ? this.flags | BRED : this.flags & ~BRED }
+
+  /** There is an entry for it in the register of what is open. */
+  get registered () { return (this.flags & REGISTERED) !== 0 }
+  set registered (is) { this.flags = is ? this.flags | REGISTERED : this.flags & ~REGISTERED }
 
   /** What a label needs to know beyond the stack: an address, a delay. @returns {string | undefined} */
   get detail () { return typeof this.extra === 'number' ? String(this.extra) : this.extra?.detail }

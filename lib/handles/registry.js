@@ -76,6 +76,7 @@ function createRegistry () {
     if (context.type === 'HTTP2STREAM') entry.upper = entries.get(context.triggerAsyncId)
     if (entry.upper !== undefined) entry.upper.active = context.time
     entries.set(context.asyncId, entry)
+    context.registered = true
     if (firstSocket !== undefined && sockets.has(context.type)) {
       firstSocket()
       firstSocket = undefined

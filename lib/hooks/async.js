@@ -60,6 +60,7 @@ function createAsyncLayer (rooms) {
   /** @type {Map<string, import('../context/kinds').Kind>} */
   let kinds = new Map()
   let promiseKind = kindOf('PROMISE', false)
+  let tickKind = kindOf('TickObject', false)
   const root = new Context(1, 0, kindOf('process', false), undefined, now())
   root.origin = 'process'
   /** the contexts that were left last, a ring @type {Context[]} */
@@ -131,7 +132,7 @@ function createAsyncLayer (rooms) {
         finish(context)
         return
       }
-      const kind = kindFor(type)
+      const kind = type === 'TickObject' ? tickKind : kindFor(type)
       const parent = id === lastId && carrier === undefined ? last : parentOf(id, trigger)
       if (parent === muted) return pass(muted, asyncId, kind, resource)
       if (!kind.wanted) {
@@ -272,10 +273,10 @@ function createAsyncLayer (rooms) {
   /** @param {number} asyncId */
   function before (asyncId) {
     if (guard.busy) return
-    if (unread === undefined && orphan === undefined && listeners.length === 0 && wants[BEFORE] === 0 && promises[asyncId & (PROMISES - 1)] === asyncId) return
+    if (unread !== undefined) read()
+    if (orphan === undefined && listeners.length === 0 && wants[BEFORE] === 0 && promises[asyncId & (PROMISES - 1)] === asyncId) return
     guard.busy = true
     try {
-      if (unread !== undefined) read()
       const resource = executionAsyncResource()
       const context = stamp.read(resource)
       if (context === undefined) return
@@ -304,7 +305,7 @@ function createAsyncLayer (rooms) {
     const time = now()
     rooms.turn(time)
     if (context.asyncId !== asyncId) return
-    if (kind.handle) rooms.active(asyncId, time)
+    if (kind.handle && context.registered) rooms.active(asyncId, time)
     if (kind.detail !== undefined && context.detail === undefined) {
       context.detail = kind.detail(resource)
       rooms.connecting(context)
@@ -340,7 +341,7 @@ function createAsyncLayer (rooms) {
 
   /** A timer's turn is over: it is closed, or its next turn comes. @param {Context} context @param {any} timer */
   function ran (context, timer) {
-    if (timer._destroyed === true) return rooms.closed(context.asyncId)
+    if (timer._destroyed === true) return context.registered ? rooms.closed(context.asyncId) : undefined
     context.repeats++
     rooms.repeated(context, timer)
   }
@@ -387,11 +388,16 @@ function createAsyncLayer (rooms) {
     }
   }
 
-  /** Looks at the promise that was settled last: now it has its state. */
+  /** Looks at the promise that was settled last: now it has its state. Nothing of the program's runs. */
   function read () {
-    const reason = /** @type {(promise: any) => any} */ (rooms.capture.rejection)(unread)
+    const promise = /** @type {object} */ (unread)
     unread = undefined
-    if (typeof reason === 'object' && reason !== null) rooms.rejected(reason, unreadBy)
+    try {
+      const reason = /** @type {(promise: object) => unknown} */ (rooms.capture.rejection)(promise)
+      if (typeof reason === 'object' && reason !== null) rooms.rejected(reason, unreadBy)
+    } catch (error) {
+      rooms.failed(error)
+    }
   }
 
   /** From the first promise on: many programs have none, and node:v8 takes 2 ms to load. @returns {Function} */
@@ -438,6 +444,7 @@ function createAsyncLayer (rooms) {
     refilter () {
       kinds = new Map()
       promiseKind = kindFor('PROMISE')
+      tickKind = kindFor('TickObject')
     },
 
     /** @param {Array<Hook>} hooks of users, in order */
