@@ -6,6 +6,7 @@
  * @typedef {import('./lib/api').Hop} Hop
  * @typedef {import('./lib/api').Why} Why
  * @typedef {import('./lib/api').Stats} Stats
+ * @typedef {import('./lib/api').Diagnosis} Diagnosis
  * @typedef {import('./lib/api').ContextView} ContextView
  * @typedef {import('./lib/api').HookCallbacks} HookCallbacks
  * @typedef {import('./lib/api').NativeHooks} NativeHooks

@@ -17,6 +17,7 @@ const { initial, parse } = require('./options')
  * @typedef {import('./handles/report').Why} Why
  * @typedef {import('./hooks/native').NativeHooks} NativeHooks
  * @typedef {import('./tracer').Stats} Stats
+ * @typedef {import('./doctor').Diagnosis} Diagnosis
  * @typedef {import('./context/view').ContextView} ContextView
  * @typedef {import('./errors').LongstackError} LongstackError
  * @typedef {'warning' | 'span' | 'blocked'} Event
@@ -45,6 +46,8 @@ const { initial, parse } = require('./options')
  * @property {(filter?: readonly string[]) => Why[]} handles
  *   What is open now, of the subsystems in the filter. Throws LONGSTACK_ERR_UNKNOWN_SUBSYSTEM, _INVALID_FILTER.
  * @property {() => Stats} stats figures about longstack itself
+ * @property {() => Diagnosis} doctor
+ *   What is in force and why, and what in this process stands in longstack's way; `text` is for people.
  * @property {(callbacks: HookCallbacks) => () => void} hook
  *   Registers callbacks for every resource of the filter. What they do is not traced; what they throw is reported
  *   once and harms nobody. Returns a remover. Throws LONGSTACK_ERR_INVALID_HOOK, _INVALID_HANDLER.
@@ -109,6 +112,8 @@ function createApi (tracer) {
     },
 
     stats: () => tracer.stats(),
+
+    doctor: () => tracer.doctor(),
 
     hook (callbacks) {
       if (typeof callbacks !== 'object' || callbacks === null) throw mistake('INVALID_HOOK', callbacks)

@@ -3,7 +3,7 @@
 import trace from '../index.js'
 
 export default trace
-export const { enable, disable, current, chain, stack, why, handles, stats, hook, nativeHooks, onError, on, bind } = trace
+export const { enable, disable, current, chain, stack, why, handles, stats, doctor, hook, nativeHooks, onError, on, bind } = trace
 
 /**
  * @typedef {import('./api.js').Trace} Trace
@@ -11,6 +11,7 @@ export const { enable, disable, current, chain, stack, why, handles, stats, hook
  * @typedef {import('./api.js').Hop} Hop
  * @typedef {import('./api.js').Why} Why
  * @typedef {import('./api.js').Stats} Stats
+ * @typedef {import('./api.js').Diagnosis} Diagnosis
  * @typedef {import('./api.js').ContextView} ContextView
  * @typedef {import('./api.js').HookCallbacks} HookCallbacks
  * @typedef {import('./api.js').ErrorHandler} ErrorHandler

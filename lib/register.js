@@ -5,17 +5,9 @@
 
 const { tracer } = require('./shared')
 const { initial } = require('./options')
-const { complain } = require('./warnings')
-
-/** Versions on which an enabled hook makes a caught stack overflow fatal; nothing in userland helps. */
-function unsafe () {
-  const [major, minor] = process.versions.node.split('.').map(Number)
-  /** @type {Record<number, number>} first safe minor */
-  const safe = { 20: 20, 22: 22, 24: 13, 25: 3 }
-  return major < 20 || major === 21 || major === 23 || minor < (safe[major] ?? 0)
-}
+const { complain, unsafe } = require('./warnings')
 
 if (!tracer.enabled()) {
-  if (unsafe()) complain(`on Node ${process.version} a caught stack overflow is fatal while async hooks are on (CVE-2025-59466); update Node.`)
+  if (unsafe(process.versions.node)) complain(`on Node ${process.version} a caught stack overflow is fatal while async hooks are on (CVE-2025-59466); update Node.`)
   tracer.apply(initial())
 }

@@ -326,6 +326,12 @@ function createTracer () {
       return () => { warnings.listeners.delete(listener) }
     },
 
+    /** @returns {import('./doctor').Diagnosis} */
+    doctor () {
+      const stats = this.stats()
+      return guard.run(() => require('./doctor').examine({ stats, filter: options.filter, formatter: formatter.holder() }))
+    },
+
     /** @returns {Stats} */
     stats () {
       const { captured, hits, misses, stacks, bytes, pending, unstored } = capture.stats()

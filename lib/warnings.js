@@ -41,6 +41,17 @@ function complain (sentence) {
   if (require('node:worker_threads').isMainThread) say(`longstack: ${sentence}`)
 }
 
+/**
+ * Versions on which an enabled hook makes a caught stack overflow fatal; nothing in userland helps.
+ * @param {string} version
+ */
+function unsafe (version) {
+  const [major, minor] = version.split('.').map(Number)
+  /** @type {Record<number, number>} first safe minor */
+  const safe = { 20: 20, 22: 22, 24: 13, 25: 3 }
+  return major < 20 || major === 21 || major === 23 || minor < (safe[major] ?? 0)
+}
+
 /** What somebody threw, in a line. @param {unknown} thrown */
 function brief (thrown) {
   try {
@@ -50,4 +61,4 @@ function brief (thrown) {
   }
 }
 
-module.exports = { createWarnings, complain, say, brief }
+module.exports = { createWarnings, complain, say, brief, unsafe }

@@ -135,6 +135,13 @@ function createFormatter ({ story }) {
       return present !== undefined && wrapped.has(present.value)
     },
 
+    /** Who formats: is it a wrapper of ours, around which formatter, and may anybody set another? */
+    holder () {
+      const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
+      const found = wrapped.get(present?.value)
+      return { ours: found !== undefined, formatter: found === undefined ? present?.value : found.formatter, free: present === undefined || present.writable === true }
+    },
+
     /**
      * Reads a `stack` of longstack's own with V8's plain format, whoever's formatter is in force.
      * @param {() => string} read
