@@ -5,11 +5,13 @@
 // alive. The place of a context is a stamp on its resource (see stamp.js): it lives as long as that resource
 // or a descendant needs it, without a map and without a destroy hook.
 //
-// Who may touch the fields: hooks/ create contexts and note runs; stacks/ fill `stack` and `time`; fold.js relinks
+// Who may touch the fields: hooks/ create contexts and note runs; stacks/ fill `stack` and the time; fold.js relinks
 // `parent`. All other rooms read. One context is made for every promise: what few of them need is in `extra`.
 
 const { kindOf } = require('./kinds')
 const { stamp } = require('./stamp')
+
+const TICKS = 4 // a ms
 
 const DONE = 1
 const AWAITED = 2
@@ -36,7 +38,8 @@ class Context {
     this.triggerAsyncId = triggerAsyncId
     this.kind = kind
     this.parent = parent
-    this.time = time
+    /** when it was made, in TICKS a ms: a small integer takes no object of its own */
+    this.ticks = Math.floor(time * TICKS)
     /** how many links lead to the oldest context still held @type {number} */
     this.depth = parent === undefined ? 0 : parent.depth + 1
     /** turns of a loop that this context stands for */
@@ -55,6 +58,10 @@ class Context {
   }
 
   get type () { return this.kind.type }
+
+  /** Of creation, in ms of performance.now(). */
+  get time () { return this.ticks / TICKS }
+  set time (time) { this.ticks = Math.floor(time * TICKS) }
 
   /** It will not run again, and only its descendants still need it. */
   get done () { return (this.flags & DONE) !== 0 }

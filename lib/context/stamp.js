@@ -31,7 +31,7 @@ class OnPromise extends Same {
     return #context in promise ? promise.#context : undefined
   }
 
-  /** To look first is dear where the field is not there, as it hardly ever is. @param {any} promise @param {Context} context */
+  /** To look first is dear where the field is not there, as is the rule. @param {any} promise @param {Context} context */
   static write (promise, context) {
     try {
       return new OnPromise(promise, context)
@@ -60,6 +60,16 @@ class OnResource extends Same {
 
   /** Node reuses some resources (HTTP parsers): stamp again, don't fail. @param {any} resource @param {Context} context */
   static write (resource, context) {
+    try {
+      return new OnResource(resource, context)
+    } catch (error) {
+      if (!(#context in resource)) throw error // a full stack
+      resource.#context = context
+    }
+  }
+
+  /** The same for what has been stamped before, as likely as not. @param {any} resource @param {Context} context */
+  static rewrite (resource, context) {
     if (#context in resource) resource.#context = context
     else return new OnResource(resource, context)
   }
@@ -72,7 +82,7 @@ const stamp = {
 
   /** @param {object} resource @param {Context} context */
   write (resource, context) {
-    OnResource.write(resource, context)
+    OnResource.rewrite(resource, context)
   }
 }
 

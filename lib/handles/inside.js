@@ -174,9 +174,9 @@ function isAlive (handle) {
   return alive
 }
 
-/** Has a timer run or been cleared, is a file closed? @param {string} type @param {object} resource */
+/** Has a timer run or been cleared, is a file closed? @param {string} type @param {any} resource */
 function isOver (type, resource) {
-  return type === 'Timeout' ? own(resource, '_destroyed') === true : Number(numberOf(resource, 'fd')) < 0
+  return type === 'Timeout' ? resource._destroyed === true : Number(numberOf(resource, 'fd')) < 0
 }
 
 /** What Node says of a message port when it is inspected. @param {object} port @returns {{ active?: boolean, refed?: boolean }} */

@@ -22,7 +22,7 @@ const RECENT = 64 // contexts that ran last, for attribution; a power of two
 const SERVERS = 1000 // remembered that the filter leaves out
 const KINDS = 1000 // distinct type names remembered; programs may make them up
 const SAMPLE = 64 // contexts from one look at the budget to the next; a power of two
-const PROMISES = 1 << 14 // ids of promises known to be such
+const PLAIN = 1 << 14 // ids whose runs need no look at the resource; a power of two
 const LOOP = 16 // links, from which on a chain is watched for loops of one step
 const TIGHT = 8 // links that a chain keeps while the budget is short
 
@@ -74,8 +74,8 @@ function createAsyncLayer (rooms) {
   let lastId = -1
   let last = root
 
-  /** which ids are promises, by their lowest bits: most ids are asked about soon after */
-  const promises = new Uint32Array(PROMISES)
+  /** ids of promises, and of what needs no context, by their lowest bits: most ids are asked about soon after */
+  const plain = new Uint32Array(PLAIN)
 
   /** contexts and promises without one, for the budget */
   let made = 0
@@ -120,7 +120,7 @@ function createAsyncLayer (rooms) {
       if (unread !== undefined) read()
       const id = executionAsyncId()
       if (type === 'PROMISE') {
-        promises[asyncId & (PROMISES - 1)] = asyncId
+        plain[asyncId & (PLAIN - 1)] = asyncId
         const parent = id === lastId ? last : parentOf(id, trigger)
         if (!promiseKind.wanted || pressure === 2 || parent === muted) return passPromise(parent, resource)
         const context = new Context(asyncId, trigger, promiseKind, parent, 0)
@@ -133,7 +133,8 @@ function createAsyncLayer (rooms) {
         return
       }
       const kind = type === 'TickObject' ? tickKind : kindFor(type)
-      const parent = id === lastId && carrier === undefined ? last : parentOf(id, trigger)
+      if (carrier !== undefined && !kind.wanted && !kind.server) return carry(id, asyncId, kind, resource)
+      const parent = id === lastId ? last : parentOf(id, trigger)
       if (parent === muted) return pass(muted, asyncId, kind, resource)
       if (!kind.wanted) {
         if (parent !== undefined) pass(parent, asyncId, kind, resource)
@@ -143,9 +144,9 @@ function createAsyncLayer (rooms) {
       if (parent !== undefined) parent.bred = true
       if (parent === undefined && trigger === 0 && (type === 'FILEHANDLE' || type === 'DIRHANDLE')) orphan = context
       rooms.capture.take(context, init, false)
-      OnResource.write(resource, context)
-      if (type === 'Timeout') delayed(context, resource)
-      else if (type === 'TickObject') ticks(context, resource)
+      if (type === 'Timeout') timed(context, resource)
+      else OnResource.write(resource, context)
+      if (kind.tick) ticks(context, resource)
       finish(context)
       // Last: a handle that is still being made must not be asked anything, a callback might.
       if (kind.handle) rooms.opened(context, resource)
@@ -168,8 +169,10 @@ function createAsyncLayer (rooms) {
     context.repeats = parent.repeats + 1
   }
 
-  /** @param {Context} context @param {any} timer */
-  function delayed (context, timer) {
+  /** One that starts for the first time has no start yet; a refreshed one may be stamped. @param {Context} context @param {any} timer */
+  function timed (context, timer) {
+    if (timer._idleStart === null) OnResource.write(timer, context)
+    else OnResource.rewrite(timer, context)
     const delay = timer._idleTimeout
     if (typeof delay === 'number') context.extra = delay
   }
@@ -182,7 +185,7 @@ function createAsyncLayer (rooms) {
    */
   function ticks (context, tick) {
     const { args } = tick
-    if (args === undefined || context.parent === undefined) return
+    if (!Array.isArray(args) || context.parent === undefined) return
     for (let i = 0; i < args.length; i++) {
       const value = args[i]
       if (typeof value === 'object' && value !== null && isError(value)) rooms.passed(value, context.parent)
@@ -218,7 +221,8 @@ function createAsyncLayer (rooms) {
    * @param {object} resource
    */
   function pass (context, asyncId, kind, resource) {
-    OnResource.write(resource, context)
+    if (kind.brief) OnResource.rewrite(resource, context)
+    else OnResource.write(resource, context)
     if (kind.server) servers.add(asyncId, resource)
   }
 
@@ -243,14 +247,29 @@ function createAsyncLayer (rooms) {
 
   /** @param {number} id of the executing resource @returns {Context | undefined} the context that is in force */
   function present (id) {
+    if (id === lastId) return last
+    if (carrier !== undefined) return carrier.getStore()
+    if (id <= 1) return undefined // nothing executes, or the program starts
     const resource = executionAsyncResource()
-    const context = promises[id & (PROMISES - 1)] === id ? OnPromise.read(resource) : stamp.read(resource)
-    if (carrier !== undefined) return context ?? carrier.getStore() // after an await nothing executes
+    const context = plain[id & (PLAIN - 1)] === id ? OnPromise.read(resource) : stamp.read(resource)
     if (context !== undefined) {
       lastId = id
       last = context
     }
     return context
+  }
+
+  /**
+   * A resource without a context of its own where contexts are carried: it needs none, but where what executes was entered
+   * by hand: an AsyncResource puts back what was carried when it was made.
+   * @param {number} id of the executing resource
+   * @param {number} asyncId
+   * @param {import('../context/kinds').Kind} kind
+   * @param {object} resource
+   */
+  function carry (id, asyncId, kind, resource) {
+    if (id === lastId && last !== carrier?.getStore()) pass(last, asyncId, kind, resource)
+    else plain[asyncId & (PLAIN - 1)] = asyncId
   }
 
   /**
@@ -274,13 +293,17 @@ function createAsyncLayer (rooms) {
   function before (asyncId) {
     if (guard.busy) return
     if (unread !== undefined) read()
-    if (orphan === undefined && listeners.length === 0 && wants[BEFORE] === 0 && promises[asyncId & (PROMISES - 1)] === asyncId) return
+    if (orphan === undefined && listeners.length === 0 && wants[BEFORE] === 0 && plain[asyncId & (PLAIN - 1)] === asyncId) return
     guard.busy = true
     try {
       const resource = executionAsyncResource()
       const context = stamp.read(resource)
       if (context === undefined) return
-      if (carrier !== undefined && carrier.getStore() !== context) carrier.enterWith(context)
+      if (carrier !== undefined) {
+        lastId = asyncId
+        last = context
+        if (carrier.getStore() !== context) carrier.enterWith(context)
+      }
       if (context === muted) return
       if (orphan !== undefined) claim(context)
       if (!context.kind.promise) run(context, asyncId, resource)
@@ -318,7 +341,7 @@ function createAsyncLayer (rooms) {
     guard.busy = true
     try {
       if (unread !== undefined) read()
-      if (listeners.length === 0 && wants[AFTER] === 0 && promises[asyncId & (PROMISES - 1)] === asyncId) {
+      if (listeners.length === 0 && wants[AFTER] === 0 && plain[asyncId & (PLAIN - 1)] === asyncId) {
         // A run that neither made nor settled anything left no trace.
         if (asyncId === lastId && last !== muted) recent[runs++ & (RECENT - 1)] = last
         return
@@ -367,8 +390,8 @@ function createAsyncLayer (rooms) {
     try {
       if (unread !== undefined) read()
       const id = executionAsyncId()
-      const by = id === lastId && carrier === undefined ? last : present(id) ?? (id === 1 ? root : undefined)
-      const context = OnPromise.read(promise)
+      const by = present(id) ?? (id === 1 ? root : undefined)
+      const context = carrier === undefined ? OnPromise.read(promise) : undefined
       if (context === muted) return
       if (context !== undefined) {
         if (orphan !== undefined) claim(context)

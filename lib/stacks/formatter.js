@@ -30,6 +30,8 @@ function createFormatter ({ story }) {
   const wrapped = new WeakMap()
   /** @type {Prepare | undefined} */
   let bare
+  /** what was put in force last @type {Prepare | undefined} */
+  let installed
   let enabled = false
   let formatting = false
   /** a formatter of the program's runs, and may call the one that it found in its place: ours */
@@ -109,10 +111,12 @@ function createFormatter ({ story }) {
       enabled = true
       const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
       if (present !== undefined && wrapped.has(present.value)) return true
+      installed = undefined
       // An accessor or a constant is somebody's decision.
       if (present !== undefined && present.writable !== true) return false
+      installed = wrap(present)
       return Reflect.defineProperty(Error, 'prepareStackTrace', {
-        value: wrap(present),
+        value: installed,
         writable: true,
         enumerable: present?.enumerable ?? true,
         configurable: present?.configurable ?? true
@@ -129,8 +133,9 @@ function createFormatter ({ story }) {
       else Reflect.defineProperty(Error, 'prepareStackTrace', found.descriptor)
     },
 
-    /** A formatter of ours is in force. */
+    /** A formatter of ours is in force. V8 reads the property at every error, too; the descriptor is asked where it is not ours. */
     inForce () {
+      if (installed !== undefined && Error.prepareStackTrace === installed) return true
       const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
       return present !== undefined && wrapped.has(present.value)
     },
