@@ -30,6 +30,7 @@ const details = {
  * @typedef {object} Kind
  * @property {string} type Node's provider name or that of an AsyncResource
  * @property {boolean} tick it runs before the event loop goes on
+ * @property {boolean} entered hooks/async.js carries its context while it runs, where promise hooks are off
  * @property {boolean} brief a handle that is over soon, mostly
  * @property {boolean} wanted the filter selects it
  * @property {boolean} oneShot
@@ -49,6 +50,7 @@ function kindOf (type, wanted) {
     type,
     wanted,
     tick: type === 'TickObject' || type === 'Microtask',
+    entered: false,
     brief: type === 'Timeout' || type === 'FILEHANDLE',
     oneShot: oneShot.has(type),
     handle: handles.has(type),

@@ -27,6 +27,12 @@ const LOOP = 16 // links, from which on a chain is watched for loops of one step
 const TIGHT = 8 // links that a chain keeps while the budget is short
 
 /**
+ * Types in whose runs the context is carried where promise hooks are off. An AsyncResource puts back what was carried when
+ * it was made, right after `before`: to carry there would be lost inside, and stay afterwards.
+ */
+const nodes = new Set([...Object.keys(asyncWrapProviders), 'Timeout', 'Immediate', 'TickObject'])
+
+/**
  * The callbacks of the rooms that hooks feed. All run guarded.
  * @typedef {object} Rooms
  * @property {(type: string) => boolean} wanted the filter
@@ -102,6 +108,7 @@ function createAsyncLayer (rooms) {
     if (kind === undefined) {
       if (kinds.size > KINDS) kinds = new Map()
       kind = kindOf(type, rooms.wanted(type))
+      kind.entered = nodes.has(type)
       kinds.set(type, kind)
     }
     return kind
@@ -302,7 +309,7 @@ function createAsyncLayer (rooms) {
       if (carrier !== undefined) {
         lastId = asyncId
         last = context
-        if (carrier.getStore() !== context) carrier.enterWith(context)
+        if (context.kind.entered && carrier.getStore() !== context) carrier.enterWith(context)
       }
       if (context === muted) return
       if (orphan !== undefined) claim(context)
