@@ -116,6 +116,28 @@ where('two flows at once are not mixed', async (t) => {
   for (const [name, [first]] of Object.entries(told)) t.is(first, `setImmediate | ${name}`)
 })
 
+where('a scope tells its hop, and leaves nothing behind', async (t) => {
+  const told = await answers(t, `${prelude}
+    const { AsyncLocalStorage, AsyncResource } = require('node:async_hooks')
+    setTimeout(function maker () {
+      const pool = new AsyncResource('POOL')
+      const within = AsyncLocalStorage.snapshot()
+      setTimeout(function user () {
+        pool.runInAsyncScope(function inside () { tell('scope') })
+        within(function inside () { tell('snapshot') })
+        tell('behind')
+        Promise.resolve().then(function later () { tell('then') })
+        setImmediate(function last () { tell('immediate') })
+      }, 1)
+    }, 1)`)
+  const user = 'setTimeout(1) | maker'
+  t.deepEqual(told.scope, ['new AsyncResource(POOL) | maker', 'setTimeout(1) | '])
+  t.deepEqual(told.snapshot, ['AsyncLocalStorage.snapshot | maker', 'setTimeout(1) | '])
+  t.deepEqual(told.behind, [user, 'setTimeout(1) | '])
+  t.deepEqual(told.then, [user, 'setTimeout(1) | '])
+  t.deepEqual(told.immediate, ['setImmediate | user', user, 'setTimeout(1) | '])
+})
+
 where('a module with top-level await', async (t) => {
   const { stdout, stderr } = await program(`
     import trace from ${JSON.stringify(`${root}/index.js`)}
