@@ -349,9 +349,14 @@ function createAsyncLayer (rooms) {
     try {
       if (unread !== undefined) read()
       if (listeners.length === 0 && wants[AFTER] === 0 && plain[asyncId & (PLAIN - 1)] === asyncId) {
-        // A run that neither made nor settled anything left no trace.
-        if (asyncId === lastId && last !== muted) recent[runs++ & (RECENT - 1)] = last
-        return
+        if (asyncId === lastId) {
+          if (last === muted) return
+          if (last.asyncId === asyncId) last.done = true
+          recent[runs++ & (RECENT - 1)] = last
+          return
+        }
+        // A run that neither made nor settled anything left no trace; only the JavaScript engine waits for its end.
+        if (rooms.capture.name !== 'js') return
       }
       const resource = /** @type {any} */ (executionAsyncResource())
       const context = stamp.read(resource)

@@ -26,7 +26,7 @@ const CORE_FRAMES = 16 // room for node: frames between a resource and the progr
 const CORE_FRAMES_PROMISE = 5 // promises are mostly made by the program itself
 const CORE_FRAMES_CONNECTION = 48 // fetch opens a connection under up to 34 frames of undici's
 
-const connections = new Set(['TCPWRAP', 'TCPCONNECTWRAP', 'PIPEWRAP', 'PIPECONNECTWRAP', 'TLSWRAP', 'GETADDRINFOREQWRAP', 'REQUEST'])
+const connections = new Set(['TCPWRAP', 'TCPCONNECTWRAP', 'PIPEWRAP', 'PIPECONNECTWRAP', 'TLSWRAP', 'GETADDRINFOREQWRAP', 'REQUEST', 'TickObject'])
 
 /** @typedef {import('../context/context').Context} Context */
 

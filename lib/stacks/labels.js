@@ -114,6 +114,7 @@ function promiseLabel (context, frames) {
     if (name.endsWith('Object.<anonymous>')) return 'promise'
     return name === '' ? 'async function' : `${name}()`
   }
+  if (/^importModuleDynamically/.test(made.functionName ?? '')) return 'import()'
   if (made.fileName !== undefined) return apiName(frames) ?? 'promise'
   // Node 20 and 22 call the receiver of Promise.reject "Function".
   return plain(made.functionName ?? 'promise').replace(/^Promise\.(?=(then|catch|finally)$)/, 'promise.').replace(/^Function\./, 'Promise.')

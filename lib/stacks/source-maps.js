@@ -118,19 +118,28 @@ function lookUpSafely (file, line, column) {
 }
 
 /**
+ * The line of a frame with its original position.
+ * @param {string} line
+ * @param {Frame} frame
+ * @returns {string | undefined} undefined where there is no map
+ */
+function mapLine (line, { fileName, lineNumber, columnNumber, kind }) {
+  if (fileName === undefined || lineNumber === undefined || columnNumber === undefined || kind === 'core') return undefined
+  const position = lookUpSafely(fileName, lineNumber, columnNumber)
+  if (position === undefined) return undefined
+  const old = `${fileName}:${lineNumber}:${columnNumber}`
+  const at = line.lastIndexOf(old)
+  return `${line.slice(0, at)}${position.source}:${position.line}:${position.column}${line.slice(at + old.length)}`
+}
+
+/**
  * A frame at its original position, or the same frame.
  * @param {Frame} frame
  * @returns {Frame}
  */
 function mapFrame (frame) {
-  const { fileName, lineNumber, columnNumber } = frame
-  if (fileName === undefined || lineNumber === undefined || columnNumber === undefined || frame.kind === 'core') return frame
-  const position = lookUpSafely(fileName, lineNumber, columnNumber)
-  if (position === undefined) return frame
-  const old = `${fileName}:${lineNumber}:${columnNumber}`
-  const at = frame.text.lastIndexOf(old)
-  const place = `${position.source}:${position.line}:${position.column}`
-  return parseFrame(frame.text.slice(0, at) + place + frame.text.slice(at + old.length))
+  const line = mapLine(frame.text, frame)
+  return line === undefined ? frame : parseFrame(line)
 }
 
 /**
@@ -142,10 +151,10 @@ function mapSites (sites) {
   if (nodeMaps()) return undefined
   let changed = false
   const lines = sites.map((site) => {
-    const frame = parseFrame(String(site))
-    const result = mapFrame(frame)
-    if (result !== frame) changed = true
-    return result.text
+    const line = String(site)
+    const mapped = mapLine(line, parseFrame(line))
+    if (mapped !== undefined) changed = true
+    return mapped ?? line
   })
   return changed ? lines : undefined
 }
