@@ -147,7 +147,7 @@ function endName (end) {
   return typeof port === 'number' ? address(own(end, 'address'), port) : undefined
 }
 
-/** @param {object} handle @param {'bytesRead' | 'bytesWritten' | 'fd'} name @returns {number | undefined} */
+/** @param {object} handle @param {'bytesRead' | 'bytesWritten'} name @returns {number | undefined} */
 function numberOf (handle, name) {
   const value = ask(handle, name)
   return typeof value === 'number' ? value : undefined
@@ -174,9 +174,29 @@ function isAlive (handle) {
   return alive
 }
 
+/** what the handles of files descend from, and how such a one is asked for its descriptor @type {{ prototype: unknown, get: (() => unknown) | undefined }} */
+let files = { prototype: undefined, get: undefined }
+
 /** Has a timer run or been cleared, is a file closed? @param {string} type @param {any} resource */
 function isOver (type, resource) {
-  return type === 'Timeout' ? resource._destroyed === true : Number(numberOf(resource, 'fd')) < 0
+  if (type === 'Timeout') return resource._destroyed === true
+  if (isProxy(resource)) return false
+  const prototype = getPrototypeOf(resource)
+  if (prototype !== files.prototype) files = { prototype, get: getterOf(resource, 'fd') } // one for a thread: it is asked once
+  try {
+    return files.get !== undefined && Number(apply(files.get, resource, [])) < 0
+  } catch {
+    return false
+  }
+}
+
+/** A native getter. @param {object} object @param {string} name @returns {(() => unknown) | undefined} */
+function getterOf (object, name) {
+  for (let at = /** @type {object | null} */ (object); at !== null && !isProxy(at); at = getPrototypeOf(at)) {
+    const get = getOwnPropertyDescriptor(at, name)?.get
+    if (get !== undefined) return isNative(get, '') ? get : undefined
+  }
+  return undefined
 }
 
 /** What Node says of a message port when it is inspected. @param {object} port @returns {{ active?: boolean, refed?: boolean }} */
