@@ -309,7 +309,8 @@ function createAsyncLayer (rooms) {
       if (carrier !== undefined) {
         lastId = asyncId
         last = context
-        if (context.kind.entered && carrier.getStore() !== context) carrier.enterWith(context)
+        // A tick that Node made for itself is no part of a story, and to carry it copies a map.
+        if (context.kind.entered && (!context.kind.tick || context.stack?.program !== false) && carrier.getStore() !== context) carrier.enterWith(context)
       }
       if (context === muted) return
       if (orphan !== undefined) claim(context)

@@ -102,6 +102,14 @@ class Stack {
     this.id = 0
     /** @type {Frame[] | undefined} */
     this.read = undefined
+    /** @type {boolean | undefined} */
+    this.ofProgram = undefined
+  }
+
+  /** Some frame is the program's. */
+  get program () {
+    this.ofProgram ??= this.frames.some((frame) => frame.kind === 'user' || frame.kind === 'module')
+    return this.ofProgram
   }
 
   /** @returns {Frame[]} */
