@@ -306,12 +306,11 @@ function createAsyncLayer (rooms) {
       const resource = executionAsyncResource()
       const context = stamp.read(resource)
       if (context === undefined) return
-      if (carrier !== undefined) {
-        lastId = asyncId
-        last = context
-        // A tick that Node made for itself is no part of a story, and to carry it copies a map.
-        if (context.kind.entered && (!context.kind.tick || context.stack?.program !== false) && carrier.getStore() !== context) carrier.enterWith(context)
-      }
+      lastId = asyncId
+      last = context
+      // A tick that Node made for itself is no part of a story, and to carry it copies a map.
+      if (carrier !== undefined && context.kind.entered && (!context.kind.tick || context.stack?.program !== false) &&
+        carrier.getStore() !== context) carrier.enterWith(context)
       if (context === muted) return
       if (orphan !== undefined) claim(context)
       if (!context.kind.promise) run(context, asyncId, resource)
@@ -349,24 +348,19 @@ function createAsyncLayer (rooms) {
     guard.busy = true
     try {
       if (unread !== undefined) read()
-      if (listeners.length === 0 && wants[AFTER] === 0 && plain[asyncId & (PLAIN - 1)] === asyncId) {
-        if (asyncId === lastId) {
-          if (last === muted) return
-          if (last.asyncId === asyncId) last.done = true
-          recent[runs++ & (RECENT - 1)] = last
-          return
-        }
-        // A run that neither made nor settled anything left no trace; only the JavaScript engine waits for its end.
-        if (rooms.capture.name !== 'js') return
+      /** @type {Context | undefined} */
+      let context = last
+      if (asyncId !== lastId) {
+        // A promise's run that neither made nor settled anything left no trace; only the JavaScript engine waits for its end.
+        if (plain[asyncId & (PLAIN - 1)] === asyncId && listeners.length === 0 && wants[AFTER] === 0 && rooms.capture.name !== 'js') return
+        context = stamp.read(executionAsyncResource())
       }
-      const resource = /** @type {any} */ (executionAsyncResource())
-      const context = stamp.read(resource)
       if (context === undefined || context === muted) return
       recent[runs++ & (RECENT - 1)] = context
       if (context.asyncId !== asyncId || context.type === 'unknown') return // its init was not told
       if (wants[AFTER] !== 0) native.after(context)
       if (context.kind.oneShot) context.done = true
-      else if (context.kind.brief && context.type === 'Timeout') ran(context, resource)
+      else if (context.kind.brief && context.type === 'Timeout') ran(context, executionAsyncResource())
       if (listeners.length > 0) tellAll('after', context)
     } catch (error) {
       rooms.failed(error)
