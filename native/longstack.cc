@@ -18,15 +18,15 @@
 // 6. Code and bytecode move or die in a full collection only: after one all keys are forgotten. A built-in that C++
 //    implements is told by its function object, which may move in a young collection: the count of collections is
 //    part of such a key.
-//
 // 7. One code can have many names: of functions from one place with computed names, of the typed arrays' constructors,
 //    which share a built-in. A frame's function is at word -2; Verify asks it for its name, and where that is not the
 //    code's own, the name becomes part of the key. Inlined functions have no frame to be asked: the places
 //    in the code of such functions are kept, and a stack with more of them than frames makes no key. Not seen is a
 //    name given to a function whose code was already known by its own.
 //
-// So equal words mean an equal stack. The words are compared, not only their hash. Nothing is read but this thread's
-// own stack, between the present frame and its base; frame pointers must rise and be aligned.
+// So equal words mean an equal stack. The words are compared, not only their hash. The walk reads nothing but this thread's
+// own stack, between the present frame and its base; frame pointers must rise and be aligned. Names are asked of V8 through
+// its API, in Verify and where a key has them.
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -325,7 +325,7 @@ class State {
 
   bool Store(uint64_t hash, const Word* words, int length, uint32_t id, const Named* named);
   bool Grow();
-  static void Collecting(Isolate* isolate, v8::GCType type, v8::GCCallbackFlags flags, void* data) {
+  static void Collecting(Isolate*, v8::GCType, v8::GCCallbackFlags, void* data) {
     static_cast<State*>(data)->Forget();
   }
   static void Collected(Isolate* isolate, v8::GCType type, v8::GCCallbackFlags flags, void* data);
@@ -662,7 +662,7 @@ bool State::Grow() {
   return true;
 }
 
-void State::Collected(Isolate* isolate, v8::GCType type, v8::GCCallbackFlags flags, void* data) {
+void State::Collected(Isolate*, v8::GCType type, v8::GCCallbackFlags, void* data) {
   State* state = static_cast<State*>(data);
   state->young_++;
   if ((type & v8::kGCTypeMarkSweepCompact) == 0) return;

@@ -33,6 +33,22 @@ function isNative (value, name) {
 }
 
 /**
+ * A native method or getter, wherever it is inherited from.
+ * @param {object} object
+ * @param {string} name
+ * @returns {((...args: any[]) => any) | undefined}
+ */
+function nativeOf (object, name) {
+  for (let at = /** @type {object | null} */ (object); at !== null && !isProxy(at); at = getPrototypeOf(at)) {
+    const found = getOwnPropertyDescriptor(at, name)
+    if (found === undefined) continue
+    const method = found.get ?? found.value
+    return isNative(method, found.get === undefined ? name : '') ? method : undefined
+  }
+  return undefined
+}
+
+/**
  * Asks a libuv handle by a native method or getter.
  * @param {any} handle
  * @param {string} name
@@ -40,19 +56,21 @@ function isNative (value, name) {
  * @returns {any} undefined where it cannot be asked
  */
 function ask (handle, name, ...args) {
-  if (!isObject(handle)) return undefined
-  for (let at = /** @type {object | null} */ (handle); at !== null && !isProxy(at); at = getPrototypeOf(at)) {
-    const found = getOwnPropertyDescriptor(at, name)
-    if (found === undefined) continue
-    const method = found.get ?? found.value
-    if (!isNative(method, found.get === undefined ? name : '')) return undefined
-    try {
-      return apply(method, handle, args)
-    } catch {
-      return undefined
-    }
+  return isObject(handle) ? called(nativeOf(handle, name), handle, args) : undefined
+}
+
+/**
+ * @param {((...args: any[]) => any) | undefined} method
+ * @param {object} handle
+ * @param {unknown[]} args
+ * @returns {any} undefined where there is none, or it throws
+ */
+function called (method, handle, args) {
+  try {
+    return method === undefined ? undefined : apply(method, handle, args)
+  } catch {
+    return undefined
   }
-  return undefined
 }
 
 /** @param {unknown} value @returns {value is object} */
@@ -174,7 +192,7 @@ function isAlive (handle) {
   return alive
 }
 
-/** what the handles of files descend from, and how such a one is asked for its descriptor @type {{ prototype: unknown, get: (() => unknown) | undefined }} */
+/** what the handles of files descend from, and how such a one is asked for its descriptor @type {{ prototype: unknown, get: ReturnType<typeof nativeOf> }} */
 let files = { prototype: undefined, get: undefined }
 
 /** Has a timer run or been cleared, is a file closed? @param {string} type @param {any} resource */
@@ -182,21 +200,8 @@ function isOver (type, resource) {
   if (type === 'Timeout') return resource._destroyed === true
   if (isProxy(resource)) return false
   const prototype = getPrototypeOf(resource)
-  if (prototype !== files.prototype) files = { prototype, get: getterOf(resource, 'fd') } // one for a thread: it is asked once
-  try {
-    return files.get !== undefined && Number(apply(files.get, resource, [])) < 0
-  } catch {
-    return false
-  }
-}
-
-/** A native getter. @param {object} object @param {string} name @returns {(() => unknown) | undefined} */
-function getterOf (object, name) {
-  for (let at = /** @type {object | null} */ (object); at !== null && !isProxy(at); at = getPrototypeOf(at)) {
-    const get = getOwnPropertyDescriptor(at, name)?.get
-    if (get !== undefined) return isNative(get, '') ? get : undefined
-  }
-  return undefined
+  if (prototype !== files.prototype) files = { prototype, get: nativeOf(resource, 'fd') } // one for a thread: it is looked for once
+  return Number(called(files.get, resource, [])) < 0
 }
 
 /** What Node says of a message port when it is inspected. @param {object} port @returns {{ active?: boolean, refed?: boolean }} */

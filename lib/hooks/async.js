@@ -1,7 +1,7 @@
 'use strict'
 
 // What Node tells us through async_hooks: a context for every resource, and the register of the current one.
-// This and channels.js are the only rooms that know async_hooks and diagnostics_channel.
+// hooks/ are the only rooms that record by async_hooks and diagnostics_channel.
 //
 // A hot room: `init` runs for every promise of the program. The register is not a variable: Node already keeps the executing resource, and the context is a stamp on it.
 
@@ -13,24 +13,19 @@ const { Context, descends, muted } = require('../context/context')
 const { MAX } = require('../context/fold')
 const { kindOf } = require('../context/kinds')
 const { OnPromise, OnResource, stamp } = require('../context/stamp')
+const { entered } = require('./light')
+const { createServers } = require('./servers')
 const { INIT, BEFORE, AFTER } = require('./native')
 
 const now = performance.now.bind(performance)
 /** @type {(value: any) => boolean} */
 const isError = /** @type {any} */ (Error).isError ?? types.isNativeError // the first is a built-in of V8's from Node 24 on
 const RECENT = 64 // contexts that ran last, for attribution; a power of two
-const SERVERS = 1000 // remembered that the filter leaves out
 const KINDS = 1000 // distinct type names remembered; programs may make them up
 const SAMPLE = 64 // contexts from one look at the budget to the next; a power of two
 const PLAIN = 1 << 14 // ids whose runs need no look at the resource; a power of two
 const LOOP = 16 // links, from which on a chain is watched for loops of one step
 const TIGHT = 8 // links that a chain keeps while the budget is short
-
-/**
- * Types in whose runs the context is carried where promise hooks are off. An AsyncResource puts back what was carried when
- * it was made, right after `before`: to carry there would be lost inside, and stay afterwards.
- */
-const nodes = new Set([...Object.keys(asyncWrapProviders), 'Timeout', 'Immediate', 'TickObject'])
 
 /**
  * The callbacks of the rooms that hooks feed. All run guarded.
@@ -87,9 +82,7 @@ function createAsyncLayer (rooms) {
   let made = 0
   let pressure = 0
 
-  /**
-   * A promise that is being settled: V8 tells before it has a state. @type {object | undefined}
-   */
+  /** a promise that is being settled: V8 tells before it has a state @type {object | undefined} */
   let unread
   let unreadBy = root
 
@@ -108,7 +101,7 @@ function createAsyncLayer (rooms) {
     if (kind === undefined) {
       if (kinds.size > KINDS) kinds = new Map()
       kind = kindOf(type, rooms.wanted(type))
-      kind.entered = nodes.has(type)
+      kind.entered = entered.has(type)
       kinds.set(type, kind)
     }
     return kind
@@ -467,6 +460,7 @@ function createAsyncLayer (rooms) {
       recent = []
       unread = undefined
       lastId = -1
+      plain.fill(0) // what is plain in one mode is not in the other
       pressure = 0
     },
 
@@ -503,45 +497,6 @@ function createAsyncLayer (rooms) {
   return layer
 }
 
-/**
- * Can this Node keep promise hooks off, and carry the context across await by itself? Tried, not guessed: Node 20 and 22
- * ignore the option, and 24 may be told to carry by promise hooks. Guarded.
- */
-function canBeLight () {
-  const storage = new AsyncLocalStorage()
-  let seen = false
-  const hook = createHook(/** @type {any} */ ({ __proto__: null, init () { seen = true }, trackPromises: false })).enable()
-  try {
-    return storage.run(true, () => Object.getOwnPropertySymbols(Promise.resolve()).length === 0) && !seen
-  } finally {
-    hook.disable()
-    storage.disable()
-  }
-}
-
-/** Servers that have no context of their own; by id, since nothing executes when a connection comes. */
-function createServers () {
-  /** @type {Map<number, WeakRef<object>>} oldest first */
-  const servers = new Map()
-
-  return {
-    /** @param {number} asyncId @param {object} resource */
-    add (asyncId, resource) {
-      servers.set(asyncId, new WeakRef(resource))
-      for (const oldest of servers.keys()) {
-        if (servers.size <= SERVERS) break
-        servers.delete(oldest)
-      }
-    },
-
-    /** @param {number} asyncId */
-    context (asyncId) {
-      const resource = servers.get(asyncId)?.deref()
-      return resource === undefined ? undefined : stamp.read(resource)
-    }
-  }
-}
-
 /** The provider types of the running Node. */
 function providers () {
   return Object.keys(asyncWrapProviders)
@@ -557,4 +512,4 @@ function bind (fn) {
   return AsyncResource.bind(fn, fn.name || 'trace.bind')
 }
 
-module.exports = { createAsyncLayer, canBeLight, providers, bind, now }
+module.exports = { createAsyncLayer, providers, bind, now }

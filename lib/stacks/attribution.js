@@ -172,7 +172,7 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, sig
       const registrar = outermost(segment(frames.filter((frame) => !frame.isAsync)))
       if (registrar === undefined || !sameFunction(outer, registrar)) continue
       const tails = asyncOf(frames)
-      if (tails.length > 0 ? sameTail(tail, tails, truncated) : told(tail, context)) return before(context)
+      if (tails.length > 0 ? sameTail(tail, tails, truncated) : told(tail, context)) return maker(context)
     }
     return undefined
   }
@@ -192,7 +192,7 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, sig
 }
 
 /** The context in which a context was made: of a folded loop that is its last turn but one. @param {Context} context */
-function before (context) {
+function maker (context) {
   if (context.repeats === 1) return context.parent
   const turn = Object.assign(Object.create(Object.getPrototypeOf(context)), context)
   turn.repeats--
