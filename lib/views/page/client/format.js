@@ -1,0 +1,91 @@
+'use strict'
+
+// Figures and foreign text as a reader of the page sees them; used by the page itself and by what it shows without
+// scripts. Three digits are enough to compare with, more only look exact.
+
+const UNITS = /** @type {const} */ ([[86_400_000, 'd'], [3_600_000, 'h'], [60_000, 'min'], [1000, 's'], [1, 'ms'], [0.001, 'µs']])
+const NONE = '–'
+
+/** @param {unknown} value @returns {value is number} */
+function known (value) {
+  return typeof value === 'number' && Number.isFinite(value)
+}
+
+/** @param {number} value */
+function digits (value) {
+  const size = Math.abs(value)
+  return size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : value.toFixed(2)
+}
+
+/** A time with its unit, three digits: 850 µs, 12.3 ms, 1.20 s. @param {unknown} ms */
+function time (ms) {
+  if (!known(ms)) return NONE
+  if (ms === 0) return '0 ms'
+  const size = Math.abs(ms)
+  const [length, unit] = UNITS.find(([unitMs]) => size >= unitMs * 0.9995) ?? UNITS[5]
+  return `${digits(ms / length)} ${unit}`
+}
+
+/** The same on an axis, where zeros behind the point are noise. @param {number} ms */
+function tick (ms) {
+  return time(ms).replace(/(\.\d*?)0+(?= )/, '$1').replace('. ', ' ')
+}
+
+/** @param {unknown} value */
+function count (value) {
+  return known(value) ? Math.round(value).toLocaleString('en-US') : NONE
+}
+
+/** @param {unknown} perSecond */
+function rate (perSecond) {
+  if (!known(perSecond)) return NONE
+  return `${perSecond >= 1000 ? count(perSecond) : digits(perSecond)}/s`
+}
+
+/** @param {unknown} ratio */
+function percent (ratio) {
+  if (!known(ratio)) return NONE
+  const value = ratio * 100
+  if (value !== 0 && Math.abs(value) < 0.1) return '< 0.1 %'
+  return `${Math.abs(value) < 10 && value % 1 !== 0 ? value.toFixed(1) : value.toFixed(0)} %`
+}
+
+/** How a figure changed: −12 %, +250 %, × 12. @param {unknown} before @param {unknown} after */
+function change (before, after) {
+  if (!known(before) || !known(after) || before <= 0) return NONE
+  const ratio = after / before
+  if (ratio >= 10) return `× ${digits(ratio)}`
+  const part = Math.round((ratio - 1) * 1000) / 10
+  if (part === 0) return '± 0 %'
+  const size = Math.abs(part)
+  return `${part > 0 ? '+' : '−'}${size >= 10 ? size.toFixed(0) : size.toFixed(1)} %`
+}
+
+/** @param {unknown} unixMs in UTC, so that it means the same wherever the page is read */
+function clock (unixMs) {
+  if (!known(unixMs) || Math.abs(unixMs) > 8.64e15) return NONE
+  return new Date(unixMs).toISOString().slice(11, 23)
+}
+
+/** @param {unknown} unixMs */
+function day (unixMs) {
+  if (!known(unixMs) || Math.abs(unixMs) > 8.64e15) return NONE
+  return new Date(unixMs).toISOString().replace('T', ' ').slice(0, 19)
+}
+
+/** @param {number} number @param {string} noun @param {string} [many] */
+function plural (number, noun, many = `${noun}s`) {
+  return `${count(number)} ${Math.round(number) === 1 ? noun : many}`
+}
+
+/**
+ * Foreign text made harmless to the eye: characters that turn the direction of the text around, hide, or control
+ * something are written out. Line ends and tabs stay.
+ * @param {unknown} text
+ */
+function shown (text) {
+  return String(text).replace(/\r\n/g, '\n').replace(/[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/gu, (one) =>
+    one === '\n' || one === '\t' ? one : `\\u${/** @type {number} */ (one.codePointAt(0)).toString(16).padStart(4, '0')}`)
+}
+
+module.exports = { known, time, tick, count, rate, percent, change, clock, day, plural, shown, NONE }
