@@ -1,0 +1,107 @@
+'use strict'
+
+// The thread that sends: takes lines from its mailbox, some hundred at a time, and has OpenTelemetry's exporter send
+// them. The exporter retries by itself; what it gives up on is counted as lost, and why is told to the program's
+// thread, which looks when it has a reason to.
+
+const channels = require('node:diagnostics_channel')
+const { parentPort, workerData } = require('node:worker_threads')
+const { readable } = require('./otlp-spans')
+
+const BATCH = 512 // records a request
+const LARGE = 4 << 20 // characters a request, unless one record alone has more
+const DELAY = 500 // ms that a record waits for others
+const REQUESTS = 4 // at a time
+
+const { exporter: file, url, slots, news } = workerData
+/** @type {BigInt64Array} */
+const counts = workerData.counts
+const port = /** @type {import('node:worker_threads').MessagePort} */ (parentPort)
+
+/** @type {any} */
+let exporter
+/** @type {string[]} */
+let queue = []
+let requests = 0
+let closing = false
+/** @type {NodeJS.Timeout | undefined} */
+let timer
+/** @type {string | undefined} */
+let fault
+
+/** @param {string | undefined} sentence @param {boolean} [fatal] */
+function tell (sentence, fatal = false) {
+  if (sentence === fault) return
+  fault = sentence
+  news.postMessage({ fault, fatal })
+  Atomics.add(counts, slots.NEWS, 1n)
+  Atomics.notify(counts, slots.SETTLED)
+}
+
+/** @param {'WRITTEN' | 'LOST'} slot @param {string[]} lines */
+function settle (slot, lines) {
+  Atomics.add(counts, slots[slot], BigInt(lines.length))
+  Atomics.add(counts, slots.SETTLED, BigInt(lines.reduce((sum, { length }) => sum + length, 0)))
+  Atomics.notify(counts, slots.SETTLED)
+}
+
+/** The oldest lines, as many as one request carries. */
+function take () {
+  let size = queue[0].length
+  let end = 1
+  while (end < queue.length && end < BATCH && size + queue[end].length <= LARGE) size += queue[end++].length
+  const lines = queue.slice(0, end)
+  queue = queue.slice(end)
+  return lines
+}
+
+function send () {
+  clearTimeout(timer)
+  timer = undefined
+  while (queue.length > 0 && requests < REQUESTS) request(take())
+  if (closing && requests === 0) port.close()
+}
+
+/** @param {string[]} lines */
+function request (lines) {
+  requests++
+  exporter.export(lines.map((line) => readable(JSON.parse(line))), (/** @type {{ code: number, error?: Error }} */ { code, error }) => {
+    requests--
+    if (code !== 0) tell(why(error))
+    settle(code === 0 ? 'WRITTEN' : 'LOST', lines)
+    if (code === 0) tell(undefined)
+    if (closing || queue.length >= BATCH) send()
+    else if (queue.length > 0) timer ??= setTimeout(send, DELAY)
+  })
+}
+
+/** An error of the exporter in a line. @param {any} error */
+function why (error) {
+  const status = typeof error?.code === 'number' ? `HTTP ${error.code} ` : ''
+  return (status + String(error?.message || error?.code || error)).split('\n', 1)[0].slice(0, 200)
+}
+
+/** @param {any} message */
+function receive (message) {
+  if (typeof message === 'string') queue.push(message)
+  if (message.close) closing = true
+  if (message.flush || message.close || queue.length >= BATCH) send()
+  else timer ??= setTimeout(send, DELAY)
+}
+
+/** The exporter hides that it tries again; a process that ends is not to wait for a collector that is not there. */
+function watchConnections () {
+  channels.subscribe('net.client.socket', (/** @type {any} */ { socket }) => {
+    socket.once('error', (/** @type {unknown} */ error) => tell(why(error)))
+  })
+}
+
+try {
+  const { OTLPTraceExporter } = require(file)
+  exporter = new OTLPTraceExporter({ url })
+  watchConnections()
+  port.on('message', receive)
+  Atomics.store(counts, slots.READY, 1n)
+} catch (error) {
+  tell(`OpenTelemetry's exporter does not load: ${why(error)}`, true)
+}

@@ -1,0 +1,221 @@
+'use strict'
+
+// Spans into any OpenTelemetry collector, by OpenTelemetry's own exporter. It works in a thread of its own, which knows
+// nothing of the program: no wrapped http, no fake clock and no loader of the program's meets it, its requests make no
+// events here, and loading it, turning spans into OTLP and compressing them delay nobody. The program's thread writes a
+// line into the thread's mailbox and reads shared counters; it has no timer and no socket, and waits for nothing but, for
+// a short time at the very end, the answer to what was still queued.
+
+const { existsSync } = require('node:fs')
+const path = require('node:path')
+const { performance } = require('node:perf_hooks')
+const { MessageChannel, Worker, receiveMessageOnPort } = require('node:worker_threads')
+const guard = require('../context/guard')
+const { brief } = require('../warnings')
+
+const EXPORTER = '@opentelemetry/exporter-trace-otlp-http'
+const QUEUE = 8 << 20 // characters on their way; what comes while there are more is dropped
+const GRACE = 1000 // ms that an ending process waits for the collector
+const START = 1000 // ms more where the thread has not got ready yet
+const TURN = 20 // ms until it looks again for what it was not woken for
+const HEAP = 128 // MiB that the thread may take
+
+const now = performance.now.bind(performance)
+
+/** Where the two threads count: records that arrived or were lost, characters of both, news in the port, readiness. */
+const slots = { WRITTEN: 0, LOST: 1, SETTLED: 2, NEWS: 3, READY: 4 }
+
+/**
+ * @typedef {object} Sink
+ * @property {(record: object) => void} write
+ * @property {() => void} flush waits, for a second at most, until what was written has arrived
+ * @property {() => void} close sends what was written, in its own time
+ * @property {() => Stats} stats
+ *
+ * @typedef {{ written: number, dropped: number, fault?: string }} Stats
+ */
+
+/**
+ * @param {{ to: string }} output an http: or https: address
+ * @param {object} deps
+ * @param {(code: string, sentence: string) => void} deps.warn
+ * @returns {Sink}
+ */
+function createOtlpSink ({ to }, { warn }) {
+  const url = endpoint(to)
+  const shown = withoutSecrets(url)
+  const counts = new BigInt64Array(new SharedArrayBuffer(8 * Object.keys(slots).length))
+  const exporter = find()
+  /** @type {Worker | undefined} */
+  let thread
+  /** @type {import('node:worker_threads').MessagePort | undefined} */
+  let news
+  /** what the thread said last @type {string | undefined} */
+  let fault
+  let heard = 0n
+  let ended = false
+  let posted = 0
+  let characters = 0
+  let dropped = 0
+
+  if (exporter === undefined) {
+    end(`${EXPORTER} is not installed`)
+    warn('OTLP_MISSING', `spans cannot go to ${shown}: ${fault}; npm install ${EXPORTER}`)
+  }
+
+  /** @param {keyof typeof slots} slot */
+  const count = (slot) => Number(Atomics.load(counts, slots[slot]))
+  const pending = () => posted - count('WRITTEN') - count('LOST')
+
+  /** Nothing more is sent. @param {string} why */
+  function end (why) {
+    ended = true
+    fault = why
+  }
+
+  function start () {
+    const channel = new MessageChannel()
+    news = channel.port1
+    thread = new Worker(path.join(__dirname, 'otlp-thread.js'), {
+      name: 'longstack spans',
+      workerData: { exporter, url, counts, slots, news: channel.port2 },
+      transferList: [channel.port2],
+      execArgv: [], // no preload of the program's, nor longstack
+      env: environment(),
+      stdout: true,
+      stderr: true,
+      resourceLimits: { maxOldGenerationSizeMb: HEAP }
+    })
+    thread.unref()
+    thread.on('error', (error) => lose(brief(error)))
+    thread.on('exit', () => lose(undefined))
+  }
+
+  /** The thread is gone, with what it had. @param {string | undefined} why */
+  function lose (why) {
+    hear()
+    end(why ?? fault ?? 'it was closed')
+    const lost = pending()
+    dropped += lost
+    posted -= lost
+    process.off('exit', flush)
+    if (lost > 0) complain()
+  }
+
+  /** Takes what the thread has to say, at no cost where that is nothing. */
+  function hear () {
+    const told = Atomics.load(counts, slots.NEWS)
+    if (told === heard || news === undefined) return
+    heard = told
+    for (let one = receiveMessageOnPort(news); one !== undefined; one = receiveMessageOnPort(news)) {
+      fault = one.message.fault
+      if (one.message.fatal) ended = true
+      if (fault !== undefined && count('LOST') > 0) complain(fault)
+    }
+  }
+
+  function complain (why = fault ?? 'no answer in time') {
+    warn('OTLP', `spans do not reach ${shown}: ${why}. The program goes on, trace.stats().spans counts what is dropped.`)
+  }
+
+  /** @param {object} record */
+  function post (record) {
+    const line = JSON.stringify(record)
+    if (characters - count('SETTLED') + line.length > QUEUE) return full()
+    if (thread === undefined) start()
+    thread?.postMessage(line)
+    characters += line.length
+    posted++
+  }
+
+  function drop () {
+    dropped++
+  }
+
+  function full () {
+    drop()
+    complain(fault ?? 'it takes them too slowly')
+  }
+
+  /** @param {object} record */
+  function write (record) {
+    if (ended) return drop()
+    try {
+      guard.run(() => {
+        hear()
+        post(record)
+      })
+    } catch (error) {
+      if (thread === undefined) end(`its thread does not start: ${brief(error)}`)
+      drop()
+      if (ended) guard.run(() => complain())
+    }
+  }
+
+  /** Waits only where there is hope: not for a collector that just refused. */
+  function flush () {
+    guard.run(() => {
+      hear()
+      if (thread === undefined || ended || pending() === 0) return
+      thread.postMessage({ flush: true })
+      wait()
+      if (pending() > 0 && !ended) complain()
+    })
+  }
+
+  function wait () {
+    let deadline = now() + GRACE + (count('READY') === 0 ? START : 0)
+    for (let ready = count('READY'); pending() > 0 && !ended && fault === undefined; hear()) {
+      if (ready !== count('READY')) deadline = Math.min(deadline, now() + GRACE)
+      ready = count('READY')
+      const left = deadline - now()
+      if (left <= 0) return
+      Atomics.wait(counts, slots.SETTLED, Atomics.load(counts, slots.SETTLED), Math.min(left, TURN))
+    }
+  }
+
+  function close () {
+    if (thread === undefined || ended) return end('it was closed')
+    guard.run(() => {
+      thread?.postMessage({ close: true })
+      process.once('exit', flush)
+    })
+  }
+
+  /** @returns {Stats} */
+  function stats () {
+    guard.run(hear)
+    return { written: count('WRITTEN'), dropped: dropped + count('LOST'), ...(fault === undefined ? {} : { fault }) }
+  }
+
+  return { write, flush, close, stats }
+}
+
+/** An address without a path gets OTLP's. @param {string} to */
+function endpoint (to) {
+  const url = new URL(to)
+  if (url.pathname === '/') url.pathname = '/v1/traces'
+  return url.href
+}
+
+/** @param {string} address */
+function withoutSecrets (address) {
+  const { origin, pathname } = new URL(address)
+  return origin + pathname
+}
+
+/** The exporter as longstack finds it, or the program; longstack may be linked from elsewhere. */
+function find () {
+  const main = process.argv[1]
+  const paths = [__dirname, ...(main !== undefined && existsSync(main) ? [path.dirname(path.resolve(main))] : [])]
+  try {
+    return require.resolve(EXPORTER, { paths })
+  } catch {}
+}
+
+/** The program's, but for what would preload something into the thread. */
+function environment () {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== 'NODE_OPTIONS' && !name.startsWith('LONGSTACK')))
+}
+
+module.exports = { createOtlpSink }
