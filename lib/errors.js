@@ -18,7 +18,11 @@ const sentences = {
   NOT_AVAILABLE: (name, why) => why === undefined
     ? `The option ${quote(name)} belongs to spans, which this version does not have yet.`
     : `${name} is not available here: ${why}.`,
+  INVALID_OUTPUT: (given, why) => `Spans cannot go to ${show(given)}: ${why}.`,
+  UNKNOWN_SETTING: (name, hint) => `Unknown setting ${quote(name)} of an output of spans.${didYouMean(hint)} There are slower, errors, sample and keep.`,
+  INVALID_SETTING: (name, given, allowed) => `The setting ${quote(name)} of an output of spans is ${allowed}; got ${show(given)}.`,
   INVALID_HANDLER: (name, given) => `${name} is a function; got ${show(given)}.`,
+  INVALID_SPAN: (given) => `trace.span takes a name, attributes if you like, and a function; got ${show(given)}.`,
   INVALID_HOOK: (given) => `trace.hook takes an object with init, before or after functions; got ${show(given)}.`,
   INVALID_TARGET: (given) =>
     'A target is an Error or an object with an async resource behind it, such as a socket, server, request, ' +

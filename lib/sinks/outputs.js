@@ -1,0 +1,149 @@
+'use strict'
+
+// Where spans are to go, as users write it: "all.jsonl;sample=0.1;keep=500, slow.jsonl;slower=100, http://collector:4318".
+// All mistakes are found here, before anything is opened.
+
+const path = require('node:path')
+const { fileURLToPath } = require('node:url')
+const { mistake, nearest } = require('../errors')
+
+/**
+ * @typedef {object} Output
+ * @property {string} to a file, `-` for stdout, or the http(s) address of an OTLP collector
+ * @property {number} [slower] only spans of so many ms or more
+ * @property {true} [errors] only failed spans
+ * @property {number} [sample] this part of all traces, 0 to 1
+ * @property {number} [keep] whatever `sample` leaves out: spans of so many ms or more, and failed ones
+ *
+ * @typedef {string | Output | Array<string | Output>} GivenOutputs
+ */
+
+const WANTED = 'a file, "-" or an http address is wanted, for example "spans.jsonl" or "all.jsonl;sample=0.1;keep=500, slow.jsonl;slower=100"'
+
+const KEEP = 'what a sample spares, and needs one ("sample=0.1;keep=500"; slow and failed ones alone: "sample=0;keep=500")'
+
+/** @type {Record<string, { allowed: string, accepts: (value: any) => boolean, read: (text: string) => unknown }>} */
+const settings = {
+  slower: milliseconds(),
+  errors: {
+    allowed: 'given without a value, or true or false',
+    accepts: (value) => typeof value === 'boolean',
+    read: (text) => text === '' || text === 'true' ? true : text === 'false' ? false : text
+  },
+  sample: { allowed: 'a ratio from 0 to 1', accepts: (value) => Number.isFinite(value) && value >= 0 && value <= 1, read: number },
+  keep: milliseconds()
+}
+
+function milliseconds () {
+  return { allowed: 'a number of milliseconds, 0 or more', accepts: (/** @type {any} */ value) => Number.isFinite(value) && value >= 0, read: number }
+}
+
+/** @param {string} text */
+function number (text) {
+  return /^(\d+\.?\d*|\.\d+)$/.test(text) ? Number(text) : text
+}
+
+/** Names of the standard streams. @type {Record<string, number>} */
+const streams = { '-': 1, '/dev/stdout': 1, '/dev/fd/1': 1, '/dev/stderr': 2, '/dev/fd/2': 2 }
+
+/** A scheme has two letters or more: C:\spans.jsonl is a file. */
+const scheme = /^([a-z][a-z0-9+.-]+):\/\//i
+
+/**
+ * @param {unknown} value
+ * @returns {Output[]}
+ * @throws {import('../errors').LongstackError}
+ */
+function parseOutputs (value) {
+  const outputs = (Array.isArray(value) ? value : [value]).flatMap(outputsOf)
+  if (outputs.length === 0) throw mistake('INVALID_OUTPUT', value, WANTED)
+  const seen = new Set()
+  for (const output of outputs) {
+    const target = targetOf(output.to)
+    const key = target.url ?? target.path ?? target.fd
+    if (seen.has(key)) throw mistake('INVALID_OUTPUT', safe(output.to), 'it is named twice, and each span would be there twice')
+    seen.add(key)
+  }
+  return outputs
+}
+
+/** @param {unknown} value @returns {Output[]} */
+function outputsOf (value) {
+  if (typeof value === 'string') return value.split(',').map((text) => text.trim()).filter((text) => text !== '').map(outputOf)
+  if (typeof value !== 'object' || value === null) throw mistake('INVALID_OUTPUT', value, WANTED)
+  const { to, ...rest } = /** @type {Record<string, unknown>} */ (value)
+  return [complete(to, Object.entries(rest))]
+}
+
+/** @param {string} text one output with its settings */
+function outputOf (text) {
+  const [to, ...rest] = text.split(';').map((part) => part.trim())
+  return complete(to, rest.filter((part) => part !== '').map((part) => {
+    const [name, ...assigned] = part.split('=')
+    const key = name.trim()
+    return [key, read(key, assigned.length === 0 ? undefined : assigned.join('=').trim())]
+  }))
+}
+
+/** @param {string} name @param {string | undefined} text */
+function read (name, text) {
+  if (!Object.hasOwn(settings, name)) return text
+  return settings[name].read(text ?? '')
+}
+
+/**
+ * @param {unknown} to
+ * @param {Array<[string, unknown]>} given
+ * @returns {Output}
+ */
+function complete (to, given) {
+  if (typeof to !== 'string' || to.trim() === '' || to.includes('\0')) throw mistake('INVALID_OUTPUT', to, WANTED)
+  targetOf(to)
+  /** @type {any} */
+  const output = { to }
+  for (const [name, value] of given) {
+    if (!Object.hasOwn(settings, name)) throw mistake('UNKNOWN_SETTING', name, nearest(name, Object.keys(settings)))
+    if (value === undefined) continue
+    if (!settings[name].accepts(value)) throw mistake('INVALID_SETTING', name, value, settings[name].allowed)
+    if (value !== false) output[name] = value
+  }
+  if (output.keep !== undefined && output.sample === undefined) throw mistake('INVALID_SETTING', 'keep', output.keep, KEEP)
+  return output
+}
+
+/**
+ * What is meant by a name; a path is absolute, as the program may change its folder later.
+ * @param {string} to
+ * @returns {{ fd?: number, url?: string, path?: string }}
+ */
+function targetOf (to) {
+  if (Object.hasOwn(streams, to)) return { fd: streams[to] }
+  const found = scheme.exec(to)?.[1].toLowerCase()
+  if (found === undefined) return /^https?:/i.test(to) ? { url: address(to) } : { path: path.resolve(to) }
+  if (found === 'file') return { path: fileOf(to) }
+  if (found !== 'http' && found !== 'https') throw mistake('INVALID_OUTPUT', to, `${found}: is none of http:, https: and file:`)
+  return { url: address(to) }
+}
+
+/** @param {string} to */
+function address (to) {
+  if (!URL.canParse(to)) throw mistake('INVALID_OUTPUT', safe(to), 'it is no address')
+  return new URL(to).href
+}
+
+/** @param {string} to */
+function fileOf (to) {
+  try {
+    return fileURLToPath(to)
+  } catch {
+    throw mistake('INVALID_OUTPUT', to, 'it is no address of a file here')
+  }
+}
+
+/** A name that may be shown: addresses can hold a password or a token. @param {string} to */
+function safe (to) {
+  if (!/^https?:/i.test(to)) return to
+  return to.replace(/\/\/[^/?#]*@/, '//').replace(/[?#].*$/s, '')
+}
+
+module.exports = { parseOutputs, targetOf, safe }

@@ -1,0 +1,182 @@
+'use strict'
+
+// Ended spans to all outputs: judges which output takes a span, builds the record and its line only if one does, and
+// keeps everything that can go wrong away from the program.
+
+const { isMainThread } = require('node:worker_threads')
+const guard = require('../context/guard')
+const { safe, targetOf } = require('./outputs')
+const { weightFor } = require('./sampling')
+const { lineOf } = require('./line')
+
+/**
+ * @typedef {import('./outputs').Output} Output
+ *
+ * @typedef {object} EndedSpan
+ * @property {number} ms duration
+ * @property {boolean} failed status ERROR
+ * @property {string} traceId
+ * @property {boolean} sampled by the head decision of its trace
+ * @property {() => import('./line').SpanRecord} record builds the record, once
+ *
+ * @typedef {object} OutputStats
+ * @property {string} to
+ * @property {number} written
+ * @property {number} dropped
+ * @property {string} [fault] why nothing can be written now
+ *
+ * @typedef {object} SinkStats
+ * @property {number} written over all outputs
+ * @property {number} dropped
+ * @property {number} replaced attributes that could not be written as JSON
+ * @property {OutputStats[]} outputs
+ *
+ * @typedef {object} Sink
+ * @property {boolean} [named] has a name to be opened again by
+ * @property {(given: any) => void} write a line, or the record where `raw`
+ * @property {() => void} [reopen]
+ * @property {() => void} flush
+ * @property {() => void} close
+ * @property {() => { written: number, dropped: number, fault?: string }} stats
+ *
+ * @typedef {{ output: Output, sink: Sink, raw: boolean, lost: number }} Place
+ * @typedef {{ warn: (code: string, sentence: string) => void }} Rooms
+ */
+
+/** @param {Output[]} outputs @param {Rooms} rooms */
+function createSinks (outputs, rooms) {
+  let replaced = 0
+  const places = guard.run(() => outputs.map((output) => placeFor(output, rooms)))
+  const hearsSignal = isMainThread && places.some(({ sink }) => sink.named)
+  if (hearsSignal) guard.run(() => process.on('SIGHUP', reopen))
+
+  /** @param {EndedSpan} span */
+  function deliver (span) {
+    /** @type {ReturnType<typeof createCopies> | undefined} */
+    let copies
+    for (const place of places) {
+      try {
+        const weight = weightFor(place.output, span)
+        if (weight === 0) continue
+        copies ??= createCopies(span.record(), () => { replaced++ })
+        place.sink.write(place.raw ? copies.record(weight) : copies.line(weight))
+      } catch {
+        place.lost++ // what the program put into it, or made of the built-ins, is none of its own business here
+      }
+    }
+  }
+
+  /** @param {(sink: Sink) => void} work */
+  function each (work) {
+    guard.run(() => {
+      for (const { sink } of places) {
+        try {
+          work(sink)
+        } catch {}
+      }
+    })
+  }
+
+  function reopen () {
+    each((sink) => sink.reopen?.())
+  }
+
+  return {
+    /** @param {EndedSpan} span */
+    write (span) {
+      guard.run(() => deliver(span))
+    },
+
+    reopen,
+
+    /** Gets rid of what waits, synchronously and in bounded time. */
+    flush () {
+      each((sink) => sink.flush())
+    },
+
+    close () {
+      if (hearsSignal) process.off('SIGHUP', reopen)
+      each((sink) => sink.close())
+    },
+
+    /** @returns {SinkStats} */
+    stats () {
+      const list = places.map(statsOf)
+      const sum = (/** @type {'written' | 'dropped'} */ key) => list.reduce((total, one) => total + one[key], 0)
+      return { written: sum('written'), dropped: sum('dropped'), replaced, outputs: list }
+    }
+  }
+}
+
+/** @param {Output} output @param {Rooms} rooms @returns {Place} */
+function placeFor (output, rooms) {
+  const target = targetOf(output.to)
+  const raw = target.url !== undefined
+  return { output, sink: sinkFor(output, target, rooms), raw, lost: 0 }
+}
+
+/** @param {Output} output @param {ReturnType<typeof targetOf>} target @param {Rooms} rooms @returns {Sink} */
+function sinkFor (output, target, { warn }) {
+  try {
+    if (target.url !== undefined) return require('./otlp').createOtlpSink(output, { warn })
+    return require('./file').createLineSink(target, nameOf(output.to), { warn })
+  } catch (error) {
+    const why = String(/** @type {any} */ (error)?.message ?? error).split('\n', 1)[0]
+    warn('SPANS_FAILED', `spans cannot be written to ${safe(output.to)}: ${why}`)
+    return broken(why)
+  }
+}
+
+/** @param {string} to */
+function nameOf (to) {
+  return to === '-' ? 'stdout' : to
+}
+
+/** Stands in for a sink that could not be made. @param {string} why @returns {Sink} */
+function broken (why) {
+  let dropped = 0
+  return { write () { dropped++ }, flush () {}, close () {}, stats: () => ({ written: 0, dropped, fault: why }) }
+}
+
+/** @param {Place} place @returns {OutputStats} */
+function statsOf ({ output, sink, lost }) {
+  const { written, dropped, fault } = sink.stats()
+  return { to: safe(output.to), written, dropped: dropped + lost, ...(fault !== undefined && { fault }) }
+}
+
+/**
+ * A span as record and as line, made once for all outputs; what stands for others says for how many.
+ * @param {import('./line').SpanRecord} record
+ * @param {() => void} replaced
+ */
+function createCopies (record, replaced) {
+  /** @type {string | undefined} */
+  let plain
+  /** @type {Map<number, string> | undefined} */
+  let weighed
+
+  /** @param {number} weight */
+  const weighedLine = (weight) => {
+    weighed ??= new Map()
+    const line = weighed.get(weight) ?? lineOf(weigh(record, weight), replaced)
+    weighed.set(weight, line)
+    return line
+  }
+
+  return {
+    /** @param {number} weight */
+    record: (weight) => weight === 1 ? record : weigh(record, weight),
+    /** @param {number} weight */
+    line: (weight) => weight === 1 ? (plain ??= lineOf(record, replaced)) : weighedLine(weight)
+  }
+}
+
+/** @param {import('./line').SpanRecord} record @param {number} weight */
+function weigh (record, weight) {
+  // Spreading would run getters of the program.
+  const attributes = Object.defineProperties({}, Object.getOwnPropertyDescriptors(record.attributes ?? {}))
+  Object.defineProperty(attributes, 'longstack.sample_ratio', { value: weight, enumerable: true, configurable: true, writable: true })
+  return { ...record, attributes }
+}
+
+module.exports = { createSinks }
