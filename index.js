@@ -12,6 +12,8 @@
  * @typedef {import('./lib/api').NativeHooks} NativeHooks
  * @typedef {import('./lib/api').ErrorHandler} ErrorHandler
  * @typedef {import('./lib/api').LongstackError} LongstackError
+ * @typedef {import('./lib/api').SpanHandle} SpanHandle
+ * @typedef {import('./lib/api').SpanRecord} SpanRecord
  * @typedef {import('./lib/options').Frame} Frame a frame as the option `hide` sees it
  */
 

@@ -19,6 +19,9 @@ const { paint } = require('./views/paint')
 const { text } = require('./views/text')
 const { summary } = require('./views/handles')
 
+const PLACES = 1000 // texts kept
+const KEYED = 64 // links that make up a key
+
 /**
  * @typedef {import('./context/context').Context} Context
  * @typedef {import('./stacks/chain').Hop} Hop
@@ -117,6 +120,15 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
       return text(hops)
     },
 
+    /** The long stack of the place behind a context, for a span; equal places share their text. @param {Context} context */
+    place: createPlaces((context) => text(chain.hops(context), true)),
+
+    /** @param {Error} error */
+    errorStack (error) {
+      const { stack } = error
+      return typeof stack === 'string' ? stack : undefined
+    },
+
     /** The report of everything open, for a terminal. @param {(type: string) => boolean} selected */
     summary: (selected) => paint(summary(reports.handles(selected))),
 
@@ -139,6 +151,35 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
       return null
     }
   }
+}
+
+/** Spans come from few places: their texts are kept. @param {(context: Context) => string} textOf */
+function createPlaces (textOf) {
+  /** @type {Map<string, string>} */
+  let known = new Map()
+
+  /** @param {Context} context @returns {string | undefined} */
+  return (context) => {
+    const key = keyOf(context)
+    const found = key === undefined ? undefined : known.get(key)
+    if (found !== undefined) return found
+    const made = textOf(context) || undefined
+    if (key === undefined || made === undefined) return made
+    if (known.size >= PLACES) known = new Map()
+    known.set(key, made)
+    return made
+  }
+}
+
+/** What tells places apart: the numbers of stacks, which the native engine gives. @param {Context} context */
+function keyOf (context) {
+  let key = ''
+  for (let one = /** @type {Context | undefined} */ (context), links = 0; one !== undefined && links < KEYED; one = one.parent, links++) {
+    const id = one.stack === undefined ? 0 : one.stack.id
+    if (typeof id !== 'number') return undefined
+    key += `${id} ${one.type} ${one.detail ?? ''},`
+  }
+  return key
 }
 
 /** @param {PrintedHop} hop @returns {Hop} */

@@ -20,6 +20,8 @@ const { initial, parse } = require('./options')
  * @typedef {import('./doctor').Diagnosis} Diagnosis
  * @typedef {import('./context/view').ContextView} ContextView
  * @typedef {import('./errors').LongstackError} LongstackError
+ * @typedef {import('./spans/handle').SpanHandle} SpanHandle
+ * @typedef {import('./spans/record').SpanRecord} SpanRecord
  * @typedef {'warning' | 'span' | 'blocked'} Event
  * @typedef {(error: unknown, context: ContextView | undefined) => unknown} ErrorHandler `true` means handled
  *
@@ -59,8 +61,15 @@ const { initial, parse } = require('./options')
  *   handled, and the program goes on; anything else leaves Node's behaviour as it is. Returns a remover.
  *   Throws LONGSTACK_ERR_INVALID_HANDLER, _UNKNOWN_SUBSYSTEM, _INVALID_FILTER.
  * @property {(event: Event, listener: (event: any) => void) => () => void} on
- *   Listens to longstack itself: `warning` gets an Error with a LONGSTACK_WARN_ code. Returns a remover.
+ *   Listens to longstack itself: `warning` gets an Error with a LONGSTACK_WARN_ code, `span` the record of every span that
+ *   ends (see SpanRecord). Returns a remover.
  *   Throws LONGSTACK_ERR_UNKNOWN_EVENT, _INVALID_HANDLER.
+ * @property {{ <T>(name: string, fn: (span: SpanHandle) => T): T, <T>(name: string, attributes: Record<string, unknown>, fn: (span: SpanHandle) => T): T }} span
+ *   Runs fn as a span of its own, inside of the running one, and returns what fn returns; for a promise, another one that
+ *   settles like it when the span has ended. An error that fn throws or rejects with is the span's, and goes on. Where spans
+ *   are off, fn just runs. Throws LONGSTACK_ERR_INVALID_SPAN.
+ * @property {() => void} reopen
+ *   Opens the files that spans go to anew, after they were renamed. SIGHUP does the same.
  * @property {<F extends (...args: any[]) => any>(fn: F) => F} bind
  *   Binds a function to the context of now, for code that keeps callbacks in queues of its own.
  *   Throws LONGSTACK_ERR_INVALID_HANDLER.
@@ -141,6 +150,16 @@ function createApi (tracer) {
       if (typeof listener !== 'function') throw mistake('INVALID_HANDLER', 'The listener of trace.on', listener)
       return tracer.listen(event, listener)
     },
+
+    span (/** @type {string} */ name, /** @type {any} */ attributes, /** @type {any} */ fn = attributes) {
+      const given = fn === attributes ? {} : attributes
+      if (typeof name !== 'string' || name === '') throw mistake('INVALID_SPAN', name)
+      if (typeof given !== 'object' || given === null) throw mistake('INVALID_SPAN', given)
+      if (typeof fn !== 'function') throw mistake('INVALID_SPAN', fn)
+      return tracer.span(name, given, fn)
+    },
+
+    reopen: () => tracer.reopen(),
 
     bind (fn) {
       if (typeof fn !== 'function') throw mistake('INVALID_HANDLER', 'What trace.bind binds', fn)

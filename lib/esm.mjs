@@ -3,7 +3,7 @@
 import trace from '../index.js'
 
 export default trace
-export const { enable, disable, current, chain, stack, why, handles, stats, doctor, hook, nativeHooks, onError, on, bind } = trace
+export const { enable, disable, current, chain, stack, why, handles, stats, doctor, hook, nativeHooks, onError, on, span, reopen, bind } = trace
 
 /**
  * @typedef {import('./api.js').Trace} Trace
@@ -16,5 +16,7 @@ export const { enable, disable, current, chain, stack, why, handles, stats, doct
  * @typedef {import('./api.js').HookCallbacks} HookCallbacks
  * @typedef {import('./api.js').ErrorHandler} ErrorHandler
  * @typedef {import('./api.js').LongstackError} LongstackError
+ * @typedef {import('./api.js').SpanHandle} SpanHandle
+ * @typedef {import('./api.js').SpanRecord} SpanRecord
  * @typedef {import('./options.js').Frame} Frame a frame as the option `hide` sees it
  */

@@ -17,6 +17,8 @@ const { complain } = require('./warnings')
  * @property {boolean} internals also show node: frames and Node-internal hops
  * @property {undefined | 'node_modules' | RegExp | ((frame: Frame) => boolean)} hide frames to fold into a count
  * @property {string | undefined} signal print open handles and why on this signal
+ * @property {undefined | import('./sinks/outputs').GivenOutputs} spans where spans go: a file, `-`, an OTLP URL, or several of those
+ * @property {boolean} propagate send a traceparent header with every request that is made
  * @property {number} budget bytes that stacks and contexts may take, from 1 MiB; default 64 MiB
  */
 
@@ -43,6 +45,12 @@ const oneOf = (...words) => ({
   read: (/** @type {string} */ text) => text
 })
 
+const flag = {
+  allowed: 'true or false',
+  accepts: (/** @type {unknown} */ value) => typeof value === 'boolean',
+  read: (/** @type {string} */ text) => /^(1|true|on|yes)$/i.test(text) ? true : /^(0|false|off|no)$/i.test(text) ? false : text
+}
+
 /** @type {Record<keyof Options, Rule>} */
 const rules = {
   filter: {
@@ -56,13 +64,7 @@ const rules = {
   depth: { variable: 'LONGSTACK_DEPTH', initial: 16, ...whole(1, 1000, 'hops') },
   mode: { variable: 'LONGSTACK_MODE', initial: 'full', ...oneOf('full', 'light') },
   capture: { variable: 'LONGSTACK_CAPTURE', initial: 'auto', ...oneOf('auto', 'native', 'js') },
-  internals: {
-    variable: 'LONGSTACK_INTERNALS',
-    initial: false,
-    allowed: 'true or false',
-    accepts: (value) => typeof value === 'boolean',
-    read: (text) => /^(1|true|on|yes)$/i.test(text) ? true : /^(0|false|off|no)$/i.test(text) ? false : text
-  },
+  internals: { variable: 'LONGSTACK_INTERNALS', initial: false, ...flag },
   hide: {
     variable: 'LONGSTACK_HIDE',
     initial: undefined,
@@ -84,6 +86,14 @@ const rules = {
     accepts: (value) => value === undefined || catchable(value),
     read: (text) => text
   },
+  spans: {
+    variable: 'LONGSTACK_SPANS',
+    initial: undefined,
+    allowed: 'a file, "-", the address of an OTLP collector, or several of those',
+    accepts: (value) => value === undefined || require('./sinks/outputs').parseOutputs(value).length > 0,
+    read: (text) => text
+  },
+  propagate: { variable: 'LONGSTACK_PROPAGATE', initial: false, ...flag },
   budget: { variable: 'LONGSTACK_BUDGET', initial: 64 << 20, ...whole(1 << 20, 2 ** 40, 'bytes') }
 }
 
@@ -93,7 +103,7 @@ function catchable (name) {
 }
 
 /** Options of the contract that belong to spans. */
-const later = ['spans', 'blocked']
+const later = ['blocked']
 
 const variables = new Map(Object.entries(rules).map(([name, rule]) => [rule.variable, name]))
 

@@ -5,7 +5,7 @@
 // neighbours from here as arguments.
 
 const guard = require('./context/guard')
-const { Context, settlerOf } = require('./context/context')
+const { Context, settlerOf, stamp } = require('./context/context')
 const { kindOf } = require('./context/kinds')
 const { createCensus } = require('./context/census')
 const { createSightings } = require('./context/sightings')
@@ -14,13 +14,16 @@ const { createAsyncLayer, providers, now } = require('./hooks/async')
 const { createChannelLayer } = require('./hooks/channels')
 const { createFatalLayer } = require('./hooks/fatal')
 const { canBeLight } = require('./hooks/light')
+const { createRequestLayer } = require('./hooks/requests')
 const { createNativeHooks } = require('./hooks/native')
 const { createRegistry } = require('./handles/registry')
 const { createUses } = require('./handles/uses')
+const { handleOf, idOf, isAlive, below } = require('./handles/inside')
 const { defaults } = require('./options')
 const { loadBinding } = require('./stacks/binding')
 const { createCapture } = require('./stacks/capture')
 const { createFormatter } = require('./stacks/formatter')
+const { LoopTime } = require('./spans/loop-time')
 const { createWarnings, say, brief } = require('./warnings')
 
 /**
@@ -53,6 +56,7 @@ const { createWarnings, say, brief } = require('./warnings')
  * @property {number} unstored stacks whose identity the native engine could not confirm, and took for real
  * @property {number} dropped hops lost: chains cut at their depth, promises past the budget
  * @property {number} handles open resources in the register
+ * @property {{ open: number, ended: number, written: number, dropped: number, outputs: object[] } | undefined} spans where they are on: dropped could not be written
  * @property {string | undefined} fault the first defect of longstack itself that a hook met; please report it
  */
 
@@ -74,6 +78,11 @@ function createTracer () {
   let handlers = []
   /** @type {ReturnType<typeof import('./answers').createAnswers> | undefined} */
   let answers
+
+  /** the room of spans, from the first time that somebody wants them @type {ReturnType<typeof createSpanRoom> | undefined} */
+  let spans
+  /** @type {Set<(record: any) => void>} */
+  const spanListeners = new Set()
 
   const warnings = createWarnings()
   const registry = createRegistry()
@@ -97,8 +106,15 @@ function createTracer () {
     }
   })
 
+  const loop = new LoopTime((type, resource) => type === 'Timeout' || type === 'Immediate' ? resource._destroyed === true : !isAlive(resource))
+
+  /** @type {Map<number, () => void>} */
+  const watched = new Map()
+
   /** @type {import('./hooks/async').Rooms} */
   const rooms = {
+    loop,
+    watched,
     wanted: (type) => selected(type),
     capture,
     deep: (context, keep) => ask().fold(context, keep),
@@ -107,7 +123,10 @@ function createTracer () {
       return pressure()
     },
     pressure,
-    rejected: (reason, context) => sightings.rejects(reason, context),
+    rejected (reason, context) {
+      sightings.rejects(reason, context)
+      if (context.span !== undefined) spans?.rejected(reason, context.span)
+    },
     opened (context, resource) {
       registry.opened(context, resource)
       if (context.type === 'WORKER') ask().worker(context)
@@ -136,6 +155,43 @@ function createTracer () {
   const async = createAsyncLayer(rooms)
   const fatal = createFatalLayer({ escaped, handle })
   const channels = createChannelLayer(createUses({ registry, now, wanted: rooms.wanted, request: contextOfRequest }))
+
+  /** Loaded with the first wish for spans. */
+  function createSpanRoom () {
+    return require('./spans/room').createSpanRoom({
+      async,
+      loop,
+      now,
+      warn: warnings.warn,
+      options: () => options,
+      listeners: spanListeners,
+      stack: (context) => ask().place(context),
+      errorStack: (error) => ask().errorStack(error),
+      request: contextOfRequest,
+      wires: (requests) => channels.add(createRequestLayer({ rooms: { ...requests, carries, idsOf }, watched }).wires)
+    })
+  }
+
+  /** Spans are made where they go somewhere. */
+  function useSpans () {
+    const wanted = enabled && (options.spans !== undefined || spanListeners.size > 0)
+    if (wanted) guard.run(() => (spans ??= createSpanRoom()).use(options.spans))
+    else guard.run(() => spans?.rest())
+  }
+
+  /** A connection that a span opened carries requests from now on: what is waited for are those. @param {object} socket */
+  function carries (socket) {
+    for (const handle of [handleOf(socket), below(handleOf(socket))]) {
+      if (handle !== undefined) stamp.read(handle)?.span?.releases(handle, loop.idle)
+    }
+  }
+
+  /** The async ids on which a socket runs: its own, and that of what lies below TLS. @param {object} socket */
+  function idsOf (socket) {
+    const handle = handleOf(socket)
+    const all = [idOf(socket), handle && idOf(handle), handle && idOf(below(handle))]
+    return [...new Set(all.filter((id) => id !== undefined))]
+  }
 
   /** The room of answers, loaded with the first question. */
   function ask () {
@@ -189,6 +245,8 @@ function createTracer () {
     // Node reports a rejection in the context of its promise.
     const settledBy = rejected ? settlerOf(async.resource()) : undefined
     sightings.escapes(error, { context: settledBy ?? present, left, settled: settledBy !== undefined })
+    const span = (settledBy ?? present).span
+    if (span !== undefined) guard.run(() => spans?.exception(span, error))
   }
 
   /** Asks the handlers of trace.onError. @param {unknown} error @returns {boolean} */
@@ -238,6 +296,7 @@ function createTracer () {
       async.enable(mode.light)
     }
     listenToSignal(options.signal)
+    useSpans()
   }
 
   function install () {
@@ -251,6 +310,7 @@ function createTracer () {
       warnings.warn('FROZEN', 'Error.prepareStackTrace cannot be set here; errors keep their short stack, trace.stack(error) tells the chain.')
     }
     listenToSignal(options.signal)
+    useSpans()
   }
 
   /** @param {string | undefined} name */
@@ -288,6 +348,7 @@ function createTracer () {
     disable () {
       if (!enabled) return
       enabled = false
+      useSpans()
       async.disable()
       channels.disable()
       fatal.unmonitor()
@@ -322,10 +383,26 @@ function createTracer () {
 
     /** @param {import('./api').Event} event @param {(event: any) => void} listener @returns {() => void} */
     listen (event, listener) {
-      if (event !== 'warning') return () => {}
-      warnings.listeners.add(listener)
-      return () => { warnings.listeners.delete(listener) }
+      const listeners = event === 'warning' ? warnings.listeners : event === 'span' ? spanListeners : undefined
+      if (listeners === undefined) return () => {}
+      listeners.add(listener)
+      if (event === 'span') useSpans()
+      return () => {
+        listeners.delete(listener)
+        if (event === 'span') useSpans()
+      }
     },
+
+    /**
+     * Runs a function as a span; without a place for spans to go it just runs.
+     * @param {string} name
+     * @param {Record<string, unknown>} attributes
+     * @param {(span: import('./spans/handle').SpanHandle) => any} fn
+     */
+    span: (name, attributes, fn) => spans === undefined || !spans.on() ? fn(require('./spans/handle').nothing) : spans.span(name, attributes, fn),
+
+    /** Files are opened anew. */
+    reopen: () => guard.run(() => spans?.reopen()),
 
     /** @returns {import('./doctor').Diagnosis} */
     doctor () {
@@ -355,6 +432,7 @@ function createTracer () {
         unstored,
         dropped: lost,
         handles: registry.size(),
+        spans: spans?.stats(),
         fault
       }
     }

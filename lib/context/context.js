@@ -17,6 +17,8 @@ const DONE = 1
 const AWAITED = 2
 const BRED = 4
 const REGISTERED = 8
+const SHIFT = 4 // flags
+const LINK = 1 << SHIFT // what depth is counted in
 
 /**
  * @typedef {object} Extra
@@ -40,13 +42,14 @@ class Context {
     this.parent = parent
     /** when it was made, in TICKS a ms: a small integer takes no object of its own */
     this.ticks = Math.floor(time * TICKS)
-    /** how many links lead to the oldest context still held @type {number} */
-    this.depth = parent === undefined ? 0 : parent.depth + 1
+    /** how many links lead to the oldest context still held, in LINKs, and flags: a field less for every promise @type {number} */
+    this.bits = parent === undefined ? 0 : (parent.bits & -LINK) + LINK
+    /** the span that it is part of @type {import('../spans/span').Span | undefined} */
+    this.span = parent === undefined ? undefined : parent.span
     /** turns of a loop that this context stands for */
     this.repeats = 1
     /** what the capture engine keeps: nothing, a stack not yet formatted, or a Stack @type {any} */
     this.stack = undefined
-    this.flags = 0
     /**
      * Who resolved or rejected this promise, where that is another context. Only a context without children has one: what
      * descends from it would keep its settler, and that one's, and so the whole history.
@@ -63,21 +66,25 @@ class Context {
   get time () { return this.ticks / TICKS }
   set time (time) { this.ticks = Math.floor(time * TICKS) }
 
+  /** How many links lead to the oldest context still held. */
+  get depth () { return this.bits >> SHIFT }
+  set depth (depth) { this.bits = (depth << SHIFT) | (this.bits & (LINK - 1)) }
+
   /** It will not run again, and only its descendants still need it. */
-  get done () { return (this.flags & DONE) !== 0 }
-  set done (is) { this.flags = is ? this.flags | DONE : this.flags & ~DONE }
+  get done () { return (this.bits & DONE) !== 0 }
+  set done (is) { this.bits = is ? this.bits | DONE : this.bits & ~DONE }
 
   /** A promise that an await made: it has another promise as its trigger. */
-  get awaited () { return (this.flags & AWAITED) !== 0 }
-  set awaited (is) { this.flags = is ? this.flags | AWAITED : this.flags & ~AWAITED }
+  get awaited () { return (this.bits & AWAITED) !== 0 }
+  set awaited (is) { this.bits = is ? this.bits | AWAITED : this.bits & ~AWAITED }
 
   /** It has children. */
-  get bred () { return (this.flags & BRED) !== 0 }
-  set bred (is) { this.flags = is ? this.flags | BRED : this.flags & ~BRED }
+  get bred () { return (this.bits & BRED) !== 0 }
+  set bred (is) { this.bits = is ? this.bits | BRED : this.bits & ~BRED }
 
   /** There is an entry for it in the register of what is open. */
-  get registered () { return (this.flags & REGISTERED) !== 0 }
-  set registered (is) { this.flags = is ? this.flags | REGISTERED : this.flags & ~REGISTERED }
+  get registered () { return (this.bits & REGISTERED) !== 0 }
+  set registered (is) { this.bits = is ? this.bits | REGISTERED : this.bits & ~REGISTERED }
 
   /** What a label needs to know beyond the stack: an address, a delay. @returns {string | undefined} */
   get detail () { return typeof this.extra === 'number' ? String(this.extra) : this.extra?.detail }
@@ -90,6 +97,20 @@ class Context {
   /** What users see of it, once they asked. @returns {object | undefined} */
   get view () { return typeof this.extra === 'object' ? this.extra.view : undefined }
   set view (view) { this.more().view = view }
+
+  /**
+   * The same step, as part of a span: a connection's requests all come on one resource.
+   * @param {import('../spans/span').Span | undefined} span
+   * @param {number} time ms, where it begins anew
+   */
+  twin (span, time) {
+    const twin = new Context(this.asyncId, this.triggerAsyncId, this.kind, this.parent, time)
+    twin.bits = this.bits
+    twin.stack = this.stack
+    twin.extra = typeof this.extra === 'object' ? { ...this.extra, view: undefined } : this.extra
+    twin.span = span
+    return twin
+  }
 
   /** @returns {Extra} */
   more () {

@@ -2,6 +2,8 @@
 
 // What longstack knows of a resource type beyond its name.
 
+const { subsystemOf } = require('./subsystems')
+
 /** Types that run at most once; a context of these is done after its run. */
 const oneShot = new Set(('PROMISE TickObject Microtask Immediate FSREQCALLBACK FSREQPROMISE GETADDRINFOREQWRAP ' +
   'GETNAMEINFOREQWRAP QUERYWRAP TCPCONNECTWRAP PIPECONNECTWRAP WRITEWRAP SHUTDOWNWRAP UDPSENDWRAP ' +
@@ -11,6 +13,13 @@ const oneShot = new Set(('PROMISE TickObject Microtask Immediate FSREQCALLBACK F
 const handles = new Set(('TCPWRAP TCPSERVERWRAP PIPEWRAP PIPESERVERWRAP UDPWRAP TLSWRAP TTYWRAP PROCESSWRAP WORKER ' +
   'MESSAGEPORT FSEVENTWRAP STATWATCHER SIGNALWRAP HTTP2SESSION HTTP2STREAM FILEHANDLE DIRHANDLE ZLIB Timeout ' +
   'QUIC_ENDPOINT QUIC_SESSION QUIC_STREAM DTLS_ENDPOINT DTLS_SESSION').split(' '))
+
+/**
+ * Types of which there is something as long as nobody closes it: that it is there is not to wait for it. What HTTP waits
+ * for is a span of its own, and a tick waits for nothing.
+ */
+const standing = new Set(('TCPSERVERWRAP PIPESERVERWRAP FILEHANDLE DIRHANDLE FSEVENTWRAP STATWATCHER SIGNALWRAP TTYWRAP TickObject Microtask PROMISE ' +
+  'HTTPINCOMINGMESSAGE HTTPCLIENTREQUEST DNSCHANNEL HTTP2SESSION JSSTREAM STREAMPIPE ELDHISTOGRAM INSPECTORJSBINDING').split(' '))
 
 /**
  * Which fields of a resource say what it is about, by type; they are set when it first runs.
@@ -38,6 +47,8 @@ const details = {
  * @property {boolean} promise
  * @property {boolean} server whose connections come while nothing executes
  * @property {((resource: any) => string | undefined) | undefined} detail
+ * @property {string | undefined} waits the subsystem that a span waits for while one of these is pending
+ * @property {boolean} once it is pending up to the end of its first run
  */
 
 /**
@@ -49,6 +60,8 @@ function kindOf (type, wanted) {
   return {
     type,
     wanted,
+    waits: standing.has(type) ? undefined : subsystemOf(type),
+    once: (oneShot.has(type) && type !== 'Immediate') || type === 'ZLIB' || type.endsWith('REQUEST'), // an immediate may be cleared
     tick: type === 'TickObject' || type === 'Microtask',
     entered: false,
     brief: type === 'Timeout' || type === 'FILEHANDLE',

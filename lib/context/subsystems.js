@@ -39,6 +39,9 @@ const table = {
 /** @type {Map<string, ReadonlySet<string>>} subsystem → its provider types */
 const subsystems = new Map(Object.entries(table).map(([name, types]) => [name, new Set(types.split(' '))]))
 
+/** @type {Map<string, string>} provider type → the first subsystem that has it */
+const homes = new Map([...subsystems].reverse().flatMap(([name, types]) => [...types].map((type) => [type, name])))
+
 const everyType = new Set([...subsystems.values()].flatMap((types) => [...types]))
 
 /**
@@ -95,4 +98,7 @@ function matcher (name, known) {
   return (type) => type === name
 }
 
-module.exports = { compile, subsystems }
+/** @param {string} type @returns {string | undefined} the subsystem that a provider type belongs to */
+const subsystemOf = (type) => homes.get(type)
+
+module.exports = { compile, subsystems, subsystemOf }

@@ -46,6 +46,8 @@ const TIGHT = 8 // links that a chain keeps while the budget is short
  * @property {(error: unknown) => void} failed a hook could not do its work
  * @property {(reason: object, context: Context) => void} rejected a promise was rejected in this context
  * @property {(hook: Hook, stage: 'init' | 'before' | 'after', context: Context) => void} tell
+ * @property {import('../spans/loop-time').LoopTime} loop whose code runs; told while spans are timing
+ * @property {Map<number, () => void>} watched what is asked when a resource has run, by id, while spans are timing
  * @property {ReturnType<typeof import('./native').createNativeHooks>} native hooks of other addons
  */
 
@@ -77,6 +79,12 @@ function createAsyncLayer (rooms) {
 
   /** ids of promises, and of what needs no context, by their lowest bits: most ids are asked about soon after */
   const plain = new Uint32Array(PLAIN)
+
+  /** are spans timing? */
+  let timing = false
+  /** the numbers of their spans, if so; else they say nothing */
+  let spanOf = new Uint32Array(0)
+  const { loop, watched } = rooms
 
   /** contexts and promises without one, for the budget */
   let made = 0
@@ -122,6 +130,7 @@ function createAsyncLayer (rooms) {
       if (type === 'PROMISE') {
         plain[asyncId & (PLAIN - 1)] = asyncId
         const parent = id === lastId ? last : parentOf(id, trigger)
+        if (timing) spanOf[asyncId & (PLAIN - 1)] = parent === undefined || parent.span === undefined ? 0 : parent.span.seq
         if (!promiseKind.wanted || pressure === 2 || parent === muted) return passPromise(parent, resource)
         const context = new Context(asyncId, trigger, promiseKind, parent, 0)
         if (parent !== undefined) parent.bred = true
@@ -133,7 +142,7 @@ function createAsyncLayer (rooms) {
         return
       }
       const kind = type === 'TickObject' ? tickKind : kindFor(type)
-      if (carrier !== undefined && !kind.wanted && !kind.server) return carry(id, asyncId, kind, resource)
+      if (carrier !== undefined && !kind.wanted && !kind.server && !timing) return carry(id, asyncId, kind, resource)
       const parent = id === lastId ? last : parentOf(id, trigger)
       if (parent === muted) return pass(muted, asyncId, kind, resource)
       if (!kind.wanted) {
@@ -148,6 +157,7 @@ function createAsyncLayer (rooms) {
       else OnResource.write(resource, context)
       if (kind.tick) ticks(context, resource)
       finish(context)
+      if (timing && context.span !== undefined && kind.waits !== undefined) pends(context, resource)
       // Last: a handle that is still being made must not be asked anything, a callback might.
       if (kind.handle) rooms.opened(context, resource)
     } catch (error) {
@@ -167,6 +177,13 @@ function createAsyncLayer (rooms) {
     context.parent = parent.parent
     context.depth = parent.depth
     context.repeats = parent.repeats + 1
+  }
+
+  /** The span of a context waits for it from now on. @param {Context} context @param {object} resource */
+  function pends ({ kind, span, type }, resource) {
+    if (span === undefined || span.ended || kind.waits === undefined) return
+    if (kind.once) span.waitsFor(kind.waits, loop.idle)
+    else span.watches(kind.waits, type, resource, loop.idle)
   }
 
   /** One that starts for the first time has no start yet; a refreshed one may be stamped. @param {Context} context @param {any} timer */
@@ -293,11 +310,14 @@ function createAsyncLayer (rooms) {
   function before (asyncId) {
     if (guard.busy) return
     if (unread !== undefined) read()
-    if (orphan === undefined && listeners.length === 0 && wants[BEFORE] === 0 && plain[asyncId & (PLAIN - 1)] === asyncId) return
+    const at = asyncId & (PLAIN - 1)
+    if (timing) loop.level++
+    if (orphan === undefined && listeners.length === 0 && wants[BEFORE] === 0 && plain[at] === asyncId && (!timing || spanOf[at] === loop.seq)) return
     guard.busy = true
     try {
       const resource = executionAsyncResource()
       const context = stamp.read(resource)
+      if (timing) begin(context, asyncId)
       if (context === undefined) return
       lastId = asyncId
       last = context
@@ -315,6 +335,24 @@ function createAsyncLayer (rooms) {
     } finally {
       guard.busy = false
     }
+  }
+
+  /** Whose run is it? Where the filter leaves the resource out, its context is that of its maker. @param {Context | undefined} context @param {number} asyncId */
+  function begin (context, asyncId) {
+    const span = context?.span
+    const own = context !== undefined && context.asyncId === asyncId ? context.kind : undefined
+    if (plain[asyncId & (PLAIN - 1)] === asyncId || own?.tick || own?.promise) {
+      if (span !== loop.running) loop.change(span, now(), loop.type)
+      return
+    }
+    loop.turn(span, now(), own?.type ?? (context === muted ? muted.type : 'unknown'))
+    if (watched.size > 0) watched.get(asyncId)?.()
+  }
+
+  /** @param {number} asyncId */
+  function end (asyncId) {
+    loop.after(now)
+    if (watched.size > 0 && plain[asyncId & (PLAIN - 1)] !== asyncId) watched.get(asyncId)?.()
   }
 
   /**
@@ -341,6 +379,7 @@ function createAsyncLayer (rooms) {
     guard.busy = true
     try {
       if (unread !== undefined) read()
+      if (timing) end(asyncId)
       /** @type {Context | undefined} */
       let context = last
       if (asyncId !== lastId) {
@@ -352,6 +391,7 @@ function createAsyncLayer (rooms) {
       recent[runs++ & (RECENT - 1)] = context
       if (context.asyncId !== asyncId || context.type === 'unknown') return // its init was not told
       if (wants[AFTER] !== 0) native.after(context)
+      if (timing && context.span !== undefined && context.kind.once && context.kind.waits !== undefined) context.span.got(context.kind.waits, loop.idle)
       if (context.kind.oneShot) context.done = true
       else if (context.kind.brief && context.type === 'Timeout') ran(context, executionAsyncResource())
       if (listeners.length > 0) tellAll('after', context)
@@ -461,6 +501,7 @@ function createAsyncLayer (rooms) {
       unread = undefined
       lastId = -1
       plain.fill(0) // what is plain in one mode is not in the other
+      watched.clear()
       pressure = 0
     },
 
@@ -469,6 +510,54 @@ function createAsyncLayer (rooms) {
       kinds = new Map()
       promiseKind = kindFor('PROMISE')
       tickKind = kindFor('TickObject')
+    },
+
+    /** From now on spans are timing, or no longer. @param {boolean} on */
+    time (on) {
+      if (on === timing) return
+      timing = on
+      spanOf = new Uint32Array(on ? PLAIN : 0)
+      plain.fill(0)
+      if (on) loop.start(now())
+      else loop.stop()
+    },
+
+    /**
+     * The rest of this run is part of a span. A connection's requests come on one resource: from now on that is this one's.
+     * @param {import('../spans/span').Span} span
+     * @returns {Context} the context in force
+     */
+    enter (span) {
+      const id = executionAsyncId()
+      const before = present(id) ?? root
+      const context = before.twin(span, now())
+      if (id <= 1) return context // what runs there is no part of a request
+      OnResource.rewrite(executionAsyncResource(), context)
+      lastId = id
+      last = context
+      carrier?.enterWith(context)
+      if (timing) loop.change(span, now(), context.type)
+      return context
+    },
+
+    /**
+     * Runs a function as part of a span, in a resource of its own.
+     * @template T
+     * @param {import('../spans/span').Span} span
+     * @param {() => T} fn
+     * @returns {T}
+     */
+    within (span, fn) {
+      const resource = new AsyncResource('Span')
+      const made = stamp.read(resource)
+      if (made === muted) return resource.runInAsyncScope(fn)
+      const context = made !== undefined && made.asyncId === resource.asyncId() ? made : (made ?? root).twin(span, now())
+      context.span = span
+      if (context.kind.type === 'Span') context.detail = span.name
+      stamp.write(resource, context)
+      span.context = context
+      const storage = carrier
+      return resource.runInAsyncScope(storage === undefined ? fn : () => storage.run(context, fn))
     },
 
     /** @param {Array<Hook>} hooks of users, in order */

@@ -38,35 +38,59 @@ function createChannelLayer (rooms) {
     ['undici:request:trailers', ({ request }) => rooms.finished(request)],
     ['undici:request:error', ({ request }) => rooms.finished(request)]
   ]
-  const subscriptions = wires.map(([name, wire]) => ({
-    name,
-    listener (/** @type {unknown} */ message) {
-      if (guard.busy) return
-      guard.busy = true
-      try {
-        wire(message)
-      } catch {
-      } finally {
-        guard.busy = false
-      }
-    }
-  }))
+  const subscriptions = wires.map(subscription)
+  /** those of other rooms @type {typeof subscriptions} */
+  let more = []
   let enabled = false
+
+  /** @param {[string, (message: any) => void]} wire */
+  function subscription ([name, wire]) {
+    return { name, listener: guarded(wire) }
+  }
 
   return {
     enable () {
       if (enabled) return
       enabled = true
-      for (const { name, listener } of subscriptions) channels.subscribe(name, listener)
+      for (const { name, listener } of [...subscriptions, ...more]) channels.subscribe(name, listener)
       rooms.watch(traffic.enable)
     },
 
     disable () {
       if (!enabled) return
       enabled = false
-      for (const { name, listener } of subscriptions) channels.unsubscribe(name, listener)
+      for (const { name, listener } of [...subscriptions, ...more]) channels.unsubscribe(name, listener)
       traffic.disable()
       rooms.unwatch()
+    },
+
+    /**
+     * Another room listens as well, while this layer is on.
+     * @param {Array<[string, (message: any) => void]>} others channels, and what is told of each message
+     * @returns {() => void} ends that
+     */
+    add (others) {
+      const added = others.map(subscription)
+      more = [...more, ...added]
+      if (enabled) for (const { name, listener } of added) channels.subscribe(name, listener)
+      return () => {
+        more = more.filter((one) => !added.includes(one))
+        if (enabled) for (const { name, listener } of added) channels.unsubscribe(name, listener)
+      }
+    }
+  }
+}
+
+/** Runs as longstack's own work, and never throws. @param {(message: any) => void} wire */
+function guarded (wire) {
+  return (/** @type {unknown} */ message) => {
+    if (guard.busy) return
+    guard.busy = true
+    try {
+      wire(message)
+    } catch {
+    } finally {
+      guard.busy = false
     }
   }
 }

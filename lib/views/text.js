@@ -13,18 +13,22 @@ const remarks = {
   early: 'early'
 }
 
-/** @param {PrintedHop} hop @param {PrintedHop} [before] the hop above, which may have said it already */
-function separator (hop, before) {
-  const parts = [clean(hop.label) + (hop.repeats > 1 ? ` × ${hop.repeats}` : ''), hop.type, `${age(hop.ageMs)} earlier`]
+/**
+ * @param {PrintedHop} hop
+ * @param {PrintedHop} [before] the hop above, which may have said it already
+ * @param {boolean} [timeless] without its age
+ */
+function separator (hop, before, timeless = false) {
+  const parts = [clean(hop.label) + (hop.repeats > 1 ? ` × ${hop.repeats}` : ''), hop.type, ...(timeless ? [] : [`${age(hop.ageMs)} earlier`])]
   if (hop.label === hop.type) parts.shift()
   const remark = before !== undefined && before.origin === hop.origin ? hop.origin === 'registered' ? undefined : hop.origin : remarks[hop.origin]
   if (remark !== undefined) parts.push(remark)
   return `  ── ${parts.join(' · ')} ──`
 }
 
-/** @param {PrintedHop[]} hops @returns {string} lines; empty for no hops */
-function text (hops) {
-  return hops.map((hop, i) => [separator(hop, hops[i - 1]), ...hop.lines].join('\n')).join('\n')
+/** @param {PrintedHop[]} hops @param {boolean} [timeless] without ages @returns {string} lines; empty for no hops */
+function text (hops, timeless = false) {
+  return hops.map((hop, i) => [separator(hop, hops[i - 1], timeless), ...hop.lines].join('\n')).join('\n')
 }
 
 /** A time as a person says it. @param {number} ms */

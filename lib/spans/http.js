@@ -1,0 +1,120 @@
+'use strict'
+
+// What a request is about, in OpenTelemetry's names. Own data properties only: what the program has put in their way is
+// not run. No header, body or query string is recorded.
+
+const { own } = require('../context/kinds')
+const { hidden, isObject } = require('../handles/inside')
+
+const LONGEST = 2048 // characters of a path
+
+/** @typedef {Record<string, unknown>} Attributes */
+
+/** @param {unknown} value */
+const word = (value) => typeof value === 'string' && value !== '' ? value : undefined
+
+/** @param {Attributes} attributes @returns {Attributes} without what is not known */
+function known (attributes) {
+  return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined))
+}
+
+/** @param {unknown} url @returns {string | undefined} */
+function pathOf (url) {
+  return word(url)?.replace(/^[a-z][\w+.-]*:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '').slice(0, LONGEST)
+}
+
+/** A host with its port. @param {string | undefined} text @returns {{ address?: string, port?: number }} */
+function hostOf (text) {
+  const parts = text === undefined ? null : /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(text)
+  if (parts === null) return {}
+  return { address: word(parts[1].replace(/^\[|\]$/g, '')), port: parts[2] === undefined ? undefined : Number(parts[2]) }
+}
+
+/**
+ * A header of a message that came in, as it was sent; undefined where it came more than once.
+ * @param {object} request
+ * @param {string} name in lower case
+ */
+function headerOf (request, name) {
+  const raw = own(request, 'rawHeaders')
+  if (!Array.isArray(raw)) return undefined
+  let found
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const key = raw[i]
+    if (typeof key !== 'string' || key.length !== name.length || key.toLowerCase() !== name) continue
+    if (found !== undefined) return undefined
+    found = word(raw[i + 1])
+  }
+  return found
+}
+
+/** @param {any} socket a net.Socket, or what stands for one */
+function peerOf (socket) {
+  try {
+    return { 'network.peer.address': word(socket.remoteAddress), 'network.peer.port': socket.remotePort }
+  } catch {
+    return {}
+  }
+}
+
+/**
+ * A request that a server got.
+ * @param {object} request
+ * @param {any} socket
+ * @returns {{ name: string, attributes: Attributes }}
+ */
+function served (request, socket) {
+  const method = word(own(request, 'method')) ?? 'GET'
+  const host = hostOf(headerOf(request, 'host'))
+  return {
+    name: method,
+    attributes: known({
+      'http.request.method': method,
+      'url.path': pathOf(own(request, 'url')),
+      'url.scheme': socket?.encrypted === true ? 'https' : 'http',
+      'server.address': host.address,
+      'server.port': host.port,
+      ...peerOf(socket),
+      'network.protocol.version': word(own(request, 'httpVersion'))
+    })
+  }
+}
+
+/**
+ * A request that is made, by http or by undici.
+ * @param {object} request
+ * @returns {{ name: string, attributes: Attributes }}
+ */
+function made (request) {
+  const method = word(own(request, 'method')) ?? 'GET'
+  const origin = word(own(request, 'origin')) // undici's
+  const scheme = (origin ?? word(own(request, 'protocol')) ?? 'http:').replace(/:.*$/s, '')
+  const headers = hidden(request, 'kOutHeaders')
+  const header = isObject(headers) ? own(headers, 'host') : undefined
+  const host = hostOf(origin?.replace(/^[^/]*\/\/([^/@]*@)?/, '') ?? (Array.isArray(header) ? word(header[1]) : undefined) ?? word(own(request, 'host')))
+  return {
+    name: method,
+    attributes: known({
+      'http.request.method': method,
+      'url.path': pathOf(own(request, 'path') ?? hidden(request, 'kPath')),
+      'url.scheme': scheme,
+      'server.address': host.address,
+      'server.port': host.port ?? (scheme === 'https' ? 443 : 80)
+    })
+  }
+}
+
+/**
+ * The template of the route that answered, where the framework says it on the request or the answer.
+ * @param {object} request
+ * @returns {string | undefined}
+ */
+function routeOf (request) {
+  const route = own(request, 'route') // Express
+  const path = isObject(route) ? own(route, 'path') : undefined
+  if (typeof path !== 'string') return undefined
+  const base = word(own(request, 'baseUrl')) ?? ''
+  return `${base}${path}`.slice(0, LONGEST)
+}
+
+module.exports = { served, made, headerOf, routeOf, known }

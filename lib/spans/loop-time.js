@@ -1,0 +1,179 @@
+'use strict'
+
+// Whose code the event loop ran, and when: every moment belongs to a run of some span, to a run of no span, or to the
+// loop's waiting in the poll. hooks/async.js tells of runs as they begin; libuv itself counts the time in the poll, so
+// no clock is read where a run ends, and where one run follows another of the same span nothing is done at all.
+//
+// A hot room: bench/run.js measures it with the subject longstack-spans.
+
+const { performance } = require('node:perf_hooks')
+
+const LOG = 8192 // runs remembered, for the question who delayed a span; a power of two
+const LEAST = 0.2 // ms of a run that is remembered there
+
+/** @typedef {import('./span').Span} Span */
+
+/** ms that the event loop has waited in the poll so far; some 30 ns */
+const idleTime = () => performance.nodeTiming.idleTime
+
+class LoopTime {
+  /** @param {(type: string, resource: any) => boolean} isOver is a timer or handle over? */
+  constructor (isOver) {
+    this.isOver = isOver
+    /** the span whose code runs, or ran last @type {Span | undefined} */
+    this.running = undefined
+    /** its number, 0 for none: a number is cheaper to compare */
+    this.seq = 0
+    /** type of the resource that began the run */
+    this.type = 'process'
+    /** the run is accounted for up to here, in ms of performance.now() */
+    this.since = 0
+    /** ms in which the loop ran JavaScript, and in which it waited, since `start` */
+    this.busy = 0
+    this.idle = 0
+    /** libuv's count when it was looked at last */
+    this.polled = 0
+    /** how many runs are inside of one another */
+    this.level = 0
+    /** runs inside of a run of another span: the level, and the span to come back to @type {Array<{ level: number, span: Span | undefined, type: string }>} */
+    this.inside = []
+    this.logged = 0
+    this.logStart = new Float64Array(0)
+    this.logEnd = this.logStart
+    /** @type {Array<Span | undefined>} */
+    this.logSpan = []
+  }
+
+  /** @param {number} time now, in ms */
+  start (time) {
+    this.logStart = new Float64Array(LOG)
+    this.logEnd = new Float64Array(LOG)
+    this.logSpan = []
+    this.logged = 0
+    this.polled = idleTime()
+    this.since = time
+    this.leave()
+  }
+
+  stop () {
+    this.leave()
+    this.logSpan = []
+    this.logged = 0
+  }
+
+  /** Nothing is known to run. */
+  leave () {
+    this.level = 0
+    this.inside = []
+    this.become(undefined, 'unknown')
+  }
+
+  /** @param {Span | undefined} span @param {string} type */
+  become (span, type) {
+    this.running = span
+    this.seq = span === undefined ? 0 : span.seq
+    this.type = type
+  }
+
+  /**
+   * The loop enters JavaScript, or a run begins inside of one.
+   * @param {Span | undefined} span
+   * @param {number} time now, in ms
+   * @param {string} type
+   */
+  turn (span, time, type) {
+    const polled = idleTime()
+    const waited = polled - this.polled
+    if (waited > 0) {
+      this.polled = polled
+      this.level = 1 // an error may have skipped an `after`; nothing is inside of anything when the loop comes from the poll
+      if (this.inside.length > 0) this.inside = []
+      this.account(time - waited)
+      this.idle += time - this.since // what libuv did besides is waiting as well
+      this.since = time
+      if (span !== undefined) span.wakes(this.idle, type)
+      this.become(span, type)
+    } else if (span !== this.running) {
+      this.change(span, time, type)
+    }
+  }
+
+  /**
+   * Code of another span runs from now on, without a look at the poll.
+   * @param {Span | undefined} span
+   * @param {number} time now, in ms
+   * @param {string} type
+   */
+  change (span, time, type) {
+    if (this.level > 1 && this.inside[this.inside.length - 1]?.level !== this.level) {
+      this.inside.push({ level: this.level, span: this.running, type: this.type })
+    }
+    this.account(time)
+    if (span !== undefined) span.wakes(this.idle, this.type)
+    this.become(span, type)
+  }
+
+  /** A run is over. One inside of another gives way to that. @param {() => number} now */
+  after (now) {
+    const { inside, level } = this
+    if (inside.length > 0 && inside[inside.length - 1].level === level) {
+      const back = /** @type {{ span: Span | undefined, type: string }} */ (inside.pop())
+      this.account(now())
+      this.become(back.span, back.type)
+    }
+    this.level = level > 0 ? level - 1 : 0
+  }
+
+  /** The present run is accounted for up to a time, in ms. @param {number} time */
+  account (time) {
+    const { running, since } = this
+    const ms = time - since
+    if (ms <= 0) return
+    this.since = time
+    this.busy += ms
+    if (running !== undefined) running.ran(since, ms, this)
+    if (ms >= LEAST) this.log(since, time)
+  }
+
+  /** @param {number} start @param {number} end */
+  log (start, end) {
+    const last = (this.logged - 1) & (LOG - 1)
+    if (this.logged > 0 && this.logSpan[last] === this.running && start - this.logEnd[last] < 0.01) {
+      this.logEnd[last] = end
+      return
+    }
+    const at = this.logged++ & (LOG - 1)
+    this.logStart[at] = start
+    this.logEnd[at] = end
+    this.logSpan[at] = this.running
+  }
+
+  /**
+   * Who ran while a span was open, worst first.
+   * @param {Span} span
+   * @param {number} end of it, in ms
+   * @param {number} most
+   * @returns {Array<{ span: Span | undefined, ms: number, start: number, longest: number }>} start and length of the longest of its runs, in ms
+   */
+  delayers (span, end, most) {
+    /** @type {Map<Span | undefined, { span: Span | undefined, ms: number, start: number, longest: number }>} */
+    const found = new Map()
+    for (let i = this.logged - 1; i >= 0 && i >= this.logged - LOG; i--) {
+      const at = i & (LOG - 1)
+      if (this.logEnd[at] <= span.start) break
+      const other = this.logSpan[at]
+      const start = Math.max(this.logStart[at], span.start)
+      const ms = Math.min(this.logEnd[at], end) - start
+      if (ms <= 0 || (other !== undefined && other.within(span))) continue
+      const entry = found.get(other)
+      if (entry === undefined) found.set(other, { span: other, ms, start, longest: ms })
+      else {
+        entry.ms += ms
+        if (ms > entry.longest) [entry.start, entry.longest] = [start, ms]
+      }
+    }
+    return [...found.values()].sort((a, b) => b.ms - a.ms).slice(0, most)
+  }
+}
+
+module.exports = { LoopTime }

@@ -1,0 +1,263 @@
+'use strict'
+
+// The conductor of spans, loaded with the first wish for them: joins spans.js with Node's requests, with the sinks and
+// with what users call. Everything but the functions of users runs guarded.
+
+const process = require('node:process')
+const path = require('node:path')
+const { isMainThread, threadId } = require('node:worker_threads')
+const guard = require('../context/guard')
+const { own } = require('../context/kinds')
+const { isNativeError } = require('node:util').types
+const { brief } = require('../warnings')
+const { createSpans } = require('./spans')
+const { handleOf } = require('./handle')
+const http = require('./http')
+const { parse, format } = require('./traceparent')
+
+/**
+ * @typedef {import('./span').Span} Span
+ * @typedef {import('../context/context').Context} Context
+ * @typedef {import('./handle').SpanHandle} SpanHandle
+ */
+
+/** @type {import('./spans').End} */
+const aborted = { code: 'ERROR', end: 'aborted', attributes: { 'error.type': 'aborted' } }
+
+/**
+ * @param {object} deps
+ * @param {ReturnType<typeof import('../hooks/async').createAsyncLayer>} deps.async
+ * @param {import('./loop-time').LoopTime} deps.loop
+ * @param {() => number} deps.now
+ * @param {(code: string, message: string) => void} deps.warn
+ * @param {() => import('../options').Options} deps.options
+ * @param {Set<(record: any) => void>} deps.listeners of `span`
+ * @param {(context: Context) => string | undefined} deps.stack the long stack of a place
+ * @param {(error: Error) => string | undefined} deps.errorStack
+ * @param {(above: Function) => Context} deps.request a context for a request made here
+ * @param {(requests: Omit<import('../hooks/requests').RequestRooms, 'idsOf' | 'carries'>) => () => void} deps.wires listens to Node's requests
+ */
+function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, errorStack, request: contextOf, wires }) {
+  let on = false
+  /** @type {ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} */
+  let sinks
+  /** what they were made for @type {unknown} */
+  let outputs
+  /** @type {(() => void) | undefined} */
+  let unwire
+  /** @type {Record<string, unknown> | undefined} */
+  let resource
+
+  const spans = createSpans({
+    loop,
+    now,
+    current: async.current,
+    stack: (span) => span.context === undefined ? undefined : stack(span.context),
+    describe,
+    tell,
+    listening: () => listeners.size > 0,
+    sinks: () => sinks,
+    at: () => undefined,
+    resource: () => (resource ??= resourceOf())
+  })
+
+  /** @param {unknown} record */
+  function tell (record) {
+    for (const listener of listeners) {
+      try {
+        listener(record)
+      } catch (thrown) {
+        warn('SPAN', `a listener of 'span' threw: ${brief(thrown)}`)
+      }
+    }
+  }
+
+  /** An error in words; what is no error has no stack. @param {unknown} error */
+  function describe (error) {
+    if (!isNativeError(error)) return { type: typeof error, message: brief(error) }
+    const code = own(error, 'code')
+    const stacktrace = errorStack(error)
+    return { type: typeof code === 'string' ? code : nameOf(error), message: brief(error), ...(stacktrace === undefined ? {} : { stacktrace }) }
+  }
+
+  /** @type {Omit<import('../hooks/requests').RequestRooms, 'idsOf' | 'carries'>} */
+  const requests = {
+    served (request, socket) {
+      const { name, attributes } = http.served(request, socket)
+      const span = spans.start({ name, kind: 'SERVER', remote: parse(http.headerOf(request, 'traceparent')) })
+      span.attributes = attributes
+      span.context = async.enter(span)
+      return span
+    },
+
+    answered (span, request, response) {
+      const status = own(response, 'statusCode')
+      describeAnswer(span, request, status)
+      spans.end(span, { code: typeof status === 'number' && status >= 500 ? 'ERROR' : undefined })
+    },
+
+    broken (span, request, response) {
+      if (own(response, 'headersSent') !== undefined || own(response, '_header')) describeAnswer(span, request, own(response, 'statusCode'))
+      spans.end(span, { ...aborted, message: 'the connection was closed before the response was finished' })
+    },
+
+    requested (request) {
+      const { name, attributes } = http.made(request)
+      const span = spans.start({ name, kind: 'CLIENT', context: contextOf(requests.requested) })
+      span.attributes = attributes
+      if (options().propagate) send(request, format(span))
+      return span
+    },
+
+    responded (span, status) {
+      if (typeof status === 'number') span.attributes['http.response.status_code'] = status
+    },
+
+    received (span) {
+      const status = Number(span.attributes['http.response.status_code'])
+      spans.end(span, { code: status >= 400 ? 'ERROR' : undefined, attributes: status >= 400 ? { 'error.type': String(status) } : undefined })
+    },
+
+    failed (span, error) {
+      if (error === undefined) spans.end(span, { ...aborted, message: 'the connection was closed before the response was complete' })
+      else spans.end(span, { code: 'ERROR', message: brief(error), error })
+    }
+  }
+
+  /** @param {Span} span @param {object} request @param {unknown} status */
+  function describeAnswer (span, request, status) {
+    if (typeof status === 'number') span.attributes['http.response.status_code'] = status
+    if (typeof status === 'number' && status >= 500) span.attributes['error.type'] = String(status)
+    const route = http.routeOf(request)
+    if (route === undefined) return
+    span.attributes['http.route'] = route
+    span.name = `${span.attributes['http.request.method']} ${route}`
+  }
+
+  /** @param {Span} span */
+  function succeed (span) {
+    guard.run(() => spans.end(span))
+  }
+
+  /** @param {Span} span @param {unknown} error */
+  function fail (span, error) {
+    guard.run(() => spans.end(span, { code: 'ERROR', message: brief(error), error }))
+  }
+
+  function leave () {
+    guard.run(() => {
+      spans.flush()
+      sinks?.flush()
+    })
+  }
+
+  return {
+    on: () => on,
+    exception: spans.exception,
+    rejected: spans.rejected,
+
+    /** Spans are made from now on. @param {unknown} wanted where they go */
+    use (wanted) {
+      if (wanted !== outputs) {
+        sinks?.close()
+        sinks = undefined
+        outputs = wanted
+        if (wanted !== undefined) sinks = require('../sinks/sinks').createSinks(require('../sinks/outputs').parseOutputs(wanted), { warn })
+      }
+      if (on) return
+      on = true
+      async.time(true)
+      unwire = wires(requests)
+      process.on('exit', leave)
+    },
+
+    /** No longer. */
+    rest () {
+      if (!on) return
+      on = false
+      spans.flush()
+      sinks?.close()
+      sinks = outputs = undefined
+      unwire?.()
+      async.time(false)
+      process.removeListener('exit', leave)
+    },
+
+    reopen: () => sinks?.reopen(),
+
+    /**
+     * @param {string} name
+     * @param {Record<string, unknown>} attributes
+     * @param {(span: SpanHandle) => any} fn
+     */
+    span (name, attributes, fn) {
+      const span = guard.run(() => spans.start({ name, kind: 'INTERNAL' }))
+      Object.assign(span.attributes, attributes)
+      /** @type {{ error: unknown } | undefined} */
+      let failure
+      const handle = handleOf(span, (error) => { failure = { error } })
+      const finish = () => failure === undefined ? succeed(span) : fail(span, failure.error)
+      let result
+      try {
+        result = async.within(span, () => fn(handle))
+      } catch (error) {
+        fail(span, error)
+        throw error
+      }
+      if (typeof result?.then !== 'function') {
+        finish()
+        return result
+      }
+      return result.then((/** @type {unknown} */ value) => {
+        finish()
+        return value
+      }, (/** @type {unknown} */ error) => {
+        fail(span, error)
+        throw error
+      })
+    },
+
+    stats () {
+      const { open, ended, dropped } = spans.stats()
+      const written = sinks?.stats()
+      return { open, ended, written: written?.written ?? 0, dropped: dropped + (written?.dropped ?? 0), outputs: written?.outputs ?? [] }
+    }
+  }
+}
+
+/** @param {any} request of http or undici @param {string} traceparent */
+function send (request, traceparent) {
+  try {
+    if (typeof request.addHeader === 'function') request.addHeader('traceparent', traceparent)
+    else if (!request.headersSent && !request.hasHeader('traceparent')) request.setHeader('traceparent', traceparent)
+  } catch {}
+}
+
+/** @param {Error} error */
+function nameOf (error) {
+  const name = own(error, 'name') ?? own(Object.getPrototypeOf(error) ?? {}, 'name')
+  return typeof name === 'string' ? name : 'Error'
+}
+
+/** Which service, process and thread spans are of. */
+function resourceOf () {
+  return {
+    'service.name': process.env.OTEL_SERVICE_NAME || packageName() || 'node',
+    'process.pid': process.pid,
+    ...(isMainThread ? {} : { 'longstack.thread': threadId })
+  }
+}
+
+/** The name in the package.json nearest to the program. */
+function packageName () {
+  const fs = require('node:fs')
+  for (let folder = process.argv[1] === undefined ? process.cwd() : path.dirname(process.argv[1]); ; folder = path.dirname(folder)) {
+    try {
+      const { name } = JSON.parse(fs.readFileSync(path.join(folder, 'package.json'), 'utf8'))
+      return typeof name === 'string' ? name : undefined
+    } catch {}
+    if (path.dirname(folder) === folder) return undefined
+  }
+}
+
+module.exports = { createSpanRoom }

@@ -1,0 +1,173 @@
+'use strict'
+
+// The room of spans: begins and ends them, keeps those that are open, and hands what has ended to listeners and sinks.
+// Who makes a span says what it is about (hooks/requests.js, trace.span); where its time goes is told by hooks/async.js
+// through LoopTime. Everything here runs guarded.
+
+const { performance } = require('node:perf_hooks')
+
+const { Span } = require('./span')
+const { recordOf } = require('./record')
+const ids = require('./ids')
+const { activeSpanContext } = require('./otel')
+
+const OPEN = 100_000 // spans kept while they are open; more than that are counted, and not written
+const wallClock = Date.now // programs replace it in their tests
+const DRIFT = 5 // ms between the two clocks that are not corrected
+
+/**
+ * @typedef {import('../context/context').Context} Context
+ * @typedef {import('./span').SpanKind} SpanKind
+ * @typedef {import('./record').SpanRecord} SpanRecord
+ *
+ * @typedef {object} Remote where a trace comes from
+ * @property {string} traceId
+ * @property {string} spanId
+ * @property {boolean} sampled
+ *
+ * @typedef {object} End
+ * @property {'OK' | 'ERROR'} [code]
+ * @property {string} [message]
+ * @property {string} [end] `longstack.end`: aborted, timeout, upgraded
+ * @property {unknown} [error]
+ * @property {Record<string, unknown>} [attributes]
+ */
+
+/**
+ * @param {object} deps
+ * @param {import('./loop-time').LoopTime} deps.loop
+ * @param {() => number} deps.now
+ * @param {() => Context | undefined} deps.current
+ * @param {(span: Span) => string | undefined} deps.stack the long stack of the place that made a span
+ * @param {(error: unknown) => { type: string, message: string, stacktrace?: string } | undefined} deps.describe an error
+ * @param {(record: SpanRecord) => void} deps.tell listeners
+ * @param {() => boolean} deps.listening is there one?
+ * @param {() => ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} deps.sinks
+ * @param {(start: number, end: number) => string | undefined} deps.at the innermost frame seen inside a blocked run
+ * @param {() => Record<string, unknown>} deps.resource
+ */
+function createSpans ({ loop, now, current, stack, describe, tell, listening, sinks, at, resource }) {
+  /** @type {Set<Span>} */
+  const open = new Set()
+  let ended = 0
+  let dropped = 0
+  let origin = performance.timeOrigin
+
+  /** The clock of the world may be set, performance.now() never is. */
+  function setOrigin () {
+    const seen = wallClock() - now()
+    if (Math.abs(seen - origin) > DRIFT) origin = seen
+  }
+
+  /**
+   * Begins a span. Its parent is what the caller was told by another process, else OpenTelemetry's active span where that
+   * is the inner one, else the running span.
+   * @param {object} given
+   * @param {string} given.name
+   * @param {SpanKind} given.kind
+   * @param {Remote} [given.remote]
+   * @param {Context} [given.context] the place that makes it; default the running one
+   * @returns {Span}
+   */
+  function start ({ name, kind, remote, context = current() }) {
+    const time = now()
+    loop.account(time)
+    const found = kind === 'SERVER' ? undefined : context?.span
+    const outer = activeSpanContext()
+    const above = outer !== undefined && outer.spanId !== found?.outerId ? outer : found
+    const cause = remote ?? above
+    const span = new Span({
+      name,
+      kind,
+      traceId: cause?.traceId ?? ids.traceId(),
+      spanId: ids.spanId(),
+      parentSpanId: cause?.spanId,
+      sampled: cause?.sampled ?? true,
+      parent: found === undefined || found.ended ? undefined : found,
+      start: time,
+      loop
+    })
+    span.outerId = outer?.spanId
+    span.context = context
+    if (kind === 'CLIENT') span.parent?.waitsFor('HTTP', loop.idle)
+    if (open.size < OPEN) open.add(span)
+    else dropped++
+    return span
+  }
+
+  /** @param {Span} span @param {End} [how] */
+  function end (span, { code, message, end: how, error, attributes } = {}) {
+    if (span.ended) return
+    if (attributes !== undefined) Object.assign(span.attributes, attributes)
+    if (how !== undefined) span.attributes['longstack.end'] = how
+    if (code !== undefined) span.status = message === undefined ? { code } : { code, message }
+    const reason = error ?? (code === 'ERROR' ? span.rejection?.deref() : undefined)
+    if (reason !== undefined) exception(span, reason)
+    close(span)
+    if (open.delete(span)) write(span)
+  }
+
+  /** Its figures stand from now on. @param {Span} span */
+  function close (span) {
+    const time = now()
+    loop.account(time)
+    if (span.kind === 'CLIENT') span.parent?.got('HTTP', loop.idle)
+    span.finish(time, loop)
+  }
+
+  /** @param {Span} span that has ended */
+  function write (span) {
+    ended++
+    /** @type {SpanRecord | undefined} */
+    let record
+    const build = () => {
+      setOrigin()
+      record ??= recordOf(span, { loop, origin, resource: resource(), stack, at })
+      return record
+    }
+    sinks()?.write({ ms: span.end - span.start, failed: span.status.code === 'ERROR', traceId: span.traceId, sampled: span.sampled, record: build })
+    if (listening()) tell(build())
+    span.context = undefined
+  }
+
+  /** An error belongs to a span. @param {Span} span @param {unknown} error */
+  function exception (span, error) {
+    const found = describe(error)
+    if (found === undefined || span.ended) return
+    const { type, message, stacktrace } = found
+    span.events ??= []
+    if (span.events.some(({ attributes }) => attributes['exception.stacktrace'] === stacktrace && attributes['exception.message'] === message)) return
+    span.attributes['error.type'] ??= type
+    span.events.push({
+      name: 'exception',
+      time: now(),
+      attributes: { 'exception.type': type, 'exception.message': message, ...(stacktrace === undefined ? {} : { 'exception.stacktrace': stacktrace }) }
+    })
+  }
+
+  return {
+    start,
+    end,
+    exception,
+
+    /** A promise was rejected: a span that fails later on has that as its error. @param {object} reason @param {Span} span */
+    rejected (reason, span) {
+      if (!span.ended) span.rejection = new WeakRef(reason)
+    },
+
+    /** The program ends: what is open is written as it is. */
+    flush () {
+      for (const span of open) {
+        span.attributes['longstack.end'] = 'open'
+        close(span)
+        write(span)
+      }
+      open.clear()
+    },
+
+    /** @returns {{ open: number, ended: number, dropped: number }} */
+    stats: () => ({ open: open.size, ended, dropped })
+  }
+}
+
+module.exports = { createSpans }
