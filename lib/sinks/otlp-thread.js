@@ -29,11 +29,11 @@ let timer
 /** @type {string | undefined} */
 let fault
 
-/** @param {string | undefined} sentence @param {boolean} [fatal] */
-function tell (sentence, fatal = false) {
+/** @param {{ fault?: string, gone?: boolean, fatal?: boolean }} state gone: there is nobody to wait for */
+function tell ({ fault: sentence, gone = false, fatal = false }) {
   if (sentence === fault) return
   fault = sentence
-  news.postMessage({ fault, fatal })
+  news.postMessage({ fault, gone, fatal })
   Atomics.add(counts, slots.NEWS, 1n)
   Atomics.notify(counts, slots.SETTLED)
 }
@@ -67,18 +67,22 @@ function request (lines) {
   requests++
   exporter.export(lines.map((line) => readable(JSON.parse(line))), (/** @type {{ code: number, error?: Error }} */ { code, error }) => {
     requests--
-    if (code !== 0) tell(why(error))
+    tell(code === 0 ? {} : { fault: why(error), gone: statusOf(error) === undefined })
     settle(code === 0 ? 'WRITTEN' : 'LOST', lines)
-    if (code === 0) tell(undefined)
     if (closing || queue.length >= BATCH) send()
     else if (queue.length > 0) timer ??= setTimeout(send, DELAY)
   })
 }
 
+/** Of an answer; without one nobody answered. @param {any} error @returns {number | undefined} */
+function statusOf (error) {
+  return typeof error?.code === 'number' ? error.code : undefined
+}
+
 /** An error of the exporter in a line. @param {any} error */
 function why (error) {
-  const status = typeof error?.code === 'number' ? `HTTP ${error.code} ` : ''
-  return (status + String(error?.message || error?.code || error)).split('\n', 1)[0].slice(0, 200)
+  const status = statusOf(error)
+  return ((status === undefined ? '' : `HTTP ${status} `) + String(error?.message || error?.code || error)).split('\n', 1)[0].slice(0, 200)
 }
 
 /** @param {any} message */
@@ -92,7 +96,7 @@ function receive (message) {
 /** The exporter hides that it tries again; a process that ends is not to wait for a collector that is not there. */
 function watchConnections () {
   channels.subscribe('net.client.socket', (/** @type {any} */ { socket }) => {
-    socket.once('error', (/** @type {unknown} */ error) => tell(why(error)))
+    socket.once('error', (/** @type {unknown} */ error) => tell({ fault: why(error), gone: true }))
   })
 }
 
@@ -103,5 +107,5 @@ try {
   port.on('message', receive)
   Atomics.store(counts, slots.READY, 1n)
 } catch (error) {
-  tell(`OpenTelemetry's exporter does not load: ${why(error)}`, true)
+  tell({ fault: `OpenTelemetry's exporter does not load: ${why(error)}`, gone: true, fatal: true })
 }

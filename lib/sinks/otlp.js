@@ -12,6 +12,7 @@ const { performance } = require('node:perf_hooks')
 const { MessageChannel, Worker, receiveMessageOnPort } = require('node:worker_threads')
 const guard = require('../context/guard')
 const { brief } = require('../warnings')
+const { lineOf } = require('./line')
 
 const EXPORTER = '@opentelemetry/exporter-trace-otlp-http'
 const QUEUE = 8 << 20 // characters on their way; what comes while there are more is dropped
@@ -52,6 +53,11 @@ function createOtlpSink ({ to }, { warn }) {
   let news
   /** what the thread said last @type {string | undefined} */
   let fault
+  /** nobody is there to wait for */
+  let gone = false
+  /** of the last loss @type {string | undefined} */
+  let reason
+  let lost = 0
   let heard = 0n
   let ended = false
   let posted = 0
@@ -91,27 +97,35 @@ function createOtlpSink ({ to }, { warn }) {
     thread.on('exit', () => lose(undefined))
   }
 
-  /** The thread is gone, with what it had. @param {string | undefined} why */
+  /** The thread has ended, with what it had. @param {string | undefined} why */
   function lose (why) {
     hear()
     end(why ?? fault ?? 'it was closed')
-    const lost = pending()
-    dropped += lost
-    posted -= lost
+    const left = pending()
+    dropped += left
+    posted -= left
     process.off('exit', flush)
-    if (lost > 0) complain()
+    if (left > 0) complain(why)
   }
 
   /** Takes what the thread has to say, at no cost where that is nothing. */
   function hear () {
     const told = Atomics.load(counts, slots.NEWS)
-    if (told === heard || news === undefined) return
-    heard = told
-    for (let one = receiveMessageOnPort(news); one !== undefined; one = receiveMessageOnPort(news)) {
-      fault = one.message.fault
-      if (one.message.fatal) ended = true
-      if (fault !== undefined && count('LOST') > 0) complain(fault)
+    if (told !== heard && news !== undefined) {
+      heard = told
+      for (let one = receiveMessageOnPort(news); one !== undefined; one = receiveMessageOnPort(news)) take(one.message)
     }
+    const losses = count('LOST')
+    if (losses !== lost) complain(reason)
+    lost = losses
+  }
+
+  /** @param {{ fault?: string, gone: boolean, fatal: boolean }} message */
+  function take (message) {
+    fault = message.fault
+    gone = message.gone
+    reason = fault ?? reason
+    if (message.fatal) ended = true
   }
 
   function complain (why = fault ?? 'no answer in time') {
@@ -120,7 +134,7 @@ function createOtlpSink ({ to }, { warn }) {
 
   /** @param {object} record */
   function post (record) {
-    const line = JSON.stringify(record)
+    const line = lineOf(record, () => {})
     if (characters - count('SETTLED') + line.length > QUEUE) return full()
     if (thread === undefined) start()
     thread?.postMessage(line)
@@ -152,26 +166,30 @@ function createOtlpSink ({ to }, { warn }) {
     }
   }
 
-  /** Waits only where there is hope: not for a collector that just refused. */
+  /** Waits only where there is hope: not for a collector that could not be reached just now. */
   function flush () {
     guard.run(() => {
       hear()
-      if (thread === undefined || ended || pending() === 0) return
+      if (thread === undefined || !hopeful()) return
       thread.postMessage({ flush: true })
       wait()
-      if (pending() > 0 && !ended) complain()
+      if (pending() > 0) complain()
     })
   }
 
   function wait () {
-    let deadline = now() + GRACE + (count('READY') === 0 ? START : 0)
-    for (let ready = count('READY'); pending() > 0 && !ended && fault === undefined; hear()) {
+    let ready = count('READY')
+    let deadline = now() + GRACE + (ready === 0 ? START : 0)
+    for (let left = deadline - now(); left > 0 && hopeful(); left = deadline - now()) {
+      Atomics.wait(counts, slots.SETTLED, Atomics.load(counts, slots.SETTLED), Math.min(left, TURN))
+      hear()
       if (ready !== count('READY')) deadline = Math.min(deadline, now() + GRACE)
       ready = count('READY')
-      const left = deadline - now()
-      if (left <= 0) return
-      Atomics.wait(counts, slots.SETTLED, Atomics.load(counts, slots.SETTLED), Math.min(left, TURN))
     }
+  }
+
+  function hopeful () {
+    return pending() > 0 && !ended && !gone
   }
 
   function close () {

@@ -1,0 +1,59 @@
+'use strict'
+
+// Programs that write records made by hand, through lib/sinks alone.
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { program, root } = require('./run')
+
+/** What every program begins with: `span(i)` is an ended span, `sinks(outputs)` makes sinks and notes what is warned of. */
+const prelude = `
+const fs = require('node:fs')
+const { parseOutputs } = require(${JSON.stringify(path.join(root, 'lib/sinks/outputs'))})
+const { createSinks } = require(${JSON.stringify(path.join(root, 'lib/sinks/sinks'))})
+const warned = []
+const sinks = (outputs) => createSinks(parseOutputs(outputs), { warn: (code, sentence) => warned.push([code, sentence]) })
+const hex = (i, length) => i.toString(16).padStart(length, '0')
+const span = (i, { ms = 10, failed = false, traceId = hex(i + 1, 32), attributes = {}, ...rest } = {}) => ({
+  ms, failed, traceId, sampled: true,
+  record: () => ({
+    traceId, spanId: hex(i + 1, 16), name: 'GET /n/' + i, kind: 'SERVER', startTimeUnixNano: '1', endTimeUnixNano: '2', status: { code: 'UNSET' },
+    attributes: { i, ...attributes }, ...rest
+  })
+})
+const tell = (value) => fs.writeSync(2, JSON.stringify(value) + '\\n')
+const descriptors = (name) => {
+  const linked = (fd) => { try { return fs.readlinkSync('/proc/self/fd/' + fd) } catch { return '' } }
+  return process.platform === 'linux' ? fs.readdirSync('/proc/self/fd').filter((fd) => linked(fd).includes(name)).map(Number) : []
+}
+const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+async function until (holds) { while (!holds()) await wait(2) }
+`
+
+/**
+ * @param {string} source
+ * @param {Parameters<typeof program>[1]} [options]
+ */
+async function drive (source, options) {
+  const result = await program(`${prelude}\n;(async () => {\n${source}\n})()`, { preload: false, ...options })
+  return { ...result, told: result.stderr.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line)) }
+}
+
+/** @param {import('ava').ExecutionContext} t @returns {string} a folder of the test's own */
+function folder (t) {
+  const made = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'longstack-sinks-'))
+  t.teardown(() => fs.rmSync(made, { recursive: true, force: true }))
+  return made
+}
+
+/** The records of a file or text; a torn line throws. @param {string} text @returns {any[]} */
+const records = (text) => text.split('\n').filter(Boolean).map((line) => JSON.parse(line))
+
+/** @param {string} file */
+const read = (file) => records(fs.readFileSync(file, 'utf8'))
+
+/** @param {any[]} list */
+const numbers = (list) => list.map(({ attributes }) => attributes.i)
+
+module.exports = { drive, folder, numbers, prelude, read, records }
