@@ -28,6 +28,8 @@ LONGSTACK_BIND(pthread_once);
 LONGSTACK_BIND(pthread_key_create);
 LONGSTACK_BIND(pthread_getspecific);
 LONGSTACK_BIND(pthread_setspecific);
+LONGSTACK_BIND(pthread_sigmask);
+LONGSTACK_BIND(pthread_getcpuclockid);
 #undef LONGSTACK_BIND
 #endif
 
