@@ -1,0 +1,55 @@
+'use strict'
+
+// The spans of files as one Chrome trace, written as it is made.
+
+const fs = require('node:fs')
+const { Readable } = require('node:stream')
+const { pipeline } = require('node:stream/promises')
+const { digest } = require('./digest')
+const { readFiles } = require('./read')
+const { amount } = require('./record')
+const { traceEvents } = require('../views/chrome')
+
+const MOST = 100_000 // more makes a file that no viewer opens with pleasure
+
+/** @typedef {import('../views/chrome').Drawn} Drawn */
+
+/**
+ * @param {string[]} names
+ * @param {string} to a file
+ * @param {{ input?: AsyncIterable<Buffer>, progress?: (bytes: number, of: number | undefined) => void }} [options]
+ * @returns {Promise<{ spans: number, left: number }>}
+ */
+async function writeTrace (names, to, options = {}) {
+  /** @type {Map<string, Drawn>} */
+  const spans = new Map()
+  let left = 0
+  await readFiles(names, {
+    ...options,
+    span (span) {
+      const id = `${span.traceId} ${span.spanId}`
+      const before = spans.get(id)
+      if (before !== undefined && before.end !== 'open') return
+      if (before === undefined && spans.size === MOST) left++
+      else spans.set(id, { ...digest(span), pid: amount(span.record.resource?.['process.pid']) ?? 0 })
+    }
+  })
+  await pipeline(Readable.from(text([...spans.values()])), fs.createWriteStream(to))
+  return { spans: spans.size, left }
+}
+
+/** @param {Drawn[]} spans */
+function * text (spans) {
+  let piece = '{"displayTimeUnit":"ms","traceEvents":[\n'
+  let separator = ''
+  for (const event of traceEvents(spans)) {
+    piece += separator + JSON.stringify(event)
+    separator = ',\n'
+    if (piece.length < 1 << 18) continue
+    yield piece
+    piece = ''
+  }
+  yield `${piece}\n]}\n`
+}
+
+module.exports = { writeTrace }
