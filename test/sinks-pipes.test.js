@@ -50,7 +50,7 @@ onLinux('a pipe: all that fits is there at once, the rest by the end', async (t)
 onLinux('a socket, which Node gives to its children', async (t) => {
   const { code, stdout, told } = await drive(`${load}
     console.log(JSON.stringify({ attributes: { i: 'the program' } }))
-    out.flush()
+    await until(() => out.stats().written === 300)
     tell({ stats: out.stats(), warned })`)
   t.is(code, 0)
   t.deepEqual(numbers(records(stdout)).filter((i) => i !== 'the program'), range(300))

@@ -19,7 +19,7 @@ const BACKLOG = 1 << 20 // bytes
 const AGAIN_MS = 1000 // to the next try after a fault
 const LOOK_MS = 1000 // between two looks whether the file is still there
 const BUSY_MS = { least: 2, most: 100 } // to the next try with a slow reader
-const FLUSH_MS = 300 // for a slow reader at exit
+const FLUSH_MS = { idle: 300, most: 1000 } // at exit for a slow reader: while it reads nothing, and in all
 
 const now = performance.now.bind(performance)
 const { setTimeout, clearTimeout } = timers
@@ -257,12 +257,18 @@ function createLineSink (target, name, { warn }) {
 
     /** Gets rid of what waits; a slow reader is given a moment. */
     flush () {
-      const end = now() + FLUSH_MS
-      do proceed()
-      while (slow() && now() < end && sleep(BUSY_MS.least))
+      const start = now()
+      let progress = start
+      for (let before = -1; backlog.size() > 0; before = written) {
+        proceed()
+        if (written !== before) progress = now()
+        if (!slow() || now() > Math.min(progress + FLUSH_MS.idle, start + FLUSH_MS.most)) return
+        sleep(BUSY_MS.least)
+      }
     },
 
     close () {
+      proceed()
       drop(backlog.clear())
       over = true
       clearTimeout(timer)
@@ -277,7 +283,7 @@ const nothing = new Int32Array(new SharedArrayBuffer(4))
 
 /** @param {number} ms */
 function sleep (ms) {
-  return Atomics.wait(nothing, 0, 0, ms) === 'timed-out'
+  Atomics.wait(nothing, 0, 0, ms)
 }
 
 module.exports = { createLineSink }

@@ -20,49 +20,45 @@ function lineOf (record, replaced) {
   return `${/[\u2028\u2029]/.test(text) ? text.replace(/[\u2028\u2029]/g, (one) => one === '\u2028' ? '\\u2028' : '\\u2029') : text}\n`
 }
 
-/** @param {SpanRecord} record @param {() => void} replaced */
+/** @param {SpanRecord} record @param {() => void} replaced @returns {string} */
 function stringify (record, replaced) {
   try {
     return JSON.stringify(record)
   } catch {
-    return JSON.stringify(writable(record, replaced))
+    return recordOf(record, replaced)
   }
 }
 
-/**
- * The same with a sentence in place of each value that cannot be written.
- * @param {SpanRecord} record
- * @param {() => void} replaced
- */
-function writable (record, replaced) {
-  const events = Array.isArray(record.events) ? record.events.map((event) => ({ ...event, attributes: each(event.attributes, replaced) })) : undefined
-  return each({ ...record, attributes: each(record.attributes, replaced), ...(events && { events }) }, replaced)
+/** Value by value, with a sentence in place of what cannot be written. @param {SpanRecord} record @param {() => void} replaced */
+function recordOf (record, replaced) {
+  /** @param {any} object */
+  const plain = (object) => membersOf(object, (key) => jsonOf(object, key, replaced))
+  /** @param {any} event */
+  const eventOf = (event) => membersOf(event, (key) => key === 'attributes' ? plain(event[key]) : jsonOf(event, key, replaced))
+  return membersOf(record, (key) => {
+    if (key === 'attributes') return plain(record[key])
+    return key === 'events' ? `[${record.events.map(eventOf).join()}]` : jsonOf(record, key, replaced)
+  })
 }
 
-/**
- * @param {Record<string, any> | undefined} values
- * @param {() => void} replaced
- * @returns {Record<string, any>}
- */
-function each (values, replaced) {
-  /** @type {Record<string, any>} */
-  const result = {}
-  for (const key of Object.keys(values ?? {})) {
-    try {
-      // Asked once: a getter or a toJSON may answer otherwise next time.
-      const text = JSON.stringify(/** @type {any} */ (values)[key])
-      if (text !== undefined) put(result, key, JSON.parse(text))
-    } catch (error) {
-      replaced()
-      put(result, key, `not written: ${reasonOf(error)}`)
-    }
+/** @param {object | undefined} object @param {(key: string) => string | undefined} write */
+function membersOf (object, write) {
+  const parts = []
+  for (const key of Object.keys(object ?? {})) {
+    const text = write(key)
+    if (text !== undefined) parts.push(`${JSON.stringify(key)}:${text}`)
   }
-  return result
+  return `{${parts.join()}}`
 }
 
-/** A key may be __proto__. @param {object} object @param {string} key @param {unknown} value */
-function put (object, key, value) {
-  Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
+/** Its text is kept: a getter or a toJSON may answer otherwise next time. @param {any} object @param {string} key @param {() => void} replaced */
+function jsonOf (object, key, replaced) {
+  try {
+    return JSON.stringify(object[key])
+  } catch (error) {
+    replaced()
+    return JSON.stringify(`not written: ${reasonOf(error)}`)
+  }
 }
 
 /** @param {unknown} error */
@@ -83,7 +79,7 @@ function fit (text) {
     const shorter = shorten(record, limit)
     if (fits(shorter)) return shorter
   }
-  return bare(JSON.parse(shorten(record, SMALL)))
+  return bare(record)
 }
 
 /** @param {string} text */
@@ -112,6 +108,11 @@ function bare (record) {
   }
   const { traceId, spanId, parentSpanId, name, kind, startTimeUnixNano, endTimeUnixNano, status, resource } = record
   return JSON.stringify({ traceId, spanId, parentSpanId, name, kind, startTimeUnixNano, endTimeUnixNano, status, attributes, resource })
+}
+
+/** A key may be __proto__. @param {object} object @param {string} key @param {unknown} value */
+function put (object, key, value) {
+  Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
 }
 
 module.exports = { lineOf }
