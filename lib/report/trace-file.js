@@ -31,11 +31,17 @@ async function writeTrace (names, to, options = {}) {
       const before = spans.get(id)
       if (before !== undefined && before.end !== 'open') return
       if (before === undefined && spans.size === MOST) left++
-      else spans.set(id, { ...digest(span), pid: amount(span.record.resource?.['process.pid']) ?? 0 })
+      else spans.set(id, drawn(span))
     }
   })
   await pipeline(Readable.from(text([...spans.values()])), fs.createWriteStream(to))
   return { spans: spans.size, left }
+}
+
+/** @param {import('./record').Span} span @returns {Drawn} */
+function drawn (span) {
+  const { resource } = span.record
+  return { ...digest(span), pid: amount(resource?.['process.pid']) ?? 0, thread: amount(resource?.['longstack.thread']) ?? 0 }
 }
 
 /** @param {Drawn[]} spans */

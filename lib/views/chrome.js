@@ -1,43 +1,85 @@
 'use strict'
 
-// Spans as Chrome trace events, which Perfetto and chrome://tracing load. A process of the program is a process there;
-// its event loop is one track with the runs; above it lie as many lanes of spans as are needed for none to overlap
-// another that it is not inside of. Arrows lead from run to run of one span, and from a span to its children.
+// Spans as Chrome trace events, which Perfetto and chrome://tracing load. Each process has as many lanes of
+// spans as are needed for none to overlap another that it is not inside of, and below them the event loop of each thread
+// with the runs. Arrows lead from run to run of one span, and from a span to its children.
 
 const { clean } = require('./text')
 
 /**
- * @typedef {import('../report/digest').Digest & { pid: number }} Drawn
+ * @typedef {import('../report/digest').Digest & { pid: number, thread: number }} Drawn
  *
- * @typedef {object} Lane
- * @property {Drawn[]} stack spans that are open at a time, the innermost last
+ * @typedef {object} Bar something that takes time
+ * @property {Drawn} span
+ * @property {number} start in ms
+ * @property {number} end
+ * @property {string | undefined} ran of a run: what ran
  *
+ * @typedef {{ pid: number, tid: number }} Track
  * @typedef {Record<string, unknown>} TraceEvent
  */
 
-const LOOP = 1 // tid of the runs
-const FIRST_LANE = 10
+const LOOPS = 10_000 // tids, and places in the order, from here on are loops
 
 /**
  * @param {Drawn[]} spans
  * @returns {Generator<TraceEvent>}
  */
 function * traceEvents (spans) {
-  const sorted = [...spans].sort((a, b) => a.startUnixMs - b.startUnixMs || b.ms - a.ms)
-  const base = sorted[0]?.startUnixMs ?? 0
-  const lanes = lanesOf(sorted)
-  yield * names(sorted, lanes)
-  const byId = new Map(sorted.map((span) => [idOf(span.traceId, span.spanId), span]))
-  let flow = 0
-  for (const span of sorted) {
-    const tid = /** @type {number} */ (lanes.get(span))
-    yield slice(span, tid, base)
-    const parent = span.parentSpanId === undefined ? undefined : byId.get(idOf(span.traceId, span.parentSpanId))
-    if (parent !== undefined) yield * arrow(++flow, 'child', [placeIn(parent, span, lanes, base), placeOf(span, tid, base)])
-    yield * runs(span, base)
-    const places = span.runs.map((run) => ({ pid: span.pid, tid: LOOP, ts: micros(span.startUnixMs - base + run[0]) })).sort((a, b) => a.ts - b.ts)
-    if (places.length > 1) yield * arrow(++flow, 'next run', places)
+  const base = spans.reduce((least, span) => Math.min(least, span.startUnixMs), Infinity)
+  const bars = spans.map((span) => ({ span, start: span.startUnixMs - base, end: span.startUnixMs - base + span.ms, ran: undefined })).sort(inOrder)
+  const runs = bars.flatMap(runsOf).sort(inOrder)
+  const tracks = tracksOf(bars, ({ pid }) => `${pid}`, 1)
+  const loops = tracksOf(runs, ({ pid, thread }) => `${pid} ${thread}`, LOOPS)
+  yield * names(tracks)
+  yield * names(loops)
+  for (const bar of bars) yield slice(bar, tracks)
+  for (const run of runs) yield runSlice(run, loops)
+  yield * arrows(bars, tracks, runs, loops)
+}
+
+/** @param {Bar} a @param {Bar} b */
+function inOrder (a, b) {
+  return a.start - b.start || b.end - a.end
+}
+
+/** @param {Bar} bar @returns {Bar[]} */
+function runsOf ({ span, start: from }) {
+  return span.runs.map(([start, ms, ran]) => ({ span, start: from + start, end: from + start + ms, ran }))
+}
+
+/**
+ * From a span's parent to it, and from run to run of one span.
+ * @param {Bar[]} bars
+ * @param {Map<Bar, Track>} tracks
+ * @param {Bar[]} runs
+ * @param {Map<Bar, Track>} loops
+ * @returns {Generator<TraceEvent>}
+ */
+function * arrows (bars, tracks, runs, loops) {
+  const byId = new Map(bars.map((bar) => [idOf(bar.span.traceId, bar.span.spanId), bar]))
+  let id = 0
+  for (const bar of bars) {
+    const { traceId, parentSpanId } = bar.span
+    const parent = parentSpanId === undefined ? undefined : byId.get(idOf(traceId, parentSpanId))
+    // A child may begin when its parent is over: an arrow has to start inside.
+    if (parent !== undefined && parent !== bar) yield * arrow(++id, 'child', [[parent, Math.min(Math.max(bar.start, parent.start), parent.end)], [bar, bar.start]], tracks)
   }
+  for (const chain of bySpan(runs)) {
+    if (chain.length > 1) yield * arrow(++id, 'next run', chain.map((run) => [run, run.start]), loops)
+  }
+}
+
+/** @param {Bar[]} runs @returns {Iterable<Bar[]>} */
+function bySpan (runs) {
+  /** @type {Map<Drawn, Bar[]>} */
+  const chains = new Map()
+  for (const run of runs) {
+    const chain = chains.get(run.span)
+    if (chain === undefined) chains.set(run.span, [run])
+    else chain.push(run)
+  }
+  return chains.values()
 }
 
 /** @param {string} traceId @param {string} spanId */
@@ -45,61 +87,44 @@ function idOf (traceId, spanId) {
   return `${traceId} ${spanId}`
 }
 
-/** @param {number} ms */
-function micros (ms) {
-  return Math.round(ms * 1e6) / 1000
-}
-
-/** @param {Drawn} span */
-function endOf ({ startUnixMs, ms }) {
-  return startUnixMs + ms
-}
-
 /**
- * A lane for each span: its parent's, where it fits in there, else the first where it is inside of what is open, and of its
- * trace, or where nothing is open.
- * @param {Drawn[]} sorted by start
+ * A lane for each bar: the first where it is inside of what is open, or where nothing is open.
+ * @param {Bar[]} bars in order
+ * @param {(span: Drawn) => string} key bars that may share lanes
+ * @param {number} first tid
+ * @returns {Map<Bar, Track>}
  */
-function lanesOf (sorted) {
-  /** @type {Map<Drawn, number>} */
+function tracksOf (bars, key, first) {
+  /** @type {Map<Bar, Track>} */
   const found = new Map()
-  /** @type {Map<number, Lane[]>} */
-  const processes = new Map()
-  for (const span of sorted) {
-    const lanes = processes.get(span.pid) ?? []
-    processes.set(span.pid, lanes)
-    for (const { stack } of lanes) {
-      while (stack.length > 0 && endOf(stack[stack.length - 1]) <= span.startUnixMs) stack.pop()
-    }
-    let at = lanes.findIndex(({ stack }) => stack.length > 0 && fits(span, stack[stack.length - 1]))
-    if (at === -1) at = lanes.findIndex(({ stack }) => stack.length === 0)
-    if (at === -1) at = lanes.push({ stack: [] }) - 1
-    lanes[at].stack.push(span)
-    found.set(span, FIRST_LANE + at)
+  /** @type {Map<string, Array<{ tid: number, open: Bar[] }>>} */
+  const groups = new Map()
+  let tid = first
+  for (const bar of bars) {
+    const lanes = groups.get(key(bar.span)) ?? []
+    groups.set(key(bar.span), lanes)
+    for (const { open } of lanes) while (open.length > 0 && open[open.length - 1].end <= bar.start) open.pop()
+    let lane = lanes.find(({ open }) => open.length > 0 && fits(bar, open[open.length - 1])) ?? lanes.find(({ open }) => open.length === 0)
+    if (lane === undefined) lanes.push(lane = { tid: tid++, open: [] })
+    lane.open.push(bar)
+    found.set(bar, { pid: bar.span.pid, tid: lane.tid })
   }
   return found
 }
 
-/** @param {Drawn} span @param {Drawn} around */
-function fits (span, around) {
-  return span.traceId === around.traceId && endOf(span) <= endOf(around)
+/** @param {Bar} bar @param {Bar} around */
+function fits (bar, around) {
+  return bar.end <= around.end && bar.span.traceId === around.span.traceId
 }
 
-/** @param {Drawn[]} sorted @param {Map<Drawn, number>} lanes @returns {Generator<TraceEvent>} */
-function * names (sorted, lanes) {
+/** @param {Map<Bar, Track>} tracks @returns {Generator<TraceEvent>} */
+function * names (tracks) {
   const said = new Set()
-  for (const span of sorted) {
-    const { pid, service } = span
-    const tid = Number(lanes.get(span))
-    if (!said.has(pid)) {
-      yield meta('process_name', pid, 0, { name: `${clean(service ?? 'process')} (${pid})` })
-      yield meta('thread_name', pid, LOOP, { name: 'event loop' })
-      yield meta('thread_sort_index', pid, LOOP, { sort_index: 1000 })
-    }
-    said.add(pid)
-    if (said.has(`${pid} ${tid}`)) continue
-    said.add(`${pid} ${tid}`)
-    yield meta('thread_name', pid, tid, { name: 'spans' })
+  for (const [{ span }, { pid, tid }] of tracks) {
+    if (said.has(tid)) continue
+    said.add(tid)
+    yield meta('process_name', pid, tid, { name: `${clean(span.service ?? 'process')} (${pid})` })
+    yield meta('thread_name', pid, tid, { name: tid < LOOPS ? 'spans' : span.thread === 0 ? 'event loop' : `event loop of thread ${span.thread}` })
     yield meta('thread_sort_index', pid, tid, { sort_index: tid })
   }
 }
@@ -109,42 +134,40 @@ function meta (name, pid, tid, args) {
   return { ph: 'M', name, pid, tid, args }
 }
 
-/** @param {Drawn} span @param {number} tid @param {number} base @returns {TraceEvent} */
-function slice (span, tid, base) {
-  const { name, kind, blocked, traceId, spanId, parentSpanId, status, end, split, delayedBy, stack, attributes } = span
+/** @param {Bar} bar @param {Map<Bar, Track>} tracks @returns {TraceEvent} */
+function slice (bar, tracks) {
+  const { name, kind, blocked, traceId, spanId, parentSpanId, status, end, split, delayedBy, stack, attributes } = bar.span
   const args = { traceId, spanId, parentSpanId, status: status.code, end, ...attributes, split, delayedBy: delayedBy.length > 0 ? delayedBy : undefined, stack }
-  return { ph: 'X', cat: blocked ? 'blocked' : kind.toLowerCase(), name: clean(name), ...placeOf(span, tid, base), dur: lengthOf(span.startUnixMs - base, span.ms), args }
+  return { ph: 'X', cat: blocked ? 'blocked' : kind.toLowerCase(), name: clean(name), ...tracks.get(bar), ...extent(bar), args }
 }
 
-/** A length that ends, rounded, where its end does: neighbours must not overlap by a rounding. @param {number} start @param {number} ms */
-function lengthOf (start, ms) {
-  return Math.max(0, Math.round((micros(start + ms) - micros(start)) * 1000) / 1000)
+/** @param {Bar} run @param {Map<Bar, Track>} loops @returns {TraceEvent} */
+function runSlice (run, loops) {
+  const { name, spanId, traceId } = run.span
+  return { ph: 'X', cat: 'run', name: clean(name), ...loops.get(run), ...extent(run), args: { ran: clean(String(run.ran)), spanId, traceId } }
 }
 
-/** @param {Drawn} span @param {number} tid @param {number} base */
-function placeOf (span, tid, base) {
-  return { pid: span.pid, tid, ts: micros(span.startUnixMs - base) }
+/** Both ends rounded alike: neighbours must not overlap by a rounding. @param {Bar} bar */
+function extent ({ start, end }) {
+  return { ts: micros(start), dur: Math.round((micros(end) - micros(start)) * 1000) / 1000 }
 }
 
-/** Where a child begins, inside its parent; a child may begin when its parent is over. @param {Drawn} parent @param {Drawn} child @param {Map<Drawn, number>} lanes @param {number} base */
-function placeIn (parent, child, lanes, base) {
-  const moment = Math.max(parent.startUnixMs, Math.min(child.startUnixMs, endOf(parent)))
-  return { pid: parent.pid, tid: Number(lanes.get(parent)), ts: micros(moment - base) }
+/** @param {number} ms */
+function micros (ms) {
+  return Math.round(ms * 1e6) / 1000
 }
 
-/** @param {Drawn} span @param {number} base @returns {Generator<TraceEvent>} */
-function * runs (span, base) {
-  for (const [start, ms, type] of span.runs) {
-    const at = span.startUnixMs - base + start
-    yield { ph: 'X', cat: 'run', name: clean(span.name), pid: span.pid, tid: LOOP, ts: micros(at), dur: lengthOf(at, ms), args: { ran: clean(type), spanId: span.spanId, traceId: span.traceId } }
-  }
-}
-
-/** @param {number} id @param {string} name @param {Array<{ pid: number, tid: number, ts: number }>} places @returns {Generator<TraceEvent>} */
-function * arrow (id, name, places) {
-  for (let i = 0; i < places.length; i++) {
+/**
+ * @param {number} id
+ * @param {string} name
+ * @param {Array<[Bar, number]>} places
+ * @param {Map<Bar, Track>} tracks
+ * @returns {Generator<TraceEvent>}
+ */
+function * arrow (id, name, places, tracks) {
+  for (const [i, [bar, moment]] of places.entries()) {
     const last = i === places.length - 1
-    yield { ph: i === 0 ? 's' : last ? 'f' : 't', ...(last ? { bp: 'e' } : {}), cat: 'flow', name, id, ...places[i] }
+    yield { ph: i === 0 ? 's' : last ? 'f' : 't', ...(last ? { bp: 'e' } : {}), cat: 'flow', name, id, ...tracks.get(bar), ts: micros(moment) }
   }
 }
 
