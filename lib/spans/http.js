@@ -13,14 +13,16 @@ const LONGEST = 2048 // characters of a path
 /** @param {unknown} value */
 const word = (value) => typeof value === 'string' && value !== '' ? value : undefined
 
-/** @param {Attributes} attributes @returns {Attributes} without what is not known */
-function known (attributes) {
-  return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined))
+/** @param {Attributes} attributes @param {string} name @param {unknown} value left out where it is not known */
+function add (attributes, name, value) {
+  if (value !== undefined) attributes[name] = value
 }
 
 /** @param {unknown} url @returns {string | undefined} */
 function pathOf (url) {
-  return word(url)?.replace(/^[a-z][\w+.-]*:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '').slice(0, LONGEST)
+  const path = word(url)
+  if (path === undefined || (path.startsWith('/') && path.length < LONGEST && !path.includes('?') && !path.includes('#'))) return path
+  return path.replace(/^[a-z][\w+.-]*:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '').slice(0, LONGEST)
 }
 
 /** A host with its port. @param {string | undefined} text @returns {{ address?: string, port?: number }} */
@@ -48,13 +50,12 @@ function headerOf (request, name) {
   return found
 }
 
-/** @param {any} socket a net.Socket, or what stands for one */
-function peerOf (socket) {
+/** @param {Attributes} attributes @param {any} socket a net.Socket, or what stands for one */
+function addPeer (attributes, socket) {
   try {
-    return { 'network.peer.address': word(socket.remoteAddress), 'network.peer.port': socket.remotePort }
-  } catch {
-    return {}
-  }
+    add(attributes, 'network.peer.address', word(socket.remoteAddress))
+    add(attributes, 'network.peer.port', socket.remotePort)
+  } catch {}
 }
 
 /**
@@ -65,19 +66,18 @@ function peerOf (socket) {
  */
 function served (request, socket) {
   const method = word(own(request, 'method')) ?? 'GET'
-  const host = hostOf(headerOf(request, 'host'))
-  return {
-    name: method,
-    attributes: known({
-      'http.request.method': method,
-      'url.path': pathOf(own(request, 'url')),
-      'url.scheme': socket?.encrypted === true ? 'https' : 'http',
-      'server.address': host.address,
-      'server.port': host.port,
-      ...peerOf(socket),
-      'network.protocol.version': word(own(request, 'httpVersion'))
-    })
+  const { address, port } = hostOf(headerOf(request, 'host'))
+  /** @type {Attributes} */
+  const attributes = {
+    'http.request.method': method,
+    'url.path': pathOf(own(request, 'url')) ?? '',
+    'url.scheme': socket?.encrypted === true ? 'https' : 'http'
   }
+  add(attributes, 'server.address', address)
+  add(attributes, 'server.port', port)
+  addPeer(attributes, socket)
+  add(attributes, 'network.protocol.version', word(own(request, 'httpVersion')))
+  return { name: method, attributes }
 }
 
 /**
@@ -92,16 +92,11 @@ function made (request) {
   const headers = hidden(request, 'kOutHeaders')
   const header = isObject(headers) ? own(headers, 'host') : undefined
   const host = hostOf(origin?.replace(/^[^/]*\/\/([^/@]*@)?/, '') ?? (Array.isArray(header) ? word(header[1]) : undefined) ?? word(own(request, 'host')))
-  return {
-    name: method,
-    attributes: known({
-      'http.request.method': method,
-      'url.path': pathOf(own(request, 'path') ?? hidden(request, 'kPath')),
-      'url.scheme': scheme,
-      'server.address': host.address,
-      'server.port': host.port ?? (scheme === 'https' ? 443 : 80)
-    })
-  }
+  /** @type {Attributes} */
+  const attributes = { 'http.request.method': method, 'url.path': pathOf(own(request, 'path') ?? hidden(request, 'kPath')) ?? '', 'url.scheme': scheme }
+  add(attributes, 'server.address', host.address)
+  add(attributes, 'server.port', host.port ?? (scheme === 'https' ? 443 : 80))
+  return { name: method, attributes }
 }
 
 /**
@@ -117,4 +112,4 @@ function routeOf (request) {
   return `${base}${path}`.slice(0, LONGEST)
 }
 
-module.exports = { served, made, headerOf, routeOf, known }
+module.exports = { served, made, headerOf, routeOf }
