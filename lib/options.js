@@ -193,4 +193,4 @@ function initial () {
   return environment
 }
 
-module.exports = { defaults, parse, initial }
+module.exports = { defaults, parse, initial, rules }
