@@ -17,6 +17,7 @@ const { mapFrame } = require('./stacks/source-maps')
 const { captureInto } = require('./stacks/trace-limit')
 const { paint } = require('./views/paint')
 const { text } = require('./views/text')
+const { createBlockedStory } = require('./spans/blocked-story')
 const { summary } = require('./views/handles')
 
 const PLACES = 1000 // texts kept
@@ -100,6 +101,7 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
     fold: chain.folded,
     why: reports.why,
     handles: reports.handles,
+    blocked: createBlockedStory({ chain, view, plain }),
 
     /** The present stack without Node's frames, as lines. @param {Function} above */
     presentLines: (above) => presentFrames(above).filter((frame) => frame.kind !== 'core').map((frame) => `    at ${mapFrame(frame).text}`),

@@ -15,9 +15,7 @@ const sentences = {
   INVALID_OPTION: (name, given, allowed) => `The option ${quote(name)} is ${allowed}; got ${show(given)}.`,
   INVALID_OPTIONS: (given) =>
     `trace.enable takes nothing, an array of filter names or an object of options; got ${show(given)}.`,
-  NOT_AVAILABLE: (name, why) => why === undefined
-    ? `The option ${quote(name)} belongs to spans, which this version does not have yet.`
-    : `${name} is not available here: ${why}.`,
+  NOT_AVAILABLE: (name, why) => `${name} is not available here: ${why}.`,
   INVALID_OUTPUT: (given, why) => `Spans cannot go to ${show(given)}: ${why}.`,
   UNKNOWN_SETTING: (name, hint) => `Unknown setting ${quote(name)} of an output of spans.${didYouMean(hint)} There are slower, errors, sample and keep.`,
   INVALID_SETTING: (name, given, allowed) => `The setting ${quote(name)} of an output of spans is ${allowed}; got ${show(given)}.`,

@@ -19,6 +19,7 @@ const { complain } = require('./warnings')
  * @property {string | undefined} signal print open handles and why on this signal
  * @property {undefined | import('./sinks/outputs').GivenOutputs} spans where spans go: a file, `-`, an OTLP URL, or several of those
  * @property {boolean} propagate send a traceparent header with every request that is made
+ * @property {number | undefined} blocked report synchronous runs longer than this many ms
  * @property {number} budget bytes that stacks and contexts may take, from 1 MiB; default 64 MiB
  */
 
@@ -94,6 +95,7 @@ const rules = {
     read: (text) => text
   },
   propagate: { variable: 'LONGSTACK_PROPAGATE', initial: false, ...flag },
+  blocked: { variable: 'LONGSTACK_BLOCKED', initial: undefined, ...whole(1, 3_600_000, 'ms') },
   budget: { variable: 'LONGSTACK_BUDGET', initial: 64 << 20, ...whole(1 << 20, 2 ** 40, 'bytes') }
 }
 
@@ -101,9 +103,6 @@ const rules = {
 function catchable (name) {
   return Object.hasOwn(require('node:os').constants.signals, name) && !/^SIG(KILL|STOP|USR1|PROF)$/.test(name)
 }
-
-/** Options of the contract that belong to spans. */
-const later = ['blocked']
 
 const variables = new Map(Object.entries(rules).map(([name, rule]) => [rule.variable, name]))
 
@@ -126,10 +125,7 @@ function parse (given, base) {
   /** @type {any} */
   const options = { ...base }
   for (const [name, value] of Object.entries(/** @type {object} */ (given))) {
-    if (!Object.hasOwn(rules, name)) {
-      if (later.includes(name)) throw mistake('NOT_AVAILABLE', name)
-      throw mistake('UNKNOWN_OPTION', name, nearest(name, Object.keys(rules)))
-    }
+    if (!Object.hasOwn(rules, name)) throw mistake('UNKNOWN_OPTION', name, nearest(name, Object.keys(rules)))
     if (value === undefined) continue
     options[name] = accept(/** @type {keyof Options} */ (name), name, value)
   }
@@ -150,11 +146,7 @@ function fromEnvironment (env, complain) {
     try {
       const name = variables.get(variable)
       const text = /** @type {string} */ (env[variable])
-      if (name === undefined) {
-        const option = variable.slice('LONGSTACK_'.length).toLowerCase()
-        if (later.includes(option)) throw mistake('NOT_AVAILABLE', variable)
-        throw mistake('UNKNOWN_VARIABLE', variable, nearest(variable, variables.keys()))
-      }
+      if (name === undefined) throw mistake('UNKNOWN_VARIABLE', variable, nearest(variable, variables.keys()))
       if (text.trim() === '') continue // as if it were not set
       const key = /** @type {keyof Options} */ (name)
       options[key] = accept(key, variable, rules[key].read(text))

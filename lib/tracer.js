@@ -83,6 +83,10 @@ function createTracer () {
   let spans
   /** @type {Set<(record: any) => void>} */
   const spanListeners = new Set()
+  /** the room of long runs, likewise @type {import('./spans/blocked-room').BlockedRoom | undefined} */
+  let blocked
+  /** @type {Set<(event: import('./spans/blocked').BlockedEvent) => void>} */
+  const blockedListeners = new Set()
 
   const warnings = createWarnings()
   const registry = createRegistry()
@@ -147,6 +151,7 @@ function createTracer () {
       registry.turn(time)
       if (!formatter.inForce()) formatter.enable()
     },
+    began: undefined,
     failed,
     tell,
     native
@@ -168,15 +173,38 @@ function createTracer () {
       stack: (context) => ask().place(context),
       errorStack: (error) => ask().errorStack(error),
       request: contextOfRequest,
+      at: (start, end) => blocked?.at(start, end),
       wires: (requests) => channels.add(createRequestLayer({ rooms: { ...requests, carries, idsOf }, watched }).wires)
     })
   }
 
   /** Spans are made where they go somewhere. */
   function useSpans () {
-    const wanted = enabled && (options.spans !== undefined || spanListeners.size > 0)
+    const wanted = enabled && (options.spans !== undefined || options.blocked !== undefined || spanListeners.size > 0)
     if (wanted) guard.run(() => (spans ??= createSpanRoom()).use(options.spans))
     else guard.run(() => spans?.rest())
+  }
+
+  /** Loaded with the first wish to see long runs. */
+  function createBlockedRoom () {
+    return require('./spans/blocked-room').createBlockedRoom({
+      now,
+      current: async.current,
+      plainly: formatter.plainly,
+      explain: (context, stack) => ask().blocked(context, stack),
+      options: () => options,
+      warn: warnings.warn,
+      listeners: blockedListeners,
+      log: (event, run) => spans?.blocked(event, run)
+    })
+  }
+
+  /** Long runs are watched where that is asked for. A filter in light mode hides runs. */
+  function useBlocked () {
+    const threshold = enabled ? options.blocked : undefined
+    if (threshold === undefined && blocked === undefined) return
+    guard.run(() => (blocked ??= createBlockedRoom()).use(threshold, mode.light && !providers().every((type) => type === 'PROMISE' || selected(type))))
+    rooms.began = blocked?.began()
   }
 
   /** A connection that a span opened carries requests from now on: what is waited for are those. @param {object} socket */
@@ -297,6 +325,7 @@ function createTracer () {
     }
     listenToSignal(options.signal)
     useSpans()
+    useBlocked()
   }
 
   function install () {
@@ -311,6 +340,7 @@ function createTracer () {
     }
     listenToSignal(options.signal)
     useSpans()
+    useBlocked()
   }
 
   /** @param {string | undefined} name */
@@ -348,6 +378,7 @@ function createTracer () {
     disable () {
       if (!enabled) return
       enabled = false
+      useBlocked()
       useSpans()
       async.disable()
       channels.disable()
@@ -383,8 +414,7 @@ function createTracer () {
 
     /** @param {import('./api').Event} event @param {(event: any) => void} listener @returns {() => void} */
     listen (event, listener) {
-      const listeners = event === 'warning' ? warnings.listeners : event === 'span' ? spanListeners : undefined
-      if (listeners === undefined) return () => {}
+      const listeners = event === 'warning' ? warnings.listeners : event === 'span' ? spanListeners : blockedListeners
       listeners.add(listener)
       if (event === 'span') useSpans()
       return () => {

@@ -43,6 +43,7 @@ const TIGHT = 8 // links that a chain keeps while the budget is short
  * @property {(error: object, context: Context) => void} passed an error was passed to nextTick
  * @property {(context: Context) => void} connecting a connect request runs for the first time
  * @property {(time: number) => void} turn the event loop enters JavaScript
+ * @property {((time: number, context: Context) => void) | undefined} began a run of the loop begins, where its length is watched
  * @property {(error: unknown) => void} failed a hook could not do its work
  * @property {(reason: object, context: Context) => void} rejected a promise was rejected in this context
  * @property {(hook: Hook, stage: 'init' | 'before' | 'after', context: Context) => void} tell
@@ -85,6 +86,9 @@ function createAsyncLayer (rooms) {
   /** the numbers of their spans, if so; else they say nothing */
   let spanOf = new Uint32Array(0)
   const { loop, watched } = rooms
+
+  /** runs that are inside of one another, ticks and promises left out */
+  let inside = 0
 
   /** contexts and promises without one, for the budget */
   let made = 0
@@ -364,6 +368,7 @@ function createAsyncLayer (rooms) {
     const { kind } = context
     if (kind.tick) return
     const time = now()
+    if (inside++ === 0 && rooms.began !== undefined) rooms.began(time, context)
     rooms.turn(time)
     if (context.asyncId !== asyncId) return
     if (kind.handle && context.registered) rooms.active(asyncId, time)
@@ -388,6 +393,7 @@ function createAsyncLayer (rooms) {
         context = stamp.read(executionAsyncResource())
       }
       if (context === undefined || context === muted) return
+      if (inside > 0 && !context.kind.tick && !context.kind.promise) inside--
       recent[runs++ & (RECENT - 1)] = context
       if (context.asyncId !== asyncId || context.type === 'unknown') return // its init was not told
       if (wants[AFTER] !== 0) native.after(context)
@@ -500,6 +506,7 @@ function createAsyncLayer (rooms) {
       recent = []
       unread = undefined
       lastId = -1
+      inside = 0
       plain.fill(0) // what is plain in one mode is not in the other
       watched.clear()
       pressure = 0

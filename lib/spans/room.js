@@ -35,9 +35,10 @@ const aborted = { code: 'ERROR', end: 'aborted', attributes: { 'error.type': 'ab
  * @param {(context: Context) => string | undefined} deps.stack the long stack of a place
  * @param {(error: Error) => string | undefined} deps.errorStack
  * @param {(above: Function) => Context} deps.request a context for a request made here
+ * @param {(start: number, end: number) => string | undefined} deps.at the innermost frame seen inside a blocked run
  * @param {(requests: Omit<import('../hooks/requests').RequestRooms, 'idsOf' | 'carries'>) => () => void} deps.wires listens to Node's requests
  */
-function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, errorStack, request: contextOf, wires }) {
+function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, errorStack, request: contextOf, wires, at }) {
   let on = false
   /** @type {ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} */
   let sinks
@@ -57,7 +58,7 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
     tell,
     listening: () => listeners.size > 0,
     sinks: () => sinks,
-    at: () => undefined,
+    at,
     resource: () => (resource ??= resourceOf())
   })
 
@@ -155,6 +156,7 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
     on: () => on,
     exception: spans.exception,
     rejected: spans.rejected,
+    blocked: spans.blocked,
 
     /** Spans are made from now on. @param {unknown} wanted where they go */
     use (wanted) {

@@ -7,6 +7,7 @@
 const { performance } = require('node:perf_hooks')
 
 const { Span } = require('./span')
+const { blockedRecord } = require('./blocked-record')
 const { recordOf } = require('./record')
 const ids = require('./ids')
 const { activeSpanContext } = require('./otel')
@@ -153,6 +154,14 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
     /** A promise was rejected: a span that fails later on has that as its error. @param {object} reason @param {Span} span */
     rejected (reason, span) {
       if (!span.ended) span.rejection = new WeakRef(reason)
+    },
+
+    /** A long run of the loop is written as a record of its own; one that still runs at once. @param {import('./blocked').BlockedEvent} event @param {import('./blocked').Run} run */
+    blocked (event, run) {
+      const record = blockedRecord(event, run, resource())
+      sinks()?.write({ ms: event.ms, failed: false, traceId: record.traceId, sampled: run.span?.sampled ?? true, record: () => record })
+      if (event.stillRunning) sinks()?.flush()
+      if (listening()) tell(record)
     },
 
     /** The program ends: what is open is written as it is. */

@@ -1,0 +1,130 @@
+'use strict'
+
+// The watchdog without the native engine: a worker that, through Node's inspector, has the main thread take a sample of
+// itself while that runs (blocked-worker.js). No port is opened, no debugger is switched on: a function is called.
+//
+// Whether the loop waits is not to be seen from another thread; so the worker sends a message when a run has not been
+// followed by another for a while, which is answered as soon as the loop is free.
+
+const path = require('node:path')
+const { getEnvironmentData, isMainThread, setEnvironmentData, Worker } = require('node:worker_threads')
+const { performance } = require('node:perf_hooks')
+
+const guard = require('../context/guard')
+const { ANSWERED, ASLEEP, BEATS, BYTES, LOOKED, LOST, SERVED, SLEEP, STILL, USED } = require('./blocked-words')
+
+const KEY = 'longstack.blocked'
+const NAME = Symbol.for('longstack.blocked.1')
+
+const STANDS = 0.02 // of a time, on a processor: less is none
+const WAITED = 1 // ms in the poll: the loop was not in a run
+
+/** ms that this process has spent on processors */
+const used = () => {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1e3
+}
+
+/** ms of sleep that may come late without a reason @param {number} threshold */
+const slackOf = (threshold) => Math.max(5, Math.min(threshold * 0.2, 20))
+
+/**
+ * @param {object} deps
+ * @param {() => number} deps.now
+ * @param {(code: string, sentence: string) => void} deps.warn
+ * @returns {import('./blocked').Watchdog | undefined}
+ */
+function createInspectorWatchdog ({ now, warn }) {
+  if (!isMainThread) {
+    if (firstToSay()) warn('BLOCKED_THREAD', 'without the native engine long runs are seen in the main thread only, not in workers.')
+    return undefined
+  }
+  const memory = new SharedArrayBuffer(BYTES)
+  const times = new Float64Array(memory)
+  const words = new Int32Array(memory)
+  let polled = 0
+
+  /** @param {import('./blocked').Given} given @returns {Worker} */
+  function hire ({ threshold, turned }) {
+    const worker = new Worker(path.join(__dirname, 'blocked-worker.js'), {
+      workerData: { memory, threshold, slack: slackOf(threshold), offset: clockOffset(), expression: `globalThis[Symbol.for(${JSON.stringify(NAME.description)})]()` },
+      execArgv: [],
+      env: {},
+      stdout: true,
+      stderr: true,
+      trackUnmanagedFds: false
+    })
+    worker.on('message', () => {
+      words[ANSWERED] = words[BEATS]
+      turned()
+    })
+    worker.on('error', (error) => warn('BLOCKED', `long runs of the event loop cannot be watched: ${String(error?.message).slice(0, 200)}`))
+    worker.unref()
+    return worker
+  }
+
+  return {
+    memory,
+
+    start (given) {
+      setEnvironmentData(KEY, new Int32Array(new SharedArrayBuffer(4)))
+      publish(() => {
+        words[SERVED]++
+        given.sample()
+      })
+      polled = performance.nodeTiming.idleTime
+      /** @type {Worker} */
+      let worker
+      try {
+        worker = guard.run(() => hire(given))
+      } catch (error) {
+        warn('BLOCKED', `long runs of the event loop cannot be watched: ${/** @type {any} */ (error)?.message}`)
+        return undefined
+      }
+      return {
+        above: 2, // the function above, and the expression that called it
+        beat () { polled = performance.nodeTiming.idleTime },
+
+        wake () {
+          words[ASLEEP] = 0
+          Atomics.notify(words, ASLEEP)
+        },
+
+        lost () {
+          const passed = now() - times[LOOKED]
+          const busy = used() - times[USED]
+          const counts = passed <= times[SLEEP] + slackOf(given.threshold) ? passed : Math.min(passed, busy)
+          return {
+            lost: times[LOST] + passed - counts,
+            still: times[STILL] + (busy < counts * STANDS ? counts : 0),
+            idle: performance.nodeTiming.idleTime - polled > WAITED
+          }
+        },
+
+        stop () {
+          Reflect.deleteProperty(globalThis, NAME)
+          guard.run(() => worker.terminate())
+        }
+      }
+    }
+  }
+}
+
+/** Where the worker's expression finds it. @param {() => void} value */
+function publish (value) {
+  Object.defineProperty(globalThis, NAME, { value, enumerable: false, configurable: true })
+}
+
+/** One sentence for all workers. */
+function firstToSay () {
+  const said = getEnvironmentData(KEY)
+  return !(said instanceof Int32Array) || Atomics.exchange(said, 0, 1) === 0
+}
+
+/** What performance.now() is behind libuv's clock, in ms: other threads have an origin of their own. */
+function clockOffset () {
+  const [seconds, nanos] = process.hrtime()
+  return seconds * 1e3 + nanos * 1e-6 - performance.now()
+}
+
+module.exports = { createInspectorWatchdog }

@@ -1,0 +1,32 @@
+'use strict'
+
+// The memory that the event loop's thread shares with its watchdog. The first part is Shared in native/watch.cc; what
+// follows is for a watchdog in JavaScript only.
+
+module.exports = {
+  NATIVE_BYTES: 48,
+  BYTES: 112,
+
+  // numbers of doubles, ms of performance.now()
+  START: 0, // when the present run began
+  BEGAN: 1, // when the run began that is armed
+  ASKED: 2, // when the last sample was asked for
+
+  // numbers of words
+  BEATS: 6, // runs counted
+  ASLEEP: 7, // the watchdog is to be woken
+  ARMED: 8, // not 0: the run of this number is long
+  RESTLESS: 9, // not all runs are counted, so never sleep
+  ATTENDED: 10, // a debugger may be there, so ask nothing of a thread that stands still
+
+  // numbers of doubles
+  LOST: 6, // ms of the present run that do not count
+  STILL: 7, // ms of it in which nothing used a processor
+  LOOKED: 8, // when the watchdog looked last
+  SLEEP: 9, // ms that it meant to sleep from then on
+  USED: 10, // ms that the process had spent on processors by then
+
+  // numbers of words
+  ANSWERED: 24, // the last run after which the loop was free
+  SERVED: 25 // samples taken, or refused
+}

@@ -1,0 +1,32 @@
+'use strict'
+
+// A long run of the event loop as text, for a terminal. Data in, string out.
+
+const { age, clean } = require('./text')
+
+/** @typedef {import('../spans/blocked').BlockedEvent} BlockedEvent */
+
+/** @param {BlockedEvent} event @param {import('../spans/span').Span | undefined} span that it was part of @returns {string} */
+function blocked (event, span) {
+  return [`the event loop ${headline(event, span)}`, ...remarks(event), event.stack].filter((line) => line !== '').join('\n')
+}
+
+/** @param {BlockedEvent} event @param {import('../spans/span').Span | undefined} span */
+function headline ({ ms, stillRunning }, span) {
+  const by = span === undefined ? '' : ` by ${nameOf(span)}`
+  return stillRunning ? `is blocked${by}, for ${age(ms)} so far` : `was blocked for ${age(ms)}${by}`
+}
+
+/** A request whose route nobody told is known by its path. @param {import('../spans/span').Span} span */
+function nameOf ({ name, attributes }) {
+  const path = attributes['http.route'] === undefined ? attributes['url.path'] : undefined
+  return clean(typeof path === 'string' ? `${name} ${path}` : name)
+}
+
+/** @param {BlockedEvent} event */
+function remarks ({ samples, sampledLate }) {
+  if (samples === 0) return ['  not sampled: it was inside one native call, which nothing can look into; what led to it:']
+  return sampledLate === undefined ? [] : [`  sampled ${age(sampledLate)} late, on leaving a native call:`]
+}
+
+module.exports = { blocked }
