@@ -59,6 +59,7 @@ function createOtlpSink ({ to }, { warn }) {
   let reason
   let lost = 0
   let heard = 0n
+  let complained = false
   let ended = false
   let posted = 0
   let characters = 0
@@ -129,6 +130,8 @@ function createOtlpSink ({ to }, { warn }) {
   }
 
   function complain (why = fault ?? 'no answer in time') {
+    if (complained) return
+    complained = true
     warn('OTLP', `spans do not reach ${shown}: ${why}. The program goes on, trace.stats().spans counts what is dropped.`)
   }
 
@@ -170,9 +173,10 @@ function createOtlpSink ({ to }, { warn }) {
   function flush () {
     guard.run(() => {
       hear()
-      if (thread === undefined || !hopeful()) return
-      thread.postMessage({ flush: true })
-      wait()
+      if (hopeful()) {
+        thread?.postMessage({ flush: true })
+        wait()
+      }
       if (pending() > 0) complain()
     })
   }
