@@ -7,6 +7,7 @@ const { own } = require('../context/kinds')
 const { hidden, isObject } = require('../handles/inside')
 
 const LONGEST = 2048 // characters of a path
+const NAME = 200 // characters of one in a name
 
 /** @typedef {Record<string, unknown>} Attributes */
 
@@ -23,6 +24,18 @@ function pathOf (url) {
   const path = word(url)
   if (path === undefined || (path.startsWith('/') && path.length < LONGEST && !path.includes('?') && !path.includes('#'))) return path
   return path.replace(/^[a-z][\w+.-]*:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '').slice(0, LONGEST)
+}
+
+/** A part of a path that stands for one of many: a number, a UUID, a hash, a token. */
+const many = /^(?:\d+|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|(?=[^/]*\d)[0-9a-f]{12,}|(?=[^/]*\d)[\w-]{24,}|.{64,})$/i
+
+/**
+ * A path as a name: where no framework tells the route, what looks like one of many is left open, so that names stay few.
+ * @param {string} path
+ */
+function nameOf (path) {
+  if (path.length < 24 && !/\d/.test(path)) return path
+  return path.split('/').map((part) => many.test(part) ? '*' : part).join('/').slice(0, NAME)
 }
 
 /** A host with its port. @param {string | undefined} text @returns {{ address?: string, port?: number }} */
@@ -67,17 +80,18 @@ function addPeer (attributes, socket) {
 function served (request, socket) {
   const method = word(own(request, 'method')) ?? 'GET'
   const { address, port } = hostOf(headerOf(request, 'host'))
+  const path = pathOf(own(request, 'url')) ?? ''
   /** @type {Attributes} */
   const attributes = {
     'http.request.method': method,
-    'url.path': pathOf(own(request, 'url')) ?? '',
+    'url.path': path,
     'url.scheme': socket?.encrypted === true ? 'https' : 'http'
   }
   add(attributes, 'server.address', address)
   add(attributes, 'server.port', port)
   addPeer(attributes, socket)
   add(attributes, 'network.protocol.version', word(own(request, 'httpVersion')))
-  return { name: method, attributes }
+  return { name: `${method} ${nameOf(path)}`, attributes }
 }
 
 /**
@@ -92,11 +106,12 @@ function made (request) {
   const headers = hidden(request, 'kOutHeaders')
   const header = isObject(headers) ? own(headers, 'host') : undefined
   const host = hostOf(origin?.replace(/^[^/]*\/\/([^/@]*@)?/, '') ?? (Array.isArray(header) ? word(header[1]) : undefined) ?? word(own(request, 'host')))
+  const path = pathOf(own(request, 'path') ?? hidden(request, 'kPath')) ?? ''
   /** @type {Attributes} */
-  const attributes = { 'http.request.method': method, 'url.path': pathOf(own(request, 'path') ?? hidden(request, 'kPath')) ?? '', 'url.scheme': scheme }
+  const attributes = { 'http.request.method': method, 'url.path': path, 'url.scheme': scheme }
   add(attributes, 'server.address', host.address)
   add(attributes, 'server.port', host.port ?? (scheme === 'https' ? 443 : 80))
-  return { name: method, attributes }
+  return { name: `${method} ${host.address ?? ''}${nameOf(path)}`, attributes }
 }
 
 /**
