@@ -5,7 +5,7 @@
 const { amount } = require('./record')
 const { splitOf } = require('./digest')
 const { Numbers } = require('./numbers')
-const { boxOf, densityOf, summarize } = require('./summary')
+const { boxOf, densityOf, logDensityOf, summarize } = require('./summary')
 
 /**
  * @typedef {import('./record').Span} Span
@@ -21,6 +21,7 @@ const { boxOf, densityOf, summarize } = require('./summary')
  * @property {import('./summary').Summary | undefined} summary nothing where all are open
  * @property {import('./summary').Box | undefined} box
  * @property {import('./summary').Density | undefined} density nothing for less than two
+ * @property {{ x: number[], y: number[] } | undefined} logDensity of the logarithms: x in ms, y per decade
  * @property {import('./digest').Split | undefined} split means; nothing where no line has it
  */
 
@@ -69,9 +70,9 @@ class Sums {
   route (seconds, points) {
     const { name, kind, weighted, errors, open } = this
     const base = { name, kind, count: this.durations.size, weighted, rate: seconds === undefined ? undefined : weighted / seconds, errors, open, split: this.#means() }
-    if (base.count === 0) return { ...base, summary: undefined, box: undefined, density: undefined }
+    if (base.count === 0) return { ...base, summary: undefined, box: undefined, density: undefined, logDensity: undefined }
     const sample = this.durations.sorted()
-    return { ...base, summary: summarize(sample), box: boxOf(sample), density: densityOf(sample, points) }
+    return { ...base, summary: summarize(sample), box: boxOf(sample), density: densityOf(sample, points), logDensity: logDensityOf(sample, points) }
   }
 
   #means () {

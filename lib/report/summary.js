@@ -36,6 +36,7 @@
  */
 
 const OUTLIERS = 200
+const NANOSECOND = 1e-6 // ms
 const REACH = 5 // bandwidths, past which a kernel adds nothing that can be seen
 const EXACT = 2000 // values, above which those closer than a thirty-second of a bandwidth are taken together
 
@@ -129,18 +130,30 @@ function nrd0 (sample) {
 /**
  * @param {Sample} sample
  * @param {number} points
+ * @param {number} [least] where the curve begins at the earliest
  * @returns {Density | undefined} for less than two values there is none
  */
-function densityOf (sample, points) {
+function densityOf (sample, points, least = 0) {
   const { values } = sample
   if (values.length < 2) return undefined
   const kernel = nrd0(sample)
-  const from = Math.max(0, values[0] - 3 * kernel)
+  const from = Math.max(least, values[0] - 3 * kernel)
   const to = farthest(sample, from, kernel, points)
   const step = (to - from) / (points - 1)
   const bandwidth = Math.max(kernel, step)
   const x = Array.from({ length: points }, (_, i) => from + i * step)
   return { x, y: heights(sample, x, bandwidth), bandwidth, beyond: values.length - place(values, to, true) }
+}
+
+/**
+ * The same of the logarithms, for a logarithmic axis: a kernel in ms is too wide for the short ones, too narrow for the long.
+ * @param {Sample} sample
+ * @param {number} points
+ * @returns {{ x: number[], y: number[] } | undefined} x in ms, y per decade
+ */
+function logDensityOf (sample, points) {
+  const decades = densityOf({ ...sample, values: sample.values.map((ms) => Math.log10(Math.max(ms, NANOSECOND))) }, points, -Infinity)
+  return decades && { x: decades.x.map((decade) => 10 ** decade), y: decades.y }
 }
 
 /** A long tail would leave the curve no room: then it ends past the 99th percentile. @param {Sample} sample @param {number} from @param {number} kernel @param {number} points */
@@ -191,4 +204,4 @@ function together (sample, width) {
   return { values, weights }
 }
 
-module.exports = { summarize, quantile, boxOf, densityOf, nrd0 }
+module.exports = { summarize, quantile, boxOf, densityOf, logDensityOf, nrd0 }
