@@ -3,7 +3,10 @@
 // Figures and foreign text as a reader of the page sees them; used by the page itself and by what it shows without
 // scripts. Three digits are enough to compare with, more only look exact.
 
-const UNITS = /** @type {const} */ ([[86_400_000, 'd'], [3_600_000, 'h'], [60_000, 'min'], [1000, 's'], [1, 'ms'], [0.001, 'µs']])
+/** From how many ms on, its length in ms, its name: 90 s reads better than 1.50 min. */
+const UNITS = /** @type {Array<[number, number, string]>} */ ([
+  [172_800_000, 86_400_000, 'd'], [7_200_000, 3_600_000, 'h'], [120_000, 60_000, 'min'], [1000, 1000, 's'], [1, 1, 'ms'], [0, 0.001, 'µs']
+])
 const NONE = '–'
 
 /** @param {unknown} value @returns {value is number} */
@@ -22,8 +25,15 @@ function time (ms) {
   if (!known(ms)) return NONE
   if (ms === 0) return '0 ms'
   const size = Math.abs(ms)
-  const [length, unit] = UNITS.find(([unitMs]) => size >= unitMs * 0.9995) ?? UNITS[5]
+  const [, length, unit] = UNITS.find(([from]) => size >= from * 0.9995) ?? UNITS[5]
   return `${digits(ms / length)} ${unit}`
+}
+
+/** From one time to another, the unit once where it is the same. @param {unknown} before @param {unknown} after */
+function fromTo (before, after) {
+  const [a, b] = [time(before), time(after)]
+  const [number, unit] = a.split(' ')
+  return unit !== undefined && b.endsWith(` ${unit}`) ? `${number} → ${b}` : `${a} → ${b}`
 }
 
 /** The same on an axis, where zeros behind the point are noise. @param {number} ms */
@@ -88,4 +98,4 @@ function shown (text) {
     one === '\n' || one === '\t' ? one : `\\u${/** @type {number} */ (one.codePointAt(0)).toString(16).padStart(4, '0')}`)
 }
 
-module.exports = { known, time, tick, count, rate, percent, change, clock, day, plural, shown, NONE }
+module.exports = { known, time, fromTo, tick, count, rate, percent, change, clock, day, plural, shown, NONE }

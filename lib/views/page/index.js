@@ -1,0 +1,64 @@
+'use strict'
+
+// The page of a report: one file that needs nothing else and asks for nothing. Its policy allows exactly the styles and
+// scripts in it, by hash, and no connection at all. What spans say travels as JSON inside of an element that no browser
+// executes, and becomes text there, never markup.
+
+const { createHash } = require('node:crypto')
+const { app, charts, styles } = require('./assets')
+const { fit } = require('./data')
+const { escape, plain } = require('./plain')
+
+/**
+ * @param {any} model of a report, see lib/report
+ * @param {{ title?: string }} [options]
+ * @returns {string} HTML
+ */
+function createPage (model, { title = 'longstack report' } = {}) {
+  const { data, json } = fit(model, title)
+  const [style, library, code] = [styles(), charts(), app()]
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy(style, [library, code])}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta name="color-scheme" content="light dark">
+<title>${escape(data.title)}</title>
+<link rel="icon" href="data:,">
+<style>${style}</style>
+</head>
+<body>
+<noscript>
+${plain(data)}
+</noscript>
+<div id="page"></div>
+<script type="application/json" id="data">${json}</script>
+<script>${library}</script>
+<script>${code}</script>
+</body>
+</html>
+`
+}
+
+/** @param {string} style @param {string[]} scripts */
+function policy (style, scripts) {
+  return [
+    "default-src 'none'",
+    `script-src ${scripts.map(hash).join(' ')}`,
+    `style-src ${hash(style)}`,
+    'img-src data:',
+    "base-uri 'none'",
+    "form-action 'none'",
+    "require-trusted-types-for 'script'", // a way from text to markup would be an error
+    "trusted-types 'none'"
+  ].join('; ')
+}
+
+/** @param {string} text */
+function hash (text) {
+  return `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+}
+
+module.exports = { createPage }
