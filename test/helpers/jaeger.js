@@ -53,7 +53,8 @@ async function jaeger (t) {
 class Jaeger {
   /** @param {number[]} ports of the listeners, in their order */
   constructor (ports) {
-    this.flags = listeners.map((name, i) => `--${name}=127.0.0.1:${ports[i]}`)
+    // More than 2000 spans in its queue it forgets in silence, unless it is told otherwise.
+    this.flags = ['--collector.queue-size=100000', ...listeners.map((name, i) => `--${name}=127.0.0.1:${ports[i]}`)]
     this.url = `http://127.0.0.1:${ports[0]}`
     this.query = `http://127.0.0.1:${ports[1]}`
     /** @type {import('node:child_process').ChildProcess | undefined} */
