@@ -2,29 +2,29 @@
 
 // The spans of files as one Chrome trace, written as it is made.
 
-const fs = require('node:fs')
 const { Readable } = require('node:stream')
 const { pipeline } = require('node:stream/promises')
 const { digest } = require('./digest')
 const { readFiles } = require('./read')
 const { amount } = require('./record')
 const { traceEvents } = require('../views/chrome')
+const { clean } = require('../views/text')
 
-const MOST = 100_000 // more makes a file that no viewer opens with pleasure
+const MOST = 50_000 // more makes a file that no viewer opens with pleasure
 
 /** @typedef {import('../views/chrome').Drawn} Drawn */
 
 /**
  * @param {string[]} names
- * @param {string} to a file
+ * @param {NodeJS.WritableStream} to
  * @param {{ input?: AsyncIterable<Buffer>, progress?: (bytes: number, of: number | undefined) => void }} [options]
- * @returns {Promise<{ spans: number, left: number }>}
+ * @returns {Promise<{ spans: number, left: number, problems: string[] }>} problems of the files, in sentences
  */
 async function writeTrace (names, to, options = {}) {
   /** @type {Map<string, Drawn>} */
   const spans = new Map()
   let left = 0
-  await readFiles(names, {
+  const files = await readFiles(names, {
     ...options,
     span (span) {
       const id = `${span.traceId} ${span.spanId}`
@@ -34,8 +34,9 @@ async function writeTrace (names, to, options = {}) {
       else spans.set(id, drawn(span))
     }
   })
-  await pipeline(Readable.from(text([...spans.values()])), fs.createWriteStream(to))
-  return { spans: spans.size, left }
+  await pipeline(Readable.from(text([...spans.values()])), to, { end: to !== process.stdout })
+  const problems = files.flatMap(({ name, problems }) => problems.map((problem) => clean(`${name}: ${problem}`)))
+  return { spans: spans.size, left, problems }
 }
 
 /** @param {import('./record').Span} span @returns {Drawn} */
