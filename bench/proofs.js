@@ -58,6 +58,9 @@ const proofs = {
     const inForce = { engine, engineWhy, mode, modeWhy, fault, dropped }
     // A filter leaves a timer's own stack out: there the engine's word is enough.
     const { ok, saw } = process.env.LONGSTACK === undefined ? await longStack() : { ok: true, saw: '' }
+    const { spans } = require('..').stats()
+    if (spans !== undefined) await request()
+    if (spans !== undefined && require('..').stats().spans.written === spans.written) return { ok: false, saw: 'no span was written', inForce }
     return fault === undefined ? { ok, saw, inForce } : { ok: false, saw: `a defect of longstack: ${fault}`, inForce }
   },
 

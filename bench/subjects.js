@@ -38,11 +38,16 @@ function subject (says, args, { env = {}, peers = [], ...more } = {}) {
 
 /**
  * @param {string} says
- * @param {Record<string, string>} env
+ * @param {Record<string, string> | ((folder: string) => Record<string, string>)} env
  * @param {{ engine?: string, mode?: string }} asks
  */
 function longstack (says, env, asks) {
   return subject(says, ['-r', register], { env, asks, proof: 'longstack' })
+}
+
+/** @param {string} says @param {Record<string, string>} env @param {{ engine?: string, mode?: string }} asks */
+function spans (says, env, asks) {
+  return longstack(says, (folder) => ({ ...env, LONGSTACK_CAPTURE: 'native', LONGSTACK_SPANS: path.join(folder, 'spans.jsonl') }), { engine: 'native', ...asks })
 }
 
 /** @type {Record<string, Subject>} */
@@ -52,6 +57,8 @@ const subjects = {
 
   'longstack-native': longstack('full, native engine', { LONGSTACK_CAPTURE: 'native' }, { engine: 'native', mode: 'full' }),
   'longstack-light': longstack('light, native engine', { LONGSTACK_CAPTURE: 'native', LONGSTACK_MODE: 'light' }, { engine: 'native', mode: 'light' }),
+  'longstack-spans': spans('full, native engine, and spans to a file', {}, { mode: 'full' }),
+  'longstack-light-spans': spans('light, native engine, and spans to a file', { LONGSTACK_MODE: 'light' }, { mode: 'light' }),
   'longstack-tcp': longstack('filter TCP', { LONGSTACK: 'TCP' }, { engine: 'native' }),
   'longstack-js': longstack('full, JavaScript engine', { LONGSTACK_CAPTURE: 'js' }, { engine: 'js', mode: 'full' }),
 
