@@ -13,7 +13,7 @@ const { jaeger, missing } = require('./helpers/jaeger')
 const { node, root, register } = require('./helpers/run')
 
 const fixtures = path.join(root, 'test', 'fixtures', 'otlp')
-const prelude = `const { sink, open, record, write, settled, say, warnings } = require(${JSON.stringify(path.join(fixtures, 'sink.js'))})\n`
+const prelude = `const { sink, record, write, settled, say, warnings } = require(${JSON.stringify(path.join(fixtures, 'sink.js'))})\n`
 
 /** @param {string} stdout */
 const linesOf = (stdout) => stdout.trim().split('\n').map((line) => JSON.parse(line))

@@ -4,6 +4,7 @@
 // notices of one that is absent, slow or refuses.
 
 const test = require('ava')
+const { spawn } = require('node:child_process')
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
@@ -12,7 +13,7 @@ const { freePorts } = require('./helpers/jaeger')
 const { node, root, register } = require('./helpers/run')
 
 const fixture = path.join(root, 'test', 'fixtures', 'otlp', 'sink.js')
-const prelude = `const { sink, open, record, write, settled, say, warnings } = require(${JSON.stringify(fixture)})\n`
+const prelude = `const { sink, record, write, settled, say, warnings } = require(${JSON.stringify(fixture)})\n`
 
 /** @param {string} source @param {{ to: string, env?: Record<string, string>, args?: string[] }} options */
 async function run (source, { to, env, args = [] }) {
@@ -317,4 +318,39 @@ test.serial("threads of the program have sinks of their own, and end by process.
   `, { to: url })
   t.is(code, 0, stderr)
   t.is(spans().length, 41)
+})
+
+test.serial('what is written open and then ended is sent once, as it ended; what stays open is sent at the end', async (t) => {
+  const { url, spans } = await collector(t)
+  const { last, code, stderr } = await run(`
+    const still = { attributes: { 'longstack.end': 'open' } }
+    write(1)
+    sink.write(record(7, still))
+    sink.write(record(8, still))
+    setTimeout(() => { sink.write(record(7, { attributes: { 'longstack.blocked_ms': 900 } })) }, 700)
+    setTimeout(() => {
+      sink.flush(true)
+      console.log(JSON.stringify(sink.stats()))
+    }, 1500)
+  `, { to: url })
+  t.is(code, 0, stderr)
+  t.like(last, { written: 4, dropped: 0 })
+  t.deepEqual(spans().map(({ spanId }) => spanId.at(-1)), ['1', '7', '8'])
+  t.is(attributes(spans()[1])['longstack.blocked_ms'], 900)
+  t.is(attributes(spans()[2])['longstack.end'], 'open')
+})
+
+test.serial('a loop that never ends is in the collector while it spins', async (t) => {
+  const { url, spans } = await collector(t)
+  const child = spawn(process.execPath, ['-r', register, '-e', 'setTimeout(function spin () { for (;;) Math.random() }, 50)'], {
+    env: { ...process.env, LONGSTACK_SPANS: url, LONGSTACK_BLOCKED: '50' }
+  })
+  t.teardown(() => child.kill('SIGKILL'))
+  for (const end = Date.now() + 30_000; Date.now() < end && spans().length === 0;) await new Promise((resolve) => setTimeout(resolve, 100))
+  t.is(child.exitCode, null, 'it still runs')
+  t.is(spans().length, 1)
+  const [blocked] = spans()
+  t.is(blocked.name, 'blocked')
+  t.is(attributes(blocked)['longstack.end'], 'open')
+  t.regex(attributes(blocked)['code.stacktrace'], /at .*spin[^]*── setTimeout\(50\)/)
 })

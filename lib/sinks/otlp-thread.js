@@ -12,6 +12,8 @@ const BATCH = 512 // records a request
 const LARGE = 4 << 20 // characters a request, unless one record alone has more
 const DELAY = 500 // ms that a record waits for others
 const REQUESTS = 4 // at a time
+const HOLD = 5000 // ms that what is still open waits for its end
+const OPEN = '"longstack.end":"open"'
 
 const { exporter: file, url, slots, news } = workerData
 /** @type {BigInt64Array} */
@@ -22,6 +24,8 @@ const port = /** @type {import('node:worker_threads').MessagePort} */ (parentPor
 let exporter
 /** @type {string[]} */
 let queue = []
+/** What was still open when it was written, by its id: an engine would show a span twice that is sent twice. @type {Map<string, string>} */
+const held = new Map()
 let requests = 0
 let closing = false
 /** @type {NodeJS.Timeout | undefined} */
@@ -87,10 +91,36 @@ function why (error) {
 
 /** @param {any} message */
 function receive (message) {
-  if (typeof message === 'string') queue.push(message)
-  if (message.close) closing = true
-  if (message.flush || message.close || queue.length >= BATCH) send()
+  if (typeof message === 'string') return add(message)
+  closing ||= message.close === true
+  for (const id of held.keys()) release(id)
+  send()
+}
+
+/** @param {string} line */
+function add (line) {
+  if (held.size > 0 || line.includes(OPEN)) return addOpen(line, JSON.parse(line))
+  queue.push(line)
+  if (queue.length >= BATCH) send()
   else timer ??= setTimeout(send, DELAY)
+}
+
+/** @param {string} line @param {{ spanId: string, attributes: Record<string, unknown> }} record */
+function addOpen (line, { spanId, attributes }) {
+  const before = held.get(spanId)
+  held.set(spanId, line)
+  if (before !== undefined) settle('WRITTEN', [before])
+  if (attributes['longstack.end'] !== 'open') return release(spanId)
+  if (before === undefined) setTimeout(release, HOLD, spanId)
+}
+
+/** @param {string} spanId */
+function release (spanId) {
+  const line = held.get(spanId)
+  if (line === undefined) return
+  held.delete(spanId)
+  queue.push(line)
+  timer ??= setTimeout(send, DELAY)
 }
 
 /** The exporter hides that it tries again; a process that ends is not to wait for a collector that is not there. */

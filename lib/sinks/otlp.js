@@ -29,7 +29,7 @@ const slots = { WRITTEN: 0, LOST: 1, SETTLED: 2, NEWS: 3, READY: 4 }
 /**
  * @typedef {object} Sink
  * @property {(record: object) => void} write
- * @property {() => void} flush waits, for a second at most, until what was written has arrived
+ * @property {(goesOn?: boolean) => void} flush waits until what was written has arrived, for a short time, unless the program goes on
  * @property {() => void} close sends what was written, in its own time
  * @property {() => Stats} stats
  *
@@ -169,8 +169,9 @@ function createOtlpSink ({ to }, { warn }) {
     }
   }
 
-  /** Waits only where there is hope: not for a collector that could not be reached just now. */
-  function flush () {
+  /** Waits only where there is hope: not for a collector that could not be reached just now. @param {unknown} [goesOn] */
+  function flush (goesOn) {
+    if (goesOn === true) return // the thread works on, whatever the program does
     guard.run(() => {
       hear()
       if (hopeful()) {

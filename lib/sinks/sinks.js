@@ -35,7 +35,7 @@ const { lineOf } = require('./line')
  * @property {boolean} [named] has a name to be opened again by
  * @property {(given: any) => void} write a line, or the record where `raw`
  * @property {() => void} [reopen]
- * @property {() => void} flush
+ * @property {(goesOn?: boolean) => void} flush
  * @property {() => void} close
  * @property {() => { written: number, dropped: number, fault?: string }} stats
  *
@@ -89,9 +89,9 @@ function createSinks (outputs, rooms) {
 
     reopen,
 
-    /** Gets rid of what waits, synchronously and in bounded time. */
-    flush () {
-      each((sink) => sink.flush())
+    /** Gets rid of what waits, synchronously and in bounded time. @param {boolean} [goesOn] the program does not end: no answer is waited for */
+    flush (goesOn) {
+      each((sink) => sink.flush(goesOn))
     },
 
     close () {

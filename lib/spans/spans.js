@@ -14,6 +14,7 @@ const { activeSpanContext } = require('./otel')
 
 const OPEN = 100_000 // spans kept while they are open; more than that are counted, and not written
 const wallClock = Date.now // programs replace it in their tests
+const EVENTS = 32 // errors of one span
 const DRIFT = 5 // ms between the two clocks that are not corrected
 
 /**
@@ -54,10 +55,11 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
   let dropped = 0
   let origin = performance.timeOrigin
 
-  /** The clock of the world may be set, performance.now() never is. */
-  function setOrigin () {
-    const seen = wallClock() - now()
+  /** The clock of the world may be set, performance.now() never is. @param {number} time now, in ms */
+  function originOf (time) {
+    const seen = wallClock() - time
     if (Math.abs(seen - origin) > DRIFT) origin = seen
+    return origin
   }
 
   /**
@@ -73,10 +75,12 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
   function start ({ name, kind, remote, context = current() }) {
     const time = now()
     loop.account(time)
+    loop.sees(context?.span, time)
     const found = kind === 'SERVER' ? undefined : context?.span
     const outer = activeSpanContext()
     const above = outer !== undefined && outer.spanId !== found?.outerId ? outer : found
     const cause = remote ?? above
+    const parent = found?.live
     const span = new Span({
       name,
       kind,
@@ -84,13 +88,14 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
       spanId: ids.spanId(),
       parentSpanId: cause?.spanId,
       sampled: cause?.sampled ?? true,
-      parent: found === undefined || found.ended ? undefined : found,
+      parent,
       start: time,
+      origin: parent === undefined ? originOf(time) : parent.origin,
       loop
     })
     span.outerId = outer?.spanId
     span.context = context
-    if (kind === 'CLIENT') span.parent?.waitsFor('HTTP', loop.idle)
+    if (kind === 'CLIENT') parent?.waitsFor('HTTP', loop.idle)
     if (open.size < OPEN) open.add(span)
     else dropped++
     return span
@@ -106,14 +111,17 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
     if (reason !== undefined) exception(span, reason)
     close(span)
     if (open.delete(span)) write(span)
+    span.forget()
   }
 
   /** Its figures stand from now on. @param {Span} span */
   function close (span) {
     const time = now()
     loop.account(time)
+    loop.sees(current()?.span, time)
     if (span.kind === 'CLIENT') span.parent?.got('HTTP', loop.idle)
     span.finish(time, loop)
+    loop.ends(span)
   }
 
   /** @param {Span} span that has ended */
@@ -122,13 +130,11 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
     /** @type {SpanRecord | undefined} */
     let record
     const build = () => {
-      setOrigin()
-      record ??= recordOf(span, { loop, origin, resource: resource(), stack, at })
+      record ??= recordOf(span, { loop, resource: resource(), stack, at })
       return record
     }
     sinks()?.write({ ms: span.end - span.start, failed: span.status.code === 'ERROR', traceId: span.traceId, sampled: span.sampled, record: build })
     if (listening()) tell(build())
-    span.context = undefined
   }
 
   /** An error belongs to a span. @param {Span} span @param {unknown} error */
@@ -137,6 +143,7 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
     if (found === undefined || span.ended) return
     const { type, message, stacktrace } = found
     span.events ??= []
+    if (span.events.length >= EVENTS) return
     if (span.events.some(({ attributes }) => attributes['exception.stacktrace'] === stacktrace && attributes['exception.message'] === message)) return
     span.attributes['error.type'] ??= type
     span.events.push({
@@ -160,7 +167,7 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
     blocked (event, run) {
       const record = blockedRecord(event, run, resource())
       sinks()?.write({ ms: event.ms, failed: false, traceId: record.traceId, sampled: run.span?.sampled ?? true, record: () => record })
-      if (event.stillRunning) sinks()?.flush()
+      if (event.stillRunning) sinks()?.flush(true)
       if (listening()) tell(record)
     },
 
@@ -168,8 +175,11 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
     flush () {
       for (const span of open) {
         span.attributes['longstack.end'] = 'open'
+        const error = span.events?.[0]
+        if (error !== undefined && span.status.code === 'UNSET') span.status = { code: 'ERROR', message: String(error.attributes['exception.message']) }
         close(span)
         write(span)
+        span.forget()
       }
       open.clear()
     },
