@@ -7,8 +7,9 @@
 //    not count shows in libuv's idle time, which grows while the loop waits in the poll, or in its count of turns: where
 //    none of the three has changed between two looks, the loop was in one run all the time.
 // 2. Time counts only as far as somebody ran. Where the watchdog itself slept for much longer than it asked for, the
-//    process was stopped, or the machine was asleep or starved: then only the time that the loop's thread spent on a
-//    processor counts. Time in which that thread used no processor is told apart: it waited in a native call, or for a debugger.
+//    process was stopped, or the machine was asleep or had too much to do: then only the time counts that the loop's thread
+//    spent on a processor or, as Linux tells, in the queue for one. Time in which it did neither is told apart: it waited in a
+//    native call, or for a debugger.
 // 3. Isolate::RequestInterrupt has V8 call back at the next check of its stack guard, on the loop's own thread, on top
 //    of what runs there. Node's inspector runs JavaScript from such callbacks; so does this one, and what it throws ends
 //    here. Where the thread is inside a native call, the callback comes when that has returned.
@@ -16,9 +17,11 @@
 //
 // The clock is libuv's, as is performance.now()'s: shared times are in ms of the latter.
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
@@ -77,6 +80,40 @@ void Write(T* field, T value) {
   __atomic_store(field, &value, __ATOMIC_SEQ_CST);
 }
 
+// The time that a thread has waited for a processor: Linux counts it in a file of its own.
+class Queue {
+ public:
+  Queue() {
+#if defined(__linux__)
+    const int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return;
+    file_ = fcntl(file, F_DUPFD_CLOEXEC, kHigh);  // low numbers are the program's
+    close(file);
+#endif
+  }
+  ~Queue() {
+    if (file_ >= 0) close(file_);
+  }
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+
+  // ms
+  double Waited() const {
+    char text[96];
+    const ssize_t length = file_ < 0 ? 0 : pread(file_, text, sizeof text - 1, 0);
+    if (length <= 0) return 0;
+    text[length] = '\0';
+    const char* second = strchr(text, ' ');
+    double ns = 0;
+    for (const char* at = second == nullptr ? "" : second + 1; *at >= '0' && *at <= '9'; at++) ns = ns * 10 + (*at - '0');
+    return ns * 1e-6;
+  }
+
+ private:
+  static constexpr int kHigh = 60;  // from 64 on the kernel makes room, which takes 15 ms
+  int file_ = -1;
+};
+
 double Hr() { return static_cast<double>(uv_hrtime()) * 1e-6; }
 
 class Watch;
@@ -90,10 +127,10 @@ class Watch {
  public:
   Watch(Isolate* isolate, uv_loop_t* loop) : isolate_(isolate), loop_(loop) {}
 
-  bool Start(Local<v8::Context> context, double threshold, double now, Local<v8::ArrayBuffer> memory, Local<v8::Function> sample, Local<v8::Function> turned) {
+  bool Start(Local<v8::Context> context, double threshold, double origin, Local<v8::ArrayBuffer> memory, Local<v8::Function> sample, Local<v8::Function> turned) {
     threshold_ = threshold;
     slack_ = std::fmax(2, std::fmin(threshold * 0.2, 20));
-    origin_ = Hr() - now;
+    origin_ = origin;
     memory_.Reset(isolate_, memory);
     shared_ = static_cast<Shared*>(memory->Data());
     if (pthread_getcpuclockid(pthread_self(), &processor_) != 0 || uv_mutex_init(&mutex_) != 0) return false;
@@ -111,7 +148,7 @@ class Watch {
     context_.Reset(isolate_, context);
     sample_.Reset(isolate_, sample);
     turned_.Reset(isolate_, turned);
-    looked_ = now;
+    looked_ = Hr() - origin_;
     used_ = Processor();
     // Signals are for the program's threads.
     sigset_t all, before;
@@ -176,13 +213,14 @@ class Watch {
     uv_mutex_destroy(&mutex_);
   }
 
+  // ms that the loop's thread has been on a processor, or would have liked to be
   double Processor() const {
     timespec time;
     if (clock_gettime(processor_, &time) != 0) return 0;
-    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6 + queue_.Waited();
   }
 
-  // How much of the time since the last look counts. `used`: on a processor, in ms.
+  // How much of the time since the last look counts. `used`: on a processor or in the queue for one, in ms.
   double Counts(double now, double* used) const {
     const double passed = now - looked_;
     *used = Processor() - used_;
@@ -272,6 +310,7 @@ class Watch {
     ticket_ = ticket;
     outstanding_.store(true);
     Write(&shared_->asked, now);
+    asked_waited_ = queue_.Waited();
     isolate_->RequestInterrupt(Interrupt, ticket);
   }
 
@@ -281,6 +320,8 @@ class Watch {
     delete ticket;
     if (watch == nullptr) return;
     watch->ticket_ = nullptr;
+    // Time in the queue for a processor is nobody's lateness.
+    Write(&watch->shared_->asked, Read(&watch->shared_->asked) + watch->queue_.Waited() - watch->asked_waited_);
     watch->outstanding_.store(false);
     if (isolate->IsExecutionTerminating()) return;
     v8::HandleScope scope(isolate);
@@ -315,6 +356,7 @@ class Watch {
   v8::Global<v8::Function> sample_;
   v8::Global<v8::Function> turned_;
   clockid_t processor_;
+  Queue queue_;           // of the thread that makes this: the loop's
   uv_async_t async_;
   uv_thread_t thread_;
   uv_mutex_t mutex_;
@@ -323,6 +365,7 @@ class Watch {
   bool stop_ = false;
   Ticket* ticket_ = nullptr;
   std::atomic<bool> outstanding_{false};
+  double asked_waited_ = 0;  // ms in the queue, when the last sample was asked for
   void (*done_)(void*) = nullptr;
   void* done_data_ = nullptr;
 
@@ -365,9 +408,10 @@ void Start(const FunctionCallbackInfo<Value>& info) {
   Local<v8::ArrayBuffer> memory = info[2].As<v8::ArrayBuffer>();
   info.GetReturnValue().Set(false);
   if (doors->watch != nullptr || memory->ByteLength() < sizeof(Shared)) return;
+  const double origin = Hr() - info[1].As<v8::Number>()->Value();
   Watch* watch = new (std::nothrow) Watch(doors->isolate, doors->loop);
   if (watch == nullptr) return;
-  if (!watch->Start(doors->isolate->GetCurrentContext(), info[0].As<v8::Number>()->Value(), info[1].As<v8::Number>()->Value(), memory,
+  if (!watch->Start(doors->isolate->GetCurrentContext(), info[0].As<v8::Number>()->Value(), origin, memory,
                     info[3].As<v8::Function>(), info[4].As<v8::Function>())) return;  // no memory, no threads: it is left as it is
   doors->watch = watch;
   info.GetReturnValue().Set(true);

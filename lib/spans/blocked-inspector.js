@@ -11,19 +11,15 @@ const { getEnvironmentData, isMainThread, setEnvironmentData, Worker } = require
 const { performance } = require('node:perf_hooks')
 
 const guard = require('../context/guard')
-const { ANSWERED, ASLEEP, BEATS, BYTES, LOOKED, LOST, SERVED, SLEEP, STILL, USED } = require('./blocked-words')
+const { used } = require('./blocked-clock')
+const { ANSWERED, ASLEEP, BEATS, BYTES, JOINED, LEAVE, LOOKED, LOST, SERVED, SLEEP, STILL, USED } = require('./blocked-words')
 
 const KEY = 'longstack.blocked'
 const NAME = Symbol.for('longstack.blocked.1')
 
 const STANDS = 0.02 // of a time, on a processor: less is none
+const PATIENCE = 100 // ms that the end of the process waits for the worker to end its session
 const WAITED = 1 // ms in the poll: the loop was not in a run
-
-/** ms that this process has spent on processors */
-const used = () => {
-  const { user, system } = process.cpuUsage()
-  return (user + system) / 1e3
-}
 
 /** ms of sleep that may come late without a reason @param {number} threshold */
 const slackOf = (threshold) => Math.max(5, Math.min(threshold * 0.2, 20))
@@ -73,6 +69,8 @@ function createInspectorWatchdog ({ now, warn }) {
         given.sample()
       })
       polled = performance.nodeTiming.idleTime
+      times[LOOKED] = now() // the worker takes a while to come
+      times[USED] = used()
       /** @type {Worker} */
       let worker
       try {
@@ -92,7 +90,7 @@ function createInspectorWatchdog ({ now, warn }) {
 
         lost () {
           const passed = now() - times[LOOKED]
-          const busy = used() - times[USED]
+          const busy = Math.max(0, used() - times[USED])
           const counts = passed <= times[SLEEP] + slackOf(given.threshold) ? passed : Math.min(passed, busy)
           return {
             lost: times[LOST] + passed - counts,
@@ -104,6 +102,15 @@ function createInspectorWatchdog ({ now, warn }) {
         stop () {
           Reflect.deleteProperty(globalThis, NAME)
           guard.run(() => worker.terminate())
+        },
+
+        leave () {
+          if (words[JOINED] === 0) return
+          words[LEAVE] = 1
+          Atomics.store(words, ASLEEP, 0)
+          Atomics.notify(words, ASLEEP)
+          Atomics.notify(words, LEAVE)
+          Atomics.wait(words, LEAVE, 1, PATIENCE)
         }
       }
     }

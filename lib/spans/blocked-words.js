@@ -28,5 +28,7 @@ module.exports = {
 
   // numbers of words
   ANSWERED: 24, // the last run after which the loop was free
-  SERVED: 25 // samples taken, or refused
+  SERVED: 25, // samples taken, or refused
+  LEAVE: 26, // 1: the worker is to leave; 2: it has
+  JOINED: 27 // it has a session with the main thread
 }

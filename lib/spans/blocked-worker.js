@@ -5,7 +5,8 @@
 
 const { Session } = require('node:inspector')
 const { parentPort, workerData } = require('node:worker_threads')
-const { ANSWERED, ARMED, ASKED, ASLEEP, ATTENDED, BEATS, BEGAN, LOOKED, LOST, RESTLESS, SERVED, SLEEP, START, STILL, USED } = require('./blocked-words')
+const { used } = require('./blocked-clock')
+const { ANSWERED, ARMED, ASKED, ASLEEP, ATTENDED, BEATS, BEGAN, JOINED, LEAVE, LOOKED, LOST, RESTLESS, SERVED, SLEEP, START, STILL, USED } = require('./blocked-words')
 
 const PROBE = 0.3 // of the threshold: when the main thread is asked whether it is free
 const SAMPLE = 0.8 // and when the first sample is asked for
@@ -14,7 +15,6 @@ const LONGEST_STEP = 10_000 // ms
 const SHORTEST_STEP = 5 // ms
 const EVEN = 8 // samples at even steps; then each takes twice as long to come
 const DOZE = 1000 // ms
-const NEVER = 26 // a word that nobody writes
 const STANDS = 0.02 // of a time, on a processor: less is none
 
 const { memory, threshold, slack, offset, expression } = workerData
@@ -22,7 +22,7 @@ const times = new Float64Array(memory)
 const words = new Int32Array(memory)
 const session = new Session()
 
-let seen = 0 // the run's number
+let seen = -1 // the run's number
 let lost = 0 // ms of it that do not count
 let still = 0 // ms of it in which nothing used a processor
 let probed = false
@@ -35,12 +35,6 @@ let asked = 0 // samples, of all runs
 function now () {
   const [seconds, nanos] = process.hrtime()
   return seconds * 1e3 + nanos * 1e-6 - offset
-}
-
-/** ms that this process has spent on processors */
-function used () {
-  const { user, system } = process.cpuUsage()
-  return (user + system) / 1e3
 }
 
 /** @returns {number} ms up to the next look */
@@ -73,6 +67,7 @@ function look () {
  * @param {number} busy ms of these on processors
  */
 function begins (beats, time, counts, busy) {
+  join(false)
   seen = beats
   lost = time - times[START] - counts
   still = busy < counts * STANDS ? counts : 0
@@ -84,6 +79,7 @@ function begins (beats, time, counts, busy) {
 
 /** The loop is free. @param {number} beats */
 function doze (beats) {
+  join(false)
   if (words[RESTLESS] !== 0) {
     words[ANSWERED] = 0
     probed = false
@@ -107,8 +103,17 @@ function ask (time, ms) {
   }
   if (words[SERVED] !== asked || (words[ATTENDED] !== 0 && still >= ms)) return
   asked++
+  join(true)
   times[ASKED] = time
   session.post('Runtime.evaluate', { expression, silent: true, returnByValue: true, disableBreaks: true })
+}
+
+/** A session is there only while a long run is: a process that ends would wait for it, and say so. @param {boolean} wanted */
+function join (wanted) {
+  if (wanted === (words[JOINED] !== 0)) return
+  words[JOINED] = Number(wanted)
+  if (wanted) session.connectToMainThread()
+  else session.disconnect()
 }
 
 function watch () {
@@ -118,16 +123,12 @@ function watch () {
   times[USED] = used()
   times[SLEEP] = wait
   times[LOOKED] = now()
-  if (words[ASLEEP] !== 0) Atomics.wait(words, ASLEEP, 1, wait)
-  else Atomics.wait(words, NEVER, 0, wait)
+  if (words[LEAVE] === 0) Atomics.wait(words, words[ASLEEP] === 0 ? LEAVE : ASLEEP, words[ASLEEP], wait)
   words[ASLEEP] = 0
-  setImmediate(watch) // what the inspector answers is to be taken off its queue
+  if (words[LEAVE] === 0) return setImmediate(watch) // what the inspector answers is to be taken off its queue
+  join(false)
+  words[LEAVE] = 2
+  Atomics.notify(words, LEAVE)
 }
 
-session.connectToMainThread()
-seen = words[BEATS]
-begins(seen, now(), 0, 0)
-times[LOOKED] = now()
-times[USED] = used()
-times[SLEEP] = 0
 watch()

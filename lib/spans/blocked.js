@@ -21,7 +21,7 @@ const { frameLines } = require('../stacks/frames')
 
 const wallClock = Date.now // programs replace it in their tests
 const STILL = 500 // ms past the threshold, after which a run is reported from inside
-const LATE = 10 // ms from asking for a sample to taking it: V8 looks more often, while it runs JavaScript
+const LATE = 20 // ms from asking for a sample to taking it: V8 looks more often, while it runs JavaScript
 const FRAMES = 200 // of a sample
 const LOG = 64 // reported runs remembered, for the question what delayed a span
 
@@ -56,6 +56,7 @@ const LOG = 64 // reported runs remembered, for the question what delayed a span
  * @property {() => { lost: number, still: number, idle: boolean }} lost
  *   of the armed run: ms that do not count, ms in which its thread stood still, and whether the loop waited meanwhile
  * @property {() => void} stop
+ * @property {() => void} [leave] the process ends
  * @property {(() => void) | undefined} [beat] a run begins
  * @property {number} above frames of its own on top of every sample
  *
@@ -248,8 +249,11 @@ function createBlocked ({ now, current, plainly, explain, watchdog, report }) {
     /** The program ends: what is over, or ends now, is reported. */
     finish () {
       if (watch === undefined) return
-      if (words[ARMED] !== 0) over(now())
-      deliver()
+      guard.run(() => {
+        if (words[ARMED] !== 0) over(now())
+        deliver()
+        watch?.leave?.()
+      })
     },
 
     stop () {

@@ -26,7 +26,7 @@ function nameOf ({ name, attributes }) {
 /** @param {BlockedEvent} event */
 function remarks ({ samples, sampledLate }) {
   if (samples === 0) return ['  not sampled: it was inside one native call, which nothing can look into; what led to it:']
-  return sampledLate === undefined ? [] : [`  sampled ${age(sampledLate)} late, on leaving a native call:`]
+  return sampledLate === undefined ? [] : [`  sampled ${age(sampledLate)} late, on leaving a native call or a garbage collection:`]
 }
 
 module.exports = { blocked }
