@@ -4,6 +4,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
+const { isPipe } = require('../report/sources')
 const { describe, parse, show, whole, Wrong } = require('./flags')
 const { colours, createProgress, print, say, width } = require('./terminal')
 
@@ -45,18 +46,29 @@ async function main (args) {
 }
 
 /** What cannot be meant. @param {Record<string, any>} given @param {string[]} files */
-function check ({ json, csv, html, trace, compare = [], top }, files) {
+function check (given, files) {
+  const { json, csv, html, trace, compare = [], top } = given
   if (files.length === 0) throw new Wrong('No file is named.')
   if (top !== undefined) whole('top', top, 1)
   if (json && csv) throw new Wrong('--json and --csv both go to standard output: give one of them.')
-  const all = [...files, ...compare]
   if (files.includes('-') && compare.includes('-')) throw new Wrong('Standard input can be one of the two runs only.')
-  const outputs = [html, trace].filter((to) => to !== undefined)
-  if (outputs.filter((to) => to === '-').length + (json || csv ? 1 : 0) > 1) throw new Wrong('Only one thing can go to standard output.')
-  if (trace !== undefined && files.includes('-') && (json || csv || html !== undefined)) throw new Wrong('What comes through standard input is read once: give --trace alone.')
-  if (trace !== undefined && compare.length > 0 && !json && !csv && html === undefined) throw new Wrong('--trace compares nothing.')
-  if (outputs.length === 2 && outputs[0] !== '-' && path.resolve(html) === path.resolve(trace)) throw new Wrong('--html and --trace name the same file.')
-  const clash = outputs.find((to) => to !== '-' && all.some((file) => file !== '-' && same(file, to)))
+  if (trace !== undefined) checkTrace(given, files)
+  checkOutputs([html, trace].filter((to) => to !== undefined), [...files, ...compare], json || csv)
+}
+
+/** @param {Record<string, any>} given @param {string[]} files */
+function checkTrace ({ json, csv, html, compare }, files) {
+  const alone = !json && !csv && html === undefined
+  if (alone && compare !== undefined) throw new Wrong('--trace compares nothing.')
+  if (!alone && files.some((file) => file === '-' || isPipe(file))) throw new Wrong('What comes through a pipe is read once: give --trace alone.')
+}
+
+/** @param {string[]} outputs @param {string[]} inputs @param {boolean} text something else goes to standard output */
+function checkOutputs (outputs, inputs, text) {
+  if (outputs.filter((to) => to === '-').length + (text ? 1 : 0) > 1) throw new Wrong('Only one thing can go to standard output.')
+  const named = outputs.filter((to) => to !== '-')
+  if (named.length === 2 && same(named[0], named[1])) throw new Wrong('--html and --trace name the same file.')
+  const clash = named.find((to) => inputs.some((file) => file !== '-' && same(file, to)))
   if (clash !== undefined) throw new Wrong(`${show(clash)} is one of the files to be read; it would be overwritten.`)
 }
 

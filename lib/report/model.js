@@ -7,7 +7,8 @@ const { createBlockers } = require('./blockers')
 const { delayersOf, digest } = require('./digest')
 const { Ids, Top } = require('./numbers')
 const { readFiles } = require('./read')
-const { createRoutes, labelOf } = require('./routes')
+const { createRoutes } = require('./routes')
+const { createTwice } = require('./sources')
 const { gatherTraces } = require('./traces')
 
 /**
@@ -31,7 +32,6 @@ const { gatherTraces } = require('./traces')
  * @property {number} [slowest] how many of the slowest requests; default 20
  * @property {boolean} [traces] their trees are wanted
  * @property {(bytes: number, of: number | undefined) => void} [progress]
- * @property {AsyncIterable<Buffer>} [input] what `-` stands for
  */
 
 const BLOCKERS = 100
@@ -51,35 +51,13 @@ async function createModel (names, wish = {}) {
 }
 
 /** @param {string[]} names @param {Wish} wish @returns {Promise<Model>} */
-async function modelOf (names, { slowest = 20, traces = false, progress, input }) {
+async function modelOf (names, { slowest = 20, traces = false, progress }) {
   const adding = createAdding(slowest)
-  if (!traces) return adding.model(await readFiles(names, { span: adding.add, progress, input }))
-  const pipe = repeatable(() => input ?? process.stdin)
-  const model = adding.model(await readFiles(names, { span: adding.add, progress, input: pipe.first() }))
-  await gatherTraces(model, names, pipe.second)
+  if (!traces) return adding.model(await readFiles(names, { span: adding.add, progress }))
+  const sources = createTwice()
+  const model = adding.model(await readFiles(names, { span: adding.add, progress, source: sources.first }))
+  await gatherTraces(model, names, sources)
   return model
-}
-
-/**
- * What came through a pipe can be read a second time as long as it is not much.
- * @param {() => AsyncIterable<Buffer>} source
- */
-function repeatable (source) {
-  const MOST = 32 << 20
-  /** @type {Buffer[]} */
-  let kept = []
-  let size = 0
-  return {
-    async * first () {
-      for await (const piece of source()) {
-        size += piece.length
-        if (size > MOST) kept = []
-        else kept.push(piece)
-        yield piece
-      }
-    },
-    second: () => size > MOST ? undefined : kept
-  }
 }
 
 /** @param {number} most of the slowest */
@@ -217,4 +195,4 @@ function hashOf ({ traceId, spanId }) {
   ]
 }
 
-module.exports = { createModel, labelOf }
+module.exports = { createModel }

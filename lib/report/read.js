@@ -3,9 +3,9 @@
 // Reads files of spans, line after line, and says in sentences what is wrong with them. Nothing is kept of a line
 // beyond the call that takes it.
 
-const fs = require('node:fs')
 const { check, fromOtlp, isObject, reasons } = require('./record')
 const { createSplitter, unpacked, LONGEST } = require('./lines')
+const { open, stats } = require('./sources')
 
 /**
  * @typedef {import('./record').Span} Span
@@ -21,10 +21,8 @@ const { createSplitter, unpacked, LONGEST } = require('./lines')
  * @property {(span: Span, file: FileReport) => void} span
  * @property {(line: string) => boolean} [wants] whether a line is to be looked at
  * @property {(bytes: number, of: number | undefined) => void} [progress] how much of how much, where that is known
- * @property {AsyncIterable<Buffer>} [input] what `-` stands for
+ * @property {import('./sources').Source} [source] gives the bytes of a file
  */
-
-const PIECE = 1 << 20 // bytes read at once
 
 /** @type {Record<string, string>} */
 const failures = {
@@ -65,7 +63,7 @@ async function readOne (name, report, reading, progress) {
   const splitter = createSplitter(createTaker(report, left, reading))
   let read = 0
   try {
-    for await (const piece of unpacked(counted(sourceOf(name, reading), (bytes) => { read += bytes; progress(bytes) }))) splitter.push(piece)
+    for await (const piece of unpacked(counted((reading.source ?? open)(name), (bytes) => { read += bytes; progress(bytes) }))) splitter.push(piece)
     left.end(splitter.end())
   } catch (error) {
     left.end(false)
@@ -74,11 +72,6 @@ async function readOne (name, report, reading, progress) {
     return
   }
   if (read === 0) report.problems.push('it is empty')
-}
-
-/** @param {string} name @param {Reading} reading @returns {AsyncIterable<Buffer>} */
-function sourceOf (name, { input = process.stdin }) {
-  return name === '-' ? input : fs.createReadStream(name, { highWaterMark: PIECE })
 }
 
 /** @param {AsyncIterable<Buffer>} source @param {(bytes: number) => void} count */
@@ -199,19 +192,10 @@ function identity (name) {
   return stat?.isFile() ? `${stat.dev}:${stat.ino}` : undefined
 }
 
-/** @param {string} name */
-function stats (name) {
-  try {
-    return fs.statSync(name, { bigint: true })
-  } catch {
-    return undefined // reading it will say why
-  }
-}
-
 /** @param {string[]} names @param {Reading} reading @returns {(bytes: number) => void} */
 function createProgress (names, { progress }) {
   if (progress === undefined) return () => {}
-  const sizes = names.map((name) => name === '-' ? undefined : stats(name)).map((stat) => stat?.isFile() ? Number(stat.size) : undefined)
+  const sizes = names.map(stats).map((stat) => stat?.isFile() ? Number(stat.size) : undefined)
   const total = sizes.includes(undefined) ? undefined : sizes.reduce((sum, size) => Number(sum) + Number(size), 0)
   let read = 0
   return (bytes) => {

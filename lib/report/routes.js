@@ -138,4 +138,4 @@ function labelOf ({ name, kind, attributes }) {
   return `${name} ${address.slice(0, 255)}${port === undefined ? '' : `:${port}`}`
 }
 
-module.exports = { createRoutes, labelOf }
+module.exports = { createRoutes }

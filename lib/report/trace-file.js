@@ -17,7 +17,7 @@ const MOST = 50_000 // more makes a file that no viewer opens with pleasure
 /**
  * @param {string[]} names
  * @param {NodeJS.WritableStream} to
- * @param {{ input?: AsyncIterable<Buffer>, progress?: (bytes: number, of: number | undefined) => void }} [options]
+ * @param {{ progress?: (bytes: number, of: number | undefined) => void }} [options]
  * @returns {Promise<{ spans: number, left: number, problems: string[] }>} problems of the files, in sentences
  */
 async function writeTrace (names, to, options = {}) {

@@ -15,16 +15,15 @@ const PREFIX = '{"traceId":"'
 /**
  * @param {import('./model').Model} model gets its traces, and notes on what is not there
  * @param {string[]} names of the files
- * @param {(() => Buffer[] | undefined) | undefined} kept what came through a pipe, as far as it is still there
+ * @param {ReturnType<typeof import('./sources').createTwice>} sources
  */
-async function gatherTraces (model, names, kept) {
+async function gatherTraces (model, names, sources) {
   /** @type {Map<string, Map<string, Digest>>} */
   const trees = new Map(model.slowest.map(({ traceId }) => [traceId, new Map()]))
   const counts = { all: 0, left: 0 }
-  const input = names.includes('-') ? kept?.() : []
-  if (input === undefined) model.notes.push('More than 32 MB came through the pipe: the trees of its slowest requests are not known. Give the file instead.')
-  await readFiles(input === undefined ? names.filter((name) => name !== '-') : names, {
-    input: pieces(input ?? []),
+  if (sources.lost()) model.notes.push('More than 32 MB came through a pipe: the trees of its slowest requests are not known. Give a file instead.')
+  await readFiles(names, {
+    source: sources.second,
     wants: (line) => !line.startsWith(PREFIX) || trees.has(line.slice(PREFIX.length, PREFIX.length + 32)),
     span (span) {
       const tree = trees.get(span.traceId)
@@ -37,12 +36,7 @@ async function gatherTraces (model, names, kept) {
     }
   })
   if (counts.left > 0) model.notes.push(`The trees of the slowest requests are not complete: ${counts.left} spans of theirs are left out.`)
-  model.traces = Object.fromEntries([...trees].map(([id, tree]) => [id, [...tree.values()].sort((a, b) => a.startUnixMs - b.startUnixMs)]))
-}
-
-/** @param {Buffer[]} list */
-async function * pieces (list) {
-  yield * list
+  model.traces = Object.fromEntries([...trees].filter(([, tree]) => tree.size > 0).map(([id, tree]) => [id, [...tree.values()].sort((a, b) => a.startUnixMs - b.startUnixMs)]))
 }
 
 module.exports = { gatherTraces }

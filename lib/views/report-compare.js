@@ -44,7 +44,7 @@ function named (letter, model, colours) {
 
 /** @param {string} letter @param {Model} model @param {Colours} colours @param {number} top */
 function half (letter, model, colours, top) {
-  const parts = [...worst(model, colours, Math.min(top, 5)), notes(model, colours)].filter((part) => part.length > 0)
+  const parts = [...worst(model, colours, Math.min(top, 5), Math.min(top, 5)), notes(model, colours)].filter((part) => part.length > 0)
   return parts.map(([first, ...others]) => [`${colours.bold(letter)}  ${first}`, ...others])
 }
 

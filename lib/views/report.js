@@ -16,13 +16,15 @@ const { boxLine, columns, counted, curve, figure, grouped, lines, moment, plain,
  * @typedef {object} Look
  * @property {Colours} [colours]
  * @property {number} [width] of the terminal
- * @property {number} [top] how many routes, blockers and requests at most
+ * @property {number} [top] how many routes, blockers and requests at most; default 10, and 5 requests
  */
 
 const FIGURES = /** @type {const} */ (['min', 'q1', 'median', 'mean', 'q3', 'max', 'p99', 'p999'])
 const TITLES = ['Min.', '1st Qu.', 'Median', 'Mean', '3rd Qu.', 'Max.', 'p99', 'p99.9']
 const WIDEST = 100
 const NARROWEST = 40
+const MOST = 10
+const SLOWEST = 5
 const DETAILED = 3 // of the slowest, whose stack is shown
 
 /**
@@ -30,9 +32,9 @@ const DETAILED = 3 // of the slowest, whose stack is shown
  * @param {Look} [look]
  * @returns {string}
  */
-function report (model, { colours = plain, width = 80, top = 10 } = {}) {
+function report (model, { colours = plain, width = 80, top } = {}) {
   const room = Math.max(NARROWEST, Math.min(width, WIDEST))
-  return joined([head(model, colours), ...routes(model, colours, room, top), ...worst(model, colours, top), notes(model, colours)])
+  return joined([head(model, colours), ...routes(model, colours, room, top ?? MOST), ...worst(model, colours, top ?? MOST, top ?? SLOWEST), notes(model, colours)])
 }
 
 /** @param {string[][]} parts */
@@ -40,9 +42,9 @@ function joined (parts) {
   return parts.filter((part) => part.length > 0).map((part) => part.join('\n')).join('\n\n') + '\n'
 }
 
-/** All but the routes. @param {Model} model @param {Colours} colours @param {number} top */
-function worst (model, colours, top) {
-  return [blockers(model, colours, top), slowest(model, colours, top), open(model, colours, top)]
+/** All but the routes. @param {Model} model @param {Colours} colours @param {number} top @param {number} few of the slowest */
+function worst (model, colours, top, few) {
+  return [blockers(model, colours, top), slowest(model, colours, few), open(model, colours, top)]
 }
 
 /** @param {Model} model @param {Colours} colours */
@@ -117,7 +119,7 @@ function blocker (one, colours) {
   const { count, totalMs, worstMs, known, delayedSpans, delayedMs } = one
   const ran = known === 'runs'
     ? `blocked the loop ${count === 1 ? 'once' : `${grouped(count)} times`}, ${time(totalMs)} in all, ${time(worstMs)} at worst`
-    : `${count > 0 ? `${counted(count, 'span')} of it` : 'it'} held others up, ${time(worstMs)} at worst`
+    : `${count > 0 ? `${counted(count, 'span')} of it` : 'it'} held others up, one of them for ${time(worstMs)}`
   const held = delayedSpans > 0 ? `; ${counted(delayedSpans, 'span')} waited for it, ${time(delayedMs)} in all` : ''
   const spins = one.open ? colours.yellow('; one run had not ended') : ''
   return [`  ${colours.bold(word(one.name))}${one.at === undefined ? '' : ` at ${colours.cyan(word(one.at, 200))}`}`, `    ${ran}${held}${spins}`]
