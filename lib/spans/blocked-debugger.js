@@ -5,7 +5,7 @@
 
 const fs = require('node:fs')
 
-const ESTABLISHED = '01'
+const LISTENING = '0A' // other states: somebody is connected, or was a moment ago
 
 function isAttached () {
   try {
@@ -23,7 +23,7 @@ function isConnected (port) {
   if (tables.every((table) => table === undefined)) return true
   return tables.some((table) => table?.split('\n').some((line) => {
     const [, local, , state] = line.trim().split(/\s+/)
-    return state === ESTABLISHED && local.endsWith(`:${ends}`)
+    return state !== LISTENING && local?.endsWith(`:${ends}`)
   }))
 }
 

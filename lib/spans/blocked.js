@@ -141,8 +141,10 @@ function createBlocked ({ now, current, plainly, explain, watchdog, report }) {
       captureInto(holder, sample, FRAMES)
       const text = plainly(() => holder.stack)
       const late = time - times[ASKED]
+      const inside = linesOf(text, above)
+      if (inside === '') return // nothing is below: it was over
       run ??= sampled()
-      run.samples.add({ text: linesOf(text, above), context: current(), late: late > LATE ? late : undefined, weight: 1 + late / threshold })
+      run.samples.add({ text: inside, context: current(), late: late > LATE ? late : undefined, weight: 1 + late / threshold })
       if (!run.told && time - run.began >= threshold + STILL) lasts(run, time)
     })
   }
@@ -277,9 +279,7 @@ function createBlocked ({ now, current, plainly, explain, watchdog, report }) {
 /** @param {unknown} text @param {number} above */
 function linesOf (text, above) {
   const lines = typeof text === 'string' ? frameLines(text, true) : ''
-  if (above === 0) return lines
-  const next = lines.indexOf('\n')
-  return next === -1 ? '' : lines.slice(next + 1)
+  return above === 0 ? lines : lines.split('\n').slice(above).join('\n')
 }
 
 /** @param {string} stack @returns {string | undefined} its first frame */

@@ -25,7 +25,7 @@ function nameOf ({ name, attributes }) {
 
 /** @param {BlockedEvent} event */
 function remarks ({ samples, sampledLate }) {
-  if (samples === 0) return ['  not sampled: it was inside one native call, which nothing can look into; what led to it:']
+  if (samples === 0) return ['  no sample could be taken inside, as in one long native call; what led to it:']
   return sampledLate === undefined ? [] : [`  sampled ${age(sampledLate)} late, on leaving a native call or a garbage collection:`]
 }
 
