@@ -88,7 +88,7 @@ test.serial('an engine that hangs does not keep a program from ending', async (t
   t.is(code, 0)
   const [last] = linesOf(stdout)
   t.is(last.written, 0)
-  t.regex(last.warnings[0], /^OTLP: spans do not reach .*: no answer in time\./)
+  t.regex(last.warnings[0], /^SPANS_UNSENT: spans do not reach .*: no answer in time\./)
 })
 
 test.serial('an engine that starts again: the program goes on, and every span either arrived or is counted', async (t) => {

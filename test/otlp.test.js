@@ -74,6 +74,7 @@ test.serial("longstack's own figures have OTLP's form; what no collector takes b
       'http.response.status_code': 500,
       'longstack.run_ms': 1.25,
       'longstack.wait_ms': { TIMER: 20.1, TCP: 3 },
+      'longstack.idle_until': { HTTP: 0.3 },
       'longstack.delayed_by': [{ spanId: '00000000000000ff', name: 'GET /slow', ms: 4.1 }, { ms: 2, at: 'work (/app/x.js:3:5)' }],
       'longstack.runs': [[0, 1, 'Timeout']],
       list: ['a', 'b'], mixed: [1, 'a'], deep: { a: { b: null } }, nothing: null, huge: 1e300, beyond: 2 ** 53, half: '\\udfff', ['__proto__']: 'x', yes: true
@@ -91,6 +92,7 @@ test.serial("longstack's own figures have OTLP's form; what no collector takes b
     'longstack.run_ms': 1.25,
     'longstack.wait_ms.TIMER': 20.1,
     'longstack.wait_ms.TCP': 3,
+    'longstack.idle_until.HTTP': 0.3,
     'longstack.delayed_by': { values: [{ stringValue: 'GET /slow 4.1 ms' }, { stringValue: 'outside of spans 2 ms, work (/app/x.js:3:5)' }] },
     deep: '{"a":{"b":null}}',
     huge: '1e+300',
@@ -119,11 +121,11 @@ test.serial("headers and compression are the exporter's to read; a path that is 
   const { port, requests } = await collector(t)
   const { last } = await run('write(1); settled()', {
     to: `http://127.0.0.1:${port}/deep/in?tenant=a`,
-    env: { OTEL_EXPORTER_OTLP_HEADERS: 'x-key=abc,authorization=Bearer%20t', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' }
+    env: { OTEL_EXPORTER_OTLP_HEADERS: 'x-key=abc,authorization=Bearer%20t', OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1' }
   })
   t.like(last, { written: 1, dropped: 0 })
   t.is(requests[0].path, '/deep/in?tenant=a')
-  t.like(requests[0].headers, { 'x-key': 'abc', authorization: 'Bearer t' })
+  t.like(requests[0].headers, { 'x-key': 'abc', authorization: 'Bearer t', 'content-encoding': 'gzip' })
 })
 
 test.serial('https, with a certificate that the environment vouches for, and without', async (t) => {
@@ -151,7 +153,7 @@ test.serial('nobody listens: the program goes on and ends, says it once, and no 
   t.is(last.written, 0)
   t.regex(last.fault, /ECONNREFUSED/)
   t.is(last.warnings.length, 1)
-  t.regex(last.warnings[0], new RegExp(`^OTLP: spans do not reach http://127\\.0\\.0\\.1:${port}/v1/traces: .*ECONNREFUSED`))
+  t.regex(last.warnings[0], new RegExp(`^SPANS_UNSENT: spans do not reach http://127\\.0\\.0\\.1:${port}/v1/traces: .*ECONNREFUSED`))
   t.notRegex(last.warnings[0], /secret/)
 })
 
@@ -183,7 +185,7 @@ test.serial('without the exporter a sentence says what to install', async (t) =>
   t.is(code, 0, stderr)
   t.like(last, { written: 0, dropped: 2, fault: '@opentelemetry/exporter-trace-otlp-http is not installed' })
   t.deepEqual(last.warnings, [
-    'OTLP_MISSING: spans cannot go to http://127.0.0.1:9/v1/traces: @opentelemetry/exporter-trace-otlp-http is not installed; ' +
+    'SPANS_NO_EXPORTER: spans cannot go to http://127.0.0.1:9/v1/traces: @opentelemetry/exporter-trace-otlp-http is not installed; ' +
     'npm install @opentelemetry/exporter-trace-otlp-http'
   ])
 })

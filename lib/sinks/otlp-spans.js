@@ -16,9 +16,15 @@ const SAMPLED = 1
 
 /** What has a form of its own in OTLP. @type {Record<string, (value: any) => Array<[string, unknown]>>} */
 const forms = {
-  'longstack.wait_ms': (waits) => Object.entries(waits).map(([subsystem, ms]) => [`longstack.wait_ms.${subsystem}`, ms]),
+  'longstack.wait_ms': (waits) => bySubsystem('longstack.wait_ms', waits),
+  'longstack.idle_until': (ends) => bySubsystem('longstack.idle_until', ends),
   'longstack.delayed_by': (delays) => [['longstack.delayed_by', delays.map(delay)]],
   'longstack.runs': () => [] // a picture of one span; too much for what stores many
+}
+
+/** @param {string} name @param {Record<string, number>} times @returns {Array<[string, number]>} */
+function bySubsystem (name, times) {
+  return Object.entries(times).map(([subsystem, ms]) => [`${name}.${subsystem}`, ms])
 }
 
 /** @param {{ name?: string, ms: number, at?: string }} delayed */

@@ -67,7 +67,7 @@ function createOtlpSink ({ to }, { warn }) {
 
   if (exporter === undefined) {
     end(`${EXPORTER} is not installed`)
-    warn('OTLP_MISSING', `spans cannot go to ${shown}: ${fault}; npm install ${EXPORTER}`)
+    warn('SPANS_NO_EXPORTER', `spans cannot go to ${shown}: ${fault}; npm install ${EXPORTER}`)
   }
 
   /** @param {keyof typeof slots} slot */
@@ -132,7 +132,7 @@ function createOtlpSink ({ to }, { warn }) {
   function complain (why = fault ?? 'no answer in time') {
     if (complained) return
     complained = true
-    warn('OTLP', `spans do not reach ${shown}: ${why}. The program goes on, trace.stats().spans counts what is dropped.`)
+    warn('SPANS_UNSENT', `spans do not reach ${shown}: ${why}. The program goes on, trace.stats().spans counts what is dropped.`)
   }
 
   /** @param {object} record */

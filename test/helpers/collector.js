@@ -7,6 +7,7 @@ const fs = require('node:fs')
 const http = require('node:http')
 const https = require('node:https')
 const path = require('node:path')
+const zlib = require('node:zlib')
 const { root } = require('./run')
 
 const folder = path.join(root, 'test', 'fixtures', 'chains')
@@ -25,9 +26,10 @@ async function collector (t, { tls = false, status = () => 200 } = {}) {
     ? https.createServer({ cert: fs.readFileSync(cert), key: fs.readFileSync(path.join(folder, 'key.pem')) })
     : http.createServer()
   server.on('request', async (request, response) => {
-    let body = ''
-    for await (const chunk of request.setEncoding('utf8')) body += chunk
-    const { resourceSpans } = JSON.parse(body)
+    const chunks = []
+    for await (const chunk of request) chunks.push(chunk)
+    const body = Buffer.concat(chunks)
+    const { resourceSpans } = JSON.parse(String(request.headers['content-encoding'] === 'gzip' ? zlib.gunzipSync(body) : body))
     const spans = resourceSpans.flatMap((/** @type {any} */ one) => one.scopeSpans.flatMap((/** @type {any} */ scope) => scope.spans))
     requests.push({ path: request.url, headers: request.headers, spans, resources: resourceSpans.map((/** @type {any} */ { resource }) => resource) })
     response.writeHead(status(), { 'content-type': 'application/json' }).end('{}')
