@@ -18,12 +18,13 @@ const { createRequestLayer } = require('./hooks/requests')
 const { createNativeHooks } = require('./hooks/native')
 const { createRegistry } = require('./handles/registry')
 const { createUses } = require('./handles/uses')
-const { handleOf, idOf, isAlive, below } = require('./handles/inside')
+const { handleOf, idOf, isAlive, isReferenced, below } = require('./handles/inside')
 const { defaults } = require('./options')
 const { loadBinding } = require('./stacks/binding')
 const { createCapture } = require('./stacks/capture')
 const { createFormatter } = require('./stacks/formatter')
 const { LoopTime } = require('./spans/loop-time')
+const { createStateOf } = require('./spans/pending')
 const { createWarnings, say, brief } = require('./warnings')
 
 /**
@@ -110,7 +111,7 @@ function createTracer () {
     }
   })
 
-  const loop = new LoopTime((type, resource) => type === 'Timeout' || type === 'Immediate' ? resource._destroyed === true : !isAlive(resource))
+  const loop = new LoopTime(createStateOf({ isAlive, isReferenced }))
 
   /** @type {Map<number, () => void>} */
   const watched = new Map()
@@ -210,7 +211,7 @@ function createTracer () {
   /** A connection that a span opened carries requests from now on: what is waited for are those. @param {object} socket */
   function carries (socket) {
     for (const handle of [handleOf(socket), below(handleOf(socket))]) {
-      if (handle !== undefined) stamp.read(handle)?.span?.releases(handle, loop.idle)
+      if (handle !== undefined) stamp.read(handle)?.span?.over(idOf(handle) ?? 0, loop.idle)
     }
   }
 

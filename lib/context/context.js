@@ -17,7 +17,8 @@ const DONE = 1
 const AWAITED = 2
 const BRED = 4
 const REGISTERED = 8
-const SHIFT = 4 // flags
+const PENDS = 16
+const SHIFT = 5 // flags
 const LINK = 1 << SHIFT // what depth is counted in
 
 /**
@@ -25,6 +26,10 @@ const LINK = 1 << SHIFT // what depth is counted in
  * @property {string} [detail]
  * @property {import('../stacks/chain').Origin} [origin]
  * @property {object} [view]
+ * @property {number} [since] ms of performance.now() at which it was made or ran last; this and the following while hooks of users listen
+ * @property {number[]} [begun] when its present runs began
+ * @property {number} [waitMs]
+ * @property {number} [runMs]
  */
 
 class Context {
@@ -86,6 +91,10 @@ class Context {
   get registered () { return (this.bits & REGISTERED) !== 0 }
   set registered (is) { this.bits = is ? this.bits | REGISTERED : this.bits & ~REGISTERED }
 
+  /** Its span waits for it, and is to be told when it has run. */
+  get pends () { return (this.bits & PENDS) !== 0 }
+  set pends (is) { this.bits = is ? this.bits | PENDS : this.bits & ~PENDS }
+
   /** What a label needs to know beyond the stack: an address, a delay. @returns {string | undefined} */
   get detail () { return typeof this.extra === 'number' ? String(this.extra) : this.extra?.detail }
   set detail (detail) { this.more().detail = detail }
@@ -93,6 +102,12 @@ class Context {
   /** @returns {import('../stacks/chain').Origin} */
   get origin () { return typeof this.extra === 'object' ? this.extra.origin ?? 'registered' : 'registered' }
   set origin (origin) { this.more().origin = origin }
+
+  /** ms from its making, or from its last run, to this run, where users listened. */
+  get waitMs () { return typeof this.extra === 'object' ? this.extra.waitMs : undefined }
+
+  /** ms of its last run, likewise. */
+  get runMs () { return typeof this.extra === 'object' ? this.extra.runMs : undefined }
 
   /** What users see of it, once they asked. @returns {object | undefined} */
   get view () { return typeof this.extra === 'object' ? this.extra.view : undefined }

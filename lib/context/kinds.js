@@ -16,10 +16,10 @@ const handles = new Set(('TCPWRAP TCPSERVERWRAP PIPEWRAP PIPESERVERWRAP UDPWRAP 
 
 /**
  * Types of which there is something as long as nobody closes it: that it is there is not to wait for it. What HTTP waits
- * for is a span of its own, and a tick waits for nothing.
+ * for is a span of its own, and a tick or an immediate waits for nothing: with one of them the loop does not wait.
  */
 const standing = new Set(('TCPSERVERWRAP PIPESERVERWRAP FILEHANDLE DIRHANDLE FSEVENTWRAP STATWATCHER SIGNALWRAP TTYWRAP TickObject Microtask PROMISE ' +
-  'HTTPINCOMINGMESSAGE HTTPCLIENTREQUEST DNSCHANNEL HTTP2SESSION JSSTREAM STREAMPIPE ELDHISTOGRAM INSPECTORJSBINDING').split(' '))
+  'HTTPINCOMINGMESSAGE HTTPCLIENTREQUEST DNSCHANNEL HTTP2SESSION JSSTREAM STREAMPIPE ELDHISTOGRAM INSPECTORJSBINDING Immediate').split(' '))
 
 /**
  * Which fields of a resource say what it is about, by type; they are set when it first runs.
@@ -61,7 +61,7 @@ function kindOf (type, wanted) {
     type,
     wanted,
     waits: standing.has(type) ? undefined : subsystemOf(type),
-    once: (oneShot.has(type) && type !== 'Immediate') || type === 'ZLIB' || type.endsWith('REQUEST'), // an immediate may be cleared
+    once: oneShot.has(type) || type.endsWith('REQUEST'),
     tick: type === 'TickObject' || type === 'Microtask',
     entered: false,
     brief: type === 'Timeout' || type === 'FILEHANDLE',

@@ -19,6 +19,10 @@ const { inspect } = require('node:util')
  * @property {import('../stacks/chain').Origin} origin how the step is known
  * @property {number} repeats turns of a loop that it stands for
  * @property {number} ageMs milliseconds since it was made
+ * @property {number | undefined} waitMs
+ *   milliseconds from its making, or from the end of its last run, to the beginning of its present or last one; only known while
+ *   `trace.hook` callbacks are there
+ * @property {number | undefined} runMs milliseconds of its last run that is over; likewise
  * @property {import('../stacks/chain').HopFrame[]} frames where it was made, innermost first
  * @property {ContextView | undefined} parent the context it came from
  */
@@ -44,6 +48,8 @@ function createViews ({ describe }) {
     get origin () { return this.#context.origin }
     get repeats () { return this.#context.repeats }
     get ageMs () { return describe(this.#context).ageMs }
+    get waitMs () { return this.#context.waitMs }
+    get runMs () { return this.#context.runMs }
     get frames () { return describe(this.#context).frames.map((frame) => ({ ...frame })) }
     /** @returns {View | undefined} */
     get parent () { return view(this.#context.parent) }

@@ -148,6 +148,7 @@ function createAsyncLayer (rooms) {
       const kind = type === 'TickObject' ? tickKind : kindFor(type)
       if (carrier !== undefined && !kind.wanted && !kind.server && !timing) return carry(id, asyncId, kind, resource)
       const parent = id === lastId ? last : parentOf(id, trigger)
+      if (timing && carrier !== undefined && parent?.span !== loop.running) loop.sees(parent?.span, now())
       if (parent === muted) return pass(muted, asyncId, kind, resource)
       if (!kind.wanted) {
         if (parent !== undefined) pass(parent, asyncId, kind, resource)
@@ -184,10 +185,22 @@ function createAsyncLayer (rooms) {
   }
 
   /** The span of a context waits for it from now on. @param {Context} context @param {object} resource */
-  function pends ({ kind, span, type }, resource) {
-    if (span === undefined || span.ended || kind.waits === undefined) return
-    if (kind.once) span.waitsFor(kind.waits, loop.idle)
-    else span.watches(kind.waits, type, resource, loop.idle)
+  function pends (context, resource) {
+    const { kind, span, type, asyncId } = context
+    const waiting = span?.live
+    if (waiting === undefined || kind.waits === undefined) return
+    context.pends = kind.once || type === 'Timeout'
+    if (kind.once) waiting.waitsFor(kind.waits, loop.idle)
+    else waiting.watches(asyncId, kind.waits, type, resource, loop.idle)
+  }
+
+  /** What a span waits for has run. @param {Context} context */
+  function came (context) {
+    const { kind, span, asyncId } = context
+    if (!kind.once && /** @type {any} */ (executionAsyncResource())._destroyed !== true) return // an interval
+    context.pends = false
+    if (!kind.once) span?.over(asyncId, loop.idle)
+    else if (kind.waits !== undefined) span?.got(kind.waits, loop.idle)
   }
 
   /** One that starts for the first time has no start yet; a refreshed one may be stamped. @param {Context} context @param {any} timer */
@@ -225,7 +238,24 @@ function createAsyncLayer (rooms) {
 
   /** @param {'init' | 'before' | 'after'} stage @param {Context} context */
   function tellAll (stage, context) {
+    clock(stage, context.more())
     for (const hook of listeners) rooms.tell(hook, stage, context) // the list is replaced where a callback changes it
+  }
+
+  /** How long it waited and ran, for users. @param {'init' | 'before' | 'after'} stage @param {import('../context/context').Extra} extra */
+  function clock (stage, extra) {
+    const time = now()
+    if (stage === 'before') {
+      extra.begun ??= []
+      extra.waitMs = extra.begun.length > 0 ? 0 : extra.since === undefined ? undefined : time - extra.since
+      extra.begun.push(time)
+      return
+    }
+    if (stage === 'after') {
+      const began = extra.begun?.pop()
+      extra.runMs = began === undefined ? undefined : time - began
+    }
+    extra.since = time
   }
 
   /** The promise gets no context of its own. @param {Context | undefined} parent @param {object} promise */
@@ -343,7 +373,7 @@ function createAsyncLayer (rooms) {
 
   /** Whose run is it? Where the filter leaves the resource out, its context is that of its maker. @param {Context | undefined} context @param {number} asyncId */
   function begin (context, asyncId) {
-    const span = context?.span
+    const span = context?.span?.owner
     const own = context !== undefined && context.asyncId === asyncId ? context.kind : undefined
     if (plain[asyncId & (PLAIN - 1)] === asyncId || own?.tick || own?.promise) {
       if (span !== loop.running) loop.change(span, now(), loop.type)
@@ -397,7 +427,7 @@ function createAsyncLayer (rooms) {
       recent[runs++ & (RECENT - 1)] = context
       if (context.asyncId !== asyncId || context.type === 'unknown') return // its init was not told
       if (wants[AFTER] !== 0) native.after(context)
-      if (timing && context.span !== undefined && context.kind.once && context.kind.waits !== undefined) context.span.got(context.kind.waits, loop.idle)
+      if (timing && context.pends) came(context)
       if (context.kind.oneShot) context.done = true
       else if (context.kind.brief && context.type === 'Timeout') ran(context, executionAsyncResource())
       if (listeners.length > 0) tellAll('after', context)
@@ -564,7 +594,11 @@ function createAsyncLayer (rooms) {
       stamp.write(resource, context)
       span.context = context
       const storage = carrier
-      return resource.runInAsyncScope(storage === undefined ? fn : () => storage.run(context, fn))
+      try {
+        return resource.runInAsyncScope(storage === undefined ? fn : () => storage.run(context, fn))
+      } finally {
+        if (timing) loop.sees(layer.current()?.span, now())
+      }
     },
 
     /** @param {Array<Hook>} hooks of users, in order */
@@ -580,6 +614,12 @@ function createAsyncLayer (rooms) {
       if (context !== undefined) return context === muted ? undefined : context
       return id === 1 || 'carried' in root ? root : undefined
     },
+
+    /** Is what runs longstack's own, or comes of it? */
+    muted: () => present(executionAsyncId()) === muted,
+
+    /** Runs what is no part of the program, nor what comes of it. Guarded. @param {() => void} work */
+    apart: (work) => carrier === undefined ? work() : carrier.run(muted, work),
 
     /** The context that was left last: queueMicrotask reports its errors only after its `after`. @returns {Context | undefined} */
     left: () => recent[(runs - 1) & (RECENT - 1)],

@@ -25,7 +25,7 @@ function handleOf (span, fail) {
     spanId: span.spanId,
     traceparent: format(span),
     set (attributes) {
-      if (!span.ended) Object.assign(span.attributes, attributes)
+      if (!span.ended) span.attributes = { ...span.attributes, ...attributes }
       return handle
     },
     fail (error) {

@@ -10,16 +10,20 @@ const { performance } = require('node:perf_hooks')
 
 const LOG = 8192 // runs remembered, for the question who delayed a span; a power of two
 const LEAST = 0.2 // ms of a run that is remembered there
+const CRUMBS = 20 // ms in which shorter runs of one span are added up, to be remembered as one
 
-/** @typedef {import('./span').Span} Span */
+/**
+ * @typedef {import('./span').Span} Span
+ * @typedef {{ crumbs: number, crumbsFrom: number }} Crumbs ms of short runs since a time, in ms
+ */
 
 /** ms that the event loop has waited in the poll so far; some 30 ns */
 const idleTime = () => performance.nodeTiming.idleTime
 
 class LoopTime {
-  /** @param {(type: string, resource: any) => boolean} isOver is a timer or handle over? */
-  constructor (isOver) {
-    this.isOver = isOver
+  /** @param {(type: string, resource: any) => 0 | 1 | 2} stateOf does a span wait for a timer or handle? See pending.js */
+  constructor (stateOf) {
+    this.stateOf = stateOf
     /** the span whose code runs, or ran last @type {Span | undefined} */
     this.running = undefined
     /** its number, 0 for none: a number is cheaper to compare */
@@ -40,6 +44,10 @@ class LoopTime {
     this.logged = 0
     this.logStart = new Float64Array(0)
     this.logEnd = this.logStart
+    /** ms of what was run between the two: short runs of others may lie in between */
+    this.logMs = this.logStart
+    /** short runs of no span @type {Crumbs} */
+    this.nobody = { crumbs: 0, crumbsFrom: 0 }
     /** @type {Array<Span | undefined>} */
     this.logSpan = []
   }
@@ -48,11 +56,13 @@ class LoopTime {
   start (time) {
     this.logStart = new Float64Array(LOG)
     this.logEnd = new Float64Array(LOG)
+    this.logMs = new Float64Array(LOG)
     this.logSpan = []
     this.logged = 0
     this.polled = idleTime()
     this.since = time
     this.leave()
+    this.level = 1 // the run that asks for it: others may be inside of it, and it goes on after them
   }
 
   stop () {
@@ -70,8 +80,9 @@ class LoopTime {
 
   /** @param {Span | undefined} span @param {string} type */
   become (span, type) {
-    this.running = span
-    this.seq = span === undefined ? 0 : span.seq
+    const owner = span === undefined || span.end === 0 ? span : span.owner
+    this.running = owner
+    this.seq = owner === undefined ? 0 : owner.seq
     this.type = type
   }
 
@@ -85,12 +96,9 @@ class LoopTime {
     const polled = idleTime()
     const waited = polled - this.polled
     if (waited > 0) {
-      this.polled = polled
       this.level = 1 // an error may have skipped an `after`; nothing is inside of anything when the loop comes from the poll
       if (this.inside.length > 0) this.inside = []
-      this.account(time - waited)
-      this.idle += time - this.since // what libuv did besides is waiting as well
-      this.since = time
+      this.waited(time, polled)
       if (span !== undefined) span.wakes(this.idle, type)
       this.become(span, type)
     } else if (span !== this.running) {
@@ -124,27 +132,78 @@ class LoopTime {
     this.level = level > 0 ? level - 1 : 0
   }
 
-  /** The present run is accounted for up to a time, in ms. @param {number} time */
+  /**
+   * The present run is accounted for up to a time, in ms. Not all that enters JavaScript is told of (a WebAssembly module
+   * that is compiled, what V8 has to clean up): a long one may be a wait.
+   * @param {number} time
+   */
   account (time) {
+    if (time - this.since >= LEAST) {
+      const polled = idleTime()
+      if (polled > this.polled) return this.waited(time, polled)
+    }
+    this.charge(time)
+  }
+
+  /** The loop ran, and then it waited. @param {number} time now, in ms @param {number} polled what libuv counts */
+  waited (time, polled) {
+    this.charge(time - (polled - this.polled))
+    this.polled = polled
+    this.idle += time - this.since // what libuv did besides is waiting as well
+    this.since = time
+  }
+
+  /** The present run lasted up to a time, in ms. @param {number} time */
+  charge (time) {
     const { running, since } = this
     const ms = time - since
     if (ms <= 0) return
     this.since = time
     this.busy += ms
     if (running !== undefined) running.ran(since, ms, this)
-    if (ms >= LEAST) this.log(since, time)
+    if (ms >= LEAST) this.log(since, time, ms)
+    else this.crumb(running ?? this.nobody, since, time)
   }
 
-  /** @param {number} start @param {number} end */
-  log (start, end) {
+  /**
+   * Code of this span runs, of which nobody told: where promise hooks are off, what follows an `await` is known only once it
+   * does something.
+   * @param {Span | undefined} span
+   * @param {number} time now, in ms
+   */
+  sees (span, time) {
+    if ((span === undefined || span.end === 0 ? span : span.owner) !== this.running) this.change(span, time, this.type)
+  }
+
+  /** A span ends: what runs on is its heir's. @param {Span} span */
+  ends (span) {
+    if (this.running === span) this.become(span, this.type)
+  }
+
+  /** Many short runs delay others as one long run does. @param {Crumbs} of @param {number} start @param {number} end */
+  crumb (of, start, end) {
+    if (start - of.crumbsFrom > CRUMBS) {
+      of.crumbsFrom = start
+      of.crumbs = 0
+    }
+    of.crumbs += end - start
+    if (of.crumbs < LEAST) return
+    this.log(of.crumbsFrom, end, of.crumbs)
+    of.crumbsFrom = -CRUMBS
+  }
+
+  /** @param {number} start @param {number} end @param {number} ms of it, that the span ran */
+  log (start, end, ms) {
     const last = (this.logged - 1) & (LOG - 1)
     if (this.logged > 0 && this.logSpan[last] === this.running && start - this.logEnd[last] < 0.01) {
       this.logEnd[last] = end
+      this.logMs[last] += ms
       return
     }
     const at = this.logged++ & (LOG - 1)
     this.logStart[at] = start
     this.logEnd[at] = end
+    this.logMs[at] = ms
     this.logSpan[at] = this.running
   }
 
@@ -163,7 +222,7 @@ class LoopTime {
       if (this.logEnd[at] <= span.start) break
       const other = this.logSpan[at]
       const start = Math.max(this.logStart[at], span.start)
-      const ms = Math.min(this.logEnd[at], end) - start
+      const ms = (Math.min(this.logEnd[at], end) - start) / (this.logEnd[at] - this.logStart[at]) * this.logMs[at]
       if (ms <= 0 || (other !== undefined && other.within(span))) continue
       const entry = found.get(other)
       if (entry === undefined) found.set(other, { span: other, ms, start, longest: ms })

@@ -23,7 +23,6 @@ const { subsystemOf } = require('../context/subsystems')
  *
  * @typedef {object} Surroundings
  * @property {import('./loop-time').LoopTime} loop
- * @property {number} origin ms since 1970 at which performance.now() was 0
  * @property {Record<string, unknown>} resource
  * @property {(span: Span) => string | undefined} stack the long stack of the place that made it
  * @property {(start: number, end: number) => string | undefined} at the innermost frame seen inside a blocked run of that time
@@ -37,8 +36,8 @@ const DELAYERS = 5
  * @returns {SpanRecord}
  */
 function recordOf (span, surroundings) {
-  const { origin, resource } = surroundings
-  const { traceId, spanId, parentSpanId, name, kind, status, events } = span
+  const { resource } = surroundings
+  const { origin, traceId, spanId, parentSpanId, name, kind, status, events } = span
   const startTimeUnixNano = unixNano(origin, span.start)
   const endTimeUnixNano = unixNano(origin, span.end)
   const attributes = attributesOf(span, surroundings)
@@ -63,7 +62,7 @@ function attributesOf (span, { loop, stack, at }) {
   attributes['longstack.wait_ms'] = waitsOf(span, waited)
   attributes['longstack.waited_ms'] = micro(waited)
   attributes['longstack.delayed_ms'] = micro(delayed)
-  attributes['longstack.delayed_by'] = delayed < 0.2 ? [] : delayers(span, loop, at)
+  attributes['longstack.delayed_by'] = delayed < 0.2 ? [] : delayers(span, loop, at, delayed)
   attributes['longstack.idle_ms'] = micro(total - run - delayed - waited)
   if (span.idleUntil !== undefined) attributes['longstack.idle_until'] = bySubsystem(span.idleUntil)
   if (span.runs.length > 0) attributes['longstack.runs'] = span.runs.map(([start, ms, type]) => [micro(start - span.start), micro(ms), type])
@@ -78,13 +77,13 @@ function waitsOf (span, most) {
   return waits
 }
 
-/** @param {Span} span @param {Surroundings['loop']} loop @param {Surroundings['at']} at */
-function delayers (span, loop, at) {
+/** @param {Span} span @param {Surroundings['loop']} loop @param {Surroundings['at']} at @param {number} most ms */
+function delayers (span, loop, at, most) {
   return loop.delayers(span, span.end, DELAYERS).map(({ span: other, ms, start, longest }) => {
     const frame = at(start, start + longest)
     return {
       ...(other === undefined ? {} : { spanId: other.spanId, name: other.name }),
-      ms: micro(ms),
+      ms: micro(Math.min(ms, most)),
       ...(frame === undefined ? {} : { at: frame })
     }
   })

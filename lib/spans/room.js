@@ -11,7 +11,7 @@ const { own } = require('../context/kinds')
 const { isNativeError } = require('node:util').types
 const { brief } = require('../warnings')
 const { createSpans } = require('./spans')
-const { handleOf } = require('./handle')
+const { handleOf, nothing } = require('./handle')
 const http = require('./http')
 const { parse, format } = require('./traceparent')
 
@@ -62,8 +62,13 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
     resource: () => (resource ??= resourceOf())
   })
 
-  /** @param {unknown} record */
+  /** What listeners do makes no spans, now or later. @param {unknown} record */
   function tell (record) {
+    async.apart(() => tellAll(record))
+  }
+
+  /** @param {unknown} record */
+  function tellAll (record) {
     for (const listener of listeners) {
       try {
         listener(record)
@@ -84,10 +89,12 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
   /** @type {Omit<import('../hooks/requests').RequestRooms, 'idsOf' | 'carries'>} */
   const requests = {
     served (request, socket) {
+      if (async.muted()) return undefined
       const { name, attributes } = http.served(request, socket)
       const span = spans.start({ name, kind: 'SERVER', remote: parse(http.headerOf(request, 'traceparent')) })
       span.attributes = attributes
       span.context = async.enter(span)
+      spans.begin(span)
       return span
     },
 
@@ -103,6 +110,7 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
     },
 
     requested (request) {
+      if (async.muted()) return undefined
       const { name, attributes } = http.made(request)
       const span = spans.start({ name, kind: 'CLIENT', context: contextOf(requests.requested) })
       span.attributes = attributes
@@ -193,30 +201,30 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
      * @param {(span: SpanHandle) => any} fn
      */
     span (name, attributes, fn) {
+      if (guard.busy || async.muted()) return fn(nothing)
+      const given = { ...attributes } // the program's getters may throw
       const span = guard.run(() => spans.start({ name, kind: 'INTERNAL' }))
-      Object.assign(span.attributes, attributes)
+      span.attributes = given
       /** @type {{ error: unknown } | undefined} */
       let failure
       const handle = handleOf(span, (error) => { failure = { error } })
       const finish = () => failure === undefined ? succeed(span) : fail(span, failure.error)
       let result
       try {
-        result = async.within(span, () => fn(handle))
+        result = async.within(span, () => {
+          spans.begin(span)
+          return fn(handle)
+        })
       } catch (error) {
         fail(span, error)
         throw error
       }
-      if (typeof result?.then !== 'function') {
+      const then = thenOf(result)
+      if (then === undefined) {
         finish()
         return result
       }
-      return result.then((/** @type {unknown} */ value) => {
-        finish()
-        return value
-      }, (/** @type {unknown} */ error) => {
-        fail(span, error)
-        throw error
-      })
+      return follow(result, then, finish, (error) => fail(span, error))
     },
 
     stats () {
@@ -224,6 +232,37 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
       const written = sinks?.stats()
       return { open, ended, written: written?.written ?? 0, dropped: dropped + (written?.dropped ?? 0), outputs: written?.outputs ?? [] }
     }
+  }
+}
+
+/** What says that a result is still to come; a getter of the program's that throws is its own affair. @param {any} result */
+function thenOf (result) {
+  try {
+    const then = result?.then
+    return typeof then === 'function' ? then : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * @param {unknown} result
+ * @param {Function} then
+ * @param {() => void} finish
+ * @param {(error: unknown) => void} fail
+ */
+function follow (result, then, finish, fail) {
+  try {
+    return then.call(result, (/** @type {unknown} */ value) => {
+      finish()
+      return value
+    }, (/** @type {unknown} */ error) => {
+      fail(error)
+      throw error
+    })
+  } catch (error) {
+    fail(error)
+    throw error
   }
 }
 

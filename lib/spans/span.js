@@ -1,15 +1,21 @@
 'use strict'
 
 // One span while it is open: what it is called, and where its time goes. Pure data; it holds no object of the program
-// but its own attributes, and lets its parent go when it ends, so that a chain of spans has an end.
+// but its own attributes, and lets all that go when it has been written: a connection or a timer may keep it for hours.
+//
+// What a span began may go on when it has ended: from then on that is its heir's, the innermost one around it that is
+// open. An ended span holds its heir weakly, so that a chain of spans has an end.
 //
 // Its time is told by the loop's (loop-time.js): `busy` and `idle` grow for all; a span notes what they were when it
 // began, when something of it began to wait and when nothing did any more. Where the loop runs, its idle time stands
 // still, so none of that needs a clock.
 
+const { OVER, PENDS } = require('./pending')
+
+const LOOKS = 16 // at what is pending, after each run
 const RUNS = 64 // runs remembered of one span, the longest
 const LEAST = 0.02 // ms of a run that is remembered
-const LINE = 15 // ancestors known
+const LINE = 63 // ancestors known
 /** @type {number[]} */
 const NONE = []
 
@@ -25,6 +31,7 @@ const NONE = []
  * @property {string} type
  * @property {any} resource itself within the run that made it, then a WeakRef
  * @property {boolean} weak
+ * @property {boolean} pends and is counted
  *
  * @typedef {'SERVER' | 'CLIENT' | 'INTERNAL'} SpanKind
  * @typedef {{ code: 'UNSET' | 'OK' | 'ERROR', message?: string }} Status
@@ -44,9 +51,10 @@ class Span {
    * @param {boolean} given.sampled
    * @param {Span | undefined} given.parent of this process
    * @param {number} given.start ms of performance.now()
+   * @param {number} given.origin ms since 1970
    * @param {{ busy: number, idle: number }} given.loop
    */
-  constructor ({ name, kind, traceId, spanId, parentSpanId, sampled, parent, start, loop }) {
+  constructor ({ name, kind, traceId, spanId, parentSpanId, sampled, parent, start, origin, loop }) {
     last = last % 0xffffffff + 1
     /** its number in this thread @type {number} */
     this.seq = last
@@ -62,6 +70,10 @@ class Span {
     this.line = parent === undefined ? NONE : [...parent.line.slice(-LINE), parent.seq]
     this.start = start
     this.end = 0
+    /** ms since 1970 at which performance.now() was 0, the same for a whole tree: the clock of the world may be set meanwhile */
+    this.origin = origin
+    /** the innermost one around it that was open when it ended @type {WeakRef<Span> | undefined} */
+    this.heir = undefined
     /** @type {Record<string, unknown>} */
     this.attributes = {}
     /** @type {Status} */
@@ -80,6 +92,9 @@ class Span {
     /** longest runs: start in ms of performance.now(), length in ms, type @type {Array<[number, number, string]>} */
     this.runs = []
     this.busyAtStart = loop.busy
+    /** ms of short runs since a time, in ms, for the log of LoopTime */
+    this.crumbs = 0
+    this.crumbsFrom = 0
     /** ms in which the loop ran the code of others, once it has ended */
     this.delayed = 0
     /** @type {Wait[]} */
@@ -88,8 +103,10 @@ class Span {
     this.pending = 0
     this.pendingSince = 0
     this.waited = 0
-    /** @type {Pending[]} */
-    this.watched = []
+    /** by the id of the resource @type {Map<number, Pending> | undefined} */
+    this.watched = undefined
+    /** ids of those that this run has made @type {number[]} */
+    this.fresh = []
     /** the loop's idle time and `waited`, in ms, when it ran last */
     this.idleSeen = loop.idle
     this.waitedSeen = 0
@@ -97,7 +114,34 @@ class Span {
     this.idleUntil = undefined
   }
 
+  /** @param {{ busy: number, idle: number, since: number }} loop whose present run is its first */
+  begin (loop) {
+    this.start = loop.since
+    this.busyAtStart = loop.busy
+    this.idleSeen = loop.idle
+  }
+
   get ended () { return this.end !== 0 }
+
+  /** Whose it is what this one began: its own, or its heir's. @returns {Span | undefined} */
+  get live () {
+    let one = /** @type {Span | undefined} */ (this)
+    while (one !== undefined && one.end !== 0) one = one.heir === undefined ? undefined : one.heir.deref()
+    return one
+  }
+
+  /** Who runs and waits where this one is asked to. @returns {Span} */
+  get owner () {
+    return this.end === 0 ? this : this.live ?? this
+  }
+
+  /** The innermost one around it that is open. @returns {Span | undefined} */
+  get above () {
+    const { parent } = this
+    if (parent === undefined || parent.end === 0) return parent
+    this.parent = parent.live
+    return this.parent
+  }
 
   /** Is it this one, or one inside of it? @param {Span} other */
   within (other) {
@@ -111,12 +155,12 @@ class Span {
    * @param {import('./loop-time').LoopTime} loop
    */
   ran (start, ms, loop) {
-    for (let one = /** @type {Span | undefined} */ (this); one !== undefined; one = one.parent) {
+    for (let one = /** @type {Span | undefined} */ (this); one !== undefined; one = one.above) {
       one.run += ms
       one.rests(loop.idle)
     }
     if (ms >= LEAST && !this.ended) this.note(start, ms, loop.type)
-    if (this.watched.length > 0) this.look(loop)
+    if (this.watched !== undefined) this.look(loop)
   }
 
   /** @param {number} start @param {number} ms @param {string} type */
@@ -138,7 +182,7 @@ class Span {
 
   /** A run of it begins, or its end is told: what the loop waited for meanwhile is what came. @param {number} idle of the loop @param {string} type of what came */
   wakes (idle, type) {
-    for (let one = /** @type {Span | undefined} */ (this); one !== undefined; one = one.parent) {
+    for (let one = /** @type {Span | undefined} */ (this); one !== undefined; one = one.above) {
       const ms = idle - one.idleSeen - (one.waitedUntil(idle) - one.waitedSeen)
       if (ms > 0.001) {
         one.idleUntil ??= {}
@@ -165,7 +209,7 @@ class Span {
    * @param {number} idle of the loop
    */
   waitsFor (name, idle) {
-    for (let one = /** @type {Span | undefined} */ (this); one !== undefined; one = one.parent) {
+    for (let one = /** @type {Span | undefined} */ (this); one !== undefined; one = one.above) {
       if (one.pending++ === 0) one.pendingSince = idle
       const wait = one.waitOf(name)
       if (wait.count++ === 0) wait.since = idle
@@ -174,9 +218,9 @@ class Span {
 
   /** It is no longer. @param {string} name @param {number} idle */
   got (name, idle) {
-    for (let one = /** @type {Span | undefined} */ (this); one !== undefined; one = one.parent) {
+    for (let one = this.live; one !== undefined; one = one.above) {
       const wait = one.waitOf(name)
-      if (wait.count === 0) continue // it began before this one did
+      if (wait.count === 0) continue // nothing of it is known
       if (--wait.count === 0) wait.ms += idle - wait.since
       if (--one.pending === 0) one.waited += idle - one.pendingSince
     }
@@ -191,45 +235,73 @@ class Span {
     return wait
   }
 
-  /** A connection that serves requests from now on: they tell what is waited for. @param {object} resource @param {number} idle */
-  releases (resource, idle) {
-    const at = this.watched.findIndex((one) => (one.weak ? one.resource.deref() : one.resource) === resource)
-    if (at < 0) return
-    const [{ name }] = this.watched.splice(at, 1)
-    this.got(name, idle)
-  }
-
   /**
-   * A timer or handle is pending until a look finds it over.
+   * A timer or handle may be pending until a look finds it over.
+   * @param {number} id of the resource
    * @param {string} name
    * @param {string} type
    * @param {object} resource
    * @param {number} idle
    */
-  watches (name, type, resource, idle) {
+  watches (id, name, type, resource, idle) {
     this.waitsFor(name, idle)
-    this.watched.push({ name, type, resource, weak: false })
-  }
-
-  /** Which of them are over? What is not, outlives this run: it is not to be kept alive. @param {import('./loop-time').LoopTime} loop */
-  look ({ idle, isOver }) {
-    const { watched } = this
-    let kept = 0
-    for (let i = 0; i < watched.length; i++) {
-      const one = watched[i]
-      const resource = one.weak ? one.resource.deref() : one.resource
-      if (resource === undefined || isOver(one.type, resource)) {
-        this.got(one.name, idle)
-        continue
-      }
-      if (!one.weak) [one.resource, one.weak] = [new WeakRef(resource), true]
-      watched[kept++] = one
-    }
-    watched.length = kept
+    this.watched ??= new Map()
+    this.watched.set(id, { name, type, resource, weak: false, pends: true })
+    this.fresh.push(id)
   }
 
   /**
-   * It is over; its figures stand.
+   * It is over, or tells no more what is waited for: a connection that serves requests from now on.
+   * @param {number} id
+   * @param {number} idle
+   */
+  over (id, idle) {
+    const one = this.live
+    const found = one?.watched?.get(id)
+    if (one === undefined || found === undefined) return
+    one.watched?.delete(id)
+    if (found.pends) one.got(found.name, idle)
+  }
+
+  /** What is pending when a run is over? All that is new, and some of the rest. @param {import('./loop-time').LoopTime} loop */
+  look (loop) {
+    const { watched, fresh } = this
+    if (watched === undefined) return
+    for (const id of fresh) this.lookAt(id, watched.get(id), loop)
+    fresh.length = 0
+    const all = watched.size <= LOOKS
+    let left = LOOKS
+    for (const [id, one] of watched) {
+      if (left-- === 0) break
+      if (!this.lookAt(id, one, loop) || all) continue
+      watched.delete(id) // to the end of the line
+      watched.set(id, one)
+    }
+  }
+
+  /**
+   * What is not over outlives this run: it is not to be kept alive.
+   * @param {number} id
+   * @param {Pending | undefined} one
+   * @param {import('./loop-time').LoopTime} loop
+   * @returns {boolean} is it still to be watched?
+   */
+  lookAt (id, one, { idle, stateOf }) {
+    if (one === undefined) return false
+    const resource = one.weak ? one.resource.deref() : one.resource
+    const state = resource === undefined ? OVER : stateOf(one.type, resource)
+    if (one.pends !== (state === PENDS)) {
+      one.pends = !one.pends
+      if (one.pends) this.waitsFor(one.name, idle)
+      else this.got(one.name, idle)
+    }
+    if (state === OVER) this.watched?.delete(id)
+    else if (!one.weak) [one.resource, one.weak] = [new WeakRef(resource), true]
+    return state !== OVER
+  }
+
+  /**
+   * It is over; its figures stand. What is pending is its heir's from now on, who counts it already.
    * @param {number} time ms
    * @param {{ busy: number, idle: number, type: string }} loop
    */
@@ -237,14 +309,33 @@ class Span {
     this.wakes(loop.idle, loop.type)
     this.waited = this.waitedUntil(loop.idle)
     this.delayed = loop.busy - this.busyAtStart - this.run
-    for (const wait of this.waits) {
-      if (wait.count > 0) wait.ms += loop.idle - wait.since
-      for (; wait.count > 0; wait.count--) this.parent?.got(wait.name, loop.idle)
-    }
+    for (const wait of this.waits) if (wait.count > 0) wait.ms += loop.idle - wait.since
     this.pending = 0
-    this.watched = []
+    const heir = this.above
+    if (heir !== undefined) {
+      if (this.watched !== undefined) heir.inherits(this.watched)
+      this.heir = new WeakRef(heir)
+    }
+    this.watched = undefined
     this.parent = undefined
     this.end = Math.max(time, this.start)
+  }
+
+  /** @param {Map<number, Pending>} watched */
+  inherits (watched) {
+    this.watched ??= new Map()
+    for (const [id, one] of watched) {
+      this.watched.set(id, one)
+      if (!one.weak) this.fresh.push(id)
+    }
+  }
+
+  /** It has been written: who it was is all that anybody still asks. */
+  forget () {
+    this.attributes = {}
+    this.events = this.context = this.rejection = this.idleUntil = undefined
+    this.waits = []
+    this.runs = []
   }
 }
 

@@ -101,22 +101,27 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
     return span
   }
 
+  /** Its first run has just begun: what it took to get there is not its own. @param {Span} span */
+  function begin (span) {
+    if (span.run === 0) span.begin(loop)
+  }
+
   /** @param {Span} span @param {End} [how] */
   function end (span, { code, message, end: how, error, attributes } = {}) {
     if (span.ended) return
+    const time = now()
     if (attributes !== undefined) Object.assign(span.attributes, attributes)
     if (how !== undefined) span.attributes['longstack.end'] = how
     if (code !== undefined) span.status = message === undefined ? { code } : { code, message }
     const reason = error ?? (code === 'ERROR' ? span.rejection?.deref() : undefined)
     if (reason !== undefined) exception(span, reason)
-    close(span)
+    close(span, time)
     if (open.delete(span)) write(span)
     span.forget()
   }
 
-  /** Its figures stand from now on. @param {Span} span */
-  function close (span) {
-    const time = now()
+  /** Its figures stand. @param {Span} span @param {number} time ms */
+  function close (span, time) {
     loop.account(time)
     loop.sees(current()?.span, time)
     if (span.kind === 'CLIENT') span.parent?.got('HTTP', loop.idle)
@@ -155,6 +160,7 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
 
   return {
     start,
+    begin,
     end,
     exception,
 
@@ -173,11 +179,12 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
 
     /** The program ends: what is open is written as it is. */
     flush () {
+      const time = now()
       for (const span of open) {
         span.attributes['longstack.end'] = 'open'
         const error = span.events?.[0]
         if (error !== undefined && span.status.code === 'UNSET') span.status = { code: 'ERROR', message: String(error.attributes['exception.message']) }
-        close(span)
+        close(span, time)
         write(span)
         span.forget()
       }
