@@ -174,9 +174,9 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
         outputs = wanted
         if (wanted !== undefined) sinks = require('../sinks/sinks').createSinks(require('../sinks/outputs').parseOutputs(wanted), { warn })
       }
+      async.time(wanted !== undefined || listeners.size > 0) // else they only tell whose a long run is
       if (on) return
       on = true
-      async.time(true)
       unwire = wires(requests)
       process.on('exit', leave)
     },

@@ -171,6 +171,7 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
 
     /** A long run of the loop is written as a record of its own; one that still runs at once. @param {import('./blocked').BlockedEvent} event @param {import('./blocked').Run} run */
     blocked (event, run) {
+      if (sinks() === undefined && !listening()) return // a record needs ids, and those node:crypto, which takes long to load
       const record = blockedRecord(event, run, resource())
       sinks()?.write({ ms: event.ms, failed: false, traceId: record.traceId, sampled: run.span?.sampled ?? true, record: () => record })
       if (event.stillRunning) sinks()?.flush(true)
