@@ -101,7 +101,7 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
     fold: chain.folded,
     why: reports.why,
     handles: reports.handles,
-    blocked: createBlockedStory({ chain, view, plain }),
+    blocked: createBlockedStory({ chain, view, plain, most: () => options().frames }),
 
     /** The present stack without Node's frames, as lines. @param {Function} above */
     presentLines: (above) => presentFrames(above).filter((frame) => frame.kind !== 'core').map((frame) => `    at ${mapFrame(frame).text}`),
