@@ -14,9 +14,10 @@ const kind = kindOf('BLOCKED', false)
  * @param {ReturnType<typeof import('../stacks/chain').createChain>} deps.chain
  * @param {(context: import('../context/context').Context | undefined) => import('../context/view').ContextView | undefined} deps.view
  * @param {(hop: import('../stacks/chain').PrintedHop) => import('../stacks/chain').Hop} deps.plain
+ * @param {() => number} deps.most frames
  * @returns {(context: import('../context/context').Context | undefined, text: string) => import('./blocked').Explained}
  */
-function createBlockedStory ({ chain, view, plain }) {
+function createBlockedStory ({ chain, view, plain, most }) {
   return (context, inside) => {
     const stack = new Stack(inside)
     const holder = new Context(0, 0, kind, undefined, 0)
@@ -24,7 +25,7 @@ function createBlockedStory ({ chain, view, plain }) {
     const { frames, lines } = chain.describe(holder)
     const hops = chain.hops(context, { above: stack.frames })
     // Where nothing of the program's was on the stack, Node's own frames are all there is to tell.
-    const shown = lines.length > 0 ? lines : stack.frames.map((frame) => `    at ${frame.text}`)
+    const shown = lines.length > 0 ? lines : stack.frames.slice(0, most()).map((frame) => `    at ${frame.text}`)
     return { frames, stack: [...shown, text(hops)].filter((part) => part !== '').join('\n'), chain: hops.map(plain), context: view(context) }
   }
 }

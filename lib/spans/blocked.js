@@ -99,16 +99,22 @@ function createBlocked ({ now, current, plainly, explain, watchdog, report }) {
   let run
   /** those that are over and not reported yet @type {Array<{ run: Run, ms: number }>} */
   let finished = []
+  let telling = false
   /** those that were too long, the text of the innermost frame once somebody asked @type {Array<{ start: number, end: number, run: Run | undefined, at: string | undefined }>} */
   let log = []
 
   /** The loop enters JavaScript. A hot room. @param {number} time @param {Context} context */
   function began (time, context) {
     if (words[ARMED] !== 0) over(time)
+    beat(time, context)
+  }
+
+  /** @param {number} time @param {Context | undefined} context */
+  function beat (time, context) {
+    const awake = /** @type {Watch} */ (watch)
     times[START] = time
     words[BEATS]++
     running = context
-    const awake = /** @type {Watch} */ (watch)
     if (awake.beat !== undefined) awake.beat()
     if (words[ASLEEP] !== 0) awake.wake()
   }
@@ -128,7 +134,7 @@ function createBlocked ({ now, current, plainly, explain, watchdog, report }) {
 
   /** The run goes on. Called on top of it; what is thrown, a full stack mostly, goes to the watchdog. */
   function sample () {
-    if (watch === undefined || words[ARMED] === 0) return
+    if (watch === undefined || telling || words[ARMED] === 0) return
     if (words[ARMED] !== words[BEATS]) { // the one that was meant is over
       words[ARMED] = 0
       run = undefined
@@ -164,8 +170,10 @@ function createBlocked ({ now, current, plainly, explain, watchdog, report }) {
   /** The armed run is over. @param {number} time */
   function over (time) {
     const ended = run ?? sampled()
+    const stale = words[ARMED] !== words[BEATS]
     run = undefined
     words[ARMED] = 0
+    if (stale) return // it was over before the watchdog said so
     const { lost, still, idle } = /** @type {Watch} */ (watch).lost()
     const ms = time - ended.began - lost
     if (ms < threshold || idle) return
@@ -180,7 +188,15 @@ function createBlocked ({ now, current, plainly, explain, watchdog, report }) {
     if (watch === undefined) return
     guard.run(() => {
       if (words[ARMED] !== 0) over(now())
-      deliver()
+      if (finished.length === 0) return
+      telling = true
+      try {
+        beat(now(), undefined)
+        deliver()
+        beat(now(), undefined) // what takes long here is no run of the program's
+      } finally {
+        telling = false
+      }
     })
   }
 
