@@ -131,7 +131,8 @@ test.serial('an engine that starts again: the program goes on, and every span ei
 
 /** @param {string} name @param {string} to @param {import('ava').ExecutionContext} t */
 async function service (name, to, t) {
-  const env = { ...process.env, LONGSTACK_SPANS: to, LONGSTACK_PROPAGATE: '1', OTEL_SERVICE_NAME: name }
+  const engine = process.env.ENGINE ? { LONGSTACK_CAPTURE: process.env.ENGINE } : {}
+  const env = { ...process.env, ...engine, LONGSTACK_SPANS: to, LONGSTACK_PROPAGATE: '1', OTEL_SERVICE_NAME: name }
   const child = spawn(process.execPath, ['-r', register, path.join(fixtures, 'service.js')], { env })
   t.teardown(() => child.kill('SIGKILL'))
   let stderr = ''

@@ -344,8 +344,9 @@ test.serial('what is written open and then ended is sent once, as it ended; what
 
 test.serial('a loop that never ends is in the collector while it spins', async (t) => {
   const { url, spans } = await collector(t)
+  const engine = process.env.ENGINE ? { LONGSTACK_CAPTURE: process.env.ENGINE } : {}
   const child = spawn(process.execPath, ['-r', register, '-e', 'setTimeout(function spin () { for (;;) Math.random() }, 50)'], {
-    env: { ...process.env, LONGSTACK_SPANS: url, LONGSTACK_BLOCKED: '50' }
+    env: { ...process.env, ...engine, LONGSTACK_SPANS: url, LONGSTACK_BLOCKED: '50' }
   })
   t.teardown(() => child.kill('SIGKILL'))
   for (const end = Date.now() + 30_000; Date.now() < end && spans().length === 0;) await new Promise((resolve) => setTimeout(resolve, 100))
