@@ -79,11 +79,14 @@ function waitsOf (span, most) {
 
 /** @param {Span} span @param {Surroundings['loop']} loop @param {Surroundings['at']} at @param {number} most ms */
 function delayers (span, loop, at, most) {
-  return loop.delayers(span, span.end, DELAYERS).map(({ span: other, ms, start, longest }) => {
+  let rest = most // the share of many short runs in a part of their time is an estimate
+  return loop.delayers(span, span.end, DELAYERS).map(({ span: other, ms: given, start, longest }) => {
+    const ms = Math.min(given, rest)
     const frame = at(start, start + longest)
+    rest -= ms
     return {
       ...(other === undefined ? {} : { spanId: other.spanId, name: other.name }),
-      ms: micro(Math.min(ms, most)),
+      ms: micro(ms),
       ...(frame === undefined ? {} : { at: frame })
     }
   })

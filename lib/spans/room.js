@@ -8,7 +8,7 @@ const path = require('node:path')
 const { isMainThread, threadId } = require('node:worker_threads')
 const guard = require('../context/guard')
 const { own } = require('../context/kinds')
-const { isNativeError } = require('node:util').types
+const { isNativeError, isPromise } = require('node:util').types
 const { brief } = require('../warnings')
 const { createSpans } = require('./spans')
 const { handleOf, nothing } = require('./handle')
@@ -143,14 +143,14 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
     span.name = `${span.attributes['http.request.method']} ${route}`
   }
 
-  /** @param {Span} span */
-  function succeed (span) {
-    guard.run(() => spans.end(span))
+  /** @param {Span} span @param {number} [at] ms, when that was */
+  function succeed (span, at) {
+    guard.run(() => spans.end(span, {}, at))
   }
 
-  /** @param {Span} span @param {unknown} error */
-  function fail (span, error) {
-    guard.run(() => spans.end(span, { code: 'ERROR', message: brief(error), error }))
+  /** @param {Span} span @param {unknown} error @param {number} [at] ms, when that was */
+  function fail (span, error, at) {
+    guard.run(() => spans.end(span, { code: 'ERROR', message: brief(error), error }, at))
   }
 
   function leave () {
@@ -208,23 +208,28 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
       /** @type {{ error: unknown } | undefined} */
       let failure
       const handle = handleOf(span, (error) => { failure = { error } })
-      const finish = () => failure === undefined ? succeed(span) : fail(span, failure.error)
+      const finish = (/** @type {number | undefined} */ at = undefined) => failure === undefined ? succeed(span, at) : fail(span, failure.error, at)
       let result
       try {
         result = async.within(span, () => {
           spans.begin(span)
-          return fn(handle)
+          return promiseOf(fn(handle))
         })
       } catch (error) {
-        fail(span, error)
+        fail(span, error, loop.since)
         throw error
       }
-      const then = thenOf(result)
-      if (then === undefined) {
-        finish()
+      if (!isPromise(result)) {
+        finish(loop.since)
         return result
       }
-      return follow(result, then, finish, (error) => fail(span, error))
+      return result.then((value) => {
+        finish()
+        return value
+      }, (/** @type {unknown} */ error) => {
+        fail(span, error)
+        throw error
+      })
     },
 
     stats () {
@@ -235,34 +240,24 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
   }
 }
 
-/** What says that a result is still to come; a getter of the program's that throws is its own affair. @param {any} result */
+/**
+ * What is still to come, as a promise; many thenables begin their work only when they are asked to. A getter of the program's
+ * that throws is no affair of ours.
+ * @param {any} result
+ */
+function promiseOf (result) {
+  if (isPromise(result)) return result
+  const then = thenOf(result)
+  return then === undefined ? result : new Promise((resolve, reject) => then.call(result, resolve, reject))
+}
+
+/** @param {any} result @returns {Function | undefined} */
 function thenOf (result) {
   try {
     const then = result?.then
     return typeof then === 'function' ? then : undefined
   } catch {
     return undefined
-  }
-}
-
-/**
- * @param {unknown} result
- * @param {Function} then
- * @param {() => void} finish
- * @param {(error: unknown) => void} fail
- */
-function follow (result, then, finish, fail) {
-  try {
-    return then.call(result, (/** @type {unknown} */ value) => {
-      finish()
-      return value
-    }, (/** @type {unknown} */ error) => {
-      fail(error)
-      throw error
-    })
-  } catch (error) {
-    fail(error)
-    throw error
   }
 }
 

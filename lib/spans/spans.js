@@ -106,15 +106,14 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
     if (span.run === 0) span.begin(loop)
   }
 
-  /** @param {Span} span @param {End} [how] */
-  function end (span, { code, message, end: how, error, attributes } = {}) {
+  /** @param {Span} span @param {End} [how] @param {number} [time] ms, when that was */
+  function end (span, { code, message, end: how, attributes, ...failure } = {}, time = now()) {
     if (span.ended) return
-    const time = now()
     if (attributes !== undefined) Object.assign(span.attributes, attributes)
     if (how !== undefined) span.attributes['longstack.end'] = how
     if (code !== undefined) span.status = message === undefined ? { code } : { code, message }
-    const reason = error ?? (code === 'ERROR' ? span.rejection?.deref() : undefined)
-    if (reason !== undefined) exception(span, reason)
+    const reason = failure.error ?? (code === 'ERROR' ? span.rejection?.deref() : undefined)
+    if (reason !== undefined || 'error' in failure) exception(span, reason)
     close(span, time)
     if (open.delete(span)) write(span)
     span.forget()

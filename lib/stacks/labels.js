@@ -7,6 +7,8 @@
  * @typedef {import('./frames').Frame} Frame
  */
 
+const NAME = 60 // characters of a span's
+
 /** @type {Record<string, (detail: string | undefined, api: string | undefined) => string>} */
 const phrases = {
   __proto__: /** @type {any} */ (null),
@@ -32,7 +34,8 @@ const phrases = {
   WORKER: () => 'new Worker',
   MESSAGEPORT: (_, api) => api ?? 'new MessageChannel',
   STREAM_END_OF_STREAM: (_, api) => api === undefined || api === 'stream.eos' ? 'stream.finished' : api,
-  SIGNALWRAP: () => 'process.on(signal)'
+  SIGNALWRAP: () => 'process.on(signal)',
+  Span: (name, api) => name === undefined ? resource('Span', api) : call('trace.span', name.replace(/\p{C}+/gu, ' ').slice(0, NAME))
 }
 
 /**
