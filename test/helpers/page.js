@@ -118,7 +118,7 @@ function dear (i, ms, at = LONG_MS * i / 800) {
       name: 'blocked', kind: 'INTERNAL', traceId, parentSpanId: root, at: at + ms * 0.3, ms: ms * 0.5, attributes: { 'longstack.blocked_ms': ms * 0.5, 'code.stacktrace': stack }
     }),
     span({ name: 'read template', kind: 'INTERNAL', traceId, parentSpanId: root, spanId: failed, at: at + ms * 0.82, ms: ms * 0.08, status: { code: 'ERROR', message }, events }),
-    span({ name: 'audit', kind: 'INTERNAL', traceId, parentSpanId: failed, at: at + ms * 0.9, ms: ms * 0.1, attributes: { 'longstack.end': 'open' } }),
+    span({ name: 'audit', kind: 'INTERNAL', traceId, parentSpanId: failed, at: at + ms * 0.9, ms: ms * 0.1, attributes: i < 2 ? { 'longstack.end': 'open' } : {} }),
     span({
       name: 'GET /report/:year',
       traceId,

@@ -2,7 +2,7 @@
 
 // The page without scripts: the same figures as tables that stand still. Everything foreign is escaped.
 
-const { clock, count, day, percent, plural, rate, shown, time } = require('./client/format')
+const { clock, count, day, NONE, percent, plural, rate, shown, time } = require('./client/format')
 
 /** @typedef {import('./data').PageData} PageData @typedef {import('./data').PageRun} PageRun */
 
@@ -35,21 +35,26 @@ function plain (data) {
 function figures (run, which) {
   const spans = run.files.reduce((sum, file) => sum + (file.spans ?? 0), 0)
   return [
-    `<p>${escape([plural(spans, 'span'), `${day(run.from)} to ${day(run.to)} UTC`].join(' · '))}</p>`,
+    `<p>${escape([plural(spans, 'record'), `${day(run.from)} to ${day(run.to)} UTC`].join(' · '))}</p>`,
     list([...run.notes, ...run.files.flatMap((file) => file.problems)]),
-    table(`Figures per route${which}`, ['Route', 'Kind', 'Count', 'Rate', 'Errors', 'Open', 'Min', '1st Qu.', 'Median', 'Mean', '3rd Qu.', 'Max', 'p99', 'p99.9'],
+    table(`Figures per route${which}`, ['Route', 'Kind', 'Count', 'Rate', 'Errors', 'Open', 'Min', '1st Qu.', 'Median', 'Mean', '3rd Qu.', 'p99', 'p99.9', 'Max'],
       run.routes.slice(0, ROWS).map(({ name, kind, figures: f }) => [name, kind, count(f.weighted), rate(f.rate), count(f.errors), count(f.open),
-        ...[f.min, f.q1, f.median, f.mean, f.q3, f.max, f.p99, f.p999].map(time)])),
-    table(`Where the time went${which}, mean`, ['Route', 'Mean', 'Run', 'Waited', 'Delayed', 'Idle'], run.routes.slice(0, ROWS).map(({ name, split, figures: f }) =>
-      [name, time(f.mean), ...[split?.run, split?.waited, split?.delayed, split?.idle]
-        .map((ms) => `${time(ms)} (${percent(Number(ms) / f.mean)})`)])),
+        ...[f.min, f.q1, f.median, f.mean, f.q3, f.p99, f.p999, f.max].map(time)])),
+    table(`Where the time went${which}, mean`, ['Route', 'Mean', 'Run', 'Waited', 'Delayed', 'Idle'], run.routes.filter(({ split }) => split).slice(0, ROWS).map(share)),
     table(`Who held up others${which}`, ['What ran', 'Where', 'Runs', 'Total', 'Worst', 'Spans held up', 'They waited'], run.blockers.slice(0, ROWS).map(blocker))
   ].join('\n')
 }
 
+/** @param {import('./data').PageRoute} route */
+function share ({ name, split, figures: f }) {
+  const parts = [split?.run, split?.waited, split?.delayed, split?.idle]
+  return [name, time(f.mean), ...parts.map((ms) => `${time(ms)} (${percent(Number(ms) / f.mean)})`)]
+}
+
 /** @param {import('./data').PageRow} row */
 function blocker ({ name, at, guessed, figures: f }) {
-  const ran = [count(f.count), time(f.totalMs), time(f.worstMs)].map((known) => guessed ? `at least ${known}` : known)
+  const least = (/** @type {number} */ value, /** @type {string} */ shown) => (!guessed ? shown : value > 0 ? `at least ${shown}` : NONE)
+  const ran = [least(f.count, count(f.count)), least(f.totalMs, time(f.totalMs)), least(f.worstMs, time(f.worstMs))]
   return [name, at ?? '', ...ran, count(f.delayedSpans), time(f.delayedMs)]
 }
 

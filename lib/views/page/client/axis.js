@@ -9,29 +9,26 @@ const { tick } = require('./format')
 
 const ROOM_PX = 58 // of a label
 const HEIGHT = 22
+const ROUND = [1, 5, 2, 3, 1.5, 7] // the most welcome first
 
 /** @param {any} scale @param {number} width @returns {number[]} */
 function ticksOf (scale, width) {
   const most = Math.max(2, Math.floor(width / 90))
-  if (scale.base === undefined) return apart(scale.ticks(most), scale)
+  if (scale.base === undefined) return apart(scale.ticks(most), scale, width)
   const [from, to] = scale.domain()
-  const some = to / from < 20 ? d3.scaleLinear([from, to]).ticks(most * 2) : scale.ticks(most)
-  return apart([...some].sort((a, b) => roughness(a) - roughness(b) || a - b), scale).sort((a, b) => a - b)
+  if (to / from < 3) return apart(d3.scaleLinear([from, to], [0, 1]).ticks(most), scale, width)
+  const decades = Array.from({ length: Math.ceil(Math.log10(to / from)) + 1 }, (_, i) => Math.floor(Math.log10(from)) + i)
+  const round = ROUND.flatMap((lead) => decades.map((decade) => lead * 10 ** decade)).filter((value) => value >= from && value <= to)
+  return apart(round, scale, width).sort((a, b) => a - b)
 }
 
-/** 1, 10, 100 first, then 5, then 2. @param {number} value */
-function roughness (value) {
-  const lead = value / 10 ** Math.floor(Math.log10(value) + 1e-9)
-  const place = [1, 5, 2].findIndex((one) => Math.abs(lead - one) < 1e-6)
-  return place === -1 ? 3 : place
-}
-
-/** @param {number[]} values the most welcome first @param {any} scale */
-function apart (values, scale) {
+/** @param {number[]} values the most welcome first @param {any} scale @param {number} width */
+function apart (values, scale, width) {
+  const middle = (/** @type {number} */ value) => Math.max(ROOM_PX / 2, Math.min(width - ROOM_PX / 2, scale(value))) // labels at an end move inwards
   /** @type {number[]} */
   const kept = []
   for (const value of values) {
-    if (kept.every((other) => Math.abs(scale(other) - scale(value)) >= ROOM_PX)) kept.push(value)
+    if (kept.every((other) => Math.abs(middle(other) - middle(value)) >= ROOM_PX)) kept.push(value)
   }
   return kept
 }
@@ -46,7 +43,7 @@ function axis (scale, width, ticks, side) {
     if (at < 18) label.setAttribute('text-anchor', 'start')
     if (at > width - 18) label.setAttribute('text-anchor', 'end')
   }
-  return s('svg', { class: 'axis', width, height: HEIGHT, 'aria-hidden': 'true' }, group)
+  return s('svg', { class: 'axis', width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, 'aria-hidden': 'true' }, group)
 }
 
 module.exports = { axis, ticksOf }

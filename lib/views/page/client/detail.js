@@ -18,6 +18,9 @@ const ends = {
   upgraded: 'upgraded to another protocol'
 }
 
+/** @type {Record<string, string>} */
+const states = { UNSET: 'no error', OK: 'ok', ERROR: 'error' }
+
 /**
  * @param {PageSpan} span
  * @param {PageTrace} trace
@@ -35,16 +38,16 @@ function detail (span, trace, stacks, buttonOf) {
     span.stack !== undefined && [h('h4', {}, 'Where it was made'), stack(stacks[span.stack])],
     span.runs.length > 0 && runs(span),
     span.attributes.length > 0 && attributes(span)
-  ].flat().filter(Boolean)
+  ].flat(2).filter(Boolean)
 }
 
 /** @param {PageSpan} span @param {PageTrace} trace */
 function facts (span, trace) {
   return pairs([
     ['Took', time(span.ms)],
-    ['Started', `${time(span.start)} after the first · ${clock((trace.startUnixMs ?? NaN) + span.start)} UTC`],
+    ['Started', `+ ${time(span.start)} · ${clock((trace.startUnixMs ?? NaN) + span.start)} UTC`],
     ['Kind', span.kind.toLowerCase()],
-    ['Status', h('span', { class: span.status === 'ERROR' ? 'failure' : undefined }, span.status.toLowerCase(), span.message === undefined ? '' : [' · ', foreign(span.message)])],
+    ['Status', h('span', { class: span.status === 'ERROR' ? 'failure' : undefined }, states[span.status] ?? span.status, span.message === undefined ? '' : [' · ', foreign(span.message)])],
     span.end === undefined ? undefined : ['Ended', ends[span.end] ?? foreign(span.end)],
     span.where === undefined ? undefined : ['Service', foreign(span.where)],
     ['Trace', h('code', {}, trace.id)],

@@ -89,6 +89,7 @@ function distributions (runs, labels) {
     const ticks = ticksOf(view, width)
     for (const { lane, plot } of shown) {
       plot.setAttribute('width', width)
+      plot.setAttribute('viewBox', `0 0 ${width} ${height(lane)}`)
       plot.replaceChildren(...content(lane, view, ticks, log))
     }
     top.replaceChildren(axis(view, width, ticks, 'top'))
@@ -159,7 +160,7 @@ function extent (shown) {
   const figures = shown.flatMap(({ lane }) => lane.runs.filter((route) => route !== undefined).map((route) => route.figures))
   const high = Math.max(0.001, ...figures.map(({ max, q3 }) => max ?? q3 ?? 0))
   const low = Math.min(high, ...figures.map(({ min }) => min).filter((ms) => ms > 0))
-  return [Math.max(low, high / 1e9) / 1.3, high * 1.1]
+  return [Math.max(low, high / 1e9) / 1.4, high * 1.25]
 }
 
 /** @param {Lane} lane */

@@ -61,7 +61,7 @@ function foreign (text, attributes = {}) {
 
 /** @param {string} id @param {string} title @param {...Child} children */
 function section (id, title, ...children) {
-  return h('section', { id, 'aria-labelledby': `${id}-title` }, h('h2', { id: `${id}-title` }, title), ...children)
+  return h('section', { id }, h('h2', {}, title), ...children)
 }
 
 module.exports = { h, s, foreign, section }

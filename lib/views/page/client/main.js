@@ -7,7 +7,7 @@
 
 const { distributions, lanesOf } = require('./distributions')
 const { foreign, h, section } = require('./dom')
-const { change, clock, count, day, fromTo, known, percent, plural, rate, time } = require('./format')
+const { change, clock, count, day, fromTo, known, NONE, percent, plural, rate, time } = require('./format')
 const { bar, legend, waits } = require('./split')
 const { folded } = require('./stack')
 const { createTable } = require('./table')
@@ -41,7 +41,7 @@ function header () {
 function source (run, i) {
   const spans = total(run.files.map((file) => file.spans))
   const length = known(run.from) && known(run.to) ? ` (${time(run.to - run.from)})` : ''
-  const facts = [run.files.length === 1 ? run.files[0].name : plural(run.files.length, 'file'), plural(spans, 'span'), `${day(run.from)} to ${day(run.to).slice(11)} UTC${length}`]
+  const facts = [run.files.length === 1 ? run.files[0].name : plural(run.files.length, 'file'), plural(spans, 'record'), `${day(run.from)} to ${day(run.to).slice(11)} UTC${length}`]
   return h('p', { class: 'source' }, comparing && h('span', { class: `swatch run-${i}` }), foreign(facts.join(' · ')))
 }
 
@@ -60,7 +60,7 @@ function tiles () {
   const slowest = Math.max(-Infinity, ...routes.map((route) => route.figures.max ?? -Infinity))
   /** @type {Array<[string, string, string]>} */
   const facts = [
-    ['Spans', count(spans), `on ${plural(routes.length, 'route')}`],
+    ['Spans', count(spans), `ended, on ${plural(routes.length, 'route')}`],
     ['Rate', rate(sum('rate')), 'over all routes'],
     ['Errors', count(errors), spans > 0 ? percent(errors / spans) : ''],
     ['Still open', count(sum('open')), 'never seen to end'],
@@ -178,7 +178,7 @@ function blockers (run) {
     rows: run.blockers,
     sorted: 3,
     columns: [
-      { title: 'What ran', text: true, class: 'route', value: ({ name }) => name, cell: ({ name, open }) => named(foreign(name, { class: 'name' }), open && badge('still runs')) },
+      { title: 'What ran', text: true, class: 'route', value: ({ name }) => name, cell: culprit },
       { title: 'Where', text: true, class: 'at', value: ({ at }) => at, cell: (row) => place(row) },
       blocked('Runs', 'count', count), blocked('Total', 'totalMs', time), blocked('Worst', 'worstMs', time),
       figure('Spans held up', 'delayedSpans', count), figure('They waited', 'delayedMs', time, 'all of them together')
@@ -187,9 +187,15 @@ function blockers (run) {
     '≥: known only by the delays that it caused, no blocked run of it was recorded; it ran at least that often and that long.')]
 }
 
+/** @param {PageRow} row */
+function culprit ({ name, open }) {
+  return named(foreign(name, { class: 'name', title: name }), open && badge('still runs'))
+}
+
 /** @param {string} title @param {string} name @param {(value: unknown) => string} format @returns {any} */
 function blocked (title, name, format) {
-  return { ...figure(title, name, format), cell: (/** @type {PageRow} */ { figures, guessed }) => `${guessed ? '≥ ' : ''}${format(figures[name])}` }
+  const least = (/** @type {number} */ value) => (value > 0 ? `≥ ${format(value)}` : NONE)
+  return { ...figure(title, name, format), cell: (/** @type {PageRow} */ { figures, guessed }) => (guessed ? least : format)(figures[name]) }
 }
 
 /** @param {any} name @param {any} [remark] @returns {any} */
@@ -269,9 +275,9 @@ function page () {
     section('figures', 'Figures per route', runs.map(routes)),
     runs.some((run) => run.routes.some((route) => route.split !== undefined)) && section('shares', 'Where the time went', legend(), runs.map(shares)),
     runs.some((run) => run.blockers.length > 0) && section('blockers', 'Who held up others', runs.map(blockers)),
-    data.slowest.length > 0 && section('slowest', 'Slowest requests', slowest(waterfall)),
-    waterfall && section('request', 'One request, step by step', waterfall.element),
-    data.open.length > 0 && section('open', 'Still open', open(waterfall))
+    data.slowest.length > 0 && section('slowest', 'Slowest requests', heading(runs[0]), slowest(waterfall)),
+    waterfall && section('request', 'One request, step by step', heading(runs[0]), waterfall.element),
+    data.open.length > 0 && section('open', 'Still open', heading(runs[0]), open(waterfall))
   ].filter(Boolean)
   return [
     h('a', { class: 'skip', href: '#main' }, 'Skip to the report'),
@@ -283,7 +289,7 @@ function page () {
 }
 
 function footer () {
-  const files = runs.flatMap((run) => run.files).map((file) => h('li', {}, foreign(file.name), ` · ${plural(file.spans ?? 0, 'span')}`))
+  const files = runs.flatMap((run) => run.files).map((file) => h('li', {}, foreign(file.name), ` · ${plural(file.spans ?? 0, 'record')}`))
   return h('footer', {},
     files.length > 1 && h('details', {}, h('summary', {}, plural(files.length, 'file')), h('ul', {}, files)),
     h('p', {}, 'Made by longstack, drawn with D3 (© Mike Bostock, ISC licence). Everything is in this file; it asks for nothing else.'))

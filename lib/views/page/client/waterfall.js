@@ -122,6 +122,7 @@ function createWaterfall (traces, stacks) {
     const ticks = ticksOf(view, width)
     for (const { span, plot } of rows) {
       plot.setAttribute('width', width)
+      plot.setAttribute('viewBox', `0 0 ${width} ${ROW_PX}`)
       plot.replaceChildren(...ticks.map((value) => s('line', { class: 'grid', x1: view(value), x2: view(value), y1: 0, y2: ROW_PX })), ...bars(span, view))
     }
     ruler.replaceChildren(h('span', { class: 'hidden' }, 'Timeline'), axis(view, width, ticks, 'top'))

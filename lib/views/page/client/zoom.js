@@ -25,7 +25,6 @@ function createZoom ({ label, width, draw, tell }) {
   const behaviour = d3.zoom()
     .scaleExtent([1, MOST])
     .extent(() => [[0, 0], [width(), 1]])
-    .translateExtent([[0, -Infinity], [0, Infinity]])
     .filter((/** @type {any} */ event) => (event.type === 'wheel' ? event.ctrlKey || event.metaKey : !event.button))
     .on('zoom', (/** @type {any} */ event) => move(event.transform))
 
