@@ -53,11 +53,16 @@ function take ({ name, rawName, value, inlineValue }, known, { flags }) {
   if (!Object.hasOwn(known, name) || (rawName !== `--${name}` && rawName !== '-h')) throw new Wrong(`Unknown flag ${show(rawName)}.${meant(name, known)}`)
   const { type, multiple } = known[name]
   if (type === 'boolean' && inlineValue) throw new Wrong(`${rawName} takes no value.`)
-  if (type === 'string' && (value === undefined || (!inlineValue && value.startsWith('--')))) throw new Wrong(`${rawName} needs a value.`)
+  if (type === 'string' && (value === undefined || (!inlineValue && isFlag(value, known)))) throw new Wrong(`${rawName} needs a value.`)
   if (type === 'string' && value === '') throw new Wrong(`The value of ${rawName} is empty.`)
   if (multiple) flags[name] = [...(flags[name] ?? []), value]
   else if (Object.hasOwn(flags, name)) throw new Wrong(`${rawName} is given twice.`)
   else flags[name] = value ?? true
+}
+
+/** Somebody forgot the value. @param {string} word @param {Flags} known */
+function isFlag (word, known) {
+  return word.startsWith('--') && Object.hasOwn(known, word.slice(2).split('=', 1)[0])
 }
 
 /** @param {string} name @param {Flags} known */

@@ -125,7 +125,7 @@ async function writePage (model, to) {
 /** @param {string[]} files @param {string} to */
 async function writeTrace (files, to) {
   const progress = createProgress()
-  const { spans, left, problems } = await require('../report/trace-file').writeTrace(files, to === '-' ? process.stdout : fs.createWriteStream(to), { progress: progress.step })
+  const { spans, left, problems } = await require('../report/trace-file').writeTrace(files, to, { progress: progress.step })
   progress.end()
   for (const problem of problems) say(problem)
   const rest = left > 0 ? `; ${left} more are left out, as no viewer would take them` : ''

@@ -65,7 +65,7 @@ function timed (record, attributes, size) {
   if (!isNanos(start) || !isNanos(end)) return 'time'
   const [startSeconds, endSeconds] = [seconds(start), seconds(end)]
   // The difference by parts: a double holds no nanoseconds since 1970.
-  const ms = (endSeconds - startSeconds) * 1000 + (nanos(end) - nanos(start)) / 1e6
+  const ms = ((endSeconds - startSeconds) * 1e9 + nanos(end) - nanos(start)) / 1e6
   if (ms < 0) return 'negative'
   if (startSeconds < Y2000 || endSeconds > Y2200) return 'century'
   const ratio = attributes['longstack.sample_ratio']

@@ -2,6 +2,7 @@
 
 // The spans of files as one Chrome trace, written as it is made.
 
+const fs = require('node:fs')
 const { Readable } = require('node:stream')
 const { pipeline } = require('node:stream/promises')
 const { digest } = require('./digest')
@@ -16,7 +17,7 @@ const MOST = 50_000 // more makes a file that no viewer opens with pleasure
 
 /**
  * @param {string[]} names
- * @param {NodeJS.WritableStream} to
+ * @param {string} to a file, or `-` for standard output
  * @param {{ progress?: (bytes: number, of: number | undefined) => void }} [options]
  * @returns {Promise<{ spans: number, left: number, problems: string[] }>} problems of the files, in sentences
  */
@@ -34,7 +35,7 @@ async function writeTrace (names, to, options = {}) {
       else spans.set(id, drawn(span))
     }
   })
-  await pipeline(Readable.from(text([...spans.values()])), to, { end: to !== process.stdout })
+  await pipeline(Readable.from(text([...spans.values()])), to === '-' ? process.stdout : fs.createWriteStream(to), { end: to !== '-' })
   const problems = files.flatMap(({ name, problems }) => problems.map((problem) => clean(`${name}: ${problem}`)))
   return { spans: spans.size, left, problems }
 }

@@ -62,12 +62,16 @@ function * arrows (bars, tracks, runs, loops) {
   for (const bar of bars) {
     const { traceId, parentSpanId } = bar.span
     const parent = parentSpanId === undefined ? undefined : byId.get(idOf(traceId, parentSpanId))
-    // A child may begin when its parent is over: an arrow has to start inside.
-    if (parent !== undefined && parent !== bar) yield * arrow(++id, 'child', [[parent, Math.min(Math.max(bar.start, parent.start), parent.end)], [bar, bar.start]], tracks)
+    if (parent !== undefined && parent !== bar) yield * arrow(++id, 'child', [[parent, within(parent, bar.start)], [bar, bar.start]], tracks)
   }
   for (const chain of bySpan(runs)) {
     if (chain.length > 1) yield * arrow(++id, 'next run', chain.map((run) => [run, run.start]), loops)
   }
+}
+
+/** A child may begin when its parent is over: an arrow has to start inside. @param {Bar} bar @param {number} moment */
+function within ({ start, end }, moment) {
+  return Math.max(start, Math.min(moment, end - Math.min(0.001, (end - start) / 2)))
 }
 
 /** @param {Bar[]} runs @returns {Iterable<Bar[]>} */
