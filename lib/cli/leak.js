@@ -11,6 +11,8 @@ const { say } = require('../warnings')
 
 const VARIABLE = '_LONGSTACK_LEAK_MS'
 const CODE = 3
+const STEPS = 8
+const LATE = 20 // ms
 
 /** @param {number} ms @returns {Record<string, string>} the environment that has the preload watch */
 function ask (ms) {
@@ -19,7 +21,9 @@ function ask (ms) {
 
 /** @param {number} ms */
 function watch (ms) {
-  let last = performance.now()
+  const step = Math.max(1, ms / STEPS)
+  let last = 0
+  let looked = 0
 
   /** The resource of a timer is the timer itself. */
   function work () {
@@ -28,16 +32,19 @@ function watch (ms) {
   }
 
   function look () {
-    const quiet = performance.now() - last
-    if (quiet >= ms) return fail(ms)
-    guard.run(() => setTimeout(look, Math.max(1, ms - quiet)).unref())
+    const now = performance.now()
+    // Who looks late was stopped, or the machine is busy: the program had no chance to do anything either.
+    if (now - looked > 2 * step + LATE) last = now
+    looked = now
+    if (now - last >= ms) return fail(ms)
+    guard.run(() => setTimeout(look, step).unref())
   }
 
   const callbacks = { __proto__: null, before: work, after: work, trackPromises: false }
   createHook(/** @type {any} */ (callbacks)).enable()
   // Whatever the main script does at once comes before the first turn of the loop.
   guard.run(() => setImmediate(() => {
-    last = performance.now()
+    last = looked = performance.now()
     look()
   }).unref())
 }
