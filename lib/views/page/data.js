@@ -85,10 +85,11 @@ const { count, plural } = require('./client/format')
  */
 
 /** Of everything embedded, as written: what the library, the styles and the page's code need comes on top. */
-const BUDGET_BYTES = 3_500_000
+const BUDGET_BYTES = 3_800_000
+const TABLES_BYTES = 1_900_000 // of these, so that many routes leave room for single requests
 
-/** @type {Limits} */
-const GENEROUS = { routes: 300, rows: 200, traces: 100, spans: 1000, text: 16_000, value: 2000, points: 256, outliers: 200 }
+const TABLES = { routes: 300, rows: 200, points: 256, outliers: 200 }
+const TRACES = { traces: 100, spans: 1000, text: 16_000, value: 2000 }
 const STEPS = 6
 const NAME_CHARS = 300
 
@@ -97,23 +98,33 @@ const SUMMARY = ['min', 'q1', 'median', 'mean', 'q3', 'max', 'p99', 'p999']
 const ROW_FIGURES = ['ms', 'startUnixMs', 'count', 'totalMs', 'worstMs', 'delayedSpans', 'delayedMs']
 
 /**
+ * Thins the tables and the single requests apart from each other, each as much as it must be.
  * @param {any} model see Model in lib/report/model.js
  * @param {string} title
  * @returns {{ data: PageData, json: string }}
  */
 function fit (model, title) {
+  const tables = steps((step) => thin({ ...model, traces: {} }, title, limitsOf(step, STEPS)), TABLES_BYTES)
+  return steps((step) => thin(model, title, limitsOf(tables.step, step)), BUDGET_BYTES)
+}
+
+/** @param {(step: number) => PageData} make @param {number} most bytes */
+function steps (make, most) {
   for (let step = 0; ; step++) {
-    const data = thin(model, title, step)
+    const data = make(step)
     const json = escape(JSON.stringify(data))
-    if (step === STEPS || Buffer.byteLength(json) <= BUDGET_BYTES) return { data, json }
+    if (step === STEPS || Buffer.byteLength(json) <= most) return { data, json, step }
   }
 }
 
-/** Each step halves all that can be long. @param {number} step @returns {Limits} */
-function limitsOf (step) {
-  const limits = /** @type {any} */ ({})
-  for (const [name, most] of Object.entries(GENEROUS)) limits[name] = Math.max(8, most >> step)
-  return { ...limits, points: Math.max(64, limits.points) }
+/** Each step halves all that can be long. @param {number} tables @param {number} traces @returns {Limits} */
+function limitsOf (tables, traces) {
+  return { ...halved(TABLES, tables), ...halved(TRACES, traces), points: Math.max(64, TABLES.points >> tables) }
+}
+
+/** @template {Record<string, number>} Some @param {Some} limits @param {number} step @returns {Some} */
+function halved (limits, step) {
+  return /** @type {Some} */ (Object.fromEntries(Object.entries(limits).map(([name, most]) => [name, Math.max(8, most >> step)])))
 }
 
 /** No "<", so that neither a tag's end nor a comment can begin inside of a script element. @param {string} json */
@@ -121,9 +132,8 @@ function escape (json) {
   return json.replace(/</g, '\\u003c')
 }
 
-/** @param {any} model @param {string} title @param {number} step @returns {PageData} */
-function thin (model, title, step) {
-  const limits = limitsOf(step)
+/** @param {any} model @param {string} title @param {Limits} limits @returns {PageData} */
+function thin (model, title, limits) {
   const stacks = createStacks(limits.text)
   /** @type {string[]} */
   const thinned = []

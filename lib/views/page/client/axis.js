@@ -8,6 +8,7 @@ const { s } = require('./dom')
 const { tick } = require('./format')
 
 const ROOM_PX = 58 // of a label
+const EDGE_PX = 20
 const HEIGHT = 22
 const ROUND = [1, 5, 2, 3, 1.5, 7] // the most welcome first
 
@@ -24,7 +25,7 @@ function ticksOf (scale, width) {
 
 /** @param {number[]} values the most welcome first @param {any} scale @param {number} width */
 function apart (values, scale, width) {
-  const middle = (/** @type {number} */ value) => Math.max(ROOM_PX / 2, Math.min(width - ROOM_PX / 2, scale(value))) // labels at an end move inwards
+  const middle = (/** @type {number} */ value) => Math.max(EDGE_PX, Math.min(width - EDGE_PX, scale(value))) // labels at an end move inwards
   /** @type {number[]} */
   const kept = []
   for (const value of values) {
@@ -40,8 +41,8 @@ function axis (scale, width, ticks, side) {
   d3.select(group).call(draw)
   for (const label of group.querySelectorAll('text')) {
     const at = Number(/\(([^,)]+)/.exec(label.parentNode.getAttribute('transform'))?.[1])
-    if (at < 18) label.setAttribute('text-anchor', 'start')
-    if (at > width - 18) label.setAttribute('text-anchor', 'end')
+    if (at < EDGE_PX) label.setAttribute('text-anchor', 'start')
+    if (at > width - EDGE_PX) label.setAttribute('text-anchor', 'end')
   }
   return s('svg', { class: 'axis', width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, 'aria-hidden': 'true' }, group)
 }

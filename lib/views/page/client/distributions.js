@@ -21,6 +21,9 @@ const BOX_PX = 11
 const GAP_PX = 6
 const SPREAD = 30 // from this ratio of the largest to the smallest on, a linear axis shows one of them only
 
+const caption = 'Above: density, how often a duration occurred, each route to its own height. Below: the box holds the middle half, its line is the median; whiskers ' +
+  'reach to the last value within 1.5 box lengths, dots lie outside. Drag moves, Ctrl + wheel or a pinch zooms; the tables below have the figures.'
+
 /** @type {Record<string, [string, (route: PageRoute) => number]>} */
 const orders = {
   count: ['number of spans', (route) => route.figures.weighted],
@@ -85,7 +88,7 @@ function distributions (runs, labels) {
   function draw () {
     width = shown[0]?.plot.parentNode.clientWidth ?? 0
     if (width === 0) return
-    view = zoom.view(log ? d3.scaleLog(extent(shown), [0, width]) : d3.scaleLinear([0, extent(shown)[1]], [0, width]))
+    view = zoom.view(log ? d3.scaleLog(extent(shown), [0, width]) : d3.scaleLinear([0, extent(shown)[1] / 1.15], [0, width]))
     const ticks = ticksOf(view, width)
     for (const { lane, plot } of shown) {
       plot.setAttribute('width', width)
@@ -133,8 +136,7 @@ function distributions (runs, labels) {
     h('div', { class: 'toolbar' }, zoom.toolbar, choice('Axis', 'axis', [['log', 'logarithmic'], ['linear', 'linear']], log ? 'log' : 'linear', (name) => rescale(name === 'log')),
       orderChoice((name) => { order = name; arrange() }), runs.length > 1 && runLegend(labels)),
     top, list, bottom, more, cursor, tip,
-    h('figcaption', {}, 'Above: density, how often a duration occurred, each route to its own height. Below: the box holds the middle half, its line is the median; whiskers reach ' +
-      'to the last value within 1.5 box lengths, dots lie outside. Drag moves, Ctrl + wheel or a pinch zooms; the table below has the figures.'))
+    h('figcaption', {}, caption, all.some(({ runs }) => runs.some((route) => route?.beyond)) && ' On the linear axis some curves end past the 99th percentile; boxes and dots do not.'))
   arrange()
   watch(list, () => width, (now, before) => { if (before === 0) draw(); else zoom.resized(now / before) })
   return figure
