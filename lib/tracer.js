@@ -18,7 +18,7 @@ const { createRequestLayer } = require('./hooks/requests')
 const { createNativeHooks } = require('./hooks/native')
 const { createRegistry } = require('./handles/registry')
 const { createUses } = require('./handles/uses')
-const { handleOf, idOf, isAlive, isReferenced, below } = require('./handles/inside')
+const { ask: askHandle, handleOf, idOf, isAlive, isReferenced, below } = require('./handles/inside')
 const { defaults } = require('./options')
 const { loadBinding } = require('./stacks/binding')
 const { createCapture } = require('./stacks/capture')
@@ -82,6 +82,8 @@ function createTracer () {
 
   /** the room of spans, from the first time that somebody wants them @type {ReturnType<typeof createSpanRoom> | undefined} */
   let spans
+  /** what listens to requests for it @type {ReturnType<typeof createRequestLayer> | undefined} */
+  let requests
   /** @type {Set<(record: any) => void>} */
   const spanListeners = new Set()
   /** the room of long runs, likewise @type {import('./spans/blocked-room').BlockedRoom | undefined} */
@@ -111,7 +113,7 @@ function createTracer () {
     }
   })
 
-  const loop = new LoopTime(createStateOf({ isAlive, isReferenced }))
+  const loop = new LoopTime(createStateOf({ isAlive, isReferenced, ask: askHandle }))
 
   /** @type {Map<number, () => void>} */
   const watched = new Map()
@@ -134,6 +136,7 @@ function createTracer () {
     },
     opened (context, resource) {
       registry.opened(context, resource)
+      requests?.opened(context)
       if (context.type === 'WORKER') ask().worker(context)
     },
     opener: registry.opener,
@@ -146,7 +149,9 @@ function createTracer () {
       if (entry === undefined || !context.type.endsWith('CONNECTWRAP')) return
       entry.remote ??= context.detail
       entry.context.detail ??= context.detail
+      requests?.connecting(context, entry.resource.deref())
     },
+    ticked: undefined,
     turn (time) {
       capture.turn(time)
       registry.turn(time)
@@ -175,8 +180,25 @@ function createTracer () {
       errorStack: (error) => ask().errorStack(error),
       request: contextOfRequest,
       at: (start, end) => blocked?.at(start, end),
-      wires: (requests) => channels.add(createRequestLayer({ rooms: { ...requests, carries, idsOf }, watched }).wires)
+      handlesOf: (socket) => [handleOf(socket), below(handleOf(socket))].filter((handle) => handle !== undefined),
+      wires: listenToRequests
     })
+  }
+
+  /** @param {import('./spans/web').WebRooms} web @returns {{ use: () => void, rest: () => void }} */
+  function listenToRequests (web) {
+    const layer = createRequestLayer({ rooms: { ...web, carries, idsOf }, watched, wanted: rooms.wanted, propagates: () => options.propagate, executing: async.resource })
+    const unwire = channels.add(layer.wires)
+    requests = layer
+    rooms.ticked = layer.ticked
+    return {
+      use: layer.use,
+      rest () {
+        unwire()
+        layer.rest()
+        requests = rooms.ticked = undefined
+      }
+    }
   }
 
   /** Spans are made where they go somewhere. */

@@ -13,13 +13,20 @@ const PENDS = 2
  * @param {object} deps
  * @param {(handle: object) => boolean} deps.isAlive
  * @param {(timer: object) => boolean | undefined} deps.isReferenced
+ * @param {(handle: object, name: string) => any} deps.ask
  * @returns {(type: string, resource: any) => 0 | 1 | 2}
  */
-function createStateOf ({ isAlive, isReferenced }) {
+function createStateOf ({ isAlive, isReferenced, ask }) {
   return (type, resource) => {
     if (type === 'Timeout') return timer(resource)
     if (type === 'ZLIB') return own(resource, 'buffer') == null ? RESTS : PENDS
-    return isAlive(resource) ? PENDS : OVER
+    return isAlive(resource) && !isStandard(type, resource) ? PENDS : OVER
+  }
+
+  /** Nobody waits for the process's own stdin, stdout and stderr; they begin with their first use. @param {string} type @param {object} handle */
+  function isStandard (type, handle) {
+    const fd = type === 'PIPEWRAP' || type === 'TCPWRAP' ? ask(handle, 'fd') : -1
+    return fd >= 0 && fd <= 2
   }
 
   /** One that does not keep the process, such as a socket's, waits for nothing: it is a limit to waiting. @param {any} timer */

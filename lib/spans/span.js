@@ -80,6 +80,8 @@ class Span {
     this.status = { code: 'UNSET' }
     /** @type {SpanEvent[] | undefined} */
     this.events = undefined
+    /** its parent waits for it */
+    this.awaited = false
     /** the place that made it @type {import('../context/context').Context | undefined} */
     this.context = undefined
     /** the span of OpenTelemetry's that was active when it began @type {string | undefined} */
@@ -272,8 +274,10 @@ class Span {
     const all = watched.size <= LOOKS
     let left = LOOKS
     for (const [id, one] of watched) {
-      if (left-- === 0) break
-      if (!this.lookAt(id, one, loop) || all) continue
+      if (left === 0) break
+      if (!this.lookAt(id, one, loop)) continue // it is not looked at again
+      left--
+      if (all) continue
       watched.delete(id) // to the end of the line
       watched.set(id, one)
     }
