@@ -93,10 +93,10 @@ function table (rows, colours) {
 }
 
 /** @param {Route} route @param {number} room */
-function pictures ({ density, box }, room) {
+function pictures ({ density, box, count, weighted }, room) {
   if (density === undefined || box === undefined) return []
   const axis = { from: density.x[0], to: density.x[density.x.length - 1], width: room - 11 }
-  const beyond = density.beyond > 0 ? [`           ${counted(density.beyond, 'span')} beyond the right end`] : []
+  const beyond = density.beyond > 0 ? [`           ${counted(density.beyond, weighted === count ? 'span' : 'line')} beyond the right end`] : []
   return [`  density  ${curve(density, axis)}`, `  box      ${boxLine(box, axis)}`, `           ${scale(axis)}`, ...beyond]
 }
 
