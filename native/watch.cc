@@ -46,12 +46,14 @@ using v8::Value;
 // Of the threshold: when the first sample is asked for, and how long a look may take to come.
 constexpr double kSample = 0.8;
 constexpr double kLook = 0.7;
+constexpr double kSlack = 0.2;          // shorter stops than that do not matter
 constexpr double kLongestLook = 250;    // ms
 constexpr double kShortestLook = 1;     // ms
 constexpr double kShortestStep = 5;     // ms from one sample to the next
 constexpr double kLongestStep = 10000;  // ms
 constexpr int kEven = 8;                // samples at even steps; then each takes twice as long to come
 constexpr double kAsleep = 1000;        // ms
+constexpr double kLasts = 501;          // ms past the threshold: a sample then is told at once, see STILL in lib/spans/blocked.js
 constexpr double kStill = 0.02;         // of a time, on a processor: less is none
 
 // The memory shared with JavaScript; lib/spans/blocked.js writes it by the same offsets. Every field has one writer but
@@ -129,7 +131,7 @@ class Watch {
 
   bool Start(Local<v8::Context> context, double threshold, double origin, Local<v8::ArrayBuffer> memory, Local<v8::Function> sample, Local<v8::Function> turned) {
     threshold_ = threshold;
-    slack_ = std::fmax(2, std::fmin(threshold * 0.2, 20));
+    slack_ = std::fmax(2, threshold * kSlack);
     origin_ = origin;
     memory_.Reset(isolate_, memory);
     shared_ = static_cast<Shared*>(memory->Data());
@@ -195,15 +197,14 @@ class Watch {
   // The ms of the armed run that do not count, and those that do but in which its thread stood still.
   void Lost(double* lost, double* still) {
     uv_mutex_lock(&mutex_);
-    *lost = armed_lost_;
-    *still = armed_still_;
+    Account all = armed_;
     if (busy_ && samples_ > 0) {  // it is the present run still: the time since the last look is its own
+      all = account_;
       const double now = Hr() - origin_;
-      double used = 0;
-      const double ms = Counts(now, &used);
-      *lost += now - looked_ - ms;
-      if (used < ms * kStill) *still += ms;
+      Add(&all, now - looked_, now - looked_, Processor() - used_);
     }
+    *lost = all.Lost();
+    *still = all.still;
     uv_mutex_unlock(&mutex_);
   }
 
@@ -220,11 +221,24 @@ class Watch {
     return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6 + queue_.Waited();
   }
 
-  // How much of the time since the last look counts. `used`: on a processor or in the queue for one, in ms.
-  double Counts(double now, double* used) const {
-    const double passed = now - looked_;
-    *used = Processor() - used_;
-    return passed <= asked_for_ + slack_ ? passed : std::fmin(passed, *used);
+  // What is known of a run's time, in ms.
+  struct Account {
+    double late = 0;   // between looks of which the second came late
+    double used = 0;   // of that, on a processor or in the queue for one
+    double still = 0;  // between looks, without either
+    double Lost() const { return std::fmax(0, late - used); }
+  };
+
+  // Adds what has passed since the last look, `part` of which belongs to the run. The time in the queue is told when it is
+  // over: what is more than has passed makes up for what was missing.
+  void Add(Account* account, double passed, double part, double used) const {
+    if (passed > asked_for_ + slack_) {
+      account->late += part;
+      account->used += std::fmin(used, part);
+    } else if (used > passed) {
+      account->used += used - passed;
+    }
+    if (used < passed * kStill && passed <= asked_for_ + slack_) account->still += part;
   }
 
   void Run() {
@@ -260,8 +274,8 @@ class Watch {
     const bool quiet = state.beats == seen_.beats && state.turns == seen_.turns;
     const bool counted = state.beats != seen_.beats || !looked_once_;
     looked_once_ = true;
-    double used = 0;
-    const double passed = Counts(now, &used);
+    const double passed = now - looked_;
+    const double used = Processor() - used_;
     seen_ = state;
     if (uv_metrics_idle_time(loop_) != state.idle) return Idle(quiet, usual);
     Write(&shared_->asleep, 0u);
@@ -269,21 +283,17 @@ class Watch {
       busy_ = true;
       samples_ = 0;
       began_ = counted ? std::fmin(start, now) : now;
-      // It may be longer than this look took: the loop was not idle, and the first look of all comes late.
-      counted_ = std::fmin(now - began_, std::fmax(passed, 0));
-      still_ = used < counted_ * kStill ? counted_ : 0;
+      account_ = Account();
       due_ = threshold_ * kSample;
       step_ = std::fmax(threshold_ * kSample, kShortestStep);
+      Add(&account_, passed, std::fmin(passed, now - began_), used);
     } else {
-      counted_ += passed;
-      if (used < passed * kStill) still_ += passed;
+      Add(&account_, passed, passed, used);
     }
-    if (counted_ >= due_) Ask(now);
-    if (samples_ > 0) {
-      armed_lost_ = now - began_ - counted_;
-      armed_still_ = still_;
-    }
-    return std::fmax(kShortestLook, std::fmin(due_ - counted_, kLongestLook));
+    const double counts = now - began_ - account_.Lost();
+    if (counts >= due_) Ask(now, counts);
+    if (samples_ > 0) armed_ = account_;
+    return std::fmax(kShortestLook, std::fmin(due_ - counts, kLongestLook));
   }
 
   double Idle(bool quiet, double usual) {
@@ -295,16 +305,18 @@ class Watch {
     return kShortestLook;
   }
 
-  void Ask(double now) {
+  void Ask(double now, double counts) {
     if (samples_++ >= kEven) step_ = std::fmin(step_ * 2, kLongestStep);
-    due_ = counted_ + step_;
+    due_ = counts + step_;
+    const double lasts = threshold_ + kLasts;
+    if (counts < lasts && due_ > lasts) due_ = lasts;
     if (samples_ == 1) {
       Write(&shared_->began, began_);
       Write(&shared_->armed, seen_.beats);
       uv_async_send(&async_);  // comes when the run is over
     }
     if (outstanding_.load()) return;
-    if (Read(&shared_->attended) != 0 && still_ >= counted_) return;
+    if (Read(&shared_->attended) != 0 && account_.still >= counts) return;
     Ticket* ticket = new (std::nothrow) Ticket{this};
     if (ticket == nullptr) return;
     ticket_ = ticket;
@@ -377,10 +389,8 @@ class Watch {
   double asked_for_ = 0;  // ms of sleep
   double used_ = 0;       // ms on a processor, of the loop's thread, then
   double began_ = 0;      // the present run, from here on
-  double counted_ = 0;
-  double still_ = 0;      // of these, without a processor
-  double armed_lost_ = 0;
-  double armed_still_ = 0;
+  Account account_;
+  Account armed_;         // of the run that was armed last
   double due_ = 0;        // ms counted
   double step_ = 0;
   int samples_ = 0;

@@ -11,18 +11,14 @@ const { getEnvironmentData, isMainThread, setEnvironmentData, Worker } = require
 const { performance } = require('node:perf_hooks')
 
 const guard = require('../context/guard')
-const { used } = require('./blocked-clock')
-const { ANSWERED, ASLEEP, BEATS, BYTES, JOINED, LEAVE, LOOKED, LOST, SERVED, SLEEP, STILL, USED } = require('./blocked-words')
+const { add, lost, used, SLACK } = require('./blocked-clock')
+const { ANSWERED, ASLEEP, BEATS, BYTES, JOINED, LATE, LEAVE, LOOKED, SERVED, SLEEP, STILL, USED, WORKED } = require('./blocked-words')
 
 const KEY = 'longstack.blocked'
 const NAME = Symbol.for('longstack.blocked.1')
 
-const STANDS = 0.02 // of a time, on a processor: less is none
 const PATIENCE = 100 // ms that the end of the process waits for the worker to end its session
 const WAITED = 1 // ms in the poll: the loop was not in a run
-
-/** ms of sleep that may come late without a reason @param {number} threshold */
-const slackOf = (threshold) => Math.max(5, Math.min(threshold * 0.2, 20))
 
 /**
  * @param {object} deps
@@ -43,7 +39,7 @@ function createInspectorWatchdog ({ now, warn }) {
   /** @param {import('./blocked').Given} given @returns {Worker} */
   function hire ({ threshold, turned }) {
     const worker = new Worker(path.join(__dirname, 'blocked-worker.js'), {
-      workerData: { memory, threshold, slack: slackOf(threshold), offset: clockOffset(), expression: `globalThis[Symbol.for(${JSON.stringify(NAME.description)})]()` },
+      workerData: { memory, threshold, offset: clockOffset(), expression: `globalThis[Symbol.for(${JSON.stringify(NAME.description)})]()` },
       execArgv: [],
       env: {},
       stdout: true,
@@ -89,14 +85,11 @@ function createInspectorWatchdog ({ now, warn }) {
         },
 
         lost () {
+          const account = { late: times[LATE], used: times[WORKED], still: times[STILL] }
           const passed = now() - times[LOOKED]
-          const busy = Math.max(0, used() - times[USED])
-          const counts = passed <= times[SLEEP] + slackOf(given.threshold) ? passed : Math.min(passed, busy)
-          return {
-            lost: times[LOST] + passed - counts,
-            still: times[STILL] + (busy < counts * STANDS ? counts : 0),
-            idle: performance.nodeTiming.idleTime - polled > WAITED
-          }
+          const late = passed > times[SLEEP] + given.threshold * SLACK
+          add(account, { passed, part: passed, busy: used() - times[USED], late })
+          return { lost: lost(account), still: account.still, idle: performance.nodeTiming.idleTime - polled > WAITED }
         },
 
         stop () {

@@ -20,8 +20,9 @@ module.exports = {
   ATTENDED: 10, // a debugger may be there, so ask nothing of a thread that stands still
 
   // numbers of doubles
-  LOST: 6, // ms of the present run that do not count
-  STILL: 7, // ms of it in which nothing used a processor
+  LATE: 6, // the account of the present run, see blocked-clock.js
+  WORKED: 7,
+  STILL: 11,
   LOOKED: 8, // when the watchdog looked last
   SLEEP: 9, // ms that it meant to sleep from then on
   USED: 10, // ms that the process had spent on processors by then

@@ -5,8 +5,8 @@
 
 const { Session } = require('node:inspector')
 const { parentPort, workerData } = require('node:worker_threads')
-const { used } = require('./blocked-clock')
-const { ANSWERED, ARMED, ASKED, ASLEEP, ATTENDED, BEATS, BEGAN, JOINED, LEAVE, LOOKED, LOST, RESTLESS, SERVED, SLEEP, START, STILL, USED } = require('./blocked-words')
+const { add, lost, used, SLACK } = require('./blocked-clock')
+const { ANSWERED, ARMED, ASKED, ASLEEP, ATTENDED, BEATS, BEGAN, JOINED, LATE, LEAVE, LOOKED, RESTLESS, SERVED, SLEEP, START, STILL, USED, WORKED } = require('./blocked-words')
 
 const PROBE = 0.3 // of the threshold: when the main thread is asked whether it is free
 const SAMPLE = 0.8 // and when the first sample is asked for
@@ -15,16 +15,15 @@ const LONGEST_STEP = 10_000 // ms
 const SHORTEST_STEP = 5 // ms
 const EVEN = 8 // samples at even steps; then each takes twice as long to come
 const DOZE = 1000 // ms
-const STANDS = 0.02 // of a time, on a processor: less is none
+const LASTS = 501 // ms past the threshold: a sample then is told at once, see STILL in blocked.js
 
-const { memory, threshold, slack, offset, expression } = workerData
+const { memory, threshold, offset, expression } = workerData
 const times = new Float64Array(memory)
 const words = new Int32Array(memory)
 const session = new Session()
 
 let seen = -1 // the run's number
-let lost = 0 // ms of it that do not count
-let still = 0 // ms of it in which nothing used a processor
+let account = { late: 0, used: 0, still: 0 }
 let probed = false
 let due = 0 // ms of it, when the next sample is asked for
 let step = 0
@@ -42,16 +41,11 @@ function look () {
   const time = now()
   const beats = words[BEATS]
   const passed = time - times[LOOKED]
-  const busy = used() - times[USED]
-  const counts = passed <= times[SLEEP] + slack ? passed : Math.min(passed, busy)
-  if (beats !== seen) {
-    begins(beats, time, Math.min(time - times[START], counts), busy)
-  } else {
-    lost += passed - counts
-    if (busy < counts * STANDS) still += counts
-  }
+  const late = passed > times[SLEEP] + threshold * SLACK
+  if (beats !== seen) begins(beats)
+  add(account, { passed, part: Math.min(passed, time - times[START]), busy: used() - times[USED], late })
   if (words[ANSWERED] === beats) return doze(beats)
-  const ms = time - times[START] - lost
+  const ms = time - times[START] - lost(account)
   if (!probed && ms >= threshold * PROBE) {
     probed = true
     parentPort?.postMessage(beats)
@@ -60,17 +54,11 @@ function look () {
   return Math.min((probed ? due : threshold * PROBE) - ms, LONGEST_LOOK)
 }
 
-/**
- * @param {number} beats
- * @param {number} time
- * @param {number} counts ms of it, up to now
- * @param {number} busy ms of these on processors
- */
-function begins (beats, time, counts, busy) {
+/** @param {number} beats */
+function begins (beats) {
   join(false)
   seen = beats
-  lost = time - times[START] - counts
-  still = busy < counts * STANDS ? counts : 0
+  account = { late: 0, used: 0, still: 0 }
   probed = false
   samples = 0
   due = threshold * SAMPLE
@@ -84,7 +72,7 @@ function doze (beats) {
     words[ANSWERED] = 0
     probed = false
     times[START] = now()
-    lost = 0
+    account = { late: 0, used: 0, still: 0 }
     return threshold * PROBE
   }
   Atomics.store(words, ASLEEP, 1)
@@ -97,11 +85,13 @@ function doze (beats) {
 function ask (time, ms) {
   if (++samples > EVEN) step = Math.min(step * 2, LONGEST_STEP)
   due = ms + step
+  const lasts = threshold + LASTS
+  if (ms < lasts && due > lasts) due = lasts
   if (samples === 1) {
     times[BEGAN] = times[START]
     words[ARMED] = seen
   }
-  if (words[SERVED] !== asked || (words[ATTENDED] !== 0 && still >= ms)) return
+  if (words[SERVED] !== asked || (words[ATTENDED] !== 0 && account.still >= ms)) return
   asked++
   join(true)
   times[ASKED] = time
@@ -118,8 +108,9 @@ function join (wanted) {
 
 function watch () {
   const wait = Math.max(1, look())
-  times[LOST] = lost
-  times[STILL] = still
+  times[LATE] = account.late
+  times[WORKED] = account.used
+  times[STILL] = account.still
   times[USED] = used()
   times[SLEEP] = wait
   times[LOOKED] = now()

@@ -19,8 +19,8 @@ function headline ({ ms, stillRunning }, span) {
 
 /** A request whose route nobody told is known by its path. @param {import('../spans/span').Span} span */
 function nameOf ({ name, attributes }) {
-  const path = attributes['http.route'] === undefined ? attributes['url.path'] : undefined
-  return clean(typeof path === 'string' ? `${name} ${path}` : name)
+  const path = attributes['url.path']
+  return clean(typeof path === 'string' && !name.includes(' ') ? `${name} ${path}` : name)
 }
 
 /** @param {BlockedEvent} event */

@@ -1,0 +1,27 @@
+'use strict'
+
+// Tests of long runs go over both watchdogs: the native engine's thread, and the worker with an inspector. One after the
+// other: a process that waits for a processor is long in all it does.
+
+const { loadBinding } = require('../../lib/stacks/binding')
+
+/**
+ * @param {import('ava').TestFn} test
+ * @param {string} title
+ * @param {(t: import('ava').ExecutionContext, capture: 'native' | 'js') => Promise<void>} run
+ */
+function overBoth (test, title, run) {
+  const { why } = loadBinding()
+  for (const capture of /** @type {const} */ (['native', 'js'])) {
+    test.serial(`${title} (${capture})`, async (t) => {
+      if (capture === 'native' && why !== undefined) {
+        if (process.env.CI) return t.fail(`no native engine: ${why}`)
+        t.log(`skipped: no native engine: ${why}`)
+        return t.pass()
+      }
+      await run(t, capture)
+    })
+  }
+}
+
+module.exports = { overBoth }
