@@ -1,0 +1,75 @@
+'use strict'
+
+// Runs programs that make spans, and reads where their time went.
+
+const path = require('node:path')
+const { node, program, register, root } = require('./run')
+
+const prelude = path.join(root, 'test', 'fixtures', 'spans', 'prelude.js')
+const head = `'use strict'
+const { trace, busy, wait, records, tell } = require(${JSON.stringify(prelude)})
+`
+
+/**
+ * @typedef {import('../../lib/spans/record').SpanRecord} SpanRecord
+ *
+ * @typedef {object} Times ms
+ * @property {number} duration
+ * @property {number} run
+ * @property {Record<string, number>} wait
+ * @property {number} waited
+ * @property {number} delayed
+ * @property {Array<{ spanId?: string, name?: string, ms: number, at?: string }>} by
+ * @property {number} idle
+ */
+
+/**
+ * Runs a program that calls `tell()` at its end.
+ * @param {string} source the prelude's names are known in it
+ * @param {{ env?: Record<string, string>, args?: string[], timeout?: number }} [options]
+ * @returns {Promise<any>}
+ */
+async function told (source, options = {}) {
+  const { stdout, stderr, code } = await program(head + source, options)
+  if (code !== 0 || stderr !== '') throw new Error(`${code}: ${stderr}${stdout}`)
+  const result = JSON.parse(stdout)
+  if (result.fault !== undefined) throw new Error(result.fault)
+  return { ...result, span: (/** @type {string} */ name) => one(result.records, name), times: (/** @type {string} */ name) => timesOf(one(result.records, name)) }
+}
+
+/** @param {SpanRecord[]} records @param {string} name */
+function one (records, name) {
+  const found = records.filter((record) => record.name === name)
+  if (found.length !== 1) throw new Error(`${found.length} spans are called ${name}, of ${records.map((record) => record.name).join()}`)
+  return found[0]
+}
+
+/** @param {SpanRecord} record @returns {Times} */
+function timesOf ({ startTimeUnixNano, endTimeUnixNano, attributes }) {
+  return {
+    duration: Number(BigInt(endTimeUnixNano) - BigInt(startTimeUnixNano)) / 1e6,
+    run: attributes['longstack.run_ms'],
+    wait: attributes['longstack.wait_ms'],
+    waited: attributes['longstack.waited_ms'],
+    delayed: attributes['longstack.delayed_ms'],
+    by: attributes['longstack.delayed_by'],
+    idle: attributes['longstack.idle_ms']
+  }
+}
+
+/** What must hold of every span. @param {import('ava').ExecutionContext} t @param {SpanRecord} record */
+function sound (t, record) {
+  const { duration, run, wait, waited, delayed, by, idle } = timesOf(record)
+  const near = (/** @type {number} */ a, /** @type {number} */ b) => Math.abs(a - b) < 0.01
+  const text = `${record.name} ${JSON.stringify(record.attributes)}`
+  t.true(near(run + waited + delayed + idle, duration), `the parts add up: ${duration} ${text}`)
+  for (const ms of [duration, run, waited, delayed, idle, ...Object.values(wait)]) t.true(ms >= 0, text)
+  const waits = Object.values(wait)
+  t.true(waits.every((ms) => ms <= waited + 0.01), `no subsystem waits longer than all: ${text}`)
+  t.true(waited <= waits.reduce((sum, ms) => sum + ms, 0) + 0.01 * waits.length + 0.01, `all wait no longer than their sum: ${text}`)
+  t.true(by.reduce((sum, { ms }) => sum + ms, 0) <= delayed + 0.01, `nobody delays more than all: ${text}`)
+  t.true(by.every(({ ms }, at) => at === 0 || ms <= by[at - 1].ms), `the worst is first: ${text}`)
+  t.true(by.every(({ spanId }) => spanId !== record.spanId), `nothing delays itself: ${text}`)
+}
+
+module.exports = { told, timesOf, sound, one, head, node, program, register, root }

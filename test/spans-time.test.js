@@ -1,0 +1,441 @@
+'use strict'
+
+// Where the time of a span went, on loads of which it is known. Machines are noisy, a process may stand still at any time: a
+// busy loop lasts at least as long as it says, and what of a timer's time is neither run nor delay is wait. So parts are
+// compared with those, and with each other.
+
+const test = require('ava')
+const { told, timesOf, one, sound } = require('./helpers/spans')
+
+const LIGHT = Number(process.versions.node.split('.')[0]) >= 24
+
+/** Each has an engine and a mode; the first is the usual one. @type {Record<string, Record<string, string>>} */
+const ways = {
+  'as it comes': {},
+  'the JavaScript engine': { LONGSTACK_CAPTURE: 'js' },
+  'light mode': { LONGSTACK_MODE: 'light' }
+}
+
+// What a span does, and for which subsystems it waits then.
+const loads = {
+  timer: ['wait(30)', ['TIMER']],
+  'timers at once': ['Promise.all([wait(40), wait(20), wait(30)])', ['TIMER']],
+  'fs.promises': ['fs.promises.readFile(process.execPath)', ['FS']],
+  'fs with callbacks': ['new Promise((resolve) => fs.readFile(process.execPath, resolve))', ['FS']],
+  dns: ["new Promise((resolve) => dns.lookup('localhost', resolve))", ['DNS']],
+  pbkdf2: ["promisify(crypto.pbkdf2)('a', 'b', 300_000, 64, 'sha512')", ['CRYPTO']],
+  randomBytes: ['promisify(crypto.randomBytes)(40_000_000)', ['CRYPTO']],
+  zlib: ['promisify(zlib.gzip)(bytes)', ['ZLIB']],
+  'child process': ["new Promise((resolve) => childProcess.execFile(process.execPath, ['-v'], { env: {} }, resolve))", ['PIPE', 'PROCESS']],
+  worker: ["new Promise((resolve) => new Worker('setTimeout(() => {}, 30)', { eval: true, execArgv: [], env: {} }).on('exit', resolve))", ['WORKER']],
+  interval: ['new Promise((resolve) => { let n = 0; const timer = setInterval(() => { if (++n === 3) resolve(clearInterval(timer)) }, 10) })', ['TIMER']],
+  'async iterator': ['(async () => { for await (const _ of three()) busy(1) })()', ['TIMER']],
+  'timers/promises': ["require('node:timers/promises').setTimeout(20)", ['TIMER']]
+}
+
+const together = `
+  const fs = require('node:fs'), dns = require('node:dns'), crypto = require('node:crypto'), zlib = require('node:zlib')
+  const childProcess = require('node:child_process')
+  const { Worker } = require('node:worker_threads'), { promisify } = require('node:util')
+  const bytes = crypto.randomBytes(6_000_000)
+  async function * three () { for (let i = 0; i < 3; i++) { await wait(8); yield i } }
+  ;(async () => {
+    await wait(20)
+    ${Object.entries(loads).map(([name, [load]]) => `await trace.span(${JSON.stringify(name)}, () => ${load})`).join('\n')}
+    tell()
+  })()`
+
+for (const [way, env] of Object.entries(ways)) {
+  /** @type {Promise<any> | undefined} */
+  let result
+  for (const [name, [, waits]] of Object.entries(loads)) {
+    test.serial(`${way}, ${name}: waits for ${waits}, and for nothing else`, async (t) => {
+      const { span, times } = await (result ??= told(together, { env }))
+      sound(t, span(name))
+      const { duration, run, wait, waited, delayed, idle } = times(name)
+      t.true(Object.keys(wait).every((subsystem) => waits.includes(subsystem)), JSON.stringify(wait))
+      t.true(waited > (duration - run - delayed) * 0.9 - 1, `${waited} of ${duration} - ${run} - ${delayed}`)
+      t.true(idle < duration * 0.1 + 1)
+      if (waited > 1) t.deepEqual(Object.keys(wait).sort(), waits) // on a busy machine all may be there before anybody waits
+    })
+  }
+}
+
+test.serial('waits for several subsystems at once count once in all, and each for itself', async (t) => {
+  const { span, times } = await told(`
+    const { pbkdf2 } = require('node:crypto')
+    const hash = () => new Promise((resolve) => pbkdf2('a', 'b', 200_000, 64, 'sha512', resolve))
+    setTimeout(async () => {
+      await trace.span('both', () => Promise.all([wait(300), hash()]))
+      tell()
+    }, 10)`)
+  sound(t, span('both'))
+  const { duration, run, delayed, wait, waited } = times('both')
+  t.true(wait.TIMER > 0 && wait.CRYPTO > 0, JSON.stringify(wait))
+  t.true(wait.TIMER >= 300 - run - delayed - 1)
+  t.true(wait.TIMER + wait.CRYPTO > waited + Math.min(wait.TIMER, wait.CRYPTO) * 0.9, 'nearly all of the shorter one lies within the longer one')
+  t.true(waited <= duration)
+})
+
+test.serial('one subsystem twice: the union of both, not the sum', async (t) => {
+  const { times } = await told(`
+    setTimeout(async () => {
+      await trace.span('overlap', async () => { const late = wait(60); await wait(30); await late })
+      await trace.span('gap', async () => { await wait(20); await new Promise((resolve) => require('node:crypto').randomBytes(60_000_000, resolve)); await wait(20) })
+      tell()
+    }, 10)`)
+  const { duration, run, delayed, wait } = times('overlap')
+  t.true(wait.TIMER >= 60 - run - delayed - 1 && wait.TIMER <= duration - run - delayed + 0.01, JSON.stringify(times('overlap')))
+  const gap = times('gap')
+  t.true(gap.wait.TIMER >= 40 - gap.run - gap.delayed - 1 && gap.wait.CRYPTO > 1, JSON.stringify(gap.wait))
+  t.true(gap.wait.TIMER + gap.wait.CRYPTO < gap.waited + 1, 'these waits came one after the other')
+})
+
+test.serial('a timer that is cleared ends the wait then; one that keeps nobody waiting is no wait', async (t) => {
+  const { records, span, times } = await told(`
+    const { randomBytes } = require('node:crypto')
+    const work = () => new Promise((resolve) => randomBytes(60_000_000, resolve))
+    setTimeout(async () => {
+      await trace.span('cleared at once', async () => { clearTimeout(setTimeout(() => {}, 5_000)); clearInterval(setInterval(() => {}, 5_000)); await work() })
+      await trace.span('cleared later', async () => {
+        const timer = setTimeout(() => {}, 5_000)
+        await wait(20)
+        clearTimeout(timer)
+        await work()
+      })
+      await trace.span('a limit', async () => { setTimeout(() => {}, 5_000).unref(); await work() })
+      await trace.span('many cleared', async () => {
+        const timers = Array.from({ length: 500 }, () => setTimeout(() => {}, 5_000))
+        await wait(20)
+        timers.forEach(clearTimeout)
+        await work()
+      })
+      tell()
+    }, 10)`)
+  for (const record of records) sound(t, record)
+  t.deepEqual(Object.keys(times('cleared at once').wait), ['CRYPTO'])
+  t.deepEqual(Object.keys(times('a limit').wait), ['CRYPTO'])
+  for (const name of ['cleared later', 'many cleared']) {
+    const { run, delayed, wait, waited } = times(name)
+    const timer = wait.TIMER ?? 0
+    t.true(timer >= 20 - run - delayed - 1 && wait.CRYPTO > 2, JSON.stringify(wait))
+    t.true(timer + wait.CRYPTO < waited + 1, `${name}: ${JSON.stringify(times(name))}`)
+  }
+  t.is(span('a limit').attributes['longstack.end'], undefined)
+})
+
+for (const [way, env] of Object.entries(ways)) {
+  test.serial(`${way}: who blocks the loop is told, worst first, to those that it held up`, async (t) => {
+    const { records, span, times } = await told(`
+      setTimeout(async () => {
+        const slow = (ms) => async () => { await wait(5); busy(ms) }
+        await Promise.all([trace.span('less', slow(30)), trace.span('most', slow(80)), wait(5).then(() => busy(15)), trace.span('B', () => wait(20))])
+        tell()
+      }, 10)`, { env })
+    for (const record of records) sound(t, record)
+    const b = times('B')
+    t.true(b.delayed >= 124.9, JSON.stringify(b))
+    t.true(b.run < b.delayed / 2)
+    for (const [name, ms] of /** @type {Array<[string, number]>} */ ([['most', 80], ['less', 30]])) {
+      t.true(b.by.some((one) => one.spanId === span(name).spanId && one.name === name && one.ms >= ms - 0.1), JSON.stringify(b))
+    }
+    t.true(times('most').run >= 79.9 && times('most').delayed >= 29.9, 'most waited for less')
+    t.true(times('most').by.every(({ name }) => name !== 'most'))
+    const outside = b.by.find(({ spanId }) => spanId === undefined)
+    t.true(outside !== undefined && outside.name === undefined && outside.ms >= 14.9, 'code outside of any span is told as such')
+  })
+}
+
+test.serial('many short runs of one delay others as one long run does', async (t) => {
+  const { times } = await told(`
+    const turn = () => new Promise(setImmediate)
+    const many = async (n) => { for (let i = 0; i < n; i++) { busy(0.1); await turn() } }
+    setTimeout(async () => {
+      await Promise.all([trace.span('one', () => many(300)), trace.span('other', () => many(300))])
+      tell()
+    }, 10)`)
+  const { delayed, by } = times('one')
+  t.true(delayed >= 25)
+  t.is(by[0].name, 'other')
+  t.true(by[0].ms > delayed / 2, JSON.stringify(times('one')))
+})
+
+test.serial('nested spans: each has its own, the outer one all, once; none delays what it is in', async (t) => {
+  const { records, span, times } = await told(`
+    setTimeout(async () => {
+      await trace.span('outer', async () => {
+        busy(10)
+        await trace.span('inner', async () => { busy(20); await wait(10); busy(20); trace.span('innermost', () => busy(15)) })
+        trace.span('sync', () => busy(10))
+      })
+      tell()
+    }, 10)`)
+  for (const record of records) sound(t, record)
+  t.is(span('inner').parentSpanId, span('outer').spanId)
+  t.is(span('innermost').parentSpanId, span('inner').spanId)
+  t.is(span('sync').parentSpanId, span('outer').spanId)
+  t.is(new Set(records.map((/** @type {any} */ record) => record.traceId)).size, 1)
+  const [outer, inner, innermost, sync] = ['outer', 'inner', 'innermost', 'sync'].map(times)
+  t.true(innermost.run >= 15 && inner.run >= 55 && outer.run >= 75)
+  t.true(outer.run <= outer.duration - inner.wait.TIMER)
+  t.true(Math.abs(outer.wait.TIMER - inner.wait.TIMER) < 0.01, 'the outer one waits for what the inner one waits for')
+  t.true(sync.run >= 10 && sync.delayed < 0.01 && sync.idle < 0.01)
+  const ids = records.map((/** @type {any} */ record) => record.spanId)
+  t.false(outer.by.some(({ spanId }) => ids.includes(spanId)))
+})
+
+test.serial('what an ended span left behind is that of the one around it', async (t) => {
+  const { records, times } = await told(`
+    setTimeout(async () => {
+      await trace.span('outer', async () => {
+        trace.span('brief', () => { setTimeout(() => trace.span('nested', () => busy(20)), 30); setTimeout(() => busy(10), 35) })
+        await new Promise((resolve) => setTimeout(resolve, 60))
+      })
+      tell()
+    }, 10)`)
+  for (const record of records) sound(t, record)
+  const outer = times('outer')
+  t.true(outer.run >= 29.9, JSON.stringify(outer))
+  t.true(outer.delayed < outer.run, JSON.stringify(outer))
+  t.true(times('brief').duration < outer.duration / 3)
+  const [brief, nested] = ['brief', 'nested'].map((name) => records.find((/** @type {any} */ record) => record.name === name))
+  t.is(nested.parentSpanId, brief.spanId, 'it was made there all the same')
+})
+
+test.serial('a span that begins in the main script does not own what follows it', async (t) => {
+  const { times } = await told(`
+    const done = trace.span('open', () => wait(10))
+    busy(60)
+    trace.span('closed', () => busy(5))
+    busy(20)
+    done.then(tell)`)
+  t.true(times('open').run < times('open').delayed / 3, JSON.stringify(times('open')))
+  t.true(times('open').delayed >= 80)
+  t.true(times('closed').run < times('open').delayed / 3)
+})
+
+test("another span's resource entered inside a run: its time is that one's, and the run goes on after it", async (t) => {
+  const { records, times } = await told(`
+    const { AsyncResource } = require('node:async_hooks')
+    setTimeout(async () => {
+      let job
+      await Promise.all([
+        trace.span('owner', async () => { job = new AsyncResource('job'); await wait(150) }),
+        trace.span('user', async () => {
+          await wait(10)
+          busy(20)
+          job.runInAsyncScope(() => { busy(40); try { job.runInAsyncScope(() => { throw new Error('inside') }) } catch {} })
+          busy(20)
+          await wait(10)
+        })
+      ])
+      tell()
+    }, 10)`)
+  for (const record of records) sound(t, record)
+  const [owner, user] = ['owner', 'user'].map(times)
+  t.true(owner.run >= 39.9 && user.run >= 39.9, JSON.stringify([owner, user]))
+  t.true(user.delayed >= 39.9 && user.by[0].name === 'owner' && user.by[0].ms >= 39.9)
+  t.true(owner.delayed >= 39.9 && owner.by[0].name === 'user' && owner.by[0].ms >= 39.9)
+})
+
+test("a promise that another span resolves: what follows is the waiting one's, and the wait was for the other", async (t) => {
+  const { records, times } = await told(`
+    setTimeout(async () => {
+      const queue = []
+      await Promise.all([
+        trace.span('waits', async () => { await new Promise((resolve) => queue.push(resolve)); busy(30) }),
+        trace.span('resolves', async () => { await wait(40); queue.pop()(); busy(15) })
+      ])
+      tell()
+    }, 10)`)
+  for (const record of records) sound(t, record)
+  const { run, wait, idle, by } = times('waits')
+  t.true(run >= 29.9)
+  t.deepEqual(wait, {}, 'nothing of its own was pending')
+  t.true(idle > 20 - times('waits').delayed)
+  t.true(by.some((one) => one.name === 'resolves' && one.ms >= 14.9))
+  t.true(times('resolves').by.some((one) => one.name === 'waits' && one.ms >= 29.9))
+})
+
+for (const [name, next] of [['setImmediate', 'setImmediate'], ['process.nextTick', 'process.nextTick'], ['queueMicrotask', 'queueMicrotask']]) {
+  test.serial(`${name} that calls itself is all run`, async (t) => {
+    const { span, times } = await told(`
+      setTimeout(async () => {
+        await trace.span('loop', () => new Promise((resolve) => { let n = 0; ${next}(function turn () { busy(1); ++n < 60 ? ${next}(turn) : resolve() }) }))
+        tell()
+      }, 10)`)
+    sound(t, span('loop'))
+    const { duration, run, waited, idle } = times('loop')
+    t.true(run >= 59 && run > duration * 0.7, JSON.stringify(times('loop')))
+    t.true(waited + idle < 1)
+  })
+}
+
+for (const [way, env] of Object.entries(ways)) {
+  test.serial(`${way}: errors that escape callbacks leave nothing standing`, async (t) => {
+    const { records, times } = await told(`
+      process.on('uncaughtException', () => {})
+      const { AsyncResource } = require('node:async_hooks')
+      setTimeout(async () => {
+        await Promise.all([
+          trace.span('throws', async () => {
+            for (let i = 0; i < 5; i++) setTimeout(() => { busy(4); new AsyncResource('deep').runInAsyncScope(() => { throw new Error('x') }) }, 10)
+            await wait(60)
+          }),
+          trace.span('beside', async () => { await wait(30); busy(20); await wait(30) })
+        ])
+        await trace.span('later', async () => { busy(20); await wait(20) })
+        busy(30)
+        await wait(1)
+        tell()
+      }, 10)`, { env })
+    for (const record of records) sound(t, record)
+    t.true(times('throws').run >= 19.9)
+    t.true(times('beside').run >= 19.9)
+    t.true(times('beside').by.some(({ name, ms }) => name === 'throws' && ms >= 3.9))
+    const { duration, run, waited, delayed } = times('later')
+    t.true(run >= 19.9 && waited >= 40 - run - delayed - 1 && delayed < duration / 3, JSON.stringify(times('later')))
+  })
+}
+
+test.serial('a wait that nobody tells the end of is no run: a WebAssembly module is compiled', async (t) => {
+  const { span, times, waited } = await told(`
+    const leb = (n) => { const out = []; do { out.push((n & 127) | (n > 127 ? 128 : 0)); n >>= 7 } while (n > 0); return out }
+    const section = (id, body) => [id, ...leb(body.length)].concat(body)
+    const body = [0, ...Array(30).fill([0x41, 1, 0x1a]).flat(), 0x0b]
+    const all = Array(4000).fill([...leb(body.length), ...body]).flat()
+    const bytes = Uint8Array.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]
+      .concat(section(1, [1, 0x60, 0, 0]), section(3, leb(4000).concat(Array(4000).fill(0))), section(10, leb(4000).concat(all))))
+    setTimeout(async () => {
+      let waited
+      const held = setInterval(() => {}, 10_000) // else there is nothing that the loop waits for
+      await trace.span('compile', async () => {
+        const start = performance.nodeTiming.idleTime
+        await WebAssembly.compile(bytes)
+        waited = performance.nodeTiming.idleTime - start
+      })
+      clearInterval(held)
+      tell({ waited })
+    }, 10)`)
+  sound(t, span('compile'))
+  const { duration, run, delayed, idle } = times('compile')
+  t.true(waited > 0.5, 'the loop waited for it')
+  t.true(run + delayed <= duration - waited + 0.1 && idle >= waited - 0.1, JSON.stringify(times('compile')))
+})
+
+test.serial('a filter: only what it selects is known to be waited for; the rest stays right', async (t) => {
+  const { records, times } = await told(`
+    const net = require('node:net')
+    const server = net.createServer((socket) => setTimeout(() => socket.end('x'), 40)).listen(0, async () => {
+      await wait(10)
+      await trace.span('timer', async () => { await wait(30); busy(10) })
+      await trace.span('socket', () => new Promise((resolve) => net.connect(server.address().port).resume().on('close', resolve)))
+      await Promise.all([trace.span('A', async () => { await wait(5); busy(80) }), trace.span('B', () => wait(20))])
+      server.close(() => tell())
+    })`, { env: { LONGSTACK: 'TCP' } })
+  for (const record of records) sound(t, record)
+  t.deepEqual(times('timer').wait, {})
+  const { idle, run, delayed } = times('timer')
+  t.true(idle >= 40 - run - delayed - 1 && run >= 9.9)
+  t.deepEqual(Object.keys(times('socket').wait), ['TCP'])
+  t.true(times('socket').wait.TCP > 5)
+  t.true(times('B').by.some(({ name, ms }) => name === 'A' && ms >= 79))
+  t.true(times('B').delayed >= 79)
+})
+
+test.serial('sockets, pipes and datagrams are waited for while they are open', async (t) => {
+  const { records, times } = await told(`
+    const net = require('node:net'), fs = require('node:fs'), os = require('node:os'), path = require('node:path'), dgram = require('node:dgram')
+    const name = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-')), 'pipe')
+    const answer = (socket) => setTimeout(() => socket.end('x'), 40)
+    const tcp = net.createServer(answer).listen(0, '127.0.0.1', () => {
+      const pipe = net.createServer(answer).listen(name, async () => {
+        const get = (where) => new Promise((resolve) => net.connect(where).resume().on('close', resolve))
+        await wait(10)
+        await trace.span('tcp', () => get({ port: tcp.address().port, host: '127.0.0.1' }))
+        await trace.span('pipe', () => get(name))
+        await trace.span('udp', () => new Promise((resolve) => {
+          const socket = dgram.createSocket('udp4').bind(0, () => setTimeout(() => socket.close(resolve), 20))
+        }))
+        await trace.span('after', async () => { await new Promise((resolve) => { const timer = setTimeout(resolve, 20) }) })
+        tcp.close(); pipe.close(() => { fs.rmSync(path.dirname(name), { recursive: true, force: true }); tell() })
+      })
+    })`)
+  for (const record of records) sound(t, record)
+  t.deepEqual(Object.keys(times('tcp').wait), ['TCP'])
+  t.true(times('tcp').wait.TCP > 5)
+  t.deepEqual(Object.keys(times('pipe').wait), ['PIPE'])
+  t.true(times('pipe').wait.PIPE > 5)
+  t.true(times('udp').wait.UDP > 1)
+  t.true(Object.keys(times('after').wait).every((name) => name === 'TIMER'))
+})
+
+test.serial('a worker has a loop of its own, and its spans say which thread they are of', async (t) => {
+  const { records, inside } = await told(`
+    const { Worker } = require('node:worker_threads')
+    const source = ${JSON.stringify(`
+      const { trace, busy, wait, records } = require(process.env.PRELUDE)
+      setTimeout(async () => {
+        await Promise.all([trace.span('A', async () => { await wait(5); busy(80) }), trace.span('B', () => wait(20))])
+        require('node:worker_threads').parentPort.postMessage(records)
+      }, 20)`)}
+    setTimeout(() => {
+      const worker = new Worker(source, { eval: true, env: { ...process.env, PRELUDE: ${JSON.stringify(require.resolve('./fixtures/spans/prelude'))} } })
+      const main = trace.span('main', () => wait(30))
+      worker.on('message', async (inside) => { await main; tell({ inside }) })
+    }, 10)`)
+  const b = timesOf(one(inside, 'B'))
+  for (const record of [...records, ...inside]) sound(t, record)
+  t.true(b.by.some(({ name, ms }) => name === 'A' && ms >= 79))
+  t.is(typeof inside[0].resource['longstack.thread'], 'number')
+  const main = timesOf(one(records, 'main'))
+  t.true(main.by.every(({ name }) => name !== 'A'), 'another thread delays nobody here')
+})
+
+test.serial('spans that are open across garbage collections keep their figures', async (t) => {
+  const { records, times } = await told(`
+    setTimeout(async () => {
+      await Promise.all(Array.from({ length: 50 }, (_, i) => trace.span('span' + i, async () => {
+        for (let n = 0; n < 3; n++) { await wait(10); busy(0.5) }
+      })).concat((async () => { for (let n = 0; n < 5; n++) { await wait(6); gc() } })()))
+      tell()
+    }, 10)`, { args: ['--expose-gc'] })
+  t.is(records.length, 50)
+  for (const record of records) sound(t, record)
+  for (let i = 0; i < 50; i++) {
+    const { run, delayed, waited } = times(`span${i}`)
+    t.true(run >= 1.4)
+    t.true(waited >= 30 - run - delayed - 1)
+  }
+})
+
+test.serial('runs are told from the start of the span on, the longest of them, and lie within it', async (t) => {
+  const { span, times } = await told(`
+    setTimeout(async () => {
+      await trace.span('runs', async () => { for (let i = 0; i < 100; i++) { await wait(1); busy(i === 50 ? 20 : 0.1) } })
+      tell()
+    }, 10)`)
+  const { attributes } = span('runs')
+  const runs = attributes['longstack.runs']
+  const { duration, run } = times('runs')
+  t.is(runs.length, 64)
+  t.true(runs.some((/** @type {any[]} */ [, ms, type]) => ms >= 19.9 && type === 'Timeout'))
+  t.true(runs.every((/** @type {any[]} */ [start, ms]) => start >= 0 && start + ms <= duration + 0.01))
+  t.true(runs.reduce((/** @type {number} */ sum, /** @type {any[]} */ [, ms]) => sum + ms, 0) <= run + 0.1)
+})
+
+if (LIGHT) {
+  test.serial('light mode: what follows an await is known once it makes something', async (t) => {
+    const { times } = await told(`
+      setTimeout(async () => {
+        const queue = []
+        await Promise.all([
+          trace.span('waits', async () => { await new Promise((resolve) => queue.push(resolve)); setImmediate(() => {}); busy(60) }),
+          trace.span('resolves', async () => { await wait(20); queue.pop()() })
+        ])
+        tell()
+      }, 10)`, { env: { LONGSTACK_MODE: 'light' } })
+    t.true(times('waits').run >= 59, JSON.stringify(times('waits')))
+    t.true(times('resolves').by.some(({ name, ms }) => name === 'waits' && ms >= 55))
+  })
+}
