@@ -97,3 +97,20 @@ test('the package installs it as a command that runs', (t) => {
   t.true((fs.statSync(main).mode & 0o111) !== 0)
   t.is(execFileSync(main, ['--version'], { env: { ...process.env, PATH: `${path.dirname(process.execPath)}:${process.env.PATH}` } }).toString(), `${version}\n`)
 })
+
+test('on a terminal there are colours, and NO_COLOR is obeyed', (t) => {
+  try {
+    execFileSync('script', ['-qec', 'true', '/dev/null'])
+  } catch {
+    if (process.env.CI) return t.fail('script of util-linux is not here')
+    return t.pass('not tried: there is no script of util-linux')
+  }
+  const spans = file(t, Array.from({ length: 50 }, (_, i) => span({ at: i, ms: i, failed: i === 1 })))
+  const onTerminal = (/** @type {Record<string, string>} */ env) => {
+    const { FORCE_COLOR, NO_COLOR, CI, ...clean } = process.env
+    const command = `'${process.execPath}' '${main}' report '${spans}'`
+    return execFileSync('script', ['-qec', command, '/dev/null'], { env: { ...clean, TERM: 'xterm-256color', ...env }, timeout: 60_000 }).toString()
+  }
+  t.true(onTerminal({}).includes('\u001b[31m1 error'))
+  t.false(onTerminal({ NO_COLOR: '1' }).includes('\u001b'))
+})

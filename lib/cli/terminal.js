@@ -30,9 +30,9 @@ function say (line) {
   process.stderr.write(`${line}\n`)
 }
 
-/** Colours of stdout: chalk knows NO_COLOR and FORCE_COLOR. @returns {Colours} */
+/** Colours of stdout: chalk knows FORCE_COLOR, not NO_COLOR. @returns {Colours} */
 function colours () {
-  if (process.env.FORCE_COLOR === undefined && !isatty(1)) return plain
+  if (process.env.FORCE_COLOR === undefined && (process.env.NO_COLOR || !isatty(1))) return plain
   const chalk = /** @type {any} */ (require('chalk')).default
   return chalk.level === 0 ? plain : chalk
 }
