@@ -41,6 +41,7 @@ const TIGHT = 8 // links that a chain keeps while the budget is short
  * @property {(asyncId: number) => void} closed a timer ran for the last time
  * @property {(context: Context, timer: object) => void} repeated a timer ran, and will again
  * @property {(error: object, context: Context) => void} passed an error was passed to nextTick
+ * @property {((context: Context, tick: object) => void) | undefined} ticked something is put off to a tick, where that tells of requests
  * @property {(context: Context) => void} connecting a connect request runs for the first time
  * @property {(time: number) => void} turn the event loop enters JavaScript
  * @property {((time: number, context: Context) => void) | undefined} began a run of the loop begins, where its length is watched
@@ -219,6 +220,7 @@ function createAsyncLayer (rooms) {
    */
   function ticks (context, tick) {
     const { args } = tick
+    if (rooms.ticked !== undefined && timing) rooms.ticked(context, tick)
     if (!Array.isArray(args) || context.parent === undefined) return
     for (let i = 0; i < args.length; i++) {
       const value = args[i]

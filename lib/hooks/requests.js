@@ -1,93 +1,132 @@
 'use strict'
 
-// Requests, as Node tells of them through diagnostics_channel: when one begins and how it ends. That a connection broke
-// or that the last byte of an answer is there is told by no channel, and a listener on the program's objects would be
-// seen; but whatever ends a request runs on its socket or its parser, so those are looked at whenever they have run.
+// Requests, as Node tells of them through diagnostics_channel: when one begins and how it ends. This file is about
+// HTTP/1 and joins it with its neighbours: undici, HTTP/2, connections, and the few methods that have to be listened to.
 //
 // Requests, responses and sockets are held weakly, by what is looked at; a span holds none of them.
 
 const { executionAsyncId } = require('node:async_hooks')
 const { createStamp } = require('../context/stamp')
+const { own } = require('../context/kinds')
+const { className } = require('../handles/inside')
+const { createConnects } = require('./requests-connects')
+const { createHttp2Layer } = require('./requests-http2')
+const { createLines } = require('./requests-lines')
+const { createMethods } = require('./requests-methods')
+const { undiciWires } = require('./requests-undici')
 
 /**
  * @typedef {import('../spans/span').Span} Span
+ * @typedef {import('../context/context').Context} Context
+ * @typedef {ReturnType<typeof createStamp<Span>>} Mark the span of a request, an answer, a stream or a socket
+ *
+ * @typedef {object} Close how a connection ended
+ * @property {object | undefined} socket
+ * @property {boolean} timedOut
  *
  * @typedef {object} RequestRooms
  * @property {(request: object, socket: object) => Span | undefined} served a server got a request; the rest of the run is part of it
+ * @property {(span: Span, request: object, socket: object) => void} met what is known of it only later
  * @property {(span: Span, request: object, response: object) => void} answered the last byte of the answer is with the system
- * @property {(span: Span, request: object, response: object) => void} broken the connection is gone before
+ * @property {(span: Span, request: object, response: object, close: Close) => void} broken the connection is gone before
+ * @property {(span: Span, status: number | undefined) => void} switched the connection serves another protocol now; or did, and is closed
+ * @property {(socket: object, span: Span) => void} takes all that runs on this socket is part of the span
+ * @property {(span: Span, handle: object) => void} takesHandle all that runs on this handle is part of the span
  * @property {(request: object) => Span | undefined} requested a request is made
  * @property {(span: Span, status: number | undefined) => void} responded the head of the answer is there
  * @property {(span: Span) => void} received the last byte of the answer is there
- * @property {(span: Span, error: unknown) => void} failed
+ * @property {(span: Span, error: unknown, timedOut: boolean) => void} failed
+ * @property {(stream: object, headers: any, context?: Context) => Span | undefined} streamServed a request came on a stream of HTTP/2
+ * @property {(headers: any, origin: string | undefined) => Span | undefined} streamRequested one is made
+ * @property {(span: Span, headers: any, origin: string | undefined) => void} streamMet what is known of it only later
+ * @property {(span: Span, end: import('./requests-http2').StreamEnd) => void} streamEnded
+ * @property {(span: Span, route: unknown) => void} routed a framework tells the route of a request that came
+ * @property {(span: Span, error: unknown) => void} caught a framework tells an error
+ * @property {(server: object) => void} serves a server is seen at work
+ * @property {(since?: Context) => Span | undefined} connecting a connection is being made; where its context is given, since then
+ * @property {(span: Span, end: import('./requests-connects').ConnectEnd) => void} connected
+ * @property {(span: Span) => void} dropped it is to be as if there had been no span
+ * @property {(span: Span) => string | undefined} header the traceparent to be sent, where one is
  * @property {(socket: object) => void} carries a connection carries a request that was made
  * @property {(socket: object) => number[]} idsOf the async ids on which a socket runs
  */
 
-/** @type {ReturnType<typeof createStamp<Span>>} the span of a request that is made, or of an answer */
+/** @type {Mark} */
 const mark = createStamp()
 
 /**
  * @param {object} deps
  * @param {RequestRooms} deps.rooms
  * @param {Map<number, () => void>} deps.watched what is asked when a resource has run, by id
+ * @param {(type: string) => boolean} deps.wanted the filter
+ * @param {() => boolean} deps.propagates is traceparent sent?
+ * @param {() => object} deps.executing the executing resource
  */
-function createRequestLayer ({ rooms, watched }) {
-  /** the async ids of sockets, and who is looked at on them @type {WeakMap<object, Line>} */
-  const lines = new WeakMap()
+function createRequestLayer ({ rooms, watched, wanted, propagates, executing }) {
+  const lines = createLines({ idsOf: rooms.idsOf, watched })
+  const connects = createConnects({ rooms, mark, watched, wanted })
+  const http2 = createHttp2Layer({ rooms, mark, watched, executing })
+  /** Node's own function, on Node 20 @type {Function | undefined} */
+  let onSocket
+  const methods = createMethods({ propagates, incoming, header: headerFor, http2: http2.requests })
 
-  /** A socket, and the spans that are open on it: with pipelining there are several. */
-  class Line {
-    /** @param {object} socket */
-    constructor (socket) {
-      this.socket = new WeakRef(socket)
-      this.ids = rooms.idsOf(socket)
-      /** @type {Map<Span, () => void>} what is to be done when it breaks */
-      this.spans = new Map()
-      this.look = () => this.ran()
-    }
-
-    /** @param {Span} span @param {() => void} broken */
-    add (span, broken) {
-      if (this.spans.size === 0) for (const id of this.ids) watched.set(id, this.look)
-      this.spans.set(span, broken)
-    }
-
-    /** @param {Span} span */
-    remove (span) {
-      if (this.spans.delete(span) && this.spans.size === 0) for (const id of this.ids) watched.delete(id)
-    }
-
-    ran () {
-      const socket = /** @type {{ destroyed?: unknown } | undefined} */ (this.socket.deref())
-      if (socket !== undefined && socket.destroyed !== true) return
-      const all = [...this.spans]
-      for (const [span] of all) this.remove(span)
-      for (const [, broken] of all) broken()
-    }
-  }
-
-  /** @param {object} socket */
-  function lineOf (socket) {
-    let line = lines.get(socket)
-    if (line === undefined || line.ids.length === 0) lines.set(socket, line = new Line(socket))
-    return line
-  }
-
-  /** @param {{ request: object, response: object, socket: object }} message */
-  function served ({ request, response, socket }) {
+  /** A message that asks for another protocol begins here: where a server takes it, nothing else tells. @param {object} request */
+  function incoming (request) {
+    const socket = own(request, 'socket')
+    if (own(request, 'upgrade') !== true || !isObject(socket) || !isObject(own(socket, 'server')) || mark.read(request) !== undefined) return
     const span = rooms.served(request, socket)
     if (span === undefined) return
+    mark.write(request, span)
+    follow(request, socket, span)
+  }
+
+  /** @param {object} request @param {object} connection @param {Span} span */
+  function follow (request, connection, span) {
+    const weak = new WeakRef(request)
+    const line = lines.of(connection)
+    let taken = false
+    line.also()
+    line.add(span, () => {
+      const [present, socket] = [weak.deref(), line.socket.deref()]
+      if (!taken && present !== undefined && socket !== undefined) rooms.met(span, present, socket)
+      if (line.gone) close()
+      else if (!taken && socket !== undefined) rooms.takes(socket, span)
+      taken = true
+    })
+
+    function close () {
+      line.remove(span)
+      const refused = !taken && span.attributes['http.request.method'] === 'CONNECT'
+      if (refused) rooms.broken(span, weak.deref() ?? {}, {}, { socket: line.socket.deref(), timedOut: false })
+      else rooms.switched(span, undefined)
+    }
+  }
+
+  /** @param {{ request: object, response: object, socket: object, server: object }} message */
+  function served ({ request, response, socket, server }) {
+    lines.look()
+    const begun = mark.read(request) // it asked for another protocol, and the server takes it as any other
+    const span = begun ?? rooms.served(request, socket)
+    if (span === undefined) return
+    if (begun !== undefined) rooms.met(span, request, socket)
+    mark.write(request, span)
     mark.write(response, span)
+    rooms.serves(server)
     const [req, res] = [new WeakRef(request), new WeakRef(response)]
-    lineOf(socket).add(span, () => rooms.broken(span, req.deref() ?? {}, res.deref() ?? {}))
+    const line = lines.of(socket)
+    line.also()
+    line.add(span, () => {
+      if (!line.gone) return
+      line.remove(span)
+      rooms.broken(span, req.deref() ?? {}, res.deref() ?? {}, { socket: line.socket.deref(), timedOut: line.timedOut })
+    })
   }
 
   /** @param {{ request: object, response: object, socket: object }} message */
   function answered ({ request, response, socket }) {
     const span = mark.read(response)
     if (span === undefined) return
-    lines.get(socket)?.remove(span)
+    lines.known(socket)?.remove(span)
     rooms.answered(span, request, response)
   }
 
@@ -98,6 +137,33 @@ function createRequestLayer ({ rooms, watched }) {
     if (span !== undefined) mark.write(request, span)
   }
 
+  /** @param {{ request: object }} message */
+  function sent (message) {
+    requested(message)
+    const { request } = message
+    const socket = own(request, 'socket')
+    if (!isObject(socket)) return
+    connects.drop(socket)
+    rooms.carries(socket)
+    const span = mark.read(request)
+    if (span === undefined || span.ended) return
+    const weak = new WeakRef(request)
+    const line = lines.of(socket)
+    line.add(span, () => {
+      const present = weak.deref()
+      if (span.ended || present === undefined) return line.remove(span)
+      if (own(present, 'upgradeOrConnect') === true) switched(line, span, present)
+      else if (own(present, '_closed') === true) failed({ request: present, error: undefined }) // an error is told before
+    })
+  }
+
+  /** @param {{ remove(span: Span): void }} line @param {Span} span @param {object} request */
+  function switched (line, span, request) {
+    const response = own(request, 'res')
+    line.remove(span)
+    rooms.switched(span, isObject(response) ? own(response, 'statusCode') : undefined)
+  }
+
   /** The head of an answer came: the present resource is the parser, on which the rest will come. @param {{ request: any, response: any }} message */
   function responded ({ request, response }) {
     const span = mark.read(request)
@@ -105,7 +171,7 @@ function createRequestLayer ({ rooms, watched }) {
     rooms.responded(span, response.statusCode)
     const id = executionAsyncId()
     const weak = new WeakRef(response)
-    const line = isObject(request.socket) ? lineOf(request.socket) : undefined
+    const line = isObject(request.socket) ? lines.of(request.socket) : undefined
     const over = () => {
       watched.delete(id)
       line?.remove(span)
@@ -117,41 +183,86 @@ function createRequestLayer ({ rooms, watched }) {
       rooms.received(span)
     })
     line?.add(span, () => {
+      if (!line.gone) return
+      const complete = weak.deref()?.complete === true // the last byte was there before
       over()
-      rooms.failed(span, undefined)
+      if (complete) rooms.received(span)
+      else rooms.failed(span, undefined, line.timedOut)
     })
   }
 
   /** @param {{ request: object, error: unknown }} message */
   function failed ({ request, error }) {
     const span = mark.read(request)
-    if (span !== undefined) rooms.failed(span, error)
+    if (span === undefined) return
+    const socket = own(request, 'socket')
+    const line = isObject(socket) ? lines.known(socket) : undefined
+    line?.remove(span)
+    rooms.failed(span, error, line?.timedOut === true)
+  }
+
+  /** http tells of a request once it is sent; its socket comes to it in a tick before. @param {Context} context @param {any} tick */
+  function ticked (context, tick) {
+    const { args, callback } = tick
+    if (callback === onSocket || (onSocket === undefined && callback.name === 'onSocketNT')) {
+      if (!Array.isArray(args) || !isObject(args[0]) || className(args[0]) !== 'ClientRequest') return
+      onSocket = callback
+      if (own(args[0], 'destroyed') !== true) requested({ request: args[0] })
+    } else {
+      http2.ticked?.(context, tick)
+    }
+  }
+
+  /** The header of a request of http's that is about to be written. @param {object} request */
+  function headerFor (request) {
+    requested({ request })
+    const span = mark.read(request)
+    return span === undefined || span.ended ? undefined : rooms.header(span)
   }
 
   /** @type {Array<[string, (message: any) => void]>} */
   const wires = [
+    ['tracing:net.server.listen:asyncStart', methods.use],
+    ['net.client.socket', connects.made],
     ['http.server.request.start', served],
     ['http.server.response.finish', answered],
     ['http.client.request.created', requested],
-    ['http.client.request.start', (message) => {
-      requested(message)
-      if (isObject(message.request.socket)) rooms.carries(message.request.socket)
-    }],
+    ['http.client.request.start', sent],
     ['http.client.response.finish', responded],
     ['http.client.request.error', failed],
-    ['undici:request:create', requested],
-    ['undici:client:sendHeaders', ({ socket }) => rooms.carries(socket)],
-    ['undici:request:headers', ({ request, response }) => {
-      const span = mark.read(request)
-      if (span !== undefined) rooms.responded(span, response.statusCode)
+    ['tracing:fastify.request.handler:start', ({ request, route }) => {
+      const span = mark.read(request.raw)
+      if (span !== undefined) rooms.routed(span, route?.url)
     }],
-    ['undici:request:trailers', ({ request }) => {
-      const span = mark.read(request)
-      if (span !== undefined) rooms.received(span)
+    ['tracing:fastify.request.handler:error', ({ request, error }) => {
+      const span = mark.read(request.raw)
+      if (span !== undefined) rooms.caught(span, error)
     }],
-    ['undici:request:error', failed]
+    ...undiciWires({ rooms, mark, lines, connects, requested, failed }),
+    ...http2.wires
   ]
-  return { wires }
+
+  return {
+    wires,
+
+    /** A resource that stays open was made. @param {Context} context */
+    opened (context) {
+      if (context.type === 'HTTP2SESSION') http2.seen()
+      else connects.opened(context)
+    },
+
+    /** A connect request runs for the first time. @type {(context: Context, resource: object | undefined) => void} */
+    connecting: connects.connecting,
+
+    /** What a tick was given: asked for on Node 20 alone. */
+    ticked: http2.ticked === undefined ? undefined : ticked,
+
+    /** Listens to methods from now on. */
+    use: methods.use,
+
+    /** No longer. */
+    rest: methods.rest
+  }
 }
 
 /** @param {unknown} value @returns {value is object} */

@@ -115,16 +115,87 @@ function made (request) {
 }
 
 /**
- * The template of the route that answered, where the framework says it on the request or the answer.
- * @param {object} request
- * @returns {string | undefined}
+ * A request that came on a stream of HTTP/2.
+ * @param {any} headers
+ * @param {any} socket
+ * @returns {{ name: string, attributes: Attributes }}
  */
-function routeOf (request) {
-  const route = own(request, 'route') // Express
-  const path = isObject(route) ? own(route, 'path') : undefined
-  if (typeof path !== 'string') return undefined
-  const base = word(own(request, 'baseUrl')) ?? ''
-  return `${base}${path}`.slice(0, LONGEST)
+function streamServed (headers, socket) {
+  const { name, attributes } = streamed(headers, undefined)
+  addPeer(attributes, socket)
+  return { name, attributes }
 }
 
-module.exports = { served, made, headerOf, routeOf }
+/**
+ * A request that is made on a stream of HTTP/2.
+ * @param {any} headers
+ * @param {string | undefined} origin of the session
+ */
+function streamMade (headers, origin) {
+  const { name, attributes, path } = streamed(headers, origin)
+  attributes['server.port'] ??= attributes['url.scheme'] === 'http' ? 80 : 443
+  const method = attributes['http.request.method']
+  return { name: path === undefined ? name : `${method} ${attributes['server.address'] ?? ''}${nameOf(path)}`, attributes }
+}
+
+/** @param {any} headers @param {string | undefined} origin @returns {{ name: string, attributes: Attributes, path: string | undefined }} */
+function streamed (headers, origin) {
+  const given = isObject(headers) ? headers : {}
+  const method = word(own(given, ':method')) ?? 'GET'
+  const path = pathOf(own(given, ':path'))
+  const url = /^(\w+):\/\/(?:[^/@]*@)?([^/]*)/.exec(origin ?? '')
+  const host = hostOf(word(own(given, ':authority')) ?? word(own(given, 'host')) ?? url?.[2])
+  /** @type {Attributes} */
+  const attributes = { 'http.request.method': method }
+  add(attributes, 'url.path', path)
+  add(attributes, 'url.scheme', word(own(given, ':scheme')) ?? url?.[1])
+  add(attributes, 'server.address', host.address)
+  add(attributes, 'server.port', host.port)
+  attributes['network.protocol.version'] = '2'
+  return { name: `${method} ${nameOf(path ?? '')}`.trim(), attributes, path }
+}
+
+/** The error codes of HTTP/2, in order (RFC 9113, 7). */
+const errors = ('NO_ERROR PROTOCOL_ERROR INTERNAL_ERROR FLOW_CONTROL_ERROR SETTINGS_TIMEOUT STREAM_CLOSED FRAME_SIZE_ERROR REFUSED_STREAM CANCEL ' +
+  'COMPRESSION_ERROR CONNECT_ERROR ENHANCE_YOUR_CALM INADEQUATE_SECURITY HTTP_1_1_REQUIRED').split(' ')
+
+/** @param {number} code of HTTP/2 @returns {string | undefined} its name, as Node has it */
+function streamError (code) {
+  return code === 0 || errors[code] === undefined ? undefined : `NGHTTP2_${errors[code]}`
+}
+
+/**
+ * A connection that was to be made.
+ * @param {import('../hooks/requests-connects').ConnectEnd} end
+ * @returns {{ name: string, attributes: Attributes }}
+ */
+function connected ({ socket, to, pipe }) {
+  const error = socket?.errored
+  /** @type {Attributes} */
+  const attributes = { 'network.transport': pipe ? 'unix' : 'tcp' }
+  const tried = pipe ? { address: to } : hostOf(to)
+  const address = word(isObject(socket) ? own(socket, '_host') : undefined) ?? tried.address ?? failedAt(error, pipe ? 'path' : 'hostname') ?? failedAt(error, 'address')
+  const port = tried.port ?? (isObject(error) ? own(error, 'port') : undefined)
+  add(attributes, 'server.address', address)
+  if (typeof port === 'number') attributes['server.port'] = port
+  if (!pipe && socket?.destroyed === false) addPeer(attributes, socket)
+  const host = address?.includes(':') && !pipe ? `[${address}]` : address
+  return { name: ['connect', host === undefined || typeof port !== 'number' ? host : `${host}:${port}`].filter(Boolean).join(' '), attributes }
+}
+
+/** @param {unknown} error @param {string} field */
+function failedAt (error, field) {
+  return isObject(error) ? word(own(error, field)) : undefined
+}
+
+/**
+ * Has a request of undici's such a header? It keeps them in a list, or as text.
+ * @param {unknown} headers
+ * @param {string} name in lower case
+ */
+function hasHeader (headers, name) {
+  if (typeof headers === 'string') return new RegExp(`^${name}:`, 'im').test(headers)
+  return Array.isArray(headers) && headers.some((key, i) => i % 2 === 0 && typeof key === 'string' && key.toLowerCase() === name)
+}
+
+module.exports = { connected, served, made, hasHeader, headerOf, streamError, streamMade, streamServed }

@@ -12,17 +12,13 @@ const { isNativeError, isPromise } = require('node:util').types
 const { brief } = require('../warnings')
 const { createSpans } = require('./spans')
 const { handleOf, nothing } = require('./handle')
-const http = require('./http')
-const { parse, format } = require('./traceparent')
+const { createWeb } = require('./web')
 
 /**
  * @typedef {import('./span').Span} Span
  * @typedef {import('../context/context').Context} Context
  * @typedef {import('./handle').SpanHandle} SpanHandle
  */
-
-/** @type {import('./spans').End} */
-const aborted = { code: 'ERROR', end: 'aborted', attributes: { 'error.type': 'aborted' } }
 
 /**
  * @param {object} deps
@@ -36,16 +32,17 @@ const aborted = { code: 'ERROR', end: 'aborted', attributes: { 'error.type': 'ab
  * @param {(error: Error) => string | undefined} deps.errorStack
  * @param {(above: Function) => Context} deps.request a context for a request made here
  * @param {(start: number, end: number) => string | undefined} deps.at the innermost frame seen inside a blocked run
- * @param {(requests: Omit<import('../hooks/requests').RequestRooms, 'idsOf' | 'carries'>) => () => void} deps.wires listens to Node's requests
+ * @param {(socket: object) => object[]} deps.handlesOf a socket: its own handle and what lies below
+ * @param {(rooms: import('./web').WebRooms) => { use: () => void, rest: () => void }} deps.wires listens to Node's requests
  */
-function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, errorStack, request: contextOf, wires, at }) {
+function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, errorStack, request: contextOf, handlesOf, wires, at }) {
   let on = false
   /** @type {ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} */
   let sinks
   /** what they were made for @type {unknown} */
   let outputs
-  /** @type {(() => void) | undefined} */
-  let unwire
+  /** @type {ReturnType<typeof wires> | undefined} */
+  let wired
   /** @type {Record<string, unknown> | undefined} */
   let resource
 
@@ -86,62 +83,7 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
     return { type: typeof code === 'string' ? code : nameOf(error), message: brief(error), ...(stacktrace === undefined ? {} : { stacktrace }) }
   }
 
-  /** @type {Omit<import('../hooks/requests').RequestRooms, 'idsOf' | 'carries'>} */
-  const requests = {
-    served (request, socket) {
-      if (async.muted()) return undefined
-      const { name, attributes } = http.served(request, socket)
-      const span = spans.start({ name, kind: 'SERVER', remote: parse(http.headerOf(request, 'traceparent')) })
-      span.attributes = attributes
-      span.context = async.enter(span)
-      spans.begin(span)
-      return span
-    },
-
-    answered (span, request, response) {
-      const status = own(response, 'statusCode')
-      describeAnswer(span, request, status)
-      spans.end(span, { code: typeof status === 'number' && status >= 500 ? 'ERROR' : undefined })
-    },
-
-    broken (span, request, response) {
-      if (own(response, 'headersSent') !== undefined || own(response, '_header')) describeAnswer(span, request, own(response, 'statusCode'))
-      spans.end(span, { ...aborted, message: 'the connection was closed before the response was finished' })
-    },
-
-    requested (request) {
-      if (async.muted()) return undefined
-      const { name, attributes } = http.made(request)
-      const span = spans.start({ name, kind: 'CLIENT', context: contextOf(requests.requested) })
-      span.attributes = attributes
-      if (options().propagate) send(request, format(span))
-      return span
-    },
-
-    responded (span, status) {
-      if (typeof status === 'number') span.attributes['http.response.status_code'] = status
-    },
-
-    received (span) {
-      const status = Number(span.attributes['http.response.status_code'])
-      spans.end(span, { code: status >= 400 ? 'ERROR' : undefined, attributes: status >= 400 ? { 'error.type': String(status) } : undefined })
-    },
-
-    failed (span, error) {
-      if (error === undefined) spans.end(span, { ...aborted, message: 'the connection was closed before the response was complete' })
-      else spans.end(span, { code: 'ERROR', message: brief(error), error })
-    }
-  }
-
-  /** @param {Span} span @param {object} request @param {unknown} status */
-  function describeAnswer (span, request, status) {
-    if (typeof status === 'number') span.attributes['http.response.status_code'] = status
-    if (typeof status === 'number' && status >= 500) span.attributes['error.type'] = String(status)
-    const route = http.routeOf(request)
-    if (route === undefined) return
-    span.attributes['http.route'] = route
-    span.name = `${span.attributes['http.request.method']} ${route}`
-  }
+  const web = createWeb({ spans, async, now, options, request: contextOf, handlesOf })
 
   /** @param {Span} span @param {number} [at] ms, when that was */
   function succeed (span, at) {
@@ -175,9 +117,10 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
         if (wanted !== undefined) sinks = require('../sinks/sinks').createSinks(require('../sinks/outputs').parseOutputs(wanted), { warn })
       }
       async.time(wanted !== undefined || listeners.size > 0) // else they only tell whose a long run is
-      if (on) return
+      if (on) return wired?.use()
       on = true
-      unwire = wires(requests)
+      wired = wires(web.rooms)
+      wired.use()
       process.on('exit', leave)
     },
 
@@ -188,7 +131,8 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
       spans.flush()
       sinks?.close()
       sinks = outputs = undefined
-      unwire?.()
+      wired?.rest()
+      web.rest()
       async.time(false)
       process.removeListener('exit', leave)
     },
@@ -259,14 +203,6 @@ function thenOf (result) {
   } catch {
     return undefined
   }
-}
-
-/** @param {any} request of http or undici @param {string} traceparent */
-function send (request, traceparent) {
-  try {
-    if (typeof request.addHeader === 'function') request.addHeader('traceparent', traceparent)
-    else if (!request.headersSent && !request.hasHeader('traceparent')) request.setHeader('traceparent', traceparent)
-  } catch {}
 }
 
 /** @param {Error} error */

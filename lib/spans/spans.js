@@ -70,9 +70,11 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
    * @param {SpanKind} given.kind
    * @param {Remote} [given.remote]
    * @param {Context} [given.context] the place that makes it; default the running one
+   * @param {boolean} [given.awaited] its parent waits for it; default those that are made to another process
+   * @param {number} [given.since] ms, where it began before
    * @returns {Span}
    */
-  function start ({ name, kind, remote, context = current() }) {
+  function start ({ name, kind, remote, context = current(), awaited = kind === 'CLIENT', since }) {
     const time = now()
     loop.account(time)
     loop.sees(context?.span, time)
@@ -89,13 +91,14 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
       parentSpanId: cause?.spanId,
       sampled: cause?.sampled ?? true,
       parent,
-      start: time,
+      start: since ?? time,
       origin: parent === undefined ? originOf(time) : parent.origin,
       loop
     })
     span.outerId = outer?.spanId
     span.context = context
-    if (kind === 'CLIENT') parent?.waitsFor('HTTP', loop.idle)
+    span.awaited = awaited
+    if (awaited) parent?.waitsFor('HTTP', loop.idle)
     if (open.size < OPEN) open.add(span)
     else dropped++
     return span
@@ -123,7 +126,7 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
   function close (span, time) {
     loop.account(time)
     loop.sees(current()?.span, time)
-    if (span.kind === 'CLIENT') span.parent?.got('HTTP', loop.idle)
+    if (span.awaited) span.parent?.got('HTTP', loop.idle)
     span.finish(time, loop)
     loop.ends(span)
   }
@@ -162,6 +165,14 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
     begin,
     end,
     exception,
+
+    /** It is as if there had been none. @param {Span} span */
+    drop (span) {
+      if (span.ended) return
+      close(span, now())
+      open.delete(span)
+      span.forget()
+    },
 
     /** A promise was rejected: a span that fails later on has that as its error. @param {object} reason @param {Span} span */
     rejected (reason, span) {

@@ -1,0 +1,130 @@
+'use strict'
+
+// Connections that carry requests. No channel tells that one broke, timed out or serves another protocol now, and a
+// listener on the program's objects would be seen; but whatever happens to it runs on its handle, its parser or its
+// timer, so who has a span on it is asked to look whenever one of those has run.
+//
+// Sockets are held weakly, by what is looked at.
+
+const { executionAsyncId } = require('node:async_hooks')
+const { own } = require('../context/kinds')
+
+/** @typedef {import('../spans/span').Span} Span */
+
+/** an own property of sockets and timers, by what Node calls its symbol @param {string} description */
+function hiddenProperty (description) {
+  /** @type {symbol | undefined} */
+  let symbol
+  return (/** @type {object} */ object) => {
+    symbol ??= Object.getOwnPropertySymbols(object).find((one) => one.description === description)
+    return symbol === undefined ? undefined : own(object, symbol)
+  }
+}
+
+const timerOf = hiddenProperty('timeout')
+const timerId = hiddenProperty('asyncId')
+
+/**
+ * @param {object} deps
+ * @param {(socket: object) => number[]} deps.idsOf the async ids on which a socket runs
+ * @param {Map<number, () => void>} deps.watched what is asked when a resource has run, by id
+ */
+function createLines ({ idsOf, watched }) {
+  /** @type {WeakMap<object, Line>} */
+  const lines = new WeakMap()
+  /** those of streams that have no handle: nothing says when they run @type {Set<Line>} */
+  const blind = new Set()
+
+  /** A socket, and the spans that are open on it: with pipelining there are several. */
+  class Line {
+    /** @param {object} socket */
+    constructor (socket) {
+      this.socket = new WeakRef(socket)
+      this.ids = idsOf(socket)
+      /** what looks for a span @type {Map<Span, () => void>} */
+      this.spans = new Map()
+      /** @type {object | undefined} */
+      this.timer = undefined
+      this.timerId = 0
+      /** its timer ended it */
+      this.timedOut = false
+      this.look = () => this.ran()
+      this.timerRan = () => this.fired()
+    }
+
+    /** The program, or Node, has closed it, or it is gone altogether. */
+    get gone () {
+      const socket = /** @type {{ destroyed?: unknown } | undefined} */ (this.socket.deref())
+      return socket === undefined || socket.destroyed === true
+    }
+
+    /** @param {Span} span @param {() => void} look */
+    add (span, look) {
+      if (this.spans.size === 0) this.watch()
+      this.spans.set(span, look)
+    }
+
+    /** The present resource runs for it as well: its parser. */
+    also () {
+      const id = executionAsyncId()
+      if (id <= 1 || this.ids.includes(id)) return
+      this.ids.push(id)
+      if (this.spans.size > 0) watched.set(id, this.look)
+    }
+
+    watch () {
+      for (const id of this.ids) watched.set(id, this.look)
+      if (this.ids.length === 0) blind.add(this)
+      this.watchTimer()
+    }
+
+    /** A socket gets a new timer with every timeout that is set. */
+    watchTimer () {
+      const socket = this.socket.deref()
+      const timer = socket === undefined ? undefined : timerOf(socket)
+      if (timer === this.timer) return
+      watched.delete(this.timerId)
+      this.timer = typeof timer === 'object' && timer !== null ? timer : undefined
+      this.timerId = Number(this.timer && timerId(this.timer))
+      if (this.timerId > 0) watched.set(this.timerId, this.timerRan)
+    }
+
+    /** @param {Span} span */
+    remove (span) {
+      if (!this.spans.delete(span) || this.spans.size > 0) return
+      for (const id of this.ids) watched.delete(id)
+      watched.delete(this.timerId)
+      this.timer = undefined
+      blind.delete(this)
+    }
+
+    fired () {
+      this.timedOut ||= this.gone
+      this.ran()
+    }
+
+    ran () {
+      for (const look of [...this.spans.values()]) look()
+      if (this.spans.size > 0) this.watchTimer()
+    }
+  }
+
+  return {
+    /** @param {object} socket */
+    of (socket) {
+      let line = lines.get(socket)
+      if (line === undefined || (line.ids.length === 0 && line.spans.size === 0)) lines.set(socket, line = new Line(socket))
+      return line
+    },
+
+    /** @param {object} socket @returns {Line | undefined} */
+    known: (socket) => lines.get(socket),
+
+    /** A look at those of which nothing is told. */
+    look () {
+      for (const line of blind) line.ran()
+    }
+  }
+}
+
+module.exports = { createLines }
