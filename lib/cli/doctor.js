@@ -26,7 +26,7 @@ async function main (args) {
 }
 
 function diagnosis () {
-  const trace = require('../..')
+  const trace = require('../../index')
   trace.enable()
   try {
     return trace.doctor()
