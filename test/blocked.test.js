@@ -179,7 +179,7 @@ overBoth(test, 'an error that a program survives does not end the watch', async 
 })
 
 overBoth(test, 'sampled as often as can be, in all sorts of places, a program computes what it computes', async (t, capture) => {
-  const { stdout, stderr, code, signal } = await node(['-r', register, places], { env: { LONGSTACK_BLOCKED: '4', LONGSTACK_CAPTURE: capture, LENGTH: '80' } })
+  const { stdout, stderr, code, signal } = await node(['-r', register, places], { env: { LONGSTACK_BLOCKED: '4', LONGSTACK_CAPTURE: capture, LENGTH: '150' } })
   t.is(signal, null, stderr)
   t.is(code, 0, stderr)
   const results = new Map(stdout.trim().split('\n').map((line) => JSON.parse(line)))

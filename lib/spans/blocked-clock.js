@@ -12,12 +12,24 @@ const SLACK = 0.2 // of the threshold: shorter stops than that do not matter
 
 /** @returns {number} ms that the main thread has been on a processor, or would have liked to be; where nobody tells, ms of the process */
 function used () {
-  try {
-    const [ran, waited] = fs.readFileSync(FILE, 'latin1').split(' ')
-    if (Number(ran) > 0) return (Number(ran) + Number(waited)) / 1e6
-  } catch {}
+  const { ran, waited } = schedule()
+  if (ran > 0) return ran + waited
   const { user, system } = process.cpuUsage()
   return (user + system) / 1e3
+}
+
+/** @returns {number} ms that the main thread has waited for a processor */
+function queued () {
+  return schedule().waited
+}
+
+function schedule () {
+  try {
+    const [ran, waited] = fs.readFileSync(FILE, 'latin1').split(' ')
+    return { ran: Number(ran) / 1e6, waited: Number(waited) / 1e6 }
+  } catch {
+    return { ran: 0, waited: 0 } // no Linux, or --permission
+  }
 }
 
 /**
@@ -48,4 +60,4 @@ function lost ({ late, used }) {
   return Math.max(0, late - used)
 }
 
-module.exports = { used, add, lost, SLACK }
+module.exports = { used, queued, add, lost, SLACK }

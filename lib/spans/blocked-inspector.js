@@ -11,8 +11,8 @@ const { getEnvironmentData, isMainThread, setEnvironmentData, Worker } = require
 const { performance } = require('node:perf_hooks')
 
 const guard = require('../context/guard')
-const { add, lost, used, SLACK } = require('./blocked-clock')
-const { ANSWERED, ASLEEP, BEATS, BYTES, JOINED, LATE, LEAVE, LOOKED, SERVED, SLEEP, STILL, USED, WORKED } = require('./blocked-words')
+const { add, lost, queued, used, SLACK } = require('./blocked-clock')
+const { ANSWERED, ASLEEP, BEATS, BYTES, JOINED, LATE, LEAVE, LOOKED, QUEUED, SERVED, SLEEP, STILL, USED, WORKED } = require('./blocked-words')
 
 const KEY = 'longstack.blocked'
 const NAME = Symbol.for('longstack.blocked.1')
@@ -77,6 +77,8 @@ function createInspectorWatchdog ({ now, warn }) {
       }
       return {
         above: 2, // the function above, and the expression that called it
+        queued: () => queued() - times[QUEUED],
+
         beat () { polled = performance.nodeTiming.idleTime },
 
         wake () {

@@ -5,7 +5,7 @@
 
 module.exports = {
   NATIVE_BYTES: 48,
-  BYTES: 112,
+  BYTES: 128,
 
   // numbers of doubles, ms of performance.now()
   START: 0, // when the present run began
@@ -23,13 +23,14 @@ module.exports = {
   LATE: 6, // the account of the present run, see blocked-clock.js
   WORKED: 7,
   STILL: 11,
+  QUEUED: 12, // ms that the main thread had waited for a processor when the last sample was asked for
   LOOKED: 8, // when the watchdog looked last
   SLEEP: 9, // ms that it meant to sleep from then on
-  USED: 10, // ms that the process had spent on processors by then
+  USED: 10, // ms that the main thread had been on a processor, or would have liked to be, by then
 
   // numbers of words
-  ANSWERED: 24, // the last run after which the loop was free
-  SERVED: 25, // samples taken, or refused
-  LEAVE: 26, // 1: the worker is to leave; 2: it has
-  JOINED: 27 // it has a session with the main thread
+  ANSWERED: 26, // the last run after which the loop was free
+  SERVED: 27, // samples taken, or refused
+  LEAVE: 28, // 1: the worker is to leave; 2: it has
+  JOINED: 29 // it has a session with the main thread
 }

@@ -5,8 +5,8 @@
 
 const { Session } = require('node:inspector')
 const { parentPort, workerData } = require('node:worker_threads')
-const { add, lost, used, SLACK } = require('./blocked-clock')
-const { ANSWERED, ARMED, ASKED, ASLEEP, ATTENDED, BEATS, BEGAN, JOINED, LATE, LEAVE, LOOKED, RESTLESS, SERVED, SLEEP, START, STILL, USED, WORKED } = require('./blocked-words')
+const { add, lost, queued, used, SLACK } = require('./blocked-clock')
+const { ANSWERED, ARMED, ASKED, ASLEEP, ATTENDED, BEATS, BEGAN, JOINED, LATE, LEAVE, LOOKED, QUEUED, RESTLESS, SERVED, SLEEP, START, STILL, USED, WORKED } = require('./blocked-words')
 
 const PROBE = 0.3 // of the threshold: when the main thread is asked whether it is free
 const SAMPLE = 0.8 // and when the first sample is asked for
@@ -50,7 +50,7 @@ function look () {
     probed = true
     parentPort?.postMessage(beats)
   }
-  if (probed && ms >= due) ask(time, ms)
+  if (probed && ms >= due) ask(ms)
   return Math.min((probed ? due : threshold * PROBE) - ms, LONGEST_LOOK)
 }
 
@@ -81,8 +81,8 @@ function doze (beats) {
   return 1
 }
 
-/** @param {number} time @param {number} ms of the run */
-function ask (time, ms) {
+/** @param {number} ms of the run */
+function ask (ms) {
   if (++samples > EVEN) step = Math.min(step * 2, LONGEST_STEP)
   due = ms + step
   const lasts = threshold + LASTS
@@ -94,7 +94,8 @@ function ask (time, ms) {
   if (words[SERVED] !== asked || (words[ATTENDED] !== 0 && account.still >= ms)) return
   asked++
   join(true)
-  times[ASKED] = time
+  times[QUEUED] = queued()
+  times[ASKED] = now()
   session.post('Runtime.evaluate', { expression, silent: true, returnByValue: true, disableBreaks: true })
 }
 

@@ -57,6 +57,7 @@ const LOG = 64 // reported runs remembered, for the question what delayed a span
  *   of the armed run: ms that do not count, ms in which its thread stood still, and whether the loop waited meanwhile
  * @property {() => void} stop
  * @property {() => void} [leave] the process ends
+ * @property {() => number} [queued] ms that the thread has waited for a processor since the last sample was asked for, where that is not taken off already
  * @property {(() => void) | undefined} [beat] a run begins
  * @property {number} above frames of its own on top of every sample
  *
@@ -146,13 +147,19 @@ function createBlocked ({ now, current, plainly, explain, watchdog, report }) {
       const holder = /** @type {any} */ ({ __proto__: null })
       captureInto(holder, sample, FRAMES)
       const text = plainly(() => holder.stack)
-      const late = time - times[ASKED]
+      const late = latenessOf(time)
       const inside = linesOf(text, above)
       if (inside === '') return // nothing is below: it was over
       run ??= sampled()
       run.samples.add({ text: inside, context: current(), late: late > LATE ? late : undefined, weight: 1 + late / threshold })
       if (!run.told && time - run.began >= threshold + STILL) lasts(run, time)
     })
+  }
+
+  /** ms from asking for a sample to taking it, in which nobody but the thread itself was to blame. @param {number} time */
+  function latenessOf (time) {
+    const late = time - times[ASKED]
+    return late > LATE ? late - (watch?.queued?.() ?? 0) : late
   }
 
   /** It is reported from inside, once. @param {Run} present @param {number} time */
