@@ -2,7 +2,12 @@
 
 // Many numbers in little room: a million durations are eight megabytes, the ids of a million spans sixteen.
 
+const { randomBytes } = require('node:crypto')
+
 const FIRST = 64
+
+/** Other ones each time, so that no file can be made whose ids all meet. */
+const SEEDS = new Int32Array(new Uint8Array(randomBytes(8)).buffer)
 
 /** Numbers that come one after another, each with a weight; the weights take room only where one is not 1. */
 class Numbers {
@@ -102,7 +107,9 @@ class Ids {
 
   /** @param {number} high @param {number} low @returns {number} its slot, or the empty one where it belongs */
   #find (high, low) {
-    let slot = (Math.imul(high, 0x9e3779b1) ^ low) & this.#mask
+    let hash = Math.imul(high ^ SEEDS[0], 0x9e3779b1) + Math.imul(low ^ SEEDS[1], 0x85ebca6b)
+    hash = Math.imul(hash ^ (hash >>> 15), 0xc2b2ae35)
+    let slot = (hash ^ (hash >>> 13)) & this.#mask
     while (this.#low[slot] !== 0 && (this.#low[slot] !== low || this.#high[slot] !== high)) slot = (slot + 1) & this.#mask
     return slot
   }
