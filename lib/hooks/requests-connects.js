@@ -1,12 +1,12 @@
 'use strict'
 
 // Connections that the program makes: from net.connect() to the moment that there is one, or there will be none. Not
-// those of HTTP requests: they are part of the request. net tells of a socket before it has a handle; the handle is the
+// those of HTTP/1 requests: they are part of the request. net tells of a socket before it has a handle; the handle is the
 // next to be made. What is connected by other ways (tls.connect, new Socket().connect) begins with its connect request.
 
 const { executionAsyncId } = require('node:async_hooks')
 const { own } = require('../context/kinds')
-const { hidden, isObject, ownerOf } = require('../handles/inside')
+const { hidden, isObject } = require('../handles/inside')
 
 /**
  * @typedef {import('../spans/span').Span} Span
@@ -25,6 +25,7 @@ const { hidden, isObject, ownerOf } = require('../handles/inside')
  * @property {number} maker what ran when it was made
  * @property {string | undefined} to
  * @property {boolean} pipe
+ * @property {boolean} alive when its connect request came back
  * @property {() => void} look
  */
 
@@ -48,7 +49,7 @@ function createConnects ({ rooms, mark, watched, wanted }) {
   /** @param {object} socket @param {Span} span @param {boolean} pipe */
   function attempt (socket, span, pipe) {
     /** @type {Attempt} */
-    const made = { socket: new WeakRef(socket), span, ids: [], maker: executionAsyncId(), to: undefined, pipe, look: () => look(made) }
+    const made = { socket: new WeakRef(socket), span, ids: [], maker: executionAsyncId(), to: undefined, pipe, alive: false, look: () => look(made) }
     attempts.set(socket, made)
     mark.write(socket, span)
     return made
@@ -73,7 +74,7 @@ function createConnects ({ rooms, mark, watched, wanted }) {
     unwatch(made)
     if (made.span.ended) return
     if (socket !== undefined && isHttp(socket)) rooms.dropped(made.span)
-    else rooms.connected(made.span, { socket, to: made.to, pipe: made.pipe, done: socket !== undefined && socket.destroyed !== true })
+    else rooms.connected(made.span, { socket, to: made.to, pipe: made.pipe, done: isDone(made, socket) })
   }
 
   return {
@@ -103,10 +104,9 @@ function createConnects ({ rooms, mark, watched, wanted }) {
       watch(made, asyncId)
     },
 
-    /** A connect request runs: its end is that of the attempt. @param {Context} context @param {object | undefined} handle */
-    connecting (context, handle) {
-      const socket = handle === undefined ? undefined : ownerOf(handle)
-      if (socket === undefined || left.has(socket)) return
+    /** A connect request runs: its end is that of the attempt. @param {Context} context @param {object} socket */
+    connecting (context, socket) {
+      if (left.has(socket)) return
       let made = attempts.get(socket)
       if (made === undefined) {
         const span = isHttp(socket) ? undefined : rooms.connecting(context)
@@ -115,6 +115,7 @@ function createConnects ({ rooms, mark, watched, wanted }) {
       }
       if (made.span.ended) return
       made.to = context.detail
+      made.alive = !isGone(socket)
       watch(made, context.asyncId)
       watch(made, context.triggerAsyncId)
     },
@@ -130,12 +131,20 @@ function createConnects ({ rooms, mark, watched, wanted }) {
   }
 }
 
-/** Does it carry HTTP/1 or HTTP/2? @param {object} socket */
+/** Is it connected? The program may have closed it at once. @param {Attempt} made @param {any} socket */
+function isDone ({ alive }, socket) {
+  return socket !== undefined && (!isGone(socket) || (alive && !socket.errored))
+}
+
+/** @param {any} socket */
+const isGone = (socket) => socket.destroyed === true
+
+/** Does it carry requests of HTTP/1, of which one waits for it? Sessions of HTTP/2 are there for all. @param {object} socket */
 function isHttp (socket) {
-  if (isObject(own(socket, '_httpMessage')) || isObject(hidden(socket, 'kBoundSession'))) return true
+  if (isObject(own(socket, '_httpMessage'))) return true
   const options = hidden(socket, 'connect-options') // of tls.connect
   const protocols = isObject(options) ? own(options, 'ALPNProtocols') : undefined
-  return /\bhttp\/1|\bh2\b/.test(Array.isArray(protocols) ? protocols.join() : protocols instanceof Uint8Array ? Buffer.from(protocols).toString('latin1') : '')
+  return /http\/1/.test(Array.isArray(protocols) ? protocols.join() : protocols instanceof Uint8Array ? Buffer.from(protocols).toString('latin1') : '')
 }
 
 module.exports = { createConnects }

@@ -66,7 +66,11 @@ function createLines ({ idsOf, watched }) {
 
     /** The present resource runs for it as well: its parser. */
     also () {
-      const id = executionAsyncId()
+      this.runs(executionAsyncId())
+    }
+
+    /** @param {number} id of a resource that runs for it */
+    runs (id) {
       if (id <= 1 || this.ids.includes(id)) return
       this.ids.push(id)
       if (this.spans.size > 0) watched.set(id, this.look)

@@ -8,7 +8,7 @@
 const { executionAsyncId } = require('node:async_hooks')
 const { createStamp } = require('../context/stamp')
 const { own } = require('../context/kinds')
-const { className } = require('../handles/inside')
+const { className, hidden, ownerOf } = require('../handles/inside')
 const { createConnects } = require('./requests-connects')
 const { createHttp2Layer } = require('./requests-http2')
 const { createLines } = require('./requests-lines')
@@ -141,7 +141,7 @@ function createRequestLayer ({ rooms, watched, wanted, propagates, executing }) 
   function sent (message) {
     requested(message)
     const { request } = message
-    const socket = own(request, 'socket')
+    const socket = socketOf(request)
     if (!isObject(socket)) return
     connects.drop(socket)
     rooms.carries(socket)
@@ -171,7 +171,8 @@ function createRequestLayer ({ rooms, watched, wanted, propagates, executing }) 
     rooms.responded(span, response.statusCode)
     const id = executionAsyncId()
     const weak = new WeakRef(response)
-    const line = isObject(request.socket) ? lines.of(request.socket) : undefined
+    const socket = socketOf(request)
+    const line = isObject(socket) ? lines.of(socket) : undefined
     const over = () => {
       watched.delete(id)
       line?.remove(span)
@@ -195,7 +196,7 @@ function createRequestLayer ({ rooms, watched, wanted, propagates, executing }) 
   function failed ({ request, error }) {
     const span = mark.read(request)
     if (span === undefined) return
-    const socket = own(request, 'socket')
+    const socket = socketOf(request)
     const line = isObject(socket) ? lines.known(socket) : undefined
     line?.remove(span)
     rooms.failed(span, error, line?.timedOut === true)
@@ -251,8 +252,14 @@ function createRequestLayer ({ rooms, watched, wanted, propagates, executing }) 
       else connects.opened(context)
     },
 
-    /** A connect request runs for the first time. @type {(context: Context, resource: object | undefined) => void} */
-    connecting: connects.connecting,
+    /** A connect request runs for the first time. @param {Context} context @param {object | undefined} handle */
+    connecting (context, handle) {
+      const socket = handle === undefined ? undefined : ownerOf(handle)
+      if (socket === undefined) return
+      const line = lines.known(socket)
+      if (line === undefined) connects.connecting(context, socket)
+      else line.runs(context.asyncId)
+    },
 
     /** What a tick was given: asked for on Node 20 alone. */
     ticked: http2.ticked === undefined ? undefined : ticked,
@@ -264,6 +271,9 @@ function createRequestLayer ({ rooms, watched, wanted, propagates, executing }) 
     rest: methods.rest
   }
 }
+
+/** That of a request that is made: since Node 22 behind a symbol. @param {object} request @returns {unknown} */
+const socketOf = (request) => own(request, 'socket') ?? hidden(request, 'kSocket')
 
 /** @param {unknown} value @returns {value is object} */
 const isObject = (value) => typeof value === 'object' && value !== null

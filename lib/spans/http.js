@@ -111,7 +111,7 @@ function made (request) {
   const attributes = { 'http.request.method': method, 'url.path': path, 'url.scheme': scheme }
   add(attributes, 'server.address', host.address)
   add(attributes, 'server.port', host.port ?? (scheme === 'https' ? 443 : 80))
-  return { name: `${method} ${host.address ?? ''}${nameOf(path)}`, attributes }
+  return { name: method === 'CONNECT' ? `${method} ${path}` : `${method} ${host.address ?? ''}${nameOf(path)}`, attributes }
 }
 
 /**
