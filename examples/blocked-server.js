@@ -15,13 +15,14 @@ const http = require('node:http')
 const os = require('node:os')
 const path = require('node:path')
 const { once } = require('node:events')
+const { setTimeout: delay } = require('node:timers/promises')
 const { Worker, isMainThread, parentPort, workerData } = require('node:worker_threads')
 
 const LIMIT = 1_000_000 // primes are counted below it: some 150 ms of work
 const SLICE = 10_000 // numbers from one breath to the next
-const LOAD_MS = 3000
-const CHEAP = 8 // clients that ask for the cheap route, 10 ms apart
-const EXPENSIVE_EVERY = 300 // ms
+const TIMES = 6 // the expensive route is asked
+const CHEAP = 5 // clients of the cheap route
+const PAUSES = { cheap: 20, expensive: 200 } // ms, of a client between two requests
 
 const ways = {
   atOnce: 'at once',
@@ -64,7 +65,7 @@ const expensive = {
 function serve (way) {
   const server = http.createServer(async function answer (request, response) {
     if (request.url === '/expensive') return response.end(`${await expensive[way]()} primes\n`)
-    await fs.promises.stat(__filename)
+    await delay(10) // asks a database, say
     response.end('cheap\n')
   })
   server.listen(0, '127.0.0.1', () => process.send(server.address().port))
@@ -75,14 +76,13 @@ function serve (way) {
   })
 }
 
-/** Asks again and again, some ms apart, until the time is over. */
-async function client (agent, port, path, every, until) {
-  while (Date.now() < until) {
-    const started = Date.now()
+/** Asks again and again; after each answer it thinks for some ms. */
+async function client (agent, port, path, pause, goesOn) {
+  while (goesOn()) {
     const [response] = await once(http.get({ agent, port, host: '127.0.0.1', path }), 'response')
     response.resume()
     await once(response, 'end')
-    await new Promise((resolve) => setTimeout(resolve, Math.max(0, every - (Date.now() - started))))
+    await delay(pause)
   }
 }
 
@@ -92,10 +92,10 @@ async function measure (way, spans) {
     { stdio: ['inherit', 'inherit', 'ignore', 'ipc'], env: { ...process.env, LONGSTACK_SPANS: spans } })
   const [port] = await once(server, 'message')
   const agent = new http.Agent({ keepAlive: true })
-  const until = Date.now() + LOAD_MS
+  let left = TIMES
   await Promise.all([
-    client(agent, port, '/expensive', EXPENSIVE_EVERY, until),
-    ...Array.from({ length: CHEAP }, () => client(agent, port, '/cheap', 10, until))
+    client(agent, port, '/expensive', PAUSES.expensive, () => left-- > 0),
+    ...Array.from({ length: CHEAP }, () => client(agent, port, '/cheap', PAUSES.cheap, () => left >= 0))
   ])
   agent.destroy()
   server.send('end')
@@ -113,15 +113,15 @@ async function report (spans) {
 const ms = (value) => `${value < 10 ? value.toFixed(1) : Math.round(value)} ms`.padStart(9)
 
 async function main (folder) {
-  console.log(`GET /cheap, asked by ${CHEAP} clients, while GET /expensive counts primes three times a second:\n`)
-  console.log('the work is done   1st Qu.   Median  3rd Qu.     Max   delayed on average, mostly by')
+  console.log(`GET /cheap, asked by ${CHEAP} clients, while GET /expensive counts primes for another:\n`)
+  console.log('the work is done 1st Qu.   Median  3rd Qu.     Max   delayed on average')
   for (const [way, name] of Object.entries(ways)) {
     const spans = path.join(folder, `${way}.jsonl`)
     await measure(way, spans)
     const { routes } = await report(spans)
     const cheap = routes.find((route) => route.name === 'GET /cheap')
     const { q1, median, q3, max } = cheap.summary
-    console.log(`${name.padEnd(14)}${[q1, median, q3, max].map(ms).join('')}${ms(cheap.split.delayed)}  ${worstDelayer(spans)}`)
+    console.log(`${name.padEnd(14)}${[q1, median, q3, max].map(ms).join('')}   ${ms(cheap.split.delayed)}, mostly by ${worstDelayer(spans)}`)
   }
 }
 
