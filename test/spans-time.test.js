@@ -5,7 +5,7 @@
 // compared with those, and with each other.
 
 const test = require('ava')
-const { told, timesOf, one, sound } = require('./helpers/spans')
+const { told, timesOf, one, sound, asNodeSays } = require('./helpers/spans')
 
 const LIGHT = Number(process.versions.node.split('.')[0]) >= 24
 
@@ -41,7 +41,7 @@ const together = `
   async function * three () { for (let i = 0; i < 3; i++) { await wait(8); yield i } }
   ;(async () => {
     await wait(20)
-    ${Object.entries(loads).map(([name, [load]]) => `await trace.span(${JSON.stringify(name)}, () => ${load})`).join('\n')}
+    ${Object.entries(loads).map(([name, [load]]) => `await looked(${JSON.stringify(name)}, () => ${load})`).join('\n')}
     tell()
   })()`
 
@@ -50,8 +50,10 @@ for (const [way, env] of Object.entries(ways)) {
   let result
   for (const [name, [, waits]] of Object.entries(loads)) {
     test.serial(`${way}, ${name}: waits for ${waits}, and for nothing else`, async (t) => {
-      const { span, times } = await (result ??= told(together, { env }))
+      const all = await (result ??= told(together, { env }))
+      const { span, times } = all
       sound(t, span(name))
+      asNodeSays(t, all, name)
       const { duration, run, wait, waited, delayed, idle } = times(name)
       t.true(Object.keys(wait).every((subsystem) => waits.includes(subsystem)), JSON.stringify(wait))
       t.true(waited > (duration - run - delayed) * 0.9 - 1, `${waited} of ${duration} - ${run} - ${delayed}`)
@@ -62,14 +64,16 @@ for (const [way, env] of Object.entries(ways)) {
 }
 
 test.serial('waits for several subsystems at once count once in all, and each for itself', async (t) => {
-  const { span, times } = await told(`
+  const all = await told(`
     const { pbkdf2 } = require('node:crypto')
     const hash = () => new Promise((resolve) => pbkdf2('a', 'b', 200_000, 64, 'sha512', resolve))
     setTimeout(async () => {
-      await trace.span('both', () => Promise.all([wait(300), hash()]))
+      await looked('both', () => Promise.all([wait(300), hash()]))
       tell()
     }, 10)`)
+  const { span, times } = all
   sound(t, span('both'))
+  asNodeSays(t, all, 'both')
   const { duration, run, delayed, wait, waited } = times('both')
   t.true(wait.TIMER > 0 && wait.CRYPTO > 0, JSON.stringify(wait))
   t.true(wait.TIMER >= 300 - run - delayed - 1)
@@ -78,12 +82,14 @@ test.serial('waits for several subsystems at once count once in all, and each fo
 })
 
 test.serial('one subsystem twice: the union of both, not the sum', async (t) => {
-  const { times } = await told(`
+  const all = await told(`
     setTimeout(async () => {
-      await trace.span('overlap', async () => { const late = wait(60); await wait(30); await late })
-      await trace.span('gap', async () => { await wait(20); await new Promise((resolve) => require('node:crypto').randomBytes(60_000_000, resolve)); await wait(20) })
+      await looked('overlap', async () => { const late = wait(60); await wait(30); await late })
+      await looked('gap', async () => { await wait(20); await new Promise((resolve) => require('node:crypto').randomBytes(60_000_000, resolve)); await wait(20) })
       tell()
     }, 10)`)
+  const { times } = all
+  for (const name of ['overlap', 'gap']) asNodeSays(t, all, name)
   const { duration, run, delayed, wait } = times('overlap')
   t.true(wait.TIMER >= 60 - run - delayed - 1 && wait.TIMER <= duration - run - delayed + 0.01, JSON.stringify(times('overlap')))
   const gap = times('gap')
@@ -92,19 +98,19 @@ test.serial('one subsystem twice: the union of both, not the sum', async (t) => 
 })
 
 test.serial('a timer that is cleared ends the wait then; one that keeps nobody waiting is no wait', async (t) => {
-  const { records, span, times } = await told(`
+  const all = await told(`
     const { randomBytes } = require('node:crypto')
     const work = () => new Promise((resolve) => randomBytes(60_000_000, resolve))
     setTimeout(async () => {
-      await trace.span('cleared at once', async () => { clearTimeout(setTimeout(() => {}, 5_000)); clearInterval(setInterval(() => {}, 5_000)); await work() })
-      await trace.span('cleared later', async () => {
+      await looked('cleared at once', async () => { clearTimeout(setTimeout(() => {}, 5_000)); clearInterval(setInterval(() => {}, 5_000)); await work() })
+      await looked('cleared later', async () => {
         const timer = setTimeout(() => {}, 5_000)
         await wait(20)
         clearTimeout(timer)
         await work()
       })
       await trace.span('a limit', async () => { setTimeout(() => {}, 5_000).unref(); await work() })
-      await trace.span('many cleared', async () => {
+      await looked('many cleared', async () => {
         const timers = Array.from({ length: 500 }, () => setTimeout(() => {}, 5_000))
         await wait(20)
         timers.forEach(clearTimeout)
@@ -112,7 +118,9 @@ test.serial('a timer that is cleared ends the wait then; one that keeps nobody w
       })
       tell()
     }, 10)`)
+  const { records, span, times } = all
   for (const record of records) sound(t, record)
+  for (const name of ['cleared at once', 'cleared later', 'many cleared']) asNodeSays(t, all, name)
   t.deepEqual(Object.keys(times('cleared at once').wait), ['CRYPTO'])
   t.deepEqual(Object.keys(times('a limit').wait), ['CRYPTO'])
   for (const name of ['cleared later', 'many cleared']) {
@@ -298,29 +306,19 @@ for (const [way, env] of Object.entries(ways)) {
   })
 }
 
-test.serial('a wait that nobody tells the end of is no run: a WebAssembly module is compiled', async (t) => {
-  const { span, times, waited } = await told(`
-    const leb = (n) => { const out = []; do { out.push((n & 127) | (n > 127 ? 128 : 0)); n >>= 7 } while (n > 0); return out }
-    const section = (id, body) => [id, ...leb(body.length)].concat(body)
-    const body = [0, ...Array(30).fill([0x41, 1, 0x1a]).flat(), 0x0b]
-    const all = Array(4000).fill([...leb(body.length), ...body]).flat()
-    const bytes = Uint8Array.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]
-      .concat(section(1, [1, 0x60, 0, 0]), section(3, leb(4000).concat(Array(4000).fill(0))), section(10, leb(4000).concat(all))))
+test.serial('a wait whose end is no event of async_hooks is no run', async (t) => {
+  const all = await told(`
+    const cell = new Int32Array(new SharedArrayBuffer(4))
     setTimeout(async () => {
-      let waited
       const held = setInterval(() => {}, 10_000) // else there is nothing that the loop waits for
-      await trace.span('compile', async () => {
-        const start = performance.nodeTiming.idleTime
-        await WebAssembly.compile(bytes)
-        waited = performance.nodeTiming.idleTime - start
-      })
+      await looked('cell', async () => { await Atomics.waitAsync(cell, 0, 0, 60).value; busy(10) })
       clearInterval(held)
-      tell({ waited })
+      tell()
     }, 10)`)
-  sound(t, span('compile'))
-  const { duration, run, delayed, idle } = times('compile')
-  t.true(waited > 0.5, 'the loop waited for it')
-  t.true(run + delayed <= duration - waited + 0.1 && idle >= waited - 0.1, JSON.stringify(times('compile')))
+  sound(t, all.span('cell'))
+  asNodeSays(t, all, 'cell')
+  t.true(all.times('cell').run >= 9.9)
+  t.is(all.times('cell').waited, 0)
 })
 
 test.serial('a filter: only what it selects is known to be waited for; the rest stays right', async (t) => {

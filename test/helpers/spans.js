@@ -7,7 +7,7 @@ const { node, program, register, root } = require('./run')
 
 const prelude = path.join(root, 'test', 'fixtures', 'spans', 'prelude.js')
 const head = `'use strict'
-const { trace, busy, wait, records, tell } = require(${JSON.stringify(prelude)})
+const { trace, busy, wait, looked, records, tell } = require(${JSON.stringify(prelude)})
 `
 
 /**
@@ -72,4 +72,16 @@ function sound (t, record) {
   t.true(by.every(({ spanId }) => spanId !== record.spanId), `nothing delays itself: ${text}`)
 }
 
-module.exports = { told, timesOf, sound, one, head, node, program, register, root }
+/**
+ * What Node says of the loop is the same: nothing of a wait is taken for a run.
+ * @param {import('ava').ExecutionContext} t
+ * @param {any} result of told
+ * @param {string} name of a span made by looked()
+ */
+function asNodeSays (t, { loops, times }, name) {
+  const { run, delayed, waited, idle } = times(name)
+  t.true(Math.abs(waited + idle - loops[name].idle) < 0.5, `${name}: ${waited} + ${idle} of ${loops[name].idle}`)
+  t.true(run + delayed >= loops[name].active - 0.5, `${name}: ${run} + ${delayed} of ${loops[name].active}`)
+}
+
+module.exports = { told, timesOf, sound, asNodeSays, one, head, node, program, register, root }
