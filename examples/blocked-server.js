@@ -89,7 +89,7 @@ async function client (agent, port, path, pause, goesOn) {
 /** Runs the server in a process of its own, traced, under load. */
 async function measure (way, spans) {
   const server = spawn(process.execPath, ['-r', require.resolve('longstack/register'), __filename, 'serve', way],
-    { stdio: ['inherit', 'inherit', 'ignore', 'ipc'], env: { ...process.env, LONGSTACK_SPANS: spans } })
+    { stdio: ['inherit', 'inherit', 'ignore', 'ipc'], env: { ...process.env, LONGSTACK_SPANS: spans, LONGSTACK_BLOCKED: '50' } })
   const [port] = await once(server, 'message')
   const agent = new http.Agent({ keepAlive: true })
   let left = TIMES
