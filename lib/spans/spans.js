@@ -55,10 +55,11 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
   let dropped = 0
   let origin = performance.timeOrigin
 
-  /** The clock of the world may be set, performance.now() never is. @param {number} time now, in ms */
-  function originOf (time) {
-    const seen = wallClock() - time
-    if (Math.abs(seen - origin) > DRIFT) origin = seen
+  /** The clock of the world may be set, performance.now() never is. */
+  function originNow () {
+    const before = now()
+    const seen = wallClock() - before
+    if (Math.abs(seen - origin) > DRIFT && now() - before < 1) origin = seen // else this thread stood still in between
     return origin
   }
 
@@ -92,7 +93,7 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
       sampled: cause?.sampled ?? true,
       parent,
       start: since ?? time,
-      origin: parent === undefined ? originOf(time) : parent.origin,
+      origin: parent === undefined ? originNow() : parent.origin,
       loop
     })
     span.outerId = outer?.spanId
