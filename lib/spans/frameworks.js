@@ -51,12 +51,16 @@ function mountOf (request, route, base) {
   // Object.create()d: `app` is a property of the prototype that Express gave the request
   for (let app = fields(/** @type {any} */ (request).app); app !== undefined && apps.length < DEEPEST; app = fields(app.parent)) apps.unshift(app)
   const mounts = apps.slice(1).map((app) => word(app.mountpath) ?? '')
-  const router = fields(own(apps[apps.length - 1], '_router') ?? own(apps[apps.length - 1], 'router'))
+  const router = routerOf(apps[apps.length - 1])
   if (router === undefined) return undefined
-  if (mounts.length > 0 && own(router.stack, 'length') === undefined) return undefined
   const inside = base.split('/').slice(mounts.join('').split('/').length).join('/')
   const found = search(router, route, inside === '' ? '' : `/${inside}`, 0)
   return found === undefined ? undefined : `${mounts.join('')}${found}`
+}
+
+/** Express 5 makes it with the first route, in a getter; that of Express 4 throws. @param {any} app */
+function routerOf (app) {
+  return app === undefined ? undefined : fields(own(app, '_router')) ?? fields(app.router)
 }
 
 /**
