@@ -12,7 +12,7 @@ const { performance } = require('node:perf_hooks')
 
 const guard = require('../context/guard')
 const { add, lost, queued, used, SLACK } = require('./blocked-clock')
-const { ANSWERED, ASLEEP, BEATS, BYTES, JOINED, LATE, LEAVE, LOOKED, QUEUED, SERVED, SLEEP, STILL, USED, WORKED } = require('./blocked-words')
+const { ANSWERED, ASLEEP, BEATS, BELL, BYTES, JOINED, LATE, LEAVE, LOOKED, QUEUED, SERVED, SLEEP, STILL, USED, WORKED } = require('./blocked-words')
 
 const KEY = 'longstack.blocked'
 const NAME = Symbol.for('longstack.blocked.1')
@@ -35,6 +35,11 @@ function createInspectorWatchdog ({ now, warn }) {
   const times = new Float64Array(memory)
   const words = new Int32Array(memory)
   let polled = 0
+
+  function ring () {
+    Atomics.add(words, BELL, 1)
+    Atomics.notify(words, BELL)
+  }
 
   /** @param {import('./blocked').Given} given @returns {Worker} */
   function hire ({ threshold, turned }) {
@@ -83,7 +88,7 @@ function createInspectorWatchdog ({ now, warn }) {
 
         wake () {
           words[ASLEEP] = 0
-          Atomics.notify(words, ASLEEP)
+          ring()
         },
 
         lost () {
@@ -102,9 +107,7 @@ function createInspectorWatchdog ({ now, warn }) {
         leave () {
           if (words[JOINED] === 0) return
           words[LEAVE] = 1
-          Atomics.store(words, ASLEEP, 0)
-          Atomics.notify(words, ASLEEP)
-          Atomics.notify(words, LEAVE)
+          ring()
           Atomics.wait(words, LEAVE, 1, PATIENCE)
         }
       }

@@ -32,5 +32,6 @@ module.exports = {
   ANSWERED: 26, // the last run after which the loop was free
   SERVED: 27, // samples taken, or refused
   LEAVE: 28, // 1: the worker is to leave; 2: it has
+  BELL: 30, // changes to wake the worker
   JOINED: 29 // it has a session with the main thread
 }

@@ -6,7 +6,7 @@
 const { Session } = require('node:inspector')
 const { parentPort, workerData } = require('node:worker_threads')
 const { add, lost, queued, used, SLACK } = require('./blocked-clock')
-const { ANSWERED, ARMED, ASKED, ASLEEP, ATTENDED, BEATS, BEGAN, JOINED, LATE, LEAVE, LOOKED, QUEUED, RESTLESS, SERVED, SLEEP, START, STILL, USED, WORKED } = require('./blocked-words')
+const { ANSWERED, ARMED, ASKED, ASLEEP, ATTENDED, BEATS, BEGAN, BELL, JOINED, LATE, LEAVE, LOOKED, QUEUED, RESTLESS, SERVED, SLEEP, START, STILL, USED, WORKED } = require('./blocked-words')
 
 const PROBE = 0.3 // of the threshold: when the main thread is asked whether it is free
 const SAMPLE = 0.8 // and when the first sample is asked for
@@ -108,6 +108,7 @@ function join (wanted) {
 }
 
 function watch () {
+  const bell = Atomics.load(words, BELL)
   const wait = Math.max(1, look())
   times[LATE] = account.late
   times[WORKED] = account.used
@@ -115,7 +116,7 @@ function watch () {
   times[USED] = used()
   times[SLEEP] = wait
   times[LOOKED] = now()
-  if (words[LEAVE] === 0) Atomics.wait(words, words[ASLEEP] === 0 ? LEAVE : ASLEEP, words[ASLEEP], wait)
+  if (words[LEAVE] === 0) Atomics.wait(words, BELL, bell, wait)
   words[ASLEEP] = 0
   if (words[LEAVE] === 0) return setImmediate(watch) // what the inspector answers is to be taken off its queue
   join(false)

@@ -106,8 +106,10 @@ function createBlocked ({ now, current, plainly, explain, watchdog, report }) {
 
   /** The loop enters JavaScript. A hot room. @param {number} time @param {Context} context */
   function began (time, context) {
-    if (words[ARMED] !== 0) over(time)
+    const long = words[ARMED] !== 0
+    if (long) over(time)
     beat(time, context)
+    if (long) watch?.wake() // it sleeps longer within a long run
   }
 
   /** @param {number} time @param {Context | undefined} context */
@@ -195,6 +197,7 @@ function createBlocked ({ now, current, plainly, explain, watchdog, report }) {
     if (watch === undefined) return
     guard.run(() => {
       if (words[ARMED] !== 0) over(now())
+      watch?.wake()
       if (finished.length === 0) return
       telling = true
       try {
