@@ -13,12 +13,8 @@ const { format } = require('./traceparent')
  * @property {(error: unknown) => SpanHandle} fail the span ends as failed, with this error
  */
 
-/**
- * @param {import('./span').Span} span
- * @param {(error: unknown) => void} fail
- * @returns {SpanHandle}
- */
-function handleOf (span, fail) {
+/** Programs keep it: it holds nothing but the span. @param {import('./span').Span} span @returns {SpanHandle} */
+function handleOf (span) {
   /** @type {SpanHandle} */
   const handle = {
     traceId: span.traceId,
@@ -29,7 +25,7 @@ function handleOf (span, fail) {
       return handle
     },
     fail (error) {
-      if (!span.ended) fail(error)
+      if (!span.ended) span.failure = { error }
       return handle
     }
   }

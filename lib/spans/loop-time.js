@@ -175,6 +175,13 @@ class LoopTime {
     if ((span === undefined || span.end === 0 ? span : span.owner) !== this.running) this.change(span, time, this.type)
   }
 
+  /** No span is open that might ask who delayed it. */
+  forget () {
+    if (this.logged === 0) return
+    this.logged = 0
+    this.logSpan = []
+  }
+
   /** A span ends: what runs on is its heir's. @param {Span} span */
   ends (span) {
     if (this.running === span) this.become(span, this.type)

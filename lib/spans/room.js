@@ -86,8 +86,9 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
   const web = createWeb({ spans, async, now, options, request: contextOf, handlesOf })
 
   /** @param {Span} span @param {number} [at] ms, when that was */
-  function succeed (span, at) {
-    guard.run(() => spans.end(span, {}, at))
+  function finish (span, at) {
+    if (span.failure !== undefined) fail(span, span.failure.error, at)
+    else guard.run(() => spans.end(span, {}, at))
   }
 
   /** @param {Span} span @param {unknown} error @param {number} [at] ms, when that was */
@@ -149,10 +150,7 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
       const given = { ...attributes } // the program's getters may throw
       const span = guard.run(() => spans.start({ name, kind: 'INTERNAL' }))
       span.attributes = given
-      /** @type {{ error: unknown } | undefined} */
-      let failure
-      const handle = handleOf(span, (error) => { failure = { error } })
-      const finish = (/** @type {number | undefined} */ at = undefined) => failure === undefined ? succeed(span, at) : fail(span, failure.error, at)
+      const handle = handleOf(span)
       let result
       try {
         result = async.within(span, () => {
@@ -164,11 +162,11 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
         throw error
       }
       if (!isPromise(result)) {
-        finish(loop.since)
+        finish(span, loop.since)
         return result
       }
       return result.then((value) => {
-        finish()
+        finish(span)
         return value
       }, (/** @type {unknown} */ error) => {
         fail(span, error)

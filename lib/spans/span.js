@@ -86,6 +86,8 @@ class Span {
     this.context = undefined
     /** the span of OpenTelemetry's that was active when it began @type {string | undefined} */
     this.outerId = undefined
+    /** told by hand @type {{ error: unknown } | undefined} */
+    this.failure = undefined
     /** the last error that a promise was rejected with inside @type {WeakRef<object> | undefined} */
     this.rejection = undefined
 
@@ -337,7 +339,7 @@ class Span {
   /** It has been written: who it was is all that anybody still asks. */
   forget () {
     this.attributes = {}
-    this.events = this.context = this.rejection = this.idleUntil = undefined
+    this.events = this.context = this.failure = this.rejection = this.idleUntil = undefined
     this.waits = []
     this.runs = []
   }

@@ -121,6 +121,7 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
     close(span, time)
     if (open.delete(span)) write(span)
     span.forget()
+    if (open.size === 0) loop.forget()
   }
 
   /** Its figures stand. @param {Span} span @param {number} time ms */
