@@ -8,6 +8,7 @@
 
 const { executionAsyncId } = require('node:async_hooks')
 const { own } = require('../context/kinds')
+const { handleOf } = require('../handles/inside')
 
 /** @typedef {import('../spans/span').Span} Span */
 
@@ -41,6 +42,7 @@ function createLines ({ idsOf, watched }) {
     constructor (socket) {
       this.socket = new WeakRef(socket)
       this.ids = idsOf(socket)
+      this.blind = handleOf(socket) === undefined
       /** what looks for a span @type {Map<Span, () => void>} */
       this.spans = new Map()
       /** @type {object | undefined} */
@@ -78,7 +80,7 @@ function createLines ({ idsOf, watched }) {
 
     watch () {
       for (const id of this.ids) watched.set(id, this.look)
-      if (this.ids.length === 0) blind.add(this)
+      if (this.blind) blind.add(this)
       this.watchTimer()
     }
 
@@ -117,7 +119,7 @@ function createLines ({ idsOf, watched }) {
     /** @param {object} socket */
     of (socket) {
       let line = lines.get(socket)
-      if (line === undefined || (line.ids.length === 0 && line.spans.size === 0)) lines.set(socket, line = new Line(socket))
+      if (line === undefined || (line.blind && line.spans.size === 0)) lines.set(socket, line = new Line(socket))
       return line
     },
 

@@ -84,19 +84,24 @@ function createRequestLayer ({ rooms, watched, wanted, propagates, executing }) 
   function follow (request, connection, span) {
     const weak = new WeakRef(request)
     const line = lines.of(connection)
-    let taken = false
+    let [taken, refused] = [false, false]
     line.also()
     line.add(span, () => {
       const [present, socket] = [weak.deref(), line.socket.deref()]
-      if (!taken && present !== undefined && socket !== undefined) rooms.met(span, present, socket)
+      if (!taken && present !== undefined && socket !== undefined) take(present, socket)
       if (line.gone) close()
-      else if (!taken && socket !== undefined) rooms.takes(socket, span)
-      taken = true
     })
+
+    /** @param {object} request @param {object} socket */
+    function take (request, socket) {
+      taken = true
+      rooms.met(span, request, socket)
+      refused = own(request, 'method') === 'CONNECT' && !listensTo(own(socket, 'server'), 'connect')
+      if (!line.gone) rooms.takes(socket, span)
+    }
 
     function close () {
       line.remove(span)
-      const refused = !taken && span.attributes['http.request.method'] === 'CONNECT'
       if (refused) rooms.broken(span, weak.deref() ?? {}, {}, { socket: line.socket.deref(), timedOut: false })
       else rooms.switched(span, undefined)
     }
@@ -270,6 +275,12 @@ function createRequestLayer ({ rooms, watched, wanted, propagates, executing }) 
     /** No longer. */
     rest: methods.rest
   }
+}
+
+/** @param {object} emitter @param {string} event */
+function listensTo (emitter, event) {
+  const events = own(emitter, '_events')
+  return isObject(events) && own(events, event) !== undefined
 }
 
 /** That of a request that is made: since Node 22 behind a symbol. @param {object} request @returns {unknown} */

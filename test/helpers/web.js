@@ -40,6 +40,8 @@ const raw = (port, text) => new Promise((resolve) => {
   const socket = net.connect(port, '127.0.0.1', () => socket.write(text))
   socket.setEncoding('utf8').on('data', (more) => { got += more }).on('error', () => {}).on('close', () => resolve(got))
 })
+/** The server got the next request. */
+const got = (server) => new Promise((resolve) => server.once('request', () => setImmediate(resolve)))
 const settled = async () => {
   for (let i = 0; i < 300 && trace.stats().spans.open > 0; i++) await wait(10)
   const { spans, fault } = trace.stats()
@@ -82,7 +84,7 @@ async function story (t, source, { env = {}, open = 0, ...options } = {}) {
 
 /** @param {string} file @returns {any[]} */
 function read (file) {
-  return fs.readFileSync(file, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line))
+  return !fs.existsSync(file) ? [] : fs.readFileSync(file, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line))
 }
 
 /** @param {import('ava').ExecutionContext} t @param {any[]} spans @param {string} name @param {string} [kind] */
