@@ -7,14 +7,19 @@
 // A hot room: bench/run.js measures it with the subject longstack-spans.
 
 const { performance } = require('node:perf_hooks')
+const { RunLog } = require('./run-log')
+const { sumOf } = require('./span')
 
-const LOG = 8192 // runs remembered, for the question who delayed a span; a power of two
-const LEAST = 0.2 // ms of a run that is remembered there
+const LONG = 4096 // long runs remembered, for the question who delayed a span; a power of two
+const SHORT = 1024 // shorter ones: where many spans are open they are many, and each that ends looks through them
+const LEAST_LONG = 2 // ms
+const LEAST = 0.2 // ms
 const CRUMBS = 20 // ms in which shorter runs of one span are added up, to be remembered as one
 
 /**
  * @typedef {import('./span').Span} Span
- * @typedef {{ crumbs: number, crumbsFrom: number }} Crumbs ms of short runs since a time, in ms
+ * @typedef {import('./span').Others} Others
+ * @typedef {{ crumbs: number, crumbsFrom: number, sum: Others }} Crumbs ms of short runs since a time, in ms
  */
 
 /** ms that the event loop has waited in the poll so far; some 30 ns */
@@ -41,24 +46,16 @@ class LoopTime {
     this.level = 0
     /** runs inside of a run of another span: the level, and the span to come back to @type {Array<{ level: number, span: Span | undefined, type: string }>} */
     this.inside = []
-    this.logged = 0
-    this.logStart = new Float64Array(0)
-    this.logEnd = this.logStart
-    /** ms of what was run between the two: short runs of others may lie in between */
-    this.logMs = this.logStart
+    this.long = new RunLog(0)
+    this.short = this.long
     /** short runs of no span @type {Crumbs} */
-    this.nobody = { crumbs: 0, crumbsFrom: 0 }
-    /** @type {Array<Span | undefined>} */
-    this.logSpan = []
+    this.nobody = { crumbs: 0, crumbsFrom: 0, sum: sumOf(undefined) }
   }
 
   /** @param {number} time now, in ms */
   start (time) {
-    this.logStart = new Float64Array(LOG)
-    this.logEnd = new Float64Array(LOG)
-    this.logMs = new Float64Array(LOG)
-    this.logSpan = []
-    this.logged = 0
+    this.long = new RunLog(LONG)
+    this.short = new RunLog(SHORT)
     this.polled = idleTime()
     this.since = time
     this.leave()
@@ -67,8 +64,7 @@ class LoopTime {
 
   stop () {
     this.leave()
-    this.logSpan = []
-    this.logged = 0
+    this.forget()
   }
 
   /** Nothing is known to run. */
@@ -177,9 +173,8 @@ class LoopTime {
 
   /** No span is open that might ask who delayed it. */
   forget () {
-    if (this.logged === 0) return
-    this.logged = 0
-    this.logSpan = []
+    this.long.clear()
+    this.short.clear()
   }
 
   /** A span ends: what runs on is its heir's. @param {Span} span */
@@ -201,45 +196,35 @@ class LoopTime {
 
   /** @param {number} start @param {number} end @param {number} ms of it, that the span ran */
   log (start, end, ms) {
-    const last = (this.logged - 1) & (LOG - 1)
-    if (this.logged > 0 && this.logSpan[last] === this.running && start - this.logEnd[last] < 0.01) {
-      this.logEnd[last] = end
-      this.logMs[last] += ms
-      return
-    }
-    const at = this.logged++ & (LOG - 1)
-    this.logStart[at] = start
-    this.logEnd[at] = end
-    this.logMs[at] = ms
-    this.logSpan[at] = this.running
+    if (ms >= LEAST_LONG) this.long.add(this.running, start, end, ms)
+    else this.short.add(this.running, start, end, ms)
   }
 
   /**
-   * Who ran while a span was open, worst first.
+   * Who ran while a span was open, worst first. Of short runs only the last are known.
    * @param {Span} span
    * @param {number} end of it, in ms
    * @param {number} most
    * @returns {Array<{ span: Span | undefined, ms: number, start: number, longest: number }>} start and length of the longest of its runs, in ms
    */
   delayers (span, end, most) {
-    /** @type {Map<Span | undefined, { span: Span | undefined, ms: number, start: number, longest: number }>} */
-    const found = new Map()
-    for (let i = this.logged - 1; i >= 0 && i >= this.logged - LOG; i--) {
-      const at = i & (LOG - 1)
-      if (this.logEnd[at] <= span.start) break
-      const other = this.logSpan[at]
-      const start = Math.max(this.logStart[at], span.start)
-      const ms = (Math.min(this.logEnd[at], end) - start) / (this.logEnd[at] - this.logStart[at]) * this.logMs[at]
-      if (ms <= 0 || (other !== undefined && other.within(span))) continue
-      const entry = found.get(other)
-      if (entry === undefined) found.set(other, { span: other, ms, start, longest: ms })
-      else {
-        entry.ms += ms
-        if (ms > entry.longest) [entry.start, entry.longest] = [start, ms]
-      }
-    }
-    return [...found.values()].sort((a, b) => b.ms - a.ms).slice(0, most)
+    /** @type {Others[]} */
+    const found = []
+    this.long.sum(span, end, this.nobody.sum, found)
+    this.short.sum(span, end, this.nobody.sum, found)
+    const worst = []
+    for (let i = 0; i < most && i < found.length; i++) worst.push(takeWorst(found, i))
+    return worst
   }
+}
+
+/** Brings the worst of the rest to a place: there may be thousands, and few are asked for. @param {Others[]} all @param {number} at */
+function takeWorst (all, at) {
+  let worst = at
+  for (let i = at + 1; i < all.length; i++) if (all[i].ms > all[worst].ms) worst = i
+  ;[all[at], all[worst]] = [all[worst], all[at]]
+  const { span, ms, start, longest } = all[at]
+  return { span, ms, start, longest }
 }
 
 module.exports = { LoopTime }

@@ -88,12 +88,21 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
   /** @param {Span} span @param {number} [at] ms, when that was */
   function finish (span, at) {
     if (span.failure !== undefined) fail(span, span.failure.error, at)
-    else guard.run(() => spans.end(span, {}, at))
+    else safely(() => spans.end(span, {}, at))
   }
 
   /** @param {Span} span @param {unknown} error @param {number} [at] ms, when that was */
   function fail (span, error, at) {
-    guard.run(() => spans.end(span, { code: 'ERROR', message: brief(error), error }, at))
+    safely(() => spans.end(span, { code: 'ERROR', message: brief(error), error }, at))
+  }
+
+  /** Nothing of ours may come between a function and its caller. @template T @param {() => T} work @returns {T | undefined} */
+  function safely (work) {
+    try {
+      return guard.run(work)
+    } catch { // a full stack, or a defect
+      return undefined
+    }
   }
 
   function leave () {
@@ -148,7 +157,8 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
     span (name, attributes, fn) {
       if (guard.busy || async.muted()) return fn(nothing)
       const given = { ...attributes } // the program's getters may throw
-      const span = guard.run(() => spans.start({ name, kind: 'INTERNAL' }))
+      const span = safely(() => spans.start({ name, kind: 'INTERNAL' }))
+      if (span === undefined) return fn(nothing)
       span.attributes = given
       const handle = handleOf(span)
       let result

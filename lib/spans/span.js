@@ -38,6 +38,18 @@ const NONE = []
  * @typedef {{ name: string, time: number, attributes: Record<string, unknown> }} SpanEvent time in ms of performance.now()
  */
 
+/**
+ * @typedef {object} Others how much a span delayed another one, while that asks; see LoopTime
+ * @property {Span | undefined} span that did
+ * @property {number} asked the number of the one that asks
+ * @property {number} ms
+ * @property {number} start of the longest run
+ * @property {number} longest
+ */
+
+/** @param {Span | undefined} span @returns {Others} */
+const sumOf = (span) => ({ span, asked: 0, ms: 0, start: 0, longest: 0 })
+
 let last = 0
 
 class Span {
@@ -99,6 +111,8 @@ class Span {
     /** ms of short runs since a time, in ms, for the log of LoopTime */
     this.crumbs = 0
     this.crumbsFrom = 0
+    /** @type {Others | undefined} */
+    this.delays = undefined
     /** ms in which the loop ran the code of others, once it has ended */
     this.delayed = 0
     /** @type {Wait[]} */
@@ -123,6 +137,11 @@ class Span {
     this.start = loop.since
     this.busyAtStart = loop.busy
     this.idleSeen = loop.idle
+  }
+
+  get sum () {
+    this.delays ??= sumOf(this)
+    return this.delays
   }
 
   get ended () { return this.end !== 0 }
@@ -345,4 +364,4 @@ class Span {
   }
 }
 
-module.exports = { Span }
+module.exports = { Span, sumOf }
