@@ -176,6 +176,7 @@ function createTracer () {
       warn: warnings.warn,
       options: () => options,
       listeners: spanListeners,
+      failed,
       stack: (context) => ask().place(context),
       errorStack: (error) => ask().errorStack(error),
       request: contextOfRequest,

@@ -26,6 +26,7 @@ const { createWeb } = require('./web')
  * @param {import('./loop-time').LoopTime} deps.loop
  * @param {() => number} deps.now
  * @param {(code: string, message: string) => void} deps.warn
+ * @param {(error: unknown) => void} deps.failed something could not be done
  * @param {() => import('../options').Options} deps.options
  * @param {Set<(record: any) => void>} deps.listeners of `span`
  * @param {(context: Context) => string | undefined} deps.stack the long stack of a place
@@ -35,7 +36,7 @@ const { createWeb } = require('./web')
  * @param {(socket: object) => object[]} deps.handlesOf a socket: its own handle and what lies below
  * @param {(rooms: import('./web').WebRooms) => { use: () => void, rest: () => void }} deps.wires listens to Node's requests
  */
-function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, errorStack, request: contextOf, handlesOf, wires, at }) {
+function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, stack, errorStack, request: contextOf, handlesOf, wires, at }) {
   let on = false
   /** @type {ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} */
   let sinks
@@ -100,7 +101,8 @@ function createSpanRoom ({ async, loop, now, warn, options, listeners, stack, er
   function safely (work) {
     try {
       return guard.run(work)
-    } catch { // a full stack, or a defect
+    } catch (error) {
+      failed(error)
       return undefined
     }
   }
