@@ -223,7 +223,7 @@ overBoth(test, 'a listener that throws is said once, and harms nobody', async (t
 
 overBoth(test, 'it comes and goes with the option, and leaves nothing behind', async (t, capture) => {
   const { stdout, stderr, code } = await run('leaves', { LONGSTACK_CAPTURE: capture })
-  t.is(stdout, 'here\ntrue true\ntrue true true 0\n')
+  t.is(stdout, 'here\ntrue true\ntrue,true,true,true\n')
   t.is(stderr, '')
   t.is(code, 0)
 })

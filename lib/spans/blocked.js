@@ -161,7 +161,7 @@ function createBlocked ({ now, current, plainly, explain, watchdog, report }) {
   /** ms from asking for a sample to taking it, in which nobody but the thread itself was to blame. @param {number} time */
   function latenessOf (time) {
     const late = time - times[ASKED]
-    return late > LATE ? late - (watch?.queued?.() ?? 0) : late
+    return Math.max(0, late > LATE ? late - (watch?.queued?.() ?? 0) : late)
   }
 
   /** It is reported from inside, once. @param {Run} present @param {number} time */
