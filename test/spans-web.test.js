@@ -255,7 +255,8 @@ test('traceparent is read; what is not exactly right is as if it were not there'
   const trace = '0af7651916cd43dd8448eb211c80319c'
   const { spans } = await story(t, `
     const port = await listen(http.createServer((req, res) => res.end()))
-    const send = (path, ...headers) => raw(port, 'GET /' + path + ' HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\n' + headers.map((value) => 'TraceParent: ' + value + '\\r\\n').join('') + '\\r\\n')
+    const send = (path, ...headers) => raw(port, 'GET /' + path + ' HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\n' +
+      headers.map((value) => 'TraceParent: ' + value + '\\r\\n').join('') + '\\r\\n')
     await send('good', '00-${trace}-b7ad6b7169203331-01')
     await send('unsampled', '00-${trace}-b7ad6b7169203331-00')
     await send('future', 'cc-${trace}-b7ad6b7169203331-01-what-comes')

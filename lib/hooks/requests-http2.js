@@ -34,8 +34,8 @@ const TOLD = Number(process.versions.node.split('.')[0]) >= 22
  * @param {() => object} deps.executing the executing resource
  */
 function createHttp2Layer ({ rooms, mark, watched, executing }) {
-  /** is there a session? */
-  let seen = false
+  /** streams of undici, which tells of its requests itself @type {WeakSet<object>} */
+  const left = new WeakSet()
   /** of the request() that runs @type {Span | undefined} */
   let making
 
@@ -68,7 +68,8 @@ function createHttp2Layer ({ rooms, mark, watched, executing }) {
 
   /** @param {{ stream: object, headers: any }} message */
   function requested ({ stream, headers }) {
-    if (mark.read(stream) !== undefined || pushed(stream) || ofUndici(stream)) return
+    if (mark.read(stream) !== undefined || left.has(stream) || pushed(stream)) return
+    if (ofUndici(stream)) return left.add(stream)
     const span = making ?? rooms.streamRequested(headers, originOf(stream))
     if (span === undefined) return
     if (making !== undefined) rooms.streamMet(span, headers, originOf(stream))
@@ -99,7 +100,7 @@ function createHttp2Layer ({ rooms, mark, watched, executing }) {
 
   /** Node 20: @param {Context} context of a tick @param {any} tick */
   function ticked (context, { callback, args }) {
-    if (!seen || !Array.isArray(args) || !isObject(args[0])) return
+    if (!Array.isArray(args) || !isObject(args[0])) return
     const [first, event, third, headers] = args
     if (event === 'stream' && isObject(third) && isStream(third) === 'SERVER') return servedIn(context, third, headers)
     const kind = isStream(first)
@@ -139,8 +140,6 @@ function createHttp2Layer ({ rooms, mark, watched, executing }) {
       : [],
 
     ticked: TOLD ? undefined : ticked,
-
-    seen () { seen = true },
 
     /** The request() of a session, where it is listened to. */
     requests: {
@@ -188,7 +187,7 @@ function originOf (stream) {
   return typeof origin === 'string' ? origin : undefined
 }
 
-/** undici tells of its requests itself. @param {object} stream */
+/** @param {object} stream */
 function ofUndici (stream) {
   const session = hidden(stream, 'kSession', 'session')
   return isObject(session) && hidden(session, 'client') !== undefined

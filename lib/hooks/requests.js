@@ -251,11 +251,8 @@ function createRequestLayer ({ rooms, watched, wanted, propagates, executing }) 
   return {
     wires,
 
-    /** A resource that stays open was made. @param {Context} context */
-    opened (context) {
-      if (context.type === 'HTTP2SESSION') http2.seen()
-      else connects.opened(context)
-    },
+    /** A resource that stays open was made. @type {(context: Context) => void} */
+    opened: connects.opened,
 
     /** A connect request runs for the first time. @param {Context} context @param {object | undefined} handle */
     connecting (context, handle) {

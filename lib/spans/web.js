@@ -62,6 +62,7 @@ function createWeb ({ spans, async, now, options, request: contextOf, handlesOf 
   /** @param {Span} span */
   function received (span) {
     const status = Number(span.attributes['http.response.status_code'])
+    if (status === 101 || (span.attributes['http.request.method'] === 'CONNECT' && status < 300)) return spans.end(span, { end: 'upgraded' })
     spans.end(span, { code: status >= 400 ? 'ERROR' : undefined, attributes: status >= 400 ? { 'error.type': String(status) } : undefined })
   }
 
