@@ -289,6 +289,22 @@ test('clocks: a tree stays in order and durations exact, though the clock of the
   for (const { startTimeUnixNano } of records) t.true(Math.abs(Number(BigInt(startTimeUnixNano) / 1_000_000n) - Date.now()) < 60_000, 'the real time')
 })
 
+test('a stack overflow through spans is an error like any other, and leaves nothing standing', async (t) => {
+  const { stdout, stderr, code } = await program(`${head}
+    let caught = 0
+    const nested = () => trace.span('nested', () => nested())
+    const beside = () => { trace.span('beside', () => {}); beside() }
+    for (let i = 0; i < 10; i++) for (const down of [nested, beside]) { try { down() } catch (error) { if (error instanceof RangeError) caught++ } }
+    setTimeout(() => {
+      trace.span('after', () => busy(5))
+      const { attributes, parentSpanId } = records.at(-1)
+      console.log(caught, trace.stats().spans.open, attributes['longstack.run_ms'] >= 4.9, parentSpanId, trace.stats().fault)
+    }, 5)`)
+  t.is(stderr, '')
+  t.is(code, 0)
+  t.is(stdout, '20 0 true undefined undefined\n')
+})
+
 test('a seeded program sees the same random numbers', async (t) => {
   await same(t, `
     const trace = process.env.LONGSTACK_SPANS && process.execArgv.includes('-r') ? require(${JSON.stringify(require.resolve('..'))}) : { span: (name, fn) => fn() }

@@ -25,6 +25,9 @@ const KINDS = 1000 // distinct type names remembered; programs may make them up
 const SAMPLE = 64 // contexts from one look at the budget to the next; a power of two
 const PLAIN = 1 << 14 // ids whose runs need no look at the resource; a power of two
 const LOOP = 16 // links, from which on a chain is watched for loops of one step
+/** As arguments: room on the stack for what begins and ends a run. Node aborts where an AsyncResource finds none there. @type {unknown[]} */
+const WORDS = Array(8192).fill(undefined)
+const roomy = /** @type {Function} */ () => {}
 const TIGHT = 8 // links that a chain keeps while the budget is short
 
 /**
@@ -587,6 +590,7 @@ function createAsyncLayer (rooms) {
      * @returns {T}
      */
     within (span, fn) {
+      roomy.apply(undefined, WORDS) // throws here, where it does no harm, if the stack is nearly full
       const resource = new AsyncResource('Span')
       const made = stamp.read(resource)
       if (made === muted) return resource.runInAsyncScope(fn)
