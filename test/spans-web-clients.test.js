@@ -248,7 +248,7 @@ test('a global WebSocket of Node is one request, upgraded', async (t) => {
       const accept = createHash('sha1').update(req.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11').digest('base64')
       socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Accept: ' + accept + '\\r\\n\\r\\n')
       setTimeout(() => socket.end(Buffer.from([0x88, 0x00])), 20)
-      socket.on('error', () => {})
+      socket.on('error', () => {}).resume()
     })
     const url = 'ws://127.0.0.1:' + await listen(server)
     await new Promise((resolve) => { new WebSocket(url + '/ws').onclose = resolve })

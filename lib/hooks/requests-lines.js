@@ -45,8 +45,6 @@ function createLines ({ idsOf, watched }) {
       this.blind = handleOf(socket) === undefined
       /** what looks for a span @type {Map<Span, () => void>} */
       this.spans = new Map()
-      /** @type {object | undefined} */
-      this.timer = undefined
       this.timerId = 0
       /** its timer ended it */
       this.timedOut = false
@@ -84,15 +82,15 @@ function createLines ({ idsOf, watched }) {
       this.watchTimer()
     }
 
-    /** A socket gets a new timer with every timeout that is set. */
+    /** A socket gets a new timer with every timeout that is set, or the same under another id. */
     watchTimer () {
       const socket = this.socket.deref()
       const timer = socket === undefined ? undefined : timerOf(socket)
-      if (timer === this.timer) return
+      const id = typeof timer === 'object' && timer !== null ? Number(timerId(timer)) || 0 : 0
+      if (id === this.timerId) return
       watched.delete(this.timerId)
-      this.timer = typeof timer === 'object' && timer !== null ? timer : undefined
-      this.timerId = Number(this.timer && timerId(this.timer))
-      if (this.timerId > 0) watched.set(this.timerId, this.timerRan)
+      this.timerId = id
+      if (id > 0) watched.set(id, this.timerRan)
     }
 
     /** @param {Span} span */
@@ -100,7 +98,7 @@ function createLines ({ idsOf, watched }) {
       if (!this.spans.delete(span) || this.spans.size > 0) return
       for (const id of this.ids) watched.delete(id)
       watched.delete(this.timerId)
-      this.timer = undefined
+      this.timerId = 0
       blind.delete(this)
     }
 
