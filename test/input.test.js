@@ -32,7 +32,7 @@ const mistakes = [
   ['an unknown option', () => trace.enable({ frame: 3 }), 'UNKNOWN_OPTION', /"frame"\. Did you mean "frames"\?/],
   ['an option like nothing known', () => trace.enable({ colour: 'red' }), 'UNKNOWN_OPTION', /Unknown option "colour"\.$/],
   ['an option named like a method of objects', () => trace.enable({ toString: 1 }), 'UNKNOWN_OPTION', /"toString"/],
-  ['an option of spans', () => trace.enable({ spans: '-' }), 'NOT_AVAILABLE', /"spans"/],
+  ['no threshold', () => trace.enable({ blocked: 0 }), 'INVALID_OPTION', /"blocked" is a whole number of ms from 1 to 3600000; got 0/],
 
   ...[-1, 0, 1.5, NaN, Infinity, 1e9, '10', 10n, null, true, [], {}].map((value) => /** @type {any} */ (
     [`frames: ${typeof value} ${String(value)}`, () => trace.enable({ frames: value }), 'INVALID_OPTION', /"frames" is a whole number .* from 1 to 200; got /]
