@@ -368,12 +368,13 @@ const programs = {
     process.on('beforeExit', () => say('beforeExit')); process.on('exit', () => console.log(log.join()))`,
   'a server with pipelined, aborted and failing requests': `
     const http = require('node:http'), net = require('node:net')
+    let socket
     const server = http.createServer((request, response) => {
       console.log(request.url, Reflect.ownKeys(request).map(String).join(), JSON.stringify(request.headers), request.listenerCount('close'), response.listenerCount('finish'))
-      if (request.url === '/hang') return
+      if (request.url === '/hang') return setImmediate(() => { socket.destroy(); server.close() })
       setTimeout(() => response.end(request.url), 2)
     }).listen(0, () => {
-      const socket = net.connect(server.address().port)
+      socket = net.connect(server.address().port)
       socket.write('GET /a HTTP/1.1\\r\\nHost: x\\r\\n\\r\\nGET /b HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')
       let text = ''
       socket.on('data', (data) => {
@@ -381,7 +382,6 @@ const programs = {
         if (!/\\/b$/m.test(text)) return
         console.log(text.replace(/Date: .*/g, ''))
         socket.write('GET /hang HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')
-        setTimeout(() => { socket.destroy(); server.close() }, 20)
       })
     })`,
   'handles that keep the process': `
