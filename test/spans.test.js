@@ -70,7 +70,8 @@ test('an error carries its long stack, and the span the place that made it', asy
     setTimeout(function start () { openAccount().catch(() => tell()) }, 1)`)
   const { events, attributes } = span('open')
   t.regex(events[0].attributes['exception.stacktrace'], /^Error: no balance\n {4}at readBalance /)
-  t.regex(events[0].attributes['exception.stacktrace'], /── trace\.span\(open\) · Span · /)
+  // Where a promise was rejected is known with the native engine only.
+  if (process.env.ENGINE !== 'js') t.regex(events[0].attributes['exception.stacktrace'], /── trace\.span\(open\) · Span · /)
   t.regex(events[0].attributes['exception.stacktrace'], /── setTimeout\(1\) · Timeout · /)
   t.regex(attributes['code.stacktrace'], /^ {4}at openAccount .*\n {4}at (Timeout\.)?start/m)
   t.notRegex(attributes['code.stacktrace'], /lib\/spans/)
