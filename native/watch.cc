@@ -54,7 +54,7 @@ constexpr double kLongestStep = 10000;  // ms
 constexpr int kEven = 8;                // samples at even steps; then each takes twice as long to come
 constexpr double kAsleep = 1000;        // ms
 constexpr double kLasts = 501;          // ms past the threshold: a sample then is told at once, see STILL in lib/spans/blocked.js
-constexpr double kStill = 0.02;         // of a time, on a processor: less is none
+constexpr double kStill = 0.1;          // of a time, on a processor: less is none
 
 // The memory shared with JavaScript; lib/spans/blocked.js writes it by the same offsets. Every field has one writer but
 // `armed`, which is set here and cleared there.
@@ -276,6 +276,7 @@ class Watch {
     looked_once_ = true;
     const double passed = now - looked_;
     const double used = Processor() - used_;
+    const bool stands = used < passed * kStill;
     seen_ = state;
     if (uv_metrics_idle_time(loop_) != state.idle) return Idle(quiet, usual);
     Write(&shared_->asleep, 0u);
@@ -291,7 +292,7 @@ class Watch {
       Add(&account_, passed, passed, used);
     }
     const double counts = now - began_ - account_.Lost();
-    if (counts >= due_) Ask(now, counts);
+    if (counts >= due_) Ask(now, counts, stands);
     if (samples_ > 0) armed_ = account_;
     return std::fmax(kShortestLook, std::fmin(due_ - counts, kLongestLook));
   }
@@ -305,7 +306,7 @@ class Watch {
     return kShortestLook;
   }
 
-  void Ask(double now, double counts) {
+  void Ask(double now, double counts, bool stands) {
     if (samples_++ >= kEven) step_ = std::fmin(step_ * 2, kLongestStep);
     due_ = counts + step_;
     const double lasts = threshold_ + kLasts;
@@ -316,7 +317,7 @@ class Watch {
       uv_async_send(&async_);  // comes when the run is over
     }
     if (outstanding_.load()) return;
-    if (Read(&shared_->attended) != 0 && account_.still >= counts) return;
+    if (Read(&shared_->attended) != 0 && stands) return;
     Ticket* ticket = new (std::nothrow) Ticket{this};
     if (ticket == nullptr) return;
     ticket_ = ticket;

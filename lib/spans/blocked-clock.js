@@ -7,7 +7,7 @@
 const fs = require('node:fs')
 
 const FILE = '/proc/self/schedstat' // of the main thread: ns on a processor, ns in the queue for one
-const STANDS = 0.02 // of a time, on a processor: less is none
+const STANDS = 0.1 // of a time, on a processor: less is none
 const SLACK = 0.2 // of the threshold: shorter stops than that do not matter
 
 /** @returns {number} ms that the main thread has been on a processor, or would have liked to be; where nobody tells, ms of the process */
@@ -60,4 +60,4 @@ function lost ({ late, used }) {
   return Math.max(0, late - used)
 }
 
-module.exports = { used, queued, add, lost, SLACK }
+module.exports = { used, queued, add, lost, SLACK, STANDS }

@@ -5,7 +5,7 @@
 
 const { Session } = require('node:inspector')
 const { parentPort, workerData } = require('node:worker_threads')
-const { add, lost, queued, used, SLACK } = require('./blocked-clock')
+const { add, lost, queued, used, SLACK, STANDS } = require('./blocked-clock')
 const { ANSWERED, ARMED, ASKED, ASLEEP, ATTENDED, BEATS, BEGAN, BELL, JOINED, LATE, LEAVE, LOOKED, QUEUED, RESTLESS, SERVED, SLEEP, START, STILL, USED, WORKED } = require('./blocked-words')
 
 const PROBE = 0.3 // of the threshold: when the main thread is asked whether it is free
@@ -28,7 +28,7 @@ let probed = false
 let due = 0 // ms of it, when the next sample is asked for
 let step = 0
 let samples = 0
-let asked = 0 // samples, of all runs
+let asked = 0 // the number that the next sample has, while it is awaited
 
 /** ms of the main thread's performance.now() */
 function now () {
@@ -43,14 +43,15 @@ function look () {
   const passed = time - times[LOOKED]
   const late = passed > times[SLEEP] + threshold * SLACK
   if (beats !== seen) begins(beats)
-  add(account, { passed, part: Math.min(passed, time - times[START]), busy: used() - times[USED], late })
+  const busy = used() - times[USED]
+  add(account, { passed, part: Math.min(passed, time - times[START]), busy, late })
   if (words[ANSWERED] === beats) return doze(beats)
   const ms = time - times[START] - lost(account)
   if (!probed && ms >= threshold * PROBE) {
     probed = true
     parentPort?.postMessage(beats)
   }
-  if (probed && ms >= due) ask(ms)
+  if (probed && ms >= due) ask(ms, busy < passed * STANDS)
   return Math.min((probed ? due : threshold * PROBE) - ms, LONGEST_LOOK)
 }
 
@@ -81,8 +82,8 @@ function doze (beats) {
   return 1
 }
 
-/** @param {number} ms of the run */
-function ask (ms) {
+/** @param {number} ms of the run @param {boolean} stands the thread used no processor since the last look */
+function ask (ms, stands) {
   if (++samples > EVEN) step = Math.min(step * 2, LONGEST_STEP)
   due = ms + step
   const lasts = threshold + LASTS
@@ -91,8 +92,8 @@ function ask (ms) {
     times[BEGAN] = times[START]
     words[ARMED] = seen
   }
-  if (words[SERVED] !== asked || (words[ATTENDED] !== 0 && account.still >= ms)) return
-  asked++
+  if (words[SERVED] < asked || (words[ATTENDED] !== 0 && stands)) return
+  asked = words[SERVED] + 1
   join(true)
   times[QUEUED] = queued()
   times[ASKED] = now()
@@ -103,8 +104,9 @@ function ask (ms) {
 function join (wanted) {
   if (wanted === (words[JOINED] !== 0)) return
   words[JOINED] = Number(wanted)
-  if (wanted) session.connectToMainThread()
-  else session.disconnect()
+  if (wanted) return session.connectToMainThread()
+  session.disconnect()
+  asked = 0 // what was not served by then never is
 }
 
 function watch () {
