@@ -18,7 +18,7 @@ const { createRequestLayer } = require('./hooks/requests')
 const { createNativeHooks } = require('./hooks/native')
 const { createRegistry } = require('./handles/registry')
 const { createUses } = require('./handles/uses')
-const { ask: askHandle, handleOf, idOf, isAlive, isReferenced, below } = require('./handles/inside')
+const { ask: askHandle, handleOf, idOf, isAlive, below } = require('./handles/inside')
 const { defaults } = require('./options')
 const { loadBinding } = require('./stacks/binding')
 const { createCapture } = require('./stacks/capture')
@@ -113,7 +113,7 @@ function createTracer () {
     }
   })
 
-  const loop = new LoopTime(createStateOf({ isAlive, isReferenced, ask: askHandle }))
+  const loop = new LoopTime(createStateOf({ isAlive, ask: askHandle }))
 
   /** @type {Map<number, () => void>} */
   const watched = new Map()

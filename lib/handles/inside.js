@@ -93,6 +93,21 @@ function hidden (object, ...names) {
   return undefined
 }
 
+/**
+ * Reads a property of Node's sockets and timers by what its symbol is called: found once, and read plainly, since hot rooms
+ * ask. A program that has put a getter there has gone out of its way. bench/run.js, longstack-spans.
+ * @param {string} description
+ * @returns {(object: any) => any}
+ */
+function hiddenProperty (description) {
+  /** @type {symbol | undefined} */
+  let symbol
+  return (object) => {
+    symbol ??= Object.getOwnPropertySymbols(object).find((one) => one.description === description)
+    return symbol === undefined ? undefined : object[symbol]
+  }
+}
+
 /** Like instanceof, without Symbol.hasInstance and without a proxy's trap. @param {object} object @param {object | undefined} prototype */
 function inherits (object, prototype) {
   for (let at = /** @type {object | null} */ (object); at !== null && !isProxy(at); at = getPrototypeOf(at)) if (at === prototype) return true
@@ -215,5 +230,5 @@ function portState (port) {
 }
 
 module.exports = {
-  ask, below, numberOf, className, endName, endOf, handleOf, hidden, idOf, inherits, isAlive, isObject, isOver, isReferenced, ownerOf, portState, providerOf
+  ask, below, numberOf, className, endName, endOf, handleOf, hidden, hiddenProperty, idOf, inherits, isAlive, isObject, isOver, isReferenced, ownerOf, portState, providerOf
 }

@@ -195,7 +195,7 @@ function createAsyncLayer (rooms) {
     if (waiting === undefined || kind.waits === undefined) return
     context.pends = kind.once || type === 'Timeout'
     if (kind.once) waiting.waitsFor(kind.waits, loop.idle)
-    else waiting.watches(asyncId, kind.waits, type, resource, loop.idle)
+    else waiting.watches(asyncId, kind.waits, type, resource, loop)
   }
 
   /** What a span waits for has run. @param {Context} context */

@@ -7,20 +7,9 @@
 // Sockets are held weakly, by what is looked at.
 
 const { executionAsyncId } = require('node:async_hooks')
-const { own } = require('../context/kinds')
-const { handleOf } = require('../handles/inside')
+const { handleOf, hiddenProperty } = require('../handles/inside')
 
 /** @typedef {import('../spans/span').Span} Span */
-
-/** an own property of sockets and timers, by what Node calls its symbol @param {string} description */
-function hiddenProperty (description) {
-  /** @type {symbol | undefined} */
-  let symbol
-  return (/** @type {object} */ object) => {
-    symbol ??= Object.getOwnPropertySymbols(object).find((one) => one.description === description)
-    return symbol === undefined ? undefined : own(object, symbol)
-  }
-}
 
 const timerOf = hiddenProperty('timeout')
 const timerId = hiddenProperty('asyncId')
@@ -56,6 +45,17 @@ function createLines ({ idsOf, watched }) {
     get gone () {
       const socket = /** @type {{ destroyed?: unknown } | undefined} */ (this.socket.deref())
       return socket === undefined || socket.destroyed === true
+    }
+
+    /**
+     * Keeps an object for a span. As long as the connection has a handle, Node keeps its requests as well; a WeakRef has
+     * the collector carry each of them into the old generation.
+     * @template {object} T
+     * @param {T} object
+     * @returns {{ deref: () => T | undefined }}
+     */
+    keep (object) {
+      return this.blind ? new WeakRef(object) : { deref: () => object }
     }
 
     /** @param {Span} span @param {() => void} look */
@@ -108,7 +108,7 @@ function createLines ({ idsOf, watched }) {
     }
 
     ran () {
-      for (const look of [...this.spans.values()]) look()
+      for (const look of this.spans.values()) look()
       if (this.spans.size > 0) this.watchTimer()
     }
   }

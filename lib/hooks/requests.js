@@ -117,8 +117,9 @@ function createRequestLayer ({ rooms, watched, wanted, propagates, executing }) 
     mark.write(request, span)
     mark.write(response, span)
     rooms.serves(server)
-    const [req, res] = [new WeakRef(request), new WeakRef(response)]
     const line = lines.of(socket)
+    const req = line.keep(request)
+    const res = line.keep(response)
     line.also()
     line.add(span, () => {
       if (!line.gone) return

@@ -46,19 +46,20 @@ function hostOf (text) {
 }
 
 /**
- * A header of a message that came in, as it was sent; undefined where it came more than once.
+ * The headers that are read of a message that came in, as they were sent; undefined where one came more than once.
  * @param {object} request
- * @param {string} name in lower case
  */
-function headerOf (request, name) {
+function headersOf (request) {
   const raw = own(request, 'rawHeaders')
-  if (!Array.isArray(raw)) return undefined
-  let found
+  /** @type {{ host?: string, traceparent?: string }} */
+  const found = { host: undefined, traceparent: undefined }
+  if (!Array.isArray(raw)) return found
+  let [hosts, parents] = [0, 0]
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const key = raw[i]
-    if (typeof key !== 'string' || key.length !== name.length || key.toLowerCase() !== name) continue
-    if (found !== undefined) return undefined
-    found = word(raw[i + 1])
+    if (typeof key !== 'string') continue
+    if (key.length === 4 && key.toLowerCase() === 'host') found.host = hosts++ === 0 ? word(raw[i + 1]) : undefined
+    else if (key.length === 11 && key.toLowerCase() === 'traceparent') found.traceparent = parents++ === 0 ? word(raw[i + 1]) : undefined
   }
   return found
 }
@@ -75,11 +76,12 @@ function addPeer (attributes, socket) {
  * A request that a server got.
  * @param {object} request
  * @param {any} socket
- * @returns {{ name: string, attributes: Attributes }}
+ * @returns {{ name: string, attributes: Attributes, traceparent: string | undefined }}
  */
 function served (request, socket) {
   const method = word(own(request, 'method')) ?? 'GET'
-  const { address, port } = hostOf(headerOf(request, 'host'))
+  const { host, traceparent } = headersOf(request)
+  const { address, port } = hostOf(host)
   const path = pathOf(own(request, 'url')) ?? ''
   /** @type {Attributes} */
   const attributes = {
@@ -91,7 +93,7 @@ function served (request, socket) {
   add(attributes, 'server.port', port)
   addPeer(attributes, socket)
   add(attributes, 'network.protocol.version', word(own(request, 'httpVersion')))
-  return { name: `${method} ${nameOf(path)}`, attributes }
+  return { name: `${method} ${nameOf(path)}`, attributes, traceparent }
 }
 
 /**
@@ -198,4 +200,4 @@ function hasHeader (headers, name) {
   return Array.isArray(headers) && headers.some((key, i) => i % 2 === 0 && typeof key === 'string' && key.toLowerCase() === name)
 }
 
-module.exports = { connected, served, made, hasHeader, headerOf, streamError, streamMade, streamServed }
+module.exports = { connected, served, made, hasHeader, streamError, streamMade, streamServed }

@@ -14,6 +14,7 @@ const LONG = 4096 // long runs remembered, for the question who delayed a span; 
 const SHORT = 1024 // shorter ones: where many spans are open they are many, and each that ends looks through them
 const LEAST_LONG = 2 // ms
 const LEAST = 0.2 // ms
+const SWEEP = 1000 // ms from one look at spans that do not run to the next
 const CRUMBS = 20 // ms in which shorter runs of one span are added up, to be remembered as one
 
 /**
@@ -29,6 +30,9 @@ class LoopTime {
   /** @param {(type: string, resource: any) => 0 | 1 | 2} stateOf does a span wait for a timer or handle? See pending.js */
   constructor (stateOf) {
     this.stateOf = stateOf
+    /** looks at all spans that are open; spans.js says how */
+    this.sweep = () => {}
+    this.sweepAt = 0
     /** the span whose code runs, or ran last @type {Span | undefined} */
     this.running = undefined
     /** its number, 0 for none: a number is cheaper to compare */
@@ -91,6 +95,10 @@ class LoopTime {
   turn (span, time, type) {
     const polled = idleTime()
     const waited = polled - this.polled
+    if (time >= this.sweepAt) {
+      this.sweepAt = time + SWEEP
+      this.sweep()
+    }
     if (waited > 0) {
       this.level = 1 // an error may have skipped an `after`; nothing is inside of anything when the loop comes from the poll
       if (this.inside.length > 0) this.inside = []

@@ -4,19 +4,21 @@
 // cleared, handles closed, and what compresses has something to do only now and then.
 
 const { own } = require('../context/kinds')
+const { hiddenProperty } = require('../handles/inside')
 
 const OVER = 0
 const RESTS = 1
 const PENDS = 2
 
+const isReferenced = hiddenProperty('refed') // of timers
+
 /**
  * @param {object} deps
  * @param {(handle: object) => boolean} deps.isAlive
- * @param {(timer: object) => boolean | undefined} deps.isReferenced
  * @param {(handle: object, name: string) => any} deps.ask
  * @returns {(type: string, resource: any) => 0 | 1 | 2}
  */
-function createStateOf ({ isAlive, isReferenced, ask }) {
+function createStateOf ({ isAlive, ask }) {
   return (type, resource) => {
     if (type === 'Timeout') return timer(resource)
     if (type === 'ZLIB') return own(resource, 'buffer') == null ? RESTS : PENDS

@@ -13,6 +13,7 @@
 const { OVER, PENDS } = require('./pending')
 
 const LOOKS = 16 // at what is pending, after each run
+const MOMENT = 100 // ms; most timers are over by then, and a WeakRef has the collector carry them into the old generation
 const RUNS = 64 // runs remembered of one span, the longest
 const LEAST = 0.02 // ms of a run that is remembered
 const LINE = 63 // ancestors known
@@ -29,7 +30,8 @@ const NONE = []
  * @typedef {object} Pending a resource whose end nobody tells
  * @property {string} name of the subsystem
  * @property {string} type
- * @property {any} resource itself within the run that made it, then a WeakRef
+ * @property {any} resource itself for a moment, then a WeakRef
+ * @property {number} until ms, when that moment is over
  * @property {boolean} weak
  * @property {boolean} pends and is counted
  *
@@ -264,12 +266,12 @@ class Span {
    * @param {string} name
    * @param {string} type
    * @param {object} resource
-   * @param {number} idle
+   * @param {import('./loop-time').LoopTime} loop
    */
-  watches (id, name, type, resource, idle) {
-    this.waitsFor(name, idle)
+  watches (id, name, type, resource, loop) {
+    this.waitsFor(name, loop.idle)
     this.watched ??= new Map()
-    this.watched.set(id, { name, type, resource, weak: false, pends: true })
+    this.watched.set(id, { name, type, resource, until: loop.since + MOMENT, weak: false, pends: true })
     this.fresh.push(id)
   }
 
@@ -304,14 +306,19 @@ class Span {
     }
   }
 
+  /** It has not run for long: what it waits for may be over, and is not to be kept alive. @param {import('./loop-time').LoopTime} loop */
+  sweep (loop) {
+    for (const [id, one] of this.watched ?? []) if (!one.weak) this.lookAt(id, one, loop)
+  }
+
   /**
-   * What is not over outlives this run: it is not to be kept alive.
+   * What is not over soon is not to be kept alive.
    * @param {number} id
    * @param {Pending | undefined} one
    * @param {import('./loop-time').LoopTime} loop
    * @returns {boolean} is it still to be watched?
    */
-  lookAt (id, one, { idle, stateOf }) {
+  lookAt (id, one, { idle, since, stateOf }) {
     if (one === undefined) return false
     const resource = one.weak ? one.resource.deref() : one.resource
     const state = resource === undefined ? OVER : stateOf(one.type, resource)
@@ -321,7 +328,7 @@ class Span {
       else this.got(one.name, idle)
     }
     if (state === OVER) this.watched?.delete(id)
-    else if (!one.weak) [one.resource, one.weak] = [new WeakRef(resource), true]
+    else if (!one.weak && since > one.until) [one.resource, one.weak] = [new WeakRef(resource), true]
     return state !== OVER
   }
 

@@ -54,6 +54,7 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
   let ended = 0
   let dropped = 0
   let origin = performance.timeOrigin
+  loop.sweep = () => { for (const span of open) span.sweep(loop) }
 
   /** The clock of the world may be set, performance.now() never is. */
   function originNow () {

@@ -70,8 +70,8 @@ function createWeb ({ spans, async, now, options, request: contextOf, handlesOf 
   const rooms = {
     served (request, socket) {
       if (async.muted()) return undefined
-      const { name, attributes } = http.served(request, socket)
-      const span = spans.start({ name, kind: 'SERVER', remote: parse(http.headerOf(request, 'traceparent')) })
+      const { name, attributes, traceparent } = http.served(request, socket)
+      const span = spans.start({ name, kind: 'SERVER', remote: parse(traceparent) })
       span.attributes = attributes
       span.context = async.enter(span)
       spans.begin(span)
