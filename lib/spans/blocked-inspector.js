@@ -17,7 +17,7 @@ const { ANSWERED, ASLEEP, BEATS, BELL, BYTES, JOINED, LATE, LEAVE, LOOKED, QUEUE
 const KEY = 'longstack.blocked'
 const NAME = Symbol.for('longstack.blocked.1')
 
-const PATIENCE = 100 // ms that the end of the process waits for the worker to end its session
+const PATIENCE = 1000 // ms that the end of the process waits for the worker to end its session
 const WAITED = 1 // ms in the poll: the loop was not in a run
 
 /**
@@ -105,8 +105,8 @@ function createInspectorWatchdog ({ now, warn }) {
         },
 
         leave () {
-          if (words[JOINED] === 0) return
-          words[LEAVE] = 1
+          Atomics.store(words, LEAVE, 1) // from now on it begins no session
+          if (Atomics.load(words, JOINED) === 0) return
           ring()
           Atomics.wait(words, LEAVE, 1, PATIENCE)
         }

@@ -93,20 +93,30 @@ function ask (ms, stands) {
     words[ARMED] = seen
   }
   if (words[SERVED] < asked || (words[ATTENDED] !== 0 && stands)) return
+  if (!join(true)) return
   asked = words[SERVED] + 1
-  join(true)
   times[QUEUED] = queued()
   times[ASKED] = now()
   session.post('Runtime.evaluate', { expression, silent: true, returnByValue: true, disableBreaks: true })
 }
 
-/** A session is there only while a long run is: a process that ends would wait for it, and say so. @param {boolean} wanted */
+/**
+ * A session is there only while a long run is: a process that ends would wait for it, and say so.
+ * @param {boolean} wanted
+ * @returns {boolean} there is one
+ */
 function join (wanted) {
-  if (wanted === (words[JOINED] !== 0)) return
-  words[JOINED] = Number(wanted)
-  if (wanted) return session.connectToMainThread()
-  session.disconnect()
-  asked = 0 // what was not served by then never is
+  if (wanted === (words[JOINED] !== 0)) return wanted
+  if (!wanted) {
+    session.disconnect()
+    asked = 0 // what was not served by then never is
+    words[JOINED] = 0
+    return false
+  }
+  Atomics.store(words, JOINED, 1)
+  if (Atomics.load(words, LEAVE) === 0) session.connectToMainThread()
+  else words[JOINED] = 0
+  return words[JOINED] !== 0
 }
 
 function watch () {
