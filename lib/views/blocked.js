@@ -26,7 +26,7 @@ function nameOf ({ name, attributes }) {
 /** @param {BlockedEvent} event */
 function remarks ({ samples, sampledLate }) {
   if (samples === 0) return ['  no sample could be taken inside, as in one long native call; what led to it:']
-  return sampledLate === undefined ? [] : [`  sampled ${age(sampledLate)} late, on leaving a native call or a garbage collection:`]
+  return sampledLate === undefined ? [] : [`  sampled ${age(sampledLate)} late, as on leaving a native call or a garbage collection:`]
 }
 
 module.exports = { blocked }
