@@ -152,7 +152,7 @@ function fromEnvironment (env, complain) {
       options[key] = accept(key, variable, rules[key].read(text))
     } catch (error) {
       const { message } = /** @type {Error} */ (error)
-      complain(variable === 'LONGSTACK' ? `LONGSTACK: ${message}` : message)
+      complain(variable !== 'LONGSTACK' && message.includes(variable) ? message : `${variable}: ${message}`)
     }
   }
   return options

@@ -55,7 +55,9 @@ const told = stories('files')
 
 for (const [name, story] of Object.entries(expected)) {
   test(`files: ${name}`, async (t) => {
-    tells(t, (await told)[name], story)
+    const hops = (await told)[name]
+    // On Node 20 the end of a pipeline may come with that of a write.
+    tells(t, name === 'pipelines' && major === 20 ? hops.slice(-1) : hops, story)
   })
 }
 

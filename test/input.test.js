@@ -122,7 +122,8 @@ const variables = [
   ['LONGSTACK_BUDGET', '64MB', /whole number of bytes.*got "64MB"/],
   ['LONGSTACK_FRAME', '3', /Unknown environment variable "LONGSTACK_FRAME"\. Did you mean "LONGSTACK_FRAMES"\?/],
   ['LONGSTACK_XYZZYXYZZY', '3', /Unknown environment variable "LONGSTACK_XYZZYXYZZY"\.$/],
-  ['LONGSTACK_SPANS', '-', /LONGSTACK_SPANS/],
+  ['LONGSTACK_SPANS', 'spans.jsonl;slowr=3', /slowr.*Did you mean "slower"\?/],
+  ['LONGSTACK_BLOCKED', 'often', /whole number of ms.*got "often"/],
   ['LONGSTACK_MODE', 'two\nlines \u001b[31m', /got "two\\nlines \\u001b\[31m"/]
 ]
 

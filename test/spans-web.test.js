@@ -333,11 +333,12 @@ test('servers of a cluster and of worker threads write their own', async (t) => 
   const thread = await story(t, `
     const { Worker } = require('node:worker_threads')
     const worker = new Worker("const http = require('node:http'); const server = http.createServer((req, res) => res.end('x'));" +
-      "server.listen(0, '127.0.0.1', () => require('node:worker_threads').parentPort.postMessage(server.address().port))", { eval: true })
+      "const { parentPort } = require('node:worker_threads'); server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));" +
+      "parentPort.once('message', () => { server.close(); server.closeAllConnections() })", { eval: true })
     const port = await new Promise((resolve) => worker.on('message', resolve))
     await ask({ port, path: '/of-thread' })
-    await wait(30)
-    await worker.terminate()
+    worker.postMessage('end')
+    await new Promise((resolve) => worker.on('exit', resolve))
   `)
   const span = thread.one('GET /of-thread', 'SERVER')
   t.is(span.resource['longstack.thread'], 1)
