@@ -55,9 +55,10 @@ const told = stories('files')
 
 for (const [name, story] of Object.entries(expected)) {
   test(`files: ${name}`, async (t) => {
-    const hops = (await told)[name]
-    // On Node 20 the end of a pipeline may come with that of a write.
-    tells(t, name === 'pipelines' && major === 20 ? hops.slice(-1) : hops, story)
+    const found = (await told)[name]
+    // On Node 20 the end of a pipeline may come with that of a write that was begun in its transform.
+    const byWrite = name === 'pipelines' && major === 20 && found?.chain.length === 2
+    tells(t, found, byWrite ? ['FSREQCALLBACK | transform', ...story] : story)
   })
 }
 
