@@ -122,7 +122,8 @@ function unixNano (origin, time) {
   const us = Math.floor(origin * 1000) // below 2 ** 53, which ns are not
   const ns = Math.round(time * 1e6)
   const high = us + Math.floor(ns / 1000)
-  return `${high}${String(ns - Math.floor(ns / 1000) * 1000).padStart(3, '0')}`
+  const low = ns - Math.floor(ns / 1000) * 1000
+  return `${high}${low < 10 ? '00' : low < 100 ? '0' : ''}${low}`
 }
 
 module.exports = { recordOf, unixNano }
