@@ -17,7 +17,7 @@ const { mapFrame } = require('./stacks/source-maps')
 const { captureInto } = require('./stacks/trace-limit')
 const { paint } = require('./views/paint')
 const { text } = require('./views/text')
-const { createBlockedStory } = require('./spans/blocked-story')
+const { createBlockedStory } = require('./blocked/story')
 const { summary } = require('./views/handles')
 
 const PLACES = 1000 // texts kept

@@ -86,9 +86,9 @@ function createTracer () {
   let requests
   /** @type {Set<(record: any) => void>} */
   const spanListeners = new Set()
-  /** the room of long runs, likewise @type {import('./spans/blocked-room').BlockedRoom | undefined} */
+  /** the room of long runs, likewise @type {import('./blocked/room').BlockedRoom | undefined} */
   let blocked
-  /** @type {Set<(event: import('./spans/blocked').BlockedEvent) => void>} */
+  /** @type {Set<(event: import('./blocked/blocked').BlockedEvent) => void>} */
   const blockedListeners = new Set()
 
   const warnings = createWarnings()
@@ -211,7 +211,7 @@ function createTracer () {
 
   /** Loaded with the first wish to see long runs. */
   function createBlockedRoom () {
-    return require('./spans/blocked-room').createBlockedRoom({
+    return require('./blocked/room').createBlockedRoom({
       now,
       current: async.current,
       plainly: formatter.plainly,

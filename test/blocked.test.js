@@ -23,7 +23,7 @@ function run (kind, env, args = []) {
   return node(['-r', register, runs, kind, ...args], { env: { LONGSTACK_BLOCKED: '150', ...env } })
 }
 
-/** The runs that listeners were told of when they were over. @param {string} stdout @returns {Array<import('../lib/spans/blocked').BlockedEvent>} */
+/** The runs that listeners were told of when they were over. @param {string} stdout @returns {Array<import('../lib/blocked/blocked').BlockedEvent>} */
 function events (stdout) {
   return stdout.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line)).filter((event) => !event.stillRunning)
 }

@@ -7,7 +7,7 @@
 const { performance } = require('node:perf_hooks')
 
 const { Span } = require('./span')
-const { blockedRecord } = require('./blocked-record')
+const { blockedRecord } = require('../blocked/record')
 const { recordOf } = require('./record')
 const ids = require('./ids')
 const { activeSpanContext } = require('./otel')
@@ -182,7 +182,11 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
       if (!span.ended) span.rejection = new WeakRef(reason)
     },
 
-    /** A long run of the loop is written as a record of its own; one that still runs at once. @param {import('./blocked').BlockedEvent} event @param {import('./blocked').Run} run */
+    /**
+     * A long run of the loop is written as a record of its own; one that still runs at once.
+     * @param {import('../blocked/blocked').BlockedEvent} event
+     * @param {import('../blocked/blocked').Run} run
+     */
     blocked (event, run) {
       if (sinks() === undefined && !listening()) return // a record needs ids, and those node:crypto, which takes long to load
       const record = blockedRecord(event, run, resource())

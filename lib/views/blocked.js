@@ -4,7 +4,7 @@
 
 const { age, clean } = require('./text')
 
-/** @typedef {import('../spans/blocked').BlockedEvent} BlockedEvent */
+/** @typedef {import('../blocked/blocked').BlockedEvent} BlockedEvent */
 
 /** @param {BlockedEvent} event @param {import('../spans/span').Span | undefined} span that it was part of @returns {string} */
 function blocked (event, span) {

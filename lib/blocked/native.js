@@ -2,7 +2,7 @@
 
 // The watchdog of the native engine: a thread inside the addon, see native/watch.cc.
 
-const { NATIVE_BYTES } = require('./blocked-words')
+const { NATIVE_BYTES } = require('./words')
 
 /**
  * @typedef {object} Doors

@@ -8,8 +8,8 @@ const { paint } = require('../views/paint')
 const { blocked: textOf } = require('../views/blocked')
 const { brief, say } = require('../warnings')
 const { createBlocked } = require('./blocked')
-const { createInspectorWatchdog } = require('./blocked-inspector')
-const { createNativeWatchdog } = require('./blocked-native')
+const { createInspectorWatchdog } = require('./inspector')
+const { createNativeWatchdog } = require('./native')
 
 /**
  * @typedef {import('./blocked').BlockedEvent} BlockedEvent

@@ -11,10 +11,10 @@
 // `sample` runs on top of any code of the program: it touches nothing of the program's, and is brief. What is dear is
 // done when the run is over.
 
-const { createSamples } = require('./blocked-samples')
-const { isAttached } = require('./blocked-debugger')
-const { keepingMatches } = require('./blocked-matches')
-const { START, BEGAN, ASKED, BEATS, ASLEEP, ARMED, RESTLESS, ATTENDED } = require('./blocked-words')
+const { createSamples } = require('./samples')
+const { isAttached } = require('./debugger')
+const { keepingMatches } = require('./matches')
+const { START, BEGAN, ASKED, BEATS, ASLEEP, ARMED, RESTLESS, ATTENDED } = require('./words')
 const guard = require('../context/guard')
 const { captureInto } = require('../stacks/trace-limit')
 const { frameLines } = require('../stacks/frames')
@@ -49,7 +49,7 @@ const LOG = 64 // reported runs remembered, for the question what delayed a span
  * @property {Context | undefined} context in which it began, where that is known
  * @property {ReturnType<typeof createSamples>} samples
  * @property {boolean} told it was reported from inside
- * @property {import('./span').Span | undefined} span that it was part of, as far as is known
+ * @property {import('../spans/span').Span | undefined} span that it was part of, as far as is known
  *
  * @typedef {object} Watch a watchdog at work
  * @property {() => void} wake a run begins, and it is asleep

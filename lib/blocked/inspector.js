@@ -1,7 +1,7 @@
 'use strict'
 
 // The watchdog without the native engine: a worker that, through Node's inspector, has the main thread take a sample of
-// itself while that runs (blocked-worker.js). No port is opened, no debugger is switched on: a function is called.
+// itself while that runs (worker.js). No port is opened, no debugger is switched on: a function is called.
 //
 // Whether the loop waits is not to be seen from another thread; so the worker sends a message when a run has not been
 // followed by another for a while, which is answered as soon as the loop is free.
@@ -11,8 +11,8 @@ const { getEnvironmentData, isMainThread, setEnvironmentData, Worker } = require
 const { performance } = require('node:perf_hooks')
 
 const guard = require('../context/guard')
-const { add, lost, queued, used, SLACK } = require('./blocked-clock')
-const { ANSWERED, ASLEEP, BEATS, BELL, BYTES, JOINED, LATE, LEAVE, LOOKED, QUEUED, SERVED, SLEEP, STILL, USED, WORKED } = require('./blocked-words')
+const { add, lost, queued, used, SLACK } = require('./clock')
+const { ANSWERED, ASLEEP, BEATS, BELL, BYTES, JOINED, LATE, LEAVE, LOOKED, QUEUED, SERVED, SLEEP, STILL, USED, WORKED } = require('./words')
 
 const KEY = 'longstack.blocked'
 const NAME = Symbol.for('longstack.blocked.1')
@@ -43,7 +43,7 @@ function createInspectorWatchdog ({ now, warn }) {
 
   /** @param {import('./blocked').Given} given @returns {Worker} */
   function hire ({ threshold, turned }) {
-    const worker = new Worker(path.join(__dirname, 'blocked-worker.js'), {
+    const worker = new Worker(path.join(__dirname, 'worker.js'), {
       workerData: { memory, threshold, offset: clockOffset(), expression: `globalThis[Symbol.for(${JSON.stringify(NAME.description)})]()` },
       execArgv: [],
       env: {},

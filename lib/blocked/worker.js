@@ -1,12 +1,12 @@
 'use strict'
 
-// The worker of blocked-inspector.js. It looks whether the main thread is still in the same run, and asks for a sample where
+// The worker of inspector.js. It looks whether the main thread is still in the same run, and asks for a sample where
 // that lasts. While nothing runs there, it sleeps.
 
 const { Session } = require('node:inspector')
 const { parentPort, workerData } = require('node:worker_threads')
-const { add, lost, queued, used, SLACK, STANDS } = require('./blocked-clock')
-const { ANSWERED, ARMED, ASKED, ASLEEP, ATTENDED, BEATS, BEGAN, BELL, JOINED, LATE, LEAVE, LOOKED, QUEUED, RESTLESS, SERVED, SLEEP, START, STILL, USED, WORKED } = require('./blocked-words')
+const { add, lost, queued, used, SLACK, STANDS } = require('./clock')
+const { ANSWERED, ARMED, ASKED, ASLEEP, ATTENDED, BEATS, BEGAN, BELL, JOINED, LATE, LEAVE, LOOKED, QUEUED, RESTLESS, SERVED, SLEEP, START, STILL, USED, WORKED } = require('./words')
 
 const PROBE = 0.3 // of the threshold: when the main thread is asked whether it is free
 const SAMPLE = 0.8 // and when the first sample is asked for

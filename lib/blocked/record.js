@@ -3,8 +3,8 @@
 // A long run of the event loop as a record among the spans. One that is written while it still runs is written again when it
 // is over, under the same id: readers take the last.
 
-const ids = require('./ids')
-const { unixNano } = require('./record')
+const ids = require('../spans/ids')
+const { unixNano } = require('../spans/record')
 
 /**
  * @typedef {import('./blocked').BlockedEvent} BlockedEvent
@@ -18,7 +18,7 @@ const known = new WeakMap()
  * @param {BlockedEvent} event
  * @param {Run} run
  * @param {Record<string, unknown>} resource
- * @returns {import('./record').SpanRecord}
+ * @returns {import('../spans/record').SpanRecord}
  */
 function blockedRecord (event, run, resource) {
   const { ms, startUnixMs, stack, stillRunning, sampledLate } = event

@@ -20,7 +20,7 @@ module.exports = {
   ATTENDED: 10, // a debugger may be there, so ask nothing of a thread that stands still
 
   // numbers of doubles
-  LATE: 6, // the account of the present run, see blocked-clock.js
+  LATE: 6, // the account of the present run, see clock.js
   WORKED: 7,
   STILL: 11,
   QUEUED: 12, // ms that the main thread had waited for a processor when the last sample was asked for
