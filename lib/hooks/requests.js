@@ -3,7 +3,8 @@
 // Requests, as Node tells of them through diagnostics_channel: when one begins and how it ends. This file is about
 // HTTP/1 and joins it with its neighbours: undici, HTTP/2, connections, and the few methods that have to be listened to.
 //
-// Requests, responses and sockets are held weakly, by what is looked at; a span holds none of them.
+// Sockets are held weakly, by what is looked at, and requests as long as Node holds them (see requests-lines.js); a span
+// holds none of them.
 
 const { executionAsyncId } = require('node:async_hooks')
 const { createStamp } = require('../context/stamp')
