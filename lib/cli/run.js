@@ -8,6 +8,28 @@ const { rules, parse: parseOptions, defaults } = require('../options')
 const { describe, parse, whole, Wrong } = require('./flags')
 const { print } = require('./terminal')
 
+/** @type {Record<keyof import('../options').Options, string>} */
+const purposes = {
+  filter: 'whose resources get a stack',
+  frames: 'frames kept per hop',
+  depth: 'hops shown per chain',
+  mode: 'light does without promise hooks where Node can',
+  capture: 'the capture engine',
+  internals: 'also show node: frames and hops of Node\'s own',
+  hide: 'files whose frames are folded into a count',
+  signal: 'print open handles and why on this signal',
+  spans: 'where spans go',
+  propagate: 'send a traceparent header with requests that are made',
+  blocked: 'report synchronous runs longer than this',
+  budget: 'what contexts and stacks may take'
+}
+
+/** What is allowed in other words than in a program. @type {Record<string, string>} */
+const allowedHere = {
+  filter: 'names with commas, for example TCP,PIPE',
+  hide: '"node_modules" or a regular expression over file names'
+}
+
 const MS = 1000 // of quiet, after which what is open is a leak
 
 /** @type {Record<string, string>} */
@@ -26,8 +48,10 @@ const own = {
 /** @returns {import('./flags').Flags} one for each option */
 function optionFlags () {
   return Object.fromEntries(Object.entries(rules).map(([name, { initial, allowed, variable }]) => {
-    const says = `${allowed.replace("an array of names, for example ['TCP', 'PIPE']", 'names with commas, for example TCP,PIPE')}; as ${variable}${shown(initial)}`
-    return [name, typeof initial === 'boolean' ? { type: 'boolean', says: says.replace('true or false; ', '') } : { type: 'string', value: words[name], says }]
+    const purpose = purposes[/** @type {keyof typeof purposes} */ (name)]
+    const as = `; as ${variable}${shown(initial)}`
+    if (typeof initial === 'boolean') return [name, { type: 'boolean', says: `${purpose}${as}` }]
+    return [name, { type: 'string', value: words[name], says: `${purpose}: ${allowedHere[name] ?? allowed}${as}` }]
   }))
 }
 

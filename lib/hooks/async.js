@@ -223,7 +223,7 @@ function createAsyncLayer (rooms) {
    */
   function ticks (context, tick) {
     const { args } = tick
-    if (rooms.ticked !== undefined && timing) rooms.ticked(context, tick)
+    if (timing && rooms.ticked !== undefined) rooms.ticked(context, tick)
     if (!Array.isArray(args) || context.parent === undefined) return
     for (let i = 0; i < args.length; i++) {
       const value = args[i]

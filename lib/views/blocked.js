@@ -13,14 +13,8 @@ function blocked (event, span) {
 
 /** @param {BlockedEvent} event @param {import('../spans/span').Span | undefined} span */
 function headline ({ ms, stillRunning }, span) {
-  const by = span === undefined ? '' : ` by ${nameOf(span)}`
+  const by = span === undefined ? '' : ` by ${clean(span.name)}`
   return stillRunning ? `is blocked${by}, for ${age(ms)} so far` : `was blocked for ${age(ms)}${by}`
-}
-
-/** A request whose route nobody told is known by its path. @param {import('../spans/span').Span} span */
-function nameOf ({ name, attributes }) {
-  const path = attributes['url.path']
-  return clean(typeof path === 'string' && !name.includes(' ') ? `${name} ${path}` : name)
 }
 
 /** @param {BlockedEvent} event */
