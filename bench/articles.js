@@ -1,0 +1,167 @@
+'use strict'
+
+// npm run articles: measures the claims of the articles behind the numbered examples, and writes docs/articles.md. Each
+// round runs every example once with --json, a process of its own; the figures are kept beside the page, so that a
+// second run can be held against it.
+
+const { execFile } = require('node:child_process')
+const fs = require('node:fs')
+const path = require('node:path')
+const { parseArgs, promisify } = require('node:util')
+const machine = require('./machine')
+const { page, compared, shown, figure } = require('./articles-page')
+
+const EXAMPLES = path.join(__dirname, '..', 'examples')
+const DOCS = path.join(__dirname, '..', 'docs')
+const ROUNDS = { full: 5, quick: 2 }
+const LIMIT_MS = 10 * 60_000 // of one example in one round
+const LONGEST = 64 * 2 ** 20 // bytes of its figures
+
+const HELP = `Measures the claims of the articles behind the examples, and writes docs/articles.md and docs/articles.json.
+
+  npm run articles -- [options]
+
+  --check          write nothing; measure, and say what does not agree with the page: exit code 1 then
+  --only 02[,04]   only these examples
+  --rounds N       default ${ROUNDS.full}, with --quick ${ROUNDS.quick}
+  --quick          less work: shows that everything works, the figures are rough
+  --node PATH      the Node to measure; default: the one that runs this
+  --docs FOLDER    where the page and its figures are; default: docs
+  --page           measure nothing, make the page from its figures
+  --help
+`
+
+/** Wrong usage. */
+class Mistake extends Error {}
+
+const say = (/** @type {string} */ text) => process.stderr.write(`${text}\n`)
+
+/** @returns {string[]} the numbered examples, without `.js` */
+const numbered = () => fs.readdirSync(EXAMPLES).filter((name) => /^\d\d-.*\.js$/.test(name)).map((name) => name.slice(0, -3)).sort()
+
+/** @param {string | undefined} only */
+function chosen (only) {
+  const known = numbered()
+  if (only === undefined) return known
+  const numbers = only.split(',').map((number) => number.trim())
+  const wrong = numbers.find((number) => !known.some((name) => name.startsWith(`${number}-`)))
+  if (wrong !== undefined) throw new Mistake(`There is no example ${JSON.stringify(wrong)}. Known are ${known.map((name) => name.slice(0, 2)).join(', ')}.`)
+  return known.filter((name) => numbers.includes(name.slice(0, 2)))
+}
+
+/** @param {string[]} args */
+function options (args) {
+  let values
+  try {
+    ({ values } = parseArgs({
+      args,
+      options: {
+        check: { type: 'boolean', default: false },
+        only: { type: 'string' },
+        rounds: { type: 'string' },
+        quick: { type: 'boolean', default: false },
+        node: { type: 'string', default: process.execPath },
+        docs: { type: 'string', default: DOCS },
+        page: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false }
+      }
+    }))
+  } catch (error) {
+    throw new Mistake(/** @type {Error} */ (error).message)
+  }
+  const rounds = Number(values.rounds ?? ROUNDS[values.quick ? 'quick' : 'full'])
+  if (!Number.isInteger(rounds) || rounds < 1) throw new Mistake(`--rounds must be a whole number of at least 1, not ${JSON.stringify(values.rounds)}.`)
+  if (!fs.existsSync(values.docs)) throw new Mistake(`There is no folder ${values.docs}.`)
+  return { ...values, rounds, names: chosen(values.only) }
+}
+
+/** What the example is called: the first sentence of its head. @param {string} name */
+function titleOf (name) {
+  const [, first = name] = /^\/\/ (.*?)[.:]?$/m.exec(fs.readFileSync(path.join(EXAMPLES, `${name}.js`), 'utf8')) ?? []
+  return `${name.slice(0, 2)} · ${first.split(/[.:](?: |$)/)[0]}`
+}
+
+/**
+ * One example, once.
+ * @param {string} node
+ * @param {string} name
+ * @param {boolean} quick
+ * @returns {Promise<{ claims: import('./articles-page').Claim[], tables?: import('./articles-page').Table[] }>}
+ */
+async function take (node, name, quick) {
+  const args = [path.join(EXAMPLES, `${name}.js`), '--json', ...(quick ? ['--quick'] : [])]
+  const { stdout } = await promisify(execFile)(node, args, { timeout: LIMIT_MS, maxBuffer: LONGEST })
+  return JSON.parse(stdout)
+}
+
+/** @param {ReturnType<typeof options>} asked @returns {Promise<import('./articles-page').Figures>} */
+async function measureAll ({ names, rounds, quick, node }) {
+  const version = machine.output(node, ['-p', 'process.versions.node'])?.trim()
+  if (version === undefined) throw new Mistake(`${node} is no Node that runs here.`)
+  if (machine.pins() === undefined) say('There is no taskset here: server and client share all processors, figures are rougher.')
+  const figures = { date: new Date().toISOString(), node: version, quick, machine: machine.describe() }
+  /** @type {import('./articles-page').Example[]} */
+  const examples = names.map((name) => ({ name, title: titleOf(name), rounds: [], tables: [] }))
+  for (let round = 1; round <= rounds; round++) {
+    for (const example of examples) {
+      const began = performance.now()
+      const { claims, tables = [] } = await take(node, example.name, quick)
+      example.rounds.push(claims)
+      example.tables = tables
+      say(`round ${round} of ${rounds}, ${example.name}: ${((performance.now() - began) / 1000).toFixed(0)} s`)
+    }
+  }
+  return { ...figures, examples: examples.filter((example) => example.rounds[0].length > 0 || example.tables.length > 0) }
+}
+
+/** @param {string} file @returns {import('./articles-page').Figures | undefined} nothing where there is no such file */
+function saved (file) {
+  if (!fs.existsSync(file)) return undefined
+  try {
+    return JSON.parse(fs.readFileSync(file, 'utf8'))
+  } catch (error) {
+    throw new Mistake(`${file} cannot be read: ${/** @type {Error} */ (error).message}.`)
+  }
+}
+
+/** @param {string} file */
+function needed (file) {
+  const figures = saved(file)
+  if (figures === undefined) throw new Mistake(`There are no figures yet in ${file}: run npm run articles first.`)
+  return figures
+}
+
+/** The figures of some examples do not throw away those of the others. @param {import('./articles-page').Figures | undefined} old @param {import('./articles-page').Figures} figures */
+function joined (old, figures) {
+  const kept = (old?.examples ?? []).filter(({ name }) => !figures.examples.some((example) => example.name === name) && numbered().includes(name))
+  return { ...figures, examples: [...kept, ...figures.examples].sort((a, b) => a.name < b.name ? -1 : 1) }
+}
+
+async function main () {
+  const asked = options(process.argv.slice(2))
+  if (asked.help) return process.stdout.write(HELP)
+  const [text, data] = ['articles.md', 'articles.json'].map((name) => path.join(asked.docs, name))
+  if (asked.page) return fs.writeFileSync(text, page(needed(data)))
+
+  const before = asked.check ? needed(data) : undefined
+  const figures = await measureAll(asked)
+  if (before === undefined) {
+    const all = joined(asked.only === undefined ? undefined : saved(data), figures)
+    fs.writeFileSync(data, `${JSON.stringify(all)}\n`)
+    fs.writeFileSync(text, page(all))
+    return say(`Written: ${text}`)
+  }
+  const results = compared(before, figures)
+  for (const { id, state, stated, ratio, agrees } of results) {
+    console.log(`${agrees ? 'agrees' : 'DIFFERS'}  ${id}, tracing ${state}: ${figure(ratio)}, the page says ${shown(stated)}`)
+  }
+  const apart = results.filter(({ agrees }) => !agrees).length
+  console.log(`${results.length - apart} of ${results.length} ratios agree with the page.`)
+  if (apart > 0) process.exitCode = 1
+}
+
+main().catch((error) => {
+  if (!(error instanceof Mistake)) throw error
+  say(error.message)
+  process.exitCode = 2
+})

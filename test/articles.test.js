@@ -1,0 +1,117 @@
+'use strict'
+
+// The page of the articles' claims: what it makes of figures, and that npm run articles measures, writes, and can hold a
+// second run against the first. Runs are too short for their figures to be worth anything.
+
+const test = require('ava')
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { node, root } = require('./helpers/run')
+const { page, compared, measured } = require('../bench/articles-page')
+
+const conductor = path.join(root, 'bench', 'articles.js')
+
+/** @param {import('ava').ExecutionContext} t */
+function folder (t) {
+  const made = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-test-'))
+  t.teardown(() => fs.rmSync(made, { recursive: true, force: true }))
+  return made
+}
+
+/** Figures of one claim with these ratios, one a round; traced everything costs twice as much. */
+function figures (/** @type {number[]} */ ratios, claim = {}) {
+  const rounds = ratios.map((ratio) => [{
+    id: 'hoisted',
+    article: 'On Callbacks (Somebody, 2013)',
+    said: 'a closure costs four times as much.',
+    saidRatio: 4,
+    a: 'hoisted',
+    b: 'closure | inline',
+    unit: 'ms',
+    means: 'the price of the closure',
+    why: { 'as said': 'It still is.', 'no difference': 'V8 has learnt.', 'other way round': 'Who knows.' },
+    off: { a: 10, b: 10 * ratio },
+    on: { a: 20, b: 20 * ratio },
+    ...claim
+  }])
+  return {
+    date: '2026-11-21T00:00:00.000Z',
+    node: '24.0.0',
+    quick: false,
+    machine: { cpu: 'a processor', processors: 2, memory: 2 ** 34, system: 'Linux', loadBefore: 0 },
+    examples: [{ name: '03-example', title: '03 · An example', rounds, tables: [{ title: 'Resources', heading: ['layer', 'number'], rows: [['net', '3.0']] }] }]
+  }
+}
+
+test('a ratio is the median of the rounds, its spread goes twice as far as the farthest round, and at least 5 %', (t) => {
+  const wide = measured([1.8, 2, 2.2])
+  t.is(wide.ratio, 2)
+  t.true(Math.abs(wide.spread[0] - 2 * 0.81) < 1e-9)
+  t.true(Math.abs(wide.spread[1] - 2 / 0.81) < 1e-9)
+  const narrow = measured([1, 1, 1])
+  t.true(Math.abs(narrow.spread[1] - 1.05) < 1e-9 && Math.abs(narrow.spread[0] - 1 / 1.05) < 1e-9)
+})
+
+test('the page tells what was said, what is measured, and the reason that goes with the outcome', (t) => {
+  const holds = page(figures([3.9, 4, 4.1]))
+  t.true(holds.includes('| [hoisted](#hoisted) | closure \\| inline ÷ hoisted | 4.00 | 4.00 (3.80–4.21) | 4.00 (3.80–4.21) | as said |'))
+  t.true(holds.includes('| today | 10.0 | 40.0 | 4.00 (3.80–4.21) |'))
+  t.true(holds.includes('| today, traced | 20.0 | 80.0 |'))
+  t.true(holds.includes('The ratio is the price of the closure. **As said**. It still is.'))
+  t.true(holds.includes('| net | 3.0 |'))
+  t.true(page(figures([0.9, 1, 1.2])).includes('**No difference**. V8 has learnt.'))
+  t.true(page(figures([0.5, 0.5, 0.51])).includes('**Other way round**. Who knows.'))
+  const silent = page(figures([2], { saidRatio: null, why: {} }))
+  t.true(silent.includes('| no figure | 2.00'))
+  t.true(silent.includes('No reason is known for that outcome.'))
+})
+
+test('two runs are compared by the spread of the first', (t) => {
+  const first = figures([1.9, 2, 2.1])
+  const verdicts = (/** @type {number} */ ratio) => compared(first, figures([ratio])).map(({ state, agrees }) => `${state} ${agrees}`)
+  t.deepEqual(verdicts(2.2), ['off true', 'on true'])
+  t.deepEqual(verdicts(2.3), ['off false', 'on false'])
+  t.deepEqual(verdicts(1.7), ['off false', 'on false'])
+  t.deepEqual(compared(first, figures([2], { id: 'another' })), [], 'what the first run did not have')
+})
+
+test.serial('npm run articles measures an example, writes the page, and checks itself against it', async (t) => {
+  const docs = folder(t)
+  const args = [conductor, '--quick', '--rounds', '1', '--only', '05', '--docs', docs]
+  const written = await node(args)
+  t.is(written.code, 0, written.stderr)
+  const text = fs.readFileSync(path.join(docs, 'articles.md'), 'utf8')
+  const data = JSON.parse(fs.readFileSync(path.join(docs, 'articles.json'), 'utf8'))
+  t.is(data.node, process.versions.node)
+  t.true(data.examples[0].rounds[0].length > 0)
+  for (const { id, off, on } of data.examples[0].rounds[0]) {
+    t.true(text.includes(`### ${id}\n`))
+    for (const value of [off.a, off.b, on.a, on.b]) t.true(Number.isFinite(value) && value > 0, id)
+  }
+  t.true(text.includes('**A quick run'))
+
+  const again = await node([...args, '--check'])
+  const [, agree, all] = /^(\d+) of (\d+) ratios agree with the page\.$/m.exec(again.stdout) ?? t.fail(again.stdout + again.stderr)
+  t.is(Number(all), data.examples[0].rounds[0].length * 2)
+  t.is(again.code, agree === all ? 0 : 1)
+  t.is(fs.readFileSync(path.join(docs, 'articles.md'), 'utf8'), text, 'a check writes nothing')
+
+  fs.rmSync(path.join(docs, 'articles.md'))
+  t.is((await node([conductor, '--page', '--docs', docs])).code, 0)
+  t.is(fs.readFileSync(path.join(docs, 'articles.md'), 'utf8'), text, 'the page is made from its figures alone')
+})
+
+test('wrong usage is a sentence and exit code 2', async (t) => {
+  const docs = folder(t)
+  const said = async (/** @type {string[]} */ ...args) => {
+    const { code, stderr } = await node([conductor, '--docs', docs, ...args])
+    t.is(code, 2)
+    return stderr
+  }
+  t.regex(await said('--only', '99'), /^There is no example "99"\. Known are 01/)
+  t.regex(await said('--rounds', '0'), /^--rounds must be a whole number/)
+  t.regex(await said('--check'), /^There are no figures yet/)
+  t.regex(await said('--node', '/nowhere'), /is no Node that runs here/)
+  t.regex(await said('--chekc'), /chekc/)
+})
