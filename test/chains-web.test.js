@@ -89,7 +89,28 @@ const expected = {
     'http2.connect(127.0.0.1:PORT) | connect',
     'server.listen | listen < http2'
   ],
-  'http2.served': ['server.listen(127.0.0.1:PORT) | listen < http2'],
+  'http2.served': [
+    'HTTP/2 stream | ',
+    'HTTP/2 session accepted | ',
+    'server.listen(127.0.0.1:PORT) | listen < http2'
+  ],
+  'http2.answering': [
+    'setTimeout(1) | serve',
+    'HTTP/2 stream | ',
+    'HTTP/2 session accepted | ',
+    'server.listen(127.0.0.1:PORT) | listen < http2'
+  ],
+  'http2.closed': [
+    'HTTP/2 stream | ',
+    'HTTP/2 session accepted | ',
+    'server.listen(127.0.0.1:PORT) | listen < http2'
+  ],
+  http2Secure: [
+    'HTTP/2 stream | ',
+    'HTTP/2 session accepted | ',
+    'TLS connection accepted | ',
+    'server.listen(127.0.0.1:PORT) | listen < http2Secure'
+  ],
   'http2.answered': [
     'session.request | request < connect',
     'server.listen | listen < http2'

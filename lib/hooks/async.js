@@ -160,7 +160,7 @@ function createAsyncLayer (rooms) {
       }
       const context = new Context(asyncId, trigger, kind, parent, 0)
       if (parent !== undefined) parent.bred = true
-      if (parent === undefined && trigger === 0 && (type === 'FILEHANDLE' || type === 'DIRHANDLE')) orphan = context
+      if (parent === undefined && trigger === 0 && (type === 'FILEHANDLE' || type === 'DIRHANDLE' || type === 'HTTP2STREAM')) orphan = context
       rooms.capture.take(context, init, false)
       if (type === 'Timeout') timed(context, resource)
       else OnResource.write(resource, context)
@@ -452,12 +452,13 @@ function createAsyncLayer (rooms) {
 
   /**
    * fs makes the handle of an opened file or directory before it enters the callback, or resolves the promise, of
-   * the one who asked for it.
-   * @param {Context} context of the callback or promise
+   * the one who asked for it; HTTP/2 the stream of a request before it enters the session's. Where anything else runs first, the
+   * request's head came in pieces, and nobody knows.
+   * @param {Context} context of the callback, promise or session
    */
   function claim (context) {
     if (orphan === undefined) return
-    if (context !== orphan && !descends(context, orphan)) { // else the chain would have no end
+    if ((orphan.type !== 'HTTP2STREAM' || context.type === 'HTTP2SESSION') && context !== orphan && !descends(context, orphan)) { // else the chain would have no end
       orphan.parent = context
       orphan.depth = context.depth + 1
     }

@@ -4,7 +4,7 @@
 // V8 already shows as "at async" not said twice. Contexts record raw; everything is judged here, on the way out.
 
 const { fold } = require('../context/fold')
-const { accepted, apiName, labelOf } = require('./labels')
+const { accepted, apiName, arrivedBy, labelOf } = require('./labels')
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -176,7 +176,7 @@ function speakFor (hop, later, frames) {
 /** A step without a frame of the program that still is part of the story. @param {Context} context @param {Frame[]} frames */
 function tells (context, frames) {
   if (context.origin === 'early') return context.type !== 'PROMISE' && context.type !== 'unknown'
-  return context.type === 'HTTPINCOMINGMESSAGE' || accepted(context, frames)
+  return context.type === 'HTTPINCOMINGMESSAGE' || accepted(context, frames) || arrivedBy(context, frames) !== undefined
 }
 
 /**

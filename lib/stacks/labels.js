@@ -28,8 +28,10 @@ const phrases = {
   GETADDRINFOREQWRAP: (detail, api) => call(api ?? 'dns.lookup', detail),
   GETNAMEINFOREQWRAP: (detail, api) => call(api ?? 'dns.lookupService', detail),
   QUERYWRAP: (detail, api) => call(api ?? 'dns.resolve', detail),
-  HTTPINCOMINGMESSAGE: () => 'http connection accepted',
+  HTTPINCOMINGMESSAGE: (names) => through('http connection accepted', names),
   HTTPCLIENTREQUEST: (detail, api) => call(api ?? 'http.request', detail),
+  HTTP2SESSION: (_, api) => api ?? 'HTTP/2 session',
+  HTTP2STREAM: (_, api) => api ?? 'HTTP/2 stream',
   PROCESSWRAP: (_, api) => api ?? 'child_process.spawn',
   WORKER: () => 'new Worker',
   MESSAGEPORT: (_, api) => api ?? 'new MessageChannel',
@@ -47,7 +49,9 @@ function labelOf (context, frames) {
   const { type, detail } = context
   if (context.origin === 'early') return 'made before longstack was enabled'
   if (type === 'PROMISE') return promiseLabel(context, frames)
-  if (accepted(context, frames)) return type === 'TLSWRAP' ? 'TLS connection accepted' : 'connection accepted'
+  if (accepted(context, frames)) return through(type === 'TLSWRAP' ? 'TLS connection accepted' : 'connection accepted', detail)
+  const arrived = arrivedBy(context, frames)
+  if (arrived !== undefined) return arrived
   const api = apiName(frames)
   const phrase = phrases[type]
   return phrase === undefined ? bound(type, frames) ?? resource(type, api) : phrase(detail, api)
@@ -61,6 +65,28 @@ function labelOf (context, frames) {
 function accepted ({ type, parent }, frames) {
   return /^(TCP|PIPE|TLS)WRAP$/.test(type) && parent !== undefined && /SERVERWRAP$/.test(parent.type) &&
     frames.every((frame) => frame.kind === 'core')
+}
+
+/**
+ * What came in over HTTP/2. Nothing of the program ran: a session came to a server, a stream to a session, and the program
+ * hears of a stream in a tick.
+ * @param {Context} context
+ * @param {Frame[]} frames
+ * @returns {string | undefined}
+ */
+function arrivedBy ({ type, parent }, frames) {
+  if (parent === undefined || !/^(HTTP2STREAM|HTTP2SESSION|TickObject)$/.test(type) || frames.some((frame) => frame.kind !== 'core')) return undefined
+  if (type === 'HTTP2SESSION') {
+    const opener = /^(TCP|PIPE|TLS)WRAP$/.test(parent.type) ? parent.parent : parent
+    return opener !== undefined && /SERVERWRAP$/.test(opener.type) ? 'HTTP/2 session accepted' : undefined
+  }
+  if (parent.type !== 'HTTP2SESSION') return undefined
+  return type === 'HTTP2STREAM' || frames.some((frame) => frame.functionName?.endsWith('onSessionHeaders')) ? 'HTTP/2 stream' : undefined
+}
+
+/** What trace.intercept has put between a connection and the parser. @param {string} phrase @param {string | undefined} names */
+function through (phrase, names) {
+  return names === undefined ? phrase : `${phrase}, through ${names}`
 }
 
 /** Node defers much on behalf of a call; then that call is the better word. @param {string} name @param {string | undefined} api */
@@ -188,4 +214,4 @@ function plain (name) {
   return name.replace(/ \[as .*\]$/, '').replace(/^async /, '')
 }
 
-module.exports = { labelOf, accepted, apiName, call }
+module.exports = { labelOf, accepted, arrivedBy, apiName, call }
