@@ -2,8 +2,10 @@
 
 // Errors and limits that are not as usual: what a program sees of them is the same with and without longstack.
 
+const path = require('node:path')
 const test = require('ava')
 const { same } = require('./helpers/both')
+const { program, root } = require('./helpers/run')
 
 const some = { hops: (/** @type {number} */ count) => count > 0 }
 const none = { hops: (/** @type {number} */ count) => count === 0 }
@@ -40,6 +42,28 @@ for (const value of ['1', '3', '200', 'Infinity']) {
 test('a stackTraceLimit that cannot be written', (t) => same(t, `
   Object.defineProperty(Error, 'stackTraceLimit', { value: 9, writable: false, configurable: false })
   ${deep("console.log(new Error('x').stack)")}`, some))
+
+const fixed = (/** @type {string} */ more) => `Object.defineProperty(Error, 'stackTraceLimit', { value: 4, writable: false, ${more} })`
+const dug = `
+  const dig = (n) => n === 0 ? new Error('x') : dig(n - 1)
+  const show = () => console.log(dig(1).stack, dig(9).stack, Object.getOwnPropertyDescriptor(Error, 'stackTraceLimit'))
+  const caught = () => Promise.reject(new Error('rejected')).catch((error) => console.log(error.stack))
+  setTimeout(() => { show(); caught(); setTimeout(show, 1) }, 1)`
+const early = { NODE_OPTIONS: `-r ${path.join(__dirname, 'fixtures', 'read-only-limit.js')}` }
+
+test('a stackTraceLimit that is read-only before longstack is enabled', (t) => same(t, dug, { ...some, env: early }))
+test('a stackTraceLimit that is made read-only later', (t) => same(t, `${fixed('')}; ${dug}`, some))
+test('a stackTraceLimit that is made read-only for good', (t) => same(t, `${fixed('configurable: false')}; ${dug}`))
+test('a stackTraceLimit that is read-only, in the JavaScript engine', (t) => same(t, `${fixed('')}; ${dug}`, { ...some, env: { LONGSTACK_CAPTURE: 'js' } }))
+
+test('behind a read-only stackTraceLimit the hops have all their frames', async (t) => {
+  const { stdout, stderr } = await program(`${fixed('')}
+    const trace = require(${JSON.stringify(root)})
+    const arm = (n) => n === 0 ? setTimeout(() => console.log(trace.chain()[0].frames.length, Error.stackTraceLimit), 1) : arm(n - 1)
+    arm(7)`)
+  t.is(stderr, '')
+  t.is(stdout, '9 4\n')
+})
 
 test('frozen and sealed errors', (t) => same(t, `
   ${deep(`

@@ -5,6 +5,7 @@
 
 const { captureStackTrace } = Error
 const { getOwnPropertyDescriptor } = Object
+const { defineProperty, deleteProperty } = Reflect
 
 /** @returns {number | undefined} what V8 goes by; undefined: no stacks */
 function limit () {
@@ -23,27 +24,37 @@ function captureInto (holder, above, frames) {
   if (before === undefined) return captureOddly(holder, above, frames)
   try {
     Error.stackTraceLimit = frames
-  } catch {} // --frozen-intrinsics: the live limit has to do
+  } catch {
+    return captureOddly(holder, above, frames)
+  }
   try {
     captureStackTrace(holder, above)
   } finally { // a full stack can surface here
-    try {
-      Error.stackTraceLimit = before
-    } catch {}
+    Error.stackTraceLimit = before
   }
 }
 
-/** @param {object} holder @param {Function} above @param {number} frames */
+/**
+ * What is read-only, deleted or an accessor can mostly be redefined for the moment; where it cannot (--frozen-intrinsics),
+ * the live limit has to do, and the program's frames may lie behind it.
+ * @param {object} holder
+ * @param {Function} above
+ * @param {number} frames
+ */
 function captureOddly (holder, above, frames) {
   const before = getOwnPropertyDescriptor(Error, 'stackTraceLimit')
+  const lent = defineProperty(Error, 'stackTraceLimit', { value: frames, writable: true, enumerable: true, configurable: true })
   try {
-    Object.defineProperty(Error, 'stackTraceLimit', { value: frames, writable: true, enumerable: true, configurable: true })
     captureStackTrace(holder, above)
-  } catch {
   } finally {
-    if (before === undefined) Reflect.deleteProperty(Error, 'stackTraceLimit')
-    else Reflect.defineProperty(Error, 'stackTraceLimit', before)
+    if (lent) putBack(before)
   }
+}
+
+/** @param {PropertyDescriptor | undefined} descriptor */
+function putBack (descriptor) {
+  if (descriptor === undefined) deleteProperty(Error, 'stackTraceLimit')
+  else defineProperty(Error, 'stackTraceLimit', descriptor)
 }
 
 module.exports = { captureInto, limit }
