@@ -109,6 +109,40 @@ test('a folder with a blank and a percent sign, a module with a query', async (t
   told(t, { ...result, stdout })
 })
 
+// What a map calls its source → what a person is shown; "dir" is the folder of the program.
+for (const [source, shown, sourceRoot = ''] of [
+  ['my%20file.ts', '<dir>/my file.ts'],
+  ['my file.ts', '<dir>/my file.ts'],
+  ['caf%C3%A9%23.ts', '<dir>/café#.ts'],
+  ['my%20file.ts', '<dir>/the src/my file.ts', 'the%20src/'],
+  ['file://<dir>/my%20file.ts', '<dir>/my file.ts'],
+  ['webpack://app/./src/my%20file.ts', 'webpack://app/src/my%20file.ts'],
+  ['webpack:///./src/a.ts?1a2b', 'webpack:///src/a.ts?1a2b'],
+  ['src/a.ts', 'webpack://app/src/a.ts', 'webpack://app/']
+]) {
+  test(`a source called ${sourceRoot}${source}, as Node itself shows it`, async (t) => {
+    const folder = maps.folder({})
+    t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
+    const named = { ...map, sources: [source.replace('<dir>', folder)], sourceRoot }
+    fs.writeFileSync(path.join(folder, 'program.js'), code + maps.inline(named))
+    const run = async (/** @type {string[]} */ ...args) => {
+      const result = await node([...args, path.join(folder, 'program.js')])
+      return { ...result, stdout: result.stdout.replaceAll(folder, '<dir>') }
+    }
+    told(t, await run('-r', register), { file: shown })
+    told(t, await run('--enable-source-maps', '-r', register), { file: shown })
+    const { stdout } = await run('--enable-source-maps')
+    t.true(stdout.includes(`${shown}:${maps.story[0][0]}`), stdout)
+  })
+}
+
+for (const name of ['100%.ts', 'a%2Fb.ts', 'as%20it%20is.ts']) {
+  test(`a source called ${name}, which is no escape or that of a file's very name`, async (t) => {
+    const files = { 'program.js': code + maps.inline({ ...map, sources: [name] }), [name]: '' }
+    told(t, await run(files, 'program.js'), { file: `<dir>/${name}` })
+  })
+}
+
 test('process.setSourceMapsEnabled, on and off again', async (t) => {
   const main = `
     process.setSourceMapsEnabled(true)

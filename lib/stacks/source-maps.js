@@ -20,11 +20,14 @@ const FILES = 5000 // remembered
  *
  * @typedef {object} Support what is used of source-map-support
  * @property {(position: Position) => Position} mapSourcePosition
- * @property {(file: string) => unknown} retrieveSourceMap null where there is none
+ * @property {(file: string) => { url: string, map: any } | null} retrieveSourceMap null where there is none
  */
 
 /** Who can map a file; undefined for nobody. @type {Map<string, Support | undefined>} */
 let known = new Map()
+
+/** What is asked for once, by file: see urlsIn. @type {Map<string, Map<string, string>>} */
+let urls = new Map()
 
 /** @type {Support | undefined} */
 let support
@@ -70,6 +73,59 @@ function namesMap (file) {
   return readable(url.startsWith('file:') ? fileURLToPath(url) : path.resolve(path.dirname(file), decodeURI(url)))
 }
 
+/**
+ * What a source is called. Sources in a map are URLs; source-map-support takes them for paths: "my%20file.ts" stays as
+ * it is, and "webpack://app/a.ts" becomes "/dir/webpack:/app/a.ts".
+ * @param {string} source as source-map-support tells it
+ * @param {string} file
+ * @param {Support} who
+ */
+function nameOf (source, file, who) {
+  if (/[\\/][a-z][\w+.-]+:[\\/]/i.test(source)) {
+    const url = urlsIn(file, who).get(source)
+    if (url !== undefined) return url
+  }
+  // An escape may be part of a file's name: compilers do not escape at all. A slash is none in a name.
+  if (!source.includes('%') || /%(2f|5c|00)/i.test(source) || fs.existsSync(source)) return source
+  const own = commonFolder(source, file) // where the program is may have such names, too
+  try {
+    return source.slice(0, own) + decodeURIComponent(source.slice(own))
+  } catch {
+    return source
+  }
+}
+
+/** How many characters of two paths are the same folders. @param {string} one @param {string} other */
+function commonFolder (one, other) {
+  let at = 0
+  while (at < one.length && one[at] === other[at]) at++
+  return Math.max(one.lastIndexOf('/', at - 1), one.lastIndexOf(path.sep, at - 1)) + 1
+}
+
+/** Sources that are whole URLs, by what source-map-support makes of them. @param {string} file @param {Support} who */
+function urlsIn (file, who) {
+  const found = urls.get(file)
+  if (found !== undefined) return found
+  if (urls.size >= FILES) urls = new Map()
+  /** @type {Map<string, string>} */
+  const made = new Map()
+  urls.set(file, made)
+  const { url: place = file, map: given } = who.retrieveSourceMap(file) ?? {}
+  const map = typeof given === 'string' ? JSON.parse(given.replace(/^\)]}'[^\n]*\n/, '')) : given
+  for (const { sources = [], sourceRoot } of map?.sections?.map((/** @type {any} */ section) => section.map) ?? [map ?? {}]) {
+    for (const source of sources) {
+      const full = sourceRoot && !isUrl(source) ? `${sourceRoot.replace(/\/?$/, '/')}${source}` : source
+      if (isUrl(full)) made.set(path.resolve(path.dirname(place), full), full.startsWith('file:') ? fileURLToPath(full) : new URL(full).href)
+    }
+  }
+  return made
+}
+
+/** @param {string} source */
+function isUrl (source) {
+  return /^[a-z][a-z\d+.-]+:/i.test(source)
+}
+
 /** The copies of source-map-support that the program has loaded. @returns {Support[]} */
 function copies () {
   return Object.keys(require.cache)
@@ -93,14 +149,15 @@ function lookUp (file, line, column) {
       return { source, line: originalLine + 1, column: originalColumn + 1 }
     }
   }
-  const isUrl = file.startsWith('file:')
-  const local = isUrl ? fileURLToPath(file) : file
+  const module = file.startsWith('file:')
+  const local = module ? fileURLToPath(file) : file
   const who = supportFor(local)
   if (who === undefined) return undefined
   try {
     const position = who.mapSourcePosition({ source: local, line, column: column - 1 })
     if (typeof position.line !== 'number' || (position.source === local && position.line === line)) return undefined
-    const source = isUrl && path.isAbsolute(position.source) ? pathToFileURL(position.source).href : position.source
+    const name = nameOf(position.source, local, who)
+    const source = module && path.isAbsolute(name) ? pathToFileURL(name).href : name
     return { source, line: position.line, column: position.column + 1 }
   } catch {
     known.set(local, undefined) // broken: not again
