@@ -11,6 +11,7 @@
  * @typedef {import('./lib/api').HookCallbacks} HookCallbacks
  * @typedef {import('./lib/api').NativeHooks} NativeHooks
  * @typedef {import('./lib/api').ErrorHandler} ErrorHandler
+ * @typedef {import('./lib/api').Transform} Transform
  * @typedef {import('./lib/api').LongstackError} LongstackError
  * @typedef {import('./lib/api').SpanHandle} SpanHandle
  * @typedef {import('./lib/api').SpanRecord} SpanRecord

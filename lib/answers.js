@@ -41,8 +41,9 @@ const KEYED = 64 // links that make up a key
  * @param {() => import('./options').Options} deps.options
  * @param {() => number} deps.now
  * @param {(count: number) => void} deps.dropped
+ * @param {(socket: object) => Why['through']} deps.through
  */
-function createAnswers ({ async, capture, sightings, registry, plainly, options, now, dropped }) {
+function createAnswers ({ async, capture, sightings, registry, plainly, options, now, dropped, through }) {
   /** the hops of errors whose stack was formatted @type {WeakMap<object, PrintedHop[]>} */
   const told = new WeakMap()
   const { stackOf } = capture
@@ -50,7 +51,7 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
   const attribution = createAttribution({ root: async.root, current: async.current, recent: async.recent, stackOf, presentFrames, sightings })
   const chain = createChain({ stackOf, options, map: mapFrame, now, dropped })
   const { view, unwrap } = createViews({ describe: (context) => guard.run(() => chain.describe(context)) })
-  const reports = createReports({ registry, hops: chain.hops, plain, stackOf, now })
+  const reports = createReports({ registry, hops: chain.hops, plain, stackOf, now, through })
 
   /**
    * @param {unknown} target

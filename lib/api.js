@@ -25,6 +25,9 @@ const { initial, parse } = require('./options')
  * @typedef {'warning' | 'span' | 'blocked'} Event
  * @typedef {(error: unknown, context: ContextView | undefined) => unknown} ErrorHandler `true` means handled
  *
+ * @typedef {import('node:http').Server | import('node:https').Server | import('node:http2').Http2SecureServer} HttpServer that speaks HTTP/1
+ * @typedef {(chunk: Buffer, socket: import('node:net').Socket) => Uint8Array | undefined | void} Transform
+ *
  * @typedef {object} HookCallbacks
  * @property {(context: ContextView) => void} [init] a resource was made
  * @property {(context: ContextView) => void} [before] its callback is about to run
@@ -73,6 +76,11 @@ const { initial, parse } = require('./options')
  * @property {<F extends (...args: any[]) => any>(fn: F) => F} bind
  *   Binds a function to the context of now, for code that keeps callbacks in queues of its own.
  *   Throws LONGSTACK_ERR_INVALID_HANDLER.
+ * @property {(server: HttpServer, transform: Transform) => () => void} intercept
+ *   Sees each chunk that comes in on the connections of a server, between socket and HTTP/1 parser, and may change it.
+ *   A transform returns what goes on: bytes, none of them, or undefined for the chunk as it is; at the end of the input it is
+ *   given an empty chunk, for what it held back. Several run in order. Works whether tracing is on or off. Returns a remover.
+ *   See docs/intercept.md. Throws LONGSTACK_ERR_INVALID_SERVER, _INVALID_HANDLER.
  *
  * @typedef {Methods & { readonly enabled: boolean }} Trace `enabled`: whether tracing is on
  */
@@ -160,6 +168,11 @@ function createApi (tracer) {
     },
 
     reopen: () => tracer.reopen(),
+
+    intercept (server, transform) {
+      if (typeof transform !== 'function') throw mistake('INVALID_HANDLER', 'The transform of trace.intercept', transform)
+      return tracer.intercept(server, transform, trace.intercept)
+    },
 
     bind (fn) {
       if (typeof fn !== 'function') throw mistake('INVALID_HANDLER', 'What trace.bind binds', fn)

@@ -3,6 +3,9 @@
 // The one catalogue of what longstack can say of a mistake. Every error that a user can cause has a code
 // that stays, and a sentence that says what was given, what is allowed, and what was probably meant.
 
+const { types } = require('node:util')
+const { brief } = require('./warnings')
+
 /** @type {Record<string, (...details: any[]) => string>} */
 const sentences = {
   UNKNOWN_SUBSYSTEM: (name, hint) =>
@@ -20,6 +23,11 @@ const sentences = {
   UNKNOWN_SETTING: (name, hint) => `Unknown setting ${quote(name)} of an output of spans.${didYouMean(hint)} There are slower, errors, sample and keep.`,
   INVALID_SETTING: (name, given, allowed) => `The setting ${quote(name)} of an output of spans is ${allowed}; got ${show(given)}.`,
   INVALID_HANDLER: (name, given) => `${name} is a function; got ${show(given)}.`,
+  INVALID_SERVER: (given) =>
+    `trace.intercept takes a server that speaks HTTP/1: of node:http, of node:https, or of node:http2 with TLS and allowHTTP1; got ${show(given)}.`,
+  INTERCEPT: (name, did) => 'threw' in did
+    ? `The transform ${quote(name)} of trace.intercept threw ${thrown(did.threw)}.`
+    : `The transform ${quote(name)} of trace.intercept returned ${answer(did.returned)}; it returns a Buffer, a Uint8Array, or undefined for the chunk as it is.`,
   INVALID_SPAN: (given) => `trace.span takes a name, attributes if you like, and a function; got ${show(given)}.`,
   INVALID_HOOK: (given) => `trace.hook takes an object with init, before or after functions; got ${show(given)}.`,
   INVALID_TARGET: (given) =>
@@ -102,6 +110,16 @@ function show (value) {
   if (typeof value === 'bigint') return `${value}n`
   if (Array.isArray(value)) return 'an array'
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
+}
+
+/** What somebody threw. @param {unknown} value */
+function thrown (value) {
+  return types.isNativeError(value) ? `an error: ${brief(value)}` : show(value)
+}
+
+/** What a transform returned. @param {unknown} value */
+function answer (value) {
+  return types.isPromise(value) ? 'a promise, and chunks are waited for by nobody' : show(value)
 }
 
 module.exports = { mistake, nearest }

@@ -86,6 +86,8 @@ function createTracer () {
   let requests
   /** @type {Set<(record: any) => void>} */
   const spanListeners = new Set()
+  /** what trace.intercept set, likewise @type {ReturnType<typeof import('./hooks/intercept').createIntercepts> | undefined} */
+  let intercepts
   /** the room of long runs, likewise @type {import('./blocked/room').BlockedRoom | undefined} */
   let blocked
   /** @type {Set<(event: import('./blocked/blocked').BlockedEvent) => void>} */
@@ -255,9 +257,29 @@ function createTracer () {
       plainly: formatter.plainly,
       options: () => options,
       now,
-      dropped: (/** @type {number} */ count) => { lost += count }
+      dropped: (/** @type {number} */ count) => { lost += count },
+      through: (socket) => intercepts?.through(socket) ?? []
     })
     return answers
+  }
+
+  /** Loaded with the first transform. */
+  function createIntercepts () {
+    const made = require('./hooks/intercept').createIntercepts({ warn: warnings.warn, failed, named: nameOnHandle })
+    channels.add([['http.server.request.start', ({ socket }) => nameOn(async.current(), 'HTTPINCOMINGMESSAGE', made.names(socket))]])
+    return made
+  }
+
+  /** A connection's own hop tells of its transforms. @param {object} socket @param {string | undefined} names */
+  function nameOnHandle (socket, names) {
+    const handle = handleOf(socket)
+    const context = handle === undefined ? undefined : stamp.read(handle)
+    if (handle !== undefined && context?.asyncId === idOf(handle)) nameOn(context, context?.type, names)
+  }
+
+  /** @param {Context | undefined} context @param {string | undefined} type @param {string | undefined} names */
+  function nameOn (context, type, names) {
+    if (context !== undefined && context.type === type && context.detail !== names) context.detail = names
   }
 
   /** Is the budget plenty, short or spent? Where it is spent, each look stands for as many promises left out as contexts are sampled. */
@@ -454,6 +476,12 @@ function createTracer () {
      * @param {(span: import('./spans/handle').SpanHandle) => any} fn
      */
     span: (name, attributes, fn) => spans === undefined || !spans.on() ? fn(require('./spans/handle').nothing) : spans.span(name, attributes, fn),
+
+    /** @param {object} server @param {import('./hooks/intercept-connection').Transform} transform @param {Function} above */
+    intercept: (server, transform, above) => guard.run(() => {
+      const [place] = ask().presentLines(above)
+      return (intercepts ??= createIntercepts()).add(server, transform, place?.trim())
+    }),
 
     /** Files are opened anew. */
     reopen: () => guard.run(() => spans?.reopen()),

@@ -34,6 +34,8 @@ const { requestLabel } = require('./request')
  * @property {string | undefined} remote address:port, or the path of a pipe
  * @property {Hop[]} opened who opened it, newest hop first; empty where that is not known
  * @property {{ request: string, chain: Hop[] } | undefined} usedBy the request that uses it now
+ * @property {Array<{ name: string, at: string | undefined }>} through
+ *   the transforms of trace.intercept that its bytes go through, in order, and where each was set
  * @property {number | undefined} ageMs since it was made
  * @property {number | undefined} idleMs since data went either way, a request was answered, a timer ran
  * @property {number | undefined} bytesRead
@@ -62,8 +64,9 @@ const forTimers = /^node:(internal\/)?(timers|abort_controller|util)\b/
  * @param {(hop: PrintedHop) => Hop} deps.plain
  * @param {(context: Context) => import('../stacks/frames').Stack | undefined} deps.stackOf
  * @param {() => number} deps.now
+ * @param {(socket: object) => Why['through']} deps.through
  */
-function createReports ({ registry, hops, plain, stackOf, now }) {
+function createReports ({ registry, hops, plain, stackOf, now, through }) {
   /**
    * @param {unknown} target
    * @returns {Why}
@@ -182,6 +185,7 @@ function createReports ({ registry, hops, plain, stackOf, now }) {
       remote,
       opened: opened.map(bare),
       usedBy: usedBy && { request: usedBy.request, chain: usedBy.hops.map(bare) },
+      through: object === undefined ? [] : through(object),
       ageMs: context === undefined || context.origin === 'early' ? undefined : time - context.time,
       idleMs: active === undefined ? undefined : Math.max(0, time - active),
       ...trafficOf(subject),

@@ -20,6 +20,7 @@ const { createStamp } = require('../context/stamp')
  * @property {string | undefined} remote
  * @property {PrintedHop[]} opened
  * @property {{ request: string, hops: PrintedHop[] } | undefined} usedBy
+ * @property {Array<{ name: string, at: string | undefined }>} through
  * @property {number | undefined} ageMs
  * @property {number | undefined} idleMs
  * @property {number | undefined} bytesRead
@@ -44,7 +45,7 @@ function summary (list) {
   for (const why of list) {
     const one = /** @type {Printed} */ (printed.read(why))
     const story = one.opened.length > 0 ? one.opened.map((hop) => [hop.type, hop.lines]) : one.what
-    const key = JSON.stringify([one.type, one.side, one.state, one.origin, one.referenced, story])
+    const key = JSON.stringify([one.type, one.side, one.state, one.origin, one.referenced, one.through, story])
     const group = groups.get(key)
     if (group === undefined) groups.set(key, [one])
     else group.push(one)
@@ -71,7 +72,7 @@ function several (group) {
     first.referenced === undefined ? undefined : `${first.referenced ? 'keeps' : 'does not keep'} the process alive`
   ].filter(Boolean)
   if (figures.length > 0) lines.push(`  ${figures.join(', ')}`)
-  lines.push(...different(group), ...opened(first), ...users(group))
+  lines.push(...different(group), ...opened(first), ...users(group), ...through(first))
   if (first.hint !== undefined) lines.push(`  to close it: ${first.hint}`)
   return lines.join('\n')
 }
@@ -167,6 +168,11 @@ function users (group) {
   if (hops.length === 0) return [`  used now by ${requests}`]
   const same = JSON.stringify(hops.map((hop) => hop.lines)) === JSON.stringify(first.opened.map((hop) => hop.lines))
   return same ? [`  used now by ${requests}, for which it was opened`] : [`  used now by ${requests}, made by`, text(hops)]
+}
+
+/** @param {Printed} one */
+function through ({ through }) {
+  return through.map(({ name, at }, i) => `  ${i === 0 ? 'its bytes go through' : 'then through'} ${name}${at === undefined ? '' : `, set ${at}`}`)
 }
 
 module.exports = { summary, report, printed }
