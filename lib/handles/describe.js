@@ -10,7 +10,7 @@ const { types } = require('node:util')
 const { own } = require('../context/kinds')
 const { clean } = require('../views/text')
 const { requestLabel } = require('./request')
-const { ask, numberOf, className, endName, endOf, handleOf, hidden, inherits, isAlive, isObject, isReferenced, portState } = require('./inside')
+const { ask, numberOf, className, endName, endOf, handleOf, hidden, inherits, isAlive, isObject, isReferenced, ownerOf, portState } = require('./inside')
 
 /** @typedef {import('../context/context').Context} Context */
 
@@ -312,7 +312,7 @@ function streamDetail (stream) {
 function trafficOf (subject) {
   const { object, handle, type } = (subject.type === 'HTTP2SESSION' ? carrierOf(subject) : undefined) ?? subject
   if (/SERVERWRAP$|^UDPWRAP$|^FILEHANDLE$|^HTTP2STREAM$/.test(type)) return { bytesRead: undefined, bytesWritten: undefined }
-  const live = object === undefined || handleOf(object) !== undefined ? handle : undefined
+  const live = object === undefined || object === handle || handleOf(object) !== undefined ? handle : undefined
   let bytesRead = live && numberOf(live, 'bytesRead')
   let bytesWritten = live && numberOf(live, 'bytesWritten')
   if (object === undefined || !isSocket(object) || (live !== undefined && handleOf(object) !== live)) return { bytesRead, bytesWritten }
@@ -353,6 +353,7 @@ function hintOf ({ object, handle, type }, state) {
     if (fd === 0) return 'process.stdin.unref() or process.stdin.destroy()'
     if (fd === 1 || fd === 2) return undefined
   }
+  if (handle !== undefined && object === handle && /^(TCP|PIPE|UDP)(SERVER)?WRAP$/.test(type) && ownerOf(handle) === undefined) return 'handle.close()'
   return words[type]?.[1]
 }
 
