@@ -11,9 +11,13 @@ const { fileURLToPath } = require('node:url')
 const { toString } = Function.prototype
 const LARGEST = 2 << 20 // bytes of a source file worth reading
 const KEPT = 8 // files remembered
+const ANSWERS = 200 // remembered: a service that fails reads the same functions again and again
 
 /** @type {Map<string, string | undefined>} */
 const sources = new Map()
+/** By the text, which is the same where the function is. @type {Map<string, Map<number, boolean | undefined>>} */
+const answers = new Map()
+let answered = 0
 
 /**
  * @param {NodeJS.CallSite} site a call site whose function is meant
@@ -28,7 +32,22 @@ function contains (site, line, column) {
   const text = textOf(site, start)
   if (text === undefined) return undefined
   const offset = offsetOf(text, line - start.line, line === start.line ? column - start.column : column - 1)
-  return offset === undefined ? false : directlyInside(text, offset)
+  return offset === undefined ? false : remembered(text, offset)
+}
+
+/** @param {string} text @param {number} offset */
+function remembered (text, offset) {
+  let known = answers.get(text)
+  if (known?.has(offset)) return known.get(offset)
+  const answer = directlyInside(text, offset)
+  if (++answered > ANSWERS) {
+    answers.clear()
+    answered = 1
+    known = undefined
+  }
+  if (known === undefined) answers.set(text, known = new Map())
+  known.set(offset, answer)
+  return answer
 }
 
 /** @param {any} site @returns {{ line: number, column: number } | undefined} */
@@ -60,7 +79,10 @@ function textOf (site, start) {
 function read (file) {
   if (typeof file !== 'string' || file.startsWith('node:')) return undefined
   if (sources.has(file)) return sources.get(file)
-  if (sources.size >= KEPT) sources.clear()
+  if (sources.size >= KEPT) {
+    sources.clear()
+    answers.clear() // parts of those texts
+  }
   let text
   try {
     const path = file.startsWith('file:') ? fileURLToPath(file) : file
