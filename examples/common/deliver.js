@@ -6,8 +6,8 @@
 //     deliver(root, request, response)
 //       .before((file) => { response.setHeader('Cache-Control', 'no-cache') })
 //       .after((status, problem) => { console.log(status, request.url, problem?.message ?? '') })
-//       .error((status, message) => { response.writeHead(status).end(message) })
-//       .otherwise(() => { response.writeHead(404).end('no such file') })
+//       .error((status, message) => { response.statusCode = status; response.end(message) })
+//       .otherwise(() => { response.statusCode = 404; response.end('no such file') })
 //
 // One of three things happens: `otherwise` where there is no such file, or `before` returned false; `error` where the request is
 // refused or the file cannot be opened; or an answer, between `before` and `after`, which comes when the last byte has
@@ -241,15 +241,13 @@ function reused (chunk = CHUNK) {
 function piped (chunk = CHUNK) {
   return async ({ handle, from, length, response, way }) => {
     if (length === 0) return
-    const stream = handle.createReadStream({ autoClose: false, highWaterMark: chunk, start: from, end: from + length - 1 })
+    const stream = handle.createReadStream({ highWaterMark: chunk, start: from, end: from + length - 1 })
+    const closed = new Promise((resolve) => stream.on('close', resolve)) // it closes the file itself, and only it knows when
     let problem
-    await way.until((done) => {
-      stream.on('end', done).on('error', (error) => {
-        problem = error
-        done()
-      }).pipe(response, { end: false })
-    })
+    stream.on('error', (error) => { problem = error })
+    await way.until((done) => stream.on('close', done).pipe(response, { end: false }))
     stream.destroy()
+    await closed
     if (problem !== undefined) throw problem
     if (!way.gone && stream.bytesRead < length) throw new Error('the file became shorter while it was sent')
   }
@@ -340,7 +338,10 @@ function deliver (root, request, response, { send = fresh() } = {}) {
   const told = {
     before: () => true,
     after: () => {},
-    error: (status, message) => response.writeHead(status, { 'Content-Type': 'text/plain' }).end(`${message}\n`),
+    error: (status, message) => {
+      response.statusCode = status
+      response.setHeader('Content-Type', 'text/plain').end(`${message}\n`)
+    },
     otherwise: () => told.error(404, String(STATUS_CODES[404]))
   }
   const delegate = {
