@@ -59,6 +59,25 @@ test('a loop that was still blocked is told with what is known', async (t) => {
   t.deepEqual(after.open, [])
 })
 
+test('a blocked run tells whose it was, where the request was written before it, or never', async (t) => {
+  const run = (/** @type {number} */ ms, more = {}) => span({
+    name: 'blocked',
+    kind: 'INTERNAL',
+    ms,
+    parentSpanId: '00000000000000aa',
+    attributes: { 'longstack.blocked_ms': ms, 'code.stacktrace': STACK, 'longstack.blocked_by': 'GET /slow', ...more }
+  })
+  const before = (await report([file(t, [span({ name: 'GET /slow', spanId: '00000000000000aa' }), run(100)])])).model
+  t.like(before.blockers[0], { name: 'GET /slow', open: false })
+  const killed = file(t, [span(), run(900, { 'longstack.end': 'open' })])
+  const { model } = await report([killed])
+  t.like(model.blockers[0], { name: 'GET /slow', open: true })
+  t.is(model.open[0].blockedBy, 'GET /slow')
+  const { stdout } = await longstack(['report', killed])
+  t.true(stdout.includes('  GET /slow at work (/app/heavy.js:3:5)\n    blocked the loop once, 900 ms in all'))
+  t.true(stdout.includes('  a blocked run of the loop by GET /slow, 900 ms old'))
+})
+
 test('frames of Node and of modules are not blamed where one of the program is below', async (t) => {
   const inside = ['JSON.parse (node:internal/x:1:1)', 'parse (/app/node_modules/x/i.js:1:1)', 'mine (/app/mine.js:7:1)'].map((frame) => `    at ${frame}`)
   const stack = [...inside, '  ── setTimeout(1) · Timeout · 1 ms earlier ──', '    at other (/app/o.js:1:1)'].join('\n')

@@ -21,7 +21,7 @@ const known = new WeakMap()
  * @returns {import('../spans/record').SpanRecord}
  */
 function blockedRecord (event, run, resource) {
-  const { ms, startUnixMs, stack, stillRunning, sampledLate } = event
+  const { ms, startUnixMs, stack, stillRunning, sampledLate, span } = event
   return {
     ...idsOf(event, run),
     name: 'blocked',
@@ -32,6 +32,7 @@ function blockedRecord (event, run, resource) {
     attributes: {
       'longstack.blocked_ms': ms,
       'code.stacktrace': stack,
+      ...(span === undefined ? {} : { 'longstack.blocked_by': span.name }), // which may never be written: the process is killed
       ...(sampledLate === undefined ? {} : { 'longstack.sampled_late_ms': sampledLate }),
       ...(stillRunning ? { 'longstack.end': 'open' } : {})
     },

@@ -84,7 +84,9 @@ function createBlockers () {
       if (ms >= group.worstRun) [group.worstRun, group.stack] = [ms, stack]
       group.open ||= span.open
       tally(group.frames, frame)
-      if (span.parentSpanId === undefined) tally(group.names, OUTSIDE)
+      const name = text(span.attributes['longstack.blocked_by'], 300)
+      if (name !== undefined) tally(group.names, name)
+      else if (span.parentSpanId === undefined) tally(group.names, OUTSIDE)
       else wait(group, span.parentSpanId)
     },
 

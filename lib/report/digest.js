@@ -31,6 +31,7 @@ const { amount, isObject } = require('./record')
  * @property {{ code: string, message?: string }} status
  * @property {string | undefined} end aborted, timeout, upgraded or open; absent where it ended as it should
  * @property {boolean} blocked a blocked run of the loop
+ * @property {string | undefined} blockedBy the span that it was part of, where that is known
  * @property {Split | undefined} split
  * @property {Delayer[]} delayedBy worst first
  * @property {string | undefined} stack the long stack of the place that made it
@@ -60,6 +61,7 @@ function digest (span) {
     status: statusOf(record.status),
     end: text(attributes['longstack.end'], 32),
     blocked: span.blocked,
+    blockedBy: text(attributes['longstack.blocked_by'], 300),
     split: splitOf(attributes),
     delayedBy: delayersOf(attributes),
     stack: text(attributes['code.stacktrace'], STACK),

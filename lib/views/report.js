@@ -164,9 +164,14 @@ function delayer ({ name, ms, at }) {
 function open ({ open: all, openCount }, colours, top) {
   if (all.length === 0) return []
   const shown = all.slice(0, top).map((one) =>
-    `  ${one.blocked ? 'a blocked run of the loop' : nameOf(one)}, ${time(one.ms)} old when it was written, since ${moment(one.startUnixMs, true)}, trace ${one.traceId}`)
+    `  ${one.blocked ? blockedRun(one) : nameOf(one)}, ${time(one.ms)} old when it was written, since ${moment(one.startUnixMs, true)}, trace ${one.traceId}`)
   const more = openCount > shown.length ? [`  … ${grouped(openCount - shown.length)} more`] : []
   return [colours.bold('Still open'), ...shown, ...more]
+}
+
+/** @param {Digest} one */
+function blockedRun ({ blockedBy }) {
+  return `a blocked run of the loop${blockedBy === undefined ? '' : ` by ${word(blockedBy)}`}`
 }
 
 /** What is to be known of the figures. @param {Model} model @param {Colours} colours */
