@@ -231,7 +231,7 @@ async function askAndWait (port, url) {
 /** Traced: clients that are slow or leave, and a file that is cut off. Prints what is known of it. @param {string} root */
 async function trouble (root) {
   const after = (request, response) => new Promise((resolve) => {
-    deliver(root, request, response).after((status, problem) => resolve({ status, problem }))
+    deliver(root, request, response).after((status, problem) => resolve({ status, problem, story: problem?.stack }))
   })
   let outcome, present
   const server = http.createServer(function answerWithFile (request, response) {
@@ -271,7 +271,7 @@ async function trouble (root) {
   fs.truncateSync(path.join(root, BIG), KIB)
   patient.resume()
   const cut = await over(patient)
-  console.log(`A file that is cut off: the client is told by a closed connection, the program by after(${cut.status}, problem):\n\n${trace.stack(cut.problem)}\n`)
+  console.log(`A file that is cut off: the client is told by a closed connection, the program by after(${cut.status}, problem):\n\n${cut.story}\n`)
   server.close()
 }
 
@@ -282,7 +282,7 @@ async function story () {
   await withRoot(async (root) => {
     console.log('A static server, one processor, bare and traced with spans. Throughput of both; of the traced one ms of a request: quartiles,\n' +
       'and on average: its own code ran, it waited for a subsystem, the loop ran other requests (delayed), nothing happened (idle).\n')
-    const parts = await tables(root, partsOf(['four', 'medium', 'whole', 'reused', 'pipe', 'latin1', 'boxed', 'oneUtf8', 'kept'], [1, 10, 100, 1000]), 300)
+    const parts = await tables(root, partsOf(['four', 'medium', 'whole', 'reused', 'pipe', 'latin1', 'boxed', 'oneUtf8', 'kept'], [1, 10, 100, 1000]), 220)
     for (const { title, heading, rows } of parts) console.log(`${title}\n\n${table(heading, rows)}\n`)
     console.log('What it means: every chunk costs a turn through the loop, the thread pool and the socket, so the fewer the better, and tracing sees each of\n' +
       'them. Strings are decoded and encoded again: a small one hardly costs, a large one does. Connections beyond the first few bring no more bytes;\n' +
