@@ -38,6 +38,9 @@ const PRESENT_FRAMES = 200 // of the reader's stack
  * @param {ReturnType<typeof import('../context/sightings').createSightings>} deps.sightings
  */
 function createAttribution ({ root, current, recent, stackOf, presentFrames, sightings }) {
+  /** the functions in a stack that a person would see @type {WeakMap<import('./frames').Stack, string[]>} */
+  const steps = new WeakMap()
+
   /**
    * @param {object} error
    * @param {NodeJS.CallSite[]} sites of the error
@@ -114,12 +117,21 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, sig
   /** The functions of a chain that a person would see. @param {Context} context @returns {Set<string>} */
   function storyOf (context) {
     const story = new Set()
+    let last
     for (let one = /** @type {Context | undefined} */ (context); one !== undefined; one = one.parent) {
-      for (const frame of stackOf(one)?.frames ?? []) {
-        if (programs(frame)) story.add(stepOf(frame))
-      }
+      const stack = stackOf(one)
+      if (stack === undefined || stack === last) continue // the turns of a loop have one
+      last = stack
+      for (const step of stepsOf(stack)) story.add(step)
     }
     return story
+  }
+
+  /** @param {import('./frames').Stack} stack */
+  function stepsOf (stack) {
+    let known = steps.get(stack)
+    if (known === undefined) steps.set(stack, known = stack.frames.filter(programs).map(stepOf))
+    return known
   }
 
   /**
