@@ -25,7 +25,7 @@ const { obey, start, load, end, digits, table, register, cleanEnvironment } = re
 // ── The logger ──
 
 const LEVELS = ['debug', 'info', 'warn', 'error']
-const LOOK_MS = 1_000 // a file that was renamed is noticed after that, without a signal as well
+const LOOK_MS = 1_000 // a file that was renamed is noticed after that without a signal as well; what is gathered is written
 const MOST = 1 << 20 // characters that a stream may have to wait for its reader
 
 /** What is not told in full cannot forge a line: a text stays on its line, and further lines of a stack are indented. */
@@ -74,9 +74,9 @@ class Output {
  * becomes full tears the line that it takes half of.
  */
 class FileOutput extends Output {
-  constructor (file, { gather = 0, ...options } = {}) {
+  constructor (file, { gather = 0, look = LOOK_MS, ...options } = {}) {
     super(file, options)
-    Object.assign(this, { gather, waiting: [], size: 0, looked: Date.now(), fd: undefined })
+    Object.assign(this, { gather, look, waiting: [], size: 0, looked: Date.now(), fd: undefined })
     this.reopen()
   }
 
@@ -91,7 +91,7 @@ class FileOutput extends Output {
     if (lines.length === 0 || this.failure !== undefined) return
     this.waiting = []
     this.size = 0
-    if (Date.now() - this.looked > LOOK_MS && this.renamed()) this.open()
+    if (Date.now() - this.looked > this.look && this.renamed()) this.open()
     try {
       const bytes = Buffer.from(lines.join(''))
       for (let written = 0; written < bytes.length;) written += fs.writeSync(this.fd, bytes, written)
@@ -396,7 +396,7 @@ async function answers (folder) {
   const brief = ({ time, level, text, error }) => plain({ time, level, text: error === undefined ? text : `${text}: ${error.message}` })
   const files = ['all', 'warnings', 'gathered'].map((name) => path.join(folder, name))
   const logger = createLogger([
-    new FileOutput(files[0], { level: 'debug', format: brief }),
+    new FileOutput(files[0], { level: 'debug', format: brief, look: Infinity }), // only reopen() decides: the answers are those of any machine
     new FileOutput(files[1], { level: 'warn', format: brief }),
     new FileOutput(files[2], { format: brief, gather: 1e6 }),
     new FileOutput('/dev/full', { format: brief }),
