@@ -489,7 +489,7 @@ const claims = [
 
 /** The claims, measured once. @param {boolean} quick */
 async function figures (quick) {
-  const limit = quick ? 60 : 450
+  const limit = quick ? 30 : 450
   /** @type {any} */
   const result = { claims: [], tables: [] }
   await withRoot(async (root) => {
@@ -525,7 +525,7 @@ async function figuresOf (claim, servers, limit, quick) {
   }
   const state = (traced) => traced ? 'on' : 'off'
   if (typeof claim.a === 'number') {
-    const reach = Math.min(claim.b, most())
+    const reach = Math.min(quick ? 100 : claim.b, most())
     const once = async (which, traced) => {
       const connections = which === 'a' ? claim.a : reach
       const { rate } = await measure(servers[state(traced)], 'medium', { connections, limit: Math.max(limit, connections * (quick ? 1 : 3)) })
