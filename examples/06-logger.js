@@ -418,14 +418,15 @@ async function answers (folder) {
 
 // ── What it costs ──
 
-const FULL = { lines: 20_000, rounds: 2 }
-const STORY = { lines: 2_000, rounds: 1 }
-const QUICK = { lines: 1_000, rounds: 1 }
+const FULL = { lines: 20_000, warm: 60_000, rounds: 2 }
+const STORY = { lines: 4_000, warm: 12_000, rounds: 1 }
+const QUICK = { lines: 1_000, warm: 1_000, rounds: 1 }
+const ERRORS = 1 / 5 // of them, where they are errors
 const AT_ONCE = 10 // lines in one run of the loop
 
 const to = (file, options) => createLogger([new FileOutput(file, options)])
 
-/** @type {Record<string, { name: string, make: (file: string) => any, log: (logger: any, i: number) => void }>} */
+/** @type {Record<string, { name: string, part?: number, make: (file: string) => any, log: (logger: any, i: number) => void }>} */
 const ways = {
   gathered: { name: 'into a file, 4 KiB gathered', make: (file) => to(file, { gather: 4096 }), log: (logger, i) => logger.info(`request ${i}: /`) },
   once: { name: 'into a file, at once', make: (file) => to(file), log: (logger, i) => logger.info(`request ${i}: /`) },
@@ -434,8 +435,8 @@ const ways = {
     make: (file) => createLogger([new StreamOutput(file, fs.createWriteStream(file))]),
     log: (logger, i) => logger.info(`request ${i}: /`)
   },
-  message: { name: 'an error, its message alone', make: (file) => to(file, { gather: 4096 }), log: (logger, i) => logger.error(fail(i, 5).message) },
-  chain: { name: 'an error with its stack', make: (file) => to(file, { gather: 4096 }), log: (logger, i) => logger.error('failed', fail(i, 5)) }
+  message: { name: 'an error, its message alone', part: ERRORS, make: (file) => to(file, { gather: 4096 }), log: (logger, i) => logger.error(fail(i, 5).message) },
+  chain: { name: 'an error with its stack', part: ERRORS, make: (file) => to(file, { gather: 4096 }), log: (logger, i) => logger.error('failed', fail(i, 5)) }
 }
 
 /** An error some frames deep. */
@@ -457,17 +458,17 @@ function write (way, folder) {
 }
 
 /** CPU µs a line, by way, tracing off and on; all children in turn, there and back. */
-async function measureAll ({ lines, rounds }, folder) {
+async function measureAll ({ lines, warm, rounds }, folder) {
   const all = Object.keys(ways).flatMap((way) => [['off', false], ['on', true]].map(([state, traced]) => ({ way, state, traced })))
   const figures = { off: {}, on: {} }
   try {
     for (const one of all) {
       one.child = await start(__filename, ['write', one.way, folder], one)
-      await one.child.run(lines)
+      await one.child.run(warm * (ways[one.way].part ?? 1))
     }
     for (let round = 0; round < 2 * rounds; round++) {
       for (const { way, state, child } of round % 2 === 0 ? all : [...all].reverse()) {
-        figures[state][way] = (figures[state][way] ?? 0) + await child.run(lines) / (2 * rounds)
+        figures[state][way] = (figures[state][way] ?? 0) + await child.run(lines * (ways[way].part ?? 1)) / (2 * rounds)
       }
     }
     return figures
