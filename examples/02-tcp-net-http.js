@@ -524,14 +524,14 @@ function costs (figures) {
   const more = LAYERS.map((layer) => `${layer} ${digits(cpu(layer, true) - cpu(layer, false))} µs`)
   return [
     `net costs ${times(cpu('net', false) / cpu('raw', false))} the CPU of the bare handle, http ${times(cpu('http', false) / cpu('net', false))} that of net.`,
-    'The kernel\'s part is the same on all three; what differs is JavaScript: streams and events on net, heads and two objects a request on http.',
+    'The kernel\'s part is much the same on all three; what differs is JavaScript: streams and events on net, heads and two objects a request on http.',
     `Tracing adds ${more.join(', ')} a request, and spans ${digits(cpu('http', true, true) - cpu('http', true))} µs more on http.`
   ].join('\n')
 }
 
 function styles (figures) {
   const ratio = (layer) => pick(figures, layer, false, 'closures').cpu / pick(figures, layer, false).cpu
-  return `Bare, closures cost ${LAYERS.map((layer) => `${times(ratio(layer))} on ${layer}`).join(', ')}: a few per cent either way is noise of one run.`
+  return `Bare, closures cost ${LAYERS.map((layer) => `${times(ratio(layer))} on ${layer}`).join(', ')}: up to ten per cent either way is the noise of one run on a busy machine.`
 }
 
 const show = ({ title, heading, rows }) => console.log(`\n${title}:\n\n${table(heading, rows)}\n`)
