@@ -476,6 +476,7 @@ const claims = [
     article: ARTICLES.scale,
     said: 'A thousand requests took hardly longer when the connections were more, up to 500.',
     saidRatio: null,
+    saidSame: true,
     a: 10,
     b: 500,
     means: 'what a request costs over 500 connections, against 10; the article says about 1',

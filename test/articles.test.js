@@ -65,6 +65,9 @@ test('the page tells what was said, what is measured, and the reason that goes w
   const silent = page(figures([2], { saidRatio: null, why: {} }))
   t.true(silent.includes('| no figure | 2.00'))
   t.true(silent.includes('No reason is known for that outcome.'))
+  const same = (/** @type {number} */ ratio) => page(figures([ratio], { saidRatio: null, saidSame: true }))
+  t.true(same(1.01).includes('| about 1 | 1.01 (0.96–1.06) |') && same(1.01).includes('**As said**. V8 has learnt.'))
+  t.true(same(2).includes('**More with closure | inline**. It still is.'))
 })
 
 test('two runs are compared by the spread of the first', (t) => {
