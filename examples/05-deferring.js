@@ -278,7 +278,7 @@ async function measured (quick) {
       means: 'the cost of deferring with a timer of 0 over deferring with nextTick',
       why: {
         'as said': 'A tick is an entry in a queue that is emptied before Node goes back to the loop. A timer is a larger object in a list for its duration, and waits for a ' +
-          'millisecond and a turn of the loop: setTimeout 0 means 1. Tracing widens the gap, for it also remembers which timers are open.'
+          'millisecond and a turn of the loop: setTimeout 0 means 1. Traced, both also pay for a context and a stack, and the timer for being remembered as open.'
       }
     }, {
       id: 'deferring-immediate',
@@ -292,7 +292,7 @@ async function measured (quick) {
       on: immediates.on,
       means: 'the cost of deferring with setImmediate over deferring with nextTick, where each starts the next',
       why: {
-        'as said': 'An immediate set by an immediate waits for the next turn of the loop, and each turn asks the system for events; ticks are run without one. ' +
+        'as said': 'An immediate set by an immediate waits for the next turn of the loop, and each asks the system for events: 30,000 immediates take 30,000 turns, 30,000 ticks none. ' +
           'The work here is only the deferring, that of the article unknown: the factors need not agree.'
       }
     }, {
