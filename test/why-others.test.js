@@ -156,3 +156,30 @@ test('made before enabling, or left out by the filter: unknown, never somebody e
   }
   t.like(told.late.why, { type: 'TCPWRAP', side: 'client', state: 'open', remote: told.server.why.local, usedBy: undefined })
 })
+
+test('a bare handle, past net: who made it, its bytes, and how it is closed', async (t) => {
+  const { told, code } = await reports(`
+    const server = net.createServer().listen(0, '127.0.0.1', function makeHandle () {
+      const TCP = server._handle.constructor
+      const handle = new TCP(1)
+      handle.bind('127.0.0.1', 0)
+      handle.listen(5)
+      handle.onconnection = (status, connection) => {
+        connection.onread = () => {
+          ask('connection', connection)
+          connection.close(); handle.close(); server.close(); client.destroy()
+        }
+        connection.readStart()
+      }
+      ask('bare', handle); ask('net', server)
+      const address = {}
+      handle.getsockname(address)
+      const client = net.connect(address.port, '127.0.0.1', () => client.write('hello'))
+    })`)
+  t.is(code, 0)
+  t.like(told.bare.why, { type: 'TCPSERVERWRAP', hint: 'handle.close()' })
+  t.regex(told.bare.text, /── new TCP · TCPSERVERWRAP[^]*makeHandle/)
+  t.like(told.net.why, { hint: 'server.close()' })
+  t.regex(told.net.text, /── server\.listen/)
+  t.like(told.connection.why, { type: 'TCPWRAP', bytesRead: 5, hint: 'handle.close()' })
+})
