@@ -345,12 +345,12 @@ async function merelySlow (folder) {
   title('The server that is merely slow')
   say(`GET /expensive counts primes, 50 to 100 ms of work, for one client; ${CLIENTS} others ask for GET /cheap, ${Math.round(1000 / LOAD.cheap)} times a second in all.`)
   say('The load is the same each time, and goes on whether answers come or not. GET /cheap as its clients saw it:\n')
-  /** @type {Array<{ name: string, values: number[], expensive: number, model: any, spans: number[] }>} */
+  /** @type {Array<{ name: string, values: number[], expensive: number, spans: any[] }>} */
   const all = []
   for (const [way, name] of /** @type {Array<[Way, string]>} */ (Object.entries(ways))) {
     const spans = path.join(folder, `${way}.jsonl`)
     const { cheap, expensive } = await underLoad(way, spans)
-    all.push({ name, values: cheap, expensive: median(expensive), model: JSON.parse(await report('--json', spans)), spans: lengths(spans) })
+    all.push({ name, values: cheap, expensive: median(expensive), spans: cheapSpans(spans) })
   }
   say(summaries(all))
   say(`\nDensity (above) and box plot (below) of each, on a logarithmic axis; ┃ is the median, ▒ the middle half, · an outlier:\n\n${pictures(all)}`)
@@ -365,27 +365,31 @@ async function merelySlow (folder) {
   say(parts.filter((part) => part.startsWith('Who held others up')).join('\n\n').trimEnd())
 }
 
-/** Of the cheap requests, as the server wrote them. @param {string} spans file @returns {number[]} ms */
-function lengths (spans) {
-  return fs.readFileSync(spans, 'utf8').trim().split('\n').map((line) => JSON.parse(line)).filter(({ name }) => name === 'GET /cheap')
-    .map(({ startTimeUnixNano, endTimeUnixNano }) => Number(BigInt(endTimeUnixNano) - BigInt(startTimeUnixNano)) / 1e6)
+/** The cheap requests, as the server wrote them. @param {string} file @returns {any[]} */
+function cheapSpans (file) {
+  return fs.readFileSync(file, 'utf8').trim().split('\n').map((line) => JSON.parse(line)).filter(({ name }) => name === 'GET /cheap')
 }
+
+/** @param {any} span @returns {number} ms */
+const lengthOf = ({ startTimeUnixNano, endTimeUnixNano }) => Number(BigInt(endTimeUnixNano) - BigInt(startTimeUnixNano)) / 1e6
+
+const mean = (/** @type {number[]} */ values) => values.reduce((sum, value) => sum + value, 0) / values.length
 
 /** @param {number[]} values */
 const late = (values) => `${(values.filter((value) => value > LATE).length / values.length * 100).toFixed(0)} %`
 
-/** @param {{ name: string, values: number[], expensive: number, model: any, spans: number[] }} one */
-function row ({ name, values, expensive, model, spans }) {
-  const route = model.routes.find((/** @type {any} */ one) => one.name === 'GET /cheap')
-  return [name, ms(expensive), late(values), late(spans), ms(route.split.delayed), delayer(model)]
+/** @param {{ name: string, values: number[], expensive: number, spans: any[] }} one */
+function row ({ name, values, expensive, spans }) {
+  const delayed = mean(spans.map(({ attributes }) => attributes['longstack.delayed_ms']))
+  return [name, ms(expensive), late(values), late(spans.map(lengthOf)), ms(delayed), delayer(spans)]
 }
 
-/** Who delayed others most. @param {any} model */
-function delayer ({ blockers }) {
+/** Who delayed them most, by all that they tell. @param {any[]} spans */
+function delayer (spans) {
   const sums = new Map()
-  for (const { name, delayedMs } of blockers) if (delayedMs > 0) sums.set(name, (sums.get(name) ?? 0) + delayedMs)
+  for (const { name = 'code outside of any request', ms } of spans.flatMap(({ attributes }) => attributes['longstack.delayed_by'])) sums.set(name, (sums.get(name) ?? 0) + ms)
   const [worst] = [...sums].sort((a, b) => b[1] - a[1])
-  return worst === undefined ? 'nobody' : `mostly by ${worst[0]}`
+  return worst === undefined ? 'by nobody' : `mostly by ${worst[0]}`
 }
 
 async function story () {
