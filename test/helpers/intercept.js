@@ -9,7 +9,11 @@ const { once } = require('node:events')
 /** The answer to every request: what the server made of it. @param {http.IncomingMessage} req @param {http.ServerResponse} res */
 async function tell (req, res) {
   let body = ''
-  for await (const part of req) body += part.toString('latin1')
+  try {
+    for await (const part of req) body += part.toString('latin1')
+  } catch {
+    return // the client is gone
+  }
   const { host, connection, ...headers } = req.headers
   res.sendDate = false
   res.setHeader('Content-Type', 'text/plain')
