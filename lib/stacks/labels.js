@@ -50,7 +50,7 @@ function labelOf (context, frames) {
   if (context.origin === 'early') return 'made before longstack was enabled'
   if (type === 'PROMISE') return promiseLabel(context, frames)
   if (accepted(context, frames)) return through(type === 'TLSWRAP' ? 'TLS connection accepted' : 'connection accepted', detail)
-  if (/SERVERWRAP$/.test(type) && frames.length > 0 && frames[0].kind !== 'core') return call(type.startsWith('TCP') ? 'new TCP' : 'new Pipe', detail) // past net
+  if (/SERVERWRAP$/.test(type) && !/^(core|own)$/.test(frames[0]?.kind ?? 'core')) return call(type.startsWith('TCP') ? 'new TCP' : 'new Pipe', detail) // past net
   const arrived = arrivedBy(context, frames)
   if (arrived !== undefined) return arrived
   const api = apiName(frames)
