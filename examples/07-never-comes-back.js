@@ -545,9 +545,8 @@ const claims = [
     unit: 'ms of an expensive request beside nothing',
     means: 'what the slices cost the one who is sliced',
     why: {
-      'as said': 'A hundred turns of the loop, a promise and an immediate each, are to be paid.',
-      'no difference': 'A hundred turns of the loop, a promise and an immediate each, take a millisecond or two of all that.',
-      'other way round': 'The turns of the loop cost a millisecond or two; V8 may compile the function of a slice better than the one long loop, which it replaces while it runs.'
+      'as said': 'It is not the turns of the loop, a hundred of some 5 µs. On Node 26 V8 goes over to its middle compiler for the short calls after a while; with --no-maglev slices cost nothing.',
+      'no difference': 'A hundred turns of the loop, a promise and an immediate each, take some 5 µs each, half a millisecond of all that.'
     },
     of: ({ atOnce, slices }) => [median(atOnce.one), median(slices.one)]
   },
@@ -587,8 +586,7 @@ const claims = [
     means: 'how much longer the typical cheap request takes when primes are counted at once',
     why: {
       'as said': 'The loop is busy for a third of the time, which begins to show in the middle.',
-      'no difference': 'The loop is free for two thirds of the time: the middle of all requests meets nobody. A median does not show what is wrong here.',
-      'other way round': 'In slices every request that comes during the work waits a little; at once a third waits long, and the typical one not at all.'
+      'no difference': 'The loop is free for two thirds of the time: the middle of all requests meets nobody. A median does not show what is wrong here.'
     },
     of: ({ slices, atOnce }) => [median(slices.cheap), median(atOnce.cheap)]
   }
