@@ -545,7 +545,7 @@ const claims = [
     unit: 'ms of an expensive request beside nothing',
     means: 'what the slices cost the one who is sliced',
     why: {
-      'as said': 'Not for the turns of the loop, a hundred of some 5 µs: on Node 26 V8 comes to run the short calls in Maglev's code; with --no-maglev slices cost nothing.',
+      'as said': 'Not for the turns of the loop, a hundred of some 5 µs: on Node 26 V8 comes to run the short calls in code of Maglev; with --no-maglev slices cost nothing.',
       'no difference': 'A hundred turns of the loop, a promise and an immediate each, take some 5 µs each, half a millisecond of all that.'
     },
     of: ({ atOnce, slices }) => [median(atOnce.one), median(slices.one)]

@@ -7,6 +7,7 @@ const test = require('ava')
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const fs = require('node:fs')
+const os = require('node:os')
 const path = require('node:path')
 const { setTimeout: delay } = require('node:timers/promises')
 const { sameAnswers, goodClaims } = require('./helpers/examples')
@@ -96,7 +97,9 @@ test.serial('its claims', async (t) => {
 })
 
 test.serial('the stuck server ends with the example, whatever ends that', async (t) => {
-  const example = spawn(process.execPath, [file], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-test-')) // nobody is left to clear up
+  t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
+  const example = spawn(process.execPath, [file], { env: { ...process.env, TMPDIR: folder }, stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => example.kill('SIGKILL'))
   let text = ''
   for await (const chunk of example.stdout.setEncoding('utf8')) {
