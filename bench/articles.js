@@ -34,6 +34,9 @@ const HELP = `Measures the claims of the articles behind the examples, and write
 /** Wrong usage. */
 class Mistake extends Error {}
 
+/** An example that did not tell its figures. */
+class Failure extends Error {}
+
 const say = (/** @type {string} */ text) => process.stderr.write(`${text}\n`)
 
 /** @returns {string[]} the numbered examples, without `.js` */
@@ -90,8 +93,13 @@ function titleOf (name) {
  */
 async function take (node, name, quick) {
   const args = [path.join(EXAMPLES, `${name}.js`), '--json', ...(quick ? ['--quick'] : [])]
-  const { stdout } = await promisify(execFile)(node, args, { timeout: LIMIT_MS, maxBuffer: LONGEST })
-  return JSON.parse(stdout)
+  try {
+    const { stdout } = await promisify(execFile)(node, args, { timeout: LIMIT_MS, maxBuffer: LONGEST })
+    return JSON.parse(stdout)
+  } catch (error) {
+    const { stderr, message } = /** @type {Error & { stderr?: string }} */ (error)
+    throw new Failure(`${name} failed: ${stderr?.trim() || message}`)
+  }
 }
 
 /** @param {ReturnType<typeof options>} asked @returns {Promise<import('./articles-page').Figures>} */
@@ -161,7 +169,7 @@ async function main () {
 }
 
 main().catch((error) => {
-  if (!(error instanceof Mistake)) throw error
+  if (!(error instanceof Mistake || error instanceof Failure)) throw error
   say(error.message)
-  process.exitCode = 2
+  process.exitCode = error instanceof Mistake ? 2 : 1
 })

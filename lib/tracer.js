@@ -97,7 +97,7 @@ function createTracer () {
   const registry = createRegistry()
   const census = createCensus()
   const sightings = createSightings()
-  const formatter = createFormatter({ story })
+  const formatter = createFormatter({ story, internals: () => options.internals })
   const capture = createCapture({
     plainly: (read) => formatter.plainly(read),
     options: () => options,

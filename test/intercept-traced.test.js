@@ -75,7 +75,7 @@ for (const [name, text] of Object.entries(ways)) {
       t.regex(told.error, /The transform "last" of trace\.intercept threw an error: boom\.[^]*── .*connection accepted, through last, adds · [^]*── server\.listen\(/)
       t.regex(told.removed, /connection accepted, through last · HTTPINCOMINGMESSAGE/)
       t.deepEqual(told.none.map((/** @type {any} */ one) => one.name), ['last'])
-      for (const hops of [told.handler, told.started]) t.false(hops.slice(hops.indexOf('  ── ')).includes('intercept-connection'), 'no frame of longstack in the hops')
+      for (const hops of [told.handler, told.started]) t.false(hops.includes('intercept-connection'), 'no frame of longstack')
     })
   }
 }

@@ -6,6 +6,7 @@
 // in its turn. One that is swapped in and back (depd, callsites) is never touched, and gets its raw frames.
 
 const { types } = require('node:util')
+const { isOwn } = require('./frames')
 const { mapSites } = require('./source-maps')
 const { limit } = require('./trace-limit')
 
@@ -22,8 +23,9 @@ const nodes = initial?.value?.name === 'ErrorPrepareStackTrace' ? initial.value 
 /**
  * @param {object} deps
  * @param {(error: object, sites: NodeJS.CallSite[], above: Function) => string} deps.story the text to append, or ''
+ * @param {() => boolean} deps.internals whether longstack's own frames are shown
  */
-function createFormatter ({ story }) {
+function createFormatter ({ story, internals }) {
   /** wrapped → wrapper, so that a formatter set again and again is wrapped once @type {WeakMap<Function, Prepare>} */
   const wrappers = new WeakMap()
   /** wrapper → wrapped @type {WeakMap<Function, { formatter: Prepare | undefined, descriptor: PropertyDescriptor | undefined }>} */
@@ -49,7 +51,7 @@ function createFormatter ({ story }) {
      * @param {NodeJS.CallSite[]} allSites
      */
     function prepareStackTrace (error, allSites) {
-      const sites = enabled ? withoutHooks(allSites) : allSites
+      const sites = enabled ? programs(allSites, internals()) : allSites
       const outer = !inner
       const plain = format(formatter, this, error, sites)
       if (!enabled || !outer || formatting || typeof plain !== 'string' || !(Number(limit()) >= 1) || !isErrorLike(error)) return plain
@@ -166,19 +168,29 @@ function createFormatter ({ story }) {
 }
 
 /**
- * Node calls into JavaScript through a function of its own while any hook is on; that is none of the program's.
+ * The frames without those that are there because of longstack: its own, where it calls the program (trace.span, trace.intercept …),
+ * and that through which Node calls into JavaScript while any hook is on.
  * @param {NodeJS.CallSite[]} sites
+ * @param {boolean} internals longstack's own are shown
  */
-function withoutHooks (sites) {
+function programs (sites, internals) {
   try {
     if (!Array.isArray(sites) || sites.length === 0) return sites
     const last = sites[sites.length - 1]
-    return last.getFunctionName() === 'callbackTrampoline' && last.getFileName() === 'node:internal/async_hooks'
-      ? sites.slice(0, -1)
-      : sites
+    const hooked = last.getFunctionName() === 'callbackTrampoline' && last.getFileName() === 'node:internal/async_hooks'
+    const kept = hooked ? sites.slice(0, -1) : sites
+    if (internals || !kept.some(isOurs)) return kept
+    const theirs = kept.filter((site) => !isOurs(site))
+    return theirs.length === 0 ? kept : theirs
   } catch {
     return sites // a program may have put its own in place of any built-in
   }
+}
+
+/** @param {NodeJS.CallSite} site */
+function isOurs (site) {
+  const fileName = site.getFileName()
+  return typeof fileName === 'string' && isOwn(fileName)
 }
 
 /** What Error.captureStackTrace put a stack on may be anything; the story is for errors. @param {any} error */

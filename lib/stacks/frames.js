@@ -84,8 +84,13 @@ function openingBracket (text) {
 /** @param {string | undefined} fileName */
 function kindOf (fileName) {
   if (fileName === undefined || fileName.startsWith('node:') || fileName === '<anonymous>') return 'core'
-  if (fileName.startsWith(own) || fileName === ownIndex) return 'own'
+  if (isOwn(fileName)) return 'own'
   return /[\\/]node_modules[\\/]/.test(fileName) ? 'module' : 'user'
+}
+
+/** Is it a file of longstack itself? @param {string} fileName */
+function isOwn (fileName) {
+  return fileName.startsWith(own) || fileName === ownIndex
 }
 
 /** Node's calls of hooks are on every stack and part of none. @param {Frame} frame */
@@ -157,4 +162,4 @@ function frameLines (text, awaiting) {
   return lines.join('\n')
 }
 
-module.exports = { Stack, parseFrame, createStackTable, frameLines }
+module.exports = { Stack, parseFrame, createStackTable, frameLines, isOwn }
