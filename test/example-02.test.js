@@ -54,8 +54,9 @@ test.serial('the story: what each layer costs, makes and tells', async (t) => {
   }
 
   const [raw, onNet, onHttp] = told.join('').split(/^(?:raw|net|http), /m).slice(1)
-  for (const story of [raw, onNet, onHttp]) t.regex(story, /TCP connection, server of 127[^]*35 bytes in[^]*connection accepted[^]*server\.listen\(127/)
-  t.regex(raw, /125 bytes out[^]*openRaw[^]*to close it: handle\.close\(\)/)
+  for (const story of [raw, onNet, onHttp]) t.regex(story, /TCP connection, server of 127[^]*35 bytes in[^]*connection accepted/)
+  for (const story of [onNet, onHttp]) t.regex(story, /connection accepted[^]*server\.listen\(127/)
+  t.regex(raw, /125 bytes out[^]*connection accepted[^]*new TCP\(127[^]*openRaw[^]*to close it: handle\.close\(\)/)
   t.regex(onNet, /125 bytes out[^]*to close it: socket\.end\(\)/)
   t.regex(onHttp, /used now by GET \//)
 })
