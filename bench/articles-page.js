@@ -47,24 +47,27 @@ const { median } = require('./median')
 
 const LEAST_SPREAD = Math.log(1.05) // no ratio is known better than that
 const WIDER = 2 // times the distance of the farthest round
+const MANY = 5 // rounds, of which one may be left out as an outlier
+const APART = 0.05 // from 1: less is no difference
 
 /** @param {number[]} ratios @returns {Measured} */
 function measured (ratios) {
   const ratio = median(ratios)
-  const far = Math.max(...ratios.map((one) => Math.abs(Math.log(one / ratio))))
-  const reach = Math.exp(Math.max(LEAST_SPREAD, far * WIDER))
+  const far = ratios.map((one) => Math.abs(Math.log(one / ratio))).sort((a, b) => b - a)
+  const reach = Math.exp(Math.max(LEAST_SPREAD, far[ratios.length < MANY ? 0 : 1] * WIDER))
   return { ratio, spread: [ratio / reach, ratio * reach] }
 }
 
-/** @param {Measured} measured @returns {Outcome} */
-function outcomeOf ({ spread: [least, most] }) {
-  if (least > 1) return 'as said'
-  return most < 1 ? 'other way round' : 'no difference'
+/** @param {number[]} ratios one a round @returns {Outcome} */
+function outcomeOf (ratios) {
+  if (Math.abs(median(ratios) - 1) < APART) return 'no difference'
+  if (ratios.every((ratio) => ratio > 1)) return 'as said'
+  return ratios.every((ratio) => ratio < 1) ? 'other way round' : 'no difference'
 }
 
-/** What the outcome says of the article. @param {Claim} claim @param {Outcome} outcome */
-function verdictOf ({ saidSame = false, b }, outcome) {
-  if (!saidSame) return outcome
+/** What the outcome says of the article. @param {Claim} claim @param {Outcome} outcome @param {number} ratio */
+function verdictOf ({ saidSame = false, saidRatio, b }, outcome, ratio) {
+  if (!saidSame) return outcome === 'as said' && saidRatio !== null && Math.log(ratio) < Math.log(saidRatio) / 2 ? 'less than said' : outcome
   if (outcome === 'no difference') return 'as said'
   return `${outcome === 'as said' ? 'more' : 'less'} with ${b}`
 }
@@ -73,14 +76,15 @@ function verdictOf ({ saidSame = false, b }, outcome) {
 function claimsOf ({ rounds }) {
   return rounds[0].map((claim, i) => {
     const all = rounds.map((round) => round[i])
+    const ratios = (/** @type {State} */ state) => all.map((one) => one[state].b / one[state].a)
     const of = (/** @type {State} */ state) => ({
       a: median(all.map((one) => one[state].a)),
       b: median(all.map((one) => one[state].b)),
-      ...measured(all.map((one) => one[state].b / one[state].a))
+      ...measured(ratios(state))
     })
+    const outcome = outcomeOf(ratios('off'))
     const off = of('off')
-    const outcome = outcomeOf(off)
-    return { claim, off, on: of('on'), outcome, verdict: verdictOf(claim, outcome) }
+    return { claim, off, on: of('on'), outcome, verdict: verdictOf(claim, outcome, off.ratio) }
   })
 }
 
@@ -96,7 +100,7 @@ const shown = ({ ratio, spread }) => `${figure(ratio)} (${spread.map(figure).joi
 /** @param {string[][]} rows the first is the heading */
 function markdown ([heading, ...rows]) {
   const line = (/** @type {string[]} */ cells) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
-  return [line(heading), line(heading.map((_, column) => column === 0 ? '---' : '---:')), ...rows.map(line)].join('\n')
+  return [line(heading), line(heading.map((name, column) => column === 0 || name === 'verdict' ? '---' : '---:')), ...rows.map(line)].join('\n')
 }
 
 /** @param {Claim} claim */
@@ -132,8 +136,9 @@ function page ({ date, node, quick, machine, examples }) {
       `${quick ? '. **A quick run: it shows that everything works, the figures are rough**' : ''}. Traced means everything: full stacks, all types.`,
     markdown([['claim', 'ratio', 'then', 'today (spread)', 'traced (spread)', 'verdict'], ...rows]),
     'A ratio is the median over the rounds, a and b measured in turns in each. The spread is where the ratio of a second run is expected: twice as far from the median as the farthest ' +
-      'round, at least 5 %. The verdict is that of the whole spread with tracing off: *as said*, *other way round*, or *no difference* where the spread holds 1; ' +
-      'for a claim that there is none, *as said* where the spread holds 1. ' +
+      `round (of ${MANY} or more, the farthest but one), at least 5 %. The verdict asks the rounds with tracing off: ` +
+      '*as said*, where b costs more than a in each, *less than said*, where that is less than half as much (of the logarithm), *other way round*, where it costs less in each, ' +
+      'and *no difference* otherwise, or where the median is within 5 % of 1. Of a claim that there is hardly a difference *as said* means that. ' +
       'An article measured another machine and a Node of its time: its figure is there for the direction and the size.',
     ...examples.flatMap((example) => [
       `## ${example.title}`,

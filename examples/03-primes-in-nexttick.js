@@ -249,6 +249,7 @@ async function measured (quick) {
       article: ARTICLE,
       said: 'The large closure took 51,040 kB at most, the small one 50,540 kB: no difference worth a word.',
       saidRatio: 1.01,
+      saidSame: true,
       a: 'small closure',
       b: 'large closure',
       unit: 'MiB resident at most',

@@ -1,8 +1,8 @@
 'use strict'
 
-// A request that never comes back takes the whole server with it, and one that is merely slow makes all others wait. What
-// clients see of both, what longstack says on the server's side while it happens, and what helps: slices, a pool of worker
-// threads, a cluster.
+// The server that never comes back, and the one that is merely slow: a request in an endless loop takes the whole server
+// with it, a slow one makes all others wait. What clients see of both, what longstack says on the server's side while it
+// happens, and what helps: slices, a pool of worker threads, a cluster.
 //
 //     node examples/07-never-comes-back.js              the story
 //     node examples/07-never-comes-back.js --keep       and keeps the spans for `longstack report`

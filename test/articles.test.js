@@ -51,6 +51,8 @@ test('a ratio is the median of the rounds, its spread goes twice as far as the f
   t.true(Math.abs(wide.spread[1] - 2 / 0.81) < 1e-9)
   const narrow = measured([1, 1, 1])
   t.true(Math.abs(narrow.spread[1] - 1.05) < 1e-9 && Math.abs(narrow.spread[0] - 1 / 1.05) < 1e-9)
+  const outlier = measured([2, 2.2, 2, 1.9, 90])
+  t.true(Math.abs(outlier.spread[1] - 2 * 1.1 ** 2) < 1e-9, 'of five rounds one may be far off')
 })
 
 test('the page tells what was said, what is measured, and the reason that goes with the outcome', (t) => {
@@ -61,6 +63,10 @@ test('the page tells what was said, what is measured, and the reason that goes w
   t.true(holds.includes('The ratio is the price of the closure. **As said**. It still is.'))
   t.true(holds.includes('| net | 3.0 |'))
   t.true(page(figures([0.9, 1, 1.2])).includes('**No difference**. V8 has learnt.'))
+  t.true(page(figures([0.9, 1.2, 1.3])).includes('**No difference**'), 'not in each round')
+  t.true(page(figures([1.02, 1.04, 1.1])).includes('**No difference**'), 'hardly any')
+  t.true(page(figures([1.02, 2.5, 9])).includes('**As said**'))
+  t.true(page(figures([1.02, 1.5, 9])).includes('**Less than said**. It still is.'), 'four times as much was said')
   t.true(page(figures([0.5, 0.5, 0.51])).includes('**Other way round**. Who knows.'))
   const silent = page(figures([2], { saidRatio: null, why: {} }))
   t.true(silent.includes('| no figure | 2.00'))
