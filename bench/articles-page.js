@@ -45,7 +45,7 @@ const { median } = require('./median')
  * @property {[number, number]} spread in which the ratio of a second run is expected
  */
 
-const LEAST_SPREAD = Math.log(1.05) // no ratio is known better than that
+const LEAST_SPREAD = Math.log(1.1) // no ratio of another run is known better than that
 const WIDER = 2 // times the distance of the farthest round
 const MANY = 5 // rounds, of which one may be left out as an outlier
 const APART = 0.05 // from 1: less is no difference
@@ -136,7 +136,7 @@ function page ({ date, node, quick, machine, examples }) {
       `${quick ? '. **A quick run: it shows that everything works, the figures are rough**' : ''}. Traced means everything: full stacks, all types.`,
     markdown([['claim', 'ratio', 'then', 'today (spread)', 'traced (spread)', 'verdict'], ...rows]),
     'A ratio is the median over the rounds, a and b measured in turns in each. The spread is where the ratio of a second run is expected: twice as far from the median as the farthest ' +
-      `round (of ${MANY} or more, the farthest but one), at least 5 %. The verdict asks the rounds with tracing off: ` +
+      `round (of ${MANY} or more, the farthest but one), at least 10 %. The verdict asks the rounds with tracing off: ` +
       '*as said*, where b costs more than a in each, *less than said*, where that is less than half as much (of the logarithm), *other way round*, where it costs less in each, ' +
       'and *no difference* otherwise, or where the median is within 5 % of 1. Of a claim that there is hardly a difference *as said* means that. ' +
       'An article measured another machine and a Node of its time: its figure is there for the direction and the size.',
@@ -147,7 +147,8 @@ function page ({ date, node, quick, machine, examples }) {
       ...example.tables.flatMap(({ title, heading, rows }) => [`**${title}** (one round)`, markdown([heading, ...rows])])
     ]),
     '## How to repeat it',
-    '```\nnpm run articles                 measures everything, writes this page\nnpm run articles -- --check      measures again and says what does not agree with this page\n' +
+    '```\nnpm run articles                 measures everything, writes this page\nnpm run articles -- --add        measures again and adds the rounds to those of this page\n' +
+      'npm run articles -- --check      measures again and says what does not agree with this page\n' +
       'npm run articles -- --help\n```'
   ].join('\n\n') + '\n'
 }

@@ -22,6 +22,7 @@ const HELP = `Measures the claims of the articles behind the examples, and write
   npm run articles -- [options]
 
   --check          write nothing; measure, and say what does not agree with the page: exit code 1 then
+  --add            these rounds count beside those that the page has: what differs from run to run is in its spreads then
   --only 02[,04]   only these examples
   --rounds N       default ${ROUNDS.full}, with --quick ${ROUNDS.quick}
   --quick          less work: shows that everything works, the figures are rough
@@ -60,6 +61,7 @@ function options (args) {
       args,
       options: {
         check: { type: 'boolean', default: false },
+        add: { type: 'boolean', default: false },
         only: { type: 'string' },
         rounds: { type: 'string' },
         quick: { type: 'boolean', default: false },
@@ -139,6 +141,19 @@ function needed (file) {
   return figures
 }
 
+/** Rounds of another run, where they are of the same claims. @param {import('./articles-page').Figures} old @param {import('./articles-page').Figures} figures */
+function added (old, figures) {
+  if (old.node !== figures.node || old.quick !== figures.quick) {
+    throw new Mistake(`The page is of Node ${old.node}${old.quick ? ', a quick run' : ''}: rounds of something else cannot be added.`)
+  }
+  const ids = (/** @type {import('./articles-page').Example | undefined} */ example) => example?.rounds[0].map(({ id }) => id).join()
+  const examples = figures.examples.map((example) => {
+    const before = old.examples.find(({ name }) => name === example.name)
+    return before !== undefined && ids(before) === ids(example) ? { ...example, rounds: [...before.rounds, ...example.rounds] } : example
+  })
+  return { ...figures, examples }
+}
+
 /** The figures of some examples do not throw away those of the others. @param {import('./articles-page').Figures | undefined} old @param {import('./articles-page').Figures} figures */
 function joined (old, figures) {
   const kept = (old?.examples ?? []).filter(({ name }) => !figures.examples.some((example) => example.name === name) && numbered().includes(name))
@@ -151,10 +166,11 @@ async function main () {
   const [text, data] = ['articles.md', 'articles.json'].map((name) => path.join(asked.docs, name))
   if (asked.page) return fs.writeFileSync(text, page(needed(data)))
 
-  const before = asked.check ? needed(data) : undefined
+  if (asked.check && asked.add) throw new Mistake('A check writes nothing: it adds no rounds either.')
+  const before = asked.check || asked.add ? needed(data) : undefined
   const figures = await measureAll(asked)
-  if (before === undefined) {
-    const all = joined(asked.only === undefined ? undefined : saved(data), figures)
+  if (before === undefined || asked.add) {
+    const all = joined(asked.only === undefined ? undefined : saved(data), before === undefined ? figures : added(before, figures))
     fs.writeFileSync(data, `${JSON.stringify(all)}\n`)
     fs.writeFileSync(text, page(all))
     return say(`Written: ${text}`)
