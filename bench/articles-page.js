@@ -135,7 +135,7 @@ function page ({ date, node, quick, machine, examples }) {
     `Measured on ${date.slice(0, 10)} with Node ${node} on ${machine.cpu}, ${machine.processors} processors, ${machine.system}, in ${rounds} round${rounds === 1 ? '' : 's'}` +
       `${quick ? '. **A quick run: it shows that everything works, the figures are rough**' : ''}. Traced means everything: full stacks, all types.`,
     markdown([['claim', 'ratio', 'then', 'today (spread)', 'traced (spread)', 'verdict'], ...rows]),
-    'A ratio is the median over the rounds, a and b measured in turns in each. The spread is where the ratio of a second run is expected: four times as far from the median as the farthest ' +
+    'A ratio is the median over the rounds, a and b measured in turns in each. The spread is where another run\'s ratio is expected: four times as far from the median as the farthest ' +
       `round (of ${MANY} or more, the farthest but one), at least 10 %. The verdict asks the rounds with tracing off: ` +
       '*as said*, where b costs more than a in each, *less than said*, where that is less than half as much (of the logarithm), *other way round*, where it costs less in each, ' +
       'and *no difference* otherwise, or where the median is within 5 % of 1. Of a claim that there is hardly a difference *as said* means that. ' +
