@@ -14,7 +14,7 @@ const { complain } = require('./warnings')
  * @property {number} depth hops kept per chain, 1 to 1000; default 16
  * @property {'full' | 'light'} mode `light`: no promise hooks where Node can do without them
  * @property {'auto' | 'native' | 'js'} capture which capture engine
- * @property {boolean} internals also show node: frames and Node-internal hops
+ * @property {boolean} internals also show node: frames, Node-internal hops, and longstack's own frames
  * @property {undefined | 'node_modules' | RegExp | ((frame: Frame) => boolean)} hide frames to fold into a count
  * @property {string | undefined} signal print open handles and why on this signal
  * @property {undefined | import('./sinks/outputs').GivenOutputs} spans where spans go: a file, `-`, an OTLP URL, or several of those

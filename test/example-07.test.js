@@ -107,7 +107,10 @@ test.serial('the stuck server ends with the example, whatever ends that', async 
     if (text.includes('sent GET /hello')) break
   }
   const list = `/proc/${example.pid}/task/${example.pid}/children`
-  if (!fs.existsSync(list)) return t.pass()
+  if (!fs.existsSync(list)) {
+    t.log('skipped: this kernel does not list the children of a process')
+    return t.falsy(process.env.CI)
+  }
   const [server] = fs.readFileSync(list, 'utf8').trim().split(' ')
   t.true(runs(server))
   example.kill('SIGKILL')

@@ -15,7 +15,7 @@ const purposes = {
   depth: 'hops shown per chain',
   mode: 'light does without promise hooks where Node can',
   capture: 'the capture engine',
-  internals: 'also show node: frames and hops of Node\'s own',
+  internals: 'also show node: frames, hops of Node\'s own, and longstack\'s own frames',
   hide: 'files whose frames are folded into a count',
   signal: 'print open handles and why on this signal',
   spans: 'where spans go',

@@ -123,6 +123,7 @@ class Connection {
     const { list } = this.#line
     this.#used = list
     let out = bufferOf(chunk)
+    // Not by #through: each frame here takes the place of one of the program's in its stacks.
     for (let i = 0; i < list.length && out.length > 0 && this.#open; i++) out = this.#call(list[i], out)
     if (out.length > 0 && this.#open) this.#deliver(out)
   }
