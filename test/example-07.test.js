@@ -54,7 +54,7 @@ test.serial('the story: what never comes back is told while it spins, what is me
   t.regex(open[0].attributes['code.stacktrace'], /at comeBackNever /)
 
   const names = ['at once', 'in slices', 'worker pool', 'cluster']
-  const [summary, pictures, rest] = slow.split(/^(?:Density|At once:)/m)
+  const [summary, pictures, rest] = slow.split(/^(?:Density|Where there)/m)
   for (const name of names) {
     const [min, q1, median, mean, q3, max, p99] = figures(summary, name)
     t.true(min > 10 && min <= q1 && q1 <= median && median <= q3 && q3 <= p99 && p99 <= max && mean > min && mean < max, summary)

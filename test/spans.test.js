@@ -36,7 +36,7 @@ test('what the function returns, throws and resolves to is what the caller gets'
       note(promise instanceof Promise)
       note(await promise)
       await trace.span('rejects', async () => { await wait(2); throw new RangeError('late') }).catch(note)
-      note(await trace.span('thenable', () => ({ then (resolve) { setTimeout(resolve, 20, 'from then') } })))
+      note(await trace.span('thenable', () => ({ then (resolve) { setTimeout(resolve, 150, 'from then') } })))
       await trace.span('thenable throws', () => ({ then () { throw new Error('from then') } })).catch(note)
       note(typeof trace.span('getter throws', () => ({ get then () { throw new Error('never seen') } })))
       note([...trace.span('generator', function * () { yield 1; yield 2 })])

@@ -9,11 +9,11 @@ const ATTEMPTS = 3
 /**
  * Runs a test up to three times, until it passes; tells of what failed before.
  * @param {import('ava').ExecutionContext} t
- * @param {(t: import('ava').ExecutionContext) => Promise<void>} run with a context of its own
+ * @param {(t: import('ava').ExecutionContext, attempt: number) => Promise<void>} run with a context of its own, and the number from 1
  */
 async function againIfStarved (t, run) {
   for (let i = 1; ; i++) {
-    const attempt = await t.try(run)
+    const attempt = await t.try(run, i)
     if (attempt.passed || i === ATTEMPTS) return attempt.commit()
     for (const { message, stack = '' } of attempt.errors) t.log(`attempt ${i} failed: ${message}\n${stack.split('\n').filter((line) => /test.\w.*\.test\.js/.test(line)).join('\n')}`)
     attempt.discard({ retainLogs: true })
