@@ -136,6 +136,11 @@ for (const [source, shown, sourceRoot = ''] of [
   })
 }
 
+test('a source that is a URL of another machine is shown as it is; Node itself does not map with such a one', async (t) => {
+  const shown = 'file://elsewhere/app.ts'
+  told(t, await run({ 'program.js': code + maps.inline({ ...map, sources: [shown] }) }, 'program.js'), { file: shown })
+})
+
 for (const name of ['100%.ts', 'a%2Fb.ts', 'as%20it%20is.ts']) {
   test(`a source called ${name}, which is no escape or that of a file's very name`, async (t) => {
     const files = { 'program.js': code + maps.inline({ ...map, sources: [name] }), [name]: '' }

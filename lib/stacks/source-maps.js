@@ -115,7 +115,7 @@ function urlsIn (file, who) {
   for (const { sources = [], sourceRoot } of map?.sections?.map((/** @type {any} */ section) => section.map) ?? [map ?? {}]) {
     for (const source of sources) {
       const full = sourceRoot && !isUrl(source) ? `${sourceRoot.replace(/\/?$/, '/')}${source}` : source
-      if (isUrl(full)) made.set(path.resolve(path.dirname(place), full), full.startsWith('file:') ? fileURLToPath(full) : new URL(full).href)
+      if (isUrl(full)) made.set(path.resolve(path.dirname(place), full), plain(full))
     }
   }
   return made
@@ -124,6 +124,15 @@ function urlsIn (file, who) {
 /** @param {string} source */
 function isUrl (source) {
   return /^[a-z][a-z\d+.-]+:/i.test(source)
+}
+
+/** Of a file its path. What is no valid URL stays as it is written. @param {string} url */
+function plain (url) {
+  try {
+    return url.startsWith('file:') ? fileURLToPath(url) : new URL(url).href
+  } catch {
+    return url
+  }
 }
 
 /** The copies of source-map-support that the program has loaded. @returns {Support[]} */
@@ -145,7 +154,7 @@ function lookUp (file, line, column) {
     const entry = /** @type {any} */ (Module.findSourceMap(file)?.findEntry(line - 1, column - 1))
     if (typeof entry?.originalSource === 'string') {
       const { originalSource, originalLine, originalColumn } = entry
-      const source = originalSource.startsWith('file:') ? fileURLToPath(originalSource) : originalSource
+      const source = originalSource.startsWith('file:') ? plain(originalSource) : originalSource
       return { source, line: originalLine + 1, column: originalColumn + 1 }
     }
   }
