@@ -7,8 +7,9 @@
 const { execFile } = require('node:child_process')
 const fs = require('node:fs')
 const path = require('node:path')
-const { parseArgs, promisify } = require('node:util')
+const { promisify } = require('node:util')
 const machine = require('./machine')
+const { Mistake, say, valuesOf, roundsOf, versionOf } = require('./options')
 const { page, compared, shown, figure } = require('./articles-page')
 
 const EXAMPLES = path.join(__dirname, '..', 'examples')
@@ -32,13 +33,8 @@ const HELP = `Measures the claims of the articles behind the examples, and write
   --help
 `
 
-/** Wrong usage. */
-class Mistake extends Error {}
-
 /** An example that did not tell its figures. */
 class Failure extends Error {}
-
-const say = (/** @type {string} */ text) => process.stderr.write(`${text}\n`)
 
 /** @returns {string[]} the numbered examples, without `.js` */
 const numbered = () => fs.readdirSync(EXAMPLES).filter((name) => /^\d\d-.*\.js$/.test(name)).map((name) => name.slice(0, -3)).sort()
@@ -55,27 +51,18 @@ function chosen (only) {
 
 /** @param {string[]} args */
 function options (args) {
-  let values
-  try {
-    ({ values } = parseArgs({
-      args,
-      options: {
-        check: { type: 'boolean', default: false },
-        add: { type: 'boolean', default: false },
-        only: { type: 'string' },
-        rounds: { type: 'string' },
-        quick: { type: 'boolean', default: false },
-        node: { type: 'string', default: process.execPath },
-        docs: { type: 'string', default: DOCS },
-        page: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false }
-      }
-    }))
-  } catch (error) {
-    throw new Mistake(/** @type {Error} */ (error).message)
-  }
-  const rounds = Number(values.rounds ?? ROUNDS[values.quick ? 'quick' : 'full'])
-  if (!Number.isInteger(rounds) || rounds < 1) throw new Mistake(`--rounds must be a whole number of at least 1, not ${JSON.stringify(values.rounds)}.`)
+  const values = valuesOf(args, {
+    check: { type: 'boolean', default: false },
+    add: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    rounds: { type: 'string' },
+    quick: { type: 'boolean', default: false },
+    node: { type: 'string', default: process.execPath },
+    docs: { type: 'string', default: DOCS },
+    page: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false }
+  })
+  const rounds = roundsOf(values.rounds, ROUNDS[values.quick ? 'quick' : 'full'])
   if (!fs.existsSync(values.docs)) throw new Mistake(`There is no folder ${values.docs}.`)
   return { ...values, rounds, names: chosen(values.only) }
 }
@@ -106,8 +93,7 @@ async function take (node, name, quick) {
 
 /** @param {ReturnType<typeof options>} asked @returns {Promise<import('./articles-page').Figures>} */
 async function measureAll ({ names, rounds, quick, node }) {
-  const version = machine.output(node, ['-p', 'process.versions.node'])?.trim()
-  if (version === undefined) throw new Mistake(`${node} is no Node that runs here.`)
+  const version = versionOf(node)
   if (machine.pins() === undefined) say('There is no taskset here: server and client share all processors, figures are rougher.')
   const figures = { date: new Date().toISOString(), node: version, quick, machine: machine.describe() }
   /** @type {import('./articles-page').Example[]} */

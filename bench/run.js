@@ -5,10 +5,10 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { parseArgs } = require('node:util')
 const { nearest } = require('../lib/errors')
 const { createGenerator } = require('./generator')
 const machine = require('./machine')
+const { Mistake, say, valuesOf, roundsOf, versionOf } = require('./options')
 const { provide, lacking } = require('./peers')
 const { inRounds } = require('./rounds')
 const { startUp } = require('./start-up')
@@ -49,11 +49,6 @@ function list (names) {
   return lines.map((line) => line.trim()).join(`\n${' '.repeat(26)}`)
 }
 
-/** Wrong usage. */
-class Mistake extends Error {}
-
-const say = (/** @type {string} */ text) => process.stderr.write(`${text}\n`)
-
 /**
  * @param {string | undefined} given
  * @param {string[]} known
@@ -71,13 +66,6 @@ function chosen (given, known, what) {
   return known.filter((name) => names.includes(name))
 }
 
-/** @param {string} file @returns {{ file: string, version: string }} */
-function nodeAt (file) {
-  const version = machine.output(file, ['-p', 'process.version'])?.trim()
-  if (version === undefined || !/^v\d+\.\d+\.\d+/.test(version)) throw new Mistake(`${file} is no Node that runs here.`)
-  return { file, version: version.slice(1) }
-}
-
 /** @param {string} file @returns {import('./table').Report} */
 function saved (file) {
   try {
@@ -91,34 +79,25 @@ function saved (file) {
 
 /** @param {string[]} args */
 function options (args) {
-  let values
-  try {
-    ({ values } = parseArgs({
-      args,
-      options: {
-        node: { type: 'string' },
-        subjects: { type: 'string' },
-        workloads: { type: 'string' },
-        rounds: { type: 'string' },
-        quick: { type: 'boolean', default: false },
-        json: { type: 'string' },
-        from: { type: 'string' },
-        docs: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false }
-      }
-    }))
-  } catch (error) {
-    throw new Mistake(/** @type {Error} */ (error).message)
-  }
+  const values = valuesOf(args, {
+    node: { type: 'string' },
+    subjects: { type: 'string' },
+    workloads: { type: 'string' },
+    rounds: { type: 'string' },
+    quick: { type: 'boolean', default: false },
+    json: { type: 'string' },
+    from: { type: 'string' },
+    docs: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false }
+  })
   const { scale, starts, ...by } = SCALES[values.quick ? 'quick' : 'full']
-  const rounds = values.rounds === undefined ? by.rounds : Number(values.rounds)
-  if (!Number.isInteger(rounds) || rounds < 1) throw new Mistake(`--rounds must be a whole number of at least 1, not ${JSON.stringify(values.rounds)}.`)
+  const rounds = roundsOf(values.rounds, by.rounds)
   if (values.json !== undefined && !fs.existsSync(path.dirname(path.resolve(values.json)))) throw new Mistake(`There is no folder for ${values.json}.`)
   if (values.help) return { help: true, from: [], nodes: [], subjects: [], workloads: [], scale, starts, rounds, ...pick(values) }
   return {
     help: false,
     from: values.from?.split(',').map(saved) ?? [],
-    nodes: (values.node ?? process.execPath).split(',').map(nodeAt),
+    nodes: (values.node ?? process.execPath).split(',').map((file) => ({ file, version: versionOf(file) })),
     subjects: chosen(values.subjects, Object.keys(subjects), 'subject').filter((name) => name !== 'bare'),
     workloads: chosen(values.workloads, Object.keys(workloads), 'workload'),
     scale,

@@ -1,0 +1,42 @@
+'use strict'
+
+// What the command lines of this folder share.
+
+const { parseArgs } = require('node:util')
+const machine = require('./machine')
+
+/** Wrong usage. */
+class Mistake extends Error {}
+
+/** To the person who waits: figures alone go to stdout. @param {string} text */
+const say = (text) => process.stderr.write(`${text}\n`)
+
+/**
+ * @template {NonNullable<import('node:util').ParseArgsConfig['options']>} Options
+ * @param {string[]} args
+ * @param {Options} options
+ * @throws {Mistake} what they are not
+ */
+function valuesOf (args, options) {
+  try {
+    return parseArgs({ args, options }).values
+  } catch (error) {
+    throw new Mistake(/** @type {Error} */ (error).message)
+  }
+}
+
+/** @param {string | undefined} given @param {number} standard @throws {Mistake} */
+function roundsOf (given, standard) {
+  const rounds = Number(given ?? standard)
+  if (!Number.isInteger(rounds) || rounds < 1) throw new Mistake(`--rounds must be a whole number of at least 1, not ${JSON.stringify(given)}.`)
+  return rounds
+}
+
+/** @param {string} file @returns {string} such as 24.1.0 @throws {Mistake} it is no Node */
+function versionOf (file) {
+  const version = machine.output(file, ['-p', 'process.version'])?.trim()
+  if (version === undefined || !/^v\d+\.\d+\.\d+/.test(version)) throw new Mistake(`${file} is no Node that runs here.`)
+  return version.slice(1)
+}
+
+module.exports = { Mistake, say, valuesOf, roundsOf, versionOf }
