@@ -40,18 +40,20 @@ const KEYED = 64 // links that make up a key
  * @param {(read: () => string) => string} deps.plainly
  * @param {() => import('./options').Options} deps.options
  * @param {() => number} deps.now
+ * @param {() => number} deps.askedAt when the present question was asked
+ * @param {() => boolean} deps.enabled
  * @param {(count: number) => void} deps.dropped
  * @param {(socket: object) => Why['through']} deps.through
  */
-function createAnswers ({ async, capture, sightings, registry, plainly, options, now, dropped, through }) {
+function createAnswers ({ async, capture, sightings, registry, plainly, options, now, askedAt, enabled, dropped, through }) {
   /** the hops of errors whose stack was formatted @type {WeakMap<object, PrintedHop[]>} */
   const told = new WeakMap()
   const { stackOf } = capture
   const threads = createThreadLayer(async.root)
   const attribution = createAttribution({ root: async.root, current: async.current, recent: async.recent, stackOf, presentFrames, sightings })
-  const chain = createChain({ stackOf, options, map: mapFrame, now, dropped })
-  const { view, unwrap } = createViews({ describe: (context) => guard.run(() => chain.describe(context)) })
-  const reports = createReports({ registry, hops: chain.hops, plain, stackOf, now, through })
+  const chain = createChain({ stackOf, options, map: mapFrame, askedAt, dropped })
+  const { view, unwrap } = createViews({ now, describe: (context) => guard.run(() => chain.describe(context)) })
+  const reports = createReports({ registry, hops: chain.hops, plain, stackOf, askedAt, enabled, through })
 
   /**
    * @param {unknown} target

@@ -79,6 +79,7 @@ function createTracer () {
   let handlers = []
   /** @type {ReturnType<typeof import('./answers').createAnswers> | undefined} */
   let answers
+  let askedAt = 0
 
   /** the room of spans, from the first time that somebody wants them @type {ReturnType<typeof createSpanRoom> | undefined} */
   let spans
@@ -247,8 +248,9 @@ function createTracer () {
     return [...new Set(all.filter((id) => id !== undefined))]
   }
 
-  /** The room of answers, loaded with the first question. */
+  /** The room of answers, loaded with the first question: what that takes makes nothing older. */
   function ask () {
+    askedAt = now()
     answers ??= require('./answers').createAnswers({
       async,
       capture,
@@ -257,6 +259,8 @@ function createTracer () {
       plainly: formatter.plainly,
       options: () => options,
       now,
+      askedAt: () => askedAt,
+      enabled: () => enabled,
       dropped: (/** @type {number} */ count) => { lost += count },
       through: (socket) => intercepts?.through(socket) ?? []
     })

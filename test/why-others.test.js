@@ -121,6 +121,7 @@ test('made before enabling, or left out by the filter: unknown, never somebody e
       const timer = setTimeout(() => {}, 1e6), promise = new Promise(() => {})
       early.on('connect', () => setTimeout(async function start () {
         early.write('abc')
+        ask('never', early)
         trace.enable(${filter})
         ask('early', early); ask('server', server); ask('timer', timer); ask('promise', promise); list('all', ['TCP'])
         setTimeout(async function later () {
@@ -140,6 +141,7 @@ test('made before enabling, or left out by the filter: unknown, never somebody e
     t.like(why(name), { type, origin: 'early', opened: [], ageMs: undefined }, name)
     t.regex(everything.told[name].text, /early: (opened|made) before longstack was enabled/)
   }
+  t.regex(everything.told.never.text, /early: opened while longstack is not enabled, nothing is known of who did it; node -r longstack\/register enables it/)
   t.like(why('early'), { side: 'client', state: 'open', bytesWritten: 3, referenced: true })
   const listed = everything.told.all.all.map((one) => [one.type, one.side ?? 'no side', one.origin].join()).sort()
   t.deepEqual(listed, ['TCPSERVERWRAP,no side,early', 'TCPWRAP,client,early', 'TCPWRAP,server,early'])

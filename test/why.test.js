@@ -192,3 +192,23 @@ test('TLS: one connection, with its own bytes; the TCP connection below on deman
   t.like(why('accepted closed'), { state: 'closed', local: why('accepted').local, remote: why('accepted').remote })
   t.deepEqual(told.none.all, [])
 })
+
+test('one event has one age, and what it takes to answer for the first time makes nothing older', async (t) => {
+  const { told } = await reports(`
+    const server = net.createServer((socket) => {
+      const before = performance.now() - began
+      ask('accepted', socket)
+      say('times', { before, after: performance.now() - began })
+      socket.end()
+      server.close()
+    })
+    let began
+    server.listen(0, '127.0.0.1', () => {
+      began = performance.now()
+      net.connect(server.address().port, '127.0.0.1').resume()
+    })`)
+  const { ageMs, opened: [hop] } = told.accepted.why
+  t.is(hop.label, 'connection accepted')
+  t.is(hop.ageMs, ageMs)
+  t.true(ageMs <= told.times.before + (told.times.after - told.times.before) / 5, `${ageMs} of ${JSON.stringify(told.times)}`)
+})

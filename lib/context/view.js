@@ -30,9 +30,10 @@ const { inspect } = require('node:util')
 /**
  * @param {object} deps
  * @param {(context: Context) => import('../stacks/chain').Hop} deps.describe
+ * @param {() => number} deps.now
  * @returns {{ view: (context: Context | undefined) => ContextView | undefined, unwrap: (object: any) => Context | undefined }}
  */
-function createViews ({ describe }) {
+function createViews ({ describe, now }) {
   class View {
     #context
 
@@ -47,7 +48,7 @@ function createViews ({ describe }) {
     get label () { return describe(this.#context).label }
     get origin () { return this.#context.origin }
     get repeats () { return this.#context.repeats }
-    get ageMs () { return describe(this.#context).ageMs }
+    get ageMs () { return Math.max(0, now() - this.#context.time) }
     get waitMs () { return this.#context.waitMs }
     get runMs () { return this.#context.runMs }
     get frames () { return describe(this.#context).frames.map((frame) => ({ ...frame })) }

@@ -63,10 +63,11 @@ const forTimers = /^node:(internal\/)?(timers|abort_controller|util)\b/
  * @param {(context: Context | undefined) => PrintedHop[]} deps.hops
  * @param {(hop: PrintedHop) => Hop} deps.plain
  * @param {(context: Context) => import('../stacks/frames').Stack | undefined} deps.stackOf
- * @param {() => number} deps.now
+ * @param {() => number} deps.askedAt when the present question was asked
+ * @param {() => boolean} deps.enabled
  * @param {(socket: object) => Why['through']} deps.through
  */
-function createReports ({ registry, hops, plain, stackOf, now, through }) {
+function createReports ({ registry, hops, plain, stackOf, askedAt, enabled, through }) {
   /**
    * @param {unknown} target
    * @returns {Why}
@@ -171,7 +172,7 @@ function createReports ({ registry, hops, plain, stackOf, now, through }) {
     const side = sideOf({ ...subject, entry: entry ?? /** @type {any} */ ({ remote }) })
     const state = type === 'PROMISE' ? promiseState(object, context) : stateOf(subject, side)
     const usedBy = object === undefined ? undefined : useOf(object, entry)
-    const time = now()
+    const time = askedAt()
     const active = lastActive(subject)
     /** @type {any} */
     const facts = {
@@ -193,7 +194,8 @@ function createReports ({ registry, hops, plain, stackOf, now, through }) {
       hint: hintOf(subject, state)
     }
     const ran = context !== undefined && active !== undefined && active > context.time
-    const shown = { ...facts, noun: nounOf(subject, side), opened, usedBy, ran, pooled: object !== undefined && isPooled(object, entry), filtered: isFiltered(handle ?? object) }
+    const pooled = object !== undefined && isPooled(object, entry)
+    const shown = { ...facts, noun: nounOf(subject, side), opened, usedBy, ran, enabled: enabled(), pooled, filtered: isFiltered(handle ?? object) }
     Object.defineProperty(facts, 'toString', { value: () => textOf(shown), enumerable: false })
     printed.write(facts, shown)
     return facts

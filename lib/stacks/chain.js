@@ -41,10 +41,10 @@ const { accepted, apiName, arrivedBy, labelOf } = require('./labels')
  * @param {(context: Context) => import('./frames').Stack | undefined} deps.stackOf
  * @param {() => import('../options').Options} deps.options
  * @param {(frame: Frame) => Frame} deps.map through source maps
- * @param {() => number} deps.now
+ * @param {() => number} deps.askedAt when: how long the answer takes is no age
  * @param {(cut: number) => void} deps.dropped
  */
-function createChain ({ stackOf, options, map, now, dropped }) {
+function createChain ({ stackOf, options, map, askedAt, dropped }) {
   /** @type {WeakMap<import('./frames').Stack, string>} */
   const identities = new WeakMap()
 
@@ -123,7 +123,7 @@ function createChain ({ stackOf, options, map, now, dropped }) {
       triggerAsyncId: context.triggerAsyncId,
       type: context.type,
       label: labelOf(context, frames),
-      ageMs: Math.max(0, now() - context.time),
+      ageMs: Math.max(0, askedAt() - context.time),
       repeats: context.repeats,
       origin: origin ?? context.origin,
       frames: mapped.map(publicFrame),
@@ -134,7 +134,7 @@ function createChain ({ stackOf, options, map, now, dropped }) {
   /** Hops of another thread, carried over as data. @param {any} context @returns {PrintedHop[]} */
   function foreign (context) {
     const carried = /** @type {PrintedHop[] | undefined} */ (context.carried)
-    return carried === undefined ? [] : carried.map((hop) => ({ ...hop, ageMs: hop.ageMs + Math.max(0, now() - context.time) }))
+    return carried === undefined ? [] : carried.map((hop) => ({ ...hop, ageMs: hop.ageMs + Math.max(0, askedAt() - context.time) }))
   }
 
   /** One context as a hop, whether or not it is part of the story. @param {Context} context @returns {PrintedHop} */

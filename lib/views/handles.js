@@ -21,6 +21,7 @@ const { createStamp } = require('../context/stamp')
  * @property {PrintedHop[]} opened
  * @property {{ request: string, hops: PrintedHop[] } | undefined} usedBy
  * @property {Array<{ name: string, at: string | undefined }>} through
+ * @property {boolean} enabled longstack is
  * @property {number | undefined} ageMs
  * @property {number | undefined} idleMs
  * @property {number | undefined} bytesRead
@@ -147,9 +148,10 @@ function rangeOf (times) {
 }
 
 /** @param {Printed} one */
-function opened ({ type, origin, side, state, opened, filtered }) {
+function opened ({ type, origin, side, state, opened, enabled, filtered }) {
   const verb = /^(Timeout|Immediate|PROMISE|REQUEST|WORKER|PROCESSWRAP|MESSAGEPORT|unknown)$/.test(type) ? 'made' : 'opened'
   if (opened.length > 0) return [`  ${verb} by`, text(opened)]
+  if (origin === 'early' && !enabled) return [`  early: ${verb} while longstack is not enabled, nothing is known of who did it; node -r longstack/register enables it`]
   if (origin === 'early') return [`  early: ${verb} before longstack was enabled, nothing is known of who did it`]
   if (side === 'server' && origin === 'registered') return ['  accepted by a server from before longstack was enabled']
   if (filtered) return [`  ${verb} by: unknown, the filter leaves it out`]
