@@ -108,6 +108,7 @@ function show (value) {
   if (typeof value === 'string') return quote(value)
   if (value === null || value === undefined || typeof value === 'number' || typeof value === 'boolean') return String(value)
   if (typeof value === 'bigint') return `${value}n`
+  if (types.isProxy(value)) return 'a proxy' // a revoked one throws when it is asked
   if (Array.isArray(value)) return 'an array'
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
@@ -119,6 +120,7 @@ function thrown (value) {
 
 /** What a transform returned. @param {unknown} value */
 function answer (value) {
+  if (types.isUint8Array(value)) return 'bytes that cannot be read, as of a buffer that was transferred'
   return types.isPromise(value) ? 'a promise, and chunks are waited for by nobody' : show(value)
 }
 

@@ -10,6 +10,7 @@
 const { types } = require('node:util')
 const guard = require('../context/guard')
 const { own } = require('../context/kinds')
+const { hidden } = require('../handles/inside')
 const { putBack, standIn } = require('./stand-ins')
 
 const { apply } = Reflect
@@ -44,13 +45,17 @@ class Connection {
   #busy = false
   /** what has to wait for the parser @type {Array<() => void>} */
   #tasks = []
-  /** the transforms that the last chunk went through @type {readonly Interceptor[]} */
+  /** the transforms that the last chunk went through and that may hold something back @type {readonly Interceptor[]} */
   #used = []
+  /** until Node reads on */
+  #waiting = false
   #socket
   #line
   #blame
   /** Node's listener, and is ours still in its place? @type {ReturnType<typeof standIn>} */
   #stand
+  /** The same for the end of a pause. @type {ReturnType<typeof standIn>} */
+  #resumed
 
   /**
    * @param {any} socket
@@ -65,7 +70,7 @@ class Connection {
     this.#stand = standIn(socket, 'data', isData, this.#data.bind(this))
     if (this.#stand === undefined) return
     standIn(socket, 'end', isEnd, this.#end.bind(this))
-    standIn(socket, 'resume', isResume, (original, self, args) => {
+    this.#resumed = standIn(socket, 'resume', isResume, (original, self, args) => {
       apply(original, self, args)
       this.#work()
     })
@@ -89,7 +94,10 @@ class Connection {
    */
   leave (interceptor, later) {
     if (!this.#used.includes(interceptor) || !this.#open) return
-    this.#tasks.push(() => this.#deliver(this.#flush([interceptor], later.filter((one) => this.#line.list.includes(one)))))
+    this.#tasks.push(() => {
+      this.#used = this.#used.filter((one) => one !== interceptor)
+      this.#deliver(this.#flush([interceptor], later.filter((one) => this.#line.list.includes(one))))
+    })
     this.#work()
   }
 
@@ -98,6 +106,7 @@ class Connection {
     if (this.#tasks.length > 0 || this.#busy) return // they pass on what there is
     for (const event of ['data', 'end', 'resume']) putBack(this.#socket, event)
     this.#open = false
+    this.#used = []
   }
 
   /** @param {Function} original @param {unknown} self @param {unknown[]} args */
@@ -106,25 +115,26 @@ class Connection {
     if (!this.#open) return this.#socket.destroyed ? undefined : apply(original, self, args)
     if (!types.isUint8Array(chunk) || chunk.length === 0) return apply(original, self, args) // of a stream handed over
     if (this.#busy || this.#tasks.length > 0 || this.#socket._paused === true) {
-      this.#tasks.push(() => this.#pass(chunk))
+      const { list } = this.#line
+      this.#tasks.push(() => this.#pass(chunk, list))
       return this.#work()
     }
     this.#busy = true
     try {
-      this.#pass(chunk)
+      this.#pass(chunk, this.#line.list)
     } finally {
       this.#busy = false
     }
     if (this.#tasks.length > 0) this.#work()
   }
 
-  /** @param {Uint8Array} chunk */
-  #pass (chunk) {
-    const { list } = this.#line
+  /** @param {Uint8Array} chunk @param {readonly Interceptor[]} list those of when it came */
+  #pass (chunk, list) {
+    const socket = this.#socket
     this.#used = list
     let out = bufferOf(chunk)
     // Not by #through: each frame here takes the place of one of the program's in its stacks.
-    for (let i = 0; i < list.length && out.length > 0 && this.#open; i++) out = this.#call(list[i], out)
+    for (let i = 0; i < list.length && out.length > 0 && this.#open && !socket.destroyed; i++) out = this.#call(list[i], out)
     if (out.length > 0 && this.#open) this.#deliver(out)
   }
 
@@ -149,6 +159,20 @@ class Connection {
       this.#busy = false
     }
     if (!this.#open) this.#tasks = []
+    else if (this.#tasks.length > 0) this.#wait()
+  }
+
+  /**
+   * Node takes no more for now. Who listens to 'data' of a request's socket makes Node take its own listener of 'resume' away,
+   * and ours with it.
+   */
+  #wait () {
+    if (this.#waiting || this.#resumed?.listed()) return
+    this.#waiting = true
+    this.#socket.once('resume', () => {
+      this.#waiting = false
+      this.#work()
+    })
   }
 
   /**
@@ -166,7 +190,7 @@ class Connection {
     try {
       apply(original, this.#socket, [bytes])
     } finally {
-      state.reading = reading
+      if (state.reading) state.reading = reading // else the stream has pushed meanwhile, and wants to be read
     }
   }
 
@@ -207,7 +231,8 @@ class Connection {
       return this.#fail(interceptor, { threw })
     }
     if (returned === undefined) return chunk
-    if (types.isUint8Array(returned)) return bufferOf(returned)
+    const bytes = bytesOf(returned)
+    if (bytes !== undefined) return bytes
     if (types.isPromise(returned)) guard.run(() => apply(then, returned, [ignore, ignore])) // its failure is told already
     return this.#fail(interceptor, { returned })
   }
@@ -217,8 +242,12 @@ class Connection {
     const socket = this.#socket
     this.#open = false
     const error = this.#blame(interceptor, did)
-    // Without a listener it would be an uncaught exception: of a socket that has another protocol since.
-    socket.destroy(socket.listenerCount('error') > 0 ? error : undefined)
+    // Without a listener it would be an uncaught exception: of a socket that has another protocol since. Where that begins
+    // behind the body of the request, Node 26 passes the socket's errors on to a stream that nobody may listen to.
+    const upgrade = hidden(socket, 'UpgradeStream')
+    const told = upgrade === undefined ? socket.listenerCount('error') > 0 : upgrade.listenerCount('error') > 0
+    socket.destroy(told ? error : undefined)
+    if (!told && upgrade !== undefined) process.nextTick(() => { socket.server?.emit('clientError', error, socket) })
     return NOTHING
   }
 
@@ -230,12 +259,16 @@ class Connection {
       return
     }
     if (bytes.length === 0) return
+    const { readableLength } = socket
     this.#parse(bytes)
     if (this.#stand.listed() || socket.destroyed) return
-    // Another protocol from here on. What was held back comes after what went with the request.
+    // Another protocol from here on. What was held back comes after what went with the request, which its handler may have
+    // put back into the socket.
     const rest = this.#flush(this.#line.list)
     this.#open = false
-    if (rest.length > 0 && !socket.destroyed && !socket.readableEnded) socket.unshift(rest)
+    if (rest.length === 0 || socket.destroyed || socket.readableEnded) return
+    if (readableLength === 0 && socket.readableLength > 0 && !socket._readableState.ended) socket.push(rest)
+    else socket.unshift(rest)
   }
 }
 
@@ -247,6 +280,16 @@ function named (name) {
 /** @param {Uint8Array} bytes */
 function bufferOf (bytes) {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}
+
+/** @param {unknown} value @returns {Buffer | undefined} undefined: it is no bytes, or they cannot be read (any more) */
+function bytesOf (value) {
+  if (!types.isUint8Array(value)) return undefined
+  try {
+    return bufferOf(value)
+  } catch {
+    return undefined
+  }
 }
 
 function ignore () {}

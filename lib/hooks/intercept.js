@@ -67,9 +67,13 @@ function createIntercepts ({ warn, failed, named }) {
       }
       return result
     }
-    const found = EVENTS.filter((event) => standIn(server, event, isNodes, run) !== undefined)
-    // Somebody has put a listener of his own in front of Node's, and calls that.
-    if (found.length === 0) for (const event of EVENTS) while (standIn(server, event, () => true, run) !== undefined);
+    const wrap = (/** @type {(listener: Function) => boolean} */ wanted) => {
+      let found = false
+      for (const event of EVENTS) while (standIn(server, event, wanted, run) !== undefined) found = true
+      return found
+    }
+    // Else somebody has put a listener of his own in front of Node's, and calls that.
+    if (!wrap(isNodes)) wrap(() => true)
   }
 
   /** @param {Served} line @param {readonly Interceptor[]} list */
@@ -95,11 +99,18 @@ function createIntercepts ({ warn, failed, named }) {
     change(line, line.list.filter((one) => one !== interceptor))
     const server = line.server.deref()
     if (server !== undefined && line.list.length === 0) for (const event of EVENTS) putBack(server, event)
+    /** what a request handler threw that was given what had been held back @type {Array<{ error: unknown }>} */
+    const threw = []
     for (const { socket, connection } of living(line)) {
-      connection.leave(interceptor, later)
+      try {
+        connection.leave(interceptor, later)
+      } catch (error) {
+        threw.push({ error })
+      }
       if (line.list.length === 0) connection.rest()
       named(socket, line.names)
     }
+    if (threw.length > 0) throw threw[0].error
   }
 
   /** @param {Served} line */
