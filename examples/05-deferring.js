@@ -293,8 +293,8 @@ async function measured (quick) {
       means: 'the cost of deferring with setImmediate over deferring with nextTick, where each starts the next',
       why: {
         'as said': 'An immediate set by an immediate waits for the next turn of the loop, and each asks the system for events: 30,000 immediates take 30,000 turns, 30,000 ticks none. ' +
-          'The work here is only the deferring, that of the article is unknown: the direction is the same, the factors need not agree. A process here runs one way alone, twice; ' +
-          'later runs of it cost fewer ms a tick, as in the table below, where one process goes through all ways.'
+          'The work here is only the deferring, that of the article is unknown: the direction is the same, the factors need not agree. A process here knows one way alone, ' +
+          'and is measured the second time; later times are cheaper, as those in the table below are, where one process goes through all ways.'
       }
     }, {
       id: 'deferring-starves',
