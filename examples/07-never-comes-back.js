@@ -284,8 +284,8 @@ async function report (...args) {
 /** @param {string} spans file */
 async function never (spans) {
   title('The server that never comes back')
-  say('One route of this server is `while (true)`. What its clients see (ms since Ann connects), and what longstack')
-  say(`says on the stderr of the server, LONGSTACK_BLOCKED=${BLOCKED}, while it happens:\n`)
+  say('One route of this server is `while (true)`. What its clients see (ms since Ann connects), and what longstack says')
+  say(`on the stderr of the server: LONGSTACK_BLOCKED=${BLOCKED} tells what takes longer when it is over, and what goes on after half a second more:\n`)
   let began = 0
   const line = (/** @type {string} */ who, /** @type {string} */ what) => say(`${String(Math.round(performance.now() - began)).padStart(6)}  ${who.padEnd(6)} │ ${what}`)
   /** @type {(value?: unknown) => void} */
@@ -358,10 +358,10 @@ async function merelySlow (folder) {
   say('while primes were counted; slices and pool are one hill; cluster has the right one again, lower, of clients of the busy process.')
 
   say(`\nWhat it costs the expensive route; cheap requests that took more than ${LATE} ms; and what the server's spans say of GET /cheap:\n`)
-  say(table(['', 'GET /expensive', 'late', 'late spans', 'delayed, mean', ''], all.map(row)))
+  say(table(['', 'GET /expensive', 'late', 'late spans', 'delayed, mean', 'mostly by'], all.map(row)))
   say('\nAt once, fewer spans are late than requests were: what arrives while the loop is blocked is not seen by the server before')
-  say('the block is over, so no span has that time. Of the block itself it does know; longstack report, of the server that works at once:\n')
-  const parts = (await report('--top', '1', path.join(folder, 'atOnce.jsonl'))).split('\n\n')
+  say('the block is over, so no span has that time. The block itself is recorded. Of the server that works at once, the first of longstack report:\n')
+  const parts = (await report('--top', '3', path.join(folder, 'atOnce.jsonl'))).split('\n\n')
   say(parts.filter((part) => part.startsWith('Who held others up')).join('\n\n').trimEnd())
 }
 
@@ -384,12 +384,12 @@ function row ({ name, values, expensive, spans }) {
   return [name, ms(expensive), late(values), late(spans.map(lengthOf)), ms(delayed), delayer(spans)]
 }
 
-/** Who delayed them most, by all that they tell. @param {any[]} spans */
+/** Who delayed them most, by all that they tell; cheap requests that have waited in a queue delay one another. @param {any[]} spans */
 function delayer (spans) {
   const sums = new Map()
   for (const { name = 'code outside of any request', ms } of spans.flatMap(({ attributes }) => attributes['longstack.delayed_by'])) sums.set(name, (sums.get(name) ?? 0) + ms)
   const [worst] = [...sums].sort((a, b) => b[1] - a[1])
-  return worst === undefined ? 'by nobody' : `mostly by ${worst[0]}`
+  return worst === undefined ? 'nobody' : worst[0]
 }
 
 async function story () {
