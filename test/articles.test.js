@@ -65,15 +65,33 @@ test('the page tells what was said, what is measured, and the reason that goes w
   t.true(pageOf(figures([0.9, 1, 1.2])).includes('**No difference**. V8 has learnt.'))
   t.true(pageOf(figures([0.9, 1.2, 1.3])).includes('**No difference**'), 'not in each round')
   t.true(pageOf(figures([1.02, 1.04, 1.1])).includes('**No difference**'), 'hardly any')
-  t.true(pageOf(figures([1.02, 2.5, 9])).includes('**As said**'))
-  t.true(pageOf(figures([1.02, 1.5, 9])).includes('**Less than said**. It still is.'), 'four times as much was said')
+  t.true(pageOf(figures([1.02, 2.5, 9])).includes('**Probably as said**. It still is.'), 'the spread holds 1')
+  t.true(pageOf(figures([1.02, 1.5, 9])).includes('**Probably less than said**. It still is.'), 'four times as much was said')
+  t.true(pageOf(figures([1.5, 1.52, 1.5])).includes('**Less than said**. It still is.'))
+  t.true(pageOf(figures([2.4, 2.4, 2.4])).includes('**Probably less than said**'), 'the spread holds the half of what was said')
+  t.true(pageOf(figures([2.6, 2.6, 2.6])).includes('**Probably as said**'), 'likewise')
+  t.true(pageOf(figures([1.3, 1.08, 1.1])).includes('**Less than said**'), 'the spread holds 1, and no half of what was said')
+  t.true(pageOf(figures([5], { saidRatio: 24 })).includes('**Less than said**'))
   t.true(pageOf(figures([0.5, 0.5, 0.51])).includes('**Other way round**. Who knows.'))
+  t.true(pageOf(figures([0.9, 0.8, 0.7])).includes('**Probably other way round**. Who knows.'))
+  t.true(pageOf(figures([2.5, 2.5, 2.5, 2.5, 0.9], { saidRatio: null })).includes('**As said**'), 'one of five is left out, as of the spread')
   const silent = pageOf(figures([2], { saidRatio: null, why: {} }))
   t.true(silent.includes('| no figure | 2.00'))
   t.true(silent.includes('No reason is known for that outcome.'))
   const same = (/** @type {number} */ ratio) => pageOf(figures([ratio], { saidRatio: null, saidSame: true }))
   t.true(same(1.01).includes('| about 1 | 1.01 (0.92–1.11) |') && same(1.01).includes('**As said**. V8 has learnt.'))
   t.true(same(2).includes('**More with closure | inline**. It still is.'))
+  t.true(same(0.8).includes('**Less with closure | inline**. Who knows.'))
+  t.true(same(1.07).includes('**Probably more with closure | inline**. It still is.'))
+})
+
+test('the verdict and the stated spread do not contradict each other', (t) => {
+  for (const ratios of [[0.7, 0.8, 0.99], [0.9, 0.95, 0.97], [0.9, 1, 1.2], [1.01, 1.2, 1.3], [1.2, 1.21, 1.2], [1.3, 1.31, 1.3, 1.3, 0.8], [0.8, 0.8, 0.8, 0.81, 1.5], [4, 4, 4.1]]) {
+    const { spread: [least, most] } = measured(ratios)
+    const [, verdict] = /\*\*(.*)\*\*/.exec(pageOf(figures(ratios, { saidRatio: null }))) ?? []
+    t.is(verdict === 'As said', least > 1, `${ratios}: ${verdict}`)
+    t.is(verdict === 'Other way round', most < 1, `${ratios}: ${verdict}`)
+  }
 })
 
 test('two runs are compared by the spread of the first', (t) => {
