@@ -258,37 +258,59 @@ async function trouble (root) {
 
   const slow = (await reader()).resume()
   const { span } = await over(slow)
-  console.log(`A client that reads nothing for 300 ms, of ${BIG_SIZE >> 20} MiB: run ${ms(span['longstack.run_ms'])} ms, ` +
+  console.log(`A client asks for ${BIG_SIZE >> 20} MiB, and reads nothing for 300 ms, then all of it. Of that request the span says: run ${ms(span['longstack.run_ms'])} ms, ` +
     `waited ${ms(span['longstack.waited_ms'])} ms (${Object.entries(span['longstack.wait_ms']).map(([name, value]) => `${name} ${ms(value)}`).join(', ')}).`)
 
   const leaver = await reader()
   const open = openFiles()
   leaver.destroy()
   const left = await over(leaver)
-  console.log(`A client that leaves: ${left.problem.message}, its span ends as "${left.span['longstack.end']}". Files open before and after: ${open}, ${openFiles()}.`)
+  console.log(`A client goes away in the middle: deliver() calls the listener of after() with the problem "${left.problem.message}", the span ends as "${left.span['longstack.end']}".\n` +
+    `While the client was there, files open: ${open}; now: ${openFiles()}.`)
 
   const patient = await reader()
   fs.truncateSync(path.join(root, BIG), KIB)
   patient.resume()
   const cut = await over(patient)
-  console.log(`A file that is cut off: the client is told by a closed connection, the program by after(${cut.status}, problem):\n\n${cut.story}\n`)
+  console.log('A file becomes shorter while it is sent: the client is told by a closed connection, for the head had promised more. The program is told by what the listener\n' +
+    `of after() gets: the status, ${cut.status}, which had been sent by then, and a problem. This is its stack:\n\n${cut.story}\n`)
+  if (/settled/.test(cut.story)) console.log('"settled here" is how these hops are known: from where the promise that failed was rejected. "settled" below it: in the same way.')
   server.close()
 }
 
 /** @param {string} script mode @param {string[]} args */
 const traced = (...args) => execFileSync(process.execPath, ['-r', require.resolve('longstack/register'), __filename, ...args], { encoding: 'utf8' })
 
+/** The number that a cell shows. @param {string} cell */
+const amount = (cell) => Number.parseFloat(cell) * (cell.endsWith(' k') ? 1e3 : 1)
+
+/** What the rows of this run say. @param {Awaited<ReturnType<typeof tables>>} parts */
+function whatTheyMean ([sent, more]) {
+  const row = (label) => sent.rows.find((cells) => cells[0] === label)
+  const [few, whole, chunks, pieces, one] = ['four', 'whole', 'medium', 'latin1', 'oneLatin1'].map((name) => row(ways[name].name))
+  const delayed = more.rows.map((cells) => amount(cells[more.heading.indexOf('delayed')]))
+  const grows = delayed.every((value, i) => i === 0 || value > delayed[i - 1])
+  return [
+    'every chunk costs a turn through the loop, the thread pool and the socket, and tracing sees each of them. In chunks of 4 KiB the file went\n' +
+      `with ${few[1]} MB/s, whole with ${whole[1]}; traced with ${few[2]} and ${whole[2]}.`,
+    `Strings are decoded and encoded again: Buffers of 64 KiB went with ${chunks[1]} MB/s, latin1 strings of 64 KiB with ${pieces[1]}, one string of 500 KiB with ${one[1]}.`,
+    `Bare, ${more.rows.map(([connections, bare]) => `${connections} ${connections === '1' ? 'connection' : 'connections'} had ${bare} MB/s`).join(', ')}. ${grows
+      ? 'What more of\nthem add is waiting for one another: "delayed" grows from row to row.'
+      : 'More of\nthem wait for one another, which is "delayed". Where that does not grow they wait in the system: a request that is not read yet has no span.'}`
+  ].join('\n')
+}
+
 async function story () {
   await withRoot(async (root) => {
-    console.log('A static server, one processor, bare and traced with spans. Throughput of both; of the traced one ms of a request: quartiles,\n' +
-      'and on average: its own code ran, it waited for a subsystem, the loop ran other requests (delayed), nothing happened (idle).\n')
-    const parts = await tables(root, partsOf(['four', 'medium', 'whole', 'reused', 'pipe', 'latin1', 'boxed', 'oneUtf8', 'kept'], [1, 10, 100, 1000]), 220)
+    console.log('A static server on one processor, bare and traced with spans. MB/s of both. Of the traced one, ms of a request: its quartiles, and on average how long\n' +
+      'its own code ran (run), it waited for a subsystem (wait), the loop ran other requests (delayed), nothing happened (idle). Few requests, the first ones above\n' +
+      'all, are far slower than the rest: they count in an average, which may then lie above the third quartile. Each row is measured once and briefly.\n')
+    const parts = await tables(root, partsOf(['four', 'medium', 'whole', 'reused', 'pipe', 'latin1', 'oneLatin1', 'boxed', 'kept'], [1, 10, 100, 1000]), 220)
     for (const { title, heading, rows } of parts) console.log(`${title}\n\n${table(heading, rows)}\n`)
-    console.log('What it means: every chunk costs a turn through the loop, the thread pool and the socket, so the fewer the better, and tracing sees each of\n' +
-      'them. Strings are decoded and encoded again: a small one hardly costs, a large one does. Connections beyond the first few bring no more bytes;\n' +
-      'what they add is waiting for one another, which is "delayed". The thread pool shares the one processor: it pushes the loop aside, so its reads\n' +
-      'are mostly part of "run". And where a request is answered at once, its queue is not in the spans: it waits in the system, unread.\n')
-    console.log(traced('trouble', root))
+    console.log(`What it means: ${whatTheyMean(parts)}\n`)
+    console.log('The thread pool shares the one processor: it pushes the loop aside, so its reads are mostly part of "run". And where a request is answered at once, its\n' +
+      'queue is not in the spans: it waits in the system, unread.\n')
+    console.log(traced('trouble', root).trimEnd())
   })
 }
 
@@ -482,7 +504,7 @@ const claims = [
     means: 'what a request costs over 500 connections, against 10; the article says about 1',
     why: {
       'no difference': 'So it was said. A request waits for the others, nothing else grows.',
-      'as said': 'A little longer, as was said: with 500 files and sockets at work the memory that is used does not fit into the caches any more, and garbage lives longer.',
+      'as said': 'More than hardly: with 500 files and sockets at work the memory that is used does not fit into the caches any more, and garbage lives longer.',
       'other way round': 'Nothing grows but the waiting, and more events are taken with each turn of the loop.'
     }
   }
@@ -503,7 +525,7 @@ async function figures (quick) {
     }
     const names = quick ? ['whole'] : Object.keys(ways)
     result.tables = (await tables(root, partsOf(names, quick ? [10] : [1, 10, 100, 1000]), limit)).map(({ title, heading, rows }) => ({
-      title: `${title}: MB/s bare and traced, ms of a traced request`,
+      title: `${title}: MB/s bare and traced; ms of a traced request: quartiles, and averages of where they went, which a few slow requests raise`,
       heading,
       rows
     }))
