@@ -316,7 +316,7 @@ async function measure ({ connections, warm, limit, rounds }) {
         one.rates.push(rate)
       }
     }
-    return all.map(({ layer, callbacks, traced, spans, rates, prices }) => ({ layer, callbacks, traced, spans, rate: median(rates), cpu: median(prices) }))
+    return all.map(({ layer, callbacks, traced, spans, rates, prices }) => ({ layer, callbacks, traced, spans, prices, rate: median(rates), cpu: median(prices) }))
   } finally {
     for (const { child } of all) await child?.end()
     await end()
@@ -521,43 +521,42 @@ async function reports () {
 
 function costs (figures) {
   const cpu = (layer, traced, spans) => pick(figures, layer, traced, 'hoisted', spans).cpu
-  const more = LAYERS.map((layer) => `${layer} ${digits(cpu(layer, true) - cpu(layer, false))} µs`)
-  return [
-    `net costs ${times(cpu('net', false) / cpu('raw', false))} the CPU of the bare handle, http ${times(cpu('http', false) / cpu('net', false))} that of net.`,
-    'The kernel\'s part is much the same on all three; what differs is JavaScript: streams and events on net, heads and two objects a request on http.',
-    `Tracing adds ${more.join(', ')} a request, and spans ${digits(cpu('http', true, true) - cpu('http', true))} µs more on http.`
-  ].join('\n')
+  const more = LAYERS.map((layer) => `${digits(cpu(layer, true) - cpu(layer, false))} µs on ${layer}`)
+  return `Bare: net ${times(cpu('net', false) / cpu('raw', false))} the CPU of the handle, http ${times(cpu('http', false) / cpu('net', false))} that of net. ` +
+    `Traced less bare: ${more.join(', ')}. With spans less traced: ${digits(cpu('http', true, true) - cpu('http', true))} µs.\n` +
+    'In so short a run 15 % of a figure is noise, on a busy machine up to half. The kernel\'s part is much the same on all three; what differs is\n' +
+    'JavaScript: streams and events on net; on http also a request and a response, whose heads (first line and headers) are parsed and built.'
 }
 
 function styles (figures) {
-  const ratio = (layer) => pick(figures, layer, false, 'closures').cpu / pick(figures, layer, false).cpu
-  return `Bare, closures cost ${LAYERS.map((layer) => `${times(ratio(layer))} on ${layer}`).join(', ')}: up to ten per cent either way is the noise of one run on a busy machine.`
+  const ratios = (layer) => pick(figures, layer, false, 'closures').prices.map((price, round) => price / pick(figures, layer, false).prices[round])
+  const range = (layer) => `${Math.min(...ratios(layer)).toFixed(2)} to ${times(Math.max(...ratios(layer)))} on ${layer}`
+  return `Hoisted functions are made once, closures anew for each connection and request.
+Bare, closures ÷ hoisted is, by round, ${LAYERS.map(range).join(', ')}.
+Where the rounds lie on both sides of 1, the difference is noise; elsewhere ${STORY.rounds} rounds still prove little: --json measures longer.`
 }
 
-const show = ({ title, heading, rows }) => console.log(`\n${title}:\n\n${table(heading, rows)}\n`)
-
 async function story () {
+  const show = ({ title, heading, rows }) => console.log(`\n${title}:\n\n${table(heading, rows)}\n`)
   console.log(`${ANSWER.length} bytes, always the same, are the answer of three servers: on Node's bare TCP handle (raw), on net and on http.`)
   console.log(`Each is a process of its own under ${STORY.connections} connections, bare and traced.`)
   const counts = await countAll(COUNTED)
   const figures = await measure(STORY)
   show(layersTable(figures, counts))
   console.log(costs(figures))
-  console.log('Where less than 100 % of a processor was used, the server was not the limit: compare CPU, not requests a second.')
-  console.log('A server that waits for its client also pays for more turns of the loop, which makes the fast ones look a little dearer.')
+  console.log(`Where less than 100 % of a processor was used, the server was not the limit: compare CPU, not requests a second.
+A server that waits for its client also pays for more turns of the loop, which makes the fast ones look a little dearer.`)
   show(resourcesTable(counts))
-  console.log('The bare handle makes nothing for a request that the kernel takes at once: so tracing has nothing to keep there.')
+  console.log('The bare handle makes nothing for a request that the kernel takes at once: tracing keeps nothing there. What it does on raw, it does for')
+  console.log('each read: it notes the time, and as no socket of net ever owns the handle, it looks for one and asks for the far end again.')
   show(callbacksTable(figures))
   console.log(styles(figures))
-  console.log(`\nWhat longstack tells of a connection on each layer:\n\n${await reports()}`)
-  console.log('\nThe bare handle has as much of a story as the others: who listens, since when, bytes, how to close it. Only http knows requests.')
+  console.log(`\nWhat longstack tells of a connection on each layer:\n\n${await reports()}\n`)
+  console.log('The bare handle has as much of a story as the others: who listens, since when, bytes, how to close it. Only http knows requests.')
 }
 
 async function main ([first, ...rest]) {
-  if (first === 'serve') {
-    const { port } = await serve(...rest)
-    return obey({ port })
-  }
+  if (first === 'serve') return obey({ port: (await serve(...rest)).port })
   if (first === 'count') return counter(...rest)
   if (first === 'why') return why()
   if (first === '--answers') return answers()
