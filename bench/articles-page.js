@@ -157,13 +157,13 @@ function page ({ date, node, quick, machine, examples }) {
     ].join('\n'),
     'Where the article saw hardly a difference, *as said* means that there is none, and *more with* or *less with* that there is one. ' +
       'An article measured another machine and a Node of its time: its figure is there for the direction and the size.',
-    'The tables without a ratio, below the claims, are of the last round alone. Each row was measured once, after those above it, often in the same process: ' +
+    'The tables without a ratio, below the claims, are of the last round alone. Most rows were measured once, after those above them, often in the same process: ' +
       'they show orders of size, and need not agree with the claims.',
     ...examples.flatMap((example) => [
       `## ${example.title}`,
       `\`node examples/${example.name}.js\``,
       ...claimsOf(example).map(section),
-      ...example.tables.flatMap(({ title, heading, rows }) => [`**${title}** (one round, each row once)`, markdown([heading, ...rows])])
+      ...example.tables.flatMap(({ title, heading, rows }) => [`**${title}** (one round)`, markdown([heading, ...rows])])
     ]),
     '## How to repeat it',
     '```\nnpm run articles                 measures everything, writes this page\nnpm run articles -- --add        measures again and adds the rounds to those of this page\n' +
