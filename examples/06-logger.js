@@ -320,19 +320,19 @@ async function story (folder) {
   await until(() => linesOf(path.join(folder, 'errors.jsonl')).length === 2)
   child.kill('SIGUSR2') // writes what is gathered, too
   await until(() => / escaped\n/.test(console_) && console_.split('/dev/full failed').length === 3)
-  const before = linesOf(file)
   console.log('A traced server logs to a file, errors to another as JSON, all to /dev/full, warnings and errors to stdout. Its file after three requests:\n')
-  console.log(before.join('\n'))
-  console.log('\nEach span is a line: where the time went. /user was told by the code that caught the error. The connection of /order failed when')
-  console.log('the request was long answered, and nobody listened: the chain still leads to it. errors.jsonl has the same as data:\n')
+  console.log(linesOf(file).join('\n'))
+  console.log(`\nEach span is a line: where the time went. /user was told by the code that caught the error: "settled here" is the read that rejected its promise,
+"settled" are the hops that led there. The connection of /order failed when the request was long answered, and nobody listened: the chain still leads
+to it. The span of "connect" counts from net.connect() until the callback that hears of the failure is over; "earlier" counts from the request to the system,
+a tick later, until that callback makes the error. errors.jsonl has the same as data:\n`)
   console.log(fs.readFileSync(path.join(folder, 'errors.jsonl'), 'utf8'))
   console.log('stdout, too, tells of /dev/full once, and once more after SIGUSR2, when it was tried again. No other output misses a line:\n')
   console.log(console_.split('\n').filter((line) => line.includes('/dev/full')).join('\n'))
 
   console.log(`\nNow under load, while all.log is renamed ${ROTATIONS} times, every second time with SIGUSR2:\n`)
-  const working = rotate(child, file)
   const progress = { done: false }
-  working.then(() => { progress.done = true })
+  const working = rotate(child, file).then(() => { progress.done = true })
   let asked = 1
   while (!progress.done) asked += (await load({ port, connections: 16, requests: 400 })).units
   await working
@@ -347,9 +347,9 @@ async function story (folder) {
   console.log('\nWhat a line costs, in µs of CPU:\n')
   const figures = await measureAll(STORY, folder)
   console.log(table(['', 'bare', 'traced'], Object.keys(ways).map((way) => [ways[way].name, digits(figures.off[way]), digits(figures.on[way])])))
-  const { off, on } = figures
-  console.log(`\nA write at once costs ${digits(off.once / off.gathered)} times what a gathered one does, and ${digits(on.once / on.stream)} times that of a stream where traced`)
-  console.log(`(${digits(off.once / off.stream)} bare). An error's stack costs ${digits(off.chain - off.message)} µs bare, and with its chain ${digits(on.chain - on.message)} µs.`)
+  const [bare, traced] = [figures.off, figures.on].map(({ once, gathered, stream }) => `${digits(once / gathered)} × a gathered one and ${digits(once / stream)} × one through a stream`)
+  console.log(`\nA line at once costs ${bare}; traced, ${traced}.\nIn so short a run a factor may come out at half or twice of what it is: --json measures longer.
+Over its message an error's stack costs ${digits(figures.off.chain - figures.off.message)} µs bare, ${digits(figures.on.chain - figures.on.message)} µs with its chain.`)
 }
 
 /** Logging from inside hooks: what the logger does makes no events of its own. */
