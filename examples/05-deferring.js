@@ -318,8 +318,8 @@ async function measured (quick) {
 // The story.
 
 async function story () {
-  console.log('deliver() returns a delegate, and the caller attaches before, after, error and otherwise when the call is over.')
-  console.log('What is heard of a page, by how deliver puts its work off:\n')
+  console.log('deliver() returns a delegate. When the call is over, the caller attaches listeners to it: before, after (which is told how long the page is), error')
+  console.log('and otherwise. Which of them hear of a page, by how deliver puts its work off:\n')
   const rows = []
   for (const way of Object.keys(all)) rows.push([way, (await heard(all[way], 'hello')).slice(1).join(', ') || 'nothing'])
   console.log(rows.map(([way, what]) => `${way.padEnd(18)}  ${what}`).join('\n'))
@@ -330,49 +330,49 @@ async function story () {
   await tellErrors()
 
   const { title, heading, rows: costs } = await priceList(TIMES.story)
-  console.log(`\n${title}:\n`)
-  console.log(table(heading, costs))
-  console.log('\nThe article called nextTick the cheaper setTimeout 0, and it is. Traced, each way also pays for a context and a stack, and a timer for being')
-  console.log('remembered as open. Immediates one after another pay for a turn of the loop each: that is what lets files and sockets come.')
+  console.log(`\n${title}:\n\n${table(heading, costs)}`)
+  console.log(`\nMany at once: ${BATCH} are set, and when all have run the next ${BATCH}. One after another: each sets the next; no timers (–), which take a millisecond each.
+"${ARTICLE}" called nextTick the cheaper setTimeout 0: with tracing off, many at once, a timer costs ${digits(costs[4][1] / costs[0][1])} ticks here.
+Traced, each way also pays for a context and a stack, a timer for being remembered as open. Immediates one after another pay for turns of the loop: these let files come.`)
 }
 
 async function tellOrders () {
-  console.log(`\nThe order in which they run when all are set in one turn, the slowest first, and the program then works for ${WORK_MS} ms:\n`)
   const names = Object.keys(ways)
+  console.log(`\nAll are set in one turn, in this order: ${[...names].reverse().join(', ')}.\nThen the program works for ${WORK_MS} ms. The order in which they run:\n`)
   console.log(table(['set in', ...names], (await orders()).map(([place, order]) => [place, ...names.map((way) => String(order.indexOf(way) + 1 || '–'))])))
   let timers = 0
   const race = "setTimeout(() => order.push('setTimeout'), 0); setImmediate(() => order.push('setImmediate'))"
   for (let i = 0; i < LAUNCHES; i++) {
     if ((await alike(['-e', `const order = []; ${race}; process.once('exit', () => console.log(JSON.stringify(order)))`]))[0] === 'setTimeout') timers++
   }
-  console.log('\nTicks go before microtasks, but inside of a promise, which an ES module is too, the microtasks are emptied first. An immediate comes before')
-  console.log(`a timer that is set in a callback of a file or socket. From the main script the two race: without the ${WORK_MS} ms the timer won in ${timers} of ${LAUNCHES} processes.`)
+  console.log('\npromise.then and queueMicrotask share one queue: what was set first, here promise.then, runs first. – is not tried: Nodes differ in how they load a module.')
+  console.log('Ticks go before microtasks, but inside of a promise, which an ES module is too, the microtasks are emptied first. An immediate comes before')
+  console.log(`a timer that is set in a callback of file, socket or timer. From the main script they race: without the ${WORK_MS} ms the timer won in ${timers} of ${LAUNCHES} processes.`)
 }
 
 async function tellStarving () {
-  console.log('\nA file is asked for, then one way calls itself again and again:\n')
+  console.log(`\nA file is asked for, then one way calls itself again and again until the file is there; ticks and microtasks stop after ${STARVE_MS} ms:\n`)
   const rows = []
   for (const way of Object.keys(ways)) {
     const { turns, over, back, first } = await child(['starve', way], false)
     rows.push([way, String(turns), `${digits(over)} ms`, `${digits(back)} ms`, first ? 'during' : 'after'])
   }
-  console.log(table(['', 'turns', 'over after', 'file there after', ''], rows))
-  console.log(`\nTicks and microtasks starve the loop until they stop, here by themselves after ${STARVE_MS} ms; immediates and timers let the file come.`)
+  console.log(`${table(['', 'turns', 'calls over after', 'file there after', 'so it came'], rows)}\n
+Ticks and microtasks starve the loop until they stop: the file comes after the calls. Immediates and timers let it come during them.`)
 }
 
 async function tellErrors () {
-  console.log('\nA listener that was attached late throws. Node alone shows\n')
-  console.log(indented((await child(['fail', 'process.nextTick'], false)).stack))
+  console.log(`\nA listener that was attached late throws. Node alone shows\n\n${indented((await child(['fail', 'process.nextTick'], false)).stack)}`)
   console.log('\nwhich does not tell who wanted the page. Traced:\n')
   const rows = []
   for (const way of Object.keys(ways)) {
     const { stack, hops } = await child(['fail', way], true)
-    if (rows.length === 0) console.log(`${indented(stack)}\n\nand with the others:\n`)
+    if (rows.length === 0) console.log(`${indented(stack)}\n\nand all ways in short:\n`)
     rows.push([way, hops[0].label, hops[0].frames.map((frame) => frame.functionName ?? 'the main script').join(' < ')])
   }
   const [wide, label] = [0, 1].map((column) => Math.max(...rows.map((row) => row[column].length)))
   console.log(rows.map(([way, hop, frames]) => `${way.padEnd(wide)}  ── ${hop.padEnd(label)} ──  ${frames}`).join('\n'))
-  console.log('\nThe hop names the way, and its frames lead to the caller: homePage.')
+  console.log('\nThe hop (──) names the way, and its frames lead to the caller: homePage. It says setTimeout(1), for Node makes 1 ms of 0.')
 }
 
 /** @param {string} text */
