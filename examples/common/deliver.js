@@ -299,6 +299,7 @@ async function answer (request, response, { file, handle, stat }, told, send) {
     if (!response.writableFinished) problem = new Error('the client left')
   } catch (error) {
     problem = /** @type {Error} */ (error)
+    await handle.close().catch(() => {}) // of the two, the first is told
   }
   way.leave()
   if (problem !== undefined) response.destroy()
