@@ -548,7 +548,7 @@ async function story () {
 A server that waits for its client also pays for more turns of the loop, which makes the fast ones look a little dearer.`)
   show(resourcesTable(counts))
   console.log('The bare handle makes nothing for a request that the kernel takes at once: tracing keeps nothing there. What it does on raw, it does for')
-  console.log('each read: it notes the time, and as no socket of net ever owns the handle, it looks for one and asks for the far end again.')
+  console.log('each read: it notes the time, for the answer to how long a connection has been idle.')
   show(callbacksTable(figures))
   console.log(styles(figures))
   console.log(`\nWhat longstack tells of a connection on each layer:\n\n${await reports()}\n`)

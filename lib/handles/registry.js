@@ -17,6 +17,7 @@ const GONE = 1000
 const FIRST_SWEEP = 1024
 const SETTLE = 100 // ms
 const YOUNG = 512
+const LOOKS = 4 // events of a handle on which its owner is looked for
 
 const sockets = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
 
@@ -44,6 +45,8 @@ class Entry {
     this.use = undefined
     /** what the program holds is known @type {boolean} */
     this.met = context.type === 'Timeout'
+    /** how often an event of it may still look for that; a bare handle has none @type {number} */
+    this.looks = LOOKS
     /** the object of the program, where the handle does not tell it @type {WeakRef<object> | undefined} */
     this.owner = undefined
     /** the session of a stream: what is active on one is on the other @type {Entry | undefined} */
@@ -191,7 +194,7 @@ function createRegistry () {
       if (entry === undefined) return
       entry.active = time
       if (entry.upper !== undefined) entry.upper.active = time
-      if (!entry.met) connected(entry)
+      if (!entry.met && entry.looks-- > 0) connected(entry)
     },
 
     /** Data goes out on a socket, or came in. @param {object} socket @param {number} time */
