@@ -24,6 +24,17 @@ async function dial (server) {
   await once(socket, 'connect')
   return socket
 }
+/** Two ends of a connection without handles: what is written is read at once. */
+function pair () {
+  class End extends stream.Duplex {
+    _read () { const { done } = this; this.done = undefined; done?.() }
+    _write (chunk, encoding, done) { if (chunk.length === 0) return process.nextTick(done); this.other.done = done; this.other.push(chunk) }
+  }
+  const [here, there] = [new End(), new End()]
+  here.other = there
+  there.other = here
+  return [here, there]
+}
 /** Passes on whole lines only. */
 function lines () {
   const held = new WeakMap()
@@ -68,13 +79,7 @@ test('a stream without a handle is read on, whatever it pushes while its handler
   const { count } = await answer(t, `
     const server = http.createServer((request, response) => response.end('ok'))
     trace.intercept(server, function see () {})
-    class End extends stream.Duplex {
-      _read () { const { done } = this; this.done = undefined; done?.() }
-      _write (chunk, encoding, done) { if (chunk.length === 0) return process.nextTick(done); this.other.done = done; this.other.push(chunk) }
-    }
-    const [here, there] = [new End(), new End()]
-    here.other = there
-    there.other = here
+    const [here, there] = pair()
     server.emit('connection', there)
     let count = 0
     here.on('data', () => { if (++count < 50) here.write(get('/')) })
@@ -82,6 +87,31 @@ test('a stream without a handle is read on, whatever it pushes while its handler
     await until(() => count === 50)
     tell({ count })`)
   t.is(count, 50)
+})
+
+test('a chunk that came before the remover was called arrives, though its only transform holds it back', async (t) => {
+  const { seen } = await answer(t, `
+    const [here, there] = pair()
+    const server = http.createServer((request, response) => {
+      seen.push(request.url)
+      response.end('ok')
+      if (request.url !== '/1') return
+      let held
+      const remove = trace.intercept(server, function hold (chunk) {
+        if (chunk.length === 0) return held
+        held = chunk
+        return Buffer.alloc(0)
+      })
+      here.write(get('/2'))
+      remove()
+      here.write(get('/3'))
+    })
+    trace.intercept(server, function see () {})
+    server.emit('connection', there)
+    here.resume().write(get('/1'))
+    await until(() => seen.length === 3)
+    tell({})`)
+  t.deepEqual(seen, ['/1', '/2', '/3'])
 })
 
 test('a handler that throws while the transform is taken away harms no other connection', async (t) => {

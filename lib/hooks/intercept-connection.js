@@ -93,8 +93,9 @@ class Connection {
    * @param {readonly Interceptor[]} later those that came after it
    */
   leave (interceptor, later) {
-    if (!this.#used.includes(interceptor) || !this.#open) return
+    if (!this.#open || (this.#tasks.length === 0 && !this.#used.includes(interceptor))) return
     this.#tasks.push(() => {
+      if (!this.#used.includes(interceptor)) return
       this.#used = this.#used.filter((one) => one !== interceptor)
       this.#deliver(this.#flush([interceptor], later.filter((one) => this.#line.list.includes(one))))
     })
