@@ -142,8 +142,8 @@ function page ({ date, node, quick, machine, examples }) {
       'as the numbered [examples](../examples); here their claims are measured again, with tracing off and on.',
     `Measured on ${date.slice(0, 10)} with Node ${node} on ${machine.cpu}, ${machine.processors} processors, ${machine.system}, in ${rounds} round${rounds === 1 ? '' : 's'}` +
       `${quick ? '. **A quick run: it shows that everything works, the figures are rough**' : ''}. Traced means everything: full stacks, all types.`,
-    'All of that holds for this Node and this machine. Other versions of Node differ, and some ratios much: on Node 20 net ÷ raw was seen at 1.25 to 1.65 and http ÷ net at 2.1 to 4.5, ' +
-      'and setTimeout ÷ nextTick and the medians of example 07 were not these either.',
+    'All of that holds for this Node and this machine. Other versions of Node differ, some ratios by much: net ÷ raw, http ÷ net, setTimeout ÷ nextTick, the medians of example 07. ' +
+      '`npm run articles -- --node PATH --docs FOLDER` measures another one.',
     'A ratio is b ÷ a. a and b are measured in turns in each round; of each of the three the median over the rounds is shown. The median of the ratios need not be the ratio of the medians.',
     markdown([['claim', 'ratio', 'then', 'today (spread)', 'traced (spread)', 'verdict'], ...rows]),
     'The spread is where another run\'s ratio is expected: four times as far from the median as the farthest ' +
