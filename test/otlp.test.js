@@ -145,7 +145,12 @@ test.serial('nobody listens: the program goes on and ends, says it once, and no 
   const [port] = await freePorts(1)
   const { last, lines, code, stderr } = await run(`
     write(10)
-    setTimeout(() => { write(10); console.log('alive') }, 400)
+    const timer = setInterval(() => {
+      if (sink.stats().fault === undefined) return
+      clearInterval(timer)
+      write(10)
+      console.log('alive')
+    }, 10)
   `, { to: `http://user:secret@127.0.0.1:${port}` })
   t.is(code, 0)
   t.is(stderr, '')
