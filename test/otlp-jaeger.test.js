@@ -11,6 +11,9 @@ const path = require('node:path')
 const readline = require('node:readline')
 const { jaeger, missing } = require('./helpers/jaeger')
 const { node, root, register } = require('./helpers/run')
+const { patient } = require('./helpers/starved')
+
+const patiently = patient(test) // at its end a process waits a second for the collector, and no longer
 
 const fixtures = path.join(root, 'test', 'fixtures', 'otlp')
 const prelude = `const { sink, record, write, settled, say, warnings } = require(${JSON.stringify(path.join(fixtures, 'sink.js'))})\n`
@@ -18,7 +21,7 @@ const prelude = `const { sink, record, write, settled, say, warnings } = require
 /** @param {string} stdout */
 const linesOf = (stdout) => stdout.trim().split('\n').map((line) => JSON.parse(line))
 
-test.serial('spans, events, links and figures are in the engine as they were written', async (t) => {
+patiently('spans, events, links and figures are in the engine as they were written', async (t) => {
   if (missing(t)) return
   const engine = await jaeger(t)
   const { stdout, code, stderr } = await node(['-e', `${prelude}
@@ -50,7 +53,7 @@ test.serial('spans, events, links and figures are in the engine as they were wri
   t.true(span.references.some(({ spanID }) => spanID === '0000000000000009'))
 })
 
-test.serial('an engine that hangs: memory stays bounded, what does not fit is counted, the rest arrives later', async (t) => {
+patiently('an engine that hangs: memory stays bounded, what does not fit is counted, the rest arrives later', async (t) => {
   if (missing(t)) return
   const engine = await jaeger(t)
   engine.pause()
@@ -80,7 +83,7 @@ test.serial('an engine that hangs: memory stays bounded, what does not fit is co
   t.is(after.warnings.length, 1)
 })
 
-test.serial('an engine that hangs does not keep a program from ending', async (t) => {
+patiently('an engine that hangs does not keep a program from ending', async (t) => {
   if (missing(t)) return
   const engine = await jaeger(t)
   engine.pause()
@@ -91,7 +94,7 @@ test.serial('an engine that hangs does not keep a program from ending', async (t
   t.regex(last.warnings[0], /^SPANS_UNSENT: spans do not reach .*: no answer in time\./)
 })
 
-test.serial('an engine that starts again: the program goes on, and every span either arrived or is counted', async (t) => {
+patiently('an engine that starts again: the program goes on, and every span either arrived or is counted', async (t) => {
   if (missing(t)) return
   const engine = await jaeger(t)
   const child = spawn(process.execPath, ['-e', `${prelude}
@@ -164,7 +167,7 @@ async function load (url, count, width) {
   return answers
 }
 
-test.serial('two services that call each other under load are one tree a request, with stacks', async (t) => {
+patiently('two services that call each other under load are one tree a request, with stacks', async (t) => {
   if (missing(t)) return
   const engine = await jaeger(t)
   const [shop, store] = await Promise.all([service('shop', engine.url, t), service('store', engine.url, t)])
@@ -206,7 +209,7 @@ test.serial('two services that call each other under load are one tree a request
   t.is(spans.find(({ name }) => name === 'count').tags.shelf, 7)
 })
 
-test.serial('an engine that is down changes nothing for two services but a line on stderr', async (t) => {
+patiently('an engine that is down changes nothing for two services but a line on stderr', async (t) => {
   if (missing(t)) return
   const engine = await jaeger(t)
   await engine.stop()

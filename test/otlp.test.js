@@ -11,6 +11,9 @@ const path = require('node:path')
 const { collector } = require('./helpers/collector')
 const { freePorts } = require('./helpers/jaeger')
 const { node, root, register } = require('./helpers/run')
+const { patient } = require('./helpers/starved')
+
+const patiently = patient(test) // at its end a process waits a second for the collector, and no longer
 
 const fixture = path.join(root, 'test', 'fixtures', 'otlp', 'sink.js')
 const prelude = `const { sink, record, write, settled, say, warnings } = require(${JSON.stringify(fixture)})\n`
@@ -31,7 +34,7 @@ async function run (source, { to, env, args = [] }) {
 /** @param {any} span as OTLP has it */
 const attributes = (span) => Object.fromEntries(span.attributes.map((/** @type {any} */ { key, value }) => [key, Object.values(value)[0]]))
 
-test.serial('what was written arrives in one request to /v1/traces', async (t) => {
+patiently('what was written arrives in one request to /v1/traces', async (t) => {
   const { url, requests } = await collector(t)
   const { last, code, stderr } = await run('write(3); settled()', { to: url })
   t.is(code, 0, stderr)
@@ -56,7 +59,7 @@ const ends = {
   'its last callback': ['', 0]
 }
 for (const [how, [source, wanted]] of Object.entries(ends)) {
-  test.serial(`nothing is lost where a program ends by ${how}`, async (t) => {
+  patiently(`nothing is lost where a program ends by ${how}`, async (t) => {
     const { url, spans } = await collector(t)
     const { last, code, stderr } = await run(`write(1); settled(() => { write(600); ${source} })`, { to: url })
     t.is(code, wanted, stderr)
@@ -65,7 +68,7 @@ for (const [how, [source, wanted]] of Object.entries(ends)) {
   })
 }
 
-test.serial("longstack's own figures have OTLP's form; what no collector takes becomes text", async (t) => {
+patiently("longstack's own figures have OTLP's form; what no collector takes becomes text", async (t) => {
   const { url, spans } = await collector(t)
   await run(`sink.write(record(1, {
     name: 'half \\ud800',
@@ -107,7 +110,7 @@ test.serial("longstack's own figures have OTLP's form; what no collector takes b
   t.like(span.links[0], { traceId: '1af7651916cd43dd8448eb211c80319c', spanId: '0000000000000009' })
 })
 
-test.serial('what is no JSON does not keep its span from arriving', async (t) => {
+patiently('what is no JSON does not keep its span from arriving', async (t) => {
   const { url, spans } = await collector(t)
   const { last, code } = await run('write(1); write(1, { attributes: { big: 1n } }); const loop = {}; loop.loop = loop; write(1, { attributes: { loop } }); write(1); settled()', { to: url })
   t.is(code, 0)
@@ -117,7 +120,7 @@ test.serial('what is no JSON does not keep its span from arriving', async (t) =>
   t.regex(loop.loop, /^not written: /)
 })
 
-test.serial("headers and compression are the exporter's to read; a path that is given is taken as it is", async (t) => {
+patiently("headers and compression are the exporter's to read; a path that is given is taken as it is", async (t) => {
   const { port, requests } = await collector(t)
   const { last } = await run('write(1); settled()', {
     to: `http://127.0.0.1:${port}/deep/in?tenant=a`,
@@ -128,7 +131,7 @@ test.serial("headers and compression are the exporter's to read; a path that is 
   t.like(requests[0].headers, { 'x-key': 'abc', authorization: 'Bearer t', 'content-encoding': 'gzip' })
 })
 
-test.serial('https, with a certificate that the environment vouches for, and without', async (t) => {
+patiently('https, with a certificate that the environment vouches for, and without', async (t) => {
   const { url, cert, spans } = await collector(t, { tls: true })
   const trusted = await run('write(1); settled()', { to: url, env: { NODE_EXTRA_CA_CERTS: cert } })
   t.like(trusted.last, { written: 1, dropped: 0 })
@@ -141,7 +144,7 @@ test.serial('https, with a certificate that the environment vouches for, and wit
   t.is(spans().length, 1)
 })
 
-test.serial('nobody listens: the program goes on and ends, says it once, and no password', async (t) => {
+patiently('nobody listens: the program goes on and ends, says it once, and no password', async (t) => {
   const [port] = await freePorts(1)
   const { last, lines, code, stderr } = await run(`
     write(10)
@@ -162,7 +165,7 @@ test.serial('nobody listens: the program goes on and ends, says it once, and no 
   t.notRegex(last.warnings[0], /secret/)
 })
 
-test.serial('a collector that refuses: what it refused is counted, and what came later arrives', async (t) => {
+patiently('a collector that refuses: what it refused is counted, and what came later arrives', async (t) => {
   let refusals = 1
   const { url, requests } = await collector(t, { status: () => refusals-- > 0 ? 400 : 200 })
   const { last, lines } = await run(`
@@ -181,7 +184,7 @@ test.serial('a collector that refuses: what it refused is counted, and what came
   t.is(last.warnings.length, 1)
 })
 
-test.serial('without the exporter a sentence says what to install', async (t) => {
+patiently('without the exporter a sentence says what to install', async (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-'))
   t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
   fs.cpSync(path.join(root, 'lib'), path.join(folder, 'lib'), { recursive: true })
@@ -195,7 +198,7 @@ test.serial('without the exporter a sentence says what to install', async (t) =>
   ])
 })
 
-test.serial("an exporter beside the program's file is found where longstack comes from elsewhere", async (t) => {
+patiently("an exporter beside the program's file is found where longstack comes from elsewhere", async (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-'))
   t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
   fs.cpSync(path.join(root, 'lib'), path.join(folder, 'longstack', 'lib'), { recursive: true })
@@ -210,7 +213,7 @@ test.serial("an exporter beside the program's file is found where longstack come
   t.is(spans().length, 2)
 })
 
-test.serial('an exporter that does not load is a fault, not an end', async (t) => {
+patiently('an exporter that does not load is a fault, not an end', async (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-'))
   t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
   fs.cpSync(path.join(root, 'lib'), path.join(folder, 'lib'), { recursive: true })
@@ -227,7 +230,7 @@ test.serial('an exporter that does not load is a fault, not an end', async (t) =
   t.is(last.warnings.length, 1)
 })
 
-test.serial('where threads are forbidden the program runs on and is told', async (t) => {
+patiently('where threads are forbidden the program runs on and is told', async (t) => {
   const flag = process.allowedNodeEnvironmentFlags.has('--permission') ? '--permission' : '--experimental-permission'
   const { last, code } = await run("write(2); console.log('alive')", { to: 'http://127.0.0.1:9', args: [flag, '--allow-fs-read=*'] })
   t.is(code, 0)
@@ -236,7 +239,7 @@ test.serial('where threads are forbidden the program runs on and is told', async
   t.is(last.warnings.length, 1)
 })
 
-test.serial('what the program did to its own http, timers and clock does not reach the exporter, nor the other way round', async (t) => {
+patiently('what the program did to its own http, timers and clock does not reach the exporter, nor the other way round', async (t) => {
   const { url, spans } = await collector(t)
   const { last, lines, code, stderr } = await run(`
     const http = require('node:http')
@@ -258,7 +261,7 @@ test.serial('what the program did to its own http, timers and clock does not rea
   t.is(spans().length, 5)
 })
 
-test.serial('in a traced process the sink makes no event, no handle and no hop', async (t) => {
+patiently('in a traced process the sink makes no event, no handle and no hop', async (t) => {
   const { url, spans } = await collector(t)
   const { lines, last, code, stderr } = await run(`
     const trace = require(${JSON.stringify(root)})
@@ -282,7 +285,7 @@ test.serial('in a traced process the sink makes no event, no handle and no hop',
   t.is(spans().length, 1000)
 })
 
-test.serial("the preload and the program's variables do not reach the thread", async (t) => {
+patiently("the preload and the program's variables do not reach the thread", async (t) => {
   const { url, spans } = await collector(t)
   const { code, last, stderr } = await run('write(1); settled()', { to: url, env: { NODE_OPTIONS: `-r ${register}`, LONGSTACK: 'TPC' } })
   t.is(code, 0)
@@ -291,7 +294,7 @@ test.serial("the preload and the program's variables do not reach the thread", a
   t.is(spans().length, 1)
 })
 
-test.serial('a sink that is closed sends what it has and lets its thread go', async (t) => {
+patiently('a sink that is closed sends what it has and lets its thread go', async (t) => {
   const { url, spans } = await collector(t)
   const { lines, code, stderr } = await run(`
     process.removeAllListeners('exit')
@@ -315,7 +318,7 @@ test.serial('a sink that is closed sends what it has and lets its thread go', as
   t.is(spans().length, 714, 'a program that ends at once loses nothing')
 })
 
-test.serial("threads of the program have sinks of their own, and end by process.exit() or the parent's end", async (t) => {
+patiently("threads of the program have sinks of their own, and end by process.exit() or the parent's end", async (t) => {
   const { url, spans } = await collector(t)
   const { code, stderr } = await run(`
     const { Worker } = require('node:worker_threads')
@@ -327,7 +330,7 @@ test.serial("threads of the program have sinks of their own, and end by process.
   t.is(spans().length, 41)
 })
 
-test.serial('what is written open and then ended is sent once, as it ended; what stays open is sent at the end', async (t) => {
+patiently('what is written open and then ended is sent once, as it ended; what stays open is sent at the end', async (t) => {
   const { url, spans } = await collector(t)
   const { last, code, stderr } = await run(`
     const still = { attributes: { 'longstack.end': 'open' } }
@@ -347,7 +350,7 @@ test.serial('what is written open and then ended is sent once, as it ended; what
   t.is(attributes(spans()[2])['longstack.end'], 'open')
 })
 
-test.serial('a loop that never ends is in the collector while it spins', async (t) => {
+patiently('a loop that never ends is in the collector while it spins', async (t) => {
   const { url, spans } = await collector(t)
   const engine = process.env.ENGINE ? { LONGSTACK_CAPTURE: process.env.ENGINE } : {}
   const child = spawn(process.execPath, ['-r', register, '-e', 'setTimeout(function spin () { for (;;) Math.random() }, 50)'], {

@@ -6,12 +6,11 @@
 
 const test = require('ava')
 const { told, timesOf, one, sound, asNodeSays } = require('./helpers/spans')
-const { againIfStarved } = require('./helpers/starved')
+const { patient } = require('./helpers/starved')
 
 const LIGHT = Number(process.versions.node.split('.')[0]) >= 24
 
-/** @param {string} title @param {(t: import('ava').ExecutionContext, attempt: number) => Promise<void>} run */
-const timed = (title, run) => test.serial(title, (t) => againIfStarved(t, run))
+const timed = patient(test)
 
 /** Each has an engine and a mode; the first is the usual one. @type {Record<string, Record<string, string>>} */
 const ways = {

@@ -20,4 +20,11 @@ async function againIfStarved (t, run) {
   }
 }
 
-module.exports = { againIfStarved }
+/**
+ * test.serial() of such tests.
+ * @param {import('ava').TestFn} test
+ * @returns {(title: string, run: (t: import('ava').ExecutionContext, attempt: number) => Promise<void>) => void}
+ */
+const patient = (test) => (title, run) => test.serial(title, (t) => againIfStarved(t, run))
+
+module.exports = { againIfStarved, patient }
