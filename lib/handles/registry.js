@@ -194,7 +194,9 @@ function createRegistry () {
       if (entry === undefined) return
       entry.active = time
       if (entry.upper !== undefined) entry.upper.active = time
-      if (!entry.met && entry.looks-- > 0) connected(entry)
+      if (entry.met || entry.looks === 0) return
+      entry.looks--
+      connected(entry)
     },
 
     /** Data goes out on a socket, or came in. @param {object} socket @param {number} time */

@@ -246,9 +246,9 @@ class Connection {
     // Without a listener it would be an uncaught exception: of a socket that has another protocol since. Where that begins
     // behind the body of the request, Node 26 passes the socket's errors on to a stream that nobody may listen to.
     const upgrade = hidden(socket, 'UpgradeStream')
-    const told = upgrade === undefined ? socket.listenerCount('error') > 0 : upgrade.listenerCount('error') > 0
+    const told = (upgrade ?? socket).listenerCount('error') > 0
     socket.destroy(told ? error : undefined)
-    if (!told && upgrade !== undefined) process.nextTick(() => { socket.server?.emit('clientError', error, socket) })
+    if (upgrade !== undefined && !told) process.nextTick(() => { socket.server?.emit('clientError', error, socket) })
     return NOTHING
   }
 

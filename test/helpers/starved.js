@@ -15,7 +15,10 @@ async function againIfStarved (t, run) {
   for (let i = 1; ; i++) {
     const attempt = await t.try(run, i)
     if (attempt.passed || i === ATTEMPTS) return attempt.commit()
-    for (const { message, stack = '' } of attempt.errors) t.log(`attempt ${i} failed: ${message}\n${stack.split('\n').filter((line) => /test.\w.*\.test\.js/.test(line)).join('\n')}`)
+    for (const { message, assertion, stack = '' } of attempt.errors) {
+      const places = stack.split('\n').filter((line) => line.includes('.test.js:'))
+      t.log([`attempt ${i} failed: ${message || assertion}`, ...places].join('\n'))
+    }
     attempt.discard({ retainLogs: true })
   }
 }
