@@ -5,11 +5,12 @@
 
 const { types } = require('node:util')
 const guard = require('./context/guard')
-const { stamp, settlerOf, muted } = require('./context/context')
+const { contextOfChain, stamp, settlerOf, muted } = require('./context/context')
 const { createViews } = require('./context/view')
 const { mistake } = require('./errors')
 const { createReports } = require('./handles/report')
 const { createThreadLayer } = require('./hooks/threads')
+const { createPaths } = require('./spans/sites')
 const { createAttribution } = require('./stacks/attribution')
 const { createChain } = require('./stacks/chain')
 const { Stack, frameLines } = require('./stacks/frames')
@@ -21,7 +22,6 @@ const { createBlockedStory } = require('./blocked/story')
 const { summary } = require('./views/handles')
 
 const PLACES = 1000 // texts kept
-const KEYED = 64 // links that make up a key
 
 /**
  * @typedef {import('./context/context').Context} Context
@@ -48,9 +48,9 @@ const KEYED = 64 // links that make up a key
 function createAnswers ({ async, capture, sightings, registry, plainly, options, now, askedAt, enabled, dropped, through }) {
   /** the hops of errors whose stack was formatted @type {WeakMap<object, PrintedHop[]>} */
   const told = new WeakMap()
-  const { stackOf } = capture
+  const stackOf = (/** @type {Context} */ context) => context.stack
   const threads = createThreadLayer(async.root)
-  const attribution = createAttribution({ root: async.root, current: async.current, recent: async.recent, stackOf, presentFrames, sightings })
+  const attribution = createAttribution({ root: async.root, current: () => folded(async.current()), recent: () => async.recent().map((context) => folded(context) ?? context), stackOf, presentFrames, sightings })
   const chain = createChain({ stackOf, options, map: mapFrame, askedAt, dropped })
   const { view, unwrap } = createViews({ now, describe: (context) => guard.run(() => chain.describe(context)) })
   const reports = createReports({ registry, hops: chain.hops, plain, stackOf, askedAt, enabled, through })
@@ -68,6 +68,12 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
     if (types.isNativeError(target)) return hopsOfError(target)
     if (types.isPromise(target)) return hopsOfPromise(target)
     return chain.hops(reports.find(target).context)
+  }
+
+  /** Walks along a chain are short once it is folded. @param {Context | undefined} context */
+  function folded (context) {
+    if (context !== undefined && !context.folded) chain.folded(context)
+    return context
   }
 
   /** @param {Error} error @returns {PrintedHop[]} */
@@ -125,8 +131,10 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
       return text(hops)
     },
 
-    /** The long stack of the place behind a context, for a span; equal places share their text. @param {Context} context */
-    place: createPlaces((context) => text(chain.hops(context), true)),
+    /** The long stack of the place that made a span; equal places share their text. @param {number} number of the chain */
+    place: createPlaces((number) => text(chain.hops(contextOfChain(number)), true)),
+
+    pathOf: createPaths({ chain, stackOf, registry }).pathOf,
 
     /** @param {Error} error */
     errorStack (error) {
@@ -158,33 +166,21 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
   }
 }
 
-/** Spans come from few places: their texts are kept. @param {(context: Context) => string} textOf */
+/** Spans come from few places: their texts are kept. @param {(chain: number) => string} textOf */
 function createPlaces (textOf) {
-  /** @type {Map<string, string>} */
+  /** @type {Map<number, string>} */
   let known = new Map()
 
-  /** @param {Context} context @returns {string | undefined} */
-  return (context) => {
-    const key = keyOf(context)
-    const found = key === undefined ? undefined : known.get(key)
-    if (found !== undefined) return found
-    const made = textOf(context) || undefined
-    if (key === undefined || made === undefined) return made
-    if (known.size >= PLACES) known = new Map()
-    known.set(key, made)
-    return made
+  /** @param {number} chain @returns {string | undefined} */
+  return (chain) => {
+    let place = known.get(chain)
+    if (place === undefined) {
+      place = textOf(chain)
+      if (known.size >= PLACES) known = new Map()
+      known.set(chain, place)
+    }
+    return place === '' ? undefined : place
   }
-}
-
-/** What tells places apart: the numbers of stacks, which the native engine gives. @param {Context} context */
-function keyOf (context) {
-  let key = ''
-  for (let one = /** @type {Context | undefined} */ (context), links = 0; one !== undefined && links < KEYED; one = one.parent, links++) {
-    const id = one.stack === undefined ? 0 : one.stack.id
-    if (typeof id !== 'number') return undefined
-    key += `${id} ${one.type} ${one.detail ?? ''},`
-  }
-  return key
 }
 
 /** @param {PrintedHop} hop @returns {Hop} */

@@ -4,27 +4,28 @@
 // contexts → stacks and handles; what is asked goes to answers.js, which judges on the way out. Rooms get their
 // neighbours from here as arguments.
 
+const { executionAsyncId } = require('node:async_hooks')
 const guard = require('./context/guard')
-const { Context, settlerOf, stamp } = require('./context/context')
-const { kindOf } = require('./context/kinds')
-const { createCensus } = require('./context/census')
+const { Context, adopt, connect, contextAt, settlerOf, stamp } = require('./context/context')
+const { kindAt, kindOf } = require('./context/kinds')
+const records = require('./context/records')
 const { createSightings } = require('./context/sightings')
 const { compile } = require('./context/subsystems')
 const { createAsyncLayer, providers, now } = require('./hooks/async')
 const { createChannelLayer } = require('./hooks/channels')
 const { createFatalLayer } = require('./hooks/fatal')
-const { canBeLight } = require('./hooks/light')
+const { canBeLight, canLeavePromises } = require('./hooks/light')
 const { createRequestLayer } = require('./hooks/requests')
 const { createNativeHooks } = require('./hooks/native')
 const { createRegistry } = require('./handles/registry')
 const { createUses } = require('./handles/uses')
-const { ask: askHandle, handleOf, idOf, isAlive, below } = require('./handles/inside')
+const { handleOf, idOf, below } = require('./handles/inside')
 const { defaults } = require('./options')
 const { loadBinding } = require('./stacks/binding')
 const { createCapture } = require('./stacks/capture')
 const { createFormatter } = require('./stacks/formatter')
 const { LoopTime } = require('./spans/loop-time')
-const { createStateOf } = require('./spans/pending')
+const { spanAt } = require('./spans/span')
 const { createWarnings, say, brief } = require('./warnings')
 
 /**
@@ -44,12 +45,13 @@ const { createWarnings, say, brief } = require('./warnings')
  * @property {string} engineWhy why it is that one
  * @property {string} mode the mode in force: `full` or `light`
  * @property {string} modeWhy
- * @property {number} contexts held, estimated from a sample
+ * @property {number} contexts steps of which all is known: those in the rings, and older ones that have not run yet
  * @property {number} contextBytes
+ * @property {number} chains known: ways through the program
  * @property {number} stacks held
  * @property {number} stackBytes
  * @property {number} bytes of both
- * @property {number} pending stacks not formatted yet
+ * @property {number} pending always 0: no stack is kept unformatted
  * @property {number} budget bytes that contexts and stacks may take
  * @property {number} captured stacks taken
  * @property {number} hits stacks that were known, of those taken (native) or formatted (js)
@@ -60,6 +62,9 @@ const { createWarnings, say, brief } = require('./warnings')
  * @property {{ open: number, ended: number, written: number, dropped: number, outputs: object[] } | undefined} spans where they are on: dropped could not be written
  * @property {string | undefined} fault the first defect of longstack itself that a hook met; please report it
  */
+
+const CHAIN_BITS = 0xffffff // see stacks/capture.js
+const TRIM_MS = 1000 // from one look at the budget to the next
 
 function createTracer () {
   let options = defaults()
@@ -96,11 +101,11 @@ function createTracer () {
 
   const warnings = createWarnings()
   const registry = createRegistry()
-  const census = createCensus()
   const sightings = createSightings()
   const formatter = createFormatter({ story, internals: () => options.internals })
   const capture = createCapture({
     plainly: (read) => formatter.plainly(read),
+    sitesOf: (read) => formatter.sitesOf(read),
     options: () => options,
     awaiting: () => !selected('PROMISE')
   })
@@ -116,37 +121,32 @@ function createTracer () {
     }
   })
 
-  const loop = new LoopTime(createStateOf({ isAlive, ask: askHandle }))
+  const loop = new LoopTime((ref) => contextAt(ref)?.type ?? 'unknown')
+  const turns = { counters: new Uint32Array(2), trimAt: 0 }
 
   /** @type {Map<number, () => void>} */
   const watched = new Map()
 
-  /** @type {import('./hooks/async').Rooms} */
-  const rooms = {
-    loop,
-    watched,
+  connect({
+    chainAt: capture.chainAt,
+    intern: capture.intern,
+    spanAt,
+    latestId: executionAsyncId
+  })
+
+  /** @type {import('./hooks/async').Parts} */
+  const parts = {
     wanted: (type) => selected(type),
     capture,
-    deep: (context, keep) => ask().fold(context, keep),
-    sample (context) {
-      census.sample(context)
-      return pressure()
-    },
-    pressure,
-    rejected (reason, context) {
-      sightings.rejects(reason, context)
-      if (context.span !== undefined) spans?.rejected(reason, context.span)
-    },
+    loop,
+    watched,
+    registry,
+    canLeavePromises,
     opened (context, resource) {
       registry.opened(context, resource)
       requests?.opened(context)
       if (context.type === 'WORKER') ask().worker(context)
     },
-    opener: registry.opener,
-    active: registry.active,
-    closed: registry.closed,
-    repeated: (context, timer) => registry.repeated(context, timer, now()),
-    passed: (error, context) => sightings.passes(error, context),
     connecting (context) {
       const entry = registry.get(context.triggerAsyncId)
       if (entry === undefined || !context.type.endsWith('CONNECTWRAP')) return
@@ -154,11 +154,19 @@ function createTracer () {
       entry.context.detail ??= context.detail
       requests?.connecting(context, entry.resource.deref())
     },
+    passed: (error, context) => sightings.passes(error, context),
     ticked: undefined,
+    rejected (reason, context) {
+      sightings.rejects(reason, context)
+      const { span } = context
+      if (span !== undefined) spans?.rejected(reason, span)
+    },
     turn (time) {
-      capture.turn(time)
       registry.turn(time)
       if (!formatter.inForce()) formatter.enable()
+      if (time < turns.trimAt) return
+      turns.trimAt = time + TRIM_MS
+      capture.trim()
     },
     began: undefined,
     failed,
@@ -166,9 +174,9 @@ function createTracer () {
     native
   }
 
-  const async = createAsyncLayer(rooms)
+  const async = createAsyncLayer(parts)
   const fatal = createFatalLayer({ escaped, handle })
-  const channels = createChannelLayer(createUses({ registry, now, wanted: rooms.wanted, request: contextOfRequest }))
+  const channels = createChannelLayer(createUses({ registry, now: () => capture.clock[0], wanted: parts.wanted, request: contextOfRequest }))
 
   /** Loaded with the first wish for spans. */
   function createSpanRoom () {
@@ -180,7 +188,8 @@ function createTracer () {
       options: () => options,
       listeners: spanListeners,
       failed,
-      stack: (context) => ask().place(context),
+      stack: (chain) => ask().place(chain),
+      pathOf: (span) => ask().pathOf(span),
       errorStack: (error) => ask().errorStack(error),
       request: contextOfRequest,
       at: (start, end) => blocked?.at(start, end),
@@ -191,16 +200,16 @@ function createTracer () {
 
   /** @param {import('./spans/web').WebRooms} web @returns {{ use: () => void, rest: () => void }} */
   function listenToRequests (web) {
-    const layer = createRequestLayer({ rooms: { ...web, carries, idsOf }, watched, wanted: rooms.wanted, propagates: () => options.propagate, executing: async.resource })
+    const layer = createRequestLayer({ rooms: { ...web, idsOf }, watched, wanted: parts.wanted, propagates: () => options.propagate, spanOf: async.spanOf, setSpan: async.setSpan })
     const unwire = channels.add(layer.wires)
     requests = layer
-    rooms.ticked = layer.ticked
+    parts.ticked = layer.ticked
     return {
       use: layer.use,
       rest () {
         unwire()
         layer.rest()
-        requests = rooms.ticked = undefined
+        requests = parts.ticked = undefined
       }
     }
   }
@@ -231,14 +240,8 @@ function createTracer () {
     const threshold = enabled ? options.blocked : undefined
     if (threshold === undefined && blocked === undefined) return
     guard.run(() => (blocked ??= createBlockedRoom()).use(threshold, mode.light && !providers().every((type) => type === 'PROMISE' || selected(type))))
-    rooms.began = blocked?.began()
-  }
-
-  /** A connection that a span opened carries requests from now on: what is waited for are those. @param {object} socket */
-  function carries (socket) {
-    for (const handle of [handleOf(socket), below(handleOf(socket))]) {
-      if (handle !== undefined) stamp.read(handle)?.span?.over(idOf(handle) ?? 0, loop.idle)
-    }
+    parts.began = blocked?.began()
+    async.watch()
   }
 
   /** The async ids on which a socket runs: its own, and that of what lies below TLS. @param {object} socket */
@@ -286,13 +289,6 @@ function createTracer () {
     if (context !== undefined && context.type === type && context.detail !== names) context.detail = names
   }
 
-  /** Is the budget plenty, short or spent? Where it is spent, each look stands for as many promises left out as contexts are sampled. */
-  function pressure () {
-    const found = census.pressure(options.budget - capture.bytes())
-    if (found === 2) lost += census.SAMPLE
-    return found
-  }
-
   /** A full stack can surface anywhere, and is the program's affair; all else is a defect, and must be seen. @param {any} error */
   function failed (error) {
     if (!(error instanceof RangeError)) fault ??= brief(error)
@@ -301,7 +297,8 @@ function createTracer () {
   /** A request is no async resource: its context is the place that made it. @param {Function} above */
   function contextOfRequest (above) {
     const context = new Context(0, 0, kindOf('REQUEST', false), async.current(), now())
-    capture.take(context, above, false)
+    context.chain = capture.step(async.step().chain, context.kind.number, above) & CHAIN_BITS
+    context.spanNumber = async.spanNumber()
     return context
   }
 
@@ -436,7 +433,6 @@ function createTracer () {
       fatal.release()
       formatter.disable()
       listenToSignal(undefined)
-      capture.rest()
     },
 
     /** @param {Hook} hook @returns {() => void} */
@@ -498,25 +494,27 @@ function createTracer () {
 
     /** @returns {Stats} */
     stats () {
-      const { captured, hits, misses, stacks, bytes, pending, unstored } = capture.stats()
+      const { captured, hits, misses, stacks, chains, bytes, unstored, dropped } = capture.stats()
+      const contextBytes = records.bytes()
       return {
         enabled,
         engine: capture.name,
         engineWhy: capture.why(),
         mode: mode.light ? 'light' : 'full',
         modeWhy: mode.why,
-        contexts: census.held(),
-        contextBytes: census.bytes(),
+        contexts: records.held(),
+        contextBytes,
+        chains,
         stacks,
         stackBytes: bytes,
-        bytes: census.bytes() + bytes,
-        pending,
+        bytes: contextBytes + bytes,
+        pending: 0,
         budget: options.budget,
         captured,
         hits,
         misses,
         unstored,
-        dropped: lost,
+        dropped: lost + dropped + records.lostRecords(),
         handles: registry.size(),
         spans: spans?.stats(),
         fault

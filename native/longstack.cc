@@ -40,6 +40,7 @@
 #include <node.h>
 #include <v8.h>
 
+#include "chains.h"
 #include "hooks.h"
 #include "watch.h"
 
@@ -59,6 +60,8 @@ constexpr int kMostFrames = 256;            // of one walk, whatever is asked fo
 constexpr int kMostWords = kMostFrames * 3;  // of one key; one frame takes four at most
 constexpr int kMostTypes = 64;
 constexpr uint32_t kNamed = UINT32_MAX;     // in place of an id: names are part of the key
+constexpr uint32_t kUnkeyed = 1;            // the number of all stacks that no key tells apart; see capture-native.js
+constexpr uint32_t kRejected = 1 << 28;
 constexpr uint32_t kPlaces = 1 << 12;       // a power of two
 constexpr int kNameMaps = kMostFrames / kWordBits;
 constexpr int kMostAbove = 12;             // frames of C++ between V8 and a callback
@@ -207,6 +210,28 @@ class State {
     return 0;
   }
 
+  // The chain that a step of this kind makes below another one: see Chains::Intern. 0: the stack is not known, kUnkeyed: no
+  // key tells it. `fp` is the frame pointer of the callback.
+  inline uint32_t Step(Word* fp, uint32_t parent, uint32_t kind) {
+    ready_ = false;
+    if (method_ == Method::kFrames) {
+      pending_.storable = true;
+      pending_.length = WalkFrames<false>(fp, &pending_);
+    } else {
+      Sample(fp);
+    }
+    const longstack::StepKey key = KeyOf(pending_.words, pending_.length, parent, kind);
+    if (pending_.length != 0) {
+      const uint32_t known = chains_.Find(key);
+      if (known != 0) return known;
+    }
+    return NewStep(fp, key, parent, kind);
+  }
+
+  // The chain below a parent, for a stack that has a number.
+  uint32_t Intern(uint32_t parent, uint32_t stack, uint32_t kind) { return chains_.Intern(parent, stack, kind); }
+  longstack::Chains& chains() { return chains_; }
+
   // The stack missed last has this id from now on.
   bool Remember(uint32_t id) {
     if (!ready_ || epoch_ != full_) return false;
@@ -217,6 +242,7 @@ class State {
   }
 
   void Forget() {
+    chains_.ForgetKeys();
     for (uint32_t i = 0; i < size_; i++) {
       free(slots_[i].words);
       slots_[i] = Slot();
@@ -278,12 +304,20 @@ class State {
   }
 
   bool Trampoline(Word pc) const {
+    if (pc - first_trampoline_ > trampoline_span_) return false;
     for (int i = 0; i < trampolines_; i++) if (trampoline_[i] == pc) return true;
     return false;
   }
 
+  void AddTrampoline(Word pc) {
+    const Word last = trampolines_ == 0 ? pc : first_trampoline_ + trampoline_span_;
+    if (trampolines_ == 0 || pc < first_trampoline_) first_trampoline_ = pc;
+    trampoline_span_ = (pc > last ? pc : last) - first_trampoline_;
+    trampoline_[trampolines_++] = pc;
+  }
+
   template <bool kDetailed>
-  inline int WalkFrames(Word* fp, Walk* walk);
+  __attribute__((always_inline)) inline int WalkFrames(Word* fp, Walk* walk);
   void Sample(Word* fp);
   void Missed(Word* fp);
   bool Verify(Word* fp);
@@ -292,6 +326,23 @@ class State {
   bool AddNames();
   bool NamesInlined();
   bool Place(uint64_t place, bool add);
+
+  // Two lanes, as in Hash; a key of both halves stands for all the words.
+  static inline longstack::StepKey KeyOf(const Word* words, int length, uint32_t parent, uint32_t kind) {
+    uint64_t even = 0x9E3779B97F4A7C15u ^ static_cast<uint64_t>(length) ^ static_cast<uint64_t>(parent) << 32;
+    uint64_t odd = 0xC2B2AE3D27D4EB4Fu ^ static_cast<uint64_t>(kind) << 40 ^ static_cast<uint64_t>(parent);
+    int i = 0;
+    for (; i + 1 < length; i += 2) {
+      even = ((even << 7 | even >> 57) ^ words[i]) * 0xFF51AFD7ED558CCDu;
+      odd = ((odd << 7 | odd >> 57) ^ words[i + 1]) * 0x9FB21C651E98DF25u;
+    }
+    if (i < length) even = ((even << 7 | even >> 57) ^ words[i]) * 0xFF51AFD7ED558CCDu;
+    const uint64_t low = (even ^ (odd << 32 | odd >> 32)) * 0x9E3779B97F4A7C15u;
+    const uint64_t high = (odd ^ (even << 17 | even >> 47)) * 0xFF51AFD7ED558CCDu;
+    return {low ^ low >> 29, high ^ high >> 31};
+  }
+
+  uint32_t NewStep(Word* fp, const longstack::StepKey& key, uint32_t parent, uint32_t kind);
 
   // Two lanes, since one multiplication waits for the last.
   static inline uint64_t Hash(const Word* words, int length) {
@@ -343,6 +394,8 @@ class State {
   Word* outer_ = nullptr;
   Word trampoline_[kMostTrampolines];
   int trampolines_ = 0;
+  Word first_trampoline_ = 1;     // the lowest of them, and how far up the highest is: no other address is looked for
+  Word trampoline_span_ = 0;
   Walk pending_;
   uint64_t hash_ = 0;
   Named named_;
@@ -359,6 +412,7 @@ class State {
   uint32_t size_ = 0;
   uint32_t keys_ = 0;
   size_t bytes_ = 0;
+  longstack::Chains chains_;
 };
 
 // A hot room: bench/capture.js. Returns the number of words, 0 where the chain leaves this thread's stack (a stack
@@ -456,6 +510,22 @@ void State::Sample(Word* fp) {
   pending_.storable = true;
 }
 
+// A step that was not taken before, or not since the last mark-sweep.
+uint32_t State::NewStep(Word* fp, const longstack::StepKey& key, uint32_t parent, uint32_t kind) {
+  hash_ = Hash(pending_.words, pending_.length);
+  uint32_t stack = pending_.length == 0 ? 0 : Find(hash_, pending_.words, pending_.length);
+  const bool named = stack == kNamed;
+  if (named) stack = FindNamed(fp);
+  if (stack == kUnkeyed) return kUnkeyed;
+  if (stack == 0) {
+    Missed(fp);
+    return 0;
+  }
+  const uint32_t result = chains_.Intern(parent, stack, kind);
+  if (result != 0 && !named) chains_.Store(key, result);
+  return result;
+}
+
 void State::Missed(Word* fp) {
   epoch_ = full_;
   ready_ = false;
@@ -501,7 +571,7 @@ bool State::Verify(Word* fp) {
     } else if (seen == frame.bytecode) {
       if (Trampoline(frame.pc)) continue;
       if (trampolines_ == kMostTrampolines) return false;
-      trampoline_[trampolines_++] = frame.pc;
+      AddTrampoline(frame.pc);
     } else {
       return false;
     }
@@ -670,6 +740,8 @@ void State::Collected(Isolate*, v8::GCType type, v8::GCCallbackFlags, void* data
   state->full_++;
   state->Forget();
   state->trampolines_ = 0;
+  state->first_trampoline_ = 1;
+  state->trampoline_span_ = 0;
 }
 
 const char* State::Learn(Word* fp) {
@@ -704,6 +776,11 @@ const char* State::Learn(Word* fp) {
 
 // The doors.
 
+// This thread's state: FunctionCallbackInfo::Data() costs a call, and a step asks for it each time.
+#ifdef __GLIBC__
+__attribute__((tls_model("initial-exec"))) thread_local State* thread_state = nullptr;
+#endif
+
 inline State* StateOf(const FunctionCallbackInfo<Value>& info) {
 #if V8_MAJOR_VERSION > 14 || (V8_MAJOR_VERSION == 14 && V8_MINOR_VERSION >= 3)
   return static_cast<State*>(info.Data().As<v8::External>()->Value(v8::kExternalPointerTypeTagDefault));
@@ -719,6 +796,59 @@ __attribute__((noinline)) void Capture(const FunctionCallbackInfo<Value>& info) 
   State* state = StateOf(info);
   info.GetReturnValue().Set(state->Capture(FramePointer()));
   state->Tick();
+}
+
+// A small integer that is an argument, without a call: what v8::Int32::Value() does at last.
+inline uint32_t SmallInteger(const FunctionCallbackInfo<Value>& info, int index) {
+  Local<Value> value = info[index];
+  v8::internal::Address word;
+  memcpy(&word, *value, sizeof word);
+  return static_cast<uint32_t>(v8::internal::Internals::SmiValue(word));
+}
+
+// step(parent, kind, promise): the chain that this step makes, see Chains; 0: the stack is not known, 1: no key tells it.
+// With kRejected, where a promise is given that is rejected.
+__attribute__((noinline)) void Step(const FunctionCallbackInfo<Value>& info) {
+#ifdef __GLIBC__
+  State* state = thread_state;
+#else
+  State* state = StateOf(info);
+#endif
+  uint32_t result = state->Step(FramePointer(), SmallInteger(info, 0), SmallInteger(info, 1));
+  if (info.Length() > 2 && info[2].As<v8::Promise>()->State() == v8::Promise::kRejected) result |= kRejected;
+  info.GetReturnValue().Set(result);
+  state->Tick();
+}
+
+// intern(parent, stack, kind): the chain of a step whose stack has a number; 0: there is no room
+void Intern(const FunctionCallbackInfo<Value>& info) {
+  info.GetReturnValue().Set(StateOf(info)->Intern(info[0].As<v8::Uint32>()->Value(), info[1].As<v8::Uint32>()->Value(),
+    info[2].As<v8::Uint32>()->Value()));
+}
+
+// chainAt(chain): [parent, stack, kind], undefined where it is not known (any more)
+void ChainAt(const FunctionCallbackInfo<Value>& info) {
+  Isolate* isolate = info.GetIsolate();
+  const longstack::Chains& chains = StateOf(info)->chains();
+  const uint32_t number = info[0].As<v8::Uint32>()->Value();
+  if (!chains.Known(number)) return;
+  const longstack::Chain& chain = chains.At(number);
+  Local<Value> values[] = {v8::Integer::NewFromUnsigned(isolate, chain.parent), v8::Integer::NewFromUnsigned(isolate, chain.stack),
+    v8::Integer::NewFromUnsigned(isolate, chain.kind)};
+  info.GetReturnValue().Set(v8::Array::New(isolate, values, 3));
+}
+
+// resetChains(): forgets all of them
+void ResetChains(const FunctionCallbackInfo<Value>& info) {
+  StateOf(info)->chains().Reset();
+}
+
+// chainStats(): [chains, bytes]
+void ChainStats(const FunctionCallbackInfo<Value>& info) {
+  Isolate* isolate = info.GetIsolate();
+  const longstack::Chains& chains = StateOf(info)->chains();
+  Local<Value> values[] = {v8::Number::New(isolate, chains.count()), v8::Number::New(isolate, static_cast<double>(chains.bytes()))};
+  info.GetReturnValue().Set(v8::Array::New(isolate, values, 2));
 }
 
 // clock(array): capture() writes the time into the array's first element from now on, in ms from the same origin as what is
@@ -785,6 +915,9 @@ void Stats(const FunctionCallbackInfo<Value>& info) {
 NODE_MODULE_INIT() {
   Isolate* isolate = v8::Isolate::GetCurrent();
   State* state = new State(isolate);
+#ifdef __GLIBC__
+  thread_state = state;
+#endif
   node::AddEnvironmentCleanupHook(isolate, [](void* data) { delete static_cast<State*>(data); }, state);
 #if V8_MAJOR_VERSION > 14 || (V8_MAJOR_VERSION == 14 && V8_MINOR_VERSION >= 3)
   Local<v8::External> data = v8::External::New(isolate, state, v8::kExternalPointerTypeTagDefault);
@@ -793,7 +926,8 @@ NODE_MODULE_INIT() {
 #endif
   const struct { const char* name; v8::FunctionCallback callback; } doors[] = {
     {"capture", Capture}, {"clock", Clock}, {"remember", Remember}, {"rejection", Rejection}, {"forget", Forget}, {"configure", Configure},
-    {"nest", Nest}, {"learn", Learn}, {"sample", UseSample}, {"stats", Stats}};
+    {"nest", Nest}, {"learn", Learn}, {"sample", UseSample}, {"stats", Stats}, {"step", Step}, {"intern", Intern}, {"chainAt", ChainAt},
+    {"resetChains", ResetChains}, {"chainStats", ChainStats}};
   for (const auto& door : doors) {
     Local<v8::Function> function = v8::Function::New(context, door.callback, data, 0, v8::ConstructorBehavior::kThrow).ToLocalChecked();
     exports.As<v8::Object>()->Set(context, v8::String::NewFromUtf8(isolate, door.name).ToLocalChecked(), function).Check();

@@ -1,151 +1,337 @@
 'use strict'
 
-// One asynchronous step: what async_hooks said of it, and the context it came from. Contexts form a tree that
-// is linked from child to parent only; they never point at a resource, so they keep no object of the program
-// alive. The place of a context is a stamp on its resource (see stamp.js): it lives as long as that resource
-// or a descendant needs it, without a map and without a destroy hook.
+// One asynchronous step as an object, made when somebody asks: what hooks/async.js records are numbers (records.js).
+// Objects of the same record are one for as long as somebody holds it. Where the ring has gone on, a context is read
+// from its chain alone: type, stack and ancestors are known, ids and times are not.
 //
-// Who may touch the fields: hooks/ create contexts and note runs; stacks/ fill `stack` and the time; fold.js relinks
-// `parent`. All other rooms read. One context is made for every promise: what few of them need is in `extra`.
+// A context never points at a resource, so it keeps no object of the program alive.
 
-const { kindOf } = require('./kinds')
-const { stamp } = require('./stamp')
+const records = require('./records')
+const { kindAt, kindOf } = require('./kinds')
+const marks = require('./stamp')
 
-const TICKS = 4 // a ms
-
-const DONE = 1
-const AWAITED = 2
-const BRED = 4
-const REGISTERED = 8
-const PENDS = 16
-const SHIFT = 5 // flags
-const LINK = 1 << SHIFT // what depth is counted in
+const {
+  REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, TURNS, LIVE, PASSED, AWAITED, ANSWERED, LOOPED, DISTANCE,
+  ROOT_CHAIN, MUTED_CHAIN, EARLY_CHAIN, FIRST_CHAIN, TICKS
+} = records
+const HALF = 2 ** 31 // ids are recorded modulo this
+const CACHED = 1024 // references of contexts, before those that nobody holds are dropped
 
 /**
- * @typedef {object} Extra
+ * @typedef {import('./kinds').Kind} Kind
+ * @typedef {import('../spans/span').Span} Span
+ * @typedef {import('../stacks/chain').Origin} Origin
+ *
+ * @typedef {object} Extra what few contexts have
  * @property {string} [detail]
- * @property {import('../stacks/chain').Origin} [origin]
+ * @property {Origin} [origin]
  * @property {object} [view]
- * @property {number} [since] ms of performance.now() at which it was made or ran last; this and the following while hooks of users listen
+ * @property {number} [since] ms of performance.now() at which it was made or ran last; this and the following while
+ *   hooks of users listen
  * @property {number[]} [begun] when its present runs began
  * @property {number} [waitMs]
  * @property {number} [runMs]
+ *
+ * @typedef {object} Source what contexts are read from; see connect()
+ * @property {(chain: number) => { parent: number, stack: import('../stacks/frames').Stack | undefined, kind: number } | undefined} chainAt
+ * @property {(parent: number, stack: number, kind: number) => number} intern
+ * @property {(number: number) => Span | undefined} spanAt
+ * @property {() => number} latestId an async id of now
  */
+
+/** @type {Source} */
+let source = { chainAt: () => undefined, intern: () => 0, spanAt: () => undefined, latestId: () => 0 }
 
 class Context {
   /**
-   * @param {number} asyncId
+   * @param {number} asyncId of Node's; negative: longstack's own number of a promise, to which Node gave none
    * @param {number} triggerAsyncId
-   * @param {import('./kinds').Kind} kind with the type: Node's provider name or that of an AsyncResource
-   * @param {Context | undefined} parent the context in which it was created, else that of its trigger
-   * @param {number} time of creation, in ms of performance.now()
+   * @param {Kind} kind
+   * @param {Context | undefined | null} parent the context in which it was made, else that of its trigger; null: read it when asked
+   * @param {number} time of its making, in ms of performance.now()
    */
   constructor (asyncId, triggerAsyncId, kind, parent, time) {
     this.asyncId = asyncId
     this.triggerAsyncId = triggerAsyncId
     this.kind = kind
-    this.parent = parent
-    /** when it was made, in TICKS a ms: a small integer takes no object of its own */
-    this.ticks = Math.floor(time * TICKS)
-    /** how many links lead to the oldest context still held, in LINKs, and flags: a field less for every promise @type {number} */
-    this.bits = parent === undefined ? 0 : (parent.bits & -LINK) + LINK
-    /** the span that it is part of @type {import('../spans/span').Span | undefined} */
-    this.span = parent === undefined ? undefined : parent.span
+    this.time = time
+    /** of its record, 0: it has none @type {number} */
+    this.ref = 0
+    /** @type {number} */
+    this.chain = 0
     /** turns of a loop that this context stands for */
     this.repeats = 1
-    /** what the capture engine keeps: nothing, a stack not yet formatted, or a Stack @type {any} */
-    this.stack = undefined
-    /**
-     * Who resolved or rejected this promise, where that is another context. Only a context without children has one: what
-     * descends from it would keep its settler, and that one's, and so the whole history.
-     * @type {Context | undefined}
-     */
-    this.settler = undefined
-    /** a number: nothing but that detail @type {Extra | number | undefined} */
+    /** its chain was folded: what it stands for is said by `repeats` and `parent` */
+    this.folded = false
+    /** @type {Context | undefined | null} */
+    this.above = parent
+    /** @type {import('../stacks/frames').Stack | undefined | null} */
+    this.frames = null
+    /** number of its span where it has no record */
+    this.spanNumber = 0
+    /** @type {Extra | undefined} */
     this.extra = undefined
   }
 
   get type () { return this.kind.type }
 
-  /** Of creation, in ms of performance.now(). */
-  get time () { return this.ticks / TICKS }
-  set time (time) { this.ticks = Math.floor(time * TICKS) }
+  /** @returns {Context | undefined} */
+  get parent () {
+    if (this.above === null) this.above = parentOf(this)
+    return this.above
+  }
 
-  /** How many links lead to the oldest context still held. */
-  get depth () { return this.bits >> SHIFT }
-  set depth (depth) { this.bits = (depth << SHIFT) | (this.bits & (LINK - 1)) }
+  set parent (parent) { this.above = parent }
 
-  /** It will not run again, and only its descendants still need it. */
-  get done () { return (this.bits & DONE) !== 0 }
-  set done (is) { this.bits = is ? this.bits | DONE : this.bits & ~DONE }
+  /** @returns {import('../stacks/frames').Stack | undefined} where it was made */
+  get stack () {
+    if (this.frames === null) this.frames = this.chain < FIRST_CHAIN ? undefined : source.chainAt(this.chain)?.stack
+    return this.frames
+  }
 
-  /** A promise that an await made: it has another promise as its trigger. */
-  get awaited () { return (this.bits & AWAITED) !== 0 }
-  set awaited (is) { this.bits = is ? this.bits | AWAITED : this.bits & ~AWAITED }
+  set stack (stack) { this.frames = stack }
 
-  /** It has children. */
-  get bred () { return (this.bits & BRED) !== 0 }
-  set bred (is) { this.bits = is ? this.bits | BRED : this.bits & ~BRED }
+  /** @returns {Span | undefined} */
+  get span () {
+    const number = this.ref === 0 ? this.spanNumber : records.readWord(this.ref, SPAN) || this.spanNumber
+    return number === 0 ? undefined : source.spanAt(number)
+  }
 
-  /** There is an entry for it in the register of what is open. */
-  get registered () { return (this.bits & REGISTERED) !== 0 }
-  set registered (is) { this.bits = is ? this.bits | REGISTERED : this.bits & ~REGISTERED }
+  set span (span) {
+    this.spanNumber = span === undefined ? 0 : span.seq
+    if (this.ref !== 0) records.writeWord(this.ref, SPAN, this.spanNumber)
+  }
 
-  /** Its span waits for it, and is to be told when it has run. */
-  get pends () { return (this.bits & PENDS) !== 0 }
-  set pends (is) { this.bits = is ? this.bits | PENDS : this.bits & ~PENDS }
+  /** @returns {boolean} it will not run again */
+  get done () { return this.ref !== 0 && (records.readWord(this.ref, FLAGS) & LIVE) === 0 }
+
+  /** @returns {boolean} a promise that an await or a then made: it has another promise as its trigger */
+  get awaited () { return this.ref !== 0 && (records.readWord(this.ref, FLAGS) & AWAITED) !== 0 }
+
+  /** @returns {boolean} a promise that is settled */
+  get answered () { return this.ref !== 0 && (records.readWord(this.ref, FLAGS) & ANSWERED) !== 0 }
 
   /** What a label needs to know beyond the stack: an address, a delay. @returns {string | undefined} */
-  get detail () { return typeof this.extra === 'number' ? String(this.extra) : this.extra?.detail }
+  get detail () {
+    if (this.extra?.detail !== undefined) return this.extra.detail
+    if (!this.kind.timer || this.ref === 0) return undefined
+    const found = records.find(this.ref)
+    return found === undefined ? undefined : String(found.words[found.at + DETAIL])
+  }
+
   set detail (detail) { this.more().detail = detail }
 
-  /** @returns {import('../stacks/chain').Origin} */
-  get origin () { return typeof this.extra === 'object' ? this.extra.origin ?? 'registered' : 'registered' }
+  /** @returns {Origin} */
+  get origin () { return this.extra?.origin ?? 'registered' }
   set origin (origin) { this.more().origin = origin }
 
   /** ms from its making, or from its last run, to this run, where users listened. */
-  get waitMs () { return typeof this.extra === 'object' ? this.extra.waitMs : undefined }
+  get waitMs () { return this.extra?.waitMs }
 
   /** ms of its last run, likewise. */
-  get runMs () { return typeof this.extra === 'object' ? this.extra.runMs : undefined }
+  get runMs () { return this.extra?.runMs }
 
   /** What users see of it, once they asked. @returns {object | undefined} */
-  get view () { return typeof this.extra === 'object' ? this.extra.view : undefined }
+  get view () { return this.extra?.view }
   set view (view) { this.more().view = view }
-
-  /**
-   * The same step, as part of a span: a connection's requests all come on one resource.
-   * @param {import('../spans/span').Span | undefined} span
-   * @param {number} time ms, where it begins anew
-   */
-  twin (span, time) {
-    const twin = new Context(this.asyncId, this.triggerAsyncId, this.kind, this.parent, time)
-    twin.bits = this.bits
-    twin.stack = this.stack
-    twin.extra = typeof this.extra === 'object' ? { ...this.extra, view: undefined } : this.extra
-    twin.span = span
-    return twin
-  }
 
   /** @returns {Extra} */
   more () {
-    if (typeof this.extra !== 'object') this.extra = this.extra === undefined ? {} : { detail: String(this.extra) }
+    this.extra ??= {}
     return this.extra
   }
 }
 
 /** Stands for everything that longstack or a hook callback does: never traced, nor what comes of it. */
 const muted = new Context(0, 0, kindOf('longstack', false), undefined, 0)
+muted.chain = MUTED_CHAIN
+
+/** The start of the process. */
+const root = new Context(1, 0, kindOf('process', false), undefined, 0)
+root.chain = ROOT_CHAIN
+root.origin = 'process'
+
+/** @type {Map<number, WeakRef<Context>>} by reference */
+let cache = new Map()
+let dropAt = CACHED
+
+/** Contexts are read from these from now on. @param {Source} given */
+function connect (given) {
+  source = given
+}
+
+/** @param {number} ref @returns {Context | undefined} the context of a record */
+function contextAt (ref) {
+  const found = records.find(ref)
+  if (found === undefined) return cached(ref)
+  const { words, at } = found
+  const flags = words[at + FLAGS]
+  const chain = words[at + CHAIN]
+  if (chain === MUTED_CHAIN) return muted
+  if ((flags & PASSED) !== 0) return contextOf(chain, words[at + CAUSE], words[at + SPAN])
+  const known = cached(ref)
+  if (known !== undefined && known.chain === chain) return known
+  const kind = kindOfChain(chain)
+  const trigger = words[at + TRIGGER]
+  const context = new Context(idOf(words[at + REF]), trigger === 0 ? 0 : idOf(trigger), kind, null, timeOf(words[at + TIME]))
+  context.ref = ref
+  context.chain = chain
+  context.spanNumber = words[at + SPAN]
+  if (chain === EARLY_CHAIN) context.origin = 'early'
+  if (cache.size >= dropAt) dropUnheld()
+  cache.set(ref, new WeakRef(context))
+  return context
+}
+
+/** @param {number} ref @returns {Context | undefined} one that somebody holds, whatever became of its record */
+function cached (ref) {
+  return cache.get(ref)?.deref()
+}
+
+function dropUnheld () {
+  const held = new Map()
+  for (const [ref, weak] of cache) if (weak.deref() !== undefined) held.set(ref, weak)
+  cache = held
+  dropAt = Math.max(CACHED, held.size * 2)
+}
+
+/**
+ * The context of a chain and the record that is its newest step.
+ * @param {number} chain
+ * @param {number} ref 0 where there is no record
+ * @param {number} span number
+ * @returns {Context | undefined}
+ */
+function contextOf (chain, ref, span) {
+  if (chain === ROOT_CHAIN) return root
+  if (chain === MUTED_CHAIN) return muted
+  const context = ref === 0 ? undefined : contextAt(ref)
+  if (context !== undefined && context.chain === chain) return context
+  return chain < FIRST_CHAIN ? undefined : contextOfChain(chain, span)
+}
+
+/** Tells what a chain tells without its records. @param {number} chain @param {number} [span] number @returns {Context | undefined} */
+function contextOfChain (chain, span = 0) {
+  if (chain === ROOT_CHAIN) return root
+  if (chain === EARLY_CHAIN) return earlyContext()
+  if (source.chainAt(chain) === undefined) return undefined
+  const context = new Context(0, 0, kindOfChain(chain), null, NaN)
+  context.chain = chain
+  context.spanNumber = span
+  return context
+}
+
+function earlyContext () {
+  const context = new Context(0, 0, kindOf('unknown', false), root, NaN)
+  context.chain = EARLY_CHAIN
+  context.origin = 'early'
+  return context
+}
+
+/** @param {number} chain @returns {Kind} */
+function kindOfChain (chain) {
+  if (chain === EARLY_CHAIN) return kindOf('unknown', false)
+  const known = source.chainAt(chain)
+  return (known === undefined ? undefined : kindAt(known.kind)) ?? kindOf('unknown', false)
+}
+
+/** @param {Context} context @returns {Context | undefined} */
+function parentOf (context) {
+  if (context.chain === EARLY_CHAIN) return root
+  const found = context.ref === 0 ? undefined : records.find(context.ref)
+  if (found !== undefined) {
+    const isTurn = (found.words[found.at + FLAGS] & LOOPED) !== 0 && ((found.words[found.at + FLAGS] >> DISTANCE) & 15) === 1
+    const cause = isTurn ? found.more[found.moreAt + OUTER] : found.words[found.at + CAUSE]
+    const above = cause === 0 ? undefined : contextAt(cause)
+    if (above !== undefined) return above
+  }
+  const parent = source.chainAt(context.chain)?.parent
+  return parent === undefined ? undefined : contextOfChain(parent, 0)
+}
+
+/**
+ * Says which turn of a loop a context is.
+ * @param {Context} context
+ * @returns {{ turns: number, distance: number, outer: Context | undefined } | undefined}
+ *   distance: so many steps up lies the turn before; outer: what came before the loop
+ */
+function loopOf (context) {
+  const found = context.ref === 0 ? undefined : records.find(context.ref)
+  if (found === undefined || (found.words[found.at + FLAGS] & LOOPED) === 0) return undefined
+  const outer = found.more[found.moreAt + OUTER]
+  const distance = (found.words[found.at + FLAGS] >> DISTANCE) & 15
+  return { turns: found.more[found.moreAt + TURNS], distance, outer: outer === 0 ? undefined : contextAt(outer) ?? parentOfChain(context) }
+}
+
+/** @param {Context} context @returns {Context | undefined} */
+function parentOfChain (context) {
+  const parent = source.chainAt(context.chain)?.parent
+  return parent === undefined ? undefined : contextOfChain(parent, 0)
+}
+
+/**
+ * Puts a context below another one: what it makes from now on descends from there.
+ * @param {Context} context
+ * @param {Context} parent
+ */
+function adopt (context, parent) {
+  context.parent = parent
+  const known = source.chainAt(context.chain)
+  if (known === undefined || context.ref === 0) return
+  const stack = context.stack
+  const chain = source.intern(parent.chain, stack?.id ?? 0, known.kind) & 0xffffff
+  if (chain === 0) return
+  context.chain = chain
+  records.writeWord(context.ref, CHAIN, chain)
+  records.writeWord(context.ref, CAUSE, parent.ref)
+}
+
+/** @param {number} ref @returns {number} the async id, or of a promise without one its number, negative */
+function idOf (ref) {
+  const low = (ref >>> 1) & (HALF - 1)
+  if ((ref & 1) !== 0) return -low
+  const latest = source.latestId()
+  if (latest < HALF / 2) return low
+  const id = Math.floor(latest / HALF) * HALF + low
+  return id - latest > HALF / 2 ? id - HALF : id
+}
+
+/** @param {number} ticks @returns {number} ms of performance.now() */
+const timeOf = (ticks) => (ticks >>> 0) / TICKS
 
 /** @param {object} promise @returns {Context | undefined} who resolved or rejected it, where that is known */
 function settlerOf (promise) {
-  return stamp.read(promise)?.settler
+  const context = stamp.read(promise)
+  if (context === undefined || context.ref === 0 || !context.kind.promise) return undefined
+  const found = records.find(context.ref)
+  if (found === undefined || (found.words[found.at + FLAGS] & ANSWERED) === 0) return undefined
+  const settler = found.words[found.at + DETAIL]
+  return settler === 0 ? undefined : contextAt(settler)
 }
 
 /** @param {Context} context @param {Context} ancestor @returns {boolean} */
 function descends (context, ancestor) {
-  for (let one = context.parent; one !== undefined; one = one.parent) if (one === ancestor) return true
+  let left = 256 // a loop's records lead through all of its turns
+  for (let one = context.parent; one !== undefined && left-- > 0; one = one.parent) if (one === ancestor) return true
   return false
 }
 
-module.exports = { Context, descends, stamp, settlerOf, muted }
+/** The context of whatever it is: a resource, a promise, a request. */
+const stamp = {
+  /** @param {object} object @returns {Context | undefined} */
+  read (object) {
+    const marked = marks.OnResource.read(object)
+    if (marked !== undefined) return marked
+    const ref = marks.OnPromise.read(object)
+    if (ref !== undefined) return ref === 0 ? muted : contextAt(ref)
+    const id = marks.asyncIdOf(object)
+    return id === undefined ? undefined : contextAt(id << 1)
+  },
+
+  /** @param {object} object @param {Context} context */
+  write (object, context) {
+    marks.OnResource.rewrite(object, context)
+  }
+}
+
+module.exports = { Context, adopt, connect, contextAt, contextOf, contextOfChain, descends, loopOf, muted, root, settlerOf, stamp }

@@ -1,9 +1,10 @@
 'use strict'
 
-// Endless loops must not keep their history. Before a chain grows past MAX links it is folded: turns of a loop
-// (periods of up to PERIOD contexts with the same type and stack) become one turn with a count, and what is
-// then still older than KEEP links is let go. Each context is folded a bounded number of times, so the cost a
-// context is constant.
+// Chains as a person reads them: turns of a loop (periods of up to PERIOD contexts with the same type and stack) become one
+// turn with a count, and what is older than MAX steps is let go. Records count the turns of loops (LOOPED in records.js),
+// so a loop of any length is read in a few steps; what is left to do here are loops that the records have not noticed.
+
+const { loopOf } = require('./context')
 
 const MAX = 64
 const PERIOD = 8
@@ -18,10 +19,7 @@ const PERIOD = 8
  * @returns {number} contexts that were cut off, folded turns not counted
  */
 function fold (newest, identify, keep) {
-  /** @type {Context[]} */
-  const line = []
-  for (let context = /** @type {Context | undefined} */ (newest); context !== undefined; context = context.parent) line.push(context)
-  line.reverse()
+  const line = lineOf(newest).reverse()
   /** @type {Context[]} */
   const kept = []
   // Branches share what is dropped here: only what stays may be counted up, or they would count it again.
@@ -44,10 +42,39 @@ function fold (newest, identify, keep) {
   counts.splice(0, cut)
   for (let i = 0; i < kept.length; i++) {
     kept[i].parent = kept[i - 1]
-    kept[i].depth = i
     kept[i].repeats = counts[i]
+    kept[i].folded = true
   }
   return cut
+}
+
+/**
+ * The contexts of a chain, newest first, the loops that the records know as one turn.
+ * @param {Context} newest
+ * @returns {Context[]}
+ */
+function lineOf (newest) {
+  /** @type {Context[]} */
+  const line = []
+  let one = /** @type {Context | undefined} */ (newest)
+  while (one !== undefined && line.length < MAX) {
+    line.push(one)
+    const loop = one.folded ? undefined : loopOf(one)
+    if (loop === undefined) {
+      one = one.parent
+      continue
+    }
+    one.repeats = loop.turns
+    let step = loop.distance > 1 ? one.parent : undefined
+    for (let i = 1; i < loop.distance && step !== undefined; i++) {
+      const inner = step.folded ? undefined : loopOf(step)
+      step.repeats = Math.max(loop.turns - 1, inner?.turns ?? 1)
+      line.push(step)
+      step = inner === undefined ? step.parent : inner.outer
+    }
+    one = loop.outer
+  }
+  return line
 }
 
 /**

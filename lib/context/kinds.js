@@ -2,8 +2,6 @@
 
 // What longstack knows of a resource type beyond its name.
 
-const { subsystemOf } = require('./subsystems')
-
 /** Types that run at most once; a context of these is done after its run. */
 const oneShot = new Set(('PROMISE TickObject Microtask Immediate FSREQCALLBACK FSREQPROMISE GETADDRINFOREQWRAP ' +
   'GETNAMEINFOREQWRAP QUERYWRAP TCPCONNECTWRAP PIPECONNECTWRAP WRITEWRAP SHUTDOWNWRAP UDPSENDWRAP ' +
@@ -13,13 +11,6 @@ const oneShot = new Set(('PROMISE TickObject Microtask Immediate FSREQCALLBACK F
 const handles = new Set(('TCPWRAP TCPSERVERWRAP PIPEWRAP PIPESERVERWRAP UDPWRAP TLSWRAP TTYWRAP PROCESSWRAP WORKER ' +
   'MESSAGEPORT FSEVENTWRAP STATWATCHER SIGNALWRAP HTTP2SESSION HTTP2STREAM FILEHANDLE DIRHANDLE ZLIB Timeout ' +
   'QUIC_ENDPOINT QUIC_SESSION QUIC_STREAM DTLS_ENDPOINT DTLS_SESSION').split(' '))
-
-/**
- * Types of which there is something as long as nobody closes it: that it is there is not to wait for it. What HTTP waits
- * for is a span of its own, and a tick or an immediate waits for nothing: with one of them the loop does not wait.
- */
-const standing = new Set(('TCPSERVERWRAP PIPESERVERWRAP FILEHANDLE DIRHANDLE FSEVENTWRAP STATWATCHER SIGNALWRAP TTYWRAP TickObject Microtask PROMISE ' +
-  'HTTPINCOMINGMESSAGE HTTPCLIENTREQUEST DNSCHANNEL HTTP2SESSION JSSTREAM STREAMPIPE ELDHISTOGRAM INSPECTORJSBINDING Immediate').split(' '))
 
 /**
  * Which fields of a resource say what it is about, by type; they are set when it first runs.
@@ -37,19 +28,33 @@ const details = {
 
 /**
  * @typedef {object} Kind
+ * @property {number} number by which chains know it
  * @property {string} type Node's provider name or that of an AsyncResource
  * @property {boolean} tick it runs before the event loop goes on
- * @property {boolean} entered hooks/async.js carries its context while it runs, where promise hooks are off
+ * @property {boolean} entered its callback runs code of the program, with the context carried, where promise hooks are off
  * @property {boolean} brief a handle that is over soon, mostly
  * @property {boolean} wanted the filter selects it
  * @property {boolean} oneShot
  * @property {boolean} handle
  * @property {boolean} promise
+ * @property {boolean} timer
  * @property {boolean} server whose connections come while nothing executes
+ * @property {number} flags of its records, see records.js
+ * @property {boolean} special hooks/async.js has more to do for it than to record it
  * @property {((resource: any) => string | undefined) | undefined} detail
- * @property {string | undefined} waits the subsystem that a span waits for while one of these is pending
- * @property {boolean} once it is pending up to the end of its first run
  */
+
+/** by number; the first is of no type @type {Kind[]} */
+const kinds = []
+/** @type {Map<string, number>} */
+const numbers = new Map()
+
+/** @param {string} type @returns {number} the same for the same type, until resetKinds() */
+function numberOf (type) {
+  let number = numbers.get(type)
+  if (number === undefined) numbers.set(type, number = numbers.size)
+  return number
+}
 
 /**
  * @param {string} type
@@ -57,20 +62,39 @@ const details = {
  * @returns {Kind}
  */
 function kindOf (type, wanted) {
-  return {
+  const handle = handles.has(type)
+  const detail = details[type]
+  /** @type {Kind} */
+  const kind = {
+    number: numberOf(type),
+    flags: 0,
     type,
     wanted,
-    waits: standing.has(type) ? undefined : subsystemOf(type),
-    once: oneShot.has(type) || type.endsWith('REQUEST'),
     tick: type === 'TickObject' || type === 'Microtask',
     entered: false,
     brief: type === 'Timeout' || type === 'FILEHANDLE',
-    oneShot: oneShot.has(type),
-    handle: handles.has(type),
+    oneShot: oneShot.has(type) || type.endsWith('REQUEST'),
+    handle,
     promise: type === 'PROMISE',
+    timer: type === 'Timeout',
     server: type === 'TCPSERVERWRAP' || type === 'PIPESERVERWRAP',
-    detail: details[type]
+    special: handle || detail !== undefined || type === 'TickObject',
+    detail
   }
+  kinds[kind.number] = kind
+  return kind
+}
+
+/** @param {number} number @returns {Kind} */
+const kindAt = (number) => kinds[number]
+
+/** How many types are known: programs may make them up. */
+const kindCount = () => numbers.size
+
+/** Chains that were made before are not known any more. */
+function resetKinds () {
+  kinds.length = 0
+  numbers.clear()
 }
 
 /**
@@ -110,4 +134,4 @@ function listening (handle) {
   return failed ? undefined : address(out.address, out.port)
 }
 
-module.exports = { address, kindOf, own }
+module.exports = { address, kindAt, kindCount, kindOf, own, resetKinds }

@@ -15,34 +15,43 @@ class Same extends Object {
   }
 }
 
-/** The context of a promise. */
-class OnPromise extends Same {
-  /** @type {Context} */
-  #context
+/** Of its own: a base class that several classes share is not inlined by V8. */
+class SamePromise extends Object {
+  /** @param {object} promise */
+  constructor (promise) {
+    if (promise === undefined) super()
+    return promise
+  }
+}
 
-  /** @param {object} promise @param {Context} context */
-  constructor (promise, context) {
+/** The reference of a promise's record, where Node gives promises no id; 0: it is longstack's own. See records.js. */
+class OnPromise extends SamePromise {
+  /** @type {number} */
+  #ref
+
+  /** @param {object} promise @param {number} ref */
+  constructor (promise, ref) {
     super(promise)
-    this.#context = context
+    this.#ref = ref
   }
 
-  /** @param {any} promise @returns {Context | undefined} */
+  /** @param {any} promise @returns {number | undefined} */
   static read (promise) {
-    return #context in promise ? promise.#context : undefined
+    return #ref in promise ? promise.#ref : undefined
   }
 
-  /** To look first is dear where the field is not there, as is the rule. @param {any} promise @param {Context} context */
-  static write (promise, context) {
+  /** Looks whether the field is there only after a failure: it rarely is. @param {any} promise @param {number} ref */
+  static write (promise, ref) {
     try {
-      return new OnPromise(promise, context)
+      return new OnPromise(promise, ref)
     } catch (error) {
-      if (!(#context in promise)) throw error // a full stack
-      promise.#context = context
+      if (!(#ref in promise)) throw error // a full stack
+      promise.#ref = ref
     }
   }
 }
 
-/** The context of any other resource. */
+/** The context of an object that has none by its async id, or another one than that. */
 class OnResource extends Same {
   /** @type {Context} */
   #context
@@ -75,16 +84,16 @@ class OnResource extends Same {
   }
 }
 
-/** The context of whatever it is, for rooms that are not hot. */
-const stamp = {
-  /** @param {object} object @returns {Context | undefined} */
-  read: (object) => OnResource.read(object) ?? OnPromise.read(object),
+/** @type {((object: object) => number | undefined)} */
+let idOf = () => undefined
 
-  /** @param {object} resource @param {Context} context */
-  write (resource, context) {
-    OnResource.rewrite(resource, context)
-  }
+/** @param {(object: object) => number | undefined} read the async id that an object of Node's keeps itself */
+function readIdsBy (read) {
+  idOf = read
 }
+
+/** @param {object} object @returns {number | undefined} its async id, where it is a resource */
+const asyncIdOf = (object) => idOf(object)
 
 /**
  * Makes an independent kind of mark.
@@ -116,4 +125,4 @@ function createStamp () {
   return Stamp
 }
 
-module.exports = { OnPromise, OnResource, stamp, createStamp }
+module.exports = { OnPromise, OnResource, asyncIdOf, createStamp, readIdsBy }

@@ -6,6 +6,7 @@
 const { asyncWrapProviders } = require('node:async_hooks')
 const { types } = require('node:util')
 const { address, own } = require('../context/kinds')
+const { readIdsBy } = require('../context/stamp')
 
 const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const sourceOf = Function.prototype.toString
@@ -228,6 +229,8 @@ function portState (port) {
   const { active, refed } = apply(inspect, port, [0, {}])
   return { active, refed }
 }
+
+readIdsBy(idOf)
 
 module.exports = {
   ask, below, numberOf, className, endName, endOf, handleOf, hidden, hiddenProperty, idOf, inherits, isAlive, isObject, isOver, isReferenced, ownerOf, portState, providerOf

@@ -9,20 +9,21 @@
 // what is still open then gets an entry.
 
 const { createGcWatch } = require('../context/collected')
-const { stamp } = require('../context/context')
+const { contextAt, stamp } = require('../context/context')
 const { createStamp } = require('../context/stamp')
 const { numberOf, endOf, handleOf, idOf, isOver, ownerOf } = require('./inside')
 
 const GONE = 1000
 const FIRST_SWEEP = 1024
 const SETTLE = 100 // ms
-const YOUNG = 512
+const YOUNG = 1024
 const LOOKS = 4 // events of a handle on which its owner is looked for
 
 const sockets = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
 
 /**
  * @typedef {import('../context/context').Context} Context
+ * @typedef {ReturnType<typeof createRegistry>} Registry
  * @typedef {object} Use a request on a connection
  * @property {WeakRef<object>} request
  * @property {string} label
@@ -65,8 +66,13 @@ function createRegistry () {
   /** @type {Map<number, Entry>} by asyncId, oldest first */
   const entries = new Map()
   let sweepAt = FIRST_SWEEP
-  /** contexts and resources in turn, held for a moment @type {Array<any>} */
-  let young = []
+  /** timers and files that were just made, held for a moment; beside it references of their records, ms, and types @type {any[]} */
+  const young = Array(YOUNG).fill(undefined)
+  const youngRefs = new Int32Array(YOUNG)
+  const youngTimes = new Float64Array(YOUNG)
+  /** @type {string[]} */
+  const youngTypes = Array(YOUNG).fill('')
+  let youngCount = 0
   let settleAt = Infinity // ms of performance.now()
   /** since when all activity is seen; never, while tracing is off */
   let watchingSince = Infinity
@@ -79,7 +85,6 @@ function createRegistry () {
     if (context.type === 'HTTP2STREAM') entry.upper = entries.get(context.triggerAsyncId)
     if (entry.upper !== undefined) entry.upper.active = context.time
     entries.set(context.asyncId, entry)
-    context.registered = true
     if (firstSocket !== undefined && sockets.has(context.type)) {
       firstSocket()
       firstSocket = undefined
@@ -89,21 +94,34 @@ function createRegistry () {
     return entry
   }
 
-  /** What waits and is still open gets an entry. */
-  function settle () {
-    const waiting = young
-    young = []
-    settleAt = Infinity
-    for (let i = 0; i < waiting.length; i += 2) {
-      const context = waiting[i]
-      const resource = waiting[i + 1]
-      if (is(resource, context) && !isOver(context.type, resource) && !entries.has(context.asyncId)) admit(context, resource)
+  /**
+   * What has waited for long enough and is still open gets an entry; so does what there is no room for.
+   * @param {number} time ms
+   */
+  function settle (time) {
+    let left = 0
+    const crowded = youngCount === YOUNG
+    for (let i = 0; i < youngCount; i++) {
+      const resource = young[i]
+      if (isOver(youngTypes[i], resource)) continue
+      if (time - youngTimes[i] < SETTLE && !(crowded && i < YOUNG / 4)) {
+        young[left] = resource
+        youngTypes[left] = youngTypes[i]
+        youngTimes[left] = youngTimes[i]
+        youngRefs[left++] = youngRefs[i]
+        continue
+      }
+      const context = contextAt(youngRefs[i])
+      if (context !== undefined && context.kind.brief && !entries.has(context.asyncId) && is(resource, context)) admit(context, resource)
     }
+    for (let i = left; i < youngCount; i++) young[i] = undefined
+    youngCount = left
+    settleAt = left > 0 ? youngTimes[0] + SETTLE : Infinity
   }
 
   /** Removes what is gone, but for the newest that a question may still come for. */
   function sweep () {
-    settle()
+    settle(Infinity)
     /** @type {number[]} */
     const gone = []
     for (const [asyncId, entry] of entries) {
@@ -120,7 +138,7 @@ function createRegistry () {
   /** @param {object} object what the program holds @returns {Entry | undefined} */
   function ofObject (object) {
     const handle = handleOf(object)
-    if (young.length > 0 && stamp.read(handle ?? object)?.kind.brief) settle()
+    if (youngCount > 0 && stamp.read(handle ?? object)?.kind.brief) settle(Infinity)
     const known = memory.read(object)
     if (handle === undefined) return known ?? entries.get(idOf(object) ?? 0)
     if (known !== undefined && known.resource.deref() === handle) return known
@@ -132,7 +150,7 @@ function createRegistry () {
   /** @param {object} handle @returns {Entry | undefined} */
   function entryOf (handle) {
     const context = stamp.read(handle)
-    if (context !== undefined && context.kind.brief) settle()
+    if (context !== undefined && context.kind.brief) settle(Infinity)
     const entry = context === undefined ? undefined : entries.get(context.asyncId)
     return entry?.resource.deref() === handle ? entry : undefined
   }
@@ -155,25 +173,34 @@ function createRegistry () {
     entry.remote = endOf(handle, 'getpeername') ?? entry.remote
   }
 
-  return {
+  const registry = {
     ofObject,
     connected,
 
     /** @param {Context} context @param {object} resource */
     opened (context, resource) {
-      if (!context.kind.brief) {
-        admit(context, resource)
-        return
-      }
-      if (young.length >= YOUNG * 2 || context.time >= settleAt) settle() // the new one is still being made
-      if (young.length === 0) settleAt = context.time + SETTLE
-      young.push(context, resource)
-      sweepAfterGc()
+      admit(context, resource)
+    },
+
+    /**
+     * A timer or file was made, which is over soon, mostly. The hot path.
+     * @param {number} ref of its record
+     * @param {string} type
+     * @param {number} time ms
+     * @param {object} resource that is still being made: it is not asked anything
+     */
+    made (ref, type, time, resource) {
+      if (youngCount === YOUNG || time >= settleAt) settle(time)
+      if (youngCount === 0) settleAt = time + SETTLE
+      young[youngCount] = resource
+      youngTypes[youngCount] = type
+      youngTimes[youngCount] = time
+      youngRefs[youngCount++] = ref
     },
 
     /** The event loop enters JavaScript. @param {number} time */
     turn (time) {
-      if (time >= settleAt) settle()
+      if (time >= settleAt) settle(time)
     },
 
     /** A timer ran, and will again. @param {Context} context @param {object} timer @param {number} time */
@@ -242,7 +269,7 @@ function createRegistry () {
 
     /** Tracing is off: what happens from now on shows only in the count of bytes. */
     unwatch () {
-      settle()
+      settle(Infinity)
       watchingSince = Infinity
       firstSocket = undefined
       for (const entry of entries.values()) {
@@ -260,11 +287,12 @@ function createRegistry () {
       return entry.seen !== undefined && entry.seen === counted(entry) ? entry.active : undefined
     }
   }
+  return registry
 }
 
 /** A timer that was cleared and refreshed is another resource in the same object. @param {object} resource @param {Context} context */
 function is (resource, context) {
-  return context.type !== 'Timeout' || stamp.read(resource) === context
+  return context.type !== 'Timeout' || stamp.read(resource)?.ref === context.ref
 }
 
 /** @param {Entry} entry @returns {string | undefined} bytes in and out */

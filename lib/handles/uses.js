@@ -3,7 +3,7 @@
 // Which request uses which connection: two facts, the opener of a pooled connection and its present user, are
 // kept apart. Requests are held weakly.
 
-const { stamp } = require('../context/context')
+const { adopt, stamp } = require('../context/context')
 const { handleOf } = require('./inside')
 const { requestLabel } = require('./request')
 
@@ -51,8 +51,7 @@ function createUses ({ registry, now, wanted, request: contextOf }) {
       registry.connected(entry)
       const call = listens.get(server)
       if (call === undefined || entry === undefined) return
-      entry.context.parent = call
-      entry.context.depth = call.depth + 1
+      adopt(entry.context, call)
     },
 
     accepted (socket) {

@@ -1,254 +1,774 @@
 'use strict'
 
-// What Node tells us through async_hooks: a context for every resource, and the register of the current one.
-// hooks/ are the only rooms that record by async_hooks and diagnostics_channel.
+// What Node and V8 tell of asynchronous steps, and which step runs now. The whole hot path: `initResource`,
+// `initPromise`, `enter`, `leave` and `settle` run for every resource and promise of the program. They write numbers into
+// the records (context/records.js) and make no object. bench/run.js measures them in whole, bench/awaits.js the promises.
 //
-// A hot room: `init` runs for every promise of the program. The register is not a variable: Node already keeps the executing resource, and the context is a stamp on it.
+// Where Node can leave promises out of async_hooks (24 and later), V8's own promise hooks tell of them, at a third of the
+// price; else async_hooks does. Which of the functions below serve as hooks is chosen in `install`.
+//
+// The step that runs now is longstack's own register: `chain`, `cause`, `span` and `run`, saved by `enter`, put back by
+// `leave`. Where nothing has been entered (the main script, an accepted connection, in light mode what follows an await),
+// `look` finds it.
 
-const { AsyncLocalStorage, AsyncResource, asyncWrapProviders, createHook, executionAsyncId, executionAsyncResource, triggerAsyncId } = require('node:async_hooks')
+const { AsyncLocalStorage, AsyncResource, asyncWrapProviders, createHook, executionAsyncId, executionAsyncResource, triggerAsyncId } =
+  require('node:async_hooks')
 const { performance } = require('node:perf_hooks')
 const { types } = require('node:util')
 const guard = require('../context/guard')
-const { Context, descends, muted } = require('../context/context')
-const { MAX } = require('../context/fold')
-const { kindOf } = require('../context/kinds')
-const { OnPromise, OnResource, stamp } = require('../context/stamp')
-const { entered } = require('./light')
-const { createServers } = require('./servers')
+const records = require('../context/records')
+const { adopt, contextAt, contextOf, muted, root } = require('../context/context')
+const { kindCount, kindOf, resetKinds } = require('../context/kinds')
+const { OnPromise, createStamp } = require('../context/stamp')
+const { called, entered } = require('./light')
 const { INIT, BEFORE, AFTER } = require('./native')
+
+const {
+  MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, RUN, SETTLED_RUN, SETTLED_SPAN, TURNS,
+  LIVE, PASSED, AWAITED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, ANSWERED, LOOPED, CALLED, DISTANCE,
+  NO_CHAIN, ROOT_CHAIN, MUTED_CHAIN, EARLY_CHAIN, FIRST_CHAIN, TICKS, resources, promises, moreOfResources, moreOfPromises, older
+} = records
+const FOLD_SHIFT = 24 // of what an engine answers to a step, see stacks/capture.js
+const CHAIN_BITS = (1 << FOLD_SHIFT) - 1
+const REJECTED = 1 << 28 // likewise
+const RECENT = 64 // steps that ran last, for attribution; a power of two
+const KINDS = 10_000 // distinct type names; programs may make them up
+const LEVEL = 5 // numbers saved a level
+const LEVELS = 1024
+const TIMED = 1
+const WATCHED = 2
+const ORPHANED = 4
+const UNKNOWN = -1 // in place of a reference, for a promise from before enabling
+/** As arguments: room on the stack for what begins and ends a callback. Node aborts where an AsyncResource finds none
+ * there (node#19859 and src/api/callback.cc). @type {unknown[]} */
+const WORDS = Array(8192).fill(undefined)
+const roomy = /** @type {Function} */ () => {}
 
 const now = performance.now.bind(performance)
 /** @type {(value: any) => boolean} */
 const isError = /** @type {any} */ (Error).isError ?? types.isNativeError // the first is a built-in of V8's from Node 24 on
-const RECENT = 64 // contexts that ran last, for attribution; a power of two
-const KINDS = 1000 // distinct type names remembered; programs may make them up
-const SAMPLE = 64 // contexts from one look at the budget to the next; a power of two
-const PLAIN = 1 << 14 // ids whose runs need no look at the resource; a power of two
-const LOOP = 16 // links, from which on a chain is watched for loops of one step
-/** As arguments: room on the stack for what begins and ends a run. Node aborts where an AsyncResource finds none there. @type {unknown[]} */
-const WORDS = Array(8192).fill(undefined)
-const roomy = /** @type {Function} */ () => {}
-const TIGHT = 8 // links that a chain keeps while the budget is short
+
+/** The context of a resource, for as long as hooks of users listen. @type {ReturnType<typeof createStamp<import('../context/context').Context>>} */
+const told = createStamp()
 
 /**
- * The callbacks of the rooms that hooks feed. All run guarded.
- * @typedef {object} Rooms
- * @property {(type: string) => boolean} wanted the filter
- * @property {import('../stacks/capture').Capture} capture takes the present stack and time
- * @property {(context: Context, keep?: number) => void} deep the chain of this context is to be folded
- * @property {(context: Context) => 0 | 1 | 2} sample one of SAMPLE contexts; is the budget plenty, short or spent?
- * @property {() => 0 | 1 | 2} pressure the same, where no context is made
- * @property {(context: Context, resource: object) => void} opened a resource that stays open
- * @property {(asyncId: number) => Context | undefined} opener the context of an open resource, by id
- * @property {(asyncId: number, time: number) => void} active an open resource runs
- * @property {(asyncId: number) => void} closed a timer ran for the last time
- * @property {(context: Context, timer: object) => void} repeated a timer ran, and will again
- * @property {(error: object, context: Context) => void} passed an error was passed to nextTick
- * @property {((context: Context, tick: object) => void) | undefined} ticked something is put off to a tick, where that tells of requests
- * @property {(context: Context) => void} connecting a connect request runs for the first time
- * @property {(time: number) => void} turn the event loop enters JavaScript
- * @property {((time: number, context: Context) => void) | undefined} began a run of the loop begins, where its length is watched
- * @property {(error: unknown) => void} failed a hook could not do its work
- * @property {(reason: object, context: Context) => void} rejected a promise was rejected in this context
- * @property {(hook: Hook, stage: 'init' | 'before' | 'after', context: Context) => void} tell
- * @property {import('../spans/loop-time').LoopTime} loop whose code runs; told while spans are timing
- * @property {Map<number, () => void>} watched what is asked when a resource has run, by id, while spans are timing
- * @property {ReturnType<typeof import('./native').createNativeHooks>} native hooks of other addons
- */
-
-/**
+ * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../context/kinds').Kind} Kind
+ *
  * @typedef {object} Hook
  * @property {(context: any) => void} [init]
  * @property {(context: any) => void} [before]
  * @property {(context: any) => void} [after]
+ *
+ * @typedef {object} Mode
+ * @property {boolean} light without hooks of promises
+ * @property {boolean} native V8's promise hooks instead of those of async_hooks
+ *
+ * @typedef {object} Parts what the events are for. All but `capture`, `loop` and `wanted` are called seldom.
+ * @property {(type: string) => boolean} wanted the filter
+ * @property {import('../stacks/capture').Capture} capture
+ * @property {import('../spans/loop-time').LoopTime} loop whose code runs, while spans are timed
+ * @property {Map<number, () => void>} watched what is asked when a resource has run, by async id, while spans are timed
+ * @property {import('../handles/registry').Registry} registry
+ * @property {(context: Context, resource: object) => void} opened a resource that stays open was made
+ * @property {(context: Context) => void} connecting a connect request runs for the first time
+ * @property {(error: object, context: Context) => void} passed an error was handed to nextTick
+ * @property {((context: Context, tick: object) => void) | undefined} ticked something is put off to a tick
+ * @property {(reason: object, context: Context) => void} rejected
+ * @property {(time: number) => void} turn the event loop came round, or another callback begins
+ * @property {((time: number, context: Context) => void) | undefined} began a callback begins, where its length is watched
+ * @property {(error: unknown) => void} failed a hook could not do its work
+ * @property {(hook: Hook, stage: 'init' | 'before' | 'after', context: Context) => void} tell
+ * @property {ReturnType<typeof import('./native').createNativeHooks>} native hooks of other addons
+ * @property {() => boolean} canLeavePromises this Node can leave promises out of async_hooks
  */
 
-/** @param {Rooms} rooms */
-function createAsyncLayer (rooms) {
-  /** @type {Map<string, import('../context/kinds').Kind>} */
+/** What is carried across await in light mode. */
+class Carried {
+  /** @param {number} chain @param {number} cause @param {number} span @param {number} run */
+  constructor (chain, cause, span, run) {
+    this.chain = chain
+    this.cause = cause
+    this.span = span
+    this.run = run
+  }
+}
+
+/** @param {Parts} parts */
+function createAsyncLayer (parts) {
+  const { capture, loop, watched, native, registry } = parts
+  const { wants } = native
+  const { clock } = capture
+
+  // The step that runs now.
+  let chain = NO_CHAIN
+  let cause = 0 // reference of its record
+  let span = 0 // number of its span
+  let run = 0 // number of this run in the log of its span
+  let running = 0 // reference of the resource or promise that was entered last
+  let depth = 0
+  /** the steps that it interrupts: chain, cause, span, run, running */
+  const saved = new Int32Array(LEVEL * LEVELS)
+
+  /** @type {Map<string, Kind>} */
   let kinds = new Map()
   let promiseKind = kindOf('PROMISE', false)
   let tickKind = kindOf('TickObject', false)
-  const root = new Context(1, 0, kindOf('process', false), undefined, now())
-  root.origin = 'process'
-  /** the contexts that were left last, a ring @type {Context[]} */
-  let recent = []
+  let promiseNumber = 0
+  const recent = new Int32Array(RECENT)
   let runs = 0
-  /** hooks of users, in order; replaced, never mutated @type {Array<Hook>} */
-  let listeners = []
 
-  // The register of the current context: Node keeps the executing resource, and the context is a stamp on it. Reading
-  // that is dear, for resources have many shapes; so the last answer is kept with the id that it belongs to for good.
-  let lastId = -1
-  let last = root
-
-  /** ids of promises, and of what needs no context, by their lowest bits: most ids are asked about soon after */
-  const plain = new Uint32Array(PLAIN)
-
-  /** are spans timing? */
+  /** spans are timed */
   let timing = false
-  /** the numbers of their spans, if so; else they say nothing */
-  let spanOf = new Uint32Array(0)
-  const { loop, watched } = rooms
-
-  /** runs that are inside of one another, ticks and promises left out */
-  let inside = 0
-
-  /** contexts and promises without one, for the budget */
-  let made = 0
-  let pressure = 0
-
-  /** a promise that is being settled: V8 tells before it has a state @type {object | undefined} */
-  let unread
-  let unreadBy = root
-
-  /** carries the context across await where promise hooks are off @type {AsyncLocalStorage<Context> | undefined} */
+  /** what else is to be done where a callback begins: TIMED, WATCHED, ORPHANED */
+  let attentive = 0
+  /** hooks of users, in order; replaced, never mutated @type {Hook[]} */
+  let listeners = []
+  /** the promise that was settled last: V8 tells before it has a state @type {object | undefined} */
+  let settled
+  let settler = 0
+  /** the addon is there to look at it */
+  let looksAtSettled = false
+  /** carries the step across await in light mode @type {AsyncLocalStorage<Carried> | undefined} */
   let carrier
+  /** a handle that was just made while nothing executed: reference */
+  let orphan = 0
+  let orphanType = ''
+  /** contexts with a detail, held for a while @type {Context[]} */
+  const held = []
+  let heldCount = 0
 
-  const servers = createServers()
-  const { native } = rooms
-  const { wants } = native
-  /** a handle that was just made while nothing executed @type {Context | undefined} */
-  let orphan
-
-  /** @param {string} type */
-  function kindFor (type) {
-    let kind = kinds.get(type)
-    if (kind === undefined) {
-      if (kinds.size > KINDS) kinds = new Map()
-      kind = kindOf(type, rooms.wanted(type))
-      kind.entered = entered.has(type)
-      kinds.set(type, kind)
-    }
-    return kind
-  }
+  // ── the hot path ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   /**
    * @param {number} asyncId
    * @param {string} type
    * @param {number} trigger
-   * @param {object} resource
+   * @param {any} resource
    */
-  function init (asyncId, type, trigger, resource) {
-    if (guard.busy) return mute(asyncId, type, resource)
+  function initResource (asyncId, type, trigger, resource) {
+    try {
+      const ref = asyncId << 1
+      const at = ((ref >> 1) & MASK) << SHIFT
+      if ((resources[at + FLAGS] & (LIVE | PASSED)) !== 0) records.keep(resources, at)
+      if (guard.busy) return mute(resources, at, ref)
+      if (depth === 0) look(trigger)
+      const kind = type === 'TickObject' ? tickKind : type === 'PROMISE' ? promiseKind : kinds.get(type) ?? addKind(type)
+      resources[at + REF] = ref
+      resources[at + TRIGGER] = trigger << 1
+      resources[at + SPAN] = span
+      resources[at + CAUSE] = cause
+      if (timing) moreOfResources[at + RUN] = run
+      if (!kind.wanted || chain === MUTED_CHAIN) {
+        resources[at + CHAIN] = chain
+        resources[at + FLAGS] = PASSED | (kind.flags & (ONE_SHOT | CALLED | ENTERED | TICK))
+        return
+      }
+      const step = capture.step(chain, kind.number, initResource)
+      resources[at + CHAIN] = step & CHAIN_BITS
+      resources[at + TIME] = clock[0] * TICKS
+      resources[at + DETAIL] = 0
+      resources[at + FLAGS] = kind.flags | (step > CHAIN_BITS ? turnOf(moreOfResources, at, step) : 0)
+      if (kind === promiseKind && trigger !== executionAsyncId()) resources[at + FLAGS] |= AWAITED
+      if (kind.special) special(kind, asyncId, at, trigger, resource)
+    } catch (error) {
+      parts.failed(error) // the resource then stays without a record, the program unharmed
+    }
+  }
+
+  /** A promise was made, where V8's own hooks tell. @param {object} promise @param {object | undefined} parent that it waits for */
+  function initPromise (promise, parent) {
+    try {
+      if (guard.busy) return void OnPromise.write(promise, 0)
+      promiseNumber = (promiseNumber + 1) & 0x3fffffff
+      const ref = promiseNumber << 1 | 1
+      const at = (promiseNumber & MASK) << SHIFT
+      if ((promises[at + FLAGS] & LIVE) !== 0) records.keep(promises, at)
+      if (depth === 0) look(0)
+      OnPromise.write(promise, ref)
+      promises[at + REF] = ref
+      promises[at + SPAN] = span
+      promises[at + CAUSE] = cause
+      if (timing) moreOfPromises[at + RUN] = run
+      if (chain === MUTED_CHAIN) {
+        promises[at + CHAIN] = chain
+        promises[at + FLAGS] = PASSED
+        return
+      }
+      const step = settled === undefined ? capture.step(chain, promiseKind.number, initPromise) : stepAfterSettled()
+      promises[at + CHAIN] = step & CHAIN_BITS
+      promises[at + TIME] = clock[0] * TICKS
+      promises[at + DETAIL] = 0
+      let flags = promiseKind.flags
+      if (parent === undefined) {
+        promises[at + TRIGGER] = 0
+      } else {
+        promises[at + TRIGGER] = OnPromise.read(parent) ?? 0
+        flags |= AWAITED
+      }
+      promises[at + FLAGS] = flags | (step > CHAIN_BITS ? turnOf(moreOfPromises, at, step) : 0)
+    } catch (error) {
+      parts.failed(error)
+    }
+  }
+
+  /** @param {number} asyncId its callback is about to run */
+  function beforeResource (asyncId) {
+    if (iterations[0] !== iteration) cameRound()
+    const ref = asyncId << 1
+    const at = ((ref >> 1) & MASK) << SHIFT
+    if (resources[at + REF] === ref) enter(ref, resources, moreOfResources, at)
+    else enterOlder(ref, asyncId)
+  }
+
+  /** @param {object} promise what waits for it is about to run */
+  function beforePromise (promise) {
+    const ref = OnPromise.read(promise) ?? UNKNOWN
+    const at = ((ref >> 1) & MASK) << SHIFT
+    if (promises[at + REF] === ref) enter(ref, promises, moreOfPromises, at)
+    else enterOlder(ref, 0)
+  }
+
+  /**
+   * A callback of a resource or promise begins.
+   * @param {number} ref
+   * @param {Int32Array} words
+   * @param {Int32Array} more
+   * @param {number} at
+   */
+  function enter (ref, words, more, at) {
+    push(ref)
+    const flags = words[at + FLAGS]
+    chain = words[at + CHAIN]
+    cause = (flags & PASSED) !== 0 ? words[at + CAUSE] : ref
+    span = words[at + SPAN]
+    if (attentive !== 0) attend(ref, flags, words, more, at)
+    if ((flags & (SPECIAL | ENTERED)) !== 0) callback(ref, flags)
+  }
+
+  /** @param {number} ref of what is entered */
+  function push (ref) {
+    if (depth === LEVELS) depth = 0 // more than the stack has room for: what is on top was never left
+    const level = depth++ * LEVEL
+    saved[level] = chain
+    saved[level + 1] = cause
+    saved[level + 2] = span
+    saved[level + 3] = run
+    saved[level + 4] = running
+    running = ref
+  }
+
+  /** @param {number} asyncId its callback is over */
+  function afterResource (asyncId) {
+    const ref = asyncId << 1
+    const at = ((ref >> 1) & MASK) << SHIFT
+    if (resources[at + REF] === ref) {
+      const flags = resources[at + FLAGS]
+      if ((flags & ONE_SHOT) !== 0) resources[at + FLAGS] = flags & ~(LIVE | PASSED)
+      else if ((flags & TIMER) !== 0) timerRan(ref, asyncId, at)
+    }
+    leave(ref)
+    if (watched.size > 0) watched.get(asyncId)?.()
+  }
+
+  /** @param {object} promise what waited for it has run */
+  function afterPromise (promise) {
+    const ref = OnPromise.read(promise) ?? UNKNOWN
+    const at = ((ref >> 1) & MASK) << SHIFT
+    if (promises[at + REF] === ref) promises[at + FLAGS] &= ~LIVE
+    leave(ref)
+  }
+
+  /** @param {number} ref of what was entered */
+  function leave (ref) {
+    if (running !== ref && !unwind(ref)) return
+    recent[runs++ & (RECENT - 1)] = cause
+    const level = --depth * LEVEL
+    chain = saved[level]
+    cause = saved[level + 1]
+    span = saved[level + 2]
+    run = saved[level + 3]
+    running = saved[level + 4]
+    if (depth === 0) leftAll()
+    else if (timing && span !== loop.seq) loop.change(span, now())
+  }
+
+  /** @param {any} promise @returns {number} reference of its record, 0: it has none */
+  function refOfPromise (promise) {
+    if (carrier !== undefined) return 0
+    return promiseHooks ? OnPromise.read(promise) ?? 0 : promise[idSymbol] << 1
+  }
+
+  /** Notes who resolved or rejected a promise. V8 tells before it sets the state. @param {any} promise */
+  function settlePromise (promise) {
+    if (guard.busy) return
+    if (orphan !== 0) claim(refOfPromise(promise))
+    const ref = refOfPromise(promise)
+    if (ref !== 0) {
+      const at = ((ref >> 1) & MASK) << SHIFT
+      const words = promiseHooks ? promises : resources
+      if (words[at + REF] === ref && words[at + CHAIN] !== MUTED_CHAIN) {
+        words[at + FLAGS] = (words[at + FLAGS] & ~LIVE) | ANSWERED
+        words[at + DETAIL] = depth === 0 ? 0 : cause
+        if (timing) {
+          const more = promiseHooks ? moreOfPromises : moreOfResources
+          more[at + SETTLED_RUN] = run
+          more[at + SETTLED_SPAN] = span
+        }
+      }
+    }
+    if (chain === MUTED_CHAIN || !looksAtSettled) return
+    if (settled !== undefined) readSettled()
+    settled = promise
+    settler = depth === 0 ? settlerNow() : cause
+  }
+
+  // ── what is done seldom ───────────────────────────────────────────────────────────────────────────────────────────
+
+  /** [how often the event loop came round, …]; counted by the addon where it can, see native/turns.cc */
+  let iterations = new Uint32Array(2)
+  let counted = false
+  let iteration = 0
+  let promiseHooks = false
+  /** under which async_hooks keeps the id of a promise @type {symbol} */
+  let idSymbol = Symbol('none')
+
+  /** The event loop came round: nothing of what was entered before goes on, however it ended. */
+  function cameRound () {
+    iteration = iterations[0]
+    depth = 0
+    running = 0
+    guard.busy = false
+    loop.fresh = true
+    if (settled !== undefined) readSettled()
+    parts.turn(now())
+  }
+
+  /** Nothing is entered any more. */
+  function leftAll () {
+    if (!counted) iterations[0]++
+  }
+
+  /** @param {string} type @returns {Kind} */
+  function addKind (type) {
+    if (kindCount() > KINDS) forgetKinds()
+    const kind = kindOf(type, parts.wanted(type))
+    kind.entered = entered.has(type)
+    kind.flags = (kind.handle ? 0 : LIVE) | (kind.oneShot ? ONE_SHOT : 0) | (kind.tick ? TICK : 0) | (kind.timer ? TIMER : 0) |
+      (kind.special && !kind.timer && !kind.tick ? SPECIAL : 0) | (kind.entered && carrier !== undefined ? ENTERED : 0) |
+      (called.has(type) ? CALLED : 0)
+    kinds.set(type, kind)
+    return kind
+  }
+
+  function forgetKinds () {
+    resetKinds()
+    capture.reset()
+    kinds = new Map()
+    promiseKind = addKind('PROMISE')
+    tickKind = addKind('TickObject')
+  }
+
+  /** @param {Int32Array} words @param {number} at @param {number} ref of what longstack itself makes */
+  function mute (words, at, ref) {
+    words[at + REF] = ref
+    words[at + CHAIN] = MUTED_CHAIN
+    words[at + SPAN] = 0
+    words[at + FLAGS] = PASSED | CALLED
+  }
+
+  /**
+   * Finds the step that runs where nothing has been entered.
+   * @param {number} trigger of what is being made
+   */
+  function look (trigger) {
+    run = 0
+    if (carrier !== undefined) {
+      const carried = carrier.getStore()
+      if (carried !== undefined) return takeCarried(carried)
+    }
+    const id = executionAsyncId()
+    if (id === 1) return take(ROOT_CHAIN, 0, 0)
+    if (id !== 0) return executes(id)
+    // Nothing executes: an accepted connection has its server as the trigger, which is the cause.
+    const found = trigger > 1 ? records.find(trigger << 1) : undefined
+    if (found !== undefined) return takeRecord(trigger << 1, found.words, found.at)
+    const opener = registry.opener(trigger)
+    if (opener !== undefined) return take(opener.chain, opener.ref, 0)
+    take('carried' in root ? ROOT_CHAIN : NO_CHAIN, 0, 0)
+  }
+
+  /** @param {number} nextChain @param {number} nextCause @param {number} nextSpan */
+  function take (nextChain, nextCause, nextSpan) {
+    chain = nextChain
+    cause = nextCause
+    span = nextSpan
+  }
+
+  /** @param {number} ref @param {Int32Array} words @param {number} at */
+  function takeRecord (ref, words, at) {
+    const passes = (words[at + FLAGS] & PASSED) !== 0
+    take(words[at + CHAIN], passes ? words[at + CAUSE] : ref, words[at + SPAN])
+  }
+
+  /** In light mode. What follows an await is no callback: a new run of its span begins when the loop has waited. @param {Carried} carried */
+  function takeCarried (carried) {
+    take(carried.chain, carried.cause, carried.span)
+    run = carried.run
+    if (!timing) return
+    if (span !== loop.seq) loop.change(span, now())
+    if (span !== 0) run = carried.run = loop.resume(run)
+  }
+
+  /** A resource executes that was never entered: it was made before longstack was enabled. @param {number} id */
+  function executes (id) {
+    const ref = id << 1
+    const found = records.find(ref)
+    if (found !== undefined) return takeRecord(ref, found.words, found.at)
+    recordEarly(id)
+    take(EARLY_CHAIN, ref, 0)
+  }
+
+  /** @param {number} id */
+  function recordEarly (id) {
+    const ref = id << 1
+    const at = ((ref >> 1) & MASK) << SHIFT
+    if ((resources[at + FLAGS] & (LIVE | PASSED)) !== 0) records.keep(resources, at)
+    resources[at + REF] = ref
+    resources[at + CHAIN] = EARLY_CHAIN
+    resources[at + CAUSE] = 0
+    resources[at + TRIGGER] = triggerAsyncId() << 1
+    resources[at + SPAN] = 0
+    resources[at + TIME] = 0
+    resources[at + FLAGS] = LIVE
+  }
+
+  /** A callback of what the ring does not hold any more, or never held. @param {number} ref @param {number} asyncId 0: a promise */
+  function enterOlder (ref, asyncId) {
+    const kept = older.get(ref)
+    if (kept !== undefined) return enter(ref, kept.words, kept.more, 0)
+    const opener = asyncId === 0 ? undefined : registry.opener(asyncId)
+    if (opener === undefined && asyncId > 1 && !guard.busy) recordEarly(asyncId)
+    push(ref)
+    if (opener !== undefined) take(opener.chain, opener.ref, opener.spanNumber)
+    else if (asyncId > 1) take(EARLY_CHAIN, ref, 0)
+    else take(ref === UNKNOWN ? EARLY_CHAIN : MUTED_CHAIN, 0, 0)
+    run = 0
+    if (timing) loop.callback(span, ref, opener?.chain ?? 0, now())
+    if (opener !== undefined || carrier !== undefined) callback(ref, SPECIAL | ENTERED)
+  }
+
+  /** Some entered it without leaving: what was above is not running any more. @param {number} ref @returns {boolean} it is found */
+  function unwind (ref) {
+    for (let level = depth - 1; level > 0; level--) {
+      if (saved[level * LEVEL + 4] !== ref) continue
+      depth = level
+      running = ref
+      return true
+    }
+    return false
+  }
+
+  /**
+   * One more turn of a loop: the step was found so many ancestors up.
+   * @param {Int32Array} more
+   * @param {number} at
+   * @param {number} step
+   * @returns {number} flags
+   */
+  function turnOf (more, at, step) {
+    const distance = step >>> FOLD_SHIFT
+    if (distance === 1) return turnOfOne(more, at, step & CHAIN_BITS)
+    const before = ancestorOf(cause, distance - 1)
+    const found = before === 0 ? undefined : records.find(before)
+    if (found === undefined || found.words[found.at + CHAIN] !== (step & CHAIN_BITS)) return 0
+    const looped = (found.words[found.at + FLAGS] & LOOPED) !== 0
+    if (looped && !isSameTurn(before, distance)) return 0
+    more[at + TURNS] = looped ? found.more[found.moreAt + TURNS] + 1 : 2
+    more[at + OUTER] = looped ? found.more[found.moreAt + OUTER] : found.words[found.at + CAUSE]
+    return LOOPED | distance << DISTANCE
+  }
+
+  /** The same for a loop of one step: the turn before is what runs now. @param {Int32Array} more @param {number} at @param {number} chainNow */
+  function turnOfOne (more, at, chainNow) {
+    const words = (cause & 1) === 0 ? resources : promises
+    const beside = (cause & 1) === 0 ? moreOfResources : moreOfPromises
+    const before = ((cause >> 1) & MASK) << SHIFT
+    if (words[before + REF] !== cause || words[before + CHAIN] !== chainNow) return 0
+    const flags = words[before + FLAGS]
+    const looped = (flags & LOOPED) !== 0 && ((flags >> DISTANCE) & 15) === 1
+    more[at + TURNS] = looped ? beside[before + TURNS] + 1 : 2
+    more[at + OUTER] = looped ? beside[before + OUTER] : words[before + CAUSE]
+    return LOOPED | 1 << DISTANCE
+  }
+
+  /** Were the steps of the turn before the same? @param {number} before @param {number} distance */
+  function isSameTurn (before, distance) {
+    if (((records.readWord(before, FLAGS) >> DISTANCE) & 15) !== distance) return false
+    let [one, other] = [cause, records.readWord(before, CAUSE)]
+    for (let i = 1; i < distance; i++) {
+      if (records.readWord(one, CHAIN) !== records.readWord(other, CHAIN)) return false
+      one = ancestorOf(one, 1)
+      other = ancestorOf(other, 1)
+    }
+    return true
+  }
+
+  /** Goes up the chain, past the turns of loops. @param {number} ref @param {number} steps @returns {number} reference, 0: it is not known */
+  function ancestorOf (ref, steps) {
+    let at = ref
+    for (let i = 0; i < steps && at !== 0; i++) {
+      const found = records.find(at)
+      if (found === undefined) return 0
+      at = (found.words[found.at + FLAGS] & LOOPED) !== 0 ? found.more[found.moreAt + OUTER] : found.words[found.at + CAUSE]
+    }
+    return at
+  }
+
+  /**
+   * A resource of a kind that asks for more was made.
+   * @param {Kind} kind
+   * @param {number} asyncId
+   * @param {number} at
+   * @param {number} trigger
+   * @param {any} resource
+   */
+  function special (kind, asyncId, at, trigger, resource) {
+    if (kind.tick) return tickMade(at, resource)
+    if (kind.timer) timerMade(at, resource)
+    if (chain === NO_CHAIN && trigger === 0 && (kind.type === 'FILEHANDLE' || kind.type === 'DIRHANDLE' || kind.type === 'HTTP2STREAM')) {
+      orphan = asyncId << 1
+      orphanType = kind.type
+      attentive |= ORPHANED
+    }
+    if (!kind.handle) return
+    // Last: a handle that is still being made must not be asked anything, a callback might.
+    if (kind.brief) registry.made(asyncId << 1, kind.type, clock[0], resource)
+    else guarded(() => parts.opened(/** @type {Context} */ (contextAt(asyncId << 1)), resource))
+  }
+
+  /** @param {() => void} work */
+  function guarded (work) {
     guard.busy = true
     try {
-      if (unread !== undefined) read()
-      const id = executionAsyncId()
-      if (type === 'PROMISE') {
-        plain[asyncId & (PLAIN - 1)] = asyncId
-        const parent = id === lastId ? last : parentOf(id, trigger)
-        if (timing) spanOf[asyncId & (PLAIN - 1)] = parent === undefined || parent.span === undefined ? 0 : parent.span.seq
-        if (!promiseKind.wanted || pressure === 2 || parent === muted) return passPromise(parent, resource)
-        const context = new Context(asyncId, trigger, promiseKind, parent, 0)
-        if (parent !== undefined) parent.bred = true
-        context.awaited = trigger !== id
-        rooms.capture.take(context, init, true)
-        OnPromise.write(resource, context)
-        unsettle ??= listenToSettles()
-        finish(context)
-        return
-      }
-      const kind = type === 'TickObject' ? tickKind : kindFor(type)
-      if (carrier !== undefined && !kind.wanted && !kind.server && !timing) return carry(id, asyncId, kind, resource)
-      const parent = id === lastId ? last : parentOf(id, trigger)
-      if (timing && carrier !== undefined && parent?.span !== loop.running) loop.sees(parent?.span, now())
-      if (parent === muted) return pass(muted, asyncId, kind, resource)
-      if (!kind.wanted) {
-        if (parent !== undefined) pass(parent, asyncId, kind, resource)
-        return
-      }
-      const context = new Context(asyncId, trigger, kind, parent, 0)
-      if (parent !== undefined) parent.bred = true
-      if (parent === undefined && trigger === 0 && (type === 'FILEHANDLE' || type === 'DIRHANDLE' || type === 'HTTP2STREAM')) orphan = context
-      rooms.capture.take(context, init, false)
-      if (type === 'Timeout') timed(context, resource)
-      else OnResource.write(resource, context)
-      if (kind.tick) ticks(context, resource)
-      finish(context)
-      if (timing && context.span !== undefined && kind.waits !== undefined) pends(context, resource)
-      // Last: a handle that is still being made must not be asked anything, a callback might.
-      if (kind.handle) rooms.opened(context, resource)
+      work()
     } catch (error) {
-      rooms.failed(error) // the resource then stays without a context, the program unharmed
+      parts.failed(error)
     } finally {
       guard.busy = false
     }
   }
 
-  /**
-   * A step like the one before it is one more turn of a loop; folding would find out only later, at a greater price.
-   * @param {Context} context deep in a chain
-   */
-  function turn (context) {
-    const parent = /** @type {Context} */ (context.parent)
-    if (parent.stack !== context.stack || parent.kind !== context.kind || parent.extra !== context.extra || context.stack === undefined) return
-    context.parent = parent.parent
-    context.depth = parent.depth
-    context.repeats = parent.repeats + 1
-  }
-
-  /** The span of a context waits for it from now on. @param {Context} context @param {object} resource */
-  function pends (context, resource) {
-    const { kind, span, type, asyncId } = context
-    const waiting = span?.live
-    if (waiting === undefined || kind.waits === undefined) return
-    context.pends = kind.once || type === 'Timeout'
-    if (kind.once) waiting.waitsFor(kind.waits, loop.idle)
-    else waiting.watches(asyncId, kind.waits, type, resource, loop)
-  }
-
-  /** What a span waits for has run. @param {Context} context */
-  function came (context) {
-    const { kind, span, asyncId } = context
-    if (!kind.once && /** @type {any} */ (executionAsyncResource())._destroyed !== true) return // an interval
-    context.pends = false
-    if (!kind.once) span?.over(asyncId, loop.idle)
-    else if (kind.waits !== undefined) span?.got(kind.waits, loop.idle)
-  }
-
-  /** One that starts for the first time has no start yet; a refreshed one may be stamped. @param {Context} context @param {any} timer */
-  function timed (context, timer) {
-    if (timer._idleStart === null) OnResource.write(timer, context)
-    else OnResource.rewrite(timer, context)
+  /** @param {number} at @param {any} timer */
+  function timerMade (at, timer) {
     const delay = timer._idleTimeout
-    if (typeof delay === 'number') context.extra = delay
+    if (typeof delay === 'number') resources[at + DETAIL] = delay
   }
 
   /**
    * An error that Node's core hands to nextTick was just made there. Others may be old; attribution uses this for
    * errors without a frame of the program only.
-   * @param {Context} context
+   * @param {number} at
    * @param {any} tick
    */
-  function ticks (context, tick) {
+  function tickMade (at, tick) {
+    if (timing && parts.ticked !== undefined) guarded(() => parts.ticked?.(/** @type {Context} */ (contextAt(resources[at + REF])), tick))
     const { args } = tick
-    if (timing && rooms.ticked !== undefined) rooms.ticked(context, tick)
-    if (!Array.isArray(args) || context.parent === undefined) return
+    if (args === undefined || !Array.isArray(args)) return
     for (let i = 0; i < args.length; i++) {
       const value = args[i]
-      if (typeof value === 'object' && value !== null && isError(value)) rooms.passed(value, context.parent)
+      if (typeof value !== 'object' || value === null || !isError(value)) continue
+      const context = contextOf(chain, cause, span)
+      if (context !== undefined) parts.passed(value, context)
     }
   }
 
-  /** @param {Context} context that was just made */
-  function finish (context) {
-    if ((++made & (SAMPLE - 1)) === 0) pressure = rooms.sample(context)
-    if (context.depth > LOOP) turn(context)
-    if (context.depth > MAX) rooms.deep(context)
-    else if (pressure !== 0 && context.depth > TIGHT) rooms.deep(context, TIGHT)
-    if (wants[INIT] !== 0) native.init(context)
-    if (listeners.length > 0) tellAll('init', context)
+  /** A timer's turn is over: it is closed, or its next turn comes. @param {number} ref @param {number} asyncId @param {number} at */
+  function timerRan (ref, asyncId, at) {
+    const timer = /** @type {any} */ (executionAsyncResource())
+    if (timer._destroyed === true) {
+      resources[at + FLAGS] &= ~LIVE
+      registry.closed(asyncId)
+    } else {
+      const context = contextAt(ref)
+      if (context === undefined) return
+      context.repeats++
+      guarded(() => registry.repeated(context, timer, now()))
+    }
+  }
+
+  /**
+   * A callback of a handle begins, or any in light mode.
+   * @param {number} ref
+   * @param {number} flags
+   */
+  function callback (ref, flags) {
+    if (carrier !== undefined && (flags & ENTERED) !== 0 && ((flags & TICK) === 0 || isOfProgram(chain))) {
+      carrier.enterWith(new Carried(chain, cause, span, run))
+    }
+    if ((flags & SPECIAL) === 0 || guard.busy || chain === MUTED_CHAIN) return
+    guard.busy = true
+    try {
+      const context = contextAt(ref)
+      if (context === undefined) return
+      registry.active(context.asyncId, now())
+      if (context.kind.detail === undefined || context.detail !== undefined) return
+      context.detail = context.kind.detail(executionAsyncResource())
+      held[heldCount++ & (RECENT - 1)] = context // its detail lives in the object
+      parts.connecting(context)
+    } catch (error) {
+      parts.failed(error)
+    } finally {
+      guard.busy = false
+    }
+  }
+
+  /** A tick that Node made for itself is no part of a chain, and to carry it copies a map. @param {number} number of a chain */
+  function isOfProgram (number) {
+    return number >= FIRST_CHAIN && capture.isOfProgram(number)
+  }
+
+  /**
+   * Where spans are timed, or callbacks watched.
+   * @param {number} ref
+   * @param {number} flags
+   * @param {Int32Array} words
+   * @param {Int32Array} more
+   * @param {number} at
+   */
+  function attend (ref, flags, words, more, at) {
+    if (orphan !== 0) claim(cause)
+    const isCallback = depth === 1 && (flags & CALLED) !== 0
+    if (parts.began !== undefined && isCallback) parts.began(now(), contextOf(chain, cause, span) ?? root)
+    if (!timing) return
+    if (isCallback) loop.callback(span, ref, (flags & PASSED) !== 0 ? 0 : words[at + CHAIN], now())
+    else if (span !== loop.seq) loop.change(span, now())
+    run = span === 0 ? 0 : loop.begin(ref, flags, words, more, at)
+    if (watched.size > 0) watched.get(ref >>> 1)?.()
+  }
+
+  /**
+   * fs makes the handle of an opened file or directory before it enters the callback, or resolves the promise, of
+   * the one who asked for it; HTTP/2 the stream of a request before it enters the session's. Where anything else runs first,
+   * the request's head came in pieces, and nobody knows.
+   * @param {number} ref of the callback, promise or session
+   */
+  function claim (ref) {
+    const made = contextAt(orphan)
+    const context = contextAt(ref)
+    const isHttp2 = orphanType === 'HTTP2STREAM'
+    orphan = 0
+    attentive &= ~ORPHANED
+    if (made === undefined || context === undefined || context === made || context === muted) return
+    if (!isHttp2 || context.type === 'HTTP2SESSION') adopt(made, context)
+  }
+
+  /** @returns {number} reference of the step that runs while nothing is entered */
+  function settlerNow () {
+    look(0)
+    return cause
+  }
+
+  /** A step, in whose call the addon looks at the promise that was settled last: a call of its own costs more than all else. */
+  function stepAfterSettled () {
+    const promise = /** @type {object} */ (settled)
+    settled = undefined
+    const step = /** @type {NonNullable<typeof capture.stepAfter>} */ (capture.stepAfter)(chain, promiseKind.number, initPromise, promise)
+    if ((step & REJECTED) === 0) return step
+    noteRejection(capture.rejection?.(promise))
+    return step & ~REJECTED
+  }
+
+  /** Looks at the promise that was settled last: now it has its state. Nothing of the program's runs. */
+  function readSettled () {
+    const promise = settled
+    settled = undefined
+    if (promise === undefined || capture.rejection === undefined) return
+    try {
+      noteRejection(capture.rejection(promise))
+    } catch (error) {
+      parts.failed(error)
+    }
+  }
+
+  /** @param {unknown} reason */
+  function noteRejection (reason) {
+    if (typeof reason !== 'object' || reason === null) return
+    const context = settler === 0 ? root : contextAt(settler)
+    if (context !== undefined) parts.rejected(reason, context)
+  }
+
+  // ── users' hooks, and those of other addons: around the functions above, while there are any ──────────────────────
+
+  /** @param {number} asyncId @param {string} type @param {number} trigger @param {any} resource */
+  function initTold (asyncId, type, trigger, resource) {
+    initResource(asyncId, type, trigger, resource)
+    if (!guard.busy) tellMade(asyncId << 1, resource)
+  }
+
+  /** @param {object} promise @param {object | undefined} parent */
+  function initPromiseTold (promise, parent) {
+    initPromise(promise, parent)
+    if (!guard.busy) tellMade(OnPromise.read(promise) ?? 0, promise)
+  }
+
+  /** @param {number} ref @param {object} resource */
+  function tellMade (ref, resource) {
+    const found = records.find(ref)
+    if (found === undefined || (found.words[found.at + FLAGS] & PASSED) !== 0 || found.words[found.at + CHAIN] < FIRST_CHAIN) return
+    const context = contextAt(ref)
+    if (context === undefined) return
+    told.write(resource, context)
+    guarded(() => {
+      if (wants[INIT] !== 0) native.init(context)
+      tellAll('init', context)
+    })
+  }
+
+  /** @param {object} resource @param {'before' | 'after'} stage */
+  function tellRun (resource, stage) {
+    if (guard.busy) return
+    const context = told.read(resource)
+    if (context === undefined || context.ref !== running) return // its init was not told
+    guarded(() => {
+      if (wants[stage === 'before' ? BEFORE : AFTER] !== 0) native[stage](context)
+      tellAll(stage, context)
+    })
+  }
+
+  /** @param {number} asyncId */
+  function beforeTold (asyncId) {
+    beforeResource(asyncId)
+    tellRun(executionAsyncResource(), 'before')
+  }
+
+  /** @param {number} asyncId */
+  function afterTold (asyncId) {
+    if (running === asyncId << 1) tellRun(executionAsyncResource(), 'after')
+    afterResource(asyncId)
+  }
+
+  /** @param {object} promise */
+  function beforePromiseTold (promise) {
+    beforePromise(promise)
+    tellRun(promise, 'before')
+  }
+
+  /** @param {object} promise */
+  function afterPromiseTold (promise) {
+    tellRun(promise, 'after')
+    afterPromise(promise)
   }
 
   /** @param {'init' | 'before' | 'after'} stage @param {Context} context */
   function tellAll (stage, context) {
-    clock(stage, context.more())
-    for (const hook of listeners) rooms.tell(hook, stage, context) // the list is replaced where a callback changes it
+    if (listeners.length === 0) return
+    measure(stage, context.more())
+    for (const hook of listeners) parts.tell(hook, stage, context) // the list is replaced where a callback changes it
   }
 
   /** How long it waited and ran, for users. @param {'init' | 'before' | 'after'} stage @param {import('../context/context').Extra} extra */
-  function clock (stage, extra) {
+  function measure (stage, extra) {
     const time = now()
     if (stage === 'before') {
       extra.begun ??= []
@@ -263,381 +783,226 @@ function createAsyncLayer (rooms) {
     extra.since = time
   }
 
-  /** The promise gets no context of its own. @param {Context | undefined} parent @param {object} promise */
-  function passPromise (parent, promise) {
-    if (parent !== undefined) OnPromise.write(promise, parent)
-    if (promiseKind.wanted && (++made & (SAMPLE - 1)) === 0) pressure = rooms.pressure()
-  }
+  // ── on and off ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  /**
-   * The resource gets no context of its own.
-   * @param {Context} context that is in force in it
-   * @param {number} asyncId
-   * @param {import('../context/kinds').Kind} kind
-   * @param {object} resource
-   */
-  function pass (context, asyncId, kind, resource) {
-    if (kind.brief) OnResource.rewrite(resource, context)
-    else OnResource.write(resource, context)
-    if (kind.server) servers.add(asyncId, resource)
-  }
+  let enabled = false
+  let isLight = false
+  let isTold = false
+  /** @type {Array<() => void>} */
+  let undo = []
 
-  /** @param {number} asyncId @param {string} type @param {object} resource */
-  function mute (asyncId, type, resource) {
-    try {
-      if (type === 'PROMISE') OnPromise.write(resource, muted)
-      else pass(muted, asyncId, kindFor(type), resource)
-    } catch {}
-  }
-
-  /**
-   * The context that is in force, or the one to be put in its place: what no known resource created has its trigger
-   * as the cause.
-   * @param {number} id of the executing resource
-   * @param {number} trigger
-   * @returns {Context | undefined}
-   */
-  function parentOf (id, trigger) {
-    return present(id) ?? adopt(id, trigger)
-  }
-
-  /** @param {number} id of the executing resource @returns {Context | undefined} the context that is in force */
-  function present (id) {
-    if (id === lastId) return last
-    if (carrier !== undefined) return carrier.getStore()
-    if (id <= 1) return undefined // nothing executes, or the program starts
-    const resource = executionAsyncResource()
-    const context = plain[id & (PLAIN - 1)] === id ? OnPromise.read(resource) : stamp.read(resource)
-    if (context !== undefined) {
-      lastId = id
-      last = context
-    }
-    return context
-  }
-
-  /**
-   * A resource without a context of its own where contexts are carried: it needs none, but where what executes was entered
-   * by hand: an AsyncResource puts back what was carried when it was made.
-   * @param {number} id of the executing resource
-   * @param {number} asyncId
-   * @param {import('../context/kinds').Kind} kind
-   * @param {object} resource
-   */
-  function carry (id, asyncId, kind, resource) {
-    if (id === lastId && last !== carrier?.getStore()) pass(last, asyncId, kind, resource)
-    else plain[asyncId & (PLAIN - 1)] = asyncId
-  }
-
-  /**
-   * Finds the parent of what no known resource created: the trigger is the cause where nothing executes (an
-   * accepted connection); a resource from before enabling gets a context on the spot.
-   * @param {number} id of the executing resource
-   * @param {number} trigger
-   * @returns {Context | undefined}
-   */
-  function adopt (id, trigger) {
-    if (id === 0) return servers.context(trigger) ?? rooms.opener(trigger)
-    if (id === 1) return root
-    // A worker's program runs inside a message of its maker: the root tells the maker's story.
-    const early = new Context(id, triggerAsyncId(), kindOf('unknown', false), root, now())
-    early.origin = 'early'
-    stamp.write(executionAsyncResource(), early)
-    return early
-  }
-
-  /** @param {number} asyncId */
-  function before (asyncId) {
-    if (guard.busy) return
-    if (unread !== undefined) read()
-    const at = asyncId & (PLAIN - 1)
-    if (timing) loop.level++
-    if (orphan === undefined && listeners.length === 0 && wants[BEFORE] === 0 && plain[at] === asyncId && (!timing || spanOf[at] === loop.seq)) return
-    guard.busy = true
-    try {
-      const resource = executionAsyncResource()
-      const context = stamp.read(resource)
-      if (timing) begin(context, asyncId)
-      if (context === undefined) return
-      lastId = asyncId
-      last = context
-      // A tick that Node made for itself is no part of a story, and to carry it copies a map.
-      if (carrier !== undefined && context.kind.entered && (!context.kind.tick || context.stack?.program !== false) &&
-        carrier.getStore() !== context) carrier.enterWith(context)
-      if (context === muted) return
-      if (orphan !== undefined) claim(context)
-      if (!context.kind.promise) run(context, asyncId, resource)
-      if (context.asyncId !== asyncId || context.type === 'unknown') return // its init was not told
-      if (listeners.length > 0) tellAll('before', context)
-      if (wants[BEFORE] !== 0) native.before(context)
-    } catch (error) {
-      rooms.failed(error)
-    } finally {
-      guard.busy = false
+  /** Chooses the functions that serve as hooks, and puts them in force. */
+  function install () {
+    isTold = listeners.length > 0 || wants[INIT] + wants[BEFORE] + wants[AFTER] > 0
+    looksAtSettled = capture.rejection !== undefined
+    promiseHooks = !isLight && capture.rejection !== undefined && guard.run(parts.canLeavePromises)
+    // A null prototype: createHook would accept an inherited Object.prototype.destroy.
+    const callbacks = isTold
+      ? { __proto__: null, init: initTold, before: beforeTold, after: afterTold, trackPromises: !isLight && !promiseHooks }
+      : { __proto__: null, init: initResource, before: beforeResource, after: afterResource, trackPromises: !isLight && !promiseHooks }
+    const hook = createHook(/** @type {any} */ (callbacks)).enable()
+    undo.push(() => hook.disable())
+    if (promiseHooks) {
+      undo.push(promiseHooksOf().createHook(isTold
+        ? { init: initPromiseTold, before: beforePromiseTold, after: afterPromiseTold, settled: settlePromise }
+        : { init: initPromise, before: beforePromise, after: afterPromise, settled: settlePromise }))
+    } else if (!isLight) {
+      idSymbol = symbolOfIds() ?? idSymbol
+      undo.push(promiseHooksOf().onSettled(settlePromise))
+    } else if (capture.rejection !== undefined) {
+      undo.push(promiseHooksOf().onSettled(settlePromise))
     }
   }
 
-  /** Whose run is it? Where the filter leaves the resource out, its context is that of its maker. @param {Context | undefined} context @param {number} asyncId */
-  function begin (context, asyncId) {
-    const span = context?.span?.owner
-    const own = context !== undefined && context.asyncId === asyncId ? context.kind : undefined
-    if (plain[asyncId & (PLAIN - 1)] === asyncId || own?.tick || own?.promise) {
-      if (span !== loop.running) loop.change(span, now(), loop.type)
-      return
-    }
-    loop.turn(span, now(), own?.type ?? (context === muted ? muted.type : 'unknown'))
-    if (watched.size > 0) watched.get(asyncId)?.()
+  function uninstall () {
+    for (const step of undo) step()
+    undo = []
   }
-
-  /** @param {number} asyncId */
-  function end (asyncId) {
-    loop.after(now)
-    if (watched.size > 0 && plain[asyncId & (PLAIN - 1)] !== asyncId) watched.get(asyncId)?.()
-  }
-
-  /**
-   * @param {Context} context
-   * @param {number} asyncId
-   * @param {object} resource
-   */
-  function run (context, asyncId, resource) {
-    const { kind } = context
-    if (kind.tick) return
-    const time = now()
-    if (inside++ === 0 && rooms.began !== undefined) rooms.began(time, context)
-    rooms.turn(time)
-    if (context.asyncId !== asyncId) return
-    if (kind.handle && context.registered) rooms.active(asyncId, time)
-    if (kind.detail !== undefined && context.detail === undefined) {
-      context.detail = kind.detail(resource)
-      rooms.connecting(context)
-    }
-  }
-
-  /** @param {number} asyncId */
-  function after (asyncId) {
-    if (guard.busy) return
-    guard.busy = true
-    try {
-      if (unread !== undefined) read()
-      if (timing) end(asyncId)
-      /** @type {Context | undefined} */
-      let context = last
-      if (asyncId !== lastId) {
-        // A promise's run that neither made nor settled anything left no trace; only the JavaScript engine waits for its end.
-        if (plain[asyncId & (PLAIN - 1)] === asyncId && listeners.length === 0 && wants[AFTER] === 0 && rooms.capture.name !== 'js') return
-        context = stamp.read(executionAsyncResource())
-      }
-      if (context === undefined || context === muted) return
-      if (inside > 0 && !context.kind.tick && !context.kind.promise) inside--
-      recent[runs++ & (RECENT - 1)] = context
-      if (context.asyncId !== asyncId || context.type === 'unknown') return // its init was not told
-      if (wants[AFTER] !== 0) native.after(context)
-      if (timing && context.pends) came(context)
-      if (context.kind.oneShot) context.done = true
-      else if (context.kind.brief && context.type === 'Timeout') ran(context, executionAsyncResource())
-      if (listeners.length > 0) tellAll('after', context)
-    } catch (error) {
-      rooms.failed(error)
-    } finally {
-      guard.busy = false
-    }
-  }
-
-  /** A timer's turn is over: it is closed, or its next turn comes. @param {Context} context @param {any} timer */
-  function ran (context, timer) {
-    if (timer._destroyed === true) return context.registered ? rooms.closed(context.asyncId) : undefined
-    context.repeats++
-    rooms.repeated(context, timer)
-  }
-
-  /**
-   * fs makes the handle of an opened file or directory before it enters the callback, or resolves the promise, of
-   * the one who asked for it; HTTP/2 the stream of a request before it enters the session's. Where anything else runs first, the
-   * request's head came in pieces, and nobody knows.
-   * @param {Context} context of the callback, promise or session
-   */
-  function claim (context) {
-    if (orphan === undefined) return
-    if ((orphan.type !== 'HTTP2STREAM' || context.type === 'HTTP2SESSION') && context !== orphan && !descends(context, orphan)) { // else the chain would have no end
-      orphan.parent = context
-      orphan.depth = context.depth + 1
-    }
-    orphan = undefined
-  }
-
-  /** Notes who resolved or rejected a promise. @param {Promise<unknown>} promise */
-  function settled (promise) {
-    if (guard.busy) return
-    guard.busy = true
-    try {
-      if (unread !== undefined) read()
-      const id = executionAsyncId()
-      const by = present(id) ?? (id === 1 ? root : undefined)
-      const context = carrier === undefined ? OnPromise.read(promise) : undefined
-      if (context === muted) return
-      if (context !== undefined) {
-        if (orphan !== undefined) claim(context)
-        if (context.kind.promise) {
-          context.done = true
-          if (by !== undefined && by !== context && by !== muted && !context.bred) context.settler = by
-        }
-      }
-      if (by !== undefined && by !== muted && rooms.capture.rejection !== undefined) {
-        unread = promise
-        unreadBy = by
-      }
-    } catch (error) {
-      rooms.failed(error)
-    } finally {
-      guard.busy = false
-    }
-  }
-
-  /** Looks at the promise that was settled last: now it has its state. Nothing of the program's runs. */
-  function read () {
-    const promise = /** @type {object} */ (unread)
-    unread = undefined
-    try {
-      const reason = /** @type {(promise: object) => unknown} */ (rooms.capture.rejection)(promise)
-      if (typeof reason === 'object' && reason !== null) rooms.rejected(reason, unreadBy)
-    } catch (error) {
-      rooms.failed(error)
-    }
-  }
-
-  /** From the first promise on: many programs have none, and node:v8 takes 2 ms to load. @returns {Function} */
-  function listenToSettles () {
-    return require('node:v8').promiseHooks.onSettled(settled)
-  }
-
-  // A null prototype: createHook would accept an inherited Object.prototype.destroy.
-  /** @param {boolean} trackPromises */
-  const makeHook = (trackPromises) => createHook(/** @type {any} */ ({ __proto__: null, init, before, after, trackPromises }))
-  /** @type {import('node:async_hooks').AsyncHook | undefined} */
-  let hook
-  /** @type {Function | undefined} */
-  let unsettle
 
   const layer = {
     root,
 
-    /** @param {boolean} light without promise hooks */
+    /** @param {boolean} light without hooks of promises */
     enable (light) {
+      enabled = true
+      isLight = light
+      if (light) {
+        carrier = new AsyncLocalStorage()
+        look(0)
+        carrier.enterWith(new Carried(chain === NO_CHAIN ? ROOT_CHAIN : chain, cause, span, 0)) // what finds nothing carried later on is from before
+      }
       layer.refilter()
-      hook = makeHook(!light)
-      hook.enable()
-      if (!light) return
-      const context = present(executionAsyncId()) ?? root
-      carrier = new AsyncLocalStorage()
-      carrier.enterWith(context) // what finds nothing carried later on is from before
-      if (rooms.capture.rejection !== undefined) unsettle = listenToSettles()
+      install()
     },
 
     disable () {
-      hook?.disable()
-      unsettle?.()
-      unsettle = undefined
+      enabled = false
+      uninstall()
       carrier?.disable()
       carrier = undefined
-      recent = []
-      unread = undefined
-      lastId = -1
-      inside = 0
-      plain.fill(0) // what is plain in one mode is not in the other
+      settled = undefined
+      recent.fill(0)
+      depth = 0
+      running = 0
+      orphan = 0
+      attentive &= ~ORPHANED
       watched.clear()
-      pressure = 0
+      records.clear()
     },
 
     /** A new filter is in force. */
     refilter () {
       kinds = new Map()
-      promiseKind = kindFor('PROMISE')
-      tickKind = kindFor('TickObject')
+      promiseKind = addKind('PROMISE')
+      tickKind = addKind('TickObject')
+    },
+
+    /** Whether callbacks are watched has changed. */
+    watch () {
+      attentive = parts.began === undefined ? attentive & ~WATCHED : attentive | WATCHED
     },
 
     /** From now on spans are timing, or no longer. @param {boolean} on */
     time (on) {
       if (on === timing) return
       timing = on
-      spanOf = new Uint32Array(on ? PLAIN : 0)
-      plain.fill(0)
+      attentive = on ? attentive | TIMED : attentive & ~TIMED
       if (on) loop.start(now())
       else loop.stop()
     },
 
     /**
-     * The rest of this run is part of a span. A connection's requests come on one resource: from now on that is this one's.
-     * @param {import('../spans/span').Span} span
-     * @returns {Context} the context in force
+     * Where the event loop counts how often it comes round.
+     * @param {Uint32Array} counters
+     * @param {boolean} byLoop the addon counts
      */
-    enter (span) {
-      const id = executionAsyncId()
-      const before = present(id) ?? root
-      const context = before.twin(span, now())
-      if (id <= 1) return context // what runs there is no part of a request
-      OnResource.rewrite(executionAsyncResource(), context)
-      lastId = id
-      last = context
-      carrier?.enterWith(context)
-      if (timing) loop.change(span, now(), context.type)
-      return context
+    count (counters, byLoop) {
+      iterations = counters
+      counted = byLoop
+      iteration = counters[0]
+    },
+
+    /**
+     * The rest of this run is part of a span. A connection's requests come on one resource: from now on that is this one's.
+     * @param {import('../spans/span').Span} next
+     * @returns {{ chain: number, ref: number }} the step in force
+     */
+    enter (next) {
+      if (depth === 0) look(0)
+      if (chain === ROOT_CHAIN || running === 0) return { chain, ref: cause } // what runs there is no part of a request
+      span = next.seq
+      records.writeWord(running, SPAN, span)
+      const entry = registry.opener(running >>> 1)
+      if (entry !== undefined) entry.spanNumber = span
+      if (timing) {
+        loop.change(span, now())
+        run = loop.first(chain)
+      }
+      carrier?.enterWith(new Carried(chain, cause, span, run))
+      return { chain, ref: cause }
+    },
+
+    /** What runs on a resource from now on is part of a span, or of none. @param {number} asyncId @param {number} number of the span */
+    setSpan (asyncId, number) {
+      records.writeWord(asyncId << 1, SPAN, number)
+      const opener = registry.opener(asyncId)
+      if (opener !== undefined) opener.spanNumber = number
+    },
+
+    /** @param {number} asyncId @returns {number} of the span that a resource is part of */
+    spanOf: (asyncId) => records.readWord(asyncId << 1, SPAN) || (registry.opener(asyncId)?.spanNumber ?? 0),
+
+    /** @returns {number} of the span in which code runs now */
+    spanNumber () {
+      if (depth === 0) look(0)
+      return span
     },
 
     /**
      * Runs a function as part of a span, in a resource of its own.
      * @template T
-     * @param {import('../spans/span').Span} span
+     * @param {import('../spans/span').Span} next
      * @param {() => T} fn
      * @returns {T}
      */
-    within (span, fn) {
+    within (next, fn) {
       roomy.apply(undefined, WORDS) // throws here, where it does no harm, if the stack is nearly full
       const resource = new AsyncResource('Span')
-      const made = stamp.read(resource)
-      if (made === muted) return resource.runInAsyncScope(fn)
-      const context = made !== undefined && made.asyncId === resource.asyncId() ? made : (made ?? root).twin(span, now())
-      context.span = span
-      if (context.kind.type === 'Span') context.detail = span.name
-      stamp.write(resource, context)
-      span.context = context
+      const ref = resource.asyncId() << 1
+      const found = records.find(ref)
+      if (found === undefined || found.words[found.at + CHAIN] === MUTED_CHAIN) return resource.runInAsyncScope(fn)
+      found.words[found.at + SPAN] = next.seq
+      const context = contextAt(ref)
+      if (context !== undefined && context.kind.type === 'Span') context.detail = next.name
+      if (context !== undefined) next.made(context)
       const storage = carrier
+      const carried = new Carried(found.words[found.at + CHAIN], (found.words[found.at + FLAGS] & PASSED) !== 0 ? found.words[found.at + CAUSE] : ref, next.seq, 0)
       try {
-        return resource.runInAsyncScope(storage === undefined ? fn : () => storage.run(context, fn))
+        return resource.runInAsyncScope(storage === undefined ? fn : () => storage.run(carried, () => {
+          carried.run = run
+          return fn()
+        }))
       } finally {
-        if (timing) loop.sees(layer.current()?.span, now())
+        if (timing && depth > 0 && span !== loop.seq) loop.change(span, now())
       }
     },
 
-    /** @param {Array<Hook>} hooks of users, in order */
+    /** @param {Hook[]} hooks of users, in order */
     listen (hooks) {
       listeners = hooks
+      layer.rehook()
+    },
+
+    /** There are hooks now, or none any more. */
+    rehook () {
+      if (!enabled || isTold === (listeners.length > 0 || wants[INIT] + wants[BEFORE] + wants[AFTER] > 0)) return
+      uninstall()
+      install()
     },
 
     /** @returns {Context | undefined} the running context */
     current () {
-      if (unread !== undefined) guard.run(read)
-      const id = executionAsyncId()
-      const context = present(id)
-      if (context !== undefined) return context === muted ? undefined : context
-      return id === 1 || 'carried' in root ? root : undefined
+      if (settled !== undefined) readSettled()
+      if (!enabled) return undefined
+      if (depth === 0) look(0)
+      const context = chain === NO_CHAIN ? undefined : contextOf(chain, cause, span)
+      return context === muted ? undefined : context
     },
 
     /** Is what runs longstack's own, or comes of it? */
-    muted: () => present(executionAsyncId()) === muted,
+    muted () {
+      if (depth === 0) look(0)
+      return chain === MUTED_CHAIN
+    },
 
     /** Runs what is no part of the program, nor what comes of it. Guarded. @param {() => void} work */
-    apart: (work) => carrier === undefined ? work() : carrier.run(muted, work),
+    apart: (work) => carrier === undefined ? work() : carrier.run(new Carried(MUTED_CHAIN, 0, 0, 0), work),
 
     /** The context that was left last: queueMicrotask reports its errors only after its `after`. @returns {Context | undefined} */
-    left: () => recent[(runs - 1) & (RECENT - 1)],
+    left: () => recent[(runs - 1) & (RECENT - 1)] === 0 ? undefined : contextAt(recent[(runs - 1) & (RECENT - 1)]),
 
-    /** The contexts that ran last, in no order. */
-    recent: () => recent,
+    /** The contexts that ran last, in no order. @returns {Context[]} */
+    recent: () => [...new Set(recent)].map((ref) => ref === 0 ? undefined : contextAt(ref)).filter((context) => context !== undefined),
 
     /** The executing resource. */
-    resource: () => executionAsyncResource()
+    resource: () => executionAsyncResource(),
+
+    /** The step that runs: number of its chain, reference of its record. */
+    step () {
+      if (depth === 0) look(0)
+      return { chain, ref: cause, run }
+    }
   }
   return layer
+}
+
+function promiseHooksOf () {
+  return require('node:v8').promiseHooks
+}
+
+/** Under which async_hooks keeps the id of a promise. @returns {symbol | undefined} */
+function symbolOfIds () {
+  return Object.getOwnPropertySymbols(Promise.resolve()).find((symbol) => symbol.description === 'async_id_symbol')
 }
 
 /** The provider types of the running Node. */

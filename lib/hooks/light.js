@@ -4,11 +4,17 @@
 
 const { AsyncLocalStorage, asyncWrapProviders, createHook } = require('node:async_hooks')
 
+/** Types whose callbacks settle a promise and run nothing of the program. */
+const silent = new Set(['PROMISE', 'FSREQPROMISE', 'FILEHANDLECLOSEREQ'])
+
 /**
  * Types in whose runs the context is carried where promise hooks are off. An AsyncResource puts back what was carried when
  * it was made, right after `before`: to carry there would be lost inside, and stay afterwards.
  */
-const entered = new Set([...Object.keys(asyncWrapProviders), 'Timeout', 'Immediate', 'TickObject'])
+const entered = new Set([...Object.keys(asyncWrapProviders), 'Timeout', 'Immediate', 'TickObject'].filter((type) => !silent.has(type)))
+
+/** Types that the event loop calls. */
+const called = new Set([...Object.keys(asyncWrapProviders), 'Timeout', 'Immediate'].filter((type) => type !== 'PROMISE'))
 
 /**
  * Can this Node keep promise hooks off, and carry the context across await by itself? Tried, not guessed: Node 20 and 22
@@ -26,4 +32,18 @@ function canBeLight () {
   }
 }
 
-module.exports = { canBeLight, entered }
+/**
+ * Can this Node leave promises out of async_hooks, so that V8's own hooks can tell of them? Node 20 and 22 ignore the
+ * option. Guarded.
+ */
+function canLeavePromises () {
+  let seen = false
+  const hook = createHook(/** @type {any} */ ({ __proto__: null, init () { seen = true }, trackPromises: false })).enable()
+  try {
+    return Object.getOwnPropertySymbols(Promise.resolve()).length === 0 && !seen
+  } finally {
+    hook.disable()
+  }
+}
+
+module.exports = { called, canBeLight, canLeavePromises, entered }

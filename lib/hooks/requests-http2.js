@@ -10,7 +10,6 @@ const process = require('node:process')
 const { executionAsyncId } = require('node:async_hooks')
 const { own } = require('../context/kinds')
 const guard = require('../context/guard')
-const { stamp } = require('../context/context')
 const { className, hidden, isObject } = require('../handles/inside')
 
 const TOLD = Number(process.versions.node.split('.')[0]) >= 22
@@ -31,9 +30,10 @@ const TOLD = Number(process.versions.node.split('.')[0]) >= 22
  * @param {import('./requests').RequestRooms} deps.rooms
  * @param {import('./requests').Mark} deps.mark
  * @param {Map<number, () => void>} deps.watched what is asked when a resource has run, by id
- * @param {() => object} deps.executing the executing resource
+ * @param {(asyncId: number) => number} deps.spanOf number of the span that a resource is part of
+ * @param {(asyncId: number, span: number) => void} deps.setSpan
  */
-function createHttp2Layer ({ rooms, mark, watched, executing }) {
+function createHttp2Layer ({ rooms, mark, watched, spanOf, setSpan }) {
   /** streams of undici, which tells of its requests itself @type {WeakSet<object>} */
   const left = new WeakSet()
   /** of the request() that runs @type {Span | undefined} */
@@ -42,20 +42,19 @@ function createHttp2Layer ({ rooms, mark, watched, executing }) {
   /** @param {{ stream: object, headers: any }} message */
   function served ({ stream, headers }) {
     if (pushed(stream) || mark.read(stream) !== undefined) return
-    const resource = executing()
-    const before = stamp.read(resource)
+    const id = executionAsyncId()
+    const before = spanOf(id)
     const span = rooms.streamServed(stream, headers)
     if (span === undefined) return
     take(stream, span)
-    const id = executionAsyncId()
-    if (id > 1 && before !== undefined && !watched.has(id)) leaves(id, resource, before)
+    if (id > 1 && !watched.has(id)) leaves(id, before)
   }
 
-  /** With the run, its resource leaves the span. @param {number} id @param {object} resource @param {Context} before */
-  function leaves (id, resource, before) {
+  /** With the run, its resource leaves the span. @param {number} id @param {number} before number of the span before */
+  function leaves (id, before) {
     watched.set(id, () => {
       watched.delete(id)
-      stamp.write(resource, before)
+      setSpan(id, before)
     })
   }
 

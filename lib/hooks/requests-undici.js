@@ -19,7 +19,6 @@ const { hidden } = require('../handles/inside')
 function undiciWires ({ rooms, mark, lines, connects, requested, failed }) {
   /** The connection may be handed over to the program then, of which nothing is told. @param {{ request: object, socket: object }} message */
   function sent ({ request, socket }) {
-    rooms.carries(socket)
     const span = mark.read(request)
     if (span === undefined || span.ended || !(own(request, 'upgrade') || own(request, 'method') === 'CONNECT')) return
     const line = lines.of(socket)

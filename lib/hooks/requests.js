@@ -48,7 +48,6 @@ const { undiciWires } = require('./requests-undici')
  * @property {(span: Span, end: import('./requests-connects').ConnectEnd) => void} connected
  * @property {(span: Span) => void} dropped it is to be as if there had been no span
  * @property {(span: Span) => string | undefined} header the traceparent to be sent, where one is
- * @property {(socket: object) => void} carries a connection carries a request that was made
  * @property {(socket: object) => number[]} idsOf the async ids on which a socket runs
  */
 
@@ -61,12 +60,13 @@ const mark = createStamp()
  * @param {Map<number, () => void>} deps.watched what is asked when a resource has run, by id
  * @param {(type: string) => boolean} deps.wanted the filter
  * @param {() => boolean} deps.propagates is traceparent sent?
- * @param {() => object} deps.executing the executing resource
+ * @param {(asyncId: number) => number} deps.spanOf number of the span that a resource is part of
+ * @param {(asyncId: number, span: number) => void} deps.setSpan
  */
-function createRequestLayer ({ rooms, watched, wanted, propagates, executing }) {
+function createRequestLayer ({ rooms, watched, wanted, propagates, spanOf, setSpan }) {
   const lines = createLines({ idsOf: rooms.idsOf, watched })
   const connects = createConnects({ rooms, mark, watched, wanted })
-  const http2 = createHttp2Layer({ rooms, mark, watched, executing })
+  const http2 = createHttp2Layer({ rooms, mark, watched, spanOf, setSpan })
   /** Node's own function, on Node 20 @type {Function | undefined} */
   let onSocket
   const methods = createMethods({ propagates, incoming, header: headerFor, http2: http2.requests })
@@ -151,7 +151,6 @@ function createRequestLayer ({ rooms, watched, wanted, propagates, executing }) 
     const socket = socketOf(request)
     if (!isObject(socket)) return
     connects.drop(socket)
-    rooms.carries(socket)
     const span = mark.read(request)
     if (span === undefined || span.ended) return
     const weak = new WeakRef(request)

@@ -8,13 +8,13 @@
 
 const { performance } = require('node:perf_hooks')
 const { RunLog } = require('./run-log')
-const { sumOf } = require('./span')
+const { find, ANSWERED, AWAITED, CHAIN, FLAGS, RUN, SETTLED_RUN, SETTLED_SPAN, TRIGGER } = require('../context/records')
+const { spanAt, sumOf } = require('./span')
 
 const LONG = 4096 // long runs remembered, for the question who delayed a span; a power of two
 const SHORT = 1024 // shorter ones: where many spans are open they are many, and each that ends looks through them
 const LEAST_LONG = 2 // ms
 const LEAST = 0.2 // ms
-const SWEEP = 1000 // ms from one look at spans that do not run to the next
 const CRUMBS = 20 // ms in which shorter runs of one span are added up, to be remembered as one
 
 /**
@@ -27,18 +27,16 @@ const CRUMBS = 20 // ms in which shorter runs of one span are added up, to be re
 const idleTime = () => performance.nodeTiming.idleTime
 
 class LoopTime {
-  /** @param {(type: string, resource: any) => 0 | 1 | 2} stateOf does a span wait for a timer or handle? See pending.js */
-  constructor (stateOf) {
-    this.stateOf = stateOf
-    /** looks at all spans that are open; spans.js says how */
-    this.sweep = () => {}
-    this.sweepAt = 0
+  /** @param {(ref: number) => string} typeOf the type of a resource, by the reference of its record */
+  constructor (typeOf) {
+    this.typeOf = typeOf
     /** the span whose code runs, or ran last @type {Span | undefined} */
     this.running = undefined
-    /** its number, 0 for none: a number is cheaper to compare */
+    /** the number that it was entered by, 0 for none: it may have ended, then `running` is the one around it */
     this.seq = 0
-    /** type of the resource that began the run */
-    this.type = 'process'
+    /** what the event loop called: reference of the record, and number of its chain */
+    this.callbackRef = 0
+    this.callbackChain = 0
     /** the run is accounted for up to here, in ms of performance.now() */
     this.since = 0
     /** ms in which the loop ran JavaScript, and in which it waited, since `start` */
@@ -46,14 +44,17 @@ class LoopTime {
     this.idle = 0
     /** libuv's count when it was looked at last */
     this.polled = 0
-    /** how many runs are inside of one another */
-    this.level = 0
-    /** runs inside of a run of another span: the level, and the span to come back to @type {Array<{ level: number, span: Span | undefined, type: string }>} */
-    this.inside = []
+    /** the loop may have waited since then */
+    this.fresh = true
     this.long = new RunLog(0)
     this.short = this.long
     /** short runs of no span @type {Crumbs} */
     this.nobody = { crumbs: 0, crumbsFrom: 0, sum: sumOf(undefined) }
+  }
+
+  /** Type of the resource that began the run. */
+  get type () {
+    return this.callbackRef === 0 ? 'process' : this.typeOf(this.callbackRef)
   }
 
   /** @param {number} time now, in ms */
@@ -62,78 +63,96 @@ class LoopTime {
     this.short = new RunLog(SHORT)
     this.polled = idleTime()
     this.since = time
-    this.leave()
-    this.level = 1 // the run that asks for it: others may be inside of it, and it goes on after them
+    this.become(0)
   }
 
   stop () {
-    this.leave()
+    this.become(0)
     this.forget()
   }
 
-  /** Nothing is known to run. */
-  leave () {
-    this.level = 0
-    this.inside = []
-    this.become(undefined, 'unknown')
-  }
-
-  /** @param {Span | undefined} span @param {string} type */
-  become (span, type) {
-    const owner = span === undefined || span.end === 0 ? span : span.owner
-    this.running = owner
-    this.seq = owner === undefined ? 0 : owner.seq
-    this.type = type
+  /** @param {number} number of a span */
+  become (number) {
+    this.running = number === 0 ? undefined : spanAt(number)
+    this.seq = number
   }
 
   /**
-   * The loop enters JavaScript, or a run begins inside of one.
-   * @param {Span | undefined} span
+   * The event loop calls into JavaScript.
+   * @param {number} number of the span
+   * @param {number} ref of the resource's record
+   * @param {number} chain
    * @param {number} time now, in ms
-   * @param {string} type
    */
-  turn (span, time, type) {
-    const polled = idleTime()
-    const waited = polled - this.polled
-    if (time >= this.sweepAt) {
-      this.sweepAt = time + SWEEP
-      this.sweep()
+  callback (number, ref, chain, time) {
+    if (this.fresh) {
+      this.fresh = false
+      const polled = idleTime()
+      if (polled > this.polled) this.waited(time, polled)
     }
-    if (waited > 0) {
-      this.level = 1 // an error may have skipped an `after`; nothing is inside of anything when the loop comes from the poll
-      if (this.inside.length > 0) this.inside = []
-      this.waited(time, polled)
-      if (span !== undefined) span.wakes(this.idle, type)
-      this.become(span, type)
-    } else if (span !== this.running) {
-      this.change(span, time, type)
+    if (number !== this.seq) {
+      this.charge(time)
+      this.become(number)
     }
+    this.callbackRef = ref
+    this.callbackChain = chain
   }
 
   /**
    * Code of another span runs from now on, without a look at the poll.
-   * @param {Span | undefined} span
+   * @param {number} number of the span
    * @param {number} time now, in ms
-   * @param {string} type
    */
-  change (span, time, type) {
-    if (this.level > 1 && this.inside[this.inside.length - 1]?.level !== this.level) {
-      this.inside.push({ level: this.level, span: this.running, type: this.type })
-    }
+  change (number, time) {
     this.account(time)
-    if (span !== undefined) span.wakes(this.idle, this.type)
-    this.become(span, type)
+    this.become(number)
   }
 
-  /** A run is over. One inside of another gives way to that. @param {() => number} now */
-  after (now) {
-    const { inside, level } = this
-    if (inside.length > 0 && inside[inside.length - 1].level === level) {
-      const back = /** @type {{ span: Span | undefined, type: string }} */ (inside.pop())
-      this.account(now())
-      this.become(back.span, back.type)
+  /**
+   * A run of the span begins.
+   * @param {number} ref of the record
+   * @param {number} flags
+   * @param {Int32Array} words
+   * @param {Int32Array} more
+   * @param {number} at
+   * @returns {number} its number in the log of the span, 0: there is no span any more
+   */
+  begin (ref, flags, words, more, at) {
+    const { running } = this
+    if (running === undefined) return 0
+    let settled = 0
+    let settler = 0
+    if ((flags & AWAITED) !== 0 && words[at + TRIGGER] !== 0) {
+      const awaited = find(words[at + TRIGGER])
+      if (awaited !== undefined && (awaited.words[awaited.at + FLAGS] & ANSWERED) !== 0) {
+        settler = awaited.more[awaited.moreAt + SETTLED_SPAN]
+        if (settler !== 0 && (settler === running.seq || spanAt(settler)?.log === running.log)) {
+          settled = awaited.more[awaited.moreAt + SETTLED_RUN]
+          settler = 0
+        }
+      }
     }
-    this.level = level > 0 ? level - 1 : 0
+    return running.log.add(this.idle, more[at + RUN], settled, settler, words[at + CHAIN], this.callbackRef, this.callbackChain)
+  }
+
+  /** The first run of a span, which began in the midst of another one. @param {number} chain @returns {number} */
+  first (chain) {
+    const { running } = this
+    return running === undefined ? 0 : running.log.add(this.idle, 0, 0, 0, chain, this.callbackRef, this.callbackChain)
+  }
+
+  /**
+   * In light mode: what follows an await runs, of which nothing was told. If the loop has waited since the run that the
+   * await was in, as far as is known, this is another run, and where it was registered is not known.
+   * @param {number} run
+   * @returns {number}
+   */
+  resume (run) {
+    const { running } = this
+    if (running === undefined) return 0
+    const { log } = running
+    if (log.knows(run) && log.idleAt(run) === this.idle) return run
+    return log.add(this.idle, run, 0, 0, 0, this.callbackRef, this.callbackChain)
   }
 
   /**
@@ -169,25 +188,15 @@ class LoopTime {
     else this.crumb(running ?? this.nobody, since, time)
   }
 
-  /**
-   * Code of this span runs, of which nobody told: where promise hooks are off, what follows an `await` is known only once it
-   * does something.
-   * @param {Span | undefined} span
-   * @param {number} time now, in ms
-   */
-  sees (span, time) {
-    if ((span === undefined || span.end === 0 ? span : span.owner) !== this.running) this.change(span, time, this.type)
-  }
-
   /** No span is open that might ask who delayed it. */
   forget () {
     this.long.clear()
     this.short.clear()
   }
 
-  /** A span ends: what runs on is its heir's. @param {Span} span */
+  /** A span ends: what runs on belongs to the one around it. @param {Span} span */
   ends (span) {
-    if (this.running === span) this.become(span, this.type)
+    if (this.running === span) this.become(span.seq)
   }
 
   /** Many short runs delay others as one long run does. @param {Crumbs} of @param {number} start @param {number} end */

@@ -2,8 +2,6 @@
 
 // A span as the record that is written: OpenTelemetry's names, and where the time went. Data in, data out.
 
-const { subsystemOf } = require('../context/subsystems')
-
 /**
  * @typedef {import('./span').Span} Span
  * @typedef {import('./span').Status} Status
@@ -59,21 +57,21 @@ function attributesOf (span, { loop, stack, at }) {
   const trace = stack(span)
   if (trace !== undefined) attributes['code.stacktrace'] = trace
   attributes['longstack.run_ms'] = micro(run)
-  attributes['longstack.wait_ms'] = waitsOf(span, waited)
-  attributes['longstack.waited_ms'] = micro(waited)
+  attributes['longstack.wait_ms'] = sums(span.path ?? [])
+  attributes['longstack.waited_ms'] = micro(total - run - delayed)
+  attributes['longstack.waits'] = (span.path ?? []).slice(0, 10).map(({ ms, count, at, until, label }) => ({ ms: micro(ms), count, at, until, label }))
   attributes['longstack.delayed_ms'] = micro(delayed)
   attributes['longstack.delayed_by'] = delayed < 0.2 ? [] : delayers(span, loop, at, delayed)
-  attributes['longstack.idle_ms'] = micro(total - run - delayed - waited)
-  if (span.idleUntil !== undefined) attributes['longstack.idle_until'] = bySubsystem(span.idleUntil)
   if (span.runs.length > 0) attributes['longstack.runs'] = span.runs.map(([start, ms, type]) => [micro(start - span.start), micro(ms), type])
   return attributes
 }
 
-/** @param {Span} span @param {number} most ms */
-function waitsOf (span, most) {
+/** @param {import('./sites').PathWait[]} path */
+function sums (path) {
   /** @type {Record<string, number>} */
   const waits = {}
-  for (const { name, ms } of span.waits) if (ms >= 0.001) waits[name] = micro(Math.min(ms, most))
+  for (const { ms, subsystem = 'unknown' } of path) waits[subsystem] = (waits[subsystem] ?? 0) + ms
+  for (const name of Object.keys(waits)) waits[name] = micro(waits[name])
   return waits
 }
 
@@ -90,17 +88,6 @@ function delayers (span, loop, at, most) {
       ...(frame === undefined ? {} : { at: frame })
     }
   })
-}
-
-/** @param {Record<string, number>} byType ms */
-function bySubsystem (byType) {
-  /** @type {Record<string, number>} */
-  const sums = {}
-  for (const [type, ms] of Object.entries(byType)) {
-    const name = subsystemOf(type) ?? type
-    sums[name] = micro((sums[name] ?? 0) + ms)
-  }
-  return sums
 }
 
 /** Sums of small figures are not exact. @param {number} ms @param {number} most */

@@ -29,14 +29,15 @@ const { createWeb } = require('./web')
  * @param {(error: unknown) => void} deps.failed something could not be done
  * @param {() => import('../options').Options} deps.options
  * @param {Set<(record: any) => void>} deps.listeners of `span`
- * @param {(context: Context) => string | undefined} deps.stack the long stack of a place
+ * @param {(chain: number) => string | undefined} deps.stack the long stack of a place
+ * @param {(span: Span) => import('./sites').PathWait[]} deps.pathOf its waits in words
  * @param {(error: Error) => string | undefined} deps.errorStack
  * @param {(above: Function) => Context} deps.request a context for a request made here
  * @param {(start: number, end: number) => string | undefined} deps.at the innermost frame seen inside a blocked run
  * @param {(socket: object) => object[]} deps.handlesOf a socket: its own handle and what lies below
  * @param {(rooms: import('./web').WebRooms) => { use: () => void, rest: () => void }} deps.wires listens to Node's requests
  */
-function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, stack, errorStack, request: contextOf, handlesOf, wires, at }) {
+function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, stack, pathOf, errorStack, request: contextOf, handlesOf, wires, at }) {
   let on = false
   /** @type {ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} */
   let sinks
@@ -50,8 +51,10 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
   const spans = createSpans({
     loop,
     now,
-    current: async.current,
-    stack: (span) => span.context === undefined ? undefined : stack(span.context),
+    step: async.step,
+    spanNumber: async.spanNumber,
+    pathOf,
+    stack: (span) => span.chain === 0 ? undefined : stack(span.chain),
     describe,
     tell,
     listening: () => listeners.size > 0,
@@ -84,7 +87,7 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
     return { type: typeof code === 'string' ? code : nameOf(error), message: brief(error), ...(stacktrace === undefined ? {} : { stacktrace }) }
   }
 
-  const web = createWeb({ spans, async, now, options, request: contextOf, handlesOf })
+  const web = createWeb({ spans, async, options, request: contextOf, handlesOf })
 
   /** @param {Span} span @param {number} [at] ms, when that was */
   function finish (span, at) {

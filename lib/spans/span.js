@@ -1,46 +1,25 @@
 'use strict'
 
-// One span while it is open: what it is called, and where its time goes. Pure data; it holds no object of the program
-// but its own attributes, and lets all that go when it has been written: a connection or a timer may keep it for hours.
+// One span while it is open: what it is called, and how long its code ran. Pure data; it holds no object of the program
+// but its own attributes, and lets all that go when it has been written.
 //
-// What a span began may go on when it has ended: from then on that is its heir's, the innermost one around it that is
-// open. An ended span holds its heir weakly, so that a chain of spans has an end.
-//
-// Its time is told by the loop's (loop-time.js): `busy` and `idle` grow for all; a span notes what they were when it
-// began, when something of it began to wait and when nothing did any more. Where the loop runs, its idle time stands
-// still, so none of that needs a clock.
+// Records know a span by its number. What a span began may go on when it has ended: from then on that belongs to the
+// innermost span around it that is open.
 
-const { OVER, PENDS } = require('./pending')
+const { putLog, takeLog } = require('./path')
 
-const LOOKS = 16 // at what is pending, after each run
-const MOMENT = 100 // ms; most timers are over by then, and a WeakRef has the collector carry them into the old generation
-const RUNS = 64 // runs remembered of one span, the longest
+const MAX_RUNS = 64 // runs remembered of one span, the longest
 const LEAST = 0.02 // ms of a run that is remembered
-const LINE = 63 // ancestors known
+const MAX_LINE = 63 // ancestors known
+const MAX_ENDED = 8_192 // spans remembered once they have ended
 /** @type {number[]} */
 const NONE = []
 
 /**
- * @typedef {object} Wait one subsystem
- * @property {string} name
- * @property {number} count of what is pending
- * @property {number} since idle time of the loop, in ms, when the first of it began
- * @property {number} ms total
- *
- * @typedef {object} Pending a resource whose end nobody tells
- * @property {string} name of the subsystem
- * @property {string} type
- * @property {any} resource itself for a moment, then a WeakRef
- * @property {number} until ms, when that moment is over
- * @property {boolean} weak
- * @property {boolean} pends and is counted
- *
  * @typedef {'SERVER' | 'CLIENT' | 'INTERNAL'} SpanKind
  * @typedef {{ code: 'UNSET' | 'OK' | 'ERROR', message?: string }} Status
  * @typedef {{ name: string, time: number, attributes: Record<string, unknown> }} SpanEvent time in ms of performance.now()
- */
-
-/**
+ *
  * @typedef {object} Others how much a span delayed another one, while that asks; see LoopTime
  * @property {Span | undefined} span that did
  * @property {number} asked the number of the one that asks
@@ -53,6 +32,32 @@ const NONE = []
 const sumOf = (span) => ({ span, asked: 0, ms: 0, start: 0, longest: 0 })
 
 let last = 0
+/** spans that are open, by number @type {Map<number, Span>} */
+const openSpans = new Map()
+/**
+ * What is still asked of those that have ended, by number, oldest first.
+ * @typedef {{ traceId: string, spanId: string, sampled: boolean, outerId: string | undefined, around: number }} Ended around: number
+ *   of the span that it was in
+ * @type {Map<number, Ended>}
+ */
+let endedSpans = new Map()
+
+/** @param {number} number @returns {Span | Ended | undefined} */
+function identityAt (number) {
+  return openSpans.get(number) ?? endedSpans.get(number)
+}
+
+/** @param {number} number @returns {Span | undefined} the span, or where it has ended the innermost open one around it */
+function spanAt (number) {
+  let at = number
+  let span = openSpans.get(at)
+  for (let i = 0; span === undefined && i < MAX_LINE; i++) {
+    at = endedSpans.get(at)?.around ?? 0
+    if (at === 0) return undefined
+    span = openSpans.get(at)
+  }
+  return span
+}
 
 class Span {
   /**
@@ -66,10 +71,10 @@ class Span {
    * @param {Span | undefined} given.parent of this process
    * @param {number} given.start ms of performance.now()
    * @param {number} given.origin ms since 1970
-   * @param {{ busy: number, idle: number }} given.loop
+   * @param {import('./loop-time').LoopTime} given.loop
    */
   constructor ({ name, kind, traceId, spanId, parentSpanId, sampled, parent, start, origin, loop }) {
-    last = last % 0xffffffff + 1
+    last = last % 0x7fffffff + 1
     /** its number in this thread @type {number} */
     this.seq = last
     this.name = name
@@ -81,23 +86,19 @@ class Span {
     /** @type {Span | undefined} */
     this.parent = parent
     /** the numbers of those that it is in, outermost first: they may be over before it is @type {number[]} */
-    this.line = parent === undefined ? NONE : [...parent.line.slice(-LINE), parent.seq]
+    this.line = parent === undefined ? NONE : [...parent.line.slice(-MAX_LINE), parent.seq]
     this.start = start
     this.end = 0
-    /** ms since 1970 at which performance.now() was 0, the same for a whole tree: the clock of the world may be set meanwhile */
+    /** ms since 1970 at which performance.now() was 0, the same for a whole tree: the wall clock may be set meanwhile */
     this.origin = origin
-    /** the innermost one around it that was open when it ended @type {WeakRef<Span> | undefined} */
-    this.heir = undefined
     /** @type {Record<string, unknown>} */
     this.attributes = {}
     /** @type {Status} */
     this.status = { code: 'UNSET' }
     /** @type {SpanEvent[] | undefined} */
     this.events = undefined
-    /** its parent waits for it */
-    this.awaited = false
-    /** the place that made it @type {import('../context/context').Context | undefined} */
-    this.context = undefined
+    /** number of the chain of the place that made it */
+    this.chain = 0
     /** the span of OpenTelemetry's that was active when it began @type {string | undefined} */
     this.outerId = undefined
     /** told by hand @type {{ error: unknown } | undefined} */
@@ -108,8 +109,9 @@ class Span {
     /** ms of its own runs and those of its descendants */
     this.run = 0
     /** longest runs: start in ms of performance.now(), length in ms, type @type {Array<[number, number, string]>} */
-    this.runs = []
+    this.runs = NONE_RUNS
     this.busyAtStart = loop.busy
+    this.idleAtStart = loop.idle
     /** ms of short runs since a time, in ms, for the log of LoopTime */
     this.crumbs = 0
     this.crumbsFrom = 0
@@ -117,28 +119,32 @@ class Span {
     this.delays = undefined
     /** ms in which the loop ran the code of others, once it has ended */
     this.delayed = 0
-    /** @type {Wait[]} */
-    this.waits = []
-    /** what is pending, of all subsystems */
-    this.pending = 0
-    this.pendingSince = 0
+    /** ms in which the loop waited, likewise */
     this.waited = 0
-    /** by the id of the resource @type {Map<number, Pending> | undefined} */
-    this.watched = undefined
-    /** ids of those that this run has made @type {number[]} */
-    this.fresh = []
-    /** the loop's idle time and `waited`, in ms, when it ran last */
-    this.idleSeen = loop.idle
-    this.waitedSeen = 0
-    /** idle time, in ms, by what came next @type {Record<string, number> | undefined} */
-    this.idleUntil = undefined
+
+    /** the runs of the request that it is part of @type {import('./path').PathLog} */
+    this.log = parent === undefined ? takeLog() : parent.log
+    /** spans that use its log, where it is the outermost one */
+    this.users = 1
+    /** the outermost one @type {Span} */
+    this.outermost = parent === undefined ? this : parent.outermost
+    if (parent !== undefined) this.outermost.users++
+    /** the run of the log in which it began */
+    this.firstRun = Math.max(1, parent === undefined ? 0 : this.log.count)
+    /** that in which it ended, 0: in none of its own */
+    this.lastRun = 0
+    /** what the loop ran when it ended */
+    this.ending = NO_ENDING
+    /** its waits in words, once it has ended @type {import('./sites').PathWait[] | undefined} */
+    this.path = undefined
+    openSpans.set(this.seq, this)
   }
 
-  /** @param {{ busy: number, idle: number, since: number }} loop whose present run is its first */
+  /** @param {import('./loop-time').LoopTime} loop whose present run is its first */
   begin (loop) {
     this.start = loop.since
     this.busyAtStart = loop.busy
-    this.idleSeen = loop.idle
+    this.idleAtStart = loop.idle
   }
 
   get sum () {
@@ -148,16 +154,9 @@ class Span {
 
   get ended () { return this.end !== 0 }
 
-  /** Whose it is what this one began: its own, or its heir's. @returns {Span | undefined} */
+  /** The innermost one around it that is open, or it itself. @returns {Span | undefined} */
   get live () {
-    let one = /** @type {Span | undefined} */ (this)
-    while (one !== undefined && one.end !== 0) one = one.heir === undefined ? undefined : one.heir.deref()
-    return one
-  }
-
-  /** Who runs and waits where this one is asked to. @returns {Span} */
-  get owner () {
-    return this.end === 0 ? this : this.live ?? this
+    return this.end === 0 ? this : spanAt(this.seq)
   }
 
   /** The innermost one around it that is open. @returns {Span | undefined} */
@@ -180,195 +179,69 @@ class Span {
    * @param {import('./loop-time').LoopTime} loop
    */
   ran (start, ms, loop) {
-    for (let one = /** @type {Span | undefined} */ (this); one !== undefined; one = one.above) {
-      one.run += ms
-      one.rests(loop.idle)
-    }
+    for (let one = /** @type {Span | undefined} */ (this); one !== undefined; one = one.above) one.run += ms
     if (ms >= LEAST && !this.ended) this.note(start, ms, loop.type)
-    if (this.watched !== undefined) this.look(loop)
   }
 
   /** @param {number} start @param {number} ms @param {string} type */
   note (start, ms, type) {
+    if (this.runs === NONE_RUNS) this.runs = []
     const { runs } = this
     const before = runs[runs.length - 1]
     if (before !== undefined && start - before[0] - before[1] < 0.01) {
       before[1] += ms
-    } else if (runs.length < RUNS) {
+    } else if (runs.length < MAX_RUNS) {
       runs.push([start, ms, type])
     } else {
       let least = 0
-      for (let i = 1; i < RUNS; i++) if (runs[i][1] < runs[least][1]) least = i
+      for (let i = 1; i < MAX_RUNS; i++) if (runs[i][1] < runs[least][1]) least = i
       if (runs[least][1] >= ms) return
       runs.splice(least, 1)
       runs.push([start, ms, type])
     }
   }
 
-  /** A run of it begins, or its end is told: what the loop waited for meanwhile is what came. @param {number} idle of the loop @param {string} type of what came */
-  wakes (idle, type) {
-    for (let one = /** @type {Span | undefined} */ (this); one !== undefined; one = one.above) {
-      const ms = idle - one.idleSeen - (one.waitedUntil(idle) - one.waitedSeen)
-      if (ms > 0.001) {
-        one.idleUntil ??= {}
-        one.idleUntil[type] = (one.idleUntil[type] ?? 0) + ms
-      }
-      one.rests(idle)
-    }
+  /** The place that made it. @param {{ chain: number }} context */
+  made ({ chain }) {
+    this.chain = chain
   }
 
-  /** @param {number} idle */
-  rests (idle) {
-    this.idleSeen = idle
-    this.waitedSeen = this.waitedUntil(idle)
-  }
-
-  /** @param {number} idle */
-  waitedUntil (idle) {
-    return this.pending === 0 ? this.waited : this.waited + idle - this.pendingSince
+  /** @returns {import('./path').Wait[]} once it has ended: where the time went in which the loop waited, newest first */
+  pathWaits () {
+    return this.log.waits(this.firstRun, this.lastRun, this.ending, this.idleAtStart)
   }
 
   /**
-   * Something of it is pending.
-   * @param {string} name of the subsystem
-   * @param {number} idle of the loop
-   */
-  waitsFor (name, idle) {
-    for (let one = /** @type {Span | undefined} */ (this); one !== undefined; one = one.above) {
-      if (one.pending++ === 0) one.pendingSince = idle
-      const wait = one.waitOf(name)
-      if (wait.count++ === 0) wait.since = idle
-    }
-  }
-
-  /** It is no longer. @param {string} name @param {number} idle */
-  got (name, idle) {
-    for (let one = this.live; one !== undefined; one = one.above) {
-      const wait = one.waitOf(name)
-      if (wait.count === 0) continue // nothing of it is known
-      if (--wait.count === 0) wait.ms += idle - wait.since
-      if (--one.pending === 0) one.waited += idle - one.pendingSince
-    }
-  }
-
-  /** @param {string} name */
-  waitOf (name) {
-    const { waits } = this
-    for (let i = 0; i < waits.length; i++) if (waits[i].name === name) return waits[i]
-    const wait = { name, count: 0, since: 0, ms: 0 }
-    waits.push(wait)
-    return wait
-  }
-
-  /**
-   * A timer or handle may be pending until a look finds it over.
-   * @param {number} id of the resource
-   * @param {string} name
-   * @param {string} type
-   * @param {object} resource
-   * @param {import('./loop-time').LoopTime} loop
-   */
-  watches (id, name, type, resource, loop) {
-    this.waitsFor(name, loop.idle)
-    this.watched ??= new Map()
-    this.watched.set(id, { name, type, resource, until: loop.since + MOMENT, weak: false, pends: true })
-    this.fresh.push(id)
-  }
-
-  /**
-   * It is over, or tells no more what is waited for: a connection that serves requests from now on.
-   * @param {number} id
-   * @param {number} idle
-   */
-  over (id, idle) {
-    const one = this.live
-    const found = one?.watched?.get(id)
-    if (one === undefined || found === undefined) return
-    one.watched?.delete(id)
-    if (found.pends) one.got(found.name, idle)
-  }
-
-  /** What is pending when a run is over? All that is new, and some of the rest. @param {import('./loop-time').LoopTime} loop */
-  look (loop) {
-    const { watched, fresh } = this
-    if (watched === undefined) return
-    for (const id of fresh) this.lookAt(id, watched.get(id), loop)
-    fresh.length = 0
-    const all = watched.size <= LOOKS
-    let left = LOOKS
-    for (const [id, one] of watched) {
-      if (left === 0) break
-      if (!this.lookAt(id, one, loop)) continue // it is not looked at again
-      left--
-      if (all) continue
-      watched.delete(id) // to the end of the line
-      watched.set(id, one)
-    }
-  }
-
-  /** It has not run for long: what it waits for may be over, and is not to be kept alive. @param {import('./loop-time').LoopTime} loop */
-  sweep (loop) {
-    for (const [id, one] of this.watched ?? []) if (!one.weak) this.lookAt(id, one, loop)
-  }
-
-  /**
-   * What is not over soon is not to be kept alive.
-   * @param {number} id
-   * @param {Pending | undefined} one
-   * @param {import('./loop-time').LoopTime} loop
-   * @returns {boolean} is it still to be watched?
-   */
-  lookAt (id, one, { idle, since, stateOf }) {
-    if (one === undefined) return false
-    const resource = one.weak ? one.resource.deref() : one.resource
-    const state = resource === undefined ? OVER : stateOf(one.type, resource)
-    if (one.pends !== (state === PENDS)) {
-      one.pends = !one.pends
-      if (one.pends) this.waitsFor(one.name, idle)
-      else this.got(one.name, idle)
-    }
-    if (state === OVER) this.watched?.delete(id)
-    else if (!one.weak && since > one.until) [one.resource, one.weak] = [new WeakRef(resource), true]
-    return state !== OVER
-  }
-
-  /**
-   * It is over; its figures stand. What is pending is its heir's from now on, who counts it already.
+   * It is over; its figures stand.
    * @param {number} time ms
-   * @param {{ busy: number, idle: number, type: string }} loop
+   * @param {import('./loop-time').LoopTime} loop
+   * @param {number} run in which it ends, 0: none of its own
    */
-  finish (time, loop) {
-    this.wakes(loop.idle, loop.type)
-    this.waited = this.waitedUntil(loop.idle)
-    this.delayed = loop.busy - this.busyAtStart - this.run
-    for (const wait of this.waits) if (wait.count > 0) wait.ms += loop.idle - wait.since
-    this.pending = 0
-    const heir = this.above
-    if (heir !== undefined) {
-      if (this.watched !== undefined) heir.inherits(this.watched)
-      this.heir = new WeakRef(heir)
-    }
-    this.watched = undefined
-    this.parent = undefined
+  finish (time, loop, run) {
     this.end = Math.max(time, this.start)
-  }
-
-  /** @param {Map<number, Pending>} watched */
-  inherits (watched) {
-    this.watched ??= new Map()
-    for (const [id, one] of watched) {
-      this.watched.set(id, one)
-      if (!one.weak) this.fresh.push(id)
-    }
+    this.waited = Math.max(0, loop.idle - this.idleAtStart)
+    this.delayed = loop.busy - this.busyAtStart - this.run
+    this.lastRun = run
+    this.ending = { idle: loop.idle, callback: loop.callbackRef, callbackChain: loop.callbackChain }
+    openSpans.delete(this.seq)
+    const { seq, traceId, spanId, sampled, outerId } = this
+    if (endedSpans.size >= MAX_ENDED) endedSpans = new Map([...endedSpans].slice(MAX_ENDED / 2))
+    endedSpans.set(seq, { traceId, spanId, sampled, outerId, around: this.above?.seq ?? 0 })
+    this.parent = undefined
   }
 
   /** It has been written: who it was is all that anybody still asks. */
   forget () {
+    openSpans.delete(this.seq)
     this.attributes = {}
-    this.events = this.context = this.failure = this.rejection = this.idleUntil = undefined
-    this.waits = []
-    this.runs = []
+    this.events = this.failure = this.rejection = this.path = undefined
+    this.runs = NONE_RUNS
+    if (--this.outermost.users === 0) putLog(this.outermost.log)
   }
 }
 
-module.exports = { Span, sumOf }
+/** @type {Array<[number, number, string]>} */
+const NONE_RUNS = []
+const NO_ENDING = { idle: 0, callback: 0, callbackChain: 0 }
+
+module.exports = { Span, identityAt, spanAt, sumOf }

@@ -6,7 +6,7 @@
 
 const { performance } = require('node:perf_hooks')
 
-const { Span } = require('./span')
+const { Span, identityAt, spanAt } = require('./span')
 const { blockedRecord } = require('../blocked/record')
 const { recordOf } = require('./record')
 const ids = require('./ids')
@@ -39,7 +39,9 @@ const DRIFT = 5 // ms between the two clocks that are not corrected
  * @param {object} deps
  * @param {import('./loop-time').LoopTime} deps.loop
  * @param {() => number} deps.now
- * @param {() => Context | undefined} deps.current
+ * @param {() => { chain: number, run: number }} deps.step that runs now
+ * @param {() => number} deps.spanNumber of the span that runs now, 0 for none
+ * @param {(span: Span) => import('./sites').PathWait[]} deps.pathOf its waits in words
  * @param {(span: Span) => string | undefined} deps.stack the long stack of the place that made a span
  * @param {(error: unknown) => { type: string, message: string, stacktrace?: string } | undefined} deps.describe an error
  * @param {(record: SpanRecord) => void} deps.tell listeners
@@ -48,13 +50,12 @@ const DRIFT = 5 // ms between the two clocks that are not corrected
  * @param {(start: number, end: number) => string | undefined} deps.at the innermost frame seen inside a blocked run
  * @param {() => Record<string, unknown>} deps.resource
  */
-function createSpans ({ loop, now, current, stack, describe, tell, listening, sinks, at, resource }) {
+function createSpans ({ loop, now, step, spanNumber, pathOf, stack, describe, tell, listening, sinks, at, resource }) {
   /** @type {Set<Span>} */
   const open = new Set()
   let ended = 0
   let dropped = 0
   let origin = performance.timeOrigin
-  loop.sweep = () => { for (const span of open) span.sweep(loop) }
 
   /** The clock of the world may be set, performance.now() never is. */
   function originNow () {
@@ -72,19 +73,18 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
    * @param {SpanKind} given.kind
    * @param {Remote} [given.remote]
    * @param {Context} [given.context] the place that makes it; default the running one
-   * @param {boolean} [given.awaited] its parent waits for it; default those that are made to another process
    * @param {number} [given.since] ms, where it began before
    * @returns {Span}
    */
-  function start ({ name, kind, remote, context = current(), awaited = kind === 'CLIENT', since }) {
+  function start ({ name, kind, remote, context, since }) {
     const time = now()
     loop.account(time)
-    loop.sees(context?.span, time)
-    const found = kind === 'SERVER' ? undefined : context?.span
+    const number = kind === 'SERVER' ? 0 : context === undefined ? spanNumber() : context.spanNumber
+    const found = number === 0 ? undefined : identityAt(number)
     const outer = activeSpanContext()
     const above = outer !== undefined && outer.spanId !== found?.outerId ? outer : found
     const cause = remote ?? above
-    const parent = found?.live
+    const parent = number === 0 ? undefined : spanAt(number)
     const span = new Span({
       name,
       kind,
@@ -98,9 +98,7 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
       loop
     })
     span.outerId = outer?.spanId
-    span.context = context
-    span.awaited = awaited
-    if (awaited) parent?.waitsFor('HTTP', loop.idle)
+    span.chain = context === undefined ? step().chain : context.chain
     if (open.size < OPEN) open.add(span)
     else dropped++
     return span
@@ -128,9 +126,8 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
   /** Its figures stand. @param {Span} span @param {number} time ms */
   function close (span, time) {
     loop.account(time)
-    loop.sees(current()?.span, time)
-    if (span.awaited) span.parent?.got('HTTP', loop.idle)
-    span.finish(time, loop)
+    const { run } = step()
+    span.finish(time, loop, run !== 0 && spanAt(spanNumber())?.log === span.log ? run : 0)
     loop.ends(span)
   }
 
@@ -140,6 +137,7 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
     /** @type {SpanRecord | undefined} */
     let record
     const build = () => {
+      span.path ??= pathOf(span)
       record ??= recordOf(span, { loop, resource: resource(), stack, at })
       return record
     }

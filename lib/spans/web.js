@@ -4,8 +4,7 @@
 // in as Node's objects and is read by http.js and frameworks.js. Everything here runs guarded.
 
 const { own } = require('../context/kinds')
-const { stamp } = require('../context/context')
-const { isObject } = require('../handles/inside')
+const { idOf, isObject } = require('../handles/inside')
 const { brief } = require('../warnings')
 const { createKoa, expressError, expressRoute, routeText } = require('./frameworks')
 const http = require('./http')
@@ -25,12 +24,11 @@ const ABORTED = /^(ABORT_ERR|ECONNRESET|EPIPE|UND_ERR_ABORTED|UND_ERR_SOCKET|ERR
  * @param {object} deps
  * @param {ReturnType<typeof import('./spans').createSpans>} deps.spans
  * @param {ReturnType<typeof import('../hooks/async').createAsyncLayer>} deps.async
- * @param {() => number} deps.now
  * @param {() => import('../options').Options} deps.options
  * @param {(above: Function) => Context} deps.request a context for a request made here
  * @param {(socket: object) => object[]} deps.handlesOf a socket: its own handle and what lies below
  */
-function createWeb ({ spans, async, now, options, request: contextOf, handlesOf }) {
+function createWeb ({ spans, async, options, request: contextOf, handlesOf }) {
   const koa = createKoa()
   /** routes that frameworks told by themselves @type {WeakMap<Span, string>} */
   const routes = new WeakMap()
@@ -73,7 +71,7 @@ function createWeb ({ spans, async, now, options, request: contextOf, handlesOf 
       const { name, attributes, traceparent } = http.served(request, socket)
       const span = spans.start({ name, kind: 'SERVER', remote: parse(traceparent) })
       span.attributes = attributes
-      span.context = async.enter(span)
+      span.made(async.enter(span))
       spans.begin(span)
       return span
     },
@@ -108,8 +106,8 @@ function createWeb ({ spans, async, now, options, request: contextOf, handlesOf 
     },
 
     takesHandle (span, handle) {
-      const context = stamp.read(handle) ?? span.context
-      if (context !== undefined) stamp.write(handle, context.twin(span, now()))
+      const id = idOf(handle)
+      if (id !== undefined) async.setSpan(id, span.seq)
     },
 
     requested (request) {
@@ -139,7 +137,7 @@ function createWeb ({ spans, async, now, options, request: contextOf, handlesOf 
       const span = spans.start({ name, kind: 'SERVER', remote: parse(own(headers, 'traceparent')), context })
       span.attributes = attributes
       if (context === undefined) {
-        span.context = async.enter(span)
+        span.made(async.enter(span))
         spans.begin(span)
       } else {
         context.span = span
@@ -183,7 +181,7 @@ function createWeb ({ spans, async, now, options, request: contextOf, handlesOf 
     connecting (since) {
       if (async.muted()) return undefined
       const context = since ?? contextOf(rooms.connecting)
-      return spans.start({ name: 'connect', kind: 'CLIENT', context, awaited: false, since: since?.time })
+      return spans.start({ name: 'connect', kind: 'CLIENT', context, since: since?.time })
     },
 
     connected (span, end) {

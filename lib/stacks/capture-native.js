@@ -6,15 +6,14 @@
 //
 // A hot room: bench/capture.js measures `take`.
 
-const { performance } = require('node:perf_hooks')
-
 const { captureInto } = require('./trace-limit')
-const { createStackTable, frameLines } = require('./frames')
+const { frameLines } = require('./frames')
 
 const CORE_FRAMES = 48 // room for node: frames between a resource and the program; fetch has up to 34 of undici's
 const MARGIN = 16 // frames that V8 walks but does not print
 const MOST = 240 // frames of one key; see native/longstack.cc
 
+const REJECTED = 1 << 28 // in the answer to a step
 const UNKEYED = 1 // the number of all stacks that no key tells apart
 
 /** What a microtask runs. Who awaits it is not on the stack but in the heap. */
@@ -23,6 +22,12 @@ const resumed = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*processTi
 /**
  * @typedef {object} Binding the addon; see native/longstack.cc
  * @property {() => number} capture the number of the present stack, 0 where it is not known
+ * @property {(parent: number, kind: number, promise?: object) => number} step the chain of a step, see native/chains.h
+ * @property {(parent: number, stack: number, kind: number) => number} intern
+ * @property {(chain: number) => [parent: number, stack: number, kind: number] | undefined} chainAt
+ * @property {() => void} resetChains
+ * @property {() => [chains: number, bytes: number]} chainStats
+ * @property {(promises: object[], count: number) => number} rejections which of them are rejected, a bit each
  * @property {(array: Float64Array) => void} clock capture() writes ms into it, counted on from what it holds
  * @property {(id: number) => boolean} remember gives a number to the stack that capture() did not know
  * @property {(promise: object) => unknown} rejection the reason of a rejected promise
@@ -78,21 +83,17 @@ function distinguishes ({ capture, forget, nest, remember }) {
 /**
  * @param {object} deps
  * @param {Binding} deps.binding
- * @param {(read: () => string) => string} deps.plainly reads a `stack` with V8's plain format in force
- * @param {() => { frames: number, budget: number }} deps.options
- * @param {() => boolean} deps.awaiting do stacks hold the functions that await the running one?
- * @param {(context: import('../context/context').Context, above: Function, promise: boolean) => void} deps.takeSlowly the JavaScript engine's
  * @param {boolean} deps.exact the key tells everything that is on the stack
+ * @param {import('./capture').EngineParts['plainly']} deps.plainly
+ * @param {import('./capture').EngineParts['options']} deps.options
+ * @param {import('./capture').EngineParts['awaiting']} deps.awaiting
+ * @param {import('./capture').EngineParts['intern']} deps.intern
+ * @param {Float64Array} deps.clock
+ * @returns {import('./capture').Engine}
  */
-function createNativeCapture ({ binding, plainly, options, awaiting, takeSlowly, exact }) {
-  const { capture, forget, remember } = binding
-  const clock = new Float64Array(1)
-  clock[0] = performance.now()
+function createNativeCapture ({ binding, plainly, options, awaiting, intern, clock, exact }) {
+  const { step: stepOf, intern: chainOf, remember } = binding
   binding.clock(clock)
-  let table = createStackTable()
-  /** by number, from `base` on; no number is given twice @type {Array<import('./frames').Stack | undefined>} */
-  let stacks = [undefined]
-  let base = UNKEYED
   let captured = 0
   let misses = 0
   /** frames captured for real, and whether awaiting ones are in the stacks */
@@ -100,73 +101,72 @@ function createNativeCapture ({ binding, plainly, options, awaiting, takeSlowly,
   let tails = false
 
   /**
-   * Takes the present stack.
-   * @param {import('../context/context').Context} context
+   * @param {number} parent
+   * @param {number} kind
    * @param {Function} above frames from this function on are left out
    */
-  function take (context, above) {
+  function step (parent, kind, above) {
     captured++
-    const id = capture()
-    context.time = clock[0]
-    if (id === UNKEYED) takeSlowly(context, above, false)
-    else context.stack = id !== 0 ? stacks[id - base] : learn(above)
+    const chain = stepOf(parent, kind)
+    return chain > UNKEYED ? chain : learn(chain, parent, kind, above)
   }
 
-  /** @param {Function} above */
-  function learn (above) {
+  /**
+   * The same, and says with REJECTED whether a promise is rejected.
+   * @param {number} parent
+   * @param {number} kind
+   * @param {Function} above
+   * @param {object} promise
+   */
+  function stepAfter (parent, kind, above, promise) {
+    captured++
+    const answer = stepOf(parent, kind, promise)
+    const chain = answer & ~REJECTED
+    return chain > UNKEYED ? answer : learn(chain, parent, kind, above) | (answer & REJECTED)
+  }
+
+  /** @param {number} answer of the addon @param {number} parent @param {number} kind @param {Function} above */
+  function learn (answer, parent, kind, above) {
     misses++
+    const time = clock[0]
     const holder = /** @type {any} */ ({ __proto__: null })
     captureInto(holder, above, most)
     const text = plainly(() => holder.stack)
     const lines = typeof text === 'string' ? frameLines(text, tails) : ''
-    const stack = intern(lines)
-    if (tails && resumed.test(lines)) remember(UNKEYED)
-    else if (exact || !lines.includes('(<anonymous>)')) remember(stack.id) // the slower key tells no built-ins
-    return stack
-  }
-
-  /** @param {string} lines */
-  function intern (lines) {
-    const { budget } = options()
-    if (table.bytes() > budget / 4) reset()
-    const stack = table.intern(lines, Infinity)
-    if (stack.id === 0) {
-      stack.id = base + stacks.length
-      stacks.push(stack)
+    const number = intern(lines)
+    if (answer !== UNKEYED) {
+      if (tails && resumed.test(lines)) remember(UNKEYED)
+      else if (exact || !lines.includes('(<anonymous>)')) remember(number) // the slower key tells no built-ins
     }
-    return stack
-  }
-
-  function reset () {
-    table = createStackTable()
-    base += stacks.length - 1
-    stacks = [undefined]
-    forget()
+    clock[0] = time
+    return chainOf(parent, number, kind)
   }
 
   return {
-    name: 'native',
-    take,
+    step,
+    stepAfter,
+    intern: chainOf,
+    chainAt: binding.chainAt,
 
-    /** Options are in force that say what a stack holds. */
+    reset () {
+      binding.forget()
+      binding.resetChains()
+    },
+
     refresh () {
       const frames = Math.min(options().frames + CORE_FRAMES, MOST)
       if (most === frames && tails === awaiting()) return
       most = frames
       tails = awaiting()
       binding.configure(frames + MARGIN)
-      reset()
+      binding.forget()
     },
 
     stats () {
-      const [keys, bytes, unstored] = binding.stats()
-      return { captured, hits: captured - misses, misses, stacks: table.size(), bytes: table.bytes() + bytes, keys, unstored }
-    },
-
-    /** @param {number} id */
-    byId: (id) => id > base ? stacks[id - base] : undefined,
-
-    bytes: () => table.bytes()
+      const [, bytes, unstored] = binding.stats()
+      const [chains, chainBytes] = binding.chainStats()
+      return { captured, misses, unstored, chains, bytes: bytes + chainBytes }
+    }
   }
 }
 

@@ -1,97 +1,202 @@
 'use strict'
 
-// The one door to capture. An engine takes the present stack for a context cheaply and gives it as a Stack when
-// asked; nobody else knows what it keeps in between.
+// The one door to capture. An engine turns the present stack, the chain that it is taken in and the kind of resource that
+// was made into the number of a chain; what a number means is read here. A chain is (parent chain, stack, kind), interned:
+// programs repeat themselves, so a long run has some hundred to some thousand of them.
+//
+// A step that repeats one of its last eight ancestors is that ancestor: the answer to step() has in its upper bits how
+// many steps up that is.
 
+const { performance } = require('node:perf_hooks')
 const { loadBinding } = require('./binding')
 const { createJsCapture } = require('./capture-js')
 const { createNativeCapture, prepare } = require('./capture-native')
+const { Stack, createStackTable } = require('./frames')
+
+const FIRST_NUMBER = 2 // of a stack; the native engine has a meaning for those below
+
+const MAX_TEXTS = 5_000 // of V8's own, remembered
 
 /**
- * @typedef {import('../context/context').Context} Context
  * @typedef {ReturnType<typeof createCapture>} Capture
+ *
+ * @typedef {object} Engine
+ * @property {(parent: number, kind: number, above: Function) => number} step
+ *   the chain that a resource of this kind makes, and how it was found; see above
+ * @property {((parent: number, kind: number, above: Function, promise: object) => number) | undefined} [stepAfter]
+ *   the same; with REJECTED where the promise, which was settled just before, is rejected
+ * @property {(parent: number, stack: number, kind: number) => number} intern the same for a stack that has a number
+ * @property {(chain: number) => [parent: number, stack: number, kind: number] | undefined} chainAt
+ * @property {() => void} reset forgets all chains and keys
+ * @property {() => void} refresh options are in force that say what a stack holds
+ * @property {() => { captured: number, misses: number, unstored: number, chains: number, bytes: number }} stats
+ *
+ * @typedef {object} EngineParts what an engine needs
+ * @property {(read: () => string) => string} plainly reads a `stack` with V8's plain format in force
+ * @property {(read: () => any) => NodeJS.CallSite[] | string | undefined} sitesOf reads a `stack` as call sites
+ * @property {() => { frames: number, budget: number, internals?: boolean }} options
+ * @property {() => boolean} awaiting do stacks hold the functions that await the running one?
+ * @property {(lines: string) => number} intern gives a number to a stack
+ * @property {Float64Array} clock its first element is the time of the last step, in ms of performance.now()
  */
 
 /**
  * @param {object} deps
- * @param {(read: () => string) => string} deps.plainly reads a `stack` with V8's plain format in force
- * @param {() => { frames: number, budget: number }} deps.options
- * @param {() => boolean} deps.awaiting do stacks hold the functions that await the running one?
+ * @param {EngineParts['plainly']} deps.plainly
+ * @param {EngineParts['sitesOf']} deps.sitesOf
+ * @param {EngineParts['options']} deps.options
+ * @param {EngineParts['awaiting']} deps.awaiting
  */
 function createCapture (deps) {
-  const js = createJsCapture(deps)
+  const clock = new Float64Array(1)
+  clock[0] = performance.now()
+  let table = createStackTable()
+  /** by number, from `base` on; no number is given twice @type {Stack[]} */
+  let stacks = []
+  let base = FIRST_NUMBER
+  let dropped = 0
+  /** chains with a frame of the program's: 1, without: 2, not looked at: 0 */
+  let programs = new Uint8Array(1 << 12)
+  /** @type {Engine | undefined} */
+  let js
   /** @type {ReturnType<typeof loadNative> | undefined} */
   let found
   let why = 'not enabled yet'
 
+  /** @type {EngineParts} */
+  const parts = { ...deps, clock, intern }
+
+  /** by the text that V8 gave @type {Map<string, number>} */
+  let numbers = new Map()
+
+  /** @param {string} lines @returns {number} */
+  function intern (lines) {
+    const known = numbers.get(lines)
+    if (known !== undefined) return known
+    if (table.bytes() > deps.options().budget / 4) door.reset()
+    const whole = new Stack(lines)
+    const frames = deps.options().internals === true ? whole.frames : withoutBase(whole.frames)
+    const stack = table.intern(frames.map((frame) => frame.text).join('\n'), Infinity)
+    if (stack.id === 0) {
+      stack.read = frames
+      stack.id = base + stacks.length
+      stacks.push(stack)
+    }
+    if (numbers.size > MAX_TEXTS) numbers = new Map()
+    numbers.set(lines, stack.id)
+    return stack.id
+  }
+
+  /** @returns {Engine} */
+  const engine = () => /** @type {Engine} */ (door.name === 'native' ? found?.engine : js)
+
   const door = {
+    clock,
+
     /** `js` or `native` @type {string} */
     name: 'js',
 
-    /** Takes the present stack and time @type {(context: Context, above: Function, promise: boolean) => void} */
-    take: js.take,
+    /** @type {Engine['step']} */
+    step: () => 0,
+
+    /** @type {Engine['stepAfter']} */
+    stepAfter: undefined,
 
     /** The reason of a rejected promise, where the addon is there to look @type {((promise: object) => unknown) | undefined} */
     rejection: undefined,
-
-    stackOf: js.stackOf,
-    turn: js.turn,
-    rest: js.rest,
 
     /** The addon, where it loads. @returns {import('./capture-native').Binding | undefined} */
     binding: () => found?.binding,
 
     /** Chooses the engine; options are in force. @param {'auto' | 'native' | 'js'} wanted */
     use (wanted) {
-      if (wanted === 'js') {
-        why = 'asked for'
-      } else {
-        found ??= loadNative(deps, js.take)
-        why = found.why
-      }
+      if (wanted === 'js') why = 'asked for'
+      else why = (found ??= loadNative(parts)).why
       const native = wanted === 'js' ? undefined : found?.engine
-      native?.refresh()
-      if (native !== undefined) js.rest()
-      door.name = native === undefined ? 'js' : 'native'
-      door.take = native?.take ?? js.take
+      const name = native === undefined ? 'js' : 'native'
+      if (native === undefined) js ??= createJsCapture(parts)
+      if (name !== door.name) door.reset()
+      door.name = name
+      const chosen = engine()
+      chosen.refresh()
+      door.step = chosen.step
+      door.stepAfter = chosen.stepAfter
       door.rejection = native === undefined ? undefined : found?.binding?.rejection
     },
 
-    /** The stack with a number that the native engine gave. @param {number} id */
-    byId: (id) => found?.engine?.byId(id),
+    /** @param {number} chain @returns {{ parent: number, stack: Stack | undefined, kind: number } | undefined} */
+    chainAt (chain) {
+      const parts = engine()?.chainAt(chain)
+      return parts === undefined ? undefined : { parent: parts[0], stack: stacks[parts[1] - base], kind: parts[2] }
+    },
+
+    /** @param {number} parent @param {number} stack @param {number} kind */
+    intern: (parent, stack, kind) => engine().intern(parent, stack, kind),
+
+    /** Has the newest step of a chain a frame of the program's? @param {number} chain */
+    isOfProgram (chain) {
+      if (chain >= programs.length) {
+        const larger = new Uint8Array(Math.max(chain + 1, programs.length * 2))
+        larger.set(programs)
+        programs = larger
+      }
+      if (programs[chain] === 0) programs[chain] = door.chainAt(chain)?.stack?.program === false ? 2 : 1
+      return programs[chain] === 1
+    },
+
+    /** The stack with a number. @param {number} id @returns {Stack | undefined} */
+    byId: (id) => stacks[id - base],
+
+    /** Gives a number to a stack that was read elsewhere. @param {string} lines */
+    numberOf: (lines) => intern(lines),
+
+    /** Forgets all stacks and chains: what was recorded until now has none any more. */
+    reset () {
+      dropped += engine()?.stats().chains ?? 0
+      table = createStackTable()
+      numbers = new Map()
+      base += stacks.length
+      stacks = []
+      programs.fill(0)
+      found?.engine?.reset()
+      js?.reset()
+    },
+
+    /** Chains past their share of the budget are forgotten. */
+    trim () {
+      if (engine().stats().bytes > Math.max(deps.options().budget / 4, 1 << 20)) door.reset()
+    },
 
     /** Why that engine is in force. */
     why: () => why,
 
-    bytes: () => js.bytes() + (found?.engine?.bytes() ?? 0),
+    bytes: () => table.bytes() + (engine()?.stats().bytes ?? 0),
 
     stats () {
-      const { captured, hits, misses, stacks, bytes, pending } = js.stats()
-      const native = found?.engine?.stats()
-      if (native === undefined) return { captured, hits, misses, stacks, bytes, pending, unstored: 0 }
-      return {
-        captured: captured + native.captured,
-        hits: hits + native.hits,
-        misses: misses + native.misses,
-        stacks: stacks + native.stacks,
-        bytes: bytes + native.bytes,
-        pending,
-        unstored: native.unstored
-      }
+      const { captured, misses, unstored, chains } = engine()?.stats() ?? { captured: 0, misses: 0, unstored: 0, chains: 0 }
+      return { captured, hits: captured - misses, misses, unstored, chains, stacks: table.size(), bytes: door.bytes(), dropped }
     }
   }
   return door
 }
 
 /**
- * @param {Parameters<typeof createCapture>[0]} deps
- * @param {ReturnType<typeof createJsCapture>['take']} takeSlowly
+ * How the event loop came to call the program differs from time to time (a tick after a timer, or one after a callback),
+ * and is no part of what it did there.
+ * @param {import('./frames').Frame[]} frames
  */
-function loadNative (deps, takeSlowly) {
+function withoutBase (frames) {
+  let end = frames.length
+  while (end > 0 && frames[end - 1].kind === 'core') end--
+  return end === 0 ? frames : frames.slice(0, end)
+}
+
+/** @param {EngineParts} parts */
+function loadNative (parts) {
   const { binding, why } = loadBinding()
   if (binding === undefined) return { why }
   const { usable, exact, why: because } = prepare(binding)
-  return { binding, engine: usable ? createNativeCapture({ binding, exact, takeSlowly, ...deps }) : undefined, why: because }
+  return { binding, engine: usable ? createNativeCapture({ binding, exact, ...parts }) : undefined, why: because }
 }
 
 module.exports = { createCapture }

@@ -104,6 +104,24 @@ function createFormatter ({ story, internals }) {
     }
   }
 
+  /**
+   * @template T
+   * @param {() => T} read
+   * @param {Prepare} format
+   * @returns {T}
+   */
+  function reading (read, format) {
+    if (formatting) return read() // V8 does not re-enter a formatter
+    const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
+    if (present?.writable !== true) return read()
+    Error.prepareStackTrace = format
+    try {
+      return read()
+    } finally {
+      Error.prepareStackTrace = present.value
+    }
+  }
+
   return {
     /**
      * Puts a wrapper in force around whatever formatter is.
@@ -153,16 +171,16 @@ function createFormatter ({ story, internals }) {
      * Reads a `stack` of longstack's own with V8's plain format, whoever's formatter is in force.
      * @param {() => string} read
      */
-    plainly (read) {
-      if (formatting) return read() // V8 does not re-enter a formatter
-      const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
-      if (present?.writable !== true) return read()
-      Error.prepareStackTrace = plainFormat
-      try {
-        return read()
-      } finally {
-        Error.prepareStackTrace = present.value
-      }
+    plainly: (read) => reading(read, plainFormat),
+
+    /**
+     * The same, read as call sites; as text where a formatter runs already.
+     * @param {() => any} read
+     * @returns {NodeJS.CallSite[] | string | undefined}
+     */
+    sitesOf (read) {
+      const value = reading(read, sitesFormat)
+      return Array.isArray(value) || typeof value === 'string' ? value : undefined
     }
   }
 }
@@ -206,6 +224,9 @@ function isErrorLike (error) {
 function plainFormat (_, sites) {
   return sites.map((site) => `    at ${site}`).join('\n')
 }
+
+/** @type {Prepare} */
+const sitesFormat = (_, sites) => sites
 
 /** @param {any} error */
 function headOf (error) {

@@ -1,0 +1,156 @@
+'use strict'
+
+// What is recorded of each asynchronous step, as numbers: one record of eight words in a ring of typed arrays, found by
+// the id of the resource, or by longstack's own number of the promise where Node gives promises no id. A record lives
+// until the ring has gone round; what has not run by then moves to `older`, which is bounded. Handles have an entry of
+// their own besides, see handles/registry.js.
+//
+// A reference tells a record: the id shifted left by one, the lowest bit set for a promise without an id. Records and
+// references hold no object of the program.
+//
+// Who may touch it: hooks/async.js writes; all others read through the functions below, or through Context.
+
+const SIZE = 1 << 15 // records of each ring, a power of two; ids follow one another, so a slot is their lowest bits
+const MASK = SIZE - 1
+const SHIFT = 3 // eight words a record: half a cache line
+
+// The words of a record.
+const REF = 0
+const CHAIN = 1 // number of the chain, see stacks/capture.js
+const CAUSE = 2 // reference: in whose callback it was made
+const TRIGGER = 3 // reference: what caused it, of a promise that which is awaited
+const SPAN = 4 // number of the span
+const TIME = 5 // of its making, in TICKS a ms of performance.now()
+const DETAIL = 6 // ms of a timer; reference of who settled a promise
+const FLAGS = 7
+
+// More words for what few records need: one array beside each ring.
+const MORE_SHIFT = 3
+const OUTER = 0 // reference: what came before the loop that this record is a turn of
+const RUN = 1 // the run of its span in which it was made, see spans/path.js
+const SETTLED_RUN = 2 // that in which the promise was settled, and its span
+const SETTLED_SPAN = 3
+const TURNS = 4 // turns of the loop that this record ends
+
+// Flags.
+const LIVE = 1 // it may run
+const PASSED = 2 // the filter leaves it out: chain and cause are those of its maker
+const AWAITED = 4 // a promise that `await` or `then` made
+const ONE_SHOT = 8 // it runs once
+const SPECIAL = 16 // more is to be done when it runs
+const TICK = 32
+const TIMER = 64
+const ENTERED = 128 // its callback is to carry the context, in light mode
+const ANSWERED = 256 // a promise that is settled
+const LOOPED = 512 // one more turn of a loop: OUTER and TURNS are set
+const CALLED = 1 << 14 // the event loop calls it
+const DISTANCE = 10 // shift: of four bits, how many steps up the turn before is
+
+// Numbers of chains with a meaning of their own; the engines give none below FIRST_CHAIN.
+const NO_CHAIN = 0
+const ROOT_CHAIN = 1 // the start of the process
+const MUTED_CHAIN = 2 // longstack's own work, and what comes of it
+const EARLY_CHAIN = 3 // made before longstack was enabled
+const FIRST_CHAIN = 4
+
+const TICKS = 4
+const OLDER = 50_000 // records kept past the ring, some 5 MB
+
+const resources = new Int32Array(SIZE << SHIFT)
+const promises = new Int32Array(SIZE << SHIFT)
+const moreOfResources = new Int32Array(SIZE << MORE_SHIFT)
+const moreOfPromises = new Int32Array(SIZE << MORE_SHIFT)
+
+resources[REF] = promises[REF] = -1 // no record has the reference 0
+
+/** by reference, oldest first: the words of a record, and those beside it @type {Map<number, { words: Int32Array, more: Int32Array }>} */
+const older = new Map()
+let lost = 0
+
+/** @param {number} ref @returns {Int32Array} the ring that it is in */
+const ringOf = (ref) => (ref & 1) === 0 ? resources : promises
+
+/** @param {number} ref @returns {number} the index of its record's first word */
+const indexOf = (ref) => ((ref >> 1) & MASK) << SHIFT
+
+/**
+ * Keeps a record that may still run, whose place in the ring is needed.
+ * @param {Int32Array} ring
+ * @param {number} at index
+ */
+function keep (ring, at) {
+  const more = ring === resources ? moreOfResources : moreOfPromises
+  older.set(ring[at + REF], { words: ring.slice(at, at + 8), more: more.slice(at, at + 8) })
+  if (older.size <= OLDER) return
+  for (const oldest of older.keys()) {
+    older.delete(oldest)
+    lost++
+    break
+  }
+}
+
+/**
+ * Finds a record: its words, and the index of the first.
+ * @param {number} ref
+ * @returns {{ words: Int32Array, at: number, more: Int32Array, moreAt: number } | undefined}
+ */
+function find (ref) {
+  const words = ringOf(ref)
+  const at = indexOf(ref)
+  if (ref !== 0 && words[at] === ref) return { words, at, more: words === resources ? moreOfResources : moreOfPromises, moreAt: at }
+  const kept = older.get(ref)
+  return kept === undefined ? undefined : { words: kept.words, at: 0, more: kept.more, moreAt: 0 }
+}
+
+/** @param {number} ref @param {number} word @returns {number} 0 where there is no record any more */
+function readWord (ref, word) {
+  const found = find(ref)
+  return found === undefined ? 0 : found.words[found.at + word]
+}
+
+/** @param {number} ref @param {number} word @param {number} value */
+function writeWord (ref, word, value) {
+  const found = find(ref)
+  if (found !== undefined) found.words[found.at + word] = value
+}
+
+/** @param {number} ref it will not run any more */
+function forget (ref) {
+  const ring = ringOf(ref)
+  const at = indexOf(ref)
+  if (ring[at] === ref) ring[at + FLAGS] &= ~LIVE
+  older.delete(ref)
+}
+
+/** Forgets all records: numbers in them stand for nothing any more. */
+function clear () {
+  for (const words of [resources, promises]) {
+    words.fill(0)
+    words[REF] = -1 // no record has the reference 0
+  }
+  older.clear()
+}
+
+/** How many records there are. */
+function held () {
+  let count = older.size
+  for (const words of [resources, promises]) for (let at = 0; at < words.length; at += 8) if (words[at + CHAIN] !== 0) count++
+  return count
+}
+
+/** Bytes of memory, as far as it is used. */
+function bytes () {
+  return Math.min(held(), 2 * SIZE) * 64 + older.size * 200
+}
+
+/** Records that had to be given up though they had not run. */
+const lostRecords = () => lost
+
+module.exports = {
+  SIZE, MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS,
+  MORE_SHIFT, OUTER, RUN, SETTLED_RUN, SETTLED_SPAN, TURNS,
+  LIVE, PASSED, AWAITED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, ANSWERED, LOOPED, CALLED, DISTANCE,
+  NO_CHAIN, ROOT_CHAIN, MUTED_CHAIN, EARLY_CHAIN, FIRST_CHAIN, TICKS,
+  resources, promises, moreOfResources, moreOfPromises, older,
+  ringOf, indexOf, keep, find, readWord, writeWord, forget, clear, held, bytes, lostRecords
+}

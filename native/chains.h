@@ -1,0 +1,156 @@
+// Chains of asynchronous steps as numbers: a chain is (parent chain, stack, kind of resource), interned, so that a step that
+// the program has taken before has the number that it had then.
+//
+// Two tables. `steps` goes from a key of the walked frames, the parent and the kind to a chain; its keys hold addresses of
+// code and bytecode, so it is emptied by every mark-sweep (V8 moves or frees code in no other collection,
+// v8/src/heap/mark-compact.cc). `children` goes from what a chain is made of to its number, and lives on.
+//
+// A step that repeats one of its last kFold ancestors is that ancestor: loops fold, and a loop without end has as many
+// chains as it has steps.
+
+#ifndef LONGSTACK_CHAINS_H_
+#define LONGSTACK_CHAINS_H_
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+namespace longstack {
+
+struct StepKey {
+  uint64_t low, high;   // 128 bits of hash: equal keys are taken for equal words
+  bool operator==(const StepKey& other) const { return low == other.low && high == other.high; }
+};
+
+struct Chain {
+  uint32_t parent;
+  uint32_t stack;       // number of a stack, see lib/stacks/stacks.js
+  uint32_t kind;        // number of a kind, see lib/context/kinds.js
+};
+
+class Chains {
+ public:
+  static constexpr uint32_t kFirst = 4;         // below are numbers with a meaning of their own, see lib/context/steps.js
+  static constexpr uint32_t kMaxChain = 1 << 24;
+  static constexpr int kFold = 8;               // ancestors that a step is compared with
+  static constexpr uint32_t kStepSlots = 1 << 14;
+  static constexpr int kProbes = 8;
+
+  // The result of a step: the number of the chain, and in the upper bits how many ancestors up it was found, 0: it is new
+  // below its parent.
+  static constexpr int kFoldShift = 24;
+
+  ~Chains() {
+    free(steps_);
+    free(chains_);
+    free(children_);
+  }
+
+  // The chain of a step whose key is known, 0: it is not. The hot path: bench/capture.js.
+  inline uint32_t Find(const StepKey& key) const {
+    if (steps_ == nullptr) return 0;
+    for (int probe = 0; probe < kProbes; probe++) {
+      const Step& step = steps_[(key.low + probe) & (kStepSlots - 1)];
+      if (step.key == key) return step.result;
+      if (step.result == 0) return 0;
+    }
+    return 0;
+  }
+
+  // Remembers a key until the next mark-sweep. Where all its places are taken, the first is overwritten.
+  void Store(const StepKey& key, uint32_t result) {
+    if (steps_ == nullptr && (steps_ = static_cast<Step*>(calloc(kStepSlots, sizeof(Step)))) == nullptr) return;
+    Step* at = &steps_[key.low & (kStepSlots - 1)];
+    for (int probe = 0; probe < kProbes; probe++) {
+      Step* step = &steps_[(key.low + probe) & (kStepSlots - 1)];
+      if (step->result != 0) continue;
+      at = step;
+      used_++;
+      break;
+    }
+    at->key = key;
+    at->result = result;
+  }
+
+  void ForgetKeys() {
+    if (used_ != 0) memset(static_cast<void*>(steps_), 0, kStepSlots * sizeof(Step));
+    used_ = 0;
+  }
+
+  // The chain of a step, made where there is none. 0: out of memory.
+  uint32_t Intern(uint32_t parent, uint32_t stack, uint32_t kind) {
+    uint32_t ancestor = parent;
+    for (int distance = 1; distance <= kFold && Known(ancestor); distance++) {
+      const Chain& chain = At(ancestor);
+      if (chain.stack == stack && chain.kind == kind) return ancestor | static_cast<uint32_t>(distance) << kFoldShift;
+      ancestor = chain.parent;
+    }
+    if ((count_ + 1) * 2 > size_ && !Grow()) return 0;
+    const Chain chain = {parent, stack, kind};
+    uint32_t i = Hash(chain) & (size_ - 1);
+    for (; children_[i] != 0; i = (i + 1) & (size_ - 1)) {
+      const Chain& other = At(children_[i]);
+      if (other.parent == parent && other.stack == stack && other.kind == kind) return children_[i];
+    }
+    if (kFirst + base_ + count_ >= kMaxChain) return 0;
+    chains_[count_++] = chain;
+    children_[i] = kFirst + base_ + count_ - 1;
+    return children_[i];
+  }
+
+  bool Known(uint32_t chain) const { return chain >= kFirst + base_ && chain < kFirst + base_ + count_; }
+  const Chain& At(uint32_t chain) const { return chains_[chain - kFirst - base_]; }
+
+  // Forgets all chains. Their numbers are not given again, until there are no more.
+  void Reset() {
+    ForgetKeys();
+    base_ = base_ + count_ > kMaxChain / 2 ? 0 : base_ + count_;
+    count_ = 0;
+    if (children_ != nullptr) memset(children_, 0, size_ * sizeof *children_);
+  }
+
+  uint32_t count() const { return count_; }
+  size_t bytes() const { return size_ * (sizeof(Chain) / 2 + sizeof *children_) + (steps_ == nullptr ? 0 : kStepSlots * sizeof(Step)); }
+
+ private:
+  struct Step {
+    StepKey key;
+    uint32_t result;
+  };
+
+  static uint64_t Hash(const Chain& chain) {
+    uint64_t hash = (static_cast<uint64_t>(chain.parent) << 32 | chain.stack) * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ hash >> 32 ^ chain.kind) * 0xFF51AFD7ED558CCDu;
+    return hash ^ hash >> 32;
+  }
+
+  bool Grow() {
+    const uint32_t size = size_ == 0 ? 1024 : size_ * 2;
+    Chain* chains = static_cast<Chain*>(realloc(static_cast<void*>(chains_), size / 2 * sizeof(Chain)));
+    if (chains == nullptr) return false;
+    chains_ = chains;
+    uint32_t* children = static_cast<uint32_t*>(calloc(size, sizeof *children));
+    if (children == nullptr) return false;
+    for (uint32_t n = 0; n < count_; n++) {
+      uint32_t i = Hash(chains_[n]) & (size - 1);
+      while (children[i] != 0) i = (i + 1) & (size - 1);
+      children[i] = kFirst + base_ + n;
+    }
+    free(children_);
+    children_ = children;
+    size_ = size;
+    return true;
+  }
+
+  Step* steps_ = nullptr;
+  uint32_t used_ = 0;
+  Chain* chains_ = nullptr;
+  uint32_t* children_ = nullptr;
+  uint32_t size_ = 0;     // of children_, a power of two; chains_ holds half as many
+  uint32_t count_ = 0;
+  uint32_t base_ = 0;     // chains forgotten
+};
+
+}  // namespace longstack
+
+#endif  // LONGSTACK_CHAINS_H_
