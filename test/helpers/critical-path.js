@@ -29,6 +29,7 @@ const HOLD_OPEN = 60 // ms
  * @typedef {object} Measures what the program saw of a request
  * @property {Record<string, number[]>} waits in ms, by the function that waited
  * @property {Record<string, [number, number]>} spells
+ * @property {number} [idle] ms in which the loop ran nothing
  * @property {number} run
  *
  * @typedef {object} Request
