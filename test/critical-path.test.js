@@ -28,6 +28,7 @@ const MAIN_PART = 0.6 // of a measured wait, of which other sites may have a lit
  * @property {Record<string, string>} [waits] the function that waits, or several that may be told, the
  *   measured one first; and subsystems and port of what ends it: `TCP:database`, `TCP|HTTP`
  * @property {string[]} [beside] functions that wait as well, off the path
+ * @property {string[]} [pending] functions that nobody waits for: in no mode may they be told
  * @property {string[]} [unproven] measured waits whose length is known, but not their site
  * @property {Record<string, number>} [counts] waits at a site
  * @property {Record<string, RegExp>} [labels]
@@ -89,11 +90,11 @@ const cases = [
   },
   {
     name: 'an interval that is never cleared explains nothing',
-    requests: [{ path: '/leak', waits: { loadUser: 'TCP:database' }, beside: ['leakInterval'] }]
+    requests: [{ path: '/leak', waits: { loadUser: 'TCP:database' }, pending: ['leakInterval'] }]
   },
   {
     name: 'a heartbeat explains nothing',
-    requests: [{ path: '/heartbeat', waits: { loadUser: 'TCP:database' }, beside: ['beatHeart'] }]
+    requests: [{ path: '/heartbeat', waits: { loadUser: 'TCP:database' }, pending: ['beatHeart'] }]
   },
   {
     name: 'a prefetch awaited before it is there is the wait, and not what went on meanwhile',
@@ -247,8 +248,8 @@ const expectations = cases.flatMap(({ requests }) => requests)
 const functions = new Set(['listen', 'start', ...expectations.flatMap(functionsOf)])
 
 /** Lists the functions that a request may wait in. @param {Expectations} expectations */
-function functionsOf ({ waits = {}, beside = [], unproven = [] }) {
-  return [...Object.keys(waits).flatMap(namesOf), ...beside, ...unproven]
+function functionsOf ({ waits = {}, beside = [], pending = [], unproven = [] }) {
+  return [...Object.keys(waits).flatMap(namesOf), ...beside, ...pending, ...unproven]
 }
 
 /** Splits alternatives. @param {string} names */
@@ -344,10 +345,21 @@ function checkSites (t, record, expectations, { measures, ports }) {
     if (name in labels) t.regex(String(entries[0].label), labels[name], text)
     if (name in counts) t.is(entries[0].count, counts[name], text)
   }
-  for (const name of beside) {
-    t.true(sum(waitsAt(record, name).map(({ ms }) => ms)) < TOLERANCE, `${name} is not on the path: ${text}`)
-  }
+  checkAbsent(t, record, beside)
   checkListed(t, record)
+}
+
+/**
+ * Checks that a span has no time at functions.
+ * @param {Context} t
+ * @param {SpanRecord} record
+ * @param {string[]} names
+ */
+function checkAbsent (t, record, names) {
+  for (const name of names) {
+    const waited = sum(waitsAt(record, name).map(({ ms }) => ms))
+    t.true(waited < TOLERANCE, `${name} is not on the path: ${describe(record)}`)
+  }
 }
 
 /** Checks that the sites listed are nearly all of the time. @param {Context} t @param {SpanRecord} record */
@@ -374,11 +386,12 @@ function untilPattern (until, ports) {
  * @param {Set<string>} own functions of the case's requests
  */
 function checkTotals (t, expectations, { records, measures }, own) {
-  const { path, waits = {}, unproven = [], end } = expectations
+  const { path, waits = {}, pending = [], unproven = [], end } = expectations
   const record = serverSpan(records, path)
   const { run, delayed, waited, duration } = timesOf(record)
   checkInvariants(t, record)
   checkForeign(t, record, own)
+  checkAbsent(t, record, pending)
   t.is(record.attributes['longstack.end'], end)
   const names = [...Object.keys(waits), ...unproven].map((name) => namesOf(name)[0])
   const measured = sum(names.flatMap((name) => measures[path].waits[name] ?? []))
