@@ -50,11 +50,14 @@ function line (start) {
       'network.peer.address': '127.0.0.1',
       'code.stacktrace': STACK,
       'longstack.run_ms': run,
-      'longstack.wait_ms': { TIMER: wait * 0.6, TCP: wait * 0.5 },
+      'longstack.wait_ms': { TCP: wait * 0.8, TIMER: wait * 0.2 },
+      'longstack.waits': [
+        { ms: wait * 0.8, count: 2, at: 'load (/app/pool.js:34:9)', until: 'TCP 127.0.0.1:5432', label: 'await' },
+        { ms: wait * 0.2, count: 1, at: 'retry (/app/retry.js:5:3)', until: 'TIMER', label: 'setTimeout(100)' }
+      ],
       'longstack.waited_ms': wait,
       'longstack.delayed_ms': delayed,
       'longstack.delayed_by': delayed > 0 ? [{ spanId: id(16), name: 'GET /slow', ms: delayed, at: 'work (/app/heavy.js:3:5)' }] : [],
-      'longstack.idle_ms': 0,
       'longstack.runs': [[0, run / 2, 'HTTPINCOMINGMESSAGE'], [run / 2 + wait, run / 2, 'Timeout']]
     },
     resource: { 'service.name': 'shop', 'process.pid': 1 }

@@ -160,11 +160,12 @@ function report (file) {
 const ms = (value) => value === undefined ? '' : digits(value)
 
 /** Where the time of a route's requests went, on average. */
-function split ({ split: { run, wait, delayed, idle } }) {
-  return [ms(run), Object.entries(wait).sort(([, a], [, b]) => b - a).slice(0, 2).map(([name, value]) => `${name} ${ms(value)}`).join(', ') || '0', ms(delayed), ms(idle)]
+function split ({ split: { run, wait, delayed } }) {
+  const longest = Object.entries(wait).sort(([, a], [, b]) => b - a).slice(0, 2)
+  return [ms(run), longest.map(([name, value]) => `${name} ${ms(value)}`).join(', ') || '0', ms(delayed)]
 }
 
-const HEADING = ['MB/s', 'traced', '1st Qu.', 'median', '3rd Qu.', 'run', 'wait', 'delayed', 'idle']
+const HEADING = ['MB/s', 'traced', '1st Qu.', 'median', '3rd Qu.', 'run', 'wait', 'delayed']
 
 /**
  * Every row: throughput of a bare server and of one that makes spans, quartiles of the latter's spans and where their time went.
@@ -303,7 +304,7 @@ function whatTheyMean ([sent, more]) {
 async function story () {
   await withRoot(async (root) => {
     console.log('A static server on one processor, bare and traced with spans. MB/s of both. Of the traced one, ms of a request: its quartiles, and on average how long\n' +
-      'its own code ran (run), it waited for a subsystem (wait), the loop ran other requests (delayed), nothing happened (idle). Few requests, the first ones above\n' +
+      'its own code ran (run), it waited for a subsystem (wait), the loop ran other requests (delayed). Few requests, the first ones above\n' +
       'all, are far slower than the rest: they count in an average, which may then lie above the third quartile. Each row is measured once and briefly.\n')
     const parts = await tables(root, partsOf(['four', 'medium', 'whole', 'reused', 'pipe', 'latin1', 'oneLatin1', 'boxed', 'kept'], [1, 10, 100, 1000]), 220)
     for (const { title, heading, rows } of parts) console.log(`${title}\n\n${table(heading, rows)}\n`)

@@ -208,7 +208,7 @@ function spanLine ({ name, kind, status, startTimeUnixNano, endTimeUnixNano, att
   const outcome = attributes['http.response.status_code'] ?? attributes['longstack.end'] ?? (status.code === 'ERROR' ? 'failed' : 'done')
   const waits = Object.keys(attributes['longstack.wait_ms']).join(', ')
   return `${kind} ${name} ${outcome} in ${ms(Number(BigInt(endTimeUnixNano) - BigInt(startTimeUnixNano)) / 1e6)}: ` +
-    `run ${of('run')}, waited ${of('waited')}${waits && ` for ${waits}`}, delayed ${of('delayed')}, idle ${of('idle')}`
+    `run ${of('run')}, waited ${of('waited')}${waits && ` for ${waits}`}, delayed ${of('delayed')}`
 }
 
 /** @param {ReturnType<typeof createLogger>} logger @param {number} backend a port where nobody listens */

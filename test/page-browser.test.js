@@ -170,6 +170,10 @@ able('opens a slow request step by step: tree, runs, stacks, who held it up', as
   t.is(await detail.locator('.stack .hop').count(), 2)
   t.regex(await detail.innerText(), /POST \/orders in hash \(\/app\/orders\.js:8:3\)/)
   t.regex(await detail.innerText(), /code outside of any span/)
+  t.regex(await detail.innerText(), /Where it waited\n.* ms in 2 waits at load \(\/app\/lib\/db\.js:34:9\) until TCP 127\.0\.0\.1:5432\n/)
+  const waits = await page.locator('#slowest tbody tr').first().locator('.wait').allTextContents()
+  t.regex(waits[0], /^load \(db\.js:34\) · \S+ ms in 2 waits · until TCP 127\.0\.0\.1:5432$/)
+  t.regex(waits[1], /^read \(files\.js:8\) · \S+ ms · until FS$/)
 
   const row = page.locator('.spans tbody tr').first()
   const [bar, run] = await Promise.all(['.bar', '.ran >> nth=1'].map((what) => row.locator(what).boundingBox()))
@@ -238,7 +242,7 @@ able('markup in a name, a path, a header, a stack or a file shows as text', asyn
     'longstack.run_ms': 1,
     'longstack.waited_ms': 0,
     'longstack.delayed_ms': 1,
-    'longstack.idle_ms': 0,
+    'longstack.waits': [{ ms: 1, count: 1, at: nasty, until: nasty }],
     'longstack.delayed_by': [{ name: nasty, ms: 1, at: nasty }],
     'longstack.runs': [[0, 1, nasty]]
   }
@@ -252,6 +256,7 @@ able('markup in a name, a path, a header, a stack or a file shows as text', asyn
   t.is(await page.locator('.detail h3').innerText(), nasty)
   t.true((await page.locator('.detail > .stack').innerText()).includes(nasty))
   t.true(await page.locator('.detail .facts').last().innerText().then((text) => text.includes(nasty)))
+  t.true((await page.locator('#slowest .wait').first().innerText()).includes(nasty))
   await page.locator('.lane svg').first().hover()
   t.true((await page.locator('.tip').innerText()).includes(nasty))
   t.deepEqual(await page.evaluate(() => [(window).hit, document.querySelectorAll('#page script, #page img, [onload], [onerror]').length]), [undefined, 0])

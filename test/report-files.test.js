@@ -7,7 +7,7 @@ const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')
 const path = require('node:path')
 const zlib = require('node:zlib')
-const { file, folder, lines, longstack, main, nanos, report, span, split } = require('./helpers/span-files')
+const { file, folder, idleSplit, lines, longstack, main, nanos, report, span, split } = require('./helpers/span-files')
 
 const three = () => [span({ ms: 1 }), span({ ms: 2, at: 10 }), span({ ms: 3, at: 20 })]
 
@@ -110,7 +110,8 @@ test('attributes that are not what they should be count as not said', async (t) 
     ...split({ run: 1 }),
     'longstack.wait_ms': { TCP: 'x', FS: -1, 'bad name': 1 },
     'longstack.delayed_by': [null, 7, { ms: 'x' }, { ms: -1 }],
-    'longstack.runs': [1, [], ['a', 'b'], [-1, 2]]
+    'longstack.runs': [1, [], ['a', 'b'], [-1, 2]],
+    'longstack.waits': [null, 7, [], { ms: 'x' }, { ms: -1, at: 'f (/a.js:1:1)' }]
   }
   const { model, code } = await report([file(t, [
     span({ attributes: odd }),
@@ -119,9 +120,9 @@ test('attributes that are not what they should be count as not said', async (t) 
   ])])
   t.is(code, 0)
   t.is(model.routes[0].count, 3)
-  t.deepEqual(model.routes[0].split, { run: 1, waited: 0, delayed: 0, idle: 0, wait: {} })
+  t.deepEqual(model.routes[0].split, { run: 1, waited: 0, delayed: 0, wait: {} })
   t.deepEqual(model.blockers, [])
-  t.true(model.slowest.every((/** @type {any} */ { delayedBy, runs }) => delayedBy.length === 0 && runs.length === 0))
+  t.true(model.slowest.every((/** @type {any} */ { delayedBy, runs, waits }) => [...delayedBy, ...runs, ...waits].length === 0))
 })
 
 test('names of JavaScript are names like others', async (t) => {
@@ -218,10 +219,38 @@ test('standard input and pipes are read, their traces too', async (t) => {
   t.is(fromStdin.model.files[0].name, 'standard input')
 })
 
+test('idle time of older files counts as waited, for what ended it where that is known', async (t) => {
+  const old = [
+    idleSplit({ run: 1, waited: 2, idle: 7 }, { TIMER: 2 }, { TCP: 4, TIMER: 2 }),
+    idleSplit({ run: 1, waited: 2, idle: 7 }, { TIMER: 2 }),
+    idleSplit({ run: 1, waited: 2, idle: 7 }, {}, { TCP: 100, FS: 100 })
+  ]
+  const spans = old.map((attributes, i) => span({ ms: 10, name: `GET /${i}`, attributes }))
+  const { model, code } = await report([file(t, spans)])
+  t.is(code, 0)
+  const splits = model.slowest.map((/** @type {any} */ { name, split }) => [name, split])
+  t.deepEqual(Object.fromEntries(splits), {
+    'GET /0': { run: 1, waited: 9, delayed: 0, wait: { TIMER: 4, TCP: 4, unknown: 1 } },
+    'GET /1': { run: 1, waited: 9, delayed: 0, wait: { TIMER: 2, unknown: 7 } },
+    'GET /2': { run: 1, waited: 9, delayed: 0, wait: { TCP: 7, FS: 0 } }
+  })
+  t.true(model.slowest.every((/** @type {any} */ { waits }) => waits.length === 0))
+  const { stdout } = await longstack(['report', file(t, [spans[0]])])
+  t.regex(stdout, /run 1\.00 ms · wait 9\.00 ms \(TIMER 4\.00 ms, TCP 4\.00 ms, unknown 1\.00 ms\) · delayed 0 µs$/m)
+})
+
 test("what OpenTelemetry's file exporter writes is read", async (t) => {
   const value = (/** @type {any} */ one) => typeof one === 'string' ? { stringValue: one } : Number.isInteger(one) ? { intValue: String(one) } : { doubleValue: one }
   const attributes = (/** @type {Record<string, any>} */ all) => Object.entries(all).map(([key, one]) => ({ key, value: value(one) }))
-  const parts = { 'longstack.run_ms': 2.5, 'longstack.waited_ms': 9.5, 'longstack.delayed_ms': 0, 'longstack.idle_ms': 0, 'longstack.wait_ms.TCP': 9.5 }
+  const waits = [{ ms: 9.5, count: 1, at: 'f (/a.js:1:1)', until: 'TCP 127.0.0.1:1', label: 'await' }]
+  const parts = {
+    'longstack.run_ms': 2.5,
+    'longstack.waited_ms': 9.5,
+    'longstack.delayed_ms': 0,
+    'longstack.wait_ms.TCP': 9,
+    'longstack.wait_ms.TIMER': 0.5,
+    'longstack.waits': JSON.stringify(waits)
+  }
   const batch = {
     resourceSpans: [{
       resource: { attributes: attributes({ 'service.name': 'foreign' }) },
@@ -237,7 +266,8 @@ test("what OpenTelemetry's file exporter writes is read", async (t) => {
   const { model, code } = await report([file(t, [batch])])
   t.is(code, 0)
   t.deepEqual(model.routes.map((/** @type {any} */ { name, kind, count, errors }) => [name, kind, count, errors]), [['GET /', 'SERVER', 1, 0], ['GET db:5432', 'CLIENT', 1, 1]])
-  t.deepEqual(model.routes[0].split, { run: 2.5, waited: 9.5, delayed: 0, idle: 0, wait: { TCP: 9.5 } })
+  t.deepEqual(model.routes[0].split, { run: 2.5, waited: 9.5, delayed: 0, wait: { TCP: 9, TIMER: 0.5 } })
+  t.deepEqual(model.slowest[0].waits, waits)
   t.is(model.slowest[0].service, 'foreign')
   t.regex(model.files[0].problems[0], /OpenTelemetry's file exporter wrote it/)
 })

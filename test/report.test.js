@@ -14,7 +14,7 @@ const STACK = `    at work (/app/heavy.js:3:5)
 
 /** A slow request, its blocked runs, and those that waited for it. */
 function incident () {
-  const slow = span({ name: 'GET /slow', ms: 130, attributes: split({ run: 120, idle: 10 }) })
+  const slow = span({ name: 'GET /slow', ms: 130, attributes: split({ run: 120, waited: 10 }, { unknown: 10 }) })
   const run = (/** @type {number} */ ms, /** @type {string} */ stack) => ({
     ...span({ name: 'blocked', kind: 'INTERNAL', ms, attributes: { 'longstack.blocked_ms': ms, 'code.stacktrace': stack } }),
     traceId: slow.traceId,
@@ -24,7 +24,12 @@ function incident () {
     name: 'GET /cheap',
     ms: ms + 3,
     attributes: {
-      ...split({ run: 1, waited: 2, delayed: ms }, { TIMER: 1.5, TCP: 1 }),
+      ...split({ run: 1, waited: 2, delayed: ms }, { TIMER: 1.4, TCP: 0.6 }, [
+        { ms: 1.3, at: 'nap (/app/lib/nap.js:3:9)', until: 'TIMER', label: 'setTimeout(1)' },
+        { ms: 0.4, count: 2, at: 'load (/app/lib/user.js:7:11) via pg', until: 'TCP 127.0.0.1:5432', label: 'await' },
+        { ms: 0.2, until: 'TCP 127.0.0.1:5432' },
+        { ms: 0.1, at: 'last (/app/lib/nap.js:9:9)', until: 'TIMER' }
+      ]),
       'url.path': '/cheap/1',
       'longstack.delayed_by': [{ spanId: slow.spanId, name: 'GET /slow', ms, at }, { ms: 0.4 }]
     }
@@ -93,7 +98,7 @@ test('the slowest come with their time, who delayed them, and the tree of their 
   const { model } = await report([file(t, [child, root, ...others])])
   t.is(model.slowest.length, 20)
   t.like(model.slowest[0], { name: 'GET /a', ms: 50, stack: STACK, runs: runs['longstack.runs'] })
-  t.deepEqual(model.slowest[0].split, { run: 5, waited: 40, delayed: 5, idle: 0, wait: { TCP: 40 } })
+  t.deepEqual(model.slowest[0].split, { run: 5, waited: 40, delayed: 5, wait: { TCP: 40 } })
   t.true(model.slowest.every((/** @type {any} */ { ms }, /** @type {number} */ i) => i === 0 || ms <= model.slowest[i - 1].ms))
   t.deepEqual(model.traces[root.traceId].map((/** @type {any} */ { name, parentSpanId }) => [name, parentSpanId]), [['GET /a', undefined], ['GET', root.spanId]])
 })
@@ -109,12 +114,17 @@ test('as text: quartiles in R\'s words, a curve, a box, where the time went, who
   t.regex(stdout, /^ +2\.000 +2\.200 +2\.500 +4\.161 +2\.700 +63\.00 /m)
   t.regex(stdout, /^ {2}density {2}.*[▁▂▃▄▅▆▇█]/m)
   t.regex(stdout, /^ {2}box {6}.*├?─*▒+┃▒*/m)
-  t.regex(stdout, /^ {2}means {4}run 1\.00 ms · wait 2\.00 ms \(TIMER 1\.50 ms, TCP 1\.00 ms\) · delayed 52\.5 ms · idle 0 µs$/m)
+  t.regex(stdout, /^ {2}means {4}run 1\.00 ms · wait 2\.00 ms \(TIMER 1\.40 ms, TCP 600 µs\) · delayed 52\.5 ms$/m)
   t.regex(stdout, /^GET \/hang {2}0 spans, 0 a second, 1 open$/m)
   t.regex(stdout, /Who held others up\n {2}GET \/slow at work \(\/app\/heavy\.js:3:5\)\n/)
   t.regex(stdout, /^ {4}blocked the loop 2 times, 120 ms in all, 70\.0 ms at worst; 2 spans waited for it, 105 ms in all$/m)
-  t.regex(stdout, /Slowest\n +130 ms {2}GET \/slow .*trace [0-9a-f]{32}\n +run 120 ms · wait 0 µs · delayed 0 µs · idle 10\.0 ms\n/)
-  t.regex(stdout, /63\.0 ms {2}GET \/cheap \(\/cheap\/1\) .*\n.*\n +delayed by GET \/slow 60\.0 ms at work \(\/app\/heavy\.js:3:5\), code outside of any span 400 µs\n/)
+  t.regex(stdout, /Slowest\n +130 ms {2}GET \/slow .*trace [0-9a-f]{32}\n +run 120 ms · wait 10\.0 ms \(unknown 10\.0 ms\) · delayed 0 µs\n/)
+  t.regex(stdout, /63\.0 ms {2}GET \/cheap \(\/cheap\/1\) .*\n(?:.*\n){4} +delayed by GET \/slow 60\.0 ms at work \(\/app\/heavy\.js:3:5\), code outside of any span 400 µs\n/)
+  t.true(stdout.includes(`
+            waited at nap (nap.js:3) · 1.30 ms · until TIMER
+            waited at load (user.js:7) via pg · 400 µs in 2 waits · until TCP 127.0.0.1:5432
+            waited · 200 µs · until TCP 127.0.0.1:5432
+            delayed by`), 'the worst three waits')
   t.regex(stdout, /Still open\n {2}GET \/hang, 77\.0 ms old when it was written, since 00:40:00\.000, trace/)
   t.true(stdout.split('\n').every((line) => line.length <= 160 && line === line.trimEnd()))
 })

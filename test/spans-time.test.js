@@ -19,7 +19,7 @@ const ways = {
   'light mode': { LONGSTACK_MODE: 'light' }
 }
 
-// What a span does, and for which subsystems it waits then.
+// What a span does, and which subsystems may end its waits: where two end together, either.
 const loads = {
   timer: ['wait(30)', ['TIMER']],
   'timers at once': ['Promise.all([wait(40), wait(20), wait(30)])', ['TIMER']],
@@ -52,40 +52,40 @@ for (const [way, env] of Object.entries(ways)) {
   /** @type {Promise<any> | undefined} */
   let result
   for (const [name, [, waits]] of Object.entries(loads)) {
-    timed(`${way}, ${name}: waits for ${waits}, and for nothing else`, async (t, attempt) => {
+    timed(`${way}, ${name}: waits until ${waits}, and for nothing else`, async (t, attempt) => {
       if (attempt > 1) result = undefined
       const all = await (result ??= told(together, { env }))
       const { span, times } = all
       sound(t, span(name))
       asNodeSays(t, all, name)
-      const { duration, run, wait, waited, delayed, idle } = times(name)
-      t.true(Object.keys(wait).every((subsystem) => waits.includes(subsystem)), JSON.stringify(wait))
-      t.true(waited > (duration - run - delayed) * 0.9 - 1, `${waited} of ${duration} - ${run} - ${delayed}`)
-      t.true(idle < duration * 0.1 + 1)
-      if (waited > 1) t.deepEqual(Object.keys(wait).sort(), waits) // on a busy machine all may be there before anybody waits
+      const { wait, waited } = times(name)
+      const known = way === 'light mode' ? [...waits, 'unknown'] : waits
+      const others = Object.entries(wait).filter(([subsystem]) => !known.includes(subsystem))
+      const beside = others.reduce((sum, [, ms]) => sum + ms, 0)
+      t.true(beside < waited * 0.1 + 1, JSON.stringify(wait))
     })
   }
 }
 
-timed('waits for several subsystems at once count once in all, and each for itself', async (t) => {
+timed('of waits for several subsystems at once the one that ended last is told', async (t) => {
   const all = await told(`
     const { pbkdf2 } = require('node:crypto')
     const hash = () => new Promise((resolve) => pbkdf2('a', 'b', 200_000, 64, 'sha512', resolve))
     setTimeout(async () => {
-      await looked('both', () => Promise.all([wait(300), hash()]))
-      tell()
+      let last
+      const note = (subsystem) => () => { last = subsystem }
+      await looked('both', () => Promise.all([wait(150).then(note('TIMER')), hash().then(note('CRYPTO'))]))
+      tell({ last })
     }, 10)`)
   const { span, times } = all
   sound(t, span('both'))
   asNodeSays(t, all, 'both')
-  const { duration, run, delayed, wait, waited } = times('both')
-  t.true(wait.TIMER > 0 && wait.CRYPTO > 0, JSON.stringify(wait))
-  t.true(wait.TIMER >= 300 - run - delayed - 1)
-  t.true(wait.TIMER + wait.CRYPTO > waited + Math.min(wait.TIMER, wait.CRYPTO) * 0.9, 'nearly all of the shorter one lies within the longer one')
-  t.true(waited <= duration)
+  const { run, delayed, wait, waited } = times('both')
+  t.true(waited >= 150 - run - delayed - 1)
+  t.true(wait[all.last] > waited * 0.9, `${all.last}: ${JSON.stringify(wait)}`)
 })
 
-timed('one subsystem twice: the union of both, not the sum', async (t) => {
+timed('two waits at once are one, two after another are both', async (t) => {
   const all = await told(`
     setTimeout(async () => {
       await looked('overlap', async () => { const late = wait(60); await wait(30); await late })
@@ -101,7 +101,7 @@ timed('one subsystem twice: the union of both, not the sum', async (t) => {
   t.true(gap.wait.TIMER + gap.wait.CRYPTO < gap.waited + 1, 'these waits came one after the other')
 })
 
-timed('a timer that is cleared ends the wait then; one that keeps nobody waiting is no wait', async (t) => {
+timed('a timer that is cleared or never comes is no wait', async (t) => {
   const all = await told(`
     const { randomBytes } = require('node:crypto')
     const work = () => new Promise((resolve) => randomBytes(60_000_000, resolve))
@@ -114,6 +114,9 @@ timed('a timer that is cleared ends the wait then; one that keeps nobody waiting
         await work()
       })
       await trace.span('a limit', async () => { setTimeout(() => {}, 5_000).unref(); await work() })
+      let leaked
+      await looked('leaked', async () => { leaked = setInterval(() => {}, 5_000); await work() })
+      clearInterval(leaked)
       await looked('many cleared', async () => {
         const timers = Array.from({ length: 500 }, () => setTimeout(() => {}, 5_000))
         await wait(20)
@@ -124,9 +127,12 @@ timed('a timer that is cleared ends the wait then; one that keeps nobody waiting
     }, 10)`)
   const { records, span, times } = all
   for (const record of records) sound(t, record)
-  for (const name of ['cleared at once', 'cleared later', 'many cleared']) asNodeSays(t, all, name)
-  t.deepEqual(Object.keys(times('cleared at once').wait), ['CRYPTO'])
-  t.deepEqual(Object.keys(times('a limit').wait), ['CRYPTO'])
+  for (const name of ['cleared at once', 'cleared later', 'leaked', 'many cleared']) asNodeSays(t, all, name)
+  for (const name of ['cleared at once', 'a limit', 'leaked']) {
+    const { wait, waited } = times(name)
+    t.is(wait.TIMER, undefined, name)
+    t.true(wait.CRYPTO > waited * 0.9, JSON.stringify(wait))
+  }
   for (const name of ['cleared later', 'many cleared']) {
     const { run, delayed, wait, waited } = times(name)
     const timer = wait.TIMER ?? 0
@@ -191,7 +197,7 @@ timed('nested spans: each has its own, the outer one all, once; none delays what
   t.true(innermost.run >= 15 && inner.run >= 55 && outer.run >= 75)
   t.true(outer.run <= outer.duration - inner.wait.TIMER)
   t.true(Math.abs(outer.wait.TIMER - inner.wait.TIMER) < 0.01, 'the outer one waits for what the inner one waits for')
-  t.true(sync.run >= 10 && sync.delayed < 0.01 && sync.idle < 0.01)
+  t.true(sync.run >= 10 && sync.delayed < 0.01 && sync.waited < 0.01)
   const ids = records.map((/** @type {any} */ record) => record.spanId)
   t.false(outer.by.some(({ spanId }) => ids.includes(spanId)))
 })
@@ -261,10 +267,10 @@ timed("a promise that another span resolves: what follows is the waiting one's, 
       tell()
     }, 10)`)
   for (const record of records) sound(t, record)
-  const { run, wait, idle, by } = times('waits')
+  const { run, delayed, waited, waits, by } = times('waits')
   t.true(run >= 29.9)
-  t.deepEqual(wait, {}, 'nothing of its own was pending')
-  t.true(idle > 20 - times('waits').delayed)
+  t.true(waited > 40 - run - delayed - 1, JSON.stringify(times('waits')))
+  t.regex(String(waits[0].until), /\bresolves\b/, 'the other span ended its wait')
   t.true(by.some((one) => one.name === 'resolves' && one.ms >= 14.9))
   t.true(times('resolves').by.some((one) => one.name === 'waits' && one.ms >= 29.9))
 })
@@ -277,9 +283,9 @@ for (const [name, next] of [['setImmediate', 'setImmediate'], ['process.nextTick
         tell()
       }, 10)`)
     sound(t, span('loop'))
-    const { duration, run, waited, idle } = times('loop')
+    const { duration, run, waited } = times('loop')
     t.true(run >= 59 && run > duration * 0.7, JSON.stringify(times('loop')))
-    t.true(waited + idle < 1)
+    t.true(waited < 1)
   })
 }
 
@@ -321,11 +327,13 @@ timed('a wait whose end is no event of async_hooks is no run', async (t) => {
     }, 10)`)
   sound(t, all.span('cell'))
   asNodeSays(t, all, 'cell')
-  t.true(all.times('cell').run >= 9.9)
-  t.is(all.times('cell').waited, 0)
+  const { run, delayed, wait, waited } = all.times('cell')
+  t.true(run >= 9.9)
+  t.true(waited >= 70 - run - delayed - 1)
+  t.true(wait.unknown > waited * 0.9, JSON.stringify(wait))
 })
 
-timed('a filter: only what it selects is known to be waited for; the rest stays right', async (t) => {
+timed('a filter: sites are known of what it selects; the rest stays right', async (t) => {
   const { records, times } = await told(`
     const net = require('node:net')
     const server = net.createServer((socket) => setTimeout(() => socket.end('x'), 40)).listen(0, async () => {
@@ -336,16 +344,15 @@ timed('a filter: only what it selects is known to be waited for; the rest stays 
       server.close(() => tell())
     })`, { env: { LONGSTACK: 'TCP' } })
   for (const record of records) sound(t, record)
-  t.deepEqual(times('timer').wait, {})
-  const { idle, run, delayed } = times('timer')
-  t.true(idle >= 40 - run - delayed - 1 && run >= 9.9)
-  t.deepEqual(Object.keys(times('socket').wait), ['TCP'])
-  t.true(times('socket').wait.TCP > 5)
+  const { waited, waits, run, delayed } = times('timer')
+  t.true(waited >= 40 - run - delayed - 1 && run >= 9.9)
+  t.true(waits.every(({ at }) => at === undefined), JSON.stringify(waits))
+  t.true(times('socket').wait.TCP > times('socket').waited * 0.9, JSON.stringify(times('socket')))
   t.true(times('B').by.some(({ name, ms }) => name === 'A' && ms >= 79))
   t.true(times('B').delayed >= 79)
 })
 
-timed('sockets, pipes and datagrams are waited for while they are open', async (t) => {
+timed('sockets and pipes are waited for; what is only open is no wait', async (t) => {
   const { records, times } = await told(`
     const net = require('node:net'), fs = require('node:fs'), os = require('node:os'), path = require('node:path'), dgram = require('node:dgram')
     const name = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-')), 'pipe')
@@ -364,12 +371,12 @@ timed('sockets, pipes and datagrams are waited for while they are open', async (
       })
     })`)
   for (const record of records) sound(t, record)
-  t.deepEqual(Object.keys(times('tcp').wait), ['TCP'])
-  t.true(times('tcp').wait.TCP > 5)
-  t.deepEqual(Object.keys(times('pipe').wait), ['PIPE'])
-  t.true(times('pipe').wait.PIPE > 5)
-  t.true(times('udp').wait.UDP > 1)
-  t.true(Object.keys(times('after').wait).every((name) => name === 'TIMER'))
+  for (const [name, subsystem] of [['tcp', 'TCP'], ['pipe', 'PIPE'], ['after', 'TIMER']]) {
+    const { wait, waited } = times(name)
+    t.true(wait[subsystem] > waited * 0.9, `${name}: ${JSON.stringify(wait)}`)
+  }
+  const { wait, waited } = times('udp')
+  t.true(wait.TIMER > waited * 0.6, JSON.stringify(wait))
 })
 
 timed('a worker has a loop of its own, and its spans say which thread they are of', async (t) => {

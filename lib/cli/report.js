@@ -21,7 +21,7 @@ const flags = {
 }
 
 const help = `Spans to a summary: per route count, rate, errors, quartiles, density and box plot; who held others up, the slowest
-requests with the time they spent running, waiting, delayed and idle, and those still open.
+requests with the time they spent running, waiting and delayed, and those still open.
 
   longstack report [flags] FILE…
 

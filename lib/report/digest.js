@@ -7,12 +7,19 @@ const { amount, isObject } = require('./record')
 /**
  * @typedef {import('./record').Span} Span
  *
- * @typedef {object} Split ms: where the time went; run, waited, delayed and idle add up to the duration
+ * @typedef {object} Split ms: where the time went; run, waited and delayed add up to the duration
  * @property {number} run
  * @property {number} waited
  * @property {number} delayed
- * @property {number} idle
- * @property {Record<string, number>} wait by subsystem; they overlap, so they may add up to more than waited
+ * @property {Record<string, number>} wait waited, by the subsystem that ended it, `unknown` where that is not known;
+ *   in files with idle time they are what was pending, and may add up to more
+ *
+ * @typedef {object} Wait of the critical path
+ * @property {number} ms of all waits at this site
+ * @property {number} count of these
+ * @property {string | undefined} at innermost frame of the program where it began; absent where that is not known
+ * @property {string | undefined} until what ended it
+ * @property {string | undefined} label of what was waited for: `await`, `setTimeout(100)`
  *
  * @typedef {object} Delayer
  * @property {string | undefined} name absent for code outside of any span
@@ -33,6 +40,7 @@ const { amount, isObject } = require('./record')
  * @property {boolean} blocked a blocked run of the loop
  * @property {string | undefined} blockedBy the span that it was part of, where that is known
  * @property {Split | undefined} split
+ * @property {Wait[]} waits worst first
  * @property {Delayer[]} delayedBy worst first
  * @property {string | undefined} stack the long stack of the place that made it
  * @property {Array<[number, number, string]>} runs on the loop: start in ms since the span's, length in ms, what ran
@@ -46,6 +54,9 @@ const TEXT = 500
 const ATTRIBUTES = 32
 const RUNS = 64
 const EVENTS = 8
+const WAITS = 10
+const SUBSYSTEMS = 64
+const ROUNDING = 0.0005 // ms, of times with three decimals
 
 /** @param {Span} span @returns {Digest} */
 function digest (span) {
@@ -63,6 +74,7 @@ function digest (span) {
     blocked: span.blocked,
     blockedBy: text(attributes['longstack.blocked_by'], 300),
     split: splitOf(attributes),
+    waits: waitsOf(attributes['longstack.waits']),
     delayedBy: delayersOf(attributes),
     stack: text(attributes['code.stacktrace'], STACK),
     runs: runsOf(attributes['longstack.runs']),
@@ -85,18 +97,64 @@ function statusOf (status) {
   return message === undefined ? { code } : { code, message }
 }
 
-/** @param {Record<string, any>} attributes @returns {Split | undefined} nothing where any part is not known */
+/**
+ * Reads where the time of a span went. Idle time, which older files have, was waited for somebody else.
+ * @param {Record<string, any>} attributes
+ * @returns {Split | undefined} nothing where any part is not known
+ */
 function splitOf (attributes) {
-  const [run, waited, delayed, idle] = ['run', 'waited', 'delayed', 'idle'].map((part) => amount(attributes[`longstack.${part}_ms`]))
+  const run = amount(attributes['longstack.run_ms'])
+  const waited = amount(attributes['longstack.waited_ms'])
+  const delayed = amount(attributes['longstack.delayed_ms'])
+  const idle = amount(attributes['longstack.idle_ms'] ?? 0)
   if (run === undefined || waited === undefined || delayed === undefined || idle === undefined) return undefined
-  return { run, waited, delayed, idle, wait: Object.fromEntries(waitsOf(attributes)) }
+  const wait = subsystemsOf(attributes['longstack.wait_ms'])
+  if (idle > 0) addIdle(wait, idle, subsystemsOf(attributes['longstack.idle_until']))
+  return { run, waited: waited + idle, delayed, wait: Object.fromEntries(wait) }
 }
 
-/** @param {Record<string, any>} attributes @returns {Array<[string, number]>} */
-function waitsOf (attributes) {
-  const waits = attributes['longstack.wait_ms']
-  if (!isObject(waits)) return []
-  return Object.entries(waits).filter(([name, ms]) => /^[A-Z][\w.:-]{0,63}$/i.test(name) && amount(ms) !== undefined).slice(0, 64)
+/**
+ * Reads times by subsystem.
+ * @param {unknown} times
+ * @returns {Map<string, number>} ms
+ */
+function subsystemsOf (times) {
+  if (!isObject(times)) return new Map()
+  const named = Object.entries(times).filter(([name]) => /^[A-Z][\w.:-]{0,63}$/i.test(name))
+  return new Map(named.filter(([, ms]) => amount(ms) !== undefined).slice(0, SUBSYSTEMS))
+}
+
+/**
+ * Adds idle time to the waits for what ended it, as far as that is known.
+ * @param {Map<string, number>} wait
+ * @param {number} idle ms
+ * @param {Map<string, number>} ends
+ */
+function addIdle (wait, idle, ends) {
+  let rest = idle
+  for (const [name, ms] of ends) {
+    const part = Math.min(ms, rest)
+    wait.set(name, (wait.get(name) ?? 0) + part)
+    rest -= part
+  }
+  if (rest > ROUNDING) wait.set('unknown', (wait.get('unknown') ?? 0) + rest)
+}
+
+/**
+ * Reads the waits of a critical path.
+ * @param {unknown} waits
+ * @returns {Wait[]}
+ */
+function waitsOf (waits) {
+  if (!Array.isArray(waits)) return []
+  const valid = waits.slice(0, WAITS).filter((wait) => isObject(wait) && amount(wait.ms) !== undefined)
+  return valid.map((wait) => ({
+    ms: wait.ms,
+    count: Number.isSafeInteger(wait.count) && wait.count > 0 ? wait.count : 1,
+    at: text(wait.at, TEXT),
+    until: text(wait.until, 300),
+    label: text(wait.label, 100)
+  }))
 }
 
 /** @param {Record<string, any>} attributes @returns {Delayer[]} */

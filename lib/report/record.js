@@ -28,6 +28,7 @@ const NUMBERED = ['INTERNAL', 'INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSU
 const CODES = ['UNSET', 'OK', 'ERROR']
 const [Y2000, Y2200] = [946_684_800, 7_258_118_400] // in seconds
 const LONGEST_NAME = 300
+const BY_SUBSYSTEM = /^(longstack\.(?:wait_ms|idle_until))\.(.+)$/s
 
 /** What a line can be instead of a span. */
 const reasons = {
@@ -164,19 +165,23 @@ function plain (value, depth) {
 }
 
 /**
- * OTLP attributes hold no objects: waits may come as longstack.wait_ms.TCP, lists as JSON.
+ * Puts back what OTLP has no form for: objects may come as longstack.wait_ms.TCP, lists as JSON.
  * @param {Array<[string, any]>} pairs
  */
 function unflattened (pairs) {
-  const WAIT = 'longstack.wait_ms.'
-  const waits = pairs.filter(([key]) => key.startsWith(WAIT)).map(([key, value]) => [key.slice(WAIT.length), value])
-  const rest = pairs.filter(([key]) => !key.startsWith(WAIT)).map(([key, value]) => [key, own(key, value)])
-  return Object.fromEntries(waits.length === 0 ? rest : [...rest, ['longstack.wait_ms', Object.fromEntries(waits)]])
+  /** @type {Map<string, any>} */
+  const attributes = new Map()
+  for (const [key, value] of pairs) {
+    const [, name, subsystem] = BY_SUBSYSTEM.exec(key) ?? []
+    if (subsystem === undefined) attributes.set(key, own(key, value))
+    else attributes.set(name, { ...attributes.get(name), [subsystem]: value })
+  }
+  return Object.fromEntries(attributes)
 }
 
 /** @param {string} key @param {any} value */
 function own (key, value) {
-  if (!/^longstack\.(delayed_by|runs|wait_ms)$/.test(key) || typeof value !== 'string') return value
+  if (!/^longstack\.(delayed_by|runs|waits|wait_ms|idle_until)$/.test(key) || typeof value !== 'string') return value
   try {
     return JSON.parse(value)
   } catch {

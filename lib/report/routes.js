@@ -36,7 +36,7 @@ class Sums {
   errors = 0
   open = 0
   splits = 0
-  parts = { run: 0, waited: 0, delayed: 0, idle: 0 }
+  parts = { run: 0, waited: 0, delayed: 0 }
   /** @type {Map<string, number>} */
   wait = new Map()
 
@@ -62,7 +62,6 @@ class Sums {
     this.parts.run += split.run * weight
     this.parts.waited += split.waited * weight
     this.parts.delayed += split.delayed * weight
-    this.parts.idle += split.idle * weight
     for (const name in split.wait) this.wait.set(name, (this.wait.get(name) ?? 0) + split.wait[name] * weight)
   }
 
@@ -83,7 +82,6 @@ class Sums {
       run: parts.run / splits,
       waited: parts.waited / splits,
       delayed: parts.delayed / splits,
-      idle: parts.idle / splits,
       wait: /** @type {Record<string, number>} */ (Object.fromEntries(wait))
     }
   }

@@ -137,7 +137,7 @@ function pictures (a, b, room) {
 /** @param {Route} a @param {Route} b */
 function meanParts ({ split: a }, { split: b }) {
   if (a === undefined || b === undefined) return ''
-  const parts = /** @type {const} */ ([['run', 'run'], ['wait', 'waited'], ['delayed', 'delayed'], ['idle', 'idle']])
+  const parts = /** @type {const} */ ([['run', 'run'], ['wait', 'waited'], ['delayed', 'delayed']])
   return parts.map(([name, key]) => `${name} ${time(a[key])} → ${time(b[key])}`).join(' · ')
 }
 

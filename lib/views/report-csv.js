@@ -8,7 +8,7 @@ const { clean } = require('./text')
 /** @typedef {import('../report/routes').Route} Route */
 
 const FIGURES = /** @type {const} */ (['min', 'q1', 'median', 'mean', 'q3', 'max', 'p99', 'p999'])
-const PARTS = /** @type {const} */ (['run', 'waited', 'delayed', 'idle'])
+const PARTS = /** @type {const} */ (['run', 'waited', 'delayed'])
 const COLUMNS = ['run', 'name', 'kind', 'count', 'weighted', 'rate', 'errors', 'open', ...FIGURES.map((name) => `${name}_ms`), ...PARTS.map((name) => `mean_${name}_ms`)]
 
 /** @param {import('../report/model').Model} model @returns {string} */

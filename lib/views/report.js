@@ -4,6 +4,7 @@
 // others up, the slowest requests and the open ones. Data in, string out.
 
 const { boxLine, columns, counted, curve, figure, grouped, lines, moment, plain, rate, scale, time, word } = require('./report-parts')
+const { shortFrame } = require('./text')
 
 /**
  * @typedef {import('../report/model').Model} Model
@@ -26,6 +27,7 @@ const NARROWEST = 40
 const MOST = 10
 const SLOWEST = 5
 const DETAILED = 3 // of the slowest, whose stack is shown
+const WAITS = 3 // of a request
 
 /**
  * @param {Model} model
@@ -100,11 +102,11 @@ function pictures ({ density, box, count, weighted }, room) {
   return [`  density  ${curve(density, axis)}`, `  box      ${boxLine(box, axis)}`, `           ${scale(axis)}`, ...beyond]
 }
 
-/** Where the time went. @param {Split} split */
-function parts ({ run, waited, delayed, idle, wait }) {
+/** Formats where the time went. @param {Split} split */
+function parts ({ run, waited, delayed, wait }) {
   const waits = Object.entries(wait).filter(([, ms]) => ms > 0.0005).sort((a, b) => b[1] - a[1]).slice(0, 6)
   const inside = waits.length === 0 ? '' : ` (${waits.map(([name, ms]) => `${word(name)} ${time(ms)}`).join(', ')})`
-  return `run ${time(run)} · wait ${time(waited)}${inside} · delayed ${time(delayed)} · idle ${time(idle)}`
+  return `run ${time(run)} · wait ${time(waited)}${inside} · delayed ${time(delayed)}`
 }
 
 /** @param {Model} model @param {Colours} colours @param {number} top */
@@ -135,6 +137,8 @@ function slowest ({ slowest: all }, colours, top) {
 function request (one, colours, detailed) {
   const part = [`  ${time(one.ms).padStart(8)}  ${colours.bold(nameOf(one))}${outcome(one, colours)}  ${colours.dim(`at ${moment(one.startUnixMs, true)}, trace ${one.traceId}`)}`]
   if (one.split !== undefined) part.push(`            ${parts(one.split)}`)
+  const waits = one.waits.filter(({ ms }) => ms > 0.0005).slice(0, WAITS)
+  part.push(...waits.map((wait) => `            ${waitLine(wait)}`))
   const delayers = one.delayedBy.filter(({ ms }) => ms > 0.0005).map(delayer)
   if (delayers.length > 0) part.push(`            delayed by ${delayers.slice(0, 3).join(', ')}`)
   if (detailed && one.stack !== undefined) part.push(...lines(one.stack, 8, '          '))
@@ -153,6 +157,16 @@ function outcome ({ status, end, attributes }, colours) {
   const code = attributes['http.response.status_code'] ?? attributes['error.type']
   const failed = status.code === 'ERROR' ? colours.red(`, failed${code === undefined ? '' : ` (${word(String(code), 60)})`}`) : ''
   return failed + (end === undefined ? '' : colours.yellow(`, ${word(end)}`))
+}
+
+/**
+ * Formats a wait: where it began, how long it was, what ended it.
+ * @param {import('../report/digest').Wait} wait
+ */
+function waitLine ({ ms, count, at, until }) {
+  const site = at === undefined ? 'waited' : `waited at ${word(shortFrame(at))}`
+  const length = count === 1 ? time(ms) : `${time(ms)} in ${counted(count, 'wait')}`
+  return [site, length, ...(until === undefined ? [] : [`until ${word(until)}`])].join(' · ')
 }
 
 /** @param {import('../report/digest').Delayer} one */

@@ -39,9 +39,18 @@ function age (ms) {
   return `${(ms / 3_600_000).toFixed(1)} h`
 }
 
+/**
+ * Shortens a frame to what a person looks for: `load (/app/lib/pool.js:34:9) via pg` to `load (pool.js:34) via pg`.
+ * @param {string} frame
+ */
+function shortFrame (frame) {
+  const inside = frame.replace(/\((?:.*[/\\])?([^/\\]*?:\d+):\d+\)/, '($1)')
+  return inside === frame ? frame.replace(/^(?:.*[/\\])?([^/\\()]*?:\d+):\d+(?= via |$)/, '$1') : inside
+}
+
 /** Takes control and bidi characters out of what others wrote. @param {string} foreign */
 function clean (foreign) {
   return foreign.replace(/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, '?')
 }
 
-module.exports = { text, separator, age, clean }
+module.exports = { text, separator, age, clean, shortFrame }

@@ -70,15 +70,30 @@ function span ({ at, ms, traceId = hex(++ids, 32), spanId = hex(++ids), kind = '
   }
 }
 
-/** @param {number} ms @param {Record<'run' | 'waited' | 'delayed', number>} parts @param {string[]} names of what it waited for */
-function splitOf (ms, { run, waited, delayed }, names) {
+/**
+ * Makes the attributes that tell where time went; what was neither run nor delayed was waited.
+ * @param {number} ms
+ * @param {Record<'run' | 'delayed', number>} parts
+ * @param {string[]} names of the subsystems that ended the waits
+ */
+function splitOf (ms, { run, delayed }, names) {
+  const waited = ms - run - delayed
+  const lengths = [[1], [0.8, 0.2], [0.7, 0.2, 0.1]][names.length - 1].map((part) => part * waited)
   return {
     'longstack.run_ms': run,
-    'longstack.wait_ms': Object.fromEntries(names.map((name, i) => [name, waited * [0.8, 0.3, 0.1][i]])),
     'longstack.waited_ms': waited,
-    'longstack.delayed_ms': delayed,
-    'longstack.idle_ms': ms - run - waited - delayed
+    'longstack.wait_ms': Object.fromEntries(names.map((name, i) => [name, lengths[i]])),
+    'longstack.waits': names.map((name, i) => ({ ms: lengths[i], count: 1, ...sites[name] })),
+    'longstack.delayed_ms': delayed
   }
+}
+
+/** @type {Record<string, { at: string, until: string, label: string, count?: number }>} by subsystem */
+const sites = {
+  TCP: { at: 'load (/app/lib/db.js:34:9)', until: 'TCP 127.0.0.1:5432', label: 'await', count: 2 },
+  DNS: { at: 'find (/app/lib/peers.js:12:3)', until: 'DNS', label: 'await' },
+  FS: { at: 'read (/app/lib/files.js:8:3)', until: 'FS', label: 'await' },
+  TIMER: { at: 'retry (/app/lib/retry.js:5:1)', until: 'TIMER', label: 'setTimeout(100)' }
 }
 
 /** @param {(typeof loads)[number]} load @param {ReturnType<typeof createRandom>} random @param {number} faster */
@@ -93,7 +108,7 @@ function quick ({ name, kind, median, spread, wait, delayed, run }, random, fast
     ms: own + held,
     status: { code: failed ? 'ERROR' : 'UNSET' },
     attributes: {
-      ...splitOf(own + held, { run: own * run, waited: own * (1 - run) * 0.95, delayed: held }, wait),
+      ...splitOf(own + held, { run: own * run, delayed: held }, wait),
       'longstack.delayed_by': held > 0 ? [{ spanId: hex(1e9 + (ids % 300)), name: 'GET /report/:year', ms: held, at: 'work (/app/report.js:31:9)' }] : []
     }
   })
@@ -103,7 +118,7 @@ function quick ({ name, kind, median, spread, wait, delayed, run }, random, fast
 function dear (i, ms, at = LONG_MS * i / 800) {
   const traceId = hex(1e12 + i, 32)
   const [root, failed] = [hex(1e12 + 10 * i), hex(1e12 + 10 * i + 1)]
-  const split = splitOf(ms, { run: ms * 0.55, waited: ms * 0.25, delayed: ms * 0.15 }, ['TCP', 'FS'])
+  const split = splitOf(ms, { run: ms * 0.55, delayed: ms * 0.15 }, ['TCP', 'FS'])
   const message = 'ENOENT: no such file'
   const events = [{
     name: 'exception',

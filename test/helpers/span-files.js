@@ -45,9 +45,31 @@ function span ({ at = 0, ms = 1, failed = false, attributes = {}, ...rest } = {}
   }
 }
 
-/** Where the time of a span went. @param {Partial<Record<'run' | 'waited' | 'delayed' | 'idle', number>>} parts @param {Record<string, number>} [wait] */
-function split ({ run = 0, waited = 0, delayed = 0, idle = 0 }, wait = {}) {
-  return { 'longstack.run_ms': run, 'longstack.waited_ms': waited, 'longstack.delayed_ms': delayed, 'longstack.idle_ms': idle, 'longstack.wait_ms': wait }
+/**
+ * Makes the attributes that tell where the time of a span went.
+ * @param {Partial<Record<'run' | 'waited' | 'delayed', number>>} parts
+ * @param {Record<string, number>} [wait] by subsystem
+ * @param {Array<{ ms: number, count?: number, at?: string, until?: string, label?: string }>} [waits]
+ */
+function split ({ run = 0, waited = 0, delayed = 0 }, wait = {}, waits = []) {
+  return {
+    'longstack.run_ms': run,
+    'longstack.waited_ms': waited,
+    'longstack.delayed_ms': delayed,
+    'longstack.wait_ms': wait,
+    'longstack.waits': waits.map((one) => ({ count: 1, ...one }))
+  }
+}
+
+/**
+ * Makes the attributes of files that have idle time instead of a critical path.
+ * @param {Partial<Record<'run' | 'waited' | 'delayed' | 'idle', number>>} parts
+ * @param {Record<string, number>} [wait] what was pending
+ * @param {Record<string, number>} [idleUntil]
+ */
+function idleSplit ({ idle = 0, ...parts }, wait = {}, idleUntil) {
+  const { 'longstack.waits': waits, ...attributes } = split(parts, wait)
+  return { ...attributes, 'longstack.idle_ms': idle, ...(idleUntil && { 'longstack.idle_until': idleUntil }) }
 }
 
 /** @param {import('ava').ExecutionContext} t */
@@ -80,4 +102,4 @@ async function report (args, options) {
   return { model: stdout === '' ? undefined : JSON.parse(stdout), stderr, code, stdout }
 }
 
-module.exports = { span, split, folder, file, lines, longstack, report, nanos, main, START }
+module.exports = { span, split, idleSplit, folder, file, lines, longstack, report, nanos, main, START }

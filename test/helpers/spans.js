@@ -20,7 +20,7 @@ const { trace, busy, wait, looked, records, tell } = require(${JSON.stringify(pr
  * @property {number} waited
  * @property {number} delayed
  * @property {Array<{ spanId?: string, name?: string, ms: number, at?: string }>} by
- * @property {number} idle
+ * @property {Array<{ ms: number, count: number, at?: string, until?: string, label?: string }>} waits
  */
 
 /**
@@ -53,20 +53,23 @@ function timesOf ({ startTimeUnixNano, endTimeUnixNano, attributes }) {
     waited: attributes['longstack.waited_ms'],
     delayed: attributes['longstack.delayed_ms'],
     by: attributes['longstack.delayed_by'],
-    idle: attributes['longstack.idle_ms']
+    waits: attributes['longstack.waits']
   }
 }
 
 /** What must hold of every span. @param {import('ava').ExecutionContext} t @param {SpanRecord} record */
 function sound (t, record) {
-  const { duration, run, wait, waited, delayed, by, idle } = timesOf(record)
+  const { duration, run, wait, waited, delayed, by, waits } = timesOf(record)
   const near = (/** @type {number} */ a, /** @type {number} */ b) => Math.abs(a - b) < 0.01
   const text = `${record.name} ${JSON.stringify(record.attributes)}`
-  t.true(near(run + waited + delayed + idle, duration), `the parts add up: ${duration} ${text}`)
-  for (const ms of [duration, run, waited, delayed, idle, ...Object.values(wait)]) t.true(ms >= 0, text)
-  const waits = Object.values(wait)
-  t.true(waits.every((ms) => ms <= waited + 0.01), `no subsystem waits longer than all: ${text}`)
-  t.true(waited <= waits.reduce((sum, ms) => sum + ms, 0) + 0.01 * waits.length + 0.01, `all wait no longer than their sum: ${text}`)
+  t.true(near(run + waited + delayed, duration), `the parts add up: ${duration} ${text}`)
+  const sums = Object.values(wait)
+  const listed = waits.map(({ ms }) => ms)
+  const total = (/** @type {number[]} */ lengths) => lengths.reduce((sum, ms) => sum + ms, 0)
+  for (const ms of [duration, run, waited, delayed, ...sums, ...listed]) t.true(ms >= 0, text)
+  t.true(Math.abs(total(sums) - waited) < 0.01 * (sums.length + 1), `the waits of subsystems are all: ${text}`)
+  t.true(total(listed) < waited + 0.01 * (waits.length + 1), `no more is listed than waited: ${text}`)
+  t.true(listed.every((ms, i) => i === 0 || ms <= listed[i - 1]), `the longest wait is first: ${text}`)
   t.true(by.reduce((sum, { ms }) => sum + ms, 0) <= delayed + 0.01, `nobody delays more than all: ${text}`)
   t.true(by.every(({ ms }, at) => at === 0 || ms <= by[at - 1].ms), `the worst is first: ${text}`)
   t.true(by.every(({ spanId }) => spanId !== record.spanId), `nothing delays itself: ${text}`)
@@ -79,8 +82,8 @@ function sound (t, record) {
  * @param {string} name of a span made by looked()
  */
 function asNodeSays (t, { loops, times }, name) {
-  const { run, delayed, waited, idle } = times(name)
-  t.true(Math.abs(waited + idle - loops[name].idle) < 0.5, `${name}: ${waited} + ${idle} of ${loops[name].idle}`)
+  const { run, delayed, waited } = times(name)
+  t.true(Math.abs(waited - loops[name].idle) < 0.5, `${name}: ${waited} of ${loops[name].idle}`)
   t.true(run + delayed >= loops[name].active - 0.5, `${name}: ${run} + ${delayed} of ${loops[name].active}`)
 }
 

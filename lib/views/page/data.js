@@ -4,6 +4,7 @@
 // once, foreign text cut to a length one can read. A model that is too large is thinned step by step until it fits, and
 // the page says what was left out. Everything in a model may come from a hostile file: nothing is taken on trust here.
 
+const { shortFrame } = require('../text')
 const { count, plural } = require('./client/format')
 
 /**
@@ -17,7 +18,13 @@ const { count, plural } = require('./client/format')
  * @property {number} points of a density
  * @property {number} outliers of a box
  *
- * @typedef {{ run?: number, waited?: number, delayed?: number, idle?: number, wait: Array<[string, number]> }} Split
+ * @typedef {object} Split ms
+ * @property {number} [run]
+ * @property {number} [waited]
+ * @property {number} [delayed]
+ * @property {Array<[string, number]>} wait waited, by subsystem, longest first
+ *
+ * @typedef {{ ms: number, count: number, at?: string, site?: string, until?: string }} Wait site is `at` in short
  * @typedef {{ spanId?: string, name?: string, ms?: number, at?: string }} Delay
  * @typedef {{ name: string, message: string, at?: number, stack?: number }} Event
  *
@@ -33,6 +40,7 @@ const { count, plural } = require('./client/format')
  * @property {string} [message]
  * @property {string} [end] why it did not end as it should, or "open"
  * @property {Split} [split]
+ * @property {Wait[]} waits worst first
  * @property {Delay[]} delayedBy
  * @property {Array<[number, number, string]>} runs start from the span's own start, ms, what ran
  * @property {number} [stack] index in stacks
@@ -62,6 +70,7 @@ const { count, plural } = require('./client/format')
  * @property {boolean} [guessed] a blocker known by the delays it caused only
  * @property {Record<string, number>} figures
  * @property {Split} [split]
+ * @property {Wait[]} waits worst first
  * @property {Delay[]} delayedBy
  * @property {number} [stack]
  *
@@ -92,6 +101,8 @@ const TABLES = { routes: 300, rows: 200, points: 256, outliers: 200 }
 const TRACES = { traces: 100, spans: 1000, text: 16_000, value: 2000 }
 const STEPS = 6
 const NAME_CHARS = 300
+const ROW_WAITS = 3 // of a request in a table
+const SPAN_WAITS = 10 // of a span that is looked at by itself
 
 const FIGURES = ['count', 'weighted', 'rate', 'errors', 'open']
 const SUMMARY = ['min', 'q1', 'median', 'mean', 'q3', 'max', 'p99', 'p999']
@@ -221,6 +232,7 @@ function row (one, stacks, limits) {
     guessed: one.known === 'delays' || undefined,
     figures: figures(one, ROW_FIGURES),
     split: split(one.split),
+    waits: waits(one.waits, ROW_WAITS),
     delayedBy: delays(one.delayedBy, limits),
     stack: stacks.add(one.stack)
   }
@@ -231,7 +243,18 @@ function split (one) {
   if (!object(one)) return undefined
   const wait = object(one.wait) ? Object.entries(one.wait).map(([name, ms]) => [text(name, 40), number(ms)]).filter(([, ms]) => ms !== undefined) : []
   wait.sort((a, b) => Number(b[1]) - Number(a[1]))
-  return { ...figures(one, ['run', 'waited', 'delayed', 'idle']), wait: /** @type {Split['wait']} */ (wait.slice(0, 30)) }
+  const parts = figures(one, ['run', 'waited', 'delayed'])
+  return { ...parts, wait: /** @type {Split['wait']} */ (wait.slice(0, 30)) }
+}
+
+/** Takes the first waits of a list. @param {unknown} list @param {number} max @returns {Wait[]} */
+function waits (list, max) {
+  const valid = array(list).filter((one) => object(one) && number(one.ms) !== undefined)
+  return valid.slice(0, max).map(({ ms, count: times, at, until }) => {
+    const frame = string(at, NAME_CHARS)
+    const site = frame === undefined ? undefined : shortFrame(frame)
+    return { ms, count: number(times) ?? 1, at: frame, site, until: string(until, NAME_CHARS) }
+  })
 }
 
 /** @param {unknown} list @param {Limits} limits @returns {Delay[]} */
@@ -279,6 +302,7 @@ function span (one, first, stacks, limits) {
     message: string(one.status?.message, limits.value),
     end: string(one.end, 40),
     split: split(one.split),
+    waits: waits(one.waits, SPAN_WAITS),
     delayedBy: delays(one.delayedBy, limits),
     runs: runs(one.runs),
     stack: stacks.add(one.stack),

@@ -3,7 +3,7 @@
 // All that is known of one span of the waterfall.
 
 const { foreign, h } = require('./dom')
-const { clock, time } = require('./format')
+const { clock, plural, time } = require('./format')
 const { bar, figures, waits, whole } = require('./split')
 const { folded, stack } = require('./stack')
 const { createTable } = require('./table')
@@ -33,6 +33,7 @@ function detail (span, trace, stacks, buttonOf) {
     h('h3', {}, foreign(span.name)),
     facts(span, trace),
     span.split !== undefined && whole(span.split) > 0 && parts(span),
+    span.waits.length > 0 && sites(span),
     span.delayedBy.length > 0 && delays(span, buttonOf),
     span.events.length > 0 && failures(span, stacks),
     span.stack !== undefined && [h('h4', {}, 'Where it was made'), stack(stacks[span.stack])],
@@ -69,8 +70,18 @@ function pairs (list) {
 function parts ({ split, ms, name }) {
   if (split === undefined) return undefined
   const waited = waits(split)
-  const note = waited !== '' && h('p', { class: 'note' }, `Waited for ${waited}; what was pending at the same time counts for each.`)
+  const note = waited !== '' && h('p', { class: 'note' }, `Waited for ${waited}.`)
   return [h('h4', {}, 'Where its time went'), bar(split, name), figures(split, ms), note]
+}
+
+/** Lists where it waited, with whole paths. @param {PageSpan} span */
+function sites ({ waits: all }) {
+  const items = all.map(({ ms, count: times, at, until }) => h('li', {},
+    h('b', {}, time(ms)),
+    times > 1 && ` in ${plural(times, 'wait')}`,
+    at !== undefined && [' at ', foreign(at, { class: 'code' })],
+    until !== undefined && [' until ', foreign(until)]))
+  return [h('h4', {}, 'Where it waited'), h('ul', { class: 'delays' }, items)]
 }
 
 /** @param {PageSpan} span @param {(id: string) => any} buttonOf */

@@ -89,6 +89,15 @@ function plural (number, noun, many = `${noun}s`) {
 }
 
 /**
+ * Formats a wait: where it began, how long it was, what ended it.
+ * @param {import('../data').Wait} wait
+ */
+function waitText ({ ms, count: times, site, until }) {
+  const length = times === 1 ? time(ms) : `${time(ms)} in ${plural(times, 'wait')}`
+  return [site, length, until && `until ${until}`].filter(Boolean).join(' · ')
+}
+
+/**
  * Foreign text made harmless to the eye: characters that turn the direction of the text around, hide, or control
  * something are written out. Line ends and tabs stay.
  * @param {unknown} text
@@ -98,4 +107,4 @@ function shown (text) {
     one === '\n' || one === '\t' ? one : `\\u${/** @type {number} */ (one.codePointAt(0)).toString(16).padStart(4, '0')}`)
 }
 
-module.exports = { known, time, fromTo, tick, count, rate, percent, change, clock, day, plural, shown, NONE }
+module.exports = { known, time, fromTo, tick, count, rate, percent, change, clock, day, plural, shown, waitText, NONE }

@@ -7,7 +7,7 @@
 
 const { distributions, lanesOf } = require('./distributions')
 const { foreign, h, section } = require('./dom')
-const { change, clock, count, day, fromTo, known, NONE, percent, plural, rate, time } = require('./format')
+const { change, clock, count, day, fromTo, known, NONE, percent, plural, rate, time, waitText } = require('./format')
 const { bar, legend, waits } = require('./split')
 const { folded } = require('./stack')
 const { createTable } = require('./table')
@@ -126,7 +126,7 @@ function heading (run) {
 function shares (run) {
   const rows = run.routes.filter((route) => route.split !== undefined)
   if (rows.length === 0) return undefined
-  const part = (/** @type {string} */ title, /** @type {'run' | 'waited' | 'delayed' | 'idle'} */ name) => ({
+  const part = (/** @type {string} */ title, /** @type {'run' | 'waited' | 'delayed'} */ name) => ({
     title,
     value: (/** @type {PageRoute} */ route) => route.split?.[name],
     cell: (/** @type {PageRoute} */ route) => [time(route.split?.[name]), h('small', {}, ` ${percent((route.split?.[name] ?? NaN) / route.figures.mean)}`)]
@@ -138,7 +138,7 @@ function shares (run) {
     columns: [
       byName,
       { title: 'Share', text: true, class: 'bar-cell', cell: (route) => bar(route.split, route.name) },
-      figure('Mean', 'mean', time), part('Run', 'run'), part('Waited', 'waited'), part('Delayed', 'delayed'), part('Idle', 'idle'),
+      figure('Mean', 'mean', time), part('Run', 'run'), part('Waited', 'waited'), part('Delayed', 'delayed'),
       { title: 'Waited for', text: true, class: 'waits', cell: (route) => waits(route.split) }
     ]
   })]
@@ -236,7 +236,7 @@ const started = { ...figure('Started (UTC)', 'startUnixMs', clock), class: 'cloc
 
 /** @param {ReturnType<typeof createWaterfall> | undefined} waterfall */
 function slowest (waterfall) {
-  const part = (/** @type {string} */ title, /** @type {'run' | 'waited' | 'delayed' | 'idle'} */ name) =>
+  const part = (/** @type {string} */ title, /** @type {'run' | 'waited' | 'delayed'} */ name) =>
     ({ title, value: (/** @type {PageRow} */ row) => row.split?.[name], cell: (/** @type {PageRow} */ row) => time(row.split?.[name]) })
   return createTable({
     caption: 'Slowest requests',
@@ -246,10 +246,16 @@ function slowest (waterfall) {
     columns: [
       opener(waterfall), figure('Took', 'ms', time), started,
       { title: 'Share', text: true, class: 'bar-cell', cell: (row) => bar(row.split, row.name) },
-      part('Run', 'run'), part('Waited', 'waited'), part('Delayed', 'delayed'), part('Idle', 'idle'),
+      part('Run', 'run'), part('Waited', 'waited'), part('Delayed', 'delayed'),
+      { title: 'Waited longest', text: true, class: 'waits sites', cell: ({ waits: all }) => sites(all) },
       { title: 'Held up most by', text: true, class: 'at', cell: ({ delayedBy: [worst] }) => worst && delayer(worst) }
     ]
   })
+}
+
+/** Lists waits, a line each. @param {import('../data').Wait[]} all */
+function sites (all) {
+  return all.map((wait) => h('span', { class: 'wait', title: wait.at }, foreign(waitText(wait))))
 }
 
 /** @param {import('../data').Delay} worst */

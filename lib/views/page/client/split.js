@@ -1,6 +1,7 @@
 'use strict'
 
-// Where a duration went, as one bar of four parts; the figures stand beside it or are its label.
+// Where a duration went, as one bar: run, waited by subsystem, delayed. The figures stand beside it or are its
+// label.
 
 const { h } = require('./dom')
 const { percent, time } = require('./format')
@@ -9,9 +10,8 @@ const { percent, time } = require('./format')
 
 const PARTS = /** @type {const} */ ([
   ['run', 'Run', 'its own code ran'],
-  ['waited', 'Waited', 'something of its own was pending: a socket, a timer, a file'],
-  ['delayed', 'Delayed', 'the loop ran somebody else’s code'],
-  ['idle', 'Idle', 'nothing of its own was pending: it waited for the other side']
+  ['waited', 'Waited', 'the loop ran nothing: for sockets, timers, files, other requests; a piece for each'],
+  ['delayed', 'Delayed', 'the loop ran somebody else’s code']
 ])
 
 /** @param {Split} split */
@@ -21,7 +21,10 @@ function whole (split) {
 
 /** @param {Split} split */
 function inWords (split) {
-  return PARTS.filter(([name]) => split[name] !== undefined).map(([name, title]) => `${title.toLowerCase()} ${time(split[name])}`).join(', ')
+  const subsystems = split.wait.some(([, ms]) => ms > 0) ? ` (${waits(split)})` : ''
+  const known = PARTS.filter(([name]) => split[name] !== undefined)
+  const parts = known.map(([name, title]) => [title.toLowerCase(), time(split[name]) + (name === 'waited' ? subsystems : '')])
+  return parts.map((words) => words.join(' ')).join(', ')
 }
 
 /** @param {Split | undefined} split @param {string} [of] */
@@ -29,7 +32,20 @@ function bar (split, of = 'Time') {
   if (split === undefined || whole(split) === 0) return undefined
   const parts = PARTS.filter(([name]) => (split[name] ?? 0) > 0)
   return h('div', { class: 'split', role: 'img', 'aria-label': `${of}: ${inWords(split)}`, title: inWords(split) },
-    parts.map(([name]) => h('span', { class: `part ${name}`, css: { 'flex-grow': String(split[name]) } })))
+    parts.flatMap(([name]) => pieces(split, name)).map(([name, ms]) =>
+      h('span', { class: `part ${name}`, css: { 'flex-grow': String(ms) } })))
+}
+
+/**
+ * Divides the waits by subsystem; in old files these may add up to more than the whole.
+ * @param {Split} split @param {'run' | 'waited' | 'delayed'} name
+ * @returns {Array<[string, number]>}
+ */
+function pieces (split, name) {
+  const length = split[name] ?? 0
+  const waits = name === 'waited' ? split.wait.filter(([, ms]) => ms > 0) : []
+  const sum = waits.reduce((total, [, ms]) => total + ms, 0)
+  return waits.length === 0 ? [[name, length]] : waits.map(([, ms]) => [name, length * ms / sum])
 }
 
 function legend () {
