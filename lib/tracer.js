@@ -362,7 +362,7 @@ function createTracer () {
   /** Other options are in force. */
   function change () {
     const was = mode.light
-    capture.use(options.capture)
+    useEngine()
     mode = modeFor(options)
     if (mode.light === was) {
       async.refilter()
@@ -375,8 +375,15 @@ function createTracer () {
     useBlocked()
   }
 
-  function install () {
+  /** Numbers of chains are those of one engine. */
+  function useEngine () {
+    const before = capture.name
     capture.use(options.capture)
+    if (capture.name !== before) records.clear()
+  }
+
+  function install () {
+    useEngine()
     mode = modeFor(options)
     async.enable(mode.light)
     channels.enable()
@@ -445,7 +452,11 @@ function createTracer () {
       }
     },
 
-    nativeHooks: native.handle,
+    nativeHooks () {
+      const handle = native.handle()
+      async.rehook()
+      return handle
+    },
 
     /** @param {(type: string) => boolean} matches @param {ErrorHandler} handler @returns {() => void} */
     addHandler (matches, handler) {

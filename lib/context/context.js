@@ -11,10 +11,11 @@ const { kindAt, kindOf } = require('./kinds')
 const marks = require('./stamp')
 
 const {
-  REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, TURNS, LIVE, PASSED, AWAITED, ANSWERED, LOOPED, DISTANCE,
+  REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, TURNS, OUTER_TIME, LIVE, PASSED, ANSWERED, LOOPED, DISTANCE,
   ROOT_CHAIN, MUTED_CHAIN, EARLY_CHAIN, FIRST_CHAIN, TICKS
 } = records
 const HALF = 2 ** 31 // ids are recorded modulo this
+const PROMISE_IDS = 2 ** 40 // where those of promises begin to which Node gives none
 const CACHED = 1024 // references of contexts, before those that nobody holds are dropped
 
 /**
@@ -44,7 +45,7 @@ let source = { chainAt: () => undefined, intern: () => 0, spanAt: () => undefine
 
 class Context {
   /**
-   * @param {number} asyncId of Node's; negative: longstack's own number of a promise, to which Node gave none
+   * @param {number} asyncId of Node's, or longstack's own of a promise to which Node gave none, see PROMISE_IDS
    * @param {number} triggerAsyncId
    * @param {Kind} kind
    * @param {Context | undefined | null} parent the context in which it was made, else that of its trigger; null: read it when asked
@@ -106,7 +107,7 @@ class Context {
   get done () { return this.ref !== 0 && (records.readWord(this.ref, FLAGS) & LIVE) === 0 }
 
   /** @returns {boolean} a promise that an await or a then made: it has another promise as its trigger */
-  get awaited () { return this.ref !== 0 && (records.readWord(this.ref, FLAGS) & AWAITED) !== 0 }
+  get awaited () { return this.kind.awaited }
 
   /** @returns {boolean} a promise that is settled */
   get answered () { return this.ref !== 0 && (records.readWord(this.ref, FLAGS) & ANSWERED) !== 0 }
@@ -242,7 +243,8 @@ function parentOf (context) {
   if (found !== undefined) {
     const isTurn = (found.words[found.at + FLAGS] & LOOPED) !== 0 && ((found.words[found.at + FLAGS] >> DISTANCE) & 15) === 1
     const cause = isTurn ? found.more[found.moreAt + OUTER] : found.words[found.at + CAUSE]
-    const above = cause === 0 ? undefined : contextAt(cause)
+    const above = cause === 0 ? undefined : contextAt(cause) ??
+      (isTurn ? outerOf(context, cause, found.more[found.moreAt + OUTER_TIME]) : undefined)
     if (above !== undefined) return above
   }
   const parent = source.chainAt(context.chain)?.parent
@@ -258,15 +260,19 @@ function parentOf (context) {
 function loopOf (context) {
   const found = context.ref === 0 ? undefined : records.find(context.ref)
   if (found === undefined || (found.words[found.at + FLAGS] & LOOPED) === 0) return undefined
-  const outer = found.more[found.moreAt + OUTER]
+  const ref = found.more[found.moreAt + OUTER]
   const distance = (found.words[found.at + FLAGS] >> DISTANCE) & 15
-  return { turns: found.more[found.moreAt + TURNS], distance, outer: outer === 0 ? undefined : contextAt(outer) ?? parentOfChain(context) }
+  return { turns: found.more[found.moreAt + TURNS], distance, outer: ref === 0 ? undefined : contextAt(ref) ?? outerOf(context, ref, found.more[found.moreAt + OUTER_TIME]) }
 }
 
-/** @param {Context} context @returns {Context | undefined} */
-function parentOfChain (context) {
+/** What came before a loop, its record being gone. @param {Context} context @param {number} ref @param {number} ticks when it was made */
+function outerOf (context, ref, ticks) {
   const parent = source.chainAt(context.chain)?.parent
-  return parent === undefined ? undefined : contextOfChain(parent, 0)
+  const outer = parent === undefined ? undefined : contextOfChain(parent)
+  if (outer === undefined || outer === root) return outer
+  outer.asyncId = idOf(ref)
+  outer.time = timeOf(ticks)
+  return outer
 }
 
 /**
@@ -286,10 +292,10 @@ function adopt (context, parent) {
   records.writeWord(context.ref, CAUSE, parent.ref)
 }
 
-/** @param {number} ref @returns {number} the async id, or of a promise without one its number, negative */
+/** @param {number} ref @returns {number} the async id, or of a promise without one longstack's own */
 function idOf (ref) {
   const low = (ref >>> 1) & (HALF - 1)
-  if ((ref & 1) !== 0) return -low
+  if ((ref & 1) !== 0) return PROMISE_IDS + low
   const latest = source.latestId()
   if (latest < HALF / 2) return low
   const id = Math.floor(latest / HALF) * HALF + low
@@ -327,6 +333,9 @@ const stamp = {
     const id = marks.asyncIdOf(object)
     return id === undefined ? undefined : contextAt(id << 1)
   },
+
+  /** Does the object bear its context itself? @param {object} object */
+  marks: (object) => marks.OnResource.read(object) !== undefined || marks.OnPromise.read(object) !== undefined,
 
   /** @param {object} object @param {Context} context */
   write (object, context) {

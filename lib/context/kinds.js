@@ -37,6 +37,7 @@ const details = {
  * @property {boolean} oneShot
  * @property {boolean} handle
  * @property {boolean} promise
+ * @property {boolean} awaited a promise that an await or a then made
  * @property {boolean} timer
  * @property {boolean} server whose connections come while nothing executes
  * @property {number} flags of its records, see records.js
@@ -44,7 +45,10 @@ const details = {
  * @property {((resource: any) => string | undefined) | undefined} detail
  */
 
-/** by number; the first is of no type @type {Kind[]} */
+/** In place of a type: PROMISE, of those that an await or a then made. */
+const AWAIT = 'PROMISE awaited'
+
+/** by number @type {Kind[]} */
 const kinds = []
 /** @type {Map<string, number>} */
 const numbers = new Map()
@@ -68,14 +72,15 @@ function kindOf (type, wanted) {
   const kind = {
     number: numberOf(type),
     flags: 0,
-    type,
+    type: type === AWAIT ? 'PROMISE' : type,
     wanted,
     tick: type === 'TickObject' || type === 'Microtask',
     entered: false,
     brief: type === 'Timeout' || type === 'FILEHANDLE',
-    oneShot: oneShot.has(type) || type.endsWith('REQUEST'),
+    oneShot: oneShot.has(type) || type === AWAIT || type.endsWith('REQUEST'),
     handle,
-    promise: type === 'PROMISE',
+    promise: type === 'PROMISE' || type === AWAIT,
+    awaited: type === AWAIT,
     timer: type === 'Timeout',
     server: type === 'TCPSERVERWRAP' || type === 'PIPESERVERWRAP',
     special: handle || detail !== undefined || type === 'TickObject',
@@ -134,4 +139,4 @@ function listening (handle) {
   return failed ? undefined : address(out.address, out.port)
 }
 
-module.exports = { address, kindAt, kindCount, kindOf, own, resetKinds }
+module.exports = { AWAIT, address, kindAt, kindCount, kindOf, own, resetKinds }

@@ -31,6 +31,7 @@ const RUN = 1 // the run of its span in which it was made, see spans/path.js
 const SETTLED_RUN = 2 // that in which the promise was settled, and its span
 const SETTLED_SPAN = 3
 const TURNS = 4 // turns of the loop that this record ends
+const OUTER_TIME = 5 // TIME of the outer one, whose record may be gone
 
 // Flags.
 const LIVE = 1 // it may run
@@ -42,7 +43,7 @@ const TICK = 32
 const TIMER = 64
 const ENTERED = 128 // its callback is to carry the context, in light mode
 const ANSWERED = 256 // a promise that is settled
-const LOOPED = 512 // one more turn of a loop: OUTER and TURNS are set
+const LOOPED = 512 // one more turn of a loop, as many as TURNS says
 const CALLED = 1 << 14 // the event loop calls it
 const DISTANCE = 10 // shift: of four bits, how many steps up the turn before is
 
@@ -148,7 +149,7 @@ const lostRecords = () => lost
 
 module.exports = {
   SIZE, MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS,
-  MORE_SHIFT, OUTER, RUN, SETTLED_RUN, SETTLED_SPAN, TURNS,
+  MORE_SHIFT, OUTER, RUN, SETTLED_RUN, SETTLED_SPAN, TURNS, OUTER_TIME,
   LIVE, PASSED, AWAITED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, ANSWERED, LOOPED, CALLED, DISTANCE,
   NO_CHAIN, ROOT_CHAIN, MUTED_CHAIN, EARLY_CHAIN, FIRST_CHAIN, TICKS,
   resources, promises, moreOfResources, moreOfPromises, older,

@@ -230,7 +230,7 @@ function portState (port) {
   return { active, refed }
 }
 
-readIdsBy(idOf)
+readIdsBy((object) => isProxy(object) ? undefined : idOf(object))
 
 module.exports = {
   ask, below, numberOf, className, endName, endOf, handleOf, hidden, hiddenProperty, idOf, inherits, isAlive, isObject, isOver, isReferenced, ownerOf, portState, providerOf

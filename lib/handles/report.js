@@ -349,7 +349,8 @@ function createReports ({ registry, hops, plain, stackOf, askedAt, enabled, thro
 
 /** Is the object its own resource: a timer, a promise, a port, an AsyncResource? @param {object} object */
 function isResource (object) {
-  return stamp.read(object) !== undefined || types.isPromise(object) || providerOf(object) !== undefined || hidden(object, 'asyncId') !== undefined
+  return stamp.marks(object) || types.isPromise(object) || providerOf(object) !== undefined ||
+    hidden(object, 'asyncId', 'trigger_async_id_symbol') !== undefined
 }
 
 /** The provider's name where no context tells it. @param {object | undefined} handle @param {object | undefined} object */

@@ -17,14 +17,14 @@ const { performance } = require('node:perf_hooks')
 const { types } = require('node:util')
 const guard = require('../context/guard')
 const records = require('../context/records')
-const { adopt, contextAt, contextOf, muted, root } = require('../context/context')
-const { kindCount, kindOf, resetKinds } = require('../context/kinds')
+const { adopt, contextAt, contextOf, muted, root, stamp } = require('../context/context')
+const { AWAIT, kindCount, kindOf, resetKinds } = require('../context/kinds')
 const { OnPromise, createStamp } = require('../context/stamp')
 const { called, entered } = require('./light')
 const { INIT, BEFORE, AFTER } = require('./native')
 
 const {
-  MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, RUN, SETTLED_RUN, SETTLED_SPAN, TURNS,
+  MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, RUN, SETTLED_RUN, SETTLED_SPAN, TURNS, OUTER_TIME,
   LIVE, PASSED, AWAITED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, ANSWERED, LOOPED, CALLED, DISTANCE,
   NO_CHAIN, ROOT_CHAIN, MUTED_CHAIN, EARLY_CHAIN, FIRST_CHAIN, TICKS, resources, promises, moreOfResources, moreOfPromises, older
 } = records
@@ -113,6 +113,7 @@ function createAsyncLayer (parts) {
   /** @type {Map<string, Kind>} */
   let kinds = new Map()
   let promiseKind = kindOf('PROMISE', false)
+  let awaitKind = kindOf(AWAIT, false)
   let tickKind = kindOf('TickObject', false)
   let promiseNumber = 0
   const recent = new Int32Array(RECENT)
@@ -153,7 +154,7 @@ function createAsyncLayer (parts) {
       if ((resources[at + FLAGS] & (LIVE | PASSED)) !== 0) records.keep(resources, at)
       if (guard.busy) return mute(resources, at, ref)
       if (depth === 0) look(trigger)
-      const kind = type === 'TickObject' ? tickKind : type === 'PROMISE' ? promiseKind : kinds.get(type) ?? addKind(type)
+      const kind = type === 'TickObject' ? tickKind : type === 'PROMISE' ? (trigger === executionAsyncId() ? promiseKind : awaitKind) : kinds.get(type) ?? addKind(type)
       resources[at + REF] = ref
       resources[at + TRIGGER] = trigger << 1
       resources[at + SPAN] = span
@@ -169,7 +170,6 @@ function createAsyncLayer (parts) {
       resources[at + TIME] = clock[0] * TICKS
       resources[at + DETAIL] = 0
       resources[at + FLAGS] = kind.flags | (step > CHAIN_BITS ? turnOf(moreOfResources, at, step) : 0)
-      if (kind === promiseKind && trigger !== executionAsyncId()) resources[at + FLAGS] |= AWAITED
       if (kind.special) special(kind, asyncId, at, trigger, resource)
     } catch (error) {
       parts.failed(error) // the resource then stays without a record, the program unharmed
@@ -195,18 +195,13 @@ function createAsyncLayer (parts) {
         promises[at + FLAGS] = PASSED
         return
       }
-      const step = settled === undefined ? capture.step(chain, promiseKind.number, initPromise) : stepAfterSettled()
+      const kind = parent === undefined ? promiseKind : awaitKind
+      const step = settled === undefined ? capture.step(chain, kind.number, initPromise) : stepAfterSettled(kind.number)
       promises[at + CHAIN] = step & CHAIN_BITS
       promises[at + TIME] = clock[0] * TICKS
       promises[at + DETAIL] = 0
-      let flags = promiseKind.flags
-      if (parent === undefined) {
-        promises[at + TRIGGER] = 0
-      } else {
-        promises[at + TRIGGER] = OnPromise.read(parent) ?? 0
-        flags |= AWAITED
-      }
-      promises[at + FLAGS] = flags | (step > CHAIN_BITS ? turnOf(moreOfPromises, at, step) : 0)
+      promises[at + TRIGGER] = parent === undefined ? 0 : OnPromise.read(parent) ?? 0
+      promises[at + FLAGS] = kind.flags | (step > CHAIN_BITS ? turnOf(moreOfPromises, at, step) : 0)
     } catch (error) {
       parts.failed(error)
     }
@@ -326,6 +321,7 @@ function createAsyncLayer (parts) {
   // ── what is done seldom ───────────────────────────────────────────────────────────────────────────────────────────
 
   /** [how often the event loop came round, …]; counted by the addon where it can, see native/turns.cc */
+  /** @type {Uint32Array} */
   let iterations = new Uint32Array(2)
   let counted = false
   let iteration = 0
@@ -352,11 +348,11 @@ function createAsyncLayer (parts) {
   /** @param {string} type @returns {Kind} */
   function addKind (type) {
     if (kindCount() > KINDS) forgetKinds()
-    const kind = kindOf(type, parts.wanted(type))
+    const kind = kindOf(type, parts.wanted(type === AWAIT ? 'PROMISE' : type))
     kind.entered = entered.has(type)
     kind.flags = (kind.handle ? 0 : LIVE) | (kind.oneShot ? ONE_SHOT : 0) | (kind.tick ? TICK : 0) | (kind.timer ? TIMER : 0) |
       (kind.special && !kind.timer && !kind.tick ? SPECIAL : 0) | (kind.entered && carrier !== undefined ? ENTERED : 0) |
-      (called.has(type) ? CALLED : 0)
+      (called.has(type) ? CALLED : 0) | (kind.awaited ? AWAITED : 0)
     kinds.set(type, kind)
     return kind
   }
@@ -365,7 +361,12 @@ function createAsyncLayer (parts) {
     resetKinds()
     capture.reset()
     kinds = new Map()
+    addKinds()
+  }
+
+  function addKinds () {
     promiseKind = addKind('PROMISE')
+    awaitKind = addKind(AWAIT)
     tickKind = addKind('TickObject')
   }
 
@@ -447,6 +448,9 @@ function createAsyncLayer (parts) {
   function enterOlder (ref, asyncId) {
     const kept = older.get(ref)
     if (kept !== undefined) return enter(ref, kept.words, kept.more, 0)
+    const before = asyncId === 0 ? undefined : OnPromise.read(executionAsyncResource()) // made while V8's hooks told of promises
+    const record = before === undefined ? undefined : records.find(before)
+    if (record !== undefined) return enter(ref, record.words, record.more, record.at)
     const opener = asyncId === 0 ? undefined : registry.opener(asyncId)
     if (opener === undefined && asyncId > 1 && !guard.busy) recordEarly(asyncId)
     push(ref)
@@ -482,11 +486,16 @@ function createAsyncLayer (parts) {
     const before = ancestorOf(cause, distance - 1)
     const found = before === 0 ? undefined : records.find(before)
     if (found === undefined || found.words[found.at + CHAIN] !== (step & CHAIN_BITS)) return 0
-    const looped = (found.words[found.at + FLAGS] & LOOPED) !== 0
-    if (looped && !isSameTurn(before, distance)) return 0
-    more[at + TURNS] = looped ? found.more[found.moreAt + TURNS] + 1 : 2
-    more[at + OUTER] = looped ? found.more[found.moreAt + OUTER] : found.words[found.at + CAUSE]
-    return LOOPED | distance << DISTANCE
+    const again = isSameTurn(before, distance)
+    more[at + TURNS] = again ? found.more[found.moreAt + TURNS] + 1 : 2
+    if (((found.words[found.at + FLAGS] >> DISTANCE) & 15) !== 0) {
+      more[at + OUTER] = found.more[found.moreAt + OUTER]
+      more[at + OUTER_TIME] = found.more[found.moreAt + OUTER_TIME]
+    } else {
+      more[at + OUTER] = found.words[found.at + CAUSE]
+      more[at + OUTER_TIME] = records.readWord(more[at + OUTER], TIME)
+    }
+    return (again ? LOOPED : 0) | distance << DISTANCE
   }
 
   /** The same for a loop of one step: the turn before is what runs now. @param {Int32Array} more @param {number} at @param {number} chainNow */
@@ -497,8 +506,15 @@ function createAsyncLayer (parts) {
     if (words[before + REF] !== cause || words[before + CHAIN] !== chainNow) return 0
     const flags = words[before + FLAGS]
     const looped = (flags & LOOPED) !== 0 && ((flags >> DISTANCE) & 15) === 1
-    more[at + TURNS] = looped ? beside[before + TURNS] + 1 : 2
-    more[at + OUTER] = looped ? beside[before + OUTER] : words[before + CAUSE]
+    if (looped) {
+      more[at + TURNS] = beside[before + TURNS] + 1
+      more[at + OUTER] = beside[before + OUTER]
+      more[at + OUTER_TIME] = beside[before + OUTER_TIME]
+    } else {
+      more[at + TURNS] = 2
+      more[at + OUTER] = ((flags >> DISTANCE) & 15) === 0 ? words[before + CAUSE] : beside[before + OUTER]
+      more[at + OUTER_TIME] = records.readWord(more[at + OUTER], TIME)
+    }
     return LOOPED | 1 << DISTANCE
   }
 
@@ -520,7 +536,7 @@ function createAsyncLayer (parts) {
     for (let i = 0; i < steps && at !== 0; i++) {
       const found = records.find(at)
       if (found === undefined) return 0
-      at = (found.words[found.at + FLAGS] & LOOPED) !== 0 ? found.more[found.moreAt + OUTER] : found.words[found.at + CAUSE]
+      at = ((found.words[found.at + FLAGS] >> DISTANCE) & 15) !== 0 ? found.more[found.moreAt + OUTER] : found.words[found.at + CAUSE]
     }
     return at
   }
@@ -544,7 +560,20 @@ function createAsyncLayer (parts) {
     if (!kind.handle) return
     // Last: a handle that is still being made must not be asked anything, a callback might.
     if (kind.brief) registry.made(asyncId << 1, kind.type, clock[0], resource)
-    else guarded(() => parts.opened(/** @type {Context} */ (contextAt(asyncId << 1)), resource))
+    else guarded(() => open(asyncId << 1, resource))
+  }
+
+  /**
+   * A handle bears its context: its id may change (Node's agent resets that of a connection that it uses again), and some
+   * do not tell it.
+   * @param {number} ref
+   * @param {object} resource
+   */
+  function open (ref, resource) {
+    const context = contextAt(ref)
+    if (context === undefined) return
+    stamp.write(resource, context)
+    parts.opened(context, resource)
   }
 
   /** @param {() => void} work */
@@ -669,11 +698,11 @@ function createAsyncLayer (parts) {
     return cause
   }
 
-  /** A step, in whose call the addon looks at the promise that was settled last: a call of its own costs more than all else. */
-  function stepAfterSettled () {
+  /** A step, in whose call the addon looks at the promise that was settled last: a call of its own costs more than all else. @param {number} kind */
+  function stepAfterSettled (kind) {
     const promise = /** @type {object} */ (settled)
     settled = undefined
-    const step = /** @type {NonNullable<typeof capture.stepAfter>} */ (capture.stepAfter)(chain, promiseKind.number, initPromise, promise)
+    const step = /** @type {NonNullable<typeof capture.stepAfter>} */ (capture.stepAfter)(chain, kind, initPromise, promise)
     if ((step & REJECTED) === 0) return step
     noteRejection(capture.rejection?.(promise))
     return step & ~REJECTED
@@ -698,18 +727,13 @@ function createAsyncLayer (parts) {
     if (context !== undefined) parts.rejected(reason, context)
   }
 
-  // ── users' hooks, and those of other addons: around the functions above, while there are any ──────────────────────
+  // ── users' hooks, and those of other addons: around the functions above, while there are any. Promises come through
+  // async_hooks then, for the sake of their ids. ─────────────────────────────────────────────────────────────────────
 
   /** @param {number} asyncId @param {string} type @param {number} trigger @param {any} resource */
   function initTold (asyncId, type, trigger, resource) {
     initResource(asyncId, type, trigger, resource)
     if (!guard.busy) tellMade(asyncId << 1, resource)
-  }
-
-  /** @param {object} promise @param {object | undefined} parent */
-  function initPromiseTold (promise, parent) {
-    initPromise(promise, parent)
-    if (!guard.busy) tellMade(OnPromise.read(promise) ?? 0, promise)
   }
 
   /** @param {number} ref @param {object} resource */
@@ -748,18 +772,6 @@ function createAsyncLayer (parts) {
     afterResource(asyncId)
   }
 
-  /** @param {object} promise */
-  function beforePromiseTold (promise) {
-    beforePromise(promise)
-    tellRun(promise, 'before')
-  }
-
-  /** @param {object} promise */
-  function afterPromiseTold (promise) {
-    tellRun(promise, 'after')
-    afterPromise(promise)
-  }
-
   /** @param {'init' | 'before' | 'after'} stage @param {Context} context */
   function tellAll (stage, context) {
     if (listeners.length === 0) return
@@ -788,14 +800,14 @@ function createAsyncLayer (parts) {
   let enabled = false
   let isLight = false
   let isTold = false
-  /** @type {Array<() => void>} */
+  /** @type {Function[]} */
   let undo = []
 
   /** Chooses the functions that serve as hooks, and puts them in force. */
   function install () {
-    isTold = listeners.length > 0 || wants[INIT] + wants[BEFORE] + wants[AFTER] > 0
+    isTold = isHooked()
     looksAtSettled = capture.rejection !== undefined
-    promiseHooks = !isLight && capture.rejection !== undefined && guard.run(parts.canLeavePromises)
+    promiseHooks = !isLight && !isTold && capture.rejection !== undefined && guard.run(parts.canLeavePromises)
     // A null prototype: createHook would accept an inherited Object.prototype.destroy.
     const callbacks = isTold
       ? { __proto__: null, init: initTold, before: beforeTold, after: afterTold, trackPromises: !isLight && !promiseHooks }
@@ -803,9 +815,7 @@ function createAsyncLayer (parts) {
     const hook = createHook(/** @type {any} */ (callbacks)).enable()
     undo.push(() => hook.disable())
     if (promiseHooks) {
-      undo.push(promiseHooksOf().createHook(isTold
-        ? { init: initPromiseTold, before: beforePromiseTold, after: afterPromiseTold, settled: settlePromise }
-        : { init: initPromise, before: beforePromise, after: afterPromise, settled: settlePromise }))
+      undo.push(promiseHooksOf().createHook({ init: initPromise, before: beforePromise, after: afterPromise, settled: settlePromise }))
     } else if (!isLight) {
       idSymbol = symbolOfIds() ?? idSymbol
       undo.push(promiseHooksOf().onSettled(settlePromise))
@@ -813,6 +823,9 @@ function createAsyncLayer (parts) {
       undo.push(promiseHooksOf().onSettled(settlePromise))
     }
   }
+
+  /** Are there hooks of users, or might there be some of other addons? Those come and go without a word. */
+  const isHooked = () => listeners.length > 0 || native.inUse()
 
   function uninstall () {
     for (const step of undo) step()
@@ -847,14 +860,12 @@ function createAsyncLayer (parts) {
       orphan = 0
       attentive &= ~ORPHANED
       watched.clear()
-      records.clear()
     },
 
     /** A new filter is in force. */
     refilter () {
       kinds = new Map()
-      promiseKind = addKind('PROMISE')
-      tickKind = addKind('TickObject')
+      addKinds()
     },
 
     /** Whether callbacks are watched has changed. */
@@ -955,7 +966,7 @@ function createAsyncLayer (parts) {
 
     /** There are hooks now, or none any more. */
     rehook () {
-      if (!enabled || isTold === (listeners.length > 0 || wants[INIT] + wants[BEFORE] + wants[AFTER] > 0)) return
+      if (!enabled || isTold === isHooked()) return
       uninstall()
       install()
     },

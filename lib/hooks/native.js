@@ -96,6 +96,9 @@ function createNativeHooks ({ load, stack }) {
       doors.after()
     },
 
+    /** Somebody has asked for the handle. */
+    inUse: () => handle !== undefined,
+
     /** What users hand to their addon. @returns {NativeHooks} */
     handle () {
       if (handle !== undefined) return handle

@@ -6,6 +6,7 @@
 //
 // A hot room: bench/capture.js measures `take`.
 
+const { performance } = require('node:perf_hooks')
 const { captureInto } = require('./trace-limit')
 const { frameLines } = require('./frames')
 
@@ -93,6 +94,7 @@ function distinguishes ({ capture, forget, nest, remember }) {
  */
 function createNativeCapture ({ binding, plainly, options, awaiting, intern, clock, exact }) {
   const { step: stepOf, intern: chainOf, remember } = binding
+  clock[0] = performance.now()
   binding.clock(clock)
   let captured = 0
   let misses = 0

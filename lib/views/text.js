@@ -19,7 +19,7 @@ const remarks = {
  * @param {boolean} [timeless] without its age
  */
 function separator (hop, before, timeless = false) {
-  const parts = [clean(hop.label) + (hop.repeats > 1 ? ` × ${hop.repeats}` : ''), hop.type, ...(timeless ? [] : [`${age(hop.ageMs)} earlier`])]
+  const parts = [clean(hop.label) + (hop.repeats > 1 ? ` × ${hop.repeats}` : ''), hop.type, ...(timeless || hop.ageMs === undefined ? [] : [`${age(hop.ageMs)} earlier`])]
   if (hop.label === hop.type) parts.shift()
   const remark = before !== undefined && before.origin === hop.origin ? hop.origin === 'registered' ? undefined : hop.origin : remarks[hop.origin]
   if (remark !== undefined) parts.push(remark)
