@@ -40,7 +40,7 @@ const { lineOf } = require('./line')
  * @property {() => { written: number, dropped: number, fault?: string }} stats
  *
  * @typedef {{ output: Output, sink: Sink, raw: boolean, lost: number }} Place
- * @typedef {{ warn: (code: string, sentence: string) => void }} Rooms
+ * @typedef {import('./file').Rooms} Rooms
  */
 
 /** @param {Output[]} outputs @param {Rooms} rooms */
@@ -99,9 +99,9 @@ function createSinks (outputs, rooms) {
       each((sink) => sink.close())
     },
 
-    /** @returns {SinkStats} */
+    /** Writes what this iteration of the event loop has collected, and counts. @returns {SinkStats} */
     stats () {
-      const list = places.map(statsOf)
+      const list = guard.run(() => places.map(statsOf))
       const sum = (/** @type {'written' | 'dropped'} */ key) => list.reduce((total, one) => total + one[key], 0)
       return { written: sum('written'), dropped: sum('dropped'), replaced, outputs: list }
     }
@@ -116,10 +116,10 @@ function placeFor (output, rooms) {
 }
 
 /** @param {Output} output @param {ReturnType<typeof targetOf>} target @param {Rooms} rooms @returns {Sink} */
-function sinkFor (output, target, { warn }) {
+function sinkFor (output, target, { warn, turns }) {
   try {
     if (target.url !== undefined) return require('./otlp').createOtlpSink(output, { warn })
-    return require('./file').createLineSink(target, nameOf(output.to), { warn })
+    return require('./file').createLineSink(target, nameOf(output.to), { warn, turns })
   } catch (error) {
     const why = String(/** @type {any} */ (error)?.message ?? error).split('\n', 1)[0]
     warn('SPANS_FAILED', `spans cannot be written to ${safe(output.to)}: ${why}`)

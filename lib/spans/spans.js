@@ -42,7 +42,7 @@ const DRIFT = 5 // ms between the two clocks that are not corrected
  * @param {() => Context | undefined} deps.current
  * @param {(span: Span) => string | undefined} deps.stack the long stack of the place that made a span
  * @param {(error: unknown) => { type: string, message: string, stacktrace?: string } | undefined} deps.describe an error
- * @param {(record: SpanRecord) => void} deps.tell listeners
+ * @param {(record: SpanRecord, atOnce?: boolean) => void} deps.tell listeners
  * @param {() => boolean} deps.listening is there one?
  * @param {() => ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} deps.sinks
  * @param {(start: number, end: number) => string | undefined} deps.at the innermost frame seen inside a blocked run
@@ -192,7 +192,7 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
       const record = blockedRecord(event, run, resource())
       sinks()?.write({ ms: event.ms, failed: false, traceId: record.traceId, sampled: run.span?.sampled ?? true, record: () => record })
       if (event.stillRunning) sinks()?.flush(true)
-      if (listening()) tell(record)
+      if (listening()) tell(record, event.stillRunning)
     },
 
     /** The program ends: what is open is written as it is. */
