@@ -188,7 +188,7 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
      * @param {import('../blocked/blocked').Run} run
      */
     blocked (event, run) {
-      if (sinks() === undefined && !listening()) return // a record needs ids, and those node:crypto, which takes long to load
+      if (sinks() === undefined && !listening()) return // nobody would read the record
       const record = blockedRecord(event, run, resource())
       sinks()?.write({ ms: event.ms, failed: false, traceId: record.traceId, sampled: run.span?.sampled ?? true, record: () => record })
       if (event.stillRunning) sinks()?.flush(true)
