@@ -52,7 +52,7 @@ whereCounted('one write for an iteration, whatever its phases ended; more for ma
       const note = () => { seen.push(writes.length); writes.length = 0 }
       span(0); span(1)
       note()                                       // the loop does not run yet: each by itself
-      await wait(5)
+      await iteration()
       note()
       for (let i = 2; i < 10; i++) span(i)
       await null
@@ -180,7 +180,7 @@ test('a process that has nothing else to do ends; nobody sees a handle', async (
 whereCounted('a loop that sleeps has written before', async (t) => {
   const file = path.join(folder(t), 'spans.jsonl')
   const child = spawn(process.execPath, ['-r', register, '-e', `${head}
-    setTimeout(() => { for (let i = 0; i < 5; i++) span(i); process.stdout.write('.'); setTimeout(() => {}, 20_000) }, 5)`],
+    iteration().then(() => { for (let i = 0; i < 5; i++) span(i); process.stdout.write('.'); setTimeout(() => {}, 20_000) })`],
   { env: { ...process.env, LONGSTACK_SPANS: file }, stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => child.kill('SIGKILL'))
   await new Promise((resolve) => child.stdout.once('data', resolve))
@@ -203,7 +203,7 @@ test('listeners get their records in order, each a plain object; what they leave
     ;(async () => {
       span(0)
       seen.push('at once')
-      await wait(5)
+      await iteration()
       for (let i = 1; i < 5; i++) span(i)
       seen.push('ended')
       await wait(300)
@@ -225,7 +225,8 @@ test('stores of AsyncLocalStorage that a listener enters stay its own', async (t
     const storage = new AsyncLocalStorage()
     const seen = []
     trace.on('span', () => { seen.push(storage.getStore() === undefined); storage.enterWith('listener') })
-    setTimeout(() => { span(0); setTimeout(() => { span(1); setTimeout(() => console.log(JSON.stringify([...seen, storage.getStore() === undefined])), 5) }, 5) }, 5)`)
+    const last = () => console.log(JSON.stringify([...seen, storage.getStore() === undefined]))
+    iteration().then(() => { setTimeout(() => { span(0); setTimeout(() => { span(1); setTimeout(last, 5) }, 5) }, 5) })`)
   t.deepEqual(JSON.parse(stdout), counted ? [true, true, true] : JSON.parse(stdout))
 })
 
