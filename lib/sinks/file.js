@@ -16,6 +16,7 @@ const { open, close, isDeleted, isNamed, isOurs } = require('./open')
 
 const BACKLOG = 1 << 20 // bytes
 const BATCH = 1 << 16 // characters of a batch that is written before the iteration is over
+const BUFFER = 3 * (BATCH + (1 << 13)) // bytes that a batch takes at most, where its last line is not a long one
 const PIPE_BUF = 4096 // bytes that reach a pipe without those of another writer in between; see pipe(7)
 const LINE_FEED = 10
 const AGAIN_MS = 1000 // to the next try after a fault
@@ -121,10 +122,11 @@ function createLineSink (target, name, { warn, turns }) {
    * @param {number} count of them
    */
   function writeThrough ({ fd, regular }, text, count) {
-    if (!regular && count > 1 && text.length > PIPE_BUF / 3) return writePieces(fd, Buffer.from(text))
-    const length = tryWrite(fd, text)
-    if (length === Buffer.byteLength(text)) written += count
-    else writeRest(fd, Buffer.from(text), length)
+    const bytes = encode(text)
+    if (!regular && bytes.length > PIPE_BUF) return writePieces(fd, bytes)
+    const length = tryWrite(fd, bytes)
+    if (length === bytes.length) written += count
+    else writeRest(fd, bytes, length)
   }
 
   /** Writes as many whole lines at a time as a pipe takes in one piece. @param {number} fd @param {Buffer} bytes whole lines */
@@ -156,13 +158,13 @@ function createLineSink (target, name, { warn, turns }) {
   /**
    * Writes once. `failure` is set where that fails.
    * @param {number} fd
-   * @param {string | Buffer} data
+   * @param {Buffer} bytes
    * @returns {number} bytes written
    */
-  function tryWrite (fd, data) {
+  function tryWrite (fd, bytes) {
     failure = undefined
     try {
-      const length = typeof data === 'string' ? writeSync(fd, data) : writeSync(fd, data, 0, data.length)
+      const length = writeSync(fd, bytes, 0, bytes.length)
       if (length === 0) failure = { code: 'EAGAIN' }
       return length
     } catch (error) {
@@ -384,6 +386,16 @@ function createLineSink (target, name, { warn, turns }) {
       return { to: name, written, dropped, fault }
     }
   }
+}
+
+/** What is being written now. @type {Buffer | undefined} */
+let buffer
+
+/** Returns a text as bytes, which are good until the next call. @param {string} text */
+function encode (text) {
+  if (text.length > BUFFER / 3) return Buffer.from(text)
+  buffer ??= Buffer.allocUnsafeSlow(BUFFER)
+  return buffer.subarray(0, buffer.write(text))
 }
 
 /** Returns where the whole lines end that one write of a pipe takes, or the first line where that is longer. @param {Buffer} bytes @param {number} start */

@@ -3,6 +3,8 @@
 // A record as one line of JSON. Attributes hold whatever the program put there: what cannot be written is replaced
 // by a sentence, what is too long is shortened, and both are said in the line.
 
+const { onOneLine, sentenceOf } = require('../spans/json')
+
 const MOST = 1 << 20 // bytes of a line
 const LIMITS = [1 << 16, 1 << 12, 1 << 8] // of strings and arrays, tried in this order
 const SMALL = 1 << 10 // attributes up to here stay when nothing else helps
@@ -15,9 +17,12 @@ const SMALL = 1 << 10 // attributes up to here stay when nothing else helps
  * @returns {string} with its line feed
  */
 function lineOf (record, replaced) {
-  const text = fit(stringify(record, replaced))
-  // JSON leaves these two as they are, and some readers take them for the end of a line.
-  return `${/[\u2028\u2029]/.test(text) ? text.replace(/[\u2028\u2029]/g, (one) => one === '\u2028' ? '\\u2028' : '\\u2029') : text}\n`
+  return lineOfJson(onOneLine(stringify(record, replaced)))
+}
+
+/** @param {string} json of a record, without line separators @returns {string} that as a line of bounded length, with its line feed */
+function lineOfJson (json) {
+  return `${fits(json) ? json : onOneLine(shortened(json))}\n`
 }
 
 /** @param {SpanRecord} record @param {() => void} replaced @returns {string} */
@@ -57,22 +62,12 @@ function jsonOf (object, key, replaced) {
     return JSON.stringify(object[key])
   } catch (error) {
     replaced()
-    return JSON.stringify(`not written: ${reasonOf(error)}`)
-  }
-}
-
-/** @param {unknown} error */
-function reasonOf (error) {
-  try {
-    return String(/** @type {any} */ (error)?.message ?? error).split('\n', 1)[0].slice(0, 200)
-  } catch {
-    return 'it throws when it is read'
+    return JSON.stringify(sentenceOf(error))
   }
 }
 
 /** @param {string} text */
-function fit (text) {
-  if (fits(text)) return text
+function shortened (text) {
   const record = JSON.parse(text)
   record.attributes = { ...record.attributes, 'longstack.shortened': true }
   for (const limit of LIMITS) {
@@ -115,4 +110,4 @@ function put (object, key, value) {
   Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
 }
 
-module.exports = { lineOf }
+module.exports = { lineOf, lineOfJson }

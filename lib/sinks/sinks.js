@@ -7,7 +7,7 @@ const { isMainThread } = require('node:worker_threads')
 const guard = require('../context/guard')
 const { safe, targetOf } = require('./outputs')
 const { weightFor } = require('./sampling')
-const { lineOf } = require('./line')
+const { lineOf, lineOfJson } = require('./line')
 
 /**
  * @typedef {import('./outputs').Output} Output
@@ -18,6 +18,7 @@ const { lineOf } = require('./line')
  * @property {string} traceId
  * @property {boolean} sampled by the head decision of its trace
  * @property {() => import('./line').SpanRecord} record builds the record, once
+ * @property {(weight: number, replaced: () => void) => string | undefined} [json] the record's JSON, where it is known without the record
  *
  * @typedef {object} OutputStats
  * @property {string} to
@@ -58,7 +59,7 @@ function createSinks (outputs, rooms) {
       try {
         const weight = weightFor(place.output, span)
         if (weight === 0) continue
-        copies ??= createCopies(span.record(), () => { replaced++ })
+        copies ??= createCopies(span, () => { replaced++ })
         place.sink.write(place.raw ? copies.record(weight) : copies.line(weight))
       } catch {
         place.lost++ // what the program put into it, or made of the built-ins, is none of its own business here
@@ -146,28 +147,41 @@ function statsOf ({ output, sink, lost }) {
 
 /**
  * A span as record and as line, made once for all outputs; what stands for others says for how many.
- * @param {import('./line').SpanRecord} record
+ * @param {EndedSpan} span
  * @param {() => void} replaced
  */
-function createCopies (record, replaced) {
+function createCopies (span, replaced) {
+  /** @type {import('./line').SpanRecord | undefined} */
+  let record
   /** @type {string | undefined} */
   let plain
   /** @type {Map<number, string> | undefined} */
   let weighed
 
   /** @param {number} weight */
+  const recordFor = (weight) => {
+    record ??= span.record()
+    return weight === 1 ? record : weigh(record, weight)
+  }
+
+  /** @param {number} weight */
+  const lineFor = (weight) => {
+    const json = span.json?.(weight, replaced)
+    return json === undefined ? lineOf(recordFor(weight), replaced) : lineOfJson(json)
+  }
+
+  /** @param {number} weight */
   const weighedLine = (weight) => {
     weighed ??= new Map()
-    const line = weighed.get(weight) ?? lineOf(weigh(record, weight), replaced)
+    const line = weighed.get(weight) ?? lineFor(weight)
     weighed.set(weight, line)
     return line
   }
 
   return {
+    record: recordFor,
     /** @param {number} weight */
-    record: (weight) => weight === 1 ? record : weigh(record, weight),
-    /** @param {number} weight */
-    line: (weight) => weight === 1 ? (plain ??= lineOf(record, replaced)) : weighedLine(weight)
+    line: (weight) => weight === 1 ? (plain ??= lineFor(1)) : weighedLine(weight)
   }
 }
 

@@ -8,7 +8,7 @@ const { performance } = require('node:perf_hooks')
 
 const { Span } = require('./span')
 const { blockedRecord } = require('../blocked/record')
-const { recordOf } = require('./record')
+const { Writing } = require('./record')
 const ids = require('./ids')
 const { activeSpanContext } = require('./otel')
 
@@ -137,14 +137,16 @@ function createSpans ({ loop, now, current, stack, describe, tell, listening, si
   /** @param {Span} span that has ended */
   function write (span) {
     ended++
-    /** @type {SpanRecord | undefined} */
-    let record
-    const build = () => {
-      record ??= recordOf(span, { loop, resource: resource(), stack, at })
-      return record
-    }
-    sinks()?.write({ ms: span.end - span.start, failed: span.status.code === 'ERROR', traceId: span.traceId, sampled: span.sampled, record: build })
-    if (listening()) tell(build())
+    const writing = new Writing(span, { loop, resource: resource(), stack, at })
+    sinks()?.write({
+      ms: span.end - span.start,
+      failed: span.status.code === 'ERROR',
+      traceId: span.traceId,
+      sampled: span.sampled,
+      record: () => writing.record(),
+      json: (weight, replaced) => writing.json(weight, replaced)
+    })
+    if (listening()) tell(writing.record())
   }
 
   /** An error belongs to a span. @param {Span} span @param {unknown} error */
