@@ -3,7 +3,7 @@
 // Lines to a file, a pipe, a terminal or a device. Where iterations of the event loop are counted (hooks/turns.js), what
 // one iteration brings is one synchronous write of whole lines, made before the loop polls; else each line is. What is
 // written is in the kernel, so that no end of the process loses it, and O_APPEND lets several threads and processes write
-// to one file. No write blocks (see open.js). What cannot be written waits here in a bounded backlog until the disk or
+// to one file. Lines are texts of bytes, see spans/json.js. No write blocks (see open.js). What cannot be written waits here in a bounded backlog until the disk or
 // the reader recovers.
 
 const { writeSync } = require('node:fs')
@@ -15,8 +15,8 @@ const { faultOf } = require('./faults')
 const { open, close, isDeleted, isNamed, isOurs } = require('./open')
 
 const BACKLOG = 1 << 20 // bytes
-const BATCH = 1 << 16 // characters of a batch that is written before the iteration is over
-const BUFFER = 3 * (BATCH + (1 << 13)) // bytes that a batch takes at most, where its last line is not a long one
+const BATCH = 1 << 16 // bytes of a batch that is written before the iteration is over
+const BUFFER = BATCH + (1 << 13) // bytes; a batch with a longer last line gets a buffer of its own
 const PIPE_BUF = 4096 // bytes that reach a pipe without those of another writer in between; see pipe(7)
 const LINE_FEED = 10
 const AGAIN_MS = 1000 // to the next try after a fault
@@ -71,7 +71,7 @@ function createLineSink (target, name, { warn, turns }) {
   let written = 0
   let dropped = 0
 
-  /** @param {string} line with its line feed */
+  /** @param {string} line as a text of bytes, with its line feed */
   function write (line) {
     if (over) return drop(1)
     if (turns === undefined || !turns.batching()) {
@@ -122,7 +122,7 @@ function createLineSink (target, name, { warn, turns }) {
    * @param {number} count of them
    */
   function writeThrough ({ fd, regular }, text, count) {
-    const bytes = encode(text)
+    const bytes = copy(text)
     if (!regular && bytes.length > PIPE_BUF) return writePieces(fd, bytes)
     const length = tryWrite(fd, bytes)
     if (length === bytes.length) written += count
@@ -150,7 +150,7 @@ function createLineSink (target, name, { warn, turns }) {
     const begin = done === 0 ? 0 : bytes.lastIndexOf(LINE_FEED, done - 1) + 1
     written += countLines(bytes.subarray(0, begin))
     if (done === bytes.length) return
-    addToBacklog(bytes.toString('utf8', begin))
+    addToBacklog(bytes.toString('latin1', begin))
     if (done > begin) remainder = Buffer.from(bytes.subarray(done, bytes.indexOf(LINE_FEED, done) + 1))
     stalled(failure)
   }
@@ -203,7 +203,7 @@ function createLineSink (target, name, { warn, turns }) {
   /** Writes the oldest line that waits, or the rest of it. @returns {boolean} whether all of it is written */
   function sendFirst () {
     const { fd } = /** @type {import('./open').Opened} */ (opened)
-    let bytes = remainder ?? Buffer.from(backlog.first())
+    let bytes = remainder ?? Buffer.from(backlog.first(), 'latin1')
     while (bytes.length > 0) {
       const length = tryWrite(fd, bytes)
       bytes = bytes.subarray(length)
@@ -391,11 +391,11 @@ function createLineSink (target, name, { warn, turns }) {
 /** What is being written now. @type {Buffer | undefined} */
 let buffer
 
-/** Returns a text as bytes, which are good until the next call. @param {string} text */
-function encode (text) {
-  if (text.length > BUFFER / 3) return Buffer.from(text)
+/** Returns the bytes of a text of bytes, which are good until the next call. @param {string} text */
+function copy (text) {
+  if (text.length > BUFFER) return Buffer.from(text, 'latin1')
   buffer ??= Buffer.allocUnsafeSlow(BUFFER)
-  return buffer.subarray(0, buffer.write(text))
+  return buffer.subarray(0, buffer.write(text, 'latin1'))
 }
 
 /** Returns where the whole lines end that one write of a pipe takes, or the first line where that is longer. @param {Buffer} bytes @param {number} start */

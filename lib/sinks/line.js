@@ -3,7 +3,7 @@
 // A record as one line of JSON. Attributes hold whatever the program put there: what cannot be written is replaced
 // by a sentence, what is too long is shortened, and both are said in the line.
 
-const { onOneLine, sentenceOf } = require('../spans/json')
+const { bytesOf, onOneLine, sentenceOf, textOf } = require('../spans/json')
 
 const MOST = 1 << 20 // bytes of a line
 const LIMITS = [1 << 16, 1 << 12, 1 << 8] // of strings and arrays, tried in this order
@@ -17,12 +17,22 @@ const SMALL = 1 << 10 // attributes up to here stay when nothing else helps
  * @returns {string} with its line feed
  */
 function lineOf (record, replaced) {
-  return lineOfJson(onOneLine(stringify(record, replaced)))
+  const json = stringify(record, replaced)
+  return `${onOneLine(fits(json) ? json : shortened(json))}\n`
 }
 
-/** @param {string} json of a record, without line separators @returns {string} that as a line of bounded length, with its line feed */
-function lineOfJson (json) {
-  return `${fits(json) ? json : onOneLine(shortened(json))}\n`
+/**
+ * Returns the line of a record as a text of bytes, see spans/json.js.
+ * @param {SpanRecord} record
+ * @param {() => void} replaced
+ */
+function byteLineOf (record, replaced) {
+  return bytesOf(lineOf(record, replaced))
+}
+
+/** Returns the same for a record of which only the JSON is at hand, as a text of bytes. @param {string} json */
+function byteLineOfJson (json) {
+  return json.length < MOST ? `${json}\n` : `${bytesOf(shortened(textOf(json)))}\n`
 }
 
 /** @param {SpanRecord} record @param {() => void} replaced @returns {string} */
@@ -110,4 +120,4 @@ function put (object, key, value) {
   Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
 }
 
-module.exports = { lineOf, lineOfJson }
+module.exports = { lineOf, byteLineOf, byteLineOfJson }

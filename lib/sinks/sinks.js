@@ -7,7 +7,7 @@ const { isMainThread } = require('node:worker_threads')
 const guard = require('../context/guard')
 const { safe, targetOf } = require('./outputs')
 const { weightFor } = require('./sampling')
-const { lineOf, lineOfJson } = require('./line')
+const { byteLineOf, byteLineOfJson } = require('./line')
 
 /**
  * @typedef {import('./outputs').Output} Output
@@ -18,7 +18,7 @@ const { lineOf, lineOfJson } = require('./line')
  * @property {string} traceId
  * @property {boolean} sampled by the head decision of its trace
  * @property {() => import('./line').SpanRecord} record builds the record, once
- * @property {(weight: number, replaced: () => void) => string | undefined} [json] the record's JSON, where it is known without the record
+ * @property {(weight: number, replaced: () => void) => string | undefined} [json] the record's JSON as a text of bytes, where it is known without the record
  *
  * @typedef {object} OutputStats
  * @property {string} to
@@ -34,7 +34,7 @@ const { lineOf, lineOfJson } = require('./line')
  *
  * @typedef {object} Sink
  * @property {boolean} [named] has a name to be opened again by
- * @property {(given: any) => void} write a line, or the record where `raw`
+ * @property {(given: any) => void} write a line as a text of bytes, or the record where `raw`
  * @property {() => void} [reopen]
  * @property {(goesOn?: boolean) => void} flush
  * @property {() => void} close
@@ -167,7 +167,7 @@ function createCopies (span, replaced) {
   /** @param {number} weight */
   const lineFor = (weight) => {
     const json = span.json?.(weight, replaced)
-    return json === undefined ? lineOf(recordFor(weight), replaced) : lineOfJson(json)
+    return json === undefined ? byteLineOf(recordFor(weight), replaced) : byteLineOfJson(json)
   }
 
   /** @param {number} weight */

@@ -1,8 +1,10 @@
 'use strict'
 
 // JSON texts of a record's parts, as JSON.stringify writes them, but prepared once where they come again. A hot room: each
-// attribute of each span passes here. U+2028 and U+2029, which JSON leaves as they are and some readers take for the end
-// of a line, are escaped.
+// attribute of each span passes here.
+//
+// They are texts of bytes: a character stands for a byte of UTF-8. So a line has one byte a character in V8's heap too,
+// is put together and copied to a file without being encoded, and its length is its size.
 
 const MAX_CACHED = 2000 // texts of short strings
 const SHORT = 128 // characters
@@ -25,15 +27,25 @@ function isRewritten () {
   return anyArray.toJSON !== undefined
 }
 
-/** Returns a text of JSON without line separators. @param {string} json */
+/** Escapes what JSON leaves as it is and some readers take for the end of a line. @param {string} json */
 function onOneLine (json) {
   if (!json.includes('\u2028') && !json.includes('\u2029')) return json
   return json.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
 }
 
-/** Returns the JSON text of any value that JSON can tell. @param {unknown} value @returns {string} */
+/** Returns a text of JSON on one line as a text of bytes. @param {string} json */
+function bytesOf (json) {
+  return Buffer.byteLength(json) === json.length ? json : Buffer.from(onOneLine(json)).toString('latin1')
+}
+
+/** Returns the text that a text of bytes stands for. @param {string} bytes */
+function textOf (bytes) {
+  return Buffer.from(bytes, 'latin1').toString()
+}
+
+/** Returns the JSON text of a value that has one. @param {unknown} value */
 function stringify (value) {
-  return onOneLine(JSON.stringify(value))
+  return bytesOf(JSON.stringify(value))
 }
 
 /** Returns the JSON text of a string that may come again. @param {string} string */
@@ -122,4 +134,4 @@ function reasonOf (error) {
   }
 }
 
-module.exports = { isRewritten, onOneLine, stringify, quote, quoteLong, numeral, milliseconds, member, sentenceOf }
+module.exports = { isRewritten, onOneLine, bytesOf, textOf, stringify, quote, quoteLong, numeral, milliseconds, member, sentenceOf }
