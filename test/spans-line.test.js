@@ -59,11 +59,22 @@ function spanOf (random, given) {
     events: random() < 0.8 ? undefined : some(() => ({ name: 'exception', time: start + 1, attributes: { 'exception.type': 'E', 'exception.message': any(random, strings) } }), 3),
     run: time(random),
     delayed: time(random),
-    waited: time(random),
-    waits: some(() => ({ name: any(random, ['TCP', 'TIMER', 'FS', 'mine']), ms: time(random) }), 4),
-    idleUntil: random() < 0.5 ? undefined : { TCPWRAP: time(random), Timeout: time(random), mine: time(random) },
+    path: random() < 0.2 ? undefined : some(() => waitOf(random), 14),
     runs: some(() => [start + time(random), time(random), any(random, ['Timeout', 'PROMISE', 'HTTPINCOMINGMESSAGE', 'odd "one"'])], 6)
   })
+}
+
+/** A wait of the critical path. @param {() => number} random */
+function waitOf (random) {
+  const maybe = (/** @type {string} */ value) => random() < 0.3 ? undefined : value
+  return {
+    ms: time(random),
+    count: 1 + Math.floor(random() * 3),
+    at: maybe('load (/app/x.js:3:5)'),
+    until: maybe('TCP 127.0.0.1:15432'),
+    label: maybe(any(random, strings)),
+    subsystem: maybe(any(random, ['TCP', 'TIMER', 'FS', 'mine']))
+  }
 }
 
 /** @param {() => number} random */
@@ -134,6 +145,19 @@ test('the record may be asked for before the line, and the line again', (t) => {
   const record = writing.record()
   t.is(writing.record(), record)
   for (let i = 0; i < 2; i++) t.is(textOf(writing.json(1, () => {}) ?? ''), JSON.stringify(record))
+})
+
+test('the waits of the critical path: ten are told, all are summed', (t) => {
+  const wait = (/** @type {object} */ given) => ({ ms: 1.23456, count: 1, at: undefined, until: undefined, label: undefined, subsystem: undefined, ...given })
+  const path = [wait({ ms: 20.00049, count: 3, at: 'load (/app/x.js:3:5)', until: 'TCP 127.0.0.1:15432', label: 'await', subsystem: 'TCP' }),
+    ...Array.from({ length: 11 }, () => wait({ subsystem: 'TIMER' })), wait({ ms: 0.5 })]
+  const { attributes } = new Writing({ ...spanOf(seeded(5), []), path }, surroundingsOf(seeded(5))).record()
+  t.deepEqual(attributes['longstack.waits'][0], { ms: 20, count: 3, at: 'load (/app/x.js:3:5)', until: 'TCP 127.0.0.1:15432', label: 'await' })
+  t.deepEqual(attributes['longstack.waits'].slice(1), Array(9).fill({ ms: 1.235, count: 1 }))
+  t.deepEqual(attributes['longstack.wait_ms'], { TCP: 20, TIMER: 13.58, unknown: 0.5 })
+  t.is(attributes['longstack.waited_ms'], 34.081)
+  const none = new Writing({ ...spanOf(seeded(5), []), path: undefined }, surroundingsOf(seeded(5))).record().attributes
+  t.deepEqual([none['longstack.waits'], none['longstack.wait_ms'], none['longstack.waited_ms']], [[], {}, 0])
 })
 
 test('times are printed to the nanosecond', (t) => {

@@ -3,7 +3,6 @@
 // A span as it is written: OpenTelemetry's names, and where the time went. As an object for who listens, or as JSON for
 // files, which is put together of parts that are prepared once; both say the same to the letter. Data in, data out.
 
-const { subsystemOf } = require('../context/subsystems')
 const { isRewritten, member, milliseconds, quote, quoteLong, stringify } = require('./json')
 
 /**
@@ -31,14 +30,16 @@ const { isRewritten, member, milliseconds, quote, quoteLong, stringify } = requi
  */
 
 const DELAYERS = 5
+const WAITS = 10
+const UNKNOWN = 'unknown' // the subsystem of a wait where none is known
 const RATIO = 'longstack.sample_ratio'
 
 /**
  * Names of attributes that make a record's JSON more than the sum of its parts: those of longstack's figures, which are
  * written over what the program gave, and that of the method that JSON.stringify calls.
  */
-const specialNames = new Set(['toJSON', 'code.stacktrace', 'longstack.run_ms', 'longstack.wait_ms', 'longstack.waited_ms', 'longstack.delayed_ms',
-  'longstack.delayed_by', 'longstack.idle_ms', 'longstack.idle_until', 'longstack.runs', RATIO])
+const specialNames = new Set(['toJSON', 'code.stacktrace', 'longstack.run_ms', 'longstack.waits', 'longstack.wait_ms', 'longstack.waited_ms',
+  'longstack.delayed_ms', 'longstack.delayed_by', 'longstack.runs', RATIO])
 
 const statuses = { UNSET: '{"code":"UNSET"}', OK: '{"code":"OK"}', ERROR: '{"code":"ERROR"}' }
 
@@ -46,12 +47,19 @@ const statuses = { UNSET: '{"code":"UNSET"}', OK: '{"code":"OK"}', ERROR: '{"cod
  * @typedef {object} Figures in ms, not rounded
  * @property {string | undefined} trace
  * @property {number} run
+ * @property {Wait[]} waits on the critical path, the longest first
+ * @property {Record<string, number>} sums of waits, by subsystem of what ended them
  * @property {number} waited
  * @property {number} delayed
- * @property {number} idle
- * @property {Record<string, number>} waits
- * @property {Record<string, number> | undefined} idleUntil
  * @property {Delay[]} delays
+ *
+ * @typedef {object} Wait one or several at the same site
+ * @property {number} ms
+ * @property {number} count
+ * @property {string} [at] the innermost frame of the program where it was registered
+ * @property {string} [until] what ended it: subsystem and peer
+ * @property {string} [label] of what was waited for
+ * @property {string} [subsystem] of what ended it
  *
  * @typedef {{ spanId?: string, name?: string, ms: number, at?: string }} Delay
  */
@@ -106,17 +114,16 @@ function figuresOf (span, { loop, stack, at }) {
   const total = span.end - span.start
   const run = Math.min(span.run, total)
   const delayed = within(span.delayed, total - run)
-  const waited = within(span.waited, total - run - delayed)
-  return {
-    trace: stack(span),
-    run,
-    waited,
-    delayed,
-    idle: total - run - delayed - waited,
-    waits: waitsOf(span, waited),
-    idleUntil: span.idleUntil === undefined ? undefined : bySubsystem(span.idleUntil),
-    delays: delayed < 0.2 ? [] : delayers(span, loop, at, delayed)
+  /** @type {Wait[]} */
+  const waits = /** @type {any} */ (span).path ?? []
+  /** @type {Record<string, number>} */
+  const sums = {}
+  let waited = 0
+  for (const { ms, subsystem = UNKNOWN } of waits) {
+    waited += ms
+    sums[subsystem] = (sums[subsystem] ?? 0) + ms
   }
+  return { trace: stack(span), run, waits, sums, waited, delayed, delays: delayed < 0.2 ? [] : delayers(span, loop, at, delayed) }
 }
 
 /** @param {Span} span @param {Figures} figures @param {Record<string, unknown>} resource @returns {SpanRecord} */
@@ -139,17 +146,27 @@ function eventsOf ({ origin, events = [] }) {
 }
 
 /** Adds to the span's own attributes, which nobody needs after this: bench/run.js, longstack-spans. @param {Span} span @param {Figures} figures */
-function addFigures ({ attributes, runs, start }, { trace, run, waits, waited, delayed, delays, idle, idleUntil }) {
+function addFigures ({ attributes, runs, start }, { trace, run, waits, sums, waited, delayed, delays }) {
   if (trace !== undefined) attributes['code.stacktrace'] = trace
   attributes['longstack.run_ms'] = micro(run)
-  attributes['longstack.wait_ms'] = rounded(waits)
+  attributes['longstack.waits'] = waits.slice(0, WAITS).map(waitOf)
+  attributes['longstack.wait_ms'] = rounded(sums)
   attributes['longstack.waited_ms'] = micro(waited)
   attributes['longstack.delayed_ms'] = micro(delayed)
   attributes['longstack.delayed_by'] = delays.map((delay) => ({ ...delay, ms: micro(delay.ms) }))
-  attributes['longstack.idle_ms'] = micro(idle)
-  if (idleUntil !== undefined) attributes['longstack.idle_until'] = rounded(idleUntil)
   if (runs.length > 0) attributes['longstack.runs'] = runs.map(([begin, ms, type]) => [micro(begin - start), micro(ms), type])
   return attributes
+}
+
+/** @param {Wait} wait @returns {Wait} as it is written */
+function waitOf ({ ms, count, at, until, label }) {
+  return {
+    ms: micro(ms),
+    count,
+    ...(at === undefined ? {} : { at }),
+    ...(until === undefined ? {} : { until }),
+    ...(label === undefined ? {} : { label })
+  }
 }
 
 /**
@@ -176,12 +193,26 @@ function jsonOf (span, keys, figures, resource, weight, replaced) {
 }
 
 /** @param {Span} span @param {Figures} figures members of an object */
-function figuresJson ({ runs, start }, { trace, run, waits, waited, delayed, delays, idle, idleUntil }) {
+function figuresJson ({ runs, start }, { trace, run, waits, sums, waited, delayed, delays }) {
   return `${trace === undefined ? '' : `"code.stacktrace":${quoteLong(trace)},`}"longstack.run_ms":${milliseconds(run)},` +
-    `"longstack.wait_ms":${sumsJson(waits)},"longstack.waited_ms":${milliseconds(waited)},"longstack.delayed_ms":${milliseconds(delayed)},` +
-    `"longstack.delayed_by":[${delays.length === 0 ? '' : delays.map(delayJson).join()}],"longstack.idle_ms":${milliseconds(idle)}` +
-    (idleUntil === undefined ? '' : `,"longstack.idle_until":${sumsJson(idleUntil)}`) +
+    `"longstack.waits":${waitsJson(waits)},"longstack.wait_ms":${sumsJson(sums)},"longstack.waited_ms":${milliseconds(waited)},` +
+    `"longstack.delayed_ms":${milliseconds(delayed)},"longstack.delayed_by":[${delays.length === 0 ? '' : delays.map(delayJson).join()}]` +
     (runs.length === 0 ? '' : `,"longstack.runs":${runsJson(runs, start)}`)
+}
+
+/** @param {Wait[]} waits */
+function waitsJson (waits) {
+  let text = ''
+  for (let i = 0; i < waits.length && i < WAITS; i++) {
+    const { ms, count, at, until, label } = waits[i]
+    text += `${i === 0 ? '' : ','}{"ms":${milliseconds(ms)},"count":${count}${optional('at', at)}${optional('until', until)}${optional('label', label)}}`
+  }
+  return `[${text}]`
+}
+
+/** @param {string} key @param {string | undefined} value */
+function optional (key, value) {
+  return value === undefined ? '' : `,"${key}":${quote(value)}`
 }
 
 /** @param {Record<string, number>} sums ms by name */
@@ -194,7 +225,7 @@ function sumsJson (sums) {
 /** @param {Delay} delay */
 function delayJson ({ spanId, name, ms, at }) {
   const other = spanId === undefined ? '' : `"spanId":"${spanId}","name":${quote(/** @type {string} */ (name))},`
-  return `{${other}"ms":${milliseconds(ms)}${at === undefined ? '' : `,"at":${quote(at)}`}}`
+  return `{${other}"ms":${milliseconds(ms)}${optional('at', at)}}`
 }
 
 /** @param {Span['runs']} runs @param {number} start ms */
@@ -228,14 +259,6 @@ function rounded (sums) {
   return result
 }
 
-/** @param {Span} span @param {number} most ms */
-function waitsOf (span, most) {
-  /** @type {Record<string, number>} */
-  const waits = {}
-  for (const { name, ms } of span.waits) if (ms >= 0.001) waits[name] = Math.min(ms, most)
-  return waits
-}
-
 /** @param {Span} span @param {Surroundings['loop']} loop @param {Surroundings['at']} at @param {number} most ms */
 function delayers (span, loop, at, most) {
   let rest = most // the share of many short runs in a part of their time is an estimate
@@ -249,17 +272,6 @@ function delayers (span, loop, at, most) {
       ...(frame === undefined ? {} : { at: frame })
     }
   })
-}
-
-/** @param {Record<string, number>} byType ms */
-function bySubsystem (byType) {
-  /** @type {Record<string, number>} */
-  const sums = {}
-  for (const [type, ms] of Object.entries(byType)) {
-    const name = subsystemOf(type) ?? type
-    sums[name] = (sums[name] ?? 0) + ms
-  }
-  return sums
 }
 
 /** Sums of small figures are not exact. @param {number} ms @param {number} most */
