@@ -42,6 +42,7 @@
 
 #include "chains.h"
 #include "hooks.h"
+#include "turns.h"
 #include "watch.h"
 
 namespace {
@@ -933,5 +934,6 @@ NODE_MODULE_INIT() {
     exports.As<v8::Object>()->Set(context, v8::String::NewFromUtf8(isolate, door.name).ToLocalChecked(), function).Check();
   }
   AddHookDoors(exports.As<v8::Object>(), context);
+  AddTurnDoors(exports.As<v8::Object>(), context);
   AddWatchDoors(exports.As<v8::Object>(), context);
 }

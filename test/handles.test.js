@@ -2,8 +2,11 @@
 
 // trace.handles: exactly what is open. The registry stays small and keeps nothing alive; asking runs nothing of the program.
 
+const { setFlagsFromString } = require('node:v8')
+const { runInNewContext } = require('node:vm')
 const test = require('ava')
 const { reports, functions } = require('./helpers/reports')
+const { createRegistry } = require('../lib/handles/registry')
 
 const summary = (/** @type {any[]} */ all) => all.map((one) => [one.type, one.side, one.state].filter(Boolean).join(' ')).sort()
 
@@ -215,4 +218,39 @@ test('watching traffic is undone by disable, again and again, and passes on what
   t.deepEqual(others, { before: true, undone: true, during: false, named: true, kept: true })
   t.true(calls > 0)
   t.true(idle < age - 55, `idle for ${idle} ms, ${age} ms old`)
+})
+
+test('what is gone is found by time, ever later where nothing goes', async (t) => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc')
+  const registry = createRegistry()
+  const context = (/** @type {number} */ asyncId) => /** @type {any} */ ({ asyncId, time: 0, type: 'TCPWRAP', kind: { brief: false } })
+  const open = {}
+  let gone = /** @type {object | undefined} */ ({})
+  registry.opened(context(1), open)
+  registry.opened(context(2), gone)
+  Object.assign(registry.get(2) ?? {}, { met: true }) // the program held it, so nobody can ask for it any more
+  gone = undefined
+  for (let i = 0; i < 3; i++) {
+    await new Promise((resolve) => setImmediate(resolve))
+    collect()
+  }
+  registry.turn(999)
+  t.truthy(registry.get(2))
+  registry.turn(1000)
+  t.is(registry.get(2), undefined)
+  t.is(registry.get(1)?.resource.deref(), open)
+})
+
+test('no finalizer waits for what is opened', async (t) => {
+  const { told } = await reports(`
+    const { register } = FinalizationRegistry.prototype
+    let count = 0
+    FinalizationRegistry.prototype.register = function (...args) { if (/[\\\\/]handles[\\\\/]/.test(new Error().stack)) count++; return register.apply(this, args) }
+    const server = net.createServer().listen(0, '127.0.0.1', async () => {
+      for (let i = 0; i < 50; i++) { setTimeout(() => {}, 1e6).unref(); await wait(3) }
+      server.close()
+      say('finalizers', { count, open: trace.handles(['TIMER']).length })
+    })`, { env: { LONGSTACK: 'TCP,TIMER' } })
+  t.deepEqual(told.finalizers, { count: 0, open: 50 })
 })

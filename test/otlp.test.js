@@ -77,7 +77,7 @@ patiently("longstack's own figures have OTLP's form; what no collector takes bec
       'http.response.status_code': 500,
       'longstack.run_ms': 1.25,
       'longstack.wait_ms': { TIMER: 20.1, TCP: 3 },
-      'longstack.idle_until': { HTTP: 0.3 },
+      'longstack.waits': [{ ms: 20.1, count: 3, at: 'load (/app/x.js:3:5)', until: 'TCP 127.0.0.1:15432', label: 'await' }, { ms: 3, count: 1 }],
       'longstack.delayed_by': [{ spanId: '00000000000000ff', name: 'GET /slow', ms: 4.1 }, { ms: 2, at: 'work (/app/x.js:3:5)' }],
       'longstack.runs': [[0, 1, 'Timeout']],
       list: ['a', 'b'], mixed: [1, 'a'], deep: { a: { b: null } }, nothing: null, huge: 1e300, beyond: 2 ** 53, half: '\\udfff', ['__proto__']: 'x', yes: true
@@ -95,7 +95,7 @@ patiently("longstack's own figures have OTLP's form; what no collector takes bec
     'longstack.run_ms': 1.25,
     'longstack.wait_ms.TIMER': 20.1,
     'longstack.wait_ms.TCP': 3,
-    'longstack.idle_until.HTTP': 0.3,
+    'longstack.waits': { values: [{ stringValue: '20.1 ms in 3, await, TCP 127.0.0.1:15432, load (/app/x.js:3:5)' }, { stringValue: '3 ms' }] },
     'longstack.delayed_by': { values: [{ stringValue: 'GET /slow 4.1 ms' }, { stringValue: 'outside of spans 2 ms, work (/app/x.js:3:5)' }] },
     deep: '{"a":{"b":null}}',
     huge: '1e+300',

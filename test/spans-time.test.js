@@ -386,6 +386,7 @@ timed('a worker has a loop of its own, and its spans say which thread they are o
       const { trace, busy, wait, records } = require(process.env.PRELUDE)
       setTimeout(async () => {
         await Promise.all([trace.span('A', async () => { await wait(5); busy(80) }), trace.span('B', () => wait(20))])
+        trace.stats() // listeners have what has ended
         require('node:worker_threads').parentPort.postMessage(records)
       }, 20)`)}
     setTimeout(() => {

@@ -7,14 +7,18 @@
 // V8 takes a WeakRef for a strong one until the next full gc: one for every timer and file would carry them and their
 // contexts into the old generation. Most are over soon, so they wait in a list until SETTLE ms have passed, and only
 // what is still open then gets an entry.
+//
+// Entries are looked through by time and by count. A FinalizationRegistry would tell sooner which are gone, but V8 cleans up
+// one registry a task (src/heap/finalization-registry-cleanup-task.cc), so that the program's own would come a turn late.
 
-const { createGcWatch } = require('../context/collected')
 const { contextAt, stamp } = require('../context/context')
 const { createStamp } = require('../context/stamp')
 const { numberOf, endOf, handleOf, idOf, isOver, ownerOf } = require('./inside')
 
 const GONE = 1000
 const FIRST_SWEEP = 1024
+const SWEEP_MS = 1000 // between two sweeps, where resources are opened or go
+const MAX_SWEEP_MS = 32_000 // the same where sweeps find nothing
 const SETTLE = 100 // ms
 const YOUNG = 1024
 const LOOKS = 4 // events of a handle on which its owner is looked for
@@ -73,6 +77,8 @@ function createRegistry () {
   /** @type {string[]} */
   const youngTypes = Array(YOUNG).fill('')
   let youngCount = 0
+  let nextSweep = Infinity // ms of performance.now()
+  let sweepPause = SWEEP_MS
   let settleAt = Infinity // ms of performance.now()
   /** since when all activity is seen; never, while tracing is off */
   let watchingSince = Infinity
@@ -90,7 +96,8 @@ function createRegistry () {
       firstSocket = undefined
     }
     if (entries.size >= sweepAt) sweep()
-    sweepAfterGc()
+    sweepPause = SWEEP_MS
+    nextSweep = Math.min(nextSweep, context.time + SWEEP_MS)
     return entry
   }
 
@@ -119,9 +126,22 @@ function createRegistry () {
     settleAt = left > 0 ? youngTimes[0] + SETTLE : Infinity
   }
 
-  /** Removes what is gone, but for the newest that a question may still come for. */
+  /** Removes what is gone, of what was opened by now. */
   function sweep () {
     settle(Infinity)
+    sweepEntries()
+  }
+
+  /** Sweeps again later; the longer, the less there is to find. @param {number} time */
+  function sweepByTime (time) {
+    const before = entries.size
+    sweepEntries()
+    sweepPause = entries.size < before ? SWEEP_MS : Math.min(2 * sweepPause, MAX_SWEEP_MS)
+    nextSweep = entries.size === 0 ? Infinity : time + sweepPause
+  }
+
+  /** Removes what is gone, but for the newest that a question may still come for. */
+  function sweepEntries () {
     /** @type {number[]} */
     const gone = []
     for (const [asyncId, entry] of entries) {
@@ -133,7 +153,6 @@ function createRegistry () {
     for (const asyncId of gone.slice(0, Math.max(0, gone.length - GONE))) entries.delete(asyncId)
     sweepAt = Math.max(FIRST_SWEEP, entries.size * 2)
   }
-  const sweepAfterGc = createGcWatch(sweep)
 
   /** @param {object} object what the program holds @returns {Entry | undefined} */
   function ofObject (object) {
@@ -201,6 +220,7 @@ function createRegistry () {
     /** The event loop enters JavaScript. @param {number} time */
     turn (time) {
       if (time >= settleAt) settle(time)
+      if (time >= nextSweep) sweepByTime(time)
     },
 
     /** A timer ran, and will again. @param {Context} context @param {object} timer @param {number} time */

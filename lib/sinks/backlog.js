@@ -1,6 +1,6 @@
 'use strict'
 
-// Lines that could not be written yet: in order, and never more than fit.
+// Lines that could not be written yet, as texts of bytes: in order, and never more than fit.
 
 /** @param {number} most bytes; a longer line is taken where there is no other */
 function createBacklog (most) {
@@ -18,7 +18,7 @@ function createBacklog (most) {
 
     /** @param {string} line @returns {boolean} taken? */
     add (line) {
-      const size = Buffer.byteLength(line)
+      const size = line.length
       if (bytes > 0 && bytes + size > most) return false
       bytes += size
       lines[lines.length] = line
@@ -27,7 +27,7 @@ function createBacklog (most) {
 
     /** The oldest is written. */
     shift () {
-      bytes -= Buffer.byteLength(lines[first])
+      bytes -= lines[first].length
       lines[first++] = ''
       if (first < lines.length) return
       lines = []

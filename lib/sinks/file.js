@@ -1,21 +1,24 @@
 'use strict'
 
-// Lines to a file, a pipe, a terminal or a device, with sonic-boom, by one synchronous write a line: what is written is
-// in the kernel, so that no end of the process loses it, and several threads and processes can write to one file. No
-// write blocks (see open.js). What cannot be written waits here in a bounded backlog until the disk or reader recovers.
-//
-// sonic-boom holds at most one line that failed, and goes on with the rest of it when it is given another text, be it
-// empty. Its own reopen() is not used: it closes a descriptor twice when the first try to open fails.
+// Lines to a file, a pipe, a terminal or a device. Where iterations of the event loop are counted (hooks/turns.js), what
+// one iteration brings is one synchronous write of whole lines, made before the loop polls; else each line is. What is
+// written is in the kernel, so that no end of the process loses it, and O_APPEND lets several threads and processes write
+// to one file. Lines are texts of bytes, see spans/json.js. No write blocks (see open.js). What cannot be written waits here in a bounded backlog until the disk or
+// the reader recovers.
 
+const { writeSync } = require('node:fs')
 const { performance } = require('node:perf_hooks')
 const timers = require('node:timers')
-const { SonicBoom } = require('sonic-boom')
 const guard = require('../context/guard')
 const { createBacklog } = require('./backlog')
 const { faultOf } = require('./faults')
 const { open, close, isDeleted, isNamed, isOurs } = require('./open')
 
 const BACKLOG = 1 << 20 // bytes
+const BATCH = 1 << 16 // bytes of a batch that is written before the iteration is over
+const BUFFER = BATCH + (1 << 13) // bytes; a batch with a longer last line gets a buffer of its own
+const PIPE_BUF = 4096 // bytes that reach a pipe without those of another writer in between; see pipe(7)
+const LINE_FEED = 10
 const AGAIN_MS = 1000 // to the next try after a fault
 const LOOK_MS = 1000 // between two looks whether the file is still there
 const BUSY_MS = { least: 2, most: 100 } // to the next try with a slow reader
@@ -30,20 +33,29 @@ const busyCodes = new Set(['EAGAIN', 'EBUSY'])
 const passing = new Set([...busyCodes, 'ENOSPC', 'EDQUOT', 'EFBIG', 'EIO', 'ENOMEM', 'EINTR'])
 
 /**
- * @param {{ fd?: number, path?: string }} target
- * @param {string} name as it is said
- * @param {{ warn: (code: string, sentence: string) => void }} rooms
+ * @typedef {object} Rooms
+ * @property {(code: string, sentence: string) => void} warn
+ * @property {Pick<typeof import('../hooks/turns'), 'batching' | 'schedule'>} [turns] default: each line is written at once
  */
-function createLineSink (target, name, { warn }) {
+
+/**
+ * Creates the sink of one file, pipe, terminal or device.
+ * @param {{ fd?: number, path?: string }} target
+ * @param {string} name as it is printed
+ * @param {Rooms} rooms
+ */
+function createLineSink (target, name, { warn, turns }) {
   const backlog = createBacklog(BACKLOG)
+  /** lines of the present iteration */
+  let batch = ''
+  let batchLines = 0
+  let batchScheduled = false
   /** @type {import('./open').Opened | undefined} */
   let opened
-  /** @type {SonicBoom | undefined} */
-  let stream
-  /** what the last write said @type {unknown} */
+  /** what is left of the backlog's first line, the beginning of which is written @type {Buffer | undefined} */
+  let remainder
+  /** the error of the last write @type {unknown} */
   let failure
-  /** a part of the backlog's first line is with sonic-boom */
-  let begun = false
   /** nobody will ever read it */
   let over = false
   let busy = false
@@ -59,31 +71,114 @@ function createLineSink (target, name, { warn }) {
   let written = 0
   let dropped = 0
 
-  /** @param {string} line */
+  /** @param {string} line as a text of bytes, with its line feed */
   function write (line) {
     if (over) return drop(1)
+    if (turns === undefined || !turns.batching()) {
+      writeBatch()
+      return writeLines(line, 1)
+    }
+    batch += line
+    batchLines++
+    if (batch.length >= BATCH) return writeBatch()
+    if (batchScheduled) return
+    batchScheduled = true
+    turns.schedule(endIteration)
+  }
+
+  function endIteration () {
+    batchScheduled = false
+    writeBatch()
+  }
+
+  function writeBatch () {
+    if (batchLines === 0) return
+    const text = batch
+    const count = batchLines
+    batch = ''
+    batchLines = 0
+    try {
+      writeLines(text, count)
+    } catch {
+      dropped += count // a stack overflow: the caller's own line is one of many here
+    }
+  }
+
+  /** @param {string} text whole lines @param {number} count of them */
+  function writeLines (text, count) {
     const time = now()
     if (time >= look) watch(time)
+    if (over) return drop(count)
     const due = time >= again
-    if (backlog.size() === 0 && stream !== undefined && !(moved && due)) return begin(line)
-    if (!backlog.add(line)) drop(1)
+    if (backlog.size() === 0 && opened !== undefined && !(moved && due)) return writeThrough(opened, text, count)
+    addToBacklog(text)
     if (due) proceed()
   }
 
-  /** The usual way: nothing waits. @param {string} line */
-  function begin (line) {
-    if (send(line)) return
-    begun = backlog.add(line)
+  /**
+   * Writes while nothing waits: by one write where all goes well and a batch is not torn by other writers.
+   * @param {import('./open').Opened} to
+   * @param {string} text whole lines
+   * @param {number} count of them
+   */
+  function writeThrough ({ fd, regular }, text, count) {
+    const bytes = copy(text)
+    if (!regular && bytes.length > PIPE_BUF) return writePieces(fd, bytes)
+    const length = tryWrite(fd, bytes)
+    if (length === bytes.length) written += count
+    else writeRest(fd, bytes, length)
+  }
+
+  /** Writes as many whole lines at a time as a pipe takes in one piece. @param {number} fd @param {Buffer} bytes whole lines */
+  function writePieces (fd, bytes) {
+    for (let start = 0, length; start < bytes.length; start += length) {
+      const piece = bytes.subarray(start, endOfPiece(bytes, start))
+      length = tryWrite(fd, piece)
+      if (length < piece.length) return writeRest(fd, bytes.subarray(start), length)
+      written += countLines(piece)
+    }
+  }
+
+  /**
+   * Writes on after a short write, up to the first failure; what is left then waits.
+   * @param {number} fd
+   * @param {Buffer} bytes whole lines
+   * @param {number} done how many of them are written
+   */
+  function writeRest (fd, bytes, done) {
+    while (failure === undefined && done < bytes.length) done += tryWrite(fd, bytes.subarray(done))
+    const begin = done === 0 ? 0 : bytes.lastIndexOf(LINE_FEED, done - 1) + 1
+    written += countLines(bytes.subarray(0, begin))
+    if (done === bytes.length) return
+    addToBacklog(bytes.toString('latin1', begin))
+    if (done > begin) remainder = Buffer.from(bytes.subarray(done, bytes.indexOf(LINE_FEED, done) + 1))
     stalled(failure)
   }
 
-  /** @param {string} text @returns {boolean} all of it is written */
-  function send (text) {
+  /**
+   * Writes once. `failure` is set where that fails.
+   * @param {number} fd
+   * @param {Buffer} bytes
+   * @returns {number} bytes written
+   */
+  function tryWrite (fd, bytes) {
     failure = undefined
-    stream?.write(text)
-    if (failure !== undefined) return false
-    written++
-    return true
+    try {
+      const length = writeSync(fd, bytes, 0, bytes.length)
+      if (length === 0) failure = { code: 'EAGAIN' }
+      return length
+    } catch (error) {
+      failure = error
+      return 0
+    }
+  }
+
+  /** Keeps lines for later; what does not fit is dropped. @param {string} text whole lines */
+  function addToBacklog (text) {
+    for (let start = 0, end; start < text.length; start = end) {
+      end = text.indexOf('\n', start) + 1
+      if (!backlog.add(text.slice(start, end))) drop(1)
+    }
   }
 
   /** @param {number} count */
@@ -96,26 +191,38 @@ function createLineSink (target, name, { warn }) {
   function proceed () {
     if (over || !prepare()) return
     while (backlog.size() > 0) {
-      const held = begun
-      begun = true
-      if (!send(held ? '' : backlog.first())) return stalled(failure)
-      begun = false
+      if (!sendFirst()) return stalled(failure)
+      remainder = undefined
       backlog.shift()
+      written++
       pause = BUSY_MS.least
     }
     recovered()
   }
 
-  /** @returns {boolean} there is something to write to */
+  /** Writes the oldest line that waits, or the rest of it. @returns {boolean} whether all of it is written */
+  function sendFirst () {
+    const { fd } = /** @type {import('./open').Opened} */ (opened)
+    let bytes = remainder ?? Buffer.from(backlog.first(), 'latin1')
+    while (bytes.length > 0) {
+      const length = tryWrite(fd, bytes)
+      bytes = bytes.subarray(length)
+      remainder = bytes
+      if (failure !== undefined) return false
+    }
+    return true
+  }
+
+  /** @returns {boolean} whether there is something to write to */
   function prepare () {
     try {
-      if (stream === undefined) use(open(target))
+      if (opened === undefined) use(open(target))
       else if (moved) change()
       return true
     } catch (error) {
-      if (stream === undefined) stalled(error)
+      if (opened === undefined) stalled(error)
       else trouble(error)
-      return stream !== undefined
+      return opened !== undefined
     }
   }
 
@@ -123,11 +230,8 @@ function createLineSink (target, name, { warn }) {
   function use (next) {
     opened = next
     moved = false
-    begun = false
+    remainder = undefined
     look = now() + LOOK_MS
-    // `dest` is for a descriptor of 0, which it takes for none.
-    stream = new SonicBoom({ fd: next.fd, dest: next.fd, sync: true, retryEAGAIN: () => false })
-    stream.on('error', (error) => { failure = error })
   }
 
   /** The name may lead to another file now. Until that can be opened, the old one is as good as any, unless it is deleted. */
@@ -152,8 +256,7 @@ function createLineSink (target, name, { warn }) {
 
   function release () {
     if (opened !== undefined) close(opened)
-    opened = stream = undefined
-    begun = false
+    opened = remainder = undefined
   }
 
   /** Is what is open still ours, and still what the name says? @param {number} time */
@@ -198,7 +301,7 @@ function createLineSink (target, name, { warn }) {
 
   function outlook () {
     if (over) return 'They are dropped.'
-    if (moved && stream !== undefined) return 'They go to the file that had this name, until it can be opened again.'
+    if (moved && opened !== undefined) return 'They go to the file that had this name, until it can be opened again.'
     return 'Up to 1 MiB of them wait until they can; more are dropped.'
   }
 
@@ -250,13 +353,15 @@ function createLineSink (target, name, { warn }) {
 
     /** Opens the file again by its name; where that fails, it is tried again. */
     reopen () {
+      writeBatch()
       if (target.path === undefined) return
-      moved = stream !== undefined
+      moved = opened !== undefined
       proceed()
     },
 
     /** Gets rid of what waits; a slow reader is given a moment. */
     flush () {
+      writeBatch()
       const start = now()
       let progress = start
       for (let before = -1; backlog.size() > 0; before = written) {
@@ -268,6 +373,7 @@ function createLineSink (target, name, { warn }) {
     },
 
     close () {
+      writeBatch()
       proceed()
       drop(backlog.clear())
       over = true
@@ -275,8 +381,34 @@ function createLineSink (target, name, { warn }) {
       release()
     },
 
-    stats: () => ({ to: name, written, dropped, fault })
+    stats () {
+      writeBatch()
+      return { to: name, written, dropped, fault }
+    }
   }
+}
+
+/** What is being written now. @type {Buffer | undefined} */
+let buffer
+
+/** Returns the bytes of a text of bytes, which are good until the next call. @param {string} text */
+function copy (text) {
+  if (text.length > BUFFER) return Buffer.from(text, 'latin1')
+  buffer ??= Buffer.allocUnsafeSlow(BUFFER)
+  return buffer.subarray(0, buffer.write(text, 'latin1'))
+}
+
+/** Returns where the whole lines end that one write of a pipe takes, or the first line where that is longer. @param {Buffer} bytes @param {number} start */
+function endOfPiece (bytes, start) {
+  const end = start + PIPE_BUF >= bytes.length ? bytes.length : bytes.lastIndexOf(LINE_FEED, start + PIPE_BUF - 1) + 1
+  return end > start ? end : bytes.indexOf(LINE_FEED, start) + 1
+}
+
+/** @param {Buffer} bytes */
+function countLines (bytes) {
+  let count = 0
+  for (let i = bytes.indexOf(LINE_FEED); i !== -1; i = bytes.indexOf(LINE_FEED, i + 1)) count++
+  return count
 }
 
 const nothing = new Int32Array(new SharedArrayBuffer(4))

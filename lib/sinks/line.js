@@ -3,6 +3,8 @@
 // A record as one line of JSON. Attributes hold whatever the program put there: what cannot be written is replaced
 // by a sentence, what is too long is shortened, and both are said in the line.
 
+const { bytesOf, onOneLine, sentenceOf, textOf } = require('../spans/json')
+
 const MOST = 1 << 20 // bytes of a line
 const LIMITS = [1 << 16, 1 << 12, 1 << 8] // of strings and arrays, tried in this order
 const SMALL = 1 << 10 // attributes up to here stay when nothing else helps
@@ -15,9 +17,22 @@ const SMALL = 1 << 10 // attributes up to here stay when nothing else helps
  * @returns {string} with its line feed
  */
 function lineOf (record, replaced) {
-  const text = fit(stringify(record, replaced))
-  // JSON leaves these two as they are, and some readers take them for the end of a line.
-  return `${/[\u2028\u2029]/.test(text) ? text.replace(/[\u2028\u2029]/g, (one) => one === '\u2028' ? '\\u2028' : '\\u2029') : text}\n`
+  const json = stringify(record, replaced)
+  return `${onOneLine(fits(json) ? json : shortened(json))}\n`
+}
+
+/**
+ * Returns the line of a record as a text of bytes, see spans/json.js.
+ * @param {SpanRecord} record
+ * @param {() => void} replaced
+ */
+function byteLineOf (record, replaced) {
+  return bytesOf(lineOf(record, replaced))
+}
+
+/** Returns the same for a record of which only the JSON is at hand, as a text of bytes. @param {string} json */
+function byteLineOfJson (json) {
+  return json.length < MOST ? `${json}\n` : `${bytesOf(shortened(textOf(json)))}\n`
 }
 
 /** @param {SpanRecord} record @param {() => void} replaced @returns {string} */
@@ -57,22 +72,12 @@ function jsonOf (object, key, replaced) {
     return JSON.stringify(object[key])
   } catch (error) {
     replaced()
-    return JSON.stringify(`not written: ${reasonOf(error)}`)
-  }
-}
-
-/** @param {unknown} error */
-function reasonOf (error) {
-  try {
-    return String(/** @type {any} */ (error)?.message ?? error).split('\n', 1)[0].slice(0, 200)
-  } catch {
-    return 'it throws when it is read'
+    return JSON.stringify(sentenceOf(error))
   }
 }
 
 /** @param {string} text */
-function fit (text) {
-  if (fits(text)) return text
+function shortened (text) {
   const record = JSON.parse(text)
   record.attributes = { ...record.attributes, 'longstack.shortened': true }
   for (const limit of LIMITS) {
@@ -115,4 +120,4 @@ function put (object, key, value) {
   Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
 }
 
-module.exports = { lineOf }
+module.exports = { lineOf, byteLineOf, byteLineOfJson }

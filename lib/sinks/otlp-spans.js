@@ -17,7 +17,7 @@ const SAMPLED = 1
 /** What has a form of its own in OTLP. @type {Record<string, (value: any) => Array<[string, unknown]>>} */
 const forms = {
   'longstack.wait_ms': (waits) => bySubsystem('longstack.wait_ms', waits),
-  'longstack.idle_until': (ends) => bySubsystem('longstack.idle_until', ends),
+  'longstack.waits': (waits) => [['longstack.waits', waits.map(wait)]],
   'longstack.delayed_by': (delays) => [['longstack.delayed_by', delays.map(delay)]],
   'longstack.runs': () => [] // a picture of one span; too much for what stores many
 }
@@ -25,6 +25,11 @@ const forms = {
 /** @param {string} name @param {Record<string, number>} times @returns {Array<[string, number]>} */
 function bySubsystem (name, times) {
   return Object.entries(times).map(([subsystem, ms]) => [`${name}.${subsystem}`, ms])
+}
+
+/** @param {{ ms: number, count: number, at?: string, until?: string, label?: string }} waited */
+function wait ({ ms, count, at, until, label }) {
+  return [`${ms} ms${count === 1 ? '' : ` in ${count}`}`, label, until, at].filter((part) => part !== undefined).join(', ')
 }
 
 /** @param {{ name?: string, ms: number, at?: string }} delayed */

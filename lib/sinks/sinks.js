@@ -7,7 +7,7 @@ const { isMainThread } = require('node:worker_threads')
 const guard = require('../context/guard')
 const { safe, targetOf } = require('./outputs')
 const { weightFor } = require('./sampling')
-const { lineOf } = require('./line')
+const { byteLineOf, byteLineOfJson } = require('./line')
 
 /**
  * @typedef {import('./outputs').Output} Output
@@ -18,6 +18,7 @@ const { lineOf } = require('./line')
  * @property {string} traceId
  * @property {boolean} sampled by the head decision of its trace
  * @property {() => import('./line').SpanRecord} record builds the record, once
+ * @property {(weight: number, replaced: () => void) => string | undefined} [json] the record's JSON as a text of bytes, where it is known without the record
  *
  * @typedef {object} OutputStats
  * @property {string} to
@@ -33,14 +34,14 @@ const { lineOf } = require('./line')
  *
  * @typedef {object} Sink
  * @property {boolean} [named] has a name to be opened again by
- * @property {(given: any) => void} write a line, or the record where `raw`
+ * @property {(given: any) => void} write a line as a text of bytes, or the record where `raw`
  * @property {() => void} [reopen]
  * @property {(goesOn?: boolean) => void} flush
  * @property {() => void} close
  * @property {() => { written: number, dropped: number, fault?: string }} stats
  *
  * @typedef {{ output: Output, sink: Sink, raw: boolean, lost: number }} Place
- * @typedef {{ warn: (code: string, sentence: string) => void }} Rooms
+ * @typedef {import('./file').Rooms} Rooms
  */
 
 /** @param {Output[]} outputs @param {Rooms} rooms */
@@ -58,7 +59,7 @@ function createSinks (outputs, rooms) {
       try {
         const weight = weightFor(place.output, span)
         if (weight === 0) continue
-        copies ??= createCopies(span.record(), () => { replaced++ })
+        copies ??= createCopies(span, () => { replaced++ })
         place.sink.write(place.raw ? copies.record(weight) : copies.line(weight))
       } catch {
         place.lost++ // what the program put into it, or made of the built-ins, is none of its own business here
@@ -99,9 +100,9 @@ function createSinks (outputs, rooms) {
       each((sink) => sink.close())
     },
 
-    /** @returns {SinkStats} */
+    /** Writes what this iteration of the event loop has collected, and counts. @returns {SinkStats} */
     stats () {
-      const list = places.map(statsOf)
+      const list = guard.run(() => places.map(statsOf))
       const sum = (/** @type {'written' | 'dropped'} */ key) => list.reduce((total, one) => total + one[key], 0)
       return { written: sum('written'), dropped: sum('dropped'), replaced, outputs: list }
     }
@@ -116,10 +117,10 @@ function placeFor (output, rooms) {
 }
 
 /** @param {Output} output @param {ReturnType<typeof targetOf>} target @param {Rooms} rooms @returns {Sink} */
-function sinkFor (output, target, { warn }) {
+function sinkFor (output, target, { warn, turns }) {
   try {
     if (target.url !== undefined) return require('./otlp').createOtlpSink(output, { warn })
-    return require('./file').createLineSink(target, nameOf(output.to), { warn })
+    return require('./file').createLineSink(target, nameOf(output.to), { warn, turns })
   } catch (error) {
     const why = String(/** @type {any} */ (error)?.message ?? error).split('\n', 1)[0]
     warn('SPANS_FAILED', `spans cannot be written to ${safe(output.to)}: ${why}`)
@@ -146,28 +147,41 @@ function statsOf ({ output, sink, lost }) {
 
 /**
  * A span as record and as line, made once for all outputs; what stands for others says for how many.
- * @param {import('./line').SpanRecord} record
+ * @param {EndedSpan} span
  * @param {() => void} replaced
  */
-function createCopies (record, replaced) {
+function createCopies (span, replaced) {
+  /** @type {import('./line').SpanRecord | undefined} */
+  let record
   /** @type {string | undefined} */
   let plain
   /** @type {Map<number, string> | undefined} */
   let weighed
 
   /** @param {number} weight */
+  const recordFor = (weight) => {
+    record ??= span.record()
+    return weight === 1 ? record : weigh(record, weight)
+  }
+
+  /** @param {number} weight */
+  const lineFor = (weight) => {
+    const json = span.json?.(weight, replaced)
+    return json === undefined ? byteLineOf(recordFor(weight), replaced) : byteLineOfJson(json)
+  }
+
+  /** @param {number} weight */
   const weighedLine = (weight) => {
     weighed ??= new Map()
-    const line = weighed.get(weight) ?? lineOf(weigh(record, weight), replaced)
+    const line = weighed.get(weight) ?? lineFor(weight)
     weighed.set(weight, line)
     return line
   }
 
   return {
+    record: recordFor,
     /** @param {number} weight */
-    record: (weight) => weight === 1 ? record : weigh(record, weight),
-    /** @param {number} weight */
-    line: (weight) => weight === 1 ? (plain ??= lineOf(record, replaced)) : weighedLine(weight)
+    line: (weight) => weight === 1 ? (plain ??= lineFor(1)) : weighedLine(weight)
   }
 }
 

@@ -1,22 +1,45 @@
 'use strict'
 
 // Random ids, taken from the system's generator in bulk: Math.random() is the program's, and its sequence may be seeded.
+// They are read from the kernel's device where there is one: crypto.randomFillSync() makes a RANDOMBYTESREQUEST, which the
+// program's async_hooks see (Node, src/crypto/crypto_util.h, CryptoJob), and loading node:crypto takes milliseconds.
 
-const BYTES = 4096
+const { openSync, readSync, closeSync } = require('node:fs')
+
+const DEVICE = '/dev/urandom'
+const POOL_BYTES = 4096
 
 /** @type {Buffer | undefined} */
 let pool
-let at = 0
+let offset = 0
 
 /** @param {number} bytes @returns {string} hex digits, never all zero */
 function random (bytes) {
-  if (pool === undefined || at + bytes > BYTES) {
-    pool = require('node:crypto').randomFillSync(pool ?? Buffer.alloc(BYTES))
-    at = 0
+  if (pool === undefined || offset + bytes > POOL_BYTES) {
+    pool = fill(pool ?? Buffer.alloc(POOL_BYTES))
+    offset = 0
   }
-  const id = pool.toString('hex', at, at + bytes)
-  at += bytes
+  const id = pool.toString('hex', offset, offset + bytes)
+  offset += bytes
   return /^0*$/.test(id) ? random(bytes) : id
+}
+
+/** @param {Buffer} buffer @returns {Buffer} it, with random bytes */
+function fill (buffer) {
+  return readDevice(buffer) ? buffer : require('node:crypto').randomFillSync(buffer)
+}
+
+/** @param {Buffer} buffer @returns {boolean} whether all of it is random now */
+function readDevice (buffer) {
+  let fd
+  try {
+    fd = openSync(DEVICE, 'r')
+    return readSync(fd, buffer, 0, buffer.length, null) === buffer.length
+  } catch {
+    return false // no such device, no permission, no descriptor left
+  } finally {
+    if (fd !== undefined) closeSync(fd)
+  }
 }
 
 const traceId = () => random(16)

@@ -1,6 +1,9 @@
 'use strict'
 
-// A span as the record that is written: OpenTelemetry's names, and where the time went. Data in, data out.
+// A span as it is written: OpenTelemetry's names, and where the time went. As an object for who listens, or as JSON for
+// files, which is put together of parts that are prepared once; both say the same to the letter. Data in, data out.
+
+const { isRewritten, member, milliseconds, quote, quoteLong, stringify } = require('./json')
 
 /**
  * @typedef {import('./span').Span} Span
@@ -27,52 +30,233 @@
  */
 
 const DELAYERS = 5
+const WAITS = 10
+const UNKNOWN = 'unknown' // the subsystem of a wait where none is known
+const RATIO = 'longstack.sample_ratio'
 
 /**
- * @param {Span} span that has ended, or is written while it is open
- * @param {Surroundings} surroundings
- * @returns {SpanRecord}
+ * Names of attributes that make a record's JSON more than the sum of its parts: those of longstack's figures, which are
+ * written over what the program gave, and that of the method that JSON.stringify calls.
  */
-function recordOf (span, surroundings) {
-  const { resource } = surroundings
+const specialNames = new Set(['toJSON', 'code.stacktrace', 'longstack.run_ms', 'longstack.waits', 'longstack.wait_ms', 'longstack.waited_ms',
+  'longstack.delayed_ms', 'longstack.delayed_by', 'longstack.runs', RATIO])
+
+const statuses = { UNSET: '{"code":"UNSET"}', OK: '{"code":"OK"}', ERROR: '{"code":"ERROR"}' }
+
+/**
+ * @typedef {object} Figures in ms, not rounded
+ * @property {string | undefined} trace
+ * @property {number} run
+ * @property {Wait[]} waits on the critical path, the longest first
+ * @property {Record<string, number>} sums of waits, by subsystem of what ended them
+ * @property {number} waited
+ * @property {number} delayed
+ * @property {Delay[]} delays
+ *
+ * @typedef {object} Wait one or several at the same site
+ * @property {number} ms
+ * @property {number} count
+ * @property {string} [at] the innermost frame of the program where it was registered
+ * @property {string} [until] what ended it: subsystem and peer
+ * @property {string} [label] of what was waited for
+ * @property {string} [subsystem] of what ended it
+ *
+ * @typedef {{ spanId?: string, name?: string, ms: number, at?: string }} Delay
+ */
+
+/** A span that has ended, or is written while it is open. Its figures are taken once, with the first question. */
+class Writing {
+  /** @param {Span} span @param {Surroundings} surroundings */
+  constructor (span, surroundings) {
+    this.span = span
+    this.surroundings = surroundings
+    /** @type {Figures | undefined} */
+    this.figures = undefined
+    /** the attributes that were given, not longstack's figures @type {string[]} */
+    this.keys = []
+    /** @type {SpanRecord | undefined} */
+    this.made = undefined
+  }
+
+  measure () {
+    if (this.figures === undefined) {
+      this.keys = Object.keys(this.span.attributes)
+      this.figures = figuresOf(this.span, this.surroundings)
+    }
+    return this.figures
+  }
+
+  /** Returns the record, the same object each time. @returns {SpanRecord} */
+  record () {
+    this.made ??= recordOf(this.span, this.measure(), this.surroundings.resource)
+    return this.made
+  }
+
+  /**
+   * Returns the record's JSON, undefined where only JSON.stringify can tell it.
+   * @param {number} weight the part of all spans that is written, 1 where it stands for itself
+   * @param {() => void} replaced called for each attribute that cannot be written
+   * @returns {string | undefined}
+   */
+  json (weight, replaced) {
+    const figures = this.measure()
+    return isRewritten() || this.keys.some(isSpecial) ? undefined : jsonOf(this.span, this.keys, figures, this.surroundings.resource, weight, replaced)
+  }
+}
+
+/** @param {string} key */
+function isSpecial (key) {
+  return specialNames.has(key)
+}
+
+/** @param {Span} span @param {Surroundings} surroundings @returns {Figures} */
+function figuresOf (span, { loop, stack, at }) {
+  const total = span.end - span.start
+  const run = Math.min(span.run, total)
+  const delayed = within(span.delayed, total - run)
+  /** @type {Wait[]} */
+  const waits = /** @type {any} */ (span).path ?? []
+  /** @type {Record<string, number>} */
+  const sums = {}
+  let waited = 0
+  for (const { ms, subsystem = UNKNOWN } of waits) {
+    waited += ms
+    sums[subsystem] = (sums[subsystem] ?? 0) + ms
+  }
+  return { trace: stack(span), run, waits, sums, waited, delayed, delays: delayed < 0.2 ? [] : delayers(span, loop, at, delayed) }
+}
+
+/** @param {Span} span @param {Figures} figures @param {Record<string, unknown>} resource @returns {SpanRecord} */
+function recordOf (span, figures, resource) {
   const { origin, traceId, spanId, parentSpanId, name, kind, status, events } = span
   const startTimeUnixNano = unixNano(origin, span.start)
   const endTimeUnixNano = unixNano(origin, span.end)
-  const attributes = attributesOf(span, surroundings)
+  const attributes = addFigures(span, figures)
   /** @type {SpanRecord} */
   const record = parentSpanId === undefined
     ? { traceId, spanId, name, kind, startTimeUnixNano, endTimeUnixNano, status, attributes, resource }
     : { traceId, spanId, parentSpanId, name, kind, startTimeUnixNano, endTimeUnixNano, status, attributes, resource }
-  if (events !== undefined) record.events = events.map(({ time, ...event }) => ({ ...event, timeUnixNano: unixNano(origin, time) }))
+  if (events !== undefined) record.events = eventsOf(span)
   return record
 }
 
-/** Adds to the span's own, which nobody needs after this: bench/run.js, longstack-spans. @param {Span} span @param {Surroundings} surroundings */
-function attributesOf (span, { loop, stack, at }) {
-  const total = span.end - span.start
-  const run = Math.min(span.run, total)
-  const delayed = within(span.delayed, total - run)
-  const waited = within(span.waited, total - run - delayed)
-  const { attributes } = span
-  const trace = stack(span)
+/** @param {Span} span */
+function eventsOf ({ origin, events = [] }) {
+  return events.map(({ time, ...event }) => ({ ...event, timeUnixNano: unixNano(origin, time) }))
+}
+
+/** Adds to the span's own attributes, which nobody needs after this: bench/run.js, longstack-spans. @param {Span} span @param {Figures} figures */
+function addFigures ({ attributes, runs, start }, { trace, run, waits, sums, waited, delayed, delays }) {
   if (trace !== undefined) attributes['code.stacktrace'] = trace
   attributes['longstack.run_ms'] = micro(run)
-  attributes['longstack.wait_ms'] = sums(span.path ?? [])
-  attributes['longstack.waited_ms'] = micro(total - run - delayed)
-  attributes['longstack.waits'] = (span.path ?? []).slice(0, 10).map(({ ms, count, at, until, label }) => ({ ms: micro(ms), count, at, until, label }))
+  attributes['longstack.waits'] = waits.slice(0, WAITS).map(waitOf)
+  attributes['longstack.wait_ms'] = rounded(sums)
+  attributes['longstack.waited_ms'] = micro(waited)
   attributes['longstack.delayed_ms'] = micro(delayed)
-  attributes['longstack.delayed_by'] = delayed < 0.2 ? [] : delayers(span, loop, at, delayed)
-  if (span.runs.length > 0) attributes['longstack.runs'] = span.runs.map(([start, ms, type]) => [micro(start - span.start), micro(ms), type])
+  attributes['longstack.delayed_by'] = delays.map((delay) => ({ ...delay, ms: micro(delay.ms) }))
+  if (runs.length > 0) attributes['longstack.runs'] = runs.map(([begin, ms, type]) => [micro(begin - start), micro(ms), type])
   return attributes
 }
 
-/** @param {import('./sites').PathWait[]} path */
-function sums (path) {
+/** @param {Wait} wait @returns {Wait} as it is written */
+function waitOf ({ ms, count, at, until, label }) {
+  return {
+    ms: micro(ms),
+    count,
+    ...(at === undefined ? {} : { at }),
+    ...(until === undefined ? {} : { until }),
+    ...(label === undefined ? {} : { label })
+  }
+}
+
+/**
+ * @param {Span} span
+ * @param {string[]} keys of its attributes, none of them special
+ * @param {Figures} figures
+ * @param {Record<string, unknown>} resource
+ * @param {number} weight
+ * @param {() => void} replaced
+ */
+function jsonOf (span, keys, figures, resource, weight, replaced) {
+  const { origin, traceId, spanId, parentSpanId, name, kind, status, attributes, events } = span
+  let given = ''
+  for (let i = 0; i < keys.length; i++) {
+    const text = member(attributes, keys[i], replaced)
+    if (text !== undefined) given += `${text},`
+  }
+  const parent = parentSpanId === undefined ? '' : `"parentSpanId":"${parentSpanId}",`
+  return `{"traceId":"${traceId}","spanId":"${spanId}",${parent}"name":${quote(name)},"kind":"${kind}",` +
+    `"startTimeUnixNano":"${unixNano(origin, span.start)}","endTimeUnixNano":"${unixNano(origin, span.end)}",` +
+    `"status":${status.message === undefined ? statuses[status.code] : stringify(status)},` +
+    `"attributes":{${given}${figuresJson(span, figures)}${weight === 1 ? '' : `,"${RATIO}":${weight}`}},` +
+    `"resource":${resourceJson(resource)}${events === undefined ? '' : `,"events":${stringify(eventsOf(span))}`}}`
+}
+
+/** @param {Span} span @param {Figures} figures members of an object */
+function figuresJson ({ runs, start }, { trace, run, waits, sums, waited, delayed, delays }) {
+  return `${trace === undefined ? '' : `"code.stacktrace":${quoteLong(trace)},`}"longstack.run_ms":${milliseconds(run)},` +
+    `"longstack.waits":${waitsJson(waits)},"longstack.wait_ms":${sumsJson(sums)},"longstack.waited_ms":${milliseconds(waited)},` +
+    `"longstack.delayed_ms":${milliseconds(delayed)},"longstack.delayed_by":[${delays.length === 0 ? '' : delays.map(delayJson).join()}]` +
+    (runs.length === 0 ? '' : `,"longstack.runs":${runsJson(runs, start)}`)
+}
+
+/** @param {Wait[]} waits */
+function waitsJson (waits) {
+  let text = ''
+  for (let i = 0; i < waits.length && i < WAITS; i++) {
+    const { ms, count, at, until, label } = waits[i]
+    text += `${i === 0 ? '' : ','}{"ms":${milliseconds(ms)},"count":${count}${optional('at', at)}${optional('until', until)}${optional('label', label)}}`
+  }
+  return `[${text}]`
+}
+
+/** @param {string} key @param {string | undefined} value */
+function optional (key, value) {
+  return value === undefined ? '' : `,"${key}":${quote(value)}`
+}
+
+/** @param {Record<string, number>} sums ms by name */
+function sumsJson (sums) {
+  let text = ''
+  for (const name of Object.keys(sums)) text += `${text === '' ? '' : ','}${quote(name)}:${milliseconds(sums[name])}`
+  return `{${text}}`
+}
+
+/** @param {Delay} delay */
+function delayJson ({ spanId, name, ms, at }) {
+  const other = spanId === undefined ? '' : `"spanId":"${spanId}","name":${quote(/** @type {string} */ (name))},`
+  return `{${other}"ms":${milliseconds(ms)}${optional('at', at)}}`
+}
+
+/** @param {Span['runs']} runs @param {number} start ms */
+function runsJson (runs, start) {
+  let text = ''
+  for (let i = 0; i < runs.length; i++) {
+    const run = runs[i]
+    text += `${i === 0 ? '' : ','}[${milliseconds(run[0] - start)},${milliseconds(run[1])},${quote(run[2])}]`
+  }
+  return `[${text}]`
+}
+
+/** @type {Record<string, unknown> | undefined} */
+let lastResource
+let lastResourceJson = ''
+
+/** @param {Record<string, unknown>} resource */
+function resourceJson (resource) {
+  if (resource !== lastResource) {
+    lastResource = resource
+    lastResourceJson = stringify(resource)
+  }
+  return lastResourceJson
+}
+
+/** @param {Record<string, number>} sums ms by name */
+function rounded (sums) {
   /** @type {Record<string, number>} */
-  const waits = {}
-  for (const { ms, subsystem = 'unknown' } of path) waits[subsystem] = (waits[subsystem] ?? 0) + ms
-  for (const name of Object.keys(waits)) waits[name] = micro(waits[name])
-  return waits
+  const result = {}
+  for (const name of Object.keys(sums)) result[name] = micro(sums[name])
+  return result
 }
 
 /** @param {Span} span @param {Surroundings['loop']} loop @param {Surroundings['at']} at @param {number} most ms */
@@ -84,7 +268,7 @@ function delayers (span, loop, at, most) {
     rest -= ms
     return {
       ...(other === undefined ? {} : { spanId: other.spanId, name: other.name }),
-      ms: micro(ms),
+      ms,
       ...(frame === undefined ? {} : { at: frame })
     }
   })
@@ -110,7 +294,10 @@ function unixNano (origin, time) {
   const ns = Math.round(time * 1e6)
   const high = us + Math.floor(ns / 1000)
   const low = ns - Math.floor(ns / 1000) * 1000
+  const seconds = Math.floor(high / 1e6)
+  // In two small integers, which are faster to print than a large one.
+  if (seconds >= 1) return seconds + String(1e9 + (high - seconds * 1e6) * 1000 + low).slice(1)
   return `${high}${low < 10 ? '00' : low < 100 ? '0' : ''}${low}`
 }
 
-module.exports = { recordOf, unixNano }
+module.exports = { Writing, unixNano }

@@ -7,6 +7,7 @@ const process = require('node:process')
 const path = require('node:path')
 const { isMainThread, threadId } = require('node:worker_threads')
 const guard = require('../context/guard')
+const turns = require('../hooks/turns')
 const { own } = require('../context/kinds')
 const { isNativeError, isPromise } = require('node:util').types
 const { brief } = require('../warnings')
@@ -19,6 +20,8 @@ const { createWeb } = require('./web')
  * @typedef {import('../context/context').Context} Context
  * @typedef {import('./handle').SpanHandle} SpanHandle
  */
+
+const MAX_UNTOLD = 1000 // records that wait for the end of an iteration
 
 /**
  * @param {object} deps
@@ -47,6 +50,12 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
   let wired
   /** @type {Record<string, unknown> | undefined} */
   let resource
+  /** are iterations of the event loop counted for spans? */
+  let counted = false
+  /** records that listeners have not heard of @type {unknown[]} */
+  let untold = []
+  /** who listened when the first of them came @type {Array<(record: any) => void>} */
+  let audience = []
 
   const spans = createSpans({
     loop,
@@ -63,19 +72,40 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
     resource: () => (resource ??= resourceOf())
   })
 
-  /** What listeners do makes no spans, now or later. @param {unknown} record */
-  function tell (record) {
-    async.apart(() => tellAll(record))
+  /**
+   * Hands a record to the listeners, right before the event loop polls next.
+   * @param {unknown} record
+   * @param {boolean} [atOnce] where the loop may not poll for long
+   */
+  function tell (record, atOnce = false) {
+    const batching = counted && turns.batching()
+    if (untold.length === 0) {
+      audience = [...listeners]
+      if (batching) turns.schedule(tellAll)
+    }
+    untold.push(record)
+    if (!batching || atOnce || untold.length >= MAX_UNTOLD) tellAll()
   }
 
-  /** @param {unknown} record */
-  function tellAll (record) {
-    for (const listener of listeners) {
-      try {
-        listener(record)
-      } catch (thrown) {
-        warn('SPAN', `a listener of 'span' threw: ${brief(thrown)}`)
-      }
+  /** Hands on all records that wait. What listeners do makes no spans, now or later. */
+  function tellAll () {
+    if (untold.length > 0) guard.run(() => async.apart(tellAudience))
+  }
+
+  /** Calls those who listened when the records came. Where the stack is too full to come here, they wait on. */
+  function tellAudience () {
+    const records = untold
+    const hearers = audience
+    untold = []
+    for (const record of records) for (const listener of hearers) tellOne(listener, record)
+  }
+
+  /** @param {(record: any) => void} listener @param {unknown} record */
+  function tellOne (listener, record) {
+    try {
+      listener(record)
+    } catch (thrown) {
+      warn('SPAN', `a listener of 'span' threw: ${brief(thrown)}`)
     }
   }
 
@@ -112,9 +142,19 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
 
   function leave () {
     guard.run(() => {
+      turns.hold() // the loop has ended
       spans.flush()
+      tellAll()
       sinks?.flush()
     })
+  }
+
+  /** Asks for iterations to be counted, or no longer. @param {boolean} wanted */
+  function count (wanted) {
+    if (wanted === counted) return
+    counted = wanted
+    if (wanted) turns.start()
+    else turns.stop()
   }
 
   return {
@@ -125,11 +165,13 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
 
     /** Spans are made from now on. @param {unknown} wanted where they go */
     use (wanted) {
+      tellAll() // a listener may have been added or removed
+      count(options().capture !== 'js')
       if (wanted !== outputs) {
         sinks?.close()
         sinks = undefined
         outputs = wanted
-        if (wanted !== undefined) sinks = require('../sinks/sinks').createSinks(require('../sinks/outputs').parseOutputs(wanted), { warn })
+        if (wanted !== undefined) sinks = require('../sinks/sinks').createSinks(require('../sinks/outputs').parseOutputs(wanted), { warn, turns })
       }
       async.time(wanted !== undefined || listeners.size > 0) // else they only tell whose a long run is
       if (on) return wired?.use()
@@ -144,8 +186,10 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
       if (!on) return
       on = false
       spans.flush()
+      tellAll()
       sinks?.close()
       sinks = outputs = undefined
+      count(false)
       wired?.rest()
       web.rest()
       async.time(false)
@@ -189,7 +233,9 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
       })
     },
 
+    /** Counts, when listeners and outputs have got what has ended. */
     stats () {
+      tellAll()
       const { open, ended, dropped } = spans.stats()
       const written = sinks?.stats()
       return { open, ended, written: written?.written ?? 0, dropped: dropped + (written?.dropped ?? 0), outputs: written?.outputs ?? [] }

@@ -8,7 +8,7 @@ const { performance } = require('node:perf_hooks')
 
 const { Span, identityAt, spanAt } = require('./span')
 const { blockedRecord } = require('../blocked/record')
-const { recordOf } = require('./record')
+const { Writing } = require('./record')
 const ids = require('./ids')
 const { activeSpanContext } = require('./otel')
 
@@ -44,7 +44,7 @@ const DRIFT = 5 // ms between the two clocks that are not corrected
  * @param {(span: Span) => import('./sites').PathWait[]} deps.pathOf its waits in words
  * @param {(span: Span) => string | undefined} deps.stack the long stack of the place that made a span
  * @param {(error: unknown) => { type: string, message: string, stacktrace?: string } | undefined} deps.describe an error
- * @param {(record: SpanRecord) => void} deps.tell listeners
+ * @param {(record: SpanRecord, atOnce?: boolean) => void} deps.tell listeners
  * @param {() => boolean} deps.listening is there one?
  * @param {() => ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} deps.sinks
  * @param {(start: number, end: number) => string | undefined} deps.at the innermost frame seen inside a blocked run
@@ -134,15 +134,17 @@ function createSpans ({ loop, now, step, spanNumber, pathOf, stack, describe, te
   /** @param {Span} span that has ended */
   function write (span) {
     ended++
-    /** @type {SpanRecord | undefined} */
-    let record
-    const build = () => {
-      span.path ??= pathOf(span)
-      record ??= recordOf(span, { loop, resource: resource(), stack, at })
-      return record
-    }
-    sinks()?.write({ ms: span.end - span.start, failed: span.status.code === 'ERROR', traceId: span.traceId, sampled: span.sampled, record: build })
-    if (listening()) tell(build())
+    span.path ??= pathOf(span)
+    const writing = new Writing(span, { loop, resource: resource(), stack, at })
+    sinks()?.write({
+      ms: span.end - span.start,
+      failed: span.status.code === 'ERROR',
+      traceId: span.traceId,
+      sampled: span.sampled,
+      record: () => writing.record(),
+      json: (weight, replaced) => writing.json(weight, replaced)
+    })
+    if (listening()) tell(writing.record())
   }
 
   /** An error belongs to a span. @param {Span} span @param {unknown} error */
@@ -186,11 +188,11 @@ function createSpans ({ loop, now, step, spanNumber, pathOf, stack, describe, te
      * @param {import('../blocked/blocked').Run} run
      */
     blocked (event, run) {
-      if (sinks() === undefined && !listening()) return // a record needs ids, and those node:crypto, which takes long to load
+      if (sinks() === undefined && !listening()) return // nobody would read the record
       const record = blockedRecord(event, run, resource())
       sinks()?.write({ ms: event.ms, failed: false, traceId: record.traceId, sampled: run.span?.sampled ?? true, record: () => record })
       if (event.stillRunning) sinks()?.flush(true)
-      if (listening()) tell(record)
+      if (listening()) tell(record, event.stillRunning)
     },
 
     /** The program ends: what is open is written as it is. */

@@ -1,0 +1,95 @@
+'use strict'
+
+// The iterations of the event loop, as native/turns.cc counts them: work that is scheduled here runs once, right before
+// the loop polls. Where the addon or its door is missing, or the loop does not run yet or any more, nothing is scheduled:
+// `batching()` is false, and callers do their work at once.
+//
+// One for each thread, shared by all who need it.
+
+const guard = require('../context/guard')
+const { loadBinding } = require('../stacks/binding')
+
+/**
+ * @typedef {object} Doors native/turns.cc
+ * @property {(counters: Uint32Array, callback: () => void) => boolean} start
+ * @property {() => void} stop
+ */
+
+const ITERATIONS = 0
+const WANTED = 1
+
+/** Shared with native/turns.cc: [0] iterations begun, [1] not 0 where the callback is wanted. */
+const counters = new Uint32Array(2)
+
+/** @type {Doors | undefined} */
+let doors
+/** how many have started it and not stopped it */
+let users = 0
+/** the iteration in which nothing is batched: the one before the loop runs, and the one in which it ended */
+let heldIteration = 0
+/** @type {Array<() => void>} */
+let scheduled = []
+
+/** Runs what is scheduled. Throws nothing: an exception here would be the program's. */
+function runScheduled () {
+  try {
+    guard.run(() => {
+      const works = scheduled
+      scheduled = []
+      for (let i = 0; i < works.length; i++) runOne(works[i])
+    })
+  } catch {}
+}
+
+/** @param {() => void} work */
+function runOne (work) {
+  try {
+    work()
+  } catch {}
+}
+
+const turns = {
+  counters,
+
+  /**
+   * Has the iterations counted, until `stop` is called as often.
+   * @returns {boolean} false where no addon is there to do it
+   */
+  start () {
+    if (users === 0) {
+      doors = /** @type {any} */ (loadBinding().binding)?.turns
+      heldIteration = counters[ITERATIONS]
+      if (doors !== undefined && !doors.start(counters, runScheduled)) doors = undefined
+    }
+    users++
+    return doors !== undefined
+  },
+
+  /** Takes back one `start`. What is scheduled runs now. */
+  stop () {
+    if (users === 0 || --users > 0) return
+    doors?.stop()
+    doors = undefined
+    counters[WANTED] = 0
+    runScheduled()
+  },
+
+  /** Returns whether what is scheduled now will run before the loop polls next. */
+  batching: () => doors !== undefined && counters[ITERATIONS] !== heldIteration,
+
+  /**
+   * Runs a function once, right before the loop polls next. Guarded; what it throws is dropped.
+   * @param {() => void} work
+   */
+  schedule (work) {
+    scheduled.push(work)
+    counters[WANTED] = 1
+  },
+
+  /** Batches nothing until the next iteration: the loop may have ended for good. */
+  hold () {
+    heldIteration = counters[ITERATIONS]
+  }
+}
+
+module.exports = turns

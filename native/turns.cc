@@ -1,0 +1,158 @@
+// Counts the iterations of the event loop, and calls JavaScript once in an iteration that asked for it.
+//
+// How the program does not notice, and why that holds:
+//
+// 1. A uv_prepare_t runs right before the loop polls (libuv, src/unix/core.c, uv_run), so what one iteration collected is
+//    handed over before the loop sleeps. It is unreferenced: uv_loop_alive() does not count it.
+// 2. The handle belongs to no HandleWrap (Node, src/handle_wrap.h), so neither async_hooks nor process._getActiveHandles()
+//    nor process.getActiveResourcesInfo() knows it.
+// 3. node::MakeCallback with the async id 0 emits no before and after, and drains the ticks and microtasks that the callback
+//    made (Node, src/api/callback.cc, InternalCallbackScope). It calls nothing once the environment stops.
+// 4. Node runs the cleanup hook when nothing of JavaScript runs any more, and waits until the handle is closed
+//    (Node, src/api/hooks.cc, AddEnvironmentCleanupHook). That holds for a worker ended by terminate() as well.
+
+#include <cstdint>
+#include <new>
+
+#include <node.h>
+#include <uv.h>
+#include <v8.h>
+
+#include "turns.h"
+
+namespace {
+
+using v8::FunctionCallbackInfo;
+using v8::Isolate;
+using v8::Local;
+using v8::Value;
+
+// The two integers shared with JavaScript; lib/hooks/turns.js names them.
+struct Counters {
+  uint32_t iterations;  // here: incremented once an iteration
+  uint32_t wanted;      // JavaScript: not 0 where the callback is to be called, which clears it
+};
+
+class Turns {
+ public:
+  Turns(Isolate* isolate, uv_loop_t* loop) : isolate_(isolate), loop_(loop) {}
+  Turns(const Turns&) = delete;
+  Turns& operator=(const Turns&) = delete;
+
+  bool Start(Local<v8::Context> context, Local<v8::Uint32Array> counters, Local<v8::Function> callback) {
+    if (!initialized_) {
+      if (uv_prepare_init(loop_, &prepare_) != 0) return false;
+      initialized_ = true;
+      prepare_.data = this;
+      uv_unref(reinterpret_cast<uv_handle_t*>(&prepare_));
+    }
+    Local<v8::ArrayBuffer> memory = counters->Buffer();
+    memory_.Reset(isolate_, memory);
+    counters_ = reinterpret_cast<Counters*>(static_cast<char*>(memory->Data()) + counters->ByteOffset());
+    context_.Reset(isolate_, context);
+    callback_.Reset(isolate_, callback);
+    return uv_prepare_start(&prepare_, Iterated) == 0;
+  }
+
+  void Stop() {
+    if (initialized_) uv_prepare_stop(&prepare_);
+    counters_ = nullptr;
+    callback_.Reset();
+    context_.Reset();
+    memory_.Reset();
+  }
+
+  // Frees itself when libuv has closed the handle, then calls `done`.
+  void Close(void (*done)(void*), void* done_data) {
+    Stop();
+    done_ = done;
+    done_data_ = done_data;
+    if (!initialized_) return Finish();
+    uv_close(reinterpret_cast<uv_handle_t*>(&prepare_), [](uv_handle_t* handle) { static_cast<Turns*>(handle->data)->Finish(); });
+  }
+
+  node::AsyncCleanupHookHandle hook;
+
+ private:
+  ~Turns() = default;
+
+  void Finish() {
+    void (*done)(void*) = done_;
+    void* done_data = done_data_;
+    delete this;
+    done(done_data);
+  }
+
+  static void Iterated(uv_prepare_t* handle) {
+    Turns* turns = static_cast<Turns*>(handle->data);
+    Counters* counters = turns->counters_;
+    if (counters == nullptr) return;
+    counters->iterations++;
+    if (counters->wanted == 0) return;
+    Isolate* isolate = turns->isolate_;
+    if (isolate->IsExecutionTerminating()) return;
+    counters->wanted = 0;
+    v8::HandleScope scope(isolate);
+    Local<v8::Context> context = turns->context_.Get(isolate);
+    v8::Context::Scope inside(context);
+    // An object of its own, as it becomes async_hooks.executionAsyncResource(), which AsyncLocalStorage may write to.
+    (void)node::MakeCallback(isolate, v8::Object::New(isolate), turns->callback_.Get(isolate), 0, nullptr, {0, 0});
+  }
+
+  Isolate* isolate_;
+  uv_loop_t* loop_;
+  uv_prepare_t prepare_;
+  bool initialized_ = false;
+  Counters* counters_ = nullptr;
+  v8::Global<v8::ArrayBuffer> memory_;  // no shared_ptr to it: that asks for a newer glibc than Node does
+  v8::Global<v8::Context> context_;
+  v8::Global<v8::Function> callback_;
+  void (*done_)(void*) = nullptr;
+  void* done_data_ = nullptr;
+};
+
+inline Turns* TurnsOf(const FunctionCallbackInfo<Value>& info) {
+#if V8_MAJOR_VERSION > 14 || (V8_MAJOR_VERSION == 14 && V8_MINOR_VERSION >= 3)
+  return static_cast<Turns*>(info.Data().As<v8::External>()->Value(v8::kExternalPointerTypeTagDefault));
+#else
+  return static_cast<Turns*>(info.Data().As<v8::External>()->Value());
+#endif
+}
+
+// start(counters, callback): returns whether iterations are counted now
+void Start(const FunctionCallbackInfo<Value>& info) {
+  info.GetReturnValue().Set(false);
+  if (!info[0]->IsUint32Array() || !info[1]->IsFunction()) return;
+  Local<v8::Uint32Array> counters = info[0].As<v8::Uint32Array>();
+  if (counters->ByteLength() < sizeof(Counters)) return;
+  info.GetReturnValue().Set(TurnsOf(info)->Start(info.GetIsolate()->GetCurrentContext(), counters, info[1].As<v8::Function>()));
+}
+
+// stop()
+void Stop(const FunctionCallbackInfo<Value>& info) {
+  TurnsOf(info)->Stop();
+}
+
+void End(void* data, void (*done)(void*), void* done_data) {
+  static_cast<Turns*>(data)->Close(done, done_data);
+}
+
+}  // namespace
+
+void AddTurnDoors(Local<v8::Object> exports, Local<v8::Context> context) {
+  Isolate* isolate = v8::Isolate::GetCurrent();
+  Turns* turns = new Turns(isolate, node::GetCurrentEventLoop(isolate));
+  turns->hook = node::AddEnvironmentCleanupHook(isolate, End, turns);
+#if V8_MAJOR_VERSION > 14 || (V8_MAJOR_VERSION == 14 && V8_MINOR_VERSION >= 3)
+  Local<v8::External> data = v8::External::New(isolate, turns, v8::kExternalPointerTypeTagDefault);
+#else
+  Local<v8::External> data = v8::External::New(isolate, turns);
+#endif
+  const struct { const char* name; v8::FunctionCallback callback; } functions[] = {{"start", Start}, {"stop", Stop}};
+  Local<v8::Object> object = v8::Object::New(isolate);
+  for (const auto& one : functions) {
+    Local<v8::Function> function = v8::Function::New(context, one.callback, data, 0, v8::ConstructorBehavior::kThrow).ToLocalChecked();
+    object->Set(context, v8::String::NewFromUtf8(isolate, one.name).ToLocalChecked(), function).Check();
+  }
+  exports->Set(context, v8::String::NewFromUtf8Literal(isolate, "turns"), object).Check();
+}
