@@ -13,6 +13,7 @@ const { createThreadLayer } = require('./hooks/threads')
 const { createAttribution } = require('./stacks/attribution')
 const { createChain } = require('./stacks/chain')
 const { Stack, frameLines } = require('./stacks/frames')
+const { readSites } = require('./stacks/sites')
 const { mapFrame } = require('./stacks/source-maps')
 const { captureInto } = require('./stacks/trace-limit')
 const { paint } = require('./views/paint')
@@ -120,7 +121,7 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
      */
     story (error, sites, above) {
       const { context, origin } = attribution.attribute(error, sites, above)
-      const hops = chain.hops(context, { above: new Stack(sites.join('\n')).frames, origin })
+      const hops = chain.hops(context, { above: readSites(sites).frames, origin })
       told.set(error, hops)
       return text(hops)
     },

@@ -16,7 +16,9 @@
 // function lately ran in a context with another story, they prove nothing.
 
 const { descends, stamp } = require('../context/context')
-const { asyncOf, atStartUp, awaiter, isScope, outermost, programs, sameFunction, sameName, sameRun, sameTail, segment, siteFrame, tailOf } = require('./runs')
+const { asyncOf, atStartUp, awaiter, calledName, isScope, outermost, programs, sameFunction, sameName, sameRun, sameTail, segment, siteFrame, tailOf } = require('./runs')
+const { readSites } = require('./sites')
+const { isDigitCode, isWordCode } = require('./scan')
 const { limit } = require('./trace-limit')
 
 const PRESENT_FRAMES = 200 // of the reader's stack
@@ -48,7 +50,7 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, sig
    * @returns {Verdict}
    */
   function attribute (error, sites, above) {
-    const frames = sites.map(siteFrame)
+    const frames = readSites(sites).frames.map((frame, i) => siteFrame(frame, sites[i]))
     const sync = frames.filter((frame) => !frame.isAsync)
     if (atStartUp(frames)) return { context: root }
     const run = segment(sync)
@@ -65,8 +67,8 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, sig
 
     const proof = byFunction(frames, outer, reader, above)
     if (proof !== undefined && !mixed(proof.context, proof.ran, tailOf(frames, proof.ran))) return { context: proof.context }
-    // A line typed at the prompt: the chain of its reader is that of the prompt.
-    if (/^REPL\d+$/.test(String(outer.fileName))) return { context: undefined }
+    // The chain of its reader is that of the prompt.
+    if (isPrompt(outer.fileName)) return { context: undefined }
     return { context: reader, origin: 'reader' }
   }
 
@@ -213,7 +215,7 @@ function maker (context) {
 
 /** @param {Frame} frame */
 function stepOf (frame) {
-  return `${frame.functionName?.replace(/^async /, '') ?? frame.lineNumber} ${frame.fileName}`
+  return `${calledName(frame) ?? frame.lineNumber} ${frame.fileName}`
 }
 
 /** @param {unknown} value @returns {value is object} */
@@ -233,17 +235,28 @@ function contextOfReceiver (frame) {
   return context?.type === 'Timeout' || context?.type === 'Immediate' ? context : undefined
 }
 
-const fileCalls = new RegExp('^(open|read|write|f?stat|lstat|scandir|mkdir|rmdir|unlink|rename|access|close|realpath|readlink|symlink|link|' +
-  '[fl]?chmod|[fl]?chown|[fl]?utime|f?truncate|copyfile|opendir|mkdtemp|fsync|fdatasync|statfs|rm)$')
+/** A line typed at the prompt is in a file REPL1, REPL2 … @param {string | undefined} fileName */
+function isPrompt (fileName) {
+  if (fileName === undefined || !fileName.startsWith('REPL') || fileName.length === 4) return false
+  for (let i = 4; i < fileName.length; i++) if (!isDigitCode(fileName.charCodeAt(i))) return false
+  return true
+}
 
-/** @type {Array<[RegExp, RegExp]>} system call → type of the request that reports it */
-const requests = [
-  [/^getaddrinfo$/, /^GETADDRINFOREQWRAP$/],
-  [/^getnameinfo$/, /^GETNAMEINFOREQWRAP$/],
-  [/^query/, /^QUERYWRAP$/],
-  [/^connect$/, /CONNECTWRAP$/],
-  [fileCalls, /^FSREQCALLBACK$/]
-]
+const fileCalls = new Set(['open', 'read', 'write', 'stat', 'fstat', 'lstat', 'scandir', 'mkdir', 'rmdir', 'unlink', 'rename', 'access', 'close',
+  'realpath', 'readlink', 'symlink', 'link', 'chmod', 'fchmod', 'lchmod', 'chown', 'fchown', 'lchown', 'utime', 'futime', 'lutime', 'truncate',
+  'ftruncate', 'copyfile', 'opendir', 'mkdtemp', 'fsync', 'fdatasync', 'statfs', 'rm'])
+
+/**
+ * Is this the type of the request that reports a failed system call?
+ * @param {string} call
+ * @param {string} type
+ */
+function reports (call, type) {
+  if (call === 'getaddrinfo') return type === 'GETADDRINFOREQWRAP'
+  if (call === 'getnameinfo') return type === 'GETNAMEINFOREQWRAP'
+  if (call === 'connect') return type.endsWith('CONNECTWRAP')
+  return call.startsWith('query') ? type === 'QUERYWRAP' : type === 'FSREQCALLBACK' && fileCalls.has(call)
+}
 
 /**
  * Is this the callback of the request that failed?
@@ -253,14 +266,21 @@ const requests = [
  */
 function matchesKind (error, outer, reader) {
   const call = Object.getOwnPropertyDescriptor(error, 'syscall')?.value
-  if (typeof call === 'string' && requests.some(([names, types]) => names.test(call) && types.test(reader.type))) return true
-  const owner = /^(\w+)\./.exec(outer?.functionName ?? '')?.[1]
+  if (typeof call === 'string' && reports(call, reader.type)) return true
+  const owner = ownerOf(outer?.functionName ?? '')
   return owner !== undefined && bare(owner) !== '' && bare(owner) === bare(reader.type)
+}
+
+/** "TCPConnectWrap.afterConnect" → "TCPConnectWrap". @param {string} name */
+function ownerOf (name) {
+  let end = 0
+  while (end < name.length && isWordCode(name.charCodeAt(end))) end++
+  return end > 0 && name[end] === '.' ? name.slice(0, end) : undefined
 }
 
 /** GetAddrInfoReqWrap and GETADDRINFOREQWRAP alike. @param {string} name */
 function bare (name) {
-  return name.toUpperCase().replace(/REQ|WRAP/g, '')
+  return name.toUpperCase().replaceAll('REQ', '').replaceAll('WRAP', '')
 }
 
 module.exports = { createAttribution }

@@ -5,6 +5,7 @@
 
 const { fold } = require('../context/fold')
 const { accepted, apiName, arrivedBy, labelOf } = require('./labels')
+const { afterLast, baseName, insideModules, isSlash, isWordCode, withoutAlias, withoutPrefix } = require('./scan')
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -147,14 +148,20 @@ function createChain ({ stackOf, options, map, askedAt, dropped }) {
   return { hops, folded, describe }
 }
 
-/** What a call into Node is about, the weightiest first. Node makes these when the call itself is over. */
-const matters = [/CONNECTWRAP$/, /SERVERWRAP$/, /^HTTPCLIENTREQUEST$/, /^GETADDRINFOREQWRAP$/, /^FSREQCALLBACK$/]
+/** What a call into Node is about, the weightiest first. Node makes these when the call itself is over. @param {string} type */
+function weightOf (type) {
+  if (type.endsWith('CONNECTWRAP')) return 0
+  if (type.endsWith('SERVERWRAP')) return 1
+  return matters.indexOf(type)
+}
+
+const matters = ['', '', 'HTTPCLIENTREQUEST', 'GETADDRINFOREQWRAP', 'FSREQCALLBACK']
 
 /** @param {Context | undefined} known @param {Context} other @returns {Context | undefined} */
 function weightier (known, other) {
-  const weight = matters.findIndex((pattern) => pattern.test(other.type))
+  const weight = weightOf(other.type)
   if (weight === -1) return known
-  return known === undefined || weight < matters.findIndex((pattern) => pattern.test(known.type)) ? other : known
+  return known === undefined || weight < weightOf(known.type) ? other : known
 }
 
 /**
@@ -165,12 +172,20 @@ function weightier (known, other) {
  */
 function speakFor (hop, later, frames) {
   const api = apiName(frames)
-  if (api === undefined || /\b(set\w+|queueMicrotask|nextTick)$/.test(api)) return
-  if (!/(CONNECT|SERVER)WRAP$/.test(later.type) && hop.type !== 'TickObject') return
+  if (api === undefined || defers(api)) return
+  if (!later.type.endsWith('CONNECTWRAP') && !later.type.endsWith('SERVERWRAP') && hop.type !== 'TickObject') return
   hop.asyncId = later.asyncId
   hop.triggerAsyncId = later.triggerAsyncId
   hop.type = later.type
   hop.label = labelOf(later, frames)
+}
+
+/** Is it a call that only puts something off: setTimeout, socket.setTimeout, queueMicrotask, process.nextTick? @param {string} api */
+function defers (api) {
+  let start = api.length
+  while (start > 0 && isWordCode(api.charCodeAt(start - 1))) start--
+  const method = api.slice(start)
+  return (method.startsWith('set') && method.length > 3) || method === 'queueMicrotask' || method === 'nextTick'
 }
 
 /** A step without a frame of the program that still is part of the story. @param {Context} context @param {Frame[]} frames */
@@ -187,7 +202,17 @@ function tells (context, frames) {
 function identityOf (frames) {
   let end = frames.length
   while (end > 0 && frames[end - 1].kind === 'core') end--
-  return frames.slice(0, end || frames.length).map((frame) => frame.text.replace(/ \[as [^\]]*\]/g, '')).join('\n')
+  return frames.slice(0, end || frames.length).map((frame) => withoutAliases(frame.text)).join('\n')
+}
+
+/** Takes every " [as alias]" out. @param {string} line */
+function withoutAliases (line) {
+  for (let start = line.indexOf(' [as '); start !== -1; start = line.indexOf(' [as ', start)) {
+    const end = line.indexOf(']', start)
+    if (end === -1) break
+    line = line.slice(0, start) + line.slice(end + 1)
+  }
+  return line
 }
 
 /** The async functions that are already printed. */
@@ -231,7 +256,18 @@ class Shown {
 function key (frame) {
   return frame.functionName === undefined
     ? `${frame.fileName}:${frame.lineNumber}`
-    : `${frame.functionName.replace(/^(?:\w+\.)*/, '')} ${frame.fileName}`
+    : `${withoutOwners(frame.functionName)} ${frame.fileName}`
+}
+
+/** "Server.Pool.query" → "query". @param {string} name */
+function withoutOwners (name) {
+  let start = 0
+  for (let i = 0; i < name.length; i++) {
+    const code = name.charCodeAt(i)
+    if (code === 46 && i > start) start = i + 1
+    else if (!isWordCode(code)) break
+  }
+  return name.slice(start)
 }
 
 /** Neighbours that read the same become one. @param {PrintedHop[]} list */
@@ -241,10 +277,15 @@ function join (list) {
   for (const hop of list) {
     const last = joined[joined.length - 1]
     if (last !== undefined && last.type === hop.type && last.label === hop.label && last.lines.length > 0 &&
-      last.lines.join('\n') === hop.lines.join('\n')) last.repeats += hop.repeats
+      sameLines(last.lines, hop.lines)) last.repeats += hop.repeats
     else joined.push(hop)
   }
   return joined
+}
+
+/** @param {string[]} one @param {string[]} other */
+function sameLines (one, other) {
+  return one === other || (one.length === other.length && one.every((line, i) => line === other[i]))
 }
 
 /**
@@ -284,13 +325,25 @@ function hidden (frame, rule) {
 /** The package or file that a frame is in. @param {Frame} frame */
 function homeOf (frame) {
   const file = frame.fileName ?? 'built-in code'
-  const inModule = /^.*[\\/]node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/.exec(file)
-  return inModule === null ? file.replace(/^.*[\\/]/, '') : inModule[1].replace(/\\/g, '/')
+  const start = insideModules(file, true)
+  if (start === -1) return baseName(file)
+  const end = folderEnd(file, start)
+  if (end === start) return baseName(file)
+  const scoped = file[start] === '@' && end > start + 1 && end < file.length ? folderEnd(file, end + 1) : end
+  return scoped > end + 1 ? `${file.slice(start, end)}/${file.slice(end + 1, scoped)}` : file.slice(start, end)
+}
+
+/** @param {string} file @param {number} start */
+function folderEnd (file, start) {
+  let end = start
+  while (end < file.length && !isSlash(file[end])) end++
+  return end
 }
 
 /** "Timeout.warmUp [as _onTimeout]" → "warmUp", as CallSite.getFunctionName() says it. @param {string | undefined} rendered */
 function bareName (rendered) {
-  const name = rendered?.replace(/ \[as [^\]]*\]$/, '').replace(/^new /, '').replace(/^.*\./, '')
+  if (rendered === undefined) return undefined
+  const name = afterLast(withoutPrefix(withoutAlias(rendered), 'new '), '.')
   return name === '<anonymous>' || name === '' ? undefined : name
 }
 

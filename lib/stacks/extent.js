@@ -7,6 +7,7 @@
 
 const fs = require('node:fs')
 const { fileURLToPath } = require('node:url')
+const { isNameCode, isSpaceCode } = require('./scan')
 
 const { toString } = Function.prototype
 const LARGEST = 2 << 20 // bytes of a source file worth reading
@@ -67,12 +68,35 @@ function textOf (site, start) {
   if (typeof fn === 'function') {
     const text = toString.call(fn)
     // A method's text starts at its name, its position at the bracket.
-    const bracket = text.indexOf('(')
-    return /^(async\b\s*)?(function\b|\(|[\w$]+\s*=>)/.test(text) ? text : text.slice(bracket)
+    return isMethod(text) ? text.slice(text.indexOf('(')) : text
   }
   const source = read(site.getFileName())
   const offset = source === undefined ? undefined : offsetOf(source, start.line - 1, start.column - 1)
   return offset === undefined ? undefined : /** @type {string} */ (source).slice(offset)
+}
+
+/** Is it the text of a method, and not of a function or an arrow function? @param {string} text */
+function isMethod (text) {
+  const word = wordAt(text, 0)
+  const start = word === 'async' ? skipSpace(text, word.length) : 0
+  if (text[start] === '(') return false
+  const name = wordAt(text, start)
+  if (name === 'function') return false
+  if (name !== '' && text.startsWith('=>', skipSpace(text, start + name.length))) return false
+  return !(word === 'async' && text.startsWith('=>', start))
+}
+
+/** @param {string} text @param {number} start @returns {string} the name or number that starts there, or '' */
+function wordAt (text, start) {
+  let end = start
+  while (end < text.length && isNameCode(text.charCodeAt(end))) end++
+  return text.slice(start, end)
+}
+
+/** @param {string} text @param {number} start @returns {number} where something else than white space is */
+function skipSpace (text, start) {
+  while (start < text.length && isSpaceCode(text.charCodeAt(start))) start++
+  return start
 }
 
 /** @param {string | null | undefined} file */
@@ -107,9 +131,26 @@ function offsetOf (text, lines, columns) {
   return start + columns
 }
 
-const blockWords = /^(if|for|while|switch|with|catch|await)$/
-const operandBefore = /[\w$)\]}'"`]/
-const valueWords = /^(return|typeof|case|do|else|in|of|instanceof|new|void|delete|throw|yield|await)$/
+const blockWords = new Set(['if', 'for', 'while', 'switch', 'with', 'catch', 'await'])
+const valueWords = new Set(['return', 'typeof', 'case', 'do', 'else', 'in', 'of', 'instanceof', 'new', 'void', 'delete', 'throw', 'yield', 'await'])
+const operators = new Set(['in', 'of', 'instanceof'])
+
+/** Does a token end an operand? After one a slash divides. @param {string} token */
+function endsOperand (token) {
+  return token !== '' && (isNameCode(token.charCodeAt(token.length - 1)) || ')]}\'"`'.includes(token[token.length - 1]))
+}
+
+/** Does a token before brackets and a brace make them the head of a function? @param {string} token */
+function isCallee (token) {
+  const last = token.charCodeAt(token.length - 1)
+  return (isNameCode(last) || last === 39 || last === 93) && !blockWords.has(token)
+}
+
+/** Does the next line begin a new statement, where an expression could end? @param {string} text @param {number} at */
+function beginsStatement (text, at) {
+  const start = skipSpace(text, at)
+  return start < text.length && isNameCode(text.charCodeAt(start)) && !operators.has(wordAt(text, start))
+}
 
 /**
  * Reads a function from its start and says whether an offset is in it and in no function nested in it.
@@ -150,10 +191,9 @@ function directlyInside (text, offset) {
     const letter = text[at]
     const two = text.slice(at, at + 2)
     if (letter === '\n') {
-      if (open[open.length - 1]?.close === '=>' && operandBefore.test(word.slice(-1)) && !valueWords.test(word) &&
-        /^\s*[\w$]/.test(text.slice(at, at + 200)) && !/^\s*(in|of|instanceof)\b/.test(text.slice(at, at + 200))) endArrows()
+      if (open[open.length - 1]?.close === '=>' && endsOperand(word) && !valueWords.has(word) && beginsStatement(text, at)) endArrows()
       at++
-    } else if (/\s/.test(letter)) {
+    } else if (isSpaceCode(text.charCodeAt(at))) {
       at++
     } else if (two === '//') {
       const end = text.indexOf('\n', at)
@@ -174,15 +214,15 @@ function directlyInside (text, offset) {
         open.push({ close: '`', fn: false })
         at = skipTemplate(text, at + 1)
       }
-    } else if (letter === '/' && (word === '' || valueWords.test(word) || !operandBefore.test(word.slice(-1)))) {
+    } else if (letter === '/' && (valueWords.has(word) || !endsOperand(word))) {
       const end = skipRegex(text, at)
       if (end === undefined) return undefined
       at = end
       word = "'"
     } else if (two === '=>') {
-      const body = /^\s*\{/.exec(text.slice(at + 2, at + 200))
-      if (body !== null) {
-        at += 2 + body[0].length
+      const body = skipSpace(text, at + 2)
+      if (text[body] === '{') {
+        at = body + 1
         push('}', true)
         word = '{'
       } else {
@@ -195,7 +235,7 @@ function directlyInside (text, offset) {
       word = letter
       at++
     } else if (letter === '{') {
-      const body = word === ')' && callee !== '' && /[\w$'\]]$/.test(callee) && !blockWords.test(callee)
+      const body = word === ')' && isCallee(callee)
       push('}', body || (word === ')' && !entered && depth === 0))
       word = '{'
       at++
@@ -215,9 +255,8 @@ function directlyInside (text, offset) {
       endArrows()
       word = letter
       at++
-    } else if (/[\w$]/.test(letter)) {
-      const name = /^[\w$]+/.exec(text.slice(at, at + 200))
-      word = name === null ? letter : name[0]
+    } else if (isNameCode(text.charCodeAt(at))) {
+      word = wordAt(text, at)
       at += word.length
       if (at > offset && answer === undefined) answer = depth === 1
     } else {
