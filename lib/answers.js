@@ -5,14 +5,15 @@
 
 const { types } = require('node:util')
 const guard = require('./context/guard')
-const { stamp, settlerOf, muted } = require('./context/context')
+const { Context, stamp, settlerOf, muted } = require('./context/context')
+const { kindOf } = require('./context/kinds')
 const { createViews } = require('./context/view')
 const { mistake } = require('./errors')
 const { createReports } = require('./handles/report')
 const { createThreadLayer } = require('./hooks/threads')
 const { createAttribution } = require('./stacks/attribution')
 const { createChain } = require('./stacks/chain')
-const { Stack, frameLines } = require('./stacks/frames')
+const { createReader } = require('./stacks/frames')
 const { readSites } = require('./stacks/sites')
 const { mapFrame } = require('./stacks/source-maps')
 const { captureInto } = require('./stacks/trace-limit')
@@ -25,7 +26,6 @@ const PLACES = 1000 // texts kept
 const KEYED = 64 // links that make up a key
 
 /**
- * @typedef {import('./context/context').Context} Context
  * @typedef {import('./stacks/chain').Hop} Hop
  * @typedef {import('./stacks/chain').PrintedHop} PrintedHop
  * @typedef {import('./context/view').ContextView} ContextView
@@ -50,8 +50,9 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
   /** the hops of errors whose stack was formatted @type {WeakMap<object, PrintedHop[]>} */
   const told = new WeakMap()
   const { stackOf } = capture
+  const readFrames = createReader()
   const threads = createThreadLayer(async.root)
-  const attribution = createAttribution({ root: async.root, current: async.current, recent: async.recent, stackOf, presentFrames, sightings })
+  const attribution = createAttribution({ root: async.root, current: async.current, recent: async.recent, stackOf, presentFrames, presentStack, sightings })
   const chain = createChain({ stackOf, options, map: mapFrame, askedAt, dropped })
   const { view, unwrap } = createViews({ now, describe: (context) => guard.run(() => chain.describe(context)) })
   const reports = createReports({ registry, hops: chain.hops, plain, stackOf, askedAt, enabled, through })
@@ -94,7 +95,17 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
     const holder = /** @type {any} */ ({ __proto__: null })
     captureInto(holder, above, most)
     const present = plainly(() => holder.stack)
-    return typeof present === 'string' ? new Stack(frameLines(present, true)).frames : []
+    return typeof present === 'string' ? readFrames(present) : []
+  }
+
+  const reading = kindOf('STACK', false)
+
+  /** The present stack, where the engine knows it by a number. @param {Function} above */
+  function presentStack (above) {
+    if (capture.name !== 'native') return undefined
+    const holder = new Context(0, 0, reading, undefined, 0)
+    capture.take(holder, above, false)
+    return stackOf(holder)
   }
 
   return {
@@ -190,7 +201,7 @@ function keyOf (context) {
 
 /** @param {PrintedHop} hop @returns {Hop} */
 function plain ({ asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, frames }) {
-  return { asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, frames }
+  return { asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, frames: frames.map((frame) => ({ ...frame })) }
 }
 
 module.exports = { createAnswers }

@@ -22,11 +22,16 @@ const { isDigitCode, isWordCode } = require('./scan')
 const { limit } = require('./trace-limit')
 
 const PRESENT_FRAMES = 200 // of the reader's stack
+const SHORT = 40 // frames: as many as an engine keeps at least
 
 /**
  * @typedef {import('../context/context').Context} Context
  * @typedef {import('./frames').Frame} Frame
  * @typedef {import('./runs').SiteFrame} SiteFrame
+ * @typedef {object} Reader the present stack
+ * @property {Frame[]} run what runs, of that the innermost scope
+ * @property {Frame[]} async what awaits it
+ * @property {boolean} complete no frame is left out, and nothing can await what runs
  * @typedef {{ context: Context | undefined, origin?: import('./chain').Origin }} Verdict
  */
 
@@ -37,9 +42,12 @@ const PRESENT_FRAMES = 200 // of the reader's stack
  * @param {() => Context[]} deps.recent contexts that ran lately
  * @param {(context: Context) => import('./frames').Stack | undefined} deps.stackOf
  * @param {(above: Function, most: number) => Frame[]} deps.presentFrames
+ * @param {(above: Function) => import('./frames').Stack | undefined} deps.presentStack the same, without awaiting functions, where that is quick
  * @param {ReturnType<typeof import('../context/sightings').createSightings>} deps.sightings
  */
-function createAttribution ({ root, current, recent, stackOf, presentFrames, sightings }) {
+function createAttribution ({ root, current, recent, stackOf, presentFrames, presentStack, sightings }) {
+  /** by the present frames @type {WeakMap<Frame[], Reader>} */
+  const readers = new WeakMap()
   /** the functions in a stack that a person would see @type {WeakMap<import('./frames').Stack, string[]>} */
   const steps = new WeakMap()
 
@@ -81,10 +89,10 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, sig
    * @returns {{ context: Context, ran: SiteFrame } | undefined} and the function that ran in it
    */
   function byFunction (frames, outer, reader, above) {
-    const present = readerFrames(above)
+    const present = readerFrames(above, frames)
     const truncated = frames.length >= Number(limit())
     const run = segment(frames.filter((frame) => !frame.isAsync))
-    if (sameRun(run, segment(present.sync), truncated) && sameTail(asyncOf(frames), present.async, truncated)) {
+    if (sameRun(run, present.run, truncated) && sameTail(asyncOf(frames), present.async, truncated)) {
       return { context: reader ?? root, ran: outer }
     }
     const ancestor = ranBefore(outer, asyncOf(frames), reader, truncated)
@@ -100,20 +108,22 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, sig
    * @param {Frame[]} tail the functions that V8 shows as awaiting it
    */
   function mixed (context, ran, tail) {
-    const story = storyOf(context)
-    return recent().some((other) => {
-      if (other === context || other.type !== context.type || descends(context, other)) return false
+    const registered = stackOf(context)
+    const { type } = context
+    /** @type {Set<string> | undefined} */
+    let story
+    for (const other of recent()) {
+      if (other === context || other.type !== type) continue
       const stack = stackOf(other)
-      if (stack === undefined) return false
-      const awaiting = other.awaited ? stack.frames.find(programs) : undefined
-      const resumed = awaiting !== undefined && sameFunction(ran, awaiting)
-      const registeredAlike = stack === stackOf(context) && outermost(stack.frames) !== undefined
-      if (!resumed && !registeredAlike) return false
-      if (!tail.every((frame) => stack.frames.some((one) => sameName(frame, one)))) return false
+      if (stack === undefined || !(stack === registered ? stack.program || resumed(other, stack, ran) : resumed(other, stack, ran))) continue
+      if (descends(context, other)) continue
+      if (!tail.every((frame) => stack.frames.some((one) => sameName(frame, one)))) continue
       // Where one story holds the other, both are of one flow.
+      story ??= storyOf(context)
       const others = storyOf(other)
-      return [...story].some((step) => !others.has(step)) && [...others].some((step) => !story.has(step))
-    })
+      if (!holds(others, story) && !holds(story, others)) return true
+    }
+    return false
   }
 
   /** The functions of a chain that a person would see. @param {Context} context @returns {Set<string>} */
@@ -160,15 +170,37 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, sig
     if (reader === undefined) return { context: undefined }
     const core = frames.filter((frame) => !frame.isAsync)
     if (matchesKind(error, core[core.length - 1], reader)) return { context: reader }
-    const awaiting = awaiter(frames, readerFrames(above))
+    if (!frames.some((frame) => frame.isAsync && programs(frame))) return { context: reader, origin: 'reader' }
+    const awaiting = awaiter(frames, readerFrames(above, frames))
     if (awaiting !== undefined && !mixed(reader, awaiting, tailOf(frames, awaiting))) return { context: reader }
     return { context: reader, origin: 'reader' }
   }
 
-  /** The reader's stack. @param {Function} above @returns {{ sync: Frame[], async: Frame[] }} */
-  function readerFrames (above) {
-    const frames = presentFrames(above, PRESENT_FRAMES).filter((frame) => frame.kind !== 'own')
-    return { sync: frames.filter((frame) => !frame.isAsync), async: asyncOf(frames) }
+  /**
+   * Returns the reader's stack. To capture it costs as much as the rest of a story, so a known one is taken where nothing can
+   * await what runs.
+   * @param {Function} above
+   * @param {Frame[]} made the error's
+   * @returns {Reader}
+   */
+  function readerFrames (above, made) {
+    const known = made.some((frame) => frame.isAsync) ? undefined : presentStack(above)
+    if (known !== undefined) {
+      const reader = readerOf(known.frames)
+      if (reader.complete) return reader
+    }
+    return readerOf(presentFrames(above, PRESENT_FRAMES))
+  }
+
+  /** @param {Frame[]} frames present ones @returns {Reader} */
+  function readerOf (frames) {
+    let reader = readers.get(frames)
+    if (reader === undefined) {
+      const theirs = frames.filter((frame) => frame.kind !== 'own')
+      const run = segment(theirs.filter((frame) => !frame.isAsync))
+      readers.set(frames, reader = { run, async: asyncOf(theirs), complete: frames.length < SHORT && !mayBeAwaited(frames) })
+    }
+    return reader
   }
 
   /**
@@ -211,6 +243,39 @@ function maker (context) {
   const turn = Object.assign(Object.create(Object.getPrototypeOf(context)), context)
   turn.repeats--
   return turn
+}
+
+/**
+ * Says whether a stack may be that of a microtask, whose awaiting functions V8 appends (CaptureSimpleStackTrace in
+ * src/execution/isolate.cc). Node calls everything else from a frame of its own.
+ * @param {Frame[]} frames
+ */
+function mayBeAwaited (frames) {
+  const last = frames[frames.length - 1]
+  return last?.fileName === undefined || !last.fileName.startsWith('node:') || frames.some(isOfMicrotasks)
+}
+
+/** @param {Frame} frame */
+function isOfMicrotasks ({ kind, isAsync, functionName }) {
+  return isAsync || (kind === 'core' && functionName !== undefined && functionName.endsWith('processTicksAndRejections'))
+}
+
+/**
+ * Says whether a function ran behind an await of its own.
+ * @param {Context} context that it ran in
+ * @param {import('./frames').Stack} stack of the context
+ * @param {SiteFrame} ran
+ */
+function resumed (context, stack, ran) {
+  if (!context.awaited) return false
+  const awaiting = stack.frames.find(programs)
+  return awaiting !== undefined && sameFunction(ran, awaiting)
+}
+
+/** @param {Set<string>} all @param {Set<string>} some */
+function holds (all, some) {
+  for (const one of some) if (!all.has(one)) return false
+  return true
 }
 
 /** @param {Frame} frame */

@@ -6,6 +6,10 @@
 const { fold } = require('../context/fold')
 const { accepted, apiName, arrivedBy, labelOf } = require('./labels')
 const { afterLast, baseName, insideModules, isSlash, isWordCode, withoutAlias, withoutPrefix } = require('./scan')
+const { nodeMaps } = require('./source-maps')
+const { requireRoom } = require('./stack-room')
+
+const PRINT_KB = 96 // room for printing a stack that was not printed before: more than its source maps ask for
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -34,7 +38,16 @@ const { afterLast, baseName, insideModules, isSlash, isWordCode, withoutAlias, w
  */
 
 /**
- * @typedef {Hop & { lines: string[] }} PrintedHop with its frames as text, mapped and hidden as the options say
+ * @typedef {Hop & { lines: string[] }} PrintedHop with its frames as text, mapped and hidden as the options say. Both are shared:
+ *   never changed, and copied before the program gets them
+ */
+
+/**
+ * @typedef {object} Sight what is shown of a stack, the same for each context that has it
+ * @property {import('../options').Options} options under which
+ * @property {Frame[]} visible
+ * @property {{ frames: HopFrame[], lines: string[] } | undefined} printed all visible frames that the options ask for
+ * @property {{ type: string, detail: string | undefined, awaited: boolean, label: string } | undefined} named the last label
  */
 
 /**
@@ -58,9 +71,55 @@ function createChain ({ stackOf, options, map, askedAt, dropped }) {
     return identity
   }
 
+  /** by the frames of a stack @type {WeakMap<Frame[], Sight>} */
+  const sights = new WeakMap()
+
+  /** the context that was folded last, and what it came from then @type {Context | undefined} */
+  let foldedLast
+  /** @type {Context | undefined} */
+  let foldedParent
+
   /** @param {Context} context @param {number} [keep] links */
   function folded (context, keep = Math.max(options().depth, 8) * 3) {
+    if (context === foldedLast && context.parent === foldedParent && context.depth <= keep) return
     dropped(fold(context, identify, keep))
+    foldedLast = context
+    foldedParent = context.parent
+  }
+
+  /** @param {Frame[]} frames of a stack @returns {Sight} */
+  function sightOf (frames) {
+    const present = options()
+    let sight = sights.get(frames)
+    if (sight === undefined || sight.options !== present) {
+      const { internals } = present
+      const visible = frames.filter((frame) => frame.kind !== 'own' && (internals || frame.kind !== 'core'))
+      sights.set(frames, sight = { options: present, visible, printed: undefined, named: undefined })
+    }
+    return sight
+  }
+
+  /** @param {Sight} sight @param {Frame[]} visible frames of it */
+  function print (sight, visible) {
+    if (visible === sight.visible && sight.printed !== undefined && !nodeMaps()) return sight.printed
+    requireRoom(PRINT_KB)
+    const { frames: most, hide: rule } = sight.options
+    const mapped = (visible.length > most ? visible.slice(0, most) : visible).map(map)
+    const printed = { frames: mapped.map(publicFrame), lines: hide(mapped, rule) }
+    if (visible === sight.visible && typeof rule !== 'function') sight.printed = printed
+    return printed
+  }
+
+  /** @param {Context} context @param {Frame[]} frames of its stack @param {Sight} sight */
+  function labelFor (context, frames, sight) {
+    // Without a frame of the program a label tells of the context's parent, too.
+    if (context.origin === 'early' || !frames.some(isProgram)) return labelOf(context, frames)
+    const { type, detail, awaited } = context
+    let { named } = sight
+    if (named === undefined || named.type !== type || named.detail !== detail || named.awaited !== awaited) {
+      sight.named = named = { type, detail, awaited, label: labelOf(context, frames) }
+    }
+    return named.label
   }
 
   /**
@@ -86,9 +145,9 @@ function createChain ({ stackOf, options, map, askedAt, dropped }) {
         later = weightier(later, one)
         continue
       }
-      if (later !== undefined) speakFor(found[0], later, stackOf(one)?.frames ?? [])
+      if (later !== undefined) speakFor(found[0], later, stackOf(one)?.frames ?? none)
       later = undefined
-      list.push(...found)
+      for (const hop of found) list.push(hop)
     }
     return join(list).slice(0, depth)
   }
@@ -101,34 +160,36 @@ function createChain ({ stackOf, options, map, askedAt, dropped }) {
    */
   function hopsOf (context, shown, origin) {
     if (context.origin === 'process') return foreign(context)
-    const { internals, frames: most } = options()
-    const frames = stackOf(context)?.frames ?? []
-    let visible = frames.filter((frame) => frame.kind !== 'own' && (internals || frame.kind !== 'core'))
+    const frames = stackOf(context)?.frames ?? none
+    const sight = sightOf(frames)
+    const { internals } = sight.options
+    let { visible } = sight
     if (context.type === 'PROMISE' && !internals) visible = shown.rest(visible, context.repeats)
-    if (visible.length === 0 && !internals && !tells(context, frames)) return []
+    if (visible.length === 0 && !internals && !tells(context, frames)) return none
     shown.add(visible)
-    return [hop(context, frames, visible.slice(0, most), origin)]
+    return [hop(context, frames, sight, visible, origin)]
   }
 
   /**
    * @param {Context} context
    * @param {Frame[]} frames all of its stack
+   * @param {Sight} sight
    * @param {Frame[]} visible
    * @param {Origin} [origin]
    * @returns {PrintedHop}
    */
-  function hop (context, frames, visible, origin) {
-    const mapped = visible.map(map)
+  function hop (context, frames, sight, visible, origin) {
+    const printed = print(sight, visible)
     return {
       asyncId: context.asyncId,
       triggerAsyncId: context.triggerAsyncId,
       type: context.type,
-      label: labelOf(context, frames),
+      label: labelFor(context, frames, sight),
       ageMs: Math.max(0, askedAt() - context.time),
       repeats: context.repeats,
       origin: origin ?? context.origin,
-      frames: mapped.map(publicFrame),
-      lines: hide(mapped, options().hide)
+      frames: printed.frames,
+      lines: printed.lines
     }
   }
 
@@ -140,12 +201,20 @@ function createChain ({ stackOf, options, map, askedAt, dropped }) {
 
   /** One context as a hop, whether or not it is part of the story. @param {Context} context @returns {PrintedHop} */
   function describe (context) {
-    const frames = stackOf(context)?.frames ?? []
-    const { internals, frames: most } = options()
-    return hop(context, frames, frames.filter((frame) => frame.kind !== 'own' && (internals || frame.kind !== 'core')).slice(0, most))
+    const frames = stackOf(context)?.frames ?? none
+    const sight = sightOf(frames)
+    return hop(context, frames, sight, sight.visible)
   }
 
   return { hops, folded, describe }
+}
+
+/** @type {any[]} */
+const none = []
+
+/** @param {Frame} frame */
+function isProgram (frame) {
+  return frame.kind === 'user' || frame.kind === 'module'
 }
 
 /** What a call into Node is about, the weightiest first. Node makes these when the call itself is over. @param {string} type */
@@ -221,8 +290,8 @@ class Shown {
   constructor (above) {
     /** @type {Set<string>} */
     this.keys = new Set()
-    /** the function that runs above: the await inside it is no news @type {string | undefined} */
-    this.top = undefined
+    /** its outermost frame @type {Frame | undefined} */
+    this.running = undefined
     /** the function whose await is told next, and the one whose await was told last @type {string | undefined} */
     this.awaited = this.resumed = undefined
     this.add(above)
@@ -232,9 +301,17 @@ class Shown {
   add (frames) {
     this.resumed = this.awaited
     this.awaited = undefined
-    for (const frame of frames) if (frame.isAsync) this.keys.add(key(frame))
-    const running = frames.filter((frame) => !frame.isAsync && frame.kind !== 'core')
-    if (running.length > 0) this.top = key(running[running.length - 1])
+    let running
+    for (const frame of frames) {
+      if (frame.isAsync) this.keys.add(key(frame))
+      else if (frame.kind !== 'core') running = frame
+    }
+    if (running !== undefined) this.running = running
+  }
+
+  /** The function that runs above: the await inside it is no news. */
+  get top () {
+    return this.running === undefined ? undefined : key(this.running)
   }
 
   /**
@@ -244,9 +321,11 @@ class Shown {
    * @param {number} repeats
    */
   rest (frames, repeats) {
-    const left = this.keys.size === 0 ? frames : frames.filter((frame) => !this.keys.has(key(frame)))
-    const known = left.every((frame) => key(frame) === this.top)
-    if (known && repeats === 1 && (this.keys.size > 0 || (left.length === 1 && this.resumed === this.top))) return []
+    const { keys, top } = this
+    const shown = keys.size > 0 && frames.some((frame) => keys.has(key(frame)))
+    const left = shown ? frames.filter((frame) => !keys.has(key(frame))) : frames
+    const known = left.every((frame) => key(frame) === top)
+    if (known && repeats === 1 && (keys.size > 0 || (left.length === 1 && this.resumed === top))) return none
     if (left.length > 0) this.awaited = key(left[0])
     return left
   }

@@ -16,7 +16,7 @@ const ANSWERS = 200 // remembered: a service that fails reads the same functions
 
 /** @type {Map<string, string | undefined>} */
 const sources = new Map()
-/** By the text, which is the same where the function is. @type {Map<string, Map<number, boolean | undefined>>} */
+/** By the function, as its text or its start in a file, and by the position @type {Map<string, Map<string, { inside: boolean | undefined }>>} */
 const answers = new Map()
 let answered = 0
 
@@ -30,25 +30,30 @@ function contains (site, line, column) {
   const start = startOf(site)
   if (start === undefined) return undefined
   if (line < start.line || (line === start.line && column < start.column)) return false
-  const text = textOf(site, start)
+  const fn = site.getFunction()
+  // V8 hides strict functions (CallSiteInfo::IsStrict, src/objects/call-site-info.h): the file has to do.
+  const file = typeof fn === 'function' ? undefined : site.getFileName()
+  const code = file === undefined ? textOf(/** @type {Function} */ (fn)) : `${file}:${start.line}:${start.column}`
+  const place = `${line}:${column}`
+  const known = answers.get(code)?.get(place)
+  if (known !== undefined) return known.inside
+  const text = file === undefined ? code : textFrom(file, start)
   if (text === undefined) return undefined
   const offset = offsetOf(text, line - start.line, line === start.line ? column - start.column : column - 1)
-  return offset === undefined ? false : remembered(text, offset)
+  const inside = offset === undefined ? false : directlyInside(text, offset)
+  remember(code, place, inside)
+  return inside
 }
 
-/** @param {string} text @param {number} offset */
-function remembered (text, offset) {
-  let known = answers.get(text)
-  if (known?.has(offset)) return known.get(offset)
-  const answer = directlyInside(text, offset)
+/** @param {string} code @param {string} place @param {boolean | undefined} inside */
+function remember (code, place, inside) {
   if (++answered > ANSWERS) {
     answers.clear()
     answered = 1
-    known = undefined
   }
-  if (known === undefined) answers.set(text, known = new Map())
-  known.set(offset, answer)
-  return answer
+  let places = answers.get(code)
+  if (places === undefined) answers.set(code, places = new Map())
+  places.set(place, { inside })
 }
 
 /** @param {any} site @returns {{ line: number, column: number } | undefined} */
@@ -58,19 +63,20 @@ function startOf (site) {
   return line > 0 && column > 0 ? { line, column } : undefined
 }
 
+/** Returns the source of a function from where V8 says that it starts. @param {Function} fn */
+function textOf (fn) {
+  const text = toString.call(fn)
+  // A method's text starts at its name, its position at the bracket.
+  return isMethod(text) ? text.slice(text.indexOf('(')) : text
+}
+
 /**
- * The source from the function's start on.
- * @param {NodeJS.CallSite} site
+ * Returns the source from the function's start on.
+ * @param {string | null | undefined} file
  * @param {{ line: number, column: number }} start
  */
-function textOf (site, start) {
-  const fn = site.getFunction()
-  if (typeof fn === 'function') {
-    const text = toString.call(fn)
-    // A method's text starts at its name, its position at the bracket.
-    return isMethod(text) ? text.slice(text.indexOf('(')) : text
-  }
-  const source = read(site.getFileName())
+function textFrom (file, start) {
+  const source = read(file)
   const offset = source === undefined ? undefined : offsetOf(source, start.line - 1, start.column - 1)
   return offset === undefined ? undefined : /** @type {string} */ (source).slice(offset)
 }

@@ -8,7 +8,7 @@
 const { types } = require('node:util')
 const { readSites } = require('./sites')
 const { mapSites, nodeMaps } = require('./source-maps')
-const { hasRoom } = require('./stack-room')
+const { hasRoom, requireRoom } = require('./stack-room')
 const { limit } = require('./trace-limit')
 
 const { apply } = Reflect
@@ -16,6 +16,8 @@ const { apply } = Reflect
 /**
  * @typedef {(error: any, sites: NodeJS.CallSite[]) => any} Prepare
  */
+
+const LOADING_KB = 96 // room on the stack for the first story, which loads code
 
 /** Node's own formatter, where it was there first. */
 const initial = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
@@ -37,6 +39,7 @@ function createFormatter ({ story, internals }) {
   let installed
   let enabled = false
   let formatting = false
+  let loaded = false
   /** a formatter of the program's runs, and may call the one that it found in its place: ours */
   let inner = false
 
@@ -58,7 +61,9 @@ function createFormatter ({ story, internals }) {
       if (!extended || typeof plain !== 'string' || !(Number(limit()) >= 1) || !isErrorLike(error)) return plain
       formatting = true
       try {
+        if (!loaded) requireRoom(LOADING_KB)
         const hops = story(error, sites, prepareStackTrace)
+        loaded = true
         return hops === '' ? plain : `${plain}\n${hops}`
       } catch {
         return plain

@@ -8,6 +8,8 @@ const { isDigitCode, insideModules, withoutAlias } = require('./scan')
 
 const LINES = 2000 // frames remembered by their text
 const LONGEST = 1000 // letters of a line worth remembering
+const TEXTS = 200 // whole stacks remembered by a reader
+const LONGEST_TEXT = 8000 // letters of one
 
 /**
  * @typedef {object} Frame shared by all who have its line: never changed
@@ -191,4 +193,26 @@ function frameLines (text, awaiting) {
   return lines.join('\n')
 }
 
-module.exports = { Stack, parseFrame, createStackTable, frameLines, isOwn }
+/** Remembers the frames of stacks that come again and again. */
+function createReader () {
+  /** @type {Map<string, Frame[]>} */
+  let read = new Map()
+
+  /**
+   * Returns all frames in the text of an error's stack, newest first, those of awaiting functions included.
+   * @param {string} text
+   * @returns {Frame[]} shared: never changed
+   */
+  return (text) => {
+    let frames = read.get(text)
+    if (frames !== undefined) return frames
+    frames = new Stack(frameLines(text, true)).frames
+    if (text.length <= LONGEST_TEXT) {
+      if (read.size >= TEXTS) read = new Map()
+      read.set(text, frames)
+    }
+    return frames
+  }
+}
+
+module.exports = { Stack, parseFrame, createReader, createStackTable, frameLines, isOwn }

@@ -3,6 +3,7 @@
 // The words a person would use for a hop: the call they wrote, not the provider that Node names.
 
 const { afterLast, aliasStart, isNameCode, withoutPrefix } = require('./scan')
+const { requireRoom } = require('./stack-room')
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -10,6 +11,7 @@ const { afterLast, aliasStart, isNameCode, withoutPrefix } = require('./scan')
  */
 
 const NAME = 60 // characters of a span's
+const EXPRESSION_KB = 96 // room on the stack for compiling one
 
 /** @type {Record<string, (detail: string | undefined, api: string | undefined) => string>} */
 const phrases = {
@@ -46,7 +48,9 @@ const phrases = {
 function printable (name) {
   for (let i = 0; i < name.length; i++) {
     const code = name.charCodeAt(i)
-    if (code < 0x20 || code > 0x7e) return name.replace(/\p{C}+/gu, ' ')
+    if (code >= 0x20 && code <= 0x7e) continue
+    requireRoom(EXPRESSION_KB)
+    return name.replace(/\p{C}+/gu, ' ')
   }
   return name
 }

@@ -124,12 +124,12 @@ function sameFunction (made, read) {
 /**
  * The function that runs right now and that V8 shows as awaiting the error's creator, if the same ones await it.
  * @param {SiteFrame[]} frames of the error
- * @param {{ sync: Frame[], async: Frame[] }} present
+ * @param {{ run: Frame[], async: Frame[] }} present
  * @returns {SiteFrame | undefined}
  */
 function awaiter (frames, present) {
   const awaiting = frames.filter((frame) => frame.isAsync && programs(frame))
-  const running = outermost(segment(present.sync))
+  const running = outermost(present.run)
   if (running === undefined) return undefined
   const at = awaiting.findIndex((frame) => sameFunction(frame, running))
   const others = present.async.filter(programs)

@@ -16,6 +16,7 @@ const { requireRoom } = require('./stack-room')
 const LARGEST = 64 << 20 // bytes of a source or a map worth reading
 const FILES = 5000 // remembered
 const LINES = 2000 // mapped ones remembered
+const MAP_KB = 64 // room on the stack for reading files and maps
 
 /**
  * @typedef {import('./frames').Frame} Frame
@@ -47,7 +48,7 @@ function nodeMaps () {
 function supportFor (file) {
   const found = known.get(file)
   if (found !== undefined || known.has(file)) return found
-  requireRoom()
+  requireRoom(MAP_KB)
   if (known.size >= FILES) known = new Map()
   known.set(file, undefined) // also where the next line throws
   const who = find(localOf(file))
@@ -164,7 +165,6 @@ function copies () {
  */
 function lookUp (file, line, column) {
   if (nodeMaps()) {
-    requireRoom()
     const entry = /** @type {any} */ (Module.findSourceMap(file)?.findEntry(line - 1, column - 1))
     if (typeof entry?.originalSource === 'string') {
       const { originalSource, originalLine, originalColumn } = entry
@@ -174,7 +174,7 @@ function lookUp (file, line, column) {
   }
   const who = supportFor(file)
   if (who === undefined) return undefined
-  requireRoom()
+  requireRoom(MAP_KB)
   const module = file.startsWith('file:')
   const local = localOf(file)
   try {
