@@ -1,7 +1,7 @@
 'use strict'
 
-// What an error costs that is thrown, caught and read: node bench/errors.js [--json] [NODE…] prints µs once warm and the ms of
-// the first one in a process, bare and with longstack, in a chain of two timers.
+// What an error costs that is thrown, caught and read: node bench/errors.js [--json] [NODE…] prints µs once
+// warm and the ms of the first one in a process, bare and with longstack, in a chain of two timers.
 
 const { spawnSync } = require('node:child_process')
 const path = require('node:path')
@@ -12,17 +12,13 @@ const ROUNDS = 60
 const ERRORS = 100 // a round: shorter than a slice of the scheduler
 const WARM = 10_000
 
-/**
- * @typedef {object} Figures of one process
- * @property {number} first ms
- * @property {Record<string, number>} warm µs, by kind of function
- */
-
 /** @type {Record<string, string>} the functions that fail: what V8 tells of their frames differs */
 const kinds = {
   sloppy: 'setTimeout(function outer () { setTimeout(function inner () { done(measure(fail)) }, 2) }, 2)',
   strict: "'use strict'; setTimeout(() => setTimeout(() => done(measure(fail)), 2), 2)",
-  async: "'use strict'; const pause = () => new Promise((resolve) => setTimeout(resolve, 2)); (async () => { await pause(); await pause(); done(measure(fail)) })()"
+  async: `'use strict'
+    const pause = () => new Promise((resolve) => setTimeout(resolve, 2))
+    ;(async () => { await pause(); await pause(); done(measure(fail)) })()`
 }
 
 /** @param {string} kind */
@@ -47,7 +43,12 @@ function source (kind) {
   })()`
 }
 
-/** @param {string} node @param {string[]} args @param {string} kind @returns {{ first: number, warm: number }} */
+/**
+ * @param {string} node
+ * @param {string[]} args
+ * @param {string} kind
+ * @returns {{ first: number, warm: number }} ms and µs
+ */
 function once (node, args, kind) {
   const { stdout, stderr, status } = spawnSync(node, [...args, '-e', source(kind)], { encoding: 'utf8' })
   if (status !== 0) throw new Error(`${node} ended with ${status}: ${stderr}`)
@@ -61,17 +62,18 @@ function measure (node) {
     /** @type {Record<string, { first: number[], warm: number[] }>} */
     const runs = { bare: { first: [], warm: [] }, longstack: { first: [], warm: [] } }
     for (let i = 0; i < PROCESSES; i++) {
-      for (const [subject, args] of /** @type {Array<[string, string[]]>} */ ([['bare', []], ['longstack', ['-r', register]]])) {
-        const { first, warm } = once(node, args, kind)
+      for (const subject of Object.keys(runs)) {
+        const { first, warm } = once(node, subject === 'bare' ? [] : ['-r', register], kind)
         runs[subject].first.push(first)
         runs[subject].warm.push(warm)
       }
     }
     const { bare, longstack } = runs
+    const least = Math.min(...longstack.first)
     return {
       kind,
       warm: { bare: Math.min(...bare.warm), longstack: Math.min(...longstack.warm) },
-      first: { bare: median(bare.first), longstack: median(longstack.first), best: Math.min(...longstack.first) }
+      first: { bare: median(bare.first), longstack: median(longstack.first), least }
     }
   })
 }
@@ -89,8 +91,11 @@ if (given.includes('--json')) {
   for (const { version, figures } of results) {
     console.log(`${version}: an error thrown, caught and read in a chain of two timers`)
     for (const { kind, warm, first } of figures) {
-      console.log(`  ${kind.padEnd(7)} warm ${warm.bare.toFixed(1)} µs bare, ${warm.longstack.toFixed(1)} with longstack (+${(warm.longstack - warm.bare).toFixed(1)});` +
-        ` first ${first.bare.toFixed(2)} ms bare, ${first.longstack.toFixed(1)} with longstack (best ${first.best.toFixed(1)})`)
+      const us = [warm.bare, warm.longstack, warm.longstack - warm.bare]
+      const [bare, long, more] = us.map((value) => value.toFixed(1))
+      console.log(`  ${kind.padEnd(7)} warm ${bare} µs bare, ${long} with longstack (+${more})`)
+      const [bareMs, longMs, least] = [first.bare, first.longstack, first.least].map((ms) => ms.toFixed(2))
+      console.log(`          first ${bareMs} ms bare, ${longMs} with longstack, at least ${least}`)
     }
   }
 }

@@ -16,7 +16,10 @@
 // function lately ran in a context with another story, they prove nothing.
 
 const { descends, stamp } = require('../context/context')
-const { asyncOf, atStartUp, awaiter, calledName, isScope, outermost, programs, sameFunction, sameName, sameRun, sameTail, segment, siteFrame, tailOf } = require('./runs')
+const {
+  asyncOf, atStartUp, awaiter, calledName, isScope, outermost, programs, sameFunction, sameName, sameRun,
+  sameTail, segment, siteFrame, tailOf
+} = require('./runs')
 const { readSites } = require('./sites')
 const { isDigitCode, isWordCode } = require('./scan')
 const { limit } = require('./trace-limit')
@@ -42,7 +45,8 @@ const SHORT = 40 // frames: as many as an engine keeps at least
  * @param {() => Context[]} deps.recent contexts that ran lately
  * @param {(context: Context) => import('./frames').Stack | undefined} deps.stackOf
  * @param {(above: Function, most: number) => Frame[]} deps.presentFrames
- * @param {(above: Function) => import('./frames').Stack | undefined} deps.presentStack the same, without awaiting functions, where that is quick
+ * @param {(above: Function) => import('./frames').Stack | undefined} deps.presentStack
+ *   the same, without awaiting functions, where the engine knows it
  * @param {ReturnType<typeof import('../context/sightings').createSightings>} deps.sightings
  */
 function createAttribution ({ root, current, recent, stackOf, presentFrames, presentStack, sightings }) {
@@ -115,7 +119,9 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, pre
     for (const other of recent()) {
       if (other === context || other.type !== type) continue
       const stack = stackOf(other)
-      if (stack === undefined || !(stack === registered ? stack.program || resumed(other, stack, ran) : resumed(other, stack, ran))) continue
+      if (stack === undefined) continue
+      const registeredAlike = stack === registered && stack.program
+      if (!registeredAlike && !resumed(other, stack, ran)) continue
       if (descends(context, other)) continue
       if (!tail.every((frame) => stack.frames.some((one) => sameName(frame, one)))) continue
       // Where one story holds the other, both are of one flow.
@@ -170,15 +176,15 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, pre
     if (reader === undefined) return { context: undefined }
     const core = frames.filter((frame) => !frame.isAsync)
     if (matchesKind(error, core[core.length - 1], reader)) return { context: reader }
-    if (!frames.some((frame) => frame.isAsync && programs(frame))) return { context: reader, origin: 'reader' }
-    const awaiting = awaiter(frames, readerFrames(above, frames))
+    const awaited = frames.some((frame) => frame.isAsync && programs(frame))
+    const awaiting = awaited ? awaiter(frames, readerFrames(above, frames)) : undefined
     if (awaiting !== undefined && !mixed(reader, awaiting, tailOf(frames, awaiting))) return { context: reader }
     return { context: reader, origin: 'reader' }
   }
 
   /**
-   * Returns the reader's stack. To capture it costs as much as the rest of a story, so a known one is taken where nothing can
-   * await what runs.
+   * Returns the reader's stack. To capture it costs more than all the rest, so that of the engine is taken
+   * where nothing can await what runs.
    * @param {Function} above
    * @param {Frame[]} made the error's
    * @returns {Reader}
@@ -198,7 +204,8 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, pre
     if (reader === undefined) {
       const theirs = frames.filter((frame) => frame.kind !== 'own')
       const run = segment(theirs.filter((frame) => !frame.isAsync))
-      readers.set(frames, reader = { run, async: asyncOf(theirs), complete: frames.length < SHORT && !mayBeAwaited(frames) })
+      const complete = frames.length < SHORT && !mayBeAwaited(frames)
+      readers.set(frames, reader = { run, async: asyncOf(theirs), complete })
     }
     return reader
   }
@@ -246,8 +253,9 @@ function maker (context) {
 }
 
 /**
- * Says whether a stack may be that of a microtask, whose awaiting functions V8 appends (CaptureSimpleStackTrace in
- * src/execution/isolate.cc). Node calls everything else from a frame of its own.
+ * Says whether a stack may be that of a microtask: V8 appends the functions that await it
+ * (CaptureSimpleStackTrace in its src/execution/isolate.cc). Node calls everything else from a frame of its
+ * own.
  * @param {Frame[]} frames
  */
 function mayBeAwaited (frames) {
@@ -257,7 +265,7 @@ function mayBeAwaited (frames) {
 
 /** @param {Frame} frame */
 function isOfMicrotasks ({ kind, isAsync, functionName }) {
-  return isAsync || (kind === 'core' && functionName !== undefined && functionName.endsWith('processTicksAndRejections'))
+  return isAsync || (kind === 'core' && functionName?.endsWith('processTicksAndRejections') === true)
 }
 
 /**
@@ -300,19 +308,22 @@ function contextOfReceiver (frame) {
   return context?.type === 'Timeout' || context?.type === 'Immediate' ? context : undefined
 }
 
-/** A line typed at the prompt is in a file REPL1, REPL2 … @param {string | undefined} fileName */
+/** Says whether it is a line typed at the prompt: REPL1, REPL2 … @param {string | undefined} fileName */
 function isPrompt (fileName) {
   if (fileName === undefined || !fileName.startsWith('REPL') || fileName.length === 4) return false
   for (let i = 4; i < fileName.length; i++) if (!isDigitCode(fileName.charCodeAt(i))) return false
   return true
 }
 
-const fileCalls = new Set(['open', 'read', 'write', 'stat', 'fstat', 'lstat', 'scandir', 'mkdir', 'rmdir', 'unlink', 'rename', 'access', 'close',
-  'realpath', 'readlink', 'symlink', 'link', 'chmod', 'fchmod', 'lchmod', 'chown', 'fchown', 'lchown', 'utime', 'futime', 'lutime', 'truncate',
-  'ftruncate', 'copyfile', 'opendir', 'mkdtemp', 'fsync', 'fdatasync', 'statfs', 'rm'])
+const fileCalls = new Set([
+  'open', 'read', 'write', 'stat', 'fstat', 'lstat', 'scandir', 'mkdir', 'rmdir', 'unlink', 'rename',
+  'access', 'close', 'realpath', 'readlink', 'symlink', 'link', 'chmod', 'fchmod', 'lchmod', 'chown',
+  'fchown', 'lchown', 'utime', 'futime', 'lutime', 'truncate', 'ftruncate', 'copyfile', 'opendir',
+  'mkdtemp', 'fsync', 'fdatasync', 'statfs', 'rm'
+])
 
 /**
- * Is this the type of the request that reports a failed system call?
+ * Says whether a request of that type reports a failed system call.
  * @param {string} call
  * @param {string} type
  */

@@ -5,11 +5,13 @@
 
 const { fold } = require('../context/fold')
 const { accepted, apiName, arrivedBy, labelOf } = require('./labels')
-const { afterLast, baseName, insideModules, isSlash, isWordCode, withoutAlias, withoutPrefix } = require('./scan')
+const {
+  afterLast, baseName, insideModules, isSlash, isWordCode, withoutAlias, withoutPrefix
+} = require('./scan')
 const { nodeMaps } = require('./source-maps')
 const { requireRoom } = require('./stack-room')
 
-const PRINT_KB = 96 // room for printing a stack that was not printed before: more than its source maps ask for
+const PRINT_KB = 96 // room for printing a stack for the first time: more than its source maps ask for
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -38,16 +40,18 @@ const PRINT_KB = 96 // room for printing a stack that was not printed before: mo
  */
 
 /**
- * @typedef {Hop & { lines: string[] }} PrintedHop with its frames as text, mapped and hidden as the options say. Both are shared:
- *   never changed, and copied before the program gets them
+ * @typedef {Hop & { lines: string[] }} PrintedHop with its frames as text, mapped and hidden as the options
+ *   say. Both are shared: never changed, and copied before the program gets them
  */
 
 /**
  * @typedef {object} Sight what is shown of a stack, the same for each context that has it
  * @property {import('../options').Options} options under which
  * @property {Frame[]} visible
- * @property {{ frames: HopFrame[], lines: string[] } | undefined} printed all visible frames that the options ask for
- * @property {{ type: string, detail: string | undefined, awaited: boolean, label: string } | undefined} named the last label
+ * @property {{ frames: HopFrame[], lines: string[] } | undefined} printed as many as the options ask for
+ * @property {Named | undefined} named the last label
+ *
+ * @typedef {{ type: string, detail: string | undefined, awaited: boolean, label: string }} Named
  */
 
 /**
@@ -217,7 +221,11 @@ function isProgram (frame) {
   return frame.kind === 'user' || frame.kind === 'module'
 }
 
-/** What a call into Node is about, the weightiest first. Node makes these when the call itself is over. @param {string} type */
+/**
+ * Returns how much a type tells of a call into Node, 0 the most, -1 nothing. Node makes these when the call
+ * is over.
+ * @param {string} type
+ */
 function weightOf (type) {
   if (type.endsWith('CONNECTWRAP')) return 0
   if (type.endsWith('SERVERWRAP')) return 1
@@ -242,19 +250,23 @@ function weightier (known, other) {
 function speakFor (hop, later, frames) {
   const api = apiName(frames)
   if (api === undefined || defers(api)) return
-  if (!later.type.endsWith('CONNECTWRAP') && !later.type.endsWith('SERVERWRAP') && hop.type !== 'TickObject') return
+  if (weightOf(later.type) > 1 && hop.type !== 'TickObject') return
   hop.asyncId = later.asyncId
   hop.triggerAsyncId = later.triggerAsyncId
   hop.type = later.type
   hop.label = labelOf(later, frames)
 }
 
-/** Is it a call that only puts something off: setTimeout, socket.setTimeout, queueMicrotask, process.nextTick? @param {string} api */
+/**
+ * Says whether a call only defers: setTimeout, socket.setTimeout, queueMicrotask, nextTick.
+ * @param {string} api
+ */
 function defers (api) {
   let start = api.length
   while (start > 0 && isWordCode(api.charCodeAt(start - 1))) start--
   const method = api.slice(start)
-  return (method.startsWith('set') && method.length > 3) || method === 'queueMicrotask' || method === 'nextTick'
+  if (method.startsWith('set')) return method.length > 'set'.length
+  return method === 'queueMicrotask' || method === 'nextTick'
 }
 
 /** A step without a frame of the program that still is part of the story. @param {Context} context @param {Frame[]} frames */
@@ -409,7 +421,8 @@ function homeOf (frame) {
   const end = folderEnd(file, start)
   if (end === start) return baseName(file)
   const scoped = file[start] === '@' && end > start + 1 && end < file.length ? folderEnd(file, end + 1) : end
-  return scoped > end + 1 ? `${file.slice(start, end)}/${file.slice(end + 1, scoped)}` : file.slice(start, end)
+  const name = file.slice(start, end)
+  return scoped > end + 1 ? `${name}/${file.slice(end + 1, scoped)}` : name
 }
 
 /** @param {string} file @param {number} start */

@@ -16,7 +16,10 @@ const ANSWERS = 200 // remembered: a service that fails reads the same functions
 
 /** @type {Map<string, string | undefined>} */
 const sources = new Map()
-/** By the function, as its text or its start in a file, and by the position @type {Map<string, Map<string, { inside: boolean | undefined }>>} */
+/**
+ * By the function, as its text or its start in a file, and by the position
+ * @type {Map<string, Map<string, { inside: boolean | undefined }>>}
+ */
 const answers = new Map()
 let answered = 0
 
@@ -33,7 +36,7 @@ function contains (site, line, column) {
   const fn = site.getFunction()
   // V8 hides strict functions (CallSiteInfo::IsStrict, src/objects/call-site-info.h): the file has to do.
   const file = typeof fn === 'function' ? undefined : site.getFileName()
-  const code = file === undefined ? textOf(/** @type {Function} */ (fn)) : `${file}:${start.line}:${start.column}`
+  const code = typeof fn === 'function' ? textOf(fn) : `${file}:${start.line}:${start.column}`
   const place = `${line}:${column}`
   const known = answers.get(code)?.get(place)
   if (known !== undefined) return known.inside
@@ -81,7 +84,7 @@ function textFrom (file, start) {
   return offset === undefined ? undefined : /** @type {string} */ (source).slice(offset)
 }
 
-/** Is it the text of a method, and not of a function or an arrow function? @param {string} text */
+/** Says whether it is the text of a method, not of a function or an arrow function. @param {string} text */
 function isMethod (text) {
   const word = wordAt(text, 0)
   const start = word === 'async' ? skipSpace(text, word.length) : 0
@@ -92,14 +95,14 @@ function isMethod (text) {
   return !(word === 'async' && text.startsWith('=>', start))
 }
 
-/** @param {string} text @param {number} start @returns {string} the name or number that starts there, or '' */
+/** Returns the name or number that starts there, or ''. @param {string} text @param {number} start */
 function wordAt (text, start) {
   let end = start
   while (end < text.length && isNameCode(text.charCodeAt(end))) end++
   return text.slice(start, end)
 }
 
-/** @param {string} text @param {number} start @returns {number} where something else than white space is */
+/** Returns where white space ends. @param {string} text @param {number} start */
 function skipSpace (text, start) {
   while (start < text.length && isSpaceCode(text.charCodeAt(start))) start++
   return start
@@ -138,21 +141,32 @@ function offsetOf (text, lines, columns) {
 }
 
 const blockWords = new Set(['if', 'for', 'while', 'switch', 'with', 'catch', 'await'])
-const valueWords = new Set(['return', 'typeof', 'case', 'do', 'else', 'in', 'of', 'instanceof', 'new', 'void', 'delete', 'throw', 'yield', 'await'])
+const valueWords = new Set([
+  'return', 'typeof', 'case', 'do', 'else', 'in', 'of', 'instanceof', 'new', 'void', 'delete', 'throw',
+  'yield', 'await'
+])
 const operators = new Set(['in', 'of', 'instanceof'])
 
-/** Does a token end an operand? After one a slash divides. @param {string} token */
+/** Says whether a token ends an operand: after one a slash divides. @param {string} token */
 function endsOperand (token) {
-  return token !== '' && (isNameCode(token.charCodeAt(token.length - 1)) || ')]}\'"`'.includes(token[token.length - 1]))
+  if (token === '') return false
+  return isNameCode(token.charCodeAt(token.length - 1)) || ')]}\'"`'.includes(token[token.length - 1])
 }
 
-/** Does a token before brackets and a brace make them the head of a function? @param {string} token */
+/**
+ * Says whether a token before brackets and a brace makes them the head of a function.
+ * @param {string} token
+ */
 function isCallee (token) {
   const last = token.charCodeAt(token.length - 1)
   return (isNameCode(last) || last === 39 || last === 93) && !blockWords.has(token)
 }
 
-/** Does the next line begin a new statement, where an expression could end? @param {string} text @param {number} at */
+/**
+ * Says whether a line begins a new statement where an expression could end.
+ * @param {string} text
+ * @param {number} at
+ */
 function beginsStatement (text, at) {
   const start = skipSpace(text, at)
   return start < text.length && isNameCode(text.charCodeAt(start)) && !operators.has(wordAt(text, start))
@@ -197,7 +211,8 @@ function directlyInside (text, offset) {
     const letter = text[at]
     const two = text.slice(at, at + 2)
     if (letter === '\n') {
-      if (open[open.length - 1]?.close === '=>' && endsOperand(word) && !valueWords.has(word) && beginsStatement(text, at)) endArrows()
+      const arrow = open[open.length - 1]?.close === '=>'
+      if (arrow && endsOperand(word) && !valueWords.has(word) && beginsStatement(text, at)) endArrows()
       at++
     } else if (isSpaceCode(text.charCodeAt(at))) {
       at++

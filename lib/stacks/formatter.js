@@ -6,7 +6,7 @@
 // in its turn. One that is swapped in and back (depd, callsites) is never touched, and gets its raw frames.
 
 const { types } = require('node:util')
-const { readSites } = require('./sites')
+const { isOfStartUp, readSites } = require('./sites')
 const { mapSites, nodeMaps } = require('./source-maps')
 const { hasRoom, requireRoom } = require('./stack-room')
 const { limit } = require('./trace-limit')
@@ -58,9 +58,11 @@ function createFormatter ({ story, internals }) {
       const extended = enabled && !inner && !formatting && hasRoom()
       const sites = enabled ? programs(allSites, internals()) : allSites
       const plain = format(formatter, this, error, sites, extended)
-      if (!extended || typeof plain !== 'string' || !(Number(limit()) >= 1) || !isErrorLike(error)) return plain
+      if (!extended || typeof plain !== 'string') return plain
+      if (!(Number(limit()) >= 1) || !isErrorLike(error)) return plain
       formatting = true
       try {
+        if (isOfStartUp(error, sites)) return plain
         if (!loaded) requireRoom(LOADING_KB)
         const hops = story(error, sites, prepareStackTrace)
         loaded = true
@@ -175,7 +177,9 @@ function programs (sites, internals) {
     if (!Array.isArray(sites) || sites.length === 0) return sites
     const { frames } = readSites(sites)
     const last = sites.length - 1
-    const hooked = frames[last].fileName === 'node:internal/async_hooks' && sites[last].getFunctionName() === 'callbackTrampoline'
+    const { fileName } = frames[last]
+    const inHooks = fileName === 'node:internal/async_hooks'
+    const hooked = inHooks && sites[last].getFunctionName() === 'callbackTrampoline'
     const kept = hooked ? sites.slice(0, -1) : sites
     if (internals || !frames.some(isOurs)) return kept
     const theirs = kept.filter((_, i) => !isOurs(frames[i]))

@@ -37,7 +37,7 @@ function parseFrame (line) {
   let frame = known.get(line)
   if (frame !== undefined) return frame
   if (line.length > LONGEST) return read(line)
-  line = ` ${line}`.slice(1) // a copy: a part of a text keeps the whole text (V8's SlicedString, src/objects/string.h)
+  line = ` ${line}`.slice(1) // a copy: a part keeps its whole text (V8's SlicedString, src/objects/string.h)
   frame = read(line)
   if (known.size >= LINES) known = new Map()
   known.set(line, frame)
@@ -78,7 +78,11 @@ function read (line) {
   }
 }
 
-/** Finds the number before `end` that follows a colon. @param {string} text @param {number} end @returns {number} -1: there is none */
+/**
+ * Returns the start of the number before `end` that follows a colon, or -1.
+ * @param {string} text
+ * @param {number} end
+ */
 function numberStart (text, end) {
   let start = end
   while (start > 0 && isDigitCode(text.charCodeAt(start - 1))) start--

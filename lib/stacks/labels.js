@@ -41,10 +41,15 @@ const phrases = {
   MESSAGEPORT: (_, api) => api ?? 'new MessageChannel',
   STREAM_END_OF_STREAM: (_, api) => api === undefined || api === 'stream.eos' ? 'stream.finished' : api,
   SIGNALWRAP: () => 'process.on(signal)',
-  Span: (name, api) => name === undefined ? resource('Span', api) : call('trace.span', printable(name).slice(0, NAME))
+  Span: (name, api) => name === undefined ? resource('Span', api) : spanLabel(name)
 }
 
-/** Puts a space in place of what has no glyph. The expression is compiled for few names only. @param {string} name */
+/** @param {string} name */
+function spanLabel (name) {
+  return call('trace.span', printable(name).slice(0, NAME))
+}
+
+/** Puts a space in place of what has no glyph. Few names need the expression. @param {string} name */
 function printable (name) {
   for (let i = 0; i < name.length; i++) {
     const code = name.charCodeAt(i)
@@ -65,7 +70,9 @@ function labelOf (context, frames) {
   if (context.origin === 'early') return 'made before longstack was enabled'
   if (type === 'PROMISE') return promiseLabel(context, frames)
   if (accepted(context, frames)) return through(type === 'TLSWRAP' ? 'TLS connection accepted' : 'connection accepted', detail)
-  if (type.endsWith('SERVERWRAP') && frames.length > 0 && isProgram(frames[0])) return call(type.startsWith('TCP') ? 'new TCP' : 'new Pipe', detail) // past net
+  if (type.endsWith('SERVERWRAP') && frames.length > 0 && isProgram(frames[0])) { // past net
+    return call(type.startsWith('TCP') ? 'new TCP' : 'new Pipe', detail)
+  }
   const arrived = arrivedBy(context, frames)
   if (arrived !== undefined) return arrived
   const api = apiName(frames)
@@ -74,6 +81,7 @@ function labelOf (context, frames) {
 }
 
 const connections = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
+const arrivals = new Set(['HTTP2STREAM', 'HTTP2SESSION', 'TickObject'])
 
 /**
  * A connection that came in: nothing of the program ran, its cause is the server.
@@ -81,7 +89,8 @@ const connections = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
  * @param {Frame[]} frames
  */
 function accepted ({ type, parent }, frames) {
-  return connections.has(type) && parent !== undefined && parent.type.endsWith('SERVERWRAP') && frames.every(isCore)
+  if (parent === undefined || !connections.has(type)) return false
+  return parent.type.endsWith('SERVERWRAP') && frames.every(isCore)
 }
 
 /**
@@ -92,7 +101,7 @@ function accepted ({ type, parent }, frames) {
  * @returns {string | undefined}
  */
 function arrivedBy ({ type, parent }, frames) {
-  if (parent === undefined || (type !== 'HTTP2STREAM' && type !== 'HTTP2SESSION' && type !== 'TickObject') || !frames.every(isCore)) return undefined
+  if (parent === undefined || !arrivals.has(type) || !frames.every(isCore)) return undefined
   if (type === 'HTTP2SESSION') {
     const opener = connections.has(parent.type) ? parent.parent : parent
     return opener !== undefined && opener.type.endsWith('SERVERWRAP') ? 'HTTP/2 session accepted' : undefined
@@ -119,12 +128,18 @@ function deferred (name, api) {
 function timer (detail, api) {
   if (api === undefined) return call('setTimeout', detail)
   const name = api.startsWith('timers.set') ? api.slice('timers.'.length) : api
-  const lower = name.toLowerCase()
-  const timed = lower.includes('timeout') || lower.includes('interval') || lower.endsWith('wait') || lower.endsWith('refresh')
-  return timed ? call(name, detail) : name
+  return isTimed(name.toLowerCase()) ? call(name, detail) : name
 }
 
-const binders = new Set(['AsyncResource.bind', 'AsyncResource.snapshot', 'AsyncLocalStorage.bind', 'AsyncLocalStorage.snapshot'])
+/** @param {string} name in lower case */
+function isTimed (name) {
+  if (name.includes('timeout') || name.includes('interval')) return true
+  return name.endsWith('wait') || name.endsWith('refresh')
+}
+
+const binders = new Set([
+  'AsyncResource.bind', 'AsyncResource.snapshot', 'AsyncLocalStorage.bind', 'AsyncLocalStorage.snapshot'
+])
 
 /**
  * A function bound to its context: the type of such a resource is the function's name.
@@ -168,16 +183,29 @@ function promiseLabel (context, frames) {
   if (made.fileName !== undefined) return apiName(frames) ?? 'promise'
   // Node 20 and 22 call the receiver of Promise.reject "Function".
   const name = plain(made.functionName ?? 'promise')
-  if (name === 'Promise.then' || name === 'Promise.catch' || name === 'Promise.finally') return `p${name.slice(1)}`
+  if (promiseMethods.has(name)) return `p${name.slice(1)}`
   return name.startsWith('Function.') ? `Promise.${name.slice('Function.'.length)}` : name
 }
 
-/** What a person calls an object of one of Node's classes. @type {Map<string, string>} */
-const nouns = new Map(Object.entries({
+const promiseMethods = new Set(['Promise.then', 'Promise.catch', 'Promise.finally'])
+
+/**
+ * Turns a record of lists into a map from each member to the name of its list.
+ * @param {Record<string, string>} lists words with spaces between
+ * @returns {Map<string, string>}
+ */
+function invert (lists) {
+  const map = new Map()
+  for (const [name, words] of Object.entries(lists)) for (const word of words.split(' ')) map.set(word, name)
+  return map
+}
+
+/** What a person calls an object of one of Node's classes. */
+const nouns = invert({
   server: 'Server Http2Server Http2SecureServer TLSServer',
   socket: 'Socket TLSSocket',
-  stream: 'Readable Writable Duplex Transform PassThrough Stream ReadStream WriteStream IncomingMessage Gzip Gunzip ' +
-    'Http2Stream ClientHttp2Stream ServerHttp2Stream',
+  stream: 'Readable Writable Duplex Transform PassThrough Stream ReadStream WriteStream IncomingMessage ' +
+    'Gzip Gunzip Http2Stream ClientHttp2Stream ServerHttp2Stream',
   request: 'ClientRequest OutgoingMessage',
   response: 'ServerResponse Http2ServerResponse',
   session: 'Http2Session ClientHttp2Session ServerHttp2Session',
@@ -189,26 +217,31 @@ const nouns = new Map(Object.entries({
   timer: 'Timeout',
   port: 'MessagePort BroadcastChannel',
   events: 'EventEmitter'
-}).flatMap(([noun, classes]) => classes.split(' ').map((name) => /** @type {[string, string]} */ ([name, noun]))))
+})
 
 /** @param {string} owner a class */
 function nounOf (owner) {
   return nouns.get(owner) ?? (owner.startsWith('Zlib') ? 'stream' : owner)
 }
 
-/** Rooms of Node's source that are no modules of their own, or not by this name. @type {Map<string, string>} */
-const rooms = new Map(Object.entries({
+/** Rooms of Node's source that are no modules of their own, or not by this name. */
+const rooms = invert({
   http: '_http_client _http_server _http_agent _http_outgoing _http_incoming _http_common',
   tls: '_tls_wrap _tls_common',
   'fs.promises': 'internal/fs/promises fs/promises',
   'dns.promises': 'internal/dns/promises dns/promises',
   'timers.promises': 'timers/promises',
   '': 'async_hooks'
-}).flatMap(([room, places]) => places.split(' ').map((place) => /** @type {[string, string]} */ ([place, room]))))
+})
 
-const innerRooms = new Set(['fs', 'dns', 'child_process', 'crypto', 'http', 'http2', 'net', 'tls', 'dgram', 'timers', 'zlib'])
+const innerRooms = new Set([
+  'fs', 'dns', 'child_process', 'crypto', 'http', 'http2', 'net', 'tls', 'dgram', 'timers', 'zlib'
+])
 
-/** @param {string} place a module of Node's, public or internal @returns {string} the public one that a person thinks of, or '' */
+/**
+ * @param {string} place a module of Node's, public or internal
+ * @returns {string} the public one that a person thinks of, or ''
+ */
 function roomOf (place) {
   const room = rooms.get(place)
   if (room !== undefined) return room
@@ -249,7 +282,7 @@ function findApiName (frames) {
   return room === '' ? method : `${room}.${method}`
 }
 
-/** Is it a name, or names with dots between, maybe after "new "? @param {string} text */
+/** Says whether it is a name, or names with dots between, maybe after "new ". @param {string} text */
 function isDottedName (text) {
   const start = text.startsWith('new ') ? 4 : 0
   let length = 0

@@ -27,9 +27,10 @@ const SCOPE = 'runInAsyncScope'
 
 /** Entering an async scope by hand: below it another context runs. @param {Frame} frame */
 function isScope (frame) {
-  if (frame.kind !== 'core' || frame.functionName === undefined || !frame.functionName.endsWith(SCOPE)) return false
-  const before = frame.functionName.length - SCOPE.length - 1
-  return before < 0 || !isWordCode(frame.functionName.charCodeAt(before))
+  const { kind, functionName } = frame
+  if (kind !== 'core' || functionName === undefined || !functionName.endsWith(SCOPE)) return false
+  const before = functionName.length - SCOPE.length - 1
+  return before < 0 || !isWordCode(functionName.charCodeAt(before))
 }
 
 /** The frames of the innermost scope in which the program runs. @template {Frame} F @param {F[]} frames @returns {F[]} */
@@ -138,5 +139,18 @@ function awaiter (frames, present) {
 }
 
 module.exports = {
-  asyncOf, atStartUp, awaiter, calledName, isScope, outermost, programs, sameFunction, sameName, sameRun, sameTail, segment, siteFrame, tailOf
+  asyncOf,
+  atStartUp,
+  awaiter,
+  calledName,
+  isScope,
+  outermost,
+  programs,
+  sameFunction,
+  sameName,
+  sameRun,
+  sameTail,
+  segment,
+  siteFrame,
+  tailOf
 }

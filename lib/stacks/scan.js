@@ -1,15 +1,16 @@
 'use strict'
 
-// Reads names and paths letter by letter. No regular expression is used on the way of `.stack`: V8 of Node 20 and 22 aborts the
-// process when it compiles one with little stack left ("RegExpCompiler Allocation failed", V8's src/regexp/regexp-compiler-tonode.cc),
-// and compiles again whenever a collection dropped the code or the expression got hot.
+// Reads names and paths letter by letter. No regular expression is used on the way of `.stack`: V8 of Node 20
+// and 22 aborts the process when it compiles one with little stack left ("RegExpCompiler Allocation failed",
+// V8's src/regexp/regexp-compiler-tonode.cc), and compiles again what a collection dropped or what is used
+// much.
 
-/** @param {number} code of a UTF-16 unit @returns {boolean} whether it is one of a-z A-Z 0-9 _ */
+/** Says whether it is one of a-z A-Z 0-9 _. @param {number} code of a UTF-16 unit */
 function isWordCode (code) {
-  return (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || (code >= 48 && code <= 57) || code === 95
+  return (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || isDigitCode(code) || code === 95
 }
 
-/** @param {number} code @returns {boolean} whether it is one of a-z A-Z 0-9 _ $ */
+/** Says whether it is one of a-z A-Z 0-9 _ $. @param {number} code */
 function isNameCode (code) {
   return isWordCode(code) || code === 36
 }
@@ -19,19 +20,20 @@ function isDigitCode (code) {
   return code >= 48 && code <= 57
 }
 
-/** @param {number} code @returns {boolean} whether ECMAScript takes it for white space or the end of a line */
+/** Says whether ECMAScript takes it for white space or the end of a line. @param {number} code */
 function isSpaceCode (code) {
   if (code < 128) return code === 32 || (code >= 9 && code <= 13)
-  return code === 0xa0 || code === 0x1680 || (code >= 0x2000 && code <= 0x200a) || code === 0x2028 || code === 0x2029 ||
-    code === 0x202f || code === 0x205f || code === 0x3000 || code === 0xfeff
+  return (code >= 0x2000 && code <= 0x200a) || spaces.has(code)
 }
+
+const spaces = new Set([0xa0, 0x1680, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000, 0xfeff])
 
 /** @param {string} text @param {string} prefix @returns {string} the text without that prefix */
 function withoutPrefix (text, prefix) {
   return text.startsWith(prefix) ? text.slice(prefix.length) : text
 }
 
-/** Returns what follows the last such letter, or the whole text. @param {string} text @param {string} letter */
+/** Returns what follows the last such letter, else all. @param {string} text @param {string} letter */
 function afterLast (text, letter) {
   return text.slice(text.lastIndexOf(letter) + 1)
 }
@@ -41,7 +43,7 @@ function baseName (file) {
   return file.slice(Math.max(file.lastIndexOf('/'), file.lastIndexOf('\\')) + 1)
 }
 
-/** Finds " [as alias]" at the end of a function's name. @param {string} name @returns {number} its start, or -1 */
+/** Returns where " [as alias]" starts at the end of a function's name, or -1. @param {string} name */
 function aliasStart (name) {
   if (!name.endsWith(']')) return -1
   return name.indexOf(' [as ', name.lastIndexOf(']', name.length - 2) + 1)
@@ -77,5 +79,15 @@ function isSlash (letter) {
 }
 
 module.exports = {
-  isWordCode, isNameCode, isDigitCode, isSpaceCode, isSlash, withoutPrefix, afterLast, baseName, aliasStart, withoutAlias, insideModules
+  isWordCode,
+  isNameCode,
+  isDigitCode,
+  isSpaceCode,
+  isSlash,
+  withoutPrefix,
+  afterLast,
+  baseName,
+  aliasStart,
+  withoutAlias,
+  insideModules
 }

@@ -206,9 +206,10 @@ function mapLine (line, { fileName, lineNumber, columnNumber, kind }) {
   try {
     const position = lookUp(fileName, lineNumber, columnNumber)
     if (position === undefined) return undefined
+    const { source, line: sourceLine, column } = position
     const old = `${fileName}:${lineNumber}:${columnNumber}`
     const at = line.lastIndexOf(old)
-    const mapped = `${line.slice(0, at)}${position.source}:${position.line}:${position.column}${line.slice(at + old.length)}`
+    const mapped = `${line.slice(0, at)}${source}:${sourceLine}:${column}${line.slice(at + old.length)}`
     if (!nodes) remember(line, mapped)
     return mapped
   } catch {

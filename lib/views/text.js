@@ -61,7 +61,8 @@ function clean (foreign) {
 function isHarmful (code) {
   if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return true
   if (code < 0x61c) return false
-  return code === 0x61c || code === 0x200e || code === 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)
+  if (code === 0x61c || code === 0x200e || code === 0x200f) return true
+  return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)
 }
 
 module.exports = { text, separator, age, clean }
