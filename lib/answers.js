@@ -1,27 +1,27 @@
 'use strict'
 
 // What recorded contexts are turned into when somebody asks: chains, stories of errors, reports. None of this is
-// needed to record, so it is loaded with the first question; most runs of a program never ask.
+// needed to record, so it is loaded with the first question; most runs of a program never ask. What an error
+// needs is loaded with this file, all else with the first question for it: an error's reader does not wait
+// for that.
 
 const { types } = require('node:util')
 const guard = require('./context/guard')
 const { contextOfChain, stamp, settlerOf, muted } = require('./context/context')
+const { kindOf } = require('./context/kinds')
 const { createViews } = require('./context/view')
 const { mistake } = require('./errors')
-const { createReports } = require('./handles/report')
 const { createThreadLayer } = require('./hooks/threads')
-const { createPaths } = require('./spans/sites')
 const { createAttribution } = require('./stacks/attribution')
 const { createChain } = require('./stacks/chain')
-const { Stack, frameLines } = require('./stacks/frames')
-const { mapFrame } = require('./stacks/source-maps')
+const { createReader } = require('./stacks/frames')
+const { readSites, wasOfStartUp } = require('./stacks/sites')
+const { mapFrame, mapSites } = require('./stacks/source-maps')
 const { captureInto } = require('./stacks/trace-limit')
-const { paint } = require('./views/paint')
 const { text } = require('./views/text')
-const { createBlockedStory } = require('./blocked/story')
-const { summary } = require('./views/handles')
 
 const PLACES = 1000 // texts kept
+const CHAIN_BITS = 0xffffff // see stacks/capture.js
 
 /**
  * @typedef {import('./context/context').Context} Context
@@ -49,11 +49,23 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
   /** the hops of errors whose stack was formatted @type {WeakMap<object, PrintedHop[]>} */
   const told = new WeakMap()
   const stackOf = (/** @type {Context} */ context) => context.stack
+  const readFrames = createReader()
   const threads = createThreadLayer(async.root)
-  const attribution = createAttribution({ root: async.root, current: () => folded(async.current()), recent: () => async.recent().map((context) => folded(context) ?? context), stackOf, presentFrames, sightings })
+  const { root } = async
+  const current = () => folded(async.current())
+  const recent = () => async.recent().map((context) => folded(context) ?? context)
+  const evidence = { stackOf, presentFrames, presentStack, sightings }
+  const attribution = createAttribution({ root, current, recent, ...evidence })
   const chain = createChain({ stackOf, options, map: mapFrame, askedAt, dropped })
   const { view, unwrap } = createViews({ now, describe: (context) => guard.run(() => chain.describe(context)) })
-  const reports = createReports({ registry, hops: chain.hops, plain, stackOf, askedAt, enabled, through })
+  const reports = lazily(() => {
+    const { createReports } = require('./handles/report')
+    return createReports({ registry, hops: chain.hops, plain, stackOf, askedAt, enabled, through })
+  })
+  const paths = lazily(() => require('./spans/sites').createPaths({ stackOf, registry }))
+  const blocked = lazily(() => {
+    return require('./blocked/story').createBlockedStory({ chain, view, plain, most: () => options().frames })
+  })
 
   /**
    * @param {unknown} target
@@ -67,7 +79,7 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
     if (inside !== undefined) return chain.hops(inside)
     if (types.isNativeError(target)) return hopsOfError(target)
     if (types.isPromise(target)) return hopsOfPromise(target)
-    return chain.hops(reports.find(target).context)
+    return chain.hops(reports().find(target).context)
   }
 
   /** Walks along a chain are short once it is folded. @param {Context | undefined} context */
@@ -79,7 +91,9 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
   /** @param {Error} error @returns {PrintedHop[]} */
   function hopsOfError (error) {
     // Reading formats; where somebody else's formatter or an older one did, only the reader is known.
-    return (told.get(error) ?? (error.stack, told.get(error))) ?? chain.hops(async.current(), { origin: 'reader' })
+    const hops = told.get(error) ?? (error.stack, told.get(error))
+    if (hops !== undefined || wasOfStartUp(error)) return hops ?? []
+    return chain.hops(async.current(), { origin: 'reader' })
   }
 
   /** Who settled it, then who made it. @param {Promise<unknown>} promise @returns {PrintedHop[]} */
@@ -99,7 +113,42 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
     const holder = /** @type {any} */ ({ __proto__: null })
     captureInto(holder, above, most)
     const present = plainly(() => holder.stack)
-    return typeof present === 'string' ? new Stack(frameLines(present, true)).frames : []
+    return typeof present === 'string' ? readFrames(present) : []
+  }
+
+  /**
+   * Returns what is appended to an error's stack.
+   * @param {object} error
+   * @param {NodeJS.CallSite[]} sites
+   * @param {Function} above frames of the reader start below this function
+   */
+  function story (error, sites, above) {
+    const { context, origin } = attribution.attribute(error, sites, above)
+    const hops = chain.hops(context, { above: readSites(sites).frames, origin })
+    told.set(error, hops)
+    return text(hops)
+  }
+
+  /**
+   * Makes hops for an error that nobody made, so that the program's first error finds everything loaded and
+   * compiled. Runs no code of the program. Takes about 5 ms once.
+   */
+  function warm () {
+    guard.run(() => {
+      try {
+        const sites = warmSites()
+        mapSites(sites)
+        story(new Error('warm'), sites, warm)
+      } catch {} // the program's stack may be full here
+    })
+  }
+
+  const reading = kindOf('STACK', false)
+
+  /** Returns the present stack where the engine knows it by a number, in 0.1 µs. @param {Function} above */
+  function presentStack (above) {
+    if (capture.name !== 'native') return undefined
+    return capture.chainAt(capture.step(0, reading.number, above) & CHAIN_BITS)?.stack
   }
 
   return {
@@ -108,9 +157,16 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
     text,
     view,
     fold: chain.folded,
-    why: reports.why,
-    handles: reports.handles,
-    blocked: createBlockedStory({ chain, view, plain, most: () => options().frames }),
+    /** @type {ReturnType<typeof reports>['why']} */
+    why: (target) => reports().why(target),
+
+    /** @type {ReturnType<typeof reports>['handles']} */
+    handles: (matches) => reports().handles(matches),
+
+    /** @type {ReturnType<typeof blocked>} */
+    blocked: (context, inside) => blocked()(context, inside),
+
+    warm,
 
     /** The present stack without Node's frames, as lines. @param {Function} above */
     presentLines: (above) => presentFrames(above).filter((frame) => frame.kind !== 'core').map((frame) => `    at ${mapFrame(frame).text}`),
@@ -118,23 +174,13 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
     /** The frames of a context, as lines. @param {Context} context */
     lines: (context) => chain.describe(context).lines.join('\n'),
 
-    /**
-     * What is appended to an error's stack.
-     * @param {object} error
-     * @param {NodeJS.CallSite[]} sites
-     * @param {Function} above
-     */
-    story (error, sites, above) {
-      const { context, origin } = attribution.attribute(error, sites, above)
-      const hops = chain.hops(context, { above: new Stack(sites.join('\n')).frames, origin })
-      told.set(error, hops)
-      return text(hops)
-    },
+    story,
 
     /** The long stack of the place that made a span; equal places share their text. @param {number} number of the chain */
     place: createPlaces((number) => text(chain.hops(contextOfChain(number)), true)),
 
-    pathOf: createPaths({ chain, stackOf, registry }).pathOf,
+    /** Where a span waited, in words. @param {import('./spans/span').Span} span */
+    pathOf: (span) => paths().pathOf(span),
 
     /** @param {Error} error */
     errorStack (error) {
@@ -143,7 +189,10 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
     },
 
     /** The report of everything open, for a terminal. @param {(type: string) => boolean} selected */
-    summary: (selected) => paint(summary(reports.handles(selected))),
+    summary (selected) {
+      const { summary } = require('./views/handles')
+      return require('./views/paint').paint(summary(reports().handles(selected)))
+    },
 
     /** A worker is made: its story goes along. @param {Context} context */
     worker: (context) => threads.starting(chain.hops(context)),
@@ -166,6 +215,31 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
   }
 }
 
+/** Returns call sites as of a function that a timer called. @returns {NodeJS.CallSite[]} */
+function warmSites () {
+  const nothing = () => undefined
+  const lines = ['warm (longstack.js:1:1)', 'listOnTimeout (node:internal/timers:1:1)']
+  return lines.map((line) => /** @type {any} */ ({
+    toString: () => line,
+    getThis: nothing,
+    getFunction: nothing,
+    getFunctionName: () => 'warm',
+    getFileName: nothing,
+    getEnclosingLineNumber: () => 1,
+    getEnclosingColumnNumber: () => 1
+  }))
+}
+
+/** @template T @param {() => T} make @returns {() => T} which makes it with the first call */
+function lazily (make) {
+  /** @type {T | undefined} */
+  let made
+  return () => {
+    made ??= make()
+    return made
+  }
+}
+
 /** Spans come from few places: their texts are kept. @param {(chain: number) => string} textOf */
 function createPlaces (textOf) {
   /** @type {Map<number, string>} */
@@ -183,8 +257,9 @@ function createPlaces (textOf) {
   }
 }
 
-/** @param {PrintedHop} hop @returns {Hop} */
-function plain ({ asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, frames }) {
+/** Copies what the program may get of a hop. @param {PrintedHop} hop @returns {Hop} */
+function plain ({ asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, frames: shared }) {
+  const frames = shared.map((frame) => ({ ...frame }))
   return { asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, frames }
 }
 

@@ -15,6 +15,7 @@ const { createAsyncLayer, providers, now } = require('./hooks/async')
 const { createChannelLayer } = require('./hooks/channels')
 const { createFatalLayer } = require('./hooks/fatal')
 const { canBeLight, canLeavePromises } = require('./hooks/light')
+const turns = require('./hooks/turns')
 const { createRequestLayer } = require('./hooks/requests')
 const { createNativeHooks } = require('./hooks/native')
 const { createRegistry } = require('./handles/registry')
@@ -122,7 +123,12 @@ function createTracer () {
   })
 
   const loop = new LoopTime((ref) => contextAt(ref)?.type ?? 'unknown')
-  const turns = { counters: new Uint32Array(2), trimAt: 0 }
+  /** when to look at the budget next, ms */
+  let trimAt = 0
+  /** the addon counts the iterations of the event loop */
+  let isCounting = false
+  /** the first error finds everything loaded */
+  let isWarm = false
 
   /** @type {Map<number, () => void>} */
   const watched = new Map()
@@ -164,9 +170,12 @@ function createTracer () {
     turn (time) {
       registry.turn(time)
       if (!formatter.inForce()) formatter.enable()
-      if (time < turns.trimAt) return
-      turns.trimAt = time + TRIM_MS
+      if (time < trimAt) return
+      trimAt = time + TRIM_MS
       capture.trim()
+      if (isWarm) return
+      isWarm = true
+      ask().warm()
     },
     began: undefined,
     failed,
@@ -380,6 +389,12 @@ function createTracer () {
     const before = capture.name
     capture.use(options.capture)
     if (capture.name !== before) records.clear()
+    const isNative = capture.name === 'native'
+    if (isNative === isCounting) return
+    isCounting = isNative
+    if (!isNative) turns.stop()
+    if (isNative && turns.start()) async.count(turns.counters, true)
+    else async.count(new Uint32Array(2), false)
   }
 
   function install () {
@@ -435,6 +450,9 @@ function createTracer () {
       useBlocked()
       useSpans()
       async.disable()
+      if (isCounting) turns.stop()
+      isCounting = false
+      async.count(new Uint32Array(2), false)
       channels.disable()
       fatal.unmonitor()
       fatal.release()

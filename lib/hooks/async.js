@@ -337,7 +337,8 @@ function createAsyncLayer (parts) {
     guard.busy = false
     loop.fresh = true
     if (settled !== undefined) readSettled()
-    parts.turn(now())
+    clock[0] = now()
+    parts.turn(clock[0])
   }
 
   /** Nothing is entered any more. */

@@ -28,7 +28,6 @@ const UP = 32 // steps up a chain in search of a frame
 
 /**
  * @param {object} deps
- * @param {ReturnType<typeof import('../stacks/chain').createChain>} deps.chain
  * @param {(context: Context) => import('../stacks/frames').Stack | undefined} deps.stackOf
  * @param {import('../handles/registry').Registry} deps.registry
  */

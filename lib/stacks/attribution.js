@@ -16,15 +16,25 @@
 // function lately ran in a context with another story, they prove nothing.
 
 const { descends, stamp } = require('../context/context')
-const { asyncOf, atStartUp, awaiter, isScope, outermost, programs, sameFunction, sameName, sameRun, sameTail, segment, siteFrame, tailOf } = require('./runs')
+const {
+  asyncOf, atStartUp, awaiter, calledName, isScope, outermost, programs, sameFunction, sameName, sameRun,
+  sameTail, segment, siteFrame, tailOf
+} = require('./runs')
+const { readSites } = require('./sites')
+const { isDigitCode, isWordCode } = require('./scan')
 const { limit } = require('./trace-limit')
 
 const PRESENT_FRAMES = 200 // of the reader's stack
+const SHORT = 40 // frames: as many as an engine keeps at least
 
 /**
  * @typedef {import('../context/context').Context} Context
  * @typedef {import('./frames').Frame} Frame
  * @typedef {import('./runs').SiteFrame} SiteFrame
+ * @typedef {object} Reader the present stack
+ * @property {Frame[]} run what runs, of that the innermost scope
+ * @property {Frame[]} async what awaits it
+ * @property {boolean} complete no frame is left out, and nothing can await what runs
  * @typedef {{ context: Context | undefined, origin?: import('./chain').Origin }} Verdict
  */
 
@@ -35,9 +45,13 @@ const PRESENT_FRAMES = 200 // of the reader's stack
  * @param {() => Context[]} deps.recent contexts that ran lately
  * @param {(context: Context) => import('./frames').Stack | undefined} deps.stackOf
  * @param {(above: Function, most: number) => Frame[]} deps.presentFrames
+ * @param {(above: Function) => import('./frames').Stack | undefined} deps.presentStack
+ *   the same, without awaiting functions, where the engine knows it
  * @param {ReturnType<typeof import('../context/sightings').createSightings>} deps.sightings
  */
-function createAttribution ({ root, current, recent, stackOf, presentFrames, sightings }) {
+function createAttribution ({ root, current, recent, stackOf, presentFrames, presentStack, sightings }) {
+  /** by the present frames @type {WeakMap<Frame[], Reader>} */
+  const readers = new WeakMap()
   /** the functions in a stack that a person would see @type {WeakMap<import('./frames').Stack, string[]>} */
   const steps = new WeakMap()
 
@@ -48,7 +62,7 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, sig
    * @returns {Verdict}
    */
   function attribute (error, sites, above) {
-    const frames = sites.map(siteFrame)
+    const frames = readSites(sites).frames.map((frame, i) => siteFrame(frame, sites[i]))
     const sync = frames.filter((frame) => !frame.isAsync)
     if (atStartUp(frames)) return { context: root }
     const run = segment(sync)
@@ -65,8 +79,8 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, sig
 
     const proof = byFunction(frames, outer, reader, above)
     if (proof !== undefined && !mixed(proof.context, proof.ran, tailOf(frames, proof.ran))) return { context: proof.context }
-    // A line typed at the prompt: the chain of its reader is that of the prompt.
-    if (/^REPL\d+$/.test(String(outer.fileName))) return { context: undefined }
+    // The chain of its reader is that of the prompt.
+    if (isPrompt(outer.fileName)) return { context: undefined }
     return { context: reader, origin: 'reader' }
   }
 
@@ -79,10 +93,10 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, sig
    * @returns {{ context: Context, ran: SiteFrame } | undefined} and the function that ran in it
    */
   function byFunction (frames, outer, reader, above) {
-    const present = readerFrames(above)
+    const present = readerFrames(above, frames)
     const truncated = frames.length >= Number(limit())
     const run = segment(frames.filter((frame) => !frame.isAsync))
-    if (sameRun(run, segment(present.sync), truncated) && sameTail(asyncOf(frames), present.async, truncated)) {
+    if (sameRun(run, present.run, truncated) && sameTail(asyncOf(frames), present.async, truncated)) {
       return { context: reader ?? root, ran: outer }
     }
     const ancestor = ranBefore(outer, asyncOf(frames), reader, truncated)
@@ -98,20 +112,24 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, sig
    * @param {Frame[]} tail the functions that V8 shows as awaiting it
    */
   function mixed (context, ran, tail) {
-    const story = storyOf(context)
-    return recent().some((other) => {
-      if (other === context || other.type !== context.type || descends(context, other)) return false
+    const registered = stackOf(context)
+    const { type } = context
+    /** @type {Set<string> | undefined} */
+    let story
+    for (const other of recent()) {
+      if (other === context || other.type !== type) continue
       const stack = stackOf(other)
-      if (stack === undefined) return false
-      const awaiting = other.awaited ? stack.frames.find(programs) : undefined
-      const resumed = awaiting !== undefined && sameFunction(ran, awaiting)
-      const registeredAlike = stack === stackOf(context) && outermost(stack.frames) !== undefined
-      if (!resumed && !registeredAlike) return false
-      if (!tail.every((frame) => stack.frames.some((one) => sameName(frame, one)))) return false
+      if (stack === undefined) continue
+      const registeredAlike = stack === registered && stack.program
+      if (!registeredAlike && !resumed(other, stack, ran)) continue
+      if (descends(context, other)) continue
+      if (!tail.every((frame) => stack.frames.some((one) => sameName(frame, one)))) continue
       // Where one story holds the other, both are of one flow.
+      story ??= storyOf(context)
       const others = storyOf(other)
-      return [...story].some((step) => !others.has(step)) && [...others].some((step) => !story.has(step))
-    })
+      if (!holds(others, story) && !holds(story, others)) return true
+    }
+    return false
   }
 
   /** The functions of a chain that a person would see. @param {Context} context @returns {Set<string>} */
@@ -158,15 +176,38 @@ function createAttribution ({ root, current, recent, stackOf, presentFrames, sig
     if (reader === undefined) return { context: undefined }
     const core = frames.filter((frame) => !frame.isAsync)
     if (matchesKind(error, core[core.length - 1], reader)) return { context: reader }
-    const awaiting = awaiter(frames, readerFrames(above))
+    const awaited = frames.some((frame) => frame.isAsync && programs(frame))
+    const awaiting = awaited ? awaiter(frames, readerFrames(above, frames)) : undefined
     if (awaiting !== undefined && !mixed(reader, awaiting, tailOf(frames, awaiting))) return { context: reader }
     return { context: reader, origin: 'reader' }
   }
 
-  /** The reader's stack. @param {Function} above @returns {{ sync: Frame[], async: Frame[] }} */
-  function readerFrames (above) {
-    const frames = presentFrames(above, PRESENT_FRAMES).filter((frame) => frame.kind !== 'own')
-    return { sync: frames.filter((frame) => !frame.isAsync), async: asyncOf(frames) }
+  /**
+   * Returns the reader's stack. To capture it costs more than all the rest, so that of the engine is taken
+   * where nothing can await what runs.
+   * @param {Function} above
+   * @param {Frame[]} made the error's
+   * @returns {Reader}
+   */
+  function readerFrames (above, made) {
+    const known = made.some((frame) => frame.isAsync) ? undefined : presentStack(above)
+    if (known !== undefined) {
+      const reader = readerOf(known.frames)
+      if (reader.complete) return reader
+    }
+    return readerOf(presentFrames(above, PRESENT_FRAMES))
+  }
+
+  /** @param {Frame[]} frames present ones @returns {Reader} */
+  function readerOf (frames) {
+    let reader = readers.get(frames)
+    if (reader === undefined) {
+      const theirs = frames.filter((frame) => frame.kind !== 'own')
+      const run = segment(theirs.filter((frame) => !frame.isAsync))
+      const complete = frames.length < SHORT && !mayBeAwaited(frames)
+      readers.set(frames, reader = { run, async: asyncOf(theirs), complete })
+    }
+    return reader
   }
 
   /**
@@ -211,9 +252,43 @@ function maker (context) {
   return turn
 }
 
+/**
+ * Says whether a stack may be that of a microtask: V8 appends the functions that await it
+ * (CaptureSimpleStackTrace in its src/execution/isolate.cc). Node calls everything else from a frame of its
+ * own.
+ * @param {Frame[]} frames
+ */
+function mayBeAwaited (frames) {
+  const last = frames[frames.length - 1]
+  return last?.fileName === undefined || !last.fileName.startsWith('node:') || frames.some(isOfMicrotasks)
+}
+
+/** @param {Frame} frame */
+function isOfMicrotasks ({ kind, isAsync, functionName }) {
+  return isAsync || (kind === 'core' && functionName?.endsWith('processTicksAndRejections') === true)
+}
+
+/**
+ * Says whether a function ran behind an await of its own.
+ * @param {Context} context that it ran in
+ * @param {import('./frames').Stack} stack of the context
+ * @param {SiteFrame} ran
+ */
+function resumed (context, stack, ran) {
+  if (!context.awaited) return false
+  const awaiting = stack.frames.find(programs)
+  return awaiting !== undefined && sameFunction(ran, awaiting)
+}
+
+/** @param {Set<string>} all @param {Set<string>} some */
+function holds (all, some) {
+  for (const one of some) if (!all.has(one)) return false
+  return true
+}
+
 /** @param {Frame} frame */
 function stepOf (frame) {
-  return `${frame.functionName?.replace(/^async /, '') ?? frame.lineNumber} ${frame.fileName}`
+  return `${calledName(frame) ?? frame.lineNumber} ${frame.fileName}`
 }
 
 /** @param {unknown} value @returns {value is object} */
@@ -233,17 +308,31 @@ function contextOfReceiver (frame) {
   return context?.type === 'Timeout' || context?.type === 'Immediate' ? context : undefined
 }
 
-const fileCalls = new RegExp('^(open|read|write|f?stat|lstat|scandir|mkdir|rmdir|unlink|rename|access|close|realpath|readlink|symlink|link|' +
-  '[fl]?chmod|[fl]?chown|[fl]?utime|f?truncate|copyfile|opendir|mkdtemp|fsync|fdatasync|statfs|rm)$')
+/** Says whether it is a line typed at the prompt: REPL1, REPL2 … @param {string | undefined} fileName */
+function isPrompt (fileName) {
+  if (fileName === undefined || !fileName.startsWith('REPL') || fileName.length === 4) return false
+  for (let i = 4; i < fileName.length; i++) if (!isDigitCode(fileName.charCodeAt(i))) return false
+  return true
+}
 
-/** @type {Array<[RegExp, RegExp]>} system call → type of the request that reports it */
-const requests = [
-  [/^getaddrinfo$/, /^GETADDRINFOREQWRAP$/],
-  [/^getnameinfo$/, /^GETNAMEINFOREQWRAP$/],
-  [/^query/, /^QUERYWRAP$/],
-  [/^connect$/, /CONNECTWRAP$/],
-  [fileCalls, /^FSREQCALLBACK$/]
-]
+const fileCalls = new Set([
+  'open', 'read', 'write', 'stat', 'fstat', 'lstat', 'scandir', 'mkdir', 'rmdir', 'unlink', 'rename',
+  'access', 'close', 'realpath', 'readlink', 'symlink', 'link', 'chmod', 'fchmod', 'lchmod', 'chown',
+  'fchown', 'lchown', 'utime', 'futime', 'lutime', 'truncate', 'ftruncate', 'copyfile', 'opendir',
+  'mkdtemp', 'fsync', 'fdatasync', 'statfs', 'rm'
+])
+
+/**
+ * Says whether a request of that type reports a failed system call.
+ * @param {string} call
+ * @param {string} type
+ */
+function reports (call, type) {
+  if (call === 'getaddrinfo') return type === 'GETADDRINFOREQWRAP'
+  if (call === 'getnameinfo') return type === 'GETNAMEINFOREQWRAP'
+  if (call === 'connect') return type.endsWith('CONNECTWRAP')
+  return call.startsWith('query') ? type === 'QUERYWRAP' : type === 'FSREQCALLBACK' && fileCalls.has(call)
+}
 
 /**
  * Is this the callback of the request that failed?
@@ -253,14 +342,21 @@ const requests = [
  */
 function matchesKind (error, outer, reader) {
   const call = Object.getOwnPropertyDescriptor(error, 'syscall')?.value
-  if (typeof call === 'string' && requests.some(([names, types]) => names.test(call) && types.test(reader.type))) return true
-  const owner = /^(\w+)\./.exec(outer?.functionName ?? '')?.[1]
+  if (typeof call === 'string' && reports(call, reader.type)) return true
+  const owner = ownerOf(outer?.functionName ?? '')
   return owner !== undefined && bare(owner) !== '' && bare(owner) === bare(reader.type)
+}
+
+/** "TCPConnectWrap.afterConnect" → "TCPConnectWrap". @param {string} name */
+function ownerOf (name) {
+  let end = 0
+  while (end < name.length && isWordCode(name.charCodeAt(end))) end++
+  return end > 0 && name[end] === '.' ? name.slice(0, end) : undefined
 }
 
 /** GetAddrInfoReqWrap and GETADDRINFOREQWRAP alike. @param {string} name */
 function bare (name) {
-  return name.toUpperCase().replace(/REQ|WRAP/g, '')
+  return name.toUpperCase().replaceAll('REQ', '').replaceAll('WRAP', '')
 }
 
 module.exports = { createAttribution }

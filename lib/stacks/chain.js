@@ -5,6 +5,13 @@
 
 const { fold } = require('../context/fold')
 const { accepted, apiName, arrivedBy, labelOf } = require('./labels')
+const {
+  afterLast, baseName, insideModules, isSlash, isWordCode, withoutAlias, withoutPrefix
+} = require('./scan')
+const { nodeMaps } = require('./source-maps')
+const { requireRoom } = require('./stack-room')
+
+const PRINT_KB = 96 // room for printing a stack for the first time: more than its source maps ask for
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -33,7 +40,18 @@ const { accepted, apiName, arrivedBy, labelOf } = require('./labels')
  */
 
 /**
- * @typedef {Hop & { lines: string[] }} PrintedHop with its frames as text, mapped and hidden as the options say
+ * @typedef {Hop & { lines: string[] }} PrintedHop with its frames as text, mapped and hidden as the options
+ *   say. Both are shared: never changed, and copied before the program gets them
+ */
+
+/**
+ * @typedef {object} Sight what is shown of a stack, the same for each context that has it
+ * @property {import('../options').Options} options under which
+ * @property {Frame[]} visible
+ * @property {{ frames: HopFrame[], lines: string[] } | undefined} printed as many as the options ask for
+ * @property {Named | undefined} named the last label
+ *
+ * @typedef {{ type: string, detail: string | undefined, awaited: boolean, label: string }} Named
  */
 
 /**
@@ -57,9 +75,55 @@ function createChain ({ stackOf, options, map, askedAt, dropped }) {
     return identity
   }
 
+  /** by the frames of a stack @type {WeakMap<Frame[], Sight>} */
+  const sights = new WeakMap()
+
+  /** the context that was folded last, and what it came from then @type {Context | undefined} */
+  let foldedLast
+  /** @type {Context | undefined} */
+  let foldedParent
+
   /** @param {Context} context @param {number} [keep] links */
   function folded (context, keep = Math.max(options().depth, 8) * 3) {
+    if (context === foldedLast && context.parent === foldedParent && context.depth <= keep) return
     dropped(fold(context, identify, keep))
+    foldedLast = context
+    foldedParent = context.parent
+  }
+
+  /** @param {Frame[]} frames of a stack @returns {Sight} */
+  function sightOf (frames) {
+    const present = options()
+    let sight = sights.get(frames)
+    if (sight === undefined || sight.options !== present) {
+      const { internals } = present
+      const visible = frames.filter((frame) => frame.kind !== 'own' && (internals || frame.kind !== 'core'))
+      sights.set(frames, sight = { options: present, visible, printed: undefined, named: undefined })
+    }
+    return sight
+  }
+
+  /** @param {Sight} sight @param {Frame[]} visible frames of it */
+  function print (sight, visible) {
+    if (visible === sight.visible && sight.printed !== undefined && !nodeMaps()) return sight.printed
+    requireRoom(PRINT_KB)
+    const { frames: most, hide: rule } = sight.options
+    const mapped = (visible.length > most ? visible.slice(0, most) : visible).map(map)
+    const printed = { frames: mapped.map(publicFrame), lines: hide(mapped, rule) }
+    if (visible === sight.visible && typeof rule !== 'function') sight.printed = printed
+    return printed
+  }
+
+  /** @param {Context} context @param {Frame[]} frames of its stack @param {Sight} sight */
+  function labelFor (context, frames, sight) {
+    // Without a frame of the program a label tells of the context's parent, too.
+    if (context.origin === 'early' || !frames.some(isProgram)) return labelOf(context, frames)
+    const { type, detail, awaited } = context
+    let { named } = sight
+    if (named === undefined || named.type !== type || named.detail !== detail || named.awaited !== awaited) {
+      sight.named = named = { type, detail, awaited, label: labelOf(context, frames) }
+    }
+    return named.label
   }
 
   /**
@@ -85,9 +149,9 @@ function createChain ({ stackOf, options, map, askedAt, dropped }) {
         later = weightier(later, one)
         continue
       }
-      if (later !== undefined) speakFor(found[0], later, stackOf(one)?.frames ?? [])
+      if (later !== undefined) speakFor(found[0], later, stackOf(one)?.frames ?? none)
       later = undefined
-      list.push(...found)
+      for (const hop of found) list.push(hop)
     }
     return join(list).slice(0, depth)
   }
@@ -100,34 +164,36 @@ function createChain ({ stackOf, options, map, askedAt, dropped }) {
    */
   function hopsOf (context, shown, origin) {
     if (context.origin === 'process') return foreign(context)
-    const { internals, frames: most } = options()
-    const frames = stackOf(context)?.frames ?? []
-    let visible = frames.filter((frame) => frame.kind !== 'own' && (internals || frame.kind !== 'core'))
+    const frames = stackOf(context)?.frames ?? none
+    const sight = sightOf(frames)
+    const { internals } = sight.options
+    let { visible } = sight
     if (context.type === 'PROMISE' && !internals) visible = shown.rest(visible, context.repeats)
-    if (visible.length === 0 && !internals && !tells(context, frames)) return []
+    if (visible.length === 0 && !internals && !tells(context, frames)) return none
     shown.add(visible)
-    return [hop(context, frames, visible.slice(0, most), origin)]
+    return [hop(context, frames, sight, visible, origin)]
   }
 
   /**
    * @param {Context} context
    * @param {Frame[]} frames all of its stack
+   * @param {Sight} sight
    * @param {Frame[]} visible
    * @param {Origin} [origin]
    * @returns {PrintedHop}
    */
-  function hop (context, frames, visible, origin) {
-    const mapped = visible.map(map)
+  function hop (context, frames, sight, visible, origin) {
+    const printed = print(sight, visible)
     return {
       asyncId: context.asyncId,
       triggerAsyncId: context.triggerAsyncId,
       type: context.type,
-      label: labelOf(context, frames),
+      label: labelFor(context, frames, sight),
       ageMs: ageOf(context),
       repeats: context.repeats,
       origin: origin ?? context.origin,
-      frames: mapped.map(publicFrame),
-      lines: hide(mapped, options().hide)
+      frames: printed.frames,
+      lines: printed.lines
     }
   }
 
@@ -144,22 +210,40 @@ function createChain ({ stackOf, options, map, askedAt, dropped }) {
 
   /** One context as a hop, whether or not it is part of the story. @param {Context} context @returns {PrintedHop} */
   function describe (context) {
-    const frames = stackOf(context)?.frames ?? []
-    const { internals, frames: most } = options()
-    return hop(context, frames, frames.filter((frame) => frame.kind !== 'own' && (internals || frame.kind !== 'core')).slice(0, most))
+    const frames = stackOf(context)?.frames ?? none
+    const sight = sightOf(frames)
+    return hop(context, frames, sight, sight.visible)
   }
 
   return { hops, folded, describe }
 }
 
-/** What a call into Node is about, the weightiest first. Node makes these when the call itself is over. */
-const matters = [/CONNECTWRAP$/, /SERVERWRAP$/, /^HTTPCLIENTREQUEST$/, /^GETADDRINFOREQWRAP$/, /^FSREQCALLBACK$/]
+/** @type {any[]} */
+const none = []
+
+/** @param {Frame} frame */
+function isProgram (frame) {
+  return frame.kind === 'user' || frame.kind === 'module'
+}
+
+/**
+ * Returns how much a type tells of a call into Node, 0 the most, -1 nothing. Node makes these when the call
+ * is over.
+ * @param {string} type
+ */
+function weightOf (type) {
+  if (type.endsWith('CONNECTWRAP')) return 0
+  if (type.endsWith('SERVERWRAP')) return 1
+  return matters.indexOf(type)
+}
+
+const matters = ['', '', 'HTTPCLIENTREQUEST', 'GETADDRINFOREQWRAP', 'FSREQCALLBACK']
 
 /** @param {Context | undefined} known @param {Context} other @returns {Context | undefined} */
 function weightier (known, other) {
-  const weight = matters.findIndex((pattern) => pattern.test(other.type))
+  const weight = weightOf(other.type)
   if (weight === -1) return known
-  return known === undefined || weight < matters.findIndex((pattern) => pattern.test(known.type)) ? other : known
+  return known === undefined || weight < weightOf(known.type) ? other : known
 }
 
 /**
@@ -170,12 +254,24 @@ function weightier (known, other) {
  */
 function speakFor (hop, later, frames) {
   const api = apiName(frames)
-  if (api === undefined || /\b(set\w+|queueMicrotask|nextTick)$/.test(api)) return
-  if (!/(CONNECT|SERVER)WRAP$/.test(later.type) && hop.type !== 'TickObject') return
+  if (api === undefined || defers(api)) return
+  if (weightOf(later.type) > 1 && hop.type !== 'TickObject') return
   hop.asyncId = later.asyncId
   hop.triggerAsyncId = later.triggerAsyncId
   hop.type = later.type
   hop.label = labelOf(later, frames)
+}
+
+/**
+ * Says whether a call only defers: setTimeout, socket.setTimeout, queueMicrotask, nextTick.
+ * @param {string} api
+ */
+function defers (api) {
+  let start = api.length
+  while (start > 0 && isWordCode(api.charCodeAt(start - 1))) start--
+  const method = api.slice(start)
+  if (method.startsWith('set')) return method.length > 'set'.length
+  return method === 'queueMicrotask' || method === 'nextTick'
 }
 
 /** A step without a frame of the program that still is part of the story. @param {Context} context @param {Frame[]} frames */
@@ -192,7 +288,17 @@ function tells (context, frames) {
 function identityOf (frames) {
   let end = frames.length
   while (end > 0 && frames[end - 1].kind === 'core') end--
-  return frames.slice(0, end || frames.length).map((frame) => frame.text.replace(/ \[as [^\]]*\]/g, '')).join('\n')
+  return frames.slice(0, end || frames.length).map((frame) => withoutAliases(frame.text)).join('\n')
+}
+
+/** Takes every " [as alias]" out. @param {string} line */
+function withoutAliases (line) {
+  for (let start = line.indexOf(' [as '); start !== -1; start = line.indexOf(' [as ', start)) {
+    const end = line.indexOf(']', start)
+    if (end === -1) break
+    line = line.slice(0, start) + line.slice(end + 1)
+  }
+  return line
 }
 
 /** The async functions that are already printed. */
@@ -201,8 +307,8 @@ class Shown {
   constructor (above) {
     /** @type {Set<string>} */
     this.keys = new Set()
-    /** the function that runs above: the await inside it is no news @type {string | undefined} */
-    this.top = undefined
+    /** its outermost frame @type {Frame | undefined} */
+    this.running = undefined
     /** the function whose await is told next, and the one whose await was told last @type {string | undefined} */
     this.awaited = this.resumed = undefined
     this.add(above)
@@ -212,9 +318,17 @@ class Shown {
   add (frames) {
     this.resumed = this.awaited
     this.awaited = undefined
-    for (const frame of frames) if (frame.isAsync) this.keys.add(key(frame))
-    const running = frames.filter((frame) => !frame.isAsync && frame.kind !== 'core')
-    if (running.length > 0) this.top = key(running[running.length - 1])
+    let running
+    for (const frame of frames) {
+      if (frame.isAsync) this.keys.add(key(frame))
+      else if (frame.kind !== 'core') running = frame
+    }
+    if (running !== undefined) this.running = running
+  }
+
+  /** The function that runs above: the await inside it is no news. */
+  get top () {
+    return this.running === undefined ? undefined : key(this.running)
   }
 
   /**
@@ -224,9 +338,11 @@ class Shown {
    * @param {number} repeats
    */
   rest (frames, repeats) {
-    const left = this.keys.size === 0 ? frames : frames.filter((frame) => !this.keys.has(key(frame)))
-    const known = left.every((frame) => key(frame) === this.top)
-    if (known && repeats === 1 && (this.keys.size > 0 || (left.length === 1 && this.resumed === this.top))) return []
+    const { keys, top } = this
+    const shown = keys.size > 0 && frames.some((frame) => keys.has(key(frame)))
+    const left = shown ? frames.filter((frame) => !keys.has(key(frame))) : frames
+    const known = left.every((frame) => key(frame) === top)
+    if (known && repeats === 1 && (keys.size > 0 || (left.length === 1 && this.resumed === top))) return none
     if (left.length > 0) this.awaited = key(left[0])
     return left
   }
@@ -236,7 +352,18 @@ class Shown {
 function key (frame) {
   return frame.functionName === undefined
     ? `${frame.fileName}:${frame.lineNumber}`
-    : `${frame.functionName.replace(/^(?:\w+\.)*/, '')} ${frame.fileName}`
+    : `${withoutOwners(frame.functionName)} ${frame.fileName}`
+}
+
+/** "Server.Pool.query" → "query". @param {string} name */
+function withoutOwners (name) {
+  let start = 0
+  for (let i = 0; i < name.length; i++) {
+    const code = name.charCodeAt(i)
+    if (code === 46 && i > start) start = i + 1
+    else if (!isWordCode(code)) break
+  }
+  return name.slice(start)
 }
 
 /** Neighbours that read the same become one. @param {PrintedHop[]} list */
@@ -246,10 +373,15 @@ function join (list) {
   for (const hop of list) {
     const last = joined[joined.length - 1]
     if (last !== undefined && last.type === hop.type && last.label === hop.label && last.lines.length > 0 &&
-      last.lines.join('\n') === hop.lines.join('\n')) last.repeats += hop.repeats
+      sameLines(last.lines, hop.lines)) last.repeats += hop.repeats
     else joined.push(hop)
   }
   return joined
+}
+
+/** @param {string[]} one @param {string[]} other */
+function sameLines (one, other) {
+  return one === other || (one.length === other.length && one.every((line, i) => line === other[i]))
 }
 
 /**
@@ -289,13 +421,26 @@ function hidden (frame, rule) {
 /** The package or file that a frame is in. @param {Frame} frame */
 function homeOf (frame) {
   const file = frame.fileName ?? 'built-in code'
-  const inModule = /^.*[\\/]node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/.exec(file)
-  return inModule === null ? file.replace(/^.*[\\/]/, '') : inModule[1].replace(/\\/g, '/')
+  const start = insideModules(file, true)
+  if (start === -1) return baseName(file)
+  const end = folderEnd(file, start)
+  if (end === start) return baseName(file)
+  const scoped = file[start] === '@' && end > start + 1 && end < file.length ? folderEnd(file, end + 1) : end
+  const name = file.slice(start, end)
+  return scoped > end + 1 ? `${name}/${file.slice(end + 1, scoped)}` : name
+}
+
+/** @param {string} file @param {number} start */
+function folderEnd (file, start) {
+  let end = start
+  while (end < file.length && !isSlash(file[end])) end++
+  return end
 }
 
 /** "Timeout.warmUp [as _onTimeout]" → "warmUp", as CallSite.getFunctionName() says it. @param {string | undefined} rendered */
 function bareName (rendered) {
-  const name = rendered?.replace(/ \[as [^\]]*\]$/, '').replace(/^new /, '').replace(/^.*\./, '')
+  if (rendered === undefined) return undefined
+  const name = afterLast(withoutPrefix(withoutAlias(rendered), 'new '), '.')
   return name === '<anonymous>' || name === '' ? undefined : name
 }
 

@@ -7,6 +7,7 @@
 
 const fs = require('node:fs')
 const { fileURLToPath } = require('node:url')
+const { isNameCode, isSpaceCode } = require('./scan')
 
 const { toString } = Function.prototype
 const LARGEST = 2 << 20 // bytes of a source file worth reading
@@ -15,7 +16,10 @@ const ANSWERS = 200 // remembered: a service that fails reads the same functions
 
 /** @type {Map<string, string | undefined>} */
 const sources = new Map()
-/** By the text, which is the same where the function is. @type {Map<string, Map<number, boolean | undefined>>} */
+/**
+ * By the function, as its text or its start in a file, and by the position
+ * @type {Map<string, Map<string, { inside: boolean | undefined }>>}
+ */
 const answers = new Map()
 let answered = 0
 
@@ -29,25 +33,30 @@ function contains (site, line, column) {
   const start = startOf(site)
   if (start === undefined) return undefined
   if (line < start.line || (line === start.line && column < start.column)) return false
-  const text = textOf(site, start)
+  const fn = site.getFunction()
+  // V8 hides strict functions (CallSiteInfo::IsStrict, src/objects/call-site-info.h): the file has to do.
+  const file = typeof fn === 'function' ? undefined : site.getFileName()
+  const code = typeof fn === 'function' ? textOf(fn) : `${file}:${start.line}:${start.column}`
+  const place = `${line}:${column}`
+  const known = answers.get(code)?.get(place)
+  if (known !== undefined) return known.inside
+  const text = file === undefined ? code : textFrom(file, start)
   if (text === undefined) return undefined
   const offset = offsetOf(text, line - start.line, line === start.line ? column - start.column : column - 1)
-  return offset === undefined ? false : remembered(text, offset)
+  const inside = offset === undefined ? false : directlyInside(text, offset)
+  remember(code, place, inside)
+  return inside
 }
 
-/** @param {string} text @param {number} offset */
-function remembered (text, offset) {
-  let known = answers.get(text)
-  if (known?.has(offset)) return known.get(offset)
-  const answer = directlyInside(text, offset)
+/** @param {string} code @param {string} place @param {boolean | undefined} inside */
+function remember (code, place, inside) {
   if (++answered > ANSWERS) {
     answers.clear()
     answered = 1
-    known = undefined
   }
-  if (known === undefined) answers.set(text, known = new Map())
-  known.set(offset, answer)
-  return answer
+  let places = answers.get(code)
+  if (places === undefined) answers.set(code, places = new Map())
+  places.set(place, { inside })
 }
 
 /** @param {any} site @returns {{ line: number, column: number } | undefined} */
@@ -57,22 +66,46 @@ function startOf (site) {
   return line > 0 && column > 0 ? { line, column } : undefined
 }
 
+/** Returns the source of a function from where V8 says that it starts. @param {Function} fn */
+function textOf (fn) {
+  const text = toString.call(fn)
+  // A method's text starts at its name, its position at the bracket.
+  return isMethod(text) ? text.slice(text.indexOf('(')) : text
+}
+
 /**
- * The source from the function's start on.
- * @param {NodeJS.CallSite} site
+ * Returns the source from the function's start on.
+ * @param {string | null | undefined} file
  * @param {{ line: number, column: number }} start
  */
-function textOf (site, start) {
-  const fn = site.getFunction()
-  if (typeof fn === 'function') {
-    const text = toString.call(fn)
-    // A method's text starts at its name, its position at the bracket.
-    const bracket = text.indexOf('(')
-    return /^(async\b\s*)?(function\b|\(|[\w$]+\s*=>)/.test(text) ? text : text.slice(bracket)
-  }
-  const source = read(site.getFileName())
+function textFrom (file, start) {
+  const source = read(file)
   const offset = source === undefined ? undefined : offsetOf(source, start.line - 1, start.column - 1)
   return offset === undefined ? undefined : /** @type {string} */ (source).slice(offset)
+}
+
+/** Says whether it is the text of a method, not of a function or an arrow function. @param {string} text */
+function isMethod (text) {
+  const word = wordAt(text, 0)
+  const start = word === 'async' ? skipSpace(text, word.length) : 0
+  if (text[start] === '(') return false
+  const name = wordAt(text, start)
+  if (name === 'function') return false
+  if (name !== '' && text.startsWith('=>', skipSpace(text, start + name.length))) return false
+  return !(word === 'async' && text.startsWith('=>', start))
+}
+
+/** Returns the name or number that starts there, or ''. @param {string} text @param {number} start */
+function wordAt (text, start) {
+  let end = start
+  while (end < text.length && isNameCode(text.charCodeAt(end))) end++
+  return text.slice(start, end)
+}
+
+/** Returns where white space ends. @param {string} text @param {number} start */
+function skipSpace (text, start) {
+  while (start < text.length && isSpaceCode(text.charCodeAt(start))) start++
+  return start
 }
 
 /** @param {string | null | undefined} file */
@@ -107,9 +140,37 @@ function offsetOf (text, lines, columns) {
   return start + columns
 }
 
-const blockWords = /^(if|for|while|switch|with|catch|await)$/
-const operandBefore = /[\w$)\]}'"`]/
-const valueWords = /^(return|typeof|case|do|else|in|of|instanceof|new|void|delete|throw|yield|await)$/
+const blockWords = new Set(['if', 'for', 'while', 'switch', 'with', 'catch', 'await'])
+const valueWords = new Set([
+  'return', 'typeof', 'case', 'do', 'else', 'in', 'of', 'instanceof', 'new', 'void', 'delete', 'throw',
+  'yield', 'await'
+])
+const operators = new Set(['in', 'of', 'instanceof'])
+
+/** Says whether a token ends an operand: after one a slash divides. @param {string} token */
+function endsOperand (token) {
+  if (token === '') return false
+  return isNameCode(token.charCodeAt(token.length - 1)) || ')]}\'"`'.includes(token[token.length - 1])
+}
+
+/**
+ * Says whether a token before brackets and a brace makes them the head of a function.
+ * @param {string} token
+ */
+function isCallee (token) {
+  const last = token.charCodeAt(token.length - 1)
+  return (isNameCode(last) || last === 39 || last === 93) && !blockWords.has(token)
+}
+
+/**
+ * Says whether a line begins a new statement where an expression could end.
+ * @param {string} text
+ * @param {number} at
+ */
+function beginsStatement (text, at) {
+  const start = skipSpace(text, at)
+  return start < text.length && isNameCode(text.charCodeAt(start)) && !operators.has(wordAt(text, start))
+}
 
 /**
  * Reads a function from its start and says whether an offset is in it and in no function nested in it.
@@ -150,10 +211,10 @@ function directlyInside (text, offset) {
     const letter = text[at]
     const two = text.slice(at, at + 2)
     if (letter === '\n') {
-      if (open[open.length - 1]?.close === '=>' && operandBefore.test(word.slice(-1)) && !valueWords.test(word) &&
-        /^\s*[\w$]/.test(text.slice(at, at + 200)) && !/^\s*(in|of|instanceof)\b/.test(text.slice(at, at + 200))) endArrows()
+      const arrow = open[open.length - 1]?.close === '=>'
+      if (arrow && endsOperand(word) && !valueWords.has(word) && beginsStatement(text, at)) endArrows()
       at++
-    } else if (/\s/.test(letter)) {
+    } else if (isSpaceCode(text.charCodeAt(at))) {
       at++
     } else if (two === '//') {
       const end = text.indexOf('\n', at)
@@ -174,15 +235,15 @@ function directlyInside (text, offset) {
         open.push({ close: '`', fn: false })
         at = skipTemplate(text, at + 1)
       }
-    } else if (letter === '/' && (word === '' || valueWords.test(word) || !operandBefore.test(word.slice(-1)))) {
+    } else if (letter === '/' && (valueWords.has(word) || !endsOperand(word))) {
       const end = skipRegex(text, at)
       if (end === undefined) return undefined
       at = end
       word = "'"
     } else if (two === '=>') {
-      const body = /^\s*\{/.exec(text.slice(at + 2, at + 200))
-      if (body !== null) {
-        at += 2 + body[0].length
+      const body = skipSpace(text, at + 2)
+      if (text[body] === '{') {
+        at = body + 1
         push('}', true)
         word = '{'
       } else {
@@ -195,7 +256,7 @@ function directlyInside (text, offset) {
       word = letter
       at++
     } else if (letter === '{') {
-      const body = word === ')' && callee !== '' && /[\w$'\]]$/.test(callee) && !blockWords.test(callee)
+      const body = word === ')' && isCallee(callee)
       push('}', body || (word === ')' && !entered && depth === 0))
       word = '{'
       at++
@@ -215,9 +276,8 @@ function directlyInside (text, offset) {
       endArrows()
       word = letter
       at++
-    } else if (/[\w$]/.test(letter)) {
-      const name = /^[\w$]+/.exec(text.slice(at, at + 200))
-      word = name === null ? letter : name[0]
+    } else if (isNameCode(text.charCodeAt(at))) {
+      word = wordAt(text, at)
       at += word.length
       if (at > offset && answer === undefined) answer = depth === 1
     } else {

@@ -6,8 +6,9 @@
 // in its turn. One that is swapped in and back (depd, callsites) is never touched, and gets its raw frames.
 
 const { types } = require('node:util')
-const { isOwn } = require('./frames')
-const { mapSites } = require('./source-maps')
+const { isOfStartUp, readSites } = require('./sites')
+const { mapSites, nodeMaps } = require('./source-maps')
+const { hasRoom, requireRoom } = require('./stack-room')
 const { limit } = require('./trace-limit')
 
 const { apply } = Reflect
@@ -15,6 +16,8 @@ const { apply } = Reflect
 /**
  * @typedef {(error: any, sites: NodeJS.CallSite[]) => any} Prepare
  */
+
+const LOADING_KB = 96 // room on the stack for the first story, which loads code
 
 /** Node's own formatter, where it was there first. */
 const initial = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
@@ -36,6 +39,7 @@ function createFormatter ({ story, internals }) {
   let installed
   let enabled = false
   let formatting = false
+  let loaded = false
   /** a formatter of the program's runs, and may call the one that it found in its place: ours */
   let inner = false
 
@@ -51,13 +55,17 @@ function createFormatter ({ story, internals }) {
      * @param {NodeJS.CallSite[]} allSites
      */
     function prepareStackTrace (error, allSites) {
+      const extended = enabled && !inner && !formatting && hasRoom()
       const sites = enabled ? programs(allSites, internals()) : allSites
-      const outer = !inner
-      const plain = format(formatter, this, error, sites)
-      if (!enabled || !outer || formatting || typeof plain !== 'string' || !(Number(limit()) >= 1) || !isErrorLike(error)) return plain
+      const plain = format(formatter, this, error, sites, extended)
+      if (!extended || typeof plain !== 'string') return plain
+      if (!(Number(limit()) >= 1) || !isErrorLike(error)) return plain
       formatting = true
       try {
+        if (isOfStartUp(error, sites)) return plain
+        if (!loaded) requireRoom(LOADING_KB)
         const hops = story(error, sites, prepareStackTrace)
+        loaded = true
         return hops === '' ? plain : `${plain}\n${hops}`
       } catch {
         return plain
@@ -77,31 +85,22 @@ function createFormatter ({ story, internals }) {
    * @param {unknown} self
    * @param {any} error
    * @param {NodeJS.CallSite[]} sites
+   * @param {boolean} maps whether there is room for source maps
    */
-  function format (formatter, self, error, sites) {
+  function format (formatter, self, error, sites, maps) {
     if (formatter !== undefined && formatter !== nodes) {
       const before = inner
       inner = true
       try {
-        return apply(formatter, self, [error, sites])
+        return apply(formatter, self, [error, sites.slice()]) // a formatter may take some out
       } finally {
         inner = before
       }
     }
-    const lines = mapped(sites)
-    if (nodes === undefined) return `${headOf(error)}${(lines ?? sites).map((line) => `\n    at ${line}`).join('')}`
+    const lines = maps ? written(sites) : sites
+    if (nodes === undefined) return `${headOf(error)}${lines.map((line) => `\n    at ${line}`).join('')}`
     // Node's own prints what it is given, call sites or strings.
-    return apply(nodes, self, [error, lines ?? sites])
-  }
-
-  /** @param {NodeJS.CallSite[]} sites */
-  function mapped (sites) {
-    if (!enabled || formatting) return undefined
-    try {
-      return mapSites(sites)
-    } catch {
-      return undefined
-    }
+    return apply(nodes, self, [error, lines])
   }
 
   /**
@@ -194,21 +193,35 @@ function createFormatter ({ story, internals }) {
 function programs (sites, internals) {
   try {
     if (!Array.isArray(sites) || sites.length === 0) return sites
-    const last = sites[sites.length - 1]
-    const hooked = last.getFunctionName() === 'callbackTrampoline' && last.getFileName() === 'node:internal/async_hooks'
+    const { frames } = readSites(sites)
+    const last = sites.length - 1
+    const { fileName } = frames[last]
+    const inHooks = fileName === 'node:internal/async_hooks'
+    const hooked = inHooks && sites[last].getFunctionName() === 'callbackTrampoline'
     const kept = hooked ? sites.slice(0, -1) : sites
-    if (internals || !kept.some(isOurs)) return kept
-    const theirs = kept.filter((site) => !isOurs(site))
+    if (internals || !frames.some(isOurs)) return kept
+    const theirs = kept.filter((_, i) => !isOurs(frames[i]))
     return theirs.length === 0 ? kept : theirs
   } catch {
     return sites // a program may have put its own in place of any built-in
   }
 }
 
-/** @param {NodeJS.CallSite} site */
-function isOurs (site) {
-  const fileName = site.getFileName()
-  return typeof fileName === 'string' && isOwn(fileName)
+/** @param {import('./frames').Frame} frame */
+function isOurs (frame) {
+  return frame.kind === 'own'
+}
+
+/**
+ * Returns the lines of call sites, mapped, or the call sites where Node maps them.
+ * @param {NodeJS.CallSite[]} sites
+ */
+function written (sites) {
+  try {
+    return nodeMaps() ? sites : mapSites(sites)
+  } catch {
+    return sites
+  }
 }
 
 /** What Error.captureStackTrace put a stack on may be anything; the story is for errors. @param {any} error */

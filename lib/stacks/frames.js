@@ -4,9 +4,15 @@
 // equal text is one Stack. Frames are read from it only when somebody asks.
 
 const path = require('node:path')
+const { isDigitCode, insideModules, withoutAlias } = require('./scan')
+
+const LINES = 2000 // frames remembered by their text
+const LONGEST = 1000 // letters of a line worth remembering
+const TEXTS = 200 // whole stacks remembered by a reader
+const LONGEST_TEXT = 8000 // letters of one
 
 /**
- * @typedef {object} Frame
+ * @typedef {object} Frame shared by all who have its line: never changed
  * @property {string} text the line as V8 prints it, without "    at "
  * @property {string | undefined} functionName
  * @property {string | undefined} fileName a path, a file: URL, a node: module, or undefined for built-in code
@@ -19,13 +25,30 @@ const path = require('node:path')
 const own = path.resolve(__dirname, '..') + path.sep
 const ownIndex = path.resolve(__dirname, '..', '..', 'index.js')
 
-const location = /^(.*):(\d+):(\d+)$/s
+/** @type {Map<string, Frame>} */
+let known = new Map()
 
 /**
+ * Reads a frame, or returns the one that was read from the same line before.
  * @param {string} line a frame's line without "    at "
  * @returns {Frame}
  */
 function parseFrame (line) {
+  let frame = known.get(line)
+  if (frame !== undefined) return frame
+  if (line.length > LONGEST) return read(line)
+  line = ` ${line}`.slice(1) // a copy: a part keeps its whole text (V8's SlicedString, src/objects/string.h)
+  frame = read(line)
+  if (known.size >= LINES) known = new Map()
+  known.set(line, frame)
+  return frame
+}
+
+/**
+ * @param {string} line
+ * @returns {Frame}
+ */
+function read (line) {
   let rest = line
   const isAsync = rest.startsWith('async ')
   if (isAsync) rest = rest.slice(6)
@@ -36,8 +59,9 @@ function parseFrame (line) {
     rest = rest.slice(open + 1, -1)
   }
   // In eval'd code the position is that of the eval: "eval at f (file:1:2), <anonymous>:3:4".
-  const place = location.exec(rest)
-  const fileName = place === null ? undefined : place[1]
+  const columnStart = numberStart(rest, rest.length)
+  const lineStart = columnStart === -1 ? -1 : numberStart(rest, columnStart - 1)
+  const fileName = lineStart === -1 ? undefined : rest.slice(0, lineStart - 1)
   const kind = kindOf(fileName)
   if (functionName !== undefined && (kind === 'user' || kind === 'module')) {
     functionName = withoutReceiver(functionName)
@@ -47,11 +71,22 @@ function parseFrame (line) {
     text: line,
     functionName,
     fileName,
-    lineNumber: place === null ? undefined : Number(place[2]),
-    columnNumber: place === null ? undefined : Number(place[3]),
+    lineNumber: lineStart === -1 ? undefined : Number(rest.slice(lineStart, columnStart - 1)),
+    columnNumber: lineStart === -1 ? undefined : Number(rest.slice(columnStart)),
     kind,
     isAsync
   }
+}
+
+/**
+ * Returns the start of the number before `end` that follows a colon, or -1.
+ * @param {string} text
+ * @param {number} end
+ */
+function numberStart (text, end) {
+  let start = end
+  while (start > 0 && isDigitCode(text.charCodeAt(start - 1))) start--
+  return start < end && start > 0 && text[start - 1] === ':' ? start : -1
 }
 
 /**
@@ -61,11 +96,11 @@ function parseFrame (line) {
  */
 function withoutReceiver (name) {
   if (name === 'Object.<anonymous>') return name // the top of a module
-  const bare = name.replace(/ \[as [^\]]*\]$/, '')
+  const bare = withoutAlias(name)
   const made = bare.startsWith('new ')
-  const last = (made ? bare.slice(4) : bare).replace(/^.*\./, '')
+  const last = bare.slice(Math.max(made ? 4 : 0, bare.lastIndexOf('.') + 1))
   // A function without a name, called as a property: Node keeps the callbacks of timers in these.
-  if (/^(<anonymous>|_onTimeout|_onImmediate)$/.test(last) && !made) return undefined
+  if (!made && (last === '<anonymous>' || last === '_onTimeout' || last === '_onImmediate')) return undefined
   return made ? `new ${last}` : last
 }
 
@@ -74,9 +109,9 @@ function openingBracket (text) {
   if (!text.endsWith(')')) return -1
   let depth = 0
   for (let i = text.length - 1; i > 0; i--) {
-    const letter = text[i]
-    if (letter === ')') depth++
-    else if (letter === '(' && --depth === 0) return text[i - 1] === ' ' ? i : -1
+    const code = text.charCodeAt(i)
+    if (code === 41) depth++
+    else if (code === 40 && --depth === 0) return text.charCodeAt(i - 1) === 32 ? i : -1
   }
   return -1
 }
@@ -85,7 +120,7 @@ function openingBracket (text) {
 function kindOf (fileName) {
   if (fileName === undefined || fileName.startsWith('node:') || fileName === '<anonymous>') return 'core'
   if (isOwn(fileName)) return 'own'
-  return /[\\/]node_modules[\\/]/.test(fileName) ? 'module' : 'user'
+  return insideModules(fileName) === -1 ? 'user' : 'module'
 }
 
 /** Is it a file of longstack itself? @param {string} fileName */
@@ -162,4 +197,26 @@ function frameLines (text, awaiting) {
   return lines.join('\n')
 }
 
-module.exports = { Stack, parseFrame, createStackTable, frameLines, isOwn }
+/** Remembers the frames of stacks that come again and again. */
+function createReader () {
+  /** @type {Map<string, Frame[]>} */
+  let read = new Map()
+
+  /**
+   * Returns all frames in the text of an error's stack, newest first, those of awaiting functions included.
+   * @param {string} text
+   * @returns {Frame[]} shared: never changed
+   */
+  return (text) => {
+    let frames = read.get(text)
+    if (frames !== undefined) return frames
+    frames = new Stack(frameLines(text, true)).frames
+    if (text.length <= LONGEST_TEXT) {
+      if (read.size >= TEXTS) read = new Map()
+      read.set(text, frames)
+    }
+    return frames
+  }
+}
+
+module.exports = { Stack, parseFrame, createReader, createStackTable, frameLines, isOwn }

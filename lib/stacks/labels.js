@@ -2,12 +2,16 @@
 
 // The words a person would use for a hop: the call they wrote, not the provider that Node names.
 
+const { afterLast, aliasStart, isNameCode, withoutPrefix } = require('./scan')
+const { requireRoom } = require('./stack-room')
+
 /**
  * @typedef {import('../context/context').Context} Context
  * @typedef {import('./frames').Frame} Frame
  */
 
 const NAME = 60 // characters of a span's
+const EXPRESSION_KB = 96 // room on the stack for compiling one
 
 /** @type {Record<string, (detail: string | undefined, api: string | undefined) => string>} */
 const phrases = {
@@ -37,7 +41,23 @@ const phrases = {
   MESSAGEPORT: (_, api) => api ?? 'new MessageChannel',
   STREAM_END_OF_STREAM: (_, api) => api === undefined || api === 'stream.eos' ? 'stream.finished' : api,
   SIGNALWRAP: () => 'process.on(signal)',
-  Span: (name, api) => name === undefined ? resource('Span', api) : call('trace.span', name.replace(/\p{C}+/gu, ' ').slice(0, NAME))
+  Span: (name, api) => name === undefined ? resource('Span', api) : spanLabel(name)
+}
+
+/** @param {string} name */
+function spanLabel (name) {
+  return call('trace.span', printable(name).slice(0, NAME))
+}
+
+/** Puts a space in place of what has no glyph. Few names need the expression. @param {string} name */
+function printable (name) {
+  for (let i = 0; i < name.length; i++) {
+    const code = name.charCodeAt(i)
+    if (code >= 0x20 && code <= 0x7e) continue
+    requireRoom(EXPRESSION_KB)
+    return name.replace(/\p{C}+/gu, ' ')
+  }
+  return name
 }
 
 /**
@@ -50,7 +70,9 @@ function labelOf (context, frames) {
   if (context.origin === 'early') return 'made before longstack was enabled'
   if (type === 'PROMISE') return promiseLabel(context, frames)
   if (accepted(context, frames)) return through(type === 'TLSWRAP' ? 'TLS connection accepted' : 'connection accepted', detail)
-  if (/SERVERWRAP$/.test(type) && !/^(core|own)$/.test(frames[0]?.kind ?? 'core')) return call(type.startsWith('TCP') ? 'new TCP' : 'new Pipe', detail) // past net
+  if (type.endsWith('SERVERWRAP') && frames.length > 0 && isProgram(frames[0])) { // past net
+    return call(type.startsWith('TCP') ? 'new TCP' : 'new Pipe', detail)
+  }
   const arrived = arrivedBy(context, frames)
   if (arrived !== undefined) return arrived
   const api = apiName(frames)
@@ -58,14 +80,17 @@ function labelOf (context, frames) {
   return phrase === undefined ? bound(type, frames) ?? resource(type, api) : phrase(detail, api)
 }
 
+const connections = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
+const arrivals = new Set(['HTTP2STREAM', 'HTTP2SESSION', 'TickObject'])
+
 /**
  * A connection that came in: nothing of the program ran, its cause is the server.
  * @param {Context} context
  * @param {Frame[]} frames
  */
 function accepted ({ type, parent }, frames) {
-  return /^(TCP|PIPE|TLS)WRAP$/.test(type) && parent !== undefined && /SERVERWRAP$/.test(parent.type) &&
-    frames.every((frame) => frame.kind === 'core')
+  if (parent === undefined || !connections.has(type)) return false
+  return parent.type.endsWith('SERVERWRAP') && frames.every(isCore)
 }
 
 /**
@@ -76,10 +101,10 @@ function accepted ({ type, parent }, frames) {
  * @returns {string | undefined}
  */
 function arrivedBy ({ type, parent }, frames) {
-  if (parent === undefined || !/^(HTTP2STREAM|HTTP2SESSION|TickObject)$/.test(type) || frames.some((frame) => frame.kind !== 'core')) return undefined
+  if (parent === undefined || !arrivals.has(type) || !frames.every(isCore)) return undefined
   if (type === 'HTTP2SESSION') {
-    const opener = /^(TCP|PIPE|TLS)WRAP$/.test(parent.type) ? parent.parent : parent
-    return opener !== undefined && /SERVERWRAP$/.test(opener.type) ? 'HTTP/2 session accepted' : undefined
+    const opener = connections.has(parent.type) ? parent.parent : parent
+    return opener !== undefined && opener.type.endsWith('SERVERWRAP') ? 'HTTP/2 session accepted' : undefined
   }
   if (parent.type !== 'HTTP2SESSION') return undefined
   return type === 'HTTP2STREAM' || frames.some((frame) => frame.functionName?.endsWith('onSessionHeaders')) ? 'HTTP/2 stream' : undefined
@@ -92,7 +117,7 @@ function through (phrase, names) {
 
 /** Node defers much on behalf of a call; then that call is the better word. @param {string} name @param {string | undefined} api */
 function deferred (name, api) {
-  return api === undefined || name.endsWith(api.replace(/^.*\./, '')) ? name : api
+  return api === undefined || name.endsWith(afterLast(api, '.')) ? name : api
 }
 
 /**
@@ -102,9 +127,19 @@ function deferred (name, api) {
  */
 function timer (detail, api) {
   if (api === undefined) return call('setTimeout', detail)
-  const name = api.replace(/^timers\.(?=set)/, '')
-  return /timeout|interval|wait$|refresh$/i.test(name) ? call(name, detail) : name
+  const name = api.startsWith('timers.set') ? api.slice('timers.'.length) : api
+  return isTimed(name.toLowerCase()) ? call(name, detail) : name
 }
+
+/** @param {string} name in lower case */
+function isTimed (name) {
+  if (name.includes('timeout') || name.includes('interval')) return true
+  return name.endsWith('wait') || name.endsWith('refresh')
+}
+
+const binders = new Set([
+  'AsyncResource.bind', 'AsyncResource.snapshot', 'AsyncLocalStorage.bind', 'AsyncLocalStorage.snapshot'
+])
 
 /**
  * A function bound to its context: the type of such a resource is the function's name.
@@ -112,8 +147,8 @@ function timer (detail, api) {
  * @param {Frame[]} frames
  */
 function bound (type, frames) {
-  const api = /^(async_hooks\.)?((?:AsyncResource|AsyncLocalStorage)\.(?:bind|snapshot))$/.exec(apiName(frames) ?? '')?.[2]
-  if (api === undefined) return undefined
+  const api = withoutPrefix(apiName(frames) ?? '', 'async_hooks.')
+  if (!binders.has(api)) return undefined
   const ours = api === 'AsyncResource.bind' && frames.some((frame) => frame.kind === 'own')
   return call(ours ? 'trace.bind' : api, type === 'bound-anonymous-fn' ? undefined : type)
 }
@@ -121,7 +156,7 @@ function bound (type, frames) {
 /** An AsyncResource of the program has a name of its own. @param {string} type @param {string | undefined} api */
 function resource (type, api) {
   if (api === undefined) return type
-  return /^new (EventEmitter)?AsyncResource$/.test(api) ? call(api, type) : api
+  return api === 'new AsyncResource' || api === 'new EventEmitterAsyncResource' ? call(api, type) : api
 }
 
 /** @param {string} name @param {string | undefined} detail */
@@ -144,75 +179,153 @@ function promiseLabel (context, frames) {
     if (name.endsWith('Object.<anonymous>')) return 'promise'
     return name === '' ? 'async function' : `${name}()`
   }
-  if (/^importModuleDynamically/.test(made.functionName ?? '')) return 'import()'
+  if (made.functionName?.startsWith('importModuleDynamically')) return 'import()'
   if (made.fileName !== undefined) return apiName(frames) ?? 'promise'
   // Node 20 and 22 call the receiver of Promise.reject "Function".
-  return plain(made.functionName ?? 'promise').replace(/^Promise\.(?=(then|catch|finally)$)/, 'promise.').replace(/^Function\./, 'Promise.')
+  const name = plain(made.functionName ?? 'promise')
+  if (promiseMethods.has(name)) return `p${name.slice(1)}`
+  return name.startsWith('Function.') ? `Promise.${name.slice('Function.'.length)}` : name
 }
 
-/** What a person calls an object of one of Node's classes. @type {Array<[RegExp, string]>} */
-const nouns = [
-  [/^(Http2(Secure)?|TLS)?Server$/, 'server'],
-  [/^(TLS)?Socket$/, 'socket'],
-  [/^(Readable|Writable|Duplex|Transform|PassThrough|Stream|ReadStream|WriteStream|IncomingMessage|Zlib\w*|G(un)?zip)$/, 'stream'],
-  [/^(ClientRequest|OutgoingMessage)$/, 'request'],
-  [/^(Http2)?ServerResponse$/, 'response'],
-  [/^(Client|Server)?Http2Session$/, 'session'],
-  [/^(Client|Server)?Http2Stream$/, 'stream'],
-  [/^Dir$/, 'dir'],
-  [/^(Fs)?FileHandle$/, 'handle'],
-  [/^Resolver$/, 'resolver'],
-  [/^ChildProcess$/, 'child'],
-  [/^Worker$/, 'worker'],
-  [/^Timeout$/, 'timer'],
-  [/^(MessagePort|BroadcastChannel)$/, 'port'],
-  [/^EventEmitter$/, 'events']
-]
+const promiseMethods = new Set(['Promise.then', 'Promise.catch', 'Promise.finally'])
 
-/** Rooms of Node's source that are no modules of their own, or not by this name. @type {Array<[RegExp, string]>} */
-const rooms = [
-  [/^_http_(client|server|agent|outgoing|incoming|common)$/, 'http'],
-  [/^_tls_(wrap|common)$/, 'tls'],
-  [/^internal\/(fs|dns)\/promises$/, '$1.promises'],
-  [/^(fs|dns)\/promises$/, '$1.promises'],
-  [/^timers\/promises$/, 'timers.promises'],
-  [/^internal\/streams\/.*$/, 'stream'],
-  [/^internal\/(fs|dns|child_process|crypto|http|http2|net|tls|dgram|timers|zlib)\b.*$/, '$1'],
-  [/^internal\/.*$/, ''],
-  [/^async_hooks$/, '']
-]
+/**
+ * Turns a record of lists into a map from each member to the name of its list.
+ * @param {Record<string, string>} lists words with spaces between
+ * @returns {Map<string, string>}
+ */
+function invert (lists) {
+  const map = new Map()
+  for (const [name, words] of Object.entries(lists)) for (const word of words.split(' ')) map.set(word, name)
+  return map
+}
+
+/** What a person calls an object of one of Node's classes. */
+const nouns = invert({
+  server: 'Server Http2Server Http2SecureServer TLSServer',
+  socket: 'Socket TLSSocket',
+  stream: 'Readable Writable Duplex Transform PassThrough Stream ReadStream WriteStream IncomingMessage ' +
+    'Gzip Gunzip Http2Stream ClientHttp2Stream ServerHttp2Stream',
+  request: 'ClientRequest OutgoingMessage',
+  response: 'ServerResponse Http2ServerResponse',
+  session: 'Http2Session ClientHttp2Session ServerHttp2Session',
+  dir: 'Dir',
+  handle: 'FileHandle FsFileHandle',
+  resolver: 'Resolver',
+  child: 'ChildProcess',
+  worker: 'Worker',
+  timer: 'Timeout',
+  port: 'MessagePort BroadcastChannel',
+  events: 'EventEmitter'
+})
+
+/** @param {string} owner a class */
+function nounOf (owner) {
+  return nouns.get(owner) ?? (owner.startsWith('Zlib') ? 'stream' : owner)
+}
+
+/** Rooms of Node's source that are no modules of their own, or not by this name. */
+const rooms = invert({
+  http: '_http_client _http_server _http_agent _http_outgoing _http_incoming _http_common',
+  tls: '_tls_wrap _tls_common',
+  'fs.promises': 'internal/fs/promises fs/promises',
+  'dns.promises': 'internal/dns/promises dns/promises',
+  'timers.promises': 'timers/promises',
+  '': 'async_hooks'
+})
+
+const innerRooms = new Set([
+  'fs', 'dns', 'child_process', 'crypto', 'http', 'http2', 'net', 'tls', 'dgram', 'timers', 'zlib'
+])
+
+/**
+ * @param {string} place a module of Node's, public or internal
+ * @returns {string} the public one that a person thinks of, or ''
+ */
+function roomOf (place) {
+  const room = rooms.get(place)
+  if (room !== undefined) return room
+  if (!place.startsWith('internal/')) return place
+  if (place.startsWith('internal/streams/')) return 'stream'
+  let end = 'internal/'.length
+  while (end < place.length && isNameCode(place.charCodeAt(end))) end++
+  const inner = place.slice('internal/'.length, end)
+  return innerRooms.has(inner) ? inner : ''
+}
+
+const plainOwners = new Set(['Object', 'Function', 'Module', 'process', 'FSPromise', 'FSPromises', 'exports'])
+
+/** by the frames of a Stack @type {WeakMap<Frame[], string | undefined>} */
+const apis = new WeakMap()
 
 /** The name of the call into Node that the program made: the core frame next to the program's own. @param {Frame[]} frames */
 function apiName (frames) {
-  const first = frames.findIndex((frame) => frame.kind === 'user' || frame.kind === 'module')
-  const core = frames.slice(0, Math.max(0, first)).filter((frame) => frame.kind === 'core' && frame.fileName !== undefined)
-  const api = core[core.length - 1]
+  let name = apis.get(frames)
+  if (name === undefined && !apis.has(frames)) apis.set(frames, name = findApiName(frames))
+  return name
+}
+
+/** @param {Frame[]} frames @returns {string | undefined} */
+function findApiName (frames) {
+  let at = frames.findIndex(isProgram) - 1
+  while (at >= 0 && !(isCore(frames[at]) && frames[at].fileName !== undefined)) at--
+  const api = at < 0 ? undefined : frames[at]
   if (api?.functionName === undefined) return undefined
   const name = called(api.functionName)
-  if (!/^(new )?[\w$]+(\.[\w$]+)*$/.test(name)) return undefined
+  if (!isDottedName(name)) return undefined
   if (name.startsWith('new ')) return name
-  const parts = name.split('.').filter((part) => !/^(Object|Function|Module|process|FSPromises?|exports)$/.test(part))
+  const parts = name.split('.').filter((part) => !plainOwners.has(part))
   const method = parts[parts.length - 1]
   const owner = parts[parts.length - 2]
-  if (owner !== undefined) {
-    const noun = nouns.find(([pattern]) => pattern.test(owner))
-    return `${noun === undefined ? owner : noun[1]}.${method}`
-  }
-  const place = String(api.fileName).slice('node:'.length)
-  const [pattern, put] = rooms.find(([one]) => one.test(place)) ?? [/$/, '']
-  const room = place.replace(pattern, put)
+  if (owner !== undefined) return `${nounOf(owner)}.${method}`
+  const room = roomOf(String(api.fileName).slice('node:'.length))
   return room === '' ? method : `${room}.${method}`
+}
+
+/** Says whether it is a name, or names with dots between, maybe after "new ". @param {string} text */
+function isDottedName (text) {
+  const start = text.startsWith('new ') ? 4 : 0
+  let length = 0
+  for (let i = start; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code !== 46 && !isNameCode(code)) return false
+    if (code === 46 && length === 0) return false
+    length = code === 46 ? 0 : length + 1
+  }
+  return length > 0
 }
 
 /** By which name a function was called: "Object.query [as resolve4]" → "Object.resolve4". @param {string} name */
 function called (name) {
-  const match = /^(?:async )?(.*?)([\w$]+) \[as ([\w$]+)\]$/.exec(name)
-  return match === null ? plain(name) : `${match[1]}${match[3]}`
+  const start = aliasStart(name)
+  if (start === -1) return plain(name)
+  const alias = name.slice(start + ' [as '.length, -1)
+  let own = start
+  while (own > 0 && isNameCode(name.charCodeAt(own - 1))) own--
+  if (own === start || !isName(alias)) return plain(name)
+  return withoutPrefix(name.slice(0, own), 'async ') + alias
+}
+
+/** @param {string} text */
+function isName (text) {
+  for (let i = 0; i < text.length; i++) if (!isNameCode(text.charCodeAt(i))) return false
+  return text !== ''
 }
 
 /** A function's name without how it was called. @param {string} name */
 function plain (name) {
-  return name.replace(/ \[as .*\]$/, '').replace(/^async /, '')
+  const alias = name.endsWith(']') ? name.indexOf(' [as ') : -1
+  return withoutPrefix(alias === -1 ? name : name.slice(0, alias), 'async ')
+}
+
+/** @param {Frame} frame */
+function isCore (frame) {
+  return frame.kind === 'core'
+}
+
+/** @param {Frame} frame */
+function isProgram (frame) {
+  return frame.kind === 'user' || frame.kind === 'module'
 }
 
 module.exports = { labelOf, accepted, arrivedBy, apiName, call }

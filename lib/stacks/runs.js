@@ -4,7 +4,7 @@
 // one, whether two frames are of the same function. Frames in, answers out; contexts are attribution's business.
 
 const { contains } = require('./extent')
-const { parseFrame } = require('./frames')
+const { isWordCode, withoutPrefix } = require('./scan')
 
 /**
  * @typedef {import('./frames').Frame} Frame
@@ -18,14 +18,19 @@ function atStartUp (frames) {
   return last?.fileName === 'node:internal/modules/run_main' && last.isAsync && !frames.some((frame) => frame.isAsync && programs(frame))
 }
 
-/** @param {NodeJS.CallSite} site @returns {SiteFrame} */
-function siteFrame (site) {
-  return Object.assign(parseFrame(String(site)), { site })
+/** @param {Frame} frame @param {NodeJS.CallSite} site @returns {SiteFrame} */
+function siteFrame ({ text, functionName, fileName, lineNumber, columnNumber, kind, isAsync }, site) {
+  return { text, functionName, fileName, lineNumber, columnNumber, kind, isAsync, site }
 }
+
+const SCOPE = 'runInAsyncScope'
 
 /** Entering an async scope by hand: below it another context runs. @param {Frame} frame */
 function isScope (frame) {
-  return frame.kind === 'core' && /\brunInAsyncScope$/.test(frame.functionName ?? '')
+  const { kind, functionName } = frame
+  if (kind !== 'core' || functionName === undefined || !functionName.endsWith(SCOPE)) return false
+  const before = functionName.length - SCOPE.length - 1
+  return before < 0 || !isWordCode(functionName.charCodeAt(before))
 }
 
 /** The frames of the innermost scope in which the program runs. @template {Frame} F @param {F[]} frames @returns {F[]} */
@@ -44,7 +49,13 @@ function outermost (frames) {
 
 /** @param {Frame} made @param {Frame | undefined} read */
 function sameName (made, read) {
-  return read !== undefined && made.fileName === read.fileName && made.functionName?.replace(/^async /, '') === read.functionName?.replace(/^async /, '')
+  if (read === undefined || made.fileName !== read.fileName) return false
+  return made.functionName === read.functionName || calledName(made) === calledName(read)
+}
+
+/** @param {Frame} frame */
+function calledName ({ functionName }) {
+  return functionName === undefined ? undefined : withoutPrefix(functionName, 'async ')
 }
 
 /** @param {Frame} frame */
@@ -114,12 +125,12 @@ function sameFunction (made, read) {
 /**
  * The function that runs right now and that V8 shows as awaiting the error's creator, if the same ones await it.
  * @param {SiteFrame[]} frames of the error
- * @param {{ sync: Frame[], async: Frame[] }} present
+ * @param {{ run: Frame[], async: Frame[] }} present
  * @returns {SiteFrame | undefined}
  */
 function awaiter (frames, present) {
   const awaiting = frames.filter((frame) => frame.isAsync && programs(frame))
-  const running = outermost(segment(present.sync))
+  const running = outermost(present.run)
   if (running === undefined) return undefined
   const at = awaiting.findIndex((frame) => sameFunction(frame, running))
   const others = present.async.filter(programs)
@@ -128,5 +139,18 @@ function awaiter (frames, present) {
 }
 
 module.exports = {
-  asyncOf, atStartUp, awaiter, isScope, outermost, programs, sameFunction, sameName, sameRun, sameTail, segment, siteFrame, tailOf
+  asyncOf,
+  atStartUp,
+  awaiter,
+  calledName,
+  isScope,
+  outermost,
+  programs,
+  sameFunction,
+  sameName,
+  sameRun,
+  sameTail,
+  segment,
+  siteFrame,
+  tailOf
 }

@@ -10,9 +10,13 @@ const Module = require('node:module')
 const path = require('node:path')
 const { fileURLToPath, pathToFileURL } = require('node:url')
 const { parseFrame } = require('./frames')
+const { readSites } = require('./sites')
+const { requireRoom } = require('./stack-room')
 
 const LARGEST = 64 << 20 // bytes of a source or a map worth reading
 const FILES = 5000 // remembered
+const LINES = 2000 // mapped ones remembered
+const MAP_KB = 64 // room on the stack for reading files and maps
 
 /**
  * @typedef {import('./frames').Frame} Frame
@@ -26,6 +30,9 @@ const FILES = 5000 // remembered
 /** Who can map a file; undefined for nobody. @type {Map<string, Support | undefined>} */
 let known = new Map()
 
+/** What source-map-support made of lines @type {Map<string, string>} */
+let mappedLines = new Map()
+
 /** What is asked for once, by file: see urlsIn. @type {Map<string, Map<string, string>>} */
 let urls = new Map()
 
@@ -37,14 +44,21 @@ function nodeMaps () {
   return /** @type {any} */ (process).sourceMapsEnabled === true
 }
 
-/** @param {string} file a path @returns {Support | undefined} */
+/** @param {string} file a path or a file: URL @returns {Support | undefined} */
 function supportFor (file) {
-  if (known.has(file)) return known.get(file)
+  const found = known.get(file)
+  if (found !== undefined || known.has(file)) return found
+  requireRoom(MAP_KB)
   if (known.size >= FILES) known = new Map()
   known.set(file, undefined) // also where the next line throws
-  const found = find(file)
-  known.set(file, found)
-  return found
+  const who = find(localOf(file))
+  known.set(file, who)
+  return who
+}
+
+/** @param {string} file a path or a file: URL */
+function localOf (file) {
+  return file.startsWith('file:') ? fileURLToPath(file) : file
 }
 
 /** @param {string} file */
@@ -158,10 +172,11 @@ function lookUp (file, line, column) {
       return { source, line: originalLine + 1, column: originalColumn + 1 }
     }
   }
-  const module = file.startsWith('file:')
-  const local = module ? fileURLToPath(file) : file
-  const who = supportFor(local)
+  const who = supportFor(file)
   if (who === undefined) return undefined
+  requireRoom(MAP_KB)
+  const module = file.startsWith('file:')
+  const local = localOf(file)
   try {
     const position = who.mapSourcePosition({ source: local, line, column: column - 1 })
     if (typeof position.line !== 'number' || (position.source === local && position.line === line)) return undefined
@@ -169,16 +184,7 @@ function lookUp (file, line, column) {
     const source = module && path.isAbsolute(name) ? pathToFileURL(name).href : name
     return { source, line: position.line, column: position.column + 1 }
   } catch {
-    known.set(local, undefined) // broken: not again
-    return undefined
-  }
-}
-
-/** @type {typeof lookUp} */
-function lookUpSafely (file, line, column) {
-  try {
-    return lookUp(file, line, column)
-  } catch {
+    known.set(file, undefined) // broken: not again
     return undefined
   }
 }
@@ -191,11 +197,30 @@ function lookUpSafely (file, line, column) {
  */
 function mapLine (line, { fileName, lineNumber, columnNumber, kind }) {
   if (fileName === undefined || lineNumber === undefined || columnNumber === undefined || kind === 'core') return undefined
-  const position = lookUpSafely(fileName, lineNumber, columnNumber)
-  if (position === undefined) return undefined
-  const old = `${fileName}:${lineNumber}:${columnNumber}`
-  const at = line.lastIndexOf(old)
-  return `${line.slice(0, at)}${position.source}:${position.line}:${position.column}${line.slice(at + old.length)}`
+  const nodes = nodeMaps()
+  if (!nodes) {
+    if (known.get(fileName) === undefined && known.has(fileName)) return undefined // the rule
+    const mapped = mappedLines.get(line)
+    if (mapped !== undefined) return mapped
+  }
+  try {
+    const position = lookUp(fileName, lineNumber, columnNumber)
+    if (position === undefined) return undefined
+    const { source, line: sourceLine, column } = position
+    const old = `${fileName}:${lineNumber}:${columnNumber}`
+    const at = line.lastIndexOf(old)
+    const mapped = `${line.slice(0, at)}${source}:${sourceLine}:${column}${line.slice(at + old.length)}`
+    if (!nodes) remember(line, mapped)
+    return mapped
+  } catch {
+    return undefined // no room, or a file that cannot be read
+  }
+}
+
+/** @param {string} line @param {string} mapped */
+function remember (line, mapped) {
+  if (mappedLines.size >= LINES) mappedLines = new Map()
+  mappedLines.set(line, mapped)
 }
 
 /**
@@ -209,20 +234,13 @@ function mapFrame (frame) {
 }
 
 /**
- * The lines of an error's own call sites, mapped, where at least one has a map.
+ * Returns the lines of an error's own call sites, mapped where there is a map.
  * @param {NodeJS.CallSite[]} sites
- * @returns {string[] | undefined}
+ * @returns {string[]}
  */
 function mapSites (sites) {
-  if (nodeMaps()) return undefined
-  let changed = false
-  const lines = sites.map((site) => {
-    const line = String(site)
-    const mapped = mapLine(line, parseFrame(line))
-    if (mapped !== undefined) changed = true
-    return mapped ?? line
-  })
-  return changed ? lines : undefined
+  const { lines, frames } = readSites(sites)
+  return lines.map((line, i) => mapLine(line, frames[i]) ?? line)
 }
 
-module.exports = { mapFrame, mapSites }
+module.exports = { mapFrame, mapSites, nodeMaps }

@@ -19,16 +19,22 @@ const remarks = {
  * @param {boolean} [timeless] without its age
  */
 function separator (hop, before, timeless = false) {
-  const parts = [clean(hop.label) + (hop.repeats > 1 ? ` × ${hop.repeats}` : ''), hop.type, ...(timeless || hop.ageMs === undefined ? [] : [`${age(hop.ageMs)} earlier`])]
-  if (hop.label === hop.type) parts.shift()
+  let line = '  ──'
+  if (hop.label !== hop.type) line += ` ${clean(hop.label)}${hop.repeats > 1 ? ` × ${hop.repeats}` : ''} ·`
+  line += ` ${clean(hop.type)}`
+  if (!timeless && hop.ageMs !== undefined) line += ` · ${age(hop.ageMs)} earlier`
   const remark = before !== undefined && before.origin === hop.origin ? hop.origin === 'registered' ? undefined : hop.origin : remarks[hop.origin]
-  if (remark !== undefined) parts.push(remark)
-  return `  ── ${parts.join(' · ')} ──`
+  return `${line}${remark === undefined ? '' : ` · ${remark}`} ──`
 }
 
 /** @param {PrintedHop[]} hops @param {boolean} [timeless] without ages @returns {string} lines; empty for no hops */
 function text (hops, timeless = false) {
-  return hops.map((hop, i) => [separator(hop, hops[i - 1], timeless), ...hop.lines].join('\n')).join('\n')
+  let lines = ''
+  for (let i = 0; i < hops.length; i++) {
+    lines += `${i === 0 ? '' : '\n'}${separator(hops[i], hops[i - 1], timeless)}`
+    for (const line of hops[i].lines) lines += `\n${line}`
+  }
+  return lines
 }
 
 /** A time as a person says it. @param {number} ms */
@@ -50,7 +56,22 @@ function shortFrame (frame) {
 
 /** Takes control and bidi characters out of what others wrote. @param {string} foreign */
 function clean (foreign) {
-  return foreign.replace(/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, '?')
+  let cleaned = ''
+  let start = 0
+  for (let i = 0; i < foreign.length; i++) {
+    if (!isHarmful(foreign.charCodeAt(i))) continue
+    cleaned += `${foreign.slice(start, i)}?`
+    start = i + 1
+  }
+  return start === 0 ? foreign : cleaned + foreign.slice(start)
+}
+
+/** No regular expression: see stacks/scan.js. @param {number} code of a UTF-16 unit */
+function isHarmful (code) {
+  if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return true
+  if (code < 0x61c) return false
+  if (code === 0x61c || code === 0x200e || code === 0x200f) return true
+  return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)
 }
 
 module.exports = { text, separator, age, clean, shortFrame }

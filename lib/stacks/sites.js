@@ -1,0 +1,52 @@
+'use strict'
+
+// The call sites of an error as text and as frames. V8 writes a line in about half a microsecond, and the
+// formatter, source maps and attribution all read it: it is written once for each list of call sites.
+
+const { parseFrame } = require('./frames')
+
+/** @typedef {{ lines: string[], frames: import('./frames').Frame[] }} Written */
+
+/** @type {WeakMap<NodeJS.CallSite[], Written>} */
+const written = new WeakMap()
+
+/**
+ * Returns the lines of call sites as V8 prints them, without "    at ", and the frames read from them.
+ * @param {NodeJS.CallSite[]} sites never changed afterwards
+ * @returns {Written}
+ */
+function readSites (sites) {
+  let known = written.get(sites)
+  if (known === undefined) {
+    const lines = sites.map(String)
+    written.set(sites, known = { lines, frames: lines.map(parseFrame) })
+  }
+  return known
+}
+
+const MAIN = 'node:internal/main/' // what Node starts by, in a worker with worker_thread
+
+/** Errors of the main script @type {WeakSet<object>} */
+const startUpErrors = new WeakSet()
+
+/**
+ * Says whether an error was made by the main script of the main thread before any asynchronous step: it has
+ * no hops, and nothing needs to be loaded to know that.
+ * @param {object} error
+ * @param {NodeJS.CallSite[]} sites
+ */
+function isOfStartUp (error, sites) {
+  const { frames } = readSites(sites)
+  const fileName = frames.length === 0 ? undefined : frames[frames.length - 1].fileName
+  if (fileName === undefined || !fileName.startsWith(MAIN)) return false
+  if (fileName.endsWith('/worker_thread')) return false
+  startUpErrors.add(error)
+  return true
+}
+
+/** @param {object} error @returns {boolean} whether isOfStartUp found it to be one */
+function wasOfStartUp (error) {
+  return startUpErrors.has(error)
+}
+
+module.exports = { isOfStartUp, readSites, wasOfStartUp }
