@@ -6,8 +6,8 @@
 
 const { executionAsyncId } = require('node:async_hooks')
 const guard = require('./context/guard')
-const { Context, adopt, connect, contextAt, settlerOf, stamp } = require('./context/context')
-const { kindAt, kindOf } = require('./context/kinds')
+const { Context, connect, contextAt, settlerOf, stamp } = require('./context/context')
+const { kindOf } = require('./context/kinds')
 const records = require('./context/records')
 const { createSightings } = require('./context/sightings')
 const { compile } = require('./context/subsystems')

@@ -243,7 +243,9 @@ function parentOf (context) {
   if (found !== undefined) {
     const isTurn = (found.words[found.at + FLAGS] & LOOPED) !== 0 && ((found.words[found.at + FLAGS] >> DISTANCE) & 15) === 1
     const cause = isTurn ? found.more[found.moreAt + OUTER] : found.words[found.at + CAUSE]
-    const above = cause === 0 ? undefined : contextAt(cause) ??
+    const above = cause === 0
+      ? undefined
+      : contextAt(cause) ??
       (isTurn ? outerOf(context, cause, found.more[found.moreAt + OUTER_TIME]) : undefined)
     if (above !== undefined) return above
   }

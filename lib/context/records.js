@@ -83,11 +83,8 @@ function keep (ring, at) {
   const more = ring === resources ? moreOfResources : moreOfPromises
   older.set(ring[at + REF], { words: ring.slice(at, at + 8), more: more.slice(at, at + 8) })
   if (older.size <= OLDER) return
-  for (const oldest of older.keys()) {
-    older.delete(oldest)
-    lost++
-    break
-  }
+  older.delete(/** @type {number} */ (older.keys().next().value))
+  lost++
 }
 
 /**
@@ -148,10 +145,56 @@ function bytes () {
 const lostRecords = () => lost
 
 module.exports = {
-  SIZE, MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS,
-  MORE_SHIFT, OUTER, RUN, SETTLED_RUN, SETTLED_SPAN, TURNS, OUTER_TIME,
-  LIVE, PASSED, AWAITED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, ANSWERED, LOOPED, CALLED, DISTANCE,
-  NO_CHAIN, ROOT_CHAIN, MUTED_CHAIN, EARLY_CHAIN, FIRST_CHAIN, TICKS,
-  resources, promises, moreOfResources, moreOfPromises, older,
-  ringOf, indexOf, keep, find, readWord, writeWord, forget, clear, held, bytes, lostRecords
+  SIZE,
+  MASK,
+  SHIFT,
+  REF,
+  CHAIN,
+  CAUSE,
+  TRIGGER,
+  SPAN,
+  TIME,
+  DETAIL,
+  FLAGS,
+  MORE_SHIFT,
+  OUTER,
+  RUN,
+  SETTLED_RUN,
+  SETTLED_SPAN,
+  TURNS,
+  OUTER_TIME,
+  LIVE,
+  PASSED,
+  AWAITED,
+  ONE_SHOT,
+  SPECIAL,
+  TICK,
+  TIMER,
+  ENTERED,
+  ANSWERED,
+  LOOPED,
+  CALLED,
+  DISTANCE,
+  NO_CHAIN,
+  ROOT_CHAIN,
+  MUTED_CHAIN,
+  EARLY_CHAIN,
+  FIRST_CHAIN,
+  TICKS,
+  resources,
+  promises,
+  moreOfResources,
+  moreOfPromises,
+  older,
+  ringOf,
+  indexOf,
+  keep,
+  find,
+  readWord,
+  writeWord,
+  forget,
+  clear,
+  held,
+  bytes,
+  lostRecords
 }

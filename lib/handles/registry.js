@@ -13,7 +13,7 @@
 
 const { contextAt, stamp } = require('../context/context')
 const { createStamp } = require('../context/stamp')
-const { numberOf, endOf, handleOf, idOf, isOver, ownerOf } = require('./inside')
+const { numberOf, endOf, handleOf, hiddenProperty, idOf, isOver, ownerOf } = require('./inside')
 
 const GONE = 1000
 const FIRST_SWEEP = 1024
@@ -23,6 +23,7 @@ const SETTLE = 100 // ms
 const YOUNG = 1024
 const LOOKS = 4 // events of a handle on which its owner is looked for
 
+const timerId = hiddenProperty('asyncId')
 const sockets = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
 
 /**
@@ -101,29 +102,31 @@ function createRegistry () {
     return entry
   }
 
-  /**
-   * What has waited for long enough and is still open gets an entry; so does what there is no room for.
-   * @param {number} time ms
-   */
+  /** Drops what is over; what has waited for long enough and is still open gets an entry. @param {number} time ms */
   function settle (time) {
     let left = 0
-    const crowded = youngCount === YOUNG
     for (let i = 0; i < youngCount; i++) {
       const resource = young[i]
-      if (isOver(youngTypes[i], resource)) continue
-      if (time - youngTimes[i] < SETTLE && !(crowded && i < YOUNG / 4)) {
-        young[left] = resource
-        youngTypes[left] = youngTypes[i]
-        youngTimes[left] = youngTimes[i]
-        youngRefs[left++] = youngRefs[i]
+      if (isOver(youngTypes[i], resource) || isAnother(youngTypes[i], resource, youngRefs[i])) continue
+      if (time - youngTimes[i] >= SETTLE) {
+        admitYoung(i)
         continue
       }
-      const context = contextAt(youngRefs[i])
-      if (context !== undefined && context.kind.brief && !entries.has(context.asyncId) && is(resource, context)) admit(context, resource)
+      young[left] = resource
+      youngTypes[left] = youngTypes[i]
+      youngTimes[left] = youngTimes[i]
+      youngRefs[left++] = youngRefs[i]
     }
     for (let i = left; i < youngCount; i++) young[i] = undefined
     youngCount = left
     settleAt = left > 0 ? youngTimes[0] + SETTLE : Infinity
+    if (left > YOUNG / 2 && time !== Infinity) settle(Infinity) // there is no room for the next ones
+  }
+
+  /** @param {number} i */
+  function admitYoung (i) {
+    const context = contextAt(youngRefs[i])
+    if (context !== undefined && context.kind.brief && !entries.has(context.asyncId) && is(young[i], context)) admit(context, young[i])
   }
 
   /** Removes what is gone, of what was opened by now. */
@@ -309,6 +312,9 @@ function createRegistry () {
   }
   return registry
 }
+
+/** One that was over and was refreshed has another id: servers do that to one timer for each request. @param {string} type @param {object} timer @param {number} ref */
+const isAnother = (type, timer, ref) => type === 'Timeout' && timerId(timer) << 1 !== ref
 
 /** A timer that was cleared and refreshed is another resource in the same object. @param {object} resource @param {Context} context */
 function is (resource, context) {

@@ -179,7 +179,10 @@ function createAsyncLayer (parts) {
   /** A promise was made, where V8's own hooks tell. @param {object} promise @param {object | undefined} parent that it waits for */
   function initPromise (promise, parent) {
     try {
-      if (guard.busy) return void OnPromise.write(promise, 0)
+      if (guard.busy) {
+        OnPromise.write(promise, 0)
+        return
+      }
       promiseNumber = (promiseNumber + 1) & 0x3fffffff
       const ref = promiseNumber << 1 | 1
       const at = (promiseNumber & MASK) << SHIFT
@@ -950,10 +953,12 @@ function createAsyncLayer (parts) {
       const storage = carrier
       const carried = new Carried(found.words[found.at + CHAIN], (found.words[found.at + FLAGS] & PASSED) !== 0 ? found.words[found.at + CAUSE] : ref, next.seq, 0)
       try {
-        return resource.runInAsyncScope(storage === undefined ? fn : () => storage.run(carried, () => {
-          carried.run = run
-          return fn()
-        }))
+        return resource.runInAsyncScope(storage === undefined
+          ? fn
+          : () => storage.run(carried, () => {
+              carried.run = run
+              return fn()
+            }))
       } finally {
         if (timing && depth > 0 && span !== loop.seq) loop.change(span, now())
       }
@@ -991,7 +996,10 @@ function createAsyncLayer (parts) {
     apart: (work) => carrier === undefined ? work() : carrier.run(new Carried(MUTED_CHAIN, 0, 0, 0), work),
 
     /** The context that was left last: queueMicrotask reports its errors only after its `after`. @returns {Context | undefined} */
-    left: () => recent[(runs - 1) & (RECENT - 1)] === 0 ? undefined : contextAt(recent[(runs - 1) & (RECENT - 1)]),
+    left () {
+      const ref = recent[(runs - 1) & (RECENT - 1)]
+      return ref === 0 ? undefined : contextAt(ref)
+    },
 
     /** The contexts that ran last, in no order. @returns {Context[]} */
     recent: () => [...new Set(recent)].map((ref) => ref === 0 ? undefined : contextAt(ref)).filter((context) => context !== undefined),

@@ -103,7 +103,7 @@ class PathLog {
     }
     while (run > first && this.knows(run)) {
       const at = ((run - 1) & (this.size - 1)) * WORDS
-      const registered = this.words[at]
+      const registered = this.words[at + REGISTERED]
       const settled = this.words[at + SETTLED]
       if (settled > registered && settled < run && settled >= first) {
         this.put(waits, this.idleAt(run) - this.idleAt(settled), at, run)

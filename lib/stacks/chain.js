@@ -85,7 +85,7 @@ function createChain ({ stackOf, options, map, askedAt, dropped }) {
 
   /** @param {Context} context @param {number} [keep] links */
   function folded (context, keep = Math.max(options().depth, 8) * 3) {
-    if (context === foldedLast && context.parent === foldedParent && context.depth <= keep) return
+    if (context === foldedLast && context.parent === foldedParent) return
     dropped(fold(context, identify, keep))
     foldedLast = context
     foldedParent = context.parent
