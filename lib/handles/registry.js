@@ -19,7 +19,7 @@ const GONE = 1000
 const FIRST_SWEEP = 1024
 const SWEEP_MS = 1000 // between two sweeps, where resources are opened or go
 const MAX_SWEEP_MS = 32_000 // the same where sweeps find nothing
-const SETTLE = 100 // ms
+const SETTLE = 32 // ms
 const YOUNG = 1024
 const LOOKS = 4 // events of a handle on which its owner is looked for
 
