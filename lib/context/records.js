@@ -55,7 +55,8 @@ const EARLY_CHAIN = 3 // made before longstack was enabled
 const FIRST_CHAIN = 4
 
 const TICKS = 4
-const OLDER = 50_000 // records kept past the ring, some 5 MB
+const OLDER = 1 << 16 // records kept past the ring, some 8 MB
+const FIRST_OLDER = 1 << 10
 
 const resources = new Int32Array(SIZE << SHIFT)
 const promises = new Int32Array(SIZE << SHIFT)
@@ -64,8 +65,12 @@ const moreOfPromises = new Int32Array(SIZE << MORE_SHIFT)
 
 resources[REF] = promises[REF] = -1 // no record has the reference 0
 
-/** by reference, oldest first: the words of a record, and those beside it @type {Map<number, { words: Int32Array, more: Int32Array }>} */
-const older = new Map()
+/** Records kept past the ring: index of the first word in `olderWords` by reference, oldest first @type {Map<number, number>} */
+const olderPlaces = new Map()
+let olderWords = new Int32Array(FIRST_OLDER << SHIFT)
+let moreOfOlder = new Int32Array(FIRST_OLDER << SHIFT)
+/** places that are free again @type {number[]} */
+let freePlaces = []
 let lost = 0
 
 /** @param {number} ref @returns {Int32Array} the ring that it is in */
@@ -80,11 +85,47 @@ const indexOf = (ref) => ((ref >> 1) & MASK) << SHIFT
  * @param {number} at index
  */
 function keep (ring, at) {
+  const ref = ring[at + REF]
   const more = ring === resources ? moreOfResources : moreOfPromises
-  older.set(ring[at + REF], { words: ring.slice(at, at + 8), more: more.slice(at, at + 8) })
-  if (older.size <= OLDER) return
-  older.delete(/** @type {number} */ (older.keys().next().value))
-  lost++
+  const place = olderPlaces.get(ref) ?? freePlaces.pop() ?? newPlace()
+  for (let i = 0; i < 8; i++) {
+    olderWords[place + i] = ring[at + i]
+    moreOfOlder[place + i] = more[at + i]
+  }
+  olderPlaces.set(ref, place)
+}
+
+/** @returns {number} index of words that no other record has */
+function newPlace () {
+  const place = olderPlaces.size << SHIFT
+  if (place < olderWords.length) return place
+  if (olderPlaces.size >= OLDER) {
+    const oldest = /** @type {number} */ (olderPlaces.keys().next().value)
+    const freed = /** @type {number} */ (olderPlaces.get(oldest))
+    olderPlaces.delete(oldest)
+    lost++
+    return freed
+  }
+  const [words, more] = [olderWords, moreOfOlder]
+  olderWords = new Int32Array(words.length * 2)
+  moreOfOlder = new Int32Array(words.length * 2)
+  olderWords.set(words)
+  moreOfOlder.set(more)
+  return place
+}
+
+/** What runs once has run. @param {number} ref of a record that may have been kept */
+function ended (ref) {
+  const place = olderPlaces.get(ref)
+  if (place !== undefined && (olderWords[place + FLAGS] & ONE_SHOT) !== 0) drop(ref)
+}
+
+/** @param {number} ref of a record that is not needed any more */
+function drop (ref) {
+  const place = olderPlaces.get(ref)
+  if (place === undefined) return
+  olderPlaces.delete(ref)
+  freePlaces.push(place)
 }
 
 /**
@@ -96,8 +137,8 @@ function find (ref) {
   const words = ringOf(ref)
   const at = indexOf(ref)
   if (ref !== 0 && words[at] === ref) return { words, at, more: words === resources ? moreOfResources : moreOfPromises, moreAt: at }
-  const kept = older.get(ref)
-  return kept === undefined ? undefined : { words: kept.words, at: 0, more: kept.more, moreAt: 0 }
+  const place = olderPlaces.get(ref)
+  return place === undefined ? undefined : { words: olderWords, at: place, more: moreOfOlder, moreAt: place }
 }
 
 /** @param {number} ref @param {number} word @returns {number} 0 where there is no record any more */
@@ -117,7 +158,7 @@ function forget (ref) {
   const ring = ringOf(ref)
   const at = indexOf(ref)
   if (ring[at] === ref) ring[at + FLAGS] &= ~LIVE
-  older.delete(ref)
+  drop(ref)
 }
 
 /** Forgets all records: numbers in them stand for nothing any more. */
@@ -126,19 +167,20 @@ function clear () {
     words.fill(0)
     words[REF] = -1 // no record has the reference 0
   }
-  older.clear()
+  olderPlaces.clear()
+  freePlaces = []
 }
 
-/** How many records there are. */
+/** How many records there are of what may still run. */
 function held () {
-  let count = older.size
-  for (const words of [resources, promises]) for (let at = 0; at < words.length; at += 8) if (words[at + CHAIN] !== 0) count++
+  let count = olderPlaces.size
+  for (const words of [resources, promises]) for (let at = 0; at < words.length; at += 8) if ((words[at + FLAGS] & LIVE) !== 0) count++
   return count
 }
 
-/** Bytes of memory, as far as it is used. */
+/** Bytes of memory. */
 function bytes () {
-  return Math.min(held(), 2 * SIZE) * 64 + older.size * 200
+  return 4 * resources.byteLength + 2 * olderWords.byteLength + olderPlaces.size * 40
 }
 
 /** Records that had to be given up though they had not run. */
@@ -185,10 +227,10 @@ module.exports = {
   promises,
   moreOfResources,
   moreOfPromises,
-  older,
   ringOf,
   indexOf,
   keep,
+  ended,
   find,
   readWord,
   writeWord,

@@ -26,7 +26,7 @@ const { INIT, BEFORE, AFTER } = require('./native')
 const {
   MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, RUN, SETTLED_RUN, SETTLED_SPAN, TURNS, OUTER_TIME,
   LIVE, PASSED, AWAITED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, ANSWERED, LOOPED, CALLED, DISTANCE,
-  NO_CHAIN, ROOT_CHAIN, MUTED_CHAIN, EARLY_CHAIN, FIRST_CHAIN, TICKS, resources, promises, moreOfResources, moreOfPromises, older
+  NO_CHAIN, ROOT_CHAIN, MUTED_CHAIN, EARLY_CHAIN, FIRST_CHAIN, TICKS, resources, promises, moreOfResources, moreOfPromises
 } = records
 const FOLD_SHIFT = 24 // of what an engine answers to a step, see stacks/capture.js
 const CHAIN_BITS = (1 << FOLD_SHIFT) - 1
@@ -264,6 +264,8 @@ function createAsyncLayer (parts) {
       const flags = resources[at + FLAGS]
       if ((flags & ONE_SHOT) !== 0) resources[at + FLAGS] = flags & ~(LIVE | PASSED)
       else if ((flags & TIMER) !== 0) timerRan(ref, asyncId, at)
+    } else {
+      records.ended(ref)
     }
     leave(ref)
     if (watched.size > 0) watched.get(asyncId)?.()
@@ -274,6 +276,7 @@ function createAsyncLayer (parts) {
     const ref = OnPromise.read(promise) ?? UNKNOWN
     const at = ((ref >> 1) & MASK) << SHIFT
     if (promises[at + REF] === ref) promises[at + FLAGS] &= ~LIVE
+    else records.ended(ref)
     leave(ref)
   }
 
@@ -450,8 +453,8 @@ function createAsyncLayer (parts) {
 
   /** A callback of what the ring does not hold any more, or never held. @param {number} ref @param {number} asyncId 0: a promise */
   function enterOlder (ref, asyncId) {
-    const kept = older.get(ref)
-    if (kept !== undefined) return enter(ref, kept.words, kept.more, 0)
+    const kept = ref === 0 || ref === UNKNOWN ? undefined : records.find(ref)
+    if (kept !== undefined) return enter(ref, kept.words, kept.more, kept.at)
     const before = asyncId === 0 ? undefined : OnPromise.read(executionAsyncResource()) // made while V8's hooks told of promises
     const record = before === undefined ? undefined : records.find(before)
     if (record !== undefined) return enter(ref, record.words, record.more, record.at)
@@ -756,12 +759,18 @@ function createAsyncLayer (parts) {
   /** @param {object} resource @param {'before' | 'after'} stage */
   function tellRun (resource, stage) {
     if (guard.busy) return
-    const context = told.read(resource)
+    const context = told.read(resource) ?? madeBefore()
     if (context === undefined || context.ref !== running) return // its init was not told
+    told.write(resource, context)
     guarded(() => {
       if (wants[stage === 'before' ? BEFORE : AFTER] !== 0) native[stage](context)
       tellAll(stage, context)
     })
+  }
+
+  /** What runs now, if it was recorded before there were hooks. @returns {Context | undefined} */
+  function madeBefore () {
+    return cause === running && chain >= FIRST_CHAIN ? contextAt(running) : undefined
   }
 
   /** @param {number} asyncId */
@@ -904,14 +913,14 @@ function createAsyncLayer (parts) {
      */
     enter (next) {
       if (depth === 0) look(0)
-      if (chain === ROOT_CHAIN || running === 0) return { chain, ref: cause } // what runs there is no part of a request
+      if (running === 0) return { chain, ref: cause } // what runs there is no part of a request
       span = next.seq
       records.writeWord(running, SPAN, span)
       const entry = registry.opener(running >>> 1)
       if (entry !== undefined) entry.spanNumber = span
       if (timing) {
         loop.change(span, now())
-        run = loop.first(chain)
+        run = loop.first()
       }
       carrier?.enterWith(new Carried(chain, cause, span, run))
       return { chain, ref: cause }
@@ -960,7 +969,8 @@ function createAsyncLayer (parts) {
               return fn()
             }))
       } finally {
-        if (timing && depth > 0 && span !== loop.seq) loop.change(span, now())
+        if (depth === 0) look(0)
+        if (timing && span !== loop.seq) loop.change(span, now())
       }
     },
 

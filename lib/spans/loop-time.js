@@ -132,13 +132,17 @@ class LoopTime {
         }
       }
     }
-    return running.log.add(this.idle, more[at + RUN], settled, settler, words[at + CHAIN], this.callbackRef, this.callbackChain)
+    const { log } = running
+    const registered = more[at + RUN]
+    // What the last run caused while the loop did not wait goes on with that run.
+    if (log.count > 0 && (settled > registered ? settled : registered) === log.count && log.idleAt(log.count) === this.idle) return log.count
+    return log.add(this.idle, registered, settled, settler, words[at + CHAIN], this.callbackRef, this.callbackChain)
   }
 
-  /** The first run of a span, which began in the midst of another one. @param {number} chain @returns {number} */
-  first (chain) {
+  /** The first run of a span, which began in the midst of another one. @returns {number} */
+  first () {
     const { running } = this
-    return running === undefined ? 0 : running.log.add(this.idle, 0, 0, 0, chain, this.callbackRef, this.callbackChain)
+    return running === undefined ? 0 : running.log.add(this.idle, 0, 0, 0, 0, this.callbackRef, this.callbackChain)
   }
 
   /**
@@ -163,7 +167,10 @@ class LoopTime {
   account (time) {
     if (time - this.since >= LEAST) {
       const polled = idleTime()
-      if (polled > this.polled) return this.waited(time, polled)
+      if (polled > this.polled) {
+        this.callbackRef = this.callbackChain = 0 // it called what nobody tells of
+        return this.waited(time, polled)
+      }
     }
     this.charge(time)
   }

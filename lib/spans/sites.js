@@ -8,7 +8,7 @@ const { subsystemOf } = require('../context/subsystems')
 const { labelOf } = require('../stacks/labels')
 const { mapFrame } = require('../stacks/source-maps')
 const { endOf } = require('../handles/inside')
-const { spanAt } = require('./span')
+const { identityAt } = require('./span')
 
 const SITES = 5_000 // chains whose sites are remembered
 const UP = 32 // steps up a chain in search of a frame
@@ -73,7 +73,7 @@ function createPaths ({ stackOf, registry }) {
   function endingOf ({ callback, callbackChain, settler }) {
     const type = callbackChain === 0 ? contextAt(callback)?.type : contextOfChain(callbackChain)?.type
     const subsystem = type === undefined || type === 'unknown' || type === 'process' ? undefined : subsystemOf(type) ?? type
-    const other = settler === 0 ? undefined : spanAt(settler)
+    const other = settler === 0 ? undefined : identityAt(settler)
     if (other !== undefined) return { until: `${other.name} of another request`, subsystem }
     const peer = subsystem === undefined ? undefined : peerOf(callback)
     return { until: peer === undefined ? subsystem : `${subsystem} ${peer}`, subsystem }

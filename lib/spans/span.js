@@ -11,7 +11,7 @@ const { putLog, takeLog } = require('./path')
 const MAX_RUNS = 64 // runs remembered of one span, the longest
 const LEAST = 0.02 // ms of a run that is remembered
 const MAX_LINE = 63 // ancestors known
-const MAX_ENDED = 8_192 // spans remembered once they have ended
+const MAX_ENDED = 2_048 // spans remembered once they have ended
 /** @type {number[]} */
 const NONE = []
 
@@ -36,8 +36,14 @@ let last = 0
 const openSpans = new Map()
 /**
  * What is still asked of those that have ended, by number, oldest first.
- * @typedef {{ traceId: string, spanId: string, sampled: boolean, outerId: string | undefined, around: number }} Ended around: number
- *   of the span that it was in
+ * @typedef {object} Ended
+ * @property {string} name
+ * @property {string} traceId
+ * @property {string} spanId
+ * @property {boolean} sampled
+ * @property {string | undefined} outerId
+ * @property {number} around number of the span that it was in
+ *
  * @type {Map<number, Ended>}
  */
 let endedSpans = new Map()
@@ -224,9 +230,9 @@ class Span {
     this.lastRun = run
     this.ending = { idle: loop.idle, callback: loop.callbackRef, callbackChain: loop.callbackChain }
     openSpans.delete(this.seq)
-    const { seq, traceId, spanId, sampled, outerId } = this
+    const { seq, name, traceId, spanId, sampled, outerId } = this
     if (endedSpans.size >= MAX_ENDED) endedSpans = new Map([...endedSpans].slice(MAX_ENDED / 2))
-    endedSpans.set(seq, { traceId, spanId, sampled, outerId, around: this.above?.seq ?? 0 })
+    endedSpans.set(seq, { name, traceId, spanId, sampled, outerId, around: this.above?.seq ?? 0 })
     this.parent = undefined
   }
 

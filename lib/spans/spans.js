@@ -77,6 +77,7 @@ function createSpans ({ loop, now, step, spanNumber, pathOf, stack, describe, te
    * @returns {Span}
    */
   function start ({ name, kind, remote, context, since }) {
+    const { chain } = step()
     const time = now()
     loop.account(time)
     const number = kind === 'SERVER' ? 0 : context === undefined ? spanNumber() : context.spanNumber
@@ -98,7 +99,7 @@ function createSpans ({ loop, now, step, spanNumber, pathOf, stack, describe, te
       loop
     })
     span.outerId = outer?.spanId
-    span.chain = context === undefined ? step().chain : context.chain
+    span.chain = context === undefined ? chain : context.chain
     if (open.size < OPEN) open.add(span)
     else dropped++
     return span
@@ -109,9 +110,11 @@ function createSpans ({ loop, now, step, spanNumber, pathOf, stack, describe, te
     if (span.run === 0) span.begin(loop)
   }
 
-  /** @param {Span} span @param {End} [how] @param {number} [time] ms, when that was */
-  function end (span, { code, message, end: how, attributes, ...failure } = {}, time = now()) {
+  /** @param {Span} span @param {End} [how] @param {number} [when] ms, where that was before now */
+  function end (span, { code, message, end: how, attributes, ...failure } = {}, when = undefined) {
     if (span.ended) return
+    step() // in light mode that may begin a run
+    const time = when ?? now()
     if (attributes !== undefined) Object.assign(span.attributes, attributes)
     if (how !== undefined) span.attributes['longstack.end'] = how
     if (code !== undefined) span.status = message === undefined ? { code } : { code, message }
