@@ -58,7 +58,8 @@ function examine ({ stats, filter, formatter }) {
     mode,
     modeWhy,
     filter,
-    promiseHooks: Object.getOwnPropertySymbols(Promise.resolve()).length > 0, // Node marks a promise that a hook saw
+    // Node marks a promise that async_hooks saw; V8's own hooks leave no trace.
+    promiseHooks: (stats.enabled && stats.mode === 'full') || Object.getOwnPropertySymbols(Promise.resolve()).length > 0,
     otherHooks: enabled ? undefined : hooked(),
     destroyHook: Object.getOwnPropertySymbols(new AsyncResource('longstack')).some((symbol) => symbol.description === 'destroyed'),
     formatter: `${formatter.ours ? 'longstack around ' : ''}${nameOf(formatter.formatter)}`,

@@ -26,7 +26,7 @@ const { loadBinding } = require('./stacks/binding')
 const { createCapture } = require('./stacks/capture')
 const { createFormatter } = require('./stacks/formatter')
 const { LoopTime } = require('./spans/loop-time')
-const { spanAt } = require('./spans/span')
+const { identityAt, spanAt } = require('./spans/span')
 const { createWarnings, say, brief } = require('./warnings')
 
 /**
@@ -137,6 +137,7 @@ function createTracer () {
     chainAt: capture.chainAt,
     intern: capture.intern,
     spanAt,
+    identityAt,
     latestId: executionAsyncId
   })
 

@@ -3,12 +3,15 @@
 // mode: 'light': no promise hooks, and the chain crosses await all the same. Where Node cannot, it is full and says so.
 
 const test = require('ava')
+const { loadBinding } = require('../lib/stacks/binding')
 const { same } = require('./helpers/both')
 const { node, program, register, root } = require('./helpers/run')
 const { stories, major } = require('./helpers/stories')
 
 const light = { LONGSTACK_MODE: 'light' }
 const can = major >= 24
+/** V8's own hooks tell of promises, so that async_hooks need not. */
+const leavesPromises = can && loadBinding().why === undefined && process.env.ENGINE !== 'js'
 const where = can ? test : () => {}
 
 const prelude = `
@@ -240,7 +243,7 @@ where('enable, disable, and from one mode to the other leave nothing behind', as
   const expected = {
     off: ['off', 0, false, []],
     light: ['light', 1, false, ['setImmediate', 'setTimeout(1)']],
-    full: ['full', 1, true, ['setImmediate', 'setTimeout(1)']],
+    full: ['full', 1, !leavesPromises, ['setImmediate', 'setTimeout(1)']],
     back: ['light', 1, false, ['setImmediate', 'setTimeout(1)']],
     again: ['light', 1, false, ['setImmediate', 'setTimeout(1)']],
     filter: ['light', 1, false, ['setTimeout(1)']]

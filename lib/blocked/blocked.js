@@ -49,7 +49,7 @@ const LOG = 64 // reported runs remembered, for the question what delayed a span
  * @property {Context | undefined} context in which it began, where that is known
  * @property {ReturnType<typeof createSamples>} samples
  * @property {boolean} told it was reported from inside
- * @property {import('../spans/span').Span | undefined} span that it was part of, as far as is known
+ * @property {import('../spans/span').Span | import('../spans/span').Ended | undefined} span that it was part of, as far as is known
  *
  * @typedef {object} Watch a watchdog at work
  * @property {() => void} wake a run begins, and it is asleep
@@ -220,7 +220,7 @@ function createBlocked ({ now, current, plainly, explain, watchdog, report }) {
   function tell (run, ms, stillRunning) {
     const { count, text, context = run.context, late } = run.samples.best()
     const { frames, stack, chain, context: view } = explain(context, text)
-    const span = run.span = context?.span
+    const span = run.span = context?.spanIdentity
     /** @type {BlockedEvent} */
     const event = {
       ms: round(ms),

@@ -37,11 +37,12 @@ const CACHED = 1024 // references of contexts, before those that nobody holds ar
  * @property {(chain: number) => { parent: number, stack: import('../stacks/frames').Stack | undefined, kind: number } | undefined} chainAt
  * @property {(parent: number, stack: number, kind: number) => number} intern
  * @property {(number: number) => Span | undefined} spanAt
+ * @property {(number: number) => Span | import('../spans/span').Ended | undefined} identityAt
  * @property {() => number} latestId an async id of now
  */
 
 /** @type {Source} */
-let source = { chainAt: () => undefined, intern: () => 0, spanAt: () => undefined, latestId: () => 0 }
+let source = { chainAt: () => undefined, intern: () => 0, spanAt: () => undefined, identityAt: () => undefined, latestId: () => 0 }
 
 class Context {
   /**
@@ -96,6 +97,12 @@ class Context {
   get span () {
     const number = this.ref === 0 ? this.spanNumber : records.readWord(this.ref, SPAN) || this.spanNumber
     return number === 0 ? undefined : source.spanAt(number)
+  }
+
+  /** @returns {Span | import('../spans/span').Ended | undefined} who its span is, also when that has ended */
+  get spanIdentity () {
+    const number = this.ref === 0 ? this.spanNumber : records.readWord(this.ref, SPAN) || this.spanNumber
+    return number === 0 ? undefined : source.identityAt(number)
   }
 
   set span (span) {

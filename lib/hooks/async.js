@@ -297,7 +297,7 @@ function createAsyncLayer (parts) {
   /** @param {any} promise @returns {number} reference of its record, 0: it has none */
   function refOfPromise (promise) {
     if (carrier !== undefined) return 0
-    return promiseHooks ? OnPromise.read(promise) ?? 0 : promise[idSymbol] << 1
+    return promiseHooks ? OnPromise.read(promise) ?? 0 : promise[/** @type {symbol} */ (idSymbol)] << 1
   }
 
   /** Notes who resolved or rejected a promise. V8 tells before it sets the state. @param {any} promise */
@@ -332,8 +332,10 @@ function createAsyncLayer (parts) {
   let counted = false
   let iteration = 0
   let promiseHooks = false
-  /** under which async_hooks keeps the id of a promise @type {symbol} */
-  let idSymbol = Symbol('none')
+  /** promises can be left out of async_hooks: looked for once, for a program's own hook sees it @type {boolean | undefined} */
+  let canLeave
+  /** under which async_hooks keeps the id of a promise @type {symbol | undefined} */
+  let idSymbol
 
   /** The event loop came round: nothing of what was entered before goes on, however it ended. */
   function cameRound () {
@@ -820,7 +822,9 @@ function createAsyncLayer (parts) {
   function install () {
     isTold = isHooked()
     looksAtSettled = capture.rejection !== undefined
-    promiseHooks = !isLight && !isTold && capture.rejection !== undefined && guard.run(parts.canLeavePromises)
+    canLeave ??= guard.run(parts.canLeavePromises)
+    idSymbol ??= guard.run(symbolOfIds)
+    promiseHooks = !isLight && !isTold && capture.rejection !== undefined && canLeave
     // A null prototype: createHook would accept an inherited Object.prototype.destroy.
     const callbacks = isTold
       ? { __proto__: null, init: initTold, before: beforeTold, after: afterTold, trackPromises: !isLight && !promiseHooks }
@@ -830,7 +834,6 @@ function createAsyncLayer (parts) {
     if (promiseHooks) {
       undo.push(promiseHooksOf().createHook({ init: initPromise, before: beforePromise, after: afterPromise, settled: settlePromise }))
     } else if (!isLight) {
-      idSymbol = symbolOfIds() ?? idSymbol
       undo.push(promiseHooksOf().onSettled(settlePromise))
     } else if (capture.rejection !== undefined) {
       undo.push(promiseHooksOf().onSettled(settlePromise))
@@ -1032,7 +1035,10 @@ function promiseHooksOf () {
 
 /** Under which async_hooks keeps the id of a promise. @returns {symbol | undefined} */
 function symbolOfIds () {
-  return Object.getOwnPropertySymbols(Promise.resolve()).find((symbol) => symbol.description === 'async_id_symbol')
+  const hook = createHook(/** @type {any} */ ({ __proto__: null, init () {} })).enable()
+  const symbols = Object.getOwnPropertySymbols(Promise.resolve())
+  hook.disable()
+  return symbols.find((symbol) => symbol.description === 'async_id_symbol')
 }
 
 /** The provider types of the running Node. */
