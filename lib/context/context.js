@@ -122,9 +122,10 @@ class Context {
   /** What a label needs to know beyond the stack: an address, a delay. @returns {string | undefined} */
   get detail () {
     if (this.extra?.detail !== undefined) return this.extra.detail
-    if (!this.kind.timer || this.ref === 0) return undefined
-    const found = records.find(this.ref)
-    return found === undefined ? undefined : String(found.words[found.at + DETAIL])
+    if (!this.kind.timer) return undefined
+    const found = this.ref === 0 ? undefined : records.find(this.ref)
+    const delay = found === undefined ? records.delayOf(this.chain) : found.words[found.at + DETAIL]
+    return delay === undefined ? undefined : String(delay)
   }
 
   set detail (detail) { this.more().detail = detail }

@@ -161,12 +161,32 @@ function forget (ref) {
   drop(ref)
 }
 
+/** Delay of the timers of each chain, in ms and one more; 0: none is known, MIXED: they differ */
+let delays = new Int32Array(1 << 10)
+const MIXED = -1
+
+/** @param {number} chain @param {number} delay of one of its timers, in ms */
+function noteDelay (chain, delay) {
+  if (chain >= delays.length) {
+    const larger = new Int32Array(Math.max(chain + 1, delays.length * 2))
+    larger.set(delays)
+    delays = larger
+  }
+  const known = delays[chain]
+  if (known === 0) delays[chain] = delay + 1
+  else if (known !== delay + 1) delays[chain] = MIXED
+}
+
+/** @param {number} chain @returns {number | undefined} delay of all its timers, in ms */
+const delayOf = (chain) => chain < delays.length && delays[chain] > 0 ? delays[chain] - 1 : undefined
+
 /** Forgets all records: numbers in them stand for nothing any more. */
 function clear () {
   for (const words of [resources, promises]) {
     words.fill(0)
     words[REF] = -1 // no record has the reference 0
   }
+  delays.fill(0)
   olderPlaces.clear()
   freePlaces = []
 }
@@ -230,6 +250,8 @@ module.exports = {
   ringOf,
   indexOf,
   keep,
+  noteDelay,
+  delayOf,
   ended,
   find,
   readWord,

@@ -132,6 +132,8 @@ function createAsyncLayer (parts) {
   let looksAtSettled = false
   /** carries the step across await in light mode @type {AsyncLocalStorage<Carried> | undefined} */
   let carrier
+  /** the function that Node calls: frames from it on are left out @type {Function} */
+  let outermost = initResource
   /** a handle that was just made while nothing executed: reference */
   let orphan = 0
   let orphanType = ''
@@ -165,7 +167,7 @@ function createAsyncLayer (parts) {
         resources[at + FLAGS] = PASSED | (kind.flags & (ONE_SHOT | CALLED | ENTERED | TICK))
         return
       }
-      const step = capture.step(chain, kind.number, initResource)
+      const step = capture.step(chain, kind.number, outermost)
       resources[at + CHAIN] = step & CHAIN_BITS
       resources[at + TIME] = clock[0] * TICKS
       resources[at + DETAIL] = 0
@@ -297,7 +299,9 @@ function createAsyncLayer (parts) {
   /** @param {any} promise @returns {number} reference of its record, 0: it has none */
   function refOfPromise (promise) {
     if (carrier !== undefined) return 0
-    return promiseHooks ? OnPromise.read(promise) ?? 0 : promise[/** @type {symbol} */ (idSymbol)] << 1
+    if (promiseHooks) return OnPromise.read(promise) ?? 0
+    idSymbol ??= symbolOfIds(promise)
+    return idSymbol === undefined ? 0 : promise[idSymbol] << 1
   }
 
   /** Notes who resolved or rejected a promise. V8 tells before it sets the state. @param {any} promise */
@@ -600,7 +604,9 @@ function createAsyncLayer (parts) {
   /** @param {number} at @param {any} timer */
   function timerMade (at, timer) {
     const delay = timer._idleTimeout
-    if (typeof delay === 'number') resources[at + DETAIL] = delay
+    if (typeof delay !== 'number') return
+    resources[at + DETAIL] = delay
+    records.noteDelay(resources[at + CHAIN], delay)
   }
 
   /**
@@ -821,9 +827,9 @@ function createAsyncLayer (parts) {
   /** Chooses the functions that serve as hooks, and puts them in force. */
   function install () {
     isTold = isHooked()
+    outermost = isTold ? initTold : initResource
     looksAtSettled = capture.rejection !== undefined
     canLeave ??= guard.run(parts.canLeavePromises)
-    idSymbol ??= guard.run(symbolOfIds)
     promiseHooks = !isLight && !isTold && capture.rejection !== undefined && canLeave
     // A null prototype: createHook would accept an inherited Object.prototype.destroy.
     const callbacks = isTold
@@ -1033,12 +1039,9 @@ function promiseHooksOf () {
   return require('node:v8').promiseHooks
 }
 
-/** Under which async_hooks keeps the id of a promise. @returns {symbol | undefined} */
-function symbolOfIds () {
-  const hook = createHook(/** @type {any} */ ({ __proto__: null, init () {} })).enable()
-  const symbols = Object.getOwnPropertySymbols(Promise.resolve())
-  hook.disable()
-  return symbols.find((symbol) => symbol.description === 'async_id_symbol')
+/** Under which async_hooks keeps the id of a promise. @param {object} promise @returns {symbol | undefined} */
+function symbolOfIds (promise) {
+  return Object.getOwnPropertySymbols(promise).find((symbol) => symbol.description === 'async_id_symbol')
 }
 
 /** The provider types of the running Node. */

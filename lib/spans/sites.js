@@ -12,6 +12,8 @@ const { identityAt } = require('./span')
 
 const SITES = 5_000 // chains whose sites are remembered
 const UP = 32 // steps up a chain in search of a frame
+/** Where a request begins: what is further up is the server's. */
+const beginnings = new Set(['HTTPINCOMINGMESSAGE', 'HTTP2SESSION', 'HTTP2STREAM', 'TCPSERVERWRAP', 'PIPESERVERWRAP'])
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -53,6 +55,7 @@ function createPaths ({ stackOf, registry }) {
     let library
     let steps = 0
     for (let one = /** @type {Context | undefined} */ (context); one !== undefined && steps < UP; one = one.parent, steps++) {
+      if (beginnings.has(one.type)) break
       const frames = stackOf(one)?.frames ?? []
       for (const frame of frames) {
         if (frame.kind === 'module') library ??= packageOf(frame.fileName)

@@ -130,7 +130,7 @@ function isOwn (fileName) {
 
 /** Node's calls of hooks are on every stack and part of none. @param {Frame} frame */
 function notHooks (frame) {
-  return frame.fileName !== 'node:internal/async_hooks'
+  return frame.fileName !== 'node:internal/async_hooks' && frame.fileName !== 'node:internal/promise_hooks'
 }
 
 /** One captured stack, shared by every context that has it. */
