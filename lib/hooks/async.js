@@ -214,19 +214,27 @@ function createAsyncLayer (parts) {
 
   /** @param {number} asyncId its callback is about to run */
   function beforeResource (asyncId) {
-    if (iterations[0] !== iteration) cameRound()
-    const ref = asyncId << 1
-    const at = ((ref >> 1) & MASK) << SHIFT
-    if (resources[at + REF] === ref) enter(ref, resources, moreOfResources, at)
-    else enterOlder(ref, asyncId)
+    try {
+      if (iterations[0] !== iteration) cameRound()
+      const ref = asyncId << 1
+      const at = ((ref >> 1) & MASK) << SHIFT
+      if (resources[at + REF] === ref) enter(ref, resources, moreOfResources, at)
+      else enterOlder(ref, asyncId)
+    } catch (error) {
+      parts.failed(error)
+    }
   }
 
   /** @param {object} promise what waits for it is about to run */
   function beforePromise (promise) {
-    const ref = OnPromise.read(promise) ?? UNKNOWN
-    const at = ((ref >> 1) & MASK) << SHIFT
-    if (promises[at + REF] === ref) enter(ref, promises, moreOfPromises, at)
-    else enterOlder(ref, 0)
+    try {
+      const ref = OnPromise.read(promise) ?? UNKNOWN
+      const at = ((ref >> 1) & MASK) << SHIFT
+      if (promises[at + REF] === ref) enter(ref, promises, moreOfPromises, at)
+      else enterOlder(ref, 0)
+    } catch (error) {
+      parts.failed(error)
+    }
   }
 
   /**
@@ -260,26 +268,34 @@ function createAsyncLayer (parts) {
 
   /** @param {number} asyncId its callback is over */
   function afterResource (asyncId) {
-    const ref = asyncId << 1
-    const at = ((ref >> 1) & MASK) << SHIFT
-    if (resources[at + REF] === ref) {
-      const flags = resources[at + FLAGS]
-      if ((flags & ONE_SHOT) !== 0) resources[at + FLAGS] = flags & ~(LIVE | PASSED)
-      else if ((flags & TIMER) !== 0) timerRan(ref, asyncId, at)
-    } else {
-      records.ended(ref)
+    try {
+      const ref = asyncId << 1
+      const at = ((ref >> 1) & MASK) << SHIFT
+      if (resources[at + REF] === ref) {
+        const flags = resources[at + FLAGS]
+        if ((flags & ONE_SHOT) !== 0) resources[at + FLAGS] = flags & ~(LIVE | PASSED)
+        else if ((flags & TIMER) !== 0) timerRan(ref, asyncId, at)
+      } else {
+        records.ended(ref)
+      }
+      leave(ref)
+      if (watched.size > 0) watched.get(asyncId)?.()
+    } catch (error) {
+      parts.failed(error)
     }
-    leave(ref)
-    if (watched.size > 0) watched.get(asyncId)?.()
   }
 
   /** @param {object} promise what waited for it has run */
   function afterPromise (promise) {
-    const ref = OnPromise.read(promise) ?? UNKNOWN
-    const at = ((ref >> 1) & MASK) << SHIFT
-    if (promises[at + REF] === ref) promises[at + FLAGS] &= ~LIVE
-    else records.ended(ref)
-    leave(ref)
+    try {
+      const ref = OnPromise.read(promise) ?? UNKNOWN
+      const at = ((ref >> 1) & MASK) << SHIFT
+      if (promises[at + REF] === ref) promises[at + FLAGS] &= ~LIVE
+      else records.ended(ref)
+      leave(ref)
+    } catch (error) {
+      parts.failed(error)
+    }
   }
 
   /** @param {number} ref of what was entered */
@@ -306,26 +322,30 @@ function createAsyncLayer (parts) {
 
   /** Notes who resolved or rejected a promise. V8 tells before it sets the state. @param {any} promise */
   function settlePromise (promise) {
-    if (guard.busy) return
-    if (orphan !== 0) claim(refOfPromise(promise))
-    const ref = refOfPromise(promise)
-    if (ref !== 0) {
-      const at = ((ref >> 1) & MASK) << SHIFT
-      const words = promiseHooks ? promises : resources
-      if (words[at + REF] === ref && words[at + CHAIN] !== MUTED_CHAIN) {
-        words[at + FLAGS] = (words[at + FLAGS] & ~LIVE) | ANSWERED
-        words[at + DETAIL] = depth === 0 ? 0 : cause
-        if (timing) {
-          const more = promiseHooks ? moreOfPromises : moreOfResources
-          more[at + SETTLED_RUN] = run
-          more[at + SETTLED_SPAN] = span
+    try {
+      if (guard.busy) return
+      if (orphan !== 0) claim(refOfPromise(promise))
+      const ref = refOfPromise(promise)
+      if (ref !== 0) {
+        const at = ((ref >> 1) & MASK) << SHIFT
+        const words = promiseHooks ? promises : resources
+        if (words[at + REF] === ref && words[at + CHAIN] !== MUTED_CHAIN) {
+          words[at + FLAGS] = (words[at + FLAGS] & ~LIVE) | ANSWERED
+          words[at + DETAIL] = depth === 0 ? 0 : cause
+          if (timing) {
+            const more = promiseHooks ? moreOfPromises : moreOfResources
+            more[at + SETTLED_RUN] = run
+            more[at + SETTLED_SPAN] = span
+          }
         }
       }
+      if (chain === MUTED_CHAIN || !looksAtSettled) return
+      if (settled !== undefined) readSettled()
+      settled = promise
+      settler = depth === 0 ? settlerNow() : cause
+    } catch (error) {
+      parts.failed(error)
     }
-    if (chain === MUTED_CHAIN || !looksAtSettled) return
-    if (settled !== undefined) readSettled()
-    settled = promise
-    settler = depth === 0 ? settlerNow() : cause
   }
 
   // ── what is done seldom ───────────────────────────────────────────────────────────────────────────────────────────
@@ -753,27 +773,35 @@ function createAsyncLayer (parts) {
 
   /** @param {number} ref @param {object} resource */
   function tellMade (ref, resource) {
-    const found = records.find(ref)
-    if (found === undefined || (found.words[found.at + FLAGS] & PASSED) !== 0 || found.words[found.at + CHAIN] < FIRST_CHAIN) return
-    const context = contextAt(ref)
-    if (context === undefined) return
-    told.write(resource, context)
-    guarded(() => {
-      if (wants[INIT] !== 0) native.init(context)
-      tellAll('init', context)
-    })
+    try {
+      const found = records.find(ref)
+      if (found === undefined || (found.words[found.at + FLAGS] & PASSED) !== 0 || found.words[found.at + CHAIN] < FIRST_CHAIN) return
+      const context = contextAt(ref)
+      if (context === undefined) return
+      told.write(resource, context)
+      guarded(() => {
+        if (wants[INIT] !== 0) native.init(context)
+        tellAll('init', context)
+      })
+    } catch (error) {
+      parts.failed(error)
+    }
   }
 
   /** @param {object} resource @param {'before' | 'after'} stage */
   function tellRun (resource, stage) {
-    if (guard.busy) return
-    const context = told.read(resource) ?? madeBefore()
-    if (context === undefined || context.ref !== running) return // its init was not told
-    told.write(resource, context)
-    guarded(() => {
-      if (wants[stage === 'before' ? BEFORE : AFTER] !== 0) native[stage](context)
-      tellAll(stage, context)
-    })
+    try {
+      if (guard.busy) return
+      const context = told.read(resource) ?? madeBefore()
+      if (context === undefined || context.ref !== running) return // its init was not told
+      told.write(resource, context)
+      guarded(() => {
+        if (wants[stage === 'before' ? BEFORE : AFTER] !== 0) native[stage](context)
+        tellAll(stage, context)
+      })
+    } catch (error) {
+      parts.failed(error)
+    }
   }
 
   /** What runs now, if it was recorded before there were hooks. @returns {Context | undefined} */
