@@ -3,6 +3,7 @@
 // What is measured on which Node: what the command line names, or the bars, a fixed choice that takes some ten
 // minutes on Node 20, 22, 24 and 26.
 
+const path = require('node:path')
 const { nearest } = require('../lib/errors')
 const { Mistake, versionOf } = require('./options')
 const { groupsOf } = require('./rounds')
@@ -93,7 +94,8 @@ function barsOf (version, { names, works }) {
 function planOf (given) {
   const names = chosen(given.subjects, Object.keys(subjects), 'subject').filter((name) => name !== 'bare')
   const works = chosen(given.workloads, Object.keys(workloads), 'workload')
-  return given.node.split(',').map((file) => {
+  return given.node.split(',').map((name) => {
+    const file = name.includes('/') ? path.resolve(name) : name // children have folders of their own
     const version = versionOf(file)
     const all = works.map((workload) => ({ workload, subjects: names }))
     return { file, version, tasks: given.bars ? barsOf(version, { names, works }) : all }

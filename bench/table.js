@@ -150,7 +150,7 @@ function captureRows (capture) {
   return [
     heading,
     ['the walk, call from JavaScript included', fixed(capture.walk, 1)],
-    ['with time and context, as a hook does it', fixed(capture.take, 1)],
+    ['with its chain and the time, as a hook does it', fixed(capture.step, 1)],
     ['performance.now() alone', fixed(capture.clock, 1)],
     ['Error.captureStackTrace', fixed(capture.v8, 0)]
   ]
