@@ -89,7 +89,8 @@ async function measure () {
   }
   Error.stackTraceLimit = FRAMES
   const deep = await depth()
-  const names = Object.keys(loops).filter((name) => name !== 'count' && (name !== 'step' || binding !== undefined))
+  const left = binding === undefined ? ['count', 'step'] : ['count']
+  const names = Object.keys(loops).filter((name) => !left.includes(name))
   /** @type {Record<string, number[]>} */
   const times = Object.fromEntries(names.map((name) => [name, []]))
   let before = capture.stats()
@@ -124,6 +125,7 @@ measure().then((figures) => {
   if (process.argv.includes('--json')) return console.log(JSON.stringify(figures))
   const ns = (/** @type {number | undefined} */ value) => value === undefined ? '–' : `${value.toFixed(1)} ns`
   console.log(`Node ${process.versions.node}, ${figures.engine} engine (${figures.why}), ${figures.frames} frames: ` +
-    `the walk ${ns(figures.walk)}, with its chain ${ns(figures.step)} (performance.now() alone: ${ns(figures.clock)}), ` +
+    `the walk ${ns(figures.walk)}, with its chain ${ns(figures.step)} ` +
+    `(performance.now() alone: ${ns(figures.clock)}), ` +
     `Error.captureStackTrace ${ns(figures.v8)}; ${(figures.hits * 100).toFixed(3)} % were known`)
 })

@@ -15,7 +15,7 @@ function cpu () {
  * Does units, a chunk after another, for a time.
  * @param {(units: number) => Promise<unknown>} run
  * @param {{ ms: number, chunk: number }} amount
- * @returns {Promise<{ units: number, cpu: number }>} cpu in µs: the whole, or the sum of what `run` gave as numbers
+ * @returns {Promise<{ units: number, cpu: number }>} cpu in µs: the whole, or the sum of what `run` gave
  */
 async function runFor (run, { ms, chunk }) {
   const end = performance.now() + ms
@@ -45,8 +45,8 @@ async function memory () {
  * Obeys the conductor until it says `end`.
  * @param {object} workload
  * @param {number} [workload.port] where a server listens
- * @param {(units: number) => Promise<unknown>} [workload.run] does so many units and gives nothing, or the µs of CPU
- *   time that count; servers have none
+ * @param {(units: number) => Promise<unknown>} [workload.run] does so many units, and gives nothing or the µs
+ *   of CPU that count; servers have none
  */
 function obey ({ port, run }) {
   /** @type {Record<string, (message: any) => unknown>} */

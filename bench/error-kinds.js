@@ -2,9 +2,14 @@
 
 // The functions that fail when the cost of errors is measured: what V8 gives of their frames differs.
 
-const FAIL = 'const fail = (n) => { try { throw new Error(\'x\' + n) } catch (error) { return error.stack.length } }'
+const FAIL = `const fail = (n) => {
+  try { throw new Error('x' + n) } catch (error) { return error.stack.length }
+}`
 
-/** The source of a function that passes `fail` to its argument, in a chain of two timers. @type {Record<string, string>} */
+/**
+ * Sources of functions that pass `fail` to their argument, in a chain of two timers.
+ * @type {Record<string, string>}
+ */
 const kinds = {
   sloppy: `(function (use) {
     ${FAIL}

@@ -1,8 +1,9 @@
 'use strict'
 
 // What an error costs that is thrown, caught and read: node bench/errors.js [--json] [NODE…] prints µs once
-// warm and the ms of the first one in a process, bare and with longstack, in a chain of two timers, by the kind of
-// function that failed. The workloads errors and first-error of run.js measure the same under all subjects.
+// warm and the ms of the first one in a process, bare and with longstack, in a chain of two timers, by the
+// kind of function that failed. The workloads errors and first-error of run.js measure the same under all
+// subjects.
 
 const { spawnSync } = require('node:child_process')
 const path = require('node:path')

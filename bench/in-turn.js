@@ -1,7 +1,7 @@
 'use strict'
 
-// Starts short processes, bare and the subjects in turn, so that a machine that gets slower does so for all of
-// them, and compares each with bare in the same turn.
+// Starts short processes, bare and the subjects in turn, so that a machine that gets slower does so for all
+// of them, and compares each with bare in the same turn.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -25,7 +25,8 @@ const { median } = require('./median')
  * @returns {Command}
  */
 function commandOf (node, { args, env }, folder) {
-  return { node: [...node, ...args(folder)], options: { cwd: folder, env: { ...cleanEnvironment(), ...env(folder) } } }
+  const options = { cwd: folder, env: { ...cleanEnvironment(), ...env(folder) } }
+  return { node: [...node, ...args(folder)], options }
 }
 
 /**
@@ -61,10 +62,11 @@ function inTurn ({ workload, node, subjects, turns, once }) {
     const bare = all[0].values
     return all.map(({ subject, values, failed }) => {
       if (failed !== undefined) return { subject, workload, ratios: [], failed, failures: 1 }
-      if (subject === 'bare') return { subject, workload, value: median(values), over: 0, ratio: 1, ratios: [] }
-      const ratios = values.map((value, turn) => value / bare[turn])
-      const over = median(values.map((value, turn) => value - bare[turn]))
-      return { subject, workload, value: median(values), over, ratio: median(ratios), ratios }
+      const value = median(values)
+      if (subject === 'bare') return { subject, workload, value, over: 0, ratio: 1, ratios: [] }
+      const ratios = values.map((each, turn) => each / bare[turn])
+      const over = median(values.map((each, turn) => each - bare[turn]))
+      return { subject, workload, value, over, ratio: median(ratios), ratios }
     })
   } finally {
     fs.rmSync(folder, { recursive: true, force: true, maxRetries: 3 })

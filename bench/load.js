@@ -1,7 +1,8 @@
 'use strict'
 
 // Loads one server from a process of its own: one request after another on each of so many connections. The
-// bytes of an answer are only counted, so that a request costs less here than in any server. generator.js starts it.
+// bytes of an answer are only counted, so that a request costs less here than in any server. generator.js
+// starts it.
 
 const net = require('node:net')
 
@@ -122,7 +123,9 @@ function cpu () {
 }
 
 /** @param {Connection} connection @returns {Promise<unknown>} settled when it is open or has failed */
-const opened = ({ socket }) => new Promise((resolve) => socket.once('connect', resolve).once('close', resolve))
+function opened ({ socket }) {
+  return new Promise((resolve) => socket.once('connect', resolve).once('close', resolve))
+}
 
 /** @type {Record<string, (message: any) => unknown>} */
 const answers = {

@@ -1,8 +1,9 @@
 'use strict'
 
-// Measures several subjects under one workload at once: all start together on one processor, each under a load
-// of its own from another. They share the processor in slices of milliseconds, so that whatever slows the machine
-// slows all of them alike. A subject that fails has a reason instead of figures, and the others go on.
+// Measures several subjects under one workload at once: all start together on one processor, each under a
+// load of its own from another. They share the processor in slices of milliseconds, so that whatever slows
+// the machine slows all of them alike. A subject that fails has a reason instead of figures, and the others
+// go on.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -32,6 +33,8 @@ const { start, ChildFailure } = require('./line')
 
 const READY_MS = 60_000
 const ANSWER_MS = 120_000
+/** All participants take each of them together. */
+const STEPS = /** @type {const} */ (['start', 'warm', 'readBefore', 'measure', 'readAfter', 'prove'])
 
 /** The environment of a child: nothing that this process was given for itself. */
 function cleanEnvironment () {
@@ -60,7 +63,7 @@ class Participant {
 
   /**
    * Takes a step unless an earlier one failed.
-   * @param {'start' | 'warm' | 'readBefore' | 'measure' | 'readAfter' | 'prove'} step
+   * @param {typeof STEPS[number]} step
    */
   async attempt (step) {
     if (this.failed !== undefined) return
@@ -89,7 +92,8 @@ class Participant {
     if (upstream !== undefined) env.BENCH_PORT = String(upstream)
     this.line = start(command, args, { cwd: this.folder, env })
     const { port } = await this.ask(undefined, READY_MS)
-    if (workload.load !== undefined) this.generator = await createGenerator(pins.load, { port, ...workload.load })
+    if (workload.load === undefined) return
+    this.generator = await createGenerator(pins.load, { port, ...workload.load })
   }
 
   /** @param {number} ms @returns {Promise<{ units: number, cpu: number }>} */
@@ -164,7 +168,7 @@ async function measureTogether (subjects, job) {
   const jobOfAll = { ...job, upstream: upstream?.port }
   const participants = subjects.map(([name, subject]) => new Participant(name, subject, jobOfAll))
   try {
-    for (const step of /** @type {const} */ (['start', 'warm', 'readBefore', 'measure', 'readAfter', 'prove'])) {
+    for (const step of STEPS) {
       await Promise.all(participants.map((participant) => participant.attempt(step)))
     }
   } finally {

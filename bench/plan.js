@@ -1,7 +1,7 @@
 'use strict'
 
-// What is measured on which Node: what the command line names, or the bars, a fixed choice that takes some ten
-// minutes on Node 20, 22, 24 and 26.
+// What is measured on which Node: what the command line names, or the bars, a fixed choice that takes some
+// ten minutes on Node 20, 22, 24 and 26.
 
 const path = require('node:path')
 const { nearest } = require('../lib/errors')
@@ -65,8 +65,10 @@ function chosen (given, known, what) {
   for (const name of names) {
     if (known.includes(name)) continue
     const hint = nearest(name, known)
-    const more = hint === undefined ? `Known are ${known.join(', ')}.` : `Did you mean ${JSON.stringify(hint)}?`
-    throw new Mistake(`Unknown ${what} ${JSON.stringify(name)}. ${more}`)
+    const advice = hint === undefined
+      ? `Known are ${known.join(', ')}.`
+      : `Did you mean ${JSON.stringify(hint)}?`
+    throw new Mistake(`Unknown ${what} ${JSON.stringify(name)}. ${advice}`)
   }
   return known.filter((name) => names.includes(name))
 }
@@ -74,7 +76,9 @@ function chosen (given, known, what) {
 /** @param {string} version @param {{ names: string[], works: string[] }} wanted @returns {Task[]} */
 function barsOf (version, { names, works }) {
   const bars = BARS[parseInt(version)]
-  if (bars === undefined) throw new Mistake(`--bars is for Node ${Object.keys(BARS).join(', ')}, not for ${version}.`)
+  if (bars === undefined) {
+    throw new Mistake(`--bars is for Node ${Object.keys(BARS).join(', ')}, not for ${version}.`)
+  }
   const tasks = Object.entries(bars).map(([workload, list]) => ({
     workload,
     subjects: list.filter((name) => names.includes(name))

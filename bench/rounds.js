@@ -1,13 +1,15 @@
 'use strict'
 
-// Forms groups of subjects that are measured at once, repeats them in rounds, and reduces the rounds to figures.
-// A ratio is that to the bare program of the same group in the same round.
+// Forms groups of subjects that are measured at once, repeats them in rounds, and reduces the rounds to
+// figures. A ratio is that to the bare program of the same group in the same round.
 
 const { measureTogether } = require('./measure')
 const { median } = require('./median')
 
 /**
  * @typedef {import('./measure').Sample} Sample
+ *
+ * @typedef {{ subjects: number, load: number }} Busy shares of the time that the two processors worked
  *
  * @typedef {object} Result
  * @property {string} subject
@@ -20,7 +22,7 @@ const { median } = require('./median')
  * @property {number} [rssOver] bytes more than bare, median
  * @property {number} [heapUsed] bytes after mark-sweeps, median
  * @property {number} [units] measured in one round, median
- * @property {{ subjects: number, load: number }} [busy] of bare: shares of time that the two processors worked
+ * @property {Busy} [busy] of bare
  * @property {Record<string, any>} [inForce]
  * @property {string} [warning] what was asked for is not in force
  * @property {string} [failed] reason
@@ -31,8 +33,8 @@ const GROUP_SIZE = 4 // more at once make the caches colder for all
 const MAX_FAILURES = 2
 
 /**
- * Forms groups of equal size: what the last one lacks is filled with the first subjects, which are then measured
- * twice a round, so that all share the processor with equally many.
+ * Forms groups of equal size: what the last one lacks is filled with the first subjects, which are then
+ * measured twice a round, so that all share the processor with equally many.
  * @template T
  * @param {T[]} subjects
  * @returns {T[][]}
@@ -54,6 +56,14 @@ function medianOf (values) {
   return known.length === 0 ? undefined : median(known)
 }
 
+/** @param {Busy[]} busy @returns {Busy} */
+function medianBusy (busy) {
+  return {
+    subjects: median(busy.map(({ subjects }) => subjects)),
+    load: median(busy.map(({ load }) => load))
+  }
+}
+
 /**
  * Returns a sentence on what was asked for and is not in force, or undefined.
  * @param {import('./subjects').Subject} subject
@@ -62,7 +72,8 @@ function medianOf (values) {
 function disappointment ({ asks = {} }, inForce) {
   if (inForce === undefined) return undefined
   const asked = /** @type {Record<string, string | undefined>} */ (asks)
-  const wrong = ['engine', 'mode'].filter((what) => asked[what] !== undefined && asked[what] !== inForce[what])
+  const isWrong = (/** @type {string} */ what) => asked[what] !== undefined && asked[what] !== inForce[what]
+  const wrong = ['engine', 'mode'].filter(isWrong)
   if (wrong.length === 0) return undefined
   return wrong.map((what) => `${asked[what]} was asked for, the ${what} in force is ${inForce[what]} ` +
     `(${inForce[`${what}Why`]})`).join('; ')
@@ -80,7 +91,7 @@ class Record {
     this.failures = []
     /** @type {Array<Array<{ ratio: number, over: number, rssOver: number }>>} one list a round */
     this.comparisons = []
-    /** @type {Array<{ subjects: number, load: number }>} */
+    /** @type {Busy[]} */
     this.busy = []
   }
 
@@ -111,9 +122,7 @@ class Record {
       rssOver: isBare ? 0 : medianOf(of('rssOver')),
       heapUsed: median(samples.map(({ heapUsed }) => heapUsed)),
       units: median(samples.map(({ units }) => units)),
-      busy: this.busy.length === 0
-        ? undefined
-        : { subjects: median(this.busy.map(({ subjects }) => subjects)), load: median(this.busy.map(({ load }) => load)) },
+      busy: this.busy.length === 0 ? undefined : medianBusy(this.busy),
       inForce,
       warning: disappointment(this.subject, inForce)
     })
@@ -178,7 +187,8 @@ async function measureGroup (group, bareRecord, round, job) {
     subjectTotal += sample.cpuTotal
     loadTotal += sample.loadTotal
     ms = Math.max(ms, sample.ms)
-    if (record !== bareRecord && bare !== undefined && !('failed' in bare)) record.compare(round, sample, bare)
+    if (record === bareRecord || bare === undefined || 'failed' in bare) continue
+    record.compare(round, sample, bare)
   }
   if (ms > 0) bareRecord.busy.push({ subjects: subjectTotal / ms / 1000, load: loadTotal / ms / 1000 })
 }

@@ -1,7 +1,7 @@
 'use strict'
 
-// The conductor: npm run bench -- [options]. Figures go to the terminal and a JSON file; docs/cost.md and the table
-// in README.md are made from the same figures.
+// The conductor: npm run bench -- [options]. Figures go to the terminal and a JSON file; docs/cost.md and the
+// table in README.md are made from the same figures.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -18,6 +18,7 @@ const table = require('./table')
 const { workloads } = require('./workloads')
 
 /** @typedef {import('./table').Report} Report */
+/** @typedef {[string, import('./subjects').Subject]} NamedSubject */
 
 const ROOT = path.join(__dirname, '..')
 const PAGE = path.join(ROOT, 'docs', 'cost.md')
@@ -29,8 +30,9 @@ const SCALES = {
   quick: { rounds: 1, ms: 300, warmShare: 0.03, turns: 2, hops: 10_000 }
 }
 
-const HELP = `Measures what tracing costs, with longstack and with others. All subjects of a workload run at once on one
-processor, four and bare at most, each under a load of its own from another.
+const { full, bars, quick } = SCALES
+const HELP = `Measures what tracing costs, with longstack and with others. All subjects of a workload run at
+once on one processor, four and bare at most, each under a load of its own from another.
 
   npm run bench -- [options]
 
@@ -40,9 +42,10 @@ processor, four and bare at most, each under a load of its own from another.
   --workloads A[,B...]    default: all
                           ${list(Object.keys(workloads))}
   --bars                  a fixed choice of both for Node 20, 22, 24 and 26, in some twelve minutes
-  --rounds N              how often each group of subjects runs; default ${SCALES.full.rounds}, with --quick ${SCALES.quick.rounds}
-  --seconds N             how long each is measured in a round, after a warm-up of 10 s (2 s for loops without a
-                          server); default ${SCALES.full.ms / 1000}, with --bars ${SCALES.bars.ms / 1000}, with --quick ${SCALES.quick.ms / 1000}
+  --rounds N              how often each group runs; default ${full.rounds}, with --quick ${quick.rounds}
+  --seconds N             how long it is measured in a round, after a warm-up of 10 s (loops without a
+                          server 2 s, fetch 6 s); default ${full.ms / 1000}, with --bars ${bars.ms / 1000},
+                          with --quick ${quick.ms / 1000}
   --quick                 hardly any work: shows that everything works, the figures mean nothing
   --json FILE             write the figures there, after each workload
   --from FILE[,FILE...]   measure nothing, take the figures of earlier runs
@@ -87,8 +90,10 @@ function options (args) {
     docs: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false }
   })
-  const { node, bars = false, quick = false, docs = false, help = false, json } = values
-  const scale = { ...SCALES[quick ? 'quick' : bars ? 'bars' : 'full'] }
+  const { node, docs = false, help = false, json } = values
+  const isQuick = values.quick === true
+  const isBars = values.bars === true
+  const scale = { ...SCALES[isQuick ? 'quick' : isBars ? 'bars' : 'full'] }
   scale.rounds = roundsOf(values.rounds, scale.rounds)
   scale.ms = millisecondsOf(values.seconds, scale.ms)
   if (json !== undefined && !fs.existsSync(path.dirname(path.resolve(json)))) {
@@ -96,8 +101,8 @@ function options (args) {
   }
   const from = values.from?.split(',').map(saved) ?? []
   const measures = !help && from.length === 0
-  const chosen = { node: String(node), subjects: values.subjects, workloads: values.workloads, bars }
-  return { help, docs, json, quick, from, scale, plans: measures ? planOf(chosen) : [] }
+  const chosen = { node: String(node), subjects: values.subjects, workloads: values.workloads, bars: isBars }
+  return { help, docs, json, quick: isQuick, from, scale, plans: measures ? planOf(chosen) : [] }
 }
 
 /**
@@ -150,36 +155,45 @@ function captureOn ([command, ...args]) {
  */
 async function measureTask (figures, task, { file, scale, pins }) {
   const workload = workloads[task.workload]
-  const named = task.subjects.map((name) => /** @type {[string, import('./subjects').Subject]} */ ([name, subjects[name]]))
-  const reasonOf = (/** @type {string} */ name) => lacking([...subjects[name].peers, ...workload.peers])
-  const node = [...pins.subject, file]
-  if (!workload.inTurn) {
-    const title = `Node ${figures.node}, ${task.workload}`
-    figures.results.push(...await inRounds({
-      node: file,
-      name: task.workload,
-      workload,
-      subjects: named,
-      bare: subjects.bare,
-      lacking: reasonOf,
-      rounds: scale.rounds,
-      warmMs: workload.warmMs * scale.warmShare,
-      ms: scale.ms,
-      pins,
-      progress: ({ subjects: group, round }) =>
-        working(`${title}, round ${round + 1} of ${scale.rounds}: bare ${group.join(' ')}`)
-    }))
-    return
+  const named = task.subjects.map((name) => /** @type {NamedSubject} */ ([name, subjects[name]]))
+  const lackingOf = (/** @type {string} */ name) => lacking([...subjects[name].peers, ...workload.peers])
+  const title = `Node ${figures.node}, ${task.workload}`
+  working(title)
+  if (workload.inTurn) {
+    const able = named.filter(([name]) => lackingOf(name) === undefined)
+    return measureInTurn(figures, task.workload, { node: [...pins.subject, file], able, scale })
   }
-  working(`Node ${figures.node}, ${task.workload}`)
-  const measured = [(['bare', subjects.bare]), ...named]
-  const able = measured.filter(([name]) => reasonOf(name) === undefined)
-  const ours = able.filter(([name, { asks }]) => name === 'bare' || asks !== undefined)
-  const plan = { node, subjects: able, turns: scale.turns }
-  if (task.workload === 'start-up') figures.results.push(...startUp(plan))
-  if (task.workload === 'first-error') figures.results.push(...firstErrors(plan))
-  if (task.workload === 'memory') figures.memory = await memoryOn(node, ours, scale.hops)
-  if (task.workload === 'capture' && ours.length > 1) figures.capture = captureOn(node)
+  figures.results.push(...await inRounds({
+    node: file,
+    name: task.workload,
+    workload,
+    subjects: named,
+    bare: subjects.bare,
+    lacking: lackingOf,
+    rounds: scale.rounds,
+    warmMs: workload.warmMs * scale.warmShare,
+    ms: scale.ms,
+    pins,
+    progress: ({ subjects: group, round }) =>
+      working(`${title}, round ${round + 1} of ${scale.rounds}: bare ${group.join(' ')}`)
+  }))
+}
+
+/**
+ * Measures a workload of many short processes, into the figures of that version.
+ * @param {import('./table').Version} figures
+ * @param {string} workload
+ * @param {{ node: string[], able: NamedSubject[], scale: import('./plan').Scale }} how
+ */
+async function measureInTurn (figures, workload, { node, able, scale }) {
+  /** @type {NamedSubject} */
+  const bare = ['bare', subjects.bare]
+  const plan = { node, subjects: [bare, ...able], turns: scale.turns }
+  const ours = able.filter(([, { asks }]) => asks !== undefined)
+  if (workload === 'start-up') figures.results.push(...startUp(plan))
+  if (workload === 'first-error') figures.results.push(...firstErrors(plan))
+  if (workload === 'memory') figures.memory = await memoryOn(node, [bare, ...ours], scale.hops)
+  if (workload === 'capture' && ours.length > 0) figures.capture = captureOn(node)
 }
 
 /**
@@ -191,8 +205,8 @@ async function measureAll ({ plans, scale, quick }, save) {
   const tasks = plans.flatMap((plan) => plan.tasks)
   const works = [...new Set(tasks.map(({ workload }) => workload))]
   const names = ['bare', ...new Set(tasks.flatMap((task) => task.subjects))]
-  const peersOf = [...names.map((name) => subjects[name].peers), ...works.map((name) => workloads[name].peers)]
-  const needed = [...new Set(peersOf.flat())]
+  const used = [...names.map((name) => subjects[name]), ...works.map((name) => workloads[name])]
+  const needed = [...new Set(used.flatMap(({ peers }) => peers))]
   provide(needed, say)
 
   const taskset = machine.pins()

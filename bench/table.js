@@ -1,7 +1,7 @@
 'use strict'
 
-// The saved figures as tables: on the terminal, as the page docs/cost.md, and as the short table of README.md.
-// Data in, text out.
+// The saved figures as tables: on the terminal, as the page docs/cost.md, and as the short table of
+// README.md. Data in, text out.
 
 /**
  * @typedef {import('./rounds').Result} Result
@@ -113,7 +113,8 @@ function remarks ({ failed, failures, value, inForce, warning }) {
 function workloadRows (results, { unit }) {
   const hasMemory = results.some(({ rss }) => rss !== undefined)
   const memory = hasMemory ? ['rss MB', 'rss over bare', 'heap MB'] : []
-  const heading = ['subject', unit, 'over bare', 'ratio', 'rounds', '× overhead of full', ...memory, 'remarks']
+  const ratioNames = ['ratio', 'rounds', '× overhead of full']
+  const heading = ['subject', unit, 'over bare', ...ratioNames, ...memory, 'remarks']
   return [heading, ...results.map((result) => {
     const { subject, value, over, ratio, rss, rssOver, heapUsed, failed } = result
     if (value === undefined) return [subject, `failed: ${failed ?? 'no run'}`]
@@ -128,8 +129,9 @@ function busyNote (results) {
   const busy = results.find(({ subject }) => subject === 'bare')?.busy
   if (busy === undefined || busy.load === 0) return undefined
   const percent = (/** @type {number} */ share) => `${Math.round(share * 100)} %`
-  const bottleneck = busy.load > BUSY_LOAD ? ' The load generators were the bottleneck: ratios are too low.' : ''
-  return `Busy: the subjects' processor ${percent(busy.subjects)}, that of their loads ${percent(busy.load)}.${bottleneck}`
+  const [ours, loads] = [percent(busy.subjects), percent(busy.load)]
+  const line = `Busy: the processor of the subjects to ${ours}, that of their loads to ${loads}.`
+  return busy.load > BUSY_LOAD ? `${line} The load generators were the bottleneck.` : line
 }
 
 /** @param {NonNullable<Version['memory']>} memory */
@@ -164,8 +166,9 @@ function summaryCell (result, workload) {
   if (result === undefined) return '–'
   if (result.value === undefined) return 'failed'
   if (workload.shows === 'ratio') return fixed(result.ratio, 2)
-  if (workload.shows === 'over' && result.subject !== 'bare') return `+${amount(result.over)} ${unitOf(workload)}`
-  return `${amount(result.value)} ${unitOf(workload)}`
+  const unit = unitOf(workload)
+  const isOver = workload.shows === 'over' && result.subject !== 'bare'
+  return isOver ? `+${amount(result.over)} ${unit}` : `${amount(result.value)} ${unit}`
 }
 
 /** @param {Version} version @param {Report['workloads']} workloads */
@@ -187,14 +190,16 @@ function summaryRows ({ versions, workloads }) {
       label: `${label}, Node ${parseInt(node)}`,
       results: results.filter((result) => result.workload === workload)
     })).filter(({ results }) => results.length > 1))
-  const isMeasured = (/** @type {string} */ name) => lines.some(({ results }) => results.some(({ subject }) => subject === name))
-  const columns = Object.keys(SUMMARY_SUBJECTS).filter(isMeasured)
-  return [['', ...columns.map((name) => SUMMARY_SUBJECTS[name])], ...lines.map(({ workload, label, results }) => [
+  const measured = new Set(lines.flatMap(({ results }) => results.map(({ subject }) => subject)))
+  const columns = Object.keys(SUMMARY_SUBJECTS).filter((name) => measured.has(name))
+  const heading = ['', ...columns.map((name) => SUMMARY_SUBJECTS[name])]
+  return [heading, ...lines.map(({ workload, label, results }) => [
     label,
     ...columns.map((name) => {
       const result = results.find(({ subject }) => subject === name)
-      const isBare = name === 'bare' && result?.value !== undefined
-      return isBare ? `${amount(result.value)} ${unitOf(workloads[workload])}` : summaryCell(result, workloads[workload])
+      const isAmount = name === 'bare' && result?.value !== undefined
+      if (!isAmount) return summaryCell(result, workloads[workload])
+      return `${amount(result.value)} ${unitOf(workloads[workload])}`
     })
   ])]
 }
@@ -211,9 +216,10 @@ function plain (rows) {
   const width = (/** @type {string[]} */ row, /** @type {number} */ column) =>
     row.length > column && !(isShort(row) && column === row.length - 1) ? row[column].length : 0
   const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => width(row, column))))
-  return rows.map((row) => row.map((cell, column) => column === 0 || column === widths.length - 1 || isShort(row)
-    ? cell.padEnd(widths[column])
-    : cell.padStart(widths[column])).join('  ').trimEnd()).join('\n')
+  return rows.map((row) => row.map((cell, column) => {
+    const isText = column === 0 || column === widths.length - 1 || isShort(row)
+    return isText ? cell.padEnd(widths[column]) : cell.padStart(widths[column])
+  }).join('  ').trimEnd()).join('\n')
 }
 
 /** @param {string[][]} rows */
@@ -232,7 +238,8 @@ function tables (report) {
     for (const [name, workload] of Object.entries(report.workloads)) {
       const results = version.results.filter((result) => result.workload === name)
       if (results.length === 0) continue
-      parts.push({ title: `${name}: ${workload.says}`, rows: workloadRows(results, workload), note: busyNote(results) })
+      const rows = workloadRows(results, workload)
+      parts.push({ title: `${name}: ${workload.says}`, rows, note: busyNote(results) })
     }
     if (version.memory !== undefined) {
       const steps = report.how.hops.toLocaleString('en')
@@ -250,7 +257,7 @@ function tables (report) {
 function terminal (report) {
   return tables(report).map(({ title, version, parts }) => [
     title,
-    ...parts.map(({ title: name, rows, note }) => [name, plain(rows), ...note === undefined ? [] : [note]].join('\n')),
+    ...parts.map(({ title: name, rows, note = '' }) => `${name}\n${plain(rows)}\n${note}`.trimEnd()),
     ...warnings(version.results).map((warning) => `Warning: ${warning}`)
   ].join('\n\n')).join('\n\n')
 }
@@ -260,25 +267,25 @@ function method ({ how, workloads }) {
   const rounds = `${how.rounds} round${how.rounds === 1 ? '' : 's'}`
   const warm = [...new Set(Object.values(workloads).map((workload) => workload.warm))].filter((s) => s > 0)
   const seconds = warm.sort((a, b) => b - a).join(', ')
+  const own = 'Each server has a load generator of its own (bench/load.js)'
   return [
-    '- Every figure comes from clean child processes. All subjects of a workload run at once, bare and at most four ' +
-      'others; of more there are several groups, each with bare. They share one processor in slices of ' +
-      'milliseconds, so that whatever slows the machine slows all alike.',
+    '- Every figure comes from clean child processes. All subjects of a workload run at once, bare and at ' +
+      'most four others; of more there are several groups, each with bare. They share one processor in slices ' +
+      'of milliseconds, so that whatever slows the machine slows all alike.',
     how.pinned
-      ? '- The subjects were pinned to one processor, their loads to another. Each server has a load generator of its ' +
-        'own (bench/load.js), each client (fetch) shares a server that runs beside the loads.'
-      : '- **Nothing was pinned to a processor: there was no taskset.** Each server has a load generator of its own ' +
-        '(bench/load.js).',
-    `- Warm-up: ${seconds} s, by workload. Measured: ${how.seconds} s in each of ${rounds}. The ratio is that of CPU ` +
-      'per unit to bare in the same group and round; the table gives its median, and each round beside it. A subject ' +
-      'that fills a smaller group is measured twice in a round, which counts as their mean.',
+      ? `- The subjects were pinned to one processor, their loads to another. ${own}; all clients share one ` +
+        'server, which runs beside the loads.'
+      : `- **Nothing was pinned to a processor: there was no taskset.** ${own}.`,
+    `- Warm-up: ${seconds} s, by workload. Measured: ${how.seconds} s in each of ${rounds}. The ratio is that ` +
+      'of CPU per unit to bare in the same group and round; the table gives its median, and each round beside ' +
+      'it. A subject that fills a smaller group is measured twice in a round, which counts as their mean.',
     '- CPU is that of the whole process, collector and compiler threads included, divided by the units done.',
     '- rss is that under load, heap what is left once connections are closed, after several mark-sweeps.',
-    `- Start-up and the first error: ${how.turns} processes of each subject in turn with bare, wall time; their ` +
-      'median, and the median of what each is over bare in the same turn.',
+    `- Start-up and the first error: ${how.turns} processes of each subject in turn with bare, wall time; ` +
+      'their median, and the median of what each is over bare in the same turn.',
     '- “× overhead of full”: (ratio − 1) ÷ (ratio of longstack-full − 1), same workload.',
-    '- After its figures were taken each subject had to show in the same child that it was at work (a long stack, a ' +
-      'span, a list of handles …); for longstack the engine and mode in force are what it reports itself.'
+    '- After its figures were taken each subject had to show in the same child that it was at work (a long ' +
+      'stack, a span, a list of handles …); for longstack the engine and mode in force are what it reports itself.'
   ].join('\n')
 }
 
@@ -288,18 +295,18 @@ function page (report) {
   const versions = report.versions.map(({ node }) => node).join(', ')
   const sections = tables(report).map(({ title, version, parts }) => [
     `## ${title}`,
-    'Ratios of CPU per unit to that of bare Node, and where a unit is given, the amount itself:',
+    'Ratios of CPU per unit to that of bare Node; where a unit is given, the amount itself:',
     markdown(versionRows(version, workloads)),
     ...warnings(version.results).map((warning) => `**Warning.** ${warning}`),
-    ...parts.flatMap((part) => [`### ${part.title}`, markdown(part.rows), ...part.note === undefined ? [] : [part.note]])
+    ...parts.map(({ title: name, rows, note = '' }) => `### ${name}\n\n${markdown(rows)}\n\n${note}`.trimEnd())
   ].join('\n\n'))
   const quick = how.quick ? '. **A quick run: it shows that everything works, the figures mean nothing**' : ''
   return [
     '<!-- Generated by npm run bench -- --docs. Do not edit. -->',
     '# What tracing costs',
-    `Measured on ${report.date.slice(0, 10)} with Node ${versions} on ${machine.cpu}, ${machine.processors} processors, ` +
-      `${Math.round(machine.memory / 2 ** 30)} GiB, ${machine.system}${quick}. The machine's load before was ` +
-      `${machine.loadBefore.toFixed(1)}. Absolute times drift from run to run; ratios inside one run hold.`,
+    `Measured on ${report.date.slice(0, 10)} with Node ${versions} on ${machine.cpu}, ${machine.processors} ` +
+      `processors, ${Math.round(machine.memory / 2 ** 30)} GiB, ${machine.system}${quick}. The machine's load ` +
+      `before was ${machine.loadBefore.toFixed(1)}. Absolute times drift from run to run; ratios inside one run hold.`,
     ...sections,
     '## How it was measured',
     method(report),

@@ -1,7 +1,7 @@
 'use strict'
 
-// A bundle in which esbuild kept the names: of two functions called alike it renames one, and gives it its name
-// back by Object.defineProperty. V8 knows the first name from the source and reports the second.
+// A bundle in which esbuild kept the names: of two functions called alike it renames one, and gives it its
+// name back by Object.defineProperty. V8 knows the first name from the source and reports the second.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -9,7 +9,7 @@ const { obey } = require('../child')
 
 const PAIRS = 100
 
-/** @param {number} number @returns {string} two modules of a bundle that each define a function of one name */
+/** @param {number} number @returns {string} two modules of a bundle that define functions of one name */
 function pair (number) {
   const name = `load${number}`
   return `

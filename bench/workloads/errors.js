@@ -7,7 +7,8 @@ const { kinds } = require('../error-kinds')
 /** @typedef {(number: number) => number} Fail throws, catches and reads one error */
 
 /** @type {Array<(use: (fail: Fail) => void) => void>} */
-const chains = Object.entries(kinds).map(([kind, source]) => vm.runInThisContext(source, { filename: `${kind}.js` }))
+const chains = Object.entries(kinds).map(([kind, source]) =>
+  vm.runInThisContext(source, { filename: `${kind}.js` }))
 
 /** @param {number} units */
 async function run (units) {

@@ -1,7 +1,7 @@
 'use strict'
 
-// What is done, and how its figures are shown. A server is loaded by load.js; a loop or a client does its units
-// itself, a chunk after another; the others start many short processes in turn.
+// What is done, and how its figures are shown. A server is loaded by load.js; a loop or a client does its
+// units itself, a chunk after another; the others start many short processes in turn.
 
 /**
  * @typedef {object} Workload
@@ -10,8 +10,8 @@
  * @property {number} factor from µs of CPU to that
  * @property {'ratio' | 'value' | 'over'} shows what a summary shows of it
  * @property {number} warmMs
- * @property {{ connections: number, fresh?: boolean }} [load] of a server: how many connections at once, kept or new
- *   for each unit
+ * @property {{ connections: number, fresh?: boolean }} [load] of a server: how many connections at once, kept
+ *   or new for each unit
  * @property {number} chunk of a loop or client: units between two looks at the clock
  * @property {string} [upstream] of a client: the workload that it sends its requests to, in BENCH_PORT
  * @property {string[]} peers packages that it needs
@@ -25,10 +25,15 @@ const WARM_LOOP_MS = 2_000
 
 /** @param {string} says @param {Partial<Workload>} more @returns {Workload} */
 function server (says, more) {
-  return { says, unit: 'µs/request', factor: 1, shows: 'ratio', warmMs: WARM_SERVER_MS, chunk: 0, peers: [], ...more }
+  const unit = 'µs/request'
+  return { says, unit, factor: 1, shows: 'ratio', warmMs: WARM_SERVER_MS, chunk: 0, peers: [], ...more }
 }
 
-/** @param {string} says @param {Partial<Workload> & { chunk: number, unit: string }} more @returns {Workload} */
+/**
+ * @param {string} says
+ * @param {Partial<Workload> & { chunk: number, unit: string }} more
+ * @returns {Workload}
+ */
 function loop (says, more) {
   return { says, factor: 1, shows: 'value', warmMs: WARM_LOOP_MS, peers: [], ...more }
 }
@@ -41,13 +46,15 @@ function inTurn (says, more) {
 /** @type {Record<string, Workload>} */
 const workloads = {
   hello: server('HTTP server, constant answer, keep-alive', { load: { connections: 32 } }),
-  real: server('HTTP server, promise-heavy: a 1 ms timer, fs.promises.readFile, setImmediate, Promise.all of three ' +
-    'async functions, keep-alive', { load: { connections: 32 } }),
-  fastify: server('Fastify, two hooks and an async handler, keep-alive', { load: { connections: 32 }, peers: ['fastify'] }),
+  real: server('HTTP server, promise-heavy: a 1 ms timer, fs.promises.readFile, setImmediate, Promise.all ' +
+    'of three async functions, keep-alive', { load: { connections: 32 } }),
+  fastify: server('Fastify, two hooks and an async handler, keep-alive', {
+    load: { connections: 32 }, peers: ['fastify']
+  }),
   connections: server('TCP server, one new connection per unit', {
     load: { connections: 16, fresh: true }, unit: 'µs/connection'
   }),
-  fetch: loop('client: await (await fetch(url)).text(), 16 at once, keep-alive, the server in another process', {
+  fetch: loop('client: await (await fetch(url)).text(), 16 at once, the server in another process', {
     unit: 'µs/request', chunk: 160, warmMs: WARM_CLIENT_MS, shows: 'ratio', upstream: 'hello'
   }),
   timers: loop('100 chains of setTimeout(1) that set themselves again', { unit: 'µs/timer', chunk: 3_000 }),
@@ -56,9 +63,11 @@ const workloads = {
   bundle: loop('100 pairs of async functions of one name each, as esbuild\'s keepNames makes them', {
     unit: 'ns/call', factor: 1000, chunk: 1_000
   }),
-  errors: loop('an error thrown, caught and read in a chain of two timers, a third each in sloppy, strict and ' +
-    'async functions', { unit: 'µs/error', chunk: 300 }),
-  relearn: loop('3,000 async functions once each, after a mark-sweep', { unit: 'ms', factor: 1e-3, chunk: 1 }),
+  errors: loop('an error thrown, caught and read in a chain of two timers, a third each in sloppy, strict ' +
+    'and async functions', { unit: 'µs/error', chunk: 300 }),
+  relearn: loop('3,000 async functions once each, after a mark-sweep', {
+    unit: 'ms', factor: 1e-3, chunk: 1
+  }),
   'first-error': inTurn('the first error of a process, thrown, caught and read in a chain of two timers'),
   'start-up': inTurn('node -r X -e 0, wall time of the whole process'),
   memory: inTurn('what is left of the heap after a million steps', { unit: 'MB', perCase: true }),
