@@ -34,14 +34,15 @@ const ALL_BARS = [...FULL_AND_LIGHT, 'longstack-light-spans', 'longstack-spans',
 const OVERHEAD_MS = 2_500 // a group: starts, memory, proofs
 
 /** @type {Record<string, string[]>} */
-const SHORT_BARS = {
+const RECENT_BARS = {
+  real: ALL_BARS,
+  hello: ALL_BARS,
   awaits: FULL_AND_LIGHT,
-  errors: ['longstack-full'],
   'first-error': ['longstack-full'],
   'start-up': FULL_AND_LIGHT
 }
 /** @type {Record<string, string[]>} */
-const RECENT_BARS = { real: ALL_BARS, hello: ALL_BARS, fetch: FULL_AND_LIGHT, ...SHORT_BARS }
+const MAIN_BARS = { ...RECENT_BARS, fetch: FULL_AND_LIGHT, errors: ['longstack-full'] }
 /** @type {Record<string, string[]>} */
 const OLDER_BARS = {
   real: WITH_SPANS,
@@ -50,7 +51,7 @@ const OLDER_BARS = {
   'start-up': ['longstack-full']
 }
 /** @type {Record<string, Record<string, string[]>>} by the major version of Node */
-const BARS = { 20: OLDER_BARS, 22: OLDER_BARS, 24: RECENT_BARS, 26: RECENT_BARS }
+const BARS = { 20: OLDER_BARS, 22: OLDER_BARS, 24: MAIN_BARS, 26: RECENT_BARS }
 
 /**
  * @param {string | undefined} given

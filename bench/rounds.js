@@ -80,7 +80,7 @@ function disappointment ({ asks = {} }, inForce) {
 }
 
 /** Collects what the rounds gave for one subject. */
-class Record {
+class SubjectRecord {
   /** @param {string} name @param {import('./subjects').Subject} subject */
   constructor (name, subject) {
     this.name = name
@@ -146,8 +146,8 @@ class Record {
  * @returns {Promise<Result[]>}
  */
 async function inRounds ({ subjects, bare, lacking, rounds, progress, ...job }) {
-  const bareRecord = new Record('bare', bare)
-  const records = subjects.map(([name, subject]) => new Record(name, subject))
+  const bareRecord = new SubjectRecord('bare', bare)
+  const records = subjects.map(([name, subject]) => new SubjectRecord(name, subject))
   for (const record of records) {
     const reason = lacking(record.name)
     if (reason !== undefined) record.failures.push(...Array(MAX_FAILURES).fill(reason))
@@ -166,8 +166,8 @@ async function inRounds ({ subjects, bare, lacking, rounds, progress, ...job }) 
 
 /**
  * Measures one group once, into the records of its subjects.
- * @param {Record[]} group bare among them
- * @param {Record} bareRecord
+ * @param {SubjectRecord[]} group bare among them
+ * @param {SubjectRecord} bareRecord
  * @param {number} round
  * @param {import('./measure').Job} job
  */
