@@ -5,7 +5,7 @@
 
 const { loadBinding } = require('../lib/stacks/binding')
 const { createCapture } = require('../lib/stacks/capture')
-const { Context } = require('../lib/context/context')
+const { ROOT_CHAIN } = require('../lib/context/records')
 const { median } = require('./median')
 
 /**
@@ -13,8 +13,8 @@ const { median } = require('./median')
  * @property {string} engine
  * @property {string} why
  * @property {number} frames
- * @property {number} take the door that a hook calls: time and stack into the context
- * @property {number} [walk] the addon's part alone
+ * @property {number} [step] what a hook calls: the stack and its chain
+ * @property {number} [walk] the stack alone
  * @property {number} clock performance.now(), to compare
  * @property {number} v8 Error.captureStackTrace, of ten frames too
  * @property {number} hits share of the measured captures whose stack was known
@@ -27,10 +27,11 @@ const WARM_SETS = 10
 
 const capture = createCapture({
   plainly: (read) => read(),
+  sitesOf: (read) => read(),
   options: () => ({ frames: FRAMES, budget: 64 << 20 }),
   awaiting: () => false
 })
-const context = new Context(1, 1, 'Immediate', undefined, 0)
+const KIND = 1 // of a resource; any will do
 const holder = { stack: '' }
 let sink = 0
 
@@ -43,7 +44,7 @@ function descend (left, work) {
 const loops = {
   empty: (calls) => { for (let i = 0; i < calls; i++) sink += i & 1 },
   clock: (calls) => { for (let i = 0; i < calls; i++) sink += performance.now() & 1 },
-  take: (calls) => { for (let i = 0; i < calls; i++) capture.take(context, descend, false) },
+  step: (calls) => { for (let i = 0; i < calls; i++) sink += capture.step(ROOT_CHAIN, KIND, descend) & 1 },
   v8: (calls) => { for (let i = 0; i < calls / 100; i++) Error.captureStackTrace(holder) }
 }
 
@@ -88,7 +89,8 @@ async function measure () {
   }
   Error.stackTraceLimit = FRAMES
   const deep = await depth()
-  const names = Object.keys(loops).filter((name) => name !== 'count' && (name !== 'take' || binding !== undefined))
+  const left = binding === undefined ? ['count', 'step'] : ['count']
+  const names = Object.keys(loops).filter((name) => !left.includes(name))
   /** @type {Record<string, number[]>} */
   const times = Object.fromEntries(names.map((name) => [name, []]))
   let before = capture.stats()
@@ -111,7 +113,7 @@ async function measure () {
     engine: capture.name,
     why: capture.why(),
     frames: FRAMES,
-    take: net('take'),
+    step: net('step'),
     walk: net('walk'),
     clock: net('clock'),
     v8: net('v8'),
@@ -123,6 +125,7 @@ measure().then((figures) => {
   if (process.argv.includes('--json')) return console.log(JSON.stringify(figures))
   const ns = (/** @type {number | undefined} */ value) => value === undefined ? '–' : `${value.toFixed(1)} ns`
   console.log(`Node ${process.versions.node}, ${figures.engine} engine (${figures.why}), ${figures.frames} frames: ` +
-    `the walk ${ns(figures.walk)}, with time and context ${ns(figures.take)} (performance.now() alone: ${ns(figures.clock)}), ` +
+    `the walk ${ns(figures.walk)}, with its chain ${ns(figures.step)} ` +
+    `(performance.now() alone: ${ns(figures.clock)}), ` +
     `Error.captureStackTrace ${ns(figures.v8)}; ${(figures.hits * 100).toFixed(3)} % were known`)
 })

@@ -11,6 +11,26 @@ function cpu () {
   return user + system
 }
 
+/**
+ * Does units, a chunk after another, for a time.
+ * @param {(units: number) => Promise<unknown>} run
+ * @param {{ ms: number, chunk: number }} amount
+ * @returns {Promise<{ units: number, cpu: number }>} cpu in µs: the whole, or the sum of what `run` gave
+ */
+async function runFor (run, { ms, chunk }) {
+  const end = performance.now() + ms
+  const began = cpu()
+  let units = 0
+  /** @type {number | undefined} */
+  let counted
+  do {
+    const part = await run(chunk)
+    if (typeof part === 'number') counted = (counted ?? 0) + part
+    units += chunk
+  } while (performance.now() < end)
+  return { units, cpu: counted ?? cpu() - began }
+}
+
 /** What is held once garbage is gone. */
 async function memory () {
   for (let i = 0; i < 5; i++) {
@@ -25,12 +45,14 @@ async function memory () {
  * Obeys the conductor until it says `end`.
  * @param {object} workload
  * @param {number} [workload.port] where a server listens
- * @param {(units: number) => Promise<unknown>} [workload.run] does so many units; servers have none
+ * @param {(units: number) => Promise<unknown>} [workload.run] does so many units, and gives nothing or the µs
+ *   of CPU that count; servers have none
  */
 function obey ({ port, run }) {
   /** @type {Record<string, (message: any) => unknown>} */
   const answers = {
-    cpu: () => ({ cpu: cpu() }),
+    cpu: () => ({ cpu: cpu(), rss: process.memoryUsage.rss() }),
+    runFor: (message) => runFor(/** @type {NonNullable<typeof run>} */ (run), message),
     async run ({ units }) {
       const began = cpu()
       await /** @type {NonNullable<typeof run>} */ (run)(units)
@@ -66,4 +88,4 @@ function serveHttp (server) {
   serve(server)
 }
 
-module.exports = { obey, serve, serveHttp }
+module.exports = { cpu, obey, serve, serveHttp }

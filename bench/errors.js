@@ -1,58 +1,71 @@
 'use strict'
 
 // What an error costs that is thrown, caught and read: node bench/errors.js [--json] [NODE…] prints µs once
-// warm and the ms of the first one in a process, bare and with longstack, in a chain of two timers.
+// warm and the ms of the first one in a process, bare and with longstack, in a chain of two timers, by the
+// kind of function that failed. The workloads errors and first-error of run.js measure the same under all
+// subjects.
 
 const { spawnSync } = require('node:child_process')
 const path = require('node:path')
+const { kinds } = require('./error-kinds')
+const { inTurn } = require('./in-turn')
 const { median } = require('./median')
 
 const PROCESSES = 7
 const ROUNDS = 60
 const ERRORS = 100 // a round: shorter than a slice of the scheduler
 const WARM = 10_000
+const MAX_MS = 60_000
 
-/** @type {Record<string, string>} the functions that fail: what V8 tells of their frames differs */
-const kinds = {
-  sloppy: 'setTimeout(function outer () { setTimeout(function inner () { done(measure(fail)) }, 2) }, 2)',
-  strict: "'use strict'; setTimeout(() => setTimeout(() => done(measure(fail)), 2), 2)",
-  async: `'use strict'
-    const pause = () => new Promise((resolve) => setTimeout(resolve, 2))
-    ;(async () => { await pause(); await pause(); done(measure(fail)) })()`
-}
-
-/** @param {string} kind */
-function source (kind) {
-  return `(function () {
-    const fail = (n) => { try { throw new Error('x' + n) } catch (error) { return error.stack.length } }
-    function measure (work) {
-      const began = performance.now()
-      work(0)
-      const first = performance.now() - began
-      for (let i = 0; i < ${WARM}; i++) work(i)
-      let best = Infinity
-      for (let round = 0; round < ${ROUNDS}; round++) {
-        const start = performance.now()
-        for (let i = 0; i < ${ERRORS}; i++) work(i)
-        best = Math.min(best, performance.now() - start)
-      }
-      return { first, warm: best / ${ERRORS} * 1000 }
+/** @param {string} kind @param {number} rounds none: only the first error is measured */
+function source (kind, rounds) {
+  return `${kinds[kind]}((fail) => {
+    const began = performance.now()
+    fail(0)
+    const first = performance.now() - began
+    let best = Infinity
+    for (let i = 0; i < ${rounds > 0 ? WARM : 0}; i++) fail(i)
+    for (let round = 0; round < ${rounds}; round++) {
+      const start = performance.now()
+      for (let i = 0; i < ${ERRORS}; i++) fail(i)
+      best = Math.min(best, performance.now() - start)
     }
-    const done = (figures) => console.log(JSON.stringify(figures))
-    ;(function () { ${kinds[kind]} })()
-  })()`
+    console.log(JSON.stringify({ first, warm: best / ${ERRORS} * 1000 }))
+    process.exit()
+  })`
 }
 
 /**
- * @param {string} node
- * @param {string[]} args
+ * @param {string[]} node its command
  * @param {string} kind
+ * @param {number} rounds
+ * @param {{ cwd?: string, env?: Record<string, string | undefined> }} [options]
  * @returns {{ first: number, warm: number }} ms and µs
  */
-function once (node, args, kind) {
-  const { stdout, stderr, status } = spawnSync(node, [...args, '-e', source(kind)], { encoding: 'utf8' })
-  if (status !== 0) throw new Error(`${node} ended with ${status}: ${stderr}`)
-  return JSON.parse(stdout)
+function once ([command, ...args], kind, rounds, options = {}) {
+  const asked = /** @type {const} */ ({ ...options, encoding: 'utf8', timeout: MAX_MS })
+  const { stdout, stderr, status, error } = spawnSync(command, [...args, '-e', source(kind, rounds)], asked)
+  if (status !== 0) throw new Error(error?.message ?? `exit code ${status}: ${stderr.trim().split('\n')[0]}`)
+  return JSON.parse(String(stdout.trim().split('\n').at(-1)))
+}
+
+/**
+ * Measures the first error of a process in ms, by turns one of each kind.
+ * @param {Omit<Parameters<typeof inTurn>[0], 'once' | 'workload'>} plan
+ */
+function firstErrors (plan) {
+  const names = Object.keys(kinds)
+  return inTurn({
+    ...plan,
+    workload: 'first-error',
+    once ({ node, options }, turn) {
+      try {
+        return { value: once(node, names[turn % names.length], 0, options).first }
+      } catch (error) {
+        return { failed: /** @type {Error} */ (error).message.slice(0, 160) }
+      }
+    }
+  })
 }
 
 /** @param {string} node */
@@ -63,7 +76,7 @@ function measure (node) {
     const runs = { bare: { first: [], warm: [] }, longstack: { first: [], warm: [] } }
     for (let i = 0; i < PROCESSES; i++) {
       for (const subject of Object.keys(runs)) {
-        const { first, warm } = once(node, subject === 'bare' ? [] : ['-r', register], kind)
+        const { first, warm } = once(subject === 'bare' ? [node] : [node, '-r', register], kind, ROUNDS)
         runs[subject].first.push(first)
         runs[subject].warm.push(warm)
       }
@@ -78,16 +91,14 @@ function measure (node) {
   })
 }
 
-const given = process.argv.slice(2)
-const nodes = given.filter((arg) => arg !== '--json')
-const results = (nodes.length > 0 ? nodes : [process.execPath]).map((node) => ({
-  version: spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim(),
-  figures: measure(node)
-}))
-
-if (given.includes('--json')) {
-  console.log(JSON.stringify(results, undefined, 2))
-} else {
+function main () {
+  const given = process.argv.slice(2)
+  const nodes = given.filter((arg) => arg !== '--json')
+  const results = (nodes.length > 0 ? nodes : [process.execPath]).map((node) => ({
+    version: spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim(),
+    figures: measure(node)
+  }))
+  if (given.includes('--json')) return console.log(JSON.stringify(results, undefined, 2))
   for (const { version, figures } of results) {
     console.log(`${version}: an error thrown, caught and read in a chain of two timers`)
     for (const { kind, warm, first } of figures) {
@@ -99,3 +110,7 @@ if (given.includes('--json')) {
     }
   }
 }
+
+if (require.main === module) main()
+
+module.exports = { firstErrors }

@@ -1,12 +1,14 @@
 'use strict'
 
-// The load generator, a process of its own: one request after another on each of so many connections, answered
-// bytes only counted. Latency is that of a server kept busy all the time. Started by generator.js.
+// Loads one server from a process of its own: one request after another on each of so many connections. The
+// bytes of an answer are only counted, so that a request costs less here than in any server. generator.js
+// starts it.
 
 const net = require('node:net')
 
 const REQUEST = Buffer.from('GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n')
-const GRACE_MS = 10_000
+const READ_BYTES = 64 << 10
+const GRACE_MS = 20_000
 
 let port = 0
 /** @type {Connection[]} */
@@ -14,82 +16,74 @@ let connections = []
 /** @type {Load | undefined} */
 let load
 
-/** A number of units that is being worked off. */
+/** A time during which requests are sent, until the last of them is answered. */
 class Load {
-  /** @param {number} units @param {number} limit ms @param {(error?: Error) => void} done */
-  constructor (units, limit, done) {
-    this.latencies = new Float64Array(units)
+  /** @param {number} ms @param {(error?: Error) => void} done */
+  constructor (ms, done) {
     this.started = 0
     this.finished = 0
-    this.units = units
-    this.end = performance.now() + limit
-    this.limit = setTimeout(() => done(new Error(`no answer within ${limit + GRACE_MS} ms`)), limit + GRACE_MS)
-    /** @param {Error} [error] */
-    this.done = (error) => {
-      clearTimeout(this.limit)
-      if (load === this) load = undefined
-      done(error)
-    }
+    this.end = performance.now() + ms
+    this.limit = setTimeout(() => this.done(new Error(`no answer within ${ms + GRACE_MS} ms`)), ms + GRACE_MS)
+    this.report = done
   }
 
-  /** Whether one more unit is to be started. */
+  /** Reports the end of the load once. @param {Error} [error] */
+  done (error) {
+    if (load !== this) return
+    clearTimeout(this.limit)
+    load = undefined
+    this.report(error)
+  }
+
+  /** Returns whether one more request is to be sent, and ends the load after the last answer. */
   next () {
-    if (this.started >= this.units || performance.now() > this.end) return false
-    this.started++
-    return true
-  }
-
-  /** @param {number} began */
-  finish (began) {
-    this.latencies[this.finished++] = performance.now() - began
-  }
-
-  /** All that was started is answered. */
-  idle () {
+    if (performance.now() < this.end) {
+      this.started++
+      return true
+    }
     if (this.finished === this.started) this.done()
-  }
-
-  figures () {
-    const sorted = this.latencies.subarray(0, this.finished).sort()
-    const at = (/** @type {number} */ share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
-    return { units: this.finished, p50: at(0.5), p99: at(0.99) }
+    return false
   }
 }
 
-/** One kept connection; the first answer tells how long all are. */
+/** A kept connection. Its first answer gives the length of all. */
 class Connection {
-  constructor () {
-    this.began = 0
+  /** @param {Buffer} buffer for the bytes of all connections */
+  constructor (buffer) {
     this.left = 0
     this.length = 0
-    this.socket = net.connect(port, '127.0.0.1')
+    const callback = (/** @type {number} */ size, /** @type {Uint8Array} */ bytes) => {
+      this.receive(size, bytes)
+      return true
+    }
+    this.socket = net.connect({ port, host: '127.0.0.1', onread: { buffer, callback } })
     this.socket.setNoDelay(true)
-    this.socket.on('data', (data) => this.receive(data))
     this.socket.on('error', (error) => load?.done(error))
     this.socket.on('close', () => load?.done(new Error('the server closed a connection')))
   }
 
+  /** Sends the next request of the load, if there is one. */
   send () {
-    const present = load
-    if (present === undefined) return
-    if (!present.next()) return present.idle()
-    this.began = performance.now()
+    if (load?.next() !== true) return
     this.left = this.length
     this.socket.write(REQUEST)
   }
 
-  /** @param {Buffer} data */
-  receive (data) {
-    if (this.left === this.length && data.toString('latin1', 0, 13) !== 'HTTP/1.1 200 ') {
-      return load?.done(new Error(`the server answered ${JSON.stringify(data.toString('latin1', 0, 200))}`))
-    }
+  /** @param {number} size @param {Uint8Array} bytes overwritten after this call */
+  receive (size, bytes) {
     if (this.length === 0) {
-      this.length = lengthOf(data.toString('latin1'))
-      this.left = this.length
+      const answer = Buffer.from(bytes.buffer, bytes.byteOffset, size).toString('latin1')
+      if (!answer.startsWith('HTTP/1.1 200 ')) {
+        return load?.done(new Error(`the server answered ${JSON.stringify(answer.slice(0, 200))}`))
+      }
+      this.left = this.length = lengthOf(answer)
+    } else if (this.left === this.length && (bytes[9] !== 0x32 || bytes[10] !== 0x30 || bytes[11] !== 0x30)) {
+      const answer = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(size, 200)).toString('latin1')
+      return load?.done(new Error(`the server answered ${JSON.stringify(answer)}`))
     }
-    this.left -= data.length
-    if (this.left > 0) return
-    load?.finish(this.began)
+    this.left -= size
+    if (this.left > 0 || load === undefined) return
+    load.finished++
     this.send()
   }
 }
@@ -98,16 +92,16 @@ class Connection {
 function lengthOf (answer) {
   const headers = answer.indexOf('\r\n\r\n') + 4
   const body = /^content-length: *(\d+)\r$/im.exec(answer)
-  if (headers < 4 || body === null) throw new Error(`an answer without a length: ${JSON.stringify(answer.slice(0, 200))}`)
+  if (headers < 4 || body === null) {
+    throw new Error(`an answer without a length: ${JSON.stringify(answer.slice(0, 200))}`)
+  }
   return headers + Number(body[1])
 }
 
-/** A new connection per unit, until the server ends it. */
+/** Opens a new connection for each unit of the load and waits until the server ends it. */
 function connect () {
   const present = load
-  if (present === undefined) return
-  if (!present.next()) return present.idle()
-  const began = performance.now()
+  if (present?.next() !== true) return
   const socket = net.connect(port, '127.0.0.1')
   let failed = false
   socket.on('error', (error) => {
@@ -116,22 +110,40 @@ function connect () {
   })
   socket.on('close', () => {
     if (failed) return
-    present.finish(began)
+    present.finished++
     connect()
   })
   socket.resume()
 }
 
+/** @returns {number} µs of CPU time of this process */
+function cpu () {
+  const { user, system } = process.cpuUsage()
+  return user + system
+}
+
+/** @param {Connection} connection @returns {Promise<unknown>} settled when it is open or has failed */
+function opened ({ socket }) {
+  return new Promise((resolve) => socket.once('connect', resolve).once('close', resolve))
+}
+
 /** @type {Record<string, (message: any) => unknown>} */
 const answers = {
-  open (message) {
+  async open (message) {
     port = message.port
-    connections = message.fresh ? [] : Array.from({ length: message.connections }, () => new Connection())
-    return Promise.all(connections.map(({ socket }) => new Promise((resolve) => socket.once('connect', resolve).once('close', resolve)))).then(() => ({}))
+    const buffer = Buffer.alloc(READ_BYTES)
+    const count = message.fresh ? 0 : message.connections
+    connections = Array.from({ length: count }, () => new Connection(buffer))
+    await Promise.all(connections.map(opened))
+    return {}
   },
 
-  load: ({ units, limit, connections: count }) => new Promise((resolve, reject) => {
-    const present = load = new Load(units, limit, (error) => error === undefined ? resolve(present.figures()) : reject(error))
+  load: ({ ms, connections: count }) => new Promise((resolve, reject) => {
+    const began = cpu()
+    const present = load = new Load(ms, (error) => {
+      if (error === undefined) resolve({ units: present.finished, cpu: cpu() - began })
+      else reject(error)
+    })
     if (connections.length > 0) connections.forEach((connection) => connection.send())
     else for (let i = 0; i < count; i++) connect()
   }),
@@ -155,5 +167,8 @@ process.on('message', async (/** @type {any} */ message) => {
   }
 })
 process.on('disconnect', () => process.exit(0))
-process.on('uncaughtException', (error) => load === undefined ? process.send?.({ error: error.message }) : load.done(error))
+process.on('uncaughtException', (error) => {
+  if (load === undefined) process.send?.({ error: error.message })
+  else load.done(error)
+})
 process.send?.({ ready: true })

@@ -42,13 +42,6 @@ function pins () {
   return { subject: ['taskset', '-c', String(first)], load: ['taskset', '-c', String(second)] }
 }
 
-/** @param {string} name of a tool @returns {string | undefined} its version's line */
-function tool (name) {
-  // wrk says its version with exit code 1.
-  const { error, stdout, stderr } = spawnSync(name, ['--version'], { encoding: 'utf8', timeout: 10_000 })
-  return error === undefined ? `${stdout}${stderr}`.trim().split('\n')[0] : undefined
-}
-
 /** What a reader needs to know of the machine. */
 function describe () {
   const cpus = os.cpus()
@@ -61,4 +54,4 @@ function describe () {
   }
 }
 
-module.exports = { pins, tool, output, describe }
+module.exports = { pins, output, describe }

@@ -1,135 +1,183 @@
 'use strict'
 
-// One subject under one workload, once, in a clean child: prepare, warm up, measure in parts, look at memory, ask
-// for the proof. What cannot be measured becomes a reason.
+// Measures several subjects under one workload at once: all start together on one processor, each under a
+// load of its own from another. They share the processor in slices of milliseconds, so that whatever slows
+// the machine slows all of them alike. A subject that fails has a reason instead of figures, and the others
+// go on.
 
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
+const { createGenerator } = require('./generator')
 const { start, ChildFailure } = require('./line')
-const { median } = require('./median')
 
 /**
  * @typedef {object} Sample
  * @property {number} cpu µs a unit
+ * @property {number} cpuTotal µs in the measured time
+ * @property {number} loadTotal µs of the generator in that time, 0 for a loop
  * @property {number} units measured
- * @property {number} warmed units before
- * @property {number} drift CPU a unit of the last measured part over that of the first: 1 where the compiler has settled
- * @property {number} [p50] ms, servers
- * @property {number} [p99] ms, servers
- * @property {number} heapUsed bytes after collection
- * @property {number} rss bytes
- * @property {Record<string, any>} [inForce] longstack's own word
- *
- * @typedef {object} Scale
- * @property {number} share of the workload's units
- * @property {number} warmLimit ms
- * @property {number} limit ms of the measured part
+ * @property {number} ms from the first unit to the last answer
+ * @property {number} rss bytes, under load
+ * @property {number} heapUsed bytes, after the load and several mark-sweeps
+ * @property {Record<string, any>} [inForce] what longstack reports of itself
  *
  * @typedef {object} Job
  * @property {string} node
- * @property {import('./subjects').Subject} subject
  * @property {string} name of the workload
  * @property {import('./workloads').Workload} workload
- * @property {Scale} scale
- * @property {import('./generator').Generator} generator
- * @property {string[]} pin
+ * @property {number} warmMs
+ * @property {number} ms
+ * @property {import('./machine').Pins} pins
  */
 
-const PARTS = 4
-const READY_MS = 30_000
-const ANSWER_MS = 60_000
+const READY_MS = 60_000
+const ANSWER_MS = 120_000
+/** All participants take each of them together. */
+const STEPS = /** @type {const} */ (['start', 'warm', 'readBefore', 'measure', 'readAfter', 'prove'])
 
 /** The environment of a child: nothing that this process was given for itself. */
 function cleanEnvironment () {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(LONGSTACK|NODE_|DD_|OTEL_|npm_)/.test(name)))
+  const own = /^(LONGSTACK|NODE_|DD_|OTEL_|npm_)/
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !own.test(name)))
 }
 
-/**
- * Does units in parts until they are done or the time is over.
- * @param {{ units: number, parts: number, limit: number }} amount
- * @param {(units: number, limit: number) => Promise<{ units: number, cpu: number, p50?: number, p99?: number }>} step
- */
-async function inParts ({ units, parts, limit }, step) {
-  const end = performance.now() + limit
-  const size = Math.max(1, Math.ceil(units / parts))
-  const done = []
-  for (let i = 0; i < parts && (i === 0 || performance.now() < end); i++) {
-    done.push(await step(size, Math.max(100, (end - performance.now()) / (parts - i))))
+/** One subject in a clean child process. */
+class Participant {
+  /** @param {string} name @param {import('./subjects').Subject} subject @param {Job} job */
+  constructor (name, subject, job) {
+    this.name = name
+    this.subject = subject
+    this.job = job
+    this.folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-bench-'))
+    /** @type {string | undefined} */
+    this.failed = undefined
+    /** @type {import('./line').Line | undefined} */
+    this.line = undefined
+    /** @type {import('./generator').Generator | undefined} */
+    this.generator = undefined
+    this.before = { cpu: 0 }
+    /** @type {Partial<Sample>} */
+    this.sample = {}
   }
-  return done
+
+  /**
+   * Takes a step unless an earlier one failed.
+   * @param {typeof STEPS[number]} step
+   */
+  async attempt (step) {
+    if (this.failed !== undefined) return
+    try {
+      await this[step]()
+    } catch (error) {
+      // The generator is the first to see that a server ended; the server's own last words say why.
+      const reason = await this.line?.death(300) ?? error
+      if (!(error instanceof ChildFailure) && !(reason instanceof ChildFailure)) throw error
+      this.failed = /** @type {Error} */ (reason).message
+      await this.end()
+    }
+  }
+
+  /** @param {object | undefined} question @param {number} [ms] @returns {Promise<any>} */
+  ask (question, ms = ANSWER_MS) {
+    return /** @type {import('./line').Line} */ (this.line).ask(question, ms)
+  }
+
+  async start () {
+    const { node, name, pins, workload, upstream } = /** @type {Job & { upstream?: number }} */ (this.job)
+    const program = path.join(__dirname, 'workloads', `${name}.js`)
+    const flags = this.subject.args(this.folder)
+    const [command, ...args] = [...pins.subject, node, '--expose-gc', ...flags, program]
+    const env = { ...cleanEnvironment(), ...this.subject.env(this.folder) }
+    if (upstream !== undefined) env.BENCH_PORT = String(upstream)
+    this.line = start(command, args, { cwd: this.folder, env })
+    const { port } = await this.ask(undefined, READY_MS)
+    if (workload.load === undefined) return
+    this.generator = await createGenerator(pins.load, { port, ...workload.load })
+  }
+
+  /** @param {number} ms @returns {Promise<{ units: number, cpu: number }>} */
+  run (ms) {
+    if (this.generator !== undefined) return this.generator.load(ms)
+    return this.ask({ ask: 'runFor', ms, chunk: this.job.workload.chunk }, ms + ANSWER_MS)
+  }
+
+  async warm () {
+    await this.run(this.job.warmMs)
+  }
+
+  async readBefore () {
+    this.before = await this.ask({ ask: 'cpu' })
+  }
+
+  async measure () {
+    const began = performance.now()
+    const { units, cpu } = await this.run(this.job.ms)
+    const isServer = this.generator !== undefined
+    if (units === 0) throw new ChildFailure('not one unit was done in time')
+    const ms = performance.now() - began
+    Object.assign(this.sample, { units, ms, cpuTotal: isServer ? 0 : cpu, loadTotal: isServer ? cpu : 0 })
+  }
+
+  async readAfter () {
+    const { cpu, rss } = await this.ask({ ask: 'cpu' })
+    const { sample } = this
+    if (this.generator !== undefined) sample.cpuTotal = cpu - this.before.cpu
+    sample.cpu = Number(sample.cpuTotal) / Number(sample.units)
+    sample.rss = rss
+  }
+
+  /** Looks at the memory, and asks for the proof that the subject was at work. */
+  async prove () {
+    await this.generator?.close()
+    this.sample.heapUsed = (await this.ask({ ask: 'memory' })).heapUsed
+    if (this.subject.proof === undefined) return
+    const { ok, saw, inForce } = await this.ask({ ask: 'proof', name: this.subject.proof })
+    const firstLine = String(saw).trim().split('\n')[0].slice(0, 120)
+    if (!ok) throw new ChildFailure(`no sign of its work: ${firstLine}`)
+    this.sample.inForce = inForce
+  }
+
+  async end () {
+    await Promise.all([this.line?.end(), this.generator?.end()])
+    fs.rmSync(this.folder, { recursive: true, force: true, maxRetries: 3 })
+  }
 }
 
-/** @param {Array<{ units: number }>} parts */
-const unitsOf = (parts) => parts.reduce((sum, { units }) => sum + units, 0)
-
 /**
+ * Starts the server that a client workload sends its requests to, beside the load generators.
  * @param {Job} job
- * @param {import('./line').Line} line
- * @returns {Promise<Sample>}
  */
-async function take ({ subject, workload, scale, generator }, line) {
+async function startUpstream ({ pins, workload: { upstream } }) {
+  if (upstream === undefined) return undefined
+  const program = path.join(__dirname, 'workloads', `${upstream}.js`)
+  const [command, ...args] = [...pins.load, process.execPath, '--expose-gc', program]
+  const line = start(command, args, { cwd: __dirname, env: cleanEnvironment() })
   const { port } = await line.ask(undefined, READY_MS)
-  const cpu = async () => (await line.ask({ ask: 'cpu' }, ANSWER_MS)).cpu
-
-  const step = async (/** @type {number} */ units, /** @type {number} */ limit) => {
-    if (port === undefined) return { units, ...await line.ask({ ask: 'run', units }, ANSWER_MS) }
-    const before = await cpu()
-    const figures = await generator.load(units, limit)
-    return { ...figures, cpu: await cpu() - before }
-  }
-
-  if (workload.load !== undefined) await generator.open({ port, ...workload.load })
-  // Small parts, so that a slow subject can stop in time.
-  const fine = port === undefined ? PARTS * 4 : PARTS
-  const warm = await inParts({ units: workload.warm * scale.share, parts: fine, limit: scale.warmLimit }, step)
-  const parts = await inParts({ units: workload.units * scale.share, parts: fine, limit: scale.limit }, step)
-  if (workload.load !== undefined) await generator.close()
-
-  const { heapUsed, rss } = await line.ask({ ask: 'memory' }, ANSWER_MS)
-  const proof = subject.proof === undefined ? { ok: true } : await line.ask({ ask: 'proof', name: subject.proof }, ANSWER_MS)
-  if (!proof.ok) throw new ChildFailure(`no sign of its work: ${String(proof.saw).trim().split('\n')[0].slice(0, 120)}`)
-
-  const units = unitsOf(parts)
-  if (units === 0) throw new ChildFailure('not one unit was done in time')
-  const half = Math.ceil(parts.length / 2)
-  const price = (/** @type {typeof parts} */ some) => some.reduce((sum, part) => sum + part.cpu, 0) / unitsOf(some)
-  const latency = port === undefined
-    ? {}
-    : { p50: median(parts.map(({ p50 }) => Number(p50))), p99: median(parts.map(({ p99 }) => Number(p99))) }
-  return {
-    cpu: price(parts),
-    units,
-    warmed: unitsOf(warm),
-    drift: parts.length > 1 ? price(parts.slice(-half)) / price(parts.slice(0, half)) : 1,
-    ...latency,
-    heapUsed,
-    rss,
-    inForce: proof.inForce
-  }
+  return { port: /** @type {number} */ (port), end: line.end }
 }
 
 /**
+ * Measures subjects at once, bare among them.
+ * @param {Array<[string, import('./subjects').Subject]>} subjects in the order in which they start
  * @param {Job} job
- * @returns {Promise<Sample | { failed: string }>}
+ * @returns {Promise<Map<string, Sample | { failed: string }>>}
  */
-async function measure (job) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-bench-'))
-  const { subject, node, pin, name, generator } = job
-  const [command, ...args] = [...pin, node, '--expose-gc', ...subject.args(folder), path.join(__dirname, 'workloads', `${name}.js`)]
-  const line = start(command, args, { cwd: folder, env: { ...cleanEnvironment(), ...subject.env(folder) } })
+async function measureTogether (subjects, job) {
+  const upstream = await startUpstream(job)
+  const jobOfAll = { ...job, upstream: upstream?.port }
+  const participants = subjects.map(([name, subject]) => new Participant(name, subject, jobOfAll))
   try {
-    return await take(job, line)
-  } catch (error) {
-    // A server that ended is met first by its generator: what the server said tells more.
-    const reason = await line.death(300) ?? error
-    await generator.close().catch(() => {})
-    if (!(error instanceof ChildFailure) && !(reason instanceof ChildFailure)) throw error
-    return { failed: /** @type {Error} */ (reason).message }
+    for (const step of STEPS) {
+      await Promise.all(participants.map((participant) => participant.attempt(step)))
+    }
   } finally {
-    await line.end()
-    fs.rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+    await Promise.all([upstream?.end(), ...participants.map((participant) => participant.end())])
   }
+  return new Map(participants.map(({ name, failed, sample }) => [
+    name,
+    failed === undefined ? /** @type {Sample} */ (sample) : { failed }
+  ]))
 }
 
-module.exports = { measure, cleanEnvironment }
+module.exports = { measureTogether, cleanEnvironment }

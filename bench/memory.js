@@ -2,13 +2,17 @@
 
 // What is left of the heap after a lot of work: node bench/memory.js runs each case in a child of its own, with
 // and without the preload, and prints a table; node --expose-gc -r longstack/register bench/memory.js CASE [HOPS]
-// runs one.
+// runs one. The workload memory of run.js does the same under all subjects.
 
-const { execFileSync } = require('node:child_process')
+const { execFile, execFileSync } = require('node:child_process')
+const fs = require('node:fs')
+const os = require('node:os')
 const path = require('node:path')
+const { promisify } = require('node:util')
 
 const HOPS = Number(process.argv[3] ?? 1_000_000)
 const CONNECTIONS = HOPS / 100
+const MAX_MS = 120_000
 
 const cases = {
   timers: () => new Promise((resolve) => {
@@ -93,9 +97,58 @@ async function run (name) {
   console.log(JSON.stringify({ left, cpu: (cpu.user + cpu.system) / 1e6, peak, contexts, stacks, captured, dropped, handles }))
 }
 
-if (process.argv[2] !== undefined) {
-  run(process.argv[2])
-} else {
+/**
+ * @typedef {object} MemoryFigure
+ * @property {string} case
+ * @property {string} subject
+ * @property {number} [left] MB of the heap after the work, more than before it
+ * @property {number} [peak] MB of resident memory
+ * @property {string} [failed]
+ */
+
+/**
+ * Runs all cases under one subject.
+ * @param {string} subject
+ * @param {import('./in-turn').Command} command
+ * @param {number} hops
+ * @returns {Promise<MemoryFigure[]>}
+ */
+async function memoryOf (subject, { node: [command, ...args], options }, hops) {
+  const figures = []
+  for (const name of Object.keys(cases)) {
+    const words = [...args, '--expose-gc', __filename, name, String(hops)]
+    try {
+      const { stdout } = await promisify(execFile)(command, words, { ...options, timeout: MAX_MS })
+      const { left, peak } = JSON.parse(String(stdout.trim().split('\n').at(-1)))
+      figures.push({ case: name, subject, left, peak })
+    } catch (error) {
+      const { killed, code, signal } = /** @type {any} */ (error)
+      const failed = killed ? `does not end within ${MAX_MS / 1000} s` : `exit code ${code ?? signal}`
+      figures.push({ case: name, subject, failed })
+    }
+  }
+  return figures
+}
+
+/**
+ * Runs all cases under each subject.
+ * @param {string[]} node its command
+ * @param {Array<[string, import('./subjects').Subject]>} subjects
+ * @param {number} hops
+ * @returns {Promise<MemoryFigure[]>}
+ */
+async function memoryOn (node, subjects, hops) {
+  const { commandOf } = require('./in-turn') // not in the measured process
+  const figures = []
+  for (const [name, subject] of subjects) {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-bench-'))
+    figures.push(...await memoryOf(name, commandOf(node, subject, folder), hops))
+    fs.rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+  }
+  return figures
+}
+
+function printAll () {
   const register = path.join(__dirname, '..', 'lib', 'register.js')
   for (const name of Object.keys(cases)) {
     for (const preload of [[], ['-r', register]]) {
@@ -103,7 +156,15 @@ if (process.argv[2] !== undefined) {
       const { left, cpu, peak, ...figures } = JSON.parse(out)
       const who = preload.length > 0 ? 'longstack' : 'bare     '
       const kept = Object.entries(figures).map(([key, value]) => `${key} ${value}`).join(', ')
-      console.log(`${process.version} ${name.padEnd(12)} ${who} left ${left.toFixed(2)} MB, ${cpu.toFixed(1)} s CPU, peak ${peak.toFixed(0)} MB, ${kept}`)
+      const amounts = `left ${left.toFixed(2)} MB, ${cpu.toFixed(1)} s CPU, peak ${peak.toFixed(0)} MB`
+      console.log(`${process.version} ${name.padEnd(12)} ${who} ${amounts}, ${kept}`)
     }
   }
 }
+
+if (require.main === module) {
+  if (process.argv[2] !== undefined) run(process.argv[2])
+  else printAll()
+}
+
+module.exports = { memoryOn }

@@ -32,6 +32,13 @@ function roundsOf (given, standard) {
   return rounds
 }
 
+/** @param {string | undefined} given @param {number} standard @returns {number} ms @throws {Mistake} */
+function millisecondsOf (given, standard) {
+  const seconds = Number(given ?? standard / 1000)
+  if (seconds > 0 && seconds <= 600) return seconds * 1000
+  throw new Mistake(`--seconds must be a number above 0 and up to 600, not ${JSON.stringify(given)}.`)
+}
+
 /** @param {string} file @returns {string} such as 24.1.0 @throws {Mistake} it is no Node */
 function versionOf (file) {
   const version = machine.output(file, ['-p', 'process.version'])?.trim()
@@ -39,4 +46,4 @@ function versionOf (file) {
   return version.slice(1)
 }
 
-module.exports = { Mistake, say, valuesOf, roundsOf, versionOf }
+module.exports = { Mistake, say, valuesOf, roundsOf, millisecondsOf, versionOf }

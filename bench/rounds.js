@@ -1,61 +1,136 @@
 'use strict'
 
-// The order of runs, and what becomes of them. In a round every subject runs once, with bare before and after each
-// few; a ratio is that to the mean of the two bare runs around it, so that a machine that gets slower meanwhile does
-// it to both. The order turns from round to round.
+// Forms groups of subjects that are measured at once, repeats them in rounds, and reduces the rounds to
+// figures. A ratio is that to the bare program of the same group in the same round.
 
-const { measure } = require('./measure')
+const { measureTogether } = require('./measure')
 const { median } = require('./median')
 
 /**
  * @typedef {import('./measure').Sample} Sample
  *
+ * @typedef {{ subjects: number, load: number }} Busy shares of the time that the two processors worked
+ *
  * @typedef {object} Result
  * @property {string} subject
  * @property {string} workload
- * @property {number} [cpu] µs a unit, median
+ * @property {number} [value] median, in the workload's unit
+ * @property {number} [over] median of what it is more than bare, in the workload's unit
  * @property {number[]} ratios to bare, one a round
- * @property {number} [ratio] their median
- * @property {[number, number]} [spread] least and most
- * @property {number} [p50] ms
- * @property {number} [p99] ms
- * @property {number} [heapUsed] bytes
- * @property {number} [rss] bytes
+ * @property {number} [ratio] their median; 1 for bare
+ * @property {number} [rss] bytes under load, median
+ * @property {number} [rssOver] bytes more than bare, median
+ * @property {number} [heapUsed] bytes after mark-sweeps, median
  * @property {number} [units] measured in one round, median
- * @property {number} [drift] median
+ * @property {Busy} [busy] of bare
  * @property {Record<string, any>} [inForce]
  * @property {string} [warning] what was asked for is not in force
  * @property {string} [failed] reason
  * @property {number} [failures] how many of the runs
  */
 
-const BETWEEN_BARE = 5
-
-/** @template T @param {T[]} list @param {number} by @returns {T[]} */
-const turned = (list, by) => list.length === 0 ? [] : list.map((_, i) => list[(i + by) % list.length])
+const GROUP_SIZE = 4 // more at once make the caches colder for all
+const MAX_FAILURES = 2
 
 /**
- * @param {Sample[]} samples
- * @param {(sample: Sample) => number | undefined} of
+ * Forms groups of equal size: what the last one lacks is filled with the first subjects, which are then
+ * measured twice a round, so that all share the processor with equally many.
+ * @template T
+ * @param {T[]} subjects
+ * @returns {T[][]}
  */
-function middle (samples, of) {
-  const values = /** @type {number[]} */ (samples.map(of).filter((value) => value !== undefined))
-  return values.length === 0 ? undefined : median(values)
+function groupsOf (subjects) {
+  const groups = []
+  for (let i = 0; i < subjects.length; i += GROUP_SIZE) groups.push(subjects.slice(i, i + GROUP_SIZE))
+  const last = groups.at(-1)
+  if (last !== undefined && groups.length > 1) last.push(...subjects.slice(0, GROUP_SIZE - last.length))
+  return groups
+}
+
+/** @param {number[]} values */
+const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length
+
+/** @param {(number | undefined)[]} values @returns {number | undefined} */
+function medianOf (values) {
+  const known = /** @type {number[]} */ (values.filter((value) => value !== undefined))
+  return known.length === 0 ? undefined : median(known)
+}
+
+/** @param {Busy[]} busy @returns {Busy} */
+function medianBusy (busy) {
+  return {
+    subjects: median(busy.map(({ subjects }) => subjects)),
+    load: median(busy.map(({ load }) => load))
+  }
 }
 
 /**
+ * Returns a sentence on what was asked for and is not in force, or undefined.
  * @param {import('./subjects').Subject} subject
  * @param {Record<string, any> | undefined} inForce
  */
 function disappointment ({ asks = {} }, inForce) {
   if (inForce === undefined) return undefined
-  const wrong = ['engine', 'mode'].filter((what) => /** @type {any} */ (asks)[what] !== undefined && /** @type {any} */ (asks)[what] !== inForce[what])
+  const asked = /** @type {Record<string, string | undefined>} */ (asks)
+  const isWrong = (/** @type {string} */ what) => asked[what] !== undefined && asked[what] !== inForce[what]
+  const wrong = ['engine', 'mode'].filter(isWrong)
   if (wrong.length === 0) return undefined
-  return wrong.map((what) => `${/** @type {any} */ (asks)[what]} was asked for, the ${what} in force is ${inForce[what]} (${inForce[`${what}Why`]})`).join('; ')
+  return wrong.map((what) => `${asked[what]} was asked for, the ${what} in force is ${inForce[what]} ` +
+    `(${inForce[`${what}Why`]})`).join('; ')
+}
+
+/** Collects what the rounds gave for one subject. */
+class SubjectRecord {
+  /** @param {string} name @param {import('./subjects').Subject} subject */
+  constructor (name, subject) {
+    this.name = name
+    this.subject = subject
+    /** @type {Sample[]} */
+    this.samples = []
+    /** @type {string[]} */
+    this.failures = []
+    /** @type {Array<Array<{ ratio: number, over: number, rssOver: number }>>} one list a round */
+    this.comparisons = []
+    /** @type {Busy[]} */
+    this.busy = []
+  }
+
+  /** @param {number} round @param {Sample} sample @param {Sample} bare */
+  compare (round, sample, bare) {
+    const list = this.comparisons[round] ??= []
+    list.push({ ratio: sample.cpu / bare.cpu, over: sample.cpu - bare.cpu, rssOver: sample.rss - bare.rss })
+  }
+
+  /** @param {string} workload @param {number} factor from µs to the workload's unit @returns {Result} */
+  result (workload, factor) {
+    const { samples, failures } = this
+    const rounds = this.comparisons.filter((list) => list !== undefined)
+    const of = (/** @type {'ratio' | 'over' | 'rssOver'} */ what) =>
+      rounds.map((list) => mean(list.map((comparison) => comparison[what])))
+    const isBare = this.name === 'bare'
+    const inForce = samples.at(-1)?.inForce
+    /** @type {Result} */
+    const result = { subject: this.name, workload, ratios: isBare ? [] : of('ratio') }
+    if (failures.length > 0) Object.assign(result, { failed: failures[0], failures: failures.length })
+    if (samples.length === 0) return result
+    const over = isBare ? 0 : medianOf(of('over'))
+    return Object.assign(result, {
+      value: median(samples.map(({ cpu }) => cpu * factor)),
+      over: over === undefined ? undefined : over * factor,
+      ratio: isBare ? 1 : medianOf(result.ratios),
+      rss: median(samples.map(({ rss }) => rss)),
+      rssOver: isBare ? 0 : medianOf(of('rssOver')),
+      heapUsed: median(samples.map(({ heapUsed }) => heapUsed)),
+      units: median(samples.map(({ units }) => units)),
+      busy: this.busy.length === 0 ? undefined : medianBusy(this.busy),
+      inForce,
+      warning: disappointment(this.subject, inForce)
+    })
+  }
 }
 
 /**
- * Measures some subjects under one workload.
+ * Measures subjects under one workload, group by group, round by round.
  * @param {object} plan
  * @param {string} plan.node
  * @param {string} plan.name of the workload
@@ -64,84 +139,58 @@ function disappointment ({ asks = {} }, inForce) {
  * @param {import('./subjects').Subject} plan.bare
  * @param {(subject: string) => string | undefined} plan.lacking why one cannot run
  * @param {number} plan.rounds
- * @param {import('./measure').Scale} plan.scale
- * @param {import('./generator').Generator} plan.generator
- * @param {string[]} plan.pin
- * @param {(done: { subject: string, round: number }) => void} plan.progress
+ * @param {number} plan.warmMs
+ * @param {number} plan.ms
+ * @param {import('./machine').Pins} plan.pins
+ * @param {(done: { subjects: string[], round: number }) => void} plan.progress
  * @returns {Promise<Result[]>}
  */
-async function inRounds ({ node, name, workload, subjects, bare, lacking, rounds, scale, generator, pin, progress }) {
-  const job = { node, name, workload, scale, generator, pin }
-  const kept = new Map(['bare', ...subjects.map(([subject]) => subject)].map((subject) => [subject, {
-    samples: /** @type {Sample[]} */ ([]),
-    ratios: /** @type {number[]} */ ([]),
-    failures: /** @type {string[]} */ ([])
-  }]))
-  const of = (/** @type {string} */ subject) => /** @type {NonNullable<ReturnType<typeof kept.get>>} */ (kept.get(subject))
-
-  /** @param {string} called @param {import('./subjects').Subject} subject @param {number} round */
-  async function once (called, subject, round) {
-    progress({ subject: called, round })
-    const sample = await measure({ ...job, subject })
-    if ('failed' in sample) {
-      of(called).failures.push(sample.failed)
-      return undefined
-    }
-    of(called).samples.push(sample)
-    return sample
+async function inRounds ({ subjects, bare, lacking, rounds, progress, ...job }) {
+  const bareRecord = new SubjectRecord('bare', bare)
+  const records = subjects.map(([name, subject]) => new SubjectRecord(name, subject))
+  for (const record of records) {
+    const reason = lacking(record.name)
+    if (reason !== undefined) record.failures.push(...Array(MAX_FAILURES).fill(reason))
   }
-
-  for (const [subject] of subjects) {
-    const reason = lacking(subject)
-    if (reason !== undefined) of(subject).failures.push(reason)
-  }
-  const able = subjects.filter(([subject]) => lacking(subject) === undefined)
   for (let round = 0; round < rounds; round++) {
-    // Who failed twice fails.
-    const present = turned(able.filter(([subject]) => of(subject).failures.length < 2), round * BETWEEN_BARE)
-    let before = await once('bare', bare, round)
-    for (let i = 0; i < present.length; i += BETWEEN_BARE) {
-      /** @type {Array<[string, number]>} */
-      const prices = []
-      for (const [called, subject] of present.slice(i, i + BETWEEN_BARE)) {
-        const sample = await once(called, subject, round)
-        if (sample !== undefined) prices.push([called, sample.cpu])
-      }
-      const after = await once('bare', bare, round)
-      const around = [before, after].filter((sample) => sample !== undefined).map(({ cpu }) => cpu)
-      if (around.length > 0) {
-        const price = around.reduce((sum, cpu) => sum + cpu, 0) / around.length
-        for (const [called, cpu] of prices) of(called).ratios.push(cpu / price)
-        // How far two runs of the same thing lie apart: no ratio is better known than that.
-        if (around.length === 2) of('bare').ratios.push(around[1] / around[0])
-      }
-      before = after
+    const able = records.filter(({ failures }) => failures.length < MAX_FAILURES)
+    for (const group of able.length === 0 ? [[]] : groupsOf(able)) {
+      const all = [bareRecord, ...group]
+      if (round % 2 === 1) all.reverse()
+      progress({ subjects: group.map(({ name }) => name), round })
+      await measureGroup(all, bareRecord, round, job)
     }
   }
-
-  return [(['bare', bare]), ...subjects].map(([called, subject]) => {
-    const { samples, ratios, failures } = of(called)
-    const inForce = samples.at(-1)?.inForce
-    /** @type {Result} */
-    const result = { subject: called, workload: name, ratios }
-    if (failures.length > 0) Object.assign(result, { failed: failures[0], failures: failures.length })
-    if (samples.length === 0) return result
-    if (ratios.length > 0) {
-      result.ratio = called === 'bare' ? 1 : median(ratios)
-      result.spread = [Math.min(...ratios), Math.max(...ratios)]
-    }
-    return Object.assign(result, {
-      cpu: middle(samples, ({ cpu }) => cpu),
-      p50: middle(samples, ({ p50 }) => p50),
-      p99: middle(samples, ({ p99 }) => p99),
-      heapUsed: middle(samples, ({ heapUsed }) => heapUsed),
-      rss: middle(samples, ({ rss }) => rss),
-      units: middle(samples, ({ units }) => units),
-      drift: middle(samples, ({ drift }) => drift),
-      inForce,
-      warning: disappointment(subject, inForce)
-    })
-  })
+  return [bareRecord, ...records].map((record) => record.result(job.name, job.workload.factor))
 }
 
-module.exports = { inRounds }
+/**
+ * Measures one group once, into the records of its subjects.
+ * @param {SubjectRecord[]} group bare among them
+ * @param {SubjectRecord} bareRecord
+ * @param {number} round
+ * @param {import('./measure').Job} job
+ */
+async function measureGroup (group, bareRecord, round, job) {
+  const samples = await measureTogether(group.map(({ name, subject }) => [name, subject]), job)
+  const bare = samples.get('bare')
+  let subjectTotal = 0
+  let loadTotal = 0
+  let ms = 0
+  for (const record of group) {
+    const sample = /** @type {Sample | { failed: string }} */ (samples.get(record.name))
+    if ('failed' in sample) {
+      record.failures.push(sample.failed)
+      continue
+    }
+    record.samples.push(sample)
+    subjectTotal += sample.cpuTotal
+    loadTotal += sample.loadTotal
+    ms = Math.max(ms, sample.ms)
+    if (record === bareRecord || bare === undefined || 'failed' in bare) continue
+    record.compare(round, sample, bare)
+  }
+  if (ms > 0) bareRecord.busy.push({ subjects: subjectTotal / ms / 1000, load: loadTotal / ms / 1000 })
+}
+
+module.exports = { inRounds, groupsOf }

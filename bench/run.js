@@ -1,28 +1,38 @@
 'use strict'
 
-// The conductor: npm run bench -- [options]. Figures go to the terminal and a JSON file, docs/cost.md is made from
-// the same figures.
+// The conductor: npm run bench -- [options]. Figures go to the terminal and a JSON file; docs/cost.md and the
+// table in README.md are made from the same figures.
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { nearest } = require('../lib/errors')
-const { createGenerator } = require('./generator')
+const { firstErrors } = require('./errors')
 const machine = require('./machine')
-const { Mistake, say, valuesOf, roundsOf, versionOf } = require('./options')
+const { memoryOn } = require('./memory')
+const { Mistake, say, valuesOf, roundsOf, millisecondsOf } = require('./options')
 const { provide, lacking } = require('./peers')
+const { planOf, minutesOf } = require('./plan')
 const { inRounds } = require('./rounds')
 const { startUp } = require('./start-up')
 const { subjects } = require('./subjects')
 const table = require('./table')
 const { workloads } = require('./workloads')
 
-const PAGE = path.join(__dirname, '..', 'docs', 'cost.md')
+/** @typedef {import('./table').Report} Report */
+/** @typedef {[string, import('./subjects').Subject]} NamedSubject */
+
+const ROOT = path.join(__dirname, '..')
+const PAGE = path.join(ROOT, 'docs', 'cost.md')
+const README = path.join(ROOT, 'README.md')
+/** @type {Record<'full' | 'bars' | 'quick', import('./plan').Scale>} */
 const SCALES = {
-  full: { scale: { share: 1, warmLimit: 3_000, limit: 2_000 }, rounds: 3, starts: 15 },
-  quick: { scale: { share: 0.1, warmLimit: 500, limit: 400 }, rounds: 1, starts: 3 }
+  full: { rounds: 3, ms: 6_000, warmShare: 1, turns: 15, hops: 1_000_000 },
+  bars: { rounds: 3, ms: 4_000, warmShare: 1, turns: 15, hops: 1_000_000 },
+  quick: { rounds: 1, ms: 300, warmShare: 0.03, turns: 2, hops: 10_000 }
 }
 
-const HELP = `Measures what tracing costs, with longstack and with others.
+const { full, bars, quick } = SCALES
+const HELP = `Measures what tracing costs, with longstack and with others. All subjects of a workload run at
+once on one processor, four and bare at most, each under a load of its own from another.
 
   npm run bench -- [options]
 
@@ -31,11 +41,15 @@ const HELP = `Measures what tracing costs, with longstack and with others.
                           ${list(Object.keys(subjects))}
   --workloads A[,B...]    default: all
                           ${list(Object.keys(workloads))}
-  --rounds N              how often each subject runs; default ${SCALES.full.rounds}, with --quick ${SCALES.quick.rounds}
-  --quick                 a tenth of the work: shows that everything works, the figures are rough
-  --json FILE             write the figures there
+  --bars                  a fixed choice of both for Node 20, 22, 24 and 26, in some twelve minutes
+  --rounds N              how often each group runs; default ${full.rounds}, with --quick ${quick.rounds}
+  --seconds N             how long it is measured in a round, after a warm-up of 10 s (loops without a
+                          server 2 s, fetch 6 s); default ${full.ms / 1000}, with --bars ${bars.ms / 1000},
+                          with --quick ${quick.ms / 1000}
+  --quick                 hardly any work: shows that everything works, the figures mean nothing
+  --json FILE             write the figures there, after each workload
   --from FILE[,FILE...]   measure nothing, take the figures of earlier runs
-  --docs                  write docs/cost.md from the figures
+  --docs                  write docs/cost.md and the table in README.md from the figures
   --help
 `
 
@@ -49,28 +63,12 @@ function list (names) {
   return lines.map((line) => line.trim()).join(`\n${' '.repeat(26)}`)
 }
 
-/**
- * @param {string | undefined} given
- * @param {string[]} known
- * @param {string} what
- */
-function chosen (given, known, what) {
-  if (given === undefined) return known
-  const names = given.split(',').map((name) => name.trim()).filter(Boolean)
-  if (names.length === 0) throw new Mistake(`No ${what} is named.`)
-  for (const name of names) {
-    if (known.includes(name)) continue
-    const hint = nearest(name, known)
-    throw new Mistake(`Unknown ${what} ${JSON.stringify(name)}. ${hint === undefined ? `Known are ${known.join(', ')}.` : `Did you mean ${JSON.stringify(hint)}?`}`)
-  }
-  return known.filter((name) => names.includes(name))
-}
-
-/** @param {string} file @returns {import('./table').Report} */
+/** @param {string} file @returns {Report} */
 function saved (file) {
   try {
     const report = JSON.parse(fs.readFileSync(file, 'utf8'))
-    if (!Array.isArray(report.versions)) throw new Error('not figures of this benchmark')
+    const complete = Array.isArray(report.versions) && report.how?.seconds !== undefined
+    if (!complete) throw new Error('not figures of this benchmark')
     return report
   } catch (error) {
     throw new Mistake(`${file} cannot be read: ${/** @type {Error} */ (error).message}.`)
@@ -80,43 +78,57 @@ function saved (file) {
 /** @param {string[]} args */
 function options (args) {
   const values = valuesOf(args, {
-    node: { type: 'string' },
+    node: { type: 'string', default: process.execPath },
     subjects: { type: 'string' },
     workloads: { type: 'string' },
+    bars: { type: 'boolean', default: false },
     rounds: { type: 'string' },
+    seconds: { type: 'string' },
     quick: { type: 'boolean', default: false },
     json: { type: 'string' },
     from: { type: 'string' },
     docs: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false }
   })
-  const { scale, starts, ...by } = SCALES[values.quick ? 'quick' : 'full']
-  const rounds = roundsOf(values.rounds, by.rounds)
-  if (values.json !== undefined && !fs.existsSync(path.dirname(path.resolve(values.json)))) throw new Mistake(`There is no folder for ${values.json}.`)
-  if (values.help) return { help: true, from: [], nodes: [], subjects: [], workloads: [], scale, starts, rounds, ...pick(values) }
-  return {
-    help: false,
-    from: values.from?.split(',').map(saved) ?? [],
-    nodes: (values.node ?? process.execPath).split(',').map((file) => ({ file, version: versionOf(file) })),
-    subjects: chosen(values.subjects, Object.keys(subjects), 'subject').filter((name) => name !== 'bare'),
-    workloads: chosen(values.workloads, Object.keys(workloads), 'workload'),
-    scale,
-    starts,
-    rounds,
-    ...pick(values)
+  const { node, docs = false, help = false, json } = values
+  const isQuick = values.quick === true
+  const isBars = values.bars === true
+  const scale = { ...SCALES[isQuick ? 'quick' : isBars ? 'bars' : 'full'] }
+  scale.rounds = roundsOf(values.rounds, scale.rounds)
+  scale.ms = millisecondsOf(values.seconds, scale.ms)
+  if (json !== undefined && !fs.existsSync(path.dirname(path.resolve(json)))) {
+    throw new Mistake(`There is no folder for ${json}.`)
   }
+  const from = values.from?.split(',').map(saved) ?? []
+  const measures = !help && from.length === 0
+  const chosen = { node: String(node), subjects: values.subjects, workloads: values.workloads, bars: isBars }
+  return { help, docs, json, quick: isQuick, from, scale, plans: measures ? planOf(chosen) : [] }
 }
 
-/** @param {{ quick?: boolean, docs?: boolean, json?: string }} values */
-const pick = ({ quick = false, docs = false, json }) => ({ quick, docs, json })
-
-/** Several runs as one; later ones win where a version was measured twice. @param {import('./table').Report[]} reports */
+/**
+ * Joins several runs; of a subject that was measured twice under one workload the later figures hold.
+ * @param {Report[]} reports
+ * @returns {Report}
+ */
 function joined (reports) {
+  /** @type {Map<string, import('./table').Version>} */
+  const versions = new Map()
+  for (const { node, results, ...more } of reports.flatMap((report) => report.versions)) {
+    const version = versions.get(node) ?? { node, results: [] }
+    const isNew = (/** @type {import('./rounds').Result} */ old) =>
+      !results.some(({ workload, subject }) => workload === old.workload && subject === old.subject)
+    versions.set(node, { ...version, ...more, results: [...version.results.filter(isNew), ...results] })
+  }
   const [first] = reports
-  const versions = new Map(reports.flatMap((report) => report.versions.map((version) => [version.node, version])))
   return {
     ...first,
-    how: { ...first.how, quick: reports.some(({ how }) => how.quick), rounds: Math.min(...reports.map(({ how }) => how.rounds)) },
+    how: {
+      ...first.how,
+      pinned: reports.every(({ how }) => how.pinned),
+      quick: reports.some(({ how }) => how.quick),
+      rounds: Math.min(...reports.map(({ how }) => how.rounds)),
+      seconds: Math.min(...reports.map(({ how }) => how.seconds))
+    },
     peers: Object.assign({}, ...reports.map(({ peers }) => peers)),
     subjects: Object.assign({}, ...reports.map((report) => report.subjects)),
     workloads: Object.assign({}, ...reports.map((report) => report.workloads)),
@@ -124,73 +136,116 @@ function joined (reports) {
   }
 }
 
-/** @param {string} text the line being worked on, on a terminal only that */
+/** Shows the line being worked on, on a terminal only. @param {string} text */
 function working (text) {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`)
 }
 
 /** @param {string[]} node its command @returns {import('./table').Version['capture']} */
 function captureOn ([command, ...args]) {
-  const told = machine.output(command, [...args, path.join(__dirname, 'capture.js'), '--json'], 60_000)
-  return told === undefined ? { failed: 'bench/capture.js did not end well' } : JSON.parse(told)
+  const printed = machine.output(command, [...args, path.join(__dirname, 'capture.js'), '--json'], 60_000)
+  return printed === undefined ? { failed: 'bench/capture.js did not end well' } : JSON.parse(printed)
+}
+
+/**
+ * Measures one workload on one Node, into the figures of that version.
+ * @param {import('./table').Version} figures
+ * @param {import('./plan').Task} task
+ * @param {{ file: string, scale: import('./plan').Scale, pins: import('./machine').Pins }} how
+ */
+async function measureTask (figures, task, { file, scale, pins }) {
+  const workload = workloads[task.workload]
+  const named = task.subjects.map((name) => /** @type {NamedSubject} */ ([name, subjects[name]]))
+  const lackingOf = (/** @type {string} */ name) => lacking([...subjects[name].peers, ...workload.peers])
+  const title = `Node ${figures.node}, ${task.workload}`
+  working(title)
+  if (workload.inTurn) {
+    const able = named.filter(([name]) => lackingOf(name) === undefined)
+    return measureInTurn(figures, task.workload, { node: [...pins.subject, file], able, scale })
+  }
+  figures.results.push(...await inRounds({
+    node: file,
+    name: task.workload,
+    workload,
+    subjects: named,
+    bare: subjects.bare,
+    lacking: lackingOf,
+    rounds: scale.rounds,
+    warmMs: workload.warmMs * scale.warmShare,
+    ms: scale.ms,
+    pins,
+    progress: ({ subjects: group, round }) =>
+      working(`${title}, round ${round + 1} of ${scale.rounds}: bare ${group.join(' ')}`)
+  }))
+}
+
+/**
+ * Measures a workload of many short processes, into the figures of that version.
+ * @param {import('./table').Version} figures
+ * @param {string} workload
+ * @param {{ node: string[], able: NamedSubject[], scale: import('./plan').Scale }} how
+ */
+async function measureInTurn (figures, workload, { node, able, scale }) {
+  /** @type {NamedSubject} */
+  const bare = ['bare', subjects.bare]
+  const plan = { node, subjects: [bare, ...able], turns: scale.turns }
+  const ours = able.filter(([, { asks }]) => asks !== undefined)
+  if (workload === 'start-up') figures.results.push(...startUp(plan))
+  if (workload === 'first-error') figures.results.push(...firstErrors(plan))
+  if (workload === 'memory') figures.memory = await memoryOn(node, [bare, ...ours], scale.hops)
+  if (workload === 'capture' && ours.length > 0) figures.capture = captureOn(node)
 }
 
 /**
  * @param {ReturnType<typeof options>} asked
- * @returns {Promise<import('./table').Report>}
+ * @param {(report: Report) => void} save
+ * @returns {Promise<Report>}
  */
-async function measureAll ({ nodes, rounds, scale, starts, quick, ...names }) {
-  const chosenSubjects = names.subjects.map((name) => /** @type {[string, import('./subjects').Subject]} */ ([name, subjects[name]]))
-  const needed = [...new Set([...chosenSubjects.flatMap(([, { peers }]) => peers), ...names.workloads.flatMap((name) => workloads[name].peers)])]
+async function measureAll ({ plans, scale, quick }, save) {
+  const tasks = plans.flatMap((plan) => plan.tasks)
+  const works = [...new Set(tasks.map(({ workload }) => workload))]
+  const names = ['bare', ...new Set(tasks.flatMap((task) => task.subjects))]
+  const used = [...names.map((name) => subjects[name]), ...works.map((name) => workloads[name])]
+  const needed = [...new Set(used.flatMap(({ peers }) => peers))]
   provide(needed, say)
 
-  const pins = machine.pins()
-  if (pins === undefined) say('There is no taskset here: subject and load share all processors, figures are rougher.')
-  const pin = pins?.subject ?? []
-  const wrk = machine.tool('wrk')
-  const hyperfine = machine.tool('hyperfine')
-  /** @type {import('./table').Report} */
+  const taskset = machine.pins()
+  if (taskset === undefined) say('There is no taskset here: subjects and loads share all processors.')
+  const pins = taskset ?? { subject: [], load: [] }
+  const versionsOfPeers = /** @type {Record<string, string>} */ (require('./package.json').dependencies)
+  /** @type {Report} */
   const report = {
     date: new Date().toISOString(),
     machine: machine.describe(),
-    how: { pinned: pins !== undefined, generator: wrk ?? 'own generator (bench/load.js)', startUp: hyperfine ?? 'own loop', rounds, quick, conductor: process.version },
-    peers: Object.fromEntries(needed.map((name) => [name, require('./package.json').dependencies[/** @type {'trace'} */ (name)]])),
-    subjects: Object.fromEntries([['bare', subjects.bare], ...chosenSubjects].map(([name, { says }]) => [name, { says }])),
-    workloads: Object.fromEntries(names.workloads.map((name) => [name, { says: workloads[name].says, unit: workloads[name].unit, server: workloads[name].load !== undefined }])),
+    how: {
+      pinned: taskset !== undefined,
+      rounds: scale.rounds,
+      seconds: scale.ms / 1000,
+      turns: scale.turns,
+      hops: scale.hops,
+      quick,
+      conductor: process.version
+    },
+    peers: Object.fromEntries(needed.map((name) => [name, versionsOfPeers[name]])),
+    subjects: Object.fromEntries(names.map((name) => [name, { says: subjects[name].says }])),
+    workloads: Object.fromEntries(works.map((name) => {
+      const { says, unit, shows, warmMs } = workloads[name]
+      return [name, { says, unit, shows, warm: warmMs * scale.warmShare / 1000 }]
+    })),
     versions: []
   }
-  const generator = await createGenerator(pins?.load ?? [], wrk !== undefined)
-  try {
-    for (const { file, version } of nodes) {
-      /** @type {import('./rounds').Result[]} */
-      const results = []
-      for (const name of names.workloads) {
-        const began = performance.now()
-        results.push(...await inRounds({
-          node: file,
-          name,
-          workload: workloads[name],
-          subjects: chosenSubjects,
-          bare: subjects.bare,
-          lacking: (subject) => lacking([...subjects[subject].peers, ...workloads[name].peers]),
-          rounds,
-          scale,
-          generator,
-          pin,
-          progress: ({ subject, round }) => working(`Node ${version}, ${name}, round ${round + 1} of ${rounds}: ${subject}`)
-        }))
-        working('')
-        say(`Node ${version}, ${name}: ${((performance.now() - began) / 1000).toFixed(0)} s`)
-      }
-      working(`Node ${version}, start-up`)
-      const able = /** @type {typeof chosenSubjects} */ ([['bare', subjects.bare], ...chosenSubjects]).filter(([, { peers }]) => lacking(peers) === undefined)
-      const starting = startUp([...pin, file], able, starts, hyperfine !== undefined)
+  say(`About ${minutesOf(plans, scale)} min, and the short processes.`)
+  for (const { file, version, tasks } of plans) {
+    /** @type {import('./table').Version} */
+    const figures = { node: version, results: [] }
+    report.versions.push(figures)
+    for (const task of tasks) {
+      const began = performance.now()
+      await measureTask(figures, task, { file, scale, pins })
       working('')
-      const capture = chosenSubjects.some(([, { asks }]) => asks !== undefined) ? captureOn([...pin, file]) : undefined
-      report.versions.push({ node: version, results, startUp: starting, capture })
+      say(`Node ${version}, ${task.workload}: ${((performance.now() - began) / 1000).toFixed(0)} s`)
+      save(report)
     }
-  } finally {
-    await generator.end()
   }
   return report
 }
@@ -198,13 +253,16 @@ async function measureAll ({ nodes, rounds, scale, starts, quick, ...names }) {
 async function main () {
   const asked = options(process.argv.slice(2))
   if (asked.help) return process.stdout.write(HELP)
-  const report = asked.from.length > 0 ? joined(asked.from) : await measureAll(asked)
-  process.stdout.write(`${table.terminal(report)}\n`)
-  if (asked.json !== undefined) fs.writeFileSync(asked.json, `${JSON.stringify(report, null, 2)}\n`)
-  if (asked.docs) {
-    fs.writeFileSync(PAGE, table.page(report))
-    say('Written: docs/cost.md')
+  const save = (/** @type {Report} */ report) => {
+    if (asked.json !== undefined) fs.writeFileSync(asked.json, `${JSON.stringify(report, null, 2)}\n`)
   }
+  const report = asked.from.length > 0 ? joined(asked.from) : await measureAll(asked, save)
+  save(report)
+  process.stdout.write(`${table.terminal(report)}\n`)
+  if (!asked.docs) return
+  fs.writeFileSync(PAGE, table.page(report))
+  fs.writeFileSync(README, table.withSummary(fs.readFileSync(README, 'utf8'), report))
+  say('Written: docs/cost.md and the table in README.md')
 }
 
 main().catch((error) => {

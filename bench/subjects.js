@@ -55,7 +55,9 @@ const subjects = {
   bare: subject('nothing preloaded', []),
   hooks: subject('empty init, before and after: the floor', preload('hooks.js'), { proof: 'hooks' }),
 
-  'longstack-native': longstack('full, native engine', { LONGSTACK_CAPTURE: 'native' }, { engine: 'native', mode: 'full' }),
+  'longstack-full': longstack('full, native engine', { LONGSTACK_CAPTURE: 'native' }, {
+    engine: 'native', mode: 'full'
+  }),
   'longstack-light': longstack('light, native engine', { LONGSTACK_CAPTURE: 'native', LONGSTACK_MODE: 'light' }, { engine: 'native', mode: 'light' }),
   'longstack-spans': spans('full, native engine, and spans to a file', {}, { mode: 'full' }),
   'longstack-light-spans': spans('light, native engine, and spans to a file', { LONGSTACK_MODE: 'light' }, { mode: 'light' }),

@@ -1,24 +1,25 @@
 'use strict'
 
+// What a bare await costs: most of the work is the runtime's own.
+
 const { obey } = require('../child')
 
-const DEPTH = 10
-
-/** @param {number} left @returns {Promise<number>} */
-async function descend (left) {
-  if (left === 0) {
-    await null
-    return 0
-  }
-  return 1 + await descend(left - 1)
+/** @param {number} value */
+async function pass (value) {
+  return value
 }
 
-/** Turns of the loop lie between, as in a program: nobody's idle moment is starved. @param {number} units */
+/** @param {number} count */
+async function sum (count) {
+  let total = 0
+  for (let i = 0; i < count; i++) total += await pass(i)
+  return total
+}
+
+/** Leaves an event loop iteration between the chunks, as in a program. @param {number} units */
 async function run (units) {
-  for (let done = 0; done < units; done++) {
-    await descend(DEPTH)
-    if (done % 1000 === 0) await new Promise((resolve) => setImmediate(resolve))
-  }
+  await sum(units)
+  await new Promise((resolve) => setImmediate(resolve))
 }
 
 obey({ run })

@@ -1,73 +1,77 @@
 'use strict'
 
-// What is done. `warm` and `units` are chosen such that the compiler has settled and a measured part is about a
-// second of CPU of a bare Node; slow subjects stop at a time limit (run.js), their unit's price is still right.
+// What is done, and how its figures are shown. A server is loaded by load.js; a loop or a client does its
+// units itself, a chunk after another; the others start many short processes in turn.
 
 /**
  * @typedef {object} Workload
  * @property {string} says
- * @property {string} unit
- * @property {number} warm units before anything is measured
- * @property {number} units measured
- * @property {{ connections: number, fresh?: boolean }} [load] for servers: how many connections at once, a new one per unit or kept
+ * @property {string} unit what `value` is in, such as µs/request
+ * @property {number} factor from µs of CPU to that
+ * @property {'ratio' | 'value' | 'over'} shows what a summary shows of it
+ * @property {number} warmMs
+ * @property {{ connections: number, fresh?: boolean }} [load] of a server: how many connections at once, kept
+ *   or new for each unit
+ * @property {number} chunk of a loop or client: units between two looks at the clock
+ * @property {string} [upstream] of a client: the workload that it sends its requests to, in BENCH_PORT
  * @property {string[]} peers packages that it needs
+ * @property {boolean} [inTurn] many short processes, bare and the subjects in turn
+ * @property {boolean} [perCase] a table of its own
  */
+
+const WARM_SERVER_MS = 10_000
+const WARM_CLIENT_MS = 6_000
+const WARM_LOOP_MS = 2_000
+
+/** @param {string} says @param {Partial<Workload>} more @returns {Workload} */
+function server (says, more) {
+  const unit = 'µs/request'
+  return { says, unit, factor: 1, shows: 'ratio', warmMs: WARM_SERVER_MS, chunk: 0, peers: [], ...more }
+}
+
+/**
+ * @param {string} says
+ * @param {Partial<Workload> & { chunk: number, unit: string }} more
+ * @returns {Workload}
+ */
+function loop (says, more) {
+  return { says, factor: 1, shows: 'value', warmMs: WARM_LOOP_MS, peers: [], ...more }
+}
+
+/** @param {string} says @param {Partial<Workload>} [more] @returns {Workload} */
+function inTurn (says, more) {
+  return { says, unit: 'ms', factor: 1, shows: 'over', warmMs: 0, chunk: 0, peers: [], inTurn: true, ...more }
+}
 
 /** @type {Record<string, Workload>} */
 const workloads = {
-  hello: {
-    says: 'HTTP server, constant answer, keep-alive',
-    unit: 'request',
-    warm: 30_000,
-    units: 20_000,
-    load: { connections: 32 },
-    peers: []
-  },
-  real: {
-    says: 'HTTP server, promise-heavy: a 1 ms timer, fs.promises.readFile, setImmediate, Promise.all of three async functions, keep-alive',
-    unit: 'request',
-    warm: 6_000,
-    units: 8_000,
-    load: { connections: 32 },
-    peers: []
-  },
-  fastify: {
-    says: 'Fastify, two hooks and an async handler, keep-alive',
-    unit: 'request',
-    warm: 12_000,
-    units: 14_000,
-    load: { connections: 32 },
-    peers: ['fastify']
-  },
-  connections: {
-    says: 'TCP server, one new connection per unit',
-    unit: 'connection',
-    warm: 5_000,
-    units: 8_000,
-    load: { connections: 16, fresh: true },
-    peers: []
-  },
-  timers: {
-    says: '100 chains of setTimeout(1) that set themselves again',
-    unit: 'timer',
-    warm: 100_000,
-    units: 300_000,
-    peers: []
-  },
-  awaits: {
-    says: 'an await chain of ten async functions',
-    unit: 'chain',
-    warm: 100_000,
-    units: 300_000,
-    peers: []
-  },
-  streams: {
-    says: 'a large file piped from stream to stream, 64 KiB a piece',
-    unit: 'MiB',
-    warm: 512,
-    units: 1_536,
-    peers: []
-  }
+  hello: server('HTTP server, constant answer, keep-alive', { load: { connections: 32 } }),
+  real: server('HTTP server, promise-heavy: a 1 ms timer, fs.promises.readFile, setImmediate, Promise.all ' +
+    'of three async functions, keep-alive', { load: { connections: 32 } }),
+  fastify: server('Fastify, two hooks and an async handler, keep-alive', {
+    load: { connections: 32 }, peers: ['fastify']
+  }),
+  connections: server('TCP server, one new connection per unit', {
+    load: { connections: 16, fresh: true }, unit: 'µs/connection'
+  }),
+  fetch: loop('client: await (await fetch(url)).text(), 16 at once, the server in another process', {
+    unit: 'µs/request', chunk: 160, warmMs: WARM_CLIENT_MS, shows: 'ratio', upstream: 'hello'
+  }),
+  timers: loop('100 chains of setTimeout(1) that set themselves again', { unit: 'µs/timer', chunk: 3_000 }),
+  streams: loop('a large file piped from stream to stream, 64 KiB a piece', { unit: 'µs/MiB', chunk: 128 }),
+  awaits: loop('await of an async function in a loop', { unit: 'ns/await', factor: 1000, chunk: 5_000 }),
+  bundle: loop('100 pairs of async functions of one name each, as esbuild\'s keepNames makes them', {
+    unit: 'ns/call', factor: 1000, chunk: 1_000
+  }),
+  errors: loop('an error thrown, caught and read in a chain of two timers, a third each in sloppy, strict ' +
+    'and async functions', { unit: 'µs/error', chunk: 300 }),
+  relearn: loop('3,000 async functions once each, after a mark-sweep', {
+    unit: 'ms', factor: 1e-3, chunk: 1
+  }),
+  'first-error': inTurn('the first error of a process, thrown, caught and read in a chain of two timers'),
+  'start-up': inTurn('node -r X -e 0, wall time of the whole process'),
+  memory: inTurn('what is left of the heap after a million steps', { unit: 'MB', perCase: true }),
+  capture: inTurn('one capture of ten frames, known before', { unit: 'ns', perCase: true })
 }
 
 module.exports = { workloads }

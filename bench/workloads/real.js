@@ -4,38 +4,31 @@
 
 const fs = require('node:fs')
 const http = require('node:http')
-const path = require('node:path')
 const { serveHttp } = require('../child')
 
-const file = path.join(__dirname, 'data.json')
-
 const pause = () => new Promise((resolve) => setTimeout(resolve, 1))
-const turn = () => new Promise((resolve) => setImmediate(resolve))
+const nextIteration = () => new Promise((resolve) => setImmediate(resolve))
 
-/** @param {number} id */
-async function part (id) {
-  await null
-  return { id, name: await name(id) }
+async function load () {
+  return fs.promises.readFile(__filename)
 }
 
-/** @param {number} id */
-async function name (id) {
+/** @param {number} value */
+async function double (value) {
   await null
-  return `part ${id}`
+  return value * 2
 }
 
-async function answer () {
+/** @param {import('node:http').ServerResponse} response */
+async function answer (response) {
   await pause()
-  const data = JSON.parse(await fs.promises.readFile(file, 'utf8'))
-  await turn()
-  const parts = await Promise.all([part(1), part(2), part(3)])
-  return JSON.stringify({ title: data.title, parts })
+  const content = await load()
+  await nextIteration()
+  const values = await Promise.all([1, 2, 3].map(double))
+  response.setHeader('content-type', 'text/plain')
+  response.end(`ok ${content.length} ${values.join()}`)
 }
 
-serveHttp(http.createServer(async (request, response) => {
-  try {
-    response.end(await answer())
-  } catch (error) {
-    response.writeHead(500).end(String(error))
-  }
+serveHttp(http.createServer((request, response) => {
+  answer(response).catch((error) => response.writeHead(500).end(String(error)))
 }))

@@ -1,0 +1,42 @@
+'use strict'
+
+// A bundle in which esbuild kept the names: of two functions called alike it renames one, and gives it its
+// name back by Object.defineProperty. V8 knows the first name from the source and reports the second.
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { obey } = require('../child')
+
+const PAIRS = 100
+
+/** @param {number} number @returns {string} two modules of a bundle that define functions of one name */
+function pair (number) {
+  const name = `load${number}`
+  return `
+    // src/api${number}.js
+    async function ${name}_2() { await 1; return Promise.resolve(1); }
+    __name(${name}_2, "${name}");
+    // src/page${number}.js
+    async function ${name}() { return ${name}_2(); }
+    __name(${name}, "${name}");
+    functions.push(${name});`
+}
+
+const file = path.join(process.cwd(), 'bundle.js')
+fs.writeFileSync(file, `
+  var __defProp = Object.defineProperty;
+  var __name = (target, value) => __defProp(target, "name", { value, configurable: true });
+  var functions = [];
+  ${Array.from({ length: PAIRS }, (_, number) => pair(number)).join('')}
+  module.exports = functions;
+`)
+/** @type {Array<() => Promise<number>>} */
+const functions = require(file)
+
+/** @param {number} units */
+async function run (units) {
+  for (let i = 0; i < units; i++) await functions[i % PAIRS]()
+  await new Promise((resolve) => setImmediate(resolve))
+}
+
+obey({ run })
