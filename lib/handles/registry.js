@@ -318,7 +318,7 @@ const isAnother = (type, timer, ref) => type === 'Timeout' && timerId(timer) << 
 
 /** A timer that was cleared and refreshed is another resource in the same object. @param {object} resource @param {Context} context */
 function is (resource, context) {
-  return context.type !== 'Timeout' || stamp.read(resource)?.ref === context.ref
+  return context.type !== 'Timeout' || timerId(resource) << 1 === context.ref
 }
 
 /** @param {Entry} entry @returns {string | undefined} bytes in and out */

@@ -35,17 +35,16 @@ let last = 0
 /** spans that are open, by number @type {Map<number, Span>} */
 const openSpans = new Map()
 /**
- * What is still asked of those that have ended, by number, oldest first.
- * @typedef {object} Ended
+ * @typedef {object} Ended what is still asked of a span that has ended
  * @property {string} name
  * @property {string} traceId
  * @property {string} spanId
  * @property {boolean} sampled
  * @property {string | undefined} outerId
  * @property {number} around number of the span that it was in
- *
- * @type {Map<number, Ended>}
  */
+
+/** by number, oldest first @type {Map<number, Ended>} */
 let endedSpans = new Map()
 
 /** @param {number} number @returns {Span | Ended | undefined} */

@@ -6,12 +6,12 @@ const { age, clean } = require('./text')
 
 /** @typedef {import('../blocked/blocked').BlockedEvent} BlockedEvent */
 
-/** @param {BlockedEvent} event @param {import('../spans/span').Span | undefined} span that it was part of @returns {string} */
+/** @param {BlockedEvent} event @param {{ name: string } | undefined} span that it was part of @returns {string} */
 function blocked (event, span) {
   return [`the event loop ${headline(event, span)}`, ...remarks(event), event.stack].filter((line) => line !== '').join('\n')
 }
 
-/** @param {BlockedEvent} event @param {import('../spans/span').Span | undefined} span */
+/** @param {BlockedEvent} event @param {{ name: string } | undefined} span */
 function headline ({ ms, stillRunning }, span) {
   const by = span === undefined ? '' : ` by ${clean(span.name)}`
   return stillRunning ? `is blocked${by}, for ${age(ms)} so far` : `was blocked for ${age(ms)}${by}`
