@@ -312,8 +312,8 @@ function idOf (ref) {
   return id - latest > HALF / 2 ? id - HALF : id
 }
 
-/** @param {number} ticks @returns {number} ms of performance.now() */
-const timeOf = (ticks) => (ticks >>> 0) / TICKS
+/** @param {number} ticks @returns {number} ms of performance.now(), NaN where it was not recorded */
+const timeOf = (ticks) => ticks === 0 ? NaN : (ticks >>> 0) / TICKS
 
 /** @param {object} promise @returns {Context | undefined} who resolved or rejected it, where that is known */
 function settlerOf (promise) {

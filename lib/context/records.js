@@ -57,6 +57,7 @@ const FIRST_CHAIN = 4
 const TICKS = 4
 const OLDER = 1 << 16 // records kept past the ring, some 8 MB
 const FIRST_OLDER = 1 << 10
+const ENDED = 1 << 12 // of those, that stay when they have run; a power of two
 
 const resources = new Int32Array(SIZE << SHIFT)
 const promises = new Int32Array(SIZE << SHIFT)
@@ -69,6 +70,9 @@ resources[REF] = promises[REF] = -1 // no record has the reference 0
 const olderPlaces = new Map()
 let olderWords = new Int32Array(FIRST_OLDER << SHIFT)
 let moreOfOlder = new Int32Array(FIRST_OLDER << SHIFT)
+/** those of them that have run: the newest */
+const endedRefs = new Int32Array(ENDED)
+let endedCount = 0
 /** places that are free again @type {number[]} */
 let freePlaces = []
 let lost = 0
@@ -114,10 +118,17 @@ function newPlace () {
   return place
 }
 
-/** What runs once has run. @param {number} ref of a record that may have been kept */
+/**
+ * What runs once has run. What it made may still ask for it, so the newest of these stay.
+ * @param {number} ref of a record that may have been kept
+ */
 function ended (ref) {
   const place = olderPlaces.get(ref)
-  if (place !== undefined && (olderWords[place + FLAGS] & ONE_SHOT) !== 0) drop(ref)
+  if (place === undefined || (olderWords[place + FLAGS] & (ONE_SHOT | LIVE)) !== (ONE_SHOT | LIVE)) return
+  olderWords[place + FLAGS] &= ~LIVE
+  const slot = endedCount++ & (ENDED - 1)
+  if (endedRefs[slot] !== 0) drop(endedRefs[slot])
+  endedRefs[slot] = ref
 }
 
 /** @param {number} ref of a record that is not needed any more */
@@ -188,12 +199,14 @@ function clear () {
   }
   delays.fill(0)
   olderPlaces.clear()
+  endedRefs.fill(0)
   freePlaces = []
 }
 
 /** How many records there are of what may still run. */
 function held () {
-  let count = olderPlaces.size
+  let count = 0
+  for (const place of olderPlaces.values()) if ((olderWords[place + FLAGS] & LIVE) !== 0) count++
   for (const words of [resources, promises]) for (let at = 0; at < words.length; at += 8) if ((words[at + FLAGS] & LIVE) !== 0) count++
   return count
 }
