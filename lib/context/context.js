@@ -11,7 +11,7 @@ const { kindAt, kindOf } = require('./kinds')
 const marks = require('./stamp')
 
 const {
-  REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, TURNS, OUTER_TIME, LIVE, PASSED, ANSWERED, LOOPED, DISTANCE,
+  REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, TURNS, PRIOR, PRIOR_TIME, LIVE, PASSED, ANSWERED, LOOPED, DISTANCE,
   ROOT_CHAIN, MUTED_CHAIN, EARLY_CHAIN, FIRST_CHAIN, TICKS
 } = records
 const HALF = 2 ** 31 // ids are recorded modulo this
@@ -250,11 +250,11 @@ function parentOf (context) {
   const found = context.ref === 0 ? undefined : records.find(context.ref)
   if (found !== undefined) {
     const isTurn = (found.words[found.at + FLAGS] & LOOPED) !== 0 && ((found.words[found.at + FLAGS] >> DISTANCE) & 15) === 1
-    const cause = isTurn ? found.more[found.moreAt + OUTER] : found.words[found.at + CAUSE]
+    const cause = isTurn ? found.more[found.moreAt + PRIOR] : found.words[found.at + CAUSE]
     const above = cause === 0
       ? undefined
       : contextAt(cause) ??
-      (isTurn ? outerOf(context, cause, found.more[found.moreAt + OUTER_TIME]) : undefined)
+      (isTurn ? outerOf(context, cause, found.more[found.moreAt + PRIOR_TIME]) : undefined)
     if (above !== undefined) return above
   }
   const parent = source.chainAt(context.chain)?.parent
@@ -270,9 +270,11 @@ function parentOf (context) {
 function loopOf (context) {
   const found = context.ref === 0 ? undefined : records.find(context.ref)
   if (found === undefined || (found.words[found.at + FLAGS] & LOOPED) === 0) return undefined
-  const ref = found.more[found.moreAt + OUTER]
+  const ref = found.more[found.moreAt + PRIOR]
   const distance = (found.words[found.at + FLAGS] >> DISTANCE) & 15
-  return { turns: found.more[found.moreAt + TURNS], distance, outer: ref === 0 ? undefined : contextAt(ref) ?? outerOf(context, ref, found.more[found.moreAt + OUTER_TIME]) }
+  const time = ref === found.more[found.moreAt + OUTER] ? found.more[found.moreAt + PRIOR_TIME] : 0
+  const outer = ref === 0 ? undefined : contextAt(ref) ?? outerOf(context, ref, time)
+  return { turns: found.more[found.moreAt + TURNS], distance, outer }
 }
 
 /** What came before a loop, its record being gone. @param {Context} context @param {number} ref @param {number} ticks when it was made */

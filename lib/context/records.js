@@ -26,12 +26,13 @@ const FLAGS = 7
 
 // More words for what few records need: one array beside each ring.
 const MORE_SHIFT = 3
-const OUTER = 0 // reference: what came before the loop that this record is a turn of
+const OUTER = 0 // reference: the parent of the chain, where the record's chain is one of its own ancestors
 const RUN = 1 // the run of its span in which it was made, see spans/path.js
 const SETTLED_RUN = 2 // that in which the promise was settled, and its span
 const SETTLED_SPAN = 3
 const TURNS = 4 // turns of the loop that this record ends
-const OUTER_TIME = 5 // TIME of the outer one, whose record may be gone
+const PRIOR = 5 // reference: what came before the first turn of the loop
+const PRIOR_TIME = 6 // TIME of that one, whose record may be gone
 
 // Flags.
 const LIVE = 1 // it may run
@@ -237,7 +238,8 @@ module.exports = {
   SETTLED_RUN,
   SETTLED_SPAN,
   TURNS,
-  OUTER_TIME,
+  PRIOR,
+  PRIOR_TIME,
   LIVE,
   PASSED,
   AWAITED,

@@ -24,7 +24,7 @@ const { called, entered } = require('./light')
 const { INIT, BEFORE, AFTER } = require('./native')
 
 const {
-  MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, RUN, SETTLED_RUN, SETTLED_SPAN, TURNS, OUTER_TIME,
+  MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, RUN, SETTLED_RUN, SETTLED_SPAN, TURNS, PRIOR, PRIOR_TIME,
   LIVE, PASSED, AWAITED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, ANSWERED, LOOPED, CALLED, DISTANCE,
   NO_CHAIN, ROOT_CHAIN, MUTED_CHAIN, EARLY_CHAIN, FIRST_CHAIN, TICKS, resources, promises, moreOfResources, moreOfPromises
 } = records
@@ -520,14 +520,12 @@ function createAsyncLayer (parts) {
     const found = before === 0 ? undefined : records.find(before)
     if (found === undefined || found.words[found.at + CHAIN] !== (step & CHAIN_BITS)) return 0
     const again = isSameTurn(before, distance)
+    const wasFolded = ((found.words[found.at + FLAGS] >> DISTANCE) & 15) !== 0
+    const hasPrior = again || (found.words[found.at + FLAGS] & LOOPED) !== 0
     more[at + TURNS] = again ? found.more[found.moreAt + TURNS] + 1 : 2
-    if (((found.words[found.at + FLAGS] >> DISTANCE) & 15) !== 0) {
-      more[at + OUTER] = found.more[found.moreAt + OUTER]
-      more[at + OUTER_TIME] = found.more[found.moreAt + OUTER_TIME]
-    } else {
-      more[at + OUTER] = found.words[found.at + CAUSE]
-      more[at + OUTER_TIME] = records.readWord(more[at + OUTER], TIME)
-    }
+    more[at + OUTER] = wasFolded ? found.more[found.moreAt + OUTER] : found.words[found.at + CAUSE]
+    notePrior(more, at, hasPrior ? found.more[found.moreAt + PRIOR] : found.words[found.at + CAUSE],
+      hasPrior ? found.more[found.moreAt + PRIOR_TIME] : undefined)
     return (again ? LOOPED : 0) | distance << DISTANCE
   }
 
@@ -539,16 +537,17 @@ function createAsyncLayer (parts) {
     if (words[before + REF] !== cause || words[before + CHAIN] !== chainNow) return 0
     const flags = words[before + FLAGS]
     const looped = (flags & LOOPED) !== 0 && ((flags >> DISTANCE) & 15) === 1
-    if (looped) {
-      more[at + TURNS] = beside[before + TURNS] + 1
-      more[at + OUTER] = beside[before + OUTER]
-      more[at + OUTER_TIME] = beside[before + OUTER_TIME]
-    } else {
-      more[at + TURNS] = 2
-      more[at + OUTER] = ((flags >> DISTANCE) & 15) === 0 ? words[before + CAUSE] : beside[before + OUTER]
-      more[at + OUTER_TIME] = records.readWord(more[at + OUTER], TIME)
-    }
+    more[at + TURNS] = looped ? beside[before + TURNS] + 1 : 2
+    more[at + OUTER] = ((flags >> DISTANCE) & 15) === 0 ? words[before + CAUSE] : beside[before + OUTER]
+    if (looped) notePrior(more, at, beside[before + PRIOR], beside[before + PRIOR_TIME])
+    else notePrior(more, at, words[before + CAUSE], undefined)
     return LOOPED | 1 << DISTANCE
+  }
+
+  /** @param {Int32Array} more @param {number} at @param {number} prior reference @param {number | undefined} time of it, where its record may be gone */
+  function notePrior (more, at, prior, time) {
+    more[at + PRIOR] = prior
+    more[at + PRIOR_TIME] = time ?? records.readWord(prior, TIME)
   }
 
   /** Were the steps of the turn before the same? @param {number} before @param {number} distance */
