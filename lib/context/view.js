@@ -18,7 +18,7 @@ const { inspect } = require('node:util')
  * @property {string} label the words a person would use
  * @property {import('../stacks/chain').Origin} origin how the step is known
  * @property {number} repeats turns of a loop that it stands for
- * @property {number | undefined} ageMs milliseconds since it was made; undefined where that is not known any more
+ * @property {number} ageMs milliseconds since it was made; NaN where that is not known any more
  * @property {number | undefined} waitMs
  *   milliseconds from its making, or from the end of its last run, to the beginning of its present or last one; only known while
  *   `trace.hook` callbacks are there
@@ -48,7 +48,7 @@ function createViews ({ describe, now }) {
     get label () { return describe(this.#context).label }
     get origin () { return this.#context.origin }
     get repeats () { return this.#context.repeats }
-    get ageMs () { return Number.isNaN(this.#context.time) ? undefined : Math.max(0, now() - this.#context.time) }
+    get ageMs () { return Math.max(0, now() - this.#context.time) }
     get waitMs () { return this.#context.waitMs }
     get runMs () { return this.#context.runMs }
     get frames () { return describe(this.#context).frames.map((frame) => ({ ...frame })) }

@@ -25,7 +25,7 @@ const PRINT_KB = 96 // room for printing a stack for the first time: more than i
  * @property {number} triggerAsyncId
  * @property {string} type Node's provider name
  * @property {string} label the words a person would use
- * @property {number | undefined} ageMs since it was made; undefined where that is not known any more
+ * @property {number} ageMs since it was made; NaN where that is not known any more
  * @property {number} repeats turns of a loop folded into this hop
  * @property {Origin} origin
  * @property {Array<HopFrame>} frames where it was made, innermost first
@@ -197,15 +197,15 @@ function createChain ({ stackOf, options, map, askedAt, dropped }) {
     }
   }
 
-  /** @param {Context} context @returns {number | undefined} ms, undefined where its record is gone */
+  /** @param {Context} context @returns {number} ms, NaN where its record is gone */
   function ageOf (context) {
-    return Number.isNaN(context.time) ? undefined : Math.max(0, askedAt() - context.time)
+    return Math.max(0, askedAt() - context.time)
   }
 
   /** Hops of another thread, carried over as data. @param {any} context @returns {PrintedHop[]} */
   function foreign (context) {
     const carried = /** @type {PrintedHop[] | undefined} */ (context.carried)
-    return carried === undefined ? [] : carried.map((hop) => ({ ...hop, ageMs: hop.ageMs === undefined ? undefined : hop.ageMs + Math.max(0, askedAt() - context.time) }))
+    return carried === undefined ? [] : carried.map((hop) => ({ ...hop, ageMs: hop.ageMs + Math.max(0, askedAt() - context.time) }))
   }
 
   /** One context as a hop, whether or not it is part of the story. @param {Context} context @returns {PrintedHop} */

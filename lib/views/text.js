@@ -22,7 +22,7 @@ function separator (hop, before, timeless = false) {
   let line = '  ──'
   if (hop.label !== hop.type) line += ` ${clean(hop.label)}${hop.repeats > 1 ? ` × ${hop.repeats}` : ''} ·`
   line += ` ${clean(hop.type)}`
-  if (!timeless && hop.ageMs !== undefined) line += ` · ${age(hop.ageMs)} earlier`
+  if (!timeless && !Number.isNaN(hop.ageMs)) line += ` · ${age(hop.ageMs)} earlier`
   const remark = before !== undefined && before.origin === hop.origin ? hop.origin === 'registered' ? undefined : hop.origin : remarks[hop.origin]
   return `${line}${remark === undefined ? '' : ` · ${remark}`} ──`
 }
