@@ -16,8 +16,10 @@
 //    an interpreted frame. Every key is compared with it, frame by frame, before it is stored, so a trampoline never
 //    seen makes a key that was never seen, and is learned from that very miss.
 // 6. Code and bytecode move or die in a full collection only: after one all keys are forgotten. A built-in that C++
-//    implements is told by its function object, which may move in a young collection: the count of collections is
-//    part of such a key.
+//    implements is told by its function object, which may move in a scavenge: the count of collections is part of such
+//    a key. So it is where WebAssembly lies below: an address in its code is given once as long as the module lives
+//    (freed_code_space_ in src/wasm/wasm-code-manager.h is not used again), and the module ends by a finalizer, which
+//    a collection runs (src/objects/managed.h).
 // 7. One code can have many names: of functions from one place with computed names, of the typed arrays' constructors,
 //    which share a built-in. A frame's function is at word -2; Verify asks it for its name, and where that is not the
 //    code's own, the name becomes part of the key. Inlined functions have no frame to be asked: the places
@@ -92,7 +94,8 @@ struct Layout {
   int bytecode_array = 0;   // word offsets in an interpreted frame
   int bytecode_offset = 0;
   int entry = -1, construct_entry = -1, builtin_exit = -1;
-  uint64_t wasm = 0;        // sets of types, a bit each: code that is freed at other times,
+  uint64_t wasm = 0;        // sets of types, a bit each: code that dies with its module,
+  uint64_t unknown = 0;     // frames of WebAssembly whose identity is not known,
   uint64_t exits = 0;       // frames that left JavaScript for C++
   uint64_t continuations = 0;  // and what is left of a built-in that was inlined
   const char* why = nullptr;
@@ -131,13 +134,14 @@ Layout FindLayout() {
   layout.type = type / word;
   layout.bytecode_array = array / word;
   layout.bytecode_offset = offset / word;
-  static const char* const kWasm[] = {"WasmFrame", "WasmToJsFrame", "WasmToJsFunctionFrame", "JsToWasmFrame", "StackSwitchFrame",
-    "WasmDebugBreakFrame", "CWasmEntryFrame", "WasmExitFrame", "WasmLiftoffSetupFrame", "WasmSegmentStartFrame", "WasmJspiFrame",
+  static const char* const kWasm[] = {"WasmFrame", "WasmToJsFrame", "WasmToJsFunctionFrame", "JsToWasmFrame"};
+  static const char* const kUnknown[] = {"StackSwitchFrame", "WasmDebugBreakFrame", "CWasmEntryFrame", "WasmExitFrame", "WasmLiftoffSetupFrame", "WasmSegmentStartFrame", "WasmJspiFrame",
     "WasmStackEntryFrame", "WasmStackExitFrame"};
   static const char* const kExits[] = {"ExitFrame", "BuiltinExitFrame", "ApiCallbackExitFrame"};
   static const char* const kContinuations[] = {"BuiltinContinuationFrame", "JavaScriptBuiltinContinuationFrame",
     "JavaScriptBuiltinContinuationWithCatchFrame"};
   for (const char* name : kWasm) layout.wasm |= TypeBit(name);
+  for (const char* name : kUnknown) layout.unknown |= TypeBit(name);
   for (const char* name : kExits) layout.exits |= TypeBit(name);
   for (const char* name : kContinuations) layout.continuations |= TypeBit(name);
   return layout;
@@ -515,7 +519,8 @@ inline int State::WalkFrames(Word* fp, Walk* walk) {
         continue;
       }
       if (number < kMostTypes) {
-        if ((layout.wasm >> number & 1) != 0) walk->storable = false;
+        if ((layout.wasm >> number & 1) != 0) words[length++] = young_;
+        if ((layout.unknown >> number & 1) != 0) walk->storable = false;
         if (number == static_cast<Word>(layout.builtin_exit)) {
           if (!Inside(fp, caller, kExitWords)) return 0;
           words[length++] = young_;
