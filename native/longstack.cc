@@ -24,7 +24,8 @@
 //    which share a built-in. A frame's function is at word -2; Verify asks it for its name, and where that is not the
 //    code's own, the name becomes part of the key. Inlined functions have no frame to be asked: the places
 //    in the code of such functions are kept, and a stack with one inlined that had several names makes no key. Not seen is a
-//    name given to a function whose code was already known by its own.
+//    name given to a function whose code was already known by its own; another name of a function that had one is seen
+//    after the next collection.
 //
 // So equal words mean an equal stack. The words are compared, not only their hash. The walk reads nothing but this thread's
 // own stack, between the present frame and its base; frame pointers must rise and be aligned. Names are asked of V8 through
@@ -321,7 +322,8 @@ class State {
   struct Place {
     uint64_t hash = 0;          // of script, line and column; 0: free
     uint32_t name = 0;          // a hash, where there is one other
-    enum class Names : uint32_t { kUnknown, kOwn, kOther, kSeveral } names = Names::kUnknown;
+    enum class Names : uint16_t { kUnknown, kOwn, kOther, kSeveral } names = Names::kUnknown;
+    bool inlined = false;       // it may be, in a stack that has a key
   };
 
   // ms; performance.now() has the same source
@@ -380,6 +382,7 @@ class State {
     return {low ^ low >> 29, high ^ high >> 31};
   }
 
+  longstack::StepKey KeyOfFunctions(Word* fp, const longstack::StepKey& key);
   uint32_t NewStep(Word* fp, const longstack::StepKey& key, uint32_t parent, uint32_t kind);
 
   // Two lanes, since one multiplication waits for the last.
@@ -563,14 +566,35 @@ void State::Sample(Word* fp) {
 uint32_t State::NewStep(Word* fp, const longstack::StepKey& key, uint32_t parent, uint32_t kind) {
   hash_ = Hash(pending_.words, pending_.length);
   uint32_t stack = pending_.length == 0 ? 0 : Find(hash_, pending_.words, pending_.length);
-  const bool named = stack == kNamed;
-  if (named) stack = FindNamed(fp);
+  longstack::StepKey found = key;
+  if (stack == kNamed) {
+    found = KeyOfFunctions(fp, key);
+    const uint32_t known = chains_.Find(found);
+    if (known != 0) return known;
+    stack = FindNamed(fp);
+  }
   const bool missed = stack == 0;
   if (missed) stack = Missed(fp);
   if (stack <= kUnkeyed) return stack;
   const uint32_t result = chains_.Intern(parent, stack, kind);
-  if (result != 0 && !named && !missed) chains_.Store(key, result);
+  if (result != 0 && !missed) chains_.Store(found, result);
   return result;
+}
+
+// The key of a step whose stack has functions with names of their own: with these functions' addresses, which hold until the
+// next collection, in place of the names, which cost much more to ask for.
+longstack::StepKey State::KeyOfFunctions(Word* fp, const longstack::StepKey& key) {
+  Word words[kMostFrames + 3];
+  int length = 0;
+  words[length++] = key.low;
+  words[length++] = key.high;
+  words[length++] = young_;
+  named_ = NamedOf(*FindSlot(hash_, pending_.words, pending_.length));
+  WalkFrames<true>(fp, &pending_);
+  for (int i = 0; i < pending_.count; i++) {
+    if (named_.Has(i) && pending_.frames[i].function != nullptr) words[length++] = *pending_.frames[i].function;
+  }
+  return KeyOf(words, length, 0, 0);
 }
 
 // Returns the number of a stack that is known by its contents, to whose words it is given, too; else 0, and Remember may
@@ -724,7 +748,7 @@ void State::AddName(Place* place, uint32_t name) {
     place->name = name;
   } else if (place->names == Place::Names::kOwn || (place->names == Place::Names::kOther && place->name != name)) {
     place->names = Place::Names::kSeveral;
-    ForgetKeys();  // it may be inlined in some of them
+    if (place->inlined) ForgetKeys();
   }
 }
 
@@ -818,6 +842,7 @@ bool State::NamesInlined(Local<v8::StackTrace> trace) {
       } else {
         if (place->names == Place::Names::kOther) AddName(place, hash);
         if (place->names == Place::Names::kSeveral || place->names == Place::Names::kUnknown) return false;
+        place->inlined = true;
       }
     }
     return true;
