@@ -38,7 +38,6 @@
 //    src/execution/isolate.cc takes only functions that are IsSubjectToDebugging; CallSiteInfoBuilder in the same file
 //    takes built-ins, too). These are read from the walked frames and are part of the key of contents; of one that
 //    TurboFan or Maglev inlined there is none, so the key is stored only where as many were walked as are printed.
-//    The constructor of promises needs no part: a `new` that runs the executor is one of it.
 // 9. Receivers ("Socket.", "[as end]") are in neither key. Who reads them off a core frame remembers no contents for
 //    it, see capture-native.js.
 
@@ -197,8 +196,6 @@ class State {
   explicit State(Isolate* isolate) : isolate_(isolate), base_(StackBase()) {
     slots_ = static_cast<Slot*>(calloc(kFirstSlots, sizeof(Slot)));
     size_ = slots_ == nullptr ? 0 : kFirstSlots;
-    v8::HandleScope scope(isolate);
-    promise_name_.Reset(isolate, v8::String::NewFromUtf8Literal(isolate, "Promise"));
     // Before and after: another's callback on either side of a collection could run JavaScript.
     isolate->AddGCPrologueCallback(Collecting, this, v8::kGCTypeMarkSweepCompact);
     isolate->AddGCEpilogueCallback(Collected, this, v8::kGCTypeAll);
@@ -428,7 +425,6 @@ class State {
   Method method_ = Method::kNone;
   int most_ = kMostFrames / 4;
   v8::Global<v8::Float64Array> clock_array_;
-  v8::Global<v8::String> promise_name_;
   double* clock_ = nullptr;
   double origin_ = 0;
   uint64_t counted_ = 0;
@@ -781,7 +777,6 @@ void State::ReadContents(Local<v8::StackTrace> trace) {
     if (function->ScriptId() != v8::UnboundScript::kNoScriptId) continue;
     Local<Value> name = function->GetDebugName();
     const bool nameless = !name->IsString() || name.As<v8::String>()->Length() == 0;
-    if (!nameless && frame.kind != Walk::Kind::kBuiltinExit && name.As<v8::String>()->StringEquals(promise_name_.Get(isolate_))) continue;
     hash.Add(static_cast<uint64_t>(pending_.count - i));
     add_name(name);
     // Some are not printed: on Node 20 calls of the API are among those of C++, and V8's own closures, such as what an
@@ -1053,8 +1048,8 @@ void Clock(const FunctionCallbackInfo<Value>& info) {
   StateOf(info)->SetClock(info[0].As<v8::Float64Array>());
 }
 
-// remember(id, builtins): the stack that capture() did not know, and how many functions with a place of `<anonymous>` are
-// printed of it, without that of promises' constructor; without, its contents are not remembered
+// remember(id, builtins): the stack that capture() did not know, and how many functions with a name and a place of
+// `<anonymous>` are printed of it; without, its contents are not remembered
 void Remember(const FunctionCallbackInfo<Value>& info) {
   const uint32_t builtins = info[1]->IsUint32() ? info[1].As<v8::Uint32>()->Value() : kNotCounted;
   info.GetReturnValue().Set(StateOf(info)->Remember(info[0].As<v8::Uint32>()->Value(), builtins));

@@ -83,7 +83,7 @@ function distinguishes ({ capture, forget, nest, remember }) {
 }
 
 /**
- * Returns how many built-ins a stack prints without promises' constructor, or undefined where the stack is not to be
+ * Returns how many built-ins with a name a stack prints, or undefined where the stack is not to be
  * known by its contents: these do not tell by which name a function was called, and labels are made of that name.
  * @param {string} lines
  */
@@ -95,7 +95,7 @@ function contentBuiltins (lines) {
     if (line.startsWith('async ')) continue
     if (line === '<anonymous>') continue
     if (line.endsWith('(<anonymous>)')) {
-      if (line !== 'new Promise (<anonymous>)') builtins++
+      builtins++
     } else if (inCore) {
       if (line.includes('(node:')) api = line
       else inCore = line.startsWith('node:')
