@@ -80,8 +80,10 @@ constexpr uint32_t kNotCounted = UINT32_MAX;  // in place of how many built-ins 
 constexpr uint32_t kRejected = 1 << 28;
 constexpr uint32_t kPlaces = 1 << 12;       // a power of two
 constexpr int kNameMaps = kMostFrames / kWordBits;
-constexpr int kExitWords = 4;              // of the frame of a built-in of C++, from the frame pointer on: the last two are
-constexpr int kExitTarget = 3;             // new.target and the function (BuiltinExitFrameConstants, src/execution/frame-constants.h)
+// Of the frame of a built-in of C++, from the frame pointer on: the last two words are new.target and the function
+// (BuiltinExitFrameConstants, src/execution/frame-constants.h).
+constexpr int kExitWords = 4;
+constexpr int kExitTarget = 3;
 constexpr int kMostAbove = 12;             // frames of C++ between V8 and a callback
 constexpr int kMostTrampolines = 16;
 constexpr uint64_t kFresh = 1 << 15;        // cycles
@@ -135,7 +137,8 @@ Layout FindLayout() {
   layout.bytecode_array = array / word;
   layout.bytecode_offset = offset / word;
   static const char* const kWasm[] = {"WasmFrame", "WasmToJsFrame", "WasmToJsFunctionFrame", "JsToWasmFrame"};
-  static const char* const kUnknown[] = {"StackSwitchFrame", "WasmDebugBreakFrame", "CWasmEntryFrame", "WasmExitFrame", "WasmLiftoffSetupFrame", "WasmSegmentStartFrame", "WasmJspiFrame",
+  static const char* const kUnknown[] = {"StackSwitchFrame", "WasmDebugBreakFrame", "CWasmEntryFrame", "WasmExitFrame",
+    "WasmLiftoffSetupFrame", "WasmSegmentStartFrame", "WasmJspiFrame",
     "WasmStackEntryFrame", "WasmStackExitFrame"};
   static const char* const kExits[] = {"ExitFrame", "BuiltinExitFrame", "ApiCallbackExitFrame"};
   static const char* const kContinuations[] = {"BuiltinContinuationFrame", "JavaScriptBuiltinContinuationFrame",
@@ -251,7 +254,8 @@ class State {
   uint32_t Intern(uint32_t parent, uint32_t stack, uint32_t kind) { return chains_.Intern(parent, stack, kind); }
   longstack::Chains& chains() { return chains_; }
 
-  // The stack missed last has this id from now on, of which so many built-ins are printed, see remember(). False: neither of its keys could be stored.
+  // The stack missed last has this id from now on, of which so many built-ins are printed, see remember(). False: neither
+  // of its keys could be stored.
   bool Remember(uint32_t id, uint32_t printed_builtins) {
     const int ready = ready_;
     ready_ = 0;
