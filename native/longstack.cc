@@ -16,17 +16,30 @@
 //    an interpreted frame. Every key is compared with it, frame by frame, before it is stored, so a trampoline never
 //    seen makes a key that was never seen, and is learned from that very miss.
 // 6. Code and bytecode move or die in a full collection only: after one all keys are forgotten. A built-in that C++
-//    implements is told by its function object, which may move in a young collection: the count of collections is
-//    part of such a key.
+//    implements is told by its function object, which may move in a scavenge: the count of collections is part of such
+//    a key. So it is where WebAssembly lies below: an address in its code is given once as long as the module lives
+//    (freed_code_space_ in src/wasm/wasm-code-manager.h is not used again), and the module ends by a finalizer, which
+//    a collection runs (src/objects/managed.h).
 // 7. One code can have many names: of functions from one place with computed names, of the typed arrays' constructors,
 //    which share a built-in. A frame's function is at word -2; Verify asks it for its name, and where that is not the
 //    code's own, the name becomes part of the key. Inlined functions have no frame to be asked: the places
-//    in the code of such functions are kept, and a stack with more of them than frames makes no key. Not seen is a
-//    name given to a function whose code was already known by its own.
+//    in the code of such functions are kept, and a stack with one inlined that had several names makes no key. Not seen is a
+//    name given to a function whose code was already known by its own; another name of a function that had one is seen
+//    after the next collection.
 //
 // So equal words mean an equal stack. The words are compared, not only their hash. The walk reads nothing but this thread's
 // own stack, between the present frame and its base; frame pointers must rise and be aligned. Names are asked of V8 through
 // its API, in Verify and where a key has them.
+//
+// A stack whose words are not known may still be known by its contents (contents.h), as v8::StackTrace tells them
+// without running JavaScript: after a mark-sweep, in another tier, and where no key can be made of the words.
+//
+// 8. v8::StackTrace has what Error.stack prints but for built-ins (Isolate::CaptureDetailedStackTrace in
+//    src/execution/isolate.cc takes only functions that are IsSubjectToDebugging; CallSiteInfoBuilder in the same file
+//    takes built-ins, too). These are read from the walked frames and are part of the key of contents; of one that
+//    TurboFan or Maglev inlined there is none, so the key is stored only where as many were walked as are printed.
+// 9. Receivers ("Socket.", "[as end]") are in neither key. Who reads them off a core frame remembers no contents for
+//    it, see capture-native.js.
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -41,6 +54,7 @@
 #include <v8.h>
 
 #include "chains.h"
+#include "contents.h"
 #include "hooks.h"
 #include "turns.h"
 #include "watch.h"
@@ -62,9 +76,14 @@ constexpr int kMostWords = kMostFrames * 3;  // of one key; one frame takes four
 constexpr int kMostTypes = 64;
 constexpr uint32_t kNamed = UINT32_MAX;     // in place of an id: names are part of the key
 constexpr uint32_t kUnkeyed = 1;            // the number of all stacks that no key tells apart; see capture-native.js
+constexpr uint32_t kNotCounted = UINT32_MAX;  // in place of how many built-ins are printed
 constexpr uint32_t kRejected = 1 << 28;
 constexpr uint32_t kPlaces = 1 << 12;       // a power of two
 constexpr int kNameMaps = kMostFrames / kWordBits;
+// Of the frame of a built-in of C++, from the frame pointer on: the last two words are new.target and the function
+// (BuiltinExitFrameConstants, src/execution/frame-constants.h).
+constexpr int kExitWords = 4;
+constexpr int kExitTarget = 3;
 constexpr int kMostAbove = 12;             // frames of C++ between V8 and a callback
 constexpr int kMostTrampolines = 16;
 constexpr uint64_t kFresh = 1 << 15;        // cycles
@@ -77,7 +96,8 @@ struct Layout {
   int bytecode_array = 0;   // word offsets in an interpreted frame
   int bytecode_offset = 0;
   int entry = -1, construct_entry = -1, builtin_exit = -1;
-  uint64_t wasm = 0;        // sets of types, a bit each: code that is freed at other times,
+  uint64_t wasm = 0;        // sets of types, a bit each: code that dies with its module,
+  uint64_t unknown = 0;     // frames of WebAssembly whose identity is not known,
   uint64_t exits = 0;       // frames that left JavaScript for C++
   uint64_t continuations = 0;  // and what is left of a built-in that was inlined
   const char* why = nullptr;
@@ -116,13 +136,15 @@ Layout FindLayout() {
   layout.type = type / word;
   layout.bytecode_array = array / word;
   layout.bytecode_offset = offset / word;
-  static const char* const kWasm[] = {"WasmFrame", "WasmToJsFrame", "WasmToJsFunctionFrame", "JsToWasmFrame", "StackSwitchFrame",
-    "WasmDebugBreakFrame", "CWasmEntryFrame", "WasmExitFrame", "WasmLiftoffSetupFrame", "WasmSegmentStartFrame", "WasmJspiFrame",
+  static const char* const kWasm[] = {"WasmFrame", "WasmToJsFrame", "WasmToJsFunctionFrame", "JsToWasmFrame"};
+  static const char* const kUnknown[] = {"StackSwitchFrame", "WasmDebugBreakFrame", "CWasmEntryFrame", "WasmExitFrame",
+    "WasmLiftoffSetupFrame", "WasmSegmentStartFrame", "WasmJspiFrame",
     "WasmStackEntryFrame", "WasmStackExitFrame"};
   static const char* const kExits[] = {"ExitFrame", "BuiltinExitFrame", "ApiCallbackExitFrame"};
   static const char* const kContinuations[] = {"BuiltinContinuationFrame", "JavaScriptBuiltinContinuationFrame",
     "JavaScriptBuiltinContinuationWithCatchFrame"};
   for (const char* name : kWasm) layout.wasm |= TypeBit(name);
+  for (const char* name : kUnknown) layout.unknown |= TypeBit(name);
   for (const char* name : kExits) layout.exits |= TypeBit(name);
   for (const char* name : kContinuations) layout.continuations |= TypeBit(name);
   return layout;
@@ -185,14 +207,14 @@ class State {
   ~State() {
     isolate_->RemoveGCPrologueCallback(Collecting, this);
     isolate_->RemoveGCEpilogueCallback(Collected, this);
-    Forget();
+    ForgetKeys();
     free(slots_);
     free(places_);
   }
 
   // The id of the present stack, 0 where it is not known. `fp` is the frame pointer of the callback.
   inline uint32_t Capture(Word* fp) {
-    ready_ = false;  // what was missed before is overwritten: its number must not be given to this stack
+    ready_ = 0;  // what was missed before is overwritten: its number must not be given to this stack
     if (method_ == Method::kFrames) {
       pending_.storable = true;
       pending_.length = WalkFrames<false>(fp, &pending_);
@@ -207,14 +229,13 @@ class State {
     } else if (id != 0) {
       return id;
     }
-    Missed(fp);
-    return 0;
+    return Missed(fp);
   }
 
   // The chain that a step of this kind makes below another one: see Chains::Intern. 0: the stack is not known, kUnkeyed: no
   // key tells it. `fp` is the frame pointer of the callback.
   inline uint32_t Step(Word* fp, uint32_t parent, uint32_t kind) {
-    ready_ = false;
+    ready_ = 0;
     if (method_ == Method::kFrames) {
       pending_.storable = true;
       pending_.length = WalkFrames<false>(fp, &pending_);
@@ -233,16 +254,24 @@ class State {
   uint32_t Intern(uint32_t parent, uint32_t stack, uint32_t kind) { return chains_.Intern(parent, stack, kind); }
   longstack::Chains& chains() { return chains_; }
 
-  // The stack missed last has this id from now on.
-  bool Remember(uint32_t id) {
-    if (!ready_ || epoch_ != full_) return false;
-    ready_ = false;
-    // The key without names says that names are to be asked for.
-    if (plain_ != 0 && !Store(plain_hash_, pending_.words, plain_, kNamed, &named_)) return false;
-    return Store(hash_, pending_.words, pending_.length, id, nullptr);
+  // The stack missed last has this id from now on, of which so many built-ins are printed, see remember(). False: neither
+  // of its keys could be stored.
+  bool Remember(uint32_t id, uint32_t printed_builtins) {
+    const int ready = ready_;
+    ready_ = 0;
+    bool stored = (ready & kContentReady) != 0 && printed_builtins == walked_builtins_ && contents_.Store(content_key_, id);
+    if ((ready & kKeyReady) != 0 && StoreKey(id)) stored = true;
+    return stored;
   }
 
   void Forget() {
+    contents_.Forget();
+    ForgetKeys();
+    ready_ = 0;
+  }
+
+  // What a mark-sweep makes worthless.
+  void ForgetKeys() {
     chains_.ForgetKeys();
     for (uint32_t i = 0; i < size_; i++) {
       free(slots_[i].words);
@@ -250,7 +279,6 @@ class State {
     }
     keys_ = 0;
     bytes_ = 0;
-    ready_ = false;
   }
 
   void Configure(int frames) { most_ = frames < 1 ? 1 : frames > kMostFrames ? kMostFrames : frames; }
@@ -279,7 +307,7 @@ class State {
   void UseSample() { method_ = Method::kSample; }
   Method method() const { return method_; }
   uint32_t keys() const { return keys_; }
-  size_t bytes() const { return bytes_ + size_ * sizeof(Slot); }
+  size_t bytes() const { return bytes_ + size_ * sizeof(Slot) + contents_.bytes(); }
   uint32_t unstored() const { return unstored_; }
   uint32_t collections() const { return full_; }
 
@@ -291,6 +319,14 @@ class State {
     uint32_t id = 0;        // kNamed: a Named follows the words
   };
 
+  // A call in a function's code, and by which names the function went: by its own, by one other, by several.
+  struct Place {
+    uint64_t hash = 0;          // of script, line and column; 0: free
+    uint32_t name = 0;          // a hash, where there is one other
+    enum class Names : uint16_t { kUnknown, kOwn, kOther, kSeveral } names = Names::kUnknown;
+    bool inlined = false;       // it may be, in a stack that has a key
+  };
+
   // ms; performance.now() has the same source
   static inline double Now() {
     timespec time;
@@ -298,10 +334,10 @@ class State {
     return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
   }
 
-  // Is `caller` a frame of this thread's stack, below `fp`?
-  bool Inside(const Word* fp, const Word* caller) const {
+  // Is `caller` a frame of this thread's stack, below `fp`, of which so many words above the frame pointer can be read?
+  bool Inside(const Word* fp, const Word* caller, int words = 2) const {
     const Word at = reinterpret_cast<Word>(caller);
-    return caller > fp && at < base_ - 2 * sizeof(Word) && (at & (sizeof(Word) - 1)) == 0;
+    return caller > fp && at <= base_ - words * sizeof(Word) && (at & (sizeof(Word) - 1)) == 0;
   }
 
   bool Trampoline(Word pc) const {
@@ -320,13 +356,17 @@ class State {
   template <bool kDetailed>
   __attribute__((always_inline)) inline int WalkFrames(Word* fp, Walk* walk);
   void Sample(Word* fp);
-  void Missed(Word* fp);
+  uint32_t Missed(Word* fp);
   bool Verify(Word* fp);
+  bool CompleteKey(Local<v8::StackTrace> trace);
+  bool StoreKey(uint32_t id);
+  void ReadContents(Local<v8::StackTrace> trace);
   uint32_t FindNamed(Word* fp);
   void FindNames();
   bool AddNames();
-  bool NamesInlined();
-  bool Place(uint64_t place, bool add);
+  bool NamesInlined(Local<v8::StackTrace> trace);
+  Place* FindPlace(Local<v8::StackFrame> frame, bool add);
+  void AddName(Place* place, uint32_t name);
 
   // Two lanes, as in Hash; a key of both halves stands for all the words.
   static inline longstack::StepKey KeyOf(const Word* words, int length, uint32_t parent, uint32_t kind) {
@@ -343,6 +383,7 @@ class State {
     return {low ^ low >> 29, high ^ high >> 31};
   }
 
+  longstack::StepKey KeyOfFunctions(Word* fp, const longstack::StepKey& key);
   uint32_t NewStep(Word* fp, const longstack::StepKey& key, uint32_t parent, uint32_t kind);
 
   // Two lanes, since one multiplication waits for the last.
@@ -379,7 +420,7 @@ class State {
   bool Store(uint64_t hash, const Word* words, int length, uint32_t id, const Named* named);
   bool Grow();
   static void Collecting(Isolate*, v8::GCType, v8::GCCallbackFlags, void* data) {
-    static_cast<State*>(data)->Forget();
+    static_cast<State*>(data)->ForgetKeys();
   }
   static void Collected(Isolate* isolate, v8::GCType type, v8::GCCallbackFlags flags, void* data);
 
@@ -402,9 +443,13 @@ class State {
   Named named_;
   int plain_ = 0;           // words of pending_ before the names, 0: there are none
   uint64_t plain_hash_ = 0;
-  uint64_t* places_ = nullptr;  // calls in functions whose names are part of a key
+  Place* places_ = nullptr;     // calls in functions whose names may be part of a key
   uint32_t place_count_ = 0;
-  bool ready_ = false;      // pending_ may be stored
+  static constexpr int kKeyReady = 1;
+  static constexpr int kContentReady = 2;
+  int ready_ = 0;           // which keys of pending_ may be stored
+  longstack::ContentKey content_key_ = {};
+  uint32_t walked_builtins_ = 0;  // of pending_, see ReadContents
   uint32_t epoch_ = 0;      // full collections, when it was taken
   uint32_t full_ = 0;
   uint32_t young_ = 0;
@@ -414,6 +459,7 @@ class State {
   uint32_t keys_ = 0;
   size_t bytes_ = 0;
   longstack::Chains chains_;
+  longstack::Contents contents_;
 };
 
 // A hot room: bench/capture.js. Returns the number of words, 0 where the chain leaves this thread's stack (a stack
@@ -465,18 +511,21 @@ inline int State::WalkFrames(Word* fp, Walk* walk) {
         const Word exit = left[layout.type] >> 1;
         words[length++] = exit;
         if (exit == static_cast<Word>(layout.builtin_exit)) {
+          if (!Inside(caller, left, kExitWords)) return 0;
           words[length++] = young_;
           words[length++] = left[2];
           words[length++] = left[3];
-          if (kDetailed) walk->frames[walk->count++] = {Walk::Kind::kBuiltinExit, 0, 0, false, nullptr};
+          if (kDetailed) walk->frames[walk->count++] = {Walk::Kind::kBuiltinExit, 0, 0, false, left + kExitTarget};
         }
         if (kDetailed && walk->count == kMostFrames) break;
         fp = left;
         continue;
       }
       if (number < kMostTypes) {
-        if ((layout.wasm >> number & 1) != 0) walk->storable = false;
+        if ((layout.wasm >> number & 1) != 0) words[length++] = young_;
+        if ((layout.unknown >> number & 1) != 0) walk->storable = false;
         if (number == static_cast<Word>(layout.builtin_exit)) {
+          if (!Inside(fp, caller, kExitWords)) return 0;
           words[length++] = young_;
           words[length++] = caller[2];
           words[length++] = caller[3];
@@ -488,8 +537,10 @@ inline int State::WalkFrames(Word* fp, Walk* walk) {
       }
       words[length++] = pc;
       if (kDetailed) {
-        const bool builtin = number == static_cast<Word>(layout.builtin_exit);
-        walk->frames[walk->count++] = {builtin ? Walk::Kind::kBuiltinExit : Walk::Kind::kOther, pc, 0, false, nullptr};
+        const bool exit = number == static_cast<Word>(layout.builtin_exit);
+        const bool continuation = number < kMostTypes && (layout.continuations >> number & 1) != 0;
+        Word* function = exit ? caller + kExitTarget : continuation ? caller + layout.type - 1 : nullptr;
+        walk->frames[walk->count++] = {exit ? Walk::Kind::kBuiltinExit : Walk::Kind::kOther, pc, 0, false, function};
       }
     }
     if (kDetailed && walk->count == kMostFrames) break;
@@ -515,34 +566,82 @@ void State::Sample(Word* fp) {
 uint32_t State::NewStep(Word* fp, const longstack::StepKey& key, uint32_t parent, uint32_t kind) {
   hash_ = Hash(pending_.words, pending_.length);
   uint32_t stack = pending_.length == 0 ? 0 : Find(hash_, pending_.words, pending_.length);
-  const bool named = stack == kNamed;
-  if (named) stack = FindNamed(fp);
-  if (stack == kUnkeyed) return kUnkeyed;
-  if (stack == 0) {
-    Missed(fp);
-    return 0;
+  longstack::StepKey found = key;
+  if (stack == kNamed) {
+    found = KeyOfFunctions(fp, key);
+    const uint32_t known = chains_.Find(found);
+    if (known != 0) return known;
+    stack = FindNamed(fp);
   }
+  const bool missed = stack == 0;
+  if (missed) stack = Missed(fp);
+  if (stack <= kUnkeyed) return stack;
   const uint32_t result = chains_.Intern(parent, stack, kind);
-  if (result != 0 && !named) chains_.Store(key, result);
+  if (result != 0 && !missed) chains_.Store(found, result);
   return result;
 }
 
-void State::Missed(Word* fp) {
-  epoch_ = full_;
-  ready_ = false;
-  plain_ = 0;
-  if (pending_.length == 0 || !pending_.storable) return;
-  if (method_ == Method::kFrames && !Verify(fp)) {
-    unstored_++;
-    return;
+// The key of a step whose stack has functions with names of their own: with these functions' addresses, which hold until the
+// next collection, in place of the names, which cost much more to ask for.
+longstack::StepKey State::KeyOfFunctions(Word* fp, const longstack::StepKey& key) {
+  Word words[kMostFrames + 3];
+  int length = 0;
+  words[length++] = key.low;
+  words[length++] = key.high;
+  words[length++] = young_;
+  named_ = NamedOf(*FindSlot(hash_, pending_.words, pending_.length));
+  WalkFrames<true>(fp, &pending_);
+  for (int i = 0; i < pending_.count; i++) {
+    if (named_.Has(i) && pending_.frames[i].function != nullptr) words[length++] = *pending_.frames[i].function;
   }
-  ready_ = true;
+  return KeyOf(words, length, 0, 0);
 }
 
-// Compares the walk with V8's own sample and learns trampolines from it; then the key is made anew.
+// Returns the number of a stack that is known by its contents, to whose words it is given, too; else 0, and Remember may
+// give it one.
+uint32_t State::Missed(Word* fp) {
+  epoch_ = full_;
+  ready_ = 0;
+  plain_ = 0;
+  if (pending_.length == 0) return 0;
+  if (method_ != Method::kFrames) {
+    ready_ = kKeyReady;
+    return 0;
+  }
+  v8::HandleScope scope(isolate_);
+  WalkFrames<true>(fp, &pending_);
+  const bool storable = pending_.storable;
+  constexpr auto kWhole = static_cast<v8::StackTrace::StackTraceOptions>(v8::StackTrace::kDetailed |
+    v8::StackTrace::kExposeFramesAcrossSecurityOrigins);
+  Local<v8::StackTrace> trace = v8::StackTrace::CurrentStackTrace(isolate_, kMostFrames, kWhole);
+  ReadContents(trace);
+  longstack::Content* known = contents_.Find(content_key_);
+  if (known != nullptr && (!storable || !longstack::Contents::IsWorthKeying(*known))) {
+    known->failures++;
+    return known->stack;
+  }
+  const bool verified = Verify(fp);
+  const bool keyed = storable && verified && CompleteKey(trace);
+  if (storable && !keyed) unstored_++;
+  if (known != nullptr) {
+    if (!keyed || !StoreKey(known->stack)) known->failures++;
+    return known->stack;
+  }
+  ready_ = (keyed ? kKeyReady : 0) | (verified ? kContentReady : 0);
+  return 0;
+}
+
+// Stores the key of the words.
+bool State::StoreKey(uint32_t id) {
+  if (epoch_ != full_) return false;
+  // The key without names says that names are to be asked for.
+  if (plain_ != 0 && !Store(plain_hash_, pending_.words, plain_, kNamed, &named_)) return false;
+  return Store(hash_, pending_.words, pending_.length, id, nullptr);
+}
+
+// Compares the detailed walk with V8's own sample and learns trampolines from it; then the key is made anew.
 bool State::Verify(Word* fp) {
   Walk* walk = &pending_;
-  WalkFrames<true>(fp, walk);
   void* sample[kMostFrames];
   v8::RegisterState registers;
   registers.pc = __builtin_return_address(0);
@@ -579,14 +678,19 @@ bool State::Verify(Word* fp) {
   }
   walk->length = WalkFrames<false>(fp, walk);
   hash_ = Hash(walk->words, walk->length);
-  if (walk->length == 0) return false;
+  return walk->length != 0;
+}
+
+// Adds the names to the key that are part of it. False: they cannot be told. (A key without is as good.)
+bool State::CompleteKey(Local<v8::StackTrace> trace) {
+  Walk* walk = &pending_;
   // Frames whose names were told to matter still do, though these functions may have the code's own.
   named_ = Named();
   const Slot* known = FindSlot(hash_, walk->words, walk->length);
   if (known != nullptr && known->id == kNamed) named_ = NamedOf(*known);
   FindNames();
   if (!named_.Any() && place_count_ == 0) return true;
-  return !NamesInlined() && (!named_.Any() || AddNames());
+  return !NamesInlined(trace) && (!named_.Any() || AddNames());
 }
 
 // The function of a frame; the word on the stack serves as its handle, V8 keeps it up to date.
@@ -617,48 +721,138 @@ void State::FindNames() {
   }
 }
 
-// Is the place known? Adds it where asked to.
-bool State::Place(uint64_t place, bool add) {
-  if (places_ == nullptr && (!add || (places_ = static_cast<uint64_t*>(calloc(kPlaces, sizeof *places_))) == nullptr)) return false;
-  uint32_t i = static_cast<uint32_t>(place >> 32) & (kPlaces - 1);
-  for (; places_[i] != 0; i = (i + 1) & (kPlaces - 1)) if (places_[i] == place) return true;
-  if (!add) return false;
+// Returns what is known of the place of a frame, or nullptr; adds it where asked to.
+State::Place* State::FindPlace(Local<v8::StackFrame> frame, bool add) {
+  v8::Location location = frame->GetLocation();
+  const Word where[] = {static_cast<Word>(frame->GetScriptId()), static_cast<Word>(location.GetLineNumber()),
+    static_cast<Word>(location.GetColumnNumber())};
+  const uint64_t hash = Hash(where, 3) | 1;
+  if (places_ == nullptr && (!add || (places_ = static_cast<Place*>(calloc(kPlaces, sizeof *places_))) == nullptr)) return nullptr;
+  uint32_t i = static_cast<uint32_t>(hash >> 32) & (kPlaces - 1);
+  for (; places_[i].hash != 0; i = (i + 1) & (kPlaces - 1)) if (places_[i].hash == hash) return &places_[i];
+  if (!add) return nullptr;
   if (place_count_ >= kPlaces / 2) {  // code without end, from eval: what is still in use comes back
-    memset(places_, 0, kPlaces * sizeof *places_);
+    memset(static_cast<void*>(places_), 0, kPlaces * sizeof *places_);
     place_count_ = 0;
-    i = static_cast<uint32_t>(place >> 32) & (kPlaces - 1);
+    i = static_cast<uint32_t>(hash >> 32) & (kPlaces - 1);
   }
-  places_[i] = place;
+  places_[i].hash = hash;
   place_count_++;
-  return true;
+  return &places_[i];
+}
+
+// The function at a place goes by a name that is not its own, or by its own though others there do not.
+void State::AddName(Place* place, uint32_t name) {
+  if (place->names == Place::Names::kUnknown) {
+    place->names = Place::Names::kOther;
+    place->name = name;
+  } else if (place->names == Place::Names::kOwn || (place->names == Place::Names::kOther && place->name != name)) {
+    place->names = Place::Names::kSeveral;
+    if (place->inlined) ForgetKeys();
+  }
+}
+
+// Hashes what the stack says: the functions of the script, then the built-ins, which v8::StackTrace leaves out.
+void State::ReadContents(Local<v8::StackTrace> trace) {
+  longstack::ContentHash hash;
+  const auto add_name = [&hash](Local<Value> name) {
+    // The hash is one of the letters (Name::EnsureHash, src/objects/name-inl.h), so it is the same for equal names.
+    if (name.IsEmpty() || !name->IsString()) return hash.Add(0);
+    hash.Add(static_cast<uint64_t>(static_cast<uint32_t>(name.As<v8::Name>()->GetIdentityHash())) << 32 |
+      static_cast<uint32_t>(name.As<v8::String>()->Length() + 1));
+  };
+  const int count = trace->GetFrameCount() < most_ ? trace->GetFrameCount() : most_;
+  for (int at = 0; at < count; at++) {
+    Local<v8::StackFrame> frame = trace->GetFrame(isolate_, static_cast<uint32_t>(at));
+    v8::Location location = frame->GetLocation();
+    hash.Add(static_cast<uint64_t>(static_cast<uint32_t>(frame->GetScriptId())) << 32 | static_cast<uint32_t>(location.GetLineNumber()));
+    hash.Add(static_cast<uint64_t>(static_cast<uint32_t>(location.GetColumnNumber())) << 1 | (frame->IsConstructor() ? 1 : 0));
+    add_name(frame->GetFunctionName());
+  }
+  walked_builtins_ = 0;
+  for (int i = 0; i < pending_.count; i++) {
+    const Walk::Frame& frame = pending_.frames[i];
+    if (frame.function == nullptr) continue;
+    Local<v8::Function> function = FunctionAt(frame.function);
+    if (function.IsEmpty()) {
+      if (frame.kind != Walk::Kind::kScript) hash.Add(static_cast<uint64_t>(pending_.count - i));
+      continue;
+    }
+    if (function->ScriptId() != v8::UnboundScript::kNoScriptId) continue;
+    Local<Value> name = function->GetDebugName();
+    const bool nameless = !name->IsString() || name.As<v8::String>()->Length() == 0;
+    hash.Add(static_cast<uint64_t>(pending_.count - i));
+    add_name(name);
+    // Some are not printed: on Node 20 calls of the API are among those of C++, and V8's own closures, such as what an
+    // await resumes by, have no name (CallSiteInfoBuilder::IsNotHidden, src/execution/isolate.cc).
+    if (!nameless && frame.kind != Walk::Kind::kBuiltinExit) walked_builtins_++;
+  }
+  content_key_ = hash.Finish();
 }
 
 // Is there a function whose name should be part of the key, but that has no frame? It ran with one before it was
-// inlined, so the place in its code is known.
-bool State::NamesInlined() {
-  v8::HandleScope scope(isolate_);
-  Local<v8::StackTrace> trace = v8::StackTrace::CurrentStackTrace(isolate_, kMostFrames, v8::StackTrace::kDetailed);
-  int frames = 0;
+// inlined, so the place in its code is known. Where it never had but one name that may be inlined: a method whose key
+// is a symbol is such a one. Functions of one script and name are taken together: where V8 names as many as there are
+// frames none of them is inlined, and each place belongs to its frame.
+bool State::NamesInlined(Local<v8::StackTrace> trace) {
+  struct Function { int script; int index; Local<Value> name; bool done; };
+  Function walked[kMostFrames], traced[kMostFrames];
+  int walked_count = 0;
   for (int i = 0; i < pending_.count; i++) {
-    if (!named_.Has(i) || pending_.frames[i].function == nullptr) continue;
+    if (pending_.frames[i].kind != Walk::Kind::kScript) continue;
     Local<v8::Function> function = FunctionAt(pending_.frames[i].function);
-    if (!function.IsEmpty() && function->ScriptId() != v8::UnboundScript::kNoScriptId) frames++;
+    if (function.IsEmpty() || function->ScriptId() == v8::UnboundScript::kNoScriptId) continue;
+    walked[walked_count++] = {function->ScriptId(), i, function->GetDebugName(), false};
   }
-  int places = 0;
-  for (int at = 0; at < trace->GetFrameCount(); at++) {
-    Local<v8::StackFrame> frame = trace->GetFrame(isolate_, static_cast<uint32_t>(at));
-    const Word where[] = {static_cast<Word>(frame->GetScriptId()), static_cast<Word>(frame->GetLineNumber()), static_cast<Word>(frame->GetColumn())};
-    const uint64_t place = Hash(where, 3) | 1;
-    bool known = Place(place, false);
-    for (int i = 0; !known && i < pending_.count; i++) {
-      if (!named_.Has(i) || pending_.frames[i].function == nullptr) continue;
-      Local<v8::Function> function = FunctionAt(pending_.frames[i].function);
-      if (function.IsEmpty() || function->ScriptId() != frame->GetScriptId() || frame->GetFunctionName().IsEmpty()) continue;
-      if (function->GetDebugName()->StrictEquals(frame->GetFunctionName())) known = Place(place, true);
+  const int traced_count = trace->GetFrameCount();
+  for (int i = 0; i < traced_count; i++) {
+    Local<v8::StackFrame> frame = trace->GetFrame(isolate_, static_cast<uint32_t>(i));
+    Local<v8::String> name = frame->GetFunctionName();
+    if (name.IsEmpty()) name = v8::String::Empty(isolate_);
+    traced[i] = {frame->GetScriptId(), i, name, false};
+  }
+  const auto frame_of = [&](int index) { return trace->GetFrame(isolate_, static_cast<uint32_t>(index)); };
+  const auto is_renamed = [&](int index) {
+    const Place* place = place_count_ == 0 ? nullptr : FindPlace(frame_of(index), false);
+    return place != nullptr && place->names >= Place::Names::kOther;
+  };
+  // Looks at all functions with the script and the name of one. False: one of them may be inlined and have many names.
+  const auto settle = [&](int script, Local<Value> name) {
+    const uint32_t hash = name->IsName() ? static_cast<uint32_t>(name.As<v8::Name>()->GetIdentityHash()) : 0;
+    int walked_here[kMostFrames], traced_here[kMostFrames];
+    int walks = 0, traces = 0;
+    for (int i = 0; i < walked_count; i++) {
+      if (walked[i].done || walked[i].script != script || !walked[i].name->StrictEquals(name)) continue;
+      walked[i].done = true;
+      walked_here[walks++] = walked[i].index;
     }
-    if (known) places++;
+    for (int i = 0; i < traced_count; i++) {
+      if (traced[i].done || traced[i].script != script || !traced[i].name->StrictEquals(name)) continue;
+      traced[i].done = true;
+      traced_here[traces++] = i;
+    }
+    for (int i = 0; i < traces; i++) {
+      Place* place = FindPlace(frame_of(traced_here[i]), walks == traces);
+      if (place == nullptr) return false;
+      if (walks == traces) {
+        if (place->names >= Place::Names::kOther) named_.Add(walked_here[i]);
+        if (named_.Has(walked_here[i])) AddName(place, hash);
+        else place->names = Place::Names::kOwn;
+      } else {
+        if (place->names == Place::Names::kOther) AddName(place, hash);
+        if (place->names == Place::Names::kSeveral || place->names == Place::Names::kUnknown) return false;
+        place->inlined = true;
+      }
+    }
+    return true;
+  };
+  for (int i = 0; i < walked_count; i++) {
+    if (!walked[i].done && named_.Has(walked[i].index) && !settle(walked[i].script, walked[i].name)) return true;
   }
-  return places > frames;
+  for (int i = 0; i < traced_count; i++) {
+    if (!traced[i].done && is_renamed(i) && !settle(traced[i].script, traced[i].name)) return true;
+  }
+  return false;
 }
 
 // Adds to the pending key the names that are part of it. False: too long.
@@ -693,7 +887,7 @@ uint32_t State::FindNamed(Word* fp) {
 }
 
 bool State::Store(uint64_t hash, const Word* words, int length, uint32_t id, const Named* named) {
-  if (keys_ >= kMostKeys) Forget();
+  if (keys_ >= kMostKeys) ForgetKeys();
   if (keys_ * 2 >= size_ && !Grow()) return false;
   uint32_t i = hash & (size_ - 1);
   while (slots_[i].words != nullptr) {
@@ -739,7 +933,7 @@ void State::Collected(Isolate*, v8::GCType type, v8::GCCallbackFlags, void* data
   state->young_++;
   if ((type & v8::kGCTypeMarkSweepCompact) == 0) return;
   state->full_++;
-  state->Forget();
+  state->ForgetKeys();
   state->trampolines_ = 0;
   state->first_trampoline_ = 1;
   state->trampoline_span_ = 0;
@@ -858,9 +1052,11 @@ void Clock(const FunctionCallbackInfo<Value>& info) {
   StateOf(info)->SetClock(info[0].As<v8::Float64Array>());
 }
 
-// remember(id): the stack that capture() did not know
+// remember(id, builtins): the stack that capture() did not know, and how many functions with a name and a place of
+// `<anonymous>` are printed of it; without, its contents are not remembered
 void Remember(const FunctionCallbackInfo<Value>& info) {
-  info.GetReturnValue().Set(StateOf(info)->Remember(info[0].As<v8::Uint32>()->Value()));
+  const uint32_t builtins = info[1]->IsUint32() ? info[1].As<v8::Uint32>()->Value() : kNotCounted;
+  info.GetReturnValue().Set(StateOf(info)->Remember(info[0].As<v8::Uint32>()->Value(), builtins));
 }
 
 // rejection(promise): its reason, undefined where it is not rejected

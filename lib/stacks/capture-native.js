@@ -30,7 +30,8 @@ const resumed = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*processTi
  * @property {() => [chains: number, bytes: number]} chainStats
  * @property {(promises: object[], count: number) => number} rejections which of them are rejected, a bit each
  * @property {(array: Float64Array) => void} clock capture() writes ms into it, counted on from what it holds
- * @property {(id: number) => boolean} remember gives a number to the stack that capture() did not know
+ * @property {(id: number, builtins?: number) => boolean} remember gives a number to the stack that capture() did
+ *   not know; where it is told how many built-ins are printed, to its contents, too
  * @property {(promise: object) => unknown} rejection the reason of a rejected promise
  * @property {() => void} forget
  * @property {import('../hooks/native').Doors} [hooks] callbacks of other addons; see native/hooks.cc
@@ -79,6 +80,28 @@ function distinguishes ({ capture, forget, nest, remember }) {
   }
   forget()
   return !confused
+}
+
+/**
+ * Returns how many built-ins with a name a stack prints, or undefined where the stack is not to be
+ * known by its contents: these do not tell by which name a function was called, and labels are made of that name.
+ * @param {string} lines
+ */
+function contentBuiltins (lines) {
+  let builtins = 0
+  let api = '' // the core frame next to the program's own
+  let inCore = true
+  for (const line of lines.split('\n')) {
+    if (line.startsWith('async ')) continue
+    if (line === '<anonymous>') continue
+    if (line.endsWith('(<anonymous>)')) {
+      builtins++
+    } else if (inCore) {
+      if (line.includes('(node:')) api = line
+      else inCore = line.startsWith('node:')
+    }
+  }
+  return !inCore && api.includes(' [as ') ? undefined : builtins
 }
 
 /**
@@ -137,8 +160,8 @@ function createNativeCapture ({ binding, plainly, options, awaiting, intern, clo
     const lines = typeof text === 'string' ? frameLines(text, tails) : ''
     const number = intern(lines)
     if (answer !== UNKEYED) {
-      if (tails && resumed.test(lines)) remember(UNKEYED)
-      else if (exact || !lines.includes('(<anonymous>)')) remember(number) // the slower key tells no built-ins
+      if (tails && resumed.test(lines)) remember(UNKEYED, contentBuiltins(lines))
+      else if (exact || !lines.includes('(<anonymous>)')) remember(number, contentBuiltins(lines)) // the slower key tells no built-ins
     }
     clock[0] = time
     return chainOf(parent, number, kind)
