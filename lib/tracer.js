@@ -163,8 +163,8 @@ function createTracer () {
     },
     passed: (error, context) => sightings.passes(error, context),
     ticked: undefined,
-    rejected (reason, context) {
-      sightings.rejects(reason, context)
+    rejected (reason, context, ref) {
+      sightings.rejects(reason, context, ref)
       const { span } = context
       if (span !== undefined) spans?.rejected(reason, span)
     },
@@ -328,15 +328,19 @@ function createTracer () {
     const present = async.current() ?? left
     if (present === undefined) return
     // Node reports a rejection in the context of its promise.
-    const settledBy = rejected ? settlerOf(async.resource()) : undefined
+    const settledBy = rejected ? settlerOf(async.resource()) ?? rejecterOf(error) : undefined
     sightings.escapes(error, { context: settledBy ?? present, left, settled: settledBy !== undefined })
     const span = (settledBy ?? present).span
     if (span !== undefined) guard.run(() => spans?.exception(span, error))
   }
 
-  /** Asks the handlers of trace.onError. @param {unknown} error @returns {boolean} */
-  function handle (error) {
-    const context = async.current() ?? async.left()
+  /** @param {unknown} error @returns {Context | undefined} */
+  const rejecterOf = (error) => typeof error === 'object' && error !== null ? sightings.rejection(error) : undefined
+
+  /** Asks the handlers of trace.onError. @param {unknown} error @param {boolean} [fromPromise] @returns {boolean} */
+  function handle (error, fromPromise = false) {
+    const promise = fromPromise ? sightings.promiseOf(error) : 0
+    const context = (promise === 0 ? undefined : contextAt(promise)) ?? async.current() ?? async.left()
     for (const { matches, handler } of handlers) {
       const match = ask().matching(context, matches)
       if (match === null) continue

@@ -18,7 +18,13 @@ function createSightings () {
   /** reasons of rejected promises @type {WeakMap<object, Context>} */
   const rejected = new WeakMap()
 
+  /** references of the promises that were rejected with them @type {WeakMap<object, number>} */
+  const promises = new WeakMap()
+
   return {
+    /** The promise that was rejected with an error, where it is known by a number. @param {unknown} error @returns {number} 0: it is not */
+    promiseOf: (error) => typeof error === 'object' && error !== null ? promises.get(error) ?? 0 : 0,
+
     /** @param {object} error */
     escape: (error) => escaped.get(error),
 
@@ -28,8 +34,9 @@ function createSightings () {
     /** @param {object} error */
     rejection: (error) => rejected.get(error),
 
-    /** The first rejection counts: others hand it on. @param {object} error @param {Context} context */
-    rejects (error, context) {
+    /** The first rejection counts: others hand it on. @param {object} error @param {Context} context @param {number} ref of the promise */
+    rejects (error, context, ref) {
+      if (ref !== 0) promises.set(error, ref) // the last one is what nobody handles
       if (!rejected.has(error)) rejected.set(error, context)
     },
 

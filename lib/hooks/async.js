@@ -74,7 +74,7 @@ const told = createStamp()
  * @property {(context: Context) => void} connecting a connect request runs for the first time
  * @property {(error: object, context: Context) => void} passed an error was handed to nextTick
  * @property {((context: Context, tick: object) => void) | undefined} ticked something is put off to a tick
- * @property {(reason: object, context: Context) => void} rejected
+ * @property {(reason: object, context: Context, ref: number) => void} rejected a promise was, in this context; with its reference
  * @property {(time: number) => void} turn the event loop came round, or another callback begins
  * @property {((time: number, context: Context) => void) | undefined} began a callback begins, where its length is watched
  * @property {(error: unknown) => void} failed a hook could not do its work
@@ -738,7 +738,7 @@ function createAsyncLayer (parts) {
     settled = undefined
     const step = /** @type {NonNullable<typeof capture.stepAfter>} */ (capture.stepAfter)(chain, kind, initPromise, promise)
     if ((step & REJECTED) === 0) return step
-    noteRejection(capture.rejection?.(promise))
+    noteRejection(capture.rejection?.(promise), promise)
     return step & ~REJECTED
   }
 
@@ -748,17 +748,17 @@ function createAsyncLayer (parts) {
     settled = undefined
     if (promise === undefined || capture.rejection === undefined) return
     try {
-      noteRejection(capture.rejection(promise))
+      noteRejection(capture.rejection(promise), promise)
     } catch (error) {
       parts.failed(error)
     }
   }
 
-  /** @param {unknown} reason */
-  function noteRejection (reason) {
+  /** @param {unknown} reason @param {object} promise */
+  function noteRejection (reason, promise) {
     if (typeof reason !== 'object' || reason === null) return
     const context = settler === 0 ? root : contextAt(settler)
-    if (context !== undefined) parts.rejected(reason, context)
+    if (context !== undefined) parts.rejected(reason, context, refOfPromise(promise))
   }
 
   // ── users' hooks, and those of other addons: around the functions above, while there are any. Promises come through

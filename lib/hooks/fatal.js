@@ -18,7 +18,7 @@
 /**
  * @param {object} deps
  * @param {(error: unknown, rejected: boolean) => void} deps.escaped notes an error and its context
- * @param {(error: unknown) => boolean} deps.handle asks the handlers
+ * @param {(error: unknown, fromPromise: boolean) => boolean} deps.handle asks the handlers
  */
 function createFatalLayer ({ escaped, handle }) {
   const target = /** @type {any} */ (process)
@@ -43,7 +43,7 @@ function createFatalLayer ({ escaped, handle }) {
     try {
       escaped(error, fromPromise)
     } catch {}
-    return handle(error) ? asHandled(() => node.call(this, error, fromPromise)) : node.call(this, error, fromPromise)
+    return handle(error, fromPromise) ? asHandled(() => node.call(this, error, fromPromise)) : node.call(this, error, fromPromise)
   }
 
   return {
