@@ -228,7 +228,8 @@ function createAsyncLayer (parts) {
   /** @param {object} promise what waits for it is about to run */
   function beforePromise (promise) {
     try {
-      const ref = OnPromise.read(promise) ?? UNKNOWN
+      const ref = OnPromise.read(promise)
+      if (ref === undefined) return enterUnnumbered(promise)
       const at = ((ref >> 1) & MASK) << SHIFT
       if (promises[at + REF] === ref) enter(ref, promises, moreOfPromises, at)
       else enterOlder(ref, 0)
@@ -493,6 +494,19 @@ function createAsyncLayer (parts) {
     run = 0
     if (timing) loop.callback(span, ref, opener?.chain ?? 0, now())
     if (opener !== undefined || carrier !== undefined) callback(ref, SPECIAL | ENTERED)
+  }
+
+  /**
+   * A promise that V8's hooks have not seen: it is older than longstack, or was made while async_hooks told of promises.
+   * @param {any} promise
+   */
+  function enterUnnumbered (promise) {
+    idSymbol ??= symbolOfIds(promise)
+    const id = idSymbol === undefined ? undefined : promise[idSymbol]
+    const found = typeof id === 'number' ? records.find(id << 1) : undefined
+    if (found === undefined) return enterOlder(UNKNOWN, 0)
+    enter(UNKNOWN, found.words, found.more, found.at)
+    if (cause === UNKNOWN) cause = id << 1
   }
 
   /** Some entered it without leaving: what was above is not running any more. @param {number} ref @returns {boolean} it is found */
