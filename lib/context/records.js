@@ -165,14 +165,6 @@ function writeWord (ref, word, value) {
   if (found !== undefined) found.words[found.at + word] = value
 }
 
-/** @param {number} ref it will not run any more */
-function forget (ref) {
-  const ring = ringOf(ref)
-  const at = indexOf(ref)
-  if (ring[at] === ref) ring[at + FLAGS] &= ~LIVE
-  drop(ref)
-}
-
 /** Delay of the timers of each chain, in ms and one more; 0: none is known, MIXED: they differ */
 let delays = new Int32Array(1 << 10)
 const MIXED = -1
@@ -262,8 +254,6 @@ module.exports = {
   promises,
   moreOfResources,
   moreOfPromises,
-  ringOf,
-  indexOf,
   keep,
   noteDelay,
   delayOf,
@@ -271,7 +261,6 @@ module.exports = {
   find,
   readWord,
   writeWord,
-  forget,
   clear,
   held,
   bytes,

@@ -147,9 +147,6 @@ function createCapture (deps) {
     /** The stack with a number. @param {number} id @returns {Stack | undefined} */
     byId: (id) => stacks[id - base],
 
-    /** Gives a number to a stack that was read elsewhere. @param {string} lines */
-    numberOf: (lines) => intern(lines),
-
     /** Forgets all stacks and chains: what was recorded until now has none any more. */
     reset () {
       dropped += engine()?.stats().chains ?? 0
