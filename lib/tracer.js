@@ -178,6 +178,8 @@ function createTracer () {
       isWarm = true
       ask().warm()
     },
+    force: formatter.force,
+    replaced: () => guard.run(formatter.enable),
     began: undefined,
     failed,
     tell,

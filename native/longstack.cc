@@ -77,7 +77,6 @@ constexpr int kMostTypes = 64;
 constexpr uint32_t kNamed = UINT32_MAX;     // in place of an id: names are part of the key
 constexpr uint32_t kUnkeyed = 1;            // the number of all stacks that no key tells apart; see capture-native.js
 constexpr uint32_t kNotCounted = UINT32_MAX;  // in place of how many built-ins are printed
-constexpr uint32_t kRejected = 1 << 28;
 constexpr uint32_t kPlaces = 1 << 12;       // a power of two
 constexpr int kNameMaps = kMostFrames / kWordBits;
 // Of the frame of a built-in of C++, from the frame pointer on: the last two words are new.target and the function
@@ -1001,17 +1000,14 @@ inline uint32_t SmallInteger(const FunctionCallbackInfo<Value>& info, int index)
   return static_cast<uint32_t>(v8::internal::Internals::SmiValue(word));
 }
 
-// step(parent, kind, promise): the chain that this step makes, see Chains; 0: the stack is not known, 1: no key tells it.
-// With kRejected, where a promise is given that is rejected.
+// step(parent, kind): the chain that this step makes, see Chains; 0: the stack is not known, 1: no key tells it.
 __attribute__((noinline)) void Step(const FunctionCallbackInfo<Value>& info) {
 #ifdef __GLIBC__
   State* state = thread_state;
 #else
   State* state = StateOf(info);
 #endif
-  uint32_t result = state->Step(FramePointer(), SmallInteger(info, 0), SmallInteger(info, 1));
-  if (info.Length() > 2 && info[2].As<v8::Promise>()->State() == v8::Promise::kRejected) result |= kRejected;
-  info.GetReturnValue().Set(result);
+  info.GetReturnValue().Set(state->Step(FramePointer(), SmallInteger(info, 0), SmallInteger(info, 1)));
   state->Tick();
 }
 
@@ -1064,6 +1060,15 @@ void Rejection(const FunctionCallbackInfo<Value>& info) {
   if (!info[0]->IsPromise()) return;
   Local<v8::Promise> promise = info[0].As<v8::Promise>();
   if (promise->State() == v8::Promise::kRejected) info.GetReturnValue().Set(promise->Result());
+}
+
+// rejected(promise, …): which of at most 31 are rejected, as bits
+void Rejected(const FunctionCallbackInfo<Value>& info) {
+  uint32_t result = 0;
+  for (int i = 0; i < info.Length(); i++) {
+    if (info[i]->IsPromise() && info[i].As<v8::Promise>()->State() == v8::Promise::kRejected) result |= 1u << i;
+  }
+  info.GetReturnValue().Set(result);
 }
 
 // forget(): all keys
@@ -1122,7 +1127,7 @@ NODE_MODULE_INIT() {
   Local<v8::External> data = v8::External::New(isolate, state);
 #endif
   const struct { const char* name; v8::FunctionCallback callback; } doors[] = {
-    {"capture", Capture}, {"clock", Clock}, {"remember", Remember}, {"rejection", Rejection}, {"forget", Forget}, {"configure", Configure},
+    {"capture", Capture}, {"clock", Clock}, {"remember", Remember}, {"rejection", Rejection}, {"rejected", Rejected}, {"forget", Forget}, {"configure", Configure},
     {"nest", Nest}, {"learn", Learn}, {"sample", UseSample}, {"stats", Stats}, {"step", Step}, {"intern", Intern}, {"chainAt", ChainAt},
     {"resetChains", ResetChains}, {"chainStats", ChainStats}};
   for (const auto& door : doors) {

@@ -177,6 +177,11 @@ test('source-map-support, installed in a later tick', async (t) => {
   told(t, await run({ ...external, 'main.js': main }, 'main.js'))
 })
 
+test('source-map-support, installed in the callback right before: both come in one turn of the event loop', async (t) => {
+  const main = `require('./program.js'); const end = Date.now() + 5; while (Date.now() < end); setImmediate(() => { ${support} })`
+  told(t, await run({ ...external, 'main.js': main }, 'main.js'))
+})
+
 test('source-map-support with sources that are nowhere on disk', async (t) => {
   const main = `
     require(${JSON.stringify(path.join(packages, 'source-map-support'))}).install({

@@ -39,13 +39,14 @@ const LIVE = 1 // it may run
 const PASSED = 2 // the filter leaves it out: chain and cause are those of its maker
 const AWAITED = 4 // a promise that `await` or `then` made
 const ONE_SHOT = 8 // it runs once
-const SPECIAL = 16 // more is to be done when it runs
+const SPECIAL = 16 // a handle: that it runs is noted
 const TICK = 32
 const TIMER = 64
 const ENTERED = 128 // its callback is to carry the context, in light mode
 const ANSWERED = 256 // a promise that is settled
 const LOOPED = 512 // one more turn of a loop, as many as TURNS says
 const CALLED = 1 << 14 // the event loop calls it
+const DETAILED = 1 << 15 // what it is about shows when it runs
 const DISTANCE = 10 // shift: of four bits, how many steps up the turn before is
 
 // Numbers of chains with a meaning of their own; the engines give none below FIRST_CHAIN.
@@ -243,6 +244,7 @@ module.exports = {
   ANSWERED,
   LOOPED,
   CALLED,
+  DETAILED,
   DISTANCE,
   NO_CHAIN,
   ROOT_CHAIN,

@@ -11,6 +11,7 @@
 // Entries are looked through by time and by count. A FinalizationRegistry would tell sooner which are gone, but V8 cleans up
 // one registry a task (src/heap/finalization-registry-cleanup-task.cc), so that the program's own would come a turn late.
 
+const guard = require('../context/guard')
 const { contextAt, stamp } = require('../context/context')
 const { createStamp } = require('../context/stamp')
 const { numberOf, endOf, handleOf, hiddenProperty, idOf, isOver, ownerOf } = require('./inside')
@@ -119,8 +120,8 @@ function createRegistry () {
     }
     for (let i = left; i < youngCount; i++) young[i] = undefined
     youngCount = left
-    settleAt = left > 0 ? youngTimes[0] + SETTLE : Infinity
-    if (left > YOUNG / 2 && time !== Infinity) settle(Infinity) // there is no room for the next ones
+    settleAt = left > 0 ? time + SETTLE : Infinity // all at once: to look at each in its time would look at most of them again and again
+    if (left > YOUNG / 2) settle(Infinity) // there is no room for the next ones
   }
 
   /** @param {number} i */
@@ -238,15 +239,16 @@ function createRegistry () {
     /** @param {number} asyncId */
     opener: (asyncId) => entries.get(asyncId)?.context,
 
-    /** @param {number} asyncId @param {number} time */
+    /** An event of a handle. The hot path. @param {number} asyncId @param {number} time @returns {boolean} it has an entry */
     active (asyncId, time) {
       const entry = entries.get(asyncId)
-      if (entry === undefined) return
+      if (entry === undefined) return false
       entry.active = time
       if (entry.upper !== undefined) entry.upper.active = time
-      if (entry.met || entry.looks === 0) return
+      if (entry.met || entry.looks === 0) return true
       entry.looks--
-      connected(entry)
+      guard.run(() => connected(entry))
+      return true
     },
 
     /** Data goes out on a socket, or came in. @param {object} socket @param {number} time */

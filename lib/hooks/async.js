@@ -21,16 +21,16 @@ const { adopt, contextAt, contextOf, muted, root, stamp } = require('../context/
 const { AWAIT, kindCount, kindOf, resetKinds } = require('../context/kinds')
 const { OnPromise, createStamp } = require('../context/stamp')
 const { called, entered } = require('./light')
+const { createSettlements } = require('./settlements')
 const { INIT, BEFORE, AFTER } = require('./native')
 
 const {
   MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, RUN, SETTLED_RUN, SETTLED_SPAN, TURNS, PRIOR, PRIOR_TIME,
-  LIVE, PASSED, AWAITED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, ANSWERED, LOOPED, CALLED, DISTANCE,
+  LIVE, PASSED, AWAITED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, ANSWERED, LOOPED, CALLED, DETAILED, DISTANCE,
   NO_CHAIN, ROOT_CHAIN, MUTED_CHAIN, EARLY_CHAIN, FIRST_CHAIN, TICKS, resources, promises, moreOfResources, moreOfPromises
 } = records
 const FOLD_SHIFT = 24 // of what an engine answers to a step, see stacks/capture.js
 const CHAIN_BITS = (1 << FOLD_SHIFT) - 1
-const REJECTED = 1 << 28 // likewise
 const RECENT = 64 // steps that ran last, for attribution; a power of two
 const KINDS = 10_000 // distinct type names; programs may make them up
 const LEVEL = 5 // numbers saved a level
@@ -75,7 +75,9 @@ const told = createStamp()
  * @property {(error: object, context: Context) => void} passed an error was handed to nextTick
  * @property {((context: Context, tick: object) => void) | undefined} ticked something is put off to a tick
  * @property {(reason: object, context: Context, ref: number) => void} rejected a promise was, in this context; with its reference
- * @property {(time: number) => void} turn the event loop came round, or another callback begins
+ * @property {(time: number) => void} turn the event loop came round
+ * @property {{ format: unknown }} force what Error.prepareStackTrace is while errors have chains
+ * @property {() => void} replaced it is something else
  * @property {((time: number, context: Context) => void) | undefined} began a callback begins, where its length is watched
  * @property {(error: unknown) => void} failed a hook could not do its work
  * @property {(hook: Hook, stage: 'init' | 'before' | 'after', context: Context) => void} tell
@@ -96,7 +98,7 @@ class Carried {
 
 /** @param {Parts} parts */
 function createAsyncLayer (parts) {
-  const { capture, loop, watched, native, registry } = parts
+  const { capture, loop, watched, native, registry, force } = parts
   const { wants } = native
   const { clock } = capture
 
@@ -125,10 +127,8 @@ function createAsyncLayer (parts) {
   let attentive = 0
   /** hooks of users, in order; replaced, never mutated @type {Hook[]} */
   let listeners = []
-  /** the promise that was settled last: V8 tells before it has a state @type {object | undefined} */
-  let settled
-  let settler = 0
-  /** the addon is there to look at it */
+  const settlements = createSettlements({ capture, rejected: (reason, context, promise) => parts.rejected(reason, context, refOfPromise(promise)) })
+  /** the addon is there to look at what was settled */
   let looksAtSettled = false
   /** carries the step across await in light mode @type {AsyncLocalStorage<Carried> | undefined} */
   let carrier
@@ -201,7 +201,7 @@ function createAsyncLayer (parts) {
         return
       }
       const kind = parent === undefined ? promiseKind : awaitKind
-      const step = settled === undefined ? capture.step(chain, kind.number, initPromise) : stepAfterSettled(kind.number)
+      const step = capture.step(chain, kind.number, initPromise)
       promises[at + CHAIN] = step & CHAIN_BITS
       promises[at + TIME] = clock[0] * TICKS
       promises[at + DETAIL] = 0
@@ -216,6 +216,7 @@ function createAsyncLayer (parts) {
   function beforeResource (asyncId) {
     try {
       if (iterations[0] !== iteration) cameRound()
+      else if (depth === 0 && force.format !== undefined && Error.prepareStackTrace !== force.format) parts.replaced()
       const ref = asyncId << 1
       const at = ((ref >> 1) & MASK) << SHIFT
       if (resources[at + REF] === ref) enter(ref, resources, moreOfResources, at)
@@ -252,7 +253,7 @@ function createAsyncLayer (parts) {
     cause = (flags & PASSED) !== 0 ? words[at + CAUSE] : ref
     span = words[at + SPAN]
     if (attentive !== 0) attend(ref, flags, words, more, at)
-    if ((flags & (SPECIAL | ENTERED)) !== 0) callback(ref, flags)
+    if ((flags & (SPECIAL | DETAILED | ENTERED)) !== 0) callback(ref, flags)
   }
 
   /** @param {number} ref of what is entered */
@@ -341,9 +342,7 @@ function createAsyncLayer (parts) {
         }
       }
       if (chain === MUTED_CHAIN || !looksAtSettled) return
-      if (settled !== undefined) readSettled()
-      settled = promise
-      settler = depth === 0 ? settlerNow() : cause
+      settlements.note(promise, depth === 0 ? settlerNow() : cause)
     } catch (error) {
       parts.failed(error)
     }
@@ -369,9 +368,18 @@ function createAsyncLayer (parts) {
     running = 0
     guard.busy = false
     loop.fresh = true
-    if (settled !== undefined) readSettled()
+    readSettled()
     clock[0] = now()
     parts.turn(clock[0])
+  }
+
+  /** Who rejected is known up to now. */
+  function readSettled () {
+    try {
+      settlements.read()
+    } catch (error) {
+      parts.failed(error)
+    }
   }
 
   /** Nothing is entered any more. */
@@ -385,7 +393,7 @@ function createAsyncLayer (parts) {
     const kind = kindOf(type, parts.wanted(type === AWAIT ? 'PROMISE' : type))
     kind.entered = entered.has(type)
     kind.flags = (kind.handle ? 0 : LIVE) | (kind.oneShot ? ONE_SHOT : 0) | (kind.tick ? TICK : 0) | (kind.timer ? TIMER : 0) |
-      (kind.special && !kind.timer && !kind.tick ? SPECIAL : 0) | (kind.entered && carrier !== undefined ? ENTERED : 0) |
+      (kind.handle && !kind.brief ? SPECIAL : 0) | (kind.detail !== undefined ? DETAILED : 0) | (kind.entered && carrier !== undefined ? ENTERED : 0) |
       (called.has(type) ? CALLED : 0) | (kind.awaited ? AWAITED : 0)
     kinds.set(type, kind)
     return kind
@@ -493,7 +501,7 @@ function createAsyncLayer (parts) {
     else take(ref === UNKNOWN ? EARLY_CHAIN : MUTED_CHAIN, 0, 0)
     run = 0
     if (timing) loop.callback(span, ref, opener?.chain ?? 0, now())
-    if (opener !== undefined || carrier !== undefined) callback(ref, SPECIAL | ENTERED)
+    if (opener !== undefined || carrier !== undefined) callback(ref, SPECIAL | DETAILED | ENTERED)
   }
 
   /**
@@ -683,21 +691,18 @@ function createAsyncLayer (parts) {
     if (carrier !== undefined && (flags & ENTERED) !== 0 && ((flags & TICK) === 0 || isOfProgram(chain))) {
       carrier.enterWith(new Carried(chain, cause, span, run))
     }
-    if ((flags & SPECIAL) === 0 || guard.busy || chain === MUTED_CHAIN) return
-    guard.busy = true
-    try {
+    if ((flags & (SPECIAL | DETAILED)) === 0 || guard.busy || chain === MUTED_CHAIN) return
+    const isKnown = registry.active(ref >>> 1, clock[0])
+    if (isKnown && (flags & DETAILED) === 0) return
+    guarded(() => {
       const context = contextAt(ref)
       if (context === undefined) return
-      registry.active(context.asyncId, now())
+      if (!isKnown) registry.active(context.asyncId, now())
       if (context.kind.detail === undefined || context.detail !== undefined) return
       context.detail = context.kind.detail(executionAsyncResource())
       held[heldCount++ & (RECENT - 1)] = context // its detail lives in the object
       parts.connecting(context)
-    } catch (error) {
-      parts.failed(error)
-    } finally {
-      guard.busy = false
-    }
+    })
   }
 
   /** A tick that Node made for itself is no part of a chain, and to carry it copies a map. @param {number} number of a chain */
@@ -731,48 +736,38 @@ function createAsyncLayer (parts) {
    * @param {number} ref of the callback, promise or session
    */
   function claim (ref) {
-    const made = contextAt(orphan)
-    const context = contextAt(ref)
-    const isHttp2 = orphanType === 'HTTP2STREAM'
+    const made = orphan
     orphan = 0
     attentive &= ~ORPHANED
-    if (made === undefined || context === undefined || context === made || context === muted) return
-    if (!isHttp2 || context.type === 'HTTP2SESSION') adopt(made, context)
+    if (made === ref) return
+    if (orphanType === 'FILEHANDLE') return claimFile(made, ref)
+    const orphaned = contextAt(made)
+    const context = contextAt(ref)
+    const isHttp2 = orphanType === 'HTTP2STREAM'
+    if (orphaned === undefined || context === undefined || context === orphaned || context === muted) return
+    if (!isHttp2 || context.type === 'HTTP2SESSION') adopt(orphaned, context)
+  }
+
+  /** A server opens some for each request: no context is made for them. @param {number} made @param {number} ref */
+  function claimFile (made, ref) {
+    const file = records.find(made)
+    const opener = records.find(ref)
+    if (file === undefined || opener === undefined) return
+    const above = opener.words[opener.at + CHAIN]
+    const own = capture.partsOf(file.words[file.at + CHAIN])
+    if (above === NO_CHAIN || above === MUTED_CHAIN || own === undefined) return
+    const joined = capture.intern(above, own[1], own[2]) & CHAIN_BITS
+    if (joined === NO_CHAIN) return
+    file.words[file.at + CHAIN] = joined
+    file.words[file.at + CAUSE] = (opener.words[opener.at + FLAGS] & PASSED) !== 0 ? opener.words[opener.at + CAUSE] : ref
   }
 
   /** @returns {number} reference of the step that runs while nothing is entered */
   function settlerNow () {
+    const carried = carrier === undefined || timing ? undefined : carrier.getStore()
+    if (carried !== undefined) return carried.cause
     look(0)
     return cause
-  }
-
-  /** A step, in whose call the addon looks at the promise that was settled last: a call of its own costs more than all else. @param {number} kind */
-  function stepAfterSettled (kind) {
-    const promise = /** @type {object} */ (settled)
-    settled = undefined
-    const step = /** @type {NonNullable<typeof capture.stepAfter>} */ (capture.stepAfter)(chain, kind, initPromise, promise)
-    if ((step & REJECTED) === 0) return step
-    noteRejection(capture.rejection?.(promise), promise)
-    return step & ~REJECTED
-  }
-
-  /** Looks at the promise that was settled last: now it has its state. Nothing of the program's runs. */
-  function readSettled () {
-    const promise = settled
-    settled = undefined
-    if (promise === undefined || capture.rejection === undefined) return
-    try {
-      noteRejection(capture.rejection(promise), promise)
-    } catch (error) {
-      parts.failed(error)
-    }
-  }
-
-  /** @param {unknown} reason @param {object} promise */
-  function noteRejection (reason, promise) {
-    if (typeof reason !== 'object' || reason === null) return
-    const context = settler === 0 ? root : contextAt(settler)
-    if (context !== undefined) parts.rejected(reason, context, refOfPromise(promise))
   }
 
   // ── users' hooks, and those of other addons: around the functions above, while there are any. Promises come through
@@ -897,6 +892,7 @@ function createAsyncLayer (parts) {
 
   const layer = {
     root,
+    readSettled,
 
     /** @param {boolean} light without hooks of promises */
     enable (light) {
@@ -916,7 +912,7 @@ function createAsyncLayer (parts) {
       uninstall()
       carrier?.disable()
       carrier = undefined
-      settled = undefined
+      settlements.forget()
       recent.fill(0)
       depth = 0
       running = 0
@@ -1039,7 +1035,7 @@ function createAsyncLayer (parts) {
 
     /** @returns {Context | undefined} the running context */
     current () {
-      if (settled !== undefined) readSettled()
+      readSettled()
       if (!enabled) return undefined
       if (depth === 0) look(0)
       const context = chain === NO_CHAIN ? undefined : contextOf(chain, cause, span)

@@ -14,7 +14,6 @@ const CORE_FRAMES = 48 // room for node: frames between a resource and the progr
 const MARGIN = 16 // frames that V8 walks but does not print
 const MOST = 240 // frames of one key; see native/longstack.cc
 
-const REJECTED = 1 << 28 // in the answer to a step
 const UNKEYED = 1 // the number of all stacks that no key tells apart
 
 /** What a microtask runs. Who awaits it is not on the stack but in the heap. */
@@ -23,12 +22,12 @@ const resumed = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*processTi
 /**
  * @typedef {object} Binding the addon; see native/longstack.cc
  * @property {() => number} capture the number of the present stack, 0 where it is not known
- * @property {(parent: number, kind: number, promise?: object) => number} step the chain of a step, see native/chains.h
+ * @property {(parent: number, kind: number) => number} step the chain of a step, see native/chains.h
  * @property {(parent: number, stack: number, kind: number) => number} intern
  * @property {(chain: number) => [parent: number, stack: number, kind: number] | undefined} chainAt
  * @property {() => void} resetChains
  * @property {() => [chains: number, bytes: number]} chainStats
- * @property {(promises: object[], count: number) => number} rejections which of them are rejected, a bit each
+ * @property {(...promises: unknown[]) => number} rejected which of them are rejected, a bit each
  * @property {(array: Float64Array) => void} clock capture() writes ms into it, counted on from what it holds
  * @property {(id: number, builtins?: number) => boolean} remember gives a number to the stack that capture() did
  *   not know; where it is told how many built-ins are printed, to its contents, too
@@ -136,20 +135,6 @@ function createNativeCapture ({ binding, plainly, options, awaiting, intern, clo
     return chain > UNKEYED ? chain : learn(chain, parent, kind, above)
   }
 
-  /**
-   * The same, and says with REJECTED whether a promise is rejected.
-   * @param {number} parent
-   * @param {number} kind
-   * @param {Function} above
-   * @param {object} promise
-   */
-  function stepAfter (parent, kind, above, promise) {
-    captured++
-    const answer = stepOf(parent, kind, promise)
-    const chain = answer & ~REJECTED
-    return chain > UNKEYED ? answer : learn(chain, parent, kind, above) | (answer & REJECTED)
-  }
-
   /** @param {number} answer of the addon @param {number} parent @param {number} kind @param {Function} above */
   function learn (answer, parent, kind, above) {
     misses++
@@ -169,7 +154,6 @@ function createNativeCapture ({ binding, plainly, options, awaiting, intern, clo
 
   return {
     step,
-    stepAfter,
     intern: chainOf,
     chainAt: binding.chainAt,
 

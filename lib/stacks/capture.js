@@ -23,8 +23,6 @@ const MAX_TEXTS = 5_000 // of V8's own, remembered
  * @typedef {object} Engine
  * @property {(parent: number, kind: number, above: Function) => number} step
  *   the chain that a resource of this kind makes, and how it was found; see above
- * @property {((parent: number, kind: number, above: Function, promise: object) => number) | undefined} [stepAfter]
- *   the same; with REJECTED where the promise, which was settled just before, is rejected
  * @property {(parent: number, stack: number, kind: number) => number} intern the same for a stack that has a number
  * @property {(chain: number) => [parent: number, stack: number, kind: number] | undefined} chainAt
  * @property {() => void} reset forgets all chains and keys
@@ -99,11 +97,11 @@ function createCapture (deps) {
     /** @type {Engine['step']} */
     step: () => 0,
 
-    /** @type {Engine['stepAfter']} */
-    stepAfter: undefined,
-
     /** The reason of a rejected promise, where the addon is there to look @type {((promise: object) => unknown) | undefined} */
     rejection: undefined,
+
+    /** Which of some promises are rejected, as bits @type {((...promises: unknown[]) => number) | undefined} */
+    rejected: undefined,
 
     /** The addon, where it loads. @returns {import('./capture-native').Binding | undefined} */
     binding: () => found?.binding,
@@ -120,8 +118,8 @@ function createCapture (deps) {
       const chosen = engine()
       chosen.refresh()
       door.step = chosen.step
-      door.stepAfter = chosen.stepAfter
       door.rejection = native === undefined ? undefined : found?.binding?.rejection
+      door.rejected = native === undefined ? undefined : found?.binding?.rejected
     },
 
     /** @param {number} chain @returns {{ parent: number, stack: Stack | undefined, kind: number } | undefined} */
@@ -129,6 +127,9 @@ function createCapture (deps) {
       const parts = engine()?.chainAt(chain)
       return parts === undefined ? undefined : { parent: parts[0], stack: stacks[parts[1] - base], kind: parts[2] }
     },
+
+    /** @param {number} chain @returns {number[] | undefined} its parent chain, and numbers of its stack and kind */
+    partsOf: (chain) => engine()?.chainAt(chain),
 
     /** @param {number} parent @param {number} stack @param {number} kind */
     intern: (parent, stack, kind) => engine().intern(parent, stack, kind),

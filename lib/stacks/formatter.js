@@ -35,8 +35,8 @@ function createFormatter ({ story, internals }) {
   const wrapped = new WeakMap()
   /** @type {Prepare | undefined} */
   let bare
-  /** what was put in force last @type {Prepare | undefined} */
-  let installed
+  /** what Error.prepareStackTrace is while a wrapper is in force @type {{ format: Prepare | undefined }} */
+  const force = { format: undefined }
   let enabled = false
   let formatting = false
   let loaded = false
@@ -122,6 +122,8 @@ function createFormatter ({ story, internals }) {
   }
 
   return {
+    force,
+
     /**
      * Puts a wrapper in force around whatever formatter is.
      * @returns {boolean} false where Error.prepareStackTrace cannot be set (--frozen-intrinsics)
@@ -129,13 +131,16 @@ function createFormatter ({ story, internals }) {
     enable () {
       enabled = true
       const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
-      if (present !== undefined && wrapped.has(present.value)) return true
-      installed = undefined
+      if (present !== undefined && wrapped.has(present.value)) {
+        force.format = present.value
+        return true
+      }
+      force.format = undefined
       // An accessor or a constant is somebody's decision.
       if (present !== undefined && present.writable !== true) return false
-      installed = wrap(present)
+      force.format = wrap(present)
       return Reflect.defineProperty(Error, 'prepareStackTrace', {
-        value: installed,
+        value: force.format,
         writable: true,
         enumerable: present?.enumerable ?? true,
         configurable: present?.configurable ?? true
@@ -145,6 +150,7 @@ function createFormatter ({ story, internals }) {
     /** Takes the wrapper out again; under a formatter that was set on top of it, it passes everything through. */
     disable () {
       enabled = false
+      force.format = undefined
       const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
       const found = present === undefined ? undefined : wrapped.get(present.value)
       if (found === undefined) return
@@ -154,7 +160,7 @@ function createFormatter ({ story, internals }) {
 
     /** A formatter of ours is in force. V8 reads the property at every error, too; the descriptor is asked where it is not ours. */
     inForce () {
-      if (installed !== undefined && Error.prepareStackTrace === installed) return true
+      if (force.format !== undefined && Error.prepareStackTrace === force.format) return true
       const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
       return present !== undefined && wrapped.has(present.value)
     },
