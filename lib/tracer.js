@@ -6,7 +6,7 @@
 
 const { executionAsyncId } = require('node:async_hooks')
 const guard = require('./context/guard')
-const { Context, connect, contextAt, settlerOf, stamp } = require('./context/context')
+const { Context, connect, contextAt, settlerOf, stamp, typeOfStep } = require('./context/context')
 const { kindOf } = require('./context/kinds')
 const records = require('./context/records')
 const { createSightings } = require('./context/sightings')
@@ -26,7 +26,7 @@ const { loadBinding } = require('./stacks/binding')
 const { createCapture } = require('./stacks/capture')
 const { createFormatter } = require('./stacks/formatter')
 const { LoopTime } = require('./spans/loop-time')
-const { identityAt, spanAt } = require('./spans/span')
+const { identityAt, spanAt } = require('./spans/identities')
 const { createWarnings, say, brief } = require('./warnings')
 
 /**
@@ -122,7 +122,7 @@ function createTracer () {
     }
   })
 
-  const loop = new LoopTime((ref) => contextAt(ref)?.type ?? 'unknown')
+  const loop = new LoopTime(typeOfStep)
   /** when to look at the budget next, ms */
   let trimAt = 0
   /** the addon counts the iterations of the event loop */

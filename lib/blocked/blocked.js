@@ -49,7 +49,7 @@ const LOG = 64 // reported runs remembered, for the question what delayed a span
  * @property {Context | undefined} context in which it began, where that is known
  * @property {ReturnType<typeof createSamples>} samples
  * @property {boolean} told it was reported from inside
- * @property {import('../spans/span').Span | import('../spans/span').Ended | undefined} span that it was part of, as far as is known
+ * @property {import('../spans/span').Span | import('../spans/identities').Ended | undefined} span that it was part of, as far as is known
  *
  * @typedef {object} Watch a watchdog at work
  * @property {() => void} wake a run begins, and it is asleep

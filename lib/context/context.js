@@ -37,7 +37,7 @@ const CACHED = 1024 // references of contexts, before those that nobody holds ar
  * @property {(chain: number) => { parent: number, stack: import('../stacks/frames').Stack | undefined, kind: number } | undefined} chainAt
  * @property {(parent: number, stack: number, kind: number) => number} intern
  * @property {(number: number) => Span | undefined} spanAt
- * @property {(number: number) => Span | import('../spans/span').Ended | undefined} identityAt
+ * @property {(number: number) => Span | import('../spans/identities').Ended | undefined} identityAt
  * @property {() => number} latestId an async id of now
  */
 
@@ -99,7 +99,7 @@ class Context {
     return number === 0 ? undefined : source.spanAt(number)
   }
 
-  /** @returns {Span | import('../spans/span').Ended | undefined} who its span is, also when that has ended */
+  /** @returns {Span | import('../spans/identities').Ended | undefined} who its span is, also when that has ended */
   get spanIdentity () {
     const number = this.ref === 0 ? this.spanNumber : records.readWord(this.ref, SPAN) || this.spanNumber
     return number === 0 ? undefined : source.identityAt(number)
@@ -244,6 +244,20 @@ function kindOfChain (chain) {
   return (known === undefined ? undefined : kindAt(known.kind)) ?? kindOf('unknown', false)
 }
 
+/** Types of steps by their chains, asked for with every run of a span @type {Map<number, string>} */
+let types = new Map()
+
+/** @param {number} chain 0 where it is not known @param {number} ref of its record @returns {string} */
+function typeOfStep (chain, ref) {
+  if (chain < FIRST_CHAIN) return contextAt(ref)?.type ?? 'unknown'
+  let type = types.get(chain)
+  if (type === undefined) {
+    if (types.size >= CACHED) types = new Map()
+    types.set(chain, type = kindOfChain(chain).type)
+  }
+  return type
+}
+
 /** @param {Context} context @returns {Context | undefined} */
 function parentOf (context) {
   if (context.chain === EARLY_CHAIN) return root
@@ -355,4 +369,4 @@ const stamp = {
   }
 }
 
-module.exports = { Context, adopt, connect, contextAt, contextOf, contextOfChain, descends, loopOf, muted, root, settlerOf, stamp }
+module.exports = { Context, adopt, connect, contextAt, contextOf, contextOfChain, descends, loopOf, muted, root, settlerOf, stamp, typeOfStep }

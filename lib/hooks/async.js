@@ -726,7 +726,7 @@ function createAsyncLayer (parts) {
     if (isCallback) loop.callback(span, ref, (flags & PASSED) !== 0 ? 0 : words[at + CHAIN], now())
     else if (span !== loop.seq) loop.change(span, now())
     run = span === 0 ? 0 : loop.begin(ref, flags, words, more, at)
-    if (watched.size > 0) watched.get(ref >>> 1)?.()
+    if ((ref & 1) === 0 && watched.size > 0) watched.get(ref >>> 1)?.()
   }
 
   /**

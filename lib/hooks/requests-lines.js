@@ -9,7 +9,14 @@
 const { executionAsyncId } = require('node:async_hooks')
 const { handleOf, hiddenProperty } = require('../handles/inside')
 
-/** @typedef {import('../spans/span').Span} Span */
+const FIRST_SWEEP = 256 // connections
+
+/**
+ * @typedef {import('../spans/span').Span} Span
+ * @typedef {(line: any, span: Span, request: object | undefined, response: object | undefined) => void} Look
+ */
+
+const nothing = () => {}
 
 const timerOf = hiddenProperty('timeout')
 const timerId = hiddenProperty('asyncId')
@@ -25,6 +32,16 @@ function createLines ({ idsOf, watched }) {
   /** those of streams that have no handle: nothing says when they run @type {Set<Line>} */
   const blind = new Set()
 
+  /** those that are asked to look @type {Set<Line>} */
+  const asked = new Set()
+  let sweepAt = FIRST_SWEEP
+
+  /** Nothing says that a connection without a span is over. */
+  function sweep () {
+    for (const line of asked) if (!line.carries && line.gone) line.rest()
+    sweepAt = Math.max(FIRST_SWEEP, 2 * asked.size)
+  }
+
   /** A socket, and the spans that are open on it: with pipelining there are several. */
   class Line {
     /** @param {object} socket */
@@ -32,8 +49,16 @@ function createLines ({ idsOf, watched }) {
       this.socket = new WeakRef(socket)
       this.ids = idsOf(socket)
       this.blind = handleOf(socket) === undefined
-      /** what looks for a span @type {Map<Span, () => void>} */
-      this.spans = new Map()
+      /** the span that is open on it, and what looks for it @type {Span | undefined} */
+      this.span = undefined
+      /** @type {Look} */
+      this.looks = nothing
+      /** @type {object | undefined} */
+      this.request = undefined
+      /** @type {object | undefined} */
+      this.response = undefined
+      /** others, where there are several @type {Map<Span, () => void> | undefined} */
+      this.others = undefined
       this.timerId = 0
       /** its timer ended it */
       this.timedOut = false
@@ -47,21 +72,33 @@ function createLines ({ idsOf, watched }) {
       return socket === undefined || socket.destroyed === true
     }
 
-    /**
-     * Keeps an object for a span. As long as the connection has a handle, Node keeps its requests as well; a WeakRef has
-     * the collector carry each of them into the old generation.
-     * @template {object} T
-     * @param {T} object
-     * @returns {{ deref: () => T | undefined }}
-     */
-    keep (object) {
-      return this.blind ? new WeakRef(object) : { deref: () => object }
+    /** There is a span on it. */
+    get carries () {
+      return this.span !== undefined || (this.others !== undefined && this.others.size > 0)
     }
 
-    /** @param {Span} span @param {() => void} look */
-    add (span, look) {
-      if (this.spans.size === 0) this.watch()
-      this.spans.set(span, look)
+    /**
+     * As long as the connection has a handle, Node keeps its requests as well, and so may this; a WeakRef has the collector
+     * carry each of them into the old generation.
+     * @param {Span} span
+     * @param {Look} look
+     * @param {object} [request]
+     * @param {object} [response]
+     */
+    add (span, look, request, response) {
+      if (!asked.has(this)) this.ask()
+      this.others?.delete(span)
+      if ((this.span === undefined || this.span === span) && (request === undefined || !this.blind)) {
+        this.span = span
+        this.looks = look
+        this.request = request
+        this.response = response
+      } else {
+        this.others ??= new Map()
+        const [one, other] = [request && new WeakRef(request), response && new WeakRef(response)]
+        this.others.set(span, () => look(this, span, one?.deref(), other?.deref()))
+      }
+      this.watchTimer()
     }
 
     /** The present resource runs for it as well: its parser. */
@@ -73,33 +110,52 @@ function createLines ({ idsOf, watched }) {
     runs (id) {
       if (id <= 1 || this.ids.includes(id)) return
       this.ids.push(id)
-      if (this.spans.size > 0) watched.set(id, this.look)
+      if (asked.has(this)) watched.set(id, this.look)
     }
 
-    watch () {
+    /** From now on it is asked to look, until it is gone: requests come and go, the connection stays. */
+    ask () {
+      if (asked.size >= sweepAt) sweep()
+      asked.add(this)
       for (const id of this.ids) watched.set(id, this.look)
       if (this.blind) blind.add(this)
-      this.watchTimer()
+    }
+
+    rest () {
+      asked.delete(this)
+      for (const id of this.ids) watched.delete(id)
+      this.forgetTimer()
+      blind.delete(this)
     }
 
     /** A socket gets a new timer with every timeout that is set, or the same under another id. */
     watchTimer () {
       const socket = this.socket.deref()
       const timer = socket === undefined ? undefined : timerOf(socket)
-      const id = typeof timer === 'object' && timer !== null ? Number(timerId(timer)) || 0 : 0
+      const id = typeof timer === 'object' && timer !== null && timer._destroyed !== true ? Number(timerId(timer)) || 0 : 0
       if (id === this.timerId) return
-      watched.delete(this.timerId)
+      this.forgetTimer()
       this.timerId = id
       if (id > 0) watched.set(id, this.timerRan)
     }
 
-    /** @param {Span} span */
-    remove (span) {
-      if (!this.spans.delete(span) || this.spans.size > 0) return
-      for (const id of this.ids) watched.delete(id)
+    forgetTimer () {
+      if (this.timerId === 0) return
       watched.delete(this.timerId)
       this.timerId = 0
-      blind.delete(this)
+    }
+
+    /** @param {Span} span */
+    remove (span) {
+      if (this.span === span) {
+        this.span = this.request = this.response = undefined
+        this.looks = nothing
+      } else {
+        this.others?.delete(span)
+      }
+      if (this.carries) return
+      this.forgetTimer()
+      if (this.blind || this.gone) this.rest()
     }
 
     fired () {
@@ -108,8 +164,10 @@ function createLines ({ idsOf, watched }) {
     }
 
     ran () {
-      for (const look of this.spans.values()) look()
-      if (this.spans.size > 0) this.watchTimer()
+      if (this.span !== undefined) this.looks(this, this.span, this.request, this.response)
+      if (this.others !== undefined) for (const look of this.others.values()) look()
+      if (this.carries) this.watchTimer()
+      else if (this.gone) this.rest()
     }
   }
 
@@ -117,7 +175,7 @@ function createLines ({ idsOf, watched }) {
     /** @param {object} socket */
     of (socket) {
       let line = lines.get(socket)
-      if (line === undefined || (line.blind && line.spans.size === 0)) lines.set(socket, line = new Line(socket))
+      if (line === undefined || (line.blind && !line.carries)) lines.set(socket, line = new Line(socket))
       return line
     },
 

@@ -119,14 +119,21 @@ function createRequestLayer ({ rooms, watched, wanted, propagates, spanOf, setSp
     mark.write(response, span)
     rooms.serves(server)
     const line = lines.of(socket)
-    const req = line.keep(request)
-    const res = line.keep(response)
     line.also()
-    line.add(span, () => {
-      if (!line.gone) return
-      line.remove(span)
-      rooms.broken(span, req.deref() ?? {}, res.deref() ?? {}, { socket: line.socket.deref(), timedOut: line.timedOut })
-    })
+    line.add(span, brokenOff, request, response)
+  }
+
+  /**
+   * The connection of an open request has run.
+   * @param {any} line
+   * @param {Span} span
+   * @param {object | undefined} request
+   * @param {object | undefined} response
+   */
+  function brokenOff (line, span, request, response) {
+    if (!line.gone) return
+    line.remove(span)
+    rooms.broken(span, request ?? {}, response ?? {}, { socket: line.socket.deref(), timedOut: line.timedOut })
   }
 
   /** @param {{ request: object, response: object, socket: object }} message */

@@ -15,8 +15,7 @@ const { faultOf } = require('./faults')
 const { open, close, isDeleted, isNamed, isOurs } = require('./open')
 
 const BACKLOG = 1 << 20 // bytes
-const BATCH = 1 << 16 // bytes of a batch that is written before the iteration is over
-const BUFFER = BATCH + (1 << 13) // bytes; a batch with a longer last line gets a buffer of its own
+const BATCH = 1 << 16 // bytes; what does not fit is written before the iteration is over
 const PIPE_BUF = 4096 // bytes that reach a pipe without those of another writer in between; see pipe(7)
 const LINE_FEED = 10
 const AGAIN_MS = 1000 // to the next try after a fault
@@ -46,8 +45,9 @@ const passing = new Set([...busyCodes, 'ENOSPC', 'EDQUOT', 'EFBIG', 'EIO', 'ENOM
  */
 function createLineSink (target, name, { warn, turns }) {
   const backlog = createBacklog(BACKLOG)
-  /** lines of the present iteration */
-  let batch = ''
+  /** lines of the present iteration: as texts they would be carried along by the collector @type {Buffer | undefined} */
+  let batch
+  let batchBytes = 0
   let batchLines = 0
   let batchScheduled = false
   /** @type {import('./open').Opened | undefined} */
@@ -76,11 +76,13 @@ function createLineSink (target, name, { warn, turns }) {
     if (over) return drop(1)
     if (turns === undefined || !turns.batching()) {
       writeBatch()
-      return writeLines(line, 1)
+      return writeLines(Buffer.from(line, 'latin1'), 1)
     }
-    batch += line
+    if (batchBytes + line.length > BATCH) writeBatch()
+    if (line.length > BATCH) return writeLines(Buffer.from(line, 'latin1'), 1)
+    batch ??= Buffer.allocUnsafeSlow(BATCH)
+    batchBytes += batch.write(line, batchBytes, 'latin1')
     batchLines++
-    if (batch.length >= BATCH) return writeBatch()
     if (batchScheduled) return
     batchScheduled = true
     turns.schedule(endIteration)
@@ -93,36 +95,34 @@ function createLineSink (target, name, { warn, turns }) {
 
   function writeBatch () {
     if (batchLines === 0) return
-    const text = batch
+    const bytes = /** @type {Buffer} */ (batch).subarray(0, batchBytes)
     const count = batchLines
-    batch = ''
-    batchLines = 0
+    batchBytes = batchLines = 0
     try {
-      writeLines(text, count)
+      writeLines(bytes, count)
     } catch {
       dropped += count // a stack overflow: the caller's own line is one of many here
     }
   }
 
-  /** @param {string} text whole lines @param {number} count of them */
-  function writeLines (text, count) {
+  /** @param {Buffer} bytes whole lines, good until this returns @param {number} count of them */
+  function writeLines (bytes, count) {
     const time = now()
     if (time >= look) watch(time)
     if (over) return drop(count)
     const due = time >= again
-    if (backlog.size() === 0 && opened !== undefined && !(moved && due)) return writeThrough(opened, text, count)
-    addToBacklog(text)
+    if (backlog.size() === 0 && opened !== undefined && !(moved && due)) return writeThrough(opened, bytes, count)
+    addToBacklog(bytes.toString('latin1'))
     if (due) proceed()
   }
 
   /**
    * Writes while nothing waits: by one write where all goes well and a batch is not torn by other writers.
    * @param {import('./open').Opened} to
-   * @param {string} text whole lines
+   * @param {Buffer} bytes whole lines
    * @param {number} count of them
    */
-  function writeThrough ({ fd, regular }, text, count) {
-    const bytes = copy(text)
+  function writeThrough ({ fd, regular }, bytes, count) {
     if (!regular && bytes.length > PIPE_BUF) return writePieces(fd, bytes)
     const length = tryWrite(fd, bytes)
     if (length === bytes.length) written += count
@@ -386,16 +386,6 @@ function createLineSink (target, name, { warn, turns }) {
       return { to: name, written, dropped, fault }
     }
   }
-}
-
-/** What is being written now. @type {Buffer | undefined} */
-let buffer
-
-/** Returns the bytes of a text of bytes, which are good until the next call. @param {string} text */
-function copy (text) {
-  if (text.length > BUFFER) return Buffer.from(text, 'latin1')
-  buffer ??= Buffer.allocUnsafeSlow(BUFFER)
-  return buffer.subarray(0, buffer.write(text, 'latin1'))
 }
 
 /** Returns where the whole lines end that one write of a pipe takes, or the first line where that is longer. @param {Buffer} bytes @param {number} start */

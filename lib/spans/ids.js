@@ -45,4 +45,4 @@ function readDevice (buffer) {
 const traceId = () => random(16)
 const spanId = () => random(8)
 
-module.exports = { traceId, spanId }
+module.exports = { fill, traceId, spanId }

@@ -7,9 +7,9 @@
 // A hot room: bench/run.js measures it with the subject longstack-spans.
 
 const { performance } = require('node:perf_hooks')
-const { RunLog } = require('./run-log')
+const { RunLog, Sums } = require('./run-log')
+const { spanAt } = require('./identities')
 const { find, ANSWERED, AWAITED, CHAIN, FLAGS, RUN, SETTLED_RUN, SETTLED_SPAN, TRIGGER } = require('../context/records')
-const { spanAt, sumOf } = require('./span')
 
 const LONG = 4096 // long runs remembered, for the question who delayed a span; a power of two
 const SHORT = 1024 // shorter ones: where many spans are open they are many, and each that ends looks through them
@@ -19,15 +19,14 @@ const CRUMBS = 20 // ms in which shorter runs of one span are added up, to be re
 
 /**
  * @typedef {import('./span').Span} Span
- * @typedef {import('./span').Others} Others
- * @typedef {{ crumbs: number, crumbsFrom: number, sum: Others }} Crumbs ms of short runs since a time, in ms
+ * @typedef {{ crumbs: number, crumbsFrom: number }} Crumbs ms of short runs since a time, in ms
  */
 
 /** ms that the event loop has waited in the poll so far; some 30 ns */
 const idleTime = () => performance.nodeTiming.idleTime
 
 class LoopTime {
-  /** @param {(ref: number) => string} typeOf the type of a resource, by the reference of its record */
+  /** @param {(chain: number, ref: number) => string} typeOf the type of a resource, by its chain and the reference of its record */
   constructor (typeOf) {
     this.typeOf = typeOf
     /** the span whose code runs, or ran last @type {Span | undefined} */
@@ -46,21 +45,23 @@ class LoopTime {
     this.polled = 0
     /** the loop may have waited since then */
     this.fresh = true
-    this.long = new RunLog(0)
-    this.short = this.long
+    this.long = new RunLog(0, true)
+    this.short = new RunLog(0, false)
+    /** @type {Sums | undefined} */
+    this.sums = undefined
     /** short runs of no span @type {Crumbs} */
-    this.nobody = { crumbs: 0, crumbsFrom: 0, sum: sumOf(undefined) }
+    this.nobody = { crumbs: 0, crumbsFrom: 0 }
   }
 
   /** Type of the resource that began the run. */
   get type () {
-    return this.callbackRef === 0 ? 'process' : this.typeOf(this.callbackRef)
+    return this.callbackRef === 0 ? 'process' : this.typeOf(this.callbackChain, this.callbackRef)
   }
 
   /** @param {number} time now, in ms */
   start (time) {
-    this.long = new RunLog(LONG)
-    this.short = new RunLog(SHORT)
+    this.long = new RunLog(LONG, true)
+    this.short = new RunLog(SHORT, false)
     this.polled = idleTime()
     this.since = time
     this.become(0)
@@ -220,8 +221,9 @@ class LoopTime {
 
   /** @param {number} start @param {number} end @param {number} ms of it, that the span ran */
   log (start, end, ms) {
-    if (ms >= LEAST_LONG) this.long.add(this.running, start, end, ms)
-    else this.short.add(this.running, start, end, ms)
+    const number = this.running === undefined ? 0 : this.running.seq
+    if (ms >= LEAST_LONG) this.long.add(number, start, end, ms)
+    else this.short.add(number, start, end, ms)
   }
 
   /**
@@ -229,26 +231,21 @@ class LoopTime {
    * @param {Span} span
    * @param {number} end of it, in ms
    * @param {number} most
-   * @returns {Array<{ span: Span | undefined, ms: number, start: number, longest: number }>} start and length of the longest of its runs, in ms
+   * @returns {NonNullable<ReturnType<Sums['take']>>[]} start and length of the longest of its runs, in ms
    */
   delayers (span, end, most) {
-    /** @type {Others[]} */
-    const found = []
-    this.long.sum(span, end, this.nobody.sum, found)
-    this.short.sum(span, end, this.nobody.sum, found)
+    const sums = this.sums ??= new Sums()
+    this.long.sum(span.seq, span.start, end, sums)
+    this.short.sum(span.seq, span.start, end, sums)
     const worst = []
-    for (let i = 0; i < most && i < found.length; i++) worst.push(takeWorst(found, i))
+    for (let i = 0; i < most; i++) {
+      const one = sums.take()
+      if (one === undefined) break
+      worst.push(one)
+    }
+    sums.clear()
     return worst
   }
-}
-
-/** Brings the worst of the rest to a place: there may be thousands, and few are asked for. @param {Others[]} all @param {number} at */
-function takeWorst (all, at) {
-  let worst = at
-  for (let i = at + 1; i < all.length; i++) if (all[i].ms > all[worst].ms) worst = i
-  ;[all[at], all[worst]] = [all[worst], all[at]]
-  const { span, ms, start, longest } = all[at]
-  return { span, ms, start, longest }
 }
 
 module.exports = { LoopTime }

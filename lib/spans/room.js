@@ -61,6 +61,7 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
     loop,
     now,
     step: async.step,
+    settle: async.readSettled,
     spanNumber: async.spanNumber,
     pathOf,
     stack: (span) => span.chain === 0 ? undefined : stack(span.chain),

@@ -2,27 +2,30 @@
 
 // Who ran of late, and when: a ring. A hot room, as loop-time.js is.
 
-/**
- * @typedef {import('./span').Span} Span
- * @typedef {import('./span').Others} Others
- */
+const { identityAt, isInside } = require('./identities')
+
+/** @typedef {import('./span').Span | import('./identities').Ended} Identity */
 
 const GAP = 0.01 // ms between two parts of one run
 
+const SUMS = 1 << 11 // spans of which one may be asked to sum up, a power of two
+
 class RunLog {
-  /** @param {number} size a power of two */
-  constructor (size) {
+  /** @param {number} size a power of two @param {boolean} named who ran is remembered for as long as the run is */
+  constructor (size, named) {
     this.size = size
     this.count = 0
     this.start = new Float64Array(size)
     this.end = new Float64Array(size)
     /** ms of what was run between the two: short runs of others may lie in between */
     this.ms = new Float64Array(size)
-    /** @type {Array<Span | undefined>} */
-    this.spans = []
+    /** numbers of spans, 0: none */
+    this.spans = new Int32Array(size)
+    /** @type {Array<Identity | undefined> | undefined} */
+    this.who = named ? [] : undefined
   }
 
-  /** @param {Span | undefined} span that ran @param {number} start @param {number} end @param {number} ms */
+  /** @param {number} span number of the one that ran @param {number} start @param {number} end @param {number} ms */
   add (span, start, end, ms) {
     const last = (this.count - 1) & (this.size - 1)
     if (this.count > 0 && this.spans[last] === span && start - this.end[last] < GAP) {
@@ -35,47 +38,88 @@ class RunLog {
     this.end[at] = end
     this.ms[at] = ms
     this.spans[at] = span
+    if (this.who !== undefined) this.who[at] = span === 0 ? undefined : identityAt(span)
   }
 
   clear () {
     if (this.count === 0) return
     this.count = 0
-    this.spans = []
+    if (this.who !== undefined) this.who = []
   }
 
   /**
-   * Adds up who ran while a span was open; the sums are kept by those who did.
-   * @param {Span} span
+   * Adds up who ran while a span was open.
+   * @param {number} span number
+   * @param {number} begin of it, in ms
    * @param {number} end of it, in ms
-   * @param {Others} nobody what ran outside of any
-   * @param {Others[]} found those that had not been found before are added
+   * @param {Sums} sums
    */
-  sum (span, end, nobody, found) {
-    const begin = span.start
+  sum (span, begin, end, sums) {
     const oldest = Math.max(0, this.count - this.size)
     for (let i = this.count - 1; i >= oldest; i--) {
       const at = i & (this.size - 1)
       if (this.end[at] <= begin) break
       const other = this.spans[at]
-      if (other !== undefined && other.within(span)) continue
+      if (other !== 0 && isInside(other, span)) continue
       const start = Math.max(this.start[at], begin)
       const ms = (Math.min(this.end[at], end) - start) / (this.end[at] - this.start[at]) * this.ms[at]
-      if (ms > 0) note(other === undefined ? nobody : other.sum, span.seq, start, ms, found)
+      if (ms > 0) sums.add(other, ms, start, this.who?.[at])
     }
   }
 }
 
-/** @param {Others} sum @param {number} seq of the span that asks @param {number} start @param {number} ms @param {Others[]} found */
-function note (sum, seq, start, ms, found) {
-  if (sum.asked !== seq) {
-    sum.asked = seq
-    sum.ms = sum.longest = 0
-    found.push(sum)
+/** Who delayed one span, summed up in the same arrays each time. */
+class Sums {
+  constructor () {
+    this.count = 0
+    this.spans = new Int32Array(SUMS)
+    this.ms = new Float64Array(SUMS)
+    /** start and length of the longest run, in ms */
+    this.start = new Float64Array(SUMS)
+    this.longest = new Float64Array(SUMS)
+    /** @type {Array<Identity | undefined>} */
+    this.who = Array(SUMS).fill(undefined)
+    /** index of a span's sum, and one more, by the lowest bits of its number */
+    this.places = new Int32Array(SUMS)
   }
-  sum.ms += ms
-  if (ms <= sum.longest) return
-  sum.longest = ms
-  sum.start = start
+
+  /** @param {number} span @param {number} ms @param {number} start @param {Identity | undefined} who */
+  add (span, ms, start, who) {
+    const place = span & (SUMS - 1)
+    let i = this.places[place] - 1
+    if (i < 0 || i >= this.count || this.spans[i] !== span) {
+      if (this.count === SUMS) return
+      i = this.count++
+      this.places[place] = i + 1
+      this.spans[i] = span
+      this.ms[i] = this.longest[i] = 0
+    }
+    this.ms[i] += ms
+    if (who !== undefined) this.who[i] = who
+    if (ms <= this.longest[i]) return
+    this.longest[i] = ms
+    this.start[i] = start
+  }
+
+  /**
+   * Takes the worst of those that are left.
+   * @returns {{ span: Identity | undefined, ms: number, start: number, longest: number } | undefined}
+   */
+  take () {
+    let worst = -1
+    for (let i = 0; i < this.count; i++) if (this.ms[i] > 0 && (worst === -1 || this.ms[i] > this.ms[worst])) worst = i
+    if (worst === -1) return undefined
+    const ms = this.ms[worst]
+    const number = this.spans[worst]
+    this.ms[worst] = 0
+    return { span: this.who[worst] ?? (number === 0 ? undefined : identityAt(number)), ms, start: this.start[worst], longest: this.longest[worst] }
+  }
+
+  /** Holds no span any more. */
+  clear () {
+    for (let i = 0; i < this.count; i++) if (this.who[i] !== undefined) this.who[i] = undefined
+    this.count = 0
+  }
 }
 
-module.exports = { RunLog }
+module.exports = { RunLog, Sums }

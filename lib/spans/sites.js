@@ -8,7 +8,7 @@ const { subsystemOf } = require('../context/subsystems')
 const { labelOf } = require('../stacks/labels')
 const { mapFrame } = require('../stacks/source-maps')
 const { endOf } = require('../handles/inside')
-const { identityAt } = require('./span')
+const { identityAt } = require('./identities')
 
 const SITES = 5_000 // chains whose sites are remembered
 const UP = 32 // steps up a chain in search of a frame

@@ -6,71 +6,24 @@
 // Records know a span by its number. What a span began may go on when it has ended: from then on that belongs to the
 // innermost span around it that is open.
 
+const identities = require('./identities')
 const { putLog, takeLog } = require('./path')
 
 const MAX_RUNS = 64 // runs remembered of one span, the longest
 const LEAST = 0.02 // ms of a run that is remembered
-const MAX_LINE = 63 // ancestors known
-const MAX_ENDED = 2_048 // spans remembered once they have ended
-/** @type {number[]} */
-const NONE = []
 
 /**
  * @typedef {'SERVER' | 'CLIENT' | 'INTERNAL'} SpanKind
  * @typedef {{ code: 'UNSET' | 'OK' | 'ERROR', message?: string }} Status
  * @typedef {{ name: string, time: number, attributes: Record<string, unknown> }} SpanEvent time in ms of performance.now()
- *
- * @typedef {object} Others how much a span delayed another one, while that asks; see LoopTime
- * @property {Span | undefined} span that did
- * @property {number} asked the number of the one that asks
- * @property {number} ms
- * @property {number} start of the longest run
- * @property {number} longest
  */
-
-/** @param {Span | undefined} span @returns {Others} */
-const sumOf = (span) => ({ span, asked: 0, ms: 0, start: 0, longest: 0 })
-
-let last = 0
-/** spans that are open, by number @type {Map<number, Span>} */
-const openSpans = new Map()
-/**
- * @typedef {object} Ended what is still asked of a span that has ended
- * @property {string} name
- * @property {string} traceId
- * @property {string} spanId
- * @property {boolean} sampled
- * @property {string | undefined} outerId
- * @property {number} around number of the span that it was in
- */
-
-/** by number, oldest first @type {Map<number, Ended>} */
-let endedSpans = new Map()
-
-/** @param {number} number @returns {Span | Ended | undefined} */
-function identityAt (number) {
-  return openSpans.get(number) ?? endedSpans.get(number)
-}
-
-/** @param {number} number @returns {Span | undefined} the span, or where it has ended the innermost open one around it */
-function spanAt (number) {
-  let at = number
-  let span = openSpans.get(at)
-  for (let i = 0; span === undefined && i < MAX_LINE; i++) {
-    at = endedSpans.get(at)?.around ?? 0
-    if (at === 0) return undefined
-    span = openSpans.get(at)
-  }
-  return span
-}
 
 class Span {
   /**
    * @param {object} given
    * @param {string} given.name
    * @param {SpanKind} given.kind
-   * @param {string} given.traceId 32 hex digits
-   * @param {string} given.spanId 16 hex digits
+   * @param {string | undefined} given.traceId 32 hex digits, where it is another's
    * @param {string | undefined} given.parentSpanId
    * @param {boolean} given.sampled
    * @param {Span | undefined} given.parent of this process
@@ -78,20 +31,19 @@ class Span {
    * @param {number} given.origin ms since 1970
    * @param {import('./loop-time').LoopTime} given.loop
    */
-  constructor ({ name, kind, traceId, spanId, parentSpanId, sampled, parent, start, origin, loop }) {
-    last = last % 0x7fffffff + 1
+  constructor ({ name, kind, traceId, parentSpanId, sampled, parent, start, origin, loop }) {
     /** its number in this thread @type {number} */
-    this.seq = last
+    this.seq = identities.next()
     this.name = name
     this.kind = kind
-    this.traceId = traceId
-    this.spanId = spanId
+    /** @type {string | undefined} */
+    this.trace = traceId
+    /** @type {string | undefined} */
+    this.id = undefined
     this.parentSpanId = parentSpanId
     this.sampled = sampled
     /** @type {Span | undefined} */
     this.parent = parent
-    /** the numbers of those that it is in, outermost first: they may be over before it is @type {number[]} */
-    this.line = parent === undefined ? NONE : [...parent.line.slice(-MAX_LINE), parent.seq]
     this.start = start
     this.end = 0
     /** ms since 1970 at which performance.now() was 0, the same for a whole tree: the wall clock may be set meanwhile */
@@ -120,8 +72,6 @@ class Span {
     /** ms of short runs since a time, in ms, for the log of LoopTime */
     this.crumbs = 0
     this.crumbsFrom = 0
-    /** @type {Others | undefined} */
-    this.delays = undefined
     /** ms in which the loop ran the code of others, once it has ended */
     this.delayed = 0
     /** ms in which the loop waited, likewise */
@@ -142,7 +92,25 @@ class Span {
     this.ending = NO_ENDING
     /** its waits in words, once it has ended @type {import('./sites').PathWait[] | undefined} */
     this.path = undefined
-    openSpans.set(this.seq, this)
+    identities.add(this, traceId)
+  }
+
+  /** 32 hex digits @returns {string} */
+  get traceId () {
+    this.trace ??= identities.traceIdOf(this.seq)
+    return this.trace
+  }
+
+  /** 16 hex digits @returns {string} */
+  get spanId () {
+    this.id ??= identities.spanIdOf(this.seq)
+    return this.id
+  }
+
+  /** Those that it was given are not known for much longer. */
+  keepIds () {
+    this.trace = this.traceId
+    this.id = this.spanId
   }
 
   /** @param {import('./loop-time').LoopTime} loop whose present run is its first */
@@ -152,16 +120,11 @@ class Span {
     this.idleAtStart = loop.idle
   }
 
-  get sum () {
-    this.delays ??= sumOf(this)
-    return this.delays
-  }
-
   get ended () { return this.end !== 0 }
 
   /** The innermost one around it that is open, or it itself. @returns {Span | undefined} */
   get live () {
-    return this.end === 0 ? this : spanAt(this.seq)
+    return this.end === 0 ? this : identities.spanAt(this.seq)
   }
 
   /** The innermost one around it that is open. @returns {Span | undefined} */
@@ -170,11 +133,6 @@ class Span {
     if (parent === undefined || parent.end === 0) return parent
     this.parent = parent.live
     return this.parent
-  }
-
-  /** Is it this one, or one inside of it? @param {Span} other */
-  within (other) {
-    return this === other || this.line.includes(other.seq)
   }
 
   /**
@@ -228,16 +186,12 @@ class Span {
     this.delayed = loop.busy - this.busyAtStart - this.run
     this.lastRun = run
     this.ending = { idle: loop.idle, callback: loop.callbackRef, callbackChain: loop.callbackChain }
-    openSpans.delete(this.seq)
-    const { seq, name, traceId, spanId, sampled, outerId } = this
-    if (endedSpans.size >= MAX_ENDED) endedSpans = new Map([...endedSpans].slice(MAX_ENDED / 2))
-    endedSpans.set(seq, { name, traceId, spanId, sampled, outerId, around: this.above?.seq ?? 0 })
+    identities.end(this, this.above?.seq ?? 0)
     this.parent = undefined
   }
 
   /** It has been written: who it was is all that anybody still asks. */
   forget () {
-    openSpans.delete(this.seq)
     this.attributes = {}
     this.events = this.failure = this.rejection = this.path = undefined
     this.runs = NONE_RUNS
@@ -249,4 +203,4 @@ class Span {
 const NONE_RUNS = []
 const NO_ENDING = { idle: 0, callback: 0, callbackChain: 0 }
 
-module.exports = { Span, identityAt, spanAt, sumOf }
+module.exports = { Span }

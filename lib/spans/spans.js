@@ -6,10 +6,10 @@
 
 const { performance } = require('node:perf_hooks')
 
-const { Span, identityAt, spanAt } = require('./span')
+const { Span } = require('./span')
+const { identityAt, spanAt } = require('./identities')
 const { blockedRecord } = require('../blocked/record')
 const { Writing } = require('./record')
-const ids = require('./ids')
 const { activeSpanContext } = require('./otel')
 
 const OPEN = 100_000 // spans kept while they are open; more than that are counted, and not written
@@ -40,6 +40,7 @@ const DRIFT = 5 // ms between the two clocks that are not corrected
  * @param {import('./loop-time').LoopTime} deps.loop
  * @param {() => number} deps.now
  * @param {() => { chain: number, run: number }} deps.step that runs now
+ * @param {() => void} deps.settle who rejected is known from now on
  * @param {() => number} deps.spanNumber of the span that runs now, 0 for none
  * @param {(span: Span) => import('./sites').PathWait[]} deps.pathOf its waits in words
  * @param {(span: Span) => string | undefined} deps.stack the long stack of the place that made a span
@@ -50,7 +51,7 @@ const DRIFT = 5 // ms between the two clocks that are not corrected
  * @param {(start: number, end: number) => string | undefined} deps.at the innermost frame seen inside a blocked run
  * @param {() => Record<string, unknown>} deps.resource
  */
-function createSpans ({ loop, now, step, spanNumber, pathOf, stack, describe, tell, listening, sinks, at, resource }) {
+function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, describe, tell, listening, sinks, at, resource }) {
   /** @type {Set<Span>} */
   const open = new Set()
   let ended = 0
@@ -89,8 +90,7 @@ function createSpans ({ loop, now, step, spanNumber, pathOf, stack, describe, te
     const span = new Span({
       name,
       kind,
-      traceId: cause?.traceId ?? ids.traceId(),
-      spanId: ids.spanId(),
+      traceId: cause?.traceId,
       parentSpanId: cause?.spanId,
       sampled: cause?.sampled ?? true,
       parent,
@@ -118,6 +118,7 @@ function createSpans ({ loop, now, step, spanNumber, pathOf, stack, describe, te
     if (attributes !== undefined) Object.assign(span.attributes, attributes)
     if (how !== undefined) span.attributes['longstack.end'] = how
     if (code !== undefined) span.status = message === undefined ? { code } : { code, message }
+    if (code === 'ERROR') settle()
     const reason = failure.error ?? (code === 'ERROR' ? span.rejection?.deref() : undefined)
     if (reason !== undefined || 'error' in failure) exception(span, reason)
     close(span, time)
