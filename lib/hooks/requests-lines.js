@@ -53,6 +53,8 @@ function createLines ({ idsOf, watched }) {
       this.span = undefined
       /** @type {Look} */
       this.looks = nothing
+      /** the socket, while there is one: to deref() costs @type {object | undefined} */
+      this.held = undefined
       /** @type {object | undefined} */
       this.request = undefined
       /** @type {object | undefined} */
@@ -68,7 +70,7 @@ function createLines ({ idsOf, watched }) {
 
     /** The program, or Node, has closed it, or it is gone altogether. */
     get gone () {
-      const socket = /** @type {{ destroyed?: unknown } | undefined} */ (this.socket.deref())
+      const socket = /** @type {{ destroyed?: unknown } | undefined} */ (this.held ?? this.socket.deref())
       return socket === undefined || socket.destroyed === true
     }
 
@@ -84,6 +86,7 @@ function createLines ({ idsOf, watched }) {
      * @param {Look} look
      * @param {object} [request]
      * @param {object} [response]
+     * @returns {boolean} they are held here, for as long as it is open
      */
     add (span, look, request, response) {
       if (!asked.has(this)) this.ask()
@@ -93,12 +96,16 @@ function createLines ({ idsOf, watched }) {
         this.looks = look
         this.request = request
         this.response = response
-      } else {
-        this.others ??= new Map()
-        const [one, other] = [request && new WeakRef(request), response && new WeakRef(response)]
-        this.others.set(span, () => look(this, span, one?.deref(), other?.deref()))
+        this.held = this.socket.deref()
+        this.watchTimer()
+        return true
       }
+
+      this.others ??= new Map()
+      const [one, other] = [request && new WeakRef(request), response && new WeakRef(response)]
+      this.others.set(span, () => look(this, span, one?.deref(), other?.deref()))
       this.watchTimer()
+      return false
     }
 
     /** The present resource runs for it as well: its parser. */
@@ -130,7 +137,7 @@ function createLines ({ idsOf, watched }) {
 
     /** A socket gets a new timer with every timeout that is set, or the same under another id. */
     watchTimer () {
-      const socket = this.socket.deref()
+      const socket = this.held ?? this.socket.deref()
       const timer = socket === undefined ? undefined : timerOf(socket)
       const id = typeof timer === 'object' && timer !== null && timer._destroyed !== true ? Number(timerId(timer)) || 0 : 0
       if (id === this.timerId) return
@@ -148,7 +155,7 @@ function createLines ({ idsOf, watched }) {
     /** @param {Span} span */
     remove (span) {
       if (this.span === span) {
-        this.span = this.request = this.response = undefined
+        this.span = this.request = this.response = this.held = undefined
         this.looks = nothing
       } else {
         this.others?.delete(span)

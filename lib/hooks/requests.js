@@ -115,12 +115,19 @@ function createRequestLayer ({ rooms, watched, wanted, propagates, spanOf, setSp
     const span = begun ?? rooms.served(request, socket)
     if (span === undefined) return
     if (begun !== undefined) rooms.met(span, request, socket)
-    mark.write(request, span)
-    mark.write(response, span)
     rooms.serves(server)
     const line = lines.of(socket)
     line.also()
-    line.add(span, brokenOff, request, response)
+    if (line.add(span, brokenOff, request, response)) return // the line knows whose they are: a stamp would make them objects of another shape
+    mark.write(request, span)
+    mark.write(response, span)
+  }
+
+  /** The span of a request that a server got. @param {any} request */
+  function servedBy (request) {
+    const socket = request.socket
+    const line = isObject(socket) ? lines.known(socket) : undefined
+    return line !== undefined && line.request === request ? line.span : mark.read(request)
   }
 
   /**
@@ -138,9 +145,10 @@ function createRequestLayer ({ rooms, watched, wanted, propagates, spanOf, setSp
 
   /** @param {{ request: object, response: object, socket: object }} message */
   function answered ({ request, response, socket }) {
-    const span = mark.read(response)
+    const line = lines.known(socket)
+    const span = line !== undefined && line.response === response ? line.span : mark.read(response)
     if (span === undefined) return
-    lines.known(socket)?.remove(span)
+    line?.remove(span)
     rooms.answered(span, request, response)
   }
 
@@ -245,11 +253,11 @@ function createRequestLayer ({ rooms, watched, wanted, propagates, spanOf, setSp
     ['http.client.response.finish', responded],
     ['http.client.request.error', failed],
     ['tracing:fastify.request.handler:start', ({ request, route }) => {
-      const span = mark.read(request.raw)
+      const span = servedBy(request.raw)
       if (span !== undefined) rooms.routed(span, route?.url)
     }],
     ['tracing:fastify.request.handler:error', ({ request, error }) => {
-      const span = mark.read(request.raw)
+      const span = servedBy(request.raw)
       if (span !== undefined) rooms.caught(span, error)
     }],
     ...undiciWires({ rooms, mark, lines, connects, requested, failed }),

@@ -17,6 +17,7 @@ const { loadBinding } = require('../stacks/binding')
 
 const ITERATIONS = 0
 const WANTED = 1
+const ROUNDS = 3 // of what is scheduled by what was scheduled: spans, their lines
 
 /** Shared with native/turns.cc: [0] iterations begun, [1] not 0 where the callback is wanted. */
 const counters = new Uint32Array(2)
@@ -34,9 +35,11 @@ let scheduled = []
 function runScheduled () {
   try {
     guard.run(() => {
-      const works = scheduled
-      scheduled = []
-      for (let i = 0; i < works.length; i++) runOne(works[i])
+      for (let round = 0; round < ROUNDS && scheduled.length > 0; round++) {
+        const works = scheduled
+        scheduled = []
+        for (let i = 0; i < works.length; i++) runOne(works[i])
+      }
     })
   } catch {}
 }

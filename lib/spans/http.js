@@ -8,6 +8,7 @@ const { hidden, isObject } = require('../handles/inside')
 
 const LONGEST = 2048 // characters of a path
 const NAME = 200 // characters of one in a name
+const NAMES = 1000 // of requests, kept
 
 /** @typedef {Record<string, unknown>} Attributes */
 
@@ -38,11 +39,40 @@ function nameOf (path) {
   return path.split('/').map((part) => many.test(part) ? '*' : part).join('/').slice(0, NAME)
 }
 
-/** A host with its port. @param {string | undefined} text @returns {{ address?: string, port?: number }} */
+/** @typedef {{ address?: string, port?: number }} Host */
+
+/** that was asked for last, and what it says */
+let lastText = ''
+/** @type {Host} */
+let lastHost = {}
+
+/** A host with its port. @param {string | undefined} text @returns {Host} */
 function hostOf (text) {
-  const parts = text === undefined ? null : /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(text)
-  if (parts === null) return {}
-  return { address: word(parts[1].replace(/^\[|\]$/g, '')), port: parts[2] === undefined ? undefined : Number(parts[2]) }
+  if (text === undefined) return {}
+  if (text === lastText) return lastHost
+  const parts = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(text)
+  lastText = text
+  lastHost = parts === null ? {} : { address: word(parts[1].replace(/^\[|\]$/g, '')), port: parts[2] === undefined ? undefined : Number(parts[2]) }
+  return lastHost
+}
+
+/** Names that were made of a method and a path or route, so that equal ones are one text. @type {Map<string, Map<string, string>>} */
+let named = new Map()
+let namedCount = 0
+
+/** @param {string} method @param {string} path or route @returns {string} */
+function requestName (method, path) {
+  let ofMethod = named.get(method)
+  const known = ofMethod?.get(path)
+  if (known !== undefined) return known
+  if (namedCount++ >= NAMES) {
+    named = new Map()
+    namedCount = 0
+  }
+  if (!named.has(method)) named.set(method, ofMethod = new Map())
+  const name = `${method} ${path}`
+  named.get(method)?.set(path, name)
+  return name
 }
 
 /**
@@ -64,12 +94,20 @@ function headersOf (request) {
   return found
 }
 
-/** @param {Attributes} attributes @param {any} socket a net.Socket, or what stands for one */
-function addPeer (attributes, socket) {
+/** @param {any} socket a net.Socket, or what stands for one @returns {{ peer: string | undefined, peerPort: unknown }} */
+function peerOf (socket) {
   try {
-    add(attributes, 'network.peer.address', word(socket.remoteAddress))
-    add(attributes, 'network.peer.port', socket.remotePort)
-  } catch {}
+    return { peer: word(socket.remoteAddress), peerPort: socket.remotePort }
+  } catch {
+    return { peer: undefined, peerPort: undefined }
+  }
+}
+
+/** @param {Attributes} attributes @param {any} socket */
+function addPeer (attributes, socket) {
+  const { peer, peerPort } = peerOf(socket)
+  add(attributes, 'network.peer.address', peer)
+  add(attributes, 'network.peer.port', peerPort)
 }
 
 /**
@@ -79,21 +117,42 @@ function addPeer (attributes, socket) {
  * @returns {{ name: string, attributes: Attributes, traceparent: string | undefined }}
  */
 function served (request, socket) {
-  const method = word(own(request, 'method')) ?? 'GET'
+  const { method = 'GET', path, version } = startLine(request)
   const { host, traceparent } = headersOf(request)
   const { address, port } = hostOf(host)
-  const path = pathOf(own(request, 'url')) ?? ''
-  /** @type {Attributes} */
-  const attributes = {
-    'http.request.method': method,
-    'url.path': path,
-    'url.scheme': socket?.encrypted === true ? 'https' : 'http'
+  const { peer, peerPort } = peerOf(socket)
+  const scheme = socket?.encrypted === true ? 'https' : 'http'
+  const name = requestName(method, nameOf(path))
+  if (address !== undefined && port !== undefined && peer !== undefined && peerPort !== undefined && version !== undefined) {
+    // all at once: an object that grows is moved again and again
+    return {
+      name,
+      attributes: {
+        'http.request.method': method,
+        'url.path': path,
+        'url.scheme': scheme,
+        'server.address': address,
+        'server.port': port,
+        'network.peer.address': peer,
+        'network.peer.port': peerPort,
+        'network.protocol.version': version
+      },
+      traceparent
+    }
   }
+  /** @type {Attributes} */
+  const attributes = { 'http.request.method': method, 'url.path': path, 'url.scheme': scheme }
   add(attributes, 'server.address', address)
   add(attributes, 'server.port', port)
-  addPeer(attributes, socket)
-  add(attributes, 'network.protocol.version', word(own(request, 'httpVersion')))
-  return { name: `${method} ${nameOf(path)}`, attributes, traceparent }
+  add(attributes, 'network.peer.address', peer)
+  add(attributes, 'network.peer.port', peerPort)
+  add(attributes, 'network.protocol.version', version)
+  return { name, attributes, traceparent }
+}
+
+/** @param {any} request @returns {{ method: string | undefined, path: string, version: string | undefined }} */
+function startLine (request) {
+  return { method: word(own(request, 'method')), path: pathOf(own(request, 'url')) ?? '', version: word(own(request, 'httpVersion')) }
 }
 
 /**
@@ -200,4 +259,4 @@ function hasHeader (headers, name) {
   return Array.isArray(headers) && headers.some((key, i) => i % 2 === 0 && typeof key === 'string' && key.toLowerCase() === name)
 }
 
-module.exports = { connected, served, made, hasHeader, streamError, streamMade, streamServed }
+module.exports = { connected, served, made, hasHeader, requestName, streamError, streamMade, streamServed }

@@ -88,16 +88,17 @@ class PathLog {
    * The waits on the way from the end of a span back to its beginning, newest first.
    * @param {number} first run of the span
    * @param {number} last run in which it ended, 0: it ended in none of its own
+   * @param {number} count of runs by then
    * @param {{ idle: number, callback: number, callbackChain: number }} end what the loop had waited by then, and what it runs
    * @param {number} begun ms that the loop had waited when the span began
    * @returns {Wait[]}
    */
-  waits (first, last, end, begun) {
+  waits (first, last, count, end, begun) {
     /** @type {Wait[]} */
     const waits = []
     let run = last
     if (run === 0) {
-      run = this.count
+      run = count
       const ms = end.idle - (this.knows(run) ? this.idleAt(run) : begun)
       if (ms >= LEAST) waits.push({ ms, site: this.siteOf(run), proven: false, callback: end.callback, callbackChain: end.callbackChain, settler: 0 })
     }

@@ -70,7 +70,12 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
     listening: () => listeners.size > 0,
     sinks: () => sinks,
     at,
-    resource: () => (resource ??= resourceOf())
+    resource: () => (resource ??= resourceOf()),
+    schedule (work) {
+      const batching = counted && turns.batching()
+      if (batching) turns.schedule(work)
+      return batching
+    }
   })
 
   /**
@@ -166,6 +171,7 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
 
     /** Spans are made from now on. @param {unknown} wanted where they go */
     use (wanted) {
+      spans.drain()
       tellAll() // a listener may have been added or removed
       count(options().capture !== 'js')
       if (wanted !== outputs) {
@@ -197,7 +203,10 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
       process.removeListener('exit', leave)
     },
 
-    reopen: () => sinks?.reopen(),
+    reopen () {
+      spans.drain()
+      sinks?.reopen()
+    },
 
     /**
      * @param {string} name
@@ -236,6 +245,7 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
 
     /** Counts, when listeners and outputs have got what has ended. */
     stats () {
+      guard.run(spans.drain)
       tellAll()
       const { open, ended, dropped } = spans.stats()
       const written = sinks?.stats()

@@ -51,7 +51,7 @@ class Span {
     /** @type {Record<string, unknown>} */
     this.attributes = {}
     /** @type {Status} */
-    this.status = { code: 'UNSET' }
+    this.status = UNSET
     /** @type {SpanEvent[] | undefined} */
     this.events = undefined
     /** number of the chain of the place that made it */
@@ -88,6 +88,8 @@ class Span {
     this.firstRun = Math.max(1, parent === undefined ? 0 : this.log.count)
     /** that in which it ended, 0: in none of its own */
     this.lastRun = 0
+    /** runs of the log by then */
+    this.runsThen = 0
     /** what the loop ran when it ended */
     this.ending = NO_ENDING
     /** its waits in words, once it has ended @type {import('./sites').PathWait[] | undefined} */
@@ -171,7 +173,7 @@ class Span {
 
   /** @returns {import('./path').Wait[]} once it has ended: where the time went in which the loop waited, newest first */
   pathWaits () {
-    return this.log.waits(this.firstRun, this.lastRun, this.ending, this.idleAtStart)
+    return this.log.waits(this.firstRun, this.lastRun, this.runsThen, this.ending, this.idleAtStart)
   }
 
   /**
@@ -185,6 +187,7 @@ class Span {
     this.waited = Math.max(0, loop.idle - this.idleAtStart)
     this.delayed = loop.busy - this.busyAtStart - this.run
     this.lastRun = run
+    this.runsThen = this.log.count
     this.ending = { idle: loop.idle, callback: loop.callbackRef, callbackChain: loop.callbackChain }
     identities.end(this, this.above?.seq ?? 0)
     this.parent = undefined
@@ -201,6 +204,8 @@ class Span {
 
 /** @type {Array<[number, number, string]>} */
 const NONE_RUNS = []
+/** @type {Status} */
+const UNSET = { code: 'UNSET' }
 const NO_ENDING = { idle: 0, callback: 0, callbackChain: 0 }
 
 module.exports = { Span }

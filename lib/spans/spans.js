@@ -15,6 +15,8 @@ const { activeSpanContext } = require('./otel')
 const OPEN = 100_000 // spans kept while they are open; more than that are counted, and not written
 const wallClock = Date.now // programs replace it in their tests
 const EVENTS = 32 // errors of one span
+const MOST_WAITING = 512 // spans that have ended and are not written yet
+const CLOCKS_MS = 10 // between two looks at the clock of the world
 const DRIFT = 5 // ms between the two clocks that are not corrected
 
 /**
@@ -50,16 +52,22 @@ const DRIFT = 5 // ms between the two clocks that are not corrected
  * @param {() => ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} deps.sinks
  * @param {(start: number, end: number) => string | undefined} deps.at the innermost frame seen inside a blocked run
  * @param {() => Record<string, unknown>} deps.resource
+ * @param {(work: () => void) => boolean} deps.schedule has it done right before the event loop polls next; false: nothing can be put off now
  */
-function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, describe, tell, listening, sinks, at, resource }) {
+function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, describe, tell, listening, sinks, at, resource, schedule }) {
   /** @type {Set<Span>} */
   const open = new Set()
   let ended = 0
   let dropped = 0
   let origin = performance.timeOrigin
+  let originTime = -Infinity
+  /** requests that have ended: what one iteration brings is written in one go, which costs half @type {Span[]} */
+  let waiting = []
 
   /** The clock of the world may be set, performance.now() never is. */
-  function originNow () {
+  function originNow (/** @type {number} */ time) {
+    if (time - originTime < CLOCKS_MS) return origin
+    originTime = time
     const before = now()
     const seen = wallClock() - before
     if (Math.abs(seen - origin) > DRIFT && now() - before < 1) origin = seen // else this thread stood still in between
@@ -95,7 +103,7 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
       sampled: cause?.sampled ?? true,
       parent,
       start: since ?? time,
-      origin: parent === undefined ? originNow() : parent.origin,
+      origin: parent === undefined ? originNow(time) : parent.origin,
       loop
     })
     span.outerId = outer?.spanId
@@ -122,9 +130,34 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
     const reason = failure.error ?? (code === 'ERROR' ? span.rejection?.deref() : undefined)
     if (reason !== undefined || 'error' in failure) exception(span, reason)
     close(span, time)
-    if (open.delete(span)) write(span)
-    span.forget()
+    if (!open.delete(span)) span.forget()
+    else if (span.kind !== 'INTERNAL' && putOff(span)) return // its attributes hold nothing that may change
+    else written(span)
+    if (open.size === 0 && waiting.length === 0) loop.forget()
+  }
+
+  /** @param {Span} span @returns {boolean} it is written when the iteration is over */
+  function putOff (span) {
+    if (waiting.length === 0 && !schedule(drain)) return false
+    if (waiting.push(span) >= MOST_WAITING) drain()
+    return true
+  }
+
+  /** Writes those that wait. */
+  function drain () {
+    const spans = waiting
+    waiting = []
+    for (let i = 0; i < spans.length; i++) written(spans[i])
     if (open.size === 0) loop.forget()
+  }
+
+  /** @param {Span} span that has ended */
+  function written (span) {
+    try {
+      write(span)
+    } finally {
+      span.forget()
+    }
   }
 
   /** Its figures stand. @param {Span} span @param {number} time ms */
@@ -171,6 +204,7 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
     start,
     begin,
     end,
+    drain,
     exception,
 
     /** It is as if there had been none. @param {Span} span */
@@ -193,6 +227,7 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
      */
     blocked (event, run) {
       if (sinks() === undefined && !listening()) return // nobody would read the record
+      if (event.stillRunning) drain()
       const record = blockedRecord(event, run, resource())
       sinks()?.write({ ms: event.ms, failed: false, traceId: record.traceId, sampled: run.span?.sampled ?? true, record: () => record })
       if (event.stillRunning) sinks()?.flush(true)
@@ -201,6 +236,7 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
 
     /** The program ends: what is open is written as it is. */
     flush () {
+      drain()
       const time = now()
       for (const span of open) {
         span.attributes['longstack.end'] = 'open'

@@ -40,7 +40,7 @@ function createWeb ({ spans, async, options, request: contextOf, handlesOf }) {
     const route = routes.get(span) ?? routeText(expressRoute(request) ?? koa.routeOf(request))
     if (route === undefined) return
     span.attributes['http.route'] = route
-    span.name = `${span.attributes['http.request.method']} ${route}`
+    span.name = http.requestName(String(span.attributes['http.request.method']), route)
   }
 
   /** What else it failed for than a rejection. @param {object} request @param {unknown} status @returns {End} */
