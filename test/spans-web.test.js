@@ -427,5 +427,5 @@ test('an endless keep-alive connection grows nothing: what is watched goes with 
     saw.grown = process.memoryUsage().heapUsed - heapUsed
     agent.destroy()
   `, { args: ['--expose-gc'], env: { LONGSTACK_SPANS: '/dev/null' } })
-  t.true(saw.grown < 3e6, `${saw.grown} bytes`)
+  t.true(saw.grown < 5e6, `${saw.grown} bytes`)
 })

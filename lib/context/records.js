@@ -12,7 +12,7 @@
 
 const SIZE = 1 << 15 // records of each ring, a power of two; ids follow one another, so a slot is their lowest bits
 const MASK = SIZE - 1
-const SHIFT = 3 // eight words a record: half a cache line
+const SHIFT = 4 // eight words a record: half a cache line
 
 // The words of a record.
 const REF = 0
@@ -25,14 +25,14 @@ const DETAIL = 6 // ms of a timer; reference of who settled a promise
 const FLAGS = 7
 
 // More words for what few records need: one array beside each ring.
-const MORE_SHIFT = 3
-const OUTER = 0 // reference: the parent of the chain, where the record's chain is one of its own ancestors
-const RUN = 1 // the run of its span in which it was made, see spans/path.js
-const SETTLED_RUN = 2 // that in which the promise was settled, and its span
-const SETTLED_SPAN = 3
-const TURNS = 4 // turns of the loop that this record ends
-const PRIOR = 5 // reference: what came before the first turn of the loop
-const PRIOR_TIME = 6 // TIME of that one, whose record may be gone
+const MORE_SHIFT = 4
+const OUTER = 8 // reference: the parent of the chain, where the record's chain is one of its own ancestors
+const RUN = 9 // the run of its span in which it was made, see spans/path.js
+const SETTLED_RUN = 10 // that in which the promise was settled, and its span
+const SETTLED_SPAN = 11
+const TURNS = 12 // turns of the loop that this record ends
+const PRIOR = 13 // reference: what came before the first turn of the loop
+const PRIOR_TIME = 14 // TIME of that one, whose record may be gone
 
 // Flags.
 const LIVE = 1 // it may run
@@ -63,15 +63,15 @@ const ENDED = 1 << 12 // of those, that stay when they have run; a power of two
 
 const resources = new Int32Array(SIZE << SHIFT)
 const promises = new Int32Array(SIZE << SHIFT)
-const moreOfResources = new Int32Array(SIZE << MORE_SHIFT)
-const moreOfPromises = new Int32Array(SIZE << MORE_SHIFT)
+const moreOfResources = resources
+const moreOfPromises = promises
 
 resources[REF] = promises[REF] = -1 // no record has the reference 0
 
 /** Records kept past the ring: index of the first word in `olderWords` by reference, oldest first @type {Map<number, number>} */
 const olderPlaces = new Map()
 let olderWords = new Int32Array(FIRST_OLDER << SHIFT)
-let moreOfOlder = new Int32Array(FIRST_OLDER << SHIFT)
+let moreOfOlder = olderWords
 /** those of them that have run: the newest */
 const endedRefs = new Int32Array(ENDED)
 let endedCount = 0
@@ -92,12 +92,8 @@ const indexOf = (ref) => ((ref >> 1) & MASK) << SHIFT
  */
 function keep (ring, at) {
   const ref = ring[at + REF]
-  const more = ring === resources ? moreOfResources : moreOfPromises
   const place = olderPlaces.get(ref) ?? freePlaces.pop() ?? newPlace()
-  for (let i = 0; i < 8; i++) {
-    olderWords[place + i] = ring[at + i]
-    moreOfOlder[place + i] = more[at + i]
-  }
+  for (let i = 0; i < 16; i++) olderWords[place + i] = ring[at + i]
   olderPlaces.set(ref, place)
 }
 
@@ -112,11 +108,10 @@ function newPlace () {
     lost++
     return freed
   }
-  const [words, more] = [olderWords, moreOfOlder]
+  const words = olderWords
   olderWords = new Int32Array(words.length * 2)
-  moreOfOlder = new Int32Array(words.length * 2)
   olderWords.set(words)
-  moreOfOlder.set(more)
+  moreOfOlder = olderWords
   return place
 }
 
@@ -201,7 +196,7 @@ function clear () {
 function held () {
   let count = 0
   for (const place of olderPlaces.values()) if ((olderWords[place + FLAGS] & LIVE) !== 0) count++
-  for (const words of [resources, promises]) for (let at = 0; at < words.length; at += 8) if ((words[at + FLAGS] & LIVE) !== 0) count++
+  for (const words of [resources, promises]) for (let at = 0; at < words.length; at += 16) if ((words[at + FLAGS] & LIVE) !== 0) count++
   return count
 }
 

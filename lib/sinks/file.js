@@ -81,11 +81,25 @@ function createLineSink (target, name, { warn, turns }) {
     if (batchBytes + line.length > BATCH) writeBatch()
     if (line.length > BATCH) return writeLines(Buffer.from(line, 'latin1'), 1)
     batch ??= Buffer.allocUnsafeSlow(BATCH)
-    batchBytes += batch.write(line, batchBytes, 'latin1')
+    added(batch.write(line, batchBytes, 'latin1'))
+  }
+
+  /** The same line, as bytes that are good until this returns. @param {Buffer} bytes @param {number} length */
+  function writeBytes (bytes, length) {
+    if (over || length > BATCH || turns === undefined || !turns.batching()) return write(bytes.toString('latin1', 0, length))
+    if (batchBytes + length > BATCH) writeBatch()
+    batch ??= Buffer.allocUnsafeSlow(BATCH)
+    bytes.copy(batch, batchBytes, 0, length)
+    added(length)
+  }
+
+  /** @param {number} length of a line that is in the batch now, in bytes */
+  function added (length) {
+    batchBytes += length
     batchLines++
     if (batchScheduled) return
     batchScheduled = true
-    turns.schedule(endIteration)
+    turns?.schedule(endIteration)
   }
 
   function endIteration () {
@@ -350,6 +364,7 @@ function createLineSink (target, name, { warn, turns }) {
     named: target.path !== undefined,
 
     write,
+    writeBytes,
 
     /** Opens the file again by its name; where that fails, it is tried again. */
     reopen () {

@@ -120,4 +120,4 @@ function put (object, key, value) {
   Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
 }
 
-module.exports = { lineOf, byteLineOf, byteLineOfJson }
+module.exports = { MOST, lineOf, byteLineOf, byteLineOfJson }

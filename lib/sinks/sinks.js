@@ -7,7 +7,8 @@ const { isMainThread } = require('node:worker_threads')
 const guard = require('../context/guard')
 const { safe, targetOf } = require('./outputs')
 const { weightFor } = require('./sampling')
-const { byteLineOf, byteLineOfJson } = require('./line')
+const { MOST, byteLineOf, byteLineOfJson } = require('./line')
+const bytes = require('../spans/bytes')
 
 /**
  * @typedef {import('./outputs').Output} Output
@@ -16,9 +17,9 @@ const { byteLineOf, byteLineOfJson } = require('./line')
  * @property {number} ms duration
  * @property {boolean} failed status ERROR
  * @property {string} traceId
- * @property {boolean} sampled by the head decision of its trace
  * @property {() => import('./line').SpanRecord} record builds the record, once
  * @property {(weight: number, replaced: () => void) => string | undefined} [json] the record's JSON as a text of bytes, where it is known without the record
+ * @property {(weight: number, replaced: () => void) => boolean} [put] the same, put into the buffer of spans/bytes.js
  *
  * @typedef {object} OutputStats
  * @property {string} to
@@ -35,6 +36,7 @@ const { byteLineOf, byteLineOfJson } = require('./line')
  * @typedef {object} Sink
  * @property {boolean} [named] has a name to be opened again by
  * @property {(given: any) => void} write a line as a text of bytes, or the record where `raw`
+ * @property {(bytes: Buffer, length: number) => void} [writeBytes] a line, in so many bytes that are good until this returns
  * @property {() => void} [reopen]
  * @property {(goesOn?: boolean) => void} flush
  * @property {() => void} close
@@ -59,12 +61,26 @@ function createSinks (outputs, rooms) {
       try {
         const weight = weightFor(place.output, span)
         if (weight === 0) continue
-        copies ??= createCopies(span, () => { replaced++ })
+        if (places.length === 1 && putLine(place.sink, span, weight)) return
+        copies ??= createCopies(span, countReplaced)
         place.sink.write(place.raw ? copies.record(weight) : copies.line(weight))
       } catch {
         place.lost++ // what the program put into it, or made of the built-ins, is none of its own business here
       }
     }
+  }
+
+  /** The short way to the only output. @param {Sink} sink @param {EndedSpan} span @param {number} weight @returns {boolean} it was open */
+  function putLine (sink, span, weight) {
+    if (sink.writeBytes === undefined || span.put === undefined || !span.put(weight, countReplaced)) return false
+    bytes.put('\n')
+    if (bytes.length() > MOST) return false
+    sink.writeBytes(bytes.buffer(), bytes.length())
+    return true
+  }
+
+  function countReplaced () {
+    replaced++
   }
 
   /** @param {(sink: Sink) => void} work */

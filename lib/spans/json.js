@@ -16,9 +16,6 @@ let short = new Map()
 let long = new Map()
 let longCharacters = 0
 
-/** Thousandths as they are written: '' for 0, '.5' for 500. */
-const fractions = Array.from({ length: 1000 }, (_, i) => String(i / 1000).slice(1))
-
 /** Anything that a prototype of the program's would have rewritten. @type {any} */
 const anyArray = []
 
@@ -80,14 +77,6 @@ function numeral (number) {
   return Number.isFinite(number) ? String(number) : 'null'
 }
 
-/** Returns the JSON text of ms, rounded to microseconds; the same as of Math.round(ms * 1000) / 1000, faster. @param {number} ms */
-function milliseconds (ms) {
-  const micros = Math.round(ms * 1000)
-  if (!(micros >= 0 && micros < 2e12)) return numeral(micros / 1000)
-  const whole = Math.floor(micros / 1000)
-  return whole + fractions[micros - whole * 1000]
-}
-
 /**
  * Returns a member of an object as JSON text, with its key; undefined where JSON leaves it out.
  * @param {any} object
@@ -134,4 +123,4 @@ function reasonOf (error) {
   }
 }
 
-module.exports = { isRewritten, onOneLine, bytesOf, textOf, stringify, quote, quoteLong, numeral, milliseconds, member, sentenceOf }
+module.exports = { isRewritten, onOneLine, bytesOf, textOf, stringify, quote, quoteLong, numeral, member, sentenceOf }

@@ -3,7 +3,8 @@
 // A span as it is written: OpenTelemetry's names, and where the time went. As an object for who listens, or as JSON for
 // files, which is put together of parts that are prepared once; both say the same to the letter. Data in, data out.
 
-const { isRewritten, member, milliseconds, quote, quoteLong, stringify } = require('./json')
+const { begin, put, putMilliseconds, putNumber, putPadded, putWhole, text } = require('./bytes')
+const { isRewritten, member, quote, quoteLong, stringify } = require('./json')
 
 /**
  * @typedef {import('./span').Span} Span
@@ -41,6 +42,7 @@ const RATIO = 'longstack.sample_ratio'
 const specialNames = new Set(['toJSON', 'code.stacktrace', 'longstack.run_ms', 'longstack.waits', 'longstack.wait_ms', 'longstack.waited_ms',
   'longstack.delayed_ms', 'longstack.delayed_by', 'longstack.runs', RATIO])
 
+const kinds = Object.fromEntries(['SERVER', 'CLIENT', 'INTERNAL'].map((kind) => [kind, `,"kind":"${kind}","startTimeUnixNano":"`]))
 const statuses = { UNSET: '{"code":"UNSET"}', OK: '{"code":"OK"}', ERROR: '{"code":"ERROR"}' }
 
 /**
@@ -61,7 +63,7 @@ const statuses = { UNSET: '{"code":"UNSET"}', OK: '{"code":"OK"}', ERROR: '{"cod
  * @property {string} [label] of what was waited for
  * @property {string} [subsystem] of what ended it
  *
- * @typedef {{ spanId?: string, name?: string, ms: number, at?: string }} Delay
+ * @typedef {{ by: { spanId: string, name: string } | undefined, ms: number, at: string | undefined }} Delay
  */
 
 /** A span that has ended, or is written while it is open. Its figures are taken once, with the first question. */
@@ -93,15 +95,33 @@ class Writing {
   }
 
   /**
-   * Returns the record's JSON, undefined where only JSON.stringify can tell it.
+   * Puts the record's JSON into the buffer of bytes.js. False: only JSON.stringify can tell it.
    * @param {number} weight the part of all spans that is written, 1 where it stands for itself
    * @param {() => void} replaced called for each attribute that cannot be written
+   * @returns {boolean}
+   */
+  put (weight, replaced) {
+    const figures = this.measure()
+    if (isRewritten() || this.keys.some(isSpecial)) return false
+    begin()
+    putSpan(this.span, this.keys, figures, this.surroundings.resource, weight, replaced)
+    return true
+  }
+
+  /**
+   * Returns the record's JSON as a text of bytes, undefined where only JSON.stringify can tell it.
+   * @param {number} weight
+   * @param {() => void} replaced
    * @returns {string | undefined}
    */
   json (weight, replaced) {
-    const figures = this.measure()
-    return isRewritten() || this.keys.some(isSpecial) ? undefined : jsonOf(this.span, this.keys, figures, this.surroundings.resource, weight, replaced)
+    return this.put(weight, replaced) ? text() : undefined
   }
+
+  // What outputs judge it by.
+  get ms () { return this.span.end - this.span.start }
+  get failed () { return this.span.status.code === 'ERROR' }
+  get traceId () { return this.span.traceId }
 }
 
 /** @param {string} key */
@@ -153,7 +173,11 @@ function addFigures ({ attributes, runs, start }, { trace, run, waits, sums, wai
   attributes['longstack.wait_ms'] = rounded(sums)
   attributes['longstack.waited_ms'] = micro(waited)
   attributes['longstack.delayed_ms'] = micro(delayed)
-  attributes['longstack.delayed_by'] = delays.map((delay) => ({ ...delay, ms: micro(delay.ms) }))
+  attributes['longstack.delayed_by'] = delays.map(({ by, ms, at }) => ({
+    ...(by === undefined ? {} : { spanId: by.spanId, name: by.name }),
+    ms: micro(ms),
+    ...(at === undefined ? {} : { at })
+  }))
   if (runs.length > 0) attributes['longstack.runs'] = runs.map(([begin, ms, type]) => [micro(begin - start), micro(ms), type])
   return attributes
 }
@@ -177,65 +201,125 @@ function waitOf ({ ms, count, at, until, label }) {
  * @param {number} weight
  * @param {() => void} replaced
  */
-function jsonOf (span, keys, figures, resource, weight, replaced) {
-  const { origin, traceId, spanId, parentSpanId, name, kind, status, attributes, events } = span
-  let given = ''
-  for (let i = 0; i < keys.length; i++) {
-    const text = member(attributes, keys[i], replaced)
-    if (text !== undefined) given += `${text},`
+function putSpan (span, keys, figures, resource, weight, replaced) {
+  const { origin, parentSpanId, status, attributes, events } = span
+  put('{"traceId":"')
+  put(span.traceId)
+  put('","spanId":"')
+  put(span.spanId)
+  if (parentSpanId !== undefined) {
+    put('","parentSpanId":"')
+    put(parentSpanId)
   }
-  const parent = parentSpanId === undefined ? '' : `"parentSpanId":"${parentSpanId}",`
-  return `{"traceId":"${traceId}","spanId":"${spanId}",${parent}"name":${quote(name)},"kind":"${kind}",` +
-    `"startTimeUnixNano":"${unixNano(origin, span.start)}","endTimeUnixNano":"${unixNano(origin, span.end)}",` +
-    `"status":${status.message === undefined ? statuses[status.code] : stringify(status)},` +
-    `"attributes":{${given}${figuresJson(span, figures)}${weight === 1 ? '' : `,"${RATIO}":${weight}`}},` +
-    `"resource":${resourceJson(resource)}${events === undefined ? '' : `,"events":${stringify(eventsOf(span))}`}}`
+  put('","name":')
+  put(quote(span.name))
+  put(kinds[span.kind])
+  putUnixNano(origin, span.start)
+  put('","endTimeUnixNano":"')
+  putUnixNano(origin, span.end)
+  put('","status":')
+  put(status.message === undefined ? statuses[status.code] : stringify(status))
+  put(',"attributes":{')
+  for (let i = 0; i < keys.length; i++) putMember(attributes, keys[i], replaced)
+  putFigures(span, figures)
+  if (weight !== 1) put(`,"${RATIO}":${weight}`)
+  put('},"resource":')
+  put(resourceJson(resource))
+  if (events !== undefined) {
+    put(',"events":')
+    put(stringify(eventsOf(span)))
+  }
+  put('}')
+}
+
+/** With a comma after it. @param {Record<string, unknown>} attributes @param {string} key @param {() => void} replaced */
+function putMember (attributes, key, replaced) {
+  const text = member(attributes, key, replaced)
+  if (text === undefined) return
+  put(text)
+  put(',')
 }
 
 /** @param {Span} span @param {Figures} figures members of an object */
-function figuresJson ({ runs, start }, { trace, run, waits, sums, waited, delayed, delays }) {
-  return `${trace === undefined ? '' : `"code.stacktrace":${quoteLong(trace)},`}"longstack.run_ms":${milliseconds(run)},` +
-    `"longstack.waits":${waitsJson(waits)},"longstack.wait_ms":${sumsJson(sums)},"longstack.waited_ms":${milliseconds(waited)},` +
-    `"longstack.delayed_ms":${milliseconds(delayed)},"longstack.delayed_by":[${delays.length === 0 ? '' : delays.map(delayJson).join()}]` +
-    (runs.length === 0 ? '' : `,"longstack.runs":${runsJson(runs, start)}`)
+function putFigures ({ runs, start }, { trace, run, waits, sums, waited, delayed, delays }) {
+  if (trace !== undefined) {
+    put('"code.stacktrace":')
+    put(quoteLong(trace))
+    put(',')
+  }
+  put('"longstack.run_ms":')
+  putMilliseconds(run)
+  put(',"longstack.waits":[')
+  for (let i = 0; i < waits.length && i < WAITS; i++) putWait(waits[i], i)
+  put('],"longstack.wait_ms":{')
+  putSums(sums)
+  put('},"longstack.waited_ms":')
+  putMilliseconds(waited)
+  put(',"longstack.delayed_ms":')
+  putMilliseconds(delayed)
+  put(',"longstack.delayed_by":[')
+  for (let i = 0; i < delays.length; i++) putDelay(delays[i], i)
+  put(']')
+  if (runs.length === 0) return
+  put(',"longstack.runs":[')
+  for (let i = 0; i < runs.length; i++) {
+    const [begun, ms, type] = runs[i]
+    put(i === 0 ? '[' : ',[')
+    putMilliseconds(begun - start)
+    put(',')
+    putMilliseconds(ms)
+    put(',')
+    put(quote(type))
+    put(']')
+  }
+  put(']')
 }
 
-/** @param {Wait[]} waits */
-function waitsJson (waits) {
-  let text = ''
-  for (let i = 0; i < waits.length && i < WAITS; i++) {
-    const { ms, count, at, until, label } = waits[i]
-    text += `${i === 0 ? '' : ','}{"ms":${milliseconds(ms)},"count":${count}${optional('at', at)}${optional('until', until)}${optional('label', label)}}`
-  }
-  return `[${text}]`
+/** @param {Wait} wait @param {number} i */
+function putWait ({ ms, count, at, until, label }, i) {
+  put(i === 0 ? '{"ms":' : ',{"ms":')
+  putMilliseconds(ms)
+  put(',"count":')
+  putNumber(count)
+  putOptional(',"at":', at)
+  putOptional(',"until":', until)
+  putOptional(',"label":', label)
+  put('}')
 }
 
 /** @param {string} key @param {string | undefined} value */
-function optional (key, value) {
-  return value === undefined ? '' : `,"${key}":${quote(value)}`
+function putOptional (key, value) {
+  if (value === undefined) return
+  put(key)
+  put(quote(value))
 }
 
 /** @param {Record<string, number>} sums ms by name */
-function sumsJson (sums) {
-  let text = ''
-  for (const name of Object.keys(sums)) text += `${text === '' ? '' : ','}${quote(name)}:${milliseconds(sums[name])}`
-  return `{${text}}`
-}
-
-/** @param {Delay} delay */
-function delayJson ({ spanId, name, ms, at }) {
-  const other = spanId === undefined ? '' : `"spanId":"${spanId}","name":${quote(/** @type {string} */ (name))},`
-  return `{${other}"ms":${milliseconds(ms)}${optional('at', at)}}`
-}
-
-/** @param {Span['runs']} runs @param {number} start ms */
-function runsJson (runs, start) {
-  let text = ''
-  for (let i = 0; i < runs.length; i++) {
-    const run = runs[i]
-    text += `${i === 0 ? '' : ','}[${milliseconds(run[0] - start)},${milliseconds(run[1])},${quote(run[2])}]`
+function putSums (sums) {
+  let isFirst = true
+  for (const name of Object.keys(sums)) {
+    if (!isFirst) put(',')
+    isFirst = false
+    put(quote(name))
+    put(':')
+    putMilliseconds(sums[name])
   }
-  return `[${text}]`
+}
+
+/** @param {Delay} delay @param {number} i */
+function putDelay ({ by, ms, at }, i) {
+  put(i === 0 ? '{' : ',{')
+  if (by !== undefined) {
+    put('"spanId":"')
+    put(by.spanId)
+    put('","name":')
+    put(quote(by.name))
+    put(',')
+  }
+  put('"ms":')
+  putMilliseconds(ms)
+  putOptional(',"at":', at)
+  put('}')
 }
 
 /** @type {Record<string, unknown> | undefined} */
@@ -259,18 +343,13 @@ function rounded (sums) {
   return result
 }
 
-/** @param {Span} span @param {Surroundings['loop']} loop @param {Surroundings['at']} at @param {number} most ms */
+/** @param {Span} span @param {Surroundings['loop']} loop @param {Surroundings['at']} at @param {number} most ms @returns {Delay[]} */
 function delayers (span, loop, at, most) {
   let rest = most // the share of many short runs in a part of their time is an estimate
-  return loop.delayers(span, span.end, DELAYERS).map(({ span: other, ms: given, start, longest }) => {
+  return loop.delayers(span, span.end, DELAYERS).map(({ span: by, ms: given, start, longest }) => {
     const ms = Math.min(given, rest)
-    const frame = at(start, start + longest)
     rest -= ms
-    return {
-      ...(other === undefined ? {} : { spanId: other.spanId, name: other.name }),
-      ms,
-      ...(frame === undefined ? {} : { at: frame })
-    }
+    return { by, ms, at: at(start, start + longest) }
   })
 }
 
@@ -298,6 +377,17 @@ function unixNano (origin, time) {
   // In two small integers, which are faster to print than a large one.
   if (seconds >= 1) return seconds + String(1e9 + (high - seconds * 1e6) * 1000 + low).slice(1)
   return `${high}${low < 10 ? '00' : low < 100 ? '0' : ''}${low}`
+}
+
+/** The same, put into the buffer of bytes.js. @param {number} origin @param {number} time */
+function putUnixNano (origin, time) {
+  const us = Math.floor(origin * 1000)
+  const ns = Math.round(time * 1e6)
+  const high = us + Math.floor(ns / 1000)
+  const seconds = Math.floor(high / 1e6)
+  if (!(seconds >= 1 && seconds < 0x7fffffff)) return put(unixNano(origin, time))
+  putWhole(seconds)
+  putPadded((high - seconds * 1e6) * 1000 + ns - Math.floor(ns / 1000) * 1000, 9)
 }
 
 module.exports = { Writing, unixNano }

@@ -173,14 +173,7 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
     ended++
     span.path ??= pathOf(span)
     const writing = new Writing(span, { loop, resource: resource(), stack, at })
-    sinks()?.write({
-      ms: span.end - span.start,
-      failed: span.status.code === 'ERROR',
-      traceId: span.traceId,
-      sampled: span.sampled,
-      record: () => writing.record(),
-      json: (weight, replaced) => writing.json(weight, replaced)
-    })
+    sinks()?.write(writing)
     if (listening()) tell(writing.record())
   }
 
@@ -229,7 +222,7 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
       if (sinks() === undefined && !listening()) return // nobody would read the record
       if (event.stillRunning) drain()
       const record = blockedRecord(event, run, resource())
-      sinks()?.write({ ms: event.ms, failed: false, traceId: record.traceId, sampled: run.span?.sampled ?? true, record: () => record })
+      sinks()?.write({ ms: event.ms, failed: false, traceId: record.traceId, record: () => record })
       if (event.stillRunning) sinks()?.flush(true)
       if (listening()) tell(record, event.stillRunning)
     },
