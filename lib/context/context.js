@@ -264,11 +264,11 @@ function parentOf (context) {
   const found = context.ref === 0 ? undefined : records.find(context.ref)
   if (found !== undefined) {
     const isTurn = (found.words[found.at + FLAGS] & LOOPED) !== 0 && ((found.words[found.at + FLAGS] >> DISTANCE) & 15) === 1
-    const cause = isTurn ? found.more[found.moreAt + PRIOR] : found.words[found.at + CAUSE]
+    const cause = isTurn ? found.words[found.at + PRIOR] : found.words[found.at + CAUSE]
     const above = cause === 0
       ? undefined
       : contextAt(cause) ??
-      (isTurn ? outerOf(context, cause, found.more[found.moreAt + PRIOR_TIME]) : undefined)
+      (isTurn ? outerOf(context, cause, found.words[found.at + PRIOR_TIME]) : undefined)
     if (above !== undefined) return above
   }
   const parent = source.chainAt(context.chain)?.parent
@@ -284,11 +284,11 @@ function parentOf (context) {
 function loopOf (context) {
   const found = context.ref === 0 ? undefined : records.find(context.ref)
   if (found === undefined || (found.words[found.at + FLAGS] & LOOPED) === 0) return undefined
-  const ref = found.more[found.moreAt + PRIOR]
+  const ref = found.words[found.at + PRIOR]
   const distance = (found.words[found.at + FLAGS] >> DISTANCE) & 15
-  const time = ref === found.more[found.moreAt + OUTER] ? found.more[found.moreAt + PRIOR_TIME] : 0
+  const time = ref === found.words[found.at + OUTER] ? found.words[found.at + PRIOR_TIME] : 0
   const outer = ref === 0 ? undefined : contextAt(ref) ?? outerOf(context, ref, time)
-  return { turns: found.more[found.moreAt + TURNS], distance, outer }
+  return { turns: found.words[found.at + TURNS], distance, outer }
 }
 
 /** What came before a loop, its record being gone. @param {Context} context @param {number} ref @param {number} ticks when it was made */

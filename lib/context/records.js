@@ -1,6 +1,6 @@
 'use strict'
 
-// What is recorded of each asynchronous step, as numbers: one record of eight words in a ring of typed arrays, found by
+// What is recorded of each asynchronous step, as numbers: one record of sixteen words in a ring of typed arrays, found by
 // the id of the resource, or by longstack's own number of the promise where Node gives promises no id. A record lives
 // until the ring has gone round; what has not run by then moves to `older`, which is bounded. Handles have an entry of
 // their own besides, see handles/registry.js.
@@ -12,7 +12,7 @@
 
 const SIZE = 1 << 15 // records of each ring, a power of two; ids follow one another, so a slot is their lowest bits
 const MASK = SIZE - 1
-const SHIFT = 4 // eight words a record: half a cache line
+const SHIFT = 4 // sixteen words a record: a cache line
 
 // The words of a record.
 const REF = 0
@@ -24,8 +24,7 @@ const TIME = 5 // of its making, in TICKS a ms of performance.now()
 const DETAIL = 6 // ms of a timer; reference of who settled a promise
 const FLAGS = 7
 
-// More words for what few records need: one array beside each ring.
-const MORE_SHIFT = 4
+// Those that few records need.
 const OUTER = 8 // reference: the parent of the chain, where the record's chain is one of its own ancestors
 const RUN = 9 // the run of its span in which it was made, see spans/path.js
 const SETTLED_RUN = 10 // that in which the promise was settled, and its span
@@ -63,15 +62,12 @@ const ENDED = 1 << 12 // of those, that stay when they have run; a power of two
 
 const resources = new Int32Array(SIZE << SHIFT)
 const promises = new Int32Array(SIZE << SHIFT)
-const moreOfResources = resources
-const moreOfPromises = promises
 
 resources[REF] = promises[REF] = -1 // no record has the reference 0
 
 /** Records kept past the ring: index of the first word in `olderWords` by reference, oldest first @type {Map<number, number>} */
 const olderPlaces = new Map()
 let olderWords = new Int32Array(FIRST_OLDER << SHIFT)
-let moreOfOlder = olderWords
 /** those of them that have run: the newest */
 const endedRefs = new Int32Array(ENDED)
 let endedCount = 0
@@ -93,7 +89,7 @@ const indexOf = (ref) => ((ref >> 1) & MASK) << SHIFT
 function keep (ring, at) {
   const ref = ring[at + REF]
   const place = olderPlaces.get(ref) ?? freePlaces.pop() ?? newPlace()
-  for (let i = 0; i < 16; i++) olderWords[place + i] = ring[at + i]
+  for (let i = 0; i < 1 << SHIFT; i++) olderWords[place + i] = ring[at + i]
   olderPlaces.set(ref, place)
 }
 
@@ -111,7 +107,6 @@ function newPlace () {
   const words = olderWords
   olderWords = new Int32Array(words.length * 2)
   olderWords.set(words)
-  moreOfOlder = olderWords
   return place
 }
 
@@ -139,14 +134,14 @@ function drop (ref) {
 /**
  * Finds a record: its words, and the index of the first.
  * @param {number} ref
- * @returns {{ words: Int32Array, at: number, more: Int32Array, moreAt: number } | undefined}
+ * @returns {{ words: Int32Array, at: number } | undefined}
  */
 function find (ref) {
   const words = ringOf(ref)
   const at = indexOf(ref)
-  if (ref !== 0 && words[at] === ref) return { words, at, more: words === resources ? moreOfResources : moreOfPromises, moreAt: at }
+  if (ref !== 0 && words[at] === ref) return { words, at }
   const place = olderPlaces.get(ref)
-  return place === undefined ? undefined : { words: olderWords, at: place, more: moreOfOlder, moreAt: place }
+  return place === undefined ? undefined : { words: olderWords, at: place }
 }
 
 /** @param {number} ref @param {number} word @returns {number} 0 where there is no record any more */
@@ -196,13 +191,13 @@ function clear () {
 function held () {
   let count = 0
   for (const place of olderPlaces.values()) if ((olderWords[place + FLAGS] & LIVE) !== 0) count++
-  for (const words of [resources, promises]) for (let at = 0; at < words.length; at += 16) if ((words[at + FLAGS] & LIVE) !== 0) count++
+  for (const words of [resources, promises]) for (let at = 0; at < words.length; at += 1 << SHIFT) if ((words[at + FLAGS] & LIVE) !== 0) count++
   return count
 }
 
 /** Bytes of memory. */
 function bytes () {
-  return 4 * resources.byteLength + 2 * olderWords.byteLength + olderPlaces.size * 40
+  return 2 * resources.byteLength + olderWords.byteLength + olderPlaces.size * 40
 }
 
 /** Records that had to be given up though they had not run. */
@@ -220,7 +215,6 @@ module.exports = {
   TIME,
   DETAIL,
   FLAGS,
-  MORE_SHIFT,
   OUTER,
   RUN,
   SETTLED_RUN,
@@ -249,8 +243,6 @@ module.exports = {
   TICKS,
   resources,
   promises,
-  moreOfResources,
-  moreOfPromises,
   keep,
   noteDelay,
   delayOf,

@@ -27,7 +27,7 @@ const { INIT, BEFORE, AFTER } = require('./native')
 const {
   MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, RUN, SETTLED_RUN, SETTLED_SPAN, TURNS, PRIOR, PRIOR_TIME,
   LIVE, PASSED, AWAITED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, ANSWERED, LOOPED, CALLED, DETAILED, DISTANCE,
-  NO_CHAIN, ROOT_CHAIN, MUTED_CHAIN, EARLY_CHAIN, FIRST_CHAIN, TICKS, resources, promises, moreOfResources, moreOfPromises
+  NO_CHAIN, ROOT_CHAIN, MUTED_CHAIN, EARLY_CHAIN, FIRST_CHAIN, TICKS, resources, promises
 } = records
 const FOLD_SHIFT = 24 // of what an engine answers to a step, see stacks/capture.js
 const CHAIN_BITS = (1 << FOLD_SHIFT) - 1
@@ -161,7 +161,7 @@ function createAsyncLayer (parts) {
       resources[at + TRIGGER] = trigger << 1
       resources[at + SPAN] = span
       resources[at + CAUSE] = cause
-      if (timing) moreOfResources[at + RUN] = run
+      if (timing) resources[at + RUN] = run
       if (!kind.wanted || chain === MUTED_CHAIN) {
         resources[at + CHAIN] = chain
         resources[at + FLAGS] = PASSED | (kind.flags & (ONE_SHOT | CALLED | ENTERED | TICK))
@@ -171,7 +171,7 @@ function createAsyncLayer (parts) {
       resources[at + CHAIN] = step & CHAIN_BITS
       resources[at + TIME] = clock[0] * TICKS
       resources[at + DETAIL] = 0
-      resources[at + FLAGS] = kind.flags | (step > CHAIN_BITS ? turnOf(moreOfResources, at, step) : 0)
+      resources[at + FLAGS] = kind.flags | (step > CHAIN_BITS ? turnOf(resources, at, step) : 0)
       if (kind.special) special(kind, asyncId, at, trigger, resource)
     } catch (error) {
       parts.failed(error) // the resource then stays without a record, the program unharmed
@@ -194,7 +194,7 @@ function createAsyncLayer (parts) {
       promises[at + REF] = ref
       promises[at + SPAN] = span
       promises[at + CAUSE] = cause
-      if (timing) moreOfPromises[at + RUN] = run
+      if (timing) promises[at + RUN] = run
       if (chain === MUTED_CHAIN) {
         promises[at + CHAIN] = chain
         promises[at + FLAGS] = PASSED
@@ -206,7 +206,7 @@ function createAsyncLayer (parts) {
       promises[at + TIME] = clock[0] * TICKS
       promises[at + DETAIL] = 0
       promises[at + TRIGGER] = parent === undefined ? 0 : OnPromise.read(parent) ?? 0
-      promises[at + FLAGS] = kind.flags | (step > CHAIN_BITS ? turnOf(moreOfPromises, at, step) : 0)
+      promises[at + FLAGS] = kind.flags | (step > CHAIN_BITS ? turnOf(promises, at, step) : 0)
     } catch (error) {
       parts.failed(error)
     }
@@ -219,7 +219,7 @@ function createAsyncLayer (parts) {
       else if (depth === 0 && force.format !== undefined && Error.prepareStackTrace !== force.format) parts.replaced()
       const ref = asyncId << 1
       const at = ((ref >> 1) & MASK) << SHIFT
-      if (resources[at + REF] === ref) enter(ref, resources, moreOfResources, at)
+      if (resources[at + REF] === ref) enter(ref, resources, at)
       else enterOlder(ref, asyncId)
     } catch (error) {
       parts.failed(error)
@@ -232,7 +232,7 @@ function createAsyncLayer (parts) {
       const ref = OnPromise.read(promise)
       if (ref === undefined) return enterUnnumbered(promise)
       const at = ((ref >> 1) & MASK) << SHIFT
-      if (promises[at + REF] === ref) enter(ref, promises, moreOfPromises, at)
+      if (promises[at + REF] === ref) enter(ref, promises, at)
       else enterOlder(ref, 0)
     } catch (error) {
       parts.failed(error)
@@ -243,16 +243,15 @@ function createAsyncLayer (parts) {
    * A callback of a resource or promise begins.
    * @param {number} ref
    * @param {Int32Array} words
-   * @param {Int32Array} more
    * @param {number} at
    */
-  function enter (ref, words, more, at) {
+  function enter (ref, words, at) {
     push(ref)
     const flags = words[at + FLAGS]
     chain = words[at + CHAIN]
     cause = (flags & PASSED) !== 0 ? words[at + CAUSE] : ref
     span = words[at + SPAN]
-    if (attentive !== 0) attend(ref, flags, words, more, at)
+    if (attentive !== 0) attend(ref, flags, words, at)
     if ((flags & (SPECIAL | DETAILED | ENTERED)) !== 0) callback(ref, flags)
   }
 
@@ -335,9 +334,8 @@ function createAsyncLayer (parts) {
           words[at + FLAGS] = (words[at + FLAGS] & ~LIVE) | ANSWERED
           words[at + DETAIL] = depth === 0 ? 0 : cause
           if (timing) {
-            const more = promiseHooks ? moreOfPromises : moreOfResources
-            more[at + SETTLED_RUN] = run
-            more[at + SETTLED_SPAN] = span
+            words[at + SETTLED_RUN] = run
+            words[at + SETTLED_SPAN] = span
           }
         }
       }
@@ -489,10 +487,10 @@ function createAsyncLayer (parts) {
   /** A callback of what the ring does not hold any more, or never held. @param {number} ref @param {number} asyncId 0: a promise */
   function enterOlder (ref, asyncId) {
     const kept = ref === 0 || ref === UNKNOWN ? undefined : records.find(ref)
-    if (kept !== undefined) return enter(ref, kept.words, kept.more, kept.at)
+    if (kept !== undefined) return enter(ref, kept.words, kept.at)
     const before = asyncId === 0 ? undefined : OnPromise.read(executionAsyncResource()) // made while V8's hooks told of promises
     const record = before === undefined ? undefined : records.find(before)
-    if (record !== undefined) return enter(ref, record.words, record.more, record.at)
+    if (record !== undefined) return enter(ref, record.words, record.at)
     const opener = asyncId === 0 ? undefined : registry.opener(asyncId)
     if (opener === undefined && asyncId > 1 && !guard.busy) recordEarly(asyncId)
     push(ref)
@@ -500,7 +498,11 @@ function createAsyncLayer (parts) {
     else if (asyncId > 1) take(EARLY_CHAIN, ref, 0)
     else take(ref === UNKNOWN ? EARLY_CHAIN : MUTED_CHAIN, 0, 0)
     run = 0
-    if (timing) loop.callback(span, ref, opener?.chain ?? 0, now())
+    if (timing) {
+      loop.callback(span, now())
+      loop.callbackRef = ref
+      loop.callbackChain = opener?.chain ?? 0
+    }
     if (opener !== undefined || carrier !== undefined) callback(ref, SPECIAL | DETAILED | ENTERED)
   }
 
@@ -513,7 +515,7 @@ function createAsyncLayer (parts) {
     const id = idSymbol === undefined ? undefined : promise[idSymbol]
     const found = typeof id === 'number' ? records.find(id << 1) : undefined
     if (found === undefined) return enterOlder(UNKNOWN, 0)
-    enter(UNKNOWN, found.words, found.more, found.at)
+    enter(UNKNOWN, found.words, found.at)
     if (cause === UNKNOWN) cause = id << 1
   }
 
@@ -530,46 +532,45 @@ function createAsyncLayer (parts) {
 
   /**
    * One more turn of a loop: the step was found so many ancestors up.
-   * @param {Int32Array} more
+   * @param {Int32Array} words
    * @param {number} at
    * @param {number} step
    * @returns {number} flags
    */
-  function turnOf (more, at, step) {
+  function turnOf (words, at, step) {
     const distance = step >>> FOLD_SHIFT
-    if (distance === 1) return turnOfOne(more, at, step & CHAIN_BITS)
+    if (distance === 1) return turnOfOne(words, at, step & CHAIN_BITS)
     const before = ancestorOf(cause, distance - 1)
     const found = before === 0 ? undefined : records.find(before)
     if (found === undefined || found.words[found.at + CHAIN] !== (step & CHAIN_BITS)) return 0
     const again = isSameTurn(before, distance)
     const wasFolded = ((found.words[found.at + FLAGS] >> DISTANCE) & 15) !== 0
     const hasPrior = again || (found.words[found.at + FLAGS] & LOOPED) !== 0
-    more[at + TURNS] = again ? found.more[found.moreAt + TURNS] + 1 : 2
-    more[at + OUTER] = wasFolded ? found.more[found.moreAt + OUTER] : found.words[found.at + CAUSE]
-    notePrior(more, at, hasPrior ? found.more[found.moreAt + PRIOR] : found.words[found.at + CAUSE],
-      hasPrior ? found.more[found.moreAt + PRIOR_TIME] : undefined)
+    words[at + TURNS] = again ? found.words[found.at + TURNS] + 1 : 2
+    words[at + OUTER] = wasFolded ? found.words[found.at + OUTER] : found.words[found.at + CAUSE]
+    notePrior(words, at, hasPrior ? found.words[found.at + PRIOR] : found.words[found.at + CAUSE],
+      hasPrior ? found.words[found.at + PRIOR_TIME] : undefined)
     return (again ? LOOPED : 0) | distance << DISTANCE
   }
 
-  /** The same for a loop of one step: the turn before is what runs now. @param {Int32Array} more @param {number} at @param {number} chainNow */
-  function turnOfOne (more, at, chainNow) {
-    const words = (cause & 1) === 0 ? resources : promises
-    const beside = (cause & 1) === 0 ? moreOfResources : moreOfPromises
+  /** The same for a loop of one step: the turn before is what runs now. @param {Int32Array} words @param {number} at @param {number} chainNow */
+  function turnOfOne (words, at, chainNow) {
+    const latest = (cause & 1) === 0 ? resources : promises
     const before = ((cause >> 1) & MASK) << SHIFT
-    if (words[before + REF] !== cause || words[before + CHAIN] !== chainNow) return 0
-    const flags = words[before + FLAGS]
+    if (latest[before + REF] !== cause || latest[before + CHAIN] !== chainNow) return 0
+    const flags = latest[before + FLAGS]
     const looped = (flags & LOOPED) !== 0 && ((flags >> DISTANCE) & 15) === 1
-    more[at + TURNS] = looped ? beside[before + TURNS] + 1 : 2
-    more[at + OUTER] = ((flags >> DISTANCE) & 15) === 0 ? words[before + CAUSE] : beside[before + OUTER]
-    if (looped) notePrior(more, at, beside[before + PRIOR], beside[before + PRIOR_TIME])
-    else notePrior(more, at, words[before + CAUSE], undefined)
+    words[at + TURNS] = looped ? latest[before + TURNS] + 1 : 2
+    words[at + OUTER] = ((flags >> DISTANCE) & 15) === 0 ? latest[before + CAUSE] : latest[before + OUTER]
+    if (looped) notePrior(words, at, latest[before + PRIOR], latest[before + PRIOR_TIME])
+    else notePrior(words, at, latest[before + CAUSE], undefined)
     return LOOPED | 1 << DISTANCE
   }
 
-  /** @param {Int32Array} more @param {number} at @param {number} prior reference @param {number | undefined} time of it, where its record may be gone */
-  function notePrior (more, at, prior, time) {
-    more[at + PRIOR] = prior
-    more[at + PRIOR_TIME] = time ?? records.readWord(prior, TIME)
+  /** @param {Int32Array} words @param {number} at @param {number} prior reference @param {number | undefined} time of it, where its record may be gone */
+  function notePrior (words, at, prior, time) {
+    words[at + PRIOR] = prior
+    words[at + PRIOR_TIME] = time ?? records.readWord(prior, TIME)
   }
 
   /** Were the steps of the turn before the same? @param {number} before @param {number} distance */
@@ -590,7 +591,7 @@ function createAsyncLayer (parts) {
     for (let i = 0; i < steps && at !== 0; i++) {
       const found = records.find(at)
       if (found === undefined) return 0
-      at = ((found.words[found.at + FLAGS] >> DISTANCE) & 15) !== 0 ? found.more[found.moreAt + OUTER] : found.words[found.at + CAUSE]
+      at = ((found.words[found.at + FLAGS] >> DISTANCE) & 15) !== 0 ? found.words[found.at + OUTER] : found.words[found.at + CAUSE]
     }
     return at
   }
@@ -715,17 +716,19 @@ function createAsyncLayer (parts) {
    * @param {number} ref
    * @param {number} flags
    * @param {Int32Array} words
-   * @param {Int32Array} more
    * @param {number} at
    */
-  function attend (ref, flags, words, more, at) {
+  function attend (ref, flags, words, at) {
     if (orphan !== 0) claim(cause)
     const isCallback = depth === 1 && (flags & CALLED) !== 0
     if (parts.began !== undefined && isCallback) parts.began(now(), contextOf(chain, cause, span) ?? root)
     if (!timing) return
-    if (isCallback) loop.callback(span, ref, (flags & PASSED) !== 0 ? 0 : words[at + CHAIN], now())
-    else if (span !== loop.seq) loop.change(span, now())
-    run = span === 0 ? 0 : loop.begin(ref, flags, words, more, at)
+    if (isCallback) {
+      if (loop.fresh || span !== loop.seq) loop.callback(span, now())
+      loop.callbackRef = ref
+      loop.callbackChain = (flags & PASSED) !== 0 ? 0 : words[at + CHAIN]
+    } else if (span !== loop.seq) loop.change(span, now())
+    run = span === 0 ? 0 : loop.begin(flags, words, at)
     if ((ref & 1) === 0 && watched.size > 0) watched.get(ref >>> 1)?.()
   }
 

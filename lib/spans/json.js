@@ -79,25 +79,17 @@ function numeral (number) {
 
 /**
  * Returns a member of an object as JSON text, with its key; undefined where JSON leaves it out.
- * @param {any} object
  * @param {string} key
- * @param {() => void} replaced called where a sentence stands in for a value that cannot be written
+ * @param {unknown} value
  * @returns {string | undefined}
  */
-function member (object, key, replaced) {
-  let value
-  try {
-    value = object[key]
-    switch (typeof value) {
-      case 'string': return `${quote(key)}:${quote(value)}`
-      case 'number': return `${quote(key)}:${numeral(value)}`
-      case 'boolean': return `${quote(key)}:${value}`
-      case 'undefined': case 'symbol': return undefined
-      default: return value === null ? `${quote(key)}:null` : anyMember(key, value)
-    }
-  } catch (error) {
-    replaced()
-    return `${quote(key)}:${stringify(sentenceOf(error))}`
+function member (key, value) {
+  switch (typeof value) {
+    case 'string': return `${quote(key)}:${quote(value)}`
+    case 'number': return `${quote(key)}:${numeral(value)}`
+    case 'boolean': return `${quote(key)}:${value}`
+    case 'undefined': case 'symbol': return undefined
+    default: return value === null ? `${quote(key)}:null` : anyMember(key, value)
   }
 }
 

@@ -9,7 +9,7 @@
 const { performance } = require('node:perf_hooks')
 const { RunLog, Sums } = require('./run-log')
 const { spanAt } = require('./identities')
-const { find, ANSWERED, AWAITED, CHAIN, FLAGS, RUN, SETTLED_RUN, SETTLED_SPAN, TRIGGER } = require('../context/records')
+const { MASK, SHIFT, ANSWERED, AWAITED, CHAIN, FLAGS, RUN, SETTLED_RUN, SETTLED_SPAN, TRIGGER, promises, readWord, resources } = require('../context/records')
 
 const LONG = 4096 // long runs remembered, for the question who delayed a span; a power of two
 const SHORT = 1024 // shorter ones: where many spans are open they are many, and each that ends looks through them
@@ -81,11 +81,9 @@ class LoopTime {
   /**
    * The event loop calls into JavaScript.
    * @param {number} number of the span
-   * @param {number} ref of the resource's record
-   * @param {number} chain
    * @param {number} time now, in ms
    */
-  callback (number, ref, chain, time) {
+  callback (number, time) {
     if (this.fresh) {
       this.fresh = false
       const polled = idleTime()
@@ -95,8 +93,6 @@ class LoopTime {
       this.charge(time)
       this.become(number)
     }
-    this.callbackRef = ref
-    this.callbackChain = chain
   }
 
   /**
@@ -111,30 +107,31 @@ class LoopTime {
 
   /**
    * A run of the span begins.
-   * @param {number} ref of the record
-   * @param {number} flags
+   * @param {number} flags of the record
    * @param {Int32Array} words
-   * @param {Int32Array} more
    * @param {number} at
    * @returns {number} its number in the log of the span, 0: there is no span any more
    */
-  begin (ref, flags, words, more, at) {
+  begin (flags, words, at) {
     const { running } = this
     if (running === undefined) return 0
     let settled = 0
     let settler = 0
-    if ((flags & AWAITED) !== 0 && words[at + TRIGGER] !== 0) {
-      const awaited = find(words[at + TRIGGER])
-      if (awaited !== undefined && (awaited.words[awaited.at + FLAGS] & ANSWERED) !== 0) {
-        settler = awaited.more[awaited.moreAt + SETTLED_SPAN]
+    const awaited = (flags & AWAITED) === 0 ? 0 : words[at + TRIGGER]
+    if (awaited !== 0) {
+      const ring = (awaited & 1) === 0 ? resources : promises
+      const place = ((awaited >> 1) & MASK) << SHIFT
+      const isThere = ring[place] === awaited
+      if (isThere ? (ring[place + FLAGS] & ANSWERED) !== 0 : (readWord(awaited, FLAGS) & ANSWERED) !== 0) {
+        settler = isThere ? ring[place + SETTLED_SPAN] : readWord(awaited, SETTLED_SPAN)
         if (settler !== 0 && (settler === running.seq || spanAt(settler)?.log === running.log)) {
-          settled = awaited.more[awaited.moreAt + SETTLED_RUN]
+          settled = isThere ? ring[place + SETTLED_RUN] : readWord(awaited, SETTLED_RUN)
           settler = 0
         }
       }
     }
     const { log } = running
-    const registered = more[at + RUN]
+    const registered = words[at + RUN]
     // What the last run caused while the loop did not wait goes on with that run.
     if (log.count > 0 && (settled > registered ? settled : registered) === log.count && log.idleAt(log.count) === this.idle) return log.count
     return log.add(this.idle, registered, settled, settler, words[at + CHAIN], this.callbackRef, this.callbackChain)

@@ -4,7 +4,7 @@
 // files, which is put together of parts that are prepared once; both say the same to the letter. Data in, data out.
 
 const { begin, put, putMilliseconds, putNumber, putPadded, putWhole, text } = require('./bytes')
-const { isRewritten, member, quote, quoteLong, stringify } = require('./json')
+const { isRewritten, member, quote, quoteLong, sentenceOf, stringify } = require('./json')
 
 /**
  * @typedef {import('./span').Span} Span
@@ -234,9 +234,26 @@ function putSpan (span, keys, figures, resource, weight, replaced) {
 
 /** With a comma after it. @param {Record<string, unknown>} attributes @param {string} key @param {() => void} replaced */
 function putMember (attributes, key, replaced) {
-  const text = member(attributes, key, replaced)
+  let text
+  try {
+    const value = attributes[key]
+    if (typeof value === 'string' || typeof value === 'number') return putPlain(quote(key), typeof value === 'string' ? quote(value) : value)
+    text = member(key, value)
+  } catch (error) {
+    replaced()
+    text = `${quote(key)}:${stringify(sentenceOf(error))}`
+  }
   if (text === undefined) return
   put(text)
+  put(',')
+}
+
+/** @param {string} key quoted @param {string | number} value quoted, or a number */
+function putPlain (key, value) {
+  put(key)
+  put(':')
+  if (typeof value === 'string') put(value)
+  else putNumber(value)
   put(',')
 }
 
