@@ -48,7 +48,7 @@ test('a healthy process', async (t) => {
   t.is(found.otherHooks, undefined, 'its own hook hides others')
   t.is(found.forbidden, undefined)
   t.is(found.fault, undefined)
-  t.true(found.pressure >= 0 && found.pressure < 0.1)
+  t.true(found.pressure >= 0 && found.pressure < 0.25, String(found.pressure))
   t.is(found.safe, !unsafe(process.versions.node))
   if (native) t.is(path.dirname(path.dirname(found.binary)), path.join(root, 'native', 'prebuilds'))
   t.is(found.notes.length, (native ? 0 : 1) + (found.safe ? 0 : 1), 'nothing to worry about but this Node')

@@ -17,6 +17,9 @@ const wallClock = Date.now // programs replace it in their tests
 const EVENTS = 32 // errors of one span
 const MOST_WAITING = 512 // spans that have ended and are not written yet
 const CLOCKS_MS = 10 // between two looks at the clock of the world
+const LEAST_WAIT = 0.001 // ms
+/** @type {import('./sites').PathWait[]} */
+const NO_WAITS = []
 const DRIFT = 5 // ms between the two clocks that are not corrected
 
 /**
@@ -171,7 +174,7 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
   /** @param {Span} span that has ended */
   function write (span) {
     ended++
-    span.path ??= pathOf(span)
+    span.path ??= span.waited < LEAST_WAIT ? NO_WAITS : pathOf(span)
     const writing = new Writing(span, { loop, resource: resource(), stack, at })
     sinks()?.write(writing)
     if (listening()) tell(writing.record())
