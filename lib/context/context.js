@@ -369,4 +369,4 @@ const stamp = {
   }
 }
 
-module.exports = { Context, adopt, connect, contextAt, contextOf, contextOfChain, descends, loopOf, muted, root, settlerOf, stamp, typeOfStep }
+module.exports = { Context, adopt, cached, connect, contextAt, contextOf, contextOfChain, descends, loopOf, muted, root, settlerOf, stamp, typeOfStep }

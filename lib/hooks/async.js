@@ -17,7 +17,7 @@ const { performance } = require('node:perf_hooks')
 const { types } = require('node:util')
 const guard = require('../context/guard')
 const records = require('../context/records')
-const { adopt, contextAt, contextOf, muted, root, stamp } = require('../context/context')
+const { adopt, cached, contextAt, contextOf, muted, root, stamp } = require('../context/context')
 const { AWAIT, kindCount, kindOf, resetKinds } = require('../context/kinds')
 const { OnPromise, createStamp } = require('../context/stamp')
 const { called, entered } = require('./light')
@@ -743,7 +743,7 @@ function createAsyncLayer (parts) {
     orphan = 0
     attentive &= ~ORPHANED
     if (made === ref) return
-    if (orphanType === 'FILEHANDLE') return claimFile(made, ref)
+    if (orphanType === 'FILEHANDLE' && cached(made) === undefined) return claimFile(made, ref)
     const orphaned = contextAt(made)
     const context = contextAt(ref)
     const isHttp2 = orphanType === 'HTTP2STREAM'
