@@ -19,14 +19,15 @@ const guard = require('../context/guard')
 const records = require('../context/records')
 const { adopt, cached, contextAt, contextOf, muted, root, stamp } = require('../context/context')
 const { AWAIT, kindCount, kindOf, resetKinds } = require('../context/kinds')
-const { OnPromise, createStamp } = require('../context/stamp')
+const { OnPromise } = require('../context/stamp')
 const { called, entered } = require('./light')
+const { turnOf } = require('./loops')
 const { createSettlements } = require('./settlements')
-const { INIT, BEFORE, AFTER } = require('./native')
+const { createTold } = require('./told')
 
 const {
-  MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, RUN, SETTLED_RUN, SETTLED_SPAN, TURNS, PRIOR, PRIOR_TIME,
-  LIVE, PASSED, AWAITED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, ANSWERED, LOOPED, CALLED, DETAILED, DISTANCE,
+  MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, RUN, SETTLED_RUN, SETTLED_SPAN,
+  LIVE, PASSED, AWAITED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, ANSWERED, CALLED, DETAILED,
   NO_CHAIN, ROOT_CHAIN, MUTED_CHAIN, EARLY_CHAIN, FIRST_CHAIN, TICKS, resources, promises
 } = records
 const FOLD_SHIFT = 24 // of what an engine answers to a step, see stacks/capture.js
@@ -47,9 +48,6 @@ const roomy = /** @type {Function} */ () => {}
 const now = performance.now.bind(performance)
 /** @type {(value: any) => boolean} */
 const isError = /** @type {any} */ (Error).isError ?? types.isNativeError // the first is a built-in of V8's from Node 24 on
-
-/** The context of a resource, for as long as hooks of users listen. @type {ReturnType<typeof createStamp<import('../context/context').Context>>} */
-const told = createStamp()
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -99,7 +97,6 @@ class Carried {
 /** @param {Parts} parts */
 function createAsyncLayer (parts) {
   const { capture, loop, watched, native, registry, force } = parts
-  const { wants } = native
   const { clock } = capture
 
   // The step that runs now.
@@ -125,8 +122,6 @@ function createAsyncLayer (parts) {
   let timing = false
   /** what else is to be done where a callback begins: TIMED, WATCHED, ORPHANED */
   let attentive = 0
-  /** hooks of users, in order; replaced, never mutated @type {Hook[]} */
-  let listeners = []
   const settlements = createSettlements({ capture, rejected: (reason, context, promise) => parts.rejected(reason, context, refOfPromise(promise)) })
   /** the addon is there to look at what was settled */
   let looksAtSettled = false
@@ -171,7 +166,7 @@ function createAsyncLayer (parts) {
       resources[at + CHAIN] = step & CHAIN_BITS
       resources[at + TIME] = clock[0] * TICKS
       resources[at + DETAIL] = 0
-      resources[at + FLAGS] = kind.flags | (step > CHAIN_BITS ? turnOf(resources, at, step) : 0)
+      resources[at + FLAGS] = kind.flags | (step > CHAIN_BITS ? turnOf(resources, at, step, cause) : 0)
       if (kind.special) special(kind, asyncId, at, trigger, resource)
     } catch (error) {
       parts.failed(error) // the resource then stays without a record, the program unharmed
@@ -206,7 +201,7 @@ function createAsyncLayer (parts) {
       promises[at + TIME] = clock[0] * TICKS
       promises[at + DETAIL] = 0
       promises[at + TRIGGER] = parent === undefined ? 0 : OnPromise.read(parent) ?? 0
-      promises[at + FLAGS] = kind.flags | (step > CHAIN_BITS ? turnOf(promises, at, step) : 0)
+      promises[at + FLAGS] = kind.flags | (step > CHAIN_BITS ? turnOf(promises, at, step, cause) : 0)
     } catch (error) {
       parts.failed(error)
     }
@@ -531,72 +526,6 @@ function createAsyncLayer (parts) {
   }
 
   /**
-   * One more turn of a loop: the step was found so many ancestors up.
-   * @param {Int32Array} words
-   * @param {number} at
-   * @param {number} step
-   * @returns {number} flags
-   */
-  function turnOf (words, at, step) {
-    const distance = step >>> FOLD_SHIFT
-    if (distance === 1) return turnOfOne(words, at, step & CHAIN_BITS)
-    const before = ancestorOf(cause, distance - 1)
-    const found = before === 0 ? undefined : records.find(before)
-    if (found === undefined || found.words[found.at + CHAIN] !== (step & CHAIN_BITS)) return 0
-    const again = isSameTurn(before, distance)
-    const wasFolded = ((found.words[found.at + FLAGS] >> DISTANCE) & 15) !== 0
-    const hasPrior = again || (found.words[found.at + FLAGS] & LOOPED) !== 0
-    words[at + TURNS] = again ? found.words[found.at + TURNS] + 1 : 2
-    words[at + OUTER] = wasFolded ? found.words[found.at + OUTER] : found.words[found.at + CAUSE]
-    notePrior(words, at, hasPrior ? found.words[found.at + PRIOR] : found.words[found.at + CAUSE],
-      hasPrior ? found.words[found.at + PRIOR_TIME] : undefined)
-    return (again ? LOOPED : 0) | distance << DISTANCE
-  }
-
-  /** The same for a loop of one step: the turn before is what runs now. @param {Int32Array} words @param {number} at @param {number} chainNow */
-  function turnOfOne (words, at, chainNow) {
-    const latest = (cause & 1) === 0 ? resources : promises
-    const before = ((cause >> 1) & MASK) << SHIFT
-    if (latest[before + REF] !== cause || latest[before + CHAIN] !== chainNow) return 0
-    const flags = latest[before + FLAGS]
-    const looped = (flags & LOOPED) !== 0 && ((flags >> DISTANCE) & 15) === 1
-    words[at + TURNS] = looped ? latest[before + TURNS] + 1 : 2
-    words[at + OUTER] = ((flags >> DISTANCE) & 15) === 0 ? latest[before + CAUSE] : latest[before + OUTER]
-    if (looped) notePrior(words, at, latest[before + PRIOR], latest[before + PRIOR_TIME])
-    else notePrior(words, at, latest[before + CAUSE], undefined)
-    return LOOPED | 1 << DISTANCE
-  }
-
-  /** @param {Int32Array} words @param {number} at @param {number} prior reference @param {number | undefined} time of it, where its record may be gone */
-  function notePrior (words, at, prior, time) {
-    words[at + PRIOR] = prior
-    words[at + PRIOR_TIME] = time ?? records.readWord(prior, TIME)
-  }
-
-  /** Were the steps of the turn before the same? @param {number} before @param {number} distance */
-  function isSameTurn (before, distance) {
-    if (((records.readWord(before, FLAGS) >> DISTANCE) & 15) !== distance) return false
-    let [one, other] = [cause, records.readWord(before, CAUSE)]
-    for (let i = 1; i < distance; i++) {
-      if (records.readWord(one, CHAIN) !== records.readWord(other, CHAIN)) return false
-      one = ancestorOf(one, 1)
-      other = ancestorOf(other, 1)
-    }
-    return true
-  }
-
-  /** Goes up the chain, past the turns of loops. @param {number} ref @param {number} steps @returns {number} reference, 0: it is not known */
-  function ancestorOf (ref, steps) {
-    let at = ref
-    for (let i = 0; i < steps && at !== 0; i++) {
-      const found = records.find(at)
-      if (found === undefined) return 0
-      at = ((found.words[found.at + FLAGS] >> DISTANCE) & 15) !== 0 ? found.words[found.at + OUTER] : found.words[found.at + CAUSE]
-    }
-    return at
-  }
-
-  /**
    * A resource of a kind that asks for more was made.
    * @param {Kind} kind
    * @param {number} asyncId
@@ -773,87 +702,14 @@ function createAsyncLayer (parts) {
     return cause
   }
 
-  // ── users' hooks, and those of other addons: around the functions above, while there are any. Promises come through
-  // async_hooks then, for the sake of their ids. ─────────────────────────────────────────────────────────────────────
-
-  /** @param {number} asyncId @param {string} type @param {number} trigger @param {any} resource */
-  function initTold (asyncId, type, trigger, resource) {
-    initResource(asyncId, type, trigger, resource)
-    if (!guard.busy) tellMade(asyncId << 1, resource)
-  }
-
-  /** @param {number} ref @param {object} resource */
-  function tellMade (ref, resource) {
-    try {
-      const found = records.find(ref)
-      if (found === undefined || (found.words[found.at + FLAGS] & PASSED) !== 0 || found.words[found.at + CHAIN] < FIRST_CHAIN) return
-      const context = contextAt(ref)
-      if (context === undefined) return
-      told.write(resource, context)
-      guarded(() => {
-        if (wants[INIT] !== 0) native.init(context)
-        tellAll('init', context)
-      })
-    } catch (error) {
-      parts.failed(error)
-    }
-  }
-
-  /** @param {object} resource @param {'before' | 'after'} stage */
-  function tellRun (resource, stage) {
-    try {
-      if (guard.busy) return
-      const context = told.read(resource) ?? madeBefore()
-      if (context === undefined || context.ref !== running) return // its init was not told
-      told.write(resource, context)
-      guarded(() => {
-        if (wants[stage === 'before' ? BEFORE : AFTER] !== 0) native[stage](context)
-        tellAll(stage, context)
-      })
-    } catch (error) {
-      parts.failed(error)
-    }
-  }
-
-  /** What runs now, if it was recorded before there were hooks. @returns {Context | undefined} */
-  function madeBefore () {
-    return cause === running && chain >= FIRST_CHAIN ? contextAt(running) : undefined
-  }
-
-  /** @param {number} asyncId */
-  function beforeTold (asyncId) {
-    beforeResource(asyncId)
-    tellRun(executionAsyncResource(), 'before')
-  }
-
-  /** @param {number} asyncId */
-  function afterTold (asyncId) {
-    if (running === asyncId << 1) tellRun(executionAsyncResource(), 'after')
-    afterResource(asyncId)
-  }
-
-  /** @param {'init' | 'before' | 'after'} stage @param {Context} context */
-  function tellAll (stage, context) {
-    if (listeners.length === 0) return
-    measure(stage, context.more())
-    for (const hook of listeners) parts.tell(hook, stage, context) // the list is replaced where a callback changes it
-  }
-
-  /** How long it waited and ran, for users. @param {'init' | 'before' | 'after'} stage @param {import('../context/context').Extra} extra */
-  function measure (stage, extra) {
-    const time = now()
-    if (stage === 'before') {
-      extra.begun ??= []
-      extra.waitMs = extra.begun.length > 0 ? 0 : extra.since === undefined ? undefined : time - extra.since
-      extra.begun.push(time)
-      return
-    }
-    if (stage === 'after') {
-      const began = extra.begun?.pop()
-      extra.runMs = began === undefined ? undefined : time - began
-    }
-    extra.since = time
-  }
+  // Around the functions above, while there are users' hooks or those of other addons.
+  const told = createTold({
+    hooks: { init: initResource, before: beforeResource, after: afterResource },
+    parts,
+    guarded,
+    running: () => running,
+    recorded: () => cause === running && chain >= FIRST_CHAIN
+  })
 
   // ── on and off ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -866,13 +722,13 @@ function createAsyncLayer (parts) {
   /** Chooses the functions that serve as hooks, and puts them in force. */
   function install () {
     isTold = isHooked()
-    outermost = isTold ? initTold : initResource
+    outermost = isTold ? told.init : initResource
     looksAtSettled = capture.rejection !== undefined
     canLeave ??= guard.run(parts.canLeavePromises)
     promiseHooks = !isLight && !isTold && capture.rejection !== undefined && canLeave
     // A null prototype: createHook would accept an inherited Object.prototype.destroy.
     const callbacks = isTold
-      ? { __proto__: null, init: initTold, before: beforeTold, after: afterTold, trackPromises: !isLight && !promiseHooks }
+      ? { __proto__: null, init: told.init, before: told.before, after: told.after, trackPromises: !isLight && !promiseHooks }
       : { __proto__: null, init: initResource, before: beforeResource, after: afterResource, trackPromises: !isLight && !promiseHooks }
     const hook = createHook(/** @type {any} */ (callbacks)).enable()
     undo.push(() => hook.disable())
@@ -886,7 +742,7 @@ function createAsyncLayer (parts) {
   }
 
   /** Are there hooks of users, or might there be some of other addons? Those come and go without a word. */
-  const isHooked = () => listeners.length > 0 || native.inUse()
+  const isHooked = () => told.listening() || native.inUse()
 
   function uninstall () {
     for (const step of undo) step()
@@ -1025,7 +881,7 @@ function createAsyncLayer (parts) {
 
     /** @param {Hook[]} hooks of users, in order */
     listen (hooks) {
-      listeners = hooks
+      told.listen(hooks)
       layer.rehook()
     },
 
