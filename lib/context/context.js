@@ -122,6 +122,7 @@ class Context {
   /** What a label needs to know beyond the stack: an address, a delay. @returns {string | undefined} */
   get detail () {
     if (this.extra?.detail !== undefined) return this.extra.detail
+    if (this.kind.type === 'Span') return this.spanName
     if (!this.kind.timer) return undefined
     const found = this.ref === 0 ? undefined : records.find(this.ref)
     const delay = found === undefined ? records.delayOf(this.chain) : found.words[found.at + DETAIL]
@@ -129,6 +130,12 @@ class Context {
   }
 
   set detail (detail) { this.more().detail = detail }
+
+  /** That of trace.span, whose number its record has; a program may call a resource of its own the same. @returns {string | undefined} */
+  get spanName () {
+    const number = this.ref === 0 ? 0 : records.readWord(this.ref, DETAIL)
+    return number === 0 ? undefined : source.identityAt(number)?.name
+  }
 
   /** @returns {Origin} */
   get origin () { return this.extra?.origin ?? 'registered' }

@@ -21,7 +21,7 @@ const CAUSE = 2 // reference: in whose callback it was made
 const TRIGGER = 3 // reference: what caused it, of a promise that which is awaited
 const SPAN = 4 // number of the span
 const TIME = 5 // of its making, in TICKS a ms of performance.now()
-const DETAIL = 6 // ms of a timer; reference of who settled a promise
+const DETAIL = 6 // ms of a timer; reference of who settled a promise; number of the span that a resource was made for
 const FLAGS = 7
 
 // Those that few records need.

@@ -862,7 +862,7 @@ function createAsyncLayer (parts) {
       if (found === undefined || found.words[found.at + CHAIN] === MUTED_CHAIN) return resource.runInAsyncScope(fn)
       found.words[found.at + SPAN] = next.seq
       const context = contextAt(ref)
-      if (context !== undefined && context.kind.type === 'Span') context.detail = next.name
+      if (context?.ref === ref) found.words[found.at + DETAIL] = next.seq
       if (context !== undefined) next.made(context)
       const storage = carrier
       const carried = new Carried(found.words[found.at + CHAIN], (found.words[found.at + FLAGS] & PASSED) !== 0 ? found.words[found.at + CAUSE] : ref, next.seq, 0)
