@@ -24,13 +24,13 @@ struct StepKey {
 
 struct Chain {
   uint32_t parent;
-  uint32_t stack;       // number of a stack, see lib/stacks/stacks.js
+  uint32_t stack;       // number of a stack, see lib/stacks/capture.js
   uint32_t kind;        // number of a kind, see lib/context/kinds.js
 };
 
 class Chains {
  public:
-  static constexpr uint32_t kFirst = 4;         // below are numbers with a meaning of their own, see lib/context/steps.js
+  static constexpr uint32_t kFirst = 4;         // below are numbers with a meaning of their own, see lib/context/records.js
   static constexpr uint32_t kMaxChain = 1 << 24;
   static constexpr int kFold = 8;               // ancestors that a step is compared with
   static constexpr uint32_t kStepSlots = 1 << 14;

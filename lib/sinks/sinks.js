@@ -72,9 +72,13 @@ function createSinks (outputs, rooms) {
 
   /** The short way to the only output. @param {Sink} sink @param {EndedSpan} span @param {number} weight @returns {boolean} it was open */
   function putLine (sink, span, weight) {
+    const before = replaced
     if (sink.writeBytes === undefined || span.put === undefined || !span.put(weight, countReplaced)) return false
     bytes.put('\n')
-    if (bytes.length() > MOST) return false
+    if (bytes.length() > MOST) { // it is shortened on the long way, where all is counted again
+      replaced = before
+      return false
+    }
     sink.writeBytes(bytes.buffer(), bytes.length())
     return true
   }

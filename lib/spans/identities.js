@@ -158,4 +158,4 @@ function isInside (number, outer) {
   return false
 }
 
-module.exports = { add, aroundOf, end, identityAt, isInside, next, spanAt, spanIdOf, traceIdOf }
+module.exports = { add, end, identityAt, isInside, next, spanAt, spanIdOf, traceIdOf }

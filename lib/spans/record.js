@@ -232,28 +232,34 @@ function putSpan (span, keys, figures, resource, weight, replaced) {
   put('}')
 }
 
-/** With a comma after it. @param {Record<string, unknown>} attributes @param {string} key @param {() => void} replaced */
+/**
+ * With a comma after it. Nothing is put where anything may fail: half a member would spoil the line.
+ * @param {Record<string, unknown>} attributes
+ * @param {string} key
+ * @param {() => void} replaced
+ */
 function putMember (attributes, key, replaced) {
   let text
+  let name
   try {
     const value = attributes[key]
-    if (typeof value === 'string' || typeof value === 'number') return putPlain(quote(key), typeof value === 'string' ? quote(value) : value)
-    text = member(key, value)
+    if (typeof value === 'string') {
+      name = quote(key)
+      text = quote(value)
+    } else {
+      text = member(key, value)
+    }
   } catch (error) {
     replaced()
+    name = undefined
     text = `${quote(key)}:${stringify(sentenceOf(error))}`
   }
   if (text === undefined) return
+  if (name !== undefined) {
+    put(name)
+    put(':')
+  }
   put(text)
-  put(',')
-}
-
-/** @param {string} key quoted @param {string | number} value quoted, or a number */
-function putPlain (key, value) {
-  put(key)
-  put(':')
-  if (typeof value === 'string') put(value)
-  else putNumber(value)
   put(',')
 }
 
