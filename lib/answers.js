@@ -8,7 +8,6 @@
 const { types } = require('node:util')
 const guard = require('./context/guard')
 const { contextOfChain, stamp, settlerOf, muted } = require('./context/context')
-const { kindOf } = require('./context/kinds')
 const { createViews } = require('./context/view')
 const { mistake } = require('./errors')
 const { createThreadLayer } = require('./hooks/threads')
@@ -21,7 +20,6 @@ const { captureInto } = require('./stacks/trace-limit')
 const { text } = require('./views/text')
 
 const PLACES = 1000 // texts kept
-const CHAIN_BITS = 0xffffff // see stacks/capture.js
 
 /**
  * @typedef {import('./context/context').Context} Context
@@ -53,9 +51,7 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
   const threads = createThreadLayer(async.root)
   const { root } = async
   const current = () => folded(async.current())
-  const recent = () => async.recent().map((context) => folded(context) ?? context)
-  const evidence = { stackOf, presentFrames, presentStack, sightings }
-  const attribution = createAttribution({ root, current, recent, ...evidence })
+  const attribution = createAttribution({ root, current, stackOf, sightings, isReused: async.isReused })
   const chain = createChain({ stackOf, options, map: mapFrame, askedAt, dropped })
   const { view, unwrap } = createViews({ now, describe: (context) => guard.run(() => chain.describe(context)) })
   const reports = lazily(() => {
@@ -93,7 +89,20 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
     // Reading formats; where somebody else's formatter or an older one did, only the reader is known.
     const hops = told.get(error) ?? (error.stack, told.get(error))
     if (hops !== undefined || wasOfStartUp(error)) return hops ?? []
-    return chain.hops(async.current(), { origin: 'reader' })
+    return storyOf(error, [])
+  }
+
+  /**
+   * Whose error it is, then who rejected with it and who waited, each of them at most as long as a chain may be.
+   * @param {object} error
+   * @param {NodeJS.CallSite[]} sites
+   */
+  function storyOf (error, sites) {
+    const { frames } = readSites(sites)
+    const [first, ...others] = attribution.attribute(error, sites)
+    if (first === undefined) return []
+    const hops = chain.hops(first.context, { above: frames, origin: first.origin })
+    return others.length === 0 ? hops : hops.concat(...others.map(({ context, origin }) => chain.hops(context, { origin })))
   }
 
   /** Who settled it, then who made it. @param {Promise<unknown>} promise @returns {PrintedHop[]} */
@@ -120,11 +129,9 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
    * Returns what is appended to an error's stack.
    * @param {object} error
    * @param {NodeJS.CallSite[]} sites
-   * @param {Function} above frames of the reader start below this function
    */
-  function story (error, sites, above) {
-    const { context, origin } = attribution.attribute(error, sites, above)
-    const hops = chain.hops(context, { above: readSites(sites).frames, origin })
+  function story (error, sites) {
+    const hops = storyOf(error, sites)
     told.set(error, hops)
     return text(hops)
   }
@@ -138,17 +145,9 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
       try {
         const sites = warmSites()
         mapSites(sites)
-        story(new Error('warm'), sites, warm)
+        story(new Error('warm'), sites)
       } catch {} // the program's stack may be full here
     })
-  }
-
-  const reading = kindOf('STACK', false)
-
-  /** Returns the present stack where the engine knows it by a number, in 0.1 µs. @param {Function} above */
-  function presentStack (above) {
-    if (capture.name !== 'native') return undefined
-    return capture.chainAt(capture.step(0, reading.number, above) & CHAIN_BITS)?.stack
   }
 
   return {

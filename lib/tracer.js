@@ -9,12 +9,14 @@ const guard = require('./context/guard')
 const { Context, connect, contextAt, settlerOf, stamp, typeOfStep } = require('./context/context')
 const { kindOf } = require('./context/kinds')
 const records = require('./context/records')
+const { createMaker } = require('./context/maker')
 const { createSightings } = require('./context/sightings')
 const { compile } = require('./context/subsystems')
 const { createAsyncLayer, providers, now } = require('./hooks/async')
 const { createChannelLayer } = require('./hooks/channels')
 const { createFatalLayer } = require('./hooks/fatal')
 const { canBeLight, canLeavePromises } = require('./hooks/light')
+const { createMarkers } = require('./hooks/markers')
 const turns = require('./hooks/turns')
 const { createRequestLayer } = require('./hooks/requests')
 const { createNativeHooks } = require('./hooks/native')
@@ -102,8 +104,9 @@ function createTracer () {
 
   const warnings = createWarnings()
   const registry = createRegistry()
-  const sightings = createSightings()
-  const formatter = createFormatter({ story, internals: () => options.internals })
+  const markers = createMarkers()
+  const sightings = createSightings({ maker: createMaker(markers) })
+  const formatter = createFormatter({ story, sight, internals: () => options.internals })
   const capture = createCapture({
     plainly: (read) => formatter.plainly(read),
     sitesOf: (read) => formatter.sitesOf(read),
@@ -147,6 +150,7 @@ function createTracer () {
     capture,
     loop,
     watched,
+    markers,
     registry,
     canLeavePromises,
     opened (context, resource) {
@@ -163,8 +167,8 @@ function createTracer () {
     },
     passed: (error, context) => sightings.passes(error, context),
     ticked: undefined,
-    rejected (reason, context, ref) {
-      sightings.rejects(reason, context, ref)
+    rejected (reason, context, promise) {
+      sightings.rejects(reason, context, promise)
       const { span } = context
       if (span !== undefined) spans?.rejected(reason, span)
     },
@@ -303,6 +307,7 @@ function createTracer () {
 
   /** A full stack can surface anywhere, and is the program's affair; all else is a defect, and must be seen. @param {any} error */
   function failed (error) {
+    markers.forget()
     if (!(error instanceof RangeError)) fault ??= brief(error)
   }
 
@@ -314,24 +319,31 @@ function createTracer () {
     return context
   }
 
+  /** Looks at an error that is about to be formatted. @param {unknown} error */
+  function sight (error) {
+    try {
+      if (typeof error === 'object' && error !== null) sightings.sight(error)
+    } catch {} // the program's stack may be full here
+  }
+
   /**
    * What is appended to an error's stack.
    * @param {object} error
    * @param {NodeJS.CallSite[]} sites
-   * @param {Function} above
    */
-  function story (error, sites, above) {
-    return guard.run(() => ask().story(error, sites, above))
+  function story (error, sites) {
+    return guard.run(() => ask().story(error, sites))
   }
 
   /** Notes the context of an error that nobody caught. @param {unknown} error @param {boolean} rejected */
   function escaped (error, rejected) {
     const left = async.left()
     const present = async.current() ?? left
-    if (present === undefined) return
+    if (present === undefined) return async.lost()
     // Node reports a rejection in the context of its promise.
     const settledBy = rejected ? settlerOf(async.resource()) ?? rejecterOf(error) : undefined
     sightings.escapes(error, { context: settledBy ?? present, left, settled: settledBy !== undefined })
+    async.lost()
     const span = (settledBy ?? present).span
     if (span !== undefined) guard.run(() => spans?.exception(span, error))
   }
@@ -397,6 +409,7 @@ function createTracer () {
     capture.use(options.capture)
     if (capture.name !== before) records.clear()
     const isNative = capture.name === 'native'
+    markers.use(isNative ? capture.binding()?.markers : undefined)
     if (isNative === isCounting) return
     isCounting = isNative
     if (!isNative) turns.stop()
@@ -459,6 +472,7 @@ function createTracer () {
       async.disable()
       if (isCounting) turns.stop()
       isCounting = false
+      markers.use(undefined)
       async.count(new Uint32Array(2), false)
       channels.disable()
       fatal.unmonitor()

@@ -56,6 +56,7 @@
 #include "chains.h"
 #include "contents.h"
 #include "hooks.h"
+#include "markers.h"
 #include "turns.h"
 #include "watch.h"
 
@@ -1135,6 +1136,7 @@ NODE_MODULE_INIT() {
     exports.As<v8::Object>()->Set(context, v8::String::NewFromUtf8(isolate, door.name).ToLocalChecked(), function).Check();
   }
   AddHookDoors(exports.As<v8::Object>(), context);
+  AddMarkerDoors(exports.As<v8::Object>(), context);
   AddTurnDoors(exports.As<v8::Object>(), context);
   AddWatchDoors(exports.As<v8::Object>(), context);
 }

@@ -1,53 +1,94 @@
 'use strict'
 
-// Where an error was seen before anybody read its stack: attribution's only witnesses besides the error's frames.
+// What was seen of an error before anybody read its stack: attribution's only witnesses besides the error's frames.
+
+const { contextOf, muted } = require('./context')
 
 /**
  * @typedef {import('./context').Context} Context
  * @typedef {object} Escape an error that nobody caught
- * @property {Context} context in which it failed, or that rejected its promise
+ * @property {Context} context in which it was thrown, or that rejected its promise
  * @property {Context | undefined} left the context that was left last; thrown inside runInAsyncScope, an error has left that scope
  * @property {boolean} settled the context is that of the rejection
  */
 
-function createSightings () {
-  /** @type {WeakMap<object, Escape>} */
-  const escaped = new WeakMap()
-  /** errors that Node's core handed to nextTick @type {WeakMap<object, Context>} */
-  const passed = new WeakMap()
-  /** reasons of rejected promises @type {WeakMap<object, Context>} */
-  const rejected = new WeakMap()
+/** What is known of one error. */
+class Sighting {
+  constructor () {
+    /** in whose run it was made @type {Context | undefined} */
+    this.maker = undefined
+    /** who rejected with it first @type {Context | undefined} */
+    this.rejecter = undefined
+    /** the promise that was rejected with it first: reference, chain and span; 0: unknown */
+    this.promise = this.promiseChain = this.promiseSpan = 0
+    /** the promise that was rejected with it last: what nobody handles */
+    this.lastPromise = 0
+    /** @type {Escape | undefined} */
+    this.escape = undefined
+    /** who handed it to nextTick, where Node did @type {Context | undefined} */
+    this.passer = undefined
+  }
 
-  /** references of the promises that were rejected with them @type {WeakMap<object, number>} */
-  const promises = new WeakMap()
+  /** Where the promise was made: who waits for it. @returns {Context | undefined} */
+  get awaiter () {
+    const context = this.promise === 0 ? undefined : contextOf(this.promiseChain, this.promise, this.promiseSpan)
+    return context === muted ? undefined : context
+  }
+}
+
+/**
+ * @param {object} deps
+ * @param {(error: object) => Context | undefined} deps.maker in whose run it was made, as the allocation clock tells
+ */
+function createSightings ({ maker }) {
+  /** @type {WeakMap<object, Sighting>} */
+  const seen = new WeakMap()
+
+  /** @param {object} error */
+  function sight (error) {
+    let sighting = seen.get(error)
+    if (sighting === undefined) seen.set(error, sighting = new Sighting())
+    sighting.maker ??= maker(error)
+    return sighting
+  }
 
   return {
+    /** Looks at an error now, while the clock still may tell. */
+    sight,
+
+    /** @param {object} error @returns {Sighting | undefined} */
+    of: (error) => seen.get(error),
+
     /** The promise that was rejected with an error, where it is known by a number. @param {unknown} error @returns {number} 0: it is not */
-    promiseOf: (error) => typeof error === 'object' && error !== null ? promises.get(error) ?? 0 : 0,
+    promiseOf: (error) => typeof error === 'object' && error !== null ? seen.get(error)?.lastPromise ?? 0 : 0,
 
-    /** @param {object} error */
-    escape: (error) => escaped.get(error),
+    /** @param {object} error @returns {Context | undefined} */
+    rejection: (error) => seen.get(error)?.rejecter,
 
-    /** @param {object} error */
-    pass: (error) => passed.get(error),
-
-    /** @param {object} error */
-    rejection: (error) => rejected.get(error),
-
-    /** The first rejection counts: others hand it on. @param {object} error @param {Context} context @param {number} ref of the promise */
-    rejects (error, context, ref) {
-      if (ref !== 0) promises.set(error, ref) // the last one is what nobody handles
-      if (!rejected.has(error)) rejected.set(error, context)
+    /**
+     * The first rejection counts: others hand it on.
+     * @param {object} error
+     * @param {Context} context
+     * @param {{ ref: number, chain: number, span: number }} promise
+     */
+    rejects (error, context, { ref, chain, span }) {
+      const sighting = sight(error)
+      if (ref !== 0) sighting.lastPromise = ref
+      if (sighting.rejecter !== undefined) return
+      sighting.rejecter = context
+      sighting.promise = ref
+      sighting.promiseChain = chain
+      sighting.promiseSpan = span
     },
 
     /** The first sighting counts. @param {unknown} error @param {Escape} escape */
     escapes (error, escape) {
-      if (typeof error === 'object' && error !== null && !escaped.has(error)) escaped.set(error, escape)
+      if (typeof error === 'object' && error !== null) sight(error).escape ??= escape
     },
 
     /** @param {object} error @param {Context} context */
     passes (error, context) {
-      if (!passed.has(error)) passed.set(error, context)
+      sight(error).passer ??= context
     }
   }
 }

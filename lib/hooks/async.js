@@ -32,7 +32,7 @@ const {
 } = records
 const FOLD_SHIFT = 24 // of what an engine answers to a step, see stacks/capture.js
 const CHAIN_BITS = (1 << FOLD_SHIFT) - 1
-const RECENT = 64 // steps that ran last, for attribution; a power of two
+const HELD = 64 // a power of two
 const KINDS = 10_000 // distinct type names; programs may make them up
 const LEVEL = 5 // numbers saved a level
 const LEVELS = 1024
@@ -67,12 +67,14 @@ const isError = /** @type {any} */ (Error).isError ?? types.isNativeError // the
  * @property {import('../stacks/capture').Capture} capture
  * @property {import('../spans/loop-time').LoopTime} loop whose code runs, while spans are timed
  * @property {Map<number, () => void>} watched what is asked when a resource has run, by async id, while spans are timed
+ * @property {ReturnType<typeof import('./markers').createMarkers>} markers the allocation clock: where runs begin and end
  * @property {import('../handles/registry').Registry} registry
  * @property {(context: Context, resource: object) => void} opened a resource that stays open was made
  * @property {(context: Context) => void} connecting a connect request runs for the first time
  * @property {(error: object, context: Context) => void} passed an error was handed to nextTick
  * @property {((context: Context, tick: object) => void) | undefined} ticked something is put off to a tick
- * @property {(reason: object, context: Context, ref: number) => void} rejected a promise was, in this context; with its reference
+ * @property {(reason: object, context: Context, promise: { ref: number, chain: number, span: number }) => void} rejected
+ *   a promise was, in this context
  * @property {(time: number) => void} turn the event loop came round
  * @property {{ format: unknown }} force what Error.prepareStackTrace is while errors have chains
  * @property {() => void} replaced it is something else
@@ -96,8 +98,9 @@ class Carried {
 
 /** @param {Parts} parts */
 function createAsyncLayer (parts) {
-  const { capture, loop, watched, native, registry, force } = parts
+  const { capture, loop, watched, native, registry, force, markers } = parts
   const { clock } = capture
+  const { mark } = markers
 
   // The step that runs now.
   let chain = NO_CHAIN
@@ -115,14 +118,13 @@ function createAsyncLayer (parts) {
   let awaitKind = kindOf(AWAIT, false)
   let tickKind = kindOf('TickObject', false)
   let promiseNumber = 0
-  const recent = new Int32Array(RECENT)
-  let runs = 0
+  let left = 0 // reference of the step that was left last
 
   /** spans are timed */
   let timing = false
   /** what else is to be done where a callback begins: TIMED, WATCHED, ORPHANED */
   let attentive = 0
-  const settlements = createSettlements({ capture, rejected: (reason, context, promise) => parts.rejected(reason, context, refOfPromise(promise)) })
+  const settlements = createSettlements({ capture, rejected: (reason, context, promise) => parts.rejected(reason, context, promiseOf(promise)) })
   /** the addon is there to look at what was settled */
   let looksAtSettled = false
   /** carries the step across await in light mode @type {AsyncLocalStorage<Carried> | undefined} */
@@ -135,6 +137,8 @@ function createAsyncLayer (parts) {
   /** contexts with a detail, held for a while @type {Context[]} */
   const held = []
   let heldCount = 0
+  /** timers that were closed and run again (timer.refresh), with another id @type {WeakSet<object>} */
+  const reused = new WeakSet()
 
   // ── the hot path ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -248,6 +252,7 @@ function createAsyncLayer (parts) {
     span = words[at + SPAN]
     if (attentive !== 0) attend(ref, flags, words, at)
     if ((flags & (SPECIAL | DETAILED | ENTERED)) !== 0) callback(ref, flags)
+    if (markers.on) mark(chain, cause, span)
   }
 
   /** @param {number} ref of what is entered */
@@ -297,7 +302,7 @@ function createAsyncLayer (parts) {
   /** @param {number} ref of what was entered */
   function leave (ref) {
     if (running !== ref && !unwind(ref)) return
-    recent[runs++ & (RECENT - 1)] = cause
+    left = cause
     const level = --depth * LEVEL
     chain = saved[level]
     cause = saved[level + 1]
@@ -306,6 +311,7 @@ function createAsyncLayer (parts) {
     running = saved[level + 4]
     if (depth === 0) leftAll()
     else if (timing && span !== loop.seq) loop.change(span, now())
+    if (markers.on) mark(depth === 0 ? NO_CHAIN : chain, cause, span)
   }
 
   /** @param {any} promise @returns {number} reference of its record, 0: it has none */
@@ -314,6 +320,15 @@ function createAsyncLayer (parts) {
     if (promiseHooks) return OnPromise.read(promise) ?? 0
     idSymbol ??= symbolOfIds(promise)
     return idSymbol === undefined ? 0 : promise[idSymbol] << 1
+  }
+
+  /** @param {any} promise @returns {{ ref: number, chain: number, span: number }} what is recorded of it, 0: nothing */
+  function promiseOf (promise) {
+    const ref = refOfPromise(promise)
+    const found = ref === 0 ? undefined : records.find(ref)
+    if (found === undefined) return { ref: 0, chain: 0, span: 0 }
+    const { words, at } = found
+    return { ref, chain: words[at + CHAIN], span: words[at + SPAN] }
   }
 
   /** Notes who resolved or rejected a promise. V8 tells before it sets the state. @param {any} promise */
@@ -363,6 +378,7 @@ function createAsyncLayer (parts) {
     loop.fresh = true
     readSettled()
     clock[0] = now()
+    markers.turn()
     parts.turn(clock[0])
   }
 
@@ -499,6 +515,7 @@ function createAsyncLayer (parts) {
       loop.callbackChain = opener?.chain ?? 0
     }
     if (opener !== undefined || carrier !== undefined) callback(ref, SPECIAL | DETAILED | ENTERED)
+    if (markers.on) mark(chain, cause, span)
   }
 
   /**
@@ -520,6 +537,7 @@ function createAsyncLayer (parts) {
       if (saved[level * LEVEL + 4] !== ref) continue
       depth = level
       running = ref
+      markers.forget() // what ran since has no markers of its own
       return true
     }
     return false
@@ -574,6 +592,7 @@ function createAsyncLayer (parts) {
 
   /** @param {number} at @param {any} timer */
   function timerMade (at, timer) {
+    if (timer._idleStart !== null) reused.add(timer) // lib/internal/timers.js sets it when the timer is put into a list
     const delay = timer._idleTimeout
     if (typeof delay !== 'number') return
     resources[at + DETAIL] = delay
@@ -630,7 +649,7 @@ function createAsyncLayer (parts) {
       if (!isKnown) registry.active(context.asyncId, now())
       if (context.kind.detail === undefined || context.detail !== undefined) return
       context.detail = context.kind.detail(executionAsyncResource())
-      held[heldCount++ & (RECENT - 1)] = context // its detail lives in the object
+      held[heldCount++ & (HELD - 1)] = context // its detail lives in the object
       parts.connecting(context)
     })
   }
@@ -772,7 +791,8 @@ function createAsyncLayer (parts) {
       carrier?.disable()
       carrier = undefined
       settlements.forget()
-      recent.fill(0)
+      left = 0
+      markers.forget()
       depth = 0
       running = 0
       orphan = 0
@@ -911,13 +931,13 @@ function createAsyncLayer (parts) {
     apart: (work) => carrier === undefined ? work() : carrier.run(new Carried(MUTED_CHAIN, 0, 0, 0), work),
 
     /** The context that was left last: queueMicrotask reports its errors only after its `after`. @returns {Context | undefined} */
-    left () {
-      const ref = recent[(runs - 1) & (RECENT - 1)]
-      return ref === 0 ? undefined : contextAt(ref)
-    },
+    left: () => left === 0 ? undefined : contextAt(left),
 
-    /** The contexts that ran last, in no order. @returns {Context[]} */
-    recent: () => [...new Set(recent)].map((ref) => ref === 0 ? undefined : contextAt(ref)).filter((context) => context !== undefined),
+    /** What runs from here on is not known: an error has ended a callback. */
+    lost: () => { if (markers.on) mark(NO_CHAIN, 0, 0) },
+
+    /** Had a timer an id before its present one? @param {object} timer */
+    isReused: (timer) => reused.has(timer),
 
     /** The executing resource. */
     resource: () => executionAsyncResource(),

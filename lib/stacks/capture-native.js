@@ -34,6 +34,7 @@ const resumed = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*processTi
  * @property {(promise: object) => unknown} rejection the reason of a rejected promise
  * @property {() => void} forget
  * @property {import('../hooks/native').Doors} [hooks] callbacks of other addons; see native/hooks.cc
+ * @property {import('../hooks/markers').Doors} [markers] addresses of young objects; see native/markers.cc
  * @property {import('../blocked/native').Doors} [watch] the watchdog; see native/watch.cc
  * @property {(frames: number) => void} configure
  * @property {<T>(fn: () => T) => T} nest calls a function from C++

@@ -25,10 +25,11 @@ const nodes = initial?.value?.name === 'ErrorPrepareStackTrace' ? initial.value 
 
 /**
  * @param {object} deps
- * @param {(error: object, sites: NodeJS.CallSite[], above: Function) => string} deps.story the text to append, or ''
+ * @param {(error: object, sites: NodeJS.CallSite[]) => string} deps.story the text to append, or ''
+ * @param {(error: object) => void} deps.sight looks when an error was made, before anything is allocated for it
  * @param {() => boolean} deps.internals whether longstack's own frames are shown
  */
-function createFormatter ({ story, internals }) {
+function createFormatter ({ story, sight, internals }) {
   /** wrapped → wrapper, so that a formatter set again and again is wrapped once @type {WeakMap<Function, Prepare>} */
   const wrappers = new WeakMap()
   /** wrapper → wrapped @type {WeakMap<Function, { formatter: Prepare | undefined, descriptor: PropertyDescriptor | undefined }>} */
@@ -56,6 +57,7 @@ function createFormatter ({ story, internals }) {
      */
     function prepareStackTrace (error, allSites) {
       const extended = enabled && !inner && !formatting && hasRoom()
+      if (extended) sight(error)
       const sites = enabled ? programs(allSites, internals()) : allSites
       const plain = format(formatter, this, error, sites, extended)
       if (!extended || typeof plain !== 'string') return plain
@@ -64,7 +66,7 @@ function createFormatter ({ story, internals }) {
       try {
         if (isOfStartUp(error, sites)) return plain
         if (!loaded) requireRoom(LOADING_KB)
-        const hops = story(error, sites, prepareStackTrace)
+        const hops = story(error, sites)
         loaded = true
         return hops === '' ? plain : `${plain}\n${hops}`
       } catch {

@@ -8,6 +8,8 @@
 /** @type {Record<string, string>} */
 const remarks = {
   settled: 'settled here',
+  rejected: 'rejected here',
+  thrown: 'thrown here',
   reader: 'reader: only where .stack was read is known',
   worker: 'in the parent thread',
   early: 'early'
@@ -19,11 +21,12 @@ const remarks = {
  * @param {boolean} [timeless] without its age
  */
 function separator (hop, before, timeless = false) {
-  let line = '  ──'
+  const isFirst = before === undefined || before.origin !== hop.origin
+  let line = hop.origin === 'awaited' && isFirst ? '  ── awaited by' : '  ──'
   if (hop.label !== hop.type) line += ` ${clean(hop.label)}${hop.repeats > 1 ? ` × ${hop.repeats}` : ''} ·`
   line += ` ${clean(hop.type)}`
   if (!timeless && !Number.isNaN(hop.ageMs)) line += ` · ${age(hop.ageMs)} earlier`
-  const remark = before !== undefined && before.origin === hop.origin ? hop.origin === 'registered' ? undefined : hop.origin : remarks[hop.origin]
+  const remark = isFirst ? remarks[hop.origin] : hop.origin === 'registered' ? undefined : hop.origin
   return `${line}${remark === undefined ? '' : ` · ${remark}`} ──`
 }
 

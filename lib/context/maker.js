@@ -1,0 +1,46 @@
+'use strict'
+
+// In whose run was an error made? What the allocation clock (hooks/markers.js) says, as a context.
+
+const { contextOf, muted, typeOfStep } = require('./context')
+
+/** @typedef {import('./context').Context} Context */
+
+/**
+ * @param {ReturnType<typeof import('../hooks/markers').createMarkers>} markers
+ * @returns {(error: object) => Context | undefined}
+ */
+function createMaker (markers) {
+  return (error) => {
+    const made = markers.locate(error)
+    if (made === undefined) return undefined
+    if (made.chain !== 0) return contextOfStep(made)
+    // Between two runs Node's native code makes the error that the second one is called with.
+    return made.next !== undefined && made.next.chain !== 0 && isReportedBy(error, made.next) ? contextOfStep(made.next) : undefined
+  }
+}
+
+/** @param {import('../hooks/markers').Made} step @returns {Context | undefined} */
+function contextOfStep ({ chain, ref, span }) {
+  const context = contextOf(chain, ref, span)
+  return context === muted ? undefined : context
+}
+
+/**
+ * Says whether an error tells of a failed system call of the kind that a request makes.
+ * @param {object} error
+ * @param {import('../hooks/markers').Made} request
+ */
+function isReportedBy (error, { chain, ref }) {
+  const call = Object.getOwnPropertyDescriptor(error, 'syscall')?.value
+  return typeof call === 'string' && fileCalls.has(call) && typeOfStep(chain, ref) === 'FSREQCALLBACK'
+}
+
+const fileCalls = new Set([
+  'open', 'read', 'write', 'stat', 'fstat', 'lstat', 'scandir', 'mkdir', 'rmdir', 'unlink', 'rename',
+  'access', 'close', 'realpath', 'readlink', 'symlink', 'link', 'chmod', 'fchmod', 'lchmod', 'chown',
+  'fchown', 'lchown', 'utime', 'futime', 'lutime', 'truncate', 'ftruncate', 'copyfile', 'opendir',
+  'mkdtemp', 'fsync', 'fdatasync', 'statfs', 'rm'
+])
+
+module.exports = { createMaker }
