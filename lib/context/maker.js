@@ -33,8 +33,10 @@ function contextOfStep ({ chain, ref, span }) {
  */
 function isReportedBy (error, { chain, ref }) {
   const call = Object.getOwnPropertyDescriptor(error, 'syscall')?.value
-  return typeof call === 'string' && fileCalls.has(call) && typeOfStep(chain, ref) === 'FSREQCALLBACK'
+  return typeof call === 'string' && fileCalls.has(call) && fileRequests.has(typeOfStep(chain, ref))
 }
+
+const fileRequests = new Set(['FSREQCALLBACK', 'FSREQPROMISE'])
 
 const fileCalls = new Set([
   'open', 'read', 'write', 'stat', 'fstat', 'lstat', 'scandir', 'mkdir', 'rmdir', 'unlink', 'rename',

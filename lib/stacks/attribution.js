@@ -6,7 +6,7 @@
 //   1. the frames end in Node's start-up: made by the main script, before any asynchronous step;
 //   2. the allocation clock tells the run in which it was made (hooks/markers.js), now or when the error was seen before;
 //   3. the receiver of the outermost function is a timer or an immediate, which calls its callback on itself;
-//   4. Node's core handed it to nextTick in the run that made it, as it does with the errors of sockets.
+//   4. Node's core made it and reads its stack at once, as it does with the errors of sockets.
 //
 // What follows is less: who rejected with it or threw it, and did not make it as far as anybody knows, and who reads it.
 // Who rejected, where that is another flow, and who waited for the promise are told besides.
@@ -14,7 +14,7 @@
 const { muted, stamp } = require('../context/context')
 const { atStartUp, isScope, outermost, segment, siteFrame } = require('./runs')
 const { readSites } = require('./sites')
-const { isDigitCode } = require('./scan')
+const { afterLast, isDigitCode, withoutAlias } = require('./scan')
 
 const ANCESTORS = 256 // a loop's records lead through all of its turns
 
@@ -50,8 +50,8 @@ function createAttribution ({ root, current, stackOf, sightings, isReused }) {
     const sighting = sightings.sight(error)
     const sync = frames.filter((frame) => !frame.isAsync)
     const outer = outermost(segment(sync))
-    const maker = sighting.maker ?? (outer === undefined ? passerOf(sighting, sync) : contextOfReceiver(outer, sync))
-    if (maker !== undefined) {
+    const maker = sighting.maker ?? (outer !== undefined ? contextOfReceiver(outer, sync) : isReadAtOnce(sync) ? sighting.passer ?? reader : undefined)
+    if (maker !== undefined && maker !== muted) {
       if (isOfPrompt(maker, outer)) return []
       return withOthers([{ context: maker }], sighting)
     }
@@ -141,16 +141,15 @@ function isSame (one, other) {
   return one.ref !== 0 && other.ref !== 0 ? one.ref === other.ref : one.chain === other.chain
 }
 
-/** By which of its functions Node's core makes an error and hands it to nextTick at once (lib/net.js, stream_base_commons.js) */
-const passing = ['afterConnect', 'internalConnectMultiple', 'onStreamRead', 'onWriteComplete']
-
 /**
- * @param {Sighting} sighting
- * @param {Frame[]} sync
+ * Functions of Node's core that make an error and hand it to `stream.destroy()`, which reads its stack at once, and from
+ * there to nextTick (lib/net.js, lib/internal/stream_base_commons.js, lib/internal/streams/destroy.js).
  */
-function passerOf ({ passer }, sync) {
-  if (passer === undefined || passer === muted) return undefined
-  return sync.some(({ kind, functionName }) => kind === 'core' && passing.some((name) => functionName?.endsWith(name) === true)) ? passer : undefined
+const reading = ['afterConnect', 'internalConnectMultiple', 'onStreamRead', 'onWriteComplete']
+
+/** Was its stack read, or was it handed to nextTick, in the run that made it, before the program had it? @param {Frame[]} sync */
+function isReadAtOnce (sync) {
+  return sync.some(({ kind, functionName }) => kind === 'core' && functionName !== undefined && reading.includes(afterLast(withoutAlias(functionName), '.')))
 }
 
 /** Says whether it is a line typed at the prompt: REPL1, REPL2 … @param {string | undefined} fileName */
