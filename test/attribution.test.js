@@ -12,32 +12,20 @@ const cases = require('./fixtures/attribution/cases')
 
 const fixtures = path.join(__dirname, 'fixtures', 'attribution')
 const readings = ['same', 'later', 'stranger']
+const ROOMY = '--min-semi-space-size=16' // MB: no collection comes between the making and the reading
 
-/** Where the creator is proven with any engine, by case; elsewhere the hops say `reader`. `-` means: no hop at all. */
-const proven = {
-  timerCaught: ['same', 'later'],
-  timerArrow: ['same', 'later'],
-  immediate: ['same', 'later'],
-  afterAwait: ['same'],
-  afterAwaitCaught: ['same', 'later'],
-  errorEvent: ['same', 'later'],
-  fsCallback: ['same'],
-  lookup: ['same'],
-  connect: readings,
-  asyncGenerator: ['same', 'later'],
-  aggregateMember: ['same', 'later'],
-  nestedTimer: ['same', 'later'],
-  nestedArrows: ['same', 'later'],
-  microtask: ['same', 'later'],
-  startUp: '-'
+/**
+ * Where nobody but the reader is known, by engine; elsewhere it is proven whose error it is, wherever it is read. Without the
+ * addon nothing tells runs of one function apart; in light mode what follows an await begins unseen.
+ */
+const unproven = {
+  js: (name, language) => !(name === 'startUp' || name === 'connect' || (language === 'sloppy' && provenByReceiver.includes(name))),
+  native: () => false,
+  light: (name) => Number(process.versions.node.split('.')[0]) >= 24 && ['afterAwaitCaught', 'sameFunctionTwice'].includes(name)
 }
 
-/** A receiver is seen in sloppy code only: there these are proven wherever they are read. */
-const provenByReceiver = ['timerCaught', 'timerArrow', 'immediate', 'errorEvent', 'aggregateMember', 'nestedTimer', 'nestedArrows']
-
-/** The reason of a rejection: the native engine looks at the promise, so these are proven wherever they are read. */
-const provenByRejection = ['afterAwait', 'thenCallback', 'rejectInTimer', 'rejectInFs', 'settledTogether', 'any', 'fsPromises',
-  'fetchCause', 'fetchRefused', 'asyncGenerator']
+/** A receiver is seen in sloppy code only: there these are proven wherever they are read, with any engine. */
+const provenByReceiver = ['timerCaught', 'immediate', 'errorEvent', 'aggregateMember']
 
 /** Promises make no hops in light: where the creator is known by one alone, the story goes on with the place before. */
 const toldInLight = { thenCallback: /thenCallback/, fetchRefused: /fetchRefused/, rejection: /^ {4}at rejects .*\n {2}── setTimeout\(2\)/m }
@@ -69,27 +57,39 @@ for (const { name: engine, env } of engines) {
   for (const [language, folder] of [['strict', fixtures], ['sloppy', sloppy]]) {
     for (const name of Object.keys(cases)) {
       test(`${name}, ${language}, ${engine}`, async (t) => {
-        const always = (engine !== 'js' && provenByRejection.includes(name)) || (language === 'sloppy' && provenByReceiver.includes(name))
-        const creator = (engine === 'light' && toldInLight[name]) || /creator/
-        for (const reading of readings) {
-          const { stdout, stderr } = await node(['-r', register, path.join(folder, 'run.js'), name, reading], { env })
-          t.is(stderr, '', reading)
-          const must = proven[name] === '-' ? '-' : always || proven[name]?.includes(reading)
-          judge(t, JSON.parse(stdout).stack, { reading, must, creator })
-        }
+        const creator = (engine === 'light' && toldInLight[name]) || (name === 'deep' ? /at deep/ : /creator/)
+        const must = name === 'startUp' ? '-' : !unproven[engine](name, language)
+        for (const reading of readings) await play(t, path.join(folder, 'run.js'), name, { env, reading, must, creator })
       })
     }
   }
 
   test(`the cause of a failed fetch has the story of its connection, ${engine}`, async (t) => {
-    for (const reading of readings) {
-      const { stdout } = await node(['-r', register, path.join(fixtures, 'run.js'), 'fetchRefused', reading], { env })
-      const { cause } = JSON.parse(stdout)
-      t.regex(cause, /ECONNREFUSED/)
-      // The JavaScript engine keeps fewer of Node's frames: it loses fetch behind undici's 34.
-      judge(t, cause, { reading, must: true, creator: engine === 'js' ? /creator|fetchRefused/ : /creator/ })
-    }
+    // The JavaScript engine keeps fewer of Node's frames: it loses fetch behind undici's 34.
+    const creator = engine === 'js' ? /creator|fetchRefused/ : /creator/
+    const run = path.join(fixtures, 'run.js')
+    for (const reading of readings) await play(t, run, 'fetchRefused', { env, reading, must: true, creator, of: 'cause' })
   })
+}
+
+/**
+ * Plays a case until it is proven, some times: a run in which V8 goes on to another page is one that the clock does not
+ * know, and a young process comes upon some. Whatever it tells each time has to be true.
+ * @param {import('ava').ExecutionContext} t
+ * @param {string} file
+ * @param {string} name
+ * @param {object} given
+ */
+async function play (t, file, name, { env, of = 'stack', ...given }) {
+  for (let attempt = 0; attempt < 5; attempt++) {
+    const { stdout, stderr } = await node([ROOMY, '-r', register, file, name, given.reading], { env })
+    t.is(stderr, '', given.reading)
+    const stack = JSON.parse(stdout)[of]
+    const isProven = !/ · reader/.test(stack)
+    judge(t, stack, { ...given, must: given.must === '-' ? '-' : given.must && isProven })
+    if (given.must !== true || isProven) return
+  }
+  t.fail(`${given.reading}: the creator is proven`)
 }
 
 /**
@@ -140,7 +140,7 @@ for (const [{ name: engine, env }, [name, source]] of engines.flatMap((one) => O
     t.regex(long.stderr, (engine === 'light' && toldInLight[name]) || /^ {4}at .*\bcreator\b/m, long.stderr)
     t.true(hops.length > 0)
     t.notRegex(hops.map((hop) => hop.frames).join('\n'), /stranger/i, long.stderr)
-    t.notRegex(long.stderr, / · reader/, 'the failing context is known')
+    t.notRegex(long.stderr, / · reader/, 'who threw it is known')
     // Without the hops it is what Node prints; brackets stand for a missing stack.
     const expected = name === 'frameless' ? bare.stderr.replace(/\[(Error: .*)\]/, '$1') : bare.stderr
     t.is(withoutMicrotask(withoutHops(long.stderr)), withoutMicrotask(expected))
