@@ -168,12 +168,14 @@ function createTracer () {
     passed: (error, context) => sightings.passes(error, context),
     ticked: undefined,
     rejected (reason, context, promise) {
+      if (typeof reason !== 'object' || reason === null) return sightings.rejectsValue(reason, context, promise)
       sightings.rejects(reason, context, promise)
       const { span } = context
       if (span !== undefined) spans?.rejected(reason, span)
     },
     turn (time) {
       registry.turn(time)
+      sightings.turn()
       if (!formatter.inForce()) formatter.enable()
       if (time < trimAt) return
       trimAt = time + TRIM_MS
@@ -339,12 +341,12 @@ function createTracer () {
   function escaped (error, rejected) {
     const left = async.left()
     const present = async.current() ?? left
-    if (present === undefined) return async.lost()
     // Node reports a rejection in the context of its promise.
-    const settledBy = rejected ? settlerOf(async.resource()) ?? rejecterOf(error) : undefined
-    sightings.escapes(error, { context: settledBy ?? present, left, settled: settledBy !== undefined })
+    const settledBy = sightings.rejectionOfValue(error) ?? (rejected ? settlerOf(async.resource()) ?? rejecterOf(error) : undefined)
+    const context = settledBy ?? present
+    if (context !== undefined) sightings.escapes(error, { context, left, settled: settledBy !== undefined })
     async.lost()
-    const span = (settledBy ?? present).span
+    const span = context?.span
     if (span !== undefined) guard.run(() => spans?.exception(span, error))
   }
 

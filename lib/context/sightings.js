@@ -2,7 +2,10 @@
 
 // What was seen of an error before anybody read its stack: attribution's only witnesses besides the error's frames.
 
-const { contextOf, muted } = require('./context')
+const { contextOf, muted, root } = require('./context')
+const { own } = require('./kinds')
+
+const VALUES = 64 // rejections with what is no object, in an iteration of the event loop
 
 /**
  * @typedef {import('./context').Context} Context
@@ -52,6 +55,9 @@ function createSightings ({ maker }) {
     return sighting
   }
 
+  /** rejections with what is no object, of this iteration @type {Array<{ reason: unknown, context: Context }>} */
+  let values = []
+
   return {
     /** Looks at an error now, while the clock still may tell. */
     sight,
@@ -79,6 +85,35 @@ function createSightings ({ maker }) {
       sighting.promise = ref
       sighting.promiseChain = chain
       sighting.promiseSpan = span
+    },
+
+    /**
+     * A value has no identity by which it is known again, but Node reports it in the same iteration.
+     * @param {unknown} reason
+     * @param {Context} context
+     * @param {{ ref: number, chain: number, span: number }} promise
+     */
+    rejectsValue (reason, context, { ref, chain, span }) {
+      const made = ref === 0 ? undefined : contextOf(chain, ref, span)
+      if (values.length <= VALUES) values.push({ reason, context: made?.parent === context || context === root ? made ?? context : context })
+    },
+
+    /**
+     * Who rejected with a value for which Node made an error, since nobody handled it (lib/internal/process/promises.js).
+     * @param {any} error
+     * @returns {Context | undefined} undefined where it may have been another one
+     */
+    rejectionOfValue (error) {
+      if (values.length === 0 || values.length > VALUES || typeof error !== 'object' || error === null) return undefined
+      if (own(error, 'code') !== 'ERR_UNHANDLED_REJECTION') return undefined
+      const message = String(own(error, 'message'))
+      const alike = values.filter(({ reason }) => message.endsWith(`"${String(reason)}".`))
+      return alike.length === 1 ? alike[0].context : undefined
+    },
+
+    /** The event loop came round. */
+    turn () {
+      if (values.length > 0) values = []
     },
 
     /** The first sighting counts. @param {unknown} error @param {Escape} escape */

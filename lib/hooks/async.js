@@ -73,7 +73,7 @@ const isError = /** @type {any} */ (Error).isError ?? types.isNativeError // the
  * @property {(context: Context) => void} connecting a connect request runs for the first time
  * @property {(error: object, context: Context) => void} passed an error was handed to nextTick
  * @property {((context: Context, tick: object) => void) | undefined} ticked something is put off to a tick
- * @property {(reason: object, context: Context, promise: { ref: number, chain: number, span: number }) => void} rejected
+ * @property {(reason: unknown, context: Context, promise: { ref: number, chain: number, span: number }) => void} rejected
  *   a promise was, in this context
  * @property {(time: number) => void} turn the event loop came round
  * @property {{ format: unknown }} force what Error.prepareStackTrace is while errors have chains

@@ -12,7 +12,7 @@ const BATCH = 8 // the addon looks at its arguments, without reading an array
 /**
  * @param {object} parts
  * @param {ReturnType<typeof import('../stacks/capture').createCapture>} parts.capture
- * @param {(reason: object, context: import('../context/context').Context, promise: object) => void} parts.rejected
+ * @param {(reason: unknown, context: import('../context/context').Context, promise: object) => void} parts.rejected
  */
 function createSettlements ({ capture, rejected }) {
   /** @type {any[]} */
@@ -36,7 +36,6 @@ function createSettlements ({ capture, rejected }) {
   /** @param {object} promise @param {number} settler */
   function tell (promise, settler) {
     const reason = capture.rejection?.(promise)
-    if (typeof reason !== 'object' || reason === null) return
     const context = settler === 0 ? root : contextAt(settler)
     if (context !== undefined) rejected(reason, context, promise)
   }

@@ -15,6 +15,9 @@ const remarks = {
   early: 'early'
 }
 
+/** Origins that are said once, if at all. */
+const told = new Set(['registered', 'rejected', 'thrown', 'awaited'])
+
 /**
  * @param {PrintedHop} hop
  * @param {PrintedHop} [before] the hop above, which may have said it already
@@ -26,7 +29,7 @@ function separator (hop, before, timeless = false) {
   if (hop.label !== hop.type) line += ` ${clean(hop.label)}${hop.repeats > 1 ? ` × ${hop.repeats}` : ''} ·`
   line += ` ${clean(hop.type)}`
   if (!timeless && !Number.isNaN(hop.ageMs)) line += ` · ${age(hop.ageMs)} earlier`
-  const remark = isFirst ? remarks[hop.origin] : hop.origin === 'registered' ? undefined : hop.origin
+  const remark = isFirst ? remarks[hop.origin] : told.has(hop.origin) ? undefined : hop.origin
   return `${line}${remark === undefined ? '' : ` · ${remark}`} ──`
 }
 
