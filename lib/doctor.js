@@ -22,6 +22,8 @@ const scopes = { addon: '--allow-addons', child: '--allow-child-process', 'fs.re
  * @property {boolean} enabled
  * @property {string} engine `native` or `js`
  * @property {string} engineWhy
+ * @property {string} clock `on` where the run that made an error is told by the time of its making, else `off`
+ * @property {string} clockWhy
  * @property {string | undefined} binary the file of the native engine for this Node, where there is one
  * @property {string} mode `full` or `light`
  * @property {string} modeWhy
@@ -44,7 +46,7 @@ const scopes = { addon: '--allow-addons', child: '--allow-child-process', 'fs.re
 
 /** @param {{ stats: import('./tracer').Stats, filter: string[], formatter: Holder }} given @returns {Diagnosis} */
 function examine ({ stats, filter, formatter }) {
-  const { enabled, engine, engineWhy, mode, modeWhy, dropped, fault } = stats
+  const { enabled, engine, engineWhy, clock, clockWhy, mode, modeWhy, dropped, fault } = stats
   const file = binaryFile(target(), process.versions.modules)
   /** @type {Facts} */
   const facts = {
@@ -54,6 +56,8 @@ function examine ({ stats, filter, formatter }) {
     enabled,
     engine,
     engineWhy,
+    clock,
+    clockWhy,
     binary: fs.existsSync(file) ? file : undefined,
     mode,
     modeWhy,
@@ -84,11 +88,12 @@ function judge (facts, { ours, free }) {
     [!enabled, 'Tracing is off: trace.enable(), or node -r longstack/register.'],
     [!facts.safe, `On Node ${facts.node} a caught stack overflow is fatal while async hooks are on (CVE-2025-59466); update Node.`],
     [enabled && facts.engine === 'js' && engineWhy !== 'asked for', `The native engine is not in force: ${engineWhy}.`],
+    [enabled && facts.engine === 'native' && facts.clock === 'off', `Who made an error is known seldom, for runs of one function cannot be told apart: ${facts.clockWhy}.`],
     [enabled && modeWhy.includes(', but '), `The mode is full: ${modeWhy}.`],
     [enabled && facts.mode === 'light' && facts.promiseHooks, "Somebody else's hook makes events of promises, which light mode would save."],
     [facts.destroyHook, "Somebody else's destroy hook makes every promise dear."],
     [enabled && !ours && !free, 'Error.prepareStackTrace cannot be set here: errors keep their short stack, trace.stack(error) tells the chain.'],
-    [enabled && !ours && free, `Error.prepareStackTrace was set by ${facts.formatter}: longstack wraps it at the next turn of the event loop.`],
+    [enabled && !ours && free, `Error.prepareStackTrace was set by ${facts.formatter}: longstack wraps it when the next callback begins.`],
     [!(Number(limit) >= 1), `Error.stackTraceLimit is ${limit}: errors have no frames, and get no hops.`],
     [Number(limit) >= MANY_FRAMES, `Error.stackTraceLimit is ${limit}: every error of the program is dear.`],
     [facts.forbidden?.length, `Node's permission model forbids ${facts.forbidden?.join(', ')}.`],
@@ -105,6 +110,7 @@ function text (facts, notes) {
     longstack: `${facts.longstack}, Node ${facts.node}, ${target()}`,
     tracing: facts.enabled ? `on, filter ${facts.filter.join(',')}` : 'off',
     engine: `${facts.engine} (${facts.engineWhy})`,
+    clock: `${facts.clock} (${facts.clockWhy})`,
     binary: facts.binary ?? 'none',
     mode: `${facts.mode} (${facts.modeWhy})`,
     hooks: `of promises ${on(facts.promiseHooks)}, others ${on(facts.otherHooks)}`,

@@ -46,6 +46,8 @@ const { createWarnings, say, brief } = require('./warnings')
  * @property {boolean} enabled
  * @property {string} engine `js` or `native`
  * @property {string} engineWhy why it is that one
+ * @property {string} clock `on` where the run that made an error is told by the time of its making, else `off`
+ * @property {string} clockWhy
  * @property {string} mode the mode in force: `full` or `light`
  * @property {string} modeWhy
  * @property {number} contexts steps of which all is known: those in the rings, and older ones that have not run yet
@@ -552,6 +554,8 @@ function createTracer () {
         enabled,
         engine: capture.name,
         engineWhy: capture.why(),
+        clock: markers.on ? 'on' : 'off',
+        clockWhy: markers.why(),
         mode: mode.light ? 'light' : 'full',
         modeWhy: mode.why,
         contexts: records.held(),

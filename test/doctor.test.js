@@ -117,7 +117,7 @@ const formatters = {
     source: `require(${support}).install(); tell()`,
     formatter: 'source-map-support',
     sourceMaps: ['source-map-support'],
-    note: /was set by source-map-support: longstack wraps it at the next turn/
+    note: /was set by source-map-support: longstack wraps it when the next callback begins/
   },
   'ts-node': {
     source: `require(${tsNode}).register({ transpileOnly: true }); setImmediate(tell)`,

@@ -41,7 +41,7 @@ function createMarkers () {
   const counters = new Uint32Array(2)
   /** @type {Doors | undefined} */
   let doors
-  let why = 'the native engine is not in force'
+  let why = 'only the native engine has one'
   let marked = 0
   let collections = 0
   let first = 0 // number of the first marker since the last collection
@@ -98,7 +98,7 @@ function createMarkers () {
     /** @param {Doors | undefined} given the addon's, where the native engine is in force */
     use (given) {
       if (given === doors) return
-      off('the native engine is not in force')
+      off('only the native engine has one')
       if (given === undefined) return
       doors = given
       checks = 0
