@@ -196,7 +196,7 @@ function createTracer () {
 
   const async = createAsyncLayer(parts)
   const fatal = createFatalLayer({ escaped, handle })
-  const channels = createChannelLayer(createUses({ registry, now: () => capture.clock[0], wanted: parts.wanted, request: contextOfRequest }))
+  const channels = createChannelLayer(createUses({ registry, now: () => capture.clock[0], wanted: parts.wanted, touched: async.touched, request: contextOfRequest }))
 
   /** Loaded with the first wish for spans. */
   function createSpanRoom () {

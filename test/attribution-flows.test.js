@@ -106,6 +106,35 @@ known('a query on a shared connection: the opener, and the request that waits', 
   t.regex(waits.join('\n'), /at serves/, stack)
 })
 
+for (const env of [{}, { LONGSTACK_MODE: 'light' }, { LONGSTACK_CAPTURE: 'js' }]) {
+  test(`why a shared connection is there: who wrote last, ${JSON.stringify(env)}`, async (t) => {
+    const { stdout } = await program(`
+      const net = require('node:net')
+      const trace = require(${JSON.stringify(require.resolve('..'))})
+      const peer = net.createServer((socket) => socket.pipe(socket)).listen(0, () => {
+        const connection = openConnection()
+        function openConnection () { return net.connect(peer.address().port, opened) }
+        function query () { connection.write('?') }
+        function opened () {
+          setTimeout(function first () { query() }, 1)
+          setTimeout(function second () { query() }, 5)
+          connection.on('data', () => setTimeout(reads, 20))
+        }
+        function reads () {
+          const why = trace.why(connection)
+          console.log(JSON.stringify({ why, text: String(why) }))
+          process.exit()
+        }
+      })`, { env })
+    const { why, text } = JSON.parse(stdout)
+    t.regex(text, /opened by\n.*net\.connect.*\n {4}at openConnection/)
+    t.regex(text, /last written \d+ ms ago at query \(program\.cjs:7\), by\n.*stream\.write .*\n {4}at query .*\n {4}at (Timeout\.)?second /)
+    t.is(why.writtenBy.at, 'query (program.cjs:7)')
+    t.true(why.writtenBy.agoMs >= 0 && why.writtenBy.agoMs < 10_000)
+    t.true(why.writtenBy.chain[0].frames.some(({ functionName }) => functionName === 'second'), stdout)
+  })
+}
+
 known('an abort: who aborted, and who waited', async (t) => {
   const stack = await told(`
     const { setTimeout: wait } = require('node:timers/promises')

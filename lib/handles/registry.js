@@ -58,6 +58,10 @@ class Entry {
     this.owner = undefined
     /** the session of a stream: what is active on one is on the other @type {Entry | undefined} */
     this.upper = undefined
+    /** it came to a server */
+    this.accepted = false
+    /** who wrote last: chain of the write, reference of the step that wrote, and when; 0: nobody yet @type {number} */
+    this.writeChain = this.writeRef = this.writeTime = 0
     /** tracing was off for a while */
     this.gap = false
     /** bytes in and out when it was turned off, where they are counted @type {string | undefined} */
@@ -251,10 +255,11 @@ function createRegistry () {
       return true
     },
 
-    /** Data goes out on a socket, or came in. @param {object} socket @param {number} time */
+    /** Data goes out on a socket, or came in. @param {object} socket @param {number} time @returns {Entry | undefined} */
     traffic (socket, time) {
       const entry = memory.read(socket) ?? ofObject(socket)
       if (entry !== undefined) entry.active = time
+      return entry
     },
 
     /** @param {object} resource @param {object} owner what the program holds of it */

@@ -4,11 +4,11 @@
 // are not known are undefined, and the text says so. Nothing here runs code of the program (see inside.js).
 
 const { types } = require('node:util')
-const { stamp, muted, settlerOf } = require('../context/context')
+const { contextAt, contextOfChain, muted, settlerOf, stamp } = require('../context/context')
 const { createStamp } = require('../context/stamp')
 const { own } = require('../context/kinds')
 const { mistake } = require('../errors')
-const { clean } = require('../views/text')
+const { clean, shortFrame } = require('../views/text')
 const { report: textOf, printed } = require('../views/handles')
 const { endsOf, hintOf, isConnection, isOpen, isServer, nounOf, referencedOf, sideOf, stateOf, trafficOf, whatOf } = require('./describe')
 const { ask, className, handleOf, hidden, idOf, isObject, ownerOf, portState, providerOf } = require('./inside')
@@ -34,6 +34,8 @@ const { requestLabel } = require('./request')
  * @property {string | undefined} remote address:port, or the path of a pipe
  * @property {Hop[]} opened who opened it, newest hop first; empty where that is not known
  * @property {{ request: string, chain: Hop[] } | undefined} usedBy the request that uses it now
+ * @property {{ at: string | undefined, agoMs: number, chain: Hop[] } | undefined} writtenBy who wrote on it last, where it
+ *   is a connection that was made here and no client of Node's uses it; at: the program's innermost frame
  * @property {Array<{ name: string, at: string | undefined }>} through
  *   the transforms of trace.intercept that its bytes go through, in order, and where each was set
  * @property {number | undefined} ageMs since it was made
@@ -174,6 +176,8 @@ function createReports ({ registry, hops, plain, stackOf, askedAt, enabled, thro
     const usedBy = object === undefined ? undefined : useOf(object, entry)
     const time = askedAt()
     const active = lastActive(subject)
+    const written = usedBy === undefined ? writerOf(entry) : undefined
+    const writtenBy = written && { at: placeOf(written), agoMs: Math.max(0, time - Number(entry?.writeTime)), hops: written }
     /** @type {any} */
     const facts = {
       what: whatOf(subject, side, { local, remote }),
@@ -186,6 +190,7 @@ function createReports ({ registry, hops, plain, stackOf, askedAt, enabled, thro
       remote,
       opened: opened.map(bare),
       usedBy: usedBy && { request: usedBy.request, chain: usedBy.hops.map(bare) },
+      writtenBy: writtenBy && { at: writtenBy.at, agoMs: writtenBy.agoMs, chain: writtenBy.hops.map(bare) },
       through: object === undefined ? [] : through(object),
       ageMs: context === undefined || context.origin === 'early' ? undefined : time - context.time,
       idleMs: active === undefined ? undefined : Math.max(0, time - active),
@@ -195,7 +200,7 @@ function createReports ({ registry, hops, plain, stackOf, askedAt, enabled, thro
     }
     const ran = context !== undefined && active !== undefined && active > context.time
     const pooled = object !== undefined && isPooled(object, entry)
-    const shown = { ...facts, noun: nounOf(subject, side), opened, usedBy, ran, enabled: enabled(), pooled, filtered: isFiltered(handle ?? object) }
+    const shown = { ...facts, noun: nounOf(subject, side), opened, usedBy, writtenBy, ran, enabled: enabled(), pooled, filtered: isFiltered(handle ?? object) }
     Object.defineProperty(facts, 'toString', { value: () => textOf(shown), enumerable: false })
     printed.write(facts, shown)
     return facts
@@ -266,6 +271,17 @@ function createReports ({ registry, hops, plain, stackOf, askedAt, enabled, thro
     const use = entry?.use
     if (use === undefined || use.over || use.request.deref() === undefined) return undefined
     return { request: use.label, hops: hops(visible(use.context)) }
+  }
+
+  /** @param {Entry | undefined} entry @returns {PrintedHop[] | undefined} */
+  function writerOf (entry) {
+    if (entry === undefined || entry.writeChain === 0) return undefined
+    const write = contextOfChain(entry.writeChain)
+    if (write === undefined) return undefined
+    write.time = entry.writeTime
+    const step = entry.writeRef === 0 ? undefined : contextAt(entry.writeRef)
+    if (step !== undefined && step.chain === write.parent?.chain) write.parent = step
+    return hops(write)
   }
 
   /**
@@ -370,6 +386,13 @@ function typeOf (handle, object) {
     return name?.endsWith('Session') ? 'HTTP2SESSION' : 'HTTP2STREAM'
   }
   return hidden(subject, 'kOutHeaders') !== undefined && own(subject, 'agent') !== undefined ? 'REQUEST' : 'unknown'
+}
+
+/** @param {PrintedHop[]} hops @returns {string | undefined} the innermost function of the newest, as a person says it */
+function placeOf ([first]) {
+  const lines = first?.lines ?? []
+  const line = (lines.find((frame) => frame.endsWith(')')) ?? lines[0])?.trim()
+  return line === undefined || !line.startsWith('at ') ? undefined : clean(shortFrame(line.slice('at '.length)))
 }
 
 /** http and undici have it in their hands, whether or not a request uses it now. @param {object} socket @param {Entry | undefined} entry */

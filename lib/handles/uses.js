@@ -12,10 +12,11 @@ const { requestLabel } = require('./request')
  * @param {ReturnType<typeof import('./registry').createRegistry>} deps.registry
  * @param {() => number} deps.now
  * @param {(type: string) => boolean} deps.wanted the filter
+ * @param {(entry: import('./registry').Entry) => void} deps.touched data goes out on a connection that was made here, or came in
  * @param {(above: Function) => import('../context/context').Context} deps.request a context for a request made here
  * @returns {import('../hooks/channels').ConnectionRooms}
  */
-function createUses ({ registry, now, wanted, request: contextOf }) {
+function createUses ({ registry, now, wanted, touched, request: contextOf }) {
   /** @type {WeakMap<object, import('./registry').Entry>} */
   const connections = new WeakMap()
   /** @type {WeakMap<object, import('../context/context').Context>} */
@@ -55,7 +56,9 @@ function createUses ({ registry, now, wanted, request: contextOf }) {
     },
 
     accepted (socket) {
-      registry.connected(registry.ofObject(socket))
+      const entry = registry.ofObject(socket)
+      if (entry !== undefined) entry.accepted = true
+      registry.connected(entry)
     },
 
     worker (worker) {
@@ -65,7 +68,8 @@ function createUses ({ registry, now, wanted, request: contextOf }) {
 
     traffic (socket) {
       try {
-        registry.traffic(socket, now())
+        const entry = registry.traffic(socket, now())
+        if (entry !== undefined && !entry.accepted && entry.use === undefined) touched(entry)
       } catch {}
     },
 

@@ -117,6 +117,7 @@ function createAsyncLayer (parts) {
   let promiseKind = kindOf('PROMISE', false)
   let awaitKind = kindOf(AWAIT, false)
   let tickKind = kindOf('TickObject', false)
+  let writeKind = kindOf('REQUEST', false)
   let promiseNumber = 0
   let left = 0 // reference of the step that was left last
 
@@ -419,6 +420,7 @@ function createAsyncLayer (parts) {
     promiseKind = addKind('PROMISE')
     awaitKind = addKind(AWAIT)
     tickKind = addKind('TickObject')
+    writeKind = kindOf('REQUEST', false)
   }
 
   /** @param {Int32Array} words @param {number} at @param {number} ref of what longstack itself makes */
@@ -860,6 +862,15 @@ function createAsyncLayer (parts) {
 
     /** @param {number} asyncId @returns {number} of the span that a resource is part of */
     spanOf: (asyncId) => records.readWord(asyncId << 1, SPAN) || (registry.opener(asyncId)?.spanNumber ?? 0),
+
+    /** Who writes on a connection last is noted; its own callbacks read. @param {import('../handles/registry').Entry} entry */
+    touched (entry) {
+      if (depth === 0) look(0)
+      if (chain < FIRST_CHAIN || cause === entry.context.ref) return
+      entry.writeChain = capture.step(chain, writeKind.number, layer.touched) & CHAIN_BITS
+      entry.writeRef = cause
+      entry.writeTime = now()
+    },
 
     /** @returns {number} of the span in which code runs now */
     spanNumber () {

@@ -2,7 +2,7 @@
 
 // Reports of what is open, one or many, equal ones grouped. Data in, string out.
 
-const { age, text } = require('./text')
+const { age, clean, text } = require('./text')
 const { createStamp } = require('../context/stamp')
 
 /**
@@ -20,6 +20,7 @@ const { createStamp } = require('../context/stamp')
  * @property {string | undefined} remote
  * @property {PrintedHop[]} opened
  * @property {{ request: string, hops: PrintedHop[] } | undefined} usedBy
+ * @property {{ at: string | undefined, agoMs: number, hops: PrintedHop[] } | undefined} writtenBy
  * @property {Array<{ name: string, at: string | undefined }>} through
  * @property {boolean} enabled longstack is
  * @property {number | undefined} ageMs
@@ -73,7 +74,7 @@ function several (group) {
     first.referenced === undefined ? undefined : `${first.referenced ? 'keeps' : 'does not keep'} the process alive`
   ].filter(Boolean)
   if (figures.length > 0) lines.push(`  ${figures.join(', ')}`)
-  lines.push(...different(group), ...opened(first), ...users(group), ...through(first))
+  lines.push(...different(group), ...opened(first), ...users(group), ...writer(group), ...through(first))
   if (first.hint !== undefined) lines.push(`  to close it: ${first.hint}`)
   return lines.join('\n')
 }
@@ -170,6 +171,15 @@ function users (group) {
   if (hops.length === 0) return [`  used now by ${requests}`]
   const same = JSON.stringify(hops.map((hop) => hop.lines)) === JSON.stringify(first.opened.map((hop) => hop.lines))
   return same ? [`  used now by ${requests}, for which it was opened`] : [`  used now by ${requests}, made by`, text(hops)]
+}
+
+/** Who wrote last, where nobody else is known to use it. @param {Printed[]} group */
+function writer ([{ writtenBy }, ...others]) {
+  if (writtenBy === undefined || others.length > 0) return []
+  const { at, agoMs, hops } = writtenBy
+  const request = hops.find(({ type, label }) => /^HTTP(INCOMINGMESSAGE|2STREAM)$/.test(type) && / \//.test(label))
+  const line = `  last written ${age(agoMs)} ago${at === undefined ? '' : ` at ${at}`}${request === undefined ? '' : `, for ${clean(request.label)}`}`
+  return hops.length === 0 ? [line] : [`${line}, by`, text(hops)]
 }
 
 /** @param {Printed} one */
