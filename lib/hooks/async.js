@@ -869,7 +869,7 @@ function createAsyncLayer (parts) {
       if (chain < FIRST_CHAIN || cause === entry.context.ref) return
       entry.writeChain = capture.step(chain, writeKind.number, layer.touched) & CHAIN_BITS
       entry.writeRef = cause
-      entry.writeTime = now()
+      entry.writeTime = entry.active = now()
     },
 
     /** @returns {number} of the span in which code runs now */
