@@ -106,6 +106,25 @@ known('a query on a shared connection: the opener, and the request that waits', 
   t.regex(waits.join('\n'), /at serves/, stack)
 })
 
+known('a shared connection that breaks: the opener, and who wrote last', async (t) => {
+  const stack = await told(`
+    const net = require('node:net')
+    const peer = net.createServer((socket) => socket.once('data', () => socket.on('data', () => socket.resetAndDestroy())))
+    peer.listen(0, () => {
+      const connection = openConnection()
+      function openConnection () { return net.connect(peer.address().port, opened) }
+      function query () { connection.write('?') }
+      function opened () {
+        setTimeout(function first () { query() }, 1)
+        setTimeout(function second () { query() }, 15)
+      }
+      connection.on('error', (error) => { console.log(error.stack); process.exit() })
+    })`)
+  t.regex(stack, /ECONNRESET/)
+  t.regex(split(stack).hops[0].frames, /openConnection/, stack)
+  t.regex(section(stack, 'last written by')[0], /at query .*\n.*second /, stack)
+})
+
 for (const env of [{}, { LONGSTACK_MODE: 'light' }, { LONGSTACK_CAPTURE: 'js' }]) {
   test(`why a shared connection is there: who wrote last, ${JSON.stringify(env)}`, async (t) => {
     const { stdout } = await program(`

@@ -4,7 +4,7 @@
 // are not known are undefined, and the text says so. Nothing here runs code of the program (see inside.js).
 
 const { types } = require('node:util')
-const { contextAt, contextOfChain, muted, settlerOf, stamp } = require('../context/context')
+const { muted, settlerOf, stamp } = require('../context/context')
 const { createStamp } = require('../context/stamp')
 const { own } = require('../context/kinds')
 const { mistake } = require('../errors')
@@ -13,6 +13,7 @@ const { report: textOf, printed } = require('../views/handles')
 const { endsOf, hintOf, isConnection, isOpen, isServer, nounOf, referencedOf, sideOf, stateOf, trafficOf, whatOf } = require('./describe')
 const { ask, className, handleOf, hidden, idOf, isObject, ownerOf, portState, providerOf } = require('./inside')
 const { requestLabel } = require('./request')
+const { writerOf } = require('./writer')
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -176,7 +177,8 @@ function createReports ({ registry, hops, plain, stackOf, askedAt, enabled, thro
     const usedBy = object === undefined ? undefined : useOf(object, entry)
     const time = askedAt()
     const active = lastActive(subject)
-    const written = usedBy === undefined ? writerOf(entry) : undefined
+    const writer = usedBy === undefined ? writerOf(entry) : undefined
+    const written = writer === undefined ? undefined : hops(writer)
     const writtenBy = written && { at: placeOf(written), agoMs: Math.max(0, time - Number(entry?.writeTime)), hops: written }
     /** @type {any} */
     const facts = {
@@ -271,17 +273,6 @@ function createReports ({ registry, hops, plain, stackOf, askedAt, enabled, thro
     const use = entry?.use
     if (use === undefined || use.over || use.request.deref() === undefined) return undefined
     return { request: use.label, hops: hops(visible(use.context)) }
-  }
-
-  /** @param {Entry | undefined} entry @returns {PrintedHop[] | undefined} */
-  function writerOf (entry) {
-    if (entry === undefined || entry.writeChain === 0) return undefined
-    const write = contextOfChain(entry.writeChain)
-    if (write === undefined) return undefined
-    write.time = entry.writeTime
-    const step = entry.writeRef === 0 ? undefined : contextAt(entry.writeRef)
-    if (step !== undefined && step.chain === write.parent?.chain) write.parent = step
-    return hops(write)
   }
 
   /**

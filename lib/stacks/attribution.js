@@ -9,7 +9,7 @@
 //   4. Node's core made it and reads its stack at once, as it does with the errors of sockets.
 //
 // What follows is less: who rejected with it or threw it, and did not make it as far as anybody knows, and who reads it.
-// Who rejected, where that is another flow, and who waited for the promise are told besides.
+// Who rejected, where that is another flow, who waited for the promise and who wrote on the connection are told besides.
 
 const { muted, stamp } = require('../context/context')
 const { atStartUp, isScope, outermost, segment, siteFrame } = require('./runs')
@@ -36,8 +36,9 @@ const ANCESTORS = 256 // a loop's records lead through all of its turns
  * @param {(context: Context) => import('./frames').Stack | undefined} deps.stackOf
  * @param {ReturnType<typeof import('../context/sightings').createSightings>} deps.sightings
  * @param {(timer: object) => boolean} deps.isReused it had an id before its present one
+ * @param {(context: Context) => Context | undefined} deps.writer who wrote last on a connection that was made here
  */
-function createAttribution ({ root, current, stackOf, sightings, isReused }) {
+function createAttribution ({ root, current, stackOf, sightings, isReused, writer }) {
   /**
    * @param {object} error
    * @param {NodeJS.CallSite[]} sites of the error; none: they are not known
@@ -53,7 +54,8 @@ function createAttribution ({ root, current, stackOf, sightings, isReused }) {
     const maker = sighting.maker ?? (outer !== undefined ? contextOfReceiver(outer, sync) : isReadAtOnce(sync) ? sighting.passer ?? reader : undefined)
     if (maker !== undefined && maker !== muted) {
       if (isOfPrompt(maker, outer)) return []
-      return withOthers([{ context: maker }], sighting)
+      const told = withOthers([{ context: maker }], sighting)
+      return told.length === 1 && maker === reader ? withWriter(told, maker) : told
     }
     const { escape, rejecter } = sighting
     if (escape !== undefined) return withOthers([fromEscape(escape, sync)], sighting)
@@ -76,6 +78,19 @@ function createAttribution ({ root, current, stackOf, sightings, isReused }) {
     const caller = awaiter?.parent
     if (caller !== undefined && caller !== root && !told.some(({ context }) => descends(context, caller))) {
       told.push({ context: awaiter, origin: 'awaited' })
+    }
+    return told
+  }
+
+  /**
+   * What happens on a connection right now is about what was written on it last.
+   * @param {Part[]} told
+   * @param {Context} connection
+   */
+  function withWriter (told, connection) {
+    const context = writer(connection)
+    if (context?.parent !== undefined && context.parent !== root && !isOneFlow(connection, context.parent)) {
+      told.push({ context, origin: 'written' })
     }
     return told
   }

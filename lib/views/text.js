@@ -15,8 +15,11 @@ const remarks = {
   early: 'early'
 }
 
+/** Before the label of the first hop of a story that is told besides. @type {Record<string, string>} */
+const by = { awaited: 'awaited by', written: 'last written by' }
+
 /** Origins that are said once, if at all. */
-const told = new Set(['registered', 'rejected', 'thrown', 'awaited'])
+const told = new Set(['registered', 'rejected', 'thrown', 'awaited', 'written'])
 
 /**
  * @param {PrintedHop} hop
@@ -25,7 +28,7 @@ const told = new Set(['registered', 'rejected', 'thrown', 'awaited'])
  */
 function separator (hop, before, timeless = false) {
   const isFirst = before === undefined || before.origin !== hop.origin
-  let line = hop.origin === 'awaited' && isFirst ? '  ── awaited by' : '  ──'
+  let line = isFirst && by[hop.origin] !== undefined ? `  ── ${by[hop.origin]}` : '  ──'
   if (hop.label !== hop.type) line += ` ${clean(hop.label)}${hop.repeats > 1 ? ` × ${hop.repeats}` : ''} ·`
   line += ` ${clean(hop.type)}`
   if (!timeless && !Number.isNaN(hop.ageMs)) line += ` · ${age(hop.ageMs)} earlier`
