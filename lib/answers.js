@@ -46,8 +46,6 @@ const PLACES = 1000 // texts kept
  * @param {(socket: object) => Why['through']} deps.through
  */
 function createAnswers ({ async, capture, sightings, registry, plainly, options, now, askedAt, enabled, dropped, through }) {
-  /** the hops of errors whose stack was formatted @type {WeakMap<object, PrintedHop[]>} */
-  const told = new WeakMap()
   const stackOf = (/** @type {Context} */ context) => context.stack
   const readFrames = createReader()
   const threads = createThreadLayer(async.root)
@@ -87,10 +85,13 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
     return context
   }
 
+  /** The hops of an error whose stack was formatted. @param {object} error */
+  const toldOf = (error) => sightings.of(error)?.told
+
   /** @param {Error} error @returns {PrintedHop[]} */
   function hopsOfError (error) {
     // Reading formats; where somebody else's formatter or an older one did, only the reader is known.
-    const hops = told.get(error) ?? (error.stack, told.get(error))
+    const hops = toldOf(error) ?? (error.stack, toldOf(error))
     if (hops !== undefined || wasOfStartUp(error)) return hops ?? []
     return storyOf(error, [])
   }
@@ -135,7 +136,7 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
    */
   function story (error, sites) {
     const hops = storyOf(error, sites)
-    told.set(error, hops)
+    sightings.sight(error).told = hops
     return text(hops)
   }
 
