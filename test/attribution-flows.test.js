@@ -109,14 +109,23 @@ known('a query on a shared connection: the opener, and the request that waits', 
 known('a shared connection that breaks: the opener, and who wrote last', async (t) => {
   const stack = await told(`
     const net = require('node:net')
-    const peer = net.createServer((socket) => socket.once('data', () => socket.on('data', () => socket.resetAndDestroy())))
+    const peer = net.createServer((socket) => socket.once('data', () => {
+      socket.on('data', () => socket.resetAndDestroy())
+      socket.write('!')
+    }))
     peer.listen(0, () => {
       const connection = openConnection()
       function openConnection () { return net.connect(peer.address().port, opened) }
       function query () { connection.write('?') }
       function opened () {
+        let answered = false
+        connection.on('data', () => { answered = true })
         setTimeout(function first () { query() }, 1)
-        setTimeout(function second () { query() }, 15)
+        const timer = setInterval(function second () {
+          if (!answered) return
+          clearInterval(timer)
+          query()
+        }, 1)
       }
       connection.on('error', (error) => { console.log(error.stack); process.exit() })
     })`)
