@@ -15,8 +15,8 @@ const { createThreadLayer } = require('./hooks/threads')
 const { createAttribution } = require('./stacks/attribution')
 const { createChain } = require('./stacks/chain')
 const { createReader } = require('./stacks/frames')
-const { readSites, wasOfStartUp } = require('./stacks/sites')
-const { mapFrame, mapSites } = require('./stacks/source-maps')
+const { isOfStartUp, readSites, sitesOfText, wasOfStartUp } = require('./stacks/sites')
+const { mapFrame, mapSites, mapText } = require('./stacks/source-maps')
 const { captureInto } = require('./stacks/trace-limit')
 const { text } = require('./views/text')
 
@@ -38,6 +38,8 @@ const PLACES = 1000 // texts kept
  * @param {ReturnType<typeof import('./context/sightings').createSightings>} deps.sightings
  * @param {ReturnType<typeof import('./handles/registry').createRegistry>} deps.registry
  * @param {(read: () => string) => string} deps.plainly
+ * @param {ReturnType<typeof import('./stacks/formatter').createFormatter>['readStack']} deps.readStack
+ * @param {() => boolean} deps.isNodes Node's own formatter formats stacks
  * @param {() => import('./options').Options} deps.options
  * @param {() => number} deps.now
  * @param {() => number} deps.askedAt when the present question was asked
@@ -45,7 +47,7 @@ const PLACES = 1000 // texts kept
  * @param {(count: number) => void} deps.dropped
  * @param {(socket: object) => Why['through']} deps.through
  */
-function createAnswers ({ async, capture, sightings, registry, plainly, options, now, askedAt, enabled, dropped, through }) {
+function createAnswers ({ async, capture, sightings, registry, plainly, readStack, isNodes, options, now, askedAt, enabled, dropped, through }) {
   const stackOf = (/** @type {Context} */ context) => context.stack
   const readFrames = createReader()
   const threads = createThreadLayer(async.root)
@@ -90,11 +92,20 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
 
   /** @param {Error} error @returns {PrintedHop[]} */
   function hopsOfError (error) {
-    // Reading formats; where somebody else's formatter or an older one did, only the reader is known.
-    const hops = toldOf(error) ?? (error.stack, toldOf(error))
+    sightings.sight(error) // before anything is made for the answer
+    const sites = toldOf(error) === undefined ? readStack(error) : undefined
+    const hops = toldOf(error)
     if (hops !== undefined || wasOfStartUp(error)) return hops ?? []
-    return storyOf(error, [])
+    // Somebody else formats, or did before: of what Node wrote the text has to do.
+    const seen = sites ?? (isLeftAlone() && typeof error.stack === 'string' ? sitesOfText(error.stack) : undefined)
+    if (seen === undefined) return storyOf(error, [])
+    if (isOfStartUp(error, seen)) return []
+    story(error, seen)
+    return toldOf(error) ?? []
   }
+
+  /** Is `.stack` left to Node? */
+  const isLeftAlone = () => enabled() && !options().errors
 
   /**
    * Whose error it is, then who rejected with it and who waited, each of them at most as long as a chain may be.
@@ -107,6 +118,28 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
     if (first === undefined) return []
     const hops = chain.hops(first.context, { above: frames, origin: first.origin })
     return others.length === 0 ? hops : hops.concat(...others.map(({ context, origin }) => chain.hops(context, { origin })))
+  }
+
+  /**
+   * Returns what trace.stack returns.
+   * @param {unknown} target
+   * @param {Function} above frames of the asker start below this function
+   * @returns {string}
+   */
+  function stackText (target, above) {
+    const hops = hopsOf(target, above)
+    if (target === undefined) return [...presentLines(above), text(hops)].filter(Boolean).join('\n')
+    if (!types.isNativeError(target)) return text(hops)
+    const shown = String(target.stack)
+    if (shown.includes('\n  ── ')) return shown
+    const { errors, internals } = options()
+    const head = errors || !enabled() || !isNodes() ? shown : mapText(shown, internals)
+    return hops.length === 0 ? head : `${head}\n${text(hops)}`
+  }
+
+  /** The present stack without Node's frames, as lines. @param {Function} above */
+  function presentLines (above) {
+    return presentFrames(above).filter((frame) => frame.kind !== 'core').map((frame) => `    at ${mapFrame(frame).text}`)
   }
 
   /** Who settled it, then who made it. @param {Promise<unknown>} promise @returns {PrintedHop[]} */
@@ -171,8 +204,8 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
 
     warm,
 
-    /** The present stack without Node's frames, as lines. @param {Function} above */
-    presentLines: (above) => presentFrames(above).filter((frame) => frame.kind !== 'core').map((frame) => `    at ${mapFrame(frame).text}`),
+    stackText,
+    presentLines,
 
     /** The frames of a context, as lines. @param {Context} context */
     lines: (context) => chain.describe(context).lines.join('\n'),
@@ -187,6 +220,7 @@ function createAnswers ({ async, capture, sightings, registry, plainly, options,
 
     /** @param {Error} error */
     errorStack (error) {
+      if (!options().errors) return stackText(error, story)
       const { stack } = error
       return typeof stack === 'string' ? stack : undefined
     },

@@ -3,7 +3,6 @@
 // What users call: arguments are checked here, mistakes become errors with a code, and all work is done guarded,
 // so that asking makes no events of its own. None of the methods needs `this`.
 
-const { types } = require('node:util')
 const guard = require('./context/guard')
 const { compile } = require('./context/subsystems')
 const { mistake, nearest } = require('./errors')
@@ -111,15 +110,9 @@ function createApi (tracer) {
 
     current: () => tracer.enabled() ? tracer.current() : undefined,
 
-    chain: (target) => guard.run(() => tracer.ask().hopsOf(target, trace.chain).map(tracer.ask().plain)),
+    chain: (target) => guard.run(() => tracer.ask(target).hopsOf(target, trace.chain).map(tracer.ask().plain)),
 
-    stack: (target) => guard.run(() => {
-      const hops = tracer.ask().hopsOf(target, trace.stack)
-      if (target === undefined) return [...tracer.ask().presentLines(trace.stack), tracer.ask().text(hops)].filter(Boolean).join('\n')
-      if (!types.isNativeError(target)) return tracer.ask().text(hops)
-      const shown = String(target.stack)
-      return hops.length === 0 || shown.includes('\n  ── ') ? shown : `${shown}\n${tracer.ask().text(hops)}`
-    }),
+    stack: (target) => guard.run(() => tracer.ask(target).stackText(target, trace.stack)),
 
     why: (target) => guard.run(() => tracer.ask().why(target)),
 

@@ -31,6 +31,7 @@ const scopes = { addon: '--allow-addons', child: '--allow-child-process', 'fs.re
  * @property {boolean} promiseHooks promises make events, for whomever
  * @property {boolean | undefined} otherHooks of async_hooks; undefined where longstack's own hides them
  * @property {boolean} destroyHook somebody has one, which makes every promise dear
+ * @property {boolean} errors errors get hops; false: their stacks are left alone, or tracing is off
  * @property {string} formatter who formats stacks: longstack around …, or who else
  * @property {string[]} sourceMaps what maps frames besides longstack
  * @property {unknown} stackTraceLimit undefined where there is none, or an accessor
@@ -62,6 +63,7 @@ function examine ({ stats, filter, formatter }) {
     mode,
     modeWhy,
     filter,
+    errors: stats.errors,
     // Node marks a promise that async_hooks saw; V8's own hooks leave no trace.
     promiseHooks: (stats.enabled && stats.mode === 'full') || Object.getOwnPropertySymbols(Promise.resolve()).length > 0,
     otherHooks: enabled ? undefined : hooked(),
@@ -92,8 +94,9 @@ function judge (facts, { ours, free }) {
     [enabled && modeWhy.includes(', but '), `The mode is full: ${modeWhy}.`],
     [enabled && facts.mode === 'light' && facts.promiseHooks, "Somebody else's hook makes events of promises, which light mode would save."],
     [facts.destroyHook, "Somebody else's destroy hook makes every promise dear."],
-    [enabled && !ours && !free, 'Error.prepareStackTrace cannot be set here: errors keep their short stack, trace.stack(error) tells the chain.'],
-    [enabled && !ours && free, `Error.prepareStackTrace was set by ${facts.formatter}: longstack wraps it when the next callback begins.`],
+    [enabled && !facts.errors, 'Errors keep the stack that Node gives them (errors: false): trace.stack(error) and trace.chain(error) tell the chain.'],
+    [facts.errors && !ours && !free, 'Error.prepareStackTrace cannot be set here: errors keep their short stack, trace.stack(error) tells the chain.'],
+    [facts.errors && !ours && free, `Error.prepareStackTrace was set by ${facts.formatter}: longstack wraps it when the next callback begins.`],
     [!(Number(limit) >= 1), `Error.stackTraceLimit is ${limit}: errors have no frames, and get no hops.`],
     [Number(limit) >= MANY_FRAMES, `Error.stackTraceLimit is ${limit}: every error of the program is dear.`],
     [facts.forbidden?.length, `Node's permission model forbids ${facts.forbidden?.join(', ')}.`],
@@ -114,6 +117,7 @@ function text (facts, notes) {
     binary: facts.binary ?? 'none',
     mode: `${facts.mode} (${facts.modeWhy})`,
     hooks: `of promises ${on(facts.promiseHooks)}, others ${on(facts.otherHooks)}`,
+    errors: facts.errors ? 'with hops' : facts.enabled ? 'left alone' : 'without hops',
     'stacks by': facts.formatter,
     'source maps': facts.sourceMaps.join(', ') || 'longstack',
     'stack limit': String(facts.stackTraceLimit),

@@ -16,6 +16,8 @@ const { complain } = require('./warnings')
  * @property {'auto' | 'native' | 'js'} capture which capture engine
  * @property {boolean} internals also show node: frames, Node-internal hops, and longstack's own frames
  * @property {undefined | 'node_modules' | RegExp | ((frame: Frame) => boolean)} hide frames to fold into a count
+ * @property {boolean} errors hops are appended to the `.stack` of errors; false: that stays Node's, and so does
+ *   `Error.prepareStackTrace`. trace.stack(error) and trace.chain(error) work either way; default true
  * @property {string | undefined} signal print open handles and why on this signal
  * @property {undefined | import('./sinks/outputs').GivenOutputs} spans where spans go: a file, `-`, an OTLP URL, or several of those
  * @property {boolean} propagate send a traceparent header with every request that is made
@@ -80,6 +82,7 @@ const rules = {
       }
     }
   },
+  errors: { variable: 'LONGSTACK_ERRORS', initial: true, ...flag },
   signal: {
     variable: 'LONGSTACK_SIGNAL',
     initial: undefined,

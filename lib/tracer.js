@@ -5,6 +5,7 @@
 // neighbours from here as arguments.
 
 const { executionAsyncId } = require('node:async_hooks')
+const { isNativeError } = require('node:util').types
 const guard = require('./context/guard')
 const { Context, connect, contextAt, settlerOf, stamp, typeOfStep } = require('./context/context')
 const { kindOf } = require('./context/kinds')
@@ -50,6 +51,7 @@ const { createWarnings, say, brief } = require('./warnings')
  * @property {string} clockWhy
  * @property {string} mode the mode in force: `full` or `light`
  * @property {string} modeWhy
+ * @property {boolean} errors errors get hops; false: `.stack` and `Error.prepareStackTrace` are left alone
  * @property {number} contexts steps of which all is known: those in the rings, and older ones that have not run yet
  * @property {number} contextBytes
  * @property {number} chains known: ways through the program
@@ -178,11 +180,11 @@ function createTracer () {
     turn (time) {
       registry.turn(time)
       sightings.turn()
-      if (!formatter.inForce()) formatter.enable()
+      if (options.errors && !formatter.inForce()) formatter.enable()
       if (time < trimAt) return
       trimAt = time + TRIM_MS
       capture.trim()
-      if (isWarm) return
+      if (isWarm || !options.errors) return
       isWarm = true
       ask().warm()
     },
@@ -271,15 +273,21 @@ function createTracer () {
     return [...new Set(all.filter((id) => id !== undefined))]
   }
 
-  /** The room of answers, loaded with the first question: what that takes makes nothing older. */
-  function ask () {
+  /**
+   * The room of answers, loaded with the first question: what that takes makes nothing older.
+   * @param {unknown} [target] what is asked about
+   */
+  function ask (target) {
     askedAt = now()
+    if (target !== undefined && isNativeError(target)) sight(target)
     answers ??= require('./answers').createAnswers({
       async,
       capture,
       sightings,
       registry,
       plainly: formatter.plainly,
+      readStack: formatter.readStack,
+      isNodes: formatter.isNodes,
       options: () => options,
       now,
       askedAt: () => askedAt,
@@ -402,9 +410,17 @@ function createTracer () {
       async.disable()
       async.enable(mode.light)
     }
+    useErrors()
     listenToSignal(options.signal)
     useSpans()
     useBlocked()
+  }
+
+  /** Errors get hops, or are left alone. */
+  function useErrors () {
+    if (!options.errors) return formatter.disable()
+    if (formatter.enable()) return
+    warnings.warn('FROZEN', 'Error.prepareStackTrace cannot be set here; errors keep their short stack, trace.stack(error) tells the chain.')
   }
 
   /** Numbers of chains are those of one engine. */
@@ -428,9 +444,7 @@ function createTracer () {
     channels.enable()
     fatal.monitor()
     if (handlers.length > 0) fatal.intercept()
-    if (!formatter.enable()) {
-      warnings.warn('FROZEN', 'Error.prepareStackTrace cannot be set here; errors keep their short stack, trace.stack(error) tells the chain.')
-    }
+    useErrors()
     listenToSignal(options.signal)
     useSpans()
     useBlocked()
@@ -558,6 +572,7 @@ function createTracer () {
         clockWhy: markers.why(),
         mode: mode.light ? 'light' : 'full',
         modeWhy: mode.why,
+        errors: enabled && options.errors,
         contexts: records.held(),
         contextBytes,
         chains,

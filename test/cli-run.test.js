@@ -50,7 +50,8 @@ test('every option is a flag, and the program sees it as the variable', async (t
   const app = script(t, `
     const names = Object.keys(process.env).filter((name) => name.startsWith('LONGSTACK') && name !== 'LONGSTACK_CAPTURE')
     console.log(JSON.stringify(Object.fromEntries(names.map((name) => [name, process.env[name]]))))`)
-  const given = ['--filter', 'TCP,PIPE', '--frames=7', '--depth', '5', '--mode', 'light', '--internals', '--hide', 'node_modules', '--signal', 'SIGUSR2', '--budget', '2000000']
+  const given = ['--filter', 'TCP,PIPE', '--frames=7', '--depth', '5', '--mode', 'light', '--internals', '--no-errors',
+    '--hide', 'node_modules', '--signal', 'SIGUSR2', '--budget', '2000000']
   const { stdout, stderr } = await longstack(['run', ...given, '--', app])
   t.is(stderr, '')
   t.deepEqual(JSON.parse(stdout), {
@@ -59,13 +60,14 @@ test('every option is a flag, and the program sees it as the variable', async (t
     LONGSTACK_DEPTH: '5',
     LONGSTACK_MODE: 'light',
     LONGSTACK_INTERNALS: 'true',
+    LONGSTACK_ERRORS: 'off',
     LONGSTACK_HIDE: 'node_modules',
     LONGSTACK_SIGNAL: 'SIGUSR2',
     LONGSTACK_BUDGET: '2000000'
   })
   const { rules } = require('../lib/options')
   const { stdout: help } = await longstack(['run', '--help'])
-  for (const name in rules) t.regex(help, new RegExp(`^  --${name}\\b`, 'm'))
+  for (const [name, { initial }] of Object.entries(rules)) t.regex(help, new RegExp(`^  --${initial === true ? 'no-' : ''}${name}\\b`, 'm'))
 })
 
 test('flags of node itself, with quotes', async (t) => {

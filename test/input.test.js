@@ -43,6 +43,7 @@ const mistakes = [
   ['mode: fast', () => trace.enable({ mode: 'fast' }), 'INVALID_OPTION', /"mode" is one of "full", "light"; got "fast"/],
   ['capture: c', () => trace.enable({ capture: 'c' }), 'INVALID_OPTION', /"capture" is one of "auto", "native", "js"; got "c"/],
   ['internals: 1', () => trace.enable({ internals: 1 }), 'INVALID_OPTION', /"internals" is true or false; got 1/],
+  ['errors: 0', () => trace.enable({ errors: 0 }), 'INVALID_OPTION', /"errors" is true or false; got 0/],
   ['hide: 3', () => trace.enable({ hide: 3 }), 'INVALID_OPTION', /"hide" is "node_modules", a regular expression.*got 3/],
   ['hide: another text', () => trace.enable({ hide: 'express' }), 'INVALID_OPTION', /got "express"/],
   ['signal: SIGKILL', () => trace.enable({ signal: 'SIGKILL' }), 'INVALID_OPTION', /"signal" is the name of a signal.*got "SIGKILL"/],
@@ -116,6 +117,7 @@ const variables = [
   ['LONGSTACK_MODE', 'heavy', /one of "full", "light"; got "heavy"/],
   ['LONGSTACK_CAPTURE', 'nativ', /one of "auto", "native", "js"; got "nativ"/],
   ['LONGSTACK_INTERNALS', 'perhaps', /true or false; got "perhaps"/],
+  ['LONGSTACK_ERRORS', 'none', /true or false; got "none"/],
   ['LONGSTACK_HIDE', '(', /regular expression.*got "\("/],
   ['LONGSTACK_SIGNAL', 'SIGKILL', /name of a signal.*got "SIGKILL"/],
   ['LONGSTACK_SIGNAL', 'USR2', /for example "SIGUSR2"; got "USR2"/],
@@ -151,7 +153,7 @@ test('several wrong variables: a line each, the right ones count', async (t) => 
 })
 
 test('empty variables are as if not set', async (t) => {
-  const names = ['', '_FRAMES', '_DEPTH', '_MODE', '_CAPTURE', '_INTERNALS', '_HIDE', '_SIGNAL', '_BUDGET']
+  const names = ['', '_FRAMES', '_DEPTH', '_MODE', '_CAPTURE', '_INTERNALS', '_ERRORS', '_HIDE', '_SIGNAL', '_BUDGET']
   const env = Object.fromEntries(names.map((name) => [`LONGSTACK${name}`, '']))
   const { stdout, stderr } = await node(['-r', register, '-e', "setTimeout(() => console.log(new Error('x').stack), 1)"], { env })
   t.is(stderr, '')

@@ -16,6 +16,7 @@ const purposes = {
   mode: 'light does without promise hooks where Node can',
   capture: 'the capture engine',
   internals: 'also show node: frames, hops of Node\'s own, and longstack\'s own frames',
+  errors: 'leave the stacks of errors alone: trace.stack(error) tells the chain',
   hide: 'files whose frames are folded into a count',
   signal: 'print open handles and why on this signal',
   spans: 'where spans go',
@@ -50,9 +51,14 @@ function optionFlags () {
   return Object.fromEntries(Object.entries(rules).map(([name, { initial, allowed, variable }]) => {
     const purpose = purposes[/** @type {keyof typeof purposes} */ (name)]
     const as = `; as ${variable}${shown(initial)}`
-    if (typeof initial === 'boolean') return [name, { type: 'boolean', says: `${purpose}${as}` }]
+    if (typeof initial === 'boolean') return [flagOf(name), { type: 'boolean', says: `${purpose}${as}${initial ? '=off' : ''}` }]
     return [name, { type: 'string', value: words[name], says: `${purpose}: ${allowedHere[name] ?? allowed}${as}` }]
   }))
+}
+
+/** An option that is on by default has a flag that switches it off. @param {string} name of an option */
+function flagOf (name) {
+  return rules[/** @type {keyof typeof rules} */ (name)].initial === true ? `no-${name}` : name
 }
 
 /** @param {unknown} initial */
@@ -92,8 +98,9 @@ function environment (given) {
   /** @type {Record<string, string>} */
   const env = {}
   for (const [name, { variable, read }] of Object.entries(rules)) {
-    if (given[name] === undefined) continue
-    const text = String(given[name])
+    const value = given[flagOf(name)]
+    if (value === undefined) continue
+    const text = flagOf(name) === name ? String(value) : 'off'
     check(name, read(text))
     env[variable] = text
   }

@@ -4,6 +4,9 @@
 // there before still does the formatting, longstack appends its hops to what comes out, and only if that is a
 // string. A formatter that the program sets later wins at once; at the next turn of the event loop it is wrapped
 // in its turn. One that is swapped in and back (depd, callsites) is never touched, and gets its raw frames.
+//
+// With the option `errors: false` none of that happens. Longstack then swaps a formatter in and back itself, for the
+// moment in which it reads one stack, so that nothing of the program runs while it is there.
 
 const { types } = require('node:util')
 const { isOfStartUp, readSites } = require('./sites')
@@ -149,6 +152,33 @@ function createFormatter ({ story, sight, internals }) {
       })
     },
 
+    /**
+     * Reads an error's stack where no wrapper is in force, as the program would: whoever formats it is called as Node calls
+     * it (prepareStackTraceCallback in Node's lib/internal/errors.js), and finds its own formatter in place.
+     * @param {any} error
+     * @returns {NodeJS.CallSite[] | undefined} undefined where the stack was formatted before
+     */
+    readStack (error) {
+      const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
+      const formatter = typeof present?.value === 'function' ? present.value : nodes
+      /** @type {NodeJS.CallSite[] | undefined} */
+      let seen
+      const isFree = !formatting && formatter !== undefined && !wrapped.has(formatter)
+      /** @this {unknown} @param {any} other @param {NodeJS.CallSite[]} sites */
+      function prepareStackTrace (other, sites) {
+        putBack(present)
+        if (other === error) seen = programs(sites.slice(), internals())
+        return apply(formatter, this, [other, sites])
+      }
+      const lent = isFree && lend(present, prepareStackTrace)
+      try {
+        error.stack // eslint-disable-line no-unused-expressions
+      } finally {
+        if (lent !== false && Error.prepareStackTrace === lent) putBack(present)
+      }
+      return seen
+    },
+
     /** Takes the wrapper out again; under a formatter that was set on top of it, it passes everything through. */
     disable () {
       enabled = false
@@ -158,6 +188,13 @@ function createFormatter ({ story, sight, internals }) {
       if (found === undefined) return
       if (found.descriptor === undefined) Reflect.deleteProperty(Error, 'prepareStackTrace')
       else Reflect.defineProperty(Error, 'prepareStackTrace', found.descriptor)
+    },
+
+    /** Says whether Node's own formatter is in force, maybe in a wrapper. */
+    isNodes () {
+      const value = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')?.value
+      const formatter = wrapped.has(value) ? wrapped.get(value)?.formatter : value
+      return typeof formatter !== 'function' || formatter === nodes
     },
 
     /** A formatter of ours is in force. V8 reads the property at every error, too; the descriptor is asked where it is not ours. */
@@ -190,6 +227,24 @@ function createFormatter ({ story, sight, internals }) {
       return Array.isArray(value) || typeof value === 'string' ? value : undefined
     }
   }
+}
+
+/**
+ * Puts a formatter in place of the program's for the moment.
+ * @param {PropertyDescriptor | undefined} present the descriptor of the program's
+ * @param {Prepare} format
+ * @returns {Prepare | false} false where it cannot be set
+ */
+function lend (present, format) {
+  if (present !== undefined && present.writable !== true) return false
+  const own = { value: format, writable: true, enumerable: present?.enumerable ?? true, configurable: true }
+  return Reflect.defineProperty(Error, 'prepareStackTrace', present === undefined ? own : { value: format }) && format
+}
+
+/** @param {PropertyDescriptor | undefined} present */
+function putBack (present) {
+  if (present === undefined) Reflect.deleteProperty(Error, 'prepareStackTrace')
+  else Reflect.defineProperty(Error, 'prepareStackTrace', { value: present.value })
 }
 
 /**

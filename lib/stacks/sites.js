@@ -4,7 +4,7 @@
 // formatter, source maps and attribution all read it: it is written once for each list of call sites.
 
 const { createStamp } = require('../context/stamp')
-const { parseFrame } = require('./frames')
+const { frameLines, parseFrame } = require('./frames')
 
 /** @typedef {{ lines: string[], frames: import('./frames').Frame[] }} Written */
 
@@ -23,6 +23,31 @@ function readSites (sites) {
     written.write(sites, known = { lines, frames: lines.map(parseFrame) })
   }
   return known
+}
+
+/**
+ * Makes call sites of the text of a stack that was formatted before anybody could see its call sites: they name their
+ * functions, and have neither function nor receiver to show.
+ * @param {string} stack
+ * @returns {NodeJS.CallSite[]} none where it has no frames
+ */
+function sitesOfText (stack) {
+  const hops = stack.indexOf('\n  ── ')
+  return frameLines(hops === -1 ? stack : stack.slice(0, hops), true).split('\n').filter(Boolean).map(siteOfLine)
+}
+
+/** @param {string} line @returns {NodeJS.CallSite} */
+function siteOfLine (line) {
+  const nothing = () => undefined
+  return /** @type {any} */ ({
+    toString: () => line,
+    getThis: nothing,
+    getFunction: nothing,
+    getFunctionName: () => parseFrame(line).functionName ?? null,
+    getFileName: () => parseFrame(line).fileName,
+    getEnclosingLineNumber: nothing,
+    getEnclosingColumnNumber: nothing
+  })
 }
 
 const MAIN = 'node:internal/main/' // what Node starts by, in a worker with worker_thread
@@ -50,4 +75,4 @@ function wasOfStartUp (error) {
   return startUpErrors.has(error)
 }
 
-module.exports = { isOfStartUp, readSites, wasOfStartUp }
+module.exports = { isOfStartUp, readSites, sitesOfText, wasOfStartUp }

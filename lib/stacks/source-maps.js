@@ -17,6 +17,7 @@ const LARGEST = 64 << 20 // bytes of a source or a map worth reading
 const FILES = 5000 // remembered
 const LINES = 2000 // mapped ones remembered
 const MAP_KB = 64 // room on the stack for reading files and maps
+const AT = '    at ' // before a frame in a stack that V8 or Node formatted
 
 /**
  * @typedef {import('./frames').Frame} Frame
@@ -243,4 +244,20 @@ function mapSites (sites) {
   return lines.map((line, i) => mapLine(line, frames[i]) ?? line)
 }
 
-module.exports = { mapFrame, mapSites, nodeMaps }
+/**
+ * Returns the text of an error's stack with its frames mapped, where Node formatted it and does not map itself.
+ * @param {string} stack
+ * @param {boolean} internals longstack's own frames are shown
+ */
+function mapText (stack, internals) {
+  const lines = []
+  for (const line of stack.split('\n')) {
+    const frame = line.startsWith(AT) ? parseFrame(line.slice(AT.length)) : undefined
+    if (frame !== undefined && frame.kind === 'own' && !internals) continue
+    const mapped = frame === undefined || nodeMaps() ? undefined : mapLine(line.slice(AT.length), frame)
+    lines.push(mapped === undefined ? line : `${AT}${mapped}`)
+  }
+  return lines.join('\n')
+}
+
+module.exports = { mapFrame, mapSites, mapText, nodeMaps }
