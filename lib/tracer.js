@@ -20,6 +20,7 @@ const { canBeLight, canLeavePromises } = require('./hooks/light')
 const { createMarkers } = require('./hooks/markers')
 const turns = require('./hooks/turns')
 const { createRequestLayer } = require('./hooks/requests')
+const { createServedLayer } = require('./hooks/served')
 const { createNativeHooks } = require('./hooks/native')
 const { createRegistry } = require('./handles/registry')
 const { createUses } = require('./handles/uses')
@@ -101,6 +102,8 @@ function createTracer () {
   const spanListeners = new Set()
   /** what trace.intercept set, likewise @type {ReturnType<typeof import('./hooks/intercept').createIntercepts> | undefined} */
   let intercepts
+  /** what Koa says of routes, likewise @type {ReturnType<typeof import('./spans/frameworks').createKoa> | undefined} */
+  let koaRoutes
   /** the room of long runs, likewise @type {import('./blocked/room').BlockedRoom | undefined} */
   let blocked
   /** @type {Set<(event: import('./blocked/blocked').BlockedEvent) => void>} */
@@ -145,6 +148,7 @@ function createTracer () {
     intern: capture.intern,
     spanAt,
     identityAt,
+    routeOf: (ref) => served.routeOf(ref),
     latestId: executionAsyncId
   })
 
@@ -169,6 +173,7 @@ function createTracer () {
       entry.context.detail ??= context.detail
       requests?.connecting(context, entry.resource.deref())
     },
+    streamed: (stream, headers) => served.streamed(stream, headers),
     passed: (error, context) => sightings.passes(error, context),
     ticked: undefined,
     rejected (reason, context, promise) {
@@ -200,6 +205,24 @@ function createTracer () {
   const fatal = createFatalLayer({ escaped, handle })
   const channels = createChannelLayer(createUses({ registry, now: () => capture.clock[0], wanted: parts.wanted, touched: async.touched, request: contextOfRequest }))
 
+  const served = createServedLayer({
+    serve: async.serve,
+    cause: () => async.step().ref,
+    registry,
+    koa,
+    routeOf (request) {
+      const { expressRoute, routeText } = require('./spans/frameworks')
+      return routeText(expressRoute(request) ?? koa().routeOf(request))
+    }
+  })
+  channels.add(served.wires)
+
+  /** Loaded with the first request. */
+  function koa () {
+    koaRoutes ??= require('./spans/frameworks').createKoa()
+    return koaRoutes
+  }
+
   /** Loaded with the first wish for spans. */
   function createSpanRoom () {
     return require('./spans/room').createSpanRoom({
@@ -214,6 +237,7 @@ function createTracer () {
       pathOf: (span) => ask().pathOf(span),
       errorStack: (error) => ask().errorStack(error),
       request: contextOfRequest,
+      koa: koa(),
       at: (start, end) => blocked?.at(start, end),
       handlesOf: (socket) => [handleOf(socket), below(handleOf(socket))].filter((handle) => handle !== undefined),
       wires: listenToRequests
@@ -493,6 +517,7 @@ function createTracer () {
       markers.use(undefined)
       async.count(new Uint32Array(2), false)
       channels.disable()
+      koaRoutes?.rest()
       fatal.unmonitor()
       fatal.release()
       formatter.disable()

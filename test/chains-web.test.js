@@ -7,18 +7,18 @@ const { stories, tells } = require('./helpers/stories')
 /** @type {Record<string, string[]>} */
 const expected = {
   'http.served': [
-    'http connection accepted | ',
+    'GET / | ',
     'server.listen(127.0.0.1:PORT) | listen < http'
   ],
   'http.body': [
     'stream.resume | serve',
-    'http connection accepted | ',
+    'GET / | ',
     'server.listen(127.0.0.1:PORT) | listen < http'
   ],
   'http.answering': [
     'setTimeout(5) | query < read',
     'stream.resume | serve',
-    'http connection accepted | ',
+    'GET / | ',
     'server.listen(127.0.0.1:PORT) | listen < http'
   ],
   'http.answered': [
@@ -60,7 +60,7 @@ const expected = {
     'server.listen | listen < queued'
   ],
   'https.served': [
-    'http connection accepted | ',
+    'GET / | ',
     'TLS connection accepted | ',
     'server.listen(127.0.0.1:PORT) | listen < https'
   ],
@@ -90,23 +90,23 @@ const expected = {
     'server.listen | listen < http2'
   ],
   'http2.served': [
-    'HTTP/2 stream | ',
+    'GET / | ',
     'HTTP/2 session accepted | ',
     'server.listen(127.0.0.1:PORT) | listen < http2'
   ],
   'http2.answering': [
     'setTimeout(1) | serve',
-    'HTTP/2 stream | ',
+    'GET / | ',
     'HTTP/2 session accepted | ',
     'server.listen(127.0.0.1:PORT) | listen < http2'
   ],
   'http2.closed': [
-    'HTTP/2 stream | ',
+    'GET / | ',
     'HTTP/2 session accepted | ',
     'server.listen(127.0.0.1:PORT) | listen < http2'
   ],
   http2Secure: [
-    'HTTP/2 stream | ',
+    'GET / | ',
     'HTTP/2 session accepted | ',
     'TLS connection accepted | ',
     'server.listen(127.0.0.1:PORT) | listen < http2Secure'

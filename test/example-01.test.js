@@ -20,7 +20,7 @@ test.serial('the story: the header is gone, why() and stacks name the transform,
   t.true(headers.every((one) => one.other === 'kept'))
   t.true(stdout.includes('  body    "a body:\\r\\n\\r\\ncustomHeader: x\\r\\n\\r\\ncustomHeader: split"'))
   t.regex(stdout, /TCP connection, server of[^]*used now by GET \/plain\n {2}its bytes go through removeCustomHeader, set at story \(.*01-intercept\.js:\d+:\d+\)\n/)
-  t.regex(stdout, /Error: in the handler\n {4}at Server\.handle[^]*?── http connection accepted, through removeCustomHeader · HTTPINCOMINGMESSAGE · [^]*?── server\.listen\(/)
+  t.regex(stdout, /Error: in the handler\n {4}at Server\.handle[^]*?── GET \/plain, through removeCustomHeader · HTTPINCOMINGMESSAGE · [^]*?── server\.listen\(/)
   t.regex(stdout, /Error: in a transform\n {4}at look [^]*?── connection accepted, through removeCustomHeader, look · TCPWRAP · [^]*?── server\.listen\(/)
   t.true(stdout.includes('LONGSTACK_ERR_INTERCEPT: The transform "faulty" of trace.intercept threw an error: I do not know this header.'))
   t.regex(stdout, /this connection gets ""\n.*HTTP\/1\.1 200 OK\n/)

@@ -26,14 +26,14 @@ test('the story: spans as lines, errors with their chains, nothing lost in rotat
   t.is(code, 0)
 
   t.regex(stdout, /^\S+Z info {2}SERVER GET \/ 200 in [\d.]+ ms: run [\d.]+ ms, waited [\d.]+ ms(?: for TIMER)?, delayed/m)
-  t.regex(stdout, /^\S+Z error no user\n {4}Error: ENOENT.*\n(?: {8}at .*\n)*? {6}── fs\.promises\.readFile [^]*?http connection accepted[^]*?server\.listen/m)
+  t.regex(stdout, /^\S+Z error no user\n {4}Error: ENOENT.*\n(?: {8}at .*\n)*? {6}── fs\.promises\.readFile [^]*?GET \/user[^]*?server\.listen/m)
   const escaped = /^\S+Z error escaped\n {4}Error: connect ECONNREFUSED.*\n.*\n {6}── net\.connect\(.*\n {8}at sendMail .*\n {6}── setTimeout\(5\) .*\n {8}at answer .*\n/m.exec(stdout)
-  t.regex(stdout.slice(escaped?.index).slice(Number(escaped?.[0].length)), /^ {6}── http connection accepted/)
+  t.regex(stdout.slice(escaped?.index).slice(Number(escaped?.[0].length)), /^ {6}── GET \/order/)
 
   const [user, order] = stdout.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line))
   t.regex(user.error, /ENOENT/)
   t.regex(order.chain.map((/** @type {string} */ hop) => hop.replace(/:\d+\)/, ')').replace(/:\d+$/, '')).join(', '),
-    /^net\.connect\(127\.0\.0\.1\) at 06-logger\.js, setTimeout\(5\) at 06-logger\.js, http connection accepted, server\.listen\(127\.0\.0\.1\) at 06-logger\.js$/)
+    /^net\.connect\(127\.0\.0\.1\) at 06-logger\.js, setTimeout\(5\) at 06-logger\.js, GET \/order, server\.listen\(127\.0\.0\.1\) at 06-logger\.js$/)
 
   const onStdout = stdout.slice(stdout.indexOf('stdout, too'), stdout.indexOf('Now under load')).split('\n').filter((line) => line.includes(' warn '))
   t.deepEqual(onStdout.map((line) => /(failed with ENOSPC|is tried again: \d+ lines)/.exec(line)?.[0].replace(/\d+/, 'N')),

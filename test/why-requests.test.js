@@ -152,7 +152,7 @@ test('HTTP/2: sessions and streams, both sides', async (t) => {
   t.regex(why('stream').what, /^HTTP\/2 stream 1, GET \/path, client to 127/)
   t.true(functions(why('stream').opened).includes('request'))
   t.like(why('remote stream'), { type: 'HTTP2STREAM', side: 'server', state: 'open', remote: why('session').local })
-  t.deepEqual(why('remote stream').opened.map((/** @type {any} */ hop) => hop.label.replace(/:\d+/, '')), ['HTTP/2 stream', 'HTTP/2 session accepted', 'server.listen(127.0.0.1)'])
+  t.deepEqual(why('remote stream').opened.map((/** @type {any} */ hop) => hop.label.replace(/:\d+/, '')), ['GET /path', 'HTTP/2 session accepted', 'server.listen(127.0.0.1)'])
   t.like(why('remote session'), { type: 'HTTP2SESSION', side: 'server', remote: why('session').local })
   t.like(why('its socket'), { type: 'TCPWRAP', side: 'client', local: why('session').local })
   t.is(why('its socket').bytesRead, why('session').bytesRead)

@@ -8,6 +8,7 @@
 
 const records = require('./records')
 const { kindAt, kindOf } = require('./kinds')
+const requests = require('./requests')
 const marks = require('./stamp')
 
 const {
@@ -25,6 +26,7 @@ const CACHED = 1024 // references of contexts, before those that nobody holds ar
  *
  * @typedef {object} Extra what few contexts have
  * @property {string} [detail]
+ * @property {string} [request]
  * @property {Origin} [origin]
  * @property {object} [view]
  * @property {number} [since] ms of performance.now() at which it was made or ran last; this and the following while
@@ -38,11 +40,12 @@ const CACHED = 1024 // references of contexts, before those that nobody holds ar
  * @property {(parent: number, stack: number, kind: number) => number} intern
  * @property {(number: number) => Span | undefined} spanAt
  * @property {(number: number) => Span | import('../spans/identities').Ended | undefined} identityAt
+ * @property {(ref: number) => string | undefined} routeOf what a framework told of a request since
  * @property {() => number} latestId an async id of now
  */
 
 /** @type {Source} */
-let source = { chainAt: () => undefined, intern: () => 0, spanAt: () => undefined, identityAt: () => undefined, latestId: () => 0 }
+let source = { chainAt: () => undefined, intern: () => 0, spanAt: () => undefined, identityAt: () => undefined, routeOf: () => undefined, latestId: () => 0 }
 
 class Context {
   /**
@@ -131,6 +134,14 @@ class Context {
 
   set detail (detail) { this.more().detail = detail }
 
+  /** Of a request that a server got: `GET /config`, with the route where that is known. @returns {string | undefined} */
+  get request () {
+    if (!records.isRequest(this.ref)) return this.extra?.request
+    return source.routeOf(this.ref) ?? requests.textAt(records.readWord(this.ref, DETAIL))
+  }
+
+  set request (request) { this.more().request = request }
+
   /** That of trace.span, whose number its record has; a program may call a resource of its own the same. @returns {string | undefined} */
   get spanName () {
     const number = this.ref === 0 ? 0 : records.readWord(this.ref, DETAIL)
@@ -189,7 +200,8 @@ function contextAt (ref) {
   if (known !== undefined && known.chain === chain) return known
   const kind = kindOfChain(chain)
   const trigger = words[at + TRIGGER]
-  const context = new Context(idOf(words[at + REF]), trigger === 0 ? 0 : idOf(trigger), kind, null, timeOf(words[at + TIME]))
+  const owner = words[at + (records.isRequest(ref) ? OUTER : REF)]
+  const context = new Context(idOf(owner), trigger === 0 ? 0 : idOf(trigger), kind, null, timeOf(words[at + TIME]))
   context.ref = ref
   context.chain = chain
   context.spanNumber = words[at + SPAN]

@@ -8,11 +8,18 @@
 // A reference tells a record: the id shifted left by one, the lowest bit set for a promise without an id. Records and
 // references hold no object of the program.
 //
+// Node has one resource for all requests of an HTTP/1 connection, its parser, and one for all of an HTTP/2 session. Each
+// request that a server got has a record besides, in a ring of its own, with its own time and words; its reference is
+// negative and odd. It has the chain of the resource, which names it in DETAIL for as long as its requests come on it.
+//
 // Who may touch it: hooks/async.js writes; all others read through the functions below, or through Context.
 
 const SIZE = 1 << 15 // records of each ring, a power of two; ids follow one another, so a slot is their lowest bits
 const MASK = SIZE - 1
 const SHIFT = 4 // sixteen words a record: a cache line
+const REQUESTS = 1 << 13 // records of requests, a power of two
+const REQUEST_NUMBERS = 0x3fffffff
+const SIGN = 1 << 31
 
 // The words of a record.
 const REF = 0
@@ -21,17 +28,19 @@ const CAUSE = 2 // reference: in whose callback it was made
 const TRIGGER = 3 // reference: what caused it, of a promise that which is awaited
 const SPAN = 4 // number of the span
 const TIME = 5 // of its making, in TICKS a ms of performance.now()
-const DETAIL = 6 // ms of a timer; reference of who settled a promise; number of the span that a resource was made for
+const DETAIL = 6 // ms of a timer; reference of who settled a promise; number of the span that a resource was made for;
+// of a request the number of its words, see requests.js; of a parser the reference of the request that came last
 const FLAGS = 7
 
 // Those that few records need.
-const OUTER = 8 // reference: the parent of the chain, where the record's chain is one of its own ancestors
+const OUTER = 8 // reference: the parent of the chain, where the record's chain is one of its own ancestors; of a request the resource on which it came
 const RUN = 9 // the run of its span in which it was made, see spans/path.js
 const SETTLED_RUN = 10 // that in which the promise was settled, and its span
 const SETTLED_SPAN = 11
 const TURNS = 12 // turns of the loop that this record ends
 const PRIOR = 13 // reference: what came before the first turn of the loop
 const PRIOR_TIME = 14 // TIME of that one, whose record may be gone
+const INCOMING = 15 // of a parser: whether the request that came last is still coming in
 
 // Flags.
 const LIVE = 1 // it may run
@@ -46,6 +55,7 @@ const ANSWERED = 256 // a promise that is settled
 const LOOPED = 512 // one more turn of a loop, as many as TURNS says
 const CALLED = 1 << 14 // the event loop calls it
 const DETAILED = 1 << 15 // what it is about shows when it runs
+const PARSER = 1 << 16 // requests come on it, one after another
 const DISTANCE = 10 // shift: of four bits, how many steps up the turn before is
 
 // Numbers of chains with a meaning of their own; the engines give none below FIRST_CHAIN.
@@ -64,6 +74,10 @@ const resources = new Int32Array(SIZE << SHIFT)
 const promises = new Int32Array(SIZE << SHIFT)
 
 resources[REF] = promises[REF] = -1 // no record has the reference 0
+
+/** from the first request on @type {Int32Array | undefined} */
+let requests
+let requestCount = 0
 
 /** Records kept past the ring: index of the first word in `olderWords` by reference, oldest first @type {Map<number, number>} */
 const olderPlaces = new Map()
@@ -137,11 +151,52 @@ function drop (ref) {
  * @returns {{ words: Int32Array, at: number } | undefined}
  */
 function find (ref) {
+  if (isRequest(ref)) return findRequest(ref)
   const words = ringOf(ref)
   const at = indexOf(ref)
   if (ref !== 0 && words[at] === ref) return { words, at }
   const place = olderPlaces.get(ref)
   return place === undefined ? undefined : { words: olderWords, at: place }
+}
+
+/** @param {number} ref @returns {boolean} */
+const isRequest = (ref) => ref < 0 && (ref & 1) !== 0
+
+/** @param {number} ref of a request @returns {{ words: Int32Array, at: number } | undefined} */
+function findRequest (ref) {
+  const at = ((ref >> 1) & (REQUESTS - 1)) << SHIFT
+  return requests !== undefined && requests[at + REF] === ref ? { words: requests, at } : undefined
+}
+
+/**
+ * Adds the record of a request.
+ * @param {{ words: Int32Array, at: number }} from the record of the resource on which it came
+ * @param {number} time in ticks
+ * @param {number} detail number of its words
+ * @returns {number} reference
+ */
+function addRequest ({ words, at }, time, detail) {
+  requests ??= new Int32Array(REQUESTS << SHIFT)
+  requestCount = requestCount % REQUEST_NUMBERS + 1
+  const ref = SIGN | requestCount << 1 | 1
+  const place = (requestCount & (REQUESTS - 1)) << SHIFT
+  requests[place + REF] = ref
+  requests[place + CHAIN] = words[at + CHAIN]
+  requests[place + CAUSE] = words[at + CAUSE]
+  requests[place + TRIGGER] = words[at + TRIGGER]
+  requests[place + SPAN] = words[at + SPAN]
+  requests[place + TIME] = time
+  requests[place + DETAIL] = detail
+  requests[place + FLAGS] = 0
+  requests[place + OUTER] = words[at + REF]
+  return ref
+}
+
+/** Nobody sees the requests that come from now on: those that came last are none of what comes next. */
+function endRequests () {
+  for (const words of [resources, olderWords]) {
+    for (let at = 0; at < words.length; at += 1 << SHIFT) if ((words[at + FLAGS] & PARSER) !== 0) words[at + DETAIL] = words[at + INCOMING] = 0
+  }
 }
 
 /** @param {number} ref @param {number} word @returns {number} 0 where there is no record any more */
@@ -181,6 +236,7 @@ function clear () {
     words.fill(0)
     words[REF] = -1 // no record has the reference 0
   }
+  requests?.fill(0)
   delays.fill(0)
   olderPlaces.clear()
   endedRefs.fill(0)
@@ -197,7 +253,7 @@ function held () {
 
 /** Bytes of memory. */
 function bytes () {
-  return 2 * resources.byteLength + olderWords.byteLength + olderPlaces.size * 40
+  return 2 * resources.byteLength + (requests?.byteLength ?? 0) + olderWords.byteLength + olderPlaces.size * 40
 }
 
 /** Records that had to be given up though they had not run. */
@@ -222,6 +278,7 @@ module.exports = {
   TURNS,
   PRIOR,
   PRIOR_TIME,
+  INCOMING,
   LIVE,
   PASSED,
   AWAITED,
@@ -234,6 +291,7 @@ module.exports = {
   LOOPED,
   CALLED,
   DETAILED,
+  PARSER,
   DISTANCE,
   NO_CHAIN,
   ROOT_CHAIN,
@@ -243,6 +301,9 @@ module.exports = {
   TICKS,
   resources,
   promises,
+  addRequest,
+  endRequests,
+  isRequest,
   keep,
   noteDelay,
   delayOf,

@@ -27,7 +27,7 @@ const { createTold } = require('./told')
 
 const {
   MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, RUN, SETTLED_RUN, SETTLED_SPAN,
-  LIVE, PASSED, AWAITED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, ANSWERED, CALLED, DETAILED,
+  LIVE, PASSED, AWAITED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, ANSWERED, CALLED, DETAILED, PARSER, INCOMING,
   NO_CHAIN, ROOT_CHAIN, MUTED_CHAIN, EARLY_CHAIN, FIRST_CHAIN, TICKS, resources, promises
 } = records
 const FOLD_SHIFT = 24 // of what an engine answers to a step, see stacks/capture.js
@@ -39,6 +39,8 @@ const LEVELS = 1024
 const TIMED = 1
 const WATCHED = 2
 const ORPHANED = 4
+const HEAD = 1 // of a request has come, and nothing of it since
+const BODY = 2
 const UNKNOWN = -1 // in place of a reference, for a promise from before enabling
 /** As arguments: room on the stack for what begins and ends a callback. Node aborts where an AsyncResource finds none
  * there (node#19859 and src/api/callback.cc). @type {unknown[]} */
@@ -72,6 +74,7 @@ const isError = /** @type {any} */ (Error).isError ?? types.isNativeError // the
  * @property {(context: Context, resource: object) => void} opened a resource that stays open was made
  * @property {(context: Context) => void} connecting a connect request runs for the first time
  * @property {(error: object, context: Context) => void} passed an error was handed to nextTick
+ * @property {(stream: unknown, headers: unknown) => number} streamed a stream of HTTP/2 is about to be told of; number of the words of its request, 0: none
  * @property {((context: Context, tick: object) => void) | undefined} ticked something is put off to a tick
  * @property {(reason: unknown, context: Context, promise: { ref: number, chain: number, span: number }) => void} rejected
  *   a promise was, in this context
@@ -252,7 +255,7 @@ function createAsyncLayer (parts) {
     cause = (flags & PASSED) !== 0 ? words[at + CAUSE] : ref
     span = words[at + SPAN]
     if (attentive !== 0) attend(ref, flags, words, at)
-    if ((flags & (SPECIAL | DETAILED | ENTERED)) !== 0) callback(ref, flags)
+    if ((flags & (SPECIAL | DETAILED | ENTERED | PARSER)) !== 0) callback(ref, flags, words, at)
     if (markers.on) mark(chain, cause, span)
   }
 
@@ -404,7 +407,7 @@ function createAsyncLayer (parts) {
     kind.entered = entered.has(type)
     kind.flags = (kind.handle ? 0 : LIVE) | (kind.oneShot ? ONE_SHOT : 0) | (kind.tick ? TICK : 0) | (kind.timer ? TIMER : 0) |
       (kind.handle && !kind.brief ? SPECIAL : 0) | (kind.detail !== undefined ? DETAILED : 0) | (kind.entered && carrier !== undefined ? ENTERED : 0) |
-      (called.has(type) ? CALLED : 0) | (kind.awaited ? AWAITED : 0)
+      (called.has(type) ? CALLED : 0) | (kind.awaited ? AWAITED : 0) | (type === 'HTTPINCOMINGMESSAGE' ? PARSER : 0)
     kinds.set(type, kind)
     return kind
   }
@@ -516,7 +519,7 @@ function createAsyncLayer (parts) {
       loop.callbackRef = ref
       loop.callbackChain = opener?.chain ?? 0
     }
-    if (opener !== undefined || carrier !== undefined) callback(ref, SPECIAL | DETAILED | ENTERED)
+    if (opener !== undefined || carrier !== undefined) callback(ref, SPECIAL | DETAILED | ENTERED, resources, 0)
     if (markers.on) mark(chain, cause, span)
   }
 
@@ -608,6 +611,7 @@ function createAsyncLayer (parts) {
    * @param {any} tick
    */
   function tickMade (at, tick) {
+    if (Array.isArray(tick.args) && tick.args.length > 3 && tick.args[1] === 'stream') guarded(() => streamMade(at, tick.args))
     if (timing && parts.ticked !== undefined) guarded(() => parts.ticked?.(/** @type {Context} */ (contextAt(resources[at + REF])), tick))
     const { args } = tick
     if (args === undefined || !Array.isArray(args)) return
@@ -637,8 +641,11 @@ function createAsyncLayer (parts) {
    * A callback of a handle begins, or any in light mode.
    * @param {number} ref
    * @param {number} flags
+   * @param {Int32Array} words of its record
+   * @param {number} at
    */
-  function callback (ref, flags) {
+  function callback (ref, flags, words, at) {
+    if ((flags & PARSER) !== 0 && words[at + DETAIL] !== 0) resumeRequest(words, at)
     if (carrier !== undefined && (flags & ENTERED) !== 0 && ((flags & TICK) === 0 || isOfProgram(chain))) {
       carrier.enterWith(new Carried(chain, cause, span, run))
     }
@@ -654,6 +661,30 @@ function createAsyncLayer (parts) {
       held[heldCount++ & (HELD - 1)] = context // its detail lives in the object
       parts.connecting(context)
     })
+  }
+
+  /**
+   * The parser of a connection brings more of the request that came last, or is done with it. What comes next after the head
+   * of a request is its body or its end; to look costs more than all else here.
+   * @param {Int32Array} words of the parser's record
+   * @param {number} at
+   */
+  function resumeRequest (words, at) {
+    const state = words[at + INCOMING]
+    if (state === HEAD) words[at + INCOMING] = BODY
+    else if (state === BODY && !isIncoming(executionAsyncResource())) words[at + INCOMING] = 0
+    if (words[at + INCOMING] !== 0) cause = words[at + DETAIL]
+  }
+
+  /**
+   * HTTP/2 tells the program of a request in a tick (onSessionHeaders in Node's lib/internal/http2/core.js).
+   * @param {number} at index of the tick's record
+   * @param {unknown[]} args
+   */
+  function streamMade (at, args) {
+    const session = records.find(cause)
+    const number = session === undefined ? 0 : parts.streamed(args[2], args[3])
+    if (session !== undefined && number !== 0) resources[at + CAUSE] = records.addRequest(session, clock[0] * TICKS, number)
   }
 
   /** A tick that Node made for itself is no part of a chain, and to carry it copies a map. @param {number} number of a chain */
@@ -729,7 +760,7 @@ function createAsyncLayer (parts) {
     parts,
     guarded,
     running: () => running,
-    recorded: () => cause === running && chain >= FIRST_CHAIN
+    recorded: () => (cause === running || records.isRequest(cause)) && chain >= FIRST_CHAIN
   })
 
   // ── on and off ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -793,6 +824,7 @@ function createAsyncLayer (parts) {
       carrier?.disable()
       carrier = undefined
       settlements.forget()
+      records.endRequests()
       left = 0
       markers.forget()
       depth = 0
@@ -843,6 +875,7 @@ function createAsyncLayer (parts) {
       if (running === 0) return { chain, ref: cause } // what runs there is no part of a request
       span = next.seq
       records.writeWord(running, SPAN, span)
+      if (records.isRequest(cause)) records.writeWord(cause, SPAN, span)
       const entry = registry.opener(running >>> 1)
       if (entry !== undefined) entry.spanNumber = span
       if (timing) {
@@ -851,6 +884,24 @@ function createAsyncLayer (parts) {
       }
       carrier?.enterWith(new Carried(chain, cause, span, run))
       return { chain, ref: cause }
+    },
+
+    /**
+     * A server got a request: the rest of this callback is its, and so is all that the connection's parser brings of it.
+     * @param {number} number of its words, see context/requests.js
+     * @returns {boolean} the first one of its connection
+     */
+    serve (number) {
+      const parser = (running & 1) === 0 ? records.find(running) : undefined
+      if (parser === undefined || (parser.words[parser.at + FLAGS] & PARSER) === 0) return false
+      const request = records.addRequest(parser, clock[0] * TICKS, number)
+      const isFirst = parser.words[parser.at + DETAIL] === 0
+      parser.words[parser.at + DETAIL] = request
+      parser.words[parser.at + INCOMING] = HEAD
+      const carried = carrier?.getStore()
+      if (carried !== undefined && carried.cause === cause) carried.cause = request
+      cause = request
+      return isFirst
     },
 
     /** What runs on a resource from now on is part of a span, or of none. @param {number} asyncId @param {number} number of the span */
@@ -960,6 +1011,16 @@ function createAsyncLayer (parts) {
     }
   }
   return layer
+}
+
+/**
+ * Is a request still coming in on a connection? Upgrades are none that a channel told of. What Node itself reads with every
+ * callback (lib/_http_server.js, lib/_http_common.js) is read plainly.
+ * @param {any} resource of a parser: HTTPServerAsyncResource
+ */
+function isIncoming (resource) {
+  const incoming = resource?.socket?.parser?.incoming
+  return typeof incoming === 'object' && incoming !== null && incoming.complete === false && incoming.upgrade !== true
 }
 
 function promiseHooksOf () {

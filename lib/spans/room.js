@@ -37,10 +37,11 @@ const MAX_UNTOLD = 1000 // records that wait for the end of an iteration
  * @param {(error: Error) => string | undefined} deps.errorStack
  * @param {(above: Function) => Context} deps.request a context for a request made here
  * @param {(start: number, end: number) => string | undefined} deps.at the innermost frame seen inside a blocked run
+ * @param {ReturnType<typeof import('./frameworks').createKoa>} deps.koa
  * @param {(socket: object) => object[]} deps.handlesOf a socket: its own handle and what lies below
  * @param {(rooms: import('./web').WebRooms) => { use: () => void, rest: () => void }} deps.wires listens to Node's requests
  */
-function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, stack, pathOf, errorStack, request: contextOf, handlesOf, wires, at }) {
+function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, stack, pathOf, errorStack, request: contextOf, koa, handlesOf, wires, at }) {
   let on = false
   /** @type {ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} */
   let sinks
@@ -123,7 +124,7 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
     return { type: typeof code === 'string' ? code : nameOf(error), message: brief(error), ...(stacktrace === undefined ? {} : { stacktrace }) }
   }
 
-  const web = createWeb({ spans, async, options, request: contextOf, handlesOf })
+  const web = createWeb({ spans, async, options, request: contextOf, koa, handlesOf })
 
   /** @param {Span} span @param {number} [at] ms, when that was */
   function finish (span, at) {
@@ -198,7 +199,6 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
       sinks = outputs = undefined
       count(false)
       wired?.rest()
-      web.rest()
       async.time(false)
       process.removeListener('exit', leave)
     },

@@ -6,7 +6,7 @@
 const { own } = require('../context/kinds')
 const { idOf, isObject } = require('../handles/inside')
 const { brief } = require('../warnings')
-const { createKoa, expressError, expressRoute, routeText } = require('./frameworks')
+const { expressError, expressRoute, routeText } = require('./frameworks')
 const http = require('./http')
 const { parse, format } = require('./traceparent')
 
@@ -26,10 +26,10 @@ const ABORTED = /^(ABORT_ERR|ECONNRESET|EPIPE|UND_ERR_ABORTED|UND_ERR_SOCKET|ERR
  * @param {ReturnType<typeof import('../hooks/async').createAsyncLayer>} deps.async
  * @param {() => import('../options').Options} deps.options
  * @param {(above: Function) => Context} deps.request a context for a request made here
+ * @param {ReturnType<typeof import('./frameworks').createKoa>} deps.koa
  * @param {(socket: object) => object[]} deps.handlesOf a socket: its own handle and what lies below
  */
-function createWeb ({ spans, async, options, request: contextOf, handlesOf }) {
-  const koa = createKoa()
+function createWeb ({ spans, async, options, request: contextOf, koa, handlesOf }) {
   /** routes that frameworks told by themselves @type {WeakMap<Span, string>} */
   const routes = new WeakMap()
 
@@ -197,12 +197,7 @@ function createWeb ({ spans, async, options, request: contextOf, handlesOf }) {
     dropped: spans.drop
   }
 
-  return {
-    rooms,
-
-    /** Nothing is left of it. */
-    rest: () => koa.rest()
-  }
+  return { rooms }
 }
 
 /** @param {boolean} timedOut @param {string} message @param {string} [type] @returns {End} */

@@ -118,7 +118,7 @@ function createChain ({ stackOf, options, map, askedAt, dropped }) {
   /** @param {Context} context @param {Frame[]} frames of its stack @param {Sight} sight */
   function labelFor (context, frames, sight) {
     // Without a frame of the program a label tells of the context's parent, too.
-    if (context.origin === 'early' || !frames.some(isProgram)) return labelOf(context, frames)
+    if (context.origin === 'early' || context.request !== undefined || !frames.some(isProgram)) return labelOf(context, frames)
     const { type, detail, awaited } = context
     let { named } = sight
     if (named === undefined || named.type !== type || named.detail !== detail || named.awaited !== awaited) {

@@ -32,7 +32,6 @@ const phrases = {
   GETADDRINFOREQWRAP: (detail, api) => call(api ?? 'dns.lookup', detail),
   GETNAMEINFOREQWRAP: (detail, api) => call(api ?? 'dns.lookupService', detail),
   QUERYWRAP: (detail, api) => call(api ?? 'dns.resolve', detail),
-  HTTPINCOMINGMESSAGE: (names) => through('http connection accepted', names),
   HTTPCLIENTREQUEST: (detail, api) => call(api ?? 'http.request', detail),
   HTTP2SESSION: (_, api) => api ?? 'HTTP/2 session',
   HTTP2STREAM: (_, api) => api ?? 'HTTP/2 stream',
@@ -69,6 +68,7 @@ function labelOf (context, frames) {
   const { type, detail } = context
   if (context.origin === 'early') return 'made before longstack was enabled'
   if (type === 'PROMISE') return promiseLabel(context, frames)
+  if (type === 'HTTPINCOMINGMESSAGE') return through(context.request ?? 'http connection accepted', detail)
   if (accepted(context, frames)) return through(type === 'TLSWRAP' ? 'TLS connection accepted' : 'connection accepted', detail)
   if (type.endsWith('SERVERWRAP') && frames.length > 0 && isProgram(frames[0])) { // past net
     return call(type.startsWith('TCP') ? 'new TCP' : 'new Pipe', detail)
@@ -100,14 +100,15 @@ function accepted ({ type, parent }, frames) {
  * @param {Frame[]} frames
  * @returns {string | undefined}
  */
-function arrivedBy ({ type, parent }, frames) {
+function arrivedBy ({ type, parent, request }, frames) {
   if (parent === undefined || !arrivals.has(type) || !frames.every(isCore)) return undefined
   if (type === 'HTTP2SESSION') {
     const opener = connections.has(parent.type) ? parent.parent : parent
     return opener !== undefined && opener.type.endsWith('SERVERWRAP') ? 'HTTP/2 session accepted' : undefined
   }
   if (parent.type !== 'HTTP2SESSION') return undefined
-  return type === 'HTTP2STREAM' || frames.some((frame) => frame.functionName?.endsWith('onSessionHeaders')) ? 'HTTP/2 stream' : undefined
+  if (type !== 'HTTP2STREAM' && !frames.some((frame) => frame.functionName?.endsWith('onSessionHeaders'))) return undefined
+  return request ?? parent.request ?? 'HTTP/2 stream'
 }
 
 /** What trace.intercept has put between a connection and the parser. @param {string} phrase @param {string | undefined} names */
