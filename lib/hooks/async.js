@@ -901,6 +901,7 @@ function createAsyncLayer (parts) {
       const carried = carrier?.getStore()
       if (carried !== undefined && carried.cause === cause) carried.cause = request
       cause = request
+      if (markers.on) mark(chain, cause, span)
       return isFirst
     },
 
