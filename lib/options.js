@@ -3,7 +3,6 @@
 // Every option: its default, its environment variable, what is allowed. The only place that reads the
 // environment.
 
-const { mistake, nearest } = require('./errors')
 const { complain } = require('./warnings')
 
 /**
@@ -29,7 +28,7 @@ const { complain } = require('./warnings')
  * @typedef {object} Rule
  * @property {string} variable
  * @property {any} initial
- * @property {string} allowed completes "The option … is"
+ * @property {string} allowed completes "The option ... is"
  * @property {(value: any) => boolean} accepts
  * @property {(text: string) => any} read
  */
@@ -124,11 +123,11 @@ function defaults () {
 function parse (given, base) {
   if (given === undefined) return { ...base }
   if (Array.isArray(given)) return { ...base, filter: [...given] }
-  if (Object.prototype.toString.call(given) !== '[object Object]') throw mistake('INVALID_OPTIONS', given)
+  if (Object.prototype.toString.call(given) !== '[object Object]') throw require('./errors').mistake('INVALID_OPTIONS', given)
   /** @type {any} */
   const options = { ...base }
   for (const [name, value] of Object.entries(/** @type {object} */ (given))) {
-    if (!Object.hasOwn(rules, name)) throw mistake('UNKNOWN_OPTION', name, nearest(name, Object.keys(rules)))
+    if (!Object.hasOwn(rules, name)) throw unknown('UNKNOWN_OPTION', name, Object.keys(rules))
     if (value === undefined) continue
     options[name] = accept(/** @type {keyof Options} */ (name), name, value)
   }
@@ -149,7 +148,7 @@ function fromEnvironment (env, complain) {
     try {
       const name = variables.get(variable)
       const text = /** @type {string} */ (env[variable])
-      if (name === undefined) throw mistake('UNKNOWN_VARIABLE', variable, nearest(variable, variables.keys()))
+      if (name === undefined) throw unknown('UNKNOWN_VARIABLE', variable, variables.keys())
       if (text.trim() === '') continue // as if it were not set
       const key = /** @type {keyof Options} */ (name)
       options[key] = accept(key, variable, rules[key].read(text))
@@ -172,7 +171,14 @@ function accept (key, called, value) {
     if (key === 'filter') require('./context/subsystems').compile(/** @type {string[]} */ (value), require('./hooks/async').providers())
     return value
   }
+  const { mistake } = require('./errors')
   throw key === 'filter' ? mistake('INVALID_FILTER', value) : mistake('INVALID_OPTION', called, value, rule.allowed)
+}
+
+/** @param {'UNKNOWN_OPTION' | 'UNKNOWN_VARIABLE'} code @param {string} name @param {Iterable<string>} known */
+function unknown (code, name, known) {
+  const { mistake, nearest } = require('./errors')
+  return mistake(code, name, nearest(name, known))
 }
 
 /** @type {Options | undefined} */

@@ -1,7 +1,7 @@
 'use strict'
 
-// The conductor: joins the rooms, enables and disables them. Data flows one way: hooks tell of resources →
-// contexts → stacks and handles; what is asked goes to answers.js, which judges on the way out. Rooms get their
+// The conductor: joins the rooms, enables and disables them. Data flows one way: hooks tell of resources ->
+// contexts -> stacks and handles; what is asked goes to answers.js, which judges on the way out. Rooms get their
 // neighbours from here as arguments.
 
 const { executionAsyncId } = require('node:async_hooks')
@@ -12,25 +12,19 @@ const { kindOf } = require('./context/kinds')
 const records = require('./context/records')
 const { createMaker } = require('./context/maker')
 const { createSightings } = require('./context/sightings')
-const { compile } = require('./context/subsystems')
 const { createAsyncLayer, providers, now } = require('./hooks/async')
 const { createChannelLayer } = require('./hooks/channels')
 const { createFatalLayer } = require('./hooks/fatal')
 const { canBeLight, canLeavePromises } = require('./hooks/light')
 const { createMarkers } = require('./hooks/markers')
 const turns = require('./hooks/turns')
-const { createRequestLayer } = require('./hooks/requests')
-const { createServedLayer } = require('./hooks/served')
-const { createNativeHooks } = require('./hooks/native')
 const { createRegistry } = require('./handles/registry')
-const { createUses } = require('./handles/uses')
 const { handleOf, idOf, below } = require('./handles/inside')
 const { defaults } = require('./options')
 const { loadBinding } = require('./stacks/binding')
 const { createCapture } = require('./stacks/capture')
 const { createFormatter } = require('./stacks/formatter')
-const { LoopTime } = require('./spans/loop-time')
-const { identityAt, spanAt } = require('./spans/identities')
+const { requireLoadingRoom } = require('./stacks/stack-room')
 const { createWarnings, say, brief } = require('./warnings')
 
 /**
@@ -74,10 +68,27 @@ const { createWarnings, say, brief } = require('./warnings')
 const CHAIN_BITS = 0xffffff // see stacks/capture.js
 const TRIM_MS = 1000 // from one look at the budget to the next
 
+/** @type {typeof import('./spans/identities') | undefined} */
+let spanIdentities
+
+/** Who spans are: loaded with the room of spans, before there is a number of one to ask for. */
+function identities () {
+  spanIdentities ??= require('./spans/identities')
+  return spanIdentities
+}
+
+const selectsAll = () => true
+
+/** Compiles a filter; that which selects all needs no table of subsystems. @param {readonly string[]} filter @returns {(type: string) => boolean} */
+function filterOf (filter) {
+  if (filter.length === 1 && filter[0] === '*') return selectsAll
+  return require('./context/subsystems').compile(filter, providers())
+}
+
 function createTracer () {
   let options = defaults()
   let enabled = false
-  let selected = compile(options.filter)
+  let selected = filterOf(options.filter)
   let lost = 0
   /** @type {string | undefined} */
   let fault
@@ -96,7 +107,7 @@ function createTracer () {
 
   /** the room of spans, from the first time that somebody wants them @type {ReturnType<typeof createSpanRoom> | undefined} */
   let spans
-  /** what listens to requests for it @type {ReturnType<typeof createRequestLayer> | undefined} */
+  /** what listens to requests for it @type {ReturnType<typeof import('./hooks/requests').createRequestLayer> | undefined} */
   let requests
   /** @type {Set<(record: any) => void>} */
   const spanListeners = new Set()
@@ -121,22 +132,32 @@ function createTracer () {
     awaiting: () => !selected('PROMISE')
   })
 
-  const native = createNativeHooks({
-    load: () => capture.binding() === undefined ? loadBinding() : { binding: capture.binding() },
-    stack (id) {
-      const stack = capture.byId(id)
-      if (stack === undefined) return undefined
-      const holder = new Context(0, 0, kindOf('STACK', false), undefined, now())
-      holder.stack = stack
-      return guard.run(() => ask().lines(holder))
-    }
-  })
+  /** @type {ReturnType<typeof import('./hooks/native').createNativeHooks> | undefined} */
+  let native
 
-  const loop = new LoopTime(typeOfStep)
+  /** Hooks of other addons, loaded with the first wish for any hook. */
+  function useNative () {
+    native ??= require('./hooks/native').createNativeHooks({
+      load: () => capture.binding() === undefined ? loadBinding() : { binding: capture.binding() },
+      stack (id) {
+        const stack = capture.byId(id)
+        if (stack === undefined) return undefined
+        const holder = new Context(0, 0, kindOf('STACK', false), undefined, now())
+        holder.stack = stack
+        return guard.run(() => ask().lines(holder))
+      }
+    })
+    return native
+  }
+
+  /** @type {import('./spans/loop-time').LoopTime | undefined} */
+  let loopTime
   /** when to look at the budget next, ms */
   let trimAt = 0
   /** the addon counts the iterations of the event loop */
   let isCounting = false
+  /** tracing was on once: there may be records */
+  let isInstalled = false
   /** the first error finds everything loaded */
   let isWarm = false
 
@@ -146,11 +167,17 @@ function createTracer () {
   connect({
     chainAt: capture.chainAt,
     intern: capture.intern,
-    spanAt,
-    identityAt,
-    routeOf: (ref) => served.routeOf(ref),
+    spanAt: (number) => identities().spanAt(number),
+    identityAt: (number) => identities().identityAt(number),
+    routeOf: (ref) => served().routeOf(ref),
     latestId: executionAsyncId
   })
+
+  /** Made with the first wish to time spans. */
+  function loop () {
+    loopTime ??= new (require('./spans/loop-time').LoopTime)(typeOfStep)
+    return loopTime
+  }
 
   /** @type {import('./hooks/async').Parts} */
   const parts = {
@@ -173,7 +200,7 @@ function createTracer () {
       entry.context.detail ??= context.detail
       requests?.connecting(context, entry.resource.deref())
     },
-    streamed: (stream, headers) => served.streamed(stream, headers),
+    streamed: (stream, headers) => served().streamed(stream, headers),
     passed: (error, context) => sightings.passes(error, context),
     ticked: undefined,
     rejected (reason, context, promise) {
@@ -198,24 +225,47 @@ function createTracer () {
     began: undefined,
     failed,
     tell,
-    native
+    native: useNative,
+    isNativeInUse: () => native !== undefined && native.inUse()
   }
 
   const async = createAsyncLayer(parts)
   const fatal = createFatalLayer({ escaped, handle })
-  const channels = createChannelLayer(createUses({ registry, now: () => capture.clock[0], wanted: parts.wanted, touched: async.touched, request: contextOfRequest }))
-
-  const served = createServedLayer({
-    serve: async.serve,
-    cause: () => async.step().ref,
-    registry,
-    koa,
-    routeOf (request) {
-      const { expressRoute, routeText } = require('./spans/frameworks')
-      return routeText(expressRoute(request) ?? koa().routeOf(request))
-    }
+  /** @type {import('./hooks/channels').ConnectionRooms | undefined} */
+  let connections
+  const channels = createChannelLayer({
+    rooms () {
+      if (connections !== undefined) return connections
+      requireLoadingRoom()
+      connections = require('./handles/uses').createUses({ registry, now: () => capture.clock[0], wanted: parts.wanted, touched: async.touched, request: contextOfRequest })
+      return connections
+    },
+    watch: (enable) => registry.watch(capture.clock[0], enable),
+    unwatch: registry.unwatch
   })
-  channels.add(served.wires)
+
+  /** what tells of the requests that a server got, from the first one on @type {ReturnType<typeof import('./hooks/served').createServedLayer> | undefined} */
+  let servedLayer
+
+  function served () {
+    if (servedLayer !== undefined) return servedLayer
+    requireLoadingRoom()
+    servedLayer = require('./hooks/served').createServedLayer({
+      serve: async.serve,
+      cause: () => async.step().ref,
+      registry,
+      koa,
+      routeOf (request) {
+        const { expressRoute, routeText } = require('./spans/frameworks')
+        return routeText(expressRoute(request) ?? koa().routeOf(request))
+      }
+    })
+    return servedLayer
+  }
+  channels.add([
+    ['http.server.request.start', (message) => served().started(message)],
+    ['tracing:fastify.request.handler:start', (message) => served().routed(message)]
+  ])
 
   /** Loaded with the first request. */
   function koa () {
@@ -227,7 +277,7 @@ function createTracer () {
   function createSpanRoom () {
     return require('./spans/room').createSpanRoom({
       async,
-      loop,
+      loop: loop(),
       now,
       warn: warnings.warn,
       options: () => options,
@@ -246,6 +296,7 @@ function createTracer () {
 
   /** @param {import('./spans/web').WebRooms} web @returns {{ use: () => void, rest: () => void }} */
   function listenToRequests (web) {
+    const { createRequestLayer } = require('./hooks/requests')
     const layer = createRequestLayer({ rooms: { ...web, idsOf }, watched, wanted: parts.wanted, propagates: () => options.propagate, spanOf: async.spanOf, setSpan: async.setSpan })
     const unwire = channels.add(layer.wires)
     requests = layer
@@ -451,7 +502,7 @@ function createTracer () {
   function useEngine () {
     const before = capture.name
     capture.use(options.capture)
-    if (capture.name !== before) records.clear()
+    if (capture.name !== before && isInstalled) records.clear() // before that there are none, and to clear touches all their pages
     const isNative = capture.name === 'native'
     markers.use(isNative ? capture.binding()?.markers : undefined)
     if (isNative === isCounting) return
@@ -463,6 +514,7 @@ function createTracer () {
 
   function install () {
     useEngine()
+    isInstalled = true
     mode = modeFor(options)
     async.enable(mode.light)
     channels.enable()
@@ -493,7 +545,7 @@ function createTracer () {
 
     /** Puts options in force; turns tracing on. @param {Options} next */
     apply (next) {
-      const compiled = compile(next.filter, providers())
+      const compiled = filterOf(next.filter)
       options = next
       selected = compiled
       if (enabled) return change()
@@ -535,7 +587,7 @@ function createTracer () {
     },
 
     nativeHooks () {
-      const handle = native.handle()
+      const handle = useNative().handle()
       async.rehook()
       return handle
     },

@@ -71,10 +71,7 @@ function createUses ({ registry, now, wanted, touched, request: contextOf }) {
         const entry = registry.traffic(socket, now())
         if (entry !== undefined && !entry.accepted && entry.use === undefined) touched(entry)
       } catch {}
-    },
-
-    watch: (enable) => registry.watch(now(), enable),
-    unwatch: registry.unwatch
+    }
   }
 }
 

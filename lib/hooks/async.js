@@ -20,10 +20,10 @@ const records = require('../context/records')
 const { adopt, cached, contextAt, contextOf, muted, root, stamp } = require('../context/context')
 const { AWAIT, kindCount, kindOf, resetKinds } = require('../context/kinds')
 const { OnPromise } = require('../context/stamp')
+const { requireRoom } = require('../stacks/stack-room')
 const { called, entered } = require('./light')
 const { turnOf } = require('./loops')
 const { createSettlements } = require('./settlements')
-const { createTold } = require('./told')
 
 const {
   MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, RUN, SETTLED_RUN, SETTLED_SPAN,
@@ -42,10 +42,7 @@ const ORPHANED = 4
 const HEAD = 1 // of a request has come, and nothing of it since
 const BODY = 2
 const UNKNOWN = -1 // in place of a reference, for a promise from before enabling
-/** As arguments: room on the stack for what begins and ends a callback. Node aborts where an AsyncResource finds none
- * there (node#19859 and src/api/callback.cc). @type {unknown[]} */
-const WORDS = Array(8192).fill(undefined)
-const roomy = /** @type {Function} */ () => {}
+const ROOM_KB = 64 // on the stack, for what begins and ends a callback
 
 const now = performance.now.bind(performance)
 /** @type {(value: any) => boolean} */
@@ -67,7 +64,7 @@ const isError = /** @type {any} */ (Error).isError ?? types.isNativeError // the
  * @typedef {object} Parts what the events are for. All but `capture`, `loop` and `wanted` are called seldom.
  * @property {(type: string) => boolean} wanted the filter
  * @property {import('../stacks/capture').Capture} capture
- * @property {import('../spans/loop-time').LoopTime} loop whose code runs, while spans are timed
+ * @property {() => import('../spans/loop-time').LoopTime} loop whose code runs, while spans are timed
  * @property {Map<number, () => void>} watched what is asked when a resource has run, by async id, while spans are timed
  * @property {ReturnType<typeof import('./markers').createMarkers>} markers the allocation clock: where runs begin and end
  * @property {import('../handles/registry').Registry} registry
@@ -84,7 +81,8 @@ const isError = /** @type {any} */ (Error).isError ?? types.isNativeError // the
  * @property {((time: number, context: Context) => void) | undefined} began a callback begins, where its length is watched
  * @property {(error: unknown) => void} failed a hook could not do its work
  * @property {(hook: Hook, stage: 'init' | 'before' | 'after', context: Context) => void} tell
- * @property {ReturnType<typeof import('./native').createNativeHooks>} native hooks of other addons
+ * @property {() => ReturnType<typeof import('./native').createNativeHooks>} native hooks of other addons
+ * @property {() => boolean} isNativeInUse another addon has asked for them
  * @property {() => boolean} canLeavePromises this Node can leave promises out of async_hooks
  */
 
@@ -101,7 +99,7 @@ class Carried {
 
 /** @param {Parts} parts */
 function createAsyncLayer (parts) {
-  const { capture, loop, watched, native, registry, force, markers } = parts
+  const { capture, watched, registry, force, markers } = parts
   const { clock } = capture
   const { mark } = markers
 
@@ -126,6 +124,8 @@ function createAsyncLayer (parts) {
 
   /** spans are timed */
   let timing = false
+  /** asked only while spans are timed @type {import('../spans/loop-time').LoopTime} */
+  let loop
   /** what else is to be done where a callback begins: TIMED, WATCHED, ORPHANED */
   let attentive = 0
   const settlements = createSettlements({ capture, rejected: (reason, context, promise) => parts.rejected(reason, context, promiseOf(promise)) })
@@ -144,7 +144,7 @@ function createAsyncLayer (parts) {
   /** timers that were closed and run again (timer.refresh), with another id @type {WeakSet<object>} */
   const reused = new WeakSet()
 
-  // ── the hot path ──────────────────────────────────────────────────────────────────────────────────────────────────
+  // The hot path.
 
   /**
    * @param {number} asyncId
@@ -360,9 +360,9 @@ function createAsyncLayer (parts) {
     }
   }
 
-  // ── what is done seldom ───────────────────────────────────────────────────────────────────────────────────────────
+  // What is done seldom.
 
-  /** [how often the event loop came round, …]; counted by the addon where it can, see native/turns.cc */
+  /** [how often the event loop came round, ...]; counted by the addon where it can, see native/turns.cc */
   /** @type {Uint32Array} */
   let iterations = new Uint32Array(2)
   let counted = false
@@ -379,7 +379,7 @@ function createAsyncLayer (parts) {
     depth = 0
     running = 0
     guard.busy = false
-    loop.fresh = true
+    if (timing) loop.fresh = true
     readSettled()
     clock[0] = now()
     markers.turn()
@@ -754,8 +754,11 @@ function createAsyncLayer (parts) {
     return cause
   }
 
-  // Around the functions above, while there are users' hooks or those of other addons.
-  const told = createTold({
+  /** @type {ReturnType<typeof createTold> | undefined} */
+  let told
+
+  /** Around the functions above, while there are users' hooks or those of other addons: loaded with the first. */
+  const createTold = () => require('./told').createTold({
     hooks: { init: initResource, before: beforeResource, after: afterResource },
     parts,
     guarded,
@@ -763,7 +766,7 @@ function createAsyncLayer (parts) {
     recorded: () => (cause === running || records.isRequest(cause)) && chain >= FIRST_CHAIN
   })
 
-  // ── on and off ────────────────────────────────────────────────────────────────────────────────────────────────────
+  // On and off.
 
   let enabled = false
   let isLight = false
@@ -774,14 +777,13 @@ function createAsyncLayer (parts) {
   /** Chooses the functions that serve as hooks, and puts them in force. */
   function install () {
     isTold = isHooked()
-    outermost = isTold ? told.init : initResource
+    const hooks = isTold ? (told ??= createTold()) : { init: initResource, before: beforeResource, after: afterResource }
+    outermost = hooks.init
     looksAtSettled = capture.rejection !== undefined
     canLeave ??= guard.run(parts.canLeavePromises)
     promiseHooks = !isLight && !isTold && capture.rejection !== undefined && canLeave
     // A null prototype: createHook would accept an inherited Object.prototype.destroy.
-    const callbacks = isTold
-      ? { __proto__: null, init: told.init, before: told.before, after: told.after, trackPromises: !isLight && !promiseHooks }
-      : { __proto__: null, init: initResource, before: beforeResource, after: afterResource, trackPromises: !isLight && !promiseHooks }
+    const callbacks = { __proto__: null, init: hooks.init, before: hooks.before, after: hooks.after, trackPromises: !isLight && !promiseHooks }
     const hook = createHook(/** @type {any} */ (callbacks)).enable()
     undo.push(() => hook.disable())
     if (promiseHooks) {
@@ -794,7 +796,7 @@ function createAsyncLayer (parts) {
   }
 
   /** Are there hooks of users, or might there be some of other addons? Those come and go without a word. */
-  const isHooked = () => told.listening() || native.inUse()
+  const isHooked = () => told?.listening() === true || parts.isNativeInUse()
 
   function uninstall () {
     for (const step of undo) step()
@@ -850,7 +852,7 @@ function createAsyncLayer (parts) {
       if (on === timing) return
       timing = on
       attentive = on ? attentive | TIMED : attentive & ~TIMED
-      if (on) loop.start(now())
+      if (on) (loop ??= parts.loop()).start(now())
       else loop.stop()
     },
 
@@ -938,7 +940,7 @@ function createAsyncLayer (parts) {
      * @returns {T}
      */
     within (next, fn) {
-      roomy.apply(undefined, WORDS) // throws here, where it does no harm, if the stack is nearly full
+      requireRoom(ROOM_KB) // Node aborts where an AsyncResource finds none (node#19859 and src/api/callback.cc)
       const resource = new AsyncResource('Span')
       const ref = resource.asyncId() << 1
       const found = records.find(ref)
@@ -964,7 +966,7 @@ function createAsyncLayer (parts) {
 
     /** @param {Hook[]} hooks of users, in order */
     listen (hooks) {
-      told.listen(hooks)
+      if (told !== undefined || hooks.length > 0) (told ??= createTold()).listen(hooks)
       layer.rehook()
     },
 

@@ -6,7 +6,6 @@
 
 const channels = require('node:diagnostics_channel')
 const guard = require('../context/guard')
-const { createTrafficLayer } = require('./traffic')
 
 /**
  * @typedef {object} ConnectionRooms
@@ -18,25 +17,29 @@ const { createTrafficLayer } = require('./traffic')
  * @property {(server: object) => void} listening it has its handle
  * @property {(worker: object) => void} worker a worker was made
  * @property {(socket: object) => void} traffic data goes out on a socket, or came in; runs unguarded, makes nothing
- * @property {(enable: () => void) => void} watch traffic is seen from now on; the first socket enables it
- * @property {() => void} unwatch it is no longer
  */
 
-/** @param {ConnectionRooms} rooms */
-function createChannelLayer (rooms) {
-  const traffic = createTrafficLayer(rooms.traffic)
+/**
+ * @param {object} deps
+ * @param {() => ConnectionRooms} deps.rooms made with the first message
+ * @param {(enable: () => void) => void} deps.watch traffic is seen from now on; the first socket enables it
+ * @param {() => void} deps.unwatch it is no longer
+ */
+function createChannelLayer ({ rooms, watch, unwatch }) {
+  /** @type {ReturnType<typeof import('./traffic').createTrafficLayer> | undefined} */
+  let traffic
   /** @type {Array<[string, (message: any) => void]>} */
   const wires = [
-    ['tracing:net.server.listen:asyncStart', ({ server }) => rooms.listens(server)],
-    ['tracing:net.server.listen:asyncEnd', ({ server }) => rooms.listening(server)],
-    ['net.server.socket', ({ socket }) => rooms.accepted(socket)],
-    ['worker_threads', ({ worker }) => rooms.worker(worker)],
-    ['http.client.request.created', ({ request }) => rooms.requested(request)],
-    ['http.client.request.start', ({ request }) => rooms.requested(request)],
-    ['undici:request:create', ({ request }) => rooms.requested(request)],
-    ['undici:client:sendHeaders', ({ request, socket }) => rooms.uses(socket, request)],
-    ['undici:request:trailers', ({ request }) => rooms.finished(request)],
-    ['undici:request:error', ({ request }) => rooms.finished(request)]
+    ['tracing:net.server.listen:asyncStart', ({ server }) => rooms().listens(server)],
+    ['tracing:net.server.listen:asyncEnd', ({ server }) => rooms().listening(server)],
+    ['net.server.socket', ({ socket }) => rooms().accepted(socket)],
+    ['worker_threads', ({ worker }) => rooms().worker(worker)],
+    ['http.client.request.created', ({ request }) => rooms().requested(request)],
+    ['http.client.request.start', ({ request }) => rooms().requested(request)],
+    ['undici:request:create', ({ request }) => rooms().requested(request)],
+    ['undici:client:sendHeaders', ({ request, socket }) => rooms().uses(socket, request)],
+    ['undici:request:trailers', ({ request }) => rooms().finished(request)],
+    ['undici:request:error', ({ request }) => rooms().finished(request)]
   ]
   const subscriptions = wires.map(subscription)
   /** those of other rooms @type {typeof subscriptions} */
@@ -53,15 +56,15 @@ function createChannelLayer (rooms) {
       if (enabled) return
       enabled = true
       for (const { name, listener } of [...subscriptions, ...more]) channels.subscribe(name, listener)
-      rooms.watch(traffic.enable)
+      watch(() => (traffic ??= require('./traffic').createTrafficLayer(rooms().traffic)).enable())
     },
 
     disable () {
       if (!enabled) return
       enabled = false
       for (const { name, listener } of [...subscriptions, ...more]) channels.unsubscribe(name, listener)
-      traffic.disable()
-      rooms.unwatch()
+      traffic?.disable()
+      unwatch()
     },
 
     /**

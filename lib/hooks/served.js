@@ -28,7 +28,7 @@ function createServedLayer ({ serve, cause, registry, koa, routeOf }) {
   let plain
 
   /** @param {{ request: any, server: object }} message */
-  function served ({ request, server }) {
+  function started ({ request, server }) {
     plain ??= require('node:http').IncomingMessage.prototype
     const isPlain = Object.getPrototypeOf(request) === plain
     const method = isPlain ? request.method : own(request, 'method')
@@ -46,11 +46,8 @@ function createServedLayer ({ serve, cause, registry, koa, routeOf }) {
   }
 
   return {
-    /** @type {Array<[string, (message: any) => void]>} */
-    wires: [
-      ['http.server.request.start', served],
-      ['tracing:fastify.request.handler:start', routed]
-    ],
+    started,
+    routed,
 
     /**
      * A stream of HTTP/2 is about to be told to a program.

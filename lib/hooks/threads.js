@@ -4,23 +4,29 @@
 // to programs (nothing lists the keys) and is handed over when the worker is made; so the chain of the maker goes
 // there as plain data just before, and the worker's root takes it from there.
 
-const { getEnvironmentData, isMainThread, setEnvironmentData } = require('node:worker_threads')
-
 const KEY = 'longstack.chain'
+
+/**
+ * Returns whether this is the main thread, without loading node:worker_threads there, which takes milliseconds: in a worker
+ * Node disables what concerns the whole process (lib/internal/bootstrap/switches/does_not_own_process_state.js).
+ */
+function isMainThread () {
+  return /** @type {any} */ (process.abort)?.disabled !== true || require('node:worker_threads').isMainThread
+}
 
 /** @param {import('../context/context').Context & { carried?: any }} root the first context of this thread */
 function createThreadLayer (root) {
-  if (!isMainThread) {
-    const carried = getEnvironmentData(KEY)
+  if (!isMainThread()) {
+    const carried = require('node:worker_threads').getEnvironmentData(KEY)
     if (Array.isArray(carried)) root.carried = carried
   }
 
   return {
     /** A worker is being made in the running context. @param {import('../stacks/chain').PrintedHop[]} hops that led here */
     starting (hops) {
-      setEnvironmentData(KEY, /** @type {any} */ (hops.map((hop) => ({ ...hop, origin: 'worker' }))))
+      require('node:worker_threads').setEnvironmentData(KEY, /** @type {any} */ (hops.map((hop) => ({ ...hop, origin: 'worker' }))))
     }
   }
 }
 
-module.exports = { createThreadLayer }
+module.exports = { createThreadLayer, isMainThread }

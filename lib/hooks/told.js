@@ -31,7 +31,7 @@ const onResource = createStamp()
  * @param {() => boolean} deps.recorded it was recorded
  */
 function createTold ({ hooks, parts, guarded, running, recorded }) {
-  const { native } = parts
+  const native = parts.native()
   const { wants } = native
   /** hooks of users, in order; replaced, never mutated @type {Hook[]} */
   let listeners = []

@@ -3,8 +3,8 @@
 // Ended spans to all outputs: judges which output takes a span, builds the record and its line only if one does, and
 // keeps everything that can go wrong away from the program.
 
-const { isMainThread } = require('node:worker_threads')
 const guard = require('../context/guard')
+const { isMainThread } = require('../hooks/threads')
 const { safe, targetOf } = require('./outputs')
 const { weightFor } = require('./sampling')
 const { MOST, byteLineOf, byteLineOfJson } = require('./line')
@@ -50,7 +50,7 @@ const bytes = require('../spans/bytes')
 function createSinks (outputs, rooms) {
   let replaced = 0
   const places = guard.run(() => outputs.map((output) => placeFor(output, rooms)))
-  const hearsSignal = isMainThread && places.some(({ sink }) => sink.named)
+  const hearsSignal = places.some(({ sink }) => sink.named) && isMainThread()
   if (hearsSignal) guard.run(() => process.on('SIGHUP', reopen))
 
   /** @param {EndedSpan} span */

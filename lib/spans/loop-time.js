@@ -63,6 +63,7 @@ class LoopTime {
     this.long = new RunLog(LONG, true)
     this.short = new RunLog(SHORT, false)
     this.polled = idleTime()
+    this.fresh = true
     this.since = time
     this.become(0)
   }

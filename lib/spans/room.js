@@ -5,8 +5,8 @@
 
 const process = require('node:process')
 const path = require('node:path')
-const { isMainThread, threadId } = require('node:worker_threads')
 const guard = require('../context/guard')
+const { isMainThread } = require('../hooks/threads')
 const turns = require('../hooks/turns')
 const { own } = require('../context/kinds')
 const { isNativeError, isPromise } = require('node:util').types
@@ -286,7 +286,7 @@ function resourceOf () {
   return {
     'service.name': process.env.OTEL_SERVICE_NAME || packageName() || 'node',
     'process.pid': process.pid,
-    ...(isMainThread ? {} : { 'longstack.thread': threadId })
+    ...(isMainThread() ? {} : { 'longstack.thread': require('node:worker_threads').threadId })
   }
 }
 

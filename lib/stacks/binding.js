@@ -4,7 +4,6 @@
 // starts nothing.
 
 const fs = require('node:fs')
-const os = require('node:os')
 const path = require('node:path')
 
 /**
@@ -15,6 +14,7 @@ const path = require('node:path')
 const folder = path.join(__dirname, '..', '..', 'native', 'prebuilds')
 
 const PAGE = 4096
+const RTLD_NOW = 2 // os.constants.dlopen.RTLD_NOW on Linux, macOS and the BSDs; Windows ignores it
 
 /** @type {Loaded | undefined} */
 let loaded
@@ -38,7 +38,7 @@ function load () {
     if (process.platform === 'linux' && !whole(file)) return { why: 'its binary is damaged' }
     // Not require(): others patch it. RTLD_NOW: what is missing has to be missed now, not in a call.
     const module = { exports: {} }
-    process.dlopen(module, file, os.constants.dlopen.RTLD_NOW)
+    process.dlopen(module, file, RTLD_NOW)
     return { binding: /** @type {Binding} */ (module.exports) }
   } catch (error) {
     return { why: reason(error) }

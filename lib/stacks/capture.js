@@ -9,7 +9,6 @@
 
 const { performance } = require('node:perf_hooks')
 const { loadBinding } = require('./binding')
-const { createJsCapture } = require('./capture-js')
 const { createNativeCapture, prepare } = require('./capture-native')
 const { Stack, createStackTable } = require('./frames')
 
@@ -112,7 +111,7 @@ function createCapture (deps) {
       else why = (found ??= loadNative(parts)).why
       const native = wanted === 'js' ? undefined : found?.engine
       const name = native === undefined ? 'js' : 'native'
-      if (native === undefined) js ??= createJsCapture(parts)
+      if (native === undefined) js ??= require('./capture-js').createJsCapture(parts)
       if (name !== door.name) door.reset()
       door.name = name
       const chosen = engine()

@@ -9,9 +9,9 @@
 // moment in which it reads one stack, so that nothing of the program runs while it is there.
 
 const { types } = require('node:util')
+const guard = require('../context/guard')
 const { isOfStartUp, readSites } = require('./sites')
-const { mapSites, nodeMaps } = require('./source-maps')
-const { hasRoom, requireRoom } = require('./stack-room')
+const { hasRoom, requireLoadingRoom } = require('./stack-room')
 const { limit } = require('./trace-limit')
 
 const { apply } = Reflect
@@ -19,8 +19,6 @@ const { apply } = Reflect
 /**
  * @typedef {(error: any, sites: NodeJS.CallSite[]) => any} Prepare
  */
-
-const LOADING_KB = 96 // room on the stack for the first story, which loads code
 
 /** Node's own formatter, where it was there first. */
 const initial = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
@@ -33,9 +31,9 @@ const nodes = initial?.value?.name === 'ErrorPrepareStackTrace' ? initial.value 
  * @param {() => boolean} deps.internals whether longstack's own frames are shown
  */
 function createFormatter ({ story, sight, internals }) {
-  /** wrapped → wrapper, so that a formatter set again and again is wrapped once @type {WeakMap<Function, Prepare>} */
+  /** wrapped -> wrapper, so that a formatter set again and again is wrapped once @type {WeakMap<Function, Prepare>} */
   const wrappers = new WeakMap()
-  /** wrapper → wrapped @type {WeakMap<Function, { formatter: Prepare | undefined, descriptor: PropertyDescriptor | undefined }>} */
+  /** wrapper -> wrapped @type {WeakMap<Function, { formatter: Prepare | undefined, descriptor: PropertyDescriptor | undefined }>} */
   const wrapped = new WeakMap()
   /** @type {Prepare | undefined} */
   let bare
@@ -43,6 +41,7 @@ function createFormatter ({ story, sight, internals }) {
   const force = { format: undefined }
   let enabled = false
   let formatting = false
+  /** what the first story needs */
   let loaded = false
   /** a formatter of the program's runs, and may call the one that it found in its place: ours */
   let inner = false
@@ -68,7 +67,7 @@ function createFormatter ({ story, sight, internals }) {
       formatting = true
       try {
         if (isOfStartUp(error, sites)) return plain
-        if (!loaded) requireRoom(LOADING_KB)
+        if (!loaded) requireLoadingRoom()
         const hops = story(error, sites)
         loaded = true
         return hops === '' ? plain : `${plain}\n${hops}`
@@ -102,7 +101,7 @@ function createFormatter ({ story, sight, internals }) {
         inner = before
       }
     }
-    const lines = maps ? written(sites) : sites
+    const lines = /** @type {unknown[]} */ (maps ? written(sites) : sites)
     if (nodes === undefined) return `${headOf(error)}${lines.map((line) => `\n    at ${line}`).join('')}`
     // Node's own prints what it is given, call sites or strings.
     return apply(nodes, self, [error, lines])
@@ -248,7 +247,7 @@ function putBack (present) {
 }
 
 /**
- * The frames without those that are there because of longstack: its own, where it calls the program (trace.span, trace.intercept …),
+ * The frames without those that are there because of longstack: its own, where it calls the program (trace.span, trace.intercept ...),
  * and that through which Node calls into JavaScript while any hook is on.
  * @param {NodeJS.CallSite[]} sites
  * @param {boolean} internals longstack's own are shown
@@ -275,13 +274,21 @@ function isOurs (frame) {
   return frame.kind === 'own'
 }
 
+/** @type {typeof import('./source-maps') | undefined} */
+let sourceMaps
+
 /**
  * Returns the lines of call sites, mapped, or the call sites where Node maps them.
  * @param {NodeJS.CallSite[]} sites
  */
 function written (sites) {
   try {
-    return nodeMaps() ? sites : mapSites(sites)
+    if (/** @type {any} */ (process).sourceMapsEnabled === true) return sites
+    if (sourceMaps === undefined) {
+      requireLoadingRoom()
+      sourceMaps = guard.run(() => require('./source-maps'))
+    }
+    return sourceMaps.mapSites(sites)
   } catch {
     return sites
   }

@@ -90,7 +90,7 @@ function numberStart (text, end) {
 }
 
 /**
- * "Timeout.warmUp [as _onTimeout]" → "warmUp". What V8 puts around a function's name tells of the object on which it
+ * "Timeout.warmUp [as _onTimeout]" -> "warmUp". What V8 puts around a function's name tells of the object on which it
  * was called in that moment, not of the code, and V8 leaves it out once it has optimized the function.
  * @param {string} name
  */

@@ -49,7 +49,7 @@ function aliasStart (name) {
   return name.indexOf(' [as ', name.lastIndexOf(']', name.length - 2) + 1)
 }
 
-/** "Timeout.warmUp [as _onTimeout]" → "Timeout.warmUp". @param {string} name */
+/** "Timeout.warmUp [as _onTimeout]" -> "Timeout.warmUp". @param {string} name */
 function withoutAlias (name) {
   const start = aliasStart(name)
   return start === -1 ? name : name.slice(0, start)

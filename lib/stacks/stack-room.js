@@ -7,6 +7,7 @@
 // src/builtins/x64/builtins-x64.cc).
 
 const BLOCK_KB = 8
+const LOADING_KB = 96 // what loading a room of longstack takes
 const WORD = 8 // bytes
 const block = Array((BLOCK_KB << 10) / WORD).fill(undefined)
 
@@ -21,7 +22,7 @@ function push () {
 }
 
 /**
- * Makes sure of room on the stack: about 0.1 µs a KB.
+ * Makes sure of room on the stack: about 100 ns a KB.
  * @param {number} kb a multiple of BLOCK_KB
  * @throws {RangeError} where there is none
  */
@@ -29,6 +30,9 @@ function requireRoom (kb) {
   blocksLeft = kb / BLOCK_KB
   apply(push, undefined, block)
 }
+
+/** Makes sure that a room of longstack can be loaded. @throws {RangeError} where it cannot */
+const requireLoadingRoom = () => requireRoom(LOADING_KB)
 
 /** Says whether there is room for a story: that takes up to 5 KB. */
 function hasRoom () {
@@ -40,4 +44,4 @@ function hasRoom () {
   }
 }
 
-module.exports = { hasRoom, requireRoom }
+module.exports = { hasRoom, requireLoadingRoom, requireRoom }
