@@ -6,13 +6,14 @@
 
 const { executionAsyncId } = require('node:async_hooks')
 const { isNativeError } = require('node:util').types
+const { now } = require('./context/clock')
 const guard = require('./context/guard')
 const { Context, connect, contextAt, settlerOf, stamp, typeOfStep } = require('./context/context')
 const { kindOf } = require('./context/kinds')
 const records = require('./context/records')
 const { createMaker } = require('./context/maker')
 const { createSightings } = require('./context/sightings')
-const { createAsyncLayer, providers, now } = require('./hooks/async')
+const { createAsyncLayer, providers } = require('./hooks/async')
 const { createChannelLayer } = require('./hooks/channels')
 const { createFatalLayer } = require('./hooks/fatal')
 const { canBeLight, canLeavePromises } = require('./hooks/light')

@@ -44,7 +44,7 @@ const LOG = 64 // reported runs remembered, for the question what delayed a span
  * @property {number} startUnixMs
  *
  * @typedef {object} Run a long one, sampled or to be
- * @property {number} began ms of performance.now()
+ * @property {number} began ms of the clock
  * @property {number} startUnixMs
  * @property {Context | undefined} context in which it began, where that is known
  * @property {ReturnType<typeof createSamples>} samples
@@ -291,7 +291,7 @@ function createBlocked ({ now, current, plainly, explain, watchdog, report }) {
       watch = room.began = running = run = undefined
     },
 
-    /** The innermost frame of the program's in the longest reported run within a time, in ms of performance.now(). @param {number} start @param {number} end */
+    /** The innermost frame of the program's in the longest reported run within a time, in ms of the clock. @param {number} start @param {number} end */
     at (start, end) {
       const inside = log.filter((one) => one.end > start && one.start < end)
       if (inside.length === 0) return undefined

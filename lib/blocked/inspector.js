@@ -44,7 +44,7 @@ function createInspectorWatchdog ({ now, warn }) {
   /** @param {import('./blocked').Given} given @returns {Worker} */
   function hire ({ threshold, turned }) {
     const worker = new Worker(path.join(__dirname, 'worker.js'), {
-      workerData: { memory, threshold, offset: clockOffset(), expression: `globalThis[Symbol.for(${JSON.stringify(NAME.description)})]()` },
+      workerData: { memory, threshold, offset: clockOffset(now()), expression: `globalThis[Symbol.for(${JSON.stringify(NAME.description)})]()` },
       execArgv: [],
       env: {},
       stdout: true,
@@ -126,10 +126,10 @@ function firstToSay () {
   return !(said instanceof Int32Array) || Atomics.exchange(said, 0, 1) === 0
 }
 
-/** What performance.now() is behind libuv's clock, in ms: other threads have an origin of their own. */
-function clockOffset () {
+/** Returns the ms that longstack's clock is behind libuv's: other threads have an origin of their own. @param {number} time of it */
+function clockOffset (time) {
   const [seconds, nanos] = process.hrtime()
-  return seconds * 1e3 + nanos * 1e-6 - performance.now()
+  return seconds * 1e3 + nanos * 1e-6 - time
 }
 
 module.exports = { createInspectorWatchdog }

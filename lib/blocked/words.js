@@ -7,7 +7,7 @@ module.exports = {
   NATIVE_BYTES: 48,
   BYTES: 128,
 
-  // numbers of doubles, ms of performance.now()
+  // numbers of doubles, ms of the clock
   START: 0, // when the present run began
   BEGAN: 1, // when the run began that is armed
   ASKED: 2, // when the last sample was asked for

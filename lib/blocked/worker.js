@@ -30,7 +30,7 @@ let step = 0
 let samples = 0
 let asked = 0 // the number that the next sample has, while it is awaited
 
-/** ms of the main thread's performance.now() */
+/** ms of the main thread's clock */
 function now () {
   const [seconds, nanos] = process.hrtime()
   return seconds * 1e3 + nanos * 1e-6 - offset

@@ -29,7 +29,7 @@ const CACHED = 1024 // references of contexts, before those that nobody holds ar
  * @property {string} [request]
  * @property {Origin} [origin]
  * @property {object} [view]
- * @property {number} [since] ms of performance.now() at which it was made or ran last; this and the following while
+ * @property {number} [since] ms of the clock at which it was made or ran last; this and the following while
  *   hooks of users listen
  * @property {number[]} [begun] when its present runs began
  * @property {number} [waitMs]
@@ -53,7 +53,7 @@ class Context {
    * @param {number} triggerAsyncId
    * @param {Kind} kind
    * @param {Context | undefined | null} parent the context in which it was made, else that of its trigger; null: read it when asked
-   * @param {number} time of its making, in ms of performance.now()
+   * @param {number} time of its making, in ms of the clock
    */
   constructor (asyncId, triggerAsyncId, kind, parent, time) {
     this.asyncId = asyncId
@@ -347,7 +347,7 @@ function idOf (ref) {
   return id - latest > HALF / 2 ? id - HALF : id
 }
 
-/** @param {number} ticks @returns {number} ms of performance.now(), NaN where it was not recorded */
+/** @param {number} ticks @returns {number} ms of the clock, NaN where it was not recorded */
 const timeOf = (ticks) => ticks === 0 ? NaN : (ticks >>> 0) / TICKS
 
 /** @param {object} promise @returns {Context | undefined} who resolved or rejected it, where that is known */

@@ -27,7 +27,7 @@ const CHAIN = 1 // number of the chain, see stacks/capture.js
 const CAUSE = 2 // reference: in whose callback it was made
 const TRIGGER = 3 // reference: what caused it, of a promise that which is awaited
 const SPAN = 4 // number of the span
-const TIME = 5 // of its making, in TICKS a ms of performance.now()
+const TIME = 5 // of its making, in TICKS a ms of the clock
 const DETAIL = 6 // ms of a timer; reference of who settled a promise; number of the span that a resource was made for;
 // of a request the number of its words, see requests.js; of a parser the reference of the request that came last
 const FLAGS = 7

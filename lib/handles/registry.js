@@ -42,7 +42,7 @@ class Entry {
   constructor (context, resource) {
     this.context = context
     this.resource = new WeakRef(resource)
-    /** ms of performance.now(): the last time that data went either way, an answer or an event came @type {number} */
+    /** ms of the clock: the last time that data went either way, an answer or an event came @type {number} */
     this.active = context.time
     /** @type {string | undefined} */
     this.local = undefined
@@ -83,9 +83,9 @@ function createRegistry () {
   /** @type {string[]} */
   const youngTypes = Array(YOUNG).fill('')
   let youngCount = 0
-  let nextSweep = Infinity // ms of performance.now()
+  let nextSweep = Infinity // ms of the clock
   let sweepPause = SWEEP_MS
-  let settleAt = Infinity // ms of performance.now()
+  let settleAt = Infinity // ms of the clock
   /** since when all activity is seen; never, while tracing is off */
   let watchingSince = Infinity
   /** what is to be done for the first socket @type {(() => void) | undefined} */

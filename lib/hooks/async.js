@@ -13,8 +13,8 @@
 
 const { AsyncLocalStorage, AsyncResource, asyncWrapProviders, createHook, executionAsyncId, executionAsyncResource, triggerAsyncId } =
   require('node:async_hooks')
-const { performance } = require('node:perf_hooks')
 const { types } = require('node:util')
+const { now } = require('../context/clock')
 const guard = require('../context/guard')
 const records = require('../context/records')
 const { adopt, cached, contextAt, contextOf, muted, root, stamp } = require('../context/context')
@@ -44,7 +44,6 @@ const BODY = 2
 const UNKNOWN = -1 // in place of a reference, for a promise from before enabling
 const ROOM_KB = 64 // on the stack, for what begins and ends a callback
 
-const now = performance.now.bind(performance)
 /** @type {(value: any) => boolean} */
 const isError = /** @type {any} */ (Error).isError ?? types.isNativeError // the first is a built-in of V8's from Node 24 on
 
@@ -1050,4 +1049,4 @@ function bind (fn) {
   return AsyncResource.bind(fn, fn.name || 'trace.bind')
 }
 
-module.exports = { createAsyncLayer, providers, bind, now }
+module.exports = { createAsyncLayer, providers, bind }

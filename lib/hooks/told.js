@@ -4,7 +4,7 @@
 // come through async_hooks then, for the sake of their ids.
 
 const { executionAsyncResource } = require('node:async_hooks')
-const { performance } = require('node:perf_hooks')
+const { now } = require('../context/clock')
 const guard = require('../context/guard')
 const records = require('../context/records')
 const { contextAt } = require('../context/context')
@@ -12,7 +12,6 @@ const { createStamp } = require('../context/stamp')
 const { INIT, BEFORE, AFTER } = require('./native')
 
 const { CHAIN, FLAGS, PASSED, FIRST_CHAIN } = records
-const now = performance.now.bind(performance)
 
 /**
  * @typedef {import('../context/context').Context} Context

@@ -36,7 +36,7 @@ class LoopTime {
     /** what the event loop called: reference of the record, and number of its chain */
     this.callbackRef = 0
     this.callbackChain = 0
-    /** the run is accounted for up to here, in ms of performance.now() */
+    /** the run is accounted for up to here, in ms of the clock */
     this.since = 0
     /** ms in which the loop ran JavaScript, and in which it waited, since `start` */
     this.busy = 0

@@ -15,7 +15,7 @@ const LEAST = 0.02 // ms of a run that is remembered
 /**
  * @typedef {'SERVER' | 'CLIENT' | 'INTERNAL'} SpanKind
  * @typedef {{ code: 'UNSET' | 'OK' | 'ERROR', message?: string }} Status
- * @typedef {{ name: string, time: number, attributes: Record<string, unknown> }} SpanEvent time in ms of performance.now()
+ * @typedef {{ name: string, time: number, attributes: Record<string, unknown> }} SpanEvent time in ms of the clock
  */
 
 class Span {
@@ -27,7 +27,7 @@ class Span {
    * @param {string | undefined} given.parentSpanId
    * @param {boolean} given.sampled
    * @param {Span | undefined} given.parent of this process
-   * @param {number} given.start ms of performance.now()
+   * @param {number} given.start ms of the clock
    * @param {number} given.origin ms since 1970
    * @param {import('./loop-time').LoopTime} given.loop
    */
@@ -46,7 +46,7 @@ class Span {
     this.parent = parent
     this.start = start
     this.end = 0
-    /** ms since 1970 at which performance.now() was 0, the same for a whole tree: the wall clock may be set meanwhile */
+    /** ms since 1970 at which the clock was 0, the same for a whole tree: the wall clock may be set meanwhile */
     this.origin = origin
     /** @type {Record<string, unknown>} */
     this.attributes = {}
@@ -65,7 +65,7 @@ class Span {
 
     /** ms of its own runs and those of its descendants */
     this.run = 0
-    /** longest runs: start in ms of performance.now(), length in ms, type @type {Array<[number, number, string]>} */
+    /** longest runs: start in ms of the clock, length in ms, type @type {Array<[number, number, string]>} */
     this.runs = NONE_RUNS
     this.busyAtStart = loop.busy
     this.idleAtStart = loop.idle

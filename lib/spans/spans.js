@@ -62,12 +62,12 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
   const open = new Set()
   let ended = 0
   let dropped = 0
-  let origin = performance.timeOrigin
+  let origin = performance.timeOrigin + performance.now() - now()
   let originTime = -Infinity
   /** requests that have ended: what one iteration brings is written in one go, which costs half @type {Span[]} */
   let waiting = []
 
-  /** The clock of the world may be set, performance.now() never is. */
+  /** The clock of the world may be set, now() never is. */
   function originNow (/** @type {number} */ time) {
     if (time - originTime < CLOCKS_MS) return origin
     originTime = time

@@ -4,7 +4,7 @@
 // the key of the stack. Only a stack never seen is formatted. Nothing raw is held: call sites keep receivers and closures
 // of the program alive, and are let go at once.
 
-const { performance } = require('node:perf_hooks')
+const { now } = require('../context/clock')
 const { captureInto } = require('./trace-limit')
 const { frameLines } = require('./frames')
 
@@ -29,7 +29,7 @@ function createJsCapture ({ sitesOf, options, awaiting, intern: numberOf, clock 
   /** @param {number} parent @param {number} kind @param {Function} above */
   function step (parent, kind, above) {
     captured++
-    clock[0] = performance.now()
+    clock[0] = now()
     const holder = /** @type {any} */ ({ __proto__: null })
     captureInto(holder, above, options().frames + CORE_FRAMES)
     return intern(parent, stackOf(sitesOf(() => holder.stack)), kind)

@@ -6,7 +6,7 @@
 //
 // A hot room: bench/capture.js measures `take`.
 
-const { performance } = require('node:perf_hooks')
+const { now } = require('../context/clock')
 const { captureInto } = require('./trace-limit')
 const { frameLines } = require('./frames')
 
@@ -117,7 +117,7 @@ function contentBuiltins (lines) {
  */
 function createNativeCapture ({ binding, plainly, options, awaiting, intern, clock, exact }) {
   const { step: stepOf, intern: chainOf, remember } = binding
-  clock[0] = performance.now()
+  clock[0] = now()
   binding.clock(clock)
   let captured = 0
   let misses = 0

@@ -7,7 +7,7 @@
 // A step that repeats one of its last eight ancestors is that ancestor: the answer to step() has in its upper bits how
 // many steps up that is.
 
-const { performance } = require('node:perf_hooks')
+const { now } = require('../context/clock')
 const { loadBinding } = require('./binding')
 const { createNativeCapture, prepare } = require('./capture-native')
 const { Stack, createStackTable } = require('./frames')
@@ -34,7 +34,7 @@ const MAX_TEXTS = 5_000 // of V8's own, remembered
  * @property {() => { frames: number, budget: number, internals?: boolean }} options
  * @property {() => boolean} awaiting do stacks hold the functions that await the running one?
  * @property {(lines: string) => number} intern gives a number to a stack
- * @property {Float64Array} clock its first element is the time of the last step, in ms of performance.now()
+ * @property {Float64Array} clock its first element is the time of the last step, in ms of the clock
  */
 
 /**
@@ -46,7 +46,7 @@ const MAX_TEXTS = 5_000 // of V8's own, remembered
  */
 function createCapture (deps) {
   const clock = new Float64Array(1)
-  clock[0] = performance.now()
+  clock[0] = now()
   let table = createStackTable()
   /** by number, from `base` on; no number is given twice @type {Stack[]} */
   let stacks = []
