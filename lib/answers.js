@@ -98,7 +98,7 @@ function createAnswers ({ async, capture, sightings, registry, plainly, readStac
     if (hops !== undefined || wasOfStartUp(error)) return hops ?? []
     // Somebody else formats, or did before: of what Node wrote the text has to do.
     const seen = sites ?? (isLeftAlone() && typeof error.stack === 'string' ? sitesOfText(error.stack) : undefined)
-    if (seen === undefined) return storyOf(error, [])
+    if (seen === undefined) return storyOf(error, undefined)
     if (isOfStartUp(error, seen)) return []
     story(error, seen)
     return toldOf(error) ?? []
@@ -110,10 +110,10 @@ function createAnswers ({ async, capture, sightings, registry, plainly, readStac
   /**
    * Whose error it is, then who rejected with it and who waited, each of them at most as long as a chain may be.
    * @param {object} error
-   * @param {NodeJS.CallSite[]} sites
+   * @param {NodeJS.CallSite[] | undefined} sites undefined: they are not known
    */
   function storyOf (error, sites) {
-    const { frames } = readSites(sites)
+    const { frames } = readSites(sites ?? [])
     const [first, ...others] = attribution.attribute(error, sites)
     if (first === undefined) return []
     const hops = chain.hops(first.context, { above: frames, origin: first.origin })

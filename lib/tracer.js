@@ -425,12 +425,11 @@ function createTracer () {
 
   /** Notes the context of an error that nobody caught. @param {unknown} error @param {boolean} rejected */
   function escaped (error, rejected) {
-    const left = async.left()
-    const present = async.current() ?? left
+    const present = async.current() ?? async.left() // a microtask's error is reported after its `after`
     // Node reports a rejection in the context of its promise.
     const settledBy = sightings.rejectionOfValue(error) ?? (rejected ? settlerOf(async.resource()) ?? rejecterOf(error) : undefined)
     const context = settledBy ?? present
-    if (context !== undefined) sightings.escapes(error, { context, left, settled: settledBy !== undefined })
+    if (context !== undefined) sightings.escapes(error, { context, settled: settledBy !== undefined })
     async.lost()
     const span = context?.span
     if (span !== undefined) guard.run(() => spans?.exception(span, error))

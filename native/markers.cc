@@ -3,7 +3,8 @@
 // V8 allocates new space by moving a pointer upwards through a page (src/heap/main-allocator.h, LinearAllocationArea), for
 // machine code and the runtime alike. A marker is a small object that lib/hooks/markers.js makes where a run begins or ends.
 // An object whose address lies between those of a marker and of the next one was made between the two, if all three lie in
-// one page and no collection came since the first.
+// one page and no collection came since the first. Where V8 has gone on to another page between the two, the same holds for as
+// long as it never comes back to a page.
 //
 // Nothing of V8's layout is read but the word in the slot of a handle, which is the object's address (v8-internal.h,
 // ValueHelper). That a page has 256 KiB is from src/base/build_config.h, kPageSizeBits, the same in Node 20 to 26. That the
@@ -45,6 +46,8 @@ class Markers {
   Markers& operator=(const Markers&) = delete;
 
   ~Markers() { Stop(); }
+
+  uint32_t collections() const { return counters_ == nullptr ? 0 : counters_->collections; }
 
   void Start(Local<v8::Uint32Array> counters) {
     Stop();
@@ -100,9 +103,31 @@ void Stop(const FunctionCallbackInfo<Value>& info) {
   MarkersOf(info)->Stop();
 }
 
+// Are there pages of new space that nothing was allocated in since the last collection? Then V8 has not come back to a page
+// that it had left: it does so only where it gets no fresh one, for what was left over at the ends of pages (src/heap/new-spaces.cc,
+// SemiSpaceNewSpace::AddFreshPage and AddParkedAllocationBuffer).
+bool HasFreshPages(Isolate* isolate) {
+  v8::HeapSpaceStatistics space;
+  for (size_t i = 0; i < isolate->NumberOfHeapSpaces(); i++) {
+    if (isolate->GetHeapSpaceStatistics(&space, i) && strcmp(space.space_name(), "new_space") == 0) {
+      return space.space_available_size() > static_cast<size_t>(1) << kPageBits;
+    }
+  }
+  return false;
+}
+
+// Makes an object and says whether V8 has come into the page of the given one after the newest marker, and was beyond it by now.
+bool IsOfPresentRun(Isolate* isolate, Markers* markers, Local<Value> object, uintptr_t newest) {
+  const uint32_t collections = markers->collections();
+  const uintptr_t probe = AddressOf(v8::Object::New(isolate));
+  const uintptr_t address = AddressOf(object);
+  return collections == markers->collections() && OnePage(probe, address) && !OnePage(newest, address) && address < probe &&
+    HasFreshPages(isolate);
+}
+
 // locate(object, ring, newest, count): how many markers back lies the one after which the object was made, 0: the newest.
 // `ring` holds markers in the order of their making, its length is a power of two, `count` of them are to be looked at, back
-// from the index `newest`. Allocates nothing, so that no collection comes while it looks.
+// from the index `newest`; all were made after the last collection. While it looks at them nothing is allocated.
 void Locate(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(kUnknown);
   if (!info[0]->IsObject() || !info[1]->IsArray() || !info[2]->IsUint32() || !info[3]->IsUint32()) return;
@@ -120,12 +145,18 @@ void Locate(const FunctionCallbackInfo<Value>& info) {
     if (!ring->Get(context, (newest - back) & mask).ToLocal(&slot) || !slot->IsObject()) return;
     const uintptr_t marker = AddressOf(slot);
     if (next != 0 && OnePage(marker, next) && marker >= next) return info.GetReturnValue().Set(kDisordered);
-    if (OnePage(marker, object) && marker < object) {
-      // The run that came next has to have its marker in this page: another may have gone on in it later.
-      if (next == 0 || (OnePage(next, object) && object < next)) info.GetReturnValue().Set(static_cast<int32_t>(back));
+    const bool follows = OnePage(marker, object) && marker < object;
+    const bool precedes = next != 0 && OnePage(next, object) && object < next;
+    if (follows && (next == 0 || precedes)) return info.GetReturnValue().Set(static_cast<int32_t>(back));
+    // One of the two lies in another page: V8 has left the object's page since, or has come into it.
+    if (follows || (precedes && !OnePage(marker, object))) {
+      if (HasFreshPages(isolate)) info.GetReturnValue().Set(static_cast<int32_t>(back));
       return;
     }
-    if (next != 0 && OnePage(next, object) && !OnePage(marker, object)) return;   // the page begins between the two
+    if (back == 0 && !OnePage(marker, object) && IsOfPresentRun(isolate, MarkersOf(info), info[0], marker)) {
+      return info.GetReturnValue().Set(0);
+    }
+    if (back == 0 && AddressOf(info[0]) != object) return;   // a collection came with the probe
     next = marker;
   }
 }

@@ -8,15 +8,20 @@ const { contextOf, muted, typeOfStep } = require('./context')
 
 /**
  * @param {ReturnType<typeof import('../hooks/markers').createMarkers>} markers
- * @returns {(error: object) => Context | undefined}
+ * @returns {(error: object) => { context: Context, isNative: boolean } | undefined} isNative: made by Node's native code, if it has
+ *   no frames that ran
  */
 function createMaker (markers) {
   return (error) => {
     const made = markers.locate(error)
     if (made === undefined) return undefined
-    if (made.chain !== 0) return contextOfStep(made)
-    // Between two runs Node's native code makes the error that the second one is called with.
-    return made.next !== undefined && made.next.chain !== 0 && isReportedBy(error, made.next) ? contextOfStep(made.next) : undefined
+    // Between two runs Node's native code makes the error that the second one is called with. In light mode that is also when
+    // what follows an await runs.
+    const isNative = made.chain === 0
+    const step = isNative ? made.next : made
+    if (step === undefined || step.chain === 0 || (isNative && !isReportedBy(error, step))) return undefined
+    const context = contextOfStep(step)
+    return context === undefined ? undefined : { context, isNative }
   }
 }
 

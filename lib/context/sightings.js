@@ -12,7 +12,6 @@ const VALUES = 64 // rejections with what is no object, in an iteration of the e
  * @typedef {import('./context').Context} Context
  * @typedef {object} Escape an error that nobody caught
  * @property {Context} context in which it was thrown, or that rejected its promise
- * @property {Context | undefined} left the context that was left last; thrown inside runInAsyncScope, an error has left that scope
  * @property {boolean} settled the context is that of the rejection
  */
 
@@ -21,6 +20,8 @@ class Sighting {
   constructor () {
     /** in whose run it was made @type {Context | undefined} */
     this.maker = undefined
+    /** by Node's native code, before that run: then it has no frames that ran */
+    this.isNative = false
     /** who rejected with it first @type {Context | undefined} */
     this.rejecter = undefined
     /** the promise that was rejected with it first: reference, chain and span; 0: unknown */
@@ -44,7 +45,7 @@ class Sighting {
 
 /**
  * @param {object} deps
- * @param {(error: object) => Context | undefined} deps.maker in whose run it was made, as the allocation clock tells
+ * @param {ReturnType<typeof import('./maker').createMaker>} deps.maker in whose run it was made, as the allocation clock tells
  */
 function createSightings ({ maker }) {
   /** On the error itself, unseen: a WeakMap costs a read of `.stack` 2 µs more (bench/errors.js). @type {ReturnType<typeof createStamp<Sighting>>} */
@@ -54,7 +55,11 @@ function createSightings ({ maker }) {
   function sight (error) {
     let sighting = seen.read(error)
     if (sighting === undefined) seen.write(error, sighting = new Sighting())
-    sighting.maker ??= maker(error)
+    const made = sighting.maker === undefined ? maker(error) : undefined
+    if (made !== undefined) {
+      sighting.maker = made.context
+      sighting.isNative = made.isNative
+    }
     return sighting
   }
 

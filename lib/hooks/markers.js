@@ -4,8 +4,8 @@
 // object's address is a time, see native/markers.cc. A marker is a small object made where a run begins and where it ends;
 // with it is noted the step that runs from there on. An error between two markers was made by the step of the first.
 //
-// Nothing is known of what is older than the last collection, nor of a run in which V8 went on to another page. A heap that
-// does not allocate upwards is found out by `check`, at once and after the first collections, and the clock is off for good.
+// Nothing is known of what is older than the last collection. A heap that does not allocate upwards is found out by `check`,
+// at once and after the first collections, and the clock is off for good.
 
 /**
  * @typedef {object} Doors native/markers.cc

@@ -12,7 +12,7 @@
 // Who rejected, where that is another flow, who waited for the promise and who wrote on the connection are told besides.
 
 const { muted, stamp } = require('../context/context')
-const { atStartUp, isScope, outermost, segment, siteFrame } = require('./runs')
+const { atStartUp, outermost, segment, siteFrame } = require('./runs')
 const { readSites } = require('./sites')
 const { afterLast, isDigitCode, withoutAlias } = require('./scan')
 
@@ -41,24 +41,26 @@ const ANCESTORS = 256 // a loop's records lead through all of its turns
 function createAttribution ({ root, current, stackOf, sightings, isReused, writer }) {
   /**
    * @param {object} error
-   * @param {NodeJS.CallSite[]} sites of the error; none: they are not known
+   * @param {NodeJS.CallSite[] | undefined} given its call sites; undefined: they are not known
    * @returns {Part[]} the first is whose error it is; then who rejected with it, and who awaited
    */
-  function attribute (error, sites) {
+  function attribute (error, given) {
+    const sites = given ?? []
     const frames = readSites(sites).frames.map((frame, i) => siteFrame(frame, sites[i]))
     if (atStartUp(frames)) return [{ context: root }]
     const reader = current() // what was rejected up to now is seen
     const sighting = sightings.sight(error)
     const sync = frames.filter((frame) => !frame.isAsync)
     const outer = outermost(segment(sync))
-    const maker = sighting.maker ?? (outer !== undefined ? contextOfReceiver(outer, sync) : isReadAtOnce(sync) ? sighting.passer ?? reader : undefined)
+    const seen = sighting.isNative && (given === undefined || sync.length > 0) ? undefined : sighting.maker
+    const maker = seen ?? (outer !== undefined ? contextOfReceiver(outer, sync) : isReadAtOnce(sync) ? sighting.passer ?? reader : undefined)
     if (maker !== undefined && maker !== muted) {
       if (isOfPrompt(maker, outer)) return []
       const told = withOthers([{ context: maker }], sighting)
       return told.length === 1 && maker === reader ? withWriter(told, maker) : told
     }
     const { escape, rejecter } = sighting
-    if (escape !== undefined) return withOthers([fromEscape(escape, sync)], sighting)
+    if (escape !== undefined) return withOthers([{ context: escape.context, origin: escape.settled ? 'rejected' : 'thrown' }], sighting)
     if (rejecter !== undefined) return withOthers([{ context: rejecter, origin: 'rejected' }], sighting)
     // The chain of its reader is that of the prompt.
     if (outer !== undefined && isPrompt(outer.fileName)) return []
@@ -76,7 +78,8 @@ function createAttribution ({ root, current, stackOf, sightings, isReused, write
       told.push({ context: rejecter, origin: 'rejected' })
     }
     const caller = awaiter?.parent
-    if (caller !== undefined && caller !== root && !told.some(({ context }) => descends(context, caller))) {
+    if (caller === undefined || caller === root || (rejecter !== undefined && isSame(caller, rejecter))) return told
+    if (!told.some(({ context }) => isOneFlow(context, caller))) {
       told.push({ context: awaiter, origin: 'awaited' })
     }
     return told
@@ -89,21 +92,13 @@ function createAttribution ({ root, current, stackOf, sightings, isReused, write
    */
   function withWriter (told, connection) {
     const context = writer(connection)
-    if (context?.parent !== undefined && context.parent !== root && !isOneFlow(connection, context.parent)) {
+    const step = context?.parent
+    if (step === undefined || step === root || isOneFlow(connection, step)) return told
+    // What is written before a connection is there is sent when that comes.
+    if (!step.type.endsWith('CONNECTWRAP') || step.parent === undefined || connection.parent === undefined || !isSame(step.parent, connection.parent)) {
       told.push({ context, origin: 'written' })
     }
     return told
-  }
-
-  /**
-   * An error thrown inside runInAsyncScope has left that scope by the time it is uncaught.
-   * @param {import('../context/sightings').Escape} escape
-   * @param {Frame[]} sync
-   * @returns {Part}
-   */
-  function fromEscape ({ context, left, settled }, sync) {
-    if (left !== undefined && sync.some(isScope)) return { context: left, origin: 'thrown' }
-    return { context, origin: settled ? 'rejected' : 'thrown' }
   }
 
   /** A line's own error at the prompt has no story but that of the prompt. @param {Context} context @param {Frame | undefined} outer */
