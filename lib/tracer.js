@@ -220,6 +220,7 @@ function createTracer () {
       if (isWarm || !options.errors) return
       isWarm = true
       ask().warm()
+      formatter.warm()
     },
     force: formatter.force,
     replaced: () => guard.run(formatter.enable),

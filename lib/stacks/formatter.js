@@ -128,6 +128,13 @@ function createFormatter ({ story, sight, internals }) {
   return {
     force,
 
+    /** Loads what the program's first error needs. */
+    warm () {
+      try {
+        loadSourceMaps()
+      } catch {} // it is tried again with that error
+    },
+
     /**
      * Puts a wrapper in force around whatever formatter is.
      * @returns {boolean} false where Error.prepareStackTrace cannot be set (--frozen-intrinsics)
@@ -277,6 +284,15 @@ function isOurs (frame) {
 /** @type {typeof import('./source-maps') | undefined} */
 let sourceMaps
 
+/** @throws {RangeError} where there is no room on the stack to load it */
+function loadSourceMaps () {
+  if (sourceMaps === undefined) {
+    requireLoadingRoom()
+    sourceMaps = guard.run(() => require('./source-maps'))
+  }
+  return sourceMaps
+}
+
 /**
  * Returns the lines of call sites, mapped, or the call sites where Node maps them.
  * @param {NodeJS.CallSite[]} sites
@@ -284,11 +300,7 @@ let sourceMaps
 function written (sites) {
   try {
     if (/** @type {any} */ (process).sourceMapsEnabled === true) return sites
-    if (sourceMaps === undefined) {
-      requireLoadingRoom()
-      sourceMaps = guard.run(() => require('./source-maps'))
-    }
-    return sourceMaps.mapSites(sites)
+    return loadSourceMaps().mapSites(sites)
   } catch {
     return sites
   }
