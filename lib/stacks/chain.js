@@ -8,6 +8,7 @@ const { accepted, apiName, arrivedBy, labelOf } = require('./labels')
 const {
   afterLast, baseName, insideModules, isSlash, isWordCode, withoutAlias, withoutPrefix
 } = require('./scan')
+const { versionOfMaps } = require('./mapper')
 const { nodeMaps } = require('./source-maps')
 const { requireRoom } = require('./stack-room')
 
@@ -49,6 +50,7 @@ const PRINT_KB = 96 // room for printing a stack for the first time: more than i
  * @typedef {object} Sight what is shown of a stack, the same for each context that has it
  * @property {import('../options').Options} options under which
  * @property {Frame[]} visible
+ * @property {number} version of the maps that it was printed with
  * @property {{ frames: HopFrame[], lines: string[] } | undefined} printed as many as the options ask for
  * @property {Named | undefined} named the last label
  *
@@ -96,10 +98,10 @@ function createChain ({ stackOf, options, map, askedAt, dropped }) {
   function sightOf (frames) {
     const present = options()
     let sight = sights.get(frames)
-    if (sight === undefined || sight.options !== present) {
+    if (sight === undefined || sight.options !== present || sight.version !== versionOfMaps()) {
       const { internals } = present
       const visible = frames.filter((frame) => frame.kind !== 'own' && (internals || frame.kind !== 'core'))
-      sights.set(frames, sight = { options: present, visible, printed: undefined, named: undefined })
+      sights.set(frames, sight = { options: present, version: versionOfMaps(), visible, printed: undefined, named: undefined })
     }
     return sight
   }

@@ -10,6 +10,7 @@
 
 const { types } = require('node:util')
 const guard = require('../context/guard')
+const { forget, observe } = require('./mapper')
 const { isOfStartUp, readSites } = require('./sites')
 const { hasRoom, requireLoadingRoom } = require('./stack-room')
 const { limit } = require('./trace-limit')
@@ -96,11 +97,14 @@ function createFormatter ({ story, sight, internals }) {
       const before = inner
       inner = true
       try {
-        return apply(formatter, self, [error, sites.slice()]) // a formatter may take some out
+        const plain = apply(formatter, self, [error, sites.slice()]) // a formatter may take some out
+        if (maps && typeof plain === 'string') see(formatter, sites, plain)
+        return plain
       } finally {
         inner = before
       }
     }
+    forget()
     const lines = /** @type {unknown[]} */ (maps ? written(sites) : sites)
     if (nodes === undefined) return `${headOf(error)}${lines.map((line) => `\n    at ${line}`).join('')}`
     // Node's own prints what it is given, call sites or strings.
@@ -160,27 +164,29 @@ function createFormatter ({ story, sight, internals }) {
 
     /**
      * Reads an error's stack where no wrapper is in force, as the program would: whoever formats it is called as Node calls
-     * it (prepareStackTraceCallback in Node's lib/internal/errors.js), and finds its own formatter in place.
+     * it, and finds its own formatter in place. That of the error's own realm comes first, where a vm context has one
+     * (prepareStackTraceCallback in Node's lib/internal/errors.js).
      * @param {any} error
      * @returns {NodeJS.CallSite[] | undefined} undefined where the stack was formatted before
      */
     readStack (error) {
-      const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
+      const home = homeOf(error)
+      const present = Object.getOwnPropertyDescriptor(home, 'prepareStackTrace')
       const formatter = typeof present?.value === 'function' ? present.value : nodes
       /** @type {NodeJS.CallSite[] | undefined} */
       let seen
       const isFree = !formatting && formatter !== undefined && !wrapped.has(formatter)
       /** @this {unknown} @param {any} other @param {NodeJS.CallSite[]} sites */
       function prepareStackTrace (other, sites) {
-        putBack(present)
+        putBack(home, present)
         if (other === error) seen = programs(sites.slice(), internals())
         return apply(formatter, this, [other, sites])
       }
-      const lent = isFree && lend(present, prepareStackTrace)
+      const lent = isFree && lend(home, present, prepareStackTrace)
       try {
         error.stack // eslint-disable-line no-unused-expressions
       } finally {
-        if (lent !== false && Error.prepareStackTrace === lent) putBack(present)
+        if (lent !== false && home.prepareStackTrace === lent) putBack(home, present)
       }
       return seen
     },
@@ -189,6 +195,7 @@ function createFormatter ({ story, sight, internals }) {
     disable () {
       enabled = false
       force.format = undefined
+      forget()
       const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
       const found = present === undefined ? undefined : wrapped.get(present.value)
       if (found === undefined) return
@@ -236,21 +243,37 @@ function createFormatter ({ story, sight, internals }) {
 }
 
 /**
+ * Returns the Error whose formatter Node asks first: that of the error's realm, where it has one.
+ * @param {object} error
+ * @returns {ErrorConstructor}
+ */
+function homeOf (error) {
+  for (let at = Object.getPrototypeOf(error); at !== null && !types.isProxy(at); at = Object.getPrototypeOf(at)) {
+    const maker = Object.getOwnPropertyDescriptor(at, 'constructor')?.value
+    if (maker === Error) break
+    if (typeof maker !== 'function' || types.isProxy(maker) || !Object.hasOwn(maker, 'captureStackTrace')) continue
+    return typeof Object.getOwnPropertyDescriptor(maker, 'prepareStackTrace')?.value === 'function' ? maker : Error
+  }
+  return Error
+}
+
+/**
  * Puts a formatter in place of the program's for the moment.
+ * @param {ErrorConstructor} home
  * @param {PropertyDescriptor | undefined} present the descriptor of the program's
  * @param {Prepare} format
  * @returns {Prepare | false} false where it cannot be set
  */
-function lend (present, format) {
+function lend (home, present, format) {
   if (present !== undefined && present.writable !== true) return false
   const own = { value: format, writable: true, enumerable: present?.enumerable ?? true, configurable: true }
-  return Reflect.defineProperty(Error, 'prepareStackTrace', present === undefined ? own : { value: format }) && format
+  return Reflect.defineProperty(home, 'prepareStackTrace', present === undefined ? own : { value: format }) && format
 }
 
-/** @param {PropertyDescriptor | undefined} present */
-function putBack (present) {
-  if (present === undefined) Reflect.deleteProperty(Error, 'prepareStackTrace')
-  else Reflect.defineProperty(Error, 'prepareStackTrace', { value: present.value })
+/** @param {ErrorConstructor} home @param {PropertyDescriptor | undefined} present */
+function putBack (home, present) {
+  if (present === undefined) Reflect.deleteProperty(home, 'prepareStackTrace')
+  else Reflect.defineProperty(home, 'prepareStackTrace', { value: present.value })
 }
 
 /**
@@ -313,6 +336,13 @@ function isErrorLike (error) {
   } catch {
     return false // a prototype that is a proxy
   }
+}
+
+/** Does it map frames? @param {Prepare} formatter @param {NodeJS.CallSite[]} sites @param {string} text that it made of them */
+function see (formatter, sites, text) {
+  try {
+    observe(formatter, sites, text)
+  } catch {} // no room
 }
 
 /** @type {Prepare} */

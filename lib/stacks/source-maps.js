@@ -3,13 +3,15 @@
 // Positions of generated code to positions of the source a person wrote. Under --enable-source-maps Node's own
 // maps come first; else, and where Node has none, source-map-support, loaded only once a file is met that names a
 // map. Code that never was on disk (ts-node, @babel/register) is known to the copy of source-map-support that its
-// compiler installed. Broken, huge and missing maps leave the frame as it is, and no file is read twice for nothing.
+// compiler installed; what is unknown there, too, the program's formatter is asked for (mapper.js). Broken, huge and
+// missing maps leave the frame as it is, and no file is read twice for nothing.
 
 const fs = require('node:fs')
 const Module = require('node:module')
 const path = require('node:path')
 const { fileURLToPath, pathToFileURL } = require('node:url')
 const { parseFrame } = require('./frames')
+const { positionOf } = require('./mapper')
 const { readSites } = require('./sites')
 const { requireRoom } = require('./stack-room')
 
@@ -200,18 +202,19 @@ function mapLine (line, { fileName, lineNumber, columnNumber, kind }) {
   if (fileName === undefined || lineNumber === undefined || columnNumber === undefined || kind === 'core') return undefined
   const nodes = nodeMaps()
   if (!nodes) {
-    if (known.get(fileName) === undefined && known.has(fileName)) return undefined // the rule
     const mapped = mappedLines.get(line)
     if (mapped !== undefined) return mapped
   }
   try {
-    const position = lookUp(fileName, lineNumber, columnNumber)
-    if (position === undefined) return undefined
-    const { source, line: sourceLine, column } = position
+    const isKnown = !nodes && known.get(fileName) === undefined && known.has(fileName) // the rule: it has no map
+    const position = isKnown ? undefined : lookUp(fileName, lineNumber, columnNumber)
+    const moved = position ?? (nodes ? undefined : positionOf(fileName, lineNumber, columnNumber))
+    if (moved === undefined) return undefined
+    const { source, line: sourceLine, column } = moved
     const old = `${fileName}:${lineNumber}:${columnNumber}`
     const at = line.lastIndexOf(old)
     const mapped = `${line.slice(0, at)}${source}:${sourceLine}:${column}${line.slice(at + old.length)}`
-    if (!nodes) remember(line, mapped)
+    if (!nodes && position !== undefined) remember(line, mapped)
     return mapped
   } catch {
     return undefined // no room, or a file that cannot be read
