@@ -71,6 +71,14 @@ test('a formatter that maps is asked for the positions of hops, also in vm conte
   t.notRegex(found.stack, /realm\.js/)
 })
 
+test("a realm's own formatter that maps is asked for the positions of hops", async (t) => {
+  const own = "Error.prepareStackTrace = (error, sites) => ['Error: x', ...sites.map((site) => '    at ' + String(site).replace('realm.js', 'realm.ts'))].join('\\n')\n"
+  const found = await answers(t, `realm(${JSON.stringify(own + made)})`)
+  t.notRegex(found.own, /──/)
+  t.true(found.text.startsWith(`${found.own}\n  ── setTimeout(1)`))
+  t.regex(split(found.text).hops[0].frames, /\/realm\.ts:2:/)
+})
+
 test('a formatter that maps nothing is called by Node alone', async (t) => {
   const found = await answers(t, `
     told.seen = []

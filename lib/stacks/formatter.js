@@ -180,7 +180,9 @@ function createFormatter ({ story, sight, internals }) {
       function prepareStackTrace (other, sites) {
         putBack(home, present)
         if (other === error) seen = programs(sites.slice(), internals())
-        return apply(formatter, this, [other, sites])
+        const plain = apply(formatter, this, [other, sites])
+        if (seen !== undefined && formatter !== nodes && typeof plain === 'string') see(formatter, seen, plain)
+        return plain
       }
       const lent = isFree && lend(home, present, prepareStackTrace)
       try {
