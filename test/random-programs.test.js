@@ -1,17 +1,18 @@
 'use strict'
 
-// Random programs: flows that share their handlers make errors, keep them and read each other's. Who made which is
-// known by construction, and every line of every chain is judged. RANDOM_PROGRAMS_SEED plays a printed seed again,
-// RANDOM_PROGRAMS_JUDGMENTS asks for more.
+// Random programs: flows that share their handlers make errors, keep them and read each other's. Who made
+// which is known by construction, and every line of every chain is judged. RANDOM_PROGRAMS_SEED runs a
+// printed seed again, RANDOM_PROGRAMS_JUDGMENTS asks for more.
 
 const test = require('ava')
 const { loadBinding } = require('../lib/stacks/binding')
 const { runBatch, runSeeds } = require('./fixtures/random-programs/batches')
+const { Context } = require('./fixtures/random-programs/context')
 const { judge } = require('./fixtures/random-programs/judge')
 const { kinds, programOf, uses, ways } = require('./fixtures/random-programs/programs')
 const { shrink } = require('./fixtures/random-programs/shrink')
-const { bad, tableOf, total } = require('./fixtures/random-programs/tally')
-const { Context, World } = require('./fixtures/random-programs/world')
+const { bad, buckets, tableOf, total } = require('./fixtures/random-programs/tally')
+const { World } = require('./fixtures/random-programs/world')
 
 const JUDGMENTS = Number(process.env.RANDOM_PROGRAMS_JUDGMENTS ?? 4000)
 const seed = Number(process.env.RANDOM_PROGRAMS_SEED ?? Date.now() % 2000)
@@ -26,13 +27,14 @@ for (const { engine, mode } of settings) {
   test.serial(`no chain names a stranger, ${engine}, ${mode}`, async (t) => {
     const faulty = bad[/** @type {'light' | 'full'} */ (mode)]
     const result = await runSeeds({ engine, mode, judgments: JUDGMENTS, seed, keep: 1 })
-    t.log(`seed ${seed}: ${result.judgments} judgments, ${result.collections} collections\n${tableOf(result.verdicts)}`)
+    t.log(`seed ${seed}: ${result.judgments} judgments, ${result.collections} collections`)
+    t.log(tableOf(result.verdicts))
     t.is(result.engine, `${engine} ${mode}`)
     t.deepEqual(result.stuck, [], 'every program ends')
     t.is(result.mistakes, 0, 'no callback runs while it is being registered')
     judgedMuch(t, result, mode)
     const faults = Object.keys(result.samples).filter((verdict) => faulty.test(verdict))
-    if (faults.length > 0) return t.fail(await explain(result.samples[faults[0]][0], { engine, mode, faulty }))
+    for (const fault of faults) t.fail(await explain(result.samples[fault][0], { engine, mode, faulty }))
     if (engine === 'native' && mode === 'full') proves(t, result)
   })
 }
@@ -44,13 +46,14 @@ for (const { engine, mode } of settings) {
  * @param {string} mode
  */
 function judgedMuch (t, result, mode) {
-  for (const bucket of ['same callback', 'within 20', 'within 20, collected', 'within 150', 'within 150, collected', 'older', 'present']) {
+  for (const bucket of buckets.filter((name) => name !== 'same callback, collected')) {
     t.true(total(result, /./, bucket) >= JUDGMENTS / 80, `${bucket}: ${total(result, /./, bucket)}`)
   }
-  for (const way of ways) t.true(count(result.ways[way]) >= JUDGMENTS / 400, `made by ${way}: ${count(result.ways[way])}`)
-  for (const use of uses) t.true(count(result.uses[use]) >= 1, `${use}: ${count(result.uses[use])}`)
+  for (const way of ways) t.true(count(result.ways[way]) >= JUDGMENTS / 400, way)
+  for (const use of uses) t.true(count(result.uses[use]) >= 1, use)
   t.true(result.named > result.judgments, 'chains have hops')
-  t.is(total(result, mode === 'full' ? /right/ : /right|partial|empty/, 'present'), total(result, /./, 'present'), 'trace.chain() of what runs')
+  const present = mode === 'full' ? /right/ : /right|partial|empty/
+  t.is(total(result, present, 'present'), total(result, /./, 'present'), 'trace.chain() of what runs')
 }
 
 /** @param {Record<string, number> | undefined} cells */
@@ -70,19 +73,28 @@ function proves (t, result) {
   }
   t.true(share('same callback') >= 0.99, `read in the same callback: ${share('same callback')}`)
   t.true(share('within 20') >= 0.97, `read within 20 callbacks: ${share('within 20')}`)
-  t.log(`kept over up to 150 callbacks and collections: ${(share('within 150, collected') * 100).toFixed(0)} % right`)
+  t.log(`kept over up to 150 callbacks and collections: ${share('within 150, collected').toFixed(2)} right`)
 }
 
-/** @param {any} sample @param {{ engine: string, mode: string, faulty: RegExp }} setting @returns {Promise<string>} */
+/**
+ * Returns what went wrong, and the smallest program in which it does.
+ * @param {any} sample
+ * @param {{ engine: string, mode: string, faulty: RegExp }} setting
+ * @returns {Promise<string>}
+ */
 async function explain (sample, setting) {
   const { text, ...known } = sample
   const found = await shrink({ ...setting, seed: sample.seed })
-  const smallest = found === undefined ? 'alone it does nothing wrong' : `${JSON.stringify(found.program)}\n${found.sample.verdict}\n${found.sample.text}`
-  return `seed ${sample.seed}\n${JSON.stringify(known, undefined, 1)}\n${text}\n\nthe smallest program, after ${found?.shrinks} steps: ${smallest}`
+  const lines = [`seed ${sample.seed}`, JSON.stringify(known, undefined, 1), text, '']
+  if (found === undefined) return [...lines, 'alone its program does nothing wrong'].join('\n')
+  const { sample: { text: smallText, ...smallKnown }, program, shrinks } = found
+  return [...lines, `the smallest program, after ${shrinks} steps:`, JSON.stringify(program),
+    JSON.stringify(smallKnown, undefined, 1), smallText].join('\n')
 }
 
 test('Node agrees on the context of every callback', async (t) => {
-  const { mistakes, judgments, stuck } = await runSeeds({ engine: 'bare', mode: 'full', judgments: 1500, seed })
+  const bare = { engine: 'bare', mode: 'full', judgments: 1500, seed }
+  const { mistakes, judgments, stuck } = await runSeeds(bare)
   t.log(`seed ${seed}: ${judgments} readings`)
   t.is(mistakes, 0)
   t.deepEqual(stuck, [])
@@ -90,9 +102,10 @@ test('Node agrees on the context of every callback', async (t) => {
 
 test('a correct chain is right', async (t) => {
   const make = { act: 'make', way: 'plain', reader: 'now', after: 0, use: 'plain', read: 'stack' }
-  const steps = [{ kind: 0, back: 0, ms: 0, way: 'plain', acts: [make] }, { kind: 1, back: 0, ms: 0, way: 'plain', acts: [make] }]
+  const steps = [0, 1].map((kind) => ({ kind, back: 0, ms: 0, way: 'plain', acts: [make] }))
+  const program = { kinds: ['timer', 'immediate'], copies: 0, flows: [{ sloppy: false, steps }] }
   for (const { engine, mode } of settings.filter((setting) => setting.engine === 'native')) {
-    const { verdicts } = await runBatch({ engine, mode, programs: [{ kinds: ['timer', 'immediate'], copies: 0, flows: [{ sloppy: false, steps }] }] })
+    const { verdicts } = await runBatch({ engine, mode, programs: [program] })
     t.deepEqual(verdicts, { 'same callback': { right: 2 } })
   }
 })
@@ -108,8 +121,11 @@ test('the judge tells the verdicts apart', (t) => {
   const maker = new Context(world, { number: 1, sloppy: false, steps: 0 }).child()
   const other = new Context(world, { number: 2, sloppy: false, steps: 0 }).child()
   const sibling = /** @type {Context} */ (maker.parent).child()
-  const reading = { way: 'plain', makers: [maker], readers: [other], rejecters: [other], throwers: [], awaiters: [other] }
-  const hops = (/** @type {string[]} */ names, says = '') => names.map((name) => `\n  ── setTimeout(1) · Timeout · 1 ms earlier${says} ──\n    at go (x.js:1:1)\n    at ${name} (x.js:1:1)`).join('')
+  const others = { readers: [other], rejecters: [other], throwers: [], awaiters: [other] }
+  const reading = { way: 'plain', makers: [maker], ...others }
+  const hop = (/** @type {string} */ name, /** @type {string} */ says) =>
+    `\n  ── setTimeout(1) · Timeout · 1 ms earlier${says} ──\n    at go (x.js:1:1)\n    at ${name} (x.js:1:1)`
+  const hops = (/** @type {string[]} */ names, says = '') => names.map((name) => hop(name, says)).join('')
   /** @type {Array<[string, string]>} */
   const cases = [
     ['', 'empty'],
@@ -128,5 +144,7 @@ test('the judge tells the verdicts apart', (t) => {
     [hops(maker.names) + hops(other.names).replace('──', '── awaited by'), 'right'],
     [hops(maker.names) + hops(sibling.names).replace('──', '── awaited by'), 'false awaiter']
   ]
-  for (const [told, verdict] of cases) t.is(judge({ ...reading, told: `Error: x\n    at f7_s7 (x.js:1:1)${told}` }).verdict, verdict, told)
+  for (const [chain, verdict] of cases) {
+    t.is(judge({ ...reading, told: `Error: x\n    at f7_s7 (x.js:1:1)${chain}` }).verdict, verdict, chain)
+  }
 })
