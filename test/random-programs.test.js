@@ -122,7 +122,7 @@ test('the judge tells the verdicts apart', (t) => {
   const other = new Context(world, { number: 2, sloppy: false, steps: 0 }).child()
   const sibling = /** @type {Context} */ (maker.parent).child()
   const others = { readers: [other], rejecters: [other], throwers: [], awaiters: [other], writers: [] }
-  const reading = { way: 'plain', makers: [maker], ...others }
+  const reading = { isNative: true, way: 'plain', makers: [maker], ...others }
   const hop = (/** @type {string} */ name, /** @type {string} */ says) =>
     `\n  ── setTimeout(1) · Timeout · 1 ms earlier${says} ──\n    at go (x.js:1:1)\n    at ${name} (x.js:1:1)`
   const hops = (/** @type {string[]} */ names, says = '') => names.map((name) => hop(name, says)).join('')
