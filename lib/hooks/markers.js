@@ -11,7 +11,9 @@
  * @typedef {object} Doors native/markers.cc
  * @property {(counters: Uint32Array) => void} start
  * @property {() => void} stop
- * @property {(object: object, ring: unknown[], newest: number, count: number) => number} locate
+ * @property {(marker: object) => void} mark
+ * @property {(object: object) => number} locate
+ * @property {() => void} forget
  *
  * @typedef {object} Made where an object was made
  * @property {number} chain 0: no step ran, or nobody knows which
@@ -20,31 +22,29 @@
  * @property {Made | undefined} next what ran next, where it has begun
  */
 
-const SIZE = 1024 // markers, a power of two
+const SIZE = 1024 // markers that are kept, as in native/markers.cc
 const MASK = SIZE - 1
-const NUMBERS = 0x3fffffff // markers are counted in a small integer
 const WORDS = 2 // shift: chain, ref, span
+const NUMBERS = 0x3fffffff // markers are counted in a small integer
 const COLLECTIONS = 0
 const UNMOVED = 1
 const DISORDERED = -2
-const CHECKS = 4 // looks at the heap after as many collections
+const CHECKS = 4 // looks at the heap, each after another collection
 const PROBES = 16 // objects that a look makes
 const GARBAGE = 24 // words between two of them
 
 class Marker {}
 
 function createMarkers () {
-  /** @type {unknown[]} */
-  const ring = Array(SIZE).fill(undefined)
   const steps = new Int32Array(SIZE << WORDS)
   /** shared with native/markers.cc: collections so far; not 0 where one left objects where they were */
   const counters = new Uint32Array(2)
   /** @type {Doors | undefined} */
   let doors
+  /** the addon's @type {Doors['mark']} */
+  let note = () => {}
   let why = 'only the native engine has one'
   let marked = 0
-  let collections = 0
-  let first = 0 // number of the first marker since the last collection
   let checks = 0
   let checked = 0 // collections at the last look
 
@@ -54,22 +54,17 @@ function createMarkers () {
     doors = undefined
     markers.on = false
     why = because
-    ring.fill(undefined)
   }
 
-  /** Markers up to now say nothing: what runs is not known. */
-  function forget () {
-    first = marked
-  }
-
-  /** Is the order of addresses that of making? It takes a collection's moment to spoil a look: then there is another. */
+  /** Is the order of addresses that of making? Where a collection comes meanwhile, there is another look. */
   function check () {
     if (doors === undefined || checks === CHECKS || (checks > 0 && checked === counters[COLLECTIONS])) return
     checked = counters[COLLECTIONS]
-    const found = probe(doors)
+    const isUpwards = probe(doors)
+    doors.forget() // the probe's are no markers of runs
     if (counters[UNMOVED] !== 0) off('this V8 collects young objects without moving them')
     else if (checked !== counters[COLLECTIONS]) checked = -1
-    else if (!found) off('this heap does not allocate upwards')
+    else if (!isUpwards) off('this heap does not allocate upwards')
     else checks++
   }
 
@@ -82,16 +77,11 @@ function createMarkers () {
      * @param {number} chain @param {number} ref @param {number} span
      */
     mark (chain, ref, span) {
-      const slot = marked & MASK
-      ring[slot] = new Marker()
-      const at = slot << WORDS
+      note(new Marker())
+      const at = (marked & MASK) << WORDS
       steps[at] = chain
       steps[at + 1] = ref
       steps[at + 2] = span
-      if (counters[COLLECTIONS] !== collections) {
-        collections = counters[COLLECTIONS]
-        first = marked
-      }
       marked = (marked + 1) & NUMBERS
     },
 
@@ -101,10 +91,10 @@ function createMarkers () {
       off('only the native engine has one')
       if (given === undefined) return
       doors = given
+      note = given.mark
       checks = 0
       counters[UNMOVED] = 0
       doors.start(counters)
-      forget()
       markers.on = true
       why = 'its test of itself passed'
       check()
@@ -115,7 +105,8 @@ function createMarkers () {
       if (checks < CHECKS) check()
     },
 
-    forget,
+    /** Markers up to now say nothing: what runs is not known. */
+    forget: () => doors?.forget(),
 
     /**
      * In which run was it made?
@@ -123,11 +114,10 @@ function createMarkers () {
      * @returns {Made | undefined} undefined: nobody knows
      */
     locate (object) {
-      if (doors === undefined || counters[COLLECTIONS] !== collections || marked === first) return undefined
-      const count = Math.min((marked - first) & NUMBERS, SIZE)
-      const back = doors.locate(object, ring, (marked - 1) & MASK, count)
+      if (doors === undefined) return undefined
+      const back = doors.locate(object)
       if (back === DISORDERED || counters[UNMOVED] !== 0) off('this heap does not allocate upwards')
-      if (back < 0) return undefined
+      if (back < 0 || doors === undefined) return undefined
       const made = stepAt(back)
       if (back > 0) made.next = stepAt(back - 1)
       return made
@@ -150,17 +140,15 @@ function createMarkers () {
  * Makes markers and objects in turns and asks for each object; most have to be found, and none elsewhere.
  * @param {Doors} doors
  */
-function probe ({ locate }) {
-  /** @type {unknown[]} */
-  const ring = Array(PROBES).fill(undefined)
+function probe ({ mark, locate }) {
   const objects = []
   for (let i = 0; i < PROBES; i++) {
-    ring[i] = new Marker()
+    mark(new Marker())
     objects.push(new Marker(), Array(GARBAGE).fill(i))
   }
   let known = 0
   for (let i = 0; i < PROBES; i++) {
-    const back = locate(objects[2 * i], ring, PROBES - 1, PROBES)
+    const back = locate(objects[2 * i])
     if (back === PROBES - 1 - i) known++
     else if (back !== -1) return false
   }
