@@ -127,14 +127,15 @@ void Stop(const FunctionCallbackInfo<Value>& info) {
   MarkersOf(info)->Stop();
 }
 
-// Are there pages of new space that nothing was allocated in since the last collection? Then V8 has not come back to a page
-// that it had left: it does so only where it gets no fresh one, for what was left over at the ends of pages (src/heap/new-spaces.cc,
-// SemiSpaceNewSpace::AddFreshPage and AddParkedAllocationBuffer).
+// Can it be that V8 has not come back to any page since the last collection? It comes back only where it gets no fresh page, for
+// what was left over at the ends of pages since an object did not fit (src/heap/new-spaces.cc, SemiSpaceNewSpace::AddFreshPage and
+// AddParkedAllocationBuffer). An object of new space is at most half a page long (src/heap/memory-chunk-layout.h), and so is what is
+// left over: where more than that is free V8 allocates in a fresh page, and did so until now.
 bool HasFreshPages(Isolate* isolate) {
   v8::HeapSpaceStatistics space;
   for (size_t i = 0; i < isolate->NumberOfHeapSpaces(); i++) {
     if (isolate->GetHeapSpaceStatistics(&space, i) && strcmp(space.space_name(), "new_space") == 0) {
-      return space.space_available_size() > static_cast<size_t>(1) << kPageBits;
+      return space.space_available_size() > static_cast<size_t>(1) << (kPageBits - 1);
     }
   }
   return false;

@@ -25,7 +25,9 @@ const native = { LONGSTACK_CAPTURE: 'native' }
  * @param {string} text
  */
 function lasting (text) {
-  return text.replace(/ · reader(: only where \.stack was read is known)?(?= ──)/g, '').replace(/ · [\d.]+ (ms|s|min|h) earlier/g, '').replace(/(127\.0\.0\.1|\[::1\]|::1):\d{4,5}/g, 'HOST:PORT')
+  return text.replace(/ · reader(: only where \.stack was read is known)?(?= ──)/g, '')
+    .replace(/ · [\d.]+ (ms|s|min|h) earlier/g, '')
+    .replace(/(127\.0\.0\.1|\[::1\]|::1):\d{4,5}/g, 'HOST:PORT')
     .replace(/\/\S*?longstack-(\w+-)?\w+(?=[/)])/g, 'DIR')
 }
 
