@@ -10,7 +10,7 @@ const guard = require('./context/guard')
 const { contextOfChain, stamp, settlerOf, muted } = require('./context/context')
 const { createViews } = require('./context/view')
 const { mistake } = require('./errors')
-const { writerOf } = require('./handles/writer')
+const { userOf } = require('./handles/writer')
 const { createThreadLayer } = require('./hooks/threads')
 const { createAttribution } = require('./stacks/attribution')
 const { createChain } = require('./stacks/chain')
@@ -53,8 +53,8 @@ function createAnswers ({ async, capture, sightings, registry, plainly, readStac
   const threads = createThreadLayer(async.root)
   const { root } = async
   const current = () => folded(async.current())
-  const writer = (/** @type {Context} */ connection) => connections.has(connection.type) ? writerOf(registry.get(connection.asyncId)) : undefined
-  const attribution = createAttribution({ root, current, stackOf, sightings, isReused: async.isReused, writer })
+  const user = (/** @type {Context} */ connection) => connections.has(connection.type) ? userOf(registry.get(connection.asyncId)) : undefined
+  const attribution = createAttribution({ root, current, stackOf, sightings, isReused: async.isReused, user })
   const chain = createChain({ stackOf, options, map: mapFrame, askedAt, dropped })
   const { view, unwrap } = createViews({ now, describe: (context) => guard.run(() => chain.describe(context)) })
   const reports = lazily(() => {

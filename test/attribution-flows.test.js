@@ -106,6 +106,36 @@ known('a query on a shared connection: the opener, and the request that waits', 
   t.regex(waits.join('\n'), /at serves/, stack)
 })
 
+for (const mode of ['full', 'light']) {
+  known(`a fetch whose pooled connection breaks: the opener, and the request that uses it, ${mode}`, async (t) => {
+    const { stdout } = await program(`
+      const http = require('node:http')
+      const upstream = http.createServer((request, response) => {
+        if (request.url === '/breaks') request.socket.resetAndDestroy()
+        else response.end()
+      })
+      upstream.listen(0, () => {
+        const service = http.createServer(function serves ({ url }, response) {
+          load(url).then(() => response.end(), (error) => response.end(error.cause.stack))
+        })
+        async function load (url) { await (await fetch('http://127.0.0.1:' + upstream.address().port + url)).text() }
+        service.listen(0, async () => {
+          const ask = async (path) => (await fetch('http://127.0.0.1:' + service.address().port + path)).text()
+          await ask('/opens')
+          console.log(await ask('/breaks?secret=1'))
+          process.exit()
+        })
+      })`, { env: { LONGSTACK_MODE: mode }, args: ROOMY })
+    t.regex(stdout, /ECONNRESET/)
+    const { hops } = split(stdout)
+    t.regex(hops.slice(0, 2).map(({ title }) => title).join('\n'), /^fetch\(127.*\nGET \/opens /, stdout)
+    const used = hops.slice(hops.findIndex(({ title }) => title.startsWith('used by fetch')))
+    t.regex(used[0].frames, /at load /, stdout)
+    t.regex(used[1].title, /^GET \/breaks · /, stdout)
+    t.notRegex(stdout, /secret/)
+  })
+}
+
 known('a shared connection that breaks: the opener, and who wrote last', async (t) => {
   const stack = await told(`
     const net = require('node:net')

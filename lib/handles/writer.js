@@ -1,6 +1,7 @@
 'use strict'
 
-// Who wrote on a connection last, as a context: the place of the write, below the step that wrote.
+// Who uses a connection: the request of a client of Node's, else who wrote on it last, as a context: the place of the write,
+// below the step that wrote.
 
 const { contextAt, contextOfChain } = require('../context/context')
 
@@ -9,7 +10,7 @@ const { contextAt, contextOfChain } = require('../context/context')
  * @returns {import('../context/context').Context | undefined}
  */
 function writerOf (entry) {
-  if (entry === undefined || entry.writeChain === 0) return undefined
+  if (entry === undefined || entry.use !== undefined || entry.writeChain === 0) return undefined
   const write = contextOfChain(entry.writeChain)
   if (write === undefined) return undefined
   write.time = entry.writeTime
@@ -18,4 +19,15 @@ function writerOf (entry) {
   return write
 }
 
-module.exports = { writerOf }
+/**
+ * @param {import('./registry').Entry | undefined} entry
+ * @returns {{ context: import('../context/context').Context, origin: 'used' | 'written' } | undefined}
+ */
+function userOf (entry) {
+  const use = entry?.use
+  if (use !== undefined) return use.over || use.context === undefined ? undefined : { context: use.context, origin: 'used' }
+  const context = writerOf(entry)
+  return context && { context, origin: 'written' }
+}
+
+module.exports = { userOf, writerOf }

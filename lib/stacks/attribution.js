@@ -9,7 +9,7 @@
 //   4. Node's core made it and reads its stack at once, as it does with the errors of sockets.
 //
 // What follows is less: who rejected with it or threw it, and did not make it as far as anybody knows, and who reads it.
-// Who rejected, where that is another flow, who waited for the promise and who wrote on the connection are told besides.
+// Who rejected, where that is another flow, who waited for the promise and who uses the connection are told besides.
 
 const { muted, stamp } = require('../context/context')
 const { atStartUp, outermost, segment, siteFrame } = require('./runs')
@@ -36,9 +36,10 @@ const ANCESTORS = 256 // a loop's records lead through all of its turns
  * @param {(context: Context) => import('./frames').Stack | undefined} deps.stackOf
  * @param {ReturnType<typeof import('../context/sightings').createSightings>} deps.sightings
  * @param {(timer: object) => boolean} deps.isReused it had an id before its present one
- * @param {(context: Context) => Context | undefined} deps.writer who wrote last on a connection that was made here
+ * @param {(connection: Context) => { context: Context, origin: Origin } | undefined} deps.user of a connection that was made here:
+ *   its present request, or who wrote on it last
  */
-function createAttribution ({ root, current, stackOf, sightings, isReused, writer }) {
+function createAttribution ({ root, current, stackOf, sightings, isReused, user }) {
   /**
    * @param {object} error
    * @param {NodeJS.CallSite[] | undefined} given its call sites; undefined: they are not known
@@ -57,7 +58,7 @@ function createAttribution ({ root, current, stackOf, sightings, isReused, write
     if (maker !== undefined && maker !== muted) {
       if (isOfPrompt(maker, outer)) return []
       const told = withOthers([{ context: maker }], sighting)
-      return told.length === 1 && maker === reader ? withWriter(told, maker) : told
+      return told.length === 1 && maker === reader ? withUser(told, maker) : told
     }
     const { escape, rejecter } = sighting
     if (escape !== undefined) return withOthers([{ context: escape.context, origin: escape.settled ? 'rejected' : 'thrown' }], sighting)
@@ -86,18 +87,18 @@ function createAttribution ({ root, current, stackOf, sightings, isReused, write
   }
 
   /**
-   * What happens on a connection right now is about what was written on it last.
+   * What happens on a connection right now is about the request that uses it, or what was written on it last.
    * @param {Part[]} told
    * @param {Context} connection
    */
-  function withWriter (told, connection) {
-    const context = writer(connection)
-    const step = context?.parent
-    if (step === undefined || step === root || isOneFlow(connection, step)) return told
+  function withUser (told, connection) {
+    const used = user(connection)
+    const step = used?.context.parent
+    if (used === undefined || step === undefined || step === root || isOneFlow(connection, step)) return told
     // What is written before a connection is there is sent when that comes.
-    if (!step.type.endsWith('CONNECTWRAP') || step.parent === undefined || connection.parent === undefined || !isSame(step.parent, connection.parent)) {
-      told.push({ context, origin: 'written' })
-    }
+    const { parent } = connection
+    const isOpener = step.type.endsWith('CONNECTWRAP') && step.parent !== undefined && parent !== undefined && isSame(step.parent, parent)
+    if (!isOpener) told.push(used)
     return told
   }
 

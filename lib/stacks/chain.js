@@ -17,9 +17,9 @@ const PRINT_KB = 96 // room for printing a stack for the first time: more than i
 /**
  * @typedef {import('../context/context').Context} Context
  * @typedef {import('./frames').Frame} Frame
- * @typedef {'registered' | 'settled' | 'rejected' | 'thrown' | 'awaited' | 'written' | 'reader' | 'early' | 'worker' | 'process'} Origin
+ * @typedef {'registered' | 'settled' | 'rejected' | 'thrown' | 'awaited' | 'used' | 'written' | 'reader' | 'early' | 'worker' | 'process'} Origin
  *   how a hop is known: where it was registered; who resolved or rejected the promise; who rejected with the error, which
- *   somebody else may have made; who threw it, likewise; who waited for the promise; who wrote on the connection last; only the place that read `.stack`;
+ *   somebody else may have made; who threw it, likewise; who waited for the promise; whose request uses the connection; who wrote on it last; only the place that read `.stack`;
  *   made before longstack was enabled; in the thread that made this worker; the start of the process
  *
  * @typedef {object} Hop one asynchronous step

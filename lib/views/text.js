@@ -16,10 +16,10 @@ const remarks = {
 }
 
 /** Before the label of the first hop of a story that is told besides. @type {Record<string, string>} */
-const by = { awaited: 'awaited by', written: 'last written by' }
+const by = { awaited: 'awaited by', used: 'used by', written: 'last written by' }
 
 /** Origins that are said once, if at all. */
-const told = new Set(['registered', 'rejected', 'thrown', 'awaited', 'written'])
+const told = new Set(['registered', 'rejected', 'thrown', 'awaited', 'used', 'written'])
 
 /**
  * @param {PrintedHop} hop
