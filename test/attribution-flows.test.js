@@ -111,7 +111,7 @@ for (const mode of ['full', 'light']) {
     const { stdout } = await program(`
       const http = require('node:http')
       const upstream = http.createServer((request, response) => {
-        if (request.url === '/breaks') request.socket.resetAndDestroy()
+        if (request.url.startsWith('/breaks')) request.socket.resetAndDestroy()
         else response.end()
       })
       upstream.listen(0, () => {

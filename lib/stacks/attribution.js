@@ -95,9 +95,9 @@ function createAttribution ({ root, current, stackOf, sightings, isReused, user 
     const used = user(connection)
     const step = used?.context.parent
     if (used === undefined || step === undefined || step === root || isOneFlow(connection, step)) return told
-    // What is written before a connection is there is sent when that comes.
+    // What is written before a connection is there is sent when that comes, and the first words often are said then.
     const { parent } = connection
-    const isOpener = step.type.endsWith('CONNECTWRAP') && step.parent !== undefined && parent !== undefined && isSame(step.parent, parent)
+    const isOpener = step.type.endsWith('CONNECTWRAP') && (parent === undefined || descends(step, parent))
     if (!isOpener) told.push(used)
     return told
   }
