@@ -204,6 +204,26 @@ known('an abort: who aborted, and who waited', async (t) => {
   t.regex(section(stack, 'awaited by').join('\n'), /at waiter .*\n.*at starts /, stack)
 })
 
+known('the cause of an error and the members of an AggregateError are known when it goes round, and told after a collection', async (t) => {
+  const source = `
+    const { setFlagsFromString } = require('node:v8')
+    setFlagsFromString('--expose-gc')
+    const gc = require('node:vm').runInNewContext('gc')
+    let first
+    function shared () { return new Error('shared') }
+    setTimeout(function makesCause () { first = shared() }, 10)
+    setTimeout(function rejects () {
+      Promise.reject(new AggregateError([shared()], 'all', { cause: first })).catch((error) => setTimeout(function reads () {
+        gc()
+        console.log(error.cause.stack + '\\n\\n' + error.errors[0].stack)
+      }, 5))
+    }, 20)`
+  const stdout = await told(source)
+  const [cause, member] = stdout.split('\n\n')
+  t.regex(split(cause).hops[0].frames, /program\.cjs:7/, stdout)
+  t.regex(split(member).hops[0].frames, /program\.cjs:8/, stdout)
+})
+
 known('one request to the file system does not stand for another one', async (t) => {
   const stack = await told(`
     const fs = require('node:fs')

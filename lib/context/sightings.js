@@ -6,6 +6,8 @@ const { contextOf, muted, root } = require('./context')
 const { own } = require('./kinds')
 const { createStamp } = require('./stamp')
 
+const { isNativeError, isProxy } = require('node:util').types
+const RELATED = 16 // members of an AggregateError that are looked at
 const VALUES = 64 // rejections with what is no object, in an iteration of the event loop
 
 /**
@@ -63,6 +65,19 @@ function createSightings ({ maker }) {
     return sighting
   }
 
+  /** An error goes round: the clock is asked for what it carries as well, for as long as it knows. @param {object} error */
+  function sightRelated (error) {
+    if (!isNativeError(error)) return // nor a proxy, whose traps are the program's
+    const cause = own(error, 'cause')
+    if (typeof cause === 'object' && cause !== null) sight(cause)
+    const members = own(error, 'errors')
+    if (!Array.isArray(members) || isProxy(members)) return
+    for (let i = 0; i < Math.min(members.length, RELATED); i++) {
+      const member = own(members, i)
+      if (typeof member === 'object' && member !== null) sight(member)
+    }
+  }
+
   /** rejections with what is no object, of this iteration @type {Array<{ reason: unknown, context: Context }>} */
   let values = []
 
@@ -89,6 +104,7 @@ function createSightings ({ maker }) {
       const sighting = sight(error)
       if (ref !== 0) sighting.lastPromise = ref
       if (sighting.rejecter !== undefined) return
+      sightRelated(error)
       sighting.rejecter = context
       sighting.promise = ref
       sighting.promiseChain = chain
@@ -126,7 +142,9 @@ function createSightings ({ maker }) {
 
     /** The first sighting counts. @param {unknown} error @param {Escape} escape */
     escapes (error, escape) {
-      if (typeof error === 'object' && error !== null) sight(error).escape ??= escape
+      if (typeof error !== 'object' || error === null) return
+      sight(error).escape ??= escape
+      sightRelated(error)
     },
 
     /** @param {object} error @param {Context} context */
