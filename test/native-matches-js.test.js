@@ -28,7 +28,7 @@ function lasting (text) {
   return text.replace(/ · reader(: only where \.stack was read is known)?(?= ──)/g, '')
     .replace(/ · [\d.]+ (ms|s|min|h) earlier/g, '')
     .replace(/(127\.0\.0\.1|\[::1\]|::1):\d{4,5}/g, 'HOST:PORT')
-    .replace(/\/\S*?longstack-(\w+-)?\w+(?=[/)])/g, 'DIR')
+    .replace(/\/[^\s"]*?longstack-(\w+-)?\w+(?=[/)])/g, 'DIR')
 }
 
 /**
@@ -176,7 +176,7 @@ for (const [name, source] of Object.entries(programs)) {
     }
     t.deepEqual(answers.map(({ engine }) => engine), ['js', 'native'])
     t.true(Object.keys(answers[0].told).length > 1)
-    for (const hops of Object.values(answers[0].told)) t.true(hops.length > 0 && hops.every((hop) => hop.frames.length > 0 || /accepted/.test(hop.label)))
+    for (const hops of Object.values(answers[0].told)) t.true(hops.length > 0 && hops.every((hop) => hop.frames.length > 0 || /accepted|^GET \//.test(hop.label)))
     t.deepEqual(answers[1].told, answers[0].told)
   })
 }
