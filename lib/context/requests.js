@@ -75,7 +75,7 @@ function pathOf (url) {
   }
   const end = endOf(url)
   if (end < start) return '/'
-  return end - start > LENGTH ? `${url.slice(start, start + LENGTH)}…` : url.slice(start, end)
+  return end - start > LENGTH ? `${url.slice(start, start + LENGTH)}\u2026` : url.slice(start, end)
 }
 
 /** @param {string} url @returns {number} where its path ends */

@@ -32,7 +32,7 @@ function readSites (sites) {
  * @returns {NodeJS.CallSite[]} none where it has no frames
  */
 function sitesOfText (stack) {
-  const hops = stack.indexOf('\n  ── ')
+  const hops = stack.indexOf('\n  \u2500\u2500 ')
   return frameLines(hops === -1 ? stack : stack.slice(0, hops), true).split('\n').filter(Boolean).map(siteOfLine)
 }
 
