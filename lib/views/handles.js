@@ -169,17 +169,21 @@ function users (group) {
   if (group.length > 1) return [`  used now by ${requests}${used.length < group.length ? `; ${group.length - used.length} by no request` : ''}`]
   const hops = first.usedBy?.hops ?? []
   if (hops.length === 0) return [`  used now by ${requests}`]
-  const same = JSON.stringify(hops.map((hop) => hop.lines)) === JSON.stringify(first.opened.map((hop) => hop.lines))
-  return same ? [`  used now by ${requests}, for which it was opened`] : [`  used now by ${requests}, made by`, text(hops)]
+  return isOneStory(hops, first.opened) ? [`  used now by ${requests}, for which it was opened`] : [`  used now by ${requests}, made by`, text(hops)]
 }
 
 /** Who wrote last, where nobody else is known to use it. @param {Printed[]} group */
-function writer ([{ writtenBy }, ...others]) {
+function writer ([{ writtenBy, opened }, ...others]) {
   if (writtenBy === undefined || others.length > 0) return []
   const { at, agoMs, hops } = writtenBy
   const request = hops.find(({ type, label }) => /^HTTP(INCOMINGMESSAGE|2STREAM)$/.test(type) && / \//.test(label))
   const line = `  last written ${age(agoMs)} ago${at === undefined ? '' : ` at ${at}`}${request === undefined ? '' : `, for ${clean(request.label)}`}`
-  return hops.length === 0 ? [line] : [`${line}, by`, text(hops)]
+  return hops.length === 0 || isOneStory(hops, opened) ? [line] : [`${line}, by`, text(hops)]
+}
+
+/** @param {PrintedHop[]} one @param {PrintedHop[]} other */
+function isOneStory (one, other) {
+  return JSON.stringify(one.map(({ lines }) => lines)) === JSON.stringify(other.map(({ lines }) => lines))
 }
 
 /** @param {Printed} one */
