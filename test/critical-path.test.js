@@ -30,7 +30,7 @@ const MAIN_PART = 0.6 // of a measured wait, of which other sites may have a lit
  * @property {string[]} [beside] functions that wait as well, off the path
  * @property {string[]} [pending] functions that nobody waits for: in no mode may they be told
  * @property {string[]} [unproven] measured waits whose length is known, but not their site
- * @property {Record<string, number>} [counts] waits at a site
+ * @property {Record<string, number | number[]>} [counts] waits at a site
  * @property {Record<string, RegExp>} [labels]
  * @property {Record<string, string>} [via] package that waits for a function
  * @property {string} [end] longstack.end
@@ -146,7 +146,7 @@ const cases = [
   },
   {
     name: 'events.once of an emitter that belongs to no request',
-    requests: [{ path: '/tick', waits: { awaitTick: 'TIMER' }, counts: { awaitTick: 3 } }]
+    requests: [{ path: '/tick', waits: { awaitTick: 'TIMER' }, counts: { awaitTick: [2, 3] } }] // on a busy machine a tick is due at once
   },
   {
     name: 'a turn that another request releases',
@@ -343,7 +343,7 @@ function checkSites (t, record, expectations, { measures, ports }) {
     t.regex(String(entries[0].until), untilPattern(until, ports), `what ends ${name}: ${text}`)
     t.is(parseSite(entries[0].at)?.via, via[name], text)
     if (name in labels) t.regex(String(entries[0].label), labels[name], text)
-    if (name in counts) t.is(entries[0].count, counts[name], text)
+    if (name in counts) t.true([counts[name]].flat().includes(entries[0].count), text)
   }
   checkAbsent(t, record, beside)
   checkListed(t, record)
