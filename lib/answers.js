@@ -261,9 +261,7 @@ function warmSites () {
     getThis: nothing,
     getFunction: nothing,
     getFunctionName: () => 'warm',
-    getFileName: nothing,
-    getEnclosingLineNumber: () => 1,
-    getEnclosingColumnNumber: () => 1
+    getFileName: nothing
   }))
 }
 

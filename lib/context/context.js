@@ -360,13 +360,6 @@ function settlerOf (promise) {
   return settler === 0 ? undefined : contextAt(settler)
 }
 
-/** @param {Context} context @param {Context} ancestor @returns {boolean} */
-function descends (context, ancestor) {
-  let left = 256 // a loop's records lead through all of its turns
-  for (let one = context.parent; one !== undefined && left-- > 0; one = one.parent) if (one === ancestor) return true
-  return false
-}
-
 /** The context of whatever it is: a resource, a promise, a request. */
 const stamp = {
   /** @param {object} object @returns {Context | undefined} */
@@ -388,4 +381,4 @@ const stamp = {
   }
 }
 
-module.exports = { Context, adopt, cached, connect, contextAt, contextOf, contextOfChain, descends, loopOf, muted, root, settlerOf, stamp, typeOfStep }
+module.exports = { Context, adopt, cached, connect, contextAt, contextOf, contextOfChain, loopOf, muted, root, settlerOf, stamp, typeOfStep }

@@ -118,6 +118,7 @@ function createSightings ({ maker }) {
      * @param {{ ref: number, chain: number, span: number }} promise
      */
     rejectsValue (reason, context, { ref, chain, span }) {
+      if (typeof reason === 'function') return // its text is the program's to make
       const made = ref === 0 ? undefined : contextOf(chain, ref, span)
       if (values.length <= VALUES) values.push({ reason, context: made?.parent === context || context === root ? made ?? context : context })
     },

@@ -32,7 +32,7 @@ const {
 } = records
 const FOLD_SHIFT = 24 // of what an engine answers to a step, see stacks/capture.js
 const CHAIN_BITS = (1 << FOLD_SHIFT) - 1
-const HELD = 64 // a power of two
+const HELD = 64 // contexts with a detail that are held; a power of two
 const KINDS = 10_000 // distinct type names; programs may make them up
 const LEVEL = 5 // numbers saved a level
 const LEVELS = 1024
@@ -610,10 +610,11 @@ function createAsyncLayer (parts) {
    * @param {any} tick
    */
   function tickMade (at, tick) {
-    if (Array.isArray(tick.args) && tick.args.length > 3 && tick.args[1] === 'stream') guarded(() => streamMade(at, tick.args))
-    if (timing && parts.ticked !== undefined) guarded(() => parts.ticked?.(/** @type {Context} */ (contextAt(resources[at + REF])), tick))
     const { args } = tick
-    if (args === undefined || !Array.isArray(args)) return
+    const isList = Array.isArray(args)
+    if (isList && args.length > 3 && args[1] === 'stream') guarded(() => streamMade(at, args))
+    if (timing && parts.ticked !== undefined) guarded(() => parts.ticked?.(/** @type {Context} */ (contextAt(resources[at + REF])), tick))
+    if (!isList) return
     for (let i = 0; i < args.length; i++) {
       const value = args[i]
       if (typeof value !== 'object' || value === null || !isError(value)) continue

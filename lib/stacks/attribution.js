@@ -12,7 +12,7 @@
 // Who rejected, where that is another flow, who waited for the promise and who uses the connection are told besides.
 
 const { muted, stamp } = require('../context/context')
-const { atStartUp, outermost, segment, siteFrame } = require('./runs')
+const { atStartUp, outermost, segment } = require('./runs')
 const { readSites } = require('./sites')
 const { afterLast, isDigitCode, withoutAlias } = require('./scan')
 
@@ -22,7 +22,6 @@ const ANCESTORS = 256 // a loop's records lead through all of its turns
  * @typedef {import('../context/context').Context} Context
  * @typedef {import('./chain').Origin} Origin
  * @typedef {import('./frames').Frame} Frame
- * @typedef {import('./runs').SiteFrame} SiteFrame
  * @typedef {ReturnType<ReturnType<typeof import('../context/sightings').createSightings>['sight']>} Sighting
  * @typedef {object} Part one story
  * @property {Context | undefined} context
@@ -47,14 +46,14 @@ function createAttribution ({ root, current, stackOf, sightings, isReused, user 
    */
   function attribute (error, given) {
     const sites = given ?? []
-    const frames = readSites(sites).frames.map((frame, i) => siteFrame(frame, sites[i]))
+    const { frames } = readSites(sites)
     if (atStartUp(frames)) return [{ context: root }]
     const reader = current() // what was rejected up to now is seen
     const sighting = sightings.sight(error)
     const sync = frames.filter((frame) => !frame.isAsync)
     const outer = outermost(segment(sync))
     const seen = sighting.isNative && (given === undefined || sync.length > 0) ? undefined : sighting.maker
-    const maker = seen ?? (outer !== undefined ? contextOfReceiver(outer, sync) : isReadAtOnce(sync) ? sighting.passer ?? reader : undefined)
+    const maker = seen ?? (outer !== undefined ? contextOfReceiver(sites[frames.indexOf(outer)], sync[sync.indexOf(outer) + 1]) : isReadAtOnce(sync) ? sighting.passer ?? reader : undefined)
     if (maker !== undefined && maker !== muted) {
       if (isOfPrompt(maker, outer)) return []
       const told = withOthers([{ context: maker }], sighting)
@@ -110,18 +109,18 @@ function createAttribution ({ root, current, stackOf, sightings, isReused, user 
 
   /**
    * A timer calls its callback on itself, and V8 shows that in sloppy code.
-   * @param {SiteFrame} outer
-   * @param {SiteFrame[]} sync
+   * @param {NodeJS.CallSite} site of the outermost function
+   * @param {Frame | undefined} caller
    * @returns {Context | undefined}
    */
-  function contextOfReceiver (outer, sync) {
+  function contextOfReceiver (site, caller) {
     let receiver
     try {
-      receiver = outer.site?.getThis()
+      receiver = site.getThis()
     } catch {}
     if (typeof receiver !== 'object' || receiver === null) return undefined
-    const caller = sync[sync.indexOf(outer) + 1]?.functionName
-    if (caller !== 'listOnTimeout' && caller?.endsWith('processImmediate') !== true) return undefined // anybody may call it so
+    const name = caller?.functionName
+    if (name !== 'listOnTimeout' && name?.endsWith('processImmediate') !== true) return undefined // anybody may call it so
     const context = stamp.read(receiver)
     if (context?.type === 'Immediate') return context
     return context?.type === 'Timeout' && !isReused(receiver) ? context : undefined

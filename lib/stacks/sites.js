@@ -44,9 +44,7 @@ function siteOfLine (line) {
     getThis: nothing,
     getFunction: nothing,
     getFunctionName: () => parseFrame(line).functionName ?? null,
-    getFileName: () => parseFrame(line).fileName,
-    getEnclosingLineNumber: nothing,
-    getEnclosingColumnNumber: nothing
+    getFileName: () => parseFrame(line).fileName
   })
 }
 
