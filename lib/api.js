@@ -8,6 +8,7 @@ const { compile } = require('./context/subsystems')
 const { mistake, nearest } = require('./errors')
 const { bind, providers } = require('./hooks/async')
 const { initial, parse } = require('./options')
+const { createMethods } = require('./tracer/methods')
 
 /**
  * @typedef {import('./options').Options} Options
@@ -15,7 +16,7 @@ const { initial, parse } = require('./options')
  * @typedef {import('./stacks/chain').PrintedHop} PrintedHop
  * @typedef {import('./handles/report').Why} Why
  * @typedef {import('./hooks/native').NativeHooks} NativeHooks
- * @typedef {import('./tracer').Stats} Stats
+ * @typedef {import('./tracer/stats').Stats} Stats
  * @typedef {import('./doctor').Diagnosis} Diagnosis
  * @typedef {import('./context/view').ContextView} ContextView
  * @typedef {import('./errors').LongstackError} LongstackError
@@ -92,6 +93,7 @@ const events = ['warning', 'span', 'blocked']
  * @returns {Trace}
  */
 function createApi (tracer) {
+  const methods = createMethods(tracer)
   /** @type {Trace} */
   const trace = {
     enable (given) {
@@ -108,22 +110,22 @@ function createApi (tracer) {
       return tracer.enabled()
     },
 
-    current: () => tracer.enabled() ? tracer.current() : undefined,
+    current: () => tracer.enabled() ? methods.current() : undefined,
 
-    chain: (target) => guard.run(() => tracer.ask(target).hopsOf(target, trace.chain).map(tracer.ask().plain)),
+    chain: (target) => guard.run(() => methods.queries(target).hopsOf(target, trace.chain).map(methods.queries().plain)),
 
-    stack: (target) => guard.run(() => tracer.ask(target).stackText(target, trace.stack)),
+    stack: (target) => guard.run(() => methods.queries(target).stackText(target, trace.stack)),
 
-    why: (target) => guard.run(() => tracer.ask().why(target)),
+    why: (target) => guard.run(() => methods.queries().why(target)),
 
     handles (filter) {
       const matches = compile(filter ?? ['*'], providers())
-      return guard.run(() => tracer.ask().handles(matches))
+      return guard.run(() => methods.queries().handles(matches))
     },
 
-    stats: () => tracer.stats(),
+    stats: () => methods.stats(),
 
-    doctor: () => tracer.doctor(),
+    doctor: () => methods.doctor(),
 
     hook (callbacks) {
       if (typeof callbacks !== 'object' || callbacks === null) throw mistake('INVALID_HOOK', callbacks)
@@ -134,22 +136,22 @@ function createApi (tracer) {
       for (const [name, callback] of given) {
         if (typeof callback !== 'function') throw mistake('INVALID_HANDLER', `The hook's ${name}`, callback)
       }
-      return tracer.addHook(hook)
+      return methods.addHook(hook)
     },
 
-    nativeHooks: () => guard.run(tracer.nativeHooks),
+    nativeHooks: () => guard.run(methods.nativeHooks),
 
     onError (filter, handler) {
       const all = typeof filter === 'function' && handler === undefined
       const callback = all ? filter : handler
       if (typeof callback !== 'function') throw mistake('INVALID_HANDLER', 'The handler of trace.onError', callback)
-      return tracer.addHandler(compile(all ? ['*'] : /** @type {string[]} */ (filter), providers()), callback)
+      return methods.addHandler(compile(all ? ['*'] : /** @type {string[]} */ (filter), providers()), callback)
     },
 
     on (event, listener) {
       if (!events.includes(event)) throw mistake('UNKNOWN_EVENT', event, nearest(event, events))
       if (typeof listener !== 'function') throw mistake('INVALID_HANDLER', 'The listener of trace.on', listener)
-      return tracer.listen(event, listener)
+      return methods.listen(event, listener)
     },
 
     span (/** @type {string} */ name, /** @type {any} */ attributes, /** @type {any} */ fn = attributes) {
@@ -157,14 +159,14 @@ function createApi (tracer) {
       if (typeof name !== 'string' || name === '') throw mistake('INVALID_SPAN', name)
       if (typeof given !== 'object' || given === null) throw mistake('INVALID_SPAN', given)
       if (typeof fn !== 'function') throw mistake('INVALID_SPAN', fn)
-      return tracer.span(name, given, fn)
+      return methods.span(name, given, fn)
     },
 
-    reopen: () => tracer.reopen(),
+    reopen: () => methods.reopen(),
 
     intercept (server, transform) {
       if (typeof transform !== 'function') throw mistake('INVALID_HANDLER', 'The transform of trace.intercept', transform)
-      return tracer.intercept(server, transform, trace.intercept)
+      return methods.intercept(server, transform, trace.intercept)
     },
 
     bind (fn) {

@@ -1,0 +1,139 @@
+'use strict'
+
+// Who is given what in features that are off until an option, a listener or a call asks for them. Loaded with
+// the first of them.
+
+const { now } = require('../context/clock')
+const guard = require('../context/guard')
+const { Context, stamp } = require('../context/context')
+const { kindOf } = require('../context/kinds')
+const { handleOf, idOf, below } = require('../handles/inside')
+const { loadBinding } = require('../stacks/binding')
+
+/** @typedef {import('./wiring').Wiring} Wiring */
+
+/** Makes the room of spans. @param {Wiring} wiring */
+function createSpanRoom (wiring) {
+  const { async, events, settings, warnings } = wiring
+  return require('../spans/room').createSpanRoom({
+    async,
+    loop: wiring.loop(),
+    now,
+    warn: warnings.warn,
+    options: () => settings.options,
+    listeners: wiring.spanListeners,
+    failed: events.failed,
+    stack: (chain) => wiring.queries().place(chain),
+    pathOf: (span) => wiring.queries().pathOf(span),
+    errorStack: (error) => wiring.queries().errorStack(error),
+    request: wiring.contextOfRequest,
+    koa: wiring.koa(),
+    at: (start, end) => wiring.blocked?.at(start, end),
+    handlesOf,
+    wires: (web) => listenToRequests(wiring, web)
+  })
+}
+
+/**
+ * Listens to Node's requests for the room of spans.
+ * @param {Wiring} wiring
+ * @param {import('../spans/web').WebRooms} web
+ * @returns {{ use: () => void, rest: () => void }}
+ */
+function listenToRequests (wiring, web) {
+  const { async, channels, events, settings, watched } = wiring
+  const layer = require('../hooks/requests').createRequestLayer({
+    rooms: { ...web, idsOf },
+    watched,
+    wanted: events.wanted,
+    propagates: () => settings.options.propagate,
+    spanOf: async.spanOf,
+    setSpan: async.setSpan
+  })
+  const unsubscribe = channels.add(layer.wires)
+  wiring.requests = layer
+  events.ticked = layer.ticked
+  return {
+    use: layer.use,
+    rest () {
+      unsubscribe()
+      layer.rest()
+      wiring.requests = events.ticked = undefined
+    }
+  }
+}
+
+/** Returns a socket's own handle, and what lies below it under TLS. @param {object} socket */
+function handlesOf (socket) {
+  const handle = handleOf(socket)
+  return [handle, below(handle)].filter((handle) => handle !== undefined)
+}
+
+/** Returns the async ids on which a socket runs: its own, and those of its handles. @param {object} socket */
+function idsOf (socket) {
+  const handle = handleOf(socket)
+  const ids = [idOf(socket), handle && idOf(handle), handle && idOf(below(handle))]
+  return [...new Set(ids.filter((id) => id !== undefined))]
+}
+
+/** Makes the room of blocking callbacks. @param {Wiring} wiring */
+function createBlockedRoom (wiring) {
+  const { async, formatter, settings, warnings } = wiring
+  return require('../blocked/room').createBlockedRoom({
+    now,
+    current: async.current,
+    plainly: formatter.plainly,
+    explain: (context, stack) => wiring.queries().blocked(context, stack),
+    options: () => settings.options,
+    warn: warnings.warn,
+    listeners: wiring.blockedListeners,
+    log: (event, run) => wiring.spans?.blocked(event, run)
+  })
+}
+
+/** Makes what holds the transforms of trace.intercept. @param {Wiring} wiring */
+function createIntercepts (wiring) {
+  const { async, channels, events, warnings } = wiring
+  const intercepts = require('../hooks/intercept').createIntercepts({
+    warn: warnings.warn,
+    failed: events.failed,
+    named: nameOnHandle
+  })
+  channels.add([['http.server.request.start', ({ socket }) => {
+    setDetail(async.current(), 'HTTPINCOMINGMESSAGE', intercepts.names(socket))
+  }]])
+  return intercepts
+}
+
+/**
+ * Lets a connection's own hop name its transforms.
+ * @param {object} socket
+ * @param {string | undefined} names
+ */
+function nameOnHandle (socket, names) {
+  const handle = handleOf(socket)
+  const context = handle === undefined ? undefined : stamp.read(handle)
+  if (handle !== undefined && context?.asyncId === idOf(handle)) setDetail(context, context?.type, names)
+}
+
+/** @param {Context | undefined} context @param {string | undefined} type @param {string | undefined} names */
+function setDetail (context, type, names) {
+  if (context !== undefined && context.type === type && context.detail !== names) context.detail = names
+}
+
+/** Makes the hooks of other addons. @param {Wiring} wiring */
+function createNativeHooks (wiring) {
+  const { capture } = wiring
+  return require('../hooks/native').createNativeHooks({
+    load: () => capture.binding() === undefined ? loadBinding() : { binding: capture.binding() },
+    stack (id) {
+      const stack = capture.byId(id)
+      if (stack === undefined) return undefined
+      const holder = new Context(0, 0, kindOf('STACK', false), undefined, now())
+      holder.stack = stack
+      return guard.run(() => wiring.queries().lines(holder))
+    }
+  })
+}
+
+module.exports = { createBlockedRoom, createIntercepts, createNativeHooks, createSpanRoom }

@@ -1,0 +1,104 @@
+'use strict'
+
+// What the methods of the public object do once api.js has checked their arguments. Loaded with it: a program
+// that only has longstack preloaded does without.
+
+const guard = require('../context/guard')
+
+/** @typedef {import('../hooks/async').Hook} Hook */
+
+/** @param {import('../tracer').Tracer} tracer */
+function createMethods ({ wiring, applySpans }) {
+  const { settings, async, fatal, formatter, warnings } = wiring
+  /** @type {Hook[]} */
+  let hooks = []
+
+  const stats = () => guard.run(() => require('./stats').readStats(wiring))
+
+  return {
+    /** Returns the room of answers. @param {unknown} [target] what is asked about */
+    queries: (target) => wiring.queries(target),
+
+    current: () => wiring.queries().view(async.current()),
+
+    stats,
+
+    /** @returns {import('../doctor').Diagnosis} */
+    doctor () {
+      const given = { stats: stats(), filter: settings.options.filter }
+      return guard.run(() => require('../doctor').examine({ ...given, formatter: formatter.holder() }))
+    },
+
+    /** @param {Hook} hook @returns {() => void} */
+    addHook (hook) {
+      hooks = [...hooks, hook]
+      async.listen(hooks)
+      return () => {
+        hooks = hooks.filter((other) => other !== hook)
+        async.listen(hooks)
+      }
+    },
+
+    /** Returns what another addon needs to add its own. */
+    nativeHooks () {
+      const handle = wiring.nativeHooks().handle()
+      async.rehook()
+      return handle
+    },
+
+    /**
+     * @param {(type: string) => boolean} matches the filter
+     * @param {import('../api').ErrorHandler} handler
+     * @returns {() => void}
+     */
+    addHandler (matches, handler) {
+      const entry = { matches, handler }
+      wiring.errorHandlers = [...wiring.errorHandlers, entry]
+      if (settings.enabled) fatal.intercept()
+      return () => {
+        wiring.errorHandlers = wiring.errorHandlers.filter((other) => other !== entry)
+        if (wiring.errorHandlers.length === 0) fatal.release()
+      }
+    },
+
+    /** @param {import('../api').Event} event @param {(event: any) => void} listener @returns {() => void} */
+    listen (event, listener) {
+      const { spanListeners, blockedListeners } = wiring
+      const listeners = { warning: warnings.listeners, span: spanListeners, blocked: blockedListeners }[event]
+      listeners.add(listener)
+      if (event === 'span') applySpans()
+      return () => {
+        listeners.delete(listener)
+        if (event === 'span') applySpans()
+      }
+    },
+
+    /**
+     * Runs a function as a span; without a place for spans to go it just runs.
+     * @param {string} name
+     * @param {Record<string, unknown>} attributes
+     * @param {(span: import('../spans/handle').SpanHandle) => any} fn
+     */
+    span (name, attributes, fn) {
+      const { spans } = wiring
+      const isOn = spans !== undefined && spans.on()
+      return isOn ? spans.span(name, attributes, fn) : fn(require('../spans/handle').nothing)
+    },
+
+    /**
+     * @param {object} server
+     * @param {import('../hooks/intercept-connection').Transform} transform
+     * @param {Function} above the caller's frames start below this function
+     */
+    intercept: (server, transform, above) => guard.run(() => {
+      const [place] = wiring.queries().presentLines(above)
+      wiring.intercepts ??= require('./features').createIntercepts(wiring)
+      return wiring.intercepts.add(server, transform, place?.trim())
+    }),
+
+    /** Opens the files that spans go to anew. */
+    reopen: () => guard.run(() => wiring.spans?.reopen())
+  }
+}
+
+module.exports = { createMethods }

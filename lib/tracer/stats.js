@@ -1,0 +1,70 @@
+'use strict'
+
+// Figures about longstack itself. Loaded when they are asked for.
+
+const records = require('../context/records')
+
+/**
+ * @typedef {object} Stats
+ * @property {boolean} enabled
+ * @property {string} engine `js` or `native`
+ * @property {string} engineWhy why it is that one
+ * @property {string} clock `on` where the time at which an error was made tells in which callback, else `off`
+ * @property {string} clockWhy
+ * @property {string} mode the mode in force: `full` or `light`
+ * @property {string} modeWhy
+ * @property {boolean} errors errors get hops; false: `.stack` and `Error.prepareStackTrace` are left alone
+ * @property {number} contexts steps of which all is known: in the rings, and older ones that have not run yet
+ * @property {number} contextBytes
+ * @property {number} chains known: ways through the program
+ * @property {number} stacks held
+ * @property {number} stackBytes
+ * @property {number} bytes of both
+ * @property {number} pending always 0: no stack is kept unformatted
+ * @property {number} budget bytes that contexts and stacks may take
+ * @property {number} captured stacks taken
+ * @property {number} hits stacks that were known, of those taken (native) or formatted (js)
+ * @property {number} misses stacks that were new
+ * @property {number} unstored stacks whose identity the native engine could not confirm, and took for real
+ * @property {number} dropped hops lost: chains cut at their depth, promises past the budget
+ * @property {number} handles open resources in the register
+ * @property {SpanStats | undefined} spans where they are on: dropped could not be written
+ * @property {string | undefined} fault the first defect of longstack itself that a hook met; please report it
+ *
+ * @typedef {{ open: number, ended: number, written: number, dropped: number, outputs: object[] }} SpanStats
+ */
+
+/** @param {import('./wiring').Wiring} wiring @returns {Stats} */
+function readStats ({ capture, droppedHops, firstFault, markers, registry, settings, spans }) {
+  const { captured, hits, misses, stacks, chains, bytes, unstored, dropped } = capture.stats()
+  const { enabled, mode, options } = settings
+  const contextBytes = records.bytes()
+  return {
+    enabled,
+    engine: capture.name,
+    engineWhy: capture.why(),
+    clock: markers.on ? 'on' : 'off',
+    clockWhy: markers.why(),
+    mode: mode.light ? 'light' : 'full',
+    modeWhy: mode.why,
+    errors: enabled && options.errors,
+    contexts: records.held(),
+    contextBytes,
+    chains,
+    stacks,
+    stackBytes: bytes,
+    bytes: contextBytes + bytes,
+    pending: 0,
+    budget: options.budget,
+    captured,
+    hits,
+    misses,
+    unstored,
+    dropped: droppedHops + dropped + records.lostRecords(),
+    handles: registry.size(),
+    spans: spans?.stats(),
+    fault: firstFault
+  }
+}
+
+module.exports = { readStats }
