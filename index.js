@@ -18,4 +18,4 @@
  * @typedef {import('./lib/options').Frame} Frame a frame as the option `hide` sees it
  */
 
-module.exports = require('./lib/shared').trace
+module.exports = require('./lib/start').shared.trace

@@ -15,8 +15,8 @@ const { isProxy } = types
 /** @type {WeakMap<Function, boolean>} */
 const natives = new WeakMap()
 
-/** @type {Map<number, string>} what handle.getProviderType() says */
-const providerNames = new Map(Object.entries(asyncWrapProviders).map(([name, index]) => [Number(index), name]))
+/** What handle.getProviderType() says; made with the first question @type {Map<number, string> | undefined} */
+let providerNames
 
 /**
  * Is it C++ of Node's under this very name? Built-ins of other names are not, nor are bound functions: they have a name.
@@ -157,6 +157,7 @@ function idOf (object) {
 
 /** @param {object} handle @returns {string | undefined} Node's provider name */
 function providerOf (handle) {
+  providerNames ??= new Map(Object.entries(asyncWrapProviders).map(([name, index]) => [Number(index), name]))
   const name = providerNames.get(ask(handle, 'getProviderType'))
   return name === 'NONE' ? undefined : name
 }

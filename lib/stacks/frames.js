@@ -22,8 +22,9 @@ const LONGEST_TEXT = 8000 // letters of one
  * @property {boolean} isAsync an awaiting function that V8 knows
  */
 
-const own = path.resolve(__dirname, '..') + path.sep
-const ownIndex = path.resolve(__dirname, '..', '..', 'index.js')
+const lib = path.dirname(__dirname)
+const own = `${lib}${path.sep}`
+const ownIndex = `${path.dirname(lib)}${path.sep}index.js`
 
 /** @type {Map<string, Frame>} */
 let known = new Map()
