@@ -141,7 +141,7 @@ test('a generated file that is stale, damaged or gone is no use and no harm', (t
   fs.utimesSync(source, mtime, mtime)
   t.true(state().used)
   const text = fs.readFileSync(file, 'latin1')
-  for (const damaged of ['', text.slice(0, text.length / 2), text.replace('createTracer ()', 'createTracer (')]) {
+  for (const damaged of ['', text.slice(0, text.length / 2), text.replace('function createTracer() {', 'function createTracer( {')]) {
     fs.writeFileSync(file, damaged)
     const { used, enabled, fault } = state()
     t.deepEqual([used, enabled, fault], [false, true, undefined])
