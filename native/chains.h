@@ -1,12 +1,13 @@
-// Chains of asynchronous steps as numbers: a chain is (parent chain, stack, kind of resource), interned, so that a step that
-// the program has taken before has the number that it had then.
+// Chains of asynchronous steps as numbers: a chain is (parent chain, stack, kind of resource), interned, so
+// that a step that the program has taken before has the number that it had then.
 //
-// Two tables. `steps` goes from a key of the walked frames, the parent and the kind to a chain; its keys hold addresses of
-// code and bytecode, so it is emptied by every mark-sweep (V8 moves or frees code in no other collection,
-// v8/src/heap/mark-compact.cc). `children` goes from what a chain is made of to its number, and lives on.
+// Two tables. `steps` goes from a key of the walked frames, the parent and the kind to a chain; its keys hold
+// addresses of code and bytecode, so it is emptied by every mark-sweep (V8 moves or frees code in no other
+// collection, src/heap/mark-compact.cc). `children` goes from what a chain is made of to its number, and
+// lives on.
 //
-// A step that repeats one of its last kFold ancestors is that ancestor: loops fold, and a loop without end has as many
-// chains as it has steps.
+// A step that repeats one of its last kFold ancestors is that ancestor: loops fold, and a loop without end
+// has as many chains as it has steps.
 
 #ifndef LONGSTACK_CHAINS_H_
 #define LONGSTACK_CHAINS_H_
@@ -18,8 +19,39 @@
 namespace longstack {
 
 struct StepKey {
-  uint64_t low, high;   // 128 bits of hash: equal keys are taken for equal words
-  bool operator==(const StepKey& other) const { return low == other.low && high == other.high; }
+  uint64_t low;         // 96 bits of hash: equal keys are taken for equal words
+  uint32_t high;
+};
+
+// Makes the key of a step while its stack is walked, see Walker::Visit.
+class StepHash {
+ public:
+  StepHash(uint32_t parent, uint32_t kind)
+      : low_(0x9E3779B97F4A7C15u ^ (static_cast<uint64_t>(parent) << 32 | kind)),
+        high_(0xC2B2AE3D27D4EB4Fu ^ (static_cast<uint64_t>(kind) << 32 | parent)) {}
+  // Goes on from a key.
+  explicit StepHash(const StepKey& key) : low_(key.low), high_(key.high) {}
+
+  // Two lanes that take every word, since one multiplication waits for the last; the walk waits for memory
+  // longer.
+  inline void AddWord(uint64_t word) {
+    low_ = ((low_ << 7 | low_ >> 57) ^ word) * 0xFF51AFD7ED558CCDu;
+    high_ = ((high_ << 11 | high_ >> 53) ^ word) * 0x9FB21C651E98DF25u;
+  }
+
+  inline StepKey Finish() const {
+    const uint64_t low = (low_ ^ (high_ << 32 | high_ >> 32)) * 0x9E3779B97F4A7C15u;
+    return {low ^ low >> 29, static_cast<uint32_t>(high_ >> 32)};
+  }
+
+  template <typename... Frame> static void AddScript(Frame...) {}
+  template <typename... Frame> static void AddFrame(Frame...) {}
+  static constexpr bool IsFull() { return false; }
+  static void SetUnstorable() {}
+
+ private:
+  uint64_t low_;
+  uint64_t high_;
 };
 
 struct Chain {
@@ -30,14 +62,14 @@ struct Chain {
 
 class Chains {
  public:
-  static constexpr uint32_t kFirst = 4;         // below are numbers with a meaning of their own, see lib/context/records.js
+  static constexpr uint32_t kFirst = 4;         // below: numbers with a meaning, see lib/context/records.js
   static constexpr uint32_t kMaxChain = 1 << 24;
   static constexpr int kFold = 8;               // ancestors that a step is compared with
   static constexpr uint32_t kStepSlots = 1 << 14;
   static constexpr int kProbes = 8;
 
-  // The result of a step: the number of the chain, and in the upper bits how many ancestors up it was found, 0: it is new
-  // below its parent.
+  // The result of a step: the number of the chain, and in the upper bits how many ancestors up it was found,
+  // 0: it is new below its parent.
   static constexpr int kFoldShift = 24;
 
   ~Chains() {
@@ -51,7 +83,7 @@ class Chains {
     if (steps_ == nullptr) return 0;
     for (int probe = 0; probe < kProbes; probe++) {
       const Step& step = steps_[(key.low + probe) & (kStepSlots - 1)];
-      if (step.key == key) return step.result;
+      if (step.low == key.low && step.high == key.high) return step.result;
       if (step.result == 0) return 0;
     }
     return 0;
@@ -59,7 +91,8 @@ class Chains {
 
   // Remembers a key until the next mark-sweep. Where all its places are taken, the first is overwritten.
   void Store(const StepKey& key, uint32_t result) {
-    if (steps_ == nullptr && (steps_ = static_cast<Step*>(calloc(kStepSlots, sizeof(Step)))) == nullptr) return;
+    if (steps_ == nullptr) steps_ = static_cast<Step*>(calloc(kStepSlots, sizeof(Step)));
+    if (steps_ == nullptr) return;
     Step* at = &steps_[key.low & (kStepSlots - 1)];
     for (int probe = 0; probe < kProbes; probe++) {
       Step* step = &steps_[(key.low + probe) & (kStepSlots - 1)];
@@ -68,7 +101,8 @@ class Chains {
       used_++;
       break;
     }
-    at->key = key;
+    at->low = key.low;
+    at->high = key.high;
     at->result = result;
   }
 
@@ -82,7 +116,8 @@ class Chains {
     uint32_t ancestor = parent;
     for (int distance = 1; distance <= kFold && Known(ancestor); distance++) {
       const Chain& chain = At(ancestor);
-      if (chain.stack == stack && chain.kind == kind) return ancestor | static_cast<uint32_t>(distance) << kFoldShift;
+      const bool is_same = chain.stack == stack && chain.kind == kind;
+      if (is_same) return ancestor | static_cast<uint32_t>(distance) << kFoldShift;
       ancestor = chain.parent;
     }
     if ((count_ + 1) * 2 > size_ && !Grow()) return 0;
@@ -110,13 +145,18 @@ class Chains {
   }
 
   uint32_t count() const { return count_; }
-  size_t bytes() const { return size_ * (sizeof(Chain) / 2 + sizeof *children_) + (steps_ == nullptr ? 0 : kStepSlots * sizeof(Step)); }
+  size_t bytes() const {
+    const size_t steps = steps_ == nullptr ? 0 : kStepSlots * sizeof(Step);
+    return size_ * (sizeof(Chain) / 2 + sizeof *children_) + steps;
+  }
 
  private:
   struct Step {
-    StepKey key;
-    uint32_t result;
+    uint64_t low;
+    uint32_t high;
+    uint32_t result;    // 0: the slot is free
   };
+  static_assert(sizeof(Step) == 16, "four in a cache line");
 
   static uint64_t Hash(const Chain& chain) {
     uint64_t hash = (static_cast<uint64_t>(chain.parent) << 32 | chain.stack) * 0x9E3779B97F4A7C15u;

@@ -42,7 +42,8 @@ check test/fixtures/native/workers.js "${ROUNDS:-2}"
 echo "── programs"
 check test/fixtures/native/fire.js "--captures=${CAPTURES:-20000}" --workers=1 | cut -c 1-120
 
-if cat "$logs"/*.log "$logs"/asan.* 2> /dev/null | grep -q 'longstack[^ ]*\.node\|(\(longstack\|hooks\|turns\|watch\)\.cc'; then
+files=$(cd native && printf '%s|' *.cc *.h)
+if cat "$logs"/*.log "$logs"/asan.* 2> /dev/null | grep -qE "longstack[^ ]*\.node|\((${files%|}):"; then
   cat "$logs"/*.log "$logs"/asan.* 2> /dev/null || true
   echo 'the addon has a defect' >&2
   exit 1

@@ -1,6 +1,16 @@
-// Numbers of stacks by what a stack says: script, position and name of each function. The key of the walked frames
-// (see longstack.cc) is cheaper, but holds addresses, which die with a mark-sweep and differ from tier to tier; this
-// one lasts as long as the numbers do.
+// Numbers of stacks by what a stack says: script, position and name of each function, as v8::StackTrace
+// reports them without running JavaScript. The key of the walked frames (cache.h) is cheaper, but holds
+// addresses, which die with a mark-sweep and differ from tier to tier, and cannot be made of every stack;
+// this one lasts as long as the numbers do.
+//
+// v8::StackTrace has what Error.stack prints but for built-ins (Isolate::CaptureDetailedStackTrace in
+// src/execution/isolate.cc takes only functions that are IsSubjectToDebugging; CallSiteInfoBuilder in the
+// same file takes built-ins, too). These are read from the walked frames and are part of the key; of one that
+// TurboFan or Maglev inlined there is none, so the key is stored only where as many were walked as are
+// printed.
+//
+// Receivers ("Socket.", "[as end]") are not part of it, as they are not part of the other key. Who reads them
+// off a core frame stores no contents for it, see lib/stacks/capture-native.js.
 
 #ifndef LONGSTACK_CONTENTS_H_
 #define LONGSTACK_CONTENTS_H_
@@ -8,6 +18,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+
+#include "walker.h"
 
 namespace longstack {
 
@@ -34,6 +46,16 @@ class ContentHash {
   uint64_t low_ = 0x9E3779B97F4A7C15u;
   uint64_t high_ = 0xC2B2AE3D27D4EB4Fu;
 };
+
+// What a stack says.
+struct StackContents {
+  ContentKey key;
+  uint32_t printed_builtins;    // that were walked and have a name
+};
+
+// Reads the trace, of so many frames, and the built-ins of the same stack's walk, which it leaves out.
+StackContents ReadContents(v8::Isolate* isolate, v8::Local<v8::StackTrace> trace, int max_frames,
+                           const Walk& walk);
 
 struct Content {
   ContentKey key;
@@ -70,8 +92,8 @@ class Contents {
     return true;
   }
 
-  // Says whether a key of the walked frames is to be tried: not for a stack that has failed to get one, but now and
-  // then, since the functions that were in its way may be gone.
+  // Says whether a key of the walked frames is to be tried: not for a stack that has failed to get one, but
+  // now and then, since the functions that were in its way may be gone.
   static bool IsWorthKeying(const Content& content) {
     return content.failures < kMaxFailures || (content.failures & (kRetryPeriod - 1)) == 0;
   }

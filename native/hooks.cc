@@ -1,20 +1,21 @@
-// Native hooks: the registry of C callbacks that other addons add through longstack.h, one for each environment.
+// Native hooks: the registry of C callbacks that other addons add through longstack.h, one for each
+// environment.
 //
-// Who calls whom: JavaScript writes an event into memory shared with this file and calls one of the doors init,
-// before, after; that calls every callback. How many callbacks want each stage stands in the same memory, so that
-// JavaScript need not come here for nothing.
+// Who calls whom: JavaScript writes an event into memory shared with this file and calls one of the functions
+// init, before, after; that calls every callback. How many callbacks want each stage stands in the same
+// memory, so that JavaScript need not come here for nothing.
 //
 // What is guaranteed:
 //
-// 1. An api, once handed out, is never freed: a late call finds that its environment has ended. The memory of ended
-//    environments is used again by later ones, so there are never more than environments that lived at once. The
-//    thread is compared before anything else is read.
+// 1. An api, once handed out, is never freed: a late call finds that its environment has ended. The memory of
+//    ended environments is used again by later ones, so there are never more than environments that lived at
+//    once. The thread is compared before anything else is read.
 // 2. A handle is never given twice in a process.
-// 3. No callback points into memory that was unmapped: its library is kept until the environment ends, when nothing
-//    can be called any more. It is not let go on removal, since its code may be running then. Node unloads a worker's
-//    addons only after that. This library itself is linked so that it stays (compile.js).
-// 4. The list of callbacks may grow and shrink while it is walked: it is walked by number up to the length that it
-//    had; what is removed meanwhile leaves a gap that is closed when the walk is over.
+// 3. No callback points into memory that was unmapped: its library is kept until the environment ends, when
+//    nothing can be called any more. It is not let go on removal, since its code may be running then. Node
+//    unloads a worker's addons only after that. This library itself is linked so that it stays (compile.js).
+// 4. The list of callbacks may grow and shrink while it is walked: it is walked by number up to the length
+//    that it had; what is removed meanwhile leaves a gap that is closed when the walk is over.
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -29,6 +30,7 @@
 #include <uv.h>
 #include <v8.h>
 
+#include "functions.h"
 #include "hooks.h"
 #include "longstack.h"
 
@@ -45,8 +47,9 @@ constexpr uint32_t kTypeSlots = kMostTypes * 2;
 constexpr size_t kMostName = 256;         // bytes of a name
 constexpr int kStages = 3;
 
-static_assert(sizeof(longstack_event) == 32 && offsetof(longstack_event, stack) == 28, "the layout is public: new fields come at the end");
-static_assert(sizeof(longstack_hooks) == 40 && offsetof(longstack_hooks, data) == 32, "the layout is public: new fields come at the end");
+// The layout is public: new fields come at the end.
+static_assert(sizeof(longstack_event) == 32 && offsetof(longstack_event, stack) == 28);
+static_assert(sizeof(longstack_hooks) == 40 && offsetof(longstack_hooks, data) == 32);
 
 class Lock {
  public:
@@ -72,7 +75,8 @@ uint32_t TypeOf(const char* name) {
   Lock lock(&type_mutex);
   uint32_t slot = hash % kTypeSlots;
   for (; type_slots[slot] != 0; slot = (slot + 1) % kTypeSlots) {
-    if (strcmp(type_names[type_slots[slot]].load(std::memory_order_relaxed), name) == 0) return type_slots[slot];
+    const char* other = type_names[type_slots[slot]].load(std::memory_order_relaxed);
+    if (strcmp(other, name) == 0) return type_slots[slot];
   }
   const uint32_t number = type_count.load(std::memory_order_relaxed);
   char* copy = number == kMostTypes ? nullptr : strdup(name);
@@ -83,7 +87,9 @@ uint32_t TypeOf(const char* name) {
   return number;
 }
 
-const char* ApiTypeName(uint32_t type) { return type < kMostTypes ? type_names[type].load(std::memory_order_acquire) : nullptr; }
+const char* ApiTypeName(uint32_t type) {
+  return type < kMostTypes ? type_names[type].load(std::memory_order_acquire) : nullptr;
+}
 
 uint32_t ApiTypeCount() { return type_count.load(std::memory_order_acquire); }
 
@@ -170,7 +176,8 @@ class Hooks {
     const longstack_callback callbacks[kStages] = {hooks.init, hooks.before, hooks.after};
     if (count_ == kMostHooks || (count_ == size_ && !Grow())) return LONGSTACK_FULL;
     for (longstack_callback callback : callbacks) {
-      const int kept = callback == nullptr ? LONGSTACK_OK : KeepLibrary(reinterpret_cast<const void*>(callback));
+      if (callback == nullptr) continue;
+      const int kept = KeepLibrary(reinterpret_cast<const void*>(callback));
       if (kept != LONGSTACK_OK) return kept;
     }
     Registration& registration = list_[count_++];
@@ -208,12 +215,13 @@ class Hooks {
 
   // A hot room.
   inline void Emit(int stage) {
-    const longstack_event event = {static_cast<int64_t>(shared_->async_id), static_cast<int64_t>(shared_->trigger_async_id), timed_[stage] == 0 ? 0 : uv_hrtime(),
+    const longstack_event event = {static_cast<int64_t>(shared_->async_id),
+      static_cast<int64_t>(shared_->trigger_async_id), timed_[stage] == 0 ? 0 : uv_hrtime(),
       static_cast<uint32_t>(shared_->type), static_cast<uint32_t>(shared_->stack)};
     depth_++;
     const uint32_t count = count_;
     for (uint32_t i = 0; i < count; i++) {
-      const Registration& registration = list_[i];  // moves when the list grows: not to be used after the call
+      const Registration& registration = list_[i];  // moves when the list grows: not to be used after it
       const longstack_callback callback = registration.callbacks[stage];
       if (callback != nullptr) callback(&event, registration.data);
     }
@@ -244,7 +252,8 @@ class Hooks {
     void* memory = calloc(1, sizeof(Door));
     if (memory == nullptr) return nullptr;
     Door* door = new (memory) Door{};
-    door->api = {LONGSTACK_API_VERSION, sizeof(longstack_api), ApiAdd, ApiRemove, ApiTypeName, ApiTypeCount, ApiNow};
+    door->api = {LONGSTACK_API_VERSION, sizeof(longstack_api), ApiAdd, ApiRemove, ApiTypeName, ApiTypeCount,
+      ApiNow};
     return door;
   }
 
@@ -269,11 +278,12 @@ class Hooks {
     gaps_ = false;
   }
 
-  // Takes one reference to each library, however many hooks it adds. A callback outside of all libraries (made at run
-  // time) is its maker's affair.
+  // Takes one reference to each library, however many hooks it adds. A callback outside of all libraries
+  // (made at run time) is its maker's affair.
   int KeepLibrary(const void* callback) {
     Dl_info info;
-    if (dladdr(callback, &info) == 0 || info.dli_fname == nullptr || info.dli_fbase == Node()) return LONGSTACK_OK;
+    if (dladdr(callback, &info) == 0 || info.dli_fname == nullptr) return LONGSTACK_OK;
+    if (info.dli_fbase == Node()) return LONGSTACK_OK;
     for (uint32_t i = 0; i < libraries_; i++) if (library_[i].base == info.dli_fbase) return LONGSTACK_OK;
     Library* grown = static_cast<Library*>(realloc(library_, (libraries_ + 1) * sizeof(Library)));
     if (grown == nullptr) return LONGSTACK_FULL;
@@ -309,7 +319,8 @@ int Find(const longstack_api* api, Hooks** hooks) {
 }
 
 int ApiAdd(const longstack_api* api, const longstack_hooks* hooks, uint64_t* handle) {
-  if (api == nullptr || hooks == nullptr || handle == nullptr || hooks->size < sizeof(longstack_hooks)) return LONGSTACK_INVALID;
+  if (api == nullptr || hooks == nullptr || handle == nullptr) return LONGSTACK_INVALID;
+  if (hooks->size < sizeof(longstack_hooks)) return LONGSTACK_INVALID;
   if ((hooks->flags & ~LONGSTACK_NO_TIME) != 0) return LONGSTACK_INVALID;
   if (hooks->init == nullptr && hooks->before == nullptr && hooks->after == nullptr) return LONGSTACK_INVALID;
   Hooks* own;
@@ -324,17 +335,9 @@ int ApiRemove(const longstack_api* api, uint64_t handle) {
   return found == LONGSTACK_OK ? own->Remove(handle) : found;
 }
 
-// The doors.
+inline Hooks* HooksOf(const FunctionCallbackInfo<Value>& info) { return longstack::DataOf<Hooks>(info); }
 
-inline Hooks* HooksOf(const FunctionCallbackInfo<Value>& info) {
-#if V8_MAJOR_VERSION > 14 || (V8_MAJOR_VERSION == 14 && V8_MINOR_VERSION >= 3)
-  return static_cast<Hooks*>(info.Data().As<v8::External>()->Value(v8::kExternalPointerTypeTagDefault));
-#else
-  return static_cast<Hooks*>(info.Data().As<v8::External>()->Value());
-#endif
-}
-
-// share(buffer): the memory of events; before any other door. True where it is large enough
+// share(buffer): the memory of events; before any other function. True where it is large enough
 void Share(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(HooksOf(info)->Share(info.GetIsolate(), info[0].As<v8::ArrayBuffer>()));
 }
@@ -342,7 +345,8 @@ void Share(const FunctionCallbackInfo<Value>& info) {
 // api(): the address for other addons, undefined without memory
 void Api(const FunctionCallbackInfo<Value>& info) {
   const longstack_api* api = HooksOf(info)->Api();
-  if (api != nullptr) info.GetReturnValue().Set(v8::BigInt::NewFromUnsigned(info.GetIsolate(), reinterpret_cast<uintptr_t>(api)));
+  if (api == nullptr) return;
+  info.GetReturnValue().Set(v8::BigInt::NewFromUnsigned(info.GetIsolate(), reinterpret_cast<uintptr_t>(api)));
 }
 
 // type(name): its number
@@ -367,21 +371,10 @@ void Emit(const FunctionCallbackInfo<Value>& info) {
 
 }  // namespace
 
-void AddHookDoors(Local<v8::Object> exports, Local<v8::Context> context) {
-  Isolate* isolate = v8::Isolate::GetCurrent();
+void AddHookFunctions(Local<v8::Context> context, Local<v8::Object> exports) {
   Hooks* hooks = new Hooks();
-  node::AddEnvironmentCleanupHook(isolate, [](void* data) { delete static_cast<Hooks*>(data); }, hooks);
-#if V8_MAJOR_VERSION > 14 || (V8_MAJOR_VERSION == 14 && V8_MINOR_VERSION >= 3)
-  Local<v8::External> data = v8::External::New(isolate, hooks, v8::kExternalPointerTypeTagDefault);
-#else
-  Local<v8::External> data = v8::External::New(isolate, hooks);
-#endif
-  const struct { const char* name; v8::FunctionCallback callback; } doors[] = {
-    {"share", Share}, {"api", Api}, {"type", Type}, {"init", Emit<0>}, {"before", Emit<1>}, {"after", Emit<2>}};
-  Local<v8::Object> object = v8::Object::New(isolate);
-  for (const auto& door : doors) {
-    Local<v8::Function> function = v8::Function::New(context, door.callback, data, 0, v8::ConstructorBehavior::kThrow).ToLocalChecked();
-    object->Set(context, v8::String::NewFromUtf8(isolate, door.name).ToLocalChecked(), function).Check();
-  }
-  exports->Set(context, v8::String::NewFromUtf8Literal(isolate, "hooks"), object).Check();
+  const auto end = [](void* data) { delete static_cast<Hooks*>(data); };
+  node::AddEnvironmentCleanupHook(Isolate::GetCurrent(), end, hooks);
+  longstack::AddObject(context, exports, "hooks", hooks, {{"share", Share}, {"api", Api}, {"type", Type},
+    {"init", Emit<0>}, {"before", Emit<1>}, {"after", Emit<2>}});
 }

@@ -1,15 +1,16 @@
 // The allocation clock: between which two markers was an object made?
 //
-// V8 allocates new space by moving a pointer upwards through a page (src/heap/main-allocator.h, LinearAllocationArea), for
-// machine code and the runtime alike. A marker is a small object that lib/hooks/markers.js makes where a run begins or ends.
-// An object whose address lies between those of a marker and of the next one was made between the two, if all three lie in
-// one page and no collection came since the first. Where V8 has gone on to another page between the two, the same holds for as
-// long as it never comes back to a page.
+// V8 allocates new space by moving a pointer upwards through a page (src/heap/main-allocator.h,
+// LinearAllocationArea), for machine code and the runtime alike. A marker is a small object that
+// lib/hooks/markers.js makes where a run begins or ends. An object whose address lies between those of a
+// marker and of the next one was made between the two, if all three lie in one page and no collection came
+// since the first. Where V8 has gone on to another page between the two, the same holds for as long as it
+// never comes back to a page.
 //
-// Nothing of V8's layout is read but the word in the slot of a handle, which is the object's address (v8-internal.h,
-// ValueHelper). That a page has 256 KiB is from src/base/build_config.h, kPageSizeBits, the same in Node 20 to 26. That the
-// heap allocates upwards is tested by lib/hooks/markers.js. A collector that leaves objects where they are makes addresses
-// useless: V8's minor mark-sweep is one, and is told by the kind of its collections.
+// Nothing of V8's layout is read but the word in the slot of a handle, which is the object's address
+// (v8-internal.h, ValueHelper), and that a page has 256 KiB (layout.h). That the heap allocates upwards is
+// tested by lib/hooks/markers.js. A collector that leaves objects where they are makes addresses useless:
+// V8's minor mark-sweep is one, and is told by the kind of its collections.
 
 #include <cstdint>
 #include <cstring>
@@ -17,17 +18,19 @@
 #include <node.h>
 #include <v8.h>
 
+#include "functions.h"
+#include "layout.h"
 #include "markers.h"
 
 namespace {
 
+using longstack::kPageBits;
 using v8::FunctionCallbackInfo;
 using v8::Isolate;
 using v8::Local;
 using v8::Value;
 
-constexpr int kPageBits = 18;
-constexpr int kMinorMarkSweep = 1 << 1;   // v8::kGCTypeMinorMarkSweep; called kGCTypeMinorMarkCompact in Node 20
+constexpr int kMinorMarkSweep = 1 << 1;   // v8::kGCTypeMinorMarkSweep, in Node 20 kGCTypeMinorMarkCompact
 
 // What Locate answers besides a count of markers.
 constexpr int kUnknown = -1;
@@ -39,8 +42,8 @@ struct Counters {
   uint32_t unmoved;       // not 0: a collection of a kind that leaves objects where they are
 };
 
-// The addresses of a thread's markers. The objects themselves are garbage at once: what a collection finds alive makes V8 widen
-// new space, up to 13 MB (bench/run.js, real).
+// The addresses of a thread's markers. The objects themselves are garbage at once: what a collection finds
+// alive makes V8 widen new space, up to 13 MB (bench/run.js, real).
 class Markers {
  public:
   static constexpr uint32_t kSize = 1024;   // as in lib/hooks/markers.js
@@ -68,15 +71,12 @@ class Markers {
   }
 
   // The hot path: bench/run.js, real and awaits.
-  inline void Add(uintptr_t address) {
-    addresses_[made_++ & (kSize - 1)] = address;
-    count_++;
-  }
+  inline void Add(uintptr_t address) { addresses_[made_++ & (kSize - 1)] = address; }
 
-  void Forget() { count_ = 0; }
+  void Forget() { forgotten_ = made_; }
 
   uint32_t collections() const { return counters_ == nullptr ? 0 : counters_->collections; }
-  uint32_t count() const { return count_ < kSize ? count_ : kSize; }
+  uint32_t count() const { return made_ - forgotten_ < kSize ? made_ - forgotten_ : kSize; }
   uintptr_t At(uint32_t back) const { return addresses_[(made_ - 1 - back) & (kSize - 1)]; }
 
  private:
@@ -87,12 +87,12 @@ class Markers {
     if ((type & kMinorMarkSweep) != 0) markers->counters_->unmoved = 1;
   }
 
+  uint32_t made_ = 0;                     // overflows, long after the next collection
+  uint32_t forgotten_ = 0;                // of them, those before the last collection
+  uintptr_t addresses_[kSize];
   Isolate* isolate_;
   Counters* counters_ = nullptr;
   v8::Global<v8::ArrayBuffer> memory_;    // no shared_ptr to it: that asks for a newer glibc than Node does
-  uint32_t made_ = 0;
-  uint32_t count_ = 0;                    // since the last collection
-  uintptr_t addresses_[kSize];
 };
 
 // This thread's: FunctionCallbackInfo::Data() costs a call, and there is a marker for each run.
@@ -101,18 +101,11 @@ __attribute__((tls_model("initial-exec"))) thread_local Markers* thread_markers 
 #endif
 
 inline Markers* MarkersOf(const FunctionCallbackInfo<Value>& info) {
-#if V8_MAJOR_VERSION > 14 || (V8_MAJOR_VERSION == 14 && V8_MINOR_VERSION >= 3)
-  return static_cast<Markers*>(info.Data().As<v8::External>()->Value(v8::kExternalPointerTypeTagDefault));
-#else
-  return static_cast<Markers*>(info.Data().As<v8::External>()->Value());
-#endif
+  return longstack::DataOf<Markers>(info);
 }
 
-inline uintptr_t AddressOf(Local<Value> value) {
-  uintptr_t address;
-  memcpy(&address, *value, sizeof address);
-  return address;
-}
+// With the tag of a heap object, as every one of them.
+inline uintptr_t AddressOf(Local<Value> value) { return longstack::WordOf(value); }
 
 inline bool OnePage(uintptr_t one, uintptr_t other) { return one >> kPageBits == other >> kPageBits; }
 
@@ -127,10 +120,11 @@ void Stop(const FunctionCallbackInfo<Value>& info) {
   MarkersOf(info)->Stop();
 }
 
-// Can it be that V8 has not come back to any page since the last collection? It comes back only where it gets no fresh page, for
-// what was left over at the ends of pages since an object did not fit (src/heap/new-spaces.cc, SemiSpaceNewSpace::AddFreshPage and
-// AddParkedAllocationBuffer). An object of new space is at most half a page long (src/heap/memory-chunk-layout.h), and so is what is
-// left over: where more than that is free V8 allocates in a fresh page, and did so until now.
+// Can it be that V8 has not come back to any page since the last collection? It comes back only where it gets
+// no fresh page, for what was left over at the ends of pages since an object did not fit
+// (src/heap/new-spaces.cc, SemiSpaceNewSpace::AddFreshPage and AddParkedAllocationBuffer). An object of new
+// space is at most half a page long (src/heap/memory-chunk-layout.h), and so is what is left over: where more
+// than that is free V8 allocates in a fresh page, and did so until now.
 bool HasFreshPages(Isolate* isolate) {
   v8::HeapSpaceStatistics space;
   for (size_t i = 0; i < isolate->NumberOfHeapSpaces(); i++) {
@@ -141,13 +135,14 @@ bool HasFreshPages(Isolate* isolate) {
   return false;
 }
 
-// Makes an object and says whether V8 has come into the page of the given one after the newest marker, and is beyond it by now.
+// Makes an object and says whether V8 has come into the page of the given one after the newest marker, and is
+// beyond it by now.
 bool IsOfPresentRun(Isolate* isolate, const Markers& markers, Local<Value> object) {
   const uint32_t collections = markers.collections();
   const uintptr_t probe = AddressOf(v8::Object::New(isolate));
   const uintptr_t address = AddressOf(object);
-  return collections == markers.collections() && OnePage(probe, address) && !OnePage(markers.At(0), address) && address < probe &&
-    HasFreshPages(isolate);
+  if (collections != markers.collections()) return false;
+  return OnePage(probe, address) && !OnePage(markers.At(0), address) && address < probe && HasFreshPages(isolate);
 }
 
 // mark(marker): an object that was just made
@@ -168,7 +163,9 @@ void Locate(const FunctionCallbackInfo<Value>& info) {
   const uintptr_t object = AddressOf(info[0]);
   const uint32_t count = markers.count();
   if (count == 0) return;
-  if (!OnePage(markers.At(0), object) && IsOfPresentRun(isolate, markers, info[0])) return info.GetReturnValue().Set(0);
+  if (!OnePage(markers.At(0), object) && IsOfPresentRun(isolate, markers, info[0])) {
+    return info.GetReturnValue().Set(0);
+  }
   if (markers.count() < count) return;    // a collection came with the probe
   uintptr_t next = 0;                     // the marker made after the one that is looked at
   for (uint32_t back = 0; back < count; back++) {
@@ -200,24 +197,13 @@ void End(void* data) {
 
 }  // namespace
 
-void AddMarkerDoors(Local<v8::Object> exports, Local<v8::Context> context) {
-  Isolate* isolate = v8::Isolate::GetCurrent();
+void AddMarkerFunctions(Local<v8::Context> context, Local<v8::Object> exports) {
+  Isolate* isolate = Isolate::GetCurrent();
   Markers* markers = new Markers(isolate);
 #ifdef __GLIBC__
   thread_markers = markers;
 #endif
   node::AddEnvironmentCleanupHook(isolate, End, markers);
-#if V8_MAJOR_VERSION > 14 || (V8_MAJOR_VERSION == 14 && V8_MINOR_VERSION >= 3)
-  Local<v8::External> data = v8::External::New(isolate, markers, v8::kExternalPointerTypeTagDefault);
-#else
-  Local<v8::External> data = v8::External::New(isolate, markers);
-#endif
-  const struct { const char* name; v8::FunctionCallback callback; } functions[] = {{"start", Start}, {"stop", Stop}, {"mark", Mark}, {"locate", Locate},
-    {"forget", Forget}};
-  Local<v8::Object> object = v8::Object::New(isolate);
-  for (const auto& one : functions) {
-    Local<v8::Function> function = v8::Function::New(context, one.callback, data, 0, v8::ConstructorBehavior::kThrow).ToLocalChecked();
-    object->Set(context, v8::String::NewFromUtf8(isolate, one.name).ToLocalChecked(), function).Check();
-  }
-  exports->Set(context, v8::String::NewFromUtf8Literal(isolate, "markers"), object).Check();
+  longstack::AddObject(context, exports, "markers", markers, {{"start", Start}, {"stop", Stop},
+    {"mark", Mark}, {"locate", Locate}, {"forget", Forget}});
 }

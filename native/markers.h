@@ -1,4 +1,4 @@
-// The binding's door to the addresses of young objects.
+// The binding's part that tells the addresses of young objects.
 
 #ifndef LONGSTACK_MARKERS_H_
 #define LONGSTACK_MARKERS_H_
@@ -6,6 +6,6 @@
 #include <v8.h>
 
 // Gives the binding its `markers` object, for lib/hooks/markers.js.
-void AddMarkerDoors(v8::Local<v8::Object> exports, v8::Local<v8::Context> context);
+void AddMarkerFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
 
 #endif  // LONGSTACK_MARKERS_H_

@@ -2,14 +2,16 @@
 //
 // How the program does not notice, and why that holds:
 //
-// 1. A uv_prepare_t runs right before the loop polls (libuv, src/unix/core.c, uv_run), so what one iteration collected is
-//    handed over before the loop sleeps. It is unreferenced: uv_loop_alive() does not count it.
-// 2. The handle belongs to no HandleWrap (Node, src/handle_wrap.h), so neither async_hooks nor process._getActiveHandles()
-//    nor process.getActiveResourcesInfo() knows it.
-// 3. node::MakeCallback with the async id 0 emits no before and after, and drains the ticks and microtasks that the callback
-//    made (Node, src/api/callback.cc, InternalCallbackScope). It calls nothing once the environment stops.
-// 4. Node runs the cleanup hook when nothing of JavaScript runs any more, and waits until the handle is closed
-//    (Node, src/api/hooks.cc, AddEnvironmentCleanupHook). That holds for a worker ended by terminate() as well.
+// 1. A uv_prepare_t runs right before the loop polls (libuv, src/unix/core.c, uv_run), so what one iteration
+//    collected is handed over before the loop sleeps. It is unreferenced: uv_loop_alive() does not count it.
+// 2. The handle belongs to no HandleWrap (Node, src/handle_wrap.h), so neither async_hooks nor
+//    process._getActiveHandles() nor process.getActiveResourcesInfo() knows it.
+// 3. node::MakeCallback with the async id 0 emits no before and after, and drains the ticks and microtasks
+//    that the callback made (Node, src/api/callback.cc, InternalCallbackScope). It calls nothing once the
+//    environment stops.
+// 4. Node runs the cleanup hook when nothing of JavaScript runs any more, and waits until the handle is
+//    closed (Node, src/api/hooks.cc, AddEnvironmentCleanupHook). That holds for a worker ended by terminate()
+//    as well.
 
 #include <cstdint>
 #include <new>
@@ -18,6 +20,7 @@
 #include <uv.h>
 #include <v8.h>
 
+#include "functions.h"
 #include "turns.h"
 
 namespace {
@@ -68,7 +71,9 @@ class Turns {
     done_ = done;
     done_data_ = done_data;
     if (!initialized_) return Finish();
-    uv_close(reinterpret_cast<uv_handle_t*>(&prepare_), [](uv_handle_t* handle) { static_cast<Turns*>(handle->data)->Finish(); });
+    uv_close(reinterpret_cast<uv_handle_t*>(&prepare_), [](uv_handle_t* handle) {
+      static_cast<Turns*>(handle->data)->Finish();
+    });
   }
 
   node::AsyncCleanupHookHandle hook;
@@ -95,8 +100,10 @@ class Turns {
     v8::HandleScope scope(isolate);
     Local<v8::Context> context = turns->context_.Get(isolate);
     v8::Context::Scope inside(context);
-    // An object of its own, as it becomes async_hooks.executionAsyncResource(), which AsyncLocalStorage may write to.
-    (void)node::MakeCallback(isolate, v8::Object::New(isolate), turns->callback_.Get(isolate), 0, nullptr, {0, 0});
+    // An object of its own, as it becomes async_hooks.executionAsyncResource(), which AsyncLocalStorage may
+    // write to.
+    Local<v8::Object> resource = v8::Object::New(isolate);
+    (void)node::MakeCallback(isolate, resource, turns->callback_.Get(isolate), 0, nullptr, {0, 0});
   }
 
   Isolate* isolate_;
@@ -111,13 +118,7 @@ class Turns {
   void* done_data_ = nullptr;
 };
 
-inline Turns* TurnsOf(const FunctionCallbackInfo<Value>& info) {
-#if V8_MAJOR_VERSION > 14 || (V8_MAJOR_VERSION == 14 && V8_MINOR_VERSION >= 3)
-  return static_cast<Turns*>(info.Data().As<v8::External>()->Value(v8::kExternalPointerTypeTagDefault));
-#else
-  return static_cast<Turns*>(info.Data().As<v8::External>()->Value());
-#endif
-}
+inline Turns* TurnsOf(const FunctionCallbackInfo<Value>& info) { return longstack::DataOf<Turns>(info); }
 
 // start(counters, callback): returns whether iterations are counted now
 void Start(const FunctionCallbackInfo<Value>& info) {
@@ -125,7 +126,8 @@ void Start(const FunctionCallbackInfo<Value>& info) {
   if (!info[0]->IsUint32Array() || !info[1]->IsFunction()) return;
   Local<v8::Uint32Array> counters = info[0].As<v8::Uint32Array>();
   if (counters->ByteLength() < sizeof(Counters)) return;
-  info.GetReturnValue().Set(TurnsOf(info)->Start(info.GetIsolate()->GetCurrentContext(), counters, info[1].As<v8::Function>()));
+  Local<v8::Context> context = info.GetIsolate()->GetCurrentContext();
+  info.GetReturnValue().Set(TurnsOf(info)->Start(context, counters, info[1].As<v8::Function>()));
 }
 
 // stop()
@@ -139,20 +141,9 @@ void End(void* data, void (*done)(void*), void* done_data) {
 
 }  // namespace
 
-void AddTurnDoors(Local<v8::Object> exports, Local<v8::Context> context) {
-  Isolate* isolate = v8::Isolate::GetCurrent();
+void AddTurnFunctions(Local<v8::Context> context, Local<v8::Object> exports) {
+  Isolate* isolate = Isolate::GetCurrent();
   Turns* turns = new Turns(isolate, node::GetCurrentEventLoop(isolate));
   turns->hook = node::AddEnvironmentCleanupHook(isolate, End, turns);
-#if V8_MAJOR_VERSION > 14 || (V8_MAJOR_VERSION == 14 && V8_MINOR_VERSION >= 3)
-  Local<v8::External> data = v8::External::New(isolate, turns, v8::kExternalPointerTypeTagDefault);
-#else
-  Local<v8::External> data = v8::External::New(isolate, turns);
-#endif
-  const struct { const char* name; v8::FunctionCallback callback; } functions[] = {{"start", Start}, {"stop", Stop}};
-  Local<v8::Object> object = v8::Object::New(isolate);
-  for (const auto& one : functions) {
-    Local<v8::Function> function = v8::Function::New(context, one.callback, data, 0, v8::ConstructorBehavior::kThrow).ToLocalChecked();
-    object->Set(context, v8::String::NewFromUtf8(isolate, one.name).ToLocalChecked(), function).Check();
-  }
-  exports->Set(context, v8::String::NewFromUtf8Literal(isolate, "turns"), object).Check();
+  longstack::AddObject(context, exports, "turns", turns, {{"start", Start}, {"stop", Stop}});
 }

@@ -1,4 +1,4 @@
-// The binding's door to the iterations of the event loop.
+// The binding's part that counts the iterations of the event loop.
 
 #ifndef LONGSTACK_TURNS_H_
 #define LONGSTACK_TURNS_H_
@@ -6,6 +6,6 @@
 #include <v8.h>
 
 // Gives the binding its `turns` object, for lib/hooks/turns.js. Its libuv handle closes with the environment.
-void AddTurnDoors(v8::Local<v8::Object> exports, v8::Local<v8::Context> context);
+void AddTurnFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
 
 #endif  // LONGSTACK_TURNS_H_

@@ -1,19 +1,22 @@
-// The watchdog: a thread for each environment that looks whether the event loop is still in the same run, and has the
-// loop's thread take a sample of itself where that lasts.
+// The watchdog: a thread for each environment that looks whether the event loop is still in the same run, and
+// has the loop's thread take a sample of itself where that lasts.
 //
 // How it knows, and why that holds:
 //
-// 1. JavaScript counts the runs of the loop in shared memory, and writes when the present one began. A run that it did
-//    not count shows in libuv's idle time, which grows while the loop waits in the poll, or in its count of turns: where
-//    none of the three has changed between two looks, the loop was in one run all the time.
-// 2. Time counts only as far as somebody ran. Where the watchdog itself slept for much longer than it asked for, the
-//    process was stopped, or the machine was asleep or had too much to do: then only the time counts that the loop's thread
-//    spent on a processor or, as Linux tells, in the queue for one. Time in which it did neither is told apart: it waited in a
-//    native call, or for a debugger.
-// 3. Isolate::RequestInterrupt has V8 call back at the next check of its stack guard, on the loop's own thread, on top
-//    of what runs there. Node's inspector runs JavaScript from such callbacks; so does this one, and what it throws ends
-//    here. Where the thread is inside a native call, the callback comes when that has returned.
-// 4. An idle loop lets the watchdog sleep for a second at a time; the first run that JavaScript counts wakes it.
+// 1. JavaScript counts the runs of the loop in shared memory, and writes when the present one began. A run
+//    that it did not count shows in libuv's idle time, which grows while the loop waits in the poll, or in
+//    its count of turns: where none of the three has changed between two looks, the loop was in one run all
+//    the time.
+// 2. Time counts only as far as somebody ran. Where the watchdog itself slept for much longer than it asked
+//    for, the process was stopped, or the machine was asleep or had too much to do: then only the time counts
+//    that the loop's thread spent on a processor or, as Linux tells, in the queue for one. Time in which it
+//    did neither is told apart: it waited in a native call, or for a debugger.
+// 3. Isolate::RequestInterrupt has V8 call back at the next check of its stack guard, on the loop's own
+//    thread, on top of what runs there. Node's inspector runs JavaScript from such callbacks; so does this
+//    one, and what it throws ends here. Where the thread is inside a native call, the callback comes when
+//    that has returned.
+// 4. An idle loop lets the watchdog sleep for a second at a time; the first run that JavaScript counts wakes
+//    it.
 //
 // The clock is libuv's, as is performance.now()'s: shared times are in ms of the latter.
 
@@ -34,6 +37,7 @@
 #include <uv.h>
 #include <v8.h>
 
+#include "functions.h"
 #include "watch.h"
 
 namespace {
@@ -53,11 +57,12 @@ constexpr double kShortestStep = 5;     // ms from one sample to the next
 constexpr double kLongestStep = 10000;  // ms
 constexpr int kEven = 8;                // samples at even steps; then each takes twice as long to come
 constexpr double kAsleep = 1000;        // ms
-constexpr double kLasts = 501;          // ms past the threshold: a sample then is told at once, see STILL in lib/blocked/blocked.js
+constexpr double kLasts = 501;          // ms past the threshold: a sample then is told at once, see STILL in
+                                        // lib/blocked/blocked.js
 constexpr double kStill = 0.1;          // of a time, on a processor: less is none
 
-// The memory shared with JavaScript; lib/blocked/blocked.js writes it by the same offsets. Every field has one writer but
-// `armed`, which is set here and cleared there.
+// The memory shared with JavaScript; lib/blocked/blocked.js writes it by the same offsets. Every field has
+// one writer but `armed`, which is set here and cleared there.
 struct Shared {
   double start;       // JavaScript: when the present run began
   double began;       // here: when the run began that is armed
@@ -107,7 +112,8 @@ class Queue {
     text[length] = '\0';
     const char* second = strchr(text, ' ');
     double ns = 0;
-    for (const char* at = second == nullptr ? "" : second + 1; *at >= '0' && *at <= '9'; at++) ns = ns * 10 + (*at - '0');
+    const char* at = second == nullptr ? "" : second + 1;
+    for (; *at >= '0' && *at <= '9'; at++) ns = ns * 10 + (*at - '0');
     return ns * 1e-6;
   }
 
@@ -120,7 +126,8 @@ double Hr() { return static_cast<double>(uv_hrtime()) * 1e-6; }
 
 class Watch;
 
-// What an interrupt is given: it may be served when the watch is gone, or never. Touched by the loop's thread only, once made.
+// What an interrupt is given: it may be served when the watch is gone, or never. Touched by the loop's thread
+// only, once made.
 struct Ticket {
   Watch* watch;
 };
@@ -129,7 +136,8 @@ class Watch {
  public:
   Watch(Isolate* isolate, uv_loop_t* loop) : isolate_(isolate), loop_(loop) {}
 
-  bool Start(Local<v8::Context> context, double threshold, double origin, Local<v8::ArrayBuffer> memory, Local<v8::Function> sample, Local<v8::Function> turned) {
+  bool Start(Local<v8::Context> context, double threshold, double origin, Local<v8::ArrayBuffer> memory,
+             Local<v8::Function> sample, Local<v8::Function> turned) {
     threshold_ = threshold;
     slack_ = std::fmax(2, threshold * kSlack);
     origin_ = origin;
@@ -159,7 +167,8 @@ class Watch {
     uv_thread_options_t options = {};
     options.flags = UV_THREAD_HAS_STACK_SIZE;
     options.stack_size = 128 << 10;
-    running_ = uv_thread_create_ex(&thread_, &options, [](void* data) { static_cast<Watch*>(data)->Run(); }, this) == 0;
+    const auto run = [](void* data) { static_cast<Watch*>(data)->Run(); };
+    running_ = uv_thread_create_ex(&thread_, &options, run, this) == 0;
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return running_;
   }
@@ -218,7 +227,8 @@ class Watch {
   double Processor() const {
     timespec time;
     if (clock_gettime(processor_, &time) != 0) return 0;
-    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6 + queue_.Waited();
+    const double used = static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
+    return used + queue_.Waited();
   }
 
   // What is known of a run's time, in ms.
@@ -229,8 +239,8 @@ class Watch {
     double Lost() const { return std::fmax(0, late - used); }
   };
 
-  // Adds what has passed since the last look, `part` of which belongs to the run. The time in the queue is told when it is
-  // over: what is more than has passed makes up for what was missing.
+  // Adds what has passed since the last look, `part` of which belongs to the run. The time in the queue is
+  // told when it is over: what is more than has passed makes up for what was missing.
   void Add(Account* account, double passed, double part, double used) const {
     if (passed > asked_for_ + slack_) {
       account->late += part;
@@ -334,7 +344,8 @@ class Watch {
     if (watch == nullptr) return;
     watch->ticket_ = nullptr;
     // Time in the queue for a processor is nobody's lateness.
-    Write(&watch->shared_->asked, Read(&watch->shared_->asked) + watch->queue_.Waited() - watch->asked_waited_);
+    const double waited = watch->queue_.Waited() - watch->asked_waited_;
+    Write(&watch->shared_->asked, Read(&watch->shared_->asked) + waited);
     watch->outstanding_.store(false);
     if (isolate->IsExecutionTerminating()) return;
     v8::HandleScope scope(isolate);
@@ -342,7 +353,9 @@ class Watch {
     v8::Context::Scope inside(context);
     v8::TryCatch thrown(isolate);
     Local<Value> ignored;
-    if (!watch->sample_.Get(isolate)->Call(context, v8::Undefined(isolate), 0, nullptr).ToLocal(&ignored) && thrown.HasTerminated()) isolate->TerminateExecution();
+    Local<v8::Function> sample = watch->sample_.Get(isolate);
+    const bool has_returned = sample->Call(context, v8::Undefined(isolate), 0, nullptr).ToLocal(&ignored);
+    if (!has_returned && thrown.HasTerminated()) isolate->TerminateExecution();
   }
 
   // The loop has come to the poll.
@@ -397,87 +410,75 @@ class Watch {
   int samples_ = 0;
 };
 
-// One environment's doors.
-struct Doors {
+// One environment's.
+struct Watchdog {
   Isolate* isolate;
   uv_loop_t* loop;
   Watch* watch = nullptr;
   node::AsyncCleanupHookHandle hook;
 };
 
-inline Doors* DoorsOf(const FunctionCallbackInfo<Value>& info) {
-#if V8_MAJOR_VERSION > 14 || (V8_MAJOR_VERSION == 14 && V8_MINOR_VERSION >= 3)
-  return static_cast<Doors*>(info.Data().As<v8::External>()->Value(v8::kExternalPointerTypeTagDefault));
-#else
-  return static_cast<Doors*>(info.Data().As<v8::External>()->Value());
-#endif
+inline Watchdog* WatchdogOf(const FunctionCallbackInfo<Value>& info) {
+  return longstack::DataOf<Watchdog>(info);
 }
 
 // start(threshold, now, memory, sample, turned): sample() is called inside of a long run, turned() after one
 void Start(const FunctionCallbackInfo<Value>& info) {
-  Doors* doors = DoorsOf(info);
+  Watchdog* watchdog = WatchdogOf(info);
   Local<v8::ArrayBuffer> memory = info[2].As<v8::ArrayBuffer>();
   info.GetReturnValue().Set(false);
-  if (doors->watch != nullptr || memory->ByteLength() < sizeof(Shared)) return;
+  if (watchdog->watch != nullptr || memory->ByteLength() < sizeof(Shared)) return;
   const double origin = Hr() - info[1].As<v8::Number>()->Value();
-  Watch* watch = new (std::nothrow) Watch(doors->isolate, doors->loop);
+  Watch* watch = new (std::nothrow) Watch(watchdog->isolate, watchdog->loop);
   if (watch == nullptr) return;
-  if (!watch->Start(doors->isolate->GetCurrentContext(), info[0].As<v8::Number>()->Value(), origin, memory,
-                    info[3].As<v8::Function>(), info[4].As<v8::Function>())) return;  // no memory, no threads: it is left as it is
-  doors->watch = watch;
+  const double threshold = info[0].As<v8::Number>()->Value();
+  const bool has_started = watch->Start(watchdog->isolate->GetCurrentContext(), threshold, origin, memory,
+    info[3].As<v8::Function>(), info[4].As<v8::Function>());
+  if (!has_started) return;   // no memory, no threads: it is left as it is
+  watchdog->watch = watch;
   info.GetReturnValue().Set(true);
 }
 
 // stop()
 void Stop(const FunctionCallbackInfo<Value>& info) {
-  Doors* doors = DoorsOf(info);
-  if (doors->watch == nullptr) return;
-  doors->watch->Stop(nullptr, nullptr);
-  doors->watch = nullptr;
+  Watchdog* watchdog = WatchdogOf(info);
+  if (watchdog->watch == nullptr) return;
+  watchdog->watch->Stop(nullptr, nullptr);
+  watchdog->watch = nullptr;
 }
 
 // wake(): a run begins, and the watchdog is asleep
 void Wake(const FunctionCallbackInfo<Value>& info) {
-  Doors* doors = DoorsOf(info);
-  if (doors->watch != nullptr) doors->watch->Wake();
+  Watchdog* watchdog = WatchdogOf(info);
+  if (watchdog->watch != nullptr) watchdog->watch->Wake();
 }
 
 // lost(array): ms of the armed run that do not count, and those that do but in which its thread stood still
 void Lost(const FunctionCallbackInfo<Value>& info) {
-  Doors* doors = DoorsOf(info);
+  Watchdog* watchdog = WatchdogOf(info);
   Local<v8::Float64Array> array = info[0].As<v8::Float64Array>();
-  if (doors->watch == nullptr || array->Length() < 2) return;
+  if (watchdog->watch == nullptr || array->Length() < 2) return;
   double* out = reinterpret_cast<double*>(static_cast<char*>(array->Buffer()->Data()) + array->ByteOffset());
-  doors->watch->Lost(&out[0], &out[1]);
+  watchdog->watch->Lost(&out[0], &out[1]);
 }
 
 // The environment ends. libuv closes a handle later; Node waits for that.
 void End(void* data, void (*done)(void*), void* done_data) {
-  Doors* doors = static_cast<Doors*>(data);
-  Watch* watch = doors->watch;
-  delete doors;  // nothing of JavaScript runs any more
+  Watchdog* watchdog = static_cast<Watchdog*>(data);
+  Watch* watch = watchdog->watch;
+  delete watchdog;  // nothing of JavaScript runs any more
   if (watch != nullptr) watch->Stop(done, done_data);
   else done(done_data);
 }
 
 }  // namespace
 
-void AddWatchDoors(Local<v8::Object> exports, Local<v8::Context> context) {
-  Isolate* isolate = v8::Isolate::GetCurrent();
-  Doors* doors = new Doors();
-  doors->isolate = isolate;
-  doors->loop = node::GetCurrentEventLoop(isolate);
-  doors->hook = node::AddEnvironmentCleanupHook(isolate, End, doors);
-#if V8_MAJOR_VERSION > 14 || (V8_MAJOR_VERSION == 14 && V8_MINOR_VERSION >= 3)
-  Local<v8::External> data = v8::External::New(isolate, doors, v8::kExternalPointerTypeTagDefault);
-#else
-  Local<v8::External> data = v8::External::New(isolate, doors);
-#endif
-  const struct { const char* name; v8::FunctionCallback callback; } functions[] = {{"start", Start}, {"stop", Stop}, {"wake", Wake}, {"lost", Lost}};
-  Local<v8::Object> object = v8::Object::New(isolate);
-  for (const auto& one : functions) {
-    Local<v8::Function> function = v8::Function::New(context, one.callback, data, 0, v8::ConstructorBehavior::kThrow).ToLocalChecked();
-    object->Set(context, v8::String::NewFromUtf8(isolate, one.name).ToLocalChecked(), function).Check();
-  }
-  exports->Set(context, v8::String::NewFromUtf8Literal(isolate, "watch"), object).Check();
+void AddWatchFunctions(Local<v8::Context> context, Local<v8::Object> exports) {
+  Isolate* isolate = Isolate::GetCurrent();
+  Watchdog* watchdog = new Watchdog();
+  watchdog->isolate = isolate;
+  watchdog->loop = node::GetCurrentEventLoop(isolate);
+  watchdog->hook = node::AddEnvironmentCleanupHook(isolate, End, watchdog);
+  longstack::AddObject(context, exports, "watch", watchdog, {{"start", Start}, {"stop", Stop}, {"wake", Wake},
+    {"lost", Lost}});
 }

@@ -6,6 +6,6 @@
 #include <v8.h>
 
 // Gives the binding its `watch` object, for lib/blocked/native.js. Its thread ends with the environment.
-void AddWatchDoors(v8::Local<v8::Object> exports, v8::Local<v8::Context> context);
+void AddWatchFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
 
 #endif  // LONGSTACK_WATCH_H_

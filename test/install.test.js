@@ -92,7 +92,8 @@ test('the tarball holds the program, binaries, and what building one needs', (t)
   t.true(fs.statSync(installed.tarball).size < 1_000_000)
   const all = fs.readdirSync(installed.home, { recursive: true, encoding: 'utf8' })
   const files = all.filter((name) => !name.startsWith('node_modules') && fs.statSync(path.join(installed.home, name)).isFile())
-  const needed = ['index.js', 'lib/register.js', 'types/index.d.ts', 'native/longstack.cc', 'native/longstack.h', 'native/build.js', 'README.md', 'LICENSE']
+  const needed = ['index.js', 'lib/register.js', 'types/index.d.ts', 'native/binding.cc', 'native/walker.h',
+    'native/longstack.h', 'native/build.js', 'README.md', 'LICENSE']
   t.deepEqual(needed.filter((name) => !files.includes(name)), [])
   t.deepEqual(files.filter((name) => /^(test|bench|\.ci|\.cache|types\/(test|native))\b|\.gyp|\.test\.|tsconfig|\.tgz$|\.node\.\d+$/.test(name)), [])
   const binaries = files.filter((name) => name.endsWith('.node')).map((name) => path.basename(name)).sort()
@@ -171,7 +172,7 @@ test('a binary can be built where a compiler is; where none is, that is said', a
   const { mtimeMs } = fs.statSync(binary)
   t.deepEqual(await build(['--quiet']), { code: 0, signal: null, stdout: '', stderr: '' })
   t.is(fs.statSync(binary).mtimeMs, mtimeMs, 'what is made is kept')
-  fs.utimesSync(path.join(home, 'native', 'longstack.cc'), new Date(), new Date())
+  fs.utimesSync(path.join(home, 'native', 'walker.h'), new Date(), new Date())
   await build(['--quiet'])
   t.not(fs.statSync(binary).mtimeMs, mtimeMs, 'what is older than its source is made again')
 })

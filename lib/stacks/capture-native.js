@@ -2,7 +2,7 @@
 
 // The native capture engine. The addon turns the present stack into a key, and the key into the number of a stack
 // that is known; only a stack never seen is captured for real and formatted, at once, so that nothing raw is held.
-// What makes equal keys mean equal stacks is told in native/longstack.cc.
+// Why equal keys mean equal stacks: native/walker.h, names.h and contents.h.
 //
 // A hot room: bench/capture.js measures `take`.
 
@@ -12,7 +12,7 @@ const { frameLines } = require('./frames')
 
 const CORE_FRAMES = 48 // room for node: frames between a resource and the program; fetch has up to 34 of undici's
 const MARGIN = 16 // frames that V8 walks but does not print
-const MOST = 240 // frames of one key; see native/longstack.cc
+const MOST = 240 // frames of one key; see native/walker.h
 
 const UNKEYED = 1 // the number of all stacks that no key tells apart
 
@@ -20,7 +20,7 @@ const UNKEYED = 1 // the number of all stacks that no key tells apart
 const resumed = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*processTicksAndRejections .*)$/
 
 /**
- * @typedef {object} Binding the addon; see native/longstack.cc
+ * @typedef {object} Binding the addon; see native/binding.cc
  * @property {() => number} capture the number of the present stack, 0 where it is not known
  * @property {(parent: number, kind: number) => number} step the chain of a step, see native/chains.h
  * @property {(parent: number, stack: number, kind: number) => number} intern

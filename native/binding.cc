@@ -1,0 +1,185 @@
+// The addon: gives the functions of the capture engine, and of the other parts, to JavaScript.
+
+#include <new>
+
+#include <node.h>
+#include <v8.h>
+
+#include "engine.h"
+#include "functions.h"
+#include "hooks.h"
+#include "markers.h"
+#include "turns.h"
+#include "watch.h"
+
+namespace {
+
+using longstack::Engine;
+using longstack::Word;
+using v8::FunctionCallbackInfo;
+using v8::Isolate;
+using v8::Local;
+using v8::Value;
+
+constexpr uint32_t kNotCounted = UINT32_MAX;    // in place of how many built-ins are printed
+
+inline Engine* EngineOf(const FunctionCallbackInfo<Value>& info) { return longstack::DataOf<Engine>(info); }
+
+// This thread's engine: FunctionCallbackInfo::Data() costs a call, and each step asks for it.
+#ifdef __GLIBC__
+__attribute__((tls_model("initial-exec"))) thread_local Engine* thread_engine = nullptr;
+inline Engine* ThreadEngine(const FunctionCallbackInfo<Value>&) { return thread_engine; }
+#else
+inline Engine* ThreadEngine(const FunctionCallbackInfo<Value>& info) { return EngineOf(info); }
+#endif
+
+inline Word* FramePointer() { return static_cast<Word*>(__builtin_frame_address(0)); }
+
+inline uint32_t Uint32At(const FunctionCallbackInfo<Value>& info, int index) {
+  return info[index].As<v8::Uint32>()->Value();
+}
+
+// Returns an argument that is a small integer, without a call: what v8::Int32::Value() does at last.
+inline uint32_t SmallIntegerAt(const FunctionCallbackInfo<Value>& info, int index) {
+  return static_cast<uint32_t>(v8::internal::Internals::SmiValue(longstack::WordOf(info[index])));
+}
+
+template <typename... Numbers>
+void ReturnArray(const FunctionCallbackInfo<Value>& info, Numbers... numbers) {
+  Isolate* isolate = info.GetIsolate();
+  Local<Value> values[] = {v8::Number::New(isolate, static_cast<double>(numbers))...};
+  info.GetReturnValue().Set(v8::Array::New(isolate, values, sizeof...(numbers)));
+}
+
+// capture(): the number of the present stack, 0: unknown
+__attribute__((noinline)) void Capture(const FunctionCallbackInfo<Value>& info) {
+  Engine* engine = EngineOf(info);
+  info.GetReturnValue().Set(engine->Capture(FramePointer()));
+  engine->clock().Tick();
+}
+
+// step(parent, kind): the chain that this step makes, see chains.h; 0: the stack is not known, 1: no key
+// tells it. The hot path: bench/capture.js.
+__attribute__((noinline)) void Step(const FunctionCallbackInfo<Value>& info) {
+  Engine* engine = ThreadEngine(info);
+  uint32_t chain = engine->FindStep(FramePointer(), SmallIntegerAt(info, 0), SmallIntegerAt(info, 1));
+  if (__builtin_expect(chain == 0, 0)) {
+    chain = engine->NewStep(FramePointer(), SmallIntegerAt(info, 0), SmallIntegerAt(info, 1));
+  }
+  info.GetReturnValue().Set(static_cast<int32_t>(chain));
+  engine->clock().Tick();
+}
+
+// intern(parent, stack, kind): the chain of a step whose stack has a number; 0: there is no room
+void Intern(const FunctionCallbackInfo<Value>& info) {
+  longstack::Chains& chains = EngineOf(info)->chains();
+  info.GetReturnValue().Set(chains.Intern(Uint32At(info, 0), Uint32At(info, 1), Uint32At(info, 2)));
+}
+
+// chainAt(chain): [parent, stack, kind], undefined where it is not known (any more)
+void ChainAt(const FunctionCallbackInfo<Value>& info) {
+  const longstack::Chains& chains = EngineOf(info)->chains();
+  const uint32_t number = Uint32At(info, 0);
+  if (!chains.Known(number)) return;
+  const longstack::Chain& chain = chains.At(number);
+  ReturnArray(info, chain.parent, chain.stack, chain.kind);
+}
+
+// resetChains(): forgets all of them
+void ResetChains(const FunctionCallbackInfo<Value>& info) {
+  EngineOf(info)->chains().Reset();
+}
+
+// chainStats(): [chains, bytes]
+void ChainStats(const FunctionCallbackInfo<Value>& info) {
+  const longstack::Chains& chains = EngineOf(info)->chains();
+  ReturnArray(info, chains.count(), chains.bytes());
+}
+
+// clock(array): capture() and step() write the time into the array's first element from now on, in ms from
+// the same origin as what is in it now. Not a result: that would be an object.
+void Clock(const FunctionCallbackInfo<Value>& info) {
+  EngineOf(info)->clock().Start(info.GetIsolate(), info[0].As<v8::Float64Array>());
+}
+
+// remember(stack, builtins): the number of the stack that was not known, and how many functions with a name
+// and a place of `<anonymous>` are printed of it; without, its contents are not remembered
+void Remember(const FunctionCallbackInfo<Value>& info) {
+  const uint32_t builtins = info[1]->IsUint32() ? Uint32At(info, 1) : kNotCounted;
+  info.GetReturnValue().Set(EngineOf(info)->Remember(Uint32At(info, 0), builtins));
+}
+
+// rejection(promise): its reason, undefined where it is not rejected
+void Rejection(const FunctionCallbackInfo<Value>& info) {
+  if (!info[0]->IsPromise()) return;
+  Local<v8::Promise> promise = info[0].As<v8::Promise>();
+  if (promise->State() == v8::Promise::kRejected) info.GetReturnValue().Set(promise->Result());
+}
+
+// rejected(promise, …): which of at most 31 are rejected, as bits
+void Rejected(const FunctionCallbackInfo<Value>& info) {
+  uint32_t result = 0;
+  for (int i = 0; i < info.Length(); i++) {
+    if (!info[i]->IsPromise()) continue;
+    if (info[i].As<v8::Promise>()->State() == v8::Promise::kRejected) result |= 1u << i;
+  }
+  info.GetReturnValue().Set(result);
+}
+
+// forget(): all keys
+void Forget(const FunctionCallbackInfo<Value>& info) {
+  EngineOf(info)->Forget();
+}
+
+// configure(frames): how many frames of JavaScript make a key
+void Configure(const FunctionCallbackInfo<Value>& info) {
+  EngineOf(info)->SetMaxFrames(info[0].As<v8::Int32>()->Value());
+}
+
+// nest(fn): calls fn from C++
+__attribute__((noinline)) void Nest(const FunctionCallbackInfo<Value>& info) {
+  Isolate* isolate = info.GetIsolate();
+  Local<v8::Context> context = isolate->GetCurrentContext();
+  EngineOf(info)->Nest(FramePointer());
+  Local<Value> result;
+  if (!info[0].As<v8::Function>()->Call(context, v8::Undefined(isolate), 0, nullptr).ToLocal(&result)) return;
+  info.GetReturnValue().Set(result);
+}
+
+// learn(): inside of nest; undefined, or why frames cannot be walked
+__attribute__((noinline)) void Learn(const FunctionCallbackInfo<Value>& info) {
+  const char* why = EngineOf(info)->Learn(FramePointer());
+  if (why == nullptr) return;
+  info.GetReturnValue().Set(v8::String::NewFromUtf8(info.GetIsolate(), why).ToLocalChecked());
+}
+
+// sample(): use the slower key
+void UseSample(const FunctionCallbackInfo<Value>& info) {
+  EngineOf(info)->UseSample();
+}
+
+// stats(): [keys, bytes, unstored, mark-sweeps]
+void Stats(const FunctionCallbackInfo<Value>& info) {
+  const Engine* engine = EngineOf(info);
+  ReturnArray(info, engine->key_count(), engine->bytes(), engine->unstored(), engine->mark_sweeps());
+}
+
+}  // namespace
+
+NODE_MODULE_INIT() {
+  Isolate* isolate = v8::Isolate::GetCurrent();
+  Engine* engine = new Engine(isolate);
+#ifdef __GLIBC__
+  thread_engine = engine;
+#endif
+  node::AddEnvironmentCleanupHook(isolate, [](void* data) { delete static_cast<Engine*>(data); }, engine);
+  Local<v8::Object> object = exports.As<v8::Object>();
+  longstack::AddFunctions(context, object, engine, {{"capture", Capture}, {"step", Step}, {"intern", Intern},
+    {"chainAt", ChainAt}, {"resetChains", ResetChains}, {"chainStats", ChainStats}, {"clock", Clock},
+    {"remember", Remember}, {"rejection", Rejection}, {"rejected", Rejected}, {"forget", Forget},
+    {"configure", Configure}, {"nest", Nest}, {"learn", Learn}, {"sample", UseSample}, {"stats", Stats}});
+  AddHookFunctions(context, object);
+  AddMarkerFunctions(context, object);
+  AddTurnFunctions(context, object);
+  AddWatchFunctions(context, object);
+}

@@ -1,0 +1,106 @@
+// The native side of the capture engine: the number of the present stack, and of the chain that a step makes.
+//
+// A stack is looked up three times at most, the cheapest first: by a key of its words, the parent and the
+// kind (chains.h), by its words (cache.h), by what it says (contents.h). What none of them knows is captured
+// by JavaScript, which gives it a number; the keys under which that is stored are checked first (verifier.h,
+// names.h).
+
+#ifndef LONGSTACK_ENGINE_H_
+#define LONGSTACK_ENGINE_H_
+
+#include "cache.h"
+#include "chains.h"
+#include "contents.h"
+#include "names.h"
+#include "step-clock.h"
+#include "walker.h"
+
+namespace longstack {
+
+// One thread's. Freed when its environment ends.
+class Engine {
+ public:
+  static constexpr uint32_t kUnknown = 0;
+  static constexpr uint32_t kUnkeyed = 1;   // of all stacks that no key tells apart; see capture-native.js
+
+  explicit Engine(v8::Isolate* isolate);
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+  ~Engine();
+
+  // Returns the number of the present stack, or kUnknown. `callback_fp` is the frame pointer of the callback.
+  uint32_t Capture(Word* callback_fp);
+
+  // Returns the chain that a step of this kind makes below another one, see Chains::Intern; 0: it was not
+  // taken before, or not since the last mark-sweep, so NewStep is to be asked. The hot path:
+  // bench/capture.js.
+  __attribute__((always_inline)) inline uint32_t FindStep(Word* callback_fp, uint32_t parent, uint32_t kind) {
+    StepHash hash(parent, kind);
+    return walker_.Visit(callback_fp, &hash) ? chains_.Find(hash.Finish()) : 0;
+  }
+
+  // Returns the same for any step, in much more time; kUnknown: the stack is not known, kUnkeyed: no key
+  // tells it.
+  uint32_t NewStep(Word* callback_fp, uint32_t parent, uint32_t kind);
+
+  // The stack missed last has this number from now on, of which so many built-ins are printed. False: neither
+  // of its keys could be stored.
+  bool Remember(uint32_t stack, uint32_t printed_builtins);
+
+  void Forget();
+
+  void SetMaxFrames(int frames) { walker_.set_max_frames(frames); }
+
+  // Learns to walk frames, from two nested callbacks: Nest from the outer one, Learn from the inner one.
+  // Returns why frames cannot be walked, or nullptr.
+  void Nest(Word* outer_fp) { outer_fp_ = outer_fp; }
+  const char* Learn(Word* inner_fp) { return walker_.Learn(outer_fp_, inner_fp); }
+  // Has the slower key made from now on.
+  void UseSample() { walker_.Unlearn(); }
+
+  Chains& chains() { return chains_; }
+  StepClock& clock() { return clock_; }
+  uint32_t key_count() const { return cache_.count(); }
+  size_t bytes() const { return cache_.bytes() + contents_.bytes(); }
+  uint32_t unstored() const { return unstored_; }
+  uint32_t mark_sweeps() const { return mark_sweeps_; }
+
+ private:
+  StepKey KeyWithFunctions(Word* callback_fp, const StepKey& key);
+  void ReadStack(Word* callback_fp);
+  uint32_t FindNamed(Word* callback_fp);
+  uint32_t Miss(Word* callback_fp);
+  bool CompleteKey(v8::Local<v8::StackTrace> trace);
+  bool AppendNames();
+  bool StoreKey(uint32_t stack);
+  void ForgetKeys();
+  static void Collecting(v8::Isolate*, v8::GCType, v8::GCCallbackFlags, void* data);
+  static void Collected(v8::Isolate*, v8::GCType type, v8::GCCallbackFlags, void* data);
+
+  // What each step touches comes first.
+  Walker walker_;
+  Chains chains_;
+  StepClock clock_;
+
+  v8::Isolate* isolate_;
+  Word* outer_fp_ = nullptr;
+  Cache cache_;
+  Contents contents_;
+  Names names_;
+  uint32_t mark_sweeps_ = 0;
+  uint32_t unstored_ = 0;         // walks that could not be given a key
+
+  // The stack missed last.
+  enum Ready { kNothing = 0, kKeyReady = 1, kContentsReady = 2 };
+  int ready_ = kNothing;          // which of its keys may be stored
+  uint32_t missed_at_ = 0;        // mark-sweeps until then
+  CacheKey key_ = {};             // in walk_
+  CacheKey plain_key_ = {};       // without names; of length 0: there are none
+  FrameSet named_;
+  StackContents contents_key_ = {};
+  Walk walk_;
+};
+
+}  // namespace longstack
+
+#endif  // LONGSTACK_ENGINE_H_

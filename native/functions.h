@@ -1,0 +1,62 @@
+// How a part of the addon gives its functions to JavaScript, and finds its native object again when one is
+// called.
+
+#ifndef LONGSTACK_FUNCTIONS_H_
+#define LONGSTACK_FUNCTIONS_H_
+
+#include <v8.h>
+
+namespace longstack {
+
+// A v8::External for a pointer, and back. From V8 14.3 on such a pointer has a tag (include/v8-external.h).
+#if V8_MAJOR_VERSION > 14 || (V8_MAJOR_VERSION == 14 && V8_MINOR_VERSION >= 3)
+inline v8::Local<v8::External> NewExternal(v8::Isolate* isolate, void* pointer) {
+  return v8::External::New(isolate, pointer, v8::kExternalPointerTypeTagDefault);
+}
+inline void* PointerOf(v8::Local<v8::External> external) {
+  return external->Value(v8::kExternalPointerTypeTagDefault);
+}
+#else
+inline v8::Local<v8::External> NewExternal(v8::Isolate* isolate, void* pointer) {
+  return v8::External::New(isolate, pointer);
+}
+inline void* PointerOf(v8::Local<v8::External> external) { return external->Value(); }
+#endif
+
+struct NativeFunction {
+  const char* name;
+  v8::FunctionCallback callback;
+};
+
+// Returns the native object that was given to AddFunctions.
+template <typename T>
+inline T* DataOf(const v8::FunctionCallbackInfo<v8::Value>& info) {
+  return static_cast<T*>(PointerOf(info.Data().As<v8::External>()));
+}
+
+// Sets functions on an object. `data` has to live as long as the environment.
+template <size_t kCount>
+void AddFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> object, void* data,
+                  const NativeFunction (&functions)[kCount]) {
+  v8::Isolate* isolate = v8::Isolate::GetCurrent();
+  v8::Local<v8::External> external = NewExternal(isolate, data);
+  for (const NativeFunction& function : functions) {
+    v8::Local<v8::Function> made = v8::Function::New(context, function.callback, external, 0,
+      v8::ConstructorBehavior::kThrow).ToLocalChecked();
+    object->Set(context, v8::String::NewFromUtf8(isolate, function.name).ToLocalChecked(), made).Check();
+  }
+}
+
+// Gives the binding an object with functions.
+template <size_t kCount>
+void AddObject(v8::Local<v8::Context> context, v8::Local<v8::Object> exports, const char* name, void* data,
+               const NativeFunction (&functions)[kCount]) {
+  v8::Isolate* isolate = v8::Isolate::GetCurrent();
+  v8::Local<v8::Object> object = v8::Object::New(isolate);
+  AddFunctions(context, object, data, functions);
+  exports->Set(context, v8::String::NewFromUtf8(isolate, name).ToLocalChecked(), object).Check();
+}
+
+}  // namespace longstack
+
+#endif  // LONGSTACK_FUNCTIONS_H_

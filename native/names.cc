@@ -1,0 +1,177 @@
+#include "names.h"
+
+#include <cstring>
+
+namespace longstack {
+
+using v8::Local;
+using v8::Value;
+
+// A function of the walk or of the trace.
+struct Names::Function {
+  int script;
+  int index;
+  Local<Value> name;
+  bool is_settled;
+
+  bool Is(int other_script, Local<Value> other_name) const {
+    return !is_settled && script == other_script && name->StrictEquals(other_name);
+  }
+};
+
+Local<v8::Function> FunctionAt(Word* slot) {
+  if (!IsHeapObject(*slot)) return Local<v8::Function>();
+  Local<Value> value;
+  memcpy(static_cast<void*>(&value), &slot, sizeof slot);
+  return value->IsFunction() ? value.As<v8::Function>() : Local<v8::Function>();
+}
+
+void Names::FindNamed(const Walk& walk, FrameSet* named) {
+  v8::HandleScope scope(isolate_);
+  for (int i = 0; i < walk.frame_count; i++) {
+    if (walk.frames[i].kind != Walk::Kind::kScript || named->Has(i)) continue;
+    Local<v8::Function> function = FunctionAt(walk.frames[i].function);
+    if (function.IsEmpty()) continue;
+    Local<Value> shown = function->GetDebugName();
+    Local<Value> own = function->GetName();
+    if (own->IsString() && own.As<v8::String>()->Length() == 0) own = function->GetInferredName();
+    if (!shown->StrictEquals(own)) named->Add(i);
+    // V8 has no script for a built-in. The constructors of typed arrays share one.
+    if (function->ScriptId() == v8::UnboundScript::kNoScriptId && own->IsString()) {
+      v8::String::Utf8Value text(isolate_, own);
+      if (text.length() > 5 && strcmp(*text + text.length() - 5, "Array") == 0) named->Add(i);
+    }
+  }
+}
+
+// It ran with a frame before it was inlined, so the place in its code is known. Where it never had but one
+// name that may be inlined: a method whose key is a symbol is such a one. Functions of one script and name
+// are taken together: where V8 names as many as there are frames none of them is inlined, and each place
+// belongs to its frame.
+bool Names::AreInlined(const Walk& walk, Local<v8::StackTrace> trace, FrameSet* named) {
+  Function walked[kMaxFrames], traced[kMaxFrames];
+  int walked_count = 0;
+  v8::HandleScope scope(isolate_);
+  for (int i = 0; i < walk.frame_count; i++) {
+    if (walk.frames[i].kind != Walk::Kind::kScript) continue;
+    Local<v8::Function> function = FunctionAt(walk.frames[i].function);
+    if (function.IsEmpty() || function->ScriptId() == v8::UnboundScript::kNoScriptId) continue;
+    walked[walked_count++] = {function->ScriptId(), i, function->GetDebugName(), false};
+  }
+  const int traced_count = trace->GetFrameCount();
+  for (int i = 0; i < traced_count; i++) {
+    Local<v8::StackFrame> frame = trace->GetFrame(isolate_, static_cast<uint32_t>(i));
+    Local<v8::String> name = frame->GetFunctionName();
+    if (name.IsEmpty()) name = v8::String::Empty(isolate_);
+    traced[i] = {frame->GetScriptId(), i, name, false};
+  }
+  const auto is_renamed = [&](int index) {
+    if (place_count_ == 0) return false;
+    const Place* place = FindPlace(trace->GetFrame(isolate_, static_cast<uint32_t>(index)), false);
+    return place != nullptr && place->names >= Place::Names::kOther;
+  };
+  const auto settle = [&](const Function& function) {
+    return Settle(walked, walked_count, traced, traced_count, function.script, function.name, trace, named);
+  };
+  for (int i = 0; i < walked_count; i++) {
+    if (!walked[i].is_settled && named->Has(walked[i].index) && !settle(walked[i])) return true;
+  }
+  for (int i = 0; i < traced_count; i++) {
+    if (!traced[i].is_settled && is_renamed(i) && !settle(traced[i])) return true;
+  }
+  return false;
+}
+
+// Looks at all functions with this script and name. False: one of them may be inlined and have many names.
+bool Names::Settle(Function* walked, int walked_count, Function* traced, int traced_count, int script,
+                   Local<Value> name, Local<v8::StackTrace> trace, FrameSet* named) {
+  const uint32_t hash = name->IsName() ? static_cast<uint32_t>(name.As<v8::Name>()->GetIdentityHash()) : 0;
+  int frames[kMaxFrames], places[kMaxFrames];
+  int frame_count = 0, count = 0;
+  for (int i = 0; i < walked_count; i++) {
+    if (!walked[i].Is(script, name)) continue;
+    walked[i].is_settled = true;
+    frames[frame_count++] = walked[i].index;
+  }
+  for (int i = 0; i < traced_count; i++) {
+    if (!traced[i].Is(script, name)) continue;
+    traced[i].is_settled = true;
+    places[count++] = i;
+  }
+  const bool have_frames = frame_count == count;
+  for (int i = 0; i < count; i++) {
+    Place* place = FindPlace(trace->GetFrame(isolate_, static_cast<uint32_t>(places[i])), have_frames);
+    if (place == nullptr) return false;
+    if (have_frames) {
+      if (place->names >= Place::Names::kOther) named->Add(frames[i]);
+      if (named->Has(frames[i])) AddName(place, hash);
+      else place->names = Place::Names::kOwn;
+    } else {
+      if (place->names == Place::Names::kOther) AddName(place, hash);
+      if (place->names == Place::Names::kSeveral || place->names == Place::Names::kUnknown) return false;
+      place->is_inlined = true;
+    }
+  }
+  return true;
+}
+
+// Returns what is known of the place of a frame, or nullptr; adds it where asked to.
+Names::Place* Names::FindPlace(Local<v8::StackFrame> frame, bool add) {
+  v8::Location location = frame->GetLocation();
+  const Word where[] = {static_cast<Word>(frame->GetScriptId()), static_cast<Word>(location.GetLineNumber()),
+    static_cast<Word>(location.GetColumnNumber())};
+  const uint64_t hash = Cache::Hash(where, 3) | 1;
+  if (places_ == nullptr) {
+    if (!add) return nullptr;
+    places_ = static_cast<Place*>(calloc(kPlaces, sizeof *places_));
+    if (places_ == nullptr) return nullptr;
+  }
+  const auto first = static_cast<uint32_t>(hash >> 32) & (kPlaces - 1);
+  uint32_t i = first;
+  for (; places_[i].hash != 0; i = (i + 1) & (kPlaces - 1)) if (places_[i].hash == hash) return &places_[i];
+  if (!add) return nullptr;
+  if (place_count_ >= kPlaces / 2) {  // code without end, from eval: what is still in use comes back
+    memset(static_cast<void*>(places_), 0, kPlaces * sizeof *places_);
+    place_count_ = 0;
+    i = first;
+  }
+  places_[i].hash = hash;
+  place_count_++;
+  return &places_[i];
+}
+
+// The function at a place goes by a name that is not its own, or by its own though others there do not.
+void Names::AddName(Place* place, uint32_t name) {
+  if (place->names == Place::Names::kUnknown) {
+    place->names = Place::Names::kOther;
+    place->name = name;
+    return;
+  }
+  const bool is_same = place->names == Place::Names::kOther && place->name == name;
+  if (is_same || place->names == Place::Names::kSeveral) return;
+  place->names = Place::Names::kSeveral;
+  if (place->is_inlined) is_obsolete_ = true;
+}
+
+bool Names::Append(const FrameSet& named, Walk* walk) {
+  constexpr int kBytes = sizeof(Word);
+  constexpr Word kNameTag = Word{1} << (kWordBits - 1);   // no word of a frame has this bit
+  v8::HandleScope scope(isolate_);
+  for (int i = 0; i < walk->frame_count; i++) {
+    if (!named.Has(i)) continue;
+    if (walk->frames[i].function == nullptr) return false;
+    Local<v8::Function> function = FunctionAt(walk->frames[i].function);
+    if (function.IsEmpty()) return false;
+    v8::String::Utf8Value name(isolate_, function->GetDebugName());
+    const int length = name.length();
+    const int words = (length + kBytes - 1) / kBytes;
+    if (*name == nullptr || walk->length + 1 + words > kMaxWords) return false;
+    walk->words[walk->length++] = static_cast<Word>(length) | kNameTag;
+    if (words > 0) walk->words[walk->length + words - 1] = 0;
+    memcpy(walk->words + walk->length, *name, length);
+    walk->length += words;
+  }
+  return true;
+}
+
+}  // namespace longstack

@@ -1,0 +1,77 @@
+// Names of functions that are part of a stack's key, because the code does not tell them.
+//
+// One code can have many names: of functions from one place with computed names, of the typed arrays'
+// constructors, which share a built-in. Each frame's function is asked for its name, through V8's API and
+// only before a key is stored; where that is not the code's own, the name becomes part of the key. Inlined
+// functions have no frame to be asked: the places in the code of such functions are kept, and a stack with
+// one inlined that had several names makes no key.
+//
+// Not seen is a name given to a function whose code was already known by its own; another name of a function
+// that had one is seen after the next mark-sweep.
+
+#ifndef LONGSTACK_NAMES_H_
+#define LONGSTACK_NAMES_H_
+
+#include <cstdlib>
+
+#include "cache.h"
+#include "walker.h"
+
+namespace longstack {
+
+// Returns the function that a slot of a frame holds, empty where it holds none. The slot serves as the
+// handle: the collector keeps it up to date (StandardFrame::Iterate, src/execution/frames.cc).
+v8::Local<v8::Function> FunctionAt(Word* slot);
+
+class Names {
+ public:
+  explicit Names(v8::Isolate* isolate) : isolate_(isolate) {}
+  Names(const Names&) = delete;
+  Names& operator=(const Names&) = delete;
+  ~Names() { free(places_); }
+
+  // Adds the frames of the walk whose functions do not have the name that their code says.
+  void FindNamed(const Walk& walk, FrameSet* named);
+
+  // Says whether a function whose name should be part of the key is inlined in another's frame; adds to the
+  // named frames those of functions that others there had other names for.
+  bool AreInlined(const Walk& walk, v8::Local<v8::StackTrace> trace, FrameSet* named);
+  bool HasPlaces() const { return place_count_ != 0; }
+
+  // Appends the names of such frames to the words of the walk. False: too long, or they cannot be read.
+  bool Append(const FrameSet& named, Walk* walk);
+
+  // A function that may be inlined in stacks with a key turns out to have several names: says so once.
+  bool TakeObsolete() {
+    const bool is_obsolete = is_obsolete_;
+    is_obsolete_ = false;
+    return is_obsolete;
+  }
+
+ private:
+  static constexpr uint32_t kPlaces = 1 << 12;    // a power of two; half of it is used at most
+
+  // A call in a function's code, and by which names the function went.
+  struct Place {
+    enum class Names : uint16_t { kUnknown, kOwn, kOther, kSeveral };
+    uint64_t hash;          // of script, line and column; 0: the slot is free
+    uint32_t name;          // a hash, for kOther
+    Names names;
+    bool is_inlined;        // it may be, in a stack that has a key
+  };
+
+  struct Function;
+  bool Settle(Function* walked, int walked_count, Function* traced, int traced_count, int script,
+              v8::Local<v8::Value> name, v8::Local<v8::StackTrace> trace, FrameSet* named);
+  Place* FindPlace(v8::Local<v8::StackFrame> frame, bool add);
+  void AddName(Place* place, uint32_t name);
+
+  v8::Isolate* isolate_;
+  Place* places_ = nullptr;
+  uint32_t place_count_ = 0;
+  bool is_obsolete_ = false;
+};
+
+}  // namespace longstack
+
+#endif  // LONGSTACK_NAMES_H_

@@ -1,0 +1,212 @@
+// Walks the frames of the present stack, from a callback of C++ to the event loop, in some tens of
+// nanoseconds.
+//
+// What is relied on, and why it holds; what V8's words mean is in layout.h:
+//
+// 1. Every frame of JavaScript keeps a frame pointer. V8's own stack iterator, which the garbage collector
+//    needs to be exact, walks the same chain (src/execution/frames.cc).
+// 2. Where C++ lies between two pieces of JavaScript, the entry frame of the inner one holds the frame
+//    pointer by which the outer one was left (EntryFrameConstants::kNextExitFrameFPOffset,
+//    src/execution/x64/frame-constants-x64.h and its like); zero: there is none. V8 walks that way, too, so
+//    C++ may be compiled without frame pointers. At which word it is kept is learned at load, see Learn.
+// 3. The return address alone tells function and position of compiled code, inlined calls included. For
+//    interpreted code it lies in one of a few trampolines; there the bytecode array and the offset in it
+//    tell. Which addresses are trampolines is not guessed, see verifier.h.
+// 4. Code and bytecode move or die in a mark-sweep only (src/heap/mark-compact.cc): then all keys are
+//    forgotten. A built-in that C++ implements is told by its function object, which may move in a scavenge:
+//    the count of collections is part of such a key. So it is where WebAssembly lies below: an address in its
+//    code is given once as long as the module lives (freed_code_space_ in src/wasm/wasm-code-manager.h is not
+//    used again), and the module ends by a finalizer, which a collection runs (src/objects/managed.h).
+//
+// So equal words mean an equal stack, but for names (names.h). The walk reads nothing but this thread's own
+// stack, between the present frame and its base; frame pointers must rise and be aligned.
+
+#ifndef LONGSTACK_WALKER_H_
+#define LONGSTACK_WALKER_H_
+
+#include <algorithm>
+
+#include <v8.h>
+
+#include "layout.h"
+
+namespace longstack {
+
+constexpr int kMaxFrames = 256;             // of one walk, whatever is asked for
+constexpr int kMaxWords = kMaxFrames * 3;
+constexpr int kMaxWordsOfFrame = 4;
+
+// The words of a walked stack, its key, and for Verifier and Names its frames.
+struct Walk {
+  enum class Kind { kScript, kBuiltinExit, kOther };
+  struct StackFrame {
+    Kind kind;
+    Word pc;                // the return address into its code
+    Word bytecode;          // the bytecode position, were it interpreted
+    bool is_interpreted;    // as far as trampolines are known
+    Word* function;         // where the frame keeps its function, nullptr: nowhere
+  };
+
+  Word words[kMaxWords + kMaxWordsOfFrame];
+  int length = 0;           // 0: the stack could not be walked to its end
+  bool is_storable = true;  // every frame is of a kind whose identity is known
+  StackFrame frames[kMaxFrames];
+  int frame_count = 0;
+};
+
+class Walker {
+ public:
+  Walker() : layout_(ReadFrameLayout()), base_(StackBase()) {}
+
+  // Hands the words that tell the present stack to a sink, innermost frame first; `callback_fp` is the frame
+  // pointer of the callback. False: the chain of frames leaves this thread's stack (to a stack of
+  // WebAssembly's own), or it has not been learned how to walk. The hot path: bench/capture.js.
+  template <typename Sink>
+  __attribute__((always_inline)) inline bool Visit(Word* callback_fp, Sink* sink) const {
+    Frame frame(callback_fp);
+    // On Node 20 API calls go through functions of C++ before they reach the callback. The frame by which
+    // JavaScript was left for the callback is no part of the key: it is always the same call, and on Node 20
+    // one of a built-in of C++.
+    for (int above = 0;; above++) {
+      const Frame caller = frame.caller();
+      if (above == kMaxFramesAbove || !IsBelow(frame, caller)) return false;
+      frame = caller;
+      if (!frame.IsScript() && layout_.exits.Has(frame.type())) break;
+    }
+    for (int left = max_frames_; left > 0 && !sink->IsFull();) {
+      const Word pc = frame.return_address();
+      const Frame caller = frame.caller();
+      if (!IsBelow(frame, caller)) return false;
+      if (__builtin_expect(caller.IsScript(), 1)) {
+        left--;
+        const bool is_interpreted = IsTrampoline(pc);
+        if (is_interpreted) {
+          sink->AddWord(caller.At(layout_.bytecode_array));
+          sink->AddWord(caller.At(layout_.bytecode_offset));
+        } else {
+          sink->AddWord(pc);
+        }
+        sink->AddScript(caller, pc, is_interpreted);
+        frame = caller;
+        continue;
+      }
+      const Word type = caller.type();
+      if (__builtin_expect(!layout_.special.Has(type), 1)) {
+        sink->AddWord(pc);
+        sink->AddFrame(Walk::Kind::kOther, pc, nullptr);
+        frame = caller;
+      } else if (__builtin_expect(type == layout_.entry || type == layout_.construct_entry, 1)) {
+        const Frame exit(caller.At(exit_offset_));
+        if (__builtin_expect(exit.fp() == nullptr, 1)) break;    // the event loop
+        if (!IsBelow(caller, exit) || !VisitExit(caller, exit, sink)) return false;
+        frame = exit;
+      } else {
+        if (!VisitSpecial(frame, caller, sink)) return false;
+        frame = caller;
+      }
+    }
+    return true;
+  }
+
+  // The words, and the frames too.
+  void ReadWords(Word* callback_fp, Walk* walk) const;
+  void ReadFrames(Word* callback_fp, Walk* walk) const;
+
+  // The slower key, for where frames cannot be walked: V8's own sample, which gives a position for every
+  // frame of JavaScript but no built-ins of C++.
+  void ReadSample(v8::Isolate* isolate, Word* callback_fp, Walk* walk) const;
+
+  // Learns at which word an entry frame keeps the frame by which the outer JavaScript was left, from the
+  // inner one of two nested callbacks. Returns why frames cannot be walked, or nullptr: from now on they are.
+  const char* Learn(Word* outer_fp, Word* inner_fp);
+  void Unlearn() { last_frame_ = 0; }
+  bool has_learned() const { return last_frame_ != 0; }
+
+  bool IsTrampoline(Word pc) const {
+    return __builtin_expect(pc - first_trampoline_ <= trampoline_span_, 0) && FindTrampoline(pc);
+  }
+  // False: there are too many.
+  bool AddTrampoline(Word pc);
+  void ForgetTrampolines();
+
+  // A collection has been: objects may have moved.
+  void CountCollection() { collections_++; }
+  uint32_t collections() const { return collections_; }
+
+  void set_max_frames(int frames) { max_frames_ = std::clamp(frames, 1, kMaxFrames); }
+  int max_frames() const { return max_frames_; }
+
+ private:
+  static constexpr int kMaxFramesAbove = 12;    // of C++ between V8 and a callback
+  static constexpr int kMaxTrampolines = 16;
+
+  // Is `caller` an aligned frame of this thread's stack, below `frame`?
+  bool IsBelow(Frame frame, Frame caller) const {
+    const Word address = caller.address();
+    return address > frame.address() && address <= last_frame_ && address % sizeof(Word) == 0;
+  }
+
+  // Can the words of a frame by which a built-in of C++ is called be read?
+  bool HasExitWords(Frame exit) const {
+    constexpr Word kMore = (Frame::kExitWords - Frame::kWords) * sizeof(Word);
+    return exit.address() <= last_frame_ - kMore;
+  }
+
+  // The frame by which JavaScript was left for the C++ that has come back to JavaScript. False: it cannot be
+  // read.
+  template <typename Sink>
+  bool VisitExit(Frame entry, Frame exit, Sink* sink) const {
+    sink->AddWord(exit.type());
+    if (exit.type() != layout_.builtin_exit) return true;
+    if (!HasExitWords(exit)) return false;
+    sink->AddWord(collections_);
+    sink->AddWord(exit.At(Frame::kExitNewTarget));
+    sink->AddWord(exit.At(Frame::kExitTarget));
+    sink->AddFrame(Walk::Kind::kBuiltinExit, 0, exit.SlotAt(Frame::kExitTarget));
+    return true;
+  }
+
+  // A frame whose return address does not tell all.
+  template <typename Sink>
+  bool VisitSpecial(Frame frame, Frame caller, Sink* sink) const {
+    const Word type = caller.type();
+    if (layout_.wasm.Has(type)) sink->AddWord(collections_);
+    if (layout_.unknown.Has(type)) sink->SetUnstorable();
+    Word* function = nullptr;
+    Walk::Kind kind = Walk::Kind::kOther;
+    if (type == layout_.builtin_exit) {
+      if (!HasExitWords(caller)) return false;
+      kind = Walk::Kind::kBuiltinExit;
+      function = caller.SlotAt(Frame::kExitTarget);
+      sink->AddWord(collections_);
+      sink->AddWord(caller.At(Frame::kExitNewTarget));
+      sink->AddWord(caller.At(Frame::kExitTarget));
+    } else if (layout_.continuations.Has(type)) {
+      // After a deoptimisation: the return address is the same for all of them.
+      function = caller.SlotAt(Frame::kFunction);
+      sink->AddWord(collections_);
+      sink->AddWord(*function);
+    }
+    const Word pc = frame.return_address();
+    sink->AddWord(pc);
+    sink->AddFrame(kind, pc, function);
+    return true;
+  }
+
+  bool FindTrampoline(Word pc) const;
+
+  FrameLayout layout_;
+  Word last_frame_ = 0;           // the highest address that a frame pointer may have, 0: not learned
+  int max_frames_ = kMaxFrames / 4;
+  int exit_offset_ = 0;           // in words, of an entry frame
+  uint32_t collections_ = 0;
+  Word first_trampoline_ = 1;     // the lowest, and how far up the highest is: no other address is looked for
+  Word trampoline_span_ = 0;
+  Word base_;
+  Word trampolines_[kMaxTrampolines];
+  int trampoline_count_ = 0;
+};
+
+}  // namespace longstack
+
+#endif  // LONGSTACK_WALKER_H_
