@@ -43,12 +43,11 @@ inline Word WordOf(v8::Local<v8::Value> value) {
   return word;
 }
 
-// Pages of new space: kPageSizeBits (kRegularPageSize), src/base/build_config.h.
+// Pages of new space: kPageSizeBits, src/base/build_config.h.
 constexpr int kPageBits = 18;
 
-// A frame, by its frame pointer. Offsets in words:
-//   CommonFrameConstants, StandardFrameConstants and BuiltinExitFrameConstants,
-//   src/execution/frame-constants.h.
+// A frame, by its frame pointer. The offsets, in words, are those of CommonFrameConstants,
+// StandardFrameConstants and BuiltinExitFrameConstants in src/execution/frame-constants.h.
 class Frame {
  public:
   static constexpr int kCaller = 0;

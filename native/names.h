@@ -20,7 +20,7 @@
 namespace longstack {
 
 // Returns the function that a slot of a frame holds, empty where it holds none. The slot serves as the
-// handle: the collector keeps it up to date (StandardFrame::Iterate, src/execution/frames.cc).
+// handle: the collector keeps it up to date (StackFrame::Iterate, src/execution/frames.cc).
 v8::Local<v8::Function> FunctionAt(Word* slot);
 
 class Names {
