@@ -3,6 +3,7 @@
 // Loops: a step that repeats one of its last ancestors has that ancestor's chain (native/chains.h). What belongs to the turn
 // is noted in the record of the step: how many turns there were, and what came before the first.
 
+const { CURRENT_CAUSE, current } = require('../context/current')
 const records = require('../context/records')
 
 const { MASK, SHIFT, REF, CHAIN, CAUSE, TIME, FLAGS, OUTER, TURNS, PRIOR, PRIOR_TIME, LOOPED, DISTANCE, resources, promises } = records
@@ -14,10 +15,10 @@ const CHAIN_BITS = (1 << FOLD_SHIFT) - 1
  * @param {Int32Array} words
  * @param {number} at
  * @param {number} step what the engine answered: the chain, and the distance
- * @param {number} cause reference of the step that runs
  * @returns {number} flags
  */
-function turnOf (words, at, step, cause) {
+function turnOf (words, at, step) {
+  const cause = current[CURRENT_CAUSE]
   const distance = step >>> FOLD_SHIFT
   if (distance === 1) return turnOfOne(words, at, step & CHAIN_BITS, cause)
   const before = ancestorOf(cause, distance - 1)

@@ -1,0 +1,97 @@
+'use strict'
+
+// The step that runs now, and the steps that it interrupts: numbers, for hooks/events.js to enter and leave. They lie in typed
+// arrays of more than 64 bytes, which V8 keeps outside of its heap (typed_array_max_size_in_heap in src/flags), so that compiled
+// code knows their address.
+
+const LEVEL = 5 // words saved a level
+const LEVELS = 1024
+
+// Words of `current`.
+const CURRENT_CHAIN = 0 // number of its chain
+const CURRENT_CAUSE = 1 // reference of its record
+const CURRENT_SPAN = 2 // number of its span
+const CURRENT_RUN = 3 // number of this run in the log of its span
+const CURRENT_REF = 4 // reference of the resource or promise that was entered last
+const DEPTH = 5 // how many are entered; 0: nobody told what runs
+const LEFT = 6 // reference of the step that was left last
+const ATTENTION = 7 // what else there is to do where a callback begins: TIMED, WATCHED, ORPHANED
+const ITERATION = 8 // count of the event loop's iterations at the last callback
+
+// Bits of ATTENTION.
+const TIMED = 1 // spans are timed
+const WATCHED = 2 // the length of callbacks is watched
+const ORPHANED = 4 // a handle was made while nothing executed: whose it is shows with what runs next
+
+const current = new Int32Array(32)
+/** what the levels below were: chain, cause, span, run, ref */
+const saved = new Int32Array(LEVEL * LEVELS)
+
+/** Puts a step in force. @param {number} chain @param {number} cause @param {number} span */
+function take (chain, cause, span) {
+  current[CURRENT_CHAIN] = chain
+  current[CURRENT_CAUSE] = cause
+  current[CURRENT_SPAN] = span
+}
+
+/** Saves the step in force, which `pop` puts back. @param {number} ref of what is entered */
+function push (ref) {
+  if (current[DEPTH] === LEVELS) current[DEPTH] = 0 // more than the stack has room for: what is on top was never left
+  const level = current[DEPTH] * LEVEL
+  saved[level] = current[CURRENT_CHAIN]
+  saved[level + 1] = current[CURRENT_CAUSE]
+  saved[level + 2] = current[CURRENT_SPAN]
+  saved[level + 3] = current[CURRENT_RUN]
+  saved[level + 4] = current[CURRENT_REF]
+  current[DEPTH]++
+  current[CURRENT_REF] = ref
+}
+
+function pop () {
+  current[LEFT] = current[CURRENT_CAUSE]
+  current[DEPTH]--
+  const level = current[DEPTH] * LEVEL
+  current[CURRENT_CHAIN] = saved[level]
+  current[CURRENT_CAUSE] = saved[level + 1]
+  current[CURRENT_SPAN] = saved[level + 2]
+  current[CURRENT_RUN] = saved[level + 3]
+  current[CURRENT_REF] = saved[level + 4]
+}
+
+/** Drops the levels above an entered one, which were never left. @param {number} ref @returns {boolean} it is entered */
+function unwind (ref) {
+  for (let level = current[DEPTH] - 1; level > 0; level--) {
+    if (saved[level * LEVEL + 4] !== ref) continue
+    current[DEPTH] = level
+    current[CURRENT_REF] = ref
+    return true
+  }
+  return false
+}
+
+/** Nothing is entered. */
+function leaveAll () {
+  current[DEPTH] = 0
+  current[CURRENT_REF] = 0
+}
+
+module.exports = {
+  CURRENT_CHAIN,
+  CURRENT_CAUSE,
+  CURRENT_SPAN,
+  CURRENT_RUN,
+  CURRENT_REF,
+  DEPTH,
+  LEFT,
+  ATTENTION,
+  ITERATION,
+  TIMED,
+  WATCHED,
+  ORPHANED,
+  current,
+  take,
+  push,
+  pop,
+  unwind,
+  leaveAll
+}

@@ -1,0 +1,75 @@
+'use strict'
+
+// Light mode: no hook tells of promises, so an AsyncLocalStorage carries the step across await.
+
+const { AsyncLocalStorage } = require('node:async_hooks')
+const { MUTED_CHAIN, NO_CHAIN, ROOT_CHAIN } = require('../context/records')
+const { CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, current } = require('../context/current')
+
+/** What is carried. */
+class Carried {
+  /** @param {number} chain @param {number} cause @param {number} span @param {number} run */
+  constructor (chain, cause, span, run) {
+    this.chain = chain
+    this.cause = cause
+    this.span = span
+    this.run = run
+  }
+}
+
+/** @typedef {ReturnType<typeof createCarrier>} Carrier */
+
+function createCarrier () {
+  /** @type {AsyncLocalStorage<Carried> | undefined} */
+  let storage
+
+  const carrier = {
+    on: false,
+
+    start () {
+      storage = new AsyncLocalStorage()
+      carrier.on = true
+    },
+
+    /** What carries nothing later on is from before. */
+    enterRoot () {
+      if (current[CURRENT_CHAIN] === NO_CHAIN) current[CURRENT_CHAIN] = ROOT_CHAIN
+      carrier.enter()
+    },
+
+    stop () {
+      storage?.disable()
+      storage = undefined
+      carrier.on = false
+    },
+
+    /** The step in force is carried from here on. */
+    enter () {
+      storage?.enterWith(new Carried(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN], current[CURRENT_RUN]))
+    },
+
+    /** @returns {Carried | undefined} */
+    read: () => storage?.getStore(),
+
+    /**
+     * Runs a function with a step of a span, whose run begins in it.
+     * @template T
+     * @param {number} chain @param {number} cause @param {number} span @param {() => T} fn
+     * @returns {T}
+     */
+    run (chain, cause, span, fn) {
+      if (storage === undefined) return fn()
+      const carried = new Carried(chain, cause, span, 0)
+      return storage.run(carried, () => {
+        carried.run = current[CURRENT_RUN]
+        return fn()
+      })
+    },
+
+    /** Runs longstack's own work, which is no part of the program. @param {() => void} work */
+    apart: (work) => storage === undefined ? work() : storage.run(new Carried(MUTED_CHAIN, 0, 0, 0), work)
+  }
+  return carrier
+}
+
+module.exports = { createCarrier }

@@ -1,0 +1,357 @@
+'use strict'
+
+// The hot path, whole: what Node and V8 tell of resources and promises. It writes numbers into the records (context/records.js),
+// enters and leaves steps (context/current.js), and makes no object but a marker. bench/run.js measures it in whole,
+// bench/awaits.js the promises. What few resources need is in special.js.
+//
+// A function that a hook calls is created once, its neighbours are constants of its closure, and what differs between modes
+// is a bit in `current`: so V8 has their addresses in the code, and nothing is looked up.
+
+const { executionAsyncId, executionAsyncResource } = require('node:async_hooks')
+const { now } = require('../context/clock')
+const guard = require('../context/guard')
+const records = require('../context/records')
+const { OnPromise } = require('../context/stamp')
+const {
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH, ORPHANED, TIMED,
+  current, leaveAll, pop, push, take, unwind
+} = require('../context/current')
+const { recordEarly } = require('./lookup')
+const { turnOf } = require('./loops')
+
+const {
+  MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, RUN, SETTLED_RUN, SETTLED_SPAN,
+  LIVE, PASSED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, ANSWERED, CALLED, DETAILED, PARSER,
+  NO_CHAIN, MUTED_CHAIN, EARLY_CHAIN, TICKS, resources, promises
+} = records
+const CHAIN_BITS = (1 << 24) - 1 // of what an engine answers to a step, see stacks/capture.js
+const PROMISES = 0x3fffffff // promises are numbered modulo this and one
+const UNKNOWN = -1 // in place of a reference, for a promise from before enabling
+const BEGINS = SPECIAL | DETAILED | ENTERED | PARSER
+
+/**
+ * @param {object} deps
+ * @param {import('./async').Parts} deps.parts
+ * @param {ReturnType<typeof import('./kind-table').createKindTable>} deps.table
+ * @param {import('./carrier').Carrier} deps.carrier
+ * @param {ReturnType<typeof import('./lookup').createLookup>} deps.lookup
+ * @param {ReturnType<typeof import('./special').createSpecial>} deps.special
+ * @param {ReturnType<typeof import('./settlements').createSettlements>} deps.settlements
+ * @param {() => import('../spans/loop-time').LoopTime} deps.loop while spans are timed
+ */
+function createEvents ({ parts, table, carrier, lookup, special, settlements, loop }) {
+  const { capture, watched, registry, force, markers } = parts
+  const { clock } = capture
+  const { mark } = markers
+  const { look, causeNow } = lookup
+  let promiseNumber = 0
+  /** the function that Node calls: frames from it on are left out @type {Function} */
+  let outermost = initResource
+  /** how often the event loop came round; counted by the addon where it can, see native/turns.cc @type {Uint32Array} */
+  let iterations = new Uint32Array(2)
+  let isCounted = false
+  let iteration = 0
+
+  /**
+   * @param {number} asyncId
+   * @param {string} type
+   * @param {number} trigger
+   * @param {any} resource
+   */
+  function initResource (asyncId, type, trigger, resource) {
+    try {
+      const ref = asyncId << 1
+      const at = ((ref >> 1) & MASK) << SHIFT
+      if ((resources[at + FLAGS] & (LIVE | PASSED)) !== 0) records.keep(resources, at)
+      if (guard.busy) return mute(at, ref)
+      if (current[DEPTH] === 0) look(trigger)
+      const kind = type === 'TickObject' ? table.tick : type === 'PROMISE' ? promiseKind(trigger) : table.kinds.get(type) ?? table.add(type)
+      const chain = current[CURRENT_CHAIN]
+      resources[at + REF] = ref
+      resources[at + TRIGGER] = trigger << 1
+      resources[at + SPAN] = current[CURRENT_SPAN]
+      resources[at + CAUSE] = current[CURRENT_CAUSE]
+      resources[at + RUN] = current[CURRENT_RUN]
+      if (!kind.wanted || chain === MUTED_CHAIN) {
+        resources[at + CHAIN] = chain
+        resources[at + FLAGS] = PASSED | (kind.flags & (ONE_SHOT | CALLED | ENTERED | TICK))
+        return
+      }
+      const step = capture.step(chain, kind.number, outermost)
+      resources[at + CHAIN] = step & CHAIN_BITS
+      resources[at + TIME] = clock[0] * TICKS
+      resources[at + DETAIL] = 0
+      resources[at + FLAGS] = step <= CHAIN_BITS ? kind.flags : kind.flags | turnOf(resources, at, step)
+      if (kind.special) special.made(kind, asyncId, at, trigger, resource)
+    } catch (error) {
+      parts.failed(error) // the resource then stays without a record, the program unharmed
+    }
+  }
+
+  /** A promise was made, where V8's own hooks tell. @param {object} promise @param {object | undefined} parent that it waits for */
+  function initPromise (promise, parent) {
+    try {
+      if (guard.busy) return OnPromise.write(promise, 0)
+      promiseNumber = (promiseNumber + 1) & PROMISES
+      const ref = promiseNumber << 1 | 1
+      const at = (promiseNumber & MASK) << SHIFT
+      if ((promises[at + FLAGS] & LIVE) !== 0) records.keep(promises, at)
+      if (current[DEPTH] === 0) look(0)
+      OnPromise.write(promise, ref)
+      const chain = current[CURRENT_CHAIN]
+      promises[at + REF] = ref
+      promises[at + SPAN] = current[CURRENT_SPAN]
+      promises[at + CAUSE] = current[CURRENT_CAUSE]
+      promises[at + RUN] = current[CURRENT_RUN]
+      if (chain === MUTED_CHAIN) {
+        promises[at + CHAIN] = chain
+        promises[at + FLAGS] = PASSED
+        return
+      }
+      const kind = parent === undefined ? table.promise : table.awaited
+      const step = capture.step(chain, kind.number, initPromise)
+      promises[at + CHAIN] = step & CHAIN_BITS
+      promises[at + TIME] = clock[0] * TICKS
+      promises[at + DETAIL] = 0
+      promises[at + TRIGGER] = parent === undefined ? 0 : OnPromise.read(parent) ?? 0
+      promises[at + FLAGS] = step <= CHAIN_BITS ? kind.flags : kind.flags | turnOf(promises, at, step)
+    } catch (error) {
+      parts.failed(error)
+    }
+  }
+
+  /** @param {number} asyncId its callback is about to run */
+  function beforeResource (asyncId) {
+    try {
+      if (iterations[0] !== iteration) cameRound()
+      else if (current[DEPTH] === 0 && force.format !== undefined && Error.prepareStackTrace !== force.format) parts.replaced()
+      const ref = asyncId << 1
+      const at = ((ref >> 1) & MASK) << SHIFT
+      if (resources[at + REF] === ref) enter(ref, resources, at)
+      else enterOlder(ref, asyncId)
+    } catch (error) {
+      parts.failed(error)
+    }
+  }
+
+  /** @param {object} promise what waits for it is about to run */
+  function beforePromise (promise) {
+    try {
+      const ref = OnPromise.read(promise)
+      if (ref === undefined) return enterUnnumbered(promise)
+      const at = ((ref >> 1) & MASK) << SHIFT
+      if (promises[at + REF] === ref) enter(ref, promises, at)
+      else enterOlder(ref, 0)
+    } catch (error) {
+      parts.failed(error)
+    }
+  }
+
+  /**
+   * A callback of a resource or promise begins.
+   * @param {number} ref
+   * @param {Int32Array} words
+   * @param {number} at
+   */
+  function enter (ref, words, at) {
+    push(ref)
+    const flags = words[at + FLAGS]
+    current[CURRENT_CHAIN] = words[at + CHAIN]
+    current[CURRENT_CAUSE] = (flags & PASSED) !== 0 ? words[at + CAUSE] : ref
+    current[CURRENT_SPAN] = words[at + SPAN]
+    if (current[ATTENTION] !== 0) special.attend(ref, flags, words, at)
+    if ((flags & BEGINS) !== 0) special.begins(ref, flags, words, at)
+    if (markers.on) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
+  }
+
+  /** @param {number} asyncId its callback is over */
+  function afterResource (asyncId) {
+    try {
+      const ref = asyncId << 1
+      const at = ((ref >> 1) & MASK) << SHIFT
+      if (resources[at + REF] === ref) {
+        const flags = resources[at + FLAGS]
+        if ((flags & ONE_SHOT) !== 0) resources[at + FLAGS] = flags & ~(LIVE | PASSED)
+        else if ((flags & TIMER) !== 0) special.timerRan(ref, asyncId, at)
+      } else {
+        records.ended(ref)
+      }
+      leave(ref)
+      if (watched.size > 0) watched.get(asyncId)?.()
+    } catch (error) {
+      parts.failed(error)
+    }
+  }
+
+  /** @param {object} promise what waited for it has run */
+  function afterPromise (promise) {
+    try {
+      const ref = OnPromise.read(promise) ?? UNKNOWN
+      const at = ((ref >> 1) & MASK) << SHIFT
+      if (promises[at + REF] === ref) promises[at + FLAGS] &= ~LIVE
+      else records.ended(ref)
+      leave(ref)
+    } catch (error) {
+      parts.failed(error)
+    }
+  }
+
+  /** @param {number} ref of what was entered */
+  function leave (ref) {
+    if (current[CURRENT_REF] !== ref) {
+      if (!unwind(ref)) return
+      markers.forget() // what ran since has no markers of its own
+    }
+    pop()
+    if (current[DEPTH] === 0) {
+      if (!isCounted) iterations[0]++
+      if (markers.on) mark(NO_CHAIN, current[CURRENT_CAUSE], current[CURRENT_SPAN])
+      return
+    }
+    if ((current[ATTENTION] & TIMED) !== 0 && current[CURRENT_SPAN] !== loop().seq) loop().change(current[CURRENT_SPAN], now())
+    if (markers.on) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
+  }
+
+  /** A promise is settled, where V8's own hooks tell: before it has its state. @param {object} promise */
+  function settlePromise (promise) {
+    try {
+      const ref = OnPromise.read(promise)
+      if (ref === undefined || guard.busy) return
+      const at = ((ref >> 1) & MASK) << SHIFT
+      if ((current[ATTENTION] & ORPHANED) !== 0) special.claim(ref)
+      if (promises[at + REF] === ref) {
+        promises[at + FLAGS] = (promises[at + FLAGS] & ~LIVE) | ANSWERED
+        promises[at + DETAIL] = current[DEPTH] === 0 ? 0 : current[CURRENT_CAUSE]
+        promises[at + SETTLED_RUN] = current[CURRENT_RUN]
+        promises[at + SETTLED_SPAN] = current[CURRENT_SPAN]
+      }
+      if (current[CURRENT_CHAIN] !== MUTED_CHAIN) settlements.note(promise, current[DEPTH] === 0 ? causeNow() : current[CURRENT_CAUSE])
+    } catch (error) {
+      parts.failed(error)
+    }
+  }
+
+  /** The same where async_hooks tells of promises. @param {any} promise */
+  function settleResource (promise) {
+    try {
+      if (guard.busy) return
+      const ref = refOfTracked(promise)
+      const at = ((ref >> 1) & MASK) << SHIFT
+      if ((current[ATTENTION] & ORPHANED) !== 0) special.claim(ref)
+      if (ref !== 0 && resources[at + REF] === ref && resources[at + CHAIN] !== MUTED_CHAIN) {
+        resources[at + FLAGS] = (resources[at + FLAGS] & ~LIVE) | ANSWERED
+        resources[at + DETAIL] = current[DEPTH] === 0 ? 0 : current[CURRENT_CAUSE]
+        resources[at + SETTLED_RUN] = current[CURRENT_RUN]
+        resources[at + SETTLED_SPAN] = current[CURRENT_SPAN]
+      }
+      if (current[CURRENT_CHAIN] === MUTED_CHAIN || capture.rejection === undefined) return
+      settlements.note(promise, current[DEPTH] === 0 ? causeNow() : current[CURRENT_CAUSE])
+    } catch (error) {
+      parts.failed(error)
+    }
+  }
+
+  // What is done seldom.
+
+  /** @param {number} trigger another promise, where `then` or `await` made it */
+  function promiseKind (trigger) {
+    return trigger === executionAsyncId() ? table.promise : table.awaited
+  }
+
+  /** The event loop came round: nothing of what was entered before goes on, however it ended. */
+  function cameRound () {
+    iteration = iterations[0]
+    leaveAll()
+    guard.busy = false
+    if ((current[ATTENTION] & TIMED) !== 0) loop().fresh = true
+    readSettled()
+    clock[0] = now()
+    markers.turn()
+    parts.turn(clock[0])
+  }
+
+  /** Who rejected is known up to now. */
+  function readSettled () {
+    try {
+      settlements.read()
+    } catch (error) {
+      parts.failed(error)
+    }
+  }
+
+  /** A callback of what the ring does not hold any more, or never held. @param {number} ref @param {number} asyncId 0: a promise */
+  function enterOlder (ref, asyncId) {
+    const kept = ref === 0 || ref === UNKNOWN ? undefined : records.find(ref)
+    if (kept !== undefined) return enter(ref, kept.words, kept.at)
+    const before = asyncId === 0 ? undefined : OnPromise.read(executionAsyncResource()) // made while V8's hooks told of promises
+    const record = before === undefined ? undefined : records.find(before)
+    if (record !== undefined) return enter(ref, record.words, record.at)
+    const opener = asyncId === 0 ? undefined : registry.opener(asyncId)
+    if (opener === undefined && asyncId > 1 && !guard.busy) recordEarly(asyncId)
+    push(ref)
+    if (opener !== undefined) take(opener.chain, opener.ref, opener.spanNumber)
+    else if (asyncId > 1) take(EARLY_CHAIN, ref, 0)
+    else take(ref === UNKNOWN ? EARLY_CHAIN : MUTED_CHAIN, 0, 0)
+    current[CURRENT_RUN] = 0
+    if ((current[ATTENTION] & TIMED) !== 0) {
+      loop().callback(current[CURRENT_SPAN], now())
+      loop().callbackRef = ref
+      loop().callbackChain = opener?.chain ?? 0
+    }
+    if (opener !== undefined || carrier.on) special.begins(ref, SPECIAL | DETAILED | ENTERED, resources, 0)
+    if (markers.on) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
+  }
+
+  /** A promise that V8's hooks have not seen: it is older than longstack, or async_hooks told of promises then. @param {any} promise */
+  function enterUnnumbered (promise) {
+    const tracked = refOfTracked(promise)
+    const found = tracked === 0 ? undefined : records.find(tracked)
+    if (found === undefined) return enterOlder(UNKNOWN, 0)
+    enter(UNKNOWN, found.words, found.at)
+    if (current[CURRENT_CAUSE] === UNKNOWN) current[CURRENT_CAUSE] = tracked
+  }
+
+  return {
+    initResource,
+    initPromise,
+    beforeResource,
+    beforePromise,
+    afterResource,
+    afterPromise,
+    settlePromise,
+    settleResource,
+    readSettled,
+
+    /** @param {Function} init what async_hooks calls for a resource */
+    beneath (init) {
+      outermost = init
+    },
+
+    /** @param {Uint32Array} counters where the event loop's iterations are counted @param {boolean} byLoop the addon counts */
+    count (counters, byLoop) {
+      iterations = counters
+      isCounted = byLoop
+      iteration = counters[0]
+    }
+  }
+}
+
+/** Records what longstack itself makes. @param {number} at index in `resources` @param {number} ref */
+function mute (at, ref) {
+  resources[at + REF] = ref
+  resources[at + CHAIN] = MUTED_CHAIN
+  resources[at + SPAN] = 0
+  resources[at + FLAGS] = PASSED | CALLED
+}
+
+/** under which async_hooks keeps the id of a promise @type {symbol | undefined} */
+let idSymbol
+
+/** @param {any} promise @returns {number} reference of a promise to which async_hooks gave an id, 0: it gave none */
+function refOfTracked (promise) {
+  idSymbol ??= Object.getOwnPropertySymbols(promise).find((symbol) => symbol.description === 'async_id_symbol')
+  const id = idSymbol === undefined ? undefined : promise[idSymbol]
+  return typeof id === 'number' ? id << 1 : 0
+}
+
+module.exports = { createEvents, refOfTracked }

@@ -1,0 +1,68 @@
+'use strict'
+
+// The kinds of resources under the filter in force, by the type that async_hooks tells.
+
+const { AWAIT, kindCount, kindOf, resetKinds } = require('../context/kinds')
+const { AWAITED, CALLED, DETAILED, ENTERED, LIVE, ONE_SHOT, PARSER, SPECIAL, TICK, TIMER } = require('../context/records')
+const { called, entered } = require('./light')
+
+const KINDS = 10_000 // distinct type names; programs may make them up
+
+/** @typedef {import('../context/kinds').Kind} Kind */
+
+/**
+ * @param {object} deps
+ * @param {(type: string) => boolean} deps.wanted the filter
+ * @param {() => boolean} deps.carries light mode is in force
+ * @param {() => void} deps.forget chains mean nothing any more, for their kinds are not known
+ */
+function createKindTable ({ wanted, carries, forget }) {
+  const table = {
+    /** @type {Map<string, Kind>} */
+    kinds: new Map(),
+    promise: kindOf('PROMISE', false),
+    awaited: kindOf(AWAIT, false),
+    tick: kindOf('TickObject', false),
+    write: kindOf('REQUEST', false),
+
+    /** @param {string} type @returns {Kind} */
+    add (type) {
+      if (kindCount() > KINDS) {
+        resetKinds()
+        forget()
+        table.refill()
+      }
+      const kind = kindOf(type, wanted(type === AWAIT ? 'PROMISE' : type))
+      kind.entered = entered.has(type)
+      kind.flags = flagsOf(kind, carries())
+      table.kinds.set(type, kind)
+      return kind
+    },
+
+    /** Another filter is in force, or another mode. */
+    refill () {
+      table.kinds = new Map()
+      table.promise = table.add('PROMISE')
+      table.awaited = table.add(AWAIT)
+      table.tick = table.add('TickObject')
+      table.write = kindOf('REQUEST', false)
+    }
+  }
+  return table
+}
+
+/** @param {Kind} kind @param {boolean} carries @returns {number} flags of its records */
+function flagsOf (kind, carries) {
+  return (kind.handle ? 0 : LIVE) |
+    (kind.oneShot ? ONE_SHOT : 0) |
+    (kind.tick ? TICK : 0) |
+    (kind.timer ? TIMER : 0) |
+    (kind.handle && !kind.brief ? SPECIAL : 0) |
+    (kind.detail !== undefined ? DETAILED : 0) |
+    (kind.entered && carries ? ENTERED : 0) |
+    (called.has(kind.type) ? CALLED : 0) |
+    (kind.awaited ? AWAITED : 0) |
+    (kind.type === 'HTTPINCOMINGMESSAGE' ? PARSER : 0)
+}
+
+module.exports = { createKindTable }
