@@ -79,8 +79,15 @@ resources[REF] = promises[REF] = -1 // no record has the reference 0
 let requests
 let requestCount = 0
 
-/** Records kept past the ring: index of the first word in `olderWords` by reference, oldest first @type {Map<number, number>} */
+/** Records kept past the ring: index of the first word in `olderWords` by reference @type {Map<number, number>} */
 const olderPlaces = new Map()
+/**
+ * References in the order in which they were kept, from `oldestAt` on; some are dropped since. To ask the map for its first key
+ * takes longer with each key that was deleted before it (OrderedHashTable in V8's src/objects/ordered-hash-table.cc).
+ * @type {number[]}
+ */
+let olderRefs = []
+let oldestAt = 0
 let olderWords = new Int32Array(FIRST_OLDER << SHIFT)
 /** those of them that have run: the newest */
 const endedRefs = new Int32Array(ENDED)
@@ -102,7 +109,9 @@ const indexOf = (ref) => ((ref >> 1) & MASK) << SHIFT
  */
 function keep (ring, at) {
   const ref = ring[at + REF]
-  const place = olderPlaces.get(ref) ?? freePlaces.pop() ?? newPlace()
+  const known = olderPlaces.get(ref)
+  const place = known ?? freePlaces.pop() ?? newPlace()
+  if (known === undefined) noteOrder(ref)
   for (let i = 0; i < 1 << SHIFT; i++) olderWords[place + i] = ring[at + i]
   olderPlaces.set(ref, place)
 }
@@ -111,16 +120,32 @@ function keep (ring, at) {
 function newPlace () {
   const place = olderPlaces.size << SHIFT
   if (place < olderWords.length) return place
-  if (olderPlaces.size >= OLDER) {
-    const oldest = /** @type {number} */ (olderPlaces.keys().next().value)
-    const freed = /** @type {number} */ (olderPlaces.get(oldest))
-    olderPlaces.delete(oldest)
-    lost++
-    return freed
-  }
+  if (olderPlaces.size >= OLDER) return freeOldest()
   const words = olderWords
   olderWords = new Int32Array(words.length * 2)
   olderWords.set(words)
+  return place
+}
+
+/** @param {number} ref of a record that is kept from now on */
+function noteOrder (ref) {
+  if (olderRefs.length > 4 * OLDER) {
+    olderRefs = olderRefs.slice(oldestAt).filter((known) => olderPlaces.has(known))
+    oldestAt = 0
+  }
+  olderRefs.push(ref)
+}
+
+/** Gives up the record that was kept first. @returns {number} its place */
+function freeOldest () {
+  let place
+  let ref = 0
+  do {
+    ref = olderRefs[oldestAt++]
+    place = olderPlaces.get(ref)
+  } while (place === undefined)
+  olderPlaces.delete(ref)
+  lost++
   return place
 }
 
@@ -239,6 +264,8 @@ function clear () {
   requests?.fill(0)
   delays.fill(0)
   olderPlaces.clear()
+  olderRefs = []
+  oldestAt = 0
   endedRefs.fill(0)
   freePlaces = []
 }
@@ -253,7 +280,7 @@ function held () {
 
 /** Bytes of memory. */
 function bytes () {
-  return 2 * resources.byteLength + (requests?.byteLength ?? 0) + olderWords.byteLength + olderPlaces.size * 40
+  return 2 * resources.byteLength + (requests?.byteLength ?? 0) + olderWords.byteLength + olderPlaces.size * 40 + olderRefs.length * 8
 }
 
 /** Records that had to be given up though they had not run. */
