@@ -114,6 +114,17 @@ function openAt (number) {
   return older.size === 0 ? undefined : older.get(number)
 }
 
+/**
+ * Returns those that are open, the oldest first. No Set holds them: one that is added to and deleted from all the time leaves
+ * a table behind whenever V8 makes a new one, each of which holds the next (SetNextTable in src/objects/ordered-hash-table.cc),
+ * so that scavenges carry along what was in any of them until the next mark-sweep.
+ */
+function allOpen () {
+  const spans = [...older.values()]
+  for (const span of open) if (span !== undefined) spans.push(span)
+  return spans.sort((one, other) => one.seq - other.seq)
+}
+
 /** @param {number} number @returns {Span | Ended | undefined} */
 function identityAt (number) {
   const span = openAt(number)
@@ -158,4 +169,4 @@ function isInside (number, outer) {
   return false
 }
 
-module.exports = { add, end, identityAt, isInside, next, spanAt, spanIdOf, traceIdOf }
+module.exports = { add, allOpen, end, identityAt, isInside, next, spanAt, spanIdOf, traceIdOf }

@@ -34,6 +34,8 @@ class Span {
   constructor ({ name, kind, traceId, parentSpanId, sampled, parent, start, origin, loop }) {
     /** its number in this thread @type {number} */
     this.seq = identities.next()
+    /** among those that are open, and is written once it has ended */
+    this.isCounted = true
     this.name = name
     this.kind = kind
     /** @type {string | undefined} */

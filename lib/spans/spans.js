@@ -7,7 +7,7 @@
 const { performance } = require('node:perf_hooks')
 
 const { Span } = require('./span')
-const { identityAt, spanAt } = require('./identities')
+const { allOpen, identityAt, spanAt } = require('./identities')
 const { blockedRecord } = require('../blocked/record')
 const { Writing } = require('./record')
 const { activeSpanContext } = require('./otel')
@@ -58,8 +58,7 @@ const DRIFT = 5 // ms between the two clocks that are not corrected
  * @param {(work: () => void) => boolean} deps.schedule has it done right before the event loop polls next; false: nothing can be put off now
  */
 function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, describe, tell, listening, sinks, at, resource, schedule }) {
-  /** @type {Set<Span>} */
-  const open = new Set()
+  let openCount = 0
   let ended = 0
   let dropped = 0
   let origin = performance.timeOrigin + performance.now() - now()
@@ -111,8 +110,12 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
     })
     span.outerId = outer?.spanId
     span.chain = context === undefined ? chain : context.chain
-    if (open.size < OPEN) open.add(span)
-    else dropped++
+    if (openCount < OPEN) {
+      openCount++
+    } else {
+      span.isCounted = false
+      dropped++
+    }
     return span
   }
 
@@ -133,10 +136,11 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
     const reason = failure.error ?? (code === 'ERROR' ? span.rejection?.deref() : undefined)
     if (reason !== undefined || 'error' in failure) exception(span, reason)
     close(span, time)
-    if (!open.delete(span)) span.forget()
-    else if (span.kind !== 'INTERNAL' && putOff(span)) return // its attributes hold nothing that may change
-    else written(span)
-    if (open.size === 0 && waiting.length === 0) loop.forget()
+    if (!span.isCounted) return span.forget()
+    openCount--
+    if (span.kind !== 'INTERNAL' && putOff(span)) return // its attributes hold nothing that may change
+    written(span)
+    if (openCount === 0 && waiting.length === 0) loop.forget()
   }
 
   /** @param {Span} span @returns {boolean} it is written when the iteration is over */
@@ -151,7 +155,7 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
     const spans = waiting
     waiting = []
     for (let i = 0; i < spans.length; i++) written(spans[i])
-    if (open.size === 0) loop.forget()
+    if (openCount === 0) loop.forget()
   }
 
   /** @param {Span} span that has ended */
@@ -207,7 +211,7 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
     drop (span) {
       if (span.ended) return
       close(span, now())
-      open.delete(span)
+      if (span.isCounted) openCount--
       span.forget()
     },
 
@@ -234,7 +238,8 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
     flush () {
       drain()
       const time = now()
-      for (const span of open) {
+      for (const span of allOpen()) {
+        if (!span.isCounted) continue
         span.attributes['longstack.end'] = 'open'
         const error = span.events?.[0]
         if (error !== undefined && span.status.code === 'UNSET') span.status = { code: 'ERROR', message: String(error.attributes['exception.message']) }
@@ -242,11 +247,11 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
         write(span)
         span.forget()
       }
-      open.clear()
+      openCount = 0
     },
 
     /** @returns {{ open: number, ended: number, dropped: number }} */
-    stats: () => ({ open: open.size, ended, dropped })
+    stats: () => ({ open: openCount, ended, dropped })
   }
 }
 
