@@ -4,6 +4,7 @@
 
 const test = require('ava')
 const { Writing, unixNano } = require('../lib/spans/record')
+const http = require('../lib/spans/http')
 const { byteLineOf, byteLineOfJson } = require('../lib/sinks/line')
 const { textOf } = require('../lib/spans/json')
 
@@ -170,4 +171,29 @@ test('times are printed to the nanosecond', (t) => {
   }
   t.is(unixNano(0, 0.001), '1000')
   t.is(unixNano(1000, 0), '1000000000')
+})
+
+test('requests that come again have the beginning of their attributes prepared, and say the same', (t) => {
+  const random = seeded(4)
+  let prepared = 0
+  for (let i = 0; i < 500; i++) {
+    const host = any(random, ['a:80', 'a:80', 'a:80', 'a:80', '[::1]:8080', 'ü:1', 'b'])
+    const request = {
+      method: any(random, ['GET', 'POST']),
+      url: any(random, ['/', '/é"\\?x', '/users/7', '/' + 'x'.repeat(300)]),
+      httpVersion: '1.1',
+      rawHeaders: ['Host', host]
+    }
+    const socket = { remoteAddress: any(random, ['::1', '10.0.0.1']), remotePort: 1 + i, encrypted: random() < 0.1 }
+    const { attributes, head } = http.served(request, socket)
+    if (head !== undefined) prepared++
+    if (random() < 0.5) attributes['http.response.status_code'] = 200
+    if (random() < 0.2) attributes['error.type'] = 'é'
+    const span = { ...spanOf(random, []), attributes, head, headed: attributes }
+    const surroundings = surroundingsOf(random)
+    const json = new Writing(span, surroundings).json(1, () => {})
+    const plain = new Writing(copy(/** @type {any} */ (span)), surroundings).record()
+    t.is(textOf(json ?? ''), JSON.stringify(plain).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029'))
+  }
+  t.true(prepared > 50, `${prepared}`)
 })

@@ -9,6 +9,7 @@ const FIRST = 1 << 14 // bytes
 const LONG = 40 // characters from which on V8's own copy is faster
 const ZERO = 48
 const POINT = 46
+const DIGITS = Buffer.from('0123456789abcdef')
 
 let buffer = Buffer.allocUnsafeSlow(FIRST)
 let at = 0
@@ -52,6 +53,23 @@ function putDigits (number, digits) {
   at += digits
 }
 
+/** A text that was prepared. @param {Uint8Array} bytes */
+function putBytes (bytes) {
+  reserve(bytes.length)
+  buffer.set(bytes, at)
+  at += bytes.length
+}
+
+/** Two hexadecimal digits a byte. @param {Uint8Array} bytes @param {number} from @param {number} count of bytes */
+function putHex (bytes, from, count) {
+  reserve(2 * count)
+  for (let i = from; i < from + count; i++) {
+    const byte = bytes[i]
+    buffer[at++] = DIGITS[byte >> 4]
+    buffer[at++] = DIGITS[byte & 15]
+  }
+}
+
 /** @param {number} number any, as JSON has it */
 function putNumber (number) {
   if (number >= 0 && number < 0x7fffffff && Math.floor(number) === number) putWhole(number)
@@ -75,6 +93,8 @@ function putMilliseconds (ms) {
 
 module.exports = {
   put,
+  putBytes,
+  putHex,
   putWhole,
   putNumber,
   putMilliseconds,

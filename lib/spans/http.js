@@ -5,10 +5,14 @@
 
 const { own } = require('../context/kinds')
 const { hidden, isObject } = require('../handles/inside')
+const { member } = require('./json')
 
 const LONGEST = 2048 // characters of a path
 const NAME = 200 // characters of one in a name
 const NAMES = 1000 // of requests, kept
+const HEADS = 1000 // beginnings of attributes, kept
+const HEAD_PATH = 256 // characters of a path
+const HEAD_KEYS = 8 // attributes of a request of which all is known
 
 /** @typedef {Record<string, unknown>} Attributes */
 
@@ -80,7 +84,7 @@ function requestName (method, path) {
  * @param {object} request
  */
 function headersOf (request) {
-  const raw = own(request, 'rawHeaders')
+  const raw = isPlain(request) ? /** @type {any} */ (request).rawHeaders : own(request, 'rawHeaders')
   /** @type {{ host?: string, traceparent?: string }} */
   const found = { host: undefined, traceparent: undefined }
   if (!Array.isArray(raw)) return found
@@ -111,10 +115,58 @@ function addPeer (attributes, socket) {
 }
 
 /**
+ * @typedef {object} Known what requests have in common
+ * @property {string} scheme
+ * @property {string} address
+ * @property {number} port
+ * @property {Uint8Array | undefined} bytes JSON of it, from the second such request on
+ */
+
+/**
+ * by method and path, or the path alone for GET
+ * @type {Map<string, Known>}
+ */
+let heads = new Map()
+
+/**
+ * Returns the JSON of the first five attributes of a request, with what comes before the sixth.
+ * @param {string} method
+ * @param {string} path
+ * @param {string} scheme
+ * @param {string} address
+ * @param {number} port
+ * @returns {Uint8Array | undefined}
+ */
+function headFor (method, path, scheme, address, port) {
+  if (path.length > HEAD_PATH) return undefined
+  const key = method === 'GET' ? path : `${method} ${path}`
+  const known = heads.get(key)
+  if (known === undefined || known.port !== port || known.address !== address || known.scheme !== scheme) {
+    if (heads.size >= HEADS) heads = new Map()
+    heads.set(key, { scheme, address, port, bytes: undefined })
+    return undefined
+  }
+  known.bytes ??= headBytes(method, path, known)
+  return known.bytes
+}
+
+/** @param {string} method @param {string} path @param {Known} known @returns {Uint8Array} */
+function headBytes (method, path, { scheme, address, port }) {
+  const members = [
+    member('http.request.method', method),
+    member('url.path', path),
+    member('url.scheme', scheme),
+    member('server.address', address),
+    member('server.port', port)
+  ]
+  return Buffer.from(`${members.join()},"network.peer.address":`, 'latin1')
+}
+
+/**
  * A request that a server got.
  * @param {object} request
  * @param {any} socket
- * @returns {{ name: string, attributes: Attributes, traceparent: string | undefined }}
+ * @returns {{ name: string, attributes: Attributes, traceparent: string | undefined, head?: Uint8Array }}
  */
 function served (request, socket) {
   const { method = 'GET', path, version } = startLine(request)
@@ -137,7 +189,8 @@ function served (request, socket) {
         'network.peer.port': peerPort,
         'network.protocol.version': version
       },
-      traceparent
+      traceparent,
+      head: typeof peerPort === 'number' ? headFor(method, path, scheme, address, port) : undefined
     }
   }
   /** @type {Attributes} */
@@ -150,8 +203,23 @@ function served (request, socket) {
   return { name, attributes, traceparent }
 }
 
+/**
+ * what requests descend from that a program did not make its own: their properties are Node's
+ * @type {object | undefined}
+ */
+let plain
+
+/** @param {object} request */
+function isPlain (request) {
+  plain ??= require('node:http').IncomingMessage.prototype
+  return Object.getPrototypeOf(request) === plain
+}
+
 /** @param {any} request @returns {{ method: string | undefined, path: string, version: string | undefined }} */
 function startLine (request) {
+  if (isPlain(request)) {
+    return { method: word(request.method), path: pathOf(request.url) ?? '', version: word(request.httpVersion) }
+  }
   return { method: word(own(request, 'method')), path: pathOf(own(request, 'url')) ?? '', version: word(own(request, 'httpVersion')) }
 }
 
@@ -259,4 +327,14 @@ function hasHeader (headers, name) {
   return Array.isArray(headers) && headers.some((key, i) => i % 2 === 0 && typeof key === 'string' && key.toLowerCase() === name)
 }
 
-module.exports = { connected, served, made, hasHeader, requestName, streamError, streamMade, streamServed }
+module.exports = {
+  HEAD_KEYS,
+  connected,
+  served,
+  made,
+  hasHeader,
+  requestName,
+  streamError,
+  streamMade,
+  streamServed
+}

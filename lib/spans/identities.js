@@ -4,6 +4,7 @@
 // within milliseconds, and are asked for afterwards now and then; an object or a text for each that has ended would have
 // the collector carry it along, and V8 make more and more room for what is new. A hot room: bench/run.js, longstack-spans.
 
+const { putHex } = require('./bytes')
 const { fill } = require('./ids')
 
 const SLOTS = 1 << 11 // a number's lowest bits say where it is
@@ -74,9 +75,26 @@ const spanIdOf = (number) => hex((number & MASK) * BYTES + TRACE, BYTES - TRACE)
 
 /** @param {number} at @param {number} length in bytes @returns {string} never all zero */
 function hex (at, length) {
+  return unlikeZero(at, length).toString('hex', at, at + length)
+}
+
+/** @param {number} at @param {number} length in bytes @returns {Buffer} the ids, of which this one is not all zero */
+function unlikeZero (at, length) {
   const bytes = /** @type {Buffer} */ (ids)
   if (bytes[at] === 0 && bytes.subarray(at, at + length).every((byte) => byte === 0)) bytes[at] = 1
-  return bytes.toString('hex', at, at + length)
+  return bytes
+}
+
+/** Puts the 32 digits into the buffer of bytes.js: no text is made of them. @param {number} number of a span */
+function putTraceId (number) {
+  const at = (number & MASK) * BYTES
+  putHex(unlikeZero(at, TRACE), at, TRACE)
+}
+
+/** The 16 digits, likewise. @param {number} number of a span */
+function putSpanId (number) {
+  const at = (number & MASK) * BYTES + TRACE
+  putHex(unlikeZero(at, BYTES - TRACE), at, BYTES - TRACE)
 }
 
 /** A span begins. @param {Span} span @param {string | undefined} trace its id, where that is another's */
@@ -141,6 +159,25 @@ function identityAt (number) {
   }
 }
 
+/** Who delayed a span, for as long as that one is written: its id becomes a text only where that is asked for. */
+class Delayer {
+  /** @param {number} seq @param {string} name */
+  constructor (seq, name) {
+    this.seq = seq
+    this.name = name
+    /** @type {string | undefined} */
+    this.id = undefined
+  }
+
+  get spanId () { return spanIdOf(this.seq) }
+}
+
+/** @param {number} number @returns {Span | Ended | Delayer | undefined} good until the next span begins */
+function delayerAt (number) {
+  const slot = number & MASK
+  return numbers[slot] === number && number !== 0 ? new Delayer(number, names[slot]) : identityAt(number)
+}
+
 /** @param {number} number of a span that has ended @returns {number} of the innermost one around it that was open then, 0: none is known */
 function aroundOf (number) {
   const slot = number & MASK
@@ -169,4 +206,17 @@ function isInside (number, outer) {
   return false
 }
 
-module.exports = { add, allOpen, end, identityAt, isInside, next, spanAt, spanIdOf, traceIdOf }
+module.exports = {
+  add,
+  allOpen,
+  delayerAt,
+  end,
+  identityAt,
+  isInside,
+  next,
+  putSpanId,
+  putTraceId,
+  spanAt,
+  spanIdOf,
+  traceIdOf
+}

@@ -3,7 +3,9 @@
 // A span as it is written: OpenTelemetry's names, and where the time went. As an object for who listens, or as JSON for
 // files, which is put together of parts that are prepared once; both say the same to the letter. Data in, data out.
 
-const { begin, put, putMilliseconds, putNumber, putPadded, putWhole, text } = require('./bytes')
+const { begin, put, putBytes, putMilliseconds, putNumber, putPadded, putWhole, text } = require('./bytes')
+const { HEAD_KEYS } = require('./http')
+const { putSpanId, putTraceId } = require('./identities')
 const { isRewritten, member, quote, quoteLong, sentenceOf, stringify } = require('./json')
 
 /**
@@ -102,7 +104,10 @@ class Writing {
    */
   put (weight, replaced) {
     const figures = this.measure()
-    if (isRewritten() || this.keys.some(isSpecial)) return false
+    if (isRewritten()) return false
+    for (let i = headOf(this.span) === undefined ? 0 : HEAD_KEYS; i < this.keys.length; i++) {
+      if (specialNames.has(this.keys[i])) return false
+    }
     begin()
     putSpan(this.span, this.keys, figures, this.surroundings.resource, weight, replaced)
     return true
@@ -124,9 +129,9 @@ class Writing {
   get traceId () { return this.span.traceId }
 }
 
-/** @param {string} key */
-function isSpecial (key) {
-  return specialNames.has(key)
+/** The prepared part of its attributes, if they are still the object that it was made for. @param {Span} span */
+function headOf ({ head, headed, attributes }) {
+  return headed === attributes ? head : undefined
 }
 
 /** @param {Span} span @param {Surroundings} surroundings @returns {Figures} */
@@ -204,9 +209,10 @@ function waitOf ({ ms, count, at, until, label }) {
 function putSpan (span, keys, figures, resource, weight, replaced) {
   const { origin, parentSpanId, status, attributes, events } = span
   put('{"traceId":"')
-  put(span.traceId)
+  if (span.seq === undefined || span.trace !== undefined) put(span.traceId)
+  else putTraceId(span.seq)
   put('","spanId":"')
-  put(span.spanId)
+  putIdOf(span)
   if (parentSpanId !== undefined) {
     put('","parentSpanId":"')
     put(parentSpanId)
@@ -220,7 +226,9 @@ function putSpan (span, keys, figures, resource, weight, replaced) {
   put('","status":')
   put(status.message === undefined ? statuses[status.code] : stringify(status))
   put(',"attributes":{')
-  for (let i = 0; i < keys.length; i++) putMember(attributes, keys[i], replaced)
+  const head = headOf(span)
+  if (head !== undefined) putHead(head, attributes)
+  for (let i = head === undefined ? 0 : HEAD_KEYS; i < keys.length; i++) putMember(attributes, keys[i], replaced)
   putFigures(span, figures)
   if (weight !== 1) put(`,"${RATIO}":${weight}`)
   put('},"resource":')
@@ -230,6 +238,21 @@ function putSpan (span, keys, figures, resource, weight, replaced) {
     put(stringify(eventsOf(span)))
   }
   put('}')
+}
+
+/**
+ * The first attributes of a request that a server got, with a comma after them: see http.js.
+ * @param {Uint8Array} head
+ * @param {Record<string, any>} attributes
+ */
+function putHead (head, attributes) {
+  putBytes(head)
+  put(quote(attributes['network.peer.address']))
+  put(',"network.peer.port":')
+  putNumber(attributes['network.peer.port'])
+  put(',"network.protocol.version":')
+  put(quote(attributes['network.protocol.version']))
+  put(',')
 }
 
 /**
@@ -334,7 +357,7 @@ function putDelay ({ by, ms, at }, i) {
   put(i === 0 ? '{' : ',{')
   if (by !== undefined) {
     put('"spanId":"')
-    put(by.spanId)
+    putIdOf(by)
     put('","name":')
     put(quote(by.name))
     put(',')
@@ -343,6 +366,12 @@ function putDelay ({ by, ms, at }, i) {
   putMilliseconds(ms)
   putOptional(',"at":', at)
   put('}')
+}
+
+/** @param {{ spanId: string, seq?: number, id?: string }} by a span, or who it is */
+function putIdOf (by) {
+  if (by.seq === undefined || by.id !== undefined) put(by.spanId)
+  else putSpanId(by.seq)
 }
 
 /** @type {Record<string, unknown> | undefined} */

@@ -2,7 +2,7 @@
 
 // Who ran of late, and when: a ring. A hot room, as loop-time.js is.
 
-const { identityAt, isInside } = require('./identities')
+const { delayerAt, identityAt, isInside } = require('./identities')
 
 /** @typedef {import('./span').Span | import('./identities').Ended} Identity */
 
@@ -38,7 +38,7 @@ class RunLog {
     this.end[at] = end
     this.ms[at] = ms
     this.spans[at] = span
-    if (this.who !== undefined) this.who[at] = span === 0 ? undefined : identityAt(span)
+    if (this.who !== undefined) this.who[at] = span === 0 ? undefined : lasting(span)
   }
 
   clear () {
@@ -66,6 +66,13 @@ class RunLog {
       if (ms > 0) sums.add(other, ms, start, this.who?.[at])
     }
   }
+}
+
+/** @param {number} number of a span @returns {Identity | undefined} that knows its ids however many come after it */
+function lasting (number) {
+  const identity = identityAt(number)
+  if (identity !== undefined && 'keepIds' in identity) identity.keepIds()
+  return identity
 }
 
 /** Who delayed one span, summed up in the same arrays each time. */
@@ -103,7 +110,7 @@ class Sums {
 
   /**
    * Takes the worst of those that are left.
-   * @returns {{ span: Identity | undefined, ms: number, start: number, longest: number } | undefined}
+   * @returns {{ span: { name: string, spanId: string } | undefined, ms: number, start: number, longest: number } | undefined}
    */
   take () {
     let worst = -1
@@ -112,7 +119,7 @@ class Sums {
     const ms = this.ms[worst]
     const number = this.spans[worst]
     this.ms[worst] = 0
-    return { span: this.who[worst] ?? (number === 0 ? undefined : identityAt(number)), ms, start: this.start[worst], longest: this.longest[worst] }
+    return { span: this.who[worst] ?? (number === 0 ? undefined : delayerAt(number)), ms, start: this.start[worst], longest: this.longest[worst] }
   }
 
   /** Holds no span any more. */

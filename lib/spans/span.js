@@ -52,6 +52,10 @@ class Span {
     this.origin = origin
     /** @type {Record<string, unknown>} */
     this.attributes = {}
+    /** JSON of the first attributes of `headed`, where it is prepared, see http.js @type {Uint8Array | undefined} */
+    this.head = undefined
+    /** @type {Record<string, unknown> | undefined} */
+    this.headed = undefined
     /** @type {Status} */
     this.status = UNSET
     /** @type {SpanEvent[] | undefined} */
@@ -198,6 +202,7 @@ class Span {
   /** It has been written: who it was is all that anybody still asks. */
   forget () {
     this.attributes = {}
+    this.head = this.headed = undefined
     this.events = this.failure = this.rejection = this.path = undefined
     this.runs = NONE_RUNS
     if (--this.outermost.users === 0) putLog(this.outermost.log)

@@ -18,6 +18,8 @@ const EVENTS = 32 // errors of one span
 const MOST_WAITING = 512 // spans that have ended and are not written yet
 const CLOCKS_MS = 10 // between two looks at the clock of the world
 const LEAST_WAIT = 0.001 // ms
+/** @type {End} */
+const NO_END = {}
 /** @type {import('./sites').PathWait[]} */
 const NO_WAITS = []
 const DRIFT = 5 // ms between the two clocks that are not corrected
@@ -124,17 +126,18 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
     if (span.run === 0) span.begin(loop)
   }
 
-  /** @param {Span} span @param {End} [how] @param {number} [when] ms, where that was before now */
-  function end (span, { code, message, end: how, attributes, ...failure } = {}, when = undefined) {
+  /** @param {Span} span @param {End} [given] @param {number} [when] ms, where that was before now */
+  function end (span, given = NO_END, when = undefined) {
     if (span.ended) return
+    const { code, message, end: how, attributes } = given
     step() // in light mode that may begin a run
     const time = when ?? now()
     if (attributes !== undefined) Object.assign(span.attributes, attributes)
     if (how !== undefined) span.attributes['longstack.end'] = how
     if (code !== undefined) span.status = message === undefined ? { code } : { code, message }
     if (code === 'ERROR') settle()
-    const reason = failure.error ?? (code === 'ERROR' ? span.rejection?.deref() : undefined)
-    if (reason !== undefined || 'error' in failure) exception(span, reason)
+    const reason = given.error ?? (code === 'ERROR' ? span.rejection?.deref() : undefined)
+    if (reason !== undefined || Object.hasOwn(given, 'error')) exception(span, reason)
     close(span, time)
     if (!span.isCounted) return span.forget()
     openCount--

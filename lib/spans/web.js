@@ -68,9 +68,10 @@ function createWeb ({ spans, async, options, request: contextOf, koa, handlesOf 
   const rooms = {
     served (request, socket) {
       if (async.muted()) return undefined
-      const { name, attributes, traceparent } = http.served(request, socket)
+      const { name, attributes, traceparent, head } = http.served(request, socket)
       const span = spans.start({ name, kind: 'SERVER', remote: parse(traceparent) })
-      span.attributes = attributes
+      span.attributes = span.headed = attributes
+      span.head = head
       span.made(async.enter(span))
       spans.begin(span)
       return span
@@ -80,6 +81,7 @@ function createWeb ({ spans, async, options, request: contextOf, koa, handlesOf 
       const { name, attributes } = http.served(request, socket)
       span.name = name
       Object.assign(span.attributes, attributes)
+      span.head = undefined
     },
 
     answered (span, request, response) {
