@@ -140,6 +140,7 @@ function expressError (request) {
 
 /** The context that Koa made for a request @type {ReturnType<typeof createStamp<WeakRef<object>>>} */
 const koaContexts = createStamp()
+let hasKoaContexts = false
 
 /**
  * @koa/router writes the template to the context, to which nothing leads from the request. A setter on the context's
@@ -159,7 +160,9 @@ function createKoa () {
       Object.defineProperty(this, '_matchedRoute', { value, writable: true, enumerable: true, configurable: true })
       try {
         const request = own(this, 'req')
-        if (isObject(request)) koaContexts.write(request, new WeakRef(this))
+        if (!isObject(request)) return
+        koaContexts.write(request, new WeakRef(this))
+        hasKoaContexts = true
       } catch {}
     }
   }
@@ -187,7 +190,7 @@ function createKoa () {
 
     /** @param {object} request @returns {string | undefined} */
     routeOf (request) {
-      const context = koaContexts.read(request)?.deref()
+      const context = hasKoaContexts ? koaContexts.read(request)?.deref() : undefined
       return context === undefined ? undefined : word(own(context, '_matchedRoute'))
     }
   }

@@ -287,7 +287,7 @@ function putMember (attributes, key, replaced) {
 }
 
 /** @param {Span} span @param {Figures} figures members of an object */
-function putFigures ({ runs, start }, { trace, run, waits, sums, waited, delayed, delays }) {
+function putFigures (span, { trace, run, waits, sums, waited, delayed, delays }) {
   if (trace !== undefined) {
     put('"code.stacktrace":')
     put(quoteLong(trace))
@@ -306,18 +306,34 @@ function putFigures ({ runs, start }, { trace, run, waits, sums, waited, delayed
   put(',"longstack.delayed_by":[')
   for (let i = 0; i < delays.length; i++) putDelay(delays[i], i)
   put(']')
+  const { notes } = span
+  if (notes === undefined) putRuns(span.runs, span.start)
+  else if (notes.count > 0) putNotes(notes, span.start)
+}
+
+/** @param {import('./span').RunNotes} notes @param {number} start of the span */
+function putNotes ({ count, starts, lengths, types }, start) {
+  put(',"longstack.runs":')
+  for (let i = 0; i < count; i++) putRun(starts[i] - start, lengths[i], types[i], i)
+  put(']')
+}
+
+/** @param {Array<[number, number, string]>} runs @param {number} start of the span */
+function putRuns (runs, start) {
   if (runs.length === 0) return
-  put(',"longstack.runs":[')
-  for (let i = 0; i < runs.length; i++) {
-    const [begun, ms, type] = runs[i]
-    put(i === 0 ? '[' : ',[')
-    putMilliseconds(begun - start)
-    put(',')
-    putMilliseconds(ms)
-    put(',')
-    put(quote(type))
-    put(']')
-  }
+  put(',"longstack.runs":')
+  for (let i = 0; i < runs.length; i++) putRun(runs[i][0] - start, runs[i][1], runs[i][2], i)
+  put(']')
+}
+
+/** @param {number} begun ms after the start of the span @param {number} ms @param {string} type @param {number} i */
+function putRun (begun, ms, type, i) {
+  put(i === 0 ? '[[' : ',[')
+  putMilliseconds(begun)
+  put(',')
+  putMilliseconds(ms)
+  put(',')
+  put(quote(type))
   put(']')
 }
 

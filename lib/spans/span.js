@@ -10,6 +10,8 @@ const identities = require('./identities')
 const { putLog, takeLog } = require('./path')
 
 const MAX_RUNS = 64 // runs remembered of one span, the longest
+const GAP = 0.01 // ms between two parts of one run
+const POOL = 64 // lists of runs, kept for the spans to come
 const LEAST = 0.02 // ms of a run that is remembered
 
 /**
@@ -17,6 +19,53 @@ const LEAST = 0.02 // ms of a run that is remembered
  * @typedef {{ code: 'UNSET' | 'OK' | 'ERROR', message?: string }} Status
  * @typedef {{ name: string, time: number, attributes: Record<string, unknown> }} SpanEvent time in ms of the clock
  */
+
+/** The longest runs of one span, in lists that serve one span after another. */
+class RunNotes {
+  constructor () {
+    this.count = 0
+    /** ms of the clock @type {number[]} */
+    this.starts = []
+    /** ms @type {number[]} */
+    this.lengths = []
+    /** @type {string[]} */
+    this.types = []
+  }
+
+  /** @param {number} start @param {number} ms @param {string} type */
+  add (start, ms, type) {
+    const { starts, lengths } = this
+    const last = this.count - 1
+    if (last >= 0 && start - starts[last] - lengths[last] < GAP) {
+      lengths[last] += ms
+    } else {
+      if (this.count === MAX_RUNS && !this.removeShortest(ms)) return
+      starts[this.count] = start
+      lengths[this.count] = ms
+      this.types[this.count++] = type
+    }
+  }
+
+  /** @param {number} ms @returns {boolean} false: none is shorter */
+  removeShortest (ms) {
+    const { lengths } = this
+    let shortest = 0
+    for (let i = 1; i < MAX_RUNS; i++) if (lengths[i] < lengths[shortest]) shortest = i
+    if (lengths[shortest] >= ms) return false
+    for (const list of [this.starts, lengths, this.types]) list.splice(shortest, 1)
+    this.count--
+    return true
+  }
+}
+
+/** @type {RunNotes[]} */
+const notesPool = []
+
+/** @param {RunNotes} notes that no span needs */
+function releaseNotes (notes) {
+  notes.count = 0
+  if (notesPool.length < POOL) notesPool.push(notes)
+}
 
 class Span {
   /**
@@ -71,8 +120,8 @@ class Span {
 
     /** ms of its own runs and those of its descendants */
     this.run = 0
-    /** longest runs: start in ms of the clock, length in ms, type @type {Array<[number, number, string]>} */
-    this.runs = NONE_RUNS
+    /** its longest runs @type {RunNotes | undefined} */
+    this.notes = undefined
     this.busyAtStart = loop.busy
     this.idleAtStart = loop.idle
     /** ms of short runs since a time, in ms, for the log of LoopTime */
@@ -156,20 +205,14 @@ class Span {
 
   /** @param {number} start @param {number} ms @param {string} type */
   note (start, ms, type) {
-    if (this.runs === NONE_RUNS) this.runs = []
-    const { runs } = this
-    const before = runs[runs.length - 1]
-    if (before !== undefined && start - before[0] - before[1] < 0.01) {
-      before[1] += ms
-    } else if (runs.length < MAX_RUNS) {
-      runs.push([start, ms, type])
-    } else {
-      let least = 0
-      for (let i = 1; i < MAX_RUNS; i++) if (runs[i][1] < runs[least][1]) least = i
-      if (runs[least][1] >= ms) return
-      runs.splice(least, 1)
-      runs.push([start, ms, type])
-    }
+    this.notes ??= notesPool.pop() ?? new RunNotes()
+    this.notes.add(start, ms, type)
+  }
+
+  /** Its longest runs: start in ms of the clock, length in ms, type. @returns {Array<[number, number, string]>} */
+  get runs () {
+    const { notes } = this
+    return notes === undefined ? [] : Array.from({ length: notes.count }, (_, i) => [notes.starts[i], notes.lengths[i], notes.types[i]])
   }
 
   /** The place that made it. @param {{ chain: number }} context */
@@ -204,15 +247,14 @@ class Span {
     this.attributes = {}
     this.head = this.headed = undefined
     this.events = this.failure = this.rejection = this.path = undefined
-    this.runs = NONE_RUNS
+    if (this.notes !== undefined) releaseNotes(this.notes)
+    this.notes = undefined
     if (--this.outermost.users === 0) putLog(this.outermost.log)
   }
 }
 
-/** @type {Array<[number, number, string]>} */
-const NONE_RUNS = []
 /** @type {Status} */
 const UNSET = { code: 'UNSET' }
 const NO_ENDING = { idle: 0, callback: 0, callbackChain: 0 }
 
-module.exports = { Span }
+module.exports = { RunNotes, Span }

@@ -32,12 +32,13 @@ const ABORTED = /^(ABORT_ERR|ECONNRESET|EPIPE|UND_ERR_ABORTED|UND_ERR_SOCKET|ERR
 function createWeb ({ spans, async, options, request: contextOf, koa, handlesOf }) {
   /** routes that frameworks told by themselves @type {WeakMap<Span, string>} */
   const routes = new WeakMap()
+  let hasRoutes = false
 
   /** @param {Span} span @param {object} request @param {unknown} status */
   function describeAnswer (span, request, status) {
     if (typeof status === 'number') span.attributes['http.response.status_code'] = status
     if (typeof status === 'number' && status >= 500) span.attributes['error.type'] = String(status)
-    const route = routes.get(span) ?? routeText(expressRoute(request) ?? koa.routeOf(request))
+    const route = (hasRoutes ? routes.get(span) : undefined) ?? routeText(expressRoute(request) ?? koa.routeOf(request))
     if (route === undefined) return
     span.attributes['http.route'] = route
     span.name = http.requestName(String(span.attributes['http.request.method']), route)
@@ -171,7 +172,9 @@ function createWeb ({ spans, async, options, request: contextOf, koa, handlesOf 
 
     routed (span, route) {
       const text = routeText(route)
-      if (text !== undefined) routes.set(span, text)
+      if (text === undefined) return
+      routes.set(span, text)
+      hasRoutes = true
     },
 
     caught (span, error) {
