@@ -47,6 +47,7 @@ function createTracer () {
     settings.mode = modeFor(settings)
     if (settings.mode.light === wasLight) {
       async.refilter()
+      async.rehook()
     } else {
       async.disable()
       async.enable(settings.mode.light)

@@ -20,6 +20,7 @@ const { requireRoom } = require('../stacks/stack-room')
 const { createCarrier } = require('./carrier')
 const { createEvents, refOfTracked } = require('./events')
 const { createKindTable } = require('./kind-table')
+const { canLeavePromises } = require('./light')
 const { createLookup } = require('./lookup')
 const { createSettlements } = require('./settlements')
 const { HEAD, createSpecial } = require('./special')
@@ -43,47 +44,50 @@ const ROOM_KB = 64 // on the stack, for what begins and ends a callback
  * @property {boolean} light without hooks of promises
  * @property {boolean} native V8's promise hooks instead of those of async_hooks
  *
- * @typedef {object} Parts what the events are for. All but `capture`, `loop` and `wanted` are called seldom.
+ * @typedef {object} Rooms what the events need
  * @property {(type: string) => boolean} wanted the filter
  * @property {import('../stacks/capture').Capture} capture
  * @property {() => import('../spans/loop-time').LoopTime} loop whose code runs, while spans are timed
- * @property {Map<number, () => void>} watched what is asked when a resource has run, by async id, while spans are timed
+ * @property {Map<number, () => void>} watched what is called when a resource has run, by async id, while spans are timed
  * @property {ReturnType<typeof import('./markers').createMarkers>} markers the allocation clock: where runs begin and end
  * @property {import('../handles/registry').Registry} registry
+ * @property {{ format: unknown }} force what Error.prepareStackTrace is while errors have chains
+ * @property {() => boolean} hasErrors errors get hops
+ * @property {() => ReturnType<typeof import('./native').createNativeHooks>} native hooks of other addons
+ * @property {() => boolean} isNativeInUse another addon has asked for them
+ *
+ * @typedef {object} Listener what is done when something happens that is more than a step; called seldom
  * @property {(context: Context, resource: object) => void} opened a resource that stays open was made
  * @property {(context: Context) => void} connecting a connect request runs for the first time
  * @property {(error: object, context: Context) => void} passed an error was handed to nextTick
- * @property {(stream: unknown, headers: unknown) => number} streamed a stream of HTTP/2 is about to be told of; number of the words of its request, 0: none
+ * @property {(stream: unknown, headers: unknown) => number} streamed a stream of HTTP/2 is about to be told of; number of the
+ *   words of its request, 0: none
  * @property {((context: Context, tick: object) => void) | undefined} ticked something is put off to a tick
  * @property {(reason: unknown, context: Context, promise: { ref: number, chain: number, span: number }) => void} rejected
  *   a promise was, in this context
  * @property {(time: number) => void} turn the event loop came round
- * @property {{ format: unknown }} force what Error.prepareStackTrace is while errors have chains
- * @property {() => void} replaced it is something else
+ * @property {() => void} replaced Error.prepareStackTrace is not longstack's any more
  * @property {((time: number, context: Context) => void) | undefined} began a callback begins, where its length is watched
  * @property {(error: unknown) => void} failed a hook could not do its work
- * @property {(hook: Hook, stage: 'init' | 'before' | 'after', context: Context) => void} tell
- * @property {() => ReturnType<typeof import('./native').createNativeHooks>} native hooks of other addons
- * @property {() => boolean} isNativeInUse another addon has asked for them
- * @property {() => boolean} canLeavePromises this Node can leave promises out of async_hooks
+ * @property {(hook: Hook, stage: 'init' | 'before' | 'after', context: Context) => void} tell a hook of the user's
  */
 
-/** @param {Parts} parts */
-function createAsyncLayer (parts) {
-  const { capture, watched, registry, markers } = parts
+/** @param {Rooms} rooms @param {Listener} listener */
+function createAsyncLayer (rooms, listener) {
+  const { capture, watched, registry, markers } = rooms
   const { clock } = capture
   /** asked only while spans are timed @type {import('../spans/loop-time').LoopTime} */
   let timedLoop
   const loop = () => timedLoop
   const carrier = createCarrier()
-  const table = createKindTable({ wanted: parts.wanted, carries: () => carrier.on, forget: () => capture.reset() })
+  const table = createKindTable({ wanted: rooms.wanted, carries: () => carrier.on, forget: () => capture.reset() })
   const lookup = createLookup({ carrier, registry, loop })
-  const special = createSpecial({ parts, carrier, loop })
+  const special = createSpecial({ rooms, listener, carrier, loop })
   const settlements = createSettlements({
     capture,
-    rejected: (reason, context, promise) => parts.rejected(reason, context, promiseOf(promise))
+    rejected: (reason, context, promise) => listener.rejected(reason, context, promiseOf(promise))
   })
-  const events = createEvents({ parts, table, carrier, lookup, special, settlements, loop })
+  const events = createEvents({ rooms, listener, table, carrier, lookup, special, settlements, loop })
 
   /** V8's own hooks tell of promises */
   let promiseHooks = false
@@ -109,7 +113,8 @@ function createAsyncLayer (parts) {
   /** Around the functions that record, while there are users' hooks or those of other addons: loaded with the first. */
   const createTold = () => require('./told').createTold({
     hooks: { init: events.initResource, before: events.beforeResource, after: events.afterResource },
-    parts,
+    rooms,
+    listener,
     guarded: special.guarded,
     running: () => current[CURRENT_REF],
     recorded () {
@@ -123,6 +128,7 @@ function createAsyncLayer (parts) {
   let enabled = false
   let isLight = false
   let isTold = false
+  let looksAtSettled = false
   /** @type {Function[]} */
   let undo = []
 
@@ -132,22 +138,26 @@ function createAsyncLayer (parts) {
     const { initResource, beforeResource, afterResource, initPromise, beforePromise, afterPromise } = events
     const hooks = isTold ? (told ??= createTold()) : { init: initResource, before: beforeResource, after: afterResource }
     events.beneath(hooks.init)
-    canLeave ??= guard.run(parts.canLeavePromises)
+    canLeave ??= guard.run(canLeavePromises)
     promiseHooks = !isLight && !isTold && capture.rejection !== undefined && canLeave
     const trackPromises = !isLight && !promiseHooks
     // A null prototype: createHook would accept an inherited Object.prototype.destroy.
     const callbacks = { __proto__: null, init: hooks.init, before: hooks.before, after: hooks.after, trackPromises }
     const hook = createHook(/** @type {any} */ (callbacks)).enable()
     undo.push(() => hook.disable())
-    if (isLight) return
+    looksAtSettled = wantsSettled()
+    if (!looksAtSettled) return
     const { promiseHooks: v8Hooks } = require('node:v8')
     undo.push(promiseHooks
       ? v8Hooks.createHook({ init: initPromise, before: beforePromise, after: afterPromise, settled: events.settlePromise })
-      : v8Hooks.onSettled(events.settleResource))
+      : v8Hooks.onSettled(isLight ? events.settleUnknown : events.settleResource))
   }
 
+  /** In light mode it shows who rejects, for the hops of errors; one hook makes all promises slower. */
+  const wantsSettled = () => !isLight || (rooms.hasErrors() && capture.rejection !== undefined)
+
   /** Are there hooks of users, or might there be some of other addons? Those come and go without a word. */
-  const isHooked = () => told?.listening() === true || parts.isNativeInUse()
+  const isHooked = () => told?.listening() === true || rooms.isNativeInUse()
 
   function uninstall () {
     for (const step of undo) step()
@@ -191,7 +201,7 @@ function createAsyncLayer (parts) {
 
     /** Whether callbacks are watched has changed. */
     watch () {
-      if (parts.began === undefined) current[ATTENTION] &= ~WATCHED
+      if (listener.began === undefined) current[ATTENTION] &= ~WATCHED
       else current[ATTENTION] |= WATCHED
     },
 
@@ -199,7 +209,7 @@ function createAsyncLayer (parts) {
     time (on) {
       if (on === isTimed()) return
       current[ATTENTION] ^= TIMED
-      if (on) (timedLoop ??= parts.loop()).start(now())
+      if (on) (timedLoop ??= rooms.loop()).start(now())
       else timedLoop.stop()
     },
 
@@ -313,9 +323,9 @@ function createAsyncLayer (parts) {
       layer.rehook()
     },
 
-    /** There are hooks now, or none any more. */
+    /** There are hooks now, or none any more; or errors get hops, or do no longer. */
     rehook () {
-      if (!enabled || isTold === isHooked()) return
+      if (!enabled || (isTold === isHooked() && looksAtSettled === wantsSettled())) return
       uninstall()
       install()
     },

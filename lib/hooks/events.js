@@ -31,7 +31,8 @@ const BEGINS = SPECIAL | DETAILED | ENTERED | PARSER
 
 /**
  * @param {object} deps
- * @param {import('./async').Parts} deps.parts
+ * @param {import('./async').Rooms} deps.rooms
+ * @param {import('./async').Listener} deps.listener
  * @param {ReturnType<typeof import('./kind-table').createKindTable>} deps.table
  * @param {import('./carrier').Carrier} deps.carrier
  * @param {ReturnType<typeof import('./lookup').createLookup>} deps.lookup
@@ -39,8 +40,8 @@ const BEGINS = SPECIAL | DETAILED | ENTERED | PARSER
  * @param {ReturnType<typeof import('./settlements').createSettlements>} deps.settlements
  * @param {() => import('../spans/loop-time').LoopTime} deps.loop while spans are timed
  */
-function createEvents ({ parts, table, carrier, lookup, special, settlements, loop }) {
-  const { capture, watched, registry, force, markers } = parts
+function createEvents ({ rooms, listener, table, carrier, lookup, special, settlements, loop }) {
+  const { capture, watched, registry, force, markers } = rooms
   const { clock } = capture
   const { mark } = markers
   const { look, causeNow } = lookup
@@ -84,7 +85,7 @@ function createEvents ({ parts, table, carrier, lookup, special, settlements, lo
       resources[at + FLAGS] = step <= CHAIN_BITS ? kind.flags : kind.flags | turnOf(resources, at, step)
       if (kind.special) special.made(kind, asyncId, at, trigger, resource)
     } catch (error) {
-      parts.failed(error) // the resource then stays without a record, the program unharmed
+      listener.failed(error) // the resource then stays without a record, the program unharmed
     }
   }
 
@@ -116,7 +117,7 @@ function createEvents ({ parts, table, carrier, lookup, special, settlements, lo
       promises[at + TRIGGER] = parent === undefined ? 0 : OnPromise.read(parent) ?? 0
       promises[at + FLAGS] = step <= CHAIN_BITS ? kind.flags : kind.flags | turnOf(promises, at, step)
     } catch (error) {
-      parts.failed(error)
+      listener.failed(error)
     }
   }
 
@@ -124,13 +125,13 @@ function createEvents ({ parts, table, carrier, lookup, special, settlements, lo
   function beforeResource (asyncId) {
     try {
       if (iterations[0] !== iteration) cameRound()
-      else if (current[DEPTH] === 0 && force.format !== undefined && Error.prepareStackTrace !== force.format) parts.replaced()
+      else if (current[DEPTH] === 0 && force.format !== undefined && Error.prepareStackTrace !== force.format) listener.replaced()
       const ref = asyncId << 1
       const at = ((ref >> 1) & MASK) << SHIFT
       if (resources[at + REF] === ref) enter(ref, resources, at)
       else enterOlder(ref, asyncId)
     } catch (error) {
-      parts.failed(error)
+      listener.failed(error)
     }
   }
 
@@ -143,7 +144,7 @@ function createEvents ({ parts, table, carrier, lookup, special, settlements, lo
       if (promises[at + REF] === ref) enter(ref, promises, at)
       else enterOlder(ref, 0)
     } catch (error) {
-      parts.failed(error)
+      listener.failed(error)
     }
   }
 
@@ -179,7 +180,7 @@ function createEvents ({ parts, table, carrier, lookup, special, settlements, lo
       leave(ref)
       if (watched.size > 0) watched.get(asyncId)?.()
     } catch (error) {
-      parts.failed(error)
+      listener.failed(error)
     }
   }
 
@@ -192,7 +193,7 @@ function createEvents ({ parts, table, carrier, lookup, special, settlements, lo
       else records.ended(ref)
       leave(ref)
     } catch (error) {
-      parts.failed(error)
+      listener.failed(error)
     }
   }
 
@@ -227,7 +228,7 @@ function createEvents ({ parts, table, carrier, lookup, special, settlements, lo
       }
       if (current[CURRENT_CHAIN] !== MUTED_CHAIN) settlements.note(promise, current[DEPTH] === 0 ? causeNow() : current[CURRENT_CAUSE])
     } catch (error) {
-      parts.failed(error)
+      listener.failed(error)
     }
   }
 
@@ -247,7 +248,18 @@ function createEvents ({ parts, table, carrier, lookup, special, settlements, lo
       if (current[CURRENT_CHAIN] === MUTED_CHAIN || capture.rejection === undefined) return
       settlements.note(promise, current[DEPTH] === 0 ? causeNow() : current[CURRENT_CAUSE])
     } catch (error) {
-      parts.failed(error)
+      listener.failed(error)
+    }
+  }
+
+  /** The same where nothing is recorded of promises: in light mode. @param {object} promise */
+  function settleUnknown (promise) {
+    try {
+      if ((current[ATTENTION] & ORPHANED) !== 0) special.disown()
+      if (guard.busy || current[CURRENT_CHAIN] === MUTED_CHAIN) return
+      settlements.note(promise, current[DEPTH] === 0 ? causeNow() : current[CURRENT_CAUSE])
+    } catch (error) {
+      listener.failed(error)
     }
   }
 
@@ -267,7 +279,7 @@ function createEvents ({ parts, table, carrier, lookup, special, settlements, lo
     readSettled()
     clock[0] = now()
     markers.turn()
-    parts.turn(clock[0])
+    listener.turn(clock[0])
   }
 
   /** Who rejected is known up to now. */
@@ -275,7 +287,7 @@ function createEvents ({ parts, table, carrier, lookup, special, settlements, lo
     try {
       settlements.read()
     } catch (error) {
-      parts.failed(error)
+      listener.failed(error)
     }
   }
 
@@ -320,6 +332,7 @@ function createEvents ({ parts, table, carrier, lookup, special, settlements, lo
     afterPromise,
     settlePromise,
     settleResource,
+    settleUnknown,
     readSettled,
 
     /** @param {Function} init what async_hooks calls for a resource */

@@ -31,12 +31,13 @@ const isError = /** @type {any} */ (Error).isError ?? types.isNativeError // the
 
 /**
  * @param {object} deps
- * @param {import('./async').Parts} deps.parts
+ * @param {import('./async').Rooms} deps.rooms
+ * @param {import('./async').Listener} deps.listener
  * @param {import('./carrier').Carrier} deps.carrier
  * @param {() => import('../spans/loop-time').LoopTime} deps.loop while spans are timed
  */
-function createSpecial ({ parts, carrier, loop }) {
-  const { capture, registry, watched } = parts
+function createSpecial ({ rooms, listener, carrier, loop }) {
+  const { capture, registry, watched } = rooms
   const { clock } = capture
   /** a handle that was just made while nothing executed: reference */
   let orphan = 0
@@ -53,7 +54,7 @@ function createSpecial ({ parts, carrier, loop }) {
     try {
       work()
     } catch (error) {
-      parts.failed(error)
+      listener.failed(error)
     } finally {
       guard.busy = false
     }
@@ -91,7 +92,7 @@ function createSpecial ({ parts, carrier, loop }) {
     const context = contextAt(ref)
     if (context === undefined) return
     stamp.write(resource, context)
-    parts.opened(context, resource)
+    listener.opened(context, resource)
   }
 
   /** @param {number} at @param {any} timer */
@@ -113,15 +114,15 @@ function createSpecial ({ parts, carrier, loop }) {
     const { args } = tick
     const isList = Array.isArray(args)
     if (isList && args.length > 3 && args[1] === 'stream') guarded(() => streamMade(at, args))
-    if (parts.ticked !== undefined && (current[ATTENTION] & TIMED) !== 0) {
-      guarded(() => parts.ticked?.(/** @type {Context} */ (contextAt(resources[at + REF])), tick))
+    if (listener.ticked !== undefined && (current[ATTENTION] & TIMED) !== 0) {
+      guarded(() => listener.ticked?.(/** @type {Context} */ (contextAt(resources[at + REF])), tick))
     }
     if (!isList) return
     for (let i = 0; i < args.length; i++) {
       const value = args[i]
       if (typeof value !== 'object' || value === null || !isError(value)) continue
       const context = contextOf(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
-      if (context !== undefined) parts.passed(value, context)
+      if (context !== undefined) listener.passed(value, context)
     }
   }
 
@@ -132,7 +133,7 @@ function createSpecial ({ parts, carrier, loop }) {
    */
   function streamMade (at, args) {
     const session = records.find(current[CURRENT_CAUSE])
-    const number = session === undefined ? 0 : parts.streamed(args[2], args[3])
+    const number = session === undefined ? 0 : listener.streamed(args[2], args[3])
     if (session !== undefined && number !== 0) {
       resources[at + CAUSE] = records.addRequest(session, clock[0] * TICKS, number)
     }
@@ -172,7 +173,7 @@ function createSpecial ({ parts, carrier, loop }) {
       if (context.kind.detail === undefined || context.detail !== undefined) return
       context.detail = context.kind.detail(executionAsyncResource())
       held[heldCount++ & (HELD - 1)] = context // its detail lives in the object
-      parts.connecting(context)
+      listener.connecting(context)
     })
   }
 
@@ -192,8 +193,8 @@ function createSpecial ({ parts, carrier, loop }) {
     if (orphan !== 0) claim(current[CURRENT_CAUSE])
     const span = current[CURRENT_SPAN]
     const isCallback = current[DEPTH] === 1 && (flags & CALLED) !== 0
-    if (parts.began !== undefined && isCallback) {
-      parts.began(now(), contextOf(current[CURRENT_CHAIN], current[CURRENT_CAUSE], span) ?? root)
+    if (listener.began !== undefined && isCallback) {
+      listener.began(now(), contextOf(current[CURRENT_CHAIN], current[CURRENT_CAUSE], span) ?? root)
     }
     if ((current[ATTENTION] & TIMED) === 0) return
     const timed = loop()

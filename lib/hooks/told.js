@@ -24,13 +24,14 @@ const onResource = createStamp()
 /**
  * @param {object} deps
  * @param {{ init: (asyncId: number, type: string, trigger: number, resource: any) => void, before: (asyncId: number) => void, after: (asyncId: number) => void }} deps.hooks
- * @param {Pick<import('./async').Parts, 'native' | 'failed' | 'tell'>} deps.parts
+ * @param {import('./async').Rooms} deps.rooms
+ * @param {import('./async').Listener} deps.listener
  * @param {(work: () => void) => void} deps.guarded
  * @param {() => number} deps.running reference of what was entered last
  * @param {() => boolean} deps.recorded it was recorded
  */
-function createTold ({ hooks, parts, guarded, running, recorded }) {
-  const native = parts.native()
+function createTold ({ hooks, rooms, listener, guarded, running, recorded }) {
+  const native = rooms.native()
   const { wants } = native
   /** hooks of users, in order; replaced, never mutated @type {Hook[]} */
   let listeners = []
@@ -54,7 +55,7 @@ function createTold ({ hooks, parts, guarded, running, recorded }) {
         tellAll('init', context)
       })
     } catch (error) {
-      parts.failed(error)
+      listener.failed(error)
     }
   }
 
@@ -70,7 +71,7 @@ function createTold ({ hooks, parts, guarded, running, recorded }) {
         tellAll(stage, context)
       })
     } catch (error) {
-      parts.failed(error)
+      listener.failed(error)
     }
   }
 
@@ -95,7 +96,7 @@ function createTold ({ hooks, parts, guarded, running, recorded }) {
   function tellAll (stage, context) {
     if (listeners.length === 0) return
     measure(stage, context.more())
-    for (const hook of listeners) parts.tell(hook, stage, context) // the list is replaced where a callback changes it
+    for (const hook of listeners) listener.tell(hook, stage, context) // the list is replaced where a callback changes it
   }
 
   /** How long it waited and ran, for users. @param {'init' | 'before' | 'after'} stage @param {import('../context/context').Extra} extra */

@@ -5,7 +5,6 @@
 
 const guard = require('../context/guard')
 const { contextAt, settlerOf } = require('../context/context')
-const { canLeavePromises } = require('../hooks/light')
 const { brief } = require('../warnings')
 
 /**
@@ -17,7 +16,7 @@ const TRIM_MS = 1000 // from one look at the budget to the next
 
 /**
  * @param {Wiring} wiring
- * @returns {import('../hooks/async').Parts}
+ * @returns {import('../hooks/async').Listener}
  */
 function createEvents (wiring) {
   const { settings, capture, formatter, markers, registry, sightings, warnings } = wiring
@@ -27,14 +26,6 @@ function createEvents (wiring) {
   let isWarm = false
 
   return {
-    wanted: (type) => settings.isSelected(type),
-    capture,
-    loop: () => wiring.loop(),
-    watched: wiring.watched,
-    markers,
-    registry,
-    canLeavePromises,
-
     opened (context, resource) {
       registry.opened(context, resource)
       wiring.requests?.opened(context)
@@ -74,7 +65,6 @@ function createEvents (wiring) {
       formatter.warm()
     },
 
-    force: formatter.force,
     replaced: () => guard.run(formatter.enable),
     began: undefined, // set while blocking callbacks are watched
 
@@ -92,10 +82,7 @@ function createEvents (wiring) {
       } catch (thrown) {
         warnings.warn('HOOK', `a callback of trace.hook threw: ${brief(thrown)}`)
       }
-    },
-
-    native: () => wiring.nativeHooks(),
-    isNativeInUse: () => wiring.native !== undefined && wiring.native.inUse()
+    }
   }
 }
 

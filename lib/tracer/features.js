@@ -45,7 +45,7 @@ function listenToRequests (wiring, web) {
   const layer = require('../hooks/requests').createRequestLayer({
     rooms: { ...web, idsOf },
     watched,
-    wanted: events.wanted,
+    wanted: wiring.isWanted,
     propagates: () => settings.options.propagate,
     spanOf: async.spanOf,
     setSpan: async.setSpan

@@ -110,6 +110,8 @@ class Wiring {
   /** @param {Settings} settings */
   constructor (settings) {
     this.settings = settings
+    /** Does the filter select a type of resource? @type {(type: string) => boolean} */
+    this.isWanted = (type) => settings.isSelected(type)
     this.sightings = createSightings({ maker: createMaker(this.markers) })
     const errors = createErrorEvents(this)
     const formatter = createFormatter({
@@ -127,7 +129,18 @@ class Wiring {
     })
     this.connectContexts()
     this.events = createEvents(this)
-    this.async = createAsyncLayer(this.events)
+    this.async = createAsyncLayer({
+      wanted: this.isWanted,
+      capture: this.capture,
+      loop: () => this.loop(),
+      watched: this.watched,
+      markers: this.markers,
+      registry: this.registry,
+      force: formatter.force,
+      hasErrors: () => settings.options.errors,
+      native: () => this.nativeHooks(),
+      isNativeInUse: () => this.native !== undefined && this.native.inUse()
+    }, this.events)
     this.fatal = createFatalLayer({ escaped: errors.noteEscaped, handle: errors.handle })
     this.channels = this.createChannels()
   }
@@ -198,7 +211,7 @@ class Wiring {
     this.connections = require('../handles/uses').createUses({
       registry: this.registry,
       now: () => this.capture.clock[0],
-      wanted: this.events.wanted,
+      wanted: this.isWanted,
       touched: this.async.touched,
       request: this.contextOfRequest
     })
