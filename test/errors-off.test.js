@@ -209,3 +209,37 @@ test('longstack run --no-errors', async (t) => {
   t.deepEqual([stdout, stderr], ['false\n', ''])
   t.is((await node(['-r', register, file])).stdout, 'true\n')
 })
+
+test('light mode then has no hook of promises, from one to the other and back', async (t) => {
+  if (Number(process.versions.node.split('.')[0]) < 24) return t.pass('light mode needs Node 24')
+  const { stdout, stderr } = await node(['-e', `
+    const { promiseHooks } = require('node:v8')
+    let hooks = 0
+    for (const name of ['createHook', 'onInit', 'onBefore', 'onAfter', 'onSettled']) {
+      const given = promiseHooks[name]
+      promiseHooks[name] = (...args) => {
+        const stop = given(...args)
+        hooks++
+        return () => { hooks--; stop() }
+      }
+    }
+    const trace = require(${JSON.stringify(root)})
+    const counts = [true, false, true].map((errors) => {
+      trace.enable({ mode: 'light', errors })
+      return hooks
+    })
+    trace.disable()
+    setTimeout(async function flow () {
+      trace.enable({ mode: 'light', errors: false })
+      setTimeout(async function inner () {
+        await null
+        const labels = trace.chain(new Error('x')).map((hop) => hop.label)
+        console.log(JSON.stringify({ counts, hooks, labels, isNative: trace.stats().engine === 'native' }))
+      }, 1)
+    }, 1)`])
+  t.is(stderr, '')
+  const { counts, hooks, labels, isNative } = JSON.parse(stdout)
+  t.deepEqual(counts, isNative ? [1, 0, 1] : [0, 0, 0])
+  t.is(hooks, 0)
+  t.is(labels[0], 'setTimeout(1)', 'the chain crosses await all the same')
+})
