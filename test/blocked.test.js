@@ -243,3 +243,12 @@ test('a wrong threshold is a mistake', async (t) => {
     for (const blocked of [0, '50', Infinity]) try { trace.enable({ blocked }) } catch (error) { console.log(error.code) }`, { preload: false })
   t.is(stdout, 'LONGSTACK_ERR_INVALID_OPTION\n'.repeat(3))
 })
+
+test('where the permission model allows no inspector the watchdog warns, and nobody is stopped', async (t) => {
+  const flag = process.allowedNodeEnvironmentFlags.has('--permission') ? '--permission' : '--experimental-permission'
+  const { stdout, stderr, code } = await node([flag, '--allow-worker', '--allow-fs-read=*', '-r', register, '-p', '1 + 1'],
+    { env: { LONGSTACK_BLOCKED: '50', LONGSTACK_CAPTURE: 'js' } })
+  t.is(code, 0, stderr)
+  t.is(stdout, '2\n')
+  t.regex(stderr, /long runs of the event loop cannot be watched: the permission model allows no inspector/)
+})

@@ -270,3 +270,34 @@ test('a filter without HTTP has no such hop', async (t) => {
   t.is(saw.chain[0], 'setTimeout(1)')
   t.false(JSON.stringify(saw.chain).includes('GET'))
 })
+
+test('of what a client made up little is kept: methods and paths are cut, query strings are no part of a key', (t) => {
+  const requests = require('../lib/context/requests')
+  t.is(requests.numberOf('GET', '/config?token=secret'), requests.numberOf('GET', '/config?token=other'))
+  t.is(requests.numberOf('GET', '/config#part'), requests.numberOf('GET', '/config'))
+  t.not(requests.numberOf('GET', '/config'), requests.numberOf('PUT', '/config'))
+  const long = requests.textAt(requests.numberOf('M'.repeat(30_000), `/${'p'.repeat(30_000)}`))
+  t.is(long, `${'M'.repeat(32)}\u2026 /${'p'.repeat(199)}\u2026`)
+  const first = requests.numberOf('GET', '/first')
+  for (let i = 0; i < 20_000; i++) requests.numberOf('GET', `/${i}`)
+  t.is(requests.textAt(first), undefined, 'what came long ago is forgotten')
+  t.is(requests.textAt(requests.numberOf('GET', '/first')), 'GET /first')
+})
+
+test('a method over HTTP/2 that a client made up is cut in the hop and in the name of the span', async (t) => {
+  const { label, name } = await told(t, `
+    const method = 'X'.repeat(3000)
+    trace.on('span', ({ kind, name }) => { if (kind === 'SERVER') saw.name = name })
+    const server = http2.createServer((request, response) => {
+      saw.label = labels(new Error('here')).find((text) => text.startsWith('X'))
+      response.end()
+    })
+    const port = await listen(server)
+    const session = http2.connect('http://127.0.0.1:' + port)
+    await new Promise((resolve) => session.request({ ':method': method, ':path': '/made?up=1' }).resume().on('close', resolve).end())
+    session.close()
+    await wait(50)
+    server.close()`)
+  t.is(label, `${'X'.repeat(32)}\u2026 /made`)
+  t.is(name, `${'X'.repeat(32)}\u2026 /made`)
+})

@@ -7,9 +7,9 @@
 
 const TEXTS = 1 << 12 // distinct ones, before they are noted anew; those noted before are known for as many more. A power of two
 const LENGTH = 200 // characters of a path
-const KEY = 512 // characters of an address that is remembered as it came
+const METHOD = 32 // characters of a method: HTTP/2 lets a client make them up
 
-/** number of the words of an address, by method @type {Map<string, Map<string, number>>} */
+/** number of the words of a path, by method @type {Map<string, Map<string, number>>} */
 let known = new Map()
 let size = 0
 /** @type {string[]} */
@@ -22,29 +22,29 @@ let last = 0
  * @returns {number} of the words, above 0
  */
 function numberOf (method, url) {
-  let numbers = known.get(method)
-  if (numbers === undefined) {
-    if (size >= TEXTS) forget()
-    known.set(method, numbers = new Map())
-    size++
-  }
-  const number = numbers.get(url)
+  const path = pathOf(url)
+  const verb = shortMethod(method)
+  const number = known.get(verb)?.get(path)
   if (number !== undefined) return number
-  if (size >= TEXTS) {
-    forget()
-    known.set(method, numbers = new Map())
-  }
-  const added = add(`${method} ${pathOf(url)}`)
-  if (url.length > KEY) return added
-  numbers.set(url, added)
+  if (size >= TEXTS) forget()
+  let numbers = known.get(verb)
+  if (numbers === undefined) known.set(verb, numbers = new Map())
+  const added = add(`${verb} ${path}`)
+  numbers.set(copyOf(path), added)
   size++
   return added
 }
 
+/** @param {string} method @returns {string} */
+const shortMethod = (method) => method.length > METHOD ? copyOf(`${method.slice(0, METHOD)}\u2026`) : method
+
+/** A part keeps the whole text of which it is one (V8's SlicedString, src/objects/string.h). @param {string} text */
+const copyOf = (text) => ` ${text}`.slice(1)
+
 /** @param {string} text @returns {number} */
 function add (text) {
   last = last % 0x7fffffff + 1
-  texts[last & (2 * TEXTS - 1)] = ` ${text}`.slice(1) // a copy: a part keeps its whole text (V8's SlicedString, src/objects/string.h)
+  texts[last & (2 * TEXTS - 1)] = copyOf(text)
   return last
 }
 
@@ -86,4 +86,4 @@ function endOf (url) {
   return hash === -1 || query < hash ? query : hash
 }
 
-module.exports = { numberOf, routed, textAt }
+module.exports = { numberOf, routed, shortMethod, textAt }

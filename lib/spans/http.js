@@ -4,6 +4,7 @@
 // not run. No header, body or query string is recorded.
 
 const { own } = require('../context/kinds')
+const { shortMethod } = require('../context/requests')
 const { hidden, isObject } = require('../handles/inside')
 const { member } = require('./json')
 
@@ -18,6 +19,9 @@ const HEAD_KEYS = 8 // attributes of a request of which all is known
 
 /** @param {unknown} value */
 const word = (value) => typeof value === 'string' && value !== '' ? value : undefined
+
+/** @param {unknown} value @returns {string | undefined} */
+const methodOf = (value) => typeof value === 'string' && value !== '' ? shortMethod(value) : undefined
 
 /** @param {Attributes} attributes @param {string} name @param {unknown} value left out where it is not known */
 function add (attributes, name, value) {
@@ -218,9 +222,9 @@ function isPlain (request) {
 /** @param {any} request @returns {{ method: string | undefined, path: string, version: string | undefined }} */
 function startLine (request) {
   if (isPlain(request)) {
-    return { method: word(request.method), path: pathOf(request.url) ?? '', version: word(request.httpVersion) }
+    return { method: methodOf(request.method), path: pathOf(request.url) ?? '', version: word(request.httpVersion) }
   }
-  return { method: word(own(request, 'method')), path: pathOf(own(request, 'url')) ?? '', version: word(own(request, 'httpVersion')) }
+  return { method: methodOf(own(request, 'method')), path: pathOf(own(request, 'url')) ?? '', version: word(own(request, 'httpVersion')) }
 }
 
 /**
@@ -229,7 +233,7 @@ function startLine (request) {
  * @returns {{ name: string, attributes: Attributes }}
  */
 function made (request) {
-  const method = word(own(request, 'method')) ?? 'GET'
+  const method = methodOf(own(request, 'method')) ?? 'GET'
   const origin = word(own(request, 'origin')) // undici's
   const scheme = (origin ?? word(own(request, 'protocol')) ?? 'http:').replace(/:.*$/s, '')
   const headers = hidden(request, 'kOutHeaders')
@@ -270,7 +274,7 @@ function streamMade (headers, origin) {
 /** @param {any} headers @param {string | undefined} origin @returns {{ name: string, attributes: Attributes, path: string | undefined }} */
 function streamed (headers, origin) {
   const given = isObject(headers) ? headers : {}
-  const method = word(own(given, ':method')) ?? 'GET'
+  const method = methodOf(own(given, ':method')) ?? 'GET'
   const path = pathOf(own(given, ':path'))
   const url = /^(\w+):\/\/(?:[^/@]*@)?([^/]*)/.exec(origin ?? '')
   const host = hostOf(word(own(given, ':authority')) ?? word(own(given, 'host')) ?? url?.[2])
