@@ -20,7 +20,7 @@ const vm = require('node:vm')
  */
 
 const ID_BYTES = 16
-const INSTALLING_MS = 60_000 // npm writes files in any order, and leaves them the time of that
+const INSTALLING_MS = 2000 // npm writes files in any order, and leaves them the time of that; what patches them comes later
 
 const bundleFile = `${__dirname}${path.sep}start${path.sep}bundle`
 const cache = /** @type {Record<string, NodeJS.Module>} */ (/** @type {any} */ (Module)._cache)
@@ -124,4 +124,5 @@ function loaderOf (parts, added) {
 /** @type {Started} */
 const started = loadBundle() ?? { shared: require('./shared'), options: require('./options'), warnings: require('./warnings') }
 
-module.exports = { ...started, bundleFile, codeFile }
+// Not a literal: import() of index.js would take its keys for names (cjs-module-lexer).
+module.exports = Object.assign(started, { bundleFile, codeFile })

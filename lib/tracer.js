@@ -79,6 +79,7 @@ function createTracer () {
       wiring.spans ??= require('./tracer/features').createSpanRoom(wiring)
       wiring.spans.use(spans)
     })
+    async.rehook()
   }
 
   /** Watches for blocking callbacks where that is asked for. A filter in light mode hides some. */

@@ -16,7 +16,6 @@ const CURRENT_REF = 4 // reference of the resource or promise that was entered l
 const DEPTH = 5 // how many are entered; 0: nobody told what runs
 const LEFT = 6 // reference of the step that was left last
 const ATTENTION = 7 // what else there is to do where a callback begins: TIMED, WATCHED, ORPHANED
-const ITERATION = 8 // count of the event loop's iterations at the last callback
 
 // Bits of ATTENTION.
 const TIMED = 1 // spans are timed
@@ -84,7 +83,6 @@ module.exports = {
   DEPTH,
   LEFT,
   ATTENTION,
-  ITERATION,
   TIMED,
   WATCHED,
   ORPHANED,

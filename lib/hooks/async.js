@@ -52,7 +52,7 @@ const ROOM_KB = 64 // on the stack, for what begins and ends a callback
  * @property {ReturnType<typeof import('./markers').createMarkers>} markers the allocation clock: where runs begin and end
  * @property {import('../handles/registry').Registry} registry
  * @property {{ format: unknown }} force what Error.prepareStackTrace is while errors have chains
- * @property {() => boolean} hasErrors errors get hops
+ * @property {() => boolean} needsRejecters errors get hops, or spans the errors that promises were rejected with
  * @property {() => ReturnType<typeof import('./native').createNativeHooks>} native hooks of other addons
  * @property {() => boolean} isNativeInUse another addon has asked for them
  *
@@ -103,6 +103,7 @@ function createAsyncLayer (rooms, listener) {
 
   /** @param {any} promise @returns {{ ref: number, chain: number, span: number }} what is recorded of it, 0: nothing */
   function promiseOf (promise) {
+    if (isLight) return { ref: 0, chain: 0, span: 0 } // a record would be from before, or a program's own hook has it made
     const ref = promiseHooks ? OnPromise.read(promise) ?? 0 : refOfTracked(promise)
     const found = ref === 0 ? undefined : records.find(ref)
     if (found === undefined) return { ref: 0, chain: 0, span: 0 }
@@ -153,8 +154,8 @@ function createAsyncLayer (rooms, listener) {
       : v8Hooks.onSettled(isLight ? events.settleUnknown : events.settleResource))
   }
 
-  /** In light mode it shows who rejects, for the hops of errors; one hook makes all promises slower. */
-  const wantsSettled = () => !isLight || (rooms.hasErrors() && capture.rejection !== undefined)
+  /** In light mode it shows who rejects, for errors and spans; one hook makes all promises slower. */
+  const wantsSettled = () => !isLight || (rooms.needsRejecters() && capture.rejection !== undefined)
 
   /** Are there hooks of users, or might there be some of other addons? Those come and go without a word. */
   const isHooked = () => told?.listening() === true || rooms.isNativeInUse()
@@ -323,7 +324,7 @@ function createAsyncLayer (rooms, listener) {
       layer.rehook()
     },
 
-    /** There are hooks now, or none any more; or errors get hops, or do no longer. */
+    /** There are hooks now, or none any more; or it matters who rejects, or does no longer. */
     rehook () {
       if (!enabled || (isTold === isHooked() && looksAtSettled === wantsSettled())) return
       uninstall()

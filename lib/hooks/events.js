@@ -203,6 +203,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
       if (!unwind(ref)) return
       markers.forget() // what ran since has no markers of its own
     }
+    if (current[DEPTH] === 0) return // a muted promise, whose reference is 0, was entered before the loop came round
     pop()
     if (current[DEPTH] === 0) {
       if (!isCounted) iterations[0]++
@@ -216,17 +217,18 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
   /** A promise is settled, where V8's own hooks tell: before it has its state. @param {object} promise */
   function settlePromise (promise) {
     try {
-      const ref = OnPromise.read(promise)
-      if (ref === undefined || guard.busy) return
+      if (guard.busy) return
+      const ref = OnPromise.read(promise) ?? 0 // no number: older than these hooks. It may be rejected all the same
       const at = ((ref >> 1) & MASK) << SHIFT
       if ((current[ATTENTION] & ORPHANED) !== 0) special.claim(ref)
-      if (promises[at + REF] === ref) {
+      if (promises[at + REF] === ref && promises[at + CHAIN] !== MUTED_CHAIN) {
         promises[at + FLAGS] = (promises[at + FLAGS] & ~LIVE) | ANSWERED
         promises[at + DETAIL] = current[DEPTH] === 0 ? 0 : current[CURRENT_CAUSE]
         promises[at + SETTLED_RUN] = current[CURRENT_RUN]
         promises[at + SETTLED_SPAN] = current[CURRENT_SPAN]
       }
-      if (current[CURRENT_CHAIN] !== MUTED_CHAIN) settlements.note(promise, current[DEPTH] === 0 ? causeNow() : current[CURRENT_CAUSE])
+      if (current[CURRENT_CHAIN] === MUTED_CHAIN) return
+      settlements.note(promise, current[DEPTH] === 0 ? causeNow() : current[CURRENT_CAUSE])
     } catch (error) {
       listener.failed(error)
     }
@@ -255,8 +257,9 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
   /** The same where nothing is recorded of promises: in light mode. @param {object} promise */
   function settleUnknown (promise) {
     try {
+      if (guard.busy) return
       if ((current[ATTENTION] & ORPHANED) !== 0) special.disown()
-      if (guard.busy || current[CURRENT_CHAIN] === MUTED_CHAIN) return
+      if (current[CURRENT_CHAIN] === MUTED_CHAIN) return
       settlements.note(promise, current[DEPTH] === 0 ? causeNow() : current[CURRENT_CAUSE])
     } catch (error) {
       listener.failed(error)

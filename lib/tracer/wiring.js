@@ -137,7 +137,7 @@ class Wiring {
       markers: this.markers,
       registry: this.registry,
       force: formatter.force,
-      hasErrors: () => settings.options.errors,
+      needsRejecters: () => settings.options.errors || this.spans?.on() === true,
       native: () => this.nativeHooks(),
       isNativeInUse: () => this.native !== undefined && this.native.inUse()
     }, this.events)
