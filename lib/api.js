@@ -112,7 +112,10 @@ function createApi (tracer) {
 
     current: () => tracer.enabled() ? methods.current() : undefined,
 
-    chain: (target) => guard.run(() => methods.queries(target).hopsOf(target, trace.chain).map(methods.queries().plain)),
+    chain: (target) => guard.run(() => {
+      const hops = methods.queries(target).hopsOf(target, trace.chain)
+      return hops.map(methods.queries().plain)
+    }),
 
     stack: (target) => guard.run(() => methods.queries(target).stackText(target, trace.stack)),
 
@@ -145,7 +148,8 @@ function createApi (tracer) {
       const all = typeof filter === 'function' && handler === undefined
       const callback = all ? filter : handler
       if (typeof callback !== 'function') throw mistake('INVALID_HANDLER', 'The handler of trace.onError', callback)
-      return methods.addHandler(compile(all ? ['*'] : /** @type {string[]} */ (filter), providers()), callback)
+      const matches = compile(all ? ['*'] : /** @type {string[]} */ (filter), providers())
+      return methods.addHandler(matches, callback)
     },
 
     on (event, listener) {

@@ -45,7 +45,10 @@ const scopes = { addon: '--allow-addons', child: '--allow-child-process', 'fs.re
  * @typedef {{ ours: boolean, formatter: Function | undefined, free: boolean }} Holder of Error.prepareStackTrace
  */
 
-/** @param {{ stats: import('./tracer/stats').Stats, filter: string[], formatter: Holder }} given @returns {Diagnosis} */
+/**
+ * @param {{ stats: import('./tracer/stats').Stats, filter: string[], formatter: Holder }} given
+ * @returns {Diagnosis}
+ */
 function examine ({ stats, filter, formatter }) {
   const { enabled, engine, engineWhy, clock, clockWhy, mode, modeWhy, dropped, fault } = stats
   const file = binaryFile(target(), process.versions.modules)

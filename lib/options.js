@@ -11,7 +11,7 @@ const { complain } = require('./warnings')
  * @property {string[]} filter subsystems whose resources get a stack; default all
  * @property {number} frames frames kept per hop, 1 to 200; default 10
  * @property {number} depth hops kept per chain, 1 to 1000; default 16
- * @property {'full' | 'light'} mode `light`: no promise hooks where Node can do without them
+ * @property {'full' | 'light'} mode `light`: promises make no events where Node can do without
  * @property {'auto' | 'native' | 'js'} capture which capture engine
  * @property {boolean} internals also show node: frames, Node-internal hops, and longstack's own frames
  * @property {undefined | 'node_modules' | RegExp | ((frame: Frame) => boolean)} hide frames to fold into a count

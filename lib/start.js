@@ -1,9 +1,9 @@
 'use strict'
 
-// What is loaded at start comes from one generated file, where there is one (start/build.js makes it): to find, read and
-// compile some thirty files takes twice as long. Its modules go into Node's cache of modules under the names of
-// their sources, so that everybody who requires one later gets the same. Where the file is absent, stale or no use,
-// nothing happens here, and the sources are loaded. Never throws.
+// What is loaded at start comes from one generated file, where there is one (start/build.js makes it): to
+// find, read and compile some thirty files takes twice as long. Its modules go into Node's cache of modules
+// under the names of their sources, so that everybody who requires one later gets the same. Where the file is
+// absent, stale or no use, nothing happens here, and the sources are loaded. Never throws.
 
 const fs = require('node:fs')
 const Module = require('node:module')
@@ -15,12 +15,17 @@ const vm = require('node:vm')
  * @property {string} id of this content: code that was compiled of it ends with the same
  * @property {Record<string, number>} sources bytes of each, by its name in lib/
  *
- * @typedef {(exports: object, require: (id: string) => unknown, module: NodeJS.Module, file: string, folder: string) => void} Body of a module
- * @typedef {Record<string, { files: Record<string, string>, run: Body }>} Parts by name; files: names by what is required
+ * @typedef {(id: string) => unknown} Require
+ * @typedef {(exports: object, require: Require, module: NodeJS.Module, file: string, dir: string) => void}
+ *   Body
+ *   of a module
+ * @typedef {Record<string, { files: Record<string, string>, run: Body }>} Parts by name; files: names by what
+ *   is required
  */
 
 const ID_BYTES = 16
-const INSTALLING_MS = 2000 // npm writes files in any order, and leaves them the time of that; what patches them comes later
+// Npm writes files in any order, and leaves them the time of that; what patches them comes later
+const INSTALLING_MS = 2000
 
 const bundleFile = `${__dirname}${path.sep}start${path.sep}bundle`
 const cache = /** @type {Record<string, NodeJS.Module>} */ (/** @type {any} */ (Module)._cache)
@@ -45,7 +50,8 @@ function loadBundle () {
     if (!isFresh(sources)) return undefined
     const script = new vm.Script(text, { filename: bundleFile, cachedData: readCode(id) })
     const load = loaderOf(script.runInThisContext(), added)
-    return { shared: load('shared.js'), options: load('options.js'), warnings: load('warnings.js'), bundle: { script, id } }
+    const bundle = { script, id }
+    return { shared: load('shared.js'), options: load('options.js'), warnings: load('warnings.js'), bundle }
   } catch {
     for (const file of added) delete cache[file]
     return undefined
@@ -122,7 +128,11 @@ function loaderOf (parts, added) {
 }
 
 /** @type {Started} */
-const started = loadBundle() ?? { shared: require('./shared'), options: require('./options'), warnings: require('./warnings') }
+const started = loadBundle() ?? {
+  shared: require('./shared'),
+  options: require('./options'),
+  warnings: require('./warnings')
+}
 
 // Not a literal: import() of index.js would take its keys for names (cjs-module-lexer).
 module.exports = Object.assign(started, { bundleFile, codeFile })

@@ -142,7 +142,8 @@ bool IsOfPresentRun(Isolate* isolate, const Markers& markers, Local<Value> objec
   const uintptr_t probe = AddressOf(v8::Object::New(isolate));
   const uintptr_t address = AddressOf(object);
   if (collections != markers.collections()) return false;
-  return OnePage(probe, address) && !OnePage(markers.At(0), address) && address < probe && HasFreshPages(isolate);
+  return OnePage(probe, address) && !OnePage(markers.At(0), address) && address < probe &&
+         HasFreshPages(isolate);
 }
 
 // mark(marker): an object that was just made

@@ -146,7 +146,8 @@ const cases = [
   },
   {
     name: 'events.once of an emitter that belongs to no request',
-    requests: [{ path: '/tick', waits: { awaitTick: 'TIMER' }, counts: { awaitTick: [2, 3] } }] // on a busy machine a tick is due at once
+    // On a busy machine a tick is due at once
+    requests: [{ path: '/tick', waits: { awaitTick: 'TIMER' }, counts: { awaitTick: [2, 3] } }]
   },
   {
     name: 'a turn that another request releases',

@@ -1,7 +1,7 @@
 'use strict'
 
-// A promise that V8's promise hooks never gave a number: it is older than longstack, or was made while async_hooks told of
-// promises, for a hook of the user's. Who rejects it is known all the same.
+// A promise that V8's promise hooks never gave a number: it is older than longstack, or was made while
+// async_hooks told of promises, for a hook of the user's. Who rejects it is known all the same.
 
 const test = require('ava')
 const { program, root } = require('./helpers/run')
@@ -16,13 +16,17 @@ const reject = `setTimeout(function outer () {
 
 /** @param {import('ava').ExecutionContext} t @param {string} source */
 async function isRead (t, source) {
-  const { stdout, stderr } = await program(`const trace = require(${JSON.stringify(root)})\n${source}\n${reject}`, { preload: false, args: ['--expose-gc'] })
+  const options = { preload: false, args: ['--expose-gc'] }
+  const whole = `const trace = require(${JSON.stringify(root)})\n${source}\n${reject}`
+  const { stdout, stderr } = await program(whole, options)
   t.is(stderr, '')
   t.notRegex(stdout, /reader/)
-  t.regex(stdout, /── fs\.readFile · FSREQCALLBACK ·.*\n {4}at outer .*\n {2}── setTimeout\(1\) · Timeout/)
+  const hops = /── fs\.readFile · FSREQCALLBACK ·.*\n {4}at outer .*\n {2}── setTimeout\(1\) · Timeout/
+  t.regex(stdout, hops)
 }
 
-const promise = 'let reject\nnew Promise((resolve, give) => { reject = give }).catch((error) => console.log(error.stack))'
+const promise = `let reject
+new Promise((resolve, give) => { reject = give }).catch((error) => console.log(error.stack))`
 
 test('from before longstack was enabled', (t) => isRead(t, `${promise}\ntrace.enable()`))
 

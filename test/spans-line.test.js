@@ -184,7 +184,8 @@ test('requests that come again have the beginning of their attributes prepared, 
       httpVersion: '1.1',
       rawHeaders: ['Host', host]
     }
-    const socket = { remoteAddress: any(random, ['::1', '10.0.0.1']), remotePort: 1 + i, encrypted: random() < 0.1 }
+    const remoteAddress = any(random, ['::1', '10.0.0.1'])
+    const socket = { remoteAddress, remotePort: 1 + i, encrypted: random() < 0.1 }
     const { attributes, head } = http.served(request, socket)
     if (head !== undefined) prepared++
     if (random() < 0.5) attributes['http.response.status_code'] = 200
@@ -193,7 +194,8 @@ test('requests that come again have the beginning of their attributes prepared, 
     const surroundings = surroundingsOf(random)
     const json = new Writing(span, surroundings).json(1, () => {})
     const plain = new Writing(copy(/** @type {any} */ (span)), surroundings).record()
-    t.is(textOf(json ?? ''), JSON.stringify(plain).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029'))
+    const expected = JSON.stringify(plain).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
+    t.is(textOf(json ?? ''), expected)
   }
   t.true(prepared > 50, `${prepared}`)
 })

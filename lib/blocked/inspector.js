@@ -31,9 +31,11 @@ function createInspectorWatchdog ({ now, warn }) {
     if (firstToSay()) warn('BLOCKED_THREAD', 'without the native engine long runs are seen in the main thread only, not in workers.')
     return undefined
   }
-  // Under --permission Node aborts where a worker of a process without that right connects to it (src/inspector_agent.cc).
+  // Under --permission Node aborts where a worker of a process without that right connects to it
+  // (src/inspector_agent.cc).
   if (/** @type {any} */ (process).permission?.has('inspector') === false) {
-    warn('BLOCKED', 'long runs of the event loop cannot be watched: the permission model allows no inspector (--allow-inspector) and no addons (--allow-addons).')
+    warn('BLOCKED', 'long runs of the event loop cannot be watched: the permission model allows ' +
+      'no inspector (--allow-inspector) and no addons (--allow-addons).')
     return undefined
   }
   const memory = new SharedArrayBuffer(BYTES)

@@ -13,7 +13,7 @@ const purposes = {
   filter: 'whose resources get a stack',
   frames: 'frames kept per hop',
   depth: 'hops shown per chain',
-  mode: 'light does without promise hooks where Node can',
+  mode: 'light makes no events of promises where Node can do without',
   capture: 'the capture engine',
   internals: 'also show node: frames, hops of Node\'s own, and longstack\'s own frames',
   errors: 'leave the stacks of errors alone: trace.stack(error) tells the chain',

@@ -13,7 +13,7 @@ const marks = require('./stamp')
 
 const {
   REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, TURNS, PRIOR, PRIOR_TIME, LIVE, PASSED, ANSWERED, LOOPED, DISTANCE,
-  ROOT_CHAIN, MUTED_CHAIN, EARLY_CHAIN, FIRST_CHAIN, TICKS
+  ROOT_CHAIN, MUTED_CHAIN, EARLY_CHAIN, FIRST_CHAIN, CHAIN_BITS, TICKS
 } = records
 const HALF = 2 ** 31 // ids are recorded modulo this
 const PROMISE_IDS = 2 ** 40 // where those of promises begin to which Node gives none
@@ -330,7 +330,7 @@ function adopt (context, parent) {
   const known = source.chainAt(context.chain)
   if (known === undefined || context.ref === 0) return
   const stack = context.stack
-  const chain = source.intern(parent.chain, stack?.id ?? 0, known.kind) & 0xffffff
+  const chain = source.intern(parent.chain, stack?.id ?? 0, known.kind) & CHAIN_BITS
   if (chain === 0) return
   context.chain = chain
   records.writeWord(context.ref, CHAIN, chain)
@@ -381,4 +381,18 @@ const stamp = {
   }
 }
 
-module.exports = { Context, adopt, cached, connect, contextAt, contextOf, contextOfChain, loopOf, muted, root, settlerOf, stamp, typeOfStep }
+module.exports = {
+  Context,
+  adopt,
+  cached,
+  connect,
+  contextAt,
+  contextOf,
+  contextOfChain,
+  loopOf,
+  muted,
+  root,
+  settlerOf,
+  stamp,
+  typeOfStep
+}

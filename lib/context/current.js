@@ -1,8 +1,8 @@
 'use strict'
 
-// The step that runs now, and the steps that it interrupts: numbers, for hooks/events.js to enter and leave. They lie in typed
-// arrays of more than 64 bytes, which V8 keeps outside of its heap (typed_array_max_size_in_heap in src/flags), so that compiled
-// code knows their address.
+// The step that runs now, and the steps that it interrupts: numbers, for hooks/events.js to enter and leave.
+// They lie in typed arrays of more than 64 bytes, which V8 keeps outside of its heap
+// (typed_array_max_size_in_heap in src/flags), so that compiled code knows their address.
 
 const LEVEL = 5 // words saved a level
 const LEVELS = 1024
@@ -35,7 +35,8 @@ function take (chain, cause, span) {
 
 /** Saves the step in force, which `pop` puts back. @param {number} ref of what is entered */
 function push (ref) {
-  if (current[DEPTH] === LEVELS) current[DEPTH] = 0 // more than the stack has room for: what is on top was never left
+  // More than the stack has room for: what is on top was never left
+  if (current[DEPTH] === LEVELS) current[DEPTH] = 0
   const level = current[DEPTH] * LEVEL
   saved[level] = current[CURRENT_CHAIN]
   saved[level + 1] = current[CURRENT_CAUSE]
@@ -57,7 +58,11 @@ function pop () {
   current[CURRENT_REF] = saved[level + 4]
 }
 
-/** Drops the levels above an entered one, which were never left. @param {number} ref @returns {boolean} it is entered */
+/**
+ * Drops the levels above an entered one, which were never left.
+ * @param {number} ref
+ * @returns {boolean} it is entered
+ */
 function unwind (ref) {
   for (let level = current[DEPTH] - 1; level > 0; level--) {
     if (saved[level * LEVEL + 4] !== ref) continue

@@ -65,6 +65,11 @@ const MUTED_CHAIN = 2 // longstack's own work, and what comes of it
 const EARLY_CHAIN = 3 // made before longstack was enabled
 const FIRST_CHAIN = 4
 
+// What an engine answers to a step: the number of a chain and, above, how many ancestors up it was found, see
+// stacks/capture.js.
+const FOLD_SHIFT = 24
+const CHAIN_BITS = (1 << FOLD_SHIFT) - 1
+
 const TICKS = 4
 const OLDER = 1 << 16 // records kept past the ring, some 8 MB
 const FIRST_OLDER = 1 << 10
@@ -79,11 +84,15 @@ resources[REF] = promises[REF] = -1 // no record has the reference 0
 let requests
 let requestCount = 0
 
-/** Records kept past the ring: index of the first word in `olderWords` by reference @type {Map<number, number>} */
+/**
+ * Records kept past the ring: index of the first word in `olderWords` by reference
+ * @type {Map<number, number>}
+ */
 const olderPlaces = new Map()
 /**
- * References in the order in which they were kept, from `oldestAt` on; some are dropped since. To ask the map for its first key
- * takes longer with each key that was deleted before it (OrderedHashTable in V8's src/objects/ordered-hash-table.cc).
+ * References in the order in which they were kept, from `oldestAt` on; some are dropped since. To ask the map
+ * for its first key takes longer with each key that was deleted before it (OrderedHashTable in V8's
+ * src/objects/ordered-hash-table.cc).
  * @type {number[]}
  */
 let olderRefs = []
@@ -280,7 +289,8 @@ function held () {
 
 /** Bytes of memory. */
 function bytes () {
-  return 2 * resources.byteLength + (requests?.byteLength ?? 0) + olderWords.byteLength + olderPlaces.size * 40 + olderRefs.length * 8
+  const arrays = 2 * resources.byteLength + (requests?.byteLength ?? 0) + olderWords.byteLength
+  return arrays + olderPlaces.size * 40 + olderRefs.length * 8
 }
 
 /** Records that had to be given up though they had not run. */
@@ -325,6 +335,8 @@ module.exports = {
   MUTED_CHAIN,
   EARLY_CHAIN,
   FIRST_CHAIN,
+  FOLD_SHIFT,
+  CHAIN_BITS,
   TICKS,
   resources,
   promises,

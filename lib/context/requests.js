@@ -38,8 +38,23 @@ function numberOf (method, url) {
 /** @param {string} method @returns {string} */
 const shortMethod = (method) => method.length > METHOD ? copyOf(`${method.slice(0, METHOD)}\u2026`) : method
 
-/** A part keeps the whole text of which it is one (V8's SlicedString, src/objects/string.h). @param {string} text */
+/**
+ * A part keeps the whole text of which it is one (V8's SlicedString, src/objects/string.h).
+ * @param {string} text
+ */
 const copyOf = (text) => ` ${text}`.slice(1)
+
+/**
+ * what requests descend from that a program did not make its own: their properties are Node's
+ * @type {object | undefined}
+ */
+let plain
+
+/** Says whether what Node set on a request can be read plainly. @param {object} request */
+function isPlain (request) {
+  plain ??= require('node:http').IncomingMessage.prototype
+  return Object.getPrototypeOf(request) === plain
+}
 
 /** @param {string} text @returns {number} */
 function add (text) {
@@ -86,4 +101,4 @@ function endOf (url) {
   return hash === -1 || query < hash ? query : hash
 }
 
-module.exports = { numberOf, routed, shortMethod, textAt }
+module.exports = { isPlain, numberOf, routed, shortMethod, textAt }

@@ -15,7 +15,10 @@ const { isProxy } = types
 /** @type {WeakMap<Function, boolean>} */
 const natives = new WeakMap()
 
-/** What handle.getProviderType() says; made with the first question @type {Map<number, string> | undefined} */
+/**
+ * What handle.getProviderType() says; made with the first question
+ * @type {Map<number, string> | undefined}
+ */
 let providerNames
 
 /**

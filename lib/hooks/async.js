@@ -1,10 +1,10 @@
 'use strict'
 
-// The layer of async hooks: chooses which functions of hooks/events.js serve as hooks and puts them in force, and answers which
-// step runs.
+// The layer of async hooks: chooses which functions of hooks/events.js serve as hooks and puts them in force,
+// and answers which step runs.
 //
-// Where Node can leave promises out of async_hooks (24 and later), V8's own promise hooks tell of them, at a third of the
-// price; else async_hooks does. In light mode nobody does.
+// Where Node can leave promises out of async_hooks (24 and later), V8's own promise hooks tell of them, at a
+// third of the price; else async_hooks does. In light mode nobody does.
 
 const { AsyncResource, asyncWrapProviders, createHook, executionAsyncResource } = require('node:async_hooks')
 const { now } = require('../context/clock')
@@ -12,8 +12,8 @@ const guard = require('../context/guard')
 const records = require('../context/records')
 const { contextAt, contextOf, muted, root } = require('../context/context')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH, LEFT, TIMED, WATCHED,
-  current, leaveAll
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH, LEFT, TIMED,
+  WATCHED, current, leaveAll
 } = require('../context/current')
 const { OnPromise } = require('../context/stamp')
 const { requireRoom } = require('../stacks/stack-room')
@@ -26,9 +26,9 @@ const { createSettlements } = require('./settlements')
 const { HEAD, createSpecial } = require('./special')
 
 const {
-  CHAIN, CAUSE, SPAN, DETAIL, FLAGS, PASSED, PARSER, INCOMING, NO_CHAIN, MUTED_CHAIN, FIRST_CHAIN, TICKS
+  CHAIN, CAUSE, SPAN, DETAIL, FLAGS, PASSED, PARSER, INCOMING,
+  NO_CHAIN, MUTED_CHAIN, FIRST_CHAIN, CHAIN_BITS, TICKS
 } = records
-const CHAIN_BITS = (1 << 24) - 1 // of what an engine answers to a step, see stacks/capture.js
 const ROOM_KB = 64 // on the stack, for what begins and ends a callback
 
 /**
@@ -48,28 +48,36 @@ const ROOM_KB = 64 // on the stack, for what begins and ends a callback
  * @property {(type: string) => boolean} wanted the filter
  * @property {import('../stacks/capture').Capture} capture
  * @property {() => import('../spans/loop-time').LoopTime} loop whose code runs, while spans are timed
- * @property {Map<number, () => void>} watched what is called when a resource has run, by async id, while spans are timed
- * @property {ReturnType<typeof import('./markers').createMarkers>} markers the allocation clock: where runs begin and end
+ * @property {Map<number, () => void>} watched what is called when a resource has run, by async id, while
+ *   spans are timed
+ * @property {ReturnType<typeof import('./markers').createMarkers>} markers the allocation clock: where runs
+ *   begin and end
  * @property {import('../handles/registry').Registry} registry
  * @property {{ format: unknown }} force what Error.prepareStackTrace is while errors have chains
- * @property {() => boolean} needsRejecters errors get hops, or spans the errors that promises were rejected with
+ * @property {() => boolean} needsRejecters errors get hops, or spans the errors that promises were rejected
+ *   with
  * @property {() => ReturnType<typeof import('./native').createNativeHooks>} native hooks of other addons
  * @property {() => boolean} isNativeInUse another addon has asked for them
+ *
+ * @typedef {{ ref: number, chain: number, span: number }} PromiseRecord what is recorded of a promise; 0:
+ *   nothing
  *
  * @typedef {object} Listener what is done when something happens that is more than a step; called seldom
  * @property {(context: Context, resource: object) => void} opened a resource that stays open was made
  * @property {(context: Context) => void} connecting a connect request runs for the first time
  * @property {(error: object, context: Context) => void} passed an error was handed to nextTick
- * @property {(stream: unknown, headers: unknown) => number} streamed a stream of HTTP/2 is about to be told of; number of the
- *   words of its request, 0: none
+ * @property {(stream: unknown, headers: unknown) => number} streamed a stream of HTTP/2 is about to be told
+ *   of; number of the words of its request, 0: none
  * @property {((context: Context, tick: object) => void) | undefined} ticked something is put off to a tick
- * @property {(reason: unknown, context: Context, promise: { ref: number, chain: number, span: number }) => void} rejected
- *   a promise was, in this context
+ * @property {(reason: unknown, context: Context, promise: PromiseRecord) => void} rejected a promise was, in
+ *   this context
  * @property {(time: number) => void} turn the event loop came round
  * @property {() => void} replaced Error.prepareStackTrace is not longstack's any more
- * @property {((time: number, context: Context) => void) | undefined} began a callback begins, where its length is watched
+ * @property {((time: number, context: Context) => void) | undefined} began a callback begins, where its
+ *   length is watched
  * @property {(error: unknown) => void} failed a hook could not do its work
- * @property {(hook: Hook, stage: 'init' | 'before' | 'after', context: Context) => void} tell a hook of the user's
+ * @property {(hook: Hook, stage: 'init' | 'before' | 'after', context: Context) => void} tell a hook of the
+ *   user's
  */
 
 /** @param {Rooms} rooms @param {Listener} listener */
@@ -80,7 +88,11 @@ function createAsyncLayer (rooms, listener) {
   let timedLoop
   const loop = () => timedLoop
   const carrier = createCarrier()
-  const table = createKindTable({ wanted: rooms.wanted, carries: () => carrier.on, forget: () => capture.reset() })
+  const table = createKindTable({
+    wanted: rooms.wanted,
+    carries: () => carrier.on,
+    forget: () => capture.reset()
+  })
   const lookup = createLookup({ carrier, registry, loop })
   const special = createSpecial({ rooms, listener, carrier, loop })
   const settlements = createSettlements({
@@ -91,7 +103,10 @@ function createAsyncLayer (rooms, listener) {
 
   /** V8's own hooks tell of promises */
   let promiseHooks = false
-  /** promises can be left out of async_hooks: looked for once, for a program's own hook sees it @type {boolean | undefined} */
+  /**
+   * promises can be left out of async_hooks: looked for once, for a program's own hook sees it
+   * @type {boolean | undefined}
+   */
   let canLeave
   /** @type {ReturnType<typeof createTold> | undefined} */
   let told
@@ -101,9 +116,13 @@ function createAsyncLayer (rooms, listener) {
     if (current[DEPTH] === 0) lookup.look(0)
   }
 
-  /** @param {any} promise @returns {{ ref: number, chain: number, span: number }} what is recorded of it, 0: nothing */
+  /**
+   * @param {any} promise
+   * @returns {PromiseRecord}
+   */
   function promiseOf (promise) {
-    if (isLight) return { ref: 0, chain: 0, span: 0 } // a record would be from before, or a program's own hook has it made
+    // A record would be from before, or a program's own hook has it made
+    if (isLight) return { ref: 0, chain: 0, span: 0 }
     const ref = promiseHooks ? OnPromise.read(promise) ?? 0 : refOfTracked(promise)
     const found = ref === 0 ? undefined : records.find(ref)
     if (found === undefined) return { ref: 0, chain: 0, span: 0 }
@@ -111,7 +130,10 @@ function createAsyncLayer (rooms, listener) {
     return { ref, chain: words[at + CHAIN], span: words[at + SPAN] }
   }
 
-  /** Around the functions that record, while there are users' hooks or those of other addons: loaded with the first. */
+  /**
+   * Around the functions that record, while there are users' hooks or those of other addons: loaded with the
+   * first.
+   */
   const createTold = () => require('./told').createTold({
     hooks: { init: events.initResource, before: events.beforeResource, after: events.afterResource },
     rooms,
@@ -120,7 +142,8 @@ function createAsyncLayer (rooms, listener) {
     running: () => current[CURRENT_REF],
     recorded () {
       const cause = current[CURRENT_CAUSE]
-      return (cause === current[CURRENT_REF] || records.isRequest(cause)) && current[CURRENT_CHAIN] >= FIRST_CHAIN
+      const isRecorded = cause === current[CURRENT_REF] || records.isRequest(cause)
+      return isRecorded && current[CURRENT_CHAIN] >= FIRST_CHAIN
     }
   })
 
@@ -136,21 +159,31 @@ function createAsyncLayer (rooms, listener) {
   /** Chooses the functions that serve as hooks, and puts them in force. */
   function install () {
     isTold = isHooked()
-    const { initResource, beforeResource, afterResource, initPromise, beforePromise, afterPromise } = events
-    const hooks = isTold ? (told ??= createTold()) : { init: initResource, before: beforeResource, after: afterResource }
+    const { initResource, beforeResource, afterResource } = events
+    const { initPromise, beforePromise, afterPromise, settlePromise } = events
+    const hooks = isTold
+      ? (told ??= createTold())
+      : { init: initResource, before: beforeResource, after: afterResource }
     events.beneath(hooks.init)
     canLeave ??= guard.run(canLeavePromises)
     promiseHooks = !isLight && !isTold && capture.rejection !== undefined && canLeave
     const trackPromises = !isLight && !promiseHooks
     // A null prototype: createHook would accept an inherited Object.prototype.destroy.
-    const callbacks = { __proto__: null, init: hooks.init, before: hooks.before, after: hooks.after, trackPromises }
+    const { init, before, after } = hooks
+    const callbacks = { __proto__: null, init, before, after, trackPromises }
     const hook = createHook(/** @type {any} */ (callbacks)).enable()
     undo.push(() => hook.disable())
     looksAtSettled = wantsSettled()
     if (!looksAtSettled) return
     const { promiseHooks: v8Hooks } = require('node:v8')
+    const forPromises = {
+      init: initPromise,
+      before: beforePromise,
+      after: afterPromise,
+      settled: settlePromise
+    }
     undo.push(promiseHooks
-      ? v8Hooks.createHook({ init: initPromise, before: beforePromise, after: afterPromise, settled: events.settlePromise })
+      ? v8Hooks.createHook(forPromises)
       : v8Hooks.onSettled(isLight ? events.settleUnknown : events.settleResource))
   }
 
@@ -222,7 +255,8 @@ function createAsyncLayer (rooms, listener) {
     count: events.count,
 
     /**
-     * The rest of this run is part of a span. A connection's requests come on one resource: from now on that is this one's.
+     * The rest of this run is part of a span. A connection's requests come on one resource: from now on that
+     * is this one's.
      * @param {import('../spans/span').Span} next
      * @returns {{ chain: number, ref: number }} the step in force
      */
@@ -246,7 +280,8 @@ function createAsyncLayer (rooms, listener) {
     },
 
     /**
-     * A server got a request: the rest of this callback is its, and so is all that the connection's parser brings of it.
+     * A server got a request: the rest of this callback is its, and so is all that the connection's parser
+     * brings of it.
      * @param {number} number of its words, see context/requests.js
      * @returns {boolean} the first one of its connection
      */
@@ -265,7 +300,11 @@ function createAsyncLayer (rooms, listener) {
       return isFirst
     },
 
-    /** What runs on a resource from now on is part of a span, or of none. @param {number} asyncId @param {number} number of the span */
+    /**
+     * What runs on a resource from now on is part of a span, or of none.
+     * @param {number} asyncId
+     * @param {number} number of the span
+     */
     setSpan (asyncId, number) {
       records.writeWord(asyncId << 1, SPAN, number)
       const opener = registry.opener(asyncId)
@@ -275,7 +314,10 @@ function createAsyncLayer (rooms, listener) {
     /** @param {number} asyncId @returns {number} of the span that a resource is part of */
     spanOf: (asyncId) => records.readWord(asyncId << 1, SPAN) || (registry.opener(asyncId)?.spanNumber ?? 0),
 
-    /** Who writes on a connection last is noted; its own callbacks read. @param {import('../handles/registry').Entry} entry */
+    /**
+     * Who writes on a connection last is noted; its own callbacks read.
+     * @param {import('../handles/registry').Entry} entry
+     */
     touched (entry) {
       lookHere()
       const chain = current[CURRENT_CHAIN]
@@ -299,11 +341,14 @@ function createAsyncLayer (rooms, listener) {
      * @returns {T}
      */
     within (next, fn) {
-      requireRoom(ROOM_KB) // Node aborts where an AsyncResource finds none (node#19859 and src/api/callback.cc)
+      // Node aborts where an AsyncResource finds none (node#19859 and src/api/callback.cc)
+      requireRoom(ROOM_KB)
       const resource = new AsyncResource('Span')
       const ref = resource.asyncId() << 1
       const found = records.find(ref)
-      if (found === undefined || found.words[found.at + CHAIN] === MUTED_CHAIN) return resource.runInAsyncScope(fn)
+      if (found === undefined || found.words[found.at + CHAIN] === MUTED_CHAIN) {
+        return resource.runInAsyncScope(fn)
+      }
       found.words[found.at + SPAN] = next.seq
       const context = contextAt(ref)
       if (context?.ref === ref) found.words[found.at + DETAIL] = next.seq
@@ -314,7 +359,8 @@ function createAsyncLayer (rooms, listener) {
         return resource.runInAsyncScope(carrier.on ? () => carrier.run(chain, cause, next.seq, fn) : fn)
       } finally {
         lookHere()
-        if (isTimed() && current[CURRENT_SPAN] !== timedLoop.seq) timedLoop.change(current[CURRENT_SPAN], now())
+        const span = current[CURRENT_SPAN]
+        if (isTimed() && span !== timedLoop.seq) timedLoop.change(span, now())
       }
     },
 
@@ -337,7 +383,8 @@ function createAsyncLayer (rooms, listener) {
       if (!enabled) return undefined
       lookHere()
       const chain = current[CURRENT_CHAIN]
-      const context = chain === NO_CHAIN ? undefined : contextOf(chain, current[CURRENT_CAUSE], current[CURRENT_SPAN])
+      if (chain === NO_CHAIN) return undefined
+      const context = contextOf(chain, current[CURRENT_CAUSE], current[CURRENT_SPAN])
       return context === muted ? undefined : context
     },
 
@@ -350,7 +397,10 @@ function createAsyncLayer (rooms, listener) {
     /** Runs what is no part of the program, nor what comes of it. Guarded. @param {() => void} work */
     apart: carrier.apart,
 
-    /** The context that was left last: queueMicrotask reports its errors only after its `after`. @returns {Context | undefined} */
+    /**
+     * The context that was left last: queueMicrotask reports its errors only after its `after`.
+     * @returns {Context | undefined}
+     */
     left: () => current[LEFT] === 0 ? undefined : contextAt(current[LEFT]),
 
     /** What runs from here on is not known: an error has ended a callback. */

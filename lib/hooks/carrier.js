@@ -45,7 +45,10 @@ function createCarrier () {
 
     /** The step in force is carried from here on. */
     enter () {
-      storage?.enterWith(new Carried(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN], current[CURRENT_RUN]))
+      if (storage === undefined) return
+      const chain = current[CURRENT_CHAIN]
+      const cause = current[CURRENT_CAUSE]
+      storage.enterWith(new Carried(chain, cause, current[CURRENT_SPAN], current[CURRENT_RUN]))
     },
 
     /** @returns {Carried | undefined} */

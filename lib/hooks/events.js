@@ -1,11 +1,11 @@
 'use strict'
 
-// The hot path, whole: what Node and V8 tell of resources and promises. It writes numbers into the records (context/records.js),
-// enters and leaves steps (context/current.js), and makes no object but a marker. bench/run.js measures it in whole,
-// bench/awaits.js the promises. What few resources need is in special.js.
+// The hot path, whole: what Node and V8 tell of resources and promises. It writes numbers into the records
+// (context/records.js), enters and leaves steps (context/current.js), and makes no object but a marker.
+// bench/run.js measures it in whole, bench/awaits.js the promises. What few resources need is in special.js.
 //
-// A function that a hook calls is created once, its neighbours are constants of its closure, and what differs between modes
-// is a bit in `current`: so V8 has their addresses in the code, and nothing is looked up.
+// A function that a hook calls is created once, its neighbours are constants of its closure, and what differs
+// between modes is a bit in `current`: so V8 has their addresses in the code, and nothing is looked up.
 
 const { executionAsyncId, executionAsyncResource } = require('node:async_hooks')
 const { now } = require('../context/clock')
@@ -22,9 +22,8 @@ const { turnOf } = require('./loops')
 const {
   MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, RUN, SETTLED_RUN, SETTLED_SPAN,
   LIVE, PASSED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, ANSWERED, CALLED, DETAILED, PARSER,
-  NO_CHAIN, MUTED_CHAIN, EARLY_CHAIN, TICKS, resources, promises
+  NO_CHAIN, MUTED_CHAIN, EARLY_CHAIN, CHAIN_BITS, TICKS, resources, promises
 } = records
-const CHAIN_BITS = (1 << 24) - 1 // of what an engine answers to a step, see stacks/capture.js
 const PROMISES = 0x3fffffff // promises are numbered modulo this and one
 const UNKNOWN = -1 // in place of a reference, for a promise from before enabling
 const BEGINS = SPECIAL | DETAILED | ENTERED | PARSER
@@ -48,7 +47,10 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
   let promiseNumber = 0
   /** the function that Node calls: frames from it on are left out @type {Function} */
   let outermost = initResource
-  /** how often the event loop came round; counted by the addon where it can, see native/turns.cc @type {Uint32Array} */
+  /**
+   * how often the event loop came round; counted by the addon where it can, see native/turns.cc
+   * @type {Uint32Array}
+   */
   let iterations = new Uint32Array(2)
   let isCounted = false
   let iteration = 0
@@ -66,7 +68,9 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
       if ((resources[at + FLAGS] & (LIVE | PASSED)) !== 0) records.keep(resources, at)
       if (guard.busy) return mute(at, ref)
       if (current[DEPTH] === 0) look(trigger)
-      const kind = type === 'TickObject' ? table.tick : type === 'PROMISE' ? promiseKind(trigger) : table.kinds.get(type) ?? table.add(type)
+      const kind = type === 'TickObject'
+        ? table.tick
+        : type === 'PROMISE' ? promiseKind(trigger) : table.kinds.get(type) ?? table.add(type)
       const chain = current[CURRENT_CHAIN]
       resources[at + REF] = ref
       resources[at + TRIGGER] = trigger << 1
@@ -89,7 +93,11 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
     }
   }
 
-  /** A promise was made, where V8's own hooks tell. @param {object} promise @param {object | undefined} parent that it waits for */
+  /**
+   * A promise was made, where V8's own hooks tell.
+   * @param {object} promise
+   * @param {object | undefined} parent that it waits for
+   */
   function initPromise (promise, parent) {
     try {
       if (guard.busy) return OnPromise.write(promise, 0)
@@ -125,7 +133,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
   function beforeResource (asyncId) {
     try {
       if (iterations[0] !== iteration) cameRound()
-      else if (current[DEPTH] === 0 && force.format !== undefined && Error.prepareStackTrace !== force.format) listener.replaced()
+      else if (current[DEPTH] === 0 && isReplaced()) listener.replaced()
       const ref = asyncId << 1
       const at = ((ref >> 1) & MASK) << SHIFT
       if (resources[at + REF] === ref) enter(ref, resources, at)
@@ -203,14 +211,18 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
       if (!unwind(ref)) return
       markers.forget() // what ran since has no markers of its own
     }
-    if (current[DEPTH] === 0) return // a muted promise, whose reference is 0, was entered before the loop came round
+    // A muted promise, whose reference is 0, was entered before the loop came round
+    if (current[DEPTH] === 0) return
     pop()
     if (current[DEPTH] === 0) {
       if (!isCounted) iterations[0]++
       if (markers.on) mark(NO_CHAIN, current[CURRENT_CAUSE], current[CURRENT_SPAN])
       return
     }
-    if ((current[ATTENTION] & TIMED) !== 0 && current[CURRENT_SPAN] !== loop().seq) loop().change(current[CURRENT_SPAN], now())
+    if ((current[ATTENTION] & TIMED) !== 0) {
+      const timed = loop()
+      if (current[CURRENT_SPAN] !== timed.seq) timed.change(current[CURRENT_SPAN], now())
+    }
     if (markers.on) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
   }
 
@@ -218,17 +230,12 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
   function settlePromise (promise) {
     try {
       if (guard.busy) return
-      const ref = OnPromise.read(promise) ?? 0 // no number: older than these hooks. It may be rejected all the same
+      // No number: older than these hooks. It may be rejected all the same
+      const ref = OnPromise.read(promise) ?? 0
       const at = ((ref >> 1) & MASK) << SHIFT
       if ((current[ATTENTION] & ORPHANED) !== 0) special.claim(ref)
-      if (promises[at + REF] === ref && promises[at + CHAIN] !== MUTED_CHAIN) {
-        promises[at + FLAGS] = (promises[at + FLAGS] & ~LIVE) | ANSWERED
-        promises[at + DETAIL] = current[DEPTH] === 0 ? 0 : current[CURRENT_CAUSE]
-        promises[at + SETTLED_RUN] = current[CURRENT_RUN]
-        promises[at + SETTLED_SPAN] = current[CURRENT_SPAN]
-      }
-      if (current[CURRENT_CHAIN] === MUTED_CHAIN) return
-      settlements.note(promise, current[DEPTH] === 0 ? causeNow() : current[CURRENT_CAUSE])
+      if (promises[at + REF] === ref && promises[at + CHAIN] !== MUTED_CHAIN) noteSettler(promises, at)
+      noteSettlement(promise)
     } catch (error) {
       listener.failed(error)
     }
@@ -241,14 +248,9 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
       const ref = refOfTracked(promise)
       const at = ((ref >> 1) & MASK) << SHIFT
       if ((current[ATTENTION] & ORPHANED) !== 0) special.claim(ref)
-      if (ref !== 0 && resources[at + REF] === ref && resources[at + CHAIN] !== MUTED_CHAIN) {
-        resources[at + FLAGS] = (resources[at + FLAGS] & ~LIVE) | ANSWERED
-        resources[at + DETAIL] = current[DEPTH] === 0 ? 0 : current[CURRENT_CAUSE]
-        resources[at + SETTLED_RUN] = current[CURRENT_RUN]
-        resources[at + SETTLED_SPAN] = current[CURRENT_SPAN]
-      }
-      if (current[CURRENT_CHAIN] === MUTED_CHAIN || capture.rejection === undefined) return
-      settlements.note(promise, current[DEPTH] === 0 ? causeNow() : current[CURRENT_CAUSE])
+      const isRecorded = ref !== 0 && resources[at + REF] === ref
+      if (isRecorded && resources[at + CHAIN] !== MUTED_CHAIN) noteSettler(resources, at)
+      if (capture.rejection !== undefined) noteSettlement(promise)
     } catch (error) {
       listener.failed(error)
     }
@@ -259,11 +261,29 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
     try {
       if (guard.busy) return
       if ((current[ATTENTION] & ORPHANED) !== 0) special.disown()
-      if (current[CURRENT_CHAIN] === MUTED_CHAIN) return
-      settlements.note(promise, current[DEPTH] === 0 ? causeNow() : current[CURRENT_CAUSE])
+      noteSettlement(promise)
     } catch (error) {
       listener.failed(error)
     }
+  }
+
+  /** Notes who settled a promise in its record. @param {Int32Array} words @param {number} at */
+  function noteSettler (words, at) {
+    words[at + FLAGS] = (words[at + FLAGS] & ~LIVE) | ANSWERED
+    words[at + DETAIL] = current[DEPTH] === 0 ? 0 : current[CURRENT_CAUSE]
+    words[at + SETTLED_RUN] = current[CURRENT_RUN]
+    words[at + SETTLED_SPAN] = current[CURRENT_SPAN]
+  }
+
+  /** It may be rejected: that is looked at later. @param {object} promise */
+  function noteSettlement (promise) {
+    if (current[CURRENT_CHAIN] === MUTED_CHAIN) return
+    settlements.note(promise, current[DEPTH] === 0 ? causeNow() : current[CURRENT_CAUSE])
+  }
+
+  /** Says whether the program has set a formatter of stacks. */
+  function isReplaced () {
+    return force.format !== undefined && Error.prepareStackTrace !== force.format
   }
 
   // What is done seldom.
@@ -294,11 +314,16 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
     }
   }
 
-  /** A callback of what the ring does not hold any more, or never held. @param {number} ref @param {number} asyncId 0: a promise */
+  /**
+   * A callback of what the ring does not hold any more, or never held.
+   * @param {number} ref
+   * @param {number} asyncId 0: a promise
+   */
   function enterOlder (ref, asyncId) {
     const kept = ref === 0 || ref === UNKNOWN ? undefined : records.find(ref)
     if (kept !== undefined) return enter(ref, kept.words, kept.at)
-    const before = asyncId === 0 ? undefined : OnPromise.read(executionAsyncResource()) // made while V8's hooks told of promises
+    // Made while V8's hooks told of promises
+    const before = asyncId === 0 ? undefined : OnPromise.read(executionAsyncResource())
     const record = before === undefined ? undefined : records.find(before)
     if (record !== undefined) return enter(ref, record.words, record.at)
     const opener = asyncId === 0 ? undefined : registry.opener(asyncId)
@@ -309,15 +334,20 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
     else take(ref === UNKNOWN ? EARLY_CHAIN : MUTED_CHAIN, 0, 0)
     current[CURRENT_RUN] = 0
     if ((current[ATTENTION] & TIMED) !== 0) {
-      loop().callback(current[CURRENT_SPAN], now())
-      loop().callbackRef = ref
-      loop().callbackChain = opener?.chain ?? 0
+      const timed = loop()
+      timed.callback(current[CURRENT_SPAN], now())
+      timed.callbackRef = ref
+      timed.callbackChain = opener?.chain ?? 0
     }
     if (opener !== undefined || carrier.on) special.begins(ref, SPECIAL | DETAILED | ENTERED, resources, 0)
     if (markers.on) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
   }
 
-  /** A promise that V8's hooks have not seen: it is older than longstack, or async_hooks told of promises then. @param {any} promise */
+  /**
+   * A promise that V8's hooks have not seen: it is older than longstack, or async_hooks told of promises
+   * then.
+   * @param {any} promise
+   */
   function enterUnnumbered (promise) {
     const tracked = refOfTracked(promise)
     const found = tracked === 0 ? undefined : records.find(tracked)
@@ -343,7 +373,10 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
       outermost = init
     },
 
-    /** @param {Uint32Array} counters where the event loop's iterations are counted @param {boolean} byLoop the addon counts */
+    /**
+     * @param {Uint32Array} counters where the event loop's iterations are counted
+     * @param {boolean} byLoop the addon counts
+     */
     count (counters, byLoop) {
       iterations = counters
       isCounted = byLoop
@@ -363,9 +396,13 @@ function mute (at, ref) {
 /** under which async_hooks keeps the id of a promise @type {symbol | undefined} */
 let idSymbol
 
-/** @param {any} promise @returns {number} reference of a promise to which async_hooks gave an id, 0: it gave none */
+/**
+ * @param {any} promise
+ * @returns {number} reference of a promise to which async_hooks gave an id, 0: it gave none
+ */
 function refOfTracked (promise) {
-  idSymbol ??= Object.getOwnPropertySymbols(promise).find((symbol) => symbol.description === 'async_id_symbol')
+  idSymbol ??= Object.getOwnPropertySymbols(promise)
+    .find((symbol) => symbol.description === 'async_id_symbol')
   const id = idSymbol === undefined ? undefined : promise[idSymbol]
   return typeof id === 'number' ? id << 1 : 0
 }

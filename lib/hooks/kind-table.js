@@ -3,7 +3,9 @@
 // The kinds of resources under the filter in force, by the type that async_hooks tells.
 
 const { AWAIT, kindCount, kindOf, resetKinds } = require('../context/kinds')
-const { AWAITED, CALLED, DETAILED, ENTERED, LIVE, ONE_SHOT, PARSER, SPECIAL, TICK, TIMER } = require('../context/records')
+const {
+  AWAITED, CALLED, DETAILED, ENTERED, LIVE, ONE_SHOT, PARSER, SPECIAL, TICK, TIMER
+} = require('../context/records')
 const { called, entered } = require('./light')
 
 const KINDS = 10_000 // distinct type names; programs may make them up

@@ -1,7 +1,7 @@
 'use strict'
 
-// Which step runs where nothing has been entered: in the main script, in what an accepted connection makes, in light mode
-// behind an await, and in callbacks of what is older than longstack.
+// Which step runs where nothing has been entered: in the main script, in what an accepted connection makes,
+// in light mode behind an await, and in callbacks of what is older than longstack.
 
 const { executionAsyncId, triggerAsyncId } = require('node:async_hooks')
 const { now } = require('../context/clock')
@@ -10,7 +10,8 @@ const records = require('../context/records')
 const { ATTENTION, CURRENT_CAUSE, CURRENT_RUN, TIMED, current, take } = require('../context/current')
 
 const {
-  MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, FLAGS, LIVE, PASSED, NO_CHAIN, ROOT_CHAIN, EARLY_CHAIN, resources
+  MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, FLAGS, LIVE, PASSED,
+  NO_CHAIN, ROOT_CHAIN, EARLY_CHAIN, resources
 } = records
 
 /**
@@ -47,7 +48,10 @@ function createLookup ({ carrier, registry, loop }) {
     take(words[at + CHAIN], passes ? words[at + CAUSE] : ref, words[at + SPAN])
   }
 
-  /** What follows an await is no callback: another run of its span begins when the loop has waited. @param {NonNullable<ReturnType<import('./carrier').Carrier['read']>>} carried */
+  /**
+   * What follows an await is no callback: another run of its span begins when the loop has waited.
+   * @param {NonNullable<ReturnType<import('./carrier').Carrier['read']>>} carried
+   */
   function takeCarried (carried) {
     take(carried.chain, carried.cause, carried.span)
     current[CURRENT_RUN] = carried.run
@@ -57,7 +61,10 @@ function createLookup ({ carrier, registry, loop }) {
     if (carried.span !== 0) current[CURRENT_RUN] = carried.run = timed.resume(carried.run)
   }
 
-  /** A resource executes that was never entered: it was made before longstack was enabled. @param {number} id */
+  /**
+   * A resource executes that was never entered: it was made before longstack was enabled.
+   * @param {number} id
+   */
   function takeExecuting (id) {
     const ref = id << 1
     const found = records.find(ref)

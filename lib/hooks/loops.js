@@ -1,14 +1,16 @@
 'use strict'
 
-// Loops: a step that repeats one of its last ancestors has that ancestor's chain (native/chains.h). What belongs to the turn
-// is noted in the record of the step: how many turns there were, and what came before the first.
+// Loops: a step that repeats one of its last ancestors has that ancestor's chain (native/chains.h). What
+// belongs to the turn is noted in the record of the step: how many turns there were, and what came before the
+// first.
 
 const { CURRENT_CAUSE, current } = require('../context/current')
 const records = require('../context/records')
 
-const { MASK, SHIFT, REF, CHAIN, CAUSE, TIME, FLAGS, OUTER, TURNS, PRIOR, PRIOR_TIME, LOOPED, DISTANCE, resources, promises } = records
-const FOLD_SHIFT = 24 // of what an engine answers to a step, see stacks/capture.js
-const CHAIN_BITS = (1 << FOLD_SHIFT) - 1
+const {
+  MASK, SHIFT, REF, CHAIN, CAUSE, TIME, FLAGS, OUTER, TURNS, PRIOR, PRIOR_TIME, LOOPED, DISTANCE,
+  FOLD_SHIFT, CHAIN_BITS, resources, promises
+} = records
 
 /**
  * One more turn of a loop: the step was found so many ancestors up.
@@ -34,7 +36,13 @@ function turnOf (words, at, step) {
   return (again ? LOOPED : 0) | distance << DISTANCE
 }
 
-/** The same for a loop of one step: the turn before is what runs now. @param {Int32Array} words @param {number} at @param {number} chainNow @param {number} cause */
+/**
+ * The same for a loop of one step: the turn before is what runs now.
+ * @param {Int32Array} words
+ * @param {number} at
+ * @param {number} chainNow
+ * @param {number} cause
+ */
 function turnOfOne (words, at, chainNow, cause) {
   const latest = (cause & 1) === 0 ? resources : promises
   const before = ((cause >> 1) & MASK) << SHIFT
@@ -48,13 +56,23 @@ function turnOfOne (words, at, chainNow, cause) {
   return LOOPED | 1 << DISTANCE
 }
 
-/** @param {Int32Array} words @param {number} at @param {number} prior reference @param {number | undefined} time of it, where its record may be gone */
+/**
+ * @param {Int32Array} words
+ * @param {number} at
+ * @param {number} prior reference
+ * @param {number | undefined} time of it, where its record may be gone
+ */
 function notePrior (words, at, prior, time) {
   words[at + PRIOR] = prior
   words[at + PRIOR_TIME] = time ?? records.readWord(prior, TIME)
 }
 
-/** Were the steps of the turn before the same? @param {number} before @param {number} distance @param {number} cause */
+/**
+ * Were the steps of the turn before the same?
+ * @param {number} before
+ * @param {number} distance
+ * @param {number} cause
+ */
 function isSameTurn (before, distance, cause) {
   if (((records.readWord(before, FLAGS) >> DISTANCE) & 15) !== distance) return false
   let [one, other] = [cause, records.readWord(before, CAUSE)]
@@ -66,13 +84,19 @@ function isSameTurn (before, distance, cause) {
   return true
 }
 
-/** Goes up the chain, past the turns of loops. @param {number} ref @param {number} steps @returns {number} reference, 0: it is not known */
+/**
+ * Goes up the chain, past the turns of loops.
+ * @param {number} ref
+ * @param {number} steps
+ * @returns {number} reference, 0: it is not known
+ */
 function ancestorOf (ref, steps) {
   let at = ref
   for (let i = 0; i < steps && at !== 0; i++) {
     const found = records.find(at)
     if (found === undefined) return 0
-    at = ((found.words[found.at + FLAGS] >> DISTANCE) & 15) !== 0 ? found.words[found.at + OUTER] : found.words[found.at + CAUSE]
+    const isFolded = ((found.words[found.at + FLAGS] >> DISTANCE) & 15) !== 0
+    at = found.words[found.at + (isFolded ? OUTER : CAUSE)]
   }
   return at
 }

@@ -24,13 +24,9 @@ const streamHandle = hiddenProperty('kHandle')
  * @param {(request: object) => string | undefined} deps.routeOf what a framework says of a request
  */
 function createServedLayer ({ serve, cause, registry, koa, routeOf }) {
-  /** what requests descend from that a program did not make its own: their properties are Node's @type {object | undefined} */
-  let plain
-
   /** @param {{ request: any, server: object }} message */
   function started ({ request, server }) {
-    plain ??= require('node:http').IncomingMessage.prototype
-    const isPlain = Object.getPrototypeOf(request) === plain
+    const isPlain = requests.isPlain(request)
     const method = isPlain ? request.method : own(request, 'method')
     const url = isPlain ? request.url : own(request, 'url')
     if (typeof method !== 'string' || typeof url !== 'string') return

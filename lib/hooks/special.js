@@ -1,6 +1,7 @@
 'use strict'
 
-// What is done beyond recording a resource: for handles, ticks, timers and parsers, and where spans are timed.
+// What is done beyond recording a resource: for handles, ticks, timers and parsers, and where spans are
+// timed.
 
 const { executionAsyncResource } = require('node:async_hooks')
 const { types } = require('node:util')
@@ -14,15 +15,15 @@ const {
 
 const {
   CHAIN, CAUSE, DETAIL, FLAGS, REF, INCOMING, LIVE, PASSED, SPECIAL, TICK, ENTERED, CALLED, DETAILED, PARSER,
-  NO_CHAIN, MUTED_CHAIN, FIRST_CHAIN, TICKS, resources
+  NO_CHAIN, MUTED_CHAIN, FIRST_CHAIN, CHAIN_BITS, TICKS, resources
 } = records
-const CHAIN_BITS = (1 << 24) - 1 // of what an engine answers to a step, see stacks/capture.js
 const HELD = 64 // contexts with a detail that are held; a power of two
 const HEAD = 1 // of a request has come, and nothing of it since
 const BODY = 2
 
 /** @type {(value: any) => boolean} */
-const isError = /** @type {any} */ (Error).isError ?? types.isNativeError // the first is a built-in of V8's from Node 24 on
+// The first is a built-in of V8's from Node 24 on
+const isError = /** @type {any} */ (Error).isError ?? types.isNativeError
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -83,8 +84,8 @@ function createSpecial ({ rooms, listener, carrier, loop }) {
   }
 
   /**
-   * A handle bears its context: its id may change (Node's agent resets that of a connection that it uses again), and some
-   * do not tell it.
+   * A handle bears its context: its id may change (Node's agent resets that of a connection that it uses
+   * again), and some do not tell it.
    * @param {number} ref
    * @param {object} resource
    */
@@ -97,7 +98,8 @@ function createSpecial ({ rooms, listener, carrier, loop }) {
 
   /** @param {number} at @param {any} timer */
   function timerMade (at, timer) {
-    if (timer._idleStart !== null) reused.add(timer) // lib/internal/timers.js sets it when the timer is put into a list
+    // Set when the timer is put into a list (lib/internal/timers.js)
+    if (timer._idleStart !== null) reused.add(timer)
     const delay = timer._idleTimeout
     if (typeof delay !== 'number') return
     resources[at + DETAIL] = delay
@@ -105,8 +107,8 @@ function createSpecial ({ rooms, listener, carrier, loop }) {
   }
 
   /**
-   * An error that Node's core hands to nextTick was just made there. Others may be old; attribution uses this for
-   * errors without a frame of the program only.
+   * An error that Node's core hands to nextTick was just made there. Others may be old; attribution uses this
+   * for errors without a frame of the program only.
    * @param {number} at
    * @param {any} tick
    */
@@ -139,7 +141,12 @@ function createSpecial ({ rooms, listener, carrier, loop }) {
     }
   }
 
-  /** A timer's turn is over: it is closed, or its next turn comes. @param {number} ref @param {number} asyncId @param {number} at */
+  /**
+   * A timer's turn is over: it is closed, or its next turn comes.
+   * @param {number} ref
+   * @param {number} asyncId
+   * @param {number} at
+   */
   function timerRan (ref, asyncId, at) {
     const timer = /** @type {any} */ (executionAsyncResource())
     if (timer._destroyed === true) {
@@ -162,7 +169,9 @@ function createSpecial ({ rooms, listener, carrier, loop }) {
    */
   function begins (ref, flags, words, at) {
     if ((flags & PARSER) !== 0 && words[at + DETAIL] !== 0) resumeRequest(words, at)
-    if ((flags & ENTERED) !== 0 && carrier.on && ((flags & TICK) === 0 || isOfProgram(current[CURRENT_CHAIN]))) carrier.enter()
+    if ((flags & ENTERED) !== 0 && carrier.on) {
+      if ((flags & TICK) === 0 || isOfProgram(current[CURRENT_CHAIN])) carrier.enter()
+    }
     if ((flags & (SPECIAL | DETAILED)) === 0 || guard.busy || current[CURRENT_CHAIN] === MUTED_CHAIN) return
     const isKnown = registry.active(ref >>> 1, clock[0])
     if (isKnown && (flags & DETAILED) === 0) return
@@ -177,7 +186,10 @@ function createSpecial ({ rooms, listener, carrier, loop }) {
     })
   }
 
-  /** A tick that Node made for itself is no part of a chain, and to carry it copies a map. @param {number} number of a chain */
+  /**
+   * A tick that Node made for itself is no part of a chain, and to carry it copies a map.
+   * @param {number} number of a chain
+   */
   function isOfProgram (number) {
     return number >= FIRST_CHAIN && capture.isOfProgram(number)
   }
@@ -208,9 +220,9 @@ function createSpecial ({ rooms, listener, carrier, loop }) {
   }
 
   /**
-   * fs makes the handle of an opened file or directory before it enters the callback, or resolves the promise, of
-   * the one who asked for it; HTTP/2 the stream of a request before it enters the session's. Where anything else runs first,
-   * the request's head came in pieces, and nobody knows.
+   * fs makes the handle of an opened file or directory before it enters the callback, or resolves the
+   * promise, of the one who asked for it; HTTP/2 the stream of a request before it enters the session's.
+   * Where anything else runs first, the request's head came in pieces, and nobody knows.
    * @param {number} ref of the callback, promise or session
    */
   function claim (ref) {
@@ -226,7 +238,11 @@ function createSpecial ({ rooms, listener, carrier, loop }) {
     if (!isHttp2 || context.type === 'HTTP2SESSION') adopt(orphaned, context)
   }
 
-  /** A server opens some for each request: no context is made for them. @param {number} handle @param {number} ref */
+  /**
+   * A server opens some for each request: no context is made for them.
+   * @param {number} handle
+   * @param {number} ref
+   */
   function claimFile (handle, ref) {
     const file = records.find(handle)
     const opener = records.find(ref)
@@ -237,7 +253,8 @@ function createSpecial ({ rooms, listener, carrier, loop }) {
     const joined = capture.intern(above, own[1], own[2]) & CHAIN_BITS
     if (joined === NO_CHAIN) return
     file.words[file.at + CHAIN] = joined
-    file.words[file.at + CAUSE] = (opener.words[opener.at + FLAGS] & PASSED) !== 0 ? opener.words[opener.at + CAUSE] : ref
+    const isPassed = (opener.words[opener.at + FLAGS] & PASSED) !== 0
+    file.words[file.at + CAUSE] = isPassed ? opener.words[opener.at + CAUSE] : ref
   }
 
   function disown () {
@@ -263,8 +280,8 @@ function createSpecial ({ rooms, listener, carrier, loop }) {
 const mayBeOrphan = (type) => type === 'FILEHANDLE' || type === 'DIRHANDLE' || type === 'HTTP2STREAM'
 
 /**
- * The parser of a connection brings more of the request that came last, or is done with it. What comes next after the head
- * of a request is its body or its end; to look costs more than all else here.
+ * The parser of a connection brings more of the request that came last, or is done with it. What comes next
+ * after the head of a request is its body or its end; to look costs more than all else here.
  * @param {Int32Array} words of the parser's record
  * @param {number} at
  */
@@ -276,13 +293,14 @@ function resumeRequest (words, at) {
 }
 
 /**
- * Is a request still coming in on a connection? Upgrades are none that a channel told of. What Node itself reads with every
- * callback (lib/_http_server.js, lib/_http_common.js) is read plainly.
+ * Is a request still coming in on a connection? Upgrades are none that a channel told of. What Node itself
+ * reads with every callback (lib/_http_server.js, lib/_http_common.js) is read plainly.
  * @param {any} resource of a parser: HTTPServerAsyncResource
  */
 function isIncoming (resource) {
   const incoming = resource?.socket?.parser?.incoming
-  return typeof incoming === 'object' && incoming !== null && incoming.complete === false && incoming.upgrade !== true
+  if (typeof incoming !== 'object' || incoming === null) return false
+  return incoming.complete === false && incoming.upgrade !== true
 }
 
 module.exports = { HEAD, createSpecial }

@@ -96,7 +96,8 @@ function createTold ({ hooks, rooms, listener, guarded, running, recorded }) {
   function tellAll (stage, context) {
     if (listeners.length === 0) return
     measure(stage, context.more())
-    for (const hook of listeners) listener.tell(hook, stage, context) // the list is replaced where a callback changes it
+    // The list is replaced where a callback changes it
+    for (const hook of listeners) listener.tell(hook, stage, context)
   }
 
   /** How long it waited and ran, for users. @param {'init' | 'before' | 'after'} stage @param {import('../context/context').Extra} extra */

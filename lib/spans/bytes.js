@@ -60,7 +60,12 @@ function putBytes (bytes) {
   at += bytes.length
 }
 
-/** Two hexadecimal digits a byte. @param {Uint8Array} bytes @param {number} from @param {number} count of bytes */
+/**
+ * Two hexadecimal digits a byte.
+ * @param {Uint8Array} bytes
+ * @param {number} from
+ * @param {number} count of bytes
+ */
 function putHex (bytes, from, count) {
   reserve(2 * count)
   for (let i = from; i < from + count; i++) {

@@ -4,7 +4,7 @@
 // not run. No header, body or query string is recorded.
 
 const { own } = require('../context/kinds')
-const { shortMethod } = require('../context/requests')
+const { isPlain, shortMethod } = require('../context/requests')
 const { hidden, isObject } = require('../handles/inside')
 const { member } = require('./json')
 
@@ -207,24 +207,12 @@ function served (request, socket) {
   return { name, attributes, traceparent }
 }
 
-/**
- * what requests descend from that a program did not make its own: their properties are Node's
- * @type {object | undefined}
- */
-let plain
-
-/** @param {object} request */
-function isPlain (request) {
-  plain ??= require('node:http').IncomingMessage.prototype
-  return Object.getPrototypeOf(request) === plain
-}
-
 /** @param {any} request @returns {{ method: string | undefined, path: string, version: string | undefined }} */
 function startLine (request) {
-  if (isPlain(request)) {
-    return { method: methodOf(request.method), path: pathOf(request.url) ?? '', version: word(request.httpVersion) }
-  }
-  return { method: methodOf(own(request, 'method')), path: pathOf(own(request, 'url')) ?? '', version: word(own(request, 'httpVersion')) }
+  const { method, url, httpVersion } = isPlain(request)
+    ? request
+    : { method: own(request, 'method'), url: own(request, 'url'), httpVersion: own(request, 'httpVersion') }
+  return { method: methodOf(method), path: pathOf(url) ?? '', version: word(httpVersion) }
 }
 
 /**

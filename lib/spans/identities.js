@@ -78,14 +78,21 @@ function hex (at, length) {
   return unlikeZero(at, length).toString('hex', at, at + length)
 }
 
-/** @param {number} at @param {number} length in bytes @returns {Buffer} the ids, of which this one is not all zero */
+/**
+ * @param {number} at
+ * @param {number} length in bytes
+ * @returns {Buffer} the ids, of which this one is not all zero
+ */
 function unlikeZero (at, length) {
   const bytes = /** @type {Buffer} */ (ids)
   if (bytes[at] === 0 && bytes.subarray(at, at + length).every((byte) => byte === 0)) bytes[at] = 1
   return bytes
 }
 
-/** Puts the 32 digits into the buffer of bytes.js: no text is made of them. @param {number} number of a span */
+/**
+ * Puts the 32 digits into the buffer of bytes.js: no text is made of them.
+ * @param {number} number of a span
+ */
 function putTraceId (number) {
   const at = (number & MASK) * BYTES
   putHex(unlikeZero(at, TRACE), at, TRACE)
@@ -133,9 +140,10 @@ function openAt (number) {
 }
 
 /**
- * Returns those that are open, the oldest first. No Set holds them: one that is added to and deleted from all the time leaves
- * a table behind whenever V8 makes a new one, each of which holds the next (SetNextTable in src/objects/ordered-hash-table.cc),
- * so that scavenges carry along what was in any of them until the next mark-sweep.
+ * Returns those that are open, the oldest first. No Set holds them: one that is added to and deleted from all
+ * the time leaves a table behind whenever V8 makes a new one, each of which holds the next (SetNextTable in
+ * src/objects/ordered-hash-table.cc), so that scavenges carry along what was in any of them until the next
+ * mark-sweep.
  */
 function allOpen () {
   const spans = [...older.values()]
@@ -159,7 +167,9 @@ function identityAt (number) {
   }
 }
 
-/** Who delayed a span, for as long as that one is written: its id becomes a text only where that is asked for. */
+/**
+ * Who delayed a span, for as long as that one is written: its id becomes a text only where that is asked for.
+ */
 class Delayer {
   /** @param {number} seq @param {string} name */
   constructor (seq, name) {

@@ -129,7 +129,10 @@ class Writing {
   get traceId () { return this.span.traceId }
 }
 
-/** The prepared part of its attributes, if they are still the object that it was made for. @param {Span} span */
+/**
+ * The prepared part of its attributes, if they are still the object that it was made for.
+ * @param {Span} span
+ */
 function headOf ({ head, headed, attributes }) {
   return headed === attributes ? head : undefined
 }
@@ -228,7 +231,9 @@ function putSpan (span, keys, figures, resource, weight, replaced) {
   put(',"attributes":{')
   const head = headOf(span)
   if (head !== undefined) putHead(head, attributes)
-  for (let i = head === undefined ? 0 : HEAD_KEYS; i < keys.length; i++) putMember(attributes, keys[i], replaced)
+  for (let i = head === undefined ? 0 : HEAD_KEYS; i < keys.length; i++) {
+    putMember(attributes, keys[i], replaced)
+  }
   putFigures(span, figures)
   if (weight !== 1) put(`,"${RATIO}":${weight}`)
   put('},"resource":')
@@ -326,7 +331,12 @@ function putRuns (runs, start) {
   put(']')
 }
 
-/** @param {number} begun ms after the start of the span @param {number} ms @param {string} type @param {number} i */
+/**
+ * @param {number} begun ms after the start of the span
+ * @param {number} ms
+ * @param {string} type
+ * @param {number} i
+ */
 function putRun (begun, ms, type, i) {
   put(i === 0 ? '[[' : ',[')
   putMilliseconds(begun)

@@ -4,7 +4,15 @@
 
 const { delayerAt, identityAt, isInside } = require('./identities')
 
-/** @typedef {import('./span').Span | import('./identities').Ended} Identity */
+/**
+ * @typedef {import('./span').Span | import('./identities').Ended} Identity
+ *
+ * @typedef {object} Delay
+ * @property {{ name: string, spanId: string } | undefined} span undefined: what ran was part of none
+ * @property {number} ms
+ * @property {number} start of the longest run, in ms of the clock
+ * @property {number} longest ms
+ */
 
 const GAP = 0.01 // ms between two parts of one run
 
@@ -68,7 +76,10 @@ class RunLog {
   }
 }
 
-/** @param {number} number of a span @returns {Identity | undefined} that knows its ids however many come after it */
+/**
+ * @param {number} number of a span
+ * @returns {Identity | undefined} that knows its ids however many come after it
+ */
 function lasting (number) {
   const identity = identityAt(number)
   if (identity !== undefined && 'keepIds' in identity) identity.keepIds()
@@ -110,7 +121,7 @@ class Sums {
 
   /**
    * Takes the worst of those that are left.
-   * @returns {{ span: { name: string, spanId: string } | undefined, ms: number, start: number, longest: number } | undefined}
+   * @returns {Delay | undefined}
    */
   take () {
     let worst = -1
@@ -119,7 +130,8 @@ class Sums {
     const ms = this.ms[worst]
     const number = this.spans[worst]
     this.ms[worst] = 0
-    return { span: this.who[worst] ?? (number === 0 ? undefined : delayerAt(number)), ms, start: this.start[worst], longest: this.longest[worst] }
+    const span = this.who[worst] ?? (number === 0 ? undefined : delayerAt(number))
+    return { span, ms, start: this.start[worst], longest: this.longest[worst] }
   }
 
   /** Holds no span any more. */

@@ -101,7 +101,10 @@ class Span {
     this.origin = origin
     /** @type {Record<string, unknown>} */
     this.attributes = {}
-    /** JSON of the first attributes of `headed`, where it is prepared, see http.js @type {Uint8Array | undefined} */
+    /**
+     * JSON of the first attributes of `headed`, where it is prepared, see http.js
+     * @type {Uint8Array | undefined}
+     */
     this.head = undefined
     /** @type {Record<string, unknown> | undefined} */
     this.headed = undefined
@@ -209,10 +212,15 @@ class Span {
     this.notes.add(start, ms, type)
   }
 
-  /** Its longest runs: start in ms of the clock, length in ms, type. @returns {Array<[number, number, string]>} */
+  /**
+   * Its longest runs: start in ms of the clock, length in ms, type.
+   * @returns {Array<[number, number, string]>}
+   */
   get runs () {
     const { notes } = this
-    return notes === undefined ? [] : Array.from({ length: notes.count }, (_, i) => [notes.starts[i], notes.lengths[i], notes.types[i]])
+    if (notes === undefined) return []
+    const { count, starts, lengths, types } = notes
+    return Array.from({ length: count }, (_, i) => [starts[i], lengths[i], types[i]])
   }
 
   /** The place that made it. @param {{ chain: number }} context */

@@ -38,7 +38,8 @@ function createWeb ({ spans, async, options, request: contextOf, koa, handlesOf 
   function describeAnswer (span, request, status) {
     if (typeof status === 'number') span.attributes['http.response.status_code'] = status
     if (typeof status === 'number' && status >= 500) span.attributes['error.type'] = String(status)
-    const route = (hasRoutes ? routes.get(span) : undefined) ?? routeText(expressRoute(request) ?? koa.routeOf(request))
+    const known = hasRoutes ? routes.get(span) : undefined
+    const route = known ?? routeText(expressRoute(request) ?? koa.routeOf(request))
     if (route === undefined) return
     span.attributes['http.route'] = route
     span.name = http.requestName(String(span.attributes['http.request.method']), route)

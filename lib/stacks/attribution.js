@@ -53,7 +53,9 @@ function createAttribution ({ root, current, stackOf, sightings, isReused, user 
     const sync = frames.filter((frame) => !frame.isAsync)
     const outer = outermost(segment(sync))
     const seen = sighting.isNative && (given === undefined || sync.length > 0) ? undefined : sighting.maker
-    const maker = seen ?? (outer !== undefined ? contextOfReceiver(sites[frames.indexOf(outer)], sync[sync.indexOf(outer) + 1]) : isReadAtOnce(sync) ? sighting.passer ?? reader : undefined)
+    const maker = seen ?? (outer !== undefined
+      ? contextOfReceiver(sites[frames.indexOf(outer)], sync[sync.indexOf(outer) + 1])
+      : isReadAtOnce(sync) ? sighting.passer ?? reader : undefined)
     if (maker !== undefined && maker !== muted) {
       if (isOfPrompt(maker, outer)) return []
       const told = withOthers([{ context: maker }], sighting)
@@ -120,7 +122,8 @@ function createAttribution ({ root, current, stackOf, sightings, isReused, user 
     } catch {}
     if (typeof receiver !== 'object' || receiver === null) return undefined
     const name = caller?.functionName
-    if (name !== 'listOnTimeout' && name?.endsWith('processImmediate') !== true) return undefined // anybody may call it so
+    // Anybody may call it so
+    if (name !== 'listOnTimeout' && name?.endsWith('processImmediate') !== true) return undefined
     const context = stamp.read(receiver)
     if (context?.type === 'Immediate') return context
     return context?.type === 'Timeout' && !isReused(receiver) ? context : undefined

@@ -5,13 +5,12 @@
 // of the program alive, and are let go at once.
 
 const { now } = require('../context/clock')
+const { FIRST_CHAIN, FOLD_SHIFT } = require('../context/records')
 const { captureInto } = require('./trace-limit')
 const { frameLines } = require('./frames')
 
 const CORE_FRAMES = 48 // room for node: frames between a resource and the program; fetch has up to 34 of undici's
-const FIRST_CHAIN = 4
 const FOLD = 8
-const FOLD_SHIFT = 24
 const MAX_KEYS = 20_000
 
 /** @param {import('./capture').EngineParts} parts @returns {import('./capture').Engine} */

@@ -119,7 +119,8 @@ function createNativeCapture ({ binding, plainly, options, awaiting, intern, clo
   const { step: stepOf, intern: chainOf, remember } = binding
   clock[0] = now()
   binding.clock(clock)
-  let captured = 0
+  /** steps; past 2 ** 31 a variable would have V8 make an object for each */
+  const captured = new Float64Array(1)
   let misses = 0
   /** frames captured for real, and whether awaiting ones are in the stacks */
   let most = 0
@@ -131,7 +132,7 @@ function createNativeCapture ({ binding, plainly, options, awaiting, intern, clo
    * @param {Function} above frames from this function on are left out
    */
   function step (parent, kind, above) {
-    captured++
+    captured[0]++
     const chain = stepOf(parent, kind)
     return chain > UNKEYED ? chain : learn(chain, parent, kind, above)
   }
@@ -175,7 +176,7 @@ function createNativeCapture ({ binding, plainly, options, awaiting, intern, clo
     stats () {
       const [, bytes, unstored] = binding.stats()
       const [chains, chainBytes] = binding.chainStats()
-      return { captured, misses, unstored, chains, bytes: bytes + chainBytes }
+      return { captured: captured[0], misses, unstored, chains, bytes: bytes + chainBytes }
     }
   }
 }

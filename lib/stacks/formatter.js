@@ -2,8 +2,8 @@
 
 // The only owner of Error.prepareStackTrace. V8 calls it at the first read of `.stack`; the formatter that was
 // there before still does the formatting, longstack appends its hops to what comes out, and only if that is a
-// string. A formatter that the program sets later wins at once; when the next callback begins it is wrapped in
-// its turn. One that is swapped in and back (depd, callsites) is never touched, and gets its raw frames.
+// string. A formatter that the program sets later wins at once; when the next callback begins it is wrapped
+// in its turn. One that is swapped in and back (depd, callsites) is never touched, and gets its raw frames.
 //
 // With the option `errors: false` none of that happens. Longstack then swaps a formatter in and back itself, for the
 // moment in which it reads one stack, so that nothing of the program runs while it is there.

@@ -1,7 +1,8 @@
 'use strict'
 
-// What the frames of an error tell of its run: whether the main script made it, which of them ran in the innermost scope, and
-// the function of the program that was called first. Frames in, answers out; contexts are attribution's business.
+// What the frames of an error tell of its run: whether the main script made it, which of them ran in the
+// innermost scope, and the function of the program that was called first. Frames in, answers out; contexts
+// are attribution's business.
 
 const { isWordCode } = require('./scan')
 

@@ -1,9 +1,9 @@
 'use strict'
 
-// Makes the one file that ../start.js loads in place of the sources that a start needs: their text without comments, and
-// code that V8 has compiled of it.
-// --quiet, for `prepare`: says at most one line and never fails; without the file everything works, and starts slower.
-// --pack, before packing: code for each Node at hand; what cannot be made is said, and is an error in CI only.
+// Makes the one file that ../start.js loads in place of the sources that a start needs: their text without
+// comments, and code that V8 has compiled of it. --quiet, for `prepare`: says at most one line and never
+// fails; without the file everything works, and starts slower. --pack, before packing: code for each Node at
+// hand; what cannot be made is said, and is an error in CI only.
 
 const { spawnSync } = require('node:child_process')
 const { createHash } = require('node:crypto')
@@ -43,10 +43,26 @@ function requiredBy (ts, tree, name) {
   return files
 }
 
-/** Is there text of several lines in it, whose spaces count? @param {TypeScript} ts @param {import('typescript').Node} node @returns {boolean} */
+/**
+ * Is there text of several lines in it, whose spaces count?
+ * @param {TypeScript} ts
+ * @param {import('typescript').Node} node
+ * @returns {boolean}
+ */
 function hasLongText (ts, node) {
   const isText = ts.isTemplateExpression(node) || ts.isNoSubstitutionTemplateLiteral(node)
-  return (isText && node.getText().includes('\n')) || (ts.forEachChild(node, (child) => hasLongText(ts, child)) ?? false)
+  if (isText && node.getText().includes('\n')) return true
+  return ts.forEachChild(node, (child) => hasLongText(ts, child)) ?? false
+}
+
+/** A checkout has it, an installed longstack need not. */
+function hasTypescript () {
+  try {
+    require.resolve('typescript')
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** @returns {string} the content of the file */
@@ -66,7 +82,9 @@ function bundle () {
     const files = requiredBy(ts, tree, name)
     const printed = ts.createPrinter({ removeComments: true }).printFile(tree)
     const short = hasLongText(ts, tree) ? printed : printed.replace(/^ +/gm, '')
-    parts.push(`${JSON.stringify(name)}: { files: { __proto__: null, ${JSON.stringify(files).slice(1, -1)} }, run (exports, require, module, __filename, __dirname) {\n${short}} }`)
+    const map = `{ __proto__: null, ${JSON.stringify(files).slice(1, -1)} }`
+    const run = `run (exports, require, module, __filename, __dirname) {\n${short}}`
+    parts.push(`${JSON.stringify(name)}: { files: ${map}, ${run} }`)
     Object.values(files).forEach(add)
   }
   ENTRIES.forEach(add)
@@ -95,22 +113,34 @@ function writeCode () {
   if (bundle === undefined) throw new Error('it is not used')
   require('../register')
   const { script, id } = bundle
-  process.on('exit', () => write(codeFile(), Buffer.concat([script.createCachedData(), Buffer.from(id, 'latin1')])))
+  process.on('exit', () => {
+    write(codeFile(), Buffer.concat([script.createCachedData(), Buffer.from(id, 'latin1')]))
+  })
 }
 
 /** Code of another text is no use. */
 function removeCode () {
-  for (const name of fs.readdirSync(__dirname)) if (name.startsWith('bundle.')) fs.rmSync(path.join(__dirname, name))
+  for (const name of fs.readdirSync(__dirname)) {
+    if (name.startsWith('bundle.')) fs.rmSync(path.join(__dirname, name))
+  }
+}
+
+function makeBundle () {
+  const text = bundle()
+  const present = fs.existsSync(bundleFile) ? fs.readFileSync(bundleFile, 'latin1') : ''
+  if (text !== present) removeCode()
+  // Also where it is the same: it is younger than its sources now
+  write(bundleFile, Buffer.from(text, 'latin1'))
 }
 
 function main () {
   if (process.argv.includes('--code')) return writeCode()
-  const text = bundle()
-  const present = fs.existsSync(bundleFile) ? fs.readFileSync(bundleFile, 'latin1') : ''
-  if (text !== present) removeCode()
-  write(bundleFile, Buffer.from(text, 'latin1')) // also where it is the same: it is younger than its sources now
-  const others = process.argv.includes('--pack') && fs.existsSync(nodes) ? fs.readdirSync(nodes).map((name) => path.join(nodes, name, 'bin', 'node')) : []
-  for (const node of new Set([process.execPath, ...others.filter((one) => fs.existsSync(one))])) compileWith(node)
+  // An installed longstack keeps the file that came with it, and gets code for this Node.
+  if (hasTypescript() || !fs.existsSync(bundleFile)) makeBundle()
+  const names = process.argv.includes('--pack') && fs.existsSync(nodes) ? fs.readdirSync(nodes) : []
+  const others = names.map((name) => path.join(nodes, name, 'bin', 'node'))
+  const present = others.filter((file) => fs.existsSync(file))
+  for (const node of new Set([process.execPath, ...present])) compileWith(node)
 }
 
 try {

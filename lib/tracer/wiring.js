@@ -11,6 +11,7 @@ const { now } = require('../context/clock')
 const { Context, connect, typeOfStep } = require('../context/context')
 const { kindOf } = require('../context/kinds')
 const { createMaker } = require('../context/maker')
+const { CHAIN_BITS } = require('../context/records')
 const { createSightings } = require('../context/sightings')
 const { createAsyncLayer } = require('../hooks/async')
 const { createChannelLayer } = require('../hooks/channels')
@@ -45,8 +46,6 @@ const { createErrorEvents, createEvents } = require('./events')
  * @typedef {import('../blocked/room').BlockedRoom} BlockedRoom
  * @typedef {import('../spans/loop-time').LoopTime} LoopTime
  */
-
-const CHAIN_BITS = 0xffffff // see stacks/capture.js
 
 class Wiring {
   // Made at once.
