@@ -42,12 +42,8 @@ test.serial('one command tells where the time of served files went', async (t) =
     t.true(run > 0 && delayed >= 0, label)
     t.regex(wait, /^(0|(?:[A-Z]+|unknown) [\d.]+( k)?(, (?:[A-Z]+|unknown) [\d.]+( k)?)*)$/)
   }
-  const of = (/** @type {string} */ label) => /** @type {NonNullable<ReturnType<typeof ways.get>>} */ (ways.get(label))
-  t.true(of('chunks of 4 KiB').run > of('the whole file').run, 'more steps, more work')
-  t.true(of('chunks of 4 KiB').bare < of('the whole file').bare)
-  t.true(of('chunks of 4 KiB').delayed > of('chunks of 4 KiB').run, 'eight requests at once wait for one another')
+  // Which figure is larger depends on the machine and on what else it does; what is said of them must fit them.
   const delays = [...connections.values()].map(({ delayed }) => delayed)
-  t.true(delays[0] < delays[1] && delays[1] < delays[2], 'more connections wait more for one another')
 
   const [, waited, stream] = /A client asks for 24 MiB, and reads nothing for 300 ms.* run [\d.]+ ms, waited ([\d.]+) ms \(.*STREAM ([\d.]+)/.exec(stdout) ?? []
   t.true(Number(stream) > 200 && Number(waited) >= Number(stream), 'a slow client is what the request waits for')
@@ -172,7 +168,6 @@ test.serial('--json --quick has claims and tables', async (t) => {
     t.true(Object.keys(why).length > 0)
     for (const verdict of Object.keys(why)) t.true(['as said', 'no difference', 'other way round'].includes(verdict))
   }
-  t.true(claims[0].off.b < claims[0].off.a, 'small chunks are dear')
   t.is(tables.length, 2)
   for (const { title, heading, rows } of tables) {
     t.true(title.length > 0 && rows.length > 0)
