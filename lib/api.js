@@ -6,7 +6,8 @@
 const guard = require('./context/guard')
 const { compile } = require('./context/subsystems')
 const { mistake, nearest } = require('./errors')
-const { bind, providers } = require('./hooks/async')
+const { bind } = require('./hooks/async-hooks')
+const { providers } = require('./node-objects')
 const { initial, parse } = require('./options')
 const { createMethods } = require('./tracer/methods')
 
@@ -14,14 +15,14 @@ const { createMethods } = require('./tracer/methods')
  * @typedef {import('./options').Options} Options
  * @typedef {import('./stacks/chain').Hop} Hop
  * @typedef {import('./stacks/chain').PrintedHop} PrintedHop
- * @typedef {import('./handles/report').Why} Why
- * @typedef {import('./hooks/native').NativeHooks} NativeHooks
+ * @typedef {import('./handles/why').Why} Why
+ * @typedef {import('./hooks/native-hooks').NativeHooks} NativeHooks
  * @typedef {import('./tracer/stats').Stats} Stats
  * @typedef {import('./doctor').Diagnosis} Diagnosis
  * @typedef {import('./context/view').ContextView} ContextView
  * @typedef {import('./errors').LongstackError} LongstackError
- * @typedef {import('./spans/handle').SpanHandle} SpanHandle
- * @typedef {import('./spans/record').SpanRecord} SpanRecord
+ * @typedef {import('./spans/user-span').SpanHandle} SpanHandle
+ * @typedef {import('./spans/span-record').SpanRecord} SpanRecord
  * @typedef {'warning' | 'span' | 'blocked'} Event
  * @typedef {(error: unknown, context: ContextView | undefined) => unknown} ErrorHandler `true` means handled
  *

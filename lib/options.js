@@ -168,7 +168,7 @@ function fromEnvironment (env, complain) {
 function accept (key, called, value) {
   const rule = rules[key]
   if (rule.accepts(value)) {
-    if (key === 'filter') require('./context/subsystems').compile(/** @type {string[]} */ (value), require('./hooks/async').providers())
+    if (key === 'filter') require('./context/subsystems').compile(/** @type {string[]} */ (value), require('./node-objects').providers())
     return value
   }
   const { mistake } = require('./errors')

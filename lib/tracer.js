@@ -1,13 +1,13 @@
 'use strict'
 
 // The life of tracing: enable, disable, other options in between. tracer/wiring.js says who is given what,
-// tracer/events.js what is done when something happens; what users ask is answered by answers.js.
+// tracer/listener.js what is done when something happens; what users ask is answered by answers.js.
 
 const guard = require('./context/guard')
 const records = require('./context/records')
-const { providers } = require('./hooks/async')
-const { canBeLight } = require('./hooks/light')
-const turns = require('./hooks/turns')
+const { canBeLight } = require('./hooks/light-support')
+const turns = require('./hooks/loop-iterations')
+const { providers } = require('./node-objects')
 const { defaults } = require('./options')
 const { Wiring } = require('./tracer/wiring')
 const { say } = require('./warnings')

@@ -95,7 +95,7 @@ uint32_t ApiTypeCount() { return type_count.load(std::memory_order_acquire); }
 
 uint64_t ApiNow() { return uv_hrtime(); }
 
-// The memory shared with JavaScript; lib/hooks/native.js writes it by the same offsets.
+// The memory shared with JavaScript; lib/hooks/native-hooks.js writes it by the same offsets.
 struct Shared {
   double async_id;
   double trigger_async_id;

@@ -5,7 +5,7 @@
 
 #include <v8.h>
 
-// Gives the binding its `hooks` object, for lib/hooks/native.js. Freed when the environment ends.
+// Gives the binding its `hooks` object, for lib/hooks/native-hooks.js. Freed when the environment ends.
 void AddHookFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
 
 #endif  // LONGSTACK_HOOKS_H_

@@ -2,14 +2,14 @@
 //
 // V8 allocates new space by moving a pointer upwards through a page (src/heap/main-allocator.h,
 // LinearAllocationArea), for machine code and the runtime alike. A marker is a small object that
-// lib/hooks/markers.js makes where a run begins or ends. An object whose address lies between those of a
+// lib/attribution/allocation-clock.js makes where a run begins or ends. An object whose address lies between those of a
 // marker and of the next one was made between the two, if all three lie in one page and no collection came
 // since the first. Where V8 has gone on to another page between the two, the same holds for as long as it
 // never comes back to a page.
 //
 // Nothing of V8's layout is read but the word in the slot of a handle, which is the object's address
 // (v8-internal.h, ValueHelper), and that a page has 256 KiB (layout.h). That the heap allocates upwards is
-// tested by lib/hooks/markers.js. A collector that leaves objects where they are makes addresses useless:
+// tested by lib/attribution/allocation-clock.js. A collector that leaves objects where they are makes addresses useless:
 // V8's minor mark-sweep is one, and is told by the kind of its collections.
 
 #include <cstdint>
@@ -36,7 +36,7 @@ constexpr int kMinorMarkSweep = 1 << 1;   // v8::kGCTypeMinorMarkSweep, in Node 
 constexpr int kUnknown = -1;
 constexpr int kDisordered = -2;           // two markers were not made in the order of their addresses
 
-// The two integers shared with JavaScript; lib/hooks/markers.js names them.
+// The two integers shared with JavaScript; lib/attribution/allocation-clock.js names them.
 struct Counters {
   uint32_t collections;
   uint32_t unmoved;       // not 0: a collection of a kind that leaves objects where they are
@@ -46,7 +46,7 @@ struct Counters {
 // alive makes V8 widen new space, up to 13 MB (bench/run.js, real).
 class Markers {
  public:
-  static constexpr uint32_t kSize = 1024;   // as in lib/hooks/markers.js
+  static constexpr uint32_t kSize = 1024;   // as in lib/attribution/allocation-clock.js
 
   explicit Markers(Isolate* isolate) : isolate_(isolate) {}
   Markers(const Markers&) = delete;

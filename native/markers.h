@@ -5,7 +5,7 @@
 
 #include <v8.h>
 
-// Gives the binding its `markers` object, for lib/hooks/markers.js.
+// Gives the binding its `markers` object, for lib/attribution/allocation-clock.js.
 void AddMarkerFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
 
 #endif  // LONGSTACK_MARKERS_H_

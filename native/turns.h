@@ -5,7 +5,7 @@
 
 #include <v8.h>
 
-// Gives the binding its `turns` object, for lib/hooks/turns.js. Its libuv handle closes with the environment.
+// Gives the binding its `turns` object, for lib/hooks/loop-iterations.js. Its libuv handle closes with the environment.
 void AddTurnFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
 
 #endif  // LONGSTACK_TURNS_H_

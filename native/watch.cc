@@ -58,10 +58,10 @@ constexpr double kLongestStep = 10000;  // ms
 constexpr int kEven = 8;                // samples at even steps; then each takes twice as long to come
 constexpr double kAsleep = 1000;        // ms
 constexpr double kLasts = 501;          // ms past the threshold: a sample then is told at once, see STILL in
-                                        // lib/blocked/blocked.js
+                                        // lib/blocked/detector.js
 constexpr double kStill = 0.1;          // of a time, on a processor: less is none
 
-// The memory shared with JavaScript; lib/blocked/blocked.js writes it by the same offsets. Every field has
+// The memory shared with JavaScript; lib/blocked/detector.js writes it by the same offsets. Every field has
 // one writer but `armed`, which is set here and cleared there.
 struct Shared {
   double start;       // JavaScript: when the present run began

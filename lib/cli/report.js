@@ -4,11 +4,11 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { isPipe } = require('../report/sources')
+const { isPipe } = require('../report/read/sources')
 const { describe, parse, show, whole, Wrong } = require('./flags')
 const { colours, createProgress, print, say, width } = require('./terminal')
 
-/** @typedef {import('../report/model').Model} Model */
+/** @typedef {import('../report/aggregate/model').Model} Model */
 
 /** @type {import('./flags').Flags} */
 const flags = {
@@ -91,7 +91,7 @@ async function read (files, { compare, json, html, top }) {
   const progress = createProgress()
   try {
     const slowest = Math.max(20, Number(top ?? 0))
-    return await require('../report/model').createModel(files, { compare, slowest: Math.min(slowest, 1000), traces: json || html !== undefined, progress: progress.step })
+    return await require('../report/aggregate/model').createModel(files, { compare, slowest: Math.min(slowest, 1000), traces: json || html !== undefined, progress: progress.step })
   } finally {
     progress.end()
   }
@@ -101,10 +101,10 @@ async function read (files, { compare, json, html, top }) {
 async function deliver (model, { json, csv, html, top }) {
   if (html !== undefined) await writePage(model, html)
   if (json) return await print(asJson(model))
-  if (csv) await print(require('../views/report-csv').csv(model))
+  if (csv) await print(require('../report/render/csv').csv(model))
   if (csv || html !== undefined || (empty(model) && model.compare === undefined)) return complain(model)
   const look = { colours: colours(), width: width(), top: top === undefined ? undefined : Number(top) }
-  await print(model.compare === undefined ? require('../views/report').report(model, look) : require('../views/report-compare').comparison(model, look))
+  await print(model.compare === undefined ? require('../report/render/text').report(model, look) : require('../report/render/compare').comparison(model, look))
 }
 
 /** The same data; what a terminal could take for an order is escaped. @param {Model} model */
@@ -116,7 +116,7 @@ function asJson (model) {
 /** @param {Model} model @param {string} to */
 async function writePage (model, to) {
   const title = model.files.map(({ name }) => path.basename(name)).join(', ')
-  const page = await require('../views/page').createPage(model, { title: `longstack report: ${title}` })
+  const page = await require('../report/render/page').createPage(model, { title: `longstack report: ${title}` })
   if (to === '-') return await print(page)
   fs.writeFileSync(to, page)
   say(`Wrote ${to} (${(page.length / 1e6).toFixed(1)} MB).`)
@@ -125,7 +125,7 @@ async function writePage (model, to) {
 /** @param {string[]} files @param {string} to */
 async function writeTrace (files, to) {
   const progress = createProgress()
-  const { spans, left, problems } = await require('../report/trace-file').writeTrace(files, to, { progress: progress.step })
+  const { spans, left, problems } = await require('../report/render/trace-file').writeTrace(files, to, { progress: progress.step })
   progress.end()
   for (const problem of problems) say(problem)
   const rest = left > 0 ? `; ${left} more are left out, as no viewer would take them` : ''
@@ -134,7 +134,7 @@ async function writeTrace (files, to) {
 
 /** What is wrong with the files, where the report does not say so itself. @param {Model} model */
 function complain (model) {
-  const { word } = require('../views/report-parts')
+  const { word } = require('../report/render/text-parts')
   for (const { files } of [model, ...(model.compare === undefined ? [] : [model.compare])]) {
     for (const { name, problems } of files) for (const problem of problems) say(`longstack: ${word(name, 200)}: ${word(problem, 300)}`)
   }

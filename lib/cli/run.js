@@ -87,10 +87,10 @@ async function main (args) {
   const env = { ...process.env, ...environment(given) }
   const preloads = ['-r', require.resolve('../register')]
   if (given['fail-on-leak'] !== undefined) {
-    preloads.push('-r', require.resolve('./leak'))
-    Object.assign(env, require('./leak').ask(given['fail-on-leak'] === true ? MS : whole('fail-on-leak', given['fail-on-leak'], 1)))
+    preloads.push('-r', require.resolve('../leak-watch'))
+    Object.assign(env, require('../leak-watch').ask(given['fail-on-leak'] === true ? MS : whole('fail-on-leak', given['fail-on-leak'], 1)))
   }
-  return await require('./become').become([...split(given['node-options'] ?? ''), ...preloads, ...(rest[0].startsWith('-') ? ['--'] : []), ...rest], env)
+  return await require('./replace-process').become([...split(given['node-options'] ?? ''), ...preloads, ...(rest[0].startsWith('-') ? ['--'] : []), ...rest], env)
 }
 
 /** The variables that say what the flags say. @param {Record<string, any>} given */

@@ -4,9 +4,9 @@
 // progress that leaves no trace.
 
 const { isatty } = require('node:tty')
-const { plain } = require('../views/report-parts')
+const { plain } = require('../report/render/text-parts')
 
-/** @typedef {import('../views/report-parts').Colours} Colours */
+/** @typedef {import('../report/render/text-parts').Colours} Colours */
 
 const PATIENCE = 500 // ms, before which nobody wants to hear of progress
 const PACE = 200

@@ -1,6 +1,6 @@
 'use strict'
 
-// One asynchronous step as an object, made when somebody asks: what hooks/async.js records are numbers (records.js).
+// One asynchronous step as an object, made when somebody asks: what hooks/async-hooks.js records are numbers (records.js).
 // Objects of the same record are one for as long as somebody holds it. Where the ring has gone on, a context is read
 // from its chain alone: type, stack and ancestors are known, ids and times are not.
 //
@@ -8,8 +8,8 @@
 
 const records = require('./records')
 const { kindAt, kindOf } = require('./kinds')
-const requests = require('./requests')
-const marks = require('./stamp')
+const requests = require('./request-names')
+const marks = require('./tag')
 
 const {
   REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, TURNS, PRIOR, PRIOR_TIME, LIVE, PASSED, ANSWERED, LOOPED, DISTANCE,

@@ -2,6 +2,8 @@
 
 // What longstack knows of a resource type beyond its name.
 
+const { address, own } = require('../objects')
+
 /** Types that run at most once; a context of these is done after its run. */
 const oneShot = new Set(('PROMISE TickObject Microtask Immediate FSREQCALLBACK FSREQPROMISE GETADDRINFOREQWRAP ' +
   'GETNAMEINFOREQWRAP QUERYWRAP TCPCONNECTWRAP PIPECONNECTWRAP WRITEWRAP SHUTDOWNWRAP UDPSENDWRAP ' +
@@ -41,7 +43,7 @@ const details = {
  * @property {boolean} timer
  * @property {boolean} server whose connections come while nothing executes
  * @property {number} flags of its records, see records.js
- * @property {boolean} special hooks/async.js has more to do for it than to record it
+ * @property {boolean} special hooks/async-hooks.js has more to do for it than to record it
  * @property {((resource: any) => string | undefined) | undefined} detail
  */
 
@@ -102,29 +104,9 @@ function resetKinds () {
   numbers.clear()
 }
 
-/**
- * Reads an own data property: never a getter, never a proxy's trap of the program's.
- * @param {object} object
- * @param {PropertyKey} name
- */
-function own (object, name) {
-  return Object.getOwnPropertyDescriptor(object, name)?.value
-}
-
 /** @param {unknown} value */
 function text (value) {
   return typeof value === 'string' ? value : undefined
-}
-
-/**
- * host:port, with brackets around IPv6.
- * @param {unknown} host
- * @param {unknown} port
- */
-function address (host, port) {
-  if (typeof host !== 'string') return undefined
-  const name = host.includes(':') ? `[${host}]` : host
-  return port === undefined ? name : `${name}:${port}`
 }
 
 /**
@@ -139,4 +121,4 @@ function listening (handle) {
   return failed ? undefined : address(out.address, out.port)
 }
 
-module.exports = { AWAIT, address, kindAt, kindCount, kindOf, own, resetKinds }
+module.exports = { AWAIT, kindAt, kindCount, kindOf, resetKinds }

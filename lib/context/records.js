@@ -12,7 +12,7 @@
 // request that a server got has a record besides, in a ring of its own, with its own time and words; its reference is
 // negative and odd. It has the chain of the resource, which names it in DETAIL for as long as its requests come on it.
 //
-// Who may touch it: hooks/async.js writes; all others read through the functions below, or through Context.
+// Who may touch it: hooks/async-hooks.js writes; all others read through the functions below, or through Context.
 
 const SIZE = 1 << 15 // records of each ring, a power of two; ids follow one another, so a slot is their lowest bits
 const MASK = SIZE - 1
@@ -34,7 +34,7 @@ const FLAGS = 7
 
 // Those that few records need.
 const OUTER = 8 // reference: the parent of the chain, where the record's chain is one of its own ancestors; of a request the resource on which it came
-const RUN = 9 // the run of its span in which it was made, see spans/path.js
+const RUN = 9 // the run of its span in which it was made, see spans/critical-path.js
 const SETTLED_RUN = 10 // that in which the promise was settled, and its span
 const SETTLED_SPAN = 11
 const TURNS = 12 // turns of the loop that this record ends

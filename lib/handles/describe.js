@@ -7,10 +7,10 @@ const net = require('node:net')
 const { Duplex, Readable, Writable } = require('node:stream')
 const path = require('node:path')
 const { types } = require('node:util')
-const { own } = require('../context/kinds')
-const { clean } = require('../views/text')
-const { requestLabel } = require('./request')
-const { ask, numberOf, className, endName, endOf, handleOf, hidden, inherits, isAlive, isObject, isReferenced, ownerOf, portState } = require('./inside')
+const { clean } = require('../text')
+const { requestLabel } = require('./request-label')
+const { ask, numberOf, endName, endOf, handleOf, isAlive, isReferenced, ownerOf, portState } = require('../node-objects')
+const { className, hidden, inherits, isObject, own } = require('../objects')
 
 /** @typedef {import('../context/context').Context} Context */
 

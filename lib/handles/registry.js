@@ -13,8 +13,9 @@
 
 const guard = require('../context/guard')
 const { contextAt, stamp } = require('../context/context')
-const { createStamp } = require('../context/stamp')
-const { numberOf, endOf, handleOf, hiddenProperty, idOf, isOver, ownerOf } = require('./inside')
+const { createStamp } = require('../context/tag')
+const { numberOf, endOf, handleOf, idOf, isOver, ownerOf } = require('../node-objects')
+const { hiddenProperty } = require('../objects')
 
 const GONE = 1000
 const FIRST_SWEEP = 1024

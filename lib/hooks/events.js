@@ -11,7 +11,7 @@ const { executionAsyncId, executionAsyncResource } = require('node:async_hooks')
 const { now } = require('../context/clock')
 const guard = require('../context/guard')
 const records = require('../context/records')
-const { OnPromise } = require('../context/stamp')
+const { OnPromise } = require('../context/tag')
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH, ORPHANED, TIMED,
   current, leaveAll, pop, push, take, unwind
@@ -30,12 +30,12 @@ const BEGINS = SPECIAL | DETAILED | ENTERED | PARSER
 
 /**
  * @param {object} deps
- * @param {import('./async').Rooms} deps.rooms
- * @param {import('./async').Listener} deps.listener
+ * @param {import('./async-hooks').Rooms} deps.rooms
+ * @param {import('./async-hooks').Listener} deps.listener
  * @param {ReturnType<typeof import('./kind-table').createKindTable>} deps.table
- * @param {import('./carrier').Carrier} deps.carrier
+ * @param {import('./light-carrier').Carrier} deps.carrier
  * @param {ReturnType<typeof import('./lookup').createLookup>} deps.lookup
- * @param {ReturnType<typeof import('./special').createSpecial>} deps.special
+ * @param {ReturnType<typeof import('./kind-handlers').createSpecial>} deps.special
  * @param {ReturnType<typeof import('./settlements').createSettlements>} deps.settlements
  * @param {() => import('../spans/loop-time').LoopTime} deps.loop while spans are timed
  */

@@ -6,7 +6,7 @@ const { AWAIT, kindCount, kindOf, resetKinds } = require('../context/kinds')
 const {
   AWAITED, CALLED, DETAILED, ENTERED, LIVE, ONE_SHOT, PARSER, SPECIAL, TICK, TIMER
 } = require('../context/records')
-const { called, entered } = require('./light')
+const { called, entered } = require('./light-support')
 
 const KINDS = 10_000 // distinct type names; programs may make them up
 

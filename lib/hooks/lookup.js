@@ -16,7 +16,7 @@ const {
 
 /**
  * @param {object} deps
- * @param {import('./carrier').Carrier} deps.carrier
+ * @param {import('./light-carrier').Carrier} deps.carrier
  * @param {import('../handles/registry').Registry} deps.registry
  * @param {() => import('../spans/loop-time').LoopTime} deps.loop while spans are timed
  */
@@ -50,7 +50,7 @@ function createLookup ({ carrier, registry, loop }) {
 
   /**
    * What follows an await is no callback: another run of its span begins when the loop has waited.
-   * @param {NonNullable<ReturnType<import('./carrier').Carrier['read']>>} carried
+   * @param {NonNullable<ReturnType<import('./light-carrier').Carrier['read']>>} carried
    */
   function takeCarried (carried) {
     take(carried.chain, carried.cause, carried.span)

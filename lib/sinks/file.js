@@ -1,9 +1,9 @@
 'use strict'
 
-// Lines to a file, a pipe, a terminal or a device. Where iterations of the event loop are counted (hooks/turns.js), what
+// Lines to a file, a pipe, a terminal or a device. Where iterations of the event loop are counted (hooks/loop-iterations.js), what
 // one iteration brings is one synchronous write of whole lines, made before the loop polls; else each line is. What is
 // written is in the kernel, so that no end of the process loses it, and O_APPEND lets several threads and processes write
-// to one file. Lines are texts of bytes, see spans/json.js. No write blocks (see open.js). What cannot be written waits here in a bounded backlog until the disk or
+// to one file. Lines are texts of bytes, see encoding/json.js. No write blocks (see open.js). What cannot be written waits here in a bounded backlog until the disk or
 // the reader recovers.
 
 const { writeSync } = require('node:fs')
@@ -11,8 +11,8 @@ const { performance } = require('node:perf_hooks')
 const timers = require('node:timers')
 const guard = require('../context/guard')
 const { createBacklog } = require('./backlog')
-const { faultOf } = require('./faults')
-const { open, close, isDeleted, isNamed, isOurs } = require('./open')
+const { faultOf } = require('./file-faults')
+const { open, close, isDeleted, isNamed, isOurs } = require('./open-file')
 
 const BACKLOG = 1 << 20 // bytes
 const BATCH = 1 << 16 // bytes; what does not fit is written before the iteration is over
@@ -34,7 +34,7 @@ const passing = new Set([...busyCodes, 'ENOSPC', 'EDQUOT', 'EFBIG', 'EIO', 'ENOM
 /**
  * @typedef {object} Rooms
  * @property {(code: string, sentence: string) => void} warn
- * @property {Pick<typeof import('../hooks/turns'), 'batching' | 'schedule'>} [turns] default: each line is written at once
+ * @property {Pick<typeof import('../hooks/loop-iterations'), 'batching' | 'schedule'>} [turns] default: each line is written at once
  */
 
 /**
@@ -50,7 +50,7 @@ function createLineSink (target, name, { warn, turns }) {
   let batchBytes = 0
   let batchLines = 0
   let batchScheduled = false
-  /** @type {import('./open').Opened | undefined} */
+  /** @type {import('./open-file').Opened | undefined} */
   let opened
   /** what is left of the backlog's first line, the beginning of which is written @type {Buffer | undefined} */
   let remainder
@@ -132,7 +132,7 @@ function createLineSink (target, name, { warn, turns }) {
 
   /**
    * Writes while nothing waits: by one write where all goes well and a batch is not torn by other writers.
-   * @param {import('./open').Opened} to
+   * @param {import('./open-file').Opened} to
    * @param {Buffer} bytes whole lines
    * @param {number} count of them
    */
@@ -216,7 +216,7 @@ function createLineSink (target, name, { warn, turns }) {
 
   /** Writes the oldest line that waits, or the rest of it. @returns {boolean} whether all of it is written */
   function sendFirst () {
-    const { fd } = /** @type {import('./open').Opened} */ (opened)
+    const { fd } = /** @type {import('./open-file').Opened} */ (opened)
     let bytes = remainder ?? Buffer.from(backlog.first(), 'latin1')
     while (bytes.length > 0) {
       const length = tryWrite(fd, bytes)
@@ -240,7 +240,7 @@ function createLineSink (target, name, { warn, turns }) {
     }
   }
 
-  /** @param {import('./open').Opened} next */
+  /** @param {import('./open-file').Opened} next */
   function use (next) {
     opened = next
     moved = false
@@ -250,7 +250,7 @@ function createLineSink (target, name, { warn, turns }) {
 
   /** The name may lead to another file now. Until that can be opened, the old one is as good as any, unless it is deleted. */
   function change () {
-    const old = /** @type {import('./open').Opened} */ (opened)
+    const old = /** @type {import('./open-file').Opened} */ (opened)
     const next = openOr(old)
     moved = false
     if (next.identity === old.identity) return close(next)
@@ -258,7 +258,7 @@ function createLineSink (target, name, { warn, turns }) {
     use(next)
   }
 
-  /** @param {import('./open').Opened} old */
+  /** @param {import('./open-file').Opened} old */
   function openOr (old) {
     try {
       return open(target)

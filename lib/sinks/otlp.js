@@ -12,7 +12,7 @@ const { performance } = require('node:perf_hooks')
 const { MessageChannel, Worker, receiveMessageOnPort } = require('node:worker_threads')
 const guard = require('../context/guard')
 const { brief } = require('../warnings')
-const { lineOf } = require('./line')
+const { lineOf } = require('./serialize')
 
 const EXPORTER = '@opentelemetry/exporter-trace-otlp-http'
 const QUEUE = 8 << 20 // characters on their way; what comes while there are more is dropped

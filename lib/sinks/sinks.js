@@ -7,8 +7,8 @@ const guard = require('../context/guard')
 const { isMainThread } = require('../hooks/threads')
 const { safe, targetOf } = require('./outputs')
 const { weightFor } = require('./sampling')
-const { MOST, byteLineOf, byteLineOfJson } = require('./line')
-const bytes = require('../spans/bytes')
+const { MOST, byteLineOf, byteLineOfJson } = require('./serialize')
+const bytes = require('../encoding/bytes')
 
 /**
  * @typedef {import('./outputs').Output} Output
@@ -17,9 +17,9 @@ const bytes = require('../spans/bytes')
  * @property {number} ms duration
  * @property {boolean} failed status ERROR
  * @property {string} traceId
- * @property {() => import('./line').SpanRecord} record builds the record, once
+ * @property {() => import('./serialize').SpanRecord} record builds the record, once
  * @property {(weight: number, replaced: () => void) => string | undefined} [json] the record's JSON as a text of bytes, where it is known without the record
- * @property {(weight: number, replaced: () => void) => boolean} [put] the same, put into the buffer of spans/bytes.js
+ * @property {(weight: number, replaced: () => void) => boolean} [put] the same, put into the buffer of encoding/bytes.js
  *
  * @typedef {object} OutputStats
  * @property {string} to
@@ -171,7 +171,7 @@ function statsOf ({ output, sink, lost }) {
  * @param {() => void} replaced
  */
 function createCopies (span, replaced) {
-  /** @type {import('./line').SpanRecord | undefined} */
+  /** @type {import('./serialize').SpanRecord | undefined} */
   let record
   /** @type {string | undefined} */
   let plain
@@ -205,7 +205,7 @@ function createCopies (span, replaced) {
   }
 }
 
-/** @param {import('./line').SpanRecord} record @param {number} weight */
+/** @param {import('./serialize').SpanRecord} record @param {number} weight */
 function weigh (record, weight) {
   // Spreading would run getters of the program.
   const attributes = Object.defineProperties({}, Object.getOwnPropertyDescriptors(record.attributes ?? {}))

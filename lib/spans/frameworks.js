@@ -2,11 +2,10 @@
 
 // What web frameworks tell of a request: the template of its route, and the error they answered for. Read from their
 // objects when the answer is done; only Koa's context, which nothing leads to, says itself when it is given its route.
-// Fastify tells by diagnostics_channel, see hooks/requests.js.
+// Fastify tells by diagnostics_channel, see requests/http1.js.
 
-const { own } = require('../context/kinds')
-const { createStamp } = require('../context/stamp')
-const { isObject } = require('../handles/inside')
+const { createStamp } = require('../context/tag')
+const { isObject, own } = require('../objects')
 
 const LONGEST = 512 // characters of a route
 const DEEPEST = 16 // routers in routers

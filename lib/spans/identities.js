@@ -4,7 +4,7 @@
 // within milliseconds, and are asked for afterwards now and then; an object or a text for each that has ended would have
 // the collector carry it along, and V8 make more and more room for what is new. A hot room: bench/run.js, longstack-spans.
 
-const { putHex } = require('./bytes')
+const { putHex } = require('../encoding/bytes')
 const { fill } = require('./ids')
 
 const SLOTS = 1 << 11 // a number's lowest bits say where it is

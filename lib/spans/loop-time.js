@@ -1,7 +1,7 @@
 'use strict'
 
 // Whose code the event loop ran, and when: every moment belongs to a run of some span, to a run of no span, or to the
-// loop's waiting in the poll. hooks/async.js tells of runs as they begin; libuv itself counts the time in the poll, so
+// loop's waiting in the poll. hooks/async-hooks.js tells of runs as they begin; libuv itself counts the time in the poll, so
 // no clock is read where a run ends, and where one run follows another of the same span nothing is done at all.
 //
 // A hot room: bench/run.js measures it with the subject longstack-spans.

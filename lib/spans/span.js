@@ -7,7 +7,7 @@
 // innermost span around it that is open.
 
 const identities = require('./identities')
-const { putLog, takeLog } = require('./path')
+const { putLog, takeLog } = require('./critical-path')
 
 const MAX_RUNS = 64 // runs remembered of one span, the longest
 const GAP = 0.01 // ms between two parts of one run
@@ -135,7 +135,7 @@ class Span {
     /** ms in which the loop waited, likewise */
     this.waited = 0
 
-    /** the runs of the request that it is part of @type {import('./path').PathLog} */
+    /** the runs of the request that it is part of @type {import('./critical-path').PathLog} */
     this.log = parent === undefined ? takeLog() : parent.log
     /** spans that use its log, where it is the outermost one */
     this.users = 1
@@ -150,7 +150,7 @@ class Span {
     this.runsThen = 0
     /** what the loop ran when it ended */
     this.ending = NO_ENDING
-    /** its waits in words, once it has ended @type {import('./sites').PathWait[] | undefined} */
+    /** its waits in words, once it has ended @type {import('./wait-sites').PathWait[] | undefined} */
     this.path = undefined
     identities.add(this, traceId)
   }
@@ -228,7 +228,7 @@ class Span {
     this.chain = chain
   }
 
-  /** @returns {import('./path').Wait[]} once it has ended: where the time went in which the loop waited, newest first */
+  /** @returns {import('./critical-path').Wait[]} once it has ended: where the time went in which the loop waited, newest first */
   pathWaits () {
     return this.log.waits(this.firstRun, this.lastRun, this.runsThen, this.ending, this.idleAtStart)
   }

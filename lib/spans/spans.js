@@ -1,16 +1,16 @@
 'use strict'
 
 // The room of spans: begins and ends them, keeps those that are open, and hands what has ended to listeners and sinks.
-// Who makes a span says what it is about (hooks/requests.js, trace.span); where its time goes is told by hooks/async.js
+// Who makes a span says what it is about (requests/http1.js, trace.span); where its time goes is told by hooks/async-hooks.js
 // through LoopTime. Everything here runs guarded.
 
 const { performance } = require('node:perf_hooks')
 
 const { Span } = require('./span')
 const { allOpen, identityAt, spanAt } = require('./identities')
-const { blockedRecord } = require('../blocked/record')
-const { Writing } = require('./record')
-const { activeSpanContext } = require('./otel')
+const { blockedRecord } = require('./blocked-record')
+const { Writing } = require('./span-record')
+const { activeSpanContext } = require('./otel-context')
 
 const OPEN = 100_000 // spans kept while they are open; more than that are counted, and not written
 const wallClock = Date.now // programs replace it in their tests
@@ -20,14 +20,14 @@ const CLOCKS_MS = 10 // between two looks at the clock of the world
 const LEAST_WAIT = 0.001 // ms
 /** @type {End} */
 const NO_END = {}
-/** @type {import('./sites').PathWait[]} */
+/** @type {import('./wait-sites').PathWait[]} */
 const NO_WAITS = []
 const DRIFT = 5 // ms between the two clocks that are not corrected
 
 /**
  * @typedef {import('../context/context').Context} Context
  * @typedef {import('./span').SpanKind} SpanKind
- * @typedef {import('./record').SpanRecord} SpanRecord
+ * @typedef {import('./span-record').SpanRecord} SpanRecord
  *
  * @typedef {object} Remote where a trace comes from
  * @property {string} traceId
@@ -49,7 +49,7 @@ const DRIFT = 5 // ms between the two clocks that are not corrected
  * @param {() => { chain: number, run: number }} deps.step that runs now
  * @param {() => void} deps.settle who rejected is known from now on
  * @param {() => number} deps.spanNumber of the span that runs now, 0 for none
- * @param {(span: Span) => import('./sites').PathWait[]} deps.pathOf its waits in words
+ * @param {(span: Span) => import('./wait-sites').PathWait[]} deps.pathOf its waits in words
  * @param {(span: Span) => string | undefined} deps.stack the long stack of the place that made a span
  * @param {(error: unknown) => { type: string, message: string, stacktrace?: string } | undefined} deps.describe an error
  * @param {(record: SpanRecord, atOnce?: boolean) => void} deps.tell listeners
@@ -225,8 +225,8 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
 
     /**
      * A long run of the loop is written as a record of its own; one that still runs at once.
-     * @param {import('../blocked/blocked').BlockedEvent} event
-     * @param {import('../blocked/blocked').Run} run
+     * @param {import('../blocked/detector').BlockedEvent} event
+     * @param {import('../blocked/detector').Run} run
      */
     blocked (event, run) {
       if (sinks() === undefined && !listening()) return // nobody would read the record

@@ -7,10 +7,10 @@ const { fold } = require('../context/fold')
 const { accepted, apiName, arrivedBy, labelOf } = require('./labels')
 const {
   afterLast, baseName, insideModules, isSlash, isWordCode, withoutAlias, withoutPrefix
-} = require('./scan')
-const { versionOfMaps } = require('./mapper')
+} = require('./text-scan')
+const { versionOfMaps } = require('./program-mapper')
 const { nodeMaps } = require('./source-maps')
-const { requireRoom } = require('./stack-room')
+const { requireRoom } = require('./stack-headroom')
 
 const PRINT_KB = 96 // room for printing a stack for the first time: more than its source maps ask for
 

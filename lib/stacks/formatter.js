@@ -10,9 +10,9 @@
 
 const { types } = require('node:util')
 const guard = require('../context/guard')
-const { forget, observe } = require('./mapper')
-const { isOfStartUp, readSites } = require('./sites')
-const { hasRoom, requireLoadingRoom } = require('./stack-room')
+const { forget, observe } = require('./program-mapper')
+const { isOfStartUp, readSites } = require('./call-sites')
+const { hasRoom, requireLoadingRoom } = require('./stack-headroom')
 const { limit } = require('./trace-limit')
 
 const { apply } = Reflect

@@ -4,7 +4,7 @@
 // equal text is one Stack. Frames are read from it only when somebody asks.
 
 const path = require('node:path')
-const { isDigitCode, insideModules, withoutAlias } = require('./scan')
+const { isDigitCode, insideModules, withoutAlias } = require('./text-scan')
 
 const LINES = 2000 // frames remembered by their text
 const LONGEST = 1000 // letters of a line worth remembering

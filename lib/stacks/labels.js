@@ -2,8 +2,8 @@
 
 // The words a person would use for a hop: the call they wrote, not the provider that Node names.
 
-const { afterLast, aliasStart, isNameCode, withoutPrefix } = require('./scan')
-const { requireRoom } = require('./stack-room')
+const { afterLast, aliasStart, isNameCode, withoutPrefix } = require('./text-scan')
+const { requireRoom } = require('./stack-headroom')
 
 /**
  * @typedef {import('../context/context').Context} Context

@@ -11,9 +11,9 @@ const Module = require('node:module')
 const path = require('node:path')
 const { fileURLToPath, pathToFileURL } = require('node:url')
 const { parseFrame } = require('./frames')
-const { positionOf } = require('./mapper')
-const { readSites } = require('./sites')
-const { requireRoom } = require('./stack-room')
+const { positionOf } = require('./program-mapper')
+const { readSites } = require('./call-sites')
+const { requireRoom } = require('./stack-headroom')
 
 const LARGEST = 64 << 20 // bytes of a source or a map worth reading
 const FILES = 5000 // remembered

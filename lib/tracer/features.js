@@ -7,7 +7,7 @@ const { now } = require('../context/clock')
 const guard = require('../context/guard')
 const { Context, stamp } = require('../context/context')
 const { kindOf } = require('../context/kinds')
-const { handleOf, idOf, below } = require('../handles/inside')
+const { handleOf, idOf, below } = require('../node-objects')
 const { loadBinding } = require('../stacks/binding')
 
 /** @typedef {import('./wiring').Wiring} Wiring */
@@ -15,7 +15,7 @@ const { loadBinding } = require('../stacks/binding')
 /** Makes the room of spans. @param {Wiring} wiring */
 function createSpanRoom (wiring) {
   const { async, events, settings, warnings } = wiring
-  return require('../spans/room').createSpanRoom({
+  return require('../spans/recorder').createSpanRoom({
     async,
     loop: wiring.loop(),
     now,
@@ -37,12 +37,12 @@ function createSpanRoom (wiring) {
 /**
  * Listens to Node's requests for the room of spans.
  * @param {Wiring} wiring
- * @param {import('../spans/web').WebRooms} web
+ * @param {import('../spans/http-spans').WebRooms} web
  * @returns {{ use: () => void, rest: () => void }}
  */
 function listenToRequests (wiring, web) {
   const { async, channels, events, settings, watched } = wiring
-  const layer = require('../hooks/requests').createRequestLayer({
+  const layer = require('../requests/http1').createRequestLayer({
     rooms: { ...web, idsOf },
     watched,
     wanted: wiring.isWanted,
@@ -79,7 +79,7 @@ function idsOf (socket) {
 /** Makes the room of blocking callbacks. @param {Wiring} wiring */
 function createBlockedRoom (wiring) {
   const { async, formatter, settings, warnings } = wiring
-  return require('../blocked/room').createBlockedRoom({
+  return require('../blocked/setup').createBlockedRoom({
     now,
     current: async.current,
     plainly: formatter.plainly,
@@ -94,7 +94,7 @@ function createBlockedRoom (wiring) {
 /** Makes what holds the transforms of trace.intercept. @param {Wiring} wiring */
 function createIntercepts (wiring) {
   const { async, channels, events, warnings } = wiring
-  const intercepts = require('../hooks/intercept').createIntercepts({
+  const intercepts = require('../intercept/servers').createIntercepts({
     warn: warnings.warn,
     failed: events.failed,
     named: nameOnHandle
@@ -124,7 +124,7 @@ function setDetail (context, type, names) {
 /** Makes the hooks of other addons. @param {Wiring} wiring */
 function createNativeHooks (wiring) {
   const { capture } = wiring
-  return require('../hooks/native').createNativeHooks({
+  return require('../hooks/native-hooks').createNativeHooks({
     load: () => capture.binding() === undefined ? loadBinding() : { binding: capture.binding() },
     stack (id) {
       const stack = capture.byId(id)

@@ -5,7 +5,7 @@
 
 const guard = require('../context/guard')
 
-/** @typedef {import('../hooks/async').Hook} Hook */
+/** @typedef {import('../hooks/async-hooks').Hook} Hook */
 
 /** @param {import('../tracer').Tracer} tracer */
 function createMethods ({ wiring, applySpans }) {
@@ -77,17 +77,17 @@ function createMethods ({ wiring, applySpans }) {
      * Runs a function as a span; without a place for spans to go it just runs.
      * @param {string} name
      * @param {Record<string, unknown>} attributes
-     * @param {(span: import('../spans/handle').SpanHandle) => any} fn
+     * @param {(span: import('../spans/user-span').SpanHandle) => any} fn
      */
     span (name, attributes, fn) {
       const { spans } = wiring
       const isOn = spans !== undefined && spans.on()
-      return isOn ? spans.span(name, attributes, fn) : fn(require('../spans/handle').nothing)
+      return isOn ? spans.span(name, attributes, fn) : fn(require('../spans/user-span').nothing)
     },
 
     /**
      * @param {object} server
-     * @param {import('../hooks/intercept-connection').Transform} transform
+     * @param {import('../intercept/connection').Transform} transform
      * @param {Function} above the caller's frames start below this function
      */
     intercept: (server, transform, above) => guard.run(() => {

@@ -10,19 +10,19 @@ const { isNativeError } = require('node:util').types
 const { now } = require('../context/clock')
 const { Context, connect, typeOfStep } = require('../context/context')
 const { kindOf } = require('../context/kinds')
-const { createMaker } = require('../context/maker')
+const { createMaker } = require('../attribution/maker')
 const { CHAIN_BITS } = require('../context/records')
-const { createSightings } = require('../context/sightings')
-const { createAsyncLayer } = require('../hooks/async')
-const { createChannelLayer } = require('../hooks/channels')
-const { createFatalLayer } = require('../hooks/fatal')
-const { createMarkers } = require('../hooks/markers')
+const { createSightings } = require('../attribution/observed-errors')
+const { createAsyncLayer } = require('../hooks/async-hooks')
+const { createChannelLayer } = require('../requests/channels')
+const { createFatalLayer } = require('../hooks/uncaught')
+const { createMarkers } = require('../attribution/allocation-clock')
 const { createRegistry } = require('../handles/registry')
 const { createCapture } = require('../stacks/capture')
 const { createFormatter } = require('../stacks/formatter')
-const { requireLoadingRoom } = require('../stacks/stack-room')
+const { requireLoadingRoom } = require('../stacks/stack-headroom')
 const { createWarnings } = require('../warnings')
-const { createErrorEvents, createEvents } = require('./events')
+const { createErrorEvents, createEvents } = require('./listener')
 
 /**
  * @typedef {object} Settings what is in force
@@ -35,15 +35,15 @@ const { createErrorEvents, createEvents } = require('./events')
  * @property {(type: string) => boolean} matches the filter that it was registered with
  * @property {import('../api').ErrorHandler} handler
  *
- * @typedef {ReturnType<typeof import('../answers').createAnswers>} Answers
- * @typedef {ReturnType<typeof import('../spans/room').createSpanRoom>} SpanRoom
- * @typedef {ReturnType<typeof import('../hooks/requests').createRequestLayer>} RequestLayer
- * @typedef {ReturnType<typeof import('../hooks/served').createServedLayer>} ServedLayer
- * @typedef {ReturnType<typeof import('../hooks/intercept').createIntercepts>} Intercepts
- * @typedef {ReturnType<typeof import('../hooks/native').createNativeHooks>} NativeHooks
+ * @typedef {ReturnType<typeof import('./queries').createAnswers>} Answers
+ * @typedef {ReturnType<typeof import('../spans/recorder').createSpanRoom>} SpanRoom
+ * @typedef {ReturnType<typeof import('../requests/http1').createRequestLayer>} RequestLayer
+ * @typedef {ReturnType<typeof import('../requests/served-requests').createServedLayer>} ServedLayer
+ * @typedef {ReturnType<typeof import('../intercept/servers').createIntercepts>} Intercepts
+ * @typedef {ReturnType<typeof import('../hooks/native-hooks').createNativeHooks>} NativeHooks
  * @typedef {ReturnType<typeof import('../spans/frameworks').createKoa>} KoaRoutes
- * @typedef {import('../hooks/channels').ConnectionRooms} ConnectionRooms
- * @typedef {import('../blocked/room').BlockedRoom} BlockedRoom
+ * @typedef {import('../requests/channels').ConnectionRooms} ConnectionRooms
+ * @typedef {import('../blocked/setup').BlockedRoom} BlockedRoom
  * @typedef {import('../spans/loop-time').LoopTime} LoopTime
  */
 
@@ -94,7 +94,7 @@ class Wiring {
   errorHandlers = []
   /** @type {Set<(record: any) => void>} */
   spanListeners = new Set()
-  /** @type {Set<(event: import('../blocked/blocked').BlockedEvent) => void>} */
+  /** @type {Set<(event: import('../blocked/detector').BlockedEvent) => void>} */
   blockedListeners = new Set()
   /** Called when a resource has run, by async id, while spans are timed. @type {Map<number, () => void>} */
   watched = new Map()
@@ -186,7 +186,7 @@ class Wiring {
   /** @returns {Answers} */
   createAnswers () {
     const { async, capture, formatter, registry, settings, sightings } = this
-    return require('../answers').createAnswers({
+    return require('./queries').createAnswers({
       async,
       capture,
       sightings,
@@ -207,7 +207,7 @@ class Wiring {
   connectionRooms () {
     if (this.connections !== undefined) return this.connections
     requireLoadingRoom()
-    this.connections = require('../handles/uses').createUses({
+    this.connections = require('../handles/connection-uses').createUses({
       registry: this.registry,
       now: () => this.capture.clock[0],
       wanted: this.isWanted,
@@ -222,7 +222,7 @@ class Wiring {
     if (this.servedLayer !== undefined) return this.servedLayer
     requireLoadingRoom()
     const { async, registry } = this
-    this.servedLayer = require('../hooks/served').createServedLayer({
+    this.servedLayer = require('../requests/served-requests').createServedLayer({
       serve: async.serve,
       cause: () => async.step().ref,
       registry,

@@ -17,7 +17,7 @@ const ABORT_AFTER = 60 // ms
 const HOLD_OPEN = 60 // ms
 
 /**
- * @typedef {import('../../lib/spans/record').SpanRecord} SpanRecord
+ * @typedef {import('../../lib/spans/span-record').SpanRecord} SpanRecord
  *
  * @typedef {object} Wait an entry of longstack.waits
  * @property {number} ms

@@ -1,0 +1,26 @@
+'use strict'
+
+// A long run of the event loop as text, for a terminal. Data in, string out.
+
+const { age, clean } = require('../text')
+
+/** @typedef {import('../blocked/detector').BlockedEvent} BlockedEvent */
+
+/** @param {BlockedEvent} event @param {{ name: string } | undefined} span that it was part of @returns {string} */
+function blocked (event, span) {
+  return [`the event loop ${headline(event, span)}`, ...remarks(event), event.stack].filter((line) => line !== '').join('\n')
+}
+
+/** @param {BlockedEvent} event @param {{ name: string } | undefined} span */
+function headline ({ ms, stillRunning }, span) {
+  const by = span === undefined ? '' : ` by ${clean(span.name)}`
+  return stillRunning ? `is blocked${by}, for ${age(ms)} so far` : `was blocked for ${age(ms)}${by}`
+}
+
+/** @param {BlockedEvent} event */
+function remarks ({ samples, sampledLate }) {
+  if (samples === 0) return ['  no sample could be taken inside, as in one long native call; what led to it:']
+  return sampledLate === undefined ? [] : [`  sampled ${age(sampledLate)} late, as on leaving a native call or a garbage collection:`]
+}
+
+module.exports = { blocked }

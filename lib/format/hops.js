@@ -1,0 +1,51 @@
+'use strict'
+
+// Hops as text. Data in, string out. Frames look exactly as V8 prints them; the line between two hops starts
+// with something that no parser of stacks takes for a frame.
+
+const { age, clean } = require('../text')
+
+/** @typedef {import('../stacks/chain').PrintedHop} PrintedHop */
+
+/** @type {Record<string, string>} */
+const remarks = {
+  settled: 'settled here',
+  rejected: 'rejected here',
+  thrown: 'thrown here',
+  reader: 'reader: only where .stack was read is known',
+  worker: 'in the parent thread',
+  early: 'early'
+}
+
+/** Before the label of the first hop of a story that is told besides. @type {Record<string, string>} */
+const by = { awaited: 'awaited by', used: 'used by', written: 'last written by' }
+
+/** Origins that are said once, if at all. */
+const told = new Set(['registered', 'rejected', 'thrown', 'awaited', 'used', 'written'])
+
+/**
+ * @param {PrintedHop} hop
+ * @param {PrintedHop} [before] the hop above, which may have said it already
+ * @param {boolean} [timeless] without its age
+ */
+function separator (hop, before, timeless = false) {
+  const isFirst = before === undefined || before.origin !== hop.origin
+  let line = isFirst && by[hop.origin] !== undefined ? `  ── ${by[hop.origin]}` : '  ──'
+  if (hop.label !== hop.type) line += ` ${clean(hop.label)}${hop.repeats > 1 ? ` × ${hop.repeats}` : ''} ·`
+  line += ` ${clean(hop.type)}`
+  if (!timeless && !Number.isNaN(hop.ageMs)) line += ` · ${age(hop.ageMs)} earlier`
+  const remark = isFirst ? remarks[hop.origin] : told.has(hop.origin) ? undefined : hop.origin
+  return `${line}${remark === undefined ? '' : ` · ${remark}`} ──`
+}
+
+/** @param {PrintedHop[]} hops @param {boolean} [timeless] without ages @returns {string} lines; empty for no hops */
+function formatHops (hops, timeless = false) {
+  let lines = ''
+  for (let i = 0; i < hops.length; i++) {
+    lines += `${i === 0 ? '' : '\n'}${separator(hops[i], hops[i - 1], timeless)}`
+    for (const line of hops[i].lines) lines += `\n${line}`
+  }
+  return lines
+}
+
+module.exports = { formatHops, separator }

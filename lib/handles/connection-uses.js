@@ -1,0 +1,78 @@
+'use strict'
+
+// Which request uses which connection: two facts, the opener of a pooled connection and its present user, are
+// kept apart. Requests are held weakly.
+
+const { adopt, stamp } = require('../context/context')
+const { handleOf } = require('../node-objects')
+const { requestLabel } = require('./request-label')
+
+/**
+ * @param {object} deps
+ * @param {ReturnType<typeof import('./registry').createRegistry>} deps.registry
+ * @param {() => number} deps.now
+ * @param {(type: string) => boolean} deps.wanted the filter
+ * @param {(entry: import('./registry').Entry) => void} deps.touched data goes out on a connection that was made here, or came in
+ * @param {(above: Function) => import('../context/context').Context} deps.request a context for a request made here
+ * @returns {import('../requests/channels').ConnectionRooms}
+ */
+function createUses ({ registry, now, wanted, touched, request: contextOf }) {
+  /** @type {WeakMap<object, import('./registry').Entry>} */
+  const connections = new WeakMap()
+  /** @type {WeakMap<object, import('../context/context').Context>} */
+  const listens = new WeakMap()
+
+  return {
+    requested (request) {
+      if (wanted('HTTPCLIENTREQUEST') && stamp.read(request) === undefined) stamp.write(request, contextOf(contextOf))
+    },
+
+    uses (socket, request) {
+      const entry = registry.ofObject(socket)
+      if (entry === undefined) return
+      entry.active = now()
+      entry.use = { request: new WeakRef(request), label: requestLabel(request), context: stamp.read(request), over: false }
+      connections.set(request, entry)
+    },
+
+    finished (request) {
+      const entry = connections.get(request)
+      if (entry?.use?.request.deref() !== request) return
+      entry.active = now()
+      entry.use.over = true
+    },
+
+    listens (server) {
+      if (wanted('TCPSERVERWRAP') && !wanted('TickObject')) listens.set(server, contextOf(contextOf))
+    },
+
+    // Node often makes the handle in a later tick. Where ticks have no stack, the call of listen() has one.
+    listening (server) {
+      const entry = registry.ofObject(server)
+      registry.connected(entry)
+      const call = listens.get(server)
+      if (call === undefined || entry === undefined) return
+      adopt(entry.context, call)
+    },
+
+    accepted (socket) {
+      const entry = registry.ofObject(socket)
+      if (entry !== undefined) entry.accepted = true
+      registry.connected(entry)
+    },
+
+    worker (worker) {
+      const handle = handleOf(worker)
+      if (handle !== undefined) registry.owned(handle, worker)
+    },
+
+    traffic (socket) {
+      try {
+        const entry = registry.traffic(socket, now())
+        if (entry !== undefined && !entry.accepted && entry.use === undefined) touched(entry)
+      } catch {}
+    }
+  }
+}
+
+module.exports = { createUses }

@@ -1,0 +1,42 @@
+'use strict'
+
+// Text for people and terminals: times, frames, and what others wrote made harmless.
+
+/** A time as a person says it. @param {number} ms */
+function age (ms) {
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`
+  if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`
+  return `${(ms / 3_600_000).toFixed(1)} h`
+}
+
+/**
+ * Shortens a frame to what a person looks for: `load (/app/lib/pool.js:34:9) via pg` to `load (pool.js:34) via pg`.
+ * @param {string} frame
+ */
+function shortFrame (frame) {
+  const inside = frame.replace(/\((?:.*[/\\])?([^/\\]*?:\d+):\d+\)/, '($1)')
+  return inside === frame ? frame.replace(/^(?:.*[/\\])?([^/\\()]*?:\d+):\d+(?= via |$)/, '$1') : inside
+}
+
+/** Takes control and bidi characters out of what others wrote. @param {string} foreign */
+function clean (foreign) {
+  let cleaned = ''
+  let start = 0
+  for (let i = 0; i < foreign.length; i++) {
+    if (!isHarmful(foreign.charCodeAt(i))) continue
+    cleaned += `${foreign.slice(start, i)}?`
+    start = i + 1
+  }
+  return start === 0 ? foreign : cleaned + foreign.slice(start)
+}
+
+/** No regular expression: see stacks/text-scan.js. @param {number} code of a UTF-16 unit */
+function isHarmful (code) {
+  if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return true
+  if (code < 0x61c) return false
+  if (code === 0x61c || code === 0x200e || code === 0x200f) return true
+  return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)
+}
+
+module.exports = { age, clean, shortFrame }

@@ -1,0 +1,156 @@
+'use strict'
+
+// What is done when something happens: hooks/async-hooks.js reports resources, promises and callbacks, the
+// formatter errors about to be printed, the fatal layer those that escape. None of it is on the hot path.
+
+const guard = require('../context/guard')
+const { contextAt, settlerOf } = require('../context/context')
+const { brief } = require('../warnings')
+
+/**
+ * @typedef {import('./wiring').Wiring} Wiring
+ * @typedef {import('../context/context').Context} Context
+ */
+
+const TRIM_MS = 1000 // from one look at the budget to the next
+
+/**
+ * @param {Wiring} wiring
+ * @returns {import('../hooks/async-hooks').Listener}
+ */
+function createEvents (wiring) {
+  const { settings, capture, formatter, markers, registry, sightings, warnings } = wiring
+  /** when to look at the budget next, ms */
+  let trimAt = 0
+  /** the first error finds everything loaded */
+  let isWarm = false
+
+  return {
+    opened (context, resource) {
+      registry.opened(context, resource)
+      wiring.requests?.opened(context)
+      if (context.type === 'WORKER') wiring.queries().worker(context)
+    },
+
+    connecting (context) {
+      const entry = registry.get(context.triggerAsyncId)
+      if (entry === undefined || !context.type.endsWith('CONNECTWRAP')) return
+      entry.remote ??= context.detail
+      entry.context.detail ??= context.detail
+      wiring.requests?.connecting(context, entry.resource.deref())
+    },
+
+    streamed: (stream, headers) => wiring.served().streamed(stream, headers),
+    passed: (error, context) => sightings.passes(error, context),
+    ticked: undefined, // set while spans are on
+
+    rejected (reason, context, promise) {
+      if (!isObject(reason)) return sightings.rejectsValue(reason, context, promise)
+      sightings.rejects(reason, context, promise)
+      const { span } = context
+      if (span !== undefined) wiring.spans?.rejected(reason, span)
+    },
+
+    turn (time) {
+      registry.turn(time)
+      sightings.turn()
+      const { errors } = settings.options
+      if (errors && !formatter.inForce()) formatter.enable()
+      if (time < trimAt) return
+      trimAt = time + TRIM_MS
+      capture.trim()
+      if (isWarm || !errors) return
+      isWarm = true
+      wiring.queries().warm()
+      formatter.warm()
+    },
+
+    replaced: () => guard.run(formatter.enable),
+    began: undefined, // set while blocking callbacks are watched
+
+    // A full stack can surface anywhere, and is the program's affair; all else is a defect, and must be seen.
+    failed (error) {
+      markers.forget()
+      if (!(error instanceof RangeError)) wiring.firstFault ??= brief(error)
+    },
+
+    tell (hook, stage, context) {
+      const callback = hook[stage]
+      if (callback === undefined) return
+      try {
+        callback(wiring.queries().view(context))
+      } catch (thrown) {
+        warnings.warn('HOOK', `a callback of trace.hook threw: ${brief(thrown)}`)
+      }
+    }
+  }
+}
+
+/** @param {Wiring} wiring */
+function createErrorEvents (wiring) {
+  const { sightings, warnings } = wiring
+
+  return {
+    /** Looks at an error that is about to be formatted. @param {unknown} error */
+    observe (error) {
+      try {
+        if (isObject(error)) sightings.sight(error)
+      } catch {} // the program's stack may be full here
+    },
+
+    /**
+     * Returns what is appended to an error's stack.
+     * @param {object} error
+     * @param {NodeJS.CallSite[]} sites
+     */
+    report: (error, sites) => guard.run(() => wiring.queries().story(error, sites)),
+
+    /** Notes the context of an uncaught error. @param {unknown} error @param {boolean} isRejection */
+    noteEscaped (error, isRejection) {
+      const { async, spans } = wiring
+      const present = async.current() ?? async.left() // a microtask's error is reported after its `after`
+      // Node reports a rejection in the context of its promise.
+      const rejecter = sightings.rejectionOfValue(error) ??
+        (isRejection ? settlerOf(async.resource()) ?? rejecterOf(error) : undefined)
+      const context = rejecter ?? present
+      if (context !== undefined) sightings.escapes(error, { context, settled: rejecter !== undefined })
+      async.lost()
+      const span = context?.span
+      if (span !== undefined) guard.run(() => spans?.exception(span, error))
+    },
+
+    /**
+     * Asks the handlers of trace.onError.
+     * @param {unknown} error
+     * @param {boolean} [fromPromise]
+     * @returns {boolean} whether one of them handled it
+     */
+    handle (error, fromPromise = false) {
+      const { async } = wiring
+      const promise = fromPromise ? sightings.promiseOf(error) : 0
+      const context = (promise === 0 ? undefined : contextAt(promise)) ?? async.current() ?? async.left()
+      for (const { matches, handler } of wiring.errorHandlers) {
+        const match = wiring.queries().matching(context, matches)
+        if (match === null) continue
+        try {
+          if (handler(error, wiring.queries().view(match)) === true) return true
+        } catch (thrown) {
+          warnings.warn('HANDLER', `a handler of trace.onError threw: ${brief(thrown)}`)
+        }
+      }
+      return false
+    }
+  }
+
+  /** @param {unknown} error @returns {Context | undefined} */
+  function rejecterOf (error) {
+    return isObject(error) ? sightings.rejection(error) : undefined
+  }
+}
+
+/** @param {unknown} value @returns {value is object} */
+function isObject (value) {
+  return typeof value === 'object' && value !== null
+}
+
+module.exports = { createErrorEvents, createEvents }

@@ -1,0 +1,172 @@
+'use strict'
+
+// Whose error is it? Every way for an error to come about, read in three places, in strict and in sloppy code.
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const test = require('ava')
+const { loadBinding } = require('../../lib/stacks/binding')
+const { node, split, withoutHops, register } = require('../helpers/run')
+const cases = require('../fixtures/attribution/cases')
+
+const fixtures = path.join(__dirname, '..', 'fixtures', 'attribution')
+const readings = ['same', 'later', 'stranger']
+const ROOMY = '--min-semi-space-size=16' // MB: no collection comes between the making and the reading
+
+/**
+ * Where nobody but the reader is known, by engine; elsewhere it is proven whose error it is, wherever it is read. Without the
+ * addon nothing tells runs of one function apart; in light mode what follows an await begins unseen.
+ */
+const unproven = {
+  js: (name, language) => !(name === 'startUp' || name === 'connect' || (language === 'sloppy' && provenByReceiver.includes(name))),
+  native: () => false,
+  light: (name) => Number(process.versions.node.split('.')[0]) >= 24 && ['afterAwaitCaught', 'sameFunctionTwice'].includes(name)
+}
+
+/** A receiver is seen in sloppy code only: there these are proven wherever they are read, with any engine. */
+const provenByReceiver = ['timerCaught', 'immediate', 'errorEvent', 'aggregateMember']
+
+/** Promises make no hops in light: where the creator is known by one alone, the story goes on with the place before. */
+const toldInLight = { thenCallback: /thenCallback/, fetchRefused: /fetchRefused/, rejection: /^ {4}at rejects .*\n {2}── setTimeout\(2\)/m }
+
+const { why } = loadBinding()
+const light = Number(process.versions.node.split('.')[0]) >= 24
+const engines = [{ name: 'js', env: { LONGSTACK_CAPTURE: 'js' } }]
+if (why === undefined) engines.push({ name: 'native', env: { LONGSTACK_CAPTURE: 'native' } })
+if (why === undefined && light) engines.push({ name: 'light', env: { LONGSTACK_CAPTURE: 'native', LONGSTACK_MODE: 'light' } })
+
+test('both engines are there', async (t) => {
+  if (why !== undefined) { // a binary is made where there is a compiler; where there is none, one engine is tested
+    t.log(`the native engine is not tested: ${why}`)
+    return t.falsy(process.env.CI || process.env.NODES === 'all', why)
+  }
+  for (const { name, env } of engines) {
+    const { stdout } = await node(['-r', register, '-p', 'const { engine, mode } = require("longstack").stats(); engine + " " + mode'], { env })
+    t.is(stdout.trim(), { js: 'js full', native: 'native full', light: 'native light' }[name])
+  }
+})
+
+const sloppy = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-sloppy-'))
+for (const file of ['cases.js', 'run.js']) {
+  fs.writeFileSync(path.join(sloppy, file), fs.readFileSync(path.join(fixtures, file), 'utf8').replace("'use strict'", ''))
+}
+test.after.always(() => fs.rmSync(sloppy, { recursive: true }))
+
+for (const { name: engine, env } of engines) {
+  for (const [language, folder] of [['strict', fixtures], ['sloppy', sloppy]]) {
+    for (const name of Object.keys(cases)) {
+      test(`${name}, ${language}, ${engine}`, async (t) => {
+        const creator = (engine === 'light' && toldInLight[name]) || (name === 'deep' ? /at deep/ : /creator/)
+        const must = name === 'startUp' ? '-' : !unproven[engine](name, language)
+        for (const reading of readings) await play(t, path.join(folder, 'run.js'), name, { env, reading, must, creator })
+      })
+    }
+  }
+
+  test(`the cause of a failed fetch has the story of its connection, ${engine}`, async (t) => {
+    // The JavaScript engine keeps fewer of Node's frames: it loses fetch behind undici's 34.
+    const creator = engine === 'js' ? /creator|fetchRefused/ : /creator/
+    const run = path.join(fixtures, 'run.js')
+    for (const reading of readings) await play(t, run, 'fetchRefused', { env, reading, must: true, creator, of: 'cause' })
+  })
+}
+
+/**
+ * Plays a case until it is proven, some times: a run in which V8 goes on to another page is one that the clock does not
+ * know, and a young process comes upon some. Whatever it tells each time has to be true.
+ * @param {import('ava').ExecutionContext} t
+ * @param {string} file
+ * @param {string} name
+ * @param {object} given
+ */
+async function play (t, file, name, { env, of = 'stack', ...given }) {
+  for (let attempt = 0; attempt < 5; attempt++) {
+    const { stdout, stderr } = await node([ROOMY, '-r', register, file, name, given.reading], { env })
+    t.is(stderr, '', given.reading)
+    const stack = JSON.parse(stdout)[of]
+    const isProven = !/ · reader/.test(stack)
+    judge(t, stack, { ...given, must: given.must === '-' ? '-' : given.must && isProven })
+    if (given.must !== true || isProven) return
+  }
+  t.fail(`${given.reading}: the creator is proven`)
+}
+
+/**
+ * @param {import('ava').ExecutionContext} t
+ * @param {string} stack
+ * @param {object} given
+ * @param {string} given.reading where it was read
+ * @param {boolean | '-'} given.must is the creator proven there? `-`: nothing is to be told
+ * @param {RegExp} given.creator
+ */
+function judge (t, stack, { reading, must, creator }) {
+  const { hops } = split(stack)
+  const known = hops.filter((hop) => !/ · reader/.test(hop.title))
+  const text = known.map((hop) => hop.frames).join('\n')
+  t.notRegex(text, /stranger/, `${reading}: no stranger is named as the creator\n${stack}`)
+  if (must === '-') return t.is(hops.length, 0, `${reading}: made before any asynchronous step\n${stack}`)
+  t.true(hops.length > 0, `${reading}: at least the reader is told\n${stack}`)
+  if (must) t.is(known.length, hops.length, `${reading}: the creator is proven\n${stack}`)
+  if (known.length > 0) t.regex(stack, creator, `${reading}: if somebody is named, it is the creator\n${stack}`)
+}
+
+const escapes = {
+  timer: 'setTimeout(function creator () { throw new Error("out") }, 2)',
+  immediate: 'setTimeout(function creator () { setImmediate(() => { throw new Error("out") }) }, 2)',
+  microtask: 'setTimeout(function creator () { queueMicrotask(() => { throw new Error("out") }) }, 2)',
+  tick: 'setTimeout(function creator () { process.nextTick(() => { throw new Error("out") }) }, 2)',
+  scope: `const { AsyncResource } = require('node:async_hooks'); let job
+    setTimeout(function creator () { job = AsyncResource.bind(function later () { throw new Error("out") }) }, 2)
+    setTimeout(function stranger () { job() }, 6)`,
+  event: 'setTimeout(function creator () { require("node:net").connect(1, "127.0.0.1") }, 2)',
+  rejection: 'setTimeout(function creator () { rejects() }, 2); async function rejects () { await null; throw new Error("out") }',
+  rejectionInTimer: 'setTimeout(function creator () { new Promise((_, reject) => setTimeout(() => reject(new Error("out")), 2)) }, 2)',
+  frameless: 'setTimeout(function creator () { require("node:fs").readFile("/nowhere", (error) => { throw error }) }, 2)'
+}
+
+for (const [{ name: engine, env }, [name, source]] of engines.flatMap((one) => Object.entries(escapes).map((escape) => [one, escape]))) {
+  test(`uncaught as Node prints it: ${name}, ${engine}`, async (t) => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-'))
+    const file = path.join(folder, 'program.js')
+    fs.writeFileSync(file, `setTimeout(function strangerTick () {}, 5000)\n${source}\n`)
+    const bare = await node([file])
+    const long = await node(['-r', register, file], { env })
+    fs.rmSync(folder, { recursive: true })
+    t.is(long.code, bare.code)
+    t.is(long.code, 1)
+    t.is(long.stdout, '')
+    const { hops } = split(long.stderr)
+    t.true(hops.length > 0)
+    if (engine === 'js' && name === 'scope') { // who called the function is all that is known: there it was thrown
+      t.regex(hops[0].title, /thrown here/)
+    } else {
+      t.regex(long.stderr, (engine === 'light' && toldInLight[name]) || /^ {4}at .*\bcreator\b/m, long.stderr)
+      t.notRegex(hops.map((hop) => hop.frames).join('\n'), /stranger/i, long.stderr)
+    }
+    t.notRegex(long.stderr, / · reader/, 'who threw it is known')
+    // Without the hops it is what Node prints; brackets stand for a missing stack.
+    const expected = name === 'frameless' ? bare.stderr.replace(/\[(Error: .*)\]/, '$1') : bare.stderr
+    t.is(withoutMicrotask(withoutHops(long.stderr)), withoutMicrotask(expected))
+  })
+}
+
+test('a rejection with a reason that is no error tells its story through its promise', async (t) => {
+  const { stdout } = await node(['-r', register, '-e', `
+    const trace = require('longstack')
+    process.on('unhandledRejection', (reason, promise) => {
+      setTimeout(() => console.log(JSON.stringify([reason, trace.chain(promise)])), 2)
+    })
+    setTimeout(function creator () { new Promise((resolve, reject) => setTimeout(() => reject(42), 2)) }, 1)
+  `])
+  const [reason, chain] = JSON.parse(stdout)
+  t.is(reason, 42)
+  t.is(chain[0].origin, 'settled')
+  t.regex(chain[0].label, /^setTimeout\(2\)$/)
+  t.true(chain.some((hop) => hop.frames.some((frame) => /creator/.test(frame.functionName))))
+})
+
+/** While any hook is on, Node 24 and later run a microtask through an AsyncResource. @param {string} text */
+function withoutMicrotask (text) {
+  return text.replace(/ {4}at .*(node:internal\/process\/task_queues|runInAsyncScope).*\n/g, '')
+}

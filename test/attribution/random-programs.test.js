@@ -1,0 +1,151 @@
+'use strict'
+
+// Random programs: flows that share their handlers make errors, keep them and read each other's. Who made
+// which is known by construction, and every line of every chain is judged. RANDOM_PROGRAMS_SEED runs a
+// printed seed again, RANDOM_PROGRAMS_JUDGMENTS asks for more.
+
+const test = require('ava')
+const { loadBinding } = require('../../lib/stacks/binding')
+const { runBatch, runSeeds } = require('../fixtures/random-programs/batches')
+const { Context } = require('../fixtures/random-programs/context')
+const { judge } = require('../fixtures/random-programs/judge')
+const { kinds, programOf, uses, ways } = require('../fixtures/random-programs/programs')
+const { shrink } = require('../fixtures/random-programs/shrink')
+const { bad, buckets, tableOf, total } = require('../fixtures/random-programs/tally')
+const { World } = require('../fixtures/random-programs/world')
+
+const JUDGMENTS = Number(process.env.RANDOM_PROGRAMS_JUDGMENTS ?? 4000)
+const seed = Number(process.env.RANDOM_PROGRAMS_SEED ?? Date.now() % 2000)
+
+const { why } = loadBinding()
+const hasLight = Number(process.versions.node.split('.')[0]) >= 24
+const settings = [{ engine: 'js', mode: 'full' }]
+if (why === undefined) settings.push({ engine: 'native', mode: 'full' })
+if (why === undefined && hasLight) settings.push({ engine: 'native', mode: 'light' })
+
+for (const { engine, mode } of settings) {
+  test.serial(`no chain names a stranger, ${engine}, ${mode}`, async (t) => {
+    const faulty = bad[/** @type {'light' | 'full'} */ (mode)]
+    const result = await runSeeds({ engine, mode, judgments: JUDGMENTS, seed, keep: 1 })
+    t.log(`seed ${seed}: ${result.judgments} judgments, ${result.collections} collections`)
+    t.log(tableOf(result.verdicts))
+    t.is(result.engine, `${engine} ${mode}`)
+    t.deepEqual(result.stuck, [], 'every program ends')
+    t.is(result.mistakes, 0, 'no callback runs while it is being registered')
+    judgedMuch(t, result, mode)
+    const faults = Object.keys(result.samples).filter((verdict) => faulty.test(verdict))
+    for (const fault of faults) t.fail(await explain(result.samples[fault][0], { engine, mode, faulty }))
+    if (engine === 'native' && mode === 'full') proves(t, result)
+  })
+}
+
+/**
+ * The test would pass if nothing was judged.
+ * @param {import('ava').ExecutionContext} t
+ * @param {import('../fixtures/random-programs/tally').Result} result
+ * @param {string} mode
+ */
+function judgedMuch (t, result, mode) {
+  for (const bucket of buckets.filter((name) => name !== 'same callback, collected')) {
+    t.true(total(result, /./, bucket) >= JUDGMENTS / 80, `${bucket}: ${total(result, /./, bucket)}`)
+  }
+  for (const way of ways) t.true(count(result.ways[way]) >= JUDGMENTS / 400, way)
+  for (const use of uses.filter((name) => name !== 'settleOther')) t.true(count(result.uses[use]) >= 1, use) // that one is rare
+  t.true(result.named > result.judgments, 'chains have hops')
+  const present = mode === 'full' ? /right/ : /right|partial|empty/
+  t.is(total(result, present, 'present'), total(result, /./, 'present'), 'trace.chain() of what runs')
+}
+
+/** @param {Record<string, number> | undefined} cells */
+function count (cells = {}) {
+  return Object.values(cells).reduce((a, b) => a + b, 0)
+}
+
+/**
+ * What the allocation clock is to know: 99 and 97 of 100 in the long run, see fixtures/random-programs/run.js. Here are some
+ * hundred readings of whatever programs the seed makes.
+ * @param {import('ava').ExecutionContext} t
+ * @param {import('../fixtures/random-programs/tally').Result} result
+ */
+function proves (t, result) {
+  const share = (/** @type {string} */ bucket) => {
+    const known = total(result, /^right$/, bucket)
+    return known / (known + total(result, /^(reader|rejecter|thrower)$/, bucket))
+  }
+  t.true(share('same callback') >= 0.97, `read in the same callback: ${share('same callback')}`)
+  t.true(share('within 20') >= 0.94, `read within 20 callbacks: ${share('within 20')}`)
+  t.log(`kept over up to 150 callbacks and collections: ${share('within 150, collected').toFixed(2)} right`)
+}
+
+/**
+ * Returns what went wrong, and the smallest program in which it does.
+ * @param {any} sample
+ * @param {{ engine: string, mode: string, faulty: RegExp }} setting
+ * @returns {Promise<string>}
+ */
+async function explain (sample, setting) {
+  const { text, ...known } = sample
+  const found = await shrink({ ...setting, seed: sample.seed })
+  const lines = [`seed ${sample.seed}`, JSON.stringify(known, undefined, 1), text, '']
+  if (found === undefined) return [...lines, 'alone its program does nothing wrong'].join('\n')
+  const { sample: { text: smallText, ...smallKnown }, program, shrinks } = found
+  return [...lines, `the smallest program, after ${shrinks} steps:`, JSON.stringify(program),
+    JSON.stringify(smallKnown, undefined, 1), smallText].join('\n')
+}
+
+test('Node agrees on the context of every callback', async (t) => {
+  const bare = { engine: 'bare', mode: 'full', judgments: 1500, seed }
+  const { mistakes, judgments, stuck } = await runSeeds(bare)
+  t.log(`seed ${seed}: ${judgments} readings`)
+  t.is(mistakes, 0)
+  t.deepEqual(stuck, [])
+})
+
+test('a correct chain is right', async (t) => {
+  const make = { act: 'make', way: 'plain', reader: 'now', after: 0, use: 'plain', read: 'stack' }
+  const steps = [0, 1].map((kind) => ({ kind, back: 0, ms: 0, way: 'plain', acts: [make] }))
+  const program = { kinds: ['timer', 'immediate'], copies: 0, flows: [{ sloppy: false, steps }] }
+  for (const { engine, mode } of settings.filter((setting) => setting.engine === 'native')) {
+    const { verdicts } = await runBatch({ engine, mode, programs: [program] })
+    t.deepEqual(verdicts, { 'same callback': { right: 2 } })
+  }
+})
+
+test('a seed is a program, and most kinds are in it', (t) => {
+  t.deepEqual(programOf(seed), programOf(seed))
+  const seen = new Set(Array.from({ length: 200 }, (_, i) => programOf(i).kinds).flat())
+  t.deepEqual([...seen].sort(), [...kinds].sort())
+})
+
+test('the judge tells the verdicts apart', (t) => {
+  const world = new World({ kinds: [], copies: 0, flows: [] })
+  const maker = new Context(world, { number: 1, sloppy: false, steps: 0 }).child()
+  const other = new Context(world, { number: 2, sloppy: false, steps: 0 }).child()
+  const sibling = /** @type {Context} */ (maker.parent).child()
+  const others = { readers: [other], rejecters: [other], throwers: [], awaiters: [other], writers: [] }
+  const reading = { isNative: true, way: 'plain', makers: [maker], ...others }
+  const hop = (/** @type {string} */ name, /** @type {string} */ says) =>
+    `\n  ── setTimeout(1) · Timeout · 1 ms earlier${says} ──\n    at go (x.js:1:1)\n    at ${name} (x.js:1:1)`
+  const hops = (/** @type {string[]} */ names, says = '') => names.map((name) => hop(name, says)).join('')
+  /** @type {Array<[string, string]>} */
+  const cases = [
+    ['', 'empty'],
+    [hops(maker.names), 'right'],
+    [hops(maker.names.slice(1)), 'partial'],
+    [hops(maker.names.slice(0, 1)), 'partial'],
+    [hops(other.names), 'stranger'],
+    [hops([...maker.names, ...other.names]), 'stranger'],
+    [hops(sibling.names), 'wrong'],
+    [hops([...maker.names].reverse()), 'wrong'],
+    [hops(other.names, ' · reader: only where .stack was read is known'), 'reader'],
+    [hops(maker.names, ' · reader: only where .stack was read is known'), 'false reader'],
+    [hops(other.names, ' · rejected here'), 'rejecter'],
+    [hops(maker.names, ' · rejected here'), 'false rejecter'],
+    [hops(other.names, ' · thrown here'), 'false thrower'],
+    [hops(maker.names) + hops(other.names).replace('──', '── awaited by'), 'right'],
+    [hops(maker.names) + hops(sibling.names).replace('──', '── awaited by'), 'false awaiter']
+  ]
+  for (const [chain, verdict] of cases) {
+    t.is(judge({ ...reading, told: `Error: x\n    at f7_s7 (x.js:1:1)${chain}` }).verdict, verdict, chain)
+  }
+})

@@ -1,0 +1,70 @@
+'use strict'
+
+const test = require('ava')
+const { stories, tells } = require('../helpers/stories')
+
+// What each case of test/fixtures/chains/loops.js tells: the newest hop first, each as label | functions.
+/** @type {Record<string, string[]>} */
+const expected = {
+  immediates: [
+    'setImmediate × 9999 | turn',
+    'setImmediate | start < immediates'
+  ],
+  ticks: [
+    'process.nextTick × 9999 | turn',
+    'process.nextTick | start < ticks'
+  ],
+  microtasks: [
+    'queueMicrotask × 9999 | turn',
+    'queueMicrotask | start < microtasks'
+  ],
+  thens: [
+    'promise.then × 9999 | turn',
+    'promise.then | start < thens'
+  ],
+  awaits: [
+    'await × 9999 | start',
+    'await | start < awaits'
+  ],
+  awaited: [
+    'await × 9999 | loop',
+    'await | loop < awaited'
+  ],
+  twoSteps: [
+    'promise.then × 10000 | one',
+    'setImmediate × 9999 | two',
+    'setImmediate | start < twoSteps'
+  ],
+  long: [
+    'promise.then × 2 | steps < step',
+    'queueMicrotask | step',
+    'promise.then | steps < step',
+    'queueMicrotask | step',
+    'queueMicrotask | step',
+    'process.nextTick | step',
+    'queueMicrotask | step',
+    'process.nextTick | step',
+    'process.nextTick | step',
+    'setImmediate | step',
+    'process.nextTick | step',
+    'setImmediate × 2 | step',
+    'promise.then | steps < step',
+    'setImmediate | step',
+    'promise.then | steps < step',
+    'promise.then | steps < step'
+  ]
+}
+
+const told = stories('loops')
+const alone = stories('loops', undefined, 'long')
+
+for (const [name, story] of Object.entries(expected)) {
+  test(`loops: ${name}`, async (t) => {
+    // Beside loops of 10,000 turns the records of 60 steps are gone, and the chain alone has folded what repeats itself.
+    tells(t, (await (name === 'long' ? alone : told))[name], story)
+  })
+}
+
+test('nothing else tells a story', async (t) => {
+  t.deepEqual(Object.keys(await told).sort(), Object.keys(expected).sort())
+})

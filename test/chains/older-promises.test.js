@@ -1,0 +1,48 @@
+'use strict'
+
+// A promise that V8's promise hooks never gave a number: it is older than longstack, or was made while
+// async_hooks told of promises, for a hook of the user's. Who rejects it is known all the same.
+
+const test = require('ava')
+const { program, root } = require('../helpers/run')
+
+const reject = `setTimeout(function outer () {
+  globalThis.remove?.()
+  require('node:fs').readFile('/nonexistent', (error) => {
+    gc({ type: 'minor' }) // nor does the allocation clock know of the error
+    setImmediate(() => reject(error))
+  })
+}, 1)`
+
+/** @param {import('ava').ExecutionContext} t @param {string} source */
+async function isRead (t, source) {
+  const options = { preload: false, args: ['--expose-gc'] }
+  const whole = `const trace = require(${JSON.stringify(root)})\n${source}\n${reject}`
+  const { stdout, stderr } = await program(whole, options)
+  t.is(stderr, '')
+  t.notRegex(stdout, /reader/)
+  const hops = /── fs\.readFile · FSREQCALLBACK ·.*\n {4}at outer .*\n {2}── setTimeout\(1\) · Timeout/
+  t.regex(stdout, hops)
+}
+
+const promise = `let reject
+new Promise((resolve, give) => { reject = give }).catch((error) => console.log(error.stack))`
+
+test('from before longstack was enabled', (t) => isRead(t, `${promise}\ntrace.enable()`))
+
+test('from while a user had a hook', (t) => isRead(t, `
+  trace.enable()
+  globalThis.remove = trace.hook({ before () {} })
+  ${promise}
+`))
+
+test('rejected with a value that nobody handles', async (t) => {
+  const { stderr } = await program(`
+    const trace = require(${JSON.stringify(root)})
+    let reject
+    globalThis.kept = new Promise((resolve, give) => { reject = give })
+    trace.enable()
+    setTimeout(() => reject('value'), 1)
+  `, { preload: false })
+  t.regex(stderr, /── setTimeout\(1\) · Timeout ·.* rejected here ──/)
+})

@@ -1,0 +1,116 @@
+'use strict'
+
+// The command line's frame: help, wrong usage, what goes where.
+
+const test = require('ava')
+const { execFileSync } = require('node:child_process')
+const fs = require('node:fs')
+const path = require('node:path')
+const { file, longstack, main, span } = require('../helpers/span-files')
+const { version } = require('../../package.json')
+
+test('every command has help, and says nothing else', async (t) => {
+  for (const args of [['--help'], ['-h'], ['help'], ['run', '--help'], ['report', '--help'], ['report', '-h'], ['doctor', '--help'], ['help', 'run']]) {
+    const { stdout, stderr, code } = await longstack(args)
+    t.is(code, 0, args.join(' '))
+    t.is(stderr, '')
+    t.regex(stdout, /longstack/)
+    t.true(stdout.split('\n').every((line) => line.length <= 120), args.join(' '))
+  }
+  t.is((await longstack(['--version'])).stdout, `${version}\n`)
+})
+
+/** @type {Array<[string[], RegExp]>} */
+const wrong = [
+  [[], /No command is named/],
+  [['reprot'], /Unknown command "reprot"\. Did you mean "report"\?/],
+  [['constructor'], /Unknown command "constructor"/],
+  [['--frames', '3'], /Unknown flag "--frames": the command comes first/],
+  [['why', '1'], /longstack why is not available yet/],
+  [['attach', '1'], /longstack attach is not available yet/],
+  [['report'], /No file is named/],
+  [['report', '--jsno', 'x'], /Unknown flag "--jsno"\. Did you mean --json\?/],
+  [['report', '--toString', 'x'], /Unknown flag "--toString"/],
+  [['report', '-x', 'x'], /Unknown flag "-x"/],
+  [['report', '--json', '--csv', 'x'], /--json and --csv both go to standard output/],
+  [['report', '--json=1', 'x'], /--json takes no value/],
+  [['report', 'x', '--html'], /--html needs a value/],
+  [['report', 'x', '--html', '--json'], /--html needs a value/],
+  [['report', 'x', '--top', 'many'], /--top is a whole number from 1; got "many"/],
+  [['report', 'x', '--top', '3', '--top', '4'], /--top is given twice/],
+  [['report', 'x', '--html', 'x'], /"x" is one of the files to be read/],
+  [['report', 'x', '--html', 'y', '--trace', './y'], /name the same file/],
+  [['report', '-', '--trace', 'y', '--json'], /read once/],
+  [['report', '-', '--compare', '-'], /Standard input can be one/],
+  [['report', 'x', '--json', '--html', '-'], /Only one thing can go to standard output/],
+  [['doctor', 'now'], /takes no further words; got "now"/],
+  [['run'], /No script is named/],
+  [['run', '--frames', '7'], /No script is named/],
+  [['run', '--framse', '7', 'x.js'], /Unknown flag "--framse"\. Did you mean --frames\?/],
+  [['run', '--frames', 'few', 'x.js'], /--frames: .*a whole number of frames from 1 to 200; got "few"/],
+  [['run', '--filter', 'TPC', 'x.js'], /--filter: Unknown subsystem "TPC"\. Did you mean "TCP"\?/],
+  [['run', '--mode', 'lite', 'x.js'], /--mode: .*one of "full", "light"; got "lite"/],
+  [['run', '--spans', 'a.jsonl;slowr=5', 'x.js'], /--spans: .*slower/],
+  [['run', '--blocked', '0', 'x.js'], /--blocked: /],
+  [['run', '--fail-on-leak=soon', 'x.js'], /--fail-on-leak is a whole number from 1; got "soon"/],
+  [['run', '--node-options', '"--a', 'x.js'], /a quote without its end/]
+]
+
+for (const [args, sentence] of wrong) {
+  test(`wrong usage: longstack ${args.join(' ')}`, async (t) => {
+    const { stdout, stderr, code } = await longstack(args)
+    t.is(code, 2)
+    t.is(stdout, '')
+    t.regex(stderr, sentence)
+    t.regex(stderr, /^longstack: [^\n]+\nSee longstack (\w+ )?--help\.\n$/)
+  })
+}
+
+test('the doctor speaks, and gives data', async (t) => {
+  const { stdout, code } = await longstack(['doctor'])
+  t.is(code, 0)
+  t.regex(stdout, /^longstack +\d/)
+  const data = JSON.parse((await longstack(['doctor', '--json'])).stdout)
+  t.is(data.node, process.versions.node)
+  t.is(data.enabled, true)
+})
+
+test('a reader that goes away ends the command without a word', (t) => {
+  const spans = file(t, Array.from({ length: 3000 }, (_, i) => span({ name: `GET /${i}`, at: i })))
+  const script = `set -o pipefail; '${process.execPath}' '${main}' report --json '${spans}' 2> '${spans}.err' | head -n 1`
+  t.is(execFileSync('bash', ['-c', script], { timeout: 60_000 }).toString(), '{\n')
+  t.is(fs.readFileSync(`${spans}.err`, 'utf8'), '')
+})
+
+test('what cannot be written is one sentence', async (t) => {
+  const spans = file(t, [span()])
+  for (const flag of ['--html', '--trace']) {
+    const { stderr, code } = await longstack(['report', spans, flag, '/nowhere/out'])
+    t.is(code, 1)
+    t.regex(stderr, /^longstack: [^\n]*\/nowhere\/out[^\n]*\n$/)
+  }
+})
+
+test('the package installs it as a command that runs', (t) => {
+  const { bin } = require('../../package.json')
+  t.is(path.resolve(__dirname, '..', '..', bin.longstack), main)
+  t.true((fs.statSync(main).mode & 0o111) !== 0)
+  t.is(execFileSync(main, ['--version'], { env: { ...process.env, PATH: `${path.dirname(process.execPath)}:${process.env.PATH}` } }).toString(), `${version}\n`)
+})
+
+test('on a terminal there are colours, and NO_COLOR is obeyed', (t) => {
+  try {
+    execFileSync('script', ['-qec', 'true', '/dev/null'])
+  } catch {
+    if (process.env.CI) return t.fail('script of util-linux is not here')
+    return t.pass('not tried: there is no script of util-linux')
+  }
+  const spans = file(t, Array.from({ length: 50 }, (_, i) => span({ at: i, ms: i, failed: i === 1 })))
+  const onTerminal = (/** @type {Record<string, string>} */ env) => {
+    const { FORCE_COLOR, NO_COLOR, CI, ...clean } = process.env
+    const command = `'${process.execPath}' '${main}' report '${spans}'`
+    return execFileSync('script', ['-qec', command, '/dev/null'], { env: { ...clean, TERM: 'xterm-256color', ...env }, timeout: 60_000 }).toString()
+  }
+  t.true(onTerminal({}).includes('\u001b[31m1 error'))
+  t.false(onTerminal({ NO_COLOR: '1' }).includes('\u001b'))
+})

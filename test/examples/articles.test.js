@@ -1,0 +1,154 @@
+'use strict'
+
+// The page of the articles' claims: what it makes of figures, and that npm run articles measures, writes, and can hold a
+// second run against the first. Runs are too short for their figures to be worth anything.
+
+const test = require('ava')
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { node, root } = require('../helpers/run')
+const { page: pageOf, compared, measured } = require('../../bench/articles-page')
+
+const conductor = path.join(root, 'bench', 'articles.js')
+
+/** @param {import('ava').ExecutionContext} t */
+function folder (t) {
+  const made = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-test-'))
+  t.teardown(() => fs.rmSync(made, { recursive: true, force: true }))
+  return made
+}
+
+/** Figures of one claim with these ratios, one a round; traced everything costs twice as much. */
+function figures (/** @type {number[]} */ ratios, claim = {}) {
+  const rounds = ratios.map((ratio) => [{
+    id: 'hoisted',
+    article: 'On Callbacks (Somebody, 2013)',
+    said: 'a closure costs four times as much.',
+    saidRatio: 4,
+    a: 'hoisted',
+    b: 'closure | inline',
+    unit: 'ms',
+    means: 'the price of the closure',
+    why: { 'as said': 'It still is.', 'no difference': 'V8 has learnt.', 'other way round': 'Who knows.' },
+    off: { a: 10, b: 10 * ratio },
+    on: { a: 20, b: 20 * ratio },
+    ...claim
+  }])
+  return {
+    date: '2026-11-21T00:00:00.000Z',
+    node: '24.0.0',
+    quick: false,
+    machine: { cpu: 'a processor', processors: 2, memory: 2 ** 34, system: 'Linux', loadBefore: 0 },
+    examples: [{ name: '03-example', title: '03 · An example', rounds, tables: [{ title: 'Resources', heading: ['layer', 'number'], rows: [['net', '3.0']] }] }]
+  }
+}
+
+test('a ratio is the median of the rounds, its spread goes four times as far as the farthest round, and at least 10 %', (t) => {
+  const wide = measured([1.8, 2, 2.2])
+  t.is(wide.ratio, 2)
+  t.true(Math.abs(wide.spread[0] - 2 * 0.9 ** 4) < 1e-9)
+  t.true(Math.abs(wide.spread[1] - 2 / 0.9 ** 4) < 1e-9)
+  const narrow = measured([1, 1, 1])
+  t.true(Math.abs(narrow.spread[1] - 1.1) < 1e-9 && Math.abs(narrow.spread[0] - 1 / 1.1) < 1e-9)
+  const outlier = measured([2, 2.2, 2, 1.9, 90])
+  t.true(Math.abs(outlier.spread[1] - 2 * 1.1 ** 4) < 1e-9, 'of five rounds one may be far off')
+})
+
+test('the page tells what was said, what is measured, and the reason that goes with the outcome', (t) => {
+  const holds = pageOf(figures([3.9, 4, 4.1]))
+  t.true(holds.includes('| [hoisted](#hoisted) | closure \\| inline ÷ hoisted | 4.00 | 4.00 (3.61–4.43) | 4.00 (3.61–4.43) | as said |'))
+  t.true(holds.includes('| today | 10.0 | 40.0 | 4.00 (3.61–4.43) |'))
+  t.true(holds.includes('| today, traced | 20.0 | 80.0 |'))
+  t.true(holds.includes('The ratio is the price of the closure. **As said**. It still is.'))
+  t.true(holds.includes('| net | 3.0 |'))
+  t.true(pageOf(figures([0.9, 1, 1.2])).includes('**No difference**. V8 has learnt.'))
+  t.true(pageOf(figures([0.9, 1.2, 1.3])).includes('**No difference**'), 'not in each round')
+  t.true(pageOf(figures([1.02, 1.04, 1.1])).includes('**No difference**'), 'hardly any')
+  t.true(pageOf(figures([1.02, 2.5, 9])).includes('**Probably as said**. It still is.'), 'the spread holds 1')
+  t.true(pageOf(figures([1.02, 1.5, 9])).includes('**Probably less than said**. It still is.'), 'four times as much was said')
+  t.true(pageOf(figures([1.5, 1.52, 1.5])).includes('**Less than said**. It still is.'))
+  t.true(pageOf(figures([2.4, 2.4, 2.4])).includes('**Probably less than said**'), 'the spread holds the half of what was said')
+  t.true(pageOf(figures([2.6, 2.6, 2.6])).includes('**Probably as said**'), 'likewise')
+  t.true(pageOf(figures([1.3, 1.08, 1.1])).includes('**Less than said**'), 'the spread holds 1, and no half of what was said')
+  t.true(pageOf(figures([5], { saidRatio: 24 })).includes('**Less than said**'))
+  t.true(pageOf(figures([0.5, 0.5, 0.51])).includes('**Other way round**. Who knows.'))
+  t.true(pageOf(figures([0.9, 0.8, 0.7])).includes('**Probably other way round**. Who knows.'))
+  t.true(pageOf(figures([2.5, 2.5, 2.5, 2.5, 0.9], { saidRatio: null })).includes('**As said**'), 'one of five is left out, as of the spread')
+  const silent = pageOf(figures([2], { saidRatio: null, why: {} }))
+  t.true(silent.includes('| no figure | 2.00'))
+  t.true(silent.includes('No reason is known for that outcome.'))
+  const same = (/** @type {number} */ ratio) => pageOf(figures([ratio], { saidRatio: null, saidSame: true }))
+  t.true(same(1.01).includes('| about 1 | 1.01 (0.92–1.11) |') && same(1.01).includes('**As said**. V8 has learnt.'))
+  t.true(same(2).includes('**More with closure | inline**. It still is.'))
+  t.true(same(0.8).includes('**Less with closure | inline**. Who knows.'))
+  t.true(same(1.07).includes('**Probably more with closure | inline**. It still is.'))
+})
+
+test('the verdict and the stated spread do not contradict each other', (t) => {
+  for (const ratios of [[0.7, 0.8, 0.99], [0.9, 0.95, 0.97], [0.9, 1, 1.2], [1.01, 1.2, 1.3], [1.2, 1.21, 1.2], [1.3, 1.31, 1.3, 1.3, 0.8], [0.8, 0.8, 0.8, 0.81, 1.5], [4, 4, 4.1]]) {
+    const { spread: [least, most] } = measured(ratios)
+    const [, verdict] = /\*\*(.*)\*\*/.exec(pageOf(figures(ratios, { saidRatio: null }))) ?? []
+    t.is(verdict === 'As said', least > 1, `${ratios}: ${verdict}`)
+    t.is(verdict === 'Other way round', most < 1, `${ratios}: ${verdict}`)
+  }
+})
+
+test('two runs are compared by the spread of the first', (t) => {
+  const first = figures([1.9, 2, 2.1])
+  const verdicts = (/** @type {number} */ ratio) => compared(first, figures([ratio])).map(({ state, agrees }) => `${state} ${agrees}`)
+  t.deepEqual(verdicts(2.4), ['off true', 'on true'])
+  t.deepEqual(verdicts(2.5), ['off false', 'on false'])
+  t.deepEqual(verdicts(1.6), ['off false', 'on false'])
+  t.deepEqual(compared(first, figures([2], { id: 'another' })), [], 'what the first run did not have')
+})
+
+test.serial('npm run articles measures an example, writes the page, and checks itself against it', async (t) => {
+  const docs = folder(t)
+  const args = [conductor, '--quick', '--rounds', '1', '--only', '05', '--docs', docs]
+  const written = await node(args)
+  t.is(written.code, 0, written.stderr)
+  const text = fs.readFileSync(path.join(docs, 'articles.md'), 'utf8')
+  const data = JSON.parse(fs.readFileSync(path.join(docs, 'articles.json'), 'utf8'))
+  t.is(data.node, process.versions.node)
+  t.true(data.examples[0].rounds[0].length > 0)
+  for (const { id, off, on } of data.examples[0].rounds[0]) {
+    t.true(text.includes(`### ${id}\n`))
+    for (const value of [off.a, off.b, on.a, on.b]) t.true(Number.isFinite(value) && value > 0, id)
+  }
+  t.true(text.includes('**A quick run'))
+
+  const again = await node([...args, '--check'])
+  const [, agree, all] = /^(\d+) of (\d+) ratios agree with the page\.$/m.exec(again.stdout) ?? t.fail(again.stdout + again.stderr)
+  t.is(Number(all), data.examples[0].rounds[0].length * 2)
+  t.is(again.code, agree === all ? 0 : 1)
+  t.is(fs.readFileSync(path.join(docs, 'articles.md'), 'utf8'), text, 'a check writes nothing')
+
+  const more = await node([...args, '--add'])
+  t.is(more.code, 0, more.stderr)
+  const both = JSON.parse(fs.readFileSync(path.join(docs, 'articles.json'), 'utf8')).examples[0].rounds
+  t.deepEqual(both[0], data.examples[0].rounds[0])
+  t.is(both.length, 2)
+  const page = fs.readFileSync(path.join(docs, 'articles.md'), 'utf8')
+  t.true(page.includes('in 2 rounds'))
+
+  fs.rmSync(path.join(docs, 'articles.md'))
+  t.is((await node([conductor, '--page', '--docs', docs])).code, 0)
+  t.is(fs.readFileSync(path.join(docs, 'articles.md'), 'utf8'), page, 'the page is made from its figures alone')
+})
+
+test('wrong usage is a sentence and exit code 2', async (t) => {
+  const docs = folder(t)
+  const said = async (/** @type {string[]} */ ...args) => {
+    const { code, stderr } = await node([conductor, '--docs', docs, ...args])
+    t.is(code, 2)
+    return stderr
+  }
+  t.regex(await said('--only', '99'), /^There is no example "99"\. Known are 01/)
+  t.regex(await said('--rounds', '0'), /^--rounds must be a whole number/)
+  t.regex(await said('--check'), /^There are no figures yet/)
+  t.regex(await said('--add'), /^There are no figures yet/)
+  t.regex(await said('--add', '--check'), /^A check writes nothing/)
+  t.regex(await said('--node', '/nowhere'), /is no Node that runs here/)
+  t.regex(await said('--chekc'), /chekc/)
+})

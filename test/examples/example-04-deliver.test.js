@@ -1,0 +1,303 @@
+'use strict'
+
+// What example 04 delivers: the same bytes in every way of sending, no open file that is left behind, and no half that is
+// taken for a whole. The answers to good and bad requests are compared in example-04.test.js.
+
+const fs = require('node:fs')
+const http = require('node:http')
+const net = require('node:net')
+const os = require('node:os')
+const path = require('node:path')
+const { execFileSync, spawn } = require('node:child_process')
+const { once } = require('node:events')
+const { setTimeout: delay } = require('node:timers/promises')
+const test = require('ava')
+const { deliver, fresh, reused, piped } = require('../../examples/common/deliver')
+
+const KIB = 1024
+const BIG = 32 << 20 // more than the system takes for a client that does not read
+
+const ways = { fresh, reused, piped }
+
+/** @param {import('ava').ExecutionContext} t @returns {string} an empty folder */
+function folder (t) {
+  const made = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'longstack-deliver-'))
+  t.teardown(() => fs.rmSync(made, { recursive: true, force: true }))
+  return made
+}
+
+/** Bytes that tell where they belong. @param {number} size */
+function pattern (size) {
+  const data = Buffer.alloc(size)
+  for (let i = 0; i < size; i++) data[i] = (i * 7 + (i >> 8)) & 255
+  return data
+}
+
+/** Files of a folder that this process has open. @param {string} root */
+function openBelow (root) {
+  return fs.readdirSync('/proc/self/fd').flatMap((fd) => {
+    try {
+      const target = fs.readlinkSync(`/proc/self/fd/${fd}`)
+      return target.startsWith(root) ? [target] : []
+    } catch {
+      return [] // that of the listing itself
+    }
+  })
+}
+
+/**
+ * A server of a folder, and what became of its answers.
+ * @param {import('ava').ExecutionContext} t
+ * @param {string} root
+ * @param {{ send?: any }} [options]
+ */
+async function serve (t, root, options) {
+  /** @type {Array<{ status: number, problem: Error | undefined }>} */
+  const ended = []
+  const server = http.createServer((request, response) => {
+    deliver(root, request, response, options).after((status, problem) => ended.push({ status, problem }))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return { port: /** @type {net.AddressInfo} */ (server.address()).port, ended }
+}
+
+/** @param {number} port @param {string} text @returns {Promise<net.Socket>} paused */
+async function write (port, text) {
+  const socket = net.connect(port, '127.0.0.1')
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  socket.pause()
+  socket.write(text)
+  return socket
+}
+
+/** @param {net.Socket} socket @returns {Promise<Buffer>} all until it is closed */
+async function rest (socket) {
+  const chunks = /** @type {Buffer[]} */ ([])
+  socket.on('data', (chunk) => chunks.push(chunk)).resume()
+  if (!socket.closed) await once(socket, 'close')
+  return Buffer.concat(chunks)
+}
+
+/** @param {string} name @param {string[]} headers */
+const get = (name, ...headers) => `GET /${name} HTTP/1.1\r\n${['Host: files', ...headers].join('\r\n')}\r\n\r\n`
+
+/** @param {number} port @param {string} text */
+async function ask (port, text) {
+  const answer = await rest(await write(port, text))
+  const end = answer.indexOf('\r\n\r\n')
+  return { head: answer.toString('latin1', 0, end), status: Number(answer.toString('latin1', 9, 12)), body: answer.subarray(end + 4) }
+}
+
+/** @param {() => boolean} holds */
+async function until (holds) {
+  for (let i = 0; i < 1_000 && !holds(); i++) await delay(10)
+  return holds()
+}
+
+/** Until the server has sent what the system takes, and waits. @param {net.Socket} socket @param {string} root */
+async function stuck (socket, root) {
+  await until(() => openBelow(root).length > 0)
+  await delay(200)
+}
+
+for (const [name, way] of Object.entries(ways)) {
+  test(`${name}: every size and range comes byte by byte`, async (t) => {
+    const root = folder(t)
+    for (const size of [0, 1, 4 * KIB - 1, 4 * KIB, 4 * KIB + 1, 300_007]) {
+      const data = pattern(size)
+      fs.writeFileSync(path.join(root, 'file'), data)
+      for (const chunk of [4 * KIB, 64 * KIB, BIG]) {
+        const { port, ended } = await serve(t, root, { send: way(chunk) })
+        const { status, head, body } = await ask(port, get('file', 'Connection: close'))
+        t.is(status, 200)
+        t.true(head.includes(`Content-Length: ${size}\r\n`))
+        t.true(body.equals(data), `${size} in chunks of ${chunk}`)
+        if (size > 1) {
+          const part = await ask(port, get('file', 'Connection: close', `Range: bytes=1-${size - 2}`))
+          t.is(part.status, 206)
+          t.true(part.body.equals(data.subarray(1, -1)), `a part of ${size} in chunks of ${chunk}`)
+        }
+        t.true(ended.every(({ problem }) => problem === undefined))
+      }
+    }
+    t.deepEqual(openBelow(root), [])
+  })
+
+  test(`${name}: requests that are sent at once are answered in order`, async (t) => {
+    const root = folder(t)
+    const data = pattern(300_007)
+    fs.writeFileSync(path.join(root, 'file'), data)
+    const { port, ended } = await serve(t, root, { send: way(64 * KIB) })
+    const socket = await write(port, get('file').repeat(14) + get('file', 'Connection: close'))
+    const answer = await rest(socket)
+    const head = answer.subarray(0, answer.indexOf('\r\n\r\n') + 4)
+    t.true(answer.subarray(head.length, head.length + data.length).equals(data))
+    t.true(answer.subarray(-data.length).equals(data))
+    t.is(answer.toString('latin1').match(/HTTP\/1\.1 200 OK\r\n/g)?.length, 15)
+    t.is(ended.length, 15)
+    t.true(ended.every(({ problem }) => problem === undefined))
+    t.deepEqual(openBelow(root), [])
+  })
+
+  test(`${name}: a client that leaves leaves no open file, nor do those of its requests that still waited`, async (t) => {
+    const root = folder(t)
+    fs.writeFileSync(path.join(root, 'big'), '')
+    fs.truncateSync(path.join(root, 'big'), BIG)
+    const { port, ended } = await serve(t, root, { send: way(64 * KIB) })
+    const socket = await write(port, get('big').repeat(12))
+    t.true(await until(() => openBelow(root).length === 12), 'all are being answered')
+    socket.destroy()
+    t.true(await until(() => ended.length === 12), `${ended.length} of 12 answers ended`)
+    t.deepEqual(ended.map(({ status, problem }) => [status, problem?.message]), Array(12).fill([200, 'the client left']))
+    t.deepEqual(openBelow(root), [])
+  })
+
+  test(`${name}: of a file that grows, what was promised is sent`, async (t) => {
+    const root = folder(t)
+    const file = path.join(root, 'big')
+    fs.writeFileSync(file, '')
+    fs.truncateSync(file, BIG)
+    const { port, ended } = await serve(t, root, { send: way(64 * KIB) })
+    const socket = await write(port, get('big') + get('none', 'Connection: close'))
+    await stuck(socket, root)
+    fs.appendFileSync(file, 'more of it')
+    const answer = await rest(socket)
+    const head = answer.indexOf('\r\n\r\n') + 4
+    t.regex(answer.toString('latin1', head + BIG), /^HTTP\/1\.1 404 Not Found\r\n/, 'the next answer begins where the promised length ends')
+    t.is(ended[0].problem, undefined)
+  })
+
+  test(`${name}: of a file that shrinks, no half is taken for a whole`, async (t) => {
+    const root = folder(t)
+    const file = path.join(root, 'big')
+    fs.writeFileSync(file, '')
+    fs.truncateSync(file, BIG)
+    const { port, ended } = await serve(t, root, { send: way(64 * KIB) })
+    const socket = await write(port, get('big') + get('none'))
+    await stuck(socket, root)
+    fs.truncateSync(file, KIB)
+    const answer = await rest(socket)
+    t.true(answer.length < BIG)
+    t.false(answer.includes('404 Not Found'), 'nothing follows the half')
+    t.is(ended[0].problem?.message, 'the file became shorter while it was sent')
+    t.deepEqual(openBelow(root), [])
+  })
+}
+
+test('a read that fails on the way closes the connection and is told to after', async (t) => {
+  const root = folder(t)
+  fs.writeFileSync(path.join(root, 'file'), pattern(100_000))
+  const broken = new Error('the disk is gone')
+  const send = async (/** @type {any} */ { response }) => {
+    response.write('the beginning')
+    await delay(20)
+    throw broken
+  }
+  const { port, ended } = await serve(t, root, { send })
+  const { status, body } = await ask(port, get('file'))
+  t.is(status, 200)
+  t.is(body.toString(), 'the beginning')
+  t.deepEqual(ended, [{ status: 200, problem: broken }])
+  t.deepEqual(openBelow(root), [])
+})
+
+test('what is no plain file is not there, and holds nothing up', async (t) => {
+  const root = folder(t)
+  execFileSync('mkfifo', [path.join(root, 'fifo')])
+  fs.mkdirSync(path.join(root, 'odd', 'index.html'), { recursive: true })
+  const socket = net.createServer().listen(path.join(root, 'socket'))
+  await once(socket, 'listening')
+  t.teardown(() => socket.close())
+  const { port } = await serve(t, root)
+  for (const name of ['fifo', 'odd', 'socket', 'x'.repeat(300)]) {
+    const { status, body } = await ask(port, get(name, 'Connection: close'))
+    t.deepEqual([status, body.toString()], [404, 'Not Found\n'], name)
+  }
+  t.deepEqual(openBelow(root), [])
+})
+
+test('before may set headers, which are kept, or cancel', async (t) => {
+  const root = folder(t)
+  fs.writeFileSync(path.join(root, 'page.html'), 'hello')
+  const server = http.createServer((request, response) => {
+    deliver(root, request, response)
+      .before(() => { response.setHeader('content-type', 'text/x-mine').setHeader('Cache-Control', 'no-cache') })
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => server.close())
+  const { head, body } = await ask(/** @type {net.AddressInfo} */ (server.address()).port, get('page.html', 'Connection: close'))
+  t.regex(head, /^content-type: text\/x-mine\r$/m)
+  t.regex(head, /^Cache-Control: no-cache\r$/m)
+  t.is(head.match(/^content-type:/gim)?.length, 1)
+  t.is(body.toString(), 'hello')
+})
+
+/** Runs a server in a process of its own, which asks itself. @param {string} source @param {string} root @param {string} [limit] of open files */
+async function child (source, root, limit = '256') {
+  const text = `
+    const fs = require('node:fs'), http = require('node:http'), net = require('node:net'), path = require('node:path')
+    const { deliver } = require(${JSON.stringify(path.join(__dirname, '..', '..', 'examples', 'common', 'deliver'))})
+    const root = ${JSON.stringify(root)}
+    const openBelow = ${openBelow}
+    ${source}`
+  const shell = spawn('sh', ['-c', `ulimit -n ${limit} && exec "$0" -e "$1"`, process.execPath, text], { stdio: ['ignore', 'pipe', 'pipe'] })
+  let [stdout, stderr] = ['', '']
+  shell.stdout.on('data', (more) => { stdout += more })
+  shell.stderr.on('data', (more) => { stderr += more })
+  const [code] = await once(shell, 'close')
+  return { code, stdout, stderr }
+}
+
+test('an error of the program in a callback is the program\'s, and the file is closed', async (t) => {
+  const root = folder(t)
+  fs.writeFileSync(path.join(root, 'file'), 'hello')
+  const { stdout, stderr } = await child(`
+    process.on('uncaughtException', (error) => {
+      setTimeout(() => {
+        console.log(error.message, openBelow(root).length)
+        process.exit()
+      }, 50)
+    })
+    http.createServer((request, response) => {
+      deliver(root, request, response).before(() => { throw new Error('my mistake') })
+    }).listen(0, function () { http.get({ port: this.address().port, path: '/file' }).on('error', () => {}) })`, root)
+  t.is(stderr, '')
+  t.is(stdout, 'my mistake 0\n')
+})
+
+test('a server that has no descriptor left says 503', async (t) => {
+  const root = folder(t)
+  fs.writeFileSync(path.join(root, 'file'), 'hello')
+  const { stdout, stderr } = await child(`
+    http.createServer((request, response) => deliver(root, request, response)).listen(0, function () {
+      const socket = net.connect(this.address().port, () => socket.write('GET /file HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n'))
+      const opened = []
+      let answers = 0
+      socket.setEncoding('latin1').on('data', (data) => {
+        console.log(data.slice(0, 12))
+        if (++answers === 3) process.exit()
+        const closed = setInterval(() => {
+          if (answers === 1 && openBelow(root).length > 0) return
+          clearInterval(closed)
+          if (answers === 1) try { for (;;) opened.push(fs.openSync(root + '/file')) } catch {}
+          else opened.forEach((fd) => fs.closeSync(fd))
+          socket.write('GET /file HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n')
+        }, 5)
+      })
+    })`, root)
+  t.is(stderr, '')
+  t.is(stdout, 'HTTP/1.1 200\nHTTP/1.1 503\nHTTP/1.1 200\n')
+})
+
+const plain = process.getuid?.() !== 0
+;(plain ? test : test.skip)('a file that may not be read is forbidden (skipped for root, who may)', async (t) => {
+  const root = folder(t)
+  fs.writeFileSync(path.join(root, 'file'), 'hello', { mode: 0 })
+  const { port } = await serve(t, root)
+  t.is((await ask(port, get('file', 'Connection: close'))).status, 403)
+})

@@ -1,0 +1,185 @@
+'use strict'
+
+// Every mistake of a caller: a TypeError with a code that stays and a sentence that helps; as an environment
+// variable one line, and the program runs as it would.
+
+const test = require('ava')
+const trace = require('../..')
+const { node, program, register, root } = require('../helpers/run')
+
+/** What is called, the code, what the sentence says. @type {Array<[string, () => unknown, string, RegExp]>} */
+const mistakes = [
+  ['an unknown subsystem', () => trace.enable(['TPC']), 'UNKNOWN_SUBSYSTEM', /Unknown subsystem "TPC"\. Did you mean "TCP"\?/],
+  ['an excluded unknown subsystem', () => trace.enable(['*', '-PROMSIE']), 'UNKNOWN_SUBSYSTEM', /"PROMSIE"\. Did you mean "PROMISE"\?/],
+  ['a subsystem in small letters', () => trace.enable(['tcp']), 'UNKNOWN_SUBSYSTEM', /"tcp"\. Did you mean "TCP"\?/],
+  ['a provider type misspelt', () => trace.enable(['TCPCONECTWRAP']), 'UNKNOWN_SUBSYSTEM', /Did you mean "TCPCONNECTWRAP"\?/],
+  ['a word like nothing known', () => trace.enable(['XYZZYXYZZY']), 'UNKNOWN_SUBSYSTEM', /"XYZZYXYZZY"\. A filter names subsystems/],
+  ['a number in a filter', () => trace.enable([42]), 'INVALID_FILTER', /array of names.*got 42/],
+  ['null in a filter', () => trace.enable([null]), 'INVALID_FILTER', /got null/],
+  ['an empty name', () => trace.enable(['']), 'INVALID_FILTER', /got ""/],
+  ['an empty exclusion', () => trace.enable(['-']), 'INVALID_FILTER', /got "-"/],
+  ['an empty user type', () => trace.enable(['type:']), 'INVALID_FILTER', /got "type:"/],
+  ['a filter that is a text', () => trace.enable({ filter: 'TCP' }), 'INVALID_FILTER', /\['TCP', 'PIPE'\].*got "TCP"/],
+  ['a filter that is a number', () => trace.enable({ filter: 7 }), 'INVALID_FILTER', /got 7/],
+  ['a filter that is a Set', () => trace.enable({ filter: new Set(['TCP']) }), 'INVALID_FILTER', /got an object/],
+
+  ['a text for options', () => trace.enable('TCP'), 'INVALID_OPTIONS', /an array of filter names.*got "TCP"/],
+  ['a number for options', () => trace.enable(42), 'INVALID_OPTIONS', /got 42/],
+  ['null for options', () => trace.enable(null), 'INVALID_OPTIONS', /got null/],
+  ['a function for options', () => trace.enable(() => {}), 'INVALID_OPTIONS', /got a function/],
+  ['a Map for options', () => trace.enable(new Map([['frames', 3]])), 'INVALID_OPTIONS', /got an object/],
+  ['a promise for options', () => trace.enable(Promise.resolve()), 'INVALID_OPTIONS', /got an object/],
+  ['an unknown option', () => trace.enable({ frame: 3 }), 'UNKNOWN_OPTION', /"frame"\. Did you mean "frames"\?/],
+  ['an option like nothing known', () => trace.enable({ colour: 'red' }), 'UNKNOWN_OPTION', /Unknown option "colour"\.$/],
+  ['an option named like a method of objects', () => trace.enable({ toString: 1 }), 'UNKNOWN_OPTION', /"toString"/],
+  ['no threshold', () => trace.enable({ blocked: 0 }), 'INVALID_OPTION', /"blocked" is a whole number of ms from 1 to 3600000; got 0/],
+
+  ...[-1, 0, 1.5, NaN, Infinity, 1e9, '10', 10n, null, true, [], {}].map((value) => /** @type {any} */ (
+    [`frames: ${typeof value} ${String(value)}`, () => trace.enable({ frames: value }), 'INVALID_OPTION', /"frames" is a whole number .* from 1 to 200; got /]
+  )),
+  ['depth: -5', () => trace.enable({ depth: -5 }), 'INVALID_OPTION', /"depth" is a whole number of hops from 1 to 1000; got -5/],
+  ['depth: 1e300', () => trace.enable({ depth: 1e300 }), 'INVALID_OPTION', /got 1e\+300/],
+  ['budget: 3', () => trace.enable({ budget: 3 }), 'INVALID_OPTION', /"budget" is a whole number of bytes from 1048576/],
+  ['mode: fast', () => trace.enable({ mode: 'fast' }), 'INVALID_OPTION', /"mode" is one of "full", "light"; got "fast"/],
+  ['capture: c', () => trace.enable({ capture: 'c' }), 'INVALID_OPTION', /"capture" is one of "auto", "native", "js"; got "c"/],
+  ['internals: 1', () => trace.enable({ internals: 1 }), 'INVALID_OPTION', /"internals" is true or false; got 1/],
+  ['errors: 0', () => trace.enable({ errors: 0 }), 'INVALID_OPTION', /"errors" is true or false; got 0/],
+  ['hide: 3', () => trace.enable({ hide: 3 }), 'INVALID_OPTION', /"hide" is "node_modules", a regular expression.*got 3/],
+  ['hide: another text', () => trace.enable({ hide: 'express' }), 'INVALID_OPTION', /got "express"/],
+  ['signal: SIGKILL', () => trace.enable({ signal: 'SIGKILL' }), 'INVALID_OPTION', /"signal" is the name of a signal.*got "SIGKILL"/],
+  ['signal: SIGUSR1, the inspector has it', () => trace.enable({ signal: 'SIGUSR1' }), 'INVALID_OPTION', /does not use itself.*got "SIGUSR1"/],
+  ['signal: sigusr2', () => trace.enable({ signal: 'sigusr2' }), 'INVALID_OPTION', /got "sigusr2"/],
+  ['signal: 12', () => trace.enable({ signal: 12 }), 'INVALID_OPTION', /got 12/],
+
+  ['why(42)', () => trace.why(42), 'INVALID_TARGET', /an async resource behind it.*got 42/],
+  ['why()', () => trace.why(), 'INVALID_TARGET', /got undefined/],
+  ['why(null)', () => trace.why(null), 'INVALID_TARGET', /got null/],
+  ['why of a text', () => trace.why('socket'), 'INVALID_TARGET', /got "socket"/],
+  ['why of a symbol', () => trace.why(Symbol('s')), 'INVALID_TARGET', /got a symbol/],
+  ['why of a function', () => trace.why(() => {}), 'INVALID_TARGET', /got a function/],
+  ['chain(42)', () => trace.chain(42), 'INVALID_TARGET', /got 42/],
+  ['chain(null)', () => trace.chain(null), 'INVALID_TARGET', /got null/],
+  ['stack of a text', () => trace.stack('x'), 'INVALID_TARGET', /got "x"/],
+  ['handles of a text', () => trace.handles('TCP'), 'INVALID_FILTER', /got "TCP"/],
+  ['handles of a number', () => trace.handles(42), 'INVALID_FILTER', /got 42/],
+  ['handles of an unknown subsystem', () => trace.handles(['TPC']), 'UNKNOWN_SUBSYSTEM', /Did you mean "TCP"\?/],
+
+  ['hook()', () => trace.hook(), 'INVALID_HOOK', /init, before or after.*got undefined/],
+  ['hook(42)', () => trace.hook(42), 'INVALID_HOOK', /got 42/],
+  ['hook of nothing', () => trace.hook({}), 'INVALID_HOOK', /init, before or after/],
+  ['a hook that is no function', () => trace.hook({ init: 1 }), 'INVALID_HANDLER', /The hook's init is a function; got 1/],
+  ['a hook of which one is no function', () => trace.hook({ init () {}, after: 'x' }), 'INVALID_HANDLER', /The hook's after is a function; got "x"/],
+  ['onError()', () => trace.onError(), 'INVALID_HANDLER', /The handler of trace\.onError is a function; got undefined/],
+  ['onError without a handler', () => trace.onError(['TCP']), 'INVALID_HANDLER', /got undefined/],
+  ['onError with a text for a handler', () => trace.onError(['TCP'], 'log'), 'INVALID_HANDLER', /got "log"/],
+  ['onError with an unknown subsystem', () => trace.onError(['TPC'], () => {}), 'UNKNOWN_SUBSYSTEM', /Did you mean "TCP"\?/],
+  ['onError with a text for a filter', () => trace.onError('TCP', () => {}), 'INVALID_FILTER', /got "TCP"/],
+  ['an unknown event', () => trace.on('wraning', () => {}), 'UNKNOWN_EVENT', /"wraning"\. Did you mean "warning"\?/],
+  ['an event that is no text', () => trace.on(Object.create(null), () => {}), 'UNKNOWN_EVENT', /no event an object\./],
+  ['a listener that is no function', () => trace.on('warning', 42), 'INVALID_HANDLER', /The listener of trace\.on is a function; got 42/],
+  ['bind of what is no function', () => trace.bind({}), 'INVALID_HANDLER', /What trace\.bind binds is a function; got an object/]
+]
+
+for (const [name, run, code, sentence] of mistakes) {
+  test(`API: ${name}`, (t) => {
+    const error = t.throws(run, { instanceOf: TypeError })
+    t.is(/** @type {any} */ (error).code, `LONGSTACK_ERR_${code}`)
+    t.regex(error.message, sentence)
+    t.regex(error.message, /^[A-Za-z].*[.?]$/, 'one sentence, in one line')
+    t.false(trace.enabled)
+  })
+}
+
+test('a mistake changes nothing that is in force', async (t) => {
+  const { stdout, stderr } = await program(`
+    const trace = require(${JSON.stringify(root)})
+    trace.enable({ filter: ['TIMER'], depth: 1 })
+    for (const wrong of [['TPC'], { frames: -1 }, { filter: ['*'], depth: 9, frames: 'x' }, 42]) {
+      try { trace.enable(wrong) } catch (error) { console.log(error.code) }
+    }
+    setTimeout(() => setImmediate(() => setTimeout(() => console.log(trace.enabled, trace.chain().map((hop) => hop.type)), 1)), 1)`)
+  t.is(stderr, '')
+  t.deepEqual(stdout.trim().split('\n'), [
+    'LONGSTACK_ERR_UNKNOWN_SUBSYSTEM', 'LONGSTACK_ERR_INVALID_OPTION', 'LONGSTACK_ERR_INVALID_OPTION', 'LONGSTACK_ERR_INVALID_OPTIONS', "true [ 'Timeout' ]"
+  ])
+})
+
+/** Variable, value, what the line says. @type {Array<[string, string, RegExp]>} */
+const variables = [
+  ['LONGSTACK', 'TPC', /Unknown subsystem "TPC"\. Did you mean "TCP"\?/],
+  ['LONGSTACK', 'TCP,-FSS', /Unknown subsystem "FSS"\. Did you mean "FS"\?/],
+  ['LONGSTACK', ' , ,-', /array of names/],
+  ['LONGSTACK_FRAMES', '-3', /whole number of frames from 1 to 200; got "-3"/],
+  ['LONGSTACK_FRAMES', 'many', /got "many"/],
+  ['LONGSTACK_FRAMES', '1e9', /got "1e9"/],
+  ['LONGSTACK_FRAMES', '99999999999999999999', /got 100000000000000000000/],
+  ['LONGSTACK_DEPTH', '0', /whole number of hops from 1 to 1000; got 0/],
+  ['LONGSTACK_MODE', 'heavy', /one of "full", "light"; got "heavy"/],
+  ['LONGSTACK_CAPTURE', 'nativ', /one of "auto", "native", "js"; got "nativ"/],
+  ['LONGSTACK_INTERNALS', 'perhaps', /true or false; got "perhaps"/],
+  ['LONGSTACK_ERRORS', 'none', /true or false; got "none"/],
+  ['LONGSTACK_HIDE', '(', /regular expression.*got "\("/],
+  ['LONGSTACK_SIGNAL', 'SIGKILL', /name of a signal.*got "SIGKILL"/],
+  ['LONGSTACK_SIGNAL', 'USR2', /for example "SIGUSR2"; got "USR2"/],
+  ['LONGSTACK_BUDGET', '64MB', /whole number of bytes.*got "64MB"/],
+  ['LONGSTACK_FRAME', '3', /Unknown environment variable "LONGSTACK_FRAME"\. Did you mean "LONGSTACK_FRAMES"\?/],
+  ['LONGSTACK_XYZZYXYZZY', '3', /Unknown environment variable "LONGSTACK_XYZZYXYZZY"\.$/],
+  ['LONGSTACK_SPANS', 'spans.jsonl;slowr=3', /slowr.*Did you mean "slower"\?/],
+  ['LONGSTACK_BLOCKED', 'often', /whole number of ms.*got "often"/],
+  ['LONGSTACK_MODE', 'two\nlines \u001b[31m', /got "two\\nlines \\u001b\[31m"/]
+]
+
+for (const [name, value, sentence] of variables) {
+  test(`environment: ${name}=${JSON.stringify(value)}`, async (t) => {
+    const { stdout, stderr, code } = await program(`
+      setTimeout(() => { console.log(new Error('x').stack); process.exitCode = 7 }, 1)
+      new (require('node:worker_threads').Worker)('1', { eval: true })`, { env: { [name]: value } })
+    const lines = stderr.split('\n')
+    t.is(lines.length, 2, stderr)
+    t.true(lines[0].startsWith('longstack: '))
+    t.true(lines[0].includes(name), 'the variable is named')
+    t.regex(lines[0], sentence)
+    t.regex(stdout, /── setTimeout\(1\) · Timeout/, 'all other options are in force')
+    t.is(code, 7)
+  })
+}
+
+test('several wrong variables: a line each, the right ones count', async (t) => {
+  const { stdout, stderr } = await node(['-r', register, '-e', "setTimeout(() => setTimeout(() => console.log(new Error('x').stack), 1), 1)"], {
+    env: { LONGSTACK_FRAMES: 'x', LONGSTACK_MOOD: 'x', LONGSTACK_DEPTH: '1' }
+  })
+  t.is(stderr.trim().split('\n').length, 2)
+  t.is(stdout.split('── setTimeout').length - 1, 1)
+})
+
+test('empty variables are as if not set', async (t) => {
+  const names = ['', '_FRAMES', '_DEPTH', '_MODE', '_CAPTURE', '_INTERNALS', '_ERRORS', '_HIDE', '_SIGNAL', '_BUDGET']
+  const env = Object.fromEntries(names.map((name) => [`LONGSTACK${name}`, '']))
+  const { stdout, stderr } = await node(['-r', register, '-e', "setTimeout(() => console.log(new Error('x').stack), 1)"], { env })
+  t.is(stderr, '')
+  t.regex(stdout, /── setTimeout\(1\) · Timeout/)
+})
+
+test('right variables are obeyed', async (t) => {
+  const source = "function a () { b() }; function b () { setTimeout(() => setTimeout(() => console.log(new Error('x').stack), 1), 1) }; a()"
+  const { stdout, stderr } = await node(['-r', register, '-e', source], {
+    env: { LONGSTACK: 'TIMER', LONGSTACK_FRAMES: '1', LONGSTACK_DEPTH: '2', LONGSTACK_INTERNALS: 'no', LONGSTACK_MODE: 'full', LONGSTACK_CAPTURE: 'js' }
+  })
+  t.is(stderr, '')
+  t.is(stdout.split('── setTimeout').length - 1, 2)
+  t.regex(stdout, /── setTimeout\(1\) .*\n {4}at b .*\n\n?$/)
+})
+
+test('what a program does not give is as the environment says', async (t) => {
+  const source = `
+    const trace = require(${JSON.stringify(require.resolve('../..'))})
+    trace.enable({ depth: 1 })
+    setTimeout(function one () { setTimeout(function two () { console.log(JSON.stringify(trace.chain().map((hop) => hop.frames.length))) }, 1) }, 1)
+  `
+  const { stdout, stderr } = await program(source, { env: { LONGSTACK: 'TIMER', LONGSTACK_FRAMES: '1' } })
+  t.is(stderr, '')
+  t.deepEqual(JSON.parse(stdout), [1])
+  const alone = await program(source, { preload: false, env: { LONGSTACK_FRAMES: 'many' } })
+  t.is(alone.stderr.match(/\n/g).length, 1)
+  t.regex(alone.stderr, /LONGSTACK_FRAMES/)
+})

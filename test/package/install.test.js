@@ -1,0 +1,178 @@
+'use strict'
+
+// An installed longstack: no script ran, no compiler was there; the binaries are those of the tarball.
+
+const test = require('ava')
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { install, versions, run, strict } = require('../helpers/installed')
+const { libraries } = require('../../native/compile')
+
+const PROGRAM = `
+  const trace = require('longstack')
+  setTimeout(function later () {
+    const { engine, engineWhy, fault } = trace.stats()
+    console.log(JSON.stringify({ engine, engineWhy, fault, stack: new Error('told').stack }))
+  }, 1)
+`
+const IN_A_WORKER = `
+  const { Worker, isMainThread, parentPort } = require('node:worker_threads')
+  const { engine } = require('longstack').stats()
+  if (isMainThread) new Worker(__filename).on('message', (theirs) => console.log(JSON.stringify([engine, theirs])))
+  else parentPort.postMessage(engine)
+`
+const PATCHED = `
+  const Module = require('node:module')
+  Module._extensions['.node'] = () => { throw new Error('no addon for you') }
+  Module._load = ((load) => function (name) {
+    if (name.endsWith('.node')) throw new Error('no addon for you')
+    return load.apply(this, arguments)
+  })(Module._load)
+`
+
+const { there, missing } = versions()
+const platform = `${process.platform}-${process.arch}`
+const carried = ['115', '127', '137', '147']
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-install-'))
+/** @type {Awaited<ReturnType<typeof install>>} */
+let installed
+
+test.before(async (t) => {
+  t.timeout(240_000)
+  if (missing.length > 0) t.log(`not tried here, run npm run prebuild: Node ${missing.map(({ major }) => major).join(', ')}`)
+  installed = await install(folder)
+  if (installed.offline !== undefined) t.log(`unpacked without npm, which has no network: ${installed.offline}`)
+})
+
+test.after.always(() => fs.rmSync(folder, { recursive: true, force: true }))
+
+/**
+ * Runs a program under the preload of an installed longstack.
+ * @param {string} node
+ * @param {string} [source]
+ * @param {string[]} [args]
+ * @param {string} [app]
+ */
+async function say (node, source = PROGRAM, args = [], app = installed.app) {
+  const file = path.join(fs.mkdtempSync(path.join(app, 'program-')), 'program.js')
+  fs.writeFileSync(file, source)
+  const { code, signal, stdout, stderr } = await run(node, [...args, '-r', 'longstack/register', file], { cwd: app })
+  return { code, signal, said: stdout === '' ? undefined : JSON.parse(stdout), stderr }
+}
+
+/** A copy of what was installed, to be damaged. @param {import('ava').ExecutionContext} t @param {string} abi */
+function copy (t, abi) {
+  const app = fs.mkdtempSync(path.join(folder, 'damaged-'))
+  t.teardown(() => fs.rmSync(app, { recursive: true, force: true }))
+  fs.cpSync(installed.app, app, { recursive: true, preserveTimestamps: true })
+  const home = path.join(app, 'node_modules', 'longstack')
+  const binary = path.join(home, 'native', 'prebuilds', platform, `longstack.abi${abi}.node`)
+  fs.mkdirSync(path.dirname(binary), { recursive: true }) // where there was no compiler there is none
+  return { app, home, binary }
+}
+
+/** @param {string} stack */
+function tells (stack) {
+  return /^Error: told\n {4}at .*later.*\n[^]* {2}── setTimeout\(1\) · Timeout · \d+ ms earlier ──\n {4}at Object\.<anonymous> /.test(stack)
+}
+
+/** The binary that was installed. @param {string} abi */
+function carriedFor (abi) {
+  return path.join(installed.home, 'native', 'prebuilds', platform, `longstack.abi${abi}.node`)
+}
+
+/** Has there to be one? @param {string} abi */
+function has (abi) {
+  return strict || fs.existsSync(carriedFor(abi))
+}
+
+test('the tarball holds the program, binaries, and what building one needs', (t) => {
+  t.true(fs.statSync(installed.tarball).size < 1_000_000)
+  const all = fs.readdirSync(installed.home, { recursive: true, encoding: 'utf8' })
+  const files = all.filter((name) => !name.startsWith('node_modules') && fs.statSync(path.join(installed.home, name)).isFile())
+  const needed = ['index.js', 'lib/register.js', 'types/index.d.ts', 'native/binding.cc', 'native/walker.h',
+    'native/longstack.h', 'native/build.js', 'README.md', 'LICENSE']
+  t.deepEqual(needed.filter((name) => !files.includes(name)), [])
+  t.deepEqual(files.filter((name) => /^(test|bench|\.ci|\.cache|types\/(test|native))\b|\.gyp|\.test\.|tsconfig|\.tgz$|\.node\.\d+$/.test(name)), [])
+  const binaries = files.filter((name) => name.endsWith('.node')).map((name) => path.basename(name)).sort()
+  if (strict) t.deepEqual([missing, binaries], [[], carried.map((abi) => `longstack.abi${abi}.node`)])
+  for (const abi of carried.filter((one) => fs.existsSync(carriedFor(one)))) {
+    const { needs, tooNew } = libraries(carriedFor(abi))
+    t.regex(needs, /^GLIBC 2\.\d+/)
+    t.deepEqual(tooNew, [], 'it asks for a newer system than Node does')
+  }
+  t.deepEqual(fs.readdirSync(path.join(installed.app, 'node_modules')).filter((name) => /gyp|nan|prebuild|node-addon/.test(name)), [])
+})
+
+for (const { major, node, abi } of there) {
+  test(`Node ${major}: native from the tarball, in workers, past patched modules`, async (t) => {
+    const engine = has(abi) ? 'native' : 'js'
+    const { code, said, stderr } = await say(node)
+    t.deepEqual([code, stderr, said.engine, said.fault], [0, '', engine, undefined], said.engineWhy)
+    t.true(tells(said.stack), said.stack)
+    t.deepEqual((await say(node, IN_A_WORKER)).said, [engine, engine])
+    const patch = path.join(installed.app, 'patch.js')
+    fs.writeFileSync(patch, PATCHED)
+    t.is((await say(node, PROGRAM, ['-r', patch])).said.engine, engine)
+  })
+
+  test(`Node ${major}: works without a binary, or with one that is not right, and says why`, async (t) => {
+    const { app, binary } = copy(t, abi)
+    /** @param {RegExp} why @param {string[]} [args] */
+    const works = async (why, args) => {
+      const { code, signal, said, stderr } = await say(node, PROGRAM, args, app)
+      t.deepEqual([code, signal, stderr.replace(/^.*ExperimentalWarning.*\n|^\(Use `node --trace-warnings.*\n/gm, ''), said?.engine], [0, null, '', 'js'], String(why))
+      t.regex(said.engineWhy, why)
+      t.true(tells(said.stack), said.stack)
+    }
+    const [right, other] = [abi, carried.find((one) => one !== abi)].map((one) => path.join(path.dirname(binary), `longstack.abi${one}.node`))
+    const intact = has(abi) ? fs.readFileSync(right) : undefined
+    if (intact !== undefined) {
+      await works(/^--permission forbids addons$/, [major === 20 ? '--experimental-permission' : '--permission', '--allow-fs-read=*'])
+      await works(/^--no-addons forbids addons$/, ['--no-addons'])
+    }
+    if (intact !== undefined && fs.existsSync(other)) {
+      fs.copyFileSync(other, binary)
+      await works(/^its binary does not load: /)
+    }
+    for (const bytes of ['', 'not a binary', ...[64, 4096, -1].map((end) => intact?.subarray(0, end) ?? 'ELF')]) {
+      fs.rmSync(binary, { force: true })
+      fs.writeFileSync(binary, bytes)
+      await works(/^its binary is damaged$/)
+    }
+    fs.rmSync(path.join(path.dirname(binary), '..'), { recursive: true })
+    await works(new RegExp(`^no binary for ${platform}, ABI ${abi}$`))
+  })
+}
+
+test('a binary can be built where a compiler is; where none is, that is said', async (t) => {
+  const { app, home, binary } = copy(t, process.versions.modules)
+  fs.rmSync(binary, { force: true })
+  const build = (/** @type {string[]} */ args, /** @type {Record<string, string>} */ env = {}) =>
+    run(process.execPath, [path.join(home, 'native', 'build.js'), ...args], { cwd: home, env })
+
+  const none = { CXX: path.join(app, 'no-such-compiler') }
+  const loud = await build([], none)
+  t.is(loud.code, 1)
+  t.regex(loud.stderr, /^longstack: no native engine was built: there is no C\+\+ compiler \(.+no-such-compiler\)\n$/)
+  const quiet = await build(['--quiet'], none)
+  t.deepEqual([quiet.code, quiet.stdout], [0, ''])
+  t.regex(quiet.stderr, /^longstack: no native engine was built: [^\n]+\n$/)
+  t.is((await say(process.execPath, PROGRAM, [], app)).said.engine, 'js')
+
+  const built = await build([])
+  if (!strict && built.code !== 0) {
+    t.log(`not tried: ${built.stderr}`)
+    return
+  }
+  t.deepEqual([built.code, built.stderr], [0, ''])
+  t.is((await say(process.execPath, PROGRAM, [], app)).said.engine, 'native')
+  const { mtimeMs } = fs.statSync(binary)
+  t.deepEqual(await build(['--quiet']), { code: 0, signal: null, stdout: '', stderr: '' })
+  t.is(fs.statSync(binary).mtimeMs, mtimeMs, 'what is made is kept')
+  fs.utimesSync(path.join(home, 'native', 'walker.h'), new Date(), new Date())
+  await build(['--quiet'])
+  t.not(fs.statSync(binary).mtimeMs, mtimeMs, 'what is older than its source is made again')
+})

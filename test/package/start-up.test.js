@@ -1,0 +1,173 @@
+'use strict'
+
+// What longstack/register loads before the program's first line: that is most of what a short program pays.
+
+const test = require('ava')
+const { spawnSync } = require('node:child_process')
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { program, root } = require('../helpers/run')
+
+const MAX_FILES = 43
+const MAX_BYTES = 255_000
+
+/** @param {Record<string, string>} env @returns {Promise<{ files: string[], bytes: number, twoByte: string[], modules: string[] }>} */
+async function loaded (env = {}) {
+  const { stdout } = await program(`
+    const modules = process.moduleLoadList.filter((name) => name.startsWith('NativeModule ')).map((name) => name.slice(13))
+    const files = Object.keys(require.cache).filter((file) => /[\\\\/]lib[\\\\/]/.test(file))
+    const texts = files.map((file) => require('node:fs').readFileSync(file, 'utf8'))
+    console.log(JSON.stringify({
+      files,
+      bytes: texts.join('').length,
+      twoByte: files.filter((file, i) => /[^\\0-\\xff]/.test(texts[i])),
+      modules
+    }))`, { env })
+  return JSON.parse(stdout)
+}
+
+test('what records is loaded, and nothing else', async (t) => {
+  const { files, bytes, twoByte, modules } = await loaded()
+  t.true(files.length > 20 && files.length <= MAX_FILES, files.join('\n'))
+  t.true(bytes <= MAX_BYTES, String(bytes))
+  // V8 keeps such a file in two bytes a letter, and reads it slower.
+  t.deepEqual(twoByte, [])
+  for (const name of ['perf_hooks', 'worker_threads', 'net', 'http', 'inspector', 'crypto', 'zlib']) t.false(modules.includes(name), name)
+})
+
+test('spans need no threads', async (t) => {
+  const { modules } = await loaded({ LONGSTACK_SPANS: '-' })
+  for (const name of ['worker_threads', 'http', 'inspector', 'crypto', 'zlib']) t.false(modules.includes(name), name)
+})
+
+const STATE = `
+  const { bundle } = require('./lib/start')
+  const trace = require('./index.js')
+  const path = require('node:path')
+  const inCache = (name) => require.cache[path.join(__dirname, 'lib', ...name.split('/'))] !== undefined
+  setTimeout(function later () {
+    const { fault, enabled } = trace.stats()
+    console.log(JSON.stringify({
+      used: bundle !== undefined,
+      refused: bundle?.script.cachedDataRejected,
+      enabled,
+      fault,
+      cached: inCache('tracer.js') && inCache('context/clock.js'),
+      hops: trace.chain().length,
+      stack: trace.span('one', {}, function inside () { return new Error('told').stack }),
+      internals: trace.enable({ internals: true }) &&
+        trace.span('one', {}, function inside () { return new Error('told').stack })
+    }))
+  }, 1)`
+
+/**
+ * A copy of longstack with its generated file, as a tarball has it.
+ * @param {import('ava').ExecutionContext} t
+ */
+function copy (t) {
+  const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-start-')))
+  t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
+  for (const name of ['lib', 'index.js', 'package.json', 'native/prebuilds']) {
+    const from = path.join(root, name)
+    const options = { recursive: true, preserveTimestamps: true }
+    if (fs.existsSync(from)) fs.cpSync(from, path.join(folder, name), options)
+  }
+  const made = path.join(folder, 'lib', 'start')
+  for (const name of fs.readdirSync(made)) if (name.startsWith('bundle')) fs.rmSync(path.join(made, name))
+  fs.symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'))
+  const entries = Object.entries(process.env).filter(([name]) => !/^(LONGSTACK|NODE_)/.test(name))
+  const env = /** @type {NodeJS.ProcessEnv} */ (Object.fromEntries(entries))
+  /** @param {string[]} args @param {NodeJS.ProcessEnv} [more] */
+  const run = (args, more = {}) => {
+    const options = /** @type {const} */ ({ cwd: folder, encoding: 'utf8' })
+    const child = spawnSync(process.execPath, args, { ...options, env: { ...env, ...more } })
+    const { status, stdout, stderr } = child
+    t.is(status, 0, stderr)
+    return { stdout, stderr }
+  }
+  fs.writeFileSync(path.join(folder, 'state.js'), STATE)
+  run([path.join('lib', 'start', 'build.js')])
+  /** @param {string[]} [args] @param {NodeJS.ProcessEnv} [more] */
+  const state = (args = [], more = {}) => {
+    return JSON.parse(run([...args, '-r', './lib/register.js', 'state.js'], more).stdout)
+  }
+  return { folder, state, run }
+}
+
+const hasCode = Number(process.versions.node.split('.')[0]) >= 22
+
+test('one generated file is what the sources are', (t) => {
+  const { folder, state, run } = copy(t)
+  const bundled = state()
+  t.true(bundled.used)
+  t.is(bundled.refused, hasCode ? false : undefined)
+  t.deepEqual([bundled.enabled, bundled.fault, bundled.cached], [true, undefined, true])
+  t.false(bundled.stack.includes(path.join(folder, 'lib')), bundled.stack)
+  t.true(bundled.internals.includes(path.join(folder, 'lib')), bundled.internals)
+  const plain = state([], { NODE_V8_COVERAGE: path.join(folder, 'coverage') })
+  t.false(plain.used)
+  // A collection in between leaves the reader alone
+  const aged = (/** @type {string} */ stack) => {
+    return stack.replace(/\d+ ms/g, 'N ms').replace(/ · reader: [^─]*─/, ' ─')
+  }
+  t.is(aged(bundled.stack), aged(plain.stack))
+  t.is(bundled.hops, plain.hops)
+  t.true(state(['--jitless']).used)
+  const { stdout } = run(['--import', './lib/register.js', '--input-type=module', '-e',
+    'import trace from "./lib/esm.mjs"; console.log(trace.stats().enabled)'])
+  t.is(stdout, 'true\n')
+})
+
+test('a folder that was moved is as good', (t) => {
+  const { folder } = copy(t)
+  fs.mkdirSync(path.join(folder, 'moved'))
+  const cwd = path.join(folder, 'moved')
+  for (const name of ['lib', 'index.js', 'package.json', 'native', 'node_modules', 'state.js']) {
+    fs.renameSync(path.join(folder, name), path.join(cwd, name))
+  }
+  const args = ['-r', './lib/register.js', 'state.js']
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd, encoding: 'utf8' })
+  t.is(status, 0, stderr)
+  const { used, internals } = JSON.parse(stdout)
+  t.true(used)
+  t.true(internals.includes(path.join(folder, 'moved', 'lib')), internals)
+})
+
+test('a generated file that is stale, damaged or gone is no use and no harm', (t) => {
+  const { folder, state } = copy(t)
+  const file = path.join(folder, 'lib', 'start', 'bundle')
+  const names = fs.readdirSync(path.dirname(file)).filter((name) => name.startsWith('bundle.'))
+  const code = names.map((name) => path.join(path.dirname(file), name))
+  t.is(code.length, hasCode ? 1 : 0)
+  for (const name of code) {
+    const whole = fs.readFileSync(name)
+    const start = whole.subarray(0, 1000)
+    for (const part of ['', 'no code', start, Buffer.concat([start, whole.subarray(-16)])]) {
+      fs.writeFileSync(name, part)
+      const { used, enabled, fault } = state()
+      t.deepEqual([used, enabled, fault], [true, true, undefined])
+    }
+  }
+  const source = path.join(folder, 'lib', 'context', 'clock.js')
+  const { mtime } = fs.statSync(source)
+  fs.utimesSync(source, new Date(), new Date(Date.now() + 120_000))
+  t.false(state().used, 'a younger source')
+  fs.utimesSync(source, mtime, mtime)
+  t.true(state().used)
+  fs.appendFileSync(source, '\n')
+  fs.utimesSync(source, mtime, mtime)
+  t.false(state().used, 'a longer source')
+  fs.truncateSync(source, fs.statSync(source).size - 1)
+  fs.utimesSync(source, mtime, mtime)
+  t.true(state().used)
+  const text = fs.readFileSync(file, 'latin1')
+  const broken = text.replace('function createTracer() {', 'function createTracer( {')
+  for (const damaged of ['', text.slice(0, text.length / 2), broken]) {
+    fs.writeFileSync(file, damaged)
+    const { used, enabled, fault } = state()
+    t.deepEqual([used, enabled, fault], [false, true, undefined])
+  }
+  fs.rmSync(file)
+  t.false(state().used)
+})

@@ -1,0 +1,133 @@
+'use strict'
+
+// The page as text: what it embeds, how it is thinned, what it shows without scripts. What a browser makes of it is in
+// page-browser.test.js.
+
+const { createHash } = require('node:crypto')
+const test = require('ava')
+const { fit } = require('../../lib/report/render/page/data')
+const { createPage } = require('../../lib/report/render/page')
+const { change, fromTo, percent, shown, tick, time } = require('../../lib/report/render/page/client/format')
+const { dear, load, modelOf, span, stack } = require('../helpers/page')
+
+const MB = 1_000_000
+
+/** @param {string} html */
+function embedded (html) {
+  return JSON.parse(/<script type="application\/json" id="data">(.*?)<\/script>/s.exec(html)?.[1] ?? '')
+}
+
+test('times have three digits and the unit a person would take', (t) => {
+  t.deepEqual([0, 0.0004, 0.85, 0.9999, 1, 12.345, 999.9, 1234, 90_000, 182_000, 8e6, 1e9].map(time),
+    ['0 ms', '0.40 µs', '850 µs', '1.00 ms', '1.00 ms', '12.3 ms', '1.00 s', '1.23 s', '90.0 s', '3.03 min', '2.22 h', '11.6 d'])
+  t.deepEqual([undefined, NaN, Infinity, null, '3'].map(time), ['–', '–', '–', '–', '–'])
+  t.deepEqual([2, 0.5, 2500, 100].map(tick), ['2 ms', '500 µs', '2.5 s', '100 ms'])
+  t.is(fromTo(3.2, 4.1), '3.20 → 4.10 ms')
+  t.is(fromTo(900, 1200), '900 ms → 1.20 s')
+})
+
+test('changes and shares say no more than is known', (t) => {
+  t.deepEqual([change(10, 12), change(10, 9.94), change(10, 2), change(1, 40), change(5, 5), change(0, 5), change(undefined, 1)],
+    ['+20 %', '−0.6 %', '−80 %', '× 40.0', '± 0 %', '–', '–'])
+  t.deepEqual([0, 0.0002, 0.055, 0.5, NaN].map(percent), ['0 %', '< 0.1 %', '5.5 %', '50 %', '–'])
+})
+
+test('characters that hide or turn text are written out', (t) => {
+  t.is(shown('user\u202etxt.exe\u2066 a\0b\x1b[31m\u200b'), 'user\\u202etxt.exe\\u2066 a\\u0000b\\u001b[31m\\u200b')
+  t.is(shown('line\r\nline\tß 漢 👍 العربية'), 'line\nline\tß 漢 👍 العربية')
+})
+
+test('all scripts and styles are allowed by hash, nothing else is', async (t) => {
+  const html = createPage(await modelOf(load({ spans: 100 })))
+  const policy = /http-equiv="Content-Security-Policy" content="([^"]+)"/.exec(html)?.[1] ?? ''
+  t.regex(policy, /^default-src 'none'; script-src 'sha256-[^']+' 'sha256-[^']+'; style-src 'sha256-[^']+'; img-src data:/)
+  t.notRegex(policy, /unsafe|https?:|\*/)
+  const parts = [...html.matchAll(/<(?:script|style)>(.*?)<\/(?:script|style)>/gs)].map(([, text]) => text)
+  t.is(parts.length, 3)
+  for (const text of parts) t.true(policy.includes(createHash('sha256').update(text).digest('base64')))
+  t.notRegex(html.replace(/<script.*?<\/script>/gs, ''), /(?:src|href)="(?!data:|#)|@import|url\(/)
+  t.notRegex(html, /sourceMappingURL/)
+})
+
+test('a title is text', async (t) => {
+  const html = createPage(await modelOf([]), { title: '</title><script>alert(1)</script>' })
+  t.true(html.includes('<title>&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;</title>'))
+  t.is(html.match(/<script/g)?.length, 3)
+})
+
+test('what is embedded cannot end its element', async (t) => {
+  const name = 'GET </script><!--<script>alert(1)</script>-->'
+  const html = createPage(await modelOf([span({ name, at: 0, ms: 1, attributes: { 'url.path': name, 'code.stacktrace': `    at ${name}` } })]))
+  t.is(html.match(/<script/g)?.length, 3)
+  t.is(html.match(/<!--/g), null)
+  t.is(embedded(html).runs[0].routes[0].name, name)
+  t.is(embedded(html).traces[0].spans[0].attributes[0][1], name)
+})
+
+test('the data hold the figures of the model, exactly', async (t) => {
+  const model = await modelOf(load({ spans: 500 }))
+  const { data } = fit(model, 'x')
+  for (const [i, route] of model.routes.entries()) {
+    const { name, figures, box, split } = data.runs[0].routes[i]
+    t.is(name, route.name)
+    t.like(figures, { count: route.count, errors: route.errors, ...route.summary })
+    t.is(box?.median, route.box.median)
+    t.is(split?.delayed, route.split?.delayed)
+  }
+  t.is(data.traces.length, 20)
+  t.deepEqual(data.traces[0].spans.map(({ name }) => name), ['GET /report/:year', 'GET', 'blocked', 'read template', 'audit'])
+  t.is(data.traces[0].spans[2].blocked, true)
+  t.is(data.stacks.length, 1, 'each stack once')
+  t.is(data.stacks[Number(data.traces[0].spans[0].stack)], stack)
+})
+
+test('a page of very much stays below 5 MB and says what it leaves out', async (t) => {
+  const long = `${'    at somewhere (/app/a/rather/long/path/file.js:1:1)\n'.repeat(140)}`
+  const lines = Array.from({ length: 20 }, (_, i) => {
+    const [root, ...rest] = dear(i, 500 - i).reverse()
+    const more = Array.from({ length: 140 }, (_, n) => ({
+      ...rest[0], spanId: (2 ** 48 + i * 1000 + n).toString(16).padStart(16, '0'), name: `step ${n}`, attributes: { 'code.stacktrace': `    at f${i}x${n} (a.js:1:1)\n${long}` }
+    }))
+    return [root, ...rest, ...more]
+  }).flat()
+  const routes = Array.from({ length: 2500 }, (_, i) => [1, 2, 3].map((ms) => span({ name: `GET /${'x'.repeat(200)}/${i}`, at: i, ms })))
+  const model = await modelOf([...lines, ...routes.flat()])
+  t.true(JSON.stringify(model).length > 20 * MB, 'that is worth thinning')
+  const html = createPage(model)
+  t.true(Buffer.byteLength(html) < 5 * MB, `${Buffer.byteLength(html)} bytes`)
+  const { thinned, traces, runs } = embedded(html)
+  t.true(thinned.some((/** @type {string} */ one) => /^Of 2,\d\d\d routes the first [\d,]+ are shown\.$/.test(one)), thinned.join(' '))
+  t.true(thinned.some((/** @type {string} */ one) => /^[\d,]+ stacks longer than [\d,]+ characters are cut there\.$/.test(one)), thinned.join(' '))
+  t.is(traces[0].name, 'GET /report/:year', 'the slowest one is still there')
+  t.true(runs[0].routes.length >= 8)
+})
+
+test('megabytes in one field are cut, and their length is told', async (t) => {
+  const name = 'n'.repeat(MB)
+  const html = createPage(await modelOf([span({ name, at: 0, ms: 1, attributes: { 'http.request.header.x': 'h'.repeat(3 * MB), 'code.stacktrace': 's'.repeat(5 * MB) } })]))
+  t.true(Buffer.byteLength(html) < MB)
+  t.regex(html, /s{1000}… \(4,?99\d,?\d{3} characters more\)/)
+})
+
+test('a model of nonsense makes a page, not an exception', (t) => {
+  const nonsense = [null, undefined, 3, 'x', [], {}, NaN]
+  const odd = Object.fromEntries(['files', 'span', 'notes', 'routes', 'slowest', 'blockers', 'open', 'traces'].map((name) => [name, nonsense]))
+  const inner = { name: 3, kind: {}, summary: 3, box: { outliers: 'x' }, density: { x: 1 }, split: { wait: [] }, delayedBy: [3, {}], status: 7, stack: {}, traceId: [], runs: [1, [2]] }
+  for (const model of [{}, odd, { routes: [inner], slowest: [inner], blockers: [inner], open: [inner], traces: { a: [inner, { ...inner, startUnixMs: 5 }], __proto__: [] } }]) {
+    t.regex(createPage(model), /<\/html>\s*$/)
+  }
+})
+
+test('without scripts there are tables of the same figures', async (t) => {
+  const model = await modelOf(load({ spans: 500 }), { compare: load({ spans: 500, faster: 0.2 }) })
+  const html = /<noscript>(.*?)<\/noscript>/s.exec(createPage(model))?.[1] ?? ''
+  t.regex(html, /Figures per route: before\.jsonl/)
+  t.regex(html, /Figures per route: after\.jsonl/)
+  for (const { name, summary } of model.routes) {
+    const row = html.split('<tr>').find((one) => one.includes(`<td>${name}</td>`)) ?? ''
+    t.true(row.includes(`>${time(summary.median)}<`), name)
+  }
+  t.regex(html, /Who held up others.*work \(\/app\/report\.js:31:9\)/s)
+  t.regex(html, /Slowest requests/)
+  t.regex(html, /Still open.*POST \/orders/s)
+})

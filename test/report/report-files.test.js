@@ -1,0 +1,282 @@
+'use strict'
+
+// What files may hold: cut short, empty, foreign, hostile, twice. Each says in a sentence what is wrong, and no figure is.
+
+const test = require('ava')
+const { execFileSync } = require('node:child_process')
+const fs = require('node:fs')
+const path = require('node:path')
+const zlib = require('node:zlib')
+const { file, folder, idleSplit, lines, longstack, main, nanos, report, span, split } = require('../helpers/span-files')
+
+const three = () => [span({ ms: 1 }), span({ ms: 2, at: 10 }), span({ ms: 3, at: 20 })]
+
+/** @param {any} model */
+function medians (model) {
+  return model.routes.map((/** @type {any} */ { name, count, summary }) => [name, count, summary?.median])
+}
+
+test('a last line that is cut short is said and left out', async (t) => {
+  const cut = lines(three()).slice(0, -40)
+  const { model, code } = await report([file(t, cut)])
+  t.is(code, 0)
+  t.deepEqual(medians(model), [['GET /', 2, 1.5]])
+  t.is(model.files[0].skipped, 1)
+  t.deepEqual(model.files[0].problems, ['line 3, the last, is cut short, and is left out'])
+})
+
+test('a last line that only lacks its end is a line like others', async (t) => {
+  const { model } = await report([file(t, lines(three()).trimEnd())])
+  t.deepEqual(medians(model), [['GET /', 3, 2]])
+  t.deepEqual(model.files[0].problems, [])
+})
+
+test('a byte order mark, CRLF, empty lines and gzip are read as if they were not there', async (t) => {
+  const dos = Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from(`\r\n${lines(three()).replaceAll('\n', '\r\n\r\n')}`)])
+  for (const content of [dos, zlib.gzipSync(dos)]) {
+    const { model } = await report([file(t, content)])
+    t.deepEqual(medians(model), [['GET /', 3, 2]])
+    t.deepEqual(model.files[0].problems, [])
+  }
+})
+
+test('compressed data that end early, or are damaged, are said', async (t) => {
+  const packed = zlib.gzipSync(lines(Array.from({ length: 5000 }, (_, i) => span({ at: i }))))
+  const early = await report([file(t, packed.subarray(0, packed.length - 2000))])
+  t.is(early.code, 1)
+  t.regex(early.model.files[0].problems.join(), /its compressed data end too early; what came before is counted/)
+  t.true(early.model.routes[0].count > 1000)
+  const damaged = Buffer.from(packed).fill(0, 5000, 5200)
+  const { model, code } = await report([file(t, damaged)])
+  t.is(code, 1)
+  t.regex(model.files[0].problems.join(), /its compressed data are damaged/)
+})
+
+test('nothing to report on: a sentence for each file, on stderr, and exit code 1', async (t) => {
+  const gone = path.join(folder(t), 'gone.jsonl')
+  const files = [file(t, ''), gone, folder(t), file(t, 'hello\nworld\n'), file(t, Buffer.from(lines(three()), 'utf16le'))]
+  const { stdout, stderr, code } = await longstack(['report', ...files])
+  t.is(code, 1)
+  t.is(stdout, '')
+  const said = stderr.trimEnd().split('\n').map((line) => line.replace(/^longstack: \S+: /, ''))
+  t.deepEqual(said.slice(0, 5), ['it is empty', 'there is no such file', 'it is a directory', '2 lines are left out: not JSON; the first is line 1', 'no line of it is a span'])
+  t.regex(stderr, /in another encoding than UTF-8/)
+  t.is(said.at(-1), 'longstack: there is no span to report on.')
+})
+
+test('an unreadable file among others is said in the report, which has exit code 1', async (t) => {
+  const { stdout, stderr, code } = await longstack(['report', file(t, three()), '/nowhere.jsonl'])
+  t.is(code, 1)
+  t.is(stderr, '')
+  t.regex(stdout, /^3 spans in 2 files/)
+  t.regex(stdout, /^\/nowhere\.jsonl: there is no such file$/m)
+})
+
+const WRONG = {
+  'without a traceId and spanId': [{ ...span(), traceId: 'xyz' }, { ...span(), spanId: 7 }, { ...span(), traceId: null }],
+  'without a name': [{ ...span(), name: '' }, { ...span(), name: { toString: 1 } }],
+  'of no known kind': [{ ...span(), kind: 'constructor' }, { ...span(), kind: 2 }],
+  'without times': [
+    { ...span(), startTimeUnixNano: 1763685600000000000 },
+    ...['NaN', '-5', '1e300'].map((endTimeUnixNano) => ({ ...span(), endTimeUnixNano }))
+  ],
+  'of another century': [{ ...span(), startTimeUnixNano: '5', endTimeUnixNano: '6' }, { ...span(), endTimeUnixNano: '99999999999999999999' }],
+  'ended before they began': [{ ...span(), startTimeUnixNano: nanos(5), endTimeUnixNano: nanos(4) }],
+  'sample ratio': [0, -1, 2, '0.1', 1e-300].map((ratio) => span({ attributes: { 'longstack.sample_ratio': ratio } })),
+  'no span': ['[]', 'null', '7', '"text"', '{"hello":1}', '[{"traceId":1}]'],
+  'not JSON': ['{', '{"traceId":NaN}', "{'a':1}", '\0\0\0']
+}
+
+for (const [reason, wrong] of Object.entries(WRONG)) {
+  test(`lines that are ${reason} are counted and said, and are in no figure`, async (t) => {
+    const { model, code, stderr } = await report([file(t, [...three(), ...wrong, span({ ms: 4, at: 30 })])])
+    t.is(code, 0, stderr)
+    t.deepEqual(medians(model), [['GET /', 4, 2.5]])
+    const [{ spans, skipped, problems }] = model.files
+    t.deepEqual([spans, skipped], [4, wrong.length])
+    t.is(problems.length, 1)
+    t.true(problems[0].includes(reason) && problems[0].includes('line 4'), problems[0])
+    t.deepEqual(model.span, { fromUnixMs: 1763685600000, toUnixMs: 1763685600034 })
+  })
+}
+
+test('attributes that are not what they should be count as not said', async (t) => {
+  const odd = {
+    ...{ 'longstack.run_ms': '5', 'longstack.waited_ms': -1, 'longstack.delayed_ms': null, 'longstack.idle_ms': 1e300 },
+    'longstack.wait_ms': [1],
+    'longstack.delayed_by': { length: 1e9 }
+  }
+  const half = {
+    ...split({ run: 1 }),
+    'longstack.wait_ms': { TCP: 'x', FS: -1, 'bad name': 1 },
+    'longstack.delayed_by': [null, 7, { ms: 'x' }, { ms: -1 }],
+    'longstack.runs': [1, [], ['a', 'b'], [-1, 2]],
+    'longstack.waits': [null, 7, [], { ms: 'x' }, { ms: -1, at: 'f (/a.js:1:1)' }]
+  }
+  const { model, code } = await report([file(t, [
+    span({ attributes: odd }),
+    { ...span(), attributes: 'none', status: 'bad', events: 'many', resource: 7, parentSpanId: 9 },
+    span({ attributes: half })
+  ])])
+  t.is(code, 0)
+  t.is(model.routes[0].count, 3)
+  t.deepEqual(model.routes[0].split, { run: 1, waited: 0, delayed: 0, wait: {} })
+  t.deepEqual(model.blockers, [])
+  t.true(model.slowest.every((/** @type {any} */ { delayedBy, runs, waits }) => [...delayedBy, ...runs, ...waits].length === 0))
+})
+
+test('names of JavaScript are names like others', async (t) => {
+  const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty']
+  const hostile = names.map((name) => JSON.stringify(span({ name, attributes: { a: 1 } })).replace('"attributes":{', '"attributes":{"__proto__":{"longstack.run_ms":5},'))
+  const { model } = await report([file(t, hostile)])
+  t.deepEqual(model.routes.map((/** @type {any} */ { name }) => name).sort(), [...names].sort())
+  const { stdout } = await longstack(['report', file(t, hostile)])
+  for (const name of names) t.true(stdout.includes(`${name}  1 span`))
+})
+
+test('control and bidi characters never reach a terminal', async (t) => {
+  const evil = '\u001b[2J\u009b31m\u202eevil\u2066\r\n\u0007'
+  const stack = `    at ${evil} (/x.js:1:1)\n${evil}`
+  const attributes = { 'url.path': evil, 'code.stacktrace': stack, 'longstack.delayed_by': [{ name: evil, at: evil, ms: 3 }], ...split({ waited: 1 }), 'longstack.end': evil }
+  const records = [
+    span({ name: `GET ${evil}`, ms: 9, attributes }),
+    span({ name: evil, attributes: { 'longstack.end': 'open' } }),
+    span({ name: 'blocked', kind: 'INTERNAL', attributes: { 'longstack.blocked_ms': 5, 'code.stacktrace': `    at ${evil}` } })
+  ]
+  const [a, b] = [file(t, records, `a${'\u202e'}.jsonl`), file(t, records)]
+  for (const args of [[a], [a, '--compare', b], ['--json', a], ['--csv', a]]) {
+    const { stdout, stderr } = await longstack(['report', ...args])
+    t.notRegex(stdout + stderr, /(?![\n\r])[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/u, args.join(' '))
+    if (!args.includes('--csv')) t.false(stdout.includes('\r'))
+  }
+  const { model } = await report([a])
+  t.is(model.slowest[0].name, `GET ${evil}`, 'JSON says what was there, escaped')
+})
+
+test('a line of 100 MB is left out without being held', async (t) => {
+  const to = path.join(folder(t), 'long.jsonl')
+  fs.writeFileSync(to, lines(three().slice(0, 2)))
+  for (let i = 0; i < 100; i++) fs.appendFileSync(to, (i === 0 ? '{"traceId":"' : '') + 'x'.repeat(1 << 20))
+  fs.appendFileSync(to, `"}\n${lines([span({ ms: 6, at: 50 })])}`)
+  const { stdout, code } = await longstack(['report', '--json', to])
+  t.is(code, 0)
+  const model = JSON.parse(stdout)
+  t.deepEqual(medians(model), [['GET /', 3, 2]])
+  t.deepEqual(model.files[0].problems, ['line 3 is longer than 16 MB, and is left out'])
+  const measured = await require('../helpers/run').node(['-e', `
+    process.argv.splice(1, 0, '')
+    require(${JSON.stringify(path.join(path.dirname(main), '..', 'report', 'model.js'))}).createModel([${JSON.stringify(to)}])
+      .then(() => console.log(process.resourceUsage().maxRSS))`])
+  t.true(Number(measured.stdout) < 200_000, `${measured.stdout} KB`)
+})
+
+test('an open span is open until its end is read, in whatever order', async (t) => {
+  const hanging = span({ name: 'GET /hang', ms: 5, attributes: { 'longstack.end': 'open' } })
+  const opened = span({ name: 'GET /late', ms: 5, attributes: { 'longstack.end': 'open' } })
+  const again = { ...opened, endTimeUnixNano: nanos(6) }
+  const ended = { ...opened, endTimeUnixNano: nanos(40), attributes: {} }
+  for (const order of [[opened, again, ended, hanging], [hanging, ended, opened, again]]) {
+    const { model } = await report([file(t, order)])
+    const [{ problems }] = model.files
+    t.deepEqual(problems, [])
+    const routes = Object.fromEntries(model.routes.map((/** @type {any} */ one) => [one.name, one]))
+    t.like(routes['GET /late'], { count: 1, open: 0, summary: { min: 40, max: 40 } })
+    t.like(routes['GET /hang'], { count: 0, open: 1, errors: 0 })
+    t.is(routes['GET /hang'].summary, undefined)
+    t.deepEqual(model.open.map((/** @type {any} */ { name, end, ms }) => [name, end, ms]), [['GET /hang', 'open', 5]])
+    t.deepEqual(model.slowest.map((/** @type {any} */ { name }) => name), ['GET /late'])
+  }
+})
+
+test('a file that is named twice, or copied, counts once, and that is said', async (t) => {
+  const one = file(t, three())
+  const copy = file(t, [...three().slice(0, 1), ...fs.readFileSync(one, 'utf8').trim().split('\n')], 'copy.jsonl')
+  const link = path.join(folder(t), 'link.jsonl')
+  fs.symlinkSync(one, link)
+  const { model, code } = await report([one, link, copy])
+  t.is(code, 0)
+  t.is(model.routes[0].count, 4)
+  t.is(model.files[0].problems.length, 0)
+  t.deepEqual(model.files[1].problems, [`it is the same file as ${one}, and is counted once`])
+  t.regex(model.files[2].problems[0], /^3 spans had been read before, and are counted once/)
+})
+
+test('several files are one run', async (t) => {
+  const { model } = await report([file(t, [span({ at: 0 })]), file(t, [span({ at: 999, ms: 1, name: 'GET /b' })])])
+  t.deepEqual(model.routes.map((/** @type {any} */ { name, rate }) => [name, rate]), [['GET /', 1], ['GET /b', 1]])
+  t.is(model.files.length, 2)
+})
+
+test('standard input and pipes are read, their traces too', async (t) => {
+  const root = span({ ms: 9 })
+  const child = { ...span({ name: 'work', kind: 'INTERNAL', ms: 3 }), traceId: root.traceId, parentSpanId: root.spanId }
+  const text = lines([child, root])
+  const fromStdin = await report(['-'], { input: text })
+  const pipe = JSON.parse(execFileSync('bash', ['-c', `'${process.execPath}' '${main}' report --json <(cat '${file(t, text)}')`], { timeout: 30_000 }).toString())
+  for (const model of [fromStdin.model, pipe]) {
+    t.deepEqual(Object.values(model.traces).flat().map((/** @type {any} */ { name }) => name).sort(), ['GET /', 'work'])
+  }
+  t.is(fromStdin.model.files[0].name, 'standard input')
+})
+
+test('idle time of older files counts as waited, for what ended it where that is known', async (t) => {
+  const old = [
+    idleSplit({ run: 1, waited: 2, idle: 7 }, { TIMER: 2 }, { TCP: 4, TIMER: 2 }),
+    idleSplit({ run: 1, waited: 2, idle: 7 }, { TIMER: 2 }),
+    idleSplit({ run: 1, waited: 2, idle: 7 }, {}, { TCP: 100, FS: 100 })
+  ]
+  const spans = old.map((attributes, i) => span({ ms: 10, name: `GET /${i}`, attributes }))
+  const { model, code } = await report([file(t, spans)])
+  t.is(code, 0)
+  const splits = model.slowest.map((/** @type {any} */ { name, split }) => [name, split])
+  t.deepEqual(Object.fromEntries(splits), {
+    'GET /0': { run: 1, waited: 9, delayed: 0, wait: { TIMER: 4, TCP: 4, unknown: 1 } },
+    'GET /1': { run: 1, waited: 9, delayed: 0, wait: { TIMER: 2, unknown: 7 } },
+    'GET /2': { run: 1, waited: 9, delayed: 0, wait: { TCP: 7, FS: 0 } }
+  })
+  t.true(model.slowest.every((/** @type {any} */ { waits }) => waits.length === 0))
+  const { stdout } = await longstack(['report', file(t, [spans[0]])])
+  t.regex(stdout, /run 1\.00 ms · wait 9\.00 ms \(TIMER 4\.00 ms, TCP 4\.00 ms, unknown 1\.00 ms\) · delayed 0 µs$/m)
+})
+
+test("what OpenTelemetry's file exporter writes is read", async (t) => {
+  const value = (/** @type {any} */ one) => typeof one === 'string' ? { stringValue: one } : Number.isInteger(one) ? { intValue: String(one) } : { doubleValue: one }
+  const attributes = (/** @type {Record<string, any>} */ all) => Object.entries(all).map(([key, one]) => ({ key, value: value(one) }))
+  const waits = [{ ms: 9.5, count: 1, at: 'f (/a.js:1:1)', until: 'TCP 127.0.0.1:1', label: 'await' }]
+  const parts = {
+    'longstack.run_ms': 2.5,
+    'longstack.waited_ms': 9.5,
+    'longstack.delayed_ms': 0,
+    'longstack.wait_ms.TCP': 9,
+    'longstack.wait_ms.TIMER': 0.5,
+    'longstack.waits': JSON.stringify(waits)
+  }
+  const batch = {
+    resourceSpans: [{
+      resource: { attributes: attributes({ 'service.name': 'foreign' }) },
+      scopeSpans: [{
+        scope: {},
+        spans: [
+          { ...span({ ms: 12 }), kind: 2, status: {}, attributes: attributes({ 'url.path': '/a', 'http.response.status_code': 200, ...parts }) },
+          { ...span({ ms: 2, name: 'GET', kind: 'x' }), kind: 3, status: { code: 2, message: 'no' }, attributes: attributes({ 'server.address': 'db', 'server.port': 5432 }) }
+        ]
+      }]
+    }]
+  }
+  const { model, code } = await report([file(t, [batch])])
+  t.is(code, 0)
+  t.deepEqual(model.routes.map((/** @type {any} */ { name, kind, count, errors }) => [name, kind, count, errors]), [['GET /', 'SERVER', 1, 0], ['GET db:5432', 'CLIENT', 1, 1]])
+  t.deepEqual(model.routes[0].split, { run: 2.5, waited: 9.5, delayed: 0, wait: { TCP: 9, TIMER: 0.5 } })
+  t.deepEqual(model.slowest[0].waits, waits)
+  t.is(model.slowest[0].service, 'foreign')
+  t.regex(model.files[0].problems[0], /OpenTelemetry's file exporter wrote it/)
+})
+
+test('more names than anybody can read are added up, and that is said', async (t) => {
+  const records = Array.from({ length: 2500 }, (_, i) => span({ name: `GET /${i}`, at: i }))
+  const { model } = await report([file(t, records)])
+  t.is(model.routes.length, 2001)
+  t.is(model.routes.reduce((/** @type {number} */ sum, /** @type {any} */ { count }) => sum + count, 0), 2500)
+  t.like(model.routes.find((/** @type {any} */ { name }) => name === '(other names)'), { count: 500 })
+  t.regex(model.notes.join(), /more than 2000 names: 500 spans/)
+})

@@ -1,0 +1,159 @@
+'use strict'
+
+// Sinks as users meet them: LONGSTACK_SPANS and a program that knows nothing of it.
+
+const fs = require('node:fs')
+const path = require('node:path')
+const test = require('ava')
+const { program, root } = require('../helpers/run')
+const { folder, read, records } = require('../helpers/sinks')
+
+/** `get(path)` asks the server of the program and answers with the status. */
+const server = `
+  const fs = require('node:fs')
+  const http = require('node:http')
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 8 })
+  const server = http.createServer((req, res) => {
+    res.statusCode = req.url.startsWith('/bad') ? 500 : 200
+    setTimeout(() => res.end('ok'), req.url.startsWith('/slow') ? 900 : 1)
+  })
+  const get = (path) => new Promise((resolve, reject) => {
+    http.get({ port: server.address().port, path, agent }, (res) => res.resume().on('end', () => resolve(res.statusCode))).on('error', reject)
+  })
+  const listening = new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+`
+
+/** @param {any[]} list */
+const paths = (list) => list.filter(({ kind }) => kind === 'SERVER').map(({ attributes }) => attributes['url.path']).sort()
+
+test('a hundred rotations under the load of a server: every request is once in a whole line', async (t) => {
+  const dir = folder(t)
+  const file = path.join(dir, 'spans.jsonl')
+  const { stdout, stderr, code } = await program(`${server}
+    const dir = ${JSON.stringify(dir)}
+    const trace = require(${JSON.stringify(root)})
+    listening.then(async () => {
+      let n = 0, over = false
+      const client = async () => { while (!over) await get('/n/' + n++) }
+      const clients = Array.from({ length: 8 }, client)
+      for (let i = 0; i < 100; i++) {
+        await get('/rotation/' + i)
+        fs.renameSync(dir + '/spans.jsonl', dir + '/spans.' + i)
+        if (i % 2 === 0) { trace.reopen(); continue }
+        process.kill(process.pid, 'SIGHUP')
+        while (!fs.existsSync(dir + '/spans.jsonl')) await new Promise((resolve) => setTimeout(resolve, 1))
+      }
+      over = true
+      await Promise.all(clients)
+      agent.destroy()
+      server.close()
+      server.on('close', () => { const { outputs, ...rest } = trace.stats().spans; console.log(JSON.stringify({ n, outputs, ...rest })) })
+    })`, { env: { LONGSTACK_SPANS: file } })
+  t.is(stderr, '')
+  t.is(code, 0)
+  const { n, written, dropped, outputs } = JSON.parse(stdout)
+  const files = fs.readdirSync(dir)
+  t.is(files.length, 101)
+  const seen = paths(files.flatMap((name) => read(path.join(dir, name))))
+  t.deepEqual(seen, [...Array.from({ length: n }, (_, i) => `/n/${i}`), ...Array.from({ length: 100 }, (_, i) => `/rotation/${i}`)].sort())
+  t.true(n > 100, `${n} requests beside`)
+  t.is(dropped, 0)
+  t.true(written >= seen.length)
+  t.deepEqual(outputs.map((/** @type {any} */ { to }) => to), [file])
+})
+
+test('outputs with thresholds, stdout among them', async (t) => {
+  const dir = folder(t)
+  const { stdout, stderr, code } = await program(`${server}
+    listening.then(async () => {
+      for (const path of ['/a', '/slow', '/bad', '/b']) await get(path)
+      agent.destroy(); server.close()
+    })`, { env: { LONGSTACK_SPANS: `${dir}/all.jsonl, ${dir}/slow.jsonl;slower=800, -;errors` } })
+  t.is(stderr, '')
+  t.is(code, 0)
+  t.deepEqual(paths(read(path.join(dir, 'all.jsonl'))), ['/a', '/b', '/bad', '/slow'])
+  t.deepEqual(paths(read(path.join(dir, 'slow.jsonl'))), ['/slow'])
+  t.deepEqual(paths(records(stdout)), ['/bad'])
+})
+
+/** @type {Array<[name: string, end: string, code: number | null, signal?: string]>} */
+const ends = [
+  ['process.exit', 'process.exit(3)', 3],
+  ['an exception', "throw new Error('x')", 1],
+  ['SIGTERM', "process.kill(process.pid, 'SIGTERM'); setTimeout(() => {}, 5000)", null, 'SIGTERM'],
+  ['SIGTERM in an endless loop', "require('node:child_process').exec('sleep 0.2; kill ' + process.pid); for (;;);", null, 'SIGTERM']
+]
+
+for (const [name, end, code, signal = null] of ends) {
+  test(`what has ended is there after ${name}, and the process ends as it would`, async (t) => {
+    const dir = folder(t)
+    const result = await program(`${server}
+      listening.then(async () => {
+        await Promise.all(Array.from({ length: 50 }, (_, i) => get('/n/' + i)))
+        setTimeout(() => { ${end} }, 20)
+      })`, { env: { LONGSTACK_SPANS: `${dir}/spans.jsonl` } })
+    t.deepEqual([result.code, result.signal], [code, signal])
+    t.is(result.stdout, '')
+    t.deepEqual(paths(read(path.join(dir, 'spans.jsonl'))), Array.from({ length: 50 }, (_, i) => `/n/${i}`).sort())
+  })
+}
+
+test('what cannot be written to is one line on stderr; the program does what it does without', async (t) => {
+  const dir = folder(t)
+  const source = `${server}
+    listening.then(async () => {
+      for (let i = 0; i < 20; i++) await get('/n/' + i)
+      agent.destroy(); server.close()
+      console.log('done')
+      process.exitCode = 4
+    })`
+  for (const [spans, sentence] of [
+    [`${dir}/none/spans.jsonl`, /^longstack: spans cannot be written to .*none\/spans\.jsonl: its folder does not exist \(ENOENT\)\. .*\n$/],
+    [dir, /^longstack: .* it is a folder \(EISDIR\)\. .*\n$/],
+    ['/dev/full', /^longstack: .* the disk is full \(ENOSPC\)\. .*\n$/],
+    ['spans.jsonl;smaple=1', /^longstack: .*Unknown setting "smaple" .* Did you mean "sample"\?.*\n$/],
+    ['htp://collector', /^longstack: .*htp: is none of http:, https: and file:\.\n$/]
+  ]) {
+    if (spans === '/dev/full' && process.platform !== 'linux') continue
+    const { stdout, stderr, code } = await program(source, { env: { LONGSTACK_SPANS: /** @type {string} */ (spans) } })
+    t.is(stdout, 'done\n')
+    t.is(code, 4)
+    t.regex(stderr, /** @type {RegExp} */ (sentence))
+  }
+})
+
+test('a later enable puts other outputs in place of the first, and disable ends them', async (t) => {
+  const dir = folder(t)
+  const { stdout, stderr, code } = await program(`
+    const trace = require(${JSON.stringify(root)})
+    const dir = ${JSON.stringify(dir)}
+    trace.span('one', () => {})
+    trace.enable({ spans: [{ to: dir + '/second.jsonl' }, dir + '/none.jsonl;errors'] })
+    trace.span('two', () => {})
+    const during = process.listenerCount('SIGHUP')
+    trace.disable()
+    trace.span('three', () => {})
+    console.log(JSON.stringify([during, process.listenerCount('SIGHUP')]))`, { env: { LONGSTACK_SPANS: `${dir}/first.jsonl` } })
+  t.is(stderr, '')
+  t.is(code, 0)
+  t.is(stdout, '[1,0]\n')
+  const names = (/** @type {string} */ file) => read(path.join(dir, file)).map(({ name }) => name)
+  t.deepEqual([names('first.jsonl'), names('second.jsonl'), names('none.jsonl')], [['one'], ['two'], []])
+})
+
+test('what sinks do makes no events for hooks, and is in no list of handles', async (t) => {
+  const dir = folder(t)
+  const { stdout, stderr } = await program(`
+    const trace = require(${JSON.stringify(root)})
+    const types = []
+    trace.hook({ init: ({ type }) => { if (type !== 'Span') types.push(type) } }) // trace.span is the program's own doing
+    const handles = () => trace.handles().map(({ what }) => what)
+    trace.enable({ spans: ${JSON.stringify(`/dev/full,${dir}/a.jsonl,${dir}/none/b.jsonl`)} })
+    trace.span('one', () => {})
+    trace.reopen()
+    for (let start = Date.now(); Date.now() - start < 1100;);
+    trace.span('two', () => {})
+    setImmediate(() => require('node:fs').writeSync(1, JSON.stringify({ types, handles: handles() })))`)
+  t.regex(stderr, /^longstack: [^\n]*ENOENT[^\n]*\nlongstack: [^\n]*ENOSPC[^\n]*\n$/)
+  t.deepEqual(JSON.parse(stdout), { types: ['Immediate'], handles: [] })
+})

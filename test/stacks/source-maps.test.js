@@ -1,0 +1,207 @@
+'use strict'
+
+// Frames of the error itself and of every hop stand where a person wrote them, whoever maps.
+
+const fs = require('node:fs')
+const path = require('node:path')
+const test = require('ava')
+const maps = require('../helpers/maps')
+const { node, register, root, split } = require('../helpers/run')
+
+const packages = path.join(root, 'node_modules')
+
+/**
+ * Runs one of the files under the preload, in a folder of its own.
+ * @param {Record<string, string>} files
+ * @param {string} main
+ * @param {string[]} [args] of node
+ * @param {object} [options]
+ */
+async function run (files, main, args = ['-r', register], options = {}) {
+  const folder = maps.folder(files)
+  try {
+    const result = await node([...args, path.join(folder, main)], { cwd: folder, ...options })
+    return { ...result, stdout: result.stdout.replaceAll(folder, '<dir>') }
+  } finally {
+    fs.rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/**
+ * The error and both hops stand in the source, at the right line and column.
+ * @param {import('ava').ExecutionContext} t
+ * @param {{ stdout: string, stderr: string, code: number | null }} result
+ * @param {object} [expected]
+ * @param {string} [expected.file]
+ * @param {string[][]} [expected.story]
+ */
+function told (t, { stdout, stderr, code }, { file = '<dir>/app.ts', story = maps.story } = {}) {
+  t.is(code, 0, stderr)
+  t.is(stderr, '')
+  const { head, hops } = split(stdout)
+  t.true(head.includes(`${file}:${story[0][0]}`), stdout)
+  const [immediate, timer, ...others] = hops
+  t.deepEqual(others, [], stdout)
+  t.regex(immediate.title, /^setImmediate · Immediate · /)
+  t.regex(timer.title, /^setTimeout\(1\) · Timeout · /)
+  for (const [i, hop] of [immediate, timer].entries()) {
+    for (const piece of story[i + 1]) t.true(hop.frames.includes(/\d/.test(piece) ? `${file}:${piece}` : `at ${piece} (`), stdout)
+  }
+  t.notRegex(stdout, /program\.(?:js|mjs)/, 'no frame of the generated code is left')
+}
+
+const { code, map } = maps.compile()
+const external = { 'program.js': `${code}//# sourceMappingURL=program.js.map\n`, 'program.js.map': JSON.stringify(map) }
+const inlined = { 'program.js': code + maps.inline(map) }
+const esm = maps.compile({ type: 'mjs' })
+const esmFiles = { 'program.mjs': esm.code + maps.inline(esm.map) }
+
+test('an external map', async (t) => told(t, await run(external, 'program.js')))
+test('an inline map', async (t) => told(t, await run(inlined, 'program.js')))
+test('an ESM file, at its URL', async (t) => told(t, await run(esmFiles, 'program.mjs'), { file: 'file://<dir>/app.ts' }))
+test('an external map under --enable-source-maps', async (t) => told(t, await run(external, 'program.js', ['--enable-source-maps', '-r', register])))
+test('an inline map under --enable-source-maps', async (t) => told(t, await run(inlined, 'program.js', ['--enable-source-maps', '-r', register])))
+test('an ESM file under --enable-source-maps', async (t) => told(t, await run(esmFiles, 'program.mjs', ['--enable-source-maps', '-r', register])))
+
+test('an index map: each section has its own source', async (t) => {
+  const bundle = maps.bundle([maps.compile({ name: 'one.ts' }), maps.compile({ name: 'two.ts' })])
+  const files = { 'program.js': `${bundle.code}//# sourceMappingURL=bundle.map\n`, 'bundle.map': JSON.stringify(bundle.map) }
+  const { stdout, stderr } = await run(files, 'program.js')
+  t.is(stderr, '')
+  const [first, second] = stdout.split(/^(?=Error: )/m).map((stack) => stack.replace(/.*<dir>\/program\.js.*\n/, '')) // the module's wrapper has no source
+  told(t, { stdout: first, stderr, code: 0 }, { file: '<dir>/one.ts' })
+  told(t, { stdout: second, stderr, code: 0 }, { file: '<dir>/two.ts' })
+})
+
+test('an index map that Node itself cannot read still maps the hops', async (t) => {
+  const bundle = maps.bundle([maps.compile({ name: 'one.ts' })])
+  const files = { 'program.js': bundle.code + maps.inline(bundle.map) }
+  const { stdout } = await run(files, 'program.js', ['--enable-source-maps', '-r', register])
+  t.true(split(stdout).hops[1].frames.includes(`at start (<dir>/one.ts:${maps.place('first({ name')})`), stdout)
+})
+
+test('the first line and the first column, in CommonJS and in ESM', async (t) => {
+  // One line: a CommonJS wrapper on that line would shift every column.
+  const line = 'setTimeout(() => { console.log(new Error("x").stack) }, 1)'
+  const { SourceMapGenerator } = require('source-map')
+  const generator = new SourceMapGenerator({ file: 'program.js' })
+  for (const [column, original] of [[0, 4], [line.indexOf('new Error'), 40]]) {
+    generator.addMapping({ source: 'one.ts', generated: { line: 1, column }, original: { line: 7, column: original } })
+  }
+  const files = { 'program.js': `${line}\n${maps.inline(generator.toJSON())}`, 'program.mjs': `${line}\n${maps.inline(generator.toJSON())}` }
+  for (const [main, prefix] of [['program.js', ''], ['program.mjs', 'file://']]) {
+    const { stdout } = await run(files, main)
+    const { head, hops } = split(stdout)
+    t.true(head.includes(`${prefix}<dir>/one.ts:7:41`), stdout)
+    t.true(hops[0].frames.includes(`${prefix}<dir>/one.ts:7:5`), stdout)
+  }
+})
+
+test('a folder with a blank and a percent sign, a module with a query', async (t) => {
+  const folder = maps.folder({})
+  t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
+  const odd = path.join(folder, 'a b%20c')
+  fs.mkdirSync(odd)
+  fs.writeFileSync(path.join(odd, 'program.mjs'), esmFiles['program.mjs'])
+  fs.writeFileSync(path.join(odd, 'main.mjs'), 'import "./program.mjs?version=1"')
+  const result = await node(['-r', register, path.join(odd, 'main.mjs')])
+  const stdout = result.stdout.replaceAll(/file:\/\/\S*a%20b%2520c/g, '<dir>')
+  told(t, { ...result, stdout })
+})
+
+// What a map calls its source → what a person is shown; "dir" is the folder of the program.
+for (const [source, shown, sourceRoot = ''] of [
+  ['my%20file.ts', '<dir>/my file.ts'],
+  ['my file.ts', '<dir>/my file.ts'],
+  ['caf%C3%A9%23.ts', '<dir>/café#.ts'],
+  ['my%20file.ts', '<dir>/the src/my file.ts', 'the%20src/'],
+  ['file://<dir>/my%20file.ts', '<dir>/my file.ts'],
+  ['webpack://app/./src/my%20file.ts', 'webpack://app/src/my%20file.ts'],
+  ['webpack:///./src/a.ts?1a2b', 'webpack:///src/a.ts?1a2b'],
+  ['src/a.ts', 'webpack://app/src/a.ts', 'webpack://app/']
+]) {
+  test(`a source called ${sourceRoot}${source}, as Node itself shows it`, async (t) => {
+    const folder = maps.folder({})
+    t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
+    const named = { ...map, sources: [source.replace('<dir>', folder)], sourceRoot }
+    fs.writeFileSync(path.join(folder, 'program.js'), code + maps.inline(named))
+    const run = async (/** @type {string[]} */ ...args) => {
+      const result = await node([...args, path.join(folder, 'program.js')])
+      return { ...result, stdout: result.stdout.replaceAll(folder, '<dir>') }
+    }
+    told(t, await run('-r', register), { file: shown })
+    told(t, await run('--enable-source-maps', '-r', register), { file: shown })
+    const { stdout } = await run('--enable-source-maps')
+    t.true(stdout.includes(`${shown}:${maps.story[0][0]}`), stdout)
+  })
+}
+
+test('a source that is a URL of another machine is shown as it is; Node itself does not map with such a one', async (t) => {
+  const shown = 'file://elsewhere/app.ts'
+  told(t, await run({ 'program.js': code + maps.inline({ ...map, sources: [shown] }) }, 'program.js'), { file: shown })
+})
+
+for (const name of ['100%.ts', 'a%2Fb.ts', 'as%20it%20is.ts']) {
+  test(`a source called ${name}, which is no escape or that of a file's very name`, async (t) => {
+    const files = { 'program.js': code + maps.inline({ ...map, sources: [name] }), [name]: '' }
+    told(t, await run(files, 'program.js'), { file: `<dir>/${name}` })
+  })
+}
+
+test('process.setSourceMapsEnabled, on and off again', async (t) => {
+  const main = `
+    process.setSourceMapsEnabled(true)
+    require('./program.js')
+    setTimeout(() => { process.setSourceMapsEnabled(false); require('./again.js') }, 60)`
+  const { stdout, stderr } = await run({ ...external, 'main.js': main, 'again.js': inlined['program.js'] }, 'main.js')
+  const [first, second] = stdout.split(/^(?=Error: )/m)
+  for (const stack of [first, second]) {
+    t.true(stack.includes(`_onImmediate (<dir>/app.ts:${maps.story[0][0]})`), stdout + stderr)
+    t.true(stack.includes(`at start (<dir>/app.ts:${maps.place('first({ name')})`), stdout + stderr)
+  }
+})
+
+const support = `require(${JSON.stringify(path.join(packages, 'source-map-support'))}).install()`
+
+test('source-map-support, installed by the program before longstack is enabled', async (t) => {
+  const main = `${support}; require(${JSON.stringify(register)}); require('./program.js')`
+  told(t, await run({ ...external, 'main.js': main }, 'main.js', []))
+})
+
+test('source-map-support, installed after', async (t) => {
+  told(t, await run({ ...external, 'main.js': `${support}; require('./program.js')` }, 'main.js'))
+})
+
+test('source-map-support, installed in a later tick', async (t) => {
+  const main = `require('./program.js'); setImmediate(() => { ${support} })`
+  told(t, await run({ ...external, 'main.js': main }, 'main.js'))
+})
+
+test('source-map-support, installed in the callback right before: both come in one turn of the event loop', async (t) => {
+  const main = `require('./program.js'); const end = Date.now() + 5; while (Date.now() < end); setImmediate(() => { ${support} })`
+  told(t, await run({ ...external, 'main.js': main }, 'main.js'))
+})
+
+test('source-map-support with sources that are nowhere on disk', async (t) => {
+  const main = `
+    require(${JSON.stringify(path.join(packages, 'source-map-support'))}).install({
+      retrieveSourceMap: (file) => file.endsWith('program.js') ? { url: file, map: ${JSON.stringify(JSON.stringify(map))} } : null
+    })
+    require('./program.js')`
+  told(t, await run({ 'program.js': code, 'main.js': main }, 'main.js'))
+})
+
+const tsNode = path.join(packages, 'ts-node', 'register', 'transpile-only')
+const tsFiles = {
+  'app.ts': fs.readFileSync(path.join(__dirname, '..', 'fixtures', 'maps', 'app.ts'), 'utf8'),
+  'tsconfig.json': JSON.stringify({ compilerOptions: { module: 'commonjs', target: 'es2022', removeComments: true } }),
+  'package.json': '{}'
+}
+
+/** @param {string[]} order of preloads */
+const withTsNode = (...order) => run({ ...tsFiles, 'main.js': "require('./app.ts')" }, 'main.js', order.flatMap((file) => ['-r', file]), {
+  env: { TS_NODE_COMPILER: path.join(packages, 'typescript') }
+})
+
+test('ts-node, registered before', async (t) => told(t, await withTsNode(tsNode, register)))
+test('ts-node, registered after', async (t) => told(t, await withTsNode(register, tsNode)))
