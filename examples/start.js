@@ -6,7 +6,7 @@
 const http = require('node:http')
 const net = require('node:net')
 const trace = require('longstack')
-const { paint } = require('../lib/views/paint')
+const { paint } = require('../lib/format/paint')
 
 const print = (title, text) => console.log(`\n${title}\n\n${paint(text, 'stdout')}`)
 

@@ -3,8 +3,8 @@
 // Distributions under one another on one logarithmic axis of time, by the code that `longstack report` draws with: R's
 // summary as a table, then of each a density and a box plot.
 
-const { boxOf, logDensityOf, summarize } = require('../../lib/report/summary')
-const { boxLine, columns, curve, figure, time } = require('../../lib/views/report-parts')
+const { boxOf, logDensityOf, summarize } = require('../../lib/report/aggregate/summary')
+const { boxLine, columns, curve, figure, time } = require('../../lib/report/render/text-parts')
 
 const TITLES = { min: 'Min.', q1: '1st Qu.', median: 'Median', mean: 'Mean', q3: '3rd Qu.', max: 'Max.', p99: 'p99' }
 const POINTS = 512
@@ -49,7 +49,7 @@ function inDecades ({ low, q1, median, q3, high, outliers, outlierCount }) {
   return { low: log(low), q1: log(q1), median: log(median), q3: log(q3), high: log(high), outliers: outliers.map(log), outlierCount }
 }
 
-/** 1, 2, 5, 10 …, where there is room. @param {import('../../lib/views/report-parts').Axis} axis in decades */
+/** 1, 2, 5, 10 …, where there is room. @param {import('../../lib/report/render/text-parts').Axis} axis in decades */
 function ticks ({ from, to, width }) {
   let line = ''
   for (let decade = Math.floor(from); decade <= to; decade++) {
