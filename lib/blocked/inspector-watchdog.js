@@ -1,7 +1,7 @@
 'use strict'
 
 // The watchdog without the native engine: a worker that, through Node's inspector, has the main thread take a sample of
-// itself while that runs (worker.js). No port is opened, no debugger is switched on: a function is called.
+// itself while that runs (inspector-worker.js). No port is opened, no debugger is switched on: a function is called.
 //
 // Whether the loop waits is not to be seen from another thread; so the worker sends a message when a run has not been
 // followed by another for a while, which is answered as soon as the loop is free.
@@ -50,7 +50,7 @@ function createInspectorWatchdog ({ now, warn }) {
 
   /** @param {import('./detector').Given} given @returns {Worker} */
   function hire ({ threshold, turned }) {
-    const worker = new Worker(path.join(__dirname, 'worker.js'), {
+    const worker = new Worker(path.join(__dirname, 'inspector-worker.js'), {
       workerData: { memory, threshold, offset: clockOffset(now()), expression: `globalThis[Symbol.for(${JSON.stringify(NAME.description)})]()` },
       execArgv: [],
       env: {},
