@@ -271,13 +271,15 @@ test(`at most ${MAX_VAGUE * 100} % of declared names are vague`, (t) => {
   for (const [name, { tree }] of sources) {
     /** @param {any} pattern */
     const declare = (pattern) => {
-      if (pattern?.type === 'Identifier') {
+      if (!pattern) return
+      if (pattern.type === 'Identifier') {
         count++
         if (vague.has(pattern.name)) found.push(`${name}:${pattern.loc.start.line} ${pattern.name}`)
       }
-      for (const property of pattern?.properties ?? []) declare(property.value ?? property.argument)
-      for (const element of pattern?.elements ?? []) declare(element)
-      declare(pattern?.type === 'AssignmentPattern' ? pattern.left : pattern?.type === 'RestElement' ? pattern.argument : undefined)
+      for (const property of pattern.properties ?? []) declare(property.value ?? property.argument)
+      for (const element of pattern.elements ?? []) declare(element)
+      if (pattern.type === 'AssignmentPattern') declare(pattern.left)
+      if (pattern.type === 'RestElement') declare(pattern.argument)
     }
     walk.full(tree, (node) => {
       const { id, params } = /** @type {any} */ (node)
