@@ -5,12 +5,12 @@
 #include <node.h>
 #include <v8.h>
 
+#include "allocation-clock.h"
 #include "engine.h"
 #include "functions.h"
-#include "hooks.h"
-#include "markers.h"
-#include "turns.h"
-#include "watch.h"
+#include "loop-iterations.h"
+#include "native-hooks.h"
+#include "watchdog.h"
 
 namespace {
 

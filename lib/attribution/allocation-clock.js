@@ -1,14 +1,14 @@
 'use strict'
 
 // The allocation clock: in which run was an object made? V8 notes frames and no time when an error is made, but a young
-// object's address is a time, see native/markers.cc. A marker is a small object made where a run begins and where it ends;
+// object's address is a time, see native/allocation-clock.cc. A marker is a small object made where a run begins and where it ends;
 // with it is noted the step that runs from there on. An error between two markers was made by the step of the first.
 //
 // Nothing is known of what is older than the last collection. A heap that does not allocate upwards is found out by `check`,
 // at once and after the first collections, and the clock is off for good.
 
 /**
- * @typedef {object} Doors native/markers.cc
+ * @typedef {object} Doors native/allocation-clock.cc
  * @property {(counters: Uint32Array) => void} start
  * @property {() => void} stop
  * @property {(marker: number) => void} mark
@@ -22,7 +22,7 @@
  * @property {Made | undefined} next what ran next, where it has begun
  */
 
-const SIZE = 1024 // markers that are kept, as in native/markers.cc
+const SIZE = 1024 // markers that are kept, as in native/allocation-clock.cc
 const MASK = SIZE - 1
 const WORDS = 2 // shift: chain, ref, span
 const NUMBERS = 0x3fffffff // markers are counted in a small integer
@@ -35,7 +35,7 @@ const GARBAGE = 24 // words between two of them
 
 function createMarkers () {
   const steps = new Int32Array(SIZE << WORDS)
-  /** shared with native/markers.cc: collections so far; not 0 where one left objects where they were */
+  /** shared with native/allocation-clock.cc: collections so far; not 0 where one left objects where they were */
   const counters = new Uint32Array(2)
   /** @type {Doors | undefined} */
   let doors

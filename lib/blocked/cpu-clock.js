@@ -1,6 +1,6 @@
 'use strict'
 
-// The account of a run's time, for a watchdog in JavaScript and the thread that it watches; native/watch.cc has the same.
+// The account of a run's time, for a watchdog in JavaScript and the thread that it watches; native/watchdog.cc has the same.
 // Time counts only as far as somebody ran: where the watchdog slept for much longer than it meant to, the process was
 // stopped, or the machine was asleep or had too much to do.
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// The watchdog of the native engine: a thread inside the addon, see native/watch.cc.
+// The watchdog of the native engine: a thread inside the addon, see native/watchdog.cc.
 
 const { NATIVE_BYTES } = require('./shared-memory')
 

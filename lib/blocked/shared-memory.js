@@ -1,6 +1,6 @@
 'use strict'
 
-// The memory that the event loop's thread shares with its watchdog. The first part is Shared in native/watch.cc; what
+// The memory that the event loop's thread shares with its watchdog. The first part is Shared in native/watchdog.cc; what
 // follows is for a watchdog in JavaScript only.
 
 module.exports = {

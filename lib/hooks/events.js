@@ -48,7 +48,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
   /** the function that Node calls: frames from it on are left out @type {Function} */
   let outermost = initResource
   /**
-   * how often the event loop came round; counted by the addon where it can, see native/turns.cc
+   * how often the event loop came round; counted by the addon where it can, see native/loop-iterations.cc
    * @type {Uint32Array}
    */
   let iterations = new Uint32Array(2)

@@ -1,6 +1,6 @@
 'use strict'
 
-// The iterations of the event loop, as native/turns.cc counts them: work that is scheduled here runs once, right before
+// The iterations of the event loop, as native/loop-iterations.cc counts them: work that is scheduled here runs once, right before
 // the loop polls. Where the addon or its door is missing, or the loop does not run yet or any more, nothing is scheduled:
 // `batching()` is false, and callers do their work at once.
 //
@@ -10,7 +10,7 @@ const guard = require('../context/guard')
 const { loadBinding } = require('../stacks/binding')
 
 /**
- * @typedef {object} Doors native/turns.cc
+ * @typedef {object} Doors native/loop-iterations.cc
  * @property {(counters: Uint32Array, callback: () => void) => boolean} start
  * @property {() => void} stop
  */
@@ -19,7 +19,7 @@ const ITERATIONS = 0
 const WANTED = 1
 const ROUNDS = 3 // of what is scheduled by what was scheduled: spans, their lines
 
-/** Shared with native/turns.cc: [0] iterations begun, [1] not 0 where the callback is wanted. */
+/** Shared with native/loop-iterations.cc: [0] iterations begun, [1] not 0 where the callback is wanted. */
 const counters = new Uint32Array(2)
 
 /** @type {Doors | undefined} */

@@ -1,7 +1,7 @@
 'use strict'
 
 // What hooks tell, for C callbacks of other addons; the public side is native/longstack.h, the other half of this file
-// native/hooks.cc. The addon keeps the callbacks; how many want each stage stands in memory shared with it, so that
+// native/native-hooks.cc. The addon keeps the callbacks; how many want each stage stands in memory shared with it, so that
 // where there are none an event costs the look at one number.
 //
 // A hot room: no object is made for an event; its numbers are written into that memory and the addon called.
@@ -11,7 +11,7 @@ const { mistake } = require('../errors')
 const INIT = 0
 const BEFORE = 1
 const AFTER = 2
-const BYTES = 48 // four doubles and three counts, see Shared in native/hooks.cc
+const BYTES = 48 // four doubles and three counts, see Shared in native/native-hooks.cc
 const WANTS = 32
 const TYPES = 1000 // numbers of types remembered; programs may make names up
 

@@ -33,9 +33,9 @@ const resumed = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*processTi
  *   not know; where it is told how many built-ins are printed, to its contents, too
  * @property {(promise: object) => unknown} rejection the reason of a rejected promise
  * @property {() => void} forget
- * @property {import('../hooks/native-hooks').Doors} [hooks] callbacks of other addons; see native/hooks.cc
- * @property {import('../attribution/allocation-clock').Doors} [markers] addresses of young objects; see native/markers.cc
- * @property {import('../blocked/native-watchdog').Doors} [watch] the watchdog; see native/watch.cc
+ * @property {import('../hooks/native-hooks').Doors} [hooks] callbacks of other addons; see native/native-hooks.cc
+ * @property {import('../attribution/allocation-clock').Doors} [markers] addresses of young objects; see native/allocation-clock.cc
+ * @property {import('../blocked/native-watchdog').Doors} [watch] the watchdog; see native/watchdog.cc
  * @property {(frames: number) => void} configure
  * @property {<T>(fn: () => T) => T} nest calls a function from C++
  * @property {() => string | undefined} learn to walk frames; inside of nest. Why it cannot be done

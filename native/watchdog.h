@@ -1,11 +1,11 @@
 // The watchdog's part of the binding.
 
-#ifndef LONGSTACK_WATCH_H_
-#define LONGSTACK_WATCH_H_
+#ifndef LONGSTACK_WATCHDOG_H_
+#define LONGSTACK_WATCHDOG_H_
 
 #include <v8.h>
 
 // Gives the binding its `watch` object, for lib/blocked/native-watchdog.js. Its thread ends with the environment.
 void AddWatchFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
 
-#endif  // LONGSTACK_WATCH_H_
+#endif  // LONGSTACK_WATCHDOG_H_

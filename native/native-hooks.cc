@@ -31,7 +31,7 @@
 #include <v8.h>
 
 #include "functions.h"
-#include "hooks.h"
+#include "native-hooks.h"
 #include "longstack.h"
 
 namespace {

@@ -1,11 +1,11 @@
 // The binding's part that counts the iterations of the event loop.
 
-#ifndef LONGSTACK_TURNS_H_
-#define LONGSTACK_TURNS_H_
+#ifndef LONGSTACK_LOOP_ITERATIONS_H_
+#define LONGSTACK_LOOP_ITERATIONS_H_
 
 #include <v8.h>
 
 // Gives the binding its `turns` object, for lib/hooks/loop-iterations.js. Its libuv handle closes with the environment.
 void AddTurnFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
 
-#endif  // LONGSTACK_TURNS_H_
+#endif  // LONGSTACK_LOOP_ITERATIONS_H_

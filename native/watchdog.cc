@@ -38,7 +38,7 @@
 #include <v8.h>
 
 #include "functions.h"
-#include "watch.h"
+#include "watchdog.h"
 
 namespace {
 

@@ -20,7 +20,7 @@
 
 #include "functions.h"
 #include "layout.h"
-#include "markers.h"
+#include "allocation-clock.h"
 
 namespace {
 

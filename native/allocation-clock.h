@@ -1,11 +1,11 @@
 // The binding's part that tells the addresses of young objects.
 
-#ifndef LONGSTACK_MARKERS_H_
-#define LONGSTACK_MARKERS_H_
+#ifndef LONGSTACK_ALLOCATION_CLOCK_H_
+#define LONGSTACK_ALLOCATION_CLOCK_H_
 
 #include <v8.h>
 
 // Gives the binding its `markers` object, for lib/attribution/allocation-clock.js.
 void AddMarkerFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
 
-#endif  // LONGSTACK_MARKERS_H_
+#endif  // LONGSTACK_ALLOCATION_CLOCK_H_

@@ -21,7 +21,7 @@
 #include <v8.h>
 
 #include "functions.h"
-#include "turns.h"
+#include "loop-iterations.h"
 
 namespace {
 
