@@ -6,7 +6,7 @@
 
 const { createHook, executionAsyncResource } = require('node:async_hooks')
 const guard = require('./context/guard')
-const { muted, stamp } = require('./context/context')
+const { OWN_WORK, contextTag } = require('./context/context')
 const { say } = require('./warnings')
 
 const VARIABLE = '_LONGSTACK_LEAK_MS'
@@ -28,7 +28,7 @@ function watch (ms) {
   /** The resource of a timer is the timer itself. */
   function work () {
     const resource = /** @type {any} */ (executionAsyncResource())
-    if (stamp.read(resource) !== muted && !(resource?._repeat > 0)) last = performance.now()
+    if (contextTag.read(resource) !== OWN_WORK && !(resource?._repeat > 0)) last = performance.now()
   }
 
   function look () {

@@ -6,7 +6,7 @@
 const guard = require('./context/guard')
 const records = require('./context/records')
 const { canBeLight } = require('./hooks/light-support')
-const turns = require('./hooks/loop-iterations')
+const loopIterations = require('./hooks/loop-iterations')
 const { providers } = require('./node-objects')
 const { defaults } = require('./options')
 const { Wiring } = require('./tracer/wiring')
@@ -76,7 +76,7 @@ function createTracer () {
     const isHeard = spans !== undefined || blocked !== undefined || wiring.spanListeners.size > 0
     guard.run(() => {
       if (!enabled || !isHeard) return wiring.spans?.rest()
-      wiring.spans ??= require('./tracer/features').createSpanRoom(wiring)
+      wiring.spans ??= require('./tracer/features').createSpanRecorder(wiring)
       wiring.spans.use(spans)
     })
     async.rehook()
@@ -88,7 +88,7 @@ function createTracer () {
     const threshold = enabled ? options.blocked : undefined
     if (threshold === undefined && wiring.blocked === undefined) return
     guard.run(() => {
-      wiring.blocked ??= require('./tracer/features').createBlockedRoom(wiring)
+      wiring.blocked ??= require('./tracer/features').createBlockedCallbacks(wiring)
       wiring.blocked.use(threshold, mode.light && !selectsAllCallbacks(settings))
     })
     wiring.events.began = wiring.blocked?.began()
@@ -150,13 +150,13 @@ function createEngine ({ async, capture, markers, settings }) {
       markers.use(isNative ? capture.binding()?.markers : undefined)
       if (isNative === isCounting) return
       isCounting = isNative
-      if (!isNative) turns.stop()
-      if (isNative && turns.start()) async.count(turns.counters, true)
+      if (!isNative) loopIterations.stop()
+      if (isNative && loopIterations.start()) async.count(loopIterations.counters, true)
       else async.count(new Uint32Array(2), false)
     },
 
     stop () {
-      if (isCounting) turns.stop()
+      if (isCounting) loopIterations.stop()
       isCounting = false
       markers.use(undefined)
       async.count(new Uint32Array(2), false)

@@ -33,7 +33,7 @@ const CHECKS = 4 // looks at the heap, each after another collection
 const PROBES = 16 // objects that a look makes
 const GARBAGE = 24 // words between two of them
 
-function createMarkers () {
+function createAllocationClock () {
   const steps = new Int32Array(SIZE << WORDS)
   /** shared with native/allocation-clock.cc: collections so far; not 0 where one left objects where they were */
   const counters = new Uint32Array(2)
@@ -153,4 +153,4 @@ function probe ({ mark, locate }) {
   return known >= PROBES / 2
 }
 
-module.exports = { createMarkers }
+module.exports = { createAllocationClock }

@@ -11,7 +11,7 @@
 // What follows is less: who rejected with it or threw it, and did not make it as far as anybody knows, and who reads it.
 // Who rejected, where that is another flow, who waited for the promise and who uses the connection are told besides.
 
-const { muted, stamp } = require('../context/context')
+const { OWN_WORK, contextTag } = require('../context/context')
 const { atStartUp, outermost, segment } = require('./same-run')
 const { readSites } = require('../stacks/call-sites')
 const { afterLast, isDigitCode, withoutAlias } = require('../stacks/text-scan')
@@ -22,7 +22,7 @@ const ANCESTORS = 256 // a loop's records lead through all of its turns
  * @typedef {import('../context/context').Context} Context
  * @typedef {import('../stacks/chain').Origin} Origin
  * @typedef {import('../stacks/frames').Frame} Frame
- * @typedef {ReturnType<ReturnType<typeof import('./observed-errors').createSightings>['sight']>} Sighting
+ * @typedef {ReturnType<ReturnType<typeof import('./observed-errors').createObservedErrors>['sight']>} Sighting
  * @typedef {object} Part one story
  * @property {Context | undefined} context
  * @property {Origin} [origin] how it is known; left out: each hop as it was recorded
@@ -33,7 +33,7 @@ const ANCESTORS = 256 // a loop's records lead through all of its turns
  * @param {Context} deps.root
  * @param {() => Context | undefined} deps.current
  * @param {(context: Context) => import('../stacks/frames').Stack | undefined} deps.stackOf
- * @param {ReturnType<typeof import('./observed-errors').createSightings>} deps.sightings
+ * @param {ReturnType<typeof import('./observed-errors').createObservedErrors>} deps.sightings
  * @param {(timer: object) => boolean} deps.isReused it had an id before its present one
  * @param {(connection: Context) => { context: Context, origin: Origin } | undefined} deps.user of a connection that was made here:
  *   its present request, or who wrote on it last
@@ -56,7 +56,7 @@ function createAttribution ({ root, current, stackOf, sightings, isReused, user 
     const maker = seen ?? (outer !== undefined
       ? contextOfReceiver(sites[frames.indexOf(outer)], sync[sync.indexOf(outer) + 1])
       : isReadAtOnce(sync) ? sighting.passer ?? reader : undefined)
-    if (maker !== undefined && maker !== muted) {
+    if (maker !== undefined && maker !== OWN_WORK) {
       if (isOfPrompt(maker, outer)) return []
       const told = withOthers([{ context: maker }], sighting)
       return told.length === 1 && maker === reader ? withUser(told, maker) : told
@@ -124,7 +124,7 @@ function createAttribution ({ root, current, stackOf, sightings, isReused, user 
     const name = caller?.functionName
     // Anybody may call it so
     if (name !== 'listOnTimeout' && name?.endsWith('processImmediate') !== true) return undefined
-    const context = stamp.read(receiver)
+    const context = contextTag.read(receiver)
     if (context?.type === 'Immediate') return context
     return context?.type === 'Timeout' && !isReused(receiver) ? context : undefined
   }

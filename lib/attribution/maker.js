@@ -2,16 +2,16 @@
 
 // In whose run was an error made? What the allocation clock (attribution/allocation-clock.js) says, as a context.
 
-const { contextOf, muted, typeOfStep } = require('../context/context')
+const { contextOf, OWN_WORK, typeOfStep } = require('../context/context')
 
 /** @typedef {import('../context/context').Context} Context */
 
 /**
- * @param {ReturnType<typeof import('./allocation-clock').createMarkers>} markers
+ * @param {ReturnType<typeof import('./allocation-clock').createAllocationClock>} markers
  * @returns {(error: object) => { context: Context, isNative: boolean } | undefined} isNative: made by Node's native code, if it has
  *   no frames that ran
  */
-function createMaker (markers) {
+function createMakerLookup (markers) {
   return (error) => {
     const made = markers.locate(error)
     if (made === undefined) return undefined
@@ -28,7 +28,7 @@ function createMaker (markers) {
 /** @param {import('./allocation-clock').Made} step @returns {Context | undefined} */
 function contextOfStep ({ chain, ref, span }) {
   const context = contextOf(chain, ref, span)
-  return context === muted ? undefined : context
+  return context === OWN_WORK ? undefined : context
 }
 
 /**
@@ -50,4 +50,4 @@ const fileCalls = new Set([
   'mkdtemp', 'fsync', 'fdatasync', 'statfs', 'rm'
 ])
 
-module.exports = { createMaker }
+module.exports = { createMakerLookup }

@@ -2,8 +2,8 @@
 
 // What was seen of an error before anybody read its stack: attribution's only witnesses besides the error's frames.
 
-const { contextOf, muted, root } = require('../context/context')
-const { createStamp } = require('../context/tag')
+const { contextOf, OWN_WORK, root } = require('../context/context')
+const { createTag } = require('../context/tag')
 const { own } = require('../objects')
 
 const { isNativeError, isProxy } = require('node:util').types
@@ -18,7 +18,7 @@ const VALUES = 64 // rejections with what is no object, in an iteration of the e
  */
 
 /** What is known of one error. */
-class Sighting {
+class ObservedError {
   constructor () {
     /** in whose run it was made @type {Context | undefined} */
     this.maker = undefined
@@ -41,22 +41,22 @@ class Sighting {
   /** Where the promise was made: who waits for it. @returns {Context | undefined} */
   get awaiter () {
     const context = this.promise === 0 ? undefined : contextOf(this.promiseChain, this.promise, this.promiseSpan)
-    return context === muted ? undefined : context
+    return context === OWN_WORK ? undefined : context
   }
 }
 
 /**
  * @param {object} deps
- * @param {ReturnType<typeof import('./maker').createMaker>} deps.maker in whose run it was made, as the allocation clock tells
+ * @param {ReturnType<typeof import('./maker').createMakerLookup>} deps.maker in whose run it was made, as the allocation clock tells
  */
-function createSightings ({ maker }) {
-  /** On the error itself, unseen: a WeakMap costs a read of `.stack` 2 µs more (bench/errors.js). @type {ReturnType<typeof createStamp<Sighting>>} */
-  const seen = createStamp()
+function createObservedErrors ({ maker }) {
+  /** On the error itself, unseen: a WeakMap costs a read of `.stack` 2 µs more (bench/errors.js). @type {ReturnType<typeof createTag<ObservedError>>} */
+  const seen = createTag()
 
   /** @param {object} error */
   function sight (error) {
     let sighting = seen.read(error)
-    if (sighting === undefined) seen.write(error, sighting = new Sighting())
+    if (sighting === undefined) seen.write(error, sighting = new ObservedError())
     const made = sighting.maker === undefined ? maker(error) : undefined
     if (made !== undefined) {
       sighting.maker = made.context
@@ -85,7 +85,7 @@ function createSightings ({ maker }) {
     /** Looks at an error now, while the clock still may tell. */
     sight,
 
-    /** @param {object} error @returns {Sighting | undefined} */
+    /** @param {object} error @returns {ObservedError | undefined} */
     of: (error) => seen.read(error),
 
     /** The promise that was rejected with an error, where it is known by a number. @param {unknown} error @returns {number} 0: it is not */
@@ -155,4 +155,4 @@ function createSightings ({ maker }) {
   }
 }
 
-module.exports = { createSightings }
+module.exports = { createObservedErrors }

@@ -86,7 +86,7 @@ const LOG = 64 // reported runs remembered, for the question what delayed a span
  * @property {Hop[]} chain
  * @property {ContextView | undefined} context
  */
-function createBlocked ({ now, current, plainly, explain, watchdog, report }) {
+function createDetector ({ now, current, plainly, explain, watchdog, report }) {
   let threshold = 0
   /** @type {Watch | undefined} */
   let watch
@@ -318,4 +318,4 @@ function round (ms) {
   return Math.round(ms * 10) / 10
 }
 
-module.exports = { createBlocked }
+module.exports = { createDetector }

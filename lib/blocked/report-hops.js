@@ -17,7 +17,7 @@ const kind = kindOf('BLOCKED', false)
  * @param {() => number} deps.most frames
  * @returns {(context: import('../context/context').Context | undefined, text: string) => import('./detector').Explained}
  */
-function createBlockedStory ({ chain, view, plain, most }) {
+function createBlockedHops ({ chain, view, plain, most }) {
   return (context, inside) => {
     const stack = new Stack(inside)
     const holder = new Context(0, 0, kind, undefined, 0)
@@ -30,4 +30,4 @@ function createBlockedStory ({ chain, view, plain, most }) {
   }
 }
 
-module.exports = { createBlockedStory }
+module.exports = { createBlockedHops }

@@ -7,13 +7,13 @@ const { loadBinding } = require('../stacks/binding')
 const { paint } = require('../format/paint')
 const { blocked: textOf } = require('../format/blocking')
 const { brief, say } = require('../warnings')
-const { createBlocked } = require('./detector')
+const { createDetector } = require('./detector')
 const { createInspectorWatchdog } = require('./inspector-watchdog')
 const { createNativeWatchdog } = require('./native-watchdog')
 
 /**
  * @typedef {import('./detector').BlockedEvent} BlockedEvent
- * @typedef {ReturnType<typeof createBlockedRoom>} BlockedRoom
+ * @typedef {ReturnType<typeof createBlockedCallbacks>} BlockedCallbacks
  */
 
 /**
@@ -27,8 +27,8 @@ const { createNativeWatchdog } = require('./native-watchdog')
  * @param {Set<(event: BlockedEvent) => void>} deps.listeners of `blocked`
  * @param {(event: BlockedEvent, run: import('./detector').Run) => void} deps.log
  */
-function createBlockedRoom ({ now, current, plainly, explain, options, warn, listeners, log }) {
-  const blocked = createBlocked({ now, current, plainly, explain, watchdog, report })
+function createBlockedCallbacks ({ now, current, plainly, explain, options, warn, listeners, log }) {
+  const blocked = createDetector({ now, current, plainly, explain, watchdog, report })
 
   function watchdog () {
     const doors = options().capture === 'js' ? undefined : loadBinding().binding?.watch
@@ -61,4 +61,4 @@ function createBlockedRoom ({ now, current, plainly, explain, options, warn, lis
   }
 }
 
-module.exports = { createBlockedRoom }
+module.exports = { createBlockedCallbacks }

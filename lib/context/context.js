@@ -13,7 +13,7 @@ const marks = require('./tag')
 
 const {
   REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, TURNS, PRIOR, PRIOR_TIME, LIVE, PASSED, ANSWERED, LOOPED, DISTANCE,
-  ROOT_CHAIN, MUTED_CHAIN, EARLY_CHAIN, FIRST_CHAIN, CHAIN_BITS, TICKS
+  ROOT_CHAIN, OWN_WORK_CHAIN, EARLY_CHAIN, FIRST_CHAIN, CHAIN_BITS, TICKS
 } = records
 const HALF = 2 ** 31 // ids are recorded modulo this
 const PROMISE_IDS = 2 ** 40 // where those of promises begin to which Node gives none
@@ -170,8 +170,8 @@ class Context {
 }
 
 /** Stands for everything that longstack or a hook callback does: never traced, nor what comes of it. */
-const muted = new Context(0, 0, kindOf('longstack', false), undefined, 0)
-muted.chain = MUTED_CHAIN
+const OWN_WORK = new Context(0, 0, kindOf('longstack', false), undefined, 0)
+OWN_WORK.chain = OWN_WORK_CHAIN
 
 /** The start of the process. */
 const root = new Context(1, 0, kindOf('process', false), undefined, 0)
@@ -194,7 +194,7 @@ function contextAt (ref) {
   const { words, at } = found
   const flags = words[at + FLAGS]
   const chain = words[at + CHAIN]
-  if (chain === MUTED_CHAIN) return muted
+  if (chain === OWN_WORK_CHAIN) return OWN_WORK
   if ((flags & PASSED) !== 0) return contextOf(chain, words[at + CAUSE], words[at + SPAN])
   const known = cached(ref)
   if (known !== undefined && known.chain === chain) return known
@@ -232,7 +232,7 @@ function dropUnheld () {
  */
 function contextOf (chain, ref, span) {
   if (chain === ROOT_CHAIN) return root
-  if (chain === MUTED_CHAIN) return muted
+  if (chain === OWN_WORK_CHAIN) return OWN_WORK
   const context = ref === 0 ? undefined : contextAt(ref)
   if (context !== undefined && context.chain === chain) return context
   return chain < FIRST_CHAIN ? undefined : contextOfChain(chain, span)
@@ -352,7 +352,7 @@ const timeOf = (ticks) => ticks === 0 ? NaN : (ticks >>> 0) / TICKS
 
 /** @param {object} promise @returns {Context | undefined} who resolved or rejected it, where that is known */
 function settlerOf (promise) {
-  const context = stamp.read(promise)
+  const context = contextTag.read(promise)
   if (context === undefined || context.ref === 0 || !context.kind.promise) return undefined
   const found = records.find(context.ref)
   if (found === undefined || (found.words[found.at + FLAGS] & ANSWERED) === 0) return undefined
@@ -361,13 +361,13 @@ function settlerOf (promise) {
 }
 
 /** The context of whatever it is: a resource, a promise, a request. */
-const stamp = {
+const contextTag = {
   /** @param {object} object @returns {Context | undefined} */
   read (object) {
     const marked = marks.OnResource.read(object)
     if (marked !== undefined) return marked
     const ref = marks.OnPromise.read(object)
-    if (ref !== undefined) return ref === 0 ? muted : contextAt(ref)
+    if (ref !== undefined) return ref === 0 ? OWN_WORK : contextAt(ref)
     const id = marks.asyncIdOf(object)
     return id === undefined ? undefined : contextAt(id << 1)
   },
@@ -390,9 +390,9 @@ module.exports = {
   contextOf,
   contextOfChain,
   loopOf,
-  muted,
+  OWN_WORK,
   root,
   settlerOf,
-  stamp,
+  contextTag,
   typeOfStep
 }

@@ -61,7 +61,7 @@ const DISTANCE = 10 // shift: of four bits, how many steps up the turn before is
 // Numbers of chains with a meaning of their own; the engines give none below FIRST_CHAIN.
 const NO_CHAIN = 0
 const ROOT_CHAIN = 1 // the start of the process
-const MUTED_CHAIN = 2 // longstack's own work, and what comes of it
+const OWN_WORK_CHAIN = 2 // longstack's own work, and what comes of it
 const EARLY_CHAIN = 3 // made before longstack was enabled
 const FIRST_CHAIN = 4
 
@@ -332,7 +332,7 @@ module.exports = {
   DISTANCE,
   NO_CHAIN,
   ROOT_CHAIN,
-  MUTED_CHAIN,
+  OWN_WORK_CHAIN,
   EARLY_CHAIN,
   FIRST_CHAIN,
   FOLD_SHIFT,

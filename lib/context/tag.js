@@ -100,8 +100,8 @@ const asyncIdOf = (object) => idOf(object)
  * @template T
  * @returns {{ read(object: object): T | undefined, write(object: object, value: T): void }}
  */
-function createStamp () {
-  class Stamp extends Same {
+function createTag () {
+  class Tag extends Same {
     /** @type {T} */
     #value
 
@@ -119,10 +119,10 @@ function createStamp () {
     /** @param {any} object @param {T} value */
     static write (object, value) {
       if (#value in object) object.#value = value
-      else return new Stamp(object, value)
+      else return new Tag(object, value)
     }
   }
-  return Stamp
+  return Tag
 }
 
-module.exports = { OnPromise, OnResource, asyncIdOf, createStamp, readIdsBy }
+module.exports = { OnPromise, OnResource, asyncIdOf, createTag, readIdsBy }

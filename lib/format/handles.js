@@ -4,7 +4,7 @@
 
 const { age, clean } = require('../text')
 const { formatHops } = require('./hops')
-const { createStamp } = require('../context/tag')
+const { createTag } = require('../context/tag')
 
 /**
  * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
@@ -35,8 +35,8 @@ const { createStamp } = require('../context/tag')
  * @property {boolean} filtered the filter leaves its type out
  */
 
-/** @type {ReturnType<typeof createStamp<Printed>>} what a report prints, unseen on the report */
-const printed = createStamp()
+/** @type {ReturnType<typeof createTag<Printed>>} what a report prints, unseen on the report */
+const printed = createTag()
 
 const MOST = 5 // of a group that are named
 

@@ -3,7 +3,7 @@
 // Which request uses which connection: two facts, the opener of a pooled connection and its present user, are
 // kept apart. Requests are held weakly.
 
-const { adopt, stamp } = require('../context/context')
+const { adopt, contextTag } = require('../context/context')
 const { handleOf } = require('../node-objects')
 const { requestLabel } = require('./request-label')
 
@@ -14,9 +14,9 @@ const { requestLabel } = require('./request-label')
  * @param {(type: string) => boolean} deps.wanted the filter
  * @param {(entry: import('./registry').Entry) => void} deps.touched data goes out on a connection that was made here, or came in
  * @param {(above: Function) => import('../context/context').Context} deps.request a context for a request made here
- * @returns {import('../requests/channels').ConnectionRooms}
+ * @returns {import('../requests/channels').ConnectionUses}
  */
-function createUses ({ registry, now, wanted, touched, request: contextOf }) {
+function createConnectionUses ({ registry, now, wanted, touched, request: contextOf }) {
   /** @type {WeakMap<object, import('./registry').Entry>} */
   const connections = new WeakMap()
   /** @type {WeakMap<object, import('../context/context').Context>} */
@@ -24,14 +24,14 @@ function createUses ({ registry, now, wanted, touched, request: contextOf }) {
 
   return {
     requested (request) {
-      if (wanted('HTTPCLIENTREQUEST') && stamp.read(request) === undefined) stamp.write(request, contextOf(contextOf))
+      if (wanted('HTTPCLIENTREQUEST') && contextTag.read(request) === undefined) contextTag.write(request, contextOf(contextOf))
     },
 
     uses (socket, request) {
       const entry = registry.ofObject(socket)
       if (entry === undefined) return
       entry.active = now()
-      entry.use = { request: new WeakRef(request), label: requestLabel(request), context: stamp.read(request), over: false }
+      entry.use = { request: new WeakRef(request), label: requestLabel(request), context: contextTag.read(request), over: false }
       connections.set(request, entry)
     },
 
@@ -75,4 +75,4 @@ function createUses ({ registry, now, wanted, touched, request: contextOf }) {
   }
 }
 
-module.exports = { createUses }
+module.exports = { createConnectionUses }

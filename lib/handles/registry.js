@@ -12,8 +12,8 @@
 // one registry a task (src/heap/finalization-registry-cleanup-task.cc), so that the program's own would come a turn late.
 
 const guard = require('../context/guard')
-const { contextAt, stamp } = require('../context/context')
-const { createStamp } = require('../context/tag')
+const { contextAt, contextTag } = require('../context/context')
+const { createTag } = require('../context/tag')
 const { numberOf, endOf, handleOf, idOf, isOver, ownerOf } = require('../node-objects')
 const { hiddenProperty } = require('../objects')
 
@@ -70,8 +70,8 @@ class Entry {
   }
 }
 
-/** @type {ReturnType<typeof createStamp<Entry>>} the entry of what a program holds */
-const memory = createStamp()
+/** @type {ReturnType<typeof createTag<Entry>>} the entry of what a program holds */
+const memory = createTag()
 
 function createRegistry () {
   /** @type {Map<number, Entry>} by asyncId, oldest first */
@@ -166,7 +166,7 @@ function createRegistry () {
   /** @param {object} object what the program holds @returns {Entry | undefined} */
   function ofObject (object) {
     const handle = handleOf(object)
-    if (youngCount > 0 && stamp.read(handle ?? object)?.kind.brief) settle(Infinity)
+    if (youngCount > 0 && contextTag.read(handle ?? object)?.kind.brief) settle(Infinity)
     const known = memory.read(object)
     if (handle === undefined) return known ?? entries.get(idOf(object) ?? 0)
     if (known !== undefined && known.resource.deref() === handle) return known
@@ -177,7 +177,7 @@ function createRegistry () {
 
   /** @param {object} handle @returns {Entry | undefined} */
   function entryOf (handle) {
-    const context = stamp.read(handle)
+    const context = contextTag.read(handle)
     if (context !== undefined && context.kind.brief) settle(Infinity)
     const entry = context === undefined ? undefined : entries.get(context.asyncId)
     return entry?.resource.deref() === handle ? entry : undefined

@@ -4,8 +4,8 @@
 // are not known are undefined, and the text says so. Nothing here runs code of the program (see inside.js).
 
 const { types } = require('node:util')
-const { muted, settlerOf, stamp } = require('../context/context')
-const { createStamp } = require('../context/tag')
+const { OWN_WORK, settlerOf, contextTag } = require('../context/context')
+const { createTag } = require('../context/tag')
 const { mistake } = require('../errors')
 const { clean, shortFrame } = require('../text')
 const { report: textOf, printed } = require('../format/handles')
@@ -50,9 +50,9 @@ const { className, hidden, isObject, own } = require('../objects')
 
 /**
  * What was once asked for; a handle from before enabling has no entry that keeps it.
- * @type {ReturnType<typeof createStamp<{ type: string, local: string | undefined, remote: string | undefined }>>}
+ * @type {ReturnType<typeof createTag<{ type: string, local: string | undefined, remote: string | undefined }>>}
  */
-const asked = createStamp()
+const asked = createTag()
 
 /** Requests on a handle that is listed itself. */
 const partOfHandle = /^(TCPCONNECTWRAP|PIPECONNECTWRAP|WRITEWRAP|SHUTDOWNWRAP|UDPSENDWRAP|HTTP2PING|HTTP2SETTINGS)$/
@@ -87,7 +87,7 @@ function createReports ({ registry, hops, plain, stackOf, askedAt, enabled, thro
   function find (target) {
     const object = inner(target)
     const subject = subjectOf(object)
-    return { ...subject, context: subject.context ?? visible(stamp.read(subject.handle ?? object)) }
+    return { ...subject, context: subject.context ?? visible(contextTag.read(subject.handle ?? object)) }
   }
 
   /**
@@ -142,7 +142,7 @@ function createReports ({ registry, hops, plain, stackOf, askedAt, enabled, thro
    * @returns {Context | undefined}
    */
   function contextOf (resource) {
-    const context = visible(stamp.read(resource))
+    const context = visible(contextTag.read(resource))
     if (context === undefined) return undefined
     if (types.isPromise(resource)) return context.type === 'PROMISE' ? context : undefined
     const id = idOf(resource)
@@ -228,14 +228,14 @@ function createReports ({ registry, hops, plain, stackOf, askedAt, enabled, thro
   function originOf ({ object, handle, context, type }) {
     if (context !== undefined) return context.origin === 'early' ? 'early' : 'registered'
     const resource = handle ?? object
-    if (resource === undefined || type === 'unknown' || stamp.read(resource) !== undefined) return 'unknown'
+    if (resource === undefined || type === 'unknown' || contextTag.read(resource) !== undefined) return 'unknown'
     return handle === undefined && idOf(resource) === undefined ? 'unknown' : 'early'
   }
 
   /** Its type is not in the filter: only an outer context is known. @param {object | undefined} resource */
   function isFiltered (resource) {
-    const context = resource === undefined ? undefined : stamp.read(resource)
-    return context !== undefined && context !== muted && contextOf(/** @type {object} */ (resource)) === undefined
+    const context = resource === undefined ? undefined : contextTag.read(resource)
+    return context !== undefined && context !== OWN_WORK && contextOf(/** @type {object} */ (resource)) === undefined
   }
 
   /**
@@ -296,8 +296,8 @@ function createReports ({ registry, hops, plain, stackOf, askedAt, enabled, thro
       if (isOpen(subject) === true && isOfProgram(context) && !isOutput(handle)) list.push(report(subject))
     }
     for (const [handle, object] of owners) {
-      const stamped = stamp.read(handle)
-      if (stamped === muted || isOutput(handle)) continue
+      const stamped = contextTag.read(handle)
+      if (stamped === OWN_WORK || isOutput(handle)) continue
       const context = contextOf(handle)
       const type = context === undefined || context.type === 'unknown' ? typeOf(handle, object) : context.type
       if (selected(type) && !partOfHandle.test(type) && !(lower.has(handle) && selected('TLSWRAP'))) {
@@ -348,7 +348,7 @@ function createReports ({ registry, hops, plain, stackOf, askedAt, enabled, thro
 
   /** @param {Context | undefined} context */
   function visible (context) {
-    return context === muted ? undefined : context
+    return context === OWN_WORK ? undefined : context
   }
 
   return { why, handles, find }
@@ -356,7 +356,7 @@ function createReports ({ registry, hops, plain, stackOf, askedAt, enabled, thro
 
 /** Is the object its own resource: a timer, a promise, a port, an AsyncResource? @param {object} object */
 function isResource (object) {
-  return stamp.marks(object) || types.isPromise(object) || providerOf(object) !== undefined ||
+  return contextTag.marks(object) || types.isPromise(object) || providerOf(object) !== undefined ||
     hidden(object, 'asyncId', 'trigger_async_id_symbol') !== undefined
 }
 

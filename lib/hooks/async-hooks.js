@@ -10,24 +10,24 @@ const { AsyncResource, createHook, executionAsyncResource } = require('node:asyn
 const { now } = require('../context/clock')
 const guard = require('../context/guard')
 const records = require('../context/records')
-const { contextAt, contextOf, muted, root } = require('../context/context')
+const { contextAt, contextOf, OWN_WORK, root } = require('../context/context')
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH, LEFT, TIMED,
   WATCHED, current, leaveAll
 } = require('../context/current')
 const { OnPromise } = require('../context/tag')
-const { requireRoom } = require('../stacks/stack-headroom')
+const { ensureHeadroom } = require('../stacks/stack-headroom')
 const { createCarrier } = require('./light-carrier')
 const { createEvents, refOfTracked } = require('./events')
 const { createKindTable } = require('./kind-table')
 const { canLeavePromises } = require('./light-support')
 const { createLookup } = require('./lookup')
 const { createSettlements } = require('./settlements')
-const { HEAD, createSpecial } = require('./kind-handlers')
+const { HEAD, createKindHandlers } = require('./kind-handlers')
 
 const {
   CHAIN, CAUSE, SPAN, DETAIL, FLAGS, PASSED, PARSER, INCOMING,
-  NO_CHAIN, MUTED_CHAIN, FIRST_CHAIN, CHAIN_BITS, TICKS
+  NO_CHAIN, OWN_WORK_CHAIN, FIRST_CHAIN, CHAIN_BITS, TICKS
 } = records
 const ROOM_KB = 64 // on the stack, for what begins and ends a callback
 
@@ -44,13 +44,13 @@ const ROOM_KB = 64 // on the stack, for what begins and ends a callback
  * @property {boolean} light without hooks of promises
  * @property {boolean} native V8's promise hooks instead of those of async_hooks
  *
- * @typedef {object} Rooms what the events need
+ * @typedef {object} AsyncParts what the events need
  * @property {(type: string) => boolean} wanted the filter
  * @property {import('../stacks/capture').Capture} capture
  * @property {() => import('../spans/loop-time').LoopTime} loop whose code runs, while spans are timed
  * @property {Map<number, () => void>} watched what is called when a resource has run, by async id, while
  *   spans are timed
- * @property {ReturnType<typeof import('../attribution/allocation-clock').createMarkers>} markers the allocation clock: where runs
+ * @property {ReturnType<typeof import('../attribution/allocation-clock').createAllocationClock>} markers the allocation clock: where runs
  *   begin and end
  * @property {import('../handles/registry').Registry} registry
  * @property {{ format: unknown }} force what Error.prepareStackTrace is while errors have chains
@@ -80,7 +80,7 @@ const ROOM_KB = 64 // on the stack, for what begins and ends a callback
  *   user's
  */
 
-/** @param {Rooms} rooms @param {Listener} listener */
+/** @param {AsyncParts} rooms @param {Listener} listener */
 function createAsyncLayer (rooms, listener) {
   const { capture, watched, registry, markers } = rooms
   const { clock } = capture
@@ -94,7 +94,7 @@ function createAsyncLayer (rooms, listener) {
     forget: () => capture.reset()
   })
   const lookup = createLookup({ carrier, registry, loop })
-  const special = createSpecial({ rooms, listener, carrier, loop })
+  const special = createKindHandlers({ rooms, listener, carrier, loop })
   const settlements = createSettlements({
     capture,
     rejected: (reason, context, promise) => listener.rejected(reason, context, promiseOf(promise))
@@ -134,7 +134,7 @@ function createAsyncLayer (rooms, listener) {
    * Around the functions that record, while there are users' hooks or those of other addons: loaded with the
    * first.
    */
-  const createTold = () => require('./user-hooks').createTold({
+  const createTold = () => require('./user-hooks').createUserHooks({
     hooks: { init: events.initResource, before: events.beforeResource, after: events.afterResource },
     rooms,
     listener,
@@ -342,11 +342,11 @@ function createAsyncLayer (rooms, listener) {
      */
     within (next, fn) {
       // Node aborts where an AsyncResource finds none (node#19859 and src/api/callback.cc)
-      requireRoom(ROOM_KB)
+      ensureHeadroom(ROOM_KB)
       const resource = new AsyncResource('Span')
       const ref = resource.asyncId() << 1
       const found = records.find(ref)
-      if (found === undefined || found.words[found.at + CHAIN] === MUTED_CHAIN) {
+      if (found === undefined || found.words[found.at + CHAIN] === OWN_WORK_CHAIN) {
         return resource.runInAsyncScope(fn)
       }
       found.words[found.at + SPAN] = next.seq
@@ -385,13 +385,13 @@ function createAsyncLayer (rooms, listener) {
       const chain = current[CURRENT_CHAIN]
       if (chain === NO_CHAIN) return undefined
       const context = contextOf(chain, current[CURRENT_CAUSE], current[CURRENT_SPAN])
-      return context === muted ? undefined : context
+      return context === OWN_WORK ? undefined : context
     },
 
     /** Is what runs longstack's own, or comes of it? */
     muted () {
       lookHere()
-      return current[CURRENT_CHAIN] === MUTED_CHAIN
+      return current[CURRENT_CHAIN] === OWN_WORK_CHAIN
     },
 
     /** Runs what is no part of the program, nor what comes of it. Guarded. @param {() => void} work */

@@ -22,7 +22,7 @@ const { turnOf } = require('./loops')
 const {
   MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, RUN, SETTLED_RUN, SETTLED_SPAN,
   LIVE, PASSED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, ANSWERED, CALLED, DETAILED, PARSER,
-  NO_CHAIN, MUTED_CHAIN, EARLY_CHAIN, CHAIN_BITS, TICKS, resources, promises
+  NO_CHAIN, OWN_WORK_CHAIN, EARLY_CHAIN, CHAIN_BITS, TICKS, resources, promises
 } = records
 const PROMISES = 0x3fffffff // promises are numbered modulo this and one
 const UNKNOWN = -1 // in place of a reference, for a promise from before enabling
@@ -30,12 +30,12 @@ const BEGINS = SPECIAL | DETAILED | ENTERED | PARSER
 
 /**
  * @param {object} deps
- * @param {import('./async-hooks').Rooms} deps.rooms
+ * @param {import('./async-hooks').AsyncParts} deps.rooms
  * @param {import('./async-hooks').Listener} deps.listener
  * @param {ReturnType<typeof import('./kind-table').createKindTable>} deps.table
  * @param {import('./light-carrier').Carrier} deps.carrier
  * @param {ReturnType<typeof import('./lookup').createLookup>} deps.lookup
- * @param {ReturnType<typeof import('./kind-handlers').createSpecial>} deps.special
+ * @param {ReturnType<typeof import('./kind-handlers').createKindHandlers>} deps.special
  * @param {ReturnType<typeof import('./settlements').createSettlements>} deps.settlements
  * @param {() => import('../spans/loop-time').LoopTime} deps.loop while spans are timed
  */
@@ -77,7 +77,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
       resources[at + SPAN] = current[CURRENT_SPAN]
       resources[at + CAUSE] = current[CURRENT_CAUSE]
       resources[at + RUN] = current[CURRENT_RUN]
-      if (!kind.wanted || chain === MUTED_CHAIN) {
+      if (!kind.wanted || chain === OWN_WORK_CHAIN) {
         resources[at + CHAIN] = chain
         resources[at + FLAGS] = PASSED | (kind.flags & (ONE_SHOT | CALLED | ENTERED | TICK))
         return
@@ -112,7 +112,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
       promises[at + SPAN] = current[CURRENT_SPAN]
       promises[at + CAUSE] = current[CURRENT_CAUSE]
       promises[at + RUN] = current[CURRENT_RUN]
-      if (chain === MUTED_CHAIN) {
+      if (chain === OWN_WORK_CHAIN) {
         promises[at + CHAIN] = chain
         promises[at + FLAGS] = PASSED
         return
@@ -234,7 +234,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
       const ref = OnPromise.read(promise) ?? 0
       const at = ((ref >> 1) & MASK) << SHIFT
       if ((current[ATTENTION] & ORPHANED) !== 0) special.claim(ref)
-      if (promises[at + REF] === ref && promises[at + CHAIN] !== MUTED_CHAIN) noteSettler(promises, at)
+      if (promises[at + REF] === ref && promises[at + CHAIN] !== OWN_WORK_CHAIN) noteSettler(promises, at)
       noteSettlement(promise)
     } catch (error) {
       listener.failed(error)
@@ -249,7 +249,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
       const at = ((ref >> 1) & MASK) << SHIFT
       if ((current[ATTENTION] & ORPHANED) !== 0) special.claim(ref)
       const isRecorded = ref !== 0 && resources[at + REF] === ref
-      if (isRecorded && resources[at + CHAIN] !== MUTED_CHAIN) noteSettler(resources, at)
+      if (isRecorded && resources[at + CHAIN] !== OWN_WORK_CHAIN) noteSettler(resources, at)
       if (capture.rejection !== undefined) noteSettlement(promise)
     } catch (error) {
       listener.failed(error)
@@ -277,7 +277,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
 
   /** It may be rejected: that is looked at later. @param {object} promise */
   function noteSettlement (promise) {
-    if (current[CURRENT_CHAIN] === MUTED_CHAIN) return
+    if (current[CURRENT_CHAIN] === OWN_WORK_CHAIN) return
     settlements.note(promise, current[DEPTH] === 0 ? causeNow() : current[CURRENT_CAUSE])
   }
 
@@ -331,7 +331,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
     push(ref)
     if (opener !== undefined) take(opener.chain, opener.ref, opener.spanNumber)
     else if (asyncId > 1) take(EARLY_CHAIN, ref, 0)
-    else take(ref === UNKNOWN ? EARLY_CHAIN : MUTED_CHAIN, 0, 0)
+    else take(ref === UNKNOWN ? EARLY_CHAIN : OWN_WORK_CHAIN, 0, 0)
     current[CURRENT_RUN] = 0
     if ((current[ATTENTION] & TIMED) !== 0) {
       const timed = loop()
@@ -388,7 +388,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
 /** Records what longstack itself makes. @param {number} at index in `resources` @param {number} ref */
 function mute (at, ref) {
   resources[at + REF] = ref
-  resources[at + CHAIN] = MUTED_CHAIN
+  resources[at + CHAIN] = OWN_WORK_CHAIN
   resources[at + SPAN] = 0
   resources[at + FLAGS] = PASSED | CALLED
 }

@@ -8,14 +8,14 @@ const { types } = require('node:util')
 const { now } = require('../context/clock')
 const guard = require('../context/guard')
 const records = require('../context/records')
-const { adopt, cached, contextAt, contextOf, muted, root, stamp } = require('../context/context')
+const { adopt, cached, contextAt, contextOf, OWN_WORK, root, contextTag } = require('../context/context')
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, ORPHANED, TIMED, current
 } = require('../context/current')
 
 const {
   CHAIN, CAUSE, DETAIL, FLAGS, REF, INCOMING, LIVE, PASSED, SPECIAL, TICK, ENTERED, CALLED, DETAILED, PARSER,
-  NO_CHAIN, MUTED_CHAIN, FIRST_CHAIN, CHAIN_BITS, TICKS, resources
+  NO_CHAIN, OWN_WORK_CHAIN, FIRST_CHAIN, CHAIN_BITS, TICKS, resources
 } = records
 const HELD = 64 // contexts with a detail that are held; a power of two
 const HEAD = 1 // of a request has come, and nothing of it since
@@ -32,12 +32,12 @@ const isError = /** @type {any} */ (Error).isError ?? types.isNativeError
 
 /**
  * @param {object} deps
- * @param {import('./async-hooks').Rooms} deps.rooms
+ * @param {import('./async-hooks').AsyncParts} deps.rooms
  * @param {import('./async-hooks').Listener} deps.listener
  * @param {import('./light-carrier').Carrier} deps.carrier
  * @param {() => import('../spans/loop-time').LoopTime} deps.loop while spans are timed
  */
-function createSpecial ({ rooms, listener, carrier, loop }) {
+function createKindHandlers ({ rooms, listener, carrier, loop }) {
   const { capture, registry, watched } = rooms
   const { clock } = capture
   /** a handle that was just made while nothing executed: reference */
@@ -92,7 +92,7 @@ function createSpecial ({ rooms, listener, carrier, loop }) {
   function open (ref, resource) {
     const context = contextAt(ref)
     if (context === undefined) return
-    stamp.write(resource, context)
+    contextTag.write(resource, context)
     listener.opened(context, resource)
   }
 
@@ -172,7 +172,7 @@ function createSpecial ({ rooms, listener, carrier, loop }) {
     if ((flags & ENTERED) !== 0 && carrier.on) {
       if ((flags & TICK) === 0 || isOfProgram(current[CURRENT_CHAIN])) carrier.enter()
     }
-    if ((flags & (SPECIAL | DETAILED)) === 0 || guard.busy || current[CURRENT_CHAIN] === MUTED_CHAIN) return
+    if ((flags & (SPECIAL | DETAILED)) === 0 || guard.busy || current[CURRENT_CHAIN] === OWN_WORK_CHAIN) return
     const isKnown = registry.active(ref >>> 1, clock[0])
     if (isKnown && (flags & DETAILED) === 0) return
     guarded(() => {
@@ -234,7 +234,7 @@ function createSpecial ({ rooms, listener, carrier, loop }) {
     const orphaned = contextAt(handle)
     const context = contextAt(ref)
     const isHttp2 = orphanType === 'HTTP2STREAM'
-    if (orphaned === undefined || context === undefined || context === orphaned || context === muted) return
+    if (orphaned === undefined || context === undefined || context === orphaned || context === OWN_WORK) return
     if (!isHttp2 || context.type === 'HTTP2SESSION') adopt(orphaned, context)
   }
 
@@ -249,7 +249,7 @@ function createSpecial ({ rooms, listener, carrier, loop }) {
     if (file === undefined || opener === undefined) return
     const above = opener.words[opener.at + CHAIN]
     const own = capture.partsOf(file.words[file.at + CHAIN])
-    if (above === NO_CHAIN || above === MUTED_CHAIN || own === undefined) return
+    if (above === NO_CHAIN || above === OWN_WORK_CHAIN || own === undefined) return
     const joined = capture.intern(above, own[1], own[2]) & CHAIN_BITS
     if (joined === NO_CHAIN) return
     file.words[file.at + CHAIN] = joined
@@ -303,4 +303,4 @@ function isIncoming (resource) {
   return incoming.complete === false && incoming.upgrade !== true
 }
 
-module.exports = { HEAD, createSpecial }
+module.exports = { HEAD, createKindHandlers }

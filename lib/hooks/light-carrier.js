@@ -3,7 +3,7 @@
 // Light mode: no hook tells of promises, so an AsyncLocalStorage carries the step across await.
 
 const { AsyncLocalStorage } = require('node:async_hooks')
-const { MUTED_CHAIN, NO_CHAIN, ROOT_CHAIN } = require('../context/records')
+const { OWN_WORK_CHAIN, NO_CHAIN, ROOT_CHAIN } = require('../context/records')
 const { CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, current } = require('../context/current')
 
 /** What is carried. */
@@ -70,7 +70,7 @@ function createCarrier () {
     },
 
     /** Runs longstack's own work, which is no part of the program. @param {() => void} work */
-    apart: (work) => storage === undefined ? work() : storage.run(new Carried(MUTED_CHAIN, 0, 0, 0), work)
+    apart: (work) => storage === undefined ? work() : storage.run(new Carried(OWN_WORK_CHAIN, 0, 0, 0), work)
   }
   return carrier
 }

@@ -51,7 +51,7 @@ function runOne (work) {
   } catch {}
 }
 
-const turns = {
+const loopIterations = {
   counters,
 
   /**
@@ -95,4 +95,4 @@ const turns = {
   }
 }
 
-module.exports = turns
+module.exports = loopIterations

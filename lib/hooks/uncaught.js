@@ -20,7 +20,7 @@
  * @param {(error: unknown, rejected: boolean) => void} deps.escaped notes an error and its context
  * @param {(error: unknown, fromPromise: boolean) => boolean} deps.handle asks the handlers
  */
-function createFatalLayer ({ escaped, handle }) {
+function createUncaughtLayer ({ escaped, handle }) {
   const target = /** @type {any} */ (process)
   /** @type {PropertyDescriptor | undefined} */
   let original
@@ -116,4 +116,4 @@ function enterSilentDomain () {
   }
 }
 
-module.exports = { createFatalLayer }
+module.exports = { createUncaughtLayer }

@@ -8,7 +8,7 @@ const { now } = require('../context/clock')
 const guard = require('../context/guard')
 const records = require('../context/records')
 const { contextAt } = require('../context/context')
-const { createStamp } = require('../context/tag')
+const { createTag } = require('../context/tag')
 const { INIT, BEFORE, AFTER } = require('./native-hooks')
 
 const { CHAIN, FLAGS, PASSED, FIRST_CHAIN } = records
@@ -18,19 +18,19 @@ const { CHAIN, FLAGS, PASSED, FIRST_CHAIN } = records
  * @typedef {import('./async-hooks').Hook} Hook
  */
 
-/** The context of a resource, for as long as hooks of users listen. @type {ReturnType<typeof createStamp<Context>>} */
-const onResource = createStamp()
+/** The context of a resource, for as long as hooks of users listen. @type {ReturnType<typeof createTag<Context>>} */
+const onResource = createTag()
 
 /**
  * @param {object} deps
  * @param {{ init: (asyncId: number, type: string, trigger: number, resource: any) => void, before: (asyncId: number) => void, after: (asyncId: number) => void }} deps.hooks
- * @param {import('./async-hooks').Rooms} deps.rooms
+ * @param {import('./async-hooks').AsyncParts} deps.rooms
  * @param {import('./async-hooks').Listener} deps.listener
  * @param {(work: () => void) => void} deps.guarded
  * @param {() => number} deps.running reference of what was entered last
  * @param {() => boolean} deps.recorded it was recorded
  */
-function createTold ({ hooks, rooms, listener, guarded, running, recorded }) {
+function createUserHooks ({ hooks, rooms, listener, guarded, running, recorded }) {
   const native = rooms.native()
   const { wants } = native
   /** hooks of users, in order; replaced, never mutated @type {Hook[]} */
@@ -129,4 +129,4 @@ function createTold ({ hooks, rooms, listener, guarded, running, recorded }) {
   }
 }
 
-module.exports = { createTold }
+module.exports = { createUserHooks }

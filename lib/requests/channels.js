@@ -8,7 +8,7 @@ const channels = require('node:diagnostics_channel')
 const guard = require('../context/guard')
 
 /**
- * @typedef {object} ConnectionRooms
+ * @typedef {object} ConnectionUses
  * @property {(request: object) => void} requested a request was made in the running context
  * @property {(socket: object, request: object) => void} uses a request goes out on a connection
  * @property {(request: object) => void} finished a request is over
@@ -21,7 +21,7 @@ const guard = require('../context/guard')
 
 /**
  * @param {object} deps
- * @param {() => ConnectionRooms} deps.rooms made with the first message
+ * @param {() => ConnectionUses} deps.rooms made with the first message
  * @param {(enable: () => void) => void} deps.watch traffic is seen from now on; the first socket enables it
  * @param {() => void} deps.unwatch it is no longer
  */

@@ -27,7 +27,7 @@ const timerId = hiddenProperty('asyncId')
  * @param {(socket: object) => number[]} deps.idsOf the async ids on which a socket runs
  * @param {Map<number, () => void>} deps.watched what is asked when a resource has run, by id
  */
-function createLines ({ idsOf, watched }) {
+function createConnections ({ idsOf, watched }) {
   /** @type {WeakMap<object, Line>} */
   const lines = new WeakMap()
   /** those of streams that have no handle: nothing says when they run @type {Set<Line>} */
@@ -197,4 +197,4 @@ function createLines ({ idsOf, watched }) {
   }
 }
 
-module.exports = { createLines }
+module.exports = { createConnections }

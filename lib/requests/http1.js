@@ -7,11 +7,11 @@
 // holds none of them.
 
 const { executionAsyncId } = require('node:async_hooks')
-const { createStamp } = require('../context/tag')
+const { createTag } = require('../context/tag')
 const { ownerOf } = require('../node-objects')
 const { createConnects } = require('./connects')
 const { createHttp2Layer } = require('./http2')
-const { createLines } = require('./connections')
+const { createConnections } = require('./connections')
 const { createMethods } = require('./patched-methods')
 const { undiciWires } = require('./undici')
 const { className, hidden, own } = require('../objects')
@@ -19,7 +19,7 @@ const { className, hidden, own } = require('../objects')
 /**
  * @typedef {import('../spans/span').Span} Span
  * @typedef {import('../context/context').Context} Context
- * @typedef {ReturnType<typeof createStamp<Span>>} Mark the span of a request, an answer, a stream or a socket
+ * @typedef {ReturnType<typeof createTag<Span>>} Mark the span of a request, an answer, a stream or a socket
  *
  * @typedef {object} Close how a connection ended
  * @property {object | undefined} socket
@@ -52,7 +52,7 @@ const { className, hidden, own } = require('../objects')
  */
 
 /** @type {Mark} */
-const mark = createStamp()
+const mark = createTag()
 
 /**
  * @param {object} deps
@@ -64,7 +64,7 @@ const mark = createStamp()
  * @param {(asyncId: number, span: number) => void} deps.setSpan
  */
 function createRequestLayer ({ rooms, watched, wanted, propagates, spanOf, setSpan }) {
-  const lines = createLines({ idsOf: rooms.idsOf, watched })
+  const lines = createConnections({ idsOf: rooms.idsOf, watched })
   const connects = createConnects({ rooms, mark, watched, wanted })
   const http2 = createHttp2Layer({ rooms, mark, watched, spanOf, setSpan })
   /** Node's own function, on Node 20 @type {Function | undefined} */

@@ -6,7 +6,7 @@
 
 const records = require('../context/records')
 const requests = require('../context/request-names')
-const { stamp } = require('../context/context')
+const { contextTag } = require('../context/context')
 const { ownerOf } = require('../node-objects')
 const { className, hiddenProperty, isObject, own } = require('../objects')
 
@@ -23,7 +23,7 @@ const streamHandle = hiddenProperty('kHandle')
  * @param {() => { look: (server: object) => void }} deps.koa
  * @param {(request: object) => string | undefined} deps.routeOf what a framework says of a request
  */
-function createServedLayer ({ serve, cause, registry, koa, routeOf }) {
+function createServedRequests ({ serve, cause, registry, koa, routeOf }) {
   /** @param {{ request: any, server: object }} message */
   function started ({ request, server }) {
     const isPlain = requests.isPlain(request)
@@ -58,7 +58,7 @@ function createServedLayer ({ serve, cause, registry, koa, routeOf }) {
       if (typeof method !== 'string') return 0
       const number = requests.numberOf(method, typeof path === 'string' ? path : '')
       const handle = streamHandle(stream)
-      const context = isObject(handle) ? stamp.read(handle) : undefined
+      const context = isObject(handle) ? contextTag.read(handle) : undefined
       if (context?.type === 'HTTP2STREAM') context.request = requests.textAt(number)
       return number
     },
@@ -104,4 +104,4 @@ function requestOf (ref) {
   return 0
 }
 
-module.exports = { createServedLayer }
+module.exports = { createServedRequests }

@@ -9,7 +9,7 @@ const { hidden, own } = require('../objects')
  * @param {object} deps
  * @param {import('./http1').RequestRooms} deps.rooms
  * @param {import('./http1').Mark} deps.mark
- * @param {ReturnType<typeof import('./connections').createLines>} deps.lines
+ * @param {ReturnType<typeof import('./connections').createConnections>} deps.lines
  * @param {ReturnType<typeof import('./connects').createConnects>} deps.connects
  * @param {(message: { request: object }) => void} deps.requested
  * @param {(message: { request: object, error: unknown }) => void} deps.failed

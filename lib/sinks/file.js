@@ -34,7 +34,7 @@ const passing = new Set([...busyCodes, 'ENOSPC', 'EDQUOT', 'EFBIG', 'EIO', 'ENOM
 /**
  * @typedef {object} Rooms
  * @property {(code: string, sentence: string) => void} warn
- * @property {Pick<typeof import('../hooks/loop-iterations'), 'batching' | 'schedule'>} [turns] default: each line is written at once
+ * @property {Pick<typeof import('../hooks/loop-iterations'), 'batching' | 'schedule'>} [loopIterations] default: each line is written at once
  */
 
 /**
@@ -43,7 +43,7 @@ const passing = new Set([...busyCodes, 'ENOSPC', 'EDQUOT', 'EFBIG', 'EIO', 'ENOM
  * @param {string} name as it is printed
  * @param {Rooms} rooms
  */
-function createLineSink (target, name, { warn, turns }) {
+function createLineSink (target, name, { warn, loopIterations }) {
   const backlog = createBacklog(BACKLOG)
   /** lines of the present iteration: as texts they would be carried along by the collector @type {Buffer | undefined} */
   let batch
@@ -74,7 +74,7 @@ function createLineSink (target, name, { warn, turns }) {
   /** @param {string} line as a text of bytes, with its line feed */
   function write (line) {
     if (over) return drop(1)
-    if (turns === undefined || !turns.batching()) {
+    if (loopIterations === undefined || !loopIterations.batching()) {
       writeBatch()
       return writeLines(Buffer.from(line, 'latin1'), 1)
     }
@@ -86,7 +86,7 @@ function createLineSink (target, name, { warn, turns }) {
 
   /** The same line, as bytes that are good until this returns. @param {Buffer} bytes @param {number} length */
   function writeBytes (bytes, length) {
-    if (over || length > BATCH || turns === undefined || !turns.batching()) return write(bytes.toString('latin1', 0, length))
+    if (over || length > BATCH || loopIterations === undefined || !loopIterations.batching()) return write(bytes.toString('latin1', 0, length))
     if (batchBytes + length > BATCH) writeBatch()
     batch ??= Buffer.allocUnsafeSlow(BATCH)
     bytes.copy(batch, batchBytes, 0, length)
@@ -99,7 +99,7 @@ function createLineSink (target, name, { warn, turns }) {
     batchLines++
     if (batchScheduled) return
     batchScheduled = true
-    turns?.schedule(endIteration)
+    loopIterations?.schedule(endIteration)
   }
 
   function endIteration () {

@@ -137,10 +137,10 @@ function placeFor (output, rooms) {
 }
 
 /** @param {Output} output @param {ReturnType<typeof targetOf>} target @param {Rooms} rooms @returns {Sink} */
-function sinkFor (output, target, { warn, turns }) {
+function sinkFor (output, target, { warn, loopIterations }) {
   try {
     if (target.url !== undefined) return require('./otlp').createOtlpSink(output, { warn })
-    return require('./file').createLineSink(target, nameOf(output.to), { warn, turns })
+    return require('./file').createLineSink(target, nameOf(output.to), { warn, loopIterations })
   } catch (error) {
     const why = String(/** @type {any} */ (error)?.message ?? error).split('\n', 1)[0]
     warn('SPANS_FAILED', `spans cannot be written to ${safe(output.to)}: ${why}`)

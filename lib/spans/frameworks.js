@@ -4,7 +4,7 @@
 // objects when the answer is done; only Koa's context, which nothing leads to, says itself when it is given its route.
 // Fastify tells by diagnostics_channel, see requests/http1.js.
 
-const { createStamp } = require('../context/tag')
+const { createTag } = require('../context/tag')
 const { isObject, own } = require('../objects')
 
 const LONGEST = 512 // characters of a route
@@ -137,15 +137,15 @@ function expressError (request) {
   return seen instanceof Set ? [...seen].pop() : undefined
 }
 
-/** The context that Koa made for a request @type {ReturnType<typeof createStamp<WeakRef<object>>>} */
-const koaContexts = createStamp()
+/** The context that Koa made for a request @type {ReturnType<typeof createTag<WeakRef<object>>>} */
+const koaContexts = createTag()
 let hasKoaContexts = false
 
 /**
  * @koa/router writes the template to the context, to which nothing leads from the request. A setter on the context's
  * prototype sees that; the context gets the very property it would have had.
  */
-function createKoa () {
+function createKoaRoutes () {
   /** @type {Set<any>} */
   const prototypes = new Set()
   /** @type {WeakSet<object>} */
@@ -200,4 +200,4 @@ function routeText (route) {
   return word(route)?.slice(0, LONGEST) || undefined
 }
 
-module.exports = { createKoa, expressError, expressRoute, routeText }
+module.exports = { createKoaRoutes, expressError, expressRoute, routeText }

@@ -14,7 +14,7 @@ const { isObject, own } = require('../objects')
  * @typedef {import('./span').Span} Span
  * @typedef {import('./spans').End} End
  * @typedef {import('../context/context').Context} Context
- * @typedef {Omit<import('../requests/http1').RequestRooms, 'idsOf' | 'carries'>} WebRooms
+ * @typedef {Omit<import('../requests/http1').RequestRooms, 'idsOf' | 'carries'>} HttpSpans
  */
 
 const TIMED_OUT = /TIMEOUT$|^ETIMEDOUT$/
@@ -26,10 +26,10 @@ const ABORTED = /^(ABORT_ERR|ECONNRESET|EPIPE|UND_ERR_ABORTED|UND_ERR_SOCKET|ERR
  * @param {ReturnType<typeof import('../hooks/async-hooks').createAsyncLayer>} deps.async
  * @param {() => import('../options').Options} deps.options
  * @param {(above: Function) => Context} deps.request a context for a request made here
- * @param {ReturnType<typeof import('./frameworks').createKoa>} deps.koa
+ * @param {ReturnType<typeof import('./frameworks').createKoaRoutes>} deps.koa
  * @param {(socket: object) => object[]} deps.handlesOf a socket: its own handle and what lies below
  */
-function createWeb ({ spans, async, options, request: contextOf, koa, handlesOf }) {
+function createHttpSpans ({ spans, async, options, request: contextOf, koa, handlesOf }) {
   /** routes that frameworks told by themselves @type {WeakMap<Span, string>} */
   const routes = new WeakMap()
   let hasRoutes = false
@@ -66,7 +66,7 @@ function createWeb ({ spans, async, options, request: contextOf, koa, handlesOf 
     spans.end(span, { code: status >= 400 ? 'ERROR' : undefined, attributes: status >= 400 ? { 'error.type': String(status) } : undefined })
   }
 
-  /** @type {WebRooms} */
+  /** @type {HttpSpans} */
   const rooms = {
     served (request, socket) {
       if (async.muted()) return undefined
@@ -273,4 +273,4 @@ function addHeader (request, traceparent) {
   } catch {}
 }
 
-module.exports = { createWeb }
+module.exports = { createHttpSpans }

@@ -7,12 +7,12 @@ const process = require('node:process')
 const path = require('node:path')
 const guard = require('../context/guard')
 const { isMainThread } = require('../hooks/threads')
-const turns = require('../hooks/loop-iterations')
+const loopIterations = require('../hooks/loop-iterations')
 const { isNativeError, isPromise } = require('node:util').types
 const { brief } = require('../warnings')
 const { createSpans } = require('./spans')
 const { handleOf, nothing } = require('./user-span')
-const { createWeb } = require('./http-spans')
+const { createHttpSpans } = require('./http-spans')
 const { own } = require('../objects')
 
 /**
@@ -37,11 +37,11 @@ const MAX_UNTOLD = 1000 // records that wait for the end of an iteration
  * @param {(error: Error) => string | undefined} deps.errorStack
  * @param {(above: Function) => Context} deps.request a context for a request made here
  * @param {(start: number, end: number) => string | undefined} deps.at the innermost frame seen inside a blocked run
- * @param {ReturnType<typeof import('./frameworks').createKoa>} deps.koa
+ * @param {ReturnType<typeof import('./frameworks').createKoaRoutes>} deps.koa
  * @param {(socket: object) => object[]} deps.handlesOf a socket: its own handle and what lies below
- * @param {(rooms: import('./http-spans').WebRooms) => { use: () => void, rest: () => void }} deps.wires listens to Node's requests
+ * @param {(rooms: import('./http-spans').HttpSpans) => { use: () => void, rest: () => void }} deps.wires listens to Node's requests
  */
-function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, stack, pathOf, errorStack, request: contextOf, koa, handlesOf, wires, at }) {
+function createSpanRecorder ({ async, failed, loop, now, warn, options, listeners, stack, pathOf, errorStack, request: contextOf, koa, handlesOf, wires, at }) {
   let on = false
   /** @type {ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} */
   let sinks
@@ -73,8 +73,8 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
     at,
     resource: () => (resource ??= resourceOf()),
     schedule (work) {
-      const batching = counted && turns.batching()
-      if (batching) turns.schedule(work)
+      const batching = counted && loopIterations.batching()
+      if (batching) loopIterations.schedule(work)
       return batching
     }
   })
@@ -85,10 +85,10 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
    * @param {boolean} [atOnce] where the loop may not poll for long
    */
   function tell (record, atOnce = false) {
-    const batching = counted && turns.batching()
+    const batching = counted && loopIterations.batching()
     if (untold.length === 0) {
       audience = [...listeners]
-      if (batching) turns.schedule(tellAll)
+      if (batching) loopIterations.schedule(tellAll)
     }
     untold.push(record)
     if (!batching || atOnce || untold.length >= MAX_UNTOLD) tellAll()
@@ -124,7 +124,7 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
     return { type: typeof code === 'string' ? code : nameOf(error), message: brief(error), ...(stacktrace === undefined ? {} : { stacktrace }) }
   }
 
-  const web = createWeb({ spans, async, options, request: contextOf, koa, handlesOf })
+  const web = createHttpSpans({ spans, async, options, request: contextOf, koa, handlesOf })
 
   /** @param {Span} span @param {number} [at] ms, when that was */
   function finish (span, at) {
@@ -149,7 +149,7 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
 
   function leave () {
     guard.run(() => {
-      turns.hold() // the loop has ended
+      loopIterations.hold() // the loop has ended
       spans.flush()
       tellAll()
       sinks?.flush()
@@ -160,8 +160,8 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
   function count (wanted) {
     if (wanted === counted) return
     counted = wanted
-    if (wanted) turns.start()
-    else turns.stop()
+    if (wanted) loopIterations.start()
+    else loopIterations.stop()
   }
 
   return {
@@ -179,7 +179,7 @@ function createSpanRoom ({ async, failed, loop, now, warn, options, listeners, s
         sinks?.close()
         sinks = undefined
         outputs = wanted
-        if (wanted !== undefined) sinks = require('../sinks/sinks').createSinks(require('../sinks/outputs').parseOutputs(wanted), { warn, turns })
+        if (wanted !== undefined) sinks = require('../sinks/sinks').createSinks(require('../sinks/outputs').parseOutputs(wanted), { warn, loopIterations })
       }
       async.time(wanted !== undefined || listeners.size > 0) // else they only tell whose a long run is
       if (on) return wired?.use()
@@ -302,4 +302,4 @@ function packageName () {
   }
 }
 
-module.exports = { createSpanRoom }
+module.exports = { createSpanRecorder }

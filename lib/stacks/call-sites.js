@@ -3,13 +3,13 @@
 // The call sites of an error as text and as frames. V8 writes a line in about half a microsecond, and the
 // formatter, source maps and attribution all read it: it is written once for each list of call sites.
 
-const { createStamp } = require('../context/tag')
+const { createTag } = require('../context/tag')
 const { frameLines, parseFrame } = require('./frames')
 
 /** @typedef {{ lines: string[], frames: import('./frames').Frame[] }} Written */
 
-/** On the list itself: a WeakMap costs a read of `.stack` 2 µs more (bench/errors.js). @type {ReturnType<typeof createStamp<Written>>} */
-const written = createStamp()
+/** On the list itself: a WeakMap costs a read of `.stack` 2 µs more (bench/errors.js). @type {ReturnType<typeof createTag<Written>>} */
+const written = createTag()
 
 /**
  * Returns the lines of call sites as V8 prints them, without "    at ", and the frames read from them.

@@ -10,7 +10,7 @@ const {
 } = require('./text-scan')
 const { versionOfMaps } = require('./program-mapper')
 const { nodeMaps } = require('./source-maps')
-const { requireRoom } = require('./stack-headroom')
+const { ensureHeadroom } = require('./stack-headroom')
 
 const PRINT_KB = 96 // room for printing a stack for the first time: more than its source maps ask for
 
@@ -109,7 +109,7 @@ function createChain ({ stackOf, options, map, askedAt, dropped }) {
   /** @param {Sight} sight @param {Frame[]} visible frames of it */
   function print (sight, visible) {
     if (visible === sight.visible && sight.printed !== undefined && !nodeMaps()) return sight.printed
-    requireRoom(PRINT_KB)
+    ensureHeadroom(PRINT_KB)
     const { frames: most, hide: rule } = sight.options
     const mapped = (visible.length > most ? visible.slice(0, most) : visible).map(map)
     const printed = { frames: mapped.map(publicFrame), lines: hide(mapped, rule) }

@@ -12,7 +12,7 @@ const { types } = require('node:util')
 const guard = require('../context/guard')
 const { forget, observe } = require('./program-mapper')
 const { isOfStartUp, readSites } = require('./call-sites')
-const { hasRoom, requireLoadingRoom } = require('./stack-headroom')
+const { hasHeadroom, ensureHeadroomToLoad } = require('./stack-headroom')
 const { limit } = require('./trace-limit')
 
 const { apply } = Reflect
@@ -59,7 +59,7 @@ function createFormatter ({ story, sight, internals }) {
      * @param {NodeJS.CallSite[]} allSites
      */
     function prepareStackTrace (error, allSites) {
-      const extended = enabled && !inner && !formatting && hasRoom()
+      const extended = enabled && !inner && !formatting && hasHeadroom()
       if (extended) sight(error)
       const sites = enabled ? programs(allSites, internals()) : allSites
       const plain = format(formatter, this, error, sites, extended)
@@ -68,7 +68,7 @@ function createFormatter ({ story, sight, internals }) {
       formatting = true
       try {
         if (isOfStartUp(error, sites)) return plain
-        if (!loaded) requireLoadingRoom()
+        if (!loaded) ensureHeadroomToLoad()
         const hops = story(error, sites)
         loaded = true
         return hops === '' ? plain : `${plain}\n${hops}`
@@ -312,7 +312,7 @@ let sourceMaps
 /** @throws {RangeError} where there is no room on the stack to load it */
 function loadSourceMaps () {
   if (sourceMaps === undefined) {
-    requireLoadingRoom()
+    ensureHeadroomToLoad()
     sourceMaps = guard.run(() => require('./source-maps'))
   }
   return sourceMaps

@@ -3,7 +3,7 @@
 // The words a person would use for a hop: the call they wrote, not the provider that Node names.
 
 const { afterLast, aliasStart, isNameCode, withoutPrefix } = require('./text-scan')
-const { requireRoom } = require('./stack-headroom')
+const { ensureHeadroom } = require('./stack-headroom')
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -53,7 +53,7 @@ function printable (name) {
   for (let i = 0; i < name.length; i++) {
     const code = name.charCodeAt(i)
     if (code >= 0x20 && code <= 0x7e) continue
-    requireRoom(EXPRESSION_KB)
+    ensureHeadroom(EXPRESSION_KB)
     return name.replace(/\p{C}+/gu, ' ')
   }
   return name

@@ -13,7 +13,7 @@ const { fileURLToPath, pathToFileURL } = require('node:url')
 const { parseFrame } = require('./frames')
 const { positionOf } = require('./program-mapper')
 const { readSites } = require('./call-sites')
-const { requireRoom } = require('./stack-headroom')
+const { ensureHeadroom } = require('./stack-headroom')
 
 const LARGEST = 64 << 20 // bytes of a source or a map worth reading
 const FILES = 5000 // remembered
@@ -51,7 +51,7 @@ function nodeMaps () {
 function supportFor (file) {
   const found = known.get(file)
   if (found !== undefined || known.has(file)) return found
-  requireRoom(MAP_KB)
+  ensureHeadroom(MAP_KB)
   if (known.size >= FILES) known = new Map()
   known.set(file, undefined) // also where the next line throws
   const who = find(localOf(file))
@@ -177,7 +177,7 @@ function lookUp (file, line, column) {
   }
   const who = supportFor(file)
   if (who === undefined) return undefined
-  requireRoom(MAP_KB)
+  ensureHeadroom(MAP_KB)
   const module = file.startsWith('file:')
   const local = localOf(file)
   try {

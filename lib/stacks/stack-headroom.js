@@ -26,16 +26,16 @@ function push () {
  * @param {number} kb a multiple of BLOCK_KB
  * @throws {RangeError} where there is none
  */
-function requireRoom (kb) {
+function ensureHeadroom (kb) {
   blocksLeft = kb / BLOCK_KB
   apply(push, undefined, block)
 }
 
 /** Makes sure that a room of longstack can be loaded. @throws {RangeError} where it cannot */
-const requireLoadingRoom = () => requireRoom(LOADING_KB)
+const ensureHeadroomToLoad = () => ensureHeadroom(LOADING_KB)
 
 /** Says whether there is room for a story: that takes up to 5 KB. */
-function hasRoom () {
+function hasHeadroom () {
   try {
     apply(nothing, undefined, block)
     return true
@@ -44,4 +44,4 @@ function hasRoom () {
   }
 }
 
-module.exports = { hasRoom, requireLoadingRoom, requireRoom }
+module.exports = { hasHeadroom, ensureHeadroomToLoad, ensureHeadroom }

@@ -5,7 +5,7 @@
 
 const { now } = require('../context/clock')
 const guard = require('../context/guard')
-const { Context, stamp } = require('../context/context')
+const { Context, contextTag } = require('../context/context')
 const { kindOf } = require('../context/kinds')
 const { handleOf, idOf, below } = require('../node-objects')
 const { loadBinding } = require('../stacks/binding')
@@ -13,9 +13,9 @@ const { loadBinding } = require('../stacks/binding')
 /** @typedef {import('./wiring').Wiring} Wiring */
 
 /** Makes the room of spans. @param {Wiring} wiring */
-function createSpanRoom (wiring) {
+function createSpanRecorder (wiring) {
   const { async, events, settings, warnings } = wiring
-  return require('../spans/recorder').createSpanRoom({
+  return require('../spans/recorder').createSpanRecorder({
     async,
     loop: wiring.loop(),
     now,
@@ -37,7 +37,7 @@ function createSpanRoom (wiring) {
 /**
  * Listens to Node's requests for the room of spans.
  * @param {Wiring} wiring
- * @param {import('../spans/http-spans').WebRooms} web
+ * @param {import('../spans/http-spans').HttpSpans} web
  * @returns {{ use: () => void, rest: () => void }}
  */
 function listenToRequests (wiring, web) {
@@ -77,9 +77,9 @@ function idsOf (socket) {
 }
 
 /** Makes the room of blocking callbacks. @param {Wiring} wiring */
-function createBlockedRoom (wiring) {
+function createBlockedCallbacks (wiring) {
   const { async, formatter, settings, warnings } = wiring
-  return require('../blocked/setup').createBlockedRoom({
+  return require('../blocked/setup').createBlockedCallbacks({
     now,
     current: async.current,
     plainly: formatter.plainly,
@@ -112,7 +112,7 @@ function createIntercepts (wiring) {
  */
 function nameOnHandle (socket, names) {
   const handle = handleOf(socket)
-  const context = handle === undefined ? undefined : stamp.read(handle)
+  const context = handle === undefined ? undefined : contextTag.read(handle)
   if (handle !== undefined && context?.asyncId === idOf(handle)) setDetail(context, context?.type, names)
 }
 
@@ -136,4 +136,4 @@ function createNativeHooks (wiring) {
   })
 }
 
-module.exports = { createBlockedRoom, createIntercepts, createNativeHooks, createSpanRoom }
+module.exports = { createBlockedCallbacks, createIntercepts, createNativeHooks, createSpanRecorder }

@@ -7,7 +7,7 @@
 
 const { types } = require('node:util')
 const guard = require('../context/guard')
-const { contextOfChain, stamp, settlerOf, muted } = require('../context/context')
+const { contextOfChain, contextTag, settlerOf, OWN_WORK } = require('../context/context')
 const { createViews } = require('../context/view')
 const { mistake } = require('../errors')
 const { userOf } = require('../handles/last-user')
@@ -35,7 +35,7 @@ const PLACES = 1000 // texts kept
  * @param {object} deps
  * @param {ReturnType<typeof import('../hooks/async-hooks').createAsyncLayer>} deps.async
  * @param {import('../stacks/capture').Capture} deps.capture
- * @param {ReturnType<typeof import('../attribution/observed-errors').createSightings>} deps.sightings
+ * @param {ReturnType<typeof import('../attribution/observed-errors').createObservedErrors>} deps.sightings
  * @param {ReturnType<typeof import('../handles/registry').createRegistry>} deps.registry
  * @param {(read: () => string) => string} deps.plainly
  * @param {ReturnType<typeof import('../stacks/formatter').createFormatter>['readStack']} deps.readStack
@@ -47,7 +47,7 @@ const PLACES = 1000 // texts kept
  * @param {(count: number) => void} deps.dropped
  * @param {(socket: object) => Why['through']} deps.through
  */
-function createAnswers ({ async, capture, sightings, registry, plainly, readStack, isNodes, options, now, askedAt, enabled, dropped, through }) {
+function createQueries ({ async, capture, sightings, registry, plainly, readStack, isNodes, options, now, askedAt, enabled, dropped, through }) {
   const stackOf = (/** @type {Context} */ context) => context.stack
   const readFrames = createReader()
   const threads = createThreadLayer(async.root)
@@ -63,7 +63,7 @@ function createAnswers ({ async, capture, sightings, registry, plainly, readStac
   })
   const paths = lazily(() => require('../spans/wait-sites').createPaths({ stackOf, registry }))
   const blocked = lazily(() => {
-    return require('../blocked/report-hops').createBlockedStory({ chain, view, plain, most: () => options().frames })
+    return require('../blocked/report-hops').createBlockedHops({ chain, view, plain, most: () => options().frames })
   })
 
   /**
@@ -144,8 +144,8 @@ function createAnswers ({ async, capture, sightings, registry, plainly, readStac
 
   /** Who settled it, then who made it. @param {Promise<unknown>} promise @returns {PrintedHop[]} */
   function hopsOfPromise (promise) {
-    const context = stamp.read(promise)
-    const made = chain.hops(context === muted ? undefined : context)
+    const context = contextTag.read(promise)
+    const made = chain.hops(context === OWN_WORK ? undefined : context)
     const by = settlerOf(promise)
     const [first, ...others] = chain.hops(by)
     if (first === undefined || by === context?.parent) return made
@@ -298,4 +298,4 @@ function plain ({ asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, 
   return { asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, frames }
 }
 
-module.exports = { createAnswers }
+module.exports = { createQueries }

@@ -10,17 +10,17 @@ const { isNativeError } = require('node:util').types
 const { now } = require('../context/clock')
 const { Context, connect, typeOfStep } = require('../context/context')
 const { kindOf } = require('../context/kinds')
-const { createMaker } = require('../attribution/maker')
+const { createMakerLookup } = require('../attribution/maker')
 const { CHAIN_BITS } = require('../context/records')
-const { createSightings } = require('../attribution/observed-errors')
+const { createObservedErrors } = require('../attribution/observed-errors')
 const { createAsyncLayer } = require('../hooks/async-hooks')
 const { createChannelLayer } = require('../requests/channels')
-const { createFatalLayer } = require('../hooks/uncaught')
-const { createMarkers } = require('../attribution/allocation-clock')
+const { createUncaughtLayer } = require('../hooks/uncaught')
+const { createAllocationClock } = require('../attribution/allocation-clock')
 const { createRegistry } = require('../handles/registry')
 const { createCapture } = require('../stacks/capture')
 const { createFormatter } = require('../stacks/formatter')
-const { requireLoadingRoom } = require('../stacks/stack-headroom')
+const { ensureHeadroomToLoad } = require('../stacks/stack-headroom')
 const { createWarnings } = require('../warnings')
 const { createErrorEvents, createEvents } = require('./listener')
 
@@ -35,15 +35,15 @@ const { createErrorEvents, createEvents } = require('./listener')
  * @property {(type: string) => boolean} matches the filter that it was registered with
  * @property {import('../api').ErrorHandler} handler
  *
- * @typedef {ReturnType<typeof import('./queries').createAnswers>} Answers
- * @typedef {ReturnType<typeof import('../spans/recorder').createSpanRoom>} SpanRoom
+ * @typedef {ReturnType<typeof import('./queries').createQueries>} Queries
+ * @typedef {ReturnType<typeof import('../spans/recorder').createSpanRecorder>} SpanRecorder
  * @typedef {ReturnType<typeof import('../requests/http1').createRequestLayer>} RequestLayer
- * @typedef {ReturnType<typeof import('../requests/served-requests').createServedLayer>} ServedLayer
+ * @typedef {ReturnType<typeof import('../requests/served-requests').createServedRequests>} ServedRequests
  * @typedef {ReturnType<typeof import('../intercept/servers').createIntercepts>} Intercepts
  * @typedef {ReturnType<typeof import('../hooks/native-hooks').createNativeHooks>} NativeHooks
- * @typedef {ReturnType<typeof import('../spans/frameworks').createKoa>} KoaRoutes
- * @typedef {import('../requests/channels').ConnectionRooms} ConnectionRooms
- * @typedef {import('../blocked/setup').BlockedRoom} BlockedRoom
+ * @typedef {ReturnType<typeof import('../spans/frameworks').createKoaRoutes>} KoaRoutes
+ * @typedef {import('../requests/channels').ConnectionUses} ConnectionRooms
+ * @typedef {import('../blocked/setup').BlockedCallbacks} BlockedRoom
  * @typedef {import('../spans/loop-time').LoopTime} LoopTime
  */
 
@@ -53,9 +53,9 @@ class Wiring {
   warnings = createWarnings()
   /** @type {ReturnType<typeof createRegistry>} */
   registry = createRegistry()
-  /** @type {ReturnType<typeof createMarkers>} */
-  markers = createMarkers()
-  /** @type {ReturnType<typeof createSightings>} */
+  /** @type {ReturnType<typeof createAllocationClock>} */
+  markers = createAllocationClock()
+  /** @type {ReturnType<typeof createObservedErrors>} */
   sightings
   /** @type {ReturnType<typeof createFormatter>} */
   formatter
@@ -63,21 +63,21 @@ class Wiring {
   capture
   /** @type {ReturnType<typeof createAsyncLayer>} */
   async
-  /** @type {ReturnType<typeof createFatalLayer>} */
+  /** @type {ReturnType<typeof createUncaughtLayer>} */
   fatal
   /** @type {ReturnType<typeof createChannelLayer>} */
   channels
 
   // Made when first needed.
-  /** Answers questions. @type {Answers | undefined} */
+  /** Answers questions. @type {Queries | undefined} */
   answers
-  /** Makes spans and hands them on. @type {SpanRoom | undefined} */
+  /** Makes spans and hands them on. @type {SpanRecorder | undefined} */
   spans
   /** Times them. @type {LoopTime | undefined} */
   loopTime
   /** Listens to requests for them, while they are on. @type {RequestLayer | undefined} */
   requests
-  /** Reports the requests that servers get. @type {ServedLayer | undefined} */
+  /** Reports the requests that servers get. @type {ServedRequests | undefined} */
   servedLayer
   /** Reads the routes of Koa. @type {KoaRoutes | undefined} */
   koaRoutes
@@ -111,7 +111,7 @@ class Wiring {
     this.settings = settings
     /** Does the filter select a type of resource? @type {(type: string) => boolean} */
     this.isWanted = (type) => settings.isSelected(type)
-    this.sightings = createSightings({ maker: createMaker(this.markers) })
+    this.sightings = createObservedErrors({ maker: createMakerLookup(this.markers) })
     const errors = createErrorEvents(this)
     const formatter = createFormatter({
       story: errors.report,
@@ -140,7 +140,7 @@ class Wiring {
       native: () => this.nativeHooks(),
       isNativeInUse: () => this.native !== undefined && this.native.inUse()
     }, this.events)
-    this.fatal = createFatalLayer({ escaped: errors.noteEscaped, handle: errors.handle })
+    this.fatal = createUncaughtLayer({ escaped: errors.noteEscaped, handle: errors.handle })
     this.channels = this.createChannels()
   }
 
@@ -174,7 +174,7 @@ class Wiring {
   /**
    * Returns the room of answers, loaded with the first question. Ages are as of then: loading adds nothing.
    * @param {unknown} [target] what is asked about
-   * @returns {Answers}
+   * @returns {Queries}
    */
   queries (target) {
     this.askedAt = now()
@@ -183,10 +183,10 @@ class Wiring {
     return this.answers
   }
 
-  /** @returns {Answers} */
+  /** @returns {Queries} */
   createAnswers () {
     const { async, capture, formatter, registry, settings, sightings } = this
-    return require('./queries').createAnswers({
+    return require('./queries').createQueries({
       async,
       capture,
       sightings,
@@ -206,8 +206,8 @@ class Wiring {
   /** Returns the room of connections, loaded with the first message for it. @returns {ConnectionRooms} */
   connectionRooms () {
     if (this.connections !== undefined) return this.connections
-    requireLoadingRoom()
-    this.connections = require('../handles/connection-uses').createUses({
+    ensureHeadroomToLoad()
+    this.connections = require('../handles/connection-uses').createConnectionUses({
       registry: this.registry,
       now: () => this.capture.clock[0],
       wanted: this.isWanted,
@@ -217,12 +217,12 @@ class Wiring {
     return this.connections
   }
 
-  /** Returns the room of requests that servers get, loaded with the first of them. @returns {ServedLayer} */
+  /** Returns the room of requests that servers get, loaded with the first of them. @returns {ServedRequests} */
   served () {
     if (this.servedLayer !== undefined) return this.servedLayer
-    requireLoadingRoom()
+    ensureHeadroomToLoad()
     const { async, registry } = this
-    this.servedLayer = require('../requests/served-requests').createServedLayer({
+    this.servedLayer = require('../requests/served-requests').createServedRequests({
       serve: async.serve,
       cause: () => async.step().ref,
       registry,
@@ -237,7 +237,7 @@ class Wiring {
 
   /** Returns what reads the routes of Koa, loaded with the first request. @returns {KoaRoutes} */
   koa () {
-    this.koaRoutes ??= require('../spans/frameworks').createKoa()
+    this.koaRoutes ??= require('../spans/frameworks').createKoaRoutes()
     return this.koaRoutes
   }
 
