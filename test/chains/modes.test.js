@@ -6,9 +6,8 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const test = require('ava')
-const { withoutHops } = require('../helpers/both')
 const { compile } = require('../helpers/maps')
-const { node, register, root, split } = require('../helpers/run')
+const { node, register, root, split, withoutHops } = require('../helpers/run')
 
 const [major] = process.versions.node.split('.').map(Number)
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// Runs a program in a child of its own, as users do: contexts are never counted inside the test runner.
+// Runs a program in a child process of its own, as users do: contexts are never counted inside the test runner.
 
 const { spawn } = require('node:child_process')
 const fs = require('node:fs')
@@ -10,7 +10,10 @@ const path = require('node:path')
 const root = path.resolve(__dirname, '..', '..')
 const register = path.join(root, 'lib', 'register.js')
 
-/** The engine to run all tests over: ENGINE=js npx ava. A test that asks for one itself gets that one. */
+/** What a child does not inherit. */
+const ownVariables = /^(LONGSTACK|NODE_|AVA_|FORCE_COLOR|NO_COLOR)/
+
+/** The engine to run all tests with: ENGINE=js npx ava. A test that sets the engine itself overrides it. */
 const engine = process.env.ENGINE ? { LONGSTACK_CAPTURE: process.env.ENGINE } : {}
 
 /**
@@ -22,6 +25,7 @@ const engine = process.env.ENGINE ? { LONGSTACK_CAPTURE: process.env.ENGINE } : 
  */
 
 /**
+ * Runs Node until it exits.
  * @param {string[]} args of node
  * @param {object} [options]
  * @param {Record<string, string | undefined>} [options.env] added to a clean environment
@@ -32,8 +36,9 @@ const engine = process.env.ENGINE ? { LONGSTACK_CAPTURE: process.env.ENGINE } : 
  */
 function node (args, { env = {}, cwd = root, input = '', timeout = 60_000 } = {}) {
   return new Promise((resolve, reject) => {
-    const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(LONGSTACK|NODE_|AVA_|FORCE_COLOR|NO_COLOR)/.test(name)))
-    const child = spawn(process.execPath, args, { cwd, env: { ...clean, ...engine, ...env }, timeout, killSignal: 'SIGKILL' })
+    const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !ownVariables.test(name)))
+    const childEnv = { ...inherited, ...engine, ...env }
+    const child = spawn(process.execPath, args, { cwd, env: childEnv, timeout, killSignal: 'SIGKILL' })
     let stdout = ''
     let stderr = ''
     child.stdout.setEncoding('utf8').on('data', (text) => { stdout += text })
@@ -72,24 +77,36 @@ async function program (source, { type = 'cjs', args = [], preload = true, ...op
  */
 function split (stack) {
   const [head, ...rest] = stack.split(/^ {2}── /m)
-  return { head, hops: rest.map((part) => ({ title: part.split('\n', 1)[0], frames: part.slice(part.indexOf('\n') + 1) })) }
+  const hops = rest.map((part) => ({ title: part.split('\n', 1)[0], frames: part.slice(part.indexOf('\n') + 1) }))
+  return { head, hops }
 }
 
+/** The line above a hop, at any indentation. */
+const separator = /^\s*(?:\| )*── .+ ──$/
+
 /**
- * What is left of a text when the hops are taken out.
+ * Takes appended hops out of any text in which stacks are printed, also indented ones of a cause.
  * @param {string} text
  */
 function withoutHops (text) {
-  const lines = text.split('\n')
+  /** @type {string[]} */
   const kept = []
   let inHop = false
-  for (const line of lines) {
-    if (line.startsWith('  ── ')) inHop = true
-    else if (inHop && !line.startsWith('    at ')) inHop = false
-    if (!inHop) kept.push(line)
-    else if (line.endsWith(' {')) kept[kept.length - 1] += ' {' // inspect goes on with the error's properties
+  for (const line of text.split('\n')) {
+    if (separator.test(line)) {
+      inHop = true
+      continue
+    }
+    const frame = inHop ? /^\s+at (?:.*:\d+:\d+\)?|.*<anonymous>\)?)(.*)$/.exec(line) : null
+    if (frame === null) {
+      inHop = false
+      kept.push(line)
+    } else if (frame[1] !== '') { // the text goes on behind a stack: " {", ",", "]" or another stack
+      inHop = false
+      kept[kept.length - 1] += frame[1]
+    }
   }
   return kept.join('\n')
 }
 
-module.exports = { node, program, split, withoutHops, root, register }
+module.exports = { node, program, split, separator, withoutHops, root, register }
