@@ -1,21 +1,22 @@
 'use strict'
 
-// One connection whose bytes go through transforms on their way to Node's HTTP parser. Node lets its parser read from
-// the handle, in C++, past the socket; here that ends, and the bytes come as 'data' to the listener that Node keeps for
-// sockets without a handle. In the place of that listener stands one of ours. Nothing is put on the parser, which
-// serves other connections later, and on the socket there is nothing that can be seen.
+// One connection whose bytes go through transforms on their way to Node's HTTP parser. Node has its parser
+// read from the handle, in C++, past the socket; that is ended here, and the bytes arrive as 'data' at the
+// listener that Node keeps for sockets without a handle. A wrapper replaces that listener. Nothing is put on
+// the parser, which serves other connections later, and nothing visible on the socket.
 //
-// The transforms are the program's: they run in the context of the connection, unguarded.
+// The transforms are the program's: they run in the context of the connection, outside the guard.
 
 const { types } = require('node:util')
 const guard = require('../context/guard')
-const { putBack, standIn } = require('./listener-wrappers')
 const { hidden, own } = require('../objects')
+const { bufferOf, bytesOf } = require('./buffers')
+const { hasName, unwrapListeners, wrapListener } = require('./listener-wrappers')
 
 const { apply } = Reflect
 const { then } = Promise.prototype
 /** @type {Buffer} */
-const NOTHING = Buffer.alloc(0)
+const EMPTY = Buffer.alloc(0)
 
 /**
  * @typedef {(chunk: Buffer, socket: any) => unknown} Transform
@@ -25,86 +26,89 @@ const NOTHING = Buffer.alloc(0)
  * @property {string} name of the function
  * @property {string | undefined} at where it was set
  *
- * @typedef {object} Line what all connections of a server have in common
- * @property {readonly Interceptor[]} list in order; replaced, never mutated
+ * @typedef {object} TransformList shared by all connections of a server
+ * @property {readonly Interceptor[]} interceptors in order; replaced, never mutated
  * @property {string | undefined} names
  *
- * @typedef {(interceptor: Interceptor, did: { threw: unknown } | { returned: unknown }) => Error} Blame says it, and makes the error
+ * @typedef {{ threw: unknown } | { returned: unknown }} Failure of a transform
+ * @typedef {(interceptor: Interceptor, failure: Failure) => Error} ReportFailure
+ *   prints a warning, and makes the error that the socket is destroyed with
  */
 
 /** Listeners of Node's, by the names that they have in all versions. */
-const isData = named('bound socketOnData')
-const isEnd = named('bound socketOnEnd')
-const isResume = named('onSocketResume')
+const isData = hasName('bound socketOnData')
+const isEnd = hasName('bound socketOnEnd')
+const isResume = hasName('onSocketResume')
 
 class Connection {
-  /** may this connection still be given bytes? */
+  /** false once this connection must not be given bytes any more */
   #open = true
-  /** the parser or a transform is at work: it must not be entered anew, or Node aborts */
+  /** true while the parser or a transform runs: Node aborts if the parser is entered again */
   #busy = false
   /** what has to wait for the parser @type {Array<() => void>} */
   #tasks = []
-  /** the transforms that the last chunk went through and that may hold something back @type {readonly Interceptor[]} */
+  /** the transforms of the last chunk, which may hold something back @type {readonly Interceptor[]} */
   #used = []
-  /** until Node reads on */
+  /** true until Node reads on */
   #waiting = false
   #socket
-  #line
-  #blame
-  /** Node's listener, and is ours still in its place? @type {ReturnType<typeof standIn>} */
-  #stand
-  /** The same for the end of a pause. @type {ReturnType<typeof standIn>} */
-  #resumed
+  #transforms
+  #reportFailure
+  /** the wrapper of Node's listener of 'data' @type {ReturnType<typeof wrapListener>} */
+  #dataWrapper
+  /** the wrapper of Node's listener of 'resume' @type {ReturnType<typeof wrapListener>} */
+  #resumeWrapper
 
   /**
    * @param {any} socket
-   * @param {Line} line
-   * @param {Blame} blame
+   * @param {TransformList} transforms
+   * @param {ReportFailure} reportFailure
    */
-  constructor (socket, line, blame) {
+  constructor (socket, transforms, reportFailure) {
     this.#socket = socket
-    this.#line = line
-    this.#blame = blame
+    this.#transforms = transforms
+    this.#reportFailure = reportFailure
     // Bound functions have no frame of their own in stacks.
-    this.#stand = standIn(socket, 'data', isData, this.#data.bind(this))
-    if (this.#stand === undefined) return
-    standIn(socket, 'end', isEnd, this.#end.bind(this))
-    this.#resumed = standIn(socket, 'resume', isResume, (original, self, args) => {
+    this.#dataWrapper = wrapListener(socket, 'data', isData, this.#data.bind(this))
+    if (this.#dataWrapper === undefined) return
+    wrapListener(socket, 'end', isEnd, this.#end.bind(this))
+    this.#resumeWrapper = wrapListener(socket, 'resume', isResume, (original, self, args) => {
       apply(original, self, args)
       this.#work()
     })
     const { parser } = socket
-    // The flag stays: where it is seen, it says what it says without a transform, and Node may end again what has ended.
+    // The flag stays as it is without a transform, visible as it may be; Node may end twice what has ended.
     if (own(parser, '_consumed') === true) parser.unconsume()
   }
 
-  /** Is it a connection of HTTP/1? */
-  get found () { return this.#stand !== undefined }
+  /** Whether it is a connection of HTTP/1. */
+  get isHttp1 () { return this.#dataWrapper !== undefined }
 
   /** @returns {readonly Interceptor[]} */
-  get list () { return this.#line.list }
+  get interceptors () { return this.#transforms.interceptors }
 
-  get names () { return this.#line.names }
+  get names () { return this.#transforms.names }
 
   /**
-   * A transform is taken away: what it holds back goes on its way.
+   * Passes on what a removed transform holds back.
    * @param {Interceptor} interceptor
    * @param {readonly Interceptor[]} later those that came after it
    */
-  leave (interceptor, later) {
+  flushRemoved (interceptor, later) {
     if (!this.#open || (this.#tasks.length === 0 && !this.#used.includes(interceptor))) return
     this.#tasks.push(() => {
       if (!this.#used.includes(interceptor)) return
-      this.#used = this.#used.filter((one) => one !== interceptor)
-      this.#deliver(this.#flush([interceptor], later.filter((one) => this.#line.list.includes(one))))
+      this.#used = this.#used.filter((used) => used !== interceptor)
+      const { interceptors } = this.#transforms
+      this.#deliver(this.#flush([interceptor], later.filter((candidate) => interceptors.includes(candidate))))
     })
     this.#work()
   }
 
-  /** No transform is left: Node's listeners are in their places again. */
-  rest () {
-    if (this.#tasks.length > 0 || this.#busy) return // they pass on what there is
-    for (const event of ['data', 'end', 'resume']) putBack(this.#socket, event)
+  /** Restores Node's listeners once no transform remains, unless the wrappers still have bytes to pass on. */
+  restore () {
+    if (this.#tasks.length > 0 || this.#busy) return
+    for (const event of ['data', 'end', 'resume']) unwrapListeners(this.#socket, event)
     this.#open = false
     this.#used = []
   }
@@ -113,43 +117,49 @@ class Connection {
   #data (original, self, args) {
     const [chunk] = args
     if (!this.#open) return this.#socket.destroyed ? undefined : apply(original, self, args)
-    if (!types.isUint8Array(chunk) || chunk.length === 0) return apply(original, self, args) // of a stream handed over
+    // Anything else comes from a stream that the program put in the socket's place.
+    if (!types.isUint8Array(chunk) || chunk.length === 0) return apply(original, self, args)
     if (this.#busy || this.#tasks.length > 0 || this.#socket._paused === true) {
-      const { list } = this.#line
-      this.#tasks.push(() => this.#pass(chunk, list))
+      const { interceptors } = this.#transforms
+      this.#tasks.push(() => this.#pass(chunk, interceptors))
       return this.#work()
     }
     this.#busy = true
     try {
-      this.#pass(chunk, this.#line.list)
+      this.#pass(chunk, this.#transforms.interceptors)
     } finally {
       this.#busy = false
     }
     if (this.#tasks.length > 0) this.#work()
   }
 
-  /** @param {Uint8Array} chunk @param {readonly Interceptor[]} list those of when it came */
-  #pass (chunk, list) {
+  /** @param {Uint8Array} chunk @param {readonly Interceptor[]} interceptors in force when it arrived */
+  #pass (chunk, interceptors) {
     const socket = this.#socket
-    this.#used = list
-    let out = bufferOf(chunk)
-    // Not by #through: each frame here takes the place of one of the program's in its stacks.
-    for (let i = 0; i < list.length && out.length > 0 && this.#open && !socket.destroyed; i++) out = this.#call(list[i], out)
-    if (out.length > 0 && this.#open) this.#deliver(out)
+    this.#used = interceptors
+    let bytes = bufferOf(chunk)
+    // Not by #transform: each frame here takes the place of one of the program's in its stacks.
+    for (let i = 0; i < interceptors.length && bytes.length > 0 && this.#open && !socket.destroyed; i++) {
+      bytes = this.#call(interceptors[i], bytes)
+    }
+    if (bytes.length > 0 && this.#open) this.#deliver(bytes)
   }
 
   /** @param {Function} original @param {unknown} self @param {unknown[]} args */
   #end (original, self, args) {
     if (!this.#open) return this.#socket.destroyed ? undefined : apply(original, self, args)
     this.#tasks.push(() => {
-      this.#deliver(this.#flush(this.#line.list))
+      this.#deliver(this.#flush(this.#transforms.interceptors))
       if (this.#open) apply(original, self, args)
       this.#open = false
     })
     this.#work()
   }
 
-  /** Does what waits, as long as the parser takes it. A throw is the program's, of a request handler, and goes to where it would go. */
+  /**
+   * Runs waiting tasks for as long as the parser accepts bytes. What a request handler throws propagates as
+   * it would without longstack.
+   */
   #work () {
     if (this.#busy) return
     this.#busy = true
@@ -163,11 +173,11 @@ class Connection {
   }
 
   /**
-   * Node takes no more for now. Who listens to 'data' of a request's socket makes Node take its own listener of 'resume' away,
-   * and ours with it.
+   * Waits until Node reads on. When a program listens to 'data' of a request's socket, Node removes its own
+   * listener of 'resume', and with it the wrapper.
    */
   #wait () {
-    if (this.#waiting || this.#resumed?.listed()) return
+    if (this.#waiting || this.#resumeWrapper?.isListed()) return
     this.#waiting = true
     this.#socket.once('resume', () => {
       this.#waiting = false
@@ -176,49 +186,55 @@ class Connection {
   }
 
   /**
-   * Gives bytes to the parser. Where Node's listener is alone, nobody reads from the socket as far as can be seen: without a
-   * transform the parser reads past it.
+   * Gives bytes to the parser. Where Node's listener is the only one, the socket shows no sign of being read:
+   * without a transform the parser reads past it.
    * @param {Buffer} bytes
    */
   #parse (bytes) {
     const { _events: events, _readableState: state } = this.#socket
-    const original = /** @type {Function} */ (this.#stand?.original)
-    if (typeof events.data !== 'function' || typeof state?.reading !== 'boolean') return apply(original, this.#socket, [bytes])
+    const original = /** @type {Function} */ (this.#dataWrapper?.original)
+    if (typeof events.data !== 'function' || typeof state?.reading !== 'boolean') {
+      return apply(original, this.#socket, [bytes])
+    }
     const { reading } = state
     state.dataEmitted = false
     state.reading = true
     try {
       apply(original, this.#socket, [bytes])
     } finally {
-      if (state.reading) state.reading = reading // else the stream has pushed meanwhile, and wants to be read
+      if (state.reading) state.reading = reading // else the stream has pushed meanwhile, and is to be read
     }
   }
 
   /**
-   * @param {readonly Interceptor[]} list
+   * Passes bytes through transforms.
+   * @param {readonly Interceptor[]} interceptors
    * @param {Buffer} chunk
-   * @returns {Buffer} what comes out; nothing where one failed
+   * @returns {Buffer} empty where one failed
    */
-  #through (list, chunk) {
-    let out = chunk
-    for (let i = 0; i < list.length && out.length > 0 && this.#open; i++) out = this.#call(list[i], out)
-    return this.#open ? out : NOTHING
+  #transform (interceptors, chunk) {
+    let bytes = chunk
+    for (let i = 0; i < interceptors.length && bytes.length > 0 && this.#open; i++) {
+      bytes = this.#call(interceptors[i], bytes)
+    }
+    return this.#open ? bytes : EMPTY
   }
 
   /**
-   * There comes no more: each is told with an empty chunk, and what it held back goes through those behind it.
-   * @param {readonly Interceptor[]} list
-   * @param {readonly Interceptor[]} [later] that are not told
+   * Calls each transform with an empty chunk, which says that no more follows, and passes what it held back
+   * through those behind it.
+   * @param {readonly Interceptor[]} interceptors
+   * @param {readonly Interceptor[]} [later] those behind them, which go on
    */
-  #flush (list, later = []) {
-    let out = /** @type {Buffer} */ (NOTHING)
-    for (const one of list) {
-      out = this.#through([one], out)
-      if (!this.#open) return NOTHING
-      const rest = this.#call(one, NOTHING)
-      out = out.length === 0 ? rest : Buffer.concat([out, rest])
+  #flush (interceptors, later = []) {
+    let bytes = /** @type {Buffer} */ (EMPTY)
+    for (const interceptor of interceptors) {
+      bytes = this.#transform([interceptor], bytes)
+      if (!this.#open) return EMPTY
+      const heldBack = this.#call(interceptor, EMPTY)
+      bytes = bytes.length === 0 ? heldBack : Buffer.concat([bytes, heldBack])
     }
-    return this.#through(later, out)
+    return this.#transform(later, bytes)
   }
 
   /** @param {Interceptor} interceptor @param {Buffer} chunk @returns {Buffer} */
@@ -233,62 +249,47 @@ class Connection {
     if (returned === undefined) return chunk
     const bytes = bytesOf(returned)
     if (bytes !== undefined) return bytes
-    if (types.isPromise(returned)) guard.run(() => apply(then, returned, [ignore, ignore])) // its failure is told already
+    // The failure is reported below; a rejection must not be reported as unhandled besides.
+    if (types.isPromise(returned)) guard.run(() => apply(then, returned, [ignore, ignore]))
     return this.#fail(interceptor, { returned })
   }
 
-  /** @param {Interceptor} interceptor @param {{ threw: unknown } | { returned: unknown }} did */
-  #fail (interceptor, did) {
+  /** @param {Interceptor} interceptor @param {Failure} failure */
+  #fail (interceptor, failure) {
     const socket = this.#socket
     this.#open = false
-    const error = this.#blame(interceptor, did)
-    // Without a listener it would be an uncaught exception: of a socket that has another protocol since. Where that begins
-    // behind the body of the request, Node 26 passes the socket's errors on to a stream that nobody may listen to.
+    const error = this.#reportFailure(interceptor, failure)
+    // Without a listener it would be an uncaught exception: of a socket that has changed its protocol. Where
+    // that starts behind the body of the request, Node 26 forwards the socket's errors to a stream without
+    // listeners.
     const upgrade = hidden(socket, 'UpgradeStream')
-    const told = (upgrade ?? socket).listenerCount('error') > 0
-    socket.destroy(told ? error : undefined)
-    if (upgrade !== undefined && !told) process.nextTick(() => { socket.server?.emit('clientError', error, socket) })
-    return NOTHING
+    const isHandled = (upgrade ?? socket).listenerCount('error') > 0
+    socket.destroy(isHandled ? error : undefined)
+    if (upgrade !== undefined && !isHandled) {
+      process.nextTick(() => { socket.server?.emit('clientError', error, socket) })
+    }
+    return EMPTY
   }
 
-  /** To the parser, where it still is this connection's. @param {Buffer} bytes */
+  /** Gives bytes to the parser, if it still belongs to this connection. @param {Buffer} bytes */
   #deliver (bytes) {
     const socket = this.#socket
-    if (!this.#open || socket.destroyed || !this.#stand?.listed()) {
+    if (!this.#open || socket.destroyed || !this.#dataWrapper?.isListed()) {
       this.#open = false
       return
     }
     if (bytes.length === 0) return
     const { readableLength } = socket
     this.#parse(bytes)
-    if (this.#stand.listed() || socket.destroyed) return
-    // Another protocol from here on. What was held back comes after what went with the request, which its handler may have
-    // put back into the socket.
-    const rest = this.#flush(this.#line.list)
+    if (this.#dataWrapper.isListed() || socket.destroyed) return
+    // Another protocol starts. What was held back comes after what followed the request, which its handler
+    // may have put back into the socket.
+    const heldBack = this.#flush(this.#transforms.interceptors)
     this.#open = false
-    if (rest.length === 0 || socket.destroyed || socket.readableEnded) return
-    if (readableLength === 0 && socket.readableLength > 0 && !socket._readableState.ended) socket.push(rest)
-    else socket.unshift(rest)
-  }
-}
-
-/** @param {string} name */
-function named (name) {
-  return (/** @type {Function} */ listener) => own(listener, 'name') === name
-}
-
-/** @param {Uint8Array} bytes */
-function bufferOf (bytes) {
-  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-}
-
-/** @param {unknown} value @returns {Buffer | undefined} undefined: it is no bytes, or they cannot be read (any more) */
-function bytesOf (value) {
-  if (!types.isUint8Array(value)) return undefined
-  try {
-    return bufferOf(value)
-  } catch {
-    return undefined
+    if (heldBack.length === 0 || socket.destroyed || socket.readableEnded) return
+    const isRefilled = readableLength === 0 && socket.readableLength > 0
+    if (isRefilled && !socket._readableState.ended) socket.push(heldBack)
+    else socket.unshift(heldBack)
   }
 }
 

@@ -1,72 +1,95 @@
 'use strict'
 
-// A function in the place of a listener of Node's. The emitter shows, finds and removes the original: that is what
-// EventEmitter does with whatever has a `listener`, as the wrapper of once() has.
+// Replaces a listener of Node's by a wrapper. The emitter still shows, finds and removes the original:
+// EventEmitter unwraps whatever has a `listener`, as the wrapper of once() has (lib/events.js).
 
 const { own } = require('../objects')
 
 const { defineProperty } = Reflect
 
-/** @typedef {(original: Function, self: any, args: any[]) => unknown} Run what runs in the original's place */
+/**
+ * @typedef {(original: Function, self: any, args: any[]) => unknown} Replacement what runs in the original's
+ *   place
+ */
 
 /** @type {WeakSet<Function>} */
-const ours = new WeakSet()
+const wrappers = new WeakSet()
 
 /**
- * Puts a stand-in in the place of the first listener that is wanted.
+ * Wraps the first listener that matches and has no wrapper yet.
  * @param {object} emitter
  * @param {string} event
- * @param {(listener: Function) => boolean} wanted
- * @param {Run} run
- * @returns {{ original: Function, listed: () => boolean } | undefined} undefined where there is none
+ * @param {(listener: Function) => boolean} matches
+ * @param {Replacement} replacement
+ * @returns {{ original: Function, isListed: () => boolean } | undefined} undefined if no listener matches
  */
-function standIn (emitter, event, wanted, run) {
+function wrapListener (emitter, event, matches, replacement) {
   const events = own(emitter, '_events')
-  const found = events === undefined ? undefined : own(events, event)
-  if (typeof found === 'function') {
-    if (ours.has(found) || !wanted(found)) return undefined
-    const made = make(found, run)
-    events[event] = made
-    return { original: found, listed: () => isListed(emitter, event, made) }
+  const listeners = events === undefined ? undefined : own(events, event)
+  if (typeof listeners === 'function') {
+    if (wrappers.has(listeners) || !matches(listeners)) return undefined
+    const wrapper = createWrapper(listeners, replacement)
+    events[event] = wrapper
+    return { original: listeners, isListed: () => isListed(emitter, event, wrapper) }
   }
-  if (!Array.isArray(found)) return undefined
-  const at = found.findIndex((one) => typeof one === 'function' && !ours.has(one) && wanted(one))
-  if (at === -1) return undefined
-  const original = found[at]
-  const made = make(original, run)
-  found[at] = made // emit() goes over a copy
-  return { original, listed: () => isListed(emitter, event, made) }
+  if (!Array.isArray(listeners)) return undefined
+  const index = listeners.findIndex((listener) => {
+    return typeof listener === 'function' && !wrappers.has(listener) && matches(listener)
+  })
+  if (index === -1) return undefined
+  const original = listeners[index]
+  const wrapper = createWrapper(original, replacement)
+  listeners[index] = wrapper // emit() iterates over a copy
+  return { original, isListed: () => isListed(emitter, event, wrapper) }
 }
 
-/** Puts all originals back. @param {object} emitter @param {string} event */
-function putBack (emitter, event) {
+/**
+ * Replaces all wrappers of an event by their originals.
+ * @param {object} emitter
+ * @param {string} event
+ */
+function unwrapListeners (emitter, event) {
   const events = own(emitter, '_events')
-  const found = events === undefined ? undefined : own(events, event)
-  if (typeof found === 'function') {
-    if (ours.has(found)) events[event] = /** @type {any} */ (found).listener
-  } else if (Array.isArray(found)) {
-    found.forEach((one, i) => { if (ours.has(one)) found[i] = one.listener })
+  const listeners = events === undefined ? undefined : own(events, event)
+  if (typeof listeners === 'function') {
+    if (wrappers.has(listeners)) events[event] = /** @type {any} */ (listeners).listener
+  } else if (Array.isArray(listeners)) {
+    listeners.forEach((listener, index) => {
+      if (wrappers.has(listener)) listeners[index] = listener.listener
+    })
   }
 }
 
-/** @param {any} emitter Node's own socket: hot, read plainly @param {string} event @param {Function} listener */
-function isListed (emitter, event, listener) {
-  const found = emitter._events?.[event]
-  return found === listener || (Array.isArray(found) && found.includes(listener))
+/**
+ * @param {any} emitter Node's own socket; a plain read, since this runs for each chunk
+ * @param {string} event
+ * @param {Function} wrapper
+ */
+function isListed (emitter, event, wrapper) {
+  const listeners = emitter._events?.[event]
+  return listeners === wrapper || (Array.isArray(listeners) && listeners.includes(wrapper))
 }
 
-/** @param {Function} original @param {Run} run */
-function make (original, run) {
-  const { made } = {
+/** @param {Function} original @param {Replacement} replacement */
+function createWrapper (original, replacement) {
+  const { wrapper } = {
     /** @this {unknown} @param {...any} args */
-    made (...args) {
-      return run(original, this, args)
+    wrapper (...args) {
+      return replacement(original, this, args)
     }
   }
-  for (const name of ['name', 'length']) defineProperty(made, name, { value: own(original, name), configurable: true })
-  defineProperty(made, 'listener', { value: original, writable: true, configurable: true }) // not enumerable: a socket prints as before
-  ours.add(made)
-  return made
+  for (const name of ['name', 'length']) {
+    defineProperty(wrapper, name, { value: own(original, name), configurable: true })
+  }
+  // Not enumerable: a socket prints as before.
+  defineProperty(wrapper, 'listener', { value: original, writable: true, configurable: true })
+  wrappers.add(wrapper)
+  return wrapper
 }
 
-module.exports = { standIn, putBack }
+/** Returns a predicate for wrapListener. @param {string} name of Node's function */
+function hasName (name) {
+  return (/** @type {Function} */ listener) => own(listener, 'name') === name
+}
+
+module.exports = { hasName, wrapListener, unwrapListeners }

@@ -101,7 +101,6 @@ const longFunctions = {
   'hooks/async-hooks.js createAsyncLayer': 'not yet split',
   'hooks/events.js createEvents': 'not yet split',
   'hooks/kind-handlers.js createKindHandlers': 'not yet split',
-  'intercept/servers.js createIntercepts': 'not yet split',
   'requests/connections.js createConnections': 'not yet split',
   'requests/http1.js createRequestLayer': 'not yet split',
   'requests/http2.js createHttp2Layer': 'not yet split',
