@@ -3,6 +3,7 @@
 // What one capture of a stack of ten frames costs once it is known: node bench/capture.js prints nanoseconds, with
 // --json as data. The call from JavaScript is in every figure, the loop around it is not.
 
+const { explain } = require('../lib/reasons')
 const { loadBinding } = require('../lib/stacks/binding')
 const { createCapture } = require('../lib/stacks/capture')
 const { ROOT_CHAIN } = require('../lib/context/records')
@@ -111,7 +112,7 @@ async function measure () {
   if (Number.isNaN(sink)) throw new Error('a clock that gives no number')
   return /** @type {Figures} */ ({
     engine: capture.name,
-    why: capture.why(),
+    why: explain('engine', capture.reason()),
     frames: FRAMES,
     step: net('step'),
     walk: net('walk'),

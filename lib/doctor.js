@@ -9,7 +9,8 @@ const { version } = require('../package.json')
 const { binaryFile, target } = require('./stacks/binding')
 const { unsafe } = require('./warnings')
 
-const MANY_FRAMES = 200 // from here on every error of the program is dear
+const MANY_FRAMES = 200 // from here on creating any error of the program is expensive
+const UNSUPPORTED_MODES = ['ASKED_UNSUPPORTED', 'FILTER_UNSUPPORTED']
 
 /** What the permission model may forbid, and the flag that allows it: not every Node knows all. @type {Record<string, string>} */
 const scopes = { addon: '--allow-addons', child: '--allow-child-process', 'fs.read': '', 'fs.write': '', net: '--allow-net', worker: '--allow-worker' }
@@ -22,11 +23,14 @@ const scopes = { addon: '--allow-addons', child: '--allow-child-process', 'fs.re
  * @property {boolean} enabled
  * @property {string} engine `native` or `js`
  * @property {string} engineWhy
+ * @property {import('./reasons').EngineCode} engineCode
  * @property {string} clock `on` where the run that made an error is told by the time of its making, else `off`
  * @property {string} clockWhy
+ * @property {import('./reasons').ClockCode} clockCode
  * @property {string | undefined} binary the file of the native engine for this Node, where there is one
  * @property {string} mode `full` or `light`
  * @property {string} modeWhy
+ * @property {import('./reasons').ModeCode} modeCode
  * @property {string[]} filter
  * @property {boolean} promiseHooks promises make events, for whomever
  * @property {boolean | undefined} otherHooks of async_hooks; undefined where longstack's own hides them
@@ -60,11 +64,14 @@ function examine ({ stats, filter, formatter }) {
     enabled,
     engine,
     engineWhy,
+    engineCode: stats.engineCode,
     clock,
     clockWhy,
+    clockCode: stats.clockCode,
     binary: fs.existsSync(file) ? file : undefined,
     mode,
     modeWhy,
+    modeCode: stats.modeCode,
     filter,
     errors: stats.errors,
     // Node marks a promise that async_hooks saw; V8's own hooks leave no trace.
@@ -92,9 +99,9 @@ function judge (facts, { ours, free }) {
     [facts.fault, `longstack met a defect of its own, please report it: ${facts.fault}`],
     [!enabled, 'Tracing is off: trace.enable(), or node -r longstack/register.'],
     [!facts.safe, `On Node ${facts.node} a caught stack overflow is fatal while async hooks are on (CVE-2025-59466); update Node.`],
-    [enabled && facts.engine === 'js' && engineWhy !== 'asked for', `The native engine is not in force: ${engineWhy}.`],
+    [enabled && facts.engine === 'js' && facts.engineCode !== 'ASKED', `The native engine is not in force: ${engineWhy}.`],
     [enabled && facts.engine === 'native' && facts.clock === 'off', `Who made an error is known seldom, for runs of one function cannot be told apart: ${facts.clockWhy}.`],
-    [enabled && modeWhy.includes(', but '), `The mode is full: ${modeWhy}.`],
+    [enabled && UNSUPPORTED_MODES.includes(facts.modeCode), `The mode is full: ${modeWhy}.`],
     [enabled && facts.mode === 'light' && facts.promiseHooks, "Somebody else's hook makes events of promises, which light mode would save."],
     [facts.destroyHook, "Somebody else's destroy hook makes every promise dear."],
     [enabled && !facts.errors, 'Errors keep the stack that Node gives them (errors: false): trace.stack(error) and trace.chain(error) tell the chain.'],

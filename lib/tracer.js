@@ -24,7 +24,7 @@ function createTracer () {
     options,
     enabled: false,
     isSelected: compileFilter(options.filter),
-    mode: { light: false, why: 'not enabled yet' }
+    mode: { light: false, code: 'NOT_ENABLED' }
   })
   const { settings, async, channels, fatal, formatter, warnings } = wiring
   const engine = createEngine(wiring)
@@ -186,14 +186,14 @@ let isLightPossible
 /**
  * Chooses the mode. Promise hooks are expensive: off where they are not needed and Node can do without.
  * @param {Settings} settings
+ * @returns {Settings['mode']}
  */
 function modeFor ({ options, isSelected }) {
   const isAsked = options.mode === 'light'
-  if (!isAsked && isSelected('PROMISE')) return { light: false, why: 'asked for' }
+  if (!isAsked && isSelected('PROMISE')) return { light: false, code: 'ASKED' }
   isLightPossible ??= guard.run(canBeLight)
-  const why = isAsked ? 'light was asked for' : 'the filter leaves promises out'
-  if (!isLightPossible) return { light: false, why: `${why}, but this Node cannot keep promise hooks off` }
-  return { light: true, why: isAsked ? 'asked for' : why }
+  if (!isLightPossible) return { light: false, code: isAsked ? 'ASKED_UNSUPPORTED' : 'FILTER_UNSUPPORTED' }
+  return { light: true, code: isAsked ? 'ASKED' : 'FILTER' }
 }
 
 /** @param {Settings} settings @returns {boolean} whether the filter leaves out at most promises */

@@ -7,7 +7,7 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { binaryFile, target, unsuitable } = require('../lib/stacks/binding')
+const { binaryFile, target, unsupportedBuildOption } = require('../lib/stacks/binding')
 const { compile, fresh, abiOf, libraries } = require('./compile')
 const { fetchNode } = require('./nodes')
 
@@ -37,8 +37,8 @@ function build (out) {
 function main () {
   const out = binaryFile(target(), process.versions.modules)
   if (process.platform !== 'linux') throw new Error(`there is no native engine for ${process.platform} yet`)
-  const why = unsuitable()
-  if (why !== undefined) throw new Error(why)
+  const option = unsupportedBuildOption()
+  if (option !== undefined) throw new Error(`this Node was built with ${option}`)
   if (quiet && fresh(out)) return
   build(out)
   if (!quiet) console.log(`${path.relative('', out)}: needs ${libraries(out).needs}`)

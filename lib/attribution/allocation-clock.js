@@ -41,17 +41,18 @@ function createAllocationClock () {
   let doors
   /** the addon's @type {Doors['mark']} */
   let note = () => {}
-  let why = 'only the native engine has one'
+  /** @type {import('../reasons').ClockCode} */
+  let code = 'NO_NATIVE_ENGINE'
   let marked = 0
   let checks = 0
   let checked = 0 // collections at the last look
 
-  /** @param {string} because */
-  function off (because) {
+  /** @param {import('../reasons').ClockCode} reason */
+  function off (reason) {
     doors?.stop()
     doors = undefined
     markers.on = false
-    why = because
+    code = reason
   }
 
   /** Is the order of addresses that of making? Where a collection comes meanwhile, there is another look. */
@@ -60,9 +61,9 @@ function createAllocationClock () {
     checked = counters[COLLECTIONS]
     const isUpwards = probe(doors)
     doors.forget() // the probe's are no markers of runs
-    if (counters[UNMOVED] !== 0) off('this V8 collects young objects without moving them')
+    if (counters[UNMOVED] !== 0) off('NOT_MOVING')
     else if (checked !== counters[COLLECTIONS]) checked = -1
-    else if (!isUpwards) off('this heap does not allocate upwards')
+    else if (!isUpwards) off('NOT_UPWARDS')
     else checks++
   }
 
@@ -86,7 +87,7 @@ function createAllocationClock () {
     /** @param {Doors | undefined} given the addon's, where the native engine is in force */
     use (given) {
       if (given === doors) return
-      off('only the native engine has one')
+      off('NO_NATIVE_ENGINE')
       if (given === undefined) return
       doors = given
       note = given.mark
@@ -94,7 +95,7 @@ function createAllocationClock () {
       counters[UNMOVED] = 0
       doors.start(counters)
       markers.on = true
-      why = 'its test of itself passed'
+      code = 'SELF_TEST_PASSED'
       check()
     },
 
@@ -114,15 +115,15 @@ function createAllocationClock () {
     locate (object) {
       if (doors === undefined) return undefined
       const back = doors.locate(object)
-      if (back === DISORDERED || counters[UNMOVED] !== 0) off('this heap does not allocate upwards')
+      if (back === DISORDERED || counters[UNMOVED] !== 0) off('NOT_UPWARDS')
       if (back < 0 || doors === undefined) return undefined
       const made = stepAt(back)
       if (back > 0) made.next = stepAt(back - 1)
       return made
     },
 
-    /** Why it is on, or off. */
-    why: () => why
+    /** Returns why it is on or off. */
+    code: () => code
   }
 
   /** @param {number} back @returns {Made} */

@@ -35,7 +35,7 @@ const TYPES = 1000 // numbers of types remembered; programs may make names up
 
 /**
  * @param {object} deps
- * @param {() => { binding?: { hooks?: Doors }, why?: string }} deps.load the addon
+ * @param {() => { binding?: { hooks?: Doors }, failure?: import('../reasons').EngineReason }} deps.load the addon
  * @param {(id: number) => string | undefined} deps.stack
  */
 function createNativeHooks ({ load, stack }) {
@@ -102,16 +102,22 @@ function createNativeHooks ({ load, stack }) {
     /** What users hand to their addon. @returns {NativeHooks} */
     handle () {
       if (handle !== undefined) return handle
-      const { binding, why } = load()
+      const { binding, failure } = load()
       const found = binding?.hooks
-      if (found === undefined) throw mistake('NOT_AVAILABLE', 'trace.nativeHooks', why ?? 'the binary is of another version')
+      if (found === undefined) throw mistake('NOT_AVAILABLE', 'trace.nativeHooks', describe(failure))
       doors = found
       const api = doors.share(memory) ? doors.api() : undefined
-      if (api === undefined) throw mistake('NOT_AVAILABLE', 'trace.nativeHooks', 'there is no memory left')
+      if (api === undefined) throw mistake('NOT_AVAILABLE', 'trace.nativeHooks', 'out of memory')
       handle = Object.freeze({ api, stack })
       return handle
     }
   }
+}
+
+/** @param {import('../reasons').EngineReason | undefined} failure undefined: the addon loaded, but has no hooks */
+function describe (failure) {
+  if (failure === undefined) return 'the binary is of another version'
+  return require('../reasons').explain('engine', failure)
 }
 
 module.exports = { createNativeHooks, INIT, BEFORE, AFTER }

@@ -1,75 +1,83 @@
 'use strict'
 
-// The one door to the addon: finds the binary for this Node, and loads it or says why not. Never throws, prints nothing,
-// starts nothing.
+// Loads the addon for this Node, or returns why that is not possible. Never throws, prints nothing, starts nothing.
+// No other file loads it.
 
 const fs = require('node:fs')
 const path = require('node:path')
 
 /**
  * @typedef {import('./capture-native').Binding} Binding
- * @typedef {{ binding: Binding, why?: undefined } | { binding?: undefined, why: string }} Loaded
+ * @typedef {import('../reasons').EngineReason} Failure
+ * @typedef {{ binding: Binding, failure?: undefined } | { binding?: undefined, failure: Failure }} LoadResult
  */
 
-const folder = path.join(__dirname, '..', '..', 'native', 'prebuilds')
+const directory = path.join(__dirname, '..', '..', 'native', 'prebuilds')
 
 const PAGE = 4096
 const RTLD_NOW = 2 // os.constants.dlopen.RTLD_NOW on Linux, macOS and the BSDs; Windows ignores it
 
-/** @type {Loaded | undefined} */
-let loaded
+// Each of them changes how V8 stores the values that the addon reads.
+const UNSUPPORTED = ['v8_enable_pointer_compression', 'v8_enable_sandbox', 'v8_enable_31bit_smis_on_64bit_arch']
+
+const ELF_HEADER = { bytes: 64, magic: 0x7f454c46, sectionTable: 40, sectionBytes: 58, sections: 60 } // elf(5), 64 bits
+
+/** @type {LoadResult | undefined} */
+let result
 
 /**
  * Loads the addon, once in each thread.
- * @returns {Loaded}
+ * @returns {LoadResult}
  */
 function loadBinding () {
-  loaded ??= load()
-  return loaded
+  result ??= load()
+  return result
 }
 
-/** @returns {Loaded} */
+/** @returns {LoadResult} */
 function load () {
   try {
-    const why = unsuitable()
-    if (why !== undefined) return { why }
-    const file = binaryFile(target(), process.versions.modules)
-    if (!fs.existsSync(file)) return { why: `no binary for ${target()}, ABI ${process.versions.modules}` }
-    if (process.platform === 'linux' && !whole(file)) return { why: 'its binary is damaged' }
-    // Not require(): others patch it. RTLD_NOW: what is missing has to be missed now, not in a call.
+    const option = unsupportedBuildOption()
+    if (option !== undefined) return failure('UNSUPPORTED_BUILD', option)
+    const abi = process.versions.modules
+    const file = binaryFile(target(), abi)
+    if (!fs.existsSync(file)) return failure('NO_BINARY', `${target()}, ABI ${abi}`)
+    if (process.platform === 'linux' && !isComplete(file)) return failure('DAMAGED_BINARY')
+    // Not require(): other packages patch it. RTLD_NOW: a missing symbol fails the load, not a later call.
     const module = { exports: {} }
     process.dlopen(module, file, RTLD_NOW)
     return { binding: /** @type {Binding} */ (module.exports) }
   } catch (error) {
-    return { why: reason(error) }
+    return failureOf(error)
   }
 }
 
-/** @param {any} error */
-function reason (error) {
-  if (error?.code === 'ERR_DLOPEN_DISABLED') return `${permits('addon') ? '--no-addons' : '--permission'} forbids addons`
-  if (error?.code === 'ERR_ACCESS_DENIED') return '--permission forbids to read its binary'
-  const message = String(error?.message ?? error)
-  return `its binary does not load: ${message.split('\n', 1)[0].slice(0, 200)}`
+/** @param {Failure['code']} code @param {string} [detail] */
+function failure (code, detail) {
+  return { failure: { code, detail } }
 }
 
-/** @param {string} what */
-function permits (what) {
-  return process.permission === undefined || process.permission.has(what)
+/** @param {any} error of reading the binary or of dlopen */
+function failureOf (error) {
+  if (error?.code === 'ERR_ACCESS_DENIED') return failure('READ_FORBIDDEN')
+  if (error?.code === 'ERR_DLOPEN_DISABLED') {
+    const isPermitted = process.permission === undefined || process.permission.has('addon')
+    return failure('ADDONS_FORBIDDEN', isPermitted ? '--no-addons' : '--permission')
+  }
+  return failure('LOAD_FAILED', String(error?.message ?? error).split('\n', 1)[0].slice(0, 200))
 }
 
 /**
- * Why no binary can be right for this Node, though one may have its name.
+ * Returns the option of this Node's build for which no binary exists, also where one has the right name.
  * @returns {string | undefined}
  */
-function unsuitable () {
+function unsupportedBuildOption () {
   const variables = /** @type {Record<string, unknown>} */ (/** @type {unknown} */ (process.config.variables))
-  const odd = ['v8_enable_pointer_compression', 'v8_enable_sandbox', 'v8_enable_31bit_smis_on_64bit_arch'].find((name) => Number(variables[name]) === 1)
-  return odd && `this Node was built with ${odd}`
+  return UNSUPPORTED.find((name) => Number(variables[name]) === 1)
 }
 
 /**
- * The name of this platform, of its C library too: a binary for glibc might load on musl, and crash.
+ * Names this platform with its C library: a binary for glibc might load on musl, and crash.
  * @returns {string} for example linux-x64, linuxmusl-x64
  */
 function target () {
@@ -77,47 +85,36 @@ function target () {
 }
 
 /** @type {boolean | undefined} */
-let musl
+let hasMusl
 
+/** @returns {boolean} from the executable's first page, which names its loader; process.report takes 2 to 20 ms */
 function usesMusl () {
-  musl ??= namesMusl() ?? reportsMusl()
-  return musl
-}
-
-/** Does Node's own executable name musl's loader, in its first page? */
-function namesMusl () {
   try {
-    return read('/proc/self/exe', PAGE).includes('/ld-musl-')
-  } catch {
-    return undefined // no /proc, or --permission
-  }
-}
-
-/** Takes milliseconds. */
-function reportsMusl () {
-  const report = /** @type {any} */ (process.report)
-  const { excludeNetwork } = report
-  report.excludeNetwork = true
-  try {
-    return report.getReport().header.glibcVersionRuntime === undefined
-  } finally {
+    hasMusl ??= readStart('/proc/self/exe', PAGE).includes('/ld-musl-')
+  } catch { // no /proc, or --permission
+    const report = /** @type {any} */ (process.report)
+    const { excludeNetwork } = report
+    report.excludeNetwork = true // else the report may wait for DNS
+    hasMusl = report.getReport().header.glibcVersionRuntime === undefined
     report.excludeNetwork = excludeNetwork
   }
+  return /** @type {boolean} */ (hasMusl)
 }
 
 /**
- * Is the file as long as its header says? To load one that was cut off ends the process.
- * @param {string} file of 64-bit ELF, whose table of sections comes last
+ * Checks that a binary is as long as its header promises: dlopen of one that was cut off ends the process.
+ * @param {string} file of 64-bit ELF, whose section table comes last
  */
-function whole (file) {
-  const header = read(file, 64)
-  if (header.length < 64 || header.readUInt32BE(0) !== 0x7f454c46) return false
-  const end = header.readBigUInt64LE(40) + BigInt(header.readUInt16LE(58) * header.readUInt16LE(60))
-  return end <= BigInt(fs.statSync(file).size)
+function isComplete (file) {
+  const { bytes, magic, sectionTable, sectionBytes, sections } = ELF_HEADER
+  const header = readStart(file, bytes)
+  if (header.length < bytes || header.readUInt32BE(0) !== magic) return false
+  const length = header.readUInt16LE(sectionBytes) * header.readUInt16LE(sections)
+  return header.readBigUInt64LE(sectionTable) + BigInt(length) <= BigInt(fs.statSync(file).size)
 }
 
 /** @param {string} file @param {number} bytes */
-function read (file, bytes) {
+function readStart (file, bytes) {
   const descriptor = fs.openSync(file, 'r')
   try {
     const buffer = Buffer.alloc(bytes)
@@ -128,12 +125,12 @@ function read (file, bytes) {
 }
 
 /**
- * Where the binary for a Node is.
+ * Returns where the binary for a Node belongs.
  * @param {string} target
  * @param {string | number} abi process.versions.modules of that Node
  */
 function binaryFile (target, abi) {
-  return path.join(folder, target, `longstack.abi${abi}.node`)
+  return path.join(directory, target, `longstack.abi${abi}.node`)
 }
 
-module.exports = { loadBinding, binaryFile, target, unsuitable }
+module.exports = { loadBinding, binaryFile, target, unsupportedBuildOption }

@@ -46,15 +46,17 @@ const resumed = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*processTi
 /**
  * Finds out how this V8 lays out its frames, and whether what was found is right.
  * @param {Binding} binding
- * @returns {{ usable: boolean, exact: boolean, why: string }} exact: frames are walked, else V8's own sample is the key
+ * @returns {{ usable: boolean, exact: boolean, reason: import('../reasons').EngineReason }} exact: frames are walked, else V8's own sample is the key
  */
 function prepare (binding) {
   binding.configure(CORE_FRAMES)
-  const why = binding.nest(() => binding.learn())
-  if (why === undefined && distinguishes(binding)) return { usable: true, exact: true, why: 'its test of itself passed' }
+  const detail = binding.nest(() => binding.learn())
+  if (detail === undefined && distinguishes(binding)) {
+    return { usable: true, exact: true, reason: { code: 'SELF_TEST_PASSED' } }
+  }
   binding.sample()
-  const because = why ?? 'its test of itself failed'
-  return { usable: distinguishes(binding), exact: false, why: `with the slower key: ${because}` }
+  const usable = distinguishes(binding)
+  return { usable, exact: false, reason: { code: usable ? 'SLOWER_KEY' : 'SELF_TEST_FAILED', detail } }
 }
 
 /**

@@ -58,7 +58,8 @@ function createCapture (deps) {
   let js
   /** @type {ReturnType<typeof loadNative> | undefined} */
   let found
-  let why = 'not enabled yet'
+  /** @type {import('../reasons').EngineReason} */
+  let reason = { code: 'NOT_ENABLED' }
 
   /** @type {EngineParts} */
   const parts = { ...deps, clock, intern }
@@ -107,8 +108,8 @@ function createCapture (deps) {
 
     /** Chooses the engine; options are in force. @param {'auto' | 'native' | 'js'} wanted */
     use (wanted) {
-      if (wanted === 'js') why = 'asked for'
-      else why = (found ??= loadNative(parts)).why
+      if (wanted === 'js') reason = { code: 'ASKED' }
+      else reason = (found ??= loadNative(parts)).reason
       const native = wanted === 'js' ? undefined : found?.engine
       const name = native === undefined ? 'js' : 'native'
       if (native === undefined) js ??= require('./capture-js').createJsCapture(parts)
@@ -164,8 +165,8 @@ function createCapture (deps) {
       if (engine().stats().bytes > Math.max(deps.options().budget / 4, 1 << 20)) door.reset()
     },
 
-    /** Why that engine is in force. */
-    why: () => why,
+    /** Returns why that engine is in force. */
+    reason: () => reason,
 
     bytes: () => table.bytes() + (engine()?.stats().bytes ?? 0),
 
@@ -190,10 +191,10 @@ function withoutBase (frames) {
 
 /** @param {EngineParts} parts */
 function loadNative (parts) {
-  const { binding, why } = loadBinding()
-  if (binding === undefined) return { why }
-  const { usable, exact, why: because } = prepare(binding)
-  return { binding, engine: usable ? createNativeCapture({ binding, exact, ...parts }) : undefined, why: because }
+  const { binding, failure } = loadBinding()
+  if (binding === undefined) return { reason: failure }
+  const { usable, exact, reason } = prepare(binding)
+  return { binding, engine: usable ? createNativeCapture({ binding, exact, ...parts }) : undefined, reason }
 }
 
 module.exports = { createCapture }

@@ -71,7 +71,7 @@ function createEvents (wiring) {
     // A full stack can surface anywhere, and is the program's affair; all else is a defect, and must be seen.
     failed (error) {
       markers.forget()
-      if (!(error instanceof RangeError)) wiring.firstFault ??= brief(error)
+      if (!(error instanceof RangeError)) wiring.firstFault ??= { code: codeOf(error), message: brief(error) }
     },
 
     tell (hook, stage, context) {
@@ -145,6 +145,15 @@ function createErrorEvents (wiring) {
   /** @param {unknown} error @returns {Context | undefined} */
   function rejecterOf (error) {
     return isObject(error) ? sightings.rejection(error) : undefined
+  }
+}
+
+/** @param {any} error @returns {string} its code, or the name of its class */
+function codeOf (error) {
+  try {
+    return String(error?.code ?? error?.name ?? typeof error).slice(0, 100)
+  } catch {
+    return 'unknown'
   }
 }
 

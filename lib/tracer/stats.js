@@ -3,16 +3,24 @@
 // Figures about longstack itself. Loaded when they are asked for.
 
 const records = require('../context/records')
+const { explain } = require('../reasons')
 
 /**
+ * @typedef {import('../reasons').EngineCode} EngineCode
+ * @typedef {import('../reasons').ClockCode} ClockCode
+ * @typedef {import('../reasons').ModeCode} ModeCode
+ *
  * @typedef {object} Stats
  * @property {boolean} enabled
  * @property {string} engine `js` or `native`
  * @property {string} engineWhy why it is that one
+ * @property {EngineCode} engineCode the same as a code, see docs/errors.md
  * @property {string} clock `on` where the time at which an error was made tells in which callback, else `off`
- * @property {string} clockWhy
+ * @property {string} clockWhy why it is on or off
+ * @property {ClockCode} clockCode
  * @property {string} mode the mode in force: `full` or `light`
- * @property {string} modeWhy
+ * @property {string} modeWhy why it is that one
+ * @property {ModeCode} modeCode
  * @property {boolean} errors errors get hops; false: `.stack` and `Error.prepareStackTrace` are left alone
  * @property {number} contexts steps of which all is known: in the rings, and older ones that have not run yet
  * @property {number} contextBytes
@@ -30,6 +38,7 @@ const records = require('../context/records')
  * @property {number} handles open resources in the register
  * @property {SpanStats | undefined} spans where they are on: dropped could not be written
  * @property {string | undefined} fault the first defect of longstack itself that a hook met; please report it
+ * @property {string | undefined} faultCode its code, or the name of its class
  *
  * @typedef {{ open: number, ended: number, written: number, dropped: number, outputs: object[] }} SpanStats
  */
@@ -39,14 +48,19 @@ function readStats ({ capture, droppedHops, firstFault, markers, registry, setti
   const { captured, hits, misses, stacks, chains, bytes, unstored, dropped } = capture.stats()
   const { enabled, mode, options } = settings
   const contextBytes = records.bytes()
+  const engineReason = capture.reason()
+  const clockCode = markers.code()
   return {
     enabled,
     engine: capture.name,
-    engineWhy: capture.why(),
+    engineWhy: explain('engine', engineReason),
+    engineCode: engineReason.code,
     clock: markers.on ? 'on' : 'off',
-    clockWhy: markers.why(),
+    clockWhy: explain('clock', { code: clockCode }),
+    clockCode,
     mode: mode.light ? 'light' : 'full',
-    modeWhy: mode.why,
+    modeWhy: explain('mode', mode),
+    modeCode: mode.code,
     errors: enabled && options.errors,
     contexts: records.held(),
     contextBytes,
@@ -63,7 +77,8 @@ function readStats ({ capture, droppedHops, firstFault, markers, registry, setti
     dropped: droppedHops + dropped + records.lostRecords(),
     handles: registry.size(),
     spans: spans?.stats(),
-    fault: firstFault
+    fault: firstFault?.message,
+    faultCode: firstFault?.code
   }
 }
 

@@ -29,7 +29,7 @@ const { createErrorEvents, createEvents } = require('./listener')
  * @property {import('../options').Options} options
  * @property {boolean} enabled
  * @property {(type: string) => boolean} isSelected the filter
- * @property {{ light: boolean, why: string }} mode
+ * @property {{ light: boolean, code: import('../reasons').ModeCode }} mode
  *
  * @typedef {object} ErrorHandlerEntry
  * @property {(type: string) => boolean} matches the filter that it was registered with
@@ -103,7 +103,7 @@ class Wiring {
   askedAt = 0
   /** hops that chains were cut by */
   droppedHops = 0
-  /** the first defect of longstack itself that a hook met @type {string | undefined} */
+  /** the first defect of longstack itself that a hook met @type {{ code: string, message: string } | undefined} */
   firstFault
 
   /** @param {Settings} settings */

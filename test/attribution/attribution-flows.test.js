@@ -7,7 +7,7 @@ const test = require('ava')
 const { program, split } = require('../helpers/run')
 const { loadBinding } = require('../../lib/stacks/binding')
 
-const isNative = loadBinding().why === undefined && process.env.ENGINE !== 'js'
+const isNative = loadBinding().failure === undefined && process.env.ENGINE !== 'js'
 const known = isNative ? test : test.skip
 const ROOMY = ['--min-semi-space-size=16'] // MB: no collection comes between the making and the reading
 const TRIES = 5 // a run in which V8 goes on to another page is not known to the clock

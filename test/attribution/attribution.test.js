@@ -30,7 +30,7 @@ const provenByReceiver = ['timerCaught', 'immediate', 'errorEvent', 'aggregateMe
 /** Promises make no hops in light: where the creator is known by one alone, the chain goes on with the place before. */
 const toldInLight = { thenCallback: /thenCallback/, fetchRefused: /fetchRefused/, rejection: /^ {4}at rejects .*\n {2}── setTimeout\(2\)/m }
 
-const { why } = loadBinding()
+const why = loadBinding().failure?.code
 const light = Number(process.versions.node.split('.')[0]) >= 24
 const engines = [{ name: 'js', env: { LONGSTACK_CAPTURE: 'js' } }]
 if (why === undefined) engines.push({ name: 'native', env: { LONGSTACK_CAPTURE: 'native' } })

@@ -17,7 +17,7 @@ const { World } = require('../fixtures/random-programs/world')
 const JUDGMENTS = Number(process.env.RANDOM_PROGRAMS_JUDGMENTS ?? 4000)
 const seed = Number(process.env.RANDOM_PROGRAMS_SEED ?? Date.now() % 2000)
 
-const { why } = loadBinding()
+const why = loadBinding().failure?.code
 const hasLight = Number(process.versions.node.split('.')[0]) >= 24
 const settings = [{ engine: 'js', mode: 'full' }]
 if (why === undefined) settings.push({ engine: 'native', mode: 'full' })

@@ -11,7 +11,7 @@ const { stories, major } = require('../helpers/stories')
 const light = { LONGSTACK_MODE: 'light' }
 const can = major >= 24
 /** V8's own hooks tell of promises, so that async_hooks need not. */
-const leavesPromises = can && loadBinding().why === undefined && process.env.ENGINE !== 'js'
+const leavesPromises = can && loadBinding().failure === undefined && process.env.ENGINE !== 'js'
 const where = can ? test : () => {}
 
 const prelude = `

@@ -28,7 +28,7 @@ async function diagnosis (t, source, options) {
 
 test('a healthy process', async (t) => {
   const found = await diagnosis(t, 'tell()', { env: { LONGSTACK_CAPTURE: 'auto' } })
-  const native = loadBinding().why === undefined
+  const native = loadBinding().failure === undefined
   t.like(found, {
     longstack: require('../../package.json').version,
     node: process.versions.node,

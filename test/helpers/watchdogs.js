@@ -12,7 +12,7 @@ const { againIfStarved } = require('./starved')
  * @param {(t: import('ava').ExecutionContext, capture: 'native' | 'js') => Promise<void>} run
  */
 function overBoth (test, title, run) {
-  const { why } = loadBinding()
+  const why = loadBinding().failure?.code
   for (const capture of /** @type {const} */ (['native', 'js'])) {
     test.serial(`${title} (${capture})`, async (t) => {
       if (capture === 'native' && why !== undefined) {

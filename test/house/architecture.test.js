@@ -18,7 +18,7 @@ const MAX_VAGUE = 0.07 // to become 0.003
 // Each part loads, while it is loaded, only itself and what its line names. In a function it may require anything of
 // the lines above its own as well, never of a line below.
 const floors = [
-  { 'warnings.js': [], 'objects.js': [], 'text.js': [], 'encoding/': [] },
+  { 'warnings.js': [], 'objects.js': [], 'reasons.js': [], 'text.js': [], 'encoding/': [] },
   { 'errors.js': ['warnings.js'] },
   { 'context/': ['objects.js', 'errors.js'] },
   { 'node-objects.js': ['context/', 'objects.js'] },
@@ -41,7 +41,7 @@ const floors = [
   { 'doctor.js': ['stacks/', 'warnings.js'] },
   {
     'tracer/': ['attribution/', 'context/', 'errors.js', 'format/', 'handles/', 'hooks/', 'node-objects.js', 'requests/',
-      'stacks/', 'warnings.js']
+      'reasons.js', 'stacks/', 'warnings.js']
   },
   { 'tracer.js': ['context/', 'hooks/', 'node-objects.js', 'options.js', 'tracer/', 'warnings.js'] },
   { 'api.js': ['context/', 'errors.js', 'hooks/', 'node-objects.js', 'options.js', 'tracer/'] },

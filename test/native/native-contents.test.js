@@ -6,7 +6,7 @@ const test = require('ava')
 const { loadBinding } = require('../../lib/stacks/binding')
 const { program, root } = require('../helpers/run')
 
-const { why } = loadBinding()
+const why = loadBinding().failure?.code
 const native = why === undefined ? test.serial : () => {}
 const env = { LONGSTACK_CAPTURE: 'native' }
 

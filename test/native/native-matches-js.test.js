@@ -8,7 +8,7 @@ const { loadBinding } = require('../../lib/stacks/binding')
 const { program, root, split } = require('../helpers/run')
 const { stories } = require('../helpers/stories')
 
-const { why } = loadBinding()
+const why = loadBinding().failure?.code
 const both = why === undefined ? test.serial : () => {}
 
 test('there are two engines to compare', (t) => {

@@ -135,12 +135,12 @@ for (const { major, node, abi } of there) {
     }
     if (intact !== undefined && fs.existsSync(other)) {
       fs.copyFileSync(other, binary)
-      await works(/^its binary does not load: /)
+      await works(/^failed to load the native addon: /)
     }
     for (const bytes of ['', 'not a binary', ...[64, 4096, -1].map((end) => intact?.subarray(0, end) ?? 'ELF')]) {
       fs.rmSync(binary, { force: true })
       fs.writeFileSync(binary, bytes)
-      await works(/^its binary is damaged$/)
+      await works(/^the binary is damaged$/)
     }
     fs.rmSync(path.join(path.dirname(binary), '..'), { recursive: true })
     await works(new RegExp(`^no binary for ${platform}, ABI ${abi}$`))

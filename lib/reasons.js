@@ -1,0 +1,62 @@
+'use strict'
+
+// Why the engine, the clock and the mode in force are those: codes, which stay, and the sentences that
+// trace.stats() and trace.doctor() make of them. Loaded when one of these is asked for.
+
+/**
+ * @typedef {{ code: string, detail?: string }} Reason detail: what only this process knows, for the sentence
+ * @typedef {(detail?: string) => string} Sentence
+ */
+
+/** @satisfies {Record<string, Sentence>} */
+const engine = {
+  NOT_ENABLED: () => 'not enabled yet',
+  ASKED: () => 'asked for',
+  SELF_TEST_PASSED: () => 'self-test passed',
+  SLOWER_KEY: (detail) => `with the slower key: ${detail ?? 'self-test failed'}`,
+  SELF_TEST_FAILED: (detail) => `self-test failed${detail === undefined ? '' : `: ${detail}`}`,
+  UNSUPPORTED_BUILD: (detail) => `this Node was built with ${detail}`,
+  NO_BINARY: (detail) => `no binary for ${detail}`,
+  DAMAGED_BINARY: () => 'the binary is damaged',
+  ADDONS_FORBIDDEN: (detail) => `${detail} forbids addons`,
+  READ_FORBIDDEN: () => '--permission forbids reading the binary',
+  LOAD_FAILED: (detail) => `failed to load the native addon: ${detail}`
+}
+
+/** @satisfies {Record<string, Sentence>} */
+const clock = {
+  NO_NATIVE_ENGINE: () => 'only the native engine has one',
+  SELF_TEST_PASSED: () => 'self-test passed',
+  NOT_MOVING: () => 'this V8 collects young objects without moving them',
+  NOT_UPWARDS: () => 'this heap does not allocate upwards'
+}
+
+/** @satisfies {Record<string, Sentence>} */
+const mode = {
+  NOT_ENABLED: () => 'not enabled yet',
+  ASKED: () => 'asked for',
+  FILTER: () => 'the filter leaves promises out',
+  ASKED_UNSUPPORTED: () => 'light was asked for, but this Node cannot keep promise hooks off',
+  FILTER_UNSUPPORTED: () => 'the filter leaves promises out, but this Node cannot keep promise hooks off'
+}
+
+/**
+ * @typedef {keyof typeof engine} EngineCode
+ * @typedef {keyof typeof clock} ClockCode
+ * @typedef {keyof typeof mode} ModeCode
+ * @typedef {{ code: EngineCode, detail?: string }} EngineReason
+ */
+
+const sentences = { engine, clock, mode }
+
+/**
+ * Makes the sentence of a reason, for example "no binary for linux-x64, ABI 137".
+ * @param {keyof typeof sentences} subject
+ * @param {Reason} reason
+ * @returns {string}
+ */
+function explain (subject, { code, detail }) {
+  return /** @type {Record<string, Sentence>} */ (sentences[subject])[code](detail)
+}
+
+module.exports = { explain, sentences }
