@@ -1,6 +1,7 @@
 'use strict'
 
-// A suite of this house, to show that the comparison sees what it is for. argv[2]: a file that remembers.
+// A suite with a real difference and one that occurs once, for the test of the comparison. argv[2]: a file that is made
+// when the second has occurred.
 
 const assert = require('node:assert')
 const fs = require('node:fs')
