@@ -27,10 +27,10 @@ const SETS = 25
 const WARM_SETS = 10
 
 const capture = createCapture({
-  plainly: (read) => read(),
-  sitesOf: (read) => read(),
+  withPlainFormat: (read) => read(),
+  withCallSites: (read) => read(),
   options: () => ({ frames: FRAMES, budget: 64 << 20 }),
-  awaiting: () => false
+  includesAwaiting: () => false
 })
 const KIND = 1 // of a resource; any will do
 const holder = { stack: '' }
@@ -75,7 +75,7 @@ async function depth () {
 
 /** @returns {Promise<Figures>} */
 async function measure () {
-  capture.use('native')
+  capture.selectEngine('native')
   const binding = capture.name === 'native' ? loadBinding().binding : undefined
   let unknown = 0
   if (binding !== undefined) {

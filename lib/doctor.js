@@ -46,7 +46,7 @@ const scopes = { addon: '--allow-addons', child: '--allow-child-process', 'fs.re
  * @property {string | undefined} fault the first defect of longstack itself; please report it
  *
  * @typedef {Facts & { notes: string[], text: string }} Diagnosis notes: what to know or to do, a sentence each; text: all of it, for people
- * @typedef {{ ours: boolean, formatter: Function | undefined, free: boolean }} Holder of Error.prepareStackTrace
+ * @typedef {{ isWrapped: boolean, formatter: Function | undefined, isSettable: boolean }} Holder of Error.prepareStackTrace
  */
 
 /**
@@ -78,7 +78,7 @@ function examine ({ stats, filter, formatter }) {
     promiseHooks: (stats.enabled && stats.mode === 'full') || Object.getOwnPropertySymbols(Promise.resolve()).length > 0,
     otherHooks: enabled ? undefined : hooked(),
     destroyHook: Object.getOwnPropertySymbols(new AsyncResource('longstack')).some((symbol) => symbol.description === 'destroyed'),
-    formatter: `${formatter.ours ? 'longstack around ' : ''}${nameOf(formatter.formatter)}`,
+    formatter: `${formatter.isWrapped ? 'longstack around ' : ''}${nameOf(formatter.formatter)}`,
     sourceMaps: mappers(),
     stackTraceLimit: Object.getOwnPropertyDescriptor(Error, 'stackTraceLimit')?.value,
     frozenIntrinsics: Object.isFrozen(Array.prototype),
@@ -92,7 +92,7 @@ function examine ({ stats, filter, formatter }) {
 }
 
 /** @param {Facts} facts @param {Holder} holder @returns {string[]} */
-function judge (facts, { ours, free }) {
+function judge (facts, { isWrapped, isSettable }) {
   const { enabled, engineWhy, modeWhy, stackTraceLimit: limit } = facts
   /** @type {Array<[unknown, string]>} */
   const rules = [
@@ -105,8 +105,8 @@ function judge (facts, { ours, free }) {
     [enabled && facts.mode === 'light' && facts.promiseHooks, "Somebody else's hook makes events of promises, which light mode would save."],
     [facts.destroyHook, "Somebody else's destroy hook makes every promise dear."],
     [enabled && !facts.errors, 'Errors keep the stack that Node gives them (errors: false): trace.stack(error) and trace.chain(error) tell the chain.'],
-    [facts.errors && !ours && !free, 'Error.prepareStackTrace cannot be set here: errors keep their short stack, trace.stack(error) tells the chain.'],
-    [facts.errors && !ours && free, `Error.prepareStackTrace was set by ${facts.formatter}: longstack wraps it when the next callback begins.`],
+    [facts.errors && !isWrapped && !isSettable, 'Error.prepareStackTrace cannot be set here: errors keep their short stack, trace.stack(error) tells the chain.'],
+    [facts.errors && !isWrapped && isSettable, `Error.prepareStackTrace was set by ${facts.formatter}: longstack wraps it when the next callback begins.`],
     [!(Number(limit) >= 1), `Error.stackTraceLimit is ${limit}: errors have no frames, and get no hops.`],
     [Number(limit) >= MANY_FRAMES, `Error.stackTraceLimit is ${limit}: every error of the program is dear.`],
     [facts.forbidden?.length, `Node's permission model forbids ${facts.forbidden?.join(', ')}.`],

@@ -142,12 +142,12 @@ function createEngine ({ async, capture, markers, settings }) {
   return {
     apply () {
       const before = capture.name
-      capture.use(settings.options.capture)
+      capture.selectEngine(settings.options.capture)
       // Numbers of chains are those of one engine. Clearing touches all pages: not before there are any.
       if (capture.name !== before && isInstalled) records.clear()
       isInstalled = true
       const isNative = capture.name === 'native'
-      markers.use(isNative ? capture.binding()?.markers : undefined)
+      markers.useBinding(isNative ? capture.binding()?.markers : undefined)
       if (isNative === isCounting) return
       isCounting = isNative
       if (!isNative) loopIterations.stop()
@@ -158,7 +158,7 @@ function createEngine ({ async, capture, markers, settings }) {
     stop () {
       if (isCounting) loopIterations.stop()
       isCounting = false
-      markers.use(undefined)
+      markers.useBinding(undefined)
       async.count(new Uint32Array(2), false)
     }
   }

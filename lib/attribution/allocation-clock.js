@@ -51,7 +51,7 @@ function createAllocationClock () {
   function off (reason) {
     doors?.stop()
     doors = undefined
-    markers.on = false
+    markers.isOn = false
     code = reason
   }
 
@@ -69,7 +69,7 @@ function createAllocationClock () {
 
   const markers = {
     /** there are markers @type {boolean} */
-    on: false,
+    isOn: false,
 
     /**
      * A step runs from here on. The hot path: bench/run.js, awaits and real.
@@ -85,7 +85,7 @@ function createAllocationClock () {
     },
 
     /** @param {Doors | undefined} given the addon's, where the native engine is in force */
-    use (given) {
+    useBinding (given) {
       if (given === doors) return
       off('NO_NATIVE_ENGINE')
       if (given === undefined) return
@@ -94,13 +94,13 @@ function createAllocationClock () {
       checks = 0
       counters[UNMOVED] = 0
       doors.start(counters)
-      markers.on = true
+      markers.isOn = true
       code = 'SELF_TEST_PASSED'
       check()
     },
 
     /** The event loop came round: another look, where there was a collection. */
-    turn () {
+    startIteration () {
       if (checks < CHECKS) check()
     },
 

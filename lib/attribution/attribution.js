@@ -22,7 +22,7 @@ const ANCESTORS = 256 // a loop's records lead through all of its turns
  * @typedef {import('../context/context').Context} Context
  * @typedef {import('../stacks/chain').Origin} Origin
  * @typedef {import('../stacks/frames').Frame} Frame
- * @typedef {ReturnType<ReturnType<typeof import('./observed-errors').createObservedErrors>['sight']>} Sighting
+ * @typedef {ReturnType<ReturnType<typeof import('./observed-errors').createObservedErrors>['observe']>} Sighting
  * @typedef {object} Part one story
  * @property {Context | undefined} context
  * @property {Origin} [origin] how it is known; left out: each hop as it was recorded
@@ -33,12 +33,12 @@ const ANCESTORS = 256 // a loop's records lead through all of its turns
  * @param {Context} deps.root
  * @param {() => Context | undefined} deps.current
  * @param {(context: Context) => import('../stacks/frames').Stack | undefined} deps.stackOf
- * @param {ReturnType<typeof import('./observed-errors').createObservedErrors>} deps.sightings
+ * @param {ReturnType<typeof import('./observed-errors').createObservedErrors>} deps.observedErrors
  * @param {(timer: object) => boolean} deps.isReused it had an id before its present one
  * @param {(connection: Context) => { context: Context, origin: Origin } | undefined} deps.user of a connection that was made here:
  *   its present request, or who wrote on it last
  */
-function createAttribution ({ root, current, stackOf, sightings, isReused, user }) {
+function createAttribution ({ root, current, stackOf, observedErrors, isReused, user }) {
   /**
    * @param {object} error
    * @param {NodeJS.CallSite[] | undefined} given its call sites; undefined: they are not known
@@ -49,20 +49,20 @@ function createAttribution ({ root, current, stackOf, sightings, isReused, user 
     const { frames } = readSites(sites)
     if (atStartUp(frames)) return [{ context: root }]
     const reader = current() // what was rejected up to now is seen
-    const sighting = sightings.sight(error)
+    const sighting = observedErrors.observe(error)
     const sync = frames.filter((frame) => !frame.isAsync)
     const outer = outermost(segment(sync))
     const seen = sighting.isNative && (given === undefined || sync.length > 0) ? undefined : sighting.maker
     const maker = seen ?? (outer !== undefined
       ? contextOfReceiver(sites[frames.indexOf(outer)], sync[sync.indexOf(outer) + 1])
-      : isReadAtOnce(sync) ? sighting.passer ?? reader : undefined)
+      : isReadAtOnce(sync) ? sighting.handedOverBy ?? reader : undefined)
     if (maker !== undefined && maker !== OWN_WORK) {
       if (isOfPrompt(maker, outer)) return []
       const told = withOthers([{ context: maker }], sighting)
       return told.length === 1 && maker === reader ? withUser(told, maker) : told
     }
     const { escape, rejecter } = sighting
-    if (escape !== undefined) return withOthers([{ context: escape.context, origin: escape.settled ? 'rejected' : 'thrown' }], sighting)
+    if (escape !== undefined) return withOthers([{ context: escape.context, origin: escape.isRejection ? 'rejected' : 'thrown' }], sighting)
     if (rejecter !== undefined) return withOthers([{ context: rejecter, origin: 'rejected' }], sighting)
     // The chain of its reader is that of the prompt.
     if (outer !== undefined && isPrompt(outer.fileName)) return []

@@ -14,7 +14,7 @@ const VALUES = 64 // rejections with what is no object, in an iteration of the e
  * @typedef {import('../context/context').Context} Context
  * @typedef {object} Escape an error that nobody caught
  * @property {Context} context in which it was thrown, or that rejected its promise
- * @property {boolean} settled the context is that of the rejection
+ * @property {boolean} isRejection the context is that of the rejection
  */
 
 /** What is known of one error. */
@@ -33,9 +33,9 @@ class ObservedError {
     /** @type {Escape | undefined} */
     this.escape = undefined
     /** who handed it to nextTick, where Node did @type {Context | undefined} */
-    this.passer = undefined
+    this.handedOverBy = undefined
     /** the story that was told of it @type {import('../stacks/chain').PrintedHop[] | undefined} */
-    this.told = undefined
+    this.hops = undefined
   }
 
   /** Where the promise was made: who waits for it. @returns {Context | undefined} */
@@ -54,7 +54,7 @@ function createObservedErrors ({ maker }) {
   const seen = createTag()
 
   /** @param {object} error */
-  function sight (error) {
+  function observe (error) {
     let sighting = seen.read(error)
     if (sighting === undefined) seen.write(error, sighting = new ObservedError())
     const made = sighting.maker === undefined ? maker(error) : undefined
@@ -69,12 +69,12 @@ function createObservedErrors ({ maker }) {
   function sightRelated (error) {
     if (!isNativeError(error)) return // nor a proxy, whose traps are the program's
     const cause = own(error, 'cause')
-    if (typeof cause === 'object' && cause !== null) sight(cause)
+    if (typeof cause === 'object' && cause !== null) observe(cause)
     const members = own(error, 'errors')
     if (!Array.isArray(members) || isProxy(members)) return
     for (let i = 0; i < Math.min(members.length, RELATED); i++) {
       const member = own(members, i)
-      if (typeof member === 'object' && member !== null) sight(member)
+      if (typeof member === 'object' && member !== null) observe(member)
     }
   }
 
@@ -83,16 +83,16 @@ function createObservedErrors ({ maker }) {
 
   return {
     /** Looks at an error now, while the clock still may tell. */
-    sight,
+    observe,
 
     /** @param {object} error @returns {ObservedError | undefined} */
-    of: (error) => seen.read(error),
+    get: (error) => seen.read(error),
 
     /** The promise that was rejected with an error, where it is known by a number. @param {unknown} error @returns {number} 0: it is not */
     promiseOf: (error) => typeof error === 'object' && error !== null ? seen.read(error)?.lastPromise ?? 0 : 0,
 
     /** @param {object} error @returns {Context | undefined} */
-    rejection: (error) => seen.read(error)?.rejecter,
+    rejecterOf: (error) => seen.read(error)?.rejecter,
 
     /**
      * The first rejection counts: others hand it on.
@@ -100,8 +100,8 @@ function createObservedErrors ({ maker }) {
      * @param {Context} context
      * @param {{ ref: number, chain: number, span: number }} promise
      */
-    rejects (error, context, { ref, chain, span }) {
-      const sighting = sight(error)
+    noteRejection (error, context, { ref, chain, span }) {
+      const sighting = observe(error)
       if (ref !== 0) sighting.lastPromise = ref
       if (sighting.rejecter !== undefined) return
       sightRelated(error)
@@ -117,7 +117,7 @@ function createObservedErrors ({ maker }) {
      * @param {Context} context
      * @param {{ ref: number, chain: number, span: number }} promise
      */
-    rejectsValue (reason, context, { ref, chain, span }) {
+    noteRejectedValue (reason, context, { ref, chain, span }) {
       if (typeof reason === 'function') return // its text is the program's to make
       const made = ref === 0 ? undefined : contextOf(chain, ref, span)
       if (values.length <= VALUES) values.push({ reason, context: made?.parent === context || context === root ? made ?? context : context })
@@ -128,7 +128,7 @@ function createObservedErrors ({ maker }) {
      * @param {any} error
      * @returns {Context | undefined} undefined where it may have been another one
      */
-    rejectionOfValue (error) {
+    rejecterOfValue (error) {
       if (values.length === 0 || values.length > VALUES || typeof error !== 'object' || error === null) return undefined
       if (own(error, 'code') !== 'ERR_UNHANDLED_REJECTION') return undefined
       const message = String(own(error, 'message'))
@@ -137,20 +137,20 @@ function createObservedErrors ({ maker }) {
     },
 
     /** The event loop came round. */
-    turn () {
+    startIteration () {
       if (values.length > 0) values = []
     },
 
     /** The first sighting counts. @param {unknown} error @param {Escape} escape */
-    escapes (error, escape) {
+    noteEscape (error, escape) {
       if (typeof error !== 'object' || error === null) return
-      sight(error).escape ??= escape
+      observe(error).escape ??= escape
       sightRelated(error)
     },
 
     /** @param {object} error @param {Context} context */
-    passes (error, context) {
-      sight(error).passer ??= context
+    noteHandOver (error, context) {
+      observe(error).handedOverBy ??= context
     }
   }
 }

@@ -75,7 +75,7 @@ const LOG = 64 // reported runs remembered, for the question what delayed a span
  * @param {object} deps
  * @param {() => number} deps.now
  * @param {() => Context | undefined} deps.current
- * @param {(read: () => string) => string} deps.plainly reads a `stack` with V8's plain format in force
+ * @param {(read: () => string) => string} deps.withPlainFormat reads a `stack` with V8's plain format in force
  * @param {(context: Context | undefined, stack: string) => Explained} deps.explain
  * @param {() => Watchdog | undefined} deps.watchdog makes one; undefined: there can be none, and that has been said
  * @param {(event: BlockedEvent, run: Run) => void} deps.report one that is told from inside comes again when it is over
@@ -86,7 +86,7 @@ const LOG = 64 // reported runs remembered, for the question what delayed a span
  * @property {Hop[]} chain
  * @property {ContextView | undefined} context
  */
-function createDetector ({ now, current, plainly, explain, watchdog, report }) {
+function createDetector ({ now, current, withPlainFormat, explain, watchdog, report }) {
   let threshold = 0
   /** @type {Watch | undefined} */
   let watch
@@ -148,7 +148,7 @@ function createDetector ({ now, current, plainly, explain, watchdog, report }) {
       const time = now()
       const holder = /** @type {any} */ ({ __proto__: null })
       captureInto(holder, sample, FRAMES)
-      const text = plainly(() => holder.stack)
+      const text = withPlainFormat(() => holder.stack)
       const late = latenessOf(time)
       const inside = linesOf(text, above)
       if (inside === '') return // nothing is below: it was over

@@ -5,7 +5,7 @@
 
 const { loadBinding } = require('../stacks/binding')
 const { paint } = require('../format/paint')
-const { blocked: textOf } = require('../format/blocking')
+const { formatBlocking } = require('../format/blocking')
 const { brief, say } = require('../warnings')
 const { createDetector } = require('./detector')
 const { createInspectorWatchdog } = require('./inspector-watchdog')
@@ -20,15 +20,15 @@ const { createNativeWatchdog } = require('./native-watchdog')
  * @param {object} deps
  * @param {() => number} deps.now
  * @param {() => import('../context/context').Context | undefined} deps.current
- * @param {(read: () => string) => string} deps.plainly reads a `stack` with V8's plain format in force
+ * @param {(read: () => string) => string} deps.withPlainFormat reads a `stack` with V8's plain format in force
  * @param {(context: import('../context/context').Context | undefined, stack: string) => import('./detector').Explained} deps.explain
  * @param {() => import('../options').Options} deps.options
  * @param {(code: string, sentence: string) => void} deps.warn
  * @param {Set<(event: BlockedEvent) => void>} deps.listeners of `blocked`
  * @param {(event: BlockedEvent, run: import('./detector').Run) => void} deps.log
  */
-function createBlockedCallbacks ({ now, current, plainly, explain, options, warn, listeners, log }) {
-  const blocked = createDetector({ now, current, plainly, explain, watchdog, report })
+function createBlockedCallbacks ({ now, current, withPlainFormat, explain, options, warn, listeners, log }) {
+  const blocked = createDetector({ now, current, withPlainFormat, explain, watchdog, report })
 
   function watchdog () {
     const doors = options().capture === 'js' ? undefined : loadBinding().binding?.watch
@@ -38,7 +38,7 @@ function createBlockedCallbacks ({ now, current, plainly, explain, options, warn
   /** @param {BlockedEvent} event @param {import('./detector').Run} run */
   function report (event, run) {
     log(event, run)
-    if (listeners.size === 0) say(paint(`longstack: ${textOf(event, run.span)}`))
+    if (listeners.size === 0) say(paint(`longstack: ${formatBlocking(event, run.span)}`))
     for (const listener of listeners) {
       try {
         listener(event)

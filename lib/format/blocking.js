@@ -7,7 +7,7 @@ const { age, clean } = require('../text')
 /** @typedef {import('../blocked/detector').BlockedEvent} BlockedEvent */
 
 /** @param {BlockedEvent} event @param {{ name: string } | undefined} span that it was part of @returns {string} */
-function blocked (event, span) {
+function formatBlocking (event, span) {
   return [`the event loop ${headline(event, span)}`, ...remarks(event), event.stack].filter((line) => line !== '').join('\n')
 }
 
@@ -23,4 +23,4 @@ function remarks ({ samples, sampledLate }) {
   return sampledLate === undefined ? [] : [`  sampled ${age(sampledLate)} late, as on leaving a native call or a garbage collection:`]
 }
 
-module.exports = { blocked }
+module.exports = { formatBlocking }

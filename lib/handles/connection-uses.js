@@ -63,12 +63,12 @@ function createConnectionUses ({ registry, now, wanted, touched, request: contex
 
     worker (worker) {
       const handle = handleOf(worker)
-      if (handle !== undefined) registry.owned(handle, worker)
+      if (handle !== undefined) registry.setOwner(handle, worker)
     },
 
     traffic (socket) {
       try {
-        const entry = registry.traffic(socket, now())
+        const entry = registry.noteTraffic(socket, now())
         if (entry !== undefined && !entry.accepted && entry.use === undefined) touched(entry)
       } catch {}
     }

@@ -217,7 +217,7 @@ function createRegistry () {
      * @param {number} time ms
      * @param {object} resource that is still being made: it is not asked anything
      */
-    made (ref, type, time, resource) {
+    addBrief (ref, type, time, resource) {
       if (youngCount === YOUNG || time >= settleAt) settle(time)
       if (youngCount === 0) settleAt = time + SETTLE
       young[youngCount] = resource
@@ -227,7 +227,7 @@ function createRegistry () {
     },
 
     /** The event loop enters JavaScript. @param {number} time */
-    turn (time) {
+    startIteration (time) {
       if (time >= settleAt) settle(time)
       if (time >= nextSweep) sweepByTime(time)
     },
@@ -242,10 +242,10 @@ function createRegistry () {
     get: (asyncId) => entries.get(asyncId),
 
     /** @param {number} asyncId */
-    opener: (asyncId) => entries.get(asyncId)?.context,
+    openerOf: (asyncId) => entries.get(asyncId)?.context,
 
     /** An event of a handle. The hot path. @param {number} asyncId @param {number} time @returns {boolean} it has an entry */
-    active (asyncId, time) {
+    noteActivity (asyncId, time) {
       const entry = entries.get(asyncId)
       if (entry === undefined) return false
       entry.active = time
@@ -257,14 +257,14 @@ function createRegistry () {
     },
 
     /** Data goes out on a socket, or came in. @param {object} socket @param {number} time @returns {Entry | undefined} */
-    traffic (socket, time) {
+    noteTraffic (socket, time) {
       const entry = memory.read(socket) ?? ofObject(socket)
       if (entry !== undefined) entry.active = time
       return entry
     },
 
     /** @param {object} resource @param {object} owner what the program holds of it */
-    owned (resource, owner) {
+    setOwner (resource, owner) {
       const entry = entryOf(resource)
       if (entry === undefined) return
       met(entry, owner)
@@ -310,7 +310,7 @@ function createRegistry () {
     },
 
     /** Was tracing on from then to now? @param {number} time */
-    sees: (time) => time >= watchingSince,
+    wasWatchingSince: (time) => time >= watchingSince,
 
     /** @param {Entry} entry @returns {number | undefined} when it was active last, if that is known */
     lastActive (entry) {

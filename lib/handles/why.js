@@ -254,7 +254,7 @@ function createReports ({ registry, hops, plain, stackOf, askedAt, enabled, thro
   function promiseState (promise, context) {
     if (promise === undefined || context === undefined) return undefined
     if (settlerOf(promise) !== undefined) return 'settled'
-    return context.done || !registry.sees(context.time) ? undefined : 'pending'
+    return context.done || !registry.wasWatchingSince(context.time) ? undefined : 'pending'
   }
 
   /**

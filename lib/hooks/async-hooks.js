@@ -53,7 +53,7 @@ const ROOM_KB = 64 // on the stack, for what begins and ends a callback
  * @property {ReturnType<typeof import('../attribution/allocation-clock').createAllocationClock>} markers the allocation clock: where runs
  *   begin and end
  * @property {import('../handles/registry').Registry} registry
- * @property {{ format: unknown }} force what Error.prepareStackTrace is while errors have chains
+ * @property {{ format: unknown }} installed what Error.prepareStackTrace is while errors have chains
  * @property {() => boolean} needsRejecters errors get hops, or spans the errors that promises were rejected
  *   with
  * @property {() => ReturnType<typeof import('./native-hooks').createNativeHooks>} native hooks of other addons
@@ -269,7 +269,7 @@ function createAsyncLayer (rooms, listener) {
       const span = current[CURRENT_SPAN] = next.seq
       records.writeWord(ref, SPAN, span)
       if (records.isRequest(cause)) records.writeWord(cause, SPAN, span)
-      const entry = registry.opener(ref >>> 1)
+      const entry = registry.openerOf(ref >>> 1)
       if (entry !== undefined) entry.spanNumber = span
       if (isTimed()) {
         timedLoop.change(span, now())
@@ -296,7 +296,7 @@ function createAsyncLayer (rooms, listener) {
       const carried = carrier.read()
       if (carried !== undefined && carried.cause === current[CURRENT_CAUSE]) carried.cause = request
       current[CURRENT_CAUSE] = request
-      if (markers.on) markers.mark(current[CURRENT_CHAIN], request, current[CURRENT_SPAN])
+      if (markers.isOn) markers.mark(current[CURRENT_CHAIN], request, current[CURRENT_SPAN])
       return isFirst
     },
 
@@ -307,12 +307,12 @@ function createAsyncLayer (rooms, listener) {
      */
     setSpan (asyncId, number) {
       records.writeWord(asyncId << 1, SPAN, number)
-      const opener = registry.opener(asyncId)
+      const opener = registry.openerOf(asyncId)
       if (opener !== undefined) opener.spanNumber = number
     },
 
     /** @param {number} asyncId @returns {number} of the span that a resource is part of */
-    spanOf: (asyncId) => records.readWord(asyncId << 1, SPAN) || (registry.opener(asyncId)?.spanNumber ?? 0),
+    spanOf: (asyncId) => records.readWord(asyncId << 1, SPAN) || (registry.openerOf(asyncId)?.spanNumber ?? 0),
 
     /**
      * Who writes on a connection last is noted; its own callbacks read.
@@ -404,7 +404,7 @@ function createAsyncLayer (rooms, listener) {
     left: () => current[LEFT] === 0 ? undefined : contextAt(current[LEFT]),
 
     /** What runs from here on is not known: an error has ended a callback. */
-    lost: () => { if (markers.on) markers.mark(NO_CHAIN, 0, 0) },
+    lost: () => { if (markers.isOn) markers.mark(NO_CHAIN, 0, 0) },
 
     /** Had a timer an id before its present one? @param {object} timer */
     isReused: special.isReused,

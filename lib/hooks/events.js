@@ -40,7 +40,7 @@ const BEGINS = SPECIAL | DETAILED | ENTERED | PARSER
  * @param {() => import('../spans/loop-time').LoopTime} deps.loop while spans are timed
  */
 function createEvents ({ rooms, listener, table, carrier, lookup, special, settlements, loop }) {
-  const { capture, watched, registry, force, markers } = rooms
+  const { capture, watched, registry, installed, markers } = rooms
   const { clock } = capture
   const { mark } = markers
   const { look, causeNow } = lookup
@@ -170,7 +170,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
     current[CURRENT_SPAN] = words[at + SPAN]
     if (current[ATTENTION] !== 0) special.attend(ref, flags, words, at)
     if ((flags & BEGINS) !== 0) special.begins(ref, flags, words, at)
-    if (markers.on) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
+    if (markers.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
   }
 
   /** @param {number} asyncId its callback is over */
@@ -216,14 +216,14 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
     pop()
     if (current[DEPTH] === 0) {
       if (!isCounted) iterations[0]++
-      if (markers.on) mark(NO_CHAIN, current[CURRENT_CAUSE], current[CURRENT_SPAN])
+      if (markers.isOn) mark(NO_CHAIN, current[CURRENT_CAUSE], current[CURRENT_SPAN])
       return
     }
     if ((current[ATTENTION] & TIMED) !== 0) {
       const timed = loop()
       if (current[CURRENT_SPAN] !== timed.seq) timed.change(current[CURRENT_SPAN], now())
     }
-    if (markers.on) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
+    if (markers.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
   }
 
   /** A promise is settled, where V8's own hooks tell: before it has its state. @param {object} promise */
@@ -283,7 +283,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
 
   /** Says whether the program has set a formatter of stacks. */
   function isReplaced () {
-    return force.format !== undefined && Error.prepareStackTrace !== force.format
+    return installed.format !== undefined && Error.prepareStackTrace !== installed.format
   }
 
   // What is done seldom.
@@ -301,7 +301,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
     if ((current[ATTENTION] & TIMED) !== 0) loop().fresh = true
     readSettled()
     clock[0] = now()
-    markers.turn()
+    markers.startIteration()
     listener.turn(clock[0])
   }
 
@@ -326,7 +326,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
     const before = asyncId === 0 ? undefined : OnPromise.read(executionAsyncResource())
     const record = before === undefined ? undefined : records.find(before)
     if (record !== undefined) return enter(ref, record.words, record.at)
-    const opener = asyncId === 0 ? undefined : registry.opener(asyncId)
+    const opener = asyncId === 0 ? undefined : registry.openerOf(asyncId)
     if (opener === undefined && asyncId > 1 && !guard.busy) recordEarly(asyncId)
     push(ref)
     if (opener !== undefined) take(opener.chain, opener.ref, opener.spanNumber)
@@ -340,7 +340,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
       timed.callbackChain = opener?.chain ?? 0
     }
     if (opener !== undefined || carrier.on) special.begins(ref, SPECIAL | DETAILED | ENTERED, resources, 0)
-    if (markers.on) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
+    if (markers.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
   }
 
   /**

@@ -79,7 +79,7 @@ function createKindHandlers ({ rooms, listener, carrier, loop }) {
     }
     if (!kind.handle) return
     // Last: a handle that is still being made must not be asked anything, a callback might.
-    if (kind.brief) registry.made(asyncId << 1, kind.type, clock[0], resource)
+    if (kind.brief) registry.addBrief(asyncId << 1, kind.type, clock[0], resource)
     else guarded(() => open(asyncId << 1, resource))
   }
 
@@ -173,12 +173,12 @@ function createKindHandlers ({ rooms, listener, carrier, loop }) {
       if ((flags & TICK) === 0 || isOfProgram(current[CURRENT_CHAIN])) carrier.enter()
     }
     if ((flags & (SPECIAL | DETAILED)) === 0 || guard.busy || current[CURRENT_CHAIN] === OWN_WORK_CHAIN) return
-    const isKnown = registry.active(ref >>> 1, clock[0])
+    const isKnown = registry.noteActivity(ref >>> 1, clock[0])
     if (isKnown && (flags & DETAILED) === 0) return
     guarded(() => {
       const context = contextAt(ref)
       if (context === undefined) return
-      if (!isKnown) registry.active(context.asyncId, now())
+      if (!isKnown) registry.noteActivity(context.asyncId, now())
       if (context.kind.detail === undefined || context.detail !== undefined) return
       context.detail = context.kind.detail(executionAsyncResource())
       held[heldCount++ & (HELD - 1)] = context // its detail lives in the object
@@ -191,7 +191,7 @@ function createKindHandlers ({ rooms, listener, carrier, loop }) {
    * @param {number} number of a chain
    */
   function isOfProgram (number) {
-    return number >= FIRST_CHAIN && capture.isOfProgram(number)
+    return number >= FIRST_CHAIN && capture.hasProgramFrame(number)
   }
 
   /**

@@ -37,7 +37,7 @@ function createLookup ({ carrier, registry, loop }) {
     // Nothing executes: an accepted connection has its server as the trigger, which is the cause.
     const found = trigger > 1 ? records.find(trigger << 1) : undefined
     if (found !== undefined) return takeRecord(trigger << 1, found.words, found.at)
-    const opener = registry.opener(trigger)
+    const opener = registry.openerOf(trigger)
     if (opener !== undefined) return take(opener.chain, opener.ref, 0)
     take('carried' in root ? ROOT_CHAIN : NO_CHAIN, 0, 0)
   }

@@ -59,7 +59,7 @@ const startUpErrors = new WeakSet()
  * @param {object} error
  * @param {NodeJS.CallSite[]} sites
  */
-function isOfStartUp (error, sites) {
+function noteStartUpError (error, sites) {
   const { frames } = readSites(sites)
   const fileName = frames.length === 0 ? undefined : frames[frames.length - 1].fileName
   if (fileName === undefined || !fileName.startsWith(MAIN)) return false
@@ -68,9 +68,9 @@ function isOfStartUp (error, sites) {
   return true
 }
 
-/** @param {object} error @returns {boolean} whether isOfStartUp found it to be one */
-function wasOfStartUp (error) {
+/** @param {object} error @returns {boolean} whether noteStartUpError found it to be one */
+function isStartUpError (error) {
   return startUpErrors.has(error)
 }
 
-module.exports = { isOfStartUp, readSites, sitesOfText, wasOfStartUp }
+module.exports = { noteStartUpError, readSites, sitesOfText, isStartUpError }

@@ -14,7 +14,7 @@ const FOLD = 8
 const MAX_KEYS = 20_000
 
 /** @param {import('./capture').EngineParts} parts @returns {import('./capture').Engine} */
-function createJsCapture ({ sitesOf, options, awaiting, intern: numberOf, clock }) {
+function createJsCapture ({ withCallSites, options, includesAwaiting, intern: numberOf, clock }) {
   /** number of a stack by the places of its frames @type {Map<string, number>} */
   let keys = new Map()
   /** parent, stack, kind of each chain @type {number[]} */
@@ -31,22 +31,22 @@ function createJsCapture ({ sitesOf, options, awaiting, intern: numberOf, clock 
     clock[0] = now()
     const holder = /** @type {any} */ ({ __proto__: null })
     captureInto(holder, above, options().frames + CORE_FRAMES)
-    return intern(parent, stackOf(sitesOf(() => holder.stack)), kind)
+    return intern(parent, stackOf(withCallSites(() => holder.stack)), kind)
   }
 
   /** @param {NodeJS.CallSite[] | string | undefined} sites @returns {number} */
   function stackOf (sites) {
     if (sites === undefined) return numberOf('')
-    if (typeof sites === 'string') return numberOf(frameLines(sites, awaiting()))
+    if (typeof sites === 'string') return numberOf(frameLines(sites, includesAwaiting()))
     let key = ''
     for (const site of sites) {
-      if (/** @type {any} */ (site).isAsync() && !awaiting()) break
+      if (/** @type {any} */ (site).isAsync() && !includesAwaiting()) break
       key += `${site.getFunctionName()} ${site.getScriptNameOrSourceURL()}:${/** @type {any} */ (site).getPosition()}\n`
     }
     let number = keys.get(key)
     if (number !== undefined) return number
     misses++
-    number = numberOf(frameLines(sites.map((site) => `    at ${site}`).join('\n'), awaiting()))
+    number = numberOf(frameLines(sites.map((site) => `    at ${site}`).join('\n'), includesAwaiting()))
     if (keys.size >= MAX_KEYS) keys = new Map()
     keys.set(key, number)
     return number

@@ -110,14 +110,14 @@ function contentBuiltins (lines) {
  * @param {object} deps
  * @param {Binding} deps.binding
  * @param {boolean} deps.exact the key tells everything that is on the stack
- * @param {import('./capture').EngineParts['plainly']} deps.plainly
+ * @param {import('./capture').EngineParts['withPlainFormat']} deps.withPlainFormat
  * @param {import('./capture').EngineParts['options']} deps.options
- * @param {import('./capture').EngineParts['awaiting']} deps.awaiting
+ * @param {import('./capture').EngineParts['includesAwaiting']} deps.includesAwaiting
  * @param {import('./capture').EngineParts['intern']} deps.intern
  * @param {Float64Array} deps.clock
  * @returns {import('./capture').Engine}
  */
-function createNativeCapture ({ binding, plainly, options, awaiting, intern, clock, exact }) {
+function createNativeCapture ({ binding, withPlainFormat, options, includesAwaiting, intern, clock, exact }) {
   const { step: stepOf, intern: chainOf, remember } = binding
   clock[0] = now()
   binding.clock(clock)
@@ -145,7 +145,7 @@ function createNativeCapture ({ binding, plainly, options, awaiting, intern, clo
     const time = clock[0]
     const holder = /** @type {any} */ ({ __proto__: null })
     captureInto(holder, above, most)
-    const text = plainly(() => holder.stack)
+    const text = withPlainFormat(() => holder.stack)
     const lines = typeof text === 'string' ? frameLines(text, tails) : ''
     const number = intern(lines)
     if (answer !== UNKEYED) {
@@ -168,9 +168,9 @@ function createNativeCapture ({ binding, plainly, options, awaiting, intern, clo
 
     refresh () {
       const frames = Math.min(options().frames + CORE_FRAMES, MOST)
-      if (most === frames && tails === awaiting()) return
+      if (most === frames && tails === includesAwaiting()) return
       most = frames
-      tails = awaiting()
+      tails = includesAwaiting()
       binding.configure(frames + MARGIN)
       binding.forget()
     },

@@ -29,20 +29,20 @@ const MAX_TEXTS = 5_000 // of V8's own, remembered
  * @property {() => { captured: number, misses: number, unstored: number, chains: number, bytes: number }} stats
  *
  * @typedef {object} EngineParts what an engine needs
- * @property {(read: () => string) => string} plainly reads a `stack` with V8's plain format in force
- * @property {(read: () => any) => NodeJS.CallSite[] | string | undefined} sitesOf reads a `stack` as call sites
+ * @property {(read: () => string) => string} withPlainFormat reads a `stack` with V8's plain format in force
+ * @property {(read: () => any) => NodeJS.CallSite[] | string | undefined} withCallSites reads a `stack` as call sites
  * @property {() => { frames: number, budget: number, internals?: boolean }} options
- * @property {() => boolean} awaiting do stacks hold the functions that await the running one?
+ * @property {() => boolean} includesAwaiting do stacks hold the functions that await the running one?
  * @property {(lines: string) => number} intern gives a number to a stack
  * @property {Float64Array} clock its first element is the time of the last step, in ms of the clock
  */
 
 /**
  * @param {object} deps
- * @param {EngineParts['plainly']} deps.plainly
- * @param {EngineParts['sitesOf']} deps.sitesOf
+ * @param {EngineParts['withPlainFormat']} deps.withPlainFormat
+ * @param {EngineParts['withCallSites']} deps.withCallSites
  * @param {EngineParts['options']} deps.options
- * @param {EngineParts['awaiting']} deps.awaiting
+ * @param {EngineParts['includesAwaiting']} deps.includesAwaiting
  */
 function createCapture (deps) {
   const clock = new Float64Array(1)
@@ -107,7 +107,7 @@ function createCapture (deps) {
     binding: () => found?.binding,
 
     /** Chooses the engine; options are in force. @param {'auto' | 'native' | 'js'} wanted */
-    use (wanted) {
+    selectEngine (wanted) {
       if (wanted === 'js') reason = { code: 'ASKED' }
       else reason = (found ??= loadNative(parts)).reason
       const native = wanted === 'js' ? undefined : found?.engine
@@ -135,7 +135,7 @@ function createCapture (deps) {
     intern: (parent, stack, kind) => engine().intern(parent, stack, kind),
 
     /** Has the newest step of a chain a frame of the program's? @param {number} chain */
-    isOfProgram (chain) {
+    hasProgramFrame (chain) {
       if (chain >= programs.length) {
         const larger = new Uint8Array(Math.max(chain + 1, programs.length * 2))
         larger.set(programs)
@@ -146,7 +146,7 @@ function createCapture (deps) {
     },
 
     /** The stack with a number. @param {number} id @returns {Stack | undefined} */
-    byId: (id) => stacks[id - base],
+    stackById: (id) => stacks[id - base],
 
     /** Forgets all stacks and chains: what was recorded until now has none any more. */
     reset () {

@@ -10,8 +10,8 @@
 
 const { types } = require('node:util')
 const guard = require('../context/guard')
-const { forget, observe } = require('./program-mapper')
-const { isOfStartUp, readSites } = require('./call-sites')
+const { forget, observeFormatter } = require('./program-mapper')
+const { noteStartUpError, readSites } = require('./call-sites')
 const { hasHeadroom, ensureHeadroomToLoad } = require('./stack-headroom')
 const { limit } = require('./trace-limit')
 
@@ -27,11 +27,11 @@ const nodes = initial?.value?.name === 'ErrorPrepareStackTrace' ? initial.value 
 
 /**
  * @param {object} deps
- * @param {(error: object, sites: NodeJS.CallSite[]) => string} deps.story the text to append, or ''
- * @param {(error: object) => void} deps.sight looks when an error was made, before anything is allocated for it
+ * @param {(error: object, sites: NodeJS.CallSite[]) => string} deps.report the text to append, or ''
+ * @param {(error: object) => void} deps.observe looks when an error was made, before anything is allocated for it
  * @param {() => boolean} deps.internals whether longstack's own frames are shown
  */
-function createFormatter ({ story, sight, internals }) {
+function createFormatter ({ report, observe, internals }) {
   /** wrapped -> wrapper, so that a formatter set again and again is wrapped once @type {WeakMap<Function, Prepare>} */
   const wrappers = new WeakMap()
   /** wrapper -> wrapped @type {WeakMap<Function, { formatter: Prepare | undefined, descriptor: PropertyDescriptor | undefined }>} */
@@ -39,7 +39,7 @@ function createFormatter ({ story, sight, internals }) {
   /** @type {Prepare | undefined} */
   let bare
   /** what Error.prepareStackTrace is while a wrapper is in force @type {{ format: Prepare | undefined }} */
-  const force = { format: undefined }
+  const installed = { format: undefined }
   let enabled = false
   let formatting = false
   /** what the first story needs */
@@ -60,16 +60,16 @@ function createFormatter ({ story, sight, internals }) {
      */
     function prepareStackTrace (error, allSites) {
       const extended = enabled && !inner && !formatting && hasHeadroom()
-      if (extended) sight(error)
+      if (extended) observe(error)
       const sites = enabled ? programs(allSites, internals()) : allSites
       const plain = format(formatter, this, error, sites, extended)
       if (!extended || typeof plain !== 'string') return plain
       if (!(Number(limit()) >= 1) || !isErrorLike(error)) return plain
       formatting = true
       try {
-        if (isOfStartUp(error, sites)) return plain
+        if (noteStartUpError(error, sites)) return plain
         if (!loaded) ensureHeadroomToLoad()
-        const hops = story(error, sites)
+        const hops = report(error, sites)
         loaded = true
         return hops === '' ? plain : `${plain}\n${hops}`
       } catch {
@@ -130,10 +130,10 @@ function createFormatter ({ story, sight, internals }) {
   }
 
   return {
-    force,
+    installed,
 
     /** Loads what the program's first error needs. */
-    warm () {
+    preload () {
       try {
         loadSourceMaps()
       } catch {} // it is tried again with that error
@@ -147,15 +147,15 @@ function createFormatter ({ story, sight, internals }) {
       enabled = true
       const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
       if (present !== undefined && wrapped.has(present.value)) {
-        force.format = present.value
+        installed.format = present.value
         return true
       }
-      force.format = undefined
+      installed.format = undefined
       // An accessor or a constant is somebody's decision.
       if (present !== undefined && present.writable !== true) return false
-      force.format = wrap(present)
+      installed.format = wrap(present)
       return Reflect.defineProperty(Error, 'prepareStackTrace', {
-        value: force.format,
+        value: installed.format,
         writable: true,
         enumerable: present?.enumerable ?? true,
         configurable: present?.configurable ?? true
@@ -196,7 +196,7 @@ function createFormatter ({ story, sight, internals }) {
     /** Takes the wrapper out again; under a formatter that was set on top of it, it passes everything through. */
     disable () {
       enabled = false
-      force.format = undefined
+      installed.format = undefined
       forget()
       const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
       const found = present === undefined ? undefined : wrapped.get(present.value)
@@ -206,38 +206,38 @@ function createFormatter ({ story, sight, internals }) {
     },
 
     /** Says whether Node's own formatter is in force, maybe in a wrapper. */
-    isNodes () {
+    usesNodeFormatter () {
       const value = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')?.value
       const formatter = wrapped.has(value) ? wrapped.get(value)?.formatter : value
       return typeof formatter !== 'function' || formatter === nodes
     },
 
     /** A formatter of ours is in force. V8 reads the property at every error, too; the descriptor is asked where it is not ours. */
-    inForce () {
-      if (force.format !== undefined && Error.prepareStackTrace === force.format) return true
+    isInForce () {
+      if (installed.format !== undefined && Error.prepareStackTrace === installed.format) return true
       const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
       return present !== undefined && wrapped.has(present.value)
     },
 
     /** Who formats: is it a wrapper of ours, around which formatter, and may anybody set another? */
-    holder () {
+    state () {
       const present = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
       const found = wrapped.get(present?.value)
-      return { ours: found !== undefined, formatter: found === undefined ? present?.value : found.formatter, free: present === undefined || present.writable === true }
+      return { isWrapped: found !== undefined, formatter: found === undefined ? present?.value : found.formatter, isSettable: present === undefined || present.writable === true }
     },
 
     /**
      * Reads a `stack` of longstack's own with V8's plain format, whoever's formatter is in force.
      * @param {() => string} read
      */
-    plainly: (read) => reading(read, plainFormat),
+    withPlainFormat: (read) => reading(read, plainFormat),
 
     /**
      * The same, read as call sites; as text where a formatter runs already.
      * @param {() => any} read
      * @returns {NodeJS.CallSite[] | string | undefined}
      */
-    sitesOf (read) {
+    withCallSites (read) {
       const value = reading(read, sitesFormat)
       return Array.isArray(value) || typeof value === 'string' ? value : undefined
     }
@@ -343,7 +343,7 @@ function isErrorLike (error) {
 /** Does it map frames? @param {Prepare} formatter @param {NodeJS.CallSite[]} sites @param {string} text that it made of them */
 function see (formatter, sites, text) {
   try {
-    observe(formatter, sites, text)
+    observeFormatter(formatter, sites, text)
   } catch {} // no room
 }
 

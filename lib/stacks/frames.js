@@ -199,7 +199,7 @@ function frameLines (text, awaiting) {
 }
 
 /** Remembers the frames of stacks that come again and again. */
-function createReader () {
+function createStackReader () {
   /** @type {Map<string, Frame[]>} */
   let read = new Map()
 
@@ -220,4 +220,4 @@ function createReader () {
   }
 }
 
-module.exports = { Stack, parseFrame, createReader, createStackTable, frameLines, isOwn }
+module.exports = { Stack, parseFrame, createStackReader, createStackTable, frameLines, isOwn }

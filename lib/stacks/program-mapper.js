@@ -31,7 +31,7 @@ let version = 0
  * @param {NodeJS.CallSite[]} sites
  * @param {string} text
  */
-function observe (formatter, sites, text) {
+function observeFormatter (formatter, sites, text) {
   const isMapper = mappers.has(formatter)
   if (!isMapper) {
     if (!maps(readSites(sites).frames, text)) return forget()
@@ -124,4 +124,4 @@ function forget () {
 /** Another number once positions may be other ones. */
 const versionOfMaps = () => version
 
-module.exports = { forget, observe, positionOf, versionOfMaps }
+module.exports = { forget, observeFormatter, positionOf, versionOfMaps }

@@ -82,7 +82,7 @@ function createBlockedCallbacks (wiring) {
   return require('../blocked/setup').createBlockedCallbacks({
     now,
     current: async.current,
-    plainly: formatter.plainly,
+    withPlainFormat: formatter.withPlainFormat,
     explain: (context, stack) => wiring.queries().blocked(context, stack),
     options: () => settings.options,
     warn: warnings.warn,
@@ -127,7 +127,7 @@ function createNativeHooks (wiring) {
   return require('../hooks/native-hooks').createNativeHooks({
     load: () => capture.binding() === undefined ? loadBinding() : { binding: capture.binding() },
     stack (id) {
-      const stack = capture.byId(id)
+      const stack = capture.stackById(id)
       if (stack === undefined) return undefined
       const holder = new Context(0, 0, kindOf('STACK', false), undefined, now())
       holder.stack = stack

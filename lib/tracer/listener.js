@@ -19,7 +19,7 @@ const TRIM_MS = 1000 // from one look at the budget to the next
  * @returns {import('../hooks/async-hooks').Listener}
  */
 function createEvents (wiring) {
-  const { settings, capture, formatter, markers, registry, sightings, warnings } = wiring
+  const { settings, capture, formatter, markers, registry, observedErrors, warnings } = wiring
   /** when to look at the budget next, ms */
   let trimAt = 0
   /** the first error finds everything loaded */
@@ -41,28 +41,28 @@ function createEvents (wiring) {
     },
 
     streamed: (stream, headers) => wiring.served().streamed(stream, headers),
-    passed: (error, context) => sightings.passes(error, context),
+    passed: (error, context) => observedErrors.noteHandOver(error, context),
     ticked: undefined, // set while spans are on
 
     rejected (reason, context, promise) {
-      if (!isObject(reason)) return sightings.rejectsValue(reason, context, promise)
-      sightings.rejects(reason, context, promise)
+      if (!isObject(reason)) return observedErrors.noteRejectedValue(reason, context, promise)
+      observedErrors.noteRejection(reason, context, promise)
       const { span } = context
       if (span !== undefined) wiring.spans?.rejected(reason, span)
     },
 
     turn (time) {
-      registry.turn(time)
-      sightings.turn()
+      registry.startIteration(time)
+      observedErrors.startIteration()
       const { errors } = settings.options
-      if (errors && !formatter.inForce()) formatter.enable()
+      if (errors && !formatter.isInForce()) formatter.enable()
       if (time < trimAt) return
       trimAt = time + TRIM_MS
       capture.trim()
       if (isWarm || !errors) return
       isWarm = true
       wiring.queries().warm()
-      formatter.warm()
+      formatter.preload()
     },
 
     replaced: () => guard.run(formatter.enable),
@@ -88,13 +88,13 @@ function createEvents (wiring) {
 
 /** @param {Wiring} wiring */
 function createErrorEvents (wiring) {
-  const { sightings, warnings } = wiring
+  const { observedErrors, warnings } = wiring
 
   return {
     /** Looks at an error that is about to be formatted. @param {unknown} error */
     observe (error) {
       try {
-        if (isObject(error)) sightings.sight(error)
+        if (isObject(error)) observedErrors.observe(error)
       } catch {} // the program's stack may be full here
     },
 
@@ -110,10 +110,10 @@ function createErrorEvents (wiring) {
       const { async, spans } = wiring
       const present = async.current() ?? async.left() // a microtask's error is reported after its `after`
       // Node reports a rejection in the context of its promise.
-      const rejecter = sightings.rejectionOfValue(error) ??
+      const rejecter = observedErrors.rejecterOfValue(error) ??
         (isRejection ? settlerOf(async.resource()) ?? rejecterOf(error) : undefined)
       const context = rejecter ?? present
-      if (context !== undefined) sightings.escapes(error, { context, settled: rejecter !== undefined })
+      if (context !== undefined) observedErrors.noteEscape(error, { context, isRejection: rejecter !== undefined })
       async.lost()
       const span = context?.span
       if (span !== undefined) guard.run(() => spans?.exception(span, error))
@@ -127,7 +127,7 @@ function createErrorEvents (wiring) {
      */
     handle (error, fromPromise = false) {
       const { async } = wiring
-      const promise = fromPromise ? sightings.promiseOf(error) : 0
+      const promise = fromPromise ? observedErrors.promiseOf(error) : 0
       const context = (promise === 0 ? undefined : contextAt(promise)) ?? async.current() ?? async.left()
       for (const { matches, handler } of wiring.errorHandlers) {
         const match = wiring.queries().matching(context, matches)
@@ -144,7 +144,7 @@ function createErrorEvents (wiring) {
 
   /** @param {unknown} error @returns {Context | undefined} */
   function rejecterOf (error) {
-    return isObject(error) ? sightings.rejection(error) : undefined
+    return isObject(error) ? observedErrors.rejecterOf(error) : undefined
   }
 }
 

@@ -26,7 +26,7 @@ function createMethods ({ wiring, applySpans }) {
     /** @returns {import('../doctor').Diagnosis} */
     doctor () {
       const given = { stats: stats(), filter: settings.options.filter }
-      return guard.run(() => require('../doctor').examine({ ...given, formatter: formatter.holder() }))
+      return guard.run(() => require('../doctor').examine({ ...given, formatter: formatter.state() }))
     },
 
     /** @param {Hook} hook @returns {() => void} */

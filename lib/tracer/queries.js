@@ -14,8 +14,8 @@ const { userOf } = require('../handles/last-user')
 const { createThreadLayer } = require('../hooks/threads')
 const { createAttribution } = require('../attribution/attribution')
 const { createChain } = require('../stacks/chain')
-const { createReader } = require('../stacks/frames')
-const { isOfStartUp, readSites, sitesOfText, wasOfStartUp } = require('../stacks/call-sites')
+const { createStackReader } = require('../stacks/frames')
+const { noteStartUpError, readSites, sitesOfText, isStartUpError } = require('../stacks/call-sites')
 const { mapFrame, mapSites, mapText } = require('../stacks/source-maps')
 const { captureInto } = require('../stacks/trace-limit')
 const { formatHops } = require('../format/hops')
@@ -35,11 +35,11 @@ const PLACES = 1000 // texts kept
  * @param {object} deps
  * @param {ReturnType<typeof import('../hooks/async-hooks').createAsyncLayer>} deps.async
  * @param {import('../stacks/capture').Capture} deps.capture
- * @param {ReturnType<typeof import('../attribution/observed-errors').createObservedErrors>} deps.sightings
+ * @param {ReturnType<typeof import('../attribution/observed-errors').createObservedErrors>} deps.observedErrors
  * @param {ReturnType<typeof import('../handles/registry').createRegistry>} deps.registry
- * @param {(read: () => string) => string} deps.plainly
+ * @param {(read: () => string) => string} deps.withPlainFormat
  * @param {ReturnType<typeof import('../stacks/formatter').createFormatter>['readStack']} deps.readStack
- * @param {() => boolean} deps.isNodes Node's own formatter formats stacks
+ * @param {() => boolean} deps.usesNodeFormatter Node's own formatter formats stacks
  * @param {() => import('../options').Options} deps.options
  * @param {() => number} deps.now
  * @param {() => number} deps.askedAt when the present question was asked
@@ -47,14 +47,14 @@ const PLACES = 1000 // texts kept
  * @param {(count: number) => void} deps.dropped
  * @param {(socket: object) => Why['through']} deps.through
  */
-function createQueries ({ async, capture, sightings, registry, plainly, readStack, isNodes, options, now, askedAt, enabled, dropped, through }) {
+function createQueries ({ async, capture, observedErrors, registry, withPlainFormat, readStack, usesNodeFormatter, options, now, askedAt, enabled, dropped, through }) {
   const stackOf = (/** @type {Context} */ context) => context.stack
-  const readFrames = createReader()
+  const readFrames = createStackReader()
   const threads = createThreadLayer(async.root)
   const { root } = async
   const current = () => folded(async.current())
   const user = (/** @type {Context} */ connection) => connections.has(connection.type) ? userOf(registry.get(connection.asyncId)) : undefined
-  const attribution = createAttribution({ root, current, stackOf, sightings, isReused: async.isReused, user })
+  const attribution = createAttribution({ root, current, stackOf, observedErrors, isReused: async.isReused, user })
   const chain = createChain({ stackOf, options, map: mapFrame, askedAt, dropped })
   const { view, unwrap } = createViews({ now, describe: (context) => guard.run(() => chain.describe(context)) })
   const reports = lazily(() => {
@@ -88,20 +88,20 @@ function createQueries ({ async, capture, sightings, registry, plainly, readStac
   }
 
   /** The hops of an error whose stack was formatted. @param {object} error */
-  const toldOf = (error) => sightings.of(error)?.told
+  const notedHopsOf = (error) => observedErrors.get(error)?.hops
 
   /** @param {Error} error @returns {PrintedHop[]} */
   function hopsOfError (error) {
-    sightings.sight(error) // before anything is made for the answer
-    const sites = toldOf(error) === undefined ? readStack(error) : undefined
-    const hops = toldOf(error)
-    if (hops !== undefined || wasOfStartUp(error)) return hops ?? []
+    observedErrors.observe(error) // before anything is made for the answer
+    const sites = notedHopsOf(error) === undefined ? readStack(error) : undefined
+    const hops = notedHopsOf(error)
+    if (hops !== undefined || isStartUpError(error)) return hops ?? []
     // Somebody else formats, or did before: of what Node wrote the text has to do.
     const seen = sites ?? (isLeftAlone() && typeof error.stack === 'string' ? sitesOfText(error.stack) : undefined)
     if (seen === undefined) return storyOf(error, undefined)
-    if (isOfStartUp(error, seen)) return []
+    if (noteStartUpError(error, seen)) return []
     story(error, seen)
-    return toldOf(error) ?? []
+    return notedHopsOf(error) ?? []
   }
 
   /** Is `.stack` left to Node? */
@@ -133,7 +133,7 @@ function createQueries ({ async, capture, sightings, registry, plainly, readStac
     const shown = String(target.stack)
     if (shown.includes('\n  ── ')) return shown
     const { errors, internals } = options()
-    const head = errors || !enabled() || !isNodes() ? shown : mapText(shown, internals)
+    const head = errors || !enabled() || !usesNodeFormatter() ? shown : mapText(shown, internals)
     return hops.length === 0 ? head : `${head}\n${formatHops(hops)}`
   }
 
@@ -158,7 +158,7 @@ function createQueries ({ async, capture, sightings, registry, plainly, readStac
   function presentFrames (above, most = options().frames + 10) {
     const holder = /** @type {any} */ ({ __proto__: null })
     captureInto(holder, above, most)
-    const present = plainly(() => holder.stack)
+    const present = withPlainFormat(() => holder.stack)
     return typeof present === 'string' ? readFrames(present) : []
   }
 
@@ -169,7 +169,7 @@ function createQueries ({ async, capture, sightings, registry, plainly, readStac
    */
   function story (error, sites) {
     const hops = storyOf(error, sites)
-    sightings.sight(error).told = hops
+    observedErrors.observe(error).hops = hops
     return formatHops(hops)
   }
 

@@ -55,7 +55,7 @@ function readStats ({ capture, droppedHops, firstFault, markers, registry, setti
     engine: capture.name,
     engineWhy: explain('engine', engineReason),
     engineCode: engineReason.code,
-    clock: markers.on ? 'on' : 'off',
+    clock: markers.isOn ? 'on' : 'off',
     clockWhy: explain('clock', { code: clockCode }),
     clockCode,
     mode: mode.light ? 'light' : 'full',

@@ -56,7 +56,7 @@ class Wiring {
   /** @type {ReturnType<typeof createAllocationClock>} */
   markers = createAllocationClock()
   /** @type {ReturnType<typeof createObservedErrors>} */
-  sightings
+  observedErrors
   /** @type {ReturnType<typeof createFormatter>} */
   formatter
   /** @type {ReturnType<typeof createCapture>} */
@@ -111,20 +111,20 @@ class Wiring {
     this.settings = settings
     /** Does the filter select a type of resource? @type {(type: string) => boolean} */
     this.isWanted = (type) => settings.isSelected(type)
-    this.sightings = createObservedErrors({ maker: createMakerLookup(this.markers) })
+    this.observedErrors = createObservedErrors({ maker: createMakerLookup(this.markers) })
     const errors = createErrorEvents(this)
     const formatter = createFormatter({
-      story: errors.report,
-      sight: errors.observe,
+      report: errors.report,
+      observe: errors.observe,
       internals: () => settings.options.internals
     })
     this.formatter = formatter
     this.observe = errors.observe
     this.capture = createCapture({
-      plainly: (read) => formatter.plainly(read),
-      sitesOf: (read) => formatter.sitesOf(read),
+      withPlainFormat: (read) => formatter.withPlainFormat(read),
+      withCallSites: (read) => formatter.withCallSites(read),
       options: () => settings.options,
-      awaiting: () => !settings.isSelected('PROMISE')
+      includesAwaiting: () => !settings.isSelected('PROMISE')
     })
     this.connectContexts()
     this.events = createEvents(this)
@@ -135,7 +135,7 @@ class Wiring {
       watched: this.watched,
       markers: this.markers,
       registry: this.registry,
-      force: formatter.force,
+      installed: formatter.installed,
       needsRejecters: () => settings.options.errors || this.spans?.on() === true,
       native: () => this.nativeHooks(),
       isNativeInUse: () => this.native !== undefined && this.native.inUse()
@@ -185,15 +185,15 @@ class Wiring {
 
   /** @returns {Queries} */
   createAnswers () {
-    const { async, capture, formatter, registry, settings, sightings } = this
+    const { async, capture, formatter, registry, settings, observedErrors } = this
     return require('./queries').createQueries({
       async,
       capture,
-      sightings,
+      observedErrors,
       registry,
-      plainly: formatter.plainly,
+      withPlainFormat: formatter.withPlainFormat,
       readStack: formatter.readStack,
-      isNodes: formatter.isNodes,
+      usesNodeFormatter: formatter.usesNodeFormatter,
       options: () => settings.options,
       now,
       askedAt: () => this.askedAt,

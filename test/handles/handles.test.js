@@ -235,9 +235,9 @@ test('what is gone is found by time, ever later where nothing goes', async (t) =
     await new Promise((resolve) => setImmediate(resolve))
     collect()
   }
-  registry.turn(999)
+  registry.startIteration(999)
   t.truthy(registry.get(2))
-  registry.turn(1000)
+  registry.startIteration(1000)
   t.is(registry.get(2), undefined)
   t.is(registry.get(1)?.resource.deref(), open)
 })
