@@ -1,47 +1,50 @@
 'use strict'
 
-// Lines that could not be written yet, as texts of bytes: in order, and never more than fit.
+// Lines that could not be written yet, as texts of bytes: in order, and of bounded size.
 
-/** @param {number} most bytes; a longer line is taken where there is no other */
-function createBacklog (most) {
+class Backlog {
+  #maxBytes
   /** @type {string[]} */
-  let lines = []
-  let first = 0
-  let bytes = 0
+  #lines = []
+  #first = 0
+  #bytes = 0
 
-  return {
-    /** How many lines wait. */
-    size: () => lines.length - first,
+  /** @param {number} maxBytes a longer line is accepted only into an empty backlog */
+  constructor (maxBytes) {
+    this.#maxBytes = maxBytes
+  }
 
-    /** @returns {string} the oldest */
-    first: () => lines[first],
+  /** The number of lines that wait. */
+  get size () { return this.#lines.length - this.#first }
 
-    /** @param {string} line @returns {boolean} taken? */
-    add (line) {
-      const size = line.length
-      if (bytes > 0 && bytes + size > most) return false
-      bytes += size
-      lines[lines.length] = line
-      return true
-    },
+  /** The oldest line. @returns {string} */
+  get first () { return this.#lines[this.#first] }
 
-    /** The oldest is written. */
-    shift () {
-      bytes -= lines[first].length
-      lines[first++] = ''
-      if (first < lines.length) return
-      lines = []
-      first = 0
-    },
+  /** @param {string} line @returns {boolean} false: there is no space for it */
+  add (line) {
+    const size = line.length
+    if (this.#bytes > 0 && this.#bytes + size > this.#maxBytes) return false
+    this.#bytes += size
+    this.#lines[this.#lines.length] = line
+    return true
+  }
 
-    /** @returns {number} how many lines were given up */
-    clear () {
-      const lost = lines.length - first
-      lines = []
-      first = bytes = 0
-      return lost
-    }
+  /** Removes the oldest line. */
+  shift () {
+    this.#bytes -= this.#lines[this.#first].length
+    this.#lines[this.#first++] = ''
+    if (this.#first < this.#lines.length) return
+    this.#lines = []
+    this.#first = 0
+  }
+
+  /** Removes all lines. @returns {number} how many there were */
+  clear () {
+    const { size } = this
+    this.#lines = []
+    this.#first = this.#bytes = 0
+    return size
   }
 }
 
-module.exports = { createBacklog }
+module.exports = { Backlog }

@@ -1,37 +1,48 @@
 'use strict'
 
-// Why something cannot be written, in words.
+// Why a file cannot be written to, as a code and in words.
 
 /** @type {Record<string, string>} */
 const reasons = {
-  ENOENT: 'its folder does not exist',
-  ENOTDIR: 'its folder is a file',
-  EISDIR: 'it is a folder',
-  EACCES: 'it may not be written to',
-  EPERM: 'it may not be written to',
-  EROFS: 'its disk may only be read',
+  ENOENT: 'its directory does not exist',
+  ENOTDIR: 'its directory is a file',
+  EISDIR: 'it is a directory',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EROFS: 'its file system is read-only',
   ERR_ACCESS_DENIED: "Node's permission model forbids it",
   ENOSPC: 'the disk is full',
-  EDQUOT: 'the quota of the disk is used up',
-  EFBIG: 'the file may not grow any more',
+  EDQUOT: 'the disk quota is used up',
+  EFBIG: 'the file has reached its maximum size',
   EMFILE: 'the process has too many open files',
-  ENFILE: 'the system has too many open files',
-  EPIPE: 'nobody reads it',
-  ENXIO: 'nobody reads it',
-  ECONNRESET: 'nobody reads it',
+  ENFILE: 'the kernel has too many open files',
+  EPIPE: 'it has no reader',
+  ENXIO: 'it has no reader',
+  ECONNRESET: 'it has no reader',
   EBADF: 'it is closed',
-  EIO: 'the device fails',
-  ELOOP: 'its links go round in circles',
+  EIO: 'the device reports an error',
+  ELOOP: 'its symbolic links form a circle',
   ENAMETOOLONG: 'its name is too long'
 }
 
-/** The same fact under several names is said once. @type {Record<string, string>} */
+/** Codes of one and the same fact, which is reported once. @type {Record<string, string>} */
 const sameAs = { ENXIO: 'EPIPE', ECONNRESET: 'EPIPE', EPERM: 'EACCES' }
 
-/** @param {any} error @returns {{ code: string, why: string }} */
+/** A slow reader: nothing is wrong. */
+const busyCodes = new Set(['EAGAIN', 'EBUSY'])
+/**
+ * The rest of a line can follow later; after any other fault the file is opened again and the line written
+ * whole.
+ */
+const passingCodes = new Set([...busyCodes, 'ENOSPC', 'EDQUOT', 'EFBIG', 'EIO', 'ENOMEM', 'EINTR'])
+
+/** @param {any} error @returns {{ code: string, reason: string }} */
 function faultOf (error) {
   const code = typeof error?.code === 'string' ? error.code : 'FAILED'
-  return { code: sameAs[code] ?? code, why: reasons[code] ? `${reasons[code]} (${code})` : String(error?.message ?? error).split('\n', 1)[0].slice(0, 200) }
+  const reason = reasons[code] === undefined
+    ? String(error?.message ?? error).split('\n', 1)[0].slice(0, 200)
+    : `${reasons[code]} (${code})`
+  return { code: sameAs[code] ?? code, reason }
 }
 
-module.exports = { faultOf }
+module.exports = { busyCodes, faultOf, passingCodes }

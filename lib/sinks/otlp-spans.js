@@ -1,8 +1,8 @@
 'use strict'
 
-// A record of longstack's as the span that OpenTelemetry's exporters take. A collector refuses a whole request for one
-// value that it cannot read, so what OTLP has no place for becomes text here: numbers past 2^53, halves of surrogate
-// pairs, lists of mixed types, objects.
+// Converts a record of longstack's to the span that OpenTelemetry's exporters accept. A collector refuses a
+// whole request for one value that it cannot read, so what OTLP cannot express becomes text here: integers
+// past 2^53, halves of surrogate pairs, lists of mixed types, objects.
 
 const { version } = require('../../package.json')
 
@@ -14,12 +14,15 @@ const statuses = { UNSET: 0, OK: 1, ERROR: 2 }
 const scope = { name: 'longstack', version }
 const SAMPLED = 1
 
-/** What has a form of its own in OTLP. @type {Record<string, (value: any) => Array<[string, unknown]>>} */
-const forms = {
+/**
+ * Attributes that are converted to others, by name.
+ * @type {Record<string, (value: any) => Array<[string, unknown]>>}
+ */
+const conversions = {
   'longstack.wait_ms': (waits) => bySubsystem('longstack.wait_ms', waits),
-  'longstack.waits': (waits) => [['longstack.waits', waits.map(wait)]],
-  'longstack.delayed_by': (delays) => [['longstack.delayed_by', delays.map(delay)]],
-  'longstack.runs': () => [] // a picture of one span; too much for what stores many
+  'longstack.waits': (waits) => [['longstack.waits', waits.map(waitText)]],
+  'longstack.delayed_by': (delays) => [['longstack.delayed_by', delays.map(delayText)]],
+  'longstack.runs': () => [] // too large for a store of many spans
 }
 
 /** @param {string} name @param {Record<string, number>} times @returns {Array<[string, number]>} */
@@ -28,32 +31,34 @@ function bySubsystem (name, times) {
 }
 
 /** @param {{ ms: number, count: number, at?: string, until?: string, label?: string }} waited */
-function wait ({ ms, count, at, until, label }) {
-  return [`${ms} ms${count === 1 ? '' : ` in ${count}`}`, label, until, at].filter((part) => part !== undefined).join(', ')
+function waitText ({ ms, count, at, until, label }) {
+  const time = `${ms} ms${count === 1 ? '' : ` in ${count}`}`
+  return [time, label, until, at].filter((part) => part !== undefined).join(', ')
 }
 
 /** @param {{ name?: string, ms: number, at?: string }} delayed */
-function delay ({ name = 'outside of spans', ms, at }) {
+function delayText ({ name = 'outside of spans', ms, at }) {
   return `${name} ${ms} ms${at === undefined ? '' : `, ${at}`}`
 }
 
 /** @param {any} record @returns {object} a ReadableSpan of @opentelemetry/sdk-trace */
-function readable ({ traceId, spanId, parentSpanId, name, kind, startTimeUnixNano, endTimeUnixNano, status, attributes, events, links, resource }) {
-  const start = time(startTimeUnixNano)
-  const end = time(endTimeUnixNano)
+function readableSpan (record) {
+  const { traceId, spanId, parentSpanId, name, kind, status, attributes, events, links, resource } = record
+  const start = hrTime(record.startTimeUnixNano)
+  const end = hrTime(record.endTimeUnixNano)
   return {
-    name: plain(name),
+    name: otlpScalar(name),
     kind: kinds[kind] ?? 0,
-    spanContext: () => place(traceId, spanId),
-    parentSpanContext: parentSpanId === undefined ? undefined : place(traceId, parentSpanId),
+    spanContext: () => spanContext(traceId, spanId),
+    parentSpanContext: parentSpanId === undefined ? undefined : spanContext(traceId, parentSpanId),
     startTime: start,
     endTime: end,
-    duration: between(start, end),
+    duration: elapsed(start, end),
     ended: true,
-    status: { code: statuses[status?.code] ?? 0, message: plain(status?.message) },
+    status: { code: statuses[status?.code] ?? 0, message: otlpScalar(status?.message) },
     attributes: attributesOf(attributes),
     events: (events ?? []).map(eventOf),
-    links: (links ?? []).map((/** @type {any} */ link) => ({ context: place(link.traceId, link.spanId), attributes: attributesOf(link.attributes) })),
+    links: (links ?? []).map(linkOf),
     resource: resourceOf(resource),
     instrumentationScope: scope,
     droppedAttributesCount: 0,
@@ -63,63 +68,77 @@ function readable ({ traceId, spanId, parentSpanId, name, kind, startTimeUnixNan
 }
 
 /** @param {string} traceId @param {string} spanId */
-function place (traceId, spanId) {
+function spanContext (traceId, spanId) {
   return { traceId, spanId, traceFlags: SAMPLED }
+}
+
+/** @param {any} link */
+function linkOf ({ traceId, spanId, attributes }) {
+  return { context: spanContext(traceId, spanId), attributes: attributesOf(attributes) }
 }
 
 /** @param {any} event */
 function eventOf ({ name, timeUnixNano, attributes }) {
-  return { name: plain(name), time: time(timeUnixNano), attributes: attributesOf(attributes) }
+  return { name: otlpScalar(name), time: hrTime(timeUnixNano), attributes: attributesOf(attributes) }
 }
 
-/** Seconds and nanoseconds, which no number holds at once. @param {string} nanos @returns {[number, number]} */
-function time (nanos) {
+/**
+ * Returns seconds and nanoseconds, which no double holds at once.
+ * @param {string} nanos
+ * @returns {[number, number]}
+ */
+function hrTime (nanos) {
   return [Number(nanos.slice(0, -9)), Number(nanos.slice(-9))]
 }
 
 /** @param {[number, number]} start @param {[number, number]} end @returns {[number, number]} */
-function between (start, end) {
+function elapsed (start, end) {
   const nanos = end[1] - start[1]
   return nanos < 0 ? [end[0] - start[0] - 1, nanos + 1e9] : [end[0] - start[0], nanos]
 }
 
-/** @param {Record<string, unknown>} [given] */
-function attributesOf (given = {}) {
-  const attributes = Object.create(null)
-  for (const [name, value] of Object.entries(given)) {
-    const form = Object.hasOwn(forms, name) ? forms[name](value) : [[name, value]]
-    for (const [key, part] of form) if (part !== null && part !== undefined) attributes[plain(key)] = valueOf(part)
+/** @param {Record<string, unknown>} [attributes] as in the record */
+function attributesOf (attributes = {}) {
+  const converted = Object.create(null)
+  for (const [name, value] of Object.entries(attributes)) {
+    const members = Object.hasOwn(conversions, name) ? conversions[name](value) : [[name, value]]
+    for (const [key, part] of members) {
+      if (part !== null && part !== undefined) converted[otlpScalar(key)] = otlpValue(part)
+    }
   }
-  return attributes
+  return converted
 }
 
 /** @param {unknown} value */
-function valueOf (value) {
-  if (typeof value !== 'object' || value === null) return plain(value)
-  if (Array.isArray(value) && value.every((one) => typeof one === typeof value[0] && typeof one !== 'object')) return value.map(plain)
-  return plain(JSON.stringify(value))
+function otlpValue (value) {
+  if (typeof value !== 'object' || value === null) return otlpScalar(value)
+  const isListOfOneType = Array.isArray(value) &&
+    value.every((item) => typeof item === typeof value[0] && typeof item !== 'object')
+  return isListOfOneType ? value.map(otlpScalar) : otlpScalar(JSON.stringify(value))
 }
 
 /** @param {any} value */
-function plain (value) {
-  if (typeof value === 'string') return /** @type {any} */ (value).toWellFormed() // the types of es2023 do not know it, Node 20 does
+function otlpScalar (value) {
+  // toWellFormed() is not in the types of es2023, but in Node 20.
+  if (typeof value === 'string') return /** @type {any} */ (value).toWellFormed()
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? String(value) : value
 }
 
 /** The exporter groups spans by the identity of their resource. @type {Map<string, object>} */
 const resources = new Map()
-const RESOURCES = 16
+const MAX_RESOURCES = 16
 
-/** @param {Record<string, unknown>} [given] */
-function resourceOf (given = {}) {
-  const key = JSON.stringify(given)
+/** @param {Record<string, unknown>} [attributes] */
+function resourceOf (attributes = {}) {
+  const key = JSON.stringify(attributes)
   let resource = resources.get(key)
   if (resource === undefined) {
-    if (resources.size >= RESOURCES) resources.clear()
-    resource = { attributes: attributesOf({ 'service.name': 'unknown_service:node', 'telemetry.sdk.language': 'nodejs', ...given }) }
+    if (resources.size >= MAX_RESOURCES) resources.clear()
+    const defaults = { 'service.name': 'unknown_service:node', 'telemetry.sdk.language': 'nodejs' }
+    resource = { attributes: attributesOf({ ...defaults, ...attributes }) }
     resources.set(key, resource)
   }
   return resource
 }
 
-module.exports = { readable }
+module.exports = { readableSpan }

@@ -1,21 +1,21 @@
 'use strict'
 
-// The thread that sends: takes lines from its mailbox, some hundred at a time, and has OpenTelemetry's exporter send
-// them. The exporter retries by itself; what it gives up on is counted as lost, and why is told to the program's
-// thread, which looks when it has a reason to.
+// The thread that sends: takes lines from its mailbox, some hundred at a time, and has OpenTelemetry's
+// exporter send them. The exporter retries by itself; what it gives up on is counted as lost, with the reason
+// in a message that the program's thread reads when it writes, flushes or counts (otlp-sender.js).
 
 const channels = require('node:diagnostics_channel')
 const { parentPort, workerData } = require('node:worker_threads')
-const { readable } = require('./otlp-spans')
+const { readableSpan } = require('./otlp-spans')
 
 const BATCH = 512 // records a request
 const LARGE = 4 << 20 // characters a request, unless one record alone has more
 const DELAY = 500 // ms that a record waits for others
-const REQUESTS = 4 // at a time
-const HOLD = 5000 // ms that what is still open waits for its end
+const MAX_REQUESTS = 4 // at a time
+const HOLD = 5000 // ms that an open span waits for its end
 const OPEN = '"longstack.end":"open"'
 
-const { exporter: file, url, slots, news } = workerData
+const { exporter: exporterFile, url, slots, news } = workerData
 /** @type {BigInt64Array} */
 const counts = workerData.counts
 const port = /** @type {import('node:worker_threads').MessagePort} */ (parentPort)
@@ -24,8 +24,12 @@ const port = /** @type {import('node:worker_threads').MessagePort} */ (parentPor
 let exporter
 /** @type {string[]} */
 let queue = []
-/** What was still open when it was written, by its id: an engine would show a span twice that is sent twice. @type {Map<string, string>} */
-const held = new Map()
+/**
+ * Lines of spans that were open when they were written, by span id: a collector shows a span twice that is
+ * sent twice.
+ * @type {Map<string, string>}
+ */
+const heldLines = new Map()
 let requests = 0
 let closing = false
 /** @type {NodeJS.Timeout | undefined} */
@@ -33,8 +37,12 @@ let timer
 /** @type {string | undefined} */
 let fault
 
-/** @param {{ fault?: string, gone?: boolean, fatal?: boolean }} state gone: there is nobody to wait for */
-function tell ({ fault: sentence, gone = false, fatal = false }) {
+/**
+ * Reports a fault, or that there is none any more, to the program's thread.
+ * @param {{ fault?: string, gone?: boolean, fatal?: boolean }} state gone: the collector cannot be reached;
+ *   fatal: the thread cannot send at all
+ */
+function report ({ fault: sentence, gone = false, fatal = false }) {
   if (sentence === fault) return
   fault = sentence
   news.postMessage({ fault, gone, fatal })
@@ -49,8 +57,8 @@ function settle (slot, lines) {
   Atomics.notify(counts, slots.SETTLED)
 }
 
-/** The oldest lines, as many as one request carries. */
-function take () {
+/** Removes the oldest lines from the queue, as many as one request carries. */
+function takeBatch () {
   let size = queue[0].length
   let end = 1
   while (end < queue.length && end < BATCH && size + queue[end].length <= LARGE) size += queue[end++].length
@@ -62,44 +70,46 @@ function take () {
 function send () {
   clearTimeout(timer)
   timer = undefined
-  while (queue.length > 0 && requests < REQUESTS) request(take())
+  while (queue.length > 0 && requests < MAX_REQUESTS) request(takeBatch())
   if (closing && requests === 0) port.close()
 }
 
 /** @param {string[]} lines */
 function request (lines) {
   requests++
-  exporter.export(lines.map((line) => readable(JSON.parse(line))), (/** @type {{ code: number, error?: Error }} */ { code, error }) => {
+  const spans = lines.map((line) => readableSpan(JSON.parse(line)))
+  exporter.export(spans, (/** @type {{ code: number, error?: Error }} */ { code, error }) => {
     requests--
-    tell(code === 0 ? {} : { fault: why(error), gone: statusOf(error) === undefined })
+    report(code === 0 ? {} : { fault: reasonOf(error), gone: statusOf(error) === undefined })
     settle(code === 0 ? 'WRITTEN' : 'LOST', lines)
     if (closing || queue.length >= BATCH) send()
     else if (queue.length > 0) timer ??= setTimeout(send, DELAY)
   })
 }
 
-/** Of an answer; without one nobody answered. @param {any} error @returns {number | undefined} */
+/** @param {any} error @returns {number | undefined} the HTTP status, undefined where there was no response */
 function statusOf (error) {
   return typeof error?.code === 'number' ? error.code : undefined
 }
 
-/** An error of the exporter in a line. @param {any} error */
-function why (error) {
+/** Describes an error of the exporter in one line. @param {any} error */
+function reasonOf (error) {
   const status = statusOf(error)
-  return ((status === undefined ? '' : `HTTP ${status} `) + String(error?.message || error?.code || error)).split('\n', 1)[0].slice(0, 200)
+  const message = String(error?.message || error?.code || error)
+  return ((status === undefined ? '' : `HTTP ${status} `) + message).split('\n', 1)[0].slice(0, 200)
 }
 
 /** @param {any} message */
 function receive (message) {
   if (typeof message === 'string') return add(message)
   closing ||= message.close === true
-  for (const id of held.keys()) release(id)
+  for (const id of heldLines.keys()) release(id)
   send()
 }
 
 /** @param {string} line */
 function add (line) {
-  if (held.size > 0 || line.includes(OPEN)) return addOpen(line, JSON.parse(line))
+  if (heldLines.size > 0 || line.includes(OPEN)) return addOpen(line, JSON.parse(line))
   queue.push(line)
   if (queue.length >= BATCH) send()
   else timer ??= setTimeout(send, DELAY)
@@ -107,8 +117,8 @@ function add (line) {
 
 /** @param {string} line @param {{ spanId: string, attributes: Record<string, unknown> }} record */
 function addOpen (line, { spanId, attributes }) {
-  const before = held.get(spanId)
-  held.set(spanId, line)
+  const before = heldLines.get(spanId)
+  heldLines.set(spanId, line)
   if (before !== undefined) settle('WRITTEN', [before])
   if (attributes['longstack.end'] !== 'open') return release(spanId)
   if (before === undefined) setTimeout(release, HOLD, spanId)
@@ -116,26 +126,29 @@ function addOpen (line, { spanId, attributes }) {
 
 /** @param {string} spanId */
 function release (spanId) {
-  const line = held.get(spanId)
+  const line = heldLines.get(spanId)
   if (line === undefined) return
-  held.delete(spanId)
+  heldLines.delete(spanId)
   queue.push(line)
   timer ??= setTimeout(send, DELAY)
 }
 
-/** The exporter hides that it tries again; a process that ends is not to wait for a collector that is not there. */
+/**
+ * Reports connections that fail: the exporter retries without a message, and a process that ends is not to
+ * wait for a collector that is not there.
+ */
 function watchConnections () {
   channels.subscribe('net.client.socket', (/** @type {any} */ { socket }) => {
-    socket.once('error', (/** @type {unknown} */ error) => tell({ fault: why(error), gone: true }))
+    socket.once('error', (/** @type {unknown} */ error) => report({ fault: reasonOf(error), gone: true }))
   })
 }
 
 try {
-  const { OTLPTraceExporter } = require(file)
+  const { OTLPTraceExporter } = require(exporterFile)
   exporter = new OTLPTraceExporter({ url })
   watchConnections()
   port.on('message', receive)
   Atomics.store(counts, slots.READY, 1n)
 } catch (error) {
-  tell({ fault: `OpenTelemetry's exporter does not load: ${why(error)}`, gone: true, fatal: true })
+  report({ fault: `OpenTelemetry's exporter does not load: ${reasonOf(error)}`, gone: true, fatal: true })
 }

@@ -1,217 +1,174 @@
 'use strict'
 
-// Spans into any OpenTelemetry collector, by OpenTelemetry's own exporter. It works in a thread of its own, which knows
-// nothing of the program: no wrapped http, no fake clock and no loader of the program's meets it, its requests make no
-// events here, and loading it, turning spans into OTLP and compressing them delay nobody. The program's thread writes a
-// line into the thread's mailbox and reads shared counters; it has no timer and no socket, and waits for nothing but, for
-// a short time at the very end, the answer to what was still queued.
+// Spans into any OpenTelemetry collector, by OpenTelemetry's own exporter. It works in a thread of its own,
+// which shares nothing with the program: no wrapped http, no fake clock and no loader of the program's
+// reaches it, its requests make no events here, and loading it, turning spans into OTLP and compressing them
+// delay no callback. The program's thread writes a line into the thread's mailbox and reads shared counters;
+// it has no timer and no socket, and waits for nothing but, for a short time at the very end, the answer to
+// what was still queued.
 
 const { existsSync } = require('node:fs')
 const path = require('node:path')
 const { performance } = require('node:perf_hooks')
-const { MessageChannel, Worker, receiveMessageOnPort } = require('node:worker_threads')
 const guard = require('../context/guard')
 const { brief } = require('../warnings')
+const { OtlpSender } = require('./otlp-sender')
 const { lineOf } = require('./serialize')
 
 const EXPORTER = '@opentelemetry/exporter-trace-otlp-http'
 const QUEUE = 8 << 20 // characters on their way; what comes while there are more is dropped
 const GRACE = 1000 // ms that an ending process waits for the collector
-const START = 1000 // ms more where the thread has not got ready yet
-const TURN = 20 // ms until it looks again for what it was not woken for
-const HEAP = 128 // MiB that the thread may take
+const START = 1000 // ms more where the thread is not ready yet
+const POLL = 20 // ms until it checks again for what did not wake it
 
 const now = performance.now.bind(performance)
 
-/** Where the two threads count: records that arrived or were lost, characters of both, news in the port, readiness. */
-const slots = { WRITTEN: 0, LOST: 1, SETTLED: 2, NEWS: 3, READY: 4 }
+/** @typedef {{ written: number, dropped: number, fault?: string }} Stats */
 
-/**
- * @typedef {object} Sink
- * @property {(record: object) => void} write
- * @property {(goesOn?: boolean) => void} flush waits until what was written has arrived, for a short time, unless the program goes on
- * @property {() => void} close sends what was written, in its own time
- * @property {() => Stats} stats
- *
- * @typedef {{ written: number, dropped: number, fault?: string }} Stats
- */
-
-/**
- * @param {{ to: string }} output an http: or https: address
- * @param {object} deps
- * @param {(code: string, sentence: string) => void} deps.warn
- * @returns {Sink}
- */
-function createOtlpSink ({ to }, { warn }) {
-  const url = endpoint(to)
-  const shown = withoutSecrets(url)
-  const counts = new BigInt64Array(new SharedArrayBuffer(8 * Object.keys(slots).length))
-  const exporter = find()
-  /** @type {Worker | undefined} */
-  let thread
-  /** @type {import('node:worker_threads').MessagePort | undefined} */
-  let news
-  /** what the thread said last @type {string | undefined} */
-  let fault
-  /** nobody is there to wait for */
-  let gone = false
+class OtlpSink {
+  #address
+  #warn
+  #sender
+  /** the last fault of the thread @type {string | undefined} */
+  #fault
+  /** the collector cannot be reached: waiting is of no use */
+  #isGone = false
   /** of the last loss @type {string | undefined} */
-  let reason
-  let lost = 0
-  let heard = 0n
-  let complained = false
-  let ended = false
-  let posted = 0
-  let characters = 0
-  let dropped = 0
+  #lossReason
+  #lost = 0
+  #hasComplained = false
+  /** nothing more is sent */
+  #hasEnded = false
+  #dropped = 0
+  #onExit = () => this.flush()
 
-  if (exporter === undefined) {
-    end(`${EXPORTER} is not installed`)
-    warn('SPANS_NO_EXPORTER', `spans cannot go to ${shown}: ${fault}; npm install ${EXPORTER}`)
+  /** @param {{ to: string }} output @param {(code: string, sentence: string) => void} warn */
+  constructor ({ to }, warn) {
+    const url = endpoint(to)
+    this.#address = withoutSecrets(url)
+    this.#warn = warn
+    const exporter = findExporter()
+    this.#sender = new OtlpSender(url, exporter, (reason) => this.#threadEnded(reason))
+    if (exporter !== undefined) return
+    this.#end(`${EXPORTER} is not installed`)
+    warn('SPANS_NO_EXPORTER', `spans cannot go to ${this.#address}: ${this.#fault}; npm install ${EXPORTER}`)
   }
 
-  /** @param {keyof typeof slots} slot */
-  const count = (slot) => Number(Atomics.load(counts, slots[slot]))
-  const pending = () => posted - count('WRITTEN') - count('LOST')
-
-  /** Nothing more is sent. @param {string} why */
-  function end (why) {
-    ended = true
-    fault = why
+  /** @param {string} reason */
+  #end (reason) {
+    this.#hasEnded = true
+    this.#fault = reason
   }
 
-  function start () {
-    const channel = new MessageChannel()
-    news = channel.port1
-    thread = new Worker(path.join(__dirname, 'otlp-thread.js'), {
-      name: 'longstack spans',
-      workerData: { exporter, url, counts, slots, news: channel.port2 },
-      transferList: [channel.port2],
-      execArgv: [], // no preload of the program's, nor longstack
-      env: environment(),
-      stdout: true,
-      stderr: true,
-      resourceLimits: { maxOldGenerationSizeMb: HEAP }
-    })
-    thread.unref()
-    thread.on('error', (error) => lose(brief(error)))
-    thread.on('exit', () => lose(undefined))
+  /** @param {string | undefined} reason */
+  #threadEnded (reason) {
+    this.#readNews()
+    this.#end(reason ?? this.#fault ?? 'it was closed')
+    const { pending } = this.#sender
+    this.#dropped += pending
+    this.#sender.posted -= pending
+    process.off('exit', this.#onExit)
+    if (pending > 0) this.#complain(reason)
   }
 
-  /** The thread has ended, with what it had. @param {string | undefined} why */
-  function lose (why) {
-    hear()
-    end(why ?? fault ?? 'it was closed')
-    const left = pending()
-    dropped += left
-    posted -= left
-    process.off('exit', flush)
-    if (left > 0) complain(why)
-  }
-
-  /** Takes what the thread has to say, at no cost where that is nothing. */
-  function hear () {
-    const told = Atomics.load(counts, slots.NEWS)
-    if (told !== heard && news !== undefined) {
-      heard = told
-      for (let one = receiveMessageOnPort(news); one !== undefined; one = receiveMessageOnPort(news)) take(one.message)
+  #readNews () {
+    for (const { fault, gone, fatal } of this.#sender.readNews()) {
+      this.#fault = fault
+      this.#isGone = gone
+      this.#lossReason = fault ?? this.#lossReason
+      if (fatal) this.#hasEnded = true
     }
-    const losses = count('LOST')
-    if (losses !== lost) complain(reason)
-    lost = losses
+    const lost = this.#sender.count('LOST')
+    if (lost !== this.#lost) this.#complain(this.#lossReason)
+    this.#lost = lost
   }
 
-  /** @param {{ fault?: string, gone: boolean, fatal: boolean }} message */
-  function take (message) {
-    fault = message.fault
-    gone = message.gone
-    reason = fault ?? reason
-    if (message.fatal) ended = true
-  }
-
-  function complain (why = fault ?? 'no answer in time') {
-    if (complained) return
-    complained = true
-    warn('SPANS_UNSENT', `spans do not reach ${shown}: ${why}. The program goes on, trace.stats().spans counts what is dropped.`)
+  /** Warns once. @param {string} [reason] */
+  #complain (reason = this.#fault ?? 'no answer in time') {
+    if (this.#hasComplained) return
+    this.#hasComplained = true
+    this.#warn('SPANS_UNSENT', `spans do not reach ${this.#address}: ${reason}. ` +
+      'The program goes on, trace.stats().spans counts what is dropped.')
   }
 
   /** @param {object} record */
-  function post (record) {
+  #post (record) {
     const line = lineOf(record, () => {})
-    if (characters - count('SETTLED') + line.length > QUEUE) return full()
-    if (thread === undefined) start()
-    thread?.postMessage(line)
-    characters += line.length
-    posted++
-  }
-
-  function drop () {
-    dropped++
-  }
-
-  function full () {
-    drop()
-    complain(fault ?? 'it takes them too slowly')
+    if (this.#sender.pendingCharacters + line.length <= QUEUE) return this.#sender.post(line)
+    this.#dropped++
+    this.#complain(this.#fault ?? 'it accepts them too slowly')
   }
 
   /** @param {object} record */
-  function write (record) {
-    if (ended) return drop()
+  write (record) {
+    if (this.#hasEnded) {
+      this.#dropped++
+      return
+    }
     try {
       guard.run(() => {
-        hear()
-        post(record)
+        this.#readNews()
+        this.#post(record)
       })
     } catch (error) {
-      if (thread === undefined) end(`its thread does not start: ${brief(error)}`)
-      drop()
-      if (ended) guard.run(() => complain())
+      if (!this.#sender.isStarted) this.#end(`its thread does not start: ${brief(error)}`)
+      this.#dropped++
+      if (this.#hasEnded) guard.run(() => this.#complain())
     }
   }
 
-  /** Waits only where there is hope: not for a collector that could not be reached just now. @param {unknown} [goesOn] */
-  function flush (goesOn) {
-    if (goesOn === true) return // the thread works on, whatever the program does
+  /**
+   * Waits until what was written has been sent, for a bounded time, and only while the collector can be
+   * reached.
+   * @param {boolean} [goesOn] the program does not end: the thread sends by itself, nothing is waited for
+   */
+  flush (goesOn = false) {
+    if (goesOn) return
     guard.run(() => {
-      hear()
-      if (hopeful()) {
-        thread?.postMessage({ flush: true })
-        wait()
+      this.#readNews()
+      if (this.#canSend()) {
+        this.#sender.send({ flush: true })
+        this.#wait()
       }
-      if (pending() > 0) complain()
+      if (this.#sender.pending > 0) this.#complain()
     })
   }
 
-  function wait () {
-    let ready = count('READY')
+  #wait () {
+    const sender = this.#sender
+    let ready = sender.count('READY')
     let deadline = now() + GRACE + (ready === 0 ? START : 0)
-    for (let left = deadline - now(); left > 0 && hopeful(); left = deadline - now()) {
-      Atomics.wait(counts, slots.SETTLED, Atomics.load(counts, slots.SETTLED), Math.min(left, TURN))
-      hear()
-      if (ready !== count('READY')) deadline = Math.min(deadline, now() + GRACE)
-      ready = count('READY')
+    for (let ms = deadline - now(); ms > 0 && this.#canSend(); ms = deadline - now()) {
+      sender.wait(Math.min(ms, POLL))
+      this.#readNews()
+      if (ready !== sender.count('READY')) deadline = Math.min(deadline, now() + GRACE)
+      ready = sender.count('READY')
     }
   }
 
-  function hopeful () {
-    return pending() > 0 && !ended && !gone
+  #canSend () {
+    return this.#sender.pending > 0 && !this.#hasEnded && !this.#isGone
   }
 
-  function close () {
-    if (thread === undefined || ended) return end('it was closed')
+  /** The thread sends what was written, in its own time. */
+  close () {
+    if (!this.#sender.isStarted || this.#hasEnded) return this.#end('it was closed')
     guard.run(() => {
-      thread?.postMessage({ close: true })
-      process.once('exit', flush)
+      this.#sender.send({ close: true })
+      process.once('exit', this.#onExit)
     })
   }
 
   /** @returns {Stats} */
-  function stats () {
-    guard.run(hear)
-    return { written: count('WRITTEN'), dropped: dropped + count('LOST'), ...(fault === undefined ? {} : { fault }) }
+  stats () {
+    guard.run(() => this.#readNews())
+    const fault = this.#fault
+    return {
+      written: this.#sender.count('WRITTEN'),
+      dropped: this.#dropped + this.#sender.count('LOST'),
+      ...(fault === undefined ? {} : { fault })
+    }
   }
-
-  return { write, flush, close, stats }
 }
 
 /** An address without a path gets OTLP's. @param {string} to */
@@ -227,18 +184,14 @@ function withoutSecrets (address) {
   return origin + pathname
 }
 
-/** The exporter as longstack finds it, or the program; longstack may be linked from elsewhere. */
-function find () {
+/** Finds the exporter as longstack resolves it, or the program: longstack may be linked from elsewhere. */
+function findExporter () {
   const main = process.argv[1]
-  const paths = [__dirname, ...(main !== undefined && existsSync(main) ? [path.dirname(path.resolve(main))] : [])]
+  const paths = [__dirname]
+  if (main !== undefined && existsSync(main)) paths.push(path.dirname(path.resolve(main)))
   try {
     return require.resolve(EXPORTER, { paths })
   } catch {}
 }
 
-/** The program's, but for what would preload something into the thread. */
-function environment () {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== 'NODE_OPTIONS' && !name.startsWith('LONGSTACK')))
-}
-
-module.exports = { createOtlpSink }
+module.exports = { OtlpSink }

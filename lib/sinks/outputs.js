@@ -1,7 +1,7 @@
 'use strict'
 
-// Where spans are to go, as users write it: "all.jsonl;sample=0.1;keep=500, slow.jsonl;slower=100, http://collector:4318".
-// All mistakes are found here, before anything is opened.
+// Where spans are to go, as users write it: "all.jsonl;sample=0.1;keep=500, slow.jsonl;slower=100,
+// http://collector:4318". All mistakes are reported here, before anything is opened.
 
 const path = require('node:path')
 const { fileURLToPath } = require('node:url')
@@ -18,11 +18,16 @@ const { mistake, nearest } = require('../errors')
  * @typedef {string | Output | Array<string | Output>} GivenOutputs
  */
 
-const WANTED = 'a file, "-" or an http address is wanted, for example "spans.jsonl" or "all.jsonl;sample=0.1;keep=500, slow.jsonl;slower=100"'
+const EXPECTED = 'expected a file, "-" or an http address, for example "spans.jsonl" or ' +
+  '"all.jsonl;sample=0.1;keep=500, slow.jsonl;slower=100"'
 
-const KEEP = 'what a sample spares, and needs one ("sample=0.1;keep=500"; slow and failed ones alone: "sample=0;keep=500")'
+const KEEP = 'used together with sample ' +
+  '("sample=0.1;keep=500"; slow and failed ones alone: "sample=0;keep=500")'
 
-/** @type {Record<string, { allowed: string, accepts: (value: any) => boolean, read: (text: string) => unknown }>} */
+/**
+ * @type {Record<string, { allowed: string, accepts: (value: any) => boolean, read: (text: string) => unknown
+ *   }>}
+ */
 const settings = {
   slower: milliseconds(),
   errors: {
@@ -30,12 +35,20 @@ const settings = {
     accepts: (value) => typeof value === 'boolean',
     read: (text) => text === '' || text === 'true' ? true : text === 'false' ? false : text
   },
-  sample: { allowed: 'a ratio from 0 to 1', accepts: (value) => Number.isFinite(value) && value >= 0 && value <= 1, read: number },
+  sample: {
+    allowed: 'a ratio from 0 to 1',
+    accepts: (value) => Number.isFinite(value) && value >= 0 && value <= 1,
+    read: number
+  },
   keep: milliseconds()
 }
 
 function milliseconds () {
-  return { allowed: 'a number of milliseconds, 0 or more', accepts: (/** @type {any} */ value) => Number.isFinite(value) && value >= 0, read: number }
+  return {
+    allowed: 'a number of milliseconds, 0 or more',
+    accepts: (/** @type {any} */ value) => Number.isFinite(value) && value >= 0,
+    read: number
+  }
 }
 
 /** @param {string} text */
@@ -56,29 +69,31 @@ const scheme = /^([a-z][a-z0-9+.-]+):\/\//i
  */
 function parseOutputs (value) {
   const outputs = (Array.isArray(value) ? value : [value]).flatMap(outputsOf)
-  if (outputs.length === 0) throw mistake('INVALID_OUTPUT', value, WANTED)
-  const seen = new Set()
+  if (outputs.length === 0) throw mistake('INVALID_OUTPUT', value, EXPECTED)
+  const keys = new Set()
   for (const output of outputs) {
     const target = targetOf(output.to)
     const key = target.url ?? target.path ?? target.fd
-    if (seen.has(key)) throw mistake('INVALID_OUTPUT', safe(output.to), 'it is named twice, and each span would be there twice')
-    seen.add(key)
+    if (keys.has(key)) throw mistake('INVALID_OUTPUT', safe(output.to), 'it is listed twice')
+    keys.add(key)
   }
   return outputs
 }
 
 /** @param {unknown} value @returns {Output[]} */
 function outputsOf (value) {
-  if (typeof value === 'string') return value.split(',').map((text) => text.trim()).filter((text) => text !== '').map(outputOf)
-  if (typeof value !== 'object' || value === null) throw mistake('INVALID_OUTPUT', value, WANTED)
-  const { to, ...rest } = /** @type {Record<string, unknown>} */ (value)
-  return [complete(to, Object.entries(rest))]
+  if (typeof value === 'string') {
+    return value.split(',').map((text) => text.trim()).filter((text) => text !== '').map(outputOf)
+  }
+  if (typeof value !== 'object' || value === null) throw mistake('INVALID_OUTPUT', value, EXPECTED)
+  const { to, ...assigned } = /** @type {Record<string, unknown>} */ (value)
+  return [complete(to, Object.entries(assigned))]
 }
 
 /** @param {string} text one output with its settings */
 function outputOf (text) {
-  const [to, ...rest] = text.split(';').map((part) => part.trim())
-  return complete(to, rest.filter((part) => part !== '').map((part) => {
+  const [to, ...parts] = text.split(';').map((part) => part.trim())
+  return complete(to, parts.filter((part) => part !== '').map((part) => {
     const [name, ...assigned] = part.split('=')
     const key = name.trim()
     return [key, read(key, assigned.length === 0 ? undefined : assigned.join('=').trim())]
@@ -93,41 +108,49 @@ function read (name, text) {
 
 /**
  * @param {unknown} to
- * @param {Array<[string, unknown]>} given
+ * @param {Array<[string, unknown]>} entries its settings
  * @returns {Output}
  */
-function complete (to, given) {
-  if (typeof to !== 'string' || to.trim() === '' || to.includes('\0')) throw mistake('INVALID_OUTPUT', to, WANTED)
+function complete (to, entries) {
+  if (typeof to !== 'string' || to.trim() === '' || to.includes('\0')) {
+    throw mistake('INVALID_OUTPUT', to, EXPECTED)
+  }
   targetOf(to)
   /** @type {any} */
   const output = { to }
-  for (const [name, value] of given) {
-    if (!Object.hasOwn(settings, name)) throw mistake('UNKNOWN_SETTING', name, nearest(name, Object.keys(settings)))
+  for (const [name, value] of entries) {
+    if (!Object.hasOwn(settings, name)) {
+      throw mistake('UNKNOWN_SETTING', name, nearest(name, Object.keys(settings)))
+    }
     if (value === undefined) continue
     if (!settings[name].accepts(value)) throw mistake('INVALID_SETTING', name, value, settings[name].allowed)
     if (value !== false) output[name] = value
   }
-  if (output.keep !== undefined && output.sample === undefined) throw mistake('INVALID_SETTING', 'keep', output.keep, KEEP)
+  if (output.keep !== undefined && output.sample === undefined) {
+    throw mistake('INVALID_SETTING', 'keep', output.keep, KEEP)
+  }
   return output
 }
 
 /**
- * What is meant by a name; a path is absolute, as the program may change its folder later.
+ * Returns what a name stands for; a path is made absolute, as the program may change its directory later.
  * @param {string} to
  * @returns {{ fd?: number, url?: string, path?: string }}
  */
 function targetOf (to) {
   if (Object.hasOwn(streams, to)) return { fd: streams[to] }
-  const found = scheme.exec(to)?.[1].toLowerCase()
-  if (found === undefined) return /^https?:/i.test(to) ? { url: address(to) } : { path: path.resolve(to) }
-  if (found === 'file') return { path: fileOf(to) }
-  if (found !== 'http' && found !== 'https') throw mistake('INVALID_OUTPUT', to, `${found}: is none of http:, https: and file:`)
+  const protocol = scheme.exec(to)?.[1].toLowerCase()
+  if (protocol === undefined) return /^https?:/i.test(to) ? { url: address(to) } : { path: path.resolve(to) }
+  if (protocol === 'file') return { path: fileOf(to) }
+  if (protocol !== 'http' && protocol !== 'https') {
+    throw mistake('INVALID_OUTPUT', to, `${protocol}: is none of http:, https: and file:`)
+  }
   return { url: address(to) }
 }
 
 /** @param {string} to */
 function address (to) {
-  if (!URL.canParse(to)) throw mistake('INVALID_OUTPUT', safe(to), 'it is no address')
+  if (!URL.canParse(to)) throw mistake('INVALID_OUTPUT', safe(to), 'it is not a valid address')
   return new URL(to).href
 }
 
@@ -136,11 +159,11 @@ function fileOf (to) {
   try {
     return fileURLToPath(to)
   } catch {
-    throw mistake('INVALID_OUTPUT', to, 'it is no address of a file here')
+    throw mistake('INVALID_OUTPUT', to, 'it is not the address of a local file')
   }
 }
 
-/** A name that may be shown: addresses can hold a password or a token. @param {string} to */
+/** Returns a name without secrets: addresses can hold a password or a token. @param {string} to */
 function safe (to) {
   if (!/^https?:/i.test(to)) return to
   return to.replace(/\/\/[^/?#]*@/, '//').replace(/[?#].*$/s, '')

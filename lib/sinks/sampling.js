@@ -1,18 +1,18 @@
 'use strict'
 
-// Which spans an output gets. The head decision is that of OpenTelemetry's ratio sampling: the last 56 bits of the
-// trace id, which are random, against the ratio. It needs no talk, so all outputs and all services agree, and what
-// a small ratio takes is part of what a larger one takes.
+// Which spans an output gets. The head decision is that of OpenTelemetry's ratio sampling: the last 56 bits
+// of the trace id, which are random, against the ratio. All outputs and all services decide alike without
+// talking to each other, and the sample of a small ratio is part of that of a larger one.
 
 /**
  * @typedef {import('./outputs').Output} Output
- * @typedef {{ ms: number, failed: boolean, traceId: string }} Judged
+ * @typedef {{ ms: number, failed: boolean, traceId: string }} Candidate
  */
 
-const BITS = 52 // of the 56: whole numbers that a double holds
+const BITS = 52 // of the 56: integers that a double holds
 
 /**
- * Is the trace in the sample?
+ * Returns whether a trace is in the sample.
  * @param {string} traceId 32 hexadecimal digits
  * @param {number} ratio 0 to 1
  */
@@ -22,10 +22,11 @@ function inSample (traceId, ratio) {
 }
 
 /**
- * What an output takes: nothing (0), the span for itself (1), or as one of a sample (the ratio).
+ * Returns what an output gets of a span: nothing (0), the span for itself (1), or as part of a sample (the
+ * ratio).
  * @param {Output} output
- * @param {Judged} span
- * @returns {number} how many spans of its kind the line stands for, inverted
+ * @param {Candidate} span
+ * @returns {number} inverted, the number of spans of its kind that the line stands for
  */
 function weightFor ({ slower, errors, sample, keep }, { ms, failed, traceId }) {
   if ((slower !== undefined && !(ms >= slower)) || (errors && !failed)) return 0

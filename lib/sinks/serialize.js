@@ -1,11 +1,11 @@
 'use strict'
 
-// A record as one line of JSON. Attributes hold whatever the program put there: what cannot be written is replaced
-// by a sentence, what is too long is shortened, and both are said in the line.
+// A record as one line of JSON. Attributes hold whatever the program put there: what cannot be written is
+// replaced by a sentence, what is too long is shortened, and the line says so.
 
 const { bytesOf, onOneLine, sentenceOf, textOf } = require('../encoding/json')
 
-const MOST = 1 << 20 // bytes of a line
+const MAX_LINE = 1 << 20 // bytes of a line
 const LIMITS = [1 << 16, 1 << 12, 1 << 8] // of strings and arrays, tried in this order
 const SMALL = 1 << 10 // attributes up to here stay when nothing else helps
 
@@ -13,46 +13,55 @@ const SMALL = 1 << 10 // attributes up to here stay when nothing else helps
 
 /**
  * @param {SpanRecord} record
- * @param {() => void} replaced told of each attribute that cannot be written
- * @returns {string} with its line feed
+ * @param {() => void} onReplaced called for each attribute that cannot be written
+ * @returns {string} the line, with its line feed
  */
-function lineOf (record, replaced) {
-  const json = stringify(record, replaced)
+function lineOf (record, onReplaced) {
+  const json = stringify(record, onReplaced)
   return `${onOneLine(fits(json) ? json : shortened(json))}\n`
 }
 
 /**
  * Returns the line of a record as a text of bytes, see encoding/json.js.
  * @param {SpanRecord} record
- * @param {() => void} replaced
+ * @param {() => void} onReplaced
  */
-function byteLineOf (record, replaced) {
-  return bytesOf(lineOf(record, replaced))
+function byteLineOf (record, onReplaced) {
+  return bytesOf(lineOf(record, onReplaced))
 }
 
-/** Returns the same for a record of which only the JSON is at hand, as a text of bytes. @param {string} json */
+/**
+ * Returns the same for a record of which only the JSON is at hand, as a text of bytes.
+ * @param {string} json
+ */
 function byteLineOfJson (json) {
-  return json.length < MOST ? `${json}\n` : `${bytesOf(shortened(textOf(json)))}\n`
+  return json.length < MAX_LINE ? `${json}\n` : `${bytesOf(shortened(textOf(json)))}\n`
 }
 
-/** @param {SpanRecord} record @param {() => void} replaced @returns {string} */
-function stringify (record, replaced) {
+/** @param {SpanRecord} record @param {() => void} onReplaced @returns {string} */
+function stringify (record, onReplaced) {
   try {
     return JSON.stringify(record)
   } catch {
-    return recordOf(record, replaced)
+    return jsonByValue(record, onReplaced)
   }
 }
 
-/** Value by value, with a sentence in place of what cannot be written. @param {SpanRecord} record @param {() => void} replaced */
-function recordOf (record, replaced) {
+/**
+ * Returns the JSON of a record, made value by value, with a sentence in place of what cannot be written.
+ * @param {SpanRecord} record
+ * @param {() => void} onReplaced
+ */
+function jsonByValue (record, onReplaced) {
   /** @param {any} object */
-  const plain = (object) => membersOf(object, (key) => jsonOf(object, key, replaced))
+  const jsonOfMembers = (object) => membersOf(object, (key) => jsonOf(object, key, onReplaced))
   /** @param {any} event */
-  const eventOf = (event) => membersOf(event, (key) => key === 'attributes' ? plain(event[key]) : jsonOf(event, key, replaced))
+  const jsonOfEvent = (event) => membersOf(event, (key) => {
+    return key === 'attributes' ? jsonOfMembers(event[key]) : jsonOf(event, key, onReplaced)
+  })
   return membersOf(record, (key) => {
-    if (key === 'attributes') return plain(record[key])
-    return key === 'events' ? `[${record.events.map(eventOf).join()}]` : jsonOf(record, key, replaced)
+    if (key === 'attributes') return jsonOfMembers(record[key])
+    return key === 'events' ? `[${record.events.map(jsonOfEvent).join()}]` : jsonOf(record, key, onReplaced)
   })
 }
 
@@ -66,12 +75,17 @@ function membersOf (object, write) {
   return `{${parts.join()}}`
 }
 
-/** Its text is kept: a getter or a toJSON may answer otherwise next time. @param {any} object @param {string} key @param {() => void} replaced */
-function jsonOf (object, key, replaced) {
+/**
+ * Returns the JSON of one value. It is read once: a getter or a toJSON may return something else next time.
+ * @param {any} object
+ * @param {string} key
+ * @param {() => void} onReplaced
+ */
+function jsonOf (object, key, onReplaced) {
   try {
     return JSON.stringify(object[key])
   } catch (error) {
-    replaced()
+    onReplaced()
     return JSON.stringify(sentenceOf(error))
   }
 }
@@ -84,35 +98,49 @@ function shortened (text) {
     const shorter = shorten(record, limit)
     if (fits(shorter)) return shorter
   }
-  return bare(record)
+  return withSmallAttributes(record)
 }
 
 /** @param {string} text */
 function fits (text) {
-  return text.length < MOST / 3 || Buffer.byteLength(text) < MOST
+  return text.length < MAX_LINE / 3 || Buffer.byteLength(text) < MAX_LINE
 }
 
 /** @param {SpanRecord} record @param {number} limit */
 function shorten (record, limit) {
   return JSON.stringify(record, (key, value) => {
-    if (typeof value === 'string' && value.length > limit) return `${value.slice(0, limit).replace(/[\ud800-\udbff]$/, '')}…`
+    if (typeof value === 'string' && value.length > limit) {
+      return `${value.slice(0, limit).replace(/[\ud800-\udbff]$/, '')}…`
+    }
     return Array.isArray(value) && value.length > limit ? value.slice(0, limit) : value
   })
 }
 
-/** What has thousands of attributes keeps the small ones, as many as there is room for. @param {SpanRecord} record */
-function bare (record) {
+/** Keeps of thousands of attributes the small ones, as many as fit. @param {SpanRecord} record */
+function withSmallAttributes (record) {
   /** @type {Record<string, any>} */
   const attributes = { 'longstack.shortened': true }
-  let room = MOST / 2
+  let free = MAX_LINE / 2
   for (const [key, value] of Object.entries(record.attributes)) {
     const size = 3 * (key.length + JSON.stringify(value).length)
-    if (size > 3 * SMALL || size > room) continue
-    room -= size
+    if (size > 3 * SMALL || size > free) continue
+    free -= size
     put(attributes, key, value)
   }
-  const { traceId, spanId, parentSpanId, name, kind, startTimeUnixNano, endTimeUnixNano, status, resource } = record
-  return JSON.stringify({ traceId, spanId, parentSpanId, name, kind, startTimeUnixNano, endTimeUnixNano, status, attributes, resource })
+  const { traceId, spanId, parentSpanId, name, kind, status, resource } = record
+  const { startTimeUnixNano, endTimeUnixNano } = record
+  return JSON.stringify({
+    traceId,
+    spanId,
+    parentSpanId,
+    name,
+    kind,
+    startTimeUnixNano,
+    endTimeUnixNano,
+    status,
+    attributes,
+    resource
+  })
 }
 
 /** A key may be __proto__. @param {object} object @param {string} key @param {unknown} value */
@@ -120,4 +148,4 @@ function put (object, key, value) {
   Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
 }
 
-module.exports = { MOST, lineOf, byteLineOf, byteLineOfJson }
+module.exports = { MAX_LINE, lineOf, byteLineOf, byteLineOfJson }

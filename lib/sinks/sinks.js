@@ -1,25 +1,29 @@
 'use strict'
 
-// Ended spans to all outputs: judges which output takes a span, builds the record and its line only if one does, and
-// keeps everything that can go wrong away from the program.
+// Ended spans to all outputs: decides which output gets a span, builds the record and its line only if one
+// does, and keeps everything that can fail away from the program.
 
 const guard = require('../context/guard')
 const { isMainThread } = require('../hooks/threads')
 const { safe, targetOf } = require('./outputs')
 const { weightFor } = require('./sampling')
-const { MOST, byteLineOf, byteLineOfJson } = require('./serialize')
+const { MAX_LINE, byteLineOf, byteLineOfJson } = require('./serialize')
 const bytes = require('../encoding/bytes')
 
 /**
  * @typedef {import('./outputs').Output} Output
+ * @typedef {import('./serialize').SpanRecord} SpanRecord
+ * @typedef {import('./file').SinkContext} SinkContext
  *
  * @typedef {object} EndedSpan
  * @property {number} ms duration
  * @property {boolean} failed status ERROR
  * @property {string} traceId
- * @property {() => import('./serialize').SpanRecord} record builds the record, once
- * @property {(weight: number, replaced: () => void) => string | undefined} [json] the record's JSON as a text of bytes, where it is known without the record
- * @property {(weight: number, replaced: () => void) => boolean} [put] the same, put into the buffer of encoding/bytes.js
+ * @property {() => SpanRecord} record builds the record, once
+ * @property {(weight: number, onReplaced: () => void) => string | undefined} [json] the record's JSON as a
+ *   text of bytes, where it is known without the record
+ * @property {(weight: number, onReplaced: () => void) => boolean} [put] the same, put into the buffer of
+ *   encoding/bytes.js
  *
  * @typedef {object} OutputStats
  * @property {string} to
@@ -35,47 +39,54 @@ const bytes = require('../encoding/bytes')
  *
  * @typedef {object} Sink
  * @property {boolean} [named] has a name to be opened again by
- * @property {(given: any) => void} write a line as a text of bytes, or the record where `raw`
- * @property {(bytes: Buffer, length: number) => void} [writeBytes] a line, in so many bytes that are good until this returns
+ * @property {(line: any) => void} write gets a line as a text of bytes, or the record where `raw`
+ * @property {(bytes: Buffer, length: number) => void} [writeBytes] gets a line as bytes that are good until
+ *   this returns
  * @property {() => void} [reopen]
  * @property {(goesOn?: boolean) => void} flush
  * @property {() => void} close
  * @property {() => { written: number, dropped: number, fault?: string }} stats
  *
- * @typedef {{ output: Output, sink: Sink, raw: boolean, lost: number }} Place
- * @typedef {import('./file').Rooms} Rooms
+ * @typedef {{ output: Output, sink: Sink, raw: boolean, lost: number }} Destination
  */
 
-/** @param {Output[]} outputs @param {Rooms} rooms */
-function createSinks (outputs, rooms) {
+/** @param {Output[]} outputs @param {SinkContext} context */
+function createSinks (outputs, context) {
   let replaced = 0
-  const places = guard.run(() => outputs.map((output) => placeFor(output, rooms)))
-  const hearsSignal = places.some(({ sink }) => sink.named) && isMainThread()
-  if (hearsSignal) guard.run(() => process.on('SIGHUP', reopen))
+  const destinations = guard.run(() => outputs.map((output) => destinationFor(output, context)))
+  const listensToSignal = destinations.some(({ sink }) => sink.named) && isMainThread()
+  if (listensToSignal) guard.run(() => process.on('SIGHUP', reopen))
 
   /** @param {EndedSpan} span */
   function deliver (span) {
     /** @type {ReturnType<typeof createCopies> | undefined} */
     let copies
-    for (const place of places) {
+    for (const destination of destinations) {
       try {
-        const weight = weightFor(place.output, span)
+        const weight = weightFor(destination.output, span)
         if (weight === 0) continue
-        if (places.length === 1 && putLine(place.sink, span, weight)) return
+        if (destinations.length === 1 && putLine(destination.sink, span, weight)) return
         copies ??= createCopies(span, countReplaced)
-        place.sink.write(place.raw ? copies.record(weight) : copies.line(weight))
+        destination.sink.write(destination.raw ? copies.record(weight) : copies.line(weight))
       } catch {
-        place.lost++ // what the program put into it, or made of the built-ins, is none of its own business here
+        destination.lost++ // an attribute or a built-in of the program's throws
       }
     }
   }
 
-  /** The short way to the only output. @param {Sink} sink @param {EndedSpan} span @param {number} weight @returns {boolean} it was open */
+  /**
+   * The short way to the only output.
+   * @param {Sink} sink
+   * @param {EndedSpan} span
+   * @param {number} weight
+   * @returns {boolean} false: the long way is to be used
+   */
   function putLine (sink, span, weight) {
     const before = replaced
-    if (sink.writeBytes === undefined || span.put === undefined || !span.put(weight, countReplaced)) return false
+    if (sink.writeBytes === undefined || span.put === undefined) return false
+    if (!span.put(weight, countReplaced)) return false
     bytes.put('\n')
-    if (bytes.length() > MOST) { // it is shortened on the long way, where all is counted again
+    if (bytes.length() > MAX_LINE) { // it is shortened on the long way, where all is counted again
       replaced = before
       return false
     }
@@ -88,9 +99,9 @@ function createSinks (outputs, rooms) {
   }
 
   /** @param {(sink: Sink) => void} work */
-  function each (work) {
+  function forEachSink (work) {
     guard.run(() => {
-      for (const { sink } of places) {
+      for (const { sink } of destinations) {
         try {
           work(sink)
         } catch {}
@@ -99,7 +110,7 @@ function createSinks (outputs, rooms) {
   }
 
   function reopen () {
-    each((sink) => sink.reopen?.())
+    forEachSink((sink) => sink.reopen?.())
   }
 
   return {
@@ -110,41 +121,50 @@ function createSinks (outputs, rooms) {
 
     reopen,
 
-    /** Gets rid of what waits, synchronously and in bounded time. @param {boolean} [goesOn] the program does not end: no answer is waited for */
+    /**
+     * Writes what waits, synchronously and in bounded time.
+     * @param {boolean} [goesOn] the program does not end: no answer is waited for
+     */
     flush (goesOn) {
-      each((sink) => sink.flush(goesOn))
+      forEachSink((sink) => sink.flush(goesOn))
     },
 
     close () {
-      if (hearsSignal) process.off('SIGHUP', reopen)
-      each((sink) => sink.close())
+      if (listensToSignal) process.off('SIGHUP', reopen)
+      forEachSink((sink) => sink.close())
     },
 
     /** Writes what this iteration of the event loop has collected, and counts. @returns {SinkStats} */
     stats () {
-      const list = guard.run(() => places.map(statsOf))
-      const sum = (/** @type {'written' | 'dropped'} */ key) => list.reduce((total, one) => total + one[key], 0)
+      const list = guard.run(() => destinations.map(statsOf))
+      const sum = (/** @type {'written' | 'dropped'} */ key) => {
+        return list.reduce((total, stats) => total + stats[key], 0)
+      }
       return { written: sum('written'), dropped: sum('dropped'), replaced, outputs: list }
     }
   }
 }
 
-/** @param {Output} output @param {Rooms} rooms @returns {Place} */
-function placeFor (output, rooms) {
+/** @param {Output} output @param {SinkContext} context @returns {Destination} */
+function destinationFor (output, context) {
   const target = targetOf(output.to)
-  const raw = target.url !== undefined
-  return { output, sink: sinkFor(output, target, rooms), raw, lost: 0 }
+  return { output, sink: sinkFor(output, target, context), raw: target.url !== undefined, lost: 0 }
 }
 
-/** @param {Output} output @param {ReturnType<typeof targetOf>} target @param {Rooms} rooms @returns {Sink} */
-function sinkFor (output, target, { warn, loopIterations }) {
+/**
+ * @param {Output} output
+ * @param {ReturnType<typeof targetOf>} target
+ * @param {SinkContext} context
+ * @returns {Sink}
+ */
+function sinkFor (output, target, context) {
   try {
-    if (target.url !== undefined) return require('./otlp').createOtlpSink(output, { warn })
-    return require('./file').createLineSink(target, nameOf(output.to), { warn, loopIterations })
+    if (target.url !== undefined) return new (require('./otlp').OtlpSink)(output, context.warn)
+    return require('./file').createLineSink(target, nameOf(output.to), context)
   } catch (error) {
-    const why = String(/** @type {any} */ (error)?.message ?? error).split('\n', 1)[0]
-    warn('SPANS_FAILED', `spans cannot be written to ${safe(output.to)}: ${why}`)
-    return broken(why)
+    const reason = String(/** @type {any} */ (error)?.message ?? error).split('\n', 1)[0]
+    context.warn('SPANS_FAILED', `spans cannot be written to ${safe(output.to)}: ${reason}`)
+    return brokenSink(reason)
   }
 }
 
@@ -153,63 +173,64 @@ function nameOf (to) {
   return to === '-' ? 'stdout' : to
 }
 
-/** Stands in for a sink that could not be made. @param {string} why @returns {Sink} */
-function broken (why) {
+/** Replaces a sink that could not be made: counts what it drops. @param {string} fault @returns {Sink} */
+function brokenSink (fault) {
   let dropped = 0
-  return { write () { dropped++ }, flush () {}, close () {}, stats: () => ({ written: 0, dropped, fault: why }) }
+  return { write () { dropped++ }, flush () {}, close () {}, stats: () => ({ written: 0, dropped, fault }) }
 }
 
-/** @param {Place} place @returns {OutputStats} */
+/** @param {Destination} destination @returns {OutputStats} */
 function statsOf ({ output, sink, lost }) {
   const { written, dropped, fault } = sink.stats()
   return { to: safe(output.to), written, dropped: dropped + lost, ...(fault !== undefined && { fault }) }
 }
 
 /**
- * A span as record and as line, made once for all outputs; what stands for others says for how many.
+ * A span as record and as line, made once for all outputs; a sampled one has its ratio in it.
  * @param {EndedSpan} span
- * @param {() => void} replaced
+ * @param {() => void} onReplaced
  */
-function createCopies (span, replaced) {
-  /** @type {import('./serialize').SpanRecord | undefined} */
+function createCopies (span, onReplaced) {
+  /** @type {SpanRecord | undefined} */
   let record
   /** @type {string | undefined} */
-  let plain
+  let fullLine
   /** @type {Map<number, string> | undefined} */
-  let weighed
+  let weightedLines
 
   /** @param {number} weight */
   const recordFor = (weight) => {
     record ??= span.record()
-    return weight === 1 ? record : weigh(record, weight)
+    return weight === 1 ? record : withRatio(record, weight)
   }
 
   /** @param {number} weight */
   const lineFor = (weight) => {
-    const json = span.json?.(weight, replaced)
-    return json === undefined ? byteLineOf(recordFor(weight), replaced) : byteLineOfJson(json)
+    const json = span.json?.(weight, onReplaced)
+    return json === undefined ? byteLineOf(recordFor(weight), onReplaced) : byteLineOfJson(json)
   }
 
   /** @param {number} weight */
-  const weighedLine = (weight) => {
-    weighed ??= new Map()
-    const line = weighed.get(weight) ?? lineFor(weight)
-    weighed.set(weight, line)
+  const weightedLine = (weight) => {
+    weightedLines ??= new Map()
+    const line = weightedLines.get(weight) ?? lineFor(weight)
+    weightedLines.set(weight, line)
     return line
   }
 
   return {
     record: recordFor,
     /** @param {number} weight */
-    line: (weight) => weight === 1 ? (plain ??= lineFor(1)) : weighedLine(weight)
+    line: (weight) => weight === 1 ? (fullLine ??= lineFor(1)) : weightedLine(weight)
   }
 }
 
-/** @param {import('./serialize').SpanRecord} record @param {number} weight */
-function weigh (record, weight) {
+/** @param {SpanRecord} record @param {number} ratio */
+function withRatio (record, ratio) {
   // Spreading would run getters of the program.
   const attributes = Object.defineProperties({}, Object.getOwnPropertyDescriptors(record.attributes ?? {}))
-  Object.defineProperty(attributes, 'longstack.sample_ratio', { value: weight, enumerable: true, configurable: true, writable: true })
+  const property = { value: ratio, enumerable: true, configurable: true, writable: true }
+  Object.defineProperty(attributes, 'longstack.sample_ratio', property)
   return { ...record, attributes }
 }
 

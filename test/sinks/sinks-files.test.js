@@ -67,10 +67,10 @@ test('a file that cannot be opened again: spans go on to the old one, and to the
   t.deepEqual(numbers(read(path.join(dir, 'old', 'spans.jsonl'))), [0, 1])
   t.deepEqual(numbers(read(path.join(dir, 'logs', 'spans.jsonl'))), [2])
   const [{ during, after, warned }] = told
-  t.is(during.outputs[0].fault, 'its folder does not exist (ENOENT)')
+  t.is(during.outputs[0].fault, 'its directory does not exist (ENOENT)')
   t.is(after.outputs[0].fault, undefined)
   t.is(warned.length, 1)
-  t.regex(warned[0][1], /logs\/spans\.jsonl: its folder does not exist \(ENOENT\)\. They go to the file that had this name/)
+  t.regex(warned[0][1], /logs\/spans\.jsonl: its directory does not exist \(ENOENT\)\. Writing to the renamed file until the path can be reopened/)
 })
 
 test('a folder that vanishes is said once; spans wait, and are written when it is back', async (t) => {
@@ -132,7 +132,7 @@ for (const [name, to, code, before = ''] of faults) {
     const [{ warned, stats, after }] = told
     t.is(warned.length, 1)
     t.is(warned[0][0], `SPANS_${code}`)
-    t.regex(warned[0][1], /^spans cannot be written to .*: .* \([A-Z]+\)\. Up to 1 MiB of them wait until they can; more are dropped\.$/)
+    t.regex(warned[0][1], /^spans cannot be written to .*: .* \([A-Z]+\)\. Up to 1 MiB of them wait until it can be written to; more are dropped\.$/)
     t.is(stats.written, 0)
     t.true(stats.dropped > 1500 && stats.dropped < 2700, `${stats.dropped} dropped, the rest waits`)
     t.is(after.dropped, 3001, 'every one is counted in the end')

@@ -25,15 +25,15 @@ test('a file may have a name with "=" and ":" in it; drive letters and file: add
 
 /** @type {Array<[given: unknown, code: string, sentence: RegExp]>} */
 const mistakes = [
-  ['', 'INVALID_OUTPUT', /^Spans cannot go to "": a file, "-" or an http address is wanted/],
-  [' , ', 'INVALID_OUTPUT', /is wanted/],
+  ['', 'INVALID_OUTPUT', /^Spans cannot go to "": expected a file, "-" or an http address/],
+  [' , ', 'INVALID_OUTPUT', /expected a file/],
   [[], 'INVALID_OUTPUT', /got|an array/],
   [5, 'INVALID_OUTPUT', /cannot go to 5/],
   [null, 'INVALID_OUTPUT', /cannot go to null/],
   [{ slower: 5 }, 'INVALID_OUTPUT', /cannot go to undefined/],
-  [{ to: '  ' }, 'INVALID_OUTPUT', /is wanted/],
-  ['a\0b', 'INVALID_OUTPUT', /is wanted/],
-  [';errors', 'INVALID_OUTPUT', /is wanted/],
+  [{ to: '  ' }, 'INVALID_OUTPUT', /expected a file/],
+  ['a\0b', 'INVALID_OUTPUT', /expected a file/],
+  [';errors', 'INVALID_OUTPUT', /expected a file/],
   ['a;slwer=5', 'UNKNOWN_SETTING', /Unknown setting "slwer" .* Did you mean "slower"\?/],
   ['a;__proto__=5', 'UNKNOWN_SETTING', /Unknown setting "__proto__"/],
   [{ to: 'a', error: true }, 'UNKNOWN_SETTING', /Did you mean "errors"\?/],
@@ -44,13 +44,13 @@ const mistakes = [
   [{ to: 'a', slower: '5' }, 'INVALID_SETTING', /got "5"/],
   [{ to: 'a', sample: NaN }, 'INVALID_SETTING', /got NaN/],
   ['a;errors=5', 'INVALID_SETTING', /true or false; got "5"/],
-  ['a;keep=5', 'INVALID_SETTING', /needs one \("sample=0\.1;keep=500"/],
-  ['a, ./a', 'INVALID_OUTPUT', /"\.\/a": it is named twice/],
-  ['-,/dev/stdout', 'INVALID_OUTPUT', /named twice/],
-  ['http://c:4318,http://C:4318/', 'INVALID_OUTPUT', /named twice/],
+  ['a;keep=5', 'INVALID_SETTING', /used together with sample \("sample=0\.1;keep=500"/],
+  ['a, ./a', 'INVALID_OUTPUT', /"\.\/a": it is listed twice/],
+  ['-,/dev/stdout', 'INVALID_OUTPUT', /listed twice/],
+  ['http://c:4318,http://C:4318/', 'INVALID_OUTPUT', /listed twice/],
   ['htp://collector:4318', 'INVALID_OUTPUT', /htp: is none of http:, https: and file:/],
-  ['http://', 'INVALID_OUTPUT', /it is no address/],
-  ['file://host/spans', 'INVALID_OUTPUT', /no address of a file/]
+  ['http://', 'INVALID_OUTPUT', /it is not a valid address/],
+  ['file://host/spans', 'INVALID_OUTPUT', /not the address of a local file/]
 ]
 
 test('a mistake is one clear sentence with a code', (t) => {

@@ -117,7 +117,7 @@ for (const [name, reader] of [['that is gone', 'true'], ['that goes while it is 
       process.exitCode = 5`, reader)
     t.is(code, 5)
     const [{ warned, stats }] = told
-    t.deepEqual(warned, [['SPANS_EPIPE', 'spans cannot be written to stdout: nobody reads it (EPIPE). They are dropped.']])
+    t.deepEqual(warned, [['SPANS_EPIPE', 'spans cannot be written to stdout: it has no reader (EPIPE). They are dropped.']])
     t.is(stats.written + stats.dropped, 2001)
   })
 }

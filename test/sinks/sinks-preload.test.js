@@ -108,8 +108,8 @@ test('what cannot be written to is one line on stderr; the program does what it 
       process.exitCode = 4
     })`
   for (const [spans, sentence] of [
-    [`${dir}/none/spans.jsonl`, /^longstack: spans cannot be written to .*none\/spans\.jsonl: its folder does not exist \(ENOENT\)\. .*\n$/],
-    [dir, /^longstack: .* it is a folder \(EISDIR\)\. .*\n$/],
+    [`${dir}/none/spans.jsonl`, /^longstack: spans cannot be written to .*none\/spans\.jsonl: its directory does not exist \(ENOENT\)\. .*\n$/],
+    [dir, /^longstack: .* it is a directory \(EISDIR\)\. .*\n$/],
     ['/dev/full', /^longstack: .* the disk is full \(ENOSPC\)\. .*\n$/],
     ['spans.jsonl;smaple=1', /^longstack: .*Unknown setting "smaple" .* Did you mean "sample"\?.*\n$/],
     ['htp://collector', /^longstack: .*htp: is none of http:, https: and file:\.\n$/]

@@ -1,0 +1,336 @@
+'use strict'
+
+// Writes whole lines to one file, pipe, terminal or device, without ever blocking (see open-file.js). What
+// cannot be written waits in a bounded backlog until the disk or the reader recovers; what does not fit is
+// counted as dropped.
+
+const { writeSync } = require('node:fs')
+const { performance } = require('node:perf_hooks')
+const timers = require('node:timers')
+const guard = require('../context/guard')
+const { Backlog } = require('./backlog')
+const { busyCodes, faultOf, passingCodes } = require('./file-faults')
+const { OutputFile } = require('./output-file')
+
+/** @typedef {import('./open-file').Opened} Opened */
+
+const BACKLOG = 1 << 20 // bytes
+const PIPE_BUF = 4096 // bytes that reach a pipe without those of another writer in between; see pipe(7)
+const LINE_FEED = 10
+const RETRY_MS = 1000 // to the next try after a fault
+const BUSY_MS = { min: 2, max: 100 } // to the next try with a slow reader
+const FLUSH_MS = { idle: 300, max: 1000 } // at exit for a slow reader: while it reads nothing, and in all
+
+const now = performance.now.bind(performance)
+const { setTimeout, clearTimeout } = timers
+
+class LineWriter {
+  #target
+  #name
+  #warn
+  #file
+  #backlog = new Backlog(BACKLOG)
+  /** the unwritten part of the backlog's first line @type {Buffer | undefined} */
+  #remainder
+  /** the file that has the beginning of that line @type {Opened | undefined} */
+  #remainderFile
+  /** the error of the last write @type {unknown} */
+  #failure
+  /** the reader is slow */
+  #isBusy = false
+  #busyPause = BUSY_MS.min
+  /** time of the next try, ms */
+  #retryAt = 0
+  /** @type {NodeJS.Timeout | undefined} */
+  #retryTimer
+  /** codes of warnings, each of which is given once @type {Set<string>} */
+  #warned = new Set()
+
+  /**
+   * @param {{ fd?: number, path?: string }} target
+   * @param {string} name as it is printed
+   * @param {(code: string, sentence: string) => void} warn
+   */
+  constructor (target, name, warn) {
+    this.#target = target
+    this.#name = name
+    this.#warn = warn
+    this.#file = new OutputFile(target)
+    /** it will never be written to again */
+    this.isClosed = false
+    /** why nothing can be written now @type {string | undefined} */
+    this.fault = undefined
+    /** lines */
+    this.written = 0
+    this.dropped = 0
+  }
+
+  /**
+   * @param {Buffer} bytes whole lines, good until this returns
+   * @param {number} count of them
+   */
+  write (bytes, count) {
+    const time = now()
+    if (!this.#file.check(time)) {
+      this.isClosed = true
+      this.#report({ code: 'EBADF' })
+    }
+    if (this.isClosed) return this.drop(count)
+    const isDue = time >= this.#retryAt
+    const { opened, isMoved } = this.#file
+    if (this.#backlog.size === 0 && opened !== undefined && !(isMoved && isDue)) {
+      return this.#writeThrough(opened, bytes, count)
+    }
+    this.#keep(bytes.toString('latin1'))
+    if (isDue) this.proceed()
+  }
+
+  /**
+   * Writes while nothing waits: by one write where all goes well and other writers cannot tear a batch.
+   * @param {Opened} opened
+   * @param {Buffer} bytes whole lines
+   * @param {number} count of them
+   */
+  #writeThrough (opened, bytes, count) {
+    if (!opened.regular && bytes.length > PIPE_BUF) return this.#writePieces(opened, bytes)
+    const length = this.#writeOnce(opened.fd, bytes)
+    if (length === bytes.length) this.written += count
+    else this.#writeRest(opened, bytes, length)
+  }
+
+  /**
+   * Writes as many whole lines at a time as a pipe takes in one piece.
+   * @param {Opened} opened
+   * @param {Buffer} bytes whole lines
+   */
+  #writePieces (opened, bytes) {
+    for (let start = 0, length; start < bytes.length; start += length) {
+      const piece = bytes.subarray(start, endOfPiece(bytes, start))
+      length = this.#writeOnce(opened.fd, piece)
+      if (length < piece.length) return this.#writeRest(opened, bytes.subarray(start), length)
+      this.written += countLines(piece)
+    }
+  }
+
+  /**
+   * Continues after a short write, up to the first failure; what remains waits.
+   * @param {Opened} opened
+   * @param {Buffer} bytes whole lines
+   * @param {number} done how many of the bytes are written
+   */
+  #writeRest (opened, bytes, done) {
+    while (this.#failure === undefined && done < bytes.length) {
+      done += this.#writeOnce(opened.fd, bytes.subarray(done))
+    }
+    const lineStart = done === 0 ? 0 : bytes.lastIndexOf(LINE_FEED, done - 1) + 1
+    this.written += countLines(bytes.subarray(0, lineStart))
+    if (done === bytes.length) return
+    this.#keep(bytes.toString('latin1', lineStart))
+    if (done > lineStart) {
+      this.#remainder = Buffer.from(bytes.subarray(done, bytes.indexOf(LINE_FEED, done) + 1))
+      this.#remainderFile = opened
+    }
+    this.#stall(this.#failure)
+  }
+
+  /**
+   * Writes once; `#failure` is set where that fails.
+   * @param {number} fd
+   * @param {Buffer} bytes
+   * @returns {number} bytes written
+   */
+  #writeOnce (fd, bytes) {
+    this.#failure = undefined
+    try {
+      const length = writeSync(fd, bytes, 0, bytes.length)
+      if (length === 0) this.#failure = { code: 'EAGAIN' }
+      return length
+    } catch (error) {
+      this.#failure = error
+      return 0
+    }
+  }
+
+  /** Keeps lines for later; what does not fit is dropped. @param {string} text whole lines */
+  #keep (text) {
+    for (let start = 0, end; start < text.length; start = end) {
+      end = text.indexOf('\n', start) + 1
+      if (!this.#backlog.add(text.slice(start, end))) this.drop(1)
+    }
+  }
+
+  /** Counts lines as dropped. @param {number} count */
+  drop (count) {
+    this.dropped += count
+    if (this.#isBusy && count > 0) {
+      this.#warnOnce('SPANS_SLOW_READER', `the reader of ${this.#name} is too slow: ` +
+        'spans are dropped, and counted in trace.stats().spans.')
+    }
+  }
+
+  /** Opens the file again by its name; where that fails, it is tried again. */
+  reopen () {
+    this.#file.reopen()
+    this.proceed()
+  }
+
+  /** Opens the file if need be, and writes the backlog as far as possible. */
+  proceed () {
+    if (this.isClosed || !this.#prepare()) return
+    const opened = /** @type {Opened} */ (this.#file.opened)
+    while (this.#backlog.size > 0) {
+      if (!this.#writeFirst(opened)) return this.#stall(this.#failure)
+      this.#remainder = undefined
+      this.#backlog.shift()
+      this.written++
+      this.#busyPause = BUSY_MS.min
+    }
+    this.#recover()
+  }
+
+  /**
+   * Writes the oldest line of the backlog, or the rest of it.
+   * @param {Opened} opened
+   * @returns {boolean} complete
+   */
+  #writeFirst (opened) {
+    let bytes = this.#remainderFile === opened ? this.#remainder : undefined
+    bytes ??= Buffer.from(this.#backlog.first, 'latin1')
+    while (bytes.length > 0) {
+      bytes = bytes.subarray(this.#writeOnce(opened.fd, bytes))
+      this.#remainder = bytes
+      this.#remainderFile = opened
+      if (this.#failure !== undefined) return false
+    }
+    return true
+  }
+
+  /** @returns {boolean} whether a file is open to be written to */
+  #prepare () {
+    const file = this.#file
+    try {
+      file.prepare(now())
+      return true
+    } catch (error) {
+      if (file.opened === undefined) this.#stall(error)
+      else this.#report(error)
+      return file.opened !== undefined
+    }
+  }
+
+  /** Nothing more can be written now. @param {any} error */
+  #stall (error) {
+    this.#isBusy = busyCodes.has(error?.code)
+    if (this.#isBusy) {
+      this.#retryIn(this.#busyPause)
+      this.#busyPause = Math.min(2 * this.#busyPause, BUSY_MS.max)
+      return
+    }
+    if (!passingCodes.has(error?.code)) this.#file.release()
+    this.#report(error)
+  }
+
+  /** @param {any} error */
+  #report (error) {
+    const { code, reason } = faultOf(error)
+    this.fault = reason
+    // The reader of a standard stream never comes back.
+    this.isClosed ||= this.#target.fd !== undefined && code === 'EPIPE'
+    if (this.isClosed) {
+      this.drop(this.#backlog.clear())
+      this.#file.release()
+    } else {
+      this.#retryIn(RETRY_MS)
+    }
+    this.#warnOnce(`SPANS_${code}`, `spans cannot be written to ${this.#name}: ${reason}. ${this.#outlook()}`)
+  }
+
+  #outlook () {
+    if (this.isClosed) return 'They are dropped.'
+    if (this.#file.isMoved && this.#file.opened !== undefined) {
+      return 'Writing to the renamed file until the path can be reopened.'
+    }
+    return 'Up to 1 MiB of them wait until it can be written to; more are dropped.'
+  }
+
+  #recover () {
+    this.#isBusy = false
+    if (this.#file.isMoved) return // written, but not yet to the file of that name
+    this.fault = undefined
+    this.#retryAt = 0
+    clearTimeout(this.#retryTimer)
+    this.#retryTimer = undefined
+  }
+
+  /** @param {number} ms */
+  #retryIn (ms) {
+    this.#retryAt = now() + ms
+    clearTimeout(this.#retryTimer)
+    this.#retryTimer = setTimeout(() => this.#retry(), ms)
+    this.#retryTimer.unref()
+  }
+
+  #retry () {
+    guard.run(() => {
+      this.#retryTimer = undefined
+      try {
+        this.proceed()
+      } catch {}
+    })
+  }
+
+  /** @param {string} code @param {string} sentence */
+  #warnOnce (code, sentence) {
+    if (this.#warned.has(code)) return
+    this.#warned.add(code)
+    this.#warn(code, sentence)
+  }
+
+  /** Writes the backlog; waits for a slow reader, for a bounded time. */
+  flush () {
+    const start = now()
+    let progress = start
+    for (let before = -1; this.#backlog.size > 0; before = this.written) {
+      this.proceed()
+      if (this.written !== before) progress = now()
+      const isSlow = this.#isBusy && this.#backlog.size > 0
+      if (!isSlow || now() > Math.min(progress + FLUSH_MS.idle, start + FLUSH_MS.max)) return
+      sleep(BUSY_MS.min)
+    }
+  }
+
+  close () {
+    this.proceed()
+    this.drop(this.#backlog.clear())
+    this.isClosed = true
+    clearTimeout(this.#retryTimer)
+    this.#file.release()
+  }
+}
+
+/**
+ * Returns where the whole lines end that one write of a pipe takes, or the first line where that is longer.
+ * @param {Buffer} bytes
+ * @param {number} start
+ */
+function endOfPiece (bytes, start) {
+  if (start + PIPE_BUF >= bytes.length) return bytes.length
+  const end = bytes.lastIndexOf(LINE_FEED, start + PIPE_BUF - 1) + 1
+  return end > start ? end : bytes.indexOf(LINE_FEED, start) + 1
+}
+
+/** @param {Buffer} bytes */
+function countLines (bytes) {
+  let count = 0
+  for (let i = bytes.indexOf(LINE_FEED); i !== -1; i = bytes.indexOf(LINE_FEED, i + 1)) count++
+  return count
+}
+
+const neverNotified = new Int32Array(new SharedArrayBuffer(4))
+
+/** @param {number} ms */
+function sleep (ms) {
+  Atomics.wait(neverNotified, 0, 0, ms)
+}
+
+module.exports = { LineWriter }
