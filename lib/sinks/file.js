@@ -19,8 +19,8 @@ const BATCH = 1 << 16 // bytes; what does not fit is written before the iteratio
 /**
  * @typedef {object} SinkContext
  * @property {(code: string, sentence: string) => void} warn
- * @property {Pick<typeof import('../hooks/loop-iterations'), 'batching' | 'schedule'>} [loopIterations] default:
- *   each line is written at once
+ * @property {Pick<typeof import('../hooks/loop-iterations'), 'batching' | 'schedule'>} [loopIterations]
+ *   default: each line is written at once
  */
 
 /**

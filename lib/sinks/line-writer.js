@@ -6,23 +6,19 @@
 
 const { writeSync } = require('node:fs')
 const { performance } = require('node:perf_hooks')
-const timers = require('node:timers')
-const guard = require('../context/guard')
 const { Backlog } = require('./backlog')
 const { busyCodes, faultOf, passingCodes } = require('./file-faults')
 const { OutputFile } = require('./output-file')
+const { RetryTimer } = require('./retry-timer')
+const { LINE_FEED, PIPE_BUF, countLines, endOfPiece } = require('./whole-lines')
 
 /** @typedef {import('./open-file').Opened} Opened */
 
 const BACKLOG = 1 << 20 // bytes
-const PIPE_BUF = 4096 // bytes that reach a pipe without those of another writer in between; see pipe(7)
-const LINE_FEED = 10
-const RETRY_MS = 1000 // to the next try after a fault
-const BUSY_MS = { min: 2, max: 100 } // to the next try with a slow reader
-const FLUSH_MS = { idle: 300, max: 1000 } // at exit for a slow reader: while it reads nothing, and in all
+// At exit, for a slow reader: while it reads nothing, in all, between two tries.
+const FLUSH_MS = { idle: 300, max: 1000, pause: 2 }
 
 const now = performance.now.bind(performance)
-const { setTimeout, clearTimeout } = timers
 
 class LineWriter {
   #target
@@ -38,11 +34,7 @@ class LineWriter {
   #failure
   /** the reader is slow */
   #isBusy = false
-  #busyPause = BUSY_MS.min
-  /** time of the next try, ms */
-  #retryAt = 0
-  /** @type {NodeJS.Timeout | undefined} */
-  #retryTimer
+  #retry = new RetryTimer(() => this.proceed())
   /** codes of warnings, each of which is given once @type {Set<string>} */
   #warned = new Set()
 
@@ -76,7 +68,7 @@ class LineWriter {
       this.#report({ code: 'EBADF' })
     }
     if (this.isClosed) return this.drop(count)
-    const isDue = time >= this.#retryAt
+    const isDue = this.#retry.isDue(time)
     const { opened, isMoved } = this.#file
     if (this.#backlog.size === 0 && opened !== undefined && !(isMoved && isDue)) {
       return this.#writeThrough(opened, bytes, count)
@@ -183,7 +175,7 @@ class LineWriter {
       this.#remainder = undefined
       this.#backlog.shift()
       this.written++
-      this.#busyPause = BUSY_MS.min
+      this.#retry.noteProgress()
     }
     this.#recover()
   }
@@ -221,11 +213,7 @@ class LineWriter {
   /** Nothing more can be written now. @param {any} error */
   #stall (error) {
     this.#isBusy = busyCodes.has(error?.code)
-    if (this.#isBusy) {
-      this.#retryIn(this.#busyPause)
-      this.#busyPause = Math.min(2 * this.#busyPause, BUSY_MS.max)
-      return
-    }
+    if (this.#isBusy) return this.#retry.afterBusy()
     if (!passingCodes.has(error?.code)) this.#file.release()
     this.#report(error)
   }
@@ -240,7 +228,7 @@ class LineWriter {
       this.drop(this.#backlog.clear())
       this.#file.release()
     } else {
-      this.#retryIn(RETRY_MS)
+      this.#retry.afterFault()
     }
     this.#warnOnce(`SPANS_${code}`, `spans cannot be written to ${this.#name}: ${reason}. ${this.#outlook()}`)
   }
@@ -257,26 +245,7 @@ class LineWriter {
     this.#isBusy = false
     if (this.#file.isMoved) return // written, but not yet to the file of that name
     this.fault = undefined
-    this.#retryAt = 0
-    clearTimeout(this.#retryTimer)
-    this.#retryTimer = undefined
-  }
-
-  /** @param {number} ms */
-  #retryIn (ms) {
-    this.#retryAt = now() + ms
-    clearTimeout(this.#retryTimer)
-    this.#retryTimer = setTimeout(() => this.#retry(), ms)
-    this.#retryTimer.unref()
-  }
-
-  #retry () {
-    guard.run(() => {
-      this.#retryTimer = undefined
-      try {
-        this.proceed()
-      } catch {}
-    })
+    this.#retry.reset()
   }
 
   /** @param {string} code @param {string} sentence */
@@ -295,7 +264,7 @@ class LineWriter {
       if (this.written !== before) progress = now()
       const isSlow = this.#isBusy && this.#backlog.size > 0
       if (!isSlow || now() > Math.min(progress + FLUSH_MS.idle, start + FLUSH_MS.max)) return
-      sleep(BUSY_MS.min)
+      sleep(FLUSH_MS.pause)
     }
   }
 
@@ -303,27 +272,9 @@ class LineWriter {
     this.proceed()
     this.drop(this.#backlog.clear())
     this.isClosed = true
-    clearTimeout(this.#retryTimer)
+    this.#retry.stop()
     this.#file.release()
   }
-}
-
-/**
- * Returns where the whole lines end that one write of a pipe takes, or the first line where that is longer.
- * @param {Buffer} bytes
- * @param {number} start
- */
-function endOfPiece (bytes, start) {
-  if (start + PIPE_BUF >= bytes.length) return bytes.length
-  const end = bytes.lastIndexOf(LINE_FEED, start + PIPE_BUF - 1) + 1
-  return end > start ? end : bytes.indexOf(LINE_FEED, start) + 1
-}
-
-/** @param {Buffer} bytes */
-function countLines (bytes) {
-  let count = 0
-  for (let i = bytes.indexOf(LINE_FEED); i !== -1; i = bytes.indexOf(LINE_FEED, i + 1)) count++
-  return count
 }
 
 const neverNotified = new Int32Array(new SharedArrayBuffer(4))
