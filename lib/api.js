@@ -8,7 +8,7 @@ const { compile } = require('./context/subsystems')
 const { mistake, nearest } = require('./errors')
 const { bind } = require('./hooks/async-hooks')
 const { providers } = require('./node-objects')
-const { initial, parse } = require('./options')
+const { environmentOptions, parseOptions } = require('./options')
 const { createMethods } = require('./tracer/methods')
 
 /**
@@ -98,7 +98,7 @@ function createApi (tracer) {
   /** @type {Trace} */
   const trace = {
     enable (given) {
-      tracer.apply(parse(given, initial()))
+      tracer.apply(parseOptions(given, environmentOptions()))
       return trace
     },
 

@@ -15,7 +15,7 @@ const sentences = {
     `A filter is an array of names, for example ['TCP', 'PIPE'] or ['*', '-PROMISE']; got ${show(given)}.`,
   UNKNOWN_OPTION: (name, hint) => `Unknown option ${quote(name)}.${didYouMean(hint)}`,
   UNKNOWN_VARIABLE: (name, hint) => `Unknown environment variable ${quote(name)}.${didYouMean(hint)}`,
-  INVALID_OPTION: (name, given, allowed) => `The option ${quote(name)} is ${allowed}; got ${show(given)}.`,
+  INVALID_OPTION: (name, given, allowed) => `Option ${quote(name)} must be ${allowed}. Received ${show(given)}.`,
   INVALID_OPTIONS: (given) =>
     `trace.enable takes nothing, an array of filter names or an object of options; got ${show(given)}.`,
   NOT_AVAILABLE: (name, why) => `${name} is not available here: ${why}.`,

@@ -19,5 +19,5 @@ export const { enable, disable, current, chain, stack, why, handles, stats, doct
  * @typedef {import('./api.js').LongstackError} LongstackError
  * @typedef {import('./api.js').SpanHandle} SpanHandle
  * @typedef {import('./api.js').SpanRecord} SpanRecord
- * @typedef {import('./options.js').Frame} Frame a frame as the option `hide` sees it
+ * @typedef {import('./option-types.js').Frame} Frame a frame as the option `hide` sees it
  */

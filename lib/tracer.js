@@ -8,7 +8,7 @@ const records = require('./context/records')
 const { canBeLight } = require('./hooks/light-support')
 const loopIterations = require('./hooks/loop-iterations')
 const { providers } = require('./node-objects')
-const { defaults } = require('./options')
+const { defaultOptions } = require('./options')
 const { Wiring } = require('./tracer/wiring')
 const { say } = require('./warnings')
 
@@ -19,7 +19,7 @@ const { say } = require('./warnings')
  */
 
 function createTracer () {
-  const options = defaults()
+  const options = defaultOptions()
   const wiring = new Wiring({
     options,
     enabled: false,

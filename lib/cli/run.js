@@ -4,37 +4,12 @@
 // where Node can do that (22.15 and later, not on Windows), so that signals, standard streams, process id and exit code
 // are its own; elsewhere it is a child whose signals and end are passed on.
 
-const { rules, parse: parseOptions, defaults } = require('../options')
+const { rules, parseOptions, defaultOptions } = require('../options')
+const { optionTable } = require('../option-table')
 const { describe, parse, whole, Wrong } = require('./flags')
 const { print } = require('./terminal')
 
-/** @type {Record<keyof import('../options').Options, string>} */
-const purposes = {
-  filter: 'whose resources get a stack',
-  frames: 'frames kept per hop',
-  depth: 'hops shown per chain',
-  mode: 'light makes no events of promises where Node can do without',
-  capture: 'the capture engine',
-  internals: 'also show node: frames, hops of Node\'s own, and longstack\'s own frames',
-  errors: 'leave the stacks of errors alone: trace.stack(error) tells the chain',
-  hide: 'files whose frames are folded into a count',
-  signal: 'print open handles and why on this signal',
-  spans: 'where spans go',
-  propagate: 'send a traceparent header with requests that are made',
-  blocked: 'report synchronous runs longer than this',
-  budget: 'what contexts and stacks may take'
-}
-
-/** What is allowed in other words than in a program. @type {Record<string, string>} */
-const allowedHere = {
-  filter: 'names with commas, for example TCP,PIPE',
-  hide: '"node_modules" or a regular expression over file names'
-}
-
 const MS = 1000 // of quiet, after which what is open is a leak
-
-/** @type {Record<string, string>} */
-const words = { filter: 'NAMES', spans: 'OUT', frames: 'N', depth: 'N', budget: 'BYTES', blocked: 'MS', signal: 'NAME', hide: 'FILES' }
 
 /** @type {import('./flags').Flags} */
 const own = {
@@ -48,22 +23,18 @@ const own = {
 
 /** @returns {import('./flags').Flags} one for each option */
 function optionFlags () {
-  return Object.fromEntries(Object.entries(rules).map(([name, { initial, allowed, variable }]) => {
-    const purpose = purposes[/** @type {keyof typeof purposes} */ (name)]
-    const as = `; as ${variable}${shown(initial)}`
-    if (typeof initial === 'boolean') return [flagOf(name), { type: 'boolean', says: `${purpose}${as}${initial ? '=off' : ''}` }]
-    return [name, { type: 'string', value: words[name], says: `${purpose}: ${allowedHere[name] ?? allowed}${as}` }]
+  return Object.fromEntries(optionTable().map((row) => {
+    const { flag, flagPurpose, initial, placeholder, variable, written } = row
+    const variableText = `; as ${variable}${describeDefault(initial)}`
+    if (typeof initial === 'boolean') return [flag, { type: 'boolean', says: `${flagPurpose}${variableText}` }]
+    return [flag, { type: 'string', value: placeholder, says: `${flagPurpose}: ${written}${variableText}` }]
   }))
 }
 
-/** An option that is on by default has a flag that switches it off. @param {string} name of an option */
-function flagOf (name) {
-  return rules[/** @type {keyof typeof rules} */ (name)].initial === true ? `no-${name}` : name
-}
-
 /** @param {unknown} initial */
-function shown (initial) {
-  return initial === undefined || typeof initial === 'boolean' ? '' : `, default ${Array.isArray(initial) ? initial.join() : initial}`
+function describeDefault (initial) {
+  if (initial === undefined || initial === false) return ''
+  return initial === true ? '=off' : `, default ${initial}`
 }
 
 const flags = { ...optionFlags(), ...own }
@@ -72,7 +43,7 @@ const help = `Runs a program with long stack traces, like node -r longstack/regi
 
   longstack run [flags] app.js [args of the program]
 
-Flags stand before the script; what follows is the program's. An option that has no flag is as its variable says.
+Flags stand before the script; what follows is the program's. Options not given as flags are read from LONGSTACK_* variables.
 
 ${describe(flags)}
 
@@ -93,26 +64,31 @@ async function main (args) {
   return await require('./replace-process').become([...split(given['node-options'] ?? ''), ...preloads, ...(rest[0].startsWith('-') ? ['--'] : []), ...rest], env)
 }
 
-/** The variables that say what the flags say. @param {Record<string, any>} given */
+/** Returns the variables for the options that were given as flags. @param {Record<string, any>} given */
 function environment (given) {
   /** @type {Record<string, string>} */
   const env = {}
-  for (const [name, { variable, read }] of Object.entries(rules)) {
-    const value = given[flagOf(name)]
+  for (const { flag, initial, name, variable } of optionTable()) {
+    const value = given[flag]
     if (value === undefined) continue
-    const text = flagOf(name) === name ? String(value) : 'off'
-    check(name, read(text))
+    const text = initial === true ? 'off' : String(value)
+    check(name, flag, text)
     env[variable] = text
   }
   return env
 }
 
-/** @param {string} name @param {unknown} value */
-function check (name, value) {
+/**
+ * @param {import('../option-table').OptionName} name
+ * @param {string} flag
+ * @param {string} text its value
+ * @throws {Wrong}
+ */
+function check (name, flag, text) {
   try {
-    parseOptions({ [name]: value }, defaults())
+    parseOptions({ [name]: rules[name].fromText(text) }, defaultOptions())
   } catch (error) {
-    throw new Wrong(`--${name}: ${/** @type {Error} */ (error).message}`)
+    throw new Wrong(`--${flag}: ${/** @type {Error} */ (error).message}`)
   }
 }
 

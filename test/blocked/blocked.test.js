@@ -236,7 +236,7 @@ test('a wrong threshold is a mistake', async (t) => {
   for (const value of ['0', 'soon', '3600001', '1.5']) {
     const { stdout, stderr } = await program('console.log("runs")', { env: { LONGSTACK_BLOCKED: value } })
     t.is(stdout, 'runs\n')
-    t.regex(stderr, /^longstack: The option "LONGSTACK_BLOCKED" is a whole number of ms from 1 to 3600000; got .*\.\n$/)
+    t.regex(stderr, /^longstack: LONGSTACK_BLOCKED: Option "blocked" must be an integer from 1 to 3600000 \(ms\)\. Received .*\.\n$/)
   }
   const { stdout } = await program(`
     const trace = require(${JSON.stringify(root)})

@@ -18,7 +18,7 @@ const MAX_VAGUE = 0.07 // to become 0.003
 // Each part loads, while it is loaded, only itself and what its line names. In a function it may require anything of
 // the lines above its own as well, never of a line below.
 const floors = [
-  { 'warnings.js': [], 'objects.js': [], 'reasons.js': [], 'text.js': [], 'encoding/': [] },
+  { 'warnings.js': [], 'objects.js': [], 'option-types.js': [], 'reasons.js': [], 'text.js': [], 'encoding/': [] },
   { 'errors.js': ['warnings.js'] },
   { 'context/': ['objects.js', 'errors.js'] },
   { 'node-objects.js': ['context/', 'objects.js'] },
@@ -35,9 +35,10 @@ const floors = [
     'intercept/': ['context/', 'errors.js', 'node-objects.js', 'objects.js', 'text.js', 'warnings.js']
   },
   {
-    'options.js': ['warnings.js'],
+    'options.js': ['option-types.js', 'warnings.js'],
     'spans/': ['context/', 'encoding/', 'hooks/', 'node-objects.js', 'objects.js', 'stacks/', 'warnings.js']
   },
+  { 'option-table.js': ['options.js'] },
   { 'doctor.js': ['stacks/', 'warnings.js'] },
   {
     'tracer/': ['attribution/', 'context/', 'errors.js', 'format/', 'handles/', 'hooks/', 'node-objects.js', 'requests/',
@@ -58,7 +59,10 @@ const offline = [
   { 'report/render/': ['report/aggregate/', 'report/read/', 'text.js'] }
 ]
 // The command line stands on either half.
-const commands = { 'cli/': ['errors.js', 'leak-watch.js', 'options.js', 'report/aggregate/', 'report/read/', 'report/render/'] }
+const commands = {
+  'cli/': ['errors.js', 'leak-watch.js', 'option-table.js', 'options.js', 'report/aggregate/', 'report/read/',
+    'report/render/']
+}
 
 // Written by who has it alone; the others may read.
 const owners = [

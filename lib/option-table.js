@@ -1,0 +1,120 @@
+'use strict'
+
+// All that is known of each option, as one table: the rules of options.js, and what is written for people, which
+// stands here. `longstack run --help`, docs/options.md and option-types.js are made of it (npm run docs).
+
+const { rules } = require('./options')
+
+/**
+ * @typedef {keyof typeof rules} OptionName
+ *
+ * @typedef {object} OptionText
+ * @property {string} purpose one sentence, without its full stop
+ * @property {string} [flagPurpose] of the flag, where that switches the option off
+ * @property {string} [placeholder] of the flag's value in the help
+ * @property {string} [written] what is allowed as text, in a variable or a flag
+ * @property {string} [type] in TypeScript, where the rule does not say it
+ * @property {string} [details] more, in Markdown
+ *
+ * @typedef {object} OptionRow
+ * @property {OptionName} name
+ * @property {string} type in TypeScript
+ * @property {string} allowed as a value of a program
+ * @property {string} written as text, in a variable or a flag
+ * @property {unknown} initial default value
+ * @property {string | undefined} unit
+ * @property {string} variable
+ * @property {string} flag of `longstack run`, without its dashes
+ * @property {string | undefined} placeholder undefined: the flag takes no value
+ * @property {string} purpose
+ * @property {string} flagPurpose
+ * @property {string | undefined} details
+ */
+
+/** @type {Record<OptionName, OptionText>} */
+const texts = {
+  filter: {
+    purpose: 'names of the subsystems whose resources get a stack',
+    placeholder: 'NAMES',
+    written: 'names with commas between them, for example TCP,PIPE',
+    type: 'string[]',
+    details: 'A name is a subsystem (`TCP`, `FS`, `PROMISE` …), a provider type (`TCPCONNECTWRAP`) or the type of an ' +
+      '`AsyncResource` (`type:NAME` if it is in capitals). `-NAME` takes one away, `*` is all. Resources outside of ' +
+      'the filter pass the chain on.'
+  },
+  frames: { purpose: 'frames kept per hop', placeholder: 'N' },
+  depth: { purpose: 'hops kept per chain', placeholder: 'N' },
+  mode: {
+    purpose: 'with light, promises make no events where Node can do without',
+    placeholder: 'MODE',
+    details: 'What light mode saves and what it loses: [light.md](light.md).'
+  },
+  capture: {
+    purpose: 'the capture engine; auto is native where the addon loads, else js',
+    placeholder: 'ENGINE'
+  },
+  internals: { purpose: "also show node: frames, Node's internal hops, and longstack's own frames" },
+  hide: {
+    purpose: 'frames that are folded into a count',
+    placeholder: 'FILES',
+    written: '"node_modules" or a regular expression for file names',
+    type: "undefined | 'node_modules' | RegExp | ((frame: Frame) => boolean)",
+    details: 'They become a line such as `... 7 frames in express`. A function gets a frame and returns true to fold it.'
+  },
+  errors: {
+    purpose: 'append hops to the stack of errors',
+    flagPurpose: 'append no hops to the stack of errors; trace.stack(error) still has them',
+    details: 'Where it is off, `.stack` and `Error.prepareStackTrace` stay as Node has them. `trace.stack(error)` and ' +
+      '`trace.chain(error)` work either way.'
+  },
+  signal: { purpose: 'print the open handles, and who opened them, on this signal', placeholder: 'NAME', type: 'string | undefined' },
+  spans: {
+    purpose: 'write a span for each request and connection to this destination',
+    placeholder: 'OUT',
+    type: "undefined | import('./sinks/outputs').GivenOutputs",
+    details: 'Names, thresholds and samples: [sinks.md](sinks.md). What a span contains: [spans.md](spans.md).'
+  },
+  propagate: { purpose: 'send a traceparent header with outgoing requests' },
+  blocked: { purpose: 'report callbacks that block the event loop for longer than this', placeholder: 'MS' },
+  budget: {
+    purpose: 'memory that contexts and stacks may take',
+    placeholder: 'BYTES',
+    details: 'Past half of it chains lose their oldest hops, past it promises have none. `trace.stats().dropped` ' +
+      'counts both.'
+  }
+}
+
+/** @returns {OptionRow[]} */
+function optionTable () {
+  return /** @type {OptionName[]} */ (Object.keys(rules)).map((name) => {
+    const { allowed, initial, unit, variable } = rules[name]
+    const { details, flagPurpose, placeholder, purpose, written = allowed } = texts[name]
+    const flag = initial === true ? `no-${name}` : name
+    return {
+      name,
+      type: typeOf(name),
+      allowed,
+      written,
+      initial,
+      unit,
+      variable,
+      flag,
+      placeholder,
+      purpose,
+      flagPurpose: flagPurpose ?? purpose,
+      details
+    }
+  })
+}
+
+/** @param {OptionName} name @returns {string} */
+function typeOf (name) {
+  const { choices, initial, unit } = rules[name]
+  const { type } = texts[name]
+  if (type !== undefined) return type
+  if (choices !== undefined) return choices.map((word) => `'${word}'`).join(' | ')
+  if (unit === undefined) return 'boolean'
+  return initial === undefined ? 'number | undefined' : 'number'
+}
+
+module.exports = { optionTable }

@@ -1,0 +1,31 @@
+'use strict'
+
+// The type of the options. Generated from option-table.js (npm run docs); never loaded.
+
+/**
+ * @typedef {import('./stacks/chain').HopFrame} Frame
+ *
+ * @typedef {object} Options
+ * @property {string[]} filter names of the subsystems whose resources get a stack; default ['*']
+ * @property {number} frames frames kept per hop; default 10
+ * @property {number} depth hops kept per chain; default 16
+ * @property {'full' | 'light'} mode with light, promises make no events where Node can do without; default
+ *   full
+ * @property {'auto' | 'native' | 'js'} capture the capture engine; auto is native where the addon loads,
+ *   else js; default auto
+ * @property {boolean} internals also show node: frames, Node's internal hops, and longstack's own frames;
+ *   default off
+ * @property {undefined | 'node_modules' | RegExp | ((frame: Frame) => boolean)} hide frames that are folded
+ *   into a count; default none
+ * @property {boolean} errors append hops to the stack of errors; default on
+ * @property {string | undefined} signal print the open handles, and who opened them, on this signal;
+ *   default none
+ * @property {undefined | import('./sinks/outputs').GivenOutputs} spans write a span for each request and
+ *   connection to this destination; default none
+ * @property {boolean} propagate send a traceparent header with outgoing requests; default off
+ * @property {number | undefined} blocked report callbacks that block the event loop for longer than this,
+ *   ms; default none
+ * @property {number} budget memory that contexts and stacks may take, bytes; default 64 MiB (67108864)
+ */
+
+module.exports = {}

@@ -1,0 +1,21 @@
+'use strict'
+
+// What npm run docs writes is what the sources say.
+
+const fs = require('node:fs')
+const path = require('node:path')
+const test = require('ava')
+const { generators } = require('../../docs/build')
+const { root } = require('../helpers/run')
+
+for (const [name, generate] of Object.entries(generators)) {
+  test(`${name} is what npm run docs makes`, (t) => {
+    t.is(fs.readFileSync(path.join(root, name), 'utf8'), generate())
+  })
+}
+
+test('every option is in the table of README.md, with its variable', (t) => {
+  const { optionTable } = require('../../lib/option-table')
+  const readme = fs.readFileSync(path.join(root, 'README.md'), 'utf8')
+  for (const { name, variable } of optionTable()) t.true(readme.includes(`| \`${name}\` | \`${variable}\` |`), name)
+})
