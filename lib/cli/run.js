@@ -43,7 +43,8 @@ const help = `Runs a program with long stack traces, like node -r longstack/regi
 
   longstack run [flags] app.js [args of the program]
 
-Flags stand before the script; what follows is the program's. Options not given as flags are read from LONGSTACK_* variables.
+Flags stand before the script; what follows are arguments of the program. Options not given as flags are read
+from LONGSTACK_* variables.
 
 ${describe(flags)}
 
