@@ -75,9 +75,9 @@ function createTracer () {
     const { enabled, options: { spans, blocked } } = settings
     const isHeard = spans !== undefined || blocked !== undefined || wiring.spanListeners.size > 0
     guard.run(() => {
-      if (!enabled || !isHeard) return wiring.spans?.rest()
+      if (!enabled || !isHeard) return wiring.spans?.disable()
       wiring.spans ??= require('./tracer/features').createSpanRecorder(wiring)
-      wiring.spans.use(spans)
+      wiring.spans.enable(spans)
     })
     async.rehook()
   }
@@ -123,7 +123,7 @@ function createTracer () {
       async.disable()
       engine.stop()
       channels.disable()
-      wiring.koaRoutes?.rest()
+      wiring.koaRoutes?.disable()
       fatal.unmonitor()
       fatal.release()
       formatter.disable()

@@ -272,8 +272,8 @@ function createAsyncLayer (rooms, listener) {
       const entry = registry.openerOf(ref >>> 1)
       if (entry !== undefined) entry.spanNumber = span
       if (isTimed()) {
-        timedLoop.change(span, now())
-        current[CURRENT_RUN] = timedLoop.first()
+        timedLoop.switchTo(span, now())
+        current[CURRENT_RUN] = timedLoop.beginFirstRun()
       }
       carrier.enter()
       return step
@@ -352,7 +352,7 @@ function createAsyncLayer (rooms, listener) {
       found.words[found.at + SPAN] = next.seq
       const context = contextAt(ref)
       if (context?.ref === ref) found.words[found.at + DETAIL] = next.seq
-      if (context !== undefined) next.made(context)
+      if (context !== undefined) next.chain = context.chain
       const chain = found.words[found.at + CHAIN]
       const cause = (found.words[found.at + FLAGS] & PASSED) !== 0 ? found.words[found.at + CAUSE] : ref
       try {
@@ -360,7 +360,7 @@ function createAsyncLayer (rooms, listener) {
       } finally {
         lookHere()
         const span = current[CURRENT_SPAN]
-        if (isTimed() && span !== timedLoop.seq) timedLoop.change(span, now())
+        if (isTimed() && span !== timedLoop.spanNumber) timedLoop.switchTo(span, now())
       }
     },
 

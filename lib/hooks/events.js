@@ -221,7 +221,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
     }
     if ((current[ATTENTION] & TIMED) !== 0) {
       const timed = loop()
-      if (current[CURRENT_SPAN] !== timed.seq) timed.change(current[CURRENT_SPAN], now())
+      if (current[CURRENT_SPAN] !== timed.spanNumber) timed.switchTo(current[CURRENT_SPAN], now())
     }
     if (markers.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
   }
@@ -298,7 +298,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
     iteration = iterations[0]
     leaveAll()
     guard.busy = false
-    if ((current[ATTENTION] & TIMED) !== 0) loop().fresh = true
+    if ((current[ATTENTION] & TIMED) !== 0) loop().mayHavePolled = true
     readSettled()
     clock[0] = now()
     markers.startIteration()
@@ -335,7 +335,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
     current[CURRENT_RUN] = 0
     if ((current[ATTENTION] & TIMED) !== 0) {
       const timed = loop()
-      timed.callback(current[CURRENT_SPAN], now())
+      timed.enterCallback(current[CURRENT_SPAN], now())
       timed.callbackRef = ref
       timed.callbackChain = opener?.chain ?? 0
     }

@@ -211,11 +211,11 @@ function createKindHandlers ({ rooms, listener, carrier, loop }) {
     if ((current[ATTENTION] & TIMED) === 0) return
     const timed = loop()
     if (isCallback) {
-      if (timed.fresh || span !== timed.seq) timed.callback(span, now())
+      if (timed.mayHavePolled || span !== timed.spanNumber) timed.enterCallback(span, now())
       timed.callbackRef = ref
       timed.callbackChain = (flags & PASSED) !== 0 ? 0 : words[at + CHAIN]
-    } else if (span !== timed.seq) timed.change(span, now())
-    current[CURRENT_RUN] = span === 0 ? 0 : timed.begin(flags, words, at)
+    } else if (span !== timed.spanNumber) timed.switchTo(span, now())
+    current[CURRENT_RUN] = span === 0 ? 0 : timed.beginRun(flags, words, at)
     if ((ref & 1) === 0 && watched.size > 0) watched.get(ref >>> 1)?.()
   }
 

@@ -57,8 +57,8 @@ function createLookup ({ carrier, registry, loop }) {
     current[CURRENT_RUN] = carried.run
     if ((current[ATTENTION] & TIMED) === 0) return
     const timed = loop()
-    if (carried.span !== timed.seq) timed.change(carried.span, now())
-    if (carried.span !== 0) current[CURRENT_RUN] = carried.run = timed.resume(carried.run)
+    if (carried.span !== timed.spanNumber) timed.switchTo(carried.span, now())
+    if (carried.span !== 0) current[CURRENT_RUN] = carried.run = timed.resumeRun(carried.run)
   }
 
   /**

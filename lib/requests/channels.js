@@ -21,25 +21,25 @@ const guard = require('../context/guard')
 
 /**
  * @param {object} deps
- * @param {() => ConnectionUses} deps.rooms made with the first message
+ * @param {() => ConnectionUses} deps.uses made with the first message
  * @param {(enable: () => void) => void} deps.watch traffic is seen from now on; the first socket enables it
  * @param {() => void} deps.unwatch it is no longer
  */
-function createChannelLayer ({ rooms, watch, unwatch }) {
+function createChannelLayer ({ uses, watch, unwatch }) {
   /** @type {ReturnType<typeof import('./socket-activity').createTrafficLayer> | undefined} */
   let traffic
   /** @type {Array<[string, (message: any) => void]>} */
   const wires = [
-    ['tracing:net.server.listen:asyncStart', ({ server }) => rooms().listens(server)],
-    ['tracing:net.server.listen:asyncEnd', ({ server }) => rooms().listening(server)],
-    ['net.server.socket', ({ socket }) => rooms().accepted(socket)],
-    ['worker_threads', ({ worker }) => rooms().worker(worker)],
-    ['http.client.request.created', ({ request }) => rooms().requested(request)],
-    ['http.client.request.start', ({ request }) => rooms().requested(request)],
-    ['undici:request:create', ({ request }) => rooms().requested(request)],
-    ['undici:client:sendHeaders', ({ request, socket }) => rooms().uses(socket, request)],
-    ['undici:request:trailers', ({ request }) => rooms().finished(request)],
-    ['undici:request:error', ({ request }) => rooms().finished(request)]
+    ['tracing:net.server.listen:asyncStart', ({ server }) => uses().listens(server)],
+    ['tracing:net.server.listen:asyncEnd', ({ server }) => uses().listening(server)],
+    ['net.server.socket', ({ socket }) => uses().accepted(socket)],
+    ['worker_threads', ({ worker }) => uses().worker(worker)],
+    ['http.client.request.created', ({ request }) => uses().requested(request)],
+    ['http.client.request.start', ({ request }) => uses().requested(request)],
+    ['undici:request:create', ({ request }) => uses().requested(request)],
+    ['undici:client:sendHeaders', ({ request, socket }) => uses().uses(socket, request)],
+    ['undici:request:trailers', ({ request }) => uses().finished(request)],
+    ['undici:request:error', ({ request }) => uses().finished(request)]
   ]
   const subscriptions = wires.map(subscription)
   /** those of other rooms @type {typeof subscriptions} */
@@ -56,7 +56,7 @@ function createChannelLayer ({ rooms, watch, unwatch }) {
       if (enabled) return
       enabled = true
       for (const { name, listener } of [...subscriptions, ...more]) channels.subscribe(name, listener)
-      watch(() => (traffic ??= require('./socket-activity').createTrafficLayer(rooms().traffic)).enable())
+      watch(() => (traffic ??= require('./socket-activity').createTrafficLayer(uses().traffic)).enable())
     },
 
     disable () {
@@ -72,7 +72,7 @@ function createChannelLayer ({ rooms, watch, unwatch }) {
      * @param {Array<[string, (message: any) => void]>} others channels, and what is told of each message
      * @returns {() => void} ends that
      */
-    add (others) {
+    subscribe (others) {
       const added = others.map(subscription)
       more = [...more, ...added]
       if (enabled) for (const { name, listener } of added) channels.subscribe(name, listener)

@@ -13,7 +13,7 @@ const { createConnects } = require('./connects')
 const { createHttp2Layer } = require('./http2')
 const { createConnections } = require('./connections')
 const { createMethods } = require('./patched-methods')
-const { undiciWires } = require('./undici')
+const { undiciSubscriptions } = require('./undici')
 const { className, hidden, own } = require('../objects')
 
 /**
@@ -243,8 +243,8 @@ function createRequestLayer ({ rooms, watched, wanted, propagates, spanOf, setSp
   }
 
   /** @type {Array<[string, (message: any) => void]>} */
-  const wires = [
-    ['tracing:net.server.listen:asyncStart', methods.use],
+  const subscriptions = [
+    ['tracing:net.server.listen:asyncStart', methods.enable],
     ['net.client.socket', connects.made],
     ['http.server.request.start', served],
     ['http.server.response.finish', answered],
@@ -260,12 +260,12 @@ function createRequestLayer ({ rooms, watched, wanted, propagates, spanOf, setSp
       const span = servedBy(request.raw)
       if (span !== undefined) rooms.caught(span, error)
     }],
-    ...undiciWires({ rooms, mark, lines, connects, requested, failed }),
-    ...http2.wires
+    ...undiciSubscriptions({ rooms, mark, lines, connects, requested, failed }),
+    ...http2.subscriptions
   ]
 
   return {
-    wires,
+    subscriptions,
 
     /** A resource that stays open was made. @type {(context: Context) => void} */
     opened: connects.opened,
@@ -282,11 +282,8 @@ function createRequestLayer ({ rooms, watched, wanted, propagates, spanOf, setSp
     /** What a tick was given: asked for on Node 20 alone. */
     ticked: http2.ticked === undefined ? undefined : ticked,
 
-    /** Listens to methods from now on. */
-    use: methods.use,
-
-    /** No longer. */
-    rest: methods.rest
+    enable: methods.enable,
+    disable: methods.disable
   }
 }
 

@@ -125,7 +125,7 @@ function createHttp2Layer ({ rooms, mark, watched, spanOf, setSpan }) {
 
   return {
     /** @type {Array<[string, (message: any) => void]>} */
-    wires: TOLD
+    subscriptions: TOLD
       ? [
           ['http2.server.stream.start', served],
           ['http2.server.stream.close', closed],

@@ -15,7 +15,7 @@ const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Refl
  * @param {any} owner
  * @param {string} name
  * @param {(method: Function) => Function} make
- * @returns {{ on: boolean, rest: () => void } | undefined}
+ * @returns {{ restore: () => void } | undefined}
  */
 function wrapMethod (owner, name, make) {
   const found = getOwnPropertyDescriptor(owner, name)
@@ -25,8 +25,7 @@ function wrapMethod (owner, name, make) {
   const property = found === undefined ? { value: ours, writable: true, enumerable: false, configurable: true } : { ...found, value: ours }
   if (!defineProperty(owner, name, property)) return undefined
   return {
-    on: true,
-    rest () {
+    restore () {
       if (getOwnPropertyDescriptor(owner, name)?.value !== ours) return
       if (found === undefined) delete owner[name]
       else defineProperty(owner, name, found)
@@ -53,7 +52,7 @@ function guarded (work) {
  */
 function createMethods ({ propagates, incoming, header, http2 }) {
   let on = false
-  /** @type {Map<string, { rest: () => void }>} */
+  /** @type {Map<string, { restore: () => void }>} */
   const wrapped = new Map()
 
   /** @param {string} name @param {any} owner @param {(method: Function) => Function} make */
@@ -99,7 +98,7 @@ function createMethods ({ propagates, incoming, header, http2 }) {
 
   return {
     /** Again and again: Node's modules are loaded when the program needs them. */
-    use () {
+    enable () {
       on = true
       if (!isLoaded('_http_server') && !propagates()) return
       const { ClientRequest, IncomingMessage } = require('node:http')
@@ -110,9 +109,9 @@ function createMethods ({ propagates, incoming, header, http2 }) {
       if (session !== undefined) listen('request', session, request)
     },
 
-    rest () {
+    disable () {
       on = false
-      for (const { rest } of wrapped.values()) rest()
+      for (const { restore } of wrapped.values()) restore()
       wrapped.clear()
     }
   }

@@ -20,7 +20,7 @@ const streamHandle = hiddenProperty('kHandle')
  * @param {(number: number) => boolean} deps.serve says whether it is the first of its connection
  * @param {() => number} deps.cause reference of the step that runs
  * @param {ReturnType<typeof import('../handles/registry').createRegistry>} deps.registry
- * @param {() => { look: (server: object) => void }} deps.koa
+ * @param {() => { observeServer: (server: object) => void }} deps.koa
  * @param {(request: object) => string | undefined} deps.routeOf what a framework says of a request
  */
 function createServedRequests ({ serve, cause, registry, koa, routeOf }) {
@@ -30,7 +30,7 @@ function createServedRequests ({ serve, cause, registry, koa, routeOf }) {
     const method = isPlain ? request.method : own(request, 'method')
     const url = isPlain ? request.url : own(request, 'url')
     if (typeof method !== 'string' || typeof url !== 'string') return
-    if (serve(requests.numberOf(method, url))) koa().look(server)
+    if (serve(requests.numberOf(method, url))) koa().observeServer(server)
   }
 
   /** Fastify runs a handler, in the midst of its request. @param {{ route: any }} message */

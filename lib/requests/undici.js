@@ -15,7 +15,7 @@ const { hidden, own } = require('../objects')
  * @param {(message: { request: object, error: unknown }) => void} deps.failed
  * @returns {Array<[string, (message: any) => void]>}
  */
-function undiciWires ({ rooms, mark, lines, connects, requested, failed }) {
+function undiciSubscriptions ({ rooms, mark, lines, connects, requested, failed }) {
   /** The connection may be handed over to the program then, of which nothing is told. @param {{ request: object, socket: object }} message */
   function sent ({ request, socket }) {
     const span = mark.read(request)
@@ -47,4 +47,4 @@ function undiciWires ({ rooms, mark, lines, connects, requested, failed }) {
   ]
 }
 
-module.exports = { undiciWires }
+module.exports = { undiciSubscriptions }

@@ -168,19 +168,19 @@ function createKoaRoutes () {
 
   return {
     /** A server is seen at work: if the program has Koa, it is loaded by now. @param {object} server */
-    look (server) {
+    observeServer (server) {
       if (servers.has(server)) return
       servers.add(server)
-      for (const file of Object.keys(require.cache)) if (KOA.test(file)) this.use(require.cache[file]?.exports)
+      for (const file of Object.keys(require.cache)) if (KOA.test(file)) this.extend(require.cache[file]?.exports)
     },
 
     /** @param {any} prototype of Koa's contexts */
-    use (prototype) {
+    extend (prototype) {
       if (!isObject(prototype) || prototypes.has(prototype) || '_matchedRoute' in prototype) return
       if (Reflect.defineProperty(prototype, '_matchedRoute', property)) prototypes.add(prototype)
     },
 
-    rest () {
+    disable () {
       for (const prototype of prototypes) {
         if (Object.getOwnPropertyDescriptor(prototype, '_matchedRoute')?.set === property.set) delete prototype._matchedRoute
       }

@@ -25,11 +25,11 @@ const ABORTED = /^(ABORT_ERR|ECONNRESET|EPIPE|UND_ERR_ABORTED|UND_ERR_SOCKET|ERR
  * @param {ReturnType<typeof import('./spans').createSpans>} deps.spans
  * @param {ReturnType<typeof import('../hooks/async-hooks').createAsyncLayer>} deps.async
  * @param {() => import('../options').Options} deps.options
- * @param {(above: Function) => Context} deps.request a context for a request made here
+ * @param {(above: Function) => Context} deps.contextOfRequest a context for a request made here
  * @param {ReturnType<typeof import('./frameworks').createKoaRoutes>} deps.koa
  * @param {(socket: object) => object[]} deps.handlesOf a socket: its own handle and what lies below
  */
-function createHttpSpans ({ spans, async, options, request: contextOf, koa, handlesOf }) {
+function createHttpSpans ({ spans, async, options, contextOfRequest, koa, handlesOf }) {
   /** routes that frameworks told by themselves @type {WeakMap<Span, string>} */
   const routes = new WeakMap()
   let hasRoutes = false
@@ -54,7 +54,7 @@ function createHttpSpans ({ spans, async, options, request: contextOf, koa, hand
 
   /** @param {string} name @param {Record<string, unknown>} attributes @param {Function} above @returns {Span} */
   function client (name, attributes, above) {
-    const span = spans.start({ name, kind: 'CLIENT', context: contextOf(above) })
+    const span = spans.start({ name, kind: 'CLIENT', context: contextOfRequest(above) })
     span.attributes = attributes
     return span
   }
@@ -74,7 +74,7 @@ function createHttpSpans ({ spans, async, options, request: contextOf, koa, hand
       const span = spans.start({ name, kind: 'SERVER', remote: parse(traceparent) })
       span.attributes = span.headed = attributes
       span.head = head
-      span.made(async.enter(span))
+      span.chain = async.enter(span).chain
       spans.begin(span)
       return span
     },
@@ -141,7 +141,7 @@ function createHttpSpans ({ spans, async, options, request: contextOf, koa, hand
       const span = spans.start({ name, kind: 'SERVER', remote: parse(own(headers, 'traceparent')), context })
       span.attributes = attributes
       if (context === undefined) {
-        span.made(async.enter(span))
+        span.chain = async.enter(span).chain
         spans.begin(span)
       } else {
         context.span = span
@@ -179,14 +179,14 @@ function createHttpSpans ({ spans, async, options, request: contextOf, koa, hand
     },
 
     caught (span, error) {
-      if (isObject(error)) spans.rejected(error, span)
+      if (isObject(error)) spans.noteRejection(error, span)
     },
 
-    serves: (server) => koa.look(server),
+    serves: (server) => koa.observeServer(server),
 
     connecting (since) {
       if (async.muted()) return undefined
-      const context = since ?? contextOf(rooms.connecting)
+      const context = since ?? contextOfRequest(rooms.connecting)
       return spans.start({ name: 'connect', kind: 'CLIENT', context, since: since?.time })
     },
 

@@ -32,7 +32,7 @@ class LoopTime {
     /** the span whose code runs, or ran last @type {Span | undefined} */
     this.running = undefined
     /** the number that it was entered by, 0 for none: it may have ended, then `running` is the one around it */
-    this.seq = 0
+    this.spanNumber = 0
     /** what the event loop called: reference of the record, and number of its chain */
     this.callbackRef = 0
     this.callbackChain = 0
@@ -44,7 +44,7 @@ class LoopTime {
     /** libuv's count when it was looked at last */
     this.polled = 0
     /** the loop may have waited since then */
-    this.fresh = true
+    this.mayHavePolled = true
     this.long = new RunLog(0, true)
     this.short = new RunLog(0, false)
     /** @type {Sums | undefined} */
@@ -63,7 +63,7 @@ class LoopTime {
     this.long = new RunLog(LONG, true)
     this.short = new RunLog(SHORT, false)
     this.polled = idleTime()
-    this.fresh = true
+    this.mayHavePolled = true
     this.since = time
     this.become(0)
   }
@@ -76,7 +76,7 @@ class LoopTime {
   /** @param {number} number of a span */
   become (number) {
     this.running = number === 0 ? undefined : spanAt(number)
-    this.seq = number
+    this.spanNumber = number
   }
 
   /**
@@ -84,13 +84,13 @@ class LoopTime {
    * @param {number} number of the span
    * @param {number} time now, in ms
    */
-  callback (number, time) {
-    if (this.fresh) {
-      this.fresh = false
+  enterCallback (number, time) {
+    if (this.mayHavePolled) {
+      this.mayHavePolled = false
       const polled = idleTime()
       if (polled > this.polled) this.waited(time, polled)
     }
-    if (number !== this.seq) {
+    if (number !== this.spanNumber) {
       this.charge(time)
       this.become(number)
     }
@@ -101,7 +101,7 @@ class LoopTime {
    * @param {number} number of the span
    * @param {number} time now, in ms
    */
-  change (number, time) {
+  switchTo (number, time) {
     this.account(time)
     this.become(number)
   }
@@ -113,7 +113,7 @@ class LoopTime {
    * @param {number} at
    * @returns {number} its number in the log of the span, 0: there is no span any more
    */
-  begin (flags, words, at) {
+  beginRun (flags, words, at) {
     const { running } = this
     if (running === undefined) return 0
     let settled = 0
@@ -139,7 +139,7 @@ class LoopTime {
   }
 
   /** The first run of a span, which began in the midst of another one. @returns {number} */
-  first () {
+  beginFirstRun () {
     const { running } = this
     return running === undefined ? 0 : running.log.add(this.idle, 0, 0, 0, 0, this.callbackRef, this.callbackChain)
   }
@@ -150,7 +150,7 @@ class LoopTime {
    * @param {number} run
    * @returns {number}
    */
-  resume (run) {
+  resumeRun (run) {
     const { running } = this
     if (running === undefined) return 0
     const { log } = running

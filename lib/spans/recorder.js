@@ -35,19 +35,19 @@ const MAX_UNTOLD = 1000 // records that wait for the end of an iteration
  * @param {(chain: number) => string | undefined} deps.stack the long stack of a place
  * @param {(span: Span) => import('./wait-sites').PathWait[]} deps.pathOf its waits in words
  * @param {(error: Error) => string | undefined} deps.errorStack
- * @param {(above: Function) => Context} deps.request a context for a request made here
- * @param {(start: number, end: number) => string | undefined} deps.at the innermost frame seen inside a blocked run
+ * @param {(above: Function) => Context} deps.contextOfRequest a context for a request made here
+ * @param {(start: number, end: number) => string | undefined} deps.frameAt the innermost frame seen inside a blocked run
  * @param {ReturnType<typeof import('./frameworks').createKoaRoutes>} deps.koa
  * @param {(socket: object) => object[]} deps.handlesOf a socket: its own handle and what lies below
- * @param {(rooms: import('./http-spans').HttpSpans) => { use: () => void, rest: () => void }} deps.wires listens to Node's requests
+ * @param {(rooms: import('./http-spans').HttpSpans) => { enable: () => void, disable: () => void }} deps.listenToRequests listens to Node's requests
  */
-function createSpanRecorder ({ async, failed, loop, now, warn, options, listeners, stack, pathOf, errorStack, request: contextOf, koa, handlesOf, wires, at }) {
+function createSpanRecorder ({ async, failed, loop, now, warn, options, listeners, stack, pathOf, errorStack, contextOfRequest, koa, handlesOf, listenToRequests, frameAt }) {
   let on = false
   /** @type {ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} */
   let sinks
   /** what they were made for @type {unknown} */
   let outputs
-  /** @type {ReturnType<typeof wires> | undefined} */
+  /** @type {ReturnType<typeof listenToRequests> | undefined} */
   let wired
   /** @type {Record<string, unknown> | undefined} */
   let resource
@@ -70,7 +70,7 @@ function createSpanRecorder ({ async, failed, loop, now, warn, options, listener
     tell,
     listening: () => listeners.size > 0,
     sinks: () => sinks,
-    at,
+    frameAt,
     resource: () => (resource ??= resourceOf()),
     schedule (work) {
       const batching = counted && loopIterations.batching()
@@ -124,7 +124,7 @@ function createSpanRecorder ({ async, failed, loop, now, warn, options, listener
     return { type: typeof code === 'string' ? code : nameOf(error), message: brief(error), ...(stacktrace === undefined ? {} : { stacktrace }) }
   }
 
-  const web = createHttpSpans({ spans, async, options, request: contextOf, koa, handlesOf })
+  const web = createHttpSpans({ spans, async, options, contextOfRequest, koa, handlesOf })
 
   /** @param {Span} span @param {number} [at] ms, when that was */
   function finish (span, at) {
@@ -165,13 +165,13 @@ function createSpanRecorder ({ async, failed, loop, now, warn, options, listener
   }
 
   return {
-    on: () => on,
-    exception: spans.exception,
-    rejected: spans.rejected,
-    blocked: spans.blocked,
+    isEnabled: () => on,
+    recordException: spans.recordException,
+    noteRejection: spans.noteRejection,
+    recordBlocking: spans.recordBlocking,
 
     /** Spans are made from now on. @param {unknown} wanted where they go */
-    use (wanted) {
+    enable (wanted) {
       spans.drain()
       tellAll() // a listener may have been added or removed
       count(options().capture !== 'js')
@@ -182,15 +182,15 @@ function createSpanRecorder ({ async, failed, loop, now, warn, options, listener
         if (wanted !== undefined) sinks = require('../sinks/sinks').createSinks(require('../sinks/outputs').parseOutputs(wanted), { warn, loopIterations })
       }
       async.time(wanted !== undefined || listeners.size > 0) // else they only tell whose a long run is
-      if (on) return wired?.use()
+      if (on) return wired?.enable()
       on = true
-      wired = wires(web.rooms)
-      wired.use()
+      wired = listenToRequests(web.rooms)
+      wired.enable()
       process.on('exit', leave)
     },
 
     /** No longer. */
-    rest () {
+    disable () {
       if (!on) return
       on = false
       spans.flush()
@@ -198,7 +198,7 @@ function createSpanRecorder ({ async, failed, loop, now, warn, options, listener
       sinks?.close()
       sinks = outputs = undefined
       count(false)
-      wired?.rest()
+      wired?.disable()
       async.time(false)
       process.removeListener('exit', leave)
     },

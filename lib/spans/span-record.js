@@ -29,7 +29,7 @@ const { isRewritten, member, quote, quoteLong, sentenceOf, stringify } = require
  * @property {import('./loop-time').LoopTime} loop
  * @property {Record<string, unknown>} resource
  * @property {(span: Span) => string | undefined} stack the long stack of the place that made it
- * @property {(start: number, end: number) => string | undefined} at the innermost frame seen inside a blocked run of that time
+ * @property {(start: number, end: number) => string | undefined} frameAt the innermost frame seen inside a blocked run of that time
  */
 
 const DELAYERS = 5
@@ -138,7 +138,7 @@ function headOf ({ head, headed, attributes }) {
 }
 
 /** @param {Span} span @param {Surroundings} surroundings @returns {Figures} */
-function figuresOf (span, { loop, stack, at }) {
+function figuresOf (span, { loop, stack, frameAt }) {
   const total = span.end - span.start
   const run = Math.min(span.run, total)
   const delayed = within(span.delayed, total - run)
@@ -151,7 +151,7 @@ function figuresOf (span, { loop, stack, at }) {
     waited += ms
     sums[subsystem] = (sums[subsystem] ?? 0) + ms
   }
-  return { trace: stack(span), run, waits, sums, waited, delayed, delays: delayed < 0.2 ? [] : delayers(span, loop, at, delayed) }
+  return { trace: stack(span), run, waits, sums, waited, delayed, delays: delayed < 0.2 ? [] : delayers(span, loop, frameAt, delayed) }
 }
 
 /** @param {Span} span @param {Figures} figures @param {Record<string, unknown>} resource @returns {SpanRecord} */
@@ -421,13 +421,13 @@ function rounded (sums) {
   return result
 }
 
-/** @param {Span} span @param {Surroundings['loop']} loop @param {Surroundings['at']} at @param {number} most ms @returns {Delay[]} */
-function delayers (span, loop, at, most) {
+/** @param {Span} span @param {Surroundings['loop']} loop @param {Surroundings['frameAt']} frameAt @param {number} most ms @returns {Delay[]} */
+function delayers (span, loop, frameAt, most) {
   let rest = most // the share of many short runs in a part of their time is an estimate
   return loop.delayers(span, span.end, DELAYERS).map(({ span: by, ms: given, start, longest }) => {
     const ms = Math.min(given, rest)
     rest -= ms
-    return { by, ms, at: at(start, start + longest) }
+    return { by, ms, at: frameAt(start, start + longest) }
   })
 }
 

@@ -223,11 +223,6 @@ class Span {
     return Array.from({ length: count }, (_, i) => [starts[i], lengths[i], types[i]])
   }
 
-  /** The place that made it. @param {{ chain: number }} context */
-  made ({ chain }) {
-    this.chain = chain
-  }
-
   /** @returns {import('./critical-path').Wait[]} once it has ended: where the time went in which the loop waited, newest first */
   pathWaits () {
     return this.log.waits(this.firstRun, this.lastRun, this.runsThen, this.ending, this.idleAtStart)

@@ -55,11 +55,11 @@ const DRIFT = 5 // ms between the two clocks that are not corrected
  * @param {(record: SpanRecord, atOnce?: boolean) => void} deps.tell listeners
  * @param {() => boolean} deps.listening is there one?
  * @param {() => ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} deps.sinks
- * @param {(start: number, end: number) => string | undefined} deps.at the innermost frame seen inside a blocked run
+ * @param {(start: number, end: number) => string | undefined} deps.frameAt the innermost frame seen inside a blocked run
  * @param {() => Record<string, unknown>} deps.resource
  * @param {(work: () => void) => boolean} deps.schedule has it done right before the event loop polls next; false: nothing can be put off now
  */
-function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, describe, tell, listening, sinks, at, resource, schedule }) {
+function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, describe, tell, listening, sinks, frameAt, resource, schedule }) {
   let openCount = 0
   let ended = 0
   let dropped = 0
@@ -137,7 +137,7 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
     if (code !== undefined) span.status = message === undefined ? { code } : { code, message }
     if (code === 'ERROR') settle()
     const reason = given.error ?? (code === 'ERROR' ? span.rejection?.deref() : undefined)
-    if (reason !== undefined || Object.hasOwn(given, 'error')) exception(span, reason)
+    if (reason !== undefined || Object.hasOwn(given, 'error')) recordException(span, reason)
     close(span, time)
     if (!span.isCounted) return span.forget()
     openCount--
@@ -182,13 +182,13 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
   function write (span) {
     ended++
     span.path ??= span.waited < LEAST_WAIT ? NO_WAITS : pathOf(span)
-    const writing = new Writing(span, { loop, resource: resource(), stack, at })
+    const writing = new Writing(span, { loop, resource: resource(), stack, frameAt })
     sinks()?.write(writing)
     if (listening()) tell(writing.record())
   }
 
   /** An error belongs to a span. @param {Span} span @param {unknown} error */
-  function exception (span, error) {
+  function recordException (span, error) {
     const found = describe(error)
     if (found === undefined || span.ended) return
     const { type, message, stacktrace } = found
@@ -208,7 +208,7 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
     begin,
     end,
     drain,
-    exception,
+    recordException,
 
     /** It is as if there had been none. @param {Span} span */
     drop (span) {
@@ -219,7 +219,7 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
     },
 
     /** A promise was rejected: a span that fails later on has that as its error. @param {object} reason @param {Span} span */
-    rejected (reason, span) {
+    noteRejection (reason, span) {
       if (!span.ended) span.rejection = new WeakRef(reason)
     },
 
@@ -228,7 +228,7 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
      * @param {import('../blocked/detector').BlockedEvent} event
      * @param {import('../blocked/detector').Run} run
      */
-    blocked (event, run) {
+    recordBlocking (event, run) {
       if (sinks() === undefined && !listening()) return // nobody would read the record
       if (event.stillRunning) drain()
       const record = blockedRecord(event, run, resource())

@@ -26,11 +26,11 @@ function createSpanRecorder (wiring) {
     stack: (chain) => wiring.queries().place(chain),
     pathOf: (span) => wiring.queries().pathOf(span),
     errorStack: (error) => wiring.queries().errorStack(error),
-    request: wiring.contextOfRequest,
+    contextOfRequest: wiring.contextOfRequest,
     koa: wiring.koa(),
-    at: (start, end) => wiring.blocked?.at(start, end),
+    frameAt: (start, end) => wiring.blocked?.at(start, end),
     handlesOf,
-    wires: (web) => listenToRequests(wiring, web)
+    listenToRequests: (web) => listenToRequests(wiring, web)
   })
 }
 
@@ -38,7 +38,7 @@ function createSpanRecorder (wiring) {
  * Listens to Node's requests for the room of spans.
  * @param {Wiring} wiring
  * @param {import('../spans/http-spans').HttpSpans} web
- * @returns {{ use: () => void, rest: () => void }}
+ * @returns {{ enable: () => void, disable: () => void }}
  */
 function listenToRequests (wiring, web) {
   const { async, channels, events, settings, watched } = wiring
@@ -50,14 +50,14 @@ function listenToRequests (wiring, web) {
     spanOf: async.spanOf,
     setSpan: async.setSpan
   })
-  const unsubscribe = channels.add(layer.wires)
+  const unsubscribe = channels.subscribe(layer.subscriptions)
   wiring.requests = layer
   events.ticked = layer.ticked
   return {
-    use: layer.use,
-    rest () {
+    enable: layer.enable,
+    disable () {
       unsubscribe()
-      layer.rest()
+      layer.disable()
       wiring.requests = events.ticked = undefined
     }
   }
@@ -87,7 +87,7 @@ function createBlockedCallbacks (wiring) {
     options: () => settings.options,
     warn: warnings.warn,
     listeners: wiring.blockedListeners,
-    log: (event, run) => wiring.spans?.blocked(event, run)
+    log: (event, run) => wiring.spans?.recordBlocking(event, run)
   })
 }
 
@@ -99,7 +99,7 @@ function createIntercepts (wiring) {
     failed: events.failed,
     named: nameOnHandle
   })
-  channels.add([['http.server.request.start', ({ socket }) => {
+  channels.subscribe([['http.server.request.start', ({ socket }) => {
     setDetail(async.current(), 'HTTPINCOMINGMESSAGE', intercepts.names(socket))
   }]])
   return intercepts

@@ -48,7 +48,7 @@ function createEvents (wiring) {
       if (!isObject(reason)) return observedErrors.noteRejectedValue(reason, context, promise)
       observedErrors.noteRejection(reason, context, promise)
       const { span } = context
-      if (span !== undefined) wiring.spans?.rejected(reason, span)
+      if (span !== undefined) wiring.spans?.noteRejection(reason, span)
     },
 
     turn (time) {
@@ -116,7 +116,7 @@ function createErrorEvents (wiring) {
       if (context !== undefined) observedErrors.noteEscape(error, { context, isRejection: rejecter !== undefined })
       async.lost()
       const span = context?.span
-      if (span !== undefined) guard.run(() => spans?.exception(span, error))
+      if (span !== undefined) guard.run(() => spans?.recordException(span, error))
     },
 
     /**

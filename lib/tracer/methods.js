@@ -81,7 +81,7 @@ function createMethods ({ wiring, applySpans }) {
      */
     span (name, attributes, fn) {
       const { spans } = wiring
-      const isOn = spans !== undefined && spans.on()
+      const isOn = spans !== undefined && spans.isEnabled()
       return isOn ? spans.span(name, attributes, fn) : fn(require('../spans/user-span').nothing)
     },
 

@@ -136,7 +136,7 @@ class Wiring {
       markers: this.markers,
       registry: this.registry,
       installed: formatter.installed,
-      needsRejecters: () => settings.options.errors || this.spans?.on() === true,
+      needsRejecters: () => settings.options.errors || this.spans?.isEnabled() === true,
       native: () => this.nativeHooks(),
       isNativeInUse: () => this.native !== undefined && this.native.inUse()
     }, this.events)
@@ -160,11 +160,11 @@ class Wiring {
   createChannels () {
     const { capture, registry } = this
     const channels = createChannelLayer({
-      rooms: () => this.connectionRooms(),
+      uses: () => this.connectionRooms(),
       watch: (enable) => registry.watch(capture.clock[0], enable),
       unwatch: registry.unwatch
     })
-    channels.add([
+    channels.subscribe([
       ['http.server.request.start', (message) => this.served().started(message)],
       ['tracing:fastify.request.handler:start', (message) => this.served().routed(message)]
     ])

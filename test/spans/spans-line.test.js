@@ -86,8 +86,8 @@ function surroundingsOf (random) {
     loop: { delayers: () => delayers },
     resource: any(random, [{ 'service.name': 'shop', 'process.pid': 7 }, { 'service.name': 'ü"' }]),
     stack: () => undefined,
-    at: () => undefined,
-    ...(random() < 0.5 ? {} : { stack: () => `    at f (/app/x.js:1:2)\n${above}`, at: () => frame })
+    frameAt: () => undefined,
+    ...(random() < 0.5 ? {} : { stack: () => `    at f (/app/x.js:1:2)\n${above}`, frameAt: () => frame })
   })
 }
 
