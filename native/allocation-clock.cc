@@ -1,16 +1,16 @@
-// The allocation clock: between which two markers was an object made?
+// The allocation clock: finds between which two markers an object was made.
 //
 // V8 allocates new space by moving a pointer upwards through a page (src/heap/main-allocator.h,
 // LinearAllocationArea), for machine code and the runtime alike. A marker is a small object that
-// lib/attribution/allocation-clock.js makes where a run begins or ends. An object whose address lies between those of a
-// marker and of the next one was made between the two, if all three lie in one page and no collection came
-// since the first. Where V8 has gone on to another page between the two, the same holds for as long as it
-// never comes back to a page.
+// lib/attribution/allocation-clock.js makes where a callback begins or ends. An object whose address lies
+// between those of two consecutive markers was made between the two, if all three lie in one page and no
+// collection came since the first. Where V8 has gone on to another page between the two, the same holds as
+// long as V8 does not come back to a page.
 //
 // Nothing of V8's layout is read but the word in the slot of a handle, which is the object's address
-// (v8-internal.h, ValueHelper), and that a page has 256 KiB (layout.h). That the heap allocates upwards is
-// tested by lib/attribution/allocation-clock.js. A collector that leaves objects where they are makes addresses useless:
-// V8's minor mark-sweep is one, and is told by the kind of its collections.
+// (ValueHelper, include/v8-internal.h), and that a page has 256 KiB (layout.h). That the heap allocates
+// upwards is tested by lib/attribution/allocation-clock.js. A collector that leaves objects where they are
+// makes addresses useless; V8's minor mark-sweep, which does, is recognized by the type of its collections.
 
 #include <cstdint>
 #include <cstring>
@@ -30,20 +30,28 @@ using v8::Isolate;
 using v8::Local;
 using v8::Value;
 
-constexpr int kMinorMarkSweep = 1 << 1;   // v8::kGCTypeMinorMarkSweep, in Node 20 kGCTypeMinorMarkCompact
+// The type of a minor mark-sweep, which V8 12 renamed: include/v8-callbacks.h.
+#if V8_MAJOR_VERSION >= 12
+constexpr int kMinorMarkSweep = v8::kGCTypeMinorMarkSweep;
+#else
+constexpr int kMinorMarkSweep = v8::kGCTypeMinorMarkCompact;
+#endif
 
-// What Locate answers besides a count of markers.
+// Objects of new space are at most this long (MemoryChunkLayout, src/heap/memory-chunk-layout.h).
+constexpr size_t kMaxObjectBytes = size_t{1} << (kPageBits - 1);
+
+// Results of Locate besides a number of markers.
 constexpr int kUnknown = -1;
-constexpr int kDisordered = -2;           // two markers were not made in the order of their addresses
+constexpr int kDisordered = -2;           // the order of two markers is not that of their addresses
 
 // The two integers shared with JavaScript; lib/attribution/allocation-clock.js names them.
 struct Counters {
   uint32_t collections;
-  uint32_t unmoved;       // not 0: a collection of a kind that leaves objects where they are
+  uint32_t unmoved;       // not 0: a collection left objects where they were
 };
 
-// The addresses of a thread's markers. The objects themselves are garbage at once: what a collection finds
-// alive makes V8 widen new space, up to 13 MB (bench/run.js, real).
+// The addresses of a thread's markers. The markers themselves are garbage at once: live objects would make V8
+// grow new space, measured up to 13 MB (bench/run.js, workload "real").
 class Markers {
  public:
   static constexpr uint32_t kSize = 1024;   // as in lib/attribution/allocation-clock.js
@@ -59,18 +67,18 @@ class Markers {
     Local<v8::ArrayBuffer> memory = counters->Buffer();
     memory_.Reset(isolate_, memory);
     counters_ = reinterpret_cast<Counters*>(static_cast<char*>(memory->Data()) + counters->ByteOffset());
-    isolate_->AddGCPrologueCallback(Collecting, this, v8::kGCTypeAll);
+    isolate_->AddGCPrologueCallback(OnCollection, this, v8::kGCTypeAll);
     Forget();
   }
 
   void Stop() {
     if (counters_ == nullptr) return;
-    isolate_->RemoveGCPrologueCallback(Collecting, this);
+    isolate_->RemoveGCPrologueCallback(OnCollection, this);
     counters_ = nullptr;
     memory_.Reset();
   }
 
-  // The hot path: bench/run.js, real and awaits.
+  // The hot path: bench/run.js, workloads "real" and "awaits".
   inline void Add(uintptr_t address) { addresses_[made_++ & (kSize - 1)] = address; }
 
   void Forget() { forgotten_ = made_; }
@@ -80,7 +88,7 @@ class Markers {
   uintptr_t At(uint32_t back) const { return addresses_[(made_ - 1 - back) & (kSize - 1)]; }
 
  private:
-  static void Collecting(Isolate*, v8::GCType type, v8::GCCallbackFlags, void* data) {
+  static void OnCollection(Isolate*, v8::GCType type, v8::GCCallbackFlags, void* data) {
     Markers* markers = static_cast<Markers*>(data);
     markers->Forget();
     markers->counters_->collections++;
@@ -95,7 +103,7 @@ class Markers {
   v8::Global<v8::ArrayBuffer> memory_;    // no shared_ptr to it: that asks for a newer glibc than Node does
 };
 
-// This thread's: FunctionCallbackInfo::Data() costs a call, and there is a marker for each run.
+// This thread's: FunctionCallbackInfo::Data() costs a call, and each callback makes markers.
 #ifdef __GLIBC__
 __attribute__((tls_model("initial-exec"))) thread_local Markers* thread_markers = nullptr;
 #endif
@@ -104,12 +112,12 @@ inline Markers* MarkersOf(const FunctionCallbackInfo<Value>& info) {
   return longstack::DataOf<Markers>(info);
 }
 
-// With the tag of a heap object, as every one of them.
+// Returns the address with the tag of a heap object.
 inline uintptr_t AddressOf(Local<Value> value) { return longstack::WordOf(value); }
 
-inline bool OnePage(uintptr_t one, uintptr_t other) { return one >> kPageBits == other >> kPageBits; }
+inline bool IsSamePage(uintptr_t a, uintptr_t b) { return a >> kPageBits == b >> kPageBits; }
 
-// start(counters): collections are counted from now on
+// start(counters): counts collections from now on
 void Start(const FunctionCallbackInfo<Value>& info) {
   if (!info[0]->IsUint32Array() || info[0].As<v8::Uint32Array>()->ByteLength() < sizeof(Counters)) return;
   MarkersOf(info)->Start(info[0].As<v8::Uint32Array>());
@@ -120,33 +128,32 @@ void Stop(const FunctionCallbackInfo<Value>& info) {
   MarkersOf(info)->Stop();
 }
 
-// Can it be that V8 has not come back to any page since the last collection? It comes back only where it gets
-// no fresh page, for what was left over at the ends of pages since an object did not fit
-// (src/heap/new-spaces.cc, SemiSpaceNewSpace::AddFreshPage and AddParkedAllocationBuffer). An object of new
-// space is at most half a page long (src/heap/memory-chunk-layout.h), and so is what is left over: where more
-// than that is free V8 allocates in a fresh page, and did so until now.
+// Returns whether V8 is known not to have come back to a page since the last collection. It comes back only
+// where it gets no fresh page, to what was left over at the ends of pages where an object did not fit
+// (SemiSpaceNewSpace::AddFreshPage and AddParkedAllocationBuffer, src/heap/new-spaces.cc). What is left over
+// is shorter than an object: where more is free, V8 allocates in a fresh page, and has done so until now.
 bool HasFreshPages(Isolate* isolate) {
   v8::HeapSpaceStatistics space;
   for (size_t i = 0; i < isolate->NumberOfHeapSpaces(); i++) {
     if (isolate->GetHeapSpaceStatistics(&space, i) && strcmp(space.space_name(), "new_space") == 0) {
-      return space.space_available_size() > static_cast<size_t>(1) << (kPageBits - 1);
+      return space.space_available_size() > kMaxObjectBytes;
     }
   }
   return false;
 }
 
-// Makes an object and says whether V8 has come into the page of the given one after the newest marker, and is
-// beyond it by now.
-bool IsOfPresentRun(Isolate* isolate, const Markers& markers, Local<Value> object) {
+// Returns whether the object was made after the newest marker, where its page is another than the marker's:
+// makes an object, which has to lie in the same page behind it.
+bool IsAfterNewestMarker(Isolate* isolate, const Markers& markers, Local<Value> object) {
   const uint32_t collections = markers.collections();
   const uintptr_t probe = AddressOf(v8::Object::New(isolate));
   const uintptr_t address = AddressOf(object);
   if (collections != markers.collections()) return false;
-  return OnePage(probe, address) && !OnePage(markers.At(0), address) && address < probe &&
+  return IsSamePage(probe, address) && !IsSamePage(markers.At(0), address) && address < probe &&
          HasFreshPages(isolate);
 }
 
-// mark(marker): an object that was just made
+// mark(marker): adds an object that was just made
 void Mark(const FunctionCallbackInfo<Value>& info) {
 #ifdef __GLIBC__
   if (thread_markers != nullptr) thread_markers->Add(AddressOf(info[0]));
@@ -155,7 +162,7 @@ void Mark(const FunctionCallbackInfo<Value>& info) {
 #endif
 }
 
-// locate(object): how many markers back lies the one after which the object was made, 0: the newest
+// locate(object): returns how many markers back the one lies after which the object was made; 0: the newest
 void Locate(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(kUnknown);
   if (!info[0]->IsObject()) return;
@@ -164,19 +171,21 @@ void Locate(const FunctionCallbackInfo<Value>& info) {
   const uintptr_t object = AddressOf(info[0]);
   const uint32_t count = markers.count();
   if (count == 0) return;
-  if (!OnePage(markers.At(0), object) && IsOfPresentRun(isolate, markers, info[0])) {
+  if (!IsSamePage(markers.At(0), object) && IsAfterNewestMarker(isolate, markers, info[0])) {
     return info.GetReturnValue().Set(0);
   }
-  if (markers.count() < count) return;    // a collection came with the probe
-  uintptr_t next = 0;                     // the marker made after the one that is looked at
+  if (markers.count() < count) return;    // the probe caused a collection
+  uintptr_t next = 0;                     // the marker made after the present one
   for (uint32_t back = 0; back < count; back++) {
     const uintptr_t marker = markers.At(back);
-    if (next != 0 && OnePage(marker, next) && marker >= next) return info.GetReturnValue().Set(kDisordered);
-    const bool follows = OnePage(marker, object) && marker < object;
-    const bool precedes = next != 0 && OnePage(next, object) && object < next;
+    if (next != 0 && IsSamePage(marker, next) && marker >= next) {
+      return info.GetReturnValue().Set(kDisordered);
+    }
+    const bool follows = IsSamePage(marker, object) && marker < object;
+    const bool precedes = next != 0 && IsSamePage(next, object) && object < next;
     if (follows && (next == 0 || precedes)) return info.GetReturnValue().Set(static_cast<int32_t>(back));
     // One of the two lies in another page: V8 has left the object's page since, or has come into it.
-    if (follows || (precedes && !OnePage(marker, object))) {
+    if (follows || (precedes && !IsSamePage(marker, object))) {
       if (HasFreshPages(isolate)) info.GetReturnValue().Set(static_cast<int32_t>(back));
       return;
     }
@@ -184,7 +193,7 @@ void Locate(const FunctionCallbackInfo<Value>& info) {
   }
 }
 
-// forget(): markers up to now say nothing
+// forget(): forgets all markers
 void Forget(const FunctionCallbackInfo<Value>& info) {
   MarkersOf(info)->Forget();
 }
@@ -198,7 +207,7 @@ void End(void* data) {
 
 }  // namespace
 
-void AddMarkerFunctions(Local<v8::Context> context, Local<v8::Object> exports) {
+void AddAllocationClockFunctions(Local<v8::Context> context, Local<v8::Object> exports) {
   Isolate* isolate = Isolate::GetCurrent();
   Markers* markers = new Markers(isolate);
 #ifdef __GLIBC__

@@ -1,4 +1,4 @@
-// The binding's part that tells the addresses of young objects.
+// The binding's part that compares addresses of young objects.
 
 #ifndef LONGSTACK_ALLOCATION_CLOCK_H_
 #define LONGSTACK_ALLOCATION_CLOCK_H_
@@ -6,6 +6,6 @@
 #include <v8.h>
 
 // Gives the binding its `markers` object, for lib/attribution/allocation-clock.js.
-void AddMarkerFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
+void AddAllocationClockFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
 
 #endif  // LONGSTACK_ALLOCATION_CLOCK_H_

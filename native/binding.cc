@@ -1,4 +1,5 @@
-// The addon: gives the functions of the capture engine, and of the other parts, to JavaScript.
+// The functions of the addon that JavaScript calls: those of the capture engine, and those of the other
+// parts.
 
 #include <new>
 
@@ -21,7 +22,7 @@ using v8::Isolate;
 using v8::Local;
 using v8::Value;
 
-constexpr uint32_t kNotCounted = UINT32_MAX;    // in place of how many built-ins are printed
+constexpr uint32_t kNotCounted = UINT32_MAX;    // in place of a number of printed built-ins
 
 inline Engine* EngineOf(const FunctionCallbackInfo<Value>& info) { return longstack::DataOf<Engine>(info); }
 
@@ -39,7 +40,7 @@ inline uint32_t Uint32At(const FunctionCallbackInfo<Value>& info, int index) {
   return info[index].As<v8::Uint32>()->Value();
 }
 
-// Returns an argument that is a small integer, without a call: what v8::Int32::Value() does at last.
+// Returns an argument that is a Smi (include/v8-internal.h, Internals::SmiValue), without a call.
 inline uint32_t SmallIntegerAt(const FunctionCallbackInfo<Value>& info, int index) {
   return static_cast<uint32_t>(v8::internal::Internals::SmiValue(longstack::WordOf(info[index])));
 }
@@ -51,15 +52,15 @@ void ReturnArray(const FunctionCallbackInfo<Value>& info, Numbers... numbers) {
   info.GetReturnValue().Set(v8::Array::New(isolate, values, sizeof...(numbers)));
 }
 
-// capture(): the number of the present stack, 0: unknown
+// capture(): returns the number of the present stack, 0: unknown
 __attribute__((noinline)) void Capture(const FunctionCallbackInfo<Value>& info) {
   Engine* engine = EngineOf(info);
   info.GetReturnValue().Set(engine->Capture(FramePointer()));
   engine->clock().Tick();
 }
 
-// step(parent, kind): the chain that this step makes, see chains.h; 0: the stack is not known, 1: no key
-// tells it. The hot path: bench/capture.js.
+// step(parent, kind): returns the chain of this step, see chains.h; 0: the stack is unknown, 1: it cannot be
+// identified by a key. The hot path: bench/capture.js.
 __attribute__((noinline)) void Step(const FunctionCallbackInfo<Value>& info) {
   Engine* engine = ThreadEngine(info);
   uint32_t chain = engine->FindStep(FramePointer(), SmallIntegerAt(info, 0), SmallIntegerAt(info, 1));
@@ -70,13 +71,13 @@ __attribute__((noinline)) void Step(const FunctionCallbackInfo<Value>& info) {
   engine->clock().Tick();
 }
 
-// intern(parent, stack, kind): the chain of a step whose stack has a number; 0: there is no room
+// intern(parent, stack, kind): returns the chain of a step whose stack has a number; 0: out of memory
 void Intern(const FunctionCallbackInfo<Value>& info) {
   longstack::Chains& chains = EngineOf(info)->chains();
   info.GetReturnValue().Set(chains.Intern(Uint32At(info, 0), Uint32At(info, 1), Uint32At(info, 2)));
 }
 
-// chainAt(chain): [parent, stack, kind], undefined where it is not known (any more)
+// chainAt(chain): returns [parent, stack, kind], undefined for an unknown or forgotten chain
 void ChainAt(const FunctionCallbackInfo<Value>& info) {
   const longstack::Chains& chains = EngineOf(info)->chains();
   const uint32_t number = Uint32At(info, 0);
@@ -85,38 +86,39 @@ void ChainAt(const FunctionCallbackInfo<Value>& info) {
   ReturnArray(info, chain.parent, chain.stack, chain.kind);
 }
 
-// resetChains(): forgets all of them
+// resetChains(): forgets all chains
 void ResetChains(const FunctionCallbackInfo<Value>& info) {
   EngineOf(info)->chains().Reset();
 }
 
-// chainStats(): [chains, bytes]
+// chainStats(): returns [chains, bytes]
 void ChainStats(const FunctionCallbackInfo<Value>& info) {
   const longstack::Chains& chains = EngineOf(info)->chains();
   ReturnArray(info, chains.count(), chains.bytes());
 }
 
-// clock(array): capture() and step() write the time into the array's first element from now on, in ms from
-// the same origin as what is in it now. Not a result: that would be an object.
+// clock(array): from now on capture() and step() write the time into the array's first element, in ms from
+// the same origin as its present value. It is no result, since V8 would allocate a number.
 void Clock(const FunctionCallbackInfo<Value>& info) {
   EngineOf(info)->clock().Start(info.GetIsolate(), info[0].As<v8::Float64Array>());
 }
 
-// remember(stack, builtins): the number of the stack that was not known, and how many functions with a name
-// and a place of `<anonymous>` are printed of it; without, its contents are not remembered
+// remember(stack, builtins): sets the number of the stack missed last, and how many built-ins with a name (a
+// place of `<anonymous>`) are printed of it; without that its contents are not stored. Returns whether a key
+// is
 void Remember(const FunctionCallbackInfo<Value>& info) {
   const uint32_t builtins = info[1]->IsUint32() ? Uint32At(info, 1) : kNotCounted;
   info.GetReturnValue().Set(EngineOf(info)->Remember(Uint32At(info, 0), builtins));
 }
 
-// rejection(promise): its reason, undefined where it is not rejected
+// rejection(promise): returns the reason, undefined where the promise is not rejected
 void Rejection(const FunctionCallbackInfo<Value>& info) {
   if (!info[0]->IsPromise()) return;
   Local<v8::Promise> promise = info[0].As<v8::Promise>();
   if (promise->State() == v8::Promise::kRejected) info.GetReturnValue().Set(promise->Result());
 }
 
-// rejected(promise, …): which of at most 31 are rejected, as bits
+// rejected(promise, …): returns which of at most 31 promises are rejected, a bit each
 void Rejected(const FunctionCallbackInfo<Value>& info) {
   uint32_t result = 0;
   for (int i = 0; i < info.Length(); i++) {
@@ -126,12 +128,12 @@ void Rejected(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(result);
 }
 
-// forget(): all keys
+// forget(): forgets all keys
 void Forget(const FunctionCallbackInfo<Value>& info) {
   EngineOf(info)->Forget();
 }
 
-// configure(frames): how many frames of JavaScript make a key
+// configure(frames): sets how many frames of JavaScript make a key
 void Configure(const FunctionCallbackInfo<Value>& info) {
   EngineOf(info)->SetMaxFrames(info[0].As<v8::Int32>()->Value());
 }
@@ -146,19 +148,19 @@ __attribute__((noinline)) void Nest(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(result);
 }
 
-// learn(): inside of nest; undefined, or why frames cannot be walked
+// learn(): called inside nest(); returns undefined, or why frames cannot be walked
 __attribute__((noinline)) void Learn(const FunctionCallbackInfo<Value>& info) {
   const char* why = EngineOf(info)->Learn(FramePointer());
   if (why == nullptr) return;
   info.GetReturnValue().Set(v8::String::NewFromUtf8(info.GetIsolate(), why).ToLocalChecked());
 }
 
-// sample(): use the slower key
+// sample(): uses the slower key from now on
 void UseSample(const FunctionCallbackInfo<Value>& info) {
   EngineOf(info)->UseSample();
 }
 
-// stats(): [keys, bytes, unstored, mark-sweeps]
+// stats(): returns [keys, bytes, unstored, mark-sweeps]
 void Stats(const FunctionCallbackInfo<Value>& info) {
   const Engine* engine = EngineOf(info);
   ReturnArray(info, engine->key_count(), engine->bytes(), engine->unstored(), engine->mark_sweeps());
@@ -179,7 +181,7 @@ NODE_MODULE_INIT() {
     {"remember", Remember}, {"rejection", Rejection}, {"rejected", Rejected}, {"forget", Forget},
     {"configure", Configure}, {"nest", Nest}, {"learn", Learn}, {"sample", UseSample}, {"stats", Stats}});
   AddHookFunctions(context, object);
-  AddMarkerFunctions(context, object);
-  AddTurnFunctions(context, object);
-  AddWatchFunctions(context, object);
+  AddAllocationClockFunctions(context, object);
+  AddLoopIterationFunctions(context, object);
+  AddWatchdogFunctions(context, object);
 }

@@ -1,5 +1,5 @@
 // Numbers of stacks by the words of their frames (walker.h). The words are compared, not only their hash.
-// They hold addresses of code, so a mark-sweep makes all of them worthless.
+// They hold addresses of code, which a mark-sweep invalidates.
 
 #ifndef LONGSTACK_CACHE_H_
 #define LONGSTACK_CACHE_H_
@@ -88,7 +88,7 @@ class Cache {
   bool Grow();
 
   Entry* entries_ = nullptr;
-  uint32_t size_ = 0;       // a power of two; half of it is used at most
+  uint32_t size_ = 0;       // a power of two; at most half is used
   uint32_t count_ = 0;
   size_t bytes_ = 0;        // of words
 };

@@ -3,8 +3,8 @@
 //
 // Two tables. `steps` goes from a key of the walked frames, the parent and the kind to a chain; its keys hold
 // addresses of code and bytecode, so it is emptied by every mark-sweep (V8 moves or frees code in no other
-// collection, src/heap/mark-compact.cc). `children` goes from what a chain is made of to its number, and
-// lives on.
+// collection, src/heap/mark-compact.cc). `children` goes from (parent, stack, kind) to a chain, and is
+// kept.
 //
 // A step that repeats one of its last kFold ancestors is that ancestor: loops fold, and a loop without end
 // has as many chains as it has steps.
@@ -23,7 +23,7 @@ struct StepKey {
   uint32_t high;
 };
 
-// Makes the key of a step while its stack is walked, see Walker::Visit.
+// Computes the key of a step while its stack is walked, see Walker::Visit.
 class StepHash {
  public:
   StepHash(uint32_t parent, uint32_t kind)
@@ -78,7 +78,7 @@ class Chains {
     free(children_);
   }
 
-  // The chain of a step whose key is known, 0: it is not. The hot path: bench/capture.js.
+  // Returns the chain of a step whose key is stored, else 0. The hot path: bench/capture.js.
   inline uint32_t Find(const StepKey& key) const {
     if (steps_ == nullptr) return 0;
     for (int probe = 0; probe < kProbes; probe++) {
@@ -89,21 +89,21 @@ class Chains {
     return 0;
   }
 
-  // Remembers a key until the next mark-sweep. Where all its places are taken, the first is overwritten.
+  // Stores a key until the next mark-sweep, in the first of its slots where all are taken.
   void Store(const StepKey& key, uint32_t result) {
     if (steps_ == nullptr) steps_ = static_cast<Step*>(calloc(kStepSlots, sizeof(Step)));
     if (steps_ == nullptr) return;
-    Step* at = &steps_[key.low & (kStepSlots - 1)];
+    Step* target = &steps_[key.low & (kStepSlots - 1)];
     for (int probe = 0; probe < kProbes; probe++) {
       Step* step = &steps_[(key.low + probe) & (kStepSlots - 1)];
       if (step->result != 0) continue;
-      at = step;
+      target = step;
       used_++;
       break;
     }
-    at->low = key.low;
-    at->high = key.high;
-    at->result = result;
+    target->low = key.low;
+    target->high = key.high;
+    target->result = result;
   }
 
   void ForgetKeys() {
@@ -111,7 +111,7 @@ class Chains {
     used_ = 0;
   }
 
-  // The chain of a step, made where there is none. 0: out of memory.
+  // Returns the chain of a step, added where there is none. 0: out of memory or of numbers.
   uint32_t Intern(uint32_t parent, uint32_t stack, uint32_t kind) {
     uint32_t ancestor = parent;
     for (int distance = 1; distance <= kFold && Known(ancestor); distance++) {
@@ -136,7 +136,7 @@ class Chains {
   bool Known(uint32_t chain) const { return chain >= kFirst + base_ && chain < kFirst + base_ + count_; }
   const Chain& At(uint32_t chain) const { return chains_[chain - kFirst - base_]; }
 
-  // Forgets all chains. Their numbers are not given again, until there are no more.
+  // Forgets all chains. Numbers are reused only after half of them are used up.
   void Reset() {
     ForgetKeys();
     base_ = base_ + count_ > kMaxChain / 2 ? 0 : base_ + count_;

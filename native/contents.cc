@@ -10,8 +10,7 @@ using v8::Value;
 namespace {
 
 void AddName(Local<Value> name, ContentHash* hash) {
-  // The hash is one of the letters (Name::EnsureHash, src/objects/name-inl.h), so it is the same for equal
-  // names.
+  // The hash is of the characters (Name::EnsureHash, src/objects/name-inl.h): equal for equal names.
   if (name.IsEmpty() || !name->IsString()) return hash->Add(0);
   hash->Add(static_cast<uint64_t>(static_cast<uint32_t>(name.As<v8::Name>()->GetIdentityHash())) << 32 |
     static_cast<uint32_t>(name.As<v8::String>()->Length() + 1));

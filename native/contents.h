@@ -1,7 +1,7 @@
-// Numbers of stacks by what a stack says: script, position and name of each function, as v8::StackTrace
-// reports them without running JavaScript. The key of the walked frames (cache.h) is cheaper, but holds
-// addresses, which die with a mark-sweep and differ from tier to tier, and cannot be made of every stack;
-// this one lasts as long as the numbers do.
+// Numbers of stacks by their contents: script, position and name of each function, as v8::StackTrace reports
+// them without running JavaScript. The key of the walked frames (cache.h) is cheaper, but holds addresses,
+// which a mark-sweep invalidates and which differ from tier to tier, and some stacks have none; this one
+// lasts as long as the numbers.
 //
 // v8::StackTrace has what Error.stack prints but for built-ins (Isolate::CaptureDetailedStackTrace in
 // src/execution/isolate.cc takes only functions that are IsSubjectToDebugging; CallSiteInfoBuilder in the
@@ -28,7 +28,7 @@ struct ContentKey {
   bool operator==(const ContentKey& other) const { return low == other.low && high == other.high; }
 };
 
-// Makes a key, word by word.
+// Computes a key, word by word.
 class ContentHash {
  public:
   void Add(uint64_t word) {
@@ -47,7 +47,7 @@ class ContentHash {
   uint64_t high_ = 0xC2B2AE3D27D4EB4Fu;
 };
 
-// What a stack says.
+// The contents of a stack.
 struct StackContents {
   ContentKey key;
   uint32_t printed_builtins;    // that were walked and have a name
@@ -59,11 +59,11 @@ StackContents ReadContents(v8::Isolate* isolate, v8::Local<v8::StackTrace> trace
 
 struct Content {
   ContentKey key;
-  uint32_t stack;       // number of a stack, see lib/stacks/stacks.js; 0: the place is free
+  uint32_t stack;       // number of a stack, see lib/stacks/capture.js; 0: the slot is free
   uint32_t failures;    // of making a key of the walked frames; counted around, see Contents::IsWorthKeying
 };
 
-// An open table. Eval makes scripts without end, so a full table starts anew.
+// A hash table. Eval makes any number of scripts, so a full table is emptied.
 class Contents {
  public:
   static constexpr uint32_t kMaxCount = 1 << 15;
@@ -92,8 +92,8 @@ class Contents {
     return true;
   }
 
-  // Says whether a key of the walked frames is to be tried: not for a stack that has failed to get one, but
-  // now and then, since the functions that were in its way may be gone.
+  // Returns whether to try a key of the walked frames: for a stack that failed to get one only now and then,
+  // since the functions that prevented it may be gone.
   static bool IsWorthKeying(const Content& content) {
     return content.failures < kMaxFailures || (content.failures & (kRetryPeriod - 1)) == 0;
   }
@@ -126,7 +126,7 @@ class Contents {
   }
 
   Content* slots_ = nullptr;
-  uint32_t size_ = 0;     // a power of two; half of it is used at most
+  uint32_t size_ = 0;     // a power of two; at most half is used
   uint32_t count_ = 0;
 };
 

@@ -8,7 +8,7 @@ using v8::Isolate;
 using v8::Local;
 
 Engine::Engine(Isolate* isolate) : isolate_(isolate), names_(isolate) {
-  // Before and after: another's callback on either side of a collection could run JavaScript.
+  // Before and after: GC callbacks of others may run JavaScript on either side of a collection.
   isolate->AddGCPrologueCallback(Collecting, this, v8::kGCTypeMarkSweepCompact);
   isolate->AddGCEpilogueCallback(Collected, this, v8::kGCTypeAll);
 }
@@ -62,9 +62,8 @@ uint32_t Engine::NewStep(Word* callback_fp, uint32_t parent, uint32_t kind) {
   return chain;
 }
 
-// Returns the key of a step whose stack has functions with names of their own: with these functions'
-// addresses, which hold until the next collection, in place of the names, which are much more expensive to
-// ask for.
+// Returns the key of a step whose stack has functions with names of their own: with the addresses of these
+// functions, which hold until the next collection, since names are much more expensive to read.
 StepKey Engine::KeyWithFunctions(Word* callback_fp, const StepKey& key) {
   named_ = Cache::NamedFramesOf(*cache_.Find(key_));
   walker_.ReadFrames(callback_fp, &walk_);
@@ -76,7 +75,7 @@ StepKey Engine::KeyWithFunctions(Word* callback_fp, const StepKey& key) {
   return hash.Finish();
 }
 
-// Overwrites the stack missed last: its number must not be given to this one.
+// Reads the present stack over the one missed last, whose number must not be given to this one.
 void Engine::ReadStack(Word* callback_fp) {
   ready_ = kNothing;
   if (walker_.has_learned()) walker_.ReadWords(callback_fp, &walk_);
@@ -84,7 +83,7 @@ void Engine::ReadStack(Word* callback_fp) {
   key_ = Cache::KeyOf(walk_.words, walk_.length);
 }
 
-// Returns the number of the stack whose plain key says that names are part of it.
+// Returns the number of a stack whose plain key is stored as kNamed: names are part of its key.
 uint32_t Engine::FindNamed(Word* callback_fp) {
   named_ = Cache::NamedFramesOf(*cache_.Find(key_));
   walker_.ReadFrames(callback_fp, &walk_);
@@ -98,8 +97,8 @@ bool Engine::AppendNames() {
   return true;
 }
 
-// Returns the number of a stack that is known by its contents, to whose words it is given, too; else
-// kUnknown, and Remember may give it one.
+// Returns the number of a stack that is known by its contents, and stores it for its words as well; else
+// kUnknown, and Remember may set one.
 uint32_t Engine::Miss(Word* callback_fp) {
   missed_at_ = mark_sweeps_;
   ready_ = kNothing;
@@ -137,9 +136,10 @@ uint32_t Engine::Miss(Word* callback_fp) {
   return kUnknown;
 }
 
-// Adds the names to the key that are part of it. False: they cannot be told. (A key without is as good.)
+// Adds the names to the key that are part of it. False: they cannot be read. (A key without names is
+// complete.)
 bool Engine::CompleteKey(Local<v8::StackTrace> trace) {
-  // Frames whose names were told to matter still do, though these functions may have the code's own.
+  // Frames that were named before stay named, though these functions may have the name of the code.
   named_ = FrameSet();
   const Cache::Entry* known = cache_.Find(key_);
   if (known != nullptr && known->stack == Cache::kNamed) named_ = Cache::NamedFramesOf(*known);
@@ -162,7 +162,7 @@ bool Engine::Remember(uint32_t stack, uint32_t printed_builtins) {
 bool Engine::StoreKey(uint32_t stack) {
   if (missed_at_ != mark_sweeps_) return false;
   if (cache_.IsFull()) ForgetKeys();
-  // The key without names says that names are to be asked for.
+  // The key without names leads to the names.
   if (plain_key_.length != 0 && !cache_.StoreNamed(plain_key_, named_)) return false;
   return cache_.Store(key_, stack);
 }
@@ -173,7 +173,7 @@ void Engine::Forget() {
   ready_ = kNothing;
 }
 
-// What a mark-sweep makes worthless.
+// Forgets what a mark-sweep invalidates.
 void Engine::ForgetKeys() {
   chains_.ForgetKeys();
   cache_.Forget();

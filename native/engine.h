@@ -1,7 +1,7 @@
-// The native side of the capture engine: the number of the present stack, and of the chain that a step makes.
+// The native side of the capture engine: finds the number of the present stack, and of the chain of a step.
 //
 // A stack is looked up three times at most, the cheapest first: by a key of its words, the parent and the
-// kind (chains.h), by its words (cache.h), by what it says (contents.h). What none of them knows is captured
+// kind (chains.h), by its words (cache.h), by its contents (contents.h). A stack in none of them is captured
 // by JavaScript, which gives it a number; the keys under which that is stored are checked first (verifier.h,
 // names.h).
 
@@ -21,7 +21,7 @@ namespace longstack {
 class Engine {
  public:
   static constexpr uint32_t kUnknown = 0;
-  static constexpr uint32_t kUnkeyed = 1;   // of all stacks that no key tells apart; see capture-native.js
+  static constexpr uint32_t kUnkeyed = 1;   // of all stacks that no key identifies; see capture-native.js
 
   explicit Engine(v8::Isolate* isolate);
   Engine(const Engine&) = delete;
@@ -31,20 +31,19 @@ class Engine {
   // Returns the number of the present stack, or kUnknown. `callback_fp` is the frame pointer of the callback.
   uint32_t Capture(Word* callback_fp);
 
-  // Returns the chain that a step of this kind makes below another one, see Chains::Intern; 0: it was not
-  // taken before, or not since the last mark-sweep, so NewStep is to be asked. The hot path:
-  // bench/capture.js.
+  // Returns the chain of a step of this kind below another chain, see Chains::Intern; 0: the step was not
+  // taken since the last mark-sweep, and NewStep has to find it. The hot path: bench/capture.js.
   __attribute__((always_inline)) inline uint32_t FindStep(Word* callback_fp, uint32_t parent, uint32_t kind) {
     StepHash hash(parent, kind);
     return walker_.Visit(callback_fp, &hash) ? chains_.Find(hash.Finish()) : 0;
   }
 
-  // Returns the same for any step, in much more time; kUnknown: the stack is not known, kUnkeyed: no key
-  // tells it.
+  // Returns the same for any step, in much more time; kUnknown: the stack is unknown, kUnkeyed: no key
+  // identifies it.
   uint32_t NewStep(Word* callback_fp, uint32_t parent, uint32_t kind);
 
-  // The stack missed last has this number from now on, of which so many built-ins are printed. False: neither
-  // of its keys could be stored.
+  // Sets the number of the stack missed last, and how many built-ins are printed of it. False: neither of its
+  // keys could be stored.
   bool Remember(uint32_t stack, uint32_t printed_builtins);
 
   void Forget();
@@ -55,7 +54,7 @@ class Engine {
   // Returns why frames cannot be walked, or nullptr.
   void Nest(Word* outer_fp) { outer_fp_ = outer_fp; }
   const char* Learn(Word* inner_fp) { return walker_.Learn(outer_fp_, inner_fp); }
-  // Has the slower key made from now on.
+  // Uses the slower key from now on.
   void UseSample() { walker_.Unlearn(); }
 
   Chains& chains() { return chains_; }
@@ -77,7 +76,7 @@ class Engine {
   static void Collecting(v8::Isolate*, v8::GCType, v8::GCCallbackFlags, void* data);
   static void Collected(v8::Isolate*, v8::GCType type, v8::GCCallbackFlags, void* data);
 
-  // What each step touches comes first.
+  // First what each step accesses.
   Walker walker_;
   Chains chains_;
   StepClock clock_;
@@ -88,7 +87,7 @@ class Engine {
   Contents contents_;
   Names names_;
   uint32_t mark_sweeps_ = 0;
-  uint32_t unstored_ = 0;         // walks that could not be given a key
+  uint32_t unstored_ = 0;         // walks without a key
 
   // The stack missed last.
   enum Ready { kNothing = 0, kKeyReady = 1, kContentsReady = 2 };

@@ -1,5 +1,4 @@
-// How a part of the addon gives its functions to JavaScript, and finds its native object again when one is
-// called.
+// Sets functions with a native object behind them on the objects of the binding.
 
 #ifndef LONGSTACK_FUNCTIONS_H_
 #define LONGSTACK_FUNCTIONS_H_
@@ -41,13 +40,13 @@ void AddFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> object, 
   v8::Isolate* isolate = v8::Isolate::GetCurrent();
   v8::Local<v8::External> external = NewExternal(isolate, data);
   for (const NativeFunction& function : functions) {
-    v8::Local<v8::Function> made = v8::Function::New(context, function.callback, external, 0,
+    v8::Local<v8::Function> value = v8::Function::New(context, function.callback, external, 0,
       v8::ConstructorBehavior::kThrow).ToLocalChecked();
-    object->Set(context, v8::String::NewFromUtf8(isolate, function.name).ToLocalChecked(), made).Check();
+    object->Set(context, v8::String::NewFromUtf8(isolate, function.name).ToLocalChecked(), value).Check();
   }
 }
 
-// Gives the binding an object with functions.
+// Sets an object with functions on the exports of the binding.
 template <size_t kCount>
 void AddObject(v8::Local<v8::Context> context, v8::Local<v8::Object> exports, const char* name, void* data,
                const NativeFunction (&functions)[kCount]) {

@@ -1,6 +1,5 @@
 // Included before every source. Binds functions that glibc 2.32 to 2.34 moved from libdl and libpthread into
-// libc to the version they have had since the beginning, so that a binary made on a new system loads wherever
-// Node does.
+// libc to their first version, so that a binary built on a new system loads wherever Node does.
 
 #ifndef LONGSTACK_GLIBC_H_
 #define LONGSTACK_GLIBC_H_

@@ -1,7 +1,7 @@
-// What the addon takes for granted of how V8 lays out frames and values, V8 11.3 to 14.6 on x64 and arm64.
-// Each fact names the file in V8 that it is from. Facts that the node binary exports for debuggers are read
-// when the addon is loaded (FrameLayout); those fixed here are compared with what it exports, or are
-// asserted, where that is possible.
+// What the addon assumes of V8's layout of frames and values, V8 11.3 to 14.6 on x64 and arm64. Each fact
+// names its source file in V8. Facts that the node binary exports for debuggers are read when the addon is
+// loaded (FrameLayout); those fixed here are compared with what it exports, or asserted, where that is
+// possible.
 
 #ifndef LONGSTACK_LAYOUT_H_
 #define LONGSTACK_LAYOUT_H_

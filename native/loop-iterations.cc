@@ -1,6 +1,5 @@
-// Counts the iterations of the event loop, and calls JavaScript once in an iteration that asked for it.
-//
-// How the program does not notice, and why that holds:
+// Counts the iterations of the event loop, and calls JavaScript once in an iteration in which JavaScript
+// requested it. The program notices nothing:
 //
 // 1. A uv_prepare_t runs right before the loop polls (libuv, src/unix/core.c, uv_run), so what one iteration
 //    collected is handed over before the loop sleeps. It is unreferenced: uv_loop_alive() does not count it.
@@ -9,9 +8,8 @@
 // 3. node::MakeCallback with the async id 0 emits no before and after, and drains the ticks and microtasks
 //    that the callback made (Node, src/api/callback.cc, InternalCallbackScope). It calls nothing once the
 //    environment stops.
-// 4. Node runs the cleanup hook when nothing of JavaScript runs any more, and waits until the handle is
-//    closed (Node, src/api/hooks.cc, AddEnvironmentCleanupHook). That holds for a worker ended by terminate()
-//    as well.
+// 4. Node runs the cleanup hook when no JavaScript runs any more, and waits until the handle is closed (Node,
+//    src/api/hooks.cc, AddEnvironmentCleanupHook), also for a worker ended by terminate().
 
 #include <cstdint>
 #include <new>
@@ -32,20 +30,20 @@ using v8::Value;
 
 // The two integers shared with JavaScript; lib/hooks/loop-iterations.js names them.
 struct Counters {
-  uint32_t iterations;  // here: incremented once an iteration
-  uint32_t wanted;      // JavaScript: not 0 where the callback is to be called, which clears it
+  uint32_t iterations;    // here: incremented once per iteration
+  uint32_t is_requested;  // JavaScript: not 0 where the callback is to be called, which clears it
 };
 
-class Turns {
+class LoopIterations {
  public:
-  Turns(Isolate* isolate, uv_loop_t* loop) : isolate_(isolate), loop_(loop) {}
-  Turns(const Turns&) = delete;
-  Turns& operator=(const Turns&) = delete;
+  LoopIterations(Isolate* isolate, uv_loop_t* loop) : isolate_(isolate), loop_(loop) {}
+  LoopIterations(const LoopIterations&) = delete;
+  LoopIterations& operator=(const LoopIterations&) = delete;
 
   bool Start(Local<v8::Context> context, Local<v8::Uint32Array> counters, Local<v8::Function> callback) {
-    if (!initialized_) {
+    if (!is_initialized_) {
       if (uv_prepare_init(loop_, &prepare_) != 0) return false;
-      initialized_ = true;
+      is_initialized_ = true;
       prepare_.data = this;
       uv_unref(reinterpret_cast<uv_handle_t*>(&prepare_));
     }
@@ -58,7 +56,7 @@ class Turns {
   }
 
   void Stop() {
-    if (initialized_) uv_prepare_stop(&prepare_);
+    if (is_initialized_) uv_prepare_stop(&prepare_);
     counters_ = nullptr;
     callback_.Reset();
     context_.Reset();
@@ -70,16 +68,16 @@ class Turns {
     Stop();
     done_ = done;
     done_data_ = done_data;
-    if (!initialized_) return Finish();
+    if (!is_initialized_) return Finish();
     uv_close(reinterpret_cast<uv_handle_t*>(&prepare_), [](uv_handle_t* handle) {
-      static_cast<Turns*>(handle->data)->Finish();
+      static_cast<LoopIterations*>(handle->data)->Finish();
     });
   }
 
   node::AsyncCleanupHookHandle hook;
 
  private:
-  ~Turns() = default;
+  ~LoopIterations() = default;
 
   void Finish() {
     void (*done)(void*) = done_;
@@ -89,27 +87,26 @@ class Turns {
   }
 
   static void Iterated(uv_prepare_t* handle) {
-    Turns* turns = static_cast<Turns*>(handle->data);
-    Counters* counters = turns->counters_;
+    LoopIterations* iterations = static_cast<LoopIterations*>(handle->data);
+    Counters* counters = iterations->counters_;
     if (counters == nullptr) return;
     counters->iterations++;
-    if (counters->wanted == 0) return;
-    Isolate* isolate = turns->isolate_;
+    if (counters->is_requested == 0) return;
+    Isolate* isolate = iterations->isolate_;
     if (isolate->IsExecutionTerminating()) return;
-    counters->wanted = 0;
+    counters->is_requested = 0;
     v8::HandleScope scope(isolate);
-    Local<v8::Context> context = turns->context_.Get(isolate);
-    v8::Context::Scope inside(context);
-    // An object of its own, as it becomes async_hooks.executionAsyncResource(), which AsyncLocalStorage may
-    // write to.
+    Local<v8::Context> context = iterations->context_.Get(isolate);
+    v8::Context::Scope context_scope(context);
+    // A new object: it becomes async_hooks.executionAsyncResource(), to which AsyncLocalStorage may write.
     Local<v8::Object> resource = v8::Object::New(isolate);
-    (void)node::MakeCallback(isolate, resource, turns->callback_.Get(isolate), 0, nullptr, {0, 0});
+    (void)node::MakeCallback(isolate, resource, iterations->callback_.Get(isolate), 0, nullptr, {0, 0});
   }
 
   Isolate* isolate_;
   uv_loop_t* loop_;
   uv_prepare_t prepare_;
-  bool initialized_ = false;
+  bool is_initialized_ = false;
   Counters* counters_ = nullptr;
   v8::Global<v8::ArrayBuffer> memory_;  // no shared_ptr to it: that asks for a newer glibc than Node does
   v8::Global<v8::Context> context_;
@@ -118,7 +115,9 @@ class Turns {
   void* done_data_ = nullptr;
 };
 
-inline Turns* TurnsOf(const FunctionCallbackInfo<Value>& info) { return longstack::DataOf<Turns>(info); }
+inline LoopIterations* IterationsOf(const FunctionCallbackInfo<Value>& info) {
+  return longstack::DataOf<LoopIterations>(info);
+}
 
 // start(counters, callback): returns whether iterations are counted now
 void Start(const FunctionCallbackInfo<Value>& info) {
@@ -127,23 +126,23 @@ void Start(const FunctionCallbackInfo<Value>& info) {
   Local<v8::Uint32Array> counters = info[0].As<v8::Uint32Array>();
   if (counters->ByteLength() < sizeof(Counters)) return;
   Local<v8::Context> context = info.GetIsolate()->GetCurrentContext();
-  info.GetReturnValue().Set(TurnsOf(info)->Start(context, counters, info[1].As<v8::Function>()));
+  info.GetReturnValue().Set(IterationsOf(info)->Start(context, counters, info[1].As<v8::Function>()));
 }
 
 // stop()
 void Stop(const FunctionCallbackInfo<Value>& info) {
-  TurnsOf(info)->Stop();
+  IterationsOf(info)->Stop();
 }
 
 void End(void* data, void (*done)(void*), void* done_data) {
-  static_cast<Turns*>(data)->Close(done, done_data);
+  static_cast<LoopIterations*>(data)->Close(done, done_data);
 }
 
 }  // namespace
 
-void AddTurnFunctions(Local<v8::Context> context, Local<v8::Object> exports) {
+void AddLoopIterationFunctions(Local<v8::Context> context, Local<v8::Object> exports) {
   Isolate* isolate = Isolate::GetCurrent();
-  Turns* turns = new Turns(isolate, node::GetCurrentEventLoop(isolate));
-  turns->hook = node::AddEnvironmentCleanupHook(isolate, End, turns);
-  longstack::AddObject(context, exports, "turns", turns, {{"start", Start}, {"stop", Stop}});
+  LoopIterations* iterations = new LoopIterations(isolate, node::GetCurrentEventLoop(isolate));
+  iterations->hook = node::AddEnvironmentCleanupHook(isolate, End, iterations);
+  longstack::AddObject(context, exports, "turns", iterations, {{"start", Start}, {"stop", Stop}});
 }

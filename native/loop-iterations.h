@@ -5,7 +5,8 @@
 
 #include <v8.h>
 
-// Gives the binding its `turns` object, for lib/hooks/loop-iterations.js. Its libuv handle closes with the environment.
-void AddTurnFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
+// Gives the binding its `turns` object, for lib/hooks/loop-iterations.js. Its libuv handle is closed when the
+// environment ends.
+void AddLoopIterationFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
 
 #endif  // LONGSTACK_LOOP_ITERATIONS_H_

@@ -1,13 +1,13 @@
-// Names of functions that are part of a stack's key, because the code does not tell them.
+// Names of functions that are part of a stack's key, because the code does not determine them.
 //
 // One code can have many names: of functions from one place with computed names, of the typed arrays'
-// constructors, which share a built-in. Each frame's function is asked for its name, through V8's API and
-// only before a key is stored; where that is not the code's own, the name becomes part of the key. Inlined
-// functions have no frame to be asked: the places in the code of such functions are kept, and a stack with
-// one inlined that had several names makes no key.
+// constructors, which share a built-in. The name of each frame's function is read, through V8's API and only
+// before a key is stored; where it is not the code's own, it becomes part of the key. Inlined functions have
+// no frame: the places in the code of such functions are kept, and a stack in which one with several names
+// is inlined has no key.
 //
-// Not seen is a name given to a function whose code was already known by its own; another name of a function
-// that had one is seen after the next mark-sweep.
+// A name given to a function whose code is already known by its own name is not noticed; another name of a
+// function that had one is noticed after the next mark-sweep.
 
 #ifndef LONGSTACK_NAMES_H_
 #define LONGSTACK_NAMES_H_
@@ -30,18 +30,18 @@ class Names {
   Names& operator=(const Names&) = delete;
   ~Names() { free(places_); }
 
-  // Adds the frames of the walk whose functions do not have the name that their code says.
+  // Adds the frames of the walk whose functions do not have the name of their code.
   void FindNamed(const Walk& walk, FrameSet* named);
 
-  // Says whether a function whose name should be part of the key is inlined in another's frame; adds to the
-  // named frames those of functions that others there had other names for.
+  // Returns whether a function whose name should be part of the key is inlined in another's frame; adds to
+  // the named frames those at whose place functions had other names before.
   bool AreInlined(const Walk& walk, v8::Local<v8::StackTrace> trace, FrameSet* named);
   bool HasPlaces() const { return place_count_ != 0; }
 
   // Appends the names of such frames to the words of the walk. False: too long, or they cannot be read.
   bool Append(const FrameSet& named, Walk* walk);
 
-  // A function that may be inlined in stacks with a key turns out to have several names: says so once.
+  // Returns, once, whether a function that may be inlined in stacks with a key has several names.
   bool TakeObsolete() {
     const bool is_obsolete = is_obsolete_;
     is_obsolete_ = false;
@@ -49,7 +49,7 @@ class Names {
   }
 
  private:
-  static constexpr uint32_t kPlaces = 1 << 12;    // a power of two; half of it is used at most
+  static constexpr uint32_t kPlaces = 1 << 12;    // a power of two; at most half is used
 
   // A call in a function's code, and by which names the function went.
   struct Place {

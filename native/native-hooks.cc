@@ -1,21 +1,21 @@
-// Native hooks: the registry of C callbacks that other addons add through longstack.h, one for each
+// Native hooks: the registry of the C callbacks that other addons add through longstack.h, one registry per
 // environment.
 //
-// Who calls whom: JavaScript writes an event into memory shared with this file and calls one of the functions
-// init, before, after; that calls every callback. How many callbacks want each stage stands in the same
-// memory, so that JavaScript need not come here for nothing.
+// JavaScript writes an event into memory shared with this file and calls init, before or after, which calls
+// every callback of that stage. The shared memory also holds the number of callbacks per stage, so that
+// JavaScript calls nothing where there are none.
 //
-// What is guaranteed:
+// Guarantees:
 //
-// 1. An api, once handed out, is never freed: a late call finds that its environment has ended. The memory of
-//    ended environments is used again by later ones, so there are never more than environments that lived at
-//    once. The thread is compared before anything else is read.
-// 2. A handle is never given twice in a process.
-// 3. No callback points into memory that was unmapped: its library is kept until the environment ends, when
-//    nothing can be called any more. It is not let go on removal, since its code may be running then. Node
-//    unloads a worker's addons only after that. This library itself is linked so that it stays (compile.js).
-// 4. The list of callbacks may grow and shrink while it is walked: it is walked by number up to the length
-//    that it had; what is removed meanwhile leaves a gap that is closed when the walk is over.
+// 1. An api is never freed: a late call finds that its environment has ended. Later environments reuse the
+//    memory of ended ones, so that there are at most as many as environments lived at once. The thread is
+//    compared before anything else is read.
+// 2. A handle is given once per process.
+// 3. No callback points into unmapped memory: its library stays loaded until the environment ends, when
+//    nothing can be called any more. Removal does not unload it, since its code may be running. Node unloads
+//    a worker's addons after the environment's cleanup hooks. This library is linked to stay (compile.js).
+// 4. The list of callbacks may change while it is iterated: iteration goes by index up to the length at its
+//    start, and a removed entry leaves a gap, which is closed after the iteration.
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -41,13 +41,14 @@ using v8::Isolate;
 using v8::Local;
 using v8::Value;
 
-constexpr uint32_t kMostHooks = 1 << 14;  // of one environment: 1 MB
-constexpr uint32_t kMostTypes = 1 << 12;  // names, of all environments; programs may make them up
-constexpr uint32_t kTypeSlots = kMostTypes * 2;
-constexpr size_t kMostName = 256;         // bytes of a name
-constexpr int kStages = 3;
+constexpr uint32_t kMaxHooks = 1 << 14;     // per environment: 1 MB
+constexpr uint32_t kMaxTypes = 1 << 12;     // of all environments; a program may invent any number of types
+constexpr uint32_t kTypeSlots = kMaxTypes * 2;
+constexpr size_t kMaxNameBytes = 256;       // of a type's name, the final NUL included
+constexpr int kStages = 3;                  // init, before, after
+static_assert(kMaxTypes <= UINT16_MAX, "type_slots holds numbers of types");
 
-// The layout is public: new fields come at the end.
+// The layout is public: new fields are appended.
 static_assert(sizeof(longstack_event) == 32 && offsetof(longstack_event, stack) == 28);
 static_assert(sizeof(longstack_hooks) == 40 && offsetof(longstack_hooks, data) == 32);
 
@@ -62,16 +63,18 @@ class Lock {
   pthread_mutex_t* mutex_;
 };
 
-// The names of types, of the whole process: numbers mean the same in every thread.
+// The names of types, per process: a number means the same in every thread.
 
 pthread_mutex_t type_mutex = PTHREAD_MUTEX_INITIALIZER;
-std::atomic<const char*> type_names[kMostTypes] = {"other"};
+std::atomic<const char*> type_names[kMaxTypes] = {"other"};
 std::atomic<uint32_t> type_count{1};
-uint16_t type_slots[kTypeSlots];  // number of the type, 0: free
+uint16_t type_slots[kTypeSlots];    // a hash table of numbers of types; 0: free
 
+// Returns the number of a type, added where it is new; 0, "other", where there is no more room. The hash is
+// FNV-1a.
 uint32_t TypeOf(const char* name) {
   uint32_t hash = 2166136261u;
-  for (const char* at = name; *at != '\0'; at++) hash = (hash ^ static_cast<uint8_t>(*at)) * 16777619u;
+  for (const char* c = name; *c != '\0'; c++) hash = (hash ^ static_cast<uint8_t>(*c)) * 16777619u;
   Lock lock(&type_mutex);
   uint32_t slot = hash % kTypeSlots;
   for (; type_slots[slot] != 0; slot = (slot + 1) % kTypeSlots) {
@@ -79,7 +82,7 @@ uint32_t TypeOf(const char* name) {
     if (strcmp(other, name) == 0) return type_slots[slot];
   }
   const uint32_t number = type_count.load(std::memory_order_relaxed);
-  char* copy = number == kMostTypes ? nullptr : strdup(name);
+  char* copy = number == kMaxTypes ? nullptr : strdup(name);
   if (copy == nullptr) return 0;
   type_slots[slot] = static_cast<uint16_t>(number);
   type_names[number].store(copy, std::memory_order_release);
@@ -88,43 +91,45 @@ uint32_t TypeOf(const char* name) {
 }
 
 const char* ApiTypeName(uint32_t type) {
-  return type < kMostTypes ? type_names[type].load(std::memory_order_acquire) : nullptr;
+  return type < kMaxTypes ? type_names[type].load(std::memory_order_acquire) : nullptr;
 }
 
 uint32_t ApiTypeCount() { return type_count.load(std::memory_order_acquire); }
 
 uint64_t ApiNow() { return uv_hrtime(); }
 
-// The memory shared with JavaScript; lib/hooks/native-hooks.js writes it by the same offsets.
+// The memory shared with JavaScript; lib/hooks/native-hooks.js has the same offsets.
 struct Shared {
   double async_id;
   double trigger_async_id;
   double type;
   double stack;
-  uint32_t wants[kStages];  // how many callbacks there are for init, before, after
+  uint32_t callback_counts[kStages];
 };
-static_assert(offsetof(Shared, wants) == 32);
+static_assert(offsetof(Shared, callback_counts) == 32);
 
 class Hooks;
 
-// What the address of an api points to.
-struct Door {
+// An api with the environment that it belongs to.
+struct PublishedApi {
   longstack_api api;
-  std::atomic<bool> open;
+  std::atomic<bool> is_live;        // the environment has not ended
   std::atomic<pthread_t> thread;
-  Hooks* hooks;  // touched by that thread only
-  Door* next;    // of those to be used again
+  Hooks* hooks;                     // accessed by that thread only
+  PublishedApi* next_free;
 };
+static_assert(offsetof(PublishedApi, api) == 0, "the address of an api is that of its PublishedApi");
 
-pthread_mutex_t door_mutex = PTHREAD_MUTEX_INITIALIZER;
-Door* free_doors = nullptr;
+pthread_mutex_t free_apis_mutex = PTHREAD_MUTEX_INITIALIZER;
+PublishedApi* free_apis = nullptr;
 std::atomic<uint64_t> last_handle{0};
 
 int ApiAdd(const longstack_api* api, const longstack_hooks* hooks, uint64_t* handle);
 int ApiRemove(const longstack_api* api, uint64_t handle);
 
-// Where node itself lies: it is never unmapped. To look an address up there takes about a millisecond: once.
-const void* Node() {
+// Returns the address at which the node binary is mapped; it is never unmapped. dladdr takes about 1 ms for
+// an address in it, so it is called once.
+const void* NodeBase() {
   static const void* const base = [] {
     Dl_info info;
     return dladdr(reinterpret_cast<const void*>(&uv_hrtime), &info) == 0 ? nullptr : info.dli_fbase;
@@ -138,94 +143,95 @@ class Hooks {
   Hooks() = default;
 
   ~Hooks() {
-    if (door_ != nullptr) {
-      door_->open.store(false);
-      door_->hooks = nullptr;
-      Lock lock(&door_mutex);
-      door_->next = free_doors;
-      free_doors = door_;
+    if (published_ != nullptr) {
+      published_->is_live.store(false);
+      published_->hooks = nullptr;
+      Lock lock(&free_apis_mutex);
+      published_->next_free = free_apis;
+      free_apis = published_;
     }
-    for (uint32_t i = 0; i < libraries_; i++) dlclose(library_[i].handle);
-    free(library_);
+    for (uint32_t i = 0; i < library_count_; i++) dlclose(libraries_[i].handle);
+    free(libraries_);
     free(list_);
   }
 
   Hooks(const Hooks&) = delete;
   Hooks& operator=(const Hooks&) = delete;
 
-  // The api of this environment, null without memory.
+  // Returns the api of this environment, nullptr where memory is out.
   const longstack_api* Api() {
-    if (door_ != nullptr) return &door_->api;
-    door_ = TakeDoor();
-    if (door_ == nullptr) return nullptr;
-    door_->hooks = this;
-    door_->thread.store(pthread_self());
-    door_->open.store(true);
-    return &door_->api;
+    if (published_ != nullptr) return &published_->api;
+    published_ = AcquireApi();
+    if (published_ == nullptr) return nullptr;
+    published_->hooks = this;
+    published_->thread.store(pthread_self());
+    published_->is_live.store(true);
+    return &published_->api;
   }
 
+  // Returns whether the memory is large enough for Shared.
   bool Share(Isolate* isolate, Local<v8::ArrayBuffer> memory) {
     if (memory->ByteLength() < sizeof(Shared)) return false;
     memory_.Reset(isolate, memory);
     shared_ = static_cast<Shared*>(memory->Data());
-    Tell();
+    PublishCounts();
     return true;
   }
 
   int Add(const longstack_hooks& hooks, uint64_t* handle) {
     const longstack_callback callbacks[kStages] = {hooks.init, hooks.before, hooks.after};
-    if (count_ == kMostHooks || (count_ == size_ && !Grow())) return LONGSTACK_FULL;
+    if (count_ == kMaxHooks || (count_ == size_ && !Grow())) return LONGSTACK_FULL;
     for (longstack_callback callback : callbacks) {
       if (callback == nullptr) continue;
-      const int kept = KeepLibrary(reinterpret_cast<const void*>(callback));
-      if (kept != LONGSTACK_OK) return kept;
+      const int status = KeepLibrary(reinterpret_cast<const void*>(callback));
+      if (status != LONGSTACK_OK) return status;
     }
     Registration& registration = list_[count_++];
     registration.handle = *handle = ++last_handle;
     registration.data = hooks.data;
-    registration.untimed = (hooks.flags & LONGSTACK_NO_TIME) != 0;
+    registration.is_untimed = (hooks.flags & LONGSTACK_NO_TIME) != 0;
     for (int stage = 0; stage < kStages; stage++) {
       registration.callbacks[stage] = callbacks[stage];
-      wants_[stage] += callbacks[stage] != nullptr;
-      timed_[stage] += callbacks[stage] != nullptr && !registration.untimed;
+      callback_counts_[stage] += callbacks[stage] != nullptr;
+      timed_counts_[stage] += callbacks[stage] != nullptr && !registration.is_untimed;
     }
-    Tell();
+    PublishCounts();
     return LONGSTACK_OK;
   }
 
   int Remove(uint64_t handle) {
-    // Handles rise along the list.
+    // The list is sorted by handle.
     uint32_t low = 0, high = count_;
     while (low < high) {
       const uint32_t middle = low + (high - low) / 2;
       if (list_[middle].handle < handle) low = middle + 1;
       else high = middle;
     }
-    if (low == count_ || list_[low].handle != handle || list_[low].Gap()) return LONGSTACK_UNKNOWN;
+    if (low == count_ || list_[low].handle != handle || list_[low].IsGap()) return LONGSTACK_UNKNOWN;
     for (int stage = 0; stage < kStages; stage++) {
-      wants_[stage] -= list_[low].callbacks[stage] != nullptr;
-      timed_[stage] -= list_[low].callbacks[stage] != nullptr && !list_[low].untimed;
+      callback_counts_[stage] -= list_[low].callbacks[stage] != nullptr;
+      timed_counts_[stage] -= list_[low].callbacks[stage] != nullptr && !list_[low].is_untimed;
       list_[low].callbacks[stage] = nullptr;
     }
-    Tell();
-    gaps_ = true;
-    if (depth_ == 0) Close();
+    PublishCounts();
+    has_gaps_ = true;
+    if (depth_ == 0) CloseGaps();
     return LONGSTACK_OK;
   }
 
-  // A hot room.
+  // Calls the callbacks of a stage with the event in the shared memory. The hot path.
   inline void Emit(int stage) {
     const longstack_event event = {static_cast<int64_t>(shared_->async_id),
-      static_cast<int64_t>(shared_->trigger_async_id), timed_[stage] == 0 ? 0 : uv_hrtime(),
+      static_cast<int64_t>(shared_->trigger_async_id), timed_counts_[stage] == 0 ? 0 : uv_hrtime(),
       static_cast<uint32_t>(shared_->type), static_cast<uint32_t>(shared_->stack)};
     depth_++;
     const uint32_t count = count_;
     for (uint32_t i = 0; i < count; i++) {
-      const Registration& registration = list_[i];  // moves when the list grows: not to be used after it
+      const Registration& registration = list_[i];   // a callback may reallocate the list
       const longstack_callback callback = registration.callbacks[stage];
       if (callback != nullptr) callback(&event, registration.data);
     }
-    if (--depth_ == 0 && gaps_) Close();
+    if (--depth_ == 0 && has_gaps_) CloseGaps();
   }
 
  private:
@@ -233,8 +239,10 @@ class Hooks {
     uint64_t handle;
     longstack_callback callbacks[kStages];
     void* data;
-    bool untimed;
-    bool Gap() const { return callbacks[0] == nullptr && callbacks[1] == nullptr && callbacks[2] == nullptr; }
+    bool is_untimed;
+    bool IsGap() const {
+      return callbacks[0] == nullptr && callbacks[1] == nullptr && callbacks[2] == nullptr;
+    }
   };
 
   struct Library {
@@ -242,23 +250,23 @@ class Hooks {
     void* handle;
   };
 
-  static Door* TakeDoor() {
-    Lock lock(&door_mutex);
-    if (free_doors != nullptr) {
-      Door* door = free_doors;
-      free_doors = door->next;
-      return door;
+  static PublishedApi* AcquireApi() {
+    Lock lock(&free_apis_mutex);
+    if (free_apis != nullptr) {
+      PublishedApi* published = free_apis;
+      free_apis = published->next_free;
+      return published;
     }
-    void* memory = calloc(1, sizeof(Door));
+    void* memory = calloc(1, sizeof(PublishedApi));
     if (memory == nullptr) return nullptr;
-    Door* door = new (memory) Door{};
-    door->api = {LONGSTACK_API_VERSION, sizeof(longstack_api), ApiAdd, ApiRemove, ApiTypeName, ApiTypeCount,
-      ApiNow};
-    return door;
+    PublishedApi* published = new (memory) PublishedApi{};
+    published->api = {LONGSTACK_API_VERSION, sizeof(longstack_api), ApiAdd, ApiRemove, ApiTypeName,
+      ApiTypeCount, ApiNow};
+    return published;
   }
 
-  void Tell() {
-    if (shared_ != nullptr) memcpy(shared_->wants, wants_, sizeof wants_);
+  void PublishCounts() {
+    if (shared_ != nullptr) memcpy(shared_->callback_counts, callback_counts_, sizeof callback_counts_);
   }
 
   bool Grow() {
@@ -270,51 +278,51 @@ class Hooks {
     return true;
   }
 
-  // Takes what was removed out of the list.
-  void Close() {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < count_; i++) if (!list_[i].Gap()) list_[kept++] = list_[i];
-    count_ = kept;
-    gaps_ = false;
+  void CloseGaps() {
+    uint32_t live_count = 0;
+    for (uint32_t i = 0; i < count_; i++) if (!list_[i].IsGap()) list_[live_count++] = list_[i];
+    count_ = live_count;
+    has_gaps_ = false;
   }
 
-  // Takes one reference to each library, however many hooks it adds. A callback outside of all libraries
-  // (made at run time) is its maker's affair.
+  // Keeps the library of a callback loaded, by one reference per library. The lifetime of code outside of all
+  // libraries, generated at run time, is up to the addon that adds it. Returns a longstack_status.
   int KeepLibrary(const void* callback) {
     Dl_info info;
     if (dladdr(callback, &info) == 0 || info.dli_fname == nullptr) return LONGSTACK_OK;
-    if (info.dli_fbase == Node()) return LONGSTACK_OK;
-    for (uint32_t i = 0; i < libraries_; i++) if (library_[i].base == info.dli_fbase) return LONGSTACK_OK;
-    Library* grown = static_cast<Library*>(realloc(library_, (libraries_ + 1) * sizeof(Library)));
-    if (grown == nullptr) return LONGSTACK_FULL;
-    library_ = grown;
+    if (info.dli_fbase == NodeBase()) return LONGSTACK_OK;
+    for (uint32_t i = 0; i < library_count_; i++) {
+      if (libraries_[i].base == info.dli_fbase) return LONGSTACK_OK;
+    }
+    Library* libraries = static_cast<Library*>(realloc(libraries_, (library_count_ + 1) * sizeof(Library)));
+    if (libraries == nullptr) return LONGSTACK_FULL;
+    libraries_ = libraries;
     void* handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (handle == nullptr) return LONGSTACK_UNLOADABLE;
-    library_[libraries_++] = {info.dli_fbase, handle};
+    libraries_[library_count_++] = {info.dli_fbase, handle};
     return LONGSTACK_OK;
   }
 
-  Door* door_ = nullptr;
+  PublishedApi* published_ = nullptr;
   v8::Global<v8::ArrayBuffer> memory_;
   Shared* shared_ = nullptr;
   Registration* list_ = nullptr;
   uint32_t count_ = 0;
   uint32_t size_ = 0;
-  uint32_t wants_[kStages] = {};
-  uint32_t timed_[kStages] = {};  // of them, those that want the time
-  int depth_ = 0;
-  bool gaps_ = false;
-  Library* library_ = nullptr;
-  uint32_t libraries_ = 0;
+  uint32_t callback_counts_[kStages] = {};
+  uint32_t timed_counts_[kStages] = {};   // of the callbacks that want the time
+  int depth_ = 0;                         // of nested events
+  bool has_gaps_ = false;
+  Library* libraries_ = nullptr;
+  uint32_t library_count_ = 0;
 };
 
-// The door behind an api, if it is this thread's.
-int Find(const longstack_api* api, Hooks** hooks) {
-  Door* door = reinterpret_cast<Door*>(const_cast<longstack_api*>(api));
-  static_assert(offsetof(Door, api) == 0);
-  if (!door->open.load()) return LONGSTACK_ENDED;
-  if (pthread_equal(door->thread.load(), pthread_self()) == 0) return LONGSTACK_WRONG_THREAD;
-  *hooks = door->hooks;
+// Finds the hooks behind an api of this thread. Returns a longstack_status.
+int FindHooks(const longstack_api* api, Hooks** hooks) {
+  PublishedApi* published = reinterpret_cast<PublishedApi*>(const_cast<longstack_api*>(api));
+  if (!published->is_live.load()) return LONGSTACK_ENDED;
+  if (pthread_equal(published->thread.load(), pthread_self()) == 0) return LONGSTACK_WRONG_THREAD;
+  *hooks = published->hooks;
   return LONGSTACK_OK;
 }
 
@@ -323,47 +331,47 @@ int ApiAdd(const longstack_api* api, const longstack_hooks* hooks, uint64_t* han
   if (hooks->size < sizeof(longstack_hooks)) return LONGSTACK_INVALID;
   if ((hooks->flags & ~LONGSTACK_NO_TIME) != 0) return LONGSTACK_INVALID;
   if (hooks->init == nullptr && hooks->before == nullptr && hooks->after == nullptr) return LONGSTACK_INVALID;
-  Hooks* own;
-  const int found = Find(api, &own);
-  return found == LONGSTACK_OK ? own->Add(*hooks, handle) : found;
+  Hooks* registry;
+  const int status = FindHooks(api, &registry);
+  return status == LONGSTACK_OK ? registry->Add(*hooks, handle) : status;
 }
 
 int ApiRemove(const longstack_api* api, uint64_t handle) {
   if (api == nullptr) return LONGSTACK_INVALID;
-  Hooks* own;
-  const int found = Find(api, &own);
-  return found == LONGSTACK_OK ? own->Remove(handle) : found;
+  Hooks* registry;
+  const int status = FindHooks(api, &registry);
+  return status == LONGSTACK_OK ? registry->Remove(handle) : status;
 }
 
 inline Hooks* HooksOf(const FunctionCallbackInfo<Value>& info) { return longstack::DataOf<Hooks>(info); }
 
-// share(buffer): the memory of events; before any other function. True where it is large enough
+// share(buffer): sets the memory of events, before any other call; returns whether it is large enough
 void Share(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(HooksOf(info)->Share(info.GetIsolate(), info[0].As<v8::ArrayBuffer>()));
 }
 
-// api(): the address for other addons, undefined without memory
+// api(): returns the address for other addons as a BigInt, undefined where memory is out
 void Api(const FunctionCallbackInfo<Value>& info) {
   const longstack_api* api = HooksOf(info)->Api();
   if (api == nullptr) return;
   info.GetReturnValue().Set(v8::BigInt::NewFromUnsigned(info.GetIsolate(), reinterpret_cast<uintptr_t>(api)));
 }
 
-// type(name): its number
+// type(name): returns the number of a type
 void Type(const FunctionCallbackInfo<Value>& info) {
   v8::String::Utf8Value name(info.GetIsolate(), info[0]);
-  char text[kMostName];
+  char text[kMaxNameBytes];
   size_t length = *name == nullptr ? 0 : strnlen(*name, static_cast<size_t>(name.length()));
-  if (length >= kMostName) {
-    length = kMostName - 1;
-    while (length > 0 && ((*name)[length] & 0xC0) == 0x80) length--;  // cut between characters
+  if (length >= kMaxNameBytes) {
+    length = kMaxNameBytes - 1;
+    while (length > 0 && ((*name)[length] & 0xC0) == 0x80) length--;  // cut between characters of UTF-8
   }
   if (length > 0) memcpy(text, *name, length);
   text[length] = '\0';
   info.GetReturnValue().Set(TypeOf(text));
 }
 
-// init(), before(), after(): the event in the shared memory happened
+// init(), before(), after(): report the event in the shared memory
 template <int kStage>
 void Emit(const FunctionCallbackInfo<Value>& info) {
   HooksOf(info)->Emit(kStage);

@@ -13,16 +13,16 @@ namespace longstack {
 
 class StepClock {
  public:
-  // Writes the time into the array's first element from now on, in ms from the same origin as what is in it
-  // now.
+  // Writes the time into the array's first element from now on, in ms from the same origin as its present
+  // value.
   void Start(v8::Isolate* isolate, v8::Local<v8::Float64Array> array) {
     array_.Reset(isolate, array);
     time_ = reinterpret_cast<double*>(static_cast<char*>(array->Buffer()->Data()) + array->ByteOffset());
     origin_ = Now() - *time_;
   }
 
-  // The system's clock costs as much as the walk. Where the CPU's counter has gone on by less than kMaxAge
-  // since it was read, that is some 10 µs, the time is the same. The hot path.
+  // The kernel's clock costs as much as the walk. Where the CPU's counter has advanced by less than kMaxAge
+  // since it was read, some 10 µs, the time is kept. The hot path.
   inline void Tick() {
 #if defined(__x86_64__)
     const uint64_t cycles = __builtin_ia32_rdtsc();

@@ -12,8 +12,8 @@
 
 namespace longstack {
 
-// Says whether V8 sees the frames that were walked. Learns trampolines, so the words of the walk are to be
-// read anew.
+// Returns whether V8 sees the frames that were walked. Learns trampolines, so the words of the walk have to
+// be read again.
 bool Verify(v8::Isolate* isolate, Word* callback_fp, const Walk& walk, Walker* walker);
 
 }  // namespace longstack

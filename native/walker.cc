@@ -106,7 +106,7 @@ const char* Walker::Learn(Word* outer_fp, Word* inner_fp) {
         if (!IsBelow(outer, exit)) break;
       }
     }
-    why = "an entry frame does not tell where its caller left JavaScript";
+    why = "an entry frame does not hold where its caller left JavaScript";
     break;
   }
   Unlearn();

@@ -1,7 +1,7 @@
 // Walks the frames of the present stack, from a callback of C++ to the event loop, in some tens of
 // nanoseconds.
 //
-// What is relied on, and why it holds; what V8's words mean is in layout.h:
+// Facts of V8 that this relies on; the meaning of V8's words is in layout.h:
 //
 // 1. Every frame of JavaScript keeps a frame pointer. V8's own stack iterator, which the garbage collector
 //    needs to be exact, walks the same chain (src/execution/frames.cc).
@@ -9,13 +9,13 @@
 //    pointer by which the outer one was left (EntryFrameConstants::kNextExitFrameFPOffset,
 //    src/execution/x64/frame-constants-x64.h and its like); zero: there is none. V8 walks that way, too, so
 //    C++ may be compiled without frame pointers. At which word it is kept is learned at load, see Learn.
-// 3. The return address alone tells function and position of compiled code, inlined calls included. For
-//    interpreted code it lies in one of a few trampolines; there the bytecode array and the offset in it
-//    tell. Which addresses are trampolines is not guessed, see verifier.h.
+// 3. The return address alone determines function and position of compiled code, inlined calls included. For
+//    interpreted code it lies in one of a few trampolines; there the bytecode array and the offset in it do.
+//    Which addresses are trampolines is learned, see verifier.h.
 // 4. Code and bytecode move or die in a mark-sweep only (src/heap/mark-compact.cc): then all keys are
-//    forgotten. A built-in that C++ implements is told by its function object, which may move in a scavenge:
-//    the count of collections is part of such a key. So it is where WebAssembly lies below: an address in its
-//    code is given once as long as the module lives (freed_code_space_ in src/wasm/wasm-code-manager.h is not
+//    forgotten. A built-in that C++ implements is identified by its function object, which may move in a
+//    scavenge: the count of collections is part of such a key, and of one with WebAssembly: an address in its
+//    code is used once as long as the module lives (freed_code_space_ in src/wasm/wasm-code-manager.h is not
 //    used again), and the module ends by a finalizer, which a collection runs (src/objects/managed.h).
 //
 // So equal words mean an equal stack, but for names (names.h). The walk reads nothing but this thread's own
@@ -32,7 +32,7 @@
 
 namespace longstack {
 
-constexpr int kMaxFrames = 256;             // of one walk, whatever is asked for
+constexpr int kMaxFrames = 256;             // of one walk
 constexpr int kMaxWords = kMaxFrames * 3;
 constexpr int kMaxWordsOfFrame = 4;
 
@@ -58,8 +58,8 @@ class Walker {
  public:
   Walker() : layout_(ReadFrameLayout()), base_(StackBase()) {}
 
-  // Hands the words that tell the present stack to a sink, innermost frame first; `callback_fp` is the frame
-  // pointer of the callback. False: the chain of frames leaves this thread's stack (to a stack of
+  // Hands the words that identify the present stack to a sink, innermost frame first; `callback_fp` is the
+  // frame pointer of the callback. False: the chain of frames leaves this thread's stack (to a stack of
   // WebAssembly's own), or it has not been learned how to walk. The hot path: bench/capture.js.
   template <typename Sink>
   __attribute__((always_inline)) inline bool Visit(Word* callback_fp, Sink* sink) const {
@@ -108,7 +108,7 @@ class Walker {
     return true;
   }
 
-  // The words, and the frames too.
+  // Keep the words; the words and the frames.
   void ReadWords(Word* callback_fp, Walk* walk) const;
   void ReadFrames(Word* callback_fp, Walk* walk) const;
 
@@ -129,7 +129,7 @@ class Walker {
   bool AddTrampoline(Word pc);
   void ForgetTrampolines();
 
-  // A collection has been: objects may have moved.
+  // Counts a collection: objects may have moved.
   void CountCollection() { collections_++; }
   uint32_t collections() const { return collections_; }
 
@@ -140,20 +140,20 @@ class Walker {
   static constexpr int kMaxFramesAbove = 12;    // of C++ between V8 and a callback
   static constexpr int kMaxTrampolines = 16;
 
-  // Is `caller` an aligned frame of this thread's stack, below `frame`?
+  // Returns whether `caller` is an aligned frame of this thread's stack, below `frame`.
   bool IsBelow(Frame frame, Frame caller) const {
     const Word address = caller.address();
     return address > frame.address() && address <= last_frame_ && address % sizeof(Word) == 0;
   }
 
-  // Can the words of a frame by which a built-in of C++ is called be read?
+  // Returns whether the words of a frame by which a built-in of C++ is called can be read.
   bool HasExitWords(Frame exit) const {
     constexpr Word kMore = (Frame::kExitWords - Frame::kWords) * sizeof(Word);
     return exit.address() <= last_frame_ - kMore;
   }
 
-  // The frame by which JavaScript was left for the C++ that has come back to JavaScript. False: it cannot be
-  // read.
+  // Visits the frame by which JavaScript was left for the C++ that has come back to JavaScript. False: it
+  // cannot be read.
   template <typename Sink>
   bool VisitExit(Frame entry, Frame exit, Sink* sink) const {
     sink->AddWord(exit.type());
@@ -166,7 +166,7 @@ class Walker {
     return true;
   }
 
-  // A frame whose return address does not tell all.
+  // Visits a frame whose return address does not determine its function.
   template <typename Sink>
   bool VisitSpecial(Frame frame, Frame caller, Sink* sink) const {
     const Word type = caller.type();
@@ -200,8 +200,8 @@ class Walker {
   int max_frames_ = kMaxFrames / 4;
   int exit_offset_ = 0;           // in words, of an entry frame
   uint32_t collections_ = 0;
-  Word first_trampoline_ = 1;     // the lowest, and how far up the highest is: no other address is looked for
-  Word trampoline_span_ = 0;
+  Word first_trampoline_ = 1;     // the lowest address
+  Word trampoline_span_ = 0;      // bytes to the highest: no address outside is searched for
   Word base_;
   Word trampolines_[kMaxTrampolines];
   int trampoline_count_ = 0;

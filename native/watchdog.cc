@@ -1,24 +1,22 @@
-// The watchdog: a thread for each environment that looks whether the event loop is still in the same run, and
-// has the loop's thread take a sample of itself where that lasts.
+// The watchdog: one thread per environment that checks at intervals whether the event loop is still in the
+// same callback, and requests a sample of the stack from the loop's thread where that lasts.
 //
-// How it knows, and why that holds:
+// 1. JavaScript counts the callbacks of the loop in shared memory, and writes when the present one began. A
+//    callback that it did not count shows in libuv's idle time, which grows while the loop polls, or in
+//    libuv's count of iterations. Where none of the three changed between two checks, the loop was in one
+//    callback all the time.
+// 2. Time counts only as far as the process could run. Where the watchdog slept for much longer than it meant
+//    to, the process was stopped, or the machine was suspended or overloaded: then only the time counts that
+//    the loop's thread spent on a CPU or, as Linux reports, in a run queue. Time in neither is kept apart:
+//    the thread waited in a native call, or for a debugger.
+// 3. Isolate::RequestInterrupt (src/execution/isolate.cc) has V8 call back at the next check of its stack
+//    guard (src/execution/stack-guard.cc), on the loop's thread, on top of what runs there. Node's inspector
+//    runs JavaScript in such callbacks (Node, src/inspector_agent.cc), and so does this one; what it throws
+//    ends here. Inside a native call the callback comes after that has returned.
+// 4. While the loop is idle the watchdog sleeps for a second at a time; the first callback that JavaScript
+//    counts wakes it.
 //
-// 1. JavaScript counts the runs of the loop in shared memory, and writes when the present one began. A run
-//    that it did not count shows in libuv's idle time, which grows while the loop waits in the poll, or in
-//    its count of turns: where none of the three has changed between two looks, the loop was in one run all
-//    the time.
-// 2. Time counts only as far as somebody ran. Where the watchdog itself slept for much longer than it asked
-//    for, the process was stopped, or the machine was asleep or had too much to do: then only the time counts
-//    that the loop's thread spent on a processor or, as Linux tells, in the queue for one. Time in which it
-//    did neither is told apart: it waited in a native call, or for a debugger.
-// 3. Isolate::RequestInterrupt has V8 call back at the next check of its stack guard, on the loop's own
-//    thread, on top of what runs there. Node's inspector runs JavaScript from such callbacks; so does this
-//    one, and what it throws ends here. Where the thread is inside a native call, the callback comes when
-//    that has returned.
-// 4. An idle loop lets the watchdog sleep for a second at a time; the first run that JavaScript counts wakes
-//    it.
-//
-// The clock is libuv's, as is performance.now()'s: shared times are in ms of the latter.
+// The clock is libuv's, as is that of performance.now(): shared times are ms of the latter.
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -47,33 +45,37 @@ using v8::Isolate;
 using v8::Local;
 using v8::Value;
 
-// Of the threshold: when the first sample is asked for, and how long a look may take to come.
-constexpr double kSample = 0.8;
-constexpr double kLook = 0.7;
-constexpr double kSlack = 0.2;          // shorter stops than that do not matter
-constexpr double kLongestLook = 250;    // ms
-constexpr double kShortestLook = 1;     // ms
-constexpr double kShortestStep = 5;     // ms from one sample to the next
-constexpr double kLongestStep = 10000;  // ms
-constexpr int kEven = 8;                // samples at even steps; then each takes twice as long to come
-constexpr double kAsleep = 1000;        // ms
-constexpr double kLasts = 501;          // ms past the threshold: a sample then is told at once, see STILL in
-                                        // lib/blocked/detector.js
-constexpr double kStill = 0.1;          // of a time, on a processor: less is none
+// Parts of the threshold
+constexpr double kFirstSample = 0.8;        // when the first sample is requested, and from one to the next
+constexpr double kCheck = 0.7;              // from one check to the next
+constexpr double kSlack = 0.2;              // a check may come so much later than meant
 
-// The memory shared with JavaScript; lib/blocked/detector.js writes it by the same offsets. Every field has
-// one writer but `armed`, which is set here and cleared there.
+constexpr double kMinSlack = 2;             // ms
+constexpr double kMaxCheck = 250;           // ms
+constexpr double kMinCheck = 1;             // ms
+constexpr double kMinStep = 5;              // ms from one sample to the next
+constexpr double kMaxStep = 10000;          // ms
+constexpr int kEvenSteps = 8;               // samples; from then on each step is twice as long as the last
+constexpr double kSleep = 1000;             // ms, while the loop is idle
+constexpr double kOngoing = 501;            // ms past the threshold: a sample from then on is reported at
+                                            // once, see STILL in lib/blocked/detector.js
+constexpr double kMinUsage = 0.1;           // of a time, on a CPU: with less the thread stood still
+constexpr size_t kThreadStack = 128 << 10;  // bytes
+
+// The memory shared with JavaScript; lib/blocked/shared-memory.js has the same offsets. Every field has one
+// writer but `armed`, which is set here and cleared there.
 struct Shared {
-  double start;       // JavaScript: when the present run began
-  double began;       // here: when the run began that is armed
-  double asked;       // here: when the last sample was asked for
-  uint32_t beats;     // JavaScript: runs counted
-  uint32_t asleep;    // here: to be woken
-  uint32_t armed;     // not 0: the run of this number is long
-  uint32_t restless;  // JavaScript: not all runs are counted, so never sleep
-  uint32_t attended;  // JavaScript: a debugger may be there, so ask nothing of a thread that stands still
+  double start;         // JavaScript: when the present callback began
+  double armed_start;   // here: when the armed callback began
+  double requested;     // here: when the last sample was requested
+  uint32_t callbacks;   // JavaScript: number of callbacks
+  uint32_t asleep;      // here: to be woken
+  uint32_t armed;       // not 0: the callback of this number is blocking
+  uint32_t sleepless;   // JavaScript: not all callbacks are counted, so never sleep
+  uint32_t debugged;    // JavaScript: a debugger may be attached: do not interrupt a paused thread
 };
-static_assert(offsetof(Shared, beats) == 24);
+static_assert(offsetof(Shared, callbacks) == 24);
+static_assert(sizeof(Shared) == 48);
 
 template <typename T>
 T Read(const T* field) {
@@ -87,68 +89,69 @@ void Write(T* field, T value) {
   __atomic_store(field, &value, __ATOMIC_SEQ_CST);
 }
 
-// The time that a thread has waited for a processor: Linux counts it in a file of its own.
-class Queue {
+// The time that this thread has waited in a run queue, from Linux's /proc/thread-self/schedstat
+// (Documentation/scheduler/sched-stats.rst: the second number, in ns); elsewhere 0.
+class RunQueueTime {
  public:
-  Queue() {
+  RunQueueTime() {
 #if defined(__linux__)
     const int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     if (file < 0) return;
-    file_ = fcntl(file, F_DUPFD_CLOEXEC, kHigh);  // low numbers are the program's
+    file_ = fcntl(file, F_DUPFD_CLOEXEC, kMinDescriptor);  // low numbers are the program's
     close(file);
 #endif
   }
-  ~Queue() {
+  ~RunQueueTime() {
     if (file_ >= 0) close(file_);
   }
-  Queue(const Queue&) = delete;
-  Queue& operator=(const Queue&) = delete;
+  RunQueueTime(const RunQueueTime&) = delete;
+  RunQueueTime& operator=(const RunQueueTime&) = delete;
 
-  // ms
-  double Waited() const {
+  double Ms() const {
     char text[96];
     const ssize_t length = file_ < 0 ? 0 : pread(file_, text, sizeof text - 1, 0);
     if (length <= 0) return 0;
     text[length] = '\0';
-    const char* second = strchr(text, ' ');
+    const char* space = strchr(text, ' ');
     double ns = 0;
-    const char* at = second == nullptr ? "" : second + 1;
-    for (; *at >= '0' && *at <= '9'; at++) ns = ns * 10 + (*at - '0');
+    const char* digit = space == nullptr ? "" : space + 1;
+    for (; *digit >= '0' && *digit <= '9'; digit++) ns = ns * 10 + (*digit - '0');
     return ns * 1e-6;
   }
 
  private:
-  static constexpr int kHigh = 60;  // from 64 on the kernel makes room, which takes 15 ms
+  static constexpr int kMinDescriptor = 60;   // from 64 on the kernel grows its table, which takes 15 ms
   int file_ = -1;
 };
 
-double Hr() { return static_cast<double>(uv_hrtime()) * 1e-6; }
+double NowMs() { return static_cast<double>(uv_hrtime()) * 1e-6; }
 
 class Watch;
 
-// What an interrupt is given: it may be served when the watch is gone, or never. Touched by the loop's thread
-// only, once made.
-struct Ticket {
-  Watch* watch;
+// The data of a requested interrupt, which may come when the watch is gone, or never. Accessed by the loop's
+// thread only, once created.
+struct Interrupt {
+  Watch* watch;         // nullptr: gone
 };
 
 class Watch {
  public:
   Watch(Isolate* isolate, uv_loop_t* loop) : isolate_(isolate), loop_(loop) {}
 
+  // Returns false where there is no memory or no thread; what was created until then is left to the process.
   bool Start(Local<v8::Context> context, double threshold, double origin, Local<v8::ArrayBuffer> memory,
-             Local<v8::Function> sample, Local<v8::Function> turned) {
+             Local<v8::Function> sample, Local<v8::Function> polled) {
     threshold_ = threshold;
-    slack_ = std::fmax(2, threshold * kSlack);
+    slack_ = std::fmax(kMinSlack, threshold * kSlack);
     origin_ = origin;
     memory_.Reset(isolate_, memory);
     shared_ = static_cast<Shared*>(memory->Data());
-    if (pthread_getcpuclockid(pthread_self(), &processor_) != 0 || uv_mutex_init(&mutex_) != 0) return false;
+    if (pthread_getcpuclockid(pthread_self(), &cpu_clock_) != 0 || uv_mutex_init(&mutex_) != 0) return false;
     if (uv_cond_init(&wake_) != 0) {
       uv_mutex_destroy(&mutex_);
       return false;
     }
-    if (uv_async_init(loop_, &async_, Turned) != 0) {
+    if (uv_async_init(loop_, &async_, Polled) != 0) {
       uv_cond_destroy(&wake_);
       uv_mutex_destroy(&mutex_);
       return false;
@@ -157,34 +160,35 @@ class Watch {
     uv_unref(reinterpret_cast<uv_handle_t*>(&async_));
     context_.Reset(isolate_, context);
     sample_.Reset(isolate_, sample);
-    turned_.Reset(isolate_, turned);
-    looked_ = Hr() - origin_;
-    used_ = Processor();
-    // Signals are for the program's threads.
+    polled_.Reset(isolate_, polled);
+    last_check_ = NowMs() - origin_;
+    last_cpu_time_ = CpuTime();
+    // Signals go to the program's threads.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     uv_thread_options_t options = {};
     options.flags = UV_THREAD_HAS_STACK_SIZE;
-    options.stack_size = 128 << 10;
+    options.stack_size = kThreadStack;
     const auto run = [](void* data) { static_cast<Watch*>(data)->Run(); };
-    running_ = uv_thread_create_ex(&thread_, &options, run, this) == 0;
+    has_thread_ = uv_thread_create_ex(&thread_, &options, run, this) == 0;
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return running_;
+    return has_thread_;
   }
 
-  // No callback comes from now on. Frees itself when libuv has let go of it, then calls `done`.
+  // Ends the thread; no callback comes afterwards. Calls `done` when libuv has closed the handle, and frees
+  // the watch.
   void Stop(void (*done)(void*), void* data) {
-    if (running_) {
+    if (has_thread_) {
       uv_mutex_lock(&mutex_);
-      stop_ = true;
+      is_stopping_ = true;
       uv_cond_signal(&wake_);
       uv_mutex_unlock(&mutex_);
       uv_thread_join(&thread_);
     }
-    if (ticket_ != nullptr) ticket_->watch = nullptr;  // the interrupt, if it comes, frees it
+    if (interrupt_ != nullptr) interrupt_->watch = nullptr;  // if the interrupt comes, it frees its data
     sample_.Reset();
-    turned_.Reset();
+    polled_.Reset();
     context_.Reset();
     memory_.Reset();
     done_ = done;
@@ -203,17 +207,17 @@ class Watch {
     uv_mutex_unlock(&mutex_);
   }
 
-  // The ms of the armed run that do not count, and those that do but in which its thread stood still.
+  // Reports ms of the armed callback: those that do not count, and those in which its thread stood still.
   void Lost(double* lost, double* still) {
     uv_mutex_lock(&mutex_);
-    Account all = armed_;
-    if (busy_ && samples_ > 0) {  // it is the present run still: the time since the last look is its own
-      all = account_;
-      const double now = Hr() - origin_;
-      Add(&all, now - looked_, now - looked_, Processor() - used_);
+    Account account = armed_account_;
+    if (is_busy_ && samples_ > 0) {   // the armed callback is the present one: add time since the last check
+      account = account_;
+      const double now = NowMs() - origin_;
+      Add(&account, now - last_check_, now - last_check_, CpuTime() - last_cpu_time_);
     }
-    *lost = all.Lost();
-    *still = all.still;
+    *lost = account.Lost();
+    *still = account.still;
     uv_mutex_unlock(&mutex_);
   }
 
@@ -223,134 +227,139 @@ class Watch {
     uv_mutex_destroy(&mutex_);
   }
 
-  // ms that the loop's thread has been on a processor, or would have liked to be
-  double Processor() const {
+  // Returns ms that the loop's thread has been on a CPU or in a run queue.
+  double CpuTime() const {
     timespec time;
-    if (clock_gettime(processor_, &time) != 0) return 0;
-    const double used = static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
-    return used + queue_.Waited();
+    if (clock_gettime(cpu_clock_, &time) != 0) return 0;
+    const double on_cpu = static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
+    return on_cpu + run_queue_.Ms();
   }
 
-  // What is known of a run's time, in ms.
+  // The time of a callback, in ms.
   struct Account {
-    double late = 0;   // between looks of which the second came late
-    double used = 0;   // of that, on a processor or in the queue for one
-    double still = 0;  // between looks, without either
-    double Lost() const { return std::fmax(0, late - used); }
+    double late = 0;        // between checks of which the second came late
+    double late_cpu = 0;    // of that, on a CPU or in a run queue
+    double still = 0;       // between checks, in neither
+    double Lost() const { return std::fmax(0, late - late_cpu); }
   };
 
-  // Adds what has passed since the last look, `part` of which belongs to the run. The time in the queue is
-  // told when it is over: what is more than has passed makes up for what was missing.
-  void Add(Account* account, double passed, double part, double used) const {
-    if (passed > asked_for_ + slack_) {
+  // Adds the time since the last check, `part` of which belongs to the callback. Linux reports the time in a
+  // run queue when it is over: more CPU time than has passed makes up for what was missing before.
+  void Add(Account* account, double passed, double part, double cpu_time) const {
+    if (passed > meant_sleep_ + slack_) {
       account->late += part;
-      account->used += std::fmin(used, part);
-    } else if (used > passed) {
-      account->used += used - passed;
+      account->late_cpu += std::fmin(cpu_time, part);
+    } else if (cpu_time > passed) {
+      account->late_cpu += cpu_time - passed;
     }
-    if (used < passed * kStill && passed <= asked_for_ + slack_) account->still += part;
+    if (cpu_time < passed * kMinUsage && passed <= meant_sleep_ + slack_) account->still += part;
   }
 
   void Run() {
     uv_mutex_lock(&mutex_);
-    while (!stop_) {
-      const double wait = Look();
-      asked_for_ = wait;
-      looked_ = Hr() - origin_;
-      used_ = Processor();
+    while (!is_stopping_) {
+      const double wait = Check();
+      meant_sleep_ = wait;
+      last_check_ = NowMs() - origin_;
+      last_cpu_time_ = CpuTime();
       uv_cond_timedwait(&wake_, &mutex_, static_cast<uint64_t>(wait * 1e6));
     }
     uv_mutex_unlock(&mutex_);
   }
 
-  struct State {
-    uint32_t beats = 0;
-    uint64_t idle = 0;
-    uint64_t turns = 0;
+  // What changes when the loop goes on.
+  struct Progress {
+    uint32_t callbacks = 0;
+    uint64_t idle_time = 0;
+    uint64_t iterations = 0;
   };
 
-  // Returns the ms up to the next look.
-  double Look() {
-    const double now = Hr() - origin_;
-    const double usual = std::fmax(kShortestLook, std::fmin(threshold_ * kLook, kLongestLook));
-    State state;
+  // Returns ms until the next check.
+  double Check() {
+    const double now = NowMs() - origin_;
+    const double usual = std::fmax(kMinCheck, std::fmin(threshold_ * kCheck, kMaxCheck));
+    Progress progress;
     uv_metrics_t metrics;
-    uv_metrics_info(loop_, &metrics);  // whole words, written by one thread
-    state.turns = metrics.loop_count;
-    state.beats = Read(&shared_->beats);
+    uv_metrics_info(loop_, &metrics);   // aligned words with one writer (libuv, src/uv-common.c)
+    progress.iterations = metrics.loop_count;
+    progress.callbacks = Read(&shared_->callbacks);
     const double start = Read(&shared_->start);
-    state.idle = uv_metrics_idle_time(loop_);
-    const bool same = state.beats == seen_.beats && state.idle == seen_.idle && state.turns == seen_.turns;
-    const bool quiet = state.beats == seen_.beats && state.turns == seen_.turns;
-    const bool counted = state.beats != seen_.beats || !looked_once_;
-    looked_once_ = true;
-    const double passed = now - looked_;
-    const double used = Processor() - used_;
-    const bool stands = used < passed * kStill;
-    seen_ = state;
-    if (uv_metrics_idle_time(loop_) != state.idle) return Idle(quiet, usual);
+    progress.idle_time = uv_metrics_idle_time(loop_);
+    const bool is_counted = progress.callbacks != progress_.callbacks || !has_checked_;
+    const bool is_quiet = progress.callbacks == progress_.callbacks &&
+                          progress.iterations == progress_.iterations;
+    const bool is_same = is_quiet && progress.idle_time == progress_.idle_time;
+    has_checked_ = true;
+    progress_ = progress;
+    const double passed = now - last_check_;
+    const double cpu_time = CpuTime() - last_cpu_time_;
+    if (uv_metrics_idle_time(loop_) != progress.idle_time) return Idle(is_quiet, usual);
     Write(&shared_->asleep, 0u);
-    if (!same || !busy_) {
-      busy_ = true;
+    if (!is_same || !is_busy_) {
+      is_busy_ = true;
       samples_ = 0;
-      began_ = counted ? std::fmin(start, now) : now;
+      callback_start_ = is_counted ? std::fmin(start, now) : now;
       account_ = Account();
-      due_ = threshold_ * kSample;
-      step_ = std::fmax(threshold_ * kSample, kShortestStep);
-      Add(&account_, passed, std::fmin(passed, now - began_), used);
+      sample_due_ = threshold_ * kFirstSample;
+      step_ = std::fmax(threshold_ * kFirstSample, kMinStep);
+      Add(&account_, passed, std::fmin(passed, now - callback_start_), cpu_time);
     } else {
-      Add(&account_, passed, passed, used);
+      Add(&account_, passed, passed, cpu_time);
     }
-    const double counts = now - began_ - account_.Lost();
-    if (counts >= due_) Ask(now, counts, stands);
-    if (samples_ > 0) armed_ = account_;
-    return std::fmax(kShortestLook, std::fmin(due_ - counts, kLongestLook));
+    const double duration = now - callback_start_ - account_.Lost();
+    if (duration >= sample_due_) RequestSample(now, duration, cpu_time < passed * kMinUsage);
+    if (samples_ > 0) armed_account_ = account_;
+    return std::fmax(kMinCheck, std::fmin(sample_due_ - duration, kMaxCheck));
   }
 
-  double Idle(bool quiet, double usual) {
-    busy_ = false;
-    if (!quiet || Read(&shared_->restless) != 0) return usual;
+  // The loop polls. Returns ms until the next check. The counter is read again after `asleep` is set, since
+  // JavaScript wakes the watchdog only where it reads `asleep`.
+  double Idle(bool is_quiet, double usual) {
+    is_busy_ = false;
+    if (!is_quiet || Read(&shared_->sleepless) != 0) return usual;
     Write(&shared_->asleep, 1u);
-    if (Read(&shared_->beats) == seen_.beats) return kAsleep;
+    if (Read(&shared_->callbacks) == progress_.callbacks) return kSleep;
     Write(&shared_->asleep, 0u);
-    return kShortestLook;
+    return kMinCheck;
   }
 
-  void Ask(double now, double counts, bool stands) {
-    if (samples_++ >= kEven) step_ = std::fmin(step_ * 2, kLongestStep);
-    due_ = counts + step_;
-    const double lasts = threshold_ + kLasts;
-    if (counts < lasts && due_ > lasts) due_ = lasts;
+  // Arms the present callback with its first sample. One request is pending at a time; none is made of a
+  // thread that stands still where a debugger may have paused it.
+  void RequestSample(double now, double duration, bool stands_still) {
+    if (samples_++ >= kEvenSteps) step_ = std::fmin(step_ * 2, kMaxStep);
+    sample_due_ = duration + step_;
+    const double ongoing = threshold_ + kOngoing;
+    if (duration < ongoing && sample_due_ > ongoing) sample_due_ = ongoing;
     if (samples_ == 1) {
-      Write(&shared_->began, began_);
-      Write(&shared_->armed, seen_.beats);
-      uv_async_send(&async_);  // comes when the run is over
+      Write(&shared_->armed_start, callback_start_);
+      Write(&shared_->armed, progress_.callbacks);
+      uv_async_send(&async_);   // received after the callback
     }
-    if (outstanding_.load()) return;
-    if (Read(&shared_->attended) != 0 && stands) return;
-    Ticket* ticket = new (std::nothrow) Ticket{this};
-    if (ticket == nullptr) return;
-    ticket_ = ticket;
-    outstanding_.store(true);
-    Write(&shared_->asked, now);
-    asked_waited_ = queue_.Waited();
-    isolate_->RequestInterrupt(Interrupt, ticket);
+    if (is_requested_.load()) return;
+    if (Read(&shared_->debugged) != 0 && stands_still) return;
+    Interrupt* interrupt = new (std::nothrow) Interrupt{this};
+    if (interrupt == nullptr) return;
+    interrupt_ = interrupt;
+    is_requested_.store(true);
+    Write(&shared_->requested, now);
+    requested_run_queue_ = run_queue_.Ms();
+    isolate_->RequestInterrupt(Interrupted, interrupt);
   }
 
-  static void Interrupt(Isolate* isolate, void* data) {
-    Ticket* ticket = static_cast<Ticket*>(data);
-    Watch* watch = ticket->watch;
-    delete ticket;
+  static void Interrupted(Isolate* isolate, void* data) {
+    Interrupt* interrupt = static_cast<Interrupt*>(data);
+    Watch* watch = interrupt->watch;
+    delete interrupt;
     if (watch == nullptr) return;
-    watch->ticket_ = nullptr;
-    // Time in the queue for a processor is nobody's lateness.
-    const double waited = watch->queue_.Waited() - watch->asked_waited_;
-    Write(&watch->shared_->asked, Read(&watch->shared_->asked) + waited);
-    watch->outstanding_.store(false);
+    watch->interrupt_ = nullptr;
+    // Time in a run queue does not make the sample late.
+    const double queued = watch->run_queue_.Ms() - watch->requested_run_queue_;
+    Write(&watch->shared_->requested, Read(&watch->shared_->requested) + queued);
+    watch->is_requested_.store(false);
     if (isolate->IsExecutionTerminating()) return;
     v8::HandleScope scope(isolate);
     Local<v8::Context> context = watch->context_.Get(isolate);
-    v8::Context::Scope inside(context);
+    v8::Context::Scope context_scope(context);
     v8::TryCatch thrown(isolate);
     Local<Value> ignored;
     Local<v8::Function> sample = watch->sample_.Get(isolate);
@@ -358,59 +367,60 @@ class Watch {
     if (!has_returned && thrown.HasTerminated()) isolate->TerminateExecution();
   }
 
-  // The loop has come to the poll.
-  static void Turned(uv_async_t* handle) {
+  // The loop polls, after a blocking callback.
+  static void Polled(uv_async_t* handle) {
     Watch* watch = static_cast<Watch*>(handle->data);
     Isolate* isolate = watch->isolate_;
-    if (watch->turned_.IsEmpty() || isolate->IsExecutionTerminating()) return;
+    if (watch->polled_.IsEmpty() || isolate->IsExecutionTerminating()) return;
     v8::HandleScope scope(isolate);
     Local<v8::Context> context = watch->context_.Get(isolate);
-    v8::Context::Scope inside(context);
-    Local<v8::Function> turned = watch->turned_.Get(isolate);
-    // Node runs what listeners left to be run; id 0: nobody's hooks are told of it.
-    (void)node::MakeCallback(isolate, context->Global(), turned, 0, nullptr, {0, 0});
+    v8::Context::Scope context_scope(context);
+    Local<v8::Function> polled = watch->polled_.Get(isolate);
+    // Drains the ticks and microtasks that listeners made; with async id 0 no hook is called (Node,
+    // src/api/callback.cc, InternalCallbackScope).
+    (void)node::MakeCallback(isolate, context->Global(), polled, 0, nullptr, {0, 0});
   }
 
   Isolate* isolate_;
   uv_loop_t* loop_;
   double threshold_ = 0;
-  double slack_ = 0;    // ms that a look may come late
+  double slack_ = 0;                    // ms that a check may come late
   double origin_ = 0;
   v8::Global<v8::ArrayBuffer> memory_;  // no shared_ptr to it: that asks for a newer glibc than Node does
   Shared* shared_ = nullptr;
   v8::Global<v8::Context> context_;
   v8::Global<v8::Function> sample_;
-  v8::Global<v8::Function> turned_;
-  clockid_t processor_;
-  Queue queue_;           // of the thread that makes this: the loop's
+  v8::Global<v8::Function> polled_;
+  clockid_t cpu_clock_;
+  RunQueueTime run_queue_;              // of the constructing thread: the loop's
   uv_async_t async_;
   uv_thread_t thread_;
   uv_mutex_t mutex_;
   uv_cond_t wake_;
-  bool running_ = false;
-  bool stop_ = false;
-  Ticket* ticket_ = nullptr;
-  std::atomic<bool> outstanding_{false};
-  double asked_waited_ = 0;  // ms in the queue, when the last sample was asked for
+  bool has_thread_ = false;
+  bool is_stopping_ = false;
+  Interrupt* interrupt_ = nullptr;
+  std::atomic<bool> is_requested_{false};
+  double requested_run_queue_ = 0;      // of run_queue_, when the last sample was requested
   void (*done_)(void*) = nullptr;
   void* done_data_ = nullptr;
 
-  // Of the watchdog, under the mutex.
-  State seen_;
-  bool looked_once_ = false;
-  bool busy_ = false;
-  double looked_ = 0;     // when
-  double asked_for_ = 0;  // ms of sleep
-  double used_ = 0;       // ms on a processor, of the loop's thread, then
-  double began_ = 0;      // the present run, from here on
+  // Of the watchdog's thread, under the mutex.
+  Progress progress_;                   // at the last check
+  bool has_checked_ = false;
+  double last_check_ = 0;
+  double last_cpu_time_ = 0;            // of the loop's thread, at the last check
+  double meant_sleep_ = 0;              // ms
+  bool is_busy_ = false;                // the loop runs a callback; of that callback:
+  double callback_start_ = 0;
   Account account_;
-  Account armed_;         // of the run that was armed last
-  double due_ = 0;        // ms counted
-  double step_ = 0;
+  double sample_due_ = 0;               // ms from its start
+  double step_ = 0;                     // ms from one sample to the next
   int samples_ = 0;
+  Account armed_account_;               // of the callback armed last
 };
 
-// One environment's.
+// The watchdog of an environment.
 struct Watchdog {
   Isolate* isolate;
   uv_loop_t* loop;
@@ -422,19 +432,20 @@ inline Watchdog* WatchdogOf(const FunctionCallbackInfo<Value>& info) {
   return longstack::DataOf<Watchdog>(info);
 }
 
-// start(threshold, now, memory, sample, turned): sample() is called inside of a long run, turned() after one
+// start(threshold, now, memory, sample, polled): calls sample() inside a blocking callback and polled() after
+// one; returns whether there is a thread
 void Start(const FunctionCallbackInfo<Value>& info) {
   Watchdog* watchdog = WatchdogOf(info);
   Local<v8::ArrayBuffer> memory = info[2].As<v8::ArrayBuffer>();
   info.GetReturnValue().Set(false);
   if (watchdog->watch != nullptr || memory->ByteLength() < sizeof(Shared)) return;
-  const double origin = Hr() - info[1].As<v8::Number>()->Value();
+  const double origin = NowMs() - info[1].As<v8::Number>()->Value();
   Watch* watch = new (std::nothrow) Watch(watchdog->isolate, watchdog->loop);
   if (watch == nullptr) return;
   const double threshold = info[0].As<v8::Number>()->Value();
   const bool has_started = watch->Start(watchdog->isolate->GetCurrentContext(), threshold, origin, memory,
     info[3].As<v8::Function>(), info[4].As<v8::Function>());
-  if (!has_started) return;   // no memory, no threads: it is left as it is
+  if (!has_started) return;   // leaks the watch, see Watch::Start
   watchdog->watch = watch;
   info.GetReturnValue().Set(true);
 }
@@ -447,33 +458,35 @@ void Stop(const FunctionCallbackInfo<Value>& info) {
   watchdog->watch = nullptr;
 }
 
-// wake(): a run begins, and the watchdog is asleep
+// wake(): for a callback that begins while the watchdog sleeps
 void Wake(const FunctionCallbackInfo<Value>& info) {
   Watchdog* watchdog = WatchdogOf(info);
   if (watchdog->watch != nullptr) watchdog->watch->Wake();
 }
 
-// lost(array): ms of the armed run that do not count, and those that do but in which its thread stood still
+// lost(array): writes ms of the armed callback: those that do not count, and those in which its thread stood
+// still
 void Lost(const FunctionCallbackInfo<Value>& info) {
   Watchdog* watchdog = WatchdogOf(info);
   Local<v8::Float64Array> array = info[0].As<v8::Float64Array>();
   if (watchdog->watch == nullptr || array->Length() < 2) return;
-  double* out = reinterpret_cast<double*>(static_cast<char*>(array->Buffer()->Data()) + array->ByteOffset());
-  watchdog->watch->Lost(&out[0], &out[1]);
+  char* bytes = static_cast<char*>(array->Buffer()->Data()) + array->ByteOffset();
+  double* result = reinterpret_cast<double*>(bytes);
+  watchdog->watch->Lost(&result[0], &result[1]);
 }
 
-// The environment ends. libuv closes a handle later; Node waits for that.
+// The environment ends. libuv closes a handle later; Node waits for `done`.
 void End(void* data, void (*done)(void*), void* done_data) {
   Watchdog* watchdog = static_cast<Watchdog*>(data);
   Watch* watch = watchdog->watch;
-  delete watchdog;  // nothing of JavaScript runs any more
+  delete watchdog;  // no JavaScript runs any more
   if (watch != nullptr) watch->Stop(done, done_data);
   else done(done_data);
 }
 
 }  // namespace
 
-void AddWatchFunctions(Local<v8::Context> context, Local<v8::Object> exports) {
+void AddWatchdogFunctions(Local<v8::Context> context, Local<v8::Object> exports) {
   Isolate* isolate = Isolate::GetCurrent();
   Watchdog* watchdog = new Watchdog();
   watchdog->isolate = isolate;
