@@ -10,6 +10,9 @@ const path = require('node:path')
 const root = path.resolve(__dirname, '..', '..')
 const register = path.join(root, 'lib', 'register.js')
 
+/** Whether what takes long runs whole, not as a sample: TESTS=all, as .ci/run sets it for one version of Node. */
+const runsAll = process.env.TESTS === 'all'
+
 /** What a child does not inherit. */
 const ownVariables = /^(LONGSTACK|NODE_|AVA_|FORCE_COLOR|NO_COLOR)/
 
@@ -109,4 +112,4 @@ function withoutHops (text) {
   return kept.join('\n')
 }
 
-module.exports = { node, program, split, separator, withoutHops, root, register }
+module.exports = { node, program, split, separator, withoutHops, runsAll, root, register }

@@ -8,6 +8,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { install, versions, run, strict } = require('../helpers/installed')
 const { libraries } = require('../../native/compile')
+const { runsAll } = require('../helpers/run')
 
 const PROGRAM = `
   const trace = require('longstack')
@@ -106,7 +107,7 @@ test('the tarball holds the program, binaries, and what building one needs', (t)
   t.deepEqual(fs.readdirSync(path.join(installed.app, 'node_modules')).filter((name) => /gyp|nan|prebuild|node-addon/.test(name)), [])
 })
 
-for (const { major, node, abi } of there) {
+for (const { major, node, abi } of runsAll ? there : there.slice(0, 1)) {
   test(`Node ${major}: native from the tarball, in workers, past patched modules`, async (t) => {
     const engine = has(abi) ? 'native' : 'js'
     const { code, said, stderr } = await say(node)
@@ -162,17 +163,19 @@ test('a binary can be built where a compiler is; where none is, that is said', a
   t.regex(quiet.stderr, /^longstack: no native engine was built: [^\n]+\n$/)
   t.is((await say(process.execPath, PROGRAM, [], app)).said.engine, 'js')
 
-  const built = await build([])
-  if (!strict && built.code !== 0) {
-    t.log(`not tried: ${built.stderr}`)
-    return
+  if (runsAll) { // prebuild compiles for all versions; building takes a minute of a busy machine
+    const built = await build([])
+    t.deepEqual([built.code, built.stderr], [0, ''])
+  } else if (has(process.versions.modules)) {
+    fs.copyFileSync(carriedFor(process.versions.modules), binary)
+  } else {
+    return t.log('not tried: there is no binary to keep')
   }
-  t.deepEqual([built.code, built.stderr], [0, ''])
   t.is((await say(process.execPath, PROGRAM, [], app)).said.engine, 'native')
   const { mtimeMs } = fs.statSync(binary)
   t.deepEqual(await build(['--quiet']), { code: 0, signal: null, stdout: '', stderr: '' })
   t.is(fs.statSync(binary).mtimeMs, mtimeMs, 'what is made is kept')
   fs.utimesSync(path.join(home, 'native', 'walker.h'), new Date(), new Date())
-  await build(['--quiet'])
-  t.not(fs.statSync(binary).mtimeMs, mtimeMs, 'what is older than its source is made again')
+  const stale = await build(['--quiet'], { CXX: 'false' })
+  t.regex(stale.stderr, /^longstack: no native engine was built: [^\n]+\n$/, 'older than its source: compiled again')
 })

@@ -1,7 +1,7 @@
 'use strict'
 
 // Transparent by other people's tests: the same names and states with and without the preload. Fastify has 199 files of
-// tests: all of them run where SUITES=all is set, as CI does for one version of Node; a sample runs elsewhere.
+// tests: all of them run where TESTS=all is set, as CI does for one version of Node; a sample runs elsewhere.
 
 const test = require('ava')
 const fs = require('node:fs')
@@ -9,8 +9,8 @@ const os = require('node:os')
 const path = require('node:path')
 const { compare, parseTap, parseMocha } = require('../helpers/compare-suites')
 const { install } = require('../helpers/install-suites')
+const { runsAll } = require('../helpers/run')
 
-const runsAll = process.env.SUITES === 'all'
 const LIMIT_MS = 15 * 60_000
 
 /** Fastify's files that use hooks, streams, contexts, errors and connections most. */
