@@ -89,9 +89,9 @@ function createTracer () {
     if (threshold === undefined && wiring.blocked === undefined) return
     guard.run(() => {
       wiring.blocked ??= require('./tracer/features').createBlockedCallbacks(wiring)
-      wiring.blocked.use(threshold, mode.light && !selectsAllCallbacks(settings))
+      wiring.blocked.configure(threshold, mode.light && !selectsAllCallbacks(settings))
     })
-    wiring.events.began = wiring.blocked?.began()
+    wiring.events.began = wiring.blocked?.callbackListener()
     async.watch()
   }
 

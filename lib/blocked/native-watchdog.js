@@ -5,8 +5,9 @@
 const { NATIVE_BYTES } = require('./shared-memory')
 
 /**
- * @typedef {object} Doors
- * @property {(threshold: number, now: number, memory: ArrayBuffer, sample: () => void, turned: () => void) => boolean} start
+ * @typedef {object} WatchBinding
+ * @property {(threshold: number, now: number, memory: ArrayBuffer, sample: () => void,
+ *   callbackEnded: () => void) => boolean} start false: out of memory
  * @property {() => void} stop
  * @property {() => void} wake
  * @property {(out: Float64Array) => void} lost
@@ -14,29 +15,29 @@ const { NATIVE_BYTES } = require('./shared-memory')
 
 /**
  * @param {object} deps
- * @param {Doors} deps.doors
+ * @param {WatchBinding} deps.binding
  * @param {() => number} deps.now
  * @param {(code: string, sentence: string) => void} deps.warn
- * @returns {import('./detector').Watchdog}
+ * @returns {import('./shared-memory').Watchdog}
  */
-function createNativeWatchdog ({ doors, now, warn }) {
+function createNativeWatchdog ({ binding, now, warn }) {
   const memory = new ArrayBuffer(NATIVE_BYTES)
   const out = new Float64Array(2)
   return {
     memory,
 
-    start ({ threshold, sample, turned }) {
-      if (!doors.start(threshold, now(), memory, sample, turned)) {
-        warn('BLOCKED', 'long runs of the event loop cannot be watched: there is no memory for a thread.')
+    start ({ threshold, sample, callbackEnded }) {
+      if (!binding.start(threshold, now(), memory, sample, callbackEnded)) {
+        warn('BLOCKED', 'blocking callbacks cannot be detected: no memory for a thread.')
         return undefined
       }
       return {
-        above: 0,
-        wake: doors.wake,
-        stop: doors.stop,
-        lost () {
-          doors.lost(out)
-          return { lost: out[0], still: out[1], idle: false }
+        ownFrames: 0,
+        wake: binding.wake,
+        stop: binding.stop,
+        discount () {
+          binding.lost(out)
+          return { lostMs: out[0], stillMs: out[1], isIdle: false }
         }
       }
     }

@@ -1,42 +1,51 @@
 'use strict'
 
-// A report from inside of a run uses regular expressions, and the program may be just about to read RegExp.$1. What RegExp
-// tells of the last match is therefore put back, by a match that tells the same.
+// A report from inside a callback uses regular expressions, and the program may be about to read RegExp.$1.
+// So the statics of the last match are restored afterwards, by a match that sets the same ones.
 
 const GROUPS = 9
 
-/** @typedef {{ input: string, match: string, at: number, groups: string[], last: string }} Last */
+/**
+ * @typedef {{ input: string, match: string, index: number, groups: string[], lastParen: string }} LastMatch
+ */
 
 /** @param {() => void} work */
-function keepingMatches (work) {
+function preserveRegExpStatics (work) {
   const before = lastMatch()
   try {
     work()
   } finally {
-    if (before !== undefined) putBack(before)
+    if (before !== undefined) restore(before)
   }
 }
 
-/** @returns {Last | undefined} */
+/** @returns {LastMatch | undefined} */
 function lastMatch () {
   try {
-    const all = /** @type {any} */ (RegExp)
+    const statics = /** @type {any} */ (RegExp)
     const groups = []
-    for (let i = 1; i <= GROUPS; i++) groups.push(String(all[`$${i}`]))
-    return { input: String(all.input), match: String(all.lastMatch), at: String(all.leftContext).length, groups, last: String(all.lastParen) }
+    for (let i = 1; i <= GROUPS; i++) groups.push(String(statics[`$${i}`]))
+    return {
+      input: String(statics.input),
+      match: String(statics.lastMatch),
+      index: String(statics.leftContext).length,
+      groups,
+      lastParen: String(statics.lastParen)
+    }
   } catch {
-    return undefined // somebody replaced them
+    return undefined // the program replaced them
   }
 }
 
-/** @param {Last} before */
-function putBack ({ input, match, at, groups, last }) {
+/** @param {LastMatch} before */
+function restore ({ input, match, index, groups, lastParen }) {
   try {
-    const wanted = groups.slice(0, 1 + groups.findLastIndex((group) => group !== ''))
-    if ((wanted.at(-1) ?? '') !== last || wanted.length === GROUPS) wanted.push(last)
-    const captures = wanted.map((group) => `(?=[^]{${Math.max(0, input.indexOf(group))}}([^]{${group.length}}))`).join('')
-    new RegExp(`(?<=^${captures}[^]{${at}})[^]{${match.length}}`).exec(input)
+    const texts = groups.slice(0, 1 + groups.findLastIndex((group) => group !== ''))
+    if ((texts.at(-1) ?? '') !== lastParen || texts.length === GROUPS) texts.push(lastParen)
+    const captures = texts.map((text) =>
+      `(?=[^]{${Math.max(0, input.indexOf(text))}}([^]{${text.length}}))`).join('')
+    new RegExp(`(?<=^${captures}[^]{${index}})[^]{${match.length}}`).exec(input)
   } catch {}
 }
 
-module.exports = { keepingMatches }
+module.exports = { preserveRegExpStatics }

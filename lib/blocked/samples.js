@@ -1,71 +1,90 @@
 'use strict'
 
-// What the samples of one long run have in common: the path of calls that at least half of its time took, from the event
-// loop inwards. One sample is told as it is.
+// What the samples of one blocking callback have in common: the path of calls, from the event loop inwards,
+// that at least half of its time took. A single sample is reported as it is.
 
-const { Stack } = require('../stacks/frames')
+const { frameLines, Stack } = require('../stacks/frames')
 
-const MOST = 64 // samples of one run
-const WHOLE = 200 // frames: what has as many was cut off
+const MAX_SAMPLES = 64 // of one callback
+const MAX_FRAMES = 200 // a sample with as many was cut off
 
 /**
  * @typedef {object} Sample
  * @property {string} text frames, a line each, innermost first
  * @property {import('../context/context').Context | undefined} context that ran
- * @property {number | undefined} late ms, where it took long to be taken
+ * @property {number | undefined} late ms from the request to the sample, if many
  * @property {number} weight how much time it stands for
  *
- * @typedef {Sample & { frames: import('../stacks/frames').Frame[] }} Read frames outermost first
+ * @typedef {Sample & { frames: import('../stacks/frames').Frame[] }} ParsedSample frames outermost first
  */
 
-function createSamples () {
+class Samples {
   /** @type {Sample[]} */
-  const samples = []
-  let count = 0
+  #samples = []
+  #count = 0
 
-  return {
-    /** @param {Sample} sample */
-    add (sample) {
-      count++
-      if (samples.length < MOST) samples.push(sample)
-    },
+  /** @param {Sample} sample */
+  add (sample) {
+    this.#count++
+    if (this.#samples.length < MAX_SAMPLES) this.#samples.push(sample)
+  }
 
-    /** @returns {{ count: number, text: string, context?: Sample['context'], late?: number }} */
-    best () {
-      if (samples.length === 0) return { count, text: '' }
-      // A sample that came late may have met what Node or longstack does when the program's part is over.
-      const met = samples.filter(({ text }) => new Stack(text).program)
-      const told = met.length > 0 ? met : samples
-      const { text, of } = told.length === 1 ? { text: told[0].text, of: told } : path(told)
-      const { context, late } = heaviest(of)
-      return { count, text, context, late }
-    }
+  /** @returns {{ count: number, text: string, context?: Sample['context'], late?: number }} */
+  best () {
+    const count = this.#count
+    if (this.#samples.length === 0) return { count, text: '' }
+    // A late sample may show what Node or longstack does after the program's part has ended.
+    const withProgram = this.#samples.filter(({ text }) => new Stack(text).program)
+    const { text, samples } = commonPath(withProgram.length > 0 ? withProgram : this.#samples)
+    const { context, late } = heaviest(samples)
+    return { count, text, context, late }
   }
 }
 
-/** @param {Sample[]} samples @returns {{ text: string, of: Sample[] }} the common path, and those that took all of it */
-function path (samples) {
-  const read = samples.map((sample) => ({ ...sample, frames: new Stack(sample.text).frames.toReversed() }))
-  if (read.some(({ frames }) => frames.length >= WHOLE)) { // a deep recursion: no two begin at the same place
-    const one = heaviest(samples)
-    return { text: one.text, of: [one] }
+/**
+ * Returns the frames of a stack, a line each.
+ * @param {unknown} stack
+ * @param {number} skipped innermost frames to leave out
+ */
+function linesOf (stack, skipped) {
+  const lines = typeof stack === 'string' ? frameLines(stack, true) : ''
+  return skipped === 0 ? lines : lines.split('\n').slice(skipped).join('\n')
+}
+
+/**
+ * Returns the common path, and the samples that took all of it.
+ * @param {Sample[]} samples
+ * @returns {{ text: string, samples: Sample[] }}
+ */
+function commonPath (samples) {
+  if (samples.length === 1) return { text: samples[0].text, samples }
+  const parsed = samples.map((sample) => ({ ...sample, frames: new Stack(sample.text).frames.toReversed() }))
+  if (parsed.some(({ frames }) => frames.length >= MAX_FRAMES)) { // deep recursion: outermost frames differ
+    const sample = heaviest(samples)
+    return { text: sample.text, samples: [sample] }
   }
-  const total = weigh(read)
+  const total = weigh(parsed)
   /** @type {string[]} */
   const lines = []
-  let alive = read
+  let matching = parsed
   for (let depth = 0; ; depth++) {
-    const next = largest(alive.filter(({ frames }) => frames.length > depth), ({ frames }) => keyOf(frames[depth]))
+    const deeper = matching.filter(({ frames }) => frames.length > depth)
+    const next = largestGroup(deeper, ({ frames }) => keyOf(frames[depth]))
     if (next.length === 0 || weigh(next) * 2 < total) break
-    lines.unshift(largest(next, ({ frames }) => frames[depth].text)[0].frames[depth].text)
-    alive = next
+    lines.unshift(largestGroup(next, ({ frames }) => frames[depth].text)[0].frames[depth].text)
+    matching = next
   }
-  return { text: lines.join('\n'), of: alive }
+  return { text: lines.join('\n'), samples: matching }
 }
 
-/** Those that share the key which stands for most of the time. @param {Read[]} samples @param {(sample: Read) => string} key @returns {Read[]} */
-function largest (samples, key) {
-  /** @type {Map<string, Read[]>} */
+/**
+ * Returns the samples that share the key which stands for most of the time.
+ * @param {ParsedSample[]} samples
+ * @param {(sample: ParsedSample) => string} key
+ * @returns {ParsedSample[]}
+ */
+function largestGroup (samples, key) {
+  /** @type {Map<string, ParsedSample[]>} */
   const groups = new Map()
   for (const sample of samples) {
     const group = groups.get(key(sample))
@@ -75,7 +94,10 @@ function largest (samples, key) {
   return [...groups.values()].reduce((best, group) => weigh(group) > weigh(best) ? group : best, [])
 }
 
-/** The function, wherever in it the sample was taken. @param {import('../stacks/frames').Frame} frame */
+/**
+ * Identifies the function of a frame, wherever in it the sample was taken.
+ * @param {import('../stacks/frames').Frame} frame
+ */
 function keyOf ({ functionName, fileName }) {
   return `${functionName} ${fileName}`
 }
@@ -90,4 +112,4 @@ function heaviest (samples) {
   return samples.reduce((best, sample) => sample.weight > best.weight ? sample : best)
 }
 
-module.exports = { createSamples }
+module.exports = { Samples, linesOf }

@@ -1,44 +1,52 @@
 'use strict'
 
-// The conductor of long runs, loaded with the first wish to see them: chooses the watchdog, and says what it found to listeners, to
-// the log of spans, or else to stderr.
+// Sets up detection of blocking callbacks; loaded when the option `blocked` is first set. Chooses the
+// watchdog, and passes what is detected to listeners, to the spans, or else to stderr.
 
 const { loadBinding } = require('../stacks/binding')
 const { paint } = require('../format/paint')
-const { formatBlocking } = require('../format/blocking')
-const { brief, say } = require('../warnings')
-const { createDetector } = require('./detector')
+const { blocked: format } = require('../format/blocking')
+const { brief, say: print } = require('../warnings')
+const { Detector } = require('./detector')
 const { createInspectorWatchdog } = require('./inspector-watchdog')
 const { createNativeWatchdog } = require('./native-watchdog')
 
 /**
- * @typedef {import('./detector').BlockedEvent} BlockedEvent
+ * @typedef {import('../context/context').Context} Context
+ * @typedef {import('./blocking-callback').BlockedEvent} BlockedEvent
+ * @typedef {import('./blocking-callback').BlockingCallback} BlockingCallback
  * @typedef {ReturnType<typeof createBlockedCallbacks>} BlockedCallbacks
  */
 
 /**
  * @param {object} deps
  * @param {() => number} deps.now
- * @param {() => import('../context/context').Context | undefined} deps.current
- * @param {(read: () => string) => string} deps.withPlainFormat reads a `stack` with V8's plain format in force
- * @param {(context: import('../context/context').Context | undefined, stack: string) => import('./detector').Explained} deps.explain
+ * @param {() => Context | undefined} deps.current
+ * @param {(read: () => string) => string} deps.withPlainFormat reads a `stack` with V8's plain format in
+ *   force
+ * @param {import('./blocking-callback').Explain} deps.explain
  * @param {() => import('../options').Options} deps.options
  * @param {(code: string, sentence: string) => void} deps.warn
  * @param {Set<(event: BlockedEvent) => void>} deps.listeners of `blocked`
- * @param {(event: BlockedEvent, run: import('./detector').Run) => void} deps.log
+ * @param {(event: BlockedEvent, callback: BlockingCallback) => void} deps.record writes it among the spans
  */
-function createBlockedCallbacks ({ now, current, withPlainFormat, explain, options, warn, listeners, log }) {
-  const blocked = createDetector({ now, current, withPlainFormat, explain, watchdog, report })
+function createBlockedCallbacks ({ now, current, withPlainFormat, explain, options, warn, listeners, record }) {
+  const detector = new Detector({ now, current, withPlainFormat, explain, createWatchdog, report })
 
-  function watchdog () {
-    const doors = options().capture === 'js' ? undefined : loadBinding().binding?.watch
-    return doors === undefined ? createInspectorWatchdog({ now, warn }) : createNativeWatchdog({ doors, now, warn })
+  function createWatchdog () {
+    const binding = options().capture === 'js' ? undefined : loadBinding().binding?.watch
+    return binding === undefined
+      ? createInspectorWatchdog({ now, warn })
+      : createNativeWatchdog({ binding, now, warn })
   }
 
-  /** @param {BlockedEvent} event @param {import('./detector').Run} run */
-  function report (event, run) {
-    log(event, run)
-    if (listeners.size === 0) say(paint(`longstack: ${formatBlocking(event, run.span)}`))
+  /**
+   * @param {BlockedEvent} event
+   * @param {BlockingCallback} callback
+   */
+  function report (event, callback) {
+    record(event, callback)
+    if (listeners.size === 0) print(paint(`longstack: ${format(event, callback.span)}`))
     for (const listener of listeners) {
       try {
         listener(event)
@@ -49,14 +57,20 @@ function createBlockedCallbacks ({ now, current, withPlainFormat, explain, optio
   }
 
   return {
-    began: () => blocked.began,
-    at: blocked.at,
+    /** Returns what is to be called when the loop enters JavaScript; undefined while nothing is watched. */
+    callbackListener: () => detector.onCallback,
+    frameDuring: detector.frameDuring,
 
-    /** Other options are in force. @param {number | undefined} threshold ms @param {boolean} restless not every run is told */
-    use (threshold, restless) {
-      process.removeListener('exit', blocked.finish)
-      blocked.use(threshold, restless)
-      if (threshold !== undefined) process.prependListener('exit', blocked.finish) // what is found then is still to be written
+    /**
+     * Starts, changes or stops detection.
+     * @param {number | undefined} threshold ms; undefined: stop
+     * @param {boolean} isPartial the callback listener is not called for every callback
+     */
+    configure (threshold, isPartial) {
+      process.removeListener('exit', detector.finish)
+      detector.configure(threshold, isPartial)
+      // First of all listeners: what is detected then is still to be written by the sinks.
+      if (threshold !== undefined) process.prependListener('exit', detector.finish)
     }
   }
 }

@@ -1,37 +1,63 @@
 'use strict'
 
-// The memory that the event loop's thread shares with its watchdog. The first part is Shared in native/watchdog.cc; what
-// follows is for a watchdog in JavaScript only.
+// The memory that the event loop's thread shares with its watchdog, and what both expect of each other. The
+// first part is `Shared` in native/watchdog.cc; the rest is used by the JavaScript watchdog only.
+
+/**
+ * @typedef {object} WatchTarget
+ * @property {number} threshold ms
+ * @property {() => void} sample to be called inside a blocking callback
+ * @property {() => void} callbackEnded to be called by libuv after one
+ *
+ * @typedef {object} Watchdog
+ * @property {ArrayBuffer | SharedArrayBuffer} memory
+ * @property {(target: WatchTarget) => Watch | undefined} start undefined: it cannot, and has warned
+ *
+ * @typedef {object} Watch a running watchdog
+ * @property {() => void} wake to be called when a callback begins while the watchdog sleeps
+ * @property {() => Discount} discount of the armed callback
+ * @property {() => void} stop
+ * @property {() => void} [leave] to be called when the process ends
+ * @property {() => number} [queuedMs] ms that the thread has waited for a CPU since the last sample was
+ *   requested, if `discount` does not contain it
+ * @property {(() => void) | undefined} [callbackBegan]
+ * @property {number} ownFrames the watchdog's own frames on top of every sample
+ *
+ * @typedef {object} Discount
+ * @property {number} lostMs time that does not count
+ * @property {number} stillMs time in which the thread used no CPU
+ * @property {boolean} isIdle the loop was in the poll phase meanwhile
+ */
 
 module.exports = {
   NATIVE_BYTES: 48,
   BYTES: 128,
 
-  // numbers of doubles, ms of the clock
-  START: 0, // when the present run began
-  BEGAN: 1, // when the run began that is armed
-  ASKED: 2, // when the last sample was asked for
+  // indexes of doubles, ms of the clock
+  START: 0, // when the current callback began
+  ARMED_START: 1, // when the armed callback began
+  ASKED: 2, // when the last sample was requested
 
-  // numbers of words
-  BEATS: 6, // runs counted
+  // indexes of 32-bit words
+  CALLBACKS: 6, // callbacks counted
   ASLEEP: 7, // the watchdog is to be woken
-  ARMED: 8, // not 0: the run of this number is long
-  RESTLESS: 9, // not all runs are counted, so never sleep
-  ATTENDED: 10, // a debugger may be there, so ask nothing of a thread that stands still
+  ARMED: 8, // not 0: the callback of this number blocks
+  PARTIAL: 9, // not all callbacks are counted, so never sleep
+  DEBUGGABLE: 10, // a debugger may be attached: do not interrupt a thread that stands still
 
-  // numbers of doubles
-  LATE: 6, // the account of the present run, see clock.js
+  // indexes of doubles
+  LATE: 6, // the account of the current callback, see cpu-clock.js
   WORKED: 7,
   STILL: 11,
-  QUEUED: 12, // ms that the main thread had waited for a processor when the last sample was asked for
-  LOOKED: 8, // when the watchdog looked last
+  QUEUED: 12, // ms that the main thread had waited for a CPU when the last sample was requested
+  CHECKED: 8, // when the watchdog last checked
   SLEEP: 9, // ms that it meant to sleep from then on
-  USED: 10, // ms that the main thread had been on a processor, or would have liked to be, by then
+  CPU_TIME: 10, // on-CPU plus run-queue time of the main thread at that time, ms
 
-  // numbers of words
-  ANSWERED: 26, // the last run after which the loop was free
+  // indexes of 32-bit words
+  ANSWERED: 26, // the last callback after which the loop was free
   SERVED: 27, // samples taken, or refused
-  LEAVE: 28, // 1: the worker is to leave; 2: it has
-  BELL: 30, // changes to wake the worker
-  JOINED: 29 // it has a session with the main thread
+  LEAVE: 28, // 1: the worker is to leave; 2: it has left
+  CONNECTED: 29, // it has a session with the main thread
+  WAKE_UPS: 30 // changes to wake the worker
 }

@@ -4,7 +4,7 @@
 
 const { age, clean } = require('../text')
 
-/** @typedef {import('../blocked/detector').BlockedEvent} BlockedEvent */
+/** @typedef {import('../blocked/blocking-callback').BlockedEvent} BlockedEvent */
 
 /** @param {BlockedEvent} event @param {{ name: string } | undefined} span that it was part of @returns {string} */
 function formatBlocking (event, span) {

@@ -7,16 +7,16 @@ const ids = require('./ids')
 const { unixNano } = require('./span-record')
 
 /**
- * @typedef {import('../blocked/detector').BlockedEvent} BlockedEvent
- * @typedef {import('../blocked/detector').Run} Run
+ * @typedef {import('../blocked/blocking-callback').BlockedEvent} BlockedEvent
+ * @typedef {import('../blocked/blocking-callback').BlockingCallback} BlockingCallback
  */
 
-/** @type {WeakMap<Run, { traceId: string, spanId: string, parentSpanId?: string }>} */
+/** @type {WeakMap<BlockingCallback, { traceId: string, spanId: string, parentSpanId?: string }>} */
 const known = new WeakMap()
 
 /**
  * @param {BlockedEvent} event
- * @param {Run} run
+ * @param {BlockingCallback} run
  * @param {Record<string, unknown>} resource
  * @returns {import('./span-record').SpanRecord}
  */
@@ -40,7 +40,7 @@ function blockedRecord (event, run, resource) {
   }
 }
 
-/** @param {BlockedEvent} event @param {Run} run */
+/** @param {BlockedEvent} event @param {BlockingCallback} run */
 function idsOf ({ span }, run) {
   let found = known.get(run)
   if (found === undefined) {

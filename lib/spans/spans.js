@@ -225,8 +225,8 @@ function createSpans ({ loop, now, step, settle, spanNumber, pathOf, stack, desc
 
     /**
      * A long run of the loop is written as a record of its own; one that still runs at once.
-     * @param {import('../blocked/detector').BlockedEvent} event
-     * @param {import('../blocked/detector').Run} run
+     * @param {import('../blocked/blocking-callback').BlockedEvent} event
+     * @param {import('../blocked/blocking-callback').BlockingCallback} run
      */
     recordBlocking (event, run) {
       if (sinks() === undefined && !listening()) return // nobody would read the record

@@ -35,7 +35,7 @@ const resumed = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*processTi
  * @property {() => void} forget
  * @property {import('../hooks/native-hooks').Doors} [hooks] callbacks of other addons; see native/native-hooks.cc
  * @property {import('../attribution/allocation-clock').Doors} [markers] addresses of young objects; see native/allocation-clock.cc
- * @property {import('../blocked/native-watchdog').Doors} [watch] the watchdog; see native/watchdog.cc
+ * @property {import('../blocked/native-watchdog').WatchBinding} [watch] the watchdog; see native/watchdog.cc
  * @property {(frames: number) => void} configure
  * @property {<T>(fn: () => T) => T} nest calls a function from C++
  * @property {() => string | undefined} learn to walk frames; inside of nest. Why it cannot be done

@@ -28,7 +28,7 @@ function createSpanRecorder (wiring) {
     errorStack: (error) => wiring.queries().errorStack(error),
     contextOfRequest: wiring.contextOfRequest,
     koa: wiring.koa(),
-    frameAt: (start, end) => wiring.blocked?.at(start, end),
+    frameAt: (start, end) => wiring.blocked?.frameDuring(start, end),
     handlesOf,
     listenToRequests: (web) => listenToRequests(wiring, web)
   })
@@ -76,7 +76,7 @@ function idsOf (socket) {
   return [...new Set(ids.filter((id) => id !== undefined))]
 }
 
-/** Makes the room of blocking callbacks. @param {Wiring} wiring */
+/** Makes the detection of blocking callbacks. @param {Wiring} wiring */
 function createBlockedCallbacks (wiring) {
   const { async, formatter, settings, warnings } = wiring
   return require('../blocked/setup').createBlockedCallbacks({
@@ -87,7 +87,7 @@ function createBlockedCallbacks (wiring) {
     options: () => settings.options,
     warn: warnings.warn,
     listeners: wiring.blockedListeners,
-    log: (event, run) => wiring.spans?.recordBlocking(event, run)
+    record: (event, callback) => wiring.spans?.recordBlocking(event, callback)
   })
 }
 

@@ -63,7 +63,7 @@ function createQueries ({ async, capture, observedErrors, registry, withPlainFor
   })
   const paths = lazily(() => require('../spans/wait-sites').createPaths({ stackOf, registry }))
   const blocked = lazily(() => {
-    return require('../blocked/report-hops').createBlockedHops({ chain, view, plain, most: () => options().frames })
+    return require('../blocked/report-hops').createBlockedHops({ chain, view, toHop: plain, maxFrames: () => options().frames })
   })
 
   /**

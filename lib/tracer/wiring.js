@@ -94,7 +94,7 @@ class Wiring {
   errorHandlers = []
   /** @type {Set<(record: any) => void>} */
   spanListeners = new Set()
-  /** @type {Set<(event: import('../blocked/detector').BlockedEvent) => void>} */
+  /** @type {Set<(event: import('../blocked/blocking-callback').BlockedEvent) => void>} */
   blockedListeners = new Set()
   /** Called when a resource has run, by async id, while spans are timed. @type {Map<number, () => void>} */
   watched = new Map()

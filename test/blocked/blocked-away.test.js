@@ -136,7 +136,7 @@ overBoth(test, 'workers that end while they are watched', async (t, capture) => 
   t.is(signal, null, stderr)
   t.is(code, 0, stderr)
   t.is(stdout, 'ended\n')
-  const said = stderr.split('without the native engine long runs are seen in the main thread only').length - 1
+  const said = stderr.split('without the native engine blocking callbacks are detected in the main thread only').length - 1
   t.is(said, capture === 'js' ? 1 : 0)
   if (capture === 'js') return
   for (const [frame, verb] of [['inWorker', 'was'], ['leaving', 'was'], ['failing', 'was'], ['endless', 'is']]) {

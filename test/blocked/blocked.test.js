@@ -23,7 +23,7 @@ function run (kind, env, args = []) {
   return node(['-r', register, runs, kind, ...args], { env: { LONGSTACK_BLOCKED: '150', ...env } })
 }
 
-/** The runs that listeners were told of when they were over. @param {string} stdout @returns {Array<import('../../lib/blocked/detector').BlockedEvent>} */
+/** The runs that listeners were told of when they were over. @param {string} stdout @returns {Array<import('../../lib/blocked/blocking-callback').BlockedEvent>} */
 function events (stdout) {
   return stdout.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line)).filter((event) => !event.stillRunning)
 }
@@ -252,5 +252,5 @@ test('where the permission model allows no inspector the watchdog warns, and the
   const { stdout, stderr, code } = await node([...flags, '-r', register, '-p', '1 + 1'], { env })
   t.is(code, 0, stderr)
   t.is(stdout, '2\n')
-  t.regex(stderr, /long runs of the event loop cannot be watched: the permission model allows no inspector/)
+  t.regex(stderr, /blocking callbacks cannot be detected: the permission model allows no inspector/)
 })

@@ -1,0 +1,94 @@
+'use strict'
+
+// One blocking callback, from its first sample to its report.
+
+const { Samples } = require('./samples')
+
+/**
+ * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../context/view').ContextView} ContextView
+ * @typedef {import('../stacks/chain').Hop} Hop
+ * @typedef {import('../stacks/chain').HopFrame} HopFrame
+ *
+ * @typedef {object} BlockedEvent a callback that blocked the event loop, or still does
+ * @property {number} ms its length, without the time in which the process was stopped, the machine asleep or
+ *   a debugger paused it
+ * @property {boolean} stillRunning the callback has not ended: listeners are called inside it
+ * @property {number} [sampledLate] ms from the request for the sample to the sample: the thread was inside a
+ *   native call, or collected garbage
+ * @property {number} samples taken inside; 0: the callback ended when its native call returned
+ * @property {HopFrame[]} frames inside the callback, innermost first: those that most of the samples share
+ * @property {string} stack these frames as text, then the hops of the running context
+ * @property {Hop[]} chain
+ * @property {ContextView | undefined} context that ran
+ * @property {{ traceId: string, spanId: string, name: string }} [span] that it was part of
+ * @property {number} startUnixMs
+ *
+ * @typedef {object} Explained
+ * @property {HopFrame[]} frames
+ * @property {string} stack
+ * @property {Hop[]} chain
+ * @property {ContextView | undefined} context
+ *
+ * @typedef {(context: Context | undefined, stack: string) => Explained} Explain
+ */
+
+class BlockingCallback {
+  samples = new Samples()
+  isReported = false // from inside
+  /** Span that it was part of, if known. @type {Context['spanIdentity']} */
+  span
+
+  /**
+   * @param {number} start ms of the clock
+   * @param {number} startUnixMs
+   * @param {Context | undefined} context in which it began, if known
+   */
+  constructor (start, startUnixMs, context) {
+    this.start = start
+    this.startUnixMs = startUnixMs
+    this.context = context
+  }
+
+  /**
+   * Makes the event that listeners get, and sets `span`.
+   * @param {number} ms
+   * @param {boolean} stillRunning
+   * @param {Explain} explain
+   * @returns {BlockedEvent}
+   */
+  createEvent (ms, stillRunning, explain) {
+    const { count, text, context = this.context, late } = this.samples.best()
+    const { frames, stack, chain, context: view } = explain(context, text)
+    const span = this.span = context?.spanIdentity
+    return {
+      ms: round(ms),
+      stillRunning,
+      ...(late === undefined ? {} : { sampledLate: round(late) }),
+      samples: count,
+      frames,
+      stack,
+      chain,
+      context: view,
+      ...(span === undefined ? {} : { span: identityOf(span) }),
+      startUnixMs: this.startUnixMs
+    }
+  }
+}
+
+/** @param {{ traceId: string, spanId: string, name: string }} span */
+function identityOf ({ traceId, spanId, name }) {
+  return { traceId, spanId, name }
+}
+
+/** @param {string} stack @returns {string | undefined} its first frame */
+function innermostFrame (stack) {
+  return /^ {4}at (.*)/.exec(stack)?.[1]
+}
+
+/** @param {number} ms */
+function round (ms) {
+  return Math.round(ms * 10) / 10
+}
+
+module.exports = { BlockingCallback, innermostFrame }
