@@ -5,7 +5,7 @@
 
 const { loadBinding } = require('../stacks/binding')
 const { paint } = require('../format/paint')
-const { blocked: format } = require('../format/blocking')
+const { formatBlocking } = require('../format/blocking')
 const { brief, say: print } = require('../warnings')
 const { Detector } = require('./detector')
 const { createInspectorWatchdog } = require('./inspector-watchdog')
@@ -46,7 +46,7 @@ function createBlockedCallbacks ({ now, current, withPlainFormat, explain, optio
    */
   function report (event, callback) {
     record(event, callback)
-    if (listeners.size === 0) print(paint(`longstack: ${format(event, callback.span)}`))
+    if (listeners.size === 0) print(paint(`longstack: ${formatBlocking(event, callback.span)}`))
     for (const listener of listeners) {
       try {
         listener(event)
