@@ -13,8 +13,9 @@ const { kinds, programOf, uses, ways } = require('../fixtures/random-programs/pr
 const { shrink } = require('../fixtures/random-programs/shrink')
 const { bad, buckets, tableOf, total } = require('../fixtures/random-programs/tally')
 const { World } = require('../fixtures/random-programs/world')
+const { runsAll } = require('../helpers/run')
 
-const JUDGMENTS = Number(process.env.RANDOM_PROGRAMS_JUDGMENTS ?? 4000)
+const JUDGMENTS = Number(process.env.RANDOM_PROGRAMS_JUDGMENTS ?? (runsAll ? 4000 : 1500))
 const seed = Number(process.env.RANDOM_PROGRAMS_SEED ?? Date.now() % 2000)
 
 const why = loadBinding().failure?.code
@@ -94,7 +95,7 @@ async function explain (sample, setting) {
 }
 
 test('Node agrees on the context of every callback', async (t) => {
-  const bare = { engine: 'bare', mode: 'full', judgments: 1500, seed }
+  const bare = { engine: 'bare', mode: 'full', judgments: JUDGMENTS / 3, seed }
   const { mistakes, judgments, stuck } = await runSeeds(bare)
   t.log(`seed ${seed}: ${judgments} readings`)
   t.is(mistakes, 0)

@@ -9,11 +9,13 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { promisify } = require('node:util')
-const { node } = require('../helpers/run')
+const { node, runsAll } = require('../helpers/run')
 const { loadBinding } = require('../../lib/stacks/binding')
 
 const folder = path.join(__dirname, '..', 'fixtures', 'native')
 const fire = path.join(folder, 'fire.js')
+
+const CAPTURES = runsAll ? 100_000 : 30_000
 
 /** Programs with stacks that have no key: stacks of their own, and functions of many names that were inlined. */
 const KEYLESS = ['switching', 'names', 'symbols']
@@ -52,7 +54,7 @@ async function runs (t, args) {
 }
 
 test.serial('no stack is wrong, and what has a key is stored', async (t) => {
-  const results = await runs(t, [fire, '--seconds=5', '--workers=1', '--contents=0'])
+  const results = await runs(t, [fire, `--captures=${CAPTURES}`, '--workers=1', '--contents=0'])
   t.is(results.length, 2)
   for (const { captures, hits, each } of results) {
     t.true(hits > captures / 2)
@@ -66,7 +68,7 @@ test.serial('no stack is wrong, and what has a key is stored', async (t) => {
 })
 
 test.serial('no stack is wrong that is known by its contents', async (t) => {
-  const [{ each, captures, hits }] = await runs(t, [fire, '--seconds=5'])
+  const [{ each, captures, hits }] = await runs(t, [fire, `--captures=${CAPTURES}`])
   t.true(hits > captures * 0.8)
   for (const name of ['wasm', 'dying', 'names', 'twins', 'symbols']) {
     t.true(each[name].captures > 100)
@@ -77,7 +79,7 @@ test.serial('no stack is wrong that is known by its contents', async (t) => {
 test.serial('no stack is wrong under the flags that make V8 move, free and recompile what it can', async (t) => {
   for (const flag of STRESS) {
     if (!knows(flag)) t.log(`${process.version} does not know ${flag}`)
-    else await runs(t, [flag, fire, '--seconds=1'])
+    else await runs(t, [flag, fire, `--seconds=${runsAll ? 1 : 0.4}`])
   }
 })
 
@@ -87,7 +89,7 @@ test.serial('an addon without frame pointers hides nothing', async (t) => {
   const addon = path.join(out, 'addon.node')
   const build = ['-O2', '-fomit-frame-pointer', '-fPIC', '-shared', path.join(folder, 'no-frame-pointers.c'), '-o', addon]
   await promisify(execFile)('cc', build)
-  const [{ each, captures, hits }] = await runs(t, [fire, '--only=addon,calls,json', `--addon=${addon}`, '--seconds=1'])
+  const [{ each, captures, hits }] = await runs(t, [fire, '--only=addon,calls,json', `--addon=${addon}`, '--captures=10000'])
   t.true(each.addon.captures > 100)
   t.is(each.addon.unstored, 0)
   t.true(hits > captures * 0.8)

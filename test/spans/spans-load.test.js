@@ -6,9 +6,11 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const test = require('ava')
+const { runsAll } = require('../helpers/run')
 const { program, root, sound } = require('../helpers/spans')
 
-const COUNT = 10_000
+const COUNT = runsAll ? 10_000 : 3_000
+const LINKS = runsAll ? 20_000 : 8_000
 
 // How many spans and how much heap there are, when all has settled.
 const counting = `'use strict'
@@ -120,9 +122,9 @@ for (const [name, source] of Object.entries(chains)) {
       const run = (n) => new Promise((resolve) => { done = resolve; next(n) })
       const held = []
       ;(async () => {
-        await run(5_000)
+        await run(${LINKS / 4})
         const middle = await left()
-        await run(20_000)
+        await run(${LINKS})
         console.log(JSON.stringify({ middle, end: await left() }))
       })()`)
     t.true(end.spans < 200, `${end.spans} spans are held`)
