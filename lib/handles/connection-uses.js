@@ -1,7 +1,7 @@
 'use strict'
 
-// Which request uses which connection: two facts, the opener of a pooled connection and its present user, are
-// kept apart. Requests are held weakly.
+// Which request uses which connection: the opener of a pooled connection and its present user are two facts.
+// Requests are held weakly.
 
 const { adopt, contextTag } = require('../context/context')
 const { handleOf } = require('../node-objects')
@@ -9,37 +9,41 @@ const { requestLabel } = require('./request-label')
 
 /**
  * @param {object} deps
- * @param {ReturnType<typeof import('./registry').createRegistry>} deps.registry
+ * @param {import('./registry').Registry} deps.registry
  * @param {() => number} deps.now
  * @param {(type: string) => boolean} deps.wanted the filter
- * @param {(entry: import('./registry').Entry) => void} deps.touched data goes out on a connection that was made here, or came in
- * @param {(above: Function) => import('../context/context').Context} deps.request a context for a request made here
+ * @param {(entry: import('./entry').Entry) => void} deps.touched data passed on a connection that no server
+ *   accepted and no request uses
+ * @param {(above: Function) => import('../context/context').Context} deps.request makes a context for a
+ *   request; frames start below that function
  * @returns {import('../requests/channels').ConnectionUses}
  */
 function createConnectionUses ({ registry, now, wanted, touched, request: contextOf }) {
-  /** @type {WeakMap<object, import('./registry').Entry>} */
+  /** @type {WeakMap<object, import('./entry').Entry>} */
   const connections = new WeakMap()
   /** @type {WeakMap<object, import('../context/context').Context>} */
   const listens = new WeakMap()
 
   return {
     requested (request) {
-      if (wanted('HTTPCLIENTREQUEST') && contextTag.read(request) === undefined) contextTag.write(request, contextOf(contextOf))
+      if (!wanted('HTTPCLIENTREQUEST') || contextTag.read(request) !== undefined) return
+      contextTag.write(request, contextOf(contextOf))
     },
 
     uses (socket, request) {
       const entry = registry.ofObject(socket)
       if (entry === undefined) return
-      entry.active = now()
-      entry.use = { request: new WeakRef(request), label: requestLabel(request), context: contextTag.read(request), over: false }
+      entry.activeAt = now()
+      const context = contextTag.read(request)
+      entry.use = { request: new WeakRef(request), label: requestLabel(request), context, isOver: false }
       connections.set(request, entry)
     },
 
     finished (request) {
       const entry = connections.get(request)
       if (entry?.use?.request.deref() !== request) return
-      entry.active = now()
-      entry.use.over = true
+      entry.activeAt = now()
+      entry.use.isOver = true
     },
 
     listens (server) {
@@ -57,7 +61,7 @@ function createConnectionUses ({ registry, now, wanted, touched, request: contex
 
     accepted (socket) {
       const entry = registry.ofObject(socket)
-      if (entry !== undefined) entry.accepted = true
+      if (entry !== undefined) entry.isAccepted = true
       registry.connected(entry)
     },
 
@@ -69,7 +73,7 @@ function createConnectionUses ({ registry, now, wanted, touched, request: contex
     traffic (socket) {
       try {
         const entry = registry.noteTraffic(socket, now())
-        if (entry !== undefined && !entry.accepted && entry.use === undefined) touched(entry)
+        if (entry !== undefined && !entry.isAccepted && entry.use === undefined) touched(entry)
       } catch {}
     }
   }

@@ -1,13 +1,19 @@
 'use strict'
 
-// Who uses a connection: the request of a client of Node's, else who wrote on it last, as a context: the place of the write,
-// below the step that wrote.
+// The user of a connection: the request of a client of Node's, else the last write on it. Both as a context;
+// that of a write is its place, below the step that wrote.
 
 const { contextAt, contextOfChain } = require('../context/context')
 
 /**
- * @param {import('./registry').Entry | undefined} entry
- * @returns {import('../context/context').Context | undefined}
+ * @typedef {import('../context/context').Context} Context
+ * @typedef {import('./entry').Entry} Entry
+ */
+
+/**
+ * Returns the last write on a connection.
+ * @param {Entry | undefined} entry
+ * @returns {Context | undefined} undefined where a client of Node's uses it
  */
 function writerOf (entry) {
   if (entry === undefined || entry.use !== undefined || entry.writeChain === 0) return undefined
@@ -20,14 +26,14 @@ function writerOf (entry) {
 }
 
 /**
- * @param {import('./registry').Entry | undefined} entry
- * @returns {{ context: import('../context/context').Context, origin: 'used' | 'written' } | undefined}
+ * @param {Entry | undefined} entry
+ * @returns {{ context: Context, origin: 'used' | 'written' } | undefined}
  */
 function userOf (entry) {
   const use = entry?.use
-  if (use !== undefined) return use.over || use.context === undefined ? undefined : { context: use.context, origin: 'used' }
-  const context = writerOf(entry)
-  return context && { context, origin: 'written' }
+  if (use?.isOver) return undefined
+  const context = use === undefined ? writerOf(entry) : use.context
+  return context && { context, origin: use === undefined ? 'written' : 'used' }
 }
 
 module.exports = { userOf, writerOf }

@@ -316,7 +316,7 @@ function createAsyncLayer (rooms, listener) {
 
     /**
      * Who writes on a connection last is noted; its own callbacks read.
-     * @param {import('../handles/registry').Entry} entry
+     * @param {import('../handles/entry').Entry} entry
      */
     touched (entry) {
       lookHere()
@@ -324,7 +324,7 @@ function createAsyncLayer (rooms, listener) {
       if (chain < FIRST_CHAIN || current[CURRENT_CAUSE] === entry.context.ref) return
       entry.writeChain = capture.step(chain, table.write.number, layer.touched) & CHAIN_BITS
       entry.writeRef = current[CURRENT_CAUSE]
-      entry.writeTime = entry.active = now()
+      entry.writeTime = entry.activeAt = now()
     },
 
     /** @returns {number} of the span in which code runs now */

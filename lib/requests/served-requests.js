@@ -19,7 +19,7 @@ const streamHandle = hiddenProperty('kHandle')
  * @param {object} deps
  * @param {(number: number) => boolean} deps.serve says whether it is the first of its connection
  * @param {() => number} deps.cause reference of the step that runs
- * @param {ReturnType<typeof import('../handles/registry').createRegistry>} deps.registry
+ * @param {import('../handles/registry').Registry} deps.registry
  * @param {() => { observeServer: (server: object) => void }} deps.koa
  * @param {(request: object) => string | undefined} deps.routeOf what a framework says of a request
  */

@@ -36,7 +36,7 @@ const PLACES = 1000 // texts kept
  * @param {ReturnType<typeof import('../hooks/async-hooks').createAsyncLayer>} deps.async
  * @param {import('../stacks/capture').Capture} deps.capture
  * @param {ReturnType<typeof import('../attribution/observed-errors').createObservedErrors>} deps.observedErrors
- * @param {ReturnType<typeof import('../handles/registry').createRegistry>} deps.registry
+ * @param {import('../handles/registry').Registry} deps.registry
  * @param {(read: () => string) => string} deps.withPlainFormat
  * @param {ReturnType<typeof import('../stacks/formatter').createFormatter>['readStack']} deps.readStack
  * @param {() => boolean} deps.usesNodeFormatter Node's own formatter formats stacks
@@ -59,7 +59,7 @@ function createQueries ({ async, capture, observedErrors, registry, withPlainFor
   const { view, unwrap } = createViews({ now, describe: (context) => guard.run(() => chain.describe(context)) })
   const reports = lazily(() => {
     const { createReports } = require('../handles/why')
-    return createReports({ registry, hops: chain.hops, plain, stackOf, askedAt, enabled, through })
+    return createReports({ registry, hops: chain.hops, copyHop: plain, stackOf, askedAt, enabled, through })
   })
   const paths = lazily(() => require('../spans/wait-sites').createPaths({ stackOf, registry }))
   const blocked = lazily(() => {
@@ -78,7 +78,7 @@ function createQueries ({ async, capture, observedErrors, registry, withPlainFor
     if (inside !== undefined) return chain.hops(inside)
     if (types.isNativeError(target)) return hopsOfError(target)
     if (types.isPromise(target)) return hopsOfPromise(target)
-    return chain.hops(reports().find(target).context)
+    return chain.hops(reports().findContext(target))
   }
 
   /** Walks along a chain are short once it is folded. @param {Context | undefined} context */

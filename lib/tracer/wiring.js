@@ -17,7 +17,7 @@ const { createAsyncLayer } = require('../hooks/async-hooks')
 const { createChannelLayer } = require('../requests/channels')
 const { createUncaughtLayer } = require('../hooks/uncaught')
 const { createAllocationClock } = require('../attribution/allocation-clock')
-const { createRegistry } = require('../handles/registry')
+const { Registry } = require('../handles/registry')
 const { createCapture } = require('../stacks/capture')
 const { createFormatter } = require('../stacks/formatter')
 const { ensureHeadroomToLoad } = require('../stacks/stack-headroom')
@@ -51,8 +51,8 @@ class Wiring {
   // Made at once.
   /** @type {ReturnType<typeof createWarnings>} */
   warnings = createWarnings()
-  /** @type {ReturnType<typeof createRegistry>} */
-  registry = createRegistry()
+  /** @type {Registry} */
+  registry = new Registry()
   /** @type {ReturnType<typeof createAllocationClock>} */
   markers = createAllocationClock()
   /** @type {ReturnType<typeof createObservedErrors>} */
@@ -162,7 +162,7 @@ class Wiring {
     const channels = createChannelLayer({
       uses: () => this.connectionRooms(),
       watch: (enable) => registry.watch(capture.clock[0], enable),
-      unwatch: registry.unwatch
+      unwatch: () => registry.unwatch()
     })
     channels.subscribe([
       ['http.server.request.start', (message) => this.served().started(message)],

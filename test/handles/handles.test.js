@@ -6,7 +6,7 @@ const { setFlagsFromString } = require('node:v8')
 const { runInNewContext } = require('node:vm')
 const test = require('ava')
 const { reports, functions } = require('../helpers/reports')
-const { createRegistry } = require('../../lib/handles/registry')
+const { Registry } = require('../../lib/handles/registry')
 
 const summary = (/** @type {any[]} */ all) => all.map((one) => [one.type, one.side, one.state].filter(Boolean).join(' ')).sort()
 
@@ -223,13 +223,13 @@ test('watching traffic is undone by disable, again and again, and passes on what
 test('what is gone is found by time, ever later where nothing goes', async (t) => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc')
-  const registry = createRegistry()
+  const registry = new Registry()
   const context = (/** @type {number} */ asyncId) => /** @type {any} */ ({ asyncId, time: 0, type: 'TCPWRAP', kind: { brief: false } })
   const open = {}
   let gone = /** @type {object | undefined} */ ({})
   registry.opened(context(1), open)
   registry.opened(context(2), gone)
-  Object.assign(registry.get(2) ?? {}, { met: true }) // the program held it, so nobody can ask for it any more
+  Object.assign(registry.get(2) ?? {}, { isOwnerKnown: true }) // the program held it, so nobody can ask for it any more
   gone = undefined
   for (let i = 0; i < 3; i++) {
     await new Promise((resolve) => setImmediate(resolve))

@@ -1,0 +1,90 @@
+'use strict'
+
+// What the registry keeps of one open resource.
+
+const { createTag } = require('../context/tag')
+const { numberOf } = require('../node-objects')
+const { hiddenProperty } = require('../objects')
+
+const OWNER_LOOKUPS = 4 // events of a handle on which its owner is looked for
+
+const timerId = hiddenProperty('asyncId')
+
+/**
+ * @typedef {import('../context/context').Context} Context
+ *
+ * @typedef {object} Use a request on a connection
+ * @property {WeakRef<object>} request
+ * @property {string} label
+ * @property {Context | undefined} context that made it
+ * @property {boolean} isOver
+ */
+
+class Entry {
+  /** @param {Context} context @param {object} resource */
+  constructor (context, resource) {
+    this.context = context
+    this.resource = new WeakRef(resource)
+    /** ms of the clock: the last time that data went either way, an answer or an event came @type {number} */
+    this.activeAt = context.time
+    /** @type {string | undefined} */
+    this.local = undefined
+    /** @type {string | undefined} */
+    this.remote = undefined
+    /** @type {Use | undefined} */
+    this.use = undefined
+    /** the object that the program holds has its tag @type {boolean} */
+    this.isOwnerKnown = context.type === 'Timeout'
+    /** how many events may still look for the owner: a bare handle has none @type {number} */
+    this.ownerLookups = OWNER_LOOKUPS
+    /** the object of the program, where the handle does not lead to it @type {WeakRef<object> | undefined} */
+    this.owner = undefined
+    /** the session of a stream: activity of one is activity of the other @type {Entry | undefined} */
+    this.session = undefined
+    /** a connection that a server accepted */
+    this.isAccepted = false
+    /**
+     * the last write: its chain, reference of the step that wrote, ms of the clock; 0: none
+     * @type {number}
+     */
+    this.writeChain = this.writeRef = this.writeTime = 0
+    /** tracing was off for a while */
+    this.hadGap = false
+    /** bytes in and out when tracing was disabled, where they are counted @type {string | undefined} */
+    this.bytesAtGap = undefined
+  }
+}
+
+/** @type {ReturnType<typeof createTag<Entry>>} on the object that a program holds */
+const entryTag = createTag()
+
+/**
+ * Whether a resource is still the one of a context: a timer that was cleared and refreshed is another
+ * resource in the same object.
+ * @param {object} resource
+ * @param {Context} context
+ */
+function isResourceOf (resource, context) {
+  return context.type !== 'Timeout' || timerId(resource) << 1 === context.ref
+}
+
+/**
+ * Whether a timer was over and refreshed, which gave it another id: servers do that to one timer for each
+ * request.
+ * @param {string} type
+ * @param {object} timer
+ * @param {number} ref
+ */
+function isRefreshed (type, timer, ref) {
+  return type === 'Timeout' && timerId(timer) << 1 !== ref
+}
+
+/** @param {Entry} entry @returns {string | undefined} bytes in and out */
+function countBytes (entry) {
+  const handle = entry.resource.deref()
+  const bytesRead = handle && numberOf(handle, 'bytesRead')
+  if (handle === undefined || bytesRead === undefined) return undefined
+  return `${bytesRead},${numberOf(handle, 'bytesWritten')}`
+}
+
+module.exports = { Entry, countBytes, entryTag, isRefreshed, isResourceOf }

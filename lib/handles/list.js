@@ -1,0 +1,125 @@
+'use strict'
+
+// What is open: the resources of the registry, and those that only Node lists, from before longstack was
+// enabled.
+
+const { isProxy } = require('node:util').types
+const { OWN_WORK, contextTag } = require('../context/context')
+const { ask, handleOf, ownerOf } = require('../node-objects')
+const { isObject, own } = require('../objects')
+const { contextOf } = require('./find')
+const { isOpen } = require('./state')
+const { isResource, typeOf } = require('./subject')
+
+/**
+ * @typedef {import('../context/context').Context} Context
+ * @typedef {import('./subject').Subject} Subject
+ */
+
+/** Requests on a handle that is listed itself. */
+const handleRequest =
+  /^(TCPCONNECTWRAP|PIPECONNECTWRAP|WRITEWRAP|SHUTDOWNWRAP|UDPSENDWRAP|HTTP2PING|HTTP2SETTINGS)$/
+
+/** Files of Node in which a timer is made for the program. */
+const timerModule = /^node:(internal\/)?(timers|abort_controller|util)\b/
+
+/**
+ * @param {object} deps
+ * @param {import('./registry').Registry} deps.registry
+ * @param {(context: Context) => import('../stacks/frames').Stack | undefined} deps.stackOf
+ */
+function createHandleList ({ registry, stackOf }) {
+  /**
+   * Lists what is open now.
+   * @param {(type: string) => boolean} isSelected
+   * @returns {Subject[]}
+   */
+  function list (isSelected) {
+    const { owners, wrapped } = nodeHandles()
+    const isHidden = (/** @type {object} */ handle) => wrapped.has(handle) && isSelected('TLSWRAP')
+    /** @type {Subject[]} */
+    const subjects = []
+    for (const entry of registry.list()) {
+      const handle = entry.resource.deref()
+      if (handle === undefined) continue
+      const { context } = entry
+      const { type } = context
+      const owner = owners.get(handle) ?? entry.owner?.deref() ?? ownerOf(handle)
+      owners.delete(handle)
+      if (!isSelected(type) || isHidden(handle)) continue
+      const object = owner ?? (type === 'MESSAGEPORT' || type === 'Timeout' ? handle : undefined)
+      const subject = { object, handle, type, context, entry }
+      if (isOpen(subject) === true && isOfProgram(context) && !isOutput(handle)) subjects.push(subject)
+    }
+    for (const [handle, object] of owners) {
+      if (contextTag.read(handle) === OWN_WORK || isOutput(handle)) continue
+      const context = contextOf(handle)
+      const type = context === undefined || context.type === 'unknown' ? typeOf(handle, object) : context.type
+      if (!isSelected(type) || handleRequest.test(type) || isHidden(handle)) continue
+      const owner = object === handle ? undefined : object
+      subjects.push({ object: owner, handle, type, context, entry: undefined })
+    }
+    return subjects
+  }
+
+  /**
+   * Returns what Node itself lists, and the handles that TLS is a layer on: both are one connection.
+   * @returns {{ owners: Map<object, object>, wrapped: Set<object> }} owners: what the program holds of a
+   *   handle
+   */
+  function nodeHandles () {
+    const owners = new Map()
+    const node = /** @type {any} */ (process)
+    for (const object of node._getActiveHandles().concat(node._getActiveRequests())) {
+      if (isProxy(object)) continue
+      const isHandle = isResource(object) || typeOf(undefined, object) === 'MESSAGEPORT'
+      const handle = handleOf(object) ?? (isHandle ? object : undefined)
+      if (handle !== undefined) owners.set(handle, object) // an object that closes has no handle any more
+    }
+    const wrapped = new Set()
+    const tlsEntries = registry.list().filter((entry) => entry.context.type === 'TLSWRAP')
+    for (const handle of [...tlsEntries.map((entry) => entry.resource.deref()), ...owners.keys()]) {
+      const parent = handle === undefined ? undefined : own(handle, '_parent')
+      const socket = handle === undefined ? undefined : ownerOf(handle)
+      if (!isObject(parent) || socket === undefined || handleOf(socket) !== handle) continue
+      wrapped.add(parent)
+      owners.set(parent, socket)
+    }
+    return { owners, wrapped }
+  }
+
+  /**
+   * Whether the program made it, not Node for itself: timers behind sockets, ports behind workers.
+   * @param {Context} context
+   */
+  function isOfProgram (context) {
+    if (context.type !== 'Timeout' && context.type !== 'MESSAGEPORT') return true
+    const frames = (stackOf(context)?.frames ?? [])
+      .filter((frame) => frame.kind !== 'own' && frame.fileName !== undefined)
+    const first = frames.findIndex((frame) => frame.kind !== 'core')
+    const calls = frames.slice(0, first === -1 ? frames.length : first)
+    if (context.type === 'MESSAGEPORT') return !calls.some(isWorkerFrame)
+    if (first === -1) return frames.length === 0
+    return calls.every(({ fileName, functionName }) => {
+      return timerModule.test(String(fileName)) && functionName !== 'setUnrefTimeout'
+    })
+  }
+
+  return list
+}
+
+/**
+ * Whether it is standard output or error, which Node opens in every process for itself.
+ * @param {object} handle
+ */
+function isOutput (handle) {
+  const fd = ask(handle, 'fd')
+  return fd === 1 || fd === 2
+}
+
+/** @param {import('../stacks/frames').Frame} frame */
+function isWorkerFrame (frame) {
+  return frame.fileName === 'node:internal/worker'
+}
+
+module.exports = { createHandleList }

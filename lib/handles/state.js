@@ -1,0 +1,186 @@
+'use strict'
+
+// The state of a resource, its side of a connection, the bytes that it counts. A fact that only code of the
+// program could tell stays undefined.
+
+const { Duplex, Readable, Writable } = require('node:stream')
+const { Socket } = require('node:net')
+const { isProxy } = require('node:util').types
+const { ask, handleOf, isAlive, isReferenced, numberOf, portState } = require('../node-objects')
+const { className, hidden, inherits, isObject, own } = require('../objects')
+const { carrierOf, isConnection, isServer, isSocket } = require('./subject')
+
+/** @typedef {import('./subject').Subject} Subject */
+
+const { ReadableState } = /** @type {any} */ (Readable)
+const { WritableState } = /** @type {any} */ (Writable)
+
+const WAITING = 'waiting for a connection'
+
+/** Node's own getters, called on sockets where the program has not replaced them. */
+const netBytesWritten = getterOf(Socket.prototype, 'bytesWritten')
+const netDispatched = getterOf(Socket.prototype, '_bytesDispatched')
+const streamBuffer = getterOf(Duplex.prototype, 'writableBuffer')
+
+/** @param {object} prototype @param {string} name */
+function getterOf (prototype, name) {
+  return Object.getOwnPropertyDescriptor(prototype, name)?.get
+}
+
+/** Returns the getter that an object inherits under a name. @param {object} object @param {string} name */
+function inheritedGetter (object, name) {
+  let prototype = /** @type {object | null} */ (object)
+  for (; prototype !== null && !isProxy(prototype); prototype = Reflect.getPrototypeOf(prototype)) {
+    const property = Object.getOwnPropertyDescriptor(prototype, name)
+    if (property !== undefined) return property.get
+  }
+  return undefined
+}
+
+/**
+ * @param {Subject} subject
+ * @returns {'client' | 'server' | undefined}
+ */
+function sideOf ({ object, type, context, entry }) {
+  if (type === 'HTTP2SESSION' || type === 'HTTP2STREAM') {
+    const name = object === undefined ? undefined : className(object)
+    return name?.startsWith('Client') ? 'client' : name?.startsWith('Server') ? 'server' : undefined
+  }
+  if (type === 'REQUEST') return 'client'
+  if (!isConnection(type)) return undefined
+  const parent = context?.parent
+  if (parent?.type.endsWith('SERVERWRAP') && context?.triggerAsyncId === parent.asyncId) return 'server'
+  if (object !== undefined && isSocket(object)) {
+    const tls = own(object, '_tlsOptions')
+    if (isObject(tls)) return own(tls, 'isServer') === true ? 'server' : 'client'
+    if (isServer(own(object, '_server') ?? undefined)) return 'server'
+    if (type !== 'PIPEWRAP') return 'client'
+    return entry?.remote !== undefined || own(object, 'connecting') === true ? 'client' : undefined
+  }
+  return entry?.remote !== undefined ? 'client' : undefined
+}
+
+/**
+ * Returns one of the states that `Why` lists.
+ * @param {Subject} subject
+ * @param {string | undefined} side
+ * @returns {string | undefined}
+ */
+function stateOf (subject, side) {
+  const { object, handle, type, entry } = subject
+  const isTimer = type === 'Timeout' || type === 'Immediate'
+  if (isTimer) return isPending(handle ?? object ?? {}) ? 'pending' : 'closed'
+  if (type === 'PROMISE') return undefined
+  if (type === 'REQUEST') return own(object ?? {}, 'destroyed') === true ? 'closed' : WAITING
+  if (object !== undefined && isServer(object)) return handleOf(object) === undefined ? 'closed' : 'listening'
+  if (object !== undefined && isSocket(object)) return socketState(object, side)
+  if (object !== undefined && type === 'HTTP2SESSION') return sessionState(object)
+  if (handle === undefined && type === 'HTTP2STREAM') return entry === undefined ? WAITING : 'closed'
+  const open = isOpen(subject)
+  if (open === undefined) return undefined
+  return !open ? 'closed' : type.endsWith('SERVERWRAP') ? 'listening' : 'open'
+}
+
+/** @param {object} session of HTTP/2 */
+function sessionState (session) {
+  if (handleOf(session) !== undefined) return 'open'
+  const socket = hidden(session, 'socket')
+  return isObject(socket) && own(socket, 'connecting') === true ? 'connecting' : 'closed'
+}
+
+/** @param {object} socket @param {string | undefined} side */
+function socketState (socket, side) {
+  const readable = own(socket, '_readableState')
+  const writable = own(socket, '_writableState')
+  const isReadable = isObject(readable) && isObject(writable) &&
+    inherits(readable, ReadableState.prototype) && inherits(writable, WritableState.prototype)
+  if (isReadable && /** @type {any} */ (readable).destroyed) return 'closed'
+  if (own(socket, 'connecting') === true) return 'connecting'
+  if (handleOf(socket) === undefined) return 'closed'
+  if (own(socket, 'secureConnecting') === true) return 'connecting'
+  if (!isReadable || side === undefined) return 'open'
+  return /** @type {any} */ (readable).ended || /** @type {any} */ (writable).ending ? 'half-open' : 'open'
+}
+
+/**
+ * Whether a timer or an immediate will run. A timer that runs for the last time is in no list.
+ * @param {object} timer
+ */
+function isPending (timer) {
+  if (own(timer, '_destroyed') !== false) return false
+  if (own(timer, '_idleNext') !== null) return true
+  return typeof own(timer, '_repeat') === 'number' || own(timer, '_onImmediate') !== undefined
+}
+
+/**
+ * Checks whether a resource is open. Node takes the handle from its owner as soon as it is closed; where
+ * there is no owner, the handle itself is asked.
+ * @param {Subject} subject
+ * @returns {boolean | undefined} undefined where it cannot be known
+ */
+function isOpen ({ object, handle, type }) {
+  if (handle === undefined) return object !== undefined && type !== 'unknown' ? false : undefined
+  if (type === 'Timeout' || type === 'Immediate') return isPending(handle)
+  if (type === 'MESSAGEPORT') return portState(handle).active
+  if (object !== undefined && object !== handle) {
+    if (type === 'DIRHANDLE') return hidden(object, 'kDirClosed') !== true
+    const present = handleOf(object)
+    if (present !== handle) { // of a TLS socket, the handle may be the one that TLS is a layer on
+      return isSocket(object) && present !== undefined && own(present, '_parent') === handle
+    }
+    if (type !== 'FILEHANDLE') return true
+  }
+  const fd = ask(handle, 'fd')
+  if (typeof fd === 'number' && type !== 'UDPWRAP' && process.platform !== 'win32') return fd >= 0
+  return ask(handle, 'hasRef') === undefined ? undefined : isAlive(handle)
+}
+
+/** Whether a resource keeps the process alive. @param {Subject} subject */
+function keepsProcessAlive (subject) {
+  const { object, handle, type } = carrierOf(subject) ?? subject
+  if (handle === undefined) return undefined
+  if (type === 'MESSAGEPORT') return portState(handle).refed
+  return isReferenced(type === 'Timeout' || type === 'Immediate' ? object ?? handle : handle)
+}
+
+/**
+ * Reads the bytes in and out, as far as Node counts them.
+ * @param {Subject} subject
+ * @returns {{ bytesRead: number | undefined, bytesWritten: number | undefined }}
+ */
+function trafficOf (subject) {
+  const carrier = subject.type === 'HTTP2SESSION' ? carrierOf(subject) : undefined
+  const { object, handle, type } = carrier ?? subject
+  if (/SERVERWRAP$|^UDPWRAP$|^FILEHANDLE$|^HTTP2STREAM$/.test(type)) {
+    return { bytesRead: undefined, bytesWritten: undefined }
+  }
+  const isLive = object === undefined || object === handle || handleOf(object) !== undefined
+  const live = isLive ? handle : undefined
+  let bytesRead = live && numberOf(live, 'bytesRead')
+  let bytesWritten = live && numberOf(live, 'bytesWritten')
+  if (object === undefined || !isSocket(object)) return { bytesRead, bytesWritten }
+  if (live !== undefined && handleOf(object) !== live) return { bytesRead, bytesWritten }
+  bytesRead ??= asNumber(hidden(object, 'kBytesRead'))
+  bytesWritten = bytesWithQueued(object) ?? bytesWritten ?? asNumber(hidden(object, 'kBytesWritten'))
+  return { bytesRead, bytesWritten }
+}
+
+/**
+ * Returns the bytes written as Node counts them: with those that still wait in the stream.
+ * @param {any} socket
+ * @returns {number | undefined} undefined where the program has replaced a getter of Node's
+ */
+function bytesWithQueued (socket) {
+  if (netBytesWritten === undefined) return undefined
+  if (inheritedGetter(socket, 'bytesWritten') !== netBytesWritten) return undefined
+  if (inheritedGetter(socket, '_bytesDispatched') !== netDispatched) return undefined
+  if (inheritedGetter(socket, 'writableBuffer') !== streamBuffer) return undefined
+  return asNumber(Reflect.apply(netBytesWritten, socket, []))
+}
+
+/** @param {unknown} value */
+function asNumber (value) {
+  return typeof value === 'number' ? value : undefined
+}
+
+module.exports = { isOpen, keepsProcessAlive, sideOf, stateOf, trafficOf }

@@ -1,0 +1,89 @@
+'use strict'
+
+// A resource as the reports of trace.why and trace.handles take it: what the program holds, Node's handle
+// behind it and its type. Nothing here runs code of the program.
+
+const net = require('node:net')
+const { types } = require('node:util')
+const { contextTag } = require('../context/context')
+const { handleOf, portState, providerOf } = require('../node-objects')
+const { className, hidden, inherits, isObject, own } = require('../objects')
+
+/**
+ * @typedef {import('../context/context').Context} Context
+ *
+ * @typedef {object} Subject what is known of one resource before it is described
+ * @property {object | undefined} object what the program holds
+ * @property {object | undefined} handle Node's own object behind it, or the resource itself
+ * @property {string} type Node's provider name, or "unknown"
+ * @property {Context | undefined} context
+ * @property {import('./entry').Entry | undefined} entry
+ */
+
+/** @param {object | undefined} object */
+function isSocket (object) {
+  return object !== undefined && inherits(object, net.Socket.prototype)
+}
+
+/** @param {object | undefined} object */
+function isServer (object) {
+  return object !== undefined && inherits(object, net.Server.prototype)
+}
+
+/** Whether a type is that of a connection between two programs. @param {string} type */
+function isConnection (type) {
+  return type === 'TCPWRAP' || type === 'PIPEWRAP' || type === 'TLSWRAP'
+}
+
+/**
+ * Whether an object is its own resource: a timer, a promise, a port, an AsyncResource.
+ * @param {object} object
+ */
+function isResource (object) {
+  return contextTag.marks(object) || types.isPromise(object) || providerOf(object) !== undefined ||
+    hidden(object, 'asyncId', 'trigger_async_id_symbol') !== undefined
+}
+
+/**
+ * Derives the provider's name from the objects themselves.
+ * @param {object | undefined} handle
+ * @param {object | undefined} object
+ */
+function typeOf (handle, object) {
+  const subject = handle ?? object
+  if (subject === undefined || types.isProxy(subject)) return 'unknown'
+  if (types.isPromise(subject)) return 'PROMISE'
+  const provider = handle === undefined ? undefined : providerOf(handle)
+  if (provider !== undefined) return provider
+  if (hidden(subject, 'asyncId') !== undefined) {
+    if (own(subject, '_onTimeout') !== undefined) return 'Timeout'
+    if (own(subject, '_onImmediate') !== undefined) return 'Immediate'
+  }
+  if (object !== undefined && isServer(object)) {
+    return typeof own(object, '_pipeName') === 'string' ? 'PIPESERVERWRAP' : 'TCPSERVERWRAP'
+  }
+  if (own(subject, '_tlsOptions') !== undefined) return 'TLSWRAP'
+  const name = className(subject)
+  if (name === 'MessagePort') return portState(subject).active === undefined ? 'unknown' : 'MESSAGEPORT'
+  const isHttp2 = /^(Client|Server)Http2(Session|Stream)$/.test(String(name))
+  if (isHttp2 && hidden(subject, 'kSession', 'session', 'socket') !== undefined) {
+    return name?.endsWith('Session') ? 'HTTP2SESSION' : 'HTTP2STREAM'
+  }
+  const isRequest = hidden(subject, 'kOutHeaders') !== undefined && own(subject, 'agent') !== undefined
+  return isRequest ? 'REQUEST' : 'unknown'
+}
+
+/**
+ * Returns the socket that carries an HTTP/2 session or stream.
+ * @param {Subject} subject
+ * @returns {Subject | undefined}
+ */
+function carrierOf ({ object, type }) {
+  if (object === undefined || !/^HTTP2(SESSION|STREAM)$/.test(type)) return undefined
+  const session = type === 'HTTP2STREAM' ? hidden(object, 'session', 'kSession') : object
+  const socket = isObject(session) ? hidden(session, 'socket') : undefined
+  if (!isObject(socket) || !isSocket(socket)) return undefined
+  return { object: socket, handle: handleOf(socket), type: 'TCPWRAP', context: undefined, entry: undefined }
+}
+
+module.exports = { carrierOf, isConnection, isResource, isServer, isSocket, typeOf }
