@@ -175,7 +175,7 @@ function createApi (tracer) {
     },
 
     bind (fn) {
-      if (typeof fn !== 'function') throw mistake('INVALID_HANDLER', 'What trace.bind binds', fn)
+      if (typeof fn !== 'function') throw mistake('INVALID_HANDLER', 'The argument of trace.bind', fn)
       return bind(fn)
     }
   }

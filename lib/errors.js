@@ -1,101 +1,184 @@
 'use strict'
 
-// The one catalogue of what longstack can say of a mistake. Every error that a user can cause has a code
-// that stays, and a sentence that says what was given, what is allowed, and what was probably meant.
+// The catalogue of errors that a caller can cause. A code never changes; its sentence names what was expected, what
+// was received, and the nearest right word. docs/errors.md is made of it (npm run docs).
 
 const { types } = require('node:util')
 const { brief } = require('./warnings')
 
-/** @type {Record<string, (...details: any[]) => string>} */
-const sentences = {
-  UNKNOWN_SUBSYSTEM: (name, hint) =>
-    `Unknown subsystem ${quote(name)}.${didYouMean(hint)} A filter names subsystems such as TCP, FS or PROMISE, ` +
-    'provider types such as TCPCONNECTWRAP, or AsyncResource types of your own ("type:NAME" if in capitals); "-NAME" takes one away, "*" is all.',
-  INVALID_FILTER: (given) =>
-    `A filter is an array of names, for example ['TCP', 'PIPE'] or ['*', '-PROMISE']; got ${show(given)}.`,
-  UNKNOWN_OPTION: (name, hint) => `Unknown option ${quote(name)}.${didYouMean(hint)}`,
-  UNKNOWN_VARIABLE: (name, hint) => `Unknown environment variable ${quote(name)}.${didYouMean(hint)}`,
-  INVALID_OPTION: (name, given, allowed) => `Option ${quote(name)} must be ${allowed}. Received ${show(given)}.`,
-  INVALID_OPTIONS: (given) =>
-    `trace.enable takes nothing, an array of filter names or an object of options; got ${show(given)}.`,
-  NOT_AVAILABLE: (name, why) => `${name} is not available here: ${why}.`,
-  INVALID_OUTPUT: (given, why) => `Spans cannot go to ${show(given)}: ${why}.`,
-  UNKNOWN_SETTING: (name, hint) => `Unknown setting ${quote(name)} of an output of spans.${didYouMean(hint)} There are slower, errors, sample and keep.`,
-  INVALID_SETTING: (name, given, allowed) => `The setting ${quote(name)} of an output of spans is ${allowed}; got ${show(given)}.`,
-  INVALID_HANDLER: (name, given) => `${name} is a function; got ${show(given)}.`,
-  INVALID_SERVER: (given) =>
-    `trace.intercept takes a server that speaks HTTP/1: of node:http, of node:https, or of node:http2 with TLS and allowHTTP1; got ${show(given)}.`,
-  INTERCEPT: (name, did) => 'threw' in did
-    ? `The transform ${quote(name)} of trace.intercept threw ${thrown(did.threw)}.`
-    : `The transform ${quote(name)} of trace.intercept returned ${answer(did.returned)}; it returns a Buffer, a Uint8Array, or undefined for the chunk as it is.`,
-  INVALID_SPAN: (given) => `trace.span takes a name, attributes if you like, and a function; got ${show(given)}.`,
-  INVALID_HOOK: (given) => `trace.hook takes an object with init, before or after functions; got ${show(given)}.`,
-  INVALID_TARGET: (given) =>
-    'A target is an Error or an object with an async resource behind it, such as a socket, server, request, ' +
-    `timer, promise or worker; got ${show(given)}.`,
-  UNKNOWN_EVENT: (name, hint) => `There is no event ${quote(name)}.${didYouMean(hint)}`
+/**
+ * @typedef {object} CatalogueEntry
+ * @property {(...details: any[]) => string} sentence
+ * @property {any[]} example details that a caller can cause, for docs/errors.md
+ * @property {string} remedy what to do, in Markdown
+ */
+
+/** By code, without LONGSTACK_ERR_. @satisfies {Record<string, CatalogueEntry>} */
+const catalogue = {
+  UNKNOWN_SUBSYSTEM: {
+    sentence: (name, hint) => `Unknown subsystem ${quote(name)}.${didYouMean(hint)} A filter names subsystems such as ` +
+      'TCP, FS or PROMISE, provider types such as TCPCONNECTWRAP, or AsyncResource types of your own ("type:NAME" if ' +
+      'in capitals); "-NAME" takes one away, "*" is all.',
+    example: ['TPC', 'TCP'],
+    remedy: 'Correct the name. A type of `AsyncResource` in capitals is written `type:NAME`.'
+  },
+  INVALID_FILTER: {
+    sentence: (value) => "A filter must be an array of names, for example ['TCP', 'PIPE'] or ['*', '-PROMISE']. " +
+      `Received ${describe(value)}.`,
+    example: ['TCP'],
+    remedy: 'Pass an array, also for a single name.'
+  },
+  UNKNOWN_OPTION: {
+    sentence: (name, hint) => `Unknown option ${quote(name)}.${didYouMean(hint)}`,
+    example: ['frame', 'frames'],
+    remedy: 'See [options](options.md).'
+  },
+  UNKNOWN_VARIABLE: {
+    sentence: (name, hint) => `Unknown environment variable ${quote(name)}.${didYouMean(hint)}`,
+    example: ['LONGSTACK_FRAME', 'LONGSTACK_FRAMES'],
+    remedy: 'See [options](options.md). Reported on stderr, never thrown.'
+  },
+  INVALID_OPTION: {
+    sentence: (name, value, allowed) => `Option ${quote(name)} must be ${allowed}. Received ${describe(value)}.`,
+    example: ['frames', 'ten', 'an integer from 1 to 200'],
+    remedy: 'See [options](options.md).'
+  },
+  INVALID_OPTIONS: {
+    sentence: (value) => 'trace.enable takes an array of filter names or an object of options. ' +
+      `Received ${describe(value)}.`,
+    example: [42],
+    remedy: 'Call `trace.enable()`, `trace.enable([…])` or `trace.enable({…})`.'
+  },
+  NOT_AVAILABLE: {
+    sentence: (name, reason) => `${name} is not available: ${reason}.`,
+    example: ['trace.nativeHooks', 'no binary for darwin-arm64, ABI 137'],
+    remedy: 'It needs the native addon: see [engine codes](#engine).'
+  },
+  INVALID_OUTPUT: {
+    sentence: (output, reason) => `Spans cannot go to ${describe(output)}: ${reason}.`,
+    example: ['ftp://host/spans', 'ftp: is none of http:, https: and file:'],
+    remedy: 'See [where spans go](sinks.md).'
+  },
+  UNKNOWN_SETTING: {
+    sentence: (name, hint) => `Unknown setting ${quote(name)} of an output of spans.${didYouMean(hint)} ` +
+      'Settings are slower, errors, sample and keep.',
+    example: ['slowr', 'slower'],
+    remedy: 'See [where spans go](sinks.md).'
+  },
+  INVALID_SETTING: {
+    sentence: (name, value, allowed) => `Setting ${quote(name)} of an output of spans must be ${allowed}. ` +
+      `Received ${describe(value)}.`,
+    example: ['sample', 1.5, 'a ratio from 0 to 1'],
+    remedy: 'See [where spans go](sinks.md).'
+  },
+  INVALID_HANDLER: {
+    sentence: (name, value) => `${name} must be a function. Received ${describe(value)}.`,
+    example: ['The listener of trace.on', 42],
+    remedy: 'Pass a function.'
+  },
+  INVALID_SERVER: {
+    sentence: (value) => 'trace.intercept takes a server that speaks HTTP/1: of node:http, of node:https, or of ' +
+      `node:http2 with TLS and allowHTTP1. Received ${describe(value)}.`,
+    example: [{}],
+    remedy: 'Pass the server itself, not the framework around it. See [intercept](intercept.md).'
+  },
+  INTERCEPT: {
+    sentence: (name, failure) => 'threw' in failure
+      ? `The transform ${quote(name)} of trace.intercept threw ${describeThrown(failure.threw)}.`
+      : `The transform ${quote(name)} of trace.intercept returned ${describeReturned(failure.returned)}; it must ` +
+        'return a Buffer, a Uint8Array, or undefined for the chunk as it is.',
+    example: ['upper', { returned: 'text' }],
+    remedy: 'Correct the transform. The connection was closed with this error; the server goes on.'
+  },
+  INVALID_SPAN: {
+    sentence: (value) => 'trace.span takes a name, optional attributes and a function. ' +
+      `Received ${describe(value)}.`,
+    example: [undefined],
+    remedy: "Call `trace.span('name', fn)` or `trace.span('name', { … }, fn)`."
+  },
+  INVALID_HOOK: {
+    sentence: (value) => 'trace.hook takes an object with init, before or after functions. ' +
+      `Received ${describe(value)}.`,
+    example: [undefined],
+    remedy: 'Pass at least one of the three.'
+  },
+  INVALID_TARGET: {
+    sentence: (value) => 'A target must be an Error or an object with an async resource behind it, such as a socket, ' +
+      `server, request, timer, promise or worker. Received ${describe(value)}.`,
+    example: [42],
+    remedy: 'Pass the object itself, not its id or name.'
+  },
+  UNKNOWN_EVENT: {
+    sentence: (name, hint) => `Unknown event ${quote(name)}.${didYouMean(hint)} Events are warning, span and blocked.`,
+    example: ['wraning', 'warning'],
+    remedy: 'Correct the name.'
+  }
 }
 
-/** @typedef {TypeError & { code: string }} LongstackError a mistake of the caller, with a code that stays */
+/**
+ * @typedef {keyof typeof catalogue} ErrorKey
+ * @typedef {TypeError & { code: string }} LongstackError a mistake of the caller, with a code that never changes
+ */
 
 /**
- * Makes the error of a mistake.
- * @param {keyof typeof sentences} key
- * @param {...any} details what the sentence needs
+ * Makes the error for a mistake of the caller.
+ * @param {ErrorKey} key
+ * @param {...any} details for the sentence
  * @returns {LongstackError}
  */
 function mistake (key, ...details) {
-  const error = new TypeError(sentences[key](...details))
-  return Object.assign(error, { code: `LONGSTACK_ERR_${key}` })
+  const { sentence } = /** @type {CatalogueEntry} */ (catalogue[key])
+  return Object.assign(new TypeError(sentence(...details)), { code: `LONGSTACK_ERR_${key}` })
 }
 
 /**
- * Names the word nearest to a misspelt one, if any is near.
+ * Returns the known word that a misspelt one is nearest to, if it is near any.
  * @param {unknown} word
- * @param {Iterable<string>} known
+ * @param {Iterable<string>} words
  * @returns {string | undefined}
  */
-function nearest (word, known) {
+function nearest (word, words) {
   if (typeof word !== 'string') return undefined
-  const wanted = word.toUpperCase()
+  const upper = word.toUpperCase()
   let best
-  let least = Math.max(1, Math.floor(wanted.length / 3)) + 1
-  for (const candidate of known) {
-    const distance = edits(wanted, candidate.toUpperCase(), least)
-    if (distance < least) [best, least] = [candidate, distance]
+  let limit = Math.max(1, Math.floor(upper.length / 3)) + 1
+  for (const candidate of words) {
+    const distance = editDistance(upper, candidate.toUpperCase(), limit)
+    if (distance < limit) [best, limit] = [candidate, distance]
   }
   return best
 }
 
 /**
- * Damerau's distance: insertions, deletions, substitutions and swaps of neighbours.
+ * Returns the Damerau-Levenshtein distance: insertions, deletions, substitutions and swaps of neighbours.
  * @param {string} a
  * @param {string} b
- * @param {number} limit give up at this many
+ * @param {number} limit returned where the distance is this or more
  * @returns {number}
  */
-function edits (a, b, limit) {
+function editDistance (a, b, limit) {
   if (Math.abs(a.length - b.length) >= limit || a.length > 64) return limit
-  let older = [...b, ''].map(() => 0)
-  let old = [...b, ''].map((_, column) => column)
+  let beforePrevious = [...b, ''].map(() => 0)
+  let previous = [...b, ''].map((_, column) => column)
   for (let row = 1; row <= a.length; row++) {
-    const now = [row]
+    const current = [row]
     for (let column = 1; column <= b.length; column++) {
-      const same = a[row - 1] === b[column - 1]
-      now[column] = Math.min(old[column] + 1, now[column - 1] + 1, old[column - 1] + (same ? 0 : 1))
+      const substitution = a[row - 1] === b[column - 1] ? 0 : 1
+      current[column] = Math.min(
+        previous[column] + 1, current[column - 1] + 1, previous[column - 1] + substitution)
       if (row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1]) {
-        now[column] = Math.min(now[column], older[column - 2] + 1)
+        current[column] = Math.min(current[column], beforePrevious[column - 2] + 1)
       }
     }
-    older = old
-    old = now
+    beforePrevious = previous
+    previous = current
   }
-  return old[b.length]
+  return previous[b.length]
 }
 
 /** @param {unknown} value @returns {string} */
 function quote (value) {
-  return typeof value === 'string' ? JSON.stringify(value.slice(0, 80)) : show(value)
+  return typeof value === 'string' ? JSON.stringify(value.slice(0, 80)) : describe(value)
 }
 
 /** @param {string | undefined} hint */
@@ -103,25 +186,25 @@ function didYouMean (hint) {
   return hint === undefined ? '' : ` Did you mean ${quote(hint)}?`
 }
 
-/** Says what a value is without running any code of it. @param {unknown} value @returns {string} */
-function show (value) {
+/** Describes a value without running any code of it. @param {unknown} value @returns {string} */
+function describe (value) {
   if (typeof value === 'string') return quote(value)
-  if (value === null || value === undefined || typeof value === 'number' || typeof value === 'boolean') return String(value)
+  if (value === null || ['undefined', 'number', 'boolean'].includes(typeof value)) return String(value)
   if (typeof value === 'bigint') return `${value}n`
-  if (types.isProxy(value)) return 'a proxy' // a revoked one throws when it is asked
+  if (types.isProxy(value)) return 'a proxy' // a revoked one throws on any access
   if (Array.isArray(value)) return 'an array'
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
 
-/** What somebody threw. @param {unknown} value */
-function thrown (value) {
-  return types.isNativeError(value) ? `an error: ${brief(value)}` : show(value)
+/** @param {unknown} value that a transform threw */
+function describeThrown (value) {
+  return types.isNativeError(value) ? `an error: ${brief(value)}` : describe(value)
 }
 
-/** What a transform returned. @param {unknown} value */
-function answer (value) {
+/** @param {unknown} value that a transform returned */
+function describeReturned (value) {
   if (types.isUint8Array(value)) return 'bytes that cannot be read, as of a buffer that was transferred'
-  return types.isPromise(value) ? 'a promise, and chunks are waited for by nobody' : show(value)
+  return types.isPromise(value) ? 'a promise; transforms must be synchronous' : describe(value)
 }
 
-module.exports = { mistake, nearest }
+module.exports = { catalogue, mistake, nearest }

@@ -110,7 +110,7 @@ test('what nothing is known of says so; a primitive is a mistake', async (t) => 
   for (const name of ['number', 'string', 'undefined', 'null', 'symbol', 'function', 'bigint']) {
     t.like(told[name].error, { name: 'TypeError', code: 'LONGSTACK_ERR_INVALID_TARGET' }, name)
   }
-  t.regex(told.number.error.message, /got 42\.$/)
+  t.regex(told.number.error.message, /Received 42\.$/)
 })
 
 test('made before enabling, or left out by the filter: unknown, never somebody else\'s story', async (t) => {

@@ -233,5 +233,5 @@ test('what is no hook is refused with a code and a sentence', (t) => {
   }
   const error = t.throws(() => trace.hook(/** @type {any} */ ({ init: 42 })), { instanceOf: TypeError })
   t.is(/** @type {any} */ (error).code, 'LONGSTACK_ERR_INVALID_HANDLER')
-  t.regex(String(error?.message), /The hook's init is a function; got 42/)
+  t.regex(String(error?.message), /The hook's init must be a function\. Received 42/)
 })
