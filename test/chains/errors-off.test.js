@@ -157,7 +157,7 @@ test('doctor() says so', async (t) => {
   const found = await answers(t, 'told.doctor = trace.doctor()')
   t.like(found.doctor, { errors: false, formatter: 'Node' })
   t.regex(found.doctor.text, /^errors {9}left alone$/m)
-  t.regex(found.doctor.notes.join('\n'), /^Errors keep the stack that Node gives them \(errors: false\): trace\.stack\(error\) and trace\.chain\(error\) tell/m)
+  t.regex(found.doctor.notes.join('\n'), /^Errors keep the stack that Node gives them \(errors: false\): trace\.stack\(error\) and trace\.chain\(error\) have the hops/m)
 })
 
 test('over both engines, and in light mode', async (t) => {

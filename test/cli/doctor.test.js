@@ -36,6 +36,7 @@ test('a healthy process', async (t) => {
     engine: native ? 'native' : 'js',
     mode: 'full',
     modeWhy: 'asked for',
+    modeCode: 'ASKED',
     filter: ['*'],
     promiseHooks: true,
     destroyHook: false,
@@ -72,11 +73,12 @@ test('off', async (t) => {
 
 test('which engine, and why', async (t) => {
   const asked = await diagnosis(t, 'tell()', { env: { LONGSTACK_CAPTURE: 'js' } })
-  t.like(asked, { engine: 'js', engineWhy: 'asked for' })
+  t.like(asked, { engine: 'js', engineWhy: 'asked for', engineCode: 'ASKED' })
   t.notRegex(asked.text, /not in force/)
   const forbidden = await diagnosis(t, 'tell()', { args: ['--no-addons'], env: { LONGSTACK_CAPTURE: 'auto' } })
   t.is(forbidden.engine, 'js')
   t.regex(forbidden.notes[0], /^The native engine is not in force: .+\.$/)
+  t.deepEqual(forbidden.problems[0], { code: 'ENGINE_JS', message: forbidden.notes[0] })
 })
 
 test('which mode, and why', async (t) => {
@@ -84,10 +86,12 @@ test('which mode, and why', async (t) => {
   t.is(found.mode, can ? 'light' : 'full')
   t.is(found.promiseHooks, !can)
   t.is(found.notes.some((note) => note.startsWith('The mode is full: light was asked for, but')), !can)
+  t.is(found.modeCode, can ? 'ASKED' : 'ASKED_UNSUPPORTED')
+  t.is(found.problems.some(({ code }) => code === 'MODE_FULL'), !can)
   if (!can) return
   const other = await diagnosis(t, "require('node:async_hooks').createHook({ init () {} }).enable(); tell()", { env: { LONGSTACK_MODE: 'light' } })
   t.true(other.promiseHooks)
-  t.regex(other.notes.join('\n'), /Somebody else's hook makes events of promises/)
+  t.regex(other.notes.join('\n'), /Another async hook tracks promises/)
 })
 
 test('hooks of others, as far as they can be seen', async (t) => {
@@ -95,7 +99,7 @@ test('hooks of others, as far as they can be seen', async (t) => {
   t.deepEqual([otherHooks, destroyHook], [true, false])
   const found = await diagnosis(t, "require('node:async_hooks').createHook({ destroy () {} }).enable(); tell()")
   t.true(found.destroyHook)
-  t.regex(found.notes.join('\n'), /destroy hook makes every promise dear/)
+  t.regex(found.notes.join('\n'), /destroy hook of another library makes every promise expensive/)
 })
 
 const support = JSON.stringify(require.resolve('source-map-support'))
@@ -130,7 +134,7 @@ const formatters = {
     formatter: 'longstack around a function called mine'
   },
   'an arrow function': { source: 'Error.prepareStackTrace = [() => 1][0]; tell()', formatter: 'a function without a name', note: /was set by a function without a name/ },
-  'nobody, any more': { source: 'delete Error.prepareStackTrace; tell()', formatter: 'nobody', note: /was set by nobody|wraps it/ },
+  'none, any more': { source: 'delete Error.prepareStackTrace; tell()', formatter: 'none', note: /was set by none|wraps it/ },
   'a constant': {
     source: "trace.disable(); Object.defineProperty(Error, 'prepareStackTrace', { value: function fixed () {}, writable: false }); trace.on('warning', () => {}); trace.enable(); tell()",
     formatter: 'a function called fixed',
@@ -152,7 +156,7 @@ for (const [name, { source, args, formatter, sourceMaps = [], note }] of Object.
 /** @type {Record<string, RegExp | undefined>} */
 const limits = {
   'Error.stackTraceLimit = 50': undefined,
-  'Error.stackTraceLimit = Infinity': /is Infinity: every error of the program is dear/,
+  'Error.stackTraceLimit = Infinity': /is Infinity: creating any error is expensive/,
   'Error.stackTraceLimit = 0': /is 0: errors have no frames/,
   'delete Error.stackTraceLimit': /is undefined: errors have no frames/,
   'Error.stackTraceLimit = "many"': /is many: errors have no frames/,

@@ -39,7 +39,8 @@ const floors = [
     'spans/': ['context/', 'encoding/', 'hooks/', 'node-objects.js', 'objects.js', 'stacks/', 'warnings.js']
   },
   { 'option-table.js': ['options.js'] },
-  { 'doctor.js': ['stacks/', 'warnings.js'] },
+  { 'doctor-problems.js': [] },
+  { 'doctor.js': ['doctor-problems.js', 'stacks/', 'warnings.js'] },
   {
     'tracer/': ['attribution/', 'context/', 'errors.js', 'format/', 'handles/', 'hooks/', 'node-objects.js', 'requests/',
       'reasons.js', 'stacks/', 'warnings.js']
