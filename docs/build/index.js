@@ -4,6 +4,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
+const { errorsPage } = require('./errors')
 const { optionTypes, optionsPage } = require('./options')
 
 const root = path.join(__dirname, '..', '..')
@@ -11,7 +12,8 @@ const root = path.join(__dirname, '..', '..')
 /** What makes each generated file. @type {Record<string, () => string>} */
 const generators = {
   'lib/option-types.js': optionTypes,
-  'docs/options.md': optionsPage
+  'docs/options.md': optionsPage,
+  'docs/errors.md': errorsPage
 }
 
 /** @param {string} name of a generated file @returns {boolean} it was written */

@@ -1,0 +1,108 @@
+'use strict'
+
+// What docs/errors.md adds to the codes of lib/reasons.js, lib/doctor-problems.js and of warnings: an example of the
+// detail in the sentence, and what to do. tsc checks that no reason and no problem is missing; a test, no warning.
+
+/**
+ * @typedef {{ detail?: string, remedy: string }} ReasonText
+ * @typedef {{ meaning: string, remedy: string }} WarningText
+ */
+
+const NOTHING = 'Nothing.'
+const REPORT = 'Please report it with the version of Node and the platform.'
+const JS_ENGINE = 'The JavaScript engine is in force: it costs more, and there is no [clock](#clock).'
+
+/** @type {Record<import('../../lib/reasons').EngineCode, ReasonText>} */
+const engine = {
+  NOT_ENABLED: { remedy: 'Call `trace.enable()`.' },
+  ASKED: { remedy: '`capture: \'js\'` was set.' },
+  SELF_TEST_PASSED: { remedy: 'Nothing: the native engine is in force.' },
+  SLOWER_KEY: { remedy: `The native engine is in force, but slower. ${REPORT}` },
+  SELF_TEST_FAILED: { remedy: `${JS_ENGINE} ${REPORT}` },
+  UNSUPPORTED_BUILD: { detail: 'v8_enable_pointer_compression', remedy: JS_ENGINE },
+  NO_BINARY: { detail: 'darwin-arm64, ABI 137', remedy: `${JS_ENGINE} On Linux with a compiler: \`npm run build\`.` },
+  DAMAGED_BINARY: { remedy: 'Install longstack again.' },
+  ADDONS_FORBIDDEN: { detail: '--no-addons', remedy: 'Remove the flag, or allow addons with `--allow-addons`.' },
+  READ_FORBIDDEN: { remedy: 'Allow to read the package with `--allow-fs-read`.' },
+  LOAD_FAILED: { detail: 'libstdc++.so.6: cannot open shared object file', remedy: 'Build it here: `npm run build`.' }
+}
+
+/** @type {Record<import('../../lib/reasons').ClockCode, ReasonText>} */
+const clock = {
+  NO_NATIVE_ENGINE: { remedy: 'See [engine](#engine).' },
+  SELF_TEST_PASSED: { remedy: 'Nothing: the clock is on.' },
+  NOT_MOVING: { remedy: 'Start Node without `--minor-ms`.' },
+  NOT_UPWARDS: { remedy: REPORT }
+}
+
+/** @type {Record<import('../../lib/reasons').ModeCode, ReasonText>} */
+const mode = {
+  NOT_ENABLED: { remedy: 'Call `trace.enable()`.' },
+  ASKED: { remedy: 'The option `mode` says so.' },
+  FILTER: { remedy: 'Nothing: light mode is in force, since the filter has no use for promises.' },
+  ASKED_UNSUPPORTED: { remedy: 'Use Node 24 or later, without `--no-async-context-frame`.' },
+  FILTER_UNSUPPORTED: { remedy: 'The same, to save the cost of promise hooks.' }
+}
+
+/** @type {Record<import('../../lib/doctor-problems').ProblemCode, string>} */
+const problems = {
+  FAULT: 'Please report the sentence and the code, `faultCode`.',
+  TRACING_OFF: 'Enable it.',
+  UNSAFE_NODE: 'Update Node.',
+  ENGINE_JS: 'See `engineCode`, [above](#engine).',
+  CLOCK_OFF: 'See `clockCode`, [above](#clock).',
+  MODE_FULL: 'See `modeCode`, [above](#mode).',
+  OTHER_PROMISE_HOOK: 'Find what else uses `async_hooks.createHook` with `init`, or use the mode `full`.',
+  OTHER_DESTROY_HOOK: 'Find what else uses `async_hooks.createHook` with `destroy`.',
+  ERRORS_OFF: NOTHING,
+  FORMATTER_FIXED: 'Load longstack before what freezes `Error`, or print `trace.stack(error)`.',
+  FORMATTER_REPLACED: NOTHING,
+  NO_FRAMES: 'Set `Error.stackTraceLimit` to 10 or more.',
+  MANY_FRAMES: 'Set `Error.stackTraceLimit` to less than 200.',
+  PERMISSIONS: 'Allow what longstack is to use: `addon` for the native engine, `worker` for `blocked` without it and ' +
+    'for OTLP, `fs.write` for spans in files.',
+  BUDGET: 'Raise [`budget`](options.md#budget), or set a [`filter`](options.md#filter).',
+  DROPPED_HOPS: 'Raise [`depth`](options.md#depth) or [`budget`](options.md#budget).'
+}
+
+/** Without LONGSTACK_WARN_. @type {Record<string, WarningText>} */
+const warnings = {
+  FROZEN: {
+    meaning: '`Error.prepareStackTrace` cannot be set, so errors keep their short stack.',
+    remedy: 'Load longstack before what freezes `Error`, or print `trace.stack(error)`.'
+  },
+  HOOK: { meaning: 'A callback of `trace.hook` threw.', remedy: 'Correct the callback; it is called again.' },
+  HANDLER: { meaning: 'A handler of `trace.onError` threw.', remedy: 'Correct the handler; the error counts as not handled.' },
+  SPAN: { meaning: "A listener of `trace.on('span')` threw.", remedy: 'Correct the listener; it is called again.' },
+  BLOCKED_LISTENER: {
+    meaning: "A listener of `trace.on('blocked')` threw.",
+    remedy: 'Correct the listener; it is called again.'
+  },
+  INTERCEPT: {
+    meaning: 'A transform of `trace.intercept` threw, or returned something else than bytes; its connection was closed.',
+    remedy: 'Correct the transform: [`LONGSTACK_ERR_INTERCEPT`](#errors).'
+  },
+  BLOCKED: {
+    meaning: 'Blocking callbacks cannot be watched: no thread could be started.',
+    remedy: 'The message says why; under the permission model allow `--allow-addons` or `--allow-worker`.'
+  },
+  BLOCKED_THREAD: {
+    meaning: 'Without the native engine blocking callbacks of the main thread alone are watched.',
+    remedy: 'See [engine](#engine).'
+  },
+  SPANS_NO_EXPORTER: {
+    meaning: 'The package that sends spans to an OTLP collector is not installed.',
+    remedy: '`npm install @opentelemetry/exporter-trace-otlp-http`'
+  },
+  SPANS_UNSENT: {
+    meaning: 'A collector does not take spans; they are dropped, and counted in `trace.stats().spans`.',
+    remedy: 'Check its address and that it runs. See [opentelemetry.md](opentelemetry.md).'
+  },
+  SPANS_SLOW_READER: {
+    meaning: 'The reader of a pipe is too slow; spans are dropped, and counted.',
+    remedy: 'Write to a file, or keep a [sample](sinks.md).'
+  },
+  SPANS_FAILED: { meaning: 'An output of spans could not be set up, or failed without a system error.', remedy: 'The message says why.' }
+}
+
+module.exports = { reasons: { engine, clock, mode }, problems, warnings }
