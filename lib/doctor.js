@@ -8,7 +8,7 @@ const fs = require('node:fs')
 const { version } = require('../package.json')
 const { problemsOf } = require('./doctor-problems')
 const { binaryFile, target } = require('./stacks/binding')
-const { unsafe } = require('./warnings')
+const { isUnsafeVersion } = require('./warnings')
 
 /** Scopes of the permission model by flag; '' is a flag that every Node knows. @type {Record<string, string>} */
 const scopes = {
@@ -69,7 +69,7 @@ function examine ({ stats, filter, formatter }) {
   const facts = {
     longstack: version,
     node: process.versions.node,
-    safe: !unsafe(process.versions.node),
+    safe: !isUnsafeVersion(process.versions.node),
     enabled: stats.enabled,
     engine: stats.engine,
     engineWhy: stats.engineWhy,

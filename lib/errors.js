@@ -4,7 +4,7 @@
 // was received, and the nearest right word. docs/errors.md is made of it (npm run docs).
 
 const { types } = require('node:util')
-const { brief } = require('./warnings')
+const { messageOf } = require('./warnings')
 
 /**
  * @typedef {object} CatalogueEntry
@@ -198,7 +198,7 @@ function describe (value) {
 
 /** @param {unknown} value that a transform threw */
 function describeThrown (value) {
-  return types.isNativeError(value) ? `an error: ${brief(value)}` : describe(value)
+  return types.isNativeError(value) ? `an error: ${messageOf(value)}` : describe(value)
 }
 
 /** @param {unknown} value that a transform returned */

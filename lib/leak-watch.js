@@ -7,7 +7,7 @@
 const { createHook, executionAsyncResource } = require('node:async_hooks')
 const guard = require('./context/guard')
 const { OWN_WORK, contextTag } = require('./context/context')
-const { say } = require('./warnings')
+const { printLine } = require('./warnings')
 
 const VARIABLE = '_LONGSTACK_LEAK_MS'
 const CODE = 3
@@ -52,7 +52,7 @@ function watch (ms) {
 /** @param {number} ms */
 function fail (ms) {
   const text = guard.run(() => story(ms))
-  say(text.trimEnd())
+  printLine(text.trimEnd())
   process.exit(CODE)
 }
 

@@ -59,7 +59,7 @@ function nativeOf (object, name) {
  * @param {...unknown} args
  * @returns {any} undefined where it cannot be asked
  */
-function ask (handle, name, ...args) {
+function callNative (handle, name, ...args) {
   return isObject(handle) ? called(nativeOf(handle, name), handle, args) : undefined
 }
 
@@ -104,32 +104,32 @@ function ownerOf (handle) {
  * @returns {number | undefined}
  */
 function idOf (object) {
-  const id = ask(object, 'getAsyncId') ?? hidden(object, 'async_id_symbol', 'asyncId')
+  const id = callNative(object, 'getAsyncId') ?? hidden(object, 'async_id_symbol', 'asyncId')
   return typeof id === 'number' && id > 0 ? id : undefined
 }
 
 /** @param {object} handle @returns {string | undefined} Node's provider name */
 function providerOf (handle) {
   providerNames ??= new Map(Object.entries(asyncWrapProviders).map(([name, index]) => [Number(index), name]))
-  const name = providerNames.get(ask(handle, 'getProviderType'))
+  const name = providerNames.get(callNative(handle, 'getProviderType'))
   return name === 'NONE' ? undefined : name
 }
 
 /** TLS is a layer on a handle that has the addresses. @param {any} handle @returns {any} */
-function below (handle) {
+function underlyingHandle (handle) {
   const parent = isObject(handle) ? own(handle, '_parent') : undefined
   return isObject(parent) ? parent : handle
 }
 
 /** @param {object} handle @param {'getsockname' | 'getpeername'} method @returns {string | undefined} address:port */
-function endOf (handle, method) {
+function addressOf (handle, method) {
   /** @type {{ address?: string, port?: number }} */
   const out = {}
-  return ask(below(handle), method, out) === 0 ? endName(out) : undefined
+  return callNative(underlyingHandle(handle), method, out) === 0 ? formatAddress(out) : undefined
 }
 
 /** host:port, with brackets around IPv6. @param {unknown} end @returns {string | undefined} */
-function endName (end) {
+function formatAddress (end) {
   if (!isObject(end)) return undefined
   const port = own(end, 'port')
   return typeof port === 'number' ? address(own(end, 'address'), port) : undefined
@@ -137,7 +137,7 @@ function endName (end) {
 
 /** @param {object} handle @param {'bytesRead' | 'bytesWritten'} name @returns {number | undefined} */
 function numberOf (handle, name) {
-  const value = ask(handle, name)
+  const value = callNative(handle, name)
   return typeof value === 'number' ? value : undefined
 }
 
@@ -145,7 +145,7 @@ function numberOf (handle, name) {
 function isReferenced (handle) {
   const refed = hidden(handle, 'refed') // timers
   if (typeof refed === 'boolean') return refed
-  const ref = ask(below(handle), 'hasRef')
+  const ref = callNative(underlyingHandle(handle), 'hasRef')
   return typeof ref === 'boolean' ? ref : undefined
 }
 
@@ -155,10 +155,10 @@ function isReferenced (handle) {
  * @param {object} handle
  */
 function isAlive (handle) {
-  if (ask(handle, 'hasRef') === true) return true
-  ask(handle, 'ref')
-  const alive = ask(handle, 'hasRef') === true
-  if (alive) ask(handle, 'unref')
+  if (callNative(handle, 'hasRef') === true) return true
+  callNative(handle, 'ref')
+  const alive = callNative(handle, 'hasRef') === true
+  if (alive) callNative(handle, 'unref')
   return alive
 }
 
@@ -166,7 +166,7 @@ function isAlive (handle) {
 let files = { prototype: undefined, get: undefined }
 
 /** Has a timer run or been cleared, is a file closed? @param {string} type @param {any} resource */
-function isOver (type, resource) {
+function isClosed (type, resource) {
   if (type === 'Timeout') return resource._destroyed === true
   if (isProxy(resource)) return false
   const prototype = getPrototypeOf(resource)
@@ -192,5 +192,5 @@ function providers () {
 readIdsBy((object) => isProxy(object) ? undefined : idOf(object))
 
 module.exports = {
-  ask, below, numberOf, endName, endOf, handleOf, idOf, isAlive, isOver, isReferenced, ownerOf, portState, providerOf, providers
+  callNative, underlyingHandle, numberOf, formatAddress, addressOf, handleOf, idOf, isAlive, isClosed, isReferenced, ownerOf, portState, providerOf, providers
 }

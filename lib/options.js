@@ -3,7 +3,7 @@
 // The options: default value, environment variable, accepted values. No other file reads the environment for them.
 // What is written about each, for people, is in option-table.js, which is loaded for help and documents only.
 
-const { complain } = require('./warnings')
+const { printFromMainThread } = require('./warnings')
 
 /** @typedef {import('./option-types').Options} Options */
 
@@ -191,7 +191,7 @@ let fromEnvironment
  * @returns {Options}
  */
 function environmentOptions () {
-  fromEnvironment ??= readEnvironment(process.env, complain)
+  fromEnvironment ??= readEnvironment(process.env, printFromMainThread)
   return fromEnvironment
 }
 

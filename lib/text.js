@@ -3,7 +3,7 @@
 // Text for people and terminals: times, frames, and what others wrote made harmless.
 
 /** A time as a person says it. @param {number} ms */
-function age (ms) {
+function formatDuration (ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`
   if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`
@@ -39,4 +39,4 @@ function isHarmful (code) {
   return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)
 }
 
-module.exports = { age, clean, shortFrame }
+module.exports = { formatDuration, clean, shortFrame }

@@ -10,7 +10,7 @@ const loopIterations = require('./hooks/loop-iterations')
 const { providers } = require('./node-objects')
 const { defaultOptions } = require('./options')
 const { Wiring } = require('./tracer/wiring')
-const { say } = require('./warnings')
+const { printLine } = require('./warnings')
 
 /**
  * @typedef {import('./options').Options} Options
@@ -26,17 +26,17 @@ function createTracer () {
     isSelected: compileFilter(options.filter),
     mode: { light: false, code: 'NOT_ENABLED' }
   })
-  const { settings, async, channels, fatal, formatter, warnings } = wiring
+  const { settings, asyncLayer, channels, uncaughtLayer, formatter, warnings } = wiring
   const engine = createEngine(wiring)
-  const signal = createSignal(() => guard.run(() => say(wiring.queries().summary(settings.isSelected))))
+  const signal = createSignal(() => guard.run(() => printLine(wiring.queries().summary(settings.isSelected))))
 
   function install () {
     engine.apply()
     settings.mode = modeFor(settings)
-    async.enable(settings.mode.light)
+    asyncLayer.enable(settings.mode.light)
     channels.enable()
-    fatal.monitor()
-    if (wiring.errorHandlers.length > 0) fatal.intercept()
+    uncaughtLayer.monitor()
+    if (wiring.errorHandlers.length > 0) uncaughtLayer.intercept()
     applyRest()
   }
 
@@ -46,11 +46,11 @@ function createTracer () {
     engine.apply()
     settings.mode = modeFor(settings)
     if (settings.mode.light === wasLight) {
-      async.refilter()
-      async.rehook()
+      asyncLayer.updateFilter()
+      asyncLayer.updateHooks()
     } else {
-      async.disable()
-      async.enable(settings.mode.light)
+      asyncLayer.disable()
+      asyncLayer.enable(settings.mode.light)
     }
     applyRest()
   }
@@ -79,7 +79,7 @@ function createTracer () {
       wiring.spans ??= require('./tracer/features').createSpanRecorder(wiring)
       wiring.spans.enable(spans)
     })
-    async.rehook()
+    asyncLayer.updateHooks()
   }
 
   /** Watches for blocking callbacks where that is asked for. A filter in light mode hides some. */
@@ -91,8 +91,8 @@ function createTracer () {
       wiring.blocked ??= require('./tracer/features').createBlockedCallbacks(wiring)
       wiring.blocked.configure(threshold, mode.light && !selectsAllCallbacks(settings))
     })
-    wiring.events.began = wiring.blocked?.callbackListener()
-    async.watch()
+    wiring.events.callbackStarted = wiring.blocked?.callbackListener()
+    asyncLayer.updateWatching()
   }
 
   return {
@@ -120,12 +120,12 @@ function createTracer () {
       settings.enabled = false
       applyBlocked()
       applySpans()
-      async.disable()
+      asyncLayer.disable()
       engine.stop()
       channels.disable()
       wiring.koaRoutes?.disable()
-      fatal.unmonitor()
-      fatal.release()
+      uncaughtLayer.unmonitor()
+      uncaughtLayer.release()
       formatter.disable()
       signal.apply(undefined)
     }
@@ -133,7 +133,7 @@ function createTracer () {
 }
 
 /** Chooses the engine of capture, and with it the clocks that only the addon has. @param {Wiring} wiring */
-function createEngine ({ async, capture, markers, settings }) {
+function createEngine ({ asyncLayer, capture, allocationClock, settings }) {
   /** tracing was on: there may be records */
   let isInstalled = false
   /** the addon counts the iterations of the event loop */
@@ -147,19 +147,19 @@ function createEngine ({ async, capture, markers, settings }) {
       if (capture.name !== before && isInstalled) records.clear()
       isInstalled = true
       const isNative = capture.name === 'native'
-      markers.useBinding(isNative ? capture.binding()?.markers : undefined)
+      allocationClock.useBinding(isNative ? capture.binding()?.markers : undefined)
       if (isNative === isCounting) return
       isCounting = isNative
       if (!isNative) loopIterations.stop()
-      if (isNative && loopIterations.start()) async.count(loopIterations.counters, true)
-      else async.count(new Uint32Array(2), false)
+      if (isNative && loopIterations.start()) asyncLayer.countIterations(loopIterations.counters, true)
+      else asyncLayer.countIterations(new Uint32Array(2), false)
     },
 
     stop () {
       if (isCounting) loopIterations.stop()
       isCounting = false
-      markers.useBinding(undefined)
-      async.count(new Uint32Array(2), false)
+      allocationClock.useBinding(undefined)
+      asyncLayer.countIterations(new Uint32Array(2), false)
     }
   }
 }

@@ -18,7 +18,7 @@ function createWarnings () {
     warn (code, message) {
       if (said.has(code)) return
       said.add(code)
-      if (listeners.size === 0) return say(`longstack: ${message}`)
+      if (listeners.size === 0) return printLine(`longstack: ${message}`)
       const warning = Object.assign(new Error(message), { code: `LONGSTACK_WARN_${code}` })
       for (const listener of listeners) {
         try {
@@ -30,22 +30,22 @@ function createWarnings () {
 }
 
 /** One line on stderr, at once. @param {string} line */
-function say (line) {
+function printLine (line) {
   try {
     fs.writeSync(2, `${line}\n`)
   } catch {}
 }
 
 /** One line for the whole process. @param {string} sentence */
-function complain (sentence) {
-  if (require('node:worker_threads').isMainThread) say(`longstack: ${sentence}`)
+function printFromMainThread (sentence) {
+  if (require('node:worker_threads').isMainThread) printLine(`longstack: ${sentence}`)
 }
 
 /**
  * Versions on which an enabled hook makes a caught stack overflow fatal; nothing in userland helps.
  * @param {string} version
  */
-function unsafe (version) {
+function isUnsafeVersion (version) {
   const [major, minor] = version.split('.').map(Number)
   /** @type {Record<number, number>} first safe minor */
   const safe = { 20: 20, 22: 22, 24: 13, 25: 3 }
@@ -53,7 +53,7 @@ function unsafe (version) {
 }
 
 /** What somebody threw, in a line. @param {unknown} thrown */
-function brief (thrown) {
+function messageOf (thrown) {
   try {
     return String(/** @type {any} */ (thrown)?.message ?? thrown).split('\n', 1)[0].slice(0, 200)
   } catch {
@@ -61,4 +61,4 @@ function brief (thrown) {
   }
 }
 
-module.exports = { createWarnings, complain, say, brief, unsafe }
+module.exports = { createWarnings, printFromMainThread, printLine, messageOf, isUnsafeVersion }

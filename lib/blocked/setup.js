@@ -6,7 +6,7 @@
 const { loadBinding } = require('../stacks/binding')
 const { paint } = require('../format/paint')
 const { formatBlocking } = require('../format/blocking')
-const { brief, say: print } = require('../warnings')
+const { messageOf, printLine: print } = require('../warnings')
 const { Detector } = require('./detector')
 const { createInspectorWatchdog } = require('./inspector-watchdog')
 const { createNativeWatchdog } = require('./native-watchdog')
@@ -51,7 +51,7 @@ function createBlockedCallbacks ({ now, current, withPlainFormat, explain, optio
       try {
         listener(event)
       } catch (thrown) {
-        warn('BLOCKED_LISTENER', `a listener of 'blocked' threw: ${brief(thrown)}`)
+        warn('BLOCKED_LISTENER', `a listener of 'blocked' threw: ${messageOf(thrown)}`)
       }
     }
   }

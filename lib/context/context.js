@@ -12,7 +12,7 @@ const requests = require('./request-names')
 const marks = require('./tag')
 
 const {
-  REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, TURNS, PRIOR, PRIOR_TIME, LIVE, PASSED, ANSWERED, LOOPED, DISTANCE,
+  REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, TURNS, PRIOR, PRIOR_TIME, LIVE, PASSED, SETTLED, LOOPED, DISTANCE,
   ROOT_CHAIN, OWN_WORK_CHAIN, EARLY_CHAIN, FIRST_CHAIN, CHAIN_BITS, TICKS
 } = records
 const HALF = 2 ** 31 // ids are recorded modulo this
@@ -120,19 +120,19 @@ class Context {
   get awaited () { return this.kind.awaited }
 
   /** @returns {boolean} a promise that is settled */
-  get answered () { return this.ref !== 0 && (records.readWord(this.ref, FLAGS) & ANSWERED) !== 0 }
+  get settled () { return this.ref !== 0 && (records.readWord(this.ref, FLAGS) & SETTLED) !== 0 }
 
   /** What a label needs to know beyond the stack: an address, a delay. @returns {string | undefined} */
   get detail () {
     if (this.extra?.detail !== undefined) return this.extra.detail
     if (this.kind.type === 'Span') return this.spanName
     if (!this.kind.timer) return undefined
-    const found = this.ref === 0 ? undefined : records.find(this.ref)
-    const delay = found === undefined ? records.delayOf(this.chain) : found.words[found.at + DETAIL]
+    const found = this.ref === 0 ? undefined : records.findRecord(this.ref)
+    const delay = found === undefined ? records.delayOf(this.chain) : found.words[found.offset + DETAIL]
     return delay === undefined ? undefined : String(delay)
   }
 
-  set detail (detail) { this.more().detail = detail }
+  set detail (detail) { this.ensureExtra().detail = detail }
 
   /** Of a request that a server got: `GET /config`, with the route where that is known. @returns {string | undefined} */
   get request () {
@@ -140,7 +140,7 @@ class Context {
     return source.routeOf(this.ref) ?? requests.textAt(records.readWord(this.ref, DETAIL))
   }
 
-  set request (request) { this.more().request = request }
+  set request (request) { this.ensureExtra().request = request }
 
   /** That of trace.span, whose number its record has; a program may call a resource of its own the same. @returns {string | undefined} */
   get spanName () {
@@ -150,7 +150,7 @@ class Context {
 
   /** @returns {Origin} */
   get origin () { return this.extra?.origin ?? 'registered' }
-  set origin (origin) { this.more().origin = origin }
+  set origin (origin) { this.ensureExtra().origin = origin }
 
   /** ms from its making, or from its last run, to this run, where users listened. */
   get waitMs () { return this.extra?.waitMs }
@@ -160,10 +160,10 @@ class Context {
 
   /** What users see of it, once they asked. @returns {object | undefined} */
   get view () { return this.extra?.view }
-  set view (view) { this.more().view = view }
+  set view (view) { this.ensureExtra().view = view }
 
   /** @returns {Extra} */
-  more () {
+  ensureExtra () {
     this.extra ??= {}
     return this.extra
   }
@@ -183,28 +183,28 @@ let cache = new Map()
 let dropAt = CACHED
 
 /** Contexts are read from these from now on. @param {Source} given */
-function connect (given) {
+function connectSource (given) {
   source = given
 }
 
 /** @param {number} ref @returns {Context | undefined} the context of a record */
 function contextAt (ref) {
-  const found = records.find(ref)
-  if (found === undefined) return cached(ref)
-  const { words, at } = found
-  const flags = words[at + FLAGS]
-  const chain = words[at + CHAIN]
+  const found = records.findRecord(ref)
+  if (found === undefined) return cachedContext(ref)
+  const { words, offset } = found
+  const flags = words[offset + FLAGS]
+  const chain = words[offset + CHAIN]
   if (chain === OWN_WORK_CHAIN) return OWN_WORK
-  if ((flags & PASSED) !== 0) return contextOf(chain, words[at + CAUSE], words[at + SPAN])
-  const known = cached(ref)
+  if ((flags & PASSED) !== 0) return contextOf(chain, words[offset + CAUSE], words[offset + SPAN])
+  const known = cachedContext(ref)
   if (known !== undefined && known.chain === chain) return known
   const kind = kindOfChain(chain)
-  const trigger = words[at + TRIGGER]
-  const owner = words[at + (records.isRequest(ref) ? OUTER : REF)]
-  const context = new Context(idOf(owner), trigger === 0 ? 0 : idOf(trigger), kind, null, timeOf(words[at + TIME]))
+  const trigger = words[offset + TRIGGER]
+  const owner = words[offset + (records.isRequest(ref) ? OUTER : REF)]
+  const context = new Context(idOf(owner), trigger === 0 ? 0 : idOf(trigger), kind, null, timeOf(words[offset + TIME]))
   context.ref = ref
   context.chain = chain
-  context.spanNumber = words[at + SPAN]
+  context.spanNumber = words[offset + SPAN]
   if (chain === EARLY_CHAIN) context.origin = 'early'
   if (cache.size >= dropAt) dropUnheld()
   cache.set(ref, new WeakRef(context))
@@ -212,7 +212,7 @@ function contextAt (ref) {
 }
 
 /** @param {number} ref @returns {Context | undefined} one that somebody holds, whatever became of its record */
-function cached (ref) {
+function cachedContext (ref) {
   return cache.get(ref)?.deref()
 }
 
@@ -280,14 +280,14 @@ function typeOfStep (chain, ref) {
 /** @param {Context} context @returns {Context | undefined} */
 function parentOf (context) {
   if (context.chain === EARLY_CHAIN) return root
-  const found = context.ref === 0 ? undefined : records.find(context.ref)
+  const found = context.ref === 0 ? undefined : records.findRecord(context.ref)
   if (found !== undefined) {
-    const isTurn = (found.words[found.at + FLAGS] & LOOPED) !== 0 && ((found.words[found.at + FLAGS] >> DISTANCE) & 15) === 1
-    const cause = isTurn ? found.words[found.at + PRIOR] : found.words[found.at + CAUSE]
+    const isTurn = (found.words[found.offset + FLAGS] & LOOPED) !== 0 && ((found.words[found.offset + FLAGS] >> DISTANCE) & 15) === 1
+    const cause = isTurn ? found.words[found.offset + PRIOR] : found.words[found.offset + CAUSE]
     const above = cause === 0
       ? undefined
       : contextAt(cause) ??
-      (isTurn ? outerOf(context, cause, found.words[found.at + PRIOR_TIME]) : undefined)
+      (isTurn ? outerOf(context, cause, found.words[found.offset + PRIOR_TIME]) : undefined)
     if (above !== undefined) return above
   }
   const parent = source.chainAt(context.chain)?.parent
@@ -301,13 +301,13 @@ function parentOf (context) {
  *   distance: so many steps up lies the turn before; outer: what came before the loop
  */
 function loopOf (context) {
-  const found = context.ref === 0 ? undefined : records.find(context.ref)
-  if (found === undefined || (found.words[found.at + FLAGS] & LOOPED) === 0) return undefined
-  const ref = found.words[found.at + PRIOR]
-  const distance = (found.words[found.at + FLAGS] >> DISTANCE) & 15
-  const time = ref === found.words[found.at + OUTER] ? found.words[found.at + PRIOR_TIME] : 0
+  const found = context.ref === 0 ? undefined : records.findRecord(context.ref)
+  if (found === undefined || (found.words[found.offset + FLAGS] & LOOPED) === 0) return undefined
+  const ref = found.words[found.offset + PRIOR]
+  const distance = (found.words[found.offset + FLAGS] >> DISTANCE) & 15
+  const time = ref === found.words[found.offset + OUTER] ? found.words[found.offset + PRIOR_TIME] : 0
   const outer = ref === 0 ? undefined : contextAt(ref) ?? outerOf(context, ref, time)
-  return { turns: found.words[found.at + TURNS], distance, outer }
+  return { turns: found.words[found.offset + TURNS], distance, outer }
 }
 
 /** What came before a loop, its record being gone. @param {Context} context @param {number} ref @param {number} ticks when it was made */
@@ -354,9 +354,9 @@ const timeOf = (ticks) => ticks === 0 ? NaN : (ticks >>> 0) / TICKS
 function settlerOf (promise) {
   const context = contextTag.read(promise)
   if (context === undefined || context.ref === 0 || !context.kind.promise) return undefined
-  const found = records.find(context.ref)
-  if (found === undefined || (found.words[found.at + FLAGS] & ANSWERED) === 0) return undefined
-  const settler = found.words[found.at + DETAIL]
+  const found = records.findRecord(context.ref)
+  if (found === undefined || (found.words[found.offset + FLAGS] & SETTLED) === 0) return undefined
+  const settler = found.words[found.offset + DETAIL]
   return settler === 0 ? undefined : contextAt(settler)
 }
 
@@ -384,8 +384,8 @@ const contextTag = {
 module.exports = {
   Context,
   adopt,
-  cached,
-  connect,
+  cachedContext,
+  connectSource,
   contextAt,
   contextOf,
   contextOfChain,

@@ -1,11 +1,11 @@
 'use strict'
 
 // Who may touch it: everything that runs code which is not the program's own. While `busy` is set, no hook
-// records anything; what is created then is marked as longstack's own (see muted in context.js), so nothing
+// records anything; what is created then is marked as longstack's own (see OWN_WORK in context.js), so nothing
 // that a hook callback does can come back as an event.
 
 const guard = {
-  busy: false,
+  inOwnWork: false,
 
   /**
    * Runs a function as longstack's own work. Never nests a second guard, always releases: a RangeError from a
@@ -15,12 +15,12 @@ const guard = {
    * @returns {T}
    */
   run (work) {
-    if (guard.busy) return work()
-    guard.busy = true
+    if (guard.inOwnWork) return work()
+    guard.inOwnWork = true
     try {
       return work()
     } finally {
-      guard.busy = false
+      guard.inOwnWork = false
     }
   }
 }

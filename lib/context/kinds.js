@@ -35,7 +35,7 @@ const details = {
  * @property {boolean} tick it runs before the event loop goes on
  * @property {boolean} entered its callback runs code of the program, with the context carried, where promise hooks are off
  * @property {boolean} brief a handle that is over soon, mostly
- * @property {boolean} wanted the filter selects it
+ * @property {boolean} isSelected the filter selects it
  * @property {boolean} oneShot
  * @property {boolean} handle
  * @property {boolean} promise
@@ -64,10 +64,10 @@ function numberOf (type) {
 
 /**
  * @param {string} type
- * @param {boolean} wanted
+ * @param {boolean} isSelected
  * @returns {Kind}
  */
-function kindOf (type, wanted) {
+function kindOf (type, isSelected) {
   const handle = handles.has(type)
   const detail = details[type]
   /** @type {Kind} */
@@ -75,7 +75,7 @@ function kindOf (type, wanted) {
     number: numberOf(type),
     flags: 0,
     type: type === AWAIT ? 'PROMISE' : type,
-    wanted,
+    isSelected,
     tick: type === 'TickObject' || type === 'Microtask',
     entered: false,
     brief: type === 'Timeout' || type === 'FILEHANDLE',

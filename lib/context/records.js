@@ -51,7 +51,7 @@ const SPECIAL = 16 // a handle: that it runs is noted
 const TICK = 32
 const TIMER = 64
 const ENTERED = 128 // its callback is to carry the context, in light mode
-const ANSWERED = 256 // a promise that is settled
+const SETTLED = 256 // a promise that is settled
 const LOOPED = 512 // one more turn of a loop, as many as TURNS says
 const CALLED = 1 << 14 // the event loop calls it
 const DETAILED = 1 << 15 // what it is about shows when it runs
@@ -182,47 +182,47 @@ function drop (ref) {
 /**
  * Finds a record: its words, and the index of the first.
  * @param {number} ref
- * @returns {{ words: Int32Array, at: number } | undefined}
+ * @returns {{ words: Int32Array, offset: number } | undefined}
  */
-function find (ref) {
+function findRecord (ref) {
   if (isRequest(ref)) return findRequest(ref)
   const words = ringOf(ref)
-  const at = indexOf(ref)
-  if (ref !== 0 && words[at] === ref) return { words, at }
+  const offset = indexOf(ref)
+  if (ref !== 0 && words[offset] === ref) return { words, offset }
   const place = olderPlaces.get(ref)
-  return place === undefined ? undefined : { words: olderWords, at: place }
+  return place === undefined ? undefined : { words: olderWords, offset: place }
 }
 
 /** @param {number} ref @returns {boolean} */
 const isRequest = (ref) => ref < 0 && (ref & 1) !== 0
 
-/** @param {number} ref of a request @returns {{ words: Int32Array, at: number } | undefined} */
+/** @param {number} ref of a request @returns {{ words: Int32Array, offset: number } | undefined} */
 function findRequest (ref) {
-  const at = ((ref >> 1) & (REQUESTS - 1)) << SHIFT
-  return requests !== undefined && requests[at + REF] === ref ? { words: requests, at } : undefined
+  const offset = ((ref >> 1) & (REQUESTS - 1)) << SHIFT
+  return requests !== undefined && requests[offset + REF] === ref ? { words: requests, offset } : undefined
 }
 
 /**
  * Adds the record of a request.
- * @param {{ words: Int32Array, at: number }} from the record of the resource on which it came
+ * @param {{ words: Int32Array, offset: number }} from the record of the resource on which it came
  * @param {number} time in ticks
  * @param {number} detail number of its words
  * @returns {number} reference
  */
-function addRequest ({ words, at }, time, detail) {
+function addRequest ({ words, offset }, time, detail) {
   requests ??= new Int32Array(REQUESTS << SHIFT)
   requestCount = requestCount % REQUEST_NUMBERS + 1
   const ref = SIGN | requestCount << 1 | 1
   const place = (requestCount & (REQUESTS - 1)) << SHIFT
   requests[place + REF] = ref
-  requests[place + CHAIN] = words[at + CHAIN]
-  requests[place + CAUSE] = words[at + CAUSE]
-  requests[place + TRIGGER] = words[at + TRIGGER]
-  requests[place + SPAN] = words[at + SPAN]
+  requests[place + CHAIN] = words[offset + CHAIN]
+  requests[place + CAUSE] = words[offset + CAUSE]
+  requests[place + TRIGGER] = words[offset + TRIGGER]
+  requests[place + SPAN] = words[offset + SPAN]
   requests[place + TIME] = time
   requests[place + DETAIL] = detail
   requests[place + FLAGS] = 0
-  requests[place + OUTER] = words[at + REF]
+  requests[place + OUTER] = words[offset + REF]
   return ref
 }
 
@@ -235,14 +235,14 @@ function endRequests () {
 
 /** @param {number} ref @param {number} word @returns {number} 0 where there is no record any more */
 function readWord (ref, word) {
-  const found = find(ref)
-  return found === undefined ? 0 : found.words[found.at + word]
+  const found = findRecord(ref)
+  return found === undefined ? 0 : found.words[found.offset + word]
 }
 
 /** @param {number} ref @param {number} word @param {number} value */
 function writeWord (ref, word, value) {
-  const found = find(ref)
-  if (found !== undefined) found.words[found.at + word] = value
+  const found = findRecord(ref)
+  if (found !== undefined) found.words[found.offset + word] = value
 }
 
 /** Delay of the timers of each chain, in ms and one more; 0: none is known, MIXED: they differ */
@@ -324,7 +324,7 @@ module.exports = {
   TICK,
   TIMER,
   ENTERED,
-  ANSWERED,
+  SETTLED,
   LOOPED,
   CALLED,
   DETAILED,
@@ -347,7 +347,7 @@ module.exports = {
   noteDelay,
   delayOf,
   ended,
-  find,
+  findRecord,
   readWord,
   writeWord,
   clear,

@@ -51,7 +51,7 @@ const copyOf = (text) => ` ${text}`.slice(1)
 let plain
 
 /** Says whether what Node set on a request can be read plainly. @param {object} request */
-function isPlain (request) {
+function hasNodePrototype (request) {
   plain ??= require('node:http').IncomingMessage.prototype
   return Object.getPrototypeOf(request) === plain
 }
@@ -74,7 +74,7 @@ function textAt (number) {
 }
 
 /** @param {number} number of the words of a request @param {string} route that a framework told @returns {number} */
-function routed (number, route) {
+function withRoute (number, route) {
   const text = textAt(number)
   if (text === undefined) return number
   return numberOf(text.slice(0, text.indexOf(' ')), route)
@@ -101,4 +101,4 @@ function endOf (url) {
   return hash === -1 || query < hash ? query : hash
 }
 
-module.exports = { isPlain, numberOf, routed, shortMethod, textAt }
+module.exports = { hasNodePrototype, numberOf, withRoute, shortMethod, textAt }

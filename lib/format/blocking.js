@@ -2,7 +2,7 @@
 
 // A long run of the event loop as text, for a terminal. Data in, string out.
 
-const { age, clean } = require('../text')
+const { formatDuration, clean } = require('../text')
 
 /** @typedef {import('../blocked/blocking-callback').BlockedEvent} BlockedEvent */
 
@@ -14,13 +14,13 @@ function formatBlocking (event, span) {
 /** @param {BlockedEvent} event @param {{ name: string } | undefined} span */
 function headline ({ ms, stillRunning }, span) {
   const by = span === undefined ? '' : ` by ${clean(span.name)}`
-  return stillRunning ? `is blocked${by}, for ${age(ms)} so far` : `was blocked for ${age(ms)}${by}`
+  return stillRunning ? `is blocked${by}, for ${formatDuration(ms)} so far` : `was blocked for ${formatDuration(ms)}${by}`
 }
 
 /** @param {BlockedEvent} event */
 function remarks ({ samples, sampledLate }) {
   if (samples === 0) return ['  no sample could be taken inside, as in one long native call; what led to it:']
-  return sampledLate === undefined ? [] : [`  sampled ${age(sampledLate)} late, as on leaving a native call or a garbage collection:`]
+  return sampledLate === undefined ? [] : [`  sampled ${formatDuration(sampledLate)} late, as on leaving a native call or a garbage collection:`]
 }
 
 module.exports = { formatBlocking }

@@ -2,7 +2,7 @@
 
 // Reports of what is open, one or many, equal ones grouped. Data in, string out.
 
-const { age, clean } = require('../text')
+const { formatDuration, clean } = require('../text')
 const { formatHops } = require('./hops')
 const { createTag } = require('../context/tag')
 
@@ -143,7 +143,7 @@ function bytes (group, name, way) {
 function rangeOf (times) {
   const known = times.filter((time) => time !== undefined)
   if (known.length === 0) return undefined
-  const [least, most] = [age(Math.min(...known)), age(Math.max(...known))]
+  const [least, most] = [formatDuration(Math.min(...known)), formatDuration(Math.max(...known))]
   if (least === most) return most
   const [number, unit] = least.split(' ')
   return most.endsWith(` ${unit}`) ? `${number} to ${most}` : `${least} to ${most}`
@@ -178,7 +178,7 @@ function writer ([{ writtenBy, opened }, ...others]) {
   if (writtenBy === undefined || others.length > 0) return []
   const { at, agoMs, hops } = writtenBy
   const request = hops.find(({ type, label }) => /^HTTP(INCOMINGMESSAGE|2STREAM)$/.test(type) && / \//.test(label))
-  const line = `  last written ${age(agoMs)} ago${at === undefined ? '' : ` at ${at}`}${request === undefined ? '' : `, for ${clean(request.label)}`}`
+  const line = `  last written ${formatDuration(agoMs)} ago${at === undefined ? '' : ` at ${at}`}${request === undefined ? '' : `, for ${clean(request.label)}`}`
   return hops.length === 0 || isOneStory(hops, opened) ? [line] : [`${line}, by`, formatHops(hops)]
 }
 

@@ -3,7 +3,7 @@
 // Hops as text. Data in, string out. Frames look exactly as V8 prints them; the line between two hops starts
 // with something that no parser of stacks takes for a frame.
 
-const { age, clean } = require('../text')
+const { formatDuration, clean } = require('../text')
 
 /** @typedef {import('../stacks/chain').PrintedHop} PrintedHop */
 
@@ -33,7 +33,7 @@ function separator (hop, before, timeless = false) {
   let line = isFirst && by[hop.origin] !== undefined ? `  ── ${by[hop.origin]}` : '  ──'
   if (hop.label !== hop.type) line += ` ${clean(hop.label)}${hop.repeats > 1 ? ` × ${hop.repeats}` : ''} ·`
   line += ` ${clean(hop.type)}`
-  if (!timeless && !Number.isNaN(hop.ageMs)) line += ` · ${age(hop.ageMs)} earlier`
+  if (!timeless && !Number.isNaN(hop.ageMs)) line += ` · ${formatDuration(hop.ageMs)} earlier`
   const remark = isFirst ? remarks[hop.origin] : told.has(hop.origin) ? undefined : hop.origin
   return `${line}${remark === undefined ? '' : ` · ${remark}`} ──`
 }

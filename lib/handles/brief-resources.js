@@ -5,7 +5,7 @@
 // soon, so they wait in a list until SETTLE_MS have passed, and only what is still open then gets an entry.
 
 const { contextAt } = require('../context/context')
-const { isOver } = require('../node-objects')
+const { isClosed } = require('../node-objects')
 const { isRefreshed, isResourceOf } = require('./entry')
 
 const SETTLE_MS = 32
@@ -63,7 +63,7 @@ class BriefResources {
     for (let i = 0; i < this.#count; i++) {
       const resource = this.#resources[i]
       const type = this.#types[i]
-      if (isOver(type, resource) || isRefreshed(type, resource, this.#refs[i])) continue
+      if (isClosed(type, resource) || isRefreshed(type, resource, this.#refs[i])) continue
       if (time - this.#times[i] >= SETTLE_MS) {
         this.#admitAt(i)
         continue

@@ -11,14 +11,14 @@ const { requestLabel } = require('./request-label')
  * @param {object} deps
  * @param {import('./registry').Registry} deps.registry
  * @param {() => number} deps.now
- * @param {(type: string) => boolean} deps.wanted the filter
- * @param {(entry: import('./entry').Entry) => void} deps.touched data passed on a connection that no server
+ * @param {(type: string) => boolean} deps.isSelected the filter
+ * @param {(entry: import('./entry').Entry) => void} deps.noteWrite data passed on a connection that no server
  *   accepted and no request uses
- * @param {(above: Function) => import('../context/context').Context} deps.request makes a context for a
+ * @param {(above: Function) => import('../context/context').Context} deps.contextOfRequest makes a context for a
  *   request; frames start below that function
  * @returns {import('../requests/channels').ConnectionUses}
  */
-function createConnectionUses ({ registry, now, wanted, touched, request: contextOf }) {
+function createConnectionUses ({ registry, now, isSelected, noteWrite, contextOfRequest }) {
   /** @type {WeakMap<object, import('./entry').Entry>} */
   const connections = new WeakMap()
   /** @type {WeakMap<object, import('../context/context').Context>} */
@@ -26,8 +26,8 @@ function createConnectionUses ({ registry, now, wanted, touched, request: contex
 
   return {
     requested (request) {
-      if (!wanted('HTTPCLIENTREQUEST') || contextTag.read(request) !== undefined) return
-      contextTag.write(request, contextOf(contextOf))
+      if (!isSelected('HTTPCLIENTREQUEST') || contextTag.read(request) !== undefined) return
+      contextTag.write(request, contextOfRequest(contextOfRequest))
     },
 
     uses (socket, request) {
@@ -47,7 +47,7 @@ function createConnectionUses ({ registry, now, wanted, touched, request: contex
     },
 
     listens (server) {
-      if (wanted('TCPSERVERWRAP') && !wanted('TickObject')) listens.set(server, contextOf(contextOf))
+      if (isSelected('TCPSERVERWRAP') && !isSelected('TickObject')) listens.set(server, contextOfRequest(contextOfRequest))
     },
 
     // Node often makes the handle in a later tick. Where ticks have no stack, the call of listen() has one.
@@ -73,7 +73,7 @@ function createConnectionUses ({ registry, now, wanted, touched, request: contex
     traffic (socket) {
       try {
         const entry = registry.noteTraffic(socket, now())
-        if (entry !== undefined && !entry.isAccepted && entry.use === undefined) touched(entry)
+        if (entry !== undefined && !entry.isAccepted && entry.use === undefined) noteWrite(entry)
       } catch {}
     }
   }

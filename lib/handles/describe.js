@@ -5,7 +5,7 @@
 
 const path = require('node:path')
 const { types } = require('node:util')
-const { ask, endName, endOf, ownerOf } = require('../node-objects')
+const { callNative, formatAddress, addressOf, ownerOf } = require('../node-objects')
 const { className, hidden, isObject, own } = require('../objects')
 const { clean } = require('../text')
 const { requestLabel } = require('./request-label')
@@ -62,11 +62,11 @@ const bareHandle = /^(TCP|PIPE|UDP)(SERVER)?WRAP$/
  */
 function endsOf (subject) {
   const { object, handle, type, entry } = carrierOf(subject) ?? subject
-  let local = (handle && endOf(handle, 'getsockname')) ?? entry?.local
-  let remote = (handle && endOf(handle, 'getpeername')) ?? entry?.remote
+  let local = (handle && addressOf(handle, 'getsockname')) ?? entry?.local
+  let remote = (handle && addressOf(handle, 'getpeername')) ?? entry?.remote
   if (object === undefined) return { local, remote }
-  local ??= endName(own(object, '_sockname')) // Node keeps after close what the program has read before
-  remote ??= endName(own(object, '_peername'))
+  local ??= formatAddress(own(object, '_sockname')) // Node keeps after close what the program has read before
+  remote ??= formatAddress(own(object, '_peername'))
   if (type === 'PIPESERVERWRAP') local ??= asString(own(object, '_pipeName'))
   if (type === 'PIPEWRAP') {
     const server = own(object, '_server')
@@ -90,7 +90,7 @@ function nounOf ({ object, handle, type }, side) {
   if (type === 'PIPEWRAP' && side !== undefined) return 'pipe connection'
   if (type === 'TCPSERVERWRAP' && own(object ?? {}, '_sharedCreds') !== undefined) return 'TLS server'
   if (type === 'TCPWRAP' && own(object ?? {}, '_tlsOptions') !== undefined) return `${noun} under TLS`
-  const fd = side === undefined && isConnection(type) && handle !== undefined ? ask(handle, 'fd') : undefined
+  const fd = side === undefined && isConnection(type) && handle !== undefined ? callNative(handle, 'fd') : undefined
   return standardStreams[fd] === undefined ? clean(noun) : `${standardStreams[fd]}, a ${noun}`
 }
 
@@ -136,7 +136,7 @@ function detailOf ({ object, handle, type, context }) {
     return typeof thread === 'number' ? ` ${thread}` : ''
   }
   if (type === 'FILEHANDLE') {
-    const fd = ask(resource, 'fd')
+    const fd = callNative(resource, 'fd')
     return typeof fd === 'number' && fd >= 0 ? `, descriptor ${fd}` : ''
   }
   if (type === 'ZLIB' && object !== undefined) return `, ${className(object)}`
@@ -178,7 +178,7 @@ function hintOf ({ object, handle, type }, state) {
     return `${repeats ? 'clearInterval' : 'clearTimeout'}(timer) or timer.unref()`
   }
   if (type === 'PIPEWRAP' || type === 'TTYWRAP') {
-    const fd = handle === undefined ? undefined : ask(handle, 'fd')
+    const fd = handle === undefined ? undefined : callNative(handle, 'fd')
     if (fd === 0) return 'process.stdin.unref() or process.stdin.destroy()'
     if (fd === 1 || fd === 2) return undefined
   }

@@ -5,7 +5,7 @@
 
 const { isProxy } = require('node:util').types
 const { OWN_WORK, contextTag } = require('../context/context')
-const { ask, handleOf, ownerOf } = require('../node-objects')
+const { callNative, handleOf, ownerOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
 const { contextOf } = require('./find')
 const { isOpen } = require('./state')
@@ -113,7 +113,7 @@ function createHandleList ({ registry, stackOf }) {
  * @param {object} handle
  */
 function isOutput (handle) {
-  const fd = ask(handle, 'fd')
+  const fd = callNative(handle, 'fd')
   return fd === 1 || fd === 2
 }
 

@@ -7,7 +7,7 @@
 
 const guard = require('../context/guard')
 const { contextTag } = require('../context/context')
-const { endOf, handleOf, idOf, ownerOf } = require('../node-objects')
+const { addressOf, handleOf, idOf, ownerOf } = require('../node-objects')
 const { BriefResources } = require('./brief-resources')
 const { Entries } = require('./entries')
 const { Entry, countBytes, entryTag } = require('./entry')
@@ -158,8 +158,8 @@ class Registry {
     if (entry === undefined || handle === undefined) return
     const owner = entry.isOwnerKnown ? undefined : ownerOf(handle)
     if (owner !== undefined) tagOwner(entry, owner)
-    entry.local ??= endOf(handle, 'getsockname')
-    entry.remote = endOf(handle, 'getpeername') ?? entry.remote
+    entry.local ??= addressOf(handle, 'getsockname')
+    entry.remote = addressOf(handle, 'getpeername') ?? entry.remote
   }
 
   /** @param {object} resource @param {object} owner what the program holds of it */

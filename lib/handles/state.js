@@ -6,7 +6,7 @@
 const { Duplex, Readable, Writable } = require('node:stream')
 const { Socket } = require('node:net')
 const { isProxy } = require('node:util').types
-const { ask, handleOf, isAlive, isReferenced, numberOf, portState } = require('../node-objects')
+const { callNative, handleOf, isAlive, isReferenced, numberOf, portState } = require('../node-objects')
 const { className, hidden, inherits, isObject, own } = require('../objects')
 const { carrierOf, isConnection, isServer, isSocket } = require('./subject')
 
@@ -130,9 +130,9 @@ function isOpen ({ object, handle, type }) {
     }
     if (type !== 'FILEHANDLE') return true
   }
-  const fd = ask(handle, 'fd')
+  const fd = callNative(handle, 'fd')
   if (typeof fd === 'number' && type !== 'UDPWRAP' && process.platform !== 'win32') return fd >= 0
-  return ask(handle, 'hasRef') === undefined ? undefined : isAlive(handle)
+  return callNative(handle, 'hasRef') === undefined ? undefined : isAlive(handle)
 }
 
 /** Whether a resource keeps the process alive. @param {Subject} subject */

@@ -62,11 +62,11 @@ const { isConnection } = require('./subject')
  * @param {(context: Context | undefined) => PrintedHop[]} deps.hops
  * @param {(hop: PrintedHop) => Hop} deps.copyHop copies a hop for the program
  * @param {(context: Context) => import('../stacks/frames').Stack | undefined} deps.stackOf
- * @param {() => number} deps.askedAt ms of the clock as of the present query
+ * @param {() => number} deps.queriedAt ms of the clock as of the present query
  * @param {() => boolean} deps.enabled
  * @param {(socket: object) => Why['through']} deps.through
  */
-function createReports ({ registry, hops, copyHop, stackOf, askedAt, enabled, through }) {
+function createReports ({ registry, hops, copyHop, stackOf, queriedAt, enabled, through }) {
   const { find, findContext } = createFinder(registry)
   const listOpen = createHandleList({ registry, stackOf })
 
@@ -107,8 +107,8 @@ function createReports ({ registry, hops, copyHop, stackOf, askedAt, enabled, th
       writtenBy: writtenBy &&
         { at: writtenBy.at, agoMs: writtenBy.agoMs, chain: writtenBy.hops.map(publicHop) },
       through: object === undefined ? [] : through(object),
-      ageMs: context === undefined || context.origin === 'early' ? undefined : askedAt() - context.time,
-      idleMs: active === undefined ? undefined : Math.max(0, askedAt() - active),
+      ageMs: context === undefined || context.origin === 'early' ? undefined : queriedAt() - context.time,
+      idleMs: active === undefined ? undefined : Math.max(0, queriedAt() - active),
       ...trafficOf(subject),
       referenced: state === 'closed' ? undefined : keepsProcessAlive(subject),
       hint: hintOf(subject, state)
@@ -141,7 +141,7 @@ function createReports ({ registry, hops, copyHop, stackOf, askedAt, enabled, th
     const writer = writerOf(entry)
     if (writer === undefined) return undefined
     const chain = hops(writer)
-    return { at: placeOf(chain), agoMs: Math.max(0, askedAt() - Number(entry?.writeTime)), hops: chain }
+    return { at: placeOf(chain), agoMs: Math.max(0, queriedAt() - Number(entry?.writeTime)), hops: chain }
   }
 
   /**

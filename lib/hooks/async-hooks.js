@@ -40,56 +40,51 @@ const ROOM_KB = 64 // on the stack, for what begins and ends a callback
  * @property {(context: any) => void} [before]
  * @property {(context: any) => void} [after]
  *
- * @typedef {object} Mode
- * @property {boolean} light without hooks of promises
- * @property {boolean} native V8's promise hooks instead of those of async_hooks
- *
  * @typedef {object} AsyncParts what the events need
- * @property {(type: string) => boolean} wanted the filter
+ * @property {(type: string) => boolean} isSelected the filter
  * @property {import('../stacks/capture').Capture} capture
- * @property {() => import('../spans/loop-time').LoopTime} loop whose code runs, while spans are timed
- * @property {Map<number, () => void>} watched what is called when a resource has run, by async id, while
- *   spans are timed
- * @property {ReturnType<typeof import('../attribution/allocation-clock').createAllocationClock>} markers the allocation clock: where runs
- *   begin and end
+ * @property {() => import('../spans/loop-time').LoopTime} loopTime whose code runs, while spans are timed
+ * @property {Map<number, () => void>} callbackListeners called when a resource's callback begins and ends,
+ *   by async id, while spans are timed
+ * @property {ReturnType<typeof import('../attribution/allocation-clock').createAllocationClock>} allocationClock
  * @property {import('../handles/registry').Registry} registry
- * @property {{ format: unknown }} installed what Error.prepareStackTrace is while errors have chains
+ * @property {{ format: unknown }} installedFormatter what Error.prepareStackTrace is while errors have chains
  * @property {() => boolean} needsRejecters errors get hops, or spans the errors that promises were rejected
  *   with
- * @property {() => ReturnType<typeof import('./native-hooks').createNativeHooks>} native hooks of other addons
- * @property {() => boolean} isNativeInUse another addon has asked for them
+ * @property {() => ReturnType<typeof import('./native-hooks').createNativeHooks>} nativeHooks of other addons
+ * @property {() => boolean} areNativeHooksInUse another addon has asked for them
  *
  * @typedef {{ ref: number, chain: number, span: number }} PromiseRecord what is recorded of a promise; 0:
  *   nothing
  *
  * @typedef {object} Listener what is done when something happens that is more than a step; called seldom
  * @property {(context: Context, resource: object) => void} opened a resource that stays open was made
- * @property {(context: Context) => void} connecting a connect request runs for the first time
- * @property {(error: object, context: Context) => void} passed an error was handed to nextTick
- * @property {(stream: unknown, headers: unknown) => number} streamed a stream of HTTP/2 is about to be told
+ * @property {(context: Context) => void} connectStarted a connect request runs for the first time
+ * @property {(error: object, context: Context) => void} errorPassedToTick an error was handed to nextTick
+ * @property {(stream: unknown, headers: unknown) => number} http2StreamStarted a stream of HTTP/2 is about to be told
  *   of; number of the words of its request, 0: none
- * @property {((context: Context, tick: object) => void) | undefined} ticked something is put off to a tick
+ * @property {((context: Context, tick: object) => void) | undefined} tickScheduled something is put off to a tick
  * @property {(reason: unknown, context: Context, promise: PromiseRecord) => void} rejected a promise was, in
  *   this context
- * @property {(time: number) => void} turn the event loop came round
- * @property {() => void} replaced Error.prepareStackTrace is not longstack's any more
- * @property {((time: number, context: Context) => void) | undefined} began a callback begins, where its
+ * @property {(time: number) => void} iterationStarted the event loop came round
+ * @property {() => void} formatterReplaced Error.prepareStackTrace is not longstack's any more
+ * @property {((time: number, context: Context) => void) | undefined} callbackStarted a callback begins, where its
  *   length is watched
  * @property {(error: unknown) => void} failed a hook could not do its work
- * @property {(hook: Hook, stage: 'init' | 'before' | 'after', context: Context) => void} tell a hook of the
+ * @property {(hook: Hook, stage: 'init' | 'before' | 'after', context: Context) => void} callHook a hook of the
  *   user's
  */
 
 /** @param {AsyncParts} rooms @param {Listener} listener */
 function createAsyncLayer (rooms, listener) {
-  const { capture, watched, registry, markers } = rooms
+  const { capture, callbackListeners, registry, allocationClock } = rooms
   const { clock } = capture
   /** asked only while spans are timed @type {import('../spans/loop-time').LoopTime} */
   let timedLoop
   const loop = () => timedLoop
   const carrier = createCarrier()
   const table = createKindTable({
-    wanted: rooms.wanted,
+    wanted: rooms.isSelected,
     carries: () => carrier.on,
     forget: () => capture.reset()
   })
@@ -124,10 +119,10 @@ function createAsyncLayer (rooms, listener) {
     // A record would be from before, or a program's own hook has it made
     if (isLight) return { ref: 0, chain: 0, span: 0 }
     const ref = promiseHooks ? OnPromise.read(promise) ?? 0 : refOfTracked(promise)
-    const found = ref === 0 ? undefined : records.find(ref)
+    const found = ref === 0 ? undefined : records.findRecord(ref)
     if (found === undefined) return { ref: 0, chain: 0, span: 0 }
-    const { words, at } = found
-    return { ref, chain: words[at + CHAIN], span: words[at + SPAN] }
+    const { words, offset } = found
+    return { ref, chain: words[offset + CHAIN], span: words[offset + SPAN] }
   }
 
   /**
@@ -191,7 +186,7 @@ function createAsyncLayer (rooms, listener) {
   const wantsSettled = () => !isLight || (rooms.needsRejecters() && capture.rejection !== undefined)
 
   /** Are there hooks of users, or might there be some of other addons? Those come and go without a word. */
-  const isHooked = () => told?.listening() === true || rooms.isNativeInUse()
+  const isHooked = () => told?.listening() === true || rooms.areNativeHooksInUse()
 
   function uninstall () {
     for (const step of undo) step()
@@ -202,7 +197,7 @@ function createAsyncLayer (rooms, listener) {
 
   const layer = {
     root,
-    readSettled: events.readSettled,
+    readSettlements: events.readSettlements,
 
     /** @param {boolean} light without hooks of promises */
     enable (light) {
@@ -224,26 +219,26 @@ function createAsyncLayer (rooms, listener) {
       settlements.forget()
       records.endRequests()
       current[LEFT] = 0
-      markers.forget()
+      allocationClock.forget()
       leaveAll()
       special.disown()
-      watched.clear()
+      callbackListeners.clear()
     },
 
     /** A new filter is in force. */
-    refilter: table.refill,
+    updateFilter: table.refill,
 
     /** Whether callbacks are watched has changed. */
-    watch () {
-      if (listener.began === undefined) current[ATTENTION] &= ~WATCHED
+    updateWatching () {
+      if (listener.callbackStarted === undefined) current[ATTENTION] &= ~WATCHED
       else current[ATTENTION] |= WATCHED
     },
 
     /** From now on spans are timing, or no longer. @param {boolean} on */
-    time (on) {
+    timeSpans (on) {
       if (on === isTimed()) return
       current[ATTENTION] ^= TIMED
-      if (on) (timedLoop ??= rooms.loop()).start(now())
+      if (on) (timedLoop ??= rooms.loopTime()).start(now())
       else timedLoop.stop()
     },
 
@@ -252,7 +247,7 @@ function createAsyncLayer (rooms, listener) {
      * @param {Uint32Array} counters
      * @param {boolean} byLoop the addon counts
      */
-    count: events.count,
+    countIterations: events.count,
 
     /**
      * The rest of this run is part of a span. A connection's requests come on one resource: from now on that
@@ -260,7 +255,7 @@ function createAsyncLayer (rooms, listener) {
      * @param {import('../spans/span').Span} next
      * @returns {{ chain: number, ref: number }} the step in force
      */
-    enter (next) {
+    enterSpan (next) {
       lookHere()
       const ref = current[CURRENT_REF]
       const cause = current[CURRENT_CAUSE]
@@ -285,18 +280,18 @@ function createAsyncLayer (rooms, listener) {
      * @param {number} number of its words, see context/request-names.js
      * @returns {boolean} the first one of its connection
      */
-    serve (number) {
+    enterRequest (number) {
       const ref = current[CURRENT_REF]
-      const parser = (ref & 1) === 0 ? records.find(ref) : undefined
-      if (parser === undefined || (parser.words[parser.at + FLAGS] & PARSER) === 0) return false
+      const parser = (ref & 1) === 0 ? records.findRecord(ref) : undefined
+      if (parser === undefined || (parser.words[parser.offset + FLAGS] & PARSER) === 0) return false
       const request = records.addRequest(parser, clock[0] * TICKS, number)
-      const isFirst = parser.words[parser.at + DETAIL] === 0
-      parser.words[parser.at + DETAIL] = request
-      parser.words[parser.at + INCOMING] = HEAD
+      const isFirst = parser.words[parser.offset + DETAIL] === 0
+      parser.words[parser.offset + DETAIL] = request
+      parser.words[parser.offset + INCOMING] = HEAD
       const carried = carrier.read()
       if (carried !== undefined && carried.cause === current[CURRENT_CAUSE]) carried.cause = request
       current[CURRENT_CAUSE] = request
-      if (markers.isOn) markers.mark(current[CURRENT_CHAIN], request, current[CURRENT_SPAN])
+      if (allocationClock.isOn) allocationClock.mark(current[CURRENT_CHAIN], request, current[CURRENT_SPAN])
       return isFirst
     },
 
@@ -318,11 +313,11 @@ function createAsyncLayer (rooms, listener) {
      * Who writes on a connection last is noted; its own callbacks read.
      * @param {import('../handles/entry').Entry} entry
      */
-    touched (entry) {
+    noteWrite (entry) {
       lookHere()
       const chain = current[CURRENT_CHAIN]
       if (chain < FIRST_CHAIN || current[CURRENT_CAUSE] === entry.context.ref) return
-      entry.writeChain = capture.step(chain, table.write.number, layer.touched) & CHAIN_BITS
+      entry.writeChain = capture.step(chain, table.write.number, layer.noteWrite) & CHAIN_BITS
       entry.writeRef = current[CURRENT_CAUSE]
       entry.writeTime = entry.activeAt = now()
     },
@@ -340,21 +335,21 @@ function createAsyncLayer (rooms, listener) {
      * @param {() => T} fn
      * @returns {T}
      */
-    within (next, fn) {
+    runInSpan (next, fn) {
       // Node aborts where an AsyncResource finds none (node#19859 and src/api/callback.cc)
       ensureHeadroom(ROOM_KB)
       const resource = new AsyncResource('Span')
       const ref = resource.asyncId() << 1
-      const found = records.find(ref)
-      if (found === undefined || found.words[found.at + CHAIN] === OWN_WORK_CHAIN) {
+      const found = records.findRecord(ref)
+      if (found === undefined || found.words[found.offset + CHAIN] === OWN_WORK_CHAIN) {
         return resource.runInAsyncScope(fn)
       }
-      found.words[found.at + SPAN] = next.seq
+      found.words[found.offset + SPAN] = next.seq
       const context = contextAt(ref)
-      if (context?.ref === ref) found.words[found.at + DETAIL] = next.seq
+      if (context?.ref === ref) found.words[found.offset + DETAIL] = next.seq
       if (context !== undefined) next.chain = context.chain
-      const chain = found.words[found.at + CHAIN]
-      const cause = (found.words[found.at + FLAGS] & PASSED) !== 0 ? found.words[found.at + CAUSE] : ref
+      const chain = found.words[found.offset + CHAIN]
+      const cause = (found.words[found.offset + FLAGS] & PASSED) !== 0 ? found.words[found.offset + CAUSE] : ref
       try {
         return resource.runInAsyncScope(carrier.on ? () => carrier.run(chain, cause, next.seq, fn) : fn)
       } finally {
@@ -365,21 +360,21 @@ function createAsyncLayer (rooms, listener) {
     },
 
     /** @param {Hook[]} hooks of users, in order */
-    listen (hooks) {
+    setUserHooks (hooks) {
       if (told !== undefined || hooks.length > 0) (told ??= createTold()).listen(hooks)
-      layer.rehook()
+      layer.updateHooks()
     },
 
     /** There are hooks now, or none any more; or it matters who rejects, or does no longer. */
-    rehook () {
+    updateHooks () {
       if (!enabled || (isTold === isHooked() && looksAtSettled === wantsSettled())) return
       uninstall()
       install()
     },
 
     /** @returns {Context | undefined} the running context */
-    current () {
-      events.readSettled()
+    currentContext () {
+      events.readSettlements()
       if (!enabled) return undefined
       lookHere()
       const chain = current[CURRENT_CHAIN]
@@ -389,31 +384,31 @@ function createAsyncLayer (rooms, listener) {
     },
 
     /** Is what runs longstack's own, or comes of it? */
-    muted () {
+    inOwnWork () {
       lookHere()
       return current[CURRENT_CHAIN] === OWN_WORK_CHAIN
     },
 
     /** Runs what is no part of the program, nor what comes of it. Guarded. @param {() => void} work */
-    apart: carrier.apart,
+    runUntraced: carrier.apart,
 
     /**
      * The context that was left last: queueMicrotask reports its errors only after its `after`.
      * @returns {Context | undefined}
      */
-    left: () => current[LEFT] === 0 ? undefined : contextAt(current[LEFT]),
+    lastExited: () => current[LEFT] === 0 ? undefined : contextAt(current[LEFT]),
 
     /** What runs from here on is not known: an error has ended a callback. */
-    lost: () => { if (markers.isOn) markers.mark(NO_CHAIN, 0, 0) },
+    markUnknown: () => { if (allocationClock.isOn) allocationClock.mark(NO_CHAIN, 0, 0) },
 
     /** Had a timer an id before its present one? @param {object} timer */
-    isReused: special.isReused,
+    isReusedTimer: special.isReused,
 
     /** The executing resource. */
-    resource: () => executionAsyncResource(),
+    executingResource: () => executionAsyncResource(),
 
     /** The step that runs: number of its chain, reference of its record. */
-    step () {
+    currentStep () {
       lookHere()
       return { chain: current[CURRENT_CHAIN], ref: current[CURRENT_CAUSE], run: current[CURRENT_RUN] }
     }

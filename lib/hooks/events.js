@@ -21,7 +21,7 @@ const { turnOf } = require('./loops')
 
 const {
   MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, RUN, SETTLED_RUN, SETTLED_SPAN,
-  LIVE, PASSED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, ANSWERED, CALLED, DETAILED, PARSER,
+  LIVE, PASSED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, SETTLED, CALLED, DETAILED, PARSER,
   NO_CHAIN, OWN_WORK_CHAIN, EARLY_CHAIN, CHAIN_BITS, TICKS, resources, promises
 } = records
 const PROMISES = 0x3fffffff // promises are numbered modulo this and one
@@ -40,9 +40,9 @@ const BEGINS = SPECIAL | DETAILED | ENTERED | PARSER
  * @param {() => import('../spans/loop-time').LoopTime} deps.loop while spans are timed
  */
 function createEvents ({ rooms, listener, table, carrier, lookup, special, settlements, loop }) {
-  const { capture, watched, registry, installed, markers } = rooms
+  const { capture, callbackListeners, registry, installedFormatter, allocationClock } = rooms
   const { clock } = capture
-  const { mark } = markers
+  const { mark } = allocationClock
   const { look, causeNow } = lookup
   let promiseNumber = 0
   /** the function that Node calls: frames from it on are left out @type {Function} */
@@ -66,7 +66,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
       const ref = asyncId << 1
       const at = ((ref >> 1) & MASK) << SHIFT
       if ((resources[at + FLAGS] & (LIVE | PASSED)) !== 0) records.keep(resources, at)
-      if (guard.busy) return mute(at, ref)
+      if (guard.inOwnWork) return mute(at, ref)
       if (current[DEPTH] === 0) look(trigger)
       const kind = type === 'TickObject'
         ? table.tick
@@ -77,7 +77,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
       resources[at + SPAN] = current[CURRENT_SPAN]
       resources[at + CAUSE] = current[CURRENT_CAUSE]
       resources[at + RUN] = current[CURRENT_RUN]
-      if (!kind.wanted || chain === OWN_WORK_CHAIN) {
+      if (!kind.isSelected || chain === OWN_WORK_CHAIN) {
         resources[at + CHAIN] = chain
         resources[at + FLAGS] = PASSED | (kind.flags & (ONE_SHOT | CALLED | ENTERED | TICK))
         return
@@ -100,7 +100,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
    */
   function initPromise (promise, parent) {
     try {
-      if (guard.busy) return OnPromise.write(promise, 0)
+      if (guard.inOwnWork) return OnPromise.write(promise, 0)
       promiseNumber = (promiseNumber + 1) & PROMISES
       const ref = promiseNumber << 1 | 1
       const at = (promiseNumber & MASK) << SHIFT
@@ -133,7 +133,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
   function beforeResource (asyncId) {
     try {
       if (iterations[0] !== iteration) cameRound()
-      else if (current[DEPTH] === 0 && isReplaced()) listener.replaced()
+      else if (current[DEPTH] === 0 && isReplaced()) listener.formatterReplaced()
       const ref = asyncId << 1
       const at = ((ref >> 1) & MASK) << SHIFT
       if (resources[at + REF] === ref) enter(ref, resources, at)
@@ -170,7 +170,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
     current[CURRENT_SPAN] = words[at + SPAN]
     if (current[ATTENTION] !== 0) special.attend(ref, flags, words, at)
     if ((flags & BEGINS) !== 0) special.begins(ref, flags, words, at)
-    if (markers.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
+    if (allocationClock.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
   }
 
   /** @param {number} asyncId its callback is over */
@@ -186,7 +186,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
         records.ended(ref)
       }
       leave(ref)
-      if (watched.size > 0) watched.get(asyncId)?.()
+      if (callbackListeners.size > 0) callbackListeners.get(asyncId)?.()
     } catch (error) {
       listener.failed(error)
     }
@@ -209,27 +209,27 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
   function leave (ref) {
     if (current[CURRENT_REF] !== ref) {
       if (!unwind(ref)) return
-      markers.forget() // what ran since has no markers of its own
+      allocationClock.forget() // what ran since has no markers of its own
     }
     // A muted promise, whose reference is 0, was entered before the loop came round
     if (current[DEPTH] === 0) return
     pop()
     if (current[DEPTH] === 0) {
       if (!isCounted) iterations[0]++
-      if (markers.isOn) mark(NO_CHAIN, current[CURRENT_CAUSE], current[CURRENT_SPAN])
+      if (allocationClock.isOn) mark(NO_CHAIN, current[CURRENT_CAUSE], current[CURRENT_SPAN])
       return
     }
     if ((current[ATTENTION] & TIMED) !== 0) {
       const timed = loop()
       if (current[CURRENT_SPAN] !== timed.spanNumber) timed.switchTo(current[CURRENT_SPAN], now())
     }
-    if (markers.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
+    if (allocationClock.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
   }
 
   /** A promise is settled, where V8's own hooks tell: before it has its state. @param {object} promise */
   function settlePromise (promise) {
     try {
-      if (guard.busy) return
+      if (guard.inOwnWork) return
       // No number: older than these hooks. It may be rejected all the same
       const ref = OnPromise.read(promise) ?? 0
       const at = ((ref >> 1) & MASK) << SHIFT
@@ -244,7 +244,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
   /** The same where async_hooks tells of promises. @param {any} promise */
   function settleResource (promise) {
     try {
-      if (guard.busy) return
+      if (guard.inOwnWork) return
       const ref = refOfTracked(promise)
       const at = ((ref >> 1) & MASK) << SHIFT
       if ((current[ATTENTION] & ORPHANED) !== 0) special.claim(ref)
@@ -259,7 +259,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
   /** The same where nothing is recorded of promises: in light mode. @param {object} promise */
   function settleUnknown (promise) {
     try {
-      if (guard.busy) return
+      if (guard.inOwnWork) return
       if ((current[ATTENTION] & ORPHANED) !== 0) special.disown()
       noteSettlement(promise)
     } catch (error) {
@@ -269,7 +269,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
 
   /** Notes who settled a promise in its record. @param {Int32Array} words @param {number} at */
   function noteSettler (words, at) {
-    words[at + FLAGS] = (words[at + FLAGS] & ~LIVE) | ANSWERED
+    words[at + FLAGS] = (words[at + FLAGS] & ~LIVE) | SETTLED
     words[at + DETAIL] = current[DEPTH] === 0 ? 0 : current[CURRENT_CAUSE]
     words[at + SETTLED_RUN] = current[CURRENT_RUN]
     words[at + SETTLED_SPAN] = current[CURRENT_SPAN]
@@ -283,7 +283,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
 
   /** Says whether the program has set a formatter of stacks. */
   function isReplaced () {
-    return installed.format !== undefined && Error.prepareStackTrace !== installed.format
+    return installedFormatter.format !== undefined && Error.prepareStackTrace !== installedFormatter.format
   }
 
   // What is done seldom.
@@ -297,16 +297,16 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
   function cameRound () {
     iteration = iterations[0]
     leaveAll()
-    guard.busy = false
+    guard.inOwnWork = false
     if ((current[ATTENTION] & TIMED) !== 0) loop().mayHavePolled = true
-    readSettled()
+    readSettlements()
     clock[0] = now()
-    markers.startIteration()
-    listener.turn(clock[0])
+    allocationClock.startIteration()
+    listener.iterationStarted(clock[0])
   }
 
   /** Who rejected is known up to now. */
-  function readSettled () {
+  function readSettlements () {
     try {
       settlements.read()
     } catch (error) {
@@ -320,14 +320,14 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
    * @param {number} asyncId 0: a promise
    */
   function enterOlder (ref, asyncId) {
-    const kept = ref === 0 || ref === UNKNOWN ? undefined : records.find(ref)
-    if (kept !== undefined) return enter(ref, kept.words, kept.at)
+    const kept = ref === 0 || ref === UNKNOWN ? undefined : records.findRecord(ref)
+    if (kept !== undefined) return enter(ref, kept.words, kept.offset)
     // Made while V8's hooks told of promises
     const before = asyncId === 0 ? undefined : OnPromise.read(executionAsyncResource())
-    const record = before === undefined ? undefined : records.find(before)
-    if (record !== undefined) return enter(ref, record.words, record.at)
+    const record = before === undefined ? undefined : records.findRecord(before)
+    if (record !== undefined) return enter(ref, record.words, record.offset)
     const opener = asyncId === 0 ? undefined : registry.openerOf(asyncId)
-    if (opener === undefined && asyncId > 1 && !guard.busy) recordEarly(asyncId)
+    if (opener === undefined && asyncId > 1 && !guard.inOwnWork) recordEarly(asyncId)
     push(ref)
     if (opener !== undefined) take(opener.chain, opener.ref, opener.spanNumber)
     else if (asyncId > 1) take(EARLY_CHAIN, ref, 0)
@@ -340,7 +340,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
       timed.callbackChain = opener?.chain ?? 0
     }
     if (opener !== undefined || carrier.on) special.begins(ref, SPECIAL | DETAILED | ENTERED, resources, 0)
-    if (markers.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
+    if (allocationClock.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
   }
 
   /**
@@ -350,9 +350,9 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
    */
   function enterUnnumbered (promise) {
     const tracked = refOfTracked(promise)
-    const found = tracked === 0 ? undefined : records.find(tracked)
+    const found = tracked === 0 ? undefined : records.findRecord(tracked)
     if (found === undefined) return enterOlder(UNKNOWN, 0)
-    enter(UNKNOWN, found.words, found.at)
+    enter(UNKNOWN, found.words, found.offset)
     if (current[CURRENT_CAUSE] === UNKNOWN) current[CURRENT_CAUSE] = tracked
   }
 
@@ -366,7 +366,7 @@ function createEvents ({ rooms, listener, table, carrier, lookup, special, settl
     settlePromise,
     settleResource,
     settleUnknown,
-    readSettled,
+    readSettlements,
 
     /** @param {Function} init what async_hooks calls for a resource */
     beneath (init) {

@@ -8,7 +8,7 @@ const { types } = require('node:util')
 const { now } = require('../context/clock')
 const guard = require('../context/guard')
 const records = require('../context/records')
-const { adopt, cached, contextAt, contextOf, OWN_WORK, root, contextTag } = require('../context/context')
+const { adopt, cachedContext, contextAt, contextOf, OWN_WORK, root, contextTag } = require('../context/context')
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, ORPHANED, TIMED, current
 } = require('../context/current')
@@ -38,7 +38,7 @@ const isError = /** @type {any} */ (Error).isError ?? types.isNativeError
  * @param {() => import('../spans/loop-time').LoopTime} deps.loop while spans are timed
  */
 function createKindHandlers ({ rooms, listener, carrier, loop }) {
-  const { capture, registry, watched } = rooms
+  const { capture, registry, callbackListeners } = rooms
   const { clock } = capture
   /** a handle that was just made while nothing executed: reference */
   let orphan = 0
@@ -51,13 +51,13 @@ function createKindHandlers ({ rooms, listener, carrier, loop }) {
 
   /** @param {() => void} work */
   function guarded (work) {
-    guard.busy = true
+    guard.inOwnWork = true
     try {
       work()
     } catch (error) {
       listener.failed(error)
     } finally {
-      guard.busy = false
+      guard.inOwnWork = false
     }
   }
 
@@ -116,15 +116,15 @@ function createKindHandlers ({ rooms, listener, carrier, loop }) {
     const { args } = tick
     const isList = Array.isArray(args)
     if (isList && args.length > 3 && args[1] === 'stream') guarded(() => streamMade(at, args))
-    if (listener.ticked !== undefined && (current[ATTENTION] & TIMED) !== 0) {
-      guarded(() => listener.ticked?.(/** @type {Context} */ (contextAt(resources[at + REF])), tick))
+    if (listener.tickScheduled !== undefined && (current[ATTENTION] & TIMED) !== 0) {
+      guarded(() => listener.tickScheduled?.(/** @type {Context} */ (contextAt(resources[at + REF])), tick))
     }
     if (!isList) return
     for (let i = 0; i < args.length; i++) {
       const value = args[i]
       if (typeof value !== 'object' || value === null || !isError(value)) continue
       const context = contextOf(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
-      if (context !== undefined) listener.passed(value, context)
+      if (context !== undefined) listener.errorPassedToTick(value, context)
     }
   }
 
@@ -134,8 +134,8 @@ function createKindHandlers ({ rooms, listener, carrier, loop }) {
    * @param {unknown[]} args
    */
   function streamMade (at, args) {
-    const session = records.find(current[CURRENT_CAUSE])
-    const number = session === undefined ? 0 : listener.streamed(args[2], args[3])
+    const session = records.findRecord(current[CURRENT_CAUSE])
+    const number = session === undefined ? 0 : listener.http2StreamStarted(args[2], args[3])
     if (session !== undefined && number !== 0) {
       resources[at + CAUSE] = records.addRequest(session, clock[0] * TICKS, number)
     }
@@ -172,7 +172,7 @@ function createKindHandlers ({ rooms, listener, carrier, loop }) {
     if ((flags & ENTERED) !== 0 && carrier.on) {
       if ((flags & TICK) === 0 || isOfProgram(current[CURRENT_CHAIN])) carrier.enter()
     }
-    if ((flags & (SPECIAL | DETAILED)) === 0 || guard.busy || current[CURRENT_CHAIN] === OWN_WORK_CHAIN) return
+    if ((flags & (SPECIAL | DETAILED)) === 0 || guard.inOwnWork || current[CURRENT_CHAIN] === OWN_WORK_CHAIN) return
     const isKnown = registry.noteActivity(ref >>> 1, clock[0])
     if (isKnown && (flags & DETAILED) === 0) return
     guarded(() => {
@@ -182,7 +182,7 @@ function createKindHandlers ({ rooms, listener, carrier, loop }) {
       if (context.kind.detail === undefined || context.detail !== undefined) return
       context.detail = context.kind.detail(executionAsyncResource())
       held[heldCount++ & (HELD - 1)] = context // its detail lives in the object
-      listener.connecting(context)
+      listener.connectStarted(context)
     })
   }
 
@@ -205,8 +205,8 @@ function createKindHandlers ({ rooms, listener, carrier, loop }) {
     if (orphan !== 0) claim(current[CURRENT_CAUSE])
     const span = current[CURRENT_SPAN]
     const isCallback = current[DEPTH] === 1 && (flags & CALLED) !== 0
-    if (listener.began !== undefined && isCallback) {
-      listener.began(now(), contextOf(current[CURRENT_CHAIN], current[CURRENT_CAUSE], span) ?? root)
+    if (listener.callbackStarted !== undefined && isCallback) {
+      listener.callbackStarted(now(), contextOf(current[CURRENT_CHAIN], current[CURRENT_CAUSE], span) ?? root)
     }
     if ((current[ATTENTION] & TIMED) === 0) return
     const timed = loop()
@@ -216,7 +216,7 @@ function createKindHandlers ({ rooms, listener, carrier, loop }) {
       timed.callbackChain = (flags & PASSED) !== 0 ? 0 : words[at + CHAIN]
     } else if (span !== timed.spanNumber) timed.switchTo(span, now())
     current[CURRENT_RUN] = span === 0 ? 0 : timed.beginRun(flags, words, at)
-    if ((ref & 1) === 0 && watched.size > 0) watched.get(ref >>> 1)?.()
+    if ((ref & 1) === 0 && callbackListeners.size > 0) callbackListeners.get(ref >>> 1)?.()
   }
 
   /**
@@ -230,7 +230,7 @@ function createKindHandlers ({ rooms, listener, carrier, loop }) {
     const handle = orphan
     disown()
     if (handle === ref) return
-    if (orphanType === 'FILEHANDLE' && cached(handle) === undefined) return claimFile(handle, ref)
+    if (orphanType === 'FILEHANDLE' && cachedContext(handle) === undefined) return claimFile(handle, ref)
     const orphaned = contextAt(handle)
     const context = contextAt(ref)
     const isHttp2 = orphanType === 'HTTP2STREAM'
@@ -244,17 +244,17 @@ function createKindHandlers ({ rooms, listener, carrier, loop }) {
    * @param {number} ref
    */
   function claimFile (handle, ref) {
-    const file = records.find(handle)
-    const opener = records.find(ref)
+    const file = records.findRecord(handle)
+    const opener = records.findRecord(ref)
     if (file === undefined || opener === undefined) return
-    const above = opener.words[opener.at + CHAIN]
-    const own = capture.partsOf(file.words[file.at + CHAIN])
+    const above = opener.words[opener.offset + CHAIN]
+    const own = capture.partsOf(file.words[file.offset + CHAIN])
     if (above === NO_CHAIN || above === OWN_WORK_CHAIN || own === undefined) return
     const joined = capture.intern(above, own[1], own[2]) & CHAIN_BITS
     if (joined === NO_CHAIN) return
-    file.words[file.at + CHAIN] = joined
-    const isPassed = (opener.words[opener.at + FLAGS] & PASSED) !== 0
-    file.words[file.at + CAUSE] = isPassed ? opener.words[opener.at + CAUSE] : ref
+    file.words[file.offset + CHAIN] = joined
+    const isPassed = (opener.words[opener.offset + FLAGS] & PASSED) !== 0
+    file.words[file.offset + CAUSE] = isPassed ? opener.words[opener.offset + CAUSE] : ref
   }
 
   function disown () {

@@ -35,8 +35,8 @@ function createLookup ({ carrier, registry, loop }) {
     if (id === 1) return take(ROOT_CHAIN, 0, 0)
     if (id !== 0) return takeExecuting(id)
     // Nothing executes: an accepted connection has its server as the trigger, which is the cause.
-    const found = trigger > 1 ? records.find(trigger << 1) : undefined
-    if (found !== undefined) return takeRecord(trigger << 1, found.words, found.at)
+    const found = trigger > 1 ? records.findRecord(trigger << 1) : undefined
+    if (found !== undefined) return takeRecord(trigger << 1, found.words, found.offset)
     const opener = registry.openerOf(trigger)
     if (opener !== undefined) return take(opener.chain, opener.ref, 0)
     take('carried' in root ? ROOT_CHAIN : NO_CHAIN, 0, 0)
@@ -67,8 +67,8 @@ function createLookup ({ carrier, registry, loop }) {
    */
   function takeExecuting (id) {
     const ref = id << 1
-    const found = records.find(ref)
-    if (found !== undefined) return takeRecord(ref, found.words, found.at)
+    const found = records.findRecord(ref)
+    if (found !== undefined) return takeRecord(ref, found.words, found.offset)
     recordEarly(id)
     take(EARLY_CHAIN, ref, 0)
   }

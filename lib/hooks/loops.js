@@ -24,15 +24,15 @@ function turnOf (words, at, step) {
   const distance = step >>> FOLD_SHIFT
   if (distance === 1) return turnOfOne(words, at, step & CHAIN_BITS, cause)
   const before = ancestorOf(cause, distance - 1)
-  const found = before === 0 ? undefined : records.find(before)
-  if (found === undefined || found.words[found.at + CHAIN] !== (step & CHAIN_BITS)) return 0
+  const found = before === 0 ? undefined : records.findRecord(before)
+  if (found === undefined || found.words[found.offset + CHAIN] !== (step & CHAIN_BITS)) return 0
   const again = isSameTurn(before, distance, cause)
-  const wasFolded = ((found.words[found.at + FLAGS] >> DISTANCE) & 15) !== 0
-  const hasPrior = again || (found.words[found.at + FLAGS] & LOOPED) !== 0
-  words[at + TURNS] = again ? found.words[found.at + TURNS] + 1 : 2
-  words[at + OUTER] = wasFolded ? found.words[found.at + OUTER] : found.words[found.at + CAUSE]
-  notePrior(words, at, hasPrior ? found.words[found.at + PRIOR] : found.words[found.at + CAUSE],
-    hasPrior ? found.words[found.at + PRIOR_TIME] : undefined)
+  const wasFolded = ((found.words[found.offset + FLAGS] >> DISTANCE) & 15) !== 0
+  const hasPrior = again || (found.words[found.offset + FLAGS] & LOOPED) !== 0
+  words[at + TURNS] = again ? found.words[found.offset + TURNS] + 1 : 2
+  words[at + OUTER] = wasFolded ? found.words[found.offset + OUTER] : found.words[found.offset + CAUSE]
+  notePrior(words, at, hasPrior ? found.words[found.offset + PRIOR] : found.words[found.offset + CAUSE],
+    hasPrior ? found.words[found.offset + PRIOR_TIME] : undefined)
   return (again ? LOOPED : 0) | distance << DISTANCE
 }
 
@@ -93,10 +93,10 @@ function isSameTurn (before, distance, cause) {
 function ancestorOf (ref, steps) {
   let at = ref
   for (let i = 0; i < steps && at !== 0; i++) {
-    const found = records.find(at)
+    const found = records.findRecord(at)
     if (found === undefined) return 0
-    const isFolded = ((found.words[found.at + FLAGS] >> DISTANCE) & 15) !== 0
-    at = found.words[found.at + (isFolded ? OUTER : CAUSE)]
+    const isFolded = ((found.words[found.offset + FLAGS] >> DISTANCE) & 15) !== 0
+    at = found.words[found.offset + (isFolded ? OUTER : CAUSE)]
   }
   return at
 }

@@ -31,7 +31,7 @@ const onResource = createTag()
  * @param {() => boolean} deps.recorded it was recorded
  */
 function createUserHooks ({ hooks, rooms, listener, guarded, running, recorded }) {
-  const native = rooms.native()
+  const native = rooms.nativeHooks()
   const { wants } = native
   /** hooks of users, in order; replaced, never mutated @type {Hook[]} */
   let listeners = []
@@ -39,14 +39,14 @@ function createUserHooks ({ hooks, rooms, listener, guarded, running, recorded }
   /** @param {number} asyncId @param {string} type @param {number} trigger @param {any} resource */
   function initTold (asyncId, type, trigger, resource) {
     hooks.init(asyncId, type, trigger, resource)
-    if (!guard.busy) tellMade(asyncId << 1, resource)
+    if (!guard.inOwnWork) tellMade(asyncId << 1, resource)
   }
 
   /** @param {number} ref @param {object} resource */
   function tellMade (ref, resource) {
     try {
-      const found = records.find(ref)
-      if (found === undefined || (found.words[found.at + FLAGS] & PASSED) !== 0 || found.words[found.at + CHAIN] < FIRST_CHAIN) return
+      const found = records.findRecord(ref)
+      if (found === undefined || (found.words[found.offset + FLAGS] & PASSED) !== 0 || found.words[found.offset + CHAIN] < FIRST_CHAIN) return
       const context = contextAt(ref)
       if (context === undefined) return
       onResource.write(resource, context)
@@ -62,7 +62,7 @@ function createUserHooks ({ hooks, rooms, listener, guarded, running, recorded }
   /** @param {object} resource @param {'before' | 'after'} stage */
   function tellRun (resource, stage) {
     try {
-      if (guard.busy) return
+      if (guard.inOwnWork) return
       const context = onResource.read(resource) ?? madeBefore()
       if (context === undefined || context.ref !== running()) return // its init was not told
       onResource.write(resource, context)
@@ -95,9 +95,9 @@ function createUserHooks ({ hooks, rooms, listener, guarded, running, recorded }
   /** @param {'init' | 'before' | 'after'} stage @param {Context} context */
   function tellAll (stage, context) {
     if (listeners.length === 0) return
-    measure(stage, context.more())
+    measure(stage, context.ensureExtra())
     // The list is replaced where a callback changes it
-    for (const hook of listeners) listener.tell(hook, stage, context)
+    for (const hook of listeners) listener.callHook(hook, stage, context)
   }
 
   /** How long it waited and ran, for users. @param {'init' | 'before' | 'after'} stage @param {import('../context/context').Extra} extra */

@@ -3,7 +3,7 @@
 // Node's servers, asked without running code of the program: do they speak HTTP/1, and which connections have
 // they?
 
-const { ask } = require('../node-objects')
+const { callNative } = require('../node-objects')
 const { className, hidden, inherits, isObject, own } = require('../objects')
 
 const { getPrototypeOf } = Reflect
@@ -30,7 +30,7 @@ function speaksHttp1 (server) {
  */
 function connectionsOf (server) {
   const list = hidden(server, 'http.server.connections')
-  const parsers = /** @type {object[]} */ (isObject(list) ? ask(list, 'all') ?? [] : [])
+  const parsers = /** @type {object[]} */ (isObject(list) ? callNative(list, 'all') ?? [] : [])
   const handles = /** @type {object[]} */ (/** @type {any} */ (process)._getActiveHandles())
   const sockets = [
     ...parsers.map((parser) => own(parser, 'socket')),

@@ -8,7 +8,7 @@ const guard = require('../context/guard')
 const { mistake } = require('../errors')
 const { isObject, own } = require('../objects')
 const { clean } = require('../text')
-const { brief } = require('../warnings')
+const { messageOf } = require('../warnings')
 const { Connection } = require('./connection')
 const { connectionsOf, speaksHttp1 } = require('./http1-servers')
 const { hasName, unwrapListeners, wrapListener } = require('./listener-wrappers')
@@ -90,7 +90,7 @@ function createIntercepts ({ warn, failed, named }) {
     }
     // Formatted here, the stack leads to this connection for sure.
     String(error.stack)
-    guard.run(() => warn('INTERCEPT', `${brief(error)} Its connection was closed; the server goes on.`))
+    guard.run(() => warn('INTERCEPT', `${messageOf(error)} Its connection was closed; the server goes on.`))
     return error
   }
 

@@ -87,13 +87,13 @@ function createChannelLayer ({ uses, watch, unwatch }) {
 /** Runs as longstack's own work, and never throws. @param {(message: any) => void} wire */
 function guarded (wire) {
   return (/** @type {unknown} */ message) => {
-    if (guard.busy) return
-    guard.busy = true
+    if (guard.inOwnWork) return
+    guard.inOwnWork = true
     try {
       wire(message)
     } catch {
     } finally {
-      guard.busy = false
+      guard.inOwnWork = false
     }
   }
 }

@@ -25,9 +25,9 @@ const timerId = hiddenProperty('asyncId')
 /**
  * @param {object} deps
  * @param {(socket: object) => number[]} deps.idsOf the async ids on which a socket runs
- * @param {Map<number, () => void>} deps.watched what is asked when a resource has run, by id
+ * @param {Map<number, () => void>} deps.callbackListeners what is asked when a resource has run, by id
  */
-function createConnections ({ idsOf, watched }) {
+function createConnections ({ idsOf, callbackListeners }) {
   /** @type {WeakMap<object, Line>} */
   const lines = new WeakMap()
   /** those of streams that have no handle: nothing says when they run @type {Set<Line>} */
@@ -118,20 +118,20 @@ function createConnections ({ idsOf, watched }) {
     runs (id) {
       if (id <= 1 || this.ids.includes(id)) return
       this.ids.push(id)
-      if (asked.has(this)) watched.set(id, this.look)
+      if (asked.has(this)) callbackListeners.set(id, this.look)
     }
 
     /** From now on it is asked to look, until it is gone: requests come and go, the connection stays. */
     ask () {
       if (asked.size >= sweepAt) sweep()
       asked.add(this)
-      for (const id of this.ids) watched.set(id, this.look)
+      for (const id of this.ids) callbackListeners.set(id, this.look)
       if (this.blind) blind.add(this)
     }
 
     rest () {
       asked.delete(this)
-      for (const id of this.ids) watched.delete(id)
+      for (const id of this.ids) callbackListeners.delete(id)
       this.forgetTimer()
       blind.delete(this)
     }
@@ -144,12 +144,12 @@ function createConnections ({ idsOf, watched }) {
       if (id === this.timerId) return
       this.forgetTimer()
       this.timerId = id
-      if (id > 0) watched.set(id, this.timerRan)
+      if (id > 0) callbackListeners.set(id, this.timerRan)
     }
 
     forgetTimer () {
       if (this.timerId === 0) return
-      watched.delete(this.timerId)
+      callbackListeners.delete(this.timerId)
       this.timerId = 0
     }
 

@@ -32,10 +32,10 @@ const { hidden, isObject, own } = require('../objects')
  * @param {object} deps
  * @param {import('./http1').RequestRooms} deps.rooms
  * @param {import('./http1').Mark} deps.mark
- * @param {Map<number, () => void>} deps.watched what is asked when a resource has run, by id
- * @param {(type: string) => boolean} deps.wanted the filter
+ * @param {Map<number, () => void>} deps.callbackListeners what is asked when a resource has run, by id
+ * @param {(type: string) => boolean} deps.isSelected the filter
  */
-function createConnects ({ rooms, mark, watched, wanted }) {
+function createConnects ({ rooms, mark, callbackListeners, isSelected }) {
   /** @type {WeakMap<object, Attempt>} by socket */
   const attempts = new WeakMap()
   /** those of HTTP @type {WeakSet<object>} */
@@ -57,12 +57,12 @@ function createConnects ({ rooms, mark, watched, wanted }) {
   /** @param {Attempt} made @param {number} id */
   function watch (made, id) {
     made.ids.push(id)
-    watched.set(id, made.look)
+    callbackListeners.set(id, made.look)
   }
 
   /** @param {Attempt} made */
   function unwatch ({ ids, look }) {
-    for (const id of ids) if (watched.get(id) === look) watched.delete(id)
+    for (const id of ids) if (callbackListeners.get(id) === look) callbackListeners.delete(id)
     ids.length = 0
   }
 
@@ -88,7 +88,7 @@ function createConnects ({ rooms, mark, watched, wanted }) {
       const ofUndici = undici === executionAsyncId()
       undici = undefined
       if (ofUndici) left.add(socket)
-      if (ofUndici || !wanted('TCPWRAP')) return
+      if (ofUndici || !isSelected('TCPWRAP')) return
       const span = rooms.connecting()
       if (span !== undefined) next = attempt(socket, span, false)
     },

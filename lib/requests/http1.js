@@ -57,16 +57,16 @@ const mark = createTag()
 /**
  * @param {object} deps
  * @param {RequestRooms} deps.rooms
- * @param {Map<number, () => void>} deps.watched what is asked when a resource has run, by id
- * @param {(type: string) => boolean} deps.wanted the filter
+ * @param {Map<number, () => void>} deps.callbackListeners what is asked when a resource has run, by id
+ * @param {(type: string) => boolean} deps.isSelected the filter
  * @param {() => boolean} deps.propagates is traceparent sent?
  * @param {(asyncId: number) => number} deps.spanOf number of the span that a resource is part of
  * @param {(asyncId: number, span: number) => void} deps.setSpan
  */
-function createRequestLayer ({ rooms, watched, wanted, propagates, spanOf, setSpan }) {
-  const lines = createConnections({ idsOf: rooms.idsOf, watched })
-  const connects = createConnects({ rooms, mark, watched, wanted })
-  const http2 = createHttp2Layer({ rooms, mark, watched, spanOf, setSpan })
+function createRequestLayer ({ rooms, callbackListeners, isSelected, propagates, spanOf, setSpan }) {
+  const lines = createConnections({ idsOf: rooms.idsOf, callbackListeners })
+  const connects = createConnects({ rooms, mark, callbackListeners, isSelected })
+  const http2 = createHttp2Layer({ rooms, mark, callbackListeners, spanOf, setSpan })
   /** Node's own function, on Node 20 @type {Function | undefined} */
   let onSocket
   const methods = createMethods({ propagates, incoming, header: headerFor, http2: http2.requests })
@@ -195,10 +195,10 @@ function createRequestLayer ({ rooms, watched, wanted, propagates, spanOf, setSp
     const socket = socketOf(request)
     const line = isObject(socket) ? lines.of(socket) : undefined
     const over = () => {
-      watched.delete(id)
+      callbackListeners.delete(id)
       line?.remove(span)
     }
-    watched.set(id, () => {
+    callbackListeners.set(id, () => {
       const answer = weak.deref()
       if (answer !== undefined && answer.complete !== true) return
       over()

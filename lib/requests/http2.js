@@ -28,11 +28,11 @@ const TOLD = Number(process.versions.node.split('.')[0]) >= 22
  * @param {object} deps
  * @param {import('./http1').RequestRooms} deps.rooms
  * @param {import('./http1').Mark} deps.mark
- * @param {Map<number, () => void>} deps.watched what is asked when a resource has run, by id
+ * @param {Map<number, () => void>} deps.callbackListeners what is asked when a resource has run, by id
  * @param {(asyncId: number) => number} deps.spanOf number of the span that a resource is part of
  * @param {(asyncId: number, span: number) => void} deps.setSpan
  */
-function createHttp2Layer ({ rooms, mark, watched, spanOf, setSpan }) {
+function createHttp2Layer ({ rooms, mark, callbackListeners, spanOf, setSpan }) {
   /** streams of undici, which tells of its requests itself @type {WeakSet<object>} */
   const left = new WeakSet()
   /** of the request() that runs @type {Span | undefined} */
@@ -46,13 +46,13 @@ function createHttp2Layer ({ rooms, mark, watched, spanOf, setSpan }) {
     const span = rooms.streamServed(stream, headers)
     if (span === undefined) return
     take(stream, span)
-    if (id > 1 && !watched.has(id)) leaves(id, before)
+    if (id > 1 && !callbackListeners.has(id)) leaves(id, before)
   }
 
   /** With the run, its resource leaves the span. @param {number} id @param {number} before number of the span before */
   function leaves (id, before) {
-    watched.set(id, () => {
-      watched.delete(id)
+    callbackListeners.set(id, () => {
+      callbackListeners.delete(id)
       setSpan(id, before)
     })
   }

@@ -35,7 +35,7 @@ function wrapMethod (owner, name, make) {
 
 /** As longstack's own work; never throws. @template T @param {() => T} work @returns {T | undefined} */
 function guarded (work) {
-  if (guard.busy) return undefined
+  if (guard.inOwnWork) return undefined
   return guard.run(() => {
     try {
       return work()

@@ -17,28 +17,28 @@ const streamHandle = hiddenProperty('kHandle')
 
 /**
  * @param {object} deps
- * @param {(number: number) => boolean} deps.serve says whether it is the first of its connection
- * @param {() => number} deps.cause reference of the step that runs
+ * @param {(number: number) => boolean} deps.enterRequest says whether it is the first of its connection
+ * @param {() => number} deps.currentRef reference of the step that runs
  * @param {import('../handles/registry').Registry} deps.registry
- * @param {() => { observeServer: (server: object) => void }} deps.koa
+ * @param {() => { observeServer: (server: object) => void }} deps.koaRoutes
  * @param {(request: object) => string | undefined} deps.routeOf what a framework says of a request
  */
-function createServedRequests ({ serve, cause, registry, koa, routeOf }) {
+function createServedRequests ({ enterRequest, currentRef, registry, koaRoutes, routeOf }) {
   /** @param {{ request: any, server: object }} message */
   function started ({ request, server }) {
-    const isPlain = requests.isPlain(request)
+    const isPlain = requests.hasNodePrototype(request)
     const method = isPlain ? request.method : own(request, 'method')
     const url = isPlain ? request.url : own(request, 'url')
     if (typeof method !== 'string' || typeof url !== 'string') return
-    if (serve(requests.numberOf(method, url))) koa().observeServer(server)
+    if (enterRequest(requests.numberOf(method, url))) koaRoutes().observeServer(server)
   }
 
   /** Fastify runs a handler, in the midst of its request. @param {{ route: any }} message */
   function routed ({ route }) {
     const url = isObject(route) ? own(route, 'url') : undefined
     if (typeof url !== 'string') return
-    const found = records.find(requestOf(cause()))
-    if (found !== undefined) found.words[found.at + DETAIL] = requests.routed(found.words[found.at + DETAIL], url)
+    const found = records.findRecord(requestOf(currentRef()))
+    if (found !== undefined) found.words[found.offset + DETAIL] = requests.withRoute(found.words[found.offset + DETAIL], url)
   }
 
   return {
@@ -68,12 +68,12 @@ function createServedRequests ({ serve, cause, registry, koa, routeOf }) {
      * @returns {string | undefined} its words with the route, if a framework told that
      */
     routeOf (ref) {
-      const found = records.find(ref)
-      const request = found === undefined ? undefined : incomingOf(ref, found.words[found.at + OUTER])
+      const found = records.findRecord(ref)
+      const request = found === undefined ? undefined : incomingOf(ref, found.words[found.offset + OUTER])
       const route = request === undefined ? undefined : routeOf(request)
       if (found === undefined || route === undefined) return undefined
-      const number = requests.routed(found.words[found.at + DETAIL], route)
-      found.words[found.at + DETAIL] = number
+      const number = requests.withRoute(found.words[found.offset + DETAIL], route)
+      found.words[found.offset + DETAIL] = number
       return requests.textAt(number)
     }
   }

@@ -5,7 +5,7 @@
 
 const path = require('node:path')
 const { MessageChannel, Worker, receiveMessageOnPort } = require('node:worker_threads')
-const { brief } = require('../warnings')
+const { messageOf } = require('../warnings')
 
 const HEAP = 128 // MiB that the thread may take
 
@@ -77,7 +77,7 @@ class OtlpSender {
       resourceLimits: { maxOldGenerationSizeMb: HEAP }
     })
     thread.unref()
-    thread.on('error', (error) => this.#onExit(brief(error)))
+    thread.on('error', (error) => this.#onExit(messageOf(error)))
     thread.on('exit', () => this.#onExit(undefined))
   }
 

@@ -11,7 +11,7 @@ const { existsSync } = require('node:fs')
 const path = require('node:path')
 const { performance } = require('node:perf_hooks')
 const guard = require('../context/guard')
-const { brief } = require('../warnings')
+const { messageOf } = require('../warnings')
 const { OtlpSender } = require('./otlp-sender')
 const { lineOf } = require('./serialize')
 
@@ -111,7 +111,7 @@ class OtlpSink {
         this.#post(record)
       })
     } catch (error) {
-      if (!this.#sender.isStarted) this.#end(`its thread does not start: ${brief(error)}`)
+      if (!this.#sender.isStarted) this.#end(`its thread does not start: ${messageOf(error)}`)
       this.#dropped++
       if (this.#hasEnded) guard.run(() => this.#complain())
     }

@@ -3,7 +3,7 @@
 // What a request is about, in OpenTelemetry's names. Own data properties only: what the program has put in their way is
 // not run. No header, body or query string is recorded.
 
-const { isPlain, shortMethod } = require('../context/request-names')
+const { hasNodePrototype, shortMethod } = require('../context/request-names')
 const { member } = require('../encoding/json')
 const { hidden, isObject, own } = require('../objects')
 
@@ -87,7 +87,7 @@ function requestName (method, path) {
  * @param {object} request
  */
 function headersOf (request) {
-  const raw = isPlain(request) ? /** @type {any} */ (request).rawHeaders : own(request, 'rawHeaders')
+  const raw = hasNodePrototype(request) ? /** @type {any} */ (request).rawHeaders : own(request, 'rawHeaders')
   /** @type {{ host?: string, traceparent?: string }} */
   const found = { host: undefined, traceparent: undefined }
   if (!Array.isArray(raw)) return found
@@ -208,7 +208,7 @@ function served (request, socket) {
 
 /** @param {any} request @returns {{ method: string | undefined, path: string, version: string | undefined }} */
 function startLine (request) {
-  const { method, url, httpVersion } = isPlain(request)
+  const { method, url, httpVersion } = hasNodePrototype(request)
     ? request
     : { method: own(request, 'method'), url: own(request, 'url'), httpVersion: own(request, 'httpVersion') }
   return { method: methodOf(method), path: pathOf(url) ?? '', version: word(httpVersion) }

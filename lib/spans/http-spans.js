@@ -4,7 +4,7 @@
 // in as Node's objects and is read by http.js and frameworks.js. Everything here runs guarded.
 
 const { idOf } = require('../node-objects')
-const { brief } = require('../warnings')
+const { messageOf } = require('../warnings')
 const { expressError, expressRoute, routeText } = require('./frameworks')
 const http = require('./http-attributes')
 const { parse, format } = require('./traceparent')
@@ -23,13 +23,13 @@ const ABORTED = /^(ABORT_ERR|ECONNRESET|EPIPE|UND_ERR_ABORTED|UND_ERR_SOCKET|ERR
 /**
  * @param {object} deps
  * @param {ReturnType<typeof import('./spans').createSpans>} deps.spans
- * @param {ReturnType<typeof import('../hooks/async-hooks').createAsyncLayer>} deps.async
+ * @param {ReturnType<typeof import('../hooks/async-hooks').createAsyncLayer>} deps.asyncLayer
  * @param {() => import('../options').Options} deps.options
  * @param {(above: Function) => Context} deps.contextOfRequest a context for a request made here
- * @param {ReturnType<typeof import('./frameworks').createKoaRoutes>} deps.koa
+ * @param {ReturnType<typeof import('./frameworks').createKoaRoutes>} deps.koaRoutes
  * @param {(socket: object) => object[]} deps.handlesOf a socket: its own handle and what lies below
  */
-function createHttpSpans ({ spans, async, options, contextOfRequest, koa, handlesOf }) {
+function createHttpSpans ({ spans, asyncLayer, options, contextOfRequest, koaRoutes, handlesOf }) {
   /** routes that frameworks told by themselves @type {WeakMap<Span, string>} */
   const routes = new WeakMap()
   let hasRoutes = false
@@ -39,7 +39,7 @@ function createHttpSpans ({ spans, async, options, contextOfRequest, koa, handle
     if (typeof status === 'number') span.attributes['http.response.status_code'] = status
     if (typeof status === 'number' && status >= 500) span.attributes['error.type'] = String(status)
     const known = hasRoutes ? routes.get(span) : undefined
-    const route = known ?? routeText(expressRoute(request) ?? koa.routeOf(request))
+    const route = known ?? routeText(expressRoute(request) ?? koaRoutes.routeOf(request))
     if (route === undefined) return
     span.attributes['http.route'] = route
     span.name = http.requestName(String(span.attributes['http.request.method']), route)
@@ -69,12 +69,12 @@ function createHttpSpans ({ spans, async, options, contextOfRequest, koa, handle
   /** @type {HttpSpans} */
   const rooms = {
     served (request, socket) {
-      if (async.muted()) return undefined
+      if (asyncLayer.inOwnWork()) return undefined
       const { name, attributes, traceparent, head } = http.served(request, socket)
       const span = spans.start({ name, kind: 'SERVER', remote: parse(traceparent) })
       span.attributes = span.headed = attributes
       span.head = head
-      span.chain = async.enter(span).chain
+      span.chain = asyncLayer.enterSpan(span).chain
       spans.begin(span)
       return span
     },
@@ -111,11 +111,11 @@ function createHttpSpans ({ spans, async, options, contextOfRequest, koa, handle
 
     takesHandle (span, handle) {
       const id = idOf(handle)
-      if (id !== undefined) async.setSpan(id, span.seq)
+      if (id !== undefined) asyncLayer.setSpan(id, span.seq)
     },
 
     requested (request) {
-      if (async.muted()) return undefined
+      if (asyncLayer.inOwnWork()) return undefined
       const { name, attributes } = http.made(request)
       const span = client(name, attributes, rooms.requested)
       if (options().propagate) addHeader(request, format(span))
@@ -136,12 +136,12 @@ function createHttpSpans ({ spans, async, options, contextOfRequest, koa, handle
     },
 
     streamServed (stream, headers, context) {
-      if (async.muted()) return undefined
+      if (asyncLayer.inOwnWork()) return undefined
       const { name, attributes } = http.streamServed(headers, socketOf(stream))
       const span = spans.start({ name, kind: 'SERVER', remote: parse(own(headers, 'traceparent')), context })
       span.attributes = attributes
       if (context === undefined) {
-        span.chain = async.enter(span).chain
+        span.chain = asyncLayer.enterSpan(span).chain
         spans.begin(span)
       } else {
         context.span = span
@@ -150,7 +150,7 @@ function createHttpSpans ({ spans, async, options, contextOfRequest, koa, handle
     },
 
     streamRequested (headers, origin) {
-      if (async.muted()) return undefined
+      if (asyncLayer.inOwnWork()) return undefined
       const { name, attributes } = http.streamMade(headers, origin)
       return client(name, attributes, rooms.streamRequested)
     },
@@ -182,10 +182,10 @@ function createHttpSpans ({ spans, async, options, contextOfRequest, koa, handle
       if (isObject(error)) spans.noteRejection(error, span)
     },
 
-    serves: (server) => koa.observeServer(server),
+    serves: (server) => koaRoutes.observeServer(server),
 
     connecting (since) {
-      if (async.muted()) return undefined
+      if (asyncLayer.inOwnWork()) return undefined
       const context = since ?? contextOfRequest(rooms.connecting)
       return spans.start({ name: 'connect', kind: 'CLIENT', context, since: since?.time })
     },
@@ -235,7 +235,7 @@ function exceptionName (error) {
 
 /** @param {unknown} error @returns {string} */
 function wordsOf (error) {
-  return exceptionField(error, 'message') ?? brief(error)
+  return exceptionField(error, 'message') ?? messageOf(error)
 }
 
 /** @param {unknown} error @param {'name' | 'message'} field @returns {string | undefined} */

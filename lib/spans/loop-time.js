@@ -9,7 +9,7 @@
 const { performance } = require('node:perf_hooks')
 const { RunLog, Sums } = require('./run-log')
 const { spanAt } = require('./identities')
-const { MASK, SHIFT, ANSWERED, AWAITED, CHAIN, FLAGS, RUN, SETTLED_RUN, SETTLED_SPAN, TRIGGER, promises, readWord, resources } = require('../context/records')
+const { MASK, SHIFT, SETTLED, AWAITED, CHAIN, FLAGS, RUN, SETTLED_RUN, SETTLED_SPAN, TRIGGER, promises, readWord, resources } = require('../context/records')
 
 const LONG = 4096 // long runs remembered, for the question who delayed a span; a power of two
 const SHORT = 1024 // shorter ones: where many spans are open they are many, and each that ends looks through them
@@ -123,7 +123,7 @@ class LoopTime {
       const ring = (awaited & 1) === 0 ? resources : promises
       const place = ((awaited >> 1) & MASK) << SHIFT
       const isThere = ring[place] === awaited
-      if (isThere ? (ring[place + FLAGS] & ANSWERED) !== 0 : (readWord(awaited, FLAGS) & ANSWERED) !== 0) {
+      if (isThere ? (ring[place + FLAGS] & SETTLED) !== 0 : (readWord(awaited, FLAGS) & SETTLED) !== 0) {
         settler = isThere ? ring[place + SETTLED_SPAN] : readWord(awaited, SETTLED_SPAN)
         if (settler !== 0 && (settler === running.seq || spanAt(settler)?.log === running.log)) {
           settled = isThere ? ring[place + SETTLED_RUN] : readWord(awaited, SETTLED_RUN)

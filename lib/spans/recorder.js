@@ -9,7 +9,7 @@ const guard = require('../context/guard')
 const { isMainThread } = require('../hooks/threads')
 const loopIterations = require('../hooks/loop-iterations')
 const { isNativeError, isPromise } = require('node:util').types
-const { brief } = require('../warnings')
+const { messageOf } = require('../warnings')
 const { createSpans } = require('./spans')
 const { handleOf, nothing } = require('./user-span')
 const { createHttpSpans } = require('./http-spans')
@@ -25,7 +25,7 @@ const MAX_UNTOLD = 1000 // records that wait for the end of an iteration
 
 /**
  * @param {object} deps
- * @param {ReturnType<typeof import('../hooks/async-hooks').createAsyncLayer>} deps.async
+ * @param {ReturnType<typeof import('../hooks/async-hooks').createAsyncLayer>} deps.asyncLayer
  * @param {import('./loop-time').LoopTime} deps.loop
  * @param {() => number} deps.now
  * @param {(code: string, message: string) => void} deps.warn
@@ -37,11 +37,14 @@ const MAX_UNTOLD = 1000 // records that wait for the end of an iteration
  * @param {(error: Error) => string | undefined} deps.errorStack
  * @param {(above: Function) => Context} deps.contextOfRequest a context for a request made here
  * @param {(start: number, end: number) => string | undefined} deps.frameAt the innermost frame seen inside a blocked run
- * @param {ReturnType<typeof import('./frameworks').createKoaRoutes>} deps.koa
+ * @param {ReturnType<typeof import('./frameworks').createKoaRoutes>} deps.koaRoutes
  * @param {(socket: object) => object[]} deps.handlesOf a socket: its own handle and what lies below
  * @param {(rooms: import('./http-spans').HttpSpans) => { enable: () => void, disable: () => void }} deps.listenToRequests listens to Node's requests
  */
-function createSpanRecorder ({ async, failed, loop, now, warn, options, listeners, stack, pathOf, errorStack, contextOfRequest, koa, handlesOf, listenToRequests, frameAt }) {
+function createSpanRecorder ({
+  asyncLayer, failed, loop, now, warn, options, listeners, stack, pathOf, errorStack, contextOfRequest,
+  koaRoutes, handlesOf, listenToRequests, frameAt
+}) {
   let on = false
   /** @type {ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} */
   let sinks
@@ -61,9 +64,9 @@ function createSpanRecorder ({ async, failed, loop, now, warn, options, listener
   const spans = createSpans({
     loop,
     now,
-    step: async.step,
-    settle: async.readSettled,
-    spanNumber: async.spanNumber,
+    step: asyncLayer.currentStep,
+    settle: asyncLayer.readSettlements,
+    spanNumber: asyncLayer.spanNumber,
     pathOf,
     stack: (span) => span.chain === 0 ? undefined : stack(span.chain),
     describe,
@@ -96,7 +99,7 @@ function createSpanRecorder ({ async, failed, loop, now, warn, options, listener
 
   /** Hands on all records that wait. What listeners do makes no spans, now or later. */
   function tellAll () {
-    if (untold.length > 0) guard.run(() => async.apart(tellAudience))
+    if (untold.length > 0) guard.run(() => asyncLayer.runUntraced(tellAudience))
   }
 
   /** Calls those who listened when the records came. Where the stack is too full to come here, they wait on. */
@@ -112,19 +115,19 @@ function createSpanRecorder ({ async, failed, loop, now, warn, options, listener
     try {
       listener(record)
     } catch (thrown) {
-      warn('SPAN', `a listener of 'span' threw: ${brief(thrown)}`)
+      warn('SPAN', `a listener of 'span' threw: ${messageOf(thrown)}`)
     }
   }
 
   /** An error in words; what is no error has no stack. @param {unknown} error */
   function describe (error) {
-    if (!isNativeError(error)) return { type: typeof error, message: brief(error) }
+    if (!isNativeError(error)) return { type: typeof error, message: messageOf(error) }
     const code = own(error, 'code')
     const stacktrace = errorStack(error)
-    return { type: typeof code === 'string' ? code : nameOf(error), message: brief(error), ...(stacktrace === undefined ? {} : { stacktrace }) }
+    return { type: typeof code === 'string' ? code : nameOf(error), message: messageOf(error), ...(stacktrace === undefined ? {} : { stacktrace }) }
   }
 
-  const web = createHttpSpans({ spans, async, options, contextOfRequest, koa, handlesOf })
+  const web = createHttpSpans({ spans, asyncLayer, options, contextOfRequest, koaRoutes, handlesOf })
 
   /** @param {Span} span @param {number} [at] ms, when that was */
   function finish (span, at) {
@@ -134,7 +137,7 @@ function createSpanRecorder ({ async, failed, loop, now, warn, options, listener
 
   /** @param {Span} span @param {unknown} error @param {number} [at] ms, when that was */
   function fail (span, error, at) {
-    safely(() => spans.end(span, { code: 'ERROR', message: brief(error), error }, at))
+    safely(() => spans.end(span, { code: 'ERROR', message: messageOf(error), error }, at))
   }
 
   /** Nothing of ours may come between a function and its caller. @template T @param {() => T} work @returns {T | undefined} */
@@ -181,7 +184,7 @@ function createSpanRecorder ({ async, failed, loop, now, warn, options, listener
         outputs = wanted
         if (wanted !== undefined) sinks = require('../sinks/sinks').createSinks(require('../sinks/outputs').parseOutputs(wanted), { warn, loopIterations })
       }
-      async.time(wanted !== undefined || listeners.size > 0) // else they only tell whose a long run is
+      asyncLayer.timeSpans(wanted !== undefined || listeners.size > 0) // else they only tell whose a long run is
       if (on) return wired?.enable()
       on = true
       wired = listenToRequests(web.rooms)
@@ -199,7 +202,7 @@ function createSpanRecorder ({ async, failed, loop, now, warn, options, listener
       sinks = outputs = undefined
       count(false)
       wired?.disable()
-      async.time(false)
+      asyncLayer.timeSpans(false)
       process.removeListener('exit', leave)
     },
 
@@ -214,7 +217,7 @@ function createSpanRecorder ({ async, failed, loop, now, warn, options, listener
      * @param {(span: SpanHandle) => any} fn
      */
     span (name, attributes, fn) {
-      if (guard.busy || async.muted()) return fn(nothing)
+      if (guard.inOwnWork || asyncLayer.inOwnWork()) return fn(nothing)
       const given = { ...attributes } // the program's getters may throw
       const span = safely(() => spans.start({ name, kind: 'INTERNAL' }))
       if (span === undefined) return fn(nothing)
@@ -222,7 +225,7 @@ function createSpanRecorder ({ async, failed, loop, now, warn, options, listener
       const handle = handleOf(span)
       let result
       try {
-        result = async.within(span, () => {
+        result = asyncLayer.runInSpan(span, () => {
           spans.begin(span)
           return promiseOf(fn(handle))
         })

@@ -7,7 +7,7 @@ const { contextAt, contextOfChain } = require('../context/context')
 const { subsystemOf } = require('../context/subsystems')
 const { labelOf } = require('../stacks/labels')
 const { mapFrame } = require('../stacks/source-maps')
-const { endOf } = require('../node-objects')
+const { addressOf } = require('../node-objects')
 const { identityAt } = require('./identities')
 
 const SITES = 5_000 // chains whose sites are remembered
@@ -88,7 +88,7 @@ function createPaths ({ stackOf, registry }) {
     if (entry === undefined) return undefined
     if (entry.remote === undefined) {
       const handle = entry.resource.deref()
-      entry.remote = handle === undefined ? undefined : endOf(handle, 'getpeername')
+      entry.remote = handle === undefined ? undefined : addressOf(handle, 'getpeername')
     }
     return entry.remote
   }

@@ -62,10 +62,10 @@ const PRINT_KB = 96 // room for printing a stack for the first time: more than i
  * @param {(context: Context) => import('./frames').Stack | undefined} deps.stackOf
  * @param {() => import('../options').Options} deps.options
  * @param {(frame: Frame) => Frame} deps.map through source maps
- * @param {() => number} deps.askedAt when: how long the answer takes is no age
+ * @param {() => number} deps.queriedAt when: how long the answer takes is no age
  * @param {(cut: number) => void} deps.dropped
  */
-function createChain ({ stackOf, options, map, askedAt, dropped }) {
+function createChain ({ stackOf, options, map, queriedAt, dropped }) {
   /** @type {WeakMap<import('./frames').Stack, string>} */
   const identities = new WeakMap()
 
@@ -202,13 +202,13 @@ function createChain ({ stackOf, options, map, askedAt, dropped }) {
 
   /** @param {Context} context @returns {number} ms, NaN where its record is gone */
   function ageOf (context) {
-    return Math.max(0, askedAt() - context.time)
+    return Math.max(0, queriedAt() - context.time)
   }
 
   /** Hops of another thread, carried over as data. @param {any} context @returns {PrintedHop[]} */
   function foreign (context) {
     const carried = /** @type {PrintedHop[] | undefined} */ (context.carried)
-    return carried === undefined ? [] : carried.map((hop) => ({ ...hop, ageMs: hop.ageMs + Math.max(0, askedAt() - context.time) }))
+    return carried === undefined ? [] : carried.map((hop) => ({ ...hop, ageMs: hop.ageMs + Math.max(0, queriedAt() - context.time) }))
   }
 
   /** One context as a hop, whether or not it is part of the story. @param {Context} context @returns {PrintedHop} */

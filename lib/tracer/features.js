@@ -7,17 +7,17 @@ const { now } = require('../context/clock')
 const guard = require('../context/guard')
 const { Context, contextTag } = require('../context/context')
 const { kindOf } = require('../context/kinds')
-const { handleOf, idOf, below } = require('../node-objects')
+const { handleOf, idOf, underlyingHandle } = require('../node-objects')
 const { loadBinding } = require('../stacks/binding')
 
 /** @typedef {import('./wiring').Wiring} Wiring */
 
 /** Makes the room of spans. @param {Wiring} wiring */
 function createSpanRecorder (wiring) {
-  const { async, events, settings, warnings } = wiring
+  const { asyncLayer, events, settings, warnings } = wiring
   return require('../spans/recorder').createSpanRecorder({
-    async,
-    loop: wiring.loop(),
+    asyncLayer,
+    loop: wiring.loopTime(),
     now,
     warn: warnings.warn,
     options: () => settings.options,
@@ -27,7 +27,7 @@ function createSpanRecorder (wiring) {
     pathOf: (span) => wiring.queries().pathOf(span),
     errorStack: (error) => wiring.queries().errorStack(error),
     contextOfRequest: wiring.contextOfRequest,
-    koa: wiring.koa(),
+    koaRoutes: wiring.loadKoaRoutes(),
     frameAt: (start, end) => wiring.blocked?.frameDuring(start, end),
     handlesOf,
     listenToRequests: (web) => listenToRequests(wiring, web)
@@ -41,24 +41,24 @@ function createSpanRecorder (wiring) {
  * @returns {{ enable: () => void, disable: () => void }}
  */
 function listenToRequests (wiring, web) {
-  const { async, channels, events, settings, watched } = wiring
+  const { asyncLayer, channels, events, settings, callbackListeners } = wiring
   const layer = require('../requests/http1').createRequestLayer({
     rooms: { ...web, idsOf },
-    watched,
-    wanted: wiring.isWanted,
+    callbackListeners,
+    isSelected: wiring.isSelected,
     propagates: () => settings.options.propagate,
-    spanOf: async.spanOf,
-    setSpan: async.setSpan
+    spanOf: asyncLayer.spanOf,
+    setSpan: asyncLayer.setSpan
   })
   const unsubscribe = channels.subscribe(layer.subscriptions)
   wiring.requests = layer
-  events.ticked = layer.ticked
+  events.tickScheduled = layer.ticked
   return {
     enable: layer.enable,
     disable () {
       unsubscribe()
       layer.disable()
-      wiring.requests = events.ticked = undefined
+      wiring.requests = events.tickScheduled = undefined
     }
   }
 }
@@ -66,22 +66,22 @@ function listenToRequests (wiring, web) {
 /** Returns a socket's own handle, and what lies below it under TLS. @param {object} socket */
 function handlesOf (socket) {
   const handle = handleOf(socket)
-  return [handle, below(handle)].filter((handle) => handle !== undefined)
+  return [handle, underlyingHandle(handle)].filter((handle) => handle !== undefined)
 }
 
 /** Returns the async ids on which a socket runs: its own, and those of its handles. @param {object} socket */
 function idsOf (socket) {
   const handle = handleOf(socket)
-  const ids = [idOf(socket), handle && idOf(handle), handle && idOf(below(handle))]
+  const ids = [idOf(socket), handle && idOf(handle), handle && idOf(underlyingHandle(handle))]
   return [...new Set(ids.filter((id) => id !== undefined))]
 }
 
 /** Makes the detection of blocking callbacks. @param {Wiring} wiring */
 function createBlockedCallbacks (wiring) {
-  const { async, formatter, settings, warnings } = wiring
+  const { asyncLayer, formatter, settings, warnings } = wiring
   return require('../blocked/setup').createBlockedCallbacks({
     now,
-    current: async.current,
+    current: asyncLayer.currentContext,
     withPlainFormat: formatter.withPlainFormat,
     explain: (context, stack) => wiring.queries().blocked(context, stack),
     options: () => settings.options,
@@ -93,14 +93,14 @@ function createBlockedCallbacks (wiring) {
 
 /** Makes what holds the transforms of trace.intercept. @param {Wiring} wiring */
 function createIntercepts (wiring) {
-  const { async, channels, events, warnings } = wiring
+  const { asyncLayer, channels, events, warnings } = wiring
   const intercepts = require('../intercept/servers').createIntercepts({
     warn: warnings.warn,
     failed: events.failed,
     named: nameOnHandle
   })
   channels.subscribe([['http.server.request.start', ({ socket }) => {
-    setDetail(async.current(), 'HTTPINCOMINGMESSAGE', intercepts.names(socket))
+    setDetail(asyncLayer.currentContext(), 'HTTPINCOMINGMESSAGE', intercepts.names(socket))
   }]])
   return intercepts
 }

@@ -5,7 +5,7 @@
 
 const guard = require('../context/guard')
 const { contextAt, settlerOf } = require('../context/context')
-const { brief } = require('../warnings')
+const { messageOf } = require('../warnings')
 
 /**
  * @typedef {import('./wiring').Wiring} Wiring
@@ -19,7 +19,7 @@ const TRIM_MS = 1000 // from one look at the budget to the next
  * @returns {import('../hooks/async-hooks').Listener}
  */
 function createEvents (wiring) {
-  const { settings, capture, formatter, markers, registry, observedErrors, warnings } = wiring
+  const { settings, capture, formatter, allocationClock, registry, observedErrors, warnings } = wiring
   /** when to look at the budget next, ms */
   let trimAt = 0
   /** the first error finds everything loaded */
@@ -32,7 +32,7 @@ function createEvents (wiring) {
       if (context.type === 'WORKER') wiring.queries().worker(context)
     },
 
-    connecting (context) {
+    connectStarted (context) {
       const entry = registry.get(context.triggerAsyncId)
       if (entry === undefined || !context.type.endsWith('CONNECTWRAP')) return
       entry.remote ??= context.detail
@@ -40,9 +40,9 @@ function createEvents (wiring) {
       wiring.requests?.connecting(context, entry.resource.deref())
     },
 
-    streamed: (stream, headers) => wiring.served().streamed(stream, headers),
-    passed: (error, context) => observedErrors.noteHandOver(error, context),
-    ticked: undefined, // set while spans are on
+    http2StreamStarted: (stream, headers) => wiring.servedRequests().streamed(stream, headers),
+    errorPassedToTick: (error, context) => observedErrors.noteHandOver(error, context),
+    tickScheduled: undefined, // set while spans are on
 
     rejected (reason, context, promise) {
       if (!isObject(reason)) return observedErrors.noteRejectedValue(reason, context, promise)
@@ -51,7 +51,7 @@ function createEvents (wiring) {
       if (span !== undefined) wiring.spans?.noteRejection(reason, span)
     },
 
-    turn (time) {
+    iterationStarted (time) {
       registry.startIteration(time)
       observedErrors.startIteration()
       const { errors } = settings.options
@@ -65,22 +65,22 @@ function createEvents (wiring) {
       formatter.preload()
     },
 
-    replaced: () => guard.run(formatter.enable),
-    began: undefined, // set while blocking callbacks are watched
+    formatterReplaced: () => guard.run(formatter.enable),
+    callbackStarted: undefined, // set while blocking callbacks are watched
 
     // A full stack can surface anywhere, and is the program's affair; all else is a defect, and must be seen.
     failed (error) {
-      markers.forget()
-      if (!(error instanceof RangeError)) wiring.firstFault ??= { code: codeOf(error), message: brief(error) }
+      allocationClock.forget()
+      if (!(error instanceof RangeError)) wiring.firstFault ??= { code: codeOf(error), message: messageOf(error) }
     },
 
-    tell (hook, stage, context) {
+    callHook (hook, stage, context) {
       const callback = hook[stage]
       if (callback === undefined) return
       try {
         callback(wiring.queries().view(context))
       } catch (thrown) {
-        warnings.warn('HOOK', `a callback of trace.hook threw: ${brief(thrown)}`)
+        warnings.warn('HOOK', `a callback of trace.hook threw: ${messageOf(thrown)}`)
       }
     }
   }
@@ -107,14 +107,14 @@ function createErrorEvents (wiring) {
 
     /** Notes the context of an uncaught error. @param {unknown} error @param {boolean} isRejection */
     noteEscaped (error, isRejection) {
-      const { async, spans } = wiring
-      const present = async.current() ?? async.left() // a microtask's error is reported after its `after`
+      const { asyncLayer, spans } = wiring
+      const present = asyncLayer.currentContext() ?? asyncLayer.lastExited() // a microtask's error is reported after its `after`
       // Node reports a rejection in the context of its promise.
       const rejecter = observedErrors.rejecterOfValue(error) ??
-        (isRejection ? settlerOf(async.resource()) ?? rejecterOf(error) : undefined)
+        (isRejection ? settlerOf(asyncLayer.executingResource()) ?? rejecterOf(error) : undefined)
       const context = rejecter ?? present
       if (context !== undefined) observedErrors.noteEscape(error, { context, isRejection: rejecter !== undefined })
-      async.lost()
+      asyncLayer.markUnknown()
       const span = context?.span
       if (span !== undefined) guard.run(() => spans?.recordException(span, error))
     },
@@ -126,16 +126,16 @@ function createErrorEvents (wiring) {
      * @returns {boolean} whether one of them handled it
      */
     handle (error, fromPromise = false) {
-      const { async } = wiring
+      const { asyncLayer } = wiring
       const promise = fromPromise ? observedErrors.promiseOf(error) : 0
-      const context = (promise === 0 ? undefined : contextAt(promise)) ?? async.current() ?? async.left()
+      const context = (promise === 0 ? undefined : contextAt(promise)) ?? asyncLayer.currentContext() ?? asyncLayer.lastExited()
       for (const { matches, handler } of wiring.errorHandlers) {
         const match = wiring.queries().matching(context, matches)
         if (match === null) continue
         try {
           if (handler(error, wiring.queries().view(match)) === true) return true
         } catch (thrown) {
-          warnings.warn('HANDLER', `a handler of trace.onError threw: ${brief(thrown)}`)
+          warnings.warn('HANDLER', `a handler of trace.onError threw: ${messageOf(thrown)}`)
         }
       }
       return false

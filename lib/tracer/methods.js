@@ -9,7 +9,7 @@ const guard = require('../context/guard')
 
 /** @param {import('../tracer').Tracer} tracer */
 function createMethods ({ wiring, applySpans }) {
-  const { settings, async, fatal, formatter, warnings } = wiring
+  const { settings, asyncLayer, uncaughtLayer, formatter, warnings } = wiring
   /** @type {Hook[]} */
   let hooks = []
 
@@ -19,7 +19,7 @@ function createMethods ({ wiring, applySpans }) {
     /** Returns the room of answers. @param {unknown} [target] what is asked about */
     queries: (target) => wiring.queries(target),
 
-    current: () => wiring.queries().view(async.current()),
+    current: () => wiring.queries().view(asyncLayer.currentContext()),
 
     stats,
 
@@ -32,17 +32,17 @@ function createMethods ({ wiring, applySpans }) {
     /** @param {Hook} hook @returns {() => void} */
     addHook (hook) {
       hooks = [...hooks, hook]
-      async.listen(hooks)
+      asyncLayer.setUserHooks(hooks)
       return () => {
         hooks = hooks.filter((other) => other !== hook)
-        async.listen(hooks)
+        asyncLayer.setUserHooks(hooks)
       }
     },
 
     /** Returns what another addon needs to add its own. */
     nativeHooks () {
       const handle = wiring.nativeHooks().handle()
-      async.rehook()
+      asyncLayer.updateHooks()
       return handle
     },
 
@@ -54,10 +54,10 @@ function createMethods ({ wiring, applySpans }) {
     addHandler (matches, handler) {
       const entry = { matches, handler }
       wiring.errorHandlers = [...wiring.errorHandlers, entry]
-      if (settings.enabled) fatal.intercept()
+      if (settings.enabled) uncaughtLayer.intercept()
       return () => {
         wiring.errorHandlers = wiring.errorHandlers.filter((other) => other !== entry)
-        if (wiring.errorHandlers.length === 0) fatal.release()
+        if (wiring.errorHandlers.length === 0) uncaughtLayer.release()
       }
     },
 

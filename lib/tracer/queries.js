@@ -33,7 +33,7 @@ const PLACES = 1000 // texts kept
 
 /**
  * @param {object} deps
- * @param {ReturnType<typeof import('../hooks/async-hooks').createAsyncLayer>} deps.async
+ * @param {ReturnType<typeof import('../hooks/async-hooks').createAsyncLayer>} deps.asyncLayer
  * @param {import('../stacks/capture').Capture} deps.capture
  * @param {ReturnType<typeof import('../attribution/observed-errors').createObservedErrors>} deps.observedErrors
  * @param {import('../handles/registry').Registry} deps.registry
@@ -42,24 +42,24 @@ const PLACES = 1000 // texts kept
  * @param {() => boolean} deps.usesNodeFormatter Node's own formatter formats stacks
  * @param {() => import('../options').Options} deps.options
  * @param {() => number} deps.now
- * @param {() => number} deps.askedAt when the present question was asked
+ * @param {() => number} deps.queriedAt when the present question was asked
  * @param {() => boolean} deps.enabled
  * @param {(count: number) => void} deps.dropped
  * @param {(socket: object) => Why['through']} deps.through
  */
-function createQueries ({ async, capture, observedErrors, registry, withPlainFormat, readStack, usesNodeFormatter, options, now, askedAt, enabled, dropped, through }) {
+function createQueries ({ asyncLayer, capture, observedErrors, registry, withPlainFormat, readStack, usesNodeFormatter, options, now, queriedAt, enabled, dropped, through }) {
   const stackOf = (/** @type {Context} */ context) => context.stack
   const readFrames = createStackReader()
-  const threads = createThreadLayer(async.root)
-  const { root } = async
-  const current = () => folded(async.current())
+  const threads = createThreadLayer(asyncLayer.root)
+  const { root } = asyncLayer
+  const current = () => folded(asyncLayer.currentContext())
   const user = (/** @type {Context} */ connection) => connections.has(connection.type) ? userOf(registry.get(connection.asyncId)) : undefined
-  const attribution = createAttribution({ root, current, stackOf, observedErrors, isReused: async.isReused, user })
-  const chain = createChain({ stackOf, options, map: mapFrame, askedAt, dropped })
+  const attribution = createAttribution({ root, current, stackOf, observedErrors, isReused: asyncLayer.isReusedTimer, user })
+  const chain = createChain({ stackOf, options, map: mapFrame, queriedAt, dropped })
   const { view, unwrap } = createViews({ now, describe: (context) => guard.run(() => chain.describe(context)) })
   const reports = lazily(() => {
     const { createReports } = require('../handles/why')
-    return createReports({ registry, hops: chain.hops, copyHop: plain, stackOf, askedAt, enabled, through })
+    return createReports({ registry, hops: chain.hops, copyHop: plain, stackOf, queriedAt, enabled, through })
   })
   const paths = lazily(() => require('../spans/wait-sites').createPaths({ stackOf, registry }))
   const blocked = lazily(() => {
@@ -72,7 +72,7 @@ function createQueries ({ async, capture, observedErrors, registry, withPlainFor
    * @returns {PrintedHop[]}
    */
   function hopsOf (target, above) {
-    if (target === undefined) return chain.hops(async.current(), { above: presentFrames(above) })
+    if (target === undefined) return chain.hops(asyncLayer.currentContext(), { above: presentFrames(above) })
     if (typeof target !== 'object' || target === null) throw mistake('INVALID_TARGET', target)
     const inside = unwrap(target)
     if (inside !== undefined) return chain.hops(inside)

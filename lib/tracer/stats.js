@@ -44,18 +44,18 @@ const { explain } = require('../reasons')
  */
 
 /** @param {import('./wiring').Wiring} wiring @returns {Stats} */
-function readStats ({ capture, droppedHops, firstFault, markers, registry, settings, spans }) {
+function readStats ({ capture, droppedHops, firstFault, allocationClock, registry, settings, spans }) {
   const { captured, hits, misses, stacks, chains, bytes, unstored, dropped } = capture.stats()
   const { enabled, mode, options } = settings
   const contextBytes = records.bytes()
   const engineReason = capture.reason()
-  const clockCode = markers.code()
+  const clockCode = allocationClock.code()
   return {
     enabled,
     engine: capture.name,
     engineWhy: explain('engine', engineReason),
     engineCode: engineReason.code,
-    clock: markers.isOn ? 'on' : 'off',
+    clock: allocationClock.isOn ? 'on' : 'off',
     clockWhy: explain('clock', { code: clockCode }),
     clockCode,
     mode: mode.light ? 'light' : 'full',

@@ -1,14 +1,13 @@
 'use strict'
 
-// Who is given what. Data flows one way: hooks report resources -> contexts -> stacks and handles; questions
-// go to answers.js, which judges on the way out. Rooms get their neighbours from here as arguments. What
-// recording needs is made at once; every other room is a field that is undefined until it is first needed,
-// and its file is loaded then.
+// Creates the parts and passes each its neighbours. Data flows one way: hooks report resources -> contexts ->
+// stacks and handles; questions go to queries.js. What recording needs is created at once; every other part is
+// undefined until it is first needed, and its file is loaded then.
 
 const { executionAsyncId } = require('node:async_hooks')
 const { isNativeError } = require('node:util').types
 const { now } = require('../context/clock')
-const { Context, connect, typeOfStep } = require('../context/context')
+const { Context, connectSource, typeOfStep } = require('../context/context')
 const { kindOf } = require('../context/kinds')
 const { createMakerLookup } = require('../attribution/maker')
 const { CHAIN_BITS } = require('../context/records')
@@ -42,19 +41,19 @@ const { createErrorEvents, createEvents } = require('./listener')
  * @typedef {ReturnType<typeof import('../intercept/servers').createIntercepts>} Intercepts
  * @typedef {ReturnType<typeof import('../hooks/native-hooks').createNativeHooks>} NativeHooks
  * @typedef {ReturnType<typeof import('../spans/frameworks').createKoaRoutes>} KoaRoutes
- * @typedef {import('../requests/channels').ConnectionUses} ConnectionRooms
- * @typedef {import('../blocked/setup').BlockedCallbacks} BlockedRoom
+ * @typedef {import('../requests/channels').ConnectionUses} ConnectionUses
+ * @typedef {import('../blocked/setup').BlockedCallbacks} BlockedCallbacks
  * @typedef {import('../spans/loop-time').LoopTime} LoopTime
  */
 
 class Wiring {
-  // Made at once.
+  // Created at once.
   /** @type {ReturnType<typeof createWarnings>} */
   warnings = createWarnings()
   /** @type {Registry} */
   registry = new Registry()
   /** @type {ReturnType<typeof createAllocationClock>} */
-  markers = createAllocationClock()
+  allocationClock = createAllocationClock()
   /** @type {ReturnType<typeof createObservedErrors>} */
   observedErrors
   /** @type {ReturnType<typeof createFormatter>} */
@@ -62,33 +61,35 @@ class Wiring {
   /** @type {ReturnType<typeof createCapture>} */
   capture
   /** @type {ReturnType<typeof createAsyncLayer>} */
-  async
+  asyncLayer
   /** @type {ReturnType<typeof createUncaughtLayer>} */
-  fatal
+  uncaughtLayer
   /** @type {ReturnType<typeof createChannelLayer>} */
   channels
 
-  // Made when first needed.
-  /** Answers questions. @type {Queries | undefined} */
-  answers
-  /** Makes spans and hands them on. @type {SpanRecorder | undefined} */
+  // Created when an option, a listener or a call first needs them.
+  /** Makes spans and passes them to sinks and listeners. @type {SpanRecorder | undefined} */
   spans
-  /** Times them. @type {LoopTime | undefined} */
-  loopTime
-  /** Listens to requests for them, while they are on. @type {RequestLayer | undefined} */
+  /** Reports requests to the span recorder, while it is on. @type {RequestLayer | undefined} */
   requests
-  /** Reports the requests that servers get. @type {ServedRequests | undefined} */
-  servedLayer
   /** Reads the routes of Koa. @type {KoaRoutes | undefined} */
   koaRoutes
-  /** Notes who uses a connection. @type {ConnectionRooms | undefined} */
-  connections
-  /** Watches for blocking callbacks. @type {BlockedRoom | undefined} */
+  /** Watches for blocking callbacks. @type {BlockedCallbacks | undefined} */
   blocked
   /** Holds the transforms of trace.intercept. @type {Intercepts | undefined} */
   intercepts
-  /** Calls the hooks of other addons. @type {NativeHooks | undefined} */
-  native
+
+  // Created by the method of the same name.
+  /** @type {Queries | undefined} */
+  #queries
+  /** @type {LoopTime | undefined} */
+  #loopTime
+  /** @type {ServedRequests | undefined} */
+  #servedRequests
+  /** @type {ConnectionUses | undefined} */
+  #connectionUses
+  /** @type {NativeHooks | undefined} */
+  #nativeHooks
 
   /** Handlers of trace.onError; replaced, never changed. @type {ErrorHandlerEntry[]} */
   errorHandlers = []
@@ -96,11 +97,11 @@ class Wiring {
   spanListeners = new Set()
   /** @type {Set<(event: import('../blocked/blocking-callback').BlockedEvent) => void>} */
   blockedListeners = new Set()
-  /** Called when a resource has run, by async id, while spans are timed. @type {Map<number, () => void>} */
-  watched = new Map()
+  /** Called when a resource's callback begins and ends, by async id, while spans are timed. @type {Map<number, () => void>} */
+  callbackListeners = new Map()
 
-  /** when the present question was asked, ms of the clock */
-  askedAt = 0
+  /** when the present query began, ms of the clock */
+  queriedAt = 0
   /** hops that chains were cut by */
   droppedHops = 0
   /** the first defect of longstack itself that a hook met @type {{ code: string, message: string } | undefined} */
@@ -109,9 +110,9 @@ class Wiring {
   /** @param {Settings} settings */
   constructor (settings) {
     this.settings = settings
-    /** Does the filter select a type of resource? @type {(type: string) => boolean} */
-    this.isWanted = (type) => settings.isSelected(type)
-    this.observedErrors = createObservedErrors({ maker: createMakerLookup(this.markers) })
+    /** Returns whether the filter selects a type of resource. @type {(type: string) => boolean} */
+    this.isSelected = (type) => settings.isSelected(type)
+    this.observedErrors = createObservedErrors({ maker: createMakerLookup(this.allocationClock) })
     const errors = createErrorEvents(this)
     const formatter = createFormatter({
       report: errors.report,
@@ -128,30 +129,30 @@ class Wiring {
     })
     this.connectContexts()
     this.events = createEvents(this)
-    this.async = createAsyncLayer({
-      wanted: this.isWanted,
+    this.asyncLayer = createAsyncLayer({
+      isSelected: this.isSelected,
       capture: this.capture,
-      loop: () => this.loop(),
-      watched: this.watched,
-      markers: this.markers,
+      loopTime: () => this.loopTime(),
+      callbackListeners: this.callbackListeners,
+      allocationClock: this.allocationClock,
       registry: this.registry,
-      installed: formatter.installed,
+      installedFormatter: formatter.installed,
       needsRejecters: () => settings.options.errors || this.spans?.isEnabled() === true,
-      native: () => this.nativeHooks(),
-      isNativeInUse: () => this.native !== undefined && this.native.inUse()
+      nativeHooks: () => this.nativeHooks(),
+      areNativeHooksInUse: () => this.#nativeHooks !== undefined && this.#nativeHooks.inUse()
     }, this.events)
-    this.fatal = createUncaughtLayer({ escaped: errors.noteEscaped, handle: errors.handle })
+    this.uncaughtLayer = createUncaughtLayer({ escaped: errors.noteEscaped, handle: errors.handle })
     this.channels = this.createChannels()
   }
 
-  /** Contexts are read from the chains and spans of this thread. */
+  /** Lets contexts read the chains and spans of this thread. */
   connectContexts () {
-    connect({
+    connectSource({
       chainAt: this.capture.chainAt,
       intern: this.capture.intern,
       spanAt: (number) => loadIdentities().spanAt(number),
       identityAt: (number) => loadIdentities().identityAt(number),
-      routeOf: (ref) => this.served().routeOf(ref),
+      routeOf: (ref) => this.servedRequests().routeOf(ref),
       latestId: executionAsyncId
     })
   }
@@ -160,34 +161,34 @@ class Wiring {
   createChannels () {
     const { capture, registry } = this
     const channels = createChannelLayer({
-      uses: () => this.connectionRooms(),
+      uses: () => this.connectionUses(),
       watch: (enable) => registry.watch(capture.clock[0], enable),
       unwatch: () => registry.unwatch()
     })
     channels.subscribe([
-      ['http.server.request.start', (message) => this.served().started(message)],
-      ['tracing:fastify.request.handler:start', (message) => this.served().routed(message)]
+      ['http.server.request.start', (message) => this.servedRequests().started(message)],
+      ['tracing:fastify.request.handler:start', (message) => this.servedRequests().routed(message)]
     ])
     return channels
   }
 
   /**
-   * Returns the room of answers, loaded with the first question. Ages are as of then: loading adds nothing.
-   * @param {unknown} [target] what is asked about
+   * Returns what answers queries, loaded with the first one. Ages are as of the call: loading adds nothing.
+   * @param {unknown} [target] an object that the query is for: if it is an error, it is observed first
    * @returns {Queries}
    */
   queries (target) {
-    this.askedAt = now()
+    this.queriedAt = now()
     if (target !== undefined && isNativeError(target)) this.observe(target)
-    this.answers ??= this.createAnswers()
-    return this.answers
+    this.#queries ??= this.createQueries()
+    return this.#queries
   }
 
   /** @returns {Queries} */
-  createAnswers () {
-    const { async, capture, formatter, registry, settings, observedErrors } = this
+  createQueries () {
+    const { asyncLayer, capture, formatter, registry, settings, observedErrors } = this
     return require('./queries').createQueries({
-      async,
+      asyncLayer,
       capture,
       observedErrors,
       registry,
@@ -196,73 +197,73 @@ class Wiring {
       usesNodeFormatter: formatter.usesNodeFormatter,
       options: () => settings.options,
       now,
-      askedAt: () => this.askedAt,
+      queriedAt: () => this.queriedAt,
       enabled: () => settings.enabled,
       dropped: (/** @type {number} */ count) => { this.droppedHops += count },
       through: (socket) => this.intercepts?.through(socket) ?? []
     })
   }
 
-  /** Returns the room of connections, loaded with the first message for it. @returns {ConnectionRooms} */
-  connectionRooms () {
-    if (this.connections !== undefined) return this.connections
+  /** Returns what notes who uses a connection, loaded with the first message for it. @returns {ConnectionUses} */
+  connectionUses () {
+    if (this.#connectionUses !== undefined) return this.#connectionUses
     ensureHeadroomToLoad()
-    this.connections = require('../handles/connection-uses').createConnectionUses({
+    this.#connectionUses = require('../handles/connection-uses').createConnectionUses({
       registry: this.registry,
       now: () => this.capture.clock[0],
-      wanted: this.isWanted,
-      touched: this.async.touched,
-      request: this.contextOfRequest
+      isSelected: this.isSelected,
+      noteWrite: this.asyncLayer.noteWrite,
+      contextOfRequest: this.contextOfRequest
     })
-    return this.connections
+    return this.#connectionUses
   }
 
-  /** Returns the room of requests that servers get, loaded with the first of them. @returns {ServedRequests} */
-  served () {
-    if (this.servedLayer !== undefined) return this.servedLayer
+  /** Returns what notes the requests that servers get, loaded with the first of them. @returns {ServedRequests} */
+  servedRequests () {
+    if (this.#servedRequests !== undefined) return this.#servedRequests
     ensureHeadroomToLoad()
-    const { async, registry } = this
-    this.servedLayer = require('../requests/served-requests').createServedRequests({
-      serve: async.serve,
-      cause: () => async.step().ref,
+    const { asyncLayer, registry } = this
+    this.#servedRequests = require('../requests/served-requests').createServedRequests({
+      enterRequest: asyncLayer.enterRequest,
+      currentRef: () => asyncLayer.currentStep().ref,
       registry,
-      koa: () => this.koa(),
+      koaRoutes: () => this.loadKoaRoutes(),
       routeOf: (request) => {
         const { expressRoute, routeText } = require('../spans/frameworks')
-        return routeText(expressRoute(request) ?? this.koa().routeOf(request))
+        return routeText(expressRoute(request) ?? this.loadKoaRoutes().routeOf(request))
       }
     })
-    return this.servedLayer
+    return this.#servedRequests
   }
 
-  /** Returns what reads the routes of Koa, loaded with the first request. @returns {KoaRoutes} */
-  koa () {
+  /** Loads what reads the routes of Koa, with the first request. @returns {KoaRoutes} */
+  loadKoaRoutes () {
     this.koaRoutes ??= require('../spans/frameworks').createKoaRoutes()
     return this.koaRoutes
   }
 
   /** Returns what times spans, loaded with the first of them. @returns {LoopTime} */
-  loop () {
-    this.loopTime ??= new (require('../spans/loop-time').LoopTime)(typeOfStep)
-    return this.loopTime
+  loopTime () {
+    this.#loopTime ??= new (require('../spans/loop-time').LoopTime)(typeOfStep)
+    return this.#loopTime
   }
 
   /** Returns the hooks of other addons, loaded with the first hook. @returns {NativeHooks} */
   nativeHooks () {
-    this.native ??= require('./features').createNativeHooks(this)
-    return this.native
+    this.#nativeHooks ??= require('./features').createNativeHooks(this)
+    return this.#nativeHooks
   }
 
   /**
-   * Makes a context for a request, which is no async resource: the place that made it.
+   * Creates a context for a request, which is no async resource: with the stack of the call that made it.
    * @param {Function} above frames start below this function
    * @returns {Context}
    */
   contextOfRequest = (above) => {
-    const { async, capture } = this
-    const context = new Context(0, 0, kindOf('REQUEST', false), async.current(), now())
-    context.chain = capture.step(async.step().chain, context.kind.number, above) & CHAIN_BITS
-    context.spanNumber = async.spanNumber()
+    const { asyncLayer, capture } = this
+    const context = new Context(0, 0, kindOf('REQUEST', false), asyncLayer.currentContext(), now())
+    context.chain = capture.step(asyncLayer.currentStep().chain, context.kind.number, above) & CHAIN_BITS
+    context.spanNumber = asyncLayer.spanNumber()
     return context
   }
 }
@@ -270,7 +271,7 @@ class Wiring {
 /** @type {typeof import('../spans/identities') | undefined} */
 let identities
 
-/** Loaded with the room of spans, before there is a number of a span to ask for. */
+/** Loads the register of spans; before it is loaded no span has a number to look up. */
 function loadIdentities () {
   identities ??= require('../spans/identities')
   return identities
