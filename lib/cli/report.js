@@ -138,7 +138,7 @@ function complain (model) {
   for (const { files } of [model, ...(model.compare === undefined ? [] : [model.compare])]) {
     for (const { name, problems } of files) for (const problem of problems) say(`longstack: ${word(name, 200)}: ${word(problem, 300)}`)
   }
-  if (empty(model)) say('longstack: there is no span to report on.')
+  if (empty(model)) say('longstack: no spans found.')
 }
 
 /** @param {Model} model */

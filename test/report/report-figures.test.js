@@ -120,7 +120,7 @@ test('lines of a sample weigh as many spans as they stand for, as if all had bee
   near(t, a.rate, b.rate, 'rate')
   for (const key in b.summary) near(t, a.summary[key], b.summary[key], key)
   for (const key of ['low', 'q1', 'median', 'q3', 'high']) near(t, a.box[key], b.box[key], `box ${key}`)
-  t.regex(estimated.notes.join('\n'), /^4 lines come from a sample .* estimates/)
+  t.regex(estimated.notes.join('\n'), /^4 lines are sampled .* estimates/)
   t.deepEqual(exact.notes, [])
 })
 

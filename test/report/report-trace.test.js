@@ -97,5 +97,5 @@ test('an open span is there as far as it came, an ended one once, and hostile na
 test('with nothing to draw it is an empty trace', async (t) => {
   const { events, stderr } = await trace(t, file(t, 'foreign\n'))
   t.deepEqual(events, [])
-  t.regex(stderr, /no line of it is a span/)
+  t.regex(stderr, /no spans found/)
 })

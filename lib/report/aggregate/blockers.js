@@ -1,25 +1,27 @@
 'use strict'
 
-// Who held others up. Two sources: the blocked runs that were recorded, with the stack inside of them, and what delayed
-// spans say of who delayed them. Both are put together by the function that ran; where no frame was seen, by the request.
+// What blocked the event loop. There are two sources: recorded blocking callbacks, with the stack inside
+// them, and the delayers that delayed spans name. Both are grouped by the function that ran or, without a
+// frame, by the request.
 
 const { text } = require('./digest')
-const { Ids } = require('./numbers')
+const { IdTable } = require('./id-table')
 
 /**
  * @typedef {import('../read/span-line').Span} Span
  *
  * @typedef {object} Blocker
- * @property {string} name the request that ran, or what stands for code outside of any
- * @property {string | undefined} at innermost frame of the program, the one seen most often: function (file:line:column)
- * @property {number} count blocked runs; where `known` is delays: spans that held others up
- * @property {number} totalMs their time; where `known` is delays, at least this: the longest delay each caused, added up
+ * @property {string} name the request that ran, or OUTSIDE
+ * @property {string | undefined} at most frequent innermost frame of the program: function (file:line:column)
+ * @property {number} count blocking callbacks; if `known` is delays: spans that delayed others
+ * @property {number} totalMs their time; if `known` is delays, a lower bound: sum of the longest delay each
+ *   caused
  * @property {number} worstMs the longest
- * @property {number} delayedSpans spans that waited for it
- * @property {number} delayedMs how long they waited, all together
- * @property {'runs' | 'delays'} known what count, totalMs and worstMs are made of
- * @property {boolean} open one of its runs had not ended when it was written
- * @property {string | undefined} stack of the worst run
+ * @property {number} delayedSpans
+ * @property {number} delayedMs sum of their delays
+ * @property {'runs' | 'delays'} known source of count, totalMs and worstMs
+ * @property {boolean} open one of its callbacks had not ended when it was written
+ * @property {string | undefined} stack of the longest callback
  *
  * @typedef {object} Group
  * @property {number} number
@@ -38,42 +40,45 @@ const { Ids } = require('./numbers')
  */
 
 const OUTSIDE = '(outside of any request)'
-const GROUPS = 2000
-const VARIANTS = 16 // names and lines told apart in a group
-const NAMELESS = 10_000 // requests whose name is yet to come
+const MAX_GROUPS = 2000
+const MAX_VARIANTS = 16 // names and frames counted apart in a group
+const MAX_UNNAMED = 10_000 // requests whose name is not yet read
 
 function createBlockers () {
   /** @type {Map<string, Group>} */
   const groups = new Map()
-  /** @type {Map<string, Group[]>} requests that were still under way when a run of theirs was written */
-  const nameless = new Map()
-  const blamed = new Ids(true)
-  let left = 0
+  /**
+   * By the id of a request that was not over when a callback of it was recorded.
+   * @type {Map<string, Group[]>}
+   */
+  const unnamed = new Map()
+  const longestDelays = new IdTable(true)
+  let omitted = 0
 
-  /** @param {string | undefined} at @param {string | undefined} name @returns {Group | undefined} */
-  function groupOf (at, name) {
-    const key = at === undefined ? `name ${name}` : `at ${placeless(at)}`
-    const known = groups.get(key)
-    if (known !== undefined) return known
-    if (groups.size === GROUPS) {
-      left++
+  /** @param {string | undefined} frame @param {string | undefined} name @returns {Group | undefined} */
+  function groupOf (frame, name) {
+    const key = frame === undefined ? `name ${name}` : `at ${withoutPosition(frame)}`
+    const existing = groups.get(key)
+    if (existing !== undefined) return existing
+    if (groups.size === MAX_GROUPS) {
+      omitted++
       return undefined
     }
-    const group = empty(groups.size)
+    const group = createGroup(groups.size)
     groups.set(key, group)
     return group
   }
 
-  /** @param {Group} group @param {string} spanId */
-  function wait (group, spanId) {
-    const waiting = nameless.get(spanId)
+  /** Names a group later. @param {Group} group @param {string} spanId */
+  function awaitName (group, spanId) {
+    const waiting = unnamed.get(spanId)
     if (waiting !== undefined) waiting.push(group)
-    else if (nameless.size < NAMELESS) nameless.set(spanId, [group])
+    else if (unnamed.size < MAX_UNNAMED) unnamed.set(spanId, [group])
   }
 
   return {
-    /** A blocked run. @param {Span} span */
-    run (span) {
+    /** Adds a blocking callback. @param {Span} span */
+    addCallback (span) {
       const stack = text(span.attributes['code.stacktrace'], 8000)
       const frame = stack === undefined ? undefined : innermost(stack)
       const group = groupOf(frame, span.parentSpanId ?? OUTSIDE)
@@ -87,27 +92,27 @@ function createBlockers () {
       const name = text(span.attributes['longstack.blocked_by'], 300)
       if (name !== undefined) tally(group.names, name)
       else if (span.parentSpanId === undefined) tally(group.names, OUTSIDE)
-      else wait(group, span.parentSpanId)
+      else awaitName(group, span.parentSpanId)
     },
 
-    /** A request's name is known. @param {string} spanId @param {string} name */
-    named (spanId, name) {
-      if (nameless.size === 0) return
-      for (const group of nameless.get(spanId) ?? []) tally(group.names, name)
-      nameless.delete(spanId)
+    /** Gives the name of a request. @param {string} spanId @param {string} name */
+    setName (spanId, name) {
+      if (unnamed.size === 0) return
+      for (const group of unnamed.get(spanId) ?? []) tally(group.names, name)
+      unnamed.delete(spanId)
     },
 
     /** @param {import('./digest').Delayer[]} delayers of a span @param {number} weight of the span */
-    delayed (delayers, weight) {
-      for (const { name = OUTSIDE, at, ms, spanId } of delayers) {
-        const group = groupOf(at, name)
+    addDelays (delayers, weight) {
+      for (const { name = OUTSIDE, at: frame, ms, spanId } of delayers) {
+        const group = groupOf(frame, name)
         if (group === undefined) continue
         group.delayedSpans += weight
         group.delayedMs += ms * weight
         group.worstDelay = Math.max(group.worstDelay, ms)
         tally(group.names, name)
-        tally(group.frames, at)
-        if (spanId !== undefined) blame(group, spanId, ms)
+        tally(group.frames, frame)
+        if (spanId !== undefined) addDelay(group, spanId, ms)
       }
     },
 
@@ -116,20 +121,25 @@ function createBlockers () {
       return [...groups.values()].map(blockerOf).sort((a, b) => cost(b) - cost(a))
     },
 
-    left: () => left
+    omitted: () => omitted
   }
 
-  /** The longest delay that one span caused to another one. @param {Group} group @param {string} spanId @param {number} ms */
-  function blame (group, spanId, ms) {
+  /**
+   * Counts of each delaying span the longest delay.
+   * @param {Group} group
+   * @param {string} spanId
+   * @param {number} ms
+   */
+  function addDelay (group, spanId, ms) {
     const low = parseInt(spanId.slice(8), 16) ^ Math.imul(group.number + 1, 0x9e3779b1)
-    const before = blamed.raise(parseInt(spanId.slice(0, 8), 16), low, ms)
-    if (before === -1) group.spans++
-    group.longestMs += Math.max(0, ms - Math.max(0, before))
+    const previous = longestDelays.raise(parseInt(spanId.slice(0, 8), 16), low, ms)
+    if (previous === -1) group.spans++
+    group.longestMs += Math.max(0, ms - Math.max(0, previous))
   }
 }
 
 /** @param {number} number @returns {Group} */
-function empty (number) {
+function createGroup (number) {
   return {
     number,
     names: new Map(),
@@ -150,11 +160,12 @@ function empty (number) {
 /** @param {Group} group @returns {Blocker} */
 function blockerOf (group) {
   const { runs, open, stack, delayedSpans, delayedMs } = group
-  const known = runs > 0 ? 'runs' : 'delays'
+  /** @type {Pick<Blocker, 'known' | 'count' | 'totalMs' | 'worstMs'>} */
   const figures = runs > 0
-    ? { count: runs, totalMs: group.runMs, worstMs: group.worstRun }
-    : { count: group.spans, totalMs: group.longestMs, worstMs: group.worstDelay }
-  return { name: commonest(group.names) ?? '(unknown request)', at: commonest(group.frames), ...figures, delayedSpans, delayedMs, known, open, stack }
+    ? { count: runs, totalMs: group.runMs, worstMs: group.worstRun, known: 'runs' }
+    : { count: group.spans, totalMs: group.longestMs, worstMs: group.worstDelay, known: 'delays' }
+  const name = mostFrequent(group.names) ?? '(unknown request)'
+  return { name, at: mostFrequent(group.frames), ...figures, delayedSpans, delayedMs, open, stack }
 }
 
 /** @param {Blocker} blocker */
@@ -162,31 +173,36 @@ function cost ({ totalMs, delayedMs }) {
   return Math.max(totalMs, delayedMs)
 }
 
-/** @param {Map<string, number>} counts @param {string | undefined} word */
-function tally (counts, word) {
-  if (word === undefined) return
-  const before = counts.get(word)
-  if (before !== undefined || counts.size < VARIANTS) counts.set(word, (before ?? 0) + 1)
+/** @param {Map<string, number>} counts @param {string | undefined} text */
+function tally (counts, text) {
+  if (text === undefined) return
+  const count = counts.get(text)
+  if (count !== undefined || counts.size < MAX_VARIANTS) counts.set(text, (count ?? 0) + 1)
 }
 
 /** @param {Map<string, number>} counts */
-function commonest (counts) {
+function mostFrequent (counts) {
   /** @type {string | undefined} */
   let best
-  let most = 0
-  for (const [word, count] of counts) if (count > most) [best, most] = [word, count]
+  let max = 0
+  for (const [text, count] of counts) if (count > max) [best, max] = [text, count]
   return best
 }
 
-/** A frame without line and column: one function is sampled at many. @param {string} at */
-function placeless (at) {
-  return at.replace(/:\d+(:\d+)?(?=\)?$)/, '')
+/** Removes line and column from a frame: samples of one function differ in them. @param {string} frame */
+function withoutPosition (frame) {
+  return frame.replace(/:\d+(:\d+)?(?=\)?$)/, '')
 }
 
-/** The innermost frame of the program in a long stack. @param {string} stack @returns {string | undefined} */
+/**
+ * Returns the innermost frame of the program in a long stack.
+ * @param {string} stack
+ * @returns {string | undefined}
+ */
 function innermost (stack) {
-  const inside = stack.split('\n  ── ', 1)[0].split('\n').filter((line) => /^ +at /.test(line)).map((line) => line.replace(/^ +at /, ''))
-  return inside.find((frame) => !/\bnode:|[\\/]node_modules[\\/]/.test(frame)) ?? inside[0]
+  const lines = stack.split('\n  ── ', 1)[0].split('\n').filter((line) => /^ +at /.test(line))
+  const frames = lines.map((line) => line.replace(/^ +at /, ''))
+  return frames.find((frame) => !/\bnode:|[\\/]node_modules[\\/]/.test(frame)) ?? frames[0]
 }
 
-module.exports = { createBlockers, OUTSIDE }
+module.exports = { MAX_GROUPS, createBlockers }

@@ -1,6 +1,6 @@
 'use strict'
 
-// What is added up of each route: durations, and means of where the time went.
+// Figures of each route: durations, and means of their breakdown into run, waited and delayed.
 
 const { amount } = require('../read/span-line')
 const { splitOf } = require('./digest')
@@ -14,23 +14,24 @@ const { boxOf, densityOf, logDensityOf, summarize } = require('./summary')
  * @property {string} name
  * @property {import('../read/span-line').Kind} kind
  * @property {number} count lines
- * @property {number} weighted spans that they stand for; more than count where lines were sampled
- * @property {number | undefined} rate of these a second, over the time of the whole report
+ * @property {number} weighted spans that they stand for; more than `count` if lines were sampled
+ * @property {number | undefined} rate of these per second, over the time of the whole report
  * @property {number} errors failed spans, weighted
  * @property {number} open not ended when they were written; in none of the other figures
- * @property {import('./summary').Summary | undefined} summary nothing where all are open
+ * @property {import('./summary').Summary | undefined} summary undefined if all are open
  * @property {import('./summary').Box | undefined} box
- * @property {import('./summary').Density | undefined} density nothing for less than two
+ * @property {import('./summary').Density | undefined} density undefined for less than two
  * @property {{ x: number[], y: number[] } | undefined} logDensity of the logarithms: x in ms, y per decade
- * @property {import('./digest').Split | undefined} split means; nothing where no line has it
+ * @property {import('./digest').Split | undefined} split means; undefined if no line has it
  */
 
-const MOST = 2000 // routes told apart
+const MAX_ROUTES = 2000
 const OTHERS = '(other names)'
-const FINE = 60 // routes whose curve has all points
+const DETAILED_ROUTES = 60 // whose curve has all points
+const [MAX_POINTS, MIN_POINTS] = [256, 64]
 const ranks = ['SERVER', 'CONSUMER', 'INTERNAL', 'CLIENT', 'PRODUCER']
 
-class Sums {
+class RouteSums {
   durations = new Numbers()
   weighted = 0
   errors = 0
@@ -68,10 +69,23 @@ class Sums {
   /** @param {number | undefined} seconds @param {number} points of the curve @returns {Route} */
   route (seconds, points) {
     const { name, kind, weighted, errors, open } = this
-    const base = { name, kind, count: this.durations.size, weighted, rate: seconds === undefined ? undefined : weighted / seconds, errors, open, split: this.#means() }
-    if (base.count === 0) return { ...base, summary: undefined, box: undefined, density: undefined, logDensity: undefined }
-    const sample = this.durations.sorted()
-    return { ...base, summary: summarize(sample), box: boxOf(sample), density: densityOf(sample, points), logDensity: logDensityOf(sample, points) }
+    const { size: count } = this.durations
+    const rate = seconds === undefined ? undefined : weighted / seconds
+    const sample = count === 0 ? undefined : this.durations.sorted()
+    return {
+      name,
+      kind,
+      count,
+      weighted,
+      rate,
+      errors,
+      open,
+      split: this.#means(),
+      summary: sample && summarize(sample),
+      box: sample && boxOf(sample),
+      density: sample && densityOf(sample, points),
+      logDensity: sample && logDensityOf(sample, points)
+    }
   }
 
   #means () {
@@ -88,23 +102,23 @@ class Sums {
 }
 
 function createRoutes () {
-  /** @type {Map<string, Sums>} */
-  const all = new Map()
+  /** @type {Map<string, RouteSums>} */
+  const routes = new Map()
   let others = 0
 
   /** @param {Span} span */
   function find (span) {
     const name = labelOf(span)
-    return all.get(`${span.kind} ${name}`) ?? make(name, span.kind)
+    return routes.get(`${span.kind} ${name}`) ?? create(name, span.kind)
   }
 
-  /** @param {string} name @param {import('../read/span-line').Kind} kind @returns {Sums} */
-  function make (name, kind) {
-    const full = all.size >= MOST
-    if (full) others++
-    const key = `${kind} ${full ? OTHERS : name}`
-    const sums = all.get(key) ?? new Sums(full ? OTHERS : name, kind)
-    all.set(key, sums)
+  /** @param {string} name @param {import('../read/span-line').Kind} kind @returns {RouteSums} */
+  function create (name, kind) {
+    const isFull = routes.size >= MAX_ROUTES
+    if (isFull) others++
+    const key = `${kind} ${isFull ? OTHERS : name}`
+    const sums = routes.get(key) ?? new RouteSums(isFull ? OTHERS : name, kind)
+    routes.set(key, sums)
     return sums
   }
 
@@ -113,22 +127,31 @@ function createRoutes () {
     add: (span) => find(span).add(span),
 
     /** @param {Span} span that is open */
-    open (span) {
+    addOpen (span) {
       find(span).open++
     },
 
-    /** @param {number | undefined} seconds that the report is about @returns {Route[]} servers first, then by the number of spans */
+    /**
+     * @param {number | undefined} seconds of the report
+     * @returns {Route[]} servers first, then by the number of spans
+     */
     list (seconds) {
-      const sorted = [...all.values()].sort((a, b) => ranks.indexOf(a.kind) - ranks.indexOf(b.kind) || b.weighted - a.weighted || (a.name < b.name ? -1 : 1))
-      return sorted.map((sums, i) => sums.route(seconds, i < FINE ? 256 : 64))
+      const sorted = [...routes.values()].sort(inOrder)
+      return sorted.map((sums, i) => sums.route(seconds, i < DETAILED_ROUTES ? MAX_POINTS : MIN_POINTS))
     },
 
-    /** Spans whose name came when there was no more room for names. */
+    /** Returns the number of spans whose name came after MAX_ROUTES others. */
     others: () => others
   }
 }
 
-/** A client's span has only the method as its name: the place it asks tells more. @param {Span} span */
+/** @param {RouteSums} a @param {RouteSums} b */
+function inOrder (a, b) {
+  const byKind = ranks.indexOf(a.kind) - ranks.indexOf(b.kind)
+  return byKind || b.weighted - a.weighted || (a.name < b.name ? -1 : 1)
+}
+
+/** Adds the server to the name of a client's span, which is only the method. @param {Span} span */
 function labelOf ({ name, kind, attributes }) {
   const address = attributes['server.address']
   if (kind !== 'CLIENT' || name.includes(' ') || typeof address !== 'string') return name
@@ -136,4 +159,4 @@ function labelOf ({ name, kind, attributes }) {
   return `${name} ${address.slice(0, 255)}${port === undefined ? '' : `:${port}`}`
 }
 
-module.exports = { createRoutes }
+module.exports = { MAX_ROUTES, createRoutes }

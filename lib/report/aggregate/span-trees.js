@@ -1,42 +1,62 @@
 'use strict'
 
-// The trees of the slowest requests: a request's line comes after those of its children, so only a second reading
-// knows whose children are wanted.
+// Gathers the trees of the slowest requests, in a second reading of the files: a request's line comes after
+// those of its children.
 
 const { digest } = require('./digest')
 const { readFiles } = require('../read/span-files')
 
 /** @typedef {import('./digest').Digest} Digest */
 
-const SPANS = 500 // of a trace
-const ALL = 3000
+const MAX_TRACE_SPANS = 500
+const MAX_SPANS = 3000 // of all traces
 const PREFIX = '{"traceId":"'
+const TRACE_ID_CHARS = 32
 
 /**
- * @param {import('./model').Model} model gets its traces, and notes on what is not there
+ * Sets the traces of a model, and adds notes on what they lack.
+ * @param {import('./model').Model} model
  * @param {string[]} names of the files
- * @param {ReturnType<typeof import('../read/sources').createTwice>} sources
+ * @param {import('../read/sources').RereadableSources} sources
  */
 async function gatherTraces (model, names, sources) {
   /** @type {Map<string, Map<string, Digest>>} */
   const trees = new Map(model.slowest.map(({ traceId }) => [traceId, new Map()]))
-  const counts = { all: 0, left: 0 }
-  if (sources.lost()) model.notes.push('More than 32 MB came through a pipe: the trees of its slowest requests are not known. Give a file instead.')
+  let count = 0
+  let omitted = 0
+  if (sources.isIncomplete) {
+    model.notes.push('More than 32 MB came through a pipe: no trees of its slowest requests. Use a file.')
+  }
   await readFiles(names, {
     source: sources.second,
-    wants: (line) => !line.startsWith(PREFIX) || trees.has(line.slice(PREFIX.length, PREFIX.length + 32)),
+    wants: (line) => !line.startsWith(PREFIX) || trees.has(traceIdOf(line)),
     span (span) {
       const tree = trees.get(span.traceId)
       if (tree === undefined) return
-      const before = tree.get(span.spanId)
-      if (before !== undefined && before.end !== 'open') return
-      if (before === undefined && (tree.size === SPANS || counts.all === ALL)) counts.left++
-      else tree.set(span.spanId, digest(span))
-      if (before === undefined) counts.all++
+      const previous = tree.get(span.spanId)
+      if (previous !== undefined) {
+        if (previous.end === 'open') tree.set(span.spanId, digest(span))
+      } else if (tree.size < MAX_TRACE_SPANS && count < MAX_SPANS) {
+        tree.set(span.spanId, digest(span))
+        count++
+      } else {
+        omitted++
+      }
     }
   })
-  if (counts.left > 0) model.notes.push(`The trees of the slowest requests are not complete: ${counts.left} spans of theirs are left out.`)
-  model.traces = Object.fromEntries([...trees].filter(([, tree]) => tree.size > 0).map(([id, tree]) => [id, [...tree.values()].sort((a, b) => a.startUnixMs - b.startUnixMs)]))
+  if (omitted > 0) model.notes.push(`The trees of the slowest requests lack ${omitted} spans.`)
+  const traces = [...trees].filter(([, tree]) => tree.size > 0)
+  model.traces = Object.fromEntries(traces.map(([id, tree]) => [id, byStart([...tree.values()])]))
+}
+
+/** @param {string} line of longstack's, which begins with PREFIX */
+function traceIdOf (line) {
+  return line.slice(PREFIX.length, PREFIX.length + TRACE_ID_CHARS)
+}
+
+/** @param {Digest[]} spans */
+function byStart (spans) {
+  return spans.sort((a, b) => a.startUnixMs - b.startUnixMs)
 }
 
 module.exports = { gatherTraces }

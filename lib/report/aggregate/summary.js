@@ -1,7 +1,7 @@
 'use strict'
 
-// Figures of one route, as R would give them: summary() and quantile() of type 7, boxplot.stats(), density() with a
-// Gaussian kernel and the bandwidth nrd0. A line that stands for several spans counts as often as it says.
+// Figures of one route, equal to R's: summary() and quantile() of type 7, boxplot.stats(), density() with a
+// Gaussian kernel and the bandwidth nrd0. A line that stands for several spans counts that often.
 
 /**
  * @typedef {object} Sample
@@ -20,44 +20,48 @@
  * @property {number} p999
  *
  * @typedef {object} Box in ms; q1 and q3 are Tukey's hinges, which are not exactly the quartiles
- * @property {number} low end of the lower whisker: the least value within 1.5 times the box's length
+ * @property {number} low end of the lower whisker: the smallest value within 1.5 box lengths
  * @property {number} q1
  * @property {number} median
  * @property {number} q3
  * @property {number} high end of the upper whisker
- * @property {number[]} outliers in ascending order, at most 200, thinned evenly, first and last kept
+ * @property {number[]} outliers in ascending order, at most 200, evenly thinned, first and last kept
  * @property {number} outlierCount lines that are outliers
  *
  * @typedef {object} Density
  * @property {number[]} x in ms
  * @property {number[]} y
- * @property {number} bandwidth nrd0, or the distance of two points of x where that is more
+ * @property {number} bandwidth nrd0, or the distance of two points of x if that is larger
  * @property {number} beyond lines whose duration lies beyond the last x
  */
 
-const OUTLIERS = 200
+const MAX_OUTLIERS = 200
 const NANOSECOND = 1e-6 // ms
-const REACH = 5 // bandwidths, past which a kernel adds nothing that can be seen
-const EXACT = 2000 // values, above which those closer than a thirty-second of a bandwidth are taken together
+const KERNEL_REACH = 5 // bandwidths, past which a kernel adds nothing visible
+const MAX_EXACT = 2000 // values, above which those closer than a thirty-second of a bandwidth are merged
 
-/** The value at a place, as if each were there as often as it weighs. @param {Sample} sample @param {number} place from 0 */
-function at ({ values, cumulative }, place) {
-  if (cumulative === undefined) return values[Math.min(place, values.length - 1)]
+/**
+ * Returns the value of a rank, where each value counts as often as it weighs.
+ * @param {Sample} sample
+ * @param {number} rank from 0
+ */
+function valueAt ({ values, cumulative }, rank) {
+  if (cumulative === undefined) return values[Math.min(rank, values.length - 1)]
   let [low, high] = [0, values.length - 1]
   while (low < high) {
     const middle = (low + high) >> 1
-    if (cumulative[middle] > place + 1e-9 * (place + 1)) high = middle
+    if (cumulative[middle] > rank + 1e-9 * (rank + 1)) high = middle
     else low = middle + 1
   }
   return values[low]
 }
 
-/** Type 7 of Hyndman and Fan. @param {Sample} sample @param {number} p */
+/** Returns a quantile, type 7 of Hyndman and Fan. @param {Sample} sample @param {number} p */
 function quantile (sample, p) {
-  const place = (sample.total - 1) * p
-  const low = Math.floor(place)
-  const value = at(sample, low)
-  return value + (at(sample, low + 1) - value) * (place - low)
+  const rank = (sample.total - 1) * p
+  const low = Math.floor(rank)
+  const value = valueAt(sample, low)
+  return value + (valueAt(sample, low + 1) - value) * (rank - low)
 }
 
 /** @param {Sample} sample @param {number} i */
@@ -72,7 +76,8 @@ function mean (sample) {
 
 /** @param {Sample} sample @param {number} centre */
 function deviation (sample, centre) {
-  const squares = sample.values.reduce((sum, value, i) => sum + (value - centre) ** 2 * weightOf(sample, i), 0)
+  const squareOf = (/** @type {number} */ value) => (value - centre) ** 2
+  const squares = sample.values.reduce((sum, value, i) => sum + squareOf(value) * weightOf(sample, i), 0)
   return Math.sqrt(squares / (sample.total - 1))
 }
 
@@ -83,11 +88,13 @@ function summarize (sample) {
   return { min: values[0], q1, median, mean: mean(sample), q3, max: values[values.length - 1], p99, p999 }
 }
 
-/** Tukey's hinges and median. @param {Sample} sample */
+/** Returns Tukey's hinges and the median. @param {Sample} sample */
 function hinges (sample) {
   const n = Math.round(sample.total)
   const depth = Math.floor((n + 3) / 2) / 2
-  return [depth, (n + 1) / 2, n + 1 - depth].map((place) => (at(sample, Math.floor(place) - 1) + at(sample, Math.ceil(place) - 1)) / 2)
+  const ranks = [depth, (n + 1) / 2, n + 1 - depth]
+  const value = (/** @type {number} */ rank) => valueAt(sample, rank - 1)
+  return ranks.map((rank) => (value(Math.floor(rank)) + value(Math.ceil(rank))) / 2)
 }
 
 /** @param {Sample} sample not empty @returns {Box} */
@@ -95,27 +102,33 @@ function boxOf (sample) {
   const { values } = sample
   const [q1, median, q3] = hinges(sample)
   const fence = 1.5 * (q3 - q1)
-  const first = place(values, q1 - fence)
-  const end = place(values, q3 + fence, true)
+  const first = indexOf(values, q1 - fence)
+  const end = indexOf(values, q3 + fence, true)
   const outlierCount = first + values.length - end
-  const outliers = thinned(outlierCount, OUTLIERS).map((i) => i < first ? values[i] : values[i - first + end])
+  const outlier = (/** @type {number} */ i) => i < first ? values[i] : values[i - first + end]
+  const outliers = thinned(outlierCount, MAX_OUTLIERS).map(outlier)
   return { low: values[first], q1, median, q3, high: values[end - 1], outliers, outlierCount }
 }
 
-/** The first place whose value is not below a limit, or is above it. @param {Float64Array} values @param {number} limit @param {boolean} [above] */
-function place (values, limit, above = false) {
+/**
+ * Returns the index of the first value that is not below a limit.
+ * @param {Float64Array} values
+ * @param {number} limit
+ * @param {boolean} [isExclusive] of the first value above it
+ */
+function indexOf (values, limit, isExclusive = false) {
   let [low, high] = [0, values.length]
   while (low < high) {
     const middle = (low + high) >> 1
-    if (values[middle] > limit || (!above && values[middle] === limit)) high = middle
+    if (values[middle] > limit || (!isExclusive && values[middle] === limit)) high = middle
     else low = middle + 1
   }
   return low
 }
 
-/** At most so many places of so many, evenly. @param {number} count @param {number} most */
-function thinned (count, most) {
-  const kept = Math.min(count, most)
+/** Returns at most `max` indexes below `count`, evenly spread. @param {number} count @param {number} max */
+function thinned (count, max) {
+  const kept = Math.min(count, max)
   return Array.from({ length: kept }, (_, i) => kept < 2 ? 0 : Math.round(i * (count - 1) / (kept - 1)))
 }
 
@@ -130,47 +143,58 @@ function nrd0 (sample) {
 /**
  * @param {Sample} sample
  * @param {number} points
- * @param {number} [least] where the curve begins at the earliest
- * @returns {Density | undefined} for less than two values there is none
+ * @param {number} [min] of x
+ * @returns {Density | undefined} undefined for less than two values
  */
-function densityOf (sample, points, least = 0) {
+function densityOf (sample, points, min = 0) {
   const { values } = sample
   if (values.length < 2) return undefined
   const kernel = nrd0(sample)
-  const from = Math.max(least, values[0] - 3 * kernel)
-  const to = farthest(sample, from, kernel, points)
-  const step = (to - from) / (points - 1)
+  const start = Math.max(min, values[0] - 3 * kernel)
+  const end = endOf(sample, start, kernel, points)
+  const step = (end - start) / (points - 1)
   const bandwidth = Math.max(kernel, step)
-  const x = Array.from({ length: points }, (_, i) => from + i * step)
-  return { x, y: heights(sample, x, bandwidth), bandwidth, beyond: values.length - place(values, to, true) }
+  const x = Array.from({ length: points }, (_, i) => start + i * step)
+  const beyond = values.length - indexOf(values, end, true)
+  return { x, y: heights(sample, x, bandwidth), bandwidth, beyond }
 }
 
 /**
- * The same of the logarithms, for a logarithmic axis: a kernel in ms is too wide for the short ones, too narrow for the long.
+ * Returns the density of the logarithms, for a logarithmic axis: a kernel in ms is too wide for short
+ * durations and too narrow for long ones.
  * @param {Sample} sample
  * @param {number} points
  * @returns {{ x: number[], y: number[] } | undefined} x in ms, y per decade
  */
 function logDensityOf (sample, points) {
-  const decades = densityOf({ ...sample, values: sample.values.map((ms) => Math.log10(Math.max(ms, NANOSECOND))) }, points, -Infinity)
+  const values = sample.values.map((ms) => Math.log10(Math.max(ms, NANOSECOND)))
+  const decades = densityOf({ ...sample, values }, points, -Infinity)
   return decades && { x: decades.x.map((decade) => 10 ** decade), y: decades.y }
 }
 
-/** A long tail would leave the curve no room: then it ends past the 99th percentile. @param {Sample} sample @param {number} from @param {number} kernel @param {number} points */
-function farthest (sample, from, kernel, points) {
-  const all = sample.values[sample.values.length - 1] + 3 * kernel
-  return (all - from) / points > kernel / 2 ? Math.min(all, quantile(sample, 0.99) + 3 * kernel) : all
+/**
+ * Returns the end of a curve. With a long tail it ends past the 99th percentile, as its points would be too
+ * far apart.
+ * @param {Sample} sample
+ * @param {number} start
+ * @param {number} kernel
+ * @param {number} points
+ */
+function endOf (sample, start, kernel, points) {
+  const end = sample.values[sample.values.length - 1] + 3 * kernel
+  return (end - start) / points > kernel / 2 ? Math.min(end, quantile(sample, 0.99) + 3 * kernel) : end
 }
 
 /** @param {Sample} sample @param {number[]} xs ascending @param {number} bandwidth */
 function heights (sample, xs, bandwidth) {
-  const { values, weights } = sample.values.length > EXACT ? together(sample, bandwidth / 32) : apart(sample)
+  const isLong = sample.values.length > MAX_EXACT
+  const { values, weights } = isLong ? merged(sample, bandwidth / 32) : unmerged(sample)
   const scale = 1 / (sample.total * bandwidth * Math.sqrt(2 * Math.PI))
   let first = 0
   return xs.map((x) => {
-    while (first < values.length && values[first] < x - REACH * bandwidth) first++
+    while (first < values.length && values[first] < x - KERNEL_REACH * bandwidth) first++
     let sum = 0
-    for (let i = first; i < values.length && values[i] <= x + REACH * bandwidth; i++) {
+    for (let i = first; i < values.length && values[i] <= x + KERNEL_REACH * bandwidth; i++) {
       sum += weights[i] * Math.exp(-0.5 * ((x - values[i]) / bandwidth) ** 2)
     }
     return sum * scale
@@ -178,12 +202,16 @@ function heights (sample, xs, bandwidth) {
 }
 
 /** @param {Sample} sample */
-function apart (sample) {
+function unmerged (sample) {
   return { values: sample.values, weights: sample.values.map((_, i) => weightOf(sample, i)) }
 }
 
-/** Neighbours within a width become one at their mean. @param {Sample} sample @param {number} width */
-function together (sample, width) {
+/**
+ * Merges neighbours within a width into one value, their mean.
+ * @param {Sample} sample
+ * @param {number} width
+ */
+function merged (sample, width) {
   /** @type {number[]} */
   const values = []
   /** @type {number[]} */

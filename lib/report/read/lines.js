@@ -1,96 +1,108 @@
 'use strict'
 
-// Bytes in, lines out. A line is held only as long as it may still be a span: one that grows past any sense is left
-// out without being kept, so that no file, however odd, takes more memory than a line.
+// Splits bytes into lines. A line is held only as long as it may still be a span: the bytes of an overlong
+// one are discarded as they come, so that no file takes more memory than one line.
 
 const { PassThrough, pipeline } = require('node:stream')
 const { createGunzip } = require('node:zlib')
 
-const LONGEST = 16 << 20 // bytes of a line
+const MAX_LINE_BYTES = 16 << 20
 const NEWLINE = 10
 const RETURN = 13
 
 /**
- * @typedef {object} Taker
- * @property {(line: string, number: number) => void} line a line without its end
- * @property {(number: number) => void} long a line that was too long to be kept
+ * @typedef {object} LineHandler
+ * @property {(line: string, number: number) => void} line is given a line without its end
+ * @property {(number: number) => void} overlong is given the number of a line that was discarded
  */
 
-/** @param {Taker} taker */
-function createSplitter (taker) {
+class LineSplitter {
+  #handler
   /** @type {Buffer[]} */
-  let held = []
-  let size = 0
-  let number = 1
+  #chunks = []
+  #size = 0
+  #number = 1
 
-  /** @param {Buffer} bytes @param {number} from @param {number} to */
-  function line (bytes, from, to) {
-    if (bytes[to - 1] === RETURN && to > from) to--
-    if (number === 1 && bytes[from] === 0xef && bytes[from + 1] === 0xbb && bytes[from + 2] === 0xbf) from += 3 // a byte order mark
-    if (to > from) taker.line(bytes.toString('utf8', from, to), number)
+  /** @param {LineHandler} handler */
+  constructor (handler) {
+    this.#handler = handler
   }
 
-  /** The line that began in an earlier piece is complete. @param {Buffer} last */
-  function complete (last) {
-    if (size + last.length > LONGEST) {
-      taker.long(number)
-    } else if (held.length === 0) {
-      line(last, 0, last.length)
-    } else {
-      line(Buffer.concat([...held, last]), 0, size + last.length)
+  /** @param {Buffer} chunk */
+  push (chunk) {
+    let start = 0
+    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+      if (this.#size === 0 && end - start <= MAX_LINE_BYTES) this.#emit(chunk, start, end)
+      else this.#complete(chunk.subarray(start, end))
+      this.#number++
+      start = end + 1
     }
-    held = []
-    size = 0
+    this.#hold(chunk.subarray(start))
   }
 
-  /** @param {Buffer} rest */
-  function hold (rest) {
-    size += rest.length
-    if (size > LONGEST) held = []
-    else if (rest.length > 0) held.push(Buffer.from(rest)) // a copy: the piece it is cut from may be large
+  /** Emits the last line if it has no end, and returns whether there was such a line. */
+  end () {
+    const isUnterminated = this.#size > 0
+    if (isUnterminated) this.#complete(Buffer.alloc(0))
+    return isUnterminated
   }
 
-  return {
-    /** @param {Buffer} piece */
-    push (piece) {
-      let from = 0
-      for (let to = piece.indexOf(NEWLINE); to !== -1; to = piece.indexOf(NEWLINE, from)) {
-        if (size === 0 && to - from <= LONGEST) line(piece, from, to)
-        else complete(piece.subarray(from, to))
-        number++
-        from = to + 1
-      }
-      hold(piece.subarray(from))
-    },
+  /**
+   * @param {Buffer} bytes
+   * @param {number} start
+   * @param {number} end
+   */
+  #emit (bytes, start, end) {
+    if (bytes[end - 1] === RETURN && end > start) end--
+    if (this.#number === 1 && hasByteOrderMark(bytes, start)) start += 3
+    if (end > start) this.#handler.line(bytes.toString('utf8', start, end), this.#number)
+  }
 
-    /** Gives the last line, if it has no end; says whether it had none. */
-    end () {
-      const short = size > 0
-      if (short) complete(Buffer.alloc(0))
-      return short
-    }
+  /** Emits the line that began in earlier chunks. @param {Buffer} last its last bytes */
+  #complete (last) {
+    const size = this.#size + last.length
+    if (size > MAX_LINE_BYTES) this.#handler.overlong(this.#number)
+    else if (this.#chunks.length === 0) this.#emit(last, 0, size)
+    else this.#emit(Buffer.concat([...this.#chunks, last]), 0, size)
+    this.#chunks = []
+    this.#size = 0
+  }
+
+  /** @param {Buffer} bytes */
+  #hold (bytes) {
+    this.#size += bytes.length
+    if (this.#size > MAX_LINE_BYTES) this.#chunks = []
+    else if (bytes.length > 0) this.#chunks.push(Buffer.from(bytes)) // a copy: the chunk may be large
   }
 }
 
 /**
- * The bytes of a source; gzip is undone.
+ * @param {Buffer} bytes
+ * @param {number} start
+ */
+function hasByteOrderMark (bytes, start) {
+  return bytes[start] === 0xef && bytes[start + 1] === 0xbb && bytes[start + 2] === 0xbf
+}
+
+/**
+ * Decompresses a source if it is gzip.
  * @param {AsyncIterable<Buffer>} source
  * @returns {AsyncGenerator<Buffer>}
  */
-async function * unpacked (source) {
-  const pieces = source[Symbol.asyncIterator]()
-  const first = await pieces.next()
+async function * decompressed (source) {
+  const chunks = source[Symbol.asyncIterator]()
+  const first = await chunks.next()
   if (first.done === true) return
-  const all = (async function * () {
+  const whole = (async function * () {
     yield first.value
     while (true) {
-      const next = await pieces.next()
+      const next = await chunks.next()
       if (next.done === true) return
       yield next.value
     }
   })()
-  const packed = first.value[0] === 0x1f && first.value[1] === 0x8b
-  yield * packed ? pipeline(all, createGunzip({ chunkSize: 1 << 18 }), new PassThrough(), () => {}) : all
+  const isGzip = first.value[0] === 0x1f && first.value[1] === 0x8b
+  yield * isGzip ? pipeline(whole, createGunzip({ chunkSize: 1 << 18 }), new PassThrough(), () => {}) : whole
 }
 
-module.exports = { createSplitter, unpacked, LONGEST }
+module.exports = { LineSplitter, decompressed, MAX_LINE_BYTES }

@@ -1,21 +1,27 @@
 'use strict'
 
-// Where bytes come from. A file can be read again; what came through a pipe only if it was kept, which is done as long
-// as it is not much.
+// Opens files and standard input. A file can be read twice; a pipe only if its bytes were kept, which is done
+// up to a limit.
 
 const fs = require('node:fs')
 
-const PIECE = 1 << 20 // bytes read at once
-const KEPT = 32 << 20
+const CHUNK_BYTES = 1 << 20
+const MAX_KEPT_BYTES = 32 << 20
 
-/** @typedef {(name: string) => AsyncIterable<Buffer>} Source gives the bytes of a file by its name; `-` is standard input */
+/**
+ * Gives the bytes of a file by its name; `-` is standard input.
+ * @typedef {(name: string) => AsyncIterable<Buffer>} Source
+ */
 
 /** @type {Source} */
 function open (name) {
-  return name === '-' ? process.stdin : fs.createReadStream(name, { highWaterMark: PIECE })
+  return name === '-' ? process.stdin : fs.createReadStream(name, { highWaterMark: CHUNK_BYTES })
 }
 
-/** @param {string} name @returns {fs.BigIntStats | undefined} nothing where reading it will say why */
+/**
+ * @param {string} name
+ * @returns {fs.BigIntStats | undefined} undefined for standard input, and where reading the file will fail
+ */
 function stats (name) {
   try {
     return name === '-' ? undefined : fs.statSync(name, { bigint: true })
@@ -24,49 +30,51 @@ function stats (name) {
   }
 }
 
-/** Is it a file that can be read again? @param {string} name */
+/** Returns whether it is a file that can be read again. @param {string} name */
 function isFile (name) {
   return stats(name)?.isFile() === true
 }
 
-/** Is it there, and can be read but once? @param {string} name */
+/** Returns whether it exists and can be read only once. @param {string} name */
 function isPipe (name) {
   const stat = stats(name)
   return stat !== undefined && !stat.isFile() && !stat.isDirectory()
 }
 
 /** Sources that can be read twice. */
-function createTwice () {
+class RereadableSources {
   /** @type {Map<string, Buffer[]>} */
-  const kept = new Map()
-  let size = 0
+  #kept = new Map()
+  #size = 0
 
-  /** @param {string} name @param {Buffer[]} pieces */
-  async function * keeping (name, pieces) {
-    kept.set(name, pieces)
-    for await (const piece of open(name)) {
-      size += piece.length
-      if (size > KEPT) kept.clear()
-      else pieces.push(piece)
-      yield piece
+  /** @type {Source} */
+  first = (name) => isFile(name) ? open(name) : this.#keep(name)
+
+  /** @type {Source} */
+  second = (name) => isFile(name) ? open(name) : chunksOf(this.#kept.get(name) ?? [])
+
+  /** Whether more came through pipes than was kept. */
+  get isIncomplete () {
+    return this.#size > MAX_KEPT_BYTES
+  }
+
+  /** @param {string} name */
+  async * #keep (name) {
+    /** @type {Buffer[]} */
+    const chunks = []
+    this.#kept.set(name, chunks)
+    for await (const chunk of open(name)) {
+      this.#size += chunk.length
+      if (this.isIncomplete) this.#kept.clear()
+      else chunks.push(chunk)
+      yield chunk
     }
   }
-
-  return {
-    /** @type {Source} */
-    first: (name) => isFile(name) ? open(name) : keeping(name, []),
-
-    /** @type {Source} */
-    second: (name) => isFile(name) ? open(name) : piecesOf(kept.get(name) ?? []),
-
-    /** More came through a pipe than was kept. */
-    lost: () => size > KEPT
-  }
 }
 
-/** @param {Buffer[]} pieces */
-async function * piecesOf (pieces) {
-  yield * pieces
+/** @param {Buffer[]} chunks */
+async function * chunksOf (chunks) {
+  yield * chunks
 }
 
-module.exports = { open, stats, isPipe, createTwice }
+module.exports = { open, stats, isPipe, RereadableSources }

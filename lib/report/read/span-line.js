@@ -1,10 +1,10 @@
 'use strict'
 
-// One line of a file, checked. What it says is foreign: a value that is not what it should be makes a line no span, or
-// counts as not said, and never gets into a figure.
+// Parses one line of a file. Its content is not trusted: an invalid value makes the line invalid or counts as
+// absent, and never gets into a figure.
 
 /**
- * @typedef {object} Span a checked line
+ * @typedef {object} Span a valid line
  * @property {Record<string, any>} attributes
  * @property {string} traceId
  * @property {string} spanId
@@ -14,8 +14,8 @@
  * @property {number} ms duration
  * @property {number} startMs since 1970
  * @property {number} weight spans that this line stands for
- * @property {boolean} open it had not ended when it was written
- * @property {boolean} blocked a blocked run of the loop, not a span
+ * @property {boolean} open it had not ended when the line was written
+ * @property {boolean} blocked a blocking callback, not a span
  * @property {boolean} failed
  * @property {Record<string, any>} record the line itself
  * @property {number} size characters of the line
@@ -24,23 +24,24 @@
  */
 
 const kinds = new Set(['SERVER', 'CLIENT', 'INTERNAL', 'PRODUCER', 'CONSUMER'])
-const NUMBERED = ['INTERNAL', 'INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER']
-const CODES = ['UNSET', 'OK', 'ERROR']
+const OTLP_KINDS = ['INTERNAL', 'INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER']
+const OTLP_CODES = ['UNSET', 'OK', 'ERROR']
 const [Y2000, Y2200] = [946_684_800, 7_258_118_400] // in seconds
-const LONGEST_NAME = 300
+const MAX_NAME_CHARS = 300
 const BY_SUBSYSTEM = /^(longstack\.(?:wait_ms|idle_until))\.(.+)$/s
+const JSON_ATTRIBUTES = /^longstack\.(delayed_by|runs|waits|wait_ms|idle_until)$/
 
-/** What a line can be instead of a span. */
+/** Why a line is not a span. */
 const reasons = {
   json: 'not JSON',
-  object: 'no span',
-  ids: 'without a traceId and spanId of 32 and 16 hexadecimal digits',
-  name: 'without a name',
-  kind: 'of no known kind',
-  time: 'without times as decimal strings of nanoseconds',
-  century: 'of another century',
-  negative: 'ended before they began',
-  ratio: 'with a sample ratio that is not between 0 and 1'
+  object: 'not a span',
+  ids: 'traceId and spanId are not 32 and 16 hexadecimal digits',
+  name: 'no name',
+  kind: 'unknown kind',
+  time: 'times are not decimal strings of nanoseconds',
+  century: 'time before 2000 or after 2200',
+  negative: 'end before start',
+  ratio: 'sample ratio is not between 0 and 1'
 }
 
 /** @typedef {keyof typeof reasons} Reason */
@@ -50,22 +51,27 @@ const reasons = {
  * @param {number} size of its line
  * @returns {Span | Reason}
  */
-function check (record, size) {
-  if (!isObject(record)) return 'object'
+function parseSpan (record, size) {
+  if (!isRecord(record)) return 'object'
   const { traceId, spanId, name } = record
   if (traceId === undefined && spanId === undefined) return 'object'
   if (!isHex(traceId, 32) || !isHex(spanId, 16)) return 'ids'
   if (typeof name !== 'string' || name === '') return 'name'
   if (!kinds.has(record.kind)) return 'kind'
-  return timed(record, isObject(record.attributes) ? record.attributes : {}, size)
+  return parseTimes(record, isRecord(record.attributes) ? record.attributes : {}, size)
 }
 
-/** @param {Record<string, any>} record @param {Record<string, any>} attributes @param {number} size @returns {Span | Reason} */
-function timed (record, attributes, size) {
+/**
+ * @param {Record<string, any>} record
+ * @param {Record<string, any>} attributes
+ * @param {number} size
+ * @returns {Span | Reason}
+ */
+function parseTimes (record, attributes, size) {
   const { startTimeUnixNano: start, endTimeUnixNano: end } = record
   if (!isNanos(start) || !isNanos(end)) return 'time'
   const [startSeconds, endSeconds] = [seconds(start), seconds(end)]
-  // The difference by parts: a double holds no nanoseconds since 1970.
+  // Seconds and nanoseconds are subtracted apart: a double cannot hold nanoseconds since 1970.
   const ms = ((endSeconds - startSeconds) * 1e9 + nanos(end) - nanos(start)) / 1e6
   if (ms < 0) return 'negative'
   if (startSeconds < Y2000 || endSeconds > Y2200) return 'century'
@@ -78,7 +84,7 @@ function timed (record, attributes, size) {
     traceId: record.traceId,
     spanId: record.spanId,
     parentSpanId: isHex(record.parentSpanId, 16) ? record.parentSpanId : undefined,
-    name: record.name.length > LONGEST_NAME ? `${record.name.slice(0, LONGEST_NAME)}…` : record.name,
+    name: record.name.length > MAX_NAME_CHARS ? `${record.name.slice(0, MAX_NAME_CHARS)}…` : record.name,
     kind: record.kind,
     ms,
     startMs: startSeconds * 1000 + nanos(start) / 1e6,
@@ -89,8 +95,12 @@ function timed (record, attributes, size) {
   }
 }
 
-/** @param {unknown} value @returns {value is Record<string, any>} */
-function isObject (value) {
+/**
+ * Returns whether a value is an object of JSON, not an array.
+ * @param {unknown} value
+ * @returns {value is Record<string, any>}
+ */
+function isRecord (value) {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
@@ -104,84 +114,98 @@ function isNanos (text) {
   return typeof text === 'string' && text.length <= 20 && /^[0-9]+$/.test(text)
 }
 
-/** @param {string} text nanoseconds @returns {number} whole seconds */
+/** @param {string} text nanoseconds @returns {number} full seconds */
 function seconds (text) {
   return Number(text.slice(0, -9))
 }
 
-/** @param {string} text nanoseconds @returns {number} those past the last whole second */
+/** @param {string} text nanoseconds @returns {number} those past the last full second */
 function nanos (text) {
   return Number(text.slice(-9))
 }
 
-/** A number that a figure can be made of, in ms or whatever; else undefined. @param {unknown} value */
+/**
+ * Returns a value if it is a number that may get into a figure.
+ * @param {unknown} value
+ * @returns {number | undefined}
+ */
 function amount (value) {
   return typeof value === 'number' && value >= 0 && value < 1e15 ? value : undefined
 }
 
 /**
- * What OpenTelemetry's file exporter writes, one or many spans a line, as records of ours.
+ * Translates a line of OpenTelemetry's file exporter, which holds any number of spans.
  * @param {any} line with resourceSpans
- * @returns {any[]}
+ * @returns {any[]} records as longstack writes them
  */
-function fromOtlp (line) {
-  const found = []
+function spansOfOtlp (line) {
+  const spans = []
   for (const resource of list(line.resourceSpans)) {
     for (const scope of list(resource?.scopeSpans)) {
-      for (const span of list(scope?.spans)) found.push(isObject(span) ? translated(span, resource?.resource) : span)
+      for (const span of list(scope?.spans)) {
+        spans.push(isRecord(span) ? translate(span, resource?.resource) : span)
+      }
     }
   }
-  return found
+  return spans
 }
 
 /** @param {Record<string, any>} span @param {any} resource */
-function translated (span, resource) {
+function translate (span, resource) {
   const { kind, status } = span
+  const { code } = status ?? {}
   return {
     ...span,
-    kind: typeof kind === 'number' ? NUMBERED[kind] : String(kind ?? 'INTERNAL').replace('SPAN_KIND_', ''),
+    kind: typeof kind === 'number' ? OTLP_KINDS[kind] : String(kind ?? 'INTERNAL').replace('SPAN_KIND_', ''),
     startTimeUnixNano: String(span.startTimeUnixNano),
     endTimeUnixNano: String(span.endTimeUnixNano),
-    status: { ...status, code: typeof status?.code === 'number' ? CODES[status.code] : String(status?.code ?? 'UNSET').replace('STATUS_CODE_', '') },
-    attributes: entries(span.attributes),
-    resource: entries(resource?.attributes)
+    status: {
+      ...status,
+      code: typeof code === 'number' ? OTLP_CODES[code] : String(code ?? 'UNSET').replace('STATUS_CODE_', '')
+    },
+    attributes: attributesOf(span.attributes),
+    resource: attributesOf(resource?.attributes)
   }
 }
 
 /** @param {any} attributes OTLP's array of keys and values */
-function entries (attributes) {
-  return unflattened(list(attributes).filter((one) => typeof one?.key === 'string').map((one) => [one.key, plain(one.value, 0)]))
+function attributesOf (attributes) {
+  const valid = list(attributes).filter((attribute) => typeof attribute?.key === 'string')
+  return unflatten(valid.map(({ key, value }) => [key, valueOf(value, 0)]))
 }
 
 /** @param {any} value @param {number} depth @returns {any} */
-function plain (value, depth) {
-  if (!isObject(value) || depth > 8) return undefined
+function valueOf (value, depth) {
+  if (!isRecord(value) || depth > 8) return undefined
   if (value.intValue !== undefined) return Number(value.intValue)
-  if (value.arrayValue !== undefined) return list(value.arrayValue?.values).map((one) => plain(one, depth + 1))
+  if (value.arrayValue !== undefined) {
+    return list(value.arrayValue?.values).map((item) => valueOf(item, depth + 1))
+  }
   if (value.kvlistValue !== undefined) {
-    return Object.fromEntries(list(value.kvlistValue?.values).map((one) => [String(one?.key), plain(one?.value, depth + 1)]))
+    const pairs = list(value.kvlistValue?.values)
+    return Object.fromEntries(pairs.map((pair) => [String(pair?.key), valueOf(pair?.value, depth + 1)]))
   }
   return value.stringValue ?? value.doubleValue ?? value.boolValue
 }
 
 /**
- * Puts back what OTLP has no form for: objects may come as longstack.wait_ms.TCP, lists as JSON.
+ * Restores what OTLP has no form for: objects may come as longstack.wait_ms.TCP, lists as JSON.
  * @param {Array<[string, any]>} pairs
  */
-function unflattened (pairs) {
+function unflatten (pairs) {
   /** @type {Map<string, any>} */
   const attributes = new Map()
   for (const [key, value] of pairs) {
     const [, name, subsystem] = BY_SUBSYSTEM.exec(key) ?? []
-    if (subsystem === undefined) attributes.set(key, own(key, value))
+    if (subsystem === undefined) attributes.set(key, parseOwn(key, value))
     else attributes.set(name, { ...attributes.get(name), [subsystem]: value })
   }
   return Object.fromEntries(attributes)
 }
 
-/** @param {string} key @param {any} value */
-function own (key, value) {
-  if (!/^longstack\.(delayed_by|runs|waits|wait_ms|idle_until)$/.test(key) || typeof value !== 'string') return value
+/** Parses an attribute of longstack's that came as JSON. @param {string} key @param {any} value */
+function parseOwn (key, value) {
+  if (typeof value !== 'string' || !JSON_ATTRIBUTES.test(key)) return value
   try {
     return JSON.parse(value)
   } catch {
@@ -194,4 +218,4 @@ function list (value) {
   return Array.isArray(value) ? value : []
 }
 
-module.exports = { check, fromOtlp, amount, isObject, reasons }
+module.exports = { parseSpan, spansOfOtlp, amount, isRecord, reasons }
