@@ -1,0 +1,40 @@
+'use strict'
+
+const test = require('ava')
+const { formatHops, separator } = require('../../../lib/format/hops')
+
+const hop = (fields) => ({ label: 'setTimeout(5)', type: 'Timeout', ageMs: 7, repeats: 1, origin: 'registered', lines: [], ...fields })
+
+test('separator: label, type and age', (t) => {
+  t.is(separator(hop({})), '  ── setTimeout(5) · Timeout · 7 ms earlier ──')
+  t.is(separator(hop({ repeats: 3 })), '  ── setTimeout(5) × 3 · Timeout · 7 ms earlier ──')
+  t.is(separator(hop({ label: 'Timeout' })), '  ── Timeout · 7 ms earlier ──')
+})
+
+test('separator: no age where it is not known or not wanted', (t) => {
+  t.is(separator(hop({ ageMs: NaN })), '  ── setTimeout(5) · Timeout ──')
+  t.is(separator(hop({}), undefined, true), '  ── setTimeout(5) · Timeout ──')
+})
+
+test('separator: how a hop is known', (t) => {
+  t.regex(separator(hop({ origin: 'settled' })), / earlier · settled here ──$/)
+  t.regex(separator(hop({ origin: 'reader' })), / earlier · reader: only where \.stack was read is known ──$/)
+  t.regex(separator(hop({ origin: 'awaited' })), /^ {2}── awaited by setTimeout\(5\) /)
+})
+
+test('separator: behind a hop of the same origin the remark is short or absent', (t) => {
+  t.regex(separator(hop({ origin: 'reader' }), hop({ origin: 'reader' })), / earlier · reader ──$/)
+  for (const origin of ['registered', 'rejected', 'thrown', 'awaited']) {
+    t.is(separator(hop({ origin }), hop({ origin })), '  ── setTimeout(5) · Timeout · 7 ms earlier ──')
+  }
+})
+
+test('separator replaces control characters of labels and types', (t) => {
+  t.is(separator(hop({ label: 'GET /\u001b[2J', type: 'A\nB' })), '  ── GET /?[2J · A?B · 7 ms earlier ──')
+})
+
+test('formatHops: each separator with its frames', (t) => {
+  const hops = [hop({ lines: ['    at a', '    at b'] }), hop({ label: 'Timeout', lines: [] })]
+  t.is(formatHops(hops, true), '  ── setTimeout(5) · Timeout ──\n    at a\n    at b\n  ── Timeout ──')
+  t.is(formatHops([]), '')
+})

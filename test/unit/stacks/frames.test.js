@@ -1,0 +1,98 @@
+'use strict'
+
+const path = require('node:path')
+const test = require('ava')
+const { Stack, createStackReader, createStackTable, frameLines, isOwn, parseFrame } = require('../../../lib/stacks/frames')
+const { root } = require('../../helpers/run')
+
+/** @type {Array<[line: string, name: string | undefined, file: string | undefined, kind: string, text?: string]>} */
+const lines = [
+  ['load (/app/pool.js:34:9)', 'load', '/app/pool.js', 'user'],
+  ['/app/pool.js:34:9', undefined, '/app/pool.js', 'user'],
+  ['Pool.load (/app/pool.js:34:9)', 'load', '/app/pool.js', 'user', 'load (/app/pool.js:34:9)'],
+  ['Timeout.warmUp [as _onTimeout] (/app/pool.js:34:9)', 'warmUp', '/app/pool.js', 'user', 'warmUp (/app/pool.js:34:9)'],
+  ['Timeout._onTimeout (/app/pool.js:34:9)', undefined, '/app/pool.js', 'user', '/app/pool.js:34:9'],
+  ['Pool.<anonymous> (/app/pool.js:34:9)', undefined, '/app/pool.js', 'user', '/app/pool.js:34:9'],
+  ['Object.<anonymous> (/app/pool.js:34:9)', 'Object.<anonymous>', '/app/pool.js', 'user'],
+  ['new db.Pool (/app/pool.js:34:9)', 'new Pool', '/app/pool.js', 'user', 'new Pool (/app/pool.js:34:9)'],
+  ['load (/app (copy)/pool.js:34:9)', 'load', '/app (copy)/pool.js', 'user'],
+  ['load (file:///app/pool.mjs:34:9)', 'load', 'file:///app/pool.mjs', 'user'],
+  ['query (/app/node_modules/pg/index.js:34:9)', 'query', '/app/node_modules/pg/index.js', 'module'],
+  ['eval (eval at run (/app/a.js:1:2), <anonymous>:34:9)', 'eval', 'eval at run (/app/a.js:1:2), <anonymous>', 'user'],
+  ['Server.listen (node:net:34:9)', 'Server.listen', 'node:net', 'core'],
+  [`load (${path.join(root, 'lib', 'tracer.js')}:34:9)`, 'load', path.join(root, 'lib', 'tracer.js'), 'own']
+]
+for (const [line, functionName, fileName, kind, text = line] of lines) {
+  test(`parseFrame: ${line.replace(root, '')}`, (t) => {
+    t.deepEqual(parseFrame(line), { text, functionName, fileName, lineNumber: 34, columnNumber: 9, kind, isAsync: false })
+    t.like(parseFrame(`async ${line}`), { text: `async ${text}`, functionName, fileName, isAsync: true })
+  })
+}
+
+test('parseFrame: a built-in function has no place', (t) => {
+  t.deepEqual(parseFrame('Array.map (<anonymous>)'), {
+    text: 'Array.map (<anonymous>)',
+    functionName: 'Array.map',
+    fileName: undefined,
+    lineNumber: undefined,
+    columnNumber: undefined,
+    kind: 'core',
+    isAsync: false
+  })
+})
+
+test('parseFrame returns the same frame for the same line', (t) => {
+  t.is(parseFrame('shared (/app/a.js:1:1)'), parseFrame('shared (/app/a.js:1:1)'))
+})
+
+test('isOwn: lib and index.js of this package', (t) => {
+  t.true(isOwn(path.join(root, 'index.js')))
+  t.true(isOwn(path.join(root, 'lib', 'stacks', 'frames.js')))
+  t.false(isOwn(path.join(root, 'test', 'a.js')))
+  t.false(isOwn(path.join(root, 'library.js')))
+})
+
+const text = 'Error: x\n    at second\n    at load (/app/a.js:1:2)\n    at async main (/app/a.js:3:4)\n  more'
+
+test('frameLines: with and without awaiting functions', (t) => {
+  t.is(frameLines(text, true), 'second\nload (/app/a.js:1:2)\nasync main (/app/a.js:3:4)')
+  t.is(frameLines(text, false), 'second\nload (/app/a.js:1:2)')
+  t.is(frameLines('Error: no frames', true), '')
+})
+
+test("Stack.frames leaves out Node's calls of hooks", (t) => {
+  const lines = ['emitInit (node:internal/async_hooks:1:1)', 'load (/app/a.js:1:2)', 'init (node:internal/promise_hooks:1:1)']
+  t.deepEqual(new Stack(lines.join('\n')).frames.map(({ functionName }) => functionName), ['load'])
+  t.deepEqual(new Stack('').frames, [])
+})
+
+test('Stack.program says whether a frame is of the program', (t) => {
+  t.true(new Stack('Socket.emit (node:net:1:1)\nload (/app/a.js:1:2)').program)
+  t.true(new Stack('query (/app/node_modules/pg/a.js:1:2)').program)
+  t.false(new Stack('Socket.emit (node:net:1:1)').program)
+  t.false(new Stack('').program)
+})
+
+test('a stack table makes equal texts one stack', (t) => {
+  const { intern, size } = createStackTable()
+  const first = intern('load (/app/a.js:1:2)', 1000)
+  t.is(intern('load (/app/a.js:1:2)', 1000), first)
+  t.not(intern('load (/app/a.js:1:3)', 1000), first)
+  t.is(size(), 2)
+})
+
+test('a stack table past its budget drops its stacks', (t) => {
+  const { intern, size, bytes } = createStackTable()
+  const first = intern('a', 10)
+  t.true(bytes() > 10)
+  t.is(intern('a', 10), first)
+  intern('b', 10)
+  t.is(size(), 1)
+  t.not(intern('a', 10), first)
+})
+
+test('a stack reader returns the same frames for the same text, awaiting functions included', (t) => {
+  const read = createStackReader()
+  t.deepEqual(read(text).map(({ text }) => text), ['second', 'load (/app/a.js:1:2)', 'async main (/app/a.js:3:4)'])
+  t.is(read(text), read(text))
+})

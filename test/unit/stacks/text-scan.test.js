@@ -1,0 +1,58 @@
+'use strict'
+
+const test = require('ava')
+const scan = require('../../../lib/stacks/text-scan')
+
+/** @type {Array<[name: string, expression: RegExp]>} */
+const classes = [['isWordCode', /[a-zA-Z0-9_]/], ['isNameCode', /[a-zA-Z0-9_$]/], ['isDigitCode', /[0-9]/], ['isSpaceCode', /\s/]]
+for (const [name, expression] of classes) {
+  test(`${name} agrees with ${expression} on each UTF-16 unit`, (t) => {
+    const wrong = []
+    for (let code = 0; code <= 0xffff; code++) {
+      if (scan[name](code) !== expression.test(String.fromCharCode(code))) wrong.push(code.toString(16))
+    }
+    t.deepEqual(wrong, [])
+  })
+}
+
+test('withoutPrefix removes a prefix once', (t) => {
+  t.is(scan.withoutPrefix('new new X', 'new '), 'new X')
+  t.is(scan.withoutPrefix('X', 'new '), 'X')
+})
+
+test('afterLast returns all where the letter is absent', (t) => {
+  t.is(scan.afterLast('a.b.c', '.'), 'c')
+  t.is(scan.afterLast('abc', '.'), 'abc')
+  t.is(scan.afterLast('abc.', '.'), '')
+})
+
+test('baseName knows both kinds of slashes', (t) => {
+  t.is(scan.baseName('/app/lib/a.js'), 'a.js')
+  t.is(scan.baseName('C:\\app\\a.js'), 'a.js')
+  t.is(scan.baseName('C:\\app/lib\\x/a.js'), 'a.js')
+  t.is(scan.baseName('a.js'), 'a.js')
+})
+
+test('withoutAlias removes the alias at the end only', (t) => {
+  t.is(scan.withoutAlias('Timeout.warmUp [as _onTimeout]'), 'Timeout.warmUp')
+  t.is(scan.withoutAlias('Timeout.warmUp'), 'Timeout.warmUp')
+  t.is(scan.withoutAlias('Map.[Symbol.iterator]'), 'Map.[Symbol.iterator]')
+  t.is(scan.withoutAlias('Map.[Symbol.iterator] [as entries]'), 'Map.[Symbol.iterator]')
+  t.is(scan.aliasStart('a [as b]'), 1)
+  t.is(scan.aliasStart('a [as b] c'), -1)
+})
+
+test('insideModules returns where the name of the package starts', (t) => {
+  const nested = '/app/node_modules/pg/node_modules/pool/index.js'
+  t.is(scan.insideModules(nested), nested.indexOf('pg/'))
+  t.is(scan.insideModules(nested, true), nested.indexOf('pool/'))
+  const windows = 'C:\\app\\node_modules\\pg\\index.js'
+  t.is(scan.insideModules(windows), windows.indexOf('pg\\'))
+})
+
+for (const file of ['/app/my_node_modules/a.js', '/app/node_modules.js', '/app/node_modules', 'node_modules/pg/a.js', '/app/a.js']) {
+  test(`insideModules finds nothing in ${file}`, (t) => {
+    t.is(scan.insideModules(file), -1)
+    t.is(scan.insideModules(file, true), -1)
+  })
+}
