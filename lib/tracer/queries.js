@@ -83,7 +83,7 @@ function createQueries ({ asyncLayer, capture, observedErrors, registry, withPla
 
   /** Walks along a chain are short once it is folded. @param {Context | undefined} context */
   function folded (context) {
-    if (context !== undefined && !context.folded) chain.folded(context)
+    if (context !== undefined && !context.folded) chain.foldLoops(context)
     return context
   }
 
@@ -192,7 +192,7 @@ function createQueries ({ asyncLayer, capture, observedErrors, registry, withPla
     plain,
     text: formatHops,
     view,
-    fold: chain.folded,
+    fold: chain.foldLoops,
     /** @type {ReturnType<typeof reports>['why']} */
     why: (target) => reports().why(target),
 

@@ -87,9 +87,7 @@ const longFiles = {
   'spans/http-attributes.js': 'not yet split',
   'spans/recorder.js': 'not yet split',
   'spans/span-record.js': 'not yet split',
-  'stacks/chain.js': 'not yet split',
   'stacks/formatter.js': 'not yet split',
-  'stacks/labels.js': 'not yet split',
   'tracer/queries.js': 'not yet split'
 }
 
@@ -105,7 +103,6 @@ const longFunctions = {
   'spans/recorder.js createSpanRecorder': 'not yet split',
   'spans/spans.js createSpans': 'not yet split',
   'stacks/capture.js createCapture': 'not yet split',
-  'stacks/chain.js createChain': 'not yet split',
   'stacks/formatter.js createFormatter': 'not yet split',
   'tracer/queries.js createQueries': 'not yet split'
 }

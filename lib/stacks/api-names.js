@@ -1,0 +1,159 @@
+'use strict'
+
+// The call into Node that the program made, by the name a person would use: fs.readFile, socket.write, new
+// Worker.
+
+const { aliasStart, isNameCode, withoutPrefix } = require('./text-scan')
+
+/** @typedef {import('./frames').Frame} Frame */
+
+/**
+ * Turns a record of lists into a map from each member to the name of its list.
+ * @param {Record<string, string>} lists words with spaces between
+ * @returns {Map<string, string>}
+ */
+function invert (lists) {
+  const map = new Map()
+  for (const [name, words] of Object.entries(lists)) for (const word of words.split(' ')) map.set(word, name)
+  return map
+}
+
+/** What a person calls an object of one of Node's classes. */
+const nouns = invert({
+  server: 'Server Http2Server Http2SecureServer TLSServer',
+  socket: 'Socket TLSSocket',
+  stream: 'Readable Writable Duplex Transform PassThrough Stream ReadStream WriteStream IncomingMessage ' +
+    'Gzip Gunzip Http2Stream ClientHttp2Stream ServerHttp2Stream',
+  request: 'ClientRequest OutgoingMessage',
+  response: 'ServerResponse Http2ServerResponse',
+  session: 'Http2Session ClientHttp2Session ServerHttp2Session',
+  dir: 'Dir',
+  handle: 'FileHandle FsFileHandle',
+  resolver: 'Resolver',
+  child: 'ChildProcess',
+  worker: 'Worker',
+  timer: 'Timeout',
+  port: 'MessagePort BroadcastChannel',
+  events: 'EventEmitter'
+})
+
+/** @param {string} owner a class */
+function nounOf (owner) {
+  return nouns.get(owner) ?? (owner.startsWith('Zlib') ? 'stream' : owner)
+}
+
+/** Public modules by files of Node's source that are not modules, or not by this name. */
+const publicModules = invert({
+  http: '_http_client _http_server _http_agent _http_outgoing _http_incoming _http_common',
+  tls: '_tls_wrap _tls_common',
+  'fs.promises': 'internal/fs/promises fs/promises',
+  'dns.promises': 'internal/dns/promises dns/promises',
+  'timers.promises': 'timers/promises',
+  '': 'async_hooks'
+})
+
+const modulesWithInternals = new Set([
+  'fs', 'dns', 'child_process', 'crypto', 'http', 'http2', 'net', 'tls', 'dgram', 'timers', 'zlib'
+])
+
+/**
+ * Returns the public module that a person associates with a file of Node's.
+ * @param {string} file without "node:"
+ * @returns {string} '' if there is none
+ */
+function moduleOf (file) {
+  const module = publicModules.get(file)
+  if (module !== undefined) return module
+  if (!file.startsWith('internal/')) return file
+  if (file.startsWith('internal/streams/')) return 'stream'
+  let end = 'internal/'.length
+  while (end < file.length && isNameCode(file.charCodeAt(end))) end++
+  const directory = file.slice('internal/'.length, end)
+  return modulesWithInternals.has(directory) ? directory : ''
+}
+
+const unnamedOwners = new Set([
+  'Object', 'Function', 'Module', 'process', 'FSPromise', 'FSPromises', 'exports'
+])
+
+/** by the frames of a Stack @type {WeakMap<Frame[], string | undefined>} */
+const apiNames = new WeakMap()
+
+/**
+ * Returns the name of the call into Node that the program made: the core frame next to the program's own.
+ * @param {Frame[]} frames
+ * @returns {string | undefined}
+ */
+function apiName (frames) {
+  let name = apiNames.get(frames)
+  if (name === undefined && !apiNames.has(frames)) apiNames.set(frames, name = findApiName(frames))
+  return name
+}
+
+/** @param {Frame[]} frames @returns {string | undefined} */
+function findApiName (frames) {
+  let index = frames.findIndex(isProgram) - 1
+  while (index >= 0 && !(isCore(frames[index]) && frames[index].fileName !== undefined)) index--
+  const api = index < 0 ? undefined : frames[index]
+  if (api?.functionName === undefined) return undefined
+  const name = calledName(api.functionName)
+  if (!isDottedName(name)) return undefined
+  if (name.startsWith('new ')) return name
+  const parts = name.split('.').filter((part) => !unnamedOwners.has(part))
+  const method = parts[parts.length - 1]
+  const owner = parts[parts.length - 2]
+  if (owner !== undefined) return `${nounOf(owner)}.${method}`
+  const module = moduleOf(String(api.fileName).slice('node:'.length))
+  return module === '' ? method : `${module}.${method}`
+}
+
+/** Whether a text is a name, or names with dots between, maybe after "new ". @param {string} text */
+function isDottedName (text) {
+  const start = text.startsWith('new ') ? 4 : 0
+  let length = 0
+  for (let i = start; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code !== 46 && !isNameCode(code)) return false
+    if (code === 46 && length === 0) return false
+    length = code === 46 ? 0 : length + 1
+  }
+  return length > 0
+}
+
+/**
+ * Returns the name by which a function was called: "Object.query [as resolve4]" → "Object.resolve4".
+ * @param {string} name
+ */
+function calledName (name) {
+  const start = aliasStart(name)
+  if (start === -1) return bareName(name)
+  const alias = name.slice(start + ' [as '.length, -1)
+  let own = start
+  while (own > 0 && isNameCode(name.charCodeAt(own - 1))) own--
+  if (own === start || !isName(alias)) return bareName(name)
+  return withoutPrefix(name.slice(0, own), 'async ') + alias
+}
+
+/** @param {string} text */
+function isName (text) {
+  for (let i = 0; i < text.length; i++) if (!isNameCode(text.charCodeAt(i))) return false
+  return text !== ''
+}
+
+/** Returns a function's name without its alias and "async ". @param {string} name */
+function bareName (name) {
+  const alias = name.endsWith(']') ? name.indexOf(' [as ') : -1
+  return withoutPrefix(alias === -1 ? name : name.slice(0, alias), 'async ')
+}
+
+/** @param {Frame} frame */
+function isCore (frame) {
+  return frame.kind === 'core'
+}
+
+/** @param {Frame} frame */
+function isProgram (frame) {
+  return frame.kind === 'user' || frame.kind === 'module'
+}
+
+module.exports = { apiName, bareName, isCore, isProgram }
