@@ -1,11 +1,11 @@
 'use strict'
 
 const test = require('ava')
-const { age, clean, shortFrame } = require('../../lib/text')
+const { formatDuration, clean, shortFrame } = require('../../lib/text')
 
-test('age names a time in the largest unit that is at least 1', (t) => {
-  t.deepEqual([0, 0.4, 999.4, 1000, 59_940].map(age), ['0 ms', '0 ms', '999 ms', '1.0 s', '59.9 s'])
-  t.deepEqual([60_000, 150_001, 3_600_000, 5_400_000].map(age), ['1 min', '3 min', '1.0 h', '1.5 h'])
+test('formatDuration uses the largest unit that is at least 1', (t) => {
+  t.deepEqual([0, 0.4, 999.4, 1000, 59_940].map(formatDuration), ['0 ms', '0 ms', '999 ms', '1.0 s', '59.9 s'])
+  t.deepEqual([60_000, 150_001, 3_600_000, 5_400_000].map(formatDuration), ['1 min', '3 min', '1.0 h', '1.5 h'])
 })
 
 test('shortFrame leaves out directories and columns', (t) => {

@@ -1,0 +1,51 @@
+'use strict'
+
+const test = require('ava')
+const { mistake, nearest } = require('../../lib/errors')
+
+test('nearest finds one edit: a letter less, more, other, or two swapped', (t) => {
+  const words = ['frames', 'depth', 'budget']
+  for (const word of ['frmes', 'fraames', 'fromes', 'farmes', 'FRAMES']) t.is(nearest(word, words), 'frames')
+})
+
+test('nearest: a third of the letters may be wrong, no more', (t) => {
+  t.is(nearest('abcxyf', ['abcdef']), 'abcdef')
+  t.is(nearest('abxyzf', ['abcdef']), undefined)
+  t.is(nearest('ab', ['xb']), 'xb')
+  t.is(nearest('ab', ['xy']), undefined)
+})
+
+test('nearest prefers the fewest edits, then the first word', (t) => {
+  t.is(nearest('spans', ['spins', 'spans', 'spats']), 'spans')
+  t.is(nearest('spxns', ['spins', 'spans']), 'spins')
+})
+
+test('nearest: what is no text, or very long, has no neighbour', (t) => {
+  t.is(nearest(Symbol('frames'), ['frames']), undefined)
+  t.is(nearest('x'.repeat(1000), ['x'.repeat(999)]), undefined)
+})
+
+test('mistake is a TypeError with the code of its key', (t) => {
+  const error = mistake('UNKNOWN_OPTION', 'frmes', 'frames')
+  t.true(error instanceof TypeError)
+  t.is(error.code, 'LONGSTACK_ERR_UNKNOWN_OPTION')
+  t.regex(error.message, /"frmes".*"frames"/)
+})
+
+test('mistake names no hint where there is none', (t) => {
+  t.notRegex(mistake('UNKNOWN_OPTION', 'xyz', undefined).message, /mean/)
+})
+
+test('mistake cuts long texts and quotes what is no plain text', (t) => {
+  t.true(mistake('UNKNOWN_OPTION', 'x'.repeat(1e6), undefined).message.length < 400)
+  t.regex(mistake('UNKNOWN_OPTION', 'a"\n', undefined).message, /"a\\"\\n"/)
+})
+
+test('mistake runs no code of the value that it describes', (t) => {
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  const value = { toString () { throw new Error('was called') }, get name () { throw new Error('was called') } }
+  for (const given of [proxy, value, [value], Symbol('a'), 1n, null, undefined, () => {}]) {
+    t.is(mistake('INVALID_TARGET', given).code, 'LONGSTACK_ERR_INVALID_TARGET')
+  }
+})
