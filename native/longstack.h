@@ -48,8 +48,8 @@ struct longstack_event {
 /* The event is valid during the call only. */
 typedef void (*longstack_callback)(const struct longstack_event* event, void* data);
 
-/* For `flags`: time is not needed, and is 0 where no other hook needs it. Reading the clock is most of the cost
- * of an event. */
+/* For `flags`: time is not needed, and is 0 where no other hook needs it. Reading the clock is most of the
+ * cost of an event. */
 #define LONGSTACK_NO_TIME 1u
 
 struct longstack_hooks {

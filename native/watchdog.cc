@@ -58,7 +58,7 @@ constexpr double kMaxStep = 10000;          // ms
 constexpr int kEvenSteps = 8;               // samples; from then on each step is twice as long as the last
 constexpr double kSleep = 1000;             // ms, while the loop is idle
 constexpr double kOngoing = 501;            // ms past the threshold: a sample from then on is reported at
-                                            // once, see STILL in lib/blocked/detector.js
+                                            // once, see REPORT_INSIDE_MS in lib/blocked/detector.js
 constexpr double kMinUsage = 0.1;           // of a time, on a CPU: with less the thread stood still
 constexpr size_t kThreadStack = 128 << 10;  // bytes
 
@@ -67,12 +67,12 @@ constexpr size_t kThreadStack = 128 << 10;  // bytes
 struct Shared {
   double start;         // JavaScript: when the present callback began
   double armed_start;   // here: when the armed callback began
-  double requested;     // here: when the last sample was requested
+  double asked;         // here: when the last sample was requested
   uint32_t callbacks;   // JavaScript: number of callbacks
   uint32_t asleep;      // here: to be woken
   uint32_t armed;       // not 0: the callback of this number is blocking
-  uint32_t sleepless;   // JavaScript: not all callbacks are counted, so never sleep
-  uint32_t debugged;    // JavaScript: a debugger may be attached: do not interrupt a paused thread
+  uint32_t is_partial;  // JavaScript: not all callbacks are counted, so never sleep
+  uint32_t is_debuggable;   // JavaScript: a debugger may be attached: do not interrupt a paused thread
 };
 static_assert(offsetof(Shared, callbacks) == 24);
 static_assert(sizeof(Shared) == 48);
@@ -140,7 +140,7 @@ class Watch {
 
   // Returns false where there is no memory or no thread; what was created until then is left to the process.
   bool Start(Local<v8::Context> context, double threshold, double origin, Local<v8::ArrayBuffer> memory,
-             Local<v8::Function> sample, Local<v8::Function> polled) {
+             Local<v8::Function> sample, Local<v8::Function> callback_ended) {
     threshold_ = threshold;
     slack_ = std::fmax(kMinSlack, threshold * kSlack);
     origin_ = origin;
@@ -151,7 +151,7 @@ class Watch {
       uv_mutex_destroy(&mutex_);
       return false;
     }
-    if (uv_async_init(loop_, &async_, Polled) != 0) {
+    if (uv_async_init(loop_, &async_, CallbackEnded) != 0) {
       uv_cond_destroy(&wake_);
       uv_mutex_destroy(&mutex_);
       return false;
@@ -160,7 +160,7 @@ class Watch {
     uv_unref(reinterpret_cast<uv_handle_t*>(&async_));
     context_.Reset(isolate_, context);
     sample_.Reset(isolate_, sample);
-    polled_.Reset(isolate_, polled);
+    callback_ended_.Reset(isolate_, callback_ended);
     last_check_ = NowMs() - origin_;
     last_cpu_time_ = CpuTime();
     // Signals go to the program's threads.
@@ -188,7 +188,7 @@ class Watch {
     }
     if (interrupt_ != nullptr) interrupt_->watch = nullptr;  // if the interrupt comes, it frees its data
     sample_.Reset();
-    polled_.Reset();
+    callback_ended_.Reset();
     context_.Reset();
     memory_.Reset();
     done_ = done;
@@ -316,7 +316,7 @@ class Watch {
   // JavaScript wakes the watchdog only where it reads `asleep`.
   double Idle(bool is_quiet, double usual) {
     is_busy_ = false;
-    if (!is_quiet || Read(&shared_->sleepless) != 0) return usual;
+    if (!is_quiet || Read(&shared_->is_partial) != 0) return usual;
     Write(&shared_->asleep, 1u);
     if (Read(&shared_->callbacks) == progress_.callbacks) return kSleep;
     Write(&shared_->asleep, 0u);
@@ -336,12 +336,12 @@ class Watch {
       uv_async_send(&async_);   // received after the callback
     }
     if (is_requested_.load()) return;
-    if (Read(&shared_->debugged) != 0 && stands_still) return;
+    if (Read(&shared_->is_debuggable) != 0 && stands_still) return;
     Interrupt* interrupt = new (std::nothrow) Interrupt{this};
     if (interrupt == nullptr) return;
     interrupt_ = interrupt;
     is_requested_.store(true);
-    Write(&shared_->requested, now);
+    Write(&shared_->asked, now);
     requested_run_queue_ = run_queue_.Ms();
     isolate_->RequestInterrupt(Interrupted, interrupt);
   }
@@ -354,7 +354,7 @@ class Watch {
     watch->interrupt_ = nullptr;
     // Time in a run queue does not make the sample late.
     const double queued = watch->run_queue_.Ms() - watch->requested_run_queue_;
-    Write(&watch->shared_->requested, Read(&watch->shared_->requested) + queued);
+    Write(&watch->shared_->asked, Read(&watch->shared_->asked) + queued);
     watch->is_requested_.store(false);
     if (isolate->IsExecutionTerminating()) return;
     v8::HandleScope scope(isolate);
@@ -367,18 +367,18 @@ class Watch {
     if (!has_returned && thrown.HasTerminated()) isolate->TerminateExecution();
   }
 
-  // The loop polls, after a blocking callback.
-  static void Polled(uv_async_t* handle) {
+  // Called in the poll phase after a blocking callback.
+  static void CallbackEnded(uv_async_t* handle) {
     Watch* watch = static_cast<Watch*>(handle->data);
     Isolate* isolate = watch->isolate_;
-    if (watch->polled_.IsEmpty() || isolate->IsExecutionTerminating()) return;
+    if (watch->callback_ended_.IsEmpty() || isolate->IsExecutionTerminating()) return;
     v8::HandleScope scope(isolate);
     Local<v8::Context> context = watch->context_.Get(isolate);
     v8::Context::Scope context_scope(context);
-    Local<v8::Function> polled = watch->polled_.Get(isolate);
+    Local<v8::Function> callback_ended = watch->callback_ended_.Get(isolate);
     // Drains the ticks and microtasks that listeners made; with async id 0 no hook is called (Node,
     // src/api/callback.cc, InternalCallbackScope).
-    (void)node::MakeCallback(isolate, context->Global(), polled, 0, nullptr, {0, 0});
+    (void)node::MakeCallback(isolate, context->Global(), callback_ended, 0, nullptr, {0, 0});
   }
 
   Isolate* isolate_;
@@ -390,7 +390,7 @@ class Watch {
   Shared* shared_ = nullptr;
   v8::Global<v8::Context> context_;
   v8::Global<v8::Function> sample_;
-  v8::Global<v8::Function> polled_;
+  v8::Global<v8::Function> callback_ended_;
   clockid_t cpu_clock_;
   RunQueueTime run_queue_;              // of the constructing thread: the loop's
   uv_async_t async_;
@@ -432,8 +432,8 @@ inline Watchdog* WatchdogOf(const FunctionCallbackInfo<Value>& info) {
   return longstack::DataOf<Watchdog>(info);
 }
 
-// start(threshold, now, memory, sample, polled): calls sample() inside a blocking callback and polled() after
-// one; returns whether there is a thread
+// start(threshold, now, memory, sample, callbackEnded): calls sample() inside a blocking callback and
+// callbackEnded() after one; returns whether there is a thread
 void Start(const FunctionCallbackInfo<Value>& info) {
   Watchdog* watchdog = WatchdogOf(info);
   Local<v8::ArrayBuffer> memory = info[2].As<v8::ArrayBuffer>();
