@@ -12,7 +12,7 @@ const { printFromMainThread } = require('./warnings')
  * @typedef {object} Rule
  * @property {string} variable environment variable
  * @property {Value} initial default value
- * @property {string} allowed completes 'Option "…" must be'
+ * @property {string} allowed completes 'Option "NAME" must be'
  * @property {(value: any) => boolean} accepts
  * @property {(text: string) => any} fromText reads the value of a variable or flag; text that cannot be read comes
  *   back as it is, for the message
