@@ -1,7 +1,8 @@
 'use strict'
 
-// What users call: arguments are checked here, mistakes become errors with a code, and all work is done guarded,
-// so that asking makes no events of its own. None of the methods needs `this`.
+// The public object: checks arguments, raises errors with a code, and does all work guarded, so that a call
+// makes no events of its own. None of the methods needs `this`. docs/api.md is made of the comments here (npm
+// run docs).
 
 const guard = require('./context/guard')
 const { compile } = require('./context/subsystems')
@@ -23,11 +24,19 @@ const { createMethods } = require('./tracer/methods')
  * @typedef {import('./errors').LongstackError} LongstackError
  * @typedef {import('./spans/user-span').SpanHandle} SpanHandle
  * @typedef {import('./spans/span-record').SpanRecord} SpanRecord
- * @typedef {'warning' | 'span' | 'blocked'} Event
- * @typedef {(error: unknown, context: ContextView | undefined) => unknown} ErrorHandler `true` means handled
+ * @typedef {import('./blocked/blocking-callback').BlockedEvent} BlockedEvent
  *
- * @typedef {import('node:http').Server | import('node:https').Server | import('node:http2').Http2SecureServer} HttpServer that speaks HTTP/1
+ * @typedef {'warning' | 'span' | 'blocked'} Event
+ *
+ * @typedef {(error: unknown, context: ContextView | undefined) => unknown} ErrorHandler
+ *   Gets an error that nothing caught, with the context that it escaped from. Returns `true` if it handled
+ *   the error.
+ *
+ * @typedef {import('node:http').Server | import('node:https').Server | import('node:http2').Http2SecureServer
+ *   } HttpServer a server that speaks HTTP/1
+ *
  * @typedef {(chunk: Buffer, socket: import('node:net').Socket) => Uint8Array | undefined | void} Transform
+ *   Returns the bytes that go on instead of the chunk, possibly none, or undefined for the chunk as it is.
  *
  * @typedef {object} HookCallbacks
  * @property {(context: ContextView) => void} [init] a resource was made
@@ -35,59 +44,75 @@ const { createMethods } = require('./tracer/methods')
  * @property {(context: ContextView) => void} [after] its callback has run
  *
  * @typedef {object} Methods
- * @property {(given?: readonly string[] | Partial<Options>) => Trace} enable
- *   Starts tracing, or changes the options of a running trace; a filter such as ['TCP'], or options. What is not
- *   given is as the environment says (LONGSTACK, LONGSTACK_FRAMES …), else the default.
- *   Throws LONGSTACK_ERR_UNKNOWN_SUBSYSTEM, _INVALID_FILTER, _UNKNOWN_OPTION, _INVALID_OPTION, _INVALID_OPTIONS.
+ * @property {(options?: readonly string[] | Partial<Options>) => Trace} enable
+ *   Starts tracing, or changes the options of a running trace. Takes options or a filter such as `['TCP']`;
+ *   options that are left out come from the environment (`LONGSTACK`, `LONGSTACK_FRAMES` …), else they have
+ *   their default. Throws LONGSTACK_ERR_UNKNOWN_SUBSYSTEM, LONGSTACK_ERR_INVALID_FILTER,
+ *   LONGSTACK_ERR_UNKNOWN_OPTION, LONGSTACK_ERR_INVALID_OPTION, LONGSTACK_ERR_INVALID_OPTIONS.
  * @property {() => Trace} disable
- *   Stops tracing and puts back everything that longstack set in the process. What is known stays known.
- * @property {() => ContextView | undefined} current the running context; undefined where nothing is known of it
+ *   Stops tracing and puts back everything that longstack set in the process. Recorded contexts stay
+ *   queryable.
+ * @property {() => ContextView | undefined} current
+ *   Returns the running context; undefined if tracing is off or nothing is known of it.
  * @property {(target?: unknown) => Hop[]} chain
- *   The hops that led to a target, newest first. A target is an Error or anything with an async resource behind
- *   it: a socket, server, request, response, timer, promise, worker; none is the running context.
- *   Throws LONGSTACK_ERR_INVALID_TARGET.
- * @property {(target?: unknown) => string} stack the same as text: an error's whole stack, for other targets their hops
+ *   Returns the hops that led to a target, newest first. A target is an Error or anything with an async
+ *   resource behind it: a socket, server, request, response, timer, promise or worker; without one it is the
+ *   running context. Throws LONGSTACK_ERR_INVALID_TARGET.
+ * @property {(target?: unknown) => string} stack
+ *   Returns the same as text: the whole stack of an error, the hops of any other target. Throws
+ *   LONGSTACK_ERR_INVALID_TARGET.
  * @property {(target: unknown) => Why} why
- *   Why a handle is there: what it is, who opened it, who uses it now, how long, how much. Throws LONGSTACK_ERR_INVALID_TARGET.
+ *   Reports on a handle: what it is, who opened it, who uses it now, since when, how much data it carried.
+ *   Throws LONGSTACK_ERR_INVALID_TARGET.
  * @property {(filter?: readonly string[]) => Why[]} handles
- *   What is open now, of the subsystems in the filter. Throws LONGSTACK_ERR_UNKNOWN_SUBSYSTEM, _INVALID_FILTER.
- * @property {() => Stats} stats figures about longstack itself
+ *   Reports on all open handles, or those of the subsystems in the filter. Throws
+ *   LONGSTACK_ERR_UNKNOWN_SUBSYSTEM, LONGSTACK_ERR_INVALID_FILTER.
+ * @property {() => Stats} stats
+ *   Returns figures about longstack itself.
  * @property {() => Diagnosis} doctor
- *   What is in force and why, and what in this process stands in longstack's way; `text` is for people.
+ *   Returns what is in force and why, and which problems this process has; `text` is for people.
  * @property {(callbacks: HookCallbacks) => () => void} hook
- *   Registers callbacks for every resource of the filter. What they do is not traced; what they throw is reported
- *   once and harms nobody. Returns a remover. Throws LONGSTACK_ERR_INVALID_HOOK, _INVALID_HANDLER.
+ *   Registers callbacks for every resource of the filter. What they do is not traced; exceptions are caught
+ *   and reported once. Returns a function that removes them. Throws LONGSTACK_ERR_INVALID_HOOK,
+ *   LONGSTACK_ERR_INVALID_HANDLER.
  * @property {() => NativeHooks} nativeHooks
- *   The same for C callbacks of another addon, which make no object: the address to give to it, and the text behind
- *   its stack numbers. See docs/native-hooks.md. Throws LONGSTACK_ERR_NOT_AVAILABLE where the native part does not load.
+ *   Does the same for C callbacks of another addon, without an object per event: returns the address to give
+ *   to it, and the text behind its stack numbers. See docs/native-hooks.md. Throws
+ *   LONGSTACK_ERR_NOT_AVAILABLE where longstack's own addon does not load.
  * @property {(filter: readonly string[] | ErrorHandler, handler?: ErrorHandler) => () => void} onError
- *   Sees every error that escapes a traced asynchronous event, before the process's own handlers. `true` means
- *   handled, and the program goes on; anything else leaves Node's behaviour as it is. Returns a remover.
- *   Throws LONGSTACK_ERR_INVALID_HANDLER, _UNKNOWN_SUBSYSTEM, _INVALID_FILTER.
+ *   Registers a handler for every error that escapes a traced asynchronous event, before the process's own
+ *   handlers. If it returns `true` the program goes on, else Node does what it does without longstack.
+ *   Returns a function that removes it. Throws LONGSTACK_ERR_INVALID_HANDLER,
+ *   LONGSTACK_ERR_UNKNOWN_SUBSYSTEM, LONGSTACK_ERR_INVALID_FILTER.
  * @property {(event: Event, listener: (event: any) => void) => () => void} on
- *   Listens to longstack itself: `warning` gets an Error with a LONGSTACK_WARN_ code, `span` the record of every span that
- *   ends (see SpanRecord). Returns a remover.
- *   Throws LONGSTACK_ERR_UNKNOWN_EVENT, _INVALID_HANDLER.
- * @property {{ <T>(name: string, fn: (span: SpanHandle) => T): T, <T>(name: string, attributes: Record<string, unknown>, fn: (span: SpanHandle) => T): T }} span
- *   Runs fn as a span of its own, inside of the running one, and returns what fn returns; for a promise, another one that
- *   settles like it when the span has ended. An error that fn throws or rejects with is the span's, and goes on. Where spans
- *   are off, fn just runs. Throws LONGSTACK_ERR_INVALID_SPAN.
+ *   Listens to longstack itself: `warning` gets an Error with a LONGSTACK_WARN_ code, `span` the `SpanRecord`
+ *   of every span that ends, `blocked` a `BlockedEvent`. Returns a function that removes the listener. Throws
+ *   LONGSTACK_ERR_UNKNOWN_EVENT, LONGSTACK_ERR_INVALID_HANDLER.
+ * @property {{
+ *   <T>(name: string, fn: (span: SpanHandle) => T): T,
+ *   <T>(name: string, attributes: Record<string, unknown>, fn: (span: SpanHandle) => T): T
+ * }} span
+ *   Runs `fn` as a span of its own inside of the running one, and returns what `fn` returns; for a promise,
+ *   another one that settles like it when the span has ended. An error that `fn` throws or rejects with is
+ *   recorded and passed on. Where spans are off, `fn` just runs. Throws LONGSTACK_ERR_INVALID_SPAN.
  * @property {() => void} reopen
- *   Opens the files that spans go to anew, after they were renamed. SIGHUP does the same.
+ *   Opens the files of spans again by their names, after they were renamed. SIGHUP does the same.
  * @property {<F extends (...args: any[]) => any>(fn: F) => F} bind
- *   Binds a function to the context of now, for code that keeps callbacks in queues of its own.
- *   Throws LONGSTACK_ERR_INVALID_HANDLER.
+ *   Binds a function to the present context, for code that keeps callbacks in queues of its own. Throws
+ *   LONGSTACK_ERR_INVALID_HANDLER.
  * @property {(server: HttpServer, transform: Transform) => () => void} intercept
- *   Sees each chunk that comes in on the connections of a server, between socket and HTTP/1 parser, and may change it.
- *   A transform returns what goes on: bytes, none of them, or undefined for the chunk as it is; at the end of the input it is
- *   given an empty chunk, for what it held back. Several run in order. Works whether tracing is on or off. Returns a remover.
- *   See docs/intercept.md. Throws LONGSTACK_ERR_INVALID_SERVER, _INVALID_HANDLER.
+ *   Passes each chunk that arrives on the connections of a server through a transform, between socket and
+ *   HTTP/1 parser. At the end of the input it gets an empty chunk, for what it held back. Several transforms
+ *   run in order. Works whether tracing is on or off. Returns a function that removes it. See
+ *   docs/intercept.md. Throws LONGSTACK_ERR_INVALID_SERVER, LONGSTACK_ERR_INVALID_HANDLER.
  *
  * @typedef {Methods & { readonly enabled: boolean }} Trace `enabled`: whether tracing is on
  */
 
 /** @type {Event[]} */
 const events = ['warning', 'span', 'blocked']
+
+const stages = /** @type {const} */ (['init', 'before', 'after'])
 
 /**
  * @param {import('./tracer').Tracer} tracer
@@ -97,8 +122,8 @@ function createApi (tracer) {
   const methods = createMethods(tracer)
   /** @type {Trace} */
   const trace = {
-    enable (given) {
-      tracer.apply(parseOptions(given, environmentOptions()))
+    enable (options) {
+      tracer.apply(parseOptions(options, environmentOptions()))
       return trace
     },
 
@@ -131,55 +156,70 @@ function createApi (tracer) {
 
     doctor: () => methods.doctor(),
 
-    hook (callbacks) {
-      if (typeof callbacks !== 'object' || callbacks === null) throw mistake('INVALID_HOOK', callbacks)
-      const { init, before, after } = callbacks
-      const hook = { init, before, after }
-      const given = Object.entries(hook).filter(([, callback]) => callback !== undefined)
-      if (given.length === 0) throw mistake('INVALID_HOOK', callbacks)
-      for (const [name, callback] of given) {
-        if (typeof callback !== 'function') throw mistake('INVALID_HANDLER', `The hook's ${name}`, callback)
-      }
-      return methods.addHook(hook)
-    },
+    hook: (callbacks) => methods.addHook(checkHook(callbacks)),
 
     nativeHooks: () => guard.run(methods.nativeHooks),
 
     onError (filter, handler) {
-      const all = typeof filter === 'function' && handler === undefined
-      const callback = all ? filter : handler
-      if (typeof callback !== 'function') throw mistake('INVALID_HANDLER', 'The handler of trace.onError', callback)
-      const matches = compile(all ? ['*'] : /** @type {string[]} */ (filter), providers())
+      const hasFilter = typeof filter !== 'function' || handler !== undefined
+      const callback = checkFunction('The handler of trace.onError', hasFilter ? handler : filter)
+      const matches = compile(hasFilter ? /** @type {string[]} */ (filter) : ['*'], providers())
       return methods.addHandler(matches, callback)
     },
 
     on (event, listener) {
       if (!events.includes(event)) throw mistake('UNKNOWN_EVENT', event, nearest(event, events))
-      if (typeof listener !== 'function') throw mistake('INVALID_HANDLER', 'The listener of trace.on', listener)
-      return methods.listen(event, listener)
+      return methods.listen(event, checkFunction('The listener of trace.on', listener))
     },
 
     span (/** @type {string} */ name, /** @type {any} */ attributes, /** @type {any} */ fn = attributes) {
-      const given = fn === attributes ? {} : attributes
+      const checkedAttributes = fn === attributes ? {} : attributes
       if (typeof name !== 'string' || name === '') throw mistake('INVALID_SPAN', name)
-      if (typeof given !== 'object' || given === null) throw mistake('INVALID_SPAN', given)
+      if (typeof checkedAttributes !== 'object' || checkedAttributes === null) {
+        throw mistake('INVALID_SPAN', checkedAttributes)
+      }
       if (typeof fn !== 'function') throw mistake('INVALID_SPAN', fn)
-      return methods.span(name, given, fn)
+      return methods.span(name, checkedAttributes, fn)
     },
 
     reopen: () => methods.reopen(),
 
     intercept (server, transform) {
-      if (typeof transform !== 'function') throw mistake('INVALID_HANDLER', 'The transform of trace.intercept', transform)
+      checkFunction('The transform of trace.intercept', transform)
       return methods.intercept(server, transform, trace.intercept)
     },
 
-    bind (fn) {
-      if (typeof fn !== 'function') throw mistake('INVALID_HANDLER', 'The argument of trace.bind', fn)
-      return bind(fn)
-    }
+    bind: (fn) => bind(checkFunction('The argument of trace.bind', fn))
   }
   return trace
+}
+
+/**
+ * @template {Function | undefined} F
+ * @param {string} name for the message
+ * @param {F} value
+ * @returns {NonNullable<F>}
+ * @throws {LongstackError}
+ */
+function checkFunction (name, value) {
+  if (typeof value !== 'function') throw mistake('INVALID_HANDLER', name, value)
+  return value
+}
+
+/**
+ * @param {HookCallbacks} callbacks
+ * @returns {HookCallbacks} a copy
+ * @throws {LongstackError}
+ */
+function checkHook (callbacks) {
+  if (typeof callbacks !== 'object' || callbacks === null) throw mistake('INVALID_HOOK', callbacks)
+  const { init, before, after } = callbacks
+  const copy = { init, before, after }
+  if (stages.every((stage) => copy[stage] === undefined)) throw mistake('INVALID_HOOK', callbacks)
+  for (const stage of stages) {
+    if (copy[stage] !== undefined) checkFunction(`The hook's ${stage}`, copy[stage])
+  }
+  return copy
 }
 
 module.exports = { createApi }

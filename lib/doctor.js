@@ -52,8 +52,9 @@ const scopes = {
  * @property {string | undefined} faultCode its code, or the name of its class
  *
  * @typedef {import('./doctor-problems').Problem} Problem
- * @typedef {Facts & { notes: string[], problems: Problem[], text: string }} Diagnosis problems: what to know or to
- *   do, each with a code (docs/errors.md); notes: their sentences; text: everything, for people
+ * @typedef {Facts & { notes: string[], problems: Problem[], text: string }} Diagnosis
+ *   What is in force, and the problems of this process, each with a code (docs/errors.md); `notes` has the
+ *   sentences of the problems alone, `text` is all of it for people.
  * @typedef {{ isWrapped: boolean, formatter: Function | undefined, isSettable: boolean }} FormatterState of
  *   Error.prepareStackTrace
  */

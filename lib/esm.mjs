@@ -3,7 +3,10 @@
 import trace from '../index.js'
 
 export default trace
-export const { enable, disable, current, chain, stack, why, handles, stats, doctor, hook, nativeHooks, onError, on, span, reopen, intercept, bind } = trace
+export const {
+  enable, disable, current, chain, stack, why, handles, stats, doctor, hook, nativeHooks, onError, on, span, reopen,
+  intercept, bind
+} = trace
 
 /**
  * @typedef {import('./api.js').Trace} Trace
@@ -14,10 +17,12 @@ export const { enable, disable, current, chain, stack, why, handles, stats, doct
  * @typedef {import('./api.js').Diagnosis} Diagnosis
  * @typedef {import('./api.js').ContextView} ContextView
  * @typedef {import('./api.js').HookCallbacks} HookCallbacks
+ * @typedef {import('./api.js').NativeHooks} NativeHooks
  * @typedef {import('./api.js').ErrorHandler} ErrorHandler
  * @typedef {import('./api.js').Transform} Transform
  * @typedef {import('./api.js').LongstackError} LongstackError
  * @typedef {import('./api.js').SpanHandle} SpanHandle
  * @typedef {import('./api.js').SpanRecord} SpanRecord
+ * @typedef {import('./api.js').BlockedEvent} BlockedEvent
  * @typedef {import('./option-types.js').Frame} Frame a frame as the option `hide` sees it
  */

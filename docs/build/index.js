@@ -4,6 +4,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
+const { apiPage } = require('./api')
 const { errorsPage } = require('./errors')
 const { optionTypes, optionsPage } = require('./options')
 
@@ -13,6 +14,7 @@ const root = path.join(__dirname, '..', '..')
 const generators = {
   'lib/option-types.js': optionTypes,
   'docs/options.md': optionsPage,
+  'docs/api.md': apiPage,
   'docs/errors.md': errorsPage
 }
 

@@ -14,7 +14,7 @@ const { explain } = require('../reasons')
  * @property {boolean} enabled
  * @property {string} engine `js` or `native`
  * @property {string} engineWhy why it is that one
- * @property {EngineCode} engineCode the same as a code, see docs/errors.md
+ * @property {EngineCode} engineCode the same as a code
  * @property {string} clock `on` where the time at which an error was made tells in which callback, else `off`
  * @property {string} clockWhy why it is on or off
  * @property {ClockCode} clockCode

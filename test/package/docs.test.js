@@ -25,8 +25,11 @@ test('every code of a warning is in docs/errors.md', (t) => {
   t.deepEqual([...codes].sort(), Object.keys(warnings).sort())
 })
 
-test('every option is in the table of README.md, with its variable', (t) => {
-  const { optionTable } = require('../../lib/option-table')
-  const readme = fs.readFileSync(path.join(root, 'README.md'), 'utf8')
-  for (const { name, variable } of optionTable()) t.true(readme.includes(`| \`${name}\` | \`${variable}\` |`), name)
+test('both entry points export the same types', (t) => {
+  const namesIn = (/** @type {string} */ name) => {
+    const text = fs.readFileSync(path.join(root, name), 'utf8')
+    return [...text.matchAll(/@typedef \{import\('[^']+'\)\.\w+\} (\w+)/g)].map((match) => match[1])
+  }
+  t.true(namesIn('index.js').length > 10)
+  t.deepEqual(namesIn('lib/esm.mjs'), namesIn('index.js'))
 })
