@@ -13,8 +13,15 @@ const register = path.join(root, 'lib', 'register.js')
 /** Whether what takes long runs whole, not as a sample: TESTS=all, as .ci/run sets it for one version of Node. */
 const runsAll = process.env.TESTS === 'all'
 
-/** What a child does not inherit. */
+const MAX_CHILDREN = 8 // at a time in a file: ava starts all tests of one at once, and a timeout runs from the start
+
+let running = 0
+/** starts the next one, for each that waits @type {Array<(value?: unknown) => void>} */
+const waiting = []
+
+/** What a child inherits: nothing that configures longstack, Node or the colors of the test runner. */
 const ownVariables = /^(LONGSTACK|NODE_|AVA_|FORCE_COLOR|NO_COLOR)/
+const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !ownVariables.test(name)))
 
 /** The engine to run all tests with: ENGINE=js npx ava. A test that sets the engine itself overrides it. */
 const engine = process.env.ENGINE ? { LONGSTACK_CAPTURE: process.env.ENGINE } : {}
@@ -37,11 +44,27 @@ const engine = process.env.ENGINE ? { LONGSTACK_CAPTURE: process.env.ENGINE } : 
  * @param {number} [options.timeout] ms
  * @returns {Promise<Result>}
  */
-function node (args, { env = {}, cwd = root, input = '', timeout = 60_000 } = {}) {
+async function node (args, { env = {}, cwd = root, input = '', timeout = 60_000 } = {}) {
+  if (running === MAX_CHILDREN) await new Promise((resolve) => { waiting.push(resolve) })
+  else running++
+  try {
+    return await exited(args, { env: { ...inherited, ...engine, ...env }, cwd, timeout, killSignal: 'SIGKILL' }, input)
+  } finally {
+    const next = waiting.shift()
+    if (next === undefined) running--
+    else next()
+  }
+}
+
+/**
+ * @param {string[]} args of node
+ * @param {import('node:child_process').SpawnOptionsWithoutStdio} options
+ * @param {string} input
+ * @returns {Promise<Result>}
+ */
+function exited (args, options, input) {
   return new Promise((resolve, reject) => {
-    const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !ownVariables.test(name)))
-    const childEnv = { ...inherited, ...engine, ...env }
-    const child = spawn(process.execPath, args, { cwd, env: childEnv, timeout, killSignal: 'SIGKILL' })
+    const child = spawn(process.execPath, args, options)
     let stdout = ''
     let stderr = ''
     child.stdout.setEncoding('utf8').on('data', (text) => { stdout += text })

@@ -9,6 +9,7 @@ const test = require('ava')
 const { program } = require('../helpers/run')
 const { told, head, sound } = require('../helpers/spans')
 const { same } = require('../helpers/both')
+const { patient } = require('../helpers/starved')
 
 const LIGHT = Number(process.versions.node.split('.')[0]) >= 24
 
@@ -319,7 +320,7 @@ test('a seeded program sees the same random numbers', async (t) => {
     })`, { args: ['--random-seed=42'], env: { LONGSTACK_SPANS: file(t) } })
 })
 
-test('hooks are told how long a resource waited and ran', async (t) => {
+patient(test)('hooks are told how long a resource waited and ran', async (t) => {
   const { events } = await told(`
     const { AsyncResource } = require('node:async_hooks')
     const events = []
