@@ -317,7 +317,7 @@ async function never (spans) {
   say('that Ann hangs up stops nothing. The report has the line of the loop and the request, without which all would look idle.')
   say('longstack report, of the spans that the dead server has left behind:\n')
   const parts = (await report('--top', '1', spans)).split('\n\n')
-  say(parts.filter((part) => /^(Who held others up|Still open)/.test(part)).join('\n\n').trimEnd())
+  say(parts.filter((part) => /^(Blockers|Still open)/.test(part)).join('\n\n').trimEnd())
 }
 
 /** @param {Way} way @param {string} spans file */
@@ -362,7 +362,7 @@ async function merelySlow (folder) {
   say('\nAt once, fewer spans are late than requests were: what arrives while the loop is blocked is not seen by the server before')
   say('the block is over, so no span has that time. The block itself is recorded. Of the server that works at once, the first of longstack report:\n')
   const parts = (await report('--top', '3', path.join(folder, 'atOnce.jsonl'))).split('\n\n')
-  say(parts.filter((part) => part.startsWith('Who held others up')).join('\n\n').trimEnd())
+  say(parts.filter((part) => part.startsWith('Blockers')).join('\n\n').trimEnd())
 }
 
 /** The cheap requests, as the server wrote them. @param {string} file @returns {any[]} */

@@ -125,10 +125,10 @@ async function writePage (model, to) {
 /** @param {string[]} files @param {string} to */
 async function writeTrace (files, to) {
   const progress = createProgress()
-  const { spans, left, problems } = await require('../report/render/trace-file').writeTrace(files, to, { progress: progress.step })
+  const { spans, omitted, problems } = await require('../report/render/trace-file').writeTrace(files, to, { progress: progress.step })
   progress.end()
   for (const problem of problems) say(problem)
-  const rest = left > 0 ? `; ${left} more are left out, as no viewer would take them` : ''
+  const rest = omitted > 0 ? `; ${omitted} more are omitted: too many for a viewer` : ''
   say(to === '-' ? `${spans} spans${rest}.` : `Wrote ${to}: ${spans} spans${rest}. Open it in https://ui.perfetto.dev or chrome://tracing.`)
 }
 

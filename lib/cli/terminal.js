@@ -4,7 +4,7 @@
 // progress that leaves no trace.
 
 const { isatty } = require('node:tty')
-const { plain } = require('../report/render/text-parts')
+const { noColours } = require('../report/render/text-parts')
 
 /** @typedef {import('../report/render/text-parts').Colours} Colours */
 
@@ -32,9 +32,9 @@ function say (line) {
 
 /** Colours of stdout: chalk knows FORCE_COLOR, not NO_COLOR. @returns {Colours} */
 function colours () {
-  if (process.env.FORCE_COLOR === undefined && (process.env.NO_COLOR || !isatty(1))) return plain
+  if (process.env.FORCE_COLOR === undefined && (process.env.NO_COLOR || !isatty(1))) return noColours
   const chalk = /** @type {any} */ (require('chalk')).default
-  return chalk.level === 0 ? plain : chalk
+  return chalk.level === 0 ? noColours : chalk
 }
 
 /** Columns of the terminal, or enough for a file. */

@@ -46,8 +46,8 @@ test.serial('the story: what never comes back is told while it spins, what is me
     const seen = live.split('\n').filter((line) => line.includes(` ${who} `) && line.includes('│')).map((line) => line.slice(line.indexOf('│') + 2))
     t.deepEqual(seen, ['connected', `sent GET ${route}`, 'no answer in 1.3 s: gives up'])
   }
-  t.regex(never, new RegExp(`^ {2}GET /forever at comeBackNever \\(${file}:${loop}:\\d+\\)\n.*; one run had not ended$`, 'm'))
-  t.regex(never, /^Still open\n {2}a blocked run of the loop by GET \/forever, /m)
+  t.regex(never, new RegExp(`^ {2}GET /forever at comeBackNever \\(${file}:${loop}:\\d+\\)\n.*; one callback had not ended$`, 'm'))
+  t.regex(never, /^Still open\n {2}a blocking callback of GET \/forever, /m)
   const records = fs.readFileSync(path.join(folder, 'never.jsonl'), 'utf8').trim().split('\n').map((line) => JSON.parse(line))
   const open = records.filter(({ attributes }) => attributes['longstack.end'] === 'open')
   t.deepEqual(open.map(({ name, attributes }) => [name, attributes['longstack.blocked_by']]), [['blocked', 'GET /forever']])
@@ -62,7 +62,7 @@ test.serial('the story: what never comes back is told while it spins, what is me
   }
   for (const name of names) t.regex(rest, new RegExp(`^${name} .* +\\d+ % +\\d+ % .* ms +\\S`, 'm'))
   const primes = lineOf('for (let divisor = 2; divisor * divisor <= n && prime; divisor++) prime = n % divisor !== 0')
-  const blocker = /^ {2}GET \/expensive at countPrimes \(.*07-never-comes-back\.js:(\d+):\d+\)\n {4}blocked the loop \d+ times, .*spans? waited for it/m
+  const blocker = /^ {2}GET \/expensive at countPrimes \(.*07-never-comes-back\.js:(\d+):\d+\)\n {4}blocked the event loop \d+ times: .*delayed \d+ spans?/m
   const [, at] = blocker.exec(rest) ?? t.fail(rest)
   t.true(Math.abs(Number(at) - primes) <= 3)
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// What a report says: who held others up, the slowest, the trees, comparison, CSV, and its looks.
+// The content of a report: blockers, the slowest requests, trees, comparison, CSV, layout.
 
 const test = require('ava')
 const fs = require('node:fs')
@@ -12,7 +12,7 @@ const STACK = `    at work (/app/heavy.js:3:5)
   ── http connection accepted · HTTPINCOMINGMESSAGE · 71 ms earlier ──
     at start (/app/index.js:1:1)`
 
-/** A slow request, its blocked runs, and those that waited for it. */
+/** A slow request, its blocking callbacks, and the spans that it delayed. */
 function incident () {
   const slow = span({ name: 'GET /slow', ms: 130, attributes: split({ run: 120, waited: 10 }, { unknown: 10 }) })
   const run = (/** @type {number} */ ms, /** @type {string} */ stack) => ({
@@ -37,22 +37,22 @@ function incident () {
   return [run(50, STACK), run(70, STACK.replace(':3:5', ':4:5')), victim(45, 'work (/app/heavy.js:3:5)'), victim(60, 'work (/app/heavy.js:3:5)'), slow]
 }
 
-test('who held others up: blocked runs and the delays they caused, by function', async (t) => {
+test('blockers: blocking callbacks and the delays they caused, by function', async (t) => {
   const { model } = await report([file(t, incident())])
   const [worst, outside] = model.blockers
   t.like(worst, { name: 'GET /slow', at: 'work (/app/heavy.js:3:5)', count: 2, totalMs: 120, worstMs: 70, delayedSpans: 2, delayedMs: 105, known: 'runs', open: false })
-  t.true(worst.stack.startsWith('    at work (/app/heavy.js:4:5)'), 'the stack of the worst run')
+  t.true(worst.stack.startsWith('    at work (/app/heavy.js:4:5)'), 'the stack of the longest callback')
   t.like(outside, { name: '(outside of any request)', delayedSpans: 2, delayedMs: 0.8, known: 'delays' })
   t.is(model.blockers.length, 2)
-  t.false(model.routes.some((/** @type {any} */ { name }) => name === 'blocked'), 'a blocked run is no route')
+  t.false(model.routes.some((/** @type {any} */ { name }) => name === 'blocked'), 'a blocking callback is no route')
 })
 
-test('where no run was recorded, the delays alone tell', async (t) => {
+test('without recorded callbacks, blockers are known by the delays alone', async (t) => {
   const { model } = await report([file(t, incident().filter(({ name }) => name !== 'blocked'))])
   t.like(model.blockers[0], { name: 'GET /slow', at: 'work (/app/heavy.js:3:5)', known: 'delays', count: 1, totalMs: 60, worstMs: 60, delayedSpans: 2, delayedMs: 105 })
 })
 
-test('a loop that was still blocked is told with what is known', async (t) => {
+test('a callback that had not ended is reported with what is known', async (t) => {
   const attributes = { 'longstack.blocked_ms': 900, 'longstack.end': 'open', 'code.stacktrace': STACK }
   const spinning = span({ name: 'blocked', kind: 'INTERNAL', ms: 900, attributes })
   const { model } = await report([file(t, [span({ name: 'GET /' }), spinning])])
@@ -64,7 +64,7 @@ test('a loop that was still blocked is told with what is known', async (t) => {
   t.deepEqual(after.open, [])
 })
 
-test('a blocked run tells whose it was, where the request was written before it, or never', async (t) => {
+test('a blocking callback names its request, also one that was written before it, or never', async (t) => {
   const run = (/** @type {number} */ ms, more = {}) => span({
     name: 'blocked',
     kind: 'INTERNAL',
@@ -79,8 +79,8 @@ test('a blocked run tells whose it was, where the request was written before it,
   t.like(model.blockers[0], { name: 'GET /slow', open: true })
   t.is(model.open[0].blockedBy, 'GET /slow')
   const { stdout } = await longstack(['report', killed])
-  t.true(stdout.includes('  GET /slow at work (/app/heavy.js:3:5)\n    blocked the loop once, 900 ms in all'))
-  t.true(stdout.includes('  a blocked run of the loop by GET /slow, 900 ms old'))
+  t.true(stdout.includes('  GET /slow at work (/app/heavy.js:3:5)\n    blocked the event loop 1 time: 900 ms in total'))
+  t.true(stdout.includes('  a blocking callback of GET /slow, open for 900 ms when written'))
 })
 
 test('frames of Node and of modules are not blamed where one of the program is below', async (t) => {
@@ -103,39 +103,39 @@ test('the slowest come with their time, who delayed them, and the tree of their 
   t.deepEqual(model.traces[root.traceId].map((/** @type {any} */ { name, parentSpanId }) => [name, parentSpanId]), [['GET /a', undefined], ['GET', root.spanId]])
 })
 
-test('as text: quartiles in R\'s words, a curve, a box, where the time went, who was in the way', async (t) => {
+test('as text: quartiles under R\'s names, a curve, a box, the breakdown of the time, blockers', async (t) => {
   const cheap = Array.from({ length: 60 }, (_, i) => span({ name: 'GET /cheap', ms: 2 + (i % 10) / 10, at: i, failed: i === 3 }))
   const open = span({ name: 'GET /hang', ms: 77, attributes: { 'longstack.end': 'open', 'url.path': '/hang' } })
   const { stdout, stderr, code } = await longstack(['report', file(t, [...cheap, ...incident(), open])])
   t.is(code, 0)
   t.is(stderr, '')
   t.regex(stdout, /^66 spans in 1 file, 2025-11-21 00:40:00\.000 to 2025-11-21 00:40:00\.130 UTC \(130 ms\)\n/)
-  t.regex(stdout, /^GET \/cheap {2}62 spans, 477 a second, 1 error\n +Min\. +1st Qu\. +Median +Mean +3rd Qu\. +Max\. +p99 +p99\.9 {2}ms$/m)
+  t.regex(stdout, /^GET \/cheap {2}62 spans, 477\/s, 1 error\n +Min\. +1st Qu\. +Median +Mean +3rd Qu\. +Max\. +p99 +p99\.9 {2}ms$/m)
   t.regex(stdout, /^ +2\.000 +2\.200 +2\.500 +4\.161 +2\.700 +63\.00 /m)
   t.regex(stdout, /^ {2}density {2}.*[▁▂▃▄▅▆▇█]/m)
   t.regex(stdout, /^ {2}box {6}.*├?─*▒+┃▒*/m)
   t.regex(stdout, /^ {2}means {4}run 1\.00 ms · wait 2\.00 ms \(TIMER 1\.40 ms, TCP 600 µs\) · delayed 52\.5 ms$/m)
-  t.regex(stdout, /^GET \/hang {2}0 spans, 0 a second, 1 open$/m)
-  t.regex(stdout, /Who held others up\n {2}GET \/slow at work \(\/app\/heavy\.js:3:5\)\n/)
-  t.regex(stdout, /^ {4}blocked the loop 2 times, 120 ms in all, 70\.0 ms at worst; 2 spans waited for it, 105 ms in all$/m)
+  t.regex(stdout, /^GET \/hang {2}0 spans, 0\/s, 1 open$/m)
+  t.regex(stdout, /Blockers\n {2}GET \/slow at work \(\/app\/heavy\.js:3:5\)\n/)
+  t.regex(stdout, /^ {4}blocked the event loop 2 times: 120 ms in total, 70\.0 ms at most; delayed 2 spans by 105 ms in total$/m)
   t.regex(stdout, /Slowest\n +130 ms {2}GET \/slow .*trace [0-9a-f]{32}\n +run 120 ms · wait 10\.0 ms \(unknown 10\.0 ms\) · delayed 0 µs\n/)
-  t.regex(stdout, /63\.0 ms {2}GET \/cheap \(\/cheap\/1\) .*\n(?:.*\n){4} +delayed by GET \/slow 60\.0 ms at work \(\/app\/heavy\.js:3:5\), code outside of any span 400 µs\n/)
+  t.regex(stdout, /63\.0 ms {2}GET \/cheap \(\/cheap\/1\) .*\n(?:.*\n){4} +delayed by GET \/slow 60\.0 ms at work \(\/app\/heavy\.js:3:5\), code outside any span 400 µs\n/)
   t.true(stdout.includes(`
             waited at nap (nap.js:3) · 1.30 ms · until TIMER
             waited at load (user.js:7) via pg · 400 µs in 2 waits · until TCP 127.0.0.1:5432
             waited · 200 µs · until TCP 127.0.0.1:5432
             delayed by`), 'the worst three waits')
-  t.regex(stdout, /Still open\n {2}GET \/hang, 77\.0 ms old when it was written, since 00:40:00\.000, trace/)
+  t.regex(stdout, /Still open\n {2}GET \/hang, open for 77\.0 ms when written, since 00:40:00\.000, trace/)
   t.true(stdout.split('\n').every((line) => line.length <= 160 && line === line.trimEnd()))
 })
 
-test('a terminal\'s width is kept by the pictures, and --top says how much', async (t) => {
+test('plots fit the terminal\'s width, and --top limits the lists', async (t) => {
   const records = Array.from({ length: 90 }, (_, i) => span({ name: `GET /${i % 15}`, ms: 1 + i, at: i }))
   const to = file(t, records)
   const { stdout } = await longstack(['report', to], { env: { COLUMNS: '60' } })
   t.true(stdout.split('\n').filter((line) => /^ {2}(density|box)/.test(line)).every((line) => line.length <= 60))
   t.is(stdout.match(/^GET \/\d+ {2}/gm)?.length, 10)
-  t.regex(stdout, /^… 5 more routes; --top 15 shows all$/m)
+  t.regex(stdout, /^… 5 more routes; use --top 15 to print all$/m)
   const all = await longstack(['report', '--top', '15', to])
   t.is(all.stdout.match(/^GET \/\d+ {2}/gm)?.length, 15)
   t.is(all.stdout.match(/^ +\d\S* ms {2}GET/gm)?.length, 15)

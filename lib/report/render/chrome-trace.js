@@ -1,41 +1,48 @@
 'use strict'
 
-// Spans as Chrome trace events, which Perfetto and chrome://tracing load. Each process has as many lanes of
-// spans as are needed for none to overlap another that it is not inside of, and below them the event loop of each thread
-// with the runs. Arrows lead from run to run of one span, and from a span to its children.
+// Renders spans as Chrome trace events, which Perfetto and chrome://tracing load. Each process has as many
+// tracks as are needed for spans that overlap without being nested, and below them a track for the event loop
+// of each thread with the callbacks. Arrows lead from callback to callback of one span, and from a span to
+// its children.
 
 const { clean } = require('../../text')
 
 /**
- * @typedef {import('../aggregate/digest').Digest & { pid: number, thread: number }} Drawn
+ * @typedef {import('../aggregate/digest').Digest & { pid: number, thread: number }} TraceSpan
  *
- * @typedef {object} Bar something that takes time
- * @property {Drawn} span
+ * @typedef {object} Bar a span or a callback
+ * @property {TraceSpan} span
  * @property {number} start in ms
  * @property {number} end
- * @property {string | undefined} ran of a run: what ran
+ * @property {string | undefined} ran type of a callback
  *
  * @typedef {{ pid: number, tid: number }} Track
  * @typedef {Record<string, unknown>} TraceEvent
  */
 
-const LOOPS = 10_000 // tids, and places in the order, from here on are loops
+const FIRST_LOOP_TID = 10_000 // tids of event loops, which also sort below those of spans
+const FIRST_SPAN_TID = 1
 
 /**
- * @param {Drawn[]} spans
+ * @param {TraceSpan[]} spans
  * @returns {Generator<TraceEvent>}
  */
 function * traceEvents (spans) {
-  const base = spans.reduce((least, span) => Math.min(least, span.startUnixMs), Infinity)
-  const bars = spans.map((span) => ({ span, start: span.startUnixMs - base, end: span.startUnixMs - base + span.ms, ran: undefined })).sort(inOrder)
+  const base = spans.reduce((min, span) => Math.min(min, span.startUnixMs), Infinity)
+  const bars = spans.map((span) => barOf(span, span.startUnixMs - base)).sort(inOrder)
   const runs = bars.flatMap(runsOf).sort(inOrder)
-  const tracks = tracksOf(bars, ({ pid }) => `${pid}`, 1)
-  const loops = tracksOf(runs, ({ pid, thread }) => `${pid} ${thread}`, LOOPS)
+  const tracks = tracksOf(bars, ({ pid }) => `${pid}`, FIRST_SPAN_TID)
+  const loops = tracksOf(runs, ({ pid, thread }) => `${pid} ${thread}`, FIRST_LOOP_TID)
   yield * names(tracks)
   yield * names(loops)
   for (const bar of bars) yield slice(bar, tracks)
   for (const run of runs) yield runSlice(run, loops)
   yield * arrows(bars, tracks, runs, loops)
+}
+
+/** @param {TraceSpan} span @param {number} start @returns {Bar} */
+function barOf (span, start) {
+  return { span, start, end: start + span.ms, ran: undefined }
 }
 
 /** @param {Bar} a @param {Bar} b */
@@ -44,12 +51,12 @@ function inOrder (a, b) {
 }
 
 /** @param {Bar} bar @returns {Bar[]} */
-function runsOf ({ span, start: from }) {
-  return span.runs.map(([start, ms, ran]) => ({ span, start: from + start, end: from + start + ms, ran }))
+function runsOf ({ span, start: origin }) {
+  return span.runs.map(([start, ms, ran]) => ({ span, start: origin + start, end: origin + start + ms, ran }))
 }
 
 /**
- * From a span's parent to it, and from run to run of one span.
+ * Draws arrows from a span's parent to it, and from callback to callback of one span.
  * @param {Bar[]} bars
  * @param {Map<Bar, Track>} tracks
  * @param {Bar[]} runs
@@ -62,21 +69,26 @@ function * arrows (bars, tracks, runs, loops) {
   for (const bar of bars) {
     const { traceId, parentSpanId } = bar.span
     const parent = parentSpanId === undefined ? undefined : byId.get(idOf(traceId, parentSpanId))
-    if (parent !== undefined && parent !== bar) yield * arrow(++id, 'child', [[parent, within(parent, bar.start)], [bar, bar.start]], tracks)
+    if (parent === undefined || parent === bar) continue
+    yield * arrow(++id, 'child', [[parent, within(parent, bar.start)], [bar, bar.start]], tracks)
   }
   for (const chain of bySpan(runs)) {
     if (chain.length > 1) yield * arrow(++id, 'next run', chain.map((run) => [run, run.start]), loops)
   }
 }
 
-/** A child may begin when its parent is over: an arrow has to start inside. @param {Bar} bar @param {number} moment */
+/**
+ * Moves a moment into a bar: a child may begin after its parent's end, an arrow may not.
+ * @param {Bar} bar
+ * @param {number} moment
+ */
 function within ({ start, end }, moment) {
   return Math.max(start, Math.min(moment, end - Math.min(0.001, (end - start) / 2)))
 }
 
 /** @param {Bar[]} runs @returns {Iterable<Bar[]>} */
 function bySpan (runs) {
-  /** @type {Map<Drawn, Bar[]>} */
+  /** @type {Map<TraceSpan, Bar[]>} */
   const chains = new Map()
   for (const run of runs) {
     const chain = chains.get(run.span)
@@ -92,15 +104,15 @@ function idOf (traceId, spanId) {
 }
 
 /**
- * A lane for each bar: the first where it is inside of what is open, or where nothing is open.
+ * Gives each bar a track: the first in which it is nested in an open bar, or no bar is open.
  * @param {Bar[]} bars in order
- * @param {(span: Drawn) => string} key bars that may share lanes
+ * @param {(span: TraceSpan) => string} key equal for bars that may share tracks
  * @param {number} first tid
  * @returns {Map<Bar, Track>}
  */
 function tracksOf (bars, key, first) {
   /** @type {Map<Bar, Track>} */
-  const found = new Map()
+  const tracks = new Map()
   /** @type {Map<string, Array<{ tid: number, open: Bar[] }>>} */
   const groups = new Map()
   let tid = first
@@ -108,27 +120,29 @@ function tracksOf (bars, key, first) {
     const lanes = groups.get(key(bar.span)) ?? []
     groups.set(key(bar.span), lanes)
     for (const { open } of lanes) while (open.length > 0 && open[open.length - 1].end <= bar.start) open.pop()
-    let lane = lanes.find(({ open }) => open.length > 0 && fits(bar, open[open.length - 1])) ?? lanes.find(({ open }) => open.length === 0)
+    let lane = lanes.find(({ open }) => open.length > 0 && isNested(bar, open[open.length - 1])) ??
+      lanes.find(({ open }) => open.length === 0)
     if (lane === undefined) lanes.push(lane = { tid: tid++, open: [] })
     lane.open.push(bar)
-    found.set(bar, { pid: bar.span.pid, tid: lane.tid })
+    tracks.set(bar, { pid: bar.span.pid, tid: lane.tid })
   }
-  return found
+  return tracks
 }
 
-/** @param {Bar} bar @param {Bar} around */
-function fits (bar, around) {
-  return bar.end <= around.end && bar.span.traceId === around.span.traceId
+/** @param {Bar} bar @param {Bar} outer */
+function isNested (bar, outer) {
+  return bar.end <= outer.end && bar.span.traceId === outer.span.traceId
 }
 
 /** @param {Map<Bar, Track>} tracks @returns {Generator<TraceEvent>} */
 function * names (tracks) {
-  const said = new Set()
+  const tids = new Set()
   for (const [{ span }, { pid, tid }] of tracks) {
-    if (said.has(tid)) continue
-    said.add(tid)
+    if (tids.has(tid)) continue
+    tids.add(tid)
     yield meta('process_name', pid, tid, { name: `${clean(span.service ?? 'process')} (${pid})` })
-    yield meta('thread_name', pid, tid, { name: tid < LOOPS ? 'spans' : span.thread === 0 ? 'event loop' : `event loop of thread ${span.thread}` })
+    const loop = span.thread === 0 ? 'event loop' : `event loop of thread ${span.thread}`
+    yield meta('thread_name', pid, tid, { name: tid < FIRST_LOOP_TID ? 'spans' : loop })
     yield meta('thread_sort_index', pid, tid, { sort_index: tid })
   }
 }
@@ -140,18 +154,27 @@ function meta (name, pid, tid, args) {
 
 /** @param {Bar} bar @param {Map<Bar, Track>} tracks @returns {TraceEvent} */
 function slice (bar, tracks) {
-  const { name, kind, blocked, traceId, spanId, parentSpanId, status, end, split, delayedBy, stack, attributes } = bar.span
-  const args = { traceId, spanId, parentSpanId, status: status.code, end, ...attributes, split, delayedBy: delayedBy.length > 0 ? delayedBy : undefined, stack }
-  return { ph: 'X', cat: blocked ? 'blocked' : kind.toLowerCase(), name: clean(name), ...tracks.get(bar), ...extent(bar), args }
+  const { name, kind, blocked, traceId, spanId, parentSpanId, status, end } = bar.span
+  const { split, delayedBy, stack, attributes } = bar.span
+  const args = {
+    ...{ traceId, spanId, parentSpanId, status: status.code, end },
+    ...attributes,
+    split,
+    delayedBy: delayedBy.length > 0 ? delayedBy : undefined,
+    stack
+  }
+  const cat = blocked ? 'blocked' : kind.toLowerCase()
+  return { ph: 'X', cat, name: clean(name), ...tracks.get(bar), ...extent(bar), args }
 }
 
 /** @param {Bar} run @param {Map<Bar, Track>} loops @returns {TraceEvent} */
 function runSlice (run, loops) {
   const { name, spanId, traceId } = run.span
-  return { ph: 'X', cat: 'run', name: clean(name), ...loops.get(run), ...extent(run), args: { ran: clean(String(run.ran)), spanId, traceId } }
+  const args = { ran: clean(String(run.ran)), spanId, traceId }
+  return { ph: 'X', cat: 'run', name: clean(name), ...loops.get(run), ...extent(run), args }
 }
 
-/** Both ends rounded alike: neighbours must not overlap by a rounding. @param {Bar} bar */
+/** Rounds start and end separately, so that neighbours never overlap. @param {Bar} bar */
 function extent ({ start, end }) {
   return { ts: micros(start), dur: Math.round((micros(end) - micros(start)) * 1000) / 1000 }
 }
@@ -164,14 +187,16 @@ function micros (ms) {
 /**
  * @param {number} id
  * @param {string} name
- * @param {Array<[Bar, number]>} places
+ * @param {Array<[Bar, number]>} points
  * @param {Map<Bar, Track>} tracks
  * @returns {Generator<TraceEvent>}
  */
-function * arrow (id, name, places, tracks) {
-  for (const [i, [bar, moment]] of places.entries()) {
-    const last = i === places.length - 1
-    yield { ph: i === 0 ? 's' : last ? 'f' : 't', ...(last ? { bp: 'e' } : {}), cat: 'flow', name, id, ...tracks.get(bar), ts: micros(moment) }
+function * arrow (id, name, points, tracks) {
+  for (const [i, [bar, moment]] of points.entries()) {
+    const isLast = i === points.length - 1
+    const ph = i === 0 ? 's' : isLast ? 'f' : 't'
+    const binding = isLast ? { bp: 'e' } : {}
+    yield { ph, ...binding, cat: 'flow', name, id, ...tracks.get(bar), ts: micros(moment) }
   }
 }
 

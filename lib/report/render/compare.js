@@ -1,10 +1,10 @@
 'use strict'
 
-// Two runs side by side: both curves on one axis, the change of each figure from the first run to the second.
-// Data in, string out.
+// Renders the comparison of two runs as text: both curves on one axis, the change of each figure from the
+// first run to the second. Data in, string out.
 
-const { boxLine, cells, columns, curve, plain, scale, time, word } = require('./text-parts')
-const { amounts, head, joined, notes, table, title, worst } = require('./text')
+const { boxLine, cells, curve, noColours, scale, time, word } = require('./text-parts')
+const { MAX_WIDTH, MIN_WIDTH, amounts, head, joined, notes, table, title, worst } = require('./text')
 
 /**
  * @typedef {import('../aggregate/model').Model} Model
@@ -13,26 +13,29 @@ const { amounts, head, joined, notes, table, title, worst } = require('./text')
  * @typedef {import('./text-parts').Colours} Colours
  */
 
-const MATTERS = 0.05 // a change below it has no colour
+const COLOURED_CHANGE = 0.05 // smaller ones have no colour
+const MAX_LONE = 8 // routes of one run only
+const MAX_WORST = 5
 
 /**
  * @param {Model} model with `compare`
- * @param {import('./text').Look} [look]
+ * @param {import('./text').TextOptions} [options]
  * @returns {string}
  */
-function comparison (model, { colours = plain, width = 80, top = 10 } = {}) {
+function comparison (model, { colours = noColours, width = 80, top = 10 } = {}) {
   const other = /** @type {Model} */ (model.compare)
-  const room = Math.max(40, Math.min(width, 100))
+  const bounded = Math.max(MIN_WIDTH, Math.min(width, MAX_WIDTH))
   const both = pairs(model, other)
-  const shown = both.slice(0, top).map(([a, b]) => pair(a, b, colours, room))
-  const rest = both.length > top ? [[`… ${both.length - top} more routes; --top ${both.length} shows all`]] : []
+  const parts = both.slice(0, top).map(([a, b]) => pair(a, b, colours, bounded))
+  const { length } = both
+  const more = length > top ? [[`… ${length - top} more routes; use --top ${length} to print all`]] : []
   return joined([
     [...named('A', model, colours), ...named('B', other, colours)],
-    ...shown,
-    ...rest,
+    ...parts,
+    ...more,
     ...lone(model, other),
-    ...half('A', model, colours, top),
-    ...half('B', other, colours, top)
+    ...details('A', model, colours, top),
+    ...details('B', other, colours, top)
   ])
 }
 
@@ -43,12 +46,18 @@ function named (letter, model, colours) {
 }
 
 /** @param {string} letter @param {Model} model @param {Colours} colours @param {number} top */
-function half (letter, model, colours, top) {
-  const parts = [...worst(model, colours, Math.min(top, 5), Math.min(top, 5)), notes(model, colours)].filter((part) => part.length > 0)
+function details (letter, model, colours, top) {
+  const max = Math.min(top, MAX_WORST)
+  const parts = [...worst(model, colours, max, max), notes(model, colours)].filter((part) => part.length > 0)
   return parts.map(([first, ...others]) => [`${colours.bold(letter)}  ${first}`, ...others])
 }
 
-/** Routes of both runs. @param {Model} a @param {Model} b @returns {Array<[Route, Route]>} */
+/**
+ * Pairs the routes that both runs have.
+ * @param {Model} a
+ * @param {Model} b
+ * @returns {Array<[Route, Route]>}
+ */
 function pairs (a, b) {
   const others = new Map(b.routes.map((route) => [keyOf(route), route]))
   return a.routes.flatMap((route) => {
@@ -57,16 +66,21 @@ function pairs (a, b) {
   })
 }
 
-/** @param {Model} a @param {Model} b */
+/** Lists the routes that only one run has. @param {Model} a @param {Model} b */
 function lone (a, b) {
-  /** @param {Model} one @param {Model} other */
-  const only = (one, other) => {
-    const known = new Set(other.routes.map(keyOf))
-    const names = one.routes.filter((route) => !known.has(keyOf(route))).map(title)
-    return names.length > 8 ? `${names.slice(0, 8).join(', ')} and ${names.length - 8} more` : names.join(', ')
-  }
-  const [onlyA, onlyB] = [only(a, b), only(b, a)]
-  return [[...(onlyA === '' ? [] : [`only in A: ${onlyA}`]), ...(onlyB === '' ? [] : [`only in B: ${onlyB}`])]]
+  const [onlyA, onlyB] = [routesOnlyIn(a, b), routesOnlyIn(b, a)]
+  return [[
+    ...(onlyA === '' ? [] : [`only in A: ${onlyA}`]),
+    ...(onlyB === '' ? [] : [`only in B: ${onlyB}`])
+  ]]
+}
+
+/** @param {Model} model @param {Model} other */
+function routesOnlyIn (model, other) {
+  const keys = new Set(other.routes.map(keyOf))
+  const names = model.routes.filter((route) => !keys.has(keyOf(route))).map(title)
+  const more = names.length > MAX_LONE ? ` and ${names.length - MAX_LONE} more` : ''
+  return names.slice(0, MAX_LONE).join(', ') + more
 }
 
 /** @param {Route} route */
@@ -74,19 +88,26 @@ function keyOf ({ kind, name }) {
   return `${kind} ${name}`
 }
 
-/** @param {Route} a @param {Route} b @param {Colours} colours @param {number} room */
-function pair (a, b, colours, room) {
+/** @param {Route} a @param {Route} b @param {Colours} colours @param {number} width */
+function pair (a, b, colours, width) {
   const part = [colours.bold(title(a)), `  A  ${amounts(a, colours)}`, `  B  ${amounts(b, colours)}`]
   if (a.summary === undefined || b.summary === undefined) return part
   const [titles, first, second] = table([['A', a.summary], ['B', b.summary]], colours)
-  return [...part, titles, first, second, changes(a.summary, b.summary, second, colours), ...pictures(a, b, room)]
+  const changed = changes(a.summary, b.summary, second, colours)
+  return [...part, titles, first, second, changed, ...plots(a, b, width)]
 }
 
 const KEYS = /** @type {const} */ (['min', 'q1', 'median', 'mean', 'q3', 'max', 'p99', 'p999'])
 
-/** A line of changes, each under its figures. @param {Summary} a @param {Summary} b @param {string} above @param {Colours} colours */
-function changes (a, b, above, colours) {
-  const ends = [...above.matchAll(/\S+/g)].slice(1).map((match) => match.index + match[0].length)
+/**
+ * Renders changes, each below its figure in another line.
+ * @param {Summary} a
+ * @param {Summary} b
+ * @param {string} figures
+ * @param {Colours} colours
+ */
+function changes (a, b, figures, colours) {
+  const ends = [...figures.matchAll(/\S+/g)].slice(1).map((match) => match.index + match[0].length)
   let line = '  '
   let length = 2
   KEYS.forEach((key, i) => {
@@ -105,25 +126,26 @@ function change (a, b) {
   const ratio = b / a
   if (ratio >= 10) return `×${ratio >= 1e4 ? ratio.toExponential(0) : Math.round(ratio)}`
   const percent = (ratio - 1) * 100
-  return `${percent < 0 ? '−' : '+'}${Math.abs(percent) < 9.95 ? Math.abs(percent).toFixed(1) : Math.round(Math.abs(percent))}%`
+  const size = Math.abs(percent)
+  return `${percent < 0 ? '−' : '+'}${size < 9.95 ? size.toFixed(1) : Math.round(size)}%`
 }
 
 /** @param {string} text @param {number} a @param {number} b @param {Colours} colours */
 function tinted (text, a, b, colours) {
-  if (Math.abs(b - a) <= MATTERS * a) return text
+  if (Math.abs(b - a) <= COLOURED_CHANGE * a) return text
   return b > a ? colours.red(text) : colours.green(text)
 }
 
-/** Both curves on one axis and in one scale. @param {Route} a @param {Route} b @param {number} room */
-function pictures (a, b, room) {
-  const curves = [a.density, b.density].filter((one) => one !== undefined)
+/** Draws both curves on one axis and in one scale. @param {Route} a @param {Route} b @param {number} width */
+function plots (a, b, width) {
+  const curves = [a.density, b.density].filter((density) => density !== undefined)
   if (curves.length < 2 || a.box === undefined || b.box === undefined) return []
   const axis = {
     from: Math.min(...curves.map(({ x }) => x[0])),
     to: Math.max(...curves.map(({ x }) => x[x.length - 1])),
-    width: room - 13
+    width: width - 13
   }
-  const highest = Math.max(...curves.flatMap((one) => cells(one, axis)))
+  const highest = Math.max(...curves.flatMap((density) => cells(density, axis)))
   return [
     `  A density  ${curve(curves[0], axis, highest)}`,
     `  B density  ${curve(curves[1], axis, highest)}`,
@@ -141,4 +163,4 @@ function meanParts ({ split: a }, { split: b }) {
   return parts.map(([name, key]) => `${name} ${time(a[key])} → ${time(b[key])}`).join(' · ')
 }
 
-module.exports = { comparison, columns, change }
+module.exports = { comparison, change }

@@ -1,6 +1,6 @@
 'use strict'
 
-// The figures of each route as CSV (RFC 4180) for a spreadsheet. A name that a spreadsheet would take for a formula
+// Renders the figures of each route as CSV (RFC 4180). A name that a spreadsheet would take for a formula
 // gets an apostrophe before it. Data in, string out.
 
 const { clean } = require('../../text')
@@ -9,7 +9,11 @@ const { clean } = require('../../text')
 
 const FIGURES = /** @type {const} */ (['min', 'q1', 'median', 'mean', 'q3', 'max', 'p99', 'p999'])
 const PARTS = /** @type {const} */ (['run', 'waited', 'delayed'])
-const COLUMNS = ['run', 'name', 'kind', 'count', 'weighted', 'rate', 'errors', 'open', ...FIGURES.map((name) => `${name}_ms`), ...PARTS.map((name) => `mean_${name}_ms`)]
+const COLUMNS = [
+  ...['run', 'name', 'kind', 'count', 'weighted', 'rate', 'errors', 'open'],
+  ...FIGURES.map((name) => `${name}_ms`),
+  ...PARTS.map((name) => `mean_${name}_ms`)
+]
 
 /** @param {import('../aggregate/model').Model} model @returns {string} */
 function csv (model) {
@@ -20,7 +24,11 @@ function csv (model) {
 
 /** @param {string} run @param {Route} route */
 function row (run, { name, kind, count, weighted, rate, errors, open, summary, split }) {
-  return [run, quoted(name), kind, count, weighted, rate ?? '', errors, open, ...FIGURES.map((key) => summary?.[key] ?? ''), ...PARTS.map((key) => split?.[key] ?? '')]
+  return [
+    ...[run, quoted(name), kind, count, weighted, rate ?? '', errors, open],
+    ...FIGURES.map((key) => summary?.[key] ?? ''),
+    ...PARTS.map((key) => split?.[key] ?? '')
+  ]
 }
 
 /** @param {string} name */

@@ -1,6 +1,6 @@
 'use strict'
 
-// Words, figures and little pictures that a report in text is made of. Data in, string out.
+// Figures, curves and box plots as text. Data in, string out.
 
 const { clean } = require('../../text')
 
@@ -8,7 +8,7 @@ const { clean } = require('../../text')
  * @typedef {import('../aggregate/summary').Density} Density
  * @typedef {import('../aggregate/summary').Box} Box
  *
- * @typedef {object} Axis what a picture shows, in ms
+ * @typedef {object} Axis range of a curve or box plot, in ms
  * @property {number} from
  * @property {number} to
  * @property {number} width in characters
@@ -18,11 +18,13 @@ const { clean } = require('../../text')
  */
 
 const BLOCKS = ' ▁▂▃▄▅▆▇█'
+const MAX_WORD_CHARS = 120
+const MAX_LINE_CHARS = 300
 
 /** @type {Colours} */
-const plain = { bold: String, dim: String, red: String, green: String, yellow: String, cyan: String }
+const noColours = { bold: String, dim: String, red: String, green: String, yellow: String, cyan: String }
 
-/** A duration as a person reads it. @param {number} ms */
+/** Formats a duration with its unit, in three digits. @param {number} ms */
 function time (ms) {
   if (ms < 0.9995) return `${digits(ms * 1000)} µs`
   if (ms < 999.5) return `${digits(ms)} ms`
@@ -31,46 +33,54 @@ function time (ms) {
   return `${digits(ms / 3_600_000)} h`
 }
 
-/** Three digits that count, no more. @param {number} value */
+/** Formats a number in three significant digits. @param {number} value */
 function digits (value) {
   if (value === 0) return '0'
   return value >= 99.95 ? String(Math.round(value)) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2)
 }
 
-/** A figure in ms in a column of others. @param {number} ms */
+/** Formats ms for a column of figures. @param {number} ms */
 function figure (ms) {
-  return ms >= 9999.5 ? grouped(ms) : ms >= 999.95 ? ms.toFixed(0) : ms >= 99.995 ? ms.toFixed(1) : ms >= 9.9995 ? ms.toFixed(2) : ms.toFixed(3)
+  if (ms >= 9999.5) return grouped(ms)
+  if (ms >= 99.995) return ms.toFixed(ms >= 999.95 ? 0 : 1)
+  return ms.toFixed(ms >= 9.9995 ? 2 : 3)
 }
 
-/** A count, its thousands apart. @param {number} value */
+/** Formats a count, with commas between thousands. @param {number} value */
 function grouped (value) {
   return Math.round(value).toLocaleString('en-US')
 }
 
-/** @param {number} value @param {string} one @param {string} [many] */
-function counted (value, one, many = `${one}s`) {
-  return `${grouped(value)} ${Math.round(value) === 1 ? one : many}`
+/** @param {number} value @param {string} noun */
+function counted (value, noun) {
+  return `${grouped(value)} ${noun}${Math.round(value) === 1 ? '' : 's'}`
 }
 
 /** @param {number | undefined} perSecond */
 function rate (perSecond) {
-  return perSecond === undefined ? '' : `, ${digits(perSecond)} a second`
+  return perSecond === undefined ? '' : `, ${digits(perSecond)}/s`
 }
 
-/** When it was, in UTC. @param {number} unixMs @param {boolean} [short] without the day */
-function moment (unixMs, short = false) {
+/** Formats a time in UTC. @param {number} unixMs @param {boolean} [isShort] without the day */
+function moment (unixMs, isShort = false) {
   const iso = new Date(unixMs).toISOString()
-  return short ? iso.slice(11, 23) : iso.replace('T', ' ').replace(/Z$/, '')
-}
-
-/** @param {string[][]} rows of equal length; all but the first cell to the right @returns {string[]} */
-function columns (rows) {
-  const widths = rows[0].map((_, i) => Math.max(...rows.map((row) => row[i].length)))
-  return rows.map((row) => row.map((cell, i) => i === 0 ? cell.padEnd(widths[i]) : cell.padStart(widths[i])).join('  ').trimEnd())
+  return isShort ? iso.slice(11, 23) : iso.replace('T', ' ').replace(/Z$/, '')
 }
 
 /**
- * The curve as a line of blocks.
+ * Aligns columns, all but the first to the right.
+ * @param {string[][]} rows of equal length
+ * @returns {string[]}
+ */
+function columns (rows) {
+  const widths = rows[0].map((_, i) => Math.max(...rows.map((row) => row[i].length)))
+  const align = (/** @type {string} */ cell, /** @type {number} */ i) =>
+    i === 0 ? cell.padEnd(widths[i]) : cell.padStart(widths[i])
+  return rows.map((row) => row.map(align).join('  ').trimEnd())
+}
+
+/**
+ * Draws a curve as a line of blocks.
  * @param {Density} density
  * @param {Axis} axis
  * @param {number} [highest] of several curves on one axis
@@ -78,61 +88,96 @@ function columns (rows) {
 function curve (density, axis, highest) {
   const heights = cells(density, axis)
   const top = highest ?? Math.max(...heights)
-  return heights.map((y) => BLOCKS[top === 0 || y < top / 100 ? 0 : Math.min(8, Math.max(1, Math.round(y / top * 8)))]).join('').trimEnd()
+  return heights.map((height) => blockOf(height, top)).join('').trimEnd()
 }
 
-/** The highest point of a curve in each character of a line. @param {Density} density @param {Axis} axis */
-function cells ({ x, y }, { from, to, width }) {
-  const step = (to - from) / width
+/** @param {number} height @param {number} top */
+function blockOf (height, top) {
+  const isFlat = top === 0 || height < top / 100
+  return BLOCKS[isFlat ? 0 : Math.min(8, Math.max(1, Math.round(height / top * 8)))]
+}
+
+/**
+ * Returns the highest point of a curve in each character of a line.
+ * @param {Density} density
+ * @param {Axis} axis
+ */
+function cells ({ x, y }, { from: origin, to, width }) {
+  const step = (to - origin) / width
   const start = x[0]
   const pitch = x[1] - start
   return Array.from({ length: width }, (_, cell) => {
-    const first = (from + cell * step - start) / pitch
-    const last = (from + (cell + 1) * step - start) / pitch
-    let most = Math.max(between(y, first), between(y, last))
-    for (let i = Math.max(0, Math.ceil(first)); i <= Math.min(last, y.length - 1); i++) most = Math.max(most, y[i])
-    return most
+    const first = (origin + cell * step - start) / pitch
+    const last = (origin + (cell + 1) * step - start) / pitch
+    let max = Math.max(interpolate(y, first), interpolate(y, last))
+    const end = Math.min(last, y.length - 1)
+    for (let i = Math.max(0, Math.ceil(first)); i <= end; i++) max = Math.max(max, y[i])
+    return max
   })
 }
 
-/** @param {number[]} y @param {number} place between two of them */
-function between (y, place) {
-  const low = Math.floor(place)
+/** @param {number[]} y @param {number} index between two of them */
+function interpolate (y, index) {
+  const low = Math.floor(index)
   if (low < 0 || low + 1 >= y.length) return 0
-  return y[low] + (y[low + 1] - y[low]) * (place - low)
+  return y[low] + (y[low + 1] - y[low]) * (index - low)
 }
 
-/** The box plot as a line; what lies beyond its end is one arrow. @param {Box} box @param {Axis} axis */
-function boxLine (box, { from, to, width }) {
+/** Draws a box plot as a line; an arrow stands for all beyond its end. @param {Box} box @param {Axis} axis */
+function boxLine (box, { from: origin, to: end, width }) {
   const line = Array(width).fill(' ')
-  const at = (/** @type {number} */ value) => Math.round((value - from) / (to - from || 1) * (width - 1))
-  const put = (/** @type {number} */ place, /** @type {string} */ mark) => { line[Math.max(0, Math.min(place, width - 1))] = mark }
-  for (const outlier of box.outliers) put(at(outlier), at(outlier) >= width ? '›' : '·')
-  for (let i = at(box.low); i <= at(box.high); i++) put(i, '─')
-  put(at(box.low), '├')
-  put(at(box.high), at(box.high) >= width ? '›' : '┤')
-  for (let i = at(box.q1); i <= at(box.q3); i++) put(i, '▒')
-  put(at(box.median), '┃')
+  const scale = (width - 1) / (end - origin || 1)
+  const column = (/** @type {number} */ value) => Math.round((value - origin) * scale)
+  const put = (/** @type {number} */ index, /** @type {string} */ mark) => {
+    line[Math.max(0, Math.min(index, width - 1))] = mark
+  }
+  for (const outlier of box.outliers) put(column(outlier), column(outlier) >= width ? '›' : '·')
+  for (let i = column(box.low); i <= column(box.high); i++) put(i, '─')
+  put(column(box.low), '├')
+  put(column(box.high), column(box.high) >= width ? '›' : '┤')
+  for (let i = column(box.q1); i <= column(box.q3); i++) put(i, '▒')
+  put(column(box.median), '┃')
   return line.join('').trimEnd()
 }
 
 /** @param {Axis} axis */
-function scale ({ from, to, width }) {
-  const [low, high] = [time(from), time(to)]
+function scale ({ from: origin, to: end, width }) {
+  const [low, high] = [time(origin), time(end)]
   return low + high.padStart(width - low.length)
 }
 
-/** A name or path of somebody else's, fit for a terminal. @param {string} foreign @param {number} [most] */
-function word (foreign, most = 120) {
-  const shown = clean(foreign)
-  return shown.length > most ? `${shown.slice(0, most - 1)}…` : shown
+/** Makes a name or path from a file safe for a terminal. @param {string} foreign @param {number} [max] */
+function word (foreign, max = MAX_WORD_CHARS) {
+  const text = clean(foreign)
+  return text.length > max ? `${text.slice(0, max - 1)}…` : text
 }
 
-/** Lines of somebody else's, fit for a terminal. @param {string} foreign @param {number} most lines @param {string} indent */
-function lines (foreign, most, indent) {
-  const all = foreign.split(/\r?\n/)
-  const shown = all.slice(0, most).map((line) => indent + word(line, 300))
-  return all.length > most ? [...shown, `${indent}… ${counted(all.length - most, 'line')} more`] : shown
+/**
+ * Makes lines from a file safe for a terminal.
+ * @param {string} foreign
+ * @param {number} max
+ * @param {string} indent
+ */
+function lines (foreign, max, indent) {
+  const whole = foreign.split(/\r?\n/)
+  const printed = whole.slice(0, max).map((line) => indent + word(line, MAX_LINE_CHARS))
+  return whole.length > max ? [...printed, `${indent}… ${counted(whole.length - max, 'more line')}`] : printed
 }
 
-module.exports = { plain, time, figure, grouped, counted, rate, moment, columns, curve, cells, boxLine, scale, word, lines, digits }
+module.exports = {
+  noColours,
+  time,
+  figure,
+  grouped,
+  counted,
+  rate,
+  moment,
+  columns,
+  curve,
+  cells,
+  boxLine,
+  scale,
+  word,
+  lines,
+  digits
+}

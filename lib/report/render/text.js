@@ -1,9 +1,11 @@
 'use strict'
 
-// A report as text for a terminal: R's words for the figures, a curve and a box plot of each route, then who held
-// others up, the slowest requests and the open ones. Data in, string out.
+// Renders a report as text: figures under R's names, a curve and a box plot of each route, then blockers, the
+// slowest requests and the open ones. Data in, string out.
 
-const { boxLine, columns, counted, curve, figure, grouped, lines, moment, plain, rate, scale, time, word } = require('./text-parts')
+const {
+  boxLine, columns, counted, curve, figure, grouped, lines, moment, noColours, rate, scale, time, word
+} = require('./text-parts')
 const { shortFrame } = require('../../text')
 
 /**
@@ -14,29 +16,39 @@ const { shortFrame } = require('../../text')
  * @typedef {import('../aggregate/blockers').Blocker} Blocker
  * @typedef {import('./text-parts').Colours} Colours
  *
- * @typedef {object} Look
+ * @typedef {object} TextOptions
  * @property {Colours} [colours]
  * @property {number} [width] of the terminal
- * @property {number} [top] how many routes, blockers and requests at most; default 10, and 5 requests
+ * @property {number} [top] max number of routes, blockers and requests; default 10, and 5 requests
  */
 
 const FIGURES = /** @type {const} */ (['min', 'q1', 'median', 'mean', 'q3', 'max', 'p99', 'p999'])
 const TITLES = ['Min.', '1st Qu.', 'Median', 'Mean', '3rd Qu.', 'Max.', 'p99', 'p99.9']
-const WIDEST = 100
-const NARROWEST = 40
-const MOST = 10
-const SLOWEST = 5
-const DETAILED = 3 // of the slowest, whose stack is shown
-const WAITS = 3 // of a request
+const MAX_WIDTH = 100
+const MIN_WIDTH = 40
+const DEFAULT_TOP = 10
+const DEFAULT_SLOWEST = 5
+const WITH_STACK = 3 // of the slowest requests
+const STACK_LINES = 8
+const MAX_WAITS = 3 // of a request
+const MAX_DELAYERS = 3
+const MAX_SUBSYSTEMS = 6
+const MAX_FRAME_CHARS = 200
+const VISIBLE_MS = 0.0005 // shorter times are not printed
 
 /**
  * @param {Model} model
- * @param {Look} [look]
+ * @param {TextOptions} [options]
  * @returns {string}
  */
-function report (model, { colours = plain, width = 80, top } = {}) {
-  const room = Math.max(NARROWEST, Math.min(width, WIDEST))
-  return joined([head(model, colours), ...routes(model, colours, room, top ?? MOST), ...worst(model, colours, top ?? MOST, top ?? SLOWEST), notes(model, colours)])
+function report (model, { colours = noColours, width = 80, top } = {}) {
+  const bounded = Math.max(MIN_WIDTH, Math.min(width, MAX_WIDTH))
+  return joined([
+    head(model, colours),
+    ...routes(model, colours, bounded, top ?? DEFAULT_TOP),
+    ...worst(model, colours, top ?? DEFAULT_TOP, top ?? DEFAULT_SLOWEST),
+    notes(model, colours)
+  ])
 }
 
 /** @param {string[][]} parts */
@@ -44,9 +56,15 @@ function joined (parts) {
   return parts.filter((part) => part.length > 0).map((part) => part.join('\n')).join('\n\n') + '\n'
 }
 
-/** All but the routes. @param {Model} model @param {Colours} colours @param {number} top @param {number} few of the slowest */
-function worst (model, colours, top, few) {
-  return [blockers(model, colours, top), slowest(model, colours, few), open(model, colours, top)]
+/**
+ * Renders all but the routes.
+ * @param {Model} model
+ * @param {Colours} colours
+ * @param {number} top
+ * @param {number} topSlowest
+ */
+function worst (model, colours, top, topSlowest) {
+  return [blockers(model, colours, top), slowest(model, colours, topSlowest), open(model, colours, top)]
 }
 
 /** @param {Model} model @param {Colours} colours */
@@ -54,20 +72,23 @@ function head ({ files, span }, colours) {
   const spans = files.reduce((sum, file) => sum + file.spans, 0)
   const title = colours.bold(`${counted(spans, 'span')} in ${counted(files.length, 'file')}`)
   if (span === undefined) return [title]
-  return [`${title}, ${moment(span.fromUnixMs)} to ${moment(span.toUnixMs)} UTC (${time(span.toUnixMs - span.fromUnixMs)})`]
+  const { fromUnixMs: start, toUnixMs: end } = span
+  return [`${title}, ${moment(start)} to ${moment(end)} UTC (${time(end - start)})`]
 }
 
-/** @param {Model} model @param {Colours} colours @param {number} room @param {number} top */
-function routes ({ routes: all }, colours, room, top) {
-  const parts = all.slice(0, top).map((route) => routePart(route, colours, room))
-  return all.length > top ? [...parts, [`… ${counted(all.length - top, 'more route')}; --top ${all.length} shows all`]] : parts
+/** @param {Model} model @param {Colours} colours @param {number} width @param {number} top */
+function routes (model, colours, width, top) {
+  const { length } = model.routes
+  const parts = model.routes.slice(0, top).map((route) => routePart(route, colours, width))
+  if (length <= top) return parts
+  return [...parts, [`… ${counted(length - top, 'more route')}; use --top ${length} to print all`]]
 }
 
-/** @param {Route} route @param {Colours} colours @param {number} room */
-function routePart (route, colours, room) {
+/** @param {Route} route @param {Colours} colours @param {number} width */
+function routePart (route, colours, width) {
   const { summary, split } = route
   const part = [`${colours.bold(title(route))}  ${amounts(route, colours)}`]
-  if (summary !== undefined) part.push(...table([['', summary]], colours), ...pictures(route, room))
+  if (summary !== undefined) part.push(...table([['', summary]], colours), ...plots(route, width))
   if (split !== undefined) part.push(`  means    ${parts(split)}`)
   return part
 }
@@ -90,108 +111,132 @@ function amounts (route, colours) {
 
 /** @param {Array<[string, import('../aggregate/summary').Summary]>} rows @param {Colours} colours */
 function table (rows, colours) {
-  const [titles, ...figures] = columns([['', ...TITLES], ...rows.map(([name, summary]) => [name, ...FIGURES.map((key) => figure(summary[key]))])])
+  const cells = rows.map(([name, summary]) => [name, ...FIGURES.map((key) => figure(summary[key]))])
+  const [titles, ...figures] = columns([['', ...TITLES], ...cells])
   return [colours.dim(`  ${titles}  ms`), ...figures.map((line) => `  ${line}`)]
 }
 
-/** @param {Route} route @param {number} room */
-function pictures ({ density, box, count, weighted }, room) {
+/** @param {Route} route @param {number} width */
+function plots ({ density, box, count, weighted }, width) {
   if (density === undefined || box === undefined) return []
-  const axis = { from: density.x[0], to: density.x[density.x.length - 1], width: room - 11 }
-  const beyond = density.beyond > 0 ? [`           ${counted(density.beyond, weighted === count ? 'span' : 'line')} beyond the right end`] : []
-  return [`  density  ${curve(density, axis)}`, `  box      ${boxLine(box, axis)}`, `           ${scale(axis)}`, ...beyond]
+  const axis = { from: density.x[0], to: density.x[density.x.length - 1], width: width - 11 }
+  const noun = weighted === count ? 'span' : 'line'
+  return [
+    `  density  ${curve(density, axis)}`,
+    `  box      ${boxLine(box, axis)}`,
+    `           ${scale(axis)}`,
+    ...(density.beyond > 0 ? [`           ${counted(density.beyond, noun)} beyond the right end`] : [])
+  ]
 }
 
-/** Formats where the time went. @param {Split} split */
+/** Formats the breakdown of a duration. @param {Split} split */
 function parts ({ run, waited, delayed, wait }) {
-  const waits = Object.entries(wait).filter(([, ms]) => ms > 0.0005).sort((a, b) => b[1] - a[1]).slice(0, 6)
-  const inside = waits.length === 0 ? '' : ` (${waits.map(([name, ms]) => `${word(name)} ${time(ms)}`).join(', ')})`
-  return `run ${time(run)} · wait ${time(waited)}${inside} · delayed ${time(delayed)}`
+  const waits = Object.entries(wait).filter(([, ms]) => ms > VISIBLE_MS).sort((a, b) => b[1] - a[1])
+  const subsystems = waits.slice(0, MAX_SUBSYSTEMS).map(([name, ms]) => `${word(name)} ${time(ms)}`)
+  const details = subsystems.length === 0 ? '' : ` (${subsystems.join(', ')})`
+  return `run ${time(run)} · wait ${time(waited)}${details} · delayed ${time(delayed)}`
 }
 
 /** @param {Model} model @param {Colours} colours @param {number} top */
-function blockers ({ blockers: all }, colours, top) {
-  if (all.length === 0) return []
-  const more = all.length > top ? [`  … ${grouped(all.length - top)} more`] : []
-  return [colours.bold('Who held others up'), ...all.slice(0, top).flatMap((one) => blocker(one, colours)), ...more]
+function blockers (model, colours, top) {
+  const { length } = model.blockers
+  if (length === 0) return []
+  const more = length > top ? [`  … ${grouped(length - top)} more`] : []
+  const parts = model.blockers.slice(0, top).flatMap((blocker) => blockerPart(blocker, colours))
+  return [colours.bold('Blockers'), ...parts, ...more]
 }
 
-/** @param {Blocker} one @param {Colours} colours */
-function blocker (one, colours) {
-  const { count, totalMs, worstMs, known, delayedSpans, delayedMs } = one
-  const ran = known === 'runs'
-    ? `blocked the loop ${count === 1 ? 'once' : `${grouped(count)} times`}, ${time(totalMs)} in all, ${time(worstMs)} at worst`
-    : `${count > 0 ? `${counted(count, 'span')} of it` : 'it'} held others up, one of them for ${time(worstMs)}`
-  const held = delayedSpans > 0 ? `; ${counted(delayedSpans, 'span')} waited for it, ${time(delayedMs)} in all` : ''
-  const spins = one.open ? colours.yellow('; one run had not ended') : ''
-  return [`  ${colours.bold(word(one.name))}${one.at === undefined ? '' : ` at ${colours.cyan(word(one.at, 200))}`}`, `    ${ran}${held}${spins}`]
+/** @param {Blocker} blocker @param {Colours} colours */
+function blockerPart (blocker, colours) {
+  const { name, at: frame, count, totalMs, worstMs, delayedSpans, delayedMs } = blocker
+  const site = frame === undefined ? '' : ` at ${colours.cyan(word(frame, MAX_FRAME_CHARS))}`
+  const blocked = blocker.known === 'runs'
+    ? `blocked the event loop ${counted(count, 'time')}: ${time(totalMs)} in total, ${time(worstMs)} at most`
+    : `${count > 0 ? counted(count, 'span') : 'code'} delayed others, by ${time(worstMs)} at most`
+  const delayed = delayedSpans > 0
+    ? `; delayed ${counted(delayedSpans, 'span')} by ${time(delayedMs)} in total`
+    : ''
+  const spins = blocker.open ? colours.yellow('; one callback had not ended') : ''
+  return [`  ${colours.bold(word(name))}${site}`, `    ${blocked}${delayed}${spins}`]
 }
 
 /** @param {Model} model @param {Colours} colours @param {number} top */
-function slowest ({ slowest: all }, colours, top) {
-  if (all.length === 0) return []
-  return [colours.bold('Slowest'), ...all.slice(0, top).flatMap((one, i) => request(one, colours, i < DETAILED && all.findIndex(({ stack }) => stack === one.stack) === i))]
+function slowest (model, colours, top) {
+  const requests = model.slowest.slice(0, top)
+  if (model.slowest.length === 0) return []
+  const isFirstWithStack = (/** @type {Digest} */ { stack }, /** @type {number} */ i) =>
+    requests.findIndex((other) => other.stack === stack) === i
+  const parts = requests.flatMap((request, i) =>
+    requestPart(request, colours, i < WITH_STACK && isFirstWithStack(request, i)))
+  return [colours.bold('Slowest'), ...parts]
 }
 
-/** @param {Digest} one @param {Colours} colours @param {boolean} detailed its stack is shown, which it shares with none before */
-function request (one, colours, detailed) {
-  const part = [`  ${time(one.ms).padStart(8)}  ${colours.bold(nameOf(one))}${outcome(one, colours)}  ${colours.dim(`at ${moment(one.startUnixMs, true)}, trace ${one.traceId}`)}`]
-  if (one.split !== undefined) part.push(`            ${parts(one.split)}`)
-  const waits = one.waits.filter(({ ms }) => ms > 0.0005).slice(0, WAITS)
-  part.push(...waits.map((wait) => `            ${waitLine(wait)}`))
-  const delayers = one.delayedBy.filter(({ ms }) => ms > 0.0005).map(delayer)
-  if (delayers.length > 0) part.push(`            delayed by ${delayers.slice(0, 3).join(', ')}`)
-  if (detailed && one.stack !== undefined) part.push(...lines(one.stack, 8, '          '))
-  return part
+/** @param {Digest} request @param {Colours} colours @param {boolean} hasStack print its stack */
+function requestPart (request, colours, hasStack) {
+  const { ms, split, waits, delayedBy, stack, startUnixMs, traceId } = request
+  const name = colours.bold(nameOf(request)) + outcome(request, colours)
+  const origin = colours.dim(`at ${moment(startUnixMs, true)}, trace ${traceId}`)
+  const details = split === undefined ? [] : [parts(split)]
+  details.push(...waits.filter((wait) => wait.ms > VISIBLE_MS).slice(0, MAX_WAITS).map(waitLine))
+  const delayers = delayedBy.filter((delayer) => delayer.ms > VISIBLE_MS).slice(0, MAX_DELAYERS)
+  if (delayers.length > 0) details.push(`delayed by ${delayers.map(delayerText).join(', ')}`)
+  return [
+    `  ${time(ms).padStart(8)}  ${name}  ${origin}`,
+    ...details.map((line) => `            ${line}`),
+    ...(hasStack && stack !== undefined ? lines(stack, STACK_LINES, '          ') : [])
+  ]
 }
 
-/** Method and path tell one request from others of its route. @param {Digest} one */
+/** Names a request by its route and, where that is not in it, its path. @param {Digest} request */
 function nameOf ({ name, attributes }) {
   const path = attributes['url.path']
-  const said = typeof path === 'string' && !name.endsWith(path) ? `${word(name)} (${word(path, 80)})` : word(name)
-  return said
+  return typeof path === 'string' && !name.endsWith(path) ? `${word(name)} (${word(path, 80)})` : word(name)
 }
 
-/** @param {Digest} one @param {Colours} colours */
+/** @param {Digest} request @param {Colours} colours */
 function outcome ({ status, end, attributes }, colours) {
   const code = attributes['http.response.status_code'] ?? attributes['error.type']
-  const failed = status.code === 'ERROR' ? colours.red(`, failed${code === undefined ? '' : ` (${word(String(code), 60)})`}`) : ''
-  return failed + (end === undefined ? '' : colours.yellow(`, ${word(end)}`))
+  const detail = code === undefined ? '' : ` (${word(String(code), 60)})`
+  const failure = status.code === 'ERROR' ? colours.red(`, failed${detail}`) : ''
+  return failure + (end === undefined ? '' : colours.yellow(`, ${word(end)}`))
 }
 
 /**
  * Formats a wait: where it began, how long it was, what ended it.
  * @param {import('../aggregate/digest').Wait} wait
  */
-function waitLine ({ ms, count, at, until }) {
-  const site = at === undefined ? 'waited' : `waited at ${word(shortFrame(at))}`
+function waitLine ({ ms, count, at: frame, until }) {
+  const site = frame === undefined ? 'waited' : `waited at ${word(shortFrame(frame))}`
   const length = count === 1 ? time(ms) : `${time(ms)} in ${counted(count, 'wait')}`
   return [site, length, ...(until === undefined ? [] : [`until ${word(until)}`])].join(' · ')
 }
 
-/** @param {import('../aggregate/digest').Delayer} one */
-function delayer ({ name, ms, at }) {
-  return `${name === undefined ? 'code outside of any span' : word(name)} ${time(ms)}${at === undefined ? '' : ` at ${word(at, 200)}`}`
+/** @param {import('../aggregate/digest').Delayer} delayer */
+function delayerText ({ name, ms, at: frame }) {
+  const site = frame === undefined ? '' : ` at ${word(frame, MAX_FRAME_CHARS)}`
+  return `${name === undefined ? 'code outside any span' : word(name)} ${time(ms)}${site}`
 }
 
 /** @param {Model} model @param {Colours} colours @param {number} top */
-function open ({ open: all, openCount }, colours, top) {
-  if (all.length === 0) return []
-  const shown = all.slice(0, top).map((one) =>
-    `  ${one.blocked ? blockedRun(one) : nameOf(one)}, ${time(one.ms)} old when it was written, since ${moment(one.startUnixMs, true)}, trace ${one.traceId}`)
-  const more = openCount > shown.length ? [`  … ${grouped(openCount - shown.length)} more`] : []
-  return [colours.bold('Still open'), ...shown, ...more]
+function open (model, colours, top) {
+  const spans = model.open.slice(0, top)
+  if (spans.length === 0) return []
+  const lines = spans.map((span) => `  ${span.blocked ? blockingCallback(span) : nameOf(span)}, open for ` +
+    `${time(span.ms)} when written, since ${moment(span.startUnixMs, true)}, trace ${span.traceId}`)
+  const more = model.openCount > spans.length ? [`  … ${grouped(model.openCount - spans.length)} more`] : []
+  return [colours.bold('Still open'), ...lines, ...more]
 }
 
-/** @param {Digest} one */
-function blockedRun ({ blockedBy }) {
-  return `a blocked run of the loop${blockedBy === undefined ? '' : ` by ${word(blockedBy)}`}`
+/** @param {Digest} span */
+function blockingCallback ({ blockedBy }) {
+  return `a blocking callback${blockedBy === undefined ? '' : ` of ${word(blockedBy)}`}`
 }
 
-/** What is to be known of the figures. @param {Model} model @param {Colours} colours */
-function notes ({ files, notes: all }, colours) {
-  const problems = files.flatMap((file) => file.problems.map((problem) => `${word(file.name, 200)}: ${word(problem, 300)}`))
-  return [...problems.map((line) => colours.yellow(line)), ...all.map((line) => word(line, 400))]
+/** Lists problems of the files, and notes on the figures. @param {Model} model @param {Colours} colours */
+function notes (model, colours) {
+  const problems = model.files.flatMap(({ name, problems }) =>
+    problems.map((problem) => `${word(name, 200)}: ${word(problem, 300)}`))
+  return [...problems.map((line) => colours.yellow(line)), ...model.notes.map((line) => word(line, 400))]
 }
 
-module.exports = { report, joined, head, worst, notes, title, amounts, table, blockers }
+module.exports = { MAX_WIDTH, MIN_WIDTH, report, joined, head, worst, notes, title, amounts, table }

@@ -1,6 +1,6 @@
 'use strict'
 
-// The spans of files as one Chrome trace, written as it is made.
+// Writes the spans of files as one Chrome trace, event by event.
 
 const fs = require('node:fs')
 const { Readable } = require('node:stream')
@@ -11,53 +11,59 @@ const { amount } = require('../read/span-line')
 const { traceEvents } = require('./chrome-trace')
 const { clean } = require('../../text')
 
-const MOST = 50_000 // more makes a file that no viewer opens with pleasure
+const MAX_SPANS = 50_000 // viewers cannot handle more
+const CHUNK_CHARS = 1 << 18
 
-/** @typedef {import('./chrome-trace').Drawn} Drawn */
+/** @typedef {import('./chrome-trace').TraceSpan} TraceSpan */
 
 /**
  * @param {string[]} names
- * @param {string} to a file, or `-` for standard output
- * @param {{ progress?: (bytes: number, of: number | undefined) => void }} [options]
- * @returns {Promise<{ spans: number, left: number, problems: string[] }>} problems of the files, in sentences
+ * @param {string} output a file, or `-` for standard output
+ * @param {Pick<import('../read/span-files').Reading, 'progress'>} [options]
+ * @returns {Promise<{ spans: number, omitted: number, problems: string[] }>} problems of the files, in
+ *   sentences
  */
-async function writeTrace (names, to, options = {}) {
-  /** @type {Map<string, Drawn>} */
+async function writeTrace (names, output, options = {}) {
+  /** @type {Map<string, TraceSpan>} */
   const spans = new Map()
-  let left = 0
+  let omitted = 0
   const files = await readFiles(names, {
     ...options,
     span (span) {
       const id = `${span.traceId} ${span.spanId}`
-      const before = spans.get(id)
-      if (before !== undefined && before.end !== 'open') return
-      if (before === undefined && spans.size === MOST) left++
-      else spans.set(id, drawn(span))
+      const previous = spans.get(id)
+      if (previous !== undefined && previous.end !== 'open') return
+      if (previous === undefined && spans.size === MAX_SPANS) omitted++
+      else spans.set(id, traceSpanOf(span))
     }
   })
-  await pipeline(Readable.from(text([...spans.values()])), to === '-' ? process.stdout : fs.createWriteStream(to), { end: to !== '-' })
-  const problems = files.flatMap(({ name, problems }) => problems.map((problem) => clean(`${name}: ${problem}`)))
-  return { spans: spans.size, left, problems }
+  const isStdout = output === '-'
+  const target = isStdout ? process.stdout : fs.createWriteStream(output)
+  await pipeline(Readable.from(chunks([...spans.values()])), target, { end: !isStdout })
+  const problems = files.flatMap((file) => file.problems.map((problem) => clean(`${file.name}: ${problem}`)))
+  return { spans: spans.size, omitted, problems }
 }
 
-/** @param {import('../read/span-line').Span} span @returns {Drawn} */
-function drawn (span) {
+/** @param {import('../read/span-line').Span} span @returns {TraceSpan} */
+function traceSpanOf (span) {
   const { resource } = span.record
-  return { ...digest(span), pid: amount(resource?.['process.pid']) ?? 0, thread: amount(resource?.['longstack.thread']) ?? 0 }
+  const pid = amount(resource?.['process.pid']) ?? 0
+  const thread = amount(resource?.['longstack.thread']) ?? 0
+  return { ...digest(span), pid, thread }
 }
 
-/** @param {Drawn[]} spans */
-function * text (spans) {
-  let piece = '{"displayTimeUnit":"ms","traceEvents":[\n'
+/** @param {TraceSpan[]} spans */
+function * chunks (spans) {
+  let chunk = '{"displayTimeUnit":"ms","traceEvents":[\n'
   let separator = ''
   for (const event of traceEvents(spans)) {
-    piece += separator + JSON.stringify(event)
+    chunk += separator + JSON.stringify(event)
     separator = ',\n'
-    if (piece.length < 1 << 18) continue
-    yield piece
-    piece = ''
+    if (chunk.length < CHUNK_CHARS) continue
+    yield chunk
+    chunk = ''
   }
-  yield `${piece}\n]}\n`
+  yield `${chunk}\n]}\n`
 }
 
 module.exports = { writeTrace }
