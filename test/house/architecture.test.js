@@ -68,7 +68,7 @@ const commands = {
 // Written by who has it alone; the others may read.
 const owners = [
   { what: /\bcreateHook\(/, files: ['hooks/async-hooks.js', 'hooks/light-support.js', 'leak-watch.js'] },
-  { what: /\bprepareStackTrace = |(?:define|delete)Property\(\w+, 'prepareStackTrace'/, files: ['stacks/formatter.js'] },
+  { what: /\bprepareStackTrace = |(?:define|delete)Property\(\w+, 'prepareStackTrace'/, files: ['stacks/formatter-slot.js'] },
   { what: /\bstackTraceLimit = |(?:define|delete)Property\(\w+, 'stackTraceLimit'/, files: ['stacks/trace-limit.js'] },
   { what: /\bdlopen\(/, files: ['stacks/binding.js'] },
   { what: /require\('node:diagnostics_channel'\)/, files: ['requests/channels.js', 'requests/http1.js', 'sinks/otlp-thread.js'] }
@@ -87,7 +87,6 @@ const longFiles = {
   'spans/http-attributes.js': 'not yet split',
   'spans/recorder.js': 'not yet split',
   'spans/span-record.js': 'not yet split',
-  'stacks/formatter.js': 'not yet split',
   'tracer/queries.js': 'not yet split'
 }
 
@@ -103,7 +102,6 @@ const longFunctions = {
   'spans/recorder.js createSpanRecorder': 'not yet split',
   'spans/spans.js createSpans': 'not yet split',
   'stacks/capture.js createCapture': 'not yet split',
-  'stacks/formatter.js createFormatter': 'not yet split',
   'tracer/queries.js createQueries': 'not yet split'
 }
 

@@ -1,0 +1,224 @@
+'use strict'
+
+// Formatters of stacks in a wrapper of longstack's: the formatter that was there before does the formatting,
+// and hops are appended to its result, if that is a string.
+
+const { types } = require('node:util')
+const guard = require('../context/guard')
+const { noteStartUpError, readSites } = require('./call-sites')
+const { nodeFormatter } = require('./formatter-slot')
+const { forget, observeFormatter } = require('./program-mapper')
+const { ensureHeadroomToLoad, hasHeadroom } = require('./stack-headroom')
+const { limit } = require('./trace-limit')
+
+const { apply } = Reflect
+
+/**
+ * @typedef {import('./formatter-slot').Formatter} Formatter
+ *
+ * @typedef {object} Original
+ * @property {Formatter | undefined} formatter
+ * @property {PropertyDescriptor | undefined} slot that it was in
+ */
+
+class WrappedFormatters {
+  /** false: wrappers pass everything through */
+  isEnabled = false
+  /** hops are being appended: V8 does not enter a formatter twice */
+  isAppending = false
+  /** a formatter of the program runs, and may call the wrapper that it replaced */
+  #isInProgram = false
+  /** what the first hops need is loaded */
+  #isLoaded = false
+  /**
+   * wrappers by originals: a formatter that is set again and again is wrapped once
+   * @type {WeakMap<Function, Formatter>}
+   */
+  #wrappers = new WeakMap()
+  /** originals by wrappers @type {WeakMap<Function, Original>} */
+  #originals = new WeakMap()
+  /** the wrapper around no formatter @type {Formatter | undefined} */
+  #bareWrapper
+  #report
+  #observe
+  #internals
+
+  /**
+   * @param {(error: object, sites: NodeJS.CallSite[]) => string} report
+   * @param {(error: object) => void} observe
+   * @param {() => boolean} internals
+   */
+  constructor (report, observe, internals) {
+    this.#report = report
+    this.#observe = observe
+    this.#internals = internals
+  }
+
+  /** @param {unknown} wrapper @returns {Original | undefined} undefined: it is no wrapper */
+  originalOf (wrapper) {
+    return this.#originals.get(/** @type {Function} */ (wrapper))
+  }
+
+  /** @param {PropertyDescriptor | undefined} slot @returns {Formatter} */
+  wrap (slot) {
+    const formatter = typeof slot?.value === 'function' ? /** @type {Formatter} */ (slot.value) : undefined
+    const wrapper = formatter === undefined ? this.#bareWrapper : this.#wrappers.get(formatter)
+    return wrapper ?? this.#createWrapper(formatter, slot)
+  }
+
+  /** @param {Formatter | undefined} formatter @param {PropertyDescriptor | undefined} slot */
+  #createWrapper (formatter, slot) {
+    const wrappers = this
+    /**
+     * @this {unknown}
+     * @param {any} error
+     * @param {NodeJS.CallSite[]} allSites
+     */
+    function prepareStackTrace (error, allSites) {
+      return wrappers.#format(formatter, this, error, allSites)
+    }
+
+    if (formatter === undefined) this.#bareWrapper = prepareStackTrace
+    else this.#wrappers.set(formatter, prepareStackTrace)
+    this.#originals.set(prepareStackTrace, { formatter, slot })
+    return prepareStackTrace
+  }
+
+  /**
+   * @param {Formatter | undefined} formatter
+   * @param {unknown} self
+   * @param {any} error
+   * @param {NodeJS.CallSite[]} allSites
+   */
+  #format (formatter, self, error, allSites) {
+    const isExtended = this.isEnabled && !this.#isInProgram && !this.isAppending && hasHeadroom()
+    if (isExtended) this.#observe(error)
+    const sites = this.isEnabled ? withoutOwnSites(allSites, this.#internals()) : allSites
+    const text = this.#formatAsBefore(formatter, self, error, sites, isExtended)
+    if (!isExtended || typeof text !== 'string') return text
+    if (!(Number(limit()) >= 1) || !isErrorLike(error)) return text
+    this.isAppending = true
+    try {
+      if (noteStartUpError(error, sites)) return text
+      if (!this.#isLoaded) ensureHeadroomToLoad()
+      const hops = this.#report(error, sites)
+      this.#isLoaded = true
+      return hops === '' ? text : `${text}\n${hops}`
+    } catch {
+      return text
+    } finally {
+      this.isAppending = false
+    }
+  }
+
+  /**
+   * Formats as without longstack.
+   * @param {Formatter | undefined} formatter
+   * @param {unknown} self
+   * @param {any} error
+   * @param {NodeJS.CallSite[]} sites
+   * @param {boolean} hasRoom for source maps
+   */
+  #formatAsBefore (formatter, self, error, sites, hasRoom) {
+    if (formatter !== undefined && formatter !== nodeFormatter) {
+      const wasInProgram = this.#isInProgram
+      this.#isInProgram = true
+      try {
+        const text = apply(formatter, self, [error, sites.slice()]) // a formatter may remove some
+        if (hasRoom && typeof text === 'string') noteFormatted(formatter, sites, text)
+        return text
+      } finally {
+        this.#isInProgram = wasInProgram
+      }
+    }
+    forget()
+    const lines = /** @type {unknown[]} */ (hasRoom ? mapSites(sites) : sites)
+    if (nodeFormatter === undefined) return [headOf(error), ...lines.map((line) => `    at ${line}`)].join('\n')
+    // Node's own prints what it is given, call sites or strings.
+    return apply(nodeFormatter, self, [error, lines])
+  }
+}
+
+/**
+ * Removes the frames that are there because of longstack: its own, where it calls the program (trace.span,
+ * trace.intercept …), and the one by which Node calls into JavaScript while any hook is enabled.
+ * @param {NodeJS.CallSite[]} sites
+ * @param {boolean} internals whether longstack's own are shown
+ */
+function withoutOwnSites (sites, internals) {
+  try {
+    if (!Array.isArray(sites) || sites.length === 0) return sites
+    const { frames } = readSites(sites)
+    const last = sites.length - 1
+    const isTrampoline = frames[last].fileName === 'node:internal/async_hooks' &&
+      sites[last].getFunctionName() === 'callbackTrampoline'
+    const kept = isTrampoline ? sites.slice(0, -1) : sites
+    if (internals || !frames.some(isOwn)) return kept
+    const ofProgram = kept.filter((_, i) => !isOwn(frames[i]))
+    return ofProgram.length === 0 ? kept : ofProgram
+  } catch {
+    return sites // a program may have replaced any built-in
+  }
+}
+
+/** @param {import('./frames').Frame} frame */
+function isOwn (frame) {
+  return frame.kind === 'own'
+}
+
+/** @type {typeof import('./source-maps') | undefined} */
+let sourceMaps
+
+/** @throws {RangeError} where the stack has no room to load it */
+function loadSourceMaps () {
+  if (sourceMaps === undefined) {
+    ensureHeadroomToLoad()
+    sourceMaps = guard.run(() => require('./source-maps'))
+  }
+  return sourceMaps
+}
+
+/**
+ * Returns the lines of call sites, mapped, or the call sites where Node maps them.
+ * @param {NodeJS.CallSite[]} sites
+ */
+function mapSites (sites) {
+  try {
+    if (/** @type {any} */ (process).sourceMapsEnabled === true) return sites
+    return loadSourceMaps().mapSites(sites)
+  } catch {
+    return sites
+  }
+}
+
+/** Whether hops belong on it: Error.captureStackTrace puts a stack on any object. @param {any} error */
+function isErrorLike (error) {
+  try {
+    return types.isNativeError(error) || error instanceof Error
+  } catch {
+    return false // a prototype that is a proxy
+  }
+}
+
+/**
+ * Notes whether a formatter maps frames.
+ * @param {Formatter} formatter
+ * @param {NodeJS.CallSite[]} sites
+ * @param {string} text that it made of them
+ */
+function noteFormatted (formatter, sites, text) {
+  try {
+    observeFormatter(formatter, sites, text)
+  } catch {} // no room on the stack
+}
+
+/** @param {any} error */
+function headOf (error) {
+  try {
+    return Error.prototype.toString.call(error)
+  } catch {
+    return 'Error'
+  }
+}
+
+module.exports = { WrappedFormatters, loadSourceMaps, noteFormatted, withoutOwnSites }
