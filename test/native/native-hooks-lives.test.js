@@ -135,5 +135,5 @@ able('where addons are forbidden the reason is told, with a code', async (t) => 
     try { trace.nativeHooks() } catch (error) { tell([error.name, error.code, error.message]) }
   `, { args: ['--no-addons'], addons: false })
   t.deepEqual([name, code], ['TypeError', 'LONGSTACK_ERR_NOT_AVAILABLE'])
-  t.regex(message, /^trace\.nativeHooks is not available here: --no-addons forbids addons\.$/)
+  t.regex(message, /^trace\.nativeHooks is not available: --no-addons forbids addons\.$/)
 })

@@ -1,0 +1,41 @@
+'use strict'
+
+// Each path and each link on the pages for readers leads to a file. A part of a path in capital letters is a
+// placeholder.
+
+const fs = require('node:fs')
+const path = require('node:path')
+const test = require('ava')
+const { root } = require('../helpers/run')
+
+const GENERATED = /^lib\/start\/bundle/ // not in a fresh checkout
+const PLACEHOLDER = /\b[A-Z]{2,}\b/
+
+const docs = fs.readdirSync(path.join(root, 'docs')).filter((name) => name.endsWith('.md'))
+const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...docs.map((name) => `docs/${name}`)]
+const textOf = (/** @type {string} */ page) => fs.readFileSync(path.join(root, page), 'utf8')
+const exists = (/** @type {string} */ name) => fs.existsSync(path.join(root, name))
+
+for (const page of pages) {
+  test(`paths in ${page}`, (t) => {
+    const paths = textOf(page).match(/(?<![\w./@-])(?:lib|native|test|bench|examples)\/[\w./-]*[\w/]/g) ?? []
+    const missing = paths.filter((name) => !GENERATED.test(name) && !PLACEHOLDER.test(name))
+      .filter((name) => !exists(name) && !exists(`${name}.js`))
+    t.deepEqual([...new Set(missing)], [])
+  })
+
+  test(`links in ${page}`, (t) => {
+    const links = [...textOf(page).matchAll(/\]\((?!https?:|#)([^)#]+)(?:#([^)]*))?\)/g)]
+    const missing = links.filter(([, file, anchor]) => {
+      const target = path.posix.join(path.posix.dirname(page), file)
+      return !exists(target) || (anchor !== undefined && !anchors(textOf(target)).includes(anchor))
+    }).map(([link]) => link)
+    t.deepEqual(missing, [])
+  })
+}
+
+/** Lists the anchors that GitHub gives to headings. @param {string} text @returns {string[]} */
+function anchors (text) {
+  return [...text.matchAll(/^#+ (.*)$/gm)]
+    .map(([, heading]) => heading.toLowerCase().replace(/[^\w\- ]/g, '').replaceAll(' ', '-'))
+}
