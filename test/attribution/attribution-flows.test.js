@@ -1,7 +1,7 @@
 'use strict'
 
-// Flows that share their handlers, their errors and their connections: each error is told with the flow that made it, who
-// rejected with it and who waited for it besides. Where that is not known, nobody is named.
+// Flows that share their handlers, their errors and their connections: each error is told with the flow that
+// made it, who rejected with it and who waited for it besides. Where that is not known, nobody is named.
 
 const test = require('ava')
 const { program, split } = require('../helpers/run')
@@ -27,7 +27,11 @@ async function told (source, judge = () => {}) {
   return stdout
 }
 
-/** @param {string} stack @param {string} word in its separator @returns {string[]} frames of the hops from that one on */
+/**
+ * @param {string} stack
+ * @param {string} word in its separator
+ * @returns {string[]} frames of the hops from that one on
+ */
 function section (stack, word) {
   const { hops } = split(stack)
   const first = hops.findIndex(({ title }) => title.includes(word))

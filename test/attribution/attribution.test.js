@@ -1,6 +1,7 @@
 'use strict'
 
-// Whose error is it? Every way for an error to come about, read in three places, in strict and in sloppy code.
+// Whose error is it? Every way for an error to come about, read in three places, in strict and in sloppy
+// code.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -15,8 +16,9 @@ const readings = ['same', 'later', 'stranger']
 const ROOMY = '--min-semi-space-size=16' // MB: no collection comes between the making and the reading
 
 /**
- * Where nobody but the reader is known, by engine; elsewhere it is proven whose error it is, wherever it is read. Without the
- * addon nothing tells runs of one function apart; in light mode what follows an await begins unseen.
+ * Where nobody but the reader is known, by engine; elsewhere it is proven whose error it is, wherever it is
+ * read. Without the addon nothing tells runs of one function apart; in light mode what follows an await
+ * begins unseen.
  */
 const unproven = {
   js: (name, language) => !(name === 'startUp' || name === 'connect' || (language === 'sloppy' && provenByReceiver.includes(name))),
@@ -27,7 +29,10 @@ const unproven = {
 /** A receiver is seen in sloppy code only: there these are proven wherever they are read, with any engine. */
 const provenByReceiver = ['timerCaught', 'immediate', 'errorEvent', 'aggregateMember']
 
-/** Promises make no hops in light: where the creator is known by one alone, the chain goes on with the place before. */
+/**
+ * Promises make no hops in light: where the creator is known by one alone, the chain goes on with the place
+ * before.
+ */
 const toldInLight = { thenCallback: /thenCallback/, fetchRefused: /fetchRefused/, rejection: /^ {4}at rejects .*\n {2}── setTimeout\(2\)/m }
 
 const why = loadBinding().failure?.code
@@ -102,9 +107,9 @@ function playedTogether (folder, env) {
 }
 
 /**
- * Judges a case that was played beside all others, and then, until its creator is proven, alone and several times: a
- * callback in which V8 goes on to another page is one that the clock does not know, and a young process comes upon some.
- * Whatever is reported each time has to be true.
+ * Judges a case that was played beside all others, and then, until its creator is proven, alone and several
+ * times: a callback in which V8 goes on to another page is one that the clock does not know, and a young
+ * process comes upon some. Whatever is reported each time has to be true.
  * @param {import('ava').ExecutionContext} t
  * @param {object} setting
  */

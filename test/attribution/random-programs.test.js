@@ -63,8 +63,8 @@ function count (cells = {}) {
 }
 
 /**
- * What the allocation clock is to know: 99 and 97 of 100 in the long run, see fixtures/random-programs/run.js. Here are some
- * hundred readings of whatever programs the seed makes.
+ * What the allocation clock is to know: 99 and 97 of 100 in the long run, see
+ * fixtures/random-programs/run.js. Here are some hundred readings of whatever programs the seed makes.
  * @param {import('ava').ExecutionContext} t
  * @param {import('../fixtures/random-programs/tally').Result} result
  */

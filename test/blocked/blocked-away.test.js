@@ -1,7 +1,7 @@
 'use strict'
 
-// What looks like a long run and is none: a process that was stopped, as a sleeping machine stops all, and one that a
-// debugger paused. And what watching costs a program that does nothing.
+// What looks like a long run and is none: a process that was stopped, as a sleeping machine stops all, and
+// one that a debugger paused. And what watching costs a program that does nothing.
 
 const test = require('ava')
 const { spawn } = require('node:child_process')

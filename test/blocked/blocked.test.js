@@ -1,7 +1,8 @@
 'use strict'
 
-// LONGSTACK_BLOCKED: long runs of the event loop, told with the stack inside of them, over both watchdogs. A machine with
-// more to do takes longer, and one that stands still meanwhile shows less: lengths are known only by and large.
+// LONGSTACK_BLOCKED: long runs of the event loop, told with the stack inside of them, over both watchdogs. A
+// machine with more to do takes longer, and one that stands still meanwhile shows less: lengths are known
+// only by and large.
 
 const test = require('ava')
 const { spawn, execFileSync } = require('node:child_process')
@@ -23,7 +24,11 @@ function run (kind, env, args = []) {
   return node(['-r', register, runs, kind, ...args], { env: { LONGSTACK_BLOCKED: '150', ...env } })
 }
 
-/** The runs that listeners were told of when they were over. @param {string} stdout @returns {Array<import('../../lib/blocked/blocking-callback').BlockedEvent>} */
+/**
+ * The runs that listeners were told of when they were over.
+ * @param {string} stdout
+ * @returns {Array<import('../../lib/blocked/blocking-callback').BlockedEvent>}
+ */
 function events (stdout) {
   return stdout.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line)).filter((event) => !event.stillRunning)
 }

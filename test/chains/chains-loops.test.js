@@ -60,7 +60,8 @@ const alone = stories('loops', undefined, 'long')
 
 for (const [name, story] of Object.entries(expected)) {
   test(`loops: ${name}`, async (t) => {
-    // Beside loops of 10,000 turns the records of 60 steps are gone, and the chain alone has folded what repeats itself.
+    // Beside loops of 10,000 turns the records of 60 steps are gone, and the chain alone has folded what
+    // repeats itself.
     tells(t, (await (name === 'long' ? alone : told))[name], story)
   })
 }

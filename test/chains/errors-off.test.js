@@ -1,7 +1,7 @@
 'use strict'
 
-// errors: false: all is traced, and `.stack` and Error.prepareStackTrace are what they are without longstack. The chain of
-// an error comes from trace.stack(error) and trace.chain(error).
+// errors: false: all is traced, and `.stack` and Error.prepareStackTrace are what they are without longstack.
+// The chain of an error comes from trace.stack(error) and trace.chain(error).
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -20,7 +20,11 @@ const prelude = `
   process.on('exit', () => console.log(JSON.stringify(told)))
 `
 
-/** @param {import('ava').ExecutionContext} t @param {string} source @param {Parameters<typeof program>[1]} [options] */
+/**
+ * @param {import('ava').ExecutionContext} t
+ * @param {string} source
+ * @param {Parameters<typeof program>[1]} [options]
+ */
 async function answers (t, source, options = {}) {
   const { stdout, stderr, code } = await program(prelude + source, { env: off, ...options })
   t.is(stderr, '')

@@ -5,7 +5,11 @@ const { asyncWrapProviders } = require('node:async_hooks')
 const { program, root } = require('../helpers/run')
 const { compile, subsystems } = require('../../lib/context/subsystems')
 
-/** Runs a program text without the preload; what it prints is JSON. @param {string} source @param {Record<string, string>} [env] */
+/**
+ * Runs a program text without the preload; what it prints is JSON.
+ * @param {string} source
+ * @param {Record<string, string>} [env]
+ */
 async function told (source, env) {
   const preload = env !== undefined
   const { stdout, stderr, code } = await program(`const trace = require(${JSON.stringify(root)})\n${source}`, { preload, env })

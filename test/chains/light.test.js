@@ -1,6 +1,7 @@
 'use strict'
 
-// mode: 'light': no promise hooks, and the chain crosses await all the same. Where Node cannot, it is full and says so.
+// mode: 'light': no promise hooks, and the chain crosses await all the same. Where Node cannot, it is full
+// and says so.
 
 const test = require('ava')
 const { loadBinding } = require('../../lib/stacks/binding')
@@ -23,7 +24,11 @@ const prelude = `
   process.on('exit', () => console.log(JSON.stringify(told)))
 `
 
-/** @param {import('ava').ExecutionContext} t @param {string} source @param {Parameters<typeof program>[1]} [options] */
+/**
+ * @param {import('ava').ExecutionContext} t
+ * @param {string} source
+ * @param {Parameters<typeof program>[1]} [options]
+ */
 async function answers (t, source, options = {}) {
   const { stdout, stderr, code } = await program(source, { env: light, ...options })
   t.is(stderr, '')

@@ -123,7 +123,8 @@ test('-r while a start-up snapshot is built and when it runs', async (t) => {
 })
 
 test('enabled inside a snapshot, longstack works in the program that starts from it', async (t) => {
-  // In a snapshot's entry, require knows Node's own modules only: bundlers put the rest into the file, as this does.
+  // In a snapshot's entry, require knows Node's own modules only: bundlers put the rest into the file, as
+  // this does.
   const made = folder(t, {
     'entry.js': `
       const { readFileSync } = require('node:fs')

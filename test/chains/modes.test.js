@@ -24,7 +24,12 @@ function folder (t) {
   return made
 }
 
-/** @param {import('ava').ExecutionContext} t @param {string} source @param {string} [name] @returns {string} the file */
+/**
+ * @param {import('ava').ExecutionContext} t
+ * @param {string} source
+ * @param {string} [name]
+ * @returns {string} the file
+ */
 function write (t, source, name = 'program.js') {
   const file = path.join(folder(t), name)
   fs.writeFileSync(file, source)

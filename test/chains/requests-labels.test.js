@@ -1,6 +1,7 @@
 'use strict'
 
-// The hop of a request that a server got says which: method and path, with the route where a framework told it.
+// The hop of a request that a server got says which: method and path, with the route where a framework told
+// it.
 
 const test = require('ava')
 const { story } = require('../helpers/web')
@@ -10,7 +11,12 @@ const hops = 'const labels = (target) => trace.chain(target).map(({ label }) => 
 const modes = [{}, { LONGSTACK_MODE: 'light' }, { LONGSTACK_CAPTURE: 'js' }]
 const nameOf = (/** @type {object} */ env) => Object.values(env).join() || 'full'
 
-/** @param {import('ava').ExecutionContext} t @param {string} source @param {Record<string, string>} [env] @returns {Promise<any>} what the program put in `saw` */
+/**
+ * @param {import('ava').ExecutionContext} t
+ * @param {string} source
+ * @param {Record<string, string>} [env]
+ * @returns {Promise<any>} what the program put in `saw`
+ */
 async function told (t, source, env = {}) {
   const { stdout, stderr, code } = await program(`${prelude}\n${hops}\n;(async () => { ${source}\n finish() })()`, { env })
   t.is(stderr, '')

@@ -1,7 +1,7 @@
 'use strict'
 
-// longstack run: the program must not notice that it is not alone. Exit code, signals, streams, arguments and channel
-// are its own.
+// longstack run: the program must not notice that it is not alone. Exit code, signals, streams, arguments and
+// channel are its own.
 
 const test = require('ava')
 const { fork, spawn } = require('node:child_process')
@@ -17,7 +17,10 @@ function script (t, source, name = 'app.js') {
   return to
 }
 
-/** @param {import('node:child_process').ChildProcess} child @returns {Promise<{ stdout: string, stderr: string, code: number | null, signal: string | null }>} */
+/**
+ * @param {import('node:child_process').ChildProcess} child
+ * @returns {Promise<{ stdout: string, stderr: string, code: number | null, signal: string | null }>}
+ */
 async function end (child) {
   let stdout = ''
   let stderr = ''

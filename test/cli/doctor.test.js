@@ -1,6 +1,7 @@
 'use strict'
 
-// trace.doctor(): what is in force and why, and what stands in the way. Each situation is a process of its own.
+// trace.doctor(): what is in force and why, and what stands in the way. Each situation is a process of its
+// own.
 
 const path = require('node:path')
 const test = require('ava')
@@ -105,7 +106,10 @@ test('hooks of others, as far as they can be seen', async (t) => {
 const support = JSON.stringify(require.resolve('source-map-support'))
 const tsNode = JSON.stringify(require.resolve('ts-node'))
 
-/** @type {Record<string, { source: string, args?: string[], formatter: string, sourceMaps?: string[], note?: RegExp }>} */
+/**
+ * @type {Record<string, { source: string, args?: string[], formatter: string, sourceMaps?: string[], note?:
+ *   RegExp }>}
+ */
 const formatters = {
   'source-map-support, before': {
     source: `trace.disable(); require(${support}).install(); trace.enable(); tell()`,

@@ -1,6 +1,7 @@
 'use strict'
 
-// A server that takes OTLP over HTTP and keeps it, for what a Jaeger does not tell: paths, headers, answers that fail.
+// A server that takes OTLP over HTTP and keeps it, for what a Jaeger does not tell: paths, headers, answers
+// that fail.
 
 const { once } = require('node:events')
 const fs = require('node:fs')
@@ -20,7 +21,10 @@ const cert = path.join(folder, 'cert.pem')
  * @param {() => number} [options.status] of the next answer
  */
 async function collector (t, { tls = false, status = () => 200 } = {}) {
-  /** @type {Array<{ path: string, headers: import('node:http').IncomingHttpHeaders, spans: any[], resources: any[] }>} */
+  /**
+   * @type {Array<{ path: string, headers: import('node:http').IncomingHttpHeaders, spans: any[], resources:
+   *   any[] }>}
+   */
   const requests = []
   const server = tls
     ? https.createServer({ cert: fs.readFileSync(cert), key: fs.readFileSync(path.join(folder, 'key.pem')) })

@@ -1,7 +1,7 @@
 'use strict'
 
-// Runs other people's tests with and without longstack and compares them test by test: names and states, not only
-// exit codes. A difference counts if it shows again when the file is run again, both ways.
+// Runs other people's tests with and without longstack and compares them test by test: names and states, not
+// only exit codes. A difference counts if it shows again when the file is run again, both ways.
 
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')

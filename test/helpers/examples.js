@@ -1,7 +1,7 @@
 'use strict'
 
-// What the numbered examples have in common: answers that tracing must not change, in whatever mode, and figures that the
-// page of claims reads.
+// What the numbered examples have in common: answers that tracing must not change, in whatever mode, and
+// figures that the page of claims reads.
 
 const fs = require('node:fs')
 const os = require('node:os')

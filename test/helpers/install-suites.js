@@ -13,8 +13,8 @@ const INSTALL_MS = 240_000
 const OFFLINE = /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT|ENOTCACHED)\b/
 
 /**
- * @returns {{ modules: string, offline?: undefined } | { modules?: undefined, offline: string }} the node_modules
- * folder, or why there is none; throws where it has to be there (CI)
+ * @returns {{ modules: string, offline?: undefined } | { modules?: undefined, offline: string }} the
+ *   node_modules folder, or why there is none; throws where it has to be there (CI)
  */
 function install () {
   const lock = fs.readFileSync(path.join(source, 'package-lock.json'))

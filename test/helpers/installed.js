@@ -1,6 +1,7 @@
 'use strict'
 
-// longstack as users have it: packed from a copy of the checkout, installed into an empty folder without scripts.
+// longstack as users have it: packed from a copy of the checkout, installed into an empty folder without
+// scripts.
 
 const { spawn } = require('node:child_process')
 const fs = require('node:fs')
@@ -48,7 +49,8 @@ function versions () {
 /**
  * Packs and installs.
  * @param {string} folder a new one
- * @returns {Promise<{ app: string, home: string, tarball: string, offline?: string }>} the empty folder, longstack in it
+ * @returns {Promise<{ app: string, home: string, tarball: string, offline?: string }>} the empty folder,
+ *   longstack in it
  */
 async function install (folder) {
   const copy = path.join(folder, 'copy')

@@ -6,7 +6,11 @@ const http = require('node:http')
 const net = require('node:net')
 const { once } = require('node:events')
 
-/** The answer to every request: what the server made of it. @param {http.IncomingMessage} req @param {http.ServerResponse} res */
+/**
+ * The answer to every request: what the server made of it.
+ * @param {http.IncomingMessage} req
+ * @param {http.ServerResponse} res
+ */
 async function tell (req, res) {
   let body = ''
   try {
@@ -33,7 +37,11 @@ async function listening (t, server) {
   return Object.assign(server, { port: /** @type {net.AddressInfo} */ (server.address()).port })
 }
 
-/** @param {import('ava').ExecutionContext} t @param {http.RequestListener} [handler] @param {http.ServerOptions} [options] */
+/**
+ * @param {import('ava').ExecutionContext} t
+ * @param {http.RequestListener} [handler]
+ * @param {http.ServerOptions} [options]
+ */
 const serve = (t, handler = tell, options = {}) => listening(t, http.createServer(options, handler))
 
 /**

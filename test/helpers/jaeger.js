@@ -1,7 +1,7 @@
 'use strict'
 
-// A real Jaeger, started by a test on ports of its own and ended after it: spans go in by OTLP, and are read back from
-// its query API. test/helpers/build-jaeger.sh builds it.
+// A real Jaeger, started by a test on ports of its own and ended after it: spans go in by OTLP, and are read
+// back from its query API. test/helpers/build-jaeger.sh builds it.
 
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
@@ -15,7 +15,10 @@ const { root } = require('./run')
 const binary = path.join(root, '.cache', 'jaeger', 'all-in-one')
 const READY_MS = 30_000
 
-/** @param {import('ava').ExecutionContext} t @returns {boolean} whether there is none, and that is all right */
+/**
+ * @param {import('ava').ExecutionContext} t
+ * @returns {boolean} whether there is none, and that is all right
+ */
 function missing (t) {
   if (fs.existsSync(binary)) return false
   if (strict) throw new Error(`there is no Jaeger at ${binary}: test/helpers/build-jaeger.sh builds it`)
@@ -90,7 +93,12 @@ class Jaeger {
     return data
   }
 
-  /** The spans of a trace, as soon as there are that many. @param {string} traceId @param {number} count @returns {Promise<Span[]>} */
+  /**
+   * The spans of a trace, as soon as there are that many.
+   * @param {string} traceId
+   * @param {number} count
+   * @returns {Promise<Span[]>}
+   */
   async trace (traceId, count, ms = 20_000) {
     let spans = []
     for (const end = Date.now() + ms; Date.now() < end && spans.length < count; await sleep(100)) {

@@ -1,7 +1,7 @@
 'use strict'
 
-// Files of spans as if from a load on a small shop, read and added up as the command does it, and a real browser to look at
-// the page with. The durations come from a fixed seed: the same page every time.
+// Files of spans as if from a load on a small shop, read and added up as the command does it, and a real
+// browser to look at the page with. The durations come from a fixed seed: the same page every time.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -96,7 +96,11 @@ const sites = {
   TIMER: { at: 'retry (/app/lib/retry.js:5:1)', until: 'TIMER', label: 'setTimeout(100)' }
 }
 
-/** @param {(typeof loads)[number]} load @param {ReturnType<typeof createRandom>} random @param {number} faster */
+/**
+ * @param {(typeof loads)[number]} load
+ * @param {ReturnType<typeof createRandom>} random
+ * @param {number} faster
+ */
 function quick ({ name, kind, median, spread, wait, delayed, run }, random, faster) {
   const own = random.lognormal(median, spread)
   const held = random.next() < delayed ? 180 * random.next() * faster : 0
@@ -114,7 +118,11 @@ function quick ({ name, kind, median, spread, wait, delayed, run }, random, fast
   })
 }
 
-/** The expensive request, with a client request, a blocked run, a failure and an open end below it. @param {number} i @param {number} ms */
+/**
+ * The expensive request, with a client request, a blocked run, a failure and an open end below it.
+ * @param {number} i
+ * @param {number} ms
+ */
 function dear (i, ms, at = LONG_MS * i / 800) {
   const traceId = hex(1e12 + i, 32)
   const [root, failed] = [hex(1e12 + 10 * i), hex(1e12 + 10 * i + 1)]

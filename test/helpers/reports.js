@@ -33,7 +33,10 @@ async function reports (source, options) {
   return { told, stderr, code }
 }
 
-/** The functions of a chain, newest first. @param {Array<{ frames: Array<{ functionName?: string }> }>} chain */
+/**
+ * The functions of a chain, newest first.
+ * @param {Array<{ frames: Array<{ functionName?: string }> }>} chain
+ */
 const functions = (chain) => chain.flatMap((hop) => hop.frames.map((frame) => String(frame.functionName)))
 
 module.exports = { reports, functions }

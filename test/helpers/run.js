@@ -1,6 +1,7 @@
 'use strict'
 
-// Runs a program in a child process of its own, as users do: contexts are never counted inside the test runner.
+// Runs a program in a child process of its own, as users do: contexts are never counted inside the test
+// runner.
 
 const { spawn } = require('node:child_process')
 const fs = require('node:fs')
@@ -10,7 +11,9 @@ const path = require('node:path')
 const root = path.resolve(__dirname, '..', '..')
 const register = path.join(root, 'lib', 'register.js')
 
-/** Whether what takes long runs whole, not as a sample: TESTS=all, as .ci/run sets it for one version of Node. */
+/**
+ * Whether what takes long runs whole, not as a sample: TESTS=all, as .ci/run sets it for one version of Node.
+ */
 const runsAll = process.env.TESTS === 'all'
 
 const MAX_CHILDREN = 8 // at a time in a file: ava starts all tests of one at once, and a timeout runs from the start

@@ -7,7 +7,10 @@ const os = require('node:os')
 const path = require('node:path')
 const { program, root } = require('./run')
 
-/** What every program begins with: `span(i)` is an ended span, `sinks(outputs)` makes sinks and notes what is warned of. */
+/**
+ * What every program begins with: `span(i)` is an ended span, `sinks(outputs)` makes sinks and notes what is
+ * warned of.
+ */
 const prelude = `
 const fs = require('node:fs')
 const { parseOutputs } = require(${JSON.stringify(path.join(root, 'lib/sinks/outputs'))})

@@ -17,7 +17,10 @@ function id (digits) {
   return (++count).toString(16).padStart(digits, '0')
 }
 
-/** Nanoseconds of a moment, exact to the microsecond. @param {number} ms since the tests' beginning of time */
+/**
+ * Nanoseconds of a moment, exact to the microsecond.
+ * @param {number} ms since the tests' beginning of time
+ */
 function nanos (ms) {
   return String(BigInt(START) * 1_000_000n + BigInt(Math.round(ms * 1000)) * 1000n)
 }
@@ -84,7 +87,11 @@ function lines (records) {
   return records.map((record) => `${typeof record === 'string' ? record : JSON.stringify(record)}\n`).join('')
 }
 
-/** @param {import('ava').ExecutionContext} t @param {unknown[] | string | Buffer} content records, or what the file holds @param {string} [name] */
+/**
+ * @param {import('ava').ExecutionContext} t
+ * @param {unknown[] | string | Buffer} content records, or what the file holds
+ * @param {string} [name]
+ */
 function file (t, content, name = 'spans.jsonl') {
   const to = path.join(folder(t), name)
   fs.writeFileSync(to, Array.isArray(content) ? lines(content) : content)

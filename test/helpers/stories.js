@@ -40,7 +40,10 @@ async function stories (theme, env, only) {
   return Object.fromEntries(told.map((story) => [story.name, story]))
 }
 
-/** A chain as lines: "setTimeout(20) × 3 | fired < start". What differs from run to run is named. @param {Hop[]} chain */
+/**
+ * A chain as lines: "setTimeout(20) × 3 | fired < start". What differs from run to run is named.
+ * @param {Hop[]} chain
+ */
 function lines (chain) {
   return chain.map(({ label, repeats, functions }) =>
     `${title({ label, repeats })} | ${functions.join(' < ')}`.replace(/:\d{4,5}\)/, ':PORT)').replace('[::1]', '127.0.0.1')

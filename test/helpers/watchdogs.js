@@ -1,7 +1,7 @@
 'use strict'
 
-// Tests of long runs go over both watchdogs: the native engine's thread, and the worker with an inspector. One after the
-// other: a process that waits for a processor is long in all it does.
+// Tests of long runs go over both watchdogs: the native engine's thread, and the worker with an inspector.
+// One after the other: a process that waits for a processor is long in all it does.
 
 const { loadBinding } = require('../../lib/stacks/binding')
 const { againIfStarved } = require('./starved')

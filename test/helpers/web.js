@@ -8,8 +8,8 @@ const path = require('node:path')
 const { program, root } = require('./run')
 
 /**
- * What every program begins with. `done()` waits until no span is open, says how many are, and ends the program; what the
- * program itself saw goes to `saw`.
+ * What every program begins with. `done()` waits until no span is open, says how many are, and ends the
+ * program; what the program itself saw goes to `saw`.
  */
 const prelude = `
 const { createRequire } = require('node:module')
@@ -87,7 +87,12 @@ function read (file) {
   return !fs.existsSync(file) ? [] : fs.readFileSync(file, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line))
 }
 
-/** @param {import('ava').ExecutionContext} t @param {any[]} spans @param {string} name @param {string} [kind] */
+/**
+ * @param {import('ava').ExecutionContext} t
+ * @param {any[]} spans
+ * @param {string} name
+ * @param {string} [kind]
+ */
 function only (t, spans, name, kind) {
   const found = spans.filter((span) => span.name === name && (kind === undefined || span.kind === kind))
   t.is(found.length, 1, `spans called ${name} among ${spans.map((span) => `${span.kind} ${span.name}`).join(', ')}`)

@@ -9,7 +9,11 @@ async function run (source, env) {
   return { stdout, stderr, code, lines: stdout.trim().split('\n') }
 }
 
-/** Runs a program that prints JSON and nothing else. @param {string} source @param {Record<string, string>} [env] */
+/**
+ * Runs a program that prints JSON and nothing else.
+ * @param {string} source
+ * @param {Record<string, string>} [env]
+ */
 async function told (source, env) {
   const { stdout, stderr, code } = await run(source, env)
   if (code !== 0 || stderr !== '') throw new Error(`${code}: ${stderr}${stdout}`)

@@ -1,8 +1,8 @@
 'use strict'
 
-// Guards the structure that docs/architecture.md describes: which part may load which, who alone may touch what V8 and
-// Node have only one of, and the size of files and functions. What is above a limit for a reason is in a list here;
-// a list names nothing that is no longer above it.
+// Guards the structure that docs/architecture.md describes: which part may load which, who alone may touch
+// what V8 and Node have only one of, and the size of files and functions. What is above a limit for a reason
+// is in a list here; a list names nothing that is no longer above it.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -15,8 +15,8 @@ const MAX_LINES = 300
 const MAX_FUNCTION_LINES = 120
 const MAX_VAGUE = 0.07 // to become 0.003
 
-// Each part loads, while it is loaded, only itself and what its line names. In a function it may require anything of
-// the lines above its own as well, never of a line below.
+// Each part loads, while it is loaded, only itself and what its line names. In a function it may require
+// anything of the lines above its own as well, never of a line below.
 const floors = [
   { 'warnings.js': [], 'objects.js': [], 'option-types.js': [], 'reasons.js': [], 'text.js': [], 'encoding/': [] },
   { 'errors.js': ['warnings.js'] },
@@ -53,7 +53,8 @@ const floors = [
   { 'register.js': ['start.js'] }
 ]
 
-// The half that reads files of spans, in a process of its own. It shares text.js and errors.js with the other.
+// The half that reads files of spans, in a process of its own. It shares text.js and errors.js with the
+// other.
 const offline = [
   { 'report/read/': [] },
   { 'report/aggregate/': ['report/read/'] },
@@ -117,7 +118,10 @@ const sources = new Map(files.map((name) => {
   return [name, { text, tree: acorn.parse(text, { ecmaVersion: 'latest', sourceType, allowHashBang: true, locations: true }) }]
 }))
 
-/** The part that a file belongs to: its directory, of report/ the one below, or the file itself. @param {string} name */
+/**
+ * The part that a file belongs to: its directory, of report/ the one below, or the file itself.
+ * @param {string} name
+ */
 function partOf (name) {
   const [first, second, third] = name.split('/')
   if (second === undefined) return first

@@ -1,7 +1,7 @@
 'use strict'
 
-// trace.intercept where programs do what few do: in handlers, in transforms, with the remover. Each in a process of its own,
-// since what goes wrong here throws past everybody.
+// trace.intercept where programs do what few do: in handlers, in transforms, with the remover. Each in a
+// process of its own, since what goes wrong here throws past everybody.
 
 const test = require('ava')
 const { program, root } = require('../helpers/run')
@@ -47,7 +47,12 @@ function lines () {
 }
 `
 
-/** Runs a program that answers with `tell`. @param {import('ava').ExecutionContext} t @param {string} source @param {string[]} [args] */
+/**
+ * Runs a program that answers with `tell`.
+ * @param {import('ava').ExecutionContext} t
+ * @param {string} source
+ * @param {string[]} [args]
+ */
 async function answer (t, source, args = []) {
   const tell = 'const tell = (answer) => { console.log(JSON.stringify({ ...answer, seen, uncaught })); process.exit() }'
   const { stdout, stderr, code } = await program(`${prelude}${tell}\n;(async () => {${source}})()`, { preload: false, args })

@@ -1,7 +1,8 @@
 'use strict'
 
-// A transform that only looks changes nothing: the same raw clients against the same servers with and without one get the same bytes,
-// and the server sees the same events in the same order. And no field of a socket tells of it.
+// A transform that only looks changes nothing: the same raw clients against the same servers with and without
+// one get the same bytes, and the server sees the same events in the same order. And no field of a socket
+// tells of it.
 
 const util = require('node:util')
 const test = require('ava')
@@ -164,7 +165,10 @@ for (const one of cases) {
   })
 }
 
-/** All that can be read of an object, some levels deep; ids and times left out by comparison. @param {any} root */
+/**
+ * All that can be read of an object, some levels deep; ids and times left out by comparison.
+ * @param {any} root
+ */
 function fieldsOf (root) {
   /** @type {Record<string, string>} */
   const out = {}

@@ -1,6 +1,7 @@
 'use strict'
 
-// trace.intercept while tracing is on: what the transforms start is traced, hops and reports name them, and disable() ends tracing alone.
+// trace.intercept while tracing is on: what the transforms start is traced, hops and reports name them, and
+// disable() ends tracing alone.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -1,6 +1,7 @@
 'use strict'
 
-// Stacks that no key of walked frames tells are known by their contents: what is learned once is not learned again.
+// Stacks that no key of walked frames tells are known by their contents: what is learned once is not learned
+// again.
 
 const test = require('ava')
 const { loadBinding } = require('../../lib/stacks/binding')

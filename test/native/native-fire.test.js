@@ -1,7 +1,7 @@
 'use strict'
 
-// The native engine under fire: each capture compared with V8's own stack, in every tier and under V8's own stress.
-// A longer run: node test/fixtures/native/fire.js --captures=3e6
+// The native engine under fire: each capture compared with V8's own stack, in every tier and under V8's own
+// stress. A longer run: node test/fixtures/native/fire.js --captures=3e6
 
 const test = require('ava')
 const { execFile, execFileSync } = require('node:child_process')
@@ -17,7 +17,9 @@ const fire = path.join(folder, 'fire.js')
 
 const CAPTURES = runsAll ? 100_000 : 30_000
 
-/** Programs with stacks that have no key: stacks of their own, and functions of many names that were inlined. */
+/**
+ * Programs with stacks that have no key: stacks of their own, and functions of many names that were inlined.
+ */
 const KEYLESS = ['switching', 'names', 'symbols']
 
 /** V8 takes a flag that it does not know for an error, so each is looked up. */
@@ -139,7 +141,8 @@ test.serial('a young collection takes no key away', async (t) => {
       console.log(JSON.stringify(ids))
     })`])
   t.is(code, 0, stderr)
-  // One may be new code: a function that is compiled meanwhile returns to another place. A forgotten key would be ten.
+  // One may be new code: a function that is compiled meanwhile returns to another place. A forgotten key
+  // would be ten.
   const ids = JSON.parse(stdout)
   t.true(ids.filter((id) => id === 1).length >= 8, stdout)
   t.true(ids.every((id) => id === 0 || id === 1), stdout)

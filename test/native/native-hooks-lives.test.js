@@ -1,6 +1,7 @@
 'use strict'
 
-// Native hooks and the ends of things: threads, environments, libraries that go before those who would call them.
+// Native hooks and the ends of things: threads, environments, libraries that go before those who would call
+// them.
 
 const { able, answers } = require('../helpers/addons')
 

@@ -1,7 +1,7 @@
 'use strict'
 
-// Native hooks: what C callbacks of other addons are told, and that no misuse of adding and removing harms anybody. The
-// addons are compiled here, as users compile theirs.
+// Native hooks: what C callbacks of other addons are told, and that no misuse of adding and removing harms
+// anybody. The addons are compiled here, as users compile theirs.
 
 const path = require('node:path')
 const { able, answers, folder } = require('../helpers/addons')

@@ -1,6 +1,7 @@
 'use strict'
 
-// Both engines tell the same stories: hops, labels and frames are equal to the column, whoever took the stacks.
+// Both engines tell the same stories: hops, labels and frames are equal to the column, whoever took the
+// stacks.
 
 const { isDeepStrictEqual } = require('node:util')
 const test = require('ava')
@@ -21,8 +22,9 @@ const js = { LONGSTACK_CAPTURE: 'js' }
 const native = { LONGSTACK_CAPTURE: 'native' }
 
 /**
- * A text without what differs from run to run: ages, ports, temporary folders; and without the word that only the reader is
- * known, for the errors here are read where they are made, which the JavaScript engine cannot know.
+ * A text without what differs from run to run: ages, ports, temporary folders; and without the word that only
+ * the reader is known, for the errors here are read where they are made, which the JavaScript engine cannot
+ * know.
  * @param {string} text
  */
 function lasting (text) {
@@ -33,8 +35,8 @@ function lasting (text) {
 }
 
 /**
- * What a story says. Which of Node's frames lie below the program's in the error itself is a matter of timing: a microtask
- * runs between two timers, or behind the last.
+ * What a story says. Which of Node's frames lie below the program's in the error itself is a matter of
+ * timing: a microtask runs between two timers, or behind the last.
  * @param {import('../helpers/stories').Story} story
  */
 function said ({ chain, ofError, text }) {

@@ -7,7 +7,10 @@ const test = require('ava')
 const trace = require('../..')
 const { node, program, register, root } = require('../helpers/run')
 
-/** What is called, the code, what the sentence says. @type {Array<[string, () => unknown, string, RegExp]>} */
+/**
+ * What is called, the code, what the sentence says.
+ * @type {Array<[string, () => unknown, string, RegExp]>}
+ */
 const mistakes = [
   ['an unknown subsystem', () => trace.enable(['TPC']), 'UNKNOWN_SUBSYSTEM', /Unknown subsystem "TPC"\. Did you mean "TCP"\?/],
   ['an excluded unknown subsystem', () => trace.enable(['*', '-PROMSIE']), 'UNKNOWN_SUBSYSTEM', /"PROMSIE"\. Did you mean "PROMISE"\?/],

@@ -63,7 +63,11 @@ async function say (node, source = PROGRAM, args = [], app = installed.app) {
   return { code, signal, said: stdout === '' ? undefined : JSON.parse(stdout), stderr }
 }
 
-/** A copy of what was installed, to be damaged. @param {import('ava').ExecutionContext} t @param {string} abi */
+/**
+ * A copy of what was installed, to be damaged.
+ * @param {import('ava').ExecutionContext} t
+ * @param {string} abi
+ */
 function copy (t, abi) {
   const app = fs.mkdtempSync(path.join(folder, 'damaged-'))
   t.teardown(() => fs.rmSync(app, { recursive: true, force: true }))

@@ -83,7 +83,8 @@ const programs = {
 
 for (const [name, source] of Object.entries(programs)) {
   test(name, async (t) => {
-    // A small stack overflows in the same places, and sooner: with the JavaScript engine a whole one takes many seconds.
+    // A small stack overflows in the same places, and sooner: with the JavaScript engine a whole one takes
+    // many seconds.
     const args = /overflow/.test(name) ? ['--stack-size=300'] : []
     const bare = await program(source, { args, preload: false })
     const long = await program(source, { args })

@@ -8,10 +8,18 @@ const path = require('node:path')
 const test = require('ava')
 const { node, program, register, root, split } = require('../helpers/run')
 
-/** A program inside the checkout, where the package may name itself. @param {string} source @param {string[]} [args] */
+/**
+ * A program inside the checkout, where the package may name itself.
+ * @param {string} source
+ * @param {string[]} [args]
+ */
 const inside = (source, args = []) => node([...args, '--input-type=module', '-e', source], { cwd: root })
 
-/** @param {import('ava').ExecutionContext} t @param {Record<string, string>} files @returns {string} a folder with longstack installed */
+/**
+ * @param {import('ava').ExecutionContext} t
+ * @param {Record<string, string>} files
+ * @returns {string} a folder with longstack installed
+ */
 function project (t, files) {
   const folder = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'longstack-modules-'))
   t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))

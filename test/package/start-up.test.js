@@ -12,7 +12,10 @@ const { program, root } = require('../helpers/run')
 const MAX_FILES = 43
 const MAX_BYTES = 255_000
 
-/** @param {Record<string, string>} env @returns {Promise<{ files: string[], bytes: number, twoByte: string[], modules: string[] }>} */
+/**
+ * @param {Record<string, string>} env
+ * @returns {Promise<{ files: string[], bytes: number, twoByte: string[], modules: string[] }>}
+ */
 async function loaded (env = {}) {
   const { stdout } = await program(`
     const modules = process.moduleLoadList.filter((name) => name.startsWith('NativeModule ')).map((name) => name.slice(13))

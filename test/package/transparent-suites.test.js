@@ -1,7 +1,8 @@
 'use strict'
 
-// Transparent by other people's tests: the same names and states with and without the preload. Fastify has 199 files of
-// tests: all of them run where TESTS=all is set, as CI does for one version of Node; a sample runs elsewhere.
+// Transparent by other people's tests: the same names and states with and without the preload. Fastify has
+// 199 files of tests: all of them run where TESTS=all is set, as CI does for one version of Node; a sample
+// runs elsewhere.
 
 const test = require('ava')
 const fs = require('node:fs')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Strict TypeScript programs against the generated declarations, in a folder where longstack is installed as users
-// have it: nothing of the checkout but what is packed.
+// Strict TypeScript programs against the generated declarations, in a folder where longstack is installed as
+// users have it: nothing of the checkout but what is packed.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -1,7 +1,7 @@
 'use strict'
 
-// The figures of a report, against Python's and against definitions written out: quartiles of type 7, R's boxplot.stats,
-// bw.nrd0 and a sum of Gaussian kernels.
+// The figures of a report, against Python's and against definitions written out: quartiles of type 7, R's
+// boxplot.stats, bw.nrd0 and a sum of Gaussian kernels.
 
 const test = require('ava')
 const { execFileSync } = require('node:child_process')
@@ -38,7 +38,11 @@ function random (seed) {
   return () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32
 }
 
-/** Durations to the microsecond, as a program has them. @param {number} count @param {(draw: () => number) => number} shape */
+/**
+ * Durations to the microsecond, as a program has them.
+ * @param {number} count
+ * @param {(draw: () => number) => number} shape
+ */
 function durations (count, shape) {
   const draw = random(count)
   return Array.from({ length: count }, () => Math.round(shape(draw) * 1000) / 1000)
@@ -58,7 +62,12 @@ const cases = {
   many: durations(30_000, (draw) => Math.exp(1 + 0.4 * normal(draw)))
 }
 
-/** @param {import('ava').ExecutionContext} t @param {unknown} actual @param {unknown} expected @param {string} what */
+/**
+ * @param {import('ava').ExecutionContext} t
+ * @param {unknown} actual
+ * @param {unknown} expected
+ * @param {string} what
+ */
 function near (t, actual, expected, what, tolerance = 1e-9) {
   t.true(typeof actual === 'number' && Math.abs(actual - Number(expected)) <= tolerance * Math.max(1, Math.abs(Number(expected))), `${what}: ${actual}, not ${expected}`)
 }

@@ -1,7 +1,7 @@
 'use strict'
 
-// longstack report --trace: Chrome trace events whose slices nest on every track, as the format asks for, and whose arrows
-// begin and end inside of slices.
+// longstack report --trace: Chrome trace events whose slices nest on every track, as the format asks for, and
+// whose arrows begin and end inside of slices.
 
 const test = require('ava')
 const fs = require('node:fs')
@@ -20,7 +20,11 @@ async function trace (t, ...args) {
   return { events, slices, stderr, flows: events.filter(({ ph }) => /^[stf]$/.test(ph)) }
 }
 
-/** Every two slices of a track are apart, or one is inside of the other. @param {import('ava').ExecutionContext} t @param {any[]} slices */
+/**
+ * Every two slices of a track are apart, or one is inside of the other.
+ * @param {import('ava').ExecutionContext} t
+ * @param {any[]} slices
+ */
 function nested (t, slices) {
   const tracks = Map.groupBy?.(slices, ({ pid, tid }) => `${pid} ${tid}`) ?? grouped(slices)
   for (const track of tracks.values()) {

@@ -10,7 +10,12 @@ const { drive, folder, numbers, prelude, read, records } = require('../helpers/s
 
 const onLinux = process.platform === 'linux' ? test : test.skip
 
-/** All files of a folder, and that each span is there once. @param {import('ava').ExecutionContext} t @param {string} dir @param {number} count */
+/**
+ * All files of a folder, and that each span is there once.
+ * @param {import('ava').ExecutionContext} t
+ * @param {string} dir
+ * @param {number} count
+ */
 function complete (t, dir, count) {
   const all = fs.readdirSync(dir).flatMap((name) => numbers(read(path.join(dir, name)))).sort((a, b) => a - b)
   t.deepEqual(all, Array.from({ length: count }, (_, i) => i))

@@ -1,6 +1,7 @@
 'use strict'
 
-// What is no file: pipes, sockets, terminals. Whoever reads may be slow, stuck or gone, and the program must not notice.
+// What is no file: pipes, sockets, terminals. Whoever reads may be slow, stuck or gone, and the program must
+// not notice.
 
 const { spawn, execFileSync } = require('node:child_process')
 const fs = require('node:fs')
@@ -14,7 +15,8 @@ const onLinux = process.platform === 'linux' ? test : test.skip
  * Runs a program whose stdout is a pipe of the shell.
  * @param {string} source
  * @param {string} reader a command
- * @returns {Promise<{ code: number | null, stdout: string, told: any[] }>} code of the program, stdout of the reader
+ * @returns {Promise<{ code: number | null, stdout: string, told: any[] }>} code of the program, stdout of the
+ *   reader
  */
 function piped (source, reader) {
   const text = `${prelude}\n;(async () => {\n${source}\n})()`

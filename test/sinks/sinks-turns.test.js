@@ -1,6 +1,7 @@
 'use strict'
 
-// What one iteration of the event loop brings is written, and handed to listeners, once: right before the loop polls.
+// What one iteration of the event loop brings is written, and handed to listeners, once: right before the
+// loop polls.
 
 const { spawn } = require('node:child_process')
 const fs = require('node:fs')
@@ -15,7 +16,9 @@ const counted = process.env.ENGINE !== 'js' && binding?.turns !== undefined
 const whereCounted = counted ? test : test.skip
 const ROUNDS = runsAll ? 25 : 8
 
-/** What every program begins with: a module that is preloaded before longstack counts the writes to a file. */
+/**
+ * What every program begins with: a module that is preloaded before longstack counts the writes to a file.
+ */
 const head = `
   const trace = require(${JSON.stringify(root)})
   const fs = require('node:fs')
@@ -29,7 +32,10 @@ const head = `
 const numbers = (list) => list.map(({ attributes }) => attributes.i)
 const range = (/** @type {number} */ count) => Array.from({ length: count }, (_, i) => i)
 
-/** @param {string} dir @returns {string} a module to preload that notes each write to spans.jsonl, by its length */
+/**
+ * @param {string} dir
+ * @returns {string} a module to preload that notes each write to spans.jsonl, by its length
+ */
 function counter (dir) {
   const file = path.join(dir, 'counter.js')
   fs.writeFileSync(file, `
@@ -266,7 +272,10 @@ test('a pipe gets its lines in pieces that other writers do not tear', async (t)
   t.deepEqual(numbers(records(stdout)).sort((a, b) => a - b), range(1200))
 })
 
-/** A program with hooks of its own; prints each event with stand-in ids. SIGNALWRAP: for SIGHUP, see docs/sinks.md. */
+/**
+ * A program with hooks of its own; prints each event with stand-in ids. SIGNALWRAP: for SIGHUP, see
+ * docs/sinks.md.
+ */
 const hooked = `
   const hooks = require('node:async_hooks')
   const fs = require('node:fs')

@@ -1,6 +1,7 @@
 'use strict'
 
-// A span's line is put together of prepared parts: it is what JSON.stringify makes of its record, to the letter.
+// A span's line is put together of prepared parts: it is what JSON.stringify makes of its record, to the
+// letter.
 
 const test = require('ava')
 const { Writing, unixNano } = require('../../lib/spans/span-record')
@@ -94,7 +95,11 @@ function surroundingsOf (random) {
 /** @param {Record<string, any>} span a copy, the attributes of which can be added to */
 const copy = (span) => ({ ...span, attributes: Object.defineProperties({}, Object.getOwnPropertyDescriptors(span.attributes)) })
 
-/** JSON.stringify calls toJSON with the key; where the whole throws each value is written by itself, without a key. @param {string} line */
+/**
+ * JSON.stringify calls toJSON with the key; where the whole throws each value is written by itself, without a
+ * key.
+ * @param {string} line
+ */
 const keyless = (line) => line.replace(/"as (?:[^"\\]|\\.)*"/g, '"as"')
 
 test('lines of 20,000 odd spans, with and without weight', (t) => {

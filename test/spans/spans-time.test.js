@@ -1,8 +1,8 @@
 'use strict'
 
-// Where the time of a span went, on loads of which it is known. Machines are noisy, a process may stand still at any time: a
-// busy loop lasts at least as long as it says, and what of a timer's time is neither run nor delay is wait. So parts are
-// compared with those, and with each other.
+// Where the time of a span went, on loads of which it is known. Machines are noisy, a process may stand still
+// at any time: a busy loop lasts at least as long as it says, and what of a timer's time is neither run nor
+// delay is wait. So parts are compared with those, and with each other.
 
 const test = require('ava')
 const { told, timesOf, one, sound, asNodeSays } = require('../helpers/spans')
@@ -12,7 +12,10 @@ const LIGHT = Number(process.versions.node.split('.')[0]) >= 24
 
 const timed = patient(test)
 
-/** Each has an engine and a mode; the first is the usual one. @type {Record<string, Record<string, string>>} */
+/**
+ * Each has an engine and a mode; the first is the usual one.
+ * @type {Record<string, Record<string, string>>}
+ */
 const ways = {
   'as it comes': {},
   'the JavaScript engine': { LONGSTACK_CAPTURE: 'js' },

@@ -3,8 +3,8 @@
 const test = require('ava')
 const { lines, story } = require('../helpers/web')
 
-// Spans of what a program asks of others: http, https, fetch, undici from npm, bare connections; and the header that
-// tells them, where the program wants it sent.
+// Spans of what a program asks of others: http, https, fetch, undici from npm, bare connections; and the
+// header that tells them, where the program wants it sent.
 
 const clients = /** @param {any[]} spans */ (spans) => spans.filter(({ kind }) => kind === 'CLIENT')
 const { engines } = require('undici/package.json')

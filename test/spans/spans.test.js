@@ -1,6 +1,7 @@
 'use strict'
 
-// trace.span and trace.on('span'): what the program sees stays as it was, and every span tells what happened in it.
+// trace.span and trace.on('span'): what the program sees stays as it was, and every span tells what happened
+// in it.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -291,7 +292,8 @@ test('clocks: a tree stays in order and durations exact, though the clock of the
   for (const { startTimeUnixNano } of records) t.true(Math.abs(Number(BigInt(startTimeUnixNano) / 1_000_000n) - Date.now()) < 60_000, 'the real time')
 })
 
-// A small stack overflows in the same places, and sooner: with the JavaScript engine a whole one takes many seconds.
+// A small stack overflows in the same places, and sooner: with the JavaScript engine a whole one takes many
+// seconds.
 const smallStack = ['--stack-size=300']
 
 test('a stack overflow through spans is an error like any other, and leaves nothing standing', async (t) => {

@@ -1,7 +1,7 @@
 'use strict'
 
-// A program that has its own opinion of stacks sees what it would see without longstack, apart from hops at the
-// end of strings.
+// A program that has its own opinion of stacks sees what it would see without longstack, apart from hops at
+// the end of strings.
 
 const path = require('node:path')
 const test = require('ava')
@@ -11,7 +11,10 @@ const { root } = require('../helpers/run')
 const some = { hops: (/** @type {number} */ count) => count > 0 }
 const none = { hops: (/** @type {number} */ count) => count === 0 }
 
-/** Runs the body two timers deep, after a formatter set at the start was there for some turns. @param {string} body */
+/**
+ * Runs the body two timers deep, after a formatter set at the start was there for some turns.
+ * @param {string} body
+ */
 const deep = (body) => `setTimeout(() => setTimeout(() => { ${body} }, 1), 1)`
 
 for (const [name, result] of Object.entries({

@@ -1,6 +1,7 @@
 'use strict'
 
-// Errors and limits that are not as usual: what a program sees of them is the same with and without longstack.
+// Errors and limits that are not as usual: what a program sees of them is the same with and without
+// longstack.
 
 const path = require('node:path')
 const test = require('ava')

@@ -1,6 +1,7 @@
 'use strict'
 
-// A program may put its own in place of any built-in. Node's core does not mind, so longstack must not either.
+// A program may put its own in place of any built-in. Node's core does not mind, so longstack must not
+// either.
 
 const test = require('ava')
 const { program } = require('../helpers/run')
@@ -16,7 +17,10 @@ const patched = [
   'Reflect.defineProperty', 'Math.max', 'Error.captureStackTrace', 'performance.now'
 ]
 
-/** Timers, promises, sockets, files, errors that are read, and one that nobody catches. @param {string} name */
+/**
+ * Timers, promises, sockets, files, errors that are read, and one that nobody catches.
+ * @param {string} name
+ */
 const source = (name) => `
   const fs = require('node:fs')
   const net = require('node:net')

@@ -59,7 +59,10 @@ async function broken (t, comment, prepare = () => {}) {
   return { stacks: text.split(/^(?=Error: )/m), counts: JSON.parse(counts), folder }
 }
 
-/** @param {import('ava').ExecutionContext} t @param {{ stacks: string[], counts: Record<string, number> }} result */
+/**
+ * @param {import('ava').ExecutionContext} t
+ * @param {{ stacks: string[], counts: Record<string, number> }} result
+ */
 function unmappedOnce (t, { stacks, counts }) {
   t.is(stacks.length, 10)
   for (const stack of stacks) {

@@ -1,7 +1,7 @@
 'use strict'
 
-// A suite with a real difference and one that occurs once, for the test of the comparison. argv[2]: a file that is made
-// when the second has occurred.
+// A suite with a real difference and one that occurs once, for the test of the comparison. argv[2]: a file
+// that is made when the second has occurred.
 
 const assert = require('node:assert')
 const fs = require('node:fs')

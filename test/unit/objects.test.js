@@ -3,7 +3,11 @@
 const test = require('ava')
 const { address, className, hidden, hiddenProperty, inherits, isObject, own } = require('../../lib/objects')
 
-/** An object whose every trap fails the test. @param {import('ava').ExecutionContext} t @param {object} target */
+/**
+ * An object whose every trap fails the test.
+ * @param {import('ava').ExecutionContext} t
+ * @param {object} target
+ */
 function guarded (t, target) {
   const traps = new Proxy({}, { get: (_, trap) => () => t.fail(`the trap ${String(trap)} was called`) })
   return new Proxy(target, traps)

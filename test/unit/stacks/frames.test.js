@@ -5,7 +5,10 @@ const test = require('ava')
 const { Stack, createStackReader, createStackTable, frameLines, isOwn, parseFrame } = require('../../../lib/stacks/frames')
 const { root } = require('../../helpers/run')
 
-/** @type {Array<[line: string, name: string | undefined, file: string | undefined, kind: string, text?: string]>} */
+/**
+ * @type {Array<[line: string, name: string | undefined, file: string | undefined, kind: string, text?:
+ *   string]>}
+ */
 const lines = [
   ['load (/app/pool.js:34:9)', 'load', '/app/pool.js', 'user'],
   ['/app/pool.js:34:9', undefined, '/app/pool.js', 'user'],

@@ -5,7 +5,10 @@ const { Readable } = require('node:stream')
 const { gzipSync } = require('node:zlib')
 const { LineSplitter, decompressed, MAX_LINE_BYTES } = require('../../../../lib/report/read/lines')
 
-/** Returns the lines of pieces, and whether the last line had no end. @param {Array<string | Buffer>} pieces */
+/**
+ * Returns the lines of pieces, and whether the last line had no end.
+ * @param {Array<string | Buffer>} pieces
+ */
 function splitOf (pieces) {
   /** @type {Array<[number, string]>} */
   const lines = []
