@@ -2,9 +2,9 @@
 
 // node examples/propagate.js
 //
-// What async_hooks tells of one server connection: init when a resource is made, before and after around each
-// run of its callback. The callbacks log with console.log, which itself makes resources: longstack's guard keeps
-// those out, so nothing recurses.
+// What async_hooks reports of one server connection: init when a resource is made, before and after around
+// each run of its callback. The callbacks log with console.log, which itself makes resources: longstack's
+// guard keeps those out, so nothing recurses.
 
 const net = require('node:net')
 const trace = require('longstack').enable(['TCP'])
@@ -14,7 +14,8 @@ let indent = 0
 function log (stage, { asyncId, triggerAsyncId, type, label }) {
   if (stage === 'after') indent -= 2
   const cause = stage === 'init' ? `, caused by ${triggerAsyncId}` : ''
-  console.log(`${' '.repeat(indent)}${stage.padEnd(6)} ${type} ${asyncId}${cause}${label === type ? '' : ` (${label})`}`)
+  const name = label === type ? '' : ` (${label})`
+  console.log(`${' '.repeat(indent)}${stage.padEnd(6)} ${type} ${asyncId}${cause}${name}`)
   if (stage === 'before') indent += 2
 }
 
@@ -33,6 +34,7 @@ const server = net.createServer((socket) => {
 server.listen(0, '127.0.0.1', () => {
   const { port } = server.address()
   net.connect(port, '127.0.0.1').on('data', (data) => {
-    console.log(`${' '.repeat(indent)}- the client got ${JSON.stringify(String(data))} in context ${trace.current().asyncId}`)
+    const { asyncId } = trace.current()
+    console.log(`${' '.repeat(indent)}- the client got ${JSON.stringify(String(data))} in context ${asyncId}`)
   })
 })

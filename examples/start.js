@@ -1,18 +1,27 @@
 'use strict'
 
-// npm start: the main job in a second. A connection is refused, and the error tells the whole way to it; another
-// one lives, and tells who opened it and who uses it now.
+// npm start
+//
+// A connection is refused, and its error has the whole asynchronous stack that led to it. Another connection
+// lives, and reports who opened it and which request uses it now.
 
 const http = require('node:http')
 const net = require('node:net')
+const { styleText } = require('node:util')
 const trace = require('longstack')
-const { paint } = require('../lib/format/paint')
 
-const print = (title, text) => console.log(`\n${title}\n\n${paint(text, 'stdout')}`)
+/**
+ * Prints a title and a text. Hops are coloured where stdout shows colours.
+ * @param {string} title
+ * @param {string} text
+ */
+function print (title, text) {
+  console.log(`\n${title}\n\n${text.replace(/^ {2}── .*$/gm, (hop) => styleText('cyan', hop))}`)
+}
 
 function openPool () {
   net.connect(1, '127.0.0.1').on('error', (error) => {
-    print('1. A refused connection. Node alone says the first two lines.', error.stack)
+    print('1. A refused connection. Without longstack you get only the first two lines.', error.stack)
   })
 }
 
@@ -29,7 +38,7 @@ async function loadOrders (port) {
 const server = http.createServer(function answer (request, response) {
   const [client] = trace.handles(['TCP']).filter((handle) => handle.side === 'client')
   print("2. Why does this connection exist? trace.handles(['TCP']) in the client:", String(client))
-  print('3. And its other end, trace.why(request.socket) in the server:', String(trace.why(request.socket)))
+  print('3. Its other end, trace.why(request.socket) in the server:', String(trace.why(request.socket)))
   response.end()
   server.close()
 })

@@ -2,8 +2,8 @@
 
 // node examples/subsystem-filter.js
 //
-// trace.enable(['TCP']): only connections get a stack and reach hooks. Everything else still passes the context
-// on: the chain below goes through a lookup, a promise and a timer, none of which was recorded.
+// trace.enable(['TCP']): only connections get a stack and reach hooks. Everything else still passes the
+// context on: the chain below goes through a lookup, a promise and a timer, none of which was recorded.
 
 const dns = require('node:dns')
 const net = require('node:net')
@@ -12,13 +12,13 @@ const trace = require('longstack')
 try {
   trace.enable(['TPC'])
 } catch (error) {
-  console.log(`A wrong name is said at once:\n\n  ${error.code}: ${error.message.split(' A filter')[0]}\n`)
+  console.log(`A wrong name is refused at once:\n\n  ${error.code}: ${error.message.split(' A filter')[0]}\n`)
 }
 
 trace.enable(['TCP'])
 
-const seen = {}
-trace.hook({ init: ({ type }) => { seen[type] = (seen[type] ?? 0) + 1 } })
+const counts = {}
+trace.hook({ init: ({ type }) => { counts[type] = (counts[type] ?? 0) + 1 } })
 
 const backend = net.createServer((socket) => socket.end()).listen(0, '127.0.0.1')
 
@@ -32,7 +32,8 @@ const proxy = net.createServer(async function forward (socket) {
 
 function report (upstream, socket) {
   console.log(`The chain of the connection to the backend:\n\n${trace.stack(upstream)}`)
-  console.log(`\nResources that hooks saw: ${JSON.stringify(seen)}. Stacks captured: ${trace.stats().captured}.`)
+  console.log(`\nResources that hooks saw: ${JSON.stringify(counts)}.`)
+  console.log(`Stacks captured: ${trace.stats().captured}.`)
   socket.end()
   proxy.close()
   backend.close()

@@ -1,17 +1,20 @@
 'use strict'
 
-// node examples/native-counter/build.js [folder]: compiles counter.c, by one call of a C compiler ($CC, else cc). What
-// comes out is Node-API: it runs on every Node from 10.20 on, not just on the one that compiled it.
+// node examples/native-counter/build.js [directory]
+//
+// Compiles counter.c, by one call of a C compiler ($CC, else cc). The addon uses Node-API alone: it runs on
+// every Node from 10.20 on, not only on the one that compiled it.
 
 const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')
 const path = require('node:path')
 
-/** Node's headers, beside its binary or where the system keeps them; npm_config_nodedir says where else. */
-function headers () {
-  const prefixes = [process.env.npm_config_nodedir, path.dirname(path.dirname(process.execPath)), '/usr/local', '/usr']
-  const folders = prefixes.filter((prefix) => prefix !== undefined).map((prefix) => path.join(prefix, 'include', 'node'))
-  return folders.find((folder) => fs.existsSync(path.join(folder, 'node_api.h')))
+/** Finds Node's headers: in npm_config_nodedir, beside the binary of Node, or where packages install them. */
+function findHeaders () {
+  const home = path.dirname(path.dirname(process.execPath))
+  const prefixes = [process.env.npm_config_nodedir ?? home, home, '/usr/local', '/usr']
+  const directories = prefixes.map((prefix) => path.join(prefix, 'include', 'node'))
+  return directories.find((directory) => fs.existsSync(path.join(directory, 'node_api.h')))
 }
 
 /**
@@ -20,16 +23,17 @@ function headers () {
  * @throws {Error} where there is no compiler, or there are no headers
  */
 function build (source, out) {
-  const include = headers()
-  if (include === undefined) throw new Error('the headers of Node are not installed; npm_config_nodedir can say where they are')
+  const include = findHeaders()
+  if (include === undefined) throw new Error('the headers of Node are not found: set npm_config_nodedir')
   const [command, ...words] = (process.env.CC || 'cc').split(/\s+/)
   const link = process.platform === 'darwin' ? ['-bundle', '-undefined', 'dynamic_lookup'] : ['-shared']
-  execFileSync(command, [...words, '-std=c11', '-O2', '-fPIC', '-Wall', '-Wextra', '-isystem', include, ...link, '-o', out, source], { stdio: ['ignore', 'inherit', 'inherit'] })
+  const flags = ['-std=c11', '-O2', '-fPIC', '-Wall', '-Wextra', '-isystem', include, ...link]
+  execFileSync(command, [...words, ...flags, '-o', out, source], { stdio: ['ignore', 'inherit', 'inherit'] })
 }
 
 if (require.main === module) {
-  const folder = process.argv[2] ?? __dirname
-  build(path.join(__dirname, 'counter.c'), path.join(folder, 'counter.node'))
+  const directory = process.argv[2] ?? __dirname
+  build(path.join(__dirname, 'counter.c'), path.join(directory, 'counter.node'))
 }
 
 module.exports = { build }

@@ -1,13 +1,14 @@
 'use strict'
 
-// What does a small program make, and where does its time go? Counted in C: no JavaScript object is made for an event.
+// What does a small program make, and where does its time go? Counted in C: no JavaScript object is made for
+// an event.
 //
 //     node examples/native-counter/build.js && node examples/native-counter
 
 const fs = require('node:fs')
 const http = require('node:http')
 const path = require('node:path')
-const trace = require('../..')
+const trace = require('longstack')
 
 const counter = require(process.env.COUNTER ?? path.join(__dirname, 'counter.node'))
 
@@ -39,5 +40,7 @@ server.listen(0, '127.0.0.1', () => {
 process.on('exit', () => {
   const rows = Object.entries(counter.report()).sort(([, a], [, b]) => b.ms - a.ms)
   counter.stop()
-  for (const [type, { made, runs, ms }] of rows) console.log(`${type.padEnd(20)} ${made} made, ${runs} runs, ${ms.toFixed(1)} ms`)
+  for (const [type, { made, runs, ms }] of rows) {
+    console.log(`${type.padEnd(20)} ${made} made, ${runs} runs, ${ms.toFixed(1)} ms`)
+  }
 })

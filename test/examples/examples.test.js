@@ -1,10 +1,37 @@
 'use strict'
 
-// Every example runs by itself and answers with real output.
+// Every example is short, needs nothing but longstack, runs by itself and prints what it shows.
 
+const { spawn } = require('node:child_process')
+const { once } = require('node:events')
+const fs = require('node:fs')
+const os = require('node:os')
 const path = require('node:path')
+const { setTimeout: delay } = require('node:timers/promises')
 const test = require('ava')
 const { node, root, register } = require('../helpers/run')
+
+const MAX_LINES = 120
+const directory = path.join(root, 'examples')
+
+test('an example has at most 120 lines and imports longstack and node: alone', (t) => {
+  const files = /** @type {string[]} */ (fs.readdirSync(directory, { recursive: true })).filter((name) => name.endsWith('.js'))
+  t.true(files.length > 14)
+  for (const name of files) {
+    const text = fs.readFileSync(path.join(directory, name), 'utf8')
+    t.true(text.trimEnd().split('\n').length <= MAX_LINES, name)
+    const imports = [...text.matchAll(/require(?:\.resolve)?\('([^']*)'\)/g)].map(([, module]) => module)
+    t.deepEqual(imports.filter((module) => !/^(node:|longstack$|longstack\/register$)/.test(module)), [], name)
+  }
+})
+
+/** Runs an example to its end, as a user does. @param {import('ava').ExecutionContext} t @param {string} name */
+async function output (t, name, ...args) {
+  const { stdout, stderr, code } = await node([path.join(directory, `${name}.js`), ...args])
+  t.is(stderr, '')
+  t.is(code, 0)
+  return stdout
+}
 
 const run = (name, preload = true, env = {}) => node([...(preload ? ['-r', register] : []), path.join(root, 'examples', `${name}.js`)], { env })
 
@@ -71,3 +98,115 @@ test('error-tracing: what the handler handles is handled, the rest is not', asyn
   t.regex(stdout, /^Handled: connect ECONNREFUSED 127\.0\.0\.1:1\n {2}in net\.connect\(127\.0\.0\.1:1\) \(TCPCONNECTWRAP \d+\)[^]*connectToDatabase/)
   t.regex(stdout, /uncaughtException still gets the rest: not of TCP\n$/)
 })
+
+test('01-intercept: the header is removed before the parser, in a request that is cut in its name', async (t) => {
+  const stdout = await output(t, '01-intercept')
+  const headers = new Map([...stdout.matchAll(/^(\/\w+): (.*); body "customHeader: body"$/gm)].map(([, url, list]) => [url, list]))
+  t.deepEqual([...headers.keys()], ['/before', '/during', '/why', '/after'])
+  for (const [url, list] of headers) t.is(list.includes('customheader'), url === '/before' || url === '/after', url)
+  t.regex(stdout, /used now by POST \/why\n {2}its bytes go through removeCustomHeader, set at .*01-intercept\.js:\d+:\d+/)
+  t.regex(stdout, /Error: an example\n[^]*── POST \/why, through removeCustomHeader · HTTPINCOMINGMESSAGE · [^]*── server\.listen\(/)
+})
+
+test('02-tcp-net-http: what each layer makes, and why its connection exists', async (t) => {
+  const parts = (await output(t, '02-tcp-net-http')).split(/^(?:raw|net|http): .*\n/m).slice(1)
+  const counts = parts.map((part) => Object.fromEntries([...part.matchAll(/^ {2}(\w+) +(\d+), ([\d.]+)$/gm)]
+    .map(([, type, first, further]) => [type, [Number(first), Number(further)]])))
+  const [raw, net, http] = counts
+  t.deepEqual(raw, { TCPWRAP: [1, 0] }, 'the handle makes nothing for a request')
+  t.deepEqual(net.TCPWRAP, [1, 0])
+  t.true(net.TickObject[1] >= 1)
+  t.true(http.TickObject[1] > net.TickObject[1])
+  for (const part of parts) t.regex(part, /TCP connection, server of 127[^]*connection accepted[^]*server\.listen\(127/)
+  t.regex(parts[0], /to close it: handle\.close\(\)/)
+  t.regex(parts[1], /to close it: socket\.end\(\)/)
+})
+
+test('03-primes-in-nexttick: a recursion is one hop with its count', async (t) => {
+  const stdout = await output(t, '03-primes-in-nexttick')
+  t.is(stdout.match(/^test(Beside|Inside): 3245 primes up to 30000, [\d.]+ µs of CPU per tick$/gm)?.length, 4)
+  t.regex(stdout, /Error: the end of 29999 ticks\n[^]*?── process\.nextTick × 29998 · TickObject [^]*?at tick [^]*?── process\.nextTick · TickObject [^]*?at main /)
+  t.regex(stdout, /stands for 29998 ticks/)
+  const [contexts, later] = /: (\d+) in the last tick, (\d+) after/.exec(stdout)?.slice(1).map(Number) ?? t.fail(stdout)
+  t.true(contexts < 31_000 && later < 2_100, 'both are estimates')
+})
+
+test('04-serving-files: where the time went, a late client, one that leaves', async (t) => {
+  const stdout = await output(t, '04-serving-files')
+  const rows = [...stdout.matchAll(/^ {2}(\/\S+): run [\d.]+, waited [\d.]+, delayed [\d.]+$/gm)].map(([, route]) => route)
+  t.deepEqual(rows, ['/chunks-of-4-KiB', '/chunks-of-64-KiB', '/whole'])
+  const [, waits] = /^A client reads nothing for 300 ms: run [\d.]+, wait (\{.*\})$/m.exec(stdout) ?? []
+  t.true(Object.values(JSON.parse(waits)).some((ms) => ms > 0))
+  t.regex(stdout, /Open files while a client waits: 1\. Then the client leaves\.\nGET \/film failed: Premature close\.\n/)
+  t.regex(stdout, /Its span ended as "aborted"\. Open files now: 0\.\n$/)
+})
+
+test('05-deferring: the order of the ways, and chains that lead to the caller', async (t) => {
+  const stdout = await output(t, '05-deferring')
+  t.regex(stdout, /attached:\n {2}nobody listens for 5 characters\n/)
+  t.false(stdout.includes('never called'))
+  t.true(stdout.includes('  of fs.stat: process.nextTick, promise.then, queueMicrotask, setImmediate, setTimeout 0\n'))
+  t.true(stdout.includes('  of setImmediate: process.nextTick, promise.then, queueMicrotask, setTimeout 0, setImmediate\n'))
+  t.regex(stdout, / {2}of a promise: promise\.then, queueMicrotask, process\.nextTick, /)
+  t.regex(stdout, /Error: no log for 5 characters\n {4}at (Object\.)?logLength [^]*?── process\.nextTick · TickObject [^]*?at deliver [^]*?at showHomePage /)
+  const labels = { 'setTimeout 0': 'setTimeout(1)' } // Node makes 1 of 0
+  for (const way of ['process.nextTick', 'queueMicrotask', 'promise.then', 'setImmediate', 'setTimeout 0']) {
+    const line = stdout.split('\n').find((text) => text.startsWith(`  ${way}: ${labels[way] ?? way}, set in `))
+    t.regex(String(line), / < deliver < showHomePage < main$/, way)
+  }
+})
+
+test('06-logger: spans as lines, errors with their chains as text and as data, a rotated file', async (t) => {
+  const [, old, all, errors] = (await output(t, '06-logger')).split(/^(?:all\.log\.1|all\.log|errors\.jsonl):\n/m)
+  t.regex(old, /^\S+Z error no user\n {4}Error: ENOENT.*\n(?: {8}at .*\n)*? {6}── fs\.promises\.readFile [^]*?GET \/user[^]*?server\.listen/m)
+  t.regex(old, /^\S+Z info {2}SERVER GET \/user: run [\d.]+ ms, waited [\d.]+ ms, delayed [\d.]+ ms$/m)
+  t.regex(all, /^\S+Z error escaped\n {4}Error: connect ECONNREFUSED.*\n.*\n {6}── net\.connect\(.*\n {8}at sendMail .*\n {6}── setTimeout\(5\) .*\n {8}at answer .*\n {6}── GET \/order/m)
+  const [user, order] = errors.trim().split('\n').map((line) => JSON.parse(line))
+  t.regex(user.error, /ENOENT/)
+  t.deepEqual(order.chain.map((/** @type {string} */ hop) => hop.replace(/\(.*\)/, '').replace(/:\d+$/, '')),
+    ['net.connect at 06-logger.js', 'setTimeout at 06-logger.js', 'GET /order', 'server.listen at 06-logger.js'])
+})
+
+test.serial('07-never-comes-back: a loop without end is reported while it spins, and kept spans can be reported on', async (t) => {
+  const stdout = await output(t, '07-never-comes-back', '--keep')
+  const [, kept] = /^longstack report (.*never-comes-back-\w+).\*\.jsonl$/m.exec(stdout) ?? t.fail(stdout)
+  t.teardown(() => fs.rmSync(kept, { recursive: true, force: true }))
+  const source = fs.readFileSync(path.join(directory, '07-never-comes-back.js'), 'utf8').split('\n')
+  const line = source.findIndex((text) => text.trim() === 'while (true);') + 1
+  t.regex(stdout, new RegExp('^longstack: the event loop is blocked by GET /forever, for \\S+ \\w+ so far\n(?: {2}sampled.*\n)?' +
+    ` {4}at comeBackNever \\(.*07-never-comes-back.js:${line}:\\d+\\)\n {4}at answer .*\n {2}── GET /forever`, 'm'))
+  t.true(stdout.includes('After 1300 ms: AbortError, AbortError\n'))
+  t.deepEqual(stdout.match(/^(at-once|in-slices): median \d+ ms, slowest \d+ ms$/gm)?.length, 2)
+  const records = fs.readFileSync(path.join(kept, 'stuck.jsonl'), 'utf8').trim().split('\n').map((text) => JSON.parse(text))
+  const open = records.filter(({ attributes }) => attributes['longstack.end'] === 'open')
+  t.deepEqual(open.map(({ name, attributes }) => [name, attributes['longstack.blocked_by']]), [['blocked', 'GET /forever']])
+})
+
+test.serial('07-never-comes-back: the stuck server ends with the example, whatever ends that', async (t) => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-test-')) // no one else removes it
+  t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
+  const example = spawn(process.execPath, [path.join(directory, '07-never-comes-back.js')],
+    { env: { ...process.env, TMPDIR: folder }, stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => example.kill('SIGKILL'))
+  for await (const text of example.stdout.setEncoding('utf8')) if (text.includes('asks for /forever')) break
+  const list = `/proc/${example.pid}/task/${example.pid}/children`
+  if (!fs.existsSync(list)) {
+    t.log('skipped: this kernel does not list the children of a process')
+    return t.falsy(process.env.CI)
+  }
+  const [server] = fs.readFileSync(list, 'utf8').trim().split(' ')
+  t.true(isRunning(server))
+  example.kill('SIGKILL')
+  await once(example, 'exit')
+  for (let i = 0; i < 200 && isRunning(server); i++) await delay(100)
+  t.false(isRunning(server))
+})
+
+/** @param {string} pid */
+function isRunning (pid) {
+  try {
+    return !/\) [ZX] /.test(fs.readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  } catch {
+    return false
+  }
+}

@@ -1,7 +1,7 @@
 'use strict'
 
-// What example 04 delivers: the same bytes in every way of sending, no open file that is left behind, and no half that is
-// taken for a whole. The answers to good and bad requests are compared in example-04.test.js.
+// The file server of article 04: equal bytes in every way of sending, no open file that remains, and no part that is
+// taken for the whole. The answers to good and bad requests are compared in articles-answers.test.js.
 
 const fs = require('node:fs')
 const http = require('node:http')
@@ -12,7 +12,8 @@ const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const { setTimeout: delay } = require('node:timers/promises')
 const test = require('ava')
-const { deliver, fresh, reused, piped } = require('../../examples/common/deliver')
+const { deliver } = require('../../bench/articles/04-serving-files/deliver')
+const { fresh, reused, piped } = require('../../bench/articles/04-serving-files/send')
 
 const KIB = 1024
 const BIG = 32 << 20 // more than the system takes for a client that does not read
@@ -241,7 +242,7 @@ test('before may set headers, which are kept, or cancel', async (t) => {
 async function child (source, root, limit = '256') {
   const text = `
     const fs = require('node:fs'), http = require('node:http'), net = require('node:net'), path = require('node:path')
-    const { deliver } = require(${JSON.stringify(path.join(__dirname, '..', '..', 'examples', 'common', 'deliver'))})
+    const { deliver } = require(${JSON.stringify(path.join(__dirname, '..', '..', 'bench', 'articles', '04-serving-files', 'deliver'))})
     const root = ${JSON.stringify(root)}
     const openBelow = ${openBelow}
     ${source}`

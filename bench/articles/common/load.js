@@ -1,7 +1,7 @@
 'use strict'
 
-// The client of the examples, a process of its own: so many kept connections, on each one request after another. It reads
-// the length of every answer and checks its status, and keeps every latency. Started by measure.js.
+// The client, a process of its own: a number of kept connections, on each one request after another. It reads
+// the length of every answer, checks its status, and keeps every latency. Started by measure.js.
 
 const net = require('node:net')
 
@@ -12,12 +12,15 @@ const PATIENCE_MS = 30_000 // past the limit
  * @property {number} port
  * @property {string[]} paths asked in turn
  * @property {number} connections
- * @property {number} requests at most so many
- * @property {number} limit ms, at most so long
- * @property {number} pause ms, of a connection between an answer and its next request
+ * @property {number} requests at most
+ * @property {number} limit ms at most
  */
 
-/** Where an answer ends: bytes of head and body. @param {string} head with its empty line @param {number} size of the head */
+/**
+ * Returns where an answer ends, in bytes of head and body.
+ * @param {string} head with its empty line
+ * @param {number} size of the head
+ */
 function lengthOf (head, size) {
   if (/^HTTP\/1\.1 304/.test(head)) return size
   const body = /^content-length: *(\d+)\r$/im.exec(head)
@@ -25,61 +28,70 @@ function lengthOf (head, size) {
   return size + Number(body[1])
 }
 
+/** The bytes of one connection's answers, counted until each is complete. */
+class AnswerReader {
+  head = ''
+  remaining = 0 // bytes of the present answer, once its head is complete
+
+  /** Counts a chunk in. @param {Buffer} data @returns {boolean} whether the answer is complete */
+  read (data) {
+    if (this.remaining > 0) {
+      this.remaining -= data.length
+      return this.remaining <= 0
+    }
+    this.head += data.toString('latin1')
+    const size = this.head.indexOf('\r\n\r\n') + 4
+    if (size < 4) return false
+    const answer = JSON.stringify(this.head.slice(0, 200))
+    if (!/^HTTP\/1\.1 [23]/.test(this.head)) throw new Error(`the server answered ${answer}`)
+    this.remaining = lengthOf(this.head.slice(0, size), size) - this.head.length
+    this.head = ''
+    return this.remaining <= 0
+  }
+}
+
 /** @param {Load} load */
-function run ({ port, paths, connections, requests, limit, pause }) {
+function run ({ port, paths, connections, requests, limit }) {
   return new Promise((resolve, reject) => {
     const latencies = /** @type {number[]} */ ([])
     const began = performance.now()
-    const end = began + limit
     let started = 0
     let bytes = 0
     let open = connections
     let last = began
-    const timer = setTimeout(() => reject(new Error(`no answer within ${limit + PATIENCE_MS} ms`)), limit + PATIENCE_MS)
+    const patience = limit + PATIENCE_MS
+    const timer = setTimeout(() => reject(new Error(`no answer within ${patience} ms`)), patience)
 
     function finish () {
       clearTimeout(timer)
       resolve({ units: latencies.length, ms: last - began, bytes, latencies })
     }
 
-    /** One connection, until nothing is left to ask. */
+    /** One connection, until nothing remains to be asked. */
     function connect () {
       const socket = net.connect(port, '127.0.0.1')
       socket.setNoDelay(true)
-      let asked = 0
-      let left = 0 // bytes of the present answer, once its head is known
-      let head = ''
+      const reader = new AnswerReader()
+      let sent = 0 // when
 
       function send () {
-        if (started >= requests || performance.now() > end) {
+        if (started >= requests || performance.now() > began + limit) {
           socket.destroy()
           if (--open === 0) finish()
           return
         }
         const path = paths[started++ % paths.length]
-        head = ''
-        left = 0
-        asked = performance.now()
+        sent = performance.now()
         socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`)
       }
 
       /** @param {Buffer} data */
       function receive (data) {
         bytes += data.length
-        if (left === 0) {
-          head += data.toString('latin1')
-          const size = head.indexOf('\r\n\r\n') + 4
-          if (size < 4) return
-          if (!/^HTTP\/1\.1 [23]/.test(head)) return reject(new Error(`the server answered ${JSON.stringify(head.slice(0, 200))}`))
-          left = lengthOf(head.slice(0, size), size) - head.length
-        } else {
-          left -= data.length
-        }
-        if (left > 0) return
+        if (!reader.read(data)) return
         last = performance.now()
-        latencies.push(last - asked)
-        if (pause > 0) setTimeout(send, pause)
-        else send()
+        latencies.push(last - sent)
+        send()
       }
 
       socket.on('connect', send)

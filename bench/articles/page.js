@@ -1,0 +1,256 @@
+'use strict'
+
+// The saved figures of the articles' claims as the page docs/articles.md, and as a comparison of two runs.
+// Data in, text out.
+
+const { median } = require('../median')
+
+/**
+ * @typedef {'off' | 'on'} State of tracing
+ * @typedef {'as said' | 'no difference' | 'other way round'} Outcome b costs more than a; neither; a costs
+ *   more than b
+ *
+ * @typedef {object} Claim of an article, measured in one round
+ * @property {string} id
+ * @property {string} article title, author, year
+ * @property {string} said
+ * @property {number | null} saidRatio b ÷ a of the article; null where it gave no figure
+ * @property {boolean} [saidSame] the article's claim is that there is hardly a difference
+ * @property {string} a
+ * @property {string} b
+ * @property {string} unit of both
+ * @property {string} means what b ÷ a says
+ * @property {Partial<Record<Outcome, string>>} why it is so today, by outcome
+ * @property {{ a: number, b: number }} off
+ * @property {{ a: number, b: number }} on
+ *
+ * @typedef {object} Table figures that are no ratio
+ * @property {string} title
+ * @property {string[]} heading
+ * @property {string[][]} rows
+ *
+ * @typedef {object} Example
+ * @property {string} name its directory
+ * @property {string} title from the file's head
+ * @property {Claim[][]} rounds the claims of each round
+ * @property {Table[]} tables of the last round
+ *
+ * @typedef {object} Figures
+ * @property {string} date
+ * @property {string} node version
+ * @property {boolean} quick
+ * @property {ReturnType<typeof import('../machine').describe>} machine
+ * @property {Example[]} examples
+ *
+ * @typedef {object} Measured
+ * @property {number} ratio median over the rounds
+ * @property {[number, number]} spread in which the ratio of a second run is expected
+ */
+
+const MIN_SPREAD = Math.log(1.1) // no ratio of another run is known better than that
+// Times the distance of the farthest round: rounds of one run are more alike than runs are. Twice contained
+// 53 of 56 ratios of another run, four times all.
+const WIDER = 4
+const MANY = 5 // rounds, of which one may be omitted as an outlier
+const APART = 0.05 // from 1: less is no difference
+
+/** @param {number[]} ratios @returns {Measured} */
+function measured (ratios) {
+  const ratio = median(ratios)
+  const distances = ratios.map((value) => Math.abs(Math.log(value / ratio))).sort((a, b) => b - a)
+  const reach = Math.exp(Math.max(MIN_SPREAD, distances[ratios.length < MANY ? 0 : 1] * WIDER))
+  return { ratio, spread: [ratio / reach, ratio * reach] }
+}
+
+/**
+ * Decides by the spread; where that contains 1, by the rounds.
+ * @param {number[]} ratios one per round
+ * @returns {Outcome}
+ */
+function outcomeOf (ratios) {
+  const { ratio, spread: [low, high] } = measured(ratios)
+  if (Math.abs(ratio - 1) < APART) return 'no difference'
+  if (low > 1 || ratios.every((value) => value > 1)) return 'as said'
+  return high < 1 || ratios.every((value) => value < 1) ? 'other way round' : 'no difference'
+}
+
+/**
+ * Returns what the outcome means for the article; "probably", where another run may have another outcome.
+ * @param {Claim} claim @param {Outcome} outcome @param {Measured} measured
+ */
+function verdictOf ({ saidSame = false, saidRatio, b }, outcome, { ratio, spread: [low, high] }) {
+  /** @param {boolean} isSure @param {string} verdict */
+  const surely = (isSure, verdict) => isSure ? verdict : `probably ${verdict}`
+  if (outcome === 'no difference') return saidSame ? 'as said' : outcome
+  const apart = low > 1 || high < 1
+  if (saidSame) return surely(apart, `${outcome === 'as said' ? 'more' : 'less'} with ${b}`)
+  if (outcome === 'other way round') return surely(apart, outcome)
+  const half = saidRatio === null ? 1 : 1 + (saidRatio - 1) / 2
+  return ratio < half ? surely(high < half, 'less than said') : surely(low > half, 'as said')
+}
+
+/** Summarizes the claims of an example over all of its rounds. @param {Example} example */
+function claimsOf ({ rounds }) {
+  return rounds[0].map((claim, i) => {
+    const all = rounds.map((round) => round[i])
+    const ratios = (/** @type {State} */ state) => all.map((round) => round[state].b / round[state].a)
+    const summarize = (/** @type {State} */ state) => ({
+      a: median(all.map((round) => round[state].a)),
+      b: median(all.map((round) => round[state].b)),
+      ...measured(ratios(state))
+    })
+    const outcome = outcomeOf(ratios('off'))
+    const off = summarize('off')
+    return { claim, off, on: summarize('on'), outcome, verdict: verdictOf(claim, outcome, off) }
+  })
+}
+
+/** Formats a number with three significant digits. @param {number} value */
+function figure (value) {
+  if (value >= 9999.5) return value.toPrecision(3).replace(/e\+?(\d+)/, ' × 10^$1')
+  return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2)
+}
+
+/** @param {Measured} measured */
+const formatRatio = ({ ratio, spread }) => `${figure(ratio)} (${spread.map(figure).join('–')})`
+
+/** @param {string[][]} rows the first is the heading */
+function markdown ([heading, ...rows]) {
+  const escaped = (/** @type {string} */ cell) => cell.replaceAll('|', '\\|')
+  const line = (/** @type {string[]} */ cells) => `| ${cells.map(escaped).join(' | ')} |`
+  const alignments = heading.map((name, column) => column === 0 || name === 'verdict' ? '---' : '---:')
+  return [line(heading), line(alignments), ...rows.map(line)].join('\n')
+}
+
+/** @param {Claim} claim */
+const formatSaid = ({ saidRatio, saidSame = false }) => {
+  if (saidRatio !== null) return figure(saidRatio)
+  return saidSame ? 'about 1' : 'no figure'
+}
+
+/** @param {ReturnType<typeof claimsOf>[number]} entry */
+function section ({ claim, off, on, outcome, verdict }) {
+  const why = claim.why[outcome] ?? 'No reason is known for that outcome.'
+  return [
+    `### ${claim.id}`,
+    `${claim.article}: ${claim.said}`,
+    markdown([
+      [claim.unit, claim.a, claim.b, 'ratio (spread)'],
+      ['the article', '', '', formatSaid(claim)],
+      ['today', figure(off.a), figure(off.b), formatRatio(off)],
+      ['today, traced', figure(on.a), figure(on.b), formatRatio(on)]
+    ]),
+    `The ratio is ${claim.means}. **${verdict[0].toUpperCase()}${verdict.slice(1)}**. ${why}`
+  ].join('\n\n')
+}
+
+/** Joins the lines of a paragraph. @param {string} text */
+const paragraph = (text) => text.trim().replace(/\s*\n\s*/g, ' ')
+
+const VERDICTS = `
+  - *as said*: b costs more than a;
+  - *less than said*: it does, or hardly does, but what it costs more is less than half of what
+    the article had;
+  - *other way round*: b costs less than a;
+  - *no difference*: the median is within 5 % of 1, or the spread contains 1 and the rounds do
+    not agree whether b costs more;
+  - *probably*, before one of them: the median says so, but the spread contains 1, or the half of
+    what the article had: another run may have another outcome.`.split(/\n(?= *- )/).map(paragraph).filter(Boolean).join('\n')
+
+const EXPLANATION = [
+  paragraph(`
+    The spread is where another run's ratio is expected: four times as far from the median as the farthest
+    round (of ${MANY} or more, the farthest but one), at least 10 %. The verdict and its reason are about
+    tracing off:`),
+  VERDICTS,
+  paragraph(`
+    Where the article saw hardly a difference, *as said* means that there is none, and *more with* or
+    *less with* that there is one. An article measured another machine and a Node of its time: its figure
+    is there for the direction and the size.`),
+  paragraph(`
+    The tables without a ratio, below the claims, are of the last round alone. Most rows were measured
+    once, after those above them, often in the same process: they show orders of size, and need not agree
+    with the claims.`)
+]
+
+const REPETITION = `\`\`\`
+npm run articles                 measures everything, writes this page
+npm run articles -- --add        measures again and adds the rounds to those of this page
+npm run articles -- --check      measures again and prints what does not agree with this page
+npm run articles -- --help
+\`\`\``
+
+/** Introduces the page. @param {Figures} figures */
+function introduction ({ date, node, quick, machine, examples }) {
+  const counts = examples.map((example) => example.rounds.length)
+  const [min, max] = [Math.min(...counts), Math.max(...counts)]
+  const rounds = `${min === max ? '' : `${min} to `}${max} round${max === 1 ? '' : 's'}`
+  const warning = quick ? '. **A quick run: it shows that everything works, the figures are rough**' : ''
+  return [
+    paragraph(`
+      longstack grew out of some old articles on Node's event loop, binary data, file serving, closures
+      and HTTP streams. The numbered [examples](../examples) show what longstack reports of such programs;
+      here the claims of the articles are measured again, with tracing off and on, by the programs in
+      \`bench/articles\`.`),
+    paragraph(`
+      Measured on ${date.slice(0, 10)} with Node ${node} on ${machine.cpu}, ${machine.processors} CPUs,
+      ${machine.system}, in ${rounds}${warning}. Traced means everything: full stacks, all types.`),
+    paragraph(`
+      All of that holds for this Node and this machine. Other versions of Node differ, some ratios by
+      much: net ÷ raw, http ÷ net, setTimeout ÷ nextTick, the medians of example 07. \`npm run articles --
+      --node PATH --docs DIRECTORY\` measures another one.`),
+    paragraph(`
+      A ratio is b ÷ a. a and b are measured in turns in each round; of each of the three the median over
+      the rounds is shown. The median of the ratios need not be the ratio of the medians.`)
+  ]
+}
+
+/** @param {Figures} figures */
+function page (figures) {
+  const rows = figures.examples.flatMap((example) => claimsOf(example).map(({ claim, off, on, verdict }) => [
+    `[${claim.id}](#${claim.id})`,
+    `${claim.b} ÷ ${claim.a}`,
+    formatSaid(claim),
+    formatRatio(off),
+    formatRatio(on),
+    verdict
+  ]))
+  return [
+    '<!-- Generated by npm run articles. Do not edit. -->',
+    '# The articles, measured again',
+    ...introduction(figures),
+    markdown([['claim', 'ratio', 'then', 'today (spread)', 'traced (spread)', 'verdict'], ...rows]),
+    ...EXPLANATION,
+    ...figures.examples.flatMap((example) => [
+      `## ${example.title}`,
+      `Measured by \`bench/articles/${example.name}\`, shown by \`node examples/${example.name}.js\``,
+      ...claimsOf(example).map(section),
+      ...example.tables.flatMap(({ title, heading, rows }) =>
+        [`**${title}** (one round)`, markdown([heading, ...rows])])
+    ]),
+    '## How to repeat it',
+    REPETITION
+  ].join('\n\n') + '\n'
+}
+
+/**
+ * Whether a second run agrees with a first one within its spread.
+ * @param {Figures} first
+ * @param {Figures} second
+ * @returns {Array<{ id: string, state: State, stated: Measured, ratio: number, agrees: boolean }>}
+ */
+function compared (first, second) {
+  const entries = new Map(first.examples.flatMap(claimsOf).map((entry) => [entry.claim.id, entry]))
+  return second.examples.flatMap(claimsOf).flatMap((entry) => {
+    const before = entries.get(entry.claim.id)
+    if (before === undefined) return []
+    return (/** @type {State[]} */ (['off', 'on'])).map((state) => {
+      const { ratio } = entry[state]
+      const [low, high] = before[state].spread
+      const agrees = ratio >= low && ratio <= high
+      return { id: entry.claim.id, state, stated: before[state], ratio, agrees }
+    })
+  })
+}
+
+module.exports = { page, compared, measured, formatRatio, figure }
