@@ -9,6 +9,7 @@ const test = require('ava')
 const { root } = require('../helpers/run')
 
 const GENERATED = /^lib\/start\/bundle/ // not in a fresh checkout
+const MAX_README_LINES = 150
 const PLACEHOLDER = /\b[A-Z]{2,}\b/
 
 const docs = fs.readdirSync(path.join(root, 'docs')).filter((name) => name.endsWith('.md'))
@@ -33,6 +34,10 @@ for (const page of pages) {
     t.deepEqual(missing, [])
   })
 }
+
+test(`README.md has at most ${MAX_README_LINES} lines`, (t) => {
+  t.true(textOf('README.md').split('\n').length - 1 <= MAX_README_LINES)
+})
 
 /** Lists the anchors that GitHub gives to headings. @param {string} text @returns {string[]} */
 function anchors (text) {
