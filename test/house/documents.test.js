@@ -39,8 +39,14 @@ test(`README.md has at most ${MAX_README_LINES} lines`, (t) => {
   t.true(textOf('README.md').split('\n').length - 1 <= MAX_README_LINES)
 })
 
-/** Lists the anchors that GitHub gives to headings. @param {string} text @returns {string[]} */
+/** Lists the anchors that GitHub gives to headings; equal ones are numbered. @param {string} text */
 function anchors (text) {
-  return [...text.matchAll(/^#+ (.*)$/gm)]
-    .map(([, heading]) => heading.toLowerCase().replace(/[^\w\- ]/g, '').replaceAll(' ', '-'))
+  /** @type {Map<string, number>} */
+  const counts = new Map()
+  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading]) => {
+    const anchor = heading.toLowerCase().replace(/[^\w\- ]/g, '').replaceAll(' ', '-')
+    const count = counts.get(anchor) ?? 0
+    counts.set(anchor, count + 1)
+    return count === 0 ? anchor : `${anchor}-${count}`
+  })
 }
