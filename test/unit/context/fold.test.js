@@ -1,0 +1,62 @@
+'use strict'
+
+const test = require('ava')
+const { MAX, fold } = require('../../../lib/context/fold')
+const { ancestry, chained, contextOf } = require('../../helpers/contexts')
+
+const identify = (context) => context.site
+
+/** Makes a chain of steps, oldest first, that fold takes for equal where their letter is. @param {string} letters */
+const chainOf = (letters) => chained(...[...letters].map((site) => contextOf('Timeout', { site })))
+
+/** Folds a chain and writes it, oldest first. @param {any} newest */
+function folded (newest, keep = 100) {
+  const cut = fold(newest, identify, keep)
+  return { cut, text: ancestry(newest).reverse().map(({ site, repeats }) => `${site}${repeats}`).join(' ') }
+}
+
+/** @type {Array<[letters: string, text: string]>} */
+const chains = [
+  ['abc', 'a1 b1 c1'],
+  ['rxxxx', 'r1 x4'],
+  ['rxyxyxy', 'r1 x3 y3'],
+  ['rxyzxyzend', 'r1 x2 y2 z2 e1 n1 d1'],
+  ['aabbb', 'a2 b3'],
+  ['abcdefghabcdefgh', 'a2 b2 c2 d2 e2 f2 g2 h2'],
+  ['abcdefghiabcdefghi', 'a1 b1 c1 d1 e1 f1 g1 h1 i1 a1 b1 c1 d1 e1 f1 g1 h1 i1']
+]
+for (const [letters, text] of chains) {
+  test(`${letters} becomes ${text}`, (t) => {
+    t.deepEqual(folded(chainOf(letters)), { cut: 0, text })
+  })
+}
+
+test('a turn that has only begun ends the loop with its step', (t) => {
+  t.is(folded(chainOf('rxyxyx')).text, 'r1 y2 x3')
+})
+
+test('steps of another type, origin or detail are not equal', (t) => {
+  for (const fields of [{ type: 'Immediate' }, { origin: 'settled' }, { detail: '5' }]) {
+    const newest = chained(contextOf('Timeout', { site: 'x' }), contextOf('Timeout', { site: 'x', ...fields }))
+    t.is(folded(newest).text, 'x1 x1')
+  }
+})
+
+test('the oldest are cut off behind the links that are kept', (t) => {
+  t.deepEqual(folded(chainOf('abcde'), 2), { cut: 3, text: 'd1 e1' })
+  t.deepEqual(folded(chainOf('abxxxx'), 2), { cut: 1, text: 'b1 x4' })
+})
+
+test('no more than MAX steps are read', (t) => {
+  const newest = chained(...Array.from({ length: MAX + 10 }, (_, i) => contextOf('Timeout', { site: i })))
+  t.is(fold(newest, identify, MAX + 10), 0)
+  t.is(ancestry(newest).length, MAX)
+})
+
+test('branches share what was folded, and do not count it again', (t) => {
+  const shared = chainOf('rxx')
+  const [left, right] = ['l', 'm'].map((site) => contextOf('Timeout', { site, parent: shared }))
+  t.is(folded(left).text, 'r1 x2 l1')
+  t.is(folded(right).text, 'r1 x2 m1')
+  t.is(folded(left).text, 'r1 x2 l1')
+})
