@@ -1,7 +1,7 @@
 'use strict'
 
-// What trace.doctor() finds to be wrong: a code that never changes, when it holds, and its sentence. In the order in
-// which they are listed. docs/errors.md is made of them (npm run docs).
+// What trace.doctor() finds to be wrong: a code that never changes, when it holds, and its sentence. In the
+// order in which they are listed. docs/errors.md is made of them (npm run docs).
 
 /**
  * @typedef {import('./doctor').Facts} Facts
@@ -40,8 +40,8 @@ const rules = {
   },
   CLOCK_OFF: {
     holds: ({ enabled, engine, clock }) => enabled && engine === 'native' && clock === 'off',
-    sentence: ({ clockWhy }) => 'Which callback made an error is rarely known, since callbacks of the same function ' +
-      `cannot be told apart: ${clockWhy}.`
+    sentence: ({ clockWhy }) => 'Which callback made an error is rarely known, since callbacks of the same ' +
+      `function cannot be told apart: ${clockWhy}.`
   },
   MODE_FULL: {
     holds: ({ enabled, modeCode }) =>
@@ -68,8 +68,8 @@ const rules = {
   },
   FORMATTER_REPLACED: {
     holds: ({ errors }, { isWrapped, isSettable }) => errors && !isWrapped && isSettable,
-    sentence: ({ formatter }) => `Error.prepareStackTrace was set by ${formatter}: longstack wraps it when the ` +
-      'next callback begins.'
+    sentence: ({ formatter }) => `Error.prepareStackTrace was set by ${formatter}: ` +
+      'longstack wraps it when the next callback begins.'
   },
   NO_FRAMES: {
     holds: ({ stackTraceLimit }) => !(Number(stackTraceLimit) >= 1),
@@ -78,7 +78,8 @@ const rules = {
   },
   MANY_FRAMES: {
     holds: ({ stackTraceLimit }) => Number(stackTraceLimit) >= MANY_FRAMES,
-    sentence: ({ stackTraceLimit }) => `Error.stackTraceLimit is ${stackTraceLimit}: creating any error is expensive.`
+    sentence: ({ stackTraceLimit }) =>
+      `Error.stackTraceLimit is ${stackTraceLimit}: creating any error is expensive.`
   },
   PERMISSIONS: {
     holds: ({ forbidden }) => forbidden !== undefined && forbidden.length > 0,

@@ -1,7 +1,7 @@
 'use strict'
 
-// trace.doctor(): what is in force and why, and what in this process gets in longstack's way. Loaded when it is
-// called. It changes nothing: a fact that cannot be had without a change to the process is undefined.
+// trace.doctor(): what is in force and why, and what in this process gets in longstack's way. Loaded when it
+// is called. It changes nothing: a fact that cannot be had without a change to the process is undefined.
 
 const { AsyncResource } = require('node:async_hooks')
 const fs = require('node:fs')
@@ -10,7 +10,10 @@ const { problemsOf } = require('./doctor-problems')
 const { binaryFile, target } = require('./stacks/binding')
 const { isUnsafeVersion } = require('./warnings')
 
-/** Scopes of the permission model by flag; '' is a flag that every Node knows. @type {Record<string, string>} */
+/**
+ * Scopes of the permission model by flag; '' is a flag that every Node knows.
+ * @type {Record<string, string>}
+ */
 const scopes = {
   addon: '--allow-addons',
   child: '--allow-child-process',
@@ -24,7 +27,8 @@ const scopes = {
  * @typedef {object} Facts
  * @property {string} longstack its version
  * @property {string} node its version
- * @property {boolean} safe a caught stack overflow is harmless on this Node while hooks are on (CVE-2025-59466)
+ * @property {boolean} safe a caught stack overflow is harmless on this Node while hooks are on
+ *   (CVE-2025-59466)
  * @property {boolean} enabled
  * @property {string} engine `native` or `js`
  * @property {string} engineWhy
@@ -41,7 +45,8 @@ const scopes = {
  * @property {boolean | undefined} otherHooks of async_hooks; undefined where longstack's own hides them
  * @property {boolean} destroyHook another library has one, which makes every promise expensive
  * @property {boolean} errors errors get hops; false: their stacks are left alone, or tracing is off
- * @property {string} formatter what formats stacks: longstack around Node, around another formatter, or another
+ * @property {string} formatter what formats stacks: longstack around Node, around another formatter, or
+ *   another
  * @property {string[]} sourceMaps what maps frames besides longstack
  * @property {unknown} stackTraceLimit undefined if there is none, or it is an accessor
  * @property {boolean} frozenIntrinsics
@@ -105,7 +110,6 @@ function examine ({ stats, filter, formatter }) {
 
 /** @param {Facts} facts @param {string[]} notes */
 function textOf (facts, notes) {
-  const state = (/** @type {boolean | undefined} */ isOn) => isOn === undefined ? 'not known' : isOn ? 'on' : 'off'
   const rows = Object.entries({
     longstack: `${facts.longstack}, Node ${facts.node}, ${target()}`,
     tracing: facts.enabled ? `on, filter ${facts.filter.join(',')}` : 'off',
@@ -113,7 +117,7 @@ function textOf (facts, notes) {
     clock: `${facts.clock} (${facts.clockWhy})`,
     binary: facts.binary ?? 'none',
     mode: `${facts.mode} (${facts.modeWhy})`,
-    hooks: `of promises ${state(facts.promiseHooks)}, others ${state(facts.otherHooks)}`,
+    hooks: `of promises ${stateOf(facts.promiseHooks)}, others ${stateOf(facts.otherHooks)}`,
     errors: facts.errors ? 'with hops' : facts.enabled ? 'left alone' : 'without hops',
     'stacks by': facts.formatter,
     'source maps': facts.sourceMaps.join(', ') || 'longstack',
@@ -122,6 +126,12 @@ function textOf (facts, notes) {
   })
   const lines = rows.map(([name, value]) => `${name.padEnd(14)} ${value}`)
   return [...lines, ...notes.map((note) => `- ${note}`)].join('\n')
+}
+
+/** @param {boolean | undefined} isOn */
+function stateOf (isOn) {
+  if (isOn === undefined) return 'not known'
+  return isOn ? 'on' : 'off'
 }
 
 /** @param {Function | undefined} formatter of stacks */
@@ -135,8 +145,8 @@ function nameOf (formatter) {
 /** Names what maps frames in this process besides longstack. */
 function mappers () {
   const files = Object.keys(require.cache).map((file) => file.replaceAll('\\', '/'))
-  const isLoaded = (/** @type {string} */ name) => files.some((file) => file.includes(`/node_modules/${name}/`))
-  const names = ['ts-node', 'source-map-support'].filter(isLoaded)
+  const names = ['ts-node', 'source-map-support']
+    .filter((name) => files.some((file) => file.includes(`/node_modules/${name}/`)))
   return /** @type {any} */ (process).sourceMapsEnabled === true ? ['Node', ...names] : names
 }
 

@@ -1,7 +1,7 @@
 'use strict'
 
-// The catalogue of errors that a caller can cause. A code never changes; its sentence names what was expected, what
-// was received, and the nearest right word. docs/errors.md is made of it (npm run docs).
+// The catalogue of errors that a caller can cause. A code never changes; its sentence names what was
+// expected, what was received, and the nearest right word. docs/errors.md is made of it (npm run docs).
 
 const { types } = require('node:util')
 const { messageOf } = require('./warnings')
@@ -16,14 +16,15 @@ const { messageOf } = require('./warnings')
 /** By code, without LONGSTACK_ERR_. @satisfies {Record<string, CatalogueEntry>} */
 const catalogue = {
   UNKNOWN_SUBSYSTEM: {
-    sentence: (name, hint) => `Unknown subsystem ${quote(name)}.${didYouMean(hint)} A filter names subsystems such as ` +
-      'TCP, FS or PROMISE, provider types such as TCPCONNECTWRAP, or AsyncResource types of your own ("type:NAME" if ' +
-      'in capitals); "-NAME" takes one away, "*" is all.',
+    sentence: (name, hint) => `Unknown subsystem ${quote(name)}.${didYouMean(hint)} ` +
+      'A filter names subsystems such as TCP, FS or PROMISE, provider types such as TCPCONNECTWRAP, or ' +
+      'AsyncResource types of your own ("type:NAME" if in capitals); "-NAME" takes one away, "*" is all.',
     example: ['TPC', 'TCP'],
     remedy: 'Correct the name. A type of `AsyncResource` in capitals is written `type:NAME`.'
   },
   INVALID_FILTER: {
-    sentence: (value) => "A filter must be an array of names, for example ['TCP', 'PIPE'] or ['*', '-PROMISE']. " +
+    sentence: (value) => 'A filter must be an array of names, ' +
+      "for example ['TCP', 'PIPE'] or ['*', '-PROMISE']. " +
       `Received ${describe(value)}.`,
     example: ['TCP'],
     remedy: 'Pass an array, also for a single name.'
@@ -39,7 +40,8 @@ const catalogue = {
     remedy: 'See [options](options.md). Reported on stderr, never thrown.'
   },
   INVALID_OPTION: {
-    sentence: (name, value, allowed) => `Option ${quote(name)} must be ${allowed}. Received ${describe(value)}.`,
+    sentence: (name, value, allowed) =>
+      `Option ${quote(name)} must be ${allowed}. Received ${describe(value)}.`,
     example: ['frames', 'ten', 'an integer from 1 to 200'],
     remedy: 'See [options](options.md).'
   },
@@ -77,16 +79,16 @@ const catalogue = {
     remedy: 'Pass a function.'
   },
   INVALID_SERVER: {
-    sentence: (value) => 'trace.intercept takes a server that speaks HTTP/1: of node:http, of node:https, or of ' +
-      `node:http2 with TLS and allowHTTP1. Received ${describe(value)}.`,
+    sentence: (value) => 'trace.intercept takes a server that speaks HTTP/1: of node:http, of node:https, ' +
+      `or of node:http2 with TLS and allowHTTP1. Received ${describe(value)}.`,
     example: [{}],
     remedy: 'Pass the server itself, not the framework around it. See [intercept](intercept.md).'
   },
   INTERCEPT: {
     sentence: (name, failure) => 'threw' in failure
       ? `The transform ${quote(name)} of trace.intercept threw ${describeThrown(failure.threw)}.`
-      : `The transform ${quote(name)} of trace.intercept returned ${describeReturned(failure.returned)}; it must ` +
-        'return a Buffer, a Uint8Array, or undefined for the chunk as it is.',
+      : `The transform ${quote(name)} of trace.intercept returned ${describeReturned(failure.returned)}; ` +
+        'it must return a Buffer, a Uint8Array, or undefined for the chunk as it is.',
     example: ['upper', { returned: 'text' }],
     remedy: 'Correct the transform. The connection was closed with this error; the server goes on.'
   },
@@ -103,13 +105,14 @@ const catalogue = {
     remedy: 'Pass at least one of the three.'
   },
   INVALID_TARGET: {
-    sentence: (value) => 'A target must be an Error or an object with an async resource behind it, such as a socket, ' +
-      `server, request, timer, promise or worker. Received ${describe(value)}.`,
+    sentence: (value) => 'A target must be an Error or an object with an async resource behind it, such as ' +
+      `a socket, server, request, timer, promise or worker. Received ${describe(value)}.`,
     example: [42],
     remedy: 'Pass the object itself, not its id or name.'
   },
   UNKNOWN_EVENT: {
-    sentence: (name, hint) => `Unknown event ${quote(name)}.${didYouMean(hint)} Events are warning, span and blocked.`,
+    sentence: (name, hint) => `Unknown event ${quote(name)}.${didYouMean(hint)} ` +
+      'Events are warning, span and blocked.',
     example: ['wraning', 'warning'],
     remedy: 'Correct the name.'
   }
@@ -117,7 +120,8 @@ const catalogue = {
 
 /**
  * @typedef {keyof typeof catalogue} ErrorKey
- * @typedef {TypeError & { code: string }} LongstackError a mistake of the caller, with a code that never changes
+ * @typedef {TypeError & { code: string }} LongstackError a mistake of the caller, with a code that never
+ *   changes
  */
 
 /**

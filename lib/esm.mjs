@@ -4,8 +4,8 @@ import trace from '../index.js'
 
 export default trace
 export const {
-  enable, disable, current, chain, stack, why, handles, stats, doctor, hook, nativeHooks, onError, on, span, reopen,
-  intercept, bind
+  enable, disable, current, chain, stack, why, handles, stats, doctor, hook, nativeHooks, onError, on, span,
+  reopen, intercept, bind
 } = trace
 
 /**

@@ -1,7 +1,8 @@
 'use strict'
 
-// All that is known of each option, as one table: the rules of options.js, and what is written for people, which
-// stands here. `longstack run --help`, docs/options.md and option-types.js are made of it (npm run docs).
+// All that is known of each option, as one table: the rules of options.js, and what is written for people,
+// which stands here. `longstack run --help`, docs/options.md and option-types.js are made of it (npm run
+// docs).
 
 const { rules } = require('./options')
 
@@ -38,9 +39,9 @@ const texts = {
     placeholder: 'NAMES',
     written: 'names with commas between them, for example TCP,PIPE',
     type: 'string[]',
-    details: 'A name is a subsystem (`TCP`, `FS`, `PROMISE` …), a provider type (`TCPCONNECTWRAP`) or the type of an ' +
-      '`AsyncResource` (`type:NAME` if it is in capitals). `-NAME` takes one away, `*` is all. Resources outside of ' +
-      'the filter pass the chain on.'
+    details: 'A name is a subsystem (`TCP`, `FS`, `PROMISE` …), a provider type (`TCPCONNECTWRAP`) or the ' +
+      'type of an `AsyncResource` (`type:NAME` if it is in capitals). `-NAME` takes one away, `*` is all. ' +
+      'Resources outside of the filter pass the chain on.'
   },
   frames: { purpose: 'frames kept per hop', placeholder: 'N' },
   depth: { purpose: 'hops kept per chain', placeholder: 'N' },
@@ -59,28 +60,34 @@ const texts = {
     placeholder: 'FILES',
     written: '"node_modules" or a regular expression for file names',
     type: "undefined | 'node_modules' | RegExp | ((frame: Frame) => boolean)",
-    details: 'They become a line such as `... 7 frames in express`. A function gets a frame and returns true to fold it.'
+    details: 'They become a line such as `... 7 frames in express`. A function gets a frame and returns ' +
+      'true to fold it.'
   },
   errors: {
     purpose: 'append hops to the stack of errors',
     flagPurpose: 'append no hops to the stack of errors; trace.stack(error) still has them',
-    details: 'Where it is off, `.stack` and `Error.prepareStackTrace` stay as Node has them. `trace.stack(error)` and ' +
-      '`trace.chain(error)` work either way.'
+    details: 'Where it is off, `.stack` and `Error.prepareStackTrace` stay as Node has them. ' +
+      '`trace.stack(error)` and `trace.chain(error)` work either way.'
   },
-  signal: { purpose: 'print the open handles, and who opened them, on this signal', placeholder: 'NAME', type: 'string | undefined' },
+  signal: {
+    purpose: 'print the open handles, and who opened them, on this signal',
+    placeholder: 'NAME',
+    type: 'string | undefined'
+  },
   spans: {
     purpose: 'write a span for each request and connection to this destination',
     placeholder: 'OUT',
     type: "undefined | import('./sinks/outputs').GivenOutputs",
-    details: 'Names, thresholds and samples: [sinks.md](sinks.md). What a span contains: [spans.md](spans.md).'
+    details: 'Names, thresholds and samples: [sinks.md](sinks.md). What a span contains: ' +
+      '[spans.md](spans.md).'
   },
   propagate: { purpose: 'send a traceparent header with outgoing requests' },
   blocked: { purpose: 'report callbacks that block the event loop for longer than this', placeholder: 'MS' },
   budget: {
     purpose: 'memory that contexts and stacks may take',
     placeholder: 'BYTES',
-    details: 'Past half of it chains lose their oldest hops, past it promises have none. `trace.stats().dropped` ' +
-      'counts both.'
+    details: 'Past half of it chains lose their oldest hops, past it promises have none. ' +
+      '`trace.stats().dropped` counts both.'
   }
 }
 

@@ -1,7 +1,8 @@
 'use strict'
 
-// The options: default value, environment variable, accepted values. No other file reads the environment for them.
-// What is written about each, for people, is in option-table.js, which is loaded for help and documents only.
+// The options: default value, environment variable, accepted values. No other file reads the environment for
+// them. What is written about each, for people, is in option-table.js, which is loaded for help and documents
+// only.
 
 const { printFromMainThread } = require('./warnings')
 
@@ -14,8 +15,8 @@ const { printFromMainThread } = require('./warnings')
  * @property {Value} initial default value
  * @property {string} allowed completes 'Option "NAME" must be'
  * @property {(value: any) => boolean} accepts
- * @property {(text: string) => any} fromText reads the value of a variable or flag; text that cannot be read comes
- *   back as it is, for the message
+ * @property {(text: string) => any} fromText reads the value of a variable or flag; text that cannot be read
+ *   comes back as it is, for the message
  * @property {string} [unit] of an integer
  * @property {string[]} [choices] all accepted words
  */
@@ -41,7 +42,10 @@ const oneOf = (...choices) => ({
 const boolean = {
   allowed: 'true or false',
   accepts: (/** @type {any} */ value) => typeof value === 'boolean',
-  fromText: (/** @type {string} */ text) => /^(1|true|on|yes)$/i.test(text) || (/^(0|false|off|no)$/i.test(text) ? false : text)
+  fromText (/** @type {string} */ text) {
+    if (/^(1|true|on|yes)$/i.test(text)) return true
+    return /^(0|false|off|no)$/i.test(text) ? false : text
+  }
 }
 
 /** @type {{ [Name in keyof Options]: Rule<Options[Name]> }} */
@@ -101,7 +105,8 @@ function isFreeSignal (name) {
 
 /** @returns {Options} */
 function defaultOptions () {
-  return /** @type {any} */ (Object.fromEntries(Object.entries(rules).map(([name, { initial }]) => [name, initial])))
+  const entries = Object.entries(rules).map(([name, { initial }]) => [name, initial])
+  return /** @type {any} */ (Object.fromEntries(entries))
 }
 
 /**
@@ -136,18 +141,24 @@ function check (name, value) {
   const { accepts, allowed } = rules[name]
   if (!accepts(value)) {
     const { mistake } = require('./errors')
-    throw name === 'filter' ? mistake('INVALID_FILTER', value) : mistake('INVALID_OPTION', name, value, allowed)
+    if (name === 'filter') throw mistake('INVALID_FILTER', value)
+    throw mistake('INVALID_OPTION', name, value, allowed)
   }
   if (name === 'filter') {
-    require('./context/subsystems').compile(/** @type {string[]} */ (value), require('./node-objects').providers())
+    const { providers } = require('./node-objects')
+    require('./context/subsystems').compile(/** @type {string[]} */ (value), providers())
   }
   return value
 }
 
-/** @param {'UNKNOWN_OPTION' | 'UNKNOWN_VARIABLE'} code @param {string} name @param {Iterable<string>} known */
-function unknownName (code, name, known) {
+/**
+ * @param {'UNKNOWN_OPTION' | 'UNKNOWN_VARIABLE'} code
+ * @param {string} name
+ * @param {Iterable<string>} names
+ */
+function unknownName (code, name, names) {
   const { mistake, nearest } = require('./errors')
-  return mistake(code, name, nearest(name, known))
+  return mistake(code, name, nearest(name, names))
 }
 
 /**
@@ -187,7 +198,8 @@ function nameOf (variable) {
 let fromEnvironment
 
 /**
- * Returns the options of the environment, read once, with defaults for the others. The main thread reports mistakes.
+ * Returns the options of the environment, read once, with defaults for the others. The main thread reports
+ * mistakes.
  * @returns {Options}
  */
 function environmentOptions () {

@@ -1,7 +1,7 @@
 'use strict'
 
-// node -r longstack/register app.js: tracing is on from the first line, options come from the environment. What
-// is wrong there is said in one line, by the main thread, and the program still runs.
+// node -r longstack/register app.js: tracing is on from the first line, options come from the environment.
+// What is wrong there is said in one line, by the main thread, and the program still runs.
 
 const { shared: { tracer }, options: { environmentOptions }, warnings: { printFromMainThread, isUnsafeVersion } } = require('./start')
 

@@ -28,7 +28,9 @@ function update (name) {
 }
 
 function main () {
-  for (const name of Object.keys(generators)) console.log(`${name}: ${update(name) ? 'written' : 'unchanged'}`)
+  for (const name of Object.keys(generators)) {
+    console.log(`${name}: ${update(name) ? 'written' : 'unchanged'}`)
+  }
 }
 
 if (require.main === module) main()

@@ -28,8 +28,12 @@ function wrap (text, columns = COLUMNS) {
  * @returns {string}
  */
 function table (titles, rows) {
-  const line = (/** @type {string[]} */ cells) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
-  return [line(titles), line(titles.map(() => '---')), ...rows.map(line)].join('\n')
+  return [titles, titles.map(() => '---'), ...rows].map(row).join('\n')
+}
+
+/** @param {string[]} cells */
+function row (cells) {
+  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
 }
 
 module.exports = { table, wrap }

@@ -1,7 +1,8 @@
 'use strict'
 
-// What docs/errors.md adds to the codes of lib/reasons.js, lib/doctor-problems.js and of warnings: an example of the
-// detail in the sentence, and what to do. tsc checks that no reason and no problem is missing; a test, no warning.
+// What docs/errors.md adds to the codes of lib/reasons.js, lib/doctor-problems.js and of warnings: an example
+// of the detail in the sentence, and what to do. tsc checks that no reason and no problem is missing; a test,
+// no warning.
 
 /**
  * @typedef {{ detail?: string, remedy: string }} ReasonText
@@ -20,11 +21,20 @@ const engine = {
   SLOWER_KEY: { remedy: `The native engine is in force, but slower. ${REPORT}` },
   SELF_TEST_FAILED: { remedy: `${JS_ENGINE} ${REPORT}` },
   UNSUPPORTED_BUILD: { detail: 'v8_enable_pointer_compression', remedy: JS_ENGINE },
-  NO_BINARY: { detail: 'darwin-arm64, ABI 137', remedy: `${JS_ENGINE} On Linux with a compiler: \`npm run build\`.` },
+  NO_BINARY: {
+    detail: 'darwin-arm64, ABI 137',
+    remedy: `${JS_ENGINE} On Linux with a compiler: \`npm run build\`.`
+  },
   DAMAGED_BINARY: { remedy: 'Install longstack again.' },
-  ADDONS_FORBIDDEN: { detail: '--no-addons', remedy: 'Remove the flag, or allow addons with `--allow-addons`.' },
+  ADDONS_FORBIDDEN: {
+    detail: '--no-addons',
+    remedy: 'Remove the flag, or allow addons with `--allow-addons`.'
+  },
   READ_FORBIDDEN: { remedy: 'Allow to read the package with `--allow-fs-read`.' },
-  LOAD_FAILED: { detail: 'libstdc++.so.6: cannot open shared object file', remedy: 'Build it here: `npm run build`.' }
+  LOAD_FAILED: {
+    detail: 'libstdc++.so.6: cannot open shared object file',
+    remedy: 'Build it here: `npm run build`.'
+  }
 }
 
 /** @type {Record<import('../../lib/reasons').ClockCode, ReasonText>} */
@@ -59,8 +69,8 @@ const problems = {
   FORMATTER_REPLACED: NOTHING,
   NO_FRAMES: 'Set `Error.stackTraceLimit` to 10 or more.',
   MANY_FRAMES: 'Set `Error.stackTraceLimit` to less than 200.',
-  PERMISSIONS: 'Allow what longstack is to use: `addon` for the native engine, `worker` for `blocked` without it and ' +
-    'for OTLP, `fs.write` for spans in files.',
+  PERMISSIONS: 'Allow what longstack is to use: `addon` for the native engine, `worker` for `blocked` ' +
+    'without it and for OTLP, `fs.write` for spans in files.',
   BUDGET: 'Raise [`budget`](options.md#budget), or set a [`filter`](options.md#filter).',
   DROPPED_HOPS: 'Raise [`depth`](options.md#depth) or [`budget`](options.md#budget).'
 }
@@ -72,14 +82,21 @@ const warnings = {
     remedy: 'Load longstack before what freezes `Error`, or print `trace.stack(error)`.'
   },
   HOOK: { meaning: 'A callback of `trace.hook` threw.', remedy: 'Correct the callback; it is called again.' },
-  HANDLER: { meaning: 'A handler of `trace.onError` threw.', remedy: 'Correct the handler; the error counts as not handled.' },
-  SPAN: { meaning: "A listener of `trace.on('span')` threw.", remedy: 'Correct the listener; it is called again.' },
+  HANDLER: {
+    meaning: 'A handler of `trace.onError` threw.',
+    remedy: 'Correct the handler; the error counts as not handled.'
+  },
+  SPAN: {
+    meaning: "A listener of `trace.on('span')` threw.",
+    remedy: 'Correct the listener; it is called again.'
+  },
   BLOCKED_LISTENER: {
     meaning: "A listener of `trace.on('blocked')` threw.",
     remedy: 'Correct the listener; it is called again.'
   },
   INTERCEPT: {
-    meaning: 'A transform of `trace.intercept` threw, or returned something else than bytes; its connection was closed.',
+    meaning: 'A transform of `trace.intercept` threw, or returned something else than bytes; its ' +
+      'connection was closed.',
     remedy: 'Correct the transform: [`LONGSTACK_ERR_INTERCEPT`](#errors).'
   },
   BLOCKED: {
@@ -102,7 +119,10 @@ const warnings = {
     meaning: 'The reader of a pipe is too slow; spans are dropped, and counted.',
     remedy: 'Write to a file, or keep a [sample](sinks.md).'
   },
-  SPANS_FAILED: { meaning: 'An output of spans could not be set up, or failed without a system error.', remedy: 'The message says why.' }
+  SPANS_FAILED: {
+    meaning: 'An output of spans could not be set up, or failed without a system error.',
+    remedy: 'The message says why.'
+  }
 }
 
 module.exports = { reasons: { engine, clock, mode }, problems, warnings }

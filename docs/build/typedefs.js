@@ -27,19 +27,26 @@ const cache = new Map()
 function typedefsOf (file) {
   const cached = cache.get(file)
   if (cached !== undefined) return cached
-  const source = ts.createSourceFile(file, fs.readFileSync(file, 'utf8'), ts.ScriptTarget.ESNext, true, ts.ScriptKind.JS)
+  const text = fs.readFileSync(file, 'utf8')
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.ESNext, true, ts.ScriptKind.JS)
   /** @type {Map<string, Typedef>} */
   const typedefs = new Map()
   for (const node of [...source.statements, source.endOfFileToken]) {
     // ts.getJSDocCommentsAndTags knows the last block before a statement only.
-    const { jsDoc = [] } = /** @type {{ jsDoc?: import('typescript').JSDoc[] }} */ (/** @type {unknown} */ (node))
-    for (const tag of jsDoc.flatMap(({ tags }) => [...tags ?? []])) if (ts.isJSDocTypedefTag(tag) && tag.name !== undefined) add(typedefs, tag, file)
+    const { jsDoc = [] } = /** @type {{ jsDoc?: import('typescript').JSDoc[] }} */ (/** @type {any} */ (node))
+    for (const tag of jsDoc.flatMap(({ tags }) => [...tags ?? []])) {
+      if (ts.isJSDocTypedefTag(tag) && tag.name !== undefined) add(typedefs, tag, file)
+    }
   }
   cache.set(file, typedefs)
   return typedefs
 }
 
-/** @param {Map<string, Typedef>} typedefs @param {import('typescript').JSDocTypedefTag} tag @param {string} file */
+/**
+ * @param {Map<string, Typedef>} typedefs
+ * @param {import('typescript').JSDocTypedefTag} tag
+ * @param {string} file
+ */
 function add (typedefs, tag, file) {
   const { typeExpression } = tag
   const name = /** @type {import('typescript').Identifier} */ (tag.name).text
@@ -49,13 +56,18 @@ function add (typedefs, tag, file) {
     name,
     file,
     text: textOf(tag),
-    type: isLiteral ? undefined : /** @type {import('typescript').JSDocTypeExpression} */ (typeExpression).type,
+    type: isLiteral ? undefined : typeIn(typeExpression),
     properties: tags.map((property) => ({
       name: `${property.name.getText()}${property.isBracketed ? '?' : ''}`,
-      type: /** @type {import('typescript').JSDocTypeExpression} */ (property.typeExpression).type,
+      type: typeIn(property.typeExpression),
       text: textOf(property)
     }))
   })
+}
+
+/** @param {import('typescript').Node | undefined} expression of a tag */
+function typeIn (expression) {
+  return /** @type {import('typescript').JSDocTypeExpression} */ (expression).type
 }
 
 /** @param {import('typescript').JSDocTag} tag @returns {string} its comment, in one line */
@@ -74,8 +86,8 @@ function resolve (type, file) {
   const name = imported?.name ?? (ts.isTypeReferenceNode(type) ? type.typeName.getText() : undefined)
   if (name === undefined) return undefined
   const typedef = typedefsOf(imported?.file ?? file).get(name)
-  if (typedef?.type !== undefined && ts.isImportTypeNode(typedef.type)) return resolve(typedef.type, typedef.file)
-  return typedef
+  if (typedef?.type === undefined || !ts.isImportTypeNode(typedef.type)) return typedef
+  return resolve(typedef.type, typedef.file)
 }
 
 /** @param {import('typescript').ImportTypeNode} type @param {string} file */
@@ -105,7 +117,11 @@ function namedIn (type, file) {
   return named
 }
 
-/** Prints a type in one line, without the files that types are in. @param {import('typescript').Node} node @returns {string} */
+/**
+ * Prints a type in one line, without the files that types are in.
+ * @param {import('typescript').Node} node
+ * @returns {string}
+ */
 function print (node) {
   return node.getText().replace(/import\('\.[^']*'\)\./g, '').replace(/import\('node:([^']*)'\)\./g, '$1.')
     .replace(/\s*\n\s*\*?\s*/g, ' ').replace(/^\(\s*(\S*)\s*\)$/, '$1').trim()

@@ -1,7 +1,7 @@
 'use strict'
 
-// Loads the addon for this Node, or returns why that is not possible. Never throws, prints nothing, starts nothing.
-// No other file loads it.
+// Loads the addon for this Node, or returns why that is not possible. Never throws, prints nothing, starts
+// nothing. No other file loads it.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -18,9 +18,12 @@ const PAGE = 4096
 const RTLD_NOW = 2 // os.constants.dlopen.RTLD_NOW on Linux, macOS and the BSDs; Windows ignores it
 
 // Each of them changes how V8 stores the values that the addon reads.
-const UNSUPPORTED = ['v8_enable_pointer_compression', 'v8_enable_sandbox', 'v8_enable_31bit_smis_on_64bit_arch']
+const UNSUPPORTED = [
+  'v8_enable_pointer_compression', 'v8_enable_sandbox', 'v8_enable_31bit_smis_on_64bit_arch'
+]
 
-const ELF_HEADER = { bytes: 64, magic: 0x7f454c46, sectionTable: 40, sectionBytes: 58, sections: 60 } // elf(5), 64 bits
+// Offsets in the header of a 64-bit ELF file: elf(5)
+const ELF_HEADER = { bytes: 64, magic: 0x7f454c46, sectionTable: 40, sectionBytes: 58, sections: 60 }
 
 /** @type {LoadResult | undefined} */
 let result
@@ -87,7 +90,10 @@ function target () {
 /** @type {boolean | undefined} */
 let hasMusl
 
-/** @returns {boolean} from the executable's first page, which names its loader; process.report takes 2 to 20 ms */
+/**
+ * @returns {boolean} from the executable's first page, which names its loader; process.report takes 2 to 20
+ *   ms
+ */
 function usesMusl () {
   try {
     hasMusl ??= readStart('/proc/self/exe', PAGE).includes('/ld-musl-')
