@@ -12,7 +12,7 @@ const requests = require('./request-names')
 const marks = require('./tag')
 
 const {
-  REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, TURNS, PRIOR, PRIOR_TIME, LIVE, PASSED, SETTLED, LOOPED, DISTANCE,
+  REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, REPEATS, PRIOR, PRIOR_TIME, LIVE, PASSED, SETTLED, LOOPED, DISTANCE,
   ROOT_CHAIN, OWN_WORK_CHAIN, EARLY_CHAIN, FIRST_CHAIN, CHAIN_BITS, TICKS
 } = records
 const HALF = 2 ** 31 // ids are recorded modulo this
@@ -31,7 +31,7 @@ const CACHED = 1024 // references of contexts, before those that nobody holds ar
  * @property {object} [view]
  * @property {number} [since] ms of the clock at which it was made or ran last; this and the following while
  *   hooks of users listen
- * @property {number[]} [begun] when its present runs began
+ * @property {number[]} [startTimes] when its present callbacks began
  * @property {number} [waitMs]
  * @property {number} [runMs]
  *
@@ -307,7 +307,7 @@ function loopOf (context) {
   const distance = (found.words[found.offset + FLAGS] >> DISTANCE) & 15
   const time = ref === found.words[found.offset + OUTER] ? found.words[found.offset + PRIOR_TIME] : 0
   const outer = ref === 0 ? undefined : contextAt(ref) ?? outerOf(context, ref, time)
-  return { turns: found.words[found.offset + TURNS], distance, outer }
+  return { turns: found.words[found.offset + REPEATS], distance, outer }
 }
 
 /** What came before a loop, its record being gone. @param {Context} context @param {number} ref @param {number} ticks when it was made */

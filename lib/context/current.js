@@ -13,27 +13,27 @@ const CURRENT_CAUSE = 1 // reference of its record
 const CURRENT_SPAN = 2 // number of its span
 const CURRENT_RUN = 3 // number of this run in the log of its span
 const CURRENT_REF = 4 // reference of the resource or promise that was entered last
-const DEPTH = 5 // how many are entered; 0: nobody told what runs
-const LEFT = 6 // reference of the step that was left last
-const ATTENTION = 7 // what else there is to do where a callback begins: TIMED, WATCHED, ORPHANED
+const DEPTH = 5 // how many are entered; 0: no hook has said what runs
+const LAST_LEFT = 6 // reference of the step that was left last
+const ATTENTION = 7 // what else is done when a callback begins: TIMED, WATCHED, ORPHANED
 
 // Bits of ATTENTION.
 const TIMED = 1 // spans are timed
 const WATCHED = 2 // the length of callbacks is watched
-const ORPHANED = 4 // a handle was made while nothing executed: whose it is shows with what runs next
+const ORPHANED = 4 // a handle was made while nothing executed: what runs next is its cause
 
 const current = new Int32Array(32)
 /** what the levels below were: chain, cause, span, run, ref */
 const saved = new Int32Array(LEVEL * LEVELS)
 
-/** Puts a step in force. @param {number} chain @param {number} cause @param {number} span */
-function take (chain, cause, span) {
+/** Sets the current step. @param {number} chain @param {number} cause @param {number} span */
+function setCurrent (chain, cause, span) {
   current[CURRENT_CHAIN] = chain
   current[CURRENT_CAUSE] = cause
   current[CURRENT_SPAN] = span
 }
 
-/** Saves the step in force, which `pop` puts back. @param {number} ref of what is entered */
+/** Saves the current step, which `pop` puts back. @param {number} ref of what is entered */
 function push (ref) {
   // More than the stack has room for: what is on top was never left
   if (current[DEPTH] === LEVELS) current[DEPTH] = 0
@@ -48,7 +48,7 @@ function push (ref) {
 }
 
 function pop () {
-  current[LEFT] = current[CURRENT_CAUSE]
+  current[LAST_LEFT] = current[CURRENT_CAUSE]
   current[DEPTH]--
   const level = current[DEPTH] * LEVEL
   current[CURRENT_CHAIN] = saved[level]
@@ -73,7 +73,7 @@ function unwind (ref) {
   return false
 }
 
-/** Nothing is entered. */
+/** Leaves all levels. */
 function leaveAll () {
   current[DEPTH] = 0
   current[CURRENT_REF] = 0
@@ -86,13 +86,13 @@ module.exports = {
   CURRENT_RUN,
   CURRENT_REF,
   DEPTH,
-  LEFT,
+  LAST_LEFT,
   ATTENTION,
   TIMED,
   WATCHED,
   ORPHANED,
   current,
-  take,
+  setCurrent,
   push,
   pop,
   unwind,

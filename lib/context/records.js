@@ -37,8 +37,8 @@ const OUTER = 8 // reference: the parent of the chain, where the record's chain 
 const RUN = 9 // the run of its span in which it was made, see spans/critical-path.js
 const SETTLED_RUN = 10 // that in which the promise was settled, and its span
 const SETTLED_SPAN = 11
-const TURNS = 12 // turns of the loop that this record ends
-const PRIOR = 13 // reference: what came before the first turn of the loop
+const REPEATS = 12 // repetitions of the loop that this record ends
+const PRIOR = 13 // reference: what came before the first repetition of the loop
 const PRIOR_TIME = 14 // TIME of that one, whose record may be gone
 const INCOMING = 15 // of a parser: whether the request that came last is still coming in
 
@@ -52,11 +52,11 @@ const TICK = 32
 const TIMER = 64
 const ENTERED = 128 // its callback is to carry the context, in light mode
 const SETTLED = 256 // a promise that is settled
-const LOOPED = 512 // one more turn of a loop, as many as TURNS says
+const LOOPED = 512 // one more repetition of a loop, as many as REPEATS says
 const CALLED = 1 << 14 // the event loop calls it
 const DETAILED = 1 << 15 // what it is about shows when it runs
 const PARSER = 1 << 16 // requests come on it, one after another
-const DISTANCE = 10 // shift: of four bits, how many steps up the turn before is
+const DISTANCE = 10 // shift: of four bits, how many steps up the repetition before is
 
 // Numbers of chains with a meaning of their own; the engines give none below FIRST_CHAIN.
 const NO_CHAIN = 0
@@ -312,7 +312,7 @@ module.exports = {
   RUN,
   SETTLED_RUN,
   SETTLED_SPAN,
-  TURNS,
+  REPEATS,
   PRIOR,
   PRIOR_TIME,
   INCOMING,

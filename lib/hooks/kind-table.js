@@ -1,12 +1,12 @@
 'use strict'
 
-// The kinds of resources under the filter in force, by the type that async_hooks tells.
+// The kinds of resources under the filter in force, by the type that async_hooks reports.
 
 const { AWAIT, kindCount, kindOf, resetKinds } = require('../context/kinds')
 const {
   AWAITED, CALLED, DETAILED, ENTERED, LIVE, ONE_SHOT, PARSER, SPECIAL, TICK, TIMER
 } = require('../context/records')
-const { called, entered } = require('./light-support')
+const { calledTypes, enteredTypes } = require('./light-support')
 
 const KINDS = 10_000 // distinct type names; programs may make them up
 
@@ -14,11 +14,11 @@ const KINDS = 10_000 // distinct type names; programs may make them up
 
 /**
  * @param {object} deps
- * @param {(type: string) => boolean} deps.wanted the filter
- * @param {() => boolean} deps.carries light mode is in force
- * @param {() => void} deps.forget chains mean nothing any more, for their kinds are not known
+ * @param {(type: string) => boolean} deps.isSelected the filter
+ * @param {() => boolean} deps.isLight
+ * @param {() => void} deps.forgetChains called when kinds are numbered again: chains hold the old numbers
  */
-function createKindTable ({ wanted, carries, forget }) {
+function createKindTable ({ isSelected, isLight, forgetChains }) {
   const table = {
     /** @type {Map<string, Kind>} */
     kinds: new Map(),
@@ -31,17 +31,17 @@ function createKindTable ({ wanted, carries, forget }) {
     add (type) {
       if (kindCount() > KINDS) {
         resetKinds()
-        forget()
+        forgetChains()
         table.refill()
       }
-      const kind = kindOf(type, wanted(type === AWAIT ? 'PROMISE' : type))
-      kind.entered = entered.has(type)
-      kind.flags = flagsOf(kind, carries())
+      const kind = kindOf(type, isSelected(type === AWAIT ? 'PROMISE' : type))
+      kind.entered = enteredTypes.has(type)
+      kind.flags = flagsOf(kind, isLight())
       table.kinds.set(type, kind)
       return kind
     },
 
-    /** Another filter is in force, or another mode. */
+    /** Fills the table for another filter or mode. */
     refill () {
       table.kinds = new Map()
       table.promise = table.add('PROMISE')
@@ -53,16 +53,16 @@ function createKindTable ({ wanted, carries, forget }) {
   return table
 }
 
-/** @param {Kind} kind @param {boolean} carries @returns {number} flags of its records */
-function flagsOf (kind, carries) {
+/** @param {Kind} kind @param {boolean} isLight @returns {number} flags of its records */
+function flagsOf (kind, isLight) {
   return (kind.handle ? 0 : LIVE) |
     (kind.oneShot ? ONE_SHOT : 0) |
     (kind.tick ? TICK : 0) |
     (kind.timer ? TIMER : 0) |
     (kind.handle && !kind.brief ? SPECIAL : 0) |
     (kind.detail !== undefined ? DETAILED : 0) |
-    (kind.entered && carries ? ENTERED : 0) |
-    (called.has(kind.type) ? CALLED : 0) |
+    (kind.entered && isLight ? ENTERED : 0) |
+    (calledTypes.has(kind.type) ? CALLED : 0) |
     (kind.awaited ? AWAITED : 0) |
     (kind.type === 'HTTPINCOMINGMESSAGE' ? PARSER : 0)
 }

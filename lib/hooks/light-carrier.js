@@ -1,12 +1,12 @@
 'use strict'
 
-// Light mode: no hook tells of promises, so an AsyncLocalStorage carries the step across await.
+// Light mode: no hook reports promises, so an AsyncLocalStorage carries the step across await.
 
 const { AsyncLocalStorage } = require('node:async_hooks')
-const { OWN_WORK_CHAIN, NO_CHAIN, ROOT_CHAIN } = require('../context/records')
+const { NO_CHAIN, OWN_WORK_CHAIN, ROOT_CHAIN } = require('../context/records')
 const { CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, current } = require('../context/current')
 
-/** What is carried. */
+/** A step as it is carried. */
 class Carried {
   /** @param {number} chain @param {number} cause @param {number} span @param {number} run */
   constructor (chain, cause, span, run) {
@@ -24,14 +24,14 @@ function createCarrier () {
   let storage
 
   const carrier = {
-    on: false,
+    isOn: false,
 
     start () {
       storage = new AsyncLocalStorage()
-      carrier.on = true
+      carrier.isOn = true
     },
 
-    /** What carries nothing later on is from before. */
+    /** Carries the main script: what carries nothing later on is from before. */
     enterRoot () {
       if (current[CURRENT_CHAIN] === NO_CHAIN) current[CURRENT_CHAIN] = ROOT_CHAIN
       carrier.enter()
@@ -40,10 +40,10 @@ function createCarrier () {
     stop () {
       storage?.disable()
       storage = undefined
-      carrier.on = false
+      carrier.isOn = false
     },
 
-    /** The step in force is carried from here on. */
+    /** Carries the current step from here on. */
     enter () {
       if (storage === undefined) return
       const chain = current[CURRENT_CHAIN]
@@ -70,7 +70,10 @@ function createCarrier () {
     },
 
     /** Runs longstack's own work, which is no part of the program. @param {() => void} work */
-    apart: (work) => storage === undefined ? work() : storage.run(new Carried(OWN_WORK_CHAIN, 0, 0, 0), work)
+    runUntraced (work) {
+      if (storage === undefined) return work()
+      return storage.run(new Carried(OWN_WORK_CHAIN, 0, 0, 0), work)
+    }
   }
   return carrier
 }

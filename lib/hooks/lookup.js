@@ -1,13 +1,13 @@
 'use strict'
 
-// Which step runs where nothing has been entered: in the main script, in what an accepted connection makes,
-// in light mode behind an await, and in callbacks of what is older than longstack.
+// Resolves the current step where no hook has entered one: in the main script, in what an accepted connection
+// makes, after an await in light mode, and in callbacks of what is older than longstack.
 
 const { executionAsyncId, triggerAsyncId } = require('node:async_hooks')
 const { now } = require('../context/clock')
 const { root } = require('../context/context')
 const records = require('../context/records')
-const { ATTENTION, CURRENT_CAUSE, CURRENT_RUN, TIMED, current, take } = require('../context/current')
+const { ATTENTION, CURRENT_CAUSE, CURRENT_RUN, TIMED, current, setCurrent } = require('../context/current')
 
 const {
   MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, FLAGS, LIVE, PASSED,
@@ -18,69 +18,69 @@ const {
  * @param {object} deps
  * @param {import('./light-carrier').Carrier} deps.carrier
  * @param {import('../handles/registry').Registry} deps.registry
- * @param {() => import('../spans/loop-time').LoopTime} deps.loop while spans are timed
+ * @param {() => import('../spans/loop-time').LoopTime} deps.loopTime while spans are timed
  */
-function createLookup ({ carrier, registry, loop }) {
+function createLookup ({ carrier, registry, loopTime }) {
   /**
-   * Puts the step in force that runs where nothing has been entered.
-   * @param {number} trigger async id of what causes the resource that is being made
+   * Sets the current step to what runs while nothing is entered.
+   * @param {number} trigger async id of what causes the resource that is being made, 0: none is
    */
-  function look (trigger) {
+  function resolveCurrent (trigger) {
     current[CURRENT_RUN] = 0
-    if (carrier.on) {
+    if (carrier.isOn) {
       const carried = carrier.read()
-      if (carried !== undefined) return takeCarried(carried)
+      if (carried !== undefined) return resumeCarried(carried)
     }
     const id = executionAsyncId()
-    if (id === 1) return take(ROOT_CHAIN, 0, 0)
-    if (id !== 0) return takeExecuting(id)
+    if (id === 1) return setCurrent(ROOT_CHAIN, 0, 0)
+    if (id !== 0) return resolveExecuting(id)
     // Nothing executes: an accepted connection has its server as the trigger, which is the cause.
-    const found = trigger > 1 ? records.findRecord(trigger << 1) : undefined
-    if (found !== undefined) return takeRecord(trigger << 1, found.words, found.offset)
+    const record = trigger > 1 ? records.findRecord(trigger << 1) : undefined
+    if (record !== undefined) return setFromRecord(trigger << 1, record.words, record.offset)
     const opener = registry.openerOf(trigger)
-    if (opener !== undefined) return take(opener.chain, opener.ref, 0)
-    take('carried' in root ? ROOT_CHAIN : NO_CHAIN, 0, 0)
+    if (opener !== undefined) return setCurrent(opener.chain, opener.ref, 0)
+    setCurrent('carried' in root ? ROOT_CHAIN : NO_CHAIN, 0, 0)
   }
 
-  /** @param {number} ref @param {Int32Array} words @param {number} at */
-  function takeRecord (ref, words, at) {
-    const passes = (words[at + FLAGS] & PASSED) !== 0
-    take(words[at + CHAIN], passes ? words[at + CAUSE] : ref, words[at + SPAN])
+  /** @param {number} ref @param {Int32Array} words @param {number} offset */
+  function setFromRecord (ref, words, offset) {
+    const isPassed = (words[offset + FLAGS] & PASSED) !== 0
+    setCurrent(words[offset + CHAIN], isPassed ? words[offset + CAUSE] : ref, words[offset + SPAN])
   }
 
   /**
-   * What follows an await is no callback: another run of its span begins when the loop has waited.
+   * Resumes a step after an await, which is no callback: another run of its span begins when the loop has waited.
    * @param {NonNullable<ReturnType<import('./light-carrier').Carrier['read']>>} carried
    */
-  function takeCarried (carried) {
-    take(carried.chain, carried.cause, carried.span)
+  function resumeCarried (carried) {
+    setCurrent(carried.chain, carried.cause, carried.span)
     current[CURRENT_RUN] = carried.run
     if ((current[ATTENTION] & TIMED) === 0) return
-    const timed = loop()
+    const timed = loopTime()
     if (carried.span !== timed.spanNumber) timed.switchTo(carried.span, now())
     if (carried.span !== 0) current[CURRENT_RUN] = carried.run = timed.resumeRun(carried.run)
   }
 
   /**
-   * A resource executes that was never entered: it was made before longstack was enabled.
+   * Resolves a resource that executes and was never entered: it was made before longstack was enabled.
    * @param {number} id
    */
-  function takeExecuting (id) {
+  function resolveExecuting (id) {
     const ref = id << 1
-    const found = records.findRecord(ref)
-    if (found !== undefined) return takeRecord(ref, found.words, found.offset)
+    const record = records.findRecord(ref)
+    if (record !== undefined) return setFromRecord(ref, record.words, record.offset)
     recordEarly(id)
-    take(EARLY_CHAIN, ref, 0)
+    setCurrent(EARLY_CHAIN, ref, 0)
   }
 
   return {
-    look,
+    resolveCurrent,
 
     /** @returns {number} reference of the step that runs while nothing is entered */
-    causeNow () {
+    resolveCause () {
       const carried = (current[ATTENTION] & TIMED) !== 0 ? undefined : carrier.read()
       if (carried !== undefined) return carried.cause
-      look(0)
+      resolveCurrent(0)
       return current[CURRENT_CAUSE]
     }
   }
@@ -89,15 +89,15 @@ function createLookup ({ carrier, registry, loop }) {
 /** Records what executes, which was made before longstack was enabled. @param {number} id */
 function recordEarly (id) {
   const ref = id << 1
-  const at = ((ref >> 1) & MASK) << SHIFT
-  if ((resources[at + FLAGS] & (LIVE | PASSED)) !== 0) records.keep(resources, at)
-  resources[at + REF] = ref
-  resources[at + CHAIN] = EARLY_CHAIN
-  resources[at + CAUSE] = 0
-  resources[at + TRIGGER] = triggerAsyncId() << 1
-  resources[at + SPAN] = 0
-  resources[at + TIME] = 0
-  resources[at + FLAGS] = LIVE
+  const offset = ((ref >> 1) & MASK) << SHIFT
+  if ((resources[offset + FLAGS] & (LIVE | PASSED)) !== 0) records.keep(resources, offset)
+  resources[offset + REF] = ref
+  resources[offset + CHAIN] = EARLY_CHAIN
+  resources[offset + CAUSE] = 0
+  resources[offset + TRIGGER] = triggerAsyncId() << 1
+  resources[offset + SPAN] = 0
+  resources[offset + TIME] = 0
+  resources[offset + FLAGS] = LIVE
 }
 
 module.exports = { createLookup, recordEarly }

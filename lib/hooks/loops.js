@@ -1,104 +1,106 @@
 'use strict'
 
-// Loops: a step that repeats one of its last ancestors has that ancestor's chain (native/chains.h). What
-// belongs to the turn is noted in the record of the step: how many turns there were, and what came before the
-// first.
+// Loops of the program: a step that repeats one of its last ancestors has that ancestor's chain
+// (native/chains.h). Its record holds how many repetitions there were, and what came before the first.
 
 const { CURRENT_CAUSE, current } = require('../context/current')
 const records = require('../context/records')
 
 const {
-  MASK, SHIFT, REF, CHAIN, CAUSE, TIME, FLAGS, OUTER, TURNS, PRIOR, PRIOR_TIME, LOOPED, DISTANCE,
+  MASK, SHIFT, REF, CHAIN, CAUSE, TIME, FLAGS, OUTER, REPEATS, PRIOR, PRIOR_TIME, LOOPED, DISTANCE,
   FOLD_SHIFT, CHAIN_BITS, resources, promises
 } = records
 
+/** @param {number} flags @returns {number} steps from a repetition up to the one before, 0: none */
+const distanceOf = (flags) => (flags >> DISTANCE) & 15
+
 /**
- * One more turn of a loop: the step was found so many ancestors up.
+ * Notes one more repetition of a loop in the record of a step.
  * @param {Int32Array} words
- * @param {number} at
- * @param {number} step what the engine answered: the chain, and the distance
+ * @param {number} offset
+ * @param {number} step what the engine returned: the chain, and how many ancestors up it was found
  * @returns {number} flags
  */
-function turnOf (words, at, step) {
+function noteRepetition (words, offset, step) {
   const cause = current[CURRENT_CAUSE]
   const distance = step >>> FOLD_SHIFT
-  if (distance === 1) return turnOfOne(words, at, step & CHAIN_BITS, cause)
+  if (distance === 1) return noteSelfRepetition(words, offset, step & CHAIN_BITS, cause)
   const before = ancestorOf(cause, distance - 1)
-  const found = before === 0 ? undefined : records.findRecord(before)
-  if (found === undefined || found.words[found.offset + CHAIN] !== (step & CHAIN_BITS)) return 0
-  const again = isSameTurn(before, distance, cause)
-  const wasFolded = ((found.words[found.offset + FLAGS] >> DISTANCE) & 15) !== 0
-  const hasPrior = again || (found.words[found.offset + FLAGS] & LOOPED) !== 0
-  words[at + TURNS] = again ? found.words[found.offset + TURNS] + 1 : 2
-  words[at + OUTER] = wasFolded ? found.words[found.offset + OUTER] : found.words[found.offset + CAUSE]
-  notePrior(words, at, hasPrior ? found.words[found.offset + PRIOR] : found.words[found.offset + CAUSE],
-    hasPrior ? found.words[found.offset + PRIOR_TIME] : undefined)
-  return (again ? LOOPED : 0) | distance << DISTANCE
+  const record = before === 0 ? undefined : records.findRecord(before)
+  if (record === undefined || record.words[record.offset + CHAIN] !== (step & CHAIN_BITS)) return 0
+  const isRepeated = hasSameSteps(before, distance, cause)
+  const flags = record.words[record.offset + FLAGS]
+  const hasPrior = isRepeated || (flags & LOOPED) !== 0
+  words[offset + REPEATS] = isRepeated ? record.words[record.offset + REPEATS] + 1 : 2
+  words[offset + OUTER] = record.words[record.offset + (distanceOf(flags) !== 0 ? OUTER : CAUSE)]
+  notePrior(words, offset, record.words[record.offset + (hasPrior ? PRIOR : CAUSE)],
+    hasPrior ? record.words[record.offset + PRIOR_TIME] : undefined)
+  return (isRepeated ? LOOPED : 0) | distance << DISTANCE
 }
 
 /**
- * The same for a loop of one step: the turn before is what runs now.
+ * Does the same for a loop of one step: the repetition before is what runs now.
  * @param {Int32Array} words
- * @param {number} at
- * @param {number} chainNow
+ * @param {number} offset
+ * @param {number} chain
  * @param {number} cause
  */
-function turnOfOne (words, at, chainNow, cause) {
-  const latest = (cause & 1) === 0 ? resources : promises
+function noteSelfRepetition (words, offset, chain, cause) {
+  const ring = (cause & 1) === 0 ? resources : promises
   const before = ((cause >> 1) & MASK) << SHIFT
-  if (latest[before + REF] !== cause || latest[before + CHAIN] !== chainNow) return 0
-  const flags = latest[before + FLAGS]
-  const looped = (flags & LOOPED) !== 0 && ((flags >> DISTANCE) & 15) === 1
-  words[at + TURNS] = looped ? latest[before + TURNS] + 1 : 2
-  words[at + OUTER] = ((flags >> DISTANCE) & 15) === 0 ? latest[before + CAUSE] : latest[before + OUTER]
-  if (looped) notePrior(words, at, latest[before + PRIOR], latest[before + PRIOR_TIME])
-  else notePrior(words, at, latest[before + CAUSE], undefined)
+  if (ring[before + REF] !== cause || ring[before + CHAIN] !== chain) return 0
+  const flags = ring[before + FLAGS]
+  const isLooped = (flags & LOOPED) !== 0 && distanceOf(flags) === 1
+  words[offset + REPEATS] = isLooped ? ring[before + REPEATS] + 1 : 2
+  words[offset + OUTER] = distanceOf(flags) === 0 ? ring[before + CAUSE] : ring[before + OUTER]
+  if (isLooped) notePrior(words, offset, ring[before + PRIOR], ring[before + PRIOR_TIME])
+  else notePrior(words, offset, ring[before + CAUSE], undefined)
   return LOOPED | 1 << DISTANCE
 }
 
 /**
  * @param {Int32Array} words
- * @param {number} at
+ * @param {number} offset
  * @param {number} prior reference
  * @param {number | undefined} time of it, where its record may be gone
  */
-function notePrior (words, at, prior, time) {
-  words[at + PRIOR] = prior
-  words[at + PRIOR_TIME] = time ?? records.readWord(prior, TIME)
+function notePrior (words, offset, prior, time) {
+  words[offset + PRIOR] = prior
+  words[offset + PRIOR_TIME] = time ?? records.readWord(prior, TIME)
 }
 
 /**
- * Were the steps of the turn before the same?
- * @param {number} before
+ * Returns whether the repetition before had the same steps.
+ * @param {number} before its last step
  * @param {number} distance
  * @param {number} cause
  */
-function isSameTurn (before, distance, cause) {
-  if (((records.readWord(before, FLAGS) >> DISTANCE) & 15) !== distance) return false
-  let [one, other] = [cause, records.readWord(before, CAUSE)]
+function hasSameSteps (before, distance, cause) {
+  if (distanceOf(records.readWord(before, FLAGS)) !== distance) return false
+  let [step, previous] = [cause, records.readWord(before, CAUSE)]
   for (let i = 1; i < distance; i++) {
-    if (records.readWord(one, CHAIN) !== records.readWord(other, CHAIN)) return false
-    one = ancestorOf(one, 1)
-    other = ancestorOf(other, 1)
+    if (records.readWord(step, CHAIN) !== records.readWord(previous, CHAIN)) return false
+    step = ancestorOf(step, 1)
+    previous = ancestorOf(previous, 1)
   }
   return true
 }
 
 /**
- * Goes up the chain, past the turns of loops.
+ * Goes up the chain, past the repetitions of loops.
  * @param {number} ref
  * @param {number} steps
  * @returns {number} reference, 0: it is not known
  */
 function ancestorOf (ref, steps) {
-  let at = ref
-  for (let i = 0; i < steps && at !== 0; i++) {
-    const found = records.findRecord(at)
-    if (found === undefined) return 0
-    const isFolded = ((found.words[found.offset + FLAGS] >> DISTANCE) & 15) !== 0
-    at = found.words[found.offset + (isFolded ? OUTER : CAUSE)]
+  let ancestor = ref
+  for (let i = 0; i < steps && ancestor !== 0; i++) {
+    const record = records.findRecord(ancestor)
+    if (record === undefined) return 0
+    const isFolded = distanceOf(record.words[record.offset + FLAGS]) !== 0
+    ancestor = record.words[record.offset + (isFolded ? OUTER : CAUSE)]
   }
-  return at
+  return ancestor
 }
 
-module.exports = { turnOf }
+module.exports = { noteRepetition }

@@ -1,7 +1,7 @@
 'use strict'
 
-// Users' hooks, and those of other addons: told of a step around the functions that record it, while there are any. Promises
-// come through async_hooks then, for the sake of their ids.
+// Calls the hooks of users and those of other addons, around the functions that record a step, while there are any.
+// Promises are reported by async_hooks then, which gives them ids.
 
 const { executionAsyncResource } = require('node:async_hooks')
 const { now } = require('../context/clock')
@@ -16,43 +16,51 @@ const { CHAIN, FLAGS, PASSED, FIRST_CHAIN } = records
 /**
  * @typedef {import('../context/context').Context} Context
  * @typedef {import('./async-hooks').Hook} Hook
+ * @typedef {'init' | 'before' | 'after'} Stage
+ *
+ * @typedef {object} RecordingHooks
+ * @property {(asyncId: number, type: string, trigger: number, resource: any) => void} init
+ * @property {(asyncId: number) => void} before
+ * @property {(asyncId: number) => void} after
  */
 
-/** The context of a resource, for as long as hooks of users listen. @type {ReturnType<typeof createTag<Context>>} */
-const onResource = createTag()
+/**
+ * The context of a resource, for as long as hooks of users listen.
+ * @type {ReturnType<typeof createTag<Context>>}
+ */
+const resourceTag = createTag()
 
 /**
  * @param {object} deps
- * @param {{ init: (asyncId: number, type: string, trigger: number, resource: any) => void, before: (asyncId: number) => void, after: (asyncId: number) => void }} deps.hooks
- * @param {import('./async-hooks').AsyncParts} deps.rooms
+ * @param {RecordingHooks} deps.hooks
+ * @param {import('./async-hooks').AsyncParts} deps.parts
  * @param {import('./async-hooks').Listener} deps.listener
- * @param {(work: () => void) => void} deps.guarded
- * @param {() => number} deps.running reference of what was entered last
- * @param {() => boolean} deps.recorded it was recorded
+ * @param {(work: () => void) => void} deps.runGuarded
+ * @param {() => number} deps.currentRef reference of what was entered last
+ * @param {() => boolean} deps.isCurrentRecorded
  */
-function createUserHooks ({ hooks, rooms, listener, guarded, running, recorded }) {
-  const native = rooms.nativeHooks()
+function createUserHooks ({ hooks, parts, listener, runGuarded, currentRef, isCurrentRecorded }) {
+  const native = parts.nativeHooks()
   const { wants } = native
   /** hooks of users, in order; replaced, never mutated @type {Hook[]} */
   let listeners = []
 
   /** @param {number} asyncId @param {string} type @param {number} trigger @param {any} resource */
-  function initTold (asyncId, type, trigger, resource) {
+  function init (asyncId, type, trigger, resource) {
     hooks.init(asyncId, type, trigger, resource)
-    if (!guard.inOwnWork) tellMade(asyncId << 1, resource)
+    if (!guard.inOwnWork) reportInit(asyncId << 1, resource)
   }
 
   /** @param {number} ref @param {object} resource */
-  function tellMade (ref, resource) {
+  function reportInit (ref, resource) {
     try {
-      const found = records.findRecord(ref)
-      if (found === undefined || (found.words[found.offset + FLAGS] & PASSED) !== 0 || found.words[found.offset + CHAIN] < FIRST_CHAIN) return
+      if (!isSelected(ref)) return
       const context = contextAt(ref)
       if (context === undefined) return
-      onResource.write(resource, context)
-      guarded(() => {
+      resourceTag.write(resource, context)
+      runGuarded(() => {
         if (wants[INIT] !== 0) native.init(context)
-        tellAll('init', context)
+        callListeners('init', context)
       })
     } catch (error) {
       listener.failed(error)
@@ -60,73 +68,84 @@ function createUserHooks ({ hooks, rooms, listener, guarded, running, recorded }
   }
 
   /** @param {object} resource @param {'before' | 'after'} stage */
-  function tellRun (resource, stage) {
+  function reportCallback (resource, stage) {
     try {
       if (guard.inOwnWork) return
-      const context = onResource.read(resource) ?? madeBefore()
-      if (context === undefined || context.ref !== running()) return // its init was not told
-      onResource.write(resource, context)
-      guarded(() => {
+      const context = resourceTag.read(resource) ?? contextFromBefore()
+      if (context === undefined || context.ref !== currentRef()) return // its init was not reported
+      resourceTag.write(resource, context)
+      runGuarded(() => {
         if (wants[stage === 'before' ? BEFORE : AFTER] !== 0) native[stage](context)
-        tellAll(stage, context)
+        callListeners(stage, context)
       })
     } catch (error) {
       listener.failed(error)
     }
   }
 
-  /** What runs now, if it was recorded before there were hooks. @returns {Context | undefined} */
-  function madeBefore () {
-    return recorded() ? contextAt(running()) : undefined
+  /** Returns what runs now, if it was recorded before there were hooks. @returns {Context | undefined} */
+  function contextFromBefore () {
+    return isCurrentRecorded() ? contextAt(currentRef()) : undefined
   }
 
-  /** @param {number} asyncId */
-  function beforeTold (asyncId) {
-    hooks.before(asyncId)
-    tellRun(executionAsyncResource(), 'before')
-  }
-
-  /** @param {number} asyncId */
-  function afterTold (asyncId) {
-    if (running() === asyncId << 1) tellRun(executionAsyncResource(), 'after')
-    hooks.after(asyncId)
-  }
-
-  /** @param {'init' | 'before' | 'after'} stage @param {Context} context */
-  function tellAll (stage, context) {
+  /** @param {Stage} stage @param {Context} context */
+  function callListeners (stage, context) {
     if (listeners.length === 0) return
     measure(stage, context.ensureExtra())
     // The list is replaced where a callback changes it
     for (const hook of listeners) listener.callHook(hook, stage, context)
   }
 
-  /** How long it waited and ran, for users. @param {'init' | 'before' | 'after'} stage @param {import('../context/context').Extra} extra */
-  function measure (stage, extra) {
-    const time = now()
-    if (stage === 'before') {
-      extra.begun ??= []
-      extra.waitMs = extra.begun.length > 0 ? 0 : extra.since === undefined ? undefined : time - extra.since
-      extra.begun.push(time)
-      return
-    }
-    if (stage === 'after') {
-      const began = extra.begun?.pop()
-      extra.runMs = began === undefined ? undefined : time - began
-    }
-    extra.since = time
-  }
-
   return {
-    init: initTold,
-    before: beforeTold,
-    after: afterTold,
-    listening: () => listeners.length > 0,
+    init,
+
+    /** @param {number} asyncId */
+    before (asyncId) {
+      hooks.before(asyncId)
+      reportCallback(executionAsyncResource(), 'before')
+    },
+
+    /** @param {number} asyncId */
+    after (asyncId) {
+      if (currentRef() === asyncId << 1) reportCallback(executionAsyncResource(), 'after')
+      hooks.after(asyncId)
+    },
+
+    hasListeners: () => listeners.length > 0,
 
     /** @param {Hook[]} hooks of users, in order */
-    listen (hooks) {
+    setListeners (hooks) {
       listeners = hooks
     }
   }
+}
+
+/** @param {number} ref @returns {boolean} whether the resource has a record of its own */
+function isSelected (ref) {
+  const record = records.findRecord(ref)
+  if (record === undefined || (record.words[record.offset + FLAGS] & PASSED) !== 0) return false
+  return record.words[record.offset + CHAIN] >= FIRST_CHAIN
+}
+
+/**
+ * Measures how long a step waited and ran, for users.
+ * @param {Stage} stage
+ * @param {import('../context/context').Extra} extra
+ */
+function measure (stage, extra) {
+  const time = now()
+  if (stage === 'before') {
+    extra.startTimes ??= []
+    if (extra.startTimes.length > 0) extra.waitMs = 0
+    else extra.waitMs = extra.since === undefined ? undefined : time - extra.since
+    extra.startTimes.push(time)
+    return
+  }
+  if (stage === 'after') {
+    const startTime = extra.startTimes?.pop()
+    extra.runMs = startTime === undefined ? undefined : time - startTime
+  }
+  extra.since = time
 }
 
 module.exports = { createUserHooks }

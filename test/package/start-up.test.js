@@ -9,8 +9,8 @@ const os = require('node:os')
 const path = require('node:path')
 const { program, root } = require('../helpers/run')
 
-const MAX_FILES = 43
-const MAX_BYTES = 255_000
+const MAX_FILES = 60
+const MAX_BYTES = 290_000
 
 /**
  * @param {Record<string, string>} env

@@ -1,0 +1,149 @@
+'use strict'
+
+// What is done beyond entering and leaving a step when a callback begins or ends: for handles, timers and parsers, in
+// light mode, and where spans are timed or callbacks watched.
+
+const { executionAsyncResource } = require('node:async_hooks')
+const { now } = require('../context/clock')
+const guard = require('../context/guard')
+const { contextAt, contextOf, root } = require('../context/context')
+const {
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, TIMED, current
+} = require('../context/current')
+const {
+  CALLED, CHAIN, DETAIL, DETAILED, ENTERED, FIRST_CHAIN, FLAGS, INCOMING, LIVE, OWN_WORK_CHAIN, PARSER, PASSED,
+  SPECIAL, TICK, resources
+} = require('../context/records')
+
+const HELD = 64 // contexts with a detail that are held; a power of two
+
+// States of a parser's request, in INCOMING. 0: all of it has come.
+const HEAD = 1 // its head, and nothing since
+const BODY = 2
+
+/** @typedef {import('../context/context').Context} Context */
+
+/**
+ * @param {object} deps
+ * @param {import('./async-hooks').AsyncParts} deps.parts
+ * @param {import('./async-hooks').Listener} deps.listener
+ * @param {import('./light-carrier').Carrier} deps.carrier
+ * @param {ReturnType<typeof import('./orphans').createOrphans>} deps.orphans
+ * @param {() => import('../spans/loop-time').LoopTime} deps.loopTime while spans are timed
+ * @param {(work: () => void) => void} deps.runGuarded
+ */
+function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, runGuarded }) {
+  const { capture, registry, callbackListeners } = parts
+  const { clock } = capture
+  /** contexts with a detail, held for a while: the detail lives in the object @type {Context[]} */
+  const held = []
+  let heldCount = 0
+
+  /**
+   * Handles the end of a timer's callback: the timer is closed, or will run again.
+   * @param {number} ref
+   * @param {number} asyncId
+   * @param {number} offset
+   */
+  function handleTimerAfter (ref, asyncId, offset) {
+    const timer = /** @type {any} */ (executionAsyncResource())
+    if (timer._destroyed === true) {
+      resources[offset + FLAGS] &= ~LIVE
+      registry.closed(asyncId)
+    } else {
+      const context = contextAt(ref)
+      if (context === undefined) return
+      context.repeats++
+      runGuarded(() => registry.repeated(context, timer, now()))
+    }
+  }
+
+  /**
+   * Handles the begin of a callback of a handle or parser, or of any callback in light mode.
+   * @param {number} ref
+   * @param {number} flags
+   * @param {Int32Array} words of its record
+   * @param {number} offset
+   */
+  function handleBefore (ref, flags, words, offset) {
+    if ((flags & PARSER) !== 0 && words[offset + DETAIL] !== 0) resumeRequest(words, offset)
+    if ((flags & ENTERED) !== 0 && carrier.isOn) {
+      if ((flags & TICK) === 0 || isOfProgram(current[CURRENT_CHAIN])) carrier.enter()
+    }
+    if ((flags & (SPECIAL | DETAILED)) === 0 || guard.inOwnWork || current[CURRENT_CHAIN] === OWN_WORK_CHAIN) return
+    const isRegistered = registry.noteActivity(ref >>> 1, clock[0])
+    if (isRegistered && (flags & DETAILED) === 0) return
+    runGuarded(() => {
+      const context = contextAt(ref)
+      if (context === undefined) return
+      if (!isRegistered) registry.noteActivity(context.asyncId, now())
+      if (context.kind.detail === undefined || context.detail !== undefined) return
+      context.detail = context.kind.detail(executionAsyncResource())
+      held[heldCount++ & (HELD - 1)] = context
+      listener.connectStarted(context)
+    })
+  }
+
+  /**
+   * Returns whether a chain has a frame of the program. A tick that Node made for itself is no part of a chain, and
+   * to carry it copies a map.
+   * @param {number} chain
+   */
+  function isOfProgram (chain) {
+    return chain >= FIRST_CHAIN && capture.hasProgramFrame(chain)
+  }
+
+  /**
+   * Handles the begin of a callback while a bit of ATTENTION is set: spans are timed, callbacks are watched, or an
+   * orphan waits for its cause.
+   * @param {number} ref
+   * @param {number} flags
+   * @param {Int32Array} words
+   * @param {number} offset
+   */
+  function handleAttention (ref, flags, words, offset) {
+    orphans.claim(current[CURRENT_CAUSE])
+    const span = current[CURRENT_SPAN]
+    const isCallback = current[DEPTH] === 1 && (flags & CALLED) !== 0
+    if (listener.callbackStarted !== undefined && isCallback) {
+      listener.callbackStarted(now(), contextOf(current[CURRENT_CHAIN], current[CURRENT_CAUSE], span) ?? root)
+    }
+    if ((current[ATTENTION] & TIMED) === 0) return
+    const timed = loopTime()
+    if (isCallback) {
+      if (timed.mayHavePolled || span !== timed.spanNumber) timed.enterCallback(span, now())
+      timed.callbackRef = ref
+      timed.callbackChain = (flags & PASSED) !== 0 ? 0 : words[offset + CHAIN]
+    } else if (span !== timed.spanNumber) timed.switchTo(span, now())
+    current[CURRENT_RUN] = span === 0 ? 0 : timed.beginRun(flags, words, offset)
+    if ((ref & 1) === 0 && callbackListeners.size > 0) callbackListeners.get(ref >>> 1)?.()
+  }
+
+  return { handleAttention, handleBefore, handleTimerAfter }
+}
+
+/**
+ * Continues the request that came last on a connection: its parser brings more of it, or is done with it. What
+ * comes after the head of a request is its body or its end; to look costs more than everything else here.
+ * @param {Int32Array} words of the parser's record
+ * @param {number} offset
+ */
+function resumeRequest (words, offset) {
+  const state = words[offset + INCOMING]
+  if (state === HEAD) words[offset + INCOMING] = BODY
+  else if (state === BODY && !isIncoming(executionAsyncResource())) words[offset + INCOMING] = 0
+  if (words[offset + INCOMING] !== 0) current[CURRENT_CAUSE] = words[offset + DETAIL]
+}
+
+/**
+ * Returns whether a request is still coming in on a connection. Upgrades are not: no channel reports them. What
+ * Node itself reads with every callback (lib/_http_server.js, lib/_http_common.js) is read as a plain property.
+ * @param {any} resource of a parser: HTTPServerAsyncResource
+ */
+function isIncoming (resource) {
+  const incoming = resource?.socket?.parser?.incoming
+  if (typeof incoming !== 'object' || incoming === null) return false
+  return incoming.complete === false && incoming.upgrade !== true
+}
+
+module.exports = { HEAD, createCallbackHandlers }

@@ -1,0 +1,67 @@
+'use strict'
+
+// Reads the step that runs now. Every reader first resolves it where no hook has entered one.
+
+const { executionAsyncResource } = require('node:async_hooks')
+const { contextAt, contextOf, OWN_WORK } = require('../context/context')
+const {
+  CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, LAST_LEFT, current
+} = require('../context/current')
+const { NO_CHAIN, OWN_WORK_CHAIN } = require('../context/records')
+
+/** @typedef {import('../context/context').Context} Context */
+
+/**
+ * @param {object} deps
+ * @param {ReturnType<typeof import('./lookup').createLookup>} deps.lookup
+ * @param {ReturnType<typeof import('./settlements').createSettlements>} deps.settlements
+ * @param {() => boolean} deps.isEnabled
+ */
+function createCurrentStep ({ lookup, settlements, isEnabled }) {
+  function resolve () {
+    if (current[DEPTH] === 0) lookup.resolveCurrent(0)
+  }
+
+  return {
+    resolve,
+
+    /** @returns {Context | undefined} undefined: nothing runs, or longstack's own work, or tracing is off */
+    currentContext () {
+      settlements.read()
+      if (!isEnabled()) return undefined
+      resolve()
+      const chain = current[CURRENT_CHAIN]
+      if (chain === NO_CHAIN) return undefined
+      const context = contextOf(chain, current[CURRENT_CAUSE], current[CURRENT_SPAN])
+      return context === OWN_WORK ? undefined : context
+    },
+
+    /** Returns whether longstack's own work runs, or what came of it. */
+    inOwnWork () {
+      resolve()
+      return current[CURRENT_CHAIN] === OWN_WORK_CHAIN
+    },
+
+    /**
+     * Returns the context that was left last: queueMicrotask reports its errors only after its `after`.
+     * @returns {Context | undefined}
+     */
+    lastExited: () => current[LAST_LEFT] === 0 ? undefined : contextAt(current[LAST_LEFT]),
+
+    executingResource: () => executionAsyncResource(),
+
+    /** Returns the number of the chain, the reference of the record, and the number of the run. */
+    currentStep () {
+      resolve()
+      return { chain: current[CURRENT_CHAIN], ref: current[CURRENT_CAUSE], run: current[CURRENT_RUN] }
+    },
+
+    /** @returns {number} of the span in which code runs now, 0: none */
+    spanNumber () {
+      resolve()
+      return current[CURRENT_SPAN]
+    }
+  }
+}
+
+module.exports = { createCurrentStep }

@@ -1,0 +1,166 @@
+'use strict'
+
+// Makes steps part of spans and of the requests that servers get, and notes who writes on a connection.
+
+const { AsyncResource } = require('node:async_hooks')
+const { now } = require('../context/clock')
+const records = require('../context/records')
+const { contextAt } = require('../context/context')
+const {
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, TIMED, current
+} = require('../context/current')
+const { ensureHeadroom } = require('../stacks/stack-headroom')
+const { HEAD } = require('./callback-handlers')
+
+const {
+  CHAIN, CAUSE, SPAN, DETAIL, FLAGS, PASSED, PARSER, INCOMING, OWN_WORK_CHAIN, FIRST_CHAIN, CHAIN_BITS, TICKS
+} = records
+const HEADROOM_KB = 64 // of stack, for what begins and ends a callback
+
+/** @typedef {import('../spans/span').Span} Span */
+
+/**
+ * @param {object} deps
+ * @param {import('./async-hooks').AsyncParts} deps.parts
+ * @param {import('./light-carrier').Carrier} deps.carrier
+ * @param {ReturnType<typeof import('./kind-table').createKindTable>} deps.kindTable
+ * @param {() => void} deps.resolve makes sure that the current step is known
+ * @param {() => import('../spans/loop-time').LoopTime} deps.loadLoopTime
+ */
+function createStepSpans ({ parts, carrier, kindTable, resolve, loadLoopTime }) {
+  const { allocationClock, capture, registry } = parts
+  const { clock } = capture
+  /** set with the first span that is timed @type {import('../spans/loop-time').LoopTime} */
+  let timed
+
+  const isTimed = () => (current[ATTENTION] & TIMED) !== 0
+
+  /**
+   * Notes the step that writes on a connection; the connection's own callbacks read.
+   * @param {import('../handles/entry').Entry} entry
+   */
+  function noteWrite (entry) {
+    resolve()
+    const chain = current[CURRENT_CHAIN]
+    if (chain < FIRST_CHAIN || current[CURRENT_CAUSE] === entry.context.ref) return
+    entry.writeChain = capture.step(chain, kindTable.write.number, noteWrite) & CHAIN_BITS
+    entry.writeRef = current[CURRENT_CAUSE]
+    entry.writeTime = entry.activeAt = now()
+  }
+
+  return {
+    noteWrite,
+
+    /** Starts or stops the timing of spans. @param {boolean} on */
+    timeSpans (on) {
+      if (on === isTimed()) return
+      current[ATTENTION] ^= TIMED
+      if (on) (timed ??= loadLoopTime()).start(now())
+      else timed.stop()
+    },
+
+    /**
+     * Makes the remainder of this callback part of a span. The requests of a connection come on one resource: from
+     * now on that resource is this span's.
+     * @param {Span} next
+     * @returns {{ chain: number, ref: number }} the current step
+     */
+    enterSpan (next) {
+      resolve()
+      const ref = current[CURRENT_REF]
+      const cause = current[CURRENT_CAUSE]
+      const step = { chain: current[CURRENT_CHAIN], ref: cause }
+      if (ref === 0) return step // what runs there is no part of a request
+      const span = current[CURRENT_SPAN] = next.seq
+      records.writeWord(ref, SPAN, span)
+      if (records.isRequest(cause)) records.writeWord(cause, SPAN, span)
+      const entry = registry.openerOf(ref >>> 1)
+      if (entry !== undefined) entry.spanNumber = span
+      if (isTimed()) {
+        timed.switchTo(span, now())
+        current[CURRENT_RUN] = timed.beginFirstRun()
+      }
+      carrier.enter()
+      return step
+    },
+
+    /**
+     * Makes the remainder of this callback part of a request that a server got, and so what the connection's parser
+     * brings of it later.
+     * @param {number} name number of its name, see context/request-names.js
+     * @returns {boolean} the first one of its connection
+     */
+    enterRequest (name) {
+      const ref = current[CURRENT_REF]
+      const parser = (ref & 1) === 0 ? records.findRecord(ref) : undefined
+      if (parser === undefined || (parser.words[parser.offset + FLAGS] & PARSER) === 0) return false
+      const request = records.addRequest(parser, clock[0] * TICKS, name)
+      const isFirst = parser.words[parser.offset + DETAIL] === 0
+      parser.words[parser.offset + DETAIL] = request
+      parser.words[parser.offset + INCOMING] = HEAD
+      const carried = carrier.read()
+      if (carried !== undefined && carried.cause === current[CURRENT_CAUSE]) carried.cause = request
+      current[CURRENT_CAUSE] = request
+      if (allocationClock.isOn) allocationClock.mark(current[CURRENT_CHAIN], request, current[CURRENT_SPAN])
+      return isFirst
+    },
+
+    /**
+     * Makes what runs on a resource from now on part of a span, or of none.
+     * @param {number} asyncId
+     * @param {number} number of the span
+     */
+    setSpan (asyncId, number) {
+      records.writeWord(asyncId << 1, SPAN, number)
+      const opener = registry.openerOf(asyncId)
+      if (opener !== undefined) opener.spanNumber = number
+    },
+
+    /** @param {number} asyncId @returns {number} of the span that a resource is part of */
+    spanOf: (asyncId) => records.readWord(asyncId << 1, SPAN) || (registry.openerOf(asyncId)?.spanNumber ?? 0),
+
+    /**
+     * Runs a function as part of a span, in a resource of its own.
+     * @template T
+     * @param {Span} next
+     * @param {() => T} fn
+     * @returns {T}
+     */
+    runInSpan (next, fn) {
+      // Node aborts where an AsyncResource finds no stack left (node#19859 and src/api/callback.cc)
+      ensureHeadroom(HEADROOM_KB)
+      const resource = new AsyncResource('Span')
+      const ref = resource.asyncId() << 1
+      const record = records.findRecord(ref)
+      if (record === undefined || record.words[record.offset + CHAIN] === OWN_WORK_CHAIN) {
+        return resource.runInAsyncScope(fn)
+      }
+      const { chain, cause } = recordSpan(ref, record, next)
+      try {
+        return resource.runInAsyncScope(carrier.isOn ? () => carrier.run(chain, cause, next.seq, fn) : fn)
+      } finally {
+        resolve()
+        const span = current[CURRENT_SPAN]
+        if (isTimed() && span !== timed.spanNumber) timed.switchTo(span, now())
+      }
+    }
+  }
+}
+
+/**
+ * Writes a span into the record of its resource.
+ * @param {number} ref
+ * @param {{ words: Int32Array, offset: number }} record
+ * @param {Span} span
+ * @returns {{ chain: number, cause: number }} the step that runs in the resource
+ */
+function recordSpan (ref, { words, offset }, span) {
+  words[offset + SPAN] = span.seq
+  const context = contextAt(ref)
+  if (context?.ref === ref) words[offset + DETAIL] = span.seq
+  if (context !== undefined) span.chain = context.chain
+  const isPassed = (words[offset + FLAGS] & PASSED) !== 0
+  return { chain: words[offset + CHAIN], cause: isPassed ? words[offset + CAUSE] : ref }
+}
+
+module.exports = { createStepSpans }
