@@ -8,7 +8,7 @@ const { setTimeout: sleep } = require('node:timers/promises')
 const { fork } = require('node:child_process')
 
 const LOAD_MS = 3000
-const PRIMES = 1_500_000
+const PRIMES = 3_000_000
 
 async function loadUser () {
   await sleep(4)
