@@ -1,175 +1,239 @@
 'use strict'
 
-// Whose error is it? V8 formats `.stack` at the first read, in the context of whoever reads. This decides which context
-// made the error, from facts alone: frames prove a function and never a run of it, for handlers are shared. In order:
+// Decides which context made an error. V8 formats `.stack` at the first read, in the context of whoever
+// reads, so the decision rests on facts alone: frames prove a function and never one execution of it, for
+// handlers are shared.
+//
+// The rules are evaluated in order, the first with an answer decides. Rules 1 to 4 find who made the error:
 //
 //   1. the frames end in Node's start-up: made by the main script, before any asynchronous step;
-//   2. the allocation clock tells the run in which it was made (attribution/allocation-clock.js), now or when the error was seen before;
+//   2. the allocation clock knows the callback in which it was made (allocation-clock.js), now or when the
+// error was
+//      observed before;
 //   3. the receiver of the outermost function is a timer or an immediate, which calls its callback on itself;
 //   4. Node's core made it and reads its stack at once, as it does with the errors of sockets.
 //
-// What follows is less: who rejected with it or threw it, and did not make it as far as anybody knows, and who reads it.
-// Who rejected, where that is another flow, who waited for the promise and who uses the connection are told besides.
+// Rules 5 to 7 find less, a context that is not known to have made it:
+//
+//   5. who threw it without anything catching it, or rejected with it without a handler;
+//   6. who rejected with it first;
+//   7. who reads its stack.
+//
+// Who rejected with the error where that is another flow, who waited for the promise and who uses the
+// connection are appended.
 
 const { OWN_WORK, contextTag } = require('../context/context')
-const { atStartUp, outermost, segment } = require('./same-run')
 const { readSites } = require('../stacks/call-sites')
-const { afterLast, isDigitCode, withoutAlias } = require('../stacks/text-scan')
-
-const ANCESTORS = 256 // a loop's records lead through all of its turns
+const { descends, isOneFlow, isSame } = require('./flows')
+const { endsInStartUp, innermostScope, isPrompt, isReadAtOnce, outermost } = require('./same-run')
 
 /**
  * @typedef {import('../context/context').Context} Context
  * @typedef {import('../stacks/chain').Origin} Origin
  * @typedef {import('../stacks/frames').Frame} Frame
- * @typedef {ReturnType<ReturnType<typeof import('./observed-errors').createObservedErrors>['observe']>} Sighting
- * @typedef {object} Part one story
+ * @typedef {import('./observed-errors').ObservedError} ObservedError
+ *
+ * @typedef {object} Part the hops of one context
  * @property {Context | undefined} context
  * @property {Origin} [origin] how it is known; left out: each hop as it was recorded
+ *
+ * @typedef {object} Sources
+ * @property {Context} root
+ * @property {() => Context | undefined} current
+ * @property {(context: Context) => import('../stacks/frames').Stack | undefined} stackOf
+ * @property {ReturnType<typeof import('./observed-errors').createObservedErrors>} observedErrors
+ * @property {(timer: object) => boolean} isReused whether a timer had an id before its present one
+ * @property {(connection: Context) => { context: Context, origin: Origin } | undefined} user
+ *   of a connection that was made here: its present request, or who wrote on it last
  */
 
-/**
- * @param {object} deps
- * @param {Context} deps.root
- * @param {() => Context | undefined} deps.current
- * @param {(context: Context) => import('../stacks/frames').Stack | undefined} deps.stackOf
- * @param {ReturnType<typeof import('./observed-errors').createObservedErrors>} deps.observedErrors
- * @param {(timer: object) => boolean} deps.isReused it had an id before its present one
- * @param {(connection: Context) => { context: Context, origin: Origin } | undefined} deps.user of a connection that was made here:
- *   its present request, or who wrote on it last
- */
-function createAttribution ({ root, current, stackOf, observedErrors, isReused, user }) {
+/** What is known of an error when its stack is read. */
+class Evidence {
   /**
    * @param {object} error
-   * @param {NodeJS.CallSite[] | undefined} given its call sites; undefined: they are not known
-   * @returns {Part[]} the first is whose error it is; then who rejected with it, and who awaited
+   * @param {NodeJS.CallSite[] | undefined} sites undefined: not known
+   * @param {Sources} sources
    */
-  function attribute (error, given) {
-    const sites = given ?? []
-    const { frames } = readSites(sites)
-    if (atStartUp(frames)) return [{ context: root }]
-    const reader = current() // what was rejected up to now is seen
-    const sighting = observedErrors.observe(error)
-    const sync = frames.filter((frame) => !frame.isAsync)
-    const outer = outermost(segment(sync))
-    const seen = sighting.isNative && (given === undefined || sync.length > 0) ? undefined : sighting.maker
-    const maker = seen ?? (outer !== undefined
-      ? contextOfReceiver(sites[frames.indexOf(outer)], sync[sync.indexOf(outer) + 1])
-      : isReadAtOnce(sync) ? sighting.handedOverBy ?? reader : undefined)
-    if (maker !== undefined && maker !== OWN_WORK) {
-      if (isOfPrompt(maker, outer)) return []
-      const told = withOthers([{ context: maker }], sighting)
-      return told.length === 1 && maker === reader ? withUser(told, maker) : told
-    }
-    const { escape, rejecter } = sighting
-    if (escape !== undefined) return withOthers([{ context: escape.context, origin: escape.isRejection ? 'rejected' : 'thrown' }], sighting)
-    if (rejecter !== undefined) return withOthers([{ context: rejecter, origin: 'rejected' }], sighting)
-    // The chain of its reader is that of the prompt.
-    if (outer !== undefined && isPrompt(outer.fileName)) return []
-    return [{ context: reader, origin: 'reader' }]
+  constructor (error, sites, sources) {
+    this.sources = sources
+    this.sites = sites ?? []
+    this.hasSites = sites !== undefined
+    this.frames = readSites(this.sites).frames
+    /** also has pending rejections noted */
+    this.reader = sources.current()
+    /** @type {ObservedError} */
+    this.observed = sources.observedErrors.observe(error)
+    /** frames of functions that ran */
+    this.sync = this.frames.filter((frame) => !frame.isAsync)
+    /** the outermost function of the program */
+    this.outer = outermost(innermostScope(this.sync))
   }
+}
 
+/**
+ * In order; the first that returns parts decides.
+ * @type {Array<(evidence: Evidence) => Part[] | undefined>}
+ */
+const rules = [
+  rule1MainScript,
+  rule2AllocationClock,
+  rule3TimerReceiver,
+  rule4ReadByNode,
+  rule5Uncaught,
+  rule6Rejecter,
+  rule7Reader
+]
+
+/** @param {Evidence} evidence @returns {Part[] | undefined} */
+function rule1MainScript ({ frames, sources }) {
+  return endsInStartUp(frames) ? [{ context: sources.root }] : undefined
+}
+
+/** @param {Evidence} evidence @returns {Part[] | undefined} */
+function rule2AllocationClock (evidence) {
+  const { hasSites, observed, sync } = evidence
+  // What Node's native code makes between two callbacks has no frames that ran.
+  const isOther = observed.isNative && (!hasSites || sync.length > 0)
+  return isOther ? undefined : partsOfMaker(observed.maker, evidence)
+}
+
+/** @param {Evidence} evidence @returns {Part[] | undefined} */
+function rule3TimerReceiver (evidence) {
+  const { frames, outer, sites, sources, sync } = evidence
+  if (outer === undefined) return undefined
+  const caller = sync[sync.indexOf(outer) + 1]
+  return partsOfMaker(timerOf(sites[frames.indexOf(outer)], caller, sources.isReused), evidence)
+}
+
+/** @param {Evidence} evidence @returns {Part[] | undefined} */
+function rule4ReadByNode (evidence) {
+  const { observed, outer, reader, sync } = evidence
+  if (outer !== undefined || !isReadAtOnce(sync)) return undefined
+  return partsOfMaker(observed.handedOverBy ?? reader, evidence)
+}
+
+/** @param {Evidence} evidence @returns {Part[] | undefined} */
+function rule5Uncaught ({ observed, sources }) {
+  const { escape } = observed
+  if (escape === undefined) return undefined
+  const origin = escape.isRejection ? 'rejected' : 'thrown'
+  return withRejecterAndAwaiter([{ context: escape.context, origin }], observed, sources.root)
+}
+
+/** @param {Evidence} evidence @returns {Part[] | undefined} */
+function rule6Rejecter ({ observed, sources }) {
+  const { rejecter } = observed
+  if (rejecter === undefined) return undefined
+  return withRejecterAndAwaiter([{ context: rejecter, origin: 'rejected' }], observed, sources.root)
+}
+
+/** @param {Evidence} evidence @returns {Part[]} */
+function rule7Reader ({ outer, reader }) {
+  // The chain of who reads it at the prompt is that of the prompt.
+  return outer !== undefined && isPrompt(outer.fileName) ? [] : [{ context: reader, origin: 'reader' }]
+}
+
+/** @param {Sources} sources */
+function createAttribution (sources) {
   /**
-   * Who rejected and who waited, where their flow is another.
-   * @param {Part[]} told
-   * @param {Sighting} sighting
+   * Finds whose error it is.
+   * @param {object} error
+   * @param {NodeJS.CallSite[] | undefined} sites its call sites; undefined: they are not known
+   * @returns {Part[]} first whose error it is; then who rejected with it, and who waited
    */
-  function withOthers (told, sighting) {
-    const { rejecter, awaiter } = sighting
-    if (rejecter !== undefined && !told.some(({ context }) => isOneFlow(context, rejecter))) {
-      told.push({ context: rejecter, origin: 'rejected' })
+  function attribute (error, sites) {
+    const evidence = new Evidence(error, sites, sources)
+    for (const rule of rules) {
+      const parts = rule(evidence)
+      if (parts !== undefined) return parts
     }
-    const caller = awaiter?.parent
-    if (caller === undefined || caller === root || (rejecter !== undefined && isSame(caller, rejecter))) return told
-    if (!told.some(({ context }) => isOneFlow(context, caller))) {
-      told.push({ context: awaiter, origin: 'awaited' })
-    }
-    return told
-  }
-
-  /**
-   * What happens on a connection right now is about the request that uses it, or what was written on it last.
-   * @param {Part[]} told
-   * @param {Context} connection
-   */
-  function withUser (told, connection) {
-    const used = user(connection)
-    const step = used?.context.parent
-    if (used === undefined || step === undefined || step === root || isOneFlow(connection, step)) return told
-    // What is written before a connection is there is sent when that comes, and the first words often are said then.
-    const { parent } = connection
-    const isOpener = step.type.endsWith('CONNECTWRAP') && (parent === undefined || descends(step, parent))
-    if (!isOpener) told.push(used)
-    return told
-  }
-
-  /** A line's own error at the prompt has no story but that of the prompt. @param {Context} context @param {Frame | undefined} outer */
-  function isOfPrompt (context, outer) {
-    if (outer === undefined || !isPrompt(outer.fileName)) return false
-    return stackOf(context)?.frames.some((frame) => isPrompt(frame.fileName)) !== true
-  }
-
-  /**
-   * A timer calls its callback on itself, and V8 shows that in sloppy code.
-   * @param {NodeJS.CallSite} site of the outermost function
-   * @param {Frame | undefined} caller
-   * @returns {Context | undefined}
-   */
-  function contextOfReceiver (site, caller) {
-    let receiver
-    try {
-      receiver = site.getThis()
-    } catch {}
-    if (typeof receiver !== 'object' || receiver === null) return undefined
-    const name = caller?.functionName
-    // Anybody may call it so
-    if (name !== 'listOnTimeout' && name?.endsWith('processImmediate') !== true) return undefined
-    const context = contextTag.read(receiver)
-    if (context?.type === 'Immediate') return context
-    return context?.type === 'Timeout' && !isReused(receiver) ? context : undefined
+    return []
   }
 
   return { attribute }
 }
 
 /**
- * Says whether one is the other or an ancestor of it.
- * @param {Context | undefined} context
- * @param {Context} ancestor
+ * @param {Context | undefined} maker
+ * @param {Evidence} evidence
+ * @returns {Part[] | undefined}
  */
-function descends (context, ancestor) {
-  let left = ANCESTORS
-  for (let one = context; one !== undefined && left-- > 0; one = one.parent) if (isSame(one, ancestor)) return true
-  return false
-}
-
-/** @param {Context | undefined} one @param {Context} other */
-function isOneFlow (one, other) {
-  return one !== undefined && (descends(one, other) || descends(other, one))
-}
-
-/** Where a record is gone, a chain is all that is known of a step. @param {Context} one @param {Context} other */
-function isSame (one, other) {
-  if (one === other) return true
-  return one.ref !== 0 && other.ref !== 0 ? one.ref === other.ref : one.chain === other.chain
+function partsOfMaker (maker, { observed, outer, reader, sources }) {
+  if (maker === undefined || maker === OWN_WORK) return undefined
+  if (isOfPrompt(maker, outer, sources)) return []
+  const parts = withRejecterAndAwaiter([{ context: maker }], observed, sources.root)
+  return parts.length === 1 && maker === reader ? withUser(parts, maker, sources) : parts
 }
 
 /**
- * Functions of Node's core that make an error and hand it to `stream.destroy()`, which reads its stack at once, and from
- * there to nextTick (lib/net.js, lib/internal/stream_base_commons.js, lib/internal/streams/destroy.js).
+ * Appends who rejected and who waited, where their flow is another.
+ * @param {Part[]} parts
+ * @param {ObservedError} observed
+ * @param {Context} root
  */
-const reading = ['afterConnect', 'internalConnectMultiple', 'onStreamRead', 'onWriteComplete']
-
-/** Was its stack read, or was it handed to nextTick, in the run that made it, before the program had it? @param {Frame[]} sync */
-function isReadAtOnce (sync) {
-  return sync.some(({ kind, functionName }) => kind === 'core' && functionName !== undefined && reading.includes(afterLast(withoutAlias(functionName), '.')))
+function withRejecterAndAwaiter (parts, { rejecter, awaiter }, root) {
+  if (rejecter !== undefined && !parts.some(({ context }) => isOneFlow(context, rejecter))) {
+    parts.push({ context: rejecter, origin: 'rejected' })
+  }
+  const caller = awaiter?.parent
+  if (caller === undefined || caller === root) return parts
+  if (rejecter !== undefined && isSame(caller, rejecter)) return parts
+  if (!parts.some(({ context }) => isOneFlow(context, caller))) {
+    parts.push({ context: awaiter, origin: 'awaited' })
+  }
+  return parts
 }
 
-/** Says whether it is a line typed at the prompt: REPL1, REPL2 … @param {string | undefined} fileName */
-function isPrompt (fileName) {
-  if (fileName === undefined || !fileName.startsWith('REPL') || fileName.length === 4) return false
-  for (let i = 4; i < fileName.length; i++) if (!isDigitCode(fileName.charCodeAt(i))) return false
-  return true
+/**
+ * Appends the user of a connection: what happens on it now concerns the request that uses it, or its last
+ * write.
+ * @param {Part[]} parts
+ * @param {Context} connection
+ * @param {Sources} sources
+ */
+function withUser (parts, connection, { root, user }) {
+  const use = user(connection)
+  const step = use?.context.parent
+  if (use === undefined || step === undefined || step === root || isOneFlow(connection, step)) return parts
+  // What is written before a connection is made is sent once it is, and often so are the first bytes of a
+  // protocol.
+  const { parent } = connection
+  const isOpener = step.type.endsWith('CONNECTWRAP') && (parent === undefined || descends(step, parent))
+  if (!isOpener) parts.push(use)
+  return parts
+}
+
+/**
+ * Whether an error is that of a line at the prompt, whose only chain is that of the prompt.
+ * @param {Context} context
+ * @param {Frame | undefined} outer
+ * @param {Sources} sources
+ */
+function isOfPrompt (context, outer, { stackOf }) {
+  if (outer === undefined || !isPrompt(outer.fileName)) return false
+  return stackOf(context)?.frames.some((frame) => isPrompt(frame.fileName)) !== true
+}
+
+/**
+ * Returns the context of the timer that called a function: a timer calls its callback on itself, and V8 shows
+ * the receiver in sloppy code.
+ * @param {NodeJS.CallSite} site of the outermost function
+ * @param {Frame | undefined} caller
+ * @param {Sources['isReused']} isReused
+ * @returns {Context | undefined}
+ */
+function timerOf (site, caller, isReused) {
+  let receiver
+  try {
+    receiver = site.getThis()
+  } catch {}
+  if (typeof receiver !== 'object' || receiver === null) return undefined
+  const name = caller?.functionName
+  // Any function may be called on a timer.
+  if (name !== 'listOnTimeout' && name?.endsWith('processImmediate') !== true) return undefined
+  const context = contextTag.read(receiver)
+  if (context?.type === 'Immediate') return context
+  return context?.type === 'Timeout' && !isReused(receiver) ? context : undefined
 }
 
 module.exports = { createAttribution }

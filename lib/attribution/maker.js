@@ -1,40 +1,46 @@
 'use strict'
 
-// In whose run was an error made? What the allocation clock (attribution/allocation-clock.js) says, as a context.
+// In whose callback was an error made? What the allocation clock (allocation-clock.js) says, as a context.
 
 const { contextOf, OWN_WORK, typeOfStep } = require('../context/context')
 
-/** @typedef {import('../context/context').Context} Context */
+/**
+ * @typedef {import('../context/context').Context} Context
+ * @typedef {import('./allocation-clock').AllocationStep} AllocationStep
+ *
+ * @typedef {object} Maker
+ * @property {Context} context
+ * @property {boolean} isNative made by Node's native code, if it has no frames that ran
+ */
 
 /**
- * @param {ReturnType<typeof import('./allocation-clock').createAllocationClock>} markers
- * @returns {(error: object) => { context: Context, isNative: boolean } | undefined} isNative: made by Node's native code, if it has
- *   no frames that ran
+ * @param {ReturnType<typeof import('./allocation-clock').createAllocationClock>} clock
+ * @returns {(error: object) => Maker | undefined}
  */
-function createMakerLookup (markers) {
+function createMakerLookup (clock) {
   return (error) => {
-    const made = markers.locate(error)
-    if (made === undefined) return undefined
-    // Between two runs Node's native code makes the error that the second one is called with. In light mode that is also when
-    // what follows an await runs.
-    const isNative = made.chain === 0
-    const step = isNative ? made.next : made
+    const allocation = clock.locate(error)
+    if (allocation === undefined) return undefined
+    // Between two callbacks Node's native code makes the error that the second one is called with. In light
+    // mode that is also when code after an await runs.
+    const isNative = allocation.chain === 0
+    const step = isNative ? allocation.next : allocation
     if (step === undefined || step.chain === 0 || (isNative && !isReportedBy(error, step))) return undefined
     const context = contextOfStep(step)
     return context === undefined ? undefined : { context, isNative }
   }
 }
 
-/** @param {import('./allocation-clock').Made} step @returns {Context | undefined} */
+/** @param {AllocationStep} step @returns {Context | undefined} */
 function contextOfStep ({ chain, ref, span }) {
   const context = contextOf(chain, ref, span)
   return context === OWN_WORK ? undefined : context
 }
 
 /**
- * Says whether an error tells of a failed system call of the kind that a request makes.
+ * Whether an error is of a failed system call of the kind that a request makes.
  * @param {object} error
- * @param {import('./allocation-clock').Made} request
+ * @param {AllocationStep} request
  */
 function isReportedBy (error, { chain, ref }) {
   const call = Object.getOwnPropertyDescriptor(error, 'syscall')?.value

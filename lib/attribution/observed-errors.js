@@ -1,18 +1,21 @@
 'use strict'
 
-// What was seen of an error before anybody read its stack: attribution's only witnesses besides the error's frames.
+// What was noted of an error before its stack was read: with the error's frames, all that attribution has.
 
 const { contextOf, OWN_WORK, root } = require('../context/context')
 const { createTag } = require('../context/tag')
 const { own } = require('../objects')
 
 const { isNativeError, isProxy } = require('node:util').types
-const RELATED = 16 // members of an AggregateError that are looked at
-const VALUES = 64 // rejections with what is no object, in an iteration of the event loop
+const MAX_MEMBERS = 16 // of an AggregateError
+const MAX_VALUES = 64 // rejections with a value that is no object, in an iteration of the event loop
 
 /**
  * @typedef {import('../context/context').Context} Context
- * @typedef {object} Escape an error that nobody caught
+ * @typedef {{ ref: number, chain: number, span: number }} PromiseStep of a promise that is rejected; ref 0:
+ *   unknown
+ *
+ * @typedef {object} Escape an error that nothing caught
  * @property {Context} context in which it was thrown, or that rejected its promise
  * @property {boolean} isRejection the context is that of the rejection
  */
@@ -20,139 +23,174 @@ const VALUES = 64 // rejections with what is no object, in an iteration of the e
 /** What is known of one error. */
 class ObservedError {
   constructor () {
-    /** in whose run it was made @type {Context | undefined} */
+    /** in whose callback it was made @type {Context | undefined} */
     this.maker = undefined
-    /** by Node's native code, before that run: then it has no frames that ran */
+    /** made by Node's native code, before that callback: then it has no frames that ran */
     this.isNative = false
     /** who rejected with it first @type {Context | undefined} */
     this.rejecter = undefined
     /** the promise that was rejected with it first: reference, chain and span; 0: unknown */
     this.promise = this.promiseChain = this.promiseSpan = 0
-    /** the promise that was rejected with it last: what nobody handles */
+    /** the promise that was rejected with it last: the unhandled one */
     this.lastPromise = 0
     /** @type {Escape | undefined} */
     this.escape = undefined
-    /** who handed it to nextTick, where Node did @type {Context | undefined} */
+    /** who passed it to nextTick, where Node did @type {Context | undefined} */
     this.handedOverBy = undefined
-    /** the story that was told of it @type {import('../stacks/chain').PrintedHop[] | undefined} */
+    /** the hops that were appended to its stack @type {import('../stacks/chain').PrintedHop[] | undefined} */
     this.hops = undefined
   }
 
-  /** Where the promise was made: who waits for it. @returns {Context | undefined} */
+  /** The context of the promise: who waits for it. @returns {Context | undefined} */
   get awaiter () {
-    const context = this.promise === 0 ? undefined : contextOf(this.promiseChain, this.promise, this.promiseSpan)
+    if (this.promise === 0) return undefined
+    const context = contextOf(this.promiseChain, this.promise, this.promiseSpan)
     return context === OWN_WORK ? undefined : context
   }
 }
 
 /**
  * @param {object} deps
- * @param {ReturnType<typeof import('./maker').createMakerLookup>} deps.maker in whose run it was made, as the allocation clock tells
+ * @param {ReturnType<typeof import('./maker').createMakerLookup>} deps.maker
  */
-function createObservedErrors ({ maker }) {
-  /** On the error itself, unseen: a WeakMap costs a read of `.stack` 2 µs more (bench/errors.js). @type {ReturnType<typeof createTag<ObservedError>>} */
-  const seen = createTag()
+function createObservedErrors ({ maker: makerOf }) {
+  /**
+   * On the error itself, invisible: a WeakMap costs a read of `.stack` 2 µs more (bench/errors.js).
+   * @type {ReturnType<typeof createTag<ObservedError>>}
+   */
+  const tag = createTag()
 
-  /** @param {object} error */
+  /**
+   * Observes an error now, while the allocation clock may still know it.
+   * @param {object} error
+   * @returns {ObservedError}
+   */
   function observe (error) {
-    let sighting = seen.read(error)
-    if (sighting === undefined) seen.write(error, sighting = new ObservedError())
-    const made = sighting.maker === undefined ? maker(error) : undefined
-    if (made !== undefined) {
-      sighting.maker = made.context
-      sighting.isNative = made.isNative
+    let observed = tag.read(error)
+    if (observed === undefined) tag.write(error, observed = new ObservedError())
+    const maker = observed.maker === undefined ? makerOf(error) : undefined
+    if (maker !== undefined) {
+      observed.maker = maker.context
+      observed.isNative = maker.isNative
     }
-    return sighting
+    return observed
   }
 
-  /** An error goes round: the clock is asked for what it carries as well, for as long as it knows. @param {object} error */
-  function sightRelated (error) {
+  /**
+   * Observes the errors that an error carries, while the allocation clock may still know them.
+   * @param {object} error
+   */
+  function observeRelated (error) {
     if (!isNativeError(error)) return // nor a proxy, whose traps are the program's
     const cause = own(error, 'cause')
     if (typeof cause === 'object' && cause !== null) observe(cause)
     const members = own(error, 'errors')
     if (!Array.isArray(members) || isProxy(members)) return
-    for (let i = 0; i < Math.min(members.length, RELATED); i++) {
+    for (let i = 0; i < Math.min(members.length, MAX_MEMBERS); i++) {
       const member = own(members, i)
       if (typeof member === 'object' && member !== null) observe(member)
     }
   }
 
-  /** rejections with what is no object, of this iteration @type {Array<{ reason: unknown, context: Context }>} */
-  let values = []
+  const rejectedValues = createRejectedValues()
 
   return {
-    /** Looks at an error now, while the clock still may tell. */
     observe,
 
     /** @param {object} error @returns {ObservedError | undefined} */
-    get: (error) => seen.read(error),
+    get: (error) => tag.read(error),
 
-    /** The promise that was rejected with an error, where it is known by a number. @param {unknown} error @returns {number} 0: it is not */
-    promiseOf: (error) => typeof error === 'object' && error !== null ? seen.read(error)?.lastPromise ?? 0 : 0,
+    /**
+     * Returns the promise that was rejected with an error last.
+     * @param {unknown} error
+     * @returns {number} its reference; 0: it has none
+     */
+    promiseOf: (error) => typeof error === 'object' && error !== null ? tag.read(error)?.lastPromise ?? 0 : 0,
 
     /** @param {object} error @returns {Context | undefined} */
-    rejecterOf: (error) => seen.read(error)?.rejecter,
+    rejecterOf: (error) => tag.read(error)?.rejecter,
 
     /**
-     * The first rejection counts: others hand it on.
+     * Notes who rejected with an error. The first rejection counts: later ones pass it on.
      * @param {object} error
      * @param {Context} context
-     * @param {{ ref: number, chain: number, span: number }} promise
+     * @param {PromiseStep} promise
      */
     noteRejection (error, context, { ref, chain, span }) {
-      const sighting = observe(error)
-      if (ref !== 0) sighting.lastPromise = ref
-      if (sighting.rejecter !== undefined) return
-      sightRelated(error)
-      sighting.rejecter = context
-      sighting.promise = ref
-      sighting.promiseChain = chain
-      sighting.promiseSpan = span
+      const observed = observe(error)
+      if (ref !== 0) observed.lastPromise = ref
+      if (observed.rejecter !== undefined) return
+      observeRelated(error)
+      observed.rejecter = context
+      observed.promise = ref
+      observed.promiseChain = chain
+      observed.promiseSpan = span
     },
 
     /**
-     * A value has no identity by which it is known again, but Node reports it in the same iteration.
-     * @param {unknown} reason
-     * @param {Context} context
-     * @param {{ ref: number, chain: number, span: number }} promise
+     * Notes who rejected with a value that is no object.
+     * @type {ReturnType<typeof createRejectedValues>['note']}
      */
-    noteRejectedValue (reason, context, { ref, chain, span }) {
-      if (typeof reason === 'function') return // its text is the program's to make
-      const made = ref === 0 ? undefined : contextOf(chain, ref, span)
-      if (values.length <= VALUES) values.push({ reason, context: made?.parent === context || context === root ? made ?? context : context })
-    },
+    noteRejectedValue: rejectedValues.note,
+
+    /** @type {ReturnType<typeof createRejectedValues>['rejecterOf']} */
+    rejecterOfValue: rejectedValues.rejecterOf,
+
+    /** A new iteration of the event loop. */
+    startIteration: rejectedValues.clear,
 
     /**
-     * Who rejected with a value for which Node made an error, since nobody handled it (lib/internal/process/promises.js).
-     * @param {any} error
-     * @returns {Context | undefined} undefined where it may have been another one
+     * Notes an error that nothing caught; the first time counts.
+     * @param {unknown} error
+     * @param {Escape} escape
      */
-    rejecterOfValue (error) {
-      if (values.length === 0 || values.length > VALUES || typeof error !== 'object' || error === null) return undefined
-      if (own(error, 'code') !== 'ERR_UNHANDLED_REJECTION') return undefined
-      const message = String(own(error, 'message'))
-      const alike = values.filter(({ reason }) => message.endsWith(`"${String(reason)}".`))
-      return alike.length === 1 ? alike[0].context : undefined
-    },
-
-    /** The event loop came round. */
-    startIteration () {
-      if (values.length > 0) values = []
-    },
-
-    /** The first sighting counts. @param {unknown} error @param {Escape} escape */
     noteEscape (error, escape) {
       if (typeof error !== 'object' || error === null) return
       observe(error).escape ??= escape
-      sightRelated(error)
+      observeRelated(error)
     },
 
-    /** @param {object} error @param {Context} context */
+    /** Notes who passed an error to nextTick. @param {object} error @param {Context} context */
     noteHandOver (error, context) {
       observe(error).handedOverBy ??= context
     }
   }
 }
 
-module.exports = { createObservedErrors }
+/** Values have no identity by which they could be tagged, but Node reports them in the same iteration. */
+function createRejectedValues () {
+  /** of this iteration @type {Array<{ reason: unknown, context: Context }>} */
+  let values = []
+
+  return {
+    /** @param {unknown} reason @param {Context} context @param {PromiseStep} promise */
+    note (reason, context, { ref, chain, span }) {
+      if (typeof reason === 'function') return // its text is the program's to make
+      if (values.length > MAX_VALUES) return
+      const promise = ref === 0 ? undefined : contextOf(chain, ref, span)
+      const isInner = promise?.parent === context || context === root
+      values.push({ reason, context: isInner ? promise ?? context : context })
+    },
+
+    /**
+     * Returns who rejected with a value, by the error that Node made of it because it was unhandled
+     * (lib/internal/process/promises.js).
+     * @param {any} error
+     * @returns {Context | undefined} undefined where several may have
+     */
+    rejecterOf (error) {
+      if (values.length === 0 || values.length > MAX_VALUES) return undefined
+      if (typeof error !== 'object' || error === null) return undefined
+      if (own(error, 'code') !== 'ERR_UNHANDLED_REJECTION') return undefined
+      const message = String(own(error, 'message'))
+      const matches = values.filter(({ reason }) => message.endsWith(`"${String(reason)}".`))
+      return matches.length === 1 ? matches[0].context : undefined
+    },
+
+    clear () {
+      if (values.length > 0) values = []
+    }
+  }
+}
+
+module.exports = { createObservedErrors, ObservedError }

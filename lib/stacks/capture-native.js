@@ -34,7 +34,7 @@ const resumed = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*processTi
  * @property {(promise: object) => unknown} rejection the reason of a rejected promise
  * @property {() => void} forget
  * @property {import('../hooks/native-hooks').Doors} [hooks] callbacks of other addons; see native/native-hooks.cc
- * @property {import('../attribution/allocation-clock').Doors} [markers] addresses of young objects; see native/allocation-clock.cc
+ * @property {import('../attribution/allocation-clock').MarkerBinding} [markers] addresses of young objects; see native/allocation-clock.cc
  * @property {import('../blocked/native-watchdog').WatchBinding} [watch] the watchdog; see native/watchdog.cc
  * @property {(frames: number) => void} configure
  * @property {<T>(fn: () => T) => T} nest calls a function from C++
