@@ -24,7 +24,10 @@ const COLUMN_PX = 8.43 // of a character in the fonts below
 const LINE_PX = 20
 const MARGIN_PX = 16
 
-/** The SGR codes that chalk writes for lib/format/paint.js, as attributes of SVG. @type {Record<string, string>} */
+/**
+ * The SGR codes that chalk writes for lib/format/paint.js, as attributes of SVG.
+ * @type {Record<string, string>}
+ */
 const styles = {
   1: 'font-weight="bold"',
   2: 'fill="#8b949e"',
@@ -44,7 +47,8 @@ const coloured = /^\x1b\[(\d+)m(.*?)\x1b\[\d+m$/ // eslint-disable-line no-contr
 function longstack (cwd, args) {
   return new Promise((resolve, reject) => {
     const env = { ...process.env, FORCE_COLOR: '1' }
-    const child = spawn(process.execPath, [command, ...args], { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] })
+    const stdio = /** @type {const} */ (['ignore', 'ignore', 'pipe'])
+    const child = spawn(process.execPath, [command, ...args], { cwd, env, stdio })
     let text = ''
     child.stderr.setEncoding('utf8').on('data', (chunk) => { text += chunk })
     child.on('error', reject).on('close', (code) => code === 0 ? resolve(text) : reject(new Error(text)))
@@ -71,7 +75,8 @@ function terminalAsSvg (text) {
     return `<text x="${MARGIN_PX}" y="${y}" ${style} xml:space="preserve">${escape(content)}</text>`
   })
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">`,
+    '<svg xmlns="http://www.w3.org/2000/svg" ' +
+      `width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">`,
     `<rect width="${width}" height="${height}" rx="8" fill="#0d1117"/>`,
     `<g font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="${FONT_PX}" fill="#e6edf3">`,
     ...texts,

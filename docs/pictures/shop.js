@@ -1,14 +1,14 @@
 'use strict'
 
-// The server of the pictures: a cheap route that waits for a database (a timer here) and an expensive one that
-// computes on the event loop. With a port as its argument it is the client instead, for three seconds.
+// The server of the pictures: a cheap route that waits for a database (a timer here) and an expensive one
+// that computes on the event loop. With a port as its argument it is the client instead, for three seconds.
 
 const http = require('node:http')
 const { setTimeout: sleep } = require('node:timers/promises')
 const { fork } = require('node:child_process')
 
 const LOAD_MS = 3000
-const PRIMES = 3_000_000
+const PRIMES = 8_000_000
 
 async function loadUser () {
   await sleep(4)
@@ -39,7 +39,7 @@ async function requestRepeatedly (port, path, pauseMs) {
 }
 
 async function load (port) {
-  const users = Array.from({ length: 6 }, () => requestRepeatedly(port, '/user', 10))
+  const users = Array.from({ length: 4 }, () => requestRepeatedly(port, '/user', 15))
   await Promise.all([...users, requestRepeatedly(port, '/report', 250)])
 }
 
