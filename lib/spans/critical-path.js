@@ -106,7 +106,7 @@ class PathLog {
       const at = ((run - 1) & (this.size - 1)) * WORDS
       const registered = this.words[at + REGISTERED]
       const settled = this.words[at + SETTLED]
-      if (settled > registered && settled < run && settled >= first) {
+      if (settled > registered && settled < run && settled >= first && this.knows(settled)) {
         this.put(waits, this.idleAt(run) - this.idleAt(settled), at, run)
         run = settled
         continue

@@ -1,0 +1,71 @@
+'use strict'
+
+const test = require('ava')
+const { LoopTime } = require('../../../lib/spans/loop-time')
+
+const START = 100 // ms of the clock
+const NO_SPAN = 0
+const observer = { seq: 5, start: START } // a span that is open from the start and does not run
+
+/** A loop without any span that runs, since START. */
+function started () {
+  const loop = new LoopTime(() => 'Timeout')
+  loop.start(START)
+  loop.polled = 0 // as if libuv had counted no wait
+  return loop
+}
+
+test('time in which the loop did not wait is busy', (t) => {
+  const loop = started()
+  loop.charge(START + 5)
+  loop.charge(START + 7)
+  t.deepEqual([loop.busy, loop.idle, loop.since], [7, 0, START + 7])
+})
+
+test('a clock that stands still or goes back adds nothing', (t) => {
+  const loop = started()
+  loop.charge(START)
+  loop.charge(START - 5)
+  t.deepEqual([loop.busy, loop.since], [0, START])
+})
+
+test('what libuv counts is idle, and what was before it is busy', (t) => {
+  const loop = started()
+  loop.waited(START + 10, 4)
+  t.deepEqual([loop.busy, loop.idle, loop.since], [6, 4, START + 10])
+  loop.waited(START + 20, 11)
+  t.deepEqual([loop.busy, loop.idle, loop.since], [9, 11, START + 20])
+})
+
+test('who ran while a span was open is known: here code of no span', (t) => {
+  const loop = started()
+  loop.charge(START + 8)
+  loop.waited(START + 20, 12)
+  loop.charge(START + 23)
+  t.deepEqual(loop.delayers(observer, START + 23, 5), [{ span: undefined, ms: 11, start: START, longest: 8 }])
+  t.deepEqual(loop.delayers(observer, START + 23, 0), [])
+})
+
+test('short runs are added up, so that many of them count as one long one', (t) => {
+  const loop = started()
+  for (let i = 1; i <= 100; i++) {
+    loop.charge(START + i / 10)
+    loop.switchTo(NO_SPAN, START + i / 10)
+  }
+  const [{ ms }] = loop.delayers(observer, START + 10, 5)
+  t.true(Math.abs(ms - 10) < 0.5, String(ms))
+})
+
+test('forget: nobody delayed anybody', (t) => {
+  const loop = started()
+  loop.charge(START + 8)
+  loop.forget()
+  t.deepEqual(loop.delayers(observer, START + 8, 5), [])
+})
+
+test('the type of what runs', (t) => {
+  const loop = started()
+  t.is(loop.type, 'process')
+  loop.callbackRef = 3
+  t.is(loop.type, 'Timeout')
+})

@@ -1,0 +1,81 @@
+'use strict'
+
+const test = require('ava')
+const { RunLog, Sums } = require('../../../lib/spans/run-log')
+
+const NONE = 0 // number of no span
+const SPAN = 5
+
+/**
+ * Sums up who ran while a span was open.
+ * @param {Array<[start: number, end: number, ms?: number]>} runs of no span
+ * @param {{ begin?: number, end?: number, size?: number }} [limits]
+ */
+function delayOf (runs, { begin = 0, end = 1000, size = 8 } = {}) {
+  const log = new RunLog(size, false)
+  for (const [from, to, ms = to - from] of runs) log.add(NONE, from, to, ms)
+  const sums = new Sums()
+  log.sum(SPAN, begin, end, sums)
+  return sums.take()
+}
+
+test('runs are added up, and the longest is known', (t) => {
+  t.deepEqual(delayOf([[10, 15], [20, 28], [30, 31]]), { span: undefined, ms: 14, start: 20, longest: 8 })
+})
+
+test('of a run only what lies within the span counts', (t) => {
+  t.like(delayOf([[10, 20]], { begin: 12, end: 18 }), { ms: 6, start: 12 })
+  t.is(delayOf([[10, 20]], { begin: 20, end: 30 }), undefined)
+  t.is(delayOf([[10, 20]], { begin: 0, end: 10 }), undefined)
+})
+
+test('of runs with others in between a part counts', (t) => {
+  t.like(delayOf([[10, 20, 4]], { begin: 15, end: 30 }), { ms: 2, start: 15 })
+})
+
+test('parts of one run without a gap are one', (t) => {
+  const { ms, longest } = delayOf([[10, 15], [15.0078125, 18]])
+  t.deepEqual([ms, longest], [7.9921875, 7.9921875])
+  t.like(delayOf([[10, 15], [15.02, 18]]), { start: 10, longest: 5 })
+})
+
+test('the oldest are forgotten', (t) => {
+  t.like(delayOf([[10, 15], [20, 22], [30, 33]], { size: 2 }), { ms: 5 })
+})
+
+test('clear forgets all', (t) => {
+  const log = new RunLog(8, true)
+  log.add(NONE, 10, 20, 10)
+  log.clear()
+  const sums = new Sums()
+  log.sum(SPAN, 0, 100, sums)
+  t.is(sums.take(), undefined)
+})
+
+test('Sums: the worst comes first', (t) => {
+  const sums = new Sums()
+  for (const [span, ms, start] of [[1, 5, 0], [2, 9, 10], [1, 6, 20], [3, 1, 30]]) sums.add(span, ms, start, undefined)
+  t.deepEqual([sums.take(), sums.take(), sums.take()].map(({ ms, start, longest }) => [ms, start, longest]), [[11, 20, 6], [9, 10, 9], [1, 30, 1]])
+  t.is(sums.take(), undefined)
+})
+
+test('Sums: numbers that share their lowest bits are spans of their own', (t) => {
+  const sums = new Sums()
+  for (const span of [1, 1 + (1 << 11), 1]) sums.add(span, 1, 0, undefined)
+  t.is([sums.take(), sums.take(), sums.take()].reduce((sum, delay) => sum + (delay?.ms ?? 0), 0), 3)
+})
+
+test('Sums: a name that is known is told', (t) => {
+  const sums = new Sums()
+  const identity = { name: 'GET /', spanId: 'a' }
+  sums.add(7, 1, 0, undefined)
+  sums.add(7, 1, 0, identity)
+  t.is(sums.take().span, identity)
+})
+
+test('Sums: clear forgets all', (t) => {
+  const sums = new Sums()
+  sums.add(1, 5, 0, undefined)
+  sums.clear()
+  t.is(sums.take(), undefined)
+})
