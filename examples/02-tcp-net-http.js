@@ -79,7 +79,7 @@ trace.hook({
 })
 
 /** Sends a request and waits for the whole answer. @param {net.Socket} socket */
-async function ask (socket) {
+async function exchange (socket) {
   socket.write(REQUEST)
   for (let size = 0; size < HEAD.length + BODY.length;) size += (await once(socket, 'data'))[0].length
 }
@@ -92,9 +92,9 @@ async function show (layer, createServer) {
 
   counts = new Map()
   const socket = net.connect(port, '127.0.0.1')
-  await ask(socket)
+  await exchange(socket)
   const first = new Map(counts)
-  for (let i = 0; i < REQUESTS; i++) await ask(socket)
+  for (let i = 0; i < REQUESTS; i++) await exchange(socket)
 
   console.log(`${layer}: resources for a connection and its first request, and for each further request`)
   for (const [type, count] of counts) {

@@ -73,7 +73,7 @@ async function spansOf (route, count) {
 }
 
 /** Connects, and asks for a file. @param {string} route @returns {net.Socket} that does not read yet */
-function ask (route) {
+function sendRequest (route) {
   const socket = net.connect(server.address().port, '127.0.0.1')
   socket.pause().write(`GET ${route} HTTP/1.1\r\nHost: files\r\nConnection: close\r\n\r\n`)
   return socket
@@ -86,20 +86,20 @@ async function main () {
   await once(server.listen(0, '127.0.0.1'), 'listening')
   console.log(`Means of ${CLIENTS} requests at once, ms:`)
   for (const route of Object.keys(routes).filter((name) => name !== '/film')) {
-    await Promise.all(Array.from({ length: CLIENTS }, () => once(ask(route).resume(), 'close')))
+    await Promise.all(Array.from({ length: CLIENTS }, () => once(sendRequest(route).resume(), 'close')))
     const list = await spansOf(route, CLIENTS)
     const part = (name) => mean(list, `longstack.${name}_ms`).toFixed(1)
     console.log(`  ${route}: run ${part('run')}, waited ${part('waited')}, delayed ${part('delayed')}`)
   }
 
-  const late = ask('/film')
+  const late = sendRequest('/film')
   await delay(LATE)
   await once(late.resume(), 'close')
   const [span] = await spansOf('/film', 1)
   const waits = JSON.stringify(span['longstack.wait_ms'])
   console.log(`\nA client reads nothing for ${LATE} ms: run ${span['longstack.run_ms']}, wait ${waits}\n`)
 
-  const leaving = ask('/film')
+  const leaving = sendRequest('/film')
   await delay(LATE)
   console.log(`Open files while a client waits: ${trace.handles(['FS']).length}. Then the client leaves.`)
   leaving.destroy()

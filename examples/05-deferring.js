@@ -30,7 +30,7 @@ const ways = {
  * @param {string} page
  */
 function deliver (defer, page) {
-  let listener = (length) => console.log(`  nobody listens for ${length} characters`)
+  let listener = (length) => console.log(`  no listener for ${length} characters`)
   defer(function work () { listener(page.length) })
   return { after (callback) { listener = callback } }
 }

@@ -69,9 +69,9 @@ function createLogger (outputs) {
 }
 
 const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'logger-'))
-const all = new FileOutput(path.join(directory, 'all.log'), { level: 'info', format: formatText })
+const allLines = new FileOutput(path.join(directory, 'all.log'), { level: 'info', format: formatText })
 const errors = new FileOutput(path.join(directory, 'errors.jsonl'), { level: 'error', format: formatJson })
-const logger = createLogger([all, errors])
+const logger = createLogger([allLines, errors])
 
 trace.on('span', ({ name, kind, attributes }) => {
   const ms = (part) => `${attributes[`longstack.${part}_ms`].toFixed(1)} ms`
@@ -106,13 +106,13 @@ server.listen(0, '127.0.0.1', async () => {
   const address = { port: server.address().port, host: '127.0.0.1', agent: false }
   const get = (url) => once(http.get({ ...address, path: url }), 'response')
   await get('/user')
-  await contains(all.file, /SERVER GET \/user/)
-  fs.renameSync(all.file, `${all.file}.1`)
-  all.reopen()
+  await contains(allLines.file, /SERVER GET \/user/)
+  fs.renameSync(allLines.file, `${allLines.file}.1`)
+  allLines.reopen()
   await get('/order')
   await contains(errors.file, /escaped/)
   server.close()
-  for (const file of [`${all.file}.1`, all.file, errors.file]) {
+  for (const file of [`${allLines.file}.1`, allLines.file, errors.file]) {
     console.log(`${path.basename(file)}:\n${fs.readFileSync(file, 'utf8')}`)
   }
   fs.rmSync(directory, { recursive: true })

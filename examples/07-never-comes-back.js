@@ -68,7 +68,7 @@ async function start (way, spans, ms) {
 }
 
 /** @param {number} port @param {string} url @param {number} patience ms @returns {Promise<number>} ms */
-async function ask (port, url, patience = 60_000) {
+async function get (port, url, patience = 60_000) {
   const began = performance.now()
   const options = { port, host: '127.0.0.1', path: url, agent: false, signal: AbortSignal.timeout(patience) }
   const [response] = await once(http.get(options), 'response')
@@ -78,12 +78,12 @@ async function ask (port, url, patience = 60_000) {
 
 async function showStuckServer (spans) {
   const { child, port } = await start('at-once', spans, 200)
-  await ask(port, '/cheap')
+  await get(port, '/cheap')
   console.log('GET /cheap is answered. Now one client asks for /forever, another one for /cheap.\n')
   child.stderr.pipe(process.stdout)
   const isOnForever = (text) => text.includes('GET /forever')
   const report = new Promise((resolve) => child.stderr.on('data', (text) => isOnForever(text) && resolve()))
-  const results = await Promise.allSettled(['/forever', '/cheap'].map((url) => ask(port, url, PATIENCE)))
+  const results = await Promise.allSettled(['/forever', '/cheap'].map((url) => get(port, url, PATIENCE)))
   await report
   console.log(`After ${PATIENCE} ms: ${results.map(({ reason }) => reason?.name ?? 'an answer').join(', ')}`)
   child.kill('SIGKILL')
@@ -93,8 +93,8 @@ async function showSlowServer (way, spans) {
   const { child, port } = await start(way, spans, 30)
   child.stderr.resume()
   const cheap = []
-  const expensive = (async () => { while (cheap.length < CHEAP_REQUESTS) await ask(port, '/expensive') })()
-  for (; cheap.length < CHEAP_REQUESTS; await delay(12)) cheap.push(ask(port, '/cheap'))
+  const expensive = (async () => { while (cheap.length < CHEAP_REQUESTS) await get(port, '/expensive') })()
+  for (; cheap.length < CHEAP_REQUESTS; await delay(12)) cheap.push(get(port, '/cheap'))
   const times = (await Promise.all(cheap)).sort((a, b) => a - b)
   await expensive
   child.kill()

@@ -2,11 +2,12 @@
 
 // node -r longstack/register examples/timers.js
 //
-// A stack that starts at the event loop says nothing; the hops behind it do. A loop is one hop with a count.
+// A stack that starts at the event loop explains nothing; the hops behind it do. A loop is one hop with a
+// count.
 
-function poll (left) {
-  if (left === 0) throw new Error('gave up')
-  setTimeout(poll, 1, left - 1)
+function poll (remaining) {
+  if (remaining === 0) throw new Error('gave up')
+  setTimeout(poll, 1, remaining - 1)
 }
 
 function startPolling () {

@@ -19,7 +19,7 @@ const { median } = require('../median')
  * @property {string} a
  * @property {string} b
  * @property {string} unit of both
- * @property {string} means what b ÷ a says
+ * @property {string} means of b ÷ a
  * @property {Partial<Record<Outcome, string>>} why it is so today, by outcome
  * @property {{ a: number, b: number }} off
  * @property {{ a: number, b: number }} on
@@ -92,11 +92,11 @@ function verdictOf ({ saidSame = false, saidRatio, b }, outcome, { ratio, spread
 /** Summarizes the claims of an example over all of its rounds. @param {Example} example */
 function claimsOf ({ rounds }) {
   return rounds[0].map((claim, i) => {
-    const all = rounds.map((round) => round[i])
-    const ratios = (/** @type {State} */ state) => all.map((round) => round[state].b / round[state].a)
+    const values = rounds.map((round) => round[i])
+    const ratios = (/** @type {State} */ state) => values.map((round) => round[state].b / round[state].a)
     const summarize = (/** @type {State} */ state) => ({
-      a: median(all.map((round) => round[state].a)),
-      b: median(all.map((round) => round[state].b)),
+      a: median(values.map((round) => round[state].a)),
+      b: median(values.map((round) => round[state].b)),
       ...measured(ratios(state))
     })
     const outcome = outcomeOf(ratios('off'))
@@ -155,14 +155,14 @@ const VERDICTS = `
   - *no difference*: the median is within 5 % of 1, or the spread contains 1 and the rounds do
     not agree whether b costs more;
   - *probably*, before one of them: the median says so, but the spread contains 1, or the half of
-    what the article had: another run may have another outcome.`.split(/\n(?= *- )/).map(paragraph).filter(Boolean).join('\n')
+    what the article had: another run may have another outcome.`
 
 const EXPLANATION = [
   paragraph(`
     The spread is where another run's ratio is expected: four times as far from the median as the farthest
     round (of ${MANY} or more, the farthest but one), at least 10 %. The verdict and its reason are about
     tracing off:`),
-  VERDICTS,
+  VERDICTS.split(/\n(?= *- )/).map(paragraph).filter(Boolean).join('\n'),
   paragraph(`
     Where the article saw hardly a difference, *as said* means that there is none, and *more with* or
     *less with* that there is one. An article measured another machine and a Node of its time: its figure

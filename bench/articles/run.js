@@ -45,8 +45,8 @@ function chosenOf (only) {
   const numbers = only.split(',').map((number) => number.trim())
   const unknown = numbers.find((number) => !names.some((name) => name.startsWith(`${number}-`)))
   if (unknown !== undefined) {
-    const known = names.map((name) => name.slice(0, 2)).join(', ')
-    throw new Mistake(`There is no example ${JSON.stringify(unknown)}. Known are ${known}.`)
+    const numbersOfAll = names.map((name) => name.slice(0, 2)).join(', ')
+    throw new Mistake(`There is no example ${JSON.stringify(unknown)}. Known are ${numbersOfAll}.`)
   }
   return names.filter((name) => numbers.includes(name.slice(0, 2)))
 }
@@ -175,7 +175,7 @@ function joinFigures (old, figures) {
 function printComparison (saved, figures) {
   const results = compared(saved, figures)
   for (const { id, state, stated, ratio, agrees } of results) {
-    const line = `${id}, tracing ${state}: ${figure(ratio)}, the page says ${formatRatio(stated)}`
+    const line = `${id}, tracing ${state}: ${figure(ratio)}, the page has ${formatRatio(stated)}`
     console.log(`${agrees ? 'agrees' : 'DIFFERS'}  ${line}`)
   }
   const count = results.filter(({ agrees }) => agrees).length
@@ -197,9 +197,9 @@ async function main () {
     return
   }
   const rounds = saved === undefined ? figures : addRounds(saved, figures)
-  const all = joinFigures(settings.only === undefined ? undefined : readSaved(data), rounds)
-  fs.writeFileSync(data, `${JSON.stringify(all)}\n`)
-  fs.writeFileSync(text, page(all))
+  const joined = joinFigures(settings.only === undefined ? undefined : readSaved(data), rounds)
+  fs.writeFileSync(data, `${JSON.stringify(joined)}\n`)
+  fs.writeFileSync(text, page(joined))
   say(`Written: ${text}`)
 }
 

@@ -40,7 +40,7 @@ server.listen(0, '127.0.0.1', () => {
 process.on('exit', () => {
   const rows = Object.entries(counter.report()).sort(([, a], [, b]) => b.ms - a.ms)
   counter.stop()
-  for (const [type, { made, runs, ms }] of rows) {
-    console.log(`${type.padEnd(20)} ${made} made, ${runs} runs, ${ms.toFixed(1)} ms`)
+  for (const [type, { made: count, runs, ms }] of rows) {
+    console.log(`${type.padEnd(20)} ${count} made, ${runs} runs, ${ms.toFixed(1)} ms`)
   }
 })

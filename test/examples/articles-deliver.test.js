@@ -1,7 +1,7 @@
 'use strict'
 
-// The file server of article 04: equal bytes in every way of sending, no open file that remains, and no part that is
-// taken for the whole. The answers to good and bad requests are compared in articles-answers.test.js.
+// The file server of article 04: equal bytes in every way of sending, no open file that remains, and no part
+// that is taken for the whole. The answers to good and bad requests are compared in articles-answers.test.js.
 
 const fs = require('node:fs')
 const http = require('node:http')
@@ -16,25 +16,25 @@ const { deliver } = require('../../bench/articles/04-serving-files/deliver')
 const { fresh, reused, piped } = require('../../bench/articles/04-serving-files/send')
 
 const KIB = 1024
-const BIG = 32 << 20 // more than the system takes for a client that does not read
+const BIG = 32 << 20 // more than the kernel takes for a client that does not read
 
 const ways = { fresh, reused, piped }
 
-/** @param {import('ava').ExecutionContext} t @returns {string} an empty folder */
-function folder (t) {
-  const made = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'longstack-deliver-'))
-  t.teardown(() => fs.rmSync(made, { recursive: true, force: true }))
-  return made
+/** @param {import('ava').ExecutionContext} t @returns {string} an empty directory */
+function makeDirectory (t) {
+  const directory = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'longstack-deliver-'))
+  t.teardown(() => fs.rmSync(directory, { recursive: true, force: true }))
+  return directory
 }
 
-/** Bytes that tell where they belong. @param {number} size */
+/** Bytes from which their place is seen. @param {number} size */
 function pattern (size) {
   const data = Buffer.alloc(size)
   for (let i = 0; i < size; i++) data[i] = (i * 7 + (i >> 8)) & 255
   return data
 }
 
-/** Files of a folder that this process has open. @param {string} root */
+/** Files of a directory that this process has open. @param {string} root */
 function openBelow (root) {
   return fs.readdirSync('/proc/self/fd').flatMap((fd) => {
     try {
@@ -47,7 +47,7 @@ function openBelow (root) {
 }
 
 /**
- * A server of a folder, and what became of its answers.
+ * A server of a directory, and what became of its answers.
  * @param {import('ava').ExecutionContext} t
  * @param {string} root
  * @param {{ send?: any }} [options]
@@ -77,7 +77,7 @@ async function write (port, text) {
 }
 
 /** @param {net.Socket} socket @returns {Promise<Buffer>} all until it is closed */
-async function rest (socket) {
+async function readAll (socket) {
   const chunks = /** @type {Buffer[]} */ ([])
   socket.on('data', (chunk) => chunks.push(chunk)).resume()
   if (!socket.closed) await once(socket, 'close')
@@ -88,8 +88,8 @@ async function rest (socket) {
 const get = (name, ...headers) => `GET /${name} HTTP/1.1\r\n${['Host: files', ...headers].join('\r\n')}\r\n\r\n`
 
 /** @param {number} port @param {string} text */
-async function ask (port, text) {
-  const answer = await rest(await write(port, text))
+async function sendRequest (port, text) {
+  const answer = await readAll(await write(port, text))
   const end = answer.indexOf('\r\n\r\n')
   return { head: answer.toString('latin1', 0, end), status: Number(answer.toString('latin1', 9, 12)), body: answer.subarray(end + 4) }
 }
@@ -100,7 +100,11 @@ async function until (holds) {
   return holds()
 }
 
-/** Until the server has sent what the system takes, and waits. @param {net.Socket} socket @param {string} root */
+/**
+ * Until the server has sent what the kernel takes, and waits.
+ * @param {net.Socket} socket
+ * @param {string} root
+ */
 async function stuck (socket, root) {
   await until(() => openBelow(root).length > 0)
   await delay(200)
@@ -108,18 +112,18 @@ async function stuck (socket, root) {
 
 for (const [name, way] of Object.entries(ways)) {
   test(`${name}: every size and range comes byte by byte`, async (t) => {
-    const root = folder(t)
+    const root = makeDirectory(t)
     for (const size of [0, 1, 4 * KIB - 1, 4 * KIB, 4 * KIB + 1, 300_007]) {
       const data = pattern(size)
       fs.writeFileSync(path.join(root, 'file'), data)
       for (const chunk of [4 * KIB, 64 * KIB, BIG]) {
         const { port, ended } = await serve(t, root, { send: way(chunk) })
-        const { status, head, body } = await ask(port, get('file', 'Connection: close'))
+        const { status, head, body } = await sendRequest(port, get('file', 'Connection: close'))
         t.is(status, 200)
         t.true(head.includes(`Content-Length: ${size}\r\n`))
         t.true(body.equals(data), `${size} in chunks of ${chunk}`)
         if (size > 1) {
-          const part = await ask(port, get('file', 'Connection: close', `Range: bytes=1-${size - 2}`))
+          const part = await sendRequest(port, get('file', 'Connection: close', `Range: bytes=1-${size - 2}`))
           t.is(part.status, 206)
           t.true(part.body.equals(data.subarray(1, -1)), `a part of ${size} in chunks of ${chunk}`)
         }
@@ -130,12 +134,12 @@ for (const [name, way] of Object.entries(ways)) {
   })
 
   test(`${name}: requests that are sent at once are answered in order`, async (t) => {
-    const root = folder(t)
+    const root = makeDirectory(t)
     const data = pattern(300_007)
     fs.writeFileSync(path.join(root, 'file'), data)
     const { port, ended } = await serve(t, root, { send: way(64 * KIB) })
     const socket = await write(port, get('file').repeat(14) + get('file', 'Connection: close'))
-    const answer = await rest(socket)
+    const answer = await readAll(socket)
     const head = answer.subarray(0, answer.indexOf('\r\n\r\n') + 4)
     t.true(answer.subarray(head.length, head.length + data.length).equals(data))
     t.true(answer.subarray(-data.length).equals(data))
@@ -146,7 +150,7 @@ for (const [name, way] of Object.entries(ways)) {
   })
 
   test(`${name}: a client that leaves leaves no open file, nor do those of its requests that still waited`, async (t) => {
-    const root = folder(t)
+    const root = makeDirectory(t)
     fs.writeFileSync(path.join(root, 'big'), '')
     fs.truncateSync(path.join(root, 'big'), BIG)
     const { port, ended } = await serve(t, root, { send: way(64 * KIB) })
@@ -159,7 +163,7 @@ for (const [name, way] of Object.entries(ways)) {
   })
 
   test(`${name}: of a file that grows, what was promised is sent`, async (t) => {
-    const root = folder(t)
+    const root = makeDirectory(t)
     const file = path.join(root, 'big')
     fs.writeFileSync(file, '')
     fs.truncateSync(file, BIG)
@@ -167,14 +171,14 @@ for (const [name, way] of Object.entries(ways)) {
     const socket = await write(port, get('big') + get('none', 'Connection: close'))
     await stuck(socket, root)
     fs.appendFileSync(file, 'more of it')
-    const answer = await rest(socket)
+    const answer = await readAll(socket)
     const head = answer.indexOf('\r\n\r\n') + 4
     t.regex(answer.toString('latin1', head + BIG), /^HTTP\/1\.1 404 Not Found\r\n/, 'the next answer begins where the promised length ends')
     t.is(ended[0].problem, undefined)
   })
 
-  test(`${name}: of a file that shrinks, no half is taken for a whole`, async (t) => {
-    const root = folder(t)
+  test(`${name}: of a file that shrinks, no part is taken for the whole`, async (t) => {
+    const root = makeDirectory(t)
     const file = path.join(root, 'big')
     fs.writeFileSync(file, '')
     fs.truncateSync(file, BIG)
@@ -182,7 +186,7 @@ for (const [name, way] of Object.entries(ways)) {
     const socket = await write(port, get('big') + get('none'))
     await stuck(socket, root)
     fs.truncateSync(file, KIB)
-    const answer = await rest(socket)
+    const answer = await readAll(socket)
     t.true(answer.length < BIG)
     t.false(answer.includes('404 Not Found'), 'nothing follows the half')
     t.is(ended[0].problem?.message, 'the file became shorter while it was sent')
@@ -190,8 +194,8 @@ for (const [name, way] of Object.entries(ways)) {
   })
 }
 
-test('a read that fails on the way closes the connection and is told to after', async (t) => {
-  const root = folder(t)
+test('a read that fails on the way closes the connection and is passed to after', async (t) => {
+  const root = makeDirectory(t)
   fs.writeFileSync(path.join(root, 'file'), pattern(100_000))
   const broken = new Error('the disk is gone')
   const send = async (/** @type {any} */ { response }) => {
@@ -200,7 +204,7 @@ test('a read that fails on the way closes the connection and is told to after', 
     throw broken
   }
   const { port, ended } = await serve(t, root, { send })
-  const { status, body } = await ask(port, get('file'))
+  const { status, body } = await sendRequest(port, get('file'))
   t.is(status, 200)
   t.is(body.toString(), 'the beginning')
   t.deepEqual(ended, [{ status: 200, problem: broken }])
@@ -208,7 +212,7 @@ test('a read that fails on the way closes the connection and is told to after', 
 })
 
 test('what is no plain file is not there, and holds nothing up', async (t) => {
-  const root = folder(t)
+  const root = makeDirectory(t)
   execFileSync('mkfifo', [path.join(root, 'fifo')])
   fs.mkdirSync(path.join(root, 'odd', 'index.html'), { recursive: true })
   const socket = net.createServer().listen(path.join(root, 'socket'))
@@ -216,14 +220,14 @@ test('what is no plain file is not there, and holds nothing up', async (t) => {
   t.teardown(() => socket.close())
   const { port } = await serve(t, root)
   for (const name of ['fifo', 'odd', 'socket', 'x'.repeat(300)]) {
-    const { status, body } = await ask(port, get(name, 'Connection: close'))
+    const { status, body } = await sendRequest(port, get(name, 'Connection: close'))
     t.deepEqual([status, body.toString()], [404, 'Not Found\n'], name)
   }
   t.deepEqual(openBelow(root), [])
 })
 
 test('before may set headers, which are kept, or cancel', async (t) => {
-  const root = folder(t)
+  const root = makeDirectory(t)
   fs.writeFileSync(path.join(root, 'page.html'), 'hello')
   const server = http.createServer((request, response) => {
     deliver(root, request, response)
@@ -231,14 +235,19 @@ test('before may set headers, which are kept, or cancel', async (t) => {
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   t.teardown(() => server.close())
-  const { head, body } = await ask(/** @type {net.AddressInfo} */ (server.address()).port, get('page.html', 'Connection: close'))
+  const { head, body } = await sendRequest(/** @type {net.AddressInfo} */ (server.address()).port, get('page.html', 'Connection: close'))
   t.regex(head, /^content-type: text\/x-mine\r$/m)
   t.regex(head, /^Cache-Control: no-cache\r$/m)
   t.is(head.match(/^content-type:/gim)?.length, 1)
   t.is(body.toString(), 'hello')
 })
 
-/** Runs a server in a process of its own, which asks itself. @param {string} source @param {string} root @param {string} [limit] of open files */
+/**
+ * Runs a server in a process of its own, which asks itself.
+ * @param {string} source
+ * @param {string} root
+ * @param {string} [limit] of open files
+ */
 async function child (source, root, limit = '256') {
   const text = `
     const fs = require('node:fs'), http = require('node:http'), net = require('node:net'), path = require('node:path')
@@ -255,7 +264,7 @@ async function child (source, root, limit = '256') {
 }
 
 test('an error of the program in a callback is the program\'s, and the file is closed', async (t) => {
-  const root = folder(t)
+  const root = makeDirectory(t)
   fs.writeFileSync(path.join(root, 'file'), 'hello')
   const { stdout, stderr } = await child(`
     process.on('uncaughtException', (error) => {
@@ -272,7 +281,7 @@ test('an error of the program in a callback is the program\'s, and the file is c
 })
 
 test('a server that has no descriptor left says 503', async (t) => {
-  const root = folder(t)
+  const root = makeDirectory(t)
   fs.writeFileSync(path.join(root, 'file'), 'hello')
   const { stdout, stderr } = await child(`
     http.createServer((request, response) => deliver(root, request, response)).listen(0, function () {
@@ -295,10 +304,10 @@ test('a server that has no descriptor left says 503', async (t) => {
   t.is(stdout, 'HTTP/1.1 200\nHTTP/1.1 503\nHTTP/1.1 200\n')
 })
 
-const plain = process.getuid?.() !== 0
-;(plain ? test : test.skip)('a file that may not be read is forbidden (skipped for root, who may)', async (t) => {
-  const root = folder(t)
+const isNotRoot = process.getuid?.() !== 0
+;(isNotRoot ? test : test.skip)('a file that may not be read is forbidden (skipped for root, who may)', async (t) => {
+  const root = makeDirectory(t)
   fs.writeFileSync(path.join(root, 'file'), 'hello', { mode: 0 })
   const { port } = await serve(t, root)
-  t.is((await ask(port, get('file', 'Connection: close'))).status, 403)
+  t.is((await sendRequest(port, get('file', 'Connection: close'))).status, 403)
 })

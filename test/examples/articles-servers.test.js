@@ -1,7 +1,7 @@
 'use strict'
 
-// Servers of the articles with difficult clients and outputs: a client that reads late, a stdout without a reader, a
-// directory that is renamed.
+// Servers of the articles with difficult clients and outputs: a client that reads late, a stdout without a
+// reader, a directory that is renamed.
 
 const { fork, spawn } = require('node:child_process')
 const { once } = require('node:events')
@@ -49,7 +49,7 @@ async function startLogger (t) {
   return {
     directory,
     child,
-    ask: async (/** @type {string} */ url) => (await fetch(`http://127.0.0.1:${port}${url}`)).text(),
+    get: async (/** @type {string} */ url) => (await fetch(`http://127.0.0.1:${port}${url}`)).text(),
     log: (place = directory) => fs.readFileSync(path.join(place, 'all.log'), 'utf8'),
     async end () {
       child.kill('SIGTERM')
@@ -61,35 +61,35 @@ async function startLogger (t) {
 }
 
 test('what the logger has gathered is written at exit', async (t) => {
-  const { ask, log, end } = await startLogger(t)
-  await ask('/the-last')
+  const { get, log, end } = await startLogger(t)
+  await get('/the-last')
   await end()
   t.regex(log(), /info {2}request 1: \/the-last\n[^]*info {2}SERVER GET \/the-last 200 in /)
 })
 
 test('a stdout without a reader is reported once, and the file misses nothing', async (t) => {
-  const { child, ask, log, end } = await startLogger(t)
+  const { child, get, log, end } = await startLogger(t)
   child.stdout?.destroy()
-  for (let i = 0; i < 5; i++) await ask('/user')
+  for (let i = 0; i < 5; i++) await get('/user')
   await end()
   t.is(log().match(/error no user\n/g)?.length, 5)
   t.is(log().match(/log output stdout failed with EPIPE/g)?.length, 1)
 })
 
 test('a directory that is renamed: the open file goes on, and a new one is made when there is one again', async (t) => {
-  const { directory, child, ask, log, end } = await startLogger(t)
+  const { directory, child, get, log, end } = await startLogger(t)
   const until = async (/** @type {() => boolean} */ done) => { while (!done()) await delay(10) }
-  await ask('/before')
+  await get('/before')
   const old = `${directory}.old`
   fs.renameSync(directory, old)
   t.teardown(() => fs.rmSync(old, { recursive: true, force: true }))
   child.kill('SIGUSR2')
-  await ask('/without')
+  await get('/without')
   await until(() => log(old).includes('/without'))
   fs.mkdirSync(directory)
   child.kill('SIGUSR2')
   await until(() => fs.existsSync(path.join(directory, 'all.log')))
-  await ask('/after')
+  await get('/after')
   await end()
   t.regex(log(old), /request 1: \/before\n[^]*request 2: \/without\n/)
   t.regex(log(), /request 3: \/after\n/)

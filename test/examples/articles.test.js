@@ -1,7 +1,7 @@
 'use strict'
 
-// The page of the articles' claims: what it makes of figures, and that npm run articles measures, writes, and compares a
-// second run with the first. Runs are too short for their figures to mean anything.
+// The page of the articles' claims: what it makes of figures, and that npm run articles measures, writes, and
+// compares a second run with the first. Runs are too short for their figures to mean anything.
 
 const test = require('ava')
 const fs = require('node:fs')
@@ -15,9 +15,9 @@ const conductor = path.join(root, 'bench', 'articles', 'run.js')
 
 /** @param {import('ava').ExecutionContext} t */
 function directory (t) {
-  const made = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-test-'))
-  t.teardown(() => fs.rmSync(made, { recursive: true, force: true }))
-  return made
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-test-'))
+  t.teardown(() => fs.rmSync(directory, { recursive: true, force: true }))
+  return directory
 }
 
 /** Figures of one claim with these ratios, one a round; traced everything costs twice as much. */
@@ -56,7 +56,7 @@ test('a ratio is the median of the rounds, its spread goes four times as far as 
   t.true(Math.abs(outlier.spread[1] - 2 * 1.1 ** 4) < 1e-9, 'of five rounds one may be far off')
 })
 
-test('the page tells what was said, what is measured, and the reason that goes with the outcome', (t) => {
+test('the page has what was said, what is measured, and the reason that goes with the outcome', (t) => {
   const holds = pageOf(figures([3.9, 4, 4.1]))
   t.true(holds.includes('| [hoisted](#hoisted) | closure \\| inline ÷ hoisted | 4.00 | 4.00 (3.61–4.43) | 4.00 (3.61–4.43) | as said |'))
   t.true(holds.includes('| today | 10.0 | 40.0 | 4.00 (3.61–4.43) |'))
@@ -75,15 +75,15 @@ test('the page tells what was said, what is measured, and the reason that goes w
   t.true(pageOf(figures([5], { saidRatio: 24 })).includes('**Less than said**'))
   t.true(pageOf(figures([0.5, 0.5, 0.51])).includes('**Other way round**. It is unknown.'))
   t.true(pageOf(figures([0.9, 0.8, 0.7])).includes('**Probably other way round**. It is unknown.'))
-  t.true(pageOf(figures([2.5, 2.5, 2.5, 2.5, 0.9], { saidRatio: null })).includes('**As said**'), 'one of five is left out, as of the spread')
+  t.true(pageOf(figures([2.5, 2.5, 2.5, 2.5, 0.9], { saidRatio: null })).includes('**As said**'), 'one of five is omitted, as of the spread')
   const silent = pageOf(figures([2], { saidRatio: null, why: {} }))
   t.true(silent.includes('| no figure | 2.00'))
   t.true(silent.includes('No reason is known for that outcome.'))
-  const same = (/** @type {number} */ ratio) => pageOf(figures([ratio], { saidRatio: null, saidSame: true }))
-  t.true(same(1.01).includes('| about 1 | 1.01 (0.92–1.11) |') && same(1.01).includes('**As said**. V8 has improved.'))
-  t.true(same(2).includes('**More with closure | inline**. It still is.'))
-  t.true(same(0.8).includes('**Less with closure | inline**. It is unknown.'))
-  t.true(same(1.07).includes('**Probably more with closure | inline**. It still is.'))
+  const aboutEqual = (/** @type {number} */ ratio) => pageOf(figures([ratio], { saidRatio: null, saidSame: true }))
+  t.true(aboutEqual(1.01).includes('| about 1 | 1.01 (0.92–1.11) |') && aboutEqual(1.01).includes('**As said**. V8 has improved.'))
+  t.true(aboutEqual(2).includes('**More with closure | inline**. It still is.'))
+  t.true(aboutEqual(0.8).includes('**Less with closure | inline**. It is unknown.'))
+  t.true(aboutEqual(1.07).includes('**Probably more with closure | inline**. It still is.'))
 })
 
 test('the verdict and the stated spread do not contradict each other', (t) => {
@@ -120,9 +120,9 @@ test.serial('npm run articles measures an example, writes the page, and compares
   t.true(text.includes('**A quick run'))
 
   const again = await node([...args, '--check'])
-  const [, agree, all] = /^(\d+) of (\d+) ratios agree with the page\.$/m.exec(again.stdout) ?? t.fail(again.stdout + again.stderr)
-  t.is(Number(all), data.examples[0].rounds[0].length * 2)
-  t.is(again.code, agree === all ? 0 : 1)
+  const [, agree, total] = /^(\d+) of (\d+) ratios agree with the page\.$/m.exec(again.stdout) ?? t.fail(again.stdout + again.stderr)
+  t.is(Number(total), data.examples[0].rounds[0].length * 2)
+  t.is(again.code, agree === total ? 0 : 1)
   t.is(fs.readFileSync(path.join(docs, 'articles.md'), 'utf8'), text, 'a check writes nothing')
 
   const more = await node([...args, '--add'])
@@ -156,7 +156,9 @@ for (const [name, ids] of Object.entries(shapes)) {
   })
 }
 
-/** A recursion is two hops: the callback that the caller set, and all others. Light mode may pass promises. */
+/**
+ * A recursion is two hops: the callback that the caller set, and all others. Light mode may pass promises.
+ */
 function countsAreRight (/** @type {import('ava').ExecutionContext} */ t, /** @type {string[][]} */ rows) {
   t.is(rows.length, 5)
   for (const [way, full, light, js] of rows) {

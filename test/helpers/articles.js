@@ -1,7 +1,7 @@
 'use strict'
 
-// What the harnesses of bench/articles have in common: answers that tracing must not change, in whatever mode, and
-// figures in the shape that the page of claims reads.
+// What the harnesses of bench/articles have in common: answers that tracing must not change, in whatever
+// mode, and figures in the shape that the page of claims reads.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -14,7 +14,8 @@ const { node, register, root } = require('./run')
 const harness = (name) => path.join(root, 'bench', 'articles', name, 'index.js')
 
 /**
- * Runs a harness for its answers, bare and traced in all modes, and asserts that they are equal byte for byte.
+ * Runs a harness for its answers, bare and traced in all modes, and asserts that they are equal byte for
+ * byte.
  * @param {T} t
  * @param {string} name
  * @returns {Promise<{ answers: string, spans: any[] }>} spans: of the run that wrote them

@@ -21,13 +21,13 @@ const CLOSE = 'Connection: close'
 const body = 'a body:\r\n\r\ncustomHeader: x\r\n\r\n'
 const chunkSize = `${body.length.toString(16)};customHeader=x`
 const chunks = [chunkSize, body, '13', 'customHeader: split', '0', 'after: kept', '', '']
-const plain = head('GET /plain', 'customHeader: secret', 'Other: kept', CLOSE)
+const simple = head('GET /plain', 'customHeader: secret', 'Other: kept', CLOSE)
 const pipelined = head('GET /1', 'customHeader: 1') +
-  head('POST /2', 'Content-Length: 15', 'customHeader: 2') + 'customHeader: 2' + plain
+  head('POST /2', 'Content-Length: 15', 'customHeader: 2') + 'customHeader: 2' + simple
 
 /** isHeadOnly: cut in the head only; isWhole: not cut; endsInput: the client ends its side. */
 const requests = [
-  { name: 'a header', request: plain },
+  { name: 'a header', request: simple },
   { name: 'in capitals', request: head('GET /capitals', 'CUSTOMHEADER:x', CLOSE) },
   {
     name: 'as a part of other headers',
@@ -68,9 +68,9 @@ function createServer () {
     response.setHeader('Content-Type', 'application/json')
     response.end(`${JSON.stringify({ method, url, headers, body: text, trailers })}\n`)
   })
-  server.on('upgrade', (request, socket, rest) => {
+  server.on('upgrade', (request, socket, firstBytes) => {
     socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n')
-    socket.write(`${JSON.stringify(request.headers)}\n${rest}`)
+    socket.write(`${JSON.stringify(request.headers)}\n${firstBytes}`)
     socket.on('data', (/** @type {Buffer} */ data) => socket.write(data))
     socket.on('end', () => socket.end())
   })

@@ -1,6 +1,6 @@
 'use strict'
 
-// Intercepting the HTTP data stream: what it costs that a transform stands between the socket and the HTTP
+// Intercepting the HTTP data stream: what a transform costs between the socket and the HTTP
 // parser, and whether what it passes on is right wherever a request is cut.
 //
 //     node bench/articles/01-intercept --answers             what the server answers

@@ -25,17 +25,17 @@ async function countOwn (layer, style = 'hoisted') {
 async function countLayer (layer, { connections, requests }) {
   const child = fork(path.join(__dirname, 'index.js'), ['count', layer],
     { execArgv: ['-r', register], env: cleanEnvironment(), stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-  const ask = async () => {
+  const query = async () => {
     await delay(100) // connections close
     child.send('count')
     return (await once(child, 'message'))[0].counts
   }
   try {
     const [{ port }] = await once(child, 'message')
-    const sums = [await ask(), await ask()]
+    const sums = [await query(), await query()]
     for (const number of [connections, requests + connections]) {
       await load({ port, connections, requests: number })
-      sums.push(await ask())
+      sums.push(await query())
     }
     return perUnit(sums, connections, requests)
   } finally {

@@ -19,11 +19,11 @@ const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1
 
 /**
  * Follows the empty line that ends a request.
- * @param {number} seen bytes of it so far
+ * @param {number} matched bytes of it so far
  * @param {number} byte
  */
-function emptyLine (seen, byte) {
-  if (byte === (seen % 2 === 0 ? 13 : 10)) return seen + 1
+function emptyLine (matched, byte) {
+  if (byte === (matched % 2 === 0 ? 13 : 10)) return matched + 1
   return byte === 13 ? 1 : 0
 }
 
@@ -79,11 +79,11 @@ function readBytes (bytes, length) {
   return new Uint8Array(bytes, 0, length)
 }
 
-// Hoisted: every function stands here once, its state is on the handle, the socket or the response.
+// Hoisted: every function is declared once, its state is on the handle, the socket or the response.
 
 function acceptRaw (status, client) {
   if (status !== 0) return
-  client.seen = 0
+  client.matched = 0
   client.read = 0
   client.hasEnded = false
   client.onread = readRaw
@@ -95,16 +95,16 @@ function readRaw (bytes) {
     this.hasEnded = true
     return writtenRaw(0, this)
   }
-  let { seen } = this
+  let { matched } = this
   const { bytesRead } = this
   for (const byte of readBytes(bytes, bytesRead - this.read)) {
-    seen = emptyLine(seen, byte)
-    if (seen === 4) {
-      seen = 0
+    matched = emptyLine(matched, byte)
+    if (matched === 4) {
+      matched = 0
       writeRaw(this, writtenRaw)
     }
   }
-  this.seen = seen
+  this.matched = matched
   this.read = bytesRead
 }
 
@@ -114,22 +114,22 @@ function writtenRaw (status, client) {
 }
 
 function acceptNet (socket) {
-  socket.seen = 0
+  socket.matched = 0
   socket.on('data', readNet)
   socket.on('error', ignore)
 }
 
 function readNet (chunk) {
-  let { seen } = this
+  let { matched } = this
   for (const byte of chunk) {
-    seen = emptyLine(seen, byte)
-    if (seen === 4) {
-      seen = 0
+    matched = emptyLine(matched, byte)
+    if (matched === 4) {
+      matched = 0
       pending.count++
       this.write(ANSWER, 'latin1', writtenNet)
     }
   }
-  this.seen = seen
+  this.matched = matched
 }
 
 function writtenNet () {
@@ -163,7 +163,7 @@ const hoisted = {
 const closures = {
   raw: () => openRaw(function (status, client) {
     if (status !== 0) return
-    let seen = 0
+    let matched = 0
     let read = 0
     let hasEnded = false
     const close = function () {
@@ -176,9 +176,9 @@ const closures = {
       }
       const { bytesRead } = client
       for (const byte of readBytes(bytes, bytesRead - read)) {
-        seen = emptyLine(seen, byte)
-        if (seen === 4) {
-          seen = 0
+        matched = emptyLine(matched, byte)
+        if (matched === 4) {
+          matched = 0
           writeRaw(client, function () { close() })
         }
       }
@@ -188,12 +188,12 @@ const closures = {
   }),
 
   net: () => open(net.createServer(function (socket) {
-    let seen = 0
+    let matched = 0
     socket.on('data', function (chunk) {
       for (const byte of chunk) {
-        seen = emptyLine(seen, byte)
-        if (seen === 4) {
-          seen = 0
+        matched = emptyLine(matched, byte)
+        if (matched === 4) {
+          matched = 0
           pending.count++
           socket.write(ANSWER, 'latin1', function (error) {
             pending.count--

@@ -105,7 +105,7 @@ const requests = [
 ]
 
 /** Everything that comes until the connection is closed. @param {number} port @param {string[]} lines */
-async function ask (port, [line, ...headers]) {
+async function sendRequest (port, [line, ...headers]) {
   const socket = net.connect(port, '127.0.0.1')
   const chunks = []
   socket.on('data', (chunk) => chunks.push(chunk))
@@ -144,7 +144,7 @@ async function answers () {
   try {
     for (const request of requests) {
       calls = []
-      const bytes = await ask(server.address().port, request)
+      const bytes = await sendRequest(server.address().port, request)
       const called = calls.map((call) => call.trim()).join(', ')
       process.stdout.write(`> ${request.join(' | ')}\n`)
       process.stdout.write(bytes)

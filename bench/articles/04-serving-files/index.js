@@ -120,7 +120,8 @@ const EXPLANATION = 'MB/s bare and traced; ms of a traced request: quartiles, an
 const HEADING = ['MB/s', 'traced', '1st Qu.', 'median', '3rd Qu.', 'run', 'wait', 'delayed']
 
 /**
- * Measures the tables: throughput of a bare server and of one that writes spans, and what its spans say.
+ * Measures the tables: throughput of a bare server and of one that writes spans, and the figures of its
+ * spans.
  * @param {string} root
  * @param {boolean} quick
  */

@@ -16,7 +16,7 @@ const ways = {
 }
 
 /** @type {typeof ways} */
-const all = {
+const allWays = {
   'at once': (callback) => callback(),
   ...ways,
   'a call of fs.stat': (callback) => fs.stat(__filename, () => callback())
@@ -80,7 +80,7 @@ function block (ms) {
   while (performance.now() < end);
 }
 
-/** Defers in all ways in one callback, the slowest first, and prints the order in which they ran. */
+/** Defers in allWays ways in one callback, the slowest first, and prints the order in which they ran. */
 function deferAll () {
   const order = []
   for (const way of Object.keys(ways).reverse()) ways[way](() => order.push(way))
@@ -109,4 +109,4 @@ const MODULE = `
   for (const way of Object.keys(ways).reverse()) ways[way](() => order.push(way))
   process.once('exit', () => console.log(JSON.stringify(order)))`
 
-module.exports = { ways, all, places, MODULE, deferAll, eventsOf }
+module.exports = { ways, allWays, places, MODULE, deferAll, eventsOf }

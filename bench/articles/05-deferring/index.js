@@ -12,7 +12,7 @@ const fs = require('node:fs')
 const { promisify } = require('node:util')
 const { cleanEnvironment, digits, main, obey, paired, register, start } = require('../common/measure')
 const claims = require('./claims.json')
-const { ways, all, places, MODULE, deferAll, eventsOf } = require('./deferring')
+const { ways, allWays, places, MODULE, deferAll, eventsOf } = require('./deferring')
 
 const STARVE_MS = { figures: 200, answers: 30 } // after which a recursion ends that starves the others
 const PATIENCE_MS = 20_000 // one that does not starve them ends by itself
@@ -32,16 +32,16 @@ function starve (way, starveMs) {
   const limit = /^set/.test(way) ? PATIENCE_MS : starveMs
   return new Promise((resolve) => {
     const began = performance.now()
-    let over = 0
+    let ended = 0
     let back = 0
-    const finish = () => { if (over > 0 && back > 0) resolve({ back, isDuring: back < over }) }
+    const finish = () => { if (ended > 0 && back > 0) resolve({ back, isDuring: back < ended }) }
     fs.readFile(__filename, () => {
       back = performance.now() - began
       finish()
     })
     ways[way](function again () {
       if (back === 0 && performance.now() - began < limit) return ways[way](again)
-      over = performance.now() - began
+      ended = performance.now() - began
       finish()
     })
   })
@@ -103,8 +103,8 @@ async function runAlike (args) {
 
 async function answers () {
   for (const [name, page] of [['a page', 'hello'], ['an empty page', ''], ['no page', undefined]]) {
-    for (const way of Object.keys(all)) {
-      console.log(`${name}, ${way}: ${(await eventsOf(all[way], page)).join(', ')}`)
+    for (const way of Object.keys(allWays)) {
+      console.log(`${name}, ${way}: ${(await eventsOf(allWays[way], page)).join(', ')}`)
     }
   }
   const orders = [['an ES module, at its top', await runAlike(['--input-type=module', '-e', MODULE])]]

@@ -8,7 +8,7 @@ const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
 const { createLogger } = require('./logger')
-const { LEVELS, plain, FileOutput, StreamOutput } = require('./outputs')
+const { LEVELS, formatText, FileOutput, StreamOutput } = require('./outputs')
 const { createServer } = require('./server')
 
 /** @param {number} port @param {string} url @returns {Promise<string>} the bytes of the answer */
@@ -24,7 +24,7 @@ async function answers () {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'logger-'))
   const clock = () => new Date(0)
   const textOf = (text, error) => error === undefined ? text : `${text}: ${error.message}`
-  const brief = ({ time, level, text, error }) => plain({ time, level, text: textOf(text, error) })
+  const brief = ({ time, level, text, error }) => formatText({ time, level, text: textOf(text, error) })
   const files = ['all', 'warnings', 'gathered'].map((name) => path.join(directory, name))
   const logger = createLogger([
     new FileOutput(files[0], { level: 'debug', format: brief, checkEvery: Infinity }), // only reopen() does

@@ -15,13 +15,13 @@ const oneLine = (text) => text.replace(/\p{Cc}/gu, (char) => JSON.stringify(char
 const indented = (text) => text.split('\n').map((line) => `    ${oneLine(line)}\n`).join('')
 
 /** Lines as people read them. @param {{ time: Date, level: string, text: string, error?: Error }} entry */
-function plain ({ time, level, text, error }) {
+function formatText ({ time, level, text, error }) {
   const stack = error === undefined ? '' : indented(trace.stack(error))
   return `${time.toISOString()} ${level.padEnd(5)} ${oneLine(text)}\n${stack}`
 }
 
-/** Lines as programs read them. @type {typeof plain} */
-function json ({ error, ...entry }) {
+/** Lines as programs read them. @type {typeof formatText} */
+function formatJson ({ error, ...entry }) {
   const failure = error && { error: String(error), chain: trace.chain(error).map(hopLine) }
   return `${JSON.stringify({ ...entry, ...failure })}\n`
 }
@@ -34,7 +34,7 @@ function hopLine ({ label, frames: [frame] }) {
 
 /** An output: reports a failure once, and counts what is lost until it is opened again. */
 class Output {
-  constructor (name, { level = 'info', format = plain } = {}) {
+  constructor (name, { level = 'info', format = formatText } = {}) {
     const minLevel = LEVELS.indexOf(level)
     Object.assign(this, { name, format, minLevel, failure: undefined, lost: 0, onFailure: () => {} })
   }
@@ -129,4 +129,4 @@ class StreamOutput extends Output {
   }
 }
 
-module.exports = { LEVELS, CHECK_MS, plain, json, FileOutput, StreamOutput }
+module.exports = { LEVELS, CHECK_MS, formatText, formatJson, FileOutput, StreamOutput }

@@ -9,7 +9,7 @@ const path = require('node:path')
 const { setTimeout: delay } = require('node:timers/promises')
 const trace = require('../../..')
 const { createLogger } = require('./logger')
-const { json, FileOutput, StreamOutput } = require('./outputs')
+const { formatJson, FileOutput, StreamOutput } = require('./outputs')
 
 const ms = (value) => `${value.toFixed(1)} ms`
 
@@ -56,7 +56,7 @@ function createServer (logger, backend) {
 function serve (directory, backend) {
   const logger = createLogger([
     new FileOutput(path.join(directory, 'all.log'), { gather: 4096 }),
-    new FileOutput(path.join(directory, 'errors.jsonl'), { level: 'error', format: json }),
+    new FileOutput(path.join(directory, 'errors.jsonl'), { level: 'error', format: formatJson }),
     new FileOutput('/dev/full', { level: 'info' }), // a disk that is always full
     new StreamOutput('stdout', process.stdout, { level: 'warn' })
   ])

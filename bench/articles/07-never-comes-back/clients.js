@@ -21,7 +21,7 @@ const createClient = () => new http.Agent({ keepAlive: true, maxSockets: Infinit
  * @param {string} path
  * @returns {Promise<number>} ms
  */
-async function ask (agent, port, path) {
+async function get (agent, port, path) {
   const began = performance.now()
   const request = http.get({ agent, port, host: '127.0.0.1', path, signal: AbortSignal.timeout(HANGS_MS) })
   const [response] = await once(request, 'response')
@@ -80,11 +80,11 @@ async function load (port, length) {
   const clients = Array.from({ length: CLIENTS + 1 }, createClient)
   const [greedy, ...others] = clients
   try {
-    await ask(greedy, port, '/expensive/warm')
-    await Promise.all(others.map((client) => ask(client, port, '/warm')))
+    await get(greedy, port, '/expensive/warm')
+    await Promise.all(others.map((client) => get(client, port, '/warm')))
     const [cheap, expensive] = await Promise.all([
-      askAtTimes(length, (i) => ask(others[i % CLIENTS], port, '/cheap')),
-      askInTurn(length, () => ask(greedy, port, '/expensive'))
+      askAtTimes(length, (i) => get(others[i % CLIENTS], port, '/cheap')),
+      askInTurn(length, () => get(greedy, port, '/expensive'))
     ])
     return { cheap, expensive }
   } finally {
@@ -121,4 +121,4 @@ async function bytes (/** @type {number} */ port, /** @type {string} */ path) {
   return Buffer.concat(chunks)
 }
 
-module.exports = { createClient, ask, load, knock, bytes }
+module.exports = { createClient, get, load, knock, bytes }

@@ -10,11 +10,12 @@
 const { setTimeout: delay } = require('node:timers/promises')
 const { quartiles, median, digits, register, cleanEnvironment, main } = require('../common/measure')
 const claims = require('./claims.json')
-const { createClient, ask, load, knock, bytes } = require('./clients')
+const { createClient, get, load, knock, bytes } = require('./clients')
 const { start, wayNames } = require('./server')
 
-const FULL = { load: 3_000, pairs: 5, alone: 15, busy: 1000, passes: 2 }
-const QUICK = { load: 100, pairs: 1, alone: 2, busy: 250, passes: 1 }
+const LITTLE = 60_000 // primes are counted below it where time does not matter
+const FULL = { load: 3_000, pairs: 5, alone: 15, busy: 1000, passes: 2, limit: undefined }
+const QUICK = { load: 50, pairs: 1, alone: 2, busy: 100, passes: 1, limit: LITTLE }
 
 /** @typedef {import('./server').Way} Way */
 const ways = /** @type {Way[]} */ (Object.keys(wayNames))
@@ -25,7 +26,7 @@ const ways = /** @type {Way[]} */ (Object.keys(wayNames))
  * comes of the request without end.
  */
 async function answers () {
-  const options = { args: process.execArgv, env: process.env }
+  const options = { args: process.execArgv, env: process.env, limit: LITTLE }
   for (const way of ways) {
     const server = await start(way, options)
     for (const path of ['/cheap', '/expensive', '/busy/5']) {
@@ -51,10 +52,11 @@ async function answers () {
 
 /** @param {Way} way @param {boolean} traced @param {typeof FULL} amounts @returns {Promise<Figures>} */
 async function measureWay (way, traced, amounts) {
-  const server = await start(way, { args: traced ? ['-r', register] : [], env: cleanEnvironment() })
+  const args = traced ? ['-r', register] : []
+  const server = await start(way, { args, env: cleanEnvironment(), limit: amounts.limit })
   const [first, second] = [createClient(), createClient()]
-  const cheap = () => ask(second, server.port, '/cheap')
-  const expensive = (client = first) => ask(client, server.port, '/expensive')
+  const cheap = () => get(second, server.port, '/cheap')
+  const expensive = (client = first) => get(client, server.port, '/expensive')
   const figures = { ...await load(server.port, amounts.load), alone: [], beside: [], one: [], two: [] }
   for (let i = 0; i < amounts.pairs; i++) {
     figures.one.push(await expensive())
@@ -62,7 +64,7 @@ async function measureWay (way, traced, amounts) {
   }
   if (way === 'atOnce') {
     for (let i = 0; i < amounts.alone; i++) figures.alone.push(await cheap())
-    const busy = ask(first, server.port, `/busy/${amounts.busy}`)
+    const busy = get(first, server.port, `/busy/${amounts.busy}`)
     await delay(10)
     figures.beside.push(await cheap())
     await busy
@@ -78,18 +80,18 @@ async function measureWay (way, traced, amounts) {
 /** Measures all ways, tracing off and on, there and back. @param {typeof FULL} amounts */
 async function measureWays (amounts) {
   /** @type {Record<'off' | 'on', FiguresByWay>} */
-  const all = { off: {}, on: {} }
+  const figures = { off: {}, on: {} }
   for (let pass = 0; pass < amounts.passes; pass++) {
     for (const way of pass % 2 === 0 ? ways : ways.toReversed()) {
       for (const state of /** @type {const} */ (['off', 'on'])) {
-        const figures = await measureWay(way, state === 'on', amounts)
-        const before = all[state][way]
+        const measured = await measureWay(way, state === 'on', amounts)
+        const before = figures[state][way]
         const join = ([key, values]) => [key, [...before?.[key] ?? [], ...values]]
-        all[state][way] = /** @type {Figures} */ (Object.fromEntries(Object.entries(figures).map(join)))
+        figures[state][way] = /** @type {Figures} */ (Object.fromEntries(Object.entries(measured).map(join)))
       }
     }
   }
-  return all
+  return figures
 }
 
 const p99 = (/** @type {number[]} */ values) => quartiles(values).p99

@@ -11,7 +11,7 @@ const { setTimeout: delay } = require('node:timers/promises')
 const { Worker, isMainThread, parentPort } = require('node:worker_threads')
 
 const LIMIT = 600_000 // primes are counted below it: some 50 to 100 ms of work
-const SLICE = 6_000 // numbers between two event loop iterations
+const SLICES = 100 // with an event loop iteration between two of them
 const DATABASE_MS = 12 // that a cheap request waits, as if for one
 const PARTS = 2 // threads of the pool, processes of the cluster
 const HANGS_MS = 60_000 // after which an answer that should come is missed
@@ -31,17 +31,18 @@ function countPrimes (first, limit) {
   return count
 }
 
-async function countInSlices () {
+/** @param {number} limit */
+async function countInSlices (limit) {
   let count = 0
-  for (let first = 0; first < LIMIT; first += SLICE) {
-    count += countPrimes(first, Math.min(first + SLICE, LIMIT))
+  for (let first = 0; first < limit; first += limit / SLICES) {
+    count += countPrimes(first, first + limit / SLICES)
     await new Promise(setImmediate)
   }
   return count
 }
 
-/** Creates a few threads; what comes while all are busy waits in a queue. */
-function createPool () {
+/** Creates a few threads; what comes while all are busy waits in a queue. @param {number} limit */
+function createPool (limit) {
   const idle = Array.from({ length: PARTS }, () => new Worker(__filename))
   /** @type {Array<(count: number) => void>} */
   const queue = []
@@ -55,7 +56,7 @@ function createPool () {
       resolve(count)
       next()
     })
-    worker.postMessage(LIMIT)
+    worker.postMessage(limit)
   }
 
   return () => new Promise((resolve) => {
@@ -74,10 +75,14 @@ function comeBackNever () {
   while (true);
 }
 
-/** @param {Way} way */
-function createServer (way) {
-  const countAtOnce = () => countPrimes(0, LIMIT)
-  const count = way === 'pool' ? createPool() : way === 'slices' ? countInSlices : countAtOnce
+/** @param {Way} way @param {number} limit */
+function createServer (way, limit) {
+  const count = {
+    atOnce: () => () => countPrimes(0, limit),
+    slices: () => () => countInSlices(limit),
+    pool: () => createPool(limit),
+    cluster: () => () => countPrimes(0, limit)
+  }[way]()
 
   return http.createServer(async function answer (request, response) {
     const [, route, ms] = request.url.split('/')
@@ -90,10 +95,10 @@ function createServer (way) {
   })
 }
 
-/** @param {Way} way */
-async function serve (way) {
+/** @param {Way} way @param {number} limit */
+async function serve (way, limit) {
   if (way === 'cluster' && cluster.isPrimary) return lead()
-  const server = createServer(way)
+  const server = createServer(way, limit)
   server.keepAliveTimeout = HANGS_MS
   server.listen(0, '127.0.0.1', () => process.send({ port: server.address().port }))
   process.once('message', () => process.exit(0))
@@ -122,11 +127,11 @@ function endWithParent () {
 /**
  * Starts a server in a process of its own.
  * @param {Way} way
- * @param {{ args: string[], env: Record<string, string | undefined> }} options args: of Node
+ * @param {{ args: string[], env: Record<string, string | undefined>, limit?: number }} options args: of Node
  */
-async function start (way, { args, env }) {
+async function start (way, { args, env, limit = LIMIT }) {
   const options = { execArgv: args, env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] }
-  const child = fork(__filename, [way], options)
+  const child = fork(__filename, [way, String(limit)], options)
   const exit = once(child, 'exit')
   const died = exit.then(([code, signal]) => {
     throw new Error(`the server ended by itself (${signal ?? code})`)
@@ -148,7 +153,7 @@ if (!isMainThread) {
   parentPort.on('message', (limit) => parentPort.postMessage(countPrimes(0, limit)))
 } else if (require.main === module) {
   endWithParent()
-  serve(/** @type {Way} */ (process.argv[2]))
+  serve(/** @type {Way} */ (process.argv[2]), Number(process.argv[3]))
 }
 
 module.exports = { start, wayNames, HANGS_MS }

@@ -13,7 +13,7 @@ const PATIENCE_MS = 30_000 // past the limit
  * @property {string[]} paths asked in turn
  * @property {number} connections
  * @property {number} requests at most
- * @property {number} limit ms at most
+ * @property {number} limit ms, after which no request is sent but the first of a connection
  */
 
 /**
@@ -75,7 +75,8 @@ function run ({ port, paths, connections, requests, limit }) {
       let sent = 0 // when
 
       function send () {
-        if (started >= requests || performance.now() > began + limit) {
+        const isOver = sent > 0 && performance.now() > began + limit // each connection asks once
+        if (started >= requests || isOver) {
           socket.destroy()
           if (--open === 0) finish()
           return
