@@ -10,6 +10,7 @@ const { root } = require('../helpers/run')
 
 const GENERATED = /^lib\/start\/bundle/ // not in a fresh checkout
 const MAX_README_LINES = 150
+const commands = ['tsc', 'chromium', 'go']
 const PLACEHOLDER = /\b[A-Z]{2,}\b/
 
 const docs = fs.readdirSync(path.join(root, 'docs')).filter((name) => name.endsWith('.md'))
@@ -33,6 +34,18 @@ for (const page of pages) {
     }).map(([link]) => link)
     t.deepEqual(missing, [])
   })
+}
+
+test('names of the code in CONTRIBUTING.md', (t) => {
+  const code = ['lib', 'test'].flatMap((folder) => filesOf(folder)).map(textOf).join('\n')
+  const names = [...textOf('CONTRIBUTING.md').matchAll(/`([a-z]+[A-Z]\w*|[a-z]+)`/g)].map(([, name]) => name)
+  t.deepEqual(names.filter((name) => !new RegExp(`\\b${name}\\b`).test(code) && !commands.includes(name)), [])
+})
+
+/** @param {string} folder @returns {string[]} */
+function filesOf (folder) {
+  const names = /** @type {string[]} */ (fs.readdirSync(path.join(root, folder), { recursive: true }))
+  return names.filter((name) => name.endsWith('.js')).map((name) => path.posix.join(folder, name))
 }
 
 test(`README.md has at most ${MAX_README_LINES} lines`, (t) => {
