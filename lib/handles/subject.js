@@ -40,7 +40,7 @@ function isConnection (type) {
  * @param {object} object
  */
 function isResource (object) {
-  return contextTag.marks(object) || types.isPromise(object) || providerOf(object) !== undefined ||
+  return contextTag.isTagged(object) || types.isPromise(object) || providerOf(object) !== undefined ||
     hidden(object, 'asyncId', 'trigger_async_id_symbol') !== undefined
 }
 

@@ -23,22 +23,22 @@ const chainOf = (/** @type {number} */ id) => records.readWord(id << 1, CHAIN)
 test.beforeEach(() => records.clear())
 
 test.serial('the oldest is given up, each time one comes', (t) => {
-  const lost = records.lostRecords()
+  const lost = records.lostCount()
   for (let id = 1; id <= 3 * KEPT; id++) keep(id, LIVE)
-  t.is(records.lostRecords() - lost, 2 * KEPT)
+  t.is(records.lostCount() - lost, 2 * KEPT)
   t.is(chainOf(2 * KEPT), 0)
   t.is(chainOf(2 * KEPT + 1), 2 * KEPT + 1)
   t.is(chainOf(3 * KEPT), 3 * KEPT)
 })
 
 test.serial('what has run is given up before what may still run', (t) => {
-  const lost = records.lostRecords()
+  const lost = records.lostCount()
   keep(1, LIVE)
   for (let id = 2; id <= 8 * KEPT; id++) {
     keep(id, LIVE | ONE_SHOT)
     records.ended(id << 1)
   }
-  t.is(records.lostRecords(), lost)
+  t.is(records.lostCount(), lost)
   t.is(chainOf(1), 1)
   t.is(chainOf(8 * KEPT), 8 * KEPT, 'the newest that ran stay')
   t.is(chainOf(KEPT), 0)

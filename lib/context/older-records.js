@@ -1,0 +1,133 @@
+'use strict'
+
+// Records that may still run, kept when their place in the ring is needed. Bounded: the one that was kept first is
+// given up for the newest.
+
+const { FLAGS, LIVE, ONE_SHOT, REF, SHIFT } = require('./record-words')
+
+const MAX_RECORDS = 1 << 16 // some 8 MB
+const INITIAL_RECORDS = 1 << 10
+const ENDED = 1 << 12 // of those, that stay when they have run; a power of two
+
+/** index of the first word in `words`, by reference @type {Map<number, number>} */
+const places = new Map()
+/**
+ * References in the order in which they were kept, from `oldestIndex` on; some are dropped since. To ask the map
+ * for its first key takes longer with each key that was deleted before it (OrderedHashTable in V8's
+ * src/objects/ordered-hash-table.cc).
+ * @type {number[]}
+ */
+let order = []
+let oldestIndex = 0
+let words = new Int32Array(INITIAL_RECORDS << SHIFT)
+/** references of the newest that have run */
+const endedRefs = new Int32Array(ENDED)
+let endedCount = 0
+/** places that are free again @type {number[]} */
+let freePlaces = []
+let lost = 0
+
+/**
+ * Keeps a record of a ring.
+ * @param {Int32Array} ring
+ * @param {number} offset
+ */
+function keep (ring, offset) {
+  const ref = ring[offset + REF]
+  const keptPlace = places.get(ref)
+  const place = keptPlace ?? freePlaces.pop() ?? newPlace()
+  if (keptPlace === undefined) noteOrder(ref)
+  for (let i = 0; i < 1 << SHIFT; i++) words[place + i] = ring[offset + i]
+  places.set(ref, place)
+}
+
+/** @returns {number} index of words that no other record has */
+function newPlace () {
+  const place = places.size << SHIFT
+  if (place < words.length) return place
+  if (places.size >= MAX_RECORDS) return freeOldest()
+  const larger = new Int32Array(words.length * 2)
+  larger.set(words)
+  words = larger
+  return place
+}
+
+/** @param {number} ref of a record that is kept from now on */
+function noteOrder (ref) {
+  if (order.length > 4 * MAX_RECORDS) {
+    order = order.slice(oldestIndex).filter((keptRef) => places.has(keptRef))
+    oldestIndex = 0
+  }
+  order.push(ref)
+}
+
+/** Gives up the record that was kept first. @returns {number} its place */
+function freeOldest () {
+  let place
+  let ref = 0
+  do {
+    ref = order[oldestIndex++]
+    place = places.get(ref)
+  } while (place === undefined)
+  places.delete(ref)
+  lost++
+  return place
+}
+
+/**
+ * Notes that a resource has run. What it made may still ask for the record of one that runs once, so the newest
+ * of these stay.
+ * @param {number} ref of a record that may have been kept
+ */
+function ended (ref) {
+  const place = places.get(ref)
+  if (place === undefined || (words[place + FLAGS] & (ONE_SHOT | LIVE)) !== (ONE_SHOT | LIVE)) return
+  words[place + FLAGS] &= ~LIVE
+  const slot = endedCount++ & (ENDED - 1)
+  if (endedRefs[slot] !== 0) drop(endedRefs[slot])
+  endedRefs[slot] = ref
+}
+
+/** @param {number} ref of a record that is not needed any more */
+function drop (ref) {
+  const place = places.get(ref)
+  if (place === undefined) return
+  places.delete(ref)
+  freePlaces.push(place)
+}
+
+/** @param {number} ref @returns {{ words: Int32Array, offset: number } | undefined} */
+function findOlder (ref) {
+  const place = places.get(ref)
+  return place === undefined ? undefined : { words, offset: place }
+}
+
+/** @returns {number} records of what may still run */
+function countLive () {
+  let count = 0
+  for (const place of places.values()) if ((words[place + FLAGS] & LIVE) !== 0) count++
+  return count
+}
+
+function clear () {
+  places.clear()
+  order = []
+  oldestIndex = 0
+  endedRefs.fill(0)
+  freePlaces = []
+}
+
+module.exports = {
+  clear,
+  countLive,
+  ended,
+  findOlder,
+  keep,
+
+  allWords: () => words,
+
+  /** Returns how many were given up though they had not run. */
+  lostCount: () => lost,
+
+  bytes: () => words.byteLength + places.size * 40 + order.length * 8
+}

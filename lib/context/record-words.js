@@ -1,0 +1,105 @@
+'use strict'
+
+// The layout of a record: sixteen 32-bit words, a cache line. See records.js.
+
+const SIZE = 1 << 15 // records of each ring, a power of two: ids follow one another, a slot is their lowest bits
+const MASK = SIZE - 1
+const SHIFT = 4 // log2 of the words of a record
+
+// The words of a record.
+const REF = 0
+const CHAIN = 1 // number of the chain, see stacks/capture.js
+const CAUSE = 2 // reference: in whose callback it was made
+const TRIGGER = 3 // reference: what caused it; of a promise the one that is awaited
+const SPAN = 4 // number of the span
+const TIME = 5 // when it was made, in TICKS a ms of the clock
+// By type. Of a timer: its ms. Of a promise: reference of what settled it. Of a resource made for a span: number of the
+// span. Of a request: number of its name, see request-names.js. Of a parser: reference of the request that came last.
+const DETAIL = 6
+const FLAGS = 7
+
+// Words that few records need.
+// Reference: of a record whose chain is one of its own ancestors, the parent of the chain; of a request, the resource
+// on which it came.
+const OUTER = 8
+const RUN = 9 // the run of its span in which it was made, see spans/critical-path.js
+const SETTLED_RUN = 10 // the run in which the promise was settled, and its span
+const SETTLED_SPAN = 11
+const REPEATS = 12 // repetitions of the loop that this record ends
+const PRIOR = 13 // reference: what came before the first repetition of the loop
+const PRIOR_TIME = 14 // TIME of that one, whose record may be gone
+const INCOMING = 15 // of a parser: whether the request that came last is still coming in
+
+// Flags.
+const LIVE = 1 // it may run
+const PASSED = 2 // the filter leaves it out: chain and cause are those of its maker
+const AWAITED = 4 // a promise that `await` or `then` made
+const ONE_SHOT = 8 // it runs once
+const SPECIAL = 16 // a handle: the registry notes that it runs
+const TICK = 32
+const TIMER = 64
+const ENTERED = 128 // its callback is to carry the context, in light mode
+const SETTLED = 256 // a promise that is settled
+const LOOPED = 512 // one more repetition of a loop, as many as REPEATS says
+const CALLED = 1 << 14 // the event loop calls it
+const DETAILED = 1 << 15 // its detail can be read when it runs
+const PARSER = 1 << 16 // requests come on it, one after another
+const DISTANCE = 10 // shift: of four bits, how many steps up the repetition before is
+
+// Numbers of chains with a meaning of their own; the engines give none below FIRST_CHAIN.
+const NO_CHAIN = 0
+const ROOT_CHAIN = 1 // the start of the process
+const OWN_WORK_CHAIN = 2 // longstack's own work, and what comes of it
+const EARLY_CHAIN = 3 // made before longstack was enabled
+const FIRST_CHAIN = 4
+
+// What an engine returns for a step: the number of a chain and, above, how many ancestors up it was found, see
+// stacks/capture.js.
+const FOLD_SHIFT = 24
+const CHAIN_BITS = (1 << FOLD_SHIFT) - 1
+
+const TICKS = 4
+
+module.exports = {
+  SIZE,
+  MASK,
+  SHIFT,
+  REF,
+  CHAIN,
+  CAUSE,
+  TRIGGER,
+  SPAN,
+  TIME,
+  DETAIL,
+  FLAGS,
+  OUTER,
+  RUN,
+  SETTLED_RUN,
+  SETTLED_SPAN,
+  REPEATS,
+  PRIOR,
+  PRIOR_TIME,
+  INCOMING,
+  LIVE,
+  PASSED,
+  AWAITED,
+  ONE_SHOT,
+  SPECIAL,
+  TICK,
+  TIMER,
+  ENTERED,
+  SETTLED,
+  LOOPED,
+  CALLED,
+  DETAILED,
+  PARSER,
+  DISTANCE,
+  NO_CHAIN,
+  ROOT_CHAIN,
+  OWN_WORK_CHAIN,
+  EARLY_CHAIN,
+  FIRST_CHAIN,
+  FOLD_SHIFT,
+  CHAIN_BITS,
+  TICKS
+}

@@ -1,0 +1,57 @@
+'use strict'
+
+// Records of the requests that servers get. Node has one resource for all requests of an HTTP/1 connection, its
+// parser, and one for all of an HTTP/2 session. Each request has a record besides, in a ring of its own, with its own
+// time and name; its reference is negative and odd. It has the chain of the resource, which holds the reference of
+// the request in DETAIL for as long as its requests come on it.
+
+const { CAUSE, CHAIN, DETAIL, FLAGS, OUTER, REF, SHIFT, SPAN, TIME, TRIGGER } = require('./record-words')
+
+const SIZE = 1 << 13 // records, a power of two
+const NUMBERS = 0x3fffffff // requests are numbered modulo this
+const SIGN = 1 << 31
+
+/** from the first request on @type {Int32Array | undefined} */
+let ring
+let lastNumber = 0
+
+/** @param {number} ref @returns {boolean} */
+const isRequest = (ref) => ref < 0 && (ref & 1) !== 0
+
+/** @param {number} ref of a request @returns {{ words: Int32Array, offset: number } | undefined} */
+function findRequest (ref) {
+  const offset = ((ref >> 1) & (SIZE - 1)) << SHIFT
+  return ring !== undefined && ring[offset + REF] === ref ? { words: ring, offset } : undefined
+}
+
+/**
+ * Adds the record of a request.
+ * @param {{ words: Int32Array, offset: number }} resource the record of the resource on which it came
+ * @param {number} time in ticks
+ * @param {number} name number of its name
+ * @returns {number} reference
+ */
+function addRequest ({ words, offset }, time, name) {
+  ring ??= new Int32Array(SIZE << SHIFT)
+  lastNumber = lastNumber % NUMBERS + 1
+  const ref = SIGN | lastNumber << 1 | 1
+  const place = (lastNumber & (SIZE - 1)) << SHIFT
+  ring[place + REF] = ref
+  ring[place + CHAIN] = words[offset + CHAIN]
+  ring[place + CAUSE] = words[offset + CAUSE]
+  ring[place + TRIGGER] = words[offset + TRIGGER]
+  ring[place + SPAN] = words[offset + SPAN]
+  ring[place + TIME] = time
+  ring[place + DETAIL] = name
+  ring[place + FLAGS] = 0
+  ring[place + OUTER] = words[offset + REF]
+  return ref
+}
+
+module.exports = {
+  addRequest,
+  findRequest,
+  isRequest,
+  clear: () => ring?.fill(0),
+  bytes: () => ring?.byteLength ?? 0
+}

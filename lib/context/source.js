@@ -1,0 +1,38 @@
+'use strict'
+
+// What contexts are read from: chains and stacks, spans, routes. Connected by tracer/wiring.js.
+
+/**
+ * @typedef {import('../spans/span').Span} Span
+ *
+ * @typedef {object} ChainParts
+ * @property {number} parent number of the parent chain
+ * @property {import('../stacks/frames').Stack | undefined} stack
+ * @property {number} kind number of the kind
+ *
+ * @typedef {object} Source
+ * @property {(chain: number) => ChainParts | undefined} chainAt
+ * @property {(parent: number, stack: number, kind: number) => number} intern
+ * @property {(number: number) => Span | undefined} spanAt
+ * @property {(number: number) => Span | import('../spans/identities').Ended | undefined} identityAt
+ * @property {(ref: number) => string | undefined} routeOf the name of a request with the route that a framework reported
+ * @property {() => number} latestId an async id of now
+ */
+
+/** @type {Source & { parentOf: (context: import('./context-object').Context) => import('./context-object').Context | undefined }} */
+const source = {
+  chainAt: () => undefined,
+  intern: () => 0,
+  spanAt: () => undefined,
+  identityAt: () => undefined,
+  routeOf: () => undefined,
+  latestId: () => 0,
+  parentOf: () => undefined // set by context.js
+}
+
+/** @param {Source} connected contexts are read from these functions from now on */
+function connectSource (connected) {
+  Object.assign(source, connected)
+}
+
+module.exports = { connectSource, source }
