@@ -42,7 +42,8 @@ if (why === undefined) engines.push({ name: 'native', env: { LONGSTACK_CAPTURE: 
 if (why === undefined && light) engines.push({ name: 'light', env: { LONGSTACK_CAPTURE: 'native', LONGSTACK_MODE: 'light' } })
 
 test('both engines are there', async (t) => {
-  if (why !== undefined) { // a binary is made where there is a compiler; where there is none, one engine is tested
+  if (why !== undefined) {
+    // a binary is made where there is a compiler; where there is none, one engine is tested
     t.log(`the native engine is not tested: ${why}`)
     return t.falsy(process.env.CI || process.env.NODES === 'all', why)
   }

@@ -84,7 +84,10 @@ overBoth(test, 'without a listener it is said on stderr; among the spans it is a
   t.regex(attributes['code.stacktrace'], /at spin .*\n {4}at later .*\n {2}── setTimeout\(5\)/)
   t.is(attributes['longstack.end'], undefined)
   t.true(Math.abs(Number(BigInt(endTimeUnixNano) - BigInt(startTimeUnixNano)) / 1e6 - attributes['longstack.blocked_ms']) < 0.01)
-  t.true(BigInt(startTimeUnixNano) >= BigInt(request.startTimeUnixNano) && BigInt(startTimeUnixNano) < BigInt(request.endTimeUnixNano))
+  t.true(
+    BigInt(startTimeUnixNano) >= BigInt(request.startTimeUnixNano) &&
+      BigInt(startTimeUnixNano) < BigInt(request.endTimeUnixNano)
+  )
   t.is(resource['process.pid'], request.resource['process.pid'])
 })
 

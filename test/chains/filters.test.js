@@ -25,7 +25,9 @@ function selects (filter, ...types) {
 
 /** @param {import('ava').ExecutionContext} t @param {unknown} filter */
 function refused (t, filter) {
-  const error = t.throws(() => compile(/** @type {string[]} */ (filter), Object.keys(asyncWrapProviders)), { instanceOf: TypeError })
+  const error = t.throws(() => compile(/** @type {string[]} */ (filter), Object.keys(asyncWrapProviders)), {
+    instanceOf: TypeError
+  })
   return /** @type {TypeError & { code: string }} */ (error)
 }
 

@@ -230,7 +230,8 @@ test('what is gone is found by time, ever later where nothing goes', async (t) =
   let gone = /** @type {object | undefined} */ ({})
   registry.opened(context(1), open)
   registry.opened(context(2), gone)
-  Object.assign(registry.get(2) ?? {}, { isOwnerKnown: true }) // the program held it, so nobody can ask for it any more
+  // The program held it, so it cannot be asked for any more.
+  Object.assign(registry.get(2) ?? {}, { isOwnerKnown: true })
   gone = undefined
   for (let i = 0; i < 3; i++) {
     await new Promise((resolve) => setImmediate(resolve))

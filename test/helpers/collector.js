@@ -34,8 +34,15 @@ async function collector (t, { tls = false, status = () => 200 } = {}) {
     for await (const chunk of request) chunks.push(chunk)
     const body = Buffer.concat(chunks)
     const { resourceSpans } = JSON.parse(String(request.headers['content-encoding'] === 'gzip' ? zlib.gunzipSync(body) : body))
-    const spans = resourceSpans.flatMap((/** @type {any} */ one) => one.scopeSpans.flatMap((/** @type {any} */ scope) => scope.spans))
-    requests.push({ path: request.url, headers: request.headers, spans, resources: resourceSpans.map((/** @type {any} */ { resource }) => resource) })
+    const spans = resourceSpans.flatMap((/** @type {any} */ one) =>
+      one.scopeSpans.flatMap((/** @type {any} */ scope) => scope.spans)
+    )
+    requests.push({
+      path: request.url,
+      headers: request.headers,
+      spans,
+      resources: resourceSpans.map((/** @type {any} */ { resource }) => resource)
+    })
     response.writeHead(status(), { 'content-type': 'application/json' }).end('{}')
   })
   server.listen(0, '127.0.0.1')

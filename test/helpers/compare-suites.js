@@ -47,7 +47,15 @@ const RUN_MS = 180_000
  */
 async function compare (suite, { preload = register, progress = () => {} } = {}) {
   /** @type {Comparison} */
-  const result = { files: suite.files.length, tests: 0, passed: 0, differences: [], unsteady: [], bareMs: 0, tracedMs: 0 }
+  const result = {
+    files: suite.files.length,
+    tests: 0,
+    passed: 0,
+    differences: [],
+    unsteady: [],
+    bareMs: 0,
+    tracedMs: 0
+  }
   const queue = [...suite.files]
 
   async function worker () {

@@ -43,7 +43,10 @@ function versions () {
   const running = { major: Number(process.versions.node.split('.')[0]), node: process.execPath, abi: process.versions.modules }
   const kept = KEPT.map(([major, abi]) => ({ major: Number(major), node: path.join(nodes, String(major), 'bin', 'node'), abi: String(abi) }))
   const others = kept.filter(({ major }) => major !== running.major)
-  return { there: [running, ...others.filter(({ node }) => fs.existsSync(node))], missing: others.filter(({ node }) => !fs.existsSync(node)) }
+  return {
+    there: [running, ...others.filter(({ node }) => fs.existsSync(node))],
+    missing: others.filter(({ node }) => !fs.existsSync(node))
+  }
 }
 
 /**
@@ -55,7 +58,11 @@ function versions () {
 async function install (folder) {
   const copy = path.join(folder, 'copy')
   const app = path.join(folder, 'app')
-  fs.cpSync(root, copy, { recursive: true, preserveTimestamps: true, filter: (name) => !LEFT_OUT.has(path.relative(root, name)) })
+  fs.cpSync(root, copy, {
+    recursive: true,
+    preserveTimestamps: true,
+    filter: (name) => !LEFT_OUT.has(path.relative(root, name))
+  })
   fs.symlinkSync(path.join(root, 'node_modules'), path.join(copy, 'node_modules'))
   fs.mkdirSync(path.join(copy, '.cache'))
   if (fs.existsSync(nodes)) fs.symlinkSync(nodes, path.join(copy, '.cache', 'node'))

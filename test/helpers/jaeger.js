@@ -111,7 +111,9 @@ class Jaeger {
   /** The traces of a service. @param {string} service @returns {Promise<Span[][]>} */
   async traces (service, limit = 1000) {
     const found = await this.ask(`/api/traces?service=${encodeURIComponent(service)}&limit=${limit}`)
-    return (found ?? []).map((/** @type {any} */ { spans, processes }) => spans.map((/** @type {any} */ span) => tidy(span, processes)))
+    return (found ?? []).map((/** @type {any} */ { spans, processes }) =>
+      spans.map((/** @type {any} */ span) => tidy(span, processes))
+    )
   }
 }
 

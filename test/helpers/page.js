@@ -23,7 +23,11 @@ function createRandom (seed) {
     return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
   }
   const normal = () => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next())
-  return { next, lognormal: (/** @type {number} */ median, /** @type {number} */ spread) => median * Math.exp(spread * normal()) }
+  return {
+    next,
+    lognormal: (/** @type {number} */ median, /** @type {number} */ spread) =>
+      median * Math.exp(spread * normal())
+  }
 }
 
 /** delayed: the part of the spans that the report held up; run: the part of its own time that a span runs */
@@ -171,7 +175,9 @@ function * load ({ spans = 8000, faster = 1 } = {}) {
   for (const one of loads) {
     for (let i = 0; i < spans * one.share; i++) yield quick(one, random, faster)
   }
-  for (let i = 0; i < spans * 0.02; i++) yield * dear(i, random.lognormal(240 * faster, 0.25), LONG_MS * i / (spans * 0.02))
+  for (let i = 0; i < spans * 0.02; i++) {
+    yield * dear(i, random.lognormal(240 * faster, 0.25), (LONG_MS * i) / (spans * 0.02))
+  }
   yield span({ name: 'POST /orders', at: 120_000, ms: 61_200, attributes: { 'longstack.end': 'open', 'code.stacktrace': stack } })
 }
 
@@ -217,7 +223,25 @@ function launch () {
   return chromium.launch({ executablePath, args: ['--no-sandbox'] })
 }
 
-const able = why === undefined ? test : () => {}
+/** Contexts of the browser that the running test opened @type {import('playwright-core').BrowserContext[]} */
+let contexts = []
+
+/**
+ * Declares a test that opens pages, if there is a browser. One runs at a time: twenty pages that load at once
+ * took longer than the half minute that playwright waits.
+ * @param {string} title
+ * @param {(t: import('ava').ExecutionContext) => Promise<void>} run
+ */
+function able (title, run) {
+  if (why !== undefined) return
+  test.serial(title, async (t) => {
+    t.teardown(async () => {
+      await Promise.all(contexts.map((context) => context.close()))
+      contexts = []
+    })
+    await run(t)
+  })
+}
 if (why !== undefined) {
   test('without a browser, outside of CI, nothing of the page is tested in one', (t) => {
     t.log(why)
@@ -225,6 +249,7 @@ if (why !== undefined) {
   })
 }
 
+const LOAD_MS = 120_000 // on a busy machine
 let pages = 0
 
 /** @param {string} html @returns {string} */
@@ -242,6 +267,8 @@ function saved (html) {
 async function open (model, { title, init, ...options } = {}) {
   browser ??= launch()
   const context = await (await browser).newContext({ viewport: { width: 1280, height: 900 }, ...options })
+  contexts.push(context)
+  context.setDefaultTimeout(LOAD_MS)
   /** @type {{ requests: string[], errors: string[] }} */
   const seen = { requests: [], errors: [] }
   context.on('request', (request) => seen.requests.push(request.url()))

@@ -16,7 +16,8 @@ const register = path.join(root, 'lib', 'register.js')
  */
 const runsAll = process.env.TESTS === 'all'
 
-const MAX_CHILDREN = 8 // at a time in a file: ava starts all tests of one at once, and a timeout runs from the start
+// At a time: ava starts all tests of a file at once, and the timeout of a child runs from its start.
+const MAX_CHILDREN = 8
 
 let running = 0
 /** starts the next one, for each that waits @type {Array<(value?: unknown) => void>} */

@@ -34,7 +34,11 @@ async function told (source, options = {}) {
   if (code !== 0 || stderr !== '') throw new Error(`${code}: ${stderr}${stdout}`)
   const result = JSON.parse(stdout)
   if (result.fault !== undefined) throw new Error(result.fault)
-  return { ...result, span: (/** @type {string} */ name) => one(result.records, name), times: (/** @type {string} */ name) => timesOf(one(result.records, name)) }
+  return {
+    ...result,
+    span: (/** @type {string} */ name) => one(result.records, name),
+    times: (/** @type {string} */ name) => timesOf(one(result.records, name))
+  }
 }
 
 /** @param {SpanRecord[]} records @param {string} name */

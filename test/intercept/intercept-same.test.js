@@ -176,7 +176,9 @@ function fieldsOf (root) {
   const walk = (/** @type {any} */ object, /** @type {string} */ at, /** @type {number} */ deep) => {
     seen.set(object, at)
     for (const key of Reflect.ownKeys(object)) {
-      const { value, get, enumerable, writable } = /** @type {PropertyDescriptor} */ (Object.getOwnPropertyDescriptor(object, key))
+      const { value, get, enumerable, writable } = /** @type {PropertyDescriptor} */ (
+        Object.getOwnPropertyDescriptor(object, key)
+      )
       const place = `${at}.${String(key)}`
       const inside = typeof value === 'object' && value !== null
       const shown = typeof value === 'function' ? util.inspect(value) : inside ? seen.get(value) ?? Object.prototype.toString.call(value) : String(value)

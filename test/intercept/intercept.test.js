@@ -422,7 +422,8 @@ test('a failing transform without any listener: one line on stderr, the program 
 test('mistakes of the caller', async (t) => {
   const server = http.createServer()
   /** @param {any} given @param {any} [transform] */
-  const codeOf = (given, transform = () => {}) => /** @type {any} */ (t.throws(() => trace.intercept(given, transform), { instanceOf: TypeError }))
+  const codeOf = (given, transform = () => {}) =>
+    /** @type {any} */ (t.throws(() => trace.intercept(given, transform), { instanceOf: TypeError }))
   for (const one of [undefined, null, 'http', {}, require('node:net').createServer(), tls.createServer(), http2.createServer(), http2.createSecureServer(pair), new Proxy(server, {})]) {
     t.is(codeOf(one).code, 'LONGSTACK_ERR_INVALID_SERVER')
   }
@@ -431,7 +432,13 @@ test('mistakes of the caller', async (t) => {
   t.is(codeOf(server, 'x').message, 'The transform of trace.intercept must be a function. Received "x".')
   t.is(codeOf(server, null).code, 'LONGSTACK_ERR_INVALID_HANDLER')
   class Own extends http.Server {}
-  for (const one of [new Own(), https.createServer(pair), http2.createSecureServer({ ...pair, allowHTTP1: true })]) trace.intercept(one, () => {})()
+  for (const one of [
+    new Own(),
+    https.createServer(pair),
+    http2.createSecureServer({ ...pair, allowHTTP1: true })
+  ]) {
+    trace.intercept(one, () => {})()
+  }
   t.deepEqual(server.rawListeners('connection'), server.listeners('connection'))
 })
 

@@ -107,7 +107,9 @@ able('the number of a stack leads to its frames', async (t) => {
   t.regex(texts[3], /\n {4}at there \(/)
   t.deepEqual(unknown, Array(6).fill(null))
   const [[numbers]] = await answers(t, source, { env: { LONGSTACK_CAPTURE: 'js' } })
-  t.true(numbers[0] > 0 && numbers[0] === numbers[1] && numbers[1] === numbers[2] && numbers[3] !== numbers[0])
+  t.true(
+    numbers[0] > 0 && numbers[0] === numbers[1] && numbers[1] === numbers[2] && numbers[3] !== numbers[0]
+  )
 })
 
 able('hooks rest while tracing is off, and go on with it', async (t) => {

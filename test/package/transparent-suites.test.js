@@ -61,7 +61,9 @@ if (modules === undefined) {
 function suite (name, minPassed, files) {
   test.serial(name, async (t) => {
     t.timeout(LIMIT_MS)
-    const { tests, passed, differences, unsteady, bareMs, tracedMs } = await compare(files, { progress: t.log })
+    const { tests, passed, differences, unsteady, bareMs, tracedMs } = await compare(files, {
+      progress: t.log
+    })
     const counts = `${files.files.length} files, ${tests} tests, ${passed} passed`
     const found = `${differences.length} differences, ${unsteady.length} unsteady`
     t.log(`${counts}, ${found}; ${seconds(bareMs)} bare, ${seconds(tracedMs)} traced`)

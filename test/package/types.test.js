@@ -25,7 +25,9 @@ test.before(async (t) => {
     fs.symlinkSync(path.join(root, 'node_modules', name), path.join(folder, 'node_modules', name))
   }
   fs.writeFileSync(path.join(folder, 'package.json'), '{ "private": true }')
-  for (const name of fs.readdirSync(fixtures)) fs.copyFileSync(path.join(fixtures, name), path.join(folder, name))
+  for (const name of fs.readdirSync(fixtures)) {
+    fs.copyFileSync(path.join(fixtures, name), path.join(folder, name))
+  }
   const built = await node([tsc, '-p', path.join(root, 'tsconfig.types.json'), '--outDir', path.join(home, 'types')], { timeout: 120_000 })
   t.is(built.code, 0, built.stdout)
 })

@@ -51,7 +51,10 @@ able('draws a density and a box for each route, where the figures say', async (t
   const most = b.density.x[b.density.y.indexOf(Math.max(...b.density.y))]
   t.true(Math.abs(peak / perMs - most) < (b.density.x[1] - b.density.x[0]) * 2, 'the hill is highest where the density is')
   await page.getByText('logarithmic').click()
-  const [one, two, three] = [a, model.routes[1], b].map(({ box, name }) => ({ ms: Math.log(box.median), at: boxAt(page, name) }))
+  const [one, two, three] = [a, model.routes[1], b].map(({ box, name }) => ({
+    ms: Math.log(box.median),
+    at: boxAt(page, name)
+  }))
   const slope = ((await three.at).median - (await one.at).median) / (three.ms - one.ms)
   t.true(Math.abs(((await two.at).median - (await one.at).median) / (two.ms - one.ms) / slope - 1) < 0.01, 'and one logarithmic axis')
   t.deepEqual(errors, [])
@@ -93,7 +96,8 @@ able('asks for nothing, and could not', async (t) => {
 able('sorts by any column, with a click or a key, and says so', async (t) => {
   const model = await modelOf(load({ spans: 300 }))
   const { page } = await open(model)
-  const by = (/** @type {(route: any) => number} */ value) => [...model.routes].sort((a, b) => value(b) - value(a)).map(({ name }) => name)
+  const by = (/** @type {(route: any) => number} */ value) =>
+    [...model.routes].sort((a, b) => value(b) - value(a)).map(({ name }) => name)
   const head = page.locator('#figures th', { hasText: 'Median' })
   t.is(await page.locator('#figures th[aria-sort]').innerText(), 'Count')
   await head.getByRole('button').click()
@@ -273,7 +277,9 @@ able('characters that turn the direction of text around are written out', async 
 able('megabytes of text neither break the layout nor the page', async (t) => {
   const word = 'm'.repeat(2_000_000)
   const attributes = { 'url.path': word, 'code.stacktrace': `    at ${word}\n`.repeat(2) }
-  const { page, errors } = await open(await modelOf([1, 2].map((ms) => span({ name: word, at: 0, ms, attributes }))))
+  const { page, errors } = await open(
+    await modelOf([1, 2].map((ms) => span({ name: word, at: 0, ms, attributes })))
+  )
   t.true(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth))
   t.regex(await page.locator('.detail .facts').last().innerText(), /m{100}… \(1,?999,?\d{3} (more characters|characters more)\)/)
   t.deepEqual(errors, [])
@@ -328,7 +334,16 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
       const { page } = await open(model, { colorScheme, viewport, init: fs.readFileSync(axe, 'utf8') })
       await page.getByRole('button', { name: 'Zoom in: durations' }).click()
       const { violations } = await page.evaluate(() => /** @type {any} */ (window).axe.run())
-      t.deepEqual(violations.map((/** @type {any} */ { id, impact, nodes }) => [id, impact, nodes.length, nodes[0].html.slice(0, 200), nodes[0].failureSummary]), [])
+      t.deepEqual(
+        violations.map((/** @type {any} */ { id, impact, nodes }) => [
+          id,
+          impact,
+          nodes.length,
+          nodes[0].html.slice(0, 200),
+          nodes[0].failureSummary
+        ]),
+        []
+      )
     }
   })
 }

@@ -48,7 +48,8 @@ function durations (count, shape) {
   return Array.from({ length: count }, () => Math.round(shape(draw) * 1000) / 1000)
 }
 
-const normal = (/** @type {() => number} */ draw) => Math.sqrt(-2 * Math.log(draw() + 1e-12)) * Math.cos(2 * Math.PI * draw())
+const normal = (/** @type {() => number} */ draw) =>
+  Math.sqrt(-2 * Math.log(draw() + 1e-12)) * Math.cos(2 * Math.PI * draw())
 const cases = {
   one: [3.5],
   two: [1, 2],
@@ -73,11 +74,16 @@ function near (t, actual, expected, what, tolerance = 1e-9) {
 }
 
 test('quartiles, boxes and curves are those that R and Python give', async (t) => {
-  const records = Object.entries(cases).flatMap(([name, values]) => values.map((ms, i) => span({ name, ms, at: i })))
+  const records = Object.entries(cases).flatMap(([name, values]) =>
+    values.map((ms, i) => span({ name, ms, at: i }))
+  )
   const { model, code, stderr } = await report([file(t, records)])
   t.is(code, 0, stderr)
   const routes = Object.fromEntries(model.routes.map((/** @type {any} */ route) => [route.name, route]))
-  const asked = Object.entries(cases).map(([name, values]) => ({ values, at: pointsOf(routes[name].density) }))
+  const asked = Object.entries(cases).map(([name, values]) => ({
+    values,
+    at: pointsOf(routes[name].density)
+  }))
   const python = JSON.parse(execFileSync('python3', ['-c', PYTHON], { input: JSON.stringify(asked), maxBuffer: 1 << 26 }).toString())
 
   for (const [i, [name, values]] of Object.entries(cases).entries()) {
@@ -106,20 +112,27 @@ test('quartiles, boxes and curves are those that R and Python give', async (t) =
 
 /** Each sixteenth point of a curve. @param {any} density @returns {Array<[number, number]>} */
 function pointsOf (density) {
-  return density === undefined ? [] : density.x.filter((/** @type {number} */ _, /** @type {number} */ i) => i % 16 === 0).map((/** @type {number} */ x) => [x, density.bandwidth])
+  return density === undefined
+    ? []
+    : density.x
+      .filter((/** @type {number} */ _, /** @type {number} */ i) => i % 16 === 0)
+      .map((/** @type {number} */ x) => [x, density.bandwidth])
 }
 
 test('a curve has an area of one', async (t) => {
   const { model } = await report([file(t, cases.skewed.map((ms, i) => span({ ms, at: i })))])
   const [{ density: { x, y, beyond } }] = model.routes
-  const area = y.reduce((/** @type {number} */ sum, /** @type {number} */ height) => sum + height, 0) * (x[1] - x[0])
+  const area =
+    y.reduce((/** @type {number} */ sum, /** @type {number} */ height) => sum + height, 0) * (x[1] - x[0])
   near(t, area, 1 - beyond / cases.skewed.length, 'area', 0.02)
 })
 
 test('lines of a sample weigh as many spans as they stand for, as if all had been written', async (t) => {
   const kept = [[1, 10], [2, 10], [7, 10], [3, 1], [50, 1], [9, 4]]
   const sampled = kept.map(([ms, weight], i) => span({ ms, at: i, failed: ms === 7, attributes: weight === 1 ? {} : { 'longstack.sample_ratio': 1 / weight } }))
-  const all = kept.flatMap(([ms, weight], i) => Array.from({ length: weight }, () => span({ ms, at: i, failed: ms === 7 })))
+  const all = kept.flatMap(([ms, weight], i) =>
+    Array.from({ length: weight }, () => span({ ms, at: i, failed: ms === 7 }))
+  )
   const estimated = (await report([file(t, sampled)])).model
   const exact = (await report([file(t, all)])).model
   const [[a], [b]] = [estimated.routes, exact.routes]
@@ -147,5 +160,10 @@ test('the parts of the time are means over the lines that have them', async (t) 
     span({ ms: 30 }),
     span({ ms: 30, attributes: { ...idleSplit({ run: 1000 }), 'longstack.idle_ms': '7' } })
   ])])
-  t.deepEqual(model.routes[0].split, { run: 3, waited: 9, delayed: 3, wait: { TIMER: 6.5, TCP: 1, unknown: 1.5 } })
+  t.deepEqual(model.routes[0].split, {
+    run: 3,
+    waited: 9,
+    delayed: 3,
+    wait: { TIMER: 6.5, TCP: 1, unknown: 1.5 }
+  })
 })

@@ -129,7 +129,11 @@ test('invalid attributes count as absent', async (t) => {
   t.is(model.routes[0].count, 3)
   t.deepEqual(model.routes[0].split, { run: 1, waited: 0, delayed: 0, wait: {} })
   t.deepEqual(model.blockers, [])
-  t.true(model.slowest.every((/** @type {any} */ { delayedBy, runs, waits }) => [...delayedBy, ...runs, ...waits].length === 0))
+  t.true(
+    model.slowest.every(
+      (/** @type {any} */ { delayedBy, runs, waits }) => [...delayedBy, ...runs, ...waits].length === 0
+    )
+  )
 })
 
 test('names of JavaScript are names like others', async (t) => {
@@ -248,7 +252,8 @@ test('idle time of older files counts as waited, for what ended it where that is
 
 test("what OpenTelemetry's file exporter writes is read", async (t) => {
   const value = (/** @type {any} */ one) => typeof one === 'string' ? { stringValue: one } : Number.isInteger(one) ? { intValue: String(one) } : { doubleValue: one }
-  const attributes = (/** @type {Record<string, any>} */ all) => Object.entries(all).map(([key, one]) => ({ key, value: value(one) }))
+  const attributes = (/** @type {Record<string, any>} */ all) =>
+    Object.entries(all).map(([key, one]) => ({ key, value: value(one) }))
   const waits = [{ ms: 9.5, count: 1, at: 'f (/a.js:1:1)', until: 'TCP 127.0.0.1:1', label: 'await' }]
   const parts = {
     'longstack.run_ms': 2.5,

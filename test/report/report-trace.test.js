@@ -47,14 +47,22 @@ function grouped (slices) {
 
 /** @param {any} flow @param {any} slice */
 function inside (flow, slice) {
-  return flow.pid === slice.pid && flow.tid === slice.tid && flow.ts >= slice.ts && (flow.ts < slice.ts + slice.dur || slice.dur === 0)
+  return (
+    flow.pid === slice.pid &&
+    flow.tid === slice.tid &&
+    flow.ts >= slice.ts &&
+    (flow.ts < slice.ts + slice.dur || slice.dur === 0)
+  )
 }
 
 test('a request, its parallel children and its runs: nested right, joined by arrows', async (t) => {
   const root = span({ name: 'GET /a', ms: 50, attributes: { 'longstack.runs': [[0, 2, 'HTTPINCOMINGMESSAGE'], [30, 3, 'TCPWRAP'], [48, 1, 'TCPWRAP']] } })
   const child = (/** @type {number} */ at, /** @type {number} */ ms) => ({ ...span({ name: 'GET', kind: 'CLIENT', at, ms }), traceId: root.traceId, parentSpanId: root.spanId })
   const late = child(60, 5)
-  const { slices, flows, events, stderr } = await trace(t, file(t, [child(1, 28), child(1.5, 40), root, late]))
+  const { slices, flows, events, stderr } = await trace(
+    t,
+    file(t, [child(1, 28), child(1.5, 40), root, late])
+  )
   nested(t, slices)
   t.regex(stderr, /4 spans.*perfetto/)
   t.is(slices.filter(({ cat }) => cat === 'run').length, 3)
@@ -84,7 +92,13 @@ test('whatever spans overlap, and whatever a file says of runs, slices nest', as
     const ms = draw() * 40
     return span({ at: draw() * 200, ms, attributes: { 'longstack.runs': [[0, draw() * 9, 'a'], [draw() * ms, draw() * 9, 'b']] }, resource: { 'process.pid': 1 + Math.floor(draw() * 2) } })
   })
-  const children = roots.flatMap((root) => Array.from({ length: 3 }, () => ({ ...span({ at: draw() * 220, ms: draw() * 30 }), traceId: root.traceId, parentSpanId: root.spanId })))
+  const children = roots.flatMap((root) =>
+    Array.from({ length: 3 }, () => ({
+      ...span({ at: draw() * 220, ms: draw() * 30 }),
+      traceId: root.traceId,
+      parentSpanId: root.spanId
+    }))
+  )
   const { slices, flows } = await trace(t, file(t, [...roots, ...children]))
   t.is(slices.length, 1200 + 600)
   nested(t, slices)
@@ -93,7 +107,11 @@ test('whatever spans overlap, and whatever a file says of runs, slices nest', as
 
 test('an open span is there as far as it came, an ended one once, and hostile names are only text', async (t) => {
   const open = span({ name: '</script>\u001b[2J\u202e', ms: 5, attributes: { 'longstack.end': 'open' } })
-  const ended = { ...open, attributes: {}, endTimeUnixNano: String(BigInt(open.endTimeUnixNano) + 1_000_000n) }
+  const ended = {
+    ...open,
+    attributes: {},
+    endTimeUnixNano: String(BigInt(open.endTimeUnixNano) + 1_000_000n)
+  }
   const { slices } = await trace(t, file(t, [open, ended, span({ attributes: { 'longstack.end': 'open' } })]))
   t.deepEqual(slices.map(({ name, dur, args }) => [name, dur, args.end]), [['</script>?[2J?', 6000, undefined], ['GET /', 1000, 'open']])
 })

@@ -99,7 +99,11 @@ test('the slowest come with their time, who delayed them, and the tree of their 
   t.is(model.slowest.length, 20)
   t.like(model.slowest[0], { name: 'GET /a', ms: 50, stack: STACK, runs: runs['longstack.runs'] })
   t.deepEqual(model.slowest[0].split, { run: 5, waited: 40, delayed: 5, wait: { TCP: 40 } })
-  t.true(model.slowest.every((/** @type {any} */ { ms }, /** @type {number} */ i) => i === 0 || ms <= model.slowest[i - 1].ms))
+  t.true(
+    model.slowest.every(
+      (/** @type {any} */ { ms }, /** @type {number} */ i) => i === 0 || ms <= model.slowest[i - 1].ms
+    )
+  )
   t.deepEqual(model.traces[root.traceId].map((/** @type {any} */ { name, parentSpanId }) => [name, parentSpanId]), [['GET /a', undefined], ['GET', root.spanId]])
 })
 
@@ -175,7 +179,9 @@ test('two runs: the change of each figure, both curves on one axis, what only on
 /** Where a line has its weight. @param {string} line */
 function middle (line) {
   const heights = [...line].map((sign) => ' ▁▂▃▄▅▆▇█'.indexOf(sign))
-  return heights.reduce((sum, height, i) => sum + height * i, 0) / heights.reduce((sum, height) => sum + height, 0)
+  return (
+    heights.reduce((sum, height, i) => sum + height * i, 0) / heights.reduce((sum, height) => sum + height, 0)
+  )
 }
 
 test('as CSV: a line a route, exact figures, no formula for a spreadsheet', async (t) => {

@@ -121,7 +121,9 @@ patiently('an engine that starts again: the program goes on, and every span eith
   const down = await wait(({ fault }) => fault !== undefined)
   t.regex(down.fault, /ECONNREFUSED|ECONNRESET|socket hang up/)
   await engine.start()
-  const again = await wait(({ written, fault }) => written > first.written && written > down.written && fault === undefined)
+  const again = await wait(
+    ({ written, fault }) => written > first.written && written > down.written && fault === undefined
+  )
   t.is(again.fault, undefined)
   child.stdin.write('stop\n')
   const [code] = await once(child, 'exit')

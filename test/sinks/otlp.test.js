@@ -32,7 +32,10 @@ async function run (source, { to, env, args = [] }) {
 }
 
 /** @param {any} span as OTLP has it */
-const attributes = (span) => Object.fromEntries(span.attributes.map((/** @type {any} */ { key, value }) => [key, Object.values(value)[0]]))
+const attributes = (span) =>
+  Object.fromEntries(
+    span.attributes.map((/** @type {any} */ { key, value }) => [key, Object.values(value)[0]])
+  )
 
 patiently('what was written arrives in one request to /v1/traces', async (t) => {
   const { url, requests } = await collector(t)
@@ -357,7 +360,9 @@ patiently('a loop that never ends is in the collector while it spins', async (t)
     env: { ...process.env, ...engine, LONGSTACK_SPANS: url, LONGSTACK_BLOCKED: '50' }
   })
   t.teardown(() => child.kill('SIGKILL'))
-  for (const end = Date.now() + 30_000; Date.now() < end && spans().length === 0;) await new Promise((resolve) => setTimeout(resolve, 100))
+  for (const end = Date.now() + 30_000; Date.now() < end && spans().length === 0;) {
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
   t.is(child.exitCode, null, 'it still runs')
   t.is(spans().length, 1)
   const [blocked] = spans()

@@ -298,7 +298,15 @@ test('the process is not kept alive, and nothing of it is left after close', asy
   const [{ before, during, after, active, stats }] = told
   t.deepEqual([before, during, after], [0, 1, 0])
   t.deepEqual(active, [])
-  t.deepEqual(stats.outputs.map(({ written, dropped }) => [written, dropped]), [[0, 2], [0, 2], [1, 1], [1, 1]])
+  t.deepEqual(
+    stats.outputs.map(({ written, dropped }) => [written, dropped]),
+    [
+      [0, 2],
+      [0, 2],
+      [1, 1],
+      [1, 1]
+    ]
+  )
   t.deepEqual(numbers(read(path.join(dir, 'spans.jsonl'))), [1, 3])
 })
 

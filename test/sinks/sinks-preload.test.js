@@ -115,7 +115,9 @@ test('what cannot be written to is one line on stderr; the program does what it 
     ['htp://collector', /^longstack: .*htp: is none of http:, https: and file:\.\n$/]
   ]) {
     if (spans === '/dev/full' && process.platform !== 'linux') continue
-    const { stdout, stderr, code } = await program(source, { env: { LONGSTACK_SPANS: /** @type {string} */ (spans) } })
+    const { stdout, stderr, code } = await program(source, {
+      env: { LONGSTACK_SPANS: /** @type {string} */ (spans) }
+    })
     t.is(stdout, 'done\n')
     t.is(code, 4)
     t.regex(stderr, /** @type {RegExp} */ (sentence))

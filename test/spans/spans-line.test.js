@@ -34,18 +34,39 @@ const values = [...strings, undefined, null, true, false, 0, -0, 1, -1.5, 1e21, 
 const any = (random, list) => list[Math.floor(random() * list.length)]
 
 /** Times of all kinds, some of which no span should have. @param {() => number} random */
-const time = (random) => any(random, [0, 0.0004, 0.0005, 0.001, 0.5, 1, 12.3456, 999.9996, 1000.0005, random() * 10, random() * 1e5, 2e9 + random(), 1e13, -0.0001, -3.2, NaN])
+const time = (random) =>
+  any(random, [
+    0,
+    0.0004,
+    0.0005,
+    0.001,
+    0.5,
+    1,
+    12.3456,
+    999.9996,
+    1000.0005,
+    random() * 10,
+    random() * 1e5,
+    2e9 + random(),
+    1e13,
+    -0.0001,
+    -3.2,
+    NaN
+  ])
 
 /** @param {() => number} random @param {unknown[]} given values of attributes */
 function spanOf (random, given) {
   const start = 1000 * random()
-  const some = (/** @type {() => any} */ make, /** @type {number} */ most) => Array.from({ length: Math.floor(random() * most) }, make)
+  const some = (/** @type {() => any} */ make, /** @type {number} */ most) =>
+    Array.from({ length: Math.floor(random() * most) }, make)
   /** @type {Record<string, unknown>} */
   const attributes = {}
   for (const value of given) {
     const key = any(random, [...strings, 'http.request.method', 'url.path', '7', 'longstack.end'])
-    if (random() < 0.1) Object.defineProperty(attributes, key, { get () { throw new Error('own getter') }, enumerable: true, configurable: true })
-    else Object.defineProperty(attributes, key, { value, enumerable: true, configurable: true, writable: true })
+    const isGetter = random() < 0.1
+    const get = () => { throw new Error('own getter') }
+    const property = isGetter ? { get } : { value, writable: true }
+    Object.defineProperty(attributes, key, { ...property, enumerable: true, configurable: true })
   }
   return /** @type {any} */ ({
     origin: 1763685600000 + random() * 1e6,
@@ -93,7 +114,10 @@ function surroundingsOf (random) {
 }
 
 /** @param {Record<string, any>} span a copy, the attributes of which can be added to */
-const copy = (span) => ({ ...span, attributes: Object.defineProperties({}, Object.getOwnPropertyDescriptors(span.attributes)) })
+const copy = (span) => ({
+  ...span,
+  attributes: Object.defineProperties({}, Object.getOwnPropertyDescriptors(span.attributes))
+})
 
 /**
  * JSON.stringify calls toJSON with the key; where the whole throws each value is written by itself, without a
@@ -112,7 +136,9 @@ test('lines of 20,000 odd spans, with and without weight', (t) => {
     const record = new Writing(/** @type {any} */ (copy(span)), surroundings).record()
     if (weight !== 1) record.attributes['longstack.sample_ratio'] = weight
     const replaced = [0, 0]
-    const json = new Writing(/** @type {any} */ (copy(span)), surroundings).json(weight, () => { replaced[0]++ })
+    const json = new Writing(/** @type {any} */ (copy(span)), surroundings).json(weight, () => {
+      replaced[0]++
+    })
     const expected = byteLineOf(record, () => { replaced[1]++ })
     if (json === undefined) {
       t.true(Object.hasOwn(span.attributes, 'toJSON'))
@@ -131,9 +157,12 @@ test('lines of 20,000 odd spans, with and without weight', (t) => {
 
 test('a name of a figure, and a toJSON for everything, are left to JSON.stringify', (t) => {
   const random = seeded(1)
-  const writing = (/** @type {object} */ attributes) => new Writing({ ...spanOf(random, []), attributes }, surroundingsOf(random))
+  const writing = (/** @type {object} */ attributes) =>
+    new Writing({ ...spanOf(random, []), attributes }, surroundingsOf(random))
   for (const name of ['toJSON', 'longstack.run_ms', 'code.stacktrace', 'longstack.sample_ratio', 'longstack.runs']) t.is(writing({ [name]: 'mine' }).json(1, () => {}), undefined)
-  for (const [prototype, value] of /** @type {Array<[any, any]>} */ ([[Array.prototype, []], [Object.prototype, {}]])) {
+  /** @type {Array<[any, any]>} */
+  const prototypes = [[Array.prototype, []], [Object.prototype, {}]]
+  for (const [prototype, value] of prototypes) {
     try {
       prototype.toJSON = () => 'rewritten'
       t.is(writing({ value }).json(1, () => {}), undefined)
@@ -154,7 +183,15 @@ test('the record may be asked for before the line, and the line again', (t) => {
 })
 
 test('the waits of the critical path: ten are told, all are summed', (t) => {
-  const wait = (/** @type {object} */ given) => ({ ms: 1.23456, count: 1, at: undefined, until: undefined, label: undefined, subsystem: undefined, ...given })
+  const wait = (/** @type {object} */ given) => ({
+    ms: 1.23456,
+    count: 1,
+    at: undefined,
+    until: undefined,
+    label: undefined,
+    subsystem: undefined,
+    ...given
+  })
   const path = [wait({ ms: 20.00049, count: 3, at: 'load (/app/x.js:3:5)', until: 'TCP 127.0.0.1:15432', label: 'await', subsystem: 'TCP' }),
     ...Array.from({ length: 11 }, () => wait({ subsystem: 'TIMER' })), wait({ ms: 0.5 })]
   const { attributes } = new Writing({ ...spanOf(seeded(5), []), path }, surroundingsOf(seeded(5))).record()
@@ -162,12 +199,14 @@ test('the waits of the critical path: ten are told, all are summed', (t) => {
   t.deepEqual(attributes['longstack.waits'].slice(1), Array(9).fill({ ms: 1.235, count: 1 }))
   t.deepEqual(attributes['longstack.wait_ms'], { TCP: 20, TIMER: 13.58, unknown: 0.5 })
   t.is(attributes['longstack.waited_ms'], 34.081)
-  const none = new Writing({ ...spanOf(seeded(5), []), path: undefined }, surroundingsOf(seeded(5))).record().attributes
+  const none = new Writing({ ...spanOf(seeded(5), []), path: undefined }, surroundingsOf(seeded(5))).record()
+    .attributes
   t.deepEqual([none['longstack.waits'], none['longstack.wait_ms'], none['longstack.waited_ms']], [[], {}, 0])
 })
 
 test('times are printed to the nanosecond', (t) => {
-  const exact = (/** @type {number} */ origin, /** @type {number} */ time) => String(BigInt(Math.floor(origin * 1000)) * 1000n + BigInt(Math.round(time * 1e6)))
+  const exact = (/** @type {number} */ origin, /** @type {number} */ time) =>
+    String(BigInt(Math.floor(origin * 1000)) * 1000n + BigInt(Math.round(time * 1e6)))
   const random = seeded(3)
   for (let i = 0; i < 5000; i++) {
     const origin = 1763685600000 + random() * 1e9

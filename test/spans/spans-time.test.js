@@ -158,7 +158,10 @@ for (const [way, env] of Object.entries(ways)) {
     t.true(b.delayed >= 124.9, JSON.stringify(b))
     t.true(b.run < b.delayed / 2)
     for (const [name, ms] of /** @type {Array<[string, number]>} */ ([['most', 80], ['less', 30]])) {
-      t.true(b.by.some((one) => one.spanId === span(name).spanId && one.name === name && one.ms >= ms - 0.1), JSON.stringify(b))
+      t.true(
+        b.by.some((one) => one.spanId === span(name).spanId && one.name === name && one.ms >= ms - 0.1),
+        JSON.stringify(b)
+      )
     }
     t.true(times('most').run >= 79.9 && times('most').delayed >= 29.9, 'most waited for less')
     t.true(times('most').by.every(({ name }) => name !== 'most'))

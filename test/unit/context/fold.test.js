@@ -6,7 +6,7 @@ const { ancestry, chained, contextOf } = require('../../helpers/contexts')
 
 const identify = (context) => context.site
 
-/** Makes a chain of steps, oldest first, that fold takes for equal where their letter is. @param {string} letters */
+/** Makes a chain of steps that are equal where their letters are. @param {string} letters oldest first */
 const chainOf = (letters) => chained(...[...letters].map((site) => contextOf('Timeout', { site })))
 
 /** Folds a chain and writes it, oldest first. @param {any} newest */

@@ -8,7 +8,8 @@ const CALLBACK_CHAIN = 31
 
 /**
  * Makes a log of runs, numbered from 1.
- * @param {Array<{ idle: number, registered?: number, settled?: number, settler?: number, site?: number }>} runs
+ * @param {Array<{ idle: number, registered?: number, settled?: number, settler?: number, site?: number }>}
+ *   runs
  */
 function logOf (runs) {
   const log = new PathLog()
@@ -18,14 +19,21 @@ function logOf (runs) {
   return log
 }
 
-/** Returns the waits of a span that began with run 1, before any wait. @param {PathLog} log @param {number} last @param {number} idle */
+/**
+ * Returns the waits of a span that began with run 1, before any wait.
+ * @param {PathLog} log
+ * @param {number} last
+ * @param {number} idle
+ */
 function waitsOf (log, last, idle) {
   return log.waits(1, last, log.count, { idle, callback: 0, callbackChain: 0 }, 0)
 }
 
 test('a wait lies between the run that registered it and the one that it ended with', (t) => {
   const log = logOf([{ idle: 0 }, { idle: 10, registered: 1, site: 7 }])
-  t.deepEqual(waitsOf(log, 2, 10), [{ ms: 10, site: 7, proven: true, callback: CALLBACK, callbackChain: CALLBACK_CHAIN, settler: 0 }])
+  t.deepEqual(waitsOf(log, 2, 10), [
+    { ms: 10, site: 7, proven: true, callback: CALLBACK, callbackChain: CALLBACK_CHAIN, settler: 0 }
+  ])
 })
 
 test('waits one after another, newest first', (t) => {
@@ -39,7 +47,11 @@ test('what is not on the path is no wait', (t) => {
 })
 
 test('a continuation leads to the run that settled what it awaited', (t) => {
-  const log = logOf([{ idle: 0 }, { idle: 4, registered: 1, site: 5 }, { idle: 6, registered: 1, settled: 2, site: 6 }])
+  const log = logOf([
+    { idle: 0 },
+    { idle: 4, registered: 1, site: 5 },
+    { idle: 6, registered: 1, settled: 2, site: 6 }
+  ])
   t.deepEqual(waitsOf(log, 3, 6).map(({ ms, site }) => [ms, site]), [[2, 6], [4, 5]])
 })
 
@@ -59,7 +71,10 @@ test('a span that ends in no run of its own waited until then', (t) => {
 })
 
 test('what the loop waited before the first run is a wait without a site', (t) => {
-  t.deepEqual(waitsOf(logOf([{ idle: 3, site: 7 }]), 1, 3).map(({ ms, site, proven }) => [ms, site, proven]), [[3, 0, false]])
+  t.deepEqual(
+    waitsOf(logOf([{ idle: 3, site: 7 }]), 1, 3).map(({ ms, site, proven }) => [ms, site, proven]),
+    [[3, 0, false]]
+  )
 })
 
 test('the waits add up to what the loop waited while the span was open, also where old runs are forgotten', (t) => {
@@ -69,7 +84,11 @@ test('the waits add up to what the loop waited while the span was open, also whe
     let idle = random(5)
     const runs = Array.from({ length: 1 + random(round < 190 ? 60 : 1500) }, (_, i) => {
       idle += random(4)
-      return { idle, registered: Math.max(0, i - random(20)), settled: random(2) * Math.max(0, i - random(10)) }
+      return {
+        idle,
+        registered: Math.max(0, i - random(20)),
+        settled: random(2) * Math.max(0, i - random(10))
+      }
     })
     const end = idle + random(9)
     const last = random(3) === 0 ? 0 : runs.length

@@ -54,8 +54,22 @@ test('clear forgets all', (t) => {
 
 test('Sums: the worst comes first', (t) => {
   const sums = new Sums()
-  for (const [span, ms, start] of [[1, 5, 0], [2, 9, 10], [1, 6, 20], [3, 1, 30]]) sums.add(span, ms, start, undefined)
-  t.deepEqual([sums.take(), sums.take(), sums.take()].map(({ ms, start, longest }) => [ms, start, longest]), [[11, 20, 6], [9, 10, 9], [1, 30, 1]])
+  for (const [span, ms, start] of [
+    [1, 5, 0],
+    [2, 9, 10],
+    [1, 6, 20],
+    [3, 1, 30]
+  ]) {
+    sums.add(span, ms, start, undefined)
+  }
+  t.deepEqual(
+    [sums.take(), sums.take(), sums.take()].map(({ ms, start, longest }) => [ms, start, longest]),
+    [
+      [11, 20, 6],
+      [9, 10, 9],
+      [1, 30, 1]
+    ]
+  )
   t.is(sums.take(), undefined)
 })
 

@@ -27,7 +27,15 @@ const lines = [
 ]
 for (const [line, functionName, fileName, kind, text = line] of lines) {
   test(`parseFrame: ${line.replace(root, '')}`, (t) => {
-    t.deepEqual(parseFrame(line), { text, functionName, fileName, lineNumber: 34, columnNumber: 9, kind, isAsync: false })
+    t.deepEqual(parseFrame(line), {
+      text,
+      functionName,
+      fileName,
+      lineNumber: 34,
+      columnNumber: 9,
+      kind,
+      isAsync: false
+    })
     t.like(parseFrame(`async ${line}`), { text: `async ${text}`, functionName, fileName, isAsync: true })
   })
 }

@@ -9,7 +9,11 @@ const { boxOf, densityOf, nrd0, quantile, summarize } = require('../../../../lib
 function sampleOf (values, weights) {
   let total = 0
   const cumulative = weights && Float64Array.from(weights, (weight) => (total += weight))
-  return { values: Float64Array.from(values), cumulative, total: weights === undefined ? values.length : total }
+  return {
+    values: Float64Array.from(values),
+    cumulative,
+    total: weights === undefined ? values.length : total
+  }
 }
 const oneToTen = sampleOf([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
 
@@ -34,8 +38,24 @@ test('a value of weight 3 is a value that is there three times', (t) => {
 
 test("boxOf: Tukey's hinges, whiskers at 1.5 times their distance, and what lies beyond", (t) => {
   const sample = sampleOf([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 100])
-  t.deepEqual(boxOf(sample), { low: 1, q1: 3.5, median: 6, q3: 8.5, high: 10, outliers: [100], outlierCount: 1 })
-  t.deepEqual(boxOf(sampleOf([4])), { low: 4, q1: 4, median: 4, q3: 4, high: 4, outliers: [], outlierCount: 0 })
+  t.deepEqual(boxOf(sample), {
+    low: 1,
+    q1: 3.5,
+    median: 6,
+    q3: 8.5,
+    high: 10,
+    outliers: [100],
+    outlierCount: 1
+  })
+  t.deepEqual(boxOf(sampleOf([4])), {
+    low: 4,
+    q1: 4,
+    median: 4,
+    q3: 4,
+    high: 4,
+    outliers: [],
+    outlierCount: 0
+  })
 })
 
 test('boxOf: a value at the fence is no outlier, on either side', (t) => {
@@ -45,7 +65,9 @@ test('boxOf: a value at the fence is no outlier, on either side', (t) => {
 })
 
 test('boxOf: of many outliers 200 are kept, the first and the last among them', (t) => {
-  const values = [...Array(1000).fill(0), ...Array.from({ length: 300 }, (_, i) => i + 1)].sort((a, b) => a - b)
+  const values = [...Array(1000).fill(0), ...Array.from({ length: 300 }, (_, i) => i + 1)].sort(
+    (a, b) => a - b
+  )
   const { outliers, outlierCount } = boxOf(sampleOf(values))
   t.is(outlierCount, 300)
   t.is(outliers.length, 200)

@@ -32,7 +32,9 @@ test('the last line may have no end', (t) => {
 test('a line may come in any pieces, also in the midst of a character', (t) => {
   const bytes = Buffer.from('é中\u{1f600}\r\nsecond')
   const whole = { lines: [[1, 'é中\u{1f600}'], [2, 'second']], unfinished: true }
-  for (let cut = 0; cut <= bytes.length; cut++) t.deepEqual(splitOf([bytes.subarray(0, cut), bytes.subarray(cut)]), whole)
+  for (let cut = 0; cut <= bytes.length; cut++) {
+    t.deepEqual(splitOf([bytes.subarray(0, cut), bytes.subarray(cut)]), whole)
+  }
   t.deepEqual(splitOf([...bytes].map((byte) => Buffer.of(byte))), whole)
 })
 

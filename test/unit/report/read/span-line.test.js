@@ -107,7 +107,9 @@ test('spansOfOtlp: a span of the file exporter is a record', (t) => {
 })
 
 test('spansOfOtlp: names of enums are read as their numbers are', (t) => {
-  const line = (kind, code) => ({ resourceSpans: [{ scopeSpans: [{ spans: [{ ...record, kind, status: { code } }] }] }] })
+  const line = (kind, code) => ({
+    resourceSpans: [{ scopeSpans: [{ spans: [{ ...record, kind, status: { code } }] }] }]
+  })
   t.like(spansOfOtlp(line('SPAN_KIND_CLIENT', 'STATUS_CODE_OK'))[0], { kind: 'CLIENT', status: { code: 'OK' } })
   t.like(spansOfOtlp(line(3, 1))[0], { kind: 'CLIENT', status: { code: 'OK' } })
   t.like(spansOfOtlp(line(undefined, undefined))[0], { kind: 'INTERNAL', status: { code: 'UNSET' } })
