@@ -15,6 +15,7 @@ const test = require('ava')
 const { deliver } = require('../../bench/articles/04-serving-files/deliver')
 const { fresh, reused, piped } = require('../../bench/articles/04-serving-files/send')
 
+const DELIVER = require.resolve('../../bench/articles/04-serving-files/deliver')
 const KIB = 1024
 const BIG = 32 << 20 // more than the kernel takes for a client that does not read
 
@@ -85,13 +86,16 @@ async function readAll (socket) {
 }
 
 /** @param {string} name @param {string[]} headers */
-const get = (name, ...headers) => `GET /${name} HTTP/1.1\r\n${['Host: files', ...headers].join('\r\n')}\r\n\r\n`
+const get = (name, ...headers) => {
+  return `GET /${name} HTTP/1.1\r\n${['Host: files', ...headers].join('\r\n')}\r\n\r\n`
+}
 
 /** @param {number} port @param {string} text */
 async function sendRequest (port, text) {
   const answer = await readAll(await write(port, text))
   const end = answer.indexOf('\r\n\r\n')
-  return { head: answer.toString('latin1', 0, end), status: Number(answer.toString('latin1', 9, 12)), body: answer.subarray(end + 4) }
+  const head = answer.toString('latin1', 0, end)
+  return { head, status: Number(head.slice(9, 12)), body: answer.subarray(end + 4) }
 }
 
 /** @param {() => boolean} holds */
@@ -149,7 +153,7 @@ for (const [name, way] of Object.entries(ways)) {
     t.deepEqual(openBelow(root), [])
   })
 
-  test(`${name}: a client that leaves leaves no open file, nor do those of its requests that still waited`, async (t) => {
+  test(`${name}: a client that leaves leaves no open file, nor do its waiting requests`, async (t) => {
     const root = makeDirectory(t)
     fs.writeFileSync(path.join(root, 'big'), '')
     fs.truncateSync(path.join(root, 'big'), BIG)
@@ -158,7 +162,8 @@ for (const [name, way] of Object.entries(ways)) {
     t.true(await until(() => openBelow(root).length === 12), 'all are being answered')
     socket.destroy()
     t.true(await until(() => ended.length === 12), `${ended.length} of 12 answers ended`)
-    t.deepEqual(ended.map(({ status, problem }) => [status, problem?.message]), Array(12).fill([200, 'the client left']))
+    const outcomes = ended.map(({ status, problem }) => [status, problem?.message])
+    t.deepEqual(outcomes, Array(12).fill([200, 'the client left']))
     t.deepEqual(openBelow(root), [])
   })
 
@@ -173,7 +178,8 @@ for (const [name, way] of Object.entries(ways)) {
     fs.appendFileSync(file, 'more of it')
     const answer = await readAll(socket)
     const head = answer.indexOf('\r\n\r\n') + 4
-    t.regex(answer.toString('latin1', head + BIG), /^HTTP\/1\.1 404 Not Found\r\n/, 'the next answer begins where the promised length ends')
+    const next = answer.toString('latin1', head + BIG)
+    t.regex(next, /^HTTP\/1\.1 404 Not Found\r\n/, 'the next answer begins where the promised length ends')
     t.is(ended[0].problem, undefined)
   })
 
@@ -231,11 +237,14 @@ test('before may set headers, which are kept, or cancel', async (t) => {
   fs.writeFileSync(path.join(root, 'page.html'), 'hello')
   const server = http.createServer((request, response) => {
     deliver(root, request, response)
-      .before(() => { response.setHeader('content-type', 'text/x-mine').setHeader('Cache-Control', 'no-cache') })
+      .before(() => {
+        response.setHeader('content-type', 'text/x-mine').setHeader('Cache-Control', 'no-cache')
+      })
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   t.teardown(() => server.close())
-  const { head, body } = await sendRequest(/** @type {net.AddressInfo} */ (server.address()).port, get('page.html', 'Connection: close'))
+  const { port } = /** @type {net.AddressInfo} */ (server.address())
+  const { head, body } = await sendRequest(port, get('page.html', 'Connection: close'))
   t.regex(head, /^content-type: text\/x-mine\r$/m)
   t.regex(head, /^Cache-Control: no-cache\r$/m)
   t.is(head.match(/^content-type:/gim)?.length, 1)
@@ -250,12 +259,14 @@ test('before may set headers, which are kept, or cancel', async (t) => {
  */
 async function child (source, root, limit = '256') {
   const text = `
-    const fs = require('node:fs'), http = require('node:http'), net = require('node:net'), path = require('node:path')
-    const { deliver } = require(${JSON.stringify(path.join(__dirname, '..', '..', 'bench', 'articles', '04-serving-files', 'deliver'))})
+    const fs = require('node:fs'), http = require('node:http'), net = require('node:net')
+    const path = require('node:path')
+    const { deliver } = require(${JSON.stringify(DELIVER)})
     const root = ${JSON.stringify(root)}
     const openBelow = ${openBelow}
     ${source}`
-  const shell = spawn('sh', ['-c', `ulimit -n ${limit} && exec "$0" -e "$1"`, process.execPath, text], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const command = `ulimit -n ${limit} && exec "$0" -e "$1"`
+  const shell = spawn('sh', ['-c', command, process.execPath, text], { stdio: ['ignore', 'pipe', 'pipe'] })
   let [stdout, stderr] = ['', '']
   shell.stdout.on('data', (more) => { stdout += more })
   shell.stderr.on('data', (more) => { stderr += more })
@@ -275,7 +286,9 @@ test('an error of the program in a callback is the program\'s, and the file is c
     })
     http.createServer((request, response) => {
       deliver(root, request, response).before(() => { throw new Error('my mistake') })
-    }).listen(0, function () { http.get({ port: this.address().port, path: '/file' }).on('error', () => {}) })`, root)
+    }).listen(0, function () {
+      http.get({ port: this.address().port, path: '/file' }).on('error', () => {})
+    })`, root)
   t.is(stderr, '')
   t.is(stdout, 'my mistake 0\n')
 })
@@ -285,7 +298,8 @@ test('a server that has no descriptor left says 503', async (t) => {
   fs.writeFileSync(path.join(root, 'file'), 'hello')
   const { stdout, stderr } = await child(`
     http.createServer((request, response) => deliver(root, request, response)).listen(0, function () {
-      const socket = net.connect(this.address().port, () => socket.write('GET /file HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n'))
+      const request = 'GET /file HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n'
+      const socket = net.connect(this.address().port, () => socket.write(request))
       const opened = []
       let answers = 0
       socket.setEncoding('latin1').on('data', (data) => {
@@ -296,7 +310,7 @@ test('a server that has no descriptor left says 503', async (t) => {
           clearInterval(closed)
           if (answers === 1) try { for (;;) opened.push(fs.openSync(root + '/file')) } catch {}
           else opened.forEach((fd) => fs.closeSync(fd))
-          socket.write('GET /file HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n')
+          socket.write(request)
         }, 5)
       })
     })`, root)
@@ -305,7 +319,7 @@ test('a server that has no descriptor left says 503', async (t) => {
 })
 
 const isNotRoot = process.getuid?.() !== 0
-;(isNotRoot ? test : test.skip)('a file that may not be read is forbidden (skipped for root, who may)', async (t) => {
+;(isNotRoot ? test : test.skip)('a file that may not be read is forbidden (skipped for root)', async (t) => {
   const root = makeDirectory(t)
   fs.writeFileSync(path.join(root, 'file'), 'hello', { mode: 0 })
   const { port } = await serve(t, root)

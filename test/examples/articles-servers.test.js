@@ -76,7 +76,7 @@ test('a stdout without a reader is reported once, and the file misses nothing', 
   t.is(log().match(/log output stdout failed with EPIPE/g)?.length, 1)
 })
 
-test('a directory that is renamed: the open file goes on, and a new one is made when there is one again', async (t) => {
+test('a directory that is renamed: the open file goes on, until a new one can be opened', async (t) => {
   const { directory, child, get, log, end } = await startLogger(t)
   const until = async (/** @type {() => boolean} */ done) => { while (!done()) await delay(10) }
   await get('/before')

@@ -8,6 +8,8 @@ const os = require('node:os')
 const path = require('node:path')
 const { node, register, root } = require('./run')
 
+const OUTCOMES = ['as said', 'no difference', 'other way round']
+
 /** @typedef {import('ava').ExecutionContext} T */
 
 /** @param {string} name of a directory in bench/articles */
@@ -63,13 +65,30 @@ async function goodFigures (t, name) {
     for (const value of [off.a, off.b, on.a, on.b]) t.true(Number.isFinite(value) && value > 0, id)
     const outcomes = Object.keys(why)
     t.true(outcomes.length > 0, id)
-    t.deepEqual(outcomes.filter((outcome) => !['as said', 'no difference', 'other way round'].includes(outcome)), [])
+    t.deepEqual(outcomes.filter((outcome) => !OUTCOMES.includes(outcome)), [])
   }
   for (const { title, heading, rows } of tables) {
     t.true(title.length > 0 && rows.length > 0)
-    for (const row of rows) t.deepEqual([row.length, row.every((cell) => typeof cell === 'string')], [heading.length, true])
+    t.true(rows.every((row) => row.length === heading.length))
+    t.true(rows.flat().every((cell) => typeof cell === 'string'))
   }
   return { claims, tables }
 }
 
-module.exports = { equalAnswers, goodFigures, harness }
+/**
+ * Asserts that a text matches all patterns, one after another.
+ * @param {T} t
+ * @param {string} text
+ * @param {...(RegExp | string)} patterns
+ */
+function inOrder (t, text, ...patterns) {
+  let position = 0
+  for (const pattern of patterns) {
+    const match = new RegExp(pattern, 'm').exec(text.slice(position))
+    if (match === null) return t.fail(`${pattern} is not in\n${text.slice(position)}`)
+    position += match.index + match[0].length
+  }
+  t.pass()
+}
+
+module.exports = { equalAnswers, goodFigures, harness, inOrder }
