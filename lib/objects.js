@@ -17,9 +17,18 @@ function own (object, name) {
   return Object.getOwnPropertyDescriptor(object, name)?.value
 }
 
-/** @param {unknown} value @returns {value is object} */
+/** Accepts objects that can be read: no proxy, no function. @param {unknown} value @returns {value is object} */
 function isObject (value) {
   return typeof value === 'object' && value !== null && !isProxy(value)
+}
+
+/**
+ * Accepts proxies as well: for values that are compared, or are keys, and never read.
+ * @param {unknown} value
+ * @returns {value is object}
+ */
+function isAnyObject (value) {
+  return typeof value === 'object' && value !== null
 }
 
 /**
@@ -78,4 +87,4 @@ function address (host, port) {
   return port === undefined ? name : `${name}:${port}`
 }
 
-module.exports = { address, className, hidden, hiddenProperty, inherits, isObject, own }
+module.exports = { address, className, hidden, hiddenProperty, inherits, isAnyObject, isObject, own }

@@ -14,7 +14,7 @@ const { createHttp2Layer } = require('./http2')
 const { createConnections } = require('./connections')
 const { createMethods } = require('./patched-methods')
 const { undiciSubscriptions } = require('./undici')
-const { className, hidden, own } = require('../objects')
+const { className, hidden, isAnyObject, own } = require('../objects')
 
 /**
  * @typedef {import('../spans/span').Span} Span
@@ -74,7 +74,7 @@ function createRequestLayer ({ rooms, callbackListeners, isSelected, propagates,
   /** A message that asks for another protocol begins here: where a server takes it, nothing else tells. @param {object} request */
   function incoming (request) {
     const socket = own(request, 'socket')
-    if (own(request, 'upgrade') !== true || !isObject(socket) || !isObject(own(socket, 'server')) || mark.read(request) !== undefined) return
+    if (own(request, 'upgrade') !== true || !isAnyObject(socket) || !isAnyObject(own(socket, 'server')) || mark.read(request) !== undefined) return
     const span = rooms.served(request, socket)
     if (span === undefined) return
     mark.write(request, span)
@@ -126,7 +126,7 @@ function createRequestLayer ({ rooms, callbackListeners, isSelected, propagates,
   /** The span of a request that a server got. @param {any} request */
   function servedBy (request) {
     const socket = request.socket
-    const line = isObject(socket) ? lines.known(socket) : undefined
+    const line = isAnyObject(socket) ? lines.known(socket) : undefined
     return line !== undefined && line.request === request ? line.span : mark.read(request)
   }
 
@@ -164,7 +164,7 @@ function createRequestLayer ({ rooms, callbackListeners, isSelected, propagates,
     requested(message)
     const { request } = message
     const socket = socketOf(request)
-    if (!isObject(socket)) return
+    if (!isAnyObject(socket)) return
     connects.drop(socket)
     const span = mark.read(request)
     if (span === undefined || span.ended) return
@@ -182,7 +182,7 @@ function createRequestLayer ({ rooms, callbackListeners, isSelected, propagates,
   function switched (line, span, request) {
     const response = own(request, 'res')
     line.remove(span)
-    rooms.switched(span, isObject(response) ? own(response, 'statusCode') : undefined)
+    rooms.switched(span, isAnyObject(response) ? own(response, 'statusCode') : undefined)
   }
 
   /** The head of an answer came: the present resource is the parser, on which the rest will come. @param {{ request: any, response: any }} message */
@@ -193,7 +193,7 @@ function createRequestLayer ({ rooms, callbackListeners, isSelected, propagates,
     const id = executionAsyncId()
     const weak = new WeakRef(response)
     const socket = socketOf(request)
-    const line = isObject(socket) ? lines.of(socket) : undefined
+    const line = isAnyObject(socket) ? lines.of(socket) : undefined
     const over = () => {
       callbackListeners.delete(id)
       line?.remove(span)
@@ -218,7 +218,7 @@ function createRequestLayer ({ rooms, callbackListeners, isSelected, propagates,
     const span = mark.read(request)
     if (span === undefined) return
     const socket = socketOf(request)
-    const line = isObject(socket) ? lines.known(socket) : undefined
+    const line = isAnyObject(socket) ? lines.known(socket) : undefined
     line?.remove(span)
     rooms.failed(span, error, line?.timedOut === true)
   }
@@ -227,7 +227,7 @@ function createRequestLayer ({ rooms, callbackListeners, isSelected, propagates,
   function ticked (context, tick) {
     const { args, callback } = tick
     if (callback === onSocket || (onSocket === undefined && callback.name === 'onSocketNT')) {
-      if (!Array.isArray(args) || !isObject(args[0]) || className(args[0]) !== 'ClientRequest') return
+      if (!Array.isArray(args) || !isAnyObject(args[0]) || className(args[0]) !== 'ClientRequest') return
       onSocket = callback
       if (own(args[0], 'destroyed') !== true) requested({ request: args[0] })
     } else {
@@ -290,13 +290,10 @@ function createRequestLayer ({ rooms, callbackListeners, isSelected, propagates,
 /** @param {object} emitter @param {string} event */
 function listensTo (emitter, event) {
   const events = own(emitter, '_events')
-  return isObject(events) && own(events, event) !== undefined
+  return isAnyObject(events) && own(events, event) !== undefined
 }
 
 /** That of a request that is made: since Node 22 behind a symbol. @param {object} request @returns {unknown} */
 const socketOf = (request) => own(request, 'socket') ?? hidden(request, 'kSocket')
-
-/** @param {unknown} value @returns {value is object} */
-const isObject = (value) => typeof value === 'object' && value !== null
 
 module.exports = { createRequestLayer }

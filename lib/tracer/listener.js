@@ -5,6 +5,7 @@
 
 const guard = require('../context/guard')
 const { contextAt, settlerOf } = require('../context/context')
+const { isAnyObject } = require('../objects')
 const { messageOf } = require('../warnings')
 
 /**
@@ -45,7 +46,7 @@ function createEvents (wiring) {
     tickScheduled: undefined, // set while spans are on
 
     rejected (reason, context, promise) {
-      if (!isObject(reason)) return observedErrors.noteRejectedValue(reason, context, promise)
+      if (!isAnyObject(reason)) return observedErrors.noteRejectedValue(reason, context, promise)
       observedErrors.noteRejection(reason, context, promise)
       const { span } = context
       if (span !== undefined) wiring.spans?.noteRejection(reason, span)
@@ -94,7 +95,7 @@ function createErrorEvents (wiring) {
     /** Looks at an error that is about to be formatted. @param {unknown} error */
     observe (error) {
       try {
-        if (isObject(error)) observedErrors.observe(error)
+        if (isAnyObject(error)) observedErrors.observe(error)
       } catch {} // the program's stack may be full here
     },
 
@@ -144,7 +145,7 @@ function createErrorEvents (wiring) {
 
   /** @param {unknown} error @returns {Context | undefined} */
   function rejecterOf (error) {
-    return isObject(error) ? observedErrors.rejecterOf(error) : undefined
+    return isAnyObject(error) ? observedErrors.rejecterOf(error) : undefined
   }
 }
 
@@ -155,11 +156,6 @@ function codeOf (error) {
   } catch {
     return 'unknown'
   }
-}
-
-/** @param {unknown} value @returns {value is object} */
-function isObject (value) {
-  return typeof value === 'object' && value !== null
 }
 
 module.exports = { createErrorEvents, createEvents }

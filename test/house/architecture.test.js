@@ -42,8 +42,8 @@ const floors = [
   { 'doctor-problems.js': [] },
   { 'doctor.js': ['doctor-problems.js', 'stacks/', 'warnings.js'] },
   {
-    'tracer/': ['attribution/', 'context/', 'errors.js', 'format/', 'handles/', 'hooks/', 'node-objects.js', 'requests/',
-      'reasons.js', 'stacks/', 'warnings.js']
+    'tracer/': ['attribution/', 'context/', 'errors.js', 'format/', 'handles/', 'hooks/', 'node-objects.js',
+      'objects.js', 'requests/', 'reasons.js', 'stacks/', 'warnings.js']
   },
   { 'tracer.js': ['context/', 'hooks/', 'node-objects.js', 'options.js', 'tracer/', 'warnings.js'] },
   { 'api.js': ['context/', 'errors.js', 'hooks/', 'node-objects.js', 'options.js', 'tracer/'] },
