@@ -79,7 +79,6 @@ const owners = [
 const longFiles = {
   'report/render/page/client/main.js': 'not yet split',
   'report/render/page/data.js': 'not yet split',
-  'requests/http1.js': 'not yet split',
   'spans/http-attributes.js': 'not yet split',
   'spans/recorder.js': 'not yet split',
   'spans/span-record.js': 'not yet split',
