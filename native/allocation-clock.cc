@@ -79,13 +79,13 @@ class Markers {
   }
 
   // The hot path: bench/run.js, workloads "real" and "awaits".
-  inline void Add(uintptr_t address) { addresses_[made_++ & (kSize - 1)] = address; }
+  inline void Add(uintptr_t address) { addresses_[added_++ & (kSize - 1)] = address; }
 
-  void Forget() { forgotten_ = made_; }
+  void Forget() { forgotten_ = added_; }
 
   uint32_t collections() const { return counters_ == nullptr ? 0 : counters_->collections; }
-  uint32_t count() const { return made_ - forgotten_ < kSize ? made_ - forgotten_ : kSize; }
-  uintptr_t At(uint32_t back) const { return addresses_[(made_ - 1 - back) & (kSize - 1)]; }
+  uint32_t count() const { return added_ - forgotten_ < kSize ? added_ - forgotten_ : kSize; }
+  uintptr_t At(uint32_t back) const { return addresses_[(added_ - 1 - back) & (kSize - 1)]; }
 
  private:
   static void OnCollection(Isolate*, v8::GCType type, v8::GCCallbackFlags, void* data) {
@@ -95,8 +95,8 @@ class Markers {
     if ((type & kMinorMarkSweep) != 0) markers->counters_->unmoved = 1;
   }
 
-  uint32_t made_ = 0;                     // overflows, long after the next collection
-  uint32_t forgotten_ = 0;                // of them, those before the last collection
+  uint32_t added_ = 0;                    // overflows, long after the next collection
+  uint32_t forgotten_ = 0;                // of added_, those before the last collection
   uintptr_t addresses_[kSize];
   Isolate* isolate_;
   Counters* counters_ = nullptr;

@@ -32,13 +32,13 @@ void Names::FindNamed(const Walk& walk, FrameSet* named) {
     if (walk.frames[i].kind != Walk::Kind::kScript || named->Has(i)) continue;
     Local<v8::Function> function = FunctionAt(walk.frames[i].function);
     if (function.IsEmpty()) continue;
-    Local<Value> shown = function->GetDebugName();
-    Local<Value> own = function->GetName();
-    if (own->IsString() && own.As<v8::String>()->Length() == 0) own = function->GetInferredName();
-    if (!shown->StrictEquals(own)) named->Add(i);
+    Local<Value> debug_name = function->GetDebugName();
+    Local<Value> code_name = function->GetName();
+    if (code_name->IsString() && code_name.As<v8::String>()->Length() == 0) code_name = function->GetInferredName();
+    if (!debug_name->StrictEquals(code_name)) named->Add(i);
     // V8 has no script for a built-in. The constructors of typed arrays share one.
-    if (function->ScriptId() == v8::UnboundScript::kNoScriptId && own->IsString()) {
-      v8::String::Utf8Value text(isolate_, own);
+    if (function->ScriptId() == v8::UnboundScript::kNoScriptId && code_name->IsString()) {
+      v8::String::Utf8Value text(isolate_, code_name);
       if (text.length() > 5 && strcmp(*text + text.length() - 5, "Array") == 0) named->Add(i);
     }
   }

@@ -12,8 +12,8 @@ bool Verify(v8::Isolate* isolate, Word* callback_fp, const Walk& walk, Walker* w
   isolate->GetStackSample(registers, sample, kMaxFrames, &info);
   if (walk.frame_count == kMaxFrames) return false;     // more than is compared
   const int sampled = static_cast<int>(info.frames_count);
-  const auto sampled_pc = [&sample](int at) { return reinterpret_cast<Word>(sample[at]); };
-  int at = 0;
+  const auto sampled_pc = [&sample](int i) { return reinterpret_cast<Word>(sample[i]); };
+  int index = 0;
   int others = 0;   // for most built-ins of C++ and some stubs a sample has an entry, of a place in V8 itself
   for (int i = 0; i < walk.frame_count; i++) {
     const Walk::StackFrame& frame = walk.frames[i];
@@ -21,13 +21,14 @@ bool Verify(v8::Isolate* isolate, Word* callback_fp, const Walk& walk, Walker* w
       others++;
       continue;
     }
-    while (at < sampled && others > 0 && sampled_pc(at) != frame.pc && sampled_pc(at) != frame.bytecode) {
-      at++;
+    while (index < sampled && others > 0 && sampled_pc(index) != frame.pc &&
+           sampled_pc(index) != frame.bytecode) {
+      index++;
       others--;
     }
     others = 0;
-    if (at == sampled) return false;
-    const Word pc = sampled_pc(at++);
+    if (index == sampled) return false;
+    const Word pc = sampled_pc(index++);
     if (pc == frame.pc) {
       if (frame.is_interpreted) return false;
     } else if (pc == frame.bytecode) {

@@ -73,12 +73,12 @@ class Walker {
       frame = caller;
       if (!frame.IsScript() && layout_.exits.Has(frame.type())) break;
     }
-    for (int left = max_frames_; left > 0 && !sink->IsFull();) {
+    for (int frames_left = max_frames_; frames_left > 0 && !sink->IsFull();) {
       const Word pc = frame.return_address();
       const Frame caller = frame.caller();
       if (!IsBelow(frame, caller)) return false;
       if (__builtin_expect(caller.IsScript(), 1)) {
-        left--;
+        frames_left--;
         const bool is_interpreted = IsTrampoline(pc);
         if (is_interpreted) {
           sink->AddWord(caller.At(layout_.bytecode_array));
