@@ -34,7 +34,9 @@ void Names::FindNamed(const Walk& walk, FrameSet* named) {
     if (function.IsEmpty()) continue;
     Local<Value> debug_name = function->GetDebugName();
     Local<Value> code_name = function->GetName();
-    if (code_name->IsString() && code_name.As<v8::String>()->Length() == 0) code_name = function->GetInferredName();
+    if (code_name->IsString() && code_name.As<v8::String>()->Length() == 0) {
+      code_name = function->GetInferredName();
+    }
     if (!debug_name->StrictEquals(code_name)) named->Add(i);
     // V8 has no script for a built-in. The constructors of typed arrays share one.
     if (function->ScriptId() == v8::UnboundScript::kNoScriptId && code_name->IsString()) {

@@ -141,7 +141,7 @@ class WrappedFormatters {
 
 /**
  * Removes the frames that are there because of longstack: its own, where it calls the program (trace.span,
- * trace.intercept …), and the one by which Node calls into JavaScript while any hook is enabled.
+ * trace.intercept and so on), and the one by which Node calls into JavaScript while any hook is enabled.
  * @param {NodeJS.CallSite[]} sites
  * @param {boolean} internals whether longstack's own are shown
  */
