@@ -17,8 +17,6 @@ const {
 } = records
 const HEADROOM_KB = 64 // of stack, for what begins and ends a callback
 
-/** @typedef {import('../spans/span').Span} Span */
-
 /**
  * @param {object} deps
  * @param {import('./async-hooks').AsyncParts} deps.parts
@@ -62,7 +60,7 @@ function createStepSpans ({ parts, carrier, kindTable, resolve, loadLoopTime }) 
     /**
      * Makes the remainder of this callback part of a span. The requests of a connection come on one resource: from
      * now on that resource is this span's.
-     * @param {Span} next
+     * @param {import('../spans/span').Span} next
      * @returns {{ chain: number, ref: number }} the current step
      */
     enterSpan (next) {
@@ -122,7 +120,7 @@ function createStepSpans ({ parts, carrier, kindTable, resolve, loadLoopTime }) 
     /**
      * Runs a function as part of a span, in a resource of its own.
      * @template T
-     * @param {Span} next
+     * @param {import('../spans/span').Span} next
      * @param {() => T} fn
      * @returns {T}
      */
@@ -151,7 +149,7 @@ function createStepSpans ({ parts, carrier, kindTable, resolve, loadLoopTime }) 
  * Writes a span into the record of its resource.
  * @param {number} ref
  * @param {{ words: Int32Array, offset: number }} record
- * @param {Span} span
+ * @param {import('../spans/span').Span} span
  * @returns {{ chain: number, cause: number }} the step that runs in the resource
  */
 function recordSpan (ref, { words, offset }, span) {
