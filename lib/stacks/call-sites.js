@@ -6,34 +6,38 @@
 const { createTag } = require('../context/tag')
 const { frameLines, parseFrame } = require('./frames')
 
-/** @typedef {{ lines: string[], frames: import('./frames').Frame[] }} Written */
+/** @typedef {{ lines: string[], frames: import('./frames').Frame[] }} SiteText */
 
-/** On the list itself: a WeakMap costs a read of `.stack` 2 µs more (bench/errors.js). @type {ReturnType<typeof createTag<Written>>} */
-const written = createTag()
+/**
+ * On the list itself: a WeakMap costs a read of `.stack` 2 µs more (bench/errors.js).
+ * @type {ReturnType<typeof createTag<SiteText>>}
+ */
+const textTag = createTag()
 
 /**
  * Returns the lines of call sites as V8 prints them, without "    at ", and the frames read from them.
  * @param {NodeJS.CallSite[]} sites never changed afterwards
- * @returns {Written}
+ * @returns {SiteText}
  */
 function readSites (sites) {
-  let known = written.read(sites)
-  if (known === undefined) {
+  let text = textTag.read(sites)
+  if (text === undefined) {
     const lines = sites.map(String)
-    written.write(sites, known = { lines, frames: lines.map(parseFrame) })
+    textTag.write(sites, text = { lines, frames: lines.map(parseFrame) })
   }
-  return known
+  return text
 }
 
 /**
- * Makes call sites of the text of a stack that was formatted before anybody could see its call sites: they name their
- * functions, and have neither function nor receiver to show.
+ * Makes call sites of the text of a stack whose own were lost when it was formatted: they name their
+ * functions, and have neither function nor receiver.
  * @param {string} stack
  * @returns {NodeJS.CallSite[]} none where it has no frames
  */
 function sitesOfText (stack) {
   const hops = stack.indexOf('\n  \u2500\u2500 ')
-  return frameLines(hops === -1 ? stack : stack.slice(0, hops), true).split('\n').filter(Boolean).map(siteOfLine)
+  const lines = frameLines(hops === -1 ? stack : stack.slice(0, hops), true).split('\n')
+  return lines.filter(Boolean).map(siteOfLine)
 }
 
 /** @param {string} line @returns {NodeJS.CallSite} */
@@ -48,14 +52,14 @@ function siteOfLine (line) {
   })
 }
 
-const MAIN = 'node:internal/main/' // what Node starts by, in a worker with worker_thread
+const MAIN = 'node:internal/main/' // where Node starts; a worker in worker_thread there
 
-/** Errors of the main script @type {WeakSet<object>} */
+/** errors of the main script @type {WeakSet<object>} */
 const startUpErrors = new WeakSet()
 
 /**
- * Says whether an error was made by the main script of the main thread before any asynchronous step: it has
- * no hops, and nothing needs to be loaded to know that.
+ * Notes whether an error was made by the main script of the main thread before any asynchronous step: it has
+ * no hops, and nothing needs to be loaded for that.
  * @param {object} error
  * @param {NodeJS.CallSite[]} sites
  */
@@ -68,7 +72,7 @@ function noteStartUpError (error, sites) {
   return true
 }
 
-/** @param {object} error @returns {boolean} whether noteStartUpError found it to be one */
+/** @param {object} error @returns {boolean} whether noteStartUpError noted it as one */
 function isStartUpError (error) {
   return startUpErrors.has(error)
 }

@@ -1,21 +1,23 @@
 'use strict'
 
-// The capture engine in plain JavaScript: Error.captureStackTrace for each step, read as call sites, whose places make
-// the key of the stack. Only a stack never seen is formatted. Nothing raw is held: call sites keep receivers and closures
-// of the program alive, and are let go at once.
+// The capture engine in plain JavaScript: Error.captureStackTrace for each step, read as call sites, whose
+// positions are the key of the stack. Only a new stack is formatted. Nothing raw is held: call sites keep
+// receivers and closures of the program alive.
 
 const { now } = require('../context/clock')
 const { FIRST_CHAIN, FOLD_SHIFT } = require('../context/records')
 const { captureInto } = require('./trace-limit')
 const { frameLines } = require('./frames')
 
-const CORE_FRAMES = 48 // room for node: frames between a resource and the program; fetch has up to 34 of undici's
-const FOLD = 8
+const CORE_FRAMES = 48 // for node: frames between a resource and the program; fetch has up to 34 of undici's
+const FOLD = 8 // ancestors that a step is compared with
 const MAX_KEYS = 20_000
+const CHAIN_BYTES = 120 // about, of an entry in the maps
+const KEY_BYTES = 600
 
 /** @param {import('./capture').EngineParts} parts @returns {import('./capture').Engine} */
 function createJsCapture ({ withCallSites, options, includesAwaiting, intern: numberOf, clock }) {
-  /** number of a stack by the places of its frames @type {Map<string, number>} */
+  /** number of a stack by the positions of its frames @type {Map<string, number>} */
   let keys = new Map()
   /** parent, stack, kind of each chain @type {number[]} */
   let chains = []
@@ -25,12 +27,12 @@ function createJsCapture ({ withCallSites, options, includesAwaiting, intern: nu
   let captured = 0
   let misses = 0
 
-  /** @param {number} parent @param {number} kind @param {Function} above */
-  function step (parent, kind, above) {
+  /** @param {number} parent @param {number} kind @param {Function} outermost */
+  function step (parent, kind, outermost) {
     captured++
     clock[0] = now()
     const holder = /** @type {any} */ ({ __proto__: null })
-    captureInto(holder, above, options().frames + CORE_FRAMES)
+    captureInto(holder, outermost, options().frames + CORE_FRAMES)
     return intern(parent, stackOf(withCallSites(() => holder.stack)), kind)
   }
 
@@ -41,7 +43,8 @@ function createJsCapture ({ withCallSites, options, includesAwaiting, intern: nu
     let key = ''
     for (const site of sites) {
       if (/** @type {any} */ (site).isAsync() && !includesAwaiting()) break
-      key += `${site.getFunctionName()} ${site.getScriptNameOrSourceURL()}:${/** @type {any} */ (site).getPosition()}\n`
+      const position = /** @type {any} */ (site).getPosition()
+      key += `${site.getFunctionName()} ${site.getScriptNameOrSourceURL()}:${position}\n`
     }
     let number = keys.get(key)
     if (number !== undefined) return number
@@ -54,10 +57,10 @@ function createJsCapture ({ withCallSites, options, includesAwaiting, intern: nu
 
   /** @param {number} parent @param {number} stack @param {number} kind */
   function intern (parent, stack, kind) {
-    for (let distance = 1, at = parent; distance <= FOLD && isKnown(at); distance++) {
-      const i = (at - base) * 3
-      if (chains[i + 1] === stack && chains[i + 2] === kind) return at | distance << FOLD_SHIFT
-      at = chains[i]
+    for (let distance = 1, ancestor = parent; distance <= FOLD && exists(ancestor); distance++) {
+      const i = (ancestor - base) * 3
+      if (chains[i + 1] === stack && chains[i + 2] === kind) return ancestor | distance << FOLD_SHIFT
+      ancestor = chains[i]
     }
     const key = `${parent} ${stack} ${kind}`
     let chain = children.get(key)
@@ -70,14 +73,14 @@ function createJsCapture ({ withCallSites, options, includesAwaiting, intern: nu
   }
 
   /** @param {number} chain */
-  const isKnown = (chain) => chain >= base && chain < base + chains.length / 3
+  const exists = (chain) => chain >= base && chain < base + chains.length / 3
 
   return {
     step,
     intern,
 
     chainAt (chain) {
-      if (!isKnown(chain)) return undefined
+      if (!exists(chain)) return undefined
       const i = (chain - base) * 3
       return [chains[i], chains[i + 1], chains[i + 2]]
     },
@@ -93,7 +96,10 @@ function createJsCapture ({ withCallSites, options, includesAwaiting, intern: nu
       keys = new Map()
     },
 
-    stats: () => ({ captured, misses, unstored: 0, chains: chains.length / 3, bytes: children.size * 120 + keys.size * 600 })
+    stats () {
+      const bytes = children.size * CHAIN_BYTES + keys.size * KEY_BYTES
+      return { captured, misses, unstored: 0, chains: chains.length / 3, bytes }
+    }
   }
 }
 

@@ -1,92 +1,96 @@
 'use strict'
 
-// The native capture engine. The addon turns the present stack into a key, and the key into the number of a stack
-// that is known; only a stack never seen is captured for real and formatted, at once, so that nothing raw is held.
-// Why equal keys mean equal stacks: native/walker.h, names.h and contents.h.
+// The native capture engine. The addon turns the present stack into a key, and the key into the number of a
+// known stack; only a new stack is captured for real and formatted, at once, so that nothing raw is held. Why
+// equal keys mean equal stacks: native/walker.h, names.h and contents.h.
 //
-// A hot room: bench/capture.js measures `take`.
+// The hot path: bench/capture.js measures `step`.
 
 const { now } = require('../context/clock')
 const { captureInto } = require('./trace-limit')
 const { frameLines } = require('./frames')
 
-const CORE_FRAMES = 48 // room for node: frames between a resource and the program; fetch has up to 34 of undici's
+const CORE_FRAMES = 48 // for node: frames between a resource and the program; fetch has up to 34 of undici's
 const MARGIN = 16 // frames that V8 walks but does not print
-const MOST = 240 // frames of one key; see native/walker.h
+const MAX_FRAMES = 240 // frames of one key; see native/walker.h
 
-const UNKEYED = 1 // the number of all stacks that no key tells apart
+const UNKEYED = 1 // the number of all stacks that no key distinguishes
 
-/** What a microtask runs. Who awaits it is not on the stack but in the heap. */
-const resumed = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*processTicksAndRejections .*)$/
+/** Stacks of microtasks: the functions that await them are not on the stack but in the heap. */
+const microtaskStack = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*processTicksAndRejections .*)$/
 
 /**
  * @typedef {object} Binding the addon; see native/binding.cc
- * @property {() => number} capture the number of the present stack, 0 where it is not known
- * @property {(parent: number, kind: number) => number} step the chain of a step, see native/chains.h
+ * @property {() => number} capture returns the number of the present stack, 0 where it is not known
+ * @property {(parent: number, kind: number) => number} step returns the chain of a step, see native/chains.h
  * @property {(parent: number, stack: number, kind: number) => number} intern
  * @property {(chain: number) => [parent: number, stack: number, kind: number] | undefined} chainAt
  * @property {() => void} resetChains
  * @property {() => [chains: number, bytes: number]} chainStats
- * @property {(...promises: unknown[]) => number} rejected which of them are rejected, a bit each
- * @property {(array: Float64Array) => void} clock capture() writes ms into it, counted on from what it holds
- * @property {(id: number, builtins?: number) => boolean} remember gives a number to the stack that capture() did
- *   not know; where it is told how many built-ins are printed, to its contents, too
- * @property {(promise: object) => unknown} rejection the reason of a rejected promise
+ * @property {(...promises: unknown[]) => number} rejected returns which of them are rejected, a bit each
+ * @property {(array: Float64Array) => void} clock capture() writes ms into it, counted from its
+ *   present value
+ * @property {(id: number, builtins?: number) => boolean} remember gives a number to the stack that capture()
+ *   did not know; with the count of built-ins that it prints, to its contents, too
+ * @property {(promise: object) => unknown} rejection returns the reason of a rejected promise
  * @property {() => void} forget
- * @property {import('../hooks/native-hooks').Doors} [hooks] callbacks of other addons; see native/native-hooks.cc
- * @property {import('../attribution/allocation-clock').MarkerBinding} [markers] addresses of young objects; see native/allocation-clock.cc
+ * @property {import('../hooks/native-hooks').Doors} [hooks] callbacks of other addons; see
+ *   native/native-hooks.cc
+ * @property {import('../attribution/allocation-clock').MarkerBinding} [markers] addresses of young objects;
+ *   see native/allocation-clock.cc
  * @property {import('../blocked/native-watchdog').WatchBinding} [watch] the watchdog; see native/watchdog.cc
  * @property {(frames: number) => void} configure
  * @property {<T>(fn: () => T) => T} nest calls a function from C++
- * @property {() => string | undefined} learn to walk frames; inside of nest. Why it cannot be done
- * @property {() => void} sample take the slower key
+ * @property {() => string | undefined} learn learns to walk frames, called in nest(); returns why it cannot
+ * @property {() => void} sample selects the slower key, V8's own sample
  * @property {() => [keys: number, bytes: number, unstored: number, collections: number]} stats
  */
 
 /**
- * Finds out how this V8 lays out its frames, and whether what was found is right.
+ * Has the addon learn how this V8 lays out its frames, and tests the result.
  * @param {Binding} binding
- * @returns {{ usable: boolean, exact: boolean, reason: import('../reasons').EngineReason }} exact: frames are walked, else V8's own sample is the key
+ * @returns {{ isUsable: boolean, isExact: boolean, reason: import('../reasons').EngineReason }} isExact:
+ *   frames are walked, else V8's own sample is the key
  */
 function prepare (binding) {
   binding.configure(CORE_FRAMES)
   const detail = binding.nest(() => binding.learn())
   if (detail === undefined && distinguishes(binding)) {
-    return { usable: true, exact: true, reason: { code: 'SELF_TEST_PASSED' } }
+    return { isUsable: true, isExact: true, reason: { code: 'SELF_TEST_PASSED' } }
   }
   binding.sample()
-  const usable = distinguishes(binding)
-  return { usable, exact: false, reason: { code: usable ? 'SLOWER_KEY' : 'SELF_TEST_FAILED', detail } }
+  const isUsable = distinguishes(binding)
+  return { isUsable, isExact: false, reason: { code: isUsable ? 'SLOWER_KEY' : 'SELF_TEST_FAILED', detail } }
 }
 
 /**
- * Calls that come from one place are one stack; others are others, also where C++ lies between.
+ * Tests that calls from one place have one number and calls from another place another, with C++ in between.
  * @param {Binding} binding
  */
 function distinguishes ({ capture, forget, nest, remember }) {
   const probe = () => capture()
-  const here = () => nest(probe)
-  const there = () => nest(probe)
-  let known = 0
-  let confused = false
-  for (const call of [here, there]) {
-    known++
-    let seen = 0
-    for (let turn = 0; turn < 3; turn++) {
-      const id = call()
-      if (id === 0) remember(known)
-      else if (id === known) seen++
-      else confused = true
+  const firstPlace = () => nest(probe)
+  const secondPlace = () => nest(probe)
+  let number = 0
+  let isRight = true
+  for (const call of [firstPlace, secondPlace]) {
+    number++
+    let hits = 0
+    for (let i = 0; i < 3; i++) {
+      const captured = call()
+      if (captured === 0) remember(number)
+      else if (captured === number) hits++
+      else isRight = false
     }
-    if (seen === 0) confused = true
+    if (hits === 0) isRight = false
   }
   forget()
-  return !confused
+  return isRight
 }
 
 /**
- * Returns how many built-ins with a name a stack prints, or undefined where the stack is not to be
- * known by its contents: these do not tell by which name a function was called, and labels are made of that name.
+ * Returns how many built-ins with a name a stack prints, or undefined where contents must not identify the
+ * stack: they lack the name by which a function was called, and labels are made of that name.
  * @param {string} lines
  */
 function contentBuiltins (lines) {
@@ -109,7 +113,7 @@ function contentBuiltins (lines) {
 /**
  * @param {object} deps
  * @param {Binding} deps.binding
- * @param {boolean} deps.exact the key tells everything that is on the stack
+ * @param {boolean} deps.isExact the key has everything that is on the stack
  * @param {import('./capture').EngineParts['withPlainFormat']} deps.withPlainFormat
  * @param {import('./capture').EngineParts['options']} deps.options
  * @param {import('./capture').EngineParts['includesAwaiting']} deps.includesAwaiting
@@ -117,40 +121,49 @@ function contentBuiltins (lines) {
  * @param {Float64Array} deps.clock
  * @returns {import('./capture').Engine}
  */
-function createNativeCapture ({ binding, withPlainFormat, options, includesAwaiting, intern, clock, exact }) {
+function createNativeCapture (deps) {
+  const { binding, withPlainFormat, options, includesAwaiting, intern, clock, isExact } = deps
   const { step: stepOf, intern: chainOf, remember } = binding
   clock[0] = now()
   binding.clock(clock)
-  /** steps; past 2 ** 31 a variable would have V8 make an object for each */
+  /** steps; V8 would allocate an object for each value of a variable past 2 ** 31 */
   const captured = new Float64Array(1)
   let misses = 0
-  /** frames captured for real, and whether awaiting ones are in the stacks */
-  let most = 0
-  let tails = false
+  /** frames captured for real */
+  let maxFrames = 0
+  /** whether stacks have the functions that await */
+  let hasAwaiting = false
 
   /**
    * @param {number} parent
    * @param {number} kind
-   * @param {Function} above frames from this function on are left out
+   * @param {Function} outermost frames from this function on are left out
    */
-  function step (parent, kind, above) {
+  function step (parent, kind, outermost) {
     captured[0]++
     const chain = stepOf(parent, kind)
-    return chain > UNKEYED ? chain : learn(chain, parent, kind, above)
+    return chain > UNKEYED ? chain : learn(chain, parent, kind, outermost)
   }
 
-  /** @param {number} answer of the addon @param {number} parent @param {number} kind @param {Function} above */
-  function learn (answer, parent, kind, above) {
+  /**
+   * Captures a new stack for real, and has the addon remember it.
+   * @param {number} result of the addon's step()
+   * @param {number} parent
+   * @param {number} kind
+   * @param {Function} outermost
+   */
+  function learn (result, parent, kind, outermost) {
     misses++
     const time = clock[0]
     const holder = /** @type {any} */ ({ __proto__: null })
-    captureInto(holder, above, most)
+    captureInto(holder, outermost, maxFrames)
     const text = withPlainFormat(() => holder.stack)
-    const lines = typeof text === 'string' ? frameLines(text, tails) : ''
+    const lines = typeof text === 'string' ? frameLines(text, hasAwaiting) : ''
     const number = intern(lines)
-    if (answer !== UNKEYED) {
-      if (tails && resumed.test(lines)) remember(UNKEYED, contentBuiltins(lines))
-      else if (exact || !lines.includes('(<anonymous>)')) remember(number, contentBuiltins(lines)) // the slower key tells no built-ins
+    if (result !== UNKEYED) {
+      const isUnkeyed = hasAwaiting && microtaskStack.test(lines)
+      const isKeyed = isExact || !lines.includes('(<anonymous>)') // the slower key has no built-ins
+      if (isUnkeyed || isKeyed) remember(isUnkeyed ? UNKEYED : number, contentBuiltins(lines))
     }
     clock[0] = time
     return chainOf(parent, number, kind)
@@ -167,10 +180,10 @@ function createNativeCapture ({ binding, withPlainFormat, options, includesAwait
     },
 
     refresh () {
-      const frames = Math.min(options().frames + CORE_FRAMES, MOST)
-      if (most === frames && tails === includesAwaiting()) return
-      most = frames
-      tails = includesAwaiting()
+      const frames = Math.min(options().frames + CORE_FRAMES, MAX_FRAMES)
+      if (maxFrames === frames && hasAwaiting === includesAwaiting()) return
+      maxFrames = frames
+      hasAwaiting = includesAwaiting()
       binding.configure(frames + MARGIN)
       binding.forget()
     },

@@ -1,41 +1,83 @@
 'use strict'
 
-// The one door to capture. An engine turns the present stack, the chain that it is taken in and the kind of resource that
-// was made into the number of a chain; what a number means is read here. A chain is (parent chain, stack, kind), interned:
-// programs repeat themselves, so a long run has some hundred to some thousand of them.
+// The entry point of capture. An engine turns the present stack, the chain in which it is taken and the kind
+// of resource that was made into the number of a chain; what a number means is read here. A chain is (parent
+// chain, stack, kind), interned: programs repeat themselves, so one that runs for long has some hundred to
+// some thousand of them.
 //
-// A step that repeats one of its last eight ancestors is that ancestor: the answer to step() has in its upper bits how
-// many steps up that is.
+// A step that repeats one of its last eight ancestors is that ancestor: the result of step() has in its upper
+// bits how many steps up that is.
 
 const { now } = require('../context/clock')
 const { loadBinding } = require('./binding')
 const { createNativeCapture, prepare } = require('./capture-native')
-const { Stack, createStackTable } = require('./frames')
+const { NumberedStacks } = require('./numbered-stacks')
 
-const FIRST_NUMBER = 2 // of a stack; the native engine has a meaning for those below
+const MIN_CHAIN_BUDGET = 1 << 20 // bytes
 
-const MAX_TEXTS = 5_000 // of V8's own, remembered
+// Kinds of a chain's newest step, see ProgramFrames.
+const UNKNOWN = 0
+const PROGRAM = 1
+const CORE = 2
 
 /**
  * @typedef {ReturnType<typeof createCapture>} Capture
  *
  * @typedef {object} Engine
- * @property {(parent: number, kind: number, above: Function) => number} step
- *   the chain that a resource of this kind makes, and how it was found; see above
- * @property {(parent: number, stack: number, kind: number) => number} intern the same for a stack that has a number
+ * @property {(parent: number, kind: number, outermost: Function) => number} step
+ *   the chain that a resource of this kind makes, and how many steps up it is; see above
+ * @property {(parent: number, stack: number, kind: number) => number} intern the same for a stack that has
+ *   a number
  * @property {(chain: number) => [parent: number, stack: number, kind: number] | undefined} chainAt
  * @property {() => void} reset forgets all chains and keys
- * @property {() => void} refresh options are in force that say what a stack holds
- * @property {() => { captured: number, misses: number, unstored: number, chains: number, bytes: number }} stats
+ * @property {() => void} refresh applies the options that define what a stack holds
+ * @property {() => { captured: number, misses: number, unstored: number, chains: number, bytes: number }}
+ *   stats
+ *
+ * @typedef {import('./capture-native').Binding} Binding
+ * @typedef {import('./frames').Stack} Stack
  *
  * @typedef {object} EngineParts what an engine needs
  * @property {(read: () => string) => string} withPlainFormat reads a `stack` with V8's plain format in force
- * @property {(read: () => any) => NodeJS.CallSite[] | string | undefined} withCallSites reads a `stack` as call sites
+ * @property {(read: () => any) => NodeJS.CallSite[] | string | undefined} withCallSites reads a `stack` as
+ *   call sites
  * @property {() => { frames: number, budget: number, internals?: boolean }} options
- * @property {() => boolean} includesAwaiting do stacks hold the functions that await the running one?
+ * @property {() => boolean} includesAwaiting whether stacks hold the functions that await the running one
  * @property {(lines: string) => number} intern gives a number to a stack
  * @property {Float64Array} clock its first element is the time of the last step, in ms of the clock
  */
+
+/**
+ * Whether the newest steps of chains have a frame of the program: asked for with many steps, so stored by
+ * chain.
+ */
+class ProgramFrames {
+  /** by chain: UNKNOWN, PROGRAM or CORE */
+  #kinds = new Uint8Array(1 << 12)
+  #stackOf
+
+  /** @param {(chain: number) => Stack | undefined} stackOf */
+  constructor (stackOf) {
+    this.#stackOf = stackOf
+  }
+
+  /** @param {number} chain */
+  has (chain) {
+    if (chain >= this.#kinds.length) {
+      const larger = new Uint8Array(Math.max(chain + 1, this.#kinds.length * 2))
+      larger.set(this.#kinds)
+      this.#kinds = larger
+    }
+    if (this.#kinds[chain] === UNKNOWN) {
+      this.#kinds[chain] = this.#stackOf(chain)?.program === false ? CORE : PROGRAM
+    }
+    return this.#kinds[chain] === PROGRAM
+  }
+
+  reset () {
+    this.#kinds.fill(UNKNOWN)
+  }
+}
 
 /**
  * @param {object} deps
@@ -47,48 +89,40 @@ const MAX_TEXTS = 5_000 // of V8's own, remembered
 function createCapture (deps) {
   const clock = new Float64Array(1)
   clock[0] = now()
-  let table = createStackTable()
-  /** by number, from `base` on; no number is given twice @type {Stack[]} */
-  let stacks = []
-  let base = FIRST_NUMBER
+  const stacks = new NumberedStacks()
   let dropped = 0
-  /** chains with a frame of the program's: 1, without: 2, not looked at: 0 */
-  let programs = new Uint8Array(1 << 12)
+  const programFrames = new ProgramFrames((chain) => chainAt(chain)?.stack)
   /** @type {Engine | undefined} */
   let js
   /** @type {ReturnType<typeof loadNative> | undefined} */
-  let found
+  let native
   /** @type {import('../reasons').EngineReason} */
   let reason = { code: 'NOT_ENABLED' }
 
   /** @type {EngineParts} */
-  const parts = { ...deps, clock, intern }
-
-  /** by the text that V8 gave @type {Map<string, number>} */
-  let numbers = new Map()
+  const parts = { ...deps, clock, intern: internStack }
 
   /** @param {string} lines @returns {number} */
-  function intern (lines) {
-    const known = numbers.get(lines)
-    if (known !== undefined) return known
-    if (table.bytes() > deps.options().budget / 4) door.reset()
-    const whole = new Stack(lines)
-    const frames = deps.options().internals === true ? whole.frames : withoutBase(whole.frames)
-    const stack = table.intern(frames.map((frame) => frame.text).join('\n'), Infinity)
-    if (stack.id === 0) {
-      stack.read = frames
-      stack.id = base + stacks.length
-      stacks.push(stack)
-    }
-    if (numbers.size > MAX_TEXTS) numbers = new Map()
-    numbers.set(lines, stack.id)
-    return stack.id
+  function internStack (lines) {
+    const number = stacks.numberOf(lines)
+    if (number !== undefined) return number
+    if (stacks.bytes > deps.options().budget / 4) capture.reset()
+    return stacks.add(lines, deps.options().internals === true)
   }
 
   /** @returns {Engine} */
-  const engine = () => /** @type {Engine} */ (door.name === 'native' ? found?.engine : js)
+  const engine = () => /** @type {Engine} */ (capture.name === 'native' ? native?.engine : js)
 
-  const door = {
+  /**
+   * @param {number} chain
+   * @returns {{ parent: number, stack: Stack | undefined, kind: number } | undefined}
+   */
+  function chainAt (chain) {
+    const entry = engine()?.chainAt(chain)
+    return entry === undefined ? undefined : { parent: entry[0], stack: stacks.get(entry[1]), kind: entry[2] }
+  }
+
+  const capture = {
     clock,
 
     /** `js` or `native` @type {string} */
@@ -97,104 +131,86 @@ function createCapture (deps) {
     /** @type {Engine['step']} */
     step: () => 0,
 
-    /** The reason of a rejected promise, where the addon is there to look @type {((promise: object) => unknown) | undefined} */
+    /** The addon's, with the native engine @type {Binding['rejection'] | undefined} */
     rejection: undefined,
 
-    /** Which of some promises are rejected, as bits @type {((...promises: unknown[]) => number) | undefined} */
+    /** The addon's, with the native engine @type {Binding['rejected'] | undefined} */
     rejected: undefined,
 
-    /** The addon, where it loads. @returns {import('./capture-native').Binding | undefined} */
-    binding: () => found?.binding,
+    /** The addon, where it loads. @returns {Binding | undefined} */
+    binding: () => native?.binding,
 
-    /** Chooses the engine; options are in force. @param {'auto' | 'native' | 'js'} wanted */
-    selectEngine (wanted) {
-      if (wanted === 'js') reason = { code: 'ASKED' }
-      else reason = (found ??= loadNative(parts)).reason
-      const native = wanted === 'js' ? undefined : found?.engine
-      const name = native === undefined ? 'js' : 'native'
-      if (native === undefined) js ??= require('./capture-js').createJsCapture(parts)
-      if (name !== door.name) door.reset()
-      door.name = name
-      const chosen = engine()
-      chosen.refresh()
-      door.step = chosen.step
-      door.rejection = native === undefined ? undefined : found?.binding?.rejection
-      door.rejected = native === undefined ? undefined : found?.binding?.rejected
+    /** Selects the engine by the options in force. @param {'auto' | 'native' | 'js'} option */
+    selectEngine (option) {
+      if (option === 'js') reason = { code: 'ASKED' }
+      else reason = (native ??= loadNative(parts)).reason
+      const nativeEngine = option === 'js' ? undefined : native?.engine
+      const name = nativeEngine === undefined ? 'js' : 'native'
+      if (nativeEngine === undefined) js ??= require('./capture-js').createJsCapture(parts)
+      if (name !== capture.name) capture.reset()
+      capture.name = name
+      const selected = engine()
+      selected.refresh()
+      capture.step = selected.step
+      capture.rejection = nativeEngine === undefined ? undefined : native?.binding?.rejection
+      capture.rejected = nativeEngine === undefined ? undefined : native?.binding?.rejected
     },
 
-    /** @param {number} chain @returns {{ parent: number, stack: Stack | undefined, kind: number } | undefined} */
-    chainAt (chain) {
-      const parts = engine()?.chainAt(chain)
-      return parts === undefined ? undefined : { parent: parts[0], stack: stacks[parts[1] - base], kind: parts[2] }
-    },
+    chainAt,
 
-    /** @param {number} chain @returns {number[] | undefined} its parent chain, and numbers of its stack and kind */
+    /**
+     * @param {number} chain
+     * @returns {number[] | undefined} its parent, and the numbers of its stack and kind
+     */
     partsOf: (chain) => engine()?.chainAt(chain),
 
     /** @param {number} parent @param {number} stack @param {number} kind */
     intern: (parent, stack, kind) => engine().intern(parent, stack, kind),
 
-    /** Has the newest step of a chain a frame of the program's? @param {number} chain */
-    hasProgramFrame (chain) {
-      if (chain >= programs.length) {
-        const larger = new Uint8Array(Math.max(chain + 1, programs.length * 2))
-        larger.set(programs)
-        programs = larger
-      }
-      if (programs[chain] === 0) programs[chain] = door.chainAt(chain)?.stack?.program === false ? 2 : 1
-      return programs[chain] === 1
-    },
+    /** Whether the newest step of a chain has a frame of the program. @param {number} chain */
+    hasProgramFrame: (chain) => programFrames.has(chain),
 
-    /** The stack with a number. @param {number} id @returns {Stack | undefined} */
-    stackById: (id) => stacks[id - base],
+    /** @param {number} number of a stack @returns {Stack | undefined} */
+    stackById: (number) => stacks.get(number),
 
-    /** Forgets all stacks and chains: what was recorded until now has none any more. */
+    /** Drops all stacks and chains, also of what was recorded until now. */
     reset () {
       dropped += engine()?.stats().chains ?? 0
-      table = createStackTable()
-      numbers = new Map()
-      base += stacks.length
-      stacks = []
-      programs.fill(0)
-      found?.engine?.reset()
+      stacks.reset()
+      programFrames.reset()
+      native?.engine?.reset()
       js?.reset()
     },
 
-    /** Chains past their share of the budget are forgotten. */
+    /** Drops all stacks and chains past their share of the budget. */
     trim () {
-      if (engine().stats().bytes > Math.max(deps.options().budget / 4, 1 << 20)) door.reset()
+      const budget = Math.max(deps.options().budget / 4, MIN_CHAIN_BUDGET)
+      if (engine().stats().bytes > budget) capture.reset()
     },
 
     /** Returns why that engine is in force. */
     reason: () => reason,
 
-    bytes: () => table.bytes() + (engine()?.stats().bytes ?? 0),
+    bytes: () => stacks.bytes + (engine()?.stats().bytes ?? 0),
 
     stats () {
-      const { captured, misses, unstored, chains } = engine()?.stats() ?? { captured: 0, misses: 0, unstored: 0, chains: 0 }
-      return { captured, hits: captured - misses, misses, unstored, chains, stacks: table.size(), bytes: door.bytes(), dropped }
+      const { captured, misses, unstored, chains } = engine()?.stats() ?? noStats
+      const [hits, bytes] = [captured - misses, capture.bytes()]
+      return { captured, hits, misses, unstored, chains, stacks: stacks.size, bytes, dropped }
     }
   }
-  return door
+  return capture
 }
 
-/**
- * How the event loop came to call the program differs from time to time (a tick after a timer, or one after a callback),
- * and is no part of what it did there.
- * @param {import('./frames').Frame[]} frames
- */
-function withoutBase (frames) {
-  let end = frames.length
-  while (end > 0 && frames[end - 1].kind === 'core') end--
-  return end === 0 ? frames : frames.slice(0, end)
-}
+const noStats = { captured: 0, misses: 0, unstored: 0, chains: 0 }
 
 /** @param {EngineParts} parts */
 function loadNative (parts) {
   const { binding, failure } = loadBinding()
   if (binding === undefined) return { reason: failure }
-  const { usable, exact, reason } = prepare(binding)
-  return { binding, engine: usable ? createNativeCapture({ binding, exact, ...parts }) : undefined, reason }
+  const { isUsable, isExact, reason } = prepare(binding)
+  const engine = isUsable ? createNativeCapture({ binding, isExact, ...parts }) : undefined
+  return { binding, engine, reason }
 }
 
 module.exports = { createCapture }

@@ -1,18 +1,19 @@
 'use strict'
 
 // Stacks as text, exactly as V8 prints them, and the same read as data. The text is the identity of a stack:
-// equal text is one Stack. Frames are read from it only when somebody asks.
+// equal text is one Stack. Frames are parsed when they are first needed.
 
 const path = require('node:path')
 const { isDigitCode, insideModules, withoutAlias } = require('./text-scan')
 
-const LINES = 2000 // frames remembered by their text
-const LONGEST = 1000 // letters of a line worth remembering
-const TEXTS = 200 // whole stacks remembered by a reader
-const LONGEST_TEXT = 8000 // letters of one
+const MAX_FRAMES = 2000 // remembered by their text
+const MAX_LINE = 1000 // characters of a line that is remembered
+const MAX_STACKS = 200 // remembered by a reader
+const MAX_STACK = 8000 // characters of a stack that is remembered
+const STACK_BYTES = 120 // about, of an entry in a table, without its text
 
 /**
- * @typedef {object} Frame shared by all who have its line: never changed
+ * @typedef {object} Frame shared by all that have its line: never changed
  * @property {string} text the line as V8 prints it, without "    at "
  * @property {string | undefined} functionName
  * @property {string | undefined} fileName a path, a file: URL, a node: module, or undefined for built-in code
@@ -27,21 +28,21 @@ const own = `${lib}${path.sep}`
 const ownIndex = `${path.dirname(lib)}${path.sep}index.js`
 
 /** @type {Map<string, Frame>} */
-let known = new Map()
+let framesByLine = new Map()
 
 /**
- * Reads a frame, or returns the one that was read from the same line before.
+ * Parses a frame, or returns the one that was parsed from the same line before.
  * @param {string} line a frame's line without "    at "
  * @returns {Frame}
  */
 function parseFrame (line) {
-  let frame = known.get(line)
+  let frame = framesByLine.get(line)
   if (frame !== undefined) return frame
-  if (line.length > LONGEST) return read(line)
-  line = ` ${line}`.slice(1) // a copy: a part keeps its whole text (V8's SlicedString, src/objects/string.h)
-  frame = read(line)
-  if (known.size >= LINES) known = new Map()
-  known.set(line, frame)
+  if (line.length > MAX_LINE) return parse(line)
+  line = ` ${line}`.slice(1) // a copy: a slice keeps its whole text (V8's SlicedString, src/objects/string.h)
+  frame = parse(line)
+  if (framesByLine.size >= MAX_FRAMES) framesByLine = new Map()
+  framesByLine.set(line, frame)
   return frame
 }
 
@@ -49,31 +50,31 @@ function parseFrame (line) {
  * @param {string} line
  * @returns {Frame}
  */
-function read (line) {
-  let rest = line
-  const isAsync = rest.startsWith('async ')
-  if (isAsync) rest = rest.slice(6)
+function parse (line) {
+  const isAsync = line.startsWith('async ')
+  let location = isAsync ? line.slice(6) : line
   let functionName
-  const open = openingBracket(rest)
+  const open = openingBracket(location)
   if (open > 0) {
-    functionName = rest.slice(0, open - 1)
-    rest = rest.slice(open + 1, -1)
+    functionName = location.slice(0, open - 1)
+    location = location.slice(open + 1, -1)
   }
   // In eval'd code the position is that of the eval: "eval at f (file:1:2), <anonymous>:3:4".
-  const columnStart = numberStart(rest, rest.length)
-  const lineStart = columnStart === -1 ? -1 : numberStart(rest, columnStart - 1)
-  const fileName = lineStart === -1 ? undefined : rest.slice(0, lineStart - 1)
+  const columnStart = numberStart(location, location.length)
+  const lineStart = columnStart === -1 ? -1 : numberStart(location, columnStart - 1)
+  const fileName = lineStart === -1 ? undefined : location.slice(0, lineStart - 1)
   const kind = kindOf(fileName)
   if (functionName !== undefined && (kind === 'user' || kind === 'module')) {
     functionName = withoutReceiver(functionName)
-    line = `${isAsync ? 'async ' : ''}${functionName === undefined ? rest : `${functionName} (${rest})`}`
+    const text = functionName === undefined ? location : `${functionName} (${location})`
+    line = isAsync ? `async ${text}` : text
   }
   return {
     text: line,
     functionName,
     fileName,
-    lineNumber: lineStart === -1 ? undefined : Number(rest.slice(lineStart, columnStart - 1)),
-    columnNumber: lineStart === -1 ? undefined : Number(rest.slice(columnStart)),
+    lineNumber: lineStart === -1 ? undefined : Number(location.slice(lineStart, columnStart - 1)),
+    columnNumber: lineStart === -1 ? undefined : Number(location.slice(columnStart)),
     kind,
     isAsync
   }
@@ -91,21 +92,21 @@ function numberStart (text, end) {
 }
 
 /**
- * "Timeout.warmUp [as _onTimeout]" -> "warmUp". What V8 puts around a function's name tells of the object on which it
- * was called in that moment, not of the code, and V8 leaves it out once it has optimized the function.
+ * "Timeout.warmUp [as _onTimeout]" -> "warmUp". What V8 puts around a function's name describes the object on
+ * which it was called, not the code, and V8 leaves it out once it has optimized the function.
  * @param {string} name
  */
 function withoutReceiver (name) {
   if (name === 'Object.<anonymous>') return name // the top of a module
   const bare = withoutAlias(name)
-  const made = bare.startsWith('new ')
-  const last = bare.slice(Math.max(made ? 4 : 0, bare.lastIndexOf('.') + 1))
-  // A function without a name, called as a property: Node keeps the callbacks of timers in these.
-  if (!made && (last === '<anonymous>' || last === '_onTimeout' || last === '_onImmediate')) return undefined
-  return made ? `new ${last}` : last
+  const isConstructor = bare.startsWith('new ')
+  const last = bare.slice(Math.max(isConstructor ? 4 : 0, bare.lastIndexOf('.') + 1))
+  // A function without a name, called as a property: Node stores the callbacks of timers in these.
+  if (isConstructor) return `new ${last}`
+  return last === '<anonymous>' || last === '_onTimeout' || last === '_onImmediate' ? undefined : last
 }
 
-/** Finds the bracket that the last one closes. @param {string} text */
+/** Returns the index of the bracket that the last one closes, or -1. @param {string} text */
 function openingBracket (text) {
   if (!text.endsWith(')')) return -1
   let depth = 0
@@ -124,13 +125,13 @@ function kindOf (fileName) {
   return insideModules(fileName) === -1 ? 'user' : 'module'
 }
 
-/** Is it a file of longstack itself? @param {string} fileName */
+/** Whether a file is one of longstack itself. @param {string} fileName */
 function isOwn (fileName) {
   return fileName.startsWith(own) || fileName === ownIndex
 }
 
-/** Node's calls of hooks are on every stack and part of none. @param {Frame} frame */
-function notHooks (frame) {
+/** Whether a frame belongs to a stack: Node's calls of hooks are on all of them. @param {Frame} frame */
+function isNotHook (frame) {
   return frame.fileName !== 'node:internal/async_hooks' && frame.fileName !== 'node:internal/promise_hooks'
 }
 
@@ -139,28 +140,31 @@ class Stack {
   /** @param {string} text lines without "    at ", newest first */
   constructor (text) {
     this.text = text
-    /** by which the native engine knows it; 0: it does not */
+    /** its number, see numbered-stacks.js; 0: none */
     this.id = 0
     /** @type {Frame[] | undefined} */
-    this.read = undefined
+    this.parsed = undefined
     /** @type {boolean | undefined} */
-    this.ofProgram = undefined
+    this.hasProgramFrame = undefined
   }
 
-  /** Some frame is the program's. */
+  /** Whether some frame is the program's. */
   get program () {
-    this.ofProgram ??= this.frames.some((frame) => frame.kind === 'user' || frame.kind === 'module')
-    return this.ofProgram
+    this.hasProgramFrame ??= this.frames.some((frame) => frame.kind === 'user' || frame.kind === 'module')
+    return this.hasProgramFrame
   }
 
   /** @returns {Frame[]} */
   get frames () {
-    this.read ??= this.text === '' ? [] : this.text.split('\n').map(parseFrame).filter(notHooks)
-    return this.read
+    this.parsed ??= this.text === '' ? [] : this.text.split('\n').map(parseFrame).filter(isNotHook)
+    return this.parsed
   }
 }
 
-/** The table in which equal stacks are one. Past its budget it starts anew: sharing is lost, no stack is. */
+/**
+ * Creates a table in which equal stacks are one. Past its budget it starts again: sharing is lost, no stack
+ * is.
+ */
 function createStackTable () {
   /** @type {Map<string, Stack>} */
   let table = new Map()
@@ -177,7 +181,7 @@ function createStackTable () {
       }
       stack = new Stack(text)
       table.set(text, stack)
-      bytes += text.length + 120
+      bytes += text.length + STACK_BYTES
       return stack
     },
     size: () => table.size,
@@ -186,22 +190,23 @@ function createStackTable () {
 }
 
 /**
- * The lines of frames in the text of an error's stack.
+ * Returns the lines of frames in the text of an error's stack.
  * @param {string} text
- * @param {boolean} awaiting also the functions that V8 knows to await the running one
+ * @param {boolean} isWithAwaiting also the functions that V8 knows to await the running one
  */
-function frameLines (text, awaiting) {
+function frameLines (text, isWithAwaiting) {
   const lines = []
   for (const line of text.split('\n')) {
-    if (line.startsWith('    at ') && (awaiting || !line.startsWith('async ', 7))) lines.push(line.slice(7))
+    if (!line.startsWith('    at ')) continue
+    if (isWithAwaiting || !line.startsWith('async ', 7)) lines.push(line.slice(7))
   }
   return lines.join('\n')
 }
 
-/** Remembers the frames of stacks that come again and again. */
+/** Creates a reader that remembers the frames of stacks: most recur. */
 function createStackReader () {
   /** @type {Map<string, Frame[]>} */
-  let read = new Map()
+  let framesByText = new Map()
 
   /**
    * Returns all frames in the text of an error's stack, newest first, those of awaiting functions included.
@@ -209,12 +214,12 @@ function createStackReader () {
    * @returns {Frame[]} shared: never changed
    */
   return (text) => {
-    let frames = read.get(text)
+    let frames = framesByText.get(text)
     if (frames !== undefined) return frames
     frames = new Stack(frameLines(text, true)).frames
-    if (text.length <= LONGEST_TEXT) {
-      if (read.size >= TEXTS) read = new Map()
-      read.set(text, frames)
+    if (text.length <= MAX_STACK) {
+      if (framesByText.size >= MAX_STACKS) framesByText = new Map()
+      framesByText.set(text, frames)
     }
     return frames
   }

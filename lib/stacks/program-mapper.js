@@ -1,28 +1,30 @@
 'use strict'
 
-// A formatter of the program's that maps frames, as test runners set one: Jest, Vitest, tsx and others keep the maps of what
-// they compile to themselves, so that only their formatter knows them. One that was seen to map the frames of an error is
-// asked for the positions of hops, with a call site made for that. What was never seen to map is called by Node alone.
+// A formatter of the program's that maps frames, as test runners set one: Jest, Vitest, tsx and others keep
+// the maps of what they compile to themselves, so that only their formatter has them. One that has mapped the
+// frames of an error is called for the positions of hops, with a call site made for that. One that has never
+// mapped is called by Node alone.
 
 const { parseFrame } = require('./frames')
 const { readSites } = require('./call-sites')
 
-const LINES = 2000 // remembered
-const FRESH_MS = 5000 // what it made of a line holds for that long: files are compiled anew
+const MAX_POSITIONS = 2000 // remembered
+const AT = '\n    at ' // before a frame
+const FRESH_MS = 5000 // remembered for that long: files are compiled again
 
 /**
  * @typedef {import('./frames').Frame} Frame
  * @typedef {{ source: string, line: number, column: number }} Position
  */
 
-/** those seen to map @type {WeakSet<Function>} */
+/** those that have mapped @type {WeakSet<Function>} */
 const mappers = new WeakSet()
-/** that which formatted last @type {Function | undefined} */
+/** the one that formatted last @type {Function | undefined} */
 let present
-/** what it made of positions @type {Map<string, Position | undefined>} */
-let known = new Map()
+/** what it made of positions; undefined: the same @type {Map<string, Position | undefined>} */
+let positions = new Map()
 let freshUntil = 0
-/** another formatter maps, or none any more */
+/** changes when another formatter maps, or none any more */
 let version = 0
 
 /**
@@ -34,34 +36,38 @@ let version = 0
 function observeFormatter (formatter, sites, text) {
   const isMapper = mappers.has(formatter)
   if (!isMapper) {
-    if (!maps(readSites(sites).frames, text)) return forget()
+    if (!isMapped(readSites(sites).frames, text)) return forget()
     mappers.add(formatter)
   }
-  const now = performance.now()
-  if (formatter === present && now < freshUntil) return
-  known = new Map()
+  const time = performance.now()
+  if (formatter === present && time < freshUntil) return
+  positions = new Map()
   if (formatter !== present) version++
   present = formatter
-  freshUntil = now + FRESH_MS
+  freshUntil = time + FRESH_MS
 }
 
-/** Are these the frames with other positions? @param {Frame[]} frames @param {string} text */
-function maps (frames, text) {
+/** Whether a text has these frames with other positions. @param {Frame[]} frames @param {string} text */
+function isMapped (frames, text) {
   const lines = text.split('\n').filter((line) => line.startsWith('    at '))
   if (lines.length !== frames.length) return false
-  let moved = false
+  let isMoved = false
   for (let i = 0; i < lines.length; i++) {
     const { fileName, lineNumber, columnNumber } = parseFrame(lines[i].slice('    at '.length))
     const frame = frames[i]
     if ((lineNumber === undefined) !== (frame.lineNumber === undefined)) return false
     if (frame.kind === 'core' && fileName !== frame.fileName) return false
-    moved ||= fileName !== frame.fileName || lineNumber !== frame.lineNumber || columnNumber !== frame.columnNumber
+    isMoved ||= fileName !== frame.fileName
+    isMoved ||= lineNumber !== frame.lineNumber || columnNumber !== frame.columnNumber
   }
-  return moved
+  return isMoved
 }
 
-/** A call site as far as a formatter needs one. Its methods are those of a prototype: formatters copy them from there. */
-class Site {
+/**
+ * A call site as far as formatters need one. Its methods are on the prototype: formatters copy them from
+ * there.
+ */
+class MappedSite {
   /** @param {string} file @param {number} line @param {number} column */
   constructor (file, line, column) {
     this.file = file
@@ -93,35 +99,37 @@ class Site {
 }
 
 /**
- * Returns where the program's formatter says that a position comes from.
+ * Returns the position that the program's formatter prints for another.
  * @param {string} file
  * @param {number} line from 1
  * @param {number} column from 1
- * @returns {Position | undefined} undefined where it says the same, or nobody maps
+ * @returns {Position | undefined} undefined where it prints the same, or no formatter maps
  */
 function positionOf (file, line, column) {
   if (present === undefined) return undefined
-  const place = `${file}:${line}:${column}`
-  if (known.has(place)) return known.get(place)
-  if (known.size >= LINES) known = new Map()
-  known.set(place, undefined) // also where the next line throws
-  const text = present.call(Error, { name: 'Error', message: '', stack: '' }, [new Site(file, line, column)])
-  const frame = typeof text === 'string' ? parseFrame(text.slice(text.lastIndexOf('\n    at ') + '\n    at '.length)) : undefined
-  if (frame?.fileName === undefined || frame.lineNumber === undefined || frame.columnNumber === undefined) return undefined
-  if (frame.fileName === file && frame.lineNumber === line && frame.columnNumber === column) return undefined
-  const position = { source: frame.fileName, line: frame.lineNumber, column: frame.columnNumber }
-  known.set(place, position)
+  const key = `${file}:${line}:${column}`
+  if (positions.has(key)) return positions.get(key)
+  if (positions.size >= MAX_POSITIONS) positions = new Map()
+  positions.set(key, undefined) // also where the next line throws
+  const error = { name: 'Error', message: '', stack: '' }
+  const text = present.call(Error, error, [new MappedSite(file, line, column)])
+  if (typeof text !== 'string') return undefined
+  const { fileName, lineNumber, columnNumber } = parseFrame(text.slice(text.lastIndexOf(AT) + AT.length))
+  if (fileName === undefined || lineNumber === undefined || columnNumber === undefined) return undefined
+  if (fileName === file && lineNumber === line && columnNumber === column) return undefined
+  const position = { source: fileName, line: lineNumber, column: columnNumber }
+  positions.set(key, position)
   return position
 }
 
-/** Another formatter is in force, or none. */
+/** Notes that another formatter is in force, or none. */
 function forget () {
   if (present === undefined) return
   present = undefined
   version++
 }
 
-/** Another number once positions may be other ones. */
+/** Returns a number that changes when positions may be other ones. */
 const versionOfMaps = () => version
 
 module.exports = { forget, observeFormatter, positionOf, versionOfMaps }

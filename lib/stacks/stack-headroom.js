@@ -2,8 +2,8 @@
 
 // Room on the stack. Where a program has caught a stack overflow and reads `.stack` on the way back,
 // everything that longstack does may overflow again. Most of that ends in a RangeError, which is caught; what
-// V8 aborts for (see scan.js) must not begin without room for it. Arguments take room that no optimization
-// takes back: V8 looks for it before it pushes them (Generate_CallOrConstructVarargs in
+// V8 aborts for (see text-scan.js) must not begin without room for it. Arguments take room that no
+// optimization takes back: V8 looks for it before it pushes them (Generate_CallOrConstructVarargs in
 // src/builtins/x64/builtins-x64.cc).
 
 const BLOCK_KB = 8

@@ -1,13 +1,13 @@
 'use strict'
 
-// Error.stackTraceLimit belongs to the program. It is set for the moment of one capture and put back as it was,
-// also where it was deleted, is no number, or cannot be written; an accessor is never called.
+// Error.stackTraceLimit belongs to the program. It is set for the moment of one capture and restored as it
+// was, also where it was deleted, is no number, or cannot be written; an accessor is never called.
 
 const { captureStackTrace } = Error
 const { getOwnPropertyDescriptor } = Object
 const { defineProperty, deleteProperty } = Reflect
 
-/** @returns {number | undefined} what V8 goes by; undefined: no stacks */
+/** @returns {number | undefined} the limit that V8 applies; undefined: no stacks */
 function limit () {
   const value = getOwnPropertyDescriptor(Error, 'stackTraceLimit')?.value
   return typeof value === 'number' ? value : undefined
@@ -16,43 +16,45 @@ function limit () {
 /**
  * Captures the present stack into an object of longstack's own, without formatting it.
  * @param {object} holder
- * @param {Function} above frames from this function on are left out
+ * @param {Function} outermost frames from this function on are left out
  * @param {number} frames
  */
-function captureInto (holder, above, frames) {
+function captureInto (holder, outermost, frames) {
   const before = limit()
-  if (before === undefined) return captureOddly(holder, above, frames)
+  if (before === undefined) return captureByDescriptor(holder, outermost, frames)
   try {
     Error.stackTraceLimit = frames
   } catch {
-    return captureOddly(holder, above, frames)
+    return captureByDescriptor(holder, outermost, frames)
   }
   try {
-    captureStackTrace(holder, above)
+    captureStackTrace(holder, outermost)
   } finally { // a full stack can surface here
     Error.stackTraceLimit = before
   }
 }
 
 /**
- * What is read-only, deleted or an accessor can mostly be redefined for the moment; where it cannot (--frozen-intrinsics),
- * the live limit has to do, and the program's frames may lie behind it.
+ * Captures where the limit is read-only, deleted or an accessor: mostly it can be redefined for the moment.
+ * Where it cannot (--frozen-intrinsics), the present limit applies, and the program's frames may lie beyond
+ * it.
  * @param {object} holder
- * @param {Function} above
+ * @param {Function} outermost
  * @param {number} frames
  */
-function captureOddly (holder, above, frames) {
+function captureByDescriptor (holder, outermost, frames) {
   const before = getOwnPropertyDescriptor(Error, 'stackTraceLimit')
-  const lent = defineProperty(Error, 'stackTraceLimit', { value: frames, writable: true, enumerable: true, configurable: true })
+  const temporary = { value: frames, writable: true, enumerable: true, configurable: true }
+  const isSet = defineProperty(Error, 'stackTraceLimit', temporary)
   try {
-    captureStackTrace(holder, above)
+    captureStackTrace(holder, outermost)
   } finally {
-    if (lent) putBack(before)
+    if (isSet) restore(before)
   }
 }
 
 /** @param {PropertyDescriptor | undefined} descriptor */
-function putBack (descriptor) {
+function restore (descriptor) {
   if (descriptor === undefined) deleteProperty(Error, 'stackTraceLimit')
   else defineProperty(Error, 'stackTraceLimit', descriptor)
 }

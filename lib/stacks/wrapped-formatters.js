@@ -133,7 +133,9 @@ class WrappedFormatters {
     }
     forget()
     const lines = /** @type {unknown[]} */ (hasRoom ? mapSites(sites) : sites)
-    if (nodeFormatter === undefined) return [headOf(error), ...lines.map((line) => `    at ${line}`)].join('\n')
+    if (nodeFormatter === undefined) {
+      return [headOf(error), ...lines.map((line) => `    at ${line}`)].join('\n')
+    }
     // Node's own prints what it is given, call sites or strings.
     return apply(nodeFormatter, self, [error, lines])
   }

@@ -94,7 +94,6 @@ const longFunctions = {
   'spans/http-spans.js createHttpSpans': 'not yet split',
   'spans/recorder.js createSpanRecorder': 'not yet split',
   'spans/spans.js createSpans': 'not yet split',
-  'stacks/capture.js createCapture': 'not yet split',
   'tracer/queries.js createQueries': 'not yet split'
 }
 
