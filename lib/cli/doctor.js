@@ -1,15 +1,15 @@
 'use strict'
 
-// longstack doctor: what trace.doctor() says in a process that runs nothing else.
+// longstack doctor: prints trace.doctor() of a process that runs nothing else.
 
-const { describe, parse, Wrong } = require('./flags')
+const { describe, parse, quote, UsageError } = require('./flags')
 const { print } = require('./terminal')
 
 /** @type {import('./flags').Flags} */
-const flags = { json: { type: 'boolean', says: 'the same as data' } }
+const flags = { json: { type: 'boolean', description: 'the same as data' } }
 
-const help = `What is in force on this machine, with this Node and this environment, and why. In a program, trace.doctor() says the
-same of that program.
+const help = `Prints what is in force on this machine, with this Node and this environment, and why.
+In a program, call trace.doctor().
 
   longstack doctor [--json]
 
@@ -18,11 +18,13 @@ ${describe(flags)}
 
 /** @param {string[]} args */
 async function main (args) {
-  const { flags: given, rest } = parse(args, flags)
-  if (given.help) return await print(help)
-  if (rest.length > 0) throw new Wrong(`longstack doctor takes no further words; got ${JSON.stringify(rest[0].slice(0, 80))}.`)
+  const { values, operands } = parse(args, flags)
+  if (values.help) return await print(help)
+  if (operands.length > 0) {
+    throw new UsageError(`longstack doctor takes no arguments. Received ${quote(operands[0])}.`)
+  }
   const { text, ...data } = diagnosis()
-  await print(given.json ? `${JSON.stringify(data, undefined, 2)}\n` : `${text.trimEnd()}\n`)
+  await print(values.json ? `${JSON.stringify(data, undefined, 2)}\n` : `${text.trimEnd()}\n`)
 }
 
 function diagnosis () {

@@ -1,108 +1,148 @@
 'use strict'
 
-// The flags of a command: what is given, read by Node's own parser; what is wrong, in a sentence; what there is, as help.
+// The flags of a command: parsed by Node's util.parseArgs, checked with a message for each mistake, listed as
+// help.
 
 const { parseArgs } = require('node:util')
 const { nearest } = require('../errors')
+
+const HELP_COLUMNS = 90
+const MAX_FLAG_COLUMNS = 26
+const MAX_QUOTED_CHARS = 80
 
 /**
  * @typedef {object} Flag
  * @property {'string' | 'boolean' | 'optional'} type `optional`: a value may follow after an equals sign
  * @property {boolean} [multiple]
- * @property {string} [value] what its value is called in the help
- * @property {string} says what it does, for the help
+ * @property {string} [value] placeholder of its value in the help
+ * @property {string} description for the help
  *
  * @typedef {Record<string, Flag>} Flags
  *
- * @typedef {object} Given
- * @property {Record<string, any>} flags
- * @property {string[]} rest
+ * @typedef {object} Parsed
+ * @property {Record<string, any>} values by flag
+ * @property {string[]} operands arguments that are not flags
  */
 
-/** Wrong usage: a sentence for the user, and exit code 2. */
-class Wrong extends Error {}
+/** Wrong usage: a sentence for the user, exit code 2. */
+class UsageError extends Error {}
+
+/** @type {Flag} */
+const helpFlag = { type: 'boolean', description: 'this text' }
 
 /**
  * @param {string[]} args
- * @param {Flags} known
- * @param {boolean} [first] everything from the first word on that is no flag belongs to somebody else
- * @returns {Given}
+ * @param {Flags} flags
+ * @param {boolean} [endAtOperand] everything from the first operand on is returned as it is
+ * @returns {Parsed}
+ * @throws {UsageError}
  */
-function parse (args, known, first = false) {
-  const all = { ...known, help: help() }
-  /** @type {any} */
-  const options = Object.fromEntries(Object.entries(all).map(([name, { type }]) => [name, { type: type === 'string' ? 'string' : 'boolean', multiple: true }]))
-  const { tokens } = parseArgs({ args, options: { ...options, help: { ...options.help, short: 'h' } }, strict: false, tokens: true, allowPositionals: true })
-  /** @type {Given} */
-  const given = { flags: {}, rest: [] }
-  for (const token of tokens) {
-    if (token.kind === 'option') take(token, all, given)
-    else if (first) return { ...given, rest: args.slice(token.kind === 'positional' ? token.index : token.index + 1) }
-    else if (token.kind === 'positional') given.rest.push(token.value)
+function parse (args, flags, endAtOperand = false) {
+  const allFlags = { ...flags, help: helpFlag }
+  /** @type {Parsed} */
+  const parsed = { values: {}, operands: [] }
+  for (const token of tokensOf(args, allFlags)) {
+    if (token.kind === 'option') {
+      addValue(token, allFlags, parsed.values)
+    } else if (endAtOperand) {
+      const start = token.kind === 'positional' ? token.index : token.index + 1
+      return { ...parsed, operands: args.slice(start) }
+    } else if (token.kind === 'positional') {
+      parsed.operands.push(token.value)
+    }
   }
-  return given
+  return parsed
 }
 
-/** @returns {Flag} */
-function help () {
-  return { type: 'boolean', says: 'this text' }
+/** @param {string[]} args @param {Flags} flags */
+function tokensOf (args, flags) {
+  const entries = Object.entries(flags).map(([name, { type }]) =>
+    [name, { type: type === 'string' ? 'string' : 'boolean', multiple: true }])
+  /** @type {any} */
+  const options = Object.fromEntries(entries)
+  options.help.short = 'h'
+  // Not strict: unknown flags and missing values get messages of our own, and `optional` has no type there.
+  return parseArgs({ args, options, strict: false, tokens: true, allowPositionals: true }).tokens
 }
 
-/** @param {any} token @param {Flags} known @param {Given} given */
-function take ({ name, rawName, value, inlineValue }, known, { flags }) {
-  if (!Object.hasOwn(known, name) || (rawName !== `--${name}` && rawName !== '-h')) throw new Wrong(`Unknown flag ${show(rawName)}.${meant(name, known)}`)
-  const { type, multiple } = known[name]
-  if (type === 'boolean' && inlineValue) throw new Wrong(`${rawName} takes no value.`)
-  if (type === 'string' && (value === undefined || (!inlineValue && isFlag(value, known)))) throw new Wrong(`${rawName} needs a value.`)
-  if (type === 'string' && value === '') throw new Wrong(`The value of ${rawName} is empty.`)
-  if (multiple) flags[name] = [...(flags[name] ?? []), value]
-  else if (Object.hasOwn(flags, name)) throw new Wrong(`${rawName} is given twice.`)
-  else flags[name] = value ?? true
+/** @param {any} token @param {Flags} flags @param {Record<string, any>} values */
+function addValue ({ name, rawName, value, inlineValue }, flags, values) {
+  if (!Object.hasOwn(flags, name) || (rawName !== `--${name}` && rawName !== '-h')) {
+    throw new UsageError(`Unknown flag ${quote(rawName)}.${suggestion(name, flags)}`)
+  }
+  const { type, multiple } = flags[name]
+  if (type === 'boolean' && inlineValue) throw new UsageError(`${rawName} takes no value.`)
+  if (type === 'string') checkValue(rawName, value, inlineValue, flags)
+  if (multiple) values[name] = [...(values[name] ?? []), value]
+  else if (Object.hasOwn(values, name)) throw new UsageError(`${rawName} was given twice.`)
+  else values[name] = value ?? true
 }
 
-/** Somebody forgot the value. @param {string} word @param {Flags} known */
-function isFlag (word, known) {
-  return word.startsWith('--') && Object.hasOwn(known, word.slice(2).split('=', 1)[0])
+/**
+ * @param {string} rawName
+ * @param {string | undefined} value
+ * @param {boolean} isInline
+ * @param {Flags} flags
+ */
+function checkValue (rawName, value, isInline, flags) {
+  // A value that is another flag means that the value was forgotten.
+  const isMissing = value === undefined || (!isInline && isFlag(value, flags))
+  if (isMissing) throw new UsageError(`${rawName} needs a value.`)
+  if (value === '') throw new UsageError(`The value of ${rawName} is empty.`)
 }
 
-/** @param {string} name @param {Flags} known */
-function meant (name, known) {
-  const hint = nearest(name, Object.keys(known))
+/** @param {string} word @param {Flags} flags */
+function isFlag (word, flags) {
+  return word.startsWith('--') && Object.hasOwn(flags, word.slice(2).split('=', 1)[0])
+}
+
+/** @param {string} name @param {Flags} flags */
+function suggestion (name, flags) {
+  const hint = nearest(name, Object.keys(flags))
   return hint === undefined ? '' : ` Did you mean --${hint}?`
 }
 
-/** @param {string} word as given */
-function show (word) {
-  return JSON.stringify(word.slice(0, 80))
+/** @param {string} word from the command line */
+function quote (word) {
+  return JSON.stringify(word.slice(0, MAX_QUOTED_CHARS))
 }
 
-/** @param {Flags} known @returns {string} a line or more for each */
-function describe (known) {
-  const rows = Object.entries({ ...known, help: help() }).map(([name, flag]) => [`  --${name}${valueOf(flag)}`, flag.says])
-  const width = Math.min(26, Math.max(...rows.map(([left]) => left.length))) + 2
-  return rows.map(([left, says]) => row(left, says, width)).join('\n')
+/** Lists flags for the help. @param {Flags} flags @returns {string} at least one line for each */
+function describe (flags) {
+  const rows = Object.entries({ ...flags, help: helpFlag }).map(([name, flag]) =>
+    [`  --${name}${placeholder(flag)}`, flag.description])
+  const width = Math.min(MAX_FLAG_COLUMNS, Math.max(...rows.map(([flag]) => flag.length))) + 2
+  return rows.map(([flag, description]) => describeFlag(flag, description, width)).join('\n')
 }
 
 /** @param {Flag} flag */
-function valueOf ({ type, value = 'VALUE' }) {
+function placeholder ({ type, value = 'VALUE' }) {
   return type === 'boolean' ? '' : type === 'optional' ? `[=${value}]` : ` ${value}`
 }
 
-/** @param {string} left @param {string} says @param {number} width */
-function row (left, says, width) {
+/** @param {string} flag @param {string} description @param {number} width of the flag's column */
+function describeFlag (flag, description, width) {
   const lines = ['']
-  for (const word of says.split(' ')) {
-    if (lines[lines.length - 1].length + word.length >= 90 - width) lines.push('')
+  for (const word of description.split(' ')) {
+    if (lines[lines.length - 1].length + word.length >= HELP_COLUMNS - width) lines.push('')
     lines[lines.length - 1] += `${lines[lines.length - 1] === '' ? '' : ' '}${word}`
   }
-  const start = left.length >= width ? `${left}\n${' '.repeat(width)}` : left.padEnd(width)
-  return start + lines.join(`\n${' '.repeat(width)}`)
+  const indent = ' '.repeat(width)
+  const start = flag.length >= width ? `${flag}\n${indent}` : flag.padEnd(width)
+  return start + lines.join(`\n${indent}`)
 }
 
-/** A whole number. @param {string} name @param {string} text @param {number} least */
-function whole (name, text, least) {
-  if (!/^\d{1,9}$/.test(text) || Number(text) < least) throw new Wrong(`--${name} is a whole number from ${least}; got ${show(text)}.`)
+/**
+ * Parses an integer.
+ * @param {string} name of the flag
+ * @param {string} text
+ * @param {number} min @throws {UsageError}
+ */
+function integer (name, text, min) {
+  if (!/^\d{1,9}$/.test(text) || Number(text) < min) {
+    throw new UsageError(`--${name} must be an integer of at least ${min}. Received ${quote(text)}.`)
+  }
   return Number(text)
 }
 
-module.exports = { parse, describe, whole, show, Wrong }
+module.exports = { UsageError, describe, integer, parse, quote }

@@ -1,24 +1,29 @@
 'use strict'
 
-// longstack run: node -r longstack/register, with a flag for every option. The program takes the place of this process
-// where Node can do that (22.15 and later, not on Windows), so that signals, standard streams, process id and exit code
-// are its own; elsewhere it is a child whose signals and end are passed on.
+// longstack run: node -r longstack/register, with a flag for every option. The program replaces this process
+// where Node has process.execve (22.15 and later, not on Windows), and so keeps its signals, standard
+// streams, process id and exit code; elsewhere it is a child, to which they are passed through.
 
 const { rules, parseOptions, defaultOptions } = require('../options')
 const { optionTable } = require('../option-table')
-const { describe, parse, whole, Wrong } = require('./flags')
+const { describe, integer, parse, UsageError } = require('./flags')
 const { print } = require('./terminal')
 
-const MS = 1000 // of quiet, after which what is open is a leak
+const DEFAULT_QUIET_MS = 1000 // after which open handles count as leaks
 
 /** @type {import('./flags').Flags} */
 const own = {
   'fail-on-leak': {
     type: 'optional',
     value: 'MS',
-    says: `exit with code 3, and say what is open and who opened it, when the program does nothing for MS ms (default ${MS}) and does not end. A repeating timer that goes on is no work`
+    description: 'exit with code 3, and print what is open and who opened it, when the program is idle for ' +
+      `MS ms (default ${DEFAULT_QUIET_MS}) but does not end (repeating timers count as idle)`
   },
-  'node-options': { type: 'string', value: 'FLAGS', says: 'flags for node itself, for example "--enable-source-maps --max-old-space-size=4096"' }
+  'node-options': {
+    type: 'string',
+    value: 'FLAGS',
+    description: 'flags for node itself, for example "--enable-source-maps --max-old-space-size=4096"'
+  }
 }
 
 /** @returns {import('./flags').Flags} one for each option */
@@ -26,8 +31,9 @@ function optionFlags () {
   return Object.fromEntries(optionTable().map((row) => {
     const { flag, flagPurpose, initial, placeholder, variable, written } = row
     const variableText = `; as ${variable}${describeDefault(initial)}`
-    if (typeof initial === 'boolean') return [flag, { type: 'boolean', says: `${flagPurpose}${variableText}` }]
-    return [flag, { type: 'string', value: placeholder, says: `${flagPurpose}: ${written}${variableText}` }]
+    return [flag, typeof initial === 'boolean'
+      ? { type: 'boolean', description: `${flagPurpose}${variableText}` }
+      : { type: 'string', value: placeholder, description: `${flagPurpose}: ${written}${variableText}` }]
   }))
 }
 
@@ -53,24 +59,29 @@ Exit code: the program's; 3 for a leak, 2 for wrong usage of this command.
 
 /** @param {string[]} args */
 async function main (args) {
-  const { flags: given, rest } = parse(args, flags, true)
-  if (given.help) return await print(help)
-  if (rest.length === 0) throw new Wrong('No script is named.')
-  const env = { ...process.env, ...environment(given) }
+  const { values, operands } = parse(args, flags, true)
+  if (values.help) return await print(help)
+  if (operands.length === 0) throw new UsageError('Missing script argument.')
+  const env = { ...process.env, ...environment(values) }
   const preloads = ['-r', require.resolve('../register')]
-  if (given['fail-on-leak'] !== undefined) {
+  const quiet = values['fail-on-leak']
+  if (quiet !== undefined) {
     preloads.push('-r', require.resolve('../leak-watch'))
-    Object.assign(env, require('../leak-watch').ask(given['fail-on-leak'] === true ? MS : whole('fail-on-leak', given['fail-on-leak'], 1)))
+    const ms = quiet === true ? DEFAULT_QUIET_MS : integer('fail-on-leak', quiet, 1)
+    Object.assign(env, require('../leak-watch').ask(ms))
   }
-  return await require('./replace-process').become([...split(given['node-options'] ?? ''), ...preloads, ...(rest[0].startsWith('-') ? ['--'] : []), ...rest], env)
+  const nodeOptions = split(values['node-options'] ?? '')
+  const separator = operands[0].startsWith('-') ? ['--'] : []
+  const { replaceProcess } = require('./replace-process')
+  return await replaceProcess([...nodeOptions, ...preloads, ...separator, ...operands], env)
 }
 
-/** Returns the variables for the options that were given as flags. @param {Record<string, any>} given */
-function environment (given) {
+/** Returns the variables for the options that were given as flags. @param {Record<string, any>} values */
+function environment (values) {
   /** @type {Record<string, string>} */
   const env = {}
   for (const { flag, initial, name, variable } of optionTable()) {
-    const value = given[flag]
+    const value = values[flag]
     if (value === undefined) continue
     const text = initial === true ? 'off' : String(value)
     check(name, flag, text)
@@ -83,21 +94,24 @@ function environment (given) {
  * @param {import('../option-table').OptionName} name
  * @param {string} flag
  * @param {string} text its value
- * @throws {Wrong}
+ * @throws {UsageError}
  */
 function check (name, flag, text) {
   try {
     parseOptions({ [name]: rules[name].fromText(text) }, defaultOptions())
   } catch (error) {
-    throw new Wrong(`--${flag}: ${/** @type {Error} */ (error).message}`)
+    throw new UsageError(`--${flag}: ${/** @type {Error} */ (error).message}`)
   }
 }
 
-/** Words with spaces between them; quotes and backslashes as in NODE_OPTIONS. @param {string} text */
+/** Splits at spaces; quotes and backslashes as in NODE_OPTIONS. @param {string} text @throws {UsageError} */
 function split (text) {
-  const found = text.match(/(?:[^\s"\\]|\\.|"(?:[^"\\]|\\.)*")+/g) ?? []
-  if (found.join('').length !== text.replace(/("(?:[^"\\]|\\.)*")|\s+/g, '$1').length) throw new Wrong('--node-options has a quote without its end.')
-  return found.map((word) => word.replace(/\\(.)|"/g, '$1'))
+  const words = text.match(/(?:[^\s"\\]|\\.|"(?:[^"\\]|\\.)*")+/g) ?? []
+  const withoutSpaces = text.replace(/("(?:[^"\\]|\\.)*")|\s+/g, '$1')
+  if (words.join('').length !== withoutSpaces.length) {
+    throw new UsageError('Unterminated quote in --node-options.')
+  }
+  return words.map((word) => word.replace(/\\(.)|"/g, '$1'))
 }
 
 module.exports = { help, main, split }

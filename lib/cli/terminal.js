@@ -1,68 +1,78 @@
 'use strict'
 
-// What goes to the terminal, or into a pipe: colours where they are seen, a reader that goes away without a word,
-// progress that leaves no trace.
+// Output of the commands: colours on a terminal, no error when a pipe's reader ends, progress that is erased.
 
 const { isatty } = require('node:tty')
 const { noColours } = require('../report/render/text-parts')
 
 /** @typedef {import('../report/render/text-parts').Colours} Colours */
 
-const PATIENCE = 500 // ms, before which nobody wants to hear of progress
-const PACE = 200
+const PROGRESS_DELAY_MS = 500
+const PROGRESS_INTERVAL_MS = 200
+const DEFAULT_COLUMNS = 100
+const ERASE_LINE = '\r\x1b[2K'
 
-/** A reader such as `head` that has seen enough is no error. */
-function quietly () {
+/** Ends the process when stdout cannot be written; without an error if its reader ended, such as `head`. */
+function handleStreamErrors () {
   process.stdout.on('error', (error) => {
     if (/** @type {NodeJS.ErrnoException} */ (error).code === 'EPIPE') process.exit()
-    process.stderr.write(`longstack: standard output cannot be written to: ${error.message}\n`, () => process.exit(1))
+    const line = `longstack: cannot write to standard output: ${error.message}\n`
+    process.stderr.write(line, () => process.exit(1))
   })
   process.stderr.on('error', () => {})
 }
 
-/** Text on stdout; done when it is gone, or its reader is. @param {string} text @returns {Promise<void>} */
+/**
+ * Writes to stdout.
+ * @param {string} text
+ * @returns {Promise<void>} resolves when it is written, or the reader ended
+ */
 function print (text) {
   return new Promise((resolve) => process.stdout.write(text, () => resolve()))
 }
 
-/** @param {string} line on stderr */
-function say (line) {
+/** Writes a line to stderr. @param {string} line */
+function printError (line) {
   process.stderr.write(`${line}\n`)
 }
 
-/** Colours of stdout: chalk knows FORCE_COLOR, not NO_COLOR. @returns {Colours} */
+/** Returns the colours of stdout. chalk obeys FORCE_COLOR, but not NO_COLOR. @returns {Colours} */
 function colours () {
   if (process.env.FORCE_COLOR === undefined && (process.env.NO_COLOR || !isatty(1))) return noColours
   const chalk = /** @type {any} */ (require('chalk')).default
   return chalk.level === 0 ? noColours : chalk
 }
 
-/** Columns of the terminal, or enough for a file. */
+/** Returns the columns of the terminal, or enough for a file. */
 function width () {
-  return process.stdout.columns ?? (Number(process.env.COLUMNS) || 100)
+  return process.stdout.columns ?? (Number(process.env.COLUMNS) || DEFAULT_COLUMNS)
 }
 
-/** Says on a terminal how far long work is. */
+/** Prints the progress of reading on a terminal. */
 function createProgress () {
   if (!isatty(2)) return { step: undefined, end: () => {} }
-  const began = Date.now()
-  let next = began + PATIENCE
-  let shown = false
+  let next = Date.now() + PROGRESS_DELAY_MS
+  let isPrinted = false
   return {
-    /** @param {number} bytes @param {number | undefined} of */
-    step (bytes, of) {
+    /** @param {number} bytes @param {number | undefined} total */
+    step (bytes, total) {
       const now = Date.now()
       if (now < next) return
-      next = now + PACE
-      shown = true
-      const megabytes = Math.round(bytes / 1e6)
-      process.stderr.write(`\r\x1b[2Kreading ${of === undefined ? `${megabytes} MB` : `${Math.floor(bytes / Math.max(of, bytes) * 100)} % of ${Math.round(of / 1e6)} MB`}`)
+      next = now + PROGRESS_INTERVAL_MS
+      isPrinted = true
+      process.stderr.write(`${ERASE_LINE}reading ${progressText(bytes, total)}`)
     },
     end () {
-      if (shown) process.stderr.write('\r\x1b[2K')
-      shown = false
+      if (isPrinted) process.stderr.write(ERASE_LINE)
+      isPrinted = false
     }
   }
 }
 
-module.exports = { quietly, print, say, colours, width, createProgress }
+/** @param {number} bytes @param {number | undefined} total */
+function progressText (bytes, total) {
+  if (total === undefined) return `${Math.round(bytes / 1e6)} MB`
+  return `${Math.floor(bytes / Math.max(total, bytes) * 100)} % of ${Math.round(total / 1e6)} MB`
+}
+
+module.exports = { colours, createProgress, handleStreamErrors, print, printError, width }

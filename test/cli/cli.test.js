@@ -22,13 +22,13 @@ test('every command has help, and says nothing else', async (t) => {
 
 /** @type {Array<[string[], RegExp]>} */
 const wrong = [
-  [[], /No command is named/],
+  [[], /Missing command/],
   [['reprot'], /Unknown command "reprot"\. Did you mean "report"\?/],
   [['constructor'], /Unknown command "constructor"/],
-  [['--frames', '3'], /Unknown flag "--frames": the command comes first/],
+  [['--frames', '3'], /Unknown flag "--frames": use a command first/],
   [['why', '1'], /longstack why is not available yet/],
   [['attach', '1'], /longstack attach is not available yet/],
-  [['report'], /No file is named/],
+  [['report'], /Missing file argument/],
   [['report', '--jsno', 'x'], /Unknown flag "--jsno"\. Did you mean --json\?/],
   [['report', '--toString', 'x'], /Unknown flag "--toString"/],
   [['report', '-x', 'x'], /Unknown flag "-x"/],
@@ -36,24 +36,24 @@ const wrong = [
   [['report', '--json=1', 'x'], /--json takes no value/],
   [['report', 'x', '--html'], /--html needs a value/],
   [['report', 'x', '--html', '--json'], /--html needs a value/],
-  [['report', 'x', '--top', 'many'], /--top is a whole number from 1; got "many"/],
-  [['report', 'x', '--top', '3', '--top', '4'], /--top is given twice/],
-  [['report', 'x', '--html', 'x'], /"x" is one of the files to be read/],
+  [['report', 'x', '--top', 'many'], /--top must be an integer of at least 1\. Received "many"/],
+  [['report', 'x', '--top', '3', '--top', '4'], /--top was given twice/],
+  [['report', 'x', '--html', 'x'], /"x" is an input file and would be overwritten/],
   [['report', 'x', '--html', 'y', '--trace', './y'], /name the same file/],
-  [['report', '-', '--trace', 'y', '--json'], /read once/],
-  [['report', '-', '--compare', '-'], /Standard input can be one/],
-  [['report', 'x', '--json', '--html', '-'], /Only one thing can go to standard output/],
-  [['doctor', 'now'], /takes no further words; got "now"/],
-  [['run'], /No script is named/],
-  [['run', '--frames', '7'], /No script is named/],
+  [['report', '-', '--trace', 'y', '--json'], /read only once/],
+  [['report', '-', '--compare', '-'], /Standard input can be only one/],
+  [['report', 'x', '--json', '--html', '-'], /Only one output can go to standard output/],
+  [['doctor', 'now'], /takes no arguments\. Received "now"/],
+  [['run'], /Missing script argument/],
+  [['run', '--frames', '7'], /Missing script argument/],
   [['run', '--framse', '7', 'x.js'], /Unknown flag "--framse"\. Did you mean --frames\?/],
   [['run', '--frames', 'few', 'x.js'], /--frames: Option "frames" must be an integer from 1 to 200\. Received "few"/],
   [['run', '--filter', 'TPC', 'x.js'], /--filter: Unknown subsystem "TPC"\. Did you mean "TCP"\?/],
   [['run', '--mode', 'lite', 'x.js'], /--mode: .*"full" or "light"\. Received "lite"/],
   [['run', '--spans', 'a.jsonl;slowr=5', 'x.js'], /--spans: .*slower/],
   [['run', '--blocked', '0', 'x.js'], /--blocked: /],
-  [['run', '--fail-on-leak=soon', 'x.js'], /--fail-on-leak is a whole number from 1; got "soon"/],
-  [['run', '--node-options', '"--a', 'x.js'], /a quote without its end/]
+  [['run', '--fail-on-leak=soon', 'x.js'], /--fail-on-leak must be an integer of at least 1\. Received "soon"/],
+  [['run', '--node-options', '"--a', 'x.js'], /Unterminated quote in --node-options/]
 ]
 
 for (const [args, sentence] of wrong) {
@@ -66,7 +66,7 @@ for (const [args, sentence] of wrong) {
   })
 }
 
-test('the doctor speaks, and gives data', async (t) => {
+test('the doctor prints text, and data', async (t) => {
   const { stdout, code } = await longstack(['doctor'])
   t.is(code, 0)
   t.regex(stdout, /^longstack +\d/)
@@ -75,14 +75,14 @@ test('the doctor speaks, and gives data', async (t) => {
   t.is(data.enabled, true)
 })
 
-test('a reader that goes away ends the command without a word', (t) => {
+test('a reader that ends, ends the command without an error', (t) => {
   const spans = file(t, Array.from({ length: 3000 }, (_, i) => span({ name: `GET /${i}`, at: i })))
   const script = `set -o pipefail; '${process.execPath}' '${main}' report --json '${spans}' 2> '${spans}.err' | head -n 1`
   t.is(execFileSync('bash', ['-c', script], { timeout: 60_000 }).toString(), '{\n')
   t.is(fs.readFileSync(`${spans}.err`, 'utf8'), '')
 })
 
-test('what cannot be written is one sentence', async (t) => {
+test('an output that cannot be written is reported in one sentence', async (t) => {
   const spans = file(t, [span()])
   for (const flag of ['--html', '--trace']) {
     const { stderr, code } = await longstack(['report', spans, flag, '/nowhere/out'])

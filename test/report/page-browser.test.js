@@ -173,7 +173,7 @@ able('opens a slow request step by step: tree, runs, stacks, who held it up', as
   t.is(await detail.locator('.stack').first().evaluate((pre) => pre.textContent), `${stack}\n`)
   t.is(await detail.locator('.stack .hop').count(), 2)
   t.regex(await detail.innerText(), /POST \/orders in hash \(\/app\/orders\.js:8:3\)/)
-  t.regex(await detail.innerText(), /code outside of any span/)
+  t.regex(await detail.innerText(), /code outside any span/)
   t.regex(await detail.innerText(), /Where it waited\n.* ms in 2 waits at load \(\/app\/lib\/db\.js:34:9\) until TCP 127\.0\.0\.1:5432\n/)
   const waits = await page.locator('#slowest tbody tr').first().locator('.wait').allTextContents()
   t.regex(waits[0], /^load \(db\.js:34\) · \S+ ms in 2 waits · until TCP 127\.0\.0\.1:5432$/)
@@ -201,7 +201,7 @@ able('what is open is shown as open', async (t) => {
   const { page } = await open(await modelOf([...dear(0, 300), span({ name: 'POST /orders', at: 0, ms: 61_200, attributes: { 'longstack.end': 'open' } })]))
   await page.locator('.spans').getByRole('button', { name: 'audit' }).click()
   t.is(await page.locator('.spans .chosen').getByText('open').count(), 1)
-  t.regex(await page.locator('.detail').innerText(), /Ended\s+still open when it was written/)
+  t.regex(await page.locator('.detail').innerText(), /Ended\s+still open when written/)
   t.deepEqual((await page.locator('#open tbody tr').first().innerText()).split(/\s*\t\s*/).slice(0, 2), ['POST /orders', '61.2 s'])
 })
 
@@ -287,7 +287,7 @@ able('megabytes of text neither break the layout nor the page', async (t) => {
 
 able('nothing to show is said', async (t) => {
   const { page, errors } = await open(await modelOf([]))
-  t.regex(await page.locator('main').innerText(), /There is no finished span to draw/)
+  t.regex(await page.locator('main').innerText(), /No finished spans to draw/)
   t.deepEqual(errors, [])
 })
 

@@ -7,7 +7,7 @@ const { createHash } = require('node:crypto')
 const test = require('ava')
 const { fit } = require('../../lib/report/render/page/data')
 const { createPage } = require('../../lib/report/render/page')
-const { change, fromTo, percent, shown, tick, time } = require('../../lib/report/render/page/client/format')
+const { change, escapeInvisible, fromTo, percent, tick, time } = require('../../lib/report/render/page/client/format')
 const { dear, load, modelOf, span, stack } = require('../helpers/page')
 
 const MB = 1_000_000
@@ -43,8 +43,8 @@ test('changes and shares say no more than is known', (t) => {
 })
 
 test('characters that hide or turn text are written out', (t) => {
-  t.is(shown('user\u202etxt.exe\u2066 a\0b\x1b[31m\u200b'), 'user\\u202etxt.exe\\u2066 a\\u0000b\\u001b[31m\\u200b')
-  t.is(shown('line\r\nline\tß 漢 👍 العربية'), 'line\nline\tß 漢 👍 العربية')
+  t.is(escapeInvisible('user\u202etxt.exe\u2066 a\0b\x1b[31m\u200b'), 'user\\u202etxt.exe\\u2066 a\\u0000b\\u001b[31m\\u200b')
+  t.is(escapeInvisible('line\r\nline\tß 漢 👍 العربية'), 'line\nline\tß 漢 👍 العربية')
 })
 
 test('all scripts and styles are allowed by hash, nothing else is', async (t) => {
@@ -91,7 +91,7 @@ test('the data hold the figures of the model, exactly', async (t) => {
   t.is(data.stacks[Number(data.traces[0].spans[0].stack)], stack)
 })
 
-test('a page of very much stays below 5 MB and says what it leaves out', async (t) => {
+test('a page of much data stays below 5 MB and lists what it omits', async (t) => {
   const long = `${'    at somewhere (/app/a/rather/long/path/file.js:1:1)\n'.repeat(140)}`
   const lines = Array.from({ length: 20 }, (_, i) => {
     const [root, ...rest] = dear(i, 500 - i).reverse()
@@ -106,13 +106,13 @@ test('a page of very much stays below 5 MB and says what it leaves out', async (
   const html = createPage(model)
   t.true(Buffer.byteLength(html) < 5 * MB, `${Buffer.byteLength(html)} bytes`)
   const { thinned, traces, runs } = embedded(html)
-  t.true(thinned.some((/** @type {string} */ one) => /^Of 2,\d\d\d routes the first [\d,]+ are shown\.$/.test(one)), thinned.join(' '))
-  t.true(thinned.some((/** @type {string} */ one) => /^[\d,]+ stacks longer than [\d,]+ characters are cut there\.$/.test(one)), thinned.join(' '))
+  t.true(thinned.some((/** @type {string} */ one) => /^Only the first [\d,]+ of 2,\d\d\d routes are shown\.$/.test(one)), thinned.join(' '))
+  t.true(thinned.some((/** @type {string} */ one) => /^[\d,]+ stacks truncated to [\d,]+ characters\.$/.test(one)), thinned.join(' '))
   t.is(traces[0].name, 'GET /report/:year', 'the slowest one is still there')
   t.true(runs[0].routes.length >= 8)
 })
 
-test('megabytes in one field are cut, and their length is told', async (t) => {
+test('megabytes in one field are cut, and their length is printed', async (t) => {
   const name = 'n'.repeat(MB)
   const html = createPage(await modelOf([span({ name, at: 0, ms: 1, attributes: { 'http.request.header.x': 'h'.repeat(3 * MB), 'code.stacktrace': 's'.repeat(5 * MB) } })]))
   t.true(Buffer.byteLength(html) < MB)
@@ -139,7 +139,7 @@ test('without scripts there are tables of the same figures', async (t) => {
     const row = html.split('<tr>').find((one) => one.includes(`<td>${name}</td>`)) ?? ''
     t.true(row.includes(`>${time(summary.median)}<`), name)
   }
-  t.regex(html, /Who held up others.*work \(\/app\/report\.js:31:9\)/s)
+  t.regex(html, /Blockers.*work \(\/app\/report\.js:31:9\)/s)
   t.regex(html, /Slowest requests/)
   t.regex(html, /Still open.*POST \/orders/s)
 })

@@ -2,9 +2,10 @@
 
 // A hash table from ids of 64 bits to numbers: open addressing, at most half full.
 //
-// Not a Set or Map of strings, since these would be most of a report's memory. bench/report.js, Node 24, max RSS of
-// `longstack report` as text: 1 million spans 202 MB, with Set and Map 433 MB;
-// 4 million spans 290 MB and 52 s, with Set and Map 1033 MB and 87 s; at 16.7 million entries both throw "maximum size exceeded". Memory has priority here: files of any size are read.
+// Not a Set or Map of strings, since these would be most of a report's memory. bench/report.js, Node 24, max
+// RSS of `longstack report` as text: 1 million spans 202 MB, with Set and Map 433 MB; 4 million spans 290 MB
+// and 52 s, with Set and Map 1033 MB and 87 s; at 16.7 million entries both throw "maximum size exceeded".
+// Memory has priority here: files of any size are read.
 
 const { randomBytes } = require('node:crypto')
 

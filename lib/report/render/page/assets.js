@@ -1,13 +1,14 @@
 'use strict'
 
-// What every page carries: styles, the parts of d3 that draw and zoom, and the code in client/. The code there is written
-// as modules, which a page without requests cannot load: they are put into one script with a `require` of their own.
+// Assets of every page: styles, the modules of d3 that draw and zoom, and the code in client/. That code is
+// written as modules, which a page without requests cannot load: they are put into one script with a
+// `require` of its own.
 
 const fs = require('node:fs')
 const path = require('node:path')
 
-/** The parts of d3 that the page calls; what they need themselves is found. */
-const PARTS = ['d3-selection', 'd3-scale', 'd3-shape', 'd3-axis', 'd3-zoom']
+/** Modules of d3 that the page calls; their dependencies are added. */
+const D3_MODULES = ['d3-selection', 'd3-scale', 'd3-shape', 'd3-axis', 'd3-zoom']
 
 const client = path.join(__dirname, 'client')
 
@@ -15,28 +16,37 @@ function styles () {
   return fs.readFileSync(path.join(__dirname, 'page.css'), 'utf8')
 }
 
-/** The library, each part behind what it depends on; all of them add to a global `d3`. */
+/** Returns d3, each module after its dependencies; all of them add to a global `d3`. */
 function charts () {
-  /** @type {Map<string, string>} name → source */
+  /** Sources by name. @type {Map<string, string>} */
   const sources = new Map()
-  for (const name of PARTS) collect(name, __dirname, sources)
-  return sealed([...sources.values()].join('\n'))
+  for (const name of D3_MODULES) collect(name, __dirname, sources)
+  return checked([...sources.values()].join('\n'))
 }
 
-/** @param {string} name @param {string} from a folder @param {Map<string, string>} sources */
-function collect (name, from, sources) {
+/**
+ * @param {string} name
+ * @param {string} parent directory of the package that needs it
+ * @param {Map<string, string>} sources
+ */
+function collect (name, parent, sources) {
   if (sources.has(name)) return
-  const folder = home(name, from)
-  const { dependencies = {} } = JSON.parse(fs.readFileSync(path.join(folder, 'package.json'), 'utf8'))
-  for (const other of Object.keys(dependencies).filter((one) => one.startsWith('d3-'))) collect(other, folder, sources)
-  sources.set(name, fs.readFileSync(path.join(folder, 'dist', `${name}.min.js`), 'utf8'))
+  const directory = directoryOf(name, parent)
+  const { dependencies = {} } = JSON.parse(fs.readFileSync(path.join(directory, 'package.json'), 'utf8'))
+  const modules = Object.keys(dependencies).filter((dependency) => dependency.startsWith('d3-'))
+  for (const dependency of modules) collect(dependency, directory, sources)
+  sources.set(name, fs.readFileSync(path.join(directory, 'dist', `${name}.min.js`), 'utf8'))
 }
 
-/** A package's folder; its exports do not tell. @param {string} name @param {string} from */
-function home (name, from) {
-  let folder = path.dirname(require.resolve(name, { paths: [from] }))
-  while (path.basename(folder) !== name) folder = path.dirname(folder)
-  return folder
+/**
+ * Returns a package's directory, which its exports do not contain.
+ * @param {string} name
+ * @param {string} parent
+ */
+function directoryOf (name, parent) {
+  let directory = path.dirname(require.resolve(name, { paths: [parent] }))
+  while (path.basename(directory) !== name) directory = path.dirname(directory)
+  return directory
 }
 
 function app () {
@@ -45,7 +55,7 @@ function app () {
     const source = fs.readFileSync(path.join(client, name), 'utf8')
     return `${JSON.stringify(`./${name.slice(0, -3)}`)}: (module, require) => {\n${source}}`
   })
-  return sealed(`'use strict'
+  return checked(`'use strict'
 {
   const sources = {
 ${modules.join(',\n')}
@@ -60,9 +70,9 @@ ${modules.join(',\n')}
 `)
 }
 
-/** Text inside of a script element may not look like its end. @param {string} source */
-function sealed (source) {
-  if (/<\/script|<!--/i.test(source)) throw new Error('a script of the page would end inside of itself')
+/** Checks that a script does not contain the end of its element. @param {string} source */
+function checked (source) {
+  if (/<\/script|<!--/i.test(source)) throw new Error('A script of the page contains </script or <!--.')
   return source
 }
 

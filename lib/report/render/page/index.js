@@ -1,16 +1,16 @@
 'use strict'
 
-// The page of a report: one file that needs nothing else and asks for nothing. Its policy allows exactly the styles and
-// scripts in it, by hash, and no connection at all. What spans say travels as JSON inside of an element that no browser
-// executes, and becomes text there, never markup.
+// Renders a report as one HTML file that needs no other and requests nothing. Its policy allows exactly the
+// styles and scripts in it, by hash, and no connection at all. Data of spans is JSON inside an element that
+// no browser executes, and becomes text, never markup.
 
 const { createHash } = require('node:crypto')
 const { app, charts, styles } = require('./assets')
 const { fit } = require('./data')
-const { escape, plain } = require('./plain')
+const { createStaticPage, escape } = require('./static-page')
 
 /**
- * @param {any} model of a report, see lib/report
+ * @param {any} model of a report, see lib/report/aggregate/model.js
  * @param {{ title?: string }} [options]
  * @returns {string} HTML
  */
@@ -31,7 +31,7 @@ function createPage (model, { title = 'longstack report' } = {}) {
 </head>
 <body>
 <noscript>
-${plain(data)}
+${createStaticPage(data)}
 </noscript>
 <div id="page"></div>
 <script type="application/json" id="data">${json}</script>
@@ -51,7 +51,7 @@ function policy (style, scripts) {
     'img-src data:',
     "base-uri 'none'",
     "form-action 'none'",
-    "require-trusted-types-for 'script'", // a way from text to markup would be an error
+    "require-trusted-types-for 'script'", // turning text into markup is an error
     "trusted-types 'none'"
   ].join('; ')
 }

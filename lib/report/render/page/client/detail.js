@@ -1,19 +1,25 @@
 'use strict'
 
-// All that is known of one span of the waterfall.
+// Renders one span of the waterfall in full.
 
 const { foreign, h } = require('./dom')
 const { clock, plural, time } = require('./format')
-const { bar, figures, waits, whole } = require('./split')
+const { bar, figures, sumOf, waits } = require('./split')
 const { folded, stack } = require('./stack')
 const { createTable } = require('./table')
 
-/** @typedef {import('../data').PageSpan} PageSpan @typedef {import('../data').PageTrace} PageTrace */
+/**
+ * @typedef {import('../traces').PageSpan} PageSpan
+ * @typedef {import('../traces').PageTrace} PageTrace
+ */
+
+const OPEN_ATTRIBUTES = 12 // more are collapsed at first
+const MAX_RUNS = 8 // until the button for all is pressed
 
 /** @type {Record<string, string>} */
 const ends = {
-  open: 'still open when it was written: its duration is that until then',
-  aborted: 'aborted by the other side',
+  open: 'still open when written; the duration is until then',
+  aborted: 'aborted by the peer',
   timeout: 'timed out',
   upgraded: 'upgraded to another protocol'
 }
@@ -32,11 +38,11 @@ function detail (span, trace, stacks, buttonOf) {
   return [
     h('h3', {}, foreign(span.name)),
     facts(span, trace),
-    span.split !== undefined && whole(span.split) > 0 && parts(span),
+    span.split !== undefined && sumOf(span.split) > 0 && parts(span),
     span.waits.length > 0 && sites(span),
     span.delayedBy.length > 0 && delays(span, buttonOf),
     span.events.length > 0 && failures(span, stacks),
-    span.stack !== undefined && [h('h4', {}, 'Where it was made'), stack(stacks[span.stack])],
+    span.stack !== undefined && [h('h4', {}, 'Created at'), stack(stacks[span.stack])],
     span.runs.length > 0 && runs(span),
     span.attributes.length > 0 && attributes(span)
   ].flat(2).filter(Boolean)
@@ -48,7 +54,7 @@ function facts (span, trace) {
     ['Took', time(span.ms)],
     ['Started', `+ ${time(span.start)} · ${clock((trace.startUnixMs ?? NaN) + span.start)} UTC`],
     ['Kind', span.kind.toLowerCase()],
-    ['Status', h('span', { class: span.status === 'ERROR' ? 'failure' : undefined }, states[span.status] ?? span.status, span.message === undefined ? '' : [' · ', foreign(span.message)])],
+    ['Status', status(span)],
     span.end === undefined ? undefined : ['Ended', ends[span.end] ?? foreign(span.end)],
     span.where === undefined ? undefined : ['Service', foreign(span.where)],
     ['Trace', h('code', {}, trace.id)],
@@ -57,13 +63,23 @@ function facts (span, trace) {
 }
 
 /** @param {PageSpan} span */
-function attributes ({ attributes: all }) {
-  return h('details', { open: all.length <= 12 }, h('summary', {}, 'Attributes'), pairs(all.map(([name, value]) => [foreign(name), foreign(value)])))
+function status ({ status: code, message }) {
+  const text = message === undefined ? '' : [' · ', foreign(message)]
+  return h('span', { class: code === 'ERROR' ? 'failure' : undefined }, states[code] ?? code, text)
+}
+
+/** @param {PageSpan} span */
+function attributes (span) {
+  const list = pairs(span.attributes.map(([name, value]) => [foreign(name), foreign(value)]))
+  const open = span.attributes.length <= OPEN_ATTRIBUTES
+  return h('details', { open }, h('summary', {}, 'Attributes'), list)
 }
 
 /** @param {Array<[any, any] | undefined>} list */
 function pairs (list) {
-  return h('dl', { class: 'facts' }, list.filter((one) => one !== undefined).map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value))))
+  const present = list.filter((pair) => pair !== undefined)
+  const items = present.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))
+  return h('dl', { class: 'facts' }, items)
 }
 
 /** @param {PageSpan} span */
@@ -74,47 +90,60 @@ function parts ({ split, ms, name }) {
   return [h('h4', {}, 'Where its time went'), bar(split, name), figures(split, ms), note]
 }
 
-/** Lists where it waited, with whole paths. @param {PageSpan} span */
-function sites ({ waits: all }) {
-  const items = all.map(({ ms, count: times, at, until }) => h('li', {},
+/** Lists its waits, with full paths. @param {PageSpan} span */
+function sites (span) {
+  const items = span.waits.map(({ ms, count: times, at: frame, until }) => h('li', {},
     h('b', {}, time(ms)),
     times > 1 && ` in ${plural(times, 'wait')}`,
-    at !== undefined && [' at ', foreign(at, { class: 'code' })],
+    frame !== undefined && [' at ', foreign(frame, { class: 'code' })],
     until !== undefined && [' until ', foreign(until)]))
   return [h('h4', {}, 'Where it waited'), h('ul', { class: 'delays' }, items)]
 }
 
 /** @param {PageSpan} span @param {(id: string) => any} buttonOf */
 function delays ({ delayedBy }, buttonOf) {
-  return [h('h4', {}, 'Held up by'), h('ul', { class: 'delays' }, delayedBy.map(({ spanId, name, ms, at }) => {
+  const items = delayedBy.map(({ spanId, name, ms, at: frame }) => {
     const button = spanId === undefined ? undefined : buttonOf(spanId)
-    const who = name === undefined ? 'code outside of any span' : foreign(name)
-    const go = () => { button.click(); button.focus() }
-    return h('li', {}, h('b', {}, time(ms)), ' ', button === undefined ? who : h('button', { type: 'button', class: 'link', on: { click: go } }, who),
-      at !== undefined && [' in ', foreign(at, { class: 'code' })])
-  }))]
+    const label = name === undefined ? 'code outside any span' : foreign(name)
+    return h('li', {}, h('b', {}, time(ms)), ' ', button === undefined ? label : link(label, button),
+      frame !== undefined && [' in ', foreign(frame, { class: 'code' })])
+  })
+  return [h('h4', {}, 'Delayed by'), h('ul', { class: 'delays' }, items)]
+}
+
+/** Makes a link that presses another button. @param {any} label @param {any} button */
+function link (label, button) {
+  const go = () => { button.click(); button.focus() }
+  return h('button', { type: 'button', class: 'link', on: { click: go } }, label)
 }
 
 /** @param {PageSpan} span @param {string[]} stacks */
 function failures ({ events }, stacks) {
-  return [h('h4', {}, 'Errors and events'), events.map((event) => h('div', { class: 'event' },
-    h('p', { class: 'failure' }, foreign(event.name), event.message === '' ? '' : [': ', foreign(event.message)], event.at === undefined ? '' : ` · after ${time(event.at)}`),
-    folded(event.stack === undefined ? undefined : stacks[event.stack])))]
+  const items = events.map(({ name, message, at: ms, stack }) => h('div', { class: 'event' },
+    h('p', { class: 'failure' }, foreign(name), message === '' ? '' : [': ', foreign(message)],
+      ms === undefined ? '' : ` · after ${time(ms)}`),
+    folded(stack === undefined ? undefined : stacks[stack])))
+  return [h('h4', {}, 'Errors and events'), items]
 }
 
 /** @param {PageSpan} span */
 function runs (span) {
   const table = createTable({
-    caption: 'Runs on the loop',
+    caption: 'Callbacks',
     rows: span.runs,
-    most: 8,
+    maxRows: MAX_RUNS,
     columns: [
-      { title: 'What ran', text: true, value: ([, , type]) => type, cell: ([, , type]) => foreign(type === '' ? 'unknown' : type) },
-      { title: 'Began after', value: ([start]) => start, cell: ([start]) => time(start) },
-      { title: 'Ran for', value: ([, ms]) => ms, cell: ([, ms]) => time(ms) }
+      {
+        title: 'Type',
+        text: true,
+        value: ([, , type]) => type,
+        cell: ([, , type]) => foreign(type === '' ? 'unknown' : type)
+      },
+      { title: 'Start', value: ([start]) => start, cell: ([start]) => time(start) },
+      { title: 'Duration', value: ([, ms]) => ms, cell: ([, ms]) => time(ms) }
     ]
   })
-  return [h('h4', {}, 'Its runs on the loop'), h('div', { class: 'narrow' }, table)]
+  return [h('h4', {}, 'Callbacks on the event loop'), h('div', { class: 'narrow' }, table)]
 }
 
 module.exports = { detail }

@@ -1,28 +1,38 @@
 'use strict'
 
-// The only place where elements are made. Text becomes a text node, always; there is no way from a string to markup.
+// Creates elements; no other module does. Text always becomes a text node, a string never becomes markup.
 
 /* global document, Node */
 
-const { shown } = require('./format')
+const { escapeInvisible } = require('./format')
 
 const SVG = 'http://www.w3.org/2000/svg'
 
 /**
  * @typedef {Node | string | number | undefined | false | any[]} Child
- * @typedef {Record<string, any>} Attributes names of attributes; `on` holds listeners, `css` custom properties
+ * @typedef {Record<string, any>} Attributes by name; `on` holds listeners, `css` custom properties
  */
 
 /** @param {Element} element @param {Attributes} attributes @param {Child[]} children */
 function fill (element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined || value === false) continue
-    if (name === 'on') for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener)
-    else if (name === 'css') for (const [property, one] of Object.entries(value)) /** @type {HTMLElement} */ (element).style.setProperty(property, one)
+    if (name === 'on') addListeners(element, value)
+    else if (name === 'css') setProperties(/** @type {HTMLElement} */ (element), value)
     else element.setAttribute(name, value === true ? '' : String(value))
   }
   add(element, children)
   return element
+}
+
+/** @param {Element} element @param {Record<string, (event: any) => void>} listeners */
+function addListeners (element, listeners) {
+  for (const [event, listener] of Object.entries(listeners)) element.addEventListener(event, listener)
+}
+
+/** @param {HTMLElement} element @param {Record<string, string>} properties */
+function setProperties (element, properties) {
+  for (const [property, value] of Object.entries(properties)) element.style.setProperty(property, value)
 }
 
 /** @param {Element} element @param {Child[]} children */
@@ -30,7 +40,7 @@ function add (element, children) {
   for (const child of children) {
     if (Array.isArray(child)) add(element, child)
     else if (child instanceof Node) element.append(child)
-    else if (child !== undefined && child !== false) element.append(shown(child))
+    else if (child !== undefined && child !== false) element.append(escapeInvisible(child))
   }
 }
 
@@ -54,7 +64,11 @@ function s (tag, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children)
 }
 
-/** Foreign text in a line of others: its direction stays its own. @param {string} text @param {Attributes} [attributes] */
+/**
+ * Creates an element for text from files, whose writing direction does not affect the text around it.
+ * @param {string} text
+ * @param {Attributes} [attributes]
+ */
 function foreign (text, attributes = {}) {
   return h('bdi', attributes, text)
 }

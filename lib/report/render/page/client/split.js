@@ -1,39 +1,40 @@
 'use strict'
 
-// Where a duration went, as one bar: run, waited by subsystem, delayed. The figures stand beside it or are its
-// label.
+// Draws the breakdown of a duration as one bar: run, waited by subsystem, delayed. The figures are its label.
 
 const { h } = require('./dom')
 const { percent, time } = require('./format')
 
-/** @typedef {import('../data').Split} Split */
+/** @typedef {import('../rows').Split} Split */
 
 const PARTS = /** @type {const} */ ([
   ['run', 'Run', 'its own code ran'],
-  ['waited', 'Waited', 'the loop ran nothing: for sockets, timers, files, other requests; a piece for each'],
-  ['delayed', 'Delayed', 'the loop ran somebody else’s code']
+  ['waited', 'Waited', 'the event loop ran nothing: for sockets, timers, files, requests; a part for each'],
+  ['delayed', 'Delayed', 'the event loop ran other code']
 ])
 
 /** @param {Split} split */
-function whole (split) {
+function sumOf (split) {
   return PARTS.reduce((sum, [name]) => sum + Math.max(0, split[name] ?? 0), 0)
 }
 
 /** @param {Split} split */
-function inWords (split) {
+function describe (split) {
   const subsystems = split.wait.some(([, ms]) => ms > 0) ? ` (${waits(split)})` : ''
-  const known = PARTS.filter(([name]) => split[name] !== undefined)
-  const parts = known.map(([name, title]) => [title.toLowerCase(), time(split[name]) + (name === 'waited' ? subsystems : '')])
-  return parts.map((words) => words.join(' ')).join(', ')
+  const parts = PARTS.filter(([name]) => split[name] !== undefined)
+  return parts.map(([name, title]) =>
+    `${title.toLowerCase()} ${time(split[name])}${name === 'waited' ? subsystems : ''}`).join(', ')
 }
 
-/** @param {Split | undefined} split @param {string} [of] */
-function bar (split, of = 'Time') {
-  if (split === undefined || whole(split) === 0) return undefined
-  const parts = PARTS.filter(([name]) => (split[name] ?? 0) > 0)
-  return h('div', { class: 'split', role: 'img', 'aria-label': `${of}: ${inWords(split)}`, title: inWords(split) },
-    parts.flatMap(([name]) => pieces(split, name)).map(([name, ms]) =>
-      h('span', { class: `part ${name}`, css: { 'flex-grow': String(ms) } })))
+/** @param {Split | undefined} split @param {string} [name] of the span */
+function bar (split, name = 'Time') {
+  if (split === undefined || sumOf(split) === 0) return undefined
+  const parts = PARTS.filter(([part]) => (split[part] ?? 0) > 0)
+  const description = describe(split)
+  const label = `${name}: ${description}`
+  return h('div', { class: 'split', role: 'img', 'aria-label': label, title: description },
+    parts.flatMap(([part]) => pieces(split, part)).map(([part, ms]) =>
+      h('span', { class: `part ${part}`, css: { 'flex-grow': String(ms) } })))
 }
 
 /**
@@ -49,12 +50,14 @@ function pieces (split, name) {
 }
 
 function legend () {
-  return h('ul', { class: 'legend' }, PARTS.map(([name, title, meaning]) => h('li', {}, h('span', { class: `swatch part ${name}` }), h('b', {}, title), ` ${meaning}`)))
+  return h('ul', { class: 'legend' }, PARTS.map(([name, title, meaning]) =>
+    h('li', {}, h('span', { class: `swatch part ${name}` }), h('b', {}, title), ` ${meaning}`)))
 }
 
 /** @param {Split | undefined} split */
 function waits (split) {
-  return split === undefined ? '' : split.wait.filter(([, ms]) => ms > 0).map(([name, ms]) => `${name} ${time(ms)}`).join(', ')
+  const positive = (split?.wait ?? []).filter(([, ms]) => ms > 0)
+  return positive.map(([name, ms]) => `${name} ${time(ms)}`).join(', ')
 }
 
 /** @param {Split} split @param {number} total */
@@ -64,4 +67,4 @@ function figures (split, total) {
     h('dd', {}, time(split[name]), h('small', {}, percent((split[name] ?? 0) / total))))))
 }
 
-module.exports = { PARTS, bar, figures, legend, waits, whole }
+module.exports = { bar, figures, legend, sumOf, waits }

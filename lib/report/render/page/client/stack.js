@@ -1,12 +1,13 @@
 'use strict'
 
-// A long stack: hops stand out, frames that are not the program's own step back.
+// Renders a long stack: hops are emphasized, frames that are not the program's own are dimmed.
 
 const { h } = require('./dom')
 
 /** @param {string} text */
 function stack (text) {
-  return h('pre', { class: 'stack', tabindex: 0, 'aria-label': 'Stack' }, text.split('\n').map((line) => h('span', { class: kindOf(line) }, `${line}\n`)))
+  const lines = text.split('\n').map((line) => h('span', { class: kindOf(line) }, `${line}\n`))
+  return h('pre', { class: 'stack', tabindex: 0, 'aria-label': 'Stack' }, lines)
 }
 
 /** @param {string} line */
@@ -16,7 +17,7 @@ function kindOf (line) {
   return /\bnode:|node_modules/.test(line) ? 'foreign' : undefined
 }
 
-/** Folded away until asked for. @param {string | undefined} text @param {string} [title] */
+/** Renders a stack that is collapsed at first. @param {string | undefined} text @param {string} [title] */
 function folded (text, title = 'Stack') {
   return text === undefined ? undefined : h('details', {}, h('summary', {}, title), stack(text))
 }

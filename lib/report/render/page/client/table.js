@@ -1,7 +1,7 @@
 'use strict'
 
-// A table that sorts by any of its columns. Headings are buttons, so that a keyboard reaches them; the state is told by
-// aria-sort and, after a change, by a line that is read out.
+// A table that sorts by any column. Headings are buttons, so that a keyboard reaches them; the order is in
+// aria-sort and, after a change, in a live region.
 
 const { h } = require('./dom')
 const { count } = require('./format')
@@ -10,9 +10,10 @@ const { count } = require('./format')
  * @template Row
  * @typedef {object} Column
  * @property {string} title
- * @property {(row: Row) => number | string | undefined} [value] what it sorts by; none: it does not sort
+ * @property {(row: Row) => number | string | undefined} [value] to sort by; without it the column does not
+ *   sort
  * @property {(row: Row) => any} cell
- * @property {boolean} [text] to the left, and from A to Z at first
+ * @property {boolean} [text] aligned to the left, ascending at first
  * @property {string} [hint]
  * @property {string} [class]
  */
@@ -25,23 +26,25 @@ let tables = 0
  * @param {string} options.caption
  * @param {Array<Column<Row>>} options.columns the first one names the row
  * @param {Row[]} options.rows
- * @param {number} [options.sorted] column sorted by at first, the largest on top; none: as the rows come
- * @param {number} [options.most] rows shown until all are asked for
+ * @param {number} [options.sorted] column to sort by at first, in descending order; none: the order of the
+ *   rows
+ * @param {number} [options.maxRows] rows until the button for all is pressed
  * @param {string} [options.class]
  * @returns {any} an HTMLElement
  */
-function createTable ({ caption, columns, rows, sorted, most = 15, class: style = '' }) {
+function createTable ({ caption, columns, rows, sorted, maxRows = 15, class: style = '' }) {
   const id = `table-${++tables}`
   const body = h('tbody')
-  const told = h('p', { class: 'hidden', 'aria-live': 'polite' })
+  const status = h('p', { class: 'hidden', 'aria-live': 'polite' })
   const heads = columns.map(heading)
-  const more = h('button', { type: 'button', class: 'more', on: { click: showAll } }, `Show all ${count(rows.length)}`)
+  const label = `Show all ${count(rows.length)}`
+  const more = h('button', { type: 'button', class: 'more', on: { click: showAll } }, label)
   let order = { column: sorted ?? -1, down: true }
-  let all = rows.length <= most + 3 // a button for three more rows is no shorter than they are
+  let showsAll = rows.length <= maxRows + 3 // a button for three more rows is not shorter than they are
 
   /** @param {Column<Row>} column @param {number} index */
   function heading ({ title, value, text, hint, class: kind = '' }, index) {
-    const attributes = { scope: 'col', class: `${text ? '' : 'number'} ${kind}`.trim() || undefined, title: hint }
+    const attributes = { scope: 'col', class: classOf(text, kind), title: hint }
     if (value === undefined) return h('th', attributes, title)
     return h('th', attributes, h('button', { type: 'button', on: { click: () => sort(index) } }, title))
   }
@@ -51,13 +54,13 @@ function createTable ({ caption, columns, rows, sorted, most = 15, class: style 
     const down = order.column === column ? !order.down : columns[column].text !== true
     order = { column, down }
     draw()
-    told.textContent = `Sorted by ${columns[column].title}, ${down ? 'descending' : 'ascending'}`
+    status.textContent = `Sorted by ${columns[column].title}, ${down ? 'descending' : 'ascending'}`
   }
 
   function showAll () {
-    all = true
+    showsAll = true
     draw()
-    const first = body.rows[most]?.querySelector('button, a, summary')
+    const first = body.rows[maxRows]?.querySelector('button, a, summary')
     first?.focus()
   }
 
@@ -66,35 +69,47 @@ function createTable ({ caption, columns, rows, sorted, most = 15, class: style 
       if (i === order.column) head.setAttribute('aria-sort', order.down ? 'descending' : 'ascending')
       else head.removeAttribute('aria-sort')
     })
-    const shown = inOrder().slice(0, all ? undefined : most)
-    body.replaceChildren(...shown.map(line))
-    more.hidden = all
+    const visible = inOrder().slice(0, showsAll ? undefined : maxRows)
+    body.replaceChildren(...visible.map(line))
+    more.hidden = showsAll
   }
 
   function inOrder () {
     const value = columns[order.column]?.value
     if (value === undefined) return rows
-    const known = rows.map((row) => ({ row, key: value(row) }))
-    return known.sort((a, b) => compare(a.key, b.key, order.down ? -1 : 1)).map(({ row }) => row)
+    const keyed = rows.map((row) => ({ row, key: value(row) }))
+    return keyed.sort((a, b) => compare(a.key, b.key, order.down ? -1 : 1)).map(({ row }) => row)
   }
 
   /** @param {Row} row */
   function line (row) {
     return h('tr', {}, columns.map(({ cell, text, class: kind = '' }, i) => {
-      const attributes = { class: `${text ? '' : 'number'} ${kind}`.trim() || undefined }
+      const attributes = { class: classOf(text, kind) }
       return i === 0 ? h('th', { scope: 'row', ...attributes }, cell(row)) : h('td', attributes, cell(row))
     }))
   }
 
   draw()
-  const table = h('table', { class: style || undefined }, h('caption', { id, class: 'hidden' }, caption), h('thead', {}, h('tr', {}, heads)), body)
-  return h('div', { class: 'table' }, h('div', { class: 'scroll', role: 'region', 'aria-labelledby': id, tabindex: 0 }, table), more, told)
+  const table = h('table', { class: style || undefined },
+    h('caption', { id, class: 'hidden' }, caption), h('thead', {}, h('tr', {}, heads)), body)
+  const region = h('div', { class: 'scroll', role: 'region', 'aria-labelledby': id, tabindex: 0 }, table)
+  return h('div', { class: 'table' }, region, more, status)
 }
 
-/** What is not known comes last, both ways. @param {any} a @param {any} b @param {number} way */
-function compare (a, b, way) {
+/** @param {boolean | undefined} isText @param {string} kind */
+function classOf (isText, kind) {
+  return `${isText ? '' : 'number'} ${kind}`.trim() || undefined
+}
+
+/**
+ * Compares keys; undefined comes last in both directions.
+ * @param {any} a
+ * @param {any} b
+ * @param {number} direction
+ */
+function compare (a, b, direction) {
   if (a === undefined || b === undefined) return a === b ? 0 : a === undefined ? 1 : -1
-  return way * (typeof a === 'string' ? a.localeCompare(b) : a - b)
+  return direction * (typeof a === 'string' ? a.localeCompare(b) : a - b)
 }
 
 module.exports = { createTable }

@@ -1,6 +1,7 @@
 'use strict'
 
-// Light, dark, or as the system says. Nothing is kept: a page opened from a file shares its memory with every other.
+// Chooses light or dark colours, or the system's. The choice is not stored: all pages opened from files share
+// one storage.
 
 /* global document */
 
@@ -11,9 +12,12 @@ const THEMES = ['auto', 'light', 'dark']
 function themes () {
   /** @param {string} name */
   const choose = (name) => { document.documentElement.dataset.theme = name }
-  return h('fieldset', { class: 'theme' }, h('legend', { class: 'hidden' }, 'Colours'), THEMES.map((name) => h('label', {},
-    h('input', { type: 'radio', name: 'theme', value: name, checked: name === 'auto', on: { change: () => choose(name) } }),
-    h('span', {}, name[0].toUpperCase() + name.slice(1)))))
+  /** @param {string} value */
+  const input = (value) => h('input', {
+    type: 'radio', name: 'theme', value, checked: value === 'auto', on: { change: () => choose(value) }
+  })
+  return h('fieldset', { class: 'theme' }, h('legend', { class: 'hidden' }, 'Colours'), THEMES.map((name) =>
+    h('label', {}, input(name), h('span', {}, name[0].toUpperCase() + name.slice(1)))))
 }
 
 module.exports = { themes }

@@ -1,47 +1,49 @@
 'use strict'
 
-// One view of a time axis for several drawings below each other. d3-zoom turns wheel, drag and fingers into a transform;
-// buttons and keys do the same for those without a pointer. The wheel alone scrolls the page, as readers expect.
+// One zoomed view of a time axis for several plots below each other. d3-zoom turns wheel, drag and touch into
+// a transform; buttons and keys do the same without a pointer. The wheel alone scrolls the page, as
+// everywhere.
 
 /* global d3 */
 
 const { h } = require('./dom')
 
-const MOST = 2000
+const MAX_SCALE = 2000
 const STEP = 1.6
 
 /**
  * @param {object} options
- * @param {string} options.label what is zoomed
- * @param {() => number} options.width px of the drawing
+ * @param {string} options.label of what is zoomed
+ * @param {() => number} options.width px of a plot
  * @param {() => void} options.draw
- * @param {() => string} options.tell what is in sight now, in words
+ * @param {() => string} options.describe the visible range
  */
-function createZoom ({ label, width, draw, tell }) {
+function createZoom ({ label, width, draw, describe }) {
   let transform = d3.zoomIdentity
   /** @type {any[]} */
   let targets = []
-  const told = h('span', { class: 'told', role: 'status' })
+  const status = h('span', { class: 'told', role: 'status' })
   const behaviour = d3.zoom()
-    .scaleExtent([1, MOST])
+    .scaleExtent([1, MAX_SCALE])
     .extent(() => [[0, 0], [width(), 1]])
-    .filter((/** @type {any} */ event) => (event.type === 'wheel' ? event.ctrlKey || event.metaKey : !event.button))
+    .filter((/** @type {any} */ event) =>
+      event.type === 'wheel' ? event.ctrlKey || event.metaKey : !event.button)
     .on('zoom', (/** @type {any} */ event) => move(event.transform))
 
   /** @param {any} next */
   function move (next) {
-    const scale = Math.min(MOST, Math.max(1, next.k))
+    const scale = Math.min(MAX_SCALE, Math.max(1, next.k))
     const x = Math.min(0, Math.max(width() * (1 - scale), next.x))
     transform = d3.zoomIdentity.translate(x, 0).scale(scale)
-    for (const target of targets) target.__zoom = transform // what d3 starts from, whichever of them is touched next
+    for (const target of targets) target.__zoom = transform // d3 starts from it in any plot
     draw()
-    told.textContent = scale === 1 ? '' : tell()
+    status.textContent = scale === 1 ? '' : describe()
     for (const button of resets) button.disabled = scale === 1
   }
 
   /** @param {number} factor */
   function scaleBy (factor) {
-    const [middle, k] = [width() / 2, Math.min(MOST, Math.max(1, transform.k * factor))]
+    const [middle, k] = [width() / 2, Math.min(MAX_SCALE, Math.max(1, transform.k * factor))]
     move(d3.zoomIdentity.translate(middle - (middle - transform.x) * k / transform.k, 0).scale(k))
   }
 
@@ -70,16 +72,20 @@ function createZoom ({ label, width, draw, tell }) {
   }
 
   const buttons = actions.map(([sign, name, key, act]) => h('button', {
-    type: 'button', title: `${name} (${key})`, 'aria-label': `${name}: ${label}`, 'aria-keyshortcuts': key, on: { click: act }
+    type: 'button',
+    title: `${name} (${key})`,
+    'aria-label': `${name}: ${label}`,
+    'aria-keyshortcuts': key,
+    on: { click: act }
   }, sign))
   const resets = buttons.filter((_, i) => i !== 1)
   for (const button of resets) button.disabled = true
 
+  const attributes = { class: 'zoom', role: 'group', 'aria-label': `Zoom: ${label}`, on: { keydown: onKey } }
   return {
-    toolbar: h('div', { class: 'zoom', role: 'group', 'aria-label': `Zoom: ${label}`, on: { keydown: onKey } }, buttons, told),
-    onKey,
+    toolbar: h('div', attributes, buttons, status),
     reset,
-    /** @param {any} scale of the whole @returns {any} scale of what is in sight */
+    /** @param {any} scale of everything @returns {any} scale of the visible range */
     view: (scale) => transform.rescaleX(scale),
     /** @param {any[]} nodes */
     attach (nodes) {
@@ -87,7 +93,7 @@ function createZoom ({ label, width, draw, tell }) {
       d3.selectAll(nodes).call(behaviour)
       for (const target of targets) target.__zoom = transform
     },
-    /** The width changed: what was in sight stays so. @param {number} ratio */
+    /** Keeps the visible range after a change of the width. @param {number} ratio */
     resized (ratio) {
       move(d3.zoomIdentity.translate(transform.x * ratio, 0).scale(transform.k))
     }

@@ -1,0 +1,152 @@
+'use strict'
+
+// Tables of blockers, of the slowest requests and of open ones.
+
+/* global document */
+
+const { badge, figure, heading, named, started } = require('./columns')
+const { foreign, h } = require('./dom')
+const { count, NONE, time, waitText } = require('./format')
+const { data, ofRun, stackOf } = require('./page-data')
+const { bar } = require('./split')
+const { folded } = require('./stack')
+const { createTable } = require('./table')
+
+/**
+ * @typedef {import('../data').PageRun} PageRun
+ * @typedef {import('../rows').PageRow} PageRow
+ * @typedef {ReturnType<typeof import('./waterfall').createWaterfall>} Waterfall
+ */
+
+const SLOWEST_ROWS = 10
+
+/** @param {PageRun} run */
+function blockersTable (run) {
+  return [heading(run), createTable({
+    caption: `Blockers${ofRun('of', run)}`,
+    rows: run.blockers,
+    sorted: 3,
+    columns: [
+      { title: 'What ran', text: true, class: 'route', value: ({ name }) => name, cell: blockerName },
+      { title: 'Where', text: true, class: 'at', value: (row) => row.at, cell: placeOf },
+      boundColumn('Callbacks', 'count', count),
+      boundColumn('Total', 'totalMs', time),
+      boundColumn('Longest', 'worstMs', time),
+      figure('Spans delayed', 'delayedSpans', count),
+      figure('Delayed by', 'delayedMs', time, 'sum over all of them')
+    ]
+  }), run.blockers.some(({ guessed }) => guessed) && h('p', { class: 'note' },
+    '≥: known only by the delays that it caused; no blocking callback of it was recorded.')]
+}
+
+/** @param {PageRow} row */
+function blockerName ({ name, open }) {
+  return named(foreign(name, { class: 'name', title: name }), open && badge('still running'))
+}
+
+/** @param {PageRow} row */
+function placeOf (row) {
+  return [row.at === undefined ? 'not sampled' : foreign(row.at, { class: 'code' }), folded(stackOf(row))]
+}
+
+/**
+ * Makes the column of a figure that may be a lower bound.
+ * @param {string} title
+ * @param {string} name
+ * @param {(value: unknown) => string} format
+ * @returns {any}
+ */
+function boundColumn (title, name, format) {
+  const bound = (/** @type {number} */ value) => (value > 0 ? `≥ ${format(value)}` : NONE)
+  return {
+    ...figure(title, name, format),
+    cell: (/** @type {PageRow} */ { figures, guessed }) => (guessed ? bound : format)(figures[name])
+  }
+}
+
+/** @param {Waterfall | undefined} waterfall */
+function slowestTable (waterfall) {
+  return createTable({
+    caption: 'Slowest requests',
+    rows: data.slowest,
+    sorted: 1,
+    maxRows: SLOWEST_ROWS,
+    columns: [
+      requestColumn(waterfall),
+      figure('Took', 'ms', time),
+      started,
+      { title: 'Share', text: true, class: 'bar-cell', cell: (row) => bar(row.split, row.name) },
+      partColumn('Run', 'run'),
+      partColumn('Waited', 'waited'),
+      partColumn('Delayed', 'delayed'),
+      { title: 'Longest waits', text: true, class: 'waits sites', cell: (row) => row.waits.map(waitCell) },
+      {
+        title: 'Delayed most by',
+        text: true,
+        class: 'at',
+        cell: ({ delayedBy: [worst] }) => worst && delayer(worst)
+      }
+    ]
+  })
+}
+
+/** @param {string} title @param {'run' | 'waited' | 'delayed'} name */
+function partColumn (title, name) {
+  const value = (/** @type {PageRow} */ row) => row.split?.[name]
+  return { title, value, cell: (/** @type {PageRow} */ row) => time(value(row)) }
+}
+
+/** @param {import('../rows').Wait} wait */
+function waitCell (wait) {
+  return h('span', { class: 'wait', title: wait.at }, foreign(waitText(wait)))
+}
+
+/** @param {import('../rows').Delay} delay */
+function delayer ({ name = 'code outside any span', ms }) {
+  return [foreign(name), h('small', {}, ` ${time(ms)}`)]
+}
+
+/** @param {Waterfall | undefined} waterfall */
+function openTable (waterfall) {
+  return createTable({
+    caption: 'Requests still open',
+    rows: data.open,
+    sorted: 1,
+    columns: [
+      requestColumn(waterfall),
+      figure('Open for', 'ms', time),
+      started,
+      { title: 'Created at', text: true, cell: (row) => folded(stackOf(row)) ?? 'unknown' }
+    ]
+  })
+}
+
+/**
+ * Makes the column of names, which open a trace in the waterfall.
+ * @param {Waterfall | undefined} waterfall
+ * @returns {any}
+ */
+function requestColumn (waterfall) {
+  /** @param {PageRow} row */
+  const open = (row) => {
+    document.getElementById('request')?.scrollIntoView()
+    waterfall?.open(row.traceId, row.spanId)
+  }
+  /** @param {PageRow} row */
+  const button = (row) => h('button', {
+    type: 'button', class: 'link name', title: `${row.name}: open trace`, on: { click: () => open(row) }
+  }, foreign(row.name))
+  return {
+    title: 'Request',
+    text: true,
+    class: 'route',
+    value: (/** @type {PageRow} */ { name }) => name,
+    cell: (/** @type {PageRow} */ row) => {
+      const hasTrace = waterfall?.has(row.traceId)
+      const name = hasTrace ? button(row) : foreign(row.name, { class: 'name', title: row.name })
+      return named(name, row.status === 'ERROR' && badge('error', 'error'))
+    }
+  }
+}
+
+module.exports = { blockersTable, openTable, slowestTable }

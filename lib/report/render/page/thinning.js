@@ -1,0 +1,79 @@
+'use strict'
+
+// One attempt to make the data of a page small enough: its limits, its table of stacks, and sentences on what
+// is missing.
+
+const { count, plural } = require('./client/format')
+const { records, text } = require('./values')
+
+/**
+ * @typedef {object} Limits
+ * @property {number} routes
+ * @property {number} rows of the other tables
+ * @property {number} traces
+ * @property {number} spans of one trace
+ * @property {number} text characters of a stack
+ * @property {number} value characters of an attribute
+ * @property {number} points of a density
+ * @property {number} outliers of a box
+ */
+
+class Thinning {
+  /** Each stack once. @type {string[]} */
+  stacks = []
+  #notes = new Set()
+  /** @type {Map<string, number>} */
+  #indexes = new Map()
+  #cutStacks = 0
+
+  /** @param {Limits} limits */
+  constructor (limits) {
+    this.limits = limits
+  }
+
+  /** @returns {string[]} sentences on what is not on the page */
+  get notes () {
+    const chars = count(this.limits.text)
+    return this.#cutStacks === 0
+      ? [...this.#notes]
+      : [...this.#notes, `${plural(this.#cutStacks, 'stack')} truncated to ${chars} characters.`]
+  }
+
+  /** @param {string} sentence */
+  note (sentence) {
+    this.#notes.add(sentence)
+  }
+
+  /**
+   * Returns the first records of a list, and notes if it has more.
+   * @param {unknown} list
+   * @param {number} max
+   * @param {string} noun
+   * @returns {any[]}
+   */
+  first (list, max, noun) {
+    const valid = records(list)
+    if (valid.length > max) {
+      this.note(`Only the first ${count(max)} of ${count(valid.length)} ${noun} are shown.`)
+    }
+    return valid.slice(0, max)
+  }
+
+  /**
+   * Adds a stack, truncated if it is too long.
+   * @param {unknown} stack
+   * @returns {number | undefined} index in `stacks`
+   */
+  addStack (stack) {
+    if (typeof stack !== 'string' || stack === '') return undefined
+    const kept = text(stack, this.limits.text)
+    const existing = this.#indexes.get(kept)
+    if (existing !== undefined) return existing
+    if (stack.length > this.limits.text) this.#cutStacks++
+    const index = this.stacks.push(kept) - 1
+    this.#indexes.set(kept, index)
+    return index
+  }
+}
+
+module.exports = { Thinning }
