@@ -17,7 +17,8 @@ for (const [name, generate] of Object.entries(generators)) {
 test('every code of a warning is in docs/errors.md', (t) => {
   const { warnings } = require('../../docs/build/remedies')
   const lib = path.join(root, 'lib')
-  const files = fs.readdirSync(lib, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.js'))
+  const names = fs.readdirSync(lib, { recursive: true, encoding: 'utf8' })
+  const files = names.filter((name) => name.endsWith('.js'))
   const codes = new Set(files.flatMap((name) => {
     const text = fs.readFileSync(path.join(lib, name), 'utf8')
     return [...text.matchAll(/\b(?:#?warn(?:Once)?|say)\('([A-Z_]+)'/g)].map((match) => match[1])
