@@ -140,7 +140,7 @@ function createApi (tracer) {
 
     chain: (target) => guard.run(() => {
       const hops = methods.queries(target).hopsOf(target, trace.chain)
-      return hops.map(methods.queries().plain)
+      return hops.map(methods.queries().copyHop)
     }),
 
     stack: (target) => guard.run(() => methods.queries(target).stackText(target, trace.stack)),

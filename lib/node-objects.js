@@ -1,7 +1,8 @@
 'use strict'
 
 // Reads Node's own objects without running anything of the program: own data properties, and methods that are
-// native code. A getter, a proxy or a method that the program put in the way is not touched; then nothing is known.
+// native code. A getter, a proxy or a method that the program put in the way is not touched; then nothing is
+// known.
 
 const { asyncWrapProviders } = require('node:async_hooks')
 const { types } = require('node:util')
@@ -22,7 +23,8 @@ const natives = new WeakMap()
 let providerNames
 
 /**
- * Is it C++ of Node's under this very name? Built-ins of other names are not, nor are bound functions: they have a name.
+ * Is it C++ of Node's under this very name? Built-ins of other names are not, nor are bound functions: they
+ * have a name.
  * @param {unknown} value
  * @param {string} name of a method; empty for a getter
  */
@@ -121,7 +123,11 @@ function underlyingHandle (handle) {
   return isObject(parent) ? parent : handle
 }
 
-/** @param {object} handle @param {'getsockname' | 'getpeername'} method @returns {string | undefined} address:port */
+/**
+ * @param {object} handle
+ * @param {'getsockname' | 'getpeername'} method
+ * @returns {string | undefined} address:port
+ */
 function addressOf (handle, method) {
   /** @type {{ address?: string, port?: number }} */
   const out = {}
@@ -150,8 +156,8 @@ function isReferenced (handle) {
 }
 
 /**
- * A handle that has no reference and one that is closed answer alike; only the open one takes a reference. Both
- * are flags of libuv's, put back before anything can look at them.
+ * A handle that has no reference and one that is closed answer alike; only the open one takes a reference.
+ * Both are flags of libuv's, put back before anything can look at them.
  * @param {object} handle
  */
 function isAlive (handle) {
@@ -162,7 +168,10 @@ function isAlive (handle) {
   return alive
 }
 
-/** what the handles of files descend from, and how such a one is asked for its descriptor @type {{ prototype: unknown, get: ReturnType<typeof nativeOf> }} */
+/**
+ * what the handles of files descend from, and how such a one is asked for its descriptor
+ * @type {{ prototype: unknown, get: ReturnType<typeof nativeOf> }}
+ */
 let files = { prototype: undefined, get: undefined }
 
 /** Has a timer run or been cleared, is a file closed? @param {string} type @param {any} resource */
@@ -174,7 +183,11 @@ function isClosed (type, resource) {
   return Number(called(files.get, resource, [])) < 0
 }
 
-/** What Node says of a message port when it is inspected. @param {object} port @returns {{ active?: boolean, refed?: boolean }} */
+/**
+ * What Node says of a message port when it is inspected.
+ * @param {object} port
+ * @returns {{ active?: boolean, refed?: boolean }}
+ */
 function portState (port) {
   const { MessagePort } = require('node:worker_threads')
   const inspect = own(MessagePort.prototype, Symbol.for('nodejs.util.inspect.custom'))

@@ -1,7 +1,7 @@
 'use strict'
 
-// Reads objects without running anything of the program: own data properties only. A getter, a proxy or what else
-// the program put in the way is not touched; then nothing is known.
+// Reads objects without running anything of the program: own data properties only. A getter, a proxy or what
+// else the program put in the way is not touched; then nothing is known.
 
 const { types } = require('node:util')
 
@@ -47,8 +47,9 @@ function hidden (object, ...names) {
 }
 
 /**
- * Reads a property of Node's sockets and timers by what its symbol is called: found once, and read plainly, since hot rooms
- * ask. A program that has put a getter there has gone out of its way. bench/run.js, longstack-spans.
+ * Reads a property of Node's sockets and timers by what its symbol is called: found once, and read plainly,
+ * since hot rooms ask. A program that has put a getter there has gone out of its way. bench/run.js,
+ * longstack-spans.
  * @param {string} description
  * @returns {(object: any) => any}
  */
@@ -61,7 +62,11 @@ function hiddenProperty (description) {
   }
 }
 
-/** Like instanceof, without Symbol.hasInstance and without a proxy's trap. @param {object} object @param {object | undefined} prototype */
+/**
+ * Like instanceof, without Symbol.hasInstance and without a proxy's trap.
+ * @param {object} object
+ * @param {object | undefined} prototype
+ */
 function inherits (object, prototype) {
   for (let at = /** @type {object | null} */ (object); at !== null && !isProxy(at); at = getPrototypeOf(at)) if (at === prototype) return true
   return false

@@ -1,7 +1,7 @@
 'use strict'
 
-// One tracer a thread, shared by every copy of the package: two copies must not hook twice. The key is no name
-// that anybody could trip over, and changes with the contract.
+// One tracer a thread, shared by every copy of the package: two copies must not hook twice. The key is no
+// name that anybody could trip over, and changes with the contract.
 
 const { createTracer } = require('./tracer')
 

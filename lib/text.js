@@ -11,7 +11,8 @@ function formatDuration (ms) {
 }
 
 /**
- * Shortens a frame to what a person looks for: `load (/app/lib/pool.js:34:9) via pg` to `load (pool.js:34) via pg`.
+ * Shortens a frame to what a person looks for: `load (/app/lib/pool.js:34:9) via pg` to
+ * `load (pool.js:34) via pg`.
  * @param {string} frame
  */
 function shortFrame (frame) {

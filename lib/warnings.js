@@ -1,7 +1,7 @@
 'use strict'
 
-// What longstack has to say for itself: to listeners of `warning`, or as one line on stderr where there is none.
-// Each kind is said once; nothing is said through a stream of the program's.
+// What longstack has to say for itself: to listeners of `warning`, or as one line on stderr where there is
+// none. Each kind is said once; nothing is said through a stream of the program's.
 
 const fs = require('node:fs')
 

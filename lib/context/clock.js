@@ -1,7 +1,7 @@
 'use strict'
 
-// The clock of all that is recorded: the one behind performance.now(), from an origin of its own. Loading node:perf_hooks
-// takes 1 to 2 ms, which a program that does not use it does not pay.
+// The clock of all that is recorded: the one behind performance.now(), from an origin of its own. Loading
+// node:perf_hooks takes 1 to 2 ms, which a program that does not use it does not pay.
 
 const { hrtime } = process
 const [originSeconds, originNanos] = hrtime()

@@ -1,7 +1,7 @@
 'use strict'
 
-// One asynchronous step as an object. A context never points at a resource, so it keeps no object of the program
-// alive.
+// One asynchronous step as an object. A context never points at a resource, so it keeps no object of the
+// program alive.
 
 const records = require('./records')
 const { kindOf } = require('./kinds')
@@ -20,8 +20,8 @@ const { SPAN, DETAIL, FLAGS, LIVE, ROOT_CHAIN, OWN_WORK_CHAIN, FIRST_CHAIN } = r
  * @property {string} [request]
  * @property {Origin} [origin]
  * @property {object} [view]
- * @property {number} [since] ms of the clock when it was made or ran last; this and the following while hooks of
- *   users listen
+ * @property {number} [since] ms of the clock when it was made or ran last; this and the following while hooks
+ *   of users listen
  * @property {number[]} [startTimes] when its present callbacks began
  * @property {number} [waitMs]
  * @property {number} [runMs]
@@ -29,11 +29,12 @@ const { SPAN, DETAIL, FLAGS, LIVE, ROOT_CHAIN, OWN_WORK_CHAIN, FIRST_CHAIN } = r
 
 class Context {
   /**
-   * @param {number} asyncId of Node's, or longstack's own of a promise to which Node gave none, see PROMISE_IDS
+   * @param {number} asyncId of Node's, or longstack's own of a promise to which Node gave none, see
+   *   PROMISE_IDS
    * @param {number} triggerAsyncId
    * @param {Kind} kind
-   * @param {Context | undefined | null} parent the context in which it was made, else that of its trigger; null: it
-   *   is read when it is needed
+   * @param {Context | undefined | null} parent the context in which it was made, else that of its trigger;
+   *   null: it is read when it is needed
    * @param {number} time ms of the clock when it was made
    */
   constructor (asyncId, triggerAsyncId, kind, parent, time) {
@@ -85,7 +86,10 @@ class Context {
     return number === 0 ? undefined : source.spanAt(number)
   }
 
-  /** @returns {Span | import('../spans/identities').Ended | undefined} who its span is, also when that has ended */
+  /**
+   * @returns {Span | import('../spans/identities').Ended | undefined} who its span is, also when that has
+   *   ended
+   */
   get spanIdentity () {
     const number = this.ref === 0 ? this.spanNumber : records.readWord(this.ref, SPAN) || this.spanNumber
     return number === 0 ? undefined : source.identityAt(number)
@@ -114,7 +118,10 @@ class Context {
 
   set detail (detail) { this.ensureExtra().detail = detail }
 
-  /** @returns {string | undefined} of a request that a server got: `GET /config`, with the route once it is known */
+  /**
+   * @returns {string | undefined} of a request that a server got: `GET /config`, with the route once it is
+   *   known
+   */
   get request () {
     if (!records.isRequest(this.ref)) return this.extra?.request
     return source.routeOf(this.ref) ?? requestNames.textAt(records.readWord(this.ref, DETAIL))
@@ -123,7 +130,8 @@ class Context {
   set request (request) { this.ensureExtra().request = request }
 
   /**
-   * The name of a trace.span, whose number its record has; a program may give a resource of its own the same type.
+   * The name of a trace.span, whose number its record has; a program may give a resource of its own the same
+   * type.
    * @returns {string | undefined}
    */
   get spanName () {

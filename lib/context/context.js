@@ -1,8 +1,9 @@
 'use strict'
 
-// Reads contexts from what is recorded: hooks write integers (records.js), and a step becomes an object (context-object.js) when
-// a query needs it. Objects of the same record are one for as long as one of them is held. Where the ring has gone on,
-// a context is read from its chain alone: type, stack and ancestors are known, ids and times are not.
+// Reads contexts from what is recorded: hooks write integers (records.js), and a step becomes an object
+// (context-object.js) when a query needs it. Objects of the same record are one for as long as one of them is
+// held. Where the ring has gone on, a context is read from its chain alone: type, stack and ancestors are
+// known, ids and times are not.
 
 const records = require('./records')
 const { kindAt, kindOf } = require('./kinds')

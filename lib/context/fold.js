@@ -1,9 +1,9 @@
 'use strict'
 
-// Shortens chains for printing: repetitions of a loop (periods of up to MAX_PERIOD contexts with the same type and
-// stack) become one with a count, and what is older than MAX steps is dropped. Records count the repetitions of loops
-// (LOOPED in record-words.js), so a loop of any length is read in a few steps; what remains to be done here are loops
-// that the records have not noticed.
+// Shortens chains for printing: repetitions of a loop (periods of up to MAX_PERIOD contexts with the same
+// type and stack) become one with a count, and what is older than MAX steps is dropped. Records count the
+// repetitions of loops (LOOPED in record-words.js), so a loop of any length is read in a few steps; what
+// remains to be done here are loops that the records have not noticed.
 
 const { loopOf } = require('./context')
 
@@ -105,8 +105,8 @@ function isRepeated (line, period, identify) {
 }
 
 /**
- * Joins the newest step to the folded loop before it, if it begins one more repetition: then the loop ends with
- * this step.
+ * Joins the newest step to the folded loop before it, if it begins one more repetition: then the loop ends
+ * with this step.
  * @param {Context[]} kept
  * @param {number[]} counts
  * @param {Identify} identify

@@ -1,8 +1,8 @@
 'use strict'
 
 // Who may touch it: everything that runs code which is not the program's own. While `busy` is set, no hook
-// records anything; what is created then is marked as longstack's own (see OWN_WORK in context.js), so nothing
-// that a hook callback does can come back as an event.
+// records anything; what is created then is marked as longstack's own (see OWN_WORK in context.js), so
+// nothing that a hook callback does can come back as an event.
 
 const guard = {
   inOwnWork: false,

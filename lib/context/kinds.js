@@ -33,7 +33,8 @@ const details = {
  * @property {number} number by which chains know it
  * @property {string} type Node's provider name or that of an AsyncResource
  * @property {boolean} tick it runs before the event loop goes on
- * @property {boolean} entered its callback runs code of the program, with the context carried, where promise hooks are off
+ * @property {boolean} entered its callback runs code of the program, with the context carried, where promise
+ *   hooks are off
  * @property {boolean} brief a handle that is over soon, mostly
  * @property {boolean} isSelected the filter selects it
  * @property {boolean} oneShot

@@ -1,7 +1,7 @@
 'use strict'
 
-// Records that may still run, kept when their place in the ring is needed. Bounded: the one that was kept first is
-// given up for the newest.
+// Records that may still run, kept when their place in the ring is needed. Bounded: the one that was kept
+// first is given up for the newest.
 
 const { FLAGS, LIVE, ONE_SHOT, REF, SHIFT } = require('./record-words')
 
@@ -12,8 +12,8 @@ const ENDED = 1 << 12 // of those, that stay when they have run; a power of two
 /** index of the first word in `words`, by reference @type {Map<number, number>} */
 const places = new Map()
 /**
- * References in the order in which they were kept, from `oldestIndex` on; some are dropped since. To ask the map
- * for its first key takes longer with each key that was deleted before it (OrderedHashTable in V8's
+ * References in the order in which they were kept, from `oldestIndex` on; some are dropped since. To ask the
+ * map for its first key takes longer with each key that was deleted before it (OrderedHashTable in V8's
  * src/objects/ordered-hash-table.cc).
  * @type {number[]}
  */
@@ -75,8 +75,8 @@ function freeOldest () {
 }
 
 /**
- * Notes that a resource has run. What it made may still ask for the record of one that runs once, so the newest
- * of these stay.
+ * Notes that a resource has run. What it made may still ask for the record of one that runs once, so the
+ * newest of these stay.
  * @param {number} ref of a record that may have been kept
  */
 function ended (ref) {

@@ -13,14 +13,14 @@ const CAUSE = 2 // reference: in whose callback it was made
 const TRIGGER = 3 // reference: what caused it; of a promise the one that is awaited
 const SPAN = 4 // number of the span
 const TIME = 5 // when it was made, in TICKS a ms of the clock
-// By type. Of a timer: its ms. Of a promise: reference of what settled it. Of a resource made for a span: number of the
-// span. Of a request: number of its name, see request-names.js. Of a parser: reference of the request that came last.
+// By type. Of a timer: its ms. Of a promise: reference of what settled it. Of a resource made for a span:
+// number of the span. Of a request: number of its name, see request-names.js. Of a parser: reference of the
+// request that came last.
 const DETAIL = 6
 const FLAGS = 7
 
-// Words that few records need.
-// Reference: of a record whose chain is one of its own ancestors, the parent of the chain; of a request, the resource
-// on which it came.
+// Words that few records need. Reference: of a record whose chain is one of its own ancestors, the parent of
+// the chain; of a request, the resource on which it came.
 const OUTER = 8
 const RUN = 9 // the run of its span in which it was made, see spans/critical-path.js
 const SETTLED_RUN = 10 // the run in which the promise was settled, and its span
@@ -53,8 +53,8 @@ const OWN_WORK_CHAIN = 2 // longstack's own work, and what comes of it
 const EARLY_CHAIN = 3 // made before longstack was enabled
 const FIRST_CHAIN = 4
 
-// What an engine returns for a step: the number of a chain and, above, how many ancestors up it was found, see
-// stacks/capture.js.
+// What an engine returns for a step: the number of a chain and, above, how many ancestors up it was found,
+// see stacks/capture.js.
 const FOLD_SHIFT = 24
 const CHAIN_BITS = (1 << FOLD_SHIFT) - 1
 

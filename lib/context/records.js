@@ -1,12 +1,13 @@
 'use strict'
 
-// What is recorded of each asynchronous step, as integers: one record of sixteen words (record-words.js) in a ring of
-// typed arrays, found by the id of the resource, or by longstack's own number of the promise where Node gives promises
-// no id. A record lives until the ring has gone round; what has not run by then moves to older-records.js. Handles
-// have an entry of their own besides, see handles/registry.js; requests a record, see request-records.js.
+// What is recorded of each asynchronous step, as integers: one record of sixteen words (record-words.js) in a
+// ring of typed arrays, found by the id of the resource, or by longstack's own number of the promise where
+// Node gives promises no id. A record lives until the ring has gone round; what has not run by then moves to
+// older-records.js. Handles have an entry of their own besides, see handles/registry.js; requests a record,
+// see request-records.js.
 //
-// A reference identifies a record: the id shifted left by one, the lowest bit set for a promise without an id. Records
-// and references hold no object of the program.
+// A reference identifies a record: the id shifted left by one, the lowest bit set for a promise without an
+// id. Records and references hold no object of the program.
 //
 // Written by lib/hooks; all others read through the functions below, or through Context.
 

@@ -1,7 +1,8 @@
 'use strict'
 
-// The requests that servers got, in words: `GET /config`. A record of a request (records.js) has the number of its words, for
-// most requests come again and again. Bounded: the words of requests that came long ago are not known any more.
+// The requests that servers got, in words: `GET /config`. A record of a request (records.js) has the number
+// of its words, for most requests come again and again. Bounded: the words of requests that came long ago are
+// not known any more.
 //
 // No query string, and no text longer than LENGTH, is kept.
 
@@ -73,7 +74,11 @@ function textAt (number) {
   return number > 0 && number <= last && last - number < 2 * TEXTS ? texts[number & (2 * TEXTS - 1)] : undefined
 }
 
-/** @param {number} number of the words of a request @param {string} route that a framework told @returns {number} */
+/**
+ * @param {number} number of the words of a request
+ * @param {string} route that a framework told
+ * @returns {number}
+ */
 function withRoute (number, route) {
   const text = textAt(number)
   if (text === undefined) return number

@@ -1,9 +1,9 @@
 'use strict'
 
-// Records of the requests that servers get. Node has one resource for all requests of an HTTP/1 connection, its
-// parser, and one for all of an HTTP/2 session. Each request has a record besides, in a ring of its own, with its own
-// time and name; its reference is negative and odd. It has the chain of the resource, which holds the reference of
-// the request in DETAIL for as long as its requests come on it.
+// Records of the requests that servers get. Node has one resource for all requests of an HTTP/1 connection,
+// its parser, and one for all of an HTTP/2 session. Each request has a record besides, in a ring of its own,
+// with its own time and name; its reference is negative and odd. It has the chain of the resource, which
+// holds the reference of the request in DETAIL for as long as its requests come on it.
 
 const { CAUSE, CHAIN, DETAIL, FLAGS, OUTER, REF, SHIFT, SPAN, TIME, TRIGGER } = require('./record-words')
 

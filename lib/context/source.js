@@ -15,11 +15,15 @@
  * @property {(parent: number, stack: number, kind: number) => number} intern
  * @property {(number: number) => Span | undefined} spanAt
  * @property {(number: number) => Span | import('../spans/identities').Ended | undefined} identityAt
- * @property {(ref: number) => string | undefined} routeOf the name of a request with the route that a framework reported
+ * @property {(ref: number) => string | undefined} routeOf the name of a request with the route that a
+ *   framework reported
  * @property {() => number} latestId an async id of now
  */
 
-/** @type {Source & { parentOf: (context: import('./context-object').Context) => import('./context-object').Context | undefined }} */
+/**
+ * @type
+ *   {Source & { parentOf: (context: import('./context-object').Context) => import('./context-object').Context | undefined }}
+ */
 const source = {
   chainAt: () => undefined,
   intern: () => 0,

@@ -1,7 +1,7 @@
 'use strict'
 
-// Which provider types make up which subsystem, for Node 20 to 26, and what a filter selects. A type may be in
-// several subsystems. Types that Node adds later work by their raw name.
+// Which provider types make up which subsystem, for Node 20 to 26, and what a filter selects. A type may be
+// in several subsystems. Types that Node adds later work by their raw name.
 
 const { mistake, nearest } = require('../errors')
 
@@ -79,8 +79,9 @@ function check (filter, extra) {
 }
 
 /**
- * An all-capitals word is a subsystem or a provider type and has to exist; any other word, or `type:` and any word,
- * may be the type of an AsyncResource that the program makes later, unless it is a known one in another case.
+ * An all-capitals word is a subsystem or a provider type and has to exist; any other word, or `type:` and any
+ * word, may be the type of an AsyncResource that the program makes later, unless it is a known one in another
+ * case.
  * @param {string} name
  * @param {Set<string>} known
  * @returns {(type: string) => boolean}

@@ -2,13 +2,17 @@
 
 // A mark on any object that nobody can see: a class whose constructor returns its argument and which declares
 // a private field installs that field on the argument. No inspect, no own key, no proxy trap sees it, and
-// frozen objects take it. Reading is as fast as a property, as long as one place in the source sees few shapes of
-// objects and one field: therefore promises, of which there are most, have a class and a field of their own.
+// frozen objects take it. Reading is as fast as a property, as long as one place in the source sees few
+// shapes of objects and one field: therefore promises, of which there are most, have a class and a field of
+// their own.
 
 /** @typedef {import('./context').Context} Context */
 
 class Same extends Object {
-  /** As a derived class that does not call super(), it has V8 make no object only to throw it away. @param {object} object */
+  /**
+   * As a derived class that does not call super(), it has V8 make no object only to throw it away.
+   * @param {object} object
+   */
   constructor (object) {
     if (object === undefined) super()
     return object
@@ -24,7 +28,10 @@ class SamePromise extends Object {
   }
 }
 
-/** The reference of a promise's record, where Node gives promises no id; 0: it is longstack's own. See records.js. */
+/**
+ * The reference of a promise's record, where Node gives promises no id; 0: it is longstack's own. See
+ * records.js.
+ */
 class OnPromise extends SamePromise {
   /** @type {number} */
   #ref
@@ -40,7 +47,11 @@ class OnPromise extends SamePromise {
     return #ref in promise ? promise.#ref : undefined
   }
 
-  /** Looks whether the field is there only after a failure: it rarely is. @param {any} promise @param {number} ref */
+  /**
+   * Looks whether the field is there only after a failure: it rarely is.
+   * @param {any} promise
+   * @param {number} ref
+   */
   static write (promise, ref) {
     try {
       return new OnPromise(promise, ref)
@@ -67,7 +78,11 @@ class OnResource extends Same {
     return #context in resource ? resource.#context : undefined
   }
 
-  /** Node reuses some resources (HTTP parsers): stamp again, don't fail. @param {any} resource @param {Context} context */
+  /**
+   * Node reuses some resources (HTTP parsers): stamp again, don't fail.
+   * @param {any} resource
+   * @param {Context} context
+   */
   static write (resource, context) {
     try {
       return new OnResource(resource, context)
@@ -77,7 +92,11 @@ class OnResource extends Same {
     }
   }
 
-  /** The same for what has been stamped before, as likely as not. @param {any} resource @param {Context} context */
+  /**
+   * The same for what has been stamped before, as likely as not.
+   * @param {any} resource
+   * @param {Context} context
+   */
   static rewrite (resource, context) {
     if (#context in resource) resource.#context = context
     else return new OnResource(resource, context)

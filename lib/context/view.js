@@ -1,6 +1,7 @@
 'use strict'
 
-// What users see of a context: read-only, with the words and frames of its hop, and never a way to its insides.
+// What users see of a context: read-only, with the words and frames of its hop, and never a way to its
+// insides.
 
 /**
  * @typedef {import('./context').Context} Context
@@ -19,9 +20,8 @@ const { inspect } = require('node:util')
  * @property {import('../stacks/chain').Origin} origin how the step is known
  * @property {number} repeats turns of a loop that it stands for
  * @property {number} ageMs milliseconds since it was made; NaN where that is not known any more
- * @property {number | undefined} waitMs
- *   milliseconds from its making, or from the end of its last run, to the beginning of its present or last one; only known while
- *   `trace.hook` callbacks are there
+ * @property {number | undefined} waitMs milliseconds from its making, or from the end of its last run, to the
+ *   beginning of its present or last one; only known while `trace.hook` callbacks are there
  * @property {number | undefined} runMs milliseconds of its last run that is over; likewise
  * @property {import('../stacks/chain').HopFrame[]} frames where it was made, innermost first
  * @property {ContextView | undefined} parent the context it came from
@@ -31,7 +31,8 @@ const { inspect } = require('node:util')
  * @param {object} deps
  * @param {(context: Context) => import('../stacks/chain').Hop} deps.describe
  * @param {() => number} deps.now
- * @returns {{ view: (context: Context | undefined) => ContextView | undefined, unwrap: (object: any) => Context | undefined }}
+ * @returns
+ *   {{ view: (context: Context | undefined) => ContextView | undefined, unwrap: (object: any) => Context | undefined }}
  */
 function createViews ({ describe, now }) {
   class View {

@@ -1,10 +1,10 @@
 'use strict'
 
-// The layer of async hooks: creates its parts, chooses which functions of events.js and settlements.js serve as
-// hooks, and installs them.
+// The layer of async hooks: creates its parts, chooses which functions of events.js and settlements.js serve
+// as hooks, and installs them.
 //
-// Where Node can leave promises out of async_hooks (24 and later), V8's own promise hooks report them, at a third of
-// the cost; else async_hooks does. In light mode nothing reports them.
+// Where Node can leave promises out of async_hooks (24 and later), V8's own promise hooks report them, at a
+// third of the cost; else async_hooks does. In light mode nothing reports them.
 
 const { AsyncResource, createHook } = require('node:async_hooks')
 const guard = require('../context/guard')
@@ -43,7 +43,8 @@ const { CHAIN, SPAN, NO_CHAIN, FIRST_CHAIN } = records
  * @property {() => import('../spans/loop-time').LoopTime} loopTime times spans
  * @property {Map<number, () => void>} callbackListeners called when a resource's callback begins and ends,
  *   by async id, while spans are timed
- * @property {ReturnType<typeof import('../attribution/allocation-clock').createAllocationClock>} allocationClock
+ * @property {ReturnType<typeof import('../attribution/allocation-clock').createAllocationClock>}
+ *   allocationClock
  * @property {import('../handles/registry').Registry} registry
  * @property {{ format: unknown }} installedFormatter what Error.prepareStackTrace is while errors have chains
  * @property {() => boolean} needsRejecters errors get hops, or spans the errors that promises were rejected
@@ -58,17 +59,18 @@ const { CHAIN, SPAN, NO_CHAIN, FIRST_CHAIN } = records
  * @property {(context: Context, resource: object) => void} opened a resource that stays open was made
  * @property {(context: Context) => void} connectStarted a connect request runs for the first time
  * @property {(error: object, context: Context) => void} errorPassedToTick an error was passed to nextTick
- * @property {(stream: unknown, headers: unknown) => number} http2StreamStarted a stream of HTTP/2 is about to be
- *   emitted; returns the number of its request's name, 0: it has none
+ * @property {(stream: unknown, headers: unknown) => number} http2StreamStarted a stream of HTTP/2 is about to
+ *   be emitted; returns the number of its request's name, 0: it has none
  * @property {((context: Context, tick: object) => void) | undefined} tickScheduled set while spans are on
- * @property {(reason: unknown, context: Context, promise: PromiseRecord) => void} rejected a promise was rejected
- *   in this context
+ * @property {(reason: unknown, context: Context, promise: PromiseRecord) => void} rejected a promise was
+ *   rejected in this context
  * @property {(time: number) => void} iterationStarted an iteration of the event loop begins
  * @property {() => void} formatterReplaced Error.prepareStackTrace is not longstack's any more
- * @property {((time: number, context: Context) => void) | undefined} callbackStarted set while callbacks are watched
+ * @property {((time: number, context: Context) => void) | undefined} callbackStarted set while callbacks are
+ *   watched
  * @property {(error: unknown) => void} failed a hook could not do its work
- * @property {(hook: Hook, stage: 'init' | 'before' | 'after', context: Context) => void} callHook calls a hook of
- *   trace.hook
+ * @property {(hook: Hook, stage: 'init' | 'before' | 'after', context: Context) => void} callHook calls a
+ *   hook of trace.hook
  */
 
 /** @param {AsyncParts} parts @param {Listener} listener */

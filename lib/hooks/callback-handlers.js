@@ -1,7 +1,7 @@
 'use strict'
 
-// What is done beyond entering and leaving a step when a callback begins or ends: for handles, timers and parsers, in
-// light mode, and where spans are timed or callbacks watched.
+// What is done beyond entering and leaving a step when a callback begins or ends: for handles, timers and
+// parsers, in light mode, and where spans are timed or callbacks watched.
 
 const { executionAsyncResource } = require('node:async_hooks')
 const { now } = require('../context/clock')
@@ -85,8 +85,8 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
   }
 
   /**
-   * Returns whether a chain has a frame of the program. A tick that Node made for itself is no part of a chain, and
-   * to carry it copies a map.
+   * Returns whether a chain has a frame of the program. A tick that Node made for itself is no part of a
+   * chain, and to carry it copies a map.
    * @param {number} chain
    */
   function isOfProgram (chain) {
@@ -94,8 +94,8 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
   }
 
   /**
-   * Handles the begin of a callback while a bit of ATTENTION is set: spans are timed, callbacks are watched, or an
-   * orphan waits for its cause.
+   * Handles the begin of a callback while a bit of ATTENTION is set: spans are timed, callbacks are watched,
+   * or an orphan waits for its cause.
    * @param {number} ref
    * @param {number} flags
    * @param {Int32Array} words
@@ -123,8 +123,9 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
 }
 
 /**
- * Continues the request that came last on a connection: its parser brings more of it, or is done with it. What
- * comes after the head of a request is its body or its end; to look costs more than everything else here.
+ * Continues the request that came last on a connection: its parser brings more of it, or is done with it.
+ * What comes after the head of a request is its body or its end; to look costs more than everything else
+ * here.
  * @param {Int32Array} words of the parser's record
  * @param {number} offset
  */
@@ -136,8 +137,9 @@ function resumeRequest (words, offset) {
 }
 
 /**
- * Returns whether a request is still coming in on a connection. Upgrades are not: no channel reports them. What
- * Node itself reads with every callback (lib/_http_server.js, lib/_http_common.js) is read as a plain property.
+ * Returns whether a request is still coming in on a connection. Upgrades are not: no channel reports them.
+ * What Node itself reads with every callback (lib/_http_server.js, lib/_http_common.js) is read as a plain
+ * property.
  * @param {any} resource of a parser: HTTPServerAsyncResource
  */
 function isIncoming (resource) {

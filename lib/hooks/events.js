@@ -1,10 +1,10 @@
 'use strict'
 
-// The hot path, on one page: the functions that Node and V8 call for resources and promises. They write integers
-// into the records (context/records.js), enter and leave steps (context/current.js), and create no object but a
-// marker. bench/run.js measures the whole, bench/awaits.js the promises. What few resources need is in
-// kind-handlers.js and callback-handlers.js; what is no longer in the ring in older-steps.js; promises that are
-// settled in settlements.js.
+// The hot path, on one page: the functions that Node and V8 call for resources and promises. They write
+// integers into the records (context/records.js), enter and leave steps (context/current.js), and create no
+// object but a marker. bench/run.js measures the whole, bench/awaits.js the promises. What few resources need
+// is in kind-handlers.js and callback-handlers.js; what is no longer in the ring in older-steps.js; promises
+// that are settled in settlements.js.
 //
 // A function that a hook calls is created once, its neighbours are constants of its closure, and what differs
 // between modes is a bit in `current`: so V8 has their addresses in the code, and nothing is looked up.

@@ -52,8 +52,8 @@ function createKindHandlers ({ parts, listener, orphans, runGuarded }) {
   }
 
   /**
-   * Tags a handle with its context: its id may change (Node's agent resets the id of a connection that it reuses),
-   * and some handles do not tell theirs.
+   * Tags a handle with its context: its id may change (Node's agent resets the id of a connection that it
+   * reuses), and some handles do not tell theirs.
    * @param {number} ref
    * @param {object} resource
    */
@@ -75,8 +75,8 @@ function createKindHandlers ({ parts, listener, orphans, runGuarded }) {
   }
 
   /**
-   * Notes the errors that Node's core passes to nextTick: they were just made there. Others may be old; attribution
-   * uses this only for errors without a frame of the program.
+   * Notes the errors that Node's core passes to nextTick: they were just made there. Others may be old;
+   * attribution uses this only for errors without a frame of the program.
    * @param {number} offset
    * @param {any} tick
    */

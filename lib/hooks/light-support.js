@@ -1,6 +1,7 @@
 'use strict'
 
-// Whether this Node can do without promise hooks, and the types in whose callbacks the context is carried then.
+// Whether this Node can do without promise hooks, and the types in whose callbacks the context is carried
+// then.
 
 const { AsyncLocalStorage, asyncWrapProviders, createHook } = require('node:async_hooks')
 
@@ -10,8 +11,9 @@ const loopTypes = [...Object.keys(asyncWrapProviders), 'Timeout', 'Immediate']
 const silentTypes = new Set(['PROMISE', 'FSREQPROMISE', 'FILEHANDLECLOSEREQ'])
 
 /**
- * Types in whose callbacks the context is carried where promise hooks are off. An AsyncResource puts back what was
- * carried when it was made, right after `before`: what is carried there would be lost inside, and stay afterwards.
+ * Types in whose callbacks the context is carried where promise hooks are off. An AsyncResource puts back
+ * what was carried when it was made, right after `before`: what is carried there would be lost inside, and
+ * stay afterwards.
  */
 const enteredTypes = new Set([...loopTypes, 'TickObject'].filter((type) => !silentTypes.has(type)))
 
@@ -19,8 +21,8 @@ const enteredTypes = new Set([...loopTypes, 'TickObject'].filter((type) => !sile
 const calledTypes = new Set(loopTypes.filter((type) => type !== 'PROMISE'))
 
 /**
- * Returns whether this Node can keep promise hooks off and carry the context across await by itself. Found out by
- * trying: Node 20 and 22 ignore the option, and 24 may be told to carry by promise hooks
+ * Returns whether this Node can keep promise hooks off and carry the context across await by itself. Found
+ * out by trying: Node 20 and 22 ignore the option, and 24 may be told to carry by promise hooks
  * (--no-async-context-frame). Must run guarded.
  */
 function canBeLight () {
@@ -38,8 +40,8 @@ function canBeLight () {
 }
 
 /**
- * Returns whether this Node can leave promises out of async_hooks, so that V8's own hooks can report them. Node 20
- * and 22 ignore the option. Read from the hook itself, which notes it (kNoPromiseHook in
+ * Returns whether this Node can leave promises out of async_hooks, so that V8's own hooks can report them.
+ * Node 20 and 22 ignore the option. Read from the hook itself, which notes it (kNoPromiseHook in
  * lib/internal/async_hooks.js): to try it would make a promise that the program's own hooks see.
  */
 function canLeavePromises () {

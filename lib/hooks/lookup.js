@@ -49,7 +49,8 @@ function createLookup ({ carrier, registry, loopTime }) {
   }
 
   /**
-   * Resumes a step after an await, which is no callback: another run of its span begins when the loop has waited.
+   * Resumes a step after an await, which is no callback: another run of its span begins when the loop has
+   * waited.
    * @param {NonNullable<ReturnType<import('./light-carrier').Carrier['read']>>} carried
    */
   function resumeCarried (carried) {

@@ -1,8 +1,8 @@
 'use strict'
 
-// The iterations of the event loop, as native/loop-iterations.cc counts them: work that is scheduled here runs once, right before
-// the loop polls. Where the addon or its door is missing, or the loop does not run yet or any more, nothing is scheduled:
-// `batching()` is false, and callers do their work at once.
+// The iterations of the event loop, as native/loop-iterations.cc counts them: work that is scheduled here
+// runs once, right before the loop polls. Where the addon or its door is missing, or the loop does not run
+// yet or any more, nothing is scheduled: `batching()` is false, and callers do their work at once.
 //
 // One for each thread, shared by all who need it.
 

@@ -1,8 +1,8 @@
 'use strict'
 
-// What hooks tell, for C callbacks of other addons; the public side is native/longstack.h, the other half of this file
-// native/native-hooks.cc. The addon keeps the callbacks; how many want each stage stands in memory shared with it, so that
-// where there are none an event costs the look at one number.
+// What hooks tell, for C callbacks of other addons; the public side is native/longstack.h, the other half of
+// this file native/native-hooks.cc. The addon keeps the callbacks; how many want each stage stands in memory
+// shared with it, so that where there are none an event costs the look at one number.
 //
 // A hot room: no object is made for an event; its numbers are written into that memory and the addon called.
 
@@ -25,17 +25,18 @@ const TYPES = 1000 // numbers of types remembered; programs may make names up
  * @property {() => void} after
  *
  * @typedef {object} NativeHooks for addons that add C callbacks; native/longstack.h tells how
- * @property {bigint} api
- *   The address of this thread's struct longstack_api, to be given to an addon. It is valid in this thread only.
- * @property {(id: number) => string | undefined} stack
- *   The frames behind the stack number of an event, a line each; undefined where they are not known (any more).
+ * @property {bigint} api The address of this thread's struct longstack_api, to be given to an addon. It is
+ *   valid in this thread only.
+ * @property {(id: number) => string | undefined} stack The frames behind the stack number of an event, a line
+ *   each; undefined where they are not known (any more).
  *
  * @typedef {import('../context/context').Context} Context
  */
 
 /**
  * @param {object} deps
- * @param {() => { binding?: { hooks?: Doors }, failure?: import('../reasons').EngineReason }} deps.load the addon
+ * @param {() => { binding?: { hooks?: Doors }, failure?: import('../reasons').EngineReason }} deps.load the
+ *   addon
  * @param {(id: number) => string | undefined} deps.stack
  */
 function createNativeHooks ({ load, stack }) {
@@ -114,7 +115,10 @@ function createNativeHooks ({ load, stack }) {
   }
 }
 
-/** @param {import('../reasons').EngineReason | undefined} failure undefined: the addon loaded, but has no hooks */
+/**
+ * @param {import('../reasons').EngineReason | undefined} failure undefined: the addon loaded, but has no
+ *   hooks
+ */
 function describe (failure) {
   if (failure === undefined) return 'the binary is of another version'
   return require('../reasons').explain('engine', failure)

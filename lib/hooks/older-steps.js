@@ -1,7 +1,7 @@
 'use strict'
 
-// Enters steps that the ring does not hold any more, or never held: kept records, handles of the registry, and
-// what is older than longstack.
+// Enters steps that the ring does not hold any more, or never held: kept records, handles of the registry,
+// and what is older than longstack.
 
 const { executionAsyncResource } = require('node:async_hooks')
 const { now } = require('../context/clock')
@@ -67,8 +67,8 @@ function createOlderSteps ({ parts, carrier, callbackHandlers, loopTime, enter }
   }
 
   /**
-   * Enters a promise that V8's hooks have not seen: it is older than longstack, or async_hooks reported promises
-   * when it was made.
+   * Enters a promise that V8's hooks have not seen: it is older than longstack, or async_hooks reported
+   * promises when it was made.
    * @param {any} promise
    */
   function enterUnnumbered (promise) {

@@ -1,9 +1,9 @@
 'use strict'
 
-// Handles that are made while nothing executes: fs makes the handle of an opened file or directory before it enters
-// the callback, or resolves the promise, of the call that opened it; HTTP/2 makes the stream of a request before it
-// enters the session's callback. Such an orphan is claimed by what runs next. Where something else runs in between,
-// the head of the request came in pieces, and its cause is not known.
+// Handles that are made while nothing executes: fs makes the handle of an opened file or directory before it
+// enters the callback, or resolves the promise, of the call that opened it; HTTP/2 makes the stream of a
+// request before it enters the session's callback. Such an orphan is claimed by what runs next. Where
+// something else runs in between, the head of the request came in pieces, and its cause is not known.
 
 const { adopt, cachedContext, contextAt, OWN_WORK } = require('../context/context')
 const { ATTENTION, CURRENT_CHAIN, ORPHANED, current } = require('../context/current')

@@ -1,7 +1,7 @@
 'use strict'
 
-// The references of promises to which async_hooks gave an id. It keeps that id on the promise, under a symbol of
-// its own (async_id_symbol in lib/internal/async_hooks.js).
+// The references of promises to which async_hooks gave an id. It keeps that id on the promise, under a symbol
+// of its own (async_id_symbol in lib/internal/async_hooks.js).
 
 /** @type {symbol | undefined} */
 let idSymbol

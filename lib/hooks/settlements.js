@@ -3,9 +3,9 @@
 // Promises that are settled: the step that settled them, and who rejected with what.
 //
 // V8 reports that a promise is settled before it has a state, and JavaScript cannot look at the state without
-// marking a rejection as handled; the addon can. One call of it costs more than everything else that is done for
-// a promise, so it looks at several: BATCH of them, or those that there are when a query comes, a span ends, or
-// an iteration of the event loop begins.
+// marking a rejection as handled; the addon can. One call of it costs more than everything else that is done
+// for a promise, so it looks at several: BATCH of them, or those that there are when a query comes, a span
+// ends, or an iteration of the event loop begins.
 
 const guard = require('../context/guard')
 const { contextAt, root } = require('../context/context')
@@ -105,7 +105,10 @@ function createSettlements ({ capture, lookup, orphans, listener, recordOf }) {
     }
   }
 
-  /** @param {object} promise @param {number} settler reference of the step that rejected it, 0: the main script */
+  /**
+   * @param {object} promise
+   * @param {number} settler reference of the step that rejected it, 0: the main script
+   */
   function reportRejection (promise, settler) {
     const reason = capture.rejection?.(promise)
     const context = settler === 0 ? root : contextAt(settler)

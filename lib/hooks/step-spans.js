@@ -58,8 +58,8 @@ function createStepSpans ({ parts, carrier, kindTable, resolve, loadLoopTime }) 
     },
 
     /**
-     * Makes the remainder of this callback part of a span. The requests of a connection come on one resource: from
-     * now on that resource is this span's.
+     * Makes the remainder of this callback part of a span. The requests of a connection come on one resource:
+     * from now on that resource is this span's.
      * @param {import('../spans/span').Span} next
      * @returns {{ chain: number, ref: number }} the current step
      */
@@ -83,8 +83,8 @@ function createStepSpans ({ parts, carrier, kindTable, resolve, loadLoopTime }) 
     },
 
     /**
-     * Makes the remainder of this callback part of a request that a server got, and so what the connection's parser
-     * brings of it later.
+     * Makes the remainder of this callback part of a request that a server got, and so what the connection's
+     * parser brings of it later.
      * @param {number} name number of its name, see context/request-names.js
      * @returns {boolean} the first one of its connection
      */

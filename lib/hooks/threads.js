@@ -1,14 +1,15 @@
 'use strict'
 
-// A worker's story begins in the thread that made it. What a worker inherits by setEnvironmentData is invisible
-// to programs (nothing lists the keys) and is handed over when the worker is made; so the chain of the maker goes
-// there as plain data just before, and the worker's root takes it from there.
+// A worker's story begins in the thread that made it. What a worker inherits by setEnvironmentData is
+// invisible to programs (nothing lists the keys) and is handed over when the worker is made; so the chain of
+// the maker goes there as plain data just before, and the worker's root takes it from there.
 
 const KEY = 'longstack.chain'
 
 /**
- * Returns whether this is the main thread, without loading node:worker_threads there, which takes milliseconds: in a worker
- * Node disables what concerns the whole process (lib/internal/bootstrap/switches/does_not_own_process_state.js).
+ * Returns whether this is the main thread, without loading node:worker_threads there, which takes
+ * milliseconds: in a worker Node disables what concerns the whole process
+ * (lib/internal/bootstrap/switches/does_not_own_process_state.js).
  */
 function isMainThread () {
   return /** @type {any} */ (process.abort)?.disabled !== true || require('node:worker_threads').isMainThread
@@ -22,7 +23,10 @@ function createThreadLayer (root) {
   }
 
   return {
-    /** A worker is being made in the running context. @param {import('../stacks/chain').PrintedHop[]} hops that led here */
+    /**
+     * A worker is being made in the running context.
+     * @param {import('../stacks/chain').PrintedHop[]} hops that led here
+     */
     starting (hops) {
       require('node:worker_threads').setEnvironmentData(KEY, /** @type {any} */ (hops.map((hop) => ({ ...hop, origin: 'worker' }))))
     }

@@ -106,7 +106,8 @@ function enterSilentDomain () {
   const domain = require('node:domain')
   target.domain = { _errorHandler: () => true }
   return () => {
-    // As Node does after an error that a domain handled: leave all domains. exit() tells Node that none is active.
+    // As Node does after an error that a domain handled: leave all domains. exit() tells Node that none is
+    // active.
     const all = /** @type {any} */ (domain)
     all._stack.length = 0
     all.active = target.domain = null

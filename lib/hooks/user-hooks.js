@@ -1,7 +1,7 @@
 'use strict'
 
-// Calls the hooks of users and those of other addons, around the functions that record a step, while there are any.
-// Promises are reported by async_hooks then, which gives them ids.
+// Calls the hooks of users and those of other addons, around the functions that record a step, while there
+// are any. Promises are reported by async_hooks then, which gives them ids.
 
 const { executionAsyncResource } = require('node:async_hooks')
 const { now } = require('../context/clock')

@@ -35,7 +35,7 @@ function createSpanRecorder (wiring) {
 }
 
 /**
- * Listens to Node's requests for the room of spans.
+ * Listens to Node's requests for the span recorder.
  * @param {Wiring} wiring
  * @param {import('../spans/http-spans').HttpSpans} web
  * @returns {{ enable: () => void, disable: () => void }}

@@ -1,7 +1,7 @@
 'use strict'
 
 // What is done when something happens: hooks/async-hooks.js reports resources, promises and callbacks, the
-// formatter errors about to be printed, the fatal layer those that escape. None of it is on the hot path.
+// formatter errors about to be printed, the layer of uncaught errors those that escape. None of it is on the hot path.
 
 const guard = require('../context/guard')
 const { contextAt, settlerOf } = require('../context/context')
@@ -30,7 +30,7 @@ function createEvents (wiring) {
     opened (context, resource) {
       registry.opened(context, resource)
       wiring.requests?.opened(context)
-      if (context.type === 'WORKER') wiring.queries().worker(context)
+      if (context.type === 'WORKER') wiring.queries().passToWorker(context)
     },
 
     connectStarted (context) {
@@ -62,7 +62,7 @@ function createEvents (wiring) {
       capture.trim()
       if (isWarm || !errors) return
       isWarm = true
-      wiring.queries().warm()
+      wiring.queries().preload()
       formatter.preload()
     },
 
@@ -72,7 +72,8 @@ function createEvents (wiring) {
     // A full stack can surface anywhere, and is the program's affair; all else is a defect, and must be seen.
     failed (error) {
       allocationClock.forget()
-      if (!(error instanceof RangeError)) wiring.firstFault ??= { code: codeOf(error), message: messageOf(error) }
+      if (error instanceof RangeError) return
+      wiring.firstFault ??= { code: codeOf(error), message: messageOf(error) }
     },
 
     callHook (hook, stage, context) {
@@ -104,17 +105,19 @@ function createErrorEvents (wiring) {
      * @param {object} error
      * @param {NodeJS.CallSite[]} sites
      */
-    report: (error, sites) => guard.run(() => wiring.queries().story(error, sites)),
+    report: (error, sites) => guard.run(() => wiring.queries().report(error, sites)),
 
     /** Notes the context of an uncaught error. @param {unknown} error @param {boolean} isRejection */
     noteEscaped (error, isRejection) {
       const { asyncLayer, spans } = wiring
-      const present = asyncLayer.currentContext() ?? asyncLayer.lastExited() // a microtask's error is reported after its `after`
+      const present = presentContext()
       // Node reports a rejection in the context of its promise.
       const rejecter = observedErrors.rejecterOfValue(error) ??
         (isRejection ? settlerOf(asyncLayer.executingResource()) ?? rejecterOf(error) : undefined)
       const context = rejecter ?? present
-      if (context !== undefined) observedErrors.noteEscape(error, { context, isRejection: rejecter !== undefined })
+      if (context !== undefined) {
+        observedErrors.noteEscape(error, { context, isRejection: rejecter !== undefined })
+      }
       asyncLayer.markUnknown()
       const span = context?.span
       if (span !== undefined) guard.run(() => spans?.recordException(span, error))
@@ -127,9 +130,8 @@ function createErrorEvents (wiring) {
      * @returns {boolean} whether one of them handled it
      */
     handle (error, fromPromise = false) {
-      const { asyncLayer } = wiring
       const promise = fromPromise ? observedErrors.promiseOf(error) : 0
-      const context = (promise === 0 ? undefined : contextAt(promise)) ?? asyncLayer.currentContext() ?? asyncLayer.lastExited()
+      const context = (promise === 0 ? undefined : contextAt(promise)) ?? presentContext()
       for (const { matches, handler } of wiring.errorHandlers) {
         const match = wiring.queries().matching(context, matches)
         if (match === null) continue
@@ -141,6 +143,11 @@ function createErrorEvents (wiring) {
       }
       return false
     }
+  }
+
+  /** A microtask's error is reported after its `after`. @returns {Context | undefined} */
+  function presentContext () {
+    return wiring.asyncLayer.currentContext() ?? wiring.asyncLayer.lastExited()
   }
 
   /** @param {unknown} error @returns {Context | undefined} */

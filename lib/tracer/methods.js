@@ -16,7 +16,7 @@ function createMethods ({ wiring, applySpans }) {
   const stats = () => guard.run(() => require('./stats').readStats(wiring))
 
   return {
-    /** Returns the room of answers. @param {unknown} [target] what is asked about */
+    /** Returns what answers queries. @param {unknown} [target] what the query is for */
     queries: (target) => wiring.queries(target),
 
     current: () => wiring.queries().view(asyncLayer.currentContext()),
@@ -25,8 +25,8 @@ function createMethods ({ wiring, applySpans }) {
 
     /** @returns {import('../doctor').Diagnosis} */
     doctor () {
-      const given = { stats: stats(), filter: settings.options.filter }
-      return guard.run(() => require('../doctor').examine({ ...given, formatter: formatter.state() }))
+      const facts = { stats: stats(), filter: settings.options.filter }
+      return guard.run(() => require('../doctor').examine({ ...facts, formatter: formatter.state() }))
     },
 
     /** @param {Hook} hook @returns {() => void} */
@@ -96,7 +96,7 @@ function createMethods ({ wiring, applySpans }) {
       return wiring.intercepts.add(server, transform, place?.trim())
     }),
 
-    /** Opens the files that spans go to anew. */
+    /** Opens the files that spans go to again. */
     reopen: () => guard.run(() => wiring.spans?.reopen())
   }
 }

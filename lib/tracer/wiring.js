@@ -1,8 +1,8 @@
 'use strict'
 
 // Creates the parts and passes each its neighbours. Data flows one way: hooks report resources -> contexts ->
-// stacks and handles; questions go to queries.js. What recording needs is created at once; every other part is
-// undefined until it is first needed, and its file is loaded then.
+// stacks and handles; questions go to queries.js. What recording needs is created at once; every other part
+// is undefined until it is first needed, and its file is loaded then.
 
 const { executionAsyncId } = require('node:async_hooks')
 const { isNativeError } = require('node:util').types
@@ -97,14 +97,20 @@ class Wiring {
   spanListeners = new Set()
   /** @type {Set<(event: import('../blocked/blocking-callback').BlockedEvent) => void>} */
   blockedListeners = new Set()
-  /** Called when a resource's callback begins and ends, by async id, while spans are timed. @type {Map<number, () => void>} */
+  /**
+   * Called when a resource's callback begins and ends, by async id, while spans are timed.
+   * @type {Map<number, () => void>}
+   */
   callbackListeners = new Map()
 
   /** when the present query began, ms of the clock */
   queriedAt = 0
   /** hops that chains were cut by */
   droppedHops = 0
-  /** the first defect of longstack itself that a hook met @type {{ code: string, message: string } | undefined} */
+  /**
+   * the first defect of longstack itself that a hook met
+   * @type {{ code: string, message: string } | undefined}
+   */
   firstFault
 
   /** @param {Settings} settings */
@@ -204,7 +210,10 @@ class Wiring {
     })
   }
 
-  /** Returns what notes who uses a connection, loaded with the first message for it. @returns {ConnectionUses} */
+  /**
+   * Returns what notes who uses a connection, loaded with the first message for it.
+   * @returns {ConnectionUses}
+   */
   connectionUses () {
     if (this.#connectionUses !== undefined) return this.#connectionUses
     ensureHeadroomToLoad()
@@ -218,7 +227,10 @@ class Wiring {
     return this.#connectionUses
   }
 
-  /** Returns what notes the requests that servers get, loaded with the first of them. @returns {ServedRequests} */
+  /**
+   * Returns what notes the requests that servers get, loaded with the first of them.
+   * @returns {ServedRequests}
+   */
   servedRequests () {
     if (this.#servedRequests !== undefined) return this.#servedRequests
     ensureHeadroomToLoad()

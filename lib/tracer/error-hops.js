@@ -1,0 +1,96 @@
+'use strict'
+
+// The hops of errors: the flow that an error belongs to, then the one that rejected with it and the one that
+// waits for it.
+
+const guard = require('../context/guard')
+const { formatHops } = require('../format/hops')
+const { noteStartUpError, readSites, sitesOfText, isStartUpError } = require('../stacks/call-sites')
+const { mapSites } = require('../stacks/source-maps')
+
+/** @typedef {import('../stacks/chain').PrintedHop} PrintedHop */
+
+/**
+ * @param {object} deps
+ * @param {ReturnType<typeof import('../attribution/attribution').createAttribution>} deps.attribution
+ * @param {ReturnType<typeof import('../stacks/chain').createChain>} deps.chain
+ * @param {ReturnType<typeof import('../attribution/observed-errors').createObservedErrors>}
+ *   deps.observedErrors
+ * @param {ReturnType<typeof import('../stacks/formatter').createFormatter>['readStack']} deps.readStack
+ * @param {() => boolean} deps.isStackLeftAlone tracing is on, and `.stack` is Node's
+ */
+function createErrorHops ({ attribution, chain, observedErrors, readStack, isStackLeftAlone }) {
+  /** Returns the hops of an error whose stack was formatted. @param {object} error */
+  const notedHopsOf = (error) => observedErrors.get(error)?.hops
+
+  /** @param {Error} error @returns {PrintedHop[]} */
+  function hopsOfError (error) {
+    observedErrors.observe(error) // before anything is made for the query
+    const sites = notedHopsOf(error) === undefined ? readStack(error) : undefined
+    const hops = notedHopsOf(error)
+    if (hops !== undefined || isStartUpError(error)) return hops ?? []
+    // Another library formats, or did before: the text that Node wrote has to do.
+    const isReadable = sites === undefined && isStackLeftAlone() && typeof error.stack === 'string'
+    const readableSites = isReadable ? sitesOfText(/** @type {string} */ (error.stack)) : sites
+    if (readableSites === undefined) return attributedHops(error, undefined)
+    if (noteStartUpError(error, readableSites)) return []
+    report(error, readableSites)
+    return notedHopsOf(error) ?? []
+  }
+
+  /**
+   * @param {object} error
+   * @param {NodeJS.CallSite[] | undefined} sites undefined: they are not known
+   * @returns {PrintedHop[]} of each flow at most as many as a chain may have
+   */
+  function attributedHops (error, sites) {
+    const { frames } = readSites(sites ?? [])
+    const [first, ...others] = attribution.attribute(error, sites)
+    if (first === undefined) return []
+    const hops = chain.hops(first.context, { above: frames, origin: first.origin })
+    if (others.length === 0) return hops
+    return hops.concat(...others.map(({ context, origin }) => chain.hops(context, { origin })))
+  }
+
+  /**
+   * Returns what is appended to an error's stack, and notes its hops.
+   * @param {object} error
+   * @param {NodeJS.CallSite[]} sites
+   */
+  function report (error, sites) {
+    const hops = attributedHops(error, sites)
+    observedErrors.observe(error).hops = hops
+    return formatHops(hops)
+  }
+
+  /**
+   * Makes hops for an error of longstack's own, so that the program's first error finds everything loaded and
+   * compiled. Runs no code of the program. Takes about 5 ms once.
+   */
+  function preload () {
+    guard.run(() => {
+      try {
+        const sites = createSites()
+        mapSites(sites)
+        report(new Error('warm'), sites)
+      } catch {} // the program's stack may be full here
+    })
+  }
+
+  return { hopsOfError, report, preload }
+}
+
+/** Returns call sites as of a function that a timer called. @returns {NodeJS.CallSite[]} */
+function createSites () {
+  const nothing = () => undefined
+  const lines = ['warm (longstack.js:1:1)', 'listOnTimeout (node:internal/timers:1:1)']
+  return lines.map((line) => /** @type {any} */ ({
+    toString: () => line,
+    getThis: nothing,
+    getFunction: nothing,
+    getFunctionName: () => 'warm',
+    getFileName: nothing
+  }))
+}
+
+module.exports = { createErrorHops }
