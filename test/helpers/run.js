@@ -18,6 +18,7 @@ const runsAll = process.env.TESTS === 'all'
 
 // At a time: ava starts all tests of a file at once, and the timeout of a child runs from its start.
 const MAX_CHILDREN = 8
+const CHILD_MS = 180_000 // what takes a second alone can take a minute on a busy machine
 
 let running = 0
 /** starts the next one, for each that waits @type {Array<(value?: unknown) => void>} */
@@ -48,7 +49,7 @@ const engine = process.env.ENGINE ? { LONGSTACK_CAPTURE: process.env.ENGINE } : 
  * @param {number} [options.timeout] ms
  * @returns {Promise<Result>}
  */
-async function node (args, { env = {}, cwd = root, input = '', timeout = 60_000 } = {}) {
+async function node (args, { env = {}, cwd = root, input = '', timeout = CHILD_MS } = {}) {
   if (running === MAX_CHILDREN) await new Promise((resolve) => { waiting.push(resolve) })
   else running++
   try {

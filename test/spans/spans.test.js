@@ -24,7 +24,7 @@ function file (t) {
 /** @param {string} name @returns {any[]} */
 const lines = (name) => fs.readFileSync(name, 'utf8').trim().split('\n').map((line) => JSON.parse(line))
 
-test('what the function returns, throws and resolves to is what the caller gets', async (t) => {
+patient(test)('what the function returns, throws and resolves to is what the caller gets', async (t) => {
   const { records, seen, span } = await told(`
     const seen = []
     const note = (what) => { seen.push(String(what)) }
