@@ -1,8 +1,8 @@
 'use strict'
 
-// longstack run --fail-on-leak: a preload after the register. The program's own work is done when nothing of it has run
-// for a while, repeating timers aside, since its main script was over; what keeps it alive then is a leak. The watch
-// itself keeps nothing alive: while its timer runs, something else does.
+// longstack run --fail-on-leak: a preload after the register. The program's own work is done when nothing of
+// it has run for a while, repeating timers aside, since its main script ended; what keeps it alive then is a
+// leak. The watch itself keeps nothing alive: its timer is unreferenced.
 
 const { createHook, executionAsyncResource } = require('node:async_hooks')
 const guard = require('./context/guard')
@@ -10,65 +10,70 @@ const { OWN_WORK, contextTag } = require('./context/context')
 const { printLine } = require('./warnings')
 
 const VARIABLE = '_LONGSTACK_LEAK_MS'
-const CODE = 3
-const STEPS = 8
-const LATE = 20 // ms
+const EXIT_CODE = 3
+const CHECKS = 8 // in the time that the watch waits
+const LATE_MS = 20
 
-/** @param {number} ms @returns {Record<string, string>} the environment that has the preload watch */
-function ask (ms) {
+/**
+ * @param {number} ms
+ * @returns {Record<string, string>} the environment that enables the watch in the preload
+ */
+function leakWatchEnvironment (ms) {
   return { [VARIABLE]: String(ms) }
 }
 
 /** @param {number} ms */
 function watch (ms) {
-  const step = Math.max(1, ms / STEPS)
-  let last = 0
-  let looked = 0
+  const step = Math.max(1, ms / CHECKS)
+  let lastWork = 0
+  let lastCheck = 0
 
-  /** The resource of a timer is the timer itself. */
-  function work () {
+  /** Notes that the program runs. The resource of a timer is the timer itself. */
+  function noteWork () {
     const resource = /** @type {any} */ (executionAsyncResource())
-    if (contextTag.read(resource) !== OWN_WORK && !(resource?._repeat > 0)) last = performance.now()
+    if (contextTag.read(resource) !== OWN_WORK && !(resource?._repeat > 0)) lastWork = performance.now()
   }
 
-  function look () {
-    const now = performance.now()
-    // Who looks late was stopped, or the machine is busy: the program had no chance to do anything either.
-    if (now - looked > 2 * step + LATE) last = now
-    looked = now
-    if (now - last >= ms) return fail(ms)
-    guard.run(() => setTimeout(look, step).unref())
+  function check () {
+    const time = performance.now()
+    // After a late check the process was stopped, or the machine is busy: the program had no chance to run
+    // either.
+    if (time - lastCheck > 2 * step + LATE_MS) lastWork = time
+    lastCheck = time
+    if (time - lastWork >= ms) return fail(ms)
+    guard.run(() => setTimeout(check, step).unref())
   }
 
-  const callbacks = { __proto__: null, before: work, after: work, trackPromises: false }
+  const callbacks = { __proto__: null, before: noteWork, after: noteWork, trackPromises: false }
   createHook(/** @type {any} */ (callbacks)).enable()
-  // Whatever the main script does at once comes before the first turn of the loop.
+  // The main script's synchronous work comes before the first iteration of the event loop.
   guard.run(() => setImmediate(() => {
-    last = looked = performance.now()
-    look()
+    lastWork = lastCheck = performance.now()
+    check()
   }).unref())
 }
 
 /** @param {number} ms */
 function fail (ms) {
-  const text = guard.run(() => story(ms))
+  const text = guard.run(() => report(ms))
   printLine(text.trimEnd())
-  process.exit(CODE)
+  process.exit(EXIT_CODE)
 }
 
 /** @param {number} ms */
-function story (ms) {
+function report (ms) {
   const { trace } = require('./shared')
   const open = trace.handles().filter(({ referenced }) => referenced !== false)
   const head = `longstack: the program has done nothing for ${ms} ms, and does not end.`
   if (open.length > 0) return `${head}\n${require('./format/paint').paint(require('./format/handles').summary(open))}`
-  return `${head} What keeps it alive is not known: ${process.getActiveResourcesInfo().join(', ') || 'nothing that Node names'}.`
+  const names = process.getActiveResourcesInfo().join(', ') || 'nothing that Node names'
+  return `${head} What keeps it alive is not known: ${names}.`
 }
 
-const asked = process.env[VARIABLE]
-if (asked !== undefined) {
+const value = process.env[VARIABLE]
+if (value !== undefined) {
   delete process.env[VARIABLE]
-  watch(Number(asked))
+  watch(Number(value))
 }
 
-module.exports = { ask }
+module.exports = { leakWatchEnvironment }

@@ -68,7 +68,7 @@ async function main (args) {
   if (quiet !== undefined) {
     preloads.push('-r', require.resolve('../leak-watch'))
     const ms = quiet === true ? DEFAULT_QUIET_MS : integer('fail-on-leak', quiet, 1)
-    Object.assign(env, require('../leak-watch').ask(ms))
+    Object.assign(env, require('../leak-watch').leakWatchEnvironment(ms))
   }
   const nodeOptions = split(values['node-options'] ?? '')
   const separator = operands[0].startsWith('-') ? ['--'] : []

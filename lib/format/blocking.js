@@ -1,26 +1,32 @@
 'use strict'
 
-// A long run of the event loop as text, for a terminal. Data in, string out.
+// A blocking callback as text, for a terminal. Data in, string out.
 
 const { formatDuration, clean } = require('../text')
 
 /** @typedef {import('../blocked/blocking-callback').BlockedEvent} BlockedEvent */
 
-/** @param {BlockedEvent} event @param {{ name: string } | undefined} span that it was part of @returns {string} */
+/**
+ * @param {BlockedEvent} event
+ * @param {{ name: string } | undefined} span that it was part of
+ * @returns {string}
+ */
 function formatBlocking (event, span) {
   return [`the event loop ${headline(event, span)}`, ...remarks(event), event.stack].filter((line) => line !== '').join('\n')
 }
 
 /** @param {BlockedEvent} event @param {{ name: string } | undefined} span */
 function headline ({ ms, stillRunning }, span) {
-  const by = span === undefined ? '' : ` by ${clean(span.name)}`
-  return stillRunning ? `is blocked${by}, for ${formatDuration(ms)} so far` : `was blocked for ${formatDuration(ms)}${by}`
+  const blocker = span === undefined ? '' : ` by ${clean(span.name)}`
+  const duration = formatDuration(ms)
+  return stillRunning ? `is blocked${blocker}, for ${duration} so far` : `was blocked for ${duration}${blocker}`
 }
 
 /** @param {BlockedEvent} event */
 function remarks ({ samples, sampledLate }) {
   if (samples === 0) return ['  no sample could be taken inside, as in one long native call; what led to it:']
-  return sampledLate === undefined ? [] : [`  sampled ${formatDuration(sampledLate)} late, as on leaving a native call or a garbage collection:`]
+  if (sampledLate === undefined) return []
+  return [`  sampled ${formatDuration(sampledLate)} late, as on leaving a native call or a garbage collection:`]
 }
 
 module.exports = { formatBlocking }

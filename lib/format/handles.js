@@ -1,6 +1,6 @@
 'use strict'
 
-// Reports of what is open, one or many, equal ones grouped. Data in, string out.
+// Reports of handles as text, one or many, equal ones grouped. Data in, string out.
 
 const { formatDuration, clean } = require('../text')
 const { formatHops } = require('./hops')
@@ -9,10 +9,10 @@ const { createTag } = require('../context/tag')
 /**
  * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
  *
- * What a report says, with the hops as they are printed.
+ * The facts of a report, with the hops as they are printed.
  * @typedef {object} Printed
  * @property {string} what
- * @property {string} noun what it is, without what tells it from others
+ * @property {string} noun its kind, equal for all of a kind
  * @property {string} type
  * @property {string} origin
  * @property {string | undefined} side
@@ -23,7 +23,7 @@ const { createTag } = require('../context/tag')
  * @property {{ request: string, hops: PrintedHop[] } | undefined} usedBy
  * @property {{ at: string | undefined, agoMs: number, hops: PrintedHop[] } | undefined} writtenBy
  * @property {Array<{ name: string, at: string | undefined }>} through
- * @property {boolean} enabled longstack is
+ * @property {boolean} enabled whether longstack is
  * @property {number | undefined} ageMs
  * @property {number | undefined} idleMs
  * @property {number | undefined} bytesRead
@@ -32,13 +32,13 @@ const { createTag } = require('../context/tag')
  * @property {string | undefined} hint
  * @property {boolean} ran it had an event since it was made
  * @property {boolean} pooled requests use it one after another
- * @property {boolean} filtered the filter leaves its type out
+ * @property {boolean} filtered the filter leaves out its type
  */
 
-/** @type {ReturnType<typeof createTag<Printed>>} what a report prints, unseen on the report */
+/** @type {ReturnType<typeof createTag<Printed>>} what a report prints, invisible on the report */
 const printed = createTag()
 
-const MOST = 5 // of a group that are named
+const MAX_NAMED = 5 // of a group
 
 /** @param {import('../handles/why').Why[]} list @returns {string} */
 function summary (list) {
@@ -46,26 +46,27 @@ function summary (list) {
   /** @type {Map<string, Printed[]>} */
   const groups = new Map()
   for (const why of list) {
-    const one = /** @type {Printed} */ (printed.read(why))
-    const story = one.opened.length > 0 ? one.opened.map((hop) => [hop.type, hop.lines]) : one.what
-    const key = JSON.stringify([one.type, one.side, one.state, one.origin, one.referenced, one.through, story])
+    const facts = /** @type {Printed} */ (printed.read(why))
+    const { type, side, state, origin, referenced, through, opened } = facts
+    const opener = opened.length > 0 ? opened.map((hop) => [hop.type, hop.lines]) : facts.what
+    const key = JSON.stringify([type, side, state, origin, referenced, through, opener])
     const group = groups.get(key)
-    if (group === undefined) groups.set(key, [one])
-    else group.push(one)
+    if (group === undefined) groups.set(key, [facts])
+    else group.push(facts)
   }
-  const parts = [...groups.values()].sort((a, b) => b.length - a.length).map(several)
+  const parts = [...groups.values()].sort((a, b) => b.length - a.length).map(formatGroup)
   return `longstack: ${list.length} open in process ${process.pid}\n\n${parts.join('\n\n')}\n`
 }
 
-/** @param {Printed} one */
-function report (one) {
-  return several([one])
+/** @param {Printed} facts */
+function report (facts) {
+  return formatGroup([facts])
 }
 
 /** @param {Printed[]} group equal in all but their figures and addresses */
-function several (group) {
+function formatGroup (group) {
   const [first] = group
-  const lines = [`${group.length > 1 ? `${group.length} × ` : ''}${shared(group)} · ${first.type}`]
+  const lines = [`${group.length > 1 ? `${group.length} × ` : ''}${sharedDescription(group)} · ${first.type}`]
   const figures = [
     first.state,
     ages(group),
@@ -75,34 +76,37 @@ function several (group) {
     first.referenced === undefined ? undefined : `${first.referenced ? 'keeps' : 'does not keep'} the process alive`
   ].filter(Boolean)
   if (figures.length > 0) lines.push(`  ${figures.join(', ')}`)
-  lines.push(...different(group), ...opened(first), ...users(group), ...writer(group), ...through(first))
+  lines.push(...remotesOf(group), ...openerLines(first), ...userLines(group), ...writerLines(group))
+  lines.push(...transformLines(first))
   if (first.hint !== undefined) lines.push(`  to close it: ${first.hint}`)
   return lines.join('\n')
 }
 
-/** What all of a group are. @param {Printed[]} group */
-function shared (group) {
+/** Describes what all of a group have in common. @param {Printed[]} group */
+function sharedDescription (group) {
   const [first] = group
   if (group.every(({ what }) => what === first.what)) return first.what
-  const same = (/** @type {'local' | 'remote'} */ end) => group.every((one) => one[end] === first[end]) ? first[end] : undefined
-  const [local, remote] = [same('local'), same('remote')]
-  return first.noun + (first.side === undefined ? '' : `, ${first.side}`) + (remote === undefined ? '' : ` ${way(first)} ${remote}`) +
-    (local === undefined ? '' : `, at ${local}`)
+  const sharedEnd = (/** @type {'local' | 'remote'} */ end) => {
+    return group.every((member) => member[end] === first[end]) ? first[end] : undefined
+  }
+  const [local, remote] = [sharedEnd('local'), sharedEnd('remote')]
+  let text = first.noun
+  if (first.side !== undefined) text += `, ${first.side}`
+  if (remote !== undefined) text += ` ${first.side === 'server' ? 'of' : 'to'} ${remote}`
+  return local === undefined ? text : `${text}, at ${local}`
 }
 
-/** The ones of a group by what tells them apart. @param {Printed[]} group */
-function different (group) {
-  const remotes = count(group.map((one) => one.remote))
+/** Lists the remote ends of a group, if they differ. @param {Printed[]} group */
+function remotesOf (group) {
+  const remotes = countWords(group.map((member) => member.remote))
   return remotes.length < 2 ? [] : [`  ${group[0].side === 'server' ? 'from' : 'to'} ${list(remotes)}`]
 }
 
-/** @param {Printed} one */
-function way ({ side }) {
-  return side === 'server' ? 'of' : 'to'
-}
-
-/** @param {Array<string | undefined>} words @returns {string[]} each once, with how often where that is more */
-function count (words) {
+/**
+ * @param {Array<string | undefined>} words
+ * @returns {string[]} each once, the most frequent first, with its count if that is more than 1
+ */
+function countWords (words) {
   const counts = new Map()
   for (const word of words) if (word !== undefined) counts.set(word, (counts.get(word) ?? 0) + 1)
   return [...counts].sort((a, b) => b[1] - a[1]).map(([word, times]) => times > 1 ? `${word} (${times} ×)` : word)
@@ -110,86 +114,104 @@ function count (words) {
 
 /** @param {string[]} words */
 function list (words) {
-  return words.slice(0, MOST).join(', ') + (words.length > MOST ? ` and ${words.length - MOST} more` : '')
+  const text = words.slice(0, MAX_NAMED).join(', ')
+  return words.length > MAX_NAMED ? `${text} and ${words.length - MAX_NAMED} more` : text
 }
 
 /** @param {Printed[]} group */
 function ages (group) {
-  const range = rangeOf(group.map((one) => one.ageMs))
+  const range = rangeOf(group.map(({ ageMs }) => ageMs))
   if (range === undefined) return group[0].origin === 'early' || group[0].filtered ? 'age unknown' : undefined
   return group[0].state === 'closed' ? `made ${range} ago` : `${range} old`
 }
 
+const withoutIdleTime = /^(Immediate|WORKER|PROCESSWRAP|FILEHANDLE|DIRHANDLE)$/
+
 /** @param {Printed[]} group */
 function idle (group) {
   const [{ type }] = group
-  const waiting = group.every((one) => !one.ran)
-  const range = rangeOf(group.map((one) => one.idleMs))
+  const waiting = group.every(({ ran }) => !ran)
+  const range = rangeOf(group.map(({ idleMs }) => idleMs))
   if (type === 'Timeout') return waiting ? undefined : `ran ${range} ago`
-  if (range === undefined || /^(Immediate|WORKER|PROCESSWRAP|FILEHANDLE|DIRHANDLE)$/.test(type)) return undefined
+  if (range === undefined || withoutIdleTime.test(type)) return undefined
   if (!/SERVERWRAP$/.test(type)) return `idle for ${range}`
   return waiting ? 'no connection yet' : `last connection ${range} ago`
 }
 
-/** @param {Printed[]} group @param {'bytesRead' | 'bytesWritten'} name @param {string} way */
-function bytes (group, name, way) {
-  const known = group.map((one) => one[name]).filter((value) => value !== undefined)
-  if (known.length === 0) return undefined
-  const sum = known.reduce((a, b) => a + b, 0)
-  return `${sum} byte${sum === 1 ? '' : 's'} ${way}`
+/** @param {Printed[]} group @param {'bytesRead' | 'bytesWritten'} name @param {string} direction */
+function bytes (group, name, direction) {
+  const counts = group.map((member) => member[name]).filter((value) => value !== undefined)
+  if (counts.length === 0) return undefined
+  const sum = counts.reduce((a, b) => a + b, 0)
+  return `${sum} byte${sum === 1 ? '' : 's'} ${direction}`
 }
 
 /** @param {Array<number | undefined>} times in ms @returns {string | undefined} */
 function rangeOf (times) {
-  const known = times.filter((time) => time !== undefined)
-  if (known.length === 0) return undefined
-  const [least, most] = [formatDuration(Math.min(...known)), formatDuration(Math.max(...known))]
-  if (least === most) return most
-  const [number, unit] = least.split(' ')
-  return most.endsWith(` ${unit}`) ? `${number} to ${most}` : `${least} to ${most}`
+  const numbers = times.filter((time) => time !== undefined)
+  if (numbers.length === 0) return undefined
+  const [min, max] = [formatDuration(Math.min(...numbers)), formatDuration(Math.max(...numbers))]
+  if (min === max) return max
+  const [number, unit] = min.split(' ')
+  return max.endsWith(` ${unit}`) ? `${number} to ${max}` : `${min} to ${max}`
 }
 
-/** @param {Printed} one */
-function opened ({ type, origin, side, state, opened, enabled, filtered }) {
-  const verb = /^(Timeout|Immediate|PROMISE|REQUEST|WORKER|PROCESSWRAP|MESSAGEPORT|unknown)$/.test(type) ? 'made' : 'opened'
+const madeNotOpened = /^(Timeout|Immediate|PROMISE|REQUEST|WORKER|PROCESSWRAP|MESSAGEPORT|unknown)$/
+
+/** @param {Printed} facts */
+function openerLines ({ type, origin, side, state, opened, enabled, filtered }) {
+  const verb = madeNotOpened.test(type) ? 'made' : 'opened'
   if (opened.length > 0) return [`  ${verb} by`, formatHops(opened)]
-  if (origin === 'early' && !enabled) return [`  early: ${verb} while longstack is not enabled, nothing is known of who did it; node -r longstack/register enables it`]
+  if (origin === 'early' && !enabled) {
+    return [`  early: ${verb} while longstack is not enabled, nothing is known of who did it; ` +
+      'node -r longstack/register enables it']
+  }
   if (origin === 'early') return [`  early: ${verb} before longstack was enabled, nothing is known of who did it`]
-  if (side === 'server' && origin === 'registered') return ['  accepted by a server from before longstack was enabled']
+  if (side === 'server' && origin === 'registered') {
+    return ['  accepted by a server from before longstack was enabled']
+  }
   if (filtered) return [`  ${verb} by: unknown, the filter leaves it out`]
   if (state === 'closed' && origin === 'unknown') return ['  not opened: nothing stands behind it yet']
   return [type === 'unknown' ? '  unknown: no async resource stands behind this object' : `  ${verb} by: unknown`]
 }
 
 /** @param {Printed[]} group */
-function users (group) {
-  const used = group.filter((one) => one.usedBy !== undefined)
+function userLines (group) {
+  const used = group.filter(({ usedBy }) => usedBy !== undefined)
   const [first] = group
   if (used.length === 0) return first.pooled && first.state !== 'closed' ? ['  used by no request now'] : []
-  const requests = list(count(used.map((one) => one.usedBy?.request)))
-  if (group.length > 1) return [`  used now by ${requests}${used.length < group.length ? `; ${group.length - used.length} by no request` : ''}`]
+  const line = `  used now by ${list(countWords(used.map(({ usedBy }) => usedBy?.request)))}`
+  const unused = group.length - used.length
+  if (group.length > 1) return [unused > 0 ? `${line}; ${unused} by no request` : line]
   const hops = first.usedBy?.hops ?? []
-  if (hops.length === 0) return [`  used now by ${requests}`]
-  return isOneStory(hops, first.opened) ? [`  used now by ${requests}, for which it was opened`] : [`  used now by ${requests}, made by`, formatHops(hops)]
+  if (hops.length === 0) return [line]
+  if (isSameChain(hops, first.opened)) return [`${line}, for which it was opened`]
+  return [`${line}, made by`, formatHops(hops)]
 }
 
-/** Who wrote last, where nobody else is known to use it. @param {Printed[]} group */
-function writer ([{ writtenBy, opened }, ...others]) {
-  if (writtenBy === undefined || others.length > 0) return []
-  const { at, agoMs, hops } = writtenBy
-  const request = hops.find(({ type, label }) => /^HTTP(INCOMINGMESSAGE|2STREAM)$/.test(type) && / \//.test(label))
-  const line = `  last written ${formatDuration(agoMs)} ago${at === undefined ? '' : ` at ${at}`}${request === undefined ? '' : `, for ${clean(request.label)}`}`
-  return hops.length === 0 || isOneStory(hops, opened) ? [line] : [`${line}, by`, formatHops(hops)]
+/** Names the last writer, where no request is known to use it. @param {Printed[]} group */
+function writerLines ([{ writtenBy, opened }, ...more]) {
+  if (writtenBy === undefined || more.length > 0) return []
+  const { at: place, agoMs, hops } = writtenBy
+  const isRequest = /^HTTP(INCOMINGMESSAGE|2STREAM)$/
+  const request = hops.find(({ type, label }) => isRequest.test(type) && / \//.test(label))
+  let line = `  last written ${formatDuration(agoMs)} ago`
+  if (place !== undefined) line += ` at ${place}`
+  if (request !== undefined) line += `, for ${clean(request.label)}`
+  return hops.length === 0 || isSameChain(hops, opened) ? [line] : [`${line}, by`, formatHops(hops)]
 }
 
-/** @param {PrintedHop[]} one @param {PrintedHop[]} other */
-function isOneStory (one, other) {
-  return JSON.stringify(one.map(({ lines }) => lines)) === JSON.stringify(other.map(({ lines }) => lines))
+/** @param {PrintedHop[]} first @param {PrintedHop[]} second */
+function isSameChain (first, second) {
+  return JSON.stringify(first.map(({ lines }) => lines)) === JSON.stringify(second.map(({ lines }) => lines))
 }
 
-/** @param {Printed} one */
-function through ({ through }) {
-  return through.map(({ name, at }, i) => `  ${i === 0 ? 'its bytes go through' : 'then through'} ${name}${at === undefined ? '' : `, set ${at}`}`)
+/** @param {Printed} facts */
+function transformLines ({ through }) {
+  return through.map(({ name, at: place }, i) => {
+    const line = `  ${i === 0 ? 'its bytes go through' : 'then through'} ${name}`
+    return place === undefined ? line : `${line}, set ${place}`
+  })
 }
 
 module.exports = { summary, report, printed }

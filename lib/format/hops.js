@@ -17,28 +17,33 @@ const remarks = {
   early: 'early'
 }
 
-/** Before the label of the first hop of a story that is told besides. @type {Record<string, string>} */
-const by = { awaited: 'awaited by', used: 'used by', written: 'last written by' }
+/** Before the label of the first hop of an appended chain. @type {Record<string, string>} */
+const introductions = { awaited: 'awaited by', used: 'used by', written: 'last written by' }
 
-/** Origins that are said once, if at all. */
-const told = new Set(['registered', 'rejected', 'thrown', 'awaited', 'used', 'written'])
+/** Origins that are printed once, if at all. */
+const printedOnce = new Set(['registered', 'rejected', 'thrown', 'awaited', 'used', 'written'])
 
 /**
  * @param {PrintedHop} hop
- * @param {PrintedHop} [before] the hop above, which may have said it already
+ * @param {PrintedHop} [previous] the hop above, which may have printed the same origin
  * @param {boolean} [timeless] without its age
  */
-function separator (hop, before, timeless = false) {
-  const isFirst = before === undefined || before.origin !== hop.origin
-  let line = isFirst && by[hop.origin] !== undefined ? `  ── ${by[hop.origin]}` : '  ──'
+function separator (hop, previous, timeless = false) {
+  const isFirst = previous === undefined || previous.origin !== hop.origin
+  const introduction = isFirst ? introductions[hop.origin] : undefined
+  let line = introduction === undefined ? '  ──' : `  ── ${introduction}`
   if (hop.label !== hop.type) line += ` ${clean(hop.label)}${hop.repeats > 1 ? ` × ${hop.repeats}` : ''} ·`
   line += ` ${clean(hop.type)}`
   if (!timeless && !Number.isNaN(hop.ageMs)) line += ` · ${formatDuration(hop.ageMs)} earlier`
-  const remark = isFirst ? remarks[hop.origin] : told.has(hop.origin) ? undefined : hop.origin
+  const remark = isFirst ? remarks[hop.origin] : printedOnce.has(hop.origin) ? undefined : hop.origin
   return `${line}${remark === undefined ? '' : ` · ${remark}`} ──`
 }
 
-/** @param {PrintedHop[]} hops @param {boolean} [timeless] without ages @returns {string} lines; empty for no hops */
+/**
+ * @param {PrintedHop[]} hops
+ * @param {boolean} [timeless] without ages
+ * @returns {string} lines; empty for no hops
+ */
 function formatHops (hops, timeless = false) {
   let lines = ''
   for (let i = 0; i < hops.length; i++) {

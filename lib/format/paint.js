@@ -1,7 +1,7 @@
 'use strict'
 
-// Colours for a terminal, through chalk, which is loaded only when something is printed and obeys FORCE_COLOR; NO_COLOR
-// is obeyed here. Text in, text out; without colours the text is what it was.
+// Colours for a terminal, through chalk, which is loaded only when something is printed and obeys
+// FORCE_COLOR; NO_COLOR is obeyed here. Text in, text out, unchanged without colours.
 
 const { isatty } = require('node:tty')
 
@@ -12,7 +12,8 @@ const { isatty } = require('node:tty')
  */
 function paint (text, stream = 'stderr') {
   // chalk imports node:process, which opens all three standard streams: only where there may be colours.
-  if (process.env.FORCE_COLOR === undefined && (process.env.NO_COLOR || !isatty(stream === 'stderr' ? 2 : 1))) return text
+  const isPlain = process.env.NO_COLOR || !isatty(stream === 'stderr' ? 2 : 1)
+  if (process.env.FORCE_COLOR === undefined && isPlain) return text
   const chalk = /** @type {any} */ (require('chalk'))
   const colours = stream === 'stderr' ? chalk.chalkStderr : chalk.default
   if (colours.level === 0) return text
