@@ -1,22 +1,22 @@
 'use strict'
 
-// JSON texts of a record's parts, as JSON.stringify writes them, but prepared once where they come again. A hot room: each
-// attribute of each span passes here.
+// JSON texts of a record's parts, as JSON.stringify writes them, but cached where they come again. Hot path:
+// each attribute of each span passes here.
 //
-// They are texts of bytes: a character stands for a byte of UTF-8. So a line has one byte a character in V8's heap too,
-// is put together and copied to a file without being encoded, and its length is its size.
+// They are texts of bytes: a character stands for a byte of UTF-8. So a line has one byte a character in V8's
+// heap too, is put together and copied to a file without being encoded, and its length is its size.
 
 const MAX_CACHED = 2000 // texts of short strings
 const SHORT = 128 // characters
-const MAX_LONG = 1 << 20 // characters of long strings that are kept
+const MAX_LONG = 1 << 20 // characters of cached long strings
 
 /** @type {Map<string, string>} */
-let short = new Map()
+let shortTexts = new Map()
 /** @type {Map<string, string>} */
-let long = new Map()
+let longTexts = new Map()
 let longCharacters = 0
 
-/** Anything that a prototype of the program's would have rewritten. @type {any} */
+/** Has the methods that the program added to the prototypes of all objects or arrays. @type {any} */
 const anyArray = []
 
 /** Returns whether JSON.stringify calls a method that the program gave to all objects, or to all arrays. */
@@ -24,7 +24,7 @@ function isRewritten () {
   return anyArray.toJSON !== undefined
 }
 
-/** Escapes what JSON leaves as it is and some readers take for the end of a line. @param {string} json */
+/** Escapes what JSON does not, and some readers take for the end of a line. @param {string} json */
 function onOneLine (json) {
   if (!json.includes('\u2028') && !json.includes('\u2029')) return json
   return json.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
@@ -48,25 +48,25 @@ function stringify (value) {
 /** Returns the JSON text of a string that may come again. @param {string} string */
 function quote (string) {
   if (string.length > SHORT) return stringify(string)
-  const known = short.get(string)
-  if (known !== undefined) return known
-  if (short.size >= MAX_CACHED) short = new Map()
+  const cached = shortTexts.get(string)
+  if (cached !== undefined) return cached
+  if (shortTexts.size >= MAX_CACHED) shortTexts = new Map()
   const text = stringify(string)
-  short.set(string, text)
+  shortTexts.set(string, text)
   return text
 }
 
 /** Returns the JSON text of a string that comes again, however long. @param {string} string */
 function quoteLong (string) {
-  const known = long.get(string)
-  if (known !== undefined) return known
+  const cached = longTexts.get(string)
+  if (cached !== undefined) return cached
   const text = stringify(string)
   if (longCharacters + text.length > MAX_LONG) {
-    long = new Map()
+    longTexts = new Map()
     longCharacters = 0
   }
   if (text.length <= MAX_LONG / 8) {
-    long.set(string, text)
+    longTexts.set(string, text)
     longCharacters += text.length
   }
   return text
@@ -93,7 +93,12 @@ function member (key, value) {
   }
 }
 
-/** Its toJSON is called with the key. @param {string} key @param {unknown} value an object, a function or a BigInt @returns {string | undefined} */
+/**
+ * Returns the same for a value whose toJSON may be called, with the key.
+ * @param {string} key
+ * @param {unknown} value an object, a function or a BigInt
+ * @returns {string | undefined}
+ */
 function anyMember (key, value) {
   const holder = Object.create(null)
   holder[key] = value
@@ -101,7 +106,7 @@ function anyMember (key, value) {
   return text === '{}' ? undefined : text.slice(1, -1)
 }
 
-/** Returns what is written in place of a value that cannot be. @param {unknown} error */
+/** Returns what is written instead of a value that cannot be. @param {unknown} error */
 function sentenceOf (error) {
   return `not written: ${reasonOf(error)}`
 }
@@ -115,4 +120,6 @@ function reasonOf (error) {
   }
 }
 
-module.exports = { isRewritten, onOneLine, bytesOf, textOf, stringify, quote, quoteLong, numeral, member, sentenceOf }
+module.exports = {
+  isRewritten, onOneLine, bytesOf, textOf, stringify, quote, quoteLong, numeral, member, sentenceOf
+}

@@ -1,7 +1,7 @@
 'use strict'
 
-// What Node tells us through diagnostics_channel: which request uses which connection. An undici request of a
-// pooled connection runs in the context of the connection's first request, so requests are told apart by their
+// What Node reports through diagnostics_channel: which request uses which connection. An undici request of a
+// pooled connection runs in the context of the connection's first request, so requests are known by their
 // objects, never by the running context.
 
 const channels = require('node:diagnostics_channel')
@@ -12,24 +12,25 @@ const guard = require('../context/guard')
  * @property {(request: object) => void} requested a request was made in the running context
  * @property {(socket: object, request: object) => void} uses a request goes out on a connection
  * @property {(request: object) => void} finished a request is over
- * @property {(socket: object) => void} accepted a server got a connection
+ * @property {(socket: object) => void} accepted a server accepted a connection
  * @property {(server: object) => void} listens server.listen() is called
  * @property {(server: object) => void} listening it has its handle
  * @property {(worker: object) => void} worker a worker was made
- * @property {(socket: object) => void} traffic data goes out on a socket, or came in; runs unguarded, makes nothing
+ * @property {(socket: object) => void} traffic data goes out on a socket, or came in; runs unguarded, and
+ *   must not throw or create async resources
  */
 
 /**
  * @param {object} deps
  * @param {() => ConnectionUses} deps.uses made with the first message
- * @param {(enable: () => void) => void} deps.watch traffic is seen from now on; the first socket enables it
- * @param {() => void} deps.unwatch it is no longer
+ * @param {(enable: () => void) => void} deps.watch traffic is noted from now on; the first socket enables it
+ * @param {() => void} deps.unwatch traffic is noted no longer
  */
 function createChannelLayer ({ uses, watch, unwatch }) {
   /** @type {ReturnType<typeof import('./socket-activity').createTrafficLayer> | undefined} */
   let traffic
   /** @type {Array<[string, (message: any) => void]>} */
-  const wires = [
+  const handlers = [
     ['tracing:net.server.listen:asyncStart', ({ server }) => uses().listens(server)],
     ['tracing:net.server.listen:asyncEnd', ({ server }) => uses().listening(server)],
     ['net.server.socket', ({ socket }) => uses().accepted(socket)],
@@ -41,56 +42,59 @@ function createChannelLayer ({ uses, watch, unwatch }) {
     ['undici:request:trailers', ({ request }) => uses().finished(request)],
     ['undici:request:error', ({ request }) => uses().finished(request)]
   ]
-  const subscriptions = wires.map(subscription)
-  /** those of other rooms @type {typeof subscriptions} */
-  let more = []
+  const subscriptions = handlers.map(subscriptionFor)
+  /** those of other parts @type {typeof subscriptions} */
+  let others = []
   let enabled = false
 
-  /** @param {[string, (message: any) => void]} wire */
-  function subscription ([name, wire]) {
-    return { name, listener: guarded(wire) }
+  /** @param {[string, (message: any) => void]} entry */
+  function subscriptionFor ([name, handler]) {
+    return { name, listener: guarded(handler) }
   }
 
   return {
     enable () {
       if (enabled) return
       enabled = true
-      for (const { name, listener } of [...subscriptions, ...more]) channels.subscribe(name, listener)
+      for (const { name, listener } of [...subscriptions, ...others]) channels.subscribe(name, listener)
       watch(() => (traffic ??= require('./socket-activity').createTrafficLayer(uses().traffic)).enable())
     },
 
     disable () {
       if (!enabled) return
       enabled = false
-      for (const { name, listener } of [...subscriptions, ...more]) channels.unsubscribe(name, listener)
+      for (const { name, listener } of [...subscriptions, ...others]) channels.unsubscribe(name, listener)
       traffic?.disable()
       unwatch()
     },
 
     /**
-     * Another room listens as well, while this layer is on.
-     * @param {Array<[string, (message: any) => void]>} others channels, and what is told of each message
-     * @returns {() => void} ends that
+     * Subscribes another part, while this layer is enabled.
+     * @param {Array<[string, (message: any) => void]>} entries channels, and the handler of each
+     * @returns {() => void} unsubscribes it
      */
-    subscribe (others) {
-      const added = others.map(subscription)
-      more = [...more, ...added]
+    subscribe (entries) {
+      const added = entries.map(subscriptionFor)
+      others = [...others, ...added]
       if (enabled) for (const { name, listener } of added) channels.subscribe(name, listener)
       return () => {
-        more = more.filter((one) => !added.includes(one))
+        others = others.filter((other) => !added.includes(other))
         if (enabled) for (const { name, listener } of added) channels.unsubscribe(name, listener)
       }
     }
   }
 }
 
-/** Runs as longstack's own work, and never throws. @param {(message: any) => void} wire */
-function guarded (wire) {
+/**
+ * Returns a handler that runs as longstack's own work, and never throws.
+ * @param {(message: any) => void} handler
+ */
+function guarded (handler) {
   return (/** @type {unknown} */ message) => {
     if (guard.inOwnWork) return
     guard.inOwnWork = true
     try {
-      wire(message)
+      handler(message)
     } catch {
     } finally {
       guard.inOwnWork = false

@@ -1,10 +1,10 @@
 'use strict'
 
-// Connections that carry requests. No channel tells that one broke, timed out or serves another protocol now, and a
-// listener on the program's objects would be seen; but whatever happens to it runs on its handle, its parser or its
-// timer, so who has a span on it is asked to look whenever one of those has run.
+// Connections that carry requests. No channel reports that one broke, timed out or serves another protocol
+// now, and the program would see a listener on its objects; but whatever happens to a connection runs on its
+// handle, its parser or its timer, so the spans on it are checked whenever one of those has run.
 //
-// Sockets are held weakly, by what is looked at.
+// Sockets are held weakly.
 
 const { executionAsyncId } = require('node:async_hooks')
 const { handleOf } = require('../node-objects')
@@ -14,187 +14,213 @@ const FIRST_SWEEP = 256 // connections
 
 /**
  * @typedef {import('../spans/span').Span} Span
- * @typedef {(line: any, span: Span, request: object | undefined, response: object | undefined) => void} Look
+ * @typedef {(connection: Connection, span: Span, request: object | undefined, response: object | undefined)
+ *   => void} Check what became of a span's request, after something has run for the connection
  */
 
-const nothing = () => {}
+const noCheck = () => {}
 
 const timerOf = hiddenProperty('timeout')
 const timerId = hiddenProperty('asyncId')
 
-/**
- * @param {object} deps
- * @param {(socket: object) => number[]} deps.idsOf the async ids on which a socket runs
- * @param {Map<number, () => void>} deps.callbackListeners what is asked when a resource has run, by id
- */
-function createConnections ({ idsOf, callbackListeners }) {
-  /** @type {WeakMap<object, Line>} */
-  const lines = new WeakMap()
-  /** those of streams that have no handle: nothing says when they run @type {Set<Line>} */
-  const blind = new Set()
-
-  /** those that are asked to look @type {Set<Line>} */
-  const asked = new Set()
-  let sweepAt = FIRST_SWEEP
-
-  /** Nothing says that a connection without a span is over. */
-  function sweep () {
-    for (const line of asked) if (!line.carries && line.gone) line.rest()
-    sweepAt = Math.max(FIRST_SWEEP, 2 * asked.size)
+/** A socket, and the spans that are open on it: with pipelining there are several. */
+class Connection {
+  /** @param {object} socket @param {Connections} connections */
+  constructor (socket, connections) {
+    this.connections = connections
+    this.socket = new WeakRef(socket)
+    this.ids = connections.asyncIdsOf(socket)
+    /** no resource is known to run for it */
+    this.hasNoHandle = handleOf(socket) === undefined
+    /** the span that is open on it @type {Span | undefined} */
+    this.span = undefined
+    /** @type {Check} */
+    this.check = noCheck
+    /** the socket, while there is a span: deref() is expensive @type {object | undefined} */
+    this.heldSocket = undefined
+    /** @type {object | undefined} */
+    this.request = undefined
+    /** @type {object | undefined} */
+    this.response = undefined
+    /** checks of further spans @type {Map<Span, () => void> | undefined} */
+    this.others = undefined
+    this.timerId = 0
+    /** its timer ended it */
+    this.timedOut = false
+    this.onRun = () => this.runChecks()
+    this.onTimer = () => this.noteTimeout()
   }
 
-  /** A socket, and the spans that are open on it: with pipelining there are several. */
-  class Line {
-    /** @param {object} socket */
-    constructor (socket) {
-      this.socket = new WeakRef(socket)
-      this.ids = idsOf(socket)
-      this.blind = handleOf(socket) === undefined
-      /** the span that is open on it, and what looks for it @type {Span | undefined} */
-      this.span = undefined
-      /** @type {Look} */
-      this.looks = nothing
-      /** the socket, while there is one: to deref() costs @type {object | undefined} */
-      this.held = undefined
-      /** @type {object | undefined} */
-      this.request = undefined
-      /** @type {object | undefined} */
-      this.response = undefined
-      /** others, where there are several @type {Map<Span, () => void> | undefined} */
-      this.others = undefined
-      this.timerId = 0
-      /** its timer ended it */
-      this.timedOut = false
-      this.look = () => this.ran()
-      this.timerRan = () => this.fired()
-    }
+  /** Whether the program or Node has closed it, or its socket is collected. */
+  get isClosed () {
+    const socket = /** @type {{ destroyed?: unknown } | undefined} */ (this.heldSocket ?? this.socket.deref())
+    return socket === undefined || socket.destroyed === true
+  }
 
-    /** The program, or Node, has closed it, or it is gone altogether. */
-    get gone () {
-      const socket = /** @type {{ destroyed?: unknown } | undefined} */ (this.held ?? this.socket.deref())
-      return socket === undefined || socket.destroyed === true
-    }
+  get hasSpans () {
+    return this.span !== undefined || (this.others !== undefined && this.others.size > 0)
+  }
 
-    /** There is a span on it. */
-    get carries () {
-      return this.span !== undefined || (this.others !== undefined && this.others.size > 0)
-    }
-
-    /**
-     * As long as the connection has a handle, Node keeps its requests as well, and so may this; a WeakRef has the collector
-     * carry each of them into the old generation.
-     * @param {Span} span
-     * @param {Look} look
-     * @param {object} [request]
-     * @param {object} [response]
-     * @returns {boolean} they are held here, for as long as it is open
-     */
-    add (span, look, request, response) {
-      if (!asked.has(this)) this.ask()
-      this.others?.delete(span)
-      if ((this.span === undefined || this.span === span) && (request === undefined || !this.blind)) {
-        this.span = span
-        this.looks = look
-        this.request = request
-        this.response = response
-        this.held = this.socket.deref()
-        this.watchTimer()
-        return true
-      }
-
-      this.others ??= new Map()
-      const [one, other] = [request && new WeakRef(request), response && new WeakRef(response)]
-      this.others.set(span, () => look(this, span, one?.deref(), other?.deref()))
+  /**
+   * Adds a span. While the connection has a handle, Node holds its requests as well, and so may this; each
+   * WeakRef would have V8 promote its target to the old generation.
+   * @param {Span} span
+   * @param {Check} check
+   * @param {object} [request]
+   * @param {object} [response]
+   * @returns {boolean} the request is held here, for as long as the span is open
+   */
+  add (span, check, request, response) {
+    if (!this.connections.watched.has(this)) this.watch()
+    this.others?.delete(span)
+    if ((this.span === undefined || this.span === span) && (request === undefined || !this.hasNoHandle)) {
+      this.span = span
+      this.check = check
+      this.request = request
+      this.response = response
+      this.heldSocket = this.socket.deref()
       this.watchTimer()
-      return false
+      return true
     }
-
-    /** The present resource runs for it as well: its parser. */
-    also () {
-      this.runs(executionAsyncId())
-    }
-
-    /** @param {number} id of a resource that runs for it */
-    runs (id) {
-      if (id <= 1 || this.ids.includes(id)) return
-      this.ids.push(id)
-      if (asked.has(this)) callbackListeners.set(id, this.look)
-    }
-
-    /** From now on it is asked to look, until it is gone: requests come and go, the connection stays. */
-    ask () {
-      if (asked.size >= sweepAt) sweep()
-      asked.add(this)
-      for (const id of this.ids) callbackListeners.set(id, this.look)
-      if (this.blind) blind.add(this)
-    }
-
-    rest () {
-      asked.delete(this)
-      for (const id of this.ids) callbackListeners.delete(id)
-      this.forgetTimer()
-      blind.delete(this)
-    }
-
-    /** A socket gets a new timer with every timeout that is set, or the same under another id. */
-    watchTimer () {
-      const socket = this.held ?? this.socket.deref()
-      const timer = socket === undefined ? undefined : timerOf(socket)
-      const id = typeof timer === 'object' && timer !== null && timer._destroyed !== true ? Number(timerId(timer)) || 0 : 0
-      if (id === this.timerId) return
-      this.forgetTimer()
-      this.timerId = id
-      if (id > 0) callbackListeners.set(id, this.timerRan)
-    }
-
-    forgetTimer () {
-      if (this.timerId === 0) return
-      callbackListeners.delete(this.timerId)
-      this.timerId = 0
-    }
-
-    /** @param {Span} span */
-    remove (span) {
-      if (this.span === span) {
-        this.span = this.request = this.response = this.held = undefined
-        this.looks = nothing
-      } else {
-        this.others?.delete(span)
-      }
-      if (this.carries) return
-      this.forgetTimer()
-      if (this.blind || this.gone) this.rest()
-    }
-
-    fired () {
-      this.timedOut ||= this.gone
-      this.ran()
-    }
-
-    ran () {
-      if (this.span !== undefined) this.looks(this, this.span, this.request, this.response)
-      if (this.others !== undefined) for (const look of this.others.values()) look()
-      if (this.carries) this.watchTimer()
-      else if (this.gone) this.rest()
-    }
+    this.others ??= new Map()
+    const weakRequest = request && new WeakRef(request)
+    const weakResponse = response && new WeakRef(response)
+    this.others.set(span, () => check(this, span, weakRequest?.deref(), weakResponse?.deref()))
+    this.watchTimer()
+    return false
   }
 
-  return {
-    /** @param {object} socket */
-    of (socket) {
-      let line = lines.get(socket)
-      if (line === undefined || (line.blind && !line.carries)) lines.set(socket, line = new Line(socket))
-      return line
-    },
+  /** Adds the present resource, its parser, to those that run for it. */
+  addPresentResource () {
+    this.addResource(executionAsyncId())
+  }
 
-    /** @param {object} socket @returns {Line | undefined} */
-    known: (socket) => lines.get(socket),
+  /** @param {number} id of a resource that runs for it */
+  addResource (id) {
+    if (id <= 1 || this.ids.includes(id)) return
+    this.ids.push(id)
+    if (this.connections.watched.has(this)) this.connections.callbackListeners.set(id, this.onRun)
+  }
 
-    /** A look at those of which nothing is told. */
-    look () {
-      for (const line of blind) line.ran()
+  /** Checks from now on until it is closed: requests come and go, the connection stays. */
+  watch () {
+    const { callbackListeners } = this.connections
+    this.connections.addWatched(this)
+    for (const id of this.ids) callbackListeners.set(id, this.onRun)
+  }
+
+  unwatch () {
+    const { callbackListeners } = this.connections
+    this.connections.removeWatched(this)
+    for (const id of this.ids) callbackListeners.delete(id)
+    this.forgetTimer()
+  }
+
+  /**
+   * Watches the timer; a socket gets another with every timeout that is set, or the same under another id.
+   */
+  watchTimer () {
+    const socket = this.heldSocket ?? this.socket.deref()
+    const timer = socket === undefined ? undefined : timerOf(socket)
+    const isActive = typeof timer === 'object' && timer !== null && timer._destroyed !== true
+    const id = isActive ? Number(timerId(timer)) || 0 : 0
+    if (id === this.timerId) return
+    this.forgetTimer()
+    this.timerId = id
+    if (id > 0) this.connections.callbackListeners.set(id, this.onTimer)
+  }
+
+  forgetTimer () {
+    if (this.timerId === 0) return
+    this.connections.callbackListeners.delete(this.timerId)
+    this.timerId = 0
+  }
+
+  /** @param {Span} span */
+  remove (span) {
+    if (this.span === span) {
+      this.span = this.request = this.response = this.heldSocket = undefined
+      this.check = noCheck
+    } else {
+      this.others?.delete(span)
     }
+    if (this.hasSpans) return
+    this.forgetTimer()
+    if (this.hasNoHandle || this.isClosed) this.unwatch()
+  }
+
+  noteTimeout () {
+    this.timedOut ||= this.isClosed
+    this.runChecks()
+  }
+
+  runChecks () {
+    if (this.span !== undefined) this.check(this, this.span, this.request, this.response)
+    if (this.others !== undefined) for (const check of this.others.values()) check()
+    if (this.hasSpans) this.watchTimer()
+    else if (this.isClosed) this.unwatch()
   }
 }
 
-module.exports = { createConnections }
+class Connections {
+  /** @type {WeakMap<object, Connection>} */
+  #bySocket = new WeakMap()
+  /** those that have no handle: no hook reports when something runs for them @type {Set<Connection>} */
+  #withoutHandle = new Set()
+  #sweepAt = FIRST_SWEEP
+
+  /**
+   * @param {object} deps
+   * @param {(socket: object) => number[]} deps.asyncIdsOf the async ids on which a socket runs
+   * @param {Map<number, () => void>} deps.callbackListeners called when a resource has run, by async id
+   */
+  constructor ({ asyncIdsOf, callbackListeners }) {
+    this.asyncIdsOf = asyncIdsOf
+    this.callbackListeners = callbackListeners
+    /** those that are checked @type {Set<Connection>} */
+    this.watched = new Set()
+  }
+
+  /** Returns the connection of a socket, created with its first request. @param {object} socket */
+  of (socket) {
+    let connection = this.#bySocket.get(socket)
+    if (connection === undefined || (connection.hasNoHandle && !connection.hasSpans)) {
+      connection = new Connection(socket, this)
+      this.#bySocket.set(socket, connection)
+    }
+    return connection
+  }
+
+  /** @param {object} socket @returns {Connection | undefined} */
+  get (socket) {
+    return this.#bySocket.get(socket)
+  }
+
+  /** @param {Connection} connection */
+  addWatched (connection) {
+    if (this.watched.size >= this.#sweepAt) this.#sweep()
+    this.watched.add(connection)
+    if (connection.hasNoHandle) this.#withoutHandle.add(connection)
+  }
+
+  /** @param {Connection} connection */
+  removeWatched (connection) {
+    this.watched.delete(connection)
+    this.#withoutHandle.delete(connection)
+  }
+
+  /** Removes connections that were closed while they had no span, which nothing reports. */
+  #sweep () {
+    for (const connection of this.watched) {
+      if (!connection.hasSpans && connection.isClosed) connection.unwatch()
+    }
+    this.#sweepAt = Math.max(FIRST_SWEEP, 2 * this.watched.size)
+  }
+
+  /** Checks those for which nothing is known to run. */
+  checkWithoutHandle () {
+    for (const connection of this.#withoutHandle) connection.runChecks()
+  }
+}
+
+module.exports = { Connections }

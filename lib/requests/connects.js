@@ -1,8 +1,9 @@
 'use strict'
 
-// Connections that the program makes: from net.connect() to the moment that there is one, or there will be none. Not
-// those of HTTP/1 requests: they are part of the request. net tells of a socket before it has a handle; the handle is the
-// next to be made. What is connected by other ways (tls.connect, new Socket().connect) begins with its connect request.
+// Connections that the program makes: from net.connect() until there is one, or there will be none. Not those
+// of HTTP/1 requests, which are part of the request. net reports a socket before it has a handle; the handle
+// is the next to be made. What is connected in other ways (tls.connect, new Socket().connect) begins with its
+// connect request.
 
 const { executionAsyncId } = require('node:async_hooks')
 const { hidden, isObject, own } = require('../objects')
@@ -12,7 +13,7 @@ const { hidden, isObject, own } = require('../objects')
  * @typedef {import('../context/context').Context} Context
  *
  * @typedef {object} ConnectEnd
- * @property {any} socket undefined where it is gone
+ * @property {any} socket undefined where it is collected
  * @property {string | undefined} to the address that was tried last, as address:port or path
  * @property {boolean} pipe
  * @property {boolean} done it is connected
@@ -20,130 +21,153 @@ const { hidden, isObject, own } = require('../objects')
  * @typedef {object} Attempt
  * @property {WeakRef<object>} socket
  * @property {Span} span
- * @property {number[]} ids of what runs for it
- * @property {number} maker what ran when it was made
+ * @property {number[]} ids of resources that run for it
+ * @property {number} madeIn async id of the resource in whose callback it was made
  * @property {string | undefined} to
  * @property {boolean} pipe
- * @property {boolean} alive when its connect request came back
- * @property {() => void} look
+ * @property {boolean} wasOpen when its connect request came back
+ * @property {() => void} check
  */
 
 /**
  * @param {object} deps
- * @param {import('./http1').RequestRooms} deps.rooms
- * @param {import('./http1').Mark} deps.mark
- * @param {Map<number, () => void>} deps.callbackListeners what is asked when a resource has run, by id
+ * @param {import('./layer').RequestListener} deps.listener
+ * @param {import('./layer').SpanTag} deps.spanTag
+ * @param {Map<number, () => void>} deps.callbackListeners called when a resource has run, by async id
  * @param {(type: string) => boolean} deps.isSelected the filter
  */
-function createConnects ({ rooms, mark, callbackListeners, isSelected }) {
-  /** @type {WeakMap<object, Attempt>} by socket */
+function createConnects ({ listener, spanTag, callbackListeners, isSelected }) {
+  /** by socket @type {WeakMap<object, Attempt>} */
   const attempts = new WeakMap()
-  /** those of HTTP @type {WeakSet<object>} */
-  const left = new WeakSet()
+  /** sockets of HTTP @type {WeakSet<object>} */
+  const httpSockets = new WeakSet()
   /** whose handle is about to be made @type {Attempt | undefined} */
-  let next
-  /** undici makes a connection in this run @type {number | undefined} */
-  let undici
+  let awaitingHandle
+  /** the resource in whose callback undici makes a connection @type {number | undefined} */
+  let undiciId
 
   /** @param {object} socket @param {Span} span @param {boolean} pipe */
-  function attempt (socket, span, pipe) {
+  function begin (socket, span, pipe) {
     /** @type {Attempt} */
-    const made = { socket: new WeakRef(socket), span, ids: [], maker: executionAsyncId(), to: undefined, pipe, alive: false, look: () => look(made) }
-    attempts.set(socket, made)
-    mark.write(socket, span)
-    return made
+    const attempt = {
+      socket: new WeakRef(socket),
+      span,
+      ids: [],
+      madeIn: executionAsyncId(),
+      to: undefined,
+      pipe,
+      wasOpen: false,
+      check: () => check(attempt)
+    }
+    attempts.set(socket, attempt)
+    spanTag.write(socket, span)
+    return attempt
   }
 
-  /** @param {Attempt} made @param {number} id */
-  function watch (made, id) {
-    made.ids.push(id)
-    callbackListeners.set(id, made.look)
+  /** @param {Attempt} attempt @param {number} id */
+  function watch (attempt, id) {
+    attempt.ids.push(id)
+    callbackListeners.set(id, attempt.check)
   }
 
-  /** @param {Attempt} made */
-  function unwatch ({ ids, look }) {
-    for (const id of ids) if (callbackListeners.get(id) === look) callbackListeners.delete(id)
+  /** @param {Attempt} attempt */
+  function unwatch ({ ids, check }) {
+    for (const id of ids) if (callbackListeners.get(id) === check) callbackListeners.delete(id)
     ids.length = 0
   }
 
-  /** @param {Attempt} made */
-  function look (made) {
-    const socket = /** @type {any} */ (made.socket.deref())
-    if (!made.span.ended && socket !== undefined && socket.connecting === true && socket.destroyed !== true) return
-    unwatch(made)
-    if (made.span.ended) return
-    if (socket !== undefined && isHttp(socket)) rooms.dropped(made.span)
-    else rooms.connected(made.span, { socket, to: made.to, pipe: made.pipe, done: isDone(made, socket) })
+  /** Ends an attempt that is no longer connecting. @param {Attempt} attempt */
+  function check (attempt) {
+    const { span, to, pipe } = attempt
+    const socket = /** @type {any} */ (attempt.socket.deref())
+    if (!span.ended && socket !== undefined && socket.connecting === true && socket.destroyed !== true) return
+    unwatch(attempt)
+    if (span.ended) return
+    if (socket !== undefined && isHttp(socket)) listener.discard(span)
+    else listener.connectEnded(span, { socket, to, pipe, done: isConnected(attempt, socket) })
   }
 
   return {
-    /** undici's connector is about to be called. */
-    undici () {
-      undici = executionAsyncId()
+    /** Notes that undici's connector is about to be called. */
+    undiciConnects () {
+      undiciId = executionAsyncId()
     },
 
-    /** net.connect() has made a socket. @param {{ socket: object }} message */
-    made ({ socket }) {
-      next = undefined
-      const ofUndici = undici === executionAsyncId()
-      undici = undefined
-      if (ofUndici) left.add(socket)
-      if (ofUndici || !isSelected('TCPWRAP')) return
-      const span = rooms.connecting()
-      if (span !== undefined) next = attempt(socket, span, false)
+    /** Notes a socket that net.connect() has made. @param {{ socket: object }} message */
+    socketMade ({ socket }) {
+      awaitingHandle = undefined
+      const isUndici = undiciId === executionAsyncId()
+      undiciId = undefined
+      if (isUndici) httpSockets.add(socket)
+      if (isUndici || !isSelected('TCPWRAP')) return
+      const span = listener.connectStarted()
+      if (span !== undefined) awaitingHandle = begin(socket, span, false)
     },
 
-    /** A handle was made. @param {Context} context */
-    opened ({ type, asyncId }) {
-      if (next === undefined || !(type === 'TCPWRAP' || type === 'PIPEWRAP')) return
-      const made = next
-      next = undefined
-      if (made.maker !== executionAsyncId()) return
-      made.pipe = type === 'PIPEWRAP'
-      watch(made, asyncId)
+    /** Notes a handle that was made. @param {Context} context */
+    handleMade ({ type, asyncId }) {
+      if (awaitingHandle === undefined || !(type === 'TCPWRAP' || type === 'PIPEWRAP')) return
+      const attempt = awaitingHandle
+      awaitingHandle = undefined
+      if (attempt.madeIn !== executionAsyncId()) return
+      attempt.pipe = type === 'PIPEWRAP'
+      watch(attempt, asyncId)
     },
 
-    /** A connect request runs: its end is that of the attempt. @param {Context} context @param {object} socket */
+    /**
+     * Notes a connect request that runs: its end is that of the attempt.
+     * @param {Context} context
+     * @param {object} socket
+     */
     connecting (context, socket) {
-      if (left.has(socket)) return
-      let made = attempts.get(socket)
-      if (made === undefined) {
-        const span = isHttp(socket) ? undefined : rooms.connecting(context)
+      if (httpSockets.has(socket)) return
+      let attempt = attempts.get(socket)
+      if (attempt === undefined) {
+        const span = isHttp(socket) ? undefined : listener.connectStarted(context)
         if (span === undefined) return
-        made = attempt(socket, span, context.type === 'PIPECONNECTWRAP')
+        attempt = begin(socket, span, context.type === 'PIPECONNECTWRAP')
       }
-      if (made.span.ended) return
-      made.to = context.detail
-      made.alive = !isGone(socket)
-      watch(made, context.asyncId)
-      watch(made, context.triggerAsyncId)
+      if (attempt.span.ended) return
+      attempt.to = context.detail
+      attempt.wasOpen = !isDestroyed(socket)
+      watch(attempt, context.asyncId)
+      watch(attempt, context.triggerAsyncId)
     },
 
-    /** It is one of HTTP. @param {object} socket */
-    drop (socket) {
-      left.add(socket)
-      const made = attempts.get(socket)
-      if (made === undefined || made.span.ended) return
-      unwatch(made)
-      rooms.dropped(made.span)
+    /** Discards the span of a socket that turns out to be one of HTTP. @param {object} socket */
+    leaveToHttp (socket) {
+      httpSockets.add(socket)
+      const attempt = attempts.get(socket)
+      if (attempt === undefined || attempt.span.ended) return
+      unwatch(attempt)
+      listener.discard(attempt.span)
     }
   }
 }
 
-/** Is it connected? The program may have closed it at once. @param {Attempt} made @param {any} socket */
-function isDone ({ alive }, socket) {
-  return socket !== undefined && (!isGone(socket) || (alive && !socket.errored))
+/**
+ * Returns whether it was connected; the program may have closed it at once.
+ * @param {Attempt} attempt
+ * @param {any} socket
+ */
+function isConnected ({ wasOpen }, socket) {
+  return socket !== undefined && (!isDestroyed(socket) || (wasOpen && !socket.errored))
 }
 
 /** @param {any} socket */
-const isGone = (socket) => socket.destroyed === true
+const isDestroyed = (socket) => socket.destroyed === true
 
-/** Does it carry requests of HTTP/1, of which one waits for it? Sessions of HTTP/2 are there for all. @param {object} socket */
+/**
+ * Returns whether a socket is for requests of HTTP/1, one of which waits for it. A session of HTTP/2 is for
+ * many.
+ * @param {object} socket
+ */
 function isHttp (socket) {
   if (isObject(own(socket, '_httpMessage'))) return true
   const options = hidden(socket, 'connect-options') // of tls.connect
   const protocols = isObject(options) ? own(options, 'ALPNProtocols') : undefined
-  return /http\/1/.test(Array.isArray(protocols) ? protocols.join() : protocols instanceof Uint8Array ? Buffer.from(protocols).toString('latin1') : '')
+  if (Array.isArray(protocols)) return /http\/1/.test(protocols.join())
+  return protocols instanceof Uint8Array && /http\/1/.test(Buffer.from(protocols).toString('latin1'))
 }
 
 module.exports = { createConnects }

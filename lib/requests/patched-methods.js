@@ -1,9 +1,9 @@
 'use strict'
 
-// Methods of Node's own that are listened to, since nothing else tells: a message that asks a server for another protocol
-// is known to _addHeaderLines() alone, and where traceparent is sent, the headers of a request that is made are complete
-// in _storeHeader() and in the request() of an HTTP/2 session. The last two only with that option. All are put back;
-// one that somebody else has wrapped since only passes on.
+// Methods of Node's own that are wrapped, since no channel reports what they do: a message that asks a server
+// for another protocol passes through _addHeaderLines() alone, and where traceparent is sent, the headers of
+// a request are complete in _storeHeader() and in the request() of an HTTP/2 session. The last two only with
+// that option. All are restored; a wrapper that was wrapped in turn stays, and only calls the original.
 
 const process = require('node:process')
 const guard = require('../context/guard')
@@ -12,28 +12,31 @@ const { own } = require('../objects')
 const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 
 /**
+ * Replaces a method.
  * @param {any} owner
  * @param {string} name
- * @param {(method: Function) => Function} make
+ * @param {(method: Function) => Function} make returns the wrapper
  * @returns {{ restore: () => void } | undefined}
  */
 function wrapMethod (owner, name, make) {
-  const found = getOwnPropertyDescriptor(owner, name)
-  const method = found?.value ?? owner[name]
+  const original = getOwnPropertyDescriptor(owner, name)
+  const method = original?.value ?? owner[name]
   if (typeof method !== 'function') return undefined
-  const ours = make(method)
-  const property = found === undefined ? { value: ours, writable: true, enumerable: false, configurable: true } : { ...found, value: ours }
+  const wrapper = make(method)
+  const property = original === undefined
+    ? { value: wrapper, writable: true, enumerable: false, configurable: true }
+    : { ...original, value: wrapper }
   if (!defineProperty(owner, name, property)) return undefined
   return {
     restore () {
-      if (getOwnPropertyDescriptor(owner, name)?.value !== ours) return
-      if (found === undefined) delete owner[name]
-      else defineProperty(owner, name, found)
+      if (getOwnPropertyDescriptor(owner, name)?.value !== wrapper) return
+      if (original === undefined) delete owner[name]
+      else defineProperty(owner, name, original)
     }
   }
 }
 
-/** As longstack's own work; never throws. @template T @param {() => T} work @returns {T | undefined} */
+/** Runs longstack's own work; never throws. @template T @param {() => T} work @returns {T | undefined} */
 function guarded (work) {
   if (guard.inOwnWork) return undefined
   return guard.run(() => {
@@ -44,19 +47,27 @@ function guarded (work) {
 }
 
 /**
+ * @typedef {object} Http2Calls of request()
+ * @property {(session: object, headers: any) => string | undefined} calling returns the traceparent to be
+ *   sent
+ * @property {(stream: object | undefined) => void} called
+ */
+
+/**
  * @param {object} deps
  * @param {() => boolean} deps.propagates
- * @param {(message: object) => void} deps.incoming a message comes in
- * @param {(request: object) => string | undefined} deps.header the traceparent of a request that is made
- * @param {{ making(session: object, headers: any): string | undefined, made(stream: object | undefined): void }} deps.http2
+ * @param {(message: object) => void} deps.upgradeRequested called with a message that asks for another
+ *   protocol
+ * @param {(request: object) => string | undefined} deps.traceparentOf a request that is about to be sent
+ * @param {Http2Calls} deps.http2
  */
-function createMethods ({ propagates, incoming, header, http2 }) {
-  let on = false
+function createMethods ({ propagates, upgradeRequested, traceparentOf, http2 }) {
+  let isOn = false
   /** @type {Map<string, { restore: () => void }>} */
   const wrapped = new Map()
 
   /** @param {string} name @param {any} owner @param {(method: Function) => Function} make */
-  function listen (name, owner, make) {
+  function wrap (name, owner, make) {
     const entry = wrapped.has(name) ? undefined : wrapMethod(owner, name, make)
     if (entry !== undefined) wrapped.set(name, entry)
   }
@@ -65,7 +76,7 @@ function createMethods ({ propagates, incoming, header, http2 }) {
   const addHeaderLines = (method) => ({
     /** @this {any} */
     _addHeaderLines () {
-      if (on && this.upgrade === true) guarded(() => incoming(this))
+      if (isOn && this.upgrade === true) guarded(() => upgradeRequested(this))
       return apply(method, this, arguments)
     }
   })._addHeaderLines
@@ -74,7 +85,9 @@ function createMethods ({ propagates, incoming, header, http2 }) {
   const storeHeader = (method) => ({
     /** @this {any} @param {string} line @param {any} headers */
     _storeHeader (line, headers) {
-      const value = on && propagates() && !has(headers) ? guarded(() => header(this)) : undefined
+      const value = isOn && propagates() && !hasTraceparent(headers)
+        ? guarded(() => traceparentOf(this))
+        : undefined
       return apply(method, this, [line, value === undefined ? headers : withHeader(headers, value)])
     }
   })._storeHeader
@@ -83,47 +96,55 @@ function createMethods ({ propagates, incoming, header, http2 }) {
   const request = (method) => ({
     /** @this {any} @param {any} headers @param {any} options */
     request (headers, options) {
-      const value = on && propagates() && !has(headers) ? guarded(() => http2.making(this, headers)) : undefined
+      const value = isOn && propagates() && !hasTraceparent(headers)
+        ? guarded(() => http2.calling(this, headers))
+        : undefined
       if (value === undefined) return apply(method, this, arguments)
       /** @type {object | undefined} */
       let stream
       try {
-        stream = apply(method, this, [Array.isArray(headers) ? [...headers, 'traceparent', value] : { ...headers, traceparent: value }, options])
+        const extended = Array.isArray(headers)
+          ? [...headers, 'traceparent', value]
+          : { ...headers, traceparent: value }
+        stream = apply(method, this, [extended, options])
         return stream
       } finally {
-        guarded(() => http2.made(stream))
+        guarded(() => http2.called(stream))
       }
     }
   }).request
 
   return {
-    /** Again and again: Node's modules are loaded when the program needs them. */
+    /** Called whenever Node may have loaded another module for the program. */
     enable () {
-      on = true
+      isOn = true
       if (!isLoaded('_http_server') && !propagates()) return
       const { ClientRequest, IncomingMessage } = require('node:http')
-      listen('_addHeaderLines', IncomingMessage.prototype, addHeaderLines)
+      wrap('_addHeaderLines', IncomingMessage.prototype, addHeaderLines)
       if (!propagates()) return
-      listen('_storeHeader', ClientRequest.prototype, storeHeader)
+      wrap('_storeHeader', ClientRequest.prototype, storeHeader)
       const session = wrapped.has('request') ? undefined : sessionPrototype()
-      if (session !== undefined) listen('request', session, request)
+      if (session !== undefined) wrap('request', session, request)
     },
 
     disable () {
-      on = false
+      isOn = false
       for (const { restore } of wrapped.values()) restore()
       wrapped.clear()
     }
   }
 }
 
-/** Has the program loaded a module of Node's? @param {string} name */
+/** Returns whether the program has loaded a module of Node's. @param {string} name */
 function isLoaded (name) {
   const list = /** @type {any} */ (process).moduleLoadList
   return !Array.isArray(list) || list.includes(`NativeModule ${name}`)
 }
 
-/** That of HTTP/2's client sessions is to be had from one alone. @returns {object | undefined} */
+/**
+ * Returns the prototype of HTTP/2's client sessions, which only a session leads to.
+ * @returns {object | undefined}
+ */
 function sessionPrototype () {
   const { Duplex } = require('node:stream')
   try {
@@ -138,18 +159,24 @@ function sessionPrototype () {
   }
 }
 
-/** Has the program its own? @param {any} headers in any of the forms that Node takes */
-function has (headers) {
+/** Returns whether the program set its own. @param {any} headers in any of the forms that Node accepts */
+function hasTraceparent (headers) {
   if (typeof headers !== 'object' || headers === null) return false
-  if (!Array.isArray(headers)) return Object.keys(headers).some(isIt)
-  if (Array.isArray(headers[0])) return headers.some((pair) => isIt(pair?.[0]))
-  return headers.some((name, i) => i % 2 === 0 && isIt(name))
+  if (!Array.isArray(headers)) return Object.keys(headers).some(isTraceparent)
+  if (Array.isArray(headers[0])) return headers.some((pair) => isTraceparent(pair?.[0]))
+  return headers.some((name, i) => i % 2 === 0 && isTraceparent(name))
 }
 
 /** @param {unknown} name of a header */
-const isIt = (name) => typeof name === 'string' && name.length === 11 && name.toLowerCase() === 'traceparent'
+const isTraceparent = (name) => {
+  return typeof name === 'string' && name.length === 11 && name.toLowerCase() === 'traceparent'
+}
 
-/** The headers and one more, in a copy: what the program can ask for stays as it is. @param {any} headers @param {string} value */
+/**
+ * Returns a copy of the headers with one more: those that the program can read stay as they are.
+ * @param {any} headers
+ * @param {string} value
+ */
 function withHeader (headers, value) {
   const pair = ['traceparent', value]
   if (Array.isArray(headers)) return Array.isArray(headers[0]) ? [...headers, pair] : [...headers, ...pair]
@@ -157,4 +184,4 @@ function withHeader (headers, value) {
   return [...Object.values(headers), pair] // kOutHeaders: names as they are written, and values
 }
 
-module.exports = { createMethods, has }
+module.exports = { createMethods }

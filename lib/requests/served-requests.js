@@ -1,8 +1,9 @@
 'use strict'
 
-// Which request a server got: Node tells through diagnostics_channel when one begins, and of HTTP/2 in a tick. The words of
-// a request are noted as a number in its record; what a framework makes of its path is read when somebody asks, for as long
-// as it is the last request of its connection. No object of the program is held.
+// The requests that servers get: Node reports through diagnostics_channel when one begins, and of HTTP/2 in a
+// tick. The name of a request is noted as a number in its record; the route that a framework found for it is
+// read when it is needed, for as long as it is the last request of its connection. No object of the program
+// is held.
 
 const records = require('../context/records')
 const requests = require('../context/request-names')
@@ -11,17 +12,17 @@ const { ownerOf } = require('../node-objects')
 const { className, hiddenProperty, isObject, own } = require('../objects')
 
 const { CAUSE, DETAIL, OUTER, TRIGGER } = records
-const STEPS = 64 // back to the request whose route Fastify tells
+const MAX_STEPS = 64 // back to the request whose route Fastify reports
 
 const streamHandle = hiddenProperty('kHandle')
 
 /**
  * @param {object} deps
- * @param {(number: number) => boolean} deps.enterRequest says whether it is the first of its connection
+ * @param {(number: number) => boolean} deps.enterRequest returns whether it is the first of its connection
  * @param {() => number} deps.currentRef reference of the step that runs
  * @param {import('../handles/registry').Registry} deps.registry
  * @param {() => { observeServer: (server: object) => void }} deps.koaRoutes
- * @param {(request: object) => string | undefined} deps.routeOf what a framework says of a request
+ * @param {(request: object) => string | undefined} deps.routeOf the route that a framework found
  */
 function createServedRequests ({ enterRequest, currentRef, registry, koaRoutes, routeOf }) {
   /** @param {{ request: any, server: object }} message */
@@ -33,12 +34,14 @@ function createServedRequests ({ enterRequest, currentRef, registry, koaRoutes, 
     if (enterRequest(requests.numberOf(method, url))) koaRoutes().observeServer(server)
   }
 
-  /** Fastify runs a handler, in the midst of its request. @param {{ route: any }} message */
+  /** Notes the route when Fastify runs a handler, within its request. @param {{ route: any }} message */
   function routed ({ route }) {
     const url = isObject(route) ? own(route, 'url') : undefined
     if (typeof url !== 'string') return
-    const found = records.findRecord(requestOf(currentRef()))
-    if (found !== undefined) found.words[found.offset + DETAIL] = requests.withRoute(found.words[found.offset + DETAIL], url)
+    const record = records.findRecord(requestOf(currentRef()))
+    if (record === undefined) return
+    const index = record.offset + DETAIL
+    record.words[index] = requests.withRoute(record.words[index], url)
   }
 
   return {
@@ -46,10 +49,10 @@ function createServedRequests ({ enterRequest, currentRef, registry, koaRoutes, 
     routed,
 
     /**
-     * A stream of HTTP/2 is about to be told to a program.
+     * Notes a stream of HTTP/2 whose event is about to be emitted.
      * @param {unknown} stream
      * @param {unknown} headers
-     * @returns {number} number of the words of its request, 0: it is none
+     * @returns {number} number of the name of its request, 0: it is none
      */
     streamed (stream, headers) {
       if (!isObject(stream) || !isObject(headers) || className(stream) !== 'ServerHttp2Stream') return 0
@@ -65,21 +68,23 @@ function createServedRequests ({ enterRequest, currentRef, registry, koaRoutes, 
 
     /**
      * @param {number} ref of a request
-     * @returns {string | undefined} its words with the route, if a framework told that
+     * @returns {string | undefined} its name with the route, if a framework found one
      */
     routeOf (ref) {
-      const found = records.findRecord(ref)
-      const request = found === undefined ? undefined : incomingOf(ref, found.words[found.offset + OUTER])
+      const record = records.findRecord(ref)
+      if (record === undefined) return undefined
+      const { words, offset } = record
+      const request = incomingOf(ref, words[offset + OUTER])
       const route = request === undefined ? undefined : routeOf(request)
-      if (found === undefined || route === undefined) return undefined
-      const number = requests.withRoute(found.words[found.offset + DETAIL], route)
-      found.words[found.offset + DETAIL] = number
+      if (route === undefined) return undefined
+      const number = requests.withRoute(words[offset + DETAIL], route)
+      words[offset + DETAIL] = number
       return requests.textAt(number)
     }
   }
 
   /**
-   * The object of a request, if none came after it on its connection.
+   * Returns the object of a request, if none came after it on its connection.
    * @param {number} ref
    * @param {number} parser reference of what it came on
    * @returns {object | undefined}
@@ -94,12 +99,16 @@ function createServedRequests ({ enterRequest, currentRef, registry, koaRoutes, 
   }
 }
 
-/** The request in which a step was made. @param {number} ref @returns {number} 0: none is near */
+/**
+ * Returns the request in which a step was made.
+ * @param {number} ref
+ * @returns {number} 0: none within MAX_STEPS
+ */
 function requestOf (ref) {
-  let at = ref
-  for (let i = 0; i < STEPS && at !== 0; i++) {
-    if (records.isRequest(at)) return at
-    at = records.readWord(at, CAUSE)
+  let step = ref
+  for (let i = 0; i < MAX_STEPS && step !== 0; i++) {
+    if (records.isRequest(step)) return step
+    step = records.readWord(step, CAUSE)
   }
   return 0
 }

@@ -1,15 +1,16 @@
 'use strict'
 
-// Data that goes out on a socket makes no event of async_hooks: most writes are done on the spot. But net tells
-// each socket of its traffic, in both directions, so that its timeout starts anew; here longstack listens in. The
-// method is put back on disable, unless somebody else has wrapped it since; then it only passes on.
+// Data that goes out on a socket makes no event of async_hooks: most writes are done at once. But net calls a
+// method of each socket for its traffic, in both directions, to restart its timeout (lib/net.js,
+// `_unrefTimer`); it is wrapped here. It is restored on disable, unless it was wrapped in turn; then the
+// wrapper only calls the original.
 
 const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect
 const METHOD = '_unrefTimer'
 
 /** @param {(socket: object) => void} touched data goes out on a socket, or came in; must not throw */
 function createTrafficLayer (touched) {
-  let on = false
+  let isOn = false
   /** @type {PropertyDescriptor | undefined} */
   let original
   /** @type {Function | undefined} */
@@ -19,7 +20,7 @@ function createTrafficLayer (touched) {
   const wrap = (method) => ({
     /** @this {any} */
     [METHOD] () {
-      if (on) touched(this)
+      if (isOn) touched(this)
       return apply(method, this, arguments)
     }
   })[METHOD]
@@ -28,20 +29,23 @@ function createTrafficLayer (touched) {
     /** Called with the first socket: net is loaded then, and many programs have none. */
     enable () {
       const { Socket } = require('node:net')
-      on = true
+      isOn = true
       if (wrapper !== undefined) return
-      const found = getOwnPropertyDescriptor(Socket.prototype, METHOD)
-      if (typeof found?.value !== 'function') return
-      const ours = wrap(found.value)
-      if (defineProperty(Socket.prototype, METHOD, { ...found, value: ours })) [original, wrapper] = [found, ours]
+      const property = getOwnPropertyDescriptor(Socket.prototype, METHOD)
+      if (typeof property?.value !== 'function') return
+      const method = wrap(property.value)
+      if (!defineProperty(Socket.prototype, METHOD, { ...property, value: method })) return
+      original = property
+      wrapper = method
     },
 
     disable () {
-      on = false
+      isOn = false
       if (wrapper === undefined || original === undefined) return
       const { Socket } = require('node:net')
-      const found = getOwnPropertyDescriptor(Socket.prototype, METHOD)
-      if (found?.value === wrapper && defineProperty(Socket.prototype, METHOD, original)) original = wrapper = undefined
+      const property = getOwnPropertyDescriptor(Socket.prototype, METHOD)
+      if (property?.value !== wrapper || !defineProperty(Socket.prototype, METHOD, original)) return
+      original = wrapper = undefined
     }
   }
 }

@@ -1,49 +1,54 @@
 'use strict'
 
-// Requests by fetch and undici, as they tell of them through diagnostics_channel: Node's own copy and those from npm.
-// On a pooled connection they run in the context of its first request, so they are told apart by their objects.
+// Requests by fetch and undici, as they report them through diagnostics_channel: Node's own copy and those
+// from npm. On a pooled connection they run in the context of its first request, so they are known by their
+// objects.
 
 const { hidden, own } = require('../objects')
 
 /**
  * @param {object} deps
- * @param {import('./http1').RequestRooms} deps.rooms
- * @param {import('./http1').Mark} deps.mark
- * @param {ReturnType<typeof import('./connections').createConnections>} deps.lines
+ * @param {import('./layer').RequestListener} deps.listener
+ * @param {import('./layer').SpanTag} deps.spanTag
+ * @param {import('./connections').Connections} deps.connections
  * @param {ReturnType<typeof import('./connects').createConnects>} deps.connects
- * @param {(message: { request: object }) => void} deps.requested
- * @param {(message: { request: object, error: unknown }) => void} deps.failed
+ * @param {ReturnType<typeof import('./http1-client').createClientRequests>} deps.client
  * @returns {Array<[string, (message: any) => void]>}
  */
-function undiciSubscriptions ({ rooms, mark, lines, connects, requested, failed }) {
-  /** The connection may be handed over to the program then, of which nothing is told. @param {{ request: object, socket: object }} message */
-  function sent ({ request, socket }) {
-    const span = mark.read(request)
-    if (span === undefined || span.ended || !(own(request, 'upgrade') || own(request, 'method') === 'CONNECT')) return
-    const line = lines.of(socket)
-    const weak = new WeakRef(socket)
-    line.add(span, () => {
-      const present = weak.deref()
-      if (span.ended) return line.remove(span)
-      if (present === undefined || line.gone || hidden(present, 'parser') !== null) return // what failed is told
-      line.remove(span)
-      rooms.switched(span, undefined)
+function undiciSubscriptions ({ listener, spanTag, connections, connects, client }) {
+  /**
+   * Watches a connection that may be handed over to the program, which nothing reports.
+   * @param {{ request: object, socket: object }} message
+   */
+  function requestSent ({ request, socket }) {
+    const span = spanTag.read(request)
+    if (span === undefined || span.ended) return
+    if (!own(request, 'upgrade') && own(request, 'method') !== 'CONNECT') return
+    const connection = connections.of(socket)
+    const weakSocket = new WeakRef(socket)
+    connection.add(span, () => {
+      const present = weakSocket.deref()
+      if (span.ended) return connection.remove(span)
+      // What failed is reported.
+      if (present === undefined || connection.isClosed || hidden(present, 'parser') !== null) return
+      connection.remove(span)
+      listener.upgraded(span, undefined)
     })
   }
 
   return [
-    ['undici:request:create', requested],
-    ['undici:client:beforeConnect', connects.undici],
-    ['undici:client:sendHeaders', sent],
+    ['undici:request:create', client.requestMade],
+    ['undici:client:beforeConnect', connects.undiciConnects],
+    ['undici:client:sendHeaders', requestSent],
     ['undici:request:headers', ({ request, response }) => {
-      const span = mark.read(request)
-      if (span !== undefined) rooms.responded(span, response.statusCode)
+      const span = spanTag.read(request)
+      if (span !== undefined) listener.responseStarted(span, response.statusCode)
     }],
     ['undici:request:trailers', ({ request }) => {
-      const span = mark.read(request)
-      if (span !== undefined) rooms.received(span)
+      const span = spanTag.read(request)
+      if (span !== undefined) listener.responseReceived(span)
     }],
-    ['undici:request:error', failed]
+    ['undici:request:error', client.requestFailed]
   ]
 }
 

@@ -1,10 +1,10 @@
 'use strict'
 
-// A long run of the event loop as a record among the spans. One that is written while it still runs is written again when it
-// is over, under the same id: readers take the last.
+// A blocking callback as a record among the spans. One that is written while it still runs is written again
+// when it has ended, under the same id: readers use the last.
 
 const ids = require('./ids')
-const { unixNano } = require('./span-record')
+const { unixNano } = require('./unix-nano')
 
 /**
  * @typedef {import('../blocked/blocking-callback').BlockedEvent} BlockedEvent
@@ -12,7 +12,7 @@ const { unixNano } = require('./span-record')
  */
 
 /** @type {WeakMap<BlockingCallback, { traceId: string, spanId: string, parentSpanId?: string }>} */
-const known = new WeakMap()
+const idsByRun = new WeakMap()
 
 /**
  * @param {BlockedEvent} event
@@ -32,7 +32,8 @@ function blockedRecord (event, run, resource) {
     attributes: {
       'longstack.blocked_ms': ms,
       'code.stacktrace': stack,
-      ...(span === undefined ? {} : { 'longstack.blocked_by': span.name }), // which may never be written: the process is killed
+      // The span itself is never written if the process is killed.
+      ...(span === undefined ? {} : { 'longstack.blocked_by': span.name }),
       ...(sampledLate === undefined ? {} : { 'longstack.sampled_late_ms': sampledLate }),
       ...(stillRunning ? { 'longstack.end': 'open' } : {})
     },
@@ -42,12 +43,13 @@ function blockedRecord (event, run, resource) {
 
 /** @param {BlockedEvent} event @param {BlockingCallback} run */
 function idsOf ({ span }, run) {
-  let found = known.get(run)
-  if (found === undefined) {
-    found = { traceId: span?.traceId ?? ids.traceId(), spanId: ids.spanId(), ...(span === undefined ? {} : { parentSpanId: span.spanId }) }
-    known.set(run, found)
+  let identity = idsByRun.get(run)
+  if (identity === undefined) {
+    identity = { traceId: span?.traceId ?? ids.traceId(), spanId: ids.spanId() }
+    if (span !== undefined) identity.parentSpanId = span.spanId
+    idsByRun.set(run, identity)
   }
-  return found
+  return identity
 }
 
 module.exports = { blockedRecord }

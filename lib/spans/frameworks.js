@@ -1,77 +1,92 @@
 'use strict'
 
-// What web frameworks tell of a request: the template of its route, and the error they answered for. Read from their
-// objects when the answer is done; only Koa's context, which nothing leads to, says itself when it is given its route.
-// Fastify tells by diagnostics_channel, see requests/http1.js.
+// What web frameworks know of a request: the template of its route, and the error they responded to. Read
+// from their objects when the response is finished; only Koa's context, to which no reference leads, is noted
+// when its route is set. Fastify reports by diagnostics_channel, see requests/layer.js.
 
 const { createTag } = require('../context/tag')
 const { isObject, own } = require('../objects')
 
-const LONGEST = 512 // characters of a route
-const DEEPEST = 16 // routers in routers
-const ERRORS = Symbol.for('router.tracing.publishedErrors') // of the router of Express 5
+const MAX_ROUTE = 512 // characters
+const MAX_DEPTH = 16 // routers in routers
+const PUBLISHED_ERRORS = Symbol.for('router.tracing.publishedErrors') // of the router of Express 5
 const KOA = /[\\/]koa[\\/]lib[\\/]context\.js$/
 
-/** @typedef {{ segment: string, template: string }} Part of a path: as it was asked for, and as it was declared */
+/** @typedef {{ segment: string, template: string }} Part of a path: as requested, and as declared */
 
-/** @param {unknown} value @returns {string | undefined} a route in words: there may be several, or a regular expression */
-function word (value) {
+/**
+ * Returns a route as text: it may be a regular expression, or a list.
+ * @param {unknown} value
+ * @returns {string | undefined}
+ */
+function textOfRoute (value) {
   if (typeof value === 'string') return value
   if (value instanceof RegExp) return String(value)
-  return Array.isArray(value) ? value.map(word).join('|') : undefined
+  return Array.isArray(value) ? value.map(textOfRoute).join('|') : undefined
 }
 
-/** @param {unknown} value @returns {any} with properties that may be read */
+/** Returns a value whose properties may be read. @param {unknown} value @returns {any} */
 const fields = (value) => isObject(value) || typeof value === 'function' ? value : undefined
 
 /**
- * The route of Express, 4 and 5: it tells the part that the innermost router knows, and the path before it as it was
- * asked for. How that was declared is found where the route is, in the routers around it.
+ * Returns the route of Express, 4 and 5. A request has the part that the innermost router knows, and the path
+ * before it as requested; how that was declared is found in the routers around.
  * @param {object} request
  * @returns {string | undefined}
  */
 function expressRoute (request) {
   const route = own(request, 'route')
-  const path = isObject(route) ? word(own(route, 'path')) : undefined
+  const path = isObject(route) ? textOfRoute(own(route, 'path')) : undefined
   if (path === undefined) return undefined
   const base = own(request, 'baseUrl')
-  const before = typeof base === 'string' ? base : ''
-  return join(before === '' ? '' : mountOf(request, /** @type {object} */ (route), before) ?? before, path)
+  if (typeof base !== 'string' || base === '') return join('', path)
+  return join(mountOf(request, /** @type {object} */ (route), base) ?? base, path)
 }
 
 /** @param {string} base @param {string} path */
 function join (base, path) {
-  return base !== '' && path === '/' ? base : `${base}${path.startsWith('/') || base === '' ? '' : '/'}${path}`
+  if (base !== '' && path === '/') return base
+  return `${base}${path.startsWith('/') || base === '' ? '' : '/'}${path}`
 }
 
-/** How what is before a route was declared. @param {object} request @param {object} route @param {string} base */
+/**
+ * Returns how the path before a route was declared.
+ * @param {object} request
+ * @param {object} route
+ * @param {string} base
+ */
 function mountOf (request, route, base) {
   const apps = []
-  // Object.create()d: `app` is a property of the prototype that Express gave the request
-  for (let app = fields(/** @type {any} */ (request).app); app !== undefined && apps.length < DEEPEST; app = fields(app.parent)) apps.unshift(app)
-  const mounts = apps.slice(1).map((app) => word(app.mountpath) ?? '')
+  // `app` is a property of the prototype that Express gave the request.
+  let app = fields(/** @type {any} */ (request).app)
+  for (; app !== undefined && apps.length < MAX_DEPTH; app = fields(app.parent)) apps.unshift(app)
+  const mounts = apps.slice(1).map((inner) => textOfRoute(inner.mountpath) ?? '')
   const router = routerOf(apps[apps.length - 1])
   if (router === undefined) return undefined
   const inside = base.split('/').slice(mounts.join('').split('/').length).join('/')
-  const found = search(router, route, inside === '' ? '' : `/${inside}`, 0)
-  return found === undefined ? undefined : `${mounts.join('')}${found}`
+  const declared = declarationOf(router, route, inside === '' ? '' : `/${inside}`, 0)
+  return declared === undefined ? undefined : `${mounts.join('')}${declared}`
 }
 
-/** Express 5 makes it with the first route, in a getter; that of Express 4 throws. @param {any} app */
+/**
+ * Returns the router: Express 5 creates it with the first route, in a getter; that of Express 4 throws.
+ * @param {any} app
+ */
 function routerOf (app) {
   return app === undefined ? undefined : fields(own(app, '_router')) ?? fields(app.router)
 }
 
 /**
+ * Searches a router for a route.
  * @param {any} router
  * @param {object} route
- * @param {string} base what is left of the path before the route
+ * @param {string} base the rest of the path before the route
  * @param {number} depth
- * @returns {string | undefined} how that was declared
+ * @returns {string | undefined} how that path was declared
  */
-function search (router, route, base, depth) {
+function declarationOf (router, route, base, depth) {
   const stack = own(router, 'stack')
-  if (!Array.isArray(stack) || depth > DEEPEST) return undefined
+  if (!Array.isArray(stack) || depth > MAX_DEPTH) return undefined
   for (const layer of stack) {
     if (own(layer, 'route') === route) {
       if (base === '') return ''
@@ -80,40 +95,51 @@ function search (router, route, base, depth) {
     const inner = own(layer, 'handle')
     if (typeof inner !== 'function' || !Array.isArray(own(inner, 'stack'))) continue
     const part = partOf(layer, base)
-    const rest = part === undefined ? undefined : search(inner, route, base.slice(part.segment.length), depth + 1)
-    if (rest !== undefined) return `${part?.template}${rest}`
-  }
-  return undefined
-}
-
-/** What a layer takes of a path. @param {object} layer @param {string} base @returns {Part | undefined} */
-function partOf (layer, base) {
-  const raw = own(layer, 'rawPath') // router 2.3
-  const matchers = own(layer, 'matchers')
-  if (raw !== undefined && Array.isArray(matchers)) return declared(Array.isArray(raw) ? raw : [raw], matchers, base)
-  const regexp = own(layer, 'regexp') // Express 4
-  if (regexp instanceof RegExp) return undone(regexp, own(layer, 'keys'), base)
-  return base === '' || own(layer, 'slash') === true ? { segment: '', template: '' } : undefined
-}
-
-/** @param {unknown[]} paths @param {Function[]} matchers @param {string} base @returns {Part | undefined} */
-function declared (paths, matchers, base) {
-  for (let i = 0; i < paths.length; i++) {
-    if (paths[i] === '/') return { segment: '', template: '' }
-    const match = matchers[i](base === '' ? '/' : base)
-    if (match) return { segment: String(match.path).replace(/\/$/, ''), template: String(word(paths[i])).replace(/\/$/, '') }
+    if (part === undefined) continue
+    const remainder = declarationOf(inner, route, base.slice(part.segment.length), depth + 1)
+    if (remainder !== undefined) return `${part.template}${remainder}`
   }
   return undefined
 }
 
 /**
- * Express 4 keeps the regular expression alone: what its groups matched gets the names of its keys.
+ * Returns the part of a path that a layer matches.
+ * @param {object} layer
+ * @param {string} base
+ * @returns {Part | undefined}
+ */
+function partOf (layer, base) {
+  const raw = own(layer, 'rawPath') // router 2.3
+  const matchers = own(layer, 'matchers')
+  if (raw !== undefined && Array.isArray(matchers)) {
+    return partByMatchers(Array.isArray(raw) ? raw : [raw], matchers, base)
+  }
+  const regexp = own(layer, 'regexp') // Express 4
+  if (regexp instanceof RegExp) return partByRegExp(regexp, own(layer, 'keys'), base)
+  return base === '' || own(layer, 'slash') === true ? { segment: '', template: '' } : undefined
+}
+
+/** @param {unknown[]} paths @param {Function[]} matchers @param {string} base @returns {Part | undefined} */
+function partByMatchers (paths, matchers, base) {
+  for (let i = 0; i < paths.length; i++) {
+    if (paths[i] === '/') return { segment: '', template: '' }
+    const match = matchers[i](base === '' ? '/' : base)
+    if (!match) continue
+    const template = String(textOfRoute(paths[i])).replace(/\/$/, '')
+    return { segment: String(match.path).replace(/\/$/, ''), template }
+  }
+  return undefined
+}
+
+/**
+ * Returns the same for Express 4, which keeps the regular expression alone: what its groups matched is
+ * replaced by the names of its keys.
  * @param {RegExp} regexp
  * @param {unknown} keys
  * @param {string} base
  * @returns {Part | undefined}
  */
-function undone (regexp, keys, base) {
+function partByRegExp (regexp, keys, base) {
   if (own(regexp, 'fast_slash') === true) return { segment: '', template: '' }
   const match = new RegExp(regexp.source, `${regexp.flags.replace(/[dgy]/g, '')}d`).exec(base)
   if (match === null || match.index !== 0) return undefined
@@ -128,22 +154,23 @@ function undone (regexp, keys, base) {
 }
 
 /**
- * The error that Express answered for: its router notes what it was passed.
+ * Returns the error that Express responded to: its router notes what it was passed.
  * @param {object} request
  * @returns {unknown}
  */
 function expressError (request) {
-  const seen = own(request, ERRORS)
-  return seen instanceof Set ? [...seen].pop() : undefined
+  const errors = own(request, PUBLISHED_ERRORS)
+  return errors instanceof Set ? [...errors].pop() : undefined
 }
 
-/** The context that Koa made for a request @type {ReturnType<typeof createTag<WeakRef<object>>>} */
+/** The context that Koa created for a request. @type {ReturnType<typeof createTag<WeakRef<object>>>} */
 const koaContexts = createTag()
 let hasKoaContexts = false
 
 /**
- * @koa/router writes the template to the context, to which nothing leads from the request. A setter on the context's
- * prototype sees that; the context gets the very property it would have had.
+ * Notes Koa's contexts. `@koa/router` writes the template to the context, to which no reference leads from
+ * the request. A setter on the context's prototype is called then; the context gets the very property it
+ * would have had.
  */
 function createKoaRoutes () {
   /** @type {Set<any>} */
@@ -156,7 +183,8 @@ function createKoaRoutes () {
     get: () => undefined,
     /** @this {any} @param {unknown} value */
     set (value) {
-      Object.defineProperty(this, '_matchedRoute', { value, writable: true, enumerable: true, configurable: true })
+      const plainProperty = { value, writable: true, enumerable: true, configurable: true }
+      Object.defineProperty(this, '_matchedRoute', plainProperty)
       try {
         const request = own(this, 'req')
         if (!isObject(request)) return
@@ -166,23 +194,27 @@ function createKoaRoutes () {
     }
   }
 
+  /** @param {any} prototype of Koa's contexts */
+  function extend (prototype) {
+    if (!isObject(prototype) || prototypes.has(prototype) || '_matchedRoute' in prototype) return
+    if (Reflect.defineProperty(prototype, '_matchedRoute', property)) prototypes.add(prototype)
+  }
+
   return {
-    /** A server is seen at work: if the program has Koa, it is loaded by now. @param {object} server */
+    /**
+     * Looks for Koa when a server gets a request: if the program has it, it is loaded by now.
+     * @param {object} server
+     */
     observeServer (server) {
       if (servers.has(server)) return
       servers.add(server)
-      for (const file of Object.keys(require.cache)) if (KOA.test(file)) this.extend(require.cache[file]?.exports)
-    },
-
-    /** @param {any} prototype of Koa's contexts */
-    extend (prototype) {
-      if (!isObject(prototype) || prototypes.has(prototype) || '_matchedRoute' in prototype) return
-      if (Reflect.defineProperty(prototype, '_matchedRoute', property)) prototypes.add(prototype)
+      for (const file of Object.keys(require.cache)) if (KOA.test(file)) extend(require.cache[file]?.exports)
     },
 
     disable () {
       for (const prototype of prototypes) {
-        if (Object.getOwnPropertyDescriptor(prototype, '_matchedRoute')?.set === property.set) delete prototype._matchedRoute
+        const present = Object.getOwnPropertyDescriptor(prototype, '_matchedRoute')
+        if (present?.set === property.set) delete prototype._matchedRoute
       }
       prototypes.clear()
     },
@@ -190,14 +222,14 @@ function createKoaRoutes () {
     /** @param {object} request @returns {string | undefined} */
     routeOf (request) {
       const context = hasKoaContexts ? koaContexts.read(request)?.deref() : undefined
-      return context === undefined ? undefined : word(own(context, '_matchedRoute'))
+      return context === undefined ? undefined : textOfRoute(own(context, '_matchedRoute'))
     }
   }
 }
 
-/** @param {unknown} route @returns {string | undefined} */
+/** Returns a route as it is recorded. @param {unknown} route @returns {string | undefined} */
 function routeText (route) {
-  return word(route)?.slice(0, LONGEST) || undefined
+  return textOfRoute(route)?.slice(0, MAX_ROUTE) || undefined
 }
 
 module.exports = { createKoaRoutes, expressError, expressRoute, routeText }

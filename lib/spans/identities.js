@@ -1,54 +1,54 @@
 'use strict'
 
-// Who the newest spans are, open or ended, by their number: their ids as bytes, the rest in arrays. Most spans are over
-// within milliseconds, and are asked for afterwards now and then; an object or a text for each that has ended would have
-// the collector carry it along, and V8 make more and more room for what is new. A hot room: bench/run.js, longstack-spans.
+// The newest spans, open or ended, by their number: their ids as bytes, the rest in arrays. Most spans end
+// within milliseconds, and are read afterwards now and then; an object or a text for each that has ended
+// would be copied by scavenges, and V8 would grow the new space. Hot path: bench/run.js, longstack-spans.
 
 const { putHex } = require('../encoding/bytes')
 const { fill } = require('./ids')
 
-const SLOTS = 1 << 11 // a number's lowest bits say where it is
+const SLOTS = 1 << 11 // a number's lowest bits are its slot
 const MASK = SLOTS - 1
 const TRACE = 16 // bytes
 const BYTES = 24 // of both ids
 const CHUNK = 1 << 8 // spans whose ids are drawn at once
-const OTHERS = 2048 // of spans that were open for so long that their place was taken, remembered once they have ended
-const MOST_AROUND = 63
+const MAX_ENDED_OLDER = 2048
+const MAX_DEPTH = 63 // spans around a span
 
 /**
  * @typedef {import('./span').Span} Span
  *
- * @typedef {object} Ended what is still asked of a span that has ended
+ * @typedef {object} Ended what is known of a span that has ended
  * @property {string} name
  * @property {string} traceId
  * @property {string} spanId
  * @property {boolean} sampled
- * @property {string | undefined} outerId
- * @property {number} around number of the innermost one around it that was open then
+ * @property {string | undefined} otelSpanId
+ * @property {number} outer number of the innermost span around it that was open then
  */
 
-/** those that are open @type {Array<Span | undefined>} */
+/** open spans, by slot @type {Array<Span | undefined>} */
 const open = Array(SLOTS).fill(undefined)
-/** those whose place was taken while they were open, by number @type {Map<number, Span>} */
-const older = new Map()
+/** open spans whose slot was taken by another, by number @type {Map<number, Span>} */
+const openOlder = new Map()
 /** those of them that have ended, oldest first @type {Map<number, Ended>} */
 const endedOlder = new Map()
 
-// Of those that have ended.
+// Of spans that have ended, by slot.
 const numbers = new Int32Array(SLOTS)
-const arounds = new Int32Array(SLOTS)
+const outers = new Int32Array(SLOTS)
 const sampled = new Uint8Array(SLOTS)
 /** @type {string[]} */
 const names = Array(SLOTS).fill('')
 /** @type {Array<string | undefined>} */
-const outerIds = Array(SLOTS).fill(undefined)
+const otelSpanIds = Array(SLOTS).fill(undefined)
 
 /** @type {Buffer | undefined} */
 let ids
 let last = 0
 
-/** @returns {number} of the next span in this thread */
-function next () {
+/** Returns the number of the next span in this thread. @returns {number} */
+function nextNumber () {
   last = last % 0x7fffffff + 1
   if (ids === undefined || (last & (CHUNK - 1)) === 0) draw(last & MASK & ~(CHUNK - 1))
   return last
@@ -73,82 +73,92 @@ const traceIdOf = (number) => hex((number & MASK) * BYTES, TRACE)
 /** @param {number} number @returns {string} 16 hex digits */
 const spanIdOf = (number) => hex((number & MASK) * BYTES + TRACE, BYTES - TRACE)
 
-/** @param {number} at @param {number} length in bytes @returns {string} never all zero */
-function hex (at, length) {
-  return unlikeZero(at, length).toString('hex', at, at + length)
+/** @param {number} index @param {number} length in bytes @returns {string} never all zero */
+function hex (index, length) {
+  return withNonZeroId(index, length).toString('hex', index, index + length)
 }
 
 /**
- * @param {number} at
+ * @param {number} index
  * @param {number} length in bytes
- * @returns {Buffer} the ids, of which this one is not all zero
+ * @returns {Buffer} all ids, of which this one is not all zero
  */
-function unlikeZero (at, length) {
+function withNonZeroId (index, length) {
   const bytes = /** @type {Buffer} */ (ids)
-  if (bytes[at] === 0 && bytes.subarray(at, at + length).every((byte) => byte === 0)) bytes[at] = 1
+  if (bytes[index] !== 0) return bytes
+  if (bytes.subarray(index, index + length).every((byte) => byte === 0)) bytes[index] = 1
   return bytes
 }
 
 /**
- * Puts the 32 digits into the buffer of bytes.js: no text is made of them.
+ * Puts the 32 digits of a trace id into the buffer of bytes.js, without making a text.
  * @param {number} number of a span
  */
 function putTraceId (number) {
-  const at = (number & MASK) * BYTES
-  putHex(unlikeZero(at, TRACE), at, TRACE)
+  const index = (number & MASK) * BYTES
+  putHex(withNonZeroId(index, TRACE), index, TRACE)
 }
 
-/** The 16 digits, likewise. @param {number} number of a span */
+/** Puts the 16 digits of a span id, likewise. @param {number} number of a span */
 function putSpanId (number) {
-  const at = (number & MASK) * BYTES + TRACE
-  putHex(unlikeZero(at, BYTES - TRACE), at, BYTES - TRACE)
+  const index = (number & MASK) * BYTES + TRACE
+  putHex(withNonZeroId(index, BYTES - TRACE), index, BYTES - TRACE)
 }
 
-/** A span begins. @param {Span} span @param {string | undefined} trace its id, where that is another's */
-function add (span, trace) {
+/**
+ * Adds a span that begins.
+ * @param {Span} span
+ * @param {string | undefined} traceId where another process named it
+ */
+function add (span, traceId) {
   const slot = span.seq & MASK
   const present = open[slot]
-  if (present !== undefined) older.set(present.seq, present)
+  if (present !== undefined) openOlder.set(present.seq, present)
   open[slot] = span
-  if (trace !== undefined) ids?.write(trace, slot * BYTES, TRACE, 'hex')
+  if (traceId !== undefined) ids?.write(traceId, slot * BYTES, TRACE, 'hex')
 }
 
-/** It has ended. @param {Span} span @param {number} around number of the innermost one around it that is open, 0: none */
-function end (span, around) {
+/**
+ * Notes that a span has ended.
+ * @param {Span} span
+ * @param {number} outer number of the innermost open span around it, 0: none
+ */
+function end (span, outer) {
   const { seq, name } = span
   const slot = seq & MASK
   if (open[slot] !== span) {
-    if (!older.delete(seq)) return
-    const { traceId, spanId, sampled, outerId } = span
-    endedOlder.set(seq, { name, traceId, spanId, sampled, outerId, around })
-    if (endedOlder.size > OTHERS) endedOlder.delete(/** @type {number} */ (endedOlder.keys().next().value))
+    if (!openOlder.delete(seq)) return
+    const { traceId, spanId, sampled, otelSpanId } = span
+    endedOlder.set(seq, { name, traceId, spanId, sampled, otelSpanId, outer })
+    if (endedOlder.size <= MAX_ENDED_OLDER) return
+    endedOlder.delete(/** @type {number} */ (endedOlder.keys().next().value))
     return
   }
   open[slot] = undefined
   numbers[slot] = seq
-  arounds[slot] = around
+  outers[slot] = outer
   sampled[slot] = span.sampled ? 1 : 0
   if (names[slot] !== name) names[slot] = name
-  if (outerIds[slot] !== span.outerId) outerIds[slot] = span.outerId
+  if (otelSpanIds[slot] !== span.otelSpanId) otelSpanIds[slot] = span.otelSpanId
 }
 
 /** @param {number} number @returns {Span | undefined} */
 function openAt (number) {
   const span = open[number & MASK]
   if (span !== undefined && span.seq === number) return span
-  return older.size === 0 ? undefined : older.get(number)
+  return openOlder.size === 0 ? undefined : openOlder.get(number)
 }
 
 /**
- * Returns those that are open, the oldest first. No Set holds them: one that is added to and deleted from all
+ * Returns the open spans, oldest first. No Set holds them: one that is added to and deleted from all
  * the time leaves a table behind whenever V8 makes a new one, each of which holds the next (SetNextTable in
  * src/objects/ordered-hash-table.cc), so that scavenges carry along what was in any of them until the next
  * mark-sweep.
  */
 function allOpen () {
-  const spans = [...older.values()]
+  const spans = [...openOlder.values()]
   for (const span of open) if (span !== undefined) spans.push(span)
-  return spans.sort((one, other) => one.seq - other.seq)
+  return spans.sort((a, b) => a.seq - b.seq)
 }
 
 /** @param {number} number @returns {Span | Ended | undefined} */
@@ -162,13 +172,13 @@ function identityAt (number) {
     traceId: traceIdOf(number),
     spanId: spanIdOf(number),
     sampled: sampled[slot] === 1,
-    outerId: outerIds[slot],
-    around: arounds[slot]
+    otelSpanId: otelSpanIds[slot],
+    outer: outers[slot]
   }
 }
 
 /**
- * Who delayed a span, for as long as that one is written: its id becomes a text only where that is asked for.
+ * Names the span that delayed another while that one is written: its id becomes a text only where it is read.
  */
 class Delayer {
   /** @param {number} seq @param {string} name */
@@ -176,7 +186,7 @@ class Delayer {
     this.seq = seq
     this.name = name
     /** @type {string | undefined} */
-    this.id = undefined
+    this.spanIdText = undefined
   }
 
   get spanId () { return spanIdOf(this.seq) }
@@ -188,30 +198,36 @@ function delayerAt (number) {
   return numbers[slot] === number && number !== 0 ? new Delayer(number, names[slot]) : identityAt(number)
 }
 
-/** @param {number} number of a span that has ended @returns {number} of the innermost one around it that was open then, 0: none is known */
-function aroundOf (number) {
+/**
+ * @param {number} number of a span that has ended
+ * @returns {number} of the innermost span around it that was open then, 0: none is known
+ */
+function outerOf (number) {
   const slot = number & MASK
-  return numbers[slot] === number ? arounds[slot] : endedOlder.get(number)?.around ?? 0
+  return numbers[slot] === number ? outers[slot] : endedOlder.get(number)?.outer ?? 0
 }
 
-/** @param {number} number @returns {Span | undefined} the span, or where it has ended the innermost open one around it */
+/**
+ * @param {number} number
+ * @returns {Span | undefined} the span, or where it has ended the innermost open one around it
+ */
 function spanAt (number) {
-  let at = number
-  for (let i = 0; at !== 0 && i < MOST_AROUND; i++) {
-    const span = openAt(at)
+  let current = number
+  for (let i = 0; current !== 0 && i < MAX_DEPTH; i++) {
+    const span = openAt(current)
     if (span !== undefined) return span
-    at = aroundOf(at)
+    current = outerOf(current)
   }
   return undefined
 }
 
-/** Is it that one, or one inside of it? @param {number} number @param {number} outer */
+/** Returns whether a span is another one, or inside of it. @param {number} number @param {number} outer */
 function isInside (number, outer) {
-  let at = number
-  for (let i = 0; at >= outer && i < MOST_AROUND; i++) { // what is inside has begun later
-    if (at === outer) return true
-    const span = openAt(at)
-    at = span === undefined ? aroundOf(at) : span.parent?.seq ?? 0
+  let current = number
+  for (let i = 0; current >= outer && i < MAX_DEPTH; i++) { // what is inside has begun later
+    if (current === outer) return true
+    const span = openAt(current)
+    current = span === undefined ? outerOf(current) : span.parent?.seq ?? 0
   }
   return false
 }
@@ -223,7 +239,7 @@ module.exports = {
   end,
   identityAt,
   isInside,
-  next,
+  nextNumber,
   putSpanId,
   putTraceId,
   spanAt,

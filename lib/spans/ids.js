@@ -1,8 +1,9 @@
 'use strict'
 
-// Random ids, taken from the system's generator in bulk: Math.random() is the program's, and its sequence may be seeded.
-// They are read from the kernel's device where there is one: crypto.randomFillSync() makes a RANDOMBYTESREQUEST, which the
-// program's async_hooks see (Node, src/crypto/crypto_util.h, CryptoJob), and loading node:crypto takes milliseconds.
+// Random ids, read from the kernel's generator in bulk: Math.random() is the program's, and its sequence may
+// be seeded. They are read from the kernel's device where there is one: crypto.randomFillSync() makes a
+// RANDOMBYTESREQUEST, which the program's async_hooks see (Node, src/crypto/crypto_util.h, CryptoJob), and
+// loading node:crypto takes milliseconds.
 
 const { openSync, readSync, closeSync } = require('node:fs')
 
@@ -24,7 +25,7 @@ function random (bytes) {
   return /^0*$/.test(id) ? random(bytes) : id
 }
 
-/** @param {Buffer} buffer @returns {Buffer} it, with random bytes */
+/** Fills a buffer with random bytes. @param {Buffer} buffer @returns {Buffer} the same */
 function fill (buffer) {
   return readDevice(buffer) ? buffer : require('node:crypto').randomFillSync(buffer)
 }
@@ -36,7 +37,7 @@ function readDevice (buffer) {
     fd = openSync(DEVICE, 'r')
     return readSync(fd, buffer, 0, buffer.length, null) === buffer.length
   } catch {
-    return false // no such device, no permission, no descriptor left
+    return false // no such device, no permission, no free descriptor
   } finally {
     if (fd !== undefined) closeSync(fd)
   }

@@ -1,8 +1,8 @@
 'use strict'
 
-// The active span of @opentelemetry/api, where the program itself has it. All copies of the API, however they were
-// loaded, meet in one object under a global symbol, and name the span in a context by another: nothing is loaded here,
-// and where there is no API one property is read.
+// The active span of @opentelemetry/api, where the program itself uses it. All copies of the API, however
+// they were loaded, share one object under a global symbol, and store the span of a context under another:
+// nothing is loaded here, and where there is no API one property is read.
 
 const API = Symbol.for('opentelemetry.js.api.1')
 const SPAN = Symbol.for('OpenTelemetry Context Key SPAN')
@@ -18,7 +18,7 @@ function activeSpanContext () {
     const context = api.context?.active()?.getValue(SPAN)?.spanContext()
     if (context === undefined || !TRACE.test(context.traceId) || !ID.test(context.spanId)) return undefined
     return { traceId: context.traceId, spanId: context.spanId, sampled: (context.traceFlags & SAMPLED) !== 0 }
-  } catch {} // a context manager or a span of somebody else's making
+  } catch {} // a context manager or a span of the program's
 }
 
 module.exports = { activeSpanContext }

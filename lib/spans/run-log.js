@@ -1,6 +1,6 @@
 'use strict'
 
-// Who ran of late, and when: a ring. A hot room, as loop-time.js is.
+// Who ran of late, and when: a ring. Hot path, as loop-time.js is.
 
 const { delayerAt, identityAt, isInside } = require('./identities')
 
@@ -16,11 +16,14 @@ const { delayerAt, identityAt, isInside } = require('./identities')
 
 const GAP = 0.01 // ms between two parts of one run
 
-const SUMS = 1 << 11 // spans of which one may be asked to sum up, a power of two
+const SUMS = 1 << 11 // spans that are summed up for one, a power of two
 
 class RunLog {
-  /** @param {number} size a power of two @param {boolean} named who ran is remembered for as long as the run is */
-  constructor (size, named) {
+  /**
+   * @param {number} size a power of two
+   * @param {boolean} keepsIdentities of who ran, for as long as the run is remembered
+   */
+  constructor (size, keepsIdentities) {
     this.size = size
     this.count = 0
     this.start = new Float64Array(size)
@@ -30,10 +33,15 @@ class RunLog {
     /** numbers of spans, 0: none */
     this.spans = new Int32Array(size)
     /** @type {Array<Identity | undefined> | undefined} */
-    this.who = named ? [] : undefined
+    this.identities = keepsIdentities ? [] : undefined
   }
 
-  /** @param {number} span number of the one that ran @param {number} start @param {number} end @param {number} ms */
+  /**
+   * @param {number} span number of the one that ran
+   * @param {number} start
+   * @param {number} end
+   * @param {number} ms
+   */
   add (span, start, end, ms) {
     const last = (this.count - 1) & (this.size - 1)
     if (this.count > 0 && this.spans[last] === span && start - this.end[last] < GAP) {
@@ -41,18 +49,18 @@ class RunLog {
       this.ms[last] += ms
       return
     }
-    const at = this.count++ & (this.size - 1)
-    this.start[at] = start
-    this.end[at] = end
-    this.ms[at] = ms
-    this.spans[at] = span
-    if (this.who !== undefined) this.who[at] = span === 0 ? undefined : lasting(span)
+    const slot = this.count++ & (this.size - 1)
+    this.start[slot] = start
+    this.end[slot] = end
+    this.ms[slot] = ms
+    this.spans[slot] = span
+    if (this.identities !== undefined) this.identities[slot] = span === 0 ? undefined : lastingIdentity(span)
   }
 
   clear () {
     if (this.count === 0) return
     this.count = 0
-    if (this.who !== undefined) this.who = []
+    if (this.identities !== undefined) this.identities = []
   }
 
   /**
@@ -65,13 +73,13 @@ class RunLog {
   sum (span, begin, end, sums) {
     const oldest = Math.max(0, this.count - this.size)
     for (let i = this.count - 1; i >= oldest; i--) {
-      const at = i & (this.size - 1)
-      if (this.end[at] <= begin) break
-      const other = this.spans[at]
+      const slot = i & (this.size - 1)
+      if (this.end[slot] <= begin) break
+      const other = this.spans[slot]
       if (other !== 0 && isInside(other, span)) continue
-      const start = Math.max(this.start[at], begin)
-      const ms = (Math.min(this.end[at], end) - start) / (this.end[at] - this.start[at]) * this.ms[at]
-      if (ms > 0) sums.add(other, ms, start, this.who?.[at])
+      const start = Math.max(this.start[slot], begin)
+      const ms = (Math.min(this.end[slot], end) - start) / (this.end[slot] - this.start[slot]) * this.ms[slot]
+      if (ms > 0) sums.add(other, ms, start, this.identities?.[slot])
     }
   }
 }
@@ -80,7 +88,7 @@ class RunLog {
  * @param {number} number of a span
  * @returns {Identity | undefined} that knows its ids however many come after it
  */
-function lasting (number) {
+function lastingIdentity (number) {
   const identity = identityAt(number)
   if (identity !== undefined && 'keepIds' in identity) identity.keepIds()
   return identity
@@ -96,13 +104,13 @@ class Sums {
     this.start = new Float64Array(SUMS)
     this.longest = new Float64Array(SUMS)
     /** @type {Array<Identity | undefined>} */
-    this.who = Array(SUMS).fill(undefined)
+    this.identities = Array(SUMS).fill(undefined)
     /** index of a span's sum, and one more, by the lowest bits of its number */
     this.places = new Int32Array(SUMS)
   }
 
-  /** @param {number} span @param {number} ms @param {number} start @param {Identity | undefined} who */
-  add (span, ms, start, who) {
+  /** @param {number} span @param {number} ms @param {number} start @param {Identity | undefined} identity */
+  add (span, ms, start, identity) {
     const place = span & (SUMS - 1)
     let i = this.places[place] - 1
     if (i < 0 || i >= this.count || this.spans[i] !== span) {
@@ -113,30 +121,32 @@ class Sums {
       this.ms[i] = this.longest[i] = 0
     }
     this.ms[i] += ms
-    if (who !== undefined) this.who[i] = who
+    if (identity !== undefined) this.identities[i] = identity
     if (ms <= this.longest[i]) return
     this.longest[i] = ms
     this.start[i] = start
   }
 
   /**
-   * Takes the worst of those that are left.
+   * Takes the one that ran longest out of the sums.
    * @returns {Delay | undefined}
    */
-  take () {
-    let worst = -1
-    for (let i = 0; i < this.count; i++) if (this.ms[i] > 0 && (worst === -1 || this.ms[i] > this.ms[worst])) worst = i
-    if (worst === -1) return undefined
-    const ms = this.ms[worst]
-    const number = this.spans[worst]
-    this.ms[worst] = 0
-    const span = this.who[worst] ?? (number === 0 ? undefined : delayerAt(number))
-    return { span, ms, start: this.start[worst], longest: this.longest[worst] }
+  takeLongest () {
+    let index = -1
+    for (let i = 0; i < this.count; i++) {
+      if (this.ms[i] > 0 && (index === -1 || this.ms[i] > this.ms[index])) index = i
+    }
+    if (index === -1) return undefined
+    const ms = this.ms[index]
+    const number = this.spans[index]
+    this.ms[index] = 0
+    const span = this.identities[index] ?? (number === 0 ? undefined : delayerAt(number))
+    return { span, ms, start: this.start[index], longest: this.longest[index] }
   }
 
-  /** Holds no span any more. */
+  /** Releases the identities. */
   clear () {
-    for (let i = 0; i < this.count; i++) if (this.who[i] !== undefined) this.who[i] = undefined
+    for (let i = 0; i < this.count; i++) if (this.identities[i] !== undefined) this.identities[i] = undefined
     this.count = 0
   }
 }

@@ -1,19 +1,29 @@
 'use strict'
 
-// What the function of trace.span gets: the span, to be described while it is open, and never a way to its insides.
+// trace.span: a span around a function of the program's. The function gets a handle that describes the span
+// while it is open, and gives no access to its insides.
 
+const { isPromise } = require('node:util').types
+const { messageOf } = require('../warnings')
 const { format } = require('./traceparent')
 
 /**
+ * @typedef {import('./span').Span} Span
+ *
  * @typedef {object} SpanHandle
  * @property {string} traceId 32 hex digits; empty where spans are off
  * @property {string} spanId 16 hex digits; empty where spans are off
- * @property {string} traceparent the header that makes another service's spans children of this one; empty where spans are off
+ * @property {string} traceparent the header that makes another service's spans children of this one; empty
+ *   where spans are off
  * @property {(attributes: Record<string, unknown>) => SpanHandle} set adds attributes; any JSON values
  * @property {(error: unknown) => SpanHandle} fail the span ends as failed, with this error
  */
 
-/** Programs keep it: it holds nothing but the span. @param {import('./span').Span} span @returns {SpanHandle} */
+/**
+ * Returns a handle, which programs may keep: it holds nothing but the span.
+ * @param {Span} span
+ * @returns {SpanHandle}
+ */
 function handleOf (span) {
   /** @type {SpanHandle} */
   const handle = {
@@ -32,7 +42,89 @@ function handleOf (span) {
   return Object.freeze(handle)
 }
 
-/** @type {SpanHandle} */
-const nothing = Object.freeze({ traceId: '', spanId: '', traceparent: '', set: () => nothing, fail: () => nothing })
+/** The handle where spans are off. @type {SpanHandle} */
+const noSpan = Object.freeze({
+  traceId: '',
+  spanId: '',
+  traceparent: '',
+  set: () => noSpan,
+  fail: () => noSpan
+})
 
-module.exports = { handleOf, nothing }
+/**
+ * @param {object} deps
+ * @param {ReturnType<typeof import('./spans').createSpans>} deps.spans
+ * @param {import('./loop-time').LoopTime} deps.loop
+ * @param {(span: Span, fn: () => any) => any} deps.runWithin runs a function as part of a span
+ * @param {<T>(work: () => T) => T | undefined} deps.safely runs longstack's own work, and never throws
+ */
+function createUserSpans ({ spans, loop, runWithin, safely }) {
+  /** @param {Span} span @param {number} [since] ms, where it ended before now */
+  function end (span, since) {
+    if (span.failure !== undefined) fail(span, span.failure.error, since)
+    else safely(() => spans.end(span, {}, since))
+  }
+
+  /** @param {Span} span @param {unknown} error @param {number} [since] ms, where it ended before now */
+  function fail (span, error, since) {
+    safely(() => spans.end(span, { code: 'ERROR', message: messageOf(error), error }, since))
+  }
+
+  /**
+   * Runs a function as a span: until it returns, or until the promise that it returns is settled.
+   * @param {string} name
+   * @param {Record<string, unknown>} attributes
+   * @param {(span: SpanHandle) => any} fn
+   */
+  return function runSpan (name, attributes, fn) {
+    const copy = { ...attributes } // the program's getters may throw
+    const span = safely(() => spans.start({ name, kind: 'INTERNAL' }))
+    if (span === undefined) return fn(noSpan)
+    span.attributes = copy
+    const handle = handleOf(span)
+    let result
+    try {
+      result = runWithin(span, () => {
+        spans.begin(span)
+        return promiseOf(fn(handle))
+      })
+    } catch (error) {
+      fail(span, error, loop.since)
+      throw error
+    }
+    if (!isPromise(result)) {
+      end(span, loop.since)
+      return result
+    }
+    return result.then((value) => {
+      end(span)
+      return value
+    }, (/** @type {unknown} */ error) => {
+      fail(span, error)
+      throw error
+    })
+  }
+}
+
+/**
+ * Returns a promise for a thenable, many of which begin their work only when `then` is called; other values
+ * as they are.
+ * @param {any} result
+ */
+function promiseOf (result) {
+  if (isPromise(result)) return result
+  const then = thenOf(result)
+  return then === undefined ? result : new Promise((resolve, reject) => then.call(result, resolve, reject))
+}
+
+/** Reads `then`; a getter of the program's may throw. @param {any} result @returns {Function | undefined} */
+function thenOf (result) {
+  try {
+    const then = result?.then
+    return typeof then === 'function' ? then : undefined
+  } catch {
+    return undefined
+  }
+}
+
+module.exports = { createUserSpans, noSpan }

@@ -1,7 +1,8 @@
 'use strict'
 
-// The waits of a critical path in words: where each was registered, and what ended it. The site of a wait is the innermost
-// frame of the user's own code, up the chain if need be; a library whose frame is further inside is named beside it.
+// The waits of a critical path as text: where each was registered, and what ended it. The site of a wait is
+// the innermost frame of the program's own code, up the chain if need be; a library whose frame is further
+// inside is named beside it.
 
 const { contextAt, contextOfChain } = require('../context/context')
 const { subsystemOf } = require('../context/subsystems')
@@ -10,20 +11,23 @@ const { mapFrame } = require('../stacks/source-maps')
 const { addressOf } = require('../node-objects')
 const { identityAt } = require('./identities')
 
-const SITES = 5_000 // chains whose sites are remembered
-const UP = 32 // steps up a chain in search of a frame
-/** Where a request begins: what is further up is the server's. */
-const beginnings = new Set(['HTTPINCOMINGMESSAGE', 'HTTP2SESSION', 'HTTP2STREAM', 'TCPSERVERWRAP', 'PIPESERVERWRAP'])
+const MAX_SITES = 5_000 // chains whose sites are remembered
+const MAX_STEPS = 32 // up a chain in search of a frame
+/** Types with which a request begins: what is further up is the server's. */
+const requestTypes = new Set([
+  'HTTPINCOMINGMESSAGE', 'HTTP2SESSION', 'HTTP2STREAM', 'TCPSERVERWRAP', 'PIPESERVERWRAP'
+])
 
 /**
  * @typedef {import('../context/context').Context} Context
  * @typedef {{ at: string | undefined, label: string | undefined }} Site
  *
- * @typedef {object} PathWait equal ones merged
+ * @typedef {object} SiteWait equal ones merged
  * @property {number} ms
  * @property {number} count
  * @property {string | undefined} at `query (/app/pool.js:34:12)`
- * @property {string | undefined} until what ended it: subsystem and peer, or the request whose run did
+ * @property {string | undefined} until what ended it: subsystem and peer, or the request in whose run it
+ *   ended
  * @property {string | undefined} label of the step that was registered there
  * @property {string | undefined} subsystem of what ended it
  */
@@ -33,7 +37,7 @@ const beginnings = new Set(['HTTPINCOMINGMESSAGE', 'HTTP2SESSION', 'HTTP2STREAM'
  * @param {(context: Context) => import('../stacks/frames').Stack | undefined} deps.stackOf
  * @param {import('../handles/registry').Registry} deps.registry
  */
-function createPaths ({ stackOf, registry }) {
+function createWaitSites ({ stackOf, registry }) {
   /** by number of the chain @type {Map<number, Site>} */
   let sites = new Map()
 
@@ -42,7 +46,7 @@ function createPaths ({ stackOf, registry }) {
     let site = sites.get(chain)
     if (site === undefined) {
       site = findSite(chain)
-      if (sites.size >= SITES) sites = new Map()
+      if (sites.size >= MAX_SITES) sites = new Map()
       sites.set(chain, site)
     }
     return site
@@ -54,16 +58,18 @@ function createPaths ({ stackOf, registry }) {
     if (context === undefined) return { at: undefined, label: undefined }
     let library
     let steps = 0
-    for (let one = /** @type {Context | undefined} */ (context); one !== undefined && steps < UP; one = one.parent, steps++) {
-      if (beginnings.has(one.type)) break
-      const frames = stackOf(one)?.frames ?? []
+    let present = /** @type {Context | undefined} */ (context)
+    for (; present !== undefined && steps < MAX_STEPS; present = present.parent, steps++) {
+      if (requestTypes.has(present.type)) break
+      const frames = stackOf(present)?.frames ?? []
       for (const frame of frames) {
         if (frame.kind === 'module') library ??= packageOf(frame.fileName)
         if (frame.kind !== 'user') continue
         const { text } = mapFrame(frame)
         const place = text.startsWith('async ') ? text.slice(6) : text
-        const at = place.endsWith(')') ? place : `<anonymous> (${place})`
-        return { at: library === undefined ? at : `${at} via ${library}`, label: labelOf(one, frames) }
+        const site = place.endsWith(')') ? place : `<anonymous> (${place})`
+        const label = labelOf(present, frames)
+        return { at: library === undefined ? site : `${site} via ${library}`, label }
       }
     }
     return { at: undefined, label: labelOf(context, stackOf(context)?.frames ?? []) }
@@ -75,7 +81,8 @@ function createPaths ({ stackOf, registry }) {
    */
   function endingOf ({ callback, callbackChain, settler }) {
     const type = callbackChain === 0 ? contextAt(callback)?.type : contextOfChain(callbackChain)?.type
-    const subsystem = type === undefined || type === 'unknown' || type === 'process' ? undefined : subsystemOf(type) ?? type
+    const isKnown = type !== undefined && type !== 'unknown' && type !== 'process'
+    const subsystem = isKnown ? subsystemOf(type) ?? type : undefined
     const other = settler === 0 ? undefined : identityAt(settler)
     if (other !== undefined) return { until: `${other.name} of another request`, subsystem }
     const peer = subsystem === undefined ? undefined : peerOf(callback)
@@ -95,36 +102,38 @@ function createPaths ({ stackOf, registry }) {
 
   return {
     /**
-     * Where the time went in which the event loop waited, worst first.
+     * Returns where the time went in which the event loop waited, longest first.
      * @param {import('./span').Span} span that has ended
-     * @returns {PathWait[]}
+     * @returns {SiteWait[]}
      */
-    pathOf (span) {
-      /** @type {PathWait[]} */
+    waitsOf (span) {
+      /** @type {SiteWait[]} */
       const merged = []
       for (const wait of span.pathWaits()) {
-        const { at, label } = siteOf(wait.site)
+        const { at: site, label } = siteOf(wait.site)
         const { until, subsystem } = endingOf(wait)
-        const same = merged.find((one) => one.at === at && one.until === until && one.label === label)
-        if (same === undefined) {
-          merged.push({ ms: wait.ms, count: 1, at, until, label, subsystem })
+        const equal = merged.find((other) => {
+          return other.at === site && other.until === until && other.label === label
+        })
+        if (equal === undefined) {
+          merged.push({ ms: wait.ms, count: 1, at: site, until, label, subsystem })
         } else {
-          same.ms += wait.ms
-          same.count++
+          equal.ms += wait.ms
+          equal.count++
         }
       }
-      return merged.sort((one, other) => other.ms - one.ms)
+      return merged.sort((a, b) => b.ms - a.ms)
     }
   }
 }
 
-/** @param {string | undefined} fileName @returns {string | undefined} the innermost package that a file belongs to */
+/** Returns the innermost package that a file belongs to. @param {string | undefined} fileName */
 function packageOf (fileName) {
   if (fileName === undefined) return undefined
   const parts = fileName.split(/[\\/]/)
-  const at = parts.lastIndexOf('node_modules')
-  if (at === -1 || at + 1 >= parts.length) return undefined
-  return parts[at + 1].startsWith('@') ? `${parts[at + 1]}/${parts[at + 2]}` : parts[at + 1]
+  const index = parts.lastIndexOf('node_modules') + 1
+  if (index === 0 || index >= parts.length) return undefined
+  return parts[index].startsWith('@') ? `${parts[index]}/${parts[index + 1]}` : parts[index]
 }
 
-module.exports = { createPaths }
+module.exports = { createWaitSites }

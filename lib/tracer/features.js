@@ -24,26 +24,26 @@ function createSpanRecorder (wiring) {
     listeners: wiring.spanListeners,
     failed: events.failed,
     stack: (chain) => wiring.queries().place(chain),
-    pathOf: (span) => wiring.queries().pathOf(span),
+    waitsOf: (span) => wiring.queries().waitsOf(span),
     errorStack: (error) => wiring.queries().errorStack(error),
     contextOfRequest: wiring.contextOfRequest,
     koaRoutes: wiring.loadKoaRoutes(),
     frameAt: (start, end) => wiring.blocked?.frameDuring(start, end),
     handlesOf,
-    listenToRequests: (web) => listenToRequests(wiring, web)
+    listenToRequests: (httpSpans) => listenToRequests(wiring, httpSpans)
   })
 }
 
 /**
  * Listens to Node's requests for the span recorder.
  * @param {Wiring} wiring
- * @param {import('../spans/http-spans').HttpSpans} web
+ * @param {import('../spans/http-spans').HttpSpans} httpSpans
  * @returns {{ enable: () => void, disable: () => void }}
  */
-function listenToRequests (wiring, web) {
+function listenToRequests (wiring, httpSpans) {
   const { asyncLayer, channels, events, settings, callbackListeners } = wiring
-  const layer = require('../requests/http1').createRequestLayer({
-    rooms: { ...web, idsOf },
+  const layer = require('../requests/layer').createRequestLayer({
+    listener: { ...httpSpans, asyncIdsOf },
     callbackListeners,
     isSelected: wiring.isSelected,
     propagates: () => settings.options.propagate,
@@ -70,7 +70,7 @@ function handlesOf (socket) {
 }
 
 /** Returns the async ids on which a socket runs: its own, and those of its handles. @param {object} socket */
-function idsOf (socket) {
+function asyncIdsOf (socket) {
   const handle = handleOf(socket)
   const ids = [idOf(socket), handle && idOf(handle), handle && idOf(underlyingHandle(handle))]
   return [...new Set(ids.filter((id) => id !== undefined))]

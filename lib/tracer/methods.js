@@ -82,7 +82,7 @@ function createMethods ({ wiring, applySpans }) {
     span (name, attributes, fn) {
       const { spans } = wiring
       const isOn = spans !== undefined && spans.isEnabled()
-      return isOn ? spans.span(name, attributes, fn) : fn(require('../spans/user-span').nothing)
+      return isOn ? spans.span(name, attributes, fn) : fn(require('../spans/user-span').noSpan)
     },
 
     /**

@@ -67,7 +67,7 @@ function createQueries (parts) {
     const { createReports } = require('../handles/why')
     return createReports({ registry, hops: chain.hops, copyHop, stackOf, queriedAt, enabled, through })
   })
-  const paths = lazily(() => require('../spans/wait-sites').createPaths({ stackOf, registry }))
+  const waitSites = lazily(() => require('../spans/wait-sites').createWaitSites({ stackOf, registry }))
   const blocked = lazily(() => {
     const { createBlockedHops } = require('../blocked/report-hops')
     return createBlockedHops({ chain, view, toHop: copyHop, maxFrames: () => options().frames })
@@ -134,7 +134,7 @@ function createQueries (parts) {
     place: createPlaces((number) => formatHops(chain.hops(contextOfChain(number)), true)),
 
     /** Returns where a span waited, as text. @param {import('../spans/span').Span} span */
-    pathOf: (span) => paths().pathOf(span),
+    waitsOf: (span) => waitSites().waitsOf(span),
 
     /** @param {Error} error */
     errorStack (error) {

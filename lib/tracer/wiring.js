@@ -36,7 +36,7 @@ const { createErrorEvents, createEvents } = require('./listener')
  *
  * @typedef {ReturnType<typeof import('./queries').createQueries>} Queries
  * @typedef {ReturnType<typeof import('../spans/recorder').createSpanRecorder>} SpanRecorder
- * @typedef {ReturnType<typeof import('../requests/http1').createRequestLayer>} RequestLayer
+ * @typedef {ReturnType<typeof import('../requests/layer').createRequestLayer>} RequestLayer
  * @typedef {ReturnType<typeof import('../requests/served-requests').createServedRequests>} ServedRequests
  * @typedef {ReturnType<typeof import('../intercept/servers').createIntercepts>} Intercepts
  * @typedef {ReturnType<typeof import('../hooks/native-hooks').createNativeHooks>} NativeHooks

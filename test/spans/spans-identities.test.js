@@ -18,7 +18,7 @@ function begin (name, { parent, traceId } = {}) {
 /** @param {Span} span */
 function end (span) {
   span.finish(2, loop, 0)
-  span.forget()
+  span.release()
 }
 
 test('ids are those of the span for as long as it is open, however many come meanwhile, and no two are alike', (t) => {
@@ -50,7 +50,7 @@ test('one that has ended is known by its number, and what goes on belongs to the
   const inner = begin('inner', { parent: middle, traceId: TRACE })
   const { traceId, spanId } = middle
   end(middle)
-  t.like(identityAt(middle.seq), { name: 'middle', traceId, spanId, sampled: true, around: outer.seq })
+  t.like(identityAt(middle.seq), { name: 'middle', traceId, spanId, sampled: true, outer: outer.seq })
   t.is(spanAt(middle.seq), outer)
   t.true(isInside(inner.seq, middle.seq))
   t.true(isInside(middle.seq, outer.seq))

@@ -4,8 +4,9 @@
 // letter.
 
 const test = require('ava')
-const { Writing, unixNano } = require('../../lib/spans/span-record')
-const http = require('../../lib/spans/http-attributes')
+const { SpanWriting } = require('../../lib/spans/span-record')
+const { unixNano } = require('../../lib/spans/unix-nano')
+const { describeServed } = require('../../lib/spans/http-attributes')
 const { byteLineOf, byteLineOfJson } = require('../../lib/sinks/serialize')
 const { textOf } = require('../../lib/encoding/json')
 
@@ -82,7 +83,7 @@ function spanOf (random, given) {
     events: random() < 0.8 ? undefined : some(() => ({ name: 'exception', time: start + 1, attributes: { 'exception.type': 'E', 'exception.message': any(random, strings) } }), 3),
     run: time(random),
     delayed: time(random),
-    path: random() < 0.2 ? undefined : some(() => waitOf(random), 14),
+    waits: random() < 0.2 ? undefined : some(() => waitOf(random), 14),
     runs: some(() => [start + time(random), time(random), any(random, ['Timeout', 'PROMISE', 'HTTPINCOMINGMESSAGE', 'odd "one"'])], 6)
   })
 }
@@ -133,10 +134,10 @@ test('lines of 20,000 odd spans, with and without weight', (t) => {
     const span = spanOf(random, Array.from({ length: Math.floor(random() * 6) }, () => any(random, values)))
     const surroundings = surroundingsOf(random)
     const weight = random() < 0.8 ? 1 : any(random, [0.1, 0.5, 1e-7])
-    const record = new Writing(/** @type {any} */ (copy(span)), surroundings).record()
+    const record = new SpanWriting(/** @type {any} */ (copy(span)), surroundings).record()
     if (weight !== 1) record.attributes['longstack.sample_ratio'] = weight
     const replaced = [0, 0]
-    const json = new Writing(/** @type {any} */ (copy(span)), surroundings).json(weight, () => {
+    const json = new SpanWriting(/** @type {any} */ (copy(span)), surroundings).json(weight, () => {
       replaced[0]++
     })
     const expected = byteLineOf(record, () => { replaced[1]++ })
@@ -158,7 +159,7 @@ test('lines of 20,000 odd spans, with and without weight', (t) => {
 test('a name of a figure, and a toJSON for everything, are left to JSON.stringify', (t) => {
   const random = seeded(1)
   const writing = (/** @type {object} */ attributes) =>
-    new Writing({ ...spanOf(random, []), attributes }, surroundingsOf(random))
+    new SpanWriting({ ...spanOf(random, []), attributes }, surroundingsOf(random))
   for (const name of ['toJSON', 'longstack.run_ms', 'code.stacktrace', 'longstack.sample_ratio', 'longstack.runs']) t.is(writing({ [name]: 'mine' }).json(1, () => {}), undefined)
   /** @type {Array<[any, any]>} */
   const prototypes = [[Array.prototype, []], [Object.prototype, {}]]
@@ -176,7 +177,7 @@ test('a name of a figure, and a toJSON for everything, are left to JSON.stringif
 test('the record may be asked for before the line, and the line again', (t) => {
   const random = seeded(2)
   const span = spanOf(random, ['a', 1, { b: 2 }])
-  const writing = new Writing(span, surroundingsOf(random))
+  const writing = new SpanWriting(span, surroundingsOf(random))
   const record = writing.record()
   t.is(writing.record(), record)
   for (let i = 0; i < 2; i++) t.is(textOf(writing.json(1, () => {}) ?? ''), JSON.stringify(record))
@@ -192,14 +193,14 @@ test('the waits of the critical path: ten are told, all are summed', (t) => {
     subsystem: undefined,
     ...given
   })
-  const path = [wait({ ms: 20.00049, count: 3, at: 'load (/app/x.js:3:5)', until: 'TCP 127.0.0.1:15432', label: 'await', subsystem: 'TCP' }),
+  const waits = [wait({ ms: 20.00049, count: 3, at: 'load (/app/x.js:3:5)', until: 'TCP 127.0.0.1:15432', label: 'await', subsystem: 'TCP' }),
     ...Array.from({ length: 11 }, () => wait({ subsystem: 'TIMER' })), wait({ ms: 0.5 })]
-  const { attributes } = new Writing({ ...spanOf(seeded(5), []), path }, surroundingsOf(seeded(5))).record()
+  const { attributes } = new SpanWriting({ ...spanOf(seeded(5), []), waits }, surroundingsOf(seeded(5))).record()
   t.deepEqual(attributes['longstack.waits'][0], { ms: 20, count: 3, at: 'load (/app/x.js:3:5)', until: 'TCP 127.0.0.1:15432', label: 'await' })
   t.deepEqual(attributes['longstack.waits'].slice(1), Array(9).fill({ ms: 1.235, count: 1 }))
   t.deepEqual(attributes['longstack.wait_ms'], { TCP: 20, TIMER: 13.58, unknown: 0.5 })
   t.is(attributes['longstack.waited_ms'], 34.081)
-  const none = new Writing({ ...spanOf(seeded(5), []), path: undefined }, surroundingsOf(seeded(5))).record()
+  const none = new SpanWriting({ ...spanOf(seeded(5), []), waits: undefined }, surroundingsOf(seeded(5))).record()
     .attributes
   t.deepEqual([none['longstack.waits'], none['longstack.wait_ms'], none['longstack.waited_ms']], [[], {}, 0])
 })
@@ -230,14 +231,14 @@ test('requests that come again have the beginning of their attributes prepared, 
     }
     const remoteAddress = any(random, ['::1', '10.0.0.1'])
     const socket = { remoteAddress, remotePort: 1 + i, encrypted: random() < 0.1 }
-    const { attributes, head } = http.served(request, socket)
-    if (head !== undefined) prepared++
+    const { attributes, preparedJson } = describeServed(request, socket)
+    if (preparedJson !== undefined) prepared++
     if (random() < 0.5) attributes['http.response.status_code'] = 200
     if (random() < 0.2) attributes['error.type'] = 'é'
-    const span = { ...spanOf(random, []), attributes, head, headed: attributes }
+    const span = { ...spanOf(random, []), attributes, preparedJson, preparedFor: attributes }
     const surroundings = surroundingsOf(random)
-    const json = new Writing(span, surroundings).json(1, () => {})
-    const plain = new Writing(copy(/** @type {any} */ (span)), surroundings).record()
+    const json = new SpanWriting(span, surroundings).json(1, () => {})
+    const plain = new SpanWriting(copy(/** @type {any} */ (span)), surroundings).record()
     const expected = JSON.stringify(plain).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
     t.is(textOf(json ?? ''), expected)
   }

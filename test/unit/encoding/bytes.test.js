@@ -22,9 +22,9 @@ test('begin starts over', (t) => {
   t.is(written(() => bytes.put('new')), 'new')
 })
 
-test('putWhole: all numbers of digits', (t) => {
+test('putInteger: all numbers of digits', (t) => {
   for (const number of [0, 9, 10, 99, 100, 123456789, 999999999, 1000000000, 2 ** 31 - 1]) {
-    t.is(written(() => bytes.putWhole(number)), String(number))
+    t.is(written(() => bytes.putInteger(number)), String(number))
   }
 })
 

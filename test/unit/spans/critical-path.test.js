@@ -100,7 +100,7 @@ test('the waits add up to what the loop waited while the span was open, also whe
 
 test('a log knows its newest runs, 512 of them', (t) => {
   const log = logOf(Array.from({ length: 600 }, (_, i) => ({ idle: i })))
-  t.deepEqual([0, 1, 88, 89, 600, 601].map((run) => log.knows(run)), [false, false, false, true, true, false])
+  t.deepEqual([0, 1, 88, 89, 600, 601].map((run) => log.has(run)), [false, false, false, true, true, false])
   t.is(log.idleAt(89), 88)
   t.is(log.idleAt(600), 599)
 })

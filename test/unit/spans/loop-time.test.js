@@ -31,16 +31,16 @@ test('a clock that stands still or goes back adds nothing', (t) => {
 
 test('what libuv counts is idle, and what was before it is busy', (t) => {
   const loop = started()
-  loop.waited(START + 10, 4)
+  loop.addWait(START + 10, 4)
   t.deepEqual([loop.busy, loop.idle, loop.since], [6, 4, START + 10])
-  loop.waited(START + 20, 11)
+  loop.addWait(START + 20, 11)
   t.deepEqual([loop.busy, loop.idle, loop.since], [9, 11, START + 20])
 })
 
 test('who ran while a span was open is known: here code of no span', (t) => {
   const loop = started()
   loop.charge(START + 8)
-  loop.waited(START + 20, 12)
+  loop.addWait(START + 20, 12)
   loop.charge(START + 23)
   t.deepEqual(loop.delayers(observer, START + 23, 5), [{ span: undefined, ms: 11, start: START, longest: 8 }])
   t.deepEqual(loop.delayers(observer, START + 23, 0), [])
@@ -56,10 +56,10 @@ test('short runs are added up, so that many of them count as one long one', (t) 
   t.true(Math.abs(ms - 10) < 0.5, String(ms))
 })
 
-test('forget: nobody delayed anybody', (t) => {
+test('clear: no delays remain', (t) => {
   const loop = started()
   loop.charge(START + 8)
-  loop.forget()
+  loop.clear()
   t.deepEqual(loop.delayers(observer, START + 8, 5), [])
 })
 

@@ -1,0 +1,142 @@
+'use strict'
+
+// Requests over HTTP/1 that the program makes by http.
+
+const { executionAsyncId } = require('node:async_hooks')
+const { className, hidden, isAnyObject, own } = require('../objects')
+
+/**
+ * @typedef {import('../spans/span').Span} Span
+ * @typedef {{ remove(span: Span): void }} Connection
+ */
+
+/**
+ * @param {object} deps
+ * @param {import('./layer').RequestListener} deps.listener
+ * @param {import('./layer').SpanTag} deps.spanTag
+ * @param {import('./connections').Connections} deps.connections
+ * @param {ReturnType<typeof import('./connects').createConnects>} deps.connects
+ * @param {Map<number, () => void>} deps.callbackListeners called when a resource has run, by async id
+ */
+function createClientRequests ({ listener, spanTag, connections, connects, callbackListeners }) {
+  /** Node's own function, on Node 20 @type {Function | undefined} */
+  let onSocket
+
+  /** @param {{ request: object }} message of http, or of undici */
+  function requestMade ({ request }) {
+    if (spanTag.read(request) !== undefined) return // reported when it is made, and when it is sent
+    const span = listener.requestMade(request)
+    if (span !== undefined) spanTag.write(request, span)
+  }
+
+  /** @param {{ request: object }} message */
+  function requestSent (message) {
+    requestMade(message)
+    const { request } = message
+    const socket = socketOf(request)
+    if (!isAnyObject(socket)) return
+    connects.leaveToHttp(socket)
+    const span = spanTag.read(request)
+    if (span === undefined || span.ended) return
+    const weakRequest = new WeakRef(request)
+    const connection = connections.of(socket)
+    connection.add(span, () => {
+      const present = weakRequest.deref()
+      if (span.ended || present === undefined) return connection.remove(span)
+      if (own(present, 'upgradeOrConnect') === true) upgraded(connection, span, present)
+      // An error is reported before.
+      else if (own(present, '_closed') === true) requestFailed({ request: present, error: undefined })
+    })
+  }
+
+  /** @param {Connection} connection @param {Span} span @param {object} request */
+  function upgraded (connection, span, request) {
+    const response = own(request, 'res')
+    connection.remove(span)
+    listener.upgraded(span, isAnyObject(response) ? own(response, 'statusCode') : undefined)
+  }
+
+  /**
+   * Notes the head of a response: the present resource is the parser, on which the rest will come.
+   * @param {{ request: any, response: any }} message
+   */
+  function responseStarted ({ request, response }) {
+    const span = spanTag.read(request)
+    if (span === undefined || span.ended) return
+    listener.responseStarted(span, response.statusCode)
+    const parserId = executionAsyncId()
+    const weakResponse = new WeakRef(response)
+    const socket = socketOf(request)
+    const connection = isAnyObject(socket) ? connections.of(socket) : undefined
+    const stop = () => {
+      callbackListeners.delete(parserId)
+      connection?.remove(span)
+    }
+    callbackListeners.set(parserId, () => {
+      const present = weakResponse.deref()
+      if (present !== undefined && present.complete !== true) return
+      stop()
+      listener.responseReceived(span)
+    })
+    connection?.add(span, () => {
+      if (!connection.isClosed) return
+      const isComplete = weakResponse.deref()?.complete === true // the last byte came before
+      stop()
+      if (isComplete) listener.responseReceived(span)
+      else listener.requestFailed(span, undefined, connection.timedOut)
+    })
+  }
+
+  /** @param {{ request: object, error: unknown }} message of http, or of undici */
+  function requestFailed ({ request, error }) {
+    const span = spanTag.read(request)
+    if (span === undefined) return
+    const socket = socketOf(request)
+    const connection = isAnyObject(socket) ? connections.get(socket) : undefined
+    connection?.remove(span)
+    listener.requestFailed(span, error, connection?.timedOut === true)
+  }
+
+  return {
+    requestMade,
+    requestFailed,
+
+    /** @type {Array<[string, (message: any) => void]>} */
+    subscriptions: [
+      ['http.client.request.created', requestMade],
+      ['http.client.request.start', requestSent],
+      ['http.client.response.finish', responseStarted],
+      ['http.client.request.error', requestFailed]
+    ],
+
+    /**
+     * Notes a request on Node 20, where http reports it once it is sent: its socket comes to it in a tick
+     * before.
+     * @param {any} tick
+     * @returns {boolean} whether the tick is such a one
+     */
+    ticked ({ args, callback }) {
+      if (callback !== onSocket && (onSocket !== undefined || callback.name !== 'onSocketNT')) return false
+      if (!Array.isArray(args) || !isAnyObject(args[0]) || className(args[0]) !== 'ClientRequest') return true
+      onSocket = callback
+      if (own(args[0], 'destroyed') !== true) requestMade({ request: args[0] })
+      return true
+    },
+
+    /** Returns the header of a request of http's that is about to be written. @param {object} request */
+    traceparentOf (request) {
+      requestMade({ request })
+      const span = spanTag.read(request)
+      return span === undefined || span.ended ? undefined : listener.traceparentFor(span)
+    }
+  }
+}
+
+/**
+ * Returns the socket of a request that is made, since Node 22 behind a symbol.
+ * @param {object} request
+ * @returns {unknown}
+ */
+const socketOf = (request) => own(request, 'socket') ?? hidden(request, 'kSocket')
+
+module.exports = { createClientRequests }

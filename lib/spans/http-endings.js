@@ -1,0 +1,90 @@
+'use strict'
+
+// How a request ended, as the end of its span: from an error, a status, or a connection that was closed.
+
+const { messageOf } = require('../warnings')
+const { isObject, own } = require('../objects')
+const { expressError } = require('./frameworks')
+
+/** @typedef {import('./spans').End} End */
+
+const TIMED_OUT = /TIMEOUT$|^ETIMEDOUT$/
+const ABORTED = /^(ABORT_ERR|ECONNRESET|EPIPE|UND_ERR_ABORTED|UND_ERR_SOCKET|ERR_STREAM_PREMATURE_CLOSE)$/
+/** @type {End} */
+const UPGRADED = { end: 'upgraded' }
+
+/**
+ * Returns the end of a request that a server answered. A rejection inside is added by spans.js.
+ * @param {object} request
+ * @param {unknown} status
+ * @returns {End}
+ */
+function endOfAnswer (request, status) {
+  if (typeof status !== 'number' || status < 500) return {}
+  const error = expressError(request)
+  return { code: 'ERROR', ...(isObject(error) ? { error } : {}) }
+}
+
+/**
+ * Returns the end of a request whose connection was closed.
+ * @param {boolean} timedOut
+ * @param {string} message
+ * @param {string} [type] of the error, where one is known
+ * @returns {End}
+ */
+function endOfClose (timedOut, message, type) {
+  const end = timedOut ? 'timeout' : 'aborted'
+  return { code: 'ERROR', end, message, attributes: { 'error.type': type ?? end } }
+}
+
+/**
+ * Returns the end of a request that failed with an error.
+ * @param {unknown} error
+ * @param {boolean} timedOut
+ * @returns {End}
+ */
+function endOfFailure (error, timedOut) {
+  const code = errorCode(error) ?? ''
+  const name = exceptionField(error, 'name')
+  const cause = isObject(error) ? own(error, 'cause') : undefined
+  const isTimeout = timedOut || TIMED_OUT.test(code) || name === 'TimeoutError' ||
+    (isObject(cause) && exceptionField(cause, 'name') === 'TimeoutError')
+  /** @type {End} */
+  const end = { code: 'ERROR', message: exceptionField(error, 'message') ?? messageOf(error), error }
+  if (isTimeout) end.end = 'timeout'
+  else if (ABORTED.test(code) || name === 'AbortError') end.end = 'aborted'
+  if (name !== undefined) end.attributes = { 'error.type': name }
+  return end
+}
+
+/** @param {unknown} error @returns {string | undefined} */
+function errorCode (error) {
+  const code = isObject(error) ? own(error, 'code') : undefined
+  return typeof code === 'string' ? code : undefined
+}
+
+/**
+ * Reads what abort signals throw, which not every version of V8 takes for an error.
+ * @param {unknown} error
+ * @param {'name' | 'message'} field
+ * @returns {string | undefined}
+ */
+function exceptionField (error, field) {
+  if (!isObject(error) || !(error instanceof DOMException)) return undefined
+  try {
+    return Object.getOwnPropertyDescriptor(DOMException.prototype, field)?.get?.call(error)
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns the error that a socket was destroyed with. @param {any} socket */
+function errorOfSocket (socket) {
+  try {
+    return socket?.errored ?? undefined
+  } catch {
+    return undefined
+  }
+}
+
+module.exports = { UPGRADED, endOfAnswer, endOfClose, endOfFailure, errorCode, errorOfSocket }

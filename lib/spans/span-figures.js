@@ -1,0 +1,79 @@
+'use strict'
+
+// The figures of a span: run, waits and delays. Data in, data out.
+
+const MAX_DELAYERS = 5
+const UNKNOWN = 'unknown' // the subsystem of a wait where none is known
+const MIN_DELAYED = 0.2 // ms from which on it is said who delayed a span
+
+/**
+ * @typedef {import('./span').Span} Span
+ *
+ * @typedef {object} Surroundings
+ * @property {import('./loop-time').LoopTime} loop
+ * @property {Record<string, unknown>} resource
+ * @property {(span: Span) => string | undefined} stack the long stack of the place that made it
+ * @property {(start: number, end: number) => string | undefined} frameAt the innermost frame sampled in a
+ *   blocking callback
+ *
+ * @typedef {object} Figures in ms, not rounded
+ * @property {string | undefined} trace the long stack
+ * @property {number} run
+ * @property {Wait[]} waits on the critical path, the longest first
+ * @property {Record<string, number>} sums of waits, by subsystem of what ended them
+ * @property {number} waited
+ * @property {number} delayed
+ * @property {Delay[]} delays
+ *
+ * @typedef {object} Wait one or several at the same site
+ * @property {number} ms
+ * @property {number} count
+ * @property {string} [at] the innermost frame of the program where it was registered
+ * @property {string} [until] what ended it: subsystem and peer
+ * @property {string} [label] of what was waited for
+ * @property {string} [subsystem] of what ended it
+ *
+ * @typedef {{ by: { spanId: string, name: string } | undefined, ms: number, at: string | undefined }} Delay
+ */
+
+/** @param {Span} span @param {Surroundings} surroundings @returns {Figures} */
+function figuresOf (span, { loop, stack, frameAt }) {
+  const total = span.end - span.start
+  const run = Math.min(span.run, total)
+  const delayed = clamp(span.delayed, total - run)
+  /** @type {Wait[]} */
+  const waits = /** @type {any} */ (span).waits ?? []
+  /** @type {Record<string, number>} */
+  const sums = {}
+  let waited = 0
+  for (const { ms, subsystem = UNKNOWN } of waits) {
+    waited += ms
+    sums[subsystem] = (sums[subsystem] ?? 0) + ms
+  }
+  const delays = delayed < MIN_DELAYED ? [] : delaysOf(span, loop, frameAt, delayed)
+  return { trace: stack(span), run, waits, sums, waited, delayed, delays }
+}
+
+/**
+ * Returns who delayed a span.
+ * @param {Span} span
+ * @param {Surroundings['loop']} loop
+ * @param {Surroundings['frameAt']} frameAt
+ * @param {number} delayed ms in all: the share of many short runs in a part of their time is an estimate
+ * @returns {Delay[]}
+ */
+function delaysOf (span, loop, frameAt, delayed) {
+  let remaining = delayed
+  return loop.delayers(span, span.end, MAX_DELAYERS).map(({ span: by, ms: estimate, start, longest }) => {
+    const ms = Math.min(estimate, remaining)
+    remaining -= ms
+    return { by, ms, at: frameAt(start, start + longest) }
+  })
+}
+
+/** Limits a sum of small figures, which is not exact. @param {number} ms @param {number} max */
+function clamp (ms, max) {
+  return Math.max(0, Math.min(ms, max))
+}
+
+module.exports = { figuresOf }

@@ -1,0 +1,255 @@
+'use strict'
+
+// The JSON of a span's record, put together in the buffer of bytes.js of parts that are prepared once. To the
+// letter what JSON.stringify makes of the record (span-record.js): test/spans/spans-line.test.js. Hot path:
+// bench/run.js, longstack-spans.
+
+const { put, putBytes, putMilliseconds, putNumber } = require('../encoding/bytes')
+const { member, quote, quoteLong, sentenceOf, stringify } = require('../encoding/json')
+const { PREPARED_KEYS } = require('./prepared-attributes')
+const { putSpanId, putTraceId } = require('./identities')
+const { putUnixNano, unixNano } = require('./unix-nano')
+
+/**
+ * @typedef {import('./span').Span} Span
+ * @typedef {import('./span-figures').Figures} Figures
+ * @typedef {import('./span-figures').Wait} Wait
+ * @typedef {import('./span-figures').Delay} Delay
+ */
+
+const MAX_WAITS = 10 // of one record
+
+const kinds = Object.fromEntries(['SERVER', 'CLIENT', 'INTERNAL'].map((kind) => {
+  return [kind, `,"kind":"${kind}","startTimeUnixNano":"`]
+}))
+const statuses = { UNSET: '{"code":"UNSET"}', OK: '{"code":"OK"}', ERROR: '{"code":"ERROR"}' }
+
+/** Returns the events of a span as they are written. @param {Span} span */
+function eventsOf ({ origin, events = [] }) {
+  return events.map(({ time, ...event }) => ({ ...event, timeUnixNano: unixNano(origin, time) }))
+}
+
+/**
+ * Returns the prepared JSON of its first attributes, if they still are the object that it was prepared for.
+ * @param {Span} span
+ */
+function preparedOf ({ preparedJson, preparedFor, attributes }) {
+  return preparedFor === attributes ? preparedJson : undefined
+}
+
+/**
+ * Puts a record into the buffer of bytes.js.
+ * @param {Span} span
+ * @param {string[]} keys of its attributes, none of them special
+ * @param {Figures} figures
+ * @param {Record<string, unknown>} resource
+ * @param {number} weight
+ * @param {() => void} onReplaced
+ */
+function putSpan (span, keys, figures, resource, weight, onReplaced) {
+  const { origin, parentSpanId, status, attributes, events } = span
+  put('{"traceId":"')
+  if (span.seq === undefined || span.traceIdText !== undefined) put(span.traceId)
+  else putTraceId(span.seq)
+  put('","spanId":"')
+  putIdOf(span)
+  if (parentSpanId !== undefined) {
+    put('","parentSpanId":"')
+    put(parentSpanId)
+  }
+  put('","name":')
+  put(quote(span.name))
+  put(kinds[span.kind])
+  putUnixNano(origin, span.start)
+  put('","endTimeUnixNano":"')
+  putUnixNano(origin, span.end)
+  put('","status":')
+  put(status.message === undefined ? statuses[status.code] : stringify(status))
+  put(',"attributes":{')
+  const prepared = preparedOf(span)
+  if (prepared !== undefined) putPrepared(prepared, attributes)
+  for (let i = prepared === undefined ? 0 : PREPARED_KEYS; i < keys.length; i++) {
+    putMember(attributes, keys[i], onReplaced)
+  }
+  putFigures(span, figures)
+  if (weight !== 1) put(`,"longstack.sample_ratio":${weight}`)
+  put('},"resource":')
+  put(resourceJson(resource))
+  if (events !== undefined) {
+    put(',"events":')
+    put(stringify(eventsOf(span)))
+  }
+  put('}')
+}
+
+/**
+ * Puts the first attributes of a request that a server got, with a comma after them: see
+ * prepared-attributes.js.
+ * @param {Uint8Array} prepared
+ * @param {Record<string, any>} attributes
+ */
+function putPrepared (prepared, attributes) {
+  putBytes(prepared)
+  put(quote(attributes['network.peer.address']))
+  put(',"network.peer.port":')
+  putNumber(attributes['network.peer.port'])
+  put(',"network.protocol.version":')
+  put(quote(attributes['network.protocol.version']))
+  put(',')
+}
+
+/**
+ * Puts an attribute, with a comma after it. Nothing is put before what may throw: half a member would spoil
+ * the line.
+ * @param {Record<string, unknown>} attributes
+ * @param {string} key
+ * @param {() => void} onReplaced
+ */
+function putMember (attributes, key, onReplaced) {
+  let text
+  let name
+  try {
+    const value = attributes[key]
+    if (typeof value === 'string') {
+      name = quote(key)
+      text = quote(value)
+    } else {
+      text = member(key, value)
+    }
+  } catch (error) {
+    onReplaced()
+    name = undefined
+    text = `${quote(key)}:${stringify(sentenceOf(error))}`
+  }
+  if (text === undefined) return
+  if (name !== undefined) {
+    put(name)
+    put(':')
+  }
+  put(text)
+  put(',')
+}
+
+/** Puts the figures, as members of an object. @param {Span} span @param {Figures} figures */
+function putFigures (span, { trace, run, waits, sums, waited, delayed, delays }) {
+  if (trace !== undefined) {
+    put('"code.stacktrace":')
+    put(quoteLong(trace))
+    put(',')
+  }
+  put('"longstack.run_ms":')
+  putMilliseconds(run)
+  put(',"longstack.waits":[')
+  for (let i = 0; i < waits.length && i < MAX_WAITS; i++) putWait(waits[i], i)
+  put('],"longstack.wait_ms":{')
+  putSums(sums)
+  put('},"longstack.waited_ms":')
+  putMilliseconds(waited)
+  put(',"longstack.delayed_ms":')
+  putMilliseconds(delayed)
+  put(',"longstack.delayed_by":[')
+  for (let i = 0; i < delays.length; i++) putDelay(delays[i], i)
+  put(']')
+  const { longestRuns } = span
+  if (longestRuns === undefined) putRuns(span.runs, span.start)
+  else if (longestRuns.count > 0) putLongestRuns(longestRuns, span.start)
+}
+
+/** @param {import('./longest-runs').LongestRuns} runs @param {number} start of the span */
+function putLongestRuns ({ count, starts, lengths, types }, start) {
+  put(',"longstack.runs":')
+  for (let i = 0; i < count; i++) putRun(starts[i] - start, lengths[i], types[i], i)
+  put(']')
+}
+
+/** @param {Array<[number, number, string]>} runs @param {number} start of the span */
+function putRuns (runs, start) {
+  if (runs.length === 0) return
+  put(',"longstack.runs":')
+  for (let i = 0; i < runs.length; i++) putRun(runs[i][0] - start, runs[i][1], runs[i][2], i)
+  put(']')
+}
+
+/**
+ * @param {number} begin ms after the start of the span
+ * @param {number} ms
+ * @param {string} type
+ * @param {number} i
+ */
+function putRun (begin, ms, type, i) {
+  put(i === 0 ? '[[' : ',[')
+  putMilliseconds(begin)
+  put(',')
+  putMilliseconds(ms)
+  put(',')
+  put(quote(type))
+  put(']')
+}
+
+/** @param {Wait} wait @param {number} i */
+function putWait ({ ms, count, at: frame, until, label }, i) {
+  put(i === 0 ? '{"ms":' : ',{"ms":')
+  putMilliseconds(ms)
+  put(',"count":')
+  putNumber(count)
+  putOptional(',"at":', frame)
+  putOptional(',"until":', until)
+  putOptional(',"label":', label)
+  put('}')
+}
+
+/** @param {string} key @param {string | undefined} value */
+function putOptional (key, value) {
+  if (value === undefined) return
+  put(key)
+  put(quote(value))
+}
+
+/** @param {Record<string, number>} sums ms by name */
+function putSums (sums) {
+  let isFirst = true
+  for (const name of Object.keys(sums)) {
+    if (!isFirst) put(',')
+    isFirst = false
+    put(quote(name))
+    put(':')
+    putMilliseconds(sums[name])
+  }
+}
+
+/** @param {Delay} delay @param {number} i */
+function putDelay ({ by, ms, at: frame }, i) {
+  put(i === 0 ? '{' : ',{')
+  if (by !== undefined) {
+    put('"spanId":"')
+    putIdOf(by)
+    put('","name":')
+    put(quote(by.name))
+    put(',')
+  }
+  put('"ms":')
+  putMilliseconds(ms)
+  putOptional(',"at":', frame)
+  put('}')
+}
+
+/** @param {{ spanId: string, seq?: number, spanIdText?: string }} span or its identity */
+function putIdOf (span) {
+  if (span.seq === undefined || span.spanIdText !== undefined) put(span.spanId)
+  else putSpanId(span.seq)
+}
+
+/** @type {Record<string, unknown> | undefined} */
+let lastResource
+let lastResourceJson = ''
+
+/** @param {Record<string, unknown>} resource */
+function resourceJson (resource) {
+  if (resource !== lastResource) {
+    lastResource = resource
+    lastResourceJson = stringify(resource)
+  }
+  return lastResourceJson
+}
+
+module.exports = { MAX_WAITS, eventsOf, preparedOf, putSpan }
