@@ -23,7 +23,8 @@ function createServerRequests ({ listener, spanTag, connections }) {
    */
   function upgradeRequested (request) {
     const socket = own(request, 'socket')
-    if (own(request, 'upgrade') !== true || !isAnyObject(socket) || !isAnyObject(own(socket, 'server'))) return
+    if (own(request, 'upgrade') !== true || !isAnyObject(socket)) return
+    if (!isAnyObject(own(socket, 'server'))) return
     if (spanTag.read(request) !== undefined) return
     const span = listener.requestServed(request, socket)
     if (span === undefined) return

@@ -195,12 +195,14 @@ test('the waits of the critical path: ten are told, all are summed', (t) => {
   })
   const waits = [wait({ ms: 20.00049, count: 3, at: 'load (/app/x.js:3:5)', until: 'TCP 127.0.0.1:15432', label: 'await', subsystem: 'TCP' }),
     ...Array.from({ length: 11 }, () => wait({ subsystem: 'TIMER' })), wait({ ms: 0.5 })]
-  const { attributes } = new SpanWriting({ ...spanOf(seeded(5), []), waits }, surroundingsOf(seeded(5))).record()
+  const span = spanOf(seeded(5), [])
+  const { attributes } = new SpanWriting({ ...span, waits }, surroundingsOf(seeded(5))).record()
   t.deepEqual(attributes['longstack.waits'][0], { ms: 20, count: 3, at: 'load (/app/x.js:3:5)', until: 'TCP 127.0.0.1:15432', label: 'await' })
   t.deepEqual(attributes['longstack.waits'].slice(1), Array(9).fill({ ms: 1.235, count: 1 }))
   t.deepEqual(attributes['longstack.wait_ms'], { TCP: 20, TIMER: 13.58, unknown: 0.5 })
   t.is(attributes['longstack.waited_ms'], 34.081)
-  const none = new SpanWriting({ ...spanOf(seeded(5), []), waits: undefined }, surroundingsOf(seeded(5))).record()
+  const without = { ...spanOf(seeded(5), []), waits: undefined }
+  const none = new SpanWriting(without, surroundingsOf(seeded(5))).record()
     .attributes
   t.deepEqual([none['longstack.waits'], none['longstack.wait_ms'], none['longstack.waited_ms']], [[], {}, 0])
 })
