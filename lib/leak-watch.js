@@ -65,7 +65,10 @@ function report (ms) {
   const { trace } = require('./shared')
   const open = trace.handles().filter(({ referenced }) => referenced !== false)
   const head = `longstack: the program has done nothing for ${ms} ms, and does not end.`
-  if (open.length > 0) return `${head}\n${require('./format/paint').paint(require('./format/handles').summary(open))}`
+  if (open.length > 0) {
+    const { paint } = require('./format/paint')
+    return `${head}\n${paint(require('./format/handles').summary(open))}`
+  }
   const names = process.getActiveResourcesInfo().join(', ') || 'nothing that Node names'
   return `${head} What keeps it alive is not known: ${names}.`
 }

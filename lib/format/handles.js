@@ -73,7 +73,8 @@ function formatGroup (group) {
     first.state === 'closed' ? undefined : idle(group),
     bytes(group, 'bytesRead', 'in'),
     bytes(group, 'bytesWritten', 'out'),
-    first.referenced === undefined ? undefined : `${first.referenced ? 'keeps' : 'does not keep'} the process alive`
+    first.referenced && 'keeps the process alive',
+    first.referenced === false && 'does not keep the process alive'
   ].filter(Boolean)
   if (figures.length > 0) lines.push(`  ${figures.join(', ')}`)
   lines.push(...remotesOf(group), ...openerLines(first), ...userLines(group), ...writerLines(group))
@@ -109,7 +110,8 @@ function remotesOf (group) {
 function countWords (words) {
   const counts = new Map()
   for (const word of words) if (word !== undefined) counts.set(word, (counts.get(word) ?? 0) + 1)
-  return [...counts].sort((a, b) => b[1] - a[1]).map(([word, times]) => times > 1 ? `${word} (${times} ×)` : word)
+  const sorted = [...counts].sort((a, b) => b[1] - a[1])
+  return sorted.map(([word, times]) => times > 1 ? `${word} (${times} ×)` : word)
 }
 
 /** @param {string[]} words */
@@ -166,13 +168,16 @@ function openerLines ({ type, origin, side, state, opened, enabled, filtered }) 
     return [`  early: ${verb} while longstack is not enabled, nothing is known of who did it; ` +
       'node -r longstack/register enables it']
   }
-  if (origin === 'early') return [`  early: ${verb} before longstack was enabled, nothing is known of who did it`]
+  if (origin === 'early') {
+    return [`  early: ${verb} before longstack was enabled, nothing is known of who did it`]
+  }
   if (side === 'server' && origin === 'registered') {
     return ['  accepted by a server from before longstack was enabled']
   }
   if (filtered) return [`  ${verb} by: unknown, the filter leaves it out`]
   if (state === 'closed' && origin === 'unknown') return ['  not opened: nothing stands behind it yet']
-  return [type === 'unknown' ? '  unknown: no async resource stands behind this object' : `  ${verb} by: unknown`]
+  if (type === 'unknown') return ['  unknown: no async resource stands behind this object']
+  return [`  ${verb} by: unknown`]
 }
 
 /** @param {Printed[]} group */

@@ -18,7 +18,9 @@ function paint (text, stream = 'stderr') {
   const colours = stream === 'stderr' ? chalk.chalkStderr : chalk.default
   if (colours.level === 0) return text
   return text.split('\n').map((line) => {
-    if (line.startsWith('  ── ')) return line.includes(' · reader') ? colours.yellow(line) : colours.cyan(line)
+    if (line.startsWith('  ── ')) {
+      return line.includes(' · reader') ? colours.yellow(line) : colours.cyan(line)
+    }
     if (line.startsWith('    at ')) return /\bnode:|node_modules/.test(line) ? colours.dim(line) : line
     if (/^\w*Error\b/.test(line)) return colours.red(line)
     return /^\S/.test(line) ? colours.bold(line) : line

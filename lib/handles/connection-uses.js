@@ -14,8 +14,8 @@ const { requestLabel } = require('./request-label')
  * @param {(type: string) => boolean} deps.isSelected the filter
  * @param {(entry: import('./entry').Entry) => void} deps.noteWrite data passed on a connection that no server
  *   accepted and no request uses
- * @param {(above: Function) => import('../context/context').Context} deps.contextOfRequest makes a context for a
- *   request; frames start below that function
+ * @param {(above: Function) => import('../context/context').Context} deps.contextOfRequest makes a context for
+ *   a request; frames start below that function
  * @returns {import('../requests/channels').ConnectionUses}
  */
 function createConnectionUses ({ registry, now, isSelected, noteWrite, contextOfRequest }) {
@@ -47,7 +47,8 @@ function createConnectionUses ({ registry, now, isSelected, noteWrite, contextOf
     },
 
     listens (server) {
-      if (isSelected('TCPSERVERWRAP') && !isSelected('TickObject')) listens.set(server, contextOfRequest(contextOfRequest))
+      if (!isSelected('TCPSERVERWRAP') || isSelected('TickObject')) return
+      listens.set(server, contextOfRequest(contextOfRequest))
     },
 
     // Node often makes the handle in a later tick. Where ticks have no stack, the call of listen() has one.

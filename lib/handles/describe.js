@@ -90,7 +90,8 @@ function nounOf ({ object, handle, type }, side) {
   if (type === 'PIPEWRAP' && side !== undefined) return 'pipe connection'
   if (type === 'TCPSERVERWRAP' && own(object ?? {}, '_sharedCreds') !== undefined) return 'TLS server'
   if (type === 'TCPWRAP' && own(object ?? {}, '_tlsOptions') !== undefined) return `${noun} under TLS`
-  const fd = side === undefined && isConnection(type) && handle !== undefined ? callNative(handle, 'fd') : undefined
+  const mayBeStandard = side === undefined && isConnection(type) && handle !== undefined
+  const fd = mayBeStandard ? callNative(handle, 'fd') : undefined
   return standardStreams[fd] === undefined ? clean(noun) : `${standardStreams[fd]}, a ${noun}`
 }
 
