@@ -65,7 +65,7 @@ function obey ({ port, run }) {
   const send = (/** @type {object} */ answer) => { if (process.connected) process.send?.(answer) }
   process.on('message', async (/** @type {any} */ message) => {
     try {
-      send({ ...await /** @type {any} */ (answers[message.ask](message)) })
+      send({ ...await /** @type {any} */ (answers[message.command](message)) })
     } catch (error) {
       send({ error: String(error) })
     }

@@ -3,7 +3,7 @@
 // Starts load.js, the process that loads one server.
 
 const path = require('node:path')
-const { start } = require('./line')
+const { startChild } = require('./child-channel')
 
 /**
  * @typedef {object} Figures
@@ -25,21 +25,21 @@ const SPARE_MS = 30_000
  */
 async function createGenerator (pin, target) {
   const [command, ...args] = [...pin, process.execPath, path.join(__dirname, 'load.js')]
-  const line = start(command, args, { env: process.env, cwd: __dirname })
+  const channel = startChild(command, args, { env: process.env, cwd: __dirname })
   try {
-    await line.ask(undefined, SPARE_MS)
-    await line.ask({ ask: 'open', ...target }, SPARE_MS)
+    await channel.request(undefined, SPARE_MS)
+    await channel.request({ command: 'open', ...target }, SPARE_MS)
   } catch (error) {
-    await line.end()
+    await channel.end()
     throw error
   }
   return {
     /** Loads the server for a time. @param {number} ms @returns {Promise<Figures>} */
-    load: (ms) => line.ask({ ask: 'load', ms, connections: target.connections }, ms + SPARE_MS),
+    load: (ms) => channel.request({ command: 'load', ms, connections: target.connections }, ms + SPARE_MS),
     /** Closes the connections. @returns {Promise<unknown>} */
-    close: () => line.ask({ ask: 'close' }, SPARE_MS),
+    close: () => channel.request({ command: 'close' }, SPARE_MS),
     /** Ends the process. @returns {Promise<void>} */
-    end: line.end
+    end: channel.end
   }
 }
 

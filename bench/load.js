@@ -161,7 +161,7 @@ const answers = {
 
 process.on('message', async (/** @type {any} */ message) => {
   try {
-    process.send?.(await answers[message.ask](message))
+    process.send?.(await answers[message.command](message))
   } catch (error) {
     process.send?.({ error: /** @type {Error} */ (error).message })
   }

@@ -9,7 +9,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { createGenerator } = require('./generator')
-const { start, ChildFailure } = require('./line')
+const { startChild, ChildFailure } = require('./child-channel')
 
 /**
  * @typedef {object} Sample
@@ -52,8 +52,8 @@ class Participant {
     this.folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-bench-'))
     /** @type {string | undefined} */
     this.failed = undefined
-    /** @type {import('./line').Line | undefined} */
-    this.line = undefined
+    /** @type {import('./child-channel').ChildChannel | undefined} */
+    this.channel = undefined
     /** @type {import('./generator').Generator | undefined} */
     this.generator = undefined
     this.before = { cpu: 0 }
@@ -71,7 +71,7 @@ class Participant {
       await this[step]()
     } catch (error) {
       // The generator is the first to see that a server ended; the server's own last words say why.
-      const reason = await this.line?.death(300) ?? error
+      const reason = await this.channel?.death(300) ?? error
       if (!(error instanceof ChildFailure) && !(reason instanceof ChildFailure)) throw error
       this.failed = /** @type {Error} */ (reason).message
       await this.end()
@@ -79,8 +79,8 @@ class Participant {
   }
 
   /** @param {object | undefined} question @param {number} [ms] @returns {Promise<any>} */
-  ask (question, ms = ANSWER_MS) {
-    return /** @type {import('./line').Line} */ (this.line).ask(question, ms)
+  request (question, ms = ANSWER_MS) {
+    return /** @type {import('./child-channel').ChildChannel} */ (this.channel).request(question, ms)
   }
 
   async start () {
@@ -90,8 +90,8 @@ class Participant {
     const [command, ...args] = [...pins.subject, node, '--expose-gc', ...flags, program]
     const env = { ...cleanEnvironment(), ...this.subject.env(this.folder) }
     if (upstream !== undefined) env.BENCH_PORT = String(upstream)
-    this.line = start(command, args, { cwd: this.folder, env })
-    const { port } = await this.ask(undefined, READY_MS)
+    this.channel = startChild(command, args, { cwd: this.folder, env })
+    const { port } = await this.request(undefined, READY_MS)
     if (workload.load === undefined) return
     this.generator = await createGenerator(pins.load, { port, ...workload.load })
   }
@@ -99,7 +99,7 @@ class Participant {
   /** @param {number} ms @returns {Promise<{ units: number, cpu: number }>} */
   run (ms) {
     if (this.generator !== undefined) return this.generator.load(ms)
-    return this.ask({ ask: 'runFor', ms, chunk: this.job.workload.chunk }, ms + ANSWER_MS)
+    return this.request({ command: 'runFor', ms, chunk: this.job.workload.chunk }, ms + ANSWER_MS)
   }
 
   async warm () {
@@ -107,7 +107,7 @@ class Participant {
   }
 
   async readBefore () {
-    this.before = await this.ask({ ask: 'cpu' })
+    this.before = await this.request({ command: 'cpu' })
   }
 
   async measure () {
@@ -120,7 +120,7 @@ class Participant {
   }
 
   async readAfter () {
-    const { cpu, rss } = await this.ask({ ask: 'cpu' })
+    const { cpu, rss } = await this.request({ command: 'cpu' })
     const { sample } = this
     if (this.generator !== undefined) sample.cpuTotal = cpu - this.before.cpu
     sample.cpu = Number(sample.cpuTotal) / Number(sample.units)
@@ -130,16 +130,16 @@ class Participant {
   /** Looks at the memory, and asks for the proof that the subject was at work. */
   async prove () {
     await this.generator?.close()
-    this.sample.heapUsed = (await this.ask({ ask: 'memory' })).heapUsed
+    this.sample.heapUsed = (await this.request({ command: 'memory' })).heapUsed
     if (this.subject.proof === undefined) return
-    const { ok, saw, inForce } = await this.ask({ ask: 'proof', name: this.subject.proof })
+    const { ok, saw, inForce } = await this.request({ command: 'proof', name: this.subject.proof })
     const firstLine = String(saw).trim().split('\n')[0].slice(0, 120)
     if (!ok) throw new ChildFailure(`no sign of its work: ${firstLine}`)
     this.sample.inForce = inForce
   }
 
   async end () {
-    await Promise.all([this.line?.end(), this.generator?.end()])
+    await Promise.all([this.channel?.end(), this.generator?.end()])
     fs.rmSync(this.folder, { recursive: true, force: true, maxRetries: 3 })
   }
 }
@@ -152,9 +152,9 @@ async function startUpstream ({ pins, workload: { upstream } }) {
   if (upstream === undefined) return undefined
   const program = path.join(__dirname, 'workloads', `${upstream}.js`)
   const [command, ...args] = [...pins.load, process.execPath, '--expose-gc', program]
-  const line = start(command, args, { cwd: __dirname, env: cleanEnvironment() })
-  const { port } = await line.ask(undefined, READY_MS)
-  return { port: /** @type {number} */ (port), end: line.end }
+  const channel = startChild(command, args, { cwd: __dirname, env: cleanEnvironment() })
+  const { port } = await channel.request(undefined, READY_MS)
+  return { port: /** @type {number} */ (port), end: channel.end }
 }
 
 /**

@@ -5,7 +5,7 @@
 
 const path = require('node:path')
 const { nearest } = require('../lib/errors')
-const { Mistake, versionOf } = require('./options')
+const { UsageError, versionOf } = require('./options')
 const { groupsOf } = require('./rounds')
 const { subjects } = require('./subjects')
 const { workloads } = require('./workloads')
@@ -62,14 +62,14 @@ const BARS = { 20: OLDER_BARS, 22: OLDER_BARS, 24: MAIN_BARS, 26: RECENT_BARS }
 function chosen (given, known, what) {
   if (given === undefined) return known
   const names = given.split(',').map((name) => name.trim()).filter(Boolean)
-  if (names.length === 0) throw new Mistake(`No ${what} is named.`)
+  if (names.length === 0) throw new UsageError(`No ${what} is named.`)
   for (const name of names) {
     if (known.includes(name)) continue
     const hint = nearest(name, known)
     const advice = hint === undefined
       ? `Known are ${known.join(', ')}.`
       : `Did you mean ${JSON.stringify(hint)}?`
-    throw new Mistake(`Unknown ${what} ${JSON.stringify(name)}. ${advice}`)
+    throw new UsageError(`Unknown ${what} ${JSON.stringify(name)}. ${advice}`)
   }
   return known.filter((name) => names.includes(name))
 }
@@ -78,7 +78,7 @@ function chosen (given, known, what) {
 function barsOf (version, { names, works }) {
   const bars = BARS[parseInt(version)]
   if (bars === undefined) {
-    throw new Mistake(`--bars is for Node ${Object.keys(BARS).join(', ')}, not for ${version}.`)
+    throw new UsageError(`--bars is for Node ${Object.keys(BARS).join(', ')}, not for ${version}.`)
   }
   const tasks = Object.entries(bars).map(([workload, list]) => ({
     workload,
@@ -94,7 +94,7 @@ function barsOf (version, { names, works }) {
  * @param {string} [given.workloads]
  * @param {boolean} given.bars
  * @returns {Plan[]}
- * @throws {Mistake}
+ * @throws {UsageError}
  */
 function planOf (given) {
   const names = chosen(given.subjects, Object.keys(subjects), 'subject').filter((name) => name !== 'bare')

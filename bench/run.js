@@ -8,7 +8,7 @@ const path = require('node:path')
 const { firstErrors } = require('./errors')
 const machine = require('./machine')
 const { memoryOn } = require('./memory')
-const { Mistake, say, valuesOf, roundsOf, millisecondsOf } = require('./options')
+const { UsageError, printStatus, valuesOf, roundsOf, millisecondsOf } = require('./options')
 const { provide, lacking } = require('./peers')
 const { planOf, minutesOf } = require('./plan')
 const { inRounds } = require('./rounds')
@@ -71,7 +71,7 @@ function saved (file) {
     if (!complete) throw new Error('not figures of this benchmark')
     return report
   } catch (error) {
-    throw new Mistake(`${file} cannot be read: ${/** @type {Error} */ (error).message}.`)
+    throw new UsageError(`${file} cannot be read: ${/** @type {Error} */ (error).message}.`)
   }
 }
 
@@ -97,7 +97,7 @@ function options (args) {
   scale.rounds = roundsOf(values.rounds, scale.rounds)
   scale.ms = millisecondsOf(values.seconds, scale.ms)
   if (json !== undefined && !fs.existsSync(path.dirname(path.resolve(json)))) {
-    throw new Mistake(`There is no folder for ${json}.`)
+    throw new UsageError(`There is no folder for ${json}.`)
   }
   const from = values.from?.split(',').map(saved) ?? []
   const measures = !help && from.length === 0
@@ -207,10 +207,10 @@ async function measureAll ({ plans, scale, quick }, save) {
   const names = ['bare', ...new Set(tasks.flatMap((task) => task.subjects))]
   const used = [...names.map((name) => subjects[name]), ...works.map((name) => workloads[name])]
   const needed = [...new Set(used.flatMap(({ peers }) => peers))]
-  provide(needed, say)
+  provide(needed, printStatus)
 
   const taskset = machine.pins()
-  if (taskset === undefined) say('There is no taskset here: subjects and loads share all processors.')
+  if (taskset === undefined) printStatus('There is no taskset here: subjects and loads share all processors.')
   const pins = taskset ?? { subject: [], load: [] }
   const versionsOfPeers = /** @type {Record<string, string>} */ (require('./package.json').dependencies)
   /** @type {Report} */
@@ -234,7 +234,7 @@ async function measureAll ({ plans, scale, quick }, save) {
     })),
     versions: []
   }
-  say(`About ${minutesOf(plans, scale)} min, and the short processes.`)
+  printStatus(`About ${minutesOf(plans, scale)} min, and the short processes.`)
   for (const { file, version, tasks } of plans) {
     /** @type {import('./table').Version} */
     const figures = { node: version, results: [] }
@@ -243,7 +243,7 @@ async function measureAll ({ plans, scale, quick }, save) {
       const began = performance.now()
       await measureTask(figures, task, { file, scale, pins })
       working('')
-      say(`Node ${version}, ${task.workload}: ${((performance.now() - began) / 1000).toFixed(0)} s`)
+      printStatus(`Node ${version}, ${task.workload}: ${((performance.now() - began) / 1000).toFixed(0)} s`)
       save(report)
     }
   }
@@ -262,11 +262,11 @@ async function main () {
   if (!asked.docs) return
   fs.writeFileSync(PAGE, table.page(report))
   fs.writeFileSync(README, table.withSummary(fs.readFileSync(README, 'utf8'), report))
-  say('Written: docs/cost.md and the table in README.md')
+  printStatus('Written: docs/cost.md and the table in README.md')
 }
 
 main().catch((error) => {
-  if (!(error instanceof Mistake)) throw error
+  if (!(error instanceof UsageError)) throw error
   process.stderr.write(`${error.message}\n`)
   process.exitCode = 2
 })

@@ -9,7 +9,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { promisify } = require('node:util')
 const machine = require('../machine')
-const { Mistake, say, valuesOf, roundsOf, versionOf } = require('../options')
+const { UsageError, printStatus, valuesOf, roundsOf, versionOf } = require('../options')
 const { page, compared, formatRatio, figure } = require('./page')
 
 const DOCS = path.join(__dirname, '..', '..', 'docs')
@@ -46,7 +46,7 @@ function chosenOf (only) {
   const unknown = numbers.find((number) => !names.some((name) => name.startsWith(`${number}-`)))
   if (unknown !== undefined) {
     const numbersOfAll = names.map((name) => name.slice(0, 2)).join(', ')
-    throw new Mistake(`There is no example ${JSON.stringify(unknown)}. Known are ${numbersOfAll}.`)
+    throw new UsageError(`There is no example ${JSON.stringify(unknown)}. Known are ${numbersOfAll}.`)
   }
   return names.filter((name) => numbers.includes(name.slice(0, 2)))
 }
@@ -65,7 +65,7 @@ function options (args) {
     help: { type: 'boolean', default: false }
   })
   const rounds = roundsOf(values.rounds, ROUNDS[values.quick ? 'quick' : 'full'])
-  if (!fs.existsSync(values.docs)) throw new Mistake(`There is no directory ${values.docs}.`)
+  if (!fs.existsSync(values.docs)) throw new UsageError(`There is no directory ${values.docs}.`)
   return { ...values, rounds, names: chosenOf(values.only) }
 }
 
@@ -98,7 +98,7 @@ async function measureExample (node, name, quick) {
 async function measureAll ({ names, rounds, quick, node }) {
   const version = versionOf(node)
   if (machine.pins() === undefined) {
-    say('There is no taskset here: server and client share all CPUs, figures are rougher.')
+    printStatus('There is no taskset here: server and client share all CPUs, figures are rougher.')
   }
   const figures = { date: new Date().toISOString(), node: version, quick, machine: machine.describe() }
   /** @type {import('./page').Example[]} */
@@ -110,7 +110,7 @@ async function measureAll ({ names, rounds, quick, node }) {
       example.rounds.push(claims)
       example.tables = tables
       const seconds = ((performance.now() - began) / 1000).toFixed(0)
-      say(`round ${round} of ${rounds}, ${example.name}: ${seconds} s`)
+      printStatus(`round ${round} of ${rounds}, ${example.name}: ${seconds} s`)
     }
   }
   return { ...figures, examples }
@@ -122,7 +122,7 @@ function readSaved (file) {
   try {
     return JSON.parse(fs.readFileSync(file, 'utf8'))
   } catch (error) {
-    throw new Mistake(`${file} cannot be read: ${/** @type {Error} */ (error).message}.`)
+    throw new UsageError(`${file} cannot be read: ${/** @type {Error} */ (error).message}.`)
   }
 }
 
@@ -130,7 +130,7 @@ function readSaved (file) {
 function requireSaved (file) {
   const figures = readSaved(file)
   if (figures === undefined) {
-    throw new Mistake(`There are no figures yet in ${file}: run npm run articles first.`)
+    throw new UsageError(`There are no figures yet in ${file}: run npm run articles first.`)
   }
   return figures
 }
@@ -143,7 +143,7 @@ function requireSaved (file) {
 function addRounds (old, figures) {
   if (old.node !== figures.node || old.quick !== figures.quick) {
     const kind = old.quick ? ', a quick run' : ''
-    throw new Mistake(`The page is of Node ${old.node}${kind}: rounds of something else cannot be added.`)
+    throw new UsageError(`The page is of Node ${old.node}${kind}: rounds of something else cannot be added.`)
   }
   /** @param {import('./page').Example} example */
   const ids = ({ rounds }) => rounds[0].map(({ id }) => id).join()
@@ -189,7 +189,7 @@ async function main () {
   const [text, data] = ['articles.md', 'articles.json'].map((name) => path.join(settings.docs, name))
   if (settings.page) return fs.writeFileSync(text, page(requireSaved(data)))
 
-  if (settings.check && settings.add) throw new Mistake('A check writes nothing: it adds no rounds either.')
+  if (settings.check && settings.add) throw new UsageError('A check writes nothing: it adds no rounds either.')
   const saved = settings.check || settings.add ? requireSaved(data) : undefined
   const figures = await measureAll(settings)
   if (settings.check && saved !== undefined) {
@@ -200,11 +200,11 @@ async function main () {
   const joined = joinFigures(settings.only === undefined ? undefined : readSaved(data), rounds)
   fs.writeFileSync(data, `${JSON.stringify(joined)}\n`)
   fs.writeFileSync(text, page(joined))
-  say(`Written: ${text}`)
+  printStatus(`Written: ${text}`)
 }
 
 main().catch((error) => {
-  if (!(error instanceof Mistake || error instanceof Failure)) throw error
-  say(error.message)
-  process.exitCode = error instanceof Mistake ? 2 : 1
+  if (!(error instanceof UsageError || error instanceof Failure)) throw error
+  printStatus(error.message)
+  process.exitCode = error instanceof UsageError ? 2 : 1
 })

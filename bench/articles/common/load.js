@@ -108,7 +108,7 @@ function run ({ port, paths, connections, requests, limit }) {
 }
 
 process.on('message', async (/** @type {any} */ message) => {
-  if (message.ask === 'end') process.exit(0)
+  if (message.command === 'end') process.exit(0)
   try {
     process.send?.(await run(message.load))
   } catch (error) {

@@ -11,7 +11,7 @@
 
 const path = require('node:path')
 const { obey, serve } = require('../../child')
-const line = require('../../line')
+const { startChild } = require('../../child-channel')
 const { pins } = require('../../machine')
 const { median } = require('../../median')
 
@@ -38,31 +38,31 @@ function cleanEnvironment () {
 async function start (script, args, { traced = false, env = {}, flags = [] } = {}) {
   const [command, ...prefix] = [...pin().subject, process.execPath]
   const preload = traced ? ['-r', register] : []
-  const child = line.start(command, [...prefix, '--expose-gc', ...flags, ...preload, script, ...args],
+  const child = startChild(command, [...prefix, '--expose-gc', ...flags, ...preload, script, ...args],
     { cwd: process.cwd(), env: { ...cleanEnvironment(), ...env } })
-  const { port } = await child.ask(undefined, READY_MS)
+  const { port } = await child.request(undefined, READY_MS)
   return {
     /** where it listens */
     port: /** @type {number} */ (port),
     /** Returns µs of CPU time so far, of all threads. @returns {Promise<number>} */
-    cpu: async () => (await child.ask({ ask: 'cpu' }, ANSWER_MS)).cpu,
+    cpu: async () => (await child.request({ command: 'cpu' }, ANSWER_MS)).cpu,
     /** Runs units of work. @param {number} units @returns {Promise<number>} µs of CPU time per unit */
-    run: async (units) => (await child.ask({ ask: 'run', units }, ANSWER_MS)).cpu / units,
+    run: async (units) => (await child.request({ command: 'run', units }, ANSWER_MS)).cpu / units,
     end: child.end
   }
 }
 
 /** @typedef {Awaited<ReturnType<typeof start>>} Child */
 
-/** @type {ReturnType<typeof line.start> | undefined} */
+/** @type {ReturnType<typeof startChild> | undefined} */
 let client
 
 /** Starts the client, which lives from the first load to `end()`. */
 async function startClient () {
   if (client === undefined) {
     const [command, ...args] = [...pin().load, process.execPath, path.join(__dirname, 'load.js')]
-    client = line.start(command, args, { cwd: process.cwd(), env: cleanEnvironment() })
-    await client.ask(undefined, READY_MS)
+    client = startChild(command, args, { cwd: process.cwd(), env: cleanEnvironment() })
+    await client.request(undefined, READY_MS)
   }
   return client
 }
@@ -78,7 +78,7 @@ async function startClient () {
  */
 async function load ({ port, paths = ['/'], connections = 32, requests = Infinity, limit = 60_000 }) {
   const load = { port, paths, connections, requests: Math.min(requests, Number.MAX_SAFE_INTEGER), limit }
-  const { units, ms, bytes, latencies } = await (await startClient()).ask({ load }, limit + ANSWER_MS)
+  const { units, ms, bytes, latencies } = await (await startClient()).request({ load }, limit + ANSWER_MS)
   return {
     units: /** @type {number} */ (units),
     /** requests per second */

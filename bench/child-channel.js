@@ -22,7 +22,7 @@ function complaint (stderr) {
  * @param {string[]} args
  * @param {{ env: Record<string, string | undefined>, cwd: string }} options
  */
-function start (command, args, options) {
+function startChild (command, args, options) {
   let stderr = ''
   /** @type {((answer: any) => void) | undefined} */
   let answered
@@ -60,7 +60,7 @@ function start (command, args, options) {
      * @param {number} timeout ms
      * @returns {Promise<any>}
      */
-    ask (question, timeout) {
+    request (question, timeout) {
       return new Promise((resolve, reject) => {
         if (dead !== undefined) return reject(dead)
         const timer = setTimeout(() => reject(new ChildFailure(`no answer within ${timeout / 1000} s`)), timeout)
@@ -88,7 +88,7 @@ function start (command, args, options) {
     /** Ends the child, whatever it does. */
     async end () {
       child.removeAllListeners('message')
-      if (child.connected) child.send({ ask: 'end' }, () => {})
+      if (child.connected) child.send({ command: 'end' }, () => {})
       const timer = setTimeout(() => child.kill('SIGKILL'), 1_000)
       await closed
       clearTimeout(timer)
@@ -96,6 +96,6 @@ function start (command, args, options) {
   }
 }
 
-/** @typedef {ReturnType<typeof start>} Line */
+/** @typedef {ReturnType<typeof startChild>} ChildChannel */
 
-module.exports = { start, ChildFailure }
+module.exports = { startChild, ChildFailure }
