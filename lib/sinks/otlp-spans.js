@@ -31,14 +31,14 @@ function bySubsystem (name, times) {
 }
 
 /** @param {{ ms: number, count: number, at?: string, until?: string, label?: string }} waited */
-function waitText ({ ms, count, at, until, label }) {
+function waitText ({ ms, count, at: site, until, label }) {
   const time = `${ms} ms${count === 1 ? '' : ` in ${count}`}`
-  return [time, label, until, at].filter((part) => part !== undefined).join(', ')
+  return [time, label, until, site].filter((part) => part !== undefined).join(', ')
 }
 
 /** @param {{ name?: string, ms: number, at?: string }} delayed */
-function delayText ({ name = 'outside of spans', ms, at }) {
-  return `${name} ${ms} ms${at === undefined ? '' : `, ${at}`}`
+function delayText ({ name = 'outside of spans', ms, at: frame }) {
+  return `${name} ${ms} ms${frame === undefined ? '' : `, ${frame}`}`
 }
 
 /** @param {any} record @returns {object} a ReadableSpan of @opentelemetry/sdk-trace */

@@ -63,8 +63,8 @@ function mountOf (request, route, base) {
   const mounts = apps.slice(1).map((inner) => textOfRoute(inner.mountpath) ?? '')
   const router = routerOf(apps[apps.length - 1])
   if (router === undefined) return undefined
-  const inside = base.split('/').slice(mounts.join('').split('/').length).join('/')
-  const declared = declarationOf(router, route, inside === '' ? '' : `/${inside}`, 0)
+  const remainingPath = base.split('/').slice(mounts.join('').split('/').length).join('/')
+  const declared = declarationOf(router, route, remainingPath === '' ? '' : `/${remainingPath}`, 0)
   return declared === undefined ? undefined : `${mounts.join('')}${declared}`
 }
 

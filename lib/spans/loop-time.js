@@ -119,15 +119,15 @@ class LoopTime {
    * Notes that a run of the span begins.
    * @param {number} flags of the record
    * @param {Int32Array} words
-   * @param {number} at
+   * @param {number} offset of the record
    * @returns {number} its number in the log of the span, 0: the span has ended
    */
-  beginRun (flags, words, at) {
+  beginRun (flags, words, offset) {
     const { running } = this
     if (running === undefined) return 0
     let settled = 0
     let settler = 0
-    const awaited = (flags & AWAITED) === 0 ? 0 : words[at + TRIGGER]
+    const awaited = (flags & AWAITED) === 0 ? 0 : words[offset + TRIGGER]
     if (awaited !== 0) {
       const ring = (awaited & 1) === 0 ? resources : promises
       const place = ((awaited >> 1) & MASK) << SHIFT
@@ -141,11 +141,11 @@ class LoopTime {
       }
     }
     const { log } = running
-    const registered = words[at + RUN]
+    const registered = words[offset + RUN]
     // What the last run caused while the loop did not wait is part of that run.
     const cause = settled > registered ? settled : registered
     if (log.count > 0 && cause === log.count && log.idleAt(log.count) === this.idle) return log.count
-    const site = words[at + CHAIN]
+    const site = words[offset + CHAIN]
     return log.add(this.idle, registered, settled, settler, site, this.callbackRef, this.callbackChain)
   }
 

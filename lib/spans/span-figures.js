@@ -64,10 +64,10 @@ function figuresOf (span, { loop, stack, frameAt }) {
  */
 function delaysOf (span, loop, frameAt, delayed) {
   let remaining = delayed
-  return loop.delayers(span, span.end, MAX_DELAYERS).map(({ span: by, ms: estimate, start, longest }) => {
+  return loop.delayers(span, span.end, MAX_DELAYERS).map(({ span: delayer, ms: estimate, start, longest }) => {
     const ms = Math.min(estimate, remaining)
     remaining -= ms
-    return { by, ms, at: frameAt(start, start + longest) }
+    return { by: delayer, ms, at: frameAt(start, start + longest) }
   })
 }
 

@@ -218,13 +218,13 @@ function putSums (sums) {
 }
 
 /** @param {Delay} delay @param {number} i */
-function putDelay ({ by, ms, at: frame }, i) {
+function putDelay ({ by: delayer, ms, at: frame }, i) {
   put(i === 0 ? '{' : ',{')
-  if (by !== undefined) {
+  if (delayer !== undefined) {
     put('"spanId":"')
-    putIdOf(by)
+    putIdOf(delayer)
     put('","name":')
-    put(quote(by.name))
+    put(quote(delayer.name))
     put(',')
   }
   put('"ms":')

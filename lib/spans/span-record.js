@@ -138,8 +138,8 @@ function addFigures ({ attributes, runs, start }, { trace, run, waits, sums, wai
   attributes['longstack.wait_ms'] = rounded(sums)
   attributes['longstack.waited_ms'] = toMicros(waited)
   attributes['longstack.delayed_ms'] = toMicros(delayed)
-  attributes['longstack.delayed_by'] = delays.map(({ by, ms, at: frame }) => ({
-    ...(by === undefined ? {} : { spanId: by.spanId, name: by.name }),
+  attributes['longstack.delayed_by'] = delays.map(({ by: delayer, ms, at: frame }) => ({
+    ...(delayer === undefined ? {} : { spanId: delayer.spanId, name: delayer.name }),
     ms: toMicros(ms),
     ...(frame === undefined ? {} : { at: frame })
   }))
