@@ -1,8 +1,7 @@
 'use strict'
 
-// Reads Node's own objects without running anything of the program: own data properties, and methods that are
-// native code. A getter, a proxy or a method that the program put in the way is not touched; then nothing is
-// known.
+// Reads Node's own objects without running code of the program: own data properties, and methods that are
+// native code. A getter, a proxy or a method of the program is not touched; the result is then undefined.
 
 const { asyncWrapProviders } = require('node:async_hooks')
 const { types } = require('node:util')
@@ -14,55 +13,57 @@ const sourceOf = Function.prototype.toString
 const { isProxy } = types
 
 /** @type {WeakMap<Function, boolean>} */
-const natives = new WeakMap()
+const nativeFunctions = new WeakMap()
 
 /**
- * What handle.getProviderType() says; made with the first question
+ * Names of what handle.getProviderType() returns; made when first needed.
  * @type {Map<number, string> | undefined}
  */
 let providerNames
 
 /**
- * Is it C++ of Node's under this very name? Built-ins of other names are not, nor are bound functions: they
- * have a name.
+ * Returns whether a function is C++ of Node's under this very name. Built-ins of other names are not, nor are
+ * bound functions, which have another name.
  * @param {unknown} value
  * @param {string} name of a method; empty for a getter
  */
 function isNative (value, name) {
   if (typeof value !== 'function' || isProxy(value)) return false
-  let known = natives.get(value)
-  if (known === undefined) {
-    known = apply(sourceOf, value, []) === `function ${name}() { [native code] }` && own(value, 'name') === name
-    natives.set(value, known)
+  let result = nativeFunctions.get(value)
+  if (result === undefined) {
+    const hasNativeSource = apply(sourceOf, value, []) === `function ${name}() { [native code] }`
+    result = hasNativeSource && own(value, 'name') === name
+    nativeFunctions.set(value, result)
   }
-  return known
+  return result
 }
 
 /**
- * A native method or getter, wherever it is inherited from.
+ * Finds a native method or getter on an object or its prototypes.
  * @param {object} object
  * @param {string} name
  * @returns {((...args: any[]) => any) | undefined}
  */
 function nativeOf (object, name) {
-  for (let at = /** @type {object | null} */ (object); at !== null && !isProxy(at); at = getPrototypeOf(at)) {
-    const found = getOwnPropertyDescriptor(at, name)
-    if (found === undefined) continue
-    const method = found.get ?? found.value
-    return isNative(method, found.get === undefined ? name : '') ? method : undefined
+  let owner = /** @type {object | null} */ (object)
+  for (; owner !== null && !isProxy(owner); owner = getPrototypeOf(owner)) {
+    const property = getOwnPropertyDescriptor(owner, name)
+    if (property === undefined) continue
+    const method = property.get ?? property.value
+    return isNative(method, property.get === undefined ? name : '') ? method : undefined
   }
   return undefined
 }
 
 /**
- * Asks a libuv handle by a native method or getter.
+ * Calls a native method or getter of a libuv handle.
  * @param {any} handle
  * @param {string} name
  * @param {...unknown} args
- * @returns {any} undefined where it cannot be asked
+ * @returns {any} undefined where there is none, or it throws
  */
 function callNative (handle, name, ...args) {
-  return isObject(handle) ? called(nativeOf(handle, name), handle, args) : undefined
+  return isObject(handle) ? callMethod(nativeOf(handle, name), handle, args) : undefined
 }
 
 /**
@@ -71,7 +72,7 @@ function callNative (handle, name, ...args) {
  * @param {unknown[]} args
  * @returns {any} undefined where there is none, or it throws
  */
-function called (method, handle, args) {
+function callMethod (method, handle, args) {
   try {
     return method === undefined ? undefined : apply(method, handle, args)
   } catch {
@@ -80,7 +81,7 @@ function called (method, handle, args) {
 }
 
 /**
- * The libuv handle, or what else of Node's C++ stands behind an object.
+ * Returns the libuv handle, or the other C++ object of Node's, behind an object.
  * @param {object} object
  * @returns {object | undefined}
  */
@@ -101,7 +102,7 @@ function ownerOf (handle) {
 }
 
 /**
- * The async id that an object of Node's keeps itself, also after its handle is closed.
+ * Returns the async id that an object of Node's keeps itself, also after its handle is closed.
  * @param {object} object
  * @returns {number | undefined}
  */
@@ -117,7 +118,7 @@ function providerOf (handle) {
   return name === 'NONE' ? undefined : name
 }
 
-/** TLS is a layer on a handle that has the addresses. @param {any} handle @returns {any} */
+/** Returns the handle that has the addresses: below TLS another one. @param {any} handle @returns {any} */
 function underlyingHandle (handle) {
   const parent = isObject(handle) ? own(handle, '_parent') : undefined
   return isObject(parent) ? parent : handle
@@ -134,7 +135,7 @@ function addressOf (handle, method) {
   return callNative(underlyingHandle(handle), method, out) === 0 ? formatAddress(out) : undefined
 }
 
-/** host:port, with brackets around IPv6. @param {unknown} end @returns {string | undefined} */
+/** Formats host:port, with brackets around IPv6. @param {unknown} end @returns {string | undefined} */
 function formatAddress (end) {
   if (!isObject(end)) return undefined
   const port = own(end, 'port')
@@ -147,7 +148,7 @@ function numberOf (handle, name) {
   return typeof value === 'number' ? value : undefined
 }
 
-/** Keeps the process alive. @param {object} handle @returns {boolean | undefined} */
+/** Returns whether a handle keeps the process alive. @param {object} handle @returns {boolean | undefined} */
 function isReferenced (handle) {
   const refed = hidden(handle, 'refed') // timers
   if (typeof refed === 'boolean') return refed
@@ -156,8 +157,8 @@ function isReferenced (handle) {
 }
 
 /**
- * A handle that has no reference and one that is closed answer alike; only the open one takes a reference.
- * Both are flags of libuv's, put back before anything can look at them.
+ * Returns whether a handle is open. One without a reference and a closed one answer `hasRef` alike, but only
+ * an open one takes a reference (uv_ref). The flag is put back at once.
  * @param {object} handle
  */
 function isAlive (handle) {
@@ -169,30 +170,36 @@ function isAlive (handle) {
 }
 
 /**
- * what the handles of files descend from, and how such a one is asked for its descriptor
+ * Prototype of file handles, and their native getter of the descriptor.
  * @type {{ prototype: unknown, get: ReturnType<typeof nativeOf> }}
  */
-let files = { prototype: undefined, get: undefined }
+let fileHandles = { prototype: undefined, get: undefined }
 
-/** Has a timer run or been cleared, is a file closed? @param {string} type @param {any} resource */
+/**
+ * Returns whether a timer has run or been cleared, or a file is closed.
+ * @param {string} type
+ * @param {any} resource
+ */
 function isClosed (type, resource) {
   if (type === 'Timeout') return resource._destroyed === true
   if (isProxy(resource)) return false
   const prototype = getPrototypeOf(resource)
-  if (prototype !== files.prototype) files = { prototype, get: nativeOf(resource, 'fd') } // one for a thread: it is looked for once
-  return Number(called(files.get, resource, [])) < 0
+  // There is one such prototype in a thread, so the getter is searched once.
+  if (prototype !== fileHandles.prototype) fileHandles = { prototype, get: nativeOf(resource, 'fd') }
+  return Number(callMethod(fileHandles.get, resource, [])) < 0
 }
 
 /**
- * What Node says of a message port when it is inspected.
+ * Returns what Node's inspection of a message port shows.
  * @param {object} port
  * @returns {{ active?: boolean, refed?: boolean }}
  */
 function portState (port) {
   const { MessagePort } = require('node:worker_threads')
   const inspect = own(MessagePort.prototype, Symbol.for('nodejs.util.inspect.custom'))
-  const getters = Object.values(Object.getOwnPropertyDescriptors(port)).some((property) => property.get !== undefined)
-  if (typeof inspect !== 'function' || getters || !inherits(port, MessagePort.prototype)) return {}
+  const properties = Object.values(Object.getOwnPropertyDescriptors(port))
+  const hasGetters = properties.some((property) => property.get !== undefined)
+  if (typeof inspect !== 'function' || hasGetters || !inherits(port, MessagePort.prototype)) return {}
   const { active, refed } = apply(inspect, port, [0, {}])
   return { active, refed }
 }
@@ -205,5 +212,18 @@ function providers () {
 readIdsBy((object) => isProxy(object) ? undefined : idOf(object))
 
 module.exports = {
-  callNative, underlyingHandle, numberOf, formatAddress, addressOf, handleOf, idOf, isAlive, isClosed, isReferenced, ownerOf, portState, providerOf, providers
+  addressOf,
+  callNative,
+  formatAddress,
+  handleOf,
+  idOf,
+  isAlive,
+  isClosed,
+  isReferenced,
+  numberOf,
+  ownerOf,
+  portState,
+  providerOf,
+  providers,
+  underlyingHandle
 }

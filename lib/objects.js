@@ -1,7 +1,7 @@
 'use strict'
 
-// Reads objects without running anything of the program: own data properties only. A getter, a proxy or what
-// else the program put in the way is not touched; then nothing is known.
+// Reads objects without running code of the program: own data properties only. A getter or a proxy is not
+// touched; the result is then undefined.
 
 const { types } = require('node:util')
 
@@ -17,7 +17,11 @@ function own (object, name) {
   return Object.getOwnPropertyDescriptor(object, name)?.value
 }
 
-/** Accepts objects that can be read: no proxy, no function. @param {unknown} value @returns {value is object} */
+/**
+ * Accepts objects that can be read: no proxy, no function.
+ * @param {unknown} value
+ * @returns {value is object}
+ */
 function isObject (value) {
   return typeof value === 'object' && value !== null && !isProxy(value)
 }
@@ -32,7 +36,7 @@ function isAnyObject (value) {
 }
 
 /**
- * The value of an own symbol property, by what the symbol is called; Node's symbols cannot be had otherwise.
+ * Reads an own symbol property by the description of its symbol; Node exports few of its symbols.
  * @param {object} object
  * @param {...string} names
  * @returns {any}
@@ -47,9 +51,8 @@ function hidden (object, ...names) {
 }
 
 /**
- * Reads a property of Node's sockets and timers by what its symbol is called: found once, and read plainly,
- * since hot rooms ask. A program that has put a getter there has gone out of its way. bench/run.js,
- * longstack-spans.
+ * Makes a reader of a symbol property of Node's sockets and timers, for the hot path: the symbol is searched
+ * once, and the property is read as it is, a getter of the program included. bench/run.js, longstack-spans.
  * @param {string} description
  * @returns {(object: any) => any}
  */
@@ -57,32 +60,37 @@ function hiddenProperty (description) {
   /** @type {symbol | undefined} */
   let symbol
   return (object) => {
-    symbol ??= Object.getOwnPropertySymbols(object).find((one) => one.description === description)
+    symbol ??= Object.getOwnPropertySymbols(object).find((candidate) => candidate.description === description)
     return symbol === undefined ? undefined : object[symbol]
   }
 }
 
 /**
- * Like instanceof, without Symbol.hasInstance and without a proxy's trap.
+ * Works like instanceof, without Symbol.hasInstance and without a proxy's trap.
  * @param {object} object
  * @param {object | undefined} prototype
  */
 function inherits (object, prototype) {
-  for (let at = /** @type {object | null} */ (object); at !== null && !isProxy(at); at = getPrototypeOf(at)) if (at === prototype) return true
+  let ancestor = /** @type {object | null} */ (object)
+  for (; ancestor !== null && !isProxy(ancestor); ancestor = getPrototypeOf(ancestor)) {
+    if (ancestor === prototype) return true
+  }
   return false
 }
 
-/** The name of an object's class. @param {object} object @returns {string | undefined} */
+/** Returns the name of an object's class. @param {object} object @returns {string | undefined} */
 function className (object) {
   if (isProxy(object)) return undefined
   const prototype = getPrototypeOf(object)
-  const constructor = prototype === null || isProxy(prototype) ? undefined : own(prototype, 'constructor')
-  const name = typeof constructor === 'function' && !isProxy(constructor) ? own(constructor, 'name') : undefined
+  if (prototype === null || isProxy(prototype)) return undefined
+  const constructor = own(prototype, 'constructor')
+  if (typeof constructor !== 'function' || isProxy(constructor)) return undefined
+  const name = own(constructor, 'name')
   return typeof name === 'string' && name !== '' ? name : undefined
 }
 
 /**
- * host:port, with brackets around IPv6.
+ * Formats host:port, with brackets around IPv6.
  * @param {unknown} host
  * @param {unknown} port
  */

@@ -1,8 +1,8 @@
 'use strict'
 
-// Text for people and terminals: times, frames, and what others wrote made harmless.
+// Text for people and terminals: durations, shortened frames, foreign text without control characters.
 
-/** A time as a person says it. @param {number} ms */
+/** Formats a duration: `12 ms`, `1.5 s`, `3 min`. @param {number} ms */
 function formatDuration (ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`
@@ -11,16 +11,17 @@ function formatDuration (ms) {
 }
 
 /**
- * Shortens a frame to what a person looks for: `load (/app/lib/pool.js:34:9) via pg` to
+ * Shortens a frame to function, file name and line: `load (/app/lib/pool.js:34:9) via pg` to
  * `load (pool.js:34) via pg`.
  * @param {string} frame
  */
 function shortFrame (frame) {
-  const inside = frame.replace(/\((?:.*[/\\])?([^/\\]*?:\d+):\d+\)/, '($1)')
-  return inside === frame ? frame.replace(/^(?:.*[/\\])?([^/\\()]*?:\d+):\d+(?= via |$)/, '$1') : inside
+  const shortened = frame.replace(/\((?:.*[/\\])?([^/\\]*?:\d+):\d+\)/, '($1)')
+  if (shortened !== frame) return shortened
+  return frame.replace(/^(?:.*[/\\])?([^/\\()]*?:\d+):\d+(?= via |$)/, '$1')
 }
 
-/** Takes control and bidi characters out of what others wrote. @param {string} foreign */
+/** Replaces control and bidi characters of foreign text by `?`. @param {string} foreign */
 function clean (foreign) {
   let cleaned = ''
   let start = 0
@@ -32,7 +33,7 @@ function clean (foreign) {
   return start === 0 ? foreign : cleaned + foreign.slice(start)
 }
 
-/** No regular expression: see stacks/text-scan.js. @param {number} code of a UTF-16 unit */
+/** Uses no regular expression: see stacks/text-scan.js. @param {number} code of a UTF-16 unit */
 function isHarmful (code) {
   if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return true
   if (code < 0x61c) return false

@@ -1,7 +1,7 @@
 'use strict'
 
-// What longstack has to say for itself: to listeners of `warning`, or as one line on stderr where there is
-// none. Each kind is said once; nothing is said through a stream of the program's.
+// Warnings of longstack itself: to listeners of `warning`, or as one line on stderr where there is none. Each
+// code is reported once; no stream of the program's is written to.
 
 const fs = require('node:fs')
 
@@ -9,15 +9,15 @@ function createWarnings () {
   /** @type {Set<(event: any) => void>} */
   const listeners = new Set()
   /** @type {Set<string>} */
-  const said = new Set()
+  const reported = new Set()
 
   return {
     listeners,
 
     /** @param {string} code @param {string} message */
     warn (code, message) {
-      if (said.has(code)) return
-      said.add(code)
+      if (reported.has(code)) return
+      reported.add(code)
       if (listeners.size === 0) return printLine(`longstack: ${message}`)
       const warning = Object.assign(new Error(message), { code: `LONGSTACK_WARN_${code}` })
       for (const listener of listeners) {
@@ -29,20 +29,21 @@ function createWarnings () {
   }
 }
 
-/** One line on stderr, at once. @param {string} line */
+/** Writes one line to stderr, synchronously. @param {string} line */
 function printLine (line) {
   try {
     fs.writeSync(2, `${line}\n`)
   } catch {}
 }
 
-/** One line for the whole process. @param {string} sentence */
+/** Prints one line for the whole process, whichever thread calls. @param {string} sentence */
 function printFromMainThread (sentence) {
   if (require('node:worker_threads').isMainThread) printLine(`longstack: ${sentence}`)
 }
 
 /**
- * Versions on which an enabled hook makes a caught stack overflow fatal; nothing in userland helps.
+ * Returns whether an enabled hook makes a caught stack overflow fatal on a version of Node (CVE-2025-59466).
+ * No program can prevent that.
  * @param {string} version
  */
 function isUnsafeVersion (version) {
@@ -52,7 +53,7 @@ function isUnsafeVersion (version) {
   return major < 20 || major === 21 || major === 23 || minor < (safe[major] ?? 0)
 }
 
-/** What somebody threw, in a line. @param {unknown} thrown */
+/** Returns the first line of a thrown value's message. @param {unknown} thrown */
 function messageOf (thrown) {
   try {
     return String(/** @type {any} */ (thrown)?.message ?? thrown).split('\n', 1)[0].slice(0, 200)

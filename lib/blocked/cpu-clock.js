@@ -1,8 +1,8 @@
 'use strict'
 
 // Accounts for the time of a callback, for the JavaScript watchdog and the thread that it watches;
-// native/watchdog.cc does the same. Time counts only as far as the thread ran: where the watchdog slept for much
-// longer than it meant to, the process was stopped, or the machine was asleep or overloaded.
+// native/watchdog.cc does the same. Time counts only as far as the thread ran: where the watchdog slept for
+// much longer than it meant to, the process was stopped, or the machine was asleep or overloaded.
 
 const fs = require('node:fs')
 

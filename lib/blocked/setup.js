@@ -30,7 +30,8 @@ const { createNativeWatchdog } = require('./native-watchdog')
  * @param {Set<(event: BlockedEvent) => void>} deps.listeners of `blocked`
  * @param {(event: BlockedEvent, callback: BlockingCallback) => void} deps.record writes it among the spans
  */
-function createBlockedCallbacks ({ now, current, withPlainFormat, explain, options, warn, listeners, record }) {
+function createBlockedCallbacks (deps) {
+  const { now, current, withPlainFormat, explain, options, warn, listeners, record } = deps
   const detector = new Detector({ now, current, withPlainFormat, explain, createWatchdog, report })
 
   function createWatchdog () {

@@ -149,7 +149,9 @@ function recordedParent (context) {
   const isRepetition = (flags & LOOPED) !== 0 && distanceOf(flags) === 1
   const cause = words[offset + (isRepetition ? PRIOR : CAUSE)]
   if (cause === 0) return undefined
-  return contextAt(cause) ?? (isRepetition ? contextBeforeLoop(context, cause, words[offset + PRIOR_TIME]) : undefined)
+  const parent = contextAt(cause)
+  if (parent !== undefined || !isRepetition) return parent
+  return contextBeforeLoop(context, cause, words[offset + PRIOR_TIME])
 }
 
 /** @param {number} flags @returns {number} steps from a repetition of a loop up to the one before, 0: none */
@@ -237,7 +239,9 @@ const contextTag = {
   },
 
   /** Returns whether the object bears its context itself. @param {object} object */
-  isTagged: (object) => tags.OnResource.read(object) !== undefined || tags.OnPromise.read(object) !== undefined,
+  isTagged: (object) => {
+    return tags.OnResource.read(object) !== undefined || tags.OnPromise.read(object) !== undefined
+  },
 
   /** @param {object} object @param {Context} context */
   write (object, context) {

@@ -2,7 +2,8 @@
 
 // The layout of a record: sixteen 32-bit words, a cache line. See records.js.
 
-const SIZE = 1 << 15 // records of each ring, a power of two: ids follow one another, a slot is their lowest bits
+// Records of each ring, a power of two: ids follow one another, a slot is their lowest bits.
+const SIZE = 1 << 15
 const MASK = SIZE - 1
 const SHIFT = 4 // log2 of the words of a record
 
@@ -19,8 +20,10 @@ const TIME = 5 // when it was made, in TICKS a ms of the clock
 const DETAIL = 6
 const FLAGS = 7
 
-// Words that few records need. Reference: of a record whose chain is one of its own ancestors, the parent of
-// the chain; of a request, the resource on which it came.
+// Words that few records need.
+
+// Reference: of a record whose chain is that of one of its ancestors, the parent of the chain; of a request,
+// the resource on which it came.
 const OUTER = 8
 const RUN = 9 // the run of its span in which it was made, see spans/critical-path.js
 const SETTLED_RUN = 10 // the run in which the promise was settled, and its span

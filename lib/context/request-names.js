@@ -1,17 +1,17 @@
 'use strict'
 
-// The requests that servers got, in words: `GET /config`. A record of a request (records.js) has the number
-// of its words, for most requests come again and again. Bounded: the words of requests that came long ago are
-// not known any more.
+// Names of the requests that servers received: `GET /config`. The record of a request (records.js) holds the
+// number of its name, since most requests repeat. Bounded: names of requests received long ago are forgotten.
 //
 // No query string, and no text longer than LENGTH, is kept.
 
-const TEXTS = 1 << 12 // distinct ones, before they are noted anew; those noted before are known for as many more. A power of two
+// Distinct names before numbering starts again; older numbers stay valid for as many more. A power of two
+const TEXTS = 1 << 12
 const LENGTH = 200 // characters of a path
 const METHOD = 32 // characters of a method: HTTP/2 lets a client make them up
 
-/** number of the words of a path, by method @type {Map<string, Map<string, number>>} */
-let known = new Map()
+/** numbers of names, by method, then path @type {Map<string, Map<string, number>>} */
+let numbersByMethod = new Map()
 let size = 0
 /** @type {string[]} */
 const texts = []
@@ -20,16 +20,16 @@ let last = 0
 /**
  * @param {string} method
  * @param {string} url as it was asked for
- * @returns {number} of the words, above 0
+ * @returns {number} of the name, above 0
  */
 function numberOf (method, url) {
   const path = pathOf(url)
   const verb = shortMethod(method)
-  const number = known.get(verb)?.get(path)
+  const number = numbersByMethod.get(verb)?.get(path)
   if (number !== undefined) return number
   if (size >= TEXTS) forget()
-  let numbers = known.get(verb)
-  if (numbers === undefined) known.set(verb, numbers = new Map())
+  let numbers = numbersByMethod.get(verb)
+  if (numbers === undefined) numbersByMethod.set(verb, numbers = new Map())
   const added = add(`${verb} ${path}`)
   numbers.set(copyOf(path), added)
   size++
@@ -40,21 +40,24 @@ function numberOf (method, url) {
 const shortMethod = (method) => method.length > METHOD ? copyOf(`${method.slice(0, METHOD)}\u2026`) : method
 
 /**
- * A part keeps the whole text of which it is one (V8's SlicedString, src/objects/string.h).
+ * Copies a substring, which would keep its whole string alive (V8's SlicedString, src/objects/string.h).
  * @param {string} text
  */
 const copyOf = (text) => ` ${text}`.slice(1)
 
 /**
- * what requests descend from that a program did not make its own: their properties are Node's
+ * Prototype of requests that no program replaced: their properties are Node's.
  * @type {object | undefined}
  */
-let plain
+let nodePrototype
 
-/** Says whether what Node set on a request can be read plainly. @param {object} request */
+/**
+ * Returns whether reading properties of a request runs no code of the program.
+ * @param {object} request
+ */
 function hasNodePrototype (request) {
-  plain ??= require('node:http').IncomingMessage.prototype
-  return Object.getPrototypeOf(request) === plain
+  nodePrototype ??= require('node:http').IncomingMessage.prototype
+  return Object.getPrototypeOf(request) === nodePrototype
 }
 
 /** @param {string} text @returns {number} */
@@ -65,18 +68,20 @@ function add (text) {
 }
 
 function forget () {
-  known = new Map()
+  numbersByMethod = new Map()
   size = 0
 }
 
 /** @param {number} number @returns {string | undefined} */
 function textAt (number) {
-  return number > 0 && number <= last && last - number < 2 * TEXTS ? texts[number & (2 * TEXTS - 1)] : undefined
+  const isValid = number > 0 && number <= last && last - number < 2 * TEXTS
+  return isValid ? texts[number & (2 * TEXTS - 1)] : undefined
 }
 
 /**
- * @param {number} number of the words of a request
- * @param {string} route that a framework told
+ * Returns the name of a request with its route in place of its path.
+ * @param {number} number of the name
+ * @param {string} route that a framework reported
  * @returns {number}
  */
 function withRoute (number, route) {
@@ -85,7 +90,10 @@ function withRoute (number, route) {
   return numberOf(text.slice(0, text.indexOf(' ')), route)
 }
 
-/** The path alone: of a request to a proxy without the host, of none a query string. @param {string} url */
+/**
+ * Returns the path alone, without the host of a request to a proxy and without a query string.
+ * @param {string} url
+ */
 function pathOf (url) {
   let start = 0
   if (!url.startsWith('/') && url !== '*') {

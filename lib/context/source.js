@@ -21,8 +21,9 @@
  */
 
 /**
- * @type
- *   {Source & { parentOf: (context: import('./context-object').Context) => import('./context-object').Context | undefined }}
+ * @typedef {import('./context-object').Context} Context
+ *
+ * @type {Source & { parentOf: (context: Context) => Context | undefined }}
  */
 const source = {
   chainAt: () => undefined,

@@ -22,8 +22,8 @@ const table = {
   PROMISE: 'PROMISE',
   STREAM: 'JSSTREAM STREAMPIPE WRITEWRAP SHUTDOWNWRAP STREAM_END_OF_STREAM',
   CRYPTO: 'CHECKPRIMEREQUEST PBKDF2REQUEST KEYPAIRGENREQUEST KEYGENREQUEST KEYEXPORTREQUEST ARGON2REQUEST ' +
-    'CIPHERREQUEST DERIVEBITSREQUEST HASHREQUEST RANDOMBYTESREQUEST RANDOMPRIMEREQUEST SCRYPTREQUEST SIGNREQUEST ' +
-    'VERIFYREQUEST SECRETKEYGENREQUEST',
+    'CIPHERREQUEST DERIVEBITSREQUEST HASHREQUEST RANDOMBYTESREQUEST RANDOMPRIMEREQUEST SCRYPTREQUEST ' +
+    'SIGNREQUEST VERIFYREQUEST SECRETKEYGENREQUEST',
   ZLIB: 'ZLIB',
   PROCESS: 'PROCESSWRAP',
   WORKER: 'WORKER WORKERCPUPROFILE WORKERCPUUSAGE WORKERHEAPPROFILE WORKERHEAPSNAPSHOT WORKERHEAPSTATISTICS',
@@ -40,7 +40,8 @@ const table = {
 const subsystems = new Map(Object.entries(table).map(([name, types]) => [name, new Set(types.split(' '))]))
 
 /** @type {Map<string, string>} provider type → the first subsystem that has it */
-const homes = new Map([...subsystems].reverse().flatMap(([name, types]) => [...types].map((type) => [type, name])))
+const subsystemsByType = new Map([...subsystems].reverse()
+  .flatMap(([name, types]) => [...types].map((type) => [type, name])))
 
 const everyType = new Set([...subsystems.values()].flatMap((types) => [...types]))
 
@@ -68,13 +69,13 @@ function compile (filter, extra = []) {
  */
 function check (filter, extra) {
   if (!Array.isArray(filter)) throw mistake('INVALID_FILTER', filter)
-  const known = new Set([...everyType, ...extra])
+  const knownTypes = new Set([...everyType, ...extra])
   return filter.map((entry) => {
     if (typeof entry !== 'string' || entry.trim() === '') throw mistake('INVALID_FILTER', entry)
     const take = !entry.startsWith('-')
     const name = (take ? entry : entry.slice(1)).trim()
     if (name === '' || name === 'type:') throw mistake('INVALID_FILTER', entry)
-    return { take, matches: matcher(name, known) }
+    return { take, matches: matcher(name, knownTypes) }
   })
 }
 
@@ -83,16 +84,16 @@ function check (filter, extra) {
  * word, may be the type of an AsyncResource that the program makes later, unless it is a known one in another
  * case.
  * @param {string} name
- * @param {Set<string>} known
+ * @param {Set<string>} knownTypes
  * @returns {(type: string) => boolean}
  */
-function matcher (name, known) {
+function matcher (name, knownTypes) {
   if (name === '*') return () => true
   if (name.startsWith('type:')) return (type) => type === name.slice('type:'.length)
   const types = subsystems.get(name)
   if (types !== undefined) return (type) => types.has(type)
-  if (known.has(name)) return (type) => type === name
-  const words = [...subsystems.keys(), ...known]
+  if (knownTypes.has(name)) return (type) => type === name
+  const words = [...subsystems.keys(), ...knownTypes]
   const exact = words.find((word) => word.toUpperCase() === name.toUpperCase())
   if (exact !== undefined) throw mistake('UNKNOWN_SUBSYSTEM', name, exact)
   if (/^[A-Z][A-Z0-9]*$/.test(name)) throw mistake('UNKNOWN_SUBSYSTEM', name, nearest(name, words))
@@ -100,6 +101,6 @@ function matcher (name, known) {
 }
 
 /** @param {string} type @returns {string | undefined} the subsystem that a provider type belongs to */
-const subsystemOf = (type) => homes.get(type)
+const subsystemOf = (type) => subsystemsByType.get(type)
 
 module.exports = { compile, subsystems, subsystemOf }

@@ -32,7 +32,10 @@ const { inspect } = require('node:util')
  * @param {(context: Context) => import('../stacks/chain').Hop} deps.describe
  * @param {() => number} deps.now
  * @returns
- *   {{ view: (context: Context | undefined) => ContextView | undefined, unwrap: (object: any) => Context | undefined }}
+ *   {{
+ *     view: (context: Context | undefined) => ContextView | undefined,
+ *     unwrap: (object: any) => Context | undefined
+ *   }}
  */
 function createViews ({ describe, now }) {
   class View {

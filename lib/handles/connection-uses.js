@@ -14,8 +14,8 @@ const { requestLabel } = require('./request-label')
  * @param {(type: string) => boolean} deps.isSelected the filter
  * @param {(entry: import('./entry').Entry) => void} deps.noteWrite data passed on a connection that no server
  *   accepted and no request uses
- * @param {(above: Function) => import('../context/context').Context} deps.contextOfRequest makes a context for
- *   a request; frames start below that function
+ * @param {(above: Function) => import('../context/context').Context} deps.contextOfRequest makes a context
+ *   for a request; frames start below that function
  * @returns {import('../requests/channels').ConnectionUses}
  */
 function createConnectionUses ({ registry, now, isSelected, noteWrite, contextOfRequest }) {

@@ -11,8 +11,8 @@ const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, TIMED, current
 } = require('../context/current')
 const {
-  CALLED, CHAIN, DETAIL, DETAILED, ENTERED, FIRST_CHAIN, FLAGS, INCOMING, LIVE, OWN_WORK_CHAIN, PARSER, PASSED,
-  SPECIAL, TICK, resources
+  CALLED, CHAIN, DETAIL, DETAILED, ENTERED, FIRST_CHAIN, FLAGS, INCOMING, LIVE, OWN_WORK_CHAIN, PARSER,
+  PASSED, SPECIAL, TICK, resources
 } = require('../context/records')
 
 const HELD = 64 // contexts with a detail that are held; a power of two
@@ -70,7 +70,8 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
     if ((flags & ENTERED) !== 0 && carrier.isOn) {
       if ((flags & TICK) === 0 || isOfProgram(current[CURRENT_CHAIN])) carrier.enter()
     }
-    if ((flags & (SPECIAL | DETAILED)) === 0 || guard.inOwnWork || current[CURRENT_CHAIN] === OWN_WORK_CHAIN) return
+    if ((flags & (SPECIAL | DETAILED)) === 0) return
+    if (guard.inOwnWork || current[CURRENT_CHAIN] === OWN_WORK_CHAIN) return
     const isRegistered = registry.noteActivity(ref >>> 1, clock[0])
     if (isRegistered && (flags & DETAILED) === 0) return
     runGuarded(() => {

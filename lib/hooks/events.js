@@ -48,7 +48,8 @@ function createEvents ({
   const { clock } = capture
   const { mark } = allocationClock
   const { resolveCurrent } = lookup
-  const { enterOlder, enterUnnumbered } = createOlderSteps({ parts, carrier, callbackHandlers, loopTime, enter })
+  const olderSteps = createOlderSteps({ parts, carrier, callbackHandlers, loopTime, enter })
+  const { enterOlder, enterUnnumbered } = olderSteps
   let promiseNumber = 0
   /** the function that Node calls: stacks begin below it @type {Function} */
   let initFunction = initResource
@@ -91,7 +92,8 @@ function createEvents ({
       resources[offset + CHAIN] = step & CHAIN_BITS
       resources[offset + TIME] = clock[0] * TICKS
       resources[offset + DETAIL] = 0
-      resources[offset + FLAGS] = step <= CHAIN_BITS ? kind.flags : kind.flags | noteRepetition(resources, offset, step)
+      resources[offset + FLAGS] =
+        step <= CHAIN_BITS ? kind.flags : kind.flags | noteRepetition(resources, offset, step)
       if (kind.special) kindHandlers.handleInit(kind, asyncId, offset, trigger, resource)
     } catch (error) {
       listener.failed(error) // the resource then stays without a record, the program unharmed
@@ -128,7 +130,8 @@ function createEvents ({
       promises[offset + TIME] = clock[0] * TICKS
       promises[offset + DETAIL] = 0
       promises[offset + TRIGGER] = parent === undefined ? 0 : OnPromise.read(parent) ?? 0
-      promises[offset + FLAGS] = step <= CHAIN_BITS ? kind.flags : kind.flags | noteRepetition(promises, offset, step)
+      promises[offset + FLAGS] =
+        step <= CHAIN_BITS ? kind.flags : kind.flags | noteRepetition(promises, offset, step)
     } catch (error) {
       listener.failed(error)
     }

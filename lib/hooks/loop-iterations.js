@@ -1,16 +1,16 @@
 'use strict'
 
-// The iterations of the event loop, as native/loop-iterations.cc counts them: work that is scheduled here
-// runs once, right before the loop polls. Where the addon or its door is missing, or the loop does not run
-// yet or any more, nothing is scheduled: `batching()` is false, and callers do their work at once.
+// Iterations of the event loop, as native/loop-iterations.cc counts them: work that is scheduled here runs
+// once, right before the poll phase. Without the addon, or where the loop does not run yet or any more,
+// nothing is scheduled: `batching()` is false, and callers do their work at once.
 //
-// One for each thread, shared by all who need it.
+// One for each thread, shared by all its users.
 
 const guard = require('../context/guard')
 const { loadBinding } = require('../stacks/binding')
 
 /**
- * @typedef {object} Doors native/loop-iterations.cc
+ * @typedef {object} NativeBinding native/loop-iterations.cc
  * @property {(counters: Uint32Array, callback: () => void) => boolean} start
  * @property {() => void} stop
  */
@@ -22,9 +22,9 @@ const ROUNDS = 3 // of what is scheduled by what was scheduled: spans, their lin
 /** Shared with native/loop-iterations.cc: [0] iterations begun, [1] not 0 where the callback is wanted. */
 const counters = new Uint32Array(2)
 
-/** @type {Doors | undefined} */
-let doors
-/** how many have started it and not stopped it */
+/** @type {NativeBinding | undefined} */
+let native
+/** calls of start without a stop */
 let users = 0
 /** the iteration in which nothing is batched: the one before the loop runs, and the one in which it ended */
 let heldIteration = 0
@@ -60,28 +60,28 @@ const loopIterations = {
    */
   start () {
     if (users === 0) {
-      doors = /** @type {any} */ (loadBinding().binding)?.turns
+      native = /** @type {any} */ (loadBinding().binding)?.turns
       heldIteration = counters[ITERATIONS]
-      if (doors !== undefined && !doors.start(counters, runScheduled)) doors = undefined
+      if (native !== undefined && !native.start(counters, runScheduled)) native = undefined
     }
     users++
-    return doors !== undefined
+    return native !== undefined
   },
 
   /** Takes back one `start`. What is scheduled runs now. */
   stop () {
     if (users === 0 || --users > 0) return
-    doors?.stop()
-    doors = undefined
+    native?.stop()
+    native = undefined
     counters[WANTED] = 0
     runScheduled()
   },
 
-  /** Returns whether what is scheduled now will run before the loop polls next. */
-  batching: () => doors !== undefined && counters[ITERATIONS] !== heldIteration,
+  /** Returns whether what is scheduled now will run before the next poll phase. */
+  batching: () => native !== undefined && counters[ITERATIONS] !== heldIteration,
 
   /**
-   * Runs a function once, right before the loop polls next. Guarded; what it throws is dropped.
+   * Runs a function once, right before the next poll phase. Guarded; what it throws is dropped.
    * @param {() => void} work
    */
   schedule (work) {

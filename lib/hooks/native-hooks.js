@@ -1,10 +1,10 @@
 'use strict'
 
-// What hooks tell, for C callbacks of other addons; the public side is native/longstack.h, the other half of
-// this file native/native-hooks.cc. The addon keeps the callbacks; how many want each stage stands in memory
-// shared with it, so that where there are none an event costs the look at one number.
+// Events for C callbacks of other addons; the public side is native/longstack.h, the other half of this file
+// native/native-hooks.cc. The addon keeps the callbacks; the number of callbacks for each stage is in memory
+// shared with it, so that without any an event costs the read of one number.
 //
-// A hot room: no object is made for an event; its numbers are written into that memory and the addon called.
+// Hot path: no object is made for an event; its numbers are written into that memory and the addon is called.
 
 const { mistake } = require('../errors')
 
@@ -13,10 +13,10 @@ const BEFORE = 1
 const AFTER = 2
 const BYTES = 48 // four doubles and three counts, see Shared in native/native-hooks.cc
 const WANTS = 32
-const TYPES = 1000 // numbers of types remembered; programs may make names up
+const TYPES = 1000 // types whose numbers are cached; programs may make names up
 
 /**
- * @typedef {object} Doors the part of the addon that keeps callbacks
+ * @typedef {object} NativeBinding the part of the addon that keeps callbacks
  * @property {(memory: ArrayBuffer) => boolean} share
  * @property {() => bigint | undefined} api
  * @property {(name: string) => number} type
@@ -24,27 +24,27 @@ const TYPES = 1000 // numbers of types remembered; programs may make names up
  * @property {() => void} before
  * @property {() => void} after
  *
- * @typedef {object} NativeHooks for addons that add C callbacks; native/longstack.h tells how
+ * @typedef {object} NativeHooks for addons that add C callbacks; see native/longstack.h
  * @property {bigint} api The address of this thread's struct longstack_api, to be given to an addon. It is
  *   valid in this thread only.
  * @property {(id: number) => string | undefined} stack The frames behind the stack number of an event, a line
- *   each; undefined where they are not known (any more).
+ *   each; undefined where they were dropped.
  *
  * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../reasons').EngineReason} EngineReason
  */
 
 /**
  * @param {object} deps
- * @param {() => { binding?: { hooks?: Doors }, failure?: import('../reasons').EngineReason }} deps.load the
- *   addon
+ * @param {() => { binding?: { hooks?: NativeBinding }, failure?: EngineReason }} deps.load loads the addon
  * @param {(id: number) => string | undefined} deps.stack
  */
 function createNativeHooks ({ load, stack }) {
   const memory = new ArrayBuffer(BYTES)
   const event = new Float64Array(memory, 0, 4)
   const wants = new Uint32Array(memory, WANTS, 3)
-  /** @type {Doors} */
-  let doors
+  /** @type {NativeBinding} */
+  let native
   /** @type {NativeHooks | undefined} */
   let handle
 
@@ -58,7 +58,7 @@ function createNativeHooks ({ load, stack }) {
     let number = types.get(type)
     if (number === undefined) {
       if (types.size >= TYPES) types = new Map()
-      number = doors.type(type)
+      number = native.type(type)
       types.set(type, number)
     }
     lastType = type
@@ -76,38 +76,38 @@ function createNativeHooks ({ load, stack }) {
   }
 
   return {
-    /** How many callbacks want init, before and after. Who calls the functions below asks here first. */
+    /** Callbacks for init, before and after, as counts; read before the functions below are called. */
     wants,
 
     /** @param {Context} context */
     init (context) {
       write(context)
-      doors.init()
+      native.init()
     },
 
     /** @param {Context} context */
     before (context) {
       write(context)
-      doors.before()
+      native.before()
     },
 
     /** @param {Context} context */
     after (context) {
       write(context)
-      doors.after()
+      native.after()
     },
 
-    /** Somebody has asked for the handle. */
+    /** Returns whether the program has read the handle. */
     inUse: () => handle !== undefined,
 
-    /** What users hand to their addon. @returns {NativeHooks} */
+    /** Returns what users pass to their addon. @returns {NativeHooks} */
     handle () {
       if (handle !== undefined) return handle
       const { binding, failure } = load()
-      const found = binding?.hooks
-      if (found === undefined) throw mistake('NOT_AVAILABLE', 'trace.nativeHooks', describe(failure))
-      doors = found
-      const api = doors.share(memory) ? doors.api() : undefined
+      const callbacks = binding?.hooks
+      if (callbacks === undefined) throw mistake('NOT_AVAILABLE', 'trace.nativeHooks', describe(failure))
+      native = callbacks
+      const api = native.share(memory) ? native.api() : undefined
       if (api === undefined) throw mistake('NOT_AVAILABLE', 'trace.nativeHooks', 'out of memory')
       handle = Object.freeze({ api, stack })
       return handle

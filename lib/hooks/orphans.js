@@ -32,7 +32,8 @@ function createOrphans ({ capture }) {
     const orphaned = contextAt(handle)
     const context = contextAt(ref)
     const isHttp2 = orphanType === 'HTTP2STREAM'
-    if (orphaned === undefined || context === undefined || context === orphaned || context === OWN_WORK) return
+    if (orphaned === undefined || context === undefined) return
+    if (context === orphaned || context === OWN_WORK) return
     if (!isHttp2 || context.type === 'HTTP2SESSION') adopt(orphaned, context)
   }
 

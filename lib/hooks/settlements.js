@@ -43,7 +43,8 @@ function createSettlements ({ capture, lookup, orphans, listener, recordOf }) {
       const ref = OnPromise.read(promise) ?? 0
       const offset = ((ref >> 1) & MASK) << SHIFT
       if ((current[ATTENTION] & ORPHANED) !== 0) orphans.claim(ref)
-      if (promises[offset + REF] === ref && promises[offset + CHAIN] !== OWN_WORK_CHAIN) noteSettler(promises, offset)
+      const isOwnWork = promises[offset + CHAIN] === OWN_WORK_CHAIN
+      if (promises[offset + REF] === ref && !isOwnWork) noteSettler(promises, offset)
       addPending(promise)
     } catch (error) {
       listener.failed(error)

@@ -115,7 +115,7 @@ function createStepSpans ({ parts, carrier, kindTable, resolve, loadLoopTime }) 
     },
 
     /** @param {number} asyncId @returns {number} of the span that a resource is part of */
-    spanOf: (asyncId) => records.readWord(asyncId << 1, SPAN) || (registry.openerOf(asyncId)?.spanNumber ?? 0),
+    spanOf: (asyncId) => records.readWord(asyncId << 1, SPAN) || registry.openerOf(asyncId)?.spanNumber || 0,
 
     /**
      * Runs a function as part of a span, in a resource of its own.

@@ -1,8 +1,8 @@
 'use strict'
 
-// A worker's story begins in the thread that made it. What a worker inherits by setEnvironmentData is
-// invisible to programs (nothing lists the keys) and is handed over when the worker is made; so the chain of
-// the maker goes there as plain data just before, and the worker's root takes it from there.
+// The chain of a worker begins in the thread that made it. What a worker inherits by setEnvironmentData is
+// invisible to programs (no API lists the keys) and is copied when the worker is made: the maker's chain is
+// put there as plain data just before, and becomes the worker's root.
 
 const KEY = 'longstack.chain'
 
@@ -28,7 +28,8 @@ function createThreadLayer (root) {
      * @param {import('../stacks/chain').PrintedHop[]} hops that led here
      */
     starting (hops) {
-      require('node:worker_threads').setEnvironmentData(KEY, /** @type {any} */ (hops.map((hop) => ({ ...hop, origin: 'worker' }))))
+      const carried = hops.map((hop) => ({ ...hop, origin: 'worker' }))
+      require('node:worker_threads').setEnvironmentData(KEY, /** @type {any} */ (carried))
     }
   }
 }

@@ -2,13 +2,13 @@
 
 // Errors that escape. Two ways in:
 //
-// - process.on('uncaughtExceptionMonitor') runs first and changes nothing: it notes the failing context, so that
-//   Node prints the right chain.
+// - process.on('uncaughtExceptionMonitor') runs first and changes nothing: it notes the failing context, so
+//   that Node prints the right chain.
 // - process._fatalException, which Node calls for every error that escapes, on all supported versions. It is
 //   wrapped only while a handler of trace.onError exists. A handled error takes Node's own path for handled
-//   errors (async ids are cleaned up, ticks go on) with `uncaughtException` shown as handled; any other goes to
-//   Node untouched. --abort-on-uncaught-exception acts when the error is thrown, before any JavaScript, so it
-//   stays as it is; process.addUncaughtExceptionCaptureCallback would switch it off.
+//   errors (async ids are cleaned up, ticks go on) with `uncaughtException` shown as handled; any other goes
+//   to Node untouched. --abort-on-uncaught-exception acts when the error is thrown, before any JavaScript, so
+//   it works as before; process.addUncaughtExceptionCaptureCallback would switch it off.
 
 /**
  * @typedef {object} Handler
@@ -43,7 +43,8 @@ function createUncaughtLayer ({ escaped, handle }) {
     try {
       escaped(error, fromPromise)
     } catch {}
-    return handle(error, fromPromise) ? asHandled(() => node.call(this, error, fromPromise)) : node.call(this, error, fromPromise)
+    const callNode = () => node.call(this, error, fromPromise)
+    return handle(error, fromPromise) ? asHandled(callNode) : callNode()
   }
 
   return {
@@ -76,8 +77,8 @@ function createUncaughtLayer ({ escaped, handle }) {
 }
 
 /**
- * Lets Node do what it does after a handled error, without its asking anybody: for the moment, the process's
- * listeners are silent and an active domain takes the error to itself.
+ * Lets Node do what it does after a handled error without calling the program: meanwhile the listeners of
+ * the process are silent and an active domain takes the error.
  * @param {() => boolean} go
  */
 function asHandled (go) {
@@ -106,11 +107,11 @@ function enterSilentDomain () {
   const domain = require('node:domain')
   target.domain = { _errorHandler: () => true }
   return () => {
-    // As Node does after an error that a domain handled: leave all domains. exit() tells Node that none is
-    // active.
-    const all = /** @type {any} */ (domain)
-    all._stack.length = 0
-    all.active = target.domain = null
+    // As Node does after an error that a domain handled (lib/domain.js): leave all domains. exit() makes Node
+    // know that none is active.
+    const domains = /** @type {any} */ (domain)
+    domains._stack.length = 0
+    domains.active = target.domain = null
     const last = domain.create()
     last.enter()
     last.exit()

@@ -34,7 +34,7 @@ const microtaskStack = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*pr
  *   did not know; with the count of built-ins that it prints, to its contents, too
  * @property {(promise: object) => unknown} rejection returns the reason of a rejected promise
  * @property {() => void} forget
- * @property {import('../hooks/native-hooks').Doors} [hooks] callbacks of other addons; see
+ * @property {import('../hooks/native-hooks').NativeBinding} [hooks] callbacks of other addons; see
  *   native/native-hooks.cc
  * @property {import('../attribution/allocation-clock').MarkerBinding} [markers] addresses of young objects;
  *   see native/allocation-clock.cc

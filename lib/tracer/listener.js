@@ -1,7 +1,7 @@
 'use strict'
 
 // What is done when something happens: hooks/async-hooks.js reports resources, promises and callbacks, the
-// formatter errors about to be printed, the layer of uncaught errors those that escape. None of it is on the hot path.
+// formatter errors about to be printed, the layer of uncaught errors those that escape. Not on the hot path.
 
 const guard = require('../context/guard')
 const { contextAt, settlerOf } = require('../context/context')

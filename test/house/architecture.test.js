@@ -13,7 +13,7 @@ const { root } = require('../helpers/run')
 
 const MAX_LINES = 300
 const MAX_FUNCTION_LINES = 120
-const MAX_VAGUE = 0.07 // to become 0.003
+const MAX_VAGUE = 0.003
 
 // Each part loads, while it is loaded, only itself and what its line names. In a function it may require
 // anything of the lines above its own as well, never of a line below.
