@@ -58,13 +58,16 @@ function loadBundle () {
   }
 }
 
-/** Whoever has a `require` of their own has modules of their own; coverage is told of sources. */
+/** Returns whether the file may be used: not with a `require` that has other modules, nor under coverage. */
 function isUsable () {
   if (require.cache !== cache || process.env.NODE_V8_COVERAGE !== undefined) return false
   return !process.execArgv.some((flag) => flag.startsWith('--build-snapshot'))
 }
 
-/** Are the sources those that it was made of? And has none been loaded? @param {Header['sources']} sources */
+/**
+ * Returns whether the sources are those it was made of, and none is loaded.
+ * @param {Header['sources']} sources
+ */
 function isFresh (sources) {
   const inCheckout = fs.existsSync(`${__dirname}${path.sep}..${path.sep}tsconfig.json`)
   const latest = fs.statSync(bundleFile).mtimeMs + (inCheckout ? 0 : INSTALLING_MS)

@@ -67,7 +67,7 @@ function createTracer () {
     if (!settings.options.errors) return formatter.disable()
     if (formatter.enable()) return
     warnings.warn('FROZEN', 'Error.prepareStackTrace cannot be set here; errors keep their short stack, ' +
-      'trace.stack(error) tells the chain.')
+      'trace.stack(error) returns the chain.')
   }
 
   /** Makes spans where they go somewhere. */

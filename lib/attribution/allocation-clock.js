@@ -1,6 +1,6 @@
 'use strict'
 
-// The allocation clock: in which callback was an object made? V8 keeps the frames of an error and no time,
+// The allocation clock: finds the callback in which an object was made. V8 keeps frames of an error, no time,
 // but the address of a young object is a time, see native/allocation-clock.cc. A marker is a small object
 // made where a callback begins and where it ends, stored with the step that runs from there on. An error
 // between two markers was made by the step of the first.

@@ -1,6 +1,6 @@
 'use strict'
 
-// In whose callback was an error made? What the allocation clock (allocation-clock.js) says, as a context.
+// The context in whose callback an error was made, by the allocation clock (allocation-clock.js).
 
 const { contextOf, OWN_WORK, typeOfStep } = require('../context/context')
 

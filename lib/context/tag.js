@@ -1,10 +1,10 @@
 'use strict'
 
-// A mark on any object that nobody can see: a class whose constructor returns its argument and which declares
-// a private field installs that field on the argument. No inspect, no own key, no proxy trap sees it, and
-// frozen objects take it. Reading is as fast as a property, as long as one place in the source sees few
-// shapes of objects and one field: therefore promises, of which there are most, have a class and a field of
-// their own.
+// A tag on any object, invisible to programs: a class whose constructor returns its argument and which
+// declares a private field installs that field on the argument. No inspect, no own key, no proxy trap sees
+// it, and frozen objects take it. Reading is as fast as a property, as long as one place in the source sees
+// few shapes of objects and one field: therefore promises, of which there are most, have a class and a field
+// of their own.
 
 /** @typedef {import('./context').Context} Context */
 

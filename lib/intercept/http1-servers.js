@@ -1,7 +1,6 @@
 'use strict'
 
-// Node's servers, asked without running code of the program: do they speak HTTP/1, and which connections have
-// they?
+// Reads Node's servers without running code of the program: whether they speak HTTP/1, and their connections.
 
 const { callNative } = require('../node-objects')
 const { className, hidden, inherits, isObject, own } = require('../objects')

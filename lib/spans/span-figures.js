@@ -64,7 +64,8 @@ function figuresOf (span, { loop, stack, frameAt }) {
  */
 function delaysOf (span, loop, frameAt, delayed) {
   let remaining = delayed
-  return loop.delayers(span, span.end, MAX_DELAYERS).map(({ span: delayer, ms: estimate, start, longest }) => {
+  const delayers = loop.delayers(span, span.end, MAX_DELAYERS)
+  return delayers.map(({ span: delayer, ms: estimate, start, longest }) => {
     const ms = Math.min(estimate, remaining)
     remaining -= ms
     return { by: delayer, ms, at: frameAt(start, start + longest) }

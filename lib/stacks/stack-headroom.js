@@ -31,10 +31,10 @@ function ensureHeadroom (kb) {
   apply(push, undefined, block)
 }
 
-/** Makes sure that a room of longstack can be loaded. @throws {RangeError} where it cannot */
+/** Makes sure that a module of longstack can be loaded. @throws {RangeError} where it cannot */
 const ensureHeadroomToLoad = () => ensureHeadroom(LOADING_KB)
 
-/** Says whether there is room for a story: that takes up to 5 KB. */
+/** Returns whether the stack has room to make the hops of an error, which takes up to 5 KB. */
 function hasHeadroom () {
   try {
     apply(nothing, undefined, block)

@@ -44,7 +44,7 @@ function requiredBy (ts, tree, name) {
 }
 
 /**
- * Is there text of several lines in it, whose spaces count?
+ * Returns whether a node contains text of several lines, whose spaces count.
  * @param {TypeScript} ts
  * @param {import('typescript').Node} node
  * @returns {boolean}

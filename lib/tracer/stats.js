@@ -15,7 +15,7 @@ const { explain } = require('../reasons')
  * @property {string} engine `js` or `native`
  * @property {string} engineWhy why it is that one
  * @property {EngineCode} engineCode the same as a code
- * @property {string} clock `on` where the time at which an error was made tells in which callback, else `off`
+ * @property {string} clock `on` where the time of an error's making leads to its callback, else `off`
  * @property {string} clockWhy why it is on or off
  * @property {ClockCode} clockCode
  * @property {string} mode the mode in force: `full` or `light`

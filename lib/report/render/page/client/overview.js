@@ -26,7 +26,7 @@ function source ({ files, from: start, to: end }, i) {
   return h('p', { class: 'source' }, swatch, foreign(facts.join(' · ')))
 }
 
-/** Lists what is missing or wrong; at the top, so that nobody misses it. */
+/** Lists what is missing or wrong; at the top, where it is not missed. */
 function notes () {
   const ofRuns = runs.flatMap((run) => [...run.notes, ...run.files.flatMap((file) => file.problems)])
   const sentences = [...new Set(ofRuns), ...data.thinned]
