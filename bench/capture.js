@@ -1,7 +1,7 @@
 'use strict'
 
-// What one capture of a stack of ten frames costs once it is known: node bench/capture.js prints nanoseconds, with
-// --json as data. The call from JavaScript is in every figure, the loop around it is not.
+// Measures a capture of a stack of ten frames that was captured before: node bench/capture.js prints
+// nanoseconds, with --json as data. The call from JavaScript is included, the loop is not.
 
 const { explain } = require('../lib/reasons')
 const { loadBinding } = require('../lib/stacks/binding')
@@ -14,11 +14,11 @@ const { median } = require('./median')
  * @property {string} engine
  * @property {string} why
  * @property {number} frames
- * @property {number} [step] what a hook calls: the stack and its chain
+ * @property {number} [step] the stack and its chain, as a hook captures them
  * @property {number} [walk] the stack alone
- * @property {number} clock performance.now(), to compare
+ * @property {number} clock performance.now(), for comparison
  * @property {number} v8 Error.captureStackTrace, of ten frames too
- * @property {number} hits share of the measured captures whose stack was known
+ * @property {number} hits share of the measured captures whose stack was captured before
  */
 
 const FRAMES = 10
@@ -32,16 +32,16 @@ const capture = createCapture({
   options: () => ({ frames: FRAMES, budget: 64 << 20 }),
   includesAwaiting: () => false
 })
-const KIND = 1 // of a resource; any will do
+const KIND = 1 // any kind of resource
 const holder = { stack: '' }
 let sink = 0
 
-/** @param {number} left @param {() => number} work @returns {number} calls it from so many more frames */
-function descend (left, work) {
-  return left === 0 ? work() : descend(left - 1, work) + 0
+/** Calls `work` below `depth` frames. @param {number} depth @param {() => number} work @returns {number} */
+function descend (depth, work) {
+  return depth === 0 ? work() : descend(depth - 1, work) + 0
 }
 
-/** @type {Record<string, (calls: number) => void>} each loop its own, so that none spoils the types of another */
+/** A loop each, so that they share no type feedback. @type {Record<string, (calls: number) => void>} */
 const loops = {
   empty: (calls) => { for (let i = 0; i < calls; i++) sink += i & 1 },
   clock: (calls) => { for (let i = 0; i < calls; i++) sink += performance.now() & 1 },
@@ -49,11 +49,16 @@ const loops = {
   v8: (calls) => { for (let i = 0; i < calls / 100; i++) Error.captureStackTrace(holder) }
 }
 
-/** @param {string} name @param {number} deep @returns {Promise<number>} ns a call, from a stack of ten frames that the event loop began */
-function once (name, deep) {
+/**
+ * Runs a loop in a callback of the event loop, `depth` frames below it.
+ * @param {string} name
+ * @param {number} depth
+ * @returns {Promise<number>} ns a call
+ */
+function once (name, depth) {
   const calls = name === 'v8' ? CALLS / 100 : CALLS
   return new Promise((resolve) => setImmediate(() => {
-    const ns = descend(deep, () => {
+    const ns = descend(depth, () => {
       const began = process.hrtime.bigint()
       loops[name](CALLS)
       return Number(process.hrtime.bigint() - began) / calls
@@ -62,8 +67,8 @@ function once (name, deep) {
   }))
 }
 
-/** @returns {Promise<number>} how many calls of descend make the loop's own frame the tenth */
-async function depth () {
+/** @returns {Promise<number>} the number of calls of descend that makes the loop's own frame the tenth */
+async function measureDepth () {
   const limit = Error.stackTraceLimit
   Error.stackTraceLimit = Infinity
   let frames = 0
@@ -89,9 +94,9 @@ async function measure () {
     }
   }
   Error.stackTraceLimit = FRAMES
-  const deep = await depth()
-  const left = binding === undefined ? ['count', 'step'] : ['count']
-  const names = Object.keys(loops).filter((name) => !left.includes(name))
+  const depth = await measureDepth()
+  const excluded = binding === undefined ? ['count', 'step'] : ['count']
+  const names = Object.keys(loops).filter((name) => !excluded.includes(name))
   /** @type {Record<string, number[]>} */
   const times = Object.fromEntries(names.map((name) => [name, []]))
   let before = capture.stats()
@@ -101,15 +106,16 @@ async function measure () {
       unknown = 0
     }
     for (const name of names) {
-      const ns = await once(name, deep)
+      const ns = await once(name, depth)
       if (set >= WARM_SETS) times[name].push(ns)
     }
   }
   const after = capture.stats()
   const loop = median(times.empty)
-  const net = (/** @type {string} */ name) => times[name] === undefined ? undefined : Math.max(0, median(times[name]) - loop)
-  const taken = after.captured - before.captured
-  if (Number.isNaN(sink)) throw new Error('a clock that gives no number')
+  const net = (/** @type {string} */ name) =>
+    times[name] === undefined ? undefined : Math.max(0, median(times[name]) - loop)
+  const captured = after.captured - before.captured
+  if (Number.isNaN(sink)) throw new Error('performance.now() returned NaN')
   return /** @type {Figures} */ ({
     engine: capture.name,
     why: explain('engine', capture.reason()),
@@ -118,15 +124,16 @@ async function measure () {
     walk: net('walk'),
     clock: net('clock'),
     v8: net('v8'),
-    hits: taken === 0 ? 0 : 1 - (after.misses - before.misses + unknown) / (2 * taken)
+    hits: captured === 0 ? 0 : 1 - (after.misses - before.misses + unknown) / (2 * captured)
   })
 }
 
 measure().then((figures) => {
   if (process.argv.includes('--json')) return console.log(JSON.stringify(figures))
   const ns = (/** @type {number | undefined} */ value) => value === undefined ? '–' : `${value.toFixed(1)} ns`
-  console.log(`Node ${process.versions.node}, ${figures.engine} engine (${figures.why}), ${figures.frames} frames: ` +
-    `the walk ${ns(figures.walk)}, with its chain ${ns(figures.step)} ` +
+  const engine = `${figures.engine} engine (${figures.why})`
+  console.log(`Node ${process.versions.node}, ${engine}, ${figures.frames} frames: ` +
+    `the stack walk ${ns(figures.walk)}, with its chain ${ns(figures.step)} ` +
     `(performance.now() alone: ${ns(figures.clock)}), ` +
-    `Error.captureStackTrace ${ns(figures.v8)}; ${(figures.hits * 100).toFixed(3)} % were known`)
+    `Error.captureStackTrace ${ns(figures.v8)}; ${(figures.hits * 100).toFixed(3)} % captured before`)
 })

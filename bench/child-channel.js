@@ -1,23 +1,24 @@
 'use strict'
 
-// A child process and the questions that are asked of it, one at a time.
+// Starts a child process and sends it commands, one at a time; child.js answers them.
 
 const { spawn } = require('node:child_process')
 
-const KEPT = 8_000 // characters of what a child complained about
+const MAX_STDERR = 8_000 // characters, the last of them
 
-/** What went wrong in a child, in a sentence. */
+/** The failure of a child, its message a sentence. */
 class ChildFailure extends Error {}
 
-/** @param {string} stderr @returns {string} the line that says most */
-function complaint (stderr) {
+/** @param {string} stderr @returns {string} the line of the error, or the last one */
+function errorLineOf (stderr) {
   const lines = stderr.split('\n').map((line) => line.trim()).filter(Boolean)
-  const said = lines.find((line) => /^(FATAL ERROR|(Uncaught )?[A-Za-z]*Error\b.*:|RangeError|.*\[ERR_)/.test(line)) ?? lines.at(-1) ?? ''
-  return said.slice(0, 160)
+  const isError = (/** @type {string} */ line) =>
+    /^(FATAL ERROR|(Uncaught )?[A-Za-z]*Error\b.*:|RangeError|.*\[ERR_)/.test(line)
+  return (lines.find(isError) ?? lines.at(-1) ?? '').slice(0, 160)
 }
 
 /**
- * Starts a child that answers.
+ * Starts a child that answers commands over IPC.
  * @param {string} command
  * @param {string[]} args
  * @param {{ env: Record<string, string | undefined>, cwd: string }} options
@@ -29,41 +30,47 @@ function startChild (command, args, options) {
   /** @type {((error: Error) => void) | undefined} */
   let failed
   /** @type {Error | undefined} */
-  let dead
+  let failure
 
-  // bubbleprof's collector writes a word to 3 for some programs.
+  // bubbleprof's collector writes to descriptor 3 of some programs.
   const child = spawn(command, args, { ...options, stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'ipc'] })
   child.stdio[3]?.on('error', () => {})
   child.stdio[3]?.on('data', () => {})
-  child.stderr?.setEncoding('utf8').on('data', (text) => { stderr = (stderr + text).slice(-KEPT) })
-  child.on('message', (/** @type {any} */ answer) => answer.error === undefined ? answered?.(answer) : failed?.(new ChildFailure(answer.error)))
-  const die = (/** @type {Error} */ error) => {
-    dead ??= error
-    failed?.(dead)
+  child.stderr?.setEncoding('utf8').on('data', (text) => { stderr = (stderr + text).slice(-MAX_STDERR) })
+  child.on('message', (/** @type {any} */ answer) => {
+    if (answer.error === undefined) answered?.(answer)
+    else failed?.(new ChildFailure(answer.error))
+  })
+  const fail = (/** @type {Error} */ error) => {
+    failure ??= error
+    failed?.(failure)
   }
   const closed = new Promise((resolve) => {
     child.on('error', (error) => {
-      die(error)
+      fail(error)
       resolve(undefined)
     })
     child.on('close', (code, signal) => {
-      const how = signal === null ? `exit code ${code}` : `signal ${signal}`
-      const why = /heap out of memory/.test(stderr) ? 'out of memory' : complaint(stderr)
-      die(new ChildFailure(why === '' ? how : `${why} (${how})`))
+      const exit = signal === null ? `exit code ${code}` : `signal ${signal}`
+      const reason = /heap out of memory/.test(stderr) ? 'out of memory' : errorLineOf(stderr)
+      fail(new ChildFailure(reason === '' ? exit : `${reason} (${exit})`))
       resolve(undefined)
     })
   })
 
   return {
     /**
-     * @param {object | undefined} question nothing waits for the child's first word
+     * Sends a command and waits for its answer.
+     * @param {object | undefined} command undefined waits for the child's first message
      * @param {number} timeout ms
      * @returns {Promise<any>}
      */
-    request (question, timeout) {
+    request (command, timeout) {
       return new Promise((resolve, reject) => {
-        if (dead !== undefined) return reject(dead)
-        const timer = setTimeout(() => reject(new ChildFailure(`no answer within ${timeout / 1000} s`)), timeout)
+        if (failure !== undefined) return reject(failure)
+        const timer = setTimeout(() => {
+          reject(new ChildFailure(`no answer within ${timeout / 1000} s`))
+        }, timeout)
         answered = (answer) => {
           clearTimeout(timer)
           resolve(answer)
@@ -72,20 +79,20 @@ function startChild (command, args, options) {
           clearTimeout(timer)
           reject(error)
         }
-        if (question !== undefined) child.send(question, (error) => error !== null && failed?.(error))
+        if (command !== undefined) child.send(command, (error) => error !== null && failed?.(error))
       })
     },
 
-    /** The reason of a death that is just being reported. @param {number} ms */
-    async death (ms) {
+    /** Returns the error of a child that ends within the time, or undefined. @param {number} ms */
+    async failureWithin (ms) {
       /** @type {NodeJS.Timeout | undefined} */
       let timer
       await Promise.race([closed, new Promise((resolve) => { timer = setTimeout(resolve, ms) })])
       clearTimeout(timer)
-      return dead
+      return failure
     },
 
-    /** Ends the child, whatever it does. */
+    /** Ends the child, by a signal after one second. */
     async end () {
       child.removeAllListeners('message')
       if (child.connected) child.send({ command: 'end' }, () => {})

@@ -1,7 +1,7 @@
 'use strict'
 
-// A workload's end of the line: does what run.js asks, answers, and does nothing in between. CPU time is that of the
-// whole process: collector and compiler threads belong to the price.
+// The child's half of child-channel.js: runs commands of run.js, answers, and is idle in between. CPU time is
+// that of the whole process: collector and compiler threads are part of the cost.
 
 const { setTimeout: delay } = require('node:timers/promises')
 
@@ -12,26 +12,26 @@ function cpu () {
 }
 
 /**
- * Does units, a chunk after another, for a time.
+ * Runs chunks of units, one after another, for a time.
  * @param {(units: number) => Promise<unknown>} run
  * @param {{ ms: number, chunk: number }} amount
- * @returns {Promise<{ units: number, cpu: number }>} cpu in µs: the whole, or the sum of what `run` gave
+ * @returns {Promise<{ units: number, cpu: number }>} cpu in µs, of the process or as returned by `run`
  */
 async function runFor (run, { ms, chunk }) {
   const end = performance.now() + ms
   const began = cpu()
   let units = 0
   /** @type {number | undefined} */
-  let counted
+  let cpuOfUnits
   do {
-    const part = await run(chunk)
-    if (typeof part === 'number') counted = (counted ?? 0) + part
+    const cpuOfChunk = await run(chunk)
+    if (typeof cpuOfChunk === 'number') cpuOfUnits = (cpuOfUnits ?? 0) + cpuOfChunk
     units += chunk
   } while (performance.now() < end)
-  return { units, cpu: counted ?? cpu() - began }
+  return { units, cpu: cpuOfUnits ?? cpu() - began }
 }
 
-/** What is held once garbage is gone. */
+/** Measures memory after several mark-sweeps, in bytes. */
 async function memory () {
   for (let i = 0; i < 5; i++) {
     /** @type {() => void} */ (global.gc)()
@@ -42,11 +42,11 @@ async function memory () {
 }
 
 /**
- * Obeys the conductor until it says `end`.
+ * Runs the commands of the conductor until `end`.
  * @param {object} workload
  * @param {number} [workload.port] where a server listens
- * @param {(units: number) => Promise<unknown>} [workload.run] does so many units, and gives nothing or the µs
- *   of CPU that count; servers have none
+ * @param {(units: number) => Promise<unknown>} [workload.run] runs units; returns nothing, or the µs of CPU
+ *   that count; servers have none
  */
 function obey ({ port, run }) {
   /** @type {Record<string, (message: any) => unknown>} */
@@ -75,14 +75,17 @@ function obey ({ port, run }) {
 }
 
 /**
- * The same for a server, once it listens.
+ * Listens on a free port, then runs the commands of the conductor.
  * @param {import('node:net').Server} server
  */
 function serve (server) {
-  server.listen(0, '127.0.0.1', () => obey({ port: /** @type {import('node:net').AddressInfo} */ (server.address()).port }))
+  server.listen(0, '127.0.0.1', () => {
+    const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+    obey({ port })
+  })
 }
 
-/** Keeps idle connections while the conductor asks its questions. @param {import('node:http').Server} server */
+/** Keeps idle connections open between commands. @param {import('node:http').Server} server */
 function serveHttp (server) {
   server.keepAliveTimeout = 120_000
   serve(server)

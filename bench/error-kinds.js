@@ -1,6 +1,6 @@
 'use strict'
 
-// The functions that fail when the cost of errors is measured: what V8 gives of their frames differs.
+// The functions that fail when the cost of errors is measured: V8 reports their frames differently.
 
 const FAIL = `const fail = (n) => {
   try { throw new Error('x' + n) } catch (error) { return error.stack.length }

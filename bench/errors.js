@@ -1,8 +1,8 @@
 'use strict'
 
-// What an error costs that is thrown, caught and read: node bench/errors.js [--json] [NODE…] prints µs once
-// warm and the ms of the first one in a process, bare and with longstack, in a chain of two timers, by the
-// kind of function that failed. The workloads errors and first-error of run.js measure the same under all
+// Measures an error that is thrown, caught and read: node bench/errors.js [--json] [NODE…] prints µs after
+// warm-up and the ms of the first error of a process, bare and with longstack, in a chain of two timers, by
+// the kind of function that fails. The workloads errors and first-error of run.js measure the same under all
 // subjects.
 
 const { spawnSync } = require('node:child_process')
@@ -17,7 +17,7 @@ const ERRORS = 100 // a round: shorter than a slice of the scheduler
 const WARM = 10_000
 const MAX_MS = 60_000
 
-/** @param {string} kind @param {number} rounds none: only the first error is measured */
+/** @param {string} kind @param {number} rounds 0 measures only the first error */
 function source (kind, rounds) {
   return `${kinds[kind]}((fail) => {
     const began = performance.now()
@@ -43,14 +43,15 @@ function source (kind, rounds) {
  * @returns {{ first: number, warm: number }} ms and µs
  */
 function once ([command, ...args], kind, rounds, options = {}) {
-  const asked = /** @type {const} */ ({ ...options, encoding: 'utf8', timeout: MAX_MS })
-  const { stdout, stderr, status, error } = spawnSync(command, [...args, '-e', source(kind, rounds)], asked)
+  const spawnOptions = /** @type {const} */ ({ ...options, encoding: 'utf8', timeout: MAX_MS })
+  const nodeArgs = [...args, '-e', source(kind, rounds)]
+  const { stdout, stderr, status, error } = spawnSync(command, nodeArgs, spawnOptions)
   if (status !== 0) throw new Error(error?.message ?? `exit code ${status}: ${stderr.trim().split('\n')[0]}`)
   return JSON.parse(String(stdout.trim().split('\n').at(-1)))
 }
 
 /**
- * Measures the first error of a process in ms, by turns one of each kind.
+ * Measures the first error of a process in ms, the kinds alternating by turn.
  * @param {Omit<Parameters<typeof inTurn>[0], 'once' | 'workload'>} plan
  */
 function firstErrors (plan) {
@@ -82,31 +83,31 @@ function measure (node) {
       }
     }
     const { bare, longstack } = runs
-    const least = Math.min(...longstack.first)
+    const min = Math.min(...longstack.first)
     return {
       kind,
       warm: { bare: Math.min(...bare.warm), longstack: Math.min(...longstack.warm) },
-      first: { bare: median(bare.first), longstack: median(longstack.first), least }
+      first: { bare: median(bare.first), longstack: median(longstack.first), least: min }
     }
   })
 }
 
 function main () {
-  const given = process.argv.slice(2)
-  const nodes = given.filter((arg) => arg !== '--json')
+  const args = process.argv.slice(2)
+  const nodes = args.filter((arg) => arg !== '--json')
   const results = (nodes.length > 0 ? nodes : [process.execPath]).map((node) => ({
     version: spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim(),
     figures: measure(node)
   }))
-  if (given.includes('--json')) return console.log(JSON.stringify(results, undefined, 2))
+  if (args.includes('--json')) return console.log(JSON.stringify(results, undefined, 2))
   for (const { version, figures } of results) {
     console.log(`${version}: an error thrown, caught and read in a chain of two timers`)
     for (const { kind, warm, first } of figures) {
       const us = [warm.bare, warm.longstack, warm.longstack - warm.bare]
       const [bare, long, more] = us.map((value) => value.toFixed(1))
       console.log(`  ${kind.padEnd(7)} warm ${bare} µs bare, ${long} with longstack (+${more})`)
-      const [bareMs, longMs, least] = [first.bare, first.longstack, first.least].map((ms) => ms.toFixed(2))
-      console.log(`          first ${bareMs} ms bare, ${longMs} with longstack, at least ${least}`)
+      const [bareMs, longMs, minMs] = [first.bare, first.longstack, first.least].map((ms) => ms.toFixed(2))
+      console.log(`          first ${bareMs} ms bare, ${longMs} with longstack, min ${minMs}`)
     }
   }
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-// Starts load.js, the process that loads one server.
+// Starts load.js, a process that loads one server.
 
 const path = require('node:path')
 const { startChild } = require('./child-channel')
@@ -13,14 +13,14 @@ const { startChild } = require('./child-channel')
  * @typedef {object} Target
  * @property {number} port
  * @property {number} connections at once
- * @property {boolean} [fresh] a new connection for each unit; kept ones without it
+ * @property {boolean} [fresh] a new connection for each unit; by default connections are kept
  */
 
 const SPARE_MS = 30_000
 
 /**
  * Starts a generator and opens its connections.
- * @param {string[]} pin what comes before its command
+ * @param {string[]} pin prefix of its command
  * @param {Target} target
  */
 async function createGenerator (pin, target) {

@@ -1,7 +1,7 @@
 'use strict'
 
-// Starts short processes, bare and the subjects in turn, so that a machine that gets slower does so for all
-// of them, and compares each with bare in the same turn.
+// Starts short processes, bare and the subjects in turn, so that a machine that becomes slower does so for
+// all, and compares each with bare in the same turn.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -18,15 +18,15 @@ const { median } = require('./median')
  */
 
 /**
- * Makes the command of a subject, whose files go to the folder.
+ * Builds the command of a subject, which writes its files to the directory.
  * @param {string[]} node its command
  * @param {import('./subjects').Subject} subject
- * @param {string} folder
+ * @param {string} directory
  * @returns {Command}
  */
-function commandOf (node, { args, env }, folder) {
-  const options = { cwd: folder, env: { ...cleanEnvironment(), ...env(folder) } }
-  return { node: [...node, ...args(folder)], options }
+function commandOf (node, { args, env }, directory) {
+  const options = { cwd: directory, env: { ...cleanEnvironment(), ...env(directory) } }
+  return { node: [...node, ...args(directory)], options }
 }
 
 /**
@@ -40,11 +40,11 @@ function commandOf (node, { args, env }, folder) {
  * @returns {Result[]}
  */
 function inTurn ({ workload, node, subjects, turns, once }) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-bench-'))
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-bench-'))
   try {
-    const all = subjects.map(([name, subject]) => ({
+    const records = subjects.map(([name, subject]) => ({
       subject: name,
-      command: commandOf(node, subject, folder),
+      command: commandOf(node, subject, directory),
       /** @type {number[]} */
       values: [],
       /** @type {string | undefined} */
@@ -52,24 +52,24 @@ function inTurn ({ workload, node, subjects, turns, once }) {
     }))
     // The first turn fills the file cache and is not counted.
     for (let turn = -1; turn < turns; turn++) {
-      for (const one of all) {
-        if (one.failed !== undefined) continue
-        const figure = once(one.command, Math.max(0, turn))
-        if ('failed' in figure) one.failed = figure.failed
-        else if (turn >= 0) one.values.push(figure.value)
+      for (const record of records) {
+        if (record.failed !== undefined) continue
+        const figure = once(record.command, Math.max(0, turn))
+        if ('failed' in figure) record.failed = figure.failed
+        else if (turn >= 0) record.values.push(figure.value)
       }
     }
-    const bare = all[0].values
-    return all.map(({ subject, values, failed }) => {
+    const bare = records[0].values
+    return records.map(({ subject, values, failed }) => {
       if (failed !== undefined) return { subject, workload, ratios: [], failed, failures: 1 }
       const value = median(values)
       if (subject === 'bare') return { subject, workload, value, over: 0, ratio: 1, ratios: [] }
-      const ratios = values.map((each, turn) => each / bare[turn])
-      const over = median(values.map((each, turn) => each - bare[turn]))
-      return { subject, workload, value, over, ratio: median(ratios), ratios }
+      const ratios = values.map((duration, turn) => duration / bare[turn])
+      const overBare = median(values.map((duration, turn) => duration - bare[turn]))
+      return { subject, workload, value, over: overBare, ratio: median(ratios), ratios }
     })
   } finally {
-    fs.rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+    fs.rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
   }
 }
 

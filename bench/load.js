@@ -1,7 +1,7 @@
 'use strict'
 
-// Loads one server from a process of its own: one request after another on each of so many connections. The
-// bytes of an answer are only counted, so that a request costs less here than in any server. generator.js
+// Loads one server from a process of its own: one request after another on each connection. The bytes of a
+// response are only counted, so that a request costs less in this process than in any server. generator.js
 // starts it.
 
 const net = require('node:net')
@@ -16,7 +16,7 @@ let connections = []
 /** @type {Load | undefined} */
 let load
 
-/** A time during which requests are sent, until the last of them is answered. */
+/** Sends requests for a time and ends when all are answered. */
 class Load {
   /** @param {number} ms @param {(error?: Error) => void} done */
   constructor (ms, done) {
@@ -35,7 +35,7 @@ class Load {
     this.report(error)
   }
 
-  /** Returns whether one more request is to be sent, and ends the load after the last answer. */
+  /** Returns whether to send one more request; ends the load after the last response. */
   next () {
     if (performance.now() < this.end) {
       this.started++
@@ -46,11 +46,11 @@ class Load {
   }
 }
 
-/** A kept connection. Its first answer gives the length of all. */
+/** A kept connection. The first response determines the length of all. */
 class Connection {
   /** @param {Buffer} buffer for the bytes of all connections */
   constructor (buffer) {
-    this.left = 0
+    this.missing = 0
     this.length = 0
     const callback = (/** @type {number} */ size, /** @type {Uint8Array} */ bytes) => {
       this.receive(size, bytes)
@@ -65,52 +65,57 @@ class Connection {
   /** Sends the next request of the load, if there is one. */
   send () {
     if (load?.next() !== true) return
-    this.left = this.length
+    this.missing = this.length
     this.socket.write(REQUEST)
   }
 
   /** @param {number} size @param {Uint8Array} bytes overwritten after this call */
   receive (size, bytes) {
     if (this.length === 0) {
-      const answer = Buffer.from(bytes.buffer, bytes.byteOffset, size).toString('latin1')
-      if (!answer.startsWith('HTTP/1.1 200 ')) {
-        return load?.done(new Error(`the server answered ${JSON.stringify(answer.slice(0, 200))}`))
+      const response = Buffer.from(bytes.buffer, bytes.byteOffset, size).toString('latin1')
+      if (!response.startsWith('HTTP/1.1 200 ')) {
+        return load?.done(new Error(`the server answered ${JSON.stringify(response.slice(0, 200))}`))
       }
-      this.left = this.length = lengthOf(answer)
-    } else if (this.left === this.length && (bytes[9] !== 0x32 || bytes[10] !== 0x30 || bytes[11] !== 0x30)) {
-      const answer = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(size, 200)).toString('latin1')
-      return load?.done(new Error(`the server answered ${JSON.stringify(answer)}`))
+      this.missing = this.length = lengthOf(response)
+    } else if (this.missing === this.length && !is200(bytes)) {
+      const response = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(size, 200)).toString('latin1')
+      return load?.done(new Error(`the server answered ${JSON.stringify(response)}`))
     }
-    this.left -= size
-    if (this.left > 0 || load === undefined) return
+    this.missing -= size
+    if (this.missing > 0 || load === undefined) return
     load.finished++
     this.send()
   }
 }
 
-/** @param {string} answer @returns {number} bytes of headers and body */
-function lengthOf (answer) {
-  const headers = answer.indexOf('\r\n\r\n') + 4
-  const body = /^content-length: *(\d+)\r$/im.exec(answer)
+/** @param {Uint8Array} bytes the start of a response */
+function is200 (bytes) {
+  return bytes[9] === 0x32 && bytes[10] === 0x30 && bytes[11] === 0x30
+}
+
+/** @param {string} response @returns {number} bytes of headers and body */
+function lengthOf (response) {
+  const headers = response.indexOf('\r\n\r\n') + 4
+  const body = /^content-length: *(\d+)\r$/im.exec(response)
   if (headers < 4 || body === null) {
-    throw new Error(`an answer without a length: ${JSON.stringify(answer.slice(0, 200))}`)
+    throw new Error(`a response without a length: ${JSON.stringify(response.slice(0, 200))}`)
   }
   return headers + Number(body[1])
 }
 
 /** Opens a new connection for each unit of the load and waits until the server ends it. */
 function connect () {
-  const present = load
-  if (present?.next() !== true) return
+  const current = load
+  if (current?.next() !== true) return
   const socket = net.connect(port, '127.0.0.1')
   let failed = false
   socket.on('error', (error) => {
     failed = true
-    present.done(error)
+    current.done(error)
   })
   socket.on('close', () => {
     if (failed) return
-    present.finished++
+    current.finished++
     connect()
   })
   socket.resume()
@@ -123,7 +128,7 @@ function cpu () {
 }
 
 /** @param {Connection} connection @returns {Promise<unknown>} settled when it is open or has failed */
-function opened ({ socket }) {
+function whenOpen ({ socket }) {
   return new Promise((resolve) => socket.once('connect', resolve).once('close', resolve))
 }
 
@@ -134,14 +139,14 @@ const answers = {
     const buffer = Buffer.alloc(READ_BYTES)
     const count = message.fresh ? 0 : message.connections
     connections = Array.from({ length: count }, () => new Connection(buffer))
-    await Promise.all(connections.map(opened))
+    await Promise.all(connections.map(whenOpen))
     return {}
   },
 
   load: ({ ms, connections: count }) => new Promise((resolve, reject) => {
     const began = cpu()
-    const present = load = new Load(ms, (error) => {
-      if (error === undefined) resolve({ units: present.finished, cpu: cpu() - began })
+    const current = load = new Load(ms, (error) => {
+      if (error === undefined) resolve({ units: current.finished, cpu: cpu() - began })
       else reject(error)
     })
     if (connections.length > 0) connections.forEach((connection) => connection.send())

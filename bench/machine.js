@@ -1,6 +1,6 @@
 'use strict'
 
-// What the figures were taken on, and what the machine has that helps to take them.
+// Describes the machine that figures are measured on, and pins processes to its CPUs.
 
 const { spawnSync } = require('node:child_process')
 const os = require('node:os')
@@ -9,7 +9,7 @@ const os = require('node:os')
  * @param {string} command
  * @param {string[]} args
  * @param {number} [timeout] ms
- * @returns {string | undefined} its output; nothing where it does not run
+ * @returns {string | undefined} its output; undefined if it fails
  */
 function output (command, args, timeout = 10_000) {
   const { status, stdout, error } = spawnSync(command, args, { encoding: 'utf8', timeout })
@@ -17,10 +17,10 @@ function output (command, args, timeout = 10_000) {
 }
 
 /**
- * The processors that this process may use, as taskset knows them.
- * @returns {number[]} none where there is no taskset
+ * Lists the CPUs that this process may use, as taskset prints them.
+ * @returns {number[]} empty without taskset
  */
-function processors () {
+function usableCpus () {
   const list = output('taskset', ['-cp', String(process.pid)])?.split(':').at(-1)?.trim()
   if (list === undefined) return []
   return list.split(',').flatMap((range) => {
@@ -31,18 +31,18 @@ function processors () {
 
 /**
  * @typedef {object} Pins
- * @property {string[]} subject what comes before a measured command
- * @property {string[]} load what comes before the load generator
+ * @property {string[]} subject prefix of a measured command
+ * @property {string[]} load prefix of the command of a load generator
  */
 
-/** The subject on one processor, the generator on another. @returns {Pins | undefined} nothing without taskset */
+/** Pins subjects to one CPU, generators to another. @returns {Pins | undefined} undefined without taskset */
 function pins () {
-  const [first, second = first] = processors()
+  const [first, second = first] = usableCpus()
   if (first === undefined) return undefined
   return { subject: ['taskset', '-c', String(first)], load: ['taskset', '-c', String(second)] }
 }
 
-/** What a reader needs to know of the machine. */
+/** Describes the machine, for the reader of the figures. */
 function describe () {
   const cpus = os.cpus()
   return {

@@ -1,9 +1,8 @@
 'use strict'
 
-// Measures several subjects under one workload at once: all start together on one processor, each under a
-// load of its own from another. They share the processor in slices of milliseconds, so that whatever slows
-// the machine slows all of them alike. A subject that fails has a reason instead of figures, and the others
-// go on.
+// Measures several subjects under one workload at once: all start together on one CPU, each under a load of
+// its own from another. They share the CPU in slices of milliseconds, so that whatever slows the machine
+// slows all of them equally. A subject that fails has a reason instead of figures; the others continue.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -20,7 +19,7 @@ const { startChild, ChildFailure } = require('./child-channel')
  * @property {number} ms from the first unit to the last answer
  * @property {number} rss bytes, under load
  * @property {number} heapUsed bytes, after the load and several mark-sweeps
- * @property {Record<string, any>} [inForce] what longstack reports of itself
+ * @property {Record<string, any>} [inForce] engine and mode that longstack reports
  *
  * @typedef {object} Job
  * @property {string} node
@@ -33,13 +32,13 @@ const { startChild, ChildFailure } = require('./child-channel')
 
 const READY_MS = 60_000
 const ANSWER_MS = 120_000
-/** All participants take each of them together. */
+/** All participants finish a step before the next. */
 const STEPS = /** @type {const} */ (['start', 'warm', 'readBefore', 'measure', 'readAfter', 'prove'])
 
-/** The environment of a child: nothing that this process was given for itself. */
+/** Returns the environment of a child: without the variables that configure Node, npm or a subject. */
 function cleanEnvironment () {
-  const own = /^(LONGSTACK|NODE_|DD_|OTEL_|npm_)/
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !own.test(name)))
+  const configuring = /^(LONGSTACK|NODE_|DD_|OTEL_|npm_)/
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !configuring.test(name)))
 }
 
 /** One subject in a clean child process. */
@@ -49,7 +48,7 @@ class Participant {
     this.name = name
     this.subject = subject
     this.job = job
-    this.folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-bench-'))
+    this.directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-bench-'))
     /** @type {string | undefined} */
     this.failed = undefined
     /** @type {import('./child-channel').ChildChannel | undefined} */
@@ -62,7 +61,7 @@ class Participant {
   }
 
   /**
-   * Takes a step unless an earlier one failed.
+   * Runs a step unless an earlier one failed.
    * @param {typeof STEPS[number]} step
    */
   async attempt (step) {
@@ -70,27 +69,27 @@ class Participant {
     try {
       await this[step]()
     } catch (error) {
-      // The generator is the first to see that a server ended; the server's own last words say why.
-      const reason = await this.channel?.death(300) ?? error
+      // The generator observes the end of a server first; the reason is in the server's own stderr.
+      const reason = await this.channel?.failureWithin(300) ?? error
       if (!(error instanceof ChildFailure) && !(reason instanceof ChildFailure)) throw error
       this.failed = /** @type {Error} */ (reason).message
       await this.end()
     }
   }
 
-  /** @param {object | undefined} question @param {number} [ms] @returns {Promise<any>} */
-  request (question, ms = ANSWER_MS) {
-    return /** @type {import('./child-channel').ChildChannel} */ (this.channel).request(question, ms)
+  /** @param {object | undefined} command @param {number} [ms] @returns {Promise<any>} */
+  request (command, ms = ANSWER_MS) {
+    return /** @type {import('./child-channel').ChildChannel} */ (this.channel).request(command, ms)
   }
 
   async start () {
     const { node, name, pins, workload, upstream } = /** @type {Job & { upstream?: number }} */ (this.job)
     const program = path.join(__dirname, 'workloads', `${name}.js`)
-    const flags = this.subject.args(this.folder)
+    const flags = this.subject.args(this.directory)
     const [command, ...args] = [...pins.subject, node, '--expose-gc', ...flags, program]
-    const env = { ...cleanEnvironment(), ...this.subject.env(this.folder) }
+    const env = { ...cleanEnvironment(), ...this.subject.env(this.directory) }
     if (upstream !== undefined) env.BENCH_PORT = String(upstream)
-    this.channel = startChild(command, args, { cwd: this.folder, env })
+    this.channel = startChild(command, args, { cwd: this.directory, env })
     const { port } = await this.request(undefined, READY_MS)
     if (workload.load === undefined) return
     this.generator = await createGenerator(pins.load, { port, ...workload.load })
@@ -114,7 +113,7 @@ class Participant {
     const began = performance.now()
     const { units, cpu } = await this.run(this.job.ms)
     const isServer = this.generator !== undefined
-    if (units === 0) throw new ChildFailure('not one unit was done in time')
+    if (units === 0) throw new ChildFailure('no unit was finished in time')
     const ms = performance.now() - began
     Object.assign(this.sample, { units, ms, cpuTotal: isServer ? 0 : cpu, loadTotal: isServer ? cpu : 0 })
   }
@@ -127,20 +126,20 @@ class Participant {
     sample.rss = rss
   }
 
-  /** Looks at the memory, and asks for the proof that the subject was at work. */
+  /** Measures the memory, and requests the proof that the subject is active. */
   async prove () {
     await this.generator?.close()
     this.sample.heapUsed = (await this.request({ command: 'memory' })).heapUsed
     if (this.subject.proof === undefined) return
-    const { ok, saw, inForce } = await this.request({ command: 'proof', name: this.subject.proof })
-    const firstLine = String(saw).trim().split('\n')[0].slice(0, 120)
-    if (!ok) throw new ChildFailure(`no sign of its work: ${firstLine}`)
+    const { ok, observed, inForce } = await this.request({ command: 'proof', name: this.subject.proof })
+    const firstLine = String(observed).trim().split('\n')[0].slice(0, 120)
+    if (!ok) throw new ChildFailure(`not active: ${firstLine}`)
     this.sample.inForce = inForce
   }
 
   async end () {
     await Promise.all([this.channel?.end(), this.generator?.end()])
-    fs.rmSync(this.folder, { recursive: true, force: true, maxRetries: 3 })
+    fs.rmSync(this.directory, { recursive: true, force: true, maxRetries: 3 })
   }
 }
 
@@ -165,8 +164,8 @@ async function startUpstream ({ pins, workload: { upstream } }) {
  */
 async function measureTogether (subjects, job) {
   const upstream = await startUpstream(job)
-  const jobOfAll = { ...job, upstream: upstream?.port }
-  const participants = subjects.map(([name, subject]) => new Participant(name, subject, jobOfAll))
+  const sharedJob = { ...job, upstream: upstream?.port }
+  const participants = subjects.map(([name, subject]) => new Participant(name, subject, sharedJob))
   try {
     for (const step of STEPS) {
       await Promise.all(participants.map((participant) => participant.attempt(step)))

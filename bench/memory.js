@@ -1,8 +1,8 @@
 'use strict'
 
-// What is left of the heap after a lot of work: node bench/memory.js runs each case in a child of its own, with
-// and without the preload, and prints a table; node --expose-gc -r longstack/register bench/memory.js CASE [HOPS]
-// runs one. The workload memory of run.js does the same under all subjects.
+// Measures the heap that remains in use after much work: node bench/memory.js runs each case in a child of
+// its own, with and without the preload, and prints a table; node --expose-gc -r longstack/register
+// bench/memory.js CASE [HOPS] runs one. The workload memory of run.js does the same under all subjects.
 
 const { execFile, execFileSync } = require('node:child_process')
 const fs = require('node:fs')
@@ -16,23 +16,23 @@ const MAX_MS = 120_000
 
 const cases = {
   timers: () => new Promise((resolve) => {
-    // 1,000,000 turns of a 1 ms timer would take twenty minutes: a timer every thousandth, immediates between.
-    let left = HOPS
-    ;(function turn () {
-      if (left-- === 0) resolve()
-      else if (left % 1000 === 0) setTimeout(turn, 0)
-      else setImmediate(turn)
+    // 1,000,000 timers of 1 ms would take twenty minutes: each thousandth is a timer, the others immediates.
+    let remaining = HOPS
+    ;(function hop () {
+      if (remaining-- === 0) resolve()
+      else if (remaining % 1000 === 0) setTimeout(hop, 0)
+      else setImmediate(hop)
     })()
   }),
 
   immediates: () => new Promise((resolve) => {
-    let left = HOPS
-    ;(function turn () { left-- === 0 ? resolve() : setImmediate(turn) })()
+    let remaining = HOPS
+    ;(function hop () { remaining-- === 0 ? resolve() : setImmediate(hop) })()
   }),
 
   promises: () => new Promise((resolve) => {
-    let left = HOPS
-    ;(function turn () { left-- === 0 ? resolve() : Promise.resolve().then(turn) })()
+    let remaining = HOPS
+    ;(function hop () { remaining-- === 0 ? resolve() : Promise.resolve().then(hop) })()
   }),
 
   async awaits () {
@@ -40,15 +40,15 @@ const cases = {
   },
 
   ticks: () => new Promise((resolve) => {
-    let left = HOPS
-    ;(function turn () { left-- === 0 ? resolve() : process.nextTick(turn) })()
+    let remaining = HOPS
+    ;(function hop () { remaining-- === 0 ? resolve() : process.nextTick(hop) })()
   }),
 
   async pending () {
-    let held = []
-    for (let i = 0; i < HOPS; i++) held.push(new Promise(() => {}))
+    let pending = []
+    for (let i = 0; i < HOPS; i++) pending.push(new Promise(() => {}))
     await new Promise((resolve) => setTimeout(resolve, 10))
-    held = undefined
+    pending = undefined
   },
 
   async connections () {
@@ -66,18 +66,18 @@ const cases = {
 
   async toggles () {
     const trace = require('..')
-    const was = trace.enabled
+    const wasEnabled = trace.enabled
     for (let i = 0; i < 1000; i++) {
       trace.enable()
       await null
       trace.disable()
     }
-    if (was) trace.enable()
+    if (wasEnabled) trace.enable()
   }
 }
 
-/** Collects what is gone; the register of handles lets go of its own within a second (lib/handles/registry.js). */
-async function settle () {
+/** Collects garbage; the registry of handles releases entries within a second (lib/handles/registry.js). */
+async function collectGarbage () {
   for (const ms of [20, 20, 20, 1000, 20, 20]) {
     global.gc()
     await new Promise((resolve) => setTimeout(resolve, ms))
@@ -85,23 +85,24 @@ async function settle () {
 }
 
 async function run (name) {
-  await settle()
+  await collectGarbage()
   const before = process.memoryUsage().heapUsed
   const began = process.cpuUsage()
   await cases[name]()
   const cpu = process.cpuUsage(began)
-  await settle()
-  const left = (process.memoryUsage().heapUsed - before) / 1e6
+  await collectGarbage()
+  const heapGrowth = (process.memoryUsage().heapUsed - before) / 1e6
   const { contexts, stacks, captured, dropped, handles } = require('..').stats()
   const peak = process.resourceUsage().maxRSS / 1000
-  console.log(JSON.stringify({ left, cpu: (cpu.user + cpu.system) / 1e6, peak, contexts, stacks, captured, dropped, handles }))
+  const figures = { left: heapGrowth, cpu: (cpu.user + cpu.system) / 1e6, peak }
+  console.log(JSON.stringify({ ...figures, contexts, stacks, captured, dropped, handles }))
 }
 
 /**
  * @typedef {object} MemoryFigure
  * @property {string} case
  * @property {string} subject
- * @property {number} [left] MB of the heap after the work, more than before it
+ * @property {number} [left] MB of the heap after the work more than before
  * @property {number} [peak] MB of resident memory
  * @property {string} [failed]
  */
@@ -116,11 +117,11 @@ async function run (name) {
 async function memoryOf (subject, { node: [command, ...args], options }, hops) {
   const figures = []
   for (const name of Object.keys(cases)) {
-    const words = [...args, '--expose-gc', __filename, name, String(hops)]
+    const childArgs = [...args, '--expose-gc', __filename, name, String(hops)]
     try {
-      const { stdout } = await promisify(execFile)(command, words, { ...options, timeout: MAX_MS })
-      const { left, peak } = JSON.parse(String(stdout.trim().split('\n').at(-1)))
-      figures.push({ case: name, subject, left, peak })
+      const { stdout } = await promisify(execFile)(command, childArgs, { ...options, timeout: MAX_MS })
+      const { left: heapGrowth, peak } = JSON.parse(String(stdout.trim().split('\n').at(-1)))
+      figures.push({ case: name, subject, left: heapGrowth, peak })
     } catch (error) {
       const { killed, code, signal } = /** @type {any} */ (error)
       const failed = killed ? `does not end within ${MAX_MS / 1000} s` : `exit code ${code ?? signal}`
@@ -141,9 +142,9 @@ async function memoryOn (node, subjects, hops) {
   const { commandOf } = require('./in-turn') // not in the measured process
   const figures = []
   for (const [name, subject] of subjects) {
-    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-bench-'))
-    figures.push(...await memoryOf(name, commandOf(node, subject, folder), hops))
-    fs.rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+    const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-bench-'))
+    figures.push(...await memoryOf(name, commandOf(node, subject, directory), hops))
+    fs.rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
   }
   return figures
 }
@@ -152,12 +153,13 @@ function printAll () {
   const register = path.join(__dirname, '..', 'lib', 'register.js')
   for (const name of Object.keys(cases)) {
     for (const preload of [[], ['-r', register]]) {
-      const out = execFileSync(process.execPath, ['--expose-gc', ...preload, __filename, name], { encoding: 'utf8' })
-      const { left, cpu, peak, ...figures } = JSON.parse(out)
-      const who = preload.length > 0 ? 'longstack' : 'bare     '
-      const kept = Object.entries(figures).map(([key, value]) => `${key} ${value}`).join(', ')
-      const amounts = `left ${left.toFixed(2)} MB, ${cpu.toFixed(1)} s CPU, peak ${peak.toFixed(0)} MB`
-      console.log(`${process.version} ${name.padEnd(12)} ${who} ${amounts}, ${kept}`)
+      const childArgs = ['--expose-gc', ...preload, __filename, name]
+      const output = execFileSync(process.execPath, childArgs, { encoding: 'utf8' })
+      const { left: heapGrowth, cpu, peak, ...figures } = JSON.parse(output)
+      const subject = preload.length > 0 ? 'longstack' : 'bare     '
+      const held = Object.entries(figures).map(([key, value]) => `${key} ${value}`).join(', ')
+      const amounts = `heap +${heapGrowth.toFixed(2)} MB, ${cpu.toFixed(1)} s CPU, peak ${peak.toFixed(0)} MB`
+      console.log(`${process.version} ${name.padEnd(12)} ${subject} ${amounts}, ${held}`)
     }
   }
 }

@@ -1,21 +1,21 @@
 'use strict'
 
-// What the command lines of this folder share.
+// Shared by the command lines of this directory.
 
 const { parseArgs } = require('node:util')
 const machine = require('./machine')
 
-/** Wrong usage. */
+/** Wrong usage, its message a sentence. */
 class UsageError extends Error {}
 
-/** To the person who waits: figures alone go to stdout. @param {string} text */
+/** Prints progress to stderr; only figures go to stdout. @param {string} text */
 const printStatus = (text) => process.stderr.write(`${text}\n`)
 
 /**
  * @template {NonNullable<import('node:util').ParseArgsConfig['options']>} Options
  * @param {string[]} args
  * @param {Options} options
- * @throws {UsageError} what they are not
+ * @throws {UsageError} an option that is unknown or wrong
  */
 function valuesOf (args, options) {
   try {
@@ -25,25 +25,30 @@ function valuesOf (args, options) {
   }
 }
 
-/** @param {string | undefined} given @param {number} standard @throws {UsageError} */
-function roundsOf (given, standard) {
-  const rounds = Number(given ?? standard)
-  if (!Number.isInteger(rounds) || rounds < 1) throw new UsageError(`--rounds must be a whole number of at least 1, not ${JSON.stringify(given)}.`)
-  return rounds
+/** @param {string | undefined} value @param {number} defaultValue @throws {UsageError} */
+function roundsOf (value, defaultValue) {
+  const rounds = Number(value ?? defaultValue)
+  if (Number.isInteger(rounds) && rounds >= 1) return rounds
+  throw new UsageError(`--rounds must be an integer, 1 or more, not ${JSON.stringify(value)}.`)
 }
 
-/** @param {string | undefined} given @param {number} standard @returns {number} ms @throws {UsageError} */
-function millisecondsOf (given, standard) {
-  const seconds = Number(given ?? standard / 1000)
+/**
+ * @param {string | undefined} value seconds
+ * @param {number} defaultValue ms
+ * @returns {number} ms
+ * @throws {UsageError}
+ */
+function millisecondsOf (value, defaultValue) {
+  const seconds = Number(value ?? defaultValue / 1000)
   if (seconds > 0 && seconds <= 600) return seconds * 1000
-  throw new UsageError(`--seconds must be a number above 0 and up to 600, not ${JSON.stringify(given)}.`)
+  throw new UsageError(`--seconds must be a number above 0 and up to 600, not ${JSON.stringify(value)}.`)
 }
 
-/** @param {string} file @returns {string} such as 24.1.0 @throws {UsageError} it is no Node */
+/** @param {string} file @returns {string} such as 24.1.0 @throws {UsageError} it is not Node */
 function versionOf (file) {
   const version = machine.output(file, ['-p', 'process.version'])?.trim()
-  if (version === undefined || !/^v\d+\.\d+\.\d+/.test(version)) throw new UsageError(`${file} is no Node that runs here.`)
-  return version.slice(1)
+  if (version !== undefined && /^v\d+\.\d+\.\d+/.test(version)) return version.slice(1)
+  throw new UsageError(`${file} is not a Node binary that runs on this machine.`)
 }
 
 module.exports = { UsageError, printStatus, valuesOf, roundsOf, millisecondsOf, versionOf }

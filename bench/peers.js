@@ -1,40 +1,47 @@
 'use strict'
 
-// The packages that longstack is compared with live in this folder's own node_modules, installed when they are
-// first needed, from the lockfile, without running scripts of theirs.
+// Installs the packages that longstack is compared with into this directory's own node_modules when they are
+// first needed, from the lockfile, without running their scripts.
 
 const { spawnSync } = require('node:child_process')
 const path = require('node:path')
 const { dependencies } = require('./package.json')
 
-/** @param {string} name @returns {boolean} whether it is here in the version that package.json names */
-function installed (name) {
+/** @type {Record<string, string>} */
+const versions = dependencies
+
+/** @param {string} name @returns {boolean} whether it is installed in the version that package.json names */
+function isInstalled (name) {
   try {
-    return require(path.join(__dirname, 'node_modules', name, 'package.json')).version === dependencies[/** @type {keyof typeof dependencies} */ (name)]
+    return require(path.join(__dirname, 'node_modules', name, 'package.json')).version === versions[name]
   } catch {
     return false
   }
 }
 
 /**
- * Installs what is missing.
+ * Installs the packages that are missing.
  * @param {string[]} names
- * @param {(text: string) => void} say
+ * @param {(text: string) => void} printStatus
  */
-function provide (names, say) {
-  const missing = names.filter((name) => !installed(name))
+function installPeers (names, printStatus) {
+  const missing = names.filter((name) => !isInstalled(name))
   if (missing.length === 0) return
-  say(`Installing what is measured against into bench/node_modules, once (${missing.join(', ')}) ...`)
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_(config_local_prefix|package_|lifecycle_|command)/.test(name)))
-  const { status, stderr, error } = spawnSync('npm', ['ci', '--ignore-scripts', '--omit=optional', '--no-audit', '--no-fund', '--loglevel=error'],
-    { cwd: __dirname, env, encoding: 'utf8', shell: process.platform === 'win32' })
-  if (status !== 0) say(`That failed (${error?.message ?? stderr.trim().split('\n')[0]}); what is missing is shown as failed.`)
+  printStatus(`Installing packages to compare with into bench/node_modules, once (${missing.join(', ')}) ...`)
+  const ofNpmRun = /^npm_(config_local_prefix|package_|lifecycle_|command)/
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !ofNpmRun.test(name)))
+  const args = ['ci', '--ignore-scripts', '--omit=optional', '--no-audit', '--no-fund', '--loglevel=error']
+  const { status, stderr, error } =
+    spawnSync('npm', args, { cwd: __dirname, env, encoding: 'utf8', shell: process.platform === 'win32' })
+  if (status === 0) return
+  const reason = error?.message ?? stderr.trim().split('\n')[0]
+  printStatus(`The installation failed (${reason}); missing packages are reported as failed.`)
 }
 
-/** @param {string[]} names @returns {string | undefined} the reason why something cannot be measured */
-function lacking (names) {
-  const missing = names.filter((name) => !installed(name))
+/** @param {string[]} names @returns {string | undefined} the reason why a subject cannot be measured */
+function missingReason (names) {
+  const missing = names.filter((name) => !isInstalled(name))
   return missing.length === 0 ? undefined : `${missing.join(', ')} not installed`
 }
 
-module.exports = { provide, lacking }
+module.exports = { installPeers, missingReason }

@@ -1,7 +1,7 @@
 'use strict'
 
-// What is measured on which Node: what the command line names, or the bars, a fixed choice that takes some
-// ten minutes on Node 20, 22, 24 and 26.
+// Plans the measurements on each Node: those named on the command line, or the bars, a fixed choice that
+// takes some ten minutes on Node 20, 22, 24 and 26.
 
 const path = require('node:path')
 const { nearest } = require('../lib/errors')
@@ -13,7 +13,7 @@ const { workloads } = require('./workloads')
 /**
  * @typedef {object} Task
  * @property {string} workload
- * @property {string[]} subjects bare not among them
+ * @property {string[]} subjects without bare
  *
  * @typedef {object} Plan
  * @property {string} file of Node
@@ -54,24 +54,25 @@ const OLDER_BARS = {
 const BARS = { 20: OLDER_BARS, 22: OLDER_BARS, 24: MAIN_BARS, 26: RECENT_BARS }
 
 /**
- * @param {string | undefined} given
- * @param {string[]} known
- * @param {string} what
- * @returns {string[]} all that are known where nothing is given
+ * Selects the names in a list of an option.
+ * @param {string | undefined} value separated by commas
+ * @param {string[]} candidates
+ * @param {string} noun of a candidate, for messages
+ * @returns {string[]} all candidates without a value
  */
-function chosen (given, known, what) {
-  if (given === undefined) return known
-  const names = given.split(',').map((name) => name.trim()).filter(Boolean)
-  if (names.length === 0) throw new UsageError(`No ${what} is named.`)
+function selectNames (value, candidates, noun) {
+  if (value === undefined) return candidates
+  const names = value.split(',').map((name) => name.trim()).filter(Boolean)
+  if (names.length === 0) throw new UsageError(`No ${noun} is named.`)
   for (const name of names) {
-    if (known.includes(name)) continue
-    const hint = nearest(name, known)
+    if (candidates.includes(name)) continue
+    const hint = nearest(name, candidates)
     const advice = hint === undefined
-      ? `Known are ${known.join(', ')}.`
+      ? `Known are ${candidates.join(', ')}.`
       : `Did you mean ${JSON.stringify(hint)}?`
-    throw new UsageError(`Unknown ${what} ${JSON.stringify(name)}. ${advice}`)
+    throw new UsageError(`Unknown ${noun} ${JSON.stringify(name)}. ${advice}`)
   }
-  return known.filter((name) => names.includes(name))
+  return candidates.filter((name) => names.includes(name))
 }
 
 /** @param {string} version @param {{ names: string[], works: string[] }} wanted @returns {Task[]} */
@@ -88,22 +89,23 @@ function barsOf (version, { names, works }) {
 }
 
 /**
- * @param {object} given
- * @param {string} given.node paths with commas
- * @param {string} [given.subjects]
- * @param {string} [given.workloads]
- * @param {boolean} given.bars
+ * @param {object} selection
+ * @param {string} selection.node paths separated by commas
+ * @param {string} [selection.subjects]
+ * @param {string} [selection.workloads]
+ * @param {boolean} selection.bars
  * @returns {Plan[]}
  * @throws {UsageError}
  */
-function planOf (given) {
-  const names = chosen(given.subjects, Object.keys(subjects), 'subject').filter((name) => name !== 'bare')
-  const works = chosen(given.workloads, Object.keys(workloads), 'workload')
-  return given.node.split(',').map((name) => {
-    const file = name.includes('/') ? path.resolve(name) : name // children have folders of their own
+function planOf (selection) {
+  const names = selectNames(selection.subjects, Object.keys(subjects), 'subject')
+    .filter((name) => name !== 'bare')
+  const works = selectNames(selection.workloads, Object.keys(workloads), 'workload')
+  return selection.node.split(',').map((name) => {
+    const file = name.includes('/') ? path.resolve(name) : name // children have directories of their own
     const version = versionOf(file)
-    const all = works.map((workload) => ({ workload, subjects: names }))
-    return { file, version, tasks: given.bars ? barsOf(version, { names, works }) : all }
+    const allTasks = works.map((workload) => ({ workload, subjects: names }))
+    return { file, version, tasks: selection.bars ? barsOf(version, { names, works }) : allTasks }
   })
 }
 

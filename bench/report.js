@@ -1,7 +1,7 @@
 'use strict'
 
-// What a report of many spans costs: node bench/report.js [COUNT]. Makes a file of so many spans, a million if nothing
-// is said, and reports on it in a process of its own, as text and as a page.
+// Measures what a report of many spans costs: node bench/report.js [COUNT]. Writes a file of COUNT spans
+// (default 1,000,000) and reports on it in a process of its own, as text and as a page.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
@@ -9,20 +9,26 @@ const os = require('node:os')
 const path = require('node:path')
 
 const main = path.join(__dirname, '..', 'lib', 'cli', 'main.js')
+/** @type {Array<[string, number]>} name and typical ms */
 const ROUTES = [['GET /', 0.8], ['GET /users/:id', 3], ['POST /orders', 12], ['GET /slow', 80]]
-const STACK = ['    at query (/app/db.js:12:21)', '  ── setTimeout(100) · Timeout · 103 ms earlier ──', '    at Object.<anonymous> (/app/index.js:44:1)'].join('\n')
+const STACK = [
+  '    at query (/app/db.js:12:21)',
+  '  ── setTimeout(100) · Timeout · 103 ms earlier ──',
+  '    at Object.<anonymous> (/app/index.js:44:1)'
+].join('\n')
 
-let state = 1
+let randomState = 1
 
-function draw () {
-  state = (Math.imul(state, 1664525) + 1013904223) >>> 0
-  return state / 2 ** 32
+/** @returns {number} of 0 to 1, the same series in each process */
+function random () {
+  randomState = (Math.imul(randomState, 1664525) + 1013904223) >>> 0
+  return randomState / 2 ** 32
 }
 
 /** @param {number} digits */
-function id (digits) {
+function randomId (digits) {
   let text = ''
-  while (text.length < digits) text += Math.floor(draw() * 2 ** 32).toString(16).padStart(8, '0')
+  while (text.length < digits) text += Math.floor(random() * 2 ** 32).toString(16).padStart(8, '0')
   return text
 }
 
@@ -32,71 +38,79 @@ function nanos (ms) {
 }
 
 /** @param {number} start */
-function line (start) {
-  const [name, typical] = /** @type {[string, number]} */ (ROUTES[Math.floor(draw() * draw() * ROUTES.length)])
-  const [run, wait, delayed] = [typical * 0.2 * (0.5 + draw()), typical * draw(), draw() < 0.2 ? 60 * draw() : 0]
+function spanLine (start) {
+  const [name, typical] = ROUTES[Math.floor(random() * random() * ROUTES.length)]
+  const run = typical * 0.2 * (0.5 + random())
+  const wait = typical * random()
+  const delayed = random() < 0.2 ? 60 * random() : 0
+  const places = ['load (/app/pool.js:34:9)', 'retry (/app/retry.js:5:3)']
+  const delayedBy = [{ spanId: randomId(16), name: 'GET /slow', ms: delayed, at: 'work (/app/heavy.js:3:5)' }]
   return `${JSON.stringify({
-    traceId: id(32),
-    spanId: id(16),
+    traceId: randomId(32),
+    spanId: randomId(16),
     name,
     kind: 'SERVER',
     startTimeUnixNano: nanos(start),
     endTimeUnixNano: nanos(start + run + wait + delayed),
-    status: { code: draw() < 0.01 ? 'ERROR' : 'UNSET' },
+    status: { code: random() < 0.01 ? 'ERROR' : 'UNSET' },
     attributes: {
       'http.request.method': 'GET',
-      'url.path': `/users/${Math.floor(draw() * 1e6)}`,
+      'url.path': `/users/${Math.floor(random() * 1e6)}`,
       'http.response.status_code': 200,
       'network.peer.address': '127.0.0.1',
       'code.stacktrace': STACK,
       'longstack.run_ms': run,
       'longstack.wait_ms': { TCP: wait * 0.8, TIMER: wait * 0.2 },
       'longstack.waits': [
-        { ms: wait * 0.8, count: 2, at: 'load (/app/pool.js:34:9)', until: 'TCP 127.0.0.1:5432', label: 'await' },
-        { ms: wait * 0.2, count: 1, at: 'retry (/app/retry.js:5:3)', until: 'TIMER', label: 'setTimeout(100)' }
+        { ms: wait * 0.8, count: 2, at: places[0], until: 'TCP 127.0.0.1:5432', label: 'await' },
+        { ms: wait * 0.2, count: 1, at: places[1], until: 'TIMER', label: 'setTimeout(100)' }
       ],
       'longstack.waited_ms': wait,
       'longstack.delayed_ms': delayed,
-      'longstack.delayed_by': delayed > 0 ? [{ spanId: id(16), name: 'GET /slow', ms: delayed, at: 'work (/app/heavy.js:3:5)' }] : [],
+      'longstack.delayed_by': delayed > 0 ? delayedBy : [],
       'longstack.runs': [[0, run / 2, 'HTTPINCOMINGMESSAGE'], [run / 2 + wait, run / 2, 'Timeout']]
     },
     resource: { 'service.name': 'shop', 'process.pid': 1 }
   })}\n`
 }
 
-/** @param {string} to @param {number} count */
-function make (to, count) {
-  const file = fs.openSync(to, 'w')
-  let piece = ''
+/** @param {string} file @param {number} count */
+function writeSpans (file, count) {
+  const descriptor = fs.openSync(file, 'w')
+  let buffered = ''
   for (let i = 0; i < count; i++) {
-    piece += line(1763685600000 + i)
-    if (piece.length < 1 << 20 && i + 1 < count) continue
-    fs.writeSync(file, piece)
-    piece = ''
+    buffered += spanLine(1763685600000 + i)
+    if (buffered.length < 1 << 20 && i + 1 < count) continue
+    fs.writeSync(descriptor, buffered)
+    buffered = ''
   }
-  fs.closeSync(file)
+  fs.closeSync(descriptor)
 }
 
 /** @param {string[]} args */
 function measure (args) {
   const began = process.hrtime.bigint()
-  const measured = 'import fs from "node:fs"; process.on("exit", () => fs.writeSync(3, String(process.resourceUsage().maxRSS)))'
-  const preload = `data:text/javascript,${encodeURIComponent(measured)}`
-  const { status, output } = spawnSync(process.execPath, ['--import', preload, main, 'report', ...args], { stdio: ['ignore', 'ignore', 'inherit', 'pipe'] })
+  const source = 'import fs from "node:fs"; ' +
+    'process.on("exit", () => fs.writeSync(3, String(process.resourceUsage().maxRSS)))'
+  const preload = `data:text/javascript,${encodeURIComponent(source)}`
+  const { status, output } = spawnSync(process.execPath, ['--import', preload, main, 'report', ...args], {
+    stdio: ['ignore', 'ignore', 'inherit', 'pipe']
+  })
   const seconds = Number(process.hrtime.bigint() - began) / 1e9
   return { status, seconds, megabytes: Number(output[3]) / 1024 }
 }
 
 const count = Number(process.argv[2] ?? 1e6)
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-bench-'))
+const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-bench-'))
 try {
-  const file = path.join(folder, 'spans.jsonl')
-  make(file, count)
+  const file = path.join(directory, 'spans.jsonl')
+  writeSpans(file, count)
   console.log(`${count} spans, ${Math.round(fs.statSync(file).size / 1e6)} MB, Node ${process.versions.node}`)
-  for (const [name, ...args] of [['text'], ['page', '--html', path.join(folder, 'page.html')]]) {
+  for (const [name, ...args] of [['text'], ['page', '--html', path.join(directory, 'page.html')]]) {
     const { status, seconds, megabytes } = measure([file, ...args])
-    console.log(`${name}  ${seconds.toFixed(1)} s  ${megabytes.toFixed(0)} MB${status === 0 ? '' : `  exit code ${status}`}`)
+    const failure = status === 0 ? '' : `  exit code ${status}`
+    console.log(`${name}  ${seconds.toFixed(1)} s  ${megabytes.toFixed(0)} MB${failure}`)
   }
 } finally {
-  fs.rmSync(folder, { recursive: true, force: true })
+  fs.rmSync(directory, { recursive: true, force: true })
 }

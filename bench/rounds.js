@@ -9,13 +9,13 @@ const { median } = require('./median')
 /**
  * @typedef {import('./measure').Sample} Sample
  *
- * @typedef {{ subjects: number, load: number }} Busy shares of the time that the two processors worked
+ * @typedef {{ subjects: number, load: number }} Busy shares of the time that the two CPUs worked
  *
  * @typedef {object} Result
  * @property {string} subject
  * @property {string} workload
  * @property {number} [value] median, in the workload's unit
- * @property {number} [over] median of what it is more than bare, in the workload's unit
+ * @property {number} [over] median of the difference to bare, in the workload's unit
  * @property {number[]} ratios to bare, one a round
  * @property {number} [ratio] their median; 1 for bare
  * @property {number} [rss] bytes under load, median
@@ -24,17 +24,17 @@ const { median } = require('./median')
  * @property {number} [units] measured in one round, median
  * @property {Busy} [busy] of bare
  * @property {Record<string, any>} [inForce]
- * @property {string} [warning] what was asked for is not in force
+ * @property {string} [warning] what runs otherwise than requested
  * @property {string} [failed] reason
- * @property {number} [failures] how many of the runs
+ * @property {number} [failures] count of failed runs
  */
 
-const GROUP_SIZE = 4 // more at once make the caches colder for all
+const GROUP_SIZE = 4 // more at once make the caches colder for all subjects
 const MAX_FAILURES = 2
 
 /**
- * Forms groups of equal size: what the last one lacks is filled with the first subjects, which are then
- * measured twice a round, so that all share the processor with equally many.
+ * Forms groups of equal size: the last one is filled with the first subjects, which are then measured twice
+ * a round, so that all share the CPU with equally many.
  * @template T
  * @param {T[]} subjects
  * @returns {T[][]}
@@ -52,8 +52,8 @@ const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.
 
 /** @param {(number | undefined)[]} values @returns {number | undefined} */
 function medianOf (values) {
-  const known = /** @type {number[]} */ (values.filter((value) => value !== undefined))
-  return known.length === 0 ? undefined : median(known)
+  const defined = /** @type {number[]} */ (values.filter((value) => value !== undefined))
+  return defined.length === 0 ? undefined : median(defined)
 }
 
 /** @param {Busy[]} busy @returns {Busy} */
@@ -65,21 +65,21 @@ function medianBusy (busy) {
 }
 
 /**
- * Returns a sentence on what was asked for and is not in force, or undefined.
+ * Describes the engine or mode that is not in force as requested, or returns undefined.
  * @param {import('./subjects').Subject} subject
  * @param {Record<string, any> | undefined} inForce
  */
-function disappointment ({ asks = {} }, inForce) {
+function mismatchWarning (subject, inForce) {
   if (inForce === undefined) return undefined
-  const asked = /** @type {Record<string, string | undefined>} */ (asks)
-  const isWrong = (/** @type {string} */ what) => asked[what] !== undefined && asked[what] !== inForce[what]
+  const expected = /** @type {Record<string, string | undefined>} */ (subject.expected ?? {})
+  const isWrong = (/** @type {string} */ key) => expected[key] !== undefined && expected[key] !== inForce[key]
   const wrong = ['engine', 'mode'].filter(isWrong)
   if (wrong.length === 0) return undefined
-  return wrong.map((what) => `${asked[what]} was asked for, the ${what} in force is ${inForce[what]} ` +
-    `(${inForce[`${what}Why`]})`).join('; ')
+  return wrong.map((key) => `${expected[key]} was requested, the ${key} in force is ${inForce[key]} ` +
+    `(${inForce[`${key}Why`]})`).join('; ')
 }
 
-/** Collects what the rounds gave for one subject. */
+/** Collects the samples and failures of one subject in all rounds. */
 class SubjectRecord {
   /** @param {string} name @param {import('./subjects').Subject} subject */
   constructor (name, subject) {
@@ -105,26 +105,26 @@ class SubjectRecord {
   result (workload, factor) {
     const { samples, failures } = this
     const rounds = this.comparisons.filter((list) => list !== undefined)
-    const of = (/** @type {'ratio' | 'over' | 'rssOver'} */ what) =>
-      rounds.map((list) => mean(list.map((comparison) => comparison[what])))
+    const meansOf = (/** @type {'ratio' | 'over' | 'rssOver'} */ key) =>
+      rounds.map((list) => mean(list.map((comparison) => comparison[key])))
     const isBare = this.name === 'bare'
     const inForce = samples.at(-1)?.inForce
     /** @type {Result} */
-    const result = { subject: this.name, workload, ratios: isBare ? [] : of('ratio') }
+    const result = { subject: this.name, workload, ratios: isBare ? [] : meansOf('ratio') }
     if (failures.length > 0) Object.assign(result, { failed: failures[0], failures: failures.length })
     if (samples.length === 0) return result
-    const over = isBare ? 0 : medianOf(of('over'))
+    const cpuOver = isBare ? 0 : medianOf(meansOf('over'))
     return Object.assign(result, {
       value: median(samples.map(({ cpu }) => cpu * factor)),
-      over: over === undefined ? undefined : over * factor,
+      over: cpuOver === undefined ? undefined : cpuOver * factor,
       ratio: isBare ? 1 : medianOf(result.ratios),
       rss: median(samples.map(({ rss }) => rss)),
-      rssOver: isBare ? 0 : medianOf(of('rssOver')),
+      rssOver: isBare ? 0 : medianOf(meansOf('rssOver')),
       heapUsed: median(samples.map(({ heapUsed }) => heapUsed)),
       units: median(samples.map(({ units }) => units)),
       busy: this.busy.length === 0 ? undefined : medianBusy(this.busy),
       inForce,
-      warning: disappointment(this.subject, inForce)
+      warning: mismatchWarning(this.subject, inForce)
     })
   }
 }
@@ -135,9 +135,9 @@ class SubjectRecord {
  * @param {string} plan.node
  * @param {string} plan.name of the workload
  * @param {import('./workloads').Workload} plan.workload
- * @param {Array<[string, import('./subjects').Subject]>} plan.subjects bare not among them
+ * @param {Array<[string, import('./subjects').Subject]>} plan.subjects without bare
  * @param {import('./subjects').Subject} plan.bare
- * @param {(subject: string) => string | undefined} plan.lacking why one cannot run
+ * @param {(subject: string) => string | undefined} plan.missingReason why a subject cannot run
  * @param {number} plan.rounds
  * @param {number} plan.warmMs
  * @param {number} plan.ms
@@ -145,20 +145,20 @@ class SubjectRecord {
  * @param {(done: { subjects: string[], round: number }) => void} plan.progress
  * @returns {Promise<Result[]>}
  */
-async function inRounds ({ subjects, bare, lacking, rounds, progress, ...job }) {
+async function inRounds ({ subjects, bare, missingReason, rounds, progress, ...job }) {
   const bareRecord = new SubjectRecord('bare', bare)
   const records = subjects.map(([name, subject]) => new SubjectRecord(name, subject))
   for (const record of records) {
-    const reason = lacking(record.name)
+    const reason = missingReason(record.name)
     if (reason !== undefined) record.failures.push(...Array(MAX_FAILURES).fill(reason))
   }
   for (let round = 0; round < rounds; round++) {
-    const able = records.filter(({ failures }) => failures.length < MAX_FAILURES)
-    for (const group of able.length === 0 ? [[]] : groupsOf(able)) {
-      const all = [bareRecord, ...group]
-      if (round % 2 === 1) all.reverse()
+    const runnable = records.filter(({ failures }) => failures.length < MAX_FAILURES)
+    for (const group of runnable.length === 0 ? [[]] : groupsOf(runnable)) {
+      const participants = [bareRecord, ...group]
+      if (round % 2 === 1) participants.reverse()
       progress({ subjects: group.map(({ name }) => name), round })
-      await measureGroup(all, bareRecord, round, job)
+      await measureGroup(participants, bareRecord, round, job)
     }
   }
   return [bareRecord, ...records].map((record) => record.result(job.name, job.workload.factor))

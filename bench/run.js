@@ -1,7 +1,7 @@
 'use strict'
 
-// The conductor: npm run bench -- [options]. Figures go to the terminal and a JSON file; docs/cost.md and the
-// table in README.md are made from the same figures.
+// Runs the benchmarks: npm run bench -- [options]. Figures go to the terminal and a JSON file; docs/cost.md
+// and the table in README.md are written from the same figures.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -9,7 +9,7 @@ const { firstErrors } = require('./errors')
 const machine = require('./machine')
 const { memoryOn } = require('./memory')
 const { UsageError, printStatus, valuesOf, roundsOf, millisecondsOf } = require('./options')
-const { provide, lacking } = require('./peers')
+const { installPeers, missingReason } = require('./peers')
 const { planOf, minutesOf } = require('./plan')
 const { inRounds } = require('./rounds')
 const { startUp } = require('./start-up')
@@ -17,7 +17,7 @@ const { subjects } = require('./subjects')
 const table = require('./table')
 const { workloads } = require('./workloads')
 
-/** @typedef {import('./table').Report} Report */
+/** @typedef {import('./table-rows').Report} Report */
 /** @typedef {[string, import('./subjects').Subject]} NamedSubject */
 
 const ROOT = path.join(__dirname, '..')
@@ -32,23 +32,23 @@ const SCALES = {
 
 const { full, bars, quick } = SCALES
 const HELP = `Measures what tracing costs, with longstack and with others. All subjects of a workload run at
-once on one processor, four and bare at most, each under a load of its own from another.
+once on one CPU, at most four and bare, each under a load of its own from another.
 
   npm run bench -- [options]
 
-  --node PATH[,PATH...]   Node binaries to measure; default: the one that runs this
+  --node PATH[,PATH...]   Node binaries to measure; default: the one that runs the benchmark
   --subjects A[,B...]     default: all; bare always runs
                           ${list(Object.keys(subjects))}
   --workloads A[,B...]    default: all
                           ${list(Object.keys(workloads))}
   --bars                  a fixed choice of both for Node 20, 22, 24 and 26, in some twelve minutes
-  --rounds N              how often each group runs; default ${full.rounds}, with --quick ${quick.rounds}
-  --seconds N             how long it is measured in a round, after a warm-up of 10 s (loops without a
+  --rounds N              times that each group runs; default ${full.rounds}, with --quick ${quick.rounds}
+  --seconds N             duration of a measurement in a round, after a warm-up of 10 s (loops without a
                           server 2 s, fetch 6 s); default ${full.ms / 1000}, with --bars ${bars.ms / 1000},
                           with --quick ${quick.ms / 1000}
-  --quick                 hardly any work: shows that everything works, the figures mean nothing
-  --json FILE             write the figures there, after each workload
-  --from FILE[,FILE...]   measure nothing, take the figures of earlier runs
+  --quick                 little work: proves that everything works, its figures mean nothing
+  --json FILE             write the figures to it, after each workload
+  --from FILE[,FILE...]   measure nothing, read the figures of earlier runs
   --docs                  write docs/cost.md and the table in README.md from the figures
   --help
 `
@@ -64,7 +64,7 @@ function list (names) {
 }
 
 /** @param {string} file @returns {Report} */
-function saved (file) {
+function readReport (file) {
   try {
     const report = JSON.parse(fs.readFileSync(file, 'utf8'))
     const complete = Array.isArray(report.versions) && report.how?.seconds !== undefined
@@ -76,7 +76,7 @@ function saved (file) {
 }
 
 /** @param {string[]} args */
-function options (args) {
+function parseOptions (args) {
   const values = valuesOf(args, {
     node: { type: 'string', default: process.execPath },
     subjects: { type: 'string' },
@@ -97,21 +97,22 @@ function options (args) {
   scale.rounds = roundsOf(values.rounds, scale.rounds)
   scale.ms = millisecondsOf(values.seconds, scale.ms)
   if (json !== undefined && !fs.existsSync(path.dirname(path.resolve(json)))) {
-    throw new UsageError(`There is no folder for ${json}.`)
+    throw new UsageError(`There is no directory for ${json}.`)
   }
-  const from = values.from?.split(',').map(saved) ?? []
-  const measures = !help && from.length === 0
-  const chosen = { node: String(node), subjects: values.subjects, workloads: values.workloads, bars: isBars }
-  return { help, docs, json, quick: isQuick, from, scale, plans: measures ? planOf(chosen) : [] }
+  const reports = values.from?.split(',').map(readReport) ?? []
+  const measures = !help && reports.length === 0
+  const { subjects: names, workloads: works } = values
+  const selection = { node: String(node), subjects: names, workloads: works, bars: isBars }
+  return { help, docs, json, quick: isQuick, reports, scale, plans: measures ? planOf(selection) : [] }
 }
 
 /**
- * Joins several runs; of a subject that was measured twice under one workload the later figures hold.
+ * Joins the reports of several runs; later figures of a subject under a workload replace earlier ones.
  * @param {Report[]} reports
  * @returns {Report}
  */
-function joined (reports) {
-  /** @type {Map<string, import('./table').Version>} */
+function joinReports (reports) {
+  /** @type {Map<string, import('./table-rows').Version>} */
   const versions = new Map()
   for (const { node, results, ...more } of reports.flatMap((report) => report.versions)) {
     const version = versions.get(node) ?? { node, results: [] }
@@ -124,10 +125,10 @@ function joined (reports) {
     ...first,
     how: {
       ...first.how,
-      pinned: reports.every(({ how }) => how.pinned),
-      quick: reports.some(({ how }) => how.quick),
-      rounds: Math.min(...reports.map(({ how }) => how.rounds)),
-      seconds: Math.min(...reports.map(({ how }) => how.seconds))
+      pinned: reports.every((report) => report.how.pinned),
+      quick: reports.some((report) => report.how.quick),
+      rounds: Math.min(...reports.map((report) => report.how.rounds)),
+      seconds: Math.min(...reports.map((report) => report.how.seconds))
     },
     peers: Object.assign({}, ...reports.map(({ peers }) => peers)),
     subjects: Object.assign({}, ...reports.map((report) => report.subjects)),
@@ -136,32 +137,32 @@ function joined (reports) {
   }
 }
 
-/** Shows the line being worked on, on a terminal only. @param {string} text */
-function working (text) {
+/** Replaces the line of progress, on a terminal only. @param {string} text */
+function showProgress (text) {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`)
 }
 
-/** @param {string[]} node its command @returns {import('./table').Version['capture']} */
+/** @param {string[]} node its command @returns {import('./table-rows').Version['capture']} */
 function captureOn ([command, ...args]) {
   const printed = machine.output(command, [...args, path.join(__dirname, 'capture.js'), '--json'], 60_000)
-  return printed === undefined ? { failed: 'bench/capture.js did not end well' } : JSON.parse(printed)
+  return printed === undefined ? { failed: 'bench/capture.js failed' } : JSON.parse(printed)
 }
 
 /**
- * Measures one workload on one Node, into the figures of that version.
- * @param {import('./table').Version} figures
+ * Measures one workload on one Node and adds the results to the figures of that version.
+ * @param {import('./table-rows').Version} figures
  * @param {import('./plan').Task} task
- * @param {{ file: string, scale: import('./plan').Scale, pins: import('./machine').Pins }} how
+ * @param {{ file: string, scale: import('./plan').Scale, pins: import('./machine').Pins }} conditions
  */
 async function measureTask (figures, task, { file, scale, pins }) {
   const workload = workloads[task.workload]
   const named = task.subjects.map((name) => /** @type {NamedSubject} */ ([name, subjects[name]]))
-  const lackingOf = (/** @type {string} */ name) => lacking([...subjects[name].peers, ...workload.peers])
+  const reasonOf = (/** @type {string} */ name) => missingReason([...subjects[name].peers, ...workload.peers])
   const title = `Node ${figures.node}, ${task.workload}`
-  working(title)
+  showProgress(title)
   if (workload.inTurn) {
-    const able = named.filter(([name]) => lackingOf(name) === undefined)
-    return measureInTurn(figures, task.workload, { node: [...pins.subject, file], able, scale })
+    const runnable = named.filter(([name]) => reasonOf(name) === undefined)
+    return measureInTurn(figures, task.workload, { node: [...pins.subject, file], runnable, scale })
   }
   figures.results.push(...await inRounds({
     node: file,
@@ -169,35 +170,35 @@ async function measureTask (figures, task, { file, scale, pins }) {
     workload,
     subjects: named,
     bare: subjects.bare,
-    lacking: lackingOf,
+    missingReason: reasonOf,
     rounds: scale.rounds,
     warmMs: workload.warmMs * scale.warmShare,
     ms: scale.ms,
     pins,
     progress: ({ subjects: group, round }) =>
-      working(`${title}, round ${round + 1} of ${scale.rounds}: bare ${group.join(' ')}`)
+      showProgress(`${title}, round ${round + 1} of ${scale.rounds}: bare ${group.join(' ')}`)
   }))
 }
 
 /**
- * Measures a workload of many short processes, into the figures of that version.
- * @param {import('./table').Version} figures
+ * Measures a workload of many short processes and adds the results to the figures of that version.
+ * @param {import('./table-rows').Version} figures
  * @param {string} workload
- * @param {{ node: string[], able: NamedSubject[], scale: import('./plan').Scale }} how
+ * @param {{ node: string[], runnable: NamedSubject[], scale: import('./plan').Scale }} conditions
  */
-async function measureInTurn (figures, workload, { node, able, scale }) {
+async function measureInTurn (figures, workload, { node, runnable, scale }) {
   /** @type {NamedSubject} */
   const bare = ['bare', subjects.bare]
-  const plan = { node, subjects: [bare, ...able], turns: scale.turns }
-  const ours = able.filter(([, { asks }]) => asks !== undefined)
+  const plan = { node, subjects: [bare, ...runnable], turns: scale.turns }
+  const longstacks = runnable.filter(([, { expected }]) => expected !== undefined)
   if (workload === 'start-up') figures.results.push(...startUp(plan))
   if (workload === 'first-error') figures.results.push(...firstErrors(plan))
-  if (workload === 'memory') figures.memory = await memoryOn(node, [bare, ...ours], scale.hops)
-  if (workload === 'capture' && ours.length > 0) figures.capture = captureOn(node)
+  if (workload === 'memory') figures.memory = await memoryOn(node, [bare, ...longstacks], scale.hops)
+  if (workload === 'capture' && longstacks.length > 0) figures.capture = captureOn(node)
 }
 
 /**
- * @param {ReturnType<typeof options>} asked
+ * @param {ReturnType<typeof parseOptions>} options
  * @param {(report: Report) => void} save
  * @returns {Promise<Report>}
  */
@@ -207,10 +208,10 @@ async function measureAll ({ plans, scale, quick }, save) {
   const names = ['bare', ...new Set(tasks.flatMap((task) => task.subjects))]
   const used = [...names.map((name) => subjects[name]), ...works.map((name) => workloads[name])]
   const needed = [...new Set(used.flatMap(({ peers }) => peers))]
-  provide(needed, printStatus)
+  installPeers(needed, printStatus)
 
   const taskset = machine.pins()
-  if (taskset === undefined) printStatus('There is no taskset here: subjects and loads share all processors.')
+  if (taskset === undefined) printStatus('There is no taskset: subjects and loads share all CPUs.')
   const pins = taskset ?? { subject: [], load: [] }
   const versionsOfPeers = /** @type {Record<string, string>} */ (require('./package.json').dependencies)
   /** @type {Report} */
@@ -234,15 +235,15 @@ async function measureAll ({ plans, scale, quick }, save) {
     })),
     versions: []
   }
-  printStatus(`About ${minutesOf(plans, scale)} min, and the short processes.`)
+  printStatus(`About ${minutesOf(plans, scale)} min, without the short processes.`)
   for (const { file, version, tasks } of plans) {
-    /** @type {import('./table').Version} */
+    /** @type {import('./table-rows').Version} */
     const figures = { node: version, results: [] }
     report.versions.push(figures)
     for (const task of tasks) {
       const began = performance.now()
       await measureTask(figures, task, { file, scale, pins })
-      working('')
+      showProgress('')
       printStatus(`Node ${version}, ${task.workload}: ${((performance.now() - began) / 1000).toFixed(0)} s`)
       save(report)
     }
@@ -251,15 +252,15 @@ async function measureAll ({ plans, scale, quick }, save) {
 }
 
 async function main () {
-  const asked = options(process.argv.slice(2))
-  if (asked.help) return process.stdout.write(HELP)
+  const options = parseOptions(process.argv.slice(2))
+  if (options.help) return process.stdout.write(HELP)
   const save = (/** @type {Report} */ report) => {
-    if (asked.json !== undefined) fs.writeFileSync(asked.json, `${JSON.stringify(report, null, 2)}\n`)
+    if (options.json !== undefined) fs.writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`)
   }
-  const report = asked.from.length > 0 ? joined(asked.from) : await measureAll(asked, save)
+  const report = options.reports.length > 0 ? joinReports(options.reports) : await measureAll(options, save)
   save(report)
   process.stdout.write(`${table.terminal(report)}\n`)
-  if (!asked.docs) return
+  if (!options.docs) return
   fs.writeFileSync(PAGE, table.page(report))
   fs.writeFileSync(README, table.withSummary(fs.readFileSync(README, 'utf8'), report))
   printStatus('Written: docs/cost.md and the table in README.md')

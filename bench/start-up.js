@@ -10,9 +10,9 @@ const MAX_MS = 10_000
 /** @param {import('./in-turn').Command} command @returns {{ value: number } | { failed: string }} */
 function once ({ node: [command, ...args], options }) {
   const stdio = /** @type {import('node:child_process').StdioOptions} */ (['ignore', 'pipe', 'pipe', 'pipe'])
-  const asked = /** @type {const} */ ({ ...options, encoding: 'utf8', stdio, timeout: MAX_MS })
+  const spawnOptions = /** @type {const} */ ({ ...options, encoding: 'utf8', stdio, timeout: MAX_MS })
   const began = performance.now()
-  const child = spawnSync(command, [...args, '-e', '0'], asked)
+  const child = spawnSync(command, [...args, '-e', '0'], spawnOptions)
   const value = performance.now() - began
   const { status, signal, stderr } = child
   const error = /** @type {NodeJS.ErrnoException | undefined} */ (child.error)

@@ -1,19 +1,23 @@
 'use strict'
 
-// Who is measured: how a child that runs a workload is started under each of them. Everything is loaded before the
-// workload, as its users do. What a subject has to show as a proof of its work is in proofs.js.
+// What is measured: how a child that runs a workload is started under each subject. Everything is loaded
+// before the workload, as the subject's users do. proofs.js proves that a subject is active.
 
 const path = require('node:path')
 const { pathToFileURL } = require('node:url')
 
 /**
+ * @typedef {{ engine?: string, mode?: string }} InForce
+ *
+ * @typedef {Record<string, string>} Variables of the environment
+ *
  * @typedef {object} Subject
- * @property {string} says what it is, in a few words
- * @property {(folder: string) => string[]} args of node; the folder is the child's own
- * @property {(folder: string) => Record<string, string>} env
+ * @property {string} says its description, a few words
+ * @property {(directory: string) => string[]} args of node; the directory is the child's own
+ * @property {(directory: string) => Variables} env
  * @property {keyof typeof import('./proofs')} [proof]
  * @property {string[]} peers packages that it needs
- * @property {{ engine?: string, mode?: string }} [asks] what a longstack subject wants to be in force
+ * @property {InForce} [expected] the engine and mode that a longstack subject must run with
  */
 
 const register = path.join(__dirname, '..', 'lib', 'register.js')
@@ -22,8 +26,8 @@ const inPeers = (/** @type {string} */ file) => path.join(__dirname, 'node_modul
 
 /**
  * @param {string} says
- * @param {string[] | ((folder: string) => string[])} args
- * @param {Partial<Omit<Subject, 'args' | 'env'>> & { env?: Record<string, string> | ((folder: string) => Record<string, string>) }} [more]
+ * @param {string[] | ((directory: string) => string[])} args
+ * @param {Partial<Omit<Subject, 'args' | 'env'>> & { env?: Variables | Subject['env'] }} [more]
  * @returns {Subject}
  */
 function subject (says, args, { env = {}, peers = [], ...more } = {}) {
@@ -38,16 +42,20 @@ function subject (says, args, { env = {}, peers = [], ...more } = {}) {
 
 /**
  * @param {string} says
- * @param {Record<string, string> | ((folder: string) => Record<string, string>)} env
- * @param {{ engine?: string, mode?: string }} asks
+ * @param {Variables | Subject['env']} env
+ * @param {InForce} expected
  */
-function longstack (says, env, asks) {
-  return subject(says, ['-r', register], { env, asks, proof: 'longstack' })
+function longstack (says, env, expected) {
+  return subject(says, ['-r', register], { env, expected, proof: 'longstack' })
 }
 
-/** @param {string} says @param {Record<string, string>} env @param {{ engine?: string, mode?: string }} asks */
-function spans (says, env, asks) {
-  return longstack(says, (folder) => ({ ...env, LONGSTACK_CAPTURE: 'native', LONGSTACK_SPANS: path.join(folder, 'spans.jsonl') }), { engine: 'native', ...asks })
+/** @param {string} says @param {Variables} env @param {InForce} expected */
+function spans (says, env, expected) {
+  return longstack(says, (directory) => ({
+    ...env,
+    LONGSTACK_CAPTURE: 'native',
+    LONGSTACK_SPANS: path.join(directory, 'spans.jsonl')
+  }), { engine: 'native', ...expected })
 }
 
 /** @type {Record<string, Subject>} */
@@ -58,34 +66,54 @@ const subjects = {
   'longstack-full': longstack('full, native engine', { LONGSTACK_CAPTURE: 'native' }, {
     engine: 'native', mode: 'full'
   }),
-  'longstack-light': longstack('light, native engine', { LONGSTACK_CAPTURE: 'native', LONGSTACK_MODE: 'light' }, { engine: 'native', mode: 'light' }),
+  'longstack-light': longstack('light, native engine', {
+    LONGSTACK_CAPTURE: 'native', LONGSTACK_MODE: 'light'
+  }, { engine: 'native', mode: 'light' }),
   'longstack-spans': spans('full, native engine, and spans to a file', {}, { mode: 'full' }),
-  'longstack-light-spans': spans('light, native engine, and spans to a file', { LONGSTACK_MODE: 'light' }, { mode: 'light' }),
+  'longstack-light-spans': spans('light, native engine, and spans to a file', { LONGSTACK_MODE: 'light' }, {
+    mode: 'light'
+  }),
   'longstack-tcp': longstack('filter TCP', { LONGSTACK: 'TCP' }, { engine: 'native' }),
-  'longstack-js': longstack('full, JavaScript engine', { LONGSTACK_CAPTURE: 'js' }, { engine: 'js', mode: 'full' }),
+  'longstack-js': longstack('full, JavaScript engine', { LONGSTACK_CAPTURE: 'js' }, {
+    engine: 'js', mode: 'full'
+  }),
 
   trace: subject('long stack traces', preload('trace.js'), { peers: ['trace'], proof: 'longStack' }),
-  longjohn: subject('long stack traces, no promises', preload('longjohn.js'), { peers: ['longjohn'], proof: 'longStack' }),
+  longjohn: subject('long stack traces, no promises', preload('longjohn.js'), {
+    peers: ['longjohn'], proof: 'longStack'
+  }),
   inspector: subject('V8\'s async stacks, 32 deep', preload('inspector.js'), { proof: 'inspector' }),
-  'why-is-node-running': subject('open handles and their stacks', ['--import', pathToFileURL(inPeers('why-is-node-running/include.js')).href],
-    { peers: ['why-is-node-running'], proof: 'whyIsNodeRunning' }),
-  wtfnode: subject('open handles and their stacks', preload('wtfnode.js'), { peers: ['wtfnode'], proof: 'wtfnode' }),
-  'blocked-at': subject('stacks of what blocks the loop', preload('blocked-at.js'), { peers: ['blocked-at'], proof: 'blockedAt' }),
-  bubbleprof: subject('collector of clinic bubbleprof', (folder) => [
+  'why-is-node-running': subject('open handles and their stacks', [
+    '--import', pathToFileURL(inPeers('why-is-node-running/include.js')).href
+  ], { peers: ['why-is-node-running'], proof: 'whyIsNodeRunning' }),
+  wtfnode: subject('open handles and their stacks', preload('wtfnode.js'), {
+    peers: ['wtfnode'], proof: 'wtfnode'
+  }),
+  'blocked-at': subject('stacks of blocking callbacks', preload('blocked-at.js'), {
+    peers: ['blocked-at'], proof: 'blockedAt'
+  }),
+  bubbleprof: subject('collector of clinic bubbleprof', (directory) => [
     '-r', inPeers('@clinic/bubbleprof/injects/no-cluster.js'),
     '-r', inPeers('@clinic/bubbleprof/injects/logger.js'),
     '--trace-event-categories', 'node.async_hooks',
-    '--trace-event-file-pattern', `${folder}/events-\${rotation}.log`
-  ], { env: (folder) => ({ NODE_CLINIC_BUBBLEPROF_DATA_PATH: folder, NODE_CLINIC_BUBBLEPROF_NAME: 'run' }), peers: ['@clinic/bubbleprof'], proof: 'bubbleprof' }),
-  opentelemetry: subject('http spans, exporter to nowhere, no stacks', preload('opentelemetry.js'), {
-    peers: ['@opentelemetry/api', '@opentelemetry/instrumentation', '@opentelemetry/instrumentation-http', '@opentelemetry/sdk-trace-base', '@opentelemetry/sdk-trace-node'],
+    '--trace-event-file-pattern', `${directory}/events-\${rotation}.log`
+  ], {
+    env: (directory) => ({ NODE_CLINIC_BUBBLEPROF_DATA_PATH: directory, NODE_CLINIC_BUBBLEPROF_NAME: 'run' }),
+    peers: ['@clinic/bubbleprof'],
+    proof: 'bubbleprof'
+  }),
+  opentelemetry: subject('http spans, exporter that drops them, no stacks', preload('opentelemetry.js'), {
+    peers: [
+      '@opentelemetry/api', '@opentelemetry/instrumentation', '@opentelemetry/instrumentation-http',
+      '@opentelemetry/sdk-trace-base', '@opentelemetry/sdk-trace-node'
+    ],
     proof: 'opentelemetry'
   }),
-  'dd-trace': subject('spans, no agent to send them to, no stacks', preload('dd-trace.js'), {
+  'dd-trace': subject('spans, no agent that receives them, no stacks', preload('dd-trace.js'), {
     peers: ['dd-trace'],
     proof: 'ddTrace',
-    env: (folder) => ({
-      DD_TRACE_AGENT_URL: `unix://${path.join(folder, 'nobody.sock')}`,
+    env: (directory) => ({
+      DD_TRACE_AGENT_URL: `unix://${path.join(directory, 'no-agent.sock')}`,
       DD_INSTRUMENTATION_TELEMETRY_ENABLED: 'false',
       DD_REMOTE_CONFIGURATION_ENABLED: 'false',
       DD_CRASHTRACKING_ENABLED: 'false',

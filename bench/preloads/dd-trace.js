@@ -1,5 +1,6 @@
 'use strict'
 
-// Its own preload; the environment says that there is no agent, so that spans are encoded and then dropped.
+// dd-trace's own preload. The address of its agent in the environment does not exist: spans are encoded and
+// dropped.
 
 require('dd-trace/init')

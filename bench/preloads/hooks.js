@@ -1,5 +1,5 @@
 'use strict'
 
-// The floor: what async_hooks itself costs a tool that must know of every resource and of every callback.
+// The lower bound: the cost of async_hooks itself for a tool that observes every resource and every callback.
 
 require('node:async_hooks').createHook({ init () {}, before () {}, after () {} }).enable()

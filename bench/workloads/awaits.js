@@ -1,6 +1,6 @@
 'use strict'
 
-// What a bare await costs: most of the work is the runtime's own.
+// Measures a bare await: most of the work is that of V8 and Node.
 
 const { obey } = require('../child')
 

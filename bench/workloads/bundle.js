@@ -1,7 +1,7 @@
 'use strict'
 
-// A bundle in which esbuild kept the names: of two functions called alike it renames one, and gives it its
-// name back by Object.defineProperty. V8 knows the first name from the source and reports the second.
+// A bundle as esbuild's keepNames builds it: of two functions of one name one is renamed, and its name
+// restored by Object.defineProperty. V8 has the renamed one from the source and reports the restored one.
 
 const fs = require('node:fs')
 const path = require('node:path')

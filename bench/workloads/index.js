@@ -1,20 +1,20 @@
 'use strict'
 
-// What is done, and how its figures are shown. A server is loaded by load.js; a loop or a client does its
+// The workloads, and the form of their figures. A server is loaded by load.js; a loop or a client runs its
 // units itself, a chunk after another; the others start many short processes in turn.
 
 /**
  * @typedef {object} Workload
- * @property {string} says
- * @property {string} unit what `value` is in, such as µs/request
- * @property {number} factor from µs of CPU to that
- * @property {'ratio' | 'value' | 'over'} shows what a summary shows of it
+ * @property {string} says its description
+ * @property {string} unit of `value`, such as µs/request
+ * @property {number} factor from µs of CPU to the unit
+ * @property {'ratio' | 'value' | 'over'} shows the figure in a summary
  * @property {number} warmMs
- * @property {{ connections: number, fresh?: boolean }} [load] of a server: how many connections at once, kept
- *   or new for each unit
- * @property {number} chunk of a loop or client: units between two looks at the clock
+ * @property {{ connections: number, fresh?: boolean }} [load] of a server: connections at once, kept or
+ *   new for each unit
+ * @property {number} chunk of a loop or client: units between two readings of the clock
  * @property {string} [upstream] of a client: the workload that it sends its requests to, in BENCH_PORT
- * @property {string[]} peers packages that it needs
+ * @property {string[]} peers packages that it requires
  * @property {boolean} [inTurn] many short processes, bare and the subjects in turn
  * @property {boolean} [perCase] a table of its own
  */
@@ -70,8 +70,8 @@ const workloads = {
   }),
   'first-error': inTurn('the first error of a process, thrown, caught and read in a chain of two timers'),
   'start-up': inTurn('node -r X -e 0, wall time of the whole process'),
-  memory: inTurn('what is left of the heap after a million steps', { unit: 'MB', perCase: true }),
-  capture: inTurn('one capture of ten frames, known before', { unit: 'ns', perCase: true })
+  memory: inTurn('growth of the heap after a million steps', { unit: 'MB', perCase: true }),
+  capture: inTurn('one capture of ten frames of a stack captured before', { unit: 'ns', perCase: true })
 }
 
 module.exports = { workloads }

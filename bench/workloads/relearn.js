@@ -1,22 +1,22 @@
 'use strict'
 
-// A mark-sweep moves and frees code, so that everything that knew a stack by its addresses begins anew: what
-// it costs until all places of a large program have run once again. The collection itself does not count.
+// A mark-sweep moves and frees code, which invalidates all that is cached by code address: measures the cost
+// until all functions of a large program have run once again. The collection itself does not count.
 
 const fs = require('node:fs')
 const path = require('node:path')
 const { cpu, obey } = require('../child')
 
-const PLACES = 3_000
+const FUNCTIONS = 3_000
 
-const file = path.join(process.cwd(), 'places.js')
-fs.writeFileSync(file, Array.from({ length: PLACES }, (_, number) =>
-  `exports.place${number} = async function place${number} () { await null; return ${number} }\n`).join(''))
+const file = path.join(process.cwd(), 'functions.js')
+fs.writeFileSync(file, Array.from({ length: FUNCTIONS }, (_, number) =>
+  `exports.fn${number} = async function fn${number} () { await null; return ${number} }\n`).join(''))
 /** @type {Array<() => Promise<number>>} */
-const places = Object.values(require(file))
+const functions = Object.values(require(file))
 
 async function runAll () {
-  for (const place of places) await place()
+  for (const fn of functions) await fn()
 }
 
 /** @param {number} units @returns {Promise<number>} µs of CPU time without the collections */

@@ -60,7 +60,7 @@ test.serial('a server is measured under longstack and bare, and the engine in fo
   t.is(longstack.warning, undefined)
   t.is(bare.inForce, undefined)
   t.regex(stdout, /^longstack-js .* js, full$/m)
-  t.regex(stdout, /^Busy: the processor of the subjects to \d+ %, that of their loads to \d+ %\./m)
+  t.regex(stdout, /^Busy: the CPU of the subjects to \d+ %, that of their loads to \d+ %\./m)
 })
 
 test.serial('a loop has a price and no load; what is wanted and not in force is reported', async (t) => {
@@ -72,7 +72,7 @@ test.serial('a loop has a price and no load; what is wanted and not in force is 
   t.true(hooks.ratio > 0 && longstack.ratio > 0)
   t.regex(longstack.inForce.engine, /^(native|js)$/)
   t.is(longstack.warning === undefined, longstack.inForce.engine === 'native')
-  t.is(/^Warning: longstack-full: native was asked for/m.test(stdout), longstack.inForce.engine !== 'native')
+  t.is(/^Warning: longstack-full: native was requested/m.test(stdout), longstack.inForce.engine !== 'native')
 
   const again = await node([conductor, '--from', file])
   t.is(again.code, 0)
@@ -123,13 +123,13 @@ const mistakes = [
   [['--subjects', 'longstak-js'], /^Unknown subject "longstak-js"\. Did you mean "longstack-js"\?$/m],
   [['--workloads', 'hullo'], /^Unknown workload "hullo"\. Did you mean "hello"\?$/m],
   [['--workloads', ','], /^No workload is named\.$/m],
-  [['--rounds', '0'], /^--rounds must be a whole number of at least 1, not "0"\.$/m],
+  [['--rounds', '0'], /^--rounds must be an integer, 1 or more, not "0"\.$/m],
   [['--rounds', 'x'], /^--rounds must be/m],
   [['--seconds', '0'], /^--seconds must be a number above 0 and up to 600, not "0"\.$/m],
   [['--seconds', 'x'], /^--seconds must be/m],
-  [['--node', '/nowhere/node'], /^\/nowhere\/node is no Node that runs here\.$/m],
+  [['--node', '/nowhere/node'], /^\/nowhere\/node is not a Node binary that runs on this machine\.$/m],
   [['--from', '/nowhere/figures.json'], /^\/nowhere\/figures\.json cannot be read: .*\.$/m],
-  [['--json', '/nowhere/figures.json'], /^There is no folder for \/nowhere\/figures\.json\.$/m],
+  [['--json', '/nowhere/figures.json'], /^There is no directory for \/nowhere\/figures\.json\.$/m],
   [['--fast'], /--fast/],
   [['more'], /more/]
 ]
@@ -225,7 +225,7 @@ test('tables: every round is there, overheads are compared with that of full, fa
   t.regex(text, /^wtfnode +failed: Error: a \| b$/m)
   t.regex(text, /^wtfnode +failed: exit code 1$/m)
   t.regex(text, /^timers +0\.10 \(60\) +failed$/m)
-  t.regex(text, /^Busy: the processor of the subjects to 99 %, that of their loads to 50 %\.$/m)
+  t.regex(text, /^Busy: the CPU of the subjects to 99 %, that of their loads to 50 %\.$/m)
 
   const markdown = page(example)
   t.true(markdown.includes('| wtfnode | failed: Error: a \\| b | '))
