@@ -189,7 +189,9 @@ async function main () {
   const [text, data] = ['articles.md', 'articles.json'].map((name) => path.join(settings.docs, name))
   if (settings.page) return fs.writeFileSync(text, page(requireSaved(data)))
 
-  if (settings.check && settings.add) throw new UsageError('A check writes nothing: it adds no rounds either.')
+  if (settings.check && settings.add) {
+    throw new UsageError('A check writes nothing: it adds no rounds either.')
+  }
   const saved = settings.check || settings.add ? requireSaved(data) : undefined
   const figures = await measureAll(settings)
   if (settings.check && saved !== undefined) {
