@@ -192,10 +192,10 @@ test('wrong usage is a sentence and exit code 2', async (t) => {
     return stderr
   }
   t.regex(await usage('--only', '99'), /^There is no example "99"\. Known are 01/)
-  t.regex(await usage('--rounds', '0'), /^--rounds must be a whole number/)
+  t.regex(await usage('--rounds', '0'), /^--rounds must be an integer/)
   t.regex(await usage('--check'), /^There are no figures yet/)
   t.regex(await usage('--add'), /^There are no figures yet/)
   t.regex(await usage('--add', '--check'), /^A check writes nothing/)
-  t.regex(await usage('--node', '/nowhere'), /is no Node that runs here/)
+  t.regex(await usage('--node', '/nowhere'), /is not a Node binary that runs on this machine/)
   t.regex(await usage('--chekc'), /chekc/)
 })
