@@ -1,0 +1,127 @@
+'use strict'
+
+// Renders a tree of paths, where time went along chains of calls and waits, as indented text: hot path first.
+// Kinds have a mark and a word each, so that none is told by its colour alone. Data in, lines out.
+
+const { createFrameNames } = require('./frame-names')
+const { grouped, noColours, time, word } = require('./text-parts')
+const { columnsOf, glued, painted, wrap } = require('./wrap')
+
+/**
+ * @typedef {object} PathNode
+ * @property {string} name
+ * @property {string} kind root, route, frame, ran, waited, delayed or beside
+ * @property {number} ms with its children
+ * @property {number} count requests or waits
+ * @property {PathNode[]} children
+ *
+ * @typedef {import('./text-parts').Colours} Colours
+ *
+ * @typedef {object} TreeOptions
+ * @property {Colours} [colours]
+ * @property {number} [width] of the terminal; default 80
+ * @property {number} [maxDepth] deepest level that is printed; default 100
+ * @property {number} [minShare] of the whole, below which a node is left out; default 0.01
+ * @property {import('./frame-names').FrameNames} [frameName] default: short names of the frames of this tree
+ *
+ * @typedef {object} Row
+ * @property {number} depth
+ * @property {number} ms
+ * @property {string} text
+ */
+
+const MARKS = { ran: '█', waited: '░', delayed: '▒', beside: '◇' }
+const ARROW = '→'
+const MAX_INDENT = 0.4 // of the width
+const MAX_DEPTH = 100
+
+/**
+ * Renders a tree: share, time and name of each node, those of a straight line of calls in one row.
+ * @param {PathNode} tree
+ * @param {TreeOptions} [options]
+ * @returns {string[]} at least one line
+ */
+function treeLines (tree, options = {}) {
+  const { colours = noColours, width = 80, maxDepth = MAX_DEPTH, minShare = 0.01 } = options
+  const frameName = options.frameName ?? createFrameNames(framesOf(tree))
+  /** @type {Row[]} */
+  const rows = []
+  addRows(tree, 0)
+  return linesOf(rows, tree.ms, colours, width)
+
+  /** @param {PathNode} start @param {number} depth */
+  function addRows (start, depth) {
+    const texts = [nodeText(start, colours, frameName)]
+    let node = start
+    while (isStraight(node)) {
+      node = node.children[0]
+      const isFrame = node.kind === 'frame'
+      texts.push(`${isFrame ? glued(`${ARROW} `) : ''}${nodeText(node, colours, frameName)}`)
+    }
+    const isCut = depth >= maxDepth && node.children.length > 0
+    rows.push({ depth, ms: start.ms, text: `${texts.join(' ')}${isCut ? glued(' …') : ''}` })
+    if (!isCut) addChildren(node, depth + 1)
+  }
+
+  /** @param {PathNode} node @param {number} depth */
+  function addChildren ({ children }, depth) {
+    const sorted = [...children].sort((a, b) => b.ms - a.ms)
+    const visible = sorted.filter(({ ms }) => ms >= minShare * tree.ms)
+    for (const child of visible) addRows(child, depth)
+    const hidden = sorted.slice(visible.length)
+    const ms = hidden.reduce((sum, child) => sum + child.ms, 0)
+    if (ms < 0.0005 * tree.ms || hidden.length === 0) return
+    rows.push({ depth, ms, text: painted(glued(`… ${grouped(hidden.length)} smaller`), colours.dim) })
+  }
+}
+
+/** Returns whether a node is a frame whose only child goes into its row. @param {PathNode} node */
+function isStraight ({ kind, children }) {
+  return kind === 'frame' && children.length === 1
+}
+
+/** @param {PathNode} node @param {Colours} colours @param {import('./frame-names').FrameNames} frameName */
+function nodeText (node, colours, frameName) {
+  const { name, kind, count } = node
+  const times = count > 1 ? ` ${colours.dim(glued(`× ${grouped(count)}`))}` : ''
+  switch (kind) {
+    case 'root': return colours.bold(glued(word(name))) + times
+    case 'route': return colours.bold(glued(word(name))) + times
+    case 'frame': return glued(word(frameName(name), 200))
+    case 'ran': return colours.green(glued(`${MARKS.ran} ${word(name)}`)) + times
+    case 'waited': return colours.cyan(glued(`${MARKS.waited} waited: ${word(name, 200)}`)) + times
+    case 'delayed': return colours.yellow(glued(`${MARKS.delayed} ${word(name)}`)) + times
+    case 'beside': return colours.dim(glued(`${MARKS.beside} ${word(name)}`)) + times
+    default: return glued(word(name)) + times
+  }
+}
+
+/** @param {PathNode} tree @returns {Generator<string>} */
+function * framesOf (tree) {
+  const pending = [tree]
+  for (let node = pending.pop(); node !== undefined; node = pending.pop()) {
+    if (node.kind === 'frame') yield node.name
+    pending.push(...node.children)
+  }
+}
+
+/** @param {Row[]} rows @param {number} whole ms @param {Colours} colours @param {number} width */
+function linesOf (rows, whole, colours, width) {
+  const times = rows.map(({ ms }) => time(ms))
+  const column = Math.max(...times.map(columnsOf))
+  return rows.flatMap(({ depth, ms, text }, i) => {
+    const figures = `${share(ms, whole).padStart(7)}  ${times[i].padStart(column)}  `
+    const indent = ' '.repeat(Math.min(2 * depth, Math.floor(MAX_INDENT * width)))
+    const hanging = ' '.repeat(figures.length + indent.length + 2)
+    return wrap(text, width, figures + indent, hanging)
+  })
+}
+
+/** Formats a part of a whole: `62.0 %`. @param {number} part @param {number} whole */
+function share (part, whole) {
+  const percent = whole > 0 ? part / whole * 100 : 0
+  if (percent > 0 && percent < 0.05) return '<0.1 %'
+  return `${percent >= 99.95 ? '100' : percent.toFixed(1)} %`
+}
+
+module.exports = { MARKS, share, treeLines }

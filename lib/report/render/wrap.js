@@ -1,0 +1,64 @@
+'use strict'
+
+// Breaks text into lines at words. What must stay together, such as a frame, is joined by glue. Colours count
+// no columns.
+
+const { stripVTControlCharacters } = require('node:util')
+
+const GLUE = '\u00a0' // a space at which no line is broken
+const MIN_TEXT_COLUMNS = 20 // of a line after its indent
+const WIDE = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{Emoji_Presentation}\uff01-\uff60]/gu
+const NO_COLUMN = /\p{Mn}|\p{Me}|\u200b|\u200c/gu
+
+/** Joins the words of a text, so that it stays in one line. @param {string} text */
+function glued (text) {
+  return text.replaceAll(' ', GLUE)
+}
+
+/**
+ * Colours each word of a text, so that it can be wrapped.
+ * @param {string} text
+ * @param {(text: string) => string} colour
+ */
+function painted (text, colour) {
+  return text.split(' ').map((part) => part === '' ? '' : colour(part)).join(' ')
+}
+
+/** Returns the columns that a text takes on a terminal. @param {string} text */
+function columnsOf (text) {
+  const plain = stripVTControlCharacters(text)
+  if (/^[\x20-\x7e]*$/.test(plain)) return plain.length
+  return [...plain.replace(NO_COLUMN, '')].length + (plain.match(WIDE)?.length ?? 0)
+}
+
+/**
+ * Wraps a text at its spaces. A word that is longer than a line gets a line of its own, unbroken.
+ * @param {string} text
+ * @param {number} width
+ * @param {string} [indent] of the first line
+ * @param {string} [hanging] indent of the others; default: that of the first, in spaces
+ * @returns {string[]}
+ */
+function wrap (text, width, indent = '', hanging = ' '.repeat(columnsOf(indent))) {
+  const max = Math.max(width, columnsOf(hanging) + MIN_TEXT_COLUMNS)
+  const lines = []
+  let line = indent
+  let columns = columnsOf(indent)
+  let isEmpty = true
+  for (const part of text.split(' ')) {
+    if (part === '') continue
+    const length = columnsOf(part)
+    if (!isEmpty && columns + 1 + length > max) {
+      lines.push(line)
+      line = hanging
+      columns = columnsOf(hanging)
+      isEmpty = true
+    }
+    line += isEmpty ? part : ` ${part}`
+    columns += isEmpty ? length : length + 1
+    isEmpty = false
+  }
+  return [...lines, line].map((whole) => whole.replaceAll(GLUE, ' ').trimEnd())
+}
+
+module.exports = { columnsOf, glued, painted, wrap }

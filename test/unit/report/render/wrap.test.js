@@ -1,0 +1,28 @@
+'use strict'
+
+const test = require('ava')
+const { columnsOf, glued, painted, wrap } = require('../../../../lib/report/render/wrap')
+
+const red = (/** @type {string} */ text) => `\u001b[31m${text}\u001b[39m`
+
+test('wrap breaks at spaces only, and fills lines', (t) => {
+  t.deepEqual(wrap('one two three four five six', 22), ['one two three four', 'five six'])
+  t.deepEqual(wrap('aaaa bbbb cccc dddd eeee ffff', 24, '* '), ['* aaaa bbbb cccc dddd', '  eeee ffff'])
+  t.deepEqual(wrap('', 40), [''])
+})
+
+test('wrap never breaks a word or what is glued, however long', (t) => {
+  const long = 'x'.repeat(60)
+  t.deepEqual(wrap(`see ${long} there`, 40), ['see', long, 'there'])
+  const frame = glued('load users (/app/lib/a long directory/users.js:24:9)')
+  t.deepEqual(wrap(`waited at ${frame} until TCP`, 40), ['waited at', frame.replaceAll('\u00a0', ' '), 'until TCP'])
+})
+
+test('colours count no columns, wide characters two', (t) => {
+  t.is(columnsOf(red('four')), 4)
+  t.is(columnsOf('東京'), 4)
+  t.is(columnsOf('µs … ░'), 6)
+  const text = 'one two three four five six seven'
+  const plain = wrap(text, 24)
+  t.deepEqual(wrap(painted(text, red), 24), plain.map((line) => line.split(' ').map(red).join(' ')))
+})
