@@ -5,6 +5,7 @@
 // frame, by the request.
 
 const { text } = require('./digest')
+const { innermostFrame } = require('./frames')
 const { IdTable } = require('./id-table')
 
 /**
@@ -22,6 +23,7 @@ const { IdTable } = require('./id-table')
  * @property {'runs' | 'delays'} known source of count, totalMs and worstMs
  * @property {boolean} open one of its callbacks had not ended when it was written
  * @property {string | undefined} stack of the longest callback
+ * @property {number} share of the time of all blocking callbacks and delays, from 0 to 1
  *
  * @typedef {object} Group
  * @property {number} number
@@ -80,7 +82,7 @@ function createBlockers () {
     /** Adds a blocking callback. @param {Span} span */
     addCallback (span) {
       const stack = text(span.attributes['code.stacktrace'], 8000)
-      const frame = stack === undefined ? undefined : innermost(stack)
+      const frame = stack === undefined ? undefined : innermostFrame(stack)
       const group = groupOf(frame, span.parentSpanId ?? OUTSIDE)
       if (group === undefined) return
       const ms = Number(span.attributes['longstack.blocked_ms'])
@@ -118,7 +120,9 @@ function createBlockers () {
 
     /** @returns {Blocker[]} worst first */
     list () {
-      return [...groups.values()].map(blockerOf).sort((a, b) => cost(b) - cost(a))
+      const blockers = [...groups.values()].map(blockerOf).sort((a, b) => cost(b) - cost(a))
+      const sum = blockers.reduce((sum, blocker) => sum + lostMs(blocker), 0)
+      return blockers.map((blocker) => ({ ...blocker, share: sum > 0 ? lostMs(blocker) / sum : 0 }))
     },
 
     omitted: () => omitted
@@ -157,7 +161,7 @@ function createGroup (number) {
   }
 }
 
-/** @param {Group} group @returns {Blocker} */
+/** @param {Group} group @returns {Omit<Blocker, 'share'>} */
 function blockerOf (group) {
   const { runs, open, stack, delayedSpans, delayedMs } = group
   /** @type {Pick<Blocker, 'known' | 'count' | 'totalMs' | 'worstMs'>} */
@@ -168,7 +172,12 @@ function blockerOf (group) {
   return { name, at: mostFrequent(group.frames), ...figures, delayedSpans, delayedMs, open, stack }
 }
 
-/** @param {Blocker} blocker */
+/** Returns the time of its callbacks and of the delays. @param {Omit<Blocker, 'share'>} blocker */
+function lostMs ({ known, totalMs, delayedMs }) {
+  return known === 'runs' ? totalMs + delayedMs : delayedMs
+}
+
+/** @param {Omit<Blocker, 'share'>} blocker */
 function cost ({ totalMs, delayedMs }) {
   return Math.max(totalMs, delayedMs)
 }
@@ -192,17 +201,6 @@ function mostFrequent (counts) {
 /** Removes line and column from a frame: samples of one function differ in them. @param {string} frame */
 function withoutPosition (frame) {
   return frame.replace(/:\d+(:\d+)?(?=\)?$)/, '')
-}
-
-/**
- * Returns the innermost frame of the program in a long stack.
- * @param {string} stack
- * @returns {string | undefined}
- */
-function innermost (stack) {
-  const lines = stack.split('\n  ── ', 1)[0].split('\n').filter((line) => /^ +at /.test(line))
-  const frames = lines.map((line) => line.replace(/^ +at /, ''))
-  return frames.find((frame) => !/\bnode:|[\\/]node_modules[\\/]/.test(frame)) ?? frames[0]
 }
 
 module.exports = { MAX_GROUPS, createBlockers }

@@ -18,8 +18,19 @@ const { amount, isRecord } = require('../read/span-line')
  * @property {number} ms of all waits at this site
  * @property {number} count of these
  * @property {string | undefined} at innermost frame of the program where it began; absent if not known
+ * @property {string[]} callers the program's frames that led to it, innermost first
  * @property {string | undefined} until what ended it
  * @property {string | undefined} label of what was waited for: `await`, `setTimeout(100)`
+ * @property {number | undefined} delayed ms in which the loop ran the code of others meanwhile
+ * @property {number[] | undefined} on asyncIds of the connections whose callbacks ended it
+ *
+ * @typedef {object} Ran own code on the critical path
+ * @property {number} ms
+ * @property {number} count callbacks
+ * @property {string | undefined} at innermost frame of the program where they were registered; absent for the
+ *   first callback of a request
+ * @property {string[]} callers the program's frames that led to it, innermost first
+ * @property {string | undefined} label of what was registered
  *
  * @typedef {object} Delayer
  * @property {string | undefined} name absent for code outside of any span
@@ -41,6 +52,8 @@ const { amount, isRecord } = require('../read/span-line')
  * @property {string | undefined} blockedBy the span that it was part of, if known
  * @property {Split | undefined} split
  * @property {Wait[]} waits worst first
+ * @property {Ran[]} ran worst first
+ * @property {number | undefined} besideMs own code that ran while it was open, not on its critical path
  * @property {Delayer[]} delayedBy worst first
  * @property {string | undefined} stack the long stack of its start
  * @property {Array<[number, number, string]>} runs on the loop: start in ms since the span's, length in ms,
@@ -59,6 +72,9 @@ const MAX_KEY_CHARS = 100
 const MAX_RUNS = 64
 const MAX_EVENTS = 8
 const MAX_WAITS = 10
+const MAX_CALLERS = 8
+const MAX_CONNECTIONS = 4
+const MAX_LABEL_CHARS = 100
 const MAX_DELAYERS = 8
 const MAX_SUBSYSTEMS = 64
 const ROUNDING_MS = 0.0005 // of times with three decimals
@@ -80,6 +96,8 @@ function digest (span) {
     blockedBy: text(attributes['longstack.blocked_by'], MAX_NAME_CHARS),
     split: splitOf(attributes),
     waits: waitsOf(attributes['longstack.waits']),
+    ran: ranOf(attributes['longstack.ran']),
+    besideMs: amount(attributes['longstack.beside_ms']),
     delayedBy: delayersOf(attributes),
     stack: text(attributes['code.stacktrace'], MAX_STACK_CHARS),
     runs: runsOf(attributes['longstack.runs']),
@@ -157,15 +175,54 @@ function addIdle (wait, idle, ends) {
  * @returns {Wait[]}
  */
 function waitsOf (waits) {
-  if (!Array.isArray(waits)) return []
-  const valid = waits.slice(0, MAX_WAITS).filter((wait) => isRecord(wait) && amount(wait.ms) !== undefined)
-  return valid.map((wait) => ({
+  return entriesOf(waits).map((wait) => ({
     ms: wait.ms,
-    count: Number.isSafeInteger(wait.count) && wait.count > 0 ? wait.count : 1,
+    count: countOf(wait.count),
     at: text(wait.at, MAX_TEXT_CHARS),
+    callers: callersOf(wait.callers),
     until: text(wait.until, MAX_NAME_CHARS),
-    label: text(wait.label, 100)
+    label: text(wait.label, MAX_LABEL_CHARS),
+    delayed: amount(wait.delayed),
+    on: asyncIdsOf(wait.on)
   }))
+}
+
+/**
+ * Reads where own code ran on a critical path.
+ * @param {unknown} ran
+ * @returns {Ran[]}
+ */
+function ranOf (ran) {
+  return entriesOf(ran).map((entry) => ({
+    ms: entry.ms,
+    count: countOf(entry.count),
+    at: text(entry.at, MAX_TEXT_CHARS),
+    callers: callersOf(entry.callers),
+    label: text(entry.label, MAX_LABEL_CHARS)
+  }))
+}
+
+/** @param {unknown} list @returns {Array<Record<string, any>>} those with a valid time */
+function entriesOf (list) {
+  if (!Array.isArray(list)) return []
+  return list.slice(0, MAX_WAITS).filter((entry) => isRecord(entry) && amount(entry.ms) !== undefined)
+}
+
+/** @param {unknown} count */
+function countOf (count) {
+  return typeof count === 'number' && Number.isSafeInteger(count) && count > 0 ? count : 1
+}
+
+/** @param {unknown} callers @returns {string[]} */
+function callersOf (callers) {
+  if (!Array.isArray(callers)) return []
+  const frames = callers.slice(0, MAX_CALLERS).map((frame) => text(frame, MAX_TEXT_CHARS))
+  return frames.filter((frame) => frame !== undefined)
+}
+
+/** @param {unknown} on */
+function asyncIdsOf (on) {
+  return Array.isArray(on) ? on.slice(0, MAX_CONNECTIONS).filter((id) => amount(id) !== undefined) : undefined
 }
 
 /** @param {Record<string, any>} attributes @returns {Delayer[]} */
@@ -221,4 +278,4 @@ function eventsOf (events) {
   }))
 }
 
-module.exports = { digest, delayersOf, splitOf, text }
+module.exports = { digest, delayersOf, ranOf, splitOf, text, waitsOf }

@@ -5,9 +5,12 @@
 
 const { MAX_GROUPS, createBlockers } = require('./blockers')
 const { delayersOf, digest } = require('./digest')
+const { Failures } = require('./failures')
 const { IdTable } = require('./id-table')
 const { Top } = require('./numbers')
-const { MAX_ROUTES, createRoutes } = require('./routes')
+const { MAX_ROUTES, createRoutes, labelOf } = require('./routes')
+const { BucketSums, TimeAxis } = require('./time-axis')
+const { verdictOf } = require('./verdict')
 
 /**
  * @typedef {import('../read/span-line').Span} Span
@@ -20,8 +23,11 @@ const MAX_OPEN = 100
 const MAX_HELD_CHARS = 64 << 20 // of open spans
 
 class ModelBuilder {
-  #routes = createRoutes()
+  #axis = new TimeAxis()
+  #routes = createRoutes(this.#axis)
+  #blocked = new BucketSums() // ms
   #blockers = createBlockers()
+  #failures = new Failures()
   #endedIds = new IdTable()
   #open = new OpenSpans()
   #requests
@@ -36,6 +42,7 @@ class ModelBuilder {
   constructor (maxSlowest) {
     this.#requests = new Top(maxSlowest)
     this.#otherSpans = new Top(maxSlowest)
+    this.#axis.follow(this.#blocked)
   }
 
   /**
@@ -43,6 +50,7 @@ class ModelBuilder {
    * @param {FileReport} file
    */
   add (span, file) {
+    if (span.intervals) return
     this.#start = Math.min(this.#start, span.startMs)
     this.#end = Math.max(this.#end, span.startMs + span.ms)
     const [high, low] = hashOf(span)
@@ -66,34 +74,51 @@ class ModelBuilder {
     const [start, end] = [this.#start, this.#end]
     for (const [file, count] of this.#copies) file.problems.push(copied(count))
     const slowest = this.#requests.items()
-    return {
+    const series = this.#routes.series(this.#blocked)
+    const { tree: slowTree, isExact } = this.#routes.slowTree()
+    /** @type {Model} */
+    const model = {
       files,
       span: start <= end ? { fromUnixMs: start, toUnixMs: end } : undefined,
-      notes: this.#notes(open.length),
+      notes: this.#notes(open.length, isExact),
+      verdict: [],
       routes: this.#routes.list(end > start ? (end - start) / 1000 : undefined),
       slowest: slowest.length > 0 ? slowest : this.#otherSpans.items(),
+      tree: this.#routes.tree(),
+      slowTree,
+      failures: this.#failures.list(),
+      series,
       blockers: this.#blockers.list().slice(0, MAX_BLOCKERS),
       open: open.slice(0, MAX_OPEN).map(digest),
       openCount: open.length,
       traces: {}
     }
+    model.verdict = verdictOf(model)
+    return model
   }
 
   /** @param {Span} span */
   #addEnded (span) {
     if (span.weight !== 1) this.#sampledLines++
-    if (span.blocked) return this.#blockers.addCallback(span)
+    if (span.blocked) return this.#addCallback(span)
     this.#routes.add(span)
     this.#addDelays(span)
+    this.#failures.add(span, labelOf(span))
     const top = span.kind === 'SERVER' ? this.#requests : this.#otherSpans
     if (top.accepts(span.ms)) top.add(span.ms, digest(span))
   }
 
   /** Adds a span that no later line ended. @param {Span} span */
   #addOpen (span) {
-    if (span.blocked) return this.#blockers.addCallback(span)
+    if (span.blocked) return this.#addCallback(span)
     this.#routes.addOpen(span)
     this.#addDelays(span)
+  }
+
+  /** @param {Span} span */
+  #addCallback (span) {
+    this.#blockers.addCallback(span)
+    this.#blocked.add(this.#axis.bucketOf(span.startMs), Number(span.attributes['longstack.blocked_ms']))
   }
 
   /** @param {Span} span */
@@ -102,8 +127,8 @@ class ModelBuilder {
     this.#blockers.addDelays(delayersOf(attributes), weight)
   }
 
-  /** @param {number} openCount */
-  #notes (openCount) {
+  /** @param {number} openCount @param {boolean} isExact the tree of the slowest */
+  #notes (openCount, isExact) {
     const [others, delays] = [this.#routes.others(), this.#blockers.omitted()]
     const notes = []
     if (this.#sampledLines > 0) {
@@ -116,6 +141,12 @@ class ModelBuilder {
     if (openCount > MAX_OPEN) notes.push(`Only the ${MAX_OPEN} oldest of ${openCount} open spans are listed.`)
     if (this.#open.omitted > 0) {
       notes.push(`${this.#open.omitted} lines of open spans are omitted: too many to hold in memory.`)
+    }
+    if (!isExact) {
+      notes.push('The tree of the slowest 1 % lacks some of them: too many to hold in memory.')
+    }
+    if (this.#failures.omitted > 0) {
+      notes.push(`${this.#failures.omitted} errors are omitted: too many different ones.`)
     }
     if (delays > 0) notes.push(`${delays} delays are omitted: more than ${MAX_GROUPS} blockers.`)
     return notes

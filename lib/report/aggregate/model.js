@@ -16,7 +16,12 @@ const { gatherTraces } = require('./span-trees')
  * @property {import('../read/span-files').FileReport[]} files
  * @property {{ fromUnixMs: number, toUnixMs: number } | undefined} span first start and last end of all spans
  * @property {string[]} notes sentences on how the figures were made, and on what was omitted
- * @property {import('./routes').Route[]} routes servers first, then by the number of spans
+ * @property {import('./routes').Route[]} routes servers first, then by their total time
+ * @property {import('./verdict').Finding[]} verdict worst first; empty if no fault is certain
+ * @property {import('./path-tree').PathNode} tree where the time of all requests went; a child for each route
+ * @property {import('./path-tree').PathNode} slowTree the same of the slowest 1 % of each route's requests
+ * @property {import('./failures').Failure[]} failures most frequent first, at most 100
+ * @property {import('./series').Series | undefined} series along time; undefined if no request ended
  * @property {Digest[]} slowest requests, the slowest first; of all spans if none is a server's
  * @property {import('./blockers').Blocker[]} blockers worst first, at most 100
  * @property {Digest[]} open spans that had not ended when they were written, oldest first, at most 100

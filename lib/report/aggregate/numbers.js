@@ -11,9 +11,13 @@ class Numbers {
   /** @type {Float64Array | undefined} */
   #weights
   size = 0
+  weight = 0 // of all
+  sum = 0 // weighted
 
   /** @param {number} value @param {number} weight */
   add (value, weight) {
+    this.weight += weight
+    this.sum += value * weight
     if (this.size === this.#values.length) this.#grow()
     if (weight !== 1) this.#weights ??= new Float64Array(this.#values.length).fill(1, 0, this.size)
     if (this.#weights !== undefined) this.#weights[this.size] = weight
@@ -25,7 +29,15 @@ class Numbers {
     this.#weights &&= doubled(this.#weights)
   }
 
-  /** @returns {import('./summary').Sample} */
+  /**
+   * Calls back in the order in which they came.
+   * @param {(value: number, weight: number, i: number) => void} callback
+   */
+  forEach (callback) {
+    for (let i = 0; i < this.size; i++) callback(this.#values[i], this.#weights?.[i] ?? 1, i)
+  }
+
+  /** Sorts them: their order is lost. @returns {import('./summary').Sample} */
   sorted () {
     const values = this.#values.subarray(0, this.size)
     if (this.#weights === undefined) return { values: values.sort(), total: this.size }

@@ -3,12 +3,18 @@
 // Figures of each route: durations, and means of their breakdown into run, waited and delayed.
 
 const { amount } = require('../read/span-line')
+const { CriticalPaths, partsOf } = require('./critical-paths')
 const { splitOf } = require('./digest')
 const { Numbers } = require('./numbers')
+const { PathTree } = require('./path-tree')
+const { Places, listSites } = require('./sites')
+const { Budget, SlowestRequests } = require('./slowest-requests')
+const { RouteTimes, createSeries } = require('./series')
 const { boxOf, densityOf, logDensityOf, summarize } = require('./summary')
 
 /**
  * @typedef {import('../read/span-line').Span} Span
+ * @typedef {import('./time-axis').TimeAxis} TimeAxis
  *
  * @typedef {object} Route a kind and name of spans; figures are of those that ended, in ms
  * @property {string} name
@@ -23,6 +29,9 @@ const { boxOf, densityOf, logDensityOf, summarize } = require('./summary')
  * @property {import('./summary').Density | undefined} density undefined for less than two
  * @property {{ x: number[], y: number[] } | undefined} logDensity of the logarithms: x in ms, y per decade
  * @property {import('./digest').Split | undefined} split means; undefined if no line has it
+ * @property {number} totalMs sum of the durations, weighted
+ * @property {import('./sites').Site[]} sites where its requests waited, worst first, at most 50
+ * @property {import('./sites').OtherSites | undefined} otherSites waits that are not in `sites`
  */
 
 const MAX_ROUTES = 2000
@@ -40,25 +49,49 @@ class RouteSums {
   parts = { run: 0, waited: 0, delayed: 0 }
   /** @type {Map<string, number>} */
   wait = new Map()
+  totalMs = 0
+  outermost = 0 // with a breakdown
+  paths = new CriticalPaths() // of all
+  outermostPaths = new CriticalPaths()
 
-  /** @param {string} name @param {import('../read/span-line').Kind} kind */
-  constructor (name, kind) {
+  /**
+   * @param {string} name
+   * @param {import('../read/span-line').Kind} kind
+   * @param {Places} places
+   * @param {Budget} budget
+   * @param {TimeAxis} axis
+   */
+  constructor (name, kind, places, budget, axis) {
     this.name = name
     this.kind = kind
+    this.places = places
+    this.slowest = new SlowestRequests(budget)
+    this.times = new RouteTimes(axis)
   }
 
   /** @param {Span} span */
-  add ({ ms, weight, failed, attributes }) {
+  add (span) {
+    const { ms, weight, failed, attributes } = span
     this.durations.add(ms, weight)
     this.weighted += weight
+    this.totalMs += ms * weight
     if (failed) this.errors += weight
-    if (amount(attributes['longstack.run_ms']) !== undefined) this.#split(attributes, weight)
+    const split = amount(attributes['longstack.run_ms']) === undefined ? undefined : splitOf(attributes)
+    const isRequest = isOutermost(span)
+    if (isRequest) this.times.add(span, split)
+    else this.times.skip()
+    if (split === undefined) return
+    this.#addSplit(split, weight)
+    const parts = partsOf(attributes, split, this.places)
+    this.paths.add(parts, weight, span.traceId)
+    if (!isRequest) return
+    this.outermost += weight
+    this.outermostPaths.add(parts, weight, span.traceId)
+    if (this.slowest.accepts(ms, weight)) this.slowest.add({ ms, weight, traceId: span.traceId, parts })
   }
 
-  /** @param {Record<string, any>} attributes @param {number} weight */
-  #split (attributes, weight) {
-    const split = splitOf(attributes)
-    if (split === undefined) return
+  /** @param {import('./digest').Split} split @param {number} weight */
+  #addSplit (split, weight) {
     this.splits += weight
     this.parts.run += split.run * weight
     this.parts.waited += split.waited * weight
@@ -68,7 +101,7 @@ class RouteSums {
 
   /** @param {number | undefined} seconds @param {number} points of the curve @returns {Route} */
   route (seconds, points) {
-    const { name, kind, weighted, errors, open } = this
+    const { name, kind, weighted, errors, open, totalMs } = this
     const { size: count } = this.durations
     const rate = seconds === undefined ? undefined : weighted / seconds
     const sample = count === 0 ? undefined : this.durations.sorted()
@@ -80,6 +113,8 @@ class RouteSums {
       rate,
       errors,
       open,
+      totalMs,
+      ...listSites(this.paths.list(), totalMs),
       split: this.#means(),
       summary: sample && summarize(sample),
       box: sample && boxOf(sample),
@@ -101,9 +136,12 @@ class RouteSums {
   }
 }
 
-function createRoutes () {
+/** @param {TimeAxis} axis */
+function createRoutes (axis) {
   /** @type {Map<string, RouteSums>} */
   const routes = new Map()
+  const places = new Places()
+  const budget = new Budget()
   let others = 0
 
   /** @param {Span} span */
@@ -117,7 +155,7 @@ function createRoutes () {
     const isFull = routes.size >= MAX_ROUTES
     if (isFull) others++
     const key = `${kind} ${isFull ? OTHERS : name}`
-    const sums = routes.get(key) ?? new RouteSums(isFull ? OTHERS : name, kind)
+    const sums = routes.get(key) ?? new RouteSums(isFull ? OTHERS : name, kind, places, budget, axis)
     routes.set(key, sums)
     return sums
   }
@@ -133,11 +171,39 @@ function createRoutes () {
 
     /**
      * @param {number | undefined} seconds of the report
-     * @returns {Route[]} servers first, then by the number of spans
+     * @returns {Route[]} servers first, then by their total time
      */
     list (seconds) {
       const sorted = [...routes.values()].sort(inOrder)
       return sorted.map((sums, i) => sums.route(seconds, i < DETAILED_ROUTES ? MAX_POINTS : MIN_POINTS))
+    },
+
+    /** Must be called before `list`. @param {import('./time-axis').BucketSums} blocked ms */
+    series: (blocked) => createSeries([...routes.values()], blocked, axis),
+
+    /** @returns {import('./path-tree').PathNode} */
+    tree () {
+      const tree = new PathTree()
+      for (const { name, outermost, outermostPaths } of routes.values()) {
+        if (outermost > 0) tree.add(name, outermost, outermostPaths.list())
+      }
+      return tree.build()
+    },
+
+    /**
+     * Returns the tree of the slowest 1 % of each route.
+     * @returns {{ tree: import('./path-tree').PathNode, isExact: boolean }}
+     */
+    slowTree () {
+      const tree = new PathTree()
+      let allExact = true
+      for (const { name, outermost, slowest } of routes.values()) {
+        if (outermost === 0) continue
+        const { paths, weight, isExact } = slowest.list()
+        tree.add(name, weight, paths.list())
+        allExact &&= isExact
+      }
+      return { tree: tree.build(), isExact: allExact }
     },
 
     /** Returns the number of spans whose name came after MAX_ROUTES others. */
@@ -148,7 +214,15 @@ function createRoutes () {
 /** @param {RouteSums} a @param {RouteSums} b */
 function inOrder (a, b) {
   const byKind = ranks.indexOf(a.kind) - ranks.indexOf(b.kind)
-  return byKind || b.weighted - a.weighted || (a.name < b.name ? -1 : 1)
+  return byKind || b.totalMs - a.totalMs || b.weighted - a.weighted || (a.name < b.name ? -1 : 1)
+}
+
+/**
+ * Returns whether no other span of the process is around it. Where it ran is recorded only for these.
+ * @param {Span} span
+ */
+function isOutermost ({ kind, parentSpanId, attributes }) {
+  return kind === 'SERVER' || parentSpanId === undefined || Array.isArray(attributes['longstack.ran'])
 }
 
 /** Adds the server to the name of a client's span, which is only the method. @param {Span} span */
@@ -159,4 +233,4 @@ function labelOf ({ name, kind, attributes }) {
   return `${name} ${address.slice(0, 255)}${port === undefined ? '' : `:${port}`}`
 }
 
-module.exports = { MAX_ROUTES, createRoutes }
+module.exports = { MAX_ROUTES, createRoutes, labelOf }

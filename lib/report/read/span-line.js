@@ -16,6 +16,7 @@
  * @property {number} weight spans that this line stands for
  * @property {boolean} open it had not ended when the line was written
  * @property {boolean} blocked a blocking callback, not a span
+ * @property {boolean} intervals a record of open intervals, not a span
  * @property {boolean} failed
  * @property {Record<string, any>} record the line itself
  * @property {number} size characters of the line
@@ -29,7 +30,7 @@ const OTLP_CODES = ['UNSET', 'OK', 'ERROR']
 const [Y2000, Y2200] = [946_684_800, 7_258_118_400] // in seconds
 const MAX_NAME_CHARS = 300
 const BY_SUBSYSTEM = /^(longstack\.(?:wait_ms|idle_until))\.(.+)$/s
-const JSON_ATTRIBUTES = /^longstack\.(delayed_by|runs|waits|wait_ms|idle_until)$/
+const JSON_ATTRIBUTES = /^longstack\.(delayed_by|runs|waits|ran|wait_ms|idle_until|open_intervals)$/
 
 /** Why a line is not a span. */
 const reasons = {
@@ -91,6 +92,7 @@ function parseTimes (record, attributes, size) {
     weight: ratio === undefined ? 1 : 1 / ratio,
     open: attributes['longstack.end'] === 'open',
     blocked: amount(attributes['longstack.blocked_ms']) !== undefined,
+    intervals: Array.isArray(attributes['longstack.open_intervals']),
     failed: record.status?.code === 'ERROR'
   }
 }

@@ -1,0 +1,115 @@
+'use strict'
+
+// What failed: errors of spans, grouped by type, message and innermost frame of the program. Numbers, ids and
+// addresses in a message make no groups of their own.
+
+const { text } = require('./digest')
+const { innermostOwnFrame } = require('./frames')
+const { isRecord } = require('../read/span-line')
+
+/**
+ * @typedef {import('../read/span-line').Span} Span
+ *
+ * @typedef {object} Failure
+ * @property {string} type of the error, or the status of an answer
+ * @property {string} message with `*` for what differs
+ * @property {string | undefined} at innermost frame of the program
+ * @property {number} count weighted
+ * @property {Array<{ name: string, count: number }>} routes most frequent first
+ * @property {number} firstUnixMs
+ * @property {number} lastUnixMs
+ * @property {string | undefined} stack one full chain
+ * @property {string} traceId of that one
+ * @property {string} spanId
+ *
+ * @typedef {Omit<Failure, 'routes'> & { routes: Map<string, number> }} Group
+ */
+
+const MAX_GROUPS = 1000
+const MAX_FAILURES = 100
+const MAX_ROUTES = 20
+const MAX_EVENTS = 32
+const MAX_STACK_CHARS = 8000
+const MAX_MESSAGE_CHARS = 500
+const VARIABLE = new RegExp([
+  '[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}', // UUID
+  '0x[0-9a-f]+',
+  '(?:\\d{1,3}\\.){3}\\d{1,3}(?::\\d+)?',
+  '\\b(?=[a-f]*\\d)[0-9a-f]{8,}\\b',
+  '\\d+(?:\\.\\d+)?'
+].join('|'), 'gi')
+
+class Failures {
+  omitted = 0
+  /** @type {Map<string, Group>} */
+  #groups = new Map()
+
+  /** Adds a span that ended. @param {Span} span @param {string} route */
+  add (span, route) {
+    const { record, failed } = span
+    const events = Array.isArray(record.events) ? record.events.slice(0, MAX_EVENTS) : []
+    const exceptions = events.filter((event) => event?.name === 'exception' && isRecord(event.attributes))
+    for (const { attributes, timeUnixNano } of exceptions) {
+      this.#count(span, route, {
+        type: text(attributes['exception.type'], 100) ?? 'Error',
+        message: text(attributes['exception.message'], MAX_MESSAGE_CHARS) ?? '',
+        stack: text(attributes['exception.stacktrace'], MAX_STACK_CHARS),
+        unixMs: momentOf(timeUnixNano) ?? span.startMs + span.ms
+      })
+    }
+    if (exceptions.length > 0 || !failed) return
+    const type = span.attributes['error.type'] ?? span.attributes['http.response.status_code']
+    this.#count(span, route, {
+      type: text(String(type ?? 'error'), 100) ?? '',
+      message: text(record.status?.message, MAX_MESSAGE_CHARS) ?? '',
+      stack: undefined,
+      unixMs: span.startMs + span.ms
+    })
+  }
+
+  /**
+   * @param {Span} span
+   * @param {string} route
+   * @param {{ type: string, message: string, stack: string | undefined, unixMs: number }} failure
+   */
+  #count ({ weight, traceId, spanId }, route, { type, message, stack, unixMs }) {
+    const frame = stack === undefined ? undefined : innermostOwnFrame(stack)
+    const general = message.replace(VARIABLE, '*')
+    const key = `${type}\n${frame ?? ''}\n${general}`
+    let group = this.#groups.get(key)
+    if (group === undefined) {
+      if (this.#groups.size >= MAX_GROUPS) {
+        this.omitted++
+        return
+      }
+      const times = { firstUnixMs: unixMs, lastUnixMs: unixMs }
+      group = { type, message, at: frame, count: 0, routes: new Map(), ...times, stack, traceId, spanId }
+      this.#groups.set(key, group)
+    }
+    group.count += weight
+    group.firstUnixMs = Math.min(group.firstUnixMs, unixMs)
+    group.lastUnixMs = Math.max(group.lastUnixMs, unixMs)
+    if (group.message !== message) group.message = general
+    const known = group.routes.get(route)
+    if (known !== undefined || group.routes.size < MAX_ROUTES) group.routes.set(route, (known ?? 0) + weight)
+  }
+
+  /** @returns {Failure[]} most frequent first */
+  list () {
+    const sorted = [...this.#groups.values()].sort((a, b) => b.count - a.count)
+    return sorted.slice(0, MAX_FAILURES).map((group) => ({ ...group, routes: byCount(group.routes) }))
+  }
+}
+
+/** @param {Map<string, number>} routes */
+function byCount (routes) {
+  return [...routes].map(([name, count]) => ({ name, count })).sort((a, b) => b.count - a.count)
+}
+
+/** @param {unknown} nanos @returns {number | undefined} ms since 1970 */
+function momentOf (nanos) {
+  if (typeof nanos !== 'string' || !/^\d{10,20}$/.test(nanos)) return undefined
+  return Number(nanos.slice(0, -6)) + Number(nanos.slice(-6)) / 1e6
+}
+
+module.exports = { Failures }
