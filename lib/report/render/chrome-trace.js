@@ -1,26 +1,29 @@
 'use strict'
 
 // Renders spans as Chrome trace events, which Perfetto and chrome://tracing load. Each process has as many
-// tracks as are needed for spans that overlap without being nested, and below them a track for the event loop
-// of each thread with the callbacks. Arrows lead from callback to callback of one span, and from a span to
-// its children.
+// tracks as are needed for spans that overlap without being nested; below them those of their waits, as far
+// as it is known when these were; and below these a track for the event loop of each thread, with callbacks.
+// Arrows lead from callback to callback of one span, and from a span to its children.
+//
+// Perfetto (src/trace_processor/importers/common/slice_tracker.cc and flow_tracker.cc) reads events by time,
+// equal ones by their order in the file, drops slices that cross another, and binds an arrow's end to the
+// slice that began last on its track. So the ends of an arrow come right after their slices, at their start.
 
 const { clean } = require('../../text')
+const { createFrameNames } = require('./frame-names')
+const { cutOverlaps, inOrder, tracksOf } = require('./chrome-tracks')
+const { waitGapsOf } = require('./wait-gaps')
 
 /**
  * @typedef {import('../aggregate/digest').Digest & { pid: number, thread: number }} TraceSpan
- *
- * @typedef {object} Bar a span or a callback
- * @property {TraceSpan} span
- * @property {number} start in ms
- * @property {number} end
- * @property {string | undefined} ran type of a callback
- *
- * @typedef {{ pid: number, tid: number }} Track
+ * @typedef {import('./chrome-tracks').Bar} Bar
+ * @typedef {import('./chrome-tracks').Tracks} Tracks
+ * @typedef {import('./frame-names').FrameNames} FrameNames
  * @typedef {Record<string, unknown>} TraceEvent
  */
 
-const FIRST_LOOP_TID = 10_000 // tids of event loops, which also sort below those of spans
+const FIRST_LOOP_TID = 10_000_000 // tids of event loops sort below those of waits
+const FIRST_WAIT_TID = 1_000_000 // and these below those of spans
 const FIRST_SPAN_TID = 1
 
 /**
@@ -29,122 +32,164 @@ const FIRST_SPAN_TID = 1
  */
 function * traceEvents (spans) {
   const base = spans.reduce((min, span) => Math.min(min, span.startUnixMs), Infinity)
-  const bars = spans.map((span) => barOf(span, span.startUnixMs - base)).sort(inOrder)
-  const runs = bars.flatMap(runsOf).sort(inOrder)
-  const tracks = tracksOf(bars, ({ pid }) => `${pid}`, FIRST_SPAN_TID)
-  const loops = tracksOf(runs, ({ pid, thread }) => `${pid} ${thread}`, FIRST_LOOP_TID)
+  const frameName = createFrameNames(framesOf(spans))
+  const bars = spans.map((span) => barOf(span, base)).sort(inOrder)
+  const gaps = new Map(spans.map((span) => [span, waitGapsOf(span)]))
+  const waits = spans.flatMap((span) => waitBarsOf(span, base, gaps)).sort(inOrder)
+  const runs = spans.flatMap((span) => runBarsOf(span, base, gaps)).sort(inOrder)
+  cutOverlaps(runs, threadOf)
+  const tracks = new Map([
+    ...tracksOf(bars, { key: processOf, first: FIRST_SPAN_TID }),
+    ...tracksOf(waits, { key: processOf, first: FIRST_WAIT_TID }),
+    ...tracksOf(runs.sort(inOrder), { key: threadOf, first: FIRST_LOOP_TID, isMixed: true })
+  ])
   yield * names(tracks)
-  yield * names(loops)
-  for (const bar of bars) yield slice(bar, tracks)
-  for (const run of runs) yield runSlice(run, loops)
-  yield * arrows(bars, tracks, runs, loops)
+  yield * spansWithArrows(bars, tracks)
+  for (const wait of waits) yield waitSlice(wait, tracks, frameName)
+  yield * runsWithArrows(runs, tracks, frameName)
 }
 
-/** @param {TraceSpan} span @param {number} start @returns {Bar} */
-function barOf (span, start) {
-  return { span, start, end: start + span.ms, ran: undefined }
+/** @param {Bar} bar */
+function processOf ({ span }) {
+  return `${span.pid}`
 }
 
-/** @param {Bar} a @param {Bar} b */
-function inOrder (a, b) {
-  return a.start - b.start || b.end - a.end
+/** @param {Bar} bar */
+function threadOf ({ span }) {
+  return `${span.pid} ${span.thread}`
 }
 
-/** @param {Bar} bar @returns {Bar[]} */
-function runsOf ({ span, start: origin }) {
-  return span.runs.map(([start, ms, ran]) => ({ span, start: origin + start, end: origin + start + ms, ran }))
+/** @param {TraceSpan[]} spans @returns {Generator<string>} */
+function * framesOf (spans) {
+  for (const { waits } of spans) for (const { at: frame } of waits) if (frame !== undefined) yield frame
+}
+
+/** @param {TraceSpan} span @param {number} base @returns {Bar} */
+function barOf (span, base) {
+  return barBetween(span, base, 0, span.ms)
 }
 
 /**
- * Draws arrows from a span's parent to it, and from callback to callback of one span.
- * @param {Bar[]} bars
- * @param {Map<Bar, Track>} tracks
- * @param {Bar[]} runs
- * @param {Map<Bar, Track>} loops
+ * Makes a bar in whole microseconds. Start and end are rounded each, so that neighbours never overlap.
+ * @param {TraceSpan} span
+ * @param {number} base
+ * @param {number} start ms since the span's
+ * @param {number} end
+ * @param {Pick<Bar, 'ran' | 'gap'>} [more]
+ * @returns {Bar}
+ */
+function barBetween (span, base, start, end, more) {
+  const origin = span.startUnixMs - base
+  return { span, start: micros(origin + start), end: micros(origin + end), ...more }
+}
+
+/** @param {number} ms */
+function micros (ms) {
+  return Math.round(ms * 1000)
+}
+
+/**
+ * @param {TraceSpan} span
+ * @param {number} base
+ * @param {Map<TraceSpan, import('./wait-gaps').WaitGap[]>} gaps
+ */
+function waitBarsOf (span, base, gaps) {
+  return (gaps.get(span) ?? []).map((gap) => barBetween(span, base, gap.start, gap.end, { gap }))
+}
+
+/**
+ * @param {TraceSpan} span
+ * @param {number} base
+ * @param {Map<TraceSpan, import('./wait-gaps').WaitGap[]>} gaps
+ */
+function runBarsOf (span, base, gaps) {
+  return span.runs.map(([start, ms, ran]) => {
+    const gap = gaps.get(span)?.find(({ end }) => end === start)
+    return barBetween(span, base, start, start + ms, { ran, gap })
+  })
+}
+
+/**
+ * Writes spans, and arrows from each to its children.
+ * @param {Bar[]} bars in order
+ * @param {Tracks} tracks
  * @returns {Generator<TraceEvent>}
  */
-function * arrows (bars, tracks, runs, loops) {
-  const byId = new Map(bars.map((bar) => [idOf(bar.span.traceId, bar.span.spanId), bar]))
+function * spansWithArrows (bars, tracks) {
+  const arrows = childArrows(bars)
+  for (const bar of bars) {
+    yield slice(bar, tracks)
+    for (const { id, ph } of arrows.get(bar) ?? []) yield arrowEnd('child', id, ph, bar, tracks)
+  }
+}
+
+/**
+ * Numbers the arrows to children. One that begins before its parent, by another machine's clock, has none.
+ * @param {Bar[]} bars in order
+ * @returns {Map<Bar, Array<{ id: number, ph: 's' | 'f' }>>}
+ */
+function childArrows (bars) {
+  /** @type {Map<Bar, Array<{ id: number, ph: 's' | 'f' }>>} */
+  const ends = new Map(bars.map((bar) => [bar, []]))
+  /** @type {Map<string, Bar>} */
+  const begun = new Map()
   let id = 0
   for (const bar of bars) {
-    const { traceId, parentSpanId } = bar.span
-    const parent = parentSpanId === undefined ? undefined : byId.get(idOf(traceId, parentSpanId))
-    if (parent === undefined || parent === bar) continue
-    yield * arrow(++id, 'child', [[parent, within(parent, bar.start)], [bar, bar.start]], tracks)
+    const { traceId, spanId, parentSpanId } = bar.span
+    const parent = begun.get(`${traceId} ${parentSpanId}`)
+    begun.set(`${traceId} ${spanId}`, bar)
+    if (parent === undefined) continue
+    ends.get(parent)?.push({ id: ++id, ph: 's' })
+    ends.get(bar)?.push({ id, ph: 'f' })
   }
-  for (const chain of bySpan(runs)) {
-    if (chain.length > 1) yield * arrow(++id, 'next run', chain.map((run) => [run, run.start]), loops)
-  }
+  return ends
 }
 
 /**
- * Moves a moment into a bar: a child may begin after its parent's end, an arrow may not.
- * @param {Bar} bar
- * @param {number} moment
+ * Writes callbacks, and an arrow through those of each span.
+ * @param {Bar[]} runs in order
+ * @param {Tracks} tracks
+ * @param {FrameNames} frameName
+ * @returns {Generator<TraceEvent>}
  */
-function within ({ start, end }, moment) {
-  return Math.max(start, Math.min(moment, end - Math.min(0.001, (end - start) / 2)))
-}
-
-/** @param {Bar[]} runs @returns {Iterable<Bar[]>} */
-function bySpan (runs) {
-  /** @type {Map<TraceSpan, Bar[]>} */
-  const chains = new Map()
+function * runsWithArrows (runs, tracks, frameName) {
+  /** @type {Map<TraceSpan, { id: number, left: number }>} */
+  const arrows = new Map()
+  for (const { span } of runs) {
+    const arrow = arrows.get(span)
+    if (arrow === undefined) arrows.set(span, { id: arrows.size + 1, left: 1 })
+    else arrow.left++
+  }
+  const started = new Set()
   for (const run of runs) {
-    const chain = chains.get(run.span)
-    if (chain === undefined) chains.set(run.span, [run])
-    else chain.push(run)
+    yield runSlice(run, tracks, frameName)
+    const arrow = /** @type {{ id: number, left: number }} */ (arrows.get(run.span))
+    const isLast = --arrow.left === 0
+    const isFirst = !started.has(arrow)
+    started.add(arrow)
+    if (isFirst && isLast) continue
+    yield arrowEnd('next run', arrow.id, isFirst ? 's' : isLast ? 'f' : 't', run, tracks)
   }
-  return chains.values()
 }
 
-/** @param {string} traceId @param {string} spanId */
-function idOf (traceId, spanId) {
-  return `${traceId} ${spanId}`
-}
-
-/**
- * Gives each bar a track: the first in which it is nested in an open bar, or no bar is open.
- * @param {Bar[]} bars in order
- * @param {(span: TraceSpan) => string} key equal for bars that may share tracks
- * @param {number} first tid
- * @returns {Map<Bar, Track>}
- */
-function tracksOf (bars, key, first) {
-  /** @type {Map<Bar, Track>} */
-  const tracks = new Map()
-  /** @type {Map<string, Array<{ tid: number, open: Bar[] }>>} */
-  const groups = new Map()
-  let tid = first
-  for (const bar of bars) {
-    const lanes = groups.get(key(bar.span)) ?? []
-    groups.set(key(bar.span), lanes)
-    for (const { open } of lanes) while (open.length > 0 && open[open.length - 1].end <= bar.start) open.pop()
-    let lane = lanes.find(({ open }) => open.length > 0 && isNested(bar, open[open.length - 1])) ??
-      lanes.find(({ open }) => open.length === 0)
-    if (lane === undefined) lanes.push(lane = { tid: tid++, open: [] })
-    lane.open.push(bar)
-    tracks.set(bar, { pid: bar.span.pid, tid: lane.tid })
-  }
-  return tracks
-}
-
-/** @param {Bar} bar @param {Bar} outer */
-function isNested (bar, outer) {
-  return bar.end <= outer.end && bar.span.traceId === outer.span.traceId
-}
-
-/** @param {Map<Bar, Track>} tracks @returns {Generator<TraceEvent>} */
+/** @param {Tracks} tracks @returns {Generator<TraceEvent>} */
 function * names (tracks) {
   const tids = new Set()
   for (const [{ span }, { pid, tid }] of tracks) {
-    if (tids.has(tid)) continue
-    tids.add(tid)
+    const key = `${pid} ${tid}`
+    if (tids.has(key)) continue
+    tids.add(key)
     yield meta('process_name', pid, tid, { name: `${clean(span.service ?? 'process')} (${pid})` })
-    const loop = span.thread === 0 ? 'event loop' : `event loop of thread ${span.thread}`
-    yield meta('thread_name', pid, tid, { name: tid < FIRST_LOOP_TID ? 'spans' : loop })
+    yield meta('thread_name', pid, tid, { name: trackName(tid, span.thread) })
     yield meta('thread_sort_index', pid, tid, { sort_index: tid })
   }
+}
+
+/** @param {number} tid @param {number} thread */
+function trackName (tid, thread) {
+  if (tid < FIRST_WAIT_TID) return 'spans'
+  if (tid < FIRST_LOOP_TID) return 'waits'
+  return thread === 0 ? 'event loop' : `event loop of thread ${thread}`
 }
 
 /** @param {string} name @param {number} pid @param {number} tid @param {object} args @returns {TraceEvent} */
@@ -152,14 +197,15 @@ function meta (name, pid, tid, args) {
   return { ph: 'M', name, pid, tid, args }
 }
 
-/** @param {Bar} bar @param {Map<Bar, Track>} tracks @returns {TraceEvent} */
+/** @param {Bar} bar @param {Tracks} tracks */
 function slice (bar, tracks) {
   const { name, kind, blocked, traceId, spanId, parentSpanId, status, end } = bar.span
-  const { split, delayedBy, stack, attributes } = bar.span
+  const { split, waits, delayedBy, stack, attributes } = bar.span
   const args = {
     ...{ traceId, spanId, parentSpanId, status: status.code, end },
     ...attributes,
     split,
+    waits: waits.length > 0 ? waits : undefined,
     delayedBy: delayedBy.length > 0 ? delayedBy : undefined,
     stack
   }
@@ -167,37 +213,46 @@ function slice (bar, tracks) {
   return { ph: 'X', cat, name: clean(name), ...tracks.get(bar), ...extent(bar), args }
 }
 
-/** @param {Bar} run @param {Map<Bar, Track>} loops @returns {TraceEvent} */
-function runSlice (run, loops) {
+/** @param {Bar} bar @param {Tracks} tracks @param {FrameNames} frameName */
+function waitSlice (bar, tracks, frameName) {
+  const { name: span, spanId, traceId } = bar.span
+  const { at: frame, until, label } = /** @type {import('./wait-gaps').WaitGap} */ (bar.gap).wait
+  const name = `waited at ${siteOf(bar, frameName)}${until === undefined ? '' : ` until ${until}`}`
+  const args = { span, at: frame, until, label, spanId, traceId }
+  return { ph: 'X', cat: 'wait', name: clean(name), ...tracks.get(bar), ...extent(bar), args }
+}
+
+/** @param {Bar} run @param {Tracks} tracks @param {FrameNames} frameName */
+function runSlice (run, tracks, frameName) {
   const { name, spanId, traceId } = run.span
-  const args = { ran: clean(String(run.ran)), spanId, traceId }
-  return { ph: 'X', cat: 'run', name: clean(name), ...loops.get(run), ...extent(run), args }
+  const args = { ran: clean(String(run.ran)), after: run.gap?.wait.at, spanId, traceId }
+  const site = run.gap === undefined ? '' : ` after ${siteOf(run, frameName)}`
+  return { ph: 'X', cat: 'run', name: clean(name + site), ...tracks.get(run), ...extent(run), args }
 }
 
-/** Rounds start and end separately, so that neighbours never overlap. @param {Bar} bar */
+/** @param {Bar} bar with a gap @param {FrameNames} frameName */
+function siteOf ({ gap }, frameName) {
+  const { at: frame, label } = /** @type {import('./wait-gaps').WaitGap} */ (gap).wait
+  return frame === undefined ? label ?? 'an unknown site' : frameName(frame)
+}
+
+/** @param {Bar} bar */
 function extent ({ start, end }) {
-  return { ts: micros(start), dur: Math.round((micros(end) - micros(start)) * 1000) / 1000 }
-}
-
-/** @param {number} ms */
-function micros (ms) {
-  return Math.round(ms * 1e6) / 1000
+  return { ts: start, dur: end - start }
 }
 
 /**
- * @param {number} id
+ * Writes an end of an arrow, or a point between, at the start of a slice.
  * @param {string} name
- * @param {Array<[Bar, number]>} points
- * @param {Map<Bar, Track>} tracks
- * @returns {Generator<TraceEvent>}
+ * @param {number} id
+ * @param {'s' | 't' | 'f'} ph
+ * @param {Bar} bar
+ * @param {Tracks} tracks
+ * @returns {TraceEvent}
  */
-function * arrow (id, name, points, tracks) {
-  for (const [i, [bar, moment]] of points.entries()) {
-    const isLast = i === points.length - 1
-    const ph = i === 0 ? 's' : isLast ? 'f' : 't'
-    const binding = isLast ? { bp: 'e' } : {}
-    yield { ph, ...binding, cat: 'flow', name, id, ...tracks.get(bar), ts: micros(moment) }
-  }
+function arrowEnd (name, id, ph, bar, tracks) {
+  const binding = ph === 'f' ? { bp: 'e' } : {}
+  return { ph, ...binding, cat: 'flow', name, id, ...tracks.get(bar), ts: bar.start }
 }
 
 module.exports = { traceEvents }

@@ -1,0 +1,24 @@
+'use strict'
+
+const test = require('ava')
+const { waitGapsOf } = require('../../../../lib/report/render/wait-gaps')
+
+/** @type {Array<[number, number, string]>} */
+const runs = [[0, 2, 'a'], [12, 1, 'b'], [20, 1, 'c'], [28, 1, 'd'], [31, 1, 'e']]
+
+/** @param {any[]} waits */
+function gapsOf (...waits) {
+  const gaps = waitGapsOf({ runs, waits: waits.map((wait) => ({ count: 1, ...wait })) })
+  return gaps.map(({ start, end, wait }) => [start, end, wait.at])
+}
+
+test('a wait lies in the gap of its length', (t) => {
+  t.deepEqual(gapsOf({ ms: 10.002, at: 'f' }), [[2, 12, 'f']])
+  t.deepEqual(gapsOf({ ms: 0.5, delayed: 1.5, at: 'f' }), [[29, 31, 'f']], 'with the time in which others ran')
+})
+
+test('nothing is said where it could lie in two gaps, two waits in one, or none fits', (t) => {
+  t.deepEqual(gapsOf({ ms: 7, at: 'f' }), [])
+  t.deepEqual(gapsOf({ ms: 10, at: 'f' }, { ms: 10.001, at: 'g' }), [])
+  t.deepEqual(gapsOf({ ms: 10, count: 2, at: 'f' }, { ms: 9.9, at: 'g' }, { ms: 0.01, at: 'h' }), [])
+})
