@@ -10,10 +10,16 @@ const path = require('node:path')
 /** Modules of d3 that the page calls; their dependencies are added. */
 const D3_MODULES = ['d3-selection', 'd3-scale', 'd3-shape', 'd3-axis', 'd3-zoom']
 
+/** In this order: a later one refines an earlier one. */
+const STYLES = ['page.css', 'flame.css']
+
+/** What the page's code shares with the rest of longstack: paths as its modules require them. */
+const SHARED = ['../../../../text']
+
 const client = path.join(__dirname, 'client')
 
 function styles () {
-  return fs.readFileSync(path.join(__dirname, 'page.css'), 'utf8')
+  return STYLES.map((name) => fs.readFileSync(path.join(__dirname, name), 'utf8')).join('\n')
 }
 
 /** Returns d3, each module after its dependencies; all of them add to a global `d3`. */
@@ -50,10 +56,11 @@ function directoryOf (name, parent) {
 }
 
 function app () {
-  const names = fs.readdirSync(client).filter((name) => name.endsWith('.js')).sort()
+  const files = fs.readdirSync(client).filter((name) => name.endsWith('.js')).sort()
+  const names = [...files.map((name) => `./${name.slice(0, -3)}`), ...SHARED]
   const modules = names.map((name) => {
-    const source = fs.readFileSync(path.join(client, name), 'utf8')
-    return `${JSON.stringify(`./${name.slice(0, -3)}`)}: (module, require) => {\n${source}}`
+    const source = fs.readFileSync(path.join(client, `${name}.js`), 'utf8')
+    return `${JSON.stringify(name)}: (module, require) => {\n${source}}`
   })
   return checked(`'use strict'
 {

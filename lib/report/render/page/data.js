@@ -7,6 +7,7 @@
 const { createRoute, createRow } = require('./rows')
 const { Thinning } = require('./thinning')
 const { createTraces } = require('./traces')
+const { createTree } = require('./trees')
 const { array, isRecord, number, sentences, text } = require('./values')
 
 /**
@@ -21,6 +22,8 @@ const { array, isRecord, number, sentences, text } = require('./values')
  * @property {string[]} notes
  * @property {Array<import('./rows').PageRoute>} routes
  * @property {PageRow[]} blockers
+ * @property {import('./trees').PackedNode} [tree] of the critical paths of all requests
+ * @property {import('./trees').PackedNode} [slowTree] of the slowest hundredth of each route
  *
  * @typedef {object} PageData
  * @property {string} title
@@ -29,6 +32,7 @@ const { array, isRecord, number, sentences, text } = require('./values')
  * @property {PageRow[]} open
  * @property {Array<import('./traces').PageTrace>} traces
  * @property {string[]} stacks
+ * @property {string[]} names in trees
  * @property {string[]} thinned what is not on the page, in sentences
  */
 
@@ -36,9 +40,10 @@ const { array, isRecord, number, sentences, text } = require('./values')
 const MAX_BYTES = 3_800_000
 const MAX_TABLE_BYTES = 1_900_000 // of these, so that many routes leave room for traces
 
-const TABLE_LIMITS = { routes: 300, rows: 200, points: 256, outliers: 200 }
+const TABLE_LIMITS = { routes: 300, rows: 200, points: 256, outliers: 200, nodes: 5000 }
 const TRACE_LIMITS = { traces: 100, spans: 1000, text: 16_000, value: 2000 }
 const MIN_POINTS = 64
+const MIN_NODES = 300
 const MIN_LIMIT = 8
 const STEPS = 6
 const LABEL_CHARS = 60
@@ -72,7 +77,8 @@ function firstFitting (create, maxBytes) {
  */
 function limitsOf (tableStep, traceStep) {
   const points = Math.max(MIN_POINTS, TABLE_LIMITS.points >> tableStep)
-  return { ...halved(TABLE_LIMITS, tableStep), ...halved(TRACE_LIMITS, traceStep), points }
+  const nodes = Math.max(MIN_NODES, TABLE_LIMITS.nodes >> tableStep)
+  return { ...halved(TABLE_LIMITS, tableStep), ...halved(TRACE_LIMITS, traceStep), points, nodes }
 }
 
 /** @template {Record<string, number>} L @param {L} limits @param {number} step @returns {L} */
@@ -98,6 +104,7 @@ function thin (model, title, limits) {
     open: createRows(model.open, 'open requests', thinning),
     traces: createTraces(model, thinning),
     stacks: thinning.stacks,
+    names: thinning.names,
     thinned: thinning.notes
   }
 }
@@ -118,7 +125,9 @@ function createRun (model, label, thinning) {
     files: thinning.first(model.files, limits.rows, 'files').map(createFile),
     notes: sentences(model.notes),
     routes: routes.map((route) => createRoute(route, thinning)),
-    blockers: createRows(model.blockers, 'blockers', thinning)
+    blockers: createRows(model.blockers, 'blockers', thinning),
+    tree: createTree(model.tree, thinning),
+    slowTree: createTree(model.slowTree, thinning)
   }
 }
 

@@ -2,7 +2,6 @@
 
 // The rows of the page's tables, and the parts that rows and spans share.
 
-const { shortFrame } = require('../../../text')
 const {
   NAME_CHARS, array, evenly, figures, isRecord, number, optionalText, records, round, text
 } = require('./values')
@@ -16,8 +15,7 @@ const {
  * @property {number} [delayed]
  * @property {Array<[string, number]>} wait waited, by subsystem, longest first
  *
- * @typedef {{ ms: number, count: number, at?: string, site?: string, until?: string }} Wait site is `at` in
- *   short
+ * @typedef {{ ms: number, count: number, at?: string, until?: string }} Wait
  * @typedef {{ spanId?: string, name?: string, ms?: number, at?: string }} Delay
  *
  * @typedef {object} Box ms
@@ -136,11 +134,12 @@ function createSplit (source) {
 /** @param {unknown} list @param {number} max @returns {Wait[]} */
 function createWaits (list, max) {
   const valid = records(list).filter(({ ms }) => number(ms) !== undefined)
-  return valid.slice(0, max).map(({ ms, count, at: place, until }) => {
-    const frame = optionalText(place, NAME_CHARS)
-    const site = frame === undefined ? undefined : shortFrame(frame)
-    return { ms, count: number(count) ?? 1, at: frame, site, until: optionalText(until, NAME_CHARS) }
-  })
+  return valid.slice(0, max).map(({ ms, count, at: frame, until }) => ({
+    ms,
+    count: number(count) ?? 1,
+    at: optionalText(frame, NAME_CHARS),
+    until: optionalText(until, NAME_CHARS)
+  }))
 }
 
 /** @param {unknown} list @param {Thinning} thinning @returns {Delay[]} */

@@ -16,14 +16,19 @@ const { records, text } = require('./values')
  * @property {number} value characters of an attribute
  * @property {number} points of a density
  * @property {number} outliers of a box
+ * @property {number} nodes of a tree of critical paths
  */
 
 class Thinning {
   /** Each stack once. @type {string[]} */
   stacks = []
+  /** Each name of a tree once. @type {string[]} */
+  names = []
   #notes = new Set()
   /** @type {Map<string, number>} */
   #indexes = new Map()
+  /** @type {Map<string, number>} */
+  #nameIndexes = new Map()
   #cutStacks = 0
 
   /** @param {Limits} limits */
@@ -57,6 +62,15 @@ class Thinning {
       this.note(`Only the first ${count(max)} of ${count(valid.length)} ${noun} are shown.`)
     }
     return valid.slice(0, max)
+  }
+
+  /** Adds a name of a tree. @param {string} name @returns {number} index in `names` */
+  addName (name) {
+    const existing = this.#nameIndexes.get(name)
+    if (existing !== undefined) return existing
+    const index = this.names.push(name) - 1
+    this.#nameIndexes.set(name, index)
+    return index
   }
 
   /**

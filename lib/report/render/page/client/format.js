@@ -3,6 +3,8 @@
 // Formats figures and text from files, for the page with and without scripts. Times have three significant
 // digits: enough to compare, and more would only look exact.
 
+const { shortFrame } = require('../../../../text')
+
 /** Minimum and length in ms, and name: 90 s reads better than 1.50 min. */
 const UNITS = /** @type {Array<[number, number, string]>} */ ([
   [172_800_000, 86_400_000, 'd'],
@@ -99,7 +101,8 @@ function plural (number, noun, many = `${noun}s`) {
  * Formats a wait: where it began, how long it was, what ended it.
  * @param {import('../rows').Wait} wait
  */
-function waitText ({ ms, count: times, site, until }) {
+function waitText ({ ms, count: times, at: frame, until }) {
+  const site = frame === undefined ? undefined : shortFrame(frame)
   const length = times === 1 ? time(ms) : `${time(ms)} in ${plural(times, 'wait')}`
   return [site, length, until && `until ${until}`].filter(Boolean).join(' · ')
 }

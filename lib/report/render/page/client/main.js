@@ -6,6 +6,7 @@
 /* global document */
 
 const { heading } = require('./columns')
+const { createCriticalPaths } = require('./critical-paths')
 const { distributions } = require('./distributions')
 const { foreign, h, section } = require('./dom')
 const { finding, footer, header, tiles } = require('./overview')
@@ -17,9 +18,11 @@ const { createWaterfall } = require('./waterfall')
 
 function sections () {
   const waterfall = data.traces.length > 0 ? createWaterfall(data.traces, stacks) : undefined
+  const paths = createCriticalPaths(waterfall)
   const hasShares = runs.some((run) => run.routes.some((route) => route.split !== undefined))
   const hasBlockers = runs.some((run) => run.blockers.length > 0)
   return [
+    paths && section('paths', 'Critical paths', paths.element),
     section('durations', 'Durations', distributions(runs.map((run) => run.routes), labels)),
     isComparison && section('changes', 'Changes', lead(), changesTable()),
     section('figures', 'Figures per route', runs.map(figuresTable)),
