@@ -12,11 +12,9 @@ const { axis, ticksOf } = require('./axis')
 const { radioButtons } = require('./choices')
 const { foreign, h } = require('./dom')
 const { flameDetail } = require('./flame-detail')
-const {
-  allOf, changeOf, follow, layOut, mergeTrees, neighbour, pathOf, search
-} = require('./flame-tree')
+const { figuresOf, frameElement, legendOf } = require('./flame-frame')
+const { allOf, follow, layOut, mergeTrees, neighbour, pathOf, search } = require('./flame-tree')
 const { count, percent, time } = require('./format')
-const { shortFrame } = require('../../../../text')
 
 /**
  * @typedef {import('./flame-tree').PathNode} PathNode
@@ -34,17 +32,8 @@ const { shortFrame } = require('../../../../text')
 
 const ROW_PX = 22
 const MIN_PX = 0.6 // narrower frames are not drawn
-const LABEL_PX = 24 // narrower ones have no label
 const KEYS = 'Arrow keys move: up to the caller, down to the largest part, sideways in the row. ' +
   'Enter or a click zooms in, Escape out.'
-
-/** @type {Array<[kind: string, text: string]>} */
-const meanings = [
-  ['ran', 'ran'],
-  ['waited', 'waited'],
-  ['delayed', 'delayed: the event loop ran other code'],
-  ['beside', 'ran beside: own code that the answer did not wait for']
-]
 
 let flames = 0
 
@@ -129,7 +118,7 @@ class Flame {
     this.#top = this.#root
     const isInRoute = this.#root.kind !== 'root' && names[0] === this.#root.name
     this.#selected = follow(this.#root, isInRoute ? names.slice(1) : names).frame
-    this.#explain()
+    this.#legend.replaceChildren(...legendOf(this.#root))
     this.#find()
     this.#draw()
     this.#select(this.#selected)
@@ -160,19 +149,6 @@ class Flame {
     this.#select(this.#selected)
   }
 
-  /** Lists the kinds that the tree has. */
-  #explain () {
-    const kinds = new Set(allOf(this.#root).map(({ kind }) => kind))
-    const items = meanings.filter(([kind]) => kinds.has(kind))
-    const changes = this.#root.runs.length > 1
-      ? [['grows', '▲ grows'], ['shrinks', '▼ shrinks'], ['same', 'no change']]
-      : []
-    this.#legend.replaceChildren(
-      ...items.map(([kind, text]) => h('li', {}, h('span', { class: `swatch frame ${kind}` }), text)),
-      ...changes.map(([name, text]) =>
-        h('li', {}, h('span', { class: `swatch frame differential ${name}` }), text)))
-  }
-
   #draw () {
     const width = this.#width = this.#chart.clientWidth
     if (width === 0) return
@@ -183,9 +159,12 @@ class Flame {
     this.#frames.clear()
     this.#elements.clear()
     let depth = 0
+    const view = {
+      root: this.#root, top: this.#top, run: this.#run, matches: this.#matches.frames, width
+    }
     for (const frame of visible) {
-      if (!path.includes(frame) && frame.ms === 0 && frame !== this.#selected) continue
-      const element = this.#frameElement(frame, path.includes(frame), this.#elements.size)
+      const element = frameElement(frame, path.includes(frame), view)
+      element.id = `${this.#id}-${this.#elements.size}`
       this.#frames.set(element, frame)
       this.#elements.set(frame, element)
       depth = Math.max(depth, frame.depth)
@@ -196,42 +175,6 @@ class Flame {
     const scale = d3.scaleLinear([0, Math.max(this.#top.ms, 1e-6)], [0, width])
     this.#ruler.replaceChildren(axis(scale, width, ticksOf(scale, width), 'top'))
     this.#mark()
-  }
-
-  /** @param {Frame} frame @param {boolean} isAncestor it fills the width @param {number} number */
-  #frameElement (frame, isAncestor, number) {
-    const { ms, start } = this.#top
-    const width = isAncestor ? 1 : frame.ms / ms
-    const left = isAncestor ? 0 : (frame.start - start) / ms
-    const isLabelled = width * this.#width >= LABEL_PX
-    const change = frame.runs.length > 1 ? changeOf(frame) : undefined
-    const sign = change === undefined || change.direction === 'same'
-      ? ''
-      : change.direction === 'grows' ? '▲ ' : '▼ '
-    const differential = change && `differential ${change.direction} ${change.isStrong ? 'strong' : ''}`
-    const dimmed = this.#matches.frames.size > 0 && !this.#matches.frames.has(frame) ? 'dimmed' : ''
-    const matched = this.#matches.frames.has(frame) ? 'matched' : ''
-    return h('div', {
-      class: ['frame', frame.kind, differential, dimmed, matched].filter(Boolean).join(' '),
-      role: 'treeitem',
-      id: `${this.#id}-${number}`,
-      'aria-level': frame.depth + 1,
-      'aria-label': this.#describe(frame),
-      css: {
-        '--left': `${left * 100}%`,
-        '--width': `${width * 100}%`,
-        '--row': String(frame.depth)
-      }
-    }, isLabelled && h('span', {}, sign, foreign(shortFrame(frame.name))))
-  }
-
-  /** @param {Frame} frame */
-  #describe ({ name, kind, ms, runs }) {
-    const share = percent(ms / this.#root.ms)
-    const times = runs[this.#run]?.count
-    const title = name === kind || kind === 'frame' || kind === 'root' ? name : `${kind}: ${name}`
-    return [title, time(ms), `${share} of the whole`, times !== undefined && `${count(times)} times`]
-      .filter(Boolean).join(', ')
   }
 
   /** Marks the selected frame. */
@@ -328,8 +271,7 @@ class Flame {
     const tip = this.#tip
     tip.hidden = frame === undefined
     if (frame === undefined) return
-    tip.replaceChildren(h('b', {}, foreign(frame.name)),
-      h('p', {}, this.#describe(frame).slice(this.#describe(frame).indexOf(time(frame.ms)))))
+    tip.replaceChildren(h('b', {}, foreign(frame.name)), h('p', {}, figuresOf(frame, this.#root, this.#run)))
     const box = this.element.getBoundingClientRect()
     const x = Math.min(event.clientX - box.left + 14, box.width - tip.offsetWidth - 4)
     tip.style.setProperty('--x', `${Math.max(0, x)}px`)
