@@ -11,17 +11,23 @@ const { styleText } = require('node:util')
 const trace = require('longstack')
 
 /**
- * Prints a title and a text. Hops are coloured where stdout shows colours.
+ * Prints a title, and a stack or report.
  * @param {string} title
- * @param {string} text
+ * @param {unknown} value
  */
-function print (title, text) {
-  console.log(`\n${title}\n\n${text.replace(/^ {2}── .*$/gm, (hop) => styleText('cyan', hop))}`)
+function print (title, value) {
+  console.log(`\n${title}\n`)
+  console.log(value)
+}
+
+/** Colours hops where stdout shows colours; console.log does it with reports. @param {string} stack */
+function coloured (stack) {
+  return stack.replace(/^ {2}── .*$/gm, (hop) => styleText('cyan', hop))
 }
 
 function openPool () {
   net.connect(1, '127.0.0.1').on('error', (error) => {
-    print('1. A refused connection. Without longstack you get only the first two lines.', error.stack)
+    print('1. A refused connection. Without longstack you get only the first two lines.', coloured(error.stack))
   })
 }
 
@@ -37,8 +43,8 @@ async function loadOrders (port) {
 
 const server = http.createServer(function answer (request, response) {
   const [client] = trace.handles(['TCP']).filter((handle) => handle.side === 'client')
-  print("2. Why does this connection exist? trace.handles(['TCP']) in the client:", String(client))
-  print('3. Its other end, trace.why(request.socket) in the server:', String(trace.why(request.socket)))
+  print("2. Why does this connection exist? trace.handles(['TCP']) in the client:", client)
+  print('3. Its other end, trace.why(request.socket) in the server:', trace.why(request.socket))
   response.end()
   server.close()
 })

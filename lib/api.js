@@ -63,14 +63,14 @@ const { createMethods } = require('./tracer/methods')
  *   LONGSTACK_ERR_INVALID_TARGET.
  * @property {(target: unknown) => Why} why
  *   Reports on a handle: what it is, who opened it, who uses it now, since when, how much data it carried.
- *   Throws LONGSTACK_ERR_INVALID_TARGET.
+ *   `console.log` prints the report as text. Throws LONGSTACK_ERR_INVALID_TARGET.
  * @property {(filter?: readonly string[]) => Why[]} handles
  *   Reports on all open handles, or those of the subsystems in the filter. Throws
  *   LONGSTACK_ERR_UNKNOWN_SUBSYSTEM, LONGSTACK_ERR_INVALID_FILTER.
  * @property {() => Stats} stats
- *   Returns figures about longstack itself.
+ *   Returns figures about longstack itself, which `console.log` prints as text.
  * @property {() => Diagnosis} doctor
- *   Returns what is in force and why, and which problems this process has; `text` is for people.
+ *   Returns what is in force and why, and which problems this process has; `console.log` prints its `text`.
  * @property {(callbacks: HookCallbacks) => () => void} hook
  *   Registers callbacks for every resource of the filter. What they do is not traced; exceptions are caught
  *   and reported once. Returns a function that removes them. Throws LONGSTACK_ERR_INVALID_HOOK,
@@ -138,10 +138,7 @@ function createApi (tracer) {
 
     current: () => tracer.enabled() ? methods.current() : undefined,
 
-    chain: (target) => guard.run(() => {
-      const hops = methods.queries(target).hopsOf(target, trace.chain)
-      return hops.map(methods.queries().copyHop)
-    }),
+    chain: (target) => guard.run(() => methods.queries(target).chainOf(target, trace.chain)),
 
     stack: (target) => guard.run(() => methods.queries(target).stackText(target, trace.stack)),
 

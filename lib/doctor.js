@@ -7,6 +7,8 @@ const { AsyncResource } = require('node:async_hooks')
 const fs = require('node:fs')
 const { version } = require('../package.json')
 const { problemsOf } = require('./doctor-problems')
+const { createInspectable } = require('./format/inspect')
+const { formatRows } = require('./format/rows')
 const { binaryFile, target } = require('./stacks/binding')
 const { isUnsafeVersion } = require('./warnings')
 
@@ -105,34 +107,38 @@ function examine ({ stats, filter, formatter }) {
   }
   const problems = problemsOf(facts, formatter)
   const notes = problems.map(({ message }) => message)
-  return { ...facts, notes, problems, text: textOf(facts, notes) }
+  return inspectableDiagnosis({ ...facts, notes, problems, text: textOf(facts, notes) })
 }
 
 /** @param {Facts} facts @param {string[]} notes */
 function textOf (facts, notes) {
-  const rows = Object.entries({
+  const rows = formatRows({
     longstack: `${facts.longstack}, Node ${facts.node}, ${target()}`,
     tracing: facts.enabled ? `on, filter ${facts.filter.join(',')}` : 'off',
     engine: `${facts.engine} (${facts.engineWhy})`,
     clock: `${facts.clock} (${facts.clockWhy})`,
     binary: facts.binary ?? 'none',
     mode: `${facts.mode} (${facts.modeWhy})`,
-    hooks: `of promises ${stateOf(facts.promiseHooks)}, others ${stateOf(facts.otherHooks)}`,
+    'promise events': facts.promiseHooks ? 'on' : 'off',
+    'other hooks': otherHooksOf(facts.otherHooks),
     errors: facts.errors ? 'with hops' : facts.enabled ? 'left alone' : 'without hops',
     'stacks by': facts.formatter,
     'source maps': facts.sourceMaps.join(', ') || 'longstack',
     'stack limit': String(facts.stackTraceLimit),
     'budget used': `${Math.round(facts.pressure * 100)} %`
   })
-  const lines = rows.map(([name, value]) => `${name.padEnd(14)} ${value}`)
-  return [...lines, ...notes.map((note) => `- ${note}`)].join('\n')
+  return [rows, ...notes.map((note) => `- ${note}`)].join('\n')
 }
 
-/** @param {boolean | undefined} isOn */
-function stateOf (isOn) {
-  if (isOn === undefined) return 'not known'
-  return isOn ? 'on' : 'off'
+/** @param {boolean | undefined} isOn of async_hooks besides longstack's */
+function otherHooksOf (isOn) {
+  if (isOn === undefined) return "cannot be told apart from longstack's own"
+  return isOn ? 'on' : 'none'
 }
+
+const inspectableDiagnosis = createInspectable((/** @type {Diagnosis} */ { text }) => {
+  return { text, title: 'Diagnosis' }
+})
 
 /** @param {Function | undefined} formatter of stacks */
 function nameOf (formatter) {

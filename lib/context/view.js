@@ -31,13 +31,15 @@ const { inspect } = require('node:util')
  * @param {object} deps
  * @param {(context: Context) => import('../stacks/chain').Hop} deps.describe
  * @param {() => number} deps.now
+ * @param {(context: Context, depth: number | null, options: any) => unknown} deps.inspectContext returns
+ *   what util.inspect prints
  * @returns
  *   {{
  *     view: (context: Context | undefined) => ContextView | undefined,
  *     unwrap: (object: any) => Context | undefined
  *   }}
  */
-function createViews ({ describe, now }) {
+function createViews ({ describe, now, inspectContext }) {
   class View {
     #context
 
@@ -64,8 +66,9 @@ function createViews ({ describe, now }) {
       return { asyncId, triggerAsyncId, type, label, origin, repeats, ageMs, parent: this.parent?.asyncId }
     }
 
-    [inspect.custom] () {
-      return { ...this.toJSON() }
+    /** @param {number | null} depth @param {object} options */
+    [inspect.custom] (depth, options) {
+      return inspectContext(this.#context, depth, options)
     }
 
     /** @param {any} object @returns {Context | undefined} the context behind a view */

@@ -3,10 +3,12 @@
 // Reports of handles as text, one or many, equal ones grouped. Data in, string out.
 
 const { formatDuration, clean } = require('../text')
-const { formatHops } = require('./hops')
 const { createTag } = require('../context/tag')
+const { formatHops } = require('./hops')
+const { createInspectable } = require('./inspect')
 
 /**
+ * @typedef {import('../handles/why').Why} Why
  * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
  *
  * The facts of a report, with the hops as they are printed.
@@ -38,15 +40,31 @@ const { createTag } = require('../context/tag')
 /** @type {ReturnType<typeof createTag<Printed>>} what a report prints, invisible on the report */
 const printed = createTag()
 
+const inspectableReport = createInspectable((/** @type {Why} */ why) => {
+  const facts = printed.read(why)
+  return facts && { text: report(facts), title: facts.what }
+})
+
+const inspectableReports = createInspectable((/** @type {Why[]} */ reports) => {
+  const facts = reports.map((why) => printed.read(why))
+  if (facts.length === 0 || facts.includes(undefined)) return undefined // the program has put in others
+  return { text: groupsOf(/** @type {Printed[]} */ (facts)).join('\n\n'), title: `${facts.length} handles` }
+})
+
 const MAX_NAMED = 5 // of a group
 
-/** @param {import('../handles/why').Why[]} list @returns {string} */
+/** @param {Why[]} list @returns {string} */
 function summary (list) {
   if (list.length === 0) return `longstack: nothing is open in process ${process.pid}.\n`
+  const groups = groupsOf(list.map((why) => /** @type {Printed} */ (printed.read(why))))
+  return `longstack: ${list.length} open in process ${process.pid}\n\n${groups.join('\n\n')}\n`
+}
+
+/** @param {Printed[]} list @returns {string[]} the text of each group of equal ones, the largest first */
+function groupsOf (list) {
   /** @type {Map<string, Printed[]>} */
   const groups = new Map()
-  for (const why of list) {
-    const facts = /** @type {Printed} */ (printed.read(why))
+  for (const facts of list) {
     const { type, side, state, origin, referenced, through, opened } = facts
     const opener = opened.length > 0 ? opened.map((hop) => [hop.type, hop.lines]) : facts.what
     const key = JSON.stringify([type, side, state, origin, referenced, through, opener])
@@ -54,8 +72,7 @@ function summary (list) {
     if (group === undefined) groups.set(key, [facts])
     else group.push(facts)
   }
-  const parts = [...groups.values()].sort((a, b) => b.length - a.length).map(formatGroup)
-  return `longstack: ${list.length} open in process ${process.pid}\n\n${parts.join('\n\n')}\n`
+  return [...groups.values()].sort((a, b) => b.length - a.length).map(formatGroup)
 }
 
 /** @param {Printed} facts */
@@ -219,4 +236,4 @@ function transformLines ({ through }) {
   })
 }
 
-module.exports = { summary, report, printed }
+module.exports = { inspectableReport, inspectableReports, printed, report, summary }

@@ -6,7 +6,10 @@
 
 const { contextTag, settlerOf } = require('../context/context')
 const { mistake } = require('../errors')
-const { printed, report: textOf } = require('../format/handles')
+const {
+  inspectableReport, inspectableReports, printed, report: textOf
+} = require('../format/handles')
+const { copyChain } = require('../format/chains')
 const { idOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
 const { clean, shortFrame } = require('../text')
@@ -102,10 +105,10 @@ function createReports ({ registry, hops, copyHop, stackOf, queriedAt, enabled, 
       side,
       state,
       ...ends,
-      opened: opened.map(publicHop),
-      usedBy: usedBy && { request: usedBy.request, chain: usedBy.hops.map(publicHop) },
+      opened: copyChain(opened, publicHop),
+      usedBy: usedBy && { request: usedBy.request, chain: copyChain(usedBy.hops, publicHop) },
       writtenBy: writtenBy &&
-        { at: writtenBy.at, agoMs: writtenBy.agoMs, chain: writtenBy.hops.map(publicHop) },
+        { at: writtenBy.at, agoMs: writtenBy.agoMs, chain: copyChain(writtenBy.hops, publicHop) },
       through: object === undefined ? [] : through(object),
       ageMs: context === undefined || context.origin === 'early' ? undefined : queriedAt() - context.time,
       idleMs: active === undefined ? undefined : Math.max(0, queriedAt() - active),
@@ -127,7 +130,7 @@ function createReports ({ registry, hops, copyHop, stackOf, queriedAt, enabled, 
     }
     Object.defineProperty(facts, 'toString', { value: () => textOf(printedFacts), enumerable: false })
     printed.write(facts, printedFacts)
-    return facts
+    return inspectableReport(facts)
   }
 
   /** @param {PrintedHop} hop @returns {Hop} */
@@ -168,7 +171,7 @@ function createReports ({ registry, hops, copyHop, stackOf, queriedAt, enabled, 
     findContext,
 
     /** @param {(type: string) => boolean} isSelected @returns {Why[]} what is open now */
-    handles: (isSelected) => listOpen(isSelected).map(report)
+    handles: (isSelected) => inspectableReports(listOpen(isSelected).map(report))
   }
 }
 

@@ -38,6 +38,9 @@ let supports = new Map()
 /** Lines as source-map-support mapped them @type {Map<string, string>} */
 let mappedLines = new Map()
 
+/** Files that were mapped, by the source that was found @type {Map<string, string>} */
+let generatedFiles = new Map()
+
 /** URLs of sources by file: see urlsIn. @type {Map<string, Map<string, string>>} */
 let urls = new Map()
 
@@ -45,9 +48,7 @@ let urls = new Map()
 let ownSupport
 
 /** @returns {boolean} whether Node maps stacks itself */
-function nodeMaps () {
-  return /** @type {any} */ (process).sourceMapsEnabled === true
-}
+const nodeMaps = () => /** @type {any} */ (process).sourceMapsEnabled === true
 
 /** @param {string} file a path or a file: URL @returns {Support | undefined} */
 function supportFor (file) {
@@ -224,9 +225,8 @@ function mapLine (line, { fileName, lineNumber, columnNumber, kind }) {
     if (mapped !== undefined) return mapped
   }
   try {
-    const position = !isMappedByNode && isWithoutMap(fileName)
-      ? undefined
-      : lookUp(fileName, lineNumber, columnNumber)
+    const isMappable = isMappedByNode || !isWithoutMap(fileName)
+    const position = isMappable ? lookUp(fileName, lineNumber, columnNumber) : undefined
     const mappedPosition = position ??
       (isMappedByNode ? undefined : positionOf(fileName, lineNumber, columnNumber))
     if (mappedPosition === undefined) return undefined
@@ -234,7 +234,7 @@ function mapLine (line, { fileName, lineNumber, columnNumber, kind }) {
     const old = `${fileName}:${lineNumber}:${columnNumber}`
     const start = line.lastIndexOf(old)
     const mapped = `${line.slice(0, start)}${source}:${sourceLine}:${column}${line.slice(start + old.length)}`
-    if (!isMappedByNode && position !== undefined) remember(line, mapped)
+    if (position !== undefined) remember(line, mapped, source, fileName)
     return mapped
   } catch {
     return undefined // no room, or a file that cannot be read
@@ -246,11 +246,17 @@ function isWithoutMap (file) {
   return supports.get(file) === undefined && supports.has(file)
 }
 
-/** @param {string} line @param {string} mapped */
-function remember (line, mapped) {
+/** @param {string} line @param {string} mapped @param {string} source @param {string} file */
+function remember (line, mapped, source, file) {
+  if (generatedFiles.size >= MAX_FILES) generatedFiles = new Map()
+  generatedFiles.set(source, file)
+  if (nodeMaps()) return
   if (mappedLines.size >= MAX_LINES) mappedLines = new Map()
   mappedLines.set(line, mapped)
 }
+
+/** @param {string} source of a mapped frame @returns {string | undefined} */
+const generatedFileOf = (source) => generatedFiles.get(source)
 
 /**
  * Returns a frame at its original position, or the same frame.
@@ -290,4 +296,4 @@ function mapText (stack, internals) {
   return lines.join('\n')
 }
 
-module.exports = { mapFrame, mapSites, mapText, nodeMaps }
+module.exports = { generatedFileOf, mapFrame, mapSites, mapText, nodeMaps, pathOf, supportFor }

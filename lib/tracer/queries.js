@@ -59,9 +59,15 @@ function createQueries (parts) {
   })
   const { presentFrames, presentLines } = createPresentStack(parts)
   const threads = createThreadLayer(asyncLayer.root)
+  const describe = (/** @type {Context} */ context) => guard.run(() => chain.describe(context))
   const { view, unwrap } = createViews({
     now: parts.now,
-    describe: (context) => guard.run(() => chain.describe(context))
+    describe,
+    inspectContext (context, ...details) {
+      const later = parts.now() - queriedAt() // this is no query, but printing
+      const hops = guard.run(() => chain.hops(context)).map((hop) => ({ ...hop, ageMs: hop.ageMs + later }))
+      return require('../format/chains').inspectHops(hops, describe(context).label, ...details)
+    }
   })
   const reports = lazily(() => {
     const { createReports } = require('../handles/why')
@@ -107,7 +113,10 @@ function createQueries (parts) {
 
   return {
     hopsOf,
-    copyHop,
+
+    /** Returns what trace.chain returns. @param {unknown} target @param {Function} above as for stackText */
+    chainOf: (target, above) => require('../format/chains').copyChain(hopsOf(target, above), copyHop),
+
     view,
     report,
     preload,

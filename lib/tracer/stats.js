@@ -3,6 +3,7 @@
 // Figures about longstack itself. Loaded when they are asked for.
 
 const records = require('../context/records')
+const { inspectableStats } = require('../format/stats')
 const { explain } = require('../reasons')
 
 /**
@@ -50,7 +51,7 @@ function readStats ({ capture, droppedHops, firstFault, allocationClock, registr
   const contextBytes = records.bytes()
   const engineReason = capture.reason()
   const clockCode = allocationClock.code()
-  return {
+  return inspectableStats({
     enabled,
     engine: capture.name,
     engineWhy: explain('engine', engineReason),
@@ -79,7 +80,7 @@ function readStats ({ capture, droppedHops, firstFault, allocationClock, registr
     spans: spans?.stats(),
     fault: firstFault?.message,
     faultCode: firstFault?.code
-  }
+  })
 }
 
 module.exports = { readStats }

@@ -22,7 +22,8 @@ const floors = [
   { 'errors.js': ['warnings.js'] },
   { 'context/': ['objects.js', 'errors.js'] },
   { 'node-objects.js': ['context/', 'objects.js'] },
-  { 'stacks/': ['context/'], 'format/': ['context/', 'text.js'] },
+  { 'stacks/': ['context/'] },
+  { 'format/': ['context/', 'stacks/', 'text.js'] },
   { 'attribution/': ['context/', 'stacks/', 'objects.js'] },
   {
     'handles/': ['context/', 'errors.js', 'format/', 'node-objects.js', 'objects.js', 'text.js'],
@@ -40,7 +41,7 @@ const floors = [
   },
   { 'option-table.js': ['options.js'] },
   { 'doctor-problems.js': [] },
-  { 'doctor.js': ['doctor-problems.js', 'stacks/', 'warnings.js'] },
+  { 'doctor.js': ['doctor-problems.js', 'format/', 'stacks/', 'warnings.js'] },
   {
     'tracer/': ['attribution/', 'context/', 'errors.js', 'format/', 'handles/', 'hooks/', 'node-objects.js',
       'objects.js', 'requests/', 'reasons.js', 'stacks/', 'warnings.js']

@@ -1,0 +1,50 @@
+'use strict'
+
+// Chains and hops as the program gets them: data, which util.inspect prints as text. Loaded when a chain is
+// requested, not for an error.
+
+const { createTag } = require('../context/tag')
+const { formatHops } = require('./hops')
+const { createInspectable, inspectPrinted } = require('./inspect')
+
+/**
+ * @typedef {import('../stacks/chain').Hop} Hop
+ * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
+ */
+
+/** @type {ReturnType<typeof createTag<PrintedHop>>} what a hop prints, invisible on the program's copy */
+const printedHop = createTag()
+
+const inspectableChain = createInspectable((/** @type {Hop[]} */ chain) => {
+  const hops = chain.map((hop) => printedHop.read(hop))
+  if (hops.length === 0 || hops.includes(undefined)) return undefined // the program has put in others
+  return { text: formatHops(/** @type {PrintedHop[]} */ (hops)), title: `${hops.length} hops` }
+})
+
+/**
+ * Copies a chain for the program.
+ * @param {PrintedHop[]} hops
+ * @param {(hop: PrintedHop) => Hop} copyHop
+ * @returns {Hop[]}
+ */
+function copyChain (hops, copyHop) {
+  return inspectableChain(hops.map((hop) => {
+    const copy = copyHop(hop)
+    printedHop.write(copy, hop)
+    return copy
+  }))
+}
+
+/**
+ * Returns what util.inspect prints of a context.
+ * @param {PrintedHop[]} hops
+ * @param {string} label of the context
+ * @param {number | null} depth
+ * @param {import('./inspect').InspectOptions} options
+ */
+function inspectHops (hops, label, depth, options) {
+  const text = hops.length === 0 ? `[${label}]` : formatHops(hops)
+  return inspectPrinted({ text, title: label }, depth, options)
+}
+
+module.exports = { copyChain, inspectHops }

@@ -1,0 +1,64 @@
+'use strict'
+
+// What util.inspect prints of the values that longstack returns, and with it console.log, the REPL, %o and
+// the messages of assertions: the text of the report, not its data. The property is a symbol that is not
+// enumerable: JSON, spread, deepEqual and structuredClone do not see it, and console.dir prints the data.
+
+const { inspect } = require('node:util')
+const guard = require('../context/guard')
+
+/**
+ * @typedef {{ colors?: boolean, stylize: (text: string, style: string) => string }} InspectOptions
+ *
+ * @typedef {object} Printed
+ * @property {string} text the report
+ * @property {string} title what stands for it where it is nested too deep
+ */
+
+/**
+ * Returns a function that has util.inspect print an object by its report.
+ * @template {object} T
+ * @param {(object: T) => Printed | undefined} print called when it is printed; undefined: as data
+ * @returns {<O extends T>(object: O) => O}
+ */
+function createInspectable (print) {
+  /**
+   * @this {T}
+   * @param {number | null} depth
+   * @param {InspectOptions} options
+   */
+  function custom (depth, options) {
+    const printed = print(this)
+    return printed === undefined ? this : inspectPrinted(printed, depth, options)
+  }
+
+  return (object) => Object.defineProperty(object, inspect.custom, {
+    value: custom,
+    writable: true,
+    enumerable: false,
+    configurable: true
+  })
+}
+
+/**
+ * Returns what an inspect.custom method has to return for a report.
+ * @param {Printed} printed
+ * @param {number | null} depth
+ * @param {InspectOptions} options
+ * @returns {unknown}
+ */
+function inspectPrinted ({ text, title }, depth, options) {
+  if (depth !== null && depth < 0) return options.stylize(`[${title}]`, 'special')
+  const painted = options.colors ? paintInspected(text) : text
+  // util.inspect indents what it makes of an object, not strings (formatValue, lib/internal/util/inspect.js).
+  return { [inspect.custom]: () => painted }
+}
+
+/** @param {string} text */
+function paintInspected (text) {
+  return guard.run(() => {
+    return require('./paint').paint(text, require('./terminal').inspectStyle())
+  })
+}
+
+module.exports = { createInspectable, inspectPrinted }

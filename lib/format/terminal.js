@@ -1,0 +1,119 @@
+'use strict'
+
+// What the terminal behind a stream can show. chalk and supports-hyperlinks are loaded only when something is
+// printed on one, or colours are forced: both open the standard streams.
+
+const { hostname } = require('node:os')
+const tty = require('node:tty')
+const { pathToFileURL } = require('node:url')
+
+const DEFAULT_COLUMNS = 80
+const MIN_COLUMNS = 40
+const [OPEN_LINK, CLOSE_LINK] = ['\u001b]8;;', '\u001b\\'] // OSC 8; ESC \ ends a string (ECMA-48)
+
+/**
+ * @typedef {'stdout' | 'stderr'} StreamName
+ *
+ * @typedef {object} Style
+ * @property {any} colours chalk; undefined: none
+ * @property {number | undefined} columns of a terminal, which gets a line of source; undefined: it is none
+ * @property {((text: string, file: string, line: number) => string) | undefined} link makes a place in a file
+ *   one that can be clicked; undefined where the terminal does not say that it can
+ */
+
+/** @type {Style} */
+const plain = { colours: undefined, columns: undefined, link: undefined }
+
+/** @param {StreamName} name */
+function isTerminal (name) {
+  return tty.isatty(name === 'stderr' ? 2 : 1)
+}
+
+/** @param {NodeJS.ProcessEnv} env chalk obeys FORCE_COLOR, but not the others */
+function forbidsColours ({ FORCE_COLOR, NO_COLOR, NODE_DISABLE_COLORS }) {
+  return FORCE_COLOR === undefined && Boolean(NO_COLOR || NODE_DISABLE_COLORS)
+}
+
+/**
+ * Returns the style for what longstack itself prints on a stream.
+ * @param {StreamName} name
+ * @returns {Style}
+ */
+function styleOf (name) {
+  const columns = isTerminal(name) ? columnsOf(name) : undefined
+  if (forbidsColours(process.env)) return { ...plain, columns }
+  if (columns === undefined && process.env.FORCE_COLOR === undefined) return plain
+  const chalk = /** @type {any} */ (require('chalk'))
+  const colours = name === 'stderr' ? chalk.chalkStderr : chalk.default
+  return { colours: colours.level === 0 ? undefined : colours, columns, link: linkerOf(name) }
+}
+
+/**
+ * Returns the style for what util.inspect prints with colours: it does not tell the stream.
+ * @returns {Style}
+ */
+function inspectStyle () {
+  const name = (/** @type {StreamName[]} */ (['stdout', 'stderr'])).find(isTerminal)
+  const colours = new /** @type {any} */ (require('chalk')).Chalk({ level: 1 })
+  if (name === undefined) return { ...plain, colours }
+  return { colours, columns: columnsOf(name), link: linkerOf(name) }
+}
+
+/**
+ * Returns the style for what Node prints of an error on stderr when it is about to end the process.
+ * @returns {Style | undefined} undefined: no terminal
+ */
+function fatalStyle () {
+  if (!isTerminal('stderr')) return undefined
+  const columns = columnsOf('stderr')
+  // The same question as Node asks (afterInspector in lib/internal/errors.js).
+  if (tty.WriteStream.prototype.getColorDepth() <= 2) return { ...plain, columns }
+  const colours = new /** @type {any} */ (require('chalk')).Chalk({ level: 1 })
+  return { colours, columns, link: linkerOf('stderr') }
+}
+
+/** @param {StreamName} name of a terminal */
+function columnsOf (name) {
+  const { columns } = process[name]
+  return Math.max(MIN_COLUMNS, columns > 0 ? columns : DEFAULT_COLUMNS)
+}
+
+/**
+ * Returns what makes links, where the terminal says that it can. Those of editors make links of
+ * `file:line:column` themselves, and open the line, which a link to a file may not.
+ * @param {StreamName} name
+ * @returns {Style['link']}
+ */
+function linkerOf (name) {
+  const { FORCE_HYPERLINK, TERM, TERM_PROGRAM } = process.env
+  if (!isTerminal(name)) return undefined
+  if (FORCE_HYPERLINK === undefined && /^(vscode|zed)$/.test(String(TERM_PROGRAM))) return undefined
+  const supports = /** @type {any} */ (require('supports-hyperlinks')).default
+  if (!supports[name]) return undefined
+  const hasLines = TERM === 'xterm-kitty'
+  return (text, file, line) => {
+    const url = urlOf(file)
+    if (url === undefined) return text
+    return `${OPEN_LINK}${url}${hasLines ? `#${line}` : ''}${CLOSE_LINK}${text}${OPEN_LINK}${CLOSE_LINK}`
+  }
+}
+
+/**
+ * Returns file://HOST/PATH: a terminal may be on another machine. The first letter is escaped, since Node
+ * colours the first working directory and node_modules of each line of a stack (markCwd in
+ * lib/internal/util/inspect.js).
+ * @param {string} file a path or a file: URL
+ * @returns {string | undefined}
+ */
+function urlOf (file) {
+  try {
+    const { pathname } = file.startsWith('file:') ? new URL(file) : pathToFileURL(file)
+    const escaped = pathname.replace(/[a-z]/i, (letter) => `%${letter.charCodeAt(0).toString(16)}`)
+      .replaceAll('node_modules', 'node%5fmodules')
+    return `file://${hostname()}${escaped}`
+  } catch {
+    return undefined
+  }
+}
+
+module.exports = { fatalStyle, inspectStyle, plain, styleOf }

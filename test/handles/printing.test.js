@@ -1,0 +1,123 @@
+'use strict'
+
+// What console.log and util.inspect print of the values that longstack returns, and what stays data.
+
+const { stripVTControlCharacters } = require('node:util')
+const test = require('ava')
+const { program, root } = require('../helpers/run')
+
+const START = `
+  const trace = require(${JSON.stringify(root)})
+  const assert = require('node:assert')
+  const { inspect } = require('node:util')
+  const net = require('node:net')
+  const server = net.createServer().listen(0, '127.0.0.1', function openPool () {
+    const socket = net.connect(server.address().port, '127.0.0.1')
+    socket.on('connect', function ready () {
+      const why = trace.why(socket)
+      run(why)
+      socket.destroy()
+      server.close()
+    })
+  })
+`
+
+/**
+ * @param {import('ava').ExecutionContext} t
+ * @param {string} body of run (why)
+ */
+async function printed (t, body) {
+  const { stdout, stderr, code } = await program(`${START} function run (why) { ${body} }`)
+  t.is(stderr, '')
+  t.is(code, 0)
+  return stdout
+}
+
+test('console.log prints the text of a report', async (t) => {
+  const stdout = await printed(t, 'console.log(why); console.log(String(why)); console.log("%o", why); console.log("%O", why)')
+  const texts = stdout.split(/(?=^TCP connection)/m)
+  t.is(texts.length, 4)
+  t.regex(texts[0], /^TCP connection, client to .* · TCPWRAP\n {2}open, .*\n {2}opened by\n {2}── net\.connect.* ──\n {4}at openPool \(/)
+  t.deepEqual(new Set(texts.map((text) => text.replace(/\d+ ms/g, 'N ms'))).size, 1, stdout)
+})
+
+test('within other values a report is indented, and too deep it is a title', async (t) => {
+  const stdout = await printed(t, `
+    console.log({ inner: { why } })
+    console.log(inspect({ why }, { depth: 0 }))
+    console.log(inspect(why, { depth: 0 }) === String(why))
+    console.log(inspect([trace.chain(socketChain = why.opened && why)], { depth: 0 }).split('\\n').length)`
+    .replace('socketChain = why.opened && why', ''))
+  t.regex(stdout, /^\{\n {2}inner: \{\n {4}why: TCP connection, .*\n {6}open, .*\n {6}opened by\n {6}── net/)
+  t.regex(stdout, /^\{\n {2}why: \[TCP connection, client to [\d.:]+, from [\d.:]+\]\n\}\ntrue$/m)
+})
+
+test('handles and chains are arrays, printed as text as long as they hold what they held', async (t) => {
+  const stdout = await printed(t, `
+    const handles = trace.handles(['TCP'])
+    const chain = trace.chain()
+    const say = (name, value) => console.log('#' + name + '\\n' + inspect(value))
+    say('handles', handles)
+    say('chain', chain)
+    say('opened', why.opened)
+    say('none', trace.handles(['ZLIB']))
+    say('mapped', chain.map(({ type }) => type))
+    say('changed', chain.concat(1).length === chain.length + 1 && (chain[0] = { other: true }) && chain)
+    console.log('#arrays', Array.isArray(handles), Array.isArray(chain), JSON.parse(JSON.stringify(handles)).length === handles.length)`)
+  const parts = Object.fromEntries(stdout.split(/^#/m).slice(1).map((part) => [part.split(/\W/, 1)[0], part.slice(part.indexOf('\n') + 1)]))
+  t.is(parts.handles.split('\n\n').length, 3, parts.handles)
+  t.regex(parts.handles, /^TCP server at .* · TCPSERVERWRAP\n/)
+  t.regex(parts.chain, /^ {2}── net\.connect\(127.* ──\n {4}at openPool \(.*\n {2}── server\.listen /)
+  t.regex(parts.opened, /^ {2}── net\.connect\(127.* ──\n {4}at openPool \(/)
+  t.is(parts.none, '[]\n')
+  t.is(parts.mapped, "[ 'TCPCONNECTWRAP', 'TickObject' ]\n")
+  t.regex(parts.changed, /^\[\n {2}\{ other: true \},\n {2}\{\n {4}asyncId: \d+,/)
+  t.regex(stdout, /^#arrays true true true$/m)
+})
+
+test('figures, the diagnosis and the running context', async (t) => {
+  const stdout = await printed(t, `
+    console.log(trace.stats())
+    console.log(inspect(trace.doctor()) === trace.doctor().text)
+    console.log(trace.current())
+    console.log(inspect([trace.current(), trace.stats()], { depth: 0 }))`)
+  t.regex(stdout, /^tracing +on, full mode \(asked for\)\nengine +(native|js) \(.*\n/)
+  t.regex(stdout, /^budget +\d+ % of 64 MiB used$/m)
+  t.regex(stdout, /^true\n {2}── net\.connect\(127\.0\.0\.1:\d+\) · TCPCONNECTWRAP · \d+ ms earlier ──\n {4}at openPool \(/m)
+  t.regex(stdout, /^\[ \[net\.connect\(127\.0\.0\.1:\d+\)\], \[Stats\] \]$/m)
+})
+
+test('colours on request, and never else', async (t) => {
+  const stdout = await printed(t, `
+    console.log(JSON.stringify([why, trace.handles(), trace.chain()].map((value) => [inspect(value), inspect(value, { colors: true })])))`)
+  for (const [plain, coloured] of JSON.parse(stdout)) {
+    t.false(plain.includes('\u001b'))
+    t.true(coloured.includes('\u001b[36m  ── net.connect'))
+    t.is(stripVTControlCharacters(coloured).replace(/\d+ ms/g, 'N ms'), plain.replace(/\d+ ms/g, 'N ms'), 'no line of source: it is no terminal')
+  }
+})
+
+test('the data are what they were: no own key, equal, cloned, spread', async (t) => {
+  const stdout = await printed(t, `
+    const values = { why, handles: trace.handles(), chain: trace.chain(), stats: trace.stats(), doctor: trace.doctor() }
+    for (const [name, value] of Object.entries(values)) {
+      const copy = Array.isArray(value) ? [...value] : { ...value }
+      assert.deepStrictEqual(value, copy)
+      assert.deepEqual(JSON.parse(JSON.stringify(value)), JSON.parse(JSON.stringify(copy)))
+      const clone = structuredClone(value)
+      assert.deepStrictEqual(Object.keys(clone), Object.keys(value))
+      assert.ok(Reflect.ownKeys(copy).every((key) => typeof key === 'string'))
+      assert.ok(!inspect(value, { customInspect: false }).includes('inspect.custom'))
+    }
+    let message
+    try {
+      assert.deepStrictEqual({ ...why, type: 'x' }, why)
+    } catch (error) {
+      message = error.message
+    }
+    console.log(message)
+    console.dir(why.opened.slice(0, 1))
+    console.dir(why)`)
+  t.regex(stdout, /^\+ +type: 'x',?\n- +type: 'TCPWRAP',?$/m, 'a diff shows the data')
+  t.regex(stdout, /what: 'TCP connection, client/)
+})
