@@ -5,10 +5,14 @@
 // - process.on('uncaughtExceptionMonitor') runs first and changes nothing: it notes the failing context, so
 //   that Node prints the right chain.
 // - process._fatalException, which Node calls for every error that escapes, on all supported versions. It is
-//   wrapped only while a handler of trace.onError exists. A handled error takes Node's own path for handled
-//   errors (async ids are cleaned up, ticks go on) with `uncaughtException` shown as handled; any other goes
-//   to Node untouched. --abort-on-uncaught-exception acts when the error is thrown, before any JavaScript, so
-//   it works as before; process.addUncaughtExceptionCaptureCallback would switch it off.
+//   wrapped only while a handler of trace.onError exists, or stderr is a terminal. A handled error takes
+//   Node's own path for handled errors (async ids are cleaned up, ticks go on) with `uncaughtException` shown
+//   as handled; any other goes to Node untouched. If Node returns false, it prints the error and ends the
+//   process (TriggerUncaughtException in src/node_errors.cc), and the program runs no more.
+//   --abort-on-uncaught-exception acts when the error is thrown, before any JavaScript, so it works as
+//   before; process.addUncaughtExceptionCaptureCallback would switch it off.
+
+const fs = require('node:fs')
 
 /**
  * @typedef {object} Handler
@@ -18,9 +22,11 @@
 /**
  * @param {object} deps
  * @param {(error: unknown, rejected: boolean) => void} deps.escaped notes an error and its context
+ * @param {() => boolean} deps.hasHandlers
  * @param {(error: unknown, fromPromise: boolean) => boolean} deps.handle asks the handlers
+ * @param {(error: unknown, fromPromise: boolean) => void} deps.fatal Node is about to print the error
  */
-function createUncaughtLayer ({ escaped, handle }) {
+function createUncaughtLayer ({ escaped, hasHandlers, handle, fatal }) {
   const target = /** @type {any} */ (process)
   /** @type {PropertyDescriptor | undefined} */
   let original
@@ -40,11 +46,29 @@ function createUncaughtLayer ({ escaped, handle }) {
    */
   function fatalException (error, fromPromise) {
     const node = /** @type {PropertyDescriptor} */ (original).value
-    try {
-      escaped(error, fromPromise)
-    } catch {}
     const callNode = () => node.call(this, error, fromPromise)
-    return handle(error, fromPromise) ? asHandled(callNode) : callNode()
+    if (hasHandlers()) {
+      try {
+        escaped(error, fromPromise)
+      } catch {}
+      if (handle(error, fromPromise)) return asHandled(callNode)
+    }
+    const isHandled = callNode()
+    if (isHandled === false) {
+      try {
+        fatal(error, fromPromise)
+      } catch {}
+    }
+    return isHandled
+  }
+
+  /** Handlers see errors from now on, and so does what is printed on a terminal. */
+  function intercept () {
+    if (original !== undefined) return
+    const present = Object.getOwnPropertyDescriptor(target, '_fatalException')
+    if (typeof present?.value !== 'function') return
+    original = present
+    Object.defineProperty(target, '_fatalException', { ...present, value: fatalException })
   }
 
   return {
@@ -52,6 +76,7 @@ function createUncaughtLayer ({ escaped, handle }) {
       if (monitoring) return
       monitoring = true
       process.prependListener('uncaughtExceptionMonitor', monitor)
+      if (mayPrintOnTerminal()) intercept()
     },
 
     unmonitor () {
@@ -59,20 +84,24 @@ function createUncaughtLayer ({ escaped, handle }) {
       process.removeListener('uncaughtExceptionMonitor', monitor)
     },
 
-    /** Handlers see errors from now on. */
-    intercept () {
-      if (original !== undefined) return
-      const present = Object.getOwnPropertyDescriptor(target, '_fatalException')
-      if (typeof present?.value !== 'function') return
-      original = present
-      Object.defineProperty(target, '_fatalException', { ...present, value: fatalException })
-    },
+    intercept,
 
+    /** There are no handlers any more. */
     release () {
+      if (monitoring && mayPrintOnTerminal()) return
       if (original === undefined || target._fatalException !== fatalException) return
       Object.defineProperty(target, '_fatalException', original)
       original = undefined
     }
+  }
+}
+
+/** Whether stderr may be a terminal. node:tty, which knows, loads net. */
+function mayPrintOnTerminal () {
+  try {
+    return fs.fstatSync(2).isCharacterDevice()
+  } catch {
+    return false
   }
 }
 

@@ -123,6 +123,12 @@ function createErrorEvents (wiring) {
       if (span !== undefined) guard.run(() => spans?.recordException(span, error))
     },
 
+    /** Makes the text of an error that ends the process fit for a terminal, if there is one. */
+    decorateFatal: (/** @type {unknown} */ error, /** @type {boolean} */ fromPromise) => guard.run(() => {
+      const { decorateFatal } = require('../format/fatal')
+      decorateFatal(error, fromPromise, wiring.formatter.withPlainFormat)
+    }),
+
     /**
      * Asks the handlers of trace.onError.
      * @param {unknown} error

@@ -147,7 +147,12 @@ class Wiring {
       nativeHooks: () => this.nativeHooks(),
       areNativeHooksInUse: () => this.#nativeHooks !== undefined && this.#nativeHooks.inUse()
     }, this.events)
-    this.uncaughtLayer = createUncaughtLayer({ escaped: errors.noteEscaped, handle: errors.handle })
+    this.uncaughtLayer = createUncaughtLayer({
+      escaped: errors.noteEscaped,
+      hasHandlers: () => this.errorHandlers.length > 0,
+      handle: errors.handle,
+      fatal: errors.decorateFatal
+    })
     this.channels = this.createChannels()
   }
 

@@ -1,0 +1,68 @@
+'use strict'
+
+// Runs Node on a pseudo-terminal: script of util-linux makes one.
+
+const { execFile, execFileSync } = require('node:child_process')
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { stripVTControlCharacters } = require('node:util')
+const { register, root } = require('./run')
+
+const COLUMNS = 100
+const TIMEOUT_MS = 120_000
+
+/** What would choose colours or links for the program. */
+const ownVariables = /^(LONGSTACK|NODE_|AVA_|FORCE_|NO_COLOR|CI$|TERM|COLORTERM|VTE_VERSION|WT_SESSION|KITTY)/
+const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !ownVariables.test(name)))
+const engine = process.env.ENGINE ? { LONGSTACK_CAPTURE: process.env.ENGINE } : {}
+
+/** @returns {string | undefined} why there is no terminal here */
+function noTerminal () {
+  try {
+    execFileSync('script', ['-qec', 'true', '/dev/null'], { stdio: ['ignore', 'ignore', 'ignore'] })
+    return undefined
+  } catch {
+    return 'not tried: there is no script of util-linux'
+  }
+}
+
+/**
+ * @typedef {object} Options
+ * @property {boolean} [preload] default true
+ * @property {string[]} [args] of node, before the program
+ * @property {string} [redirect] for example `2>/dev/null`
+ * @property {'js' | 'mjs' | 'cjs'} [type]
+ * @property {Record<string, string>} [env]
+ * @property {string} [file] a program on disk, in place of a source
+ */
+
+/**
+ * Runs a program on a terminal of 100 columns.
+ * @param {string} source
+ * @param {Options} [options]
+ * @returns {Promise<{ text: string, plain: string, code: number, folder: string }>} text: as the terminal
+ *   gets it, with \n for line ends; plain: without colours and links; folder: of the program, removed
+ */
+async function onTerminal (source, { preload = true, args = [], redirect = '', type = 'js', env = {}, file } = {}) {
+  const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-tty-')))
+  try {
+    const program = file ?? path.join(folder, `program.${type}`)
+    if (file === undefined) fs.writeFileSync(program, source)
+    const words = [process.execPath, ...(preload ? ['-r', register] : []), ...args, program]
+    const command = `stty cols ${COLUMNS}; ${words.map((word) => `'${word}'`).join(' ')} ${redirect}`
+    const options = { env: { ...inherited, ...engine, TERM: 'xterm-256color', ...env }, cwd: root, timeout: TIMEOUT_MS }
+    return await new Promise((resolve) => {
+      const child = execFile('script', ['-qec', command, '/dev/null'], options, (error, stdout) => {
+        const text = stdout.replaceAll('\r\n', '\n')
+        const code = error === null ? 0 : Number(error.code)
+        resolve({ text, plain: stripVTControlCharacters(text), code, folder })
+      })
+      child.stdin?.end()
+    })
+  } finally {
+    fs.rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+module.exports = { COLUMNS, noTerminal, onTerminal }
