@@ -27,7 +27,8 @@ function coloured (stack) {
 
 function openPool () {
   net.connect(1, '127.0.0.1').on('error', (error) => {
-    print('1. A refused connection. Without longstack you get only the first two lines.', coloured(error.stack))
+    const title = '1. A refused connection. Without longstack you get only the first two lines.'
+    print(title, coloured(error.stack))
   })
 }
 
