@@ -60,6 +60,11 @@ class Watch {
 class Registry {
   #entries = new Entries()
   #watch = new Watch()
+  /**
+   * Called with the entry of each timer that stays, while it is set.
+   * @type {((entry: Entry) => void) | undefined}
+   */
+  onTimer
   #brief = new BriefResources((context, resource) => {
     if (this.#entries.get(context.asyncId) === undefined) this.#admit(context, resource)
   })
@@ -196,6 +201,7 @@ class Registry {
   #admit (context, resource) {
     const entry = new Entry(context, resource)
     this.#entries.add(entry)
+    if (this.onTimer !== undefined && context.type === 'Timeout') this.onTimer(entry)
     this.#watch.noteType(context.type)
     if (this.#entries.isFull) this.#sweep()
     return entry

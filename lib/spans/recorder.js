@@ -30,14 +30,18 @@ const { createUserSpans, noSpan } = require('./user-span')
  * @property {Set<(record: any) => void>} listeners of `span`
  * @property {(chain: number) => string | undefined} stack the long stack of a place
  * @property {(span: Span) => import('./wait-sites').SiteWait[]} waitsOf where a span waited
+ * @property {(chain: number) => { at: string | undefined, label: string | undefined }} siteOf the place that
+ *   registered a step
  * @property {(error: Error) => string | undefined} errorStack
  * @property {(above: Function) => Context} contextOfRequest a context for a request made here
  * @property {(start: number, end: number) => string | undefined} frameAt the innermost frame sampled in a
  *   blocking callback
  * @property {ReturnType<typeof import('./frameworks').createKoaRoutes>} koaRoutes
  * @property {(socket: object) => object[]} handlesOf a socket: its own handle and what lies below
- * @property {(httpSpans: import('./http-spans').HttpSpans) => { enable: () => void, disable: () => void }}
- *   listenToRequests
+ * @property {(
+ *   httpSpans: import('./http-spans').HttpSpans,
+ *   noteTimer: (timer: import('../handles/entry').Entry) => void
+ * ) => { enable: () => void, disable: () => void }} listenToRequests and to timers that stay
  */
 
 /** @param {RecorderDeps} deps */
@@ -70,6 +74,7 @@ function createSpanRecorder (deps) {
     listeners,
     sinks: () => outputs.sinks,
     frameAt,
+    siteOf: deps.siteOf,
     resource: () => (resource ??= spanResource()),
     isBatching,
     schedule
@@ -117,7 +122,7 @@ function createSpanRecorder (deps) {
       asyncLayer.timeSpans(wanted !== undefined || listeners.areThere())
       if (isOn) return requests?.enable()
       isOn = true
-      requests = deps.listenToRequests(httpSpans)
+      requests = deps.listenToRequests(httpSpans, spans.noteTimer)
       requests.enable()
       process.on('exit', onExit)
     },

@@ -4,6 +4,7 @@
 // iteration: what one iteration brings is written in one go, which costs half.
 
 const { blockedRecord } = require('./blocked-record')
+const { createOpenIntervals } = require('./open-intervals')
 const { SpanWriting } = require('./span-record')
 
 const MAX_WAITING = 512 // spans that have ended and are not written yet
@@ -21,6 +22,9 @@ const NO_WAITS = []
  * @property {(start: number, end: number) => string | undefined} frameAt the innermost frame sampled in a
  *   blocking callback
  * @property {() => Record<string, unknown>} resource
+ * @property {() => number} now ms of the clock
+ * @property {(chain: number) => { at: string | undefined, label: string | undefined }} siteOf the place that
+ *   registered a step
  * @property {ReturnType<typeof import('./span-listeners').createSpanListeners>} listeners
  * @property {() => ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} sinks
  * @property {() => boolean} isBatching whether what is scheduled now runs before the event loop polls next
@@ -31,6 +35,7 @@ const NO_WAITS = []
 /** @param {SpanWriterDeps} deps */
 function createSpanWriter (deps) {
   const { loop, waitsOf, stack, frameAt, resource, listeners, sinks, isBatching, schedule, onWritten } = deps
+  const openIntervals = createOpenIntervals(deps)
   /** @type {Span[]} */
   let waiting = []
   let written = 0
@@ -69,11 +74,21 @@ function createSpanWriter (deps) {
     const writing = new SpanWriting(span, { loop, resource: resource(), stack, frameAt })
     sinks()?.write(writing)
     if (listeners.areThere()) listeners.notify(writing.record())
+    if (openIntervals.isDue(span.end)) writeOpenIntervals(span.end)
+  }
+
+  /** Writes what repeats on after its request. @param {number} time ms of the clock */
+  function writeOpenIntervals (time) {
+    const outputs = sinks()
+    const record = outputs === undefined ? undefined : openIntervals.take(time)
+    if (record !== undefined) outputs?.write(record)
   }
 
   return {
     drain,
     writeAndRelease,
+    writeOpenIntervals,
+    noteTimer: openIntervals.add,
     isWaiting: () => waiting.length > 0,
     count: () => written,
 

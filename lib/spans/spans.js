@@ -98,6 +98,7 @@ function createSpans (deps) {
     drain: writer.drain,
     recordException,
     recordBlocking: writer.addBlocking,
+    noteTimer: writer.noteTimer,
 
     /** Discards a span without recording it. @param {Span} span */
     discard (span) {
@@ -120,6 +121,7 @@ function createSpans (deps) {
     flush () {
       writer.drain()
       const time = now()
+      writer.writeOpenIntervals(time) // of requests that have ended
       for (const span of allOpen()) {
         if (!span.isCounted) continue
         span.attributes['longstack.end'] = 'open'

@@ -101,6 +101,8 @@ function createWaitSites ({ stackOf, registry }) {
   }
 
   return {
+    siteOf,
+
     /**
      * Returns where the time went in which the event loop waited, longest first.
      * @param {import('./span').Span} span that has ended

@@ -24,24 +24,26 @@ function createSpanRecorder (wiring) {
     listeners: wiring.spanListeners,
     failed: events.failed,
     stack: (chain) => wiring.queries().place(chain),
-    waitsOf: (span) => wiring.queries().waitsOf(span),
+    waitsOf: (span) => wiring.queries().waitSites().waitsOf(span),
+    siteOf: (chain) => wiring.queries().waitSites().siteOf(chain),
     errorStack: (error) => wiring.queries().errorStack(error),
     contextOfRequest: wiring.contextOfRequest,
     koaRoutes: wiring.loadKoaRoutes(),
     frameAt: (start, end) => wiring.blocked?.frameDuring(start, end),
     handlesOf,
-    listenToRequests: (httpSpans) => listenToRequests(wiring, httpSpans)
+    listenToRequests: (httpSpans, noteTimer) => listenToRequests(wiring, httpSpans, noteTimer)
   })
 }
 
 /**
- * Listens to Node's requests for the span recorder.
+ * Listens to Node's requests for the span recorder, and to timers that stay.
  * @param {Wiring} wiring
  * @param {import('../spans/http-spans').HttpSpans} httpSpans
+ * @param {(timer: import('../handles/entry').Entry) => void} noteTimer
  * @returns {{ enable: () => void, disable: () => void }}
  */
-function listenToRequests (wiring, httpSpans) {
-  const { asyncLayer, channels, events, settings, callbackListeners } = wiring
+function listenToRequests (wiring, httpSpans, noteTimer) {
+  const { asyncLayer, channels, events, registry, settings, callbackListeners } = wiring
   const layer = require('../requests/layer').createRequestLayer({
     listener: { ...httpSpans, asyncIdsOf },
     callbackListeners,
@@ -54,10 +56,14 @@ function listenToRequests (wiring, httpSpans) {
   wiring.requests = layer
   events.tickScheduled = layer.ticked
   return {
-    enable: layer.enable,
+    enable () {
+      layer.enable()
+      registry.onTimer = noteTimer
+    },
     disable () {
       unsubscribe()
       layer.disable()
+      registry.onTimer = undefined
       wiring.requests = events.tickScheduled = undefined
     }
   }

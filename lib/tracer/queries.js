@@ -142,8 +142,7 @@ function createQueries (parts) {
      */
     place: createPlaces((number) => formatHops(chain.hops(contextOfChain(number)), true)),
 
-    /** Returns where a span waited, as text. @param {import('../spans/span').Span} span */
-    waitsOf: (span) => waitSites().waitsOf(span),
+    waitSites,
 
     /** @param {Error} error */
     errorStack (error) {

@@ -50,7 +50,6 @@ class ModelBuilder {
    * @param {FileReport} file
    */
   add (span, file) {
-    if (span.intervals) return
     this.#start = Math.min(this.#start, span.startMs)
     this.#end = Math.max(this.#end, span.startMs + span.ms)
     const [high, low] = hashOf(span)

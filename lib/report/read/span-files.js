@@ -19,6 +19,7 @@ const { SkippedLines } = require('./skipped-lines')
  *
  * @typedef {object} Reading
  * @property {(span: Span, file: FileReport) => void} span
+ * @property {(record: Span) => void} [intervals] is given each record of open intervals, which is no span
  * @property {(line: string) => boolean} [wants] whether a line is to be parsed
  * @property {(bytes: number, total: number | undefined) => void} [progress] total: undefined if not known
  * @property {import('./sources').Source} [source] gives the bytes of a file
@@ -97,7 +98,7 @@ async function * counted (source, count) {
  * @param {Reading} reading
  * @returns {import('./lines').LineHandler}
  */
-function createHandler (report, skipped, { span: onSpan, wants }) {
+function createHandler (report, skipped, { span: onSpan, intervals, wants }) {
   /**
    * @param {any} record
    * @param {number} number
@@ -106,6 +107,7 @@ function createHandler (report, skipped, { span: onSpan, wants }) {
   function handle (record, number, size) {
     const span = parseSpan(record, size)
     if (typeof span === 'string') return skipped.add(span, number)
+    if (span.intervals) return intervals?.(span)
     report.spans++
     onSpan(span, report)
   }

@@ -1,0 +1,152 @@
+'use strict'
+
+// Repeating timers that requests left behind: registered inside of a request that has ended, and still there.
+// The registry reports a timer once it is known to stay; what became of it is looked up only when the record
+// is made, every 10 s at most and when the program ends.
+
+const { isClosed } = require('../node-objects')
+const { own } = require('../objects')
+const { identityAt, spanAt } = require('./identities')
+const ids = require('./ids')
+const { unixNano } = require('./unix-nano')
+const { createWallClock } = require('./wall-clock')
+
+const PAUSE_MS = 10_000 // between two records
+const MAX_TIMERS = 20_000 // more are not counted
+const MAX_GROUPS = 50 // of one record
+const MAX_NAMES = 20 // of one group
+const MAX_DEPTH = 63 // spans around a span
+// A trace id that every sample has: the record stands for itself.
+const IN_EVERY_SAMPLE = 'f'.repeat(32)
+
+/**
+ * @typedef {import('../handles/entry').Entry} Entry
+ * @typedef {{ entry: Entry, request: number, name: string }} LeftTimer request: number of its span
+ *
+ * @typedef {object} IntervalGroup timers that one place of the program registered
+ * @property {string | undefined} at
+ * @property {string[]} callers
+ * @property {string | undefined} label
+ * @property {number} count
+ * @property {number} oldest_ms
+ * @property {Record<string, number>} requests how many were registered in the requests of each name
+ */
+
+/**
+ * @param {object} deps
+ * @param {(chain: number) => { at: string | undefined, label: string | undefined, callers?: string[] }}
+ *   deps.siteOf
+ * @param {() => Record<string, unknown>} deps.resource
+ * @param {() => number} deps.now ms of the clock
+ */
+function createOpenIntervals ({ siteOf, resource, now }) {
+  const originAt = createWallClock(now)
+  /** @type {Set<LeftTimer>} */
+  const timers = new Set()
+  let nextRecord = 0 // ms of the clock
+  /** what the last record told */
+  let written = ''
+
+  /** Returns the timers that are alive after their requests, and forgets those that are gone. */
+  function remaining () {
+    const left = []
+    for (const timer of timers) {
+      const { entry, request } = timer
+      const object = entry.resource.deref()
+      if (object === undefined || isClosed('Timeout', object)) timers.delete(timer)
+      else if (spanAt(request) === undefined) left.push(timer)
+    }
+    return left
+  }
+
+  /** @param {number} time ms of the clock @returns {IntervalGroup[]} the most numerous first */
+  function groups (time) {
+    /** @type {Map<number, IntervalGroup>} */
+    const byChain = new Map()
+    for (const timer of remaining()) {
+      const { chain, time: since } = timer.entry.context
+      let group = byChain.get(chain)
+      if (group === undefined) {
+        const { at: site, callers = [], label } = siteOf(chain)
+        group = { at: site, callers, label, count: 0, oldest_ms: 0, requests: {} }
+        byChain.set(chain, group)
+      }
+      group.count++
+      group.oldest_ms = Math.max(group.oldest_ms, Math.round(time - since))
+      countName(group.requests, identityAt(timer.request)?.name ?? timer.name)
+    }
+    return [...byChain.values()].sort((a, b) => b.count - a.count).slice(0, MAX_GROUPS)
+  }
+
+  return {
+    /** Notes a timer that is known to stay. @param {Entry} entry */
+    add (entry) {
+      const { spanNumber } = entry.context
+      const timer = entry.resource.deref()
+      if (spanNumber === 0 || timer === undefined || timers.size >= MAX_TIMERS) return
+      if (typeof own(timer, '_repeat') !== 'number') return
+      const request = outermost(spanNumber)
+      const name = identityAt(request)?.name
+      if (name === undefined) return
+      timers.add({ entry, request, name })
+      if (nextRecord === 0) nextRecord = entry.context.time + PAUSE_MS
+    },
+
+    /** Returns whether a record is due. @param {number} time ms of the clock */
+    isDue: (time) => timers.size > 0 && time >= nextRecord,
+
+    /**
+     * Returns what the sinks are given, undefined if nothing has changed since the last time.
+     * @param {number} time ms of the clock
+     */
+    take (time) {
+      nextRecord = time + PAUSE_MS
+      const open = groups(time)
+      const state = open.map(({ at: site, count }) => `${site} ${count}`).join('\n')
+      if (state === written) return undefined
+      written = state
+      const record = recordOf(open, unixNano(originAt(time), time), resource())
+      return { ms: 0, failed: false, traceId: IN_EVERY_SAMPLE, record: () => record }
+    }
+  }
+}
+
+/** @param {number} number of a span @returns {number} of the outermost span around it */
+function outermost (number) {
+  let current = number
+  for (let i = 0; i < MAX_DEPTH; i++) {
+    const identity = identityAt(current)
+    const outer = identity === undefined ? 0 : 'outer' in identity ? identity.outer : identity.outermost.seq
+    if (outer === 0 || outer === current) return current
+    current = outer
+  }
+  return current
+}
+
+/** @param {Record<string, number>} counts @param {string} name */
+function countName (counts, name) {
+  if (Object.hasOwn(counts, name)) counts[name]++
+  else if (Object.keys(counts).length < MAX_NAMES) counts[name] = 1
+}
+
+/**
+ * @param {IntervalGroup[]} open
+ * @param {string} time
+ * @param {Record<string, unknown>} resource
+ * @returns {import('./span-record').SpanRecord}
+ */
+function recordOf (open, time, resource) {
+  return {
+    traceId: ids.traceId(),
+    spanId: ids.spanId(),
+    name: 'open intervals',
+    kind: 'INTERNAL',
+    startTimeUnixNano: time,
+    endTimeUnixNano: time,
+    status: { code: 'UNSET' },
+    attributes: { 'longstack.open_intervals': open },
+    resource
+  }
+}
+
+module.exports = { createOpenIntervals }
