@@ -4,8 +4,8 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { isPipe } = require('../report/read/sources')
-const { describe, integer, parse, quote, UsageError } = require('./flags')
+const { parse } = require('./flags')
+const { checkArguments, checkRoutes, flags, help, isOnlyTrace } = require('./report-arguments')
 const { colours, createProgress, print, printError, width } = require('./terminal')
 
 /** @typedef {import('../report/aggregate/model').Model} Model */
@@ -14,113 +14,29 @@ const MIN_SLOWEST = 20
 const MAX_SLOWEST = 1000
 const TERMINAL_COMMANDS = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
-/** @type {import('./flags').Flags} */
-const flags = {
-  compare: {
-    type: 'string',
-    multiple: true,
-    value: 'FILE',
-    description: 'another run to compare with; changes are from the first run to this one. Can be repeated'
-  },
-  top: {
-    type: 'string',
-    value: 'N',
-    description: 'number of routes, blockers and slow requests to print; default 10, of slow requests 5'
-  },
-  json: { type: 'boolean', description: 'print the whole report as one JSON object' },
-  csv: { type: 'boolean', description: 'print the figures of each route as CSV' },
-  html: { type: 'string', value: 'OUT', description: 'write a self-contained page for the browser' },
-  trace: {
-    type: 'string',
-    value: 'OUT',
-    description: 'write the spans as Chrome trace events, for https://ui.perfetto.dev or chrome://tracing'
-  }
-}
-
-const help = `Summarizes spans: per route count, rate, errors, quartiles, density and box plot; blockers; the
-slowest requests with the time they spent running, waiting and delayed; and those still open.
-
-  longstack report [flags] FILE…
-
-A file holds one span per line, as LONGSTACK_SPANS=FILE or OpenTelemetry's file exporter writes them; it
-may be compressed with gzip. - is standard input.
-
-${describe(flags)}
-
-Exit code: 0; 1 if a file cannot be read or no spans are found; 2 for wrong usage.
-`
-
 /** @param {string[]} args */
 async function main (args) {
   const { values, operands: files } = parse(args, flags)
   if (values.help) return await print(help)
-  check(values, files)
+  const limits = checkArguments(values, files)
   if (values.trace !== undefined) await writeTrace(files, values.trace)
   if (values.trace !== undefined && isOnlyTrace(values)) return
   const model = await read(files, values)
+  checkRoutes(model, values, limits)
+  if (limits.length > 0) setLimits(model, limits, values['min-spans'])
   await output(model, values)
-  return isIncomplete(model) || isEmpty(model) ? 1 : 0
-}
-
-/** @param {Record<string, any>} values @param {string[]} files @throws {UsageError} */
-function check (values, files) {
-  const { json, csv, html, trace, compare = [], top } = values
-  if (files.length === 0) throw new UsageError('Missing file argument.')
-  if (top !== undefined) integer('top', top, 1)
-  if (json && csv) throw new UsageError('--json and --csv both go to standard output; use one of them.')
-  if (files.includes('-') && compare.includes('-')) {
-    throw new UsageError('Standard input can be only one of the two runs.')
-  }
-  if (trace !== undefined) checkTrace(values, files)
-  checkOutputs([html, trace].filter((file) => file !== undefined), [...files, ...compare], json || csv)
-}
-
-/** Returns whether a trace is the only output. @param {Record<string, any>} values */
-function isOnlyTrace ({ json, csv, html }) {
-  return !json && !csv && html === undefined
-}
-
-/** @param {Record<string, any>} values @param {string[]} files @throws {UsageError} */
-function checkTrace (values, files) {
-  const isOnly = isOnlyTrace(values)
-  if (isOnly && values.compare !== undefined) {
-    throw new UsageError('--trace cannot be combined with --compare.')
-  }
-  if (!isOnly && files.some((file) => file === '-' || isPipe(file))) {
-    throw new UsageError('Piped input can be read only once; use --trace on its own.')
-  }
+  if (isIncomplete(model) || isEmpty(model)) return 1
+  return model.limits?.some(({ state }) => state === 'exceeded') ? 3 : 0
 }
 
 /**
- * @param {string[]} outputs
- * @param {string[]} inputs
- * @param {boolean} usesStdout another output goes to standard output
- * @throws {UsageError}
+ * @param {Model} model
+ * @param {import('../report/aggregate/limits').Limit[]} limits
+ * @param {string | undefined} minSpans
  */
-function checkOutputs (outputs, inputs, usesStdout) {
-  const files = outputs.filter((output) => output !== '-')
-  if (outputs.length - files.length + (usesStdout ? 1 : 0) > 1) {
-    throw new UsageError('Only one output can go to standard output.')
-  }
-  if (files.length === 2 && isSameFile(files[0], files[1])) {
-    throw new UsageError('--html and --trace name the same file.')
-  }
-  const clash = files.find((output) => inputs.some((input) => input !== '-' && isSameFile(input, output)))
-  if (clash !== undefined) throw new UsageError(`${quote(clash)} is an input file and would be overwritten.`)
-}
-
-/** @param {string} a @param {string} b */
-function isSameFile (a, b) {
-  return real(a) === real(b)
-}
-
-/** @param {string} file */
-function real (file) {
-  try {
-    return fs.realpathSync(file)
-  } catch {
-    return path.resolve(file)
-  }
+function setLimits (model, limits, minSpans) {
+  const { checkLimits } = require('../report/aggregate/limits')
+  model.limits = checkLimits(model, limits, minSpans === undefined ? undefined : Number(minSpans))
 }
 
 /** @param {string[]} files @param {Record<string, any>} values @returns {Promise<Model>} */
@@ -137,13 +53,19 @@ async function read (files, { compare, json, html, top }) {
 }
 
 /** @param {Model} model @param {Record<string, any>} values */
-async function output (model, { json, csv, html, top }) {
+async function output (model, { json, csv, markdown, html, ...values }) {
+  const top = values.top === undefined ? undefined : Number(values.top)
   if (html !== undefined) await writePage(model, html)
   if (json) return await print(asJson(model))
   if (csv) await print(require('../report/render/csv').csv(model))
   const { compare } = model
-  if (csv || html !== undefined || (isEmpty(model) && compare === undefined)) return printProblems(model)
-  const options = { colours: colours(), width: width(), top: top === undefined ? undefined : Number(top) }
+  const hasNothing = isEmpty(model) && compare === undefined
+  if (markdown && !hasNothing) await print(require('../report/render/markdown').markdown(model, { top }))
+  if (csv || markdown || html !== undefined || hasNothing) return printProblems(model)
+  const { full, route } = values
+  /** @type {import('../report/render/text-context').TextOptions['tree']} */
+  const tree = values.slowest ? 'slowest' : values.tree ? 'all' : undefined
+  const options = { colours: colours(), width: width(), top, full, route, tree }
   await print(compare === undefined
     ? require('../report/render/text').report(model, options)
     : require('../report/render/compare').comparison(model, options))
@@ -188,6 +110,9 @@ function printProblems (model) {
     }
   }
   if (isEmpty(model)) printError('longstack: no spans found.')
+  const { createContext } = require('../report/render/text-context')
+  const { limitLines } = require('../report/render/text-limits')
+  for (const line of limitLines(model, createContext([], { width: width() }))) printError(line)
 }
 
 /** @param {Model} model */

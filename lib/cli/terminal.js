@@ -9,7 +9,7 @@ const { noColours } = require('../report/render/text-parts')
 
 const PROGRESS_DELAY_MS = 500
 const PROGRESS_INTERVAL_MS = 200
-const DEFAULT_COLUMNS = 100
+const DEFAULT_COLUMNS = 80
 const ERASE_LINE = '\r\x1b[2K'
 
 /** Ends the process when stdout cannot be written; without an error if its reader ended, such as `head`. */
@@ -43,9 +43,10 @@ function colours () {
   return chalk.level === 0 ? noColours : chalk
 }
 
-/** Returns the columns of the terminal, or enough for a file. */
+/** Returns the columns of a line: what COLUMNS says, or those of the terminal, or of a common one. */
 function width () {
-  return process.stdout.columns ?? (Number(process.env.COLUMNS) || DEFAULT_COLUMNS)
+  const columns = Number(process.env.COLUMNS)
+  return Number.isSafeInteger(columns) && columns > 0 ? columns : process.stdout.columns ?? DEFAULT_COLUMNS
 }
 
 /** Prints the progress of reading on a terminal. */

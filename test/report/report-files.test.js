@@ -246,7 +246,7 @@ test('idle time of older files counts as waited, for what ended it where that is
     'GET /2': { run: 1, waited: 9, delayed: 0, wait: { TCP: 7, FS: 0 } }
   })
   t.true(model.slowest.every((/** @type {any} */ { waits }) => waits.length === 0))
-  const { stdout } = await longstack(['report', file(t, [spans[0]])])
+  const { stdout } = await longstack(['report', '--full', file(t, [spans[0]])], { env: { COLUMNS: '120' } })
   t.regex(stdout, /run 1\.00 ms · wait 9\.00 ms \(TIMER 4\.00 ms, TCP 4\.00 ms, unknown 1\.00 ms\) · delayed 0 µs$/m)
 })
 

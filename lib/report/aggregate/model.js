@@ -3,6 +3,7 @@
 // Makes the model of a report from files of spans: --json prints it, every output is rendered from it. It is
 // bounded, however much is read: durations are kept as numbers, of all else only the worst few.
 
+const { changesOf } = require('./changes')
 const { ModelBuilder } = require('./model-builder')
 const { readFiles } = require('../read/span-files')
 const { RereadableSources } = require('../read/sources')
@@ -29,6 +30,8 @@ const { gatherTraces } = require('./span-trees')
  * @property {Record<string, Digest[]>} traces the trees of the slowest requests, by trace id, each by start;
  *   empty if not asked for
  * @property {Model} [compare] the other run; a change is from the model itself to this one
+ * @property {import('./changes').Changes} [changes] what changed, if two runs are compared
+ * @property {import('./limits').LimitCheck[]} [limits] what was checked, if limits were set
  *
  * @typedef {object} ModelOptions
  * @property {string[]} [compare] files of another run
@@ -45,7 +48,9 @@ const { gatherTraces } = require('./span-trees')
 async function createModel (names, options = {}) {
   const { compare, ...others } = options
   const model = await modelOf(names, others)
-  if (compare !== undefined) model.compare = await modelOf(compare, others)
+  if (compare === undefined) return model
+  model.compare = await modelOf(compare, others)
+  model.changes = changesOf(model, model.compare)
   return model
 }
 

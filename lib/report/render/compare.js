@@ -1,136 +1,146 @@
 'use strict'
 
-// Renders the comparison of two runs as text: both curves on one axis, the change of each figure from the
-// first run to the second. Data in, string out.
+// Renders the comparison of two runs as text: the change of each figure from the first run to the second, the
+// waits and blockers that changed most; in full, both curves on one axis. Data in, string out.
 
-const { boxLine, cells, curve, noColours, scale, time, word } = require('./text-parts')
-const { MAX_WIDTH, MIN_WIDTH, amounts, head, joined, notes, table, title, worst } = require('./text')
+const { changeLines } = require('./compare-changes')
+const { ofRoute } = require('./route-filter')
+const { headText, notes, treePart } = require('./text')
+const { createContext, joined } = require('./text-context')
+const { blockers, failures, verdict } = require('./text-findings')
+const { changeText, limitLines } = require('./text-limits')
+const { boxLine, cells, counted, curve, figure, scale, time, word } = require('./text-parts')
+const { open, slowest } = require('./text-requests')
+const { amounts, table, title } = require('./text-routes')
+const { glued } = require('./wrap')
 
 /**
  * @typedef {import('../aggregate/model').Model} Model
  * @typedef {import('../aggregate/routes').Route} Route
- * @typedef {import('../aggregate/summary').Summary} Summary
- * @typedef {import('./text-parts').Colours} Colours
+ * @typedef {import('./text-context').Context} Context
+ * @typedef {import('./text-context').TextOptions} TextOptions
  */
 
 const COLOURED_CHANGE = 0.05 // smaller ones have no colour
 const MAX_LONE = 8 // routes of one run only
-const MAX_WORST = 5
+const [SHORT_ROUTES, FULL_ROUTES] = [8, 20]
 
 /**
- * @param {Model} model with `compare`
- * @param {import('./text').TextOptions} [options]
+ * @param {Model} model with `compare` and `changes`
+ * @param {TextOptions} [options]
  * @returns {string}
  */
-function comparison (model, { colours = noColours, width = 80, top = 10 } = {}) {
-  const other = /** @type {Model} */ (model.compare)
-  const bounded = Math.max(MIN_WIDTH, Math.min(width, MAX_WIDTH))
-  const both = pairs(model, other)
-  const parts = both.slice(0, top).map(([a, b]) => pair(a, b, colours, bounded))
-  const { length } = both
-  const more = length > top ? [[`… ${length - top} more routes; use --top ${length} to print all`]] : []
+function comparison (model, options = {}) {
+  const runs = [model, /** @type {Model} */ (model.compare)]
+  const { route, tree } = options
+  const [a, b] = route === undefined ? runs : runs.map((run) => ofRoute(run, route))
+  const context = createContext([a, b], options)
+  const heads = runs.flatMap((run, i) => named('AB'[i], run, context))
+  if (tree !== undefined) {
+    const trees = [a, b].map((run, i) => lettered('AB'[i], treePart(run, tree, context), context))
+    return joined([heads, ...trees])
+  }
+  const both = pairs(a, b, model.changes)
   return joined([
-    [...named('A', model, colours), ...named('B', other, colours)],
-    ...parts,
-    ...more,
-    ...lone(model, other),
-    ...details('A', model, colours, top),
-    ...details('B', other, colours, top)
+    heads,
+    lettered('B', verdict(b, context), context),
+    ...pairParts(both, context),
+    lone(a, b, context),
+    ...changeLines(model.changes, both.map(([{ name }]) => name), context),
+    ...details(a, b, context),
+    limitLines(model, context),
+    ...runs.map((run, i) => lettered('AB'[i], notes(run, context), context))
   ])
 }
 
-/** @param {string} letter @param {Model} model @param {Colours} colours */
-function named (letter, model, colours) {
-  const names = model.files.map(({ name }) => word(name)).join(', ')
-  return [`${colours.bold(letter)}  ${names}: ${head(model, colours).join('')}`]
+/** @param {string} letter @param {Model} model @param {Context} context */
+function named (letter, model, context) {
+  const names = model.files.map(({ name }) => glued(word(name))).join(', ')
+  return context.paragraph(`${names}: ${headText(model, context)}`, `${context.colours.bold(letter)}  `)
 }
 
-/** @param {string} letter @param {Model} model @param {Colours} colours @param {number} top */
-function details (letter, model, colours, top) {
-  const max = Math.min(top, MAX_WORST)
-  const parts = [...worst(model, colours, max, max), notes(model, colours)].filter((part) => part.length > 0)
-  return parts.map(([first, ...others]) => [`${colours.bold(letter)}  ${first}`, ...others])
+/** Marks the section of a run. @param {string} letter @param {string[]} lines @param {Context} context */
+function lettered (letter, lines, { colours }) {
+  return lines.map((line, i) => i === 0 ? `${colours.bold(letter)}  ${line}` : line)
+}
+
+/** @param {Model} a @param {Model} b @param {Context} context */
+function details (a, b, context) {
+  if (!context.isFull) return [lettered('B', failures(b, context), context)]
+  return [a, b].flatMap((run, i) => [failures, blockers, slowest, open].map((section) =>
+    lettered('AB'[i], section(run, context), context)))
 }
 
 /**
- * Pairs the routes that both runs have.
+ * Pairs the routes that both runs have, worst change first.
  * @param {Model} a
  * @param {Model} b
- * @returns {Array<[Route, Route]>}
+ * @param {Model['changes']} changes
  */
-function pairs (a, b) {
-  const others = new Map(b.routes.map((route) => [keyOf(route), route]))
-  return a.routes.flatMap((route) => {
-    const other = others.get(keyOf(route))
-    return other === undefined ? [] : [([route, other])]
+function pairs (a, b, changes) {
+  const [first, second] = [a, b].map(({ routes }) => new Map(routes.map((route) => [keyOf(route), route])))
+  const order = changes === undefined ? a.routes : changes.routes
+  return order.flatMap((route) => {
+    const pair = [first.get(keyOf(route)), second.get(keyOf(route))]
+    return pair.includes(undefined) ? [] : [/** @type {[Route, Route]} */(pair)]
   })
 }
 
-/** Lists the routes that only one run has. @param {Model} a @param {Model} b */
-function lone (a, b) {
+/** @param {{ kind: string, name: string }} route */
+function keyOf ({ kind, name }) {
+  return `${kind} ${name}`
+}
+
+/** Lists the routes that only one run has. @param {Model} a @param {Model} b @param {Context} context */
+function lone (a, b, { paragraph }) {
   const [onlyA, onlyB] = [routesOnlyIn(a, b), routesOnlyIn(b, a)]
-  return [[
-    ...(onlyA === '' ? [] : [`only in A: ${onlyA}`]),
-    ...(onlyB === '' ? [] : [`only in B: ${onlyB}`])
-  ]]
+  return [
+    ...(onlyA === '' ? [] : paragraph(`only in A: ${onlyA}`, '', '  ')),
+    ...(onlyB === '' ? [] : paragraph(`only in B: ${onlyB}`, '', '  '))
+  ]
 }
 
 /** @param {Model} model @param {Model} other */
 function routesOnlyIn (model, other) {
   const keys = new Set(other.routes.map(keyOf))
-  const names = model.routes.filter((route) => !keys.has(keyOf(route))).map(title)
+  const names = model.routes.filter((route) => !keys.has(keyOf(route))).map((route) => glued(title(route)))
   const more = names.length > MAX_LONE ? ` and ${names.length - MAX_LONE} more` : ''
   return names.slice(0, MAX_LONE).join(', ') + more
 }
 
-/** @param {Route} route */
-function keyOf ({ kind, name }) {
-  return `${kind} ${name}`
+/** @param {Array<[Route, Route]>} both @param {Context} context @returns {string[][]} */
+function pairParts (both, context) {
+  const { isFull, top = isFull ? FULL_ROUTES : SHORT_ROUTES } = context
+  const parts = both.slice(0, top).map(([a, b]) => pairPart(a, b, context))
+  if (both.length <= top) return parts
+  return [...parts, [`… ${counted(both.length - top, 'more route')}; use --top ${both.length} to print all`]]
 }
 
-/** @param {Route} a @param {Route} b @param {Colours} colours @param {number} width */
-function pair (a, b, colours, width) {
-  const part = [colours.bold(title(a)), `  A  ${amounts(a, colours)}`, `  B  ${amounts(b, colours)}`]
-  if (a.summary === undefined || b.summary === undefined) return part
-  const [titles, first, second] = table([['A', a.summary], ['B', b.summary]], colours)
-  const changed = changes(a.summary, b.summary, second, colours)
-  return [...part, titles, first, second, changed, ...plots(a, b, width)]
+/** @param {Route} a @param {Route} b @param {Context} context */
+function pairPart (a, b, { colours, isFull, paragraph, width }) {
+  const part = paragraph(
+    `${colours.bold(glued(`${title(a)} `))} A ${amounts(a, colours)}; B ${amounts(b, colours)}`, '', '  ')
+  const [first, second] = [a.summary, b.summary]
+  if (first === undefined || second === undefined) return part
+  const means = meanParts(a, b)
+  return [
+    ...part,
+    ...table([
+      ['A', (key) => figure(first[key])],
+      ['B', (key) => figure(second[key])],
+      ['', (key) => tinted(change(first[key], second[key]), first[key], second[key], colours)]
+    ], colours, width),
+    ...(isFull ? plots(a, b, width) : []),
+    ...(means === '' ? [] : paragraph(means, '  means  '))
+  ]
 }
 
-const KEYS = /** @type {const} */ (['min', 'q1', 'median', 'mean', 'q3', 'max', 'p99', 'p999'])
-
-/**
- * Renders changes, each below its figure in another line.
- * @param {Summary} a
- * @param {Summary} b
- * @param {string} figures
- * @param {Colours} colours
- */
-function changes (a, b, figures, colours) {
-  const ends = [...figures.matchAll(/\S+/g)].slice(1).map((match) => match.index + match[0].length)
-  let line = '  '
-  let length = 2
-  KEYS.forEach((key, i) => {
-    const text = change(a[key], b[key])
-    const padding = ' '.repeat(Math.max(1, ends[i] - length - text.length))
-    length += padding.length + text.length
-    line += padding + tinted(text, a[key], b[key], colours)
-  })
-  return line
-}
-
-/** @param {number} a @param {number} b */
+/** Formats a change for a column. @param {number} a @param {number} b */
 function change (a, b) {
-  if (a === b) return '='
-  if (a === 0) return 'new'
-  const ratio = b / a
-  if (ratio >= 10) return `×${ratio >= 1e4 ? ratio.toExponential(0) : Math.round(ratio)}`
-  const percent = (ratio - 1) * 100
-  const size = Math.abs(percent)
-  return `${percent < 0 ? '−' : '+'}${size < 9.95 ? size.toFixed(1) : Math.round(size)}%`
+  return changeText(a, b).replace(' ', '')
 }
 
-/** @param {string} text @param {number} a @param {number} b @param {Colours} colours */
+/** @param {string} text @param {number} a @param {number} b @param {Context['colours']} colours */
 function tinted (text, a, b, colours) {
   if (Math.abs(b - a) <= COLOURED_CHANGE * a) return text
   return b > a ? colours.red(text) : colours.green(text)
@@ -151,16 +161,15 @@ function plots (a, b, width) {
     `  B density  ${curve(curves[1], axis, highest)}`,
     `  A box      ${boxLine(a.box, axis)}`,
     `  B box      ${boxLine(b.box, axis)}`,
-    `             ${scale(axis)}`,
-    `  means      ${meanParts(a, b)}`
-  ].filter((line) => !line.endsWith('  '))
+    `             ${scale(axis)}`
+  ]
 }
 
 /** @param {Route} a @param {Route} b */
 function meanParts ({ split: a }, { split: b }) {
   if (a === undefined || b === undefined) return ''
   const parts = /** @type {const} */ ([['run', 'run'], ['wait', 'waited'], ['delayed', 'delayed']])
-  return parts.map(([name, key]) => `${name} ${time(a[key])} → ${time(b[key])}`).join(' · ')
+  return parts.map(([name, key]) => glued(`${name} ${time(a[key])} → ${time(b[key])}`)).join(' · ')
 }
 
 module.exports = { comparison, change }

@@ -45,6 +45,16 @@ function createFrameNames (frames) {
   }
 }
 
+/**
+ * Names the frames of several runs, each as if it were alone: their directories may differ.
+ * @param {string[][]} runs frames of each; the last that has a frame names it
+ * @returns {FrameNames}
+ */
+function createRunFrameNames (runs) {
+  const all = runs.map((frames) => ({ frames: new Set(frames), name: createFrameNames(frames) })).reverse()
+  return (frame) => (all.find(({ frames }) => frames.has(frame))?.name ?? shortFrame)(frame)
+}
+
 /** @param {string} frame @returns {Place | undefined} */
 function placeOf (frame) {
   if (frame.length > MAX_FRAME_CHARS) return undefined
@@ -87,4 +97,4 @@ function suffixesOf (paths) {
   return suffixes
 }
 
-module.exports = { createFrameNames }
+module.exports = { createFrameNames, createRunFrameNames }

@@ -3,6 +3,7 @@
 // Figures, curves and box plots as text. Data in, string out.
 
 const { clean } = require('../../text')
+const { columnsOf } = require('./wrap')
 
 /**
  * @typedef {import('../aggregate/summary').Density} Density
@@ -39,6 +40,13 @@ function digits (value) {
   return value >= 99.95 ? String(Math.round(value)) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2)
 }
 
+/** Formats a part of 1: `62 %`, `8.1 %`, `<0.1 %`. @param {number} part */
+function percent (part) {
+  const value = part * 100
+  if (value > 0 && value < 0.05) return '<0.1 %'
+  return `${value === 0 || value >= 9.95 ? Math.round(value) : value.toFixed(1)} %`
+}
+
 /** Formats ms for a column of figures. @param {number} ms */
 function figure (ms) {
   if (ms >= 9999.5) return grouped(ms)
@@ -73,9 +81,11 @@ function moment (unixMs, isShort = false) {
  * @returns {string[]}
  */
 function columns (rows) {
-  const widths = rows[0].map((_, i) => Math.max(...rows.map((row) => row[i].length)))
-  const align = (/** @type {string} */ cell, /** @type {number} */ i) =>
-    i === 0 ? cell.padEnd(widths[i]) : cell.padStart(widths[i])
+  const widths = rows[0].map((_, i) => Math.max(...rows.map((row) => columnsOf(row[i]))))
+  const align = (/** @type {string} */ cell, /** @type {number} */ i) => {
+    const padding = ' '.repeat(widths[i] - columnsOf(cell))
+    return i === 0 ? cell + padding : padding + cell
+  }
   return rows.map((row) => row.map(align).join('  ').trimEnd())
 }
 
@@ -170,6 +180,7 @@ module.exports = {
   figure,
   grouped,
   counted,
+  percent,
   rate,
   moment,
   columns,

@@ -5,7 +5,7 @@
 
 const { createFrameNames } = require('./frame-names')
 const { grouped, noColours, time, word } = require('./text-parts')
-const { columnsOf, glued, painted, wrap } = require('./wrap')
+const { columnsOf, glued, painted, prose, wrap } = require('./wrap')
 
 /**
  * @typedef {object} PathNode
@@ -88,12 +88,17 @@ function nodeText (node, colours, frameName) {
     case 'root': return colours.bold(glued(word(name))) + times
     case 'route': return colours.bold(glued(word(name))) + times
     case 'frame': return glued(word(frameName(name), 200))
-    case 'ran': return colours.green(glued(`${MARKS.ran} ${word(name)}`)) + times
-    case 'waited': return colours.cyan(glued(`${MARKS.waited} waited: ${word(name, 200)}`)) + times
-    case 'delayed': return colours.yellow(glued(`${MARKS.delayed} ${word(name)}`)) + times
-    case 'beside': return colours.dim(glued(`${MARKS.beside} ${word(name)}`)) + times
+    case 'ran': return leaf(MARKS.ran, name, colours.green) + times
+    case 'waited': return leaf(`${MARKS.waited} waited:`, name, colours.cyan) + times
+    case 'delayed': return leaf(MARKS.delayed, name, colours.yellow) + times
+    case 'beside': return leaf(MARKS.beside, name, colours.dim) + times
     default: return glued(word(name)) + times
   }
+}
+
+/** @param {string} mark @param {string} name @param {(text: string) => string} colour */
+function leaf (mark, name, colour) {
+  return painted(glued(`${mark} `) + prose(word(name, 200)), colour)
 }
 
 /** @param {PathNode} tree @returns {Generator<string>} */

@@ -6,13 +6,21 @@
 const { stripVTControlCharacters } = require('node:util')
 
 const GLUE = '\u00a0' // a space at which no line is broken
-const MIN_TEXT_COLUMNS = 20 // of a line after its indent
+const FRAMES = /(\S) (\([^()]*:\d+(?::\d+)?\))/g // pool.query (pool.js:34)
+const ROUTES = /\b([A-Z]{3,10}) (?=[/*(]|[\w.-]+:\d)/g // GET /users
+const UNITS = /(\d) (?=(?:%|[mµn]?s|min|h|[KMG]i?B|spans?|times?|waits?|lines?)(?!\w))/g // 12 ms
+const MIN_TEXT_COLUMNS = 12 // of a line after its indent
 const WIDE = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{Emoji_Presentation}\uff01-\uff60]/gu
 const NO_COLUMN = /\p{Mn}|\p{Me}|\u200b|\u200c/gu
 
 /** Joins the words of a text, so that it stays in one line. @param {string} text */
 function glued (text) {
   return text.replaceAll(' ', GLUE)
+}
+
+/** Joins what is one thing in a sentence: frames, routes, figures with their units. @param {string} text */
+function prose (text) {
+  return text.replace(FRAMES, `$1${GLUE}$2`).replace(ROUTES, `$1${GLUE}`).replace(UNITS, `$1${GLUE}`)
 }
 
 /**
@@ -61,4 +69,4 @@ function wrap (text, width, indent = '', hanging = ' '.repeat(columnsOf(indent))
   return [...lines, line].map((whole) => whole.replaceAll(GLUE, ' ').trimEnd())
 }
 
-module.exports = { columnsOf, glued, painted, wrap }
+module.exports = { columnsOf, glued, painted, prose, wrap }

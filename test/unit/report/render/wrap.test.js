@@ -1,7 +1,7 @@
 'use strict'
 
 const test = require('ava')
-const { columnsOf, glued, painted, wrap } = require('../../../../lib/report/render/wrap')
+const { columnsOf, glued, painted, prose, wrap } = require('../../../../lib/report/render/wrap')
 
 const red = (/** @type {string} */ text) => `\u001b[31m${text}\u001b[39m`
 
@@ -25,4 +25,14 @@ test('colours count no columns, wide characters two', (t) => {
   const text = 'one two three four five six seven'
   const plain = wrap(text, 24)
   t.deepEqual(wrap(painted(text, red), 24), plain.map((line) => line.split(' ').map(red).join(' ')))
+})
+
+test('frames, routes and figures stay in one line', (t) => {
+  const text = 'GET /users waits 12.5 ms, 62 % of its time, at pool.query (pool.js:34), for GET db:5432.'
+  const lines = Array.from({ length: 60 }, (_, i) => wrap(prose(text), i + 20)).flat()
+  for (const whole of ['GET /users', '12.5 ms,', '62 %', 'pool.query (pool.js:34),', 'GET db:5432.']) {
+    const [first] = whole.split(' ')
+    t.true(lines.filter((line) => line.includes(first)).every((line) => line.includes('GET') || line.includes(whole)), whole)
+    t.false(lines.some((line) => line.endsWith(first) && whole.split(' ').length > 1), whole)
+  }
 })

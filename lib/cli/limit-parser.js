@@ -1,0 +1,115 @@
+'use strict'
+
+// Parses limits of --fail-if: [route pattern:] metric comparator value, such as `GET /x: p99 > +10 %`.
+
+const { nearest } = require('../errors')
+const { metrics } = require('../report/aggregate/limits')
+const { quote, UsageError } = require('./flags')
+
+/**
+ * @typedef {import('../report/aggregate/limits').Limit} Limit
+ * @typedef {{ number: number, sign: string, unit: string, start: number, unitStart: number }} Value
+ */
+
+/** Other names of metrics. @type {Record<string, keyof typeof metrics>} */
+const aliases = { median: 'p50', 'p99.9': 'p999', waited: 'wait', error: 'errors' }
+const NAMES = Object.keys(metrics)
+/** ms by unit. @type {Record<string, number>} */
+const TIMES = { µs: 0.001, μs: 0.001, us: 0.001, ms: 1, s: 1000, min: 60_000 }
+const MAX_POINTER_CHARS = 100
+
+/** @param {string} expression @returns {Limit} @throws {UsageError} */
+function parseLimit (expression) {
+  const colon = expression.lastIndexOf(':')
+  const pattern = colon === -1 ? undefined : expression.slice(0, colon).trim()
+  if (pattern === '') fail(expression, 0, 'expected a route before the colon')
+  let index = colon + 1
+
+  const name = next(/^[\p{L}\w.]+/u)
+  const metric = Object.hasOwn(aliases, name.toLowerCase()) ? aliases[name.toLowerCase()] : name.toLowerCase()
+  if (!Object.hasOwn(metrics, metric)) {
+    const hint = nearest(name, [...NAMES, ...Object.keys(aliases)])
+    const help = hint === undefined ? `one of ${NAMES.join(', ')}` : `did you mean ${hint}?`
+    const received = name === '' ? 'expected a metric' : `unknown metric ${quote(name)}`
+    fail(expression, index - name.length, `${received}: ${help}`)
+  }
+  const comparator = next(/^(?:>=|<=|>|<)/)
+  if (comparator === '') fail(expression, skipped(), `expected >, <, >= or <= after ${name}`)
+  const start = skipped()
+  const sign = next(/^[+\-−]/)
+  const digits = next(/^\d+(?:\.\d+)?/)
+  if (digits === '') fail(expression, skipped(), `expected a number after ${sign || comparator}`)
+  const unitStart = skipped()
+  const unit = next(/^(?:%|\/s|[\p{L}]+)/u)
+  if (skipped() < expression.length) fail(expression, index, 'expected nothing more')
+  const value = { number: Number(digits), sign, unit, start, unitStart }
+  return {
+    expression: expression.trim(),
+    pattern,
+    metric: /** @type {keyof typeof metrics} */ (metric),
+    comparator: /** @type {Limit['comparator']} */ (comparator),
+    ...measure(expression, /** @type {keyof typeof metrics} */ (metric), value)
+  }
+
+  /** Skips spaces. */
+  function skipped () {
+    while (expression[index] === ' ') index++
+    return index
+  }
+
+  /** Reads a token, or nothing. @param {RegExp} token */
+  function next (token) {
+    const [text] = token.exec(expression.slice(skipped())) ?? ['']
+    index += text.length
+    return text
+  }
+}
+
+/**
+ * Decides what is compared, and in which unit.
+ * @param {string} expression
+ * @param {keyof typeof metrics} metric
+ * @param {Value} value
+ * @returns {Pick<Limit, 'kind' | 'value'>}
+ */
+function measure (expression, metric, { number, sign, unit, start, unitStart }) {
+  const signed = sign === '' || sign === '+' ? number : -number
+  const kind = sign === '' ? 'value' : 'change'
+  const dimension = metrics[metric].unit
+  // A share's change is in points: + 1 % is from 2 % to 3 %.
+  if (dimension === 'share') {
+    const hint = 'expected % after the number: errors are a share of the spans'
+    if (unit !== '%') fail(expression, unitStart, hint)
+    return { kind, value: signed / 100 }
+  }
+  if (unit === '%') {
+    if (sign === '') fail(expression, start, `expected a signed change, +${number} % or -${number} %`)
+    return { kind: 'ratio', value: signed / 100 }
+  }
+  if (dimension === 'ms') {
+    const hint = `expected ms, s or % after the number: ${metric} is a time`
+    if (!Object.hasOwn(TIMES, unit)) fail(expression, unitStart, hint)
+    return { kind, value: signed * TIMES[unit] }
+  }
+  const units = dimension === 'rate' ? ['', '/s'] : ['']
+  if (!units.includes(unit)) {
+    const expected = dimension === 'rate' ? '/s, % or nothing' : '% or nothing'
+    fail(expression, unitStart, `expected ${expected} after the number`)
+  }
+  return { kind, value: signed }
+}
+
+/**
+ * @param {string} expression
+ * @param {number} position of what is wrong
+ * @param {string} message
+ * @returns {never}
+ * @throws {UsageError}
+ */
+function fail (expression, position, message) {
+  const isPrintable = expression.length <= MAX_POINTER_CHARS && /^[^\p{C}]*$/u.test(expression)
+  const pointer = isPrintable ? `\n  ${expression}\n  ${' '.repeat(position)}^` : ''
+  throw new UsageError(`--fail-if ${quote(expression)}: ${message}.${pointer}`)
+}
+
+module.exports = { parseLimit }

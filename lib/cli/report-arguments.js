@@ -1,0 +1,201 @@
+'use strict'
+
+// Arguments of longstack report: its flags and help, and what is wrong with them.
+
+const fs = require('node:fs')
+const path = require('node:path')
+const { nearest } = require('../errors')
+const { isPipe } = require('../report/read/sources')
+const { describe, integer, quote, UsageError } = require('./flags')
+
+/**
+ * @typedef {import('../report/aggregate/limits').Limit} Limit
+ * @typedef {import('../report/aggregate/model').Model} Model
+ */
+
+/** @type {import('./flags').Flags} */
+const flags = {
+  compare: {
+    type: 'string',
+    multiple: true,
+    value: 'FILE',
+    description: 'another run to compare with; changes are from the first run to this one. Can be repeated'
+  },
+  top: {
+    type: 'string',
+    value: 'N',
+    description: 'number of routes, blockers, failures and slow requests to print'
+  },
+  full: { type: 'boolean', description: 'print quartiles, densities, boxes, all waits, the tree, stacks' },
+  tree: { type: 'boolean', description: 'print where the time went along chains of calls and waits' },
+  slowest: { type: 'boolean', description: 'the same of the slowest 1 % of the requests of each route' },
+  route: {
+    type: 'string',
+    value: 'ROUTE',
+    description: 'print only this route: "GET /report", with * for anything: "GET /users/*"'
+  },
+  'fail-if': {
+    type: 'string',
+    multiple: true,
+    value: 'LIMIT',
+    description: 'exit with 3 if a route exceeds a limit: "p99 > +10 %" against the first run, ' +
+      '"GET /report: median > 200 ms", "errors > 1 %". Can be repeated'
+  },
+  'min-spans': {
+    type: 'string',
+    value: 'N',
+    description: 'spans below which a limit is not checked; default 30, for p99 500, for p99.9 5000'
+  },
+  json: { type: 'boolean', description: 'print the whole report as one JSON object' },
+  csv: { type: 'boolean', description: 'print the figures of each route as CSV' },
+  markdown: { type: 'boolean', description: 'print tables for a pull request' },
+  html: { type: 'string', value: 'OUT', description: 'write a self-contained page for the browser' },
+  trace: {
+    type: 'string',
+    value: 'OUT',
+    description: 'write the spans as Chrome trace events, for https://ui.perfetto.dev or chrome://tracing'
+  }
+}
+
+const help = `Summarizes spans: what is wrong; per route count, rate, errors, quartiles and where requests
+waited; what failed; blockers; the slowest requests; and those still open.
+
+  longstack report [flags] FILE…
+
+A file holds one span per line, as LONGSTACK_SPANS=FILE or OpenTelemetry's file exporter writes them; it
+may be compressed with gzip. - is standard input.
+
+${describe(flags)}
+
+LIMIT is [ROUTE:] METRIC COMPARATOR VALUE. METRIC: p50 (median), p99, p999, mean, max, wait, run, delayed
+(means), errors, rate, count. COMPARATOR: >, <, >= or <=. VALUE: 200 ms or 1 %; signed, it is the change
+from the first run to that of --compare: +10 %, +5 ms, -20 %. Without ROUTE it holds for every route of
+servers.
+
+Text is as wide as the terminal, or as COLUMNS says.
+
+Exit code: 0; 1 if a file cannot be read or no spans are found; 2 for wrong usage; 3 if a limit is
+exceeded.
+`
+
+/**
+ * @param {Record<string, any>} values
+ * @param {string[]} files
+ * @returns {Limit[]} of --fail-if
+ * @throws {UsageError}
+ */
+function checkArguments (values, files) {
+  const { json, csv, markdown, html, trace, compare = [], top, 'min-spans': minSpans } = values
+  if (files.length === 0) throw new UsageError('Missing file argument.')
+  if (top !== undefined) integer('top', top, 1)
+  if (minSpans !== undefined) integer('min-spans', minSpans, 1)
+  checkFormats(values)
+  if (files.includes('-') && compare.includes('-')) {
+    throw new UsageError('Standard input can be only one of the two runs.')
+  }
+  if (trace !== undefined) checkTrace(values, files)
+  const outputs = [html, trace].filter((file) => file !== undefined)
+  checkOutputs(outputs, [...files, ...compare], json || csv || markdown)
+  return limitsOf(values)
+}
+
+/** @param {Record<string, any>} values @throws {UsageError} */
+function checkFormats (values) {
+  const formats = ['json', 'csv', 'markdown'].filter((name) => values[name])
+  if (formats.length > 1) {
+    throw new UsageError(`--${formats[0]} and --${formats[1]} both go to standard output; use one of them.`)
+  }
+  const detail = ['full', 'tree', 'slowest', 'route'].find((name) => values[name])
+  const other = formats[0] ?? ['html', 'trace'].find((name) => values[name] !== undefined)
+  if (detail !== undefined && other !== undefined) {
+    throw new UsageError(`--${detail} is for text and cannot be combined with --${other}.`)
+  }
+}
+
+/** @param {Record<string, any>} values @throws {UsageError} */
+function limitsOf ({ 'fail-if': expressions = [], 'min-spans': minSpans, compare, trace, ...values }) {
+  if (expressions.length === 0) {
+    if (minSpans !== undefined) throw new UsageError('--min-spans needs --fail-if.')
+    return []
+  }
+  if (trace !== undefined && isOnlyTrace(values)) {
+    throw new UsageError('--trace cannot be combined with --fail-if.')
+  }
+  const { parseLimit } = require('./limit-parser')
+  const limits = expressions.map(parseLimit)
+  const change = limits.find((/** @type {{ kind: string }} */ { kind }) => kind !== 'value')
+  if (change !== undefined && compare === undefined) {
+    throw new UsageError(`--fail-if ${quote(change.expression)} is a change: it needs --compare.`)
+  }
+  return limits
+}
+
+/**
+ * Checks that each pattern selects a route.
+ * @param {Model} model
+ * @param {Record<string, any>} values
+ * @param {Limit[]} limits
+ * @throws {UsageError}
+ */
+function checkRoutes (model, { route }, limits) {
+  const { routePattern } = require('../report/aggregate/route-pattern')
+  const models = [model, ...(model.compare === undefined ? [] : [model.compare])]
+  const names = [...new Set(models.flatMap(({ routes }) => routes.map(({ name }) => name)))]
+  if (names.length === 0) return
+  for (const pattern of [route, ...limits.map((limit) => limit.pattern)]) {
+    if (pattern === undefined || names.some(routePattern(pattern))) continue
+    const hint = nearest(pattern, names)
+    const suggestion = hint === undefined ? '' : ` Did you mean ${quote(hint)}?`
+    throw new UsageError(`No route matches ${quote(pattern)}.${suggestion}`)
+  }
+}
+
+/** Returns whether a trace is the only output. @param {Record<string, any>} values */
+function isOnlyTrace ({ json, csv, markdown, html }) {
+  return !json && !csv && !markdown && html === undefined
+}
+
+/** @param {Record<string, any>} values @param {string[]} files @throws {UsageError} */
+function checkTrace (values, files) {
+  const isOnly = isOnlyTrace(values)
+  if (isOnly && values.compare !== undefined) {
+    throw new UsageError('--trace cannot be combined with --compare.')
+  }
+  if (!isOnly && files.some((file) => file === '-' || isPipe(file))) {
+    throw new UsageError('Piped input can be read only once; use --trace on its own.')
+  }
+}
+
+/**
+ * @param {string[]} outputs
+ * @param {string[]} inputs
+ * @param {boolean} usesStdout another output goes to standard output
+ * @throws {UsageError}
+ */
+function checkOutputs (outputs, inputs, usesStdout) {
+  const files = outputs.filter((output) => output !== '-')
+  if (outputs.length - files.length + (usesStdout ? 1 : 0) > 1) {
+    throw new UsageError('Only one output can go to standard output.')
+  }
+  if (files.length === 2 && isSameFile(files[0], files[1])) {
+    throw new UsageError('--html and --trace name the same file.')
+  }
+  const clash = files.find((output) => inputs.some((input) => input !== '-' && isSameFile(input, output)))
+  if (clash !== undefined) throw new UsageError(`${quote(clash)} is an input file and would be overwritten.`)
+}
+
+/** @param {string} a @param {string} b */
+function isSameFile (a, b) {
+  return real(a) === real(b)
+}
+
+/** @param {string} file */
+function real (file) {
+  try {
+    return fs.realpathSync(file)
+  } catch {
+    return path.resolve(file)
+  }
+}
+
+module.exports = { checkArguments, checkRoutes, flags, help, isOnlyTrace }

@@ -1,0 +1,209 @@
+'use strict'
+
+// What changed from one run to another: figures of routes, waits by await site, blockers. Sites are matched
+// by function and file; waits and blockers are per request, since runs differ in length.
+
+const { fileNames, functionOf } = require('./function-names')
+
+/**
+ * @typedef {import('./model').Model} Model
+ * @typedef {import('./routes').Route} Route
+ * @typedef {import('./sites').Site} Site
+ * @typedef {import('./blockers').Blocker} Blocker
+ * @typedef {import('./function-names').FileName} FileName
+ *
+ * @typedef {object} Figures of a route in one run; times in ms
+ * @property {number} count spans, weighted
+ * @property {number | undefined} rate per second
+ * @property {number} errors share of the spans, from 0 to 1
+ * @property {number} p50
+ * @property {number} p99
+ * @property {number} mean
+ *
+ * @typedef {object} RouteChange
+ * @property {string} name
+ * @property {Route['kind']} kind
+ * @property {Figures | undefined} before undefined if no span of it ended in the first run
+ * @property {Figures | undefined} after
+ * @property {number} changeMs by which the spans of the second run took longer, all together, than so many
+ *   would at the mean of the first; 0 if only one run has the route
+ *
+ * @typedef {object} SiteChange
+ * @property {string} route
+ * @property {Route['kind']} kind
+ * @property {string | undefined} at a frame of the second run, of the first if only that has it
+ * @property {string[]} callers of that frame
+ * @property {string | undefined} until what ended most of its waits
+ * @property {number} beforeMs per request of the route
+ * @property {number} afterMs
+ * @property {number} change afterMs − beforeMs
+ * @property {number} changeMs of all requests of the second run
+ *
+ * @typedef {object} BlockerChange
+ * @property {string} name
+ * @property {string | undefined} at
+ * @property {number} beforeMs blocked or, where that is more, delayed; per request of the run
+ * @property {number} afterMs
+ * @property {number} change afterMs − beforeMs
+ *
+ * @typedef {object} Changes worst first: what made requests slower, then what made them faster
+ * @property {RouteChange[]} routes all
+ * @property {SiteChange[]} sites of routes that both runs have; at most 100
+ * @property {BlockerChange[]} blockers at most 100
+ *
+ * @typedef {{ key: string, ms: number, worst: Site }} MergedSite ms per request
+ */
+
+const MAX_CHANGES = 100
+const MIN_MS = 0.001 // per request, the precision of a line; smaller changes are none
+
+/**
+ * @param {Model} before
+ * @param {Model} after
+ * @returns {Changes}
+ */
+function changesOf (before, after) {
+  const names = fileNames(framesOf(before), framesOf(after))
+  return {
+    routes: routeChanges(before.routes, after.routes),
+    sites: siteChanges(before.routes, after.routes, names),
+    blockers: blockerChanges(before, after, names)
+  }
+}
+
+/** @param {Model} model */
+function framesOf ({ routes, blockers }) {
+  const sites = [...routes.flatMap((route) => route.sites), ...blockers]
+  return sites.flatMap(({ at: frame }) => frame === undefined ? [] : frame)
+}
+
+/** @param {Route} route */
+function keyOf ({ kind, name }) {
+  return `${kind} ${name}`
+}
+
+/**
+ * Pairs what two runs have by a key.
+ * @template T
+ * @param {T[]} before
+ * @param {T[]} after
+ * @param {(item: T) => string} key
+ * @returns {Array<[T | undefined, T | undefined]>} at least one of each pair is defined
+ */
+function pairs (before, after, key) {
+  const others = new Map(before.map((item) => [key(item), item]))
+  /** @type {Array<[T | undefined, T | undefined]>} */
+  const both = after.map((item) => [others.get(key(item)), item])
+  const keys = new Set(after.map(key))
+  for (const item of before) if (!keys.has(key(item))) both.push([item, undefined])
+  return both
+}
+
+/** @param {Route[]} before @param {Route[]} after @returns {RouteChange[]} */
+function routeChanges (before, after) {
+  const changes = pairs(before, after, keyOf).map(([a, b]) => {
+    const { name, kind } = /** @type {Route} */ (b ?? a)
+    const [first, second] = [figuresOf(a), figuresOf(b)]
+    const isInBoth = first !== undefined && second !== undefined
+    const changeMs = isInBoth ? (second.mean - first.mean) * second.count : 0
+    return { name, kind, before: first, after: second, changeMs }
+  })
+  return changes.sort((a, b) => b.changeMs - a.changeMs)
+}
+
+/** @param {Route | undefined} route @returns {Figures | undefined} */
+function figuresOf (route) {
+  if (route?.summary === undefined) return undefined
+  const { weighted: count, rate, errors, summary: { median: p50, p99, mean } } = route
+  return { count, rate, errors: errors / count, p50, p99, mean }
+}
+
+/**
+ * @param {Route[]} before
+ * @param {Route[]} after
+ * @param {[FileName, FileName]} fileNames
+ * @returns {SiteChange[]}
+ */
+function siteChanges (before, after, [first, second]) {
+  /** @type {SiteChange[]} */
+  const changes = []
+  for (const [a, b] of pairs(before, after, keyOf)) {
+    if (a?.summary === undefined || b?.summary === undefined) continue
+    const { name: route, kind, weighted } = b
+    for (const [x, y] of pairs(mergedSites(a, first), mergedSites(b, second), ({ key }) => key)) {
+      const { at: frame, callers, until } = /** @type {MergedSite} */ (y ?? x).worst
+      const [beforeMs, afterMs] = [x?.ms ?? 0, y?.ms ?? 0]
+      const change = afterMs - beforeMs
+      changes.push({
+        ...{ route, kind, at: frame, callers, until },
+        ...{ beforeMs, afterMs, change, changeMs: change * weighted }
+      })
+    }
+  }
+  return largest(changes.filter(({ change }) => Math.abs(change) >= MIN_MS), ({ changeMs }) => changeMs)
+}
+
+/** Merges the sites of a route that are in one function. @param {Route} route @param {FileName} fileName */
+function mergedSites ({ sites, weighted }, fileName) {
+  /** @type {Map<string, MergedSite>} */
+  const functions = new Map()
+  for (const site of sites) {
+    const { at: frame, until, label = '', ms } = site
+    // The port of the other side may be another in each run.
+    const unknown = `until ${(until ?? label).replace(/:\d+$/, '')}`
+    const key = frame === undefined ? unknown : functionOf(frame, fileName)
+    const existing = functions.get(key)
+    if (existing === undefined) functions.set(key, { key, ms: ms / weighted, worst: site })
+    else existing.ms += ms / weighted
+  }
+  return [...functions.values()]
+}
+
+/**
+ * @param {Model} before
+ * @param {Model} after
+ * @param {[FileName, FileName]} fileNames
+ * @returns {BlockerChange[]}
+ */
+function blockerChanges (before, after, [first, second]) {
+  const both = pairs(costsOf(before, first), costsOf(after, second), ({ key }) => key)
+  const changes = both.map(([a, b]) => {
+    const { name, at: frame } = /** @type {{ blocker: Blocker }} */ (b ?? a).blocker
+    const [beforeMs, afterMs] = [a?.ms ?? 0, b?.ms ?? 0]
+    return { name, at: frame, beforeMs, afterMs, change: afterMs - beforeMs }
+  })
+  return largest(changes.filter(({ change }) => Math.abs(change) >= MIN_MS), ({ change }) => change)
+}
+
+/**
+ * @param {Model} model
+ * @param {FileName} fileName
+ * @returns {Array<{ key: string, ms: number, blocker: Blocker }>}
+ */
+function costsOf (model, fileName) {
+  const requests = Math.max(1, requestsOf(model))
+  return model.blockers.map((blocker) => ({
+    key: blocker.at === undefined ? blocker.name : functionOf(blocker.at, fileName),
+    ms: Math.max(blocker.totalMs, blocker.delayedMs) / requests,
+    blocker
+  }))
+}
+
+/** Counts the requests of servers, or all spans if there are none. @param {Model} model */
+function requestsOf ({ routes }) {
+  const servers = routes.filter(({ kind }) => kind === 'SERVER')
+  return (servers.length > 0 ? servers : routes).reduce((sum, { weighted }) => sum + weighted, 0)
+}
+
+/**
+ * Keeps the largest changes in either direction, worst first.
+ * @template T
+ * @param {T[]} changes
+ * @param {(change: T) => number} size
+ */
+function largest (changes, size) {
+  const sorted = changes.sort((a, b) => Math.abs(size(b)) - Math.abs(size(a))).slice(0, MAX_CHANGES)
+  return sorted.sort((a, b) => size(b) - size(a))
+}
+
+module.exports = { changesOf }

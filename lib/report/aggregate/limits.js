@@ -1,0 +1,137 @@
+'use strict'
+
+// Limits that a run may not exceed, such as p99 > +10 %: each is checked for every route that it selects. A
+// figure of too few spans is noise, and is not checked.
+
+const { routePattern } = require('./route-pattern')
+
+/**
+ * @typedef {import('./model').Model} Model
+ * @typedef {import('./routes').Route} Route
+ *
+ * @typedef {'ms' | 'share' | 'rate' | 'count'} Unit
+ * @typedef {'>' | '<' | '>=' | '<='} Comparator
+ *
+ * @typedef {object} Limit
+ * @property {string} expression as it was written
+ * @property {string | undefined} pattern of routes; default: all of servers, or all if there are none
+ * @property {keyof typeof metrics} metric
+ * @property {Comparator} comparator
+ * @property {'value' | 'change' | 'ratio'} kind what is compared: the figure, its change, its relative change
+ * @property {number} value in ms, spans per second, spans, or a share from 0 to 1
+ *
+ * @typedef {object} LimitCheck of one route
+ * @property {string} expression
+ * @property {'exceeded' | 'held' | 'unchecked'} state
+ * @property {string} route
+ * @property {Route['kind']} kind
+ * @property {Unit} unit of `before` and `after`
+ * @property {number} [before] figure of the first run, where two are compared
+ * @property {number} [after] figure that is limited
+ * @property {number} [needed] spans, if it is not checked because there are fewer
+ */
+
+/**
+ * @typedef {object} Metric
+ * @property {Unit} unit
+ * @property {number} spans below which the figure is not checked
+ * @property {(route: Route) => number | undefined} of
+ */
+
+const MIN_SPANS = 30
+
+const metrics = /** @satisfies {Record<string, Metric>} */ ({
+  p50: { unit: 'ms', spans: MIN_SPANS, of: ({ summary }) => summary?.median },
+  p99: { unit: 'ms', spans: 500, of: ({ summary }) => summary?.p99 }, // five values beyond it
+  p999: { unit: 'ms', spans: 5000, of: ({ summary }) => summary?.p999 },
+  mean: { unit: 'ms', spans: MIN_SPANS, of: ({ summary }) => summary?.mean },
+  max: { unit: 'ms', spans: MIN_SPANS, of: ({ summary }) => summary?.max },
+  wait: { unit: 'ms', spans: MIN_SPANS, of: ({ split }) => split?.waited },
+  run: { unit: 'ms', spans: MIN_SPANS, of: ({ split }) => split?.run },
+  delayed: { unit: 'ms', spans: MIN_SPANS, of: ({ split }) => split?.delayed },
+  errors: { unit: 'share', spans: MIN_SPANS, of: errorsOf },
+  rate: { unit: 'rate', spans: 1, of: ({ rate }) => rate },
+  count: { unit: 'count', spans: 1, of: ({ weighted }) => weighted }
+})
+
+/** @param {Route} route */
+function errorsOf ({ errors, weighted }) {
+  return weighted > 0 ? errors / weighted : undefined
+}
+
+/**
+ * @param {Model} model whose `compare`, if it has one, is the run that is limited
+ * @param {Limit[]} limits
+ * @param {number} [minSpans] instead of that of each metric
+ * @returns {LimitCheck[]} exceeded ones first, then unchecked ones
+ */
+function checkLimits (model, limits, minSpans) {
+  const [before, after] = model.compare === undefined ? [undefined, model] : [model, model.compare]
+  const others = new Map(before?.routes.map((route) => [keyOf(route), route]))
+  const checks = limits.flatMap((limit) => selectedRoutes(after, limit.pattern).map((route) =>
+    check(limit, others.get(keyOf(route)), route, minSpans)))
+  const order = ['exceeded', 'unchecked', 'held']
+  return checks.sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state))
+}
+
+/**
+ * Returns the routes that a limit is for; of those without a span that ended no figure is known.
+ * @param {Model} model
+ * @param {string | undefined} pattern
+ */
+function selectedRoutes ({ routes }, pattern) {
+  if (pattern !== undefined) {
+    const isSelected = routePattern(pattern)
+    return routes.filter(({ name }) => isSelected(name))
+  }
+  const servers = routes.filter(({ kind }) => kind === 'SERVER')
+  return servers.length > 0 ? servers : routes
+}
+
+/** @param {Route} route */
+function keyOf ({ kind, name }) {
+  return `${kind} ${name}`
+}
+
+/**
+ * @param {Limit} limit
+ * @param {Route | undefined} other of the first run
+ * @param {Route} route
+ * @param {number | undefined} minSpans
+ * @returns {LimitCheck}
+ */
+function check (limit, other, route, minSpans) {
+  /** @type {Metric} */
+  const { unit, spans, of: figureOf } = metrics[limit.metric]
+  const isChange = limit.kind !== 'value'
+  const after = figureOf(route)
+  const before = other && figureOf(other)
+  // That a request failed is no noise.
+  const needed = minSpans ?? (limit.metric === 'errors' && !isChange ? 1 : spans)
+  const count = isChange ? Math.min(route.count, other?.count ?? Infinity) : route.count
+  const result = { expression: limit.expression, route: route.name, kind: route.kind, unit, before, after }
+  if (count < needed) return { ...result, state: 'unchecked', needed }
+  if (after === undefined || (isChange && before === undefined)) return { ...result, state: 'unchecked' }
+  return { ...result, state: isExceeded(limit, before ?? 0, after) ? 'exceeded' : 'held' }
+}
+
+/** @param {Limit} limit @param {number} before @param {number} after */
+function isExceeded ({ kind, comparator, value }, before, after) {
+  const figure = kind === 'value' ? after : kind === 'change' ? after - before : ratio(before, after)
+  // 11 ms are 10 % more than 10 ms, in doubles as well.
+  const difference = Math.abs(figure - value) < 1e-9 * Math.max(1, Math.abs(value)) ? 0 : figure - value
+  if (comparator === '>') return difference > 0
+  if (comparator === '<') return difference < 0
+  return comparator === '>=' ? difference >= 0 : difference <= 0
+}
+
+/**
+ * Returns a relative change; from nothing to something it is infinite.
+ * @param {number} before
+ * @param {number} after
+ */
+function ratio (before, after) {
+  return before === after ? 0 : (after - before) / before
+}
+
+module.exports = { checkLimits, metrics, ratio, selectedRoutes }

@@ -1,0 +1,182 @@
+'use strict'
+
+// Renders a report as Markdown for a pull request: routes with their figures, of two runs before and after,
+// limits, the waits and blockers that changed most. Data in, string out. Names in files are foreign: nothing
+// in them is markup.
+
+const { createRunFrameNames } = require('./frame-names')
+const { MARKS, changeText, checkText, value } = require('./text-limits')
+const { counted, grouped, time, word } = require('./text-parts')
+const { title } = require('./text-routes')
+const { ratio } = require('../aggregate/limits')
+
+/**
+ * @typedef {import('../aggregate/model').Model} Model
+ * @typedef {import('../aggregate/routes').Route} Route
+ * @typedef {import('../aggregate/changes').Changes} Changes
+ * @typedef {import('../aggregate/changes').Figures} Figures
+ * @typedef {import('../aggregate/limits').Unit} Unit
+ * @typedef {(frame: string) => string} FrameNames
+ */
+
+const [MAX_ROUTES, MAX_CHANGES, MAX_FINDINGS] = [20, 10, 5]
+const MAX_SENTENCE = 1000
+const NOTABLE = 0.05 // relative change that is set in bold
+const MIN_CHANGE = 0.02 // of the largest change, below which one is left out
+const GLUE = /\u00a0/g
+
+/**
+ * @param {Model} model
+ * @param {{ top?: number }} [options]
+ * @returns {string}
+ */
+function markdown (model, { top = MAX_ROUTES } = {}) {
+  const after = model.compare ?? model
+  const frameName = createRunFrameNames([model, after].map(framesOf))
+  const changes = model.changes === undefined ? [] : changeTables(model.changes, frameName)
+  const sections = [
+    summary(model),
+    limitList(model),
+    verdictList(after),
+    model.changes === undefined ? routeTable(model.routes, top) : changeTable(model.changes, top),
+    ...changes
+  ]
+  return `${sections.filter((section) => section !== '').join('\n\n')}\n`
+}
+
+/** @param {Model} model */
+function framesOf ({ routes, blockers }) {
+  const sites = [...routes.flatMap((route) => route.sites), ...blockers]
+  return sites.flatMap(({ at: frame }) => frame === undefined ? [] : frame)
+}
+
+/**
+ * Escapes what Markdown or HTML would take for markup, also in a cell of a table.
+ * @param {string} foreign
+ * @param {number} [max] characters
+ */
+function escaped (foreign, max) {
+  return word(foreign, max).replace(/[&<>]/g, (char) => ({ '&': '&amp;', '<': '&lt;' })[char] ?? '&gt;')
+    .replace(/[\\`*_{}[\]()#+.!|~:@/-]/g, (char) => `&#${char.charCodeAt(0)};`)
+}
+
+/** @param {Model} model */
+function summary ({ files, compare, limits = [] }) {
+  const runs = [files, ...(compare === undefined ? [] : [compare.files])]
+  const counts = runs.map((list) => counted(list.reduce((sum, { spans }) => sum + spans, 0), 'span'))
+  const exceeded = limits.filter(({ state }) => state === 'exceeded').length
+  const unchecked = limits.filter(({ state }) => state === 'unchecked').length
+  const outcome = [
+    ...(exceeded > 0 ? [`**${counted(exceeded, 'limit')} exceeded**`] : []),
+    ...(exceeded === 0 && limits.length > 0 ? ['no limit exceeded'] : []),
+    ...(unchecked > 0 ? [`${grouped(unchecked)} not checked`] : [])
+  ].join(', ')
+  const title = `### longstack report${outcome === '' ? '' : `: ${outcome}`}`
+  return `${title}\n\n${counts.join(' before, ')}${counts.length > 1 ? ' after' : ''}`
+}
+
+/** @param {Model} model */
+function limitList ({ limits = [] }) {
+  return limits.filter(({ state }) => state !== 'held').map((check) => {
+    const plain = checkText(check).replace(GLUE, ' ')
+    return `- ${MARKS[check.state]} **${escaped(check.expression)}** ${escaped(plain)}`
+  }).join('\n')
+}
+
+/** @param {Model} model */
+function verdictList ({ verdict }) {
+  const findings = verdict.slice(0, MAX_FINDINGS).map(({ sentence, advice }) =>
+    [escaped(sentence, MAX_SENTENCE), advice === '' ? '' : ` _${escaped(advice, MAX_SENTENCE)}_`].join(''))
+  return findings.map((text, i) => `${i + 1}. ${text}`).join('\n')
+}
+
+/** @param {Route[]} routes @param {number} top */
+function routeTable (routes, top) {
+  const rows = routes.slice(0, top).map((route) => {
+    const { weighted, summary, rate, errors } = route
+    const figures = [summary?.median, summary?.p99].map((ms) => ms === undefined ? '' : time(ms))
+    return [
+      ...[escaped(title(route)), grouped(weighted), ...figures],
+      rate === undefined ? '' : value(rate, 'rate'),
+      weighted > 0 ? value(errors / weighted, 'share') : ''
+    ]
+  })
+  return table(['Route', 'Spans', 'p50', 'p99', 'Rate', 'Errors'], rows) + rest(routes.length - top)
+}
+
+/** @param {Changes} changes @param {number} top */
+function changeTable ({ routes }, top) {
+  const rows = routes.slice(0, top).map(({ name, kind, before, after }) => [
+    escaped(title({ name, kind })),
+    ...[arrow(before, after, 'p50', 'ms'), arrow(before, after, 'p99', 'ms')],
+    ...[arrow(before, after, 'rate', 'rate'), arrow(before, after, 'errors', 'share')]
+  ])
+  return table(['Route', 'p50', 'p99', 'Rate', 'Errors'], rows) + rest(routes.length - top)
+}
+
+/**
+ * Formats a figure before and after: `12 ms → 15 ms **+25 %**`.
+ * @param {Figures | undefined} before
+ * @param {Figures | undefined} after
+ * @param {'p50' | 'p99' | 'rate' | 'errors'} key
+ * @param {Unit} unit
+ */
+function arrow (before, after, key, unit) {
+  const [a, b] = [before?.[key], after?.[key]]
+  const [first, second] = [a, b].map((figure) => figure === undefined ? '–' : value(figure, unit))
+  if (a === undefined || b === undefined) return `${first} → ${second}`
+  const change = changeText(a, b)
+  if (change === '=') return second
+  return `${first} → ${second} ${Math.abs(ratio(a, b)) >= NOTABLE ? `**${change}**` : `(${change})`}`
+}
+
+/** @param {Changes} changes @param {FrameNames} frameName @returns {string[]} */
+function changeTables ({ sites, blockers }, frameName) {
+  const place = (/** @type {string} */ frame = '') => escaped(frameName(frame))
+  const siteRows = notable(sites, ({ changeMs }) => changeMs)
+    .map(({ route, at: frame, until = '', ...change }) =>
+      [escaped(route), place(frame), escaped(until), ...figuresOf(change)])
+  const blockerRows = notable(blockers, ({ change }) => change).map(({ name, at: frame, ...change }) =>
+    [escaped(name), place(frame), ...figuresOf(change)])
+  return [
+    titled('Waits that changed most', ['Route', 'Site', 'Until', 'Change', 'Before → after'], siteRows),
+    titled('Blockers that changed most', ['Request', 'Function', 'Change', 'Before → after'], blockerRows)
+  ]
+}
+
+/** @param {string} title @param {string[]} columns @param {string[][]} rows */
+function titled (title, columns, rows) {
+  return rows.length === 0 ? '' : `**${title}**, per request\n\n${table(columns, rows)}`
+}
+
+/** @param {{ beforeMs: number, afterMs: number, change: number }} change */
+function figuresOf ({ beforeMs, afterMs, change }) {
+  return [
+    `${change < 0 ? '−' : '+'}${time(Math.abs(change))}`,
+    `${time(beforeMs)} → ${time(afterMs)} (${changeText(beforeMs, afterMs)})`
+  ]
+}
+
+/**
+ * @template T
+ * @param {T[]} changes
+ * @param {(change: T) => number} size
+ */
+function notable (changes, size) {
+  const largest = Math.max(0, ...changes.map((change) => Math.abs(size(change))))
+  return changes.filter((change) => Math.abs(size(change)) >= MIN_CHANGE * largest).slice(0, MAX_CHANGES)
+}
+
+/** @param {string[]} titles @param {string[][]} rows of escaped text */
+function table (titles, rows) {
+  const line = (/** @type {string[]} */ cells) => `| ${cells.join(' | ')} |`
+  const alignment = titles.map((text) => /^(?:Route|Request|Site|Function|Until)$/.test(text) ? ':--' : '--:')
+  return [line(titles), line(alignment), ...rows.map(line)].join('\n')
+}
+
+/** @param {number} count of rows that are left out */
+function rest (count) {
+  return count > 0 ? `\n\n… ${counted(count, 'more route')}` : ''
+}
+
+module.exports = { markdown }

@@ -1,0 +1,82 @@
+'use strict'
+
+// What the sections of a text report share: colours, width, short names of frames, how much is printed.
+
+const { createRunFrameNames } = require('./frame-names')
+const { noColours, word } = require('./text-parts')
+const { glued, prose, wrap } = require('./wrap')
+
+/**
+ * @typedef {import('../aggregate/model').Model} Model
+ * @typedef {import('./text-parts').Colours} Colours
+ *
+ * @typedef {object} TextOptions
+ * @property {Colours} [colours]
+ * @property {number} [width] of the terminal; default 80
+ * @property {number} [top] max number of routes, sites, blockers, failures and requests
+ * @property {boolean} [full] print quartiles, densities, boxes, all waits, and stacks
+ * @property {'all' | 'slowest'} [tree] print the tree of chains instead: of all requests, or the slowest 1 %
+ * @property {string} [route] the only route, with `*` for anything
+ *
+ * @typedef {object} Context
+ * @property {Colours} colours
+ * @property {number} width
+ * @property {boolean} isFull
+ * @property {number | undefined} top
+ * @property {(frame: string) => string} frame short name of a frame, in one piece
+ * @property {(text: string, indent?: string, hanging?: string) => string[]} paragraph wraps words
+ */
+
+const [MIN_WIDTH, MAX_WIDTH] = [40, 120]
+const MAX_FRAME_CHARS = 200
+
+/**
+ * @param {Model[]} models
+ * @param {TextOptions} options
+ * @returns {Context}
+ */
+function createContext (models, { colours = noColours, width = 80, full: isFull = false, top }) {
+  const bounded = Math.max(MIN_WIDTH, Math.min(width, MAX_WIDTH))
+  const names = createRunFrameNames(models.map((model) => [...framesOf(model)]))
+  return {
+    colours,
+    width: bounded,
+    isFull,
+    top,
+    frame: (frame) => glued(word(names(frame), MAX_FRAME_CHARS)),
+    paragraph: (text, indent, hanging) => wrap(text, bounded, indent, hanging)
+  }
+}
+
+/** @param {Model} model @returns {Generator<string>} */
+function * framesOf ({ routes, slowest, failures, verdict, blockers, tree, slowTree }) {
+  for (const { sites } of routes) {
+    for (const { at: frame, callers } of sites) yield * present([frame, ...callers])
+  }
+  for (const { waits, delayedBy } of slowest) {
+    yield * present([...waits, ...delayedBy].map(({ at: frame }) => frame))
+  }
+  yield * present([...failures, ...verdict, ...blockers].map(({ at: frame }) => frame))
+  const pending = [tree, slowTree]
+  for (const { kind, name, children } of pending) {
+    if (kind === 'frame') yield name
+    pending.push(...children)
+  }
+}
+
+/** @param {Array<string | undefined>} frames */
+function present (frames) {
+  return frames.filter((frame) => frame !== undefined)
+}
+
+/** Makes a sentence from a file safe for a terminal, and keeps figures together. @param {string} sentence */
+function sentenceOf (sentence) {
+  return prose(word(sentence, 1000))
+}
+
+/** Joins the parts of a report that are not empty. @param {string[][]} parts */
+function joined (parts) {
+  return parts.filter((part) => part.length > 0).map((part) => part.join('\n')).join('\n\n') + '\n'
+}
+
+module.exports = { MAX_FRAME_CHARS, createContext, joined, sentenceOf }

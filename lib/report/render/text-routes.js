@@ -1,0 +1,160 @@
+'use strict'
+
+// Routes as text: in short, figures and the worst waits; in full, figures under R's names, a curve, a box
+// plot and all waits.
+
+const {
+  boxLine, columns, counted, curve, figure, grouped, percent, rate, scale, time, word
+} = require('./text-parts')
+const { siteLines } = require('./text-sites')
+const { glued } = require('./wrap')
+
+/**
+ * @typedef {import('../aggregate/model').Model} Model
+ * @typedef {import('../aggregate/routes').Route} Route
+ * @typedef {import('../aggregate/digest').Split} Split
+ * @typedef {import('./text-context').Context} Context
+ * @typedef {import('./text-parts').Colours} Colours
+ * @typedef {keyof import('../aggregate/summary').Summary} FigureKey
+ */
+
+const FIGURES = /** @type {const} */ ([
+  ['min', 'Min.'], ['q1', '1st Qu.'], ['median', 'Median'], ['mean', 'Mean'], ['q3', '3rd Qu.'],
+  ['max', 'Max.'], ['p99', 'p99'], ['p999', 'p99.9']
+])
+/** Which of these a narrow line keeps. @type {string[]} */
+const BY_NEED = ['median', 'p99', 'max', 'mean', 'q3', 'q1', 'min', 'p999']
+const [SHORT_ROUTES, FULL_ROUTES] = [8, 20]
+const SMALL_SHARE = 0.01 // of all time, below which a route is only named
+const MAX_NAMES = 8 // of routes that are only named
+const MAX_SUBSYSTEMS = 6
+const VISIBLE_MS = 0.0005 // shorter times are not printed
+
+/** @param {Model} model @param {Context} context @returns {string[][]} */
+function routeParts ({ routes }, context) {
+  const { isFull, top = isFull ? FULL_ROUTES : SHORT_ROUTES } = context
+  const whole = totalOf(routes)
+  const isPrinted = (/** @type {Route} */ route, /** @type {number} */ i) =>
+    isFull || i === 0 || context.top !== undefined || isNotable(route, routes[0].kind, whole)
+  const printed = routes.filter(isPrinted).slice(0, top)
+  const parts = printed.map((route) => {
+    const isOutermost = route.kind === routes[0].kind
+    return [
+      ...titleLines(route, isOutermost ? whole : 0, context),
+      ...(isFull ? fullFigures(route, context) : shortFigures(route, context)),
+      ...(isFull || isOutermost ? siteLines(route, context) : [])
+    ]
+  })
+  const others = routes.filter((route) => !printed.includes(route))
+  return [...parts, otherLines(others, context)]
+}
+
+/** Adds up the time of routes of the first kind: a client's is part of a server's. @param {Route[]} routes */
+function totalOf (routes) {
+  const outermost = routes.filter(({ kind }) => kind === routes[0].kind)
+  return outermost.reduce((sum, { totalMs }) => sum + totalMs, 0)
+}
+
+/**
+ * Returns whether a route is more than named in short.
+ * @param {Route} route
+ * @param {Route['kind']} outermost kind
+ * @param {number} whole ms of all routes of that kind
+ */
+function isNotable ({ kind, totalMs, open, errors }, outermost, whole) {
+  return open > 0 || errors > 0 || (kind === outermost && totalMs >= SMALL_SHARE * whole)
+}
+
+/** @param {Route[]} routes that are only named @param {Context} context */
+function otherLines (routes, { colours, paragraph }) {
+  if (routes.length === 0) return []
+  const names = routes.slice(0, MAX_NAMES).map((route) => glued(title(route)))
+  const more = routes.length > MAX_NAMES ? ', …' : ''
+  const text = `… ${counted(routes.length, 'more route')}: ${names.join(', ')}${more}`
+  return paragraph(`${text} (${glued('--top N')} prints more)`, '', '  ').map((line) => colours.dim(line))
+}
+
+/** @param {{ kind: string, name: string }} route */
+function title ({ kind, name }) {
+  return kind === 'SERVER' ? word(name) : `${word(name)} (${kind.toLowerCase()})`
+}
+
+/** @param {Route} route @param {number} whole @param {Context} context */
+function titleLines (route, whole, { colours, paragraph }) {
+  const hasShare = whole > 0 && route.totalMs > 0
+  const share = hasShare ? `, ${glued(`${percent(route.totalMs / whole)} of the time`)}` : ''
+  const name = colours.bold(glued(`${title(route)} `))
+  return paragraph(`${name} ${amounts(route, colours)}${share}`, '', '  ')
+}
+
+/** Counts spans, errors and open ones. @param {Route} route @param {Colours} colours */
+function amounts (route, colours) {
+  const { count, weighted, errors, open } = route
+  const lines = Math.round(weighted) === count ? '' : ` estimated from ${glued(counted(count, 'line'))}`
+  return [
+    `${glued(counted(weighted, 'span'))}${lines}${rate(route.rate)}`,
+    errors > 0 ? colours.red(glued(counted(errors, 'error'))) : '',
+    open > 0 ? colours.yellow(glued(`${grouped(open)} open`)) : ''
+  ].filter(Boolean).join(', ')
+}
+
+/** @param {Route} route @param {Context} context */
+function shortFigures ({ summary, split }, { paragraph }) {
+  if (summary === undefined) return []
+  const { median, p99, max } = summary
+  const figures = [`median ${time(median)}`, `p99 ${time(p99)}`, `max ${time(max)}`].map(glued).join(', ')
+  const whole = split === undefined ? 0 : split.run + split.waited + split.delayed
+  if (split === undefined || whole === 0) return paragraph(figures, '  ')
+  const parts = /** @type {const} */ (['run', 'waited', 'delayed']).map((name) =>
+    glued(`${name} ${percent(split[name] / whole)}`))
+  return paragraph(`${figures}; ${parts.join(', ')}`, '  ')
+}
+
+/** @param {Route} route @param {Context} context */
+function fullFigures (route, { colours, width, paragraph }) {
+  const { summary, split } = route
+  const means = split === undefined ? [] : paragraph(parts(split), '  means    ')
+  if (summary === undefined) return means
+  return [...table([['', (key) => figure(summary[key])]], colours, width), ...plots(route, width), ...means]
+}
+
+/**
+ * Renders figures in columns, as many as fit the width.
+ * @param {Array<[name: string, cell: (key: FigureKey) => string]>} rows
+ * @param {Colours} colours
+ * @param {number} width
+ * @returns {string[]} titles, and a line for each row
+ */
+function table (rows, colours, width) {
+  for (let count = FIGURES.length; ; count--) {
+    const kept = FIGURES.filter(([key]) => BY_NEED.indexOf(key) < count)
+    const cells = rows.map(([name, cell]) => [name, ...kept.map(([key]) => cell(key))])
+    const [titles, ...figures] = columns([['', ...kept.map(([, text]) => text)], ...cells])
+    if (titles.length + 6 > width && count > 3) continue
+    return [colours.dim(`  ${titles}  ms`), ...figures.map((line) => `  ${line}`)]
+  }
+}
+
+/** @param {Route} route @param {number} width */
+function plots ({ density, box, count, weighted }, width) {
+  if (density === undefined || box === undefined) return []
+  const axis = { from: density.x[0], to: density.x[density.x.length - 1], width: width - 11 }
+  const noun = weighted === count ? 'span' : 'line'
+  return [
+    `  density  ${curve(density, axis)}`,
+    `  box      ${boxLine(box, axis)}`,
+    `           ${scale(axis)}`,
+    ...(density.beyond > 0 ? [`           ${counted(density.beyond, noun)} beyond the right end`] : [])
+  ]
+}
+
+/** Formats the breakdown of a duration. @param {Split} split */
+function parts ({ run, waited, delayed, wait }) {
+  const waits = Object.entries(wait).filter(([, ms]) => ms > VISIBLE_MS).sort((a, b) => b[1] - a[1])
+  const subsystems = waits.slice(0, MAX_SUBSYSTEMS).map(([name, ms]) => glued(`${word(name)} ${time(ms)}`))
+  const details = subsystems.length === 0 ? '' : ` (${subsystems.join(', ')})`
+  const waitText = `${glued(`wait ${time(waited)}`)}${details}`
+  return `${glued(`run ${time(run)}`)} · ${waitText} · ${glued(`delayed ${time(delayed)}`)}`
+}
+
+module.exports = { VISIBLE_MS, amounts, parts, routeParts, table, title }

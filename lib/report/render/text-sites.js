@@ -1,0 +1,81 @@
+'use strict'
+
+// Where requests waited, as text: the await site with its callers, what ended the wait, how long it was.
+
+const { counted, percent, time, word } = require('./text-parts')
+const { glued } = require('./wrap')
+
+/**
+ * @typedef {import('../aggregate/routes').Route} Route
+ * @typedef {import('../aggregate/sites').Site} Site
+ * @typedef {import('./text-context').Context} Context
+ *
+ * @typedef {object} Place
+ * @property {string} [at] frame
+ * @property {string[]} [callers]
+ * @property {string} [until]
+ * @property {string} [label]
+ */
+
+const [SHORT_SITES, FULL_SITES] = [2, 10]
+const [SHORT_SHARE, FULL_SHARE] = [0.05, 0.001] // of a route's time, below which a site is left out
+const SHORT_CALLERS = 2
+const SHARE_COLUMNS = 8
+
+/**
+ * Lists the sites where the requests of a route waited, worst first.
+ * @param {Route} route
+ * @param {Context} context
+ * @returns {string[]}
+ */
+function siteLines ({ sites, otherSites, totalMs, weighted }, context) {
+  const { isFull, paragraph, top } = context
+  const max = Math.min(top ?? FULL_SITES, isFull ? FULL_SITES : SHORT_SITES)
+  const minShare = isFull ? FULL_SHARE : SHORT_SHARE
+  const printed = sites.filter(({ ms, delayed }) => (ms + delayed) >= minShare * totalMs).slice(0, max)
+  const lines = printed.flatMap((site) => siteLine(site, totalMs, context))
+  if (!isFull) return lines
+  const ms = sites.reduce((sum, site) => sum + (printed.includes(site) ? 0 : site.ms), otherSites?.ms ?? 0)
+  if (ms < FULL_SHARE * totalMs) return lines
+  const count = sites.length - printed.length + (otherSites?.count ?? 0)
+  const name = count > 0 ? counted(count, 'other site') : 'other sites'
+  const text = `${name}, ${glued(`${time(ms / weighted)} a request`)}`
+  return [...lines, ...paragraph(text, indentOf(ms / totalMs))]
+}
+
+/** @param {Site} site @param {number} totalMs of the route @param {Context} context */
+function siteLine (site, totalMs, context) {
+  const { ms, count, spans, delayed, summary } = site
+  const { colours, paragraph } = context
+  const figures = [glued(`${time(ms)} in ${counted(count, 'wait')}`)]
+  if (summary !== undefined) {
+    const { q1, median, q3 } = summary
+    figures.push(glued(`${time(median)} a request`) + ' ' + glued(`(${time(q1)} to ${time(q3)})`))
+  }
+  if (delayed >= FULL_SHARE * totalMs) figures.push(glued(`delayed ${time(delayed / spans)} a request`))
+  const place = placeText(site, context)
+  return [
+    ...paragraph(place, indentOf(ms / totalMs), ' '.repeat(SHARE_COLUMNS + 4)),
+    ...paragraph(figures.join(', '), ' '.repeat(SHARE_COLUMNS + 2)).map((line) => colours.dim(line))
+  ]
+}
+
+/** @param {number} share */
+function indentOf (share) {
+  return `${percent(share).padStart(SHARE_COLUMNS)}  `
+}
+
+/**
+ * Formats a site: `at pool.query (pool.js:34) ← report (app.js:24) until TCP 127.0.0.1:5432`.
+ * @param {Place} place
+ * @param {Context} context
+ */
+function placeText ({ at: frame, callers = [], until, label }, { colours, frame: nameOf, isFull }) {
+  const printed = isFull ? callers : callers.slice(0, SHORT_CALLERS)
+  const site = frame === undefined ? glued('at an unknown site') : `at ${colours.cyan(nameOf(frame))}`
+  const chain = printed.map((caller) => `${glued('← ')}${nameOf(caller)}`)
+  const end = until === undefined ? label && glued(`(${word(label)})`) : glued(`until ${word(until)}`)
+  return [site, ...chain, end].filter(Boolean).join(' ')
+}
+
+module.exports = { placeText, siteLines }
