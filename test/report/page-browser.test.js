@@ -22,7 +22,7 @@ const forbidden = (page) => page.evaluate(() => /** @type {any} */ (window).forb
 const firstColumn = (page, section) => page.locator(`#${section} tbody th .name`).allTextContents()
 
 /** @param {Page} page @param {string} name */
-const lane = (page, name) => page.locator('.lane').filter({ has: page.getByText(name, { exact: true }) })
+const lane = (page, name) => page.locator('#durations .lane').filter({ has: page.getByText(name, { exact: true }) })
 
 /** x of a box's parts in a lane @param {Page} page @param {string} name */
 async function boxAt (page, name) {
@@ -35,9 +35,9 @@ async function boxAt (page, name) {
 able('draws a density and a box for each route, where the figures say', async (t) => {
   const model = await modelOf(load({ spans: 1000 }))
   const { page, errors } = await open(model)
-  t.is(await page.locator('.lane').count(), model.routes.length)
-  t.is(await page.locator('.lane .hill').count(), model.routes.length)
-  t.is(await page.locator('.lane .box rect').count(), model.routes.length)
+  t.is(await page.locator('#durations .lane').count(), model.routes.length)
+  t.is(await page.locator('#durations .lane .hill').count(), model.routes.length)
+  t.is(await page.locator('#durations .lane .box rect').count(), model.routes.length)
   await page.getByText('linear', { exact: true }).click()
   const [a, b] = [model.routes[0], model.routes[3]]
   const [left, right] = [await boxAt(page, a.name), await boxAt(page, b.name)]
@@ -119,9 +119,9 @@ able('shows the first rows of a long table, and all of them when asked', async (
   t.is(await page.locator('#figures tbody tr').count(), 15)
   await page.getByRole('button', { name: 'Show all 90' }).click()
   t.is(await page.locator('#figures tbody tr').count(), 90)
-  t.is(await page.locator('.lane').count(), 12)
+  t.is(await page.locator('#durations .lane').count(), 12)
   await page.getByRole('button', { name: 'Draw all 90 routes' }).click()
-  t.is(await page.locator('.lane').count(), 90)
+  t.is(await page.locator('#durations .lane').count(), 90)
 })
 
 able('zooms by buttons, keys, wheel and drag; the wheel alone scrolls', async (t) => {
@@ -168,7 +168,7 @@ able('opens a slow request step by step: tree, runs, stacks, who held it up', as
   t.regex(await page.locator('#request select').evaluate((select) => /** @type {any} */ (select).selectedOptions[0].text), /^3\. GET \/report\/:year · /)
   t.deepEqual(await page.locator('.spans tbody bdi').allTextContents(), ['GET /report/:year', 'GET', 'blocked', 'read template', 'audit'])
   t.deepEqual(await page.locator('.spans tbody tr').evaluateAll((rows) => rows.map((row) => /** @type {any} */ (row).style.getPropertyValue('--depth'))), ['0', '1', '1', '1', '2'])
-  const detail = page.locator('.detail')
+  const detail = page.locator('#detail')
   t.true((await detail.innerText()).includes(traceId))
   t.is(await detail.locator('.stack').first().evaluate((pre) => pre.textContent), `${stack}\n`)
   t.is(await detail.locator('.stack .hop').count(), 2)
@@ -201,7 +201,7 @@ able('what is open is shown as open', async (t) => {
   const { page } = await open(await modelOf([...dear(0, 300), span({ name: 'POST /orders', at: 0, ms: 61_200, attributes: { 'longstack.end': 'open' } })]))
   await page.locator('.spans').getByRole('button', { name: 'audit' }).click()
   t.is(await page.locator('.spans .chosen').getByText('open').count(), 1)
-  t.regex(await page.locator('.detail').innerText(), /Ended\s+still open when written/)
+  t.regex(await page.locator('#detail').innerText(), /Ended\s+still open when written/)
   t.deepEqual((await page.locator('#open tbody tr').first().innerText()).split(/\s*\t\s*/).slice(0, 2), ['POST /orders', '61.2 s'])
 })
 
@@ -257,12 +257,12 @@ able('markup in a name, a path, a header, a stack or a file shows as text', asyn
   t.is(await page.title(), nasty)
   t.is(await page.locator('h1').innerText(), nasty)
   t.deepEqual(await firstColumn(page, 'figures'), [nasty])
-  t.is(await page.locator('.detail h3').innerText(), nasty)
-  t.true((await page.locator('.detail > .stack').innerText()).includes(nasty))
-  t.true(await page.locator('.detail .facts').last().innerText().then((text) => text.includes(nasty)))
+  t.is(await page.locator('#detail h3').innerText(), nasty)
+  t.true((await page.locator('#detail > .stack').innerText()).includes(nasty))
+  t.true(await page.locator('#detail .facts').last().innerText().then((text) => text.includes(nasty)))
   t.true((await page.locator('#slowest .wait').first().innerText()).includes(nasty))
-  await page.locator('.lane svg').first().hover()
-  t.true((await page.locator('.tip').innerText()).includes(nasty))
+  await page.locator('#durations .lane svg').first().hover()
+  t.true((await page.locator('#durations .tip').innerText()).includes(nasty))
   t.deepEqual(await page.evaluate(() => [(window).hit, document.querySelectorAll('#page script, #page img, [onload], [onerror]').length]), [undefined, 0])
   t.deepEqual([requests, errors, await forbidden(page)], [[url], [], []])
 })
@@ -281,7 +281,7 @@ able('megabytes of text neither break the layout nor the page', async (t) => {
     await modelOf([1, 2].map((ms) => span({ name: word, at: 0, ms, attributes })))
   )
   t.true(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth))
-  t.regex(await page.locator('.detail .facts').last().innerText(), /m{100}… \(1,?999,?\d{3} (more characters|characters more)\)/)
+  t.regex(await page.locator('#detail .facts').last().innerText(), /m{100}… \(1,?999,?\d{3} (more characters|characters more)\)/)
   t.deepEqual(errors, [])
 })
 
@@ -309,11 +309,11 @@ able('a keyboard reaches everything in the order of the page, and one sees where
   const { page } = await open(await modelOf(load({ spans: 300 })))
   /** @type {string[]} */
   const reached = []
-  for (let i = 0; i < 140; i++) {
+  for (let i = 0; i < 240; i++) {
     await page.keyboard.press('Tab')
     const one = await page.evaluate(() => {
       const element = /** @type {any} */ (document.activeElement)
-      const drawn = element.matches('input') ? element.nextSibling : element
+      const drawn = element.matches('input[type=radio]') ? element.nextSibling : element
       const { outlineStyle, outlineWidth } = getComputedStyle(drawn)
       return { name: element.ariaLabel ?? element.textContent ?? '', tag: element.tagName, visible: outlineStyle !== 'none' && outlineWidth !== '0px' }
     })
@@ -322,7 +322,7 @@ able('a keyboard reaches everything in the order of the page, and one sees where
     reached.push(one.name)
   }
   t.is(reached[0], 'Skip to the report')
-  const order = ['Zoom in: durations', 'Count', 'Stack', 'GET /report/:year', 'Show all 20', 'Zoom in: timeline', 'read template']
+  const order = ['Begin of the selected range', 'Critical paths', 'Zoom in: durations', 'Rate', 'Stack', 'GET /report/:year', 'Show all 20', 'Zoom in: timeline', 'read template']
   const places = order.map((name) => reached.lastIndexOf(name) === -1 ? name : reached.indexOf(name))
   t.deepEqual(places, [...places].sort((a, b) => Number(a) - Number(b)))
 })
@@ -351,8 +351,8 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
 able('fits a narrow screen', async (t) => {
   const { page } = await open(await modelOf(load({ spans: 300 })), { viewport: { width: 360, height: 740 } })
   t.true(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth))
-  const title = await page.locator('.lane-title').first().boundingBox()
-  const plot = await page.locator('.lane-plot').first().boundingBox()
+  const title = await page.locator('#durations .lane-title').first().boundingBox()
+  const plot = await page.locator('#durations .lane-plot').first().boundingBox()
   t.true(Number(plot?.y) >= Number(title?.y) + Number(title?.height), 'the name stands above its drawing')
   t.true(Number(plot?.width) > 300)
 })

@@ -8,10 +8,10 @@ const fs = require('node:fs')
 const path = require('node:path')
 
 /** Modules of d3 that the page calls; their dependencies are added. */
-const D3_MODULES = ['d3-selection', 'd3-scale', 'd3-shape', 'd3-axis', 'd3-zoom']
+const D3_MODULES = ['d3-selection', 'd3-scale', 'd3-shape', 'd3-axis', 'd3-zoom', 'd3-brush']
 
 /** In this order: a later one refines an earlier one. */
-const STYLES = ['page.css', 'flame.css']
+const STYLES = ['page.css', 'flame.css', 'sections.css']
 
 /** What the page's code shares with the rest of longstack: paths as its modules require them. */
 const SHARED = ['../../../../text']

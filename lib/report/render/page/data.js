@@ -4,7 +4,9 @@
 // cut. A model that is too large is thinned step by step until it fits, and the page lists what is missing. A
 // model may come from a hostile file: nothing in it is trusted.
 
+const { createFailures, createVerdict } = require('./findings')
 const { createRoute, createRow } = require('./rows')
+const { createSeries, timesOf } = require('./series')
 const { Thinning } = require('./thinning')
 const { createTraces } = require('./traces')
 const { createTree } = require('./trees')
@@ -21,7 +23,10 @@ const { array, isRecord, number, sentences, text } = require('./values')
  * @property {Array<{ name: string, spans?: number, skipped?: number, problems: string[] }>} files
  * @property {string[]} notes
  * @property {Array<import('./rows').PageRoute>} routes
+ * @property {import('./findings').PageFinding[]} verdict worst first
  * @property {PageRow[]} blockers
+ * @property {import('./findings').PageFailure[]} failures most frequent first
+ * @property {import('./series').PageSeries} [series]
  * @property {import('./trees').PackedNode} [tree] of the critical paths of all requests
  * @property {import('./trees').PackedNode} [slowTree] of the slowest hundredth of each route
  *
@@ -32,7 +37,7 @@ const { array, isRecord, number, sentences, text } = require('./values')
  * @property {PageRow[]} open
  * @property {Array<import('./traces').PageTrace>} traces
  * @property {string[]} stacks
- * @property {string[]} names in trees
+ * @property {string[]} names in trees and of sites
  * @property {string[]} thinned what is not on the page, in sentences
  */
 
@@ -40,7 +45,16 @@ const { array, isRecord, number, sentences, text } = require('./values')
 const MAX_BYTES = 3_800_000
 const MAX_TABLE_BYTES = 1_900_000 // of these, so that many routes leave room for traces
 
-const TABLE_LIMITS = { routes: 300, rows: 200, points: 256, outliers: 200, nodes: 5000 }
+const TABLE_LIMITS = {
+  routes: 300,
+  rows: 200,
+  points: 256,
+  outliers: 200,
+  nodes: 5000,
+  sites: 50,
+  timedRoutes: 100,
+  sums: 120_000
+}
 const TRACE_LIMITS = { traces: 100, spans: 1000, text: 16_000, value: 2000 }
 const MIN_POINTS = 64
 const MIN_NODES = 300
@@ -109,25 +123,31 @@ function thin (model, title, limits) {
   }
 }
 
-/** @param {unknown} list @param {string} noun @param {Thinning} thinning */
-function createRows (list, noun, thinning) {
-  return thinning.first(list, thinning.limits.rows, noun).map((row) => createRow(row, thinning))
+/** @param {unknown} list @param {string} noun @param {Thinning} thinning @param {number} [buckets] */
+function createRows (list, noun, thinning, buckets) {
+  return thinning.first(list, thinning.limits.rows, noun).map((row) => createRow(row, thinning, buckets))
 }
 
 /** @param {any} model @param {string} label @param {Thinning} thinning @returns {PageRun} */
 function createRun (model, label, thinning) {
   const { limits } = thinning
   const routes = thinning.first(model.routes, limits.routes, 'routes')
+  const series = createSeries(model.series)
+  const buckets = series?.buckets ?? 0
+  const timesOfRoute = timesOf(model.series, buckets, thinning)
   return {
     label,
     from: number(model.span?.fromUnixMs),
     to: number(model.span?.toUnixMs),
     files: thinning.first(model.files, limits.rows, 'files').map(createFile),
     notes: sentences(model.notes),
-    routes: routes.map((route) => createRoute(route, thinning)),
-    blockers: createRows(model.blockers, 'blockers', thinning),
-    tree: createTree(model.tree, thinning),
-    slowTree: createTree(model.slowTree, thinning)
+    verdict: createVerdict(model.verdict),
+    routes: routes.map((route) => createRoute(route, buckets, timesOfRoute, thinning)),
+    blockers: createRows(model.blockers, 'blockers', thinning, buckets),
+    failures: createFailures(model.failures, buckets, thinning),
+    series,
+    tree: createTree(model.tree, buckets, thinning),
+    slowTree: createTree(model.slowTree, 0, thinning)
   }
 }
 

@@ -2,8 +2,10 @@
 
 // The rows of the page's tables, and the parts that rows and spans share.
 
+const { sparse } = require('./series')
+const { createOtherSites, createSites } = require('./sites')
 const {
-  NAME_CHARS, array, evenly, figures, isRecord, number, optionalText, records, round, text
+  NAME_CHARS, array, evenly, figures, isRecord, number, optionalText, records, round, roundMs, text
 } = require('./values')
 
 /**
@@ -15,7 +17,13 @@ const {
  * @property {number} [delayed]
  * @property {Array<[string, number]>} wait waited, by subsystem, longest first
  *
- * @typedef {{ ms: number, count: number, at?: string, until?: string }} Wait
+ * @typedef {object} Wait
+ * @property {number} ms
+ * @property {number} count
+ * @property {number} [delayed] ms
+ * @property {string} [at]
+ * @property {string} [until]
+ * @property {string[]} callers innermost first
  * @typedef {{ spanId?: string, name?: string, ms?: number, at?: string }} Delay
  *
  * @typedef {object} Box ms
@@ -36,6 +44,9 @@ const {
  * @property {Array<[number, number]>} logDensity
  * @property {number} [beyond] spans past the end of the density
  * @property {Split} [split]
+ * @property {import('./sites').PageSite[]} sites worst first
+ * @property {{ count: number, ms: number }} [otherSites]
+ * @property {import('./series').Times} [times]
  *
  * @typedef {object} PageRow a span in a table, or a blocker
  * @property {string} name
@@ -50,23 +61,34 @@ const {
  * @property {Wait[]} waits worst first
  * @property {Delay[]} delayedBy
  * @property {number} [stack]
+ * @property {import('./series').Sparse} [byBucket] of a blocker: callbacks, ms
  */
 
 const ROW_WAITS = 3
+const MAX_CALLERS = 8
 const MAX_DELAYS = 20
 const MAX_SUBSYSTEMS = 30
 const SUBSYSTEM_CHARS = 40
 
-const FIGURES = ['count', 'weighted', 'rate', 'errors', 'open']
+const FIGURES = ['count', 'weighted', 'rate', 'errors', 'open', 'totalMs']
 const SUMMARY = ['min', 'q1', 'median', 'mean', 'q3', 'max', 'p99', 'p999']
-const ROW_FIGURES = ['ms', 'startUnixMs', 'count', 'totalMs', 'worstMs', 'delayedSpans', 'delayedMs']
+const ROW_FIGURES = ['ms', 'startUnixMs', 'count', 'totalMs', 'worstMs', 'delayedSpans', 'delayedMs', 'share']
 
-/** @param {any} source @param {Thinning} thinning @returns {PageRoute} */
-function createRoute (source, thinning) {
+/**
+ * @param {any} source
+ * @param {number} buckets
+ * @param {ReturnType<typeof import('./series').timesOf>} timesOfRoute
+ * @param {Thinning} thinning
+ * @returns {PageRoute}
+ */
+function createRoute (source, buckets, timesOfRoute, thinning) {
   const { points } = thinning.limits
   return {
     name: text(source.name),
     kind: text(source.kind ?? '', 20),
+    sites: createSites(source.sites, buckets, thinning),
+    otherSites: createOtherSites(source.otherSites),
+    times: timesOfRoute(source.kind, source.name),
     figures: { ...figures(source, FIGURES), ...figures(source.summary, SUMMARY) },
     box: isRecord(source.box) ? createBox(source.box, thinning) : undefined,
     density: createDensity(source.density, points),
@@ -100,8 +122,8 @@ function createDensity (source, points) {
   return evenly(pairs, points).map(([x, y]) => [round(x), round(y)])
 }
 
-/** @param {any} source @param {Thinning} thinning @returns {PageRow} */
-function createRow (source, thinning) {
+/** @param {any} source @param {Thinning} thinning @param {number} [buckets] @returns {PageRow} */
+function createRow (source, thinning, buckets = 0) {
   return {
     name: text(source.name ?? ''),
     at: optionalText(source.at, NAME_CHARS),
@@ -114,7 +136,8 @@ function createRow (source, thinning) {
     split: createSplit(source.split),
     waits: createWaits(source.waits, ROW_WAITS),
     delayedBy: createDelays(source.delayedBy, thinning),
-    stack: thinning.addStack(source.stack)
+    stack: thinning.addStack(source.stack),
+    byBucket: sparse(source.byBucket, 2, buckets, thinning)
   }
 }
 
@@ -134,11 +157,13 @@ function createSplit (source) {
 /** @param {unknown} list @param {number} max @returns {Wait[]} */
 function createWaits (list, max) {
   const valid = records(list).filter(({ ms }) => number(ms) !== undefined)
-  return valid.slice(0, max).map(({ ms, count, at: frame, until }) => ({
-    ms,
+  return valid.slice(0, max).map(({ ms, count, delayed, at: frame, until, label, callers }) => ({
+    ms: roundMs(ms),
+    delayed: number(delayed),
     count: number(count) ?? 1,
     at: optionalText(frame, NAME_CHARS),
-    until: optionalText(until, NAME_CHARS)
+    until: optionalText(until ?? label, NAME_CHARS),
+    callers: array(callers).slice(0, MAX_CALLERS).map((caller) => text(caller))
   }))
 }
 

@@ -17,6 +17,9 @@ const { records, text } = require('./values')
  * @property {number} points of a density
  * @property {number} outliers of a box
  * @property {number} nodes of a tree of critical paths
+ * @property {number} sites of a route
+ * @property {number} timedRoutes routes with sums along time
+ * @property {number} sums along time, numbers in all
  */
 
 class Thinning {
@@ -30,6 +33,7 @@ class Thinning {
   /** @type {Map<string, number>} */
   #nameIndexes = new Map()
   #cutStacks = 0
+  #reserved = 0
 
   /** @param {Limits} limits */
   constructor (limits) {
@@ -62,6 +66,13 @@ class Thinning {
       this.note(`Only the first ${count(max)} of ${count(valid.length)} ${noun} are shown.`)
     }
     return valid.slice(0, max)
+  }
+
+  /** Returns whether there is room for so many numbers of sums along time. @param {number} length */
+  reserve (length) {
+    if (this.#reserved + length > this.limits.sums) return false
+    this.#reserved += length
+    return true
   }
 
   /** Adds a name of a tree. @param {string} name @returns {number} index in `names` */

@@ -3,9 +3,10 @@
 // The traces of the page: trees of spans, times in ms from the start of the trace.
 
 const { count } = require('./client/format')
+const { waitGapsOf } = require('../wait-gaps')
 const { createDelays, createSplit, createWaits } = require('./rows')
 const {
-  NAME_CHARS, array, isRecord, number, optionalText, records, round, roundMs, text
+  NAME_CHARS, array, isRecord, number, optionalText, records, roundMs, text
 } = require('./values')
 
 /**
@@ -25,6 +26,9 @@ const {
  * @property {string} [end] why it did not end normally, or "open"
  * @property {import('./rows').Split} [split]
  * @property {import('./rows').Wait[]} waits worst first
+ * @property {import('./rows').Wait[]} ran of the critical path, worst first
+ * @property {Array<[start: number, ms: number, wait: number]>} gaps between callbacks that are certain to be
+ *   one wait: start from the span's own, length, index in waits
  * @property {import('./rows').Delay[]} delayedBy
  * @property {Array<[number, number, string]>} runs start from the span's own start, ms, what ran
  * @property {number} [stack] index in stacks
@@ -89,6 +93,8 @@ function createTrace (id, digests, thinning) {
 function createSpan (source, start, thinning) {
   const { limits } = thinning
   const events = records(source.events).slice(0, MAX_EVENTS)
+  const runs = createRuns(source.runs)
+  const waits = createWaits(source.waits, SPAN_WAITS)
   return {
     id: text(source.spanId ?? '', 16),
     parent: optionalText(source.parentSpanId, 16),
@@ -101,9 +107,11 @@ function createSpan (source, start, thinning) {
     message: optionalText(source.status?.message, limits.value),
     end: optionalText(source.end, 40),
     split: createSplit(source.split),
-    waits: createWaits(source.waits, SPAN_WAITS),
+    waits,
+    ran: createWaits(source.ran, SPAN_WAITS),
+    gaps: createGaps(runs, waits),
     delayedBy: createDelays(source.delayedBy, thinning),
-    runs: createRuns(source.runs),
+    runs,
     stack: thinning.addStack(source.stack),
     events: events.map((event) => createEvent(event, source.startUnixMs, thinning)),
     attributes: createAttributes(source.attributes, limits.value),
@@ -115,7 +123,15 @@ function createSpan (source, start, thinning) {
 function createRuns (list) {
   const valid = array(list).filter((run) =>
     Array.isArray(run) && number(run[0]) !== undefined && number(run[1]) !== undefined)
-  return valid.slice(0, MAX_RUNS).map(([start, ms, type]) => [round(start), round(ms), text(type ?? '', 60)])
+  return valid.slice(0, MAX_RUNS).map(([start, ms, type]) =>
+    [roundMs(start), roundMs(ms), text(type ?? '', 60)])
+}
+
+/** @param {PageSpan['runs']} runs @param {import('./rows').Wait[]} waits @returns {PageSpan['gaps']} */
+function createGaps (runs, waits) {
+  const gaps = waitGapsOf({ runs, waits: /** @type {any} */ (waits) })
+  const indexOf = (/** @type {any} */ wait) => waits.indexOf(wait)
+  return gaps.map(({ start, end, wait }) => [start, roundMs(end - start), indexOf(wait)])
 }
 
 /** @param {any} source @param {number} spanStart @param {Thinning} thinning @returns {Event} */

@@ -4,12 +4,14 @@
 // nodes of a tree that is too large are merged with their siblings, so that all sums stay.
 
 const { KINDS } = require('./client/path-trees')
+const { sparse } = require('./series')
 const { isRecord, number, records, roundMs, text } = require('./values')
 
 /**
  * @typedef {import('./thinning').Thinning} Thinning
  *
- * @typedef {Array<number | number[] | PackedNode[]>} PackedNode name, kind, ms, count, trace ids, children
+ * @typedef {Array<number | number[] | PackedNode[]>} PackedNode name, kind, ms, count, trace ids,
+ *   children, and of a leaf sums of ms by bucket
  *
  * @typedef {object} Node
  * @property {string} name
@@ -18,6 +20,7 @@ const { isRecord, number, records, roundMs, text } = require('./values')
  * @property {number} count
  * @property {string[]} traceIds
  * @property {Node[]} children
+ * @property {unknown} byBucket
  */
 
 const LEAVES = ['ran', 'waited', 'delayed', 'beside']
@@ -27,10 +30,11 @@ const SMALLER = '(smaller)'
 
 /**
  * @param {any} source PathNode of lib/report/aggregate/model.js
+ * @param {number} buckets of the sums along time; 0 for none
  * @param {Thinning} thinning
  * @returns {PackedNode | undefined}
  */
-function createTree (source, thinning) {
+function createTree (source, buckets, thinning) {
   if (!isRecord(source)) return undefined
   const root = read(source, 0)
   if (root === undefined || root.children.length === 0) return undefined
@@ -39,7 +43,7 @@ function createTree (source, thinning) {
     thinning.note('The smallest frames of the flame graph are merged; the sums count all.')
     mergeSmaller(root, minMs)
   }
-  return pack(root, thinning)
+  return pack(root, buckets, thinning)
 }
 
 /** @param {any} source @param {number} depth @returns {Node | undefined} */
@@ -54,7 +58,8 @@ function read (source, depth) {
     ms,
     count: count ?? 1,
     traceIds: traceIds.map((/** @type {unknown} */ id) => text(id, 32)),
-    children: children.filter((child) => child !== undefined)
+    children: children.filter((child) => child !== undefined),
+    byBucket: source.byBucket
   }
 }
 
@@ -84,20 +89,39 @@ function mergeSmaller (node, minMs) {
     const leaves = small.flatMap(allOf).filter((leaf) => leaf.kind === kind && leaf.children.length === 0)
     const ms = leaves.reduce((sum, leaf) => sum + leaf.ms, 0)
     const count = leaves.reduce((sum, leaf) => sum + leaf.count, 0)
-    if (ms > 0) node.children.push({ name: SMALLER, kind, ms, count, traceIds: [], children: [] })
+    if (ms === 0) continue
+    const byBucket = mergedBuckets(leaves)
+    node.children.push({ name: SMALLER, kind, ms, count, traceIds: [], children: [], byBucket })
   }
   for (const child of node.children) mergeSmaller(child, minMs)
 }
 
-/** @param {Node} node @param {Thinning} thinning @returns {PackedNode} */
-function pack (node, thinning) {
+/** Adds up sums by bucket; undefined if any leaf has none. @param {Node[]} leaves */
+function mergedBuckets (leaves) {
+  /** @type {Map<number, number>} */
+  const sums = new Map()
+  for (const { byBucket } of leaves) {
+    if (!Array.isArray(byBucket)) return undefined
+    for (let i = 0; i < byBucket.length; i += 2) {
+      sums.set(byBucket[i], (sums.get(byBucket[i]) ?? 0) + byBucket[i + 1])
+    }
+  }
+  return [...sums].sort((a, b) => a[0] - b[0]).flat()
+}
+
+/** @param {Node} node @param {number} buckets @param {Thinning} thinning @returns {PackedNode} */
+function pack (node, buckets, thinning) {
+  const times = buckets > 0 && node.children.length === 0
+    ? sparse(node.byBucket, 1, buckets, thinning)
+    : undefined
   return [
     thinning.addName(node.name),
     KINDS.indexOf(node.kind),
     roundMs(node.ms),
     roundMs(node.count),
     node.traceIds.map((id) => thinning.addName(id)),
-    node.children.map((child) => pack(child, thinning))
+    node.children.map((child) => pack(child, buckets, thinning)),
+    ...(times === undefined ? [] : [times])
   ]
 }
 

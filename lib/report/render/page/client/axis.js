@@ -42,10 +42,16 @@ function separated (values, scale, width) {
   return kept
 }
 
-/** @param {any} scale @param {number} width @param {number[]} ticks @param {'top' | 'bottom'} side */
-function axis (scale, width, ticks, side) {
+/**
+ * @param {any} scale
+ * @param {number} width
+ * @param {number[]} ticks
+ * @param {'top' | 'bottom'} side
+ * @param {(value: any) => string} [format]
+ */
+function axis (scale, width, ticks, side, format = tick) {
   const base = (side === 'top' ? d3.axisTop : d3.axisBottom)(scale)
-  const draw = base.tickValues(ticks).tickFormat(tick).tickSize(4).tickPadding(4)
+  const draw = base.tickValues(ticks).tickFormat(format).tickSize(4).tickPadding(4)
   const group = s('g', { transform: `translate(0,${side === 'top' ? HEIGHT - 1 : 0.5})` })
   d3.select(group).call(draw)
   for (const label of group.querySelectorAll('text')) {

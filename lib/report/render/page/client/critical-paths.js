@@ -10,13 +10,16 @@ const { createFlame } = require('./flame')
 const { clock, time } = require('./format')
 const { data, labels, runs } = require('./page-data')
 const { unpack } = require('./path-trees')
+const { hasTimes, selectedTree } = require('./selected-tree')
 
 /**
  * @typedef {import('./flame-tree').PathNode} PathNode
- * @typedef {ReturnType<typeof import('./waterfall').createWaterfall>} Waterfall
+ * @typedef {import('./filter').Filter} Filter
  */
 
 const ALL = ''
+/** @type {Array<[string, string]>} */
+const PORTIONS = [['all', 'all'], ['slow', 'slowest 1 %']]
 const LEAD = 'The wall time of all requests, along the critical path of each: from the route down through ' +
   'the calls that led to each wait or run. Widths are sums: what is widest took most.'
 
@@ -27,51 +30,60 @@ function treesOf (name) {
 
 /**
  * Makes the section's content, or returns undefined if no run has a tree.
- * @param {Waterfall | undefined} waterfall
+ * @param {Filter} filter
+ * @param {(traceId: string) => void} openRequest
  */
-function createCriticalPaths (waterfall) {
+function createCriticalPaths (filter, openRequest) {
   const trees = { all: treesOf('tree'), slow: treesOf('slowTree') }
   if (trees.all.every((tree) => tree === undefined)) return undefined
   const hasSlow = trees.slow.some((tree) => tree !== undefined)
-  let [which, route] = ['all', ALL]
-
-  /** @param {PathNode | undefined} tree @returns {PathNode | undefined} that of the chosen route */
-  const chosen = (tree) => route === ALL ? tree : tree?.children?.find(({ name }) => name === route)
+  const note = h('p', { class: 'note unfiltered' })
+  /** @type {{ which: 'all' | 'slow', route: string }} */
+  const choice = { which: 'all', route: ALL }
 
   /** @returns {[PathNode, PathNode | undefined]} */
   function current () {
-    const [tree, compareTree] = trees[/** @type {'all'} */ (which)].map(chosen)
-    const { name, kind } = tree ?? compareTree ?? { name: route === ALL ? 'all' : route, kind: 'route' }
+    const [tree, compareTree] = trees[choice.which].map((whole, i) => {
+      const selected = whole && selectedTree(whole, runs[i], filter.selection)
+      return choice.route === ALL ? selected : selected?.children?.find(({ name }) => name === choice.route)
+    })
+    const { name, kind } = tree ?? compareTree ?? { name: choice.route || 'all requests', kind: 'route' }
     const none = { name, kind, ms: 0, count: 0, children: [] }
     return [tree ?? none, runs.length > 1 ? compareTree ?? none : undefined]
   }
 
-  const show = () => flame.show(...current())
-  const names = new Set(trees.all.flatMap((tree) => tree?.children?.map(({ name }) => name) ?? []))
-  /** @type {Array<[string, string]>} */
-  const options = [[ALL, 'all routes'], ...[...names].map((name) => pair(name))]
-  const routeList = selectList('Route', options, (name) => { route = name; show() })
-  /** @type {Array<[string, string]>} */
-  const portions = [['all', 'all'], ['slow', 'slowest 1 %']]
-  const requestChoice = hasSlow &&
-    radioButtons('Requests', 'paths', portions, which, (name) => { which = name; show() })
+  function show () {
+    const isTimed = trees[choice.which].every((tree) => tree === undefined || hasTimes(tree))
+    note.hidden = isTimed || filter.selection.range === undefined
+    note.textContent = choice.which === 'slow'
+      ? 'The slowest 1 % are not filtered by the range of time.'
+      : 'The flame graph is not filtered by the range of time.'
+    flame.show(...current())
+  }
+
+  const routeList = createRouteList(trees.all, (name) => { choice.route = name; show() })
+  const choose = (/** @type {string} */ name) => { choice.which = name === 'slow' ? 'slow' : 'all'; show() }
+  const requestChoice = hasSlow && radioButtons('Requests', 'paths', PORTIONS, 'all', choose)
   const [tree, compareTree] = current()
   const flame = createFlame(tree, {
     compareTree,
     labels,
     controls: [routeList, requestChoice],
-    requests: (id) => requestOf(id, waterfall)
+    requests: (id) => requestOf(id, openRequest)
   })
+  filter.follow(show)
 
   return {
-    element: [h('p', { class: 'lead' }, LEAD), flame.element],
+    element: [
+      h('p', { class: 'lead' }, LEAD), filter.noteOf('The flame graph is', ['status']), note, flame.element
+    ],
     /**
      * Selects a frame of a route and moves there.
      * @param {string} routeName
      * @param {string[]} frames outermost first
      */
     open (routeName, frames) {
-      route = ALL
+      choice.route = ALL
       routeList.querySelector('select').value = ALL
       show()
       flame.select([routeName, ...frames])
@@ -81,20 +93,21 @@ function createCriticalPaths (waterfall) {
   }
 }
 
+/** @param {Array<PathNode | undefined>} trees @param {(name: string) => void} choose */
+function createRouteList (trees, choose) {
+  const names = new Set(trees.flatMap((tree) => tree?.children?.map(({ name }) => name) ?? []))
+  return selectList('Route', [[ALL, 'all routes'], ...[...names].map((name) => pair(name))], choose)
+}
+
 /** @param {string} name @returns {[string, string]} */
 const pair = (name) => [name, name]
 
-/** @param {string} id @param {Waterfall | undefined} waterfall */
-function requestOf (id, waterfall) {
+/** @param {string} id @param {(traceId: string) => void} openRequest */
+function requestOf (id, openRequest) {
   const trace = data.traces.find((candidate) => candidate.id === id)
-  if (trace === undefined || waterfall === undefined) return undefined
-  return {
-    text: `${trace.name} · ${time(trace.ms)} · ${clock(trace.startUnixMs)}`,
-    open () {
-      document.getElementById('request')?.scrollIntoView()
-      waterfall.open(id, undefined)
-    }
-  }
+  if (trace === undefined) return undefined
+  const text = `${trace.name} · ${time(trace.ms)} · ${clock(trace.startUnixMs)}`
+  return { text, open: () => openRequest(id) }
 }
 
 module.exports = { createCriticalPaths }

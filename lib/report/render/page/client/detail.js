@@ -7,6 +7,8 @@ const { clock, plural, time } = require('./format')
 const { bar, figures, sumOf, waits } = require('./split')
 const { folded, stack } = require('./stack')
 const { createTable } = require('./table')
+const { typeInWords } = require('./words')
+const { shortFrame } = require('../../../../text')
 
 /**
  * @typedef {import('../traces').PageSpan} PageSpan
@@ -14,6 +16,7 @@ const { createTable } = require('./table')
  */
 
 const OPEN_ATTRIBUTES = 12 // more are collapsed at first
+const GAP_ROUNDING_MS = 0.002
 const MAX_RUNS = 8 // until the button for all is pressed
 
 /** @type {Record<string, string>} */
@@ -39,7 +42,8 @@ function detail (span, trace, stacks, buttonOf) {
     h('h3', {}, foreign(span.name)),
     facts(span, trace),
     span.split !== undefined && sumOf(span.split) > 0 && parts(span),
-    span.waits.length > 0 && sites(span),
+    span.waits.length > 0 && sites('Where it waited', span.waits, 'wait', 'until'),
+    span.ran.length > 0 && sites('Where it ran', span.ran, 'callback', 'after'),
     span.delayedBy.length > 0 && delays(span, buttonOf),
     span.events.length > 0 && failures(span, stacks),
     span.stack !== undefined && [h('h4', {}, 'Created at'), stack(stacks[span.stack])],
@@ -90,14 +94,23 @@ function parts ({ split, ms, name }) {
   return [h('h4', {}, 'Where its time went'), bar(split, name), figures(split, ms), note]
 }
 
-/** Lists its waits, with full paths. @param {PageSpan} span */
-function sites (span) {
-  const items = span.waits.map(({ ms, count: times, at: frame, until }) => h('li', {},
+/**
+ * Lists the sites of its critical path, with full paths.
+ * @param {string} title
+ * @param {import('../rows').Wait[]} list
+ * @param {string} noun
+ * @param {string} preposition of what ended a wait, or of what a callback came after
+ */
+function sites (title, list, noun, preposition) {
+  const items = list.map(({ ms, delayed, count: times, at: frame, until, callers }) => h('li', {},
     h('b', {}, time(ms)),
-    times > 1 && ` in ${plural(times, 'wait')}`,
+    times > 1 && ` in ${plural(times, noun)}`,
     frame !== undefined && [' at ', foreign(frame, { class: 'code' })],
-    until !== undefined && [' until ', foreign(until)]))
-  return [h('h4', {}, 'Where it waited'), h('ul', { class: 'delays' }, items)]
+    callers.map((caller) =>
+      h('span', { class: 'callers', title: caller }, ' ← ', foreign(shortFrame(caller)))),
+    until !== undefined && [` ${preposition} `, foreign(until)],
+    delayed !== undefined && delayed > 0 && h('small', {}, `, then delayed ${time(delayed)}`)))
+  return [h('h4', {}, title), h('ul', { class: 'delays' }, items)]
 }
 
 /** @param {PageSpan} span @param {(id: string) => any} buttonOf */
@@ -134,16 +147,32 @@ function runs (span) {
     maxRows: MAX_RUNS,
     columns: [
       {
-        title: 'Type',
+        title: 'What',
         text: true,
         value: ([, , type]) => type,
-        cell: ([, , type]) => foreign(type === '' ? 'unknown' : type)
+        cell: ([, , type]) => typeInWords(type)
       },
+      { title: 'After', text: true, class: 'after', cell: (run) => afterCell(span, run) },
       { title: 'Start', value: ([start]) => start, cell: ([start]) => time(start) },
       { title: 'Duration', value: ([, ms]) => ms, cell: ([, ms]) => time(ms) }
     ]
   })
-  return [h('h4', {}, 'Callbacks on the event loop'), h('div', { class: 'narrow' }, table)]
+  return [h('h4', {}, 'Callbacks on the event loop'), h('div', { class: 'narrow' }, table.element)]
+}
+
+/**
+ * Names the wait that a callback ended, if it is certain.
+ * @param {PageSpan} span
+ * @param {PageSpan['runs'][number]} run
+ */
+function afterCell ({ gaps, waits }, [start]) {
+  const gap = gaps.find(([begin, ms]) => Math.abs(begin + ms - start) < GAP_ROUNDING_MS)
+  if (gap === undefined) return ''
+  const { at: frame, until } = waits[gap[2]]
+  const site = frame === undefined
+    ? foreign(until ?? '')
+    : foreign(shortFrame(frame), { class: 'code', title: frame })
+  return [`${time(gap[1])} at `, site]
 }
 
 module.exports = { detail }

@@ -9,11 +9,14 @@ const { radioButtons, selectList } = require('./choices')
 const { foreign, h, s } = require('./dom')
 const { count, time } = require('./format')
 const { describe, heightOf, lanesOf, plotContent, routesOf, title, tooltip } = require('./lanes')
+const { labels, runs } = require('./page-data')
+const { selectedRoutes } = require('./selected')
 const { createZoom } = require('./zoom')
 
 /**
  * @typedef {import('../rows').PageRoute} PageRoute
  * @typedef {import('./lanes').Lane} Lane
+ * @typedef {import('./filter').Filter} Filter
  */
 
 const FIRST_LANES = 12 // until the button for all is pressed
@@ -34,11 +37,13 @@ const orders = {
 }
 
 class Distributions {
-  #lanes
+  #lanes = /** @type {Lane[]} */ ([])
   #labels
   #list = h('ol', { class: 'lanes' })
   #top = h('div', { class: 'axis-row top' })
   #bottom = h('div', { class: 'axis-row' })
+  #none = h('p', { class: 'note', hidden: true }, 'No durations in what is selected.')
+  #more = h('button', { type: 'button', class: 'more', on: { click: () => this.#showAll() } })
   #cursor = h('div', { class: 'cursor', 'aria-hidden': 'true' }, h('span'))
   #tip = h('div', { class: 'tip', 'aria-hidden': 'true', hidden: true })
   #isLog
@@ -59,22 +64,18 @@ class Distributions {
 
   /** @param {Lane[]} lanes @param {string[]} labels of the runs */
   constructor (lanes, labels) {
-    this.#lanes = lanes
     this.#labels = labels
     this.#isLog = isWide(lanes)
+    this.#lanes = lanes
     this.element = this.#createElement()
     this.#arrange()
     new ResizeObserver(() => this.#resize()).observe(this.#list)
   }
 
   #createElement () {
-    const { length } = this.#lanes
-    const more = h('button', {
-      type: 'button', class: 'more', hidden: length <= FIRST_LANES, on: { click: () => this.#showAll(more) }
-    }, `Draw all ${count(length)} routes`)
     const hasTail = routesOf(this.#lanes).some((route) => route.beyond)
     return h('figure', { class: 'distributions', on: { pointerleave: () => this.#leave() } },
-      this.#toolbar(), this.#top, this.#list, this.#bottom, more, this.#cursor, this.#tip,
+      this.#toolbar(), this.#top, this.#list, this.#none, this.#bottom, this.#more, this.#cursor, this.#tip,
       h('figcaption', {}, CAPTION, hasTail && LINEAR_CAPTION))
   }
 
@@ -95,7 +96,11 @@ class Distributions {
     const [, value] = orders[this.#order]
     const rank = (/** @type {Lane} */ { runs }) =>
       Math.max(...runs.map((route) => (route === undefined ? -1 : value(route) ?? -1)))
+    const { length } = this.#lanes
     const lanes = [...this.#lanes].sort((a, b) => rank(b) - rank(a)).slice(0, this.#maxLanes)
+    this.#more.hidden = length <= this.#maxLanes
+    this.#more.textContent = `Draw all ${count(length)} routes`
+    this.#none.hidden = length > 0
     this.#visible = lanes.map((lane) => ({ lane, plot: this.#createPlot(lane) }))
     this.#list.replaceChildren(...this.#visible.map(({ lane, plot }) =>
       h('li', { class: 'lane' }, title(lane, this.#labels), h('div', { class: 'lane-plot' }, plot))))
@@ -163,10 +168,14 @@ class Distributions {
     this.#cursor.classList.remove('on')
   }
 
-  /** @param {any} button */
-  #showAll (button) {
+  /** Draws other routes. @param {Lane[]} lanes */
+  show (lanes) {
+    this.#lanes = lanes
+    this.#arrange()
+  }
+
+  #showAll () {
     this.#maxLanes = Infinity
-    button.hidden = true
     this.#arrange()
   }
 
@@ -183,15 +192,31 @@ class Distributions {
   }
 }
 
-/**
- * @param {PageRoute[][]} runs
- * @param {string[]} labels
- */
-function distributions (runs, labels) {
-  const lanes = lanesOf(runs).filter((lane) =>
-    routesOf([lane]).some((route) => route.box !== undefined || route.density.length > 0))
+/** Creates the plots of all routes, which follow a filter. @param {Filter} filter */
+function distributions (filter) {
+  const lanes = selectedLanes(filter.selection)
   if (lanes.length === 0) return h('p', {}, 'No finished spans to draw.')
-  return new Distributions(lanes, labels).element
+  const plots = new Distributions(lanes, labels)
+  filter.follow((selection) => plots.show(selectedLanes(selection)))
+  const estimates = h('p', { class: 'note unfiltered' })
+  filter.follow(({ range }) => {
+    estimates.hidden = range === undefined
+    estimates.textContent = hasHistograms()
+      ? 'Quantiles and curves of a range are estimates: the true ones are within 3 %.'
+      : 'Quantiles and curves of a range are not known.'
+  })
+  return [filter.noteOf('Durations are', ['status']), estimates, plots.element]
+}
+
+/** @param {import('./filter').Selection} selection */
+function selectedLanes (selection) {
+  const lanes = lanesOf(runs.map((run) => selectedRoutes(run, selection)))
+  return lanes.filter((lane) =>
+    routesOf([lane]).some((route) => route.box !== undefined || route.density.length > 0))
+}
+
+function hasHistograms () {
+  return runs.some((run) => run.routes.some(({ times }) => times?.histogram !== undefined))
 }
 
 /** Returns whether a linear axis would show only the longest durations. @param {Lane[]} lanes */

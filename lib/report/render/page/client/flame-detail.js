@@ -46,12 +46,13 @@ function figures (frame, root, options) {
   const base = baseOf(frame)
   const mean = meansOf(frame)[options.run]
   const total = time(frame.ms)
+  const times = frame.runs[options.run]?.count
   const isRequest = frame.kind === 'root' || frame.kind === 'route'
   /** @type {Array<[string, any] | false>} */
   const facts = [
     ['Total', frame === root ? total : `${total} · ${percent(frame.ms / root.ms)} of the whole`],
     frame !== base && base !== root && ['Of its route', percent(frame.ms / base.ms)],
-    [isRequest ? 'Requests' : 'Times', count(frame.runs[options.run]?.count)],
+    Number.isFinite(times) && [isRequest ? 'Requests' : 'Times', count(times)],
     ['Mean', `${time(mean)} per request`],
     frame.runs.length > 1 && ['Changed', comparison(frame, options)]
   ]

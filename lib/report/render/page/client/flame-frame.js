@@ -44,7 +44,7 @@ function legendOf (root) {
 function figuresOf ({ ms, runs }, root, run) {
   const times = runs[run]?.count
   const share = `${percent(ms / root.ms)} of the whole`
-  return [time(ms), share, times !== undefined && `${count(times)} times`].filter(Boolean).join(', ')
+  return [time(ms), share, Number.isFinite(times) && `${count(times)} times`].filter(Boolean).join(', ')
 }
 
 /**

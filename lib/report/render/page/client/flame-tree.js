@@ -11,6 +11,7 @@
  * @property {number} count requests or waits
  * @property {PathNode[]} [children]
  * @property {string[]} [traceIds] slowest examples
+ * @property {number[]} [byBucket] of a leaf along time: bucket, ms, bucket, ms …
  *
  * @typedef {object} Frame
  * @property {string} name

@@ -3,11 +3,15 @@
 // The top of the page: files, notes, totals and the worst blocker.
 
 const { foreign, h } = require('./dom')
-const { count, day, isNumber, percent, plural, rate, time } = require('./format')
+const { NONE, count, day, isNumber, percent, plural, rate, time } = require('./format')
 const { data, isComparison, labels, runs, total } = require('./page-data')
+const { selectedRoutes } = require('./selected')
 const { themes } = require('./theme')
 
-/** @typedef {import('../data').PageRun} PageRun */
+/**
+ * @typedef {import('../data').PageRun} PageRun
+ * @typedef {import('./filter').Filter} Filter
+ */
 
 function header () {
   const head = h('div', { class: 'head' }, h('h1', {}, data.title), themes())
@@ -37,23 +41,31 @@ function notes () {
   return h('details', { class: 'folded-notes' }, summary, list)
 }
 
-function tiles () {
-  const { routes } = runs[0]
+/** @param {Filter} filter */
+function tiles (filter) {
+  const list = h('dl', { class: 'tiles' })
+  filter.follow((selection) => list.replaceChildren(...factsOf(selection).map(([name, value, remark]) =>
+    h('div', {}, h('dt', {}, name), h('dd', {}, value, h('small', {}, foreign(remark)))))))
+  return list
+}
+
+/** @param {import('./filter').Selection} selection @returns {Array<[string, string, string]>} */
+function factsOf (selection) {
+  const routes = selectedRoutes(runs[0], selection)
+  const isRange = selection.range !== undefined
   const sum = (/** @type {string} */ name) => total(routes.map((route) => route.figures[name]))
   const [spans, errors] = [sum('weighted'), sum('errors')]
   const slowest = Math.max(-Infinity, ...routes.map((route) => route.figures.max ?? -Infinity))
   const delayed = routes.map(({ split, figures }) => (split?.delayed ?? 0) * (figures.weighted ?? 0))
-  /** @type {Array<[string, string, string]>} */
-  const facts = [
-    ['Spans', count(spans), `ended, on ${plural(routes.length, 'route')}`],
+  const worst = routes.find((route) => route.figures.max === slowest)
+  return [
+    [isRange ? 'Requests' : 'Spans', count(spans), `ended, on ${plural(routes.length, 'route')}`],
     ['Rate', rate(sum('rate')), 'over all routes'],
     ['Errors', count(errors), spans > 0 ? percent(errors / spans) : ''],
-    ['Still open', count(sum('open')), 'no end recorded'],
-    ['Slowest', time(slowest), routes.find((route) => route.figures.max === slowest)?.name ?? ''],
+    ['Still open', isRange ? NONE : count(sum('open')), isRange ? 'not known of a range' : 'no end recorded'],
+    ['Slowest', `${isRange && worst ? '≈ ' : ''}${time(slowest)}`, worst?.name ?? ''],
     ['Delayed', time(total(delayed)), 'sum over all spans']
   ]
-  return h('dl', { class: 'tiles' }, facts.map(([name, value, remark]) =>
-    h('div', {}, h('dt', {}, name), h('dd', {}, value, h('small', {}, foreign(remark))))))
 }
 
 /** Describes the worst blocker in a sentence. */

@@ -19,7 +19,7 @@ const isComparison = runs.length > 1
 /** @param {Array<number | undefined>} values */
 const total = (values) => values.reduce((/** @type {number} */ sum, value) => sum + (value ?? 0), 0)
 
-/** @param {PageRow} row */
+/** @param {{ stack?: number }} row */
 const stackOf = (row) => (row.stack === undefined ? undefined : stacks[row.stack])
 
 /** Ends a caption with the run, if there are two. @param {string} preposition @param {PageRun} run */

@@ -11,14 +11,15 @@ const KINDS = ['root', 'route', 'frame', 'ran', 'waited', 'delayed', 'beside']
  * @param {string[]} names
  * @returns {PathNode}
  */
-function unpack ([name, kind, ms, count, traceIds, children], names) {
+function unpack ([name, kind, ms, count, traceIds, children, byBucket], names) {
   return {
     name: names[name],
     kind: KINDS[kind],
     ms,
     count,
     traceIds: traceIds.map((/** @type {number} */ id) => names[id]),
-    children: children.map((/** @type {any} */ child) => unpack(child, names))
+    children: children.map((/** @type {any} */ child) => unpack(child, names)),
+    byBucket
   }
 }
 

@@ -10,19 +10,22 @@ const { count, NONE, time, waitText } = require('./format')
 const { data, ofRun, stackOf } = require('./page-data')
 const { bar } = require('./split')
 const { folded } = require('./stack')
+const { isActive } = require('./filter')
+const { selectedBlockers, selectedRequests } = require('./selected')
 const { createTable } = require('./table')
 
 /**
  * @typedef {import('../data').PageRun} PageRun
  * @typedef {import('../rows').PageRow} PageRow
+ * @typedef {import('./filter').Filter} Filter
  * @typedef {ReturnType<typeof import('./waterfall').createWaterfall>} Waterfall
  */
 
 const SLOWEST_ROWS = 10
 
-/** @param {PageRun} run */
-function blockersTable (run) {
-  return [heading(run), createTable({
+/** @param {PageRun} run @param {Filter} filter */
+function blockersTable (run, filter) {
+  const table = createTable({
     caption: `Blockers${ofRun('of', run)}`,
     rows: run.blockers,
     sorted: 3,
@@ -35,8 +38,13 @@ function blockersTable (run) {
       figure('Spans delayed', 'delayedSpans', count),
       figure('Delayed by', 'delayedMs', time, 'sum over all of them')
     ]
-  }), run.blockers.some(({ guessed }) => guessed) && h('p', { class: 'note' },
-    '≥: known only by the delays that it caused; no blocking callback of it was recorded.')]
+  })
+  filter.follow((selection) => table.show(selectedBlockers(run, selection)))
+  const isTimed = run.blockers.every(({ byBucket }) => byBucket !== undefined)
+  const note = filter.noteOf('Blockers are', isTimed ? ['status'] : ['status', 'range'])
+  const bounds = run.blockers.some(({ guessed }) => guessed) && h('p', { class: 'note' },
+    '≥: known only by the delays that it caused; no blocking callback of it was recorded.')
+  return { table, element: [heading(run), note, table.element, bounds] }
 }
 
 /** @param {PageRow} row */
@@ -64,9 +72,9 @@ function boundColumn (title, name, format) {
   }
 }
 
-/** @param {Waterfall | undefined} waterfall */
-function slowestTable (waterfall) {
-  return createTable({
+/** @param {Filter} filter @param {Waterfall | undefined} waterfall */
+function slowestTable (filter, waterfall) {
+  const table = createTable({
     caption: 'Slowest requests',
     rows: data.slowest,
     sorted: 1,
@@ -88,6 +96,24 @@ function slowestTable (waterfall) {
       }
     ]
   })
+  return followed(table, data.slowest, filter)
+}
+
+/**
+ * Lets a table of single requests follow a filter.
+ * @param {import('./table').Table<PageRow>} table
+ * @param {PageRow[]} rows
+ * @param {Filter} filter
+ */
+function followed (table, rows, filter) {
+  const note = h('p', { class: 'note unfiltered', hidden: true })
+  filter.follow((selection) => {
+    const selected = selectedRequests(rows, selection)
+    table.show(selected)
+    note.hidden = !isActive(selection)
+    note.textContent = `${count(selected.length)} of the ${count(rows.length)} on this page.`
+  })
+  return [note, table.element]
 }
 
 /** @param {string} title @param {'run' | 'waited' | 'delayed'} name */
@@ -106,9 +132,9 @@ function delayer ({ name = 'code outside any span', ms }) {
   return [foreign(name), h('small', {}, ` ${time(ms)}`)]
 }
 
-/** @param {Waterfall | undefined} waterfall */
-function openTable (waterfall) {
-  return createTable({
+/** @param {Filter} filter @param {Waterfall | undefined} waterfall */
+function openTable (filter, waterfall) {
+  const table = createTable({
     caption: 'Requests still open',
     rows: data.open,
     sorted: 1,
@@ -119,6 +145,7 @@ function openTable (waterfall) {
       { title: 'Created at', text: true, cell: (row) => folded(stackOf(row)) ?? 'unknown' }
     ]
   })
+  return followed(table, data.open, filter)
 }
 
 /**

@@ -8,11 +8,13 @@ const { h } = require('./dom')
 const { change, count, fromTo, isNumber, percent, rate, time } = require('./format')
 const { labels, ofRun, runs } = require('./page-data')
 const { bar, waits } = require('./split')
+const { selectedRoutes } = require('./selected')
 const { createTable } = require('./table')
 
 /**
  * @typedef {import('../data').PageRun} PageRun
  * @typedef {import('../rows').PageRoute} PageRoute
+ * @typedef {import('./filter').Filter} Filter
  */
 
 const VISIBLE_CHANGE = 0.02 // smaller ones have no colour
@@ -31,9 +33,9 @@ const errorColumn = {
     : count(errors)
 }
 
-/** @param {PageRun} run */
-function figuresTable (run) {
-  return [heading(run), createTable({
+/** @param {PageRun} run @param {Filter} filter */
+function figuresTable (run, filter) {
+  const table = createTable({
     caption: `Figures per route${ofRun('of', run)}`,
     rows: run.routes,
     sorted: 1,
@@ -47,14 +49,18 @@ function figuresTable (run) {
       figure('p99.9', 'p999', time),
       figure('Max', 'max', time)
     ]
-  })]
+  })
+  filter.follow((selection) => table.show(selectedRoutes(run, selection)))
+  return [heading(run), filter.noteOf('Figures are', ['status']), table.element]
 }
 
-/** @param {PageRun} run */
-function sharesTable (run) {
-  const rows = run.routes.filter((route) => route.split !== undefined)
+/** @param {PageRun} run @param {Filter} filter */
+function sharesTable (run, filter) {
+  const rowsOf = (/** @type {import('./filter').Selection} */ selection) =>
+    selectedRoutes(run, selection).filter((route) => route.split !== undefined)
+  const rows = rowsOf(filter.selection)
   if (rows.length === 0) return undefined
-  return [heading(run), createTable({
+  const table = createTable({
     caption: `Where the time went, mean per route${ofRun('of', run)}`,
     rows,
     sorted: 2,
@@ -67,7 +73,9 @@ function sharesTable (run) {
       shareColumn('Delayed', 'delayed'),
       { title: 'Waited for', text: true, class: 'waits', cell: (route) => waits(route.split) }
     ]
-  })]
+  })
+  filter.follow((selection) => table.show(rowsOf(selection)))
+  return [heading(run), filter.noteOf('Shares are', ['status']), table.element]
 }
 
 /** @param {string} title @param {'run' | 'waited' | 'delayed'} name @returns {any} */
@@ -83,10 +91,13 @@ function shareColumn (title, name) {
   }
 }
 
-function changesTable () {
-  return createTable({
+/** @param {Filter} filter */
+function changesTable (filter) {
+  const rowsOf = (/** @type {import('./filter').Selection} */ selection) =>
+    lanesOf(runs.map((run) => selectedRoutes(run, selection)))
+  const table = createTable({
     caption: `Change of each quartile from ${labels[0]} to ${labels[1]}`,
-    rows: lanesOf(runs.map((run) => run.routes)),
+    rows: rowsOf(filter.selection),
     columns: [
       { ...routeColumn, cell: routeName },
       {
@@ -97,6 +108,8 @@ function changesTable () {
       ...[...QUARTILES, ['Max', 'max']].map(([title, name]) => changeColumn(title, name))
     ]
   })
+  filter.follow((selection) => table.show(rowsOf(selection)))
+  return [filter.noteOf('Changes are', ['status']), table.element]
 }
 
 /** @param {string} title @param {string} name @returns {any} */

@@ -4,6 +4,7 @@
 
 const { h } = require('./dom')
 const { percent, time } = require('./format')
+const { wordOf } = require('./words')
 
 /** @typedef {import('../rows').Split} Split */
 
@@ -57,7 +58,7 @@ function legend () {
 /** @param {Split | undefined} split */
 function waits (split) {
   const positive = (split?.wait ?? []).filter(([, ms]) => ms > 0)
-  return positive.map(([name, ms]) => `${name} ${time(ms)}`).join(', ')
+  return positive.map(([name, ms]) => `${wordOf(name)} ${time(ms)}`).join(', ')
 }
 
 /** @param {Split} split @param {number} total */

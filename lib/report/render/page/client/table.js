@@ -3,6 +3,8 @@
 // A table that sorts by any column. Headings are buttons, so that a keyboard reaches them; the order is in
 // aria-sort and, after a change, in a live region.
 
+/* global ResizeObserver */
+
 const { h } = require('./dom')
 const { count } = require('./format')
 
@@ -18,6 +20,15 @@ const { count } = require('./format')
  * @property {string} [class]
  */
 
+/**
+ * @template Row
+ * @typedef {object} Table
+ * @property {any} element
+ * @property {(rows: Row[]) => void} show draws other rows, in the order that was chosen
+ * @property {(matches: (row: Row) => boolean) => boolean} reveal moves to the first row that matches, and
+ *   returns whether there is one
+ */
+
 let tables = 0
 
 /**
@@ -30,17 +41,19 @@ let tables = 0
  *   rows
  * @param {number} [options.maxRows] rows until the button for all is pressed
  * @param {string} [options.class]
- * @returns {any} an HTMLElement
+ * @param {string} [options.empty] shown instead of the table where there is no row
+ * @returns {Table<Row>}
  */
-function createTable ({ caption, columns, rows, sorted, maxRows = 15, class: style = '' }) {
+function createTable ({ caption, columns, rows: first, sorted, maxRows = 15, class: style = '', empty }) {
   const id = `table-${++tables}`
   const body = h('tbody')
   const status = h('p', { class: 'hidden', 'aria-live': 'polite' })
   const heads = columns.map(heading)
-  const label = `Show all ${count(rows.length)}`
-  const more = h('button', { type: 'button', class: 'more', on: { click: showAll } }, label)
+  const more = h('button', { type: 'button', class: 'more', on: { click: showAll } })
+  const none = h('p', { class: 'note', hidden: true }, empty ?? 'None in what is selected.')
+  let rows = first
   let order = { column: sorted ?? -1, down: true }
-  let showsAll = rows.length <= maxRows + 3 // a button for three more rows is not shorter than they are
+  let showsAll = false
 
   /** @param {Column<Row>} column @param {number} index */
   function heading ({ title, value, text, hint, class: kind = '' }, index) {
@@ -69,9 +82,14 @@ function createTable ({ caption, columns, rows, sorted, maxRows = 15, class: sty
       if (i === order.column) head.setAttribute('aria-sort', order.down ? 'descending' : 'ascending')
       else head.removeAttribute('aria-sort')
     })
-    const visible = inOrder().slice(0, showsAll ? undefined : maxRows)
+    const isShort = rows.length <= maxRows + 3 // a button for three more rows is not shorter than they are
+    const visible = inOrder().slice(0, showsAll || isShort ? undefined : maxRows)
     body.replaceChildren(...visible.map(line))
-    more.hidden = showsAll
+    more.textContent = `Show all ${count(rows.length)}`
+    more.hidden = showsAll || isShort
+    none.hidden = rows.length > 0
+    region.hidden = rows.length === 0
+    markEdges()
   }
 
   function inOrder () {
@@ -89,11 +107,43 @@ function createTable ({ caption, columns, rows, sorted, maxRows = 15, class: sty
     }))
   }
 
-  draw()
+  /** Marks the sides on which a table goes on beyond what is visible. */
+  function markEdges () {
+    const { scrollLeft, scrollWidth, clientWidth } = region
+    region.classList.toggle('more-left', scrollLeft > 1)
+    region.classList.toggle('more-right', scrollLeft + clientWidth < scrollWidth - 1)
+  }
+
   const table = h('table', { class: style || undefined },
     h('caption', { id, class: 'hidden' }, caption), h('thead', {}, h('tr', {}, heads)), body)
-  const region = h('div', { class: 'scroll', role: 'region', 'aria-labelledby': id, tabindex: 0 }, table)
-  return h('div', { class: 'table' }, region, more, status)
+  const on = { scroll: markEdges }
+  const region = h('div', { class: 'scroll', role: 'region', 'aria-labelledby': id, tabindex: 0, on }, table)
+  new ResizeObserver(markEdges).observe(region)
+  draw()
+  return {
+    element: h('div', { class: 'table' }, region, none, more, status),
+    show (next) {
+      rows = next
+      draw()
+    },
+    reveal (matches) {
+      const index = inOrder().findIndex(matches)
+      if (index === -1) return false
+      if (index >= body.rows.length) showsAll = true
+      draw()
+      point(body.rows[index])
+      return true
+    }
+  }
+}
+
+/** Moves to a row and marks it until another one is. @param {any} row */
+function point (row) {
+  row.ownerDocument.querySelector('tr.pointed')?.classList.remove('pointed')
+  row.classList.add('pointed')
+  row.tabIndex = -1
+  row.scrollIntoView({ block: 'center' })
+  row.focus({ preventScroll: true })
 }
 
 /** @param {boolean | undefined} isText @param {string} kind */

@@ -9,7 +9,9 @@ const { axis, ticksOf } = require('./axis')
 const { detail } = require('./detail')
 const { foreign, h, s } = require('./dom')
 const { clock, plural, time } = require('./format')
+const { selectedTraces } = require('./selected')
 const { createZoom } = require('./zoom')
+const { shortFrame } = require('../../../../text')
 
 /**
  * @typedef {import('../traces').PageTrace} PageTrace
@@ -19,11 +21,14 @@ const { createZoom } = require('./zoom')
 const ROW_PX = 26
 const BAR_PX = 14
 const MAX_INDENT = 12 // levels
+const CHAR_PX = 5.8 // of a label
+const MAX_LABEL_PX = 400
 const meanings = [
   ['server', 'server'],
   ['client', 'client'],
   ['internal', 'trace.span'],
   ['ran', 'callback'],
+  ['gap', 'wait, named by await site'],
   ['blocker', 'blocking callback'],
   ['failed', 'error']
 ]
@@ -68,11 +73,12 @@ function firstOrphan (remaining, done) {
 /**
  * @param {PageTrace[]} traces
  * @param {string[]} stacks
+ * @param {import('./filter').Filter} filter
  */
-function createWaterfall (traces, stacks) {
+function createWaterfall (traces, stacks, filter) {
   const options = traces.map(({ name, ms, startUnixMs }, i) =>
-    h('option', {}, `${i + 1}. ${name} · ${time(ms)} · ${clock(startUnixMs)}`))
-  const select = h('select', { on: { change: () => show(traces[select.selectedIndex]) } }, options)
+    h('option', { value: i }, `${i + 1}. ${name} · ${time(ms)} · ${clock(startUnixMs)}`))
+  const select = h('select', { on: { change: () => show(traces[select.value]) } }, options)
   const body = h('tbody')
   const ruler = h('th', { scope: 'col', class: 'ruler' })
   const panel = h('div', { class: 'detail', id: 'detail' })
@@ -95,7 +101,9 @@ function createWaterfall (traces, stacks) {
   /** @param {PageTrace} next @param {string} [spanId] */
   function show (next, spanId) {
     trace = next
-    select.selectedIndex = traces.indexOf(next)
+    const option = options[traces.indexOf(next)]
+    if (!option.isConnected) select.append(option) // opened by a link, though it is not in what is filtered
+    select.value = option.value
     rows = inTree(trace.spans).map(({ span, depth }) => line(span, depth))
     body.replaceChildren(...rows.map(({ row }) => row))
     note.textContent = trace.more > 0 ? `${plural(trace.more, 'later span')} not on this page.` : ''
@@ -161,6 +169,13 @@ function createWaterfall (traces, stacks) {
         h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Span'), durationHead, ruler)), body)),
     note, panel)
   show(trace)
+  filter.follow((selection) => {
+    const selected = selectedTraces(selection)
+    const visible = options.filter((_, i) => selected.includes(traces[i]) || traces[i] === trace)
+    select.replaceChildren(...visible)
+    if (!selected.includes(trace) && selected.length > 0) show(selected[0])
+    else select.value = options[traces.indexOf(trace)].value
+  })
   new ResizeObserver(() => {
     const now = rows[0]?.plot.parentNode.clientWidth ?? 0
     if (now === 0 || now === width) return
@@ -207,6 +222,8 @@ function bars (span, view) {
   const eventXs = events.map((event) => view(span.start + Number(event.at)))
   return [
     s('rect', { class: className, ...extent(span.start, span.ms, 2), y: top, height: BAR_PX, rx: 2 }),
+    ...span.gaps.flatMap(([start, ms, wait]) =>
+      gap(extent(span.start + start, ms, 0), span.waits[wait], top)),
     ...span.runs.map(([start, ms]) => s('rect', { ...callback, ...extent(span.start + start, ms, 1.5) })),
     span.end === 'open' &&
       s('path', { class: 'open', d: `M${end},${top} l6,${BAR_PX / 2} l-6,${BAR_PX / 2}` }),
@@ -214,10 +231,28 @@ function bars (span, view) {
   ].filter(Boolean)
 }
 
+/**
+ * Draws the gap between two callbacks that was one wait, with the name of its site if there is room.
+ * @param {{ x: number, width: number }} extent
+ * @param {import('../rows').Wait} wait
+ * @param {number} top
+ */
+function gap ({ x, width }, { at: frame, until }, top) {
+  const site = frame === undefined ? until ?? '' : shortFrame(frame)
+  const chars = Math.floor((Math.min(width, MAX_LABEL_PX) - 8) / CHAR_PX)
+  const label = site.length <= chars ? site : chars > 4 ? `${site.slice(0, chars - 1)}…` : undefined
+  const title = [frame, until && `until ${until}`].filter(Boolean).join(' ')
+  return [s('g', { class: 'gap' }, s('title', {}, `waited at ${title}`),
+    s('rect', { x, y: top + 1, width: Math.max(1, width - 1), height: BAR_PX - 2 }),
+    label && s('text', { x: x + 4, y: top + BAR_PX - 4 }, label))]
+}
+
 /** @param {PageSpan} span */
 function describe (span) {
   const callbacks = span.runs.length > 0 ? `, ${plural(span.runs.length, 'callback')}` : ''
-  return `from ${time(span.start)} to ${time(span.start + span.ms)}${callbacks}`
+  const waits = span.gaps.map(([start, ms, wait]) =>
+    `, waited ${time(ms)} from + ${time(start)} at ${shortFrame(span.waits[wait].at ?? 'an unknown place')}`)
+  return `from ${time(span.start)} to ${time(span.start + span.ms)}${callbacks}${waits.join('')}`
 }
 
 module.exports = { createWaterfall, inTree }
