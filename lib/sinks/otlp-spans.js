@@ -21,6 +21,7 @@ const SAMPLED = 1
 const conversions = {
   'longstack.wait_ms': (waits) => bySubsystem('longstack.wait_ms', waits),
   'longstack.waits': (waits) => [['longstack.waits', waits.map(waitText)]],
+  'longstack.ran': (runs) => [['longstack.ran', runs.map(waitText)]],
   'longstack.delayed_by': (delays) => [['longstack.delayed_by', delays.map(delayText)]],
   'longstack.runs': () => [] // too large for a store of many spans
 }
@@ -30,10 +31,13 @@ function bySubsystem (name, times) {
   return Object.entries(times).map(([subsystem, ms]) => [`${name}.${subsystem}`, ms])
 }
 
-/** @param {{ ms: number, count: number, at?: string, until?: string, label?: string }} waited */
-function waitText ({ ms, count, at: site, until, label }) {
+/**
+ * @param {{ ms: number, count: number, delayed?: number, at?: string, until?: string, label?: string }} part
+ */
+function waitText ({ ms, count, delayed, at: site, until, label }) {
   const time = `${ms} ms${count === 1 ? '' : ` in ${count}`}`
-  return [time, label, until, site].filter((part) => part !== undefined).join(', ')
+  const delay = delayed === undefined ? undefined : `delayed ${delayed} ms`
+  return [time, delay, label, until, site].filter((part) => part !== undefined).join(', ')
 }
 
 /** @param {{ name?: string, ms: number, at?: string }} delayed */

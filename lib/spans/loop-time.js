@@ -8,6 +8,8 @@
 // Hot path: bench/run.js measures it with the subject longstack-spans.
 
 const { performance } = require('node:perf_hooks')
+const { now } = require('../context/clock')
+const { MIN_SPLIT } = require('./critical-path')
 const { RunLog, Sums } = require('./run-log')
 const { spanAt } = require('./identities')
 const {
@@ -33,9 +35,11 @@ class LoopTime {
   /**
    * @param {(chain: number, ref: number) => string} typeOf returns the type of a resource, by its chain and
    *   the reference of its record
+   * @param {() => number} [clock] returns ms
    */
-  constructor (typeOf) {
+  constructor (typeOf, clock = now) {
     this.typeOf = typeOf
+    this.clock = clock
     /** the span whose code runs, or ran last @type {Span | undefined} */
     this.running = undefined
     /**
@@ -102,6 +106,8 @@ class LoopTime {
     if (number !== this.spanNumber) {
       this.charge(time)
       this.setRunning(number)
+    } else if (time - this.since >= MIN_SPLIT) {
+      this.charge(time) // beginRun decides by it what is a run of its own
     }
   }
 
@@ -140,34 +146,33 @@ class LoopTime {
         }
       }
     }
-    const { log } = running
+    const { log, outermost } = running
     const registered = words[offset + RUN]
-    // What the last run caused while the loop did not wait is part of that run.
     const cause = settled > registered ? settled : registered
-    if (log.count > 0 && cause === log.count && log.idleAt(log.count) === this.idle) return log.count
-    const site = words[offset + CHAIN]
-    return log.add(this.idle, registered, settled, settler, site, this.callbackRef, this.callbackChain)
+    if (cause === log.count && log.continues(cause, this, outermost.run, MIN_SPLIT)) return cause
+    this.accountUntil(this.clock())
+    return log.add(this, outermost.run, registered, settled, settler, words[offset + CHAIN])
   }
 
   /** Notes the first run of a span, which began within a callback. @returns {number} its number in the log */
   beginFirstRun () {
     const { running } = this
     if (running === undefined) return 0
-    return running.log.add(this.idle, 0, 0, 0, 0, this.callbackRef, this.callbackChain)
+    return running.log.add(this, running.outermost.run, 0, 0, 0, 0)
   }
 
   /**
    * Notes, in light mode, code after an await, which no hook reports. If the loop has waited since the run
-   * that the await was in, this is another run, and where it was registered is not known.
+   * that the await was in, or has run others, this is another run, and where it was registered is not known.
    * @param {number} run
    * @returns {number} its number in the log
    */
   resumeRun (run) {
     const { running } = this
     if (running === undefined) return 0
-    const { log } = running
-    if (log.has(run) && log.idleAt(run) === this.idle) return run
-    return log.add(this.idle, run, 0, 0, 0, this.callbackRef, this.callbackChain)
+    const { log, outermost } = running
+    if (log.continues(run, this, outermost.run, Infinity)) return run
+    return log.add(this, outermost.run, run, 0, 0, 0)
   }
 
   /**

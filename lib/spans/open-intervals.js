@@ -34,8 +34,7 @@ const IN_EVERY_SAMPLE = 'f'.repeat(32)
 
 /**
  * @param {object} deps
- * @param {(chain: number) => { at: string | undefined, label: string | undefined, callers?: string[] }}
- *   deps.siteOf
+ * @param {(chain: number) => import('./path-sites').Site} deps.siteOf
  * @param {() => Record<string, unknown>} deps.resource
  * @param {() => number} deps.now ms of the clock
  */

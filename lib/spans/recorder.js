@@ -29,9 +29,8 @@ const { createUserSpans, noSpan } = require('./user-span')
  * @property {() => import('../options').Options} options
  * @property {Set<(record: any) => void>} listeners of `span`
  * @property {(chain: number) => string | undefined} stack the long stack of a place
- * @property {(span: Span) => import('./wait-sites').SiteWait[]} waitsOf where a span waited
- * @property {(chain: number) => { at: string | undefined, label: string | undefined }} siteOf the place that
- *   registered a step
+ * @property {(span: Span) => import('./wait-sites').Path} pathOf where a span's time went
+ * @property {(chain: number) => import('./path-sites').Site} siteOf the place that registered a step
  * @property {(error: Error) => string | undefined} errorStack
  * @property {(above: Function) => Context} contextOfRequest a context for a request made here
  * @property {(start: number, end: number) => string | undefined} frameAt the innermost frame sampled in a
@@ -46,7 +45,7 @@ const { createUserSpans, noSpan } = require('./user-span')
 
 /** @param {RecorderDeps} deps */
 function createSpanRecorder (deps) {
-  const { asyncLayer, failed, loop, now, warn, options, stack, waitsOf, frameAt } = deps
+  const { asyncLayer, failed, loop, now, warn, options, stack, pathOf, frameAt } = deps
   let isOn = false
   const outputs = new SpanOutputs(warn)
   /** @type {ReturnType<typeof deps.listenToRequests> | undefined} */
@@ -68,7 +67,7 @@ function createSpanRecorder (deps) {
     step: asyncLayer.currentStep,
     readSettled: asyncLayer.readSettlements,
     spanNumber: asyncLayer.spanNumber,
-    waitsOf,
+    pathOf,
     stack: (span) => span.chain === 0 ? undefined : stack(span.chain),
     describeException: (error) => describeException(error, deps.errorStack),
     listeners,

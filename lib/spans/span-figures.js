@@ -5,9 +5,13 @@
 const MAX_DELAYERS = 5
 const UNKNOWN = 'unknown' // the subsystem of a wait where none is known
 const MIN_DELAYED = 0.2 // ms from which on it is said who delayed a span
+/** @type {import('./wait-sites').Path} */
+const NO_PATH = { waits: [], ran: undefined, beside: 0 }
 
 /**
  * @typedef {import('./span').Span} Span
+ * @typedef {import('./wait-sites').SiteRun} SiteRun
+ * @typedef {import('./wait-sites').SiteWait} SiteWait
  *
  * @typedef {object} Surroundings
  * @property {import('./loop-time').LoopTime} loop
@@ -19,19 +23,13 @@ const MIN_DELAYED = 0.2 // ms from which on it is said who delayed a span
  * @typedef {object} Figures in ms, not rounded
  * @property {string | undefined} trace the long stack
  * @property {number} run
- * @property {Wait[]} waits on the critical path, the longest first
+ * @property {SiteWait[]} waits on the critical path, the worst first
+ * @property {SiteRun[] | undefined} ran own code on the critical path, likewise
+ * @property {number} beside own code that is not
  * @property {Record<string, number>} sums of waits, by subsystem of what ended them
  * @property {number} waited
  * @property {number} delayed
  * @property {Delay[]} delays
- *
- * @typedef {object} Wait one or several at the same site
- * @property {number} ms
- * @property {number} count
- * @property {string} [at] the innermost frame of the program where it was registered
- * @property {string} [until] what ended it: subsystem and peer
- * @property {string} [label] of what was waited for
- * @property {string} [subsystem] of what ended it
  *
  * @typedef {{ by: { spanId: string, name: string } | undefined, ms: number, at: string | undefined }} Delay
  */
@@ -41,8 +39,7 @@ function figuresOf (span, { loop, stack, frameAt }) {
   const total = span.end - span.start
   const run = Math.min(span.run, total)
   const delayed = clamp(span.delayed, total - run)
-  /** @type {Wait[]} */
-  const waits = /** @type {any} */ (span).waits ?? []
+  const { waits, ran, beside } = span.path ?? NO_PATH
   /** @type {Record<string, number>} */
   const sums = {}
   let waited = 0
@@ -51,7 +48,7 @@ function figuresOf (span, { loop, stack, frameAt }) {
     sums[subsystem] = (sums[subsystem] ?? 0) + ms
   }
   const delays = delayed < MIN_DELAYED ? [] : delaysOf(span, loop, frameAt, delayed)
-  return { trace: stack(span), run, waits, sums, waited, delayed, delays }
+  return { trace: stack(span), run, waits, ran, beside, sums, waited, delayed, delays }
 }
 
 /**

@@ -6,6 +6,7 @@
 
 const { put, putBytes, putMilliseconds, putNumber } = require('../encoding/bytes')
 const { member, quote, quoteLong, sentenceOf, stringify } = require('../encoding/json')
+const { putOptional, putPath } = require('./path-json')
 const { PREPARED_KEYS } = require('./prepared-attributes')
 const { putSpanId, putTraceId } = require('./identities')
 const { putUnixNano, unixNano } = require('./unix-nano')
@@ -13,11 +14,8 @@ const { putUnixNano, unixNano } = require('./unix-nano')
 /**
  * @typedef {import('./span').Span} Span
  * @typedef {import('./span-figures').Figures} Figures
- * @typedef {import('./span-figures').Wait} Wait
  * @typedef {import('./span-figures').Delay} Delay
  */
-
-const MAX_WAITS = 10 // of one record
 
 const kinds = Object.fromEntries(['SERVER', 'CLIENT', 'INTERNAL'].map((kind) => {
   return [kind, `,"kind":"${kind}","startTimeUnixNano":"`]
@@ -131,7 +129,8 @@ function putMember (attributes, key, onReplaced) {
 }
 
 /** Puts the figures, as members of an object. @param {Span} span @param {Figures} figures */
-function putFigures (span, { trace, run, waits, sums, waited, delayed, delays }) {
+function putFigures (span, figures) {
+  const { trace, run, sums, waited, delayed, delays } = figures
   if (trace !== undefined) {
     put('"code.stacktrace":')
     put(quoteLong(trace))
@@ -139,9 +138,8 @@ function putFigures (span, { trace, run, waits, sums, waited, delayed, delays })
   }
   put('"longstack.run_ms":')
   putMilliseconds(run)
-  put(',"longstack.waits":[')
-  for (let i = 0; i < waits.length && i < MAX_WAITS; i++) putWait(waits[i], i)
-  put('],"longstack.wait_ms":{')
+  putPath(figures)
+  put(',"longstack.wait_ms":{')
   putSums(sums)
   put('},"longstack.waited_ms":')
   putMilliseconds(waited)
@@ -184,25 +182,6 @@ function putRun (begin, ms, type, i) {
   put(',')
   put(quote(type))
   put(']')
-}
-
-/** @param {Wait} wait @param {number} i */
-function putWait ({ ms, count, at: frame, until, label }, i) {
-  put(i === 0 ? '{"ms":' : ',{"ms":')
-  putMilliseconds(ms)
-  put(',"count":')
-  putNumber(count)
-  putOptional(',"at":', frame)
-  putOptional(',"until":', until)
-  putOptional(',"label":', label)
-  put('}')
-}
-
-/** @param {string} key @param {string | undefined} value */
-function putOptional (key, value) {
-  if (value === undefined) return
-  put(key)
-  put(quote(value))
 }
 
 /** @param {Record<string, number>} sums ms by name */
@@ -252,4 +231,4 @@ function resourceJson (resource) {
   return lastResourceJson
 }
 
-module.exports = { MAX_WAITS, eventsOf, preparedOf, putSpan }
+module.exports = { eventsOf, preparedOf, putSpan }

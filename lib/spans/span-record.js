@@ -5,9 +5,10 @@
 
 const { begin, text } = require('../encoding/bytes')
 const { isRewritten } = require('../encoding/json')
+const { MAX_SITES, MIN_MS } = require('./path-json')
 const { PREPARED_KEYS } = require('./prepared-attributes')
 const { figuresOf } = require('./span-figures')
-const { MAX_WAITS, eventsOf, preparedOf, putSpan } = require('./span-json')
+const { eventsOf, preparedOf, putSpan } = require('./span-json')
 const { unixNano } = require('./unix-nano')
 
 /**
@@ -15,7 +16,8 @@ const { unixNano } = require('./unix-nano')
  * @typedef {import('./span').Status} Status
  * @typedef {import('./span-figures').Figures} Figures
  * @typedef {import('./span-figures').Surroundings} Surroundings
- * @typedef {import('./span-figures').Wait} Wait
+ * @typedef {import('./wait-sites').SiteRun} SiteRun
+ * @typedef {import('./wait-sites').SiteWait} SiteWait
  *
  * @typedef {object} SpanRecord a span, as written in JSON Lines and given to listeners
  * @property {string} traceId 32 hex digits
@@ -37,9 +39,9 @@ const { unixNano } = require('./unix-nano')
  * which overwrite the program's, and that of the method that JSON.stringify calls.
  */
 const specialNames = new Set([
-  'toJSON', 'code.stacktrace', 'longstack.run_ms', 'longstack.waits', 'longstack.wait_ms',
-  'longstack.waited_ms', 'longstack.delayed_ms', 'longstack.delayed_by', 'longstack.runs',
-  'longstack.sample_ratio'
+  'toJSON', 'code.stacktrace', 'longstack.run_ms', 'longstack.waits', 'longstack.ran',
+  'longstack.beside_ms', 'longstack.wait_ms', 'longstack.waited_ms', 'longstack.delayed_ms',
+  'longstack.delayed_by', 'longstack.runs', 'longstack.sample_ratio'
 ])
 
 /**
@@ -131,10 +133,13 @@ function recordOf (span, figures, resource) {
  * @param {Span} span
  * @param {Figures} figures
  */
-function addFigures ({ attributes, runs, start }, { trace, run, waits, sums, waited, delayed, delays }) {
+function addFigures ({ attributes, runs, start }, figures) {
+  const { trace, run, waits, ran, beside, sums, waited, delayed, delays } = figures
   if (trace !== undefined) attributes['code.stacktrace'] = trace
   attributes['longstack.run_ms'] = toMicros(run)
-  attributes['longstack.waits'] = waits.slice(0, MAX_WAITS).map(waitOf)
+  attributes['longstack.waits'] = waits.slice(0, MAX_SITES).map(waitOf)
+  if (ran !== undefined) attributes['longstack.ran'] = ran.slice(0, MAX_SITES).map(runOf)
+  if (beside >= MIN_MS) attributes['longstack.beside_ms'] = toMicros(beside)
   attributes['longstack.wait_ms'] = rounded(sums)
   attributes['longstack.waited_ms'] = toMicros(waited)
   attributes['longstack.delayed_ms'] = toMicros(delayed)
@@ -151,13 +156,29 @@ function addFigures ({ attributes, runs, start }, { trace, run, waits, sums, wai
   return attributes
 }
 
-/** @param {Wait} wait @returns {Wait} as it is written */
-function waitOf ({ ms, count, at: frame, until, label }) {
+/** Returns a wait as it is written. @param {SiteWait} wait */
+function waitOf ({ ms, count, delayed, site, until, unproven, on: connections }) {
   return {
     ms: toMicros(ms),
     count,
-    ...(frame === undefined ? {} : { at: frame }),
+    ...(delayed >= MIN_MS ? { delayed: toMicros(delayed) } : {}),
+    ...placeOf(site),
     ...(until === undefined ? {} : { until }),
+    ...(unproven ? { unproven } : {}),
+    ...(connections === undefined ? {} : { on: connections })
+  }
+}
+
+/** Returns own code as it is written. @param {SiteRun} run */
+function runOf ({ ms, count, site }) {
+  return { ms: toMicros(ms), count, ...placeOf(site) }
+}
+
+/** @param {import('./path-sites').Site} site */
+function placeOf ({ at: frame, callers, label }) {
+  return {
+    ...(frame === undefined ? {} : { at: frame }),
+    ...(callers === undefined ? {} : { callers }),
     ...(label === undefined ? {} : { label })
   }
 }

@@ -8,23 +8,19 @@ const { createOpenIntervals } = require('./open-intervals')
 const { SpanWriting } = require('./span-record')
 
 const MAX_WAITING = 512 // spans that have ended and are not written yet
-const MIN_WAIT = 0.001 // ms
-/** @type {import('./wait-sites').SiteWait[]} */
-const NO_WAITS = []
 
 /**
  * @typedef {import('./span').Span} Span
  *
  * @typedef {object} SpanWriterDeps
  * @property {import('./loop-time').LoopTime} loop
- * @property {(span: Span) => import('./wait-sites').SiteWait[]} waitsOf where a span waited
+ * @property {(span: Span) => import('./wait-sites').Path} pathOf where a span's time went
  * @property {(span: Span) => string | undefined} stack the long stack of the place that made a span
  * @property {(start: number, end: number) => string | undefined} frameAt the innermost frame sampled in a
  *   blocking callback
  * @property {() => Record<string, unknown>} resource
  * @property {() => number} now ms of the clock
- * @property {(chain: number) => { at: string | undefined, label: string | undefined }} siteOf the place that
- *   registered a step
+ * @property {(chain: number) => import('./path-sites').Site} siteOf the place that registered a step
  * @property {ReturnType<typeof import('./span-listeners').createSpanListeners>} listeners
  * @property {() => ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} sinks
  * @property {() => boolean} isBatching whether what is scheduled now runs before the event loop polls next
@@ -34,7 +30,7 @@ const NO_WAITS = []
 
 /** @param {SpanWriterDeps} deps */
 function createSpanWriter (deps) {
-  const { loop, waitsOf, stack, frameAt, resource, listeners, sinks, isBatching, schedule, onWritten } = deps
+  const { loop, pathOf, stack, frameAt, resource, listeners, sinks, isBatching, schedule, onWritten } = deps
   const openIntervals = createOpenIntervals(deps)
   /** @type {Span[]} */
   let waiting = []
@@ -70,7 +66,7 @@ function createSpanWriter (deps) {
   /** @param {Span} span that has ended */
   function write (span) {
     written++
-    span.waits ??= span.waited < MIN_WAIT ? NO_WAITS : waitsOf(span)
+    span.path ??= pathOf(span)
     const writing = new SpanWriting(span, { loop, resource: resource(), stack, frameAt })
     sinks()?.write(writing)
     if (listeners.areThere()) listeners.notify(writing.record())

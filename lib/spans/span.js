@@ -8,6 +8,7 @@
 
 const identities = require('./identities')
 const { putLog, takeLog } = require('./critical-path')
+const { walkPath } = require('./path-walk')
 const { putLongestRuns, takeLongestRuns } = require('./longest-runs')
 
 const MIN_RUN = 0.02 // ms of a run that is remembered
@@ -96,6 +97,8 @@ class Span {
     /** the outermost one @type {Span} */
     this.outermost = parent === undefined ? this : parent.outermost
     if (parent !== undefined) this.outermost.logUsers++
+    /** ms that the outermost one had run when this one began */
+    this.ownAtStart = parent === undefined ? 0 : this.outermost.run
     /** the run of the log in which it began */
     this.firstRun = Math.max(1, parent === undefined ? 0 : this.log.count)
     /** that in which it ended, 0: in none of its own */
@@ -104,8 +107,8 @@ class Span {
     this.runCount = 0
     /** what the loop ran when it ended */
     this.endState = NO_END_STATE
-    /** where it waited, once it has ended @type {import('./wait-sites').SiteWait[] | undefined} */
-    this.waits = undefined
+    /** where its time went, once it has ended @type {import('./wait-sites').Path | undefined} */
+    this.path = undefined
     identities.add(this, traceId)
   }
 
@@ -174,12 +177,11 @@ class Span {
     return Array.from({ length: count }, (_, i) => [starts[i], lengths[i], types[i]])
   }
 
-  /**
-   * Returns where the time went in which the loop waited, newest first; for a span that has ended.
-   * @returns {import('./critical-path').Wait[]}
-   */
-  pathWaits () {
-    return this.log.waits(this.firstRun, this.lastRun, this.runCount, this.endState, this.idleAtStart)
+  /** Returns the parts of its critical path, newest first; for a span that has ended. */
+  pathParts () {
+    const { log, firstRun, lastRun, runCount, ownAtStart, endState } = this
+    const start = { idle: this.idleAtStart, others: this.busyAtStart - ownAtStart, own: ownAtStart }
+    return walkPath({ log, first: firstRun, last: lastRun, count: runCount, start, end: endState })
   }
 
   /**
@@ -194,7 +196,9 @@ class Span {
     this.delayed = loop.busy - this.busyAtStart - this.run
     this.lastRun = run
     this.runCount = this.log.count
-    this.endState = { idle: loop.idle, callback: loop.callbackRef, callbackChain: loop.callbackChain }
+    const own = this.outermost.run
+    const { idle, busy, callbackRef, callbackChain } = loop
+    this.endState = { idle, others: busy - own, own, callback: callbackRef, callbackChain }
     identities.end(this, this.openParent?.seq ?? 0)
     this.parent = undefined
   }
@@ -203,7 +207,7 @@ class Span {
   release () {
     this.attributes = {}
     this.preparedJson = this.preparedFor = undefined
-    this.events = this.failure = this.rejection = this.waits = undefined
+    this.events = this.failure = this.rejection = this.path = undefined
     if (this.longestRuns !== undefined) putLongestRuns(this.longestRuns)
     this.longestRuns = undefined
     if (--this.outermost.logUsers === 0) putLog(this.outermost.log)
@@ -212,6 +216,6 @@ class Span {
 
 /** @type {Status} */
 const UNSET = { code: 'UNSET' }
-const NO_END_STATE = { idle: 0, callback: 0, callbackChain: 0 }
+const NO_END_STATE = { idle: 0, others: 0, own: 0, callback: 0, callbackChain: 0 }
 
 module.exports = { Span }

@@ -1,92 +1,67 @@
 'use strict'
 
-// The waits of a critical path as text: where each was registered, and what ended it. The site of a wait is
-// the innermost frame of the program's own code, up the chain if need be; a library whose frame is further
-// inside is named beside it.
+// The parts of a critical path as text: where each wait was registered (path-sites.js), what ended it, where
+// own code ran. Equal ones are merged.
 
 const { contextAt, contextOfChain } = require('../context/context')
 const { subsystemOf } = require('../context/subsystems')
-const { labelOf } = require('../stacks/labels')
-const { mapFrame } = require('../stacks/source-maps')
 const { addressOf } = require('../node-objects')
 const { identityAt } = require('./identities')
+const { createPathSites } = require('./path-sites')
+const { MIN_PART } = require('./path-walk')
 
-const MAX_SITES = 5_000 // chains whose sites are remembered
-const MAX_STEPS = 32 // up a chain in search of a frame
-/** Types with which a request begins: what is further up is the server's. */
-const requestTypes = new Set([
-  'HTTPINCOMINGMESSAGE', 'HTTP2SESSION', 'HTTP2STREAM', 'TCPSERVERWRAP', 'PIPESERVERWRAP'
-])
+const MAX_CONNECTIONS = 4 // of one entry
+const connectionTypes = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
 
 /**
- * @typedef {import('../context/context').Context} Context
- * @typedef {{ at: string | undefined, label: string | undefined }} Site
+ * @typedef {import('./path-sites').Site} Site
+ *
+ * @typedef {object} Ending
+ * @property {string | undefined} until subsystem and peer, or the request in whose run it ended
+ * @property {string | undefined} subsystem
+ * @property {number} connection asyncId of the connection whose callback it was, 0: none
  *
  * @typedef {object} SiteWait equal ones merged
  * @property {number} ms
+ * @property {number} delayed ms in which the loop ran the code of others meanwhile
  * @property {number} count
- * @property {string | undefined} at `query (/app/pool.js:34:12)`
+ * @property {Site} site
+ * @property {boolean} unproven that the wait began there, for what ended it was registered elsewhere
  * @property {string | undefined} until what ended it: subsystem and peer, or the request in whose run it
  *   ended
- * @property {string | undefined} label of the step that was registered there
  * @property {string | undefined} subsystem of what ended it
+ * @property {number[] | undefined} on asyncIds of the connections whose callbacks ended it
+ *
+ * @typedef {{ ms: number, count: number, site: Site }} SiteRun own code, by the site that led to it
+ *
+ * @typedef {object} Path where the time of a span went, worst first
+ * @property {SiteWait[]} waits
+ * @property {SiteRun[] | undefined} ran of the outermost span of its process
+ * @property {number} beside ms of own code beside the path; likewise
  */
 
 /**
  * @param {object} deps
- * @param {(context: Context) => import('../stacks/frames').Stack | undefined} deps.stackOf
+ * @param {(context: import('../context/context').Context) => import('../stacks/frames').Stack | undefined}
+ *   deps.stackOf
  * @param {import('../handles/registry').Registry} deps.registry
  */
 function createWaitSites ({ stackOf, registry }) {
-  /** by number of the chain @type {Map<number, Site>} */
-  let sites = new Map()
-
-  /** @param {number} chain @returns {Site} */
-  function siteOf (chain) {
-    let site = sites.get(chain)
-    if (site === undefined) {
-      site = findSite(chain)
-      if (sites.size >= MAX_SITES) sites = new Map()
-      sites.set(chain, site)
-    }
-    return site
-  }
-
-  /** @param {number} chain @returns {Site} */
-  function findSite (chain) {
-    const context = chain === 0 ? undefined : contextOfChain(chain)
-    if (context === undefined) return { at: undefined, label: undefined }
-    let library
-    let steps = 0
-    let present = /** @type {Context | undefined} */ (context)
-    for (; present !== undefined && steps < MAX_STEPS; present = present.parent, steps++) {
-      if (requestTypes.has(present.type)) break
-      const frames = stackOf(present)?.frames ?? []
-      for (const frame of frames) {
-        if (frame.kind === 'module') library ??= packageOf(frame.fileName)
-        if (frame.kind !== 'user') continue
-        const { text } = mapFrame(frame)
-        const place = text.startsWith('async ') ? text.slice(6) : text
-        const site = place.endsWith(')') ? place : `<anonymous> (${place})`
-        const label = labelOf(present, frames)
-        return { at: library === undefined ? site : `${site} via ${library}`, label }
-      }
-    }
-    return { at: undefined, label: labelOf(context, stackOf(context)?.frames ?? []) }
-  }
+  const siteOf = createPathSites(stackOf)
 
   /**
-   * @param {import('./critical-path').Wait} wait
-   * @returns {{ until: string | undefined, subsystem: string | undefined }}
+   * @param {import('./path-walk').Wait} wait
+   * @returns {Ending}
    */
   function endingOf ({ callback, callbackChain, settler }) {
     const type = callbackChain === 0 ? contextAt(callback)?.type : contextOfChain(callbackChain)?.type
     const isKnown = type !== undefined && type !== 'unknown' && type !== 'process'
     const subsystem = isKnown ? subsystemOf(type) ?? type : undefined
+    const connection = isKnown && connectionTypes.has(type) ? callback >>> 1 : 0
     const other = settler === 0 ? undefined : identityAt(settler)
-    if (other !== undefined) return { until: `${other.name} of another request`, subsystem }
+    if (other !== undefined) return { until: `${other.name} of another request`, subsystem, connection }
     const peer = subsystem === undefined ? undefined : peerOf(callback)
-    return { until: peer === undefined ? subsystem : `${subsystem} ${peer}`, subsystem }
+    return { until: peer === undefined ? subsystem : `${subsystem} ${peer}`, subsystem, connection }
   }
 
   /** @param {number} ref @returns {string | undefined} address:port of the other end */
@@ -100,42 +75,75 @@ function createWaitSites ({ stackOf, registry }) {
     return entry.remote
   }
 
+  /**
+   * Returns waits with equal ones merged, the longest first.
+   * @param {import('./path-walk').Wait[]} waits
+   * @param {boolean} withDelays of other requests, which are told of outermost spans only
+   */
+  function mergeWaits (waits, withDelays) {
+    /** @type {SiteWait[]} */
+    const merged = []
+    for (const wait of waits) {
+      if (!withDelays && wait.ms < MIN_PART) continue
+      const site = siteOf(wait.site)
+      const { until, subsystem, connection } = endingOf(wait)
+      const unproven = !wait.proven && site.at !== undefined
+      let equal = merged.find((other) => {
+        return other.site === site && other.until === until && other.unproven === unproven
+      })
+      if (equal === undefined) {
+        equal = { ms: 0, delayed: 0, count: 0, site, unproven, until, subsystem, on: undefined }
+        merged.push(equal)
+      }
+      equal.ms += wait.ms
+      if (withDelays) equal.delayed += wait.delayed
+      equal.count++
+      if (connection !== 0) addConnection(equal, connection)
+    }
+    return merged.sort((a, b) => b.ms + b.delayed - a.ms - a.delayed)
+  }
+
+  /** Returns runs likewise. @param {import('./path-walk').Ran[]} runs */
+  function mergeRuns (runs) {
+    /** @type {SiteRun[]} */
+    const merged = []
+    for (const { ms, site: chain } of runs) {
+      const site = siteOf(chain)
+      const equal = merged.find((other) => other.site === site)
+      if (equal === undefined) {
+        merged.push({ ms, count: 1, site })
+      } else {
+        equal.ms += ms
+        equal.count++
+      }
+    }
+    return merged.sort((a, b) => b.ms - a.ms)
+  }
+
   return {
     siteOf,
 
     /**
-     * Returns where the time went in which the event loop waited, longest first.
+     * Returns where the time of a span went.
      * @param {import('./span').Span} span that has ended
-     * @returns {SiteWait[]}
+     * @returns {Path}
      */
-    waitsOf (span) {
-      /** @type {SiteWait[]} */
-      const merged = []
-      for (const wait of span.pathWaits()) {
-        const { at: site, label } = siteOf(wait.site)
-        const { until, subsystem } = endingOf(wait)
-        const equal = merged.find((other) => {
-          return other.at === site && other.until === until && other.label === label
-        })
-        if (equal === undefined) {
-          merged.push({ ms: wait.ms, count: 1, at: site, until, label, subsystem })
-        } else {
-          equal.ms += wait.ms
-          equal.count++
-        }
+    pathOf (span) {
+      const { waits, ran, beside } = span.pathParts()
+      const isOutermost = span.outermost === span
+      return {
+        waits: mergeWaits(waits, isOutermost),
+        ran: isOutermost ? mergeRuns(ran) : undefined,
+        beside: isOutermost ? beside : 0
       }
-      return merged.sort((a, b) => b.ms - a.ms)
     }
   }
 }
 
-/** Returns the innermost package that a file belongs to. @param {string | undefined} fileName */
-function packageOf (fileName) {
-  if (fileName === undefined) return undefined
-  const parts = fileName.split(/[\\/]/)
-  const index = parts.lastIndexOf('node_modules') + 1
-  if (index === 0 || index >= parts.length) return undefined
-  return parts[index].startsWith('@') ? `${parts[index]}/${parts[index + 1]}` : parts[index]
+/** @param {SiteWait} wait @param {number} connection asyncId */
+function addConnection (wait, connection) {
+  if (wait.on === undefined) wait.on = [connection]
+  else if (wait.on.length < MAX_CONNECTIONS && !wait.on.includes(connection)) wait.on.push(connection)
 }
 
 module.exports = { createWaitSites }

@@ -24,7 +24,7 @@ function createSpanRecorder (wiring) {
     listeners: wiring.spanListeners,
     failed: events.failed,
     stack: (chain) => wiring.queries().place(chain),
-    waitsOf: (span) => wiring.queries().waitSites().waitsOf(span),
+    pathOf: (span) => wiring.queries().waitSites().pathOf(span),
     siteOf: (chain) => wiring.queries().waitSites().siteOf(chain),
     errorStack: (error) => wiring.queries().errorStack(error),
     contextOfRequest: wiring.contextOfRequest,

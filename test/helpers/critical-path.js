@@ -22,7 +22,10 @@ const HOLD_OPEN = 60 // ms
  * @typedef {object} Wait an entry of longstack.waits
  * @property {number} ms
  * @property {number} count
+ * @property {number} [delayed]
  * @property {string} [at]
+ * @property {string[]} [callers]
+ * @property {number[]} [on]
  * @property {string} [until]
  * @property {string} [label]
  *
@@ -61,7 +64,8 @@ async function runServer (groups, env = {}) {
     if (fault !== undefined) throw new Error(fault)
     await server.closed
     const records = fs.readFileSync(path.join(directory, 'spans.jsonl'), 'utf8').split('\n').filter(Boolean)
-    return { records: records.map((line) => JSON.parse(line)), measures, ports }
+    const spans = records.map((line) => JSON.parse(line)).filter(({ name }) => name !== 'open intervals')
+    return { records: spans, measures, ports }
   } finally {
     agent.destroy()
     fs.rmSync(directory, { recursive: true, force: true })

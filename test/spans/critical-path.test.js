@@ -13,6 +13,8 @@ const HAS_LIGHT_MODE = Number(process.versions.node.split('.')[0]) >= 24
 const TOLERANCE = 1 // ms between the clock readings of the program and those of its hooks
 const ROUNDING = 0.001 // ms
 const MAX_WAITS = 10
+const MAX_CALLERS = 8
+const MIN_PART = 0.001 // ms
 const MAIN_PART = 0.6 // of a measured wait, of which other sites may have a little
 
 /**
@@ -295,12 +297,40 @@ function checkInvariants (t, record) {
   t.true(difference <= 0.05 + ROUNDING * sums.length, `the subsystems add up to ${waited}: ${text}`)
   t.true(sum(listed) <= waited + 0.05 + ROUNDING * listed.length, `no more is listed than waited: ${text}`)
   t.true(listed.length <= MAX_WAITS, text)
-  t.true(listed.every((ms, i) => i === 0 || ms <= listed[i - 1]), `worst first: ${text}`)
+  const lost = waits.map(({ ms, delayed: others = 0 }) => ms + others)
+  t.true(lost.every((ms, i) => i === 0 || ms <= lost[i - 1] + 2 * ROUNDING), `worst first: ${text}`)
   t.true(waits.every(({ count }) => Number.isInteger(count) && count > 0), text)
-  const sites = waits.map(({ at, until, label }) => JSON.stringify([at, until, label]))
+  const sites = waits.map(({ ms, count, delayed, on, ...site }) => JSON.stringify(site))
   t.is(new Set(sites).size, sites.length, `equal sites are merged: ${text}`)
-  for (const { at } of waits) if (at !== undefined) checkFile(t, at)
+  for (const { at, callers = [] } of waits) {
+    for (const frame of [at, ...callers]) if (frame !== undefined) checkFile(t, frame)
+    t.true(callers.length <= MAX_CALLERS && callers.every((frame, i) => frame !== [at, ...callers][i]), text)
+  }
+  checkOwnCode(t, record)
   t.false('longstack.idle_ms' in record.attributes || 'longstack.idle_until' in record.attributes)
+}
+
+/**
+ * Checks that own code on the path and beside it is all that ran, and that no wait was delayed for longer
+ * than the span.
+ * @param {Context} t
+ * @param {SpanRecord} record
+ */
+function checkOwnCode (t, record) {
+  const { 'longstack.ran': ran, 'longstack.beside_ms': beside = 0, 'longstack.waits': waits } = record.attributes
+  const { run, delayed } = timesOf(record)
+  const text = describe(record)
+  const delays = sum(waits.map((/** @type {{ delayed?: number }} */ wait) => wait.delayed ?? 0))
+  t.true(delays <= delayed + 0.05 + ROUNDING * waits.length, `delayed for ${delays} ms: ${text}`)
+  if (ran === undefined) return t.is(beside + delays, 0, `not the outermost span: ${text}`)
+  /** @type {number[]} */
+  const listed = ran.map((/** @type {{ ms: number }} */ { ms }) => ms)
+  const own = sum(listed) + beside
+  t.true(own <= run + 0.05 + ROUNDING * listed.length, `${own} ms of own code are in ${run}: ${text}`)
+  const isWhole = listed.length < MAX_WAITS
+  t.true(!isWhole || own >= run - 0.05 - MIN_PART * listed.length, `${own} ms are all: ${text}`)
+  t.true(listed.every((ms, i) => i === 0 || ms <= listed[i - 1]), `worst first: ${text}`)
+  for (const { at } of ran) if (at !== undefined) checkFile(t, at)
 }
 
 /** Checks that a site is in the program's own files. @param {Context} t @param {string} at */

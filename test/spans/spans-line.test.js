@@ -83,21 +83,47 @@ function spanOf (random, given) {
     events: random() < 0.8 ? undefined : some(() => ({ name: 'exception', time: start + 1, attributes: { 'exception.type': 'E', 'exception.message': any(random, strings) } }), 3),
     run: time(random),
     delayed: time(random),
-    waits: random() < 0.2 ? undefined : some(() => waitOf(random), 14),
+    path: random() < 0.2 ? undefined : pathOf(random, some),
     runs: some(() => [start + time(random), time(random), any(random, ['Timeout', 'PROMISE', 'HTTPINCOMINGMESSAGE', 'odd "one"'])], 6)
   })
 }
 
+/**
+ * The parts of a critical path.
+ * @param {() => number} random
+ * @param {(make: () => any, most: number) => any[]} some
+ */
+function pathOf (random, some) {
+  return {
+    waits: some(() => waitOf(random), 14),
+    ran: random() < 0.3 ? undefined : some(() => ({ ms: time(random), count: 2, site: siteOf(random) }), 14),
+    beside: time(random)
+  }
+}
+
 /** A wait of the critical path. @param {() => number} random */
 function waitOf (random) {
-  const maybe = (/** @type {string} */ value) => random() < 0.3 ? undefined : value
+  const maybe = (/** @type {any} */ value) => random() < 0.3 ? undefined : value
   return {
     ms: time(random),
+    delayed: time(random),
     count: 1 + Math.floor(random() * 3),
-    at: maybe('load (/app/x.js:3:5)'),
+    site: siteOf(random),
     until: maybe('TCP 127.0.0.1:15432'),
+    unproven: random() < 0.2,
+    subsystem: maybe(any(random, ['TCP', 'TIMER', 'FS', 'mine'])),
+    on: maybe([7, 2 ** 30])
+  }
+}
+
+/** @param {() => number} random */
+function siteOf (random) {
+  const maybe = (/** @type {any} */ value) => random() < 0.3 ? undefined : value
+  return {
+    at: maybe('load (/app/x.js:3:5)'),
+    callers: maybe(['handle (/app/ü.js:1:5)', any(random, strings)]),
     label: maybe(any(random, strings)),
-    subsystem: maybe(any(random, ['TCP', 'TIMER', 'FS', 'mine']))
+    json: undefined
   }
 }
 
@@ -160,7 +186,8 @@ test('a name of a figure, and a toJSON for everything, are left to JSON.stringif
   const random = seeded(1)
   const writing = (/** @type {object} */ attributes) =>
     new SpanWriting({ ...spanOf(random, []), attributes }, surroundingsOf(random))
-  for (const name of ['toJSON', 'longstack.run_ms', 'code.stacktrace', 'longstack.sample_ratio', 'longstack.runs']) t.is(writing({ [name]: 'mine' }).json(1, () => {}), undefined)
+  const names = ['toJSON', 'longstack.run_ms', 'code.stacktrace', 'longstack.sample_ratio', 'longstack.runs', 'longstack.ran', 'longstack.beside_ms']
+  for (const name of names) t.is(writing({ [name]: 'mine' }).json(1, () => {}), undefined)
   /** @type {Array<[any, any]>} */
   const prototypes = [[Array.prototype, []], [Object.prototype, {}]]
   for (const [prototype, value] of prototypes) {
@@ -180,31 +207,50 @@ test('the record may be asked for before the line, and the line again', (t) => {
   const writing = new SpanWriting(span, surroundingsOf(random))
   const record = writing.record()
   t.is(writing.record(), record)
-  for (let i = 0; i < 2; i++) t.is(textOf(writing.json(1, () => {}) ?? ''), JSON.stringify(record))
+  const expected = JSON.stringify(record).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
+  for (let i = 0; i < 2; i++) t.is(textOf(writing.json(1, () => {}) ?? ''), expected)
 })
 
 test('the waits of the critical path: ten are told, all are summed', (t) => {
+  const noSite = { at: undefined, callers: undefined, label: undefined, json: undefined }
   const wait = (/** @type {object} */ given) => ({
     ms: 1.23456,
+    delayed: 0,
     count: 1,
-    at: undefined,
+    site: noSite,
     until: undefined,
-    label: undefined,
+    unproven: false,
     subsystem: undefined,
+    on: undefined,
     ...given
   })
-  const waits = [wait({ ms: 20.00049, count: 3, at: 'load (/app/x.js:3:5)', until: 'TCP 127.0.0.1:15432', label: 'await', subsystem: 'TCP' }),
+  const site = { at: 'load (/app/x.js:3:5)', callers: ['handle (/app/x.js:9:3)'], label: 'await', json: undefined }
+  const waits = [wait({ ms: 20.00049, delayed: 3.5, count: 3, site, until: 'TCP 127.0.0.1:15432', subsystem: 'TCP', on: [12] }),
     ...Array.from({ length: 11 }, () => wait({ subsystem: 'TIMER' })), wait({ ms: 0.5 })]
-  const span = spanOf(seeded(5), [])
-  const { attributes } = new SpanWriting({ ...span, waits }, surroundingsOf(seeded(5))).record()
-  t.deepEqual(attributes['longstack.waits'][0], { ms: 20, count: 3, at: 'load (/app/x.js:3:5)', until: 'TCP 127.0.0.1:15432', label: 'await' })
+  const recordOf = (/** @type {object | undefined} */ path) =>
+    new SpanWriting({ ...spanOf(seeded(5), []), path }, surroundingsOf(seeded(5))).record().attributes
+  const attributes = recordOf({ waits, ran: undefined, beside: 0 })
+  const { at, callers, label } = site
+  t.deepEqual(attributes['longstack.waits'][0], { ms: 20, count: 3, delayed: 3.5, at, callers, label, until: 'TCP 127.0.0.1:15432', on: [12] })
   t.deepEqual(attributes['longstack.waits'].slice(1), Array(9).fill({ ms: 1.235, count: 1 }))
   t.deepEqual(attributes['longstack.wait_ms'], { TCP: 20, TIMER: 13.58, unknown: 0.5 })
   t.is(attributes['longstack.waited_ms'], 34.081)
-  const without = { ...spanOf(seeded(5), []), waits: undefined }
-  const none = new SpanWriting(without, surroundingsOf(seeded(5))).record()
-    .attributes
+  t.false('longstack.ran' in attributes || 'longstack.beside_ms' in attributes)
+  const none = recordOf(undefined)
   t.deepEqual([none['longstack.waits'], none['longstack.wait_ms'], none['longstack.waited_ms']], [[], {}, 0])
+})
+
+test('own code on the critical path and beside it; what is zero once rounded is left out', (t) => {
+  const site = { at: 'load (/app/x.js:3:5)', callers: undefined, label: 'await', json: undefined }
+  const ran = Array.from({ length: 12 }, () => ({ ms: 2.0004, count: 1, site }))
+  const attributesOf = (/** @type {number} */ beside) => {
+    const span = { ...spanOf(seeded(5), []), path: { waits: [], ran, beside } }
+    return new SpanWriting(span, surroundingsOf(seeded(5))).record().attributes
+  }
+  t.deepEqual(attributesOf(4)['longstack.ran'], Array(10).fill({ ms: 2, count: 1, at: site.at, label: 'await' }))
+  t.is(attributesOf(4)['longstack.beside_ms'], 4)
+  t.is(attributesOf(0.0005)['longstack.beside_ms'], 0.001)
+  t.false('longstack.beside_ms' in attributesOf(0.0004))
 })
 
 test('times are printed to the nanosecond', (t) => {

@@ -1,0 +1,87 @@
+'use strict'
+
+// The JSON of a critical path: its waits, own code on it and beside it. See span-json.js.
+
+const { put, putMilliseconds, putNumber } = require('../encoding/bytes')
+const { quote, stringify } = require('../encoding/json')
+
+const MAX_SITES = 10 // of waits, and of own code, in one record
+const MIN_MS = 0.0005 // below that a figure is zero, once rounded
+
+/**
+ * @typedef {import('./path-sites').Site} Site
+ * @typedef {import('./wait-sites').SiteRun} SiteRun
+ * @typedef {import('./wait-sites').SiteWait} SiteWait
+ */
+
+/** Puts the parts of a path, as members. @param {import('./span-figures').Figures} figures */
+function putPath ({ waits, ran, beside }) {
+  put(',"longstack.waits":[')
+  for (let i = 0; i < waits.length && i < MAX_SITES; i++) putWait(waits[i], i)
+  put(']')
+  if (ran !== undefined) {
+    put(',"longstack.ran":[')
+    for (let i = 0; i < ran.length && i < MAX_SITES; i++) putSiteRun(ran[i], i)
+    put(']')
+  }
+  if (beside >= MIN_MS) {
+    put(',"longstack.beside_ms":')
+    putMilliseconds(beside)
+  }
+}
+
+/** @param {SiteWait} wait @param {number} i */
+function putWait ({ ms, count, delayed, site, until, unproven, on: connections }, i) {
+  put(i === 0 ? '{"ms":' : ',{"ms":')
+  putMilliseconds(ms)
+  put(',"count":')
+  putNumber(count)
+  if (delayed >= MIN_MS) {
+    put(',"delayed":')
+    putMilliseconds(delayed)
+  }
+  put(siteJson(site))
+  putOptional(',"until":', until)
+  if (unproven) put(',"unproven":true')
+  if (connections !== undefined) putConnections(connections)
+  put('}')
+}
+
+/** @param {number[]} connections asyncIds */
+function putConnections (connections) {
+  put(',"on":[')
+  for (let i = 0; i < connections.length; i++) {
+    if (i > 0) put(',')
+    putNumber(connections[i])
+  }
+  put(']')
+}
+
+/** @param {SiteRun} run @param {number} i */
+function putSiteRun ({ ms, count, site }, i) {
+  put(i === 0 ? '{"ms":' : ',{"ms":')
+  putMilliseconds(ms)
+  put(',"count":')
+  putNumber(count)
+  put(siteJson(site))
+  put('}')
+}
+
+/** Returns the members that a site is written as, each with a comma before it. @param {Site} site */
+function siteJson (site) {
+  if (site.json === undefined) {
+    const { at: place, callers, label } = site
+    const json = stringify({ at: place, callers, label })
+    site.json = json === '{}' ? '' : `,${json.slice(1, -1)}`
+  }
+  return site.json
+}
+
+/** @param {string} key @param {string | undefined} value */
+function putOptional (key, value) {
+  if (value === undefined) return
+  put(key)
+  put(quote(value))
+}
+
+module.exports = { MAX_SITES, MIN_MS, putOptional, putPath }
