@@ -58,7 +58,7 @@ const floors = [
 // other.
 const offline = [
   { 'report/read/': [] },
-  { 'report/aggregate/': ['report/read/'] },
+  { 'report/aggregate/': ['report/read/', 'text.js'] },
   { 'report/render/': ['report/aggregate/', 'report/read/', 'text.js'] }
 ]
 // The command line stands on either half.

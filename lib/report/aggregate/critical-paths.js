@@ -4,7 +4,7 @@
 // request add up to its breakdown into run, waited and delayed.
 
 const { amount } = require('../read/span-line')
-const { ranOf, waitsOf } = require('./digest')
+const { ranOf } = require('./digest')
 const { BESIDE, OTHER_SITES, SiteSums, UNKNOWN } = require('./sites')
 
 /**
@@ -26,13 +26,13 @@ const MAX_EXAMPLES = 3
 /**
  * @param {Record<string, any>} attributes
  * @param {Split} split
+ * @param {import('./digest').Wait[]} waits of these attributes
  * @param {import('./sites').Places} places
- * @returns {Part[]}
+ * @returns {Part[]} first those of the waits, in their order
  */
-function partsOf (attributes, split, places) {
+function partsOf (attributes, split, waits, places) {
   /** @type {Part[]} */
   const parts = []
-  const waits = waitsOf(attributes['longstack.waits'])
   let [waited, delayed, ran] = [0, 0, 0]
   for (const { ms, count, at: frame, callers, until, label, delayed: delay = 0 } of waits) {
     const place = places.find(frame, callers, until, label)

@@ -23,6 +23,9 @@ const { amount, isRecord } = require('../read/span-line')
  * @property {string | undefined} label of what was waited for: `await`, `setTimeout(100)`
  * @property {number | undefined} delayed ms in which the loop ran the code of others meanwhile
  * @property {number[] | undefined} on asyncIds of the connections whose callbacks ended it
+ * @property {number | undefined} sent waits before which the request had sent something on that connection
+ * @property {number | undefined} unsent ms before anything was sent for it
+ * @property {number | undefined} beside its own callbacks meanwhile that are not on the path
  *
  * @typedef {object} Ran own code on the critical path
  * @property {number} ms
@@ -183,7 +186,10 @@ function waitsOf (waits) {
     until: text(wait.until, MAX_NAME_CHARS),
     label: text(wait.label, MAX_LABEL_CHARS),
     delayed: amount(wait.delayed),
-    on: asyncIdsOf(wait.on)
+    on: asyncIdsOf(wait.on),
+    sent: amount(wait.sent),
+    unsent: amount(wait.unsent),
+    beside: amount(wait.beside)
   }))
 }
 

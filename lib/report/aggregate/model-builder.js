@@ -11,6 +11,7 @@ const { Top } = require('./numbers')
 const { MAX_ROUTES, createRoutes, labelOf } = require('./routes')
 const { BucketSums, TimeAxis } = require('./time-axis')
 const { verdictOf } = require('./verdict')
+const { IntervalFacts } = require('./verdict/interval')
 
 /**
  * @typedef {import('../read/span-line').Span} Span
@@ -28,6 +29,7 @@ class ModelBuilder {
   #blocked = new BucketSums() // ms
   #blockers = createBlockers()
   #failures = new Failures()
+  #intervals = new IntervalFacts()
   #endedIds = new IdTable()
   #open = new OpenSpans()
   #requests
@@ -63,6 +65,11 @@ class ModelBuilder {
     }
   }
 
+  /** Adds a record of open intervals. @param {Span} record */
+  addIntervals (record) {
+    this.#intervals.add(record)
+  }
+
   /**
    * @param {FileReport[]} files
    * @returns {Model}
@@ -92,7 +99,7 @@ class ModelBuilder {
       openCount: open.length,
       traces: {}
     }
-    model.verdict = verdictOf(model)
+    model.verdict = verdictOf(model, this.#routes.facts(), this.#intervals)
     return model
   }
 

@@ -62,7 +62,11 @@ async function createModel (names, options = {}) {
 async function modelOf (names, { slowest = 20, traces = false, progress }) {
   const builder = new ModelBuilder(slowest)
   /** @type {import('../read/span-files').Reading} */
-  const reading = { span: (span, file) => builder.add(span, file), progress }
+  const reading = {
+    span: (span, file) => builder.add(span, file),
+    intervals: (record) => builder.addIntervals(record),
+    progress
+  }
   if (!traces) return builder.build(await readFiles(names, reading))
   const sources = new RereadableSources()
   const model = builder.build(await readFiles(names, { ...reading, source: sources.first }))

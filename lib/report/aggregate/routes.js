@@ -4,13 +4,14 @@
 
 const { amount } = require('../read/span-line')
 const { CriticalPaths, partsOf } = require('./critical-paths')
-const { splitOf } = require('./digest')
+const { delayersOf, splitOf, waitsOf } = require('./digest')
 const { Numbers } = require('./numbers')
 const { PathTree } = require('./path-tree')
 const { Places, listSites } = require('./sites')
 const { Budget, SlowestRequests } = require('./slowest-requests')
 const { RouteTimes, createSeries } = require('./series')
 const { boxOf, densityOf, logDensityOf, summarize } = require('./summary')
+const { RouteFacts } = require('./verdict/facts')
 
 /**
  * @typedef {import('../read/span-line').Span} Span
@@ -53,6 +54,7 @@ class RouteSums {
   outermost = 0 // with a breakdown
   paths = new CriticalPaths() // of all
   outermostPaths = new CriticalPaths()
+  facts = new RouteFacts() // of the outermost, for the verdict
 
   /**
    * @param {string} name
@@ -82,11 +84,14 @@ class RouteSums {
     else this.times.skip()
     if (split === undefined) return
     this.#addSplit(split, weight)
-    const parts = partsOf(attributes, split, this.places)
+    const waits = waitsOf(attributes['longstack.waits'])
+    const parts = partsOf(attributes, split, waits, this.places)
     this.paths.add(parts, weight, span.traceId)
     if (!isRequest) return
     this.outermost += weight
     this.outermostPaths.add(parts, weight, span.traceId)
+    this.facts.add(span, split, waits, parts)
+    this.facts.addDelays(delayersOf(attributes), weight)
     if (this.slowest.accepts(ms, weight)) this.slowest.add({ ms, weight, traceId: span.traceId, parts })
   }
 
@@ -176,6 +181,13 @@ function createRoutes (axis) {
     list (seconds) {
       const sorted = [...routes.values()].sort(inOrder)
       return sorted.map((sums, i) => sums.route(seconds, i < DETAILED_ROUTES ? MAX_POINTS : MIN_POINTS))
+    },
+
+    /** Returns what the verdict needs of requests: of those of servers, if there are any. */
+    facts () {
+      const requests = [...routes.values()].filter(({ facts }) => facts.lines > 0)
+      const servers = requests.filter(({ kind }) => kind === 'SERVER')
+      return servers.length > 0 ? servers : requests.filter(({ kind }) => kind !== 'CLIENT')
     },
 
     /** Must be called before `list`. @param {import('./time-axis').BucketSums} blocked ms */

@@ -1,0 +1,196 @@
+'use strict'
+
+// What the verdict needs to know of a route beyond its figures: at which places its requests waited for their
+// turn, for an answer, or for both; who delayed them; how many ran at a time.
+//
+// A turn is a wait that ends when another request is done: it settled the promise, or it gave back the
+// connection. Requests that waited for a turn and those that did not are summed up apart: what both do is
+// work, what only those do that did not wait was done for the others as well (a shared answer).
+
+const { amount } = require('../../read/span-line')
+
+const OF_ANOTHER = ' of another request'
+const MIN_TURN_MS = 0.1
+const MAX_PLACES = 300 // of a route
+const MAX_NAMES = 50 // of delaying routes
+const MAX_INTERVALS = 2000 // requests of a route
+const MAX_CONNECTIONS = 1000 // of one process to one peer
+const MAX_PEERS = 100
+
+/**
+ * @typedef {import('../sites').Place} Place
+ * @typedef {import('../digest').Wait} Wait
+ * @typedef {import('../../read/span-line').Span} Span
+ *
+ * @typedef {object} Work waits for answers at one place, weighted
+ * @property {number} spans requests that waited there
+ * @property {number} ms
+ * @property {number} count waits
+ * @property {number} sent waits before which the request itself had sent something
+ * @property {number} beside callbacks of its own that ran meanwhile
+ */
+
+/** Waits of a route's requests at one place. */
+class PlaceFacts {
+  /** of requests that did not wait for a turn, and of those that did @type {[Work, Work]} */
+  work = [noWork(), noWork()]
+  turnMs = 0
+  turnSpans = 0
+  turnLines = 0
+
+  /** @param {Place} place */
+  constructor (place) {
+    this.place = place
+    const { until } = place
+    /** the request that gave the turn */
+    this.settler = until?.endsWith(OF_ANOTHER) ? until.slice(0, -OF_ANOTHER.length) : undefined
+    /** the other side of the connection */
+    this.peer = this.settler === undefined ? until?.match(/^[A-Z][A-Z0-9]* (\S.*)$/)?.[1] : undefined
+  }
+
+  /** Sums of all requests. */
+  get allWork () {
+    const [a, b] = this.work
+    return {
+      spans: a.spans + b.spans,
+      ms: a.ms + b.ms,
+      count: a.count + b.count,
+      sent: a.sent + b.sent,
+      beside: a.beside + b.beside
+    }
+  }
+}
+
+/** @returns {Work} */
+function noWork () {
+  return { spans: 0, ms: 0, count: 0, sent: 0, beside: 0 }
+}
+
+class RouteFacts {
+  lines = 0
+  totalMs = 0
+  runMs = 0
+  /** requests that did not wait for a turn, and those that did @type {[number, number]} */
+  requests = [0, 0]
+  /** ms by the name of the request that ran @type {Map<string, number>} */
+  delayedBy = new Map()
+  /** requests with a turn: start, ms of turns, end; empty if lines are sampled @type {number[][]} */
+  intervals = []
+  isSampled = false
+  /** by peer, then by process @type {Map<string, Map<number, Set<number>>>} */
+  connections = new Map()
+  /** @type {Map<Place, PlaceFacts>} */
+  #places = new Map()
+
+  get places () { return [...this.#places.values()] }
+
+  get count () { return this.requests[0] + this.requests[1] }
+
+  /**
+   * Adds a request.
+   * @param {Span} span
+   * @param {import('../digest').Split} split
+   * @param {Wait[]} waits
+   * @param {Array<{ place: Place }>} parts first those of the waits
+   */
+  add (span, split, waits, parts) {
+    const { ms, weight } = span
+    this.lines++
+    this.totalMs += ms * weight
+    this.runMs += split.run * weight
+    const turns = waits.map((wait, i) => this.#turnOf(wait, this.#find(parts[i].place)))
+    const turn = turns.reduce((sum, ms) => sum + ms, 0)
+    const group = turn >= MIN_TURN_MS ? 1 : 0
+    this.requests[group] += weight
+    if (group === 1) this.#addInterval(span, turn)
+    const client = clientOf(span)
+    for (let i = 0; i < waits.length; i++) {
+      const facts = this.#find(parts[i].place)
+      if (facts !== undefined && (facts.peer === undefined || facts.peer !== client)) {
+        this.#addWait(facts, waits[i], turns[i], group, span)
+      }
+    }
+  }
+
+  /** @param {import('../digest').Delayer[]} delayers @param {number} weight */
+  addDelays (delayers, weight) {
+    for (const { name, ms } of delayers) {
+      if (name === undefined || (this.delayedBy.size >= MAX_NAMES && !this.delayedBy.has(name))) continue
+      this.delayedBy.set(name, (this.delayedBy.get(name) ?? 0) + ms * weight)
+    }
+  }
+
+  /** @param {Place} place @returns {PlaceFacts | undefined} undefined if there are too many */
+  #find (place) {
+    let facts = this.#places.get(place)
+    if (facts === undefined && this.#places.size < MAX_PLACES) {
+      facts = new PlaceFacts(place)
+      this.#places.set(place, facts)
+    }
+    return facts
+  }
+
+  /**
+   * Returns the part of a wait that was for a turn.
+   * @param {Wait} wait
+   * @param {PlaceFacts | undefined} facts of its place
+   */
+  #turnOf ({ ms, unsent = 0 }, facts) {
+    return facts?.settler === undefined ? Math.min(unsent, ms) : ms
+  }
+
+  /**
+   * @param {PlaceFacts} facts
+   * @param {Wait} wait
+   * @param {number} turn ms
+   * @param {number} group
+   * @param {Span} span
+   */
+  #addWait (facts, { ms, count, sent = 0, beside = 0, on: ids }, turn, group, span) {
+    const { weight } = span
+    if (turn > 0) {
+      facts.turnMs += turn * weight
+      facts.turnSpans += weight
+      facts.turnLines++
+    }
+    if (sent === 0 && turn > ms - MIN_TURN_MS) return
+    const work = facts.work[group]
+    work.spans += weight
+    work.ms += (ms - turn) * weight
+    work.count += count * weight
+    work.sent += sent * weight
+    work.beside += beside * weight
+    if (facts.peer !== undefined && ids !== undefined) this.#addConnections(facts.peer, span, ids)
+  }
+
+  /** @param {string} peer @param {Span} span @param {number[]} ids */
+  #addConnections (peer, { record }, ids) {
+    const pid = amount(record.resource?.['process.pid']) ?? 0
+    let byProcess = this.connections.get(peer)
+    if (byProcess === undefined) {
+      if (this.connections.size >= MAX_PEERS) return
+      this.connections.set(peer, byProcess = new Map())
+    }
+    let known = byProcess.get(pid)
+    if (known === undefined) {
+      if (byProcess.size >= MAX_PEERS) return
+      byProcess.set(pid, known = new Set())
+    }
+    for (const id of ids) if (known.size < MAX_CONNECTIONS) known.add(id)
+  }
+
+  /** @param {Span} span @param {number} turn ms */
+  #addInterval ({ startMs, ms, weight }, turn) {
+    if (weight !== 1) this.isSampled = true
+    if (this.intervals.length < MAX_INTERVALS) this.intervals.push([startMs, turn, startMs + ms])
+  }
+}
+
+/** Returns the address of a request's own client. @param {Span} span @returns {string | undefined} */
+function clientOf ({ kind, attributes }) {
+  return kind === 'SERVER'
+    ? `${attributes['network.peer.address']}:${attributes['network.peer.port']}`
+    : undefined
+}
+
+module.exports = { PlaceFacts, RouteFacts }

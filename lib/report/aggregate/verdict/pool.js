@@ -1,0 +1,210 @@
+'use strict'
+
+// A pool of connections, a queue or a lock that is the limit: requests wait for their turn.
+
+const { concurrencyOf } = require('./concurrency')
+const { counted, mean, percent, place, rounded, short } = require('./words')
+
+const MIN_TURNS = 20 // requests that waited for one
+const MIN_SHARE = 0.15 // of the time of these routes
+const MIN_PART = 0.25 // of their requests
+// What requests that had their turn at once do, and those that waited do not, was done for these as well.
+const MIN_WORK_PART = 0.5 // of the frequency
+const MIN_WORK_MS = 0.1 // of the turn: less is no work
+const MIN_SETTLERS = 0.8 // of the turns: who gives one has needed one, too
+
+/**
+ * @typedef {import('./facts').RouteFacts} RouteFacts
+ * @typedef {import('./facts').PlaceFacts} PlaceFacts
+ * @typedef {{ name: string, facts: RouteFacts }} RouteEvidence
+ *
+ * @typedef {object} Turns of one pool
+ * @property {RouteEvidence[]} routes
+ * @property {string | undefined} peer
+ * @property {number} ms
+ * @property {number} spans
+ * @property {number} lines
+ * @property {{ ms: number, at: string | undefined }} worst
+ */
+
+/**
+ * Speaks where a part of requests' time is waits for others to be done with a connection or a place, and they
+ * do the same work afterwards; is silent where they share an answer or wait for an event.
+ * @param {import('./index').Evidence} evidence
+ * @returns {import('./index').Finding[]}
+ */
+function pool ({ routes }) {
+  /** @type {Map<string, Turns>} */
+  const pools = new Map()
+  const users = usersOf(routes)
+  for (const route of routes) addTurns(pools, route, users)
+  return [...pools.values()].flatMap((turns) => {
+    const totalMs = sum(turns.routes, ({ facts }) => facts.totalMs)
+    const requests = sum(turns.routes, ({ facts }) => facts.count)
+    const share = turns.ms / totalMs
+    if (turns.lines < MIN_TURNS || !(share >= MIN_SHARE) || turns.spans < requests * MIN_PART) return []
+    return [findingOf(turns, share, requests)]
+  })
+}
+
+/**
+ * @param {Map<string, Turns>} pools
+ * @param {RouteEvidence} route
+ * @param {Map<string, Set<string>>} users by site, the routes that wait for a turn there
+ */
+function addTurns (pools, route, users) {
+  const { facts } = route
+  const sites = facts.places.filter((site) => site.turnMs > 0 && isTurn(site, facts))
+  const ms = sum(sites, ({ turnMs }) => turnMs)
+  const known = sites.filter(({ settler, place: { at: frame } }) => {
+    return settler === undefined || users.get(String(frame))?.has(settler)
+  })
+  if (ms === 0 || sum(known, ({ turnMs }) => turnMs) < ms * MIN_SETTLERS) return
+  const ownMs = sum(facts.places, ({ work: [, own] }) => own.ms)
+  if (facts.requests[0] === 0 && ownMs < ms * MIN_WORK_MS) return
+  const lostMs = ms - sharedWork(facts, ms / facts.requests[1]) * facts.requests[1]
+  if (!(lostMs > 0)) return
+  const worst = sites.reduce((worst, site) => site.turnMs > worst.turnMs ? site : worst)
+  const peer = peerOf(facts)
+  const key = peer ?? String(worst.place.at)
+  const noTurns = { routes: [], peer, ms: 0, spans: 0, lines: 0, worst: { ms: 0, at: undefined } }
+  const turns = pools.get(key) ?? noTurns
+  pools.set(key, turns)
+  turns.routes.push(route)
+  turns.ms += lostMs
+  turns.spans += Math.max(...sites.map(({ turnSpans }) => turnSpans))
+  turns.lines += Math.max(...sites.map(({ turnLines }) => turnLines))
+  if (worst.turnMs > turns.worst.ms) turns.worst = { ms: worst.turnMs, at: worst.place.at }
+}
+
+/**
+ * Whether a wait for what another request did was one for a connection: the request used one afterwards.
+ * @param {PlaceFacts} site
+ * @param {RouteFacts} facts
+ */
+function isTurn (site, facts) {
+  if (site.settler !== undefined) return true
+  const asked = facts.places.filter(({ peer, work: [, work] }) => peer === site.peer && work.sent > 0)
+  return sum(asked, ({ work: [, work] }) => work.spans) >= site.turnSpans * 0.9
+}
+
+/** @param {import('./index').Evidence['routes']} routes @returns {Map<string, Set<string>>} */
+function usersOf (routes) {
+  const users = new Map()
+  for (const { name, facts } of routes) {
+    for (const { place: { at: frame }, turnMs } of facts.places) {
+      if (turnMs > 0) users.set(String(frame), (users.get(String(frame)) ?? new Set()).add(name))
+    }
+  }
+  return users
+}
+
+/**
+ * Returns the work that a request did not do that waited for a turn: another one did it for both, or ran it
+ * (p-queue), and then it is part of the wait.
+ * @param {RouteFacts} facts
+ * @param {number} turnMs mean
+ * @returns {number} ms
+ */
+function sharedWork (facts, turnMs) {
+  const [without, waiting] = facts.requests
+  if (without === 0) return 0
+  return sum(facts.places, ({ work: [work, own] }) => {
+    const isShared = own.spans / waiting < work.spans / without * MIN_WORK_PART
+    const ms = work.spans === 0 ? 0 : work.ms / work.spans
+    return isShared && ms >= turnMs * MIN_WORK_MS ? ms : 0
+  })
+}
+
+/** Returns the peer that requests ask when they have their turn. @param {RouteFacts} facts */
+function peerOf (facts) {
+  const asked = facts.places.filter(({ peer, work: [, work] }) => peer !== undefined && work.sent > 0)
+  return asked.sort((a, b) => b.work[1].ms - a.work[1].ms)[0]?.peer
+}
+
+/** @param {Turns} turns @param {number} share @param {number} requests */
+function findingOf ({ routes, peer, ms, worst }, share, requests) {
+  const isAlone = routes.length === 1
+  const subject = isAlone ? `${short(routes[0].name)} waits` : `${routes.length} routes wait`
+  const site = worst.at === undefined ? '' : ` at ${place(worst.at)}`
+  const size = peer === undefined ? ofQueue(routes) : ofConnections(routes, peer, ms, requests)
+  const { details, figures } = size
+  const tail = details.length === 0 ? '' : `: ${details.join(', ')}`
+  return {
+    rule: /** @type {const} */ ('pool'),
+    ...(isAlone ? { route: routes[0].name } : {}),
+    ...(worst.at === undefined ? {} : { at: worst.at }),
+    lostMs: ms,
+    share,
+    sentence: `${subject} for a turn${site} ${percent(share)} of ${isAlone ? 'its' : 'their'} time${tail}.`,
+    advice: peer === undefined
+      ? 'let more run at a time, or let each hold its place for a shorter time'
+      : 'use more connections if the other side can take them, or fewer queries a request',
+    figures: { turnMs: rounded(ms / requests), ...figures }
+  }
+}
+
+/**
+ * @typedef {{ details: string[], figures: Record<string, number | string> }} Size
+ *
+ * @param {RouteEvidence[]} routes
+ * @returns {Size}
+ */
+function ofQueue (routes) {
+  const isSampled = routes.some(({ facts }) => facts.isSampled)
+  const size = isSampled ? undefined : concurrencyOf(routes.flatMap(({ facts }) => facts.intervals))
+  return size === undefined
+    ? { details: [], figures: {} }
+    : { details: [`at most ${size} at a time`], figures: { atATime: size } }
+}
+
+/**
+ * @param {RouteEvidence[]} routes
+ * @param {string} peer
+ * @param {number} ms of turns
+ * @param {number} requests
+ * @returns {Size}
+ */
+function ofConnections (routes, peer, ms, requests) {
+  const sites = routes.flatMap(({ facts }) => facts.places.filter((site) => site.peer === peer))
+  const queries = sum(sites, ({ allWork }) => allWork.sent) / requests
+  const waitShare = ms / (ms + sum(sites, ({ allWork }) => allWork.ms))
+  const connections = connectionsOf(routes, peer)
+  return {
+    details: [
+      ...(connections === undefined ? [] : [counted(connections, 'connection')]),
+      `${mean(queries)} ${mean(queries) === '1' ? 'query' : 'queries'} a request`,
+      `${percent(waitShare)} of the wait for ${short(peer)} is for a free one`
+    ],
+    figures: {
+      peer,
+      ...(connections === undefined ? {} : { connections }),
+      queries: rounded(queries),
+      waitShare: rounded(waitShare)
+    }
+  }
+}
+
+/**
+ * Returns the number of connections that were used, in the process with most.
+ * @param {RouteEvidence[]} routes
+ * @param {string} peer
+ * @returns {number | undefined}
+ */
+function connectionsOf (routes, peer) {
+  /** @type {Map<number, Set<number>>} */
+  const ids = new Map()
+  for (const { facts } of routes) {
+    for (const [pid, known] of facts.connections.get(peer) ?? []) {
+      ids.set(pid, new Set([...ids.get(pid) ?? [], ...known]))
+    }
+  }
+  return ids.size === 0 ? undefined : Math.max(...[...ids.values()].map(({ size }) => size))
+}
+
+/** @template T @param {T[]} list @param {(item: T) => number} figure */
+function sum (list, figure) {
+  return list.reduce((total, item) => total + figure(item), 0)
+}
+
+module.exports = { pool }

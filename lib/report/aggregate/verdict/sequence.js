@@ -1,0 +1,161 @@
+'use strict'
+
+// Answers that a function of the program awaits one after another, where one wait could have been enough.
+
+const { mean, percent, place, rounded, short, time } = require('./words')
+
+const MIN_REQUESTS = 10
+// Two in a row are mostly needed by one another (a session, then its user).
+const MIN_STEPS = 3
+const MIN_LOST = 0.3 // of the time of the route
+const MIN_LOST_OF_SITES = 0.4 // of several sites, which depend on each other more often than a loop does
+const MIN_RATIO = 2.5 // all of them to the longest
+const MIN_SENT = 0.9 // of the waits; what comes unasked, such as rows of a stream, cannot come at once
+const MAX_BESIDE = 0.25 // callbacks beside the path for each wait; else they are under way at once already
+const MIN_PART = 0.5 // of the requests
+const TIE = 0.02
+
+/**
+ * @typedef {import('./facts').PlaceFacts} PlaceFacts
+ *
+ * @typedef {object} Position of a function, at which it awaits
+ * @property {string} frame
+ * @property {number} depth of the frame: 0 for the innermost
+ * @property {number} ms
+ * @property {number} count
+ * @property {number} spans
+ *
+ * @typedef {object} Sequence
+ * @property {Position[]} positions of one function, worst first
+ * @property {number} steps of one request
+ * @property {number} ms
+ * @property {number} lostMs all but the longest of each request
+ */
+
+/**
+ * Speaks where requests wait for three or more answers of peers one after another, each of which they asked
+ * for, in a loop or at sites of one named function.
+ * @param {import('./index').Evidence} evidence
+ * @returns {import('./index').Finding[]}
+ */
+function sequence ({ routes }) {
+  const callersOf = sharing(routes)
+  return routes.flatMap(({ name, facts }) => {
+    if (facts.lines < MIN_REQUESTS) return []
+    const candidates = sequencesOf(facts).filter((found) => isCertain(found, facts.totalMs))
+    const best = choose(candidates, callersOf)
+    if (best === undefined) return []
+    const { positions, steps, ms, lostMs } = best
+    const sites = positions.length === 1
+      ? `at ${place(positions[0].frame)}`
+      : `at ${positions.length} places of ${place(positions[0].frame)}`
+    return [{
+      rule: /** @type {const} */ ('sequence'),
+      route: name,
+      at: positions[0].frame,
+      lostMs,
+      share: lostMs / facts.totalMs,
+      sentence: `${short(name)} waits for ${mean(steps)} answers one after another ${sites}, for ` +
+        `${time(ms / facts.count)} a request; if they do not depend on each other, all at once would save ` +
+        `${percent(lostMs / facts.totalMs)} of its time.`,
+      advice: 'await them with Promise.all, or ask for all of them once',
+      figures: {
+        steps: rounded(steps),
+        requestMs: rounded(ms / facts.count),
+        savedMs: rounded(lostMs / facts.count),
+        places: positions.length
+      }
+    }]
+  })
+}
+
+/** @param {Sequence} sequence @param {number} totalMs of the route */
+function isCertain ({ positions, steps, ms, lostMs }, totalMs) {
+  const minShare = positions.length === 1 ? MIN_LOST : MIN_LOST_OF_SITES
+  return steps >= MIN_STEPS - 0.05 && lostMs >= totalMs * minShare && ms >= MIN_RATIO * (ms - lostMs)
+}
+
+/** @param {import('./facts').RouteFacts} facts @returns {Sequence[]} one for each function */
+function sequencesOf (facts) {
+  /** @type {Map<string, Map<string, Position>>} */
+  const functions = new Map()
+  for (const site of facts.places) {
+    const work = site.allWork
+    if (site.peer === undefined || work.sent < work.count * MIN_SENT) continue
+    if (work.beside > work.count * MAX_BESIDE) continue
+    const seen = new Set()
+    framesOf(site).forEach((frame, depth) => {
+      const key = functionOf(frame)
+      if (seen.has(key)) return
+      seen.add(key)
+      const positions = functions.get(key) ?? new Map()
+      functions.set(key, positions)
+      const position = positions.get(frame) ?? { frame, depth, ms: 0, count: 0, spans: 0 }
+      positions.set(frame, position)
+      position.depth = Math.max(position.depth, depth)
+      position.ms += work.ms
+      position.count += work.count
+      position.spans += work.spans
+    })
+  }
+  return [...functions.values()].map((positions) => sequenceOf([...positions.values()], facts.count))
+}
+
+/** @param {Position[]} all of a function @param {number} requests @returns {Sequence} */
+function sequenceOf (all, requests) {
+  const positions = all.filter(({ spans }) => spans >= requests * MIN_PART).sort((a, b) => b.ms - a.ms)
+  const ms = positions.reduce((sum, position) => sum + position.ms, 0)
+  const steps = positions.reduce((sum, { count }) => sum + count, 0) / requests
+  const longest = Math.max(0, ...positions.map((position) => {
+    return position.ms / Math.max(1, position.count / requests)
+  }))
+  return { positions, steps, ms, lostMs: ms - longest }
+}
+
+/**
+ * Chooses the function that awaits: where several explain the same, the one with the most places, then the
+ * innermost that is not called from elsewhere as well, as a helper is.
+ * @param {Sequence[]} sequences
+ * @param {(frame: string) => number} callersOf
+ * @returns {Sequence | undefined}
+ */
+function choose (sequences, callersOf) {
+  const max = Math.max(...sequences.map(({ lostMs }) => lostMs))
+  const isShared = (/** @type {Sequence} */ { positions }) => callersOf(positions[0].frame) > 1 ? 1 : 0
+  return sequences.filter(({ lostMs }) => lostMs >= max * (1 - TIE)).sort((a, b) => {
+    return b.positions.length - a.positions.length || isShared(a) - isShared(b) ||
+      a.positions[0].depth - b.positions[0].depth
+  })[0]
+}
+
+/**
+ * Returns how many places each frame was called from.
+ * @param {import('./index').Evidence['routes']} routes
+ * @returns {(frame: string) => number}
+ */
+function sharing (routes) {
+  /** @type {Map<string, Set<string>>} */
+  const callers = new Map()
+  for (const { name, facts } of routes) {
+    for (const site of facts.places) {
+      const frames = framesOf(site)
+      frames.forEach((frame, i) => {
+        const known = callers.get(frame) ?? new Set()
+        callers.set(frame, known.add(frames[i + 1] ?? name))
+      })
+    }
+  }
+  return (frame) => callers.get(frame)?.size ?? 0
+}
+
+/** @param {PlaceFacts} site @returns {string[]} innermost first */
+function framesOf ({ place: { at: frame, callers } }) {
+  return frame === undefined ? callers : [frame.replace(/ via \S+$/, ''), ...callers]
+}
+
+/** Names the function of a frame; one without a name is known by its place only. @param {string} frame */
+function functionOf (frame) {
+  return frame.startsWith('<anonymous>') ? frame : frame.replace(/:\d+:\d+(?=\)?$)/, '')
+}
+
+module.exports = { sequence }

@@ -1,0 +1,276 @@
+'use strict'
+
+// The rules of the verdict on spans with exact figures: where each speaks, with which shares, and where it is
+// silent.
+
+const test = require('ava')
+const { ModelBuilder } = require('../../../../lib/report/aggregate/model-builder')
+const { parseSpan } = require('../../../../lib/report/read/span-line')
+const { nanos, span, split } = require('../../../helpers/span-files')
+
+const DATABASE = 'TCP 127.0.0.1:5432'
+const OTHER = 'GET /report of another request'
+
+/** @typedef {Record<string, any>} Wait */
+
+/**
+ * Makes requests of a route, one after another, of waits and time that they run.
+ * @param {number} count
+ * @param {(i: number) => Wait[]} waitsOf
+ * @param {{ name?: string, run?: number, delayed?: number, delayedBy?: object[], apart?: number }} [options]
+ *   apart: ms between two starts
+ */
+function requests (count, waitsOf, { name = 'GET /report', run = 1, delayed = 0, delayedBy = [], apart = 10 } = {}) {
+  return Array.from({ length: count }, (_, i) => {
+    const waits = waitsOf(i)
+    const waited = waits.reduce((sum, { ms }) => sum + ms, 0)
+    const attributes = { ...split({ run, waited, delayed }, {}, waits), 'longstack.delayed_by': delayedBy }
+    return span({ name, at: i * apart, ms: run + waited + delayed, attributes })
+  })
+}
+
+/** @param {number} ms @param {number} count @param {Wait} [more] */
+const query = (ms, count = 1, more = {}) =>
+  ({ ms, count, sent: count, at: 'query (/app/db.js:5:9)', callers: ['report (/app/app.js:24:9)'], until: DATABASE, ...more })
+
+/** @param {number} ms @param {Wait} [more] */
+const turn = (ms, more = {}) =>
+  ({ ms, count: 1, at: 'acquire (/app/pool.js:10:9)', callers: ['report (/app/app.js:23:9)'], until: OTHER, ...more })
+
+/** @param {object[]} records */
+function verdict (records) {
+  const builder = new ModelBuilder(20)
+  const file = { name: 'spans.jsonl', spans: 0, skipped: 0, problems: [] }
+  for (const record of records) {
+    const parsed = parseSpan(JSON.parse(JSON.stringify(record)), 100)
+    if (typeof parsed === 'string') throw new Error(parsed)
+    if (parsed.intervals) builder.addIntervals(parsed)
+    else builder.add(parsed, file)
+  }
+  return builder.build([file]).verdict
+}
+
+/** @param {import('ava').ExecutionContext} t @param {object[]} records @param {string} [rule] */
+function only (t, records, rule) {
+  const findings = verdict(records)
+  t.deepEqual(findings.map((finding) => finding.rule), rule === undefined ? [] : [rule])
+  return findings[0]
+}
+
+/** @param {import('ava').ExecutionContext} t @param {number} actual @param {number} expected */
+const near = (t, actual, expected) => t.true(Math.abs(actual - expected) < 1e-9, `${actual}, not ${expected}`)
+
+test('nothing was read, nothing is known', (t) => {
+  only(t, [])
+  only(t, Array.from({ length: 50 }, () => span({ ms: 1000 })))
+})
+
+test('pool: connections, queries a request, the part of the wait that is for a free one', (t) => {
+  const ids = [[11], [12], [13]]
+  const found = only(t, requests(60, (i) => [turn(60), query(39, 2, { on: ids[i % 3] })]), 'pool')
+  near(t, found.share, 0.6)
+  near(t, found.lostMs, 60 * 60)
+  t.is(found.route, 'GET /report')
+  t.is(found.at, 'acquire (/app/pool.js:10:9)')
+  t.deepEqual(found.figures, { turnMs: 60, peer: '127.0.0.1:5432', connections: 3, queries: 2, waitShare: 0.606 })
+  t.is(found.sentence, 'GET /report waits for a turn at acquire (pool.js:10) 60 % of its time: 3 connections, ' +
+    '2 queries a request, 61 % of the wait for 127.0.0.1:5432 is for a free one.')
+})
+
+test('pool: one that is released in a socket\'s callback, and one of which a query is a single wait', (t) => {
+  const acquire = { until: DATABASE, unsent: 60 }
+  near(t, only(t, requests(60, () => [turn(60, acquire), query(39)]), 'pool').share, 0.6)
+  near(t, only(t, requests(60, () => [query(99, 1, { unsent: 60 })]), 'pool').share, 0.6)
+  only(t, requests(60, () => [turn(60, acquire)])) // what a broker pushes: the request asks nothing
+})
+
+test('pool: limits of requests, of share', (t) => {
+  only(t, requests(19, () => [turn(60), query(39)]))
+  only(t, requests(20, () => [turn(60), query(39)]), 'pool')
+  only(t, requests(100, (i) => i % 4 === 0 ? [turn(60), query(39)] : [query(39)]), 'pool')
+  only(t, requests(100, (i) => i % 5 === 0 ? [turn(60), query(39)] : [query(39)]))
+  only(t, requests(100, () => [turn(14), query(85)]))
+  only(t, requests(100, () => [turn(16), query(83)]), 'pool')
+})
+
+test('pool: an answer that requests share is no turn', (t) => {
+  only(t, requests(100, (i) => i % 10 === 0 ? [query(50)] : [turn(45)]))
+  const cached = (/** @type {number} */ i) => i % 10 === 0 ? [query(50)] : i % 10 < 4 ? [turn(45)] : []
+  only(t, requests(100, cached))
+  const authenticated = (/** @type {number} */ i) => {
+    return [query(40, 1, { at: 'session (/app/app.js:9:9)' }), ...(i % 5 === 0 ? [query(20)] : [turn(18)])]
+  }
+  only(t, requests(100, authenticated))
+})
+
+test('pool: an event that another route brings is no turn', (t) => {
+  const poll = requests(50, () => [turn(500, { until: 'POST /message of another request' }), query(30)])
+  only(t, [...poll, ...requests(50, () => [], { name: 'POST /message' })])
+})
+
+test('pool: a queue of the process, at most two at a time', (t) => {
+  const rendered = { ms: 20, count: 1, at: 'render (/app/pdf.js:3:3)', until: 'WORKER' }
+  const queued = (/** @type {number} */ i) => i < 2 ? [rendered] : [turn(40, { at: 'limit (/app/pdf.js:9:9)' }), rendered]
+  const found = only(t, requests(60, queued, { run: 0, apart: 10 }), 'pool')
+  near(t, found.share, 58 * 40 / (58 * 60 + 40))
+  t.deepEqual(found.figures.atATime, 2)
+})
+
+test('pool: where another request runs the work for one (p-queue), the wait without the work', (t) => {
+  const work = { ms: 20, count: 1, at: 'work (/app/app.js:3:3)', until: 'TIMER' }
+  const found = only(t, requests(62, (i) => i < 2 ? [work] : [turn(60)], { run: 0 }), 'pool')
+  near(t, found.lostMs, 60 * 40)
+})
+
+test('sequence: a loop, at the place that calls a shared helper', (t) => {
+  const found = only(t, [
+    ...requests(30, () => [query(90, 3)], { run: 10 }),
+    ...requests(30, () => [query(3, 1, { callers: ['user (/app/app.js:40:9)'] })], { name: 'GET /user' })
+  ], 'sequence')
+  near(t, found.lostMs, 30 * 60)
+  near(t, found.share, 0.6)
+  t.is(found.route, 'GET /report')
+  t.is(found.at, 'report (/app/app.js:24:9)')
+  t.deepEqual(found.figures, { steps: 3, requestMs: 90, savedMs: 60, places: 1 })
+  t.regex(found.sentence, /3 answers one after another at report \(app\.js:24\), for 90 ms .* if they do not depend .* 60 %/)
+})
+
+test('sequence: limits of steps, share, requests', (t) => {
+  only(t, requests(30, () => [query(90, 2)]))
+  only(t, requests(9, () => [query(90, 3)]))
+  only(t, requests(30, () => [query(46, 3)], { run: 54 }), 'sequence')
+  only(t, requests(30, () => [query(44, 3)], { run: 56 }))
+})
+
+test('sequence: what was not asked for, or is under way at once, is none', (t) => {
+  only(t, requests(30, () => [query(90, 9, { sent: 1 })]))
+  only(t, requests(30, () => [query(90, 3, { beside: 2 })]))
+  only(t, requests(30, () => [query(90, 3, { until: 'FS' })]))
+  only(t, requests(30, () => [query(90, 3, { until: 'TIMER' })]))
+  only(t, requests(30, () => [query(90, 3, { until: OTHER })]))
+})
+
+test('sequence: sites of one function', (t) => {
+  const site = (/** @type {number} */ line, ms = 30) =>
+    query(ms, 1, { at: `load${line} (/app/db.js:${line}:9)`, callers: [`report (/app/app.js:${line}:9)`] })
+  const found = only(t, requests(30, () => [site(24), site(25, 35), site(26)], { run: 5 }), 'sequence')
+  t.is(found.at, 'report (/app/app.js:25:9)')
+  near(t, found.share, 0.6)
+  t.is(found.figures.places, 3)
+  only(t, requests(30, () => [site(24), site(25)]))
+  only(t, requests(30, () => [site(24, 80), site(25, 10), site(26, 10)]))
+  const unnamed = (/** @type {number} */ line) => query(30, 1, { at: `<anonymous> (/app/app.js:${line}:9)`, callers: [] })
+  only(t, requests(30, () => [unnamed(3), unnamed(4), unnamed(5)]))
+})
+
+test('dependency: a peer that takes long', (t) => {
+  const found = only(t, requests(30, () => [query(150)], { run: 50 }), 'dependency')
+  near(t, found.share, 0.75)
+  t.like(found.figures, { peer: '127.0.0.1:5432', answerMs: 150 })
+  t.is(found.at, 'query (/app/db.js:5:9)')
+  only(t, requests(30, () => [query(99)], { run: 1 }))
+  only(t, requests(30, () => [query(150)], { run: 105 }))
+  only(t, requests(9, () => [query(150)]))
+  only(t, requests(30, () => [query(500, 1, { sent: 0 })]))
+})
+
+/** @param {number} at @param {number} ms @param {string} frame */
+const blocked = (at, ms, frame) => span({
+  name: 'blocked',
+  kind: 'INTERNAL',
+  at,
+  ms,
+  attributes: {
+    'longstack.blocked_ms': ms,
+    'longstack.blocked_by': 'GET /slow',
+    'code.stacktrace': `    at ${frame}\n    at answer (/app/app.js:9:3)`
+  }
+})
+
+test('blocker: its own time and what it delayed, of all requests', (t) => {
+  const delayedBy = [{ name: 'GET /slow', spanId: 'ab'.repeat(8), ms: 30, at: 'work (/app/app.js:3:9)' }]
+  const records = [
+    ...requests(10, () => [], { name: 'GET /slow', run: 60 }),
+    ...requests(10, () => [query(10)], { run: 0, delayed: 30, delayedBy }),
+    ...Array.from({ length: 10 }, (_, i) => blocked(i * 10, 50, 'work (/app/app.js:3:9)'))
+  ]
+  const found = only(t, records, 'blocker')
+  near(t, found.lostMs, 500 + 300)
+  near(t, found.share, 0.8)
+  t.is(found.at, 'work (/app/app.js:3:9)')
+  t.is(found.route, 'GET /slow')
+  t.like(found.figures, { times: 10, totalMs: 500, worstMs: 50, delayedMs: 300, delayedRequests: 10 })
+})
+
+test('blocker: limits', (t) => {
+  const slow = (/** @type {number} */ count, /** @type {number} */ ms, others = 0) => [
+    ...requests(count, () => [], { name: 'GET /slow', run: ms }),
+    ...Array.from({ length: count }, (_, i) => blocked(i * 10, ms, 'work (/app/app.js:3:9)')),
+    ...requests(others, () => [], { name: 'GET /slow', run: 1 })
+  ]
+  only(t, slow(4, 50))
+  only(t, slow(5, 50), 'blocker')
+  only(t, slow(5, 19))
+  only(t, slow(5, 50, 40), 'blocker')
+  only(t, slow(5, 50, 60)) // one in thirteen
+})
+
+test('delayer: a route that runs for long, and others wait for it', (t) => {
+  const delayedBy = [{ name: 'GET /sum', spanId: 'ab'.repeat(8), ms: 20 }]
+  const others = requests(50, () => [query(78)], { run: 2, delayed: 20, delayedBy })
+  const found = only(t, [...others, ...requests(10, () => [], { name: 'GET /sum', run: 40 })], 'delayer')
+  near(t, found.share, 0.2)
+  t.is(found.route, 'GET /sum')
+  only(t, [...others, ...requests(10, () => [], { name: 'GET /sum', run: 9 })]) // no more than the others
+  only(t, [...others, ...requests(9, () => [], { name: 'GET /sum', run: 40 })])
+  const few = requests(50, () => [query(78)], { run: 2, delayed: 8, delayedBy: [{ ...delayedBy[0], ms: 8 }] })
+  only(t, [...few, ...requests(10, () => [], { name: 'GET /sum', run: 40 })])
+})
+
+/** @param {number} at @param {number} count @param {number} [oldest] ms @param {string} [route] */
+const open = (at, count, oldest = 10_000, route = 'GET /report') => span({
+  name: 'open intervals',
+  kind: 'INTERNAL',
+  at,
+  ms: 0,
+  startTimeUnixNano: nanos(at),
+  attributes: {
+    'longstack.open_intervals': [{
+      at: 'watch (/app/app.js:7:3)', callers: [], label: 'setInterval(1000)', count, oldest_ms: oldest, requests: { [route]: count }
+    }]
+  }
+})
+
+test('interval: one of each request stays', (t) => {
+  const served = requests(50, () => [])
+  const found = only(t, [...served, open(20_000, 20), open(30_000, 50)], 'interval')
+  t.is(found.at, 'watch (/app/app.js:7:3)')
+  t.is(found.sentence, 'GET /report leaves setInterval(1000) behind with each request, set at watch (app.js:7): 50 ' +
+    'are open after 50 requests.')
+  only(t, [...served, open(30_000, 50)], 'interval')
+  only(t, [...served, open(30_000, 40)], 'interval')
+  only(t, [...served, open(30_000, 39)])
+  only(t, [...served, open(20_000, 50), open(30_000, 50)]) // it does not grow
+  only(t, [...served, open(30_000, 50, 4_999)])
+  only(t, [...served, open(30_000, 50, 10_000, 'GET /other')])
+  only(t, [...requests(9, () => []), open(30_000, 9)])
+})
+
+test('several findings: those that cost most come first, what costs nothing of all is left out', (t) => {
+  const findings = verdict([
+    ...requests(60, () => [turn(60), query(39)]),
+    ...requests(30, () => [query(900, 5)], { name: 'GET /sequence', run: 1 }),
+    ...requests(30, () => [query(0.9, 5)], { name: 'GET /short', run: 0.01 })
+  ])
+  t.deepEqual(findings.map(({ rule, route }) => `${rule} ${route}`), [
+    'dependency GET /sequence', 'sequence GET /sequence', 'pool GET /report'
+  ])
+})
+
+test('values that no recorder writes do no harm', (t) => {
+  const odd = [{ ms: 5, count: -1, sent: 'x', unsent: -3, beside: NaN, on: ['a', null, 1e99], at: 7, callers: [8, {}], until: [] }]
+  t.deepEqual(verdict(requests(40, () => odd)), [])
+  const record = open(1, 1)
+  const hostile = { ...record, attributes: { 'longstack.open_intervals': [null, 3, { at: {}, callers: 3, count: 'x', requests: { a: {} } }] } }
+  t.deepEqual(verdict([...requests(40, () => []), hostile]), [])
+})
