@@ -3,7 +3,7 @@
 // longstack doctor: prints trace.doctor() of a process that runs nothing else.
 
 const { describe, parse, quote, UsageError } = require('./flags')
-const { print } = require('./terminal')
+const { print, printHelp } = require('./terminal')
 
 /** @type {import('./flags').Flags} */
 const flags = { json: { type: 'boolean', description: 'the same as data' } }
@@ -19,7 +19,7 @@ ${describe(flags)}
 /** @param {string[]} args */
 async function main (args) {
   const { values, operands } = parse(args, flags)
-  if (values.help) return await print(help)
+  if (values.help) return await printHelp(help)
   if (operands.length > 0) {
     throw new UsageError(`longstack doctor takes no arguments. Received ${quote(operands[0])}.`)
   }

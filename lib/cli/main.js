@@ -5,7 +5,7 @@
 
 const { nearest } = require('../errors')
 const { quote, UsageError } = require('./flags')
-const { handleStreamErrors, print, printError } = require('./terminal')
+const { handleStreamErrors, print, printError, printHelp } = require('./terminal')
 
 /**
  * @typedef {object} Command
@@ -26,7 +26,8 @@ const planned = ['why', 'attach']
 const HELP = `Async tracing and long stack traces for Node.js.
 
   longstack run app.js [args]    run a program with long stack traces
-  longstack report FILE…         summarize spans: quartiles, densities, box plots, blockers, slowest requests
+  longstack report FILE…         summarize spans: verdict, quartiles, waits, failures, blockers, slowest
+                                 requests; compare two runs, check limits
   longstack doctor               print what is in force on this machine, and why
 
 Each command has --help.
@@ -39,7 +40,7 @@ Each command has --help.
 async function main ([name, ...args]) {
   if (name === undefined) throw new UsageError('Missing command.')
   if (['--help', '-h', 'help'].includes(name)) {
-    return await print(args.length > 0 ? command(args[0]).help : HELP)
+    return await printHelp(args.length > 0 ? command(args[0]).help : HELP)
   }
   if (name === '--version') return await print(`${require('../../package.json').version}\n`)
   return await command(name).main(args)

@@ -6,7 +6,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { parse } = require('./flags')
 const { checkArguments, checkRoutes, flags, help, isOnlyTrace } = require('./report-arguments')
-const { colours, createProgress, print, printError, width } = require('./terminal')
+const { colours, createProgress, print, printError, printHelp, width } = require('./terminal')
 
 /** @typedef {import('../report/aggregate/model').Model} Model */
 
@@ -17,7 +17,7 @@ const TERMINAL_COMMANDS = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 /** @param {string[]} args */
 async function main (args) {
   const { values, operands: files } = parse(args, flags)
-  if (values.help) return await print(help)
+  if (values.help) return await printHelp(help)
   const limits = checkArguments(values, files)
   if (values.trace !== undefined) await writeTrace(files, values.trace)
   if (values.trace !== undefined && isOnlyTrace(values)) return

@@ -7,7 +7,7 @@
 const { rules, parseOptions, defaultOptions } = require('../options')
 const { optionTable } = require('../option-table')
 const { describe, integer, parse, UsageError } = require('./flags')
-const { print } = require('./terminal')
+const { printHelp } = require('./terminal')
 
 const DEFAULT_QUIET_MS = 1000 // after which open handles count as leaks
 
@@ -60,7 +60,7 @@ Exit code: the program's; 3 for a leak, 2 for wrong usage of this command.
 /** @param {string[]} args */
 async function main (args) {
   const { values, operands } = parse(args, flags, true)
-  if (values.help) return await print(help)
+  if (values.help) return await printHelp(help)
   if (operands.length === 0) throw new UsageError('Missing script argument.')
   const env = { ...process.env, ...environment(values) }
   const preloads = ['-r', require.resolve('../register')]

@@ -10,6 +10,7 @@ const { noColours } = require('../report/render/text-parts')
 const PROGRESS_DELAY_MS = 500
 const PROGRESS_INTERVAL_MS = 200
 const DEFAULT_COLUMNS = 80
+const MAX_HELP_COLUMNS = 100
 const ERASE_LINE = '\r\x1b[2K'
 
 /** Ends the process when stdout cannot be written; without an error if its reader ended, such as `head`. */
@@ -29,6 +30,11 @@ function handleStreamErrors () {
  */
 function print (text) {
   return new Promise((resolve) => process.stdout.write(text, () => resolve()))
+}
+
+/** Writes the help of a command to stdout. @param {string} help */
+function printHelp (help) {
+  return print(require('./help').fitHelp(help, Math.min(width(), MAX_HELP_COLUMNS)))
 }
 
 /** Writes a line to stderr. @param {string} line */
@@ -76,4 +82,4 @@ function progressText (bytes, total) {
   return `${Math.floor(bytes / Math.max(total, bytes) * 100)} % of ${Math.round(total / 1e6)} MB`
 }
 
-module.exports = { colours, createProgress, handleStreamErrors, print, printError, width }
+module.exports = { colours, createProgress, handleStreamErrors, print, printError, printHelp, width }

@@ -11,12 +11,15 @@ const { version } = require('../../package.json')
 
 test('every command has help, and says nothing else', async (t) => {
   for (const args of [['--help'], ['-h'], ['help'], ['run', '--help'], ['report', '--help'], ['report', '-h'], ['doctor', '--help'], ['help', 'run']]) {
-    const { stdout, stderr, code } = await longstack(args)
+    const { stdout, stderr, code } = await longstack(args, { env: { COLUMNS: '80' } })
     t.is(code, 0, args.join(' '))
     t.is(stderr, '')
     t.regex(stdout, /longstack/)
-    t.true(stdout.split('\n').every((line) => line.length <= 120), args.join(' '))
+    t.true(stdout.split('\n').every((line) => line.length <= 80), args.join(' '))
   }
+  const [wide, narrow] = await Promise.all(['100', '40'].map((COLUMNS) => longstack(['report', '--help'], { env: { COLUMNS } })))
+  t.true(narrow.stdout.split('\n').every((line) => line.length <= 40))
+  t.deepEqual(narrow.stdout.split(/\s+/), wide.stdout.split(/\s+/), 'no word is broken')
   t.is((await longstack(['--version'])).stdout, `${version}\n`)
 })
 

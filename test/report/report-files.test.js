@@ -148,14 +148,17 @@ test('names of JavaScript are names like others', async (t) => {
 test('control and bidi characters never reach a terminal', async (t) => {
   const evil = '\u001b[2J\u009b31m\u202eevil\u2066\r\n\u0007'
   const stack = `    at ${evil} (/x.js:1:1)\n${evil}`
-  const attributes = { 'url.path': evil, 'code.stacktrace': stack, 'longstack.delayed_by': [{ name: evil, at: evil, ms: 3 }], ...split({ waited: 1 }), 'longstack.end': evil }
+  const waits = /** @type {any} */ ([{ ms: 8, at: `${evil} (/a.js:1:1)`, callers: [evil], until: evil, label: evil }])
+  const attributes = { 'url.path': evil, 'code.stacktrace': stack, 'longstack.delayed_by': [{ name: evil, at: evil, ms: 3 }], ...split({ waited: 8, run: 1 }, {}, waits), 'longstack.end': evil }
+  const events = [{ name: 'exception', attributes: { 'exception.type': evil, 'exception.message': evil, 'exception.stacktrace': stack } }]
   const records = [
-    span({ name: `GET ${evil}`, ms: 9, attributes }),
+    span({ name: `GET ${evil}`, ms: 9, attributes, failed: true, events, resource: { 'service.name': evil } }),
     span({ name: evil, attributes: { 'longstack.end': 'open' } }),
     span({ name: 'blocked', kind: 'INTERNAL', attributes: { 'longstack.blocked_ms': 5, 'code.stacktrace': `    at ${evil}` } })
   ]
   const [a, b] = [file(t, records, `a${'\u202e'}.jsonl`), file(t, records)]
-  for (const args of [[a], [a, '--compare', b], ['--json', a], ['--csv', a]]) {
+  const forms = ['--full', '--tree', '--slowest', '--markdown', '--json', '--csv'].map((form) => [form, a])
+  for (const args of [[a], [a, '--compare', b], [a, '--compare', b, '--markdown'], ...forms]) {
     const { stdout, stderr } = await longstack(['report', ...args])
     t.notRegex(stdout + stderr, /(?![\n\r])[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/u, args.join(' '))
     if (!args.includes('--csv')) t.false(stdout.includes('\r'))
