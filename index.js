@@ -16,6 +16,7 @@
  * @typedef {import('./lib/api').SpanHandle} SpanHandle
  * @typedef {import('./lib/api').SpanRecord} SpanRecord
  * @typedef {import('./lib/api').BlockedEvent} BlockedEvent
+ * @typedef {import('./lib/api').Profile} Profile
  * @typedef {import('./lib/option-types').Frame} Frame a frame as the option `hide` sees it
  */
 

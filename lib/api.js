@@ -25,6 +25,7 @@ const { createMethods } = require('./tracer/methods')
  * @typedef {import('./spans/user-span').SpanHandle} SpanHandle
  * @typedef {import('./spans/span-record').SpanRecord} SpanRecord
  * @typedef {import('./blocked/blocking-callback').BlockedEvent} BlockedEvent
+ * @typedef {import('./profile/profile').Profile} Profile
  *
  * @typedef {'warning' | 'span' | 'blocked'} Event
  *
@@ -97,6 +98,13 @@ const { createMethods } = require('./tracer/methods')
  *   recorded and passed on. Where spans are off, `fn` just runs. Throws LONGSTACK_ERR_INVALID_SPAN.
  * @property {() => void} reopen
  *   Opens the files of spans again by their names, after they were renamed. SIGHUP does the same.
+ * @property {(options?: { seconds?: number, samples?: boolean }) => Promise<Profile>} profile
+ *   Records where asynchronous time of this thread goes, for `seconds` (default 5, at most 1800): for each
+ *   chain how often it ran, how long it ran and how long it waited; with `samples` (default true) also where
+ *   it used the CPU, by samples of V8's profiler. Resolves earlier when nothing is left to do, or tracing is
+ *   disabled. Keeps the process alive no longer. See docs/profile.md. Rejects with
+ *   LONGSTACK_ERR_INVALID_PROFILE, LONGSTACK_ERR_UNKNOWN_PROFILE_OPTION, LONGSTACK_ERR_PROFILE_RUNS,
+ *   LONGSTACK_ERR_NOT_ENABLED.
  * @property {<F extends (...args: any[]) => any>(fn: F) => F} bind
  *   Binds a function to the present context, for code that keeps callbacks in queues of its own. Throws
  *   LONGSTACK_ERR_INVALID_HANDLER.
@@ -111,6 +119,8 @@ const { createMethods } = require('./tracer/methods')
 
 /** @type {Event[]} */
 const events = ['warning', 'span', 'blocked']
+
+const MAX_PROFILE_SECONDS = 1800
 
 const stages = /** @type {const} */ (['init', 'before', 'after'])
 
@@ -179,6 +189,8 @@ function createApi (tracer) {
       return methods.span(name, checkedAttributes, fn)
     },
 
+    profile: async (options) => methods.profile(checkProfile(options)),
+
     reopen: () => methods.reopen(),
 
     intercept (server, transform) {
@@ -201,6 +213,26 @@ function createApi (tracer) {
 function checkFunction (name, value) {
   if (typeof value !== 'function') throw mistake('INVALID_HANDLER', name, value)
   return value
+}
+
+/**
+ * @param {unknown} options
+ * @returns {{ seconds: number, samples: boolean }}
+ * @throws {LongstackError}
+ */
+function checkProfile (options = {}) {
+  if (typeof options !== 'object' || options === null) {
+    throw mistake('INVALID_PROFILE', 'options', options, 'an object')
+  }
+  const names = ['seconds', 'samples']
+  const unknown = Object.keys(options).find((name) => !names.includes(name))
+  if (unknown !== undefined) throw mistake('UNKNOWN_PROFILE_OPTION', unknown, nearest(unknown, names))
+  const { seconds = 5, samples = true } = /** @type {any} */ (options)
+  if (typeof seconds !== 'number' || !(seconds > 0 && seconds <= MAX_PROFILE_SECONDS)) {
+    throw mistake('INVALID_PROFILE', 'seconds', seconds, `a number above 0, at most ${MAX_PROFILE_SECONDS}`)
+  }
+  if (typeof samples !== 'boolean') throw mistake('INVALID_PROFILE', 'samples', samples, 'true or false')
+  return { seconds, samples }
 }
 
 /**

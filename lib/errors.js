@@ -98,6 +98,29 @@ const catalogue = {
     example: [undefined],
     remedy: "Call `trace.span('name', fn)` or `trace.span('name', { … }, fn)`."
   },
+  INVALID_PROFILE: {
+    sentence: (name, value, allowed) => `Option ${quote(name)} of trace.profile must be ${allowed}. ` +
+      `Received ${describe(value)}.`,
+    example: ['seconds', -1, 'a number above 0, at most 1800'],
+    remedy: 'See [profile](profile.md).'
+  },
+  UNKNOWN_PROFILE_OPTION: {
+    sentence: (name, hint) => `Unknown option ${quote(name)} of trace.profile.${didYouMean(hint)} ` +
+      'Options are seconds and samples.',
+    example: ['second', 'seconds'],
+    remedy: 'See [profile](profile.md).'
+  },
+  PROFILE_RUNS: {
+    sentence: () => 'A profile of this thread is being recorded already; wait until it is over.',
+    example: [],
+    remedy: 'Await the first one, or share its promise.'
+  },
+  NOT_ENABLED: {
+    sentence: (name) => `${name} needs tracing, which is off: call trace.enable() first, or preload ` +
+      'longstack/register.',
+    example: ['trace.profile'],
+    remedy: 'Call `trace.enable()`, or start the program with `node -r longstack/register`.'
+  },
   INVALID_HOOK: {
     sentence: (value) => 'trace.hook takes an object with init, before or after functions. ' +
       `Received ${describe(value)}.`,

@@ -5,7 +5,7 @@ import trace from '../index.js'
 export default trace
 export const {
   enable, disable, current, chain, stack, why, handles, stats, doctor, hook, nativeHooks, onError, on, span,
-  reopen, intercept, bind
+  reopen, intercept, bind, profile
 } = trace
 
 /**
@@ -24,5 +24,6 @@ export const {
  * @typedef {import('./api.js').SpanHandle} SpanHandle
  * @typedef {import('./api.js').SpanRecord} SpanRecord
  * @typedef {import('./api.js').BlockedEvent} BlockedEvent
+ * @typedef {import('./api.js').Profile} Profile
  * @typedef {import('./option-types.js').Frame} Frame a frame as the option `hide` sees it
  */

@@ -117,6 +117,7 @@ function createTracer () {
 
     disable () {
       if (!settings.enabled) return
+      wiring.profiles?.finish()
       settings.enabled = false
       applyBlocked()
       applySpans()
@@ -133,16 +134,22 @@ function createTracer () {
 }
 
 /** Chooses the engine of capture, and with it the clocks that only the addon has. @param {Wiring} wiring */
-function createEngine ({ asyncLayer, capture, allocationClock, settings }) {
+function createEngine (wiring) {
+  const { asyncLayer, capture, allocationClock, settings } = wiring
   /** tracing was on: there may be records */
   let isInstalled = false
   /** the addon counts the iterations of the event loop */
   let isCounting = false
+  /** the option in force @type {string | undefined} */
+  let applied
 
   return {
     apply () {
+      const { capture: option } = settings.options
+      if (applied !== option) wiring.profiles?.finish() // numbers of chains are those of one engine
+      applied = option
       const before = capture.name
-      capture.selectEngine(settings.options.capture)
+      capture.selectEngine(option)
       // Numbers of chains are those of one engine. Clearing touches all pages: not before there are any.
       if (capture.name !== before && isInstalled) records.clear()
       isInstalled = true

@@ -15,16 +15,23 @@ const CURRENT_RUN = 3 // number of this run in the log of its span
 const CURRENT_REF = 4 // reference of the resource or promise that was entered last
 const DEPTH = 5 // how many are entered; 0: no hook has said what runs
 const LAST_LEFT = 6 // reference of the step that was left last
-const ATTENTION = 7 // what else is done when a callback begins: TIMED, WATCHED, ORPHANED
+const ATTENTION = 7 // what else is done when a callback begins: TIMED, WATCHED, ORPHANED, PROFILED
 
 // Bits of ATTENTION.
 const TIMED = 1 // spans are timed
 const WATCHED = 2 // the length of callbacks is watched
 const ORPHANED = 4 // a handle was made while nothing executed: what runs next is its cause
+const PROFILED = 8 // steps are logged for a profile
 
 const current = new Int32Array(32)
 /** what the levels below were: chain, cause, span, run, ref */
 const saved = new Int32Array(LEVEL * LEVELS)
+
+/**
+ * Holds the log of the profile that is on: read while PROFILED is set.
+ * @type {{ log: import('../profile/step-log').StepLog }}
+ */
+const profiled = { log: /** @type {any} */ (undefined) }
 
 /** Sets the current step. @param {number} chain @param {number} cause @param {number} span */
 function setCurrent (chain, cause, span) {
@@ -91,7 +98,9 @@ module.exports = {
   TIMED,
   WATCHED,
   ORPHANED,
+  PROFILED,
   current,
+  profiled,
   setCurrent,
   push,
   pop,

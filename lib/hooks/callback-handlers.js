@@ -8,7 +8,8 @@ const { now } = require('../context/clock')
 const guard = require('../context/guard')
 const { contextAt, contextOf, root } = require('../context/context')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, TIMED, current
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, PROFILED, TIMED,
+  current, profiled
 } = require('../context/current')
 const {
   CALLED, CHAIN, DETAIL, DETAILED, ENTERED, FIRST_CHAIN, FLAGS, INCOMING, LIVE, OWN_WORK_CHAIN, PARSER,
@@ -96,7 +97,7 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
 
   /**
    * Handles the begin of a callback while a bit of ATTENTION is set: spans are timed, callbacks are watched,
-   * or an orphan waits for its cause.
+   * steps are logged, or an orphan waits for its cause.
    * @param {number} ref
    * @param {number} flags
    * @param {Int32Array} words
@@ -104,6 +105,7 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
    */
   function handleAttention (ref, flags, words, offset) {
     orphans.claim(current[CURRENT_CAUSE])
+    if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.enter(ref, flags, words, offset)
     const span = current[CURRENT_SPAN]
     const isCallback = current[DEPTH] === 1 && (flags & CALLED) !== 0
     if (listener.callbackStarted !== undefined && isCallback) {
@@ -120,7 +122,15 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
     if ((ref & 1) === 0 && callbackListeners.size > 0) callbackListeners.get(ref >>> 1)?.()
   }
 
-  return { handleAttention, handleBefore, handleTimerAfter }
+  /** Handles the end of a step within another one while spans are timed or steps are logged. */
+  function handleReturn () {
+    if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.resume()
+    if ((current[ATTENTION] & TIMED) === 0) return
+    const timed = loopTime()
+    if (current[CURRENT_SPAN] !== timed.spanNumber) timed.switchTo(current[CURRENT_SPAN], now())
+  }
+
+  return { handleAttention, handleBefore, handleReturn, handleTimerAfter }
 }
 
 /**

@@ -1,11 +1,13 @@
 'use strict'
 
-// Reads the step that runs now. Every reader first resolves it where no hook has entered one.
+// Reads the step that runs now, and has steps logged for a profile. Every reader first resolves it where no
+// hook has entered one.
 
 const { executionAsyncResource } = require('node:async_hooks')
 const { contextAt, contextOf, OWN_WORK } = require('../context/context')
 const {
-  CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, LAST_LEFT, current
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, LAST_LEFT, PROFILED,
+  current, profiled
 } = require('../context/current')
 const { NO_CHAIN, OWN_WORK_CHAIN } = require('../context/records')
 
@@ -47,6 +49,19 @@ function createCurrentStep ({ lookup, settlements, isEnabled }) {
      * @returns {Context | undefined}
      */
     lastExited: () => current[LAST_LEFT] === 0 ? undefined : contextAt(current[LAST_LEFT]),
+
+    /**
+     * Logs each step that begins, from the present one on.
+     * @param {import('../profile/step-log').StepLog | undefined} log undefined: no longer
+     */
+    logSteps (log) {
+      current[ATTENTION] &= ~PROFILED
+      if (log === undefined) return
+      profiled.log = log
+      resolve()
+      log.resume()
+      current[ATTENTION] |= PROFILED
+    },
 
     executingResource: () => executionAsyncResource(),
 

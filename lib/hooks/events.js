@@ -15,8 +15,8 @@ const guard = require('../context/guard')
 const records = require('../context/records')
 const { OnPromise } = require('../context/tag')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH, TIMED,
-  current, leaveAll, pop, push, unwind
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH, PROFILED, TIMED,
+  current, leaveAll, pop, profiled, push, unwind
 } = require('../context/current')
 const { noteRepetition } = require('./loops')
 const { UNKNOWN, createOlderSteps } = require('./older-steps')
@@ -225,12 +225,10 @@ function createEvents ({
     if (current[DEPTH] === 0) {
       if (!isCountedByLoop) iterations[0]++
       if (allocationClock.isOn) mark(NO_CHAIN, current[CURRENT_CAUSE], current[CURRENT_SPAN])
+      if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.leave()
       return
     }
-    if ((current[ATTENTION] & TIMED) !== 0) {
-      const timed = loopTime()
-      if (current[CURRENT_SPAN] !== timed.spanNumber) timed.switchTo(current[CURRENT_SPAN], now())
-    }
+    if ((current[ATTENTION] & (TIMED | PROFILED)) !== 0) callbackHandlers.handleReturn()
     if (allocationClock.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
   }
 
@@ -252,6 +250,7 @@ function createEvents ({
     leaveAll()
     guard.inOwnWork = false
     if ((current[ATTENTION] & TIMED) !== 0) loopTime().mayHavePolled = true
+    if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.startIteration()
     settlements.read()
     clock[0] = now()
     allocationClock.startIteration()

@@ -7,7 +7,9 @@ const { executionAsyncId, triggerAsyncId } = require('node:async_hooks')
 const { now } = require('../context/clock')
 const { root } = require('../context/context')
 const records = require('../context/records')
-const { ATTENTION, CURRENT_CAUSE, CURRENT_RUN, TIMED, current, setCurrent } = require('../context/current')
+const {
+  ATTENTION, CURRENT_CAUSE, CURRENT_RUN, PROFILED, TIMED, current, profiled, setCurrent
+} = require('../context/current')
 
 const {
   MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, FLAGS, LIVE, PASSED,
@@ -56,6 +58,7 @@ function createLookup ({ carrier, registry, loopTime }) {
   function resumeCarried (carried) {
     setCurrent(carried.chain, carried.cause, carried.span)
     current[CURRENT_RUN] = carried.run
+    if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.resumeCarried()
     if ((current[ATTENTION] & TIMED) === 0) return
     const timed = loopTime()
     if (carried.span !== timed.spanNumber) timed.switchTo(carried.span, now())

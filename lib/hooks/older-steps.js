@@ -8,7 +8,8 @@ const { now } = require('../context/clock')
 const guard = require('../context/guard')
 const { OnPromise } = require('../context/tag')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, TIMED, current, push, setCurrent
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, PROFILED, TIMED, current, profiled,
+  push, setCurrent
 } = require('../context/current')
 const {
   DETAILED, EARLY_CHAIN, ENTERED, OWN_WORK_CHAIN, SPECIAL, findRecord, resources
@@ -53,6 +54,7 @@ function createOlderSteps ({ parts, carrier, callbackHandlers, loopTime, enter }
     else if (asyncId > 1) setCurrent(EARLY_CHAIN, ref, 0)
     else setCurrent(ref === UNKNOWN ? EARLY_CHAIN : OWN_WORK_CHAIN, 0, 0)
     current[CURRENT_RUN] = 0
+    if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.enterUnrecorded()
     if ((current[ATTENTION] & TIMED) !== 0) {
       const timed = loopTime()
       timed.enterCallback(current[CURRENT_SPAN], now())

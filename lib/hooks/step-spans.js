@@ -7,7 +7,8 @@ const { now } = require('../context/clock')
 const records = require('../context/records')
 const { contextAt } = require('../context/context')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, TIMED, current
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, PROFILED, TIMED,
+  current, profiled
 } = require('../context/current')
 const { ensureHeadroom } = require('../stacks/stack-headroom')
 const { HEAD } = require('./callback-handlers')
@@ -99,6 +100,7 @@ function createStepSpans ({ parts, carrier, kindTable, resolve, loadLoopTime }) 
       const carried = carrier.read()
       if (carried !== undefined && carried.cause === current[CURRENT_CAUSE]) carried.cause = request
       current[CURRENT_CAUSE] = request
+      if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.beginRequest()
       if (allocationClock.isOn) allocationClock.mark(current[CURRENT_CHAIN], request, current[CURRENT_SPAN])
       return isFirst
     },

@@ -37,16 +37,35 @@ function createServedRequests ({ enterRequest, currentRef, registry, koaRoutes, 
   /** Notes the route when Fastify runs a handler, within its request. @param {{ route: any }} message */
   function routed ({ route }) {
     const url = isObject(route) ? own(route, 'url') : undefined
-    if (typeof url !== 'string') return
+    if (typeof url === 'string') noteRoute(url)
+  }
+
+  /** Notes the route of the request that runs. @param {string} route */
+  function noteRoute (route) {
     const record = records.findRecord(requestOf(currentRef()))
     if (record === undefined) return
     const index = record.offset + DETAIL
-    record.words[index] = requests.withRoute(record.words[index], url)
+    record.words[index] = requests.withRoute(record.words[index], route)
   }
 
   return {
     started,
     routed,
+
+    /**
+     * @param {number} ref of a request
+     * @returns {string | undefined} its name, with the route if that was read before
+     */
+    nameOf (ref) {
+      const record = records.findRecord(ref)
+      return record === undefined ? undefined : requests.textAt(record.words[record.offset + DETAIL])
+    },
+
+    /** Reads the route of a request that was answered, within it. @param {{ request: object }} message */
+    answered ({ request }) {
+      const route = routeOf(request)
+      if (route !== undefined) noteRoute(route)
+    },
 
     /**
      * Notes a stream of HTTP/2 whose event is about to be emitted.

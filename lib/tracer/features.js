@@ -97,6 +97,37 @@ function createBlockedCallbacks (wiring) {
   })
 }
 
+/** Makes what records profiles. @param {Wiring} wiring */
+function createProfileRecorder (wiring) {
+  const { asyncLayer, channels, settings } = wiring
+  const served = wiring.servedRequests()
+  return require('../profile/recorder').createProfileRecorder({
+    logSteps: asyncLayer.logSteps,
+    routeOf: served.nameOf,
+    watchResponses: () => channels.subscribe([['http.server.response.finish', served.answered]]),
+    describe: (chain) => wiring.queries().describeChain(chain),
+    lacks: () => profileLacks(settings)
+  })
+}
+
+/**
+ * Returns what a profile lacks under the options in force.
+ * @param {import('./wiring').Settings} settings
+ * @returns {string[]}
+ */
+function profileLacks ({ mode, options }) {
+  const lacks = []
+  if (mode.light) {
+    lacks.push('In light mode nothing reports promises: code after an await counts for the callback before ' +
+      'it until it makes a resource, and waits for promises are not known.')
+  }
+  if (options.filter.length !== 1 || options.filter[0] !== '*') {
+    lacks.push(`The filter ${options.filter.join(',')} leaves resources out: what they run counts for the ` +
+      'chain that made them.')
+  }
+  return lacks
+}
+
 /** Makes what holds the transforms of trace.intercept. @param {Wiring} wiring */
 function createIntercepts (wiring) {
   const { asyncLayer, channels, events, warnings } = wiring
@@ -142,4 +173,10 @@ function createNativeHooks (wiring) {
   })
 }
 
-module.exports = { createBlockedCallbacks, createIntercepts, createNativeHooks, createSpanRecorder }
+module.exports = {
+  createBlockedCallbacks,
+  createIntercepts,
+  createNativeHooks,
+  createProfileRecorder,
+  createSpanRecorder
+}

@@ -4,6 +4,7 @@
 // that only has longstack preloaded does without.
 
 const guard = require('../context/guard')
+const { mistake } = require('../errors')
 
 /** @typedef {import('../hooks/async-hooks').Hook} Hook */
 
@@ -95,6 +96,20 @@ function createMethods ({ wiring, applySpans }) {
       wiring.intercepts ??= require('./features').createIntercepts(wiring)
       return wiring.intercepts.add(server, transform, place?.trim())
     }),
+
+    /**
+     * Records a profile of this thread.
+     * @param {{ seconds: number, samples: boolean }} options
+     * @returns {Promise<import('../profile/profile').Profile>}
+     */
+    profile: (options) => guard.run(() => {
+      if (!settings.enabled) throw mistake('NOT_ENABLED', 'trace.profile')
+      wiring.profiles ??= require('./features').createProfileRecorder(wiring)
+      return wiring.profiles.record(options)
+    }),
+
+    /** Ends the profile that is being recorded. */
+    finishProfile: () => wiring.profiles?.finish(),
 
     /** Opens the files that spans go to again. */
     reopen: () => guard.run(() => wiring.spans?.reopen())

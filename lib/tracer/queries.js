@@ -17,6 +17,7 @@ const { createStackReader } = require('../stacks/frames')
 const { mapFrame, mapText } = require('../stacks/source-maps')
 const { captureInto } = require('../stacks/trace-limit')
 const { formatHops } = require('../format/hops')
+const { createChainDescriber } = require('./chain-describer')
 const { createErrorHops } = require('./error-hops')
 
 const connectionTypes = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
@@ -132,6 +133,8 @@ function createQueries (parts) {
 
     /** @type {ReturnType<typeof blocked>} */
     blocked: (context, stack) => blocked()(context, stack),
+
+    describeChain: createChainDescriber(chain),
 
     /** Returns the frames of a context, as lines. @param {Context} context */
     lines: (context) => chain.describe(context).lines.join('\n'),

@@ -37,6 +37,7 @@ const { createErrorEvents, createEvents } = require('./listener')
  * @typedef {ReturnType<typeof import('./queries').createQueries>} Queries
  * @typedef {ReturnType<typeof import('../spans/recorder').createSpanRecorder>} SpanRecorder
  * @typedef {ReturnType<typeof import('../requests/layer').createRequestLayer>} RequestLayer
+ * @typedef {ReturnType<typeof import('../profile/recorder').createProfileRecorder>} ProfileRecorder
  * @typedef {ReturnType<typeof import('../requests/served-requests').createServedRequests>} ServedRequests
  * @typedef {ReturnType<typeof import('../intercept/servers').createIntercepts>} Intercepts
  * @typedef {ReturnType<typeof import('../hooks/native-hooks').createNativeHooks>} NativeHooks
@@ -76,6 +77,8 @@ class Wiring {
   koaRoutes
   /** Watches for blocking callbacks. @type {BlockedCallbacks | undefined} */
   blocked
+  /** Records profiles. @type {ProfileRecorder | undefined} */
+  profiles
   /** Holds the transforms of trace.intercept. @type {Intercepts | undefined} */
   intercepts
 

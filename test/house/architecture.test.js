@@ -37,6 +37,7 @@ const floors = [
   },
   {
     'options.js': ['option-types.js', 'warnings.js'],
+    'profile/': ['context/', 'errors.js', 'stacks/'],
     'spans/': ['context/', 'encoding/', 'hooks/', 'node-objects.js', 'objects.js', 'stacks/', 'warnings.js']
   },
   { 'option-table.js': ['options.js'] },

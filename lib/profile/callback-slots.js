@@ -1,0 +1,116 @@
+'use strict'
+
+// The callbacks that ran last, while a profile is on: when each began and ended, and for which request. By
+// slots, as records lie in their rings: a newer resource takes the slot of an older one. Hot path.
+
+const {
+  CAUSE, MASK, ONE_SHOT, PASSED, SIZE, TICKS, TIME, isRequest, readWord
+} = require('../context/records')
+
+const NO_WAIT = -1 // a callback that waited for nothing, or whose wait is not known
+const REQUESTS = 1 << 13 // slots of requests, as in context/request-records.js
+const MAX_STEPS = 64 // up to the request that a step belongs to
+const TICK_US = 1000 / TICKS
+
+// Words of a slot, times in µs since the profile began. What is touched at once is in one cache line.
+const SLOT = 4
+const SLOT_REF = 0
+const SLOT_REQUEST = 1
+const SLOT_START = 2
+const SLOT_END = 3
+const NOTHING = (2 * SIZE + REQUESTS) * SLOT // slot of what is not known
+
+/**
+ * Returns the index of the slot of what a reference stands for.
+ * @param {number} ref
+ */
+function slotOf (ref) {
+  if (ref < 0 && (ref & 1) !== 0) return (2 * SIZE + ((ref >> 1) & (REQUESTS - 1))) * SLOT
+  return ((ref & 1) === 0 ? (ref >> 1) & MASK : SIZE + ((ref >> 1) & MASK)) * SLOT
+}
+
+class CallbackSlots {
+  /** @param {number} start ms of the clock when the profile began */
+  constructor (start) {
+    this.start = start
+    this.slots = new Int32Array(NOTHING + SLOT)
+    /** slot of the callback that runs, or ran last */
+    this.running = NOTHING
+  }
+
+  /** Notes that the running callback ends, or goes on until now. @param {number} time */
+  endAt (time) {
+    this.slots[this.running + SLOT_END] = time
+  }
+
+  /** Returns whether a resource or promise ran last in its slot. @param {number} slot @param {number} ref */
+  isIn (slot, ref) {
+    return this.slots[slot + SLOT_REF] === ref
+  }
+
+  /** @param {number} slot @returns {number} reference of the request, 0: none */
+  requestIn (slot) {
+    return this.slots[slot + SLOT_REQUEST]
+  }
+
+  /** @param {number} slot @param {number} ref @param {number} request @param {number} time */
+  setRunning (slot, ref, request, time) {
+    const { slots } = this
+    slots[slot + SLOT_REF] = ref
+    slots[slot + SLOT_REQUEST] = request
+    slots[slot + SLOT_START] = time
+    slots[slot + SLOT_END] = time
+    this.running = slot
+  }
+
+  /**
+   * Returns how long a callback has waited since the end of the callback that registered it, but not longer
+   * than the profile lasts. The record of what the filter leaves out has no time of its own.
+   * @param {number} flags
+   * @param {Int32Array} words
+   * @param {number} offset
+   * @param {number} time now
+   * @returns {number} µs, or NO_WAIT
+   */
+  waitOf (flags, words, offset, time) {
+    const { slots } = this
+    const cause = words[offset + CAUSE]
+    const slot = slotOf(cause)
+    const isCauseRecent = cause !== 0 && slots[slot + SLOT_REF] === cause
+    if ((flags & PASSED) !== 0) {
+      return isCauseRecent && (flags & ONE_SHOT) !== 0 ? time - slots[slot + SLOT_END] : NO_WAIT
+    }
+    const registered = (words[offset + TIME] >>> 0) * TICK_US - this.start * 1e3
+    const isOfLastRun = isCauseRecent && registered + TICK_US >= slots[slot + SLOT_START]
+    if (isOfLastRun && registered <= slots[slot + SLOT_END]) return time - slots[slot + SLOT_END]
+    if (registered >= 0) return registered < time ? time - registered : 0
+    return (flags & ONE_SHOT) === 0 ? NO_WAIT : time // what is not over with one callback may have run before
+  }
+
+  /**
+   * Returns the request that a step belongs to.
+   * @param {number} ref
+   * @returns {number} reference, 0: none
+   */
+  requestOf (ref) {
+    if (ref === 0 || isRequest(ref)) return ref
+    const slot = slotOf(ref)
+    return this.slots[slot + SLOT_REF] === ref ? this.slots[slot + SLOT_REQUEST] : findRequest(ref)
+  }
+}
+
+/**
+ * Finds the request of a step that has not run since the profile began.
+ * @param {number} ref
+ * @returns {number} 0: none within MAX_STEPS
+ */
+function findRequest (ref) {
+  let step = ref
+  for (let i = 0; i < MAX_STEPS && step !== 0; i++) {
+    if (isRequest(step)) return step
+    step = readWord(step, CAUSE)
+  }
+  return 0
+}
+
+module.exports = { NOTHING, NO_WAIT, CallbackSlots, slotOf }

@@ -1,0 +1,183 @@
+'use strict'
+
+// Samples of V8's own CPU profiler (domain Profiler of node:inspector), each put under the chain that ran
+// when it was taken. Their times are microseconds of the clock behind process.hrtime on Node 20 to 26 (both
+// V8's TimeTicks and uv_hrtime of libuv read it); elsewhere they are moved to fit the call that started it.
+
+const { now } = require('../context/clock')
+const { IDLE } = require('./step-log')
+
+const INTERVAL_US = 1000
+const MAX_STACKS = 50_000
+const MAX_TOTALS = 100_000 // pairs of chain and stack
+const SLACK_MS = 5 // between the clocks
+const ROOT = 0 // number of the empty stack
+const SLOTS = 2 ** 20 // more than there are slots of totals
+
+/**
+ * @typedef {{ functionName: string, url: string, lineNumber: number, columnNumber: number }} CallFrame
+ *
+ * @typedef {object} CpuProfile as the inspector returns it
+ * @property {Array<{ id: number, callFrame: CallFrame, children?: number[] }>} nodes
+ * @property {number} startTime µs
+ * @property {number[]} [samples] ids of nodes
+ * @property {number[]} [timeDeltas] µs since the sample before
+ *
+ * @typedef {object} StackTotal
+ * @property {number} slot of the chain and route
+ * @property {number} stack number of the innermost frame, see `framesOf`
+ * @property {number} ms
+ * @property {number} count
+ */
+
+/** Starts and stops V8's profiler in this thread. */
+class CpuProfiler {
+  /** @throws {Error} where Node was built without the inspector */
+  constructor () {
+    const { Session } = require('node:inspector')
+    this.session = new Session()
+    this.session.connect()
+    this.post('Profiler.enable')
+    this.post('Profiler.setSamplingInterval', { interval: INTERVAL_US })
+  }
+
+  /** Starts to sample. Takes 10 to 20 ms: V8 notes the functions that are compiled. */
+  start () {
+    this.before = now()
+    this.post('Profiler.start')
+    this.after = now()
+  }
+
+  /**
+   * Stops to sample.
+   * @returns {{ profile: CpuProfile, offset: number }} offset: ms of the clock that are 0 µs of the profile
+   */
+  stop () {
+    const { profile } = this.post('Profiler.stop')
+    const { before = 0, after = 0 } = this
+    const [seconds, nanos] = process.hrtime()
+    const offset = now() - (seconds * 1e3 + nanos / 1e6)
+    const started = profile.startTime / 1e3 + offset
+    const isSameClock = started > before - SLACK_MS && started < after + SLACK_MS
+    return { profile, offset: isSameClock ? offset : before - profile.startTime / 1e3 }
+  }
+
+  close () {
+    this.session.disconnect()
+  }
+
+  /**
+   * Calls a method of the inspector, which answers at once within its own thread.
+   * @param {string} method
+   * @param {object} [params]
+   * @returns {any}
+   */
+  post (method, params) {
+    /** @type {any} */
+    let answer
+    /** @type {Error | null} */
+    let failure = null
+    this.session.post(method, params, (error, result) => {
+      failure = error
+      answer = result
+    })
+    if (failure !== null) throw failure
+    return answer
+  }
+}
+
+/** CPU time by chain and stack. Stacks are numbers: each has the one that called it, and a frame. */
+class CpuTotals {
+  constructor () {
+    /** numbers by caller and frame @type {Map<string, number>} */
+    this.numbers = new Map()
+    /** @type {number[]} */
+    this.callers = [ROOT]
+    /** @type {Array<CallFrame | undefined>} */
+    this.frames = [undefined]
+    /** by slot and stack @type {Map<number, StackTotal>} */
+    this.totals = new Map()
+    this.sampleCount = 0
+  }
+
+  /**
+   * Adds the samples of a profile, each to the entry of the log in which it was taken.
+   * @param {{ profile: CpuProfile, offset: number }} taken
+   * @param {import('./step-log').StepLog} log
+   * @param {(chain: number, request: number) => number} slotOf
+   */
+  add ({ profile, offset }, log, slotOf) {
+    const { nodes, startTime, samples = [], timeDeltas = [] } = profile
+    const stacks = this.numberStacks(nodes)
+    const shift = (offset - log.start) * 1e3 // to µs of the log
+    let time = startTime + shift
+    let entry = 0
+    for (let i = 0; i < samples.length; i++) {
+      time += timeDeltas[i]
+      while (entry + 1 < log.count && log.timeAt(entry + 1) <= time) entry++
+      const stack = stacks.get(samples[i])
+      const isOutside = time < log.timeAt(0) || entry + 1 >= log.count
+      if (stack === undefined || isOutside || log.chainAt(entry) === IDLE) continue
+      this.sampleCount++
+      this.addSample(slotOf(log.chainAt(entry), log.requestAt(entry)), stack, timeDeltas[i] / 1e3)
+    }
+  }
+
+  /** @param {number} slot @param {number} stack @param {number} ms */
+  addSample (slot, stack, ms) {
+    const key = stack * SLOTS + slot
+    const total = this.totals.get(key)
+    if (total !== undefined) {
+      total.ms += ms
+      total.count++
+    } else if (this.totals.size < MAX_TOTALS) {
+      this.totals.set(key, { slot, stack, ms, count: 1 })
+    }
+  }
+
+  /**
+   * Gives numbers to the stacks of a profile.
+   * @param {CpuProfile['nodes']} nodes
+   * @returns {Map<number, number>} by id of the node; without those of V8's idle time
+   */
+  numberStacks (nodes) {
+    const byId = new Map(nodes.map((node) => [node.id, node]))
+    /** @type {Map<number, number>} */
+    const stacks = new Map()
+    /** @type {Array<[id: number, caller: number]>} */
+    const pending = nodes.length === 0 ? [] : [[nodes[0].id, ROOT]]
+    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+      const [id, caller] = next
+      const node = byId.get(id)
+      if (node === undefined || node.callFrame.functionName === '(idle)') continue
+      const stack = node.callFrame.functionName === '(root)' ? ROOT : this.numberOf(caller, node.callFrame)
+      stacks.set(id, stack)
+      for (const child of node.children ?? []) pending.push([child, stack])
+    }
+    return stacks
+  }
+
+  /** @param {number} caller @param {CallFrame} frame @returns {number} */
+  numberOf (caller, frame) {
+    const { functionName, url, lineNumber, columnNumber } = frame
+    const key = `${caller}\n${functionName}\n${url}\n${lineNumber}\n${columnNumber}`
+    const number = this.numbers.get(key)
+    if (number !== undefined) return number
+    if (this.numbers.size >= MAX_STACKS) return caller
+    const added = this.callers.push(caller) - 1
+    this.frames.push(frame)
+    this.numbers.set(key, added)
+    return added
+  }
+
+  /** Returns the frames of a stack, innermost first. @param {number} stack @returns {CallFrame[]} */
+  framesOf (stack) {
+    const frames = []
+    for (let number = stack; number !== ROOT; number = this.callers[number]) {
+      frames.push(/** @type {CallFrame} */ (this.frames[number]))
+    }
+    return frames
+  }
+}
+
+module.exports = { CpuProfiler, CpuTotals }

@@ -1,0 +1,218 @@
+'use strict'
+
+// The result of a profile as data: chains with their figures, worst first; CPU samples by chain and stack;
+// and both as one tree. Chains that read the same (a step internal to Node differs) are one here.
+
+const { subsystemOf } = require('../context/subsystems')
+const { createFrameTexts } = require('./frame-texts')
+const { createTree } = require('./path-tree')
+
+const MAX_CHAINS = 2_000
+const MAX_SAMPLES = 20_000
+/** Types that wait for others to come: their wait is no work. */
+const listeningTypes = new Set((
+  'TCPSERVERWRAP PIPESERVERWRAP SIGNALWRAP UDPWRAP MESSAGEPORT FSEVENTWRAP STATWATCHER TTYWRAP').split(' '))
+
+/**
+ * @typedef {object} ProfileChain what ran or waited in one chain, for one route
+ * @property {string[]} frames the program's own, innermost first, with the label of each hop further out as
+ *   `── setTimeout(100) ──` between
+ * @property {string} label of the newest hop: what was waited for, `await`, `setTimeout`, `fs.readFile`
+ * @property {string} type Node's provider name of it
+ * @property {string} kind its subsystem, `TCP`, `PROMISE`
+ * @property {string} [route] of the request that it ran for, `GET /users/:id`
+ * @property {number} count callbacks that ran
+ * @property {number} requests that began in it
+ * @property {number} ranMs
+ * @property {number} waitedMs from the end of the callback that registered it until it ran, added up
+ * @property {number} waits callbacks whose wait is known: those that run once, and the first of others
+ * @property {number} cpuMs by the samples
+ *
+ * @typedef {object} ProfileSample CPU samples of one stack in one chain
+ * @property {number} chain index in `chains`
+ * @property {string[]} frames innermost first; a function's position is that of its start
+ * @property {number} ms
+ * @property {number} count
+ *
+ * @typedef {import('./path-tree').PathNode} PathNode
+ *
+ * @typedef {object} Profile
+ * @property {number} pid
+ * @property {number} threadId 0: the main thread
+ * @property {string} nodeVersion
+ * @property {number} startUnixMs
+ * @property {number} seconds that it lasted
+ * @property {number} ranMs time in which the event loop ran code
+ * @property {number} idleMs time in which it waited in the poll phase
+ * @property {number} cpuSeconds of the whole process, its other threads included
+ * @property {number} sampleCount CPU samples; 0 where there are none
+ * @property {ProfileChain[]} chains most time first
+ * @property {{ count: number, ranMs: number, waitedMs: number }} otherChains those past 2,000 of them
+ * @property {ProfileSample[]} samples most time first
+ * @property {PathNode} tree
+ * @property {string[]} lacks what it does not have under the options in force, as sentences
+ *
+ * @typedef {{ label: string, type: string, lines: string[] }} DescribedHop
+ * @typedef {(chain: number) => { hops: DescribedHop[], type: string }} Describer returns the hops of a chain,
+ *   newest first, and the type of its newest step, which may be none of them
+ */
+
+/**
+ * @param {object} recorded
+ * @param {number} recorded.startUnixMs
+ * @param {number} recorded.seconds
+ * @param {number} recorded.cpuSeconds
+ * @param {import('./totals').Totals} recorded.totals
+ * @param {import('./cpu-samples').CpuTotals | undefined} recorded.cpu
+ * @param {Describer} recorded.describe
+ * @param {string[]} recorded.lacks
+ * @returns {Profile}
+ */
+function createProfile ({ startUnixMs, seconds, cpuSeconds, totals, cpu, describe, lacks }) {
+  const { chains, chainsBySlot } = mergeChains(totals, describe)
+  const stacks = cpu === undefined ? [] : mergeStacks(cpu, chainsBySlot)
+  for (const { chain, ms } of stacks) chain.cpuMs += ms
+  chains.sort((a, b) => timeOf(b) - timeOf(a))
+  const kept = chains.slice(0, MAX_CHAINS)
+  const indexes = new Map(kept.map((chain, index) => [chain, index]))
+  const samples = stacks.filter(({ chain }) => indexes.has(chain)).slice(0, MAX_SAMPLES)
+  return {
+    pid: process.pid,
+    threadId: require('node:worker_threads').threadId,
+    nodeVersion: process.version,
+    startUnixMs,
+    seconds,
+    ranMs: chains.reduce((sum, { ranMs }) => sum + ranMs, 0),
+    idleMs: totals.idleMs,
+    cpuSeconds,
+    sampleCount: cpu?.sampleCount ?? 0,
+    chains: kept.map(publicChain),
+    otherChains: addUp(chains.slice(MAX_CHAINS)),
+    samples: samples.map(({ chain, ...rest }) => ({ chain: Number(indexes.get(chain)), ...rest })),
+    tree: createTree(kept, samples),
+    lacks
+  }
+}
+
+/**
+ * @typedef {ProfileChain & { path: import('./path-tree').Path }} PathChain
+ * @typedef {{ chain: PathChain, frames: string[], ms: number, count: number }} ChainStack
+ */
+
+/** @param {ProfileChain} chain */
+const timeOf = ({ ranMs, waitedMs }) => ranMs + waitedMs
+
+/** @param {PathChain} chain @returns {ProfileChain} */
+const publicChain = ({ path, ...chain }) => chain
+
+/** @param {ProfileChain[]} chains */
+function addUp (chains) {
+  const sum = { count: 0, ranMs: 0, waitedMs: 0 }
+  for (const { count, ranMs, waitedMs } of chains) {
+    sum.count += count
+    sum.ranMs += ranMs
+    sum.waitedMs += waitedMs
+  }
+  return sum
+}
+
+/**
+ * Describes the chains; those that read the same are one.
+ * @param {import('./totals').Totals} totals
+ * @param {Describer} describe
+ */
+function mergeChains (totals, describe) {
+  /** @type {Map<string, PathChain>} */
+  const chainsByText = new Map()
+  /** @type {PathChain[]} */
+  const chainsBySlot = []
+  for (let slot = 0; slot < totals.slots.size; slot++) {
+    const { hops, type } = describe(totals.chains[slot])
+    const route = totals.routes[totals.routeOfSlot[slot]]
+    const described = describeChain(hops, route)
+    const text = [route, described.label, described.type, ...described.frames].join('\n')
+    let chain = chainsByText.get(text)
+    if (chain === undefined) {
+      chain = { ...described, requests: 0, count: 0, ranMs: 0, waitedMs: 0, waits: 0, cpuMs: 0 }
+      chainsByText.set(text, chain)
+    }
+    chainsBySlot.push(chain)
+    chain.count += totals.counts[slot]
+    chain.requests += totals.requestCounts[slot]
+    chain.ranMs += totals.ranMs[slot]
+    if (listeningTypes.has(type)) continue
+    chain.waitedMs += totals.waitedMs[slot]
+    chain.waits += totals.waitCounts[slot]
+  }
+  return { chains: [...chainsByText.values()], chainsBySlot }
+}
+
+/** Types with which a request begins: what is further out is the server's. */
+const requestTypes = new Set([
+  'HTTPINCOMINGMESSAGE', 'HTTP2SESSION', 'HTTP2STREAM', 'TCPSERVERWRAP', 'PIPESERVERWRAP'
+])
+
+/**
+ * @param {DescribedHop[]} hops newest first
+ * @param {string | undefined} route
+ */
+function describeChain (hops, route) {
+  const [newest] = hops
+  const frames = newest.lines.map(frameOfLine)
+  const path = []
+  let isOutside = false // of the request
+  for (const [index, { label, type, lines }] of hops.entries()) {
+    const name = !isOutside && requestTypes.has(type) ? route ?? label : label
+    if (index > 0) frames.push(`── ${name} ──`, ...lines.map(frameOfLine))
+    isOutside ||= route !== undefined && requestTypes.has(type)
+    if (!isOutside) path.push(name, ...lines.map(frameOfLine))
+  }
+  const { type } = newest
+  const label = route !== undefined && requestTypes.has(type) ? route : newest.label
+  const kind = subsystemOf(type) ?? type
+  return {
+    frames,
+    label,
+    type,
+    kind,
+    ...(route === undefined ? {} : { route }),
+    path: { route, label, names: path.reverse() }
+  }
+}
+
+/** @param {string} line as hops print it @returns {string} `load (/app/pool.js:34:9)` */
+function frameOfLine (line) {
+  const text = line.trim().replace(/^at (?:async )?/, '')
+  return text.endsWith(')') || text.startsWith('...') ? text : `<anonymous> (${text})`
+}
+
+/**
+ * @param {import('./cpu-samples').CpuTotals} cpu
+ * @param {PathChain[]} chainsBySlot
+ * @returns {ChainStack[]} most time first
+ */
+function mergeStacks (cpu, chainsBySlot) {
+  const textsOf = createFrameTexts()
+  /** @type {Map<PathChain, Map<string, ChainStack>>} */
+  const stacksByChain = new Map()
+  const merged = []
+  for (const { slot, stack, ms, count } of cpu.totals.values()) {
+    const chain = chainsBySlot[slot]
+    const frames = textsOf(cpu.framesOf(stack))
+    let stacks = stacksByChain.get(chain)
+    if (stacks === undefined) stacksByChain.set(chain, stacks = new Map())
+    const text = frames.join('\n')
+    const equal = stacks.get(text)
+    if (equal !== undefined) {
+      equal.ms += ms
+      equal.count += count
+      continue
+    }
+    const entry = { chain, frames, ms, count }
+    stacks.set(text, entry)
+    merged.push(entry)
+  }
+  return merged.sort((a, b) => b.ms - a.ms)
+}
+
+module.exports = { createProfile }

@@ -1,0 +1,151 @@
+'use strict'
+
+// Records a profile: from its start on each step is logged, pieces of the log are added up as it fills, and
+// V8's profiler is emptied now and then, since it keeps all samples until it is stopped.
+
+const guard = require('../context/guard')
+const { OWN_WORK_CHAIN } = require('../context/records')
+const { mistake } = require('../errors')
+const { CpuProfiler, CpuTotals } = require('./cpu-samples')
+const { createProfile } = require('./profile')
+const { RESUMED, StepLog } = require('./step-log')
+const { Totals } = require('./totals')
+
+const SLICE_MS = 10_000 // after which V8's profiler is emptied
+const CAPACITY = 1 << 15 // entries of the log
+const SAMPLED_CAPACITY = 1 << 19 // the same where samples are joined with them: 8 MB
+
+/**
+ * @typedef {import('./profile').Profile} Profile
+ *
+ * @typedef {object} RecorderParts
+ * @property {(log: StepLog | undefined) => void} logSteps
+ * @property {(request: number) => string | undefined} routeOf returns the name of a request, by reference
+ * @property {() => () => void} watchResponses has routes read as requests end; returns what stops it
+ * @property {import('./profile').Describer} describe
+ * @property {() => string[]} lacks returns what a profile lacks under the options in force, as sentences
+ */
+
+/** @param {RecorderParts} parts */
+function createProfileRecorder (parts) {
+  /** @type {ReturnType<typeof createRecording> | undefined} */
+  let recording
+
+  return {
+    /**
+     * Records a profile of this thread.
+     * @param {{ seconds: number, samples: boolean }} options
+     * @returns {Promise<Profile>} resolves when the time is over, the program has nothing left to do, or
+     *   `finish` was called
+     */
+    record ({ seconds, samples }) {
+      if (recording !== undefined) throw mistake('PROFILE_RUNS')
+      return new Promise((resolve, reject) => {
+        const finish = () => guard.run(() => {
+          try {
+            resolve(end())
+          } catch (error) {
+            reject(error)
+          }
+        })
+        recording = createRecording(parts, samples, finish)
+        const timer = setTimeout(finish, seconds * 1000).unref()
+        process.on('beforeExit', finish)
+        recording.onEnd.push(() => clearTimeout(timer), () => process.off('beforeExit', finish))
+      })
+
+      /** @returns {Profile} */
+      function end () {
+        const ended = /** @type {NonNullable<typeof recording>} */ (recording)
+        recording = undefined
+        return ended.end()
+      }
+    },
+
+    /** Ends the profile that is on, if one is: its promise resolves. */
+    finish: () => recording?.finish()
+  }
+}
+
+/**
+ * Starts to record.
+ * @param {RecorderParts} parts
+ * @param {boolean} withSamples
+ * @param {() => void} finish
+ */
+function createRecording (parts, withSamples, finish) {
+  const startUnixMs = Date.now()
+  const cpuBefore = process.cpuUsage()
+  const totals = new Totals(parts.routeOf)
+  const cpu = withSamples ? new CpuTotals() : undefined
+  const { profiler, failure } = withSamples ? startProfiler() : { profiler: undefined, failure: undefined }
+  const log = new StepLog(profiler === undefined ? CAPACITY : SAMPLED_CAPACITY, {
+    add: (_, start, end) => totals.add(log, start, end),
+    full: () => guard.run(slice)
+  }, profiler !== undefined)
+  const slices = profiler === undefined ? undefined : setInterval(() => guard.run(sliceNow), SLICE_MS).unref()
+  /** what is done when it ends */
+  const onEnd = [parts.watchResponses(), () => clearInterval(slices), () => parts.logSteps(undefined)]
+  parts.logSteps(log)
+
+  /** Adds up all entries but the last, which goes on, and forgets them. */
+  function addUp () {
+    const taken = profiler?.stop()
+    log.handOn(log.count - 1)
+    if (taken !== undefined) cpu?.add(taken, log, (chain, request) => totals.slotOf(chain, request))
+    log.keepLast()
+  }
+
+  /** Empties the log and V8's profiler; what that takes is longstack's own. */
+  function slice () {
+    const time = log.now()
+    addUp()
+    log.add(time, OWN_WORK_CHAIN, 0, RESUMED)
+    profiler?.start()
+  }
+
+  function sliceNow () {
+    log.resume() // the last entry ends here
+    slice()
+    log.resume()
+  }
+
+  return {
+    finish,
+    onEnd,
+
+    /** @returns {Profile} */
+    end () {
+      const endTime = log.now()
+      log.addPoll(endTime)
+      log.resume()
+      for (const stop of onEnd) stop()
+      addUp()
+      profiler?.close()
+      const { user, system } = process.cpuUsage(cpuBefore)
+      return createProfile({
+        startUnixMs,
+        seconds: endTime / 1e6,
+        cpuSeconds: (user + system) / 1e6,
+        totals,
+        cpu: profiler === undefined ? undefined : cpu,
+        describe: parts.describe,
+        lacks: failure === undefined ? parts.lacks() : [...parts.lacks(), failure]
+      })
+    }
+  }
+}
+
+/** @returns {{ profiler: CpuProfiler | undefined, failure: string | undefined }} */
+function startProfiler () {
+  try {
+    const profiler = new CpuProfiler()
+    profiler.start()
+    return { profiler, failure: undefined }
+  } catch (error) {
+    const reason = /** @type {Error} */ (error).message
+    return { profiler: undefined, failure: `No CPU samples: V8's profiler does not start (${reason}).` }
+  }
+}
+
+module.exports = { createProfileRecorder }

@@ -1,0 +1,29 @@
+'use strict'
+
+// Describes chains by their numbers, for profiles: no record of a step is needed.
+
+const { contextOfChain, OWN_WORK } = require('../context/context')
+
+/** @param {ReturnType<typeof import('../stacks/chain').createChain>} chain */
+function createChainDescriber (chain) {
+  /**
+   * Returns the hops of a chain, newest first, at least one, and the type of its newest step, which may print
+   * none.
+   * @param {number} number
+   * @returns {{ hops: Array<{ label: string, type: string, lines: string[] }>, type: string }}
+   */
+  return (number) => {
+    if (number === OWN_WORK.chain) return withoutHops('longstack', 'longstack')
+    const context = contextOfChain(number)
+    if (context === undefined) return withoutHops('unknown', 'unknown') // forgotten, or never known
+    const hops = chain.hops(context)
+    return hops.length > 0 ? { hops, type: context.type } : withoutHops('process start', context.type)
+  }
+}
+
+/** @param {string} label @param {string} type */
+function withoutHops (label, type) {
+  return { hops: [{ label, type, lines: [] }], type }
+}
+
+module.exports = { createChainDescriber }
