@@ -176,17 +176,23 @@ function blockerChanges (before, after, [first, second]) {
 }
 
 /**
+ * Adds up what blocked by function, worst first.
  * @param {Model} model
  * @param {FileName} fileName
  * @returns {Array<{ key: string, ms: number, blocker: Blocker }>}
  */
 function costsOf (model, fileName) {
   const requests = Math.max(1, requestsOf(model))
-  return model.blockers.map((blocker) => ({
-    key: blocker.at === undefined ? blocker.name : functionOf(blocker.at, fileName),
-    ms: Math.max(blocker.totalMs, blocker.delayedMs) / requests,
-    blocker
-  }))
+  /** @type {Map<string, { key: string, ms: number, blocker: Blocker }>} */
+  const functions = new Map()
+  for (const blocker of model.blockers) {
+    const key = blocker.at === undefined ? blocker.name : functionOf(blocker.at, fileName)
+    const ms = Math.max(blocker.totalMs, blocker.delayedMs) / requests
+    const existing = functions.get(key)
+    if (existing === undefined) functions.set(key, { key, ms, blocker })
+    else existing.ms += ms
+  }
+  return [...functions.values()]
 }
 
 /** Counts the requests of servers, or all spans if there are none. @param {Model} model */

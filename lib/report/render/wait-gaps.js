@@ -1,8 +1,8 @@
 'use strict'
 
-// Where between two runs of a span one of its waits lay. A line tells the length of each wait of the critical
+// Where between two runs of a span one of its waits lay. A line has the length of each wait of the critical
 // path and the times of the runs, not which wait lay between which runs: one is placed where exactly one gap
-// has its length, and no other wait has that.
+// has its length and no other wait has that, first to the microsecond, then roughly among what is left.
 
 /**
  * @typedef {import('../aggregate/digest').Digest} Digest
@@ -15,7 +15,10 @@
  */
 
 const ROUNDING_MS = 0.004 // of three times with three decimals
+const [ROUGH_MS, ROUGH_PART] = [0.05, 0.01] // runs too short to be listed are part of a gap
 const MIN_MS = 0.05 // shorter gaps look alike
+
+/** @typedef {{ start: number, end: number }} Gap */
 
 /**
  * @param {Pick<Digest, 'runs' | 'waits'>} span
@@ -24,24 +27,36 @@ const MIN_MS = 0.05 // shorter gaps look alike
 function waitGapsOf ({ runs, waits }) {
   const gaps = gapsBetween(runs)
   const single = waits.filter(({ count, ms }) => count === 1 && ms >= MIN_MS)
-  return gaps.flatMap(([start, end]) => {
-    const fitting = single.filter((wait) => fits(wait, end - start))
-    if (fitting.length !== 1) return []
-    const [wait] = fitting
-    const isOnly = gaps.filter(([from, to]) => fits(wait, to - from)).length === 1
-    return isOnly ? [{ start, end, wait }] : []
-  })
+  const exact = placed(gaps, single, () => ROUNDING_MS)
+  const rough = placed(
+    gaps.filter(({ start }) => exact.every((gap) => gap.start !== start)),
+    single.filter((wait) => exact.every((gap) => gap.wait !== wait)),
+    (length) => ROUGH_MS + length * ROUGH_PART
+  )
+  return [...exact, ...rough].sort((a, b) => a.start - b.start)
 }
 
-/** @param {Digest['runs']} runs @returns {Array<[start: number, end: number]>} */
+/** @param {Digest['runs']} runs @returns {Gap[]} */
 function gapsBetween (runs) {
   const sorted = [...runs].sort((a, b) => a[0] - b[0])
-  return sorted.slice(1).map(([start], i) => [sorted[i][0] + sorted[i][1], start])
+  return sorted.slice(1).map(([end], i) => ({ start: sorted[i][0] + sorted[i][1], end }))
 }
 
-/** @param {Wait & { delayed?: number }} wait @param {number} length of a gap in ms */
-function fits ({ ms, delayed = 0 }, length) {
-  return Math.abs(ms + delayed - length) <= ROUNDING_MS
+/**
+ * Places each wait that fits one gap, which no other fits.
+ * @param {Gap[]} gaps
+ * @param {Wait[]} waits
+ * @param {(length: number) => number} tolerance in ms
+ * @returns {WaitGap[]}
+ */
+function placed (gaps, waits, tolerance) {
+  const fits = (/** @type {Wait} */ { ms, delayed = 0 }, /** @type {Gap} */ { start, end }) =>
+    Math.abs(ms + delayed - (end - start)) <= tolerance(end - start)
+  return gaps.flatMap((gap) => {
+    const fitting = waits.filter((wait) => fits(wait, gap))
+    const isOnly = fitting.length === 1 && gaps.filter((other) => fits(fitting[0], other)).length === 1
+    return isOnly ? [{ ...gap, wait: fitting[0] }] : []
+  })
 }
 
 module.exports = { waitGapsOf }

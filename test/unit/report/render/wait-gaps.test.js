@@ -17,8 +17,13 @@ test('a wait lies in the gap of its length', (t) => {
   t.deepEqual(gapsOf({ ms: 0.5, delayed: 1.5, at: 'f' }), [[29, 31, 'f']], 'with the time in which others ran')
 })
 
+test('what is left is placed roughly, if that is certain', (t) => {
+  t.deepEqual(gapsOf({ ms: 10, at: 'f' }, { ms: 2.05, at: 'g' }, { ms: 7.04, at: 'h' }), [[2, 12, 'f'], [29, 31, 'g']])
+  t.deepEqual(gapsOf({ ms: 10.001, at: 'f' }, { ms: 9.95, at: 'g' }), [[2, 12, 'f']])
+})
+
 test('nothing is said where it could lie in two gaps, two waits in one, or none fits', (t) => {
   t.deepEqual(gapsOf({ ms: 7, at: 'f' }), [])
   t.deepEqual(gapsOf({ ms: 10, at: 'f' }, { ms: 10.001, at: 'g' }), [])
-  t.deepEqual(gapsOf({ ms: 10, count: 2, at: 'f' }, { ms: 9.9, at: 'g' }, { ms: 0.01, at: 'h' }), [])
+  t.deepEqual(gapsOf({ ms: 10, count: 2, at: 'f' }, { ms: 9.5, at: 'g' }, { ms: 0.01, at: 'h' }), [])
 })
