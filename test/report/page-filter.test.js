@@ -95,7 +95,7 @@ able('a range chosen with the keys makes the figures those of its requests, exac
   t.deepEqual((await cells(page, 'figures', 'GET /quick')).slice(0, 4), ['GET /quick', '5', '0.50/s', '5'])
   t.is((await cells(page, 'figures', 'GET /slow'))[8], '100 ms', 'the mean')
   t.deepEqual((await cells(page, 'shares', 'GET /slow')).slice(2, 5), ['100 ms', '30.0 ms', '70.0 ms'])
-  t.is(await page.locator('.filter-line').innerText(), 'Only 00:40:10 to 00:40:20.Show all')
+  t.is(await page.locator('.filter-line [role=status]').innerText(), 'Only 00:40:10 to 00:40:20.')
   const starts = await page.locator('#slowest td.clock').allInnerTexts()
   t.true(starts.every((start) => start >= '00:40:10' && start < '00:40:20'), starts.join(' '))
   await slider(page, 'End').press('Escape')

@@ -4,7 +4,7 @@
 // cut. A model that is too large is thinned step by step until it fits, and the page lists what is missing. A
 // model may come from a hostile file: nothing in it is trusted.
 
-const { createFailures, createVerdict } = require('./findings')
+const { createChanges, createFailures, createVerdict } = require('./findings')
 const { createRoute, createRow } = require('./rows')
 const { createSeries, timesOf } = require('./series')
 const { Thinning } = require('./thinning')
@@ -15,6 +15,7 @@ const { array, isRecord, number, sentences, text } = require('./values')
 /**
  * @typedef {import('./rows').PageRow} PageRow
  * @typedef {import('./thinning').Limits} Limits
+ * @typedef {import('./findings').PageChange} Change
  *
  * @typedef {object} PageRun
  * @property {string} label
@@ -33,6 +34,7 @@ const { array, isRecord, number, sentences, text } = require('./values')
  * @typedef {object} PageData
  * @property {string} title
  * @property {PageRun[]} runs one, or two to compare
+ * @property {{ sites: Change[], blockers: Change[] }} changes between two runs, worst first
  * @property {PageRow[]} slowest
  * @property {PageRow[]} open
  * @property {Array<import('./traces').PageTrace>} traces
@@ -114,6 +116,10 @@ function thin (model, title, limits) {
   return {
     title: text(title),
     runs: models.map((run, i) => createRun(run, labels[i], thinning)),
+    changes: {
+      sites: createChanges(model.changes?.sites, limits.rows),
+      blockers: createChanges(model.changes?.blockers, limits.rows)
+    },
     slowest: createRows(model.slowest, 'slowest requests', thinning),
     open: createRows(model.open, 'open requests', thinning),
     traces: createTraces(model, thinning),

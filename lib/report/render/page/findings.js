@@ -1,8 +1,8 @@
 'use strict'
 
-// The verdict and the failures of the page.
+// The verdict of the page, its failures, and what changed between two runs.
 
-const { NAME_CHARS, figures, number, optionalText, records, text } = require('./values')
+const { NAME_CHARS, array, figures, number, optionalText, records, text } = require('./values')
 const { sparse } = require('./series')
 
 /**
@@ -26,9 +26,18 @@ const { sparse } = require('./series')
  * @property {string} [traceId]
  * @property {string} [spanId]
  * @property {import('./series').Sparse} [byBucket] count
+ *
+ * @typedef {object} PageChange of a site where requests waited, or of a blocker
+ * @property {string} [route]
+ * @property {string} [name] of a blocker
+ * @property {string} [at]
+ * @property {string[]} callers innermost first
+ * @property {string} [until]
+ * @property {Record<string, number>} figures beforeMs, afterMs, change: per request
  */
 
 const MAX_FINDINGS = 20
+const MAX_CALLERS = 8
 const MAX_ROUTES = 20
 const SENTENCE_CHARS = 1000
 
@@ -61,4 +70,16 @@ function createFailures (list, buckets, thinning) {
   }))
 }
 
-module.exports = { createFailures, createVerdict }
+/** @param {unknown} list @param {number} max @returns {PageChange[]} */
+function createChanges (list, max) {
+  return records(list).slice(0, max).map((change) => ({
+    route: optionalText(change.route, NAME_CHARS),
+    name: optionalText(change.name, NAME_CHARS),
+    at: optionalText(change.at, NAME_CHARS),
+    callers: array(change.callers).slice(0, MAX_CALLERS).map((caller) => text(caller)),
+    until: optionalText(change.until, NAME_CHARS),
+    figures: figures(change, ['beforeMs', 'afterMs', 'change'])
+  }))
+}
+
+module.exports = { createChanges, createFailures, createVerdict }

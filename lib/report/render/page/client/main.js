@@ -5,6 +5,7 @@
 
 /* global document */
 
+const { createChangesTables } = require('./changes-tables')
 const { heading } = require('./columns')
 const { createCriticalPaths } = require('./critical-paths')
 const { distributions } = require('./distributions')
@@ -60,7 +61,8 @@ function sections () {
       when(anyRun(({ failures }) => failures.length > 0), () =>
         section('failures', 'What failed', runs.map((run) => failuresTable(run, filter, links)))),
       section('durations', 'Durations', distributions(filter)),
-      when(isComparison, () => section('changes', 'Changes', lead(), changesTable(filter))),
+      when(isComparison, () => section('changes', 'Changes',
+        lead(), changesTable(filter), createChangesTables(filter, links))),
       section('figures', 'Figures per route', runs.map((run) => figuresTable(run, filter))),
       when(hasShares, () =>
         section('shares', 'Shares', legend(), runs.map((run) => sharesTable(run, filter)))),

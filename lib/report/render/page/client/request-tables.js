@@ -87,12 +87,11 @@ function slowestTable (filter, waterfall) {
       partColumn('Run', 'run'),
       partColumn('Waited', 'waited'),
       partColumn('Delayed', 'delayed'),
-      { title: 'Longest waits', text: true, class: 'waits sites', cell: (row) => row.waits.map(waitCell) },
       {
-        title: 'Delayed most by',
+        title: 'Longest waits',
         text: true,
-        class: 'at',
-        cell: ({ delayedBy: [worst] }) => worst && delayer(worst)
+        class: 'waits sites',
+        cell: ({ waits, delayedBy: [worst] }) => [waits.map(waitCell), worst && delayer(worst)]
       }
     ]
   })
@@ -129,7 +128,7 @@ function waitCell (wait) {
 
 /** @param {import('../rows').Delay} delay */
 function delayer ({ name = 'code outside any span', ms }) {
-  return [foreign(name), h('small', {}, ` ${time(ms)}`)]
+  return h('span', { class: 'wait' }, 'delayed by ', foreign(name), ` · ${time(ms)}`)
 }
 
 /** @param {Filter} filter @param {Waterfall | undefined} waterfall */

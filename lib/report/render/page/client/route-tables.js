@@ -54,12 +54,21 @@ function figuresTable (run, filter) {
   return [heading(run), filter.noteOf('Figures are', ['status']), table.element]
 }
 
+/** @type {any} */
+const waitedFor = {
+  title: 'Waited for',
+  text: true,
+  class: 'waits',
+  cell: (/** @type {PageRoute} */ route) => waits(route.split)
+}
+
 /** @param {PageRun} run @param {Filter} filter */
 function sharesTable (run, filter) {
   const rowsOf = (/** @type {import('./filter').Selection} */ selection) =>
     selectedRoutes(run, selection).filter((route) => route.split !== undefined)
   const rows = rowsOf(filter.selection)
   if (rows.length === 0) return undefined
+  const hasSubsystems = rows.some(({ split }) => waits(split) !== '')
   const table = createTable({
     caption: `Where the time went, mean per route${ofRun('of', run)}`,
     rows,
@@ -71,7 +80,7 @@ function sharesTable (run, filter) {
       shareColumn('Run', 'run'),
       shareColumn('Waited', 'waited'),
       shareColumn('Delayed', 'delayed'),
-      { title: 'Waited for', text: true, class: 'waits', cell: (route) => waits(route.split) }
+      ...(hasSubsystems ? [waitedFor] : [])
     ]
   })
   filter.follow((selection) => table.show(rowsOf(selection)))

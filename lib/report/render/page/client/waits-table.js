@@ -75,15 +75,22 @@ function waitsTable (run, filter, links) {
 }
 
 /** @param {SelectedSite} site @param {Links} links */
-function siteCell ({ route, at: frame, callers, until }, { openFlame }) {
+function siteCell (site, { openFlame }) {
+  const { route, at: frame, callers, until } = site
   const frames = [...callers].reverse().concat(frame ?? [], until ?? [])
+  return siteName(site, openFlame && (() => openFlame(route.name, frames)))
+}
+
+/**
+ * Names a site with its callers and what ended the waits.
+ * @param {{ at?: string, callers: string[], until?: string }} site
+ * @param {(() => void) | undefined} open shows it in the flame graph
+ */
+function siteName ({ at: frame, callers, until }, open) {
   const name = frame === undefined ? 'not known' : shortFrame(frame)
-  const button = frame !== undefined && openFlame !== undefined
+  const button = frame !== undefined && open !== undefined
     ? h('button', {
-      type: 'button',
-      class: 'link code',
-      title: `${frame}: show in the flame graph`,
-      on: { click: () => openFlame(route.name, frames) }
+      type: 'button', class: 'link code', title: `${frame}: show in the flame graph`, on: { click: open }
     }, foreign(name))
     : foreign(name, { class: 'code', title: frame })
   return [button, callers.length > 0 && h('span', { class: 'callers' }, callers.map((caller) =>
@@ -116,4 +123,4 @@ function requestsCell ({ at: frame, until, figures }, links) {
   return number
 }
 
-module.exports = { waitsTable }
+module.exports = { siteName, waitsTable }
