@@ -142,7 +142,7 @@ function formatAddress (end) {
   return typeof port === 'number' ? address(own(end, 'address'), port) : undefined
 }
 
-/** @param {object} handle @param {'bytesRead' | 'bytesWritten'} name @returns {number | undefined} */
+/** @param {object} handle @param {string} name @returns {number | undefined} */
 function numberOf (handle, name) {
   const value = callNative(handle, name)
   return typeof value === 'number' ? value : undefined

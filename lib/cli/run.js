@@ -26,21 +26,24 @@ const own = {
   }
 }
 
+const MIB = 2 ** 20
+
 /** @returns {import('./flags').Flags} one for each option */
 function optionFlags () {
   return Object.fromEntries(optionTable().map((row) => {
-    const { flag, flagPurpose, initial, placeholder, variable, written } = row
-    const variableText = `; as ${variable}${describeDefault(initial)}`
+    const { flag, flagPurpose, initial, placeholder, unit, variable, written } = row
+    const variableText = `; as ${variable}${describeDefault(initial, unit)}`
     return [flag, typeof initial === 'boolean'
       ? { type: 'boolean', description: `${flagPurpose}${variableText}` }
       : { type: 'string', value: placeholder, description: `${flagPurpose}: ${written}${variableText}` }]
   }))
 }
 
-/** @param {unknown} initial */
-function describeDefault (initial) {
+/** @param {unknown} initial @param {string} [unit] */
+function describeDefault (initial, unit) {
   if (initial === undefined || initial === false) return ''
-  return initial === true ? '=off' : `, default ${initial}`
+  if (initial === true) return '=off'
+  return unit === 'bytes' ? `, default ${Number(initial) / MIB} MiB (${initial})` : `, default ${initial}`
 }
 
 const flags = { ...optionFlags(), ...own }

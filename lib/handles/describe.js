@@ -9,7 +9,8 @@ const { callNative, formatAddress, addressOf, ownerOf } = require('../node-objec
 const { className, hidden, isObject, own } = require('../objects')
 const { clean } = require('../text')
 const { requestLabel } = require('./request-label')
-const { carrierOf, isConnection } = require('./subject')
+const { pipeDetail, signalDetail, standardDescriptor, standardNameOf } = require('./standard-streams')
+const { carrierOf } = require('./subject')
 
 /**
  * @typedef {import('./subject').Subject} Subject
@@ -50,8 +51,6 @@ const words = {
   QUERYWRAP: ['DNS query', undefined]
 }
 
-const standardStreams = ['standard input', 'standard output', 'standard error']
-
 /** Without an object of the program these have a bare handle to close. */
 const bareHandle = /^(TCP|PIPE|UDP)(SERVER)?WRAP$/
 
@@ -85,14 +84,14 @@ function asString (value) {
  * @param {Subject} subject
  * @param {string | undefined} side
  */
-function nounOf ({ object, handle, type }, side) {
+function nounOf (subject, side) {
+  const { object, type } = subject
   const noun = type === 'unknown' ? nounOfObject(object) : words[type]?.[0] ?? `${type} resource`
   if (type === 'PIPEWRAP' && side !== undefined) return 'pipe connection'
   if (type === 'TCPSERVERWRAP' && own(object ?? {}, '_sharedCreds') !== undefined) return 'TLS server'
   if (type === 'TCPWRAP' && own(object ?? {}, '_tlsOptions') !== undefined) return `${noun} under TLS`
-  const mayBeStandard = side === undefined && isConnection(type) && handle !== undefined
-  const fd = mayBeStandard ? callNative(handle, 'fd') : undefined
-  return standardStreams[fd] === undefined ? clean(noun) : `${standardStreams[fd]}, a ${noun}`
+  const standardName = side === undefined ? standardNameOf(subject) : undefined
+  return standardName === undefined ? clean(noun) : `${standardName}, a ${noun}`
 }
 
 /** Names an object behind which there is no resource. @param {object | undefined} object */
@@ -107,9 +106,11 @@ function nounOfObject (object) {
  * @param {Subject} subject
  * @param {string | undefined} side
  * @param {Ends} ends
+ * @param {() => Iterable<object>} processHandles of the child processes
  */
-function describe (subject, side, { local, remote }) {
+function describe (subject, side, { local, remote }, processHandles) {
   let text = nounOf(subject, side) + detailOf(subject)
+  if (subject.type === 'PIPEWRAP' && side === undefined) text += pipeDetail(subject, processHandles)
   if (side !== undefined) text += `, ${side}`
   if (side === 'server') {
     text += (remote === undefined ? '' : ` of ${remote}`) + (local === undefined ? '' : `, at ${local}`)
@@ -140,6 +141,7 @@ function detailOf ({ object, handle, type, context }) {
     const fd = callNative(resource, 'fd')
     return typeof fd === 'number' && fd >= 0 ? `, descriptor ${fd}` : ''
   }
+  if (type === 'SIGNALWRAP') return signalDetail()
   if (type === 'ZLIB' && object !== undefined) return `, ${className(object)}`
   if (type === 'HTTP2STREAM' && object !== undefined) return streamDetail(object)
   if (type === 'REQUEST' && object !== undefined) return ` ${requestLabel(object)}`
@@ -172,14 +174,15 @@ function streamDetail (stream) {
 }
 
 /** Returns how to close a resource. @param {Subject} subject @param {string | undefined} state */
-function hintOf ({ object, handle, type }, state) {
+function hintOf (subject, state) {
+  const { object, handle, type } = subject
   if (state === 'closed') return undefined
   if (type === 'Timeout') {
     const repeats = typeof own(handle ?? object ?? {}, '_repeat') === 'number'
     return `${repeats ? 'clearInterval' : 'clearTimeout'}(timer) or timer.unref()`
   }
   if (type === 'PIPEWRAP' || type === 'TTYWRAP') {
-    const fd = handle === undefined ? undefined : callNative(handle, 'fd')
+    const fd = standardDescriptor(subject)
     if (fd === 0) return 'process.stdin.unref() or process.stdin.destroy()'
     if (fd === 1 || fd === 2) return undefined
   }

@@ -5,9 +5,10 @@
 
 const { isProxy } = require('node:util').types
 const { OWN_WORK, contextTag } = require('../context/context')
-const { callNative, handleOf, ownerOf } = require('../node-objects')
+const { handleOf, ownerOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
 const { contextOf } = require('./find')
+const { standardDescriptor } = require('./standard-streams')
 const { isOpen } = require('./state')
 const { isResource, typeOf } = require('./subject')
 
@@ -49,15 +50,16 @@ function createHandleList ({ registry, stackOf }) {
       if (!isSelected(type) || isHidden(handle)) continue
       const object = owner ?? (type === 'MESSAGEPORT' || type === 'Timeout' ? handle : undefined)
       const subject = { object, handle, type, context, entry }
-      if (isOpen(subject) === true && isOfProgram(context) && !isOutput(handle)) subjects.push(subject)
+      if (isOpen(subject) === true && isOfProgram(context) && !isOutput(subject)) subjects.push(subject)
     }
     for (const [handle, object] of owners) {
-      if (contextTag.read(handle) === OWN_WORK || isOutput(handle)) continue
+      if (contextTag.read(handle) === OWN_WORK) continue
       const context = contextOf(handle)
       const type = context === undefined || context.type === 'unknown' ? typeOf(handle, object) : context.type
       if (!isSelected(type) || handleRequest.test(type) || isHidden(handle)) continue
       const owner = object === handle ? undefined : object
-      subjects.push({ object: owner, handle, type, context, entry: undefined })
+      const subject = { object: owner, handle, type, context, entry: undefined }
+      if (!isOutput(subject)) subjects.push(subject)
     }
     return subjects
   }
@@ -110,10 +112,10 @@ function createHandleList ({ registry, stackOf }) {
 
 /**
  * Whether it is standard output or error, which Node opens in every process for itself.
- * @param {object} handle
+ * @param {Subject} subject
  */
-function isOutput (handle) {
-  const fd = callNative(handle, 'fd')
+function isOutput (subject) {
+  const fd = standardDescriptor(subject)
   return fd === 1 || fd === 2
 }
 

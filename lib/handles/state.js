@@ -8,6 +8,7 @@ const { Socket } = require('node:net')
 const { isProxy } = require('node:util').types
 const { callNative, handleOf, isAlive, isReferenced, numberOf, portState } = require('../node-objects')
 const { className, hidden, inherits, isObject, own } = require('../objects')
+const { isActiveStream, standardDescriptor } = require('./standard-streams')
 const { carrierOf, isConnection, isServer, isSocket } = require('./subject')
 
 /** @typedef {import('./subject').Subject} Subject */
@@ -137,9 +138,11 @@ function isOpen ({ object, handle, type }) {
 
 /** Whether a resource keeps the process alive. @param {Subject} subject */
 function keepsProcessAlive (subject) {
-  const { object, handle, type } = carrierOf(subject) ?? subject
+  const carrier = carrierOf(subject) ?? subject
+  const { object, handle, type } = carrier
   if (handle === undefined) return undefined
   if (type === 'MESSAGEPORT') return portState(handle).refed
+  if (standardDescriptor(carrier) !== undefined && !isActiveStream(carrier)) return false
   return isReferenced(type === 'Timeout' || type === 'Immediate' ? object ?? handle : handle)
 }
 

@@ -98,7 +98,7 @@ function createReports ({ registry, hops, copyHop, stackOf, queriedAt, enabled, 
     const active = lastActive(registry, subject)
     /** @type {any} */
     const facts = {
-      what: describe(subject, side, ends),
+      what: describe(subject, side, ends, processHandles),
       type,
       asyncId: context?.asyncId || undefined,
       origin: originOf(subject),
@@ -131,6 +131,12 @@ function createReports ({ registry, hops, copyHop, stackOf, queriedAt, enabled, 
     Object.defineProperty(facts, 'toString', { value: () => textOf(printedFacts), enumerable: false })
     printed.write(facts, printedFacts)
     return inspectableReport(facts)
+  }
+
+  /** Lists the handles of the child processes. */
+  function processHandles () {
+    const entries = registry.list().filter((entry) => entry.context.type === 'PROCESSWRAP')
+    return entries.map((entry) => entry.resource.deref()).filter((handle) => handle !== undefined)
   }
 
   /** @param {PrintedHop} hop @returns {Hop} */

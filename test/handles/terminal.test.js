@@ -120,7 +120,7 @@ setTimeout(function outer () {
 }, 1)`)
   t.regex(plain, /\[cause\]: TypeError: inner\n +at inner .*\n +3 │ const inner = \(\) => new TypeError\('inner'\)\n/)
   t.regex(plain, /Error: first\n +at .*\n +5 │ throw new AggregateError\(\[new Error\('first'\)\]/)
-  t.true(text.split(`${ESC}[36m`).length > 3)
+  t.true(text.includes(`${ESC}[36m  ── setTimeout(1)`))
 })
 
 onTty('errors of workers, of modules and of rejections in them', async (t) => {
@@ -207,6 +207,22 @@ onTty('places are links where the terminal says that it can, and nowhere else', 
     const none = await onTerminal(CONNECT, { env, redirect })
     t.false(none.text.includes(`${ESC}]8`), JSON.stringify([env, redirect]))
   }
+})
+
+onTty('the standard streams of a terminal, which hold no process until it reads', async (t) => {
+  const { plain, code } = await onTerminal(`
+    const trace = require(${JSON.stringify(root)})
+    for (const name of ['stdout', 'stderr', 'stdin']) console.log(name, '=', trace.why(process[name]).what, trace.why(process[name]).referenced)
+    console.log('open =', trace.handles(['TTY']).map(({ what }) => what).join())
+    process.stdin.on('data', () => {})
+    console.log('reading =', trace.why(process.stdin).referenced)
+    process.exit()`)
+  t.is(code, 0)
+  t.regex(plain, /^stdout = standard output, a terminal false$/m)
+  t.regex(plain, /^stderr = standard error, a terminal false$/m)
+  t.regex(plain, /^stdin = standard input, a terminal false$/m)
+  t.regex(plain, /^open = (standard input, a terminal)?$/m)
+  t.regex(plain, /^reading = true$/m)
 })
 
 test('a pipe gets what it got, colours forced or not', async (t) => {

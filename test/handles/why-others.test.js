@@ -66,7 +66,7 @@ test('workers, ports, children, watchers, files, directories, zlib, standard str
     async function watch () { const one = fs.watch(__dirname); ask('watch', one); one.close(); ask('watch over', one) }
     async function file () { const one = await fs.promises.open(__filename); ask('file', one); await one.close(); ask('file over', one) }
     async function zip () { const one = require('node:zlib').createGzip(); ask('zip', one); one.close(); ask('zip over', one) }
-    async function standard () { process.stdin.on('data', () => {}); ask('standard', process.stdin); process.stdin.destroy(); ask('stdout', process.stdout) }
+    async function standard () { ask('unread', process.stdin); process.stdin.on('data', () => {}); ask('standard', process.stdin); process.stdin.destroy(); ask('stdout', process.stdout) }
     Promise.all([worker(), port(), child(), watch(), file(), zip(), standard()])`)
   t.is(stderr, '')
   t.is(code, 0)
@@ -83,12 +83,28 @@ test('workers, ports, children, watchers, files, directories, zlib, standard str
   t.regex(why('worker').what, /^worker thread \d+$/)
   t.regex(why('child').what, /^child process \d+, node$/)
   t.like(why('child stdout'), { type: 'PIPEWRAP', side: undefined, state: 'open' })
+  t.regex(why('child stdout').what, /^pipe, standard output of child process \d+$/)
   t.regex(why('file').what, /^file, descriptor \d+$/)
   t.regex(why('standard').what, /^standard input, a pipe$/)
   t.regex(why('standard').hint, /process\.stdin/)
   t.regex(why('stdout').what, /^standard output, a pipe$/)
   t.is(why('stdout').hint, undefined)
+  t.is(why('stdout').referenced, false, 'it neither reads nor writes')
+  t.is(why('unread').referenced, false)
   t.false(JSON.stringify(told).includes('secret'))
+})
+
+test('signals, and channels between processes', async (t) => {
+  const { told, stderr, code } = await reports(`
+    process.on('SIGUSR2', () => {}).on('SIGHUP', () => {})
+    list('signals', ['SIGNAL'])
+    const child = require('node:child_process').fork('-e', ['process.channel.ref(); setTimeout(() => {}, 50)'], { execArgv: [], stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
+    list('channel', ['PIPE'])
+    child.kill()`)
+  t.is(stderr, '')
+  t.is(code, 0)
+  t.deepEqual(told.signals.all.map((/** @type {any} */ { what }) => what), Array(2).fill('signal listener, SIGUSR2 or SIGHUP'))
+  t.regex(told.channel.all[0].what, /^pipe, channel to child process \d+$/)
 })
 
 test('what nothing is known of says so; a primitive is a mistake', async (t) => {
