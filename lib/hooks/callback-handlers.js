@@ -113,12 +113,14 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
     }
     if ((current[ATTENTION] & TIMED) === 0) return
     const timed = loopTime()
+    const isTimeNeeded = span !== timed.spanNumber || (isCallback && timed.mayHavePolled)
+    const time = isTimeNeeded ? now() : 0
     if (isCallback) {
-      if (timed.mayHavePolled || span !== timed.spanNumber) timed.enterCallback(span, now())
+      if (isTimeNeeded) timed.enterCallback(span, time)
       timed.callbackRef = ref
       timed.callbackChain = (flags & PASSED) !== 0 ? 0 : words[offset + CHAIN]
-    } else if (span !== timed.spanNumber) timed.switchTo(span, now())
-    current[CURRENT_RUN] = span === 0 ? 0 : timed.beginRun(flags, words, offset)
+    } else if (isTimeNeeded) timed.switchTo(span, time)
+    current[CURRENT_RUN] = span === 0 ? 0 : timed.beginRun(flags, words, offset, time)
     if ((ref & 1) === 0 && callbackListeners.size > 0) callbackListeners.get(ref >>> 1)?.()
   }
 

@@ -126,9 +126,10 @@ class LoopTime {
    * @param {number} flags of the record
    * @param {Int32Array} words
    * @param {number} offset of the record
+   * @param {number} time now, in ms, 0: it was not read
    * @returns {number} its number in the log of the span, 0: the span has ended
    */
-  beginRun (flags, words, offset) {
+  beginRun (flags, words, offset, time) {
     const { running } = this
     if (running === undefined) return 0
     let settled = 0
@@ -150,7 +151,8 @@ class LoopTime {
     const registered = words[offset + RUN]
     const cause = settled > registered ? settled : registered
     if (cause === log.count && log.continues(cause, this, outermost.run, MIN_SPLIT)) return cause
-    this.accountUntil(this.clock())
+    if (time === 0) this.accountUntil(this.clock())
+    else this.charge(time)
     return log.add(this, outermost.run, registered, settled, settler, words[offset + CHAIN])
   }
 

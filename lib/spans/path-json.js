@@ -7,6 +7,7 @@ const { quote, stringify } = require('../encoding/json')
 
 const MAX_SITES = 10 // of waits, and of own code, in one record
 const MIN_MS = 0.0005 // below that a figure is zero, once rounded
+const MIN_SHARE = 1 / 200 // of the duration, of a part that is listed
 
 /**
  * @typedef {import('./path-sites').Site} Site
@@ -15,19 +16,31 @@ const MIN_MS = 0.0005 // below that a figure is zero, once rounded
  */
 
 /** Puts the parts of a path, as members. @param {import('./span-figures').Figures} figures */
-function putPath ({ waits, ran, beside }) {
+function putPath ({ duration, waits, ran, beside }) {
   put(',"longstack.waits":[')
-  for (let i = 0; i < waits.length && i < MAX_SITES; i++) putWait(waits[i], i)
+  for (let i = 0; isListed(waits, i, duration); i++) putWait(waits[i], i)
   put(']')
   if (ran !== undefined) {
     put(',"longstack.ran":[')
-    for (let i = 0; i < ran.length && i < MAX_SITES; i++) putSiteRun(ran[i], i)
+    for (let i = 0; isListed(ran, i, duration); i++) putSiteRun(ran[i], i)
     put(']')
   }
   if (beside >= MIN_MS) {
     put(',"longstack.beside_ms":')
     putMilliseconds(beside)
   }
+}
+
+/**
+ * Returns whether a part is listed: one of the worst, and not too small to matter.
+ * @param {Array<{ ms: number, delayed?: number }>} parts worst first
+ * @param {number} i
+ * @param {number} duration ms
+ */
+function isListed (parts, i, duration) {
+  if (i >= parts.length || i >= MAX_SITES) return false
+  const { ms, delayed = 0 } = parts[i]
+  return !(ms + delayed < duration * MIN_SHARE)
 }
 
 /** @param {SiteWait} wait @param {number} i */
@@ -84,4 +97,4 @@ function putOptional (key, value) {
   put(quote(value))
 }
 
-module.exports = { MAX_SITES, MIN_MS, putOptional, putPath }
+module.exports = { MIN_MS, isListed, putOptional, putPath }

@@ -4,6 +4,7 @@
 
 const MAX_DELAYERS = 5
 const UNKNOWN = 'unknown' // the subsystem of a wait where none is known
+const MIN_WAIT = 0.001 // ms
 const MIN_DELAYED = 0.2 // ms from which on it is said who delayed a span
 /** @type {import('./wait-sites').Path} */
 const NO_PATH = { waits: [], ran: undefined, beside: 0 }
@@ -23,6 +24,7 @@ const NO_PATH = { waits: [], ran: undefined, beside: 0 }
  * @typedef {object} Figures in ms, not rounded
  * @property {string | undefined} trace the long stack
  * @property {number} run
+ * @property {number} duration
  * @property {SiteWait[]} waits on the critical path, the worst first
  * @property {SiteRun[] | undefined} ran own code on the critical path, likewise
  * @property {number} beside own code that is not
@@ -45,10 +47,11 @@ function figuresOf (span, { loop, stack, frameAt }) {
   let waited = 0
   for (const { ms, subsystem = UNKNOWN } of waits) {
     waited += ms
+    if (ms < MIN_WAIT) continue // only others ran meanwhile
     sums[subsystem] = (sums[subsystem] ?? 0) + ms
   }
   const delays = delayed < MIN_DELAYED ? [] : delaysOf(span, loop, frameAt, delayed)
-  return { trace: stack(span), run, waits, ran, beside, sums, waited, delayed, delays }
+  return { trace: stack(span), run, duration: total, waits, ran, beside, sums, waited, delayed, delays }
 }
 
 /**

@@ -5,7 +5,7 @@
 
 const { begin, text } = require('../encoding/bytes')
 const { isRewritten } = require('../encoding/json')
-const { MAX_SITES, MIN_MS } = require('./path-json')
+const { MIN_MS, isListed } = require('./path-json')
 const { PREPARED_KEYS } = require('./prepared-attributes')
 const { figuresOf } = require('./span-figures')
 const { eventsOf, preparedOf, putSpan } = require('./span-json')
@@ -134,11 +134,11 @@ function recordOf (span, figures, resource) {
  * @param {Figures} figures
  */
 function addFigures ({ attributes, runs, start }, figures) {
-  const { trace, run, waits, ran, beside, sums, waited, delayed, delays } = figures
+  const { trace, run, duration, waits, ran, beside, sums, waited, delayed, delays } = figures
   if (trace !== undefined) attributes['code.stacktrace'] = trace
   attributes['longstack.run_ms'] = toMicros(run)
-  attributes['longstack.waits'] = waits.slice(0, MAX_SITES).map(waitOf)
-  if (ran !== undefined) attributes['longstack.ran'] = ran.slice(0, MAX_SITES).map(runOf)
+  attributes['longstack.waits'] = listed(waits, duration).map(waitOf)
+  if (ran !== undefined) attributes['longstack.ran'] = listed(ran, duration).map(runOf)
   if (beside >= MIN_MS) attributes['longstack.beside_ms'] = toMicros(beside)
   attributes['longstack.wait_ms'] = rounded(sums)
   attributes['longstack.waited_ms'] = toMicros(waited)
@@ -154,6 +154,19 @@ function addFigures ({ attributes, runs, start }, figures) {
     })
   }
   return attributes
+}
+
+/**
+ * Returns the parts that are listed.
+ * @template {{ ms: number, delayed?: number }} T
+ * @param {T[]} parts worst first
+ * @param {number} duration ms
+ * @returns {T[]}
+ */
+function listed (parts, duration) {
+  let count = 0
+  while (isListed(parts, count, duration)) count++
+  return parts.slice(0, count)
 }
 
 /** Returns a wait as it is written. @param {SiteWait} wait */

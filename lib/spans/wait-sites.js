@@ -3,7 +3,7 @@
 // The parts of a critical path as text: where each wait was registered (path-sites.js), what ended it, where
 // own code ran. Equal ones are merged.
 
-const { contextAt, contextOfChain } = require('../context/context')
+const { typeOfStep } = require('../context/context')
 const { subsystemOf } = require('../context/subsystems')
 const { addressOf } = require('../node-objects')
 const { identityAt } = require('./identities')
@@ -11,15 +11,15 @@ const { createPathSites } = require('./path-sites')
 const { MIN_PART } = require('./path-walk')
 
 const MAX_CONNECTIONS = 4 // of one entry
+const MAX_TYPES = 1000 // of resources, whose subsystems are remembered
 const connectionTypes = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
 
 /**
  * @typedef {import('./path-sites').Site} Site
  *
- * @typedef {object} Ending
- * @property {string | undefined} until subsystem and peer, or the request in whose run it ended
+ * @typedef {object} Source of the callback that ended a wait, by the type of its resource
  * @property {string | undefined} subsystem
- * @property {number} connection asyncId of the connection whose callback it was, 0: none
+ * @property {boolean} isConnection
  *
  * @typedef {object} SiteWait equal ones merged
  * @property {number} ms
@@ -50,18 +50,15 @@ function createWaitSites ({ stackOf, registry }) {
   const siteOf = createPathSites(stackOf)
 
   /**
+   * Returns what ended a wait: subsystem and peer, or the request in whose run it was settled.
    * @param {import('./path-walk').Wait} wait
-   * @returns {Ending}
+   * @param {Source} source
    */
-  function endingOf ({ callback, callbackChain, settler }) {
-    const type = callbackChain === 0 ? contextAt(callback)?.type : contextOfChain(callbackChain)?.type
-    const isKnown = type !== undefined && type !== 'unknown' && type !== 'process'
-    const subsystem = isKnown ? subsystemOf(type) ?? type : undefined
-    const connection = isKnown && connectionTypes.has(type) ? callback >>> 1 : 0
+  function untilOf ({ callback, settler }, { subsystem, isConnection }) {
     const other = settler === 0 ? undefined : identityAt(settler)
-    if (other !== undefined) return { until: `${other.name} of another request`, subsystem, connection }
-    const peer = subsystem === undefined ? undefined : peerOf(callback)
-    return { until: peer === undefined ? subsystem : `${subsystem} ${peer}`, subsystem, connection }
+    if (other !== undefined) return `${other.name} of another request`
+    const peer = isConnection ? peerOf(callback) : undefined
+    return peer === undefined ? subsystem : `${subsystem} ${peer}`
   }
 
   /** @param {number} ref @returns {string | undefined} address:port of the other end */
@@ -86,21 +83,21 @@ function createWaitSites ({ stackOf, registry }) {
     for (const wait of waits) {
       if (!withDelays && wait.ms < MIN_PART) continue
       const site = siteOf(wait.site)
-      const { until, subsystem, connection } = endingOf(wait)
+      const source = sourceOf(wait)
+      const until = untilOf(wait, source)
       const unproven = !wait.proven && site.at !== undefined
-      let equal = merged.find((other) => {
-        return other.site === site && other.until === until && other.unproven === unproven
-      })
+      let equal = findWait(merged, site, until, unproven)
       if (equal === undefined) {
+        const { subsystem } = source
         equal = { ms: 0, delayed: 0, count: 0, site, unproven, until, subsystem, on: undefined }
         merged.push(equal)
       }
       equal.ms += wait.ms
       if (withDelays) equal.delayed += wait.delayed
       equal.count++
-      if (connection !== 0) addConnection(equal, connection)
+      if (source.isConnection) addConnection(equal, wait.callback >>> 1)
     }
-    return merged.sort((a, b) => b.ms + b.delayed - a.ms - a.delayed)
+    return merged.length < 2 ? merged : merged.sort((a, b) => b.ms + b.delayed - a.ms - a.delayed)
   }
 
   /** Returns runs likewise. @param {import('./path-walk').Ran[]} runs */
@@ -117,7 +114,7 @@ function createWaitSites ({ stackOf, registry }) {
         equal.count++
       }
     }
-    return merged.sort((a, b) => b.ms - a.ms)
+    return merged.length < 2 ? merged : merged.sort((a, b) => b.ms - a.ms)
   }
 
   return {
@@ -138,6 +135,35 @@ function createWaitSites ({ stackOf, registry }) {
       }
     }
   }
+}
+
+/**
+ * @param {SiteWait[]} waits
+ * @param {Site} site
+ * @param {string | undefined} until
+ * @param {boolean} unproven
+ */
+function findWait (waits, site, until, unproven) {
+  for (const wait of waits) {
+    if (wait.site === site && wait.until === until && wait.unproven === unproven) return wait
+  }
+  return undefined
+}
+
+/** by type @type {Map<string, Source>} */
+const sources = new Map()
+
+/** @param {import('./path-walk').Wait} wait @returns {Source} */
+function sourceOf ({ callback, callbackChain }) {
+  const type = callback === 0 ? 'process' : typeOfStep(callbackChain, callback)
+  let source = sources.get(type)
+  if (source === undefined) {
+    const isKnown = type !== 'unknown' && type !== 'process'
+    const subsystem = isKnown ? subsystemOf(type) ?? type : undefined
+    if (sources.size >= MAX_TYPES) sources.clear()
+    sources.set(type, source = { subsystem, isConnection: connectionTypes.has(type) })
+  }
+  return source
 }
 
 /** @param {SiteWait} wait @param {number} connection asyncId */

@@ -228,7 +228,8 @@ test('the waits of the critical path: ten are told, all are summed', (t) => {
   const waits = [wait({ ms: 20.00049, delayed: 3.5, count: 3, site, until: 'TCP 127.0.0.1:15432', subsystem: 'TCP', on: [12] }),
     ...Array.from({ length: 11 }, () => wait({ subsystem: 'TIMER' })), wait({ ms: 0.5 })]
   const recordOf = (/** @type {object | undefined} */ path) =>
-    new SpanWriting({ ...spanOf(seeded(5), []), path }, surroundingsOf(seeded(5))).record().attributes
+    new SpanWriting({ ...spanOf(seeded(5), []), start: 0, end: 100, path }, surroundingsOf(seeded(5)))
+      .record().attributes
   const attributes = recordOf({ waits, ran: undefined, beside: 0 })
   const { at, callers, label } = site
   t.deepEqual(attributes['longstack.waits'][0], { ms: 20, count: 3, delayed: 3.5, at, callers, label, until: 'TCP 127.0.0.1:15432', on: [12] })
@@ -243,14 +244,15 @@ test('the waits of the critical path: ten are told, all are summed', (t) => {
 test('own code on the critical path and beside it; what is zero once rounded is left out', (t) => {
   const site = { at: 'load (/app/x.js:3:5)', callers: undefined, label: 'await', json: undefined }
   const ran = Array.from({ length: 12 }, () => ({ ms: 2.0004, count: 1, site }))
-  const attributesOf = (/** @type {number} */ beside) => {
-    const span = { ...spanOf(seeded(5), []), path: { waits: [], ran, beside } }
+  const attributesOf = (/** @type {number} */ beside, end = 100) => {
+    const span = { ...spanOf(seeded(5), []), start: 0, end, path: { waits: [], ran, beside } }
     return new SpanWriting(span, surroundingsOf(seeded(5))).record().attributes
   }
   t.deepEqual(attributesOf(4)['longstack.ran'], Array(10).fill({ ms: 2, count: 1, at: site.at, label: 'await' }))
   t.is(attributesOf(4)['longstack.beside_ms'], 4)
   t.is(attributesOf(0.0005)['longstack.beside_ms'], 0.001)
   t.false('longstack.beside_ms' in attributesOf(0.0004))
+  t.deepEqual(attributesOf(0, 401)['longstack.ran'], [], 'less than a 200th of the duration')
 })
 
 test('times are printed to the nanosecond', (t) => {
