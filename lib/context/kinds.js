@@ -98,6 +98,14 @@ function kindOf (type, isSelected) {
 /** @param {number} number @returns {Kind} */
 const kindAt = (number) => kinds[number]
 
+/**
+ * Returns whether resources of a type stay open and serve whoever uses them, one after another.
+ * @param {string} type
+ */
+function isHandleType (type) {
+  return handles.has(type) && type !== 'Timeout'
+}
+
 /** How many types are known: programs may make them up. */
 const kindCount = () => numbers.size
 
@@ -124,4 +132,4 @@ function listening (handle) {
   return failed ? undefined : address(out.address, out.port)
 }
 
-module.exports = { AWAIT, kindAt, kindCount, kindOf, resetKinds }
+module.exports = { AWAIT, isHandleType, kindAt, kindCount, kindOf, resetKinds }

@@ -9,11 +9,12 @@
 
 const { performance } = require('node:perf_hooks')
 const { now } = require('../context/clock')
+const { isHandleType } = require('../context/kinds')
 const { MIN_SPLIT } = require('./critical-path')
 const { RunLog, Sums } = require('./run-log')
 const { spanAt } = require('./identities')
 const {
-  AWAITED, CHAIN, FLAGS, MASK, RUN, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT, TRIGGER,
+  AWAITED, CHAIN, DETAIL, FLAGS, MASK, RUN, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT, TRIGGER,
   promises, readWord, resources
 } = require('../context/records')
 
@@ -144,6 +145,8 @@ class LoopTime {
         if (settler !== 0 && (settler === running.seq || spanAt(settler)?.log === running.log)) {
           settled = isInRing ? ring[place + SETTLED_RUN] : readWord(awaited, SETTLED_RUN)
           settler = 0
+        } else if (settler !== 0 && this.isHandle(readWord(awaited, DETAIL))) {
+          settler = 0 // it came on a connection, which is not the request's that opened it
         }
       }
     }
@@ -154,6 +157,11 @@ class LoopTime {
     if (time === 0) this.accountUntil(this.clock())
     else this.charge(time)
     return log.add(this, outermost.run, registered, settled, settler, words[offset + CHAIN])
+  }
+
+  /** @param {number} step reference @returns {boolean} it is the callback of a handle itself */
+  isHandle (step) {
+    return step !== 0 && isHandleType(this.typeOf(readWord(step, CHAIN), step))
   }
 
   /** Notes the first run of a span, which began within a callback. @returns {number} its number in the log */

@@ -203,7 +203,7 @@ timed('nested spans: each has its own, the outer one all, once; none delays what
   t.true(innermost.run >= 15 && inner.run >= 55 && outer.run >= 75)
   t.true(outer.run <= outer.duration - inner.wait.TIMER)
   t.true(Math.abs(outer.wait.TIMER - inner.wait.TIMER) < 0.01, 'the outer one waits for what the inner one waits for')
-  t.true(sync.run >= 10 && sync.delayed < 0.01 && sync.waited < 0.01)
+  t.true(sync.run >= 10 && sync.delayed < 0.01 && sync.waited < 0.01, JSON.stringify(sync))
   const ids = records.map((/** @type {any} */ record) => record.spanId)
   t.false(outer.by.some(({ spanId }) => ids.includes(spanId)))
 })
@@ -260,6 +260,29 @@ timed("another span's resource entered inside a run: its time is that one's, and
   t.true(owner.run >= 39.9 && user.run >= 39.9, JSON.stringify([owner, user]))
   t.true(user.delayed >= 39.9 && user.by[0].name === 'owner' && user.by[0].ms >= 39.9)
   t.true(owner.delayed >= 39.9 && owner.by[0].name === 'user' && owner.by[0].ms >= 39.9)
+})
+
+timed('what comes on a connection that another span opened is waited for from the connection', async (t) => {
+  const { span } = await told(`
+    const net = require('node:net')
+    const server = net.createServer((socket) => socket.on('data', () => setTimeout(() => socket.write('row'), 20)))
+    server.listen(0, '127.0.0.1', async () => {
+      let socket, answered
+      const query = () => new Promise((resolve) => { answered = resolve; socket.write('query') })
+      const opened = trace.span('opener', async () => {
+        socket = net.connect(server.address().port, '127.0.0.1')
+        await new Promise((resolve) => socket.on('connect', resolve))
+        socket.on('data', () => answered())
+        await wait(90)
+      })
+      await wait(20)
+      await trace.span('asker', async () => { await query() })
+      await opened
+      socket.destroy(); server.close(); tell()
+    })`)
+  const [wait] = span('asker').attributes['longstack.waits']
+  t.regex(wait.until, /^TCP 127\.0\.0\.1:\d+$/)
+  t.true(wait.ms + (wait.delayed ?? 0) >= 10)
 })
 
 timed("a promise that another span resolves: what follows is the waiting one's, and the wait was for the other", async (t) => {
