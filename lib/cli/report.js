@@ -56,7 +56,10 @@ async function read (files, { compare, json, html, top }) {
 async function output (model, { json, csv, markdown, html, ...values }) {
   const top = values.top === undefined ? undefined : Number(values.top)
   if (html !== undefined) await writePage(model, html)
-  if (json) return await print(asJson(model))
+  if (json) {
+    await print(asJson(model))
+    return printLimits(model)
+  }
   if (csv) await print(require('../report/render/csv').csv(model))
   const { compare } = model
   const hasNothing = isEmpty(model) && compare === undefined
@@ -110,6 +113,12 @@ function printProblems (model) {
     }
   }
   if (isEmpty(model)) printError('longstack: no spans found.')
+  printLimits(model)
+}
+
+/** Prints limits for outputs that do not go to a person. @param {Model} model */
+function printLimits (model) {
+  if (model.limits === undefined) return
   const { createContext } = require('../report/render/text-context')
   const { limitLines } = require('../report/render/text-limits')
   for (const line of limitLines(model, createContext([], { width: width() }))) printError(line)

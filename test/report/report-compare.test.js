@@ -128,6 +128,7 @@ test('with other outputs: JSON has the checks, stderr the lines', async (t) => {
   const limit = ['--fail-if', 'p50 > +10 %']
   const json = await report([a, '--compare', b, ...limit])
   t.is(json.code, 3)
+  t.regex(json.stderr, /✗ p50 > \+10 %/)
   t.like(json.model.limits, [{ expression: 'p50 > +10 %', state: 'exceeded', route: 'GET /a', unit: 'ms', before: 14.875, after: 29.75 }])
   const csv = await run([a, '--compare', b, '--csv', ...limit])
   t.is(csv.code, 3)

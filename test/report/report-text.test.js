@@ -53,7 +53,7 @@ Verdict  no fault is certain
 GET /report  11 spans, 55.0/s, 85 % of the time
   median 100 ms, p99 100 ms, max 100 ms; run 10 %, waited 75 %, delayed 15 %
     65 %  at pool.query (pool.js:34) via pg ← report (app/app.js:24)
-            ← handle (app/app.js:9) until TCP 127.0.0.1:5432
+            until TCP 127.0.0.1:5432
           715 ms in 55 waits, 65.0 ms a request (62.5 ms to 67.5 ms)
     10 %  at nap (app/app.js:40) ← report (app/app.js:24) until TIMER
           110 ms in 11 waits, 10.0 ms a request (10.0 ms to 10.0 ms)
@@ -73,7 +73,6 @@ Slowest
     100 ms  GET /report  at 00:40:00.000, trace ${stdout.match(/trace (\w+)/)?.[1]}
             run 10.0 ms · wait 70.0 ms · delayed 20.0 ms
             waited 60.0 ms in 5 waits at pool.query (pool.js:34) via pg
-              ← report (app/app.js:24) ← handle (app/app.js:9)
               until TCP 127.0.0.1:5432
 `)
   t.true(stdout.endsWith(`

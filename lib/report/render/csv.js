@@ -12,7 +12,8 @@ const PARTS = /** @type {const} */ (['run', 'waited', 'delayed'])
 const COLUMNS = [
   ...['run', 'name', 'kind', 'count', 'weighted', 'rate', 'errors', 'open'],
   ...FIGURES.map((name) => `${name}_ms`),
-  ...PARTS.map((name) => `mean_${name}_ms`)
+  ...PARTS.map((name) => `mean_${name}_ms`),
+  'total_ms'
 ]
 
 /** @param {import('../aggregate/model').Model} model @returns {string} */
@@ -23,11 +24,12 @@ function csv (model) {
 }
 
 /** @param {string} run @param {Route} route */
-function row (run, { name, kind, count, weighted, rate, errors, open, summary, split }) {
+function row (run, { name, kind, count, weighted, rate, errors, open, summary, split, totalMs }) {
   return [
     ...[run, quoted(name), kind, count, weighted, rate ?? '', errors, open],
     ...FIGURES.map((key) => summary?.[key] ?? ''),
-    ...PARTS.map((key) => split?.[key] ?? '')
+    ...PARTS.map((key) => split?.[key] ?? ''),
+    totalMs
   ]
 }
 

@@ -67,15 +67,23 @@ function failures ({ failures }, context) {
 function failureLines (failure, hasStack, { colours, frame: nameOf, isFull, paragraph }) {
   const { type, message, at: frame, count, firstUnixMs, lastUnixMs, stack } = failure
   const head = `${word(type)}${message === '' ? '' : `: ${word(message, MAX_MESSAGE_CHARS)}`}`
-  const place = frame === undefined ? '' : ` at ${colours.cyan(nameOf(frame))}`
-  const times = firstUnixMs === lastUnixMs
-    ? `at ${moment(firstUnixMs, true)}`
-    : `from ${moment(firstUnixMs, true)} to ${moment(lastUnixMs, true)}`
+  const place = frame === undefined ? '' : ` ${glued('at ')}${colours.cyan(nameOf(frame))}`
   return [
     ...paragraph(`${colours.red(glued(`${grouped(count)} ×`))} ${prose(head)}${place}`, '  ', '      '),
-    ...paragraph(`in ${routesOf(failure)}, ${times}`, '      '),
+    ...paragraph(`in ${routesOf(failure)}, ${timesOf(firstUnixMs, lastUnixMs)}`, '      '),
     ...(hasStack && stack !== undefined ? stackLines(stack, isFull ? FULL_STACK : SHORT_STACK) : [])
   ]
+}
+
+/**
+ * Formats the first and last time, with the day if it is not the same.
+ * @param {number} first
+ * @param {number} last
+ */
+function timesOf (first, last) {
+  if (first === last) return `at ${moment(first, true)}`
+  const isOneDay = moment(first).slice(0, 10) === moment(last).slice(0, 10)
+  return `from ${glued(moment(first, isOneDay))} to ${glued(moment(last, isOneDay))}`
 }
 
 /** @param {Failure} failure */
@@ -106,7 +114,8 @@ function blockers ({ blockers }, context) {
 /** @param {Blocker} blocker @param {Context} context */
 function blockerLines (blocker, { colours, paragraph }) {
   const { name, at: frame, count, totalMs, worstMs, delayedSpans, delayedMs } = blocker
-  const site = frame === undefined ? '' : ` at ${colours.cyan(glued(word(frame, MAX_FRAME_CHARS)))}`
+  const place = frame === undefined ? '' : colours.cyan(glued(word(frame, MAX_FRAME_CHARS)))
+  const site = place === '' ? '' : ` ${glued('at ')}${place}`
   const blocked = blocker.known === 'runs'
     ? `blocked the event loop ${counted(count, 'time')}: ${time(totalMs)} in total, ${time(worstMs)} at most`
     : `${count > 0 ? counted(count, 'span') : 'code'} delayed others, by ${time(worstMs)} at most`

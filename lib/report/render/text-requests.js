@@ -18,7 +18,8 @@ const [SHORT_OPEN, FULL_OPEN] = [5, 20]
 const WITH_STACK = 3 // of the slowest requests
 const STACK_LINES = 8
 const [SHORT_WAITS, FULL_WAITS] = [1, 3] // of a request
-const MAX_DELAYERS = 3
+const [SHORT_DELAYERS, FULL_DELAYERS] = [1, 3]
+const SHORT_SHARE = 0.2 // of a request, below which in short a wait or delay is left out
 const INDENT = ' '.repeat(12)
 
 /** @param {Model} model @param {Context} context */
@@ -39,17 +40,26 @@ function requestLines (request, hasStack, context) {
   const name = colours.bold(glued(nameOf(request))) + outcome(request, context)
   const origin = `at ${moment(startUnixMs, true)}, ${glued(`trace ${traceId}`)}`
   const details = split === undefined ? [] : [parts(isFull ? split : { ...split, wait: {} })]
-  const printed = waits.filter((wait) => wait.ms > VISIBLE_MS).slice(0, isFull ? FULL_WAITS : SHORT_WAITS)
-  details.push(...printed.map((wait) => waitText(wait, context)))
-  const delayers = delayedBy.filter((delayer) => delayer.ms > VISIBLE_MS).slice(0, isFull ? MAX_DELAYERS : 1)
-  if (delayers.length > 0) {
-    details.push(`delayed by ${delayers.map((delayer) => delayerText(delayer, context)).join(', ')}`)
-  }
+  const printed = waits.filter((wait) => wait.ms >= shortest(ms, context))
+  details.push(...printed.slice(0, isFull ? FULL_WAITS : SHORT_WAITS).map((wait) => waitText(wait, context)))
+  const delayers = delayedBy.filter((delayer) => delayer.ms >= shortest(ms, context))
+  const texts = delayers.slice(0, isFull ? FULL_DELAYERS : SHORT_DELAYERS)
+    .map((delayer) => delayerText(delayer, context))
+  if (texts.length > 0) details.push(`delayed by ${texts.join(', ')}`)
   return [
     ...paragraph(`${name}${glued(' ')} ${origin}`, `  ${time(ms).padStart(8)}  `),
     ...details.flatMap((text) => paragraph(text, INDENT, `${INDENT}  `)),
     ...(hasStack && stack !== undefined ? lines(stack, STACK_LINES, '          ') : [])
   ]
+}
+
+/**
+ * Returns the shortest wait or delay that is printed.
+ * @param {number} ms of the request
+ * @param {Context} context
+ */
+function shortest (ms, { isFull }) {
+  return isFull ? VISIBLE_MS : ms * SHORT_SHARE
 }
 
 /** Names a request by its route and, where that is not in it, its path. @param {Digest} request */
@@ -74,12 +84,12 @@ function outcome ({ status, end, attributes }, { colours }) {
 function waitText (wait, context) {
   const { ms, count } = wait
   const length = count === 1 ? time(ms) : `${time(ms)} in ${grouped(count)} waits`
-  return `waited ${glued(length)} ${placeText(wait, context)}`
+  return `waited ${glued(length)} ${placeText(context.isFull ? wait : { ...wait, callers: [] }, context)}`
 }
 
 /** @param {import('../aggregate/digest').Delayer} delayer @param {Context} context */
 function delayerText ({ name, ms, at: frame }, { frame: nameOf }) {
-  const site = frame === undefined ? '' : ` at ${nameOf(frame)}`
+  const site = frame === undefined ? '' : ` ${glued('at ')}${nameOf(frame)}`
   return `${glued(`${name === undefined ? 'code outside any span' : word(name)} ${time(ms)}`)}${site}`
 }
 

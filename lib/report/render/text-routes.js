@@ -62,7 +62,7 @@ function totalOf (routes) {
  * @param {number} whole ms of all routes of that kind
  */
 function isNotable ({ kind, totalMs, open, errors }, outermost, whole) {
-  return open > 0 || errors > 0 || (kind === outermost && totalMs >= SMALL_SHARE * whole)
+  return kind === outermost && (open > 0 || errors > 0 || totalMs >= SMALL_SHARE * whole)
 }
 
 /** @param {Route[]} routes that are only named @param {Context} context */

@@ -18,8 +18,8 @@ const { glued } = require('./wrap')
  */
 
 const [SHORT_SITES, FULL_SITES] = [2, 10]
-const [SHORT_SHARE, FULL_SHARE] = [0.05, 0.001] // of a route's time, below which a site is left out
-const SHORT_CALLERS = 2
+const [SHORT_SHARE, FULL_SHARE] = [0.08, 0.001] // of a route's time, below which one is left out
+const SHORT_CALLERS = 1
 const SHARE_COLUMNS = 8
 
 /**
@@ -46,13 +46,15 @@ function siteLines ({ sites, otherSites, totalMs, weighted }, context) {
 /** @param {Site} site @param {number} totalMs of the route @param {Context} context */
 function siteLine (site, totalMs, context) {
   const { ms, count, spans, delayed, summary } = site
-  const { colours, paragraph } = context
+  const { colours, isFull, paragraph } = context
   const figures = [glued(`${time(ms)} in ${counted(count, 'wait')}`)]
   if (summary !== undefined) {
     const { q1, median, q3 } = summary
     figures.push(glued(`${time(median)} a request`) + ' ' + glued(`(${time(q1)} to ${time(q3)})`))
   }
-  if (delayed >= FULL_SHARE * totalMs) figures.push(glued(`delayed ${time(delayed / spans)} a request`))
+  if (isFull && delayed >= FULL_SHARE * totalMs) {
+    figures.push(glued(`delayed ${time(delayed / spans)} a request`))
+  }
   const place = placeText(site, context)
   return [
     ...paragraph(place, indentOf(ms / totalMs), ' '.repeat(SHARE_COLUMNS + 4)),
@@ -72,7 +74,7 @@ function indentOf (share) {
  */
 function placeText ({ at: frame, callers = [], until, label }, { colours, frame: nameOf, isFull }) {
   const printed = isFull ? callers : callers.slice(0, SHORT_CALLERS)
-  const site = frame === undefined ? glued('at an unknown site') : `at ${colours.cyan(nameOf(frame))}`
+  const site = frame === undefined ? glued('at an unknown site') : glued('at ') + colours.cyan(nameOf(frame))
   const chain = printed.map((caller) => `${glued('← ')}${nameOf(caller)}`)
   const end = until === undefined ? label && glued(`(${word(label)})`) : glued(`until ${word(until)}`)
   return [site, ...chain, end].filter(Boolean).join(' ')
