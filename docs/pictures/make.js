@@ -2,7 +2,7 @@
 
 // npm run pictures: makes the pictures of the README from real runs of shop.js.
 //
-//   report.svg   what --blocked prints on a terminal: the ANSI colours of that output as SVG
+//   report.svg   what --blocked prints on a terminal, as SVG; script of util-linux makes the terminal
 //   page.png     the page of longstack report --html, in Chromium
 //
 // CHROMIUM names the browser where it is not /usr/bin/chromium.
@@ -19,6 +19,7 @@ const command = path.join(root, 'lib', 'cli', 'main.js')
 const program = path.join(__dirname, 'shop.js')
 
 const PAGE = { width: 1180, height: 820 }
+const COLUMNS = 110 // of the terminal
 const FONT_PX = 14
 const COLUMN_PX = 8.43 // of a character in the fonts below
 const LINE_PX = 20
@@ -36,22 +37,27 @@ const styles = {
   36: 'fill="#56d4dd"'
 }
 
-const coloured = /^\x1b\[(\d+)m(.*?)\x1b\[\d+m$/ // eslint-disable-line no-control-regex
+const ESCAPE = '\u001b['
 
 /**
- * Runs the command line of longstack in a directory.
+ * Runs the command line of longstack in a directory, on a terminal.
  * @param {string} cwd
- * @param {string[]} args
- * @returns {Promise<string>} what it wrote to stderr, coloured
+ * @param {string[]} commandArgs
+ * @returns {Promise<string>} what it wrote, coloured
  */
-function longstack (cwd, args) {
+function longstack (cwd, commandArgs) {
   return new Promise((resolve, reject) => {
-    const env = { ...process.env, FORCE_COLOR: '1' }
-    const stdio = /** @type {const} */ (['ignore', 'ignore', 'pipe'])
-    const child = spawn(process.execPath, [command, ...args], { cwd, env, stdio })
+    const words = [process.execPath, command, ...commandArgs].map((word) => `'${word}'`).join(' ')
+    const env = { ...process.env, TERM: 'xterm-256color' }
+    const stdio = /** @type {const} */ (['ignore', 'pipe', 'inherit'])
+    const args = ['-qec', `stty cols ${COLUMNS}; ${words}`, '/dev/null']
+    const child = spawn('script', args, { cwd, env, stdio })
     let text = ''
-    child.stderr.setEncoding('utf8').on('data', (chunk) => { text += chunk })
-    child.on('error', reject).on('close', (code) => code === 0 ? resolve(text) : reject(new Error(text)))
+    child.stdout.setEncoding('utf8').on('data', (chunk) => { text += chunk })
+    child.on('error', reject).on('close', (code) => {
+      if (code === 0) resolve(text.replaceAll('\r\n', '\n'))
+      else reject(new Error(text))
+    })
   })
 }
 
@@ -59,20 +65,34 @@ function longstack (cwd, args) {
 const escape = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
 
 /**
+ * Splits a line where its colour changes.
+ * @param {string} line with ANSI escapes, not nested
+ * @returns {Array<{ content: string, style: string }>}
+ */
+function partsOf (line) {
+  const [first, ...parts] = line.split(ESCAPE)
+  const coloured = parts.map((part) => {
+    const end = part.indexOf('m')
+    return { content: part.slice(end + 1), style: styles[part.slice(0, end)] ?? '' }
+  })
+  return [{ content: first, style: '' }, ...coloured].filter(({ content }) => content !== '')
+}
+
+/**
  * Draws the output of a terminal.
  * @param {string} text with ANSI escapes, of which each line is closed
  */
 function terminalAsSvg (text) {
-  const lines = text.trimEnd().split('\n').map((line) => {
-    const [, code, content] = coloured.exec(line) ?? [undefined, '', line]
-    return { content, style: styles[code] ?? '' }
-  })
-  const columns = Math.max(...lines.map(({ content }) => content.length))
+  const lines = text.trimEnd().split('\n').map(partsOf)
+  const columns = Math.max(...lines.map((parts) => parts.map(({ content }) => content).join('').length))
   const width = Math.ceil(columns * COLUMN_PX + 2 * MARGIN_PX)
   const height = lines.length * LINE_PX + 2 * MARGIN_PX
-  const texts = lines.map(({ content, style }, i) => {
+  const texts = lines.map((parts, i) => {
     const y = MARGIN_PX + (i + 0.75) * LINE_PX
-    return `<text x="${MARGIN_PX}" y="${y}" ${style} xml:space="preserve">${escape(content)}</text>`
+    const spans = parts.map(({ content, style }) => style === ''
+      ? escape(content)
+      : `<tspan ${style}>${escape(content)}</tspan>`)
+    return `<text x="${MARGIN_PX}" y="${y}" xml:space="preserve">${spans.join('')}</text>`
   })
   return [
     '<svg xmlns="http://www.w3.org/2000/svg" ' +
