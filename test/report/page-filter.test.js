@@ -25,11 +25,13 @@ const slow = {
   'longstack.runs': [[0, 10, 'HTTPINCOMINGMESSAGE'], [20, 20, 'TCPWRAP']]
 }
 const quick = { 'longstack.run_ms': 10, 'longstack.waited_ms': 0, 'longstack.delayed_ms': 0, 'longstack.ran': [{ ms: 10, count: 1, callers: [], label: 'http' }] }
+const blocked = { 'longstack.blocked_ms': 50, 'longstack.blocked_by': 'GET /slow', 'code.stacktrace': stack }
 const error = { name: 'exception', timeUnixNano: '1763685600000000000', attributes: { 'exception.type': 'TypeError', 'exception.message': 'no user', 'exception.stacktrace': `TypeError: no user\n${stack}` } }
 
 function * minute () {
   for (let second = 0; second < 60; second++) {
     yield span({ name: 'GET /slow', at: second * 1000 + 1, ms: 100, attributes: slow })
+    if (second % 15 === 0) yield span({ name: 'blocked', kind: 'INTERNAL', at: second * 1000 + 20, ms: 50, attributes: blocked })
     if (second % 2 !== 0) continue
     const failure = { status: { code: 'ERROR', message: 'no user' }, events: [error] }
     const isFailed = second >= 10 && second < 20
@@ -121,45 +123,26 @@ able('a brush drawn with the mouse selects whole buckets, a click selects all', 
   t.like(await tiles(page), { Spans: '90' })
 })
 
-able('what a range cannot filter is listed, what it can is filtered', async (t) => {
-  const model = await modelOf(minute())
-  const seconds = Array.from({ length: 60 }, (_, second) => second)
-  /** @param {number[]} figures @param {(second: number) => boolean} [has] */
-  const each = (figures, has = () => true) => {
-    const buckets = seconds.filter(has).map((second) => second * 1000 / model.series.stepMs)
-    return buckets.flatMap((bucket) => [bucket, ...figures])
-  }
-  const route = model.routes.find((/** @type {any} */ { name }) => name === 'GET /slow')
-  const untimed = structuredClone(model)
-  for (const { sites } of untimed.routes) for (const site of sites) delete site.byBucket
-  const first = await open(untimed)
-  await selectRange(first.page, model.series)
-  t.is(await first.page.locator('#waits .unfiltered').innerText(), 'Waits are not filtered by the range of time.')
-
-  route.sites[0].byBucket = each([60, 2])
-  route.sites[1].byBucket = each([10, 1])
-  for (const leaf of leavesOf(model.tree)) {
-    const isQuick = leaf.ms === 300
-    leaf.byBucket = each([isQuick ? 10 : leaf.ms / 60], (second) => !isQuick || second % 2 === 0)
-  }
-  model.failures[0].byBucket = each([1], (second) => second >= 10 && second < 20 && second % 2 === 0)
-  const { page } = await open(model)
+able('waits, flame graph, failures and blockers are those of the range; what cannot be is listed', async (t) => {
+  const { page, model } = await opened()
   await selectRange(page, model.series)
-  t.deepEqual(await page.locator('#waits .unfiltered:visible, #paths .unfiltered:visible, #failures .unfiltered:visible').count(), 0)
+  t.is(await page.locator('.unfiltered:visible').count(), 2, 'of durations and of the slowest')
   t.deepEqual((await cells(page, 'waits', 'query')).slice(1, 4), ['GET /slow', '600 ms', '60 %'])
+  t.deepEqual((await cells(page, 'waits', 'until TIMER')).slice(1, 4), ['GET /slow', '100 ms', '10 %'])
   t.regex(await page.getByRole('treeitem').first().getAttribute('aria-label') ?? '', /^all requests, 1\.05 s, 100 % of the whole, 15 times$/)
   t.regex(await page.getByRole('treeitem', { name: /^waited: TCP/ }).getAttribute('aria-label') ?? '', /, 600 ms, 57 % of the whole$/)
   t.is((await cells(page, 'failures', 'TypeError'))[1], '5')
+  t.deepEqual((await cells(page, 'blockers', 'GET /slow')).slice(2, 4), ['1', '50.0 ms'])
   await slider(page, 'Begin').press('Home')
   await slider(page, 'End').press('Home')
   t.is(await page.locator('#failures tbody tr').count(), 0)
   t.is(await page.locator('#failures .table > .note').innerText(), 'No failure in what is selected.')
-})
 
-/** @param {any} node @returns {any[]} */
-function leavesOf (node) {
-  return node.children.length === 0 ? [node] : node.children.flatMap(leavesOf)
-}
+  for (const { sites } of model.routes) for (const site of sites) delete site.byBucket
+  const untimed = await open(model)
+  await slider(untimed.page, 'Begin').press('PageUp')
+  t.is(await untimed.page.locator('#waits .unfiltered').innerText(), 'Waits are not filtered by the range of time.')
+})
 
 able('finds routes, trace ids and failed requests everywhere', async (t) => {
   const { page, model } = await opened()

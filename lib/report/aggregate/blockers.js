@@ -7,6 +7,7 @@
 const { text } = require('./digest')
 const { innermostFrame } = require('./frames')
 const { IdTable } = require('./id-table')
+const { TimesBudget, sparse } = require('./times')
 
 /**
  * @typedef {import('../read/span-line').Span} Span
@@ -24,6 +25,8 @@ const { IdTable } = require('./id-table')
  * @property {boolean} open one of its callbacks had not ended when it was written
  * @property {string | undefined} stack of the longest callback
  * @property {number} share of the time of all blocking callbacks and delays, from 0 to 1
+ * @property {import('./times').Sparse | undefined} byBucket callbacks and their ms along time; undefined if
+ *   only delays are known
  *
  * @typedef {object} Group
  * @property {number} number
@@ -39,6 +42,7 @@ const { IdTable } = require('./id-table')
  * @property {number} worstDelay
  * @property {number} delayedSpans
  * @property {number} delayedMs
+ * @property {import('./times').Times | undefined} times callbacks and their ms
  */
 
 const OUTSIDE = '(outside of any request)'
@@ -46,7 +50,9 @@ const MAX_GROUPS = 2000
 const MAX_VARIANTS = 16 // names and frames counted apart in a group
 const MAX_UNNAMED = 10_000 // requests whose name is not yet read
 
-function createBlockers () {
+/** @param {import('./time-axis').TimeAxis} timeAxis */
+function createBlockers (timeAxis) {
+  const budget = new TimesBudget(timeAxis, 2)
   /** @type {Map<string, Group>} */
   const groups = new Map()
   /**
@@ -88,6 +94,8 @@ function createBlockers () {
       const ms = Number(span.attributes['longstack.blocked_ms'])
       group.runs++
       group.runMs += ms
+      group.times ??= group.runs === 1 ? budget.create() : undefined
+      group.times?.add(timeAxis.bucketOf(span.startMs), 1, ms)
       if (ms >= group.worstRun) [group.worstRun, group.stack] = [ms, stack]
       group.open ||= span.open
       tally(group.frames, frame)
@@ -120,7 +128,9 @@ function createBlockers () {
 
     /** @returns {Blocker[]} worst first */
     list () {
-      const blockers = [...groups.values()].map(blockerOf).sort((a, b) => cost(b) - cost(a))
+      const axis = timeAxis.axis()
+      const blockers = [...groups.values()].map((group) => blockerOf(group, axis))
+      blockers.sort((a, b) => cost(b) - cost(a))
       const sum = blockers.reduce((sum, blocker) => sum + lostMs(blocker), 0)
       return blockers.map((blocker) => ({ ...blocker, share: sum > 0 ? lostMs(blocker) / sum : 0 }))
     },
@@ -157,19 +167,25 @@ function createGroup (number) {
     longestMs: 0,
     worstDelay: 0,
     delayedSpans: 0,
-    delayedMs: 0
+    delayedMs: 0,
+    times: undefined
   }
 }
 
-/** @param {Group} group @returns {Omit<Blocker, 'share'>} */
-function blockerOf (group) {
-  const { runs, open, stack, delayedSpans, delayedMs } = group
+/**
+ * @param {Group} group
+ * @param {import('./time-axis').Axis | undefined} axis
+ * @returns {Omit<Blocker, 'share'>}
+ */
+function blockerOf (group, axis) {
+  const { runs, open, stack, delayedSpans, delayedMs, times } = group
+  const byBucket = axis && times && sparse(times.list(axis, 0), times.list(axis, 1))
   /** @type {Pick<Blocker, 'known' | 'count' | 'totalMs' | 'worstMs'>} */
   const figures = runs > 0
     ? { count: runs, totalMs: group.runMs, worstMs: group.worstRun, known: 'runs' }
     : { count: group.spans, totalMs: group.longestMs, worstMs: group.worstDelay, known: 'delays' }
   const name = mostFrequent(group.names) ?? '(unknown request)'
-  return { name, at: mostFrequent(group.frames), ...figures, delayedSpans, delayedMs, open, stack }
+  return { name, at: mostFrequent(group.frames), ...figures, delayedSpans, delayedMs, open, stack, byBucket }
 }
 
 /** Returns the time of its callbacks and of the delays. @param {Omit<Blocker, 'share'>} blocker */

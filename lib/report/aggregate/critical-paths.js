@@ -22,6 +22,7 @@ const { BESIDE, OTHER_SITES, SiteSums, UNKNOWN } = require('./sites')
 
 const ROUNDING_MS = 0.0005 // of a time with three decimals
 const MAX_EXAMPLES = 3
+const TIMED_FIGURES = 4 // waited, waits, delayed, ran
 
 /**
  * @param {Record<string, any>} attributes
@@ -80,13 +81,20 @@ function remainderOf (total, listed, count) {
 class CriticalPaths {
   /** @type {Map<Place, SiteSums>} */
   #sums = new Map()
+  #budget
+
+  /** @param {import('./times').TimesBudget} [budget] without it there are no sums along time */
+  constructor (budget) {
+    this.#budget = budget
+  }
 
   /**
    * @param {Part[]} parts of one request
    * @param {number} weight
    * @param {string} traceId
+   * @param {number} [bucket] of its start
    */
-  add (parts, weight, traceId) {
+  add (parts, weight, traceId, bucket) {
     for (const part of parts) {
       const sums = this.#find(part.place)
       if (part.waits > 0 && part.waited > 0) {
@@ -98,6 +106,8 @@ class CriticalPaths {
       sums.delayed += part.delayed * weight
       sums.ran += part.ran * weight
       sums.callbacks += part.callbacks * weight
+      if (bucket === undefined) sums.times = undefined
+      else if (sums.times !== undefined) addTimes(sums.times, bucket, part, weight)
       addExample(sums.examples, part.waited + part.delayed + part.ran, traceId)
     }
   }
@@ -105,13 +115,27 @@ class CriticalPaths {
   /** @param {Place} place @returns {SiteSums} */
   #find (place) {
     let sums = this.#sums.get(place)
-    if (sums === undefined) this.#sums.set(place, sums = new SiteSums(place))
+    if (sums === undefined) {
+      sums = new SiteSums(place)
+      sums.times = this.#budget?.create()
+      this.#sums.set(place, sums)
+    }
     return sums
   }
 
   list () {
     return [...this.#sums.values()]
   }
+}
+
+/**
+ * @param {import('./times').Times} times
+ * @param {number} bucket
+ * @param {Part} part
+ * @param {number} weight
+ */
+function addTimes (times, bucket, { waited, waits, delayed, ran }, weight) {
+  times.add(bucket, waited * weight, waits * weight, delayed * weight, ran * weight)
 }
 
 /** @param {SiteSums['examples']} examples @param {number} ms @param {string} traceId */
@@ -122,4 +146,4 @@ function addExample (examples, ms, traceId) {
   if (examples.length > MAX_EXAMPLES) examples.pop()
 }
 
-module.exports = { CriticalPaths, partsOf }
+module.exports = { CriticalPaths, TIMED_FIGURES, partsOf }

@@ -6,6 +6,7 @@
 const { text } = require('./digest')
 const { innermostOwnFrame } = require('./frames')
 const { isRecord } = require('../read/span-line')
+const { TimesBudget, sparse } = require('./times')
 
 /**
  * @typedef {import('../read/span-line').Span} Span
@@ -21,8 +22,10 @@ const { isRecord } = require('../read/span-line')
  * @property {string | undefined} stack one full chain
  * @property {string} traceId of that one
  * @property {string} spanId
+ * @property {import('./times').Sparse | undefined} byBucket count along time, by the start of the span
  *
- * @typedef {Omit<Failure, 'routes'> & { routes: Map<string, number> }} Group
+ * @typedef {Omit<Failure, 'routes' | 'byBucket'>
+ *   & { routes: Map<string, number>, times: import('./times').Times | undefined }} Group
  */
 
 const MAX_GROUPS = 1000
@@ -43,6 +46,14 @@ class Failures {
   omitted = 0
   /** @type {Map<string, Group>} */
   #groups = new Map()
+  #axis
+  #budget
+
+  /** @param {import('./time-axis').TimeAxis} axis */
+  constructor (axis) {
+    this.#axis = axis
+    this.#budget = new TimesBudget(axis, 1)
+  }
 
   /** Adds a span that ended. @param {Span} span @param {string} route */
   add (span, route) {
@@ -72,7 +83,7 @@ class Failures {
    * @param {string} route
    * @param {{ type: string, message: string, stack: string | undefined, unixMs: number }} failure
    */
-  #count ({ weight, traceId, spanId }, route, { type, message, stack, unixMs }) {
+  #count ({ weight, traceId, spanId, startMs }, route, { type, message, stack, unixMs }) {
     const frame = stack === undefined ? undefined : innermostOwnFrame(stack)
     const general = message.replace(VARIABLE, '*')
     const key = `${type}\n${frame ?? ''}\n${general}`
@@ -82,11 +93,12 @@ class Failures {
         this.omitted++
         return
       }
-      const times = { firstUnixMs: unixMs, lastUnixMs: unixMs }
-      group = { type, message, at: frame, count: 0, routes: new Map(), ...times, stack, traceId, spanId }
+      const moments = { firstUnixMs: unixMs, lastUnixMs: unixMs, times: this.#budget.create() }
+      group = { type, message, at: frame, count: 0, routes: new Map(), ...moments, stack, traceId, spanId }
       this.#groups.set(key, group)
     }
     group.count += weight
+    group.times?.add(this.#axis.bucketOf(startMs), weight)
     group.firstUnixMs = Math.min(group.firstUnixMs, unixMs)
     group.lastUnixMs = Math.max(group.lastUnixMs, unixMs)
     if (group.message !== message) group.message = general
@@ -97,7 +109,9 @@ class Failures {
   /** @returns {Failure[]} most frequent first */
   list () {
     const sorted = [...this.#groups.values()].sort((a, b) => b.count - a.count)
-    return sorted.slice(0, MAX_FAILURES).map((group) => ({ ...group, routes: byCount(group.routes) }))
+    const axis = this.#axis.axis()
+    return sorted.slice(0, MAX_FAILURES).map(({ times, routes, ...facts }) =>
+      ({ ...facts, routes: byCount(routes), byBucket: axis && times && sparse(times.list(axis, 0)) }))
   }
 }
 

@@ -27,8 +27,8 @@ class ModelBuilder {
   #axis = new TimeAxis()
   #routes = createRoutes(this.#axis)
   #blocked = new BucketSums() // ms
-  #blockers = createBlockers()
-  #failures = new Failures()
+  #blockers = createBlockers(this.#axis)
+  #failures = new Failures(this.#axis)
   #intervals = new IntervalFacts()
   #endedIds = new IdTable()
   #open = new OpenSpans()

@@ -4,6 +4,7 @@
 // was spent there. The children of a root, route or frame add up to it.
 
 const { BESIDE } = require('./sites')
+const { sparse } = require('./times')
 
 /**
  * @typedef {import('./sites').SiteSums} SiteSums
@@ -15,17 +16,27 @@ const { BESIDE } = require('./sites')
  * @property {number} count of a root or route requests, else waits and callbacks, weighted
  * @property {PathNode[]} children worst first
  * @property {string[]} [traceIds] of those that spent most there, at most three
+ * @property {import('./times').Sparse} [byBucket] of a leaf: ms along time; absent if not known
  *
- * @typedef {Pick<PathNode, 'name' | 'kind' | 'ms' | 'count'>
- *   & { children: Map<string, Growing>, examples: SiteSums['examples'] }} Growing
+ * @typedef {{ examples: SiteSums['examples'], times: number[] | undefined }} Facts times: ms in each bucket
+ * @typedef {Pick<PathNode, 'name' | 'kind' | 'ms' | 'count'> & Facts & { children: Map<string, Growing> }}
+ *   Growing
  */
 
 const MAX_NODES = 5000
 const MAX_EXAMPLES = 3
 const SMALLER = '(smaller)'
+const RAN_LEAF = /** @type {const} */ (['ran', 'ran'])
+const BESIDE_LEAF = /** @type {const} */ (['ran beside', 'beside'])
 
 class PathTree {
   #root = node('all requests', 'root')
+  #axis
+
+  /** @param {import('./time-axis').Axis} [axis] without it there are no sums along time */
+  constructor (axis) {
+    this.#axis = axis
+  }
 
   /**
    * Adds what the requests of a route spent.
@@ -41,7 +52,7 @@ class PathTree {
   }
 
   /** @param {Growing} route @param {SiteSums} sums */
-  #addSite (route, { place, waited, waits, delayed, ran, callbacks, examples }) {
+  #addSite (route, { place, waited, waits, delayed, ran, callbacks, examples, times }) {
     const { at: frame, callers, until, label } = place
     const path = [this.#root, route]
     const frames = frame === undefined ? callers : [frame, ...callers]
@@ -50,9 +61,12 @@ class PathTree {
       if (last.kind !== 'frame' || last.name !== frames[i]) path.push(childOf(last, frames[i], 'frame'))
     }
     const isBeside = place === BESIDE
-    addLeaf(path, until ?? label ?? 'unknown', 'waited', waited, waits, examples)
-    addLeaf(path, 'delayed by others', 'delayed', delayed, waits, examples)
-    addLeaf(path, isBeside ? 'ran beside' : 'ran', isBeside ? 'beside' : 'ran', ran, callbacks, examples)
+    const list = (/** @type {number} */ figure) => this.#axis && times?.list(this.#axis, figure)
+    const end = until ?? label ?? 'unknown'
+    addLeaf(path, end, 'waited', { ms: waited, count: waits, examples, times: list(0) })
+    addLeaf(path, 'delayed by others', 'delayed', { ms: delayed, count: waits, examples, times: list(2) })
+    const [name, kind] = isBeside ? BESIDE_LEAF : RAN_LEAF
+    addLeaf(path, name, kind, { ms: ran, count: callbacks, examples, times: list(3) })
   }
 
   /** @returns {PathNode} */
@@ -63,7 +77,7 @@ class PathTree {
 
 /** @param {string} name @param {PathNode['kind']} kind @returns {Growing} */
 function node (name, kind) {
-  return { name, kind, ms: 0, count: 0, children: new Map(), examples: [] }
+  return { name, kind, ms: 0, count: 0, children: new Map(), examples: [], times: undefined }
 }
 
 /** @param {Growing} parent @param {string} name @param {PathNode['kind']} kind */
@@ -78,18 +92,22 @@ function childOf (parent, name, kind) {
  * @param {Growing[]} path to the parent
  * @param {string} name
  * @param {PathNode['kind']} kind
- * @param {number} ms
- * @param {number} count
- * @param {SiteSums['examples']} examples
+ * @param {Pick<Growing, 'ms' | 'count' | 'examples' | 'times'>} sums
  */
-function addLeaf (path, name, kind, ms, count, examples) {
+function addLeaf (path, name, kind, { ms, count, examples, times }) {
   if (ms <= 0) return
   const leaf = childOf(path[path.length - 1], name, kind)
+  leaf.times = leaf.ms === 0 ? times : addedTimes(leaf.times, times)
   for (const step of [...path, leaf]) {
     step.ms += ms
     if (step.kind !== 'root' && step.kind !== 'route') step.count += count
     step.examples = [...step.examples, ...examples].sort((a, b) => b.ms - a.ms).slice(0, MAX_EXAMPLES)
   }
+}
+
+/** @param {number[] | undefined} a @param {number[] | undefined} b */
+function addedTimes (a, b) {
+  return a && b && a.map((ms, bucket) => ms + b[bucket])
 }
 
 /** Returns the least time of a node that is listed. @param {Growing} root */
@@ -103,28 +121,37 @@ function minimumOf (root) {
 }
 
 /** @param {Growing} growing @param {number} min ms @returns {PathNode} */
-function listed ({ name, kind, ms, count, children, examples }, min) {
+function listed ({ name, kind, ms, count, children, examples, times }, min) {
   const [large, small] = [[], []].map(() => /** @type {Growing[]} */ ([]))
   for (const child of children.values()) (child.ms >= min ? large : small).push(child)
   const nodes = [...large.map((child) => listed(child, min)), ...merged(small)].sort((a, b) => b.ms - a.ms)
   const traceIds = [...new Set(examples.map(({ traceId }) => traceId))]
-  return { name, kind, ms, count, children: nodes, ...(traceIds.length > 0 ? { traceIds } : {}) }
+  return {
+    name,
+    kind,
+    ms,
+    count,
+    children: nodes,
+    ...(traceIds.length > 0 ? { traceIds } : {}),
+    ...(times === undefined ? {} : { byBucket: sparse(times) })
+  }
 }
 
 /** Merges nodes into one leaf of each kind. @param {Growing[]} small @returns {PathNode[]} */
 function merged (small) {
-  /** @type {Map<PathNode['kind'], PathNode>} */
+  /** @type {Map<PathNode['kind'], Growing>} */
   const leaves = new Map()
   const pending = [...small]
-  for (const { kind, ms, count, children } of pending) {
+  for (const { kind, ms, count, children, times } of pending) {
     pending.push(...children.values())
     if (children.size > 0) continue
-    const leaf = leaves.get(kind) ?? { name: SMALLER, kind, ms: 0, count: 0, children: [] }
+    const leaf = leaves.get(kind) ?? node(SMALLER, kind)
+    leaf.times = leaf.ms === 0 ? times : addedTimes(leaf.times, times)
     leaf.ms += ms
     leaf.count += count
     leaves.set(kind, leaf)
   }
-  return [...leaves.values()]
+  return [...leaves.values()].map((leaf) => listed(leaf, 0))
 }
 
 module.exports = { PathTree }

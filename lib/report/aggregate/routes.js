@@ -3,13 +3,14 @@
 // Figures of each route: durations, and means of their breakdown into run, waited and delayed.
 
 const { amount } = require('../read/span-line')
-const { CriticalPaths, partsOf } = require('./critical-paths')
+const { CriticalPaths, TIMED_FIGURES, partsOf } = require('./critical-paths')
 const { delayersOf, splitOf, waitsOf } = require('./digest')
 const { Numbers } = require('./numbers')
 const { PathTree } = require('./path-tree')
 const { Places, listSites } = require('./sites')
 const { Budget, SlowestRequests } = require('./slowest-requests')
 const { RouteTimes, createSeries } = require('./series')
+const { TimesBudget } = require('./times')
 const { boxOf, densityOf, logDensityOf, summarize } = require('./summary')
 const { RouteFacts } = require('./verdict/facts')
 
@@ -52,8 +53,6 @@ class RouteSums {
   wait = new Map()
   totalMs = 0
   outermost = 0 // with a breakdown
-  paths = new CriticalPaths() // of all
-  outermostPaths = new CriticalPaths()
   facts = new RouteFacts() // of the outermost, for the verdict
 
   /**
@@ -62,11 +61,14 @@ class RouteSums {
    * @param {Places} places
    * @param {Budget} budget
    * @param {TimeAxis} axis
+   * @param {TimesBudget[]} timesBudgets
    */
-  constructor (name, kind, places, budget, axis) {
+  constructor (name, kind, places, budget, axis, timesBudgets) {
     this.name = name
     this.kind = kind
     this.places = places
+    this.paths = new CriticalPaths(timesBudgets[0]) // of all
+    this.outermostPaths = new CriticalPaths(timesBudgets[1])
     this.slowest = new SlowestRequests(budget)
     this.times = new RouteTimes(axis)
   }
@@ -80,16 +82,15 @@ class RouteSums {
     if (failed) this.errors += weight
     const split = amount(attributes['longstack.run_ms']) === undefined ? undefined : splitOf(attributes)
     const isRequest = isOutermost(span)
-    if (isRequest) this.times.add(span, split)
-    else this.times.skip()
+    const bucket = isRequest ? this.times.add(span, split) : this.times.skip()
     if (split === undefined) return
     this.#addSplit(split, weight)
     const waits = waitsOf(attributes['longstack.waits'])
     const parts = partsOf(attributes, split, waits, this.places)
-    this.paths.add(parts, weight, span.traceId)
+    this.paths.add(parts, weight, span.traceId, bucket)
     if (!isRequest) return
     this.outermost += weight
-    this.outermostPaths.add(parts, weight, span.traceId)
+    this.outermostPaths.add(parts, weight, span.traceId, bucket)
     this.facts.add(span, split, waits, parts)
     this.facts.addDelays(delayersOf(attributes), weight)
     if (this.slowest.accepts(ms, weight)) this.slowest.add({ ms, weight, traceId: span.traceId, parts })
@@ -104,8 +105,13 @@ class RouteSums {
     for (const name in split.wait) this.wait.set(name, (this.wait.get(name) ?? 0) + split.wait[name] * weight)
   }
 
-  /** @param {number | undefined} seconds @param {number} points of the curve @returns {Route} */
-  route (seconds, points) {
+  /**
+   * @param {number | undefined} seconds
+   * @param {number} points of the curve
+   * @param {import('./time-axis').Axis | undefined} axis
+   * @returns {Route}
+   */
+  route (seconds, points, axis) {
     const { name, kind, weighted, errors, open, totalMs } = this
     const { size: count } = this.durations
     const rate = seconds === undefined ? undefined : weighted / seconds
@@ -119,7 +125,7 @@ class RouteSums {
       errors,
       open,
       totalMs,
-      ...listSites(this.paths.list(), totalMs),
+      ...listSites(this.paths.list(), totalMs, axis),
       split: this.#means(),
       summary: sample && summarize(sample),
       box: sample && boxOf(sample),
@@ -147,6 +153,7 @@ function createRoutes (axis) {
   const routes = new Map()
   const places = new Places()
   const budget = new Budget()
+  const timesBudgets = [1, 2].map(() => new TimesBudget(axis, TIMED_FIGURES))
   let others = 0
 
   /** @param {Span} span */
@@ -160,7 +167,8 @@ function createRoutes (axis) {
     const isFull = routes.size >= MAX_ROUTES
     if (isFull) others++
     const key = `${kind} ${isFull ? OTHERS : name}`
-    const sums = routes.get(key) ?? new RouteSums(isFull ? OTHERS : name, kind, places, budget, axis)
+    const listed = isFull ? OTHERS : name
+    const sums = routes.get(key) ?? new RouteSums(listed, kind, places, budget, axis, timesBudgets)
     routes.set(key, sums)
     return sums
   }
@@ -180,7 +188,9 @@ function createRoutes (axis) {
      */
     list (seconds) {
       const sorted = [...routes.values()].sort(inOrder)
-      return sorted.map((sums, i) => sums.route(seconds, i < DETAILED_ROUTES ? MAX_POINTS : MIN_POINTS))
+      const bounds = axis.axis()
+      const pointsOf = (/** @type {number} */ rank) => rank < DETAILED_ROUTES ? MAX_POINTS : MIN_POINTS
+      return sorted.map((sums, rank) => sums.route(seconds, pointsOf(rank), bounds))
     },
 
     /** Returns what the verdict needs of requests: of those of servers, if there are any. */
@@ -195,7 +205,7 @@ function createRoutes (axis) {
 
     /** @returns {import('./path-tree').PathNode} */
     tree () {
-      const tree = new PathTree()
+      const tree = new PathTree(axis.axis())
       for (const { name, outermost, outermostPaths } of routes.values()) {
         if (outermost > 0) tree.add(name, outermost, outermostPaths.list())
       }

@@ -32,9 +32,15 @@ const { Buckets, BucketSums, NO_BUCKET } = require('./time-axis')
  * @property {number[]} run
  * @property {number[]} waited
  * @property {number[]} delayed
+ * @property {number[]} max the longest, ms; 0 where no request began
+ * @property {number[] | undefined} histogram bucket, bin, weighted count, bucket, bin …: the bin of a
+ *   duration is floor(log2(ms) * 16), of at least 1 µs; of the first 60 routes
  */
 
 const MAX_ROUTES = 100
+const MAX_HISTOGRAMS = 60
+const BINS_PER_OCTAVE = 16
+const MIN_MS = 0.001
 const PARTS = /** @type {const} */ (['run', 'waited', 'delayed'])
 
 /** The requests of a route along time. */
@@ -53,22 +59,25 @@ class RouteTimes {
     for (const sums of followers) axis.follow(sums)
   }
 
-  /** Adds a span that is no request. */
+  /** Adds a span that is no request. @returns {undefined} */
   skip () {
     this.buckets.add(NO_BUCKET)
+    return undefined
   }
 
   /**
    * @param {import('../read/span-line').Span} span a request
    * @param {import('./digest').Split | undefined} split
+   * @returns {number} the bucket of its start
    */
   add ({ startMs, failed, weight }, split) {
     const bucket = this.#axis.bucketOf(startMs)
     this.buckets.add(bucket)
     if (failed) this.errors.add(bucket, weight)
-    if (split === undefined) return
+    if (split === undefined) return bucket
     this.splits.add(bucket, weight)
     for (const part of PARTS) this.parts[part].add(bucket, split[part] * weight)
+    return bucket
   }
 }
 
@@ -107,7 +116,7 @@ function createSeries (routes, blocked, timeAxis) {
     ...quantilesOf(durations),
     delayedMs: delayed.map((ms, i) => splits[i] > 0 ? ms / splits[i] : 0),
     blockedMs: blocked.list(axis),
-    routes: sorted.map((route) => seriesOf(route, axis))
+    routes: sorted.map((route, i) => seriesOf(route, axis, i < MAX_HISTOGRAMS))
   }
 }
 
@@ -136,8 +145,8 @@ function added (lists, length) {
   return Array.from({ length }, (_, i) => lists.reduce((sum, list) => sum + list[i], 0))
 }
 
-/** @param {Timed} route @param {Axis} axis @returns {RouteSeries} */
-function seriesOf (route, axis) {
+/** @param {Timed} route @param {Axis} axis @param {boolean} hasHistogram @returns {RouteSeries} */
+function seriesOf (route, axis, hasHistogram) {
   const { name, kind, times } = route
   const durations = durationsOf([route], axis)
   return {
@@ -148,8 +157,28 @@ function seriesOf (route, axis) {
     totalMs: durations.map(({ sum }) => sum),
     run: times.parts.run.list(axis),
     waited: times.parts.waited.list(axis),
-    delayed: times.parts.delayed.list(axis)
+    delayed: times.parts.delayed.list(axis),
+    max: durations.map(maxOf),
+    histogram: hasHistogram ? durations.flatMap(histogramOf) : undefined
   }
+}
+
+/** @param {Numbers} durations */
+function maxOf (durations) {
+  let max = 0
+  durations.forEach((ms) => { max = Math.max(max, ms) })
+  return max
+}
+
+/** @param {Numbers} durations of a bucket @param {number} bucket */
+function histogramOf (durations, bucket) {
+  /** @type {Map<number, number>} */
+  const counts = new Map()
+  durations.forEach((ms, weight) => {
+    const bin = Math.floor(Math.log2(Math.max(MIN_MS, ms)) * BINS_PER_OCTAVE)
+    counts.set(bin, (counts.get(bin) ?? 0) + weight)
+  })
+  return [...counts].sort((a, b) => a[0] - b[0]).flatMap(([bin, count]) => [bucket, bin, count])
 }
 
 module.exports = { RouteTimes, createSeries }

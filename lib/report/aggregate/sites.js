@@ -4,6 +4,7 @@
 // program with its callers, and what ended the wait.
 
 const { Sample } = require('./sample')
+const { sparse } = require('./times')
 
 /**
  * @typedef {import('./digest').Wait} Wait
@@ -27,6 +28,7 @@ const { Sample } = require('./sample')
  * @property {number} delayed ms in which the loop ran the code of others meanwhile, weighted
  * @property {{ min: number, q1: number, median: number, q3: number, max: number } | undefined} summary of the
  *   ms that one request waited there; undefined if it was only delayed
+ * @property {import('./times').Sparse | undefined} byBucket ms and count along time; undefined if not known
  *
  * @typedef {{ count: number, ms: number }} OtherSites count: sites; ms also of waits of which a line has no
  *   site
@@ -81,6 +83,8 @@ class SiteSums {
   sample = new Sample()
   /** @type {Array<{ ms: number, traceId: string }>} longest first */
   examples = []
+  /** Waited, waits, delayed and ran. @type {import('./times').Times | undefined} */
+  times
 
   /** @param {Place} place */
   constructor (place) {
@@ -91,16 +95,17 @@ class SiteSums {
 /**
  * @param {SiteSums[]} sums
  * @param {number} totalMs of the route
+ * @param {import('./time-axis').Axis | undefined} axis
  * @returns {{ sites: Site[], otherSites: OtherSites | undefined }}
  */
-function listSites (sums, totalMs) {
+function listSites (sums, totalMs, axis) {
   const waited = sums.filter(({ place, waited, delayed }) => place !== UNKNOWN && (waited > 0 || delayed > 0))
   const listed = waited.filter(({ place }) => place.isListed).sort(worstFirst)
   const others = [...listed.slice(MAX_LISTED), ...waited.filter(({ place }) => !place.isListed)]
   const ms = others.reduce((sum, { waited }) => sum + waited, 0)
   const count = Math.max(0, listed.length - MAX_LISTED)
   return {
-    sites: listed.slice(0, MAX_LISTED).map((site) => siteOf(site, totalMs)),
+    sites: listed.slice(0, MAX_LISTED).map((site) => siteOf(site, totalMs, axis)),
     otherSites: count > 0 || ms > 0 ? { count, ms } : undefined
   }
 }
@@ -110,11 +115,18 @@ function worstFirst (a, b) {
   return b.waited - a.waited || b.delayed - a.delayed
 }
 
-/** @param {SiteSums} sums @param {number} totalMs @returns {Site} */
-function siteOf ({ place, waited: ms, waits: count, spans, delayed, sample }, totalMs) {
+/**
+ * @param {SiteSums} sums
+ * @param {number} totalMs
+ * @param {import('./time-axis').Axis | undefined} axis
+ * @returns {Site}
+ */
+function siteOf ({ place, waited: ms, waits: count, spans, delayed, sample, times }, totalMs, axis) {
   const { at: frame, callers, until, label } = place
   const share = totalMs > 0 ? ms / totalMs : 0
-  return { at: frame, callers, until, label, ms, share, count, spans, delayed, summary: sample.summary() }
+  const byBucket = axis && times && sparse(times.list(axis, 0), times.list(axis, 1))
+  const summary = sample.summary()
+  return { at: frame, callers, until, label, ms, share, count, spans, delayed, summary, byBucket }
 }
 
 module.exports = { BESIDE, OTHER_SITES, Places, SiteSums, UNKNOWN, listSites }

@@ -55,7 +55,8 @@ const TABLE_LIMITS = {
   nodes: 5000,
   sites: 50,
   timedRoutes: 100,
-  sums: 120_000
+  sums: 100_000,
+  treeSums: 60_000
 }
 const TRACE_LIMITS = { traces: 100, spans: 1000, text: 16_000, value: 2000 }
 const MIN_POINTS = 64

@@ -26,6 +26,7 @@ const { array, isRecord, number, roundMs } = require('./values')
  * @property {number[]} run
  * @property {number[]} waited
  * @property {number[]} delayed
+ * @property {number[]} [max] ms
  * @property {number[]} [histogram] bucket, bin, count, bucket …: see durations.js of the client
  *
  * @typedef {number[]} Sparse bucket, figures, bucket, figures …
@@ -73,7 +74,8 @@ function timesOf (source, buckets, thinning) {
     if (route === undefined) return undefined
     const sums = SUMS.map((sum) => [sum, numbers(route[sum], buckets)])
     const histogram = sparse(route.histogram, 2, buckets, thinning)
-    return /** @type {Times} */ ({ ...Object.fromEntries(sums), histogram })
+    const max = Array.isArray(route.max) ? numbers(route.max, buckets) : undefined
+    return /** @type {Times} */ ({ ...Object.fromEntries(sums), max, histogram })
   }
 }
 
@@ -98,15 +100,16 @@ function numbersOrNull (list, length) {
  * @param {number} width figures of a bucket
  * @param {number} buckets
  * @param {Thinning} thinning
+ * @param {'sums' | 'treeSums'} [kind]
  * @returns {Sparse | undefined} undefined if there is none, any is not valid, or there is no room
  */
-function sparse (list, width, buckets, thinning) {
+function sparse (list, width, buckets, thinning, kind = 'sums') {
   const values = array(list)
   if (values.length === 0 || values.length % (width + 1) !== 0) return undefined
   const isValid = values.every((value, i) => i % (width + 1) === 0
     ? Number.isInteger(value) && value >= 0 && value < buckets
     : number(value) !== undefined)
-  return isValid && thinning.reserve(values.length) ? values.map(roundMs) : undefined
+  return isValid && thinning.reserve(kind, values.length) ? values.map(roundMs) : undefined
 }
 
 module.exports = { createSeries, sparse, timesOf }

@@ -19,7 +19,8 @@ const { records, text } = require('./values')
  * @property {number} nodes of a tree of critical paths
  * @property {number} sites of a route
  * @property {number} timedRoutes routes with sums along time
- * @property {number} sums along time, numbers in all
+ * @property {number} sums along time in tables, numbers in all
+ * @property {number} treeSums the same in trees
  */
 
 class Thinning {
@@ -33,7 +34,7 @@ class Thinning {
   /** @type {Map<string, number>} */
   #nameIndexes = new Map()
   #cutStacks = 0
-  #reserved = 0
+  #reserved = { sums: 0, treeSums: 0 }
 
   /** @param {Limits} limits */
   constructor (limits) {
@@ -68,10 +69,14 @@ class Thinning {
     return valid.slice(0, max)
   }
 
-  /** Returns whether there is room for so many numbers of sums along time. @param {number} length */
-  reserve (length) {
-    if (this.#reserved + length > this.limits.sums) return false
-    this.#reserved += length
+  /**
+   * Returns whether there is room for so many numbers of sums along time, and takes it.
+   * @param {'sums' | 'treeSums'} kind
+   * @param {number} length
+   */
+  reserve (kind, length) {
+    if (this.#reserved[kind] + length > this.limits[kind]) return false
+    this.#reserved[kind] += length
     return true
   }
 

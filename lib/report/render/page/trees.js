@@ -112,7 +112,7 @@ function mergedBuckets (leaves) {
 /** @param {Node} node @param {number} buckets @param {Thinning} thinning @returns {PackedNode} */
 function pack (node, buckets, thinning) {
   const times = buckets > 0 && node.children.length === 0
-    ? sparse(node.byBucket, 1, buckets, thinning)
+    ? sparse(node.byBucket, 1, buckets, thinning, 'treeSums')
     : undefined
   return [
     thinning.addName(node.name),

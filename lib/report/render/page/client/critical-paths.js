@@ -7,10 +7,10 @@
 const { radioButtons, selectList } = require('./choices')
 const { h } = require('./dom')
 const { createFlame } = require('./flame')
-const { clock, time } = require('./format')
+const { clock, percent, time } = require('./format')
 const { data, labels, runs } = require('./page-data')
 const { unpack } = require('./path-trees')
-const { hasTimes, selectedTree } = require('./selected-tree')
+const { hasTimes, selectedTree, timedShare } = require('./selected-tree')
 
 /**
  * @typedef {import('./flame-tree').PathNode} PathNode
@@ -53,11 +53,9 @@ function createCriticalPaths (filter, openRequest) {
   }
 
   function show () {
-    const isTimed = trees[choice.which].every((tree) => tree === undefined || hasTimes(tree))
-    note.hidden = isTimed || filter.selection.range === undefined
-    note.textContent = choice.which === 'slow'
-      ? 'The slowest 1 % are not filtered by the range of time.'
-      : 'The flame graph is not filtered by the range of time.'
+    const remark = remarkOf(choice.which, trees[choice.which])
+    note.hidden = remark === undefined || filter.selection.range === undefined
+    note.textContent = remark ?? ''
     flame.show(...current())
   }
 
@@ -91,6 +89,21 @@ function createCriticalPaths (filter, openRequest) {
       flame.focus()
     }
   }
+}
+
+/**
+ * Describes what a range of time cannot filter.
+ * @param {'all' | 'slow'} which
+ * @param {Array<PathNode | undefined>} trees
+ */
+function remarkOf (which, trees) {
+  const present = trees.filter((tree) => tree !== undefined)
+  if (!present.every(hasTimes)) {
+    const subject = which === 'slow' ? 'The slowest 1 % are' : 'The flame graph is'
+    return `${subject} not filtered by the range of time.`
+  }
+  const missing = 1 - Math.min(...present.map(timedShare))
+  return missing < 0.001 ? undefined : `Small frames, ${percent(missing)} of all, are not known along time.`
 }
 
 /** @param {Array<PathNode | undefined>} trees @param {(name: string) => void} choose */

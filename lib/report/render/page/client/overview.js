@@ -63,7 +63,7 @@ function factsOf (selection) {
     ['Rate', rate(sum('rate')), 'over all routes'],
     ['Errors', count(errors), spans > 0 ? percent(errors / spans) : ''],
     ['Still open', isRange ? NONE : count(sum('open')), isRange ? 'not known of a range' : 'no end recorded'],
-    ['Slowest', `${isRange && worst ? '≈ ' : ''}${time(slowest)}`, worst?.name ?? ''],
+    ['Slowest', time(slowest), worst?.name ?? ''],
     ['Delayed', time(total(delayed)), 'sum over all spans']
   ]
 }

@@ -40,13 +40,22 @@ function routeInRange (route, buckets, seconds) {
   if (weighted === 0) return { ...route, ...none, figures: own }
   return {
     ...route,
-    figures: { ...own, mean: totalMs / weighted, ...quantiles },
+    figures: { ...own, mean: totalMs / weighted, ...quantiles, ...maxIn(times.max, buckets) },
     box: boxOf(quantiles),
     density: counts === undefined ? [] : densityOf(counts, weighted),
     logDensity: counts === undefined ? [] : logDensityOf(counts, weighted),
     beyond: undefined,
     split: split && splitIn(route, buckets, figures.weighted, weighted)
   }
+}
+
+/**
+ * Returns the longest duration, which is known exactly.
+ * @param {number[] | undefined} max of each bucket
+ * @param {[number, number]} buckets
+ */
+function maxIn (max, buckets) {
+  return max && { max: Math.max(...max.slice(...buckets)) }
 }
 
 /**

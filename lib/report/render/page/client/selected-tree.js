@@ -11,9 +11,22 @@ const { selectedRoutes } = require('./selected')
  * @typedef {import('../data').PageRun} PageRun
  */
 
-/** Returns whether all leaves have sums along time. @param {PathNode} tree @returns {boolean} */
-function hasTimes ({ children = [], byBucket, kind }) {
-  return children.length === 0 ? byBucket !== undefined || kind === 'root' : children.every(hasTimes)
+const MIN_SHARE = 0.9 // of a tree's time; with less the picture would be another one
+
+/** Returns the part of a tree's ms that is known along time, from 0 to 1. @param {PathNode} tree */
+function timedShare (tree) {
+  return tree.ms > 0 ? timedMs(tree) / tree.ms : 1
+}
+
+/** @param {PathNode} node @returns {number} */
+function timedMs ({ children = [], byBucket, ms }) {
+  if (children.length === 0) return byBucket === undefined ? 0 : ms
+  return children.reduce((sum, child) => sum + timedMs(child), 0)
+}
+
+/** Returns whether a tree can be filtered by time. @param {PathNode} tree */
+function hasTimes (tree) {
+  return timedShare(tree) >= MIN_SHARE
 }
 
 /**
@@ -62,4 +75,4 @@ function inBuckets (node, buckets) {
   return { ...node, children: inside, ms, count: NaN, traceIds: [] }
 }
 
-module.exports = { hasTimes, selectedTree }
+module.exports = { hasTimes, selectedTree, timedShare }
