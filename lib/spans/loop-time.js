@@ -145,8 +145,8 @@ class LoopTime {
         if (settler !== 0 && (settler === running.seq || spanAt(settler)?.log === running.log)) {
           settled = isInRing ? ring[place + SETTLED_RUN] : readWord(awaited, SETTLED_RUN)
           settler = 0
-        } else if (settler !== 0 && this.isHandle(readWord(awaited, DETAIL))) {
-          settler = 0 // it came on a connection, which is not the request's that opened it
+        } else if (settler !== 0 && this.isAnswer(awaited)) {
+          settler = 0
         }
       }
     }
@@ -159,9 +159,16 @@ class LoopTime {
     return log.add(this, outermost.run, registered, settled, settler, words[offset + CHAIN])
   }
 
-  /** @param {number} step reference @returns {boolean} it is the callback of a handle itself */
-  isHandle (step) {
-    return step !== 0 && isHandleType(this.typeOf(readWord(step, CHAIN), step))
+  /**
+   * Returns whether what another request settled came on a connection. A pooled connection runs its callbacks
+   * as part of the request that opened it, which has nothing to do with what comes on it later: it settled
+   * the promise in the connection's own callback, or in no step of its own, for it has ended.
+   * @param {number} promise reference
+   */
+  isAnswer (promise) {
+    const step = readWord(promise, DETAIL)
+    if (step !== 0 && isHandleType(this.typeOf(readWord(step, CHAIN), step))) return true
+    return readWord(promise, SETTLED_RUN) === 0 && isHandleType(this.type)
   }
 
   /** Notes the first run of a span, which began within a callback. @returns {number} its number in the log */

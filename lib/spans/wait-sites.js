@@ -4,15 +4,16 @@
 // own code ran. Equal ones are merged.
 
 const { typeOfStep } = require('../context/context')
+const { SPAN, readWord } = require('../context/records')
 const { subsystemOf } = require('../context/subsystems')
 const { addressOf } = require('../node-objects')
-const { identityAt } = require('./identities')
+const { identityAt, isInside } = require('./identities')
 const { createPathSites } = require('./path-sites')
 const { MIN_PART } = require('./path-walk')
 
 const MAX_CONNECTIONS = 4 // of one entry
-const MAX_TYPES = 1000 // of resources, whose subsystems are remembered
 const connectionTypes = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
+const MAX_TYPES = 1000 // of resources, whose subsystems are remembered
 
 /**
  * @typedef {import('./path-sites').Site} Site
@@ -73,17 +74,33 @@ function createWaitSites ({ stackOf, registry }) {
   }
 
   /**
+   * Returns the chain of who wrote last on the connection on which a wait ended, if that was the span: it
+   * waited for the answer. 0: not known.
+   * @param {import('./path-walk').Wait} wait
+   * @param {import('./span').Span} span
+   */
+  function writerOf ({ callback }, span) {
+    const entry = registry.get(callback >>> 1)
+    if (entry === undefined || entry.writeChain === 0) return 0
+    const writer = readWord(entry.writeRef, SPAN)
+    return writer !== 0 && isInside(writer, span.seq) ? entry.writeChain : 0
+  }
+
+  /**
    * Returns waits with equal ones merged, the longest first.
    * @param {import('./path-walk').Wait[]} waits
-   * @param {boolean} withDelays of other requests, which are told of outermost spans only
+   * @param {import('./span').Span} span
    */
-  function mergeWaits (waits, withDelays) {
+  function mergeWaits (waits, span) {
+    // How long others ran is told of outermost spans only
+    const withDelays = span.outermost === span
     /** @type {SiteWait[]} */
     const merged = []
     for (const wait of waits) {
       if (!withDelays && wait.ms < MIN_PART) continue
-      const site = siteOf(wait.site)
       const source = sourceOf(wait)
+      const writer = wait.proven || !source.isConnection ? 0 : writerOf(wait, span)
+      const site = siteOf(writer === 0 ? wait.site : writer)
       const until = untilOf(wait, source)
       const unproven = !wait.proven && site.at !== undefined
       let equal = findWait(merged, site, until, unproven)
@@ -129,7 +146,7 @@ function createWaitSites ({ stackOf, registry }) {
       const { waits, ran, beside } = span.pathParts()
       const isOutermost = span.outermost === span
       return {
-        waits: mergeWaits(waits, isOutermost),
+        waits: mergeWaits(waits, span),
         ran: isOutermost ? mergeRuns(ran) : undefined,
         beside: isOutermost ? beside : 0
       }
