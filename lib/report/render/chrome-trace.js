@@ -11,13 +11,12 @@
 
 const { clean } = require('../../text')
 const { createFrameNames } = require('./frame-names')
-const { cutOverlaps, inOrder, tracksOf } = require('./chrome-tracks')
+const { cutOverlaps, inOrder, setTracks } = require('./chrome-tracks')
 const { waitGapsOf } = require('./wait-gaps')
 
 /**
  * @typedef {import('../aggregate/digest').Digest & { pid: number, thread: number }} TraceSpan
  * @typedef {import('./chrome-tracks').Bar} Bar
- * @typedef {import('./chrome-tracks').Tracks} Tracks
  * @typedef {import('./frame-names').FrameNames} FrameNames
  * @typedef {Record<string, unknown>} TraceEvent
  */
@@ -38,15 +37,13 @@ function * traceEvents (spans) {
   const waits = spans.flatMap((span) => waitBarsOf(span, base, gaps)).sort(inOrder)
   const runs = spans.flatMap((span) => runBarsOf(span, base, gaps)).sort(inOrder)
   cutOverlaps(runs, threadOf)
-  const tracks = new Map([
-    ...tracksOf(bars, { key: processOf, first: FIRST_SPAN_TID }),
-    ...tracksOf(waits, { key: processOf, first: FIRST_WAIT_TID }),
-    ...tracksOf(runs.sort(inOrder), { key: threadOf, first: FIRST_LOOP_TID, isMixed: true })
-  ])
-  yield * names(tracks)
-  yield * spansWithArrows(bars, tracks)
-  for (const wait of waits) yield waitSlice(wait, tracks, frameName)
-  yield * runsWithArrows(runs, tracks, frameName)
+  setTracks(bars, { key: processOf, first: FIRST_SPAN_TID })
+  setTracks(waits, { key: processOf, first: FIRST_WAIT_TID })
+  setTracks(runs.sort(inOrder), { key: threadOf, first: FIRST_LOOP_TID, isMixed: true })
+  for (const list of [bars, waits, runs]) yield * names(list)
+  yield * spansWithArrows(bars)
+  for (const wait of waits) yield waitSlice(wait, frameName)
+  yield * runsWithArrows(runs, frameName)
 }
 
 /** @param {Bar} bar */
@@ -80,7 +77,7 @@ function barOf (span, base) {
  */
 function barBetween (span, base, start, end, more) {
   const origin = span.startUnixMs - base
-  return { span, start: micros(origin + start), end: micros(origin + end), ...more }
+  return { span, start: micros(origin + start), end: micros(origin + end), tid: 0, ...more }
 }
 
 /** @param {number} ms */
@@ -112,14 +109,13 @@ function runBarsOf (span, base, gaps) {
 /**
  * Writes spans, and arrows from each to its children.
  * @param {Bar[]} bars in order
- * @param {Tracks} tracks
  * @returns {Generator<TraceEvent>}
  */
-function * spansWithArrows (bars, tracks) {
+function * spansWithArrows (bars) {
   const arrows = childArrows(bars)
   for (const bar of bars) {
-    yield slice(bar, tracks)
-    for (const { id, ph } of arrows.get(bar) ?? []) yield arrowEnd('child', id, ph, bar, tracks)
+    yield slice(bar)
+    for (const { id, ph } of arrows.get(bar) ?? []) yield arrowEnd('child', id, ph, bar)
   }
 }
 
@@ -148,11 +144,10 @@ function childArrows (bars) {
 /**
  * Writes callbacks, and an arrow through those of each span.
  * @param {Bar[]} runs in order
- * @param {Tracks} tracks
  * @param {FrameNames} frameName
  * @returns {Generator<TraceEvent>}
  */
-function * runsWithArrows (runs, tracks, frameName) {
+function * runsWithArrows (runs, frameName) {
   /** @type {Map<TraceSpan, { id: number, left: number }>} */
   const arrows = new Map()
   for (const { span } of runs) {
@@ -162,23 +157,23 @@ function * runsWithArrows (runs, tracks, frameName) {
   }
   const started = new Set()
   for (const run of runs) {
-    yield runSlice(run, tracks, frameName)
+    yield runSlice(run, frameName)
     const arrow = /** @type {{ id: number, left: number }} */ (arrows.get(run.span))
     const isLast = --arrow.left === 0
     const isFirst = !started.has(arrow)
     started.add(arrow)
     if (isFirst && isLast) continue
-    yield arrowEnd('next run', arrow.id, isFirst ? 's' : isLast ? 'f' : 't', run, tracks)
+    yield arrowEnd('next run', arrow.id, isFirst ? 's' : isLast ? 'f' : 't', run)
   }
 }
 
-/** @param {Tracks} tracks @returns {Generator<TraceEvent>} */
-function * names (tracks) {
+/** Names the tracks of bars. @param {Bar[]} bars @returns {Generator<TraceEvent>} */
+function * names (bars) {
   const tids = new Set()
-  for (const [{ span }, { pid, tid }] of tracks) {
-    const key = `${pid} ${tid}`
-    if (tids.has(key)) continue
-    tids.add(key)
+  for (const { span, tid } of bars) {
+    if (tids.has(tid)) continue
+    tids.add(tid)
+    const { pid } = span
     yield meta('process_name', pid, tid, { name: `${clean(span.service ?? 'process')} (${pid})` })
     yield meta('thread_name', pid, tid, { name: trackName(tid, span.thread) })
     yield meta('thread_sort_index', pid, tid, { sort_index: tid })
@@ -197,43 +192,48 @@ function meta (name, pid, tid, args) {
   return { ph: 'M', name, pid, tid, args }
 }
 
-/** @param {Bar} bar @param {Tracks} tracks */
-function slice (bar, tracks) {
+/** @param {Bar} bar */
+function slice (bar) {
   const { name, kind, blocked, traceId, spanId, parentSpanId, status, end } = bar.span
   const { split, waits, delayedBy, stack, attributes } = bar.span
   const args = {
     ...{ traceId, spanId, parentSpanId, status: status.code, end },
     ...attributes,
     split,
-    waits: waits.length > 0 ? waits : undefined,
+    waits: waits.length > 0 ? waits.map(({ callers, on, ...wait }) => wait) : undefined,
     delayedBy: delayedBy.length > 0 ? delayedBy : undefined,
     stack
   }
   const cat = blocked ? 'blocked' : kind.toLowerCase()
-  return { ph: 'X', cat, name: clean(name), ...tracks.get(bar), ...extent(bar), args }
+  return { ph: 'X', cat, name: clean(name), ...trackOf(bar), ...extent(bar), args }
 }
 
-/** @param {Bar} bar @param {Tracks} tracks @param {FrameNames} frameName */
-function waitSlice (bar, tracks, frameName) {
+/** @param {Bar} bar @param {FrameNames} frameName */
+function waitSlice (bar, frameName) {
   const { name: span, spanId, traceId } = bar.span
   const { at: frame, until, label } = /** @type {import('./wait-gaps').WaitGap} */ (bar.gap).wait
   const name = `waited at ${siteOf(bar, frameName)}${until === undefined ? '' : ` until ${until}`}`
   const args = { span, at: frame, until, label, spanId, traceId }
-  return { ph: 'X', cat: 'wait', name: clean(name), ...tracks.get(bar), ...extent(bar), args }
+  return { ph: 'X', cat: 'wait', name: clean(name), ...trackOf(bar), ...extent(bar), args }
 }
 
-/** @param {Bar} run @param {Tracks} tracks @param {FrameNames} frameName */
-function runSlice (run, tracks, frameName) {
+/** @param {Bar} run @param {FrameNames} frameName */
+function runSlice (run, frameName) {
   const { name, spanId, traceId } = run.span
   const args = { ran: clean(String(run.ran)), after: run.gap?.wait.at, spanId, traceId }
   const site = run.gap === undefined ? '' : ` after ${siteOf(run, frameName)}`
-  return { ph: 'X', cat: 'run', name: clean(name + site), ...tracks.get(run), ...extent(run), args }
+  return { ph: 'X', cat: 'run', name: clean(name + site), ...trackOf(run), ...extent(run), args }
 }
 
 /** @param {Bar} bar with a gap @param {FrameNames} frameName */
 function siteOf ({ gap }, frameName) {
   const { at: frame, label } = /** @type {import('./wait-gaps').WaitGap} */ (gap).wait
   return frame === undefined ? label ?? 'an unknown site' : frameName(frame)
+}
+
+/** @param {Bar} bar */
+function trackOf ({ span, tid }) {
+  return { pid: span.pid, tid }
 }
 
 /** @param {Bar} bar */
@@ -247,12 +247,11 @@ function extent ({ start, end }) {
  * @param {number} id
  * @param {'s' | 't' | 'f'} ph
  * @param {Bar} bar
- * @param {Tracks} tracks
  * @returns {TraceEvent}
  */
-function arrowEnd (name, id, ph, bar, tracks) {
+function arrowEnd (name, id, ph, bar) {
   const binding = ph === 'f' ? { bp: 'e' } : {}
-  return { ph, ...binding, cat: 'flow', name, id, ...tracks.get(bar), ts: bar.start }
+  return { ph, ...binding, cat: 'flow', name, id, ...trackOf(bar), ts: bar.start }
 }
 
 module.exports = { traceEvents }

@@ -12,9 +12,7 @@
  * @property {number} end
  * @property {string} [ran] type of a callback
  * @property {import('./wait-gaps').WaitGap} [gap] the wait, or that which the run ended
- *
- * @typedef {{ pid: number, tid: number }} Track
- * @typedef {Map<Bar, Track>} Tracks
+ * @property {number} tid its track
  */
 
 const ROUNDING_US = 3 // by which two runs of one thread seem to overlap
@@ -50,11 +48,8 @@ function cutOverlaps (runs, key) {
  * @param {(bar: Bar) => string} options.key equal for bars that may share tracks
  * @param {number} options.first tid
  * @param {boolean} [options.isMixed] bars of different traces may be nested
- * @returns {Tracks}
  */
-function tracksOf (bars, { key, first, isMixed = false }) {
-  /** @type {Tracks} */
-  const tracks = new Map()
+function setTracks (bars, { key, first, isMixed = false }) {
   /** @type {Map<string, Array<{ tid: number, open: Bar[] }>>} */
   const groups = new Map()
   let tid = first
@@ -66,9 +61,8 @@ function tracksOf (bars, { key, first, isMixed = false }) {
       lanes.find(({ open }) => open.length === 0)
     if (lane === undefined) lanes.push(lane = { tid: tid++, open: [] })
     lane.open.push(bar)
-    tracks.set(bar, { pid: bar.span.pid, tid: lane.tid })
+    bar.tid = lane.tid
   }
-  return tracks
 }
 
 /** @param {Bar} bar @param {Bar} outer @param {boolean} isMixed */
@@ -76,4 +70,4 @@ function isNested (bar, outer, isMixed) {
   return bar.end <= outer.end && (isMixed || bar.span.traceId === outer.span.traceId)
 }
 
-module.exports = { cutOverlaps, inOrder, tracksOf }
+module.exports = { cutOverlaps, inOrder, setTracks }

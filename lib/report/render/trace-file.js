@@ -12,6 +12,8 @@ const { traceEvents } = require('./chrome-trace')
 const { clean } = require('../../text')
 
 const MAX_SPANS = 50_000 // viewers cannot handle more
+const MAX_BARS = 1_000_000 // spans and callbacks
+const MAX_TEXTS = 10_000
 const CHUNK_CHARS = 1 << 18
 
 /** @typedef {import('./chrome-trace').TraceSpan} TraceSpan */
@@ -26,6 +28,8 @@ const CHUNK_CHARS = 1 << 18
 async function writeTrace (names, output, options = {}) {
   /** @type {Map<string, TraceSpan>} */
   const spans = new Map()
+  const texts = new Map()
+  let bars = 0
   let omitted = 0
   const files = await readFiles(names, {
     ...options,
@@ -33,8 +37,13 @@ async function writeTrace (names, output, options = {}) {
       const id = `${span.traceId} ${span.spanId}`
       const previous = spans.get(id)
       if (previous !== undefined && previous.end !== 'open') return
-      if (previous === undefined && spans.size === MAX_SPANS) omitted++
-      else spans.set(id, traceSpanOf(span))
+      if (previous === undefined && (spans.size >= MAX_SPANS || bars >= MAX_BARS)) {
+        omitted++
+      } else {
+        const traceSpan = traceSpanOf(span, texts)
+        bars += 1 + traceSpan.runs.length
+        spans.set(id, traceSpan)
+      }
     }
   })
   const isStdout = output === '-'
@@ -44,12 +53,34 @@ async function writeTrace (names, output, options = {}) {
   return { spans: spans.size, omitted, problems }
 }
 
-/** @param {import('../read/span-line').Span} span @returns {TraceSpan} */
-function traceSpanOf (span) {
+/**
+ * Returns what a trace has of a span.
+ * @param {import('../read/span-line').Span} span
+ * @param {Map<string, string>} texts one for each different text that spans share
+ * @returns {TraceSpan}
+ */
+function traceSpanOf (span, texts) {
   const { resource } = span.record
   const pid = amount(resource?.['process.pid']) ?? 0
   const thread = amount(resource?.['longstack.thread']) ?? 0
-  return { ...digest(span), pid, thread }
+  const whole = digest(span)
+  const runs = whole.runs.map(([start, ms, type]) =>
+    /** @type {[number, number, string]} */ ([start, ms, shared(type, texts)]))
+  const waits = whole.waits.map((wait) => ({
+    ...wait,
+    at: wait.at && shared(wait.at, texts),
+    until: wait.until && shared(wait.until, texts),
+    callers: [], // the trace of a request is no place for its chains: they are in the report
+    on: []
+  }))
+  return { ...whole, runs, waits, pid, thread }
+}
+
+/** @param {string} text @param {Map<string, string>} texts */
+function shared (text, texts) {
+  const existing = texts.get(text)
+  if (existing === undefined && texts.size < MAX_TEXTS) texts.set(text, text)
+  return existing ?? text
 }
 
 /** @param {TraceSpan[]} spans */
