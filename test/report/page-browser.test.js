@@ -322,7 +322,7 @@ able('a keyboard reaches everything in the order of the page, and one sees where
     reached.push(one.name)
   }
   t.is(reached[0], 'Skip to the report')
-  const order = ['Begin of the selected range', 'Critical paths', 'Zoom in: durations', 'Rate', 'Stack', 'GET /report/:year', 'Show all 20', 'Zoom in: timeline', 'read template']
+  const order = ['Begin of the selected range', 'Critical paths', 'Zoom in: durations', 'Rate', 'GET /report/:year', 'Stack', 'Show all 20', 'Zoom in: timeline', 'Attributes']
   const places = order.map((name) => reached.lastIndexOf(name) === -1 ? name : reached.indexOf(name))
   t.deepEqual(places, [...places].sort((a, b) => Number(a) - Number(b)))
 })

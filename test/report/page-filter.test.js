@@ -5,6 +5,7 @@
 
 const fs = require('node:fs')
 const axe = require.resolve('axe-core')
+const { oddModels } = require('../helpers/odd-models')
 const { able, modelOf, open, span, stack } = require('../helpers/page')
 
 /* global getComputedStyle */
@@ -232,6 +233,14 @@ able('at 400 px a table that goes on shows it, and nothing is cut off', async (t
   t.deepEqual(await shadow(), ['1', '0'])
   await page.setViewportSize({ width: 1280, height: 800 })
   t.true(await page.locator('#waits .scroll').evaluate((region) => region.scrollWidth <= region.clientWidth))
+})
+
+able('a model of nonsense is drawn without an error', async (t) => {
+  for (const model of oddModels()) {
+    const { page, errors } = await open(model)
+    t.true(await page.locator('h1').isVisible())
+    t.deepEqual(errors, [])
+  }
 })
 
 for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {

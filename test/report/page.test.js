@@ -8,6 +8,7 @@ const test = require('ava')
 const { fit } = require('../../lib/report/render/page/data')
 const { createPage } = require('../../lib/report/render/page')
 const { change, escapeInvisible, fromTo, percent, tick, time } = require('../../lib/report/render/page/client/format')
+const { oddModels } = require('../helpers/odd-models')
 const { dear, load, modelOf, span, stack } = require('../helpers/page')
 
 const MB = 1_000_000
@@ -120,12 +121,7 @@ test('megabytes in one field are cut, and their length is printed', async (t) =>
 })
 
 test('a model of nonsense makes a page, not an exception', (t) => {
-  const nonsense = [null, undefined, 3, 'x', [], {}, NaN]
-  const odd = Object.fromEntries(['files', 'span', 'notes', 'routes', 'slowest', 'blockers', 'open', 'traces'].map((name) => [name, nonsense]))
-  const inner = { name: 3, kind: {}, summary: 3, box: { outliers: 'x' }, density: { x: 1 }, split: { wait: [] }, delayedBy: [3, {}], status: 7, stack: {}, traceId: [], runs: [1, [2]] }
-  const traces = { a: [inner, { ...inner, startUnixMs: 5 }], __proto__: [] }
-  const full = { routes: [inner], slowest: [inner], blockers: [inner], open: [inner], traces }
-  for (const model of [{}, odd, full]) {
+  for (const model of oddModels()) {
     t.regex(createPage(model), /<\/html>\s*$/)
   }
 })

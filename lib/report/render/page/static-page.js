@@ -5,6 +5,7 @@
 const {
   clock, count, day, escapeInvisible, NONE, percent, plural, rate, time, waitText
 } = require('./client/format')
+const { shortFrame } = require('../../../text')
 
 /**
  * @typedef {import('./data').PageData} PageData
@@ -21,7 +22,9 @@ const ROUTE_COLUMNS = [
 const BLOCKER_COLUMNS = ['What ran', 'Where', 'Callbacks', 'Total', 'Longest', 'Spans delayed', 'Delayed by']
 const REQUEST_COLUMNS = ['Name', 'Took', 'Started (UTC)', 'Run', 'Waited', 'Delayed', 'Longest waits']
 const OPEN_COLUMNS = ['Name', 'Open for', 'Started (UTC)']
-const TEXT_COLUMNS = /^(name|route|kind|what ran|where|longest waits)$/i
+const WAIT_COLUMNS = ['Waited at', 'Until', 'Route', 'Total', 'Median', 'Max', 'Waits']
+const FAILURE_COLUMNS = ['Error', 'Where', 'Count', 'First (UTC)', 'Last (UTC)']
+const TEXT_COLUMNS = /^(name|route|kind|what ran|where|longest waits|waited at|until|error)$/i
 
 /** @type {Record<string, string>} */
 const entities = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
@@ -33,10 +36,10 @@ function escape (text) {
 
 /** @param {PageData} data */
 function createStaticPage (data) {
-  const { runs, slowest, open, thinned } = data
+  const { runs, slowest, open, thinned, names } = data
   const parts = [
     `<header><h1>${escape(data.title)}</h1><p>Charts, sorting and traces need JavaScript.</p></header>`,
-    ...runs.map((run) => figures(run, runs.length > 1 ? `: ${run.label}` : '')),
+    ...runs.map((run) => figures(run, names, runs.length > 1 ? `: ${run.label}` : '')),
     table('Slowest requests', REQUEST_COLUMNS, slowest.slice(0, MAX_ROWS).map(requestCells)),
     table('Still open', OPEN_COLUMNS, open.slice(0, MAX_ROWS).map(openCells)),
     list([...thinned, ...shortened(data)])
@@ -44,15 +47,18 @@ function createStaticPage (data) {
   return `<main>${parts.filter(Boolean).join('\n')}</main>`
 }
 
-/** @param {PageRun} run @param {string} which */
-function figures (run, which) {
+/** @param {PageRun} run @param {string[]} names @param {string} which */
+function figures (run, names, which) {
   const spans = run.files.reduce((sum, file) => sum + (file.spans ?? 0), 0)
   return [
     `<p>${escape(`${plural(spans, 'record')} · ${day(run.from)} to ${day(run.to)} UTC`)}</p>`,
+    list(run.verdict.map(({ sentence, advice }) => `${sentence} ${advice}`.trim())),
     list([...run.notes, ...run.files.flatMap((file) => file.problems)]),
     table(`Figures per route${which}`, ROUTE_COLUMNS, run.routes.slice(0, MAX_ROWS).map(routeCells)),
     table(`Where the time went${which}, mean`, ['Route', 'Mean', 'Run', 'Waited', 'Delayed'],
       run.routes.filter(({ split }) => split).slice(0, MAX_ROWS).map(shareCells)),
+    table(`Waits by await site${which}`, WAIT_COLUMNS, waitRows(run, names)),
+    table(`What failed${which}`, FAILURE_COLUMNS, run.failures.slice(0, MAX_ROWS).map(failureCells)),
     table(`Blockers${which}`, BLOCKER_COLUMNS, run.blockers.slice(0, MAX_ROWS).map(blockerCells))
   ].join('\n')
 }
@@ -61,6 +67,24 @@ function figures (run, which) {
 function routeCells ({ name, kind, figures: f }) {
   const times = [f.min, f.q1, f.median, f.mean, f.q3, f.p99, f.p999, f.max]
   return [name, kind, count(f.weighted), rate(f.rate), count(f.errors), count(f.open), ...times.map(time)]
+}
+
+/** Lists the worst waits of all routes. @param {PageRun} run @param {string[]} names */
+function waitRows ({ routes }, names) {
+  const sites = routes.flatMap((route) => route.sites.map((site) => ({ route, site })))
+  sites.sort((a, b) => b.site.figures.ms - a.site.figures.ms)
+  return sites.slice(0, MAX_ROWS).map(({ route, site: { at: frame, callers, until, figures: f } }) => {
+    const frames = frame === undefined ? callers : [frame, ...callers]
+    const place = frames.map((index) => shortFrame(names[index])).join(' ← ')
+    const times = [f.ms, f.median, f.max].map(time)
+    return [place, until === undefined ? '' : names[until], route.name, ...times, count(f.count)]
+  })
+}
+
+/** @param {import('./findings').PageFailure} failure */
+function failureCells ({ type, message, at: frame, figures: f }) {
+  const error = message === '' ? type : `${type}: ${message}`
+  return [error, frame ?? '', count(f.count), clock(f.firstUnixMs), clock(f.lastUnixMs)]
 }
 
 /** @param {PageRow} row */

@@ -4,7 +4,7 @@
 
 const { figure, heading, routeColumn, routeName } = require('./columns')
 const { lanesOf } = require('./lanes')
-const { h } = require('./dom')
+const { foreign, h } = require('./dom')
 const { change, count, fromTo, isNumber, percent, rate, time } = require('./format')
 const { labels, ofRun, runs } = require('./page-data')
 const { bar, waits } = require('./split')
@@ -33,6 +33,18 @@ const errorColumn = {
     : count(errors)
 }
 
+/** Makes a button that filters the page by a route. @param {PageRoute} route @param {Filter} filter */
+function routeLink ({ name, kind }, filter) {
+  const text = name.toLowerCase()
+  const select = () => filter.set({ text: filter.selection.text === text ? '' : text })
+  return [
+    h('button', {
+      type: 'button', class: 'link name', title: `${name}: show only this`, on: { click: select }
+    }, foreign(name)),
+    h('small', { class: 'kind' }, kind.toLowerCase())
+  ]
+}
+
 /** @param {PageRun} run @param {Filter} filter */
 function figuresTable (run, filter) {
   const table = createTable({
@@ -40,7 +52,7 @@ function figuresTable (run, filter) {
     rows: run.routes,
     sorted: 1,
     columns: [
-      routeColumn,
+      { ...routeColumn, cell: (route) => routeLink(route, filter) },
       figure('Count', 'weighted', count),
       figure('Rate', 'rate', rate),
       errorColumn,

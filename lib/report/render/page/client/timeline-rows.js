@@ -78,10 +78,11 @@ function plotRow ({ runs, max, style }, scale) {
       .y0((/** @type {any} */ _, /** @type {number} */ bucket) => y(lines.length > 1 ? lines[0][bucket] : 0))
       .y1((/** @type {any} */ _, /** @type {number} */ bucket) => y(upper[bucket]))
       .curve(d3.curveStep)
-    const group = s('g', { class: `run-${i} ${style}` }, s('path', { class: 'hill', d: area(upper) }),
+    const hill = s('path', { class: 'hill', d: area(upper) ?? undefined })
+    const group = s('g', { class: `run-${i} ${style}` }, hill,
       lines.map((values, number) => s('path', {
         class: `ridge line-${number}`,
-        d: d3.line(x, y).defined(isNumber).curve(d3.curveStep)(values)
+        d: d3.line(x, y).defined(isNumber).curve(d3.curveStep)(values) ?? undefined
       })))
     return [group]
   }).concat([s('line', { class: 'base', x1: 0, x2: scale.range()[1], y1: ROW_PX - 0.5, y2: ROW_PX - 0.5 })])
