@@ -82,6 +82,25 @@ went along chains of calls.
   t.true(stdout.split('\n').length < 60, 'it is readable in two screens')
 })
 
+test('six routes fit two screens, what matters most first', async (t) => {
+  const routes = Array.from({ length: 6 }, (_, route) => Array.from({ length: 40 }, (_, i) => span({
+    name: `GET /route${route}`,
+    at: i * 10,
+    ms: 10 * (route + 1),
+    failed: i % 7 === route,
+    attributes: split({ run: 2, waited: 10 * route + 8 }, { TCP: 8 }, /** @type {any} */ ([
+      { ms: 5 * (route + 1), at: QUERY, callers: [REPORT], until: UNTIL },
+      { ms: 3 * (route + 1), at: 'render (/app/lib/view.js:3:9)', callers: [REPORT], until: 'FS' }
+    ]))
+  })))
+  const { stdout, lines } = await text([file(t, [...routes.flat(), ...incident()])])
+  t.true(lines.length <= 80, stdout)
+  const order = ['Verdict', ...[5, 4, 3, 2, 1, 0].map((route) => `GET /route${route}  40`), 'What failed', 'Blockers', 'Slowest', '--full']
+  const positions = order.map((start) => stdout.indexOf(`\n${start}`))
+  t.deepEqual(positions, [...positions].sort((a, b) => a - b))
+  t.false(positions.includes(-1))
+})
+
 test('the tree: of all, of one route, of the slowest 1 %', async (t) => {
   const to = file(t, service())
   const all = await text([to, '--tree'])

@@ -90,7 +90,7 @@ function timesOf (first, last) {
 function routesOf ({ routes }) {
   const names = routes.slice(0, MAX_ROUTES).map(({ name, count }) =>
     glued(`${word(name)}${routes.length > 1 ? ` (${grouped(count)})` : ''}`))
-  const more = routes.length > MAX_ROUTES ? [counted(routes.length - MAX_ROUTES, 'more route')] : []
+  const more = routes.length > MAX_ROUTES ? [glued(counted(routes.length - MAX_ROUTES, 'more route'))] : []
   return [...names, ...more].join(', ')
 }
 

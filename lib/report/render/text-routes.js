@@ -42,7 +42,7 @@ function routeParts ({ routes }, context) {
     return [
       ...titleLines(route, isOutermost ? whole : 0, context),
       ...(isFull ? fullFigures(route, context) : shortFigures(route, context)),
-      ...(isFull || isOutermost ? siteLines(route, context) : [])
+      ...(isFull || isOutermost ? siteLines(route, route.totalMs / whole, context) : [])
     ]
   })
   const others = routes.filter((route) => !printed.includes(route))

@@ -18,6 +18,7 @@ const { glued } = require('./wrap')
  */
 
 const [SHORT_SITES, FULL_SITES] = [2, 10]
+const LARGE_SHARE = 0.2 // of all time, below which a route has one site in short
 const [SHORT_SHARE, FULL_SHARE] = [0.08, 0.001] // of a route's time, below which one is left out
 const SHORT_CALLERS = 1
 const SHARE_COLUMNS = 8
@@ -25,12 +26,13 @@ const SHARE_COLUMNS = 8
 /**
  * Lists the sites where the requests of a route waited, worst first.
  * @param {Route} route
+ * @param {number} routeShare of all time
  * @param {Context} context
  * @returns {string[]}
  */
-function siteLines ({ sites, otherSites, totalMs, weighted }, context) {
+function siteLines ({ sites, otherSites, totalMs, weighted }, routeShare, context) {
   const { isFull, paragraph, top } = context
-  const max = Math.min(top ?? FULL_SITES, isFull ? FULL_SITES : SHORT_SITES)
+  const max = isFull ? Math.max(top ?? 0, FULL_SITES) : routeShare < LARGE_SHARE ? 1 : SHORT_SITES
   const minShare = isFull ? FULL_SHARE : SHORT_SHARE
   const printed = sites.filter(({ ms, delayed }) => (ms + delayed) >= minShare * totalMs).slice(0, max)
   const lines = printed.flatMap((site) => siteLine(site, totalMs, context))
