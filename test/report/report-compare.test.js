@@ -221,3 +221,19 @@ test('Markdown without another run has the figures; hostile names are no markup'
   t.notRegex(stdout, /(?!\n)\p{C}/u)
   t.true(unescape(row).includes('&lt;script&gt;'))
 })
+
+test('Markdown of one run has its worst waits', async (t) => {
+  const { stdout } = await run([service(t), '--markdown'])
+  t.true(unescape(stdout).endsWith(`
+| Route | Spans | p50 | p99 | Rate | Errors |
+| :-- | --: | --: | --: | --: | --: |
+| GET /a | 40 | 14.9 ms | 19.7 ms | 10.2/s | 0 % |
+
+**Worst waits**, per request
+
+| Route | Site | Until | Share | Time |
+| :-- | :-- | :-- | --: | --: |
+| GET /a | query (pool.js:34) via pg | TCP 127.0.0.1:5466 | 54 % | 8.00 ms |
+| GET /a | render (view.js:3) | FS | 6.7 % | 1.00 ms |
+`), stdout)
+})

@@ -6,7 +6,7 @@
 
 const { createRunFrameNames } = require('./frame-names')
 const { MARKS, changeText, checkText, value } = require('./text-limits')
-const { counted, grouped, time, word } = require('./text-parts')
+const { counted, grouped, percent, time, word } = require('./text-parts')
 const { title } = require('./text-routes')
 const { ratio } = require('../aggregate/limits')
 
@@ -33,13 +33,14 @@ const GLUE = /\u00a0/g
 function markdown (model, { top = MAX_ROUTES } = {}) {
   const after = model.compare ?? model
   const frameName = createRunFrameNames([model, after].map(framesOf))
-  const changes = model.changes === undefined ? [] : changeTables(model.changes, frameName)
+  const tables = model.changes === undefined
+    ? [routeTable(model.routes, top), siteTable(model.routes, frameName)]
+    : [changeTable(model.changes, top), ...changeTables(model.changes, frameName)]
   const sections = [
     summary(model),
     limitList(model),
     verdictList(after),
-    model.changes === undefined ? routeTable(model.routes, top) : changeTable(model.changes, top),
-    ...changes
+    ...tables
   ]
   return `${sections.filter((section) => section !== '').join('\n\n')}\n`
 }
@@ -102,6 +103,19 @@ function routeTable (routes, top) {
     ]
   })
   return table(['Route', 'Spans', 'p50', 'p99', 'Rate', 'Errors'], rows) + rest(routes.length - top)
+}
+
+/** Lists the worst waits of all routes. @param {Route[]} routes @param {FrameNames} frameName */
+function siteTable (routes, frameName) {
+  const outermost = routes.filter(({ kind }) => kind === routes[0].kind)
+  const sites = outermost.flatMap((route) => route.sites.map((site) => ({ route, site })))
+  const worst = sites.sort((a, b) => b.site.ms - a.site.ms).slice(0, MAX_CHANGES)
+  const rows = worst.map(({ route, site: { at: frame = '', until = '', share, ms } }) => [
+    ...[escaped(route.name), escaped(frameName(frame)), escaped(until)],
+    ...[percent(share), time(ms / route.weighted)]
+  ])
+  if (rows.length === 0) return ''
+  return `**Worst waits**, per request\n\n${table(['Route', 'Site', 'Until', 'Share', 'Time'], rows)}`
 }
 
 /** @param {Changes} changes @param {number} top */
