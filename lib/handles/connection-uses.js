@@ -12,13 +12,13 @@ const { requestLabel } = require('./request-label')
  * @param {import('./registry').Registry} deps.registry
  * @param {() => number} deps.now
  * @param {(type: string) => boolean} deps.isSelected the filter
- * @param {(entry: import('./entry').Entry) => void} deps.noteWrite data passed on a connection that no server
- *   accepted and no request uses
+ * @param {(entry: import('./entry').Entry) => void} deps.noteTraffic data passed on a connection that no
+ *   server accepted
  * @param {(above: Function) => import('../context/context').Context} deps.contextOfRequest makes a context
  *   for a request; frames start below that function
  * @returns {import('../requests/channels').ConnectionUses}
  */
-function createConnectionUses ({ registry, now, isSelected, noteWrite, contextOfRequest }) {
+function createConnectionUses ({ registry, now, isSelected, noteTraffic, contextOfRequest }) {
   /** @type {WeakMap<object, import('./entry').Entry>} */
   const connections = new WeakMap()
   /** @type {WeakMap<object, import('../context/context').Context>} */
@@ -74,7 +74,7 @@ function createConnectionUses ({ registry, now, isSelected, noteWrite, contextOf
     traffic (socket) {
       try {
         const entry = registry.noteTraffic(socket, now())
-        if (entry !== undefined && !entry.isAccepted && entry.use === undefined) noteWrite(entry)
+        if (entry !== undefined && !entry.isAccepted) noteTraffic(entry)
       } catch {}
     }
   }

@@ -48,6 +48,16 @@ class Entry {
      * @type {number}
      */
     this.writeChain = this.writeRef = this.writeTime = 0
+    /**
+     * what was sent last, while spans are timed: ms that the loop had waited by then, and the span that sent;
+     * 0: none, or the connection's own callback
+     * @type {number}
+     */
+    this.sentIdle = NaN
+    this.sentSpan = 0
+    /** the same when data last came, which was the answer to it @type {number} */
+    this.answeredIdle = NaN
+    this.answeredSpan = 0
     /** tracing was off for a while */
     this.hadGap = false
     /** bytes in and out when tracing was disabled, where they are counted @type {string | undefined} */

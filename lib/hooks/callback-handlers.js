@@ -118,6 +118,7 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
     if (isCallback) {
       if (isTimeNeeded) timed.enterCallback(span, time)
       timed.callbackRef = ref
+      timed.answered = undefined
       timed.callbackChain = (flags & PASSED) !== 0 ? 0 : words[offset + CHAIN]
     } else if (isTimeNeeded) timed.switchTo(span, time)
     current[CURRENT_RUN] = span === 0 ? 0 : timed.beginRun(flags, words, offset, time)

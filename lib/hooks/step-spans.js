@@ -1,6 +1,6 @@
 'use strict'
 
-// Makes steps part of spans and of the requests that servers get, and notes who writes on a connection.
+// Makes steps part of spans and of the requests that servers get.
 
 const { AsyncResource } = require('node:async_hooks')
 const { now } = require('../context/clock')
@@ -14,7 +14,7 @@ const { ensureHeadroom } = require('../stacks/stack-headroom')
 const { HEAD } = require('./callback-handlers')
 
 const {
-  CHAIN, CAUSE, SPAN, DETAIL, FLAGS, PASSED, PARSER, INCOMING, OWN_WORK_CHAIN, FIRST_CHAIN, CHAIN_BITS, TICKS
+  CHAIN, CAUSE, SPAN, DETAIL, FLAGS, PASSED, PARSER, INCOMING, OWN_WORK_CHAIN, TICKS
 } = records
 const HEADROOM_KB = 64 // of stack, for what begins and ends a callback
 
@@ -31,24 +31,22 @@ function createStepSpans ({ parts, carrier, kindTable, resolve, loadLoopTime }) 
   const { clock } = capture
   /** set with the first span that is timed @type {import('../spans/loop-time').LoopTime} */
   let timed
+  /** set with the first data @type {ReturnType<typeof import('./traffic-notes').createTrafficNotes>} */
+  let noteTraffic
 
   const isTimed = () => (current[ATTENTION] & TIMED) !== 0
 
-  /**
-   * Notes the step that writes on a connection; the connection's own callbacks read.
-   * @param {import('../handles/entry').Entry} entry
-   */
-  function noteWrite (entry) {
-    resolve()
-    const chain = current[CURRENT_CHAIN]
-    if (chain < FIRST_CHAIN || current[CURRENT_CAUSE] === entry.context.ref) return
-    entry.writeChain = capture.step(chain, kindTable.write.number, noteWrite) & CHAIN_BITS
-    entry.writeRef = current[CURRENT_CAUSE]
-    entry.writeTime = entry.activeAt = now()
-  }
-
   return {
-    noteWrite,
+    /** Notes data on a connection that no server accepted. @param {import('../handles/entry').Entry} entry */
+    noteTraffic (entry) {
+      noteTraffic ??= require('./traffic-notes').createTrafficNotes({
+        capture,
+        kind: kindTable.write,
+        resolve,
+        loopTime: () => isTimed() ? timed : undefined
+      })
+      noteTraffic(entry)
+    },
 
     /** Starts or stops the timing of spans. @param {boolean} on */
     timeSpans (on) {

@@ -21,6 +21,8 @@ const CALLBACK_CHAIN = 5
 const TIMES = 3
 const OTHERS = 1
 const OWN = 2
+const SENT_SIZE = 8 // connections on which a request sent something last
+const OWN_QUESTION = -1
 const MIN_SPLIT = 0.1 // ms that a run took before another that it caused counts as one of its own
 const INEXACT = 1e-5 // ms by which a difference of two sums may be wrong
 const POOL = 64 // logs kept for the requests to come
@@ -40,6 +42,14 @@ class PathLog {
     /** of each run, when it began: ms that the loop had waited, had run others, and had run the request */
     this.times = new Float64Array(FIRST_SIZE * TIMES)
     this.words = new Int32Array(FIRST_SIZE * WORDS)
+    /**
+     * of each run that an answer on a connection began: OWN_QUESTION, or how long the loop had waited when
+     * the question was sent for nobody, Infinity: for another request, NaN: not known
+     */
+    this.sent = new Float64Array(FIRST_SIZE)
+    /** connections on which it sent something: reference, run */
+    this.questions = new Int32Array(SENT_SIZE * 2)
+    this.questionCount = 0
   }
 
   /**
@@ -67,7 +77,36 @@ class PathLog {
     words[offset + SITE] = site
     words[offset + CALLBACK] = moment.callbackRef
     words[offset + CALLBACK_CHAIN] = moment.callbackChain
+    this.sent[slot] = NaN
     return ++this.count
+  }
+
+  /** Notes that a run sent something. @param {number} ref of the connection @param {number} run */
+  noteSent (ref, run) {
+    const last = ((this.questionCount - 1) & (SENT_SIZE - 1)) * 2
+    const isSame = this.questionCount > 0 && this.questions[last] === ref
+    const index = isSame ? last : (this.questionCount++ & (SENT_SIZE - 1)) * 2
+    this.questions[index] = ref
+    this.questions[index + 1] = run
+  }
+
+  /** @param {number} ref of a connection @param {number} run @returns {boolean} it sent from there on */
+  hasSent (ref, run) {
+    const count = Math.min(this.questionCount, SENT_SIZE)
+    for (let i = 0; i < count * 2; i += 2) {
+      if (this.questions[i] === ref && this.questions[i + 1] >= run) return true
+    }
+    return false
+  }
+
+  /** @param {number} run @param {number} sent see `sent` */
+  setSent (run, sent) {
+    if (this.has(run)) this.sent[(run - 1) & (this.size - 1)] = sent
+  }
+
+  /** @param {number} run @returns {number} */
+  sentAt (run) {
+    return this.sent[(run - 1) & (this.size - 1)]
   }
 
   /**
@@ -87,12 +126,14 @@ class PathLog {
   }
 
   grow () {
-    const { times, words, size } = this
+    const { times, words, sent, size } = this
     this.size = size * 4 > MAX_SIZE ? MAX_SIZE : size * 4
     this.times = new Float64Array(this.size * TIMES)
     this.words = new Int32Array(this.size * WORDS)
+    this.sent = new Float64Array(this.size)
     this.times.set(times)
     this.words.set(words)
+    this.sent.set(sent)
   }
 
   /** @param {number} run @returns {boolean} whether it is still recorded */
@@ -131,10 +172,20 @@ function takeLog () {
 
 /** @param {PathLog} log that no open span needs */
 function putLog (log) {
-  log.count = 0
+  log.count = log.questionCount = 0
   if (pool.length < POOL && log.size === FIRST_SIZE) pool.push(log)
 }
 
 module.exports = {
-  CALLBACK, CALLBACK_CHAIN, MIN_SPLIT, REGISTERED, SETTLED, SETTLER, SITE, PathLog, putLog, takeLog
+  CALLBACK,
+  CALLBACK_CHAIN,
+  MIN_SPLIT,
+  OWN_QUESTION,
+  REGISTERED,
+  SETTLED,
+  SETTLER,
+  SITE,
+  PathLog,
+  putLog,
+  takeLog
 }

@@ -9,8 +9,8 @@
 
 const { performance } = require('node:perf_hooks')
 const { now } = require('../context/clock')
-const { isHandleType } = require('../context/kinds')
 const { MIN_SPLIT } = require('./critical-path')
+const { isAnswer, noteAnswer, noteTraffic } = require('./questions')
 const { RunLog, Sums } = require('./run-log')
 const { spanAt } = require('./identities')
 const {
@@ -26,6 +26,7 @@ const ADD_UP = 20 // ms in which shorter runs of one span are added up, to be re
 
 /**
  * @typedef {import('./span').Span} Span
+ * @typedef {import('../handles/entry').Entry} Entry
  * @typedef {{ shortRuns: number, shortRunsSince: number }} ShortRuns ms of runs since a time, in ms
  */
 
@@ -50,6 +51,8 @@ class LoopTime {
     /** what the event loop called: reference of the record, and number of its chain */
     this.callbackRef = 0
     this.callbackChain = 0
+    /** the connection whose data it brought @type {Entry | undefined} */
+    this.answered = undefined
     /** the run is accounted for up to here, in ms of the clock */
     this.since = 0
     /** ms in which the loop ran JavaScript, and in which it waited, since `start` */
@@ -63,6 +66,7 @@ class LoopTime {
     this.short = new RunLog(0, false)
     /** @type {Sums | undefined} */
     this.sums = undefined
+    this.noteTraffic = noteTraffic
     /** of no span @type {ShortRuns} */
     this.outsideSpans = { shortRuns: 0, shortRunsSince: 0 }
   }
@@ -131,7 +135,7 @@ class LoopTime {
    * @returns {number} its number in the log of the span, 0: the span has ended
    */
   beginRun (flags, words, offset, time) {
-    const { running } = this
+    const { answered, running } = this
     if (running === undefined) return 0
     let settled = 0
     let settler = 0
@@ -142,10 +146,13 @@ class LoopTime {
       const isInRing = ring[place] === awaited
       if (isInRing ? (ring[place + FLAGS] & SETTLED) !== 0 : (readWord(awaited, FLAGS) & SETTLED) !== 0) {
         settler = isInRing ? ring[place + SETTLED_SPAN] : readWord(awaited, SETTLED_SPAN)
-        if (settler !== 0 && (settler === running.seq || spanAt(settler)?.log === running.log)) {
+        const cause = isInRing ? ring[place + DETAIL] : readWord(awaited, DETAIL)
+        if (answered !== undefined && cause === answered.context.ref) {
+          settler = 0 // in a callback of the connection, whichever request opened that
+        } else if (settler !== 0 && (settler === running.seq || spanAt(settler)?.log === running.log)) {
           settled = isInRing ? ring[place + SETTLED_RUN] : readWord(awaited, SETTLED_RUN)
           settler = 0
-        } else if (settler !== 0 && this.isAnswer(awaited)) {
+        } else if (settler !== 0 && isAnswer(this, awaited)) {
           settler = 0
         }
       }
@@ -156,19 +163,11 @@ class LoopTime {
     if (cause === log.count && log.continues(cause, this, outermost.run, MIN_SPLIT)) return cause
     if (time === 0) this.accountUntil(this.clock())
     else this.charge(time)
-    return log.add(this, outermost.run, registered, settled, settler, words[offset + CHAIN])
-  }
-
-  /**
-   * Returns whether what another request settled came on a connection. A pooled connection runs its callbacks
-   * as part of the request that opened it, which has nothing to do with what comes on it later: it settled
-   * the promise in the connection's own callback, or in no step of its own, for it has ended.
-   * @param {number} promise reference
-   */
-  isAnswer (promise) {
-    const step = readWord(promise, DETAIL)
-    if (step !== 0 && isHandleType(this.typeOf(readWord(step, CHAIN), step))) return true
-    return readWord(promise, SETTLED_RUN) === 0 && isHandleType(this.type)
+    const run = log.add(this, outermost.run, registered, settled, settler, words[offset + CHAIN])
+    if (answered !== undefined && settled === 0 && settler === 0) {
+      noteAnswer(answered, log, run, registered)
+    }
+    return run
   }
 
   /** Notes the first run of a span, which began within a callback. @returns {number} its number in the log */

@@ -44,7 +44,8 @@ function isListed (parts, i, duration) {
 }
 
 /** @param {SiteWait} wait @param {number} i */
-function putWait ({ ms, count, delayed, site, until, unproven, on: connections }, i) {
+function putWait (wait, i) {
+  const { ms, count, delayed, site, until, unproven, on: connections } = wait
   put(i === 0 ? '{"ms":' : ',{"ms":')
   putMilliseconds(ms)
   put(',"count":')
@@ -57,7 +58,24 @@ function putWait ({ ms, count, delayed, site, until, unproven, on: connections }
   putOptional(',"until":', until)
   if (unproven) put(',"unproven":true')
   if (connections !== undefined) putConnections(connections)
+  putQuestions(wait)
   put('}')
+}
+
+/** Puts whether it was a wait for an answer. @param {SiteWait} wait */
+function putQuestions ({ sent, unsent, beside }) {
+  if (sent > 0) {
+    put(',"sent":')
+    putNumber(sent)
+  }
+  if (unsent >= MIN_MS) {
+    put(',"unsent":')
+    putMilliseconds(unsent)
+  }
+  if (sent > 0 && beside > 0) {
+    put(',"beside":')
+    putNumber(beside)
+  }
 }
 
 /** @param {number[]} connections asyncIds */

@@ -4,7 +4,9 @@
 // the beginnings of two runs lie the cause's own code, what else the request ran (beside the path), what the
 // loop ran for others (delayed), and its waiting. The parts of all steps add up to the duration.
 
-const { CALLBACK, CALLBACK_CHAIN, REGISTERED, SETTLED, SETTLER, SITE } = require('./critical-path')
+const {
+  CALLBACK, CALLBACK_CHAIN, OWN_QUESTION, REGISTERED, SETTLED, SETTLER, SITE
+} = require('./critical-path')
 
 const MIN_PART = 0.001 // ms of a part that is reported
 
@@ -17,6 +19,9 @@ const MIN_PART = 0.001 // ms of a part that is reported
  * @property {number} callback reference of the resource whose callback ended it
  * @property {number} callbackChain
  * @property {number} settler number of the span of another request, in whose run it was settled
+ * @property {number} sent 1: the request had sent something on the connection that ended it
+ * @property {number} unsent ms before anything was sent for it on that connection
+ * @property {number} beside the request's runs meanwhile that are not on the path
  *
  * @typedef {object} Ran own code on the path
  * @property {number} ms
@@ -74,8 +79,9 @@ function walkPath (section) {
       callback: log.words[offset + CALLBACK],
       callbackChain: log.words[offset + CALLBACK_CHAIN]
     }
-    addWait(parts, log.idleAt(run) - log.idleAt(cause), log.othersAt(run) - log.othersAt(cause), site,
-      isOwnSite, log.words[offset + SETTLER], ending)
+    const wait = addWait(parts, log.idleAt(run) - log.idleAt(cause), log.othersAt(run) - log.othersAt(cause),
+      site, isOwnSite, log.words[offset + SETTLER], ending)
+    if (wait !== undefined && wait.ms >= MIN_PART && !isContinuation) addQuestion(wait, log, run, cause)
     addOwn(parts, section, cause, log.ownAt(run))
     run = cause
   }
@@ -95,10 +101,40 @@ const NO_CALLBACK = { callback: 0, callbackChain: 0 }
  * @param {boolean} proven
  * @param {number} settler
  * @param {{ callback: number, callbackChain: number }} ending
+ * @returns {Wait | undefined} undefined if there was none
  */
 function addWait ({ waits }, ms, delayed, site, proven, settler, { callback, callbackChain }) {
-  if (ms < MIN_PART && delayed < MIN_PART) return
-  waits.push({ ms, delayed: Math.max(0, delayed), site, proven, callback, callbackChain, settler })
+  if (ms < MIN_PART && delayed < MIN_PART) return undefined
+  const ending = { callback, callbackChain, settler }
+  const wait = { ms, delayed: Math.max(0, delayed), site, proven, ...ending, sent: 0, unsent: 0, beside: 0 }
+  waits.push(wait)
+  return wait
+}
+
+/**
+ * Adds whether a wait was one for an answer, and how long nothing had been asked for it: a pool had no free
+ * connection.
+ * @param {Wait} wait
+ * @param {import('./critical-path').PathLog} log
+ * @param {number} run that ended it
+ * @param {number} cause the run in which it began
+ */
+function addQuestion (wait, log, run, cause) {
+  const sent = log.sentAt(run)
+  const callback = log.words[log.offsetOf(run) + CALLBACK]
+  // What runs before the loop waits is a part of the cause: ticks, the end of a request that has no body.
+  for (let other = cause + 1; other < run; other++) {
+    const isLater = log.idleAt(other) >= log.idleAt(cause) + MIN_PART
+    if (isLater && log.words[log.offsetOf(other) + CALLBACK] !== callback) wait.beside++
+  }
+  if (sent === OWN_QUESTION) {
+    wait.sent = 1
+  } else if (sent === Infinity) {
+    wait.unsent = wait.ms
+  } else if (sent > log.idleAt(cause)) {
+    wait.unsent = Math.min(wait.ms, sent - log.idleAt(cause))
+    wait.sent = 1
+  }
 }
 
 /**

@@ -170,7 +170,7 @@ function listed (parts, duration) {
 }
 
 /** Returns a wait as it is written. @param {SiteWait} wait */
-function waitOf ({ ms, count, delayed, site, until, unproven, on: connections }) {
+function waitOf ({ ms, count, delayed, site, until, unproven, on: connections, sent, unsent, beside }) {
   return {
     ms: toMicros(ms),
     count,
@@ -178,7 +178,10 @@ function waitOf ({ ms, count, delayed, site, until, unproven, on: connections })
     ...placeOf(site),
     ...(until === undefined ? {} : { until }),
     ...(unproven ? { unproven } : {}),
-    ...(connections === undefined ? {} : { on: connections })
+    ...(connections === undefined ? {} : { on: connections }),
+    ...(sent > 0 ? { sent } : {}),
+    ...(unsent >= MIN_MS ? { unsent: toMicros(unsent) } : {}),
+    ...(sent > 0 && beside > 0 ? { beside } : {})
   }
 }
 

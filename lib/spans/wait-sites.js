@@ -32,6 +32,9 @@ const MAX_TYPES = 1000 // of resources, whose subsystems are remembered
  *   ended
  * @property {string | undefined} subsystem of what ended it
  * @property {number[] | undefined} on asyncIds of the connections whose callbacks ended it
+ * @property {number} sent how many of them were waits for an answer: the request had sent something there
+ * @property {number} unsent ms before anything was sent for it on these connections
+ * @property {number} beside the request's runs meanwhile that are not on the path
  *
  * @typedef {{ ms: number, count: number, site: Site }} SiteRun own code, by the site that led to it
  *
@@ -105,13 +108,16 @@ function createWaitSites ({ stackOf, registry }) {
       const unproven = !wait.proven && site.at !== undefined
       let equal = findWait(merged, site, until, unproven)
       if (equal === undefined) {
-        const { subsystem } = source
-        equal = { ms: 0, delayed: 0, count: 0, site, unproven, until, subsystem, on: undefined }
+        const noTime = { ms: 0, delayed: 0, count: 0, on: undefined, ...NO_QUESTIONS }
+        equal = { ...noTime, site, unproven, until, subsystem: source.subsystem }
         merged.push(equal)
       }
       equal.ms += wait.ms
       if (withDelays) equal.delayed += wait.delayed
       equal.count++
+      equal.sent += wait.sent
+      equal.unsent += wait.unsent
+      equal.beside += wait.beside
       if (source.isConnection) addConnection(equal, wait.callback >>> 1)
     }
     return merged.length < 2 ? merged : merged.sort((a, b) => b.ms + b.delayed - a.ms - a.delayed)
@@ -182,6 +188,8 @@ function sourceOf ({ callback, callbackChain }) {
   }
   return source
 }
+
+const NO_QUESTIONS = { sent: 0, unsent: 0, beside: 0 }
 
 /** @param {SiteWait} wait @param {number} connection asyncId */
 function addConnection (wait, connection) {

@@ -229,7 +229,7 @@ class Wiring {
       registry: this.registry,
       now: () => this.capture.clock[0],
       isSelected: this.isSelected,
-      noteWrite: this.asyncLayer.noteWrite,
+      noteTraffic: this.asyncLayer.noteTraffic,
       contextOfRequest: this.contextOfRequest
     })
     return this.#connectionUses

@@ -111,6 +111,9 @@ function waitOf (random) {
     site: siteOf(random),
     until: maybe('TCP 127.0.0.1:15432'),
     unproven: random() < 0.2,
+    sent: any(random, [0, 0, 1, 3]),
+    unsent: any(random, [0, 0.0004, 12.5]),
+    beside: any(random, [0, 2]),
     subsystem: maybe(any(random, ['TCP', 'TIMER', 'FS', 'mine'])),
     on: maybe([7, 2 ** 30])
   }
@@ -220,6 +223,9 @@ test('the waits of the critical path: ten are told, all are summed', (t) => {
     site: noSite,
     until: undefined,
     unproven: false,
+    sent: 0,
+    unsent: 0,
+    beside: 0,
     subsystem: undefined,
     on: undefined,
     ...given

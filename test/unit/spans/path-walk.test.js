@@ -1,7 +1,7 @@
 'use strict'
 
 const test = require('ava')
-const { PathLog } = require('../../../lib/spans/critical-path')
+const { OWN_QUESTION, PathLog } = require('../../../lib/spans/critical-path')
 const { walkPath } = require('../../../lib/spans/path-walk')
 
 const CALLBACK = 21
@@ -47,7 +47,44 @@ const sum = (parts, name) => parts.reduce((total, part) => total + part[name], 0
 test('a wait lies between the run that registered it and the one that it ended with', (t) => {
   const { waits } = pathOf([{ idle: 0 }, { idle: 10, registered: 1, site: 7 }], 2, { idle: 10 })
   const ending = { callback: CALLBACK, callbackChain: CALLBACK_CHAIN, settler: 0 }
-  t.deepEqual(waits, [{ ms: 10, delayed: 0, site: 7, proven: true, ...ending }])
+  const question = { sent: 0, unsent: 0, beside: 0 }
+  t.deepEqual(waits, [{ ms: 10, delayed: 0, site: 7, proven: true, ...ending, ...question }])
+})
+
+test('for an answer: asked by the request, for nobody, for another one', (t) => {
+  const answered = (/** @type {number} */ sent) => {
+    const log = logOf([{ idle: 0 }, { idle: 10, registered: 1, site: 7 }])
+    log.setSent(2, sent)
+    const end = { idle: 10, others: 0, own: 0, callback: 0, callbackChain: 0 }
+    const { waits: [wait] } = walkPath({ log, first: 1, last: 2, count: 2, start: START, end })
+    return [wait.sent, wait.unsent]
+  }
+  t.deepEqual(answered(NaN), [0, 0])
+  t.deepEqual(answered(OWN_QUESTION), [1, 0])
+  t.deepEqual(answered(Infinity), [0, 10], 'a turn')
+  t.deepEqual(answered(6), [1, 6], 'a turn, and then the answer')
+  t.deepEqual(answered(0), [0, 0], 'what was sent before may have been anything')
+})
+
+test('runs beside a wait are those after which the loop waited on', (t) => {
+  const log = logOf([{ idle: 0 }, { idle: 0, registered: 1 }])
+  const moment = { idle: 4, busy: 0, callbackRef: 99, callbackChain: CALLBACK_CHAIN }
+  log.add(moment, 0, 1, 0, 0, 5)
+  log.add({ ...moment, idle: 10, callbackRef: CALLBACK }, 0, 1, 0, 0, 7)
+  const end = { idle: 10, others: 0, own: 0, callback: 0, callbackChain: 0 }
+  const { waits } = walkPath({ log, first: 1, last: 4, count: 4, start: START, end })
+  t.deepEqual(waits.map(({ ms, beside }) => [ms, beside]), [[10, 1]])
+})
+
+test('a log knows on which connections something was sent, and since which run', (t) => {
+  const log = logOf([{}])
+  t.false(log.hasSent(8, 0))
+  for (let run = 1; run <= 20; run++) log.noteSent(run * 2, run)
+  log.noteSent(40, 21)
+  t.true(log.hasSent(40, 21))
+  t.false(log.hasSent(40, 22))
+  t.true(log.hasSent(26, 13))
+  t.false(log.hasSent(24, 1), 'only the last eight are known')
 })
 
 test('waits one after another, newest first', (t) => {

@@ -40,7 +40,7 @@ function dependency ({ routes }) {
         ...(worst.at === undefined ? {} : { at: worst.at }),
         lostMs: ms,
         share,
-        sentence: `${short(name)} waits for ${short(peer)} ${percent(share)} of its time, which takes ` +
+        sentence: `${short(name)} waits ${percent(share)} of its time for ${short(peer)}, which takes ` +
           `${time(answerMs)} to answer.`,
         advice: 'look at that service, keep its answers, or do without it',
         figures: { peer, answerMs: rounded(answerMs), requestMs: rounded(ms / facts.count) }

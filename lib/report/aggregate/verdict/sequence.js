@@ -14,6 +14,7 @@ const MIN_SENT = 0.9 // of the waits; what comes unasked, such as rows of a stre
 const MAX_BESIDE = 0.25 // callbacks beside the path for each wait; else they are under way at once already
 const MIN_PART = 0.5 // of the requests
 const TIE = 0.02
+const NO_WAITS = { ms: 0, count: 0, spans: 0, longest: 0 }
 
 /**
  * @typedef {import('./facts').PlaceFacts} PlaceFacts
@@ -24,6 +25,7 @@ const TIE = 0.02
  * @property {number} ms
  * @property {number} count
  * @property {number} spans
+ * @property {number} longest ms of one wait, of the site that waits longest
  *
  * @typedef {object} Sequence
  * @property {Position[]} positions of one function, worst first
@@ -90,12 +92,13 @@ function sequencesOf (facts) {
       seen.add(key)
       const positions = functions.get(key) ?? new Map()
       functions.set(key, positions)
-      const position = positions.get(frame) ?? { frame, depth, ms: 0, count: 0, spans: 0 }
+      const position = positions.get(frame) ?? { ...NO_WAITS, frame, depth }
       positions.set(frame, position)
       position.depth = Math.max(position.depth, depth)
       position.ms += work.ms
       position.count += work.count
       position.spans += work.spans
+      position.longest = Math.max(position.longest, work.ms / Math.max(facts.count, work.count))
     })
   }
   return [...functions.values()].map((positions) => sequenceOf([...positions.values()], facts.count))
@@ -106,10 +109,8 @@ function sequenceOf (all, requests) {
   const positions = all.filter(({ spans }) => spans >= requests * MIN_PART).sort((a, b) => b.ms - a.ms)
   const ms = positions.reduce((sum, position) => sum + position.ms, 0)
   const steps = positions.reduce((sum, { count }) => sum + count, 0) / requests
-  const longest = Math.max(0, ...positions.map((position) => {
-    return position.ms / Math.max(1, position.count / requests)
-  }))
-  return { positions, steps, ms, lostMs: ms - longest }
+  const longest = Math.max(0, ...positions.map((position) => position.longest))
+  return { positions, steps, ms, lostMs: ms - longest * requests }
 }
 
 /**
