@@ -102,10 +102,11 @@ function createWaitSites ({ stackOf, registry }) {
     for (const wait of waits) {
       if (!withDelays && wait.ms < MIN_PART) continue
       const source = sourceOf(wait)
-      const writer = wait.proven || !source.isConnection ? 0 : writerOf(wait, span)
+      const proven = wait.proven && wait.site !== 0
+      const writer = proven || !source.isConnection ? 0 : writerOf(wait, span)
       const site = siteOf(writer === 0 ? wait.site : writer)
       const until = untilOf(wait, source)
-      const unproven = !wait.proven && site.at !== undefined
+      const unproven = !proven && site.at !== undefined
       let equal = findWait(merged, site, until, unproven)
       if (equal === undefined) {
         const noTime = { ms: 0, delayed: 0, count: 0, on: undefined, ...NO_QUESTIONS }
