@@ -1,7 +1,8 @@
 'use strict'
 
 // Measures what a report of many spans costs: node bench/report.js [COUNT]. Writes a file of COUNT spans
-// (default 1,000,000) and reports on it in a process of its own, as text and as a page.
+// (default 1,000,000), each with six waits and four runs at sixty sites, and reports on it in a process of
+// its own, as text and as a page.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
@@ -10,7 +11,19 @@ const path = require('node:path')
 
 const main = path.join(__dirname, '..', 'lib', 'cli', 'main.js')
 /** @type {Array<[string, number]>} name and typical ms */
-const ROUTES = [['GET /', 0.8], ['GET /users/:id', 3], ['POST /orders', 12], ['GET /slow', 80]]
+const ROUTES = [
+  ['GET /', 0.8], ['GET /users/:id', 3], ['POST /orders', 12], ['GET /slow', 80],
+  ...Array.from({ length: 16 }, (_, i) => /** @type {[string, number]} */ ([`GET /items${i}/:id`, 2 + i]))
+]
+const WAITS = 6 // of a request
+const RAN = 4
+const SITES = Array.from({ length: 60 }, (_, i) => ({
+  at: `load${i} (/srv/app/services/store${i % 7}.js:${30 + i}:9)${i % 3 === 0 ? ' via pg' : ''}`,
+  callers: Array.from({ length: 1 + i % 5 }, (_, depth) =>
+    `step${(i + depth) % 25} (/srv/app/handlers/part${(i + depth) % 9}.js:${10 + (i * 3 + depth) % 25}:15)`),
+  until: ['TCP 127.0.0.1:5432', 'TCP 10.0.0.7:6379', 'TIMER', 'FS', 'GET /queue of another request'][i % 5],
+  label: ['await', 'setTimeout(100)', 'await'][i % 3]
+}))
 const STACK = [
   '    at query (/app/db.js:12:21)',
   '  ── setTimeout(100) · Timeout · 103 ms earlier ──',
@@ -37,13 +50,44 @@ function nanos (ms) {
   return `${Math.floor(ms / 1000)}${String(Math.floor((ms % 1000) * 1e6)).padStart(9, '0')}`
 }
 
+/** @param {number} ms */
+function micros (ms) {
+  return Math.round(ms * 1000) / 1000
+}
+
+/** @param {number} route @param {number} waited @param {number} delayed */
+function waitsOf (route, waited, delayed) {
+  return Array.from({ length: WAITS }, (_, i) => {
+    const share = 0.5 ** (i + 1)
+    const { until, label, ...site } = SITES[(route * 7 + i * (1 + Math.floor(random() * 3))) % SITES.length]
+    return {
+      ms: micros(waited * share),
+      count: 1 + Math.floor(random() * 3),
+      ...site,
+      until,
+      label,
+      ...(delayed > 0 ? { delayed: micros(delayed * share) } : {}),
+      ...(until.startsWith('TCP') ? { on: [100 + Math.floor(random() * 8)] } : {})
+    }
+  })
+}
+
+/** @param {number} route @param {number} ran */
+function ranOf (route, ran) {
+  return Array.from({ length: RAN }, (_, i) => {
+    const { at: frame, callers, label } = SITES[(route * 7 + i) % SITES.length]
+    const site = i === 0 ? {} : { at: frame, callers, label }
+    return { ms: micros(ran * 0.5 ** (i + 1)), count: 1, ...site }
+  })
+}
+
 /** @param {number} start */
 function spanLine (start) {
-  const [name, typical] = ROUTES[Math.floor(random() * random() * ROUTES.length)]
+  const index = Math.floor(random() * random() * ROUTES.length)
+  const [name, typical] = ROUTES[index]
   const run = typical * 0.2 * (0.5 + random())
   const wait = typical * random()
   const delayed = random() < 0.2 ? 60 * random() : 0
-  const places = ['load (/app/pool.js:34:9)', 'retry (/app/retry.js:5:3)']
   const delayedBy = [{ spanId: randomId(16), name: 'GET /slow', ms: delayed, at: 'work (/app/heavy.js:3:5)' }]
   return `${JSON.stringify({
     traceId: randomId(32),
@@ -59,14 +103,13 @@ function spanLine (start) {
       'http.response.status_code': 200,
       'network.peer.address': '127.0.0.1',
       'code.stacktrace': STACK,
-      'longstack.run_ms': run,
+      'longstack.run_ms': micros(run),
       'longstack.wait_ms': { TCP: wait * 0.8, TIMER: wait * 0.2 },
-      'longstack.waits': [
-        { ms: wait * 0.8, count: 2, at: places[0], until: 'TCP 127.0.0.1:5432', label: 'await' },
-        { ms: wait * 0.2, count: 1, at: places[1], until: 'TIMER', label: 'setTimeout(100)' }
-      ],
-      'longstack.waited_ms': wait,
-      'longstack.delayed_ms': delayed,
+      'longstack.waits': waitsOf(index, wait, delayed),
+      'longstack.ran': ranOf(index, run * 0.9),
+      'longstack.beside_ms': micros(run * 0.1),
+      'longstack.waited_ms': micros(wait),
+      'longstack.delayed_ms': micros(delayed),
       'longstack.delayed_by': delayed > 0 ? delayedBy : [],
       'longstack.runs': [[0, run / 2, 'HTTPINCOMINGMESSAGE'], [run / 2 + wait, run / 2, 'Timeout']]
     },

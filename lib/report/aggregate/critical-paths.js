@@ -4,20 +4,23 @@
 // request add up to its breakdown into run, waited and delayed.
 
 const { amount } = require('../read/span-line')
-const { ranOf } = require('./digest')
+const { entriesOf } = require('../read/path-scanner')
 const { BESIDE, OTHER_SITES, SiteSums, UNKNOWN } = require('./sites')
 
 /**
  * @typedef {import('./sites').Place} Place
  * @typedef {import('./digest').Split} Split
+ * @typedef {import('../read/path-scanner').PathEntry} PathEntry
+ * @typedef {import('../read/span-line').Span} Span
  *
- * @typedef {object} Part of the time of one request, at one place; in ms, not weighted
- * @property {Place} place
- * @property {number} waited
- * @property {number} waits
+ * @typedef {object} RequestPath
+ * @property {PathEntry[]} waits
+ * @property {PathEntry[]} ran
+ * @property {number} beside ms
+ * @property {Place} otherPlace of what the lists leave out
+ * @property {number} waited ms that they leave out
  * @property {number} delayed
- * @property {number} ran
- * @property {number} callbacks
+ * @property {number} run
  */
 
 const ROUNDING_MS = 0.0005 // of a time with three decimals
@@ -25,45 +28,30 @@ const MAX_EXAMPLES = 3
 const TIMED_FIGURES = 4 // waited, waits, delayed, ran
 
 /**
- * @param {Record<string, any>} attributes
+ * @param {Span} span
  * @param {Split} split
- * @param {import('./digest').Wait[]} waits of these attributes
  * @param {import('./sites').Places} places
- * @returns {Part[]} first those of the waits, in their order
+ * @returns {RequestPath}
  */
-function partsOf (attributes, split, waits, places) {
-  /** @type {Part[]} */
-  const parts = []
-  let [waited, delayed, ran] = [0, 0, 0]
-  for (const { ms, count, at: frame, callers, until, label, delayed: delay = 0 } of waits) {
-    const place = places.find(frame, callers, until, label)
-    parts.push({ ...noPart(place), waited: ms, waits: count, delayed: delay })
-    waited += ms
-    delayed += delay
-  }
-  const runs = ranOf(attributes['longstack.ran'])
-  for (const { ms, count, at: frame, callers, label } of runs) {
-    const place = places.find(frame, callers, undefined, label)
-    parts.push({ ...noPart(place), ran: ms, callbacks: count })
-    ran += ms
-  }
+function pathOf ({ path, attributes }, split, places) {
+  const waits = path?.waits ?? entriesOf(attributes['longstack.waits'], false, places.placeOf)
+  const ran = path?.ran ?? entriesOf(attributes['longstack.ran'], true, places.placeOf)
   const beside = amount(attributes['longstack.beside_ms']) ?? 0
-  if (beside > 0) parts.push({ ...noPart(BESIDE), ran: beside, callbacks: 1 })
-  const remainder = noPart(waits.length > 0 ? OTHER_SITES : UNKNOWN)
-  remainder.waited = remainderOf(split.waited, waited, waits.length)
-  remainder.delayed = remainderOf(split.delayed, delayed, waits.length)
-  remainder.ran = remainderOf(split.run, ran + beside, runs.length + 1)
-  if (remainder.waited + remainder.delayed + remainder.ran > 0) {
-    remainder.waits = remainder.waited > 0 ? 1 : 0
-    remainder.callbacks = remainder.ran > 0 ? 1 : 0
-    parts.push(remainder)
+  let [waited, delayed, run] = [0, 0, beside]
+  for (const entry of waits) {
+    waited += entry.ms
+    delayed += entry.delayed
   }
-  return parts
-}
-
-/** @param {Place} place @returns {Part} */
-function noPart (place) {
-  return { place, waited: 0, waits: 0, delayed: 0, ran: 0, callbacks: 0 }
+  for (const { ms } of ran) run += ms
+  return {
+    waits,
+    ran,
+    beside,
+    otherPlace: waits.length > 0 ? OTHER_SITES : UNKNOWN,
+    waited: remainderOf(split.waited, waited, waits.length),
+    delayed: remainderOf(split.delayed, delayed, waits.length),
+    run: remainderOf(split.run, run, ran.length + 1)
+  }
 }
 
 /**
@@ -81,43 +69,78 @@ function remainderOf (total, listed, count) {
 class CriticalPaths {
   /** @type {Map<Place, SiteSums>} */
   #sums = new Map()
-  #budget
+  #samples
+  #timesBudget
+  #bucket = 0 // of the request that is added
 
-  /** @param {import('./times').TimesBudget} [budget] without it there are no sums along time */
-  constructor (budget) {
-    this.#budget = budget
+  /**
+   * @param {import('./sample').Samples} [samples] without it there are no quartiles
+   * @param {import('./times').TimesBudget} [timesBudget] without it there are no sums along time
+   */
+  constructor (samples, timesBudget) {
+    this.#samples = samples
+    this.#timesBudget = timesBudget
   }
 
   /**
-   * @param {Part[]} parts of one request
+   * @param {RequestPath} path of one request
    * @param {number} weight
    * @param {string} traceId
-   * @param {number} [bucket] of its start
+   * @param {number} [bucket] of its start, if sums along time are wanted
    */
-  add (parts, weight, traceId, bucket) {
-    for (const part of parts) {
-      const sums = this.#find(part.place)
-      if (part.waits > 0 && part.waited > 0) {
-        sums.spans += weight
-        sums.sample.add(part.waited, weight)
-      }
-      sums.waited += part.waited * weight
-      sums.waits += part.waits * weight
-      sums.delayed += part.delayed * weight
-      sums.ran += part.ran * weight
-      sums.callbacks += part.callbacks * weight
-      if (bucket === undefined) sums.times = undefined
-      else if (sums.times !== undefined) addTimes(sums.times, bucket, part, weight)
-      addExample(sums.examples, part.waited + part.delayed + part.ran, traceId)
+  add ({ waits, ran, beside, otherPlace, waited, delayed, run }, weight, traceId, bucket = 0) {
+    this.#bucket = bucket
+    for (let i = 0; i < waits.length; i++) this.#addWait(waits[i], weight, traceId)
+    for (let i = 0; i < ran.length; i++) this.#addRun(ran[i].place, ran[i].ms, ran[i].count, weight, traceId)
+    if (beside > 0) this.#addRun(BESIDE, beside, 1, weight, traceId)
+    if (run > 0) this.#addRun(otherPlace, run, 1, weight, traceId)
+    if (waited === 0 && delayed === 0) return
+    const sums = this.#find(otherPlace)
+    sums.waited += waited * weight
+    sums.delayed += delayed * weight
+    if (waited > 0) sums.waits += weight
+    if (delayed > 0) sums.delays += weight
+    sums.times?.add(bucket, waited * weight, waited > 0 ? weight : 0, delayed * weight)
+    addExample(sums.examples, waited + delayed, traceId)
+  }
+
+  /** @param {PathEntry} entry @param {number} weight @param {string} traceId */
+  #addWait ({ place, ms, count, delayed }, weight, traceId) {
+    const sums = this.#find(place)
+    if (ms > 0) {
+      sums.spans += weight
+      sums.sample?.add(ms, weight)
     }
+    sums.waited += ms * weight
+    sums.waits += count * weight
+    if (delayed > 0) {
+      sums.delayed += delayed * weight
+      sums.delays += count * weight
+    }
+    sums.times?.add(this.#bucket, ms * weight, count * weight, delayed * weight)
+    addExample(sums.examples, ms + delayed, traceId)
+  }
+
+  /**
+   * @param {Place} place
+   * @param {number} ms
+   * @param {number} count
+   * @param {number} weight
+   * @param {string} traceId
+   */
+  #addRun (place, ms, count, weight, traceId) {
+    const sums = this.#find(place)
+    sums.ran += ms * weight
+    sums.callbacks += count * weight
+    sums.times?.add(this.#bucket, 0, 0, 0, ms * weight)
+    addExample(sums.examples, ms, traceId)
   }
 
   /** @param {Place} place @returns {SiteSums} */
   #find (place) {
     let sums = this.#sums.get(place)
     if (sums === undefined) {
-      sums = new SiteSums(place)
-      sums.times = this.#budget?.create()
+      sums = new SiteSums(place, this.#samples?.create(), this.#timesBudget?.create())
       this.#sums.set(place, sums)
     }
     return sums
@@ -128,22 +151,13 @@ class CriticalPaths {
   }
 }
 
-/**
- * @param {import('./times').Times} times
- * @param {number} bucket
- * @param {Part} part
- * @param {number} weight
- */
-function addTimes (times, bucket, { waited, waits, delayed, ran }, weight) {
-  times.add(bucket, waited * weight, waits * weight, delayed * weight, ran * weight)
-}
-
 /** @param {SiteSums['examples']} examples @param {number} ms @param {string} traceId */
 function addExample (examples, ms, traceId) {
-  if (examples.length === MAX_EXAMPLES && ms <= examples[MAX_EXAMPLES - 1].ms) return
+  const { length } = examples
+  if (length === MAX_EXAMPLES && ms <= examples[MAX_EXAMPLES - 1].ms) return
   const index = examples.findIndex((example) => example.ms < ms)
-  examples.splice(index === -1 ? examples.length : index, 0, { ms, traceId })
+  examples.splice(index === -1 ? length : index, 0, { ms, traceId })
   if (examples.length > MAX_EXAMPLES) examples.pop()
 }
 
-module.exports = { CriticalPaths, TIMED_FIGURES, partsOf }
+module.exports = { CriticalPaths, TIMED_FIGURES, pathOf }

@@ -69,6 +69,7 @@ const { amount, isRecord } = require('../read/span-line')
 
 const MAX_STACK_CHARS = 8000
 const MAX_TEXT_CHARS = 500
+const MAX_FRAME_CHARS = MAX_TEXT_CHARS
 const MAX_NAME_CHARS = 300
 const MAX_ATTRIBUTES = 32
 const MAX_KEY_CHARS = 100
@@ -82,8 +83,9 @@ const MAX_DELAYERS = 8
 const MAX_SUBSYSTEMS = 64
 const ROUNDING_MS = 0.0005 // of times with three decimals
 
-/** @param {Span} span @returns {Digest} */
-function digest (span) {
+/** @param {Span} spanOrPart @returns {Digest} */
+function digest (spanOrPart) {
+  const span = spanOrPart.whole?.() ?? spanOrPart
   const { record, attributes } = span
   return {
     name: span.name,
@@ -284,4 +286,6 @@ function eventsOf (events) {
   }))
 }
 
-module.exports = { digest, delayersOf, ranOf, splitOf, text, waitsOf }
+module.exports = {
+  MAX_FRAME_CHARS, MAX_LABEL_CHARS, MAX_NAME_CHARS, callersOf, delayersOf, digest, splitOf, text
+}

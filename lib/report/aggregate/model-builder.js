@@ -9,6 +9,7 @@ const { Failures } = require('./failures')
 const { IdTable } = require('./id-table')
 const { Top } = require('./numbers')
 const { MAX_ROUTES, createRoutes, labelOf } = require('./routes')
+const { MAX_PLACES } = require('./sites')
 const { BucketSums, TimeAxis } = require('./time-axis')
 const { verdictOf } = require('./verdict')
 const { IntervalFacts } = require('./verdict/interval')
@@ -64,6 +65,9 @@ class ModelBuilder {
       this.#copies.set(file, (this.#copies.get(file) ?? 0) + 1)
     }
   }
+
+  /** Returns what stands for the site of a wait or run. */
+  get placeOf () { return this.#routes.placeOf }
 
   /** Adds a record of open intervals. @param {Span} record */
   addIntervals (record) {
@@ -151,6 +155,9 @@ class ModelBuilder {
     if (!isExact) {
       notes.push('The tree of the slowest 1 % lacks some of them: too many to hold in memory.')
     }
+    const { omittedPlaces, isSampled } = this.#routes.limited()
+    if (isSampled) notes.push('Quartiles of waits at sites with very many requests are those of a sample.')
+    if (omittedPlaces > 0) notes.push(`More than ${MAX_PLACES} sites: what came later is in "other sites".`)
     if (this.#failures.omitted > 0) {
       notes.push(`${this.#failures.omitted} errors are omitted: too many different ones.`)
     }

@@ -65,6 +65,7 @@ async function modelOf (names, { slowest = 20, traces = false, progress }) {
   const reading = {
     span: (span, file) => builder.add(span, file),
     intervals: (record) => builder.addIntervals(record),
+    placeOf: builder.placeOf,
     progress
   }
   if (!traces) return builder.build(await readFiles(names, reading))

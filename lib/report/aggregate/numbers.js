@@ -92,4 +92,4 @@ class Top {
   }
 }
 
-module.exports = { Numbers, Top }
+module.exports = { Numbers, Top, cumulated }

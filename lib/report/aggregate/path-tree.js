@@ -52,7 +52,7 @@ class PathTree {
   }
 
   /** @param {Growing} route @param {SiteSums} sums */
-  #addSite (route, { place, waited, waits, delayed, ran, callbacks, examples, times }) {
+  #addSite (route, { place, waited, waits, delayed, delays, ran, callbacks, examples, times }) {
     const { at: frame, callers, until, label } = place
     const path = [this.#root, route]
     const frames = frame === undefined ? callers : [frame, ...callers]
@@ -64,7 +64,7 @@ class PathTree {
     const list = (/** @type {number} */ figure) => this.#axis && times?.list(this.#axis, figure)
     const end = until ?? label ?? 'unknown'
     addLeaf(path, end, 'waited', { ms: waited, count: waits, examples, times: list(0) })
-    addLeaf(path, 'delayed by others', 'delayed', { ms: delayed, count: waits, examples, times: list(2) })
+    addLeaf(path, 'delayed by others', 'delayed', { ms: delayed, count: delays, examples, times: list(2) })
     const [name, kind] = isBeside ? BESIDE_LEAF : RAN_LEAF
     addLeaf(path, name, kind, { ms: ran, count: callbacks, examples, times: list(3) })
   }

@@ -3,12 +3,13 @@
 // Figures of each route: durations, and means of their breakdown into run, waited and delayed.
 
 const { amount } = require('../read/span-line')
-const { CriticalPaths, TIMED_FIGURES, partsOf } = require('./critical-paths')
-const { delayersOf, splitOf, waitsOf } = require('./digest')
+const { CriticalPaths, TIMED_FIGURES, pathOf } = require('./critical-paths')
+const { delayersOf, splitOf } = require('./digest')
 const { Numbers } = require('./numbers')
 const { PathTree } = require('./path-tree')
 const { Places, listSites } = require('./sites')
 const { Budget, SlowestRequests } = require('./slowest-requests')
+const { Samples } = require('./sample')
 const { RouteTimes, createSeries } = require('./series')
 const { TimesBudget } = require('./times')
 const { boxOf, densityOf, logDensityOf, summarize } = require('./summary')
@@ -17,6 +18,12 @@ const { RouteFacts } = require('./verdict/facts')
 /**
  * @typedef {import('../read/span-line').Span} Span
  * @typedef {import('./time-axis').TimeAxis} TimeAxis
+ * @typedef {object} Shared by all routes
+ * @property {Places} places
+ * @property {Samples} samples
+ * @property {Budget} budget
+ * @property {TimesBudget} timesBudget
+ * @property {TimeAxis} axis
  *
  * @typedef {object} Route a kind and name of spans; figures are of those that ended, in ms
  * @property {string} name
@@ -58,18 +65,15 @@ class RouteSums {
   /**
    * @param {string} name
    * @param {import('../read/span-line').Kind} kind
-   * @param {Places} places
-   * @param {Budget} budget
-   * @param {TimeAxis} axis
-   * @param {TimesBudget[]} timesBudgets
+   * @param {Shared} shared
    */
-  constructor (name, kind, places, budget, axis, timesBudgets) {
+  constructor (name, kind, { places, samples, budget, axis, timesBudget }) {
     this.name = name
     this.kind = kind
     this.places = places
-    this.paths = new CriticalPaths(timesBudgets[0]) // of all
-    this.outermostPaths = new CriticalPaths(timesBudgets[1])
-    this.slowest = new SlowestRequests(budget)
+    this.innerPaths = new CriticalPaths(samples)
+    this.outermostPaths = new CriticalPaths(samples, timesBudget)
+    this.slowest = new SlowestRequests(budget, places)
     this.times = new RouteTimes(axis)
   }
 
@@ -85,15 +89,13 @@ class RouteSums {
     const bucket = isRequest ? this.times.add(span, split) : this.times.skip()
     if (split === undefined) return
     this.#addSplit(split, weight)
-    const waits = waitsOf(attributes['longstack.waits'])
-    const parts = partsOf(attributes, split, waits, this.places)
-    this.paths.add(parts, weight, span.traceId, bucket)
-    if (!isRequest) return
+    const path = pathOf(span, split, this.places)
+    if (!isRequest) return this.innerPaths.add(path, weight, span.traceId)
     this.outermost += weight
-    this.outermostPaths.add(parts, weight, span.traceId, bucket)
-    this.facts.add(span, split, waits, parts)
+    this.outermostPaths.add(path, weight, span.traceId, bucket)
+    this.facts.add(span, split, path.waits)
     this.facts.addDelays(delayersOf(attributes), weight)
-    if (this.slowest.accepts(ms, weight)) this.slowest.add({ ms, weight, traceId: span.traceId, parts })
+    if (this.slowest.accepts(ms, weight)) this.slowest.add(ms, weight, span.traceId, path)
   }
 
   /** @param {import('./digest').Split} split @param {number} weight */
@@ -125,7 +127,7 @@ class RouteSums {
       errors,
       open,
       totalMs,
-      ...listSites(this.paths.list(), totalMs, axis),
+      ...listSites([...this.outermostPaths.list(), ...this.innerPaths.list()], totalMs, axis),
       split: this.#means(),
       summary: sample && summarize(sample),
       box: sample && boxOf(sample),
@@ -151,9 +153,13 @@ class RouteSums {
 function createRoutes (axis) {
   /** @type {Map<string, RouteSums>} */
   const routes = new Map()
-  const places = new Places()
-  const budget = new Budget()
-  const timesBudgets = [1, 2].map(() => new TimesBudget(axis, TIMED_FIGURES))
+  const shared = {
+    places: new Places(),
+    samples: new Samples(),
+    budget: new Budget(),
+    timesBudget: new TimesBudget(axis, TIMED_FIGURES),
+    axis
+  }
   let others = 0
 
   /** @param {Span} span */
@@ -167,13 +173,14 @@ function createRoutes (axis) {
     const isFull = routes.size >= MAX_ROUTES
     if (isFull) others++
     const key = `${kind} ${isFull ? OTHERS : name}`
-    const listed = isFull ? OTHERS : name
-    const sums = routes.get(key) ?? new RouteSums(listed, kind, places, budget, axis, timesBudgets)
+    const sums = routes.get(key) ?? new RouteSums(isFull ? OTHERS : name, kind, shared)
     routes.set(key, sums)
     return sums
   }
 
   return {
+    placeOf: shared.places.placeOf,
+
     /** @param {Span} span that ended */
     add: (span) => find(span).add(span),
 
@@ -228,6 +235,9 @@ function createRoutes (axis) {
       return { tree: tree.build(), isExact: allExact }
     },
 
+    /** Returns which figures are not of all that was read. */
+    limited: () => ({ omittedPlaces: shared.places.omitted, isSampled: shared.samples.isPartial }),
+
     /** Returns the number of spans whose name came after MAX_ROUTES others. */
     others: () => others
   }
@@ -243,8 +253,9 @@ function inOrder (a, b) {
  * Returns whether no other span of the process is around it. Where it ran is recorded only for these.
  * @param {Span} span
  */
-function isOutermost ({ kind, parentSpanId, attributes }) {
-  return kind === 'SERVER' || parentSpanId === undefined || Array.isArray(attributes['longstack.ran'])
+function isOutermost ({ kind, parentSpanId, path, attributes }) {
+  if (kind === 'SERVER' || parentSpanId === undefined) return true
+  return path === undefined ? Array.isArray(attributes['longstack.ran']) : path.ran !== undefined
 }
 
 /** Adds the server to the name of a client's span, which is only the method. @param {Span} span */

@@ -3,11 +3,12 @@
 // Sums by site: where the critical paths of a route's requests waited and ran. A site is a frame of the
 // program with its callers, and what ended the wait.
 
-const { Sample } = require('./sample')
+const { MAX_FRAME_CHARS, MAX_LABEL_CHARS, MAX_NAME_CHARS, callersOf, text } = require('./digest')
+const { quartilesOf } = require('./sample')
 const { sparse } = require('./times')
 
 /**
- * @typedef {import('./digest').Wait} Wait
+ * @typedef {import('./time-axis').Axis} Axis
  *
  * @typedef {object} Place one for each different site of a report
  * @property {string | undefined} at
@@ -15,6 +16,7 @@ const { sparse } = require('./times')
  * @property {string | undefined} until
  * @property {string | undefined} label
  * @property {boolean} isListed false: it stands for what has no site
+ * @property {number} index in the list of all, 0 for OTHER_SITES
  *
  * @typedef {object} Site
  * @property {string | undefined} at innermost frame of the program; absent if not known
@@ -38,7 +40,8 @@ const MAX_PLACES = 20_000 // of a report
 const MAX_LISTED = 50
 
 /** @param {string} name @returns {Place} */
-const unlisted = (name) => ({ at: undefined, callers: [], until: name, label: undefined, isListed: false })
+const unlisted = (name) =>
+  ({ at: undefined, callers: [], until: name, label: undefined, isListed: false, index: 0 })
 
 /** Stand for what a line has no site of. */
 const OTHER_SITES = unlisted('other sites')
@@ -50,6 +53,15 @@ class Places {
   omitted = 0
   /** @type {Map<string, Place>} */
   #places = new Map()
+  #list = [OTHER_SITES]
+
+  /** Returns the place of a wait or run as a line has it. @param {Record<string, any>} entry */
+  placeOf = ({ at: frame, callers, until, label }) => this.find(
+    text(frame, MAX_FRAME_CHARS),
+    callersOf(callers),
+    text(until, MAX_NAME_CHARS),
+    text(label, MAX_LABEL_CHARS)
+  )
 
   /**
    * @param {string | undefined} at
@@ -59,74 +71,124 @@ class Places {
    * @returns {Place} the same one for equal values; OTHER_SITES if there are too many
    */
   find (at, callers, until, label) {
-    const key = JSON.stringify([at, until, label, ...callers])
+    const place = { at, callers, until, label, isListed: true, index: this.#list.length }
+    const key = keyOf(place)
     const existing = this.#places.get(key)
     if (existing !== undefined) return existing
     if (this.#places.size >= MAX_PLACES) {
       this.omitted++
       return OTHER_SITES
     }
-    const place = { at, callers, until, label, isListed: true }
     this.#places.set(key, place)
+    this.#list.push(place)
     return place
   }
+
+  /** @param {number} index @returns {Place} */
+  at (index) {
+    return this.#list[index]
+  }
+}
+
+/** @param {Pick<Place, 'at' | 'callers' | 'until' | 'label'>} place @returns {string} equal for equal ones */
+function keyOf ({ at: frame, callers, until, label }) {
+  return JSON.stringify([frame, until, label, ...callers])
 }
 
 /** What the requests of a route spent at one place, weighted. */
 class SiteSums {
-  waited = 0
+  waited = 0 // ms
   waits = 0
   spans = 0
-  delayed = 0
-  ran = 0
+  delayed = 0 // ms
+  delays = 0
+  ran = 0 // ms
   callbacks = 0
-  sample = new Sample()
-  /** @type {Array<{ ms: number, traceId: string }>} longest first */
+  /** longest first @type {Array<{ ms: number, traceId: string }>} */
   examples = []
-  /** Waited, waits, delayed and ran. @type {import('./times').Times | undefined} */
-  times
 
-  /** @param {Place} place */
-  constructor (place) {
+  /**
+   * @param {Place} place
+   * @param {ReturnType<import('./sample').Samples['create']>} [sample] of the waits of each request
+   * @param {import('./times').Times} [times] waited, waits, delayed and ran
+   */
+  constructor (place, sample, times) {
     this.place = place
+    this.sample = sample
+    this.times = times
   }
 }
 
 /**
+ * Lists the sites of a route; sums of equal places are taken together.
  * @param {SiteSums[]} sums
  * @param {number} totalMs of the route
- * @param {import('./time-axis').Axis | undefined} axis
+ * @param {Axis | undefined} axis
  * @returns {{ sites: Site[], otherSites: OtherSites | undefined }}
  */
 function listSites (sums, totalMs, axis) {
-  const waited = sums.filter(({ place, waited, delayed }) => place !== UNKNOWN && (waited > 0 || delayed > 0))
-  const listed = waited.filter(({ place }) => place.isListed).sort(worstFirst)
-  const others = [...listed.slice(MAX_LISTED), ...waited.filter(({ place }) => !place.isListed)]
-  const ms = others.reduce((sum, { waited }) => sum + waited, 0)
-  const count = Math.max(0, listed.length - MAX_LISTED)
+  /** @type {Map<string | Place, SiteSums[]>} */
+  const groups = new Map()
+  let otherMs = 0
+  for (const site of sums) {
+    const { place, waited, delayed } = site
+    if (place === OTHER_SITES) otherMs += waited
+    if (!place.isListed || (waited === 0 && delayed === 0)) continue
+    const key = keyOf(place)
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [site])
+    else group.push(site)
+  }
+  const sites = [...groups.values()].map((group) => siteOf(group, totalMs)).sort(worstFirst)
+  const others = sites.slice(MAX_LISTED)
+  const ms = others.reduce((sum, site) => sum + site.ms, otherMs)
   return {
-    sites: listed.slice(0, MAX_LISTED).map((site) => siteOf(site, totalMs, axis)),
-    otherSites: count > 0 || ms > 0 ? { count, ms } : undefined
+    sites: sites.slice(0, MAX_LISTED).map(({ group, ...site }) => ({ ...site, ...detailsOf(group, axis) })),
+    otherSites: ms > 0 || others.length > 0 ? { count: others.length, ms } : undefined
   }
 }
 
-/** @param {SiteSums} a @param {SiteSums} b */
+/** @param {Pick<Site, 'ms' | 'delayed'>} a @param {Pick<Site, 'ms' | 'delayed'>} b */
 function worstFirst (a, b) {
-  return b.waited - a.waited || b.delayed - a.delayed
+  return b.ms - a.ms || b.delayed - a.delayed
+}
+
+/** @param {SiteSums[]} group of equal places @param {number} totalMs */
+function siteOf (group, totalMs) {
+  const { at: frame, callers, until, label } = group[0].place
+  const sum = (/** @type {(site: SiteSums) => number} */ select) =>
+    group.reduce((total, site) => total + select(site), 0)
+  const ms = sum(({ waited }) => waited)
+  return {
+    at: frame,
+    callers,
+    until,
+    label,
+    ms,
+    share: totalMs > 0 ? ms / totalMs : 0,
+    count: sum(({ waits }) => waits),
+    spans: sum(({ spans }) => spans),
+    delayed: sum(({ delayed }) => delayed),
+    group
+  }
 }
 
 /**
- * @param {SiteSums} sums
- * @param {number} totalMs
- * @param {import('./time-axis').Axis | undefined} axis
- * @returns {Site}
+ * @param {SiteSums[]} group of equal places
+ * @param {Axis | undefined} axis
+ * @returns {Pick<Site, 'summary' | 'byBucket'>}
  */
-function siteOf ({ place, waited: ms, waits: count, spans, delayed, sample, times }, totalMs, axis) {
-  const { at: frame, callers, until, label } = place
-  const share = totalMs > 0 ? ms / totalMs : 0
-  const byBucket = axis && times && sparse(times.list(axis, 0), times.list(axis, 1))
-  const summary = sample.summary()
-  return { at: frame, callers, until, label, ms, share, count, spans, delayed, summary, byBucket }
+function detailsOf (group, axis) {
+  const summary = quartilesOf(group.flatMap(({ sample }) => sample ?? []))
+  const times = group.flatMap((site) => site.times ?? [])
+  if (axis === undefined || times.length < group.length) return { summary, byBucket: undefined }
+  const [ms, count] = [0, 1].map((figure) => times.map((sums) => sums.list(axis, figure)).reduce(added))
+  return { summary, byBucket: sparse(ms, count) }
 }
 
-module.exports = { BESIDE, OTHER_SITES, Places, SiteSums, UNKNOWN, listSites }
+/** @param {number[]} a @param {number[]} b */
+function added (a, b) {
+  return a.map((sum, bucket) => sum + b[bucket])
+}
+
+module.exports = { BESIDE, MAX_PLACES, OTHER_SITES, Places, SiteSums, UNKNOWN, listSites }

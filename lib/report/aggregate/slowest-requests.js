@@ -1,19 +1,20 @@
 'use strict'
 
-// Keeps the slowest requests of a route, with the parts of their critical paths, so that the slowest 1 % are
+// Keeps the slowest requests of a route, with their critical paths, so that the slowest 1 % are
 // there when all were read.
 
 const { CriticalPaths } = require('./critical-paths')
+const { PackedPaths } = require('./packed-paths')
 
 /**
- * @typedef {import('./critical-paths').Part} Part
- * @typedef {{ ms: number, weight: number, traceId: string, parts: Part[] }} Request
+ * @typedef {import('./critical-paths').RequestPath} RequestPath
+ * @typedef {{ ms: number, weight: number, traceId: string, slot: number }} Request slot: of its path
  */
 
 const PART = 0.01
 const MIN_KEPT = 1000
 const SPARE = 1.25 // times 1 %, since the beginning of a run may be slower than its end
-const MAX_KEPT = 100_000 // of all routes
+const MAX_KEPT = 50_000 // of all routes
 
 /** How many requests all routes keep together. */
 class Budget {
@@ -25,12 +26,14 @@ class SlowestRequests {
   #heap = []
   #count = 0
   #weight = 0
-  #fastestLoss = -Infinity // ms of the slowest that was discarded
+  #slowestLoss = -Infinity // ms of the slowest that was discarded
   #budget
+  #paths
 
-  /** @param {Budget} budget */
-  constructor (budget) {
+  /** @param {Budget} budget @param {import('./sites').Places} places */
+  constructor (budget, places) {
     this.#budget = budget
+    this.#paths = new PackedPaths(places)
   }
 
   /**
@@ -42,20 +45,29 @@ class SlowestRequests {
     this.#count++
     this.#weight += weight
     const isAccepted = this.#hasSpace() || ms > this.#heap[0].ms
-    if (!isAccepted && ms > this.#fastestLoss) this.#fastestLoss = ms
+    if (!isAccepted && ms > this.#slowestLoss) this.#slowestLoss = ms
     return isAccepted
   }
 
-  /** Adds one that was accepted. @param {Request} request */
-  add (request) {
+  /**
+   * Adds one that was accepted.
+   * @param {number} ms
+   * @param {number} weight
+   * @param {string} traceId
+   * @param {RequestPath} path
+   */
+  add (ms, weight, traceId, path) {
     const heap = this.#heap
-    if (this.#hasSpace()) {
+    const hasSpace = this.#hasSpace()
+    const slot = hasSpace ? heap.length : heap[0].slot
+    this.#paths.set(slot, path)
+    if (hasSpace) {
       this.#budget.kept++
-      heap.push(request)
+      heap.push({ ms, weight, traceId, slot })
       siftUp(heap)
     } else {
-      this.#fastestLoss = Math.max(this.#fastestLoss, heap[0].ms)
-      heap[0] = request
+      this.#slowestLoss = Math.max(this.#slowestLoss, heap[0].ms)
+      Object.assign(heap[0], { ms, weight, traceId })
       siftDown(heap)
     }
   }
@@ -79,9 +91,9 @@ class SlowestRequests {
       if (weight > 0 && weight + request.weight > this.#weight * PART * (1 + 1e-9)) break
       weight += request.weight
       threshold = request.ms
-      paths.add(request.parts, request.weight, request.traceId)
+      paths.add(this.#paths.get(request.slot), request.weight, request.traceId)
     }
-    return { paths, weight, isExact: this.#fastestLoss <= threshold }
+    return { paths, weight, isExact: this.#slowestLoss <= threshold }
   }
 }
 

@@ -12,7 +12,8 @@ const RETURN = 13
 
 /**
  * @typedef {object} LineHandler
- * @property {(line: string, number: number) => void} line is given a line without its end
+ * @property {(bytes: Buffer, start: number, end: number, number: number) => void} line is given the bytes of
+ *   a line without its end, good for the time of the call
  * @property {(number: number) => void} overlong is given the number of a line that was discarded
  */
 
@@ -55,7 +56,7 @@ class LineSplitter {
   #emit (bytes, start, end) {
     if (bytes[end - 1] === RETURN && end > start) end--
     if (this.#number === 1 && hasByteOrderMark(bytes, start)) start += 3
-    if (end > start) this.#handler.line(bytes.toString('utf8', start, end), this.#number)
+    if (end > start) this.#handler.line(bytes, start, end, this.#number)
   }
 
   /** Emits the line that began in earlier chunks. @param {Buffer} last its last bytes */

@@ -4,11 +4,13 @@
 
 const { isRecord, parseSpan, spansOfOtlp } = require('./span-line')
 const { LineSplitter, decompressed } = require('./lines')
+const { PathScanner } = require('./path-scanner')
 const { open, stats } = require('./sources')
 const { SkippedLines } = require('./skipped-lines')
 
 /**
  * @typedef {import('./span-line').Span} Span
+ * @typedef {import('./path-scanner').Path} Path
  *
  * @typedef {object} FileReport the content of a file
  * @property {string} name
@@ -20,10 +22,14 @@ const { SkippedLines } = require('./skipped-lines')
  * @typedef {object} Reading
  * @property {(span: Span, file: FileReport) => void} span
  * @property {(record: Span) => void} [intervals] is given each record of open intervals, which is no span
- * @property {(line: string) => boolean} [wants] whether a line is to be parsed
+ * @property {(head: string) => boolean} [wants] whether the line that begins so is to be parsed
+ * @property {(entry: Record<string, any>) => any} [placeOf] returns what stands for the site of a wait or
+ *   run; with it, paths are scanned instead of parsed
  * @property {(bytes: number, total: number | undefined) => void} [progress] total: undefined if not known
  * @property {import('./sources').Source} [source] gives the bytes of a file
  */
+
+const HEAD_BYTES = 64
 
 /** @type {Record<string, string>} */
 const failures = {
@@ -98,30 +104,57 @@ async function * counted (source, count) {
  * @param {Reading} reading
  * @returns {import('./lines').LineHandler}
  */
-function createHandler (report, skipped, { span: onSpan, intervals, wants }) {
+function createHandler (report, skipped, { span: onSpan, intervals, wants, placeOf }) {
+  const scanner = placeOf && new PathScanner(placeOf)
+
   /**
    * @param {any} record
    * @param {number} number
    * @param {number} size
+   * @param {Path} [path] if it was scanned
+   * @param {() => Span} [whole]
    */
-  function handle (record, number, size) {
+  function handle (record, number, size, path, whole) {
     const span = parseSpan(record, size)
     if (typeof span === 'string') return skipped.add(span, number)
     if (span.intervals) return intervals?.(span)
     report.spans++
-    onSpan(span, report)
+    span.path = path
+    span.whole = whole
+    onSpan(path !== undefined && span.open && whole !== undefined ? whole() : span, report)
+  }
+
+  /**
+   * Handles a line of longstack's whose path can be scanned.
+   * @param {Buffer} bytes
+   * @param {number} start
+   * @param {number} end
+   * @param {number} number
+   * @returns {boolean} false: it must be parsed as it is
+   */
+  function handleScanned (bytes, start, end, number) {
+    const scanned = scanner?.scan(bytes, start, end)
+    if (scanned === undefined) return false
+    const record = parse(scanned.json)
+    if (record === undefined || Array.isArray(record.resourceSpans)) return false
+    const size = end - start
+    const whole = () => {
+      const span = parseSpan(parse(bytes.toString('utf8', start, end)) ?? record, size)
+      return /** @type {Span} */ (span)
+    }
+    handle(record, number, size, scanned.path, whole)
+    return true
   }
 
   return {
-    line (line, number) {
-      if (wants !== undefined && !wants(line)) return
+    line (bytes, start, end, number) {
+      const head = Math.min(end, start + HEAD_BYTES)
+      if (wants !== undefined && !wants(bytes.toString('utf8', start, head))) return
       skipped.flush()
-      let record
-      try {
-        record = JSON.parse(line)
-      } catch {
-        return skipped.addUnparsed(line, number)
-      }
+      if (handleScanned(bytes, start, end, number)) return
+      const line = bytes.toString('utf8', start, end)
+      const record = parse(line)
+      if (record === undefined) return skipped.addUnparsed(line, number)
       const isOtlp = isRecord(record) && Array.isArray(record.resourceSpans)
       if (!isOtlp) return handle(record, number, line.length)
       skipped.isOtlp = true
@@ -131,6 +164,15 @@ function createHandler (report, skipped, { span: onSpan, intervals, wants }) {
       skipped.flush()
       skipped.addOverlong(number)
     }
+  }
+}
+
+/** @param {string} json @returns {any} undefined if it is not JSON */
+function parse (json) {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return undefined
   }
 }
 

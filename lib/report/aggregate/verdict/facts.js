@@ -19,7 +19,7 @@ const MAX_PEERS = 100
 
 /**
  * @typedef {import('../sites').Place} Place
- * @typedef {import('../digest').Wait} Wait
+ * @typedef {import('../../read/path-scanner').PathEntry} Wait
  * @typedef {import('../../read/span-line').Span} Span
  *
  * @typedef {object} Work waits for answers at one place, weighted
@@ -91,21 +91,20 @@ class RouteFacts {
    * @param {Span} span
    * @param {import('../digest').Split} split
    * @param {Wait[]} waits
-   * @param {Array<{ place: Place }>} parts first those of the waits
    */
-  add (span, split, waits, parts) {
+  add (span, split, waits) {
     const { ms, weight } = span
     this.lines++
     this.totalMs += ms * weight
     this.runMs += split.run * weight
-    const turns = waits.map((wait, i) => this.#turnOf(wait, this.#find(parts[i].place)))
+    const turns = waits.map((wait) => this.#turnOf(wait, this.#find(wait.place)))
     const turn = turns.reduce((sum, ms) => sum + ms, 0)
     const group = turn >= MIN_TURN_MS ? 1 : 0
     this.requests[group] += weight
     if (group === 1) this.#addInterval(span, turn)
     const client = clientOf(span)
     for (let i = 0; i < waits.length; i++) {
-      const facts = this.#find(parts[i].place)
+      const facts = this.#find(waits[i].place)
       if (facts !== undefined && (facts.peer === undefined || facts.peer !== client)) {
         this.#addWait(facts, waits[i], turns[i], group, span)
       }

@@ -13,7 +13,7 @@ function splitOf (pieces) {
   /** @type {Array<[number, string]>} */
   const lines = []
   const splitter = new LineSplitter({
-    line: (line, number) => lines.push([number, line]),
+    line: (bytes, start, end, number) => lines.push([number, bytes.toString('utf8', start, end)]),
     overlong: (number) => lines.push([number, 'too long'])
   })
   for (const piece of pieces) splitter.push(Buffer.from(piece))
