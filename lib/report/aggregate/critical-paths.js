@@ -4,13 +4,13 @@
 // request add up to its breakdown into run, waited and delayed.
 
 const { amount } = require('../read/span-line')
-const { entriesOf } = require('../read/path-scanner')
+const { entriesOf } = require('../read/path-entries')
 const { BESIDE, OTHER_SITES, SiteSums, UNKNOWN } = require('./sites')
 
 /**
  * @typedef {import('./sites').Place} Place
  * @typedef {import('./digest').Split} Split
- * @typedef {import('../read/path-scanner').PathEntry} PathEntry
+ * @typedef {import('../read/path-entries').PathEntry} PathEntry
  * @typedef {import('../read/span-line').Span} Span
  *
  * @typedef {object} RequestPath
@@ -99,7 +99,6 @@ class CriticalPaths {
     sums.waited += waited * weight
     sums.delayed += delayed * weight
     if (waited > 0) sums.waits += weight
-    if (delayed > 0) sums.delays += weight
     sums.times?.add(bucket, waited * weight, waited > 0 ? weight : 0, delayed * weight)
     addExample(sums.examples, waited + delayed, traceId)
   }

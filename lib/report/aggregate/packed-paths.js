@@ -7,7 +7,7 @@ const { UNKNOWN, OTHER_SITES } = require('./sites')
 
 /**
  * @typedef {import('./critical-paths').RequestPath} RequestPath
- * @typedef {import('../read/path-scanner').PathEntry} PathEntry
+ * @typedef {import('../read/path-entries').PathEntry} PathEntry
  * @typedef {import('./sites').Places} Places
  */
 

@@ -10,7 +10,7 @@ const { SkippedLines } = require('./skipped-lines')
 
 /**
  * @typedef {import('./span-line').Span} Span
- * @typedef {import('./path-scanner').Path} Path
+ * @typedef {import('./path-entries').Path} Path
  *
  * @typedef {object} FileReport the content of a file
  * @property {string} name

@@ -19,7 +19,7 @@
  * @property {boolean} intervals a record of open intervals, not a span
  * @property {boolean} failed
  * @property {Record<string, any>} record the line itself
- * @property {import('./path-scanner').Path | undefined} path its waits and runs, if they were scanned: then
+ * @property {import('./path-entries').Path | undefined} path its waits and runs, if they were scanned: then
  *   they are not among the attributes
  * @property {(() => Span) | undefined} whole returns the span with all attributes while it is handled;
  *   undefined if it has them

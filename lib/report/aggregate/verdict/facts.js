@@ -19,7 +19,7 @@ const MAX_PEERS = 100
 
 /**
  * @typedef {import('../sites').Place} Place
- * @typedef {import('../../read/path-scanner').PathEntry} Wait
+ * @typedef {import('../../read/path-entries').PathEntry} Wait
  * @typedef {import('../../read/span-line').Span} Span
  *
  * @typedef {object} Work waits for answers at one place, weighted
