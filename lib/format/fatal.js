@@ -3,8 +3,9 @@
 // What Node prints on a terminal of an error that ends the process: hops in colour, and the line of source at
 // the innermost frame of the program. Node reads the stack a last time after the last callback of the program
 // (ReportFatalException in src/node_errors.cc calls afterInspector in lib/internal/errors.js, which calls
-// util.inspect). Only util.inspect, and only from then on, gets the text for a terminal: the debugger gets
-// the plain one, and so does Node where it appends "Emitted 'error' event".
+// util.inspect). Only util.inspect, and only from then on, gets the text for a terminal: Node gets the plain
+// one where it appends "Emitted 'error' event". A debugger would get none, since V8 calls no getter for it on
+// Node 26: nothing is done while the inspector listens.
 
 const { types } = require('node:util')
 const { isMainThread } = require('node:worker_threads')
@@ -26,7 +27,7 @@ const CALLERS = 8 // frames in which util.inspect has to be
  * @param {(read: () => string) => string} withPlainFormat reads a `stack` with V8's plain format in force
  */
 function decorateFatal (error, fromPromise, withPlainFormat) {
-  if (!isMainThread || !isError(error)) return
+  if (!isMainThread || !isError(error) || isInspected()) return
   const style = fatalStyle()
   if (style === undefined) return
   const codeLines = createCodeLines(style)
@@ -36,6 +37,15 @@ function decorateFatal (error, fromPromise, withPlainFormat) {
     const hasArrow = found === error && types.isNativeError(found)
     const arrow = !hasArrow ? 'none' : fromPromise ? 'at frame' : 'at throw'
     replaceStack(found, isInspecting, (stack) => paintStack(stack, found, style, codeLines, arrow))
+  }
+}
+
+/** Whether Node's inspector listens. */
+function isInspected () {
+  try {
+    return require('node:inspector').url() !== undefined
+  } catch {
+    return false // this Node has none, or forbids it
   }
 }
 

@@ -111,6 +111,13 @@ onTty('no listener sees a decorated stack, nor does any other reader', async (t)
   t.true(text.includes(`${ESC}[36m  ── net.connect`))
 })
 
+onTty('while a debugger may read the error, it is left alone', async (t) => {
+  const { plain, text, code } = await onTerminal(CONNECT, { args: ['--inspect=127.0.0.1:0'] })
+  t.is(code, 1)
+  t.regex(plain, /── net\.connect\(127\.0\.0\.1:1\)/)
+  t.false(plain.includes(' │ ') || text.includes(`${ESC}[36m`), text)
+})
+
 onTty('a cause and the errors of an AggregateError have colours and a line each', async (t) => {
   const { plain, text } = await onTerminal(`
 setTimeout(function outer () {
