@@ -127,7 +127,12 @@ able('a brush drawn with the mouse selects whole buckets, a click selects all', 
 able('waits, flame graph, failures and blockers are those of the range; what cannot be is listed', async (t) => {
   const { page, model } = await opened()
   await selectRange(page, model.series)
-  t.is(await page.locator('.unfiltered:visible').count(), 2, 'of durations and of the slowest')
+  const notes = await page.locator('.unfiltered:visible').allInnerTexts()
+  t.deepEqual(notes.map((note) => note.replace(/\d+/g, 'N')), [
+    'Quartiles and requests of a range are not known.',
+    'Quantiles and curves of a range are estimates: the true ones are within N %.',
+    'N of the N on this page.'
+  ])
   t.deepEqual((await cells(page, 'waits', 'query')).slice(1, 4), ['GET /slow', '600 ms', '60 %'])
   t.deepEqual((await cells(page, 'waits', 'until TIMER')).slice(1, 4), ['GET /slow', '100 ms', '10 %'])
   t.regex(await page.getByRole('treeitem').first().getAttribute('aria-label') ?? '', /^all requests, 1\.05 s, 100 % of the whole, 15 times$/)
@@ -142,7 +147,7 @@ able('waits, flame graph, failures and blockers are those of the range; what can
   for (const { sites } of model.routes) for (const site of sites) delete site.byBucket
   const untimed = await open(model)
   await slider(untimed.page, 'Begin').press('PageUp')
-  t.is(await untimed.page.locator('#waits .unfiltered').innerText(), 'Waits are not filtered by the range of time.')
+  t.is(await untimed.page.locator('#waits .unfiltered:visible').innerText(), 'Waits are not filtered by the range of time.')
 })
 
 able('finds routes, trace ids and failed requests everywhere', async (t) => {
@@ -220,6 +225,22 @@ able('callbacks and waits of a request are named by await site, types in words',
   t.is(await callbacks.first().locator('bdi').first().getAttribute('title'), 'HTTPINCOMINGMESSAGE')
   t.regex(await page.locator('#detail').innerText(), /Where it ran\n20\.0 ms at query \(\/app\/lib\/pool\.js:34:9\) ← report \(report\.js:24\) after await/)
   t.notRegex(await page.locator('main').innerText(), /HTTPINCOMINGMESSAGE|TCPWRAP|\bIdle\b/)
+})
+
+able('labels of axes never touch, at any width and zoom', async (t) => {
+  const { page } = await opened()
+  for (const width of [400, 700, 1000, 1280]) {
+    await page.setViewportSize({ width, height: 900 })
+    for (const zoom of ['', 'durations', 'timeline', 'durations']) {
+      if (zoom !== '') await page.getByRole('button', { name: `Zoom in: ${zoom}` }).click()
+      await page.waitForTimeout(50)
+      const gaps = await page.evaluate(() => [...document.querySelectorAll('svg.axis')].flatMap((axis) => {
+        const boxes = [...axis.querySelectorAll('text')].map((text) => text.getBoundingClientRect()).sort((a, b) => a.x - b.x)
+        return boxes.slice(1).map((box, i) => box.left - boxes[i].right)
+      }))
+      t.true(gaps.length > 4 && Math.min(...gaps) > 6, `${width} px, ${zoom}: ${Math.min(...gaps)}`)
+    }
+  }
 })
 
 able('at 400 px a table that goes on shows it, and nothing is cut off', async (t) => {

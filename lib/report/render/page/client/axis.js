@@ -7,22 +7,30 @@
 const { s } = require('./dom')
 const { tick } = require('./format')
 
-const LABEL_PX = 58
+const CHAR_PX = 7.2 // of a label, at most on average
+const GAP_PX = 12 // between labels, at least
 const TICK_PX = 90 // average distance of ticks
-const EDGE_PX = 20
 const HEIGHT = 22
 const ROUND = [1, 5, 2, 3, 1.5, 7] // preferred ones first
 
-/** @param {any} scale @param {number} width @returns {number[]} */
-function ticksOf (scale, width) {
+/**
+ * @param {any} scale
+ * @param {number} width
+ * @param {(value: any) => string} [format]
+ * @returns {number[]}
+ */
+function ticksOf (scale, width, format = tick) {
   const max = Math.max(2, Math.floor(width / TICK_PX))
-  if (scale.base === undefined) return separated(scale.ticks(max), scale, width)
+  if (scale.base === undefined) return separated(scale.ticks(max), scale, width, format)
   const [low, high] = scale.domain()
-  if (high / low < 3) return separated(d3.scaleLinear([low, high], [0, 1]).ticks(max), scale, width)
+  if (high / low < 3) {
+    return separated(d3.scaleLinear([low, high], [0, 1]).ticks(max), scale, width, format)
+  }
   const length = Math.ceil(Math.log10(high / low)) + 1
   const decades = Array.from({ length }, (_, i) => Math.floor(Math.log10(low)) + i)
   const round = ROUND.flatMap((lead) => decades.map((decade) => lead * 10 ** decade))
-  return separated(round.filter((value) => value >= low && value <= high), scale, width).sort((a, b) => a - b)
+  const visible = round.filter((value) => value >= low && value <= high)
+  return separated(visible, scale, width, format).sort((a, b) => a - b)
 }
 
 /**
@@ -30,16 +38,30 @@ function ticksOf (scale, width) {
  * @param {number[]} values preferred ones first
  * @param {any} scale
  * @param {number} width
+ * @param {(value: any) => string} format
  */
-function separated (values, scale, width) {
-  // Labels at an end move inwards.
-  const middle = (/** @type {number} */ value) => Math.max(EDGE_PX, Math.min(width - EDGE_PX, scale(value)))
-  /** @type {number[]} */
+function separated (values, scale, width, format) {
+  /** @type {Array<{ value: number, start: number, end: number }>} */
   const kept = []
   for (const value of values) {
-    if (kept.every((other) => Math.abs(middle(other) - middle(value)) >= LABEL_PX)) kept.push(value)
+    const [start, end] = extentOf(scale(value), format(value), width)
+    const isFree = kept.every((other) => start >= other.end + GAP_PX || end <= other.start - GAP_PX)
+    if (isFree) kept.push({ value, start, end })
   }
-  return kept
+  return kept.map(({ value }) => value)
+}
+
+/**
+ * Returns where a label begins and ends; at an end of the axis it is moved inwards.
+ * @param {number} x
+ * @param {string} label
+ * @param {number} width
+ * @returns {[number, number]}
+ */
+function extentOf (x, label, width) {
+  const length = label.length * CHAR_PX
+  if (x < length / 2) return [x, x + length]
+  return x > width - length / 2 ? [x - length, x] : [x - length / 2, x + length / 2]
 }
 
 /**
@@ -56,8 +78,9 @@ function axis (scale, width, ticks, side, format = tick) {
   d3.select(group).call(draw)
   for (const label of group.querySelectorAll('text')) {
     const x = Number(/\(([^,)]+)/.exec(label.parentNode.getAttribute('transform'))?.[1])
-    if (x < EDGE_PX) label.setAttribute('text-anchor', 'start')
-    if (x > width - EDGE_PX) label.setAttribute('text-anchor', 'end')
+    const [start, end] = extentOf(x, label.textContent, width)
+    if (start === x) label.setAttribute('text-anchor', 'start')
+    else if (end === x) label.setAttribute('text-anchor', 'end')
   }
   const viewBox = `0 0 ${width} ${HEIGHT}`
   return s('svg', { class: 'axis', width, height: HEIGHT, viewBox, 'aria-hidden': 'true' }, group)

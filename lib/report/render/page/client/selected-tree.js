@@ -47,7 +47,7 @@ function selectedTree (tree, run, selection) {
     const count = routes.get(child.name)?.figures.weighted ?? 0
     return { ...inBuckets(child, buckets), count }
   })
-  return sumUp({ ...tree, children: timed.filter(({ ms }) => ms > 0) })
+  return sumUp({ ...tree, traceIds: [], children: timed.filter(({ ms }) => ms > 0) })
 }
 
 /** @param {PathNode} root @returns {PathNode} */

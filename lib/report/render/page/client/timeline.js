@@ -168,9 +168,10 @@ class Timeline {
     const { fromUnixMs } = this.#series
     const length = scale.domain()[1]
     const times = d3.scaleUtc([fromUnixMs, fromUnixMs + length], [0, width])
-    const ticks = ticksOf(times, width)
-    const isFine = ticks.some((date) => Number(date) % 60_000 !== 0)
-    return axis(times, width, ticks, 'bottom', (/** @type {Date} */ date) => labelOf(date, length, isFine))
+    const step = times.ticks(Math.max(2, width / 90)).slice(0, 2)
+    const isFine = (Number(step[1]) - Number(step[0])) % 60_000 !== 0
+    const format = (/** @type {Date} */ date) => labelOf(date, length, isFine)
+    return axis(times, width, ticksOf(times, width, format), 'bottom', format)
   }
 
   /** Puts brush, sliders and text where the selected range is. */

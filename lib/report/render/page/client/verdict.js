@@ -45,9 +45,14 @@ function item ({ rule, sentence, advice, figures: { lostMs, share } }, links) {
   return h('li', {},
     h('p', { class: 'rule' }, badge(rules[rule] ?? rule), h('small', {}, remark)),
     h('p', { class: 'sentence' }, foreign(sentence)),
-    advice !== '' && h('p', { class: 'advice' }, foreign(advice)),
+    advice !== '' && h('p', { class: 'advice' }, foreign(sentenceOf(advice))),
     links.length > 0 && h('p', { class: 'see' }, links.map(([text, open]) =>
       h('button', { type: 'button', class: 'link', on: { click: open } }, text))))
+}
+
+/** Begins with a capital letter and ends with a full stop. @param {string} text */
+function sentenceOf (text) {
+  return `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`
 }
 
 module.exports = { createVerdict }

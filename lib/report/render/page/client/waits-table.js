@@ -69,9 +69,12 @@ function waitsTable (run, filter, links) {
     ]
   })
   filter.follow((selection) => table.show(selectedSites(run, selection)))
-  const note = filter.noteOf('Waits are', areSitesTimed(run) ? ['status'] : ['status', 'range'])
+  const isTimed = areSitesTimed(run)
+  const note = filter.noteOf('Waits are', isTimed ? ['status'] : ['status', 'range'])
   const sites = selectedSites(run, filter.selection)
-  return { table, sites, element: [heading(run), note, table.element] }
+  const unknown = h('p', { class: 'note unfiltered' }, 'Quartiles and requests of a range are not known.')
+  filter.follow(({ range }) => { unknown.hidden = range === undefined || !isTimed })
+  return { table, sites, element: [heading(run), note, unknown, table.element] }
 }
 
 /** @param {SelectedSite} site @param {Links} links */
@@ -112,6 +115,7 @@ function shareCell ({ figures: { share }, route }) {
  */
 function requestsCell ({ at: frame, until, figures }, links) {
   const number = count(figures.spans)
+  if (figures.spans === undefined) return number
   const isHere = (/** @type {import('../rows').Wait} */ wait) => wait.at === frame && wait.until === until
   for (const { id, spans } of frame === undefined || links === undefined ? [] : data.traces) {
     const span = spans.find(({ waits }) => waits.some(isHere))
