@@ -17,6 +17,7 @@ const { handleStreamErrors, print, printError, printHelp } = require('./terminal
 const commands = {
   run: () => require('./run'),
   report: () => require('./report'),
+  profile: () => require('./profile'),
   doctor: () => require('./doctor')
 }
 
@@ -28,6 +29,7 @@ const HELP = `Async tracing and long stack traces for Node.js.
   longstack run app.js [args]    run a program with long stack traces
   longstack report FILE…         summarize spans: verdict, quartiles, waits, failures, blockers, slowest
                                  requests; compare two runs, check limits
+  longstack profile app.js|PID   where async time of a process goes, with CPU samples
   longstack doctor               print what is in force on this machine, and why
 
 Each command has --help.

@@ -27,8 +27,14 @@ async function replaceProcess (args, env) {
   return await runChild(args, env)
 }
 
-/** @param {string[]} args @param {NodeJS.ProcessEnv} env @returns {Promise<number | undefined>} */
-function runChild (args, env) {
+/**
+ * Starts another Node as a child, with this process's standard streams.
+ * @param {string[]} args of node
+ * @param {NodeJS.ProcessEnv} env
+ * @param {() => Promise<void>} [ended] called when it has ended, before this process ends the same way
+ * @returns {Promise<number | undefined>} the exit code
+ */
+function runChild (args, env, ended = async () => {}) {
   const isForked = process.send !== undefined
   /** @type {import('node:child_process').StdioOptions} */
   const stdio = isForked ? ['inherit', 'inherit', 'inherit', 'ipc'] : 'inherit'
@@ -42,8 +48,10 @@ function runChild (args, env) {
     child.on('error', reject)
     child.on('exit', (code, signal) => {
       if (isForked && process.connected) process.disconnect()
-      if (signal === null) resolve(code ?? 1)
-      else endBy(signal)
+      ended().then(() => {
+        if (signal === null) resolve(code ?? 1)
+        else endBy(signal)
+      }, reject)
     })
   })
 }
@@ -65,4 +73,4 @@ function endBy (signal) {
   setTimeout(() => process.exit(1), 1000) // the signal does not end a process
 }
 
-module.exports = { replaceProcess }
+module.exports = { replaceProcess, runChild }

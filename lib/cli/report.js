@@ -6,13 +6,12 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { parse } = require('./flags')
 const { checkArguments, checkRoutes, flags, help, isOnlyTrace } = require('./report-arguments')
-const { colours, createProgress, print, printError, printHelp, width } = require('./terminal')
+const { asJson, colours, createProgress, print, printError, printHelp, width } = require('./terminal')
 
 /** @typedef {import('../report/aggregate/model').Model} Model */
 
 const MIN_SLOWEST = 20
 const MAX_SLOWEST = 1000
-const TERMINAL_COMMANDS = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
 /** @param {string[]} args */
 async function main (args) {
@@ -72,13 +71,6 @@ async function output (model, { json, csv, markdown, html, ...values }) {
   await print(compare === undefined
     ? require('../report/render/text').report(model, options)
     : require('../report/render/compare').comparison(model, options))
-}
-
-/** Renders JSON; characters that a terminal could take for a command are escaped. @param {Model} model */
-function asJson (model) {
-  const text = JSON.stringify(model, undefined, 2)
-  const escape = (/** @type {string} */ char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
-  return `${text.replace(TERMINAL_COMMANDS, escape)}\n`
 }
 
 /** @param {Model} model @param {string} file */

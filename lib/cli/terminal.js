@@ -11,6 +11,7 @@ const PROGRESS_DELAY_MS = 500
 const PROGRESS_INTERVAL_MS = 200
 const DEFAULT_COLUMNS = 80
 const MAX_HELP_COLUMNS = 100
+const TERMINAL_COMMANDS = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 const ERASE_LINE = '\r\x1b[2K'
 
 /** Ends the process when stdout cannot be written; without an error if its reader ended, such as `head`. */
@@ -32,6 +33,16 @@ function print (text) {
   return new Promise((resolve) => process.stdout.write(text, () => resolve()))
 }
 
+/**
+ * Renders JSON; characters that a terminal could take for a command are escaped.
+ * @param {unknown} value
+ */
+function asJson (value) {
+  const text = JSON.stringify(value, undefined, 2)
+  const escape = (/** @type {string} */ char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return `${text.replace(TERMINAL_COMMANDS, escape)}\n`
+}
+
 /** Writes the help of a command to stdout. @param {string} help */
 function printHelp (help) {
   return print(require('./help').fitHelp(help, Math.min(width(), MAX_HELP_COLUMNS)))
@@ -42,9 +53,13 @@ function printError (line) {
   process.stderr.write(`${line}\n`)
 }
 
-/** Returns the colours of stdout. chalk obeys FORCE_COLOR, but not NO_COLOR. @returns {Colours} */
-function colours () {
-  if (process.env.FORCE_COLOR === undefined && (process.env.NO_COLOR || !isatty(1))) return noColours
+/**
+ * Returns the colours of stdout or stderr. chalk obeys FORCE_COLOR, but not NO_COLOR.
+ * @param {1 | 2} [fd]
+ * @returns {Colours}
+ */
+function colours (fd = 1) {
+  if (process.env.FORCE_COLOR === undefined && (process.env.NO_COLOR || !isatty(fd))) return noColours
   const chalk = /** @type {any} */ (require('chalk')).default
   return chalk.level === 0 ? noColours : chalk
 }
@@ -82,4 +97,4 @@ function progressText (bytes, total) {
   return `${Math.floor(bytes / Math.max(total, bytes) * 100)} % of ${Math.round(total / 1e6)} MB`
 }
 
-module.exports = { colours, createProgress, handleStreamErrors, print, printError, printHelp, width }
+module.exports = { asJson, colours, createProgress, handleStreamErrors, print, printError, printHelp, width }

@@ -57,4 +57,4 @@ function pathOf (url) {
   }
 }
 
-module.exports = { createFrameTexts }
+module.exports = { createFrameTexts, pathOf }

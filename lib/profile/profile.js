@@ -4,7 +4,7 @@
 // and both as one tree. Chains that read the same (a step internal to Node differs) are one here.
 
 const { subsystemOf } = require('../context/subsystems')
-const { createFrameTexts } = require('./frame-texts')
+const { createFrameTexts, pathOf } = require('./frame-texts')
 const { createTree } = require('./path-tree')
 
 const MAX_CHAINS = 2_000
@@ -182,7 +182,7 @@ function describeChain (hops, route) {
 
 /** @param {string} line as hops print it @returns {string} `load (/app/pool.js:34:9)` */
 function frameOfLine (line) {
-  const text = line.trim().replace(/^at (?:async )?/, '')
+  const text = line.trim().replace(/^at (?:async )?/, '').replace(/file:\/\/\/.*?(?=:\d+:\d+\)?$)/, pathOf)
   return text.endsWith(')') || text.startsWith('...') ? text : `<anonymous> (${text})`
 }
 

@@ -43,7 +43,9 @@ function createProfileRecorder (parts) {
       return new Promise((resolve, reject) => {
         const finish = () => guard.run(() => {
           try {
-            resolve(end())
+            const profile = end()
+            resolve(profile)
+            return profile
           } catch (error) {
             reject(error)
           }
@@ -62,7 +64,10 @@ function createProfileRecorder (parts) {
       }
     },
 
-    /** Ends the profile that is on, if one is: its promise resolves. */
+    /**
+     * Ends the profile that is on: its promise resolves.
+     * @returns {Profile | undefined} undefined if none is on
+     */
     finish: () => recording?.finish()
   }
 }
@@ -71,7 +76,7 @@ function createProfileRecorder (parts) {
  * Starts to record.
  * @param {RecorderParts} parts
  * @param {boolean} withSamples
- * @param {() => void} finish
+ * @param {() => Profile | undefined} finish
  */
 function createRecording (parts, withSamples, finish) {
   const startUnixMs = Date.now()

@@ -52,7 +52,8 @@ const floors = [
   { 'shared.js': ['tracer.js'] },
   { 'leak-watch.js': ['context/', 'warnings.js'] },
   { 'start.js': [] },
-  { 'register.js': ['start.js'] }
+  { 'profile-preload.js': ['context/', 'warnings.js'] },
+  { 'register.js': ['start.js'], 'inspected.js': ['start.js'] }
 ]
 
 // The half that reads files of spans, in a process of its own. It shares text.js and errors.js with the
@@ -64,8 +65,8 @@ const offline = [
 ]
 // The command line stands on either half.
 const commands = {
-  'cli/': ['errors.js', 'leak-watch.js', 'option-table.js', 'options.js', 'report/aggregate/', 'report/read/',
-    'report/render/']
+  'cli/': ['errors.js', 'leak-watch.js', 'option-table.js', 'options.js', 'profile-preload.js',
+    'report/aggregate/', 'report/read/', 'report/render/']
 }
 
 // Written by who has it alone; the others may read.

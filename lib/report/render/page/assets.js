@@ -55,7 +55,8 @@ function directoryOf (name, parent) {
   return directory
 }
 
-function app () {
+/** Returns the code of the page. @param {string} main module that is loaded first */
+function app (main) {
   const files = fs.readdirSync(client).filter((name) => name.endsWith('.js')).sort()
   const names = [...files.map((name) => `./${name.slice(0, -3)}`), ...SHARED]
   const modules = names.map((name) => {
@@ -72,7 +73,7 @@ ${modules.join(',\n')}
     if (loaded[name] === undefined) sources[name](loaded[name] = { exports: {} }, load)
     return loaded[name].exports
   }
-  load('./main')
+  load(${JSON.stringify(main)})
 }
 `)
 }

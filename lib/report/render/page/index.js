@@ -16,7 +16,20 @@ const { createStaticPage, escape } = require('./static-page')
  */
 function createPage (model, { title = 'longstack report' } = {}) {
   const { data, json } = fit(model, title)
-  const [style, library, code] = [styles(), charts(), app()]
+  return pageOf({ title: data.title, json, scriptless: createStaticPage(data), main: './main' })
+}
+
+/**
+ * Renders a page around data in JSON.
+ * @param {object} parts
+ * @param {string} parts.title
+ * @param {string} parts.json without "<"
+ * @param {string} parts.scriptless HTML that is shown where scripts do not run
+ * @param {string} parts.main module of client/ that draws the page
+ * @returns {string} HTML
+ */
+function pageOf ({ title, json, scriptless, main }) {
+  const [style, library, code] = [styles(), charts(), app(main)]
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -25,13 +38,13 @@ function createPage (model, { title = 'longstack report' } = {}) {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
 <meta name="color-scheme" content="light dark">
-<title>${escape(data.title)}</title>
+<title>${escape(title)}</title>
 <link rel="icon" href="data:,">
 <style>${style}</style>
 </head>
 <body>
 <noscript>
-${createStaticPage(data)}
+${scriptless}
 </noscript>
 <div id="page"></div>
 <script type="application/json" id="data">${json}</script>
@@ -61,4 +74,4 @@ function hash (text) {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 }
 
-module.exports = { createPage }
+module.exports = { createPage, pageOf }

@@ -52,8 +52,8 @@ function figures (frame, root, options) {
   const facts = [
     ['Total', frame === root ? total : `${total} · ${percent(frame.ms / root.ms)} of the whole`],
     frame !== base && base !== root && ['Of its route', percent(frame.ms / base.ms)],
-    Number.isFinite(times) && [isRequest ? 'Requests' : 'Times', count(times)],
-    ['Mean', `${time(mean)} per request`],
+    Number.isFinite(times) && [options.counted ?? (isRequest ? 'Requests' : 'Times'), count(times)],
+    options.counted === undefined && ['Mean', `${time(mean)} per request`],
     frame.runs.length > 1 && ['Changed', comparison(frame, options)]
   ]
   return h('dl', { class: 'facts' }, facts.filter(Boolean).map((fact) => {

@@ -25,6 +25,7 @@ const { count, percent, time } = require('./format')
  * @property {string[]} [labels] of the two runs
  * @property {string} [title]
  * @property {any[]} [controls] more of them for its toolbar
+ * @property {string} [counted] what the counts of the tree are; default: requests
  * @property {(frame: Frame) => void} [onSelect]
  * @property {(traceId: string) => { text: string, open: () => void } | undefined} [requests] behind a frame,
  *   as far as the page has their traces

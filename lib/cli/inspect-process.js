@@ -1,0 +1,224 @@
+'use strict'
+
+// Asks a running process by Node's inspector, on the loopback interface. Where it is closed, SIGUSR1 opens
+// it, and it is closed again afterwards; a debugger that is attached stays.
+
+const http = require('node:http')
+const path = require('node:path')
+const {
+  RefusedError, checkProcess, checkSignal, inspectorAddresses, listeningAddresses
+} = require('./process-facts')
+
+const OPEN_MS = 5_000 // for the inspector to open
+const POLL_MS = 50
+const REQUEST_MS = 2_000 // for an answer about the inspector
+const ANSWER_MS = 15_000 // for an answer of the process, beyond what it is asked to wait
+const MAX_BYTES = 1 << 29 // of an answer
+
+/** What the process loads; by its path, since longstack may not be installed where the process is. */
+const inspected = path.join(__dirname, '..', 'inspected.js')
+
+/**
+ * @typedef {import('./process-facts').Address} Address
+ * @typedef {{ resolve: (value: any) => void, reject: (error: Error) => void }} Call
+ */
+
+class InspectedProcess {
+  #socket
+  #lastId = 0
+  /** by id of the call @type {Map<number, Call>} */
+  #calls = new Map()
+
+  /** @param {number} pid @param {import('ws').WebSocket} socket @param {boolean} isOpened for this command */
+  constructor (pid, socket, isOpened) {
+    this.pid = pid
+    this.isOpened = isOpened
+    this.#socket = socket
+    socket.on('message', (data) => this.#receive(JSON.parse(String(data))))
+    socket.on('error', () => {}) // `close` follows
+    socket.on('close', () => this.#fail(ended(pid)))
+  }
+
+  /**
+   * Calls a function of lib/inspected.js in the process.
+   * @param {keyof typeof import('../inspected')} name
+   * @param {object} [argument]
+   * @param {number} [ms] that the process takes to answer
+   * @returns {Promise<any>}
+   * @throws {RefusedError} where it does not answer, or throws
+   */
+  async call (name, argument = {}, ms = 0) {
+    const file = JSON.stringify(inspected)
+    const { result, exceptionDetails } = await this.#post('Runtime.evaluate', {
+      expression: `process.getBuiltinModule('module').createRequire(${file})(${file})` +
+        `.${name}(${JSON.stringify(argument)})`,
+      awaitPromise: true,
+      returnByValue: true,
+      silent: true
+    }, ms + ANSWER_MS)
+    if (exceptionDetails === undefined) return result.value
+    const text = exceptionDetails.exception?.description ?? exceptionDetails.text
+    const [sentence] = String(text).replace(/^\w*Error: /, '').split('\n', 1)
+    throw new RefusedError(`Process ${this.pid}: ${sentence}`)
+  }
+
+  /** Evaluates an expression. @param {string} expression @returns {Promise<any>} */
+  async evaluate (expression) {
+    const { result } = await this.#post('Runtime.evaluate', { expression, returnByValue: true }, REQUEST_MS)
+    return result.value
+  }
+
+  /** Closes the connection, and the inspector if it was opened for this command. */
+  async close () {
+    if (this.isOpened) await this.call('closeInspector').catch(() => {})
+    this.#socket.terminate()
+  }
+
+  /** @param {string} method @param {object} params @param {number} ms @returns {Promise<any>} */
+  #post (method, params, ms) {
+    const id = ++this.#lastId
+    if (this.#socket.readyState !== this.#socket.OPEN) return Promise.reject(ended(this.pid))
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#calls.delete(id)
+        reject(new RefusedError(`Process ${this.pid} does not answer: its event loop is blocked, or a ` +
+          'debugger has paused it.'))
+      }, ms)
+      const settle = (/** @type {Function} */ settler) => (/** @type {any} */ value) => {
+        clearTimeout(timer)
+        this.#calls.delete(id)
+        settler(value)
+      }
+      this.#calls.set(id, { resolve: settle(resolve), reject: settle(reject) })
+      this.#socket.send(JSON.stringify({ id, method, params }))
+    })
+  }
+
+  /** @param {any} message */
+  #receive ({ id, result, error }) {
+    const call = this.#calls.get(id)
+    if (error === undefined) call?.resolve(result)
+    else call?.reject(new RefusedError(String(error.message)))
+  }
+
+  /** @param {Error} error */
+  #fail (error) {
+    for (const { reject } of [...this.#calls.values()]) reject(error)
+  }
+}
+
+/** @param {number} pid */
+function ended (pid) {
+  return new RefusedError(`Process ${pid} ended, or closed its inspector.`)
+}
+
+/**
+ * Connects to the inspector of a process, which is opened for it if need be.
+ * @param {number} pid
+ * @returns {Promise<InspectedProcess>}
+ * @throws {RefusedError}
+ */
+async function inspectProcess (pid) {
+  checkProcess(pid)
+  const attached = await connectToOne(pid, inspectorAddresses(pid), false)
+  if (attached !== undefined) return attached
+  checkSignal(pid)
+  const before = listeningAddresses(pid)
+  process.kill(pid, 'SIGUSR1')
+  const end = Date.now() + OPEN_MS
+  while (Date.now() < end) {
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+    const opened = await connectToOne(pid, openedSince(pid, before), true)
+    if (opened !== undefined) return opened
+  }
+  throw new RefusedError(`Process ${pid} did not open its inspector on SIGUSR1: it handles that signal ` +
+    'itself, its event loop is blocked, or port 9229 is taken by another process.')
+}
+
+/**
+ * Lists where the inspector of a process may have come to listen.
+ * @param {number} pid
+ * @param {Address[] | undefined} before undefined: the system does not tell
+ */
+function openedSince (pid, before) {
+  if (before === undefined) return inspectorAddresses(pid)
+  const isOld = (/** @type {Address} */ { port }) => before.some((address) => address.port === port)
+  return (listeningAddresses(pid) ?? []).filter((address) => !isOld(address))
+}
+
+/**
+ * Connects to the first of these addresses that is the inspector of a process.
+ * @param {number} pid
+ * @param {Address[]} addresses
+ * @param {boolean} isOpened
+ * @returns {Promise<InspectedProcess | undefined>}
+ */
+async function connectToOne (pid, addresses, isOpened) {
+  for (const address of addresses) {
+    const url = await debuggerUrl(address)
+    const socket = url === undefined ? undefined : await openSocket(url)
+    if (socket === undefined) continue
+    const target = new InspectedProcess(pid, socket, isOpened)
+    const isTarget = await target.evaluate('process.pid') === pid || isListenedBy(address, pid)
+    if (isTarget) return target
+    socket.terminate()
+  }
+  return undefined
+}
+
+/**
+ * Returns whether the process itself listens there: its pid differs where it is seen from a namespace of its
+ * own.
+ * @param {Address} address
+ * @param {number} pid
+ */
+function isListenedBy ({ port }, pid) {
+  const addresses = process.platform === 'linux' ? listeningAddresses(pid) ?? [] : []
+  return addresses.some((address) => address.port === port)
+}
+
+/**
+ * Returns the URL of the debugger that listens at an address.
+ * @param {Address} address
+ * @returns {Promise<string | undefined>} undefined: none does
+ */
+function debuggerUrl ({ host, port }) {
+  return new Promise((resolve) => {
+    const agent = /** @type {false} */ (false) // a connection of its own
+    const options = { host, port, path: '/json/list', timeout: REQUEST_MS, agent }
+    const request = http.get(options, (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (part) => {
+        text += part
+        if (text.length > 1 << 20) response.destroy()
+      })
+      response.on('error', () => resolve(undefined)).on('close', () => resolve(urlIn(text, host, port)))
+    })
+    request.on('timeout', () => request.destroy()).on('error', () => resolve(undefined))
+  })
+}
+
+/** @param {string} text JSON @param {string} host @param {number} port @returns {string | undefined} */
+function urlIn (text, host, port) {
+  try {
+    const { id } = JSON.parse(text).find((/** @type {any} */ { type }) => type === 'node')
+    return /^[\w-]+$/.test(id) ? `ws://${host.includes(':') ? `[${host}]` : host}:${port}/${id}` : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** @param {string} url @returns {Promise<import('ws').WebSocket | undefined>} undefined: refused */
+function openSocket (url) {
+  const { WebSocket } = require('ws')
+  return new Promise((resolve) => {
+    const socket = new WebSocket(url, {
+      perMessageDeflate: false,
+      maxPayload: MAX_BYTES,
+      handshakeTimeout: REQUEST_MS
+    })
+    socket.on('open', () => resolve(socket)).on('error', () => resolve(undefined))
+  })
+}
+
+module.exports = { RefusedError, inspectProcess }

@@ -1,0 +1,175 @@
+'use strict'
+
+// What the system tells about another process, before anything is sent to it: whether it is one of Node, and
+// listens to SIGUSR1, which ends a process that does not; on which ports it listens. All of it from /proc on
+// Linux, by ps and lsof on macOS.
+
+const { execFileSync } = require('node:child_process')
+const fs = require('node:fs')
+const path = require('node:path')
+
+const DEFAULT_PORT = 9229
+const SIGUSR1_BIT = 1n << BigInt(require('node:os').constants.signals.SIGUSR1 - 1)
+const LISTEN = '0A' // state of a socket in /proc/net/tcp, see include/net/tcp_states.h
+const NODE_NAME = /node|electron/i
+
+/** A sentence for the user: the process cannot be asked. */
+class RefusedError extends Error {}
+
+/**
+ * @typedef {{ host: string, port: number }} Address
+ */
+
+/**
+ * Checks that a process may be asked.
+ * @param {number} pid
+ * @throws {RefusedError}
+ */
+function checkProcess (pid) {
+  if (process.platform === 'win32') {
+    throw new RefusedError('A running process can be asked on Linux and macOS only; on Windows run the ' +
+      'program with longstack profile app.js.')
+  }
+  if (pid === process.pid) throw new RefusedError(`Process ${pid} is this command itself.`)
+  try {
+    process.kill(pid, 0)
+  } catch (error) {
+    const { code } = /** @type {NodeJS.ErrnoException} */ (error)
+    if (code === 'ESRCH') throw new RefusedError(`There is no process ${pid}.`)
+    throw new RefusedError(`Process ${pid} belongs to another user.`)
+  }
+  const program = programOf(pid)
+  if (program !== undefined && !NODE_NAME.test(path.basename(program))) {
+    throw new RefusedError(`Process ${pid} is not a Node process: it runs ${program}.`)
+  }
+  if (isElsewhere(pid)) {
+    throw new RefusedError(`Process ${pid} has another network, as in a container: run longstack there.`)
+  }
+}
+
+/** Returns the file that a process runs. @param {number} pid @returns {string | undefined} */
+function programOf (pid) {
+  try {
+    if (process.platform === 'linux') return fs.readlinkSync(`/proc/${pid}/exe`)
+    return execFileSync('ps', ['-o', 'comm=', '-p', String(pid)], { encoding: 'utf8' }).trim()
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns whether the loopback interface of a process is not this one's. @param {number} pid */
+function isElsewhere (pid) {
+  try {
+    return fs.readlinkSync(`/proc/${pid}/ns/net`) !== fs.readlinkSync('/proc/self/ns/net')
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Checks that SIGUSR1 opens the inspector of a process, and does not end it.
+ * @param {number} pid
+ * @throws {RefusedError}
+ */
+function checkSignal (pid) {
+  if (process.platform !== 'linux') return
+  const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec(read(`/proc/${pid}/status`))
+  if (caught === null || (BigInt(`0x${caught[1]}`) & SIGUSR1_BIT) !== 0n) return
+  throw new RefusedError(`Process ${pid} does not open its inspector on SIGUSR1: it was started with ` +
+    '--disable-sigusr1, or has only just started.')
+}
+
+/**
+ * Lists where the inspector of a process may listen now, most likely first.
+ * @param {number} pid
+ * @returns {Address[]}
+ */
+function inspectorAddresses (pid) {
+  const addresses = listeningAddresses(pid)
+  const flags = inspectorFlags(pid)
+  const ports = [...flags.map(({ port }) => port), DEFAULT_PORT]
+  if (addresses === undefined) return ports.map((port) => ({ host: '127.0.0.1', port }))
+  const isChosenByNode = flags.some(({ port, opens }) => port === 0 && opens)
+  return isChosenByNode ? addresses : addresses.filter(({ port }) => ports.includes(port))
+}
+
+/**
+ * Lists the flags that name a port of the inspector: `--inspect=9300`, `--inspect-port=0.0.0.0:9300`.
+ * @param {number} pid
+ * @returns {Array<{ port: number, opens: boolean }>} opens: the inspector is open from the start
+ */
+function inspectorFlags (pid) {
+  const text = `${read(`/proc/${pid}/cmdline`)}\0${read(`/proc/${pid}/environ`)}`
+  const flags = text.matchAll(/--(inspect(?:-brk|-wait|-port)?|debug-port)[=\0](?:[^\s\0]*:)?(\d+)/g)
+  return [...flags].map(([, flag, port]) => ({ port: Number(port), opens: !flag.endsWith('port') }))
+}
+
+/**
+ * Lists the TCP addresses that a process listens on.
+ * @param {number} pid
+ * @returns {Address[] | undefined} undefined: the system does not tell
+ */
+function listeningAddresses (pid) {
+  if (process.platform !== 'linux') return addressesByLsof(pid)
+  const inodes = socketInodes(pid)
+  if (inodes === undefined) return undefined
+  return ['tcp', 'tcp6'].flatMap((table) => {
+    const rows = read(`/proc/${pid}/net/${table}`).split('\n').slice(1).map((row) => row.trim().split(/\s+/))
+    return rows.filter((row) => row[3] === LISTEN && inodes.has(row[9])).map((row) => addressOf(row[1]))
+  })
+}
+
+/** @param {number} pid @returns {Set<string> | undefined} */
+function socketInodes (pid) {
+  try {
+    const names = fs.readdirSync(`/proc/${pid}/fd`)
+    const links = names.map((name) => readLink(`/proc/${pid}/fd/${name}`))
+    return new Set(links.flatMap((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1] ?? []))
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * @param {string} text `0100007F:240D`: the address in the order of the CPU, and the port
+ * @returns {Address}
+ */
+function addressOf (text) {
+  const [address, port] = text.split(':')
+  const bytes = (address.match(/../g) ?? []).map((byte) => parseInt(byte, 16))
+  const isIPv4 = bytes.length === 4 && bytes.some((byte) => byte !== 0)
+  const isLoopback6 = bytes.length === 16 && bytes[12] === 0 && bytes[15] === 1 && bytes[0] === 0
+  const host = isIPv4 ? bytes.reverse().join('.') : isLoopback6 ? '::1' : '127.0.0.1'
+  return { host, port: parseInt(port, 16) }
+}
+
+/** @param {number} pid @returns {Address[] | undefined} */
+function addressesByLsof (pid) {
+  try {
+    const args = ['-a', '-p', String(pid), '-iTCP', '-sTCP:LISTEN', '-n', '-P', '-Fn']
+    const text = execFileSync('lsof', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+    return [...text.matchAll(/^n.*:(\d+)$/gm)].map(([, port]) => ({ host: '127.0.0.1', port: Number(port) }))
+  } catch {
+    return undefined
+  }
+}
+
+/** @param {string} file @returns {string} empty where it cannot be read */
+function read (file) {
+  try {
+    return fs.readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/** @param {string} file */
+function readLink (file) {
+  try {
+    return fs.readlinkSync(file)
+  } catch {
+    return ''
+  }
+}
+
+module.exports = { RefusedError, checkProcess, checkSignal, inspectorAddresses, listeningAddresses }
