@@ -264,7 +264,17 @@ function saved (html) {
  * @param {any} model
  * @param {import('playwright-core').BrowserContextOptions & { title?: string, init?: string }} [options]
  */
-async function open (model, { title, init, ...options } = {}) {
+async function open (model, { title, ...options } = {}) {
+  const html = createPage(model, { title })
+  return { html, ...await openFile(saved(html), options) }
+}
+
+/**
+ * A page in the browser, with everything that it asked for and complained about.
+ * @param {string} url
+ * @param {import('playwright-core').BrowserContextOptions & { init?: string }} [options]
+ */
+async function openFile (url, { init, ...options } = {}) {
   browser ??= launch()
   const context = await (await browser).newContext({ viewport: { width: 1280, height: 900 }, ...options })
   contexts.push(context)
@@ -276,10 +286,8 @@ async function open (model, { title, init, ...options } = {}) {
   page.on('console', (message) => seen.errors.push(message.text()))
   page.on('pageerror', (error) => seen.errors.push(String(error)))
   if (init !== undefined) await page.addInitScript({ content: init })
-  const html = createPage(model, { title })
-  const url = saved(html)
   await page.goto(url, { waitUntil: 'load' })
-  return { page, context, url, html, ...seen }
+  return { page, context, url, ...seen }
 }
 
-module.exports = { able, dear, folder, load, modelOf, open, span, stack }
+module.exports = { able, dear, folder, load, modelOf, open, openFile, span, stack }
