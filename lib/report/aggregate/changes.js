@@ -47,8 +47,8 @@ const { fileNames, functionOf } = require('./function-names')
  * @property {number} change afterMs − beforeMs
  *
  * @typedef {object} Changes worst first: what made requests slower, then what made them faster
- * @property {RouteChange[]} routes all
- * @property {SiteChange[]} sites of routes that both runs have; at most 100
+ * @property {RouteChange[]} routes all, those of servers first
+ * @property {SiteChange[]} sites of the outermost routes that both runs have; at most 100
  * @property {BlockerChange[]} blockers at most 100
  *
  * @typedef {{ key: string, ms: number, worst: Site }} MergedSite ms per request
@@ -108,7 +108,8 @@ function routeChanges (before, after) {
     const changeMs = isInBoth ? (second.mean - first.mean) * second.count : 0
     return { name, kind, before: first, after: second, changeMs }
   })
-  return changes.sort((a, b) => b.changeMs - a.changeMs)
+  const isServer = (/** @type {RouteChange} */ { kind }) => Number(kind === 'SERVER')
+  return changes.sort((a, b) => isServer(b) - isServer(a) || b.changeMs - a.changeMs)
 }
 
 /** @param {Route | undefined} route @returns {Figures | undefined} */
@@ -128,7 +129,7 @@ function siteChanges (before, after, [first, second]) {
   /** @type {SiteChange[]} */
   const changes = []
   for (const [a, b] of pairs(before, after, keyOf)) {
-    if (a?.summary === undefined || b?.summary === undefined) continue
+    if (a?.summary === undefined || b?.summary === undefined || b.kind !== after[0].kind) continue
     const { name: route, kind, weighted } = b
     for (const [x, y] of pairs(mergedSites(a, first), mergedSites(b, second), ({ key }) => key)) {
       const { at: frame, callers, until } = /** @type {MergedSite} */ (y ?? x).worst

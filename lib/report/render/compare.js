@@ -111,9 +111,13 @@ function routesOnlyIn (model, other) {
 /** @param {Array<[Route, Route]>} both @param {Context} context @returns {string[][]} */
 function pairParts (both, context) {
   const { isFull, top = isFull ? FULL_ROUTES : SHORT_ROUTES } = context
-  const parts = both.slice(0, top).map(([a, b]) => pairPart(a, b, context))
-  if (both.length <= top) return parts
-  return [...parts, [`… ${counted(both.length - top, 'more route')}; use --top ${both.length} to print all`]]
+  // In short without clients: their time is part of the servers'.
+  const isLong = isFull || context.top !== undefined
+  const printed = both.filter(([{ kind }]) => isLong || kind === both[0][0].kind).slice(0, top)
+  const parts = printed.map(([a, b]) => pairPart(a, b, context))
+  if (both.length === printed.length) return parts
+  const more = counted(both.length - printed.length, 'more route')
+  return [...parts, [`… ${more}; --top ${both.length} prints all`]]
 }
 
 /** @param {Route} a @param {Route} b @param {Context} context */

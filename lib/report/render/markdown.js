@@ -52,13 +52,13 @@ function framesOf ({ routes, blockers }) {
 }
 
 /**
- * Escapes what Markdown or HTML would take for markup, also in a cell of a table.
+ * Escapes what Markdown or HTML would take for markup, a link or a mention, also in a cell of a table.
  * @param {string} foreign
  * @param {number} [max] characters
  */
 function escaped (foreign, max) {
   return word(foreign, max).replace(/[&<>]/g, (char) => ({ '&': '&amp;', '<': '&lt;' })[char] ?? '&gt;')
-    .replace(/[\\`*_{}[\]()#+.!|~:@/-]/g, (char) => `&#${char.charCodeAt(0)};`)
+    .replace(/[\\`*_{}[\]#|~@]|:(?=\/\/)|(?<=www)\./gi, (char) => `&#${char.charCodeAt(0)};`)
 }
 
 /** @param {Model} model */
