@@ -120,7 +120,9 @@ test('a figure of too few spans is not checked, and that is said', async (t) => 
   t.is((await run([rare, '--fail-if', 'max > 1 ms'])).code, 0)
   t.is((await run([rare, '--fail-if', 'errors > 0 %'])).code, 3, 'that a request failed is no noise')
   const missing = await run([a, '--compare', rare, '--fail-if', 'count > +1 %'])
-  t.regex(missing.stdout, /not checked for GET \/rare: not in the first run/)
+  t.regex(missing.stdout, /not checked for GET \/rare: not known in the first run/)
+  const gone = await run([a, '--compare', rare, '--fail-if', 'GET /*: max > 2 s', '--min-spans', '1'])
+  t.regex(gone.stdout, /not checked for GET \/a: not known in the second run/)
 })
 
 test('with other outputs: JSON has the checks, stderr the lines', async (t) => {

@@ -68,8 +68,11 @@ function errorsOf ({ errors, weighted }) {
 function checkLimits (model, limits, minSpans) {
   const [before, after] = model.compare === undefined ? [undefined, model] : [model, model.compare]
   const others = new Map(before?.routes.map((route) => [keyOf(route), route]))
-  const checks = limits.flatMap((limit) => selectedRoutes(after, limit.pattern).map((route) =>
-    check(limit, others.get(keyOf(route)), route, minSpans)))
+  const checks = limits.flatMap((limit) => [
+    ...selectedRoutes(after, limit.pattern).map((route) =>
+      check(limit, others.get(keyOf(route)), route, minSpans)),
+    ...(before === undefined ? [] : missing(limit, before, after))
+  ])
   const order = ['exceeded', 'unchecked', 'held']
   return checks.sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state))
 }
@@ -86,6 +89,23 @@ function selectedRoutes ({ routes }, pattern) {
   }
   const servers = routes.filter(({ kind }) => kind === 'SERVER')
   return servers.length > 0 ? servers : routes
+}
+
+/**
+ * Lists routes that a pattern selects in the first run only, which would hold any limit.
+ * @param {Limit} limit
+ * @param {Model} before
+ * @param {Model} after
+ * @returns {LimitCheck[]}
+ */
+function missing ({ expression, pattern, metric }, before, after) {
+  if (pattern === undefined) return []
+  const present = new Set(after.routes.map(keyOf))
+  const gone = selectedRoutes(before, pattern).filter((route) => !present.has(keyOf(route)))
+  /** @type {Metric} */
+  const { unit, of: figureOf } = metrics[metric]
+  return gone.map((route) =>
+    ({ expression, state: 'unchecked', route: route.name, kind: route.kind, unit, before: figureOf(route) }))
 }
 
 /** @param {Route} route */

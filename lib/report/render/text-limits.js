@@ -55,7 +55,9 @@ function checkText ({ state, route, unit, before, after, needed }) {
   const name = glued(word(route))
   if (state === 'unchecked') {
     if (needed !== undefined) return `not checked for ${name}: less than ${counted(needed, 'span')}`
-    return `not checked for ${name}: ${after === undefined ? 'not known' : 'not in the first run'}`
+    const run = before === undefined ? 'first' : 'second'
+    const isMissing = (before === undefined) !== (after === undefined)
+    return `not checked for ${name}: not known${isMissing ? ` in the ${run} run` : ''}`
   }
   const figure = after === undefined ? '' : value(after, unit)
   if (before === undefined || after === undefined) return `${name}: ${glued(figure)}`
