@@ -169,8 +169,7 @@ class Timeline {
     const length = scale.domain()[1]
     const times = d3.scaleUtc([fromUnixMs, fromUnixMs + length], [0, width])
     const step = times.ticks(Math.max(2, width / 90)).slice(0, 2)
-    const isFine = (Number(step[1]) - Number(step[0])) % 60_000 !== 0
-    const format = (/** @type {Date} */ date) => labelOf(date, length, isFine)
+    const format = (/** @type {Date} */ date) => labelOf(date, length, Number(step[1]) - Number(step[0]))
     return axis(times, width, ticksOf(times, width, format), 'bottom', format)
   }
 
@@ -226,12 +225,12 @@ class Timeline {
   }
 }
 
-/** @param {Date} date @param {number} length ms of the whole axis @param {boolean} isFine not only minutes */
-function labelOf (date, length, isFine) {
+/** @param {Date} date @param {number} length ms of the whole axis @param {number} step ms between labels */
+function labelOf (date, length, step) {
   const text = date.toISOString()
   if (length > 3 * DAY_MS) return text.slice(5, 10)
-  if (!isFine) return text.slice(11, 16)
-  return date.getTime() % 1000 === 0 ? text.slice(11, 19) : text.slice(14, 23).replace(/0+$/, '')
+  if (step % 60_000 === 0) return text.slice(11, 16)
+  return text.slice(11, step % 1000 === 0 ? 19 : step % 100 === 0 ? 21 : 23)
 }
 
 /**

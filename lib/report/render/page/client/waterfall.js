@@ -21,7 +21,7 @@ const { shortFrame } = require('../../../../text')
 const ROW_PX = 26
 const BAR_PX = 14
 const MAX_INDENT = 12 // levels
-const CHAR_PX = 5.8 // of a label
+const CHAR_PX = 6.4 // of a label
 const MAX_LABEL_PX = 400
 const meanings = [
   ['server', 'server'],
