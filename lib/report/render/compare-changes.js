@@ -37,7 +37,7 @@ function changeLines (changes, routes, context) {
 }
 
 /**
- * Keeps the changes that matter, those for the worse first.
+ * Keeps the changes that matter beside the largest, in their order.
  * @template T
  * @param {T[]} changes
  * @param {(change: T) => number} size
@@ -68,4 +68,4 @@ function section (title, changes, { colours, isFull, top, paragraph }, nameOf) {
   return [`${colours.bold(title)}  per request`, ...lines, ...more]
 }
 
-module.exports = { changeLines }
+module.exports = { changeLines, notable }

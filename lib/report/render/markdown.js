@@ -4,6 +4,7 @@
 // limits, the waits and blockers that changed most. Data in, string out. Names in files are foreign: nothing
 // in them is markup.
 
+const { notable } = require('./compare-changes')
 const { createRunFrameNames } = require('./frame-names')
 const { MARKS, changeText, checkText, value } = require('./text-limits')
 const { counted, grouped, percent, time, word } = require('./text-parts')
@@ -22,7 +23,6 @@ const { ratio } = require('../aggregate/limits')
 const [MAX_ROUTES, MAX_CHANGES, MAX_FINDINGS] = [20, 10, 5]
 const MAX_SENTENCE = 1000
 const NOTABLE = 0.05 // relative change that is set in bold
-const MIN_CHANGE = 0.02 // of the largest change, below which one is left out
 const GLUE = /\u00a0/g
 
 /**
@@ -147,11 +147,11 @@ function arrow (before, after, key, unit) {
 /** @param {Changes} changes @param {FrameNames} frameName @returns {string[]} */
 function changeTables ({ sites, blockers }, frameName) {
   const place = (/** @type {string} */ frame = '') => escaped(frameName(frame))
-  const siteRows = notable(sites, ({ changeMs }) => changeMs)
+  const siteRows = notable(sites, ({ changeMs }) => changeMs).slice(0, MAX_CHANGES)
     .map(({ route, at: frame, until = '', ...change }) =>
       [escaped(route), place(frame), escaped(until), ...figuresOf(change)])
-  const blockerRows = notable(blockers, ({ change }) => change).map(({ name, at: frame, ...change }) =>
-    [escaped(name), place(frame), ...figuresOf(change)])
+  const blockerRows = notable(blockers, ({ change }) => change).slice(0, MAX_CHANGES)
+    .map(({ name, at: frame, ...change }) => [escaped(name), place(frame), ...figuresOf(change)])
   return [
     titled('Waits that changed most', ['Route', 'Site', 'Until', 'Change', 'Before → after'], siteRows),
     titled('Blockers that changed most', ['Request', 'Function', 'Change', 'Before → after'], blockerRows)
@@ -169,16 +169,6 @@ function figuresOf ({ beforeMs, afterMs, change }) {
     `${change < 0 ? '−' : '+'}${time(Math.abs(change))}`,
     `${time(beforeMs)} → ${time(afterMs)} (${changeText(beforeMs, afterMs)})`
   ]
-}
-
-/**
- * @template T
- * @param {T[]} changes
- * @param {(change: T) => number} size
- */
-function notable (changes, size) {
-  const largest = Math.max(0, ...changes.map((change) => Math.abs(size(change))))
-  return changes.filter((change) => Math.abs(size(change)) >= MIN_CHANGE * largest).slice(0, MAX_CHANGES)
 }
 
 /** @param {string[]} titles @param {string[][]} rows of escaped text */
