@@ -7,6 +7,7 @@
 const { text } = require('./digest')
 const { innermostFrame } = require('./frames')
 const { IdTable } = require('./id-table')
+const { mergedBlockers } = require('./merged-blockers')
 const { TimesBudget, sparse } = require('./times')
 
 /**
@@ -50,8 +51,11 @@ const MAX_GROUPS = 2000
 const MAX_VARIANTS = 16 // names and frames counted apart in a group
 const MAX_UNNAMED = 10_000 // requests whose name is not yet read
 
-/** @param {import('./time-axis').TimeAxis} timeAxis */
-function createBlockers (timeAxis) {
+/**
+ * @param {import('./time-axis').TimeAxis} timeAxis
+ * @param {import('./renames').Renames} renames
+ */
+function createBlockers (timeAxis, renames) {
   const budget = new TimesBudget(timeAxis, 2)
   /** @type {Map<string, Group>} */
   const groups = new Map()
@@ -114,7 +118,8 @@ function createBlockers (timeAxis) {
 
     /** @param {import('./digest').Delayer[]} delayers of a span @param {number} weight of the span */
     addDelays (delayers, weight) {
-      for (const { name = OUTSIDE, at: frame, ms, spanId } of delayers) {
+      for (const { name: nameThen = OUTSIDE, at: frame, ms, spanId } of delayers) {
+        const name = renames.nameOf(nameThen, spanId)
         const group = groupOf(frame, name)
         if (group === undefined) continue
         group.delayedSpans += weight
@@ -129,7 +134,7 @@ function createBlockers (timeAxis) {
     /** @returns {Blocker[]} worst first */
     list () {
       const axis = timeAxis.axis()
-      const blockers = [...groups.values()].map((group) => blockerOf(group, axis))
+      const blockers = mergedBlockers([...groups.values()].map((group) => blockerOf(group, axis, renames)))
       blockers.sort((a, b) => cost(b) - cost(a))
       const sum = blockers.reduce((sum, blocker) => sum + lostMs(blocker), 0)
       return blockers.map((blocker) => ({ ...blocker, share: sum > 0 ? lostMs(blocker) / sum : 0 }))
@@ -175,16 +180,17 @@ function createGroup (number) {
 /**
  * @param {Group} group
  * @param {import('./time-axis').Axis | undefined} axis
+ * @param {import('./renames').Renames} renames
  * @returns {Omit<Blocker, 'share'>}
  */
-function blockerOf (group, axis) {
+function blockerOf (group, axis, renames) {
   const { runs, open, stack, delayedSpans, delayedMs, times } = group
   const byBucket = axis && times && sparse(times.list(axis, 0), times.list(axis, 1))
   /** @type {Pick<Blocker, 'known' | 'count' | 'totalMs' | 'worstMs'>} */
   const figures = runs > 0
     ? { count: runs, totalMs: group.runMs, worstMs: group.worstRun, known: 'runs' }
     : { count: group.spans, totalMs: group.longestMs, worstMs: group.worstDelay, known: 'delays' }
-  const name = mostFrequent(group.names) ?? '(unknown request)'
+  const name = mostFrequent(renamed(group.names, renames)) ?? '(unknown request)'
   return { name, at: mostFrequent(group.frames), ...figures, delayedSpans, delayedMs, open, stack, byBucket }
 }
 
@@ -203,6 +209,16 @@ function tally (counts, text) {
   if (text === undefined) return
   const count = counts.get(text)
   if (count !== undefined || counts.size < MAX_VARIANTS) counts.set(text, (count ?? 0) + 1)
+}
+
+/** @param {Map<string, number>} counts by name @param {import('./renames').Renames} renames */
+function renamed (counts, renames) {
+  const sums = new Map()
+  for (const [name, count] of counts) {
+    const final = renames.nameOf(name)
+    sums.set(final, (sums.get(final) ?? 0) + count)
+  }
+  return sums
 }
 
 /** @param {Map<string, number>} counts */

@@ -32,6 +32,7 @@ const MAX_GROUPS = 1000
 const MAX_FAILURES = 100
 const MAX_ROUTES = 20
 const MAX_EVENTS = 32
+const MAX_INNER = 10_000 // spans
 const MAX_STACK_CHARS = 8000
 const MAX_MESSAGE_CHARS = 500
 const VARIABLE = new RegExp([
@@ -46,6 +47,11 @@ class Failures {
   omitted = 0
   /** @type {Map<string, Group>} */
   #groups = new Map()
+  /**
+   * Errors of spans, with the routes that they count for, by the id of the span around.
+   * @type {Map<string, Map<Group, string>>}
+   */
+  #inner = new Map()
   #axis
   #budget
 
@@ -58,10 +64,12 @@ class Failures {
   /** Adds a span that ended. @param {Span} span @param {string} route */
   add (span, route) {
     const { record, failed } = span
+    const inner = this.#inner.get(span.spanId)
+    this.#inner.delete(span.spanId)
     const events = Array.isArray(record.events) ? record.events.slice(0, MAX_EVENTS) : []
     const exceptions = events.filter((event) => event?.name === 'exception' && isRecord(event.attributes))
     for (const { attributes, timeUnixNano } of exceptions) {
-      this.#count(span, route, {
+      this.#count(span, route, inner, {
         type: text(attributes['exception.type'], 100) ?? 'Error',
         message: text(attributes['exception.message'], MAX_MESSAGE_CHARS) ?? '',
         stack: text(attributes['exception.stacktrace'], MAX_STACK_CHARS),
@@ -70,7 +78,7 @@ class Failures {
     }
     if (exceptions.length > 0 || !failed) return
     const type = span.attributes['error.type'] ?? span.attributes['http.response.status_code']
-    this.#count(span, route, {
+    this.#count(span, route, inner, {
       type: text(String(type ?? 'error'), 100) ?? '',
       message: text(record.status?.message, MAX_MESSAGE_CHARS) ?? '',
       stack: undefined,
@@ -81,9 +89,11 @@ class Failures {
   /**
    * @param {Span} span
    * @param {string} route
+   * @param {Map<Group, string> | undefined} inner errors of spans inside, which are counted already
    * @param {{ type: string, message: string, stack: string | undefined, unixMs: number }} failure
    */
-  #count ({ weight, traceId, spanId, startMs }, route, { type, message, stack, unixMs }) {
+  #count (span, route, inner, { type, message, stack, unixMs }) {
+    const { weight, kind, traceId, spanId, parentSpanId, startMs } = span
     const frame = stack === undefined ? undefined : innermostOwnFrame(stack)
     const general = message.replace(VARIABLE, '*')
     const key = `${type}\n${frame ?? ''}\n${general}`
@@ -97,13 +107,35 @@ class Failures {
       group = { type, message, at: frame, count: 0, routes: new Map(), ...moments, stack, traceId, spanId }
       this.#groups.set(key, group)
     }
-    group.count += weight
-    group.times?.add(this.#axis.bucketOf(startMs), weight)
-    group.firstUnixMs = Math.min(group.firstUnixMs, unixMs)
-    group.lastUnixMs = Math.max(group.lastUnixMs, unixMs)
-    if (group.message !== message) group.message = general
-    const known = group.routes.get(route)
-    if (known !== undefined || group.routes.size < MAX_ROUTES) group.routes.set(route, (known ?? 0) + weight)
+    const innerRoute = inner?.get(group)
+    if (innerRoute !== undefined) {
+      addRoute(group, innerRoute, -weight)
+    } else {
+      group.count += weight
+      group.times?.add(this.#axis.bucketOf(startMs), weight)
+      group.firstUnixMs = Math.min(group.firstUnixMs, unixMs)
+      group.lastUnixMs = Math.max(group.lastUnixMs, unixMs)
+      if (group.message !== message) group.message = general
+    }
+    addRoute(group, route, weight)
+    if (kind !== 'SERVER' && parentSpanId !== undefined) this.#pass(parentSpanId, group, route)
+  }
+
+  /**
+   * Notes an error of a span, which the one around it may have as well.
+   * @param {string} spanId of that one
+   * @param {Group} group
+   * @param {string} route
+   */
+  #pass (spanId, group, route) {
+    const groups = this.#inner.get(spanId)
+    if (groups !== undefined) {
+      groups.set(group, route)
+      return
+    }
+    this.#inner.set(spanId, new Map([[group, route]]))
+    if (this.#inner.size <= MAX_INNER) return
+    this.#inner.delete(/** @type {string} */ (this.#inner.keys().next().value))
   }
 
   /** @returns {Failure[]} most frequent first */
@@ -113,6 +145,13 @@ class Failures {
     return sorted.slice(0, MAX_FAILURES).map(({ times, routes, ...facts }) =>
       ({ ...facts, routes: byCount(routes), byBucket: axis && times && sparse(times.list(axis, 0)) }))
   }
+}
+
+/** @param {Group} group @param {string} route @param {number} count */
+function addRoute ({ routes }, route, count) {
+  const sum = (routes.get(route) ?? 0) + count
+  if (sum <= 0) routes.delete(route)
+  else if (routes.has(route) || routes.size < MAX_ROUTES) routes.set(route, sum)
 }
 
 /** @param {Map<string, number>} routes */

@@ -8,6 +8,7 @@ const { delayersOf, digest } = require('./digest')
 const { Failures } = require('./failures')
 const { IdTable } = require('./id-table')
 const { Top } = require('./numbers')
+const { Renames } = require('./renames')
 const { MAX_ROUTES, createRoutes, labelOf } = require('./routes')
 const { MAX_PLACES } = require('./sites')
 const { BucketSums, TimeAxis } = require('./time-axis')
@@ -28,7 +29,8 @@ class ModelBuilder {
   #axis = new TimeAxis()
   #routes = createRoutes(this.#axis)
   #blocked = new BucketSums() // ms
-  #blockers = createBlockers(this.#axis)
+  #renames = new Renames()
+  #blockers = createBlockers(this.#axis, this.#renames)
   #failures = new Failures(this.#axis)
   #intervals = new IntervalFacts()
   #endedIds = new IdTable()
@@ -84,6 +86,7 @@ class ModelBuilder {
     const [start, end] = [this.#start, this.#end]
     for (const [file, count] of this.#copies) file.problems.push(copied(count))
     const slowest = this.#requests.items()
+    this.#routes.rename(this.#renames)
     const series = this.#routes.series(this.#blocked)
     const { tree: slowTree, isExact } = this.#routes.slowTree()
     /** @type {Model} */
@@ -103,6 +106,7 @@ class ModelBuilder {
       openCount: open.length,
       traces: {}
     }
+    for (const span of [...model.slowest, ...model.open]) this.#renames.apply(span)
     model.verdict = verdictOf(model, this.#routes.facts(), this.#intervals)
     return model
   }
@@ -114,6 +118,7 @@ class ModelBuilder {
     this.#routes.add(span)
     this.#addDelays(span)
     this.#failures.add(span, labelOf(span))
+    this.#renames.learn(span)
     const top = span.kind === 'SERVER' ? this.#requests : this.#otherSpans
     if (top.accepts(span.ms)) top.add(span.ms, digest(span))
   }

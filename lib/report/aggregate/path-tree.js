@@ -71,7 +71,7 @@ class PathTree {
 
   /** @returns {PathNode} */
   build () {
-    return listed(this.#root, minimumOf(this.#root))
+    return listed(this.#root, keptNodes(this.#root))
   }
 }
 
@@ -101,8 +101,15 @@ function addLeaf (path, name, kind, { ms, count, examples, times }) {
   for (const step of [...path, leaf]) {
     step.ms += ms
     if (step.kind !== 'root' && step.kind !== 'route') step.count += count
-    step.examples = [...step.examples, ...examples].sort((a, b) => b.ms - a.ms).slice(0, MAX_EXAMPLES)
+    step.examples = joinedExamples(step.examples, examples)
   }
+}
+
+/** @param {SiteSums['examples']} a @param {SiteSums['examples']} b @returns {SiteSums['examples']} */
+function joinedExamples (a, b) {
+  const sorted = [...a, ...b].sort((x, y) => y.ms - x.ms)
+  const firsts = new Set()
+  return sorted.filter(({ traceId }) => !firsts.has(traceId) && firsts.add(traceId)).slice(0, MAX_EXAMPLES)
 }
 
 /** @param {number[] | undefined} a @param {number[] | undefined} b */
@@ -110,21 +117,32 @@ function addedTimes (a, b) {
   return a && b && a.map((ms, bucket) => ms + b[bucket])
 }
 
-/** Returns the least time of a node that is listed. @param {Growing} root */
-function minimumOf (root) {
-  /** @type {Growing[]} */
+/**
+ * Selects the largest nodes, so that with what stands for the others there are at most MAX_NODES.
+ * @param {Growing} root
+ * @returns {Set<Growing>}
+ */
+function keptNodes (root) {
   const nodes = [root]
-  for (const { children } of nodes) nodes.push(...children.values())
-  if (nodes.length <= MAX_NODES) return 0
-  const times = Float64Array.from(nodes, ({ ms }) => ms).sort()
-  return times[times.length - Math.floor(MAX_NODES / 5)]
+  for (const { children } of nodes) for (const child of children.values()) nodes.push(child)
+  if (nodes.length <= MAX_NODES) return new Set(nodes)
+  nodes.sort((a, b) => b.ms - a.ms) // of equal ones the parent stays first
+  for (let size = MAX_NODES; ; size = Math.floor(size * 0.8)) {
+    const kept = new Set(nodes.slice(0, size))
+    let count = size
+    for (const { children } of kept) {
+      const smaller = [...children.values()].filter((child) => !kept.has(child))
+      if (smaller.length > 0) count += merged(smaller).length
+    }
+    if (count <= MAX_NODES || size <= 1) return kept
+  }
 }
 
-/** @param {Growing} growing @param {number} min ms @returns {PathNode} */
-function listed ({ name, kind, ms, count, children, examples, times }, min) {
+/** @param {Growing} growing @param {Set<Growing>} [kept] default: all @returns {PathNode} */
+function listed ({ name, kind, ms, count, children, examples, times }, kept) {
   const [large, small] = [[], []].map(() => /** @type {Growing[]} */ ([]))
-  for (const child of children.values()) (child.ms >= min ? large : small).push(child)
-  const nodes = [...large.map((child) => listed(child, min)), ...merged(small)].sort((a, b) => b.ms - a.ms)
+  for (const child of children.values()) (kept?.has(child) === false ? small : large).push(child)
+  const nodes = [...large.map((child) => listed(child, kept)), ...merged(small)].sort((a, b) => b.ms - a.ms)
   const traceIds = [...new Set(examples.map(({ traceId }) => traceId))]
   return {
     name,
@@ -151,7 +169,7 @@ function merged (small) {
     leaf.count += count
     leaves.set(kind, leaf)
   }
-  return [...leaves.values()].map((leaf) => listed(leaf, 0))
+  return [...leaves.values()].map((leaf) => listed(leaf))
 }
 
 module.exports = { PathTree }

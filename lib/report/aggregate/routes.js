@@ -200,6 +200,18 @@ function createRoutes (axis) {
       return sorted.map((sums, rank) => sums.route(seconds, pointsOf(rank), bounds))
     },
 
+    /** Applies the final names of requests. @param {import('./renames').Renames} renames */
+    rename ({ nameOf, untilOf }) {
+      shared.places.rename(untilOf)
+      for (const [key, sums] of routes) {
+        sums.facts.rename(nameOf)
+        const target = routes.get(`${sums.kind} ${nameOf(sums.name)}`)
+        if (sums.durations.size > 0 || target === undefined || target === sums) continue
+        target.open += sums.open
+        routes.delete(key)
+      }
+    },
+
     /** Returns what the verdict needs of requests: of those of servers, if there are any. */
     facts () {
       const requests = [...routes.values()].filter(({ facts }) => facts.lines > 0)

@@ -84,6 +84,11 @@ class Places {
     return place
   }
 
+  /** Changes what ended the waits. @param {(until: string | undefined) => string | undefined} untilOf */
+  rename (untilOf) {
+    for (const place of this.#list.slice(1)) place.until = untilOf(place.until)
+  }
+
   /** @param {number} index @returns {Place} */
   at (index) {
     return this.#list[index]

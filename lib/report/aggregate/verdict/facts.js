@@ -43,7 +43,7 @@ class PlaceFacts {
     this.place = place
     const { until } = place
     /** the request that gave the turn */
-    this.settler = until?.endsWith(OF_ANOTHER) ? until.slice(0, -OF_ANOTHER.length) : undefined
+    this.settler = settlerOf(place)
     /** the other side of the connection */
     this.peer = this.settler === undefined ? until?.match(/^[A-Z][A-Z0-9]* (\S.*)$/)?.[1] : undefined
   }
@@ -59,6 +59,11 @@ class PlaceFacts {
       beside: a.beside + b.beside
     }
   }
+}
+
+/** @param {Place} place */
+function settlerOf ({ until }) {
+  return until?.endsWith(OF_ANOTHER) ? until.slice(0, -OF_ANOTHER.length) : undefined
 }
 
 /** @returns {Work} */
@@ -116,6 +121,19 @@ class RouteFacts {
     for (const { name, ms } of delayers) {
       if (name === undefined || (this.delayedBy.size >= MAX_NAMES && !this.delayedBy.has(name))) continue
       this.delayedBy.set(name, (this.delayedBy.get(name) ?? 0) + ms * weight)
+    }
+  }
+
+  /**
+   * Applies the final names of requests; the places have them already.
+   * @param {(name: string) => string} nameOf
+   */
+  rename (nameOf) {
+    for (const facts of this.#places.values()) facts.settler = settlerOf(facts.place)
+    const before = [...this.delayedBy]
+    this.delayedBy.clear()
+    for (const [name, ms] of before) {
+      this.delayedBy.set(nameOf(name), (this.delayedBy.get(nameOf(name)) ?? 0) + ms)
     }
   }
 
