@@ -137,7 +137,7 @@ test('whatever the requests: children add up to their parent, and all to the tim
     if (Math.abs(tree.ms - total) > rounding) throw new Error(`${tree.ms} of ${total} ms`)
     for (const node of [...nodesOf(tree), ...nodesOf(slowTree)]) {
       if (node.children.length === 0) continue
-      const sum = node.children.reduce((/** @type {number} */ ms, /** @type {any} */ child) => ms + child.ms, 0)
+      const sum = node.children.reduce((/** @type {number} */ all, /** @type {any} */ { ms }) => all + ms, 0)
       if (Math.abs(sum - node.ms) > 1e-6 * (1 + sum)) throw new Error(`${node.name}: ${sum}, not ${node.ms}`)
     }
     const times = routes.flatMap(({ sites, otherSites }) =>
