@@ -110,7 +110,7 @@ function urlOf (file) {
     const { pathname } = file.startsWith('file:') ? new URL(file) : pathToFileURL(file)
     const escaped = pathname.replace(/[a-z]/i, (letter) => `%${letter.charCodeAt(0).toString(16)}`)
       .replaceAll('node_modules', 'node%5fmodules')
-    return `file://${hostname()}${escaped}`
+    return `file://${encodeURIComponent(hostname())}${escaped}`
   } catch {
     return undefined
   }

@@ -85,14 +85,35 @@ const endings = {
   'a message of many lines': "setTimeout(() => { throw new Error('one\\n    at two (/app/three.js:1:2)\\n  ── four ──') }, 1)"
 }
 
+/** What a terminal got, without what longstack adds. @param {{ plain: string, folder: string }} result */
+function normalized ({ plain, folder }) {
+  // V8 names a frame by the property of its receiver that holds the function; it holds a wrapper.
+  const text = plain.replace('process._fatalException (', 'process.<anonymous> (')
+  return withoutHops(withoutCode(text)).replaceAll(folder, 'folder').replace(/\(node:\d+\)/g, '(node:pid)')
+    .replace(/[ \t]+$/gm, '')
+}
+
 for (const [name, source] of Object.entries(endings)) {
   onTty(`an end by an error is Node's own, but for hops, colours and code: ${name}`, async (t) => {
     const [bare, traced] = await Promise.all([onTerminal(source, { preload: false }), onTerminal(source)])
-    const normalized = (/** @type {typeof bare} */ { plain, folder }) => {
-      // V8 names a frame by the property of its receiver that holds the function; it holds a wrapper.
-      const text = plain.replace('process._fatalException (', 'process.<anonymous> (')
-      return withoutHops(withoutCode(text)).replaceAll(folder, 'folder').replace(/[ \t]+$/gm, '')
-    }
+    t.is(traced.code, bare.code)
+    t.is(normalized(traced), normalized(bare), traced.text)
+  })
+}
+
+/** Flags of Node, each with an end that it concerns. @type {Record<string, string>} */
+const flags = {
+  '--enable-source-maps': 'thrown',
+  '--trace-uncaught': 'thrown',
+  '--unhandled-rejections=strict': 'rejected',
+  '--unhandled-rejections=warn': 'rejected'
+}
+
+for (const [flag, ending] of Object.entries(flags)) {
+  onTty(`a flag of Node acts as before: ${flag}`, async (t) => {
+    const options = { args: [flag] }
+    const bare = await onTerminal(endings[ending], { ...options, preload: false })
+    const traced = await onTerminal(endings[ending], options)
     t.is(traced.code, bare.code)
     t.is(normalized(traced), normalized(bare), traced.text)
   })

@@ -11,6 +11,11 @@ const { register, root } = require('./run')
 
 const COLUMNS = 100
 const TIMEOUT_MS = 120_000
+const MAX_TERMINALS = 4 // at a time: ava starts all tests of a file at once
+
+let running = 0
+/** starts the next one, for each that waits @type {Array<(value?: unknown) => void>} */
+const waiting = []
 
 /** What would choose colours or links for the program. */
 const ownVariables = /^(LONGSTACK|NODE_|AVA_|FORCE_|NO_COLOR|CI$|TERM|COLORTERM|VTE_VERSION|WT_SESSION|KITTY)/
@@ -44,7 +49,20 @@ function noTerminal () {
  * @returns {Promise<{ text: string, plain: string, code: number, folder: string }>} text: as the terminal
  *   gets it, with \n for line ends; plain: without colours and links; folder: of the program, removed
  */
-async function onTerminal (source, { preload = true, args = [], redirect = '', type = 'js', env = {}, file } = {}) {
+async function onTerminal (source, options) {
+  if (running === MAX_TERMINALS) await new Promise((resolve) => { waiting.push(resolve) })
+  else running++
+  try {
+    return await play(source, options)
+  } finally {
+    const next = waiting.shift()
+    if (next === undefined) running--
+    else next()
+  }
+}
+
+/** @param {string} source @param {Options} [options] @returns {ReturnType<typeof onTerminal>} */
+async function play (source, { preload = true, args = [], redirect = '', type = 'js', env = {}, file } = {}) {
   const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-tty-')))
   try {
     const program = file ?? path.join(folder, `program.${type}`)
