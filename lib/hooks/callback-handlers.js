@@ -105,7 +105,10 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
    */
   function handleAttention (ref, flags, words, offset) {
     orphans.claim(current[CURRENT_CAUSE])
-    if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.enter(ref, flags, words, offset)
+    if ((current[ATTENTION] & PROFILED) !== 0) {
+      profiled.log.enter(ref, flags, words, offset)
+      if (current[ATTENTION] === PROFILED) return
+    }
     const span = current[CURRENT_SPAN]
     const isCallback = current[DEPTH] === 1 && (flags & CALLED) !== 0
     if (listener.callbackStarted !== undefined && isCallback) {

@@ -1,7 +1,7 @@
 'use strict'
 
 // The callbacks that ran last, while a profile is on: when each began and ended, and for which request. By
-// slots, as records lie in their rings: a newer resource takes the slot of an older one. Hot path.
+// slots: a newer resource takes the slot of an older one. Hot path.
 
 const {
   CAUSE, MASK, ONE_SHOT, PASSED, SIZE, TICKS, TIME, isRequest, readWord
@@ -18,16 +18,24 @@ const SLOT_REF = 0
 const SLOT_REQUEST = 1
 const SLOT_START = 2
 const SLOT_END = 3
-const NOTHING = (2 * SIZE + REQUESTS) * SLOT // slot of what is not known
+const RECENT = 1 << 13 // slots of what runs once: few, so that they stay in the CPU's cache
+const NOTHING = (RECENT + SIZE + REQUESTS) * SLOT // slot of what is not known
 
 /**
- * Returns the index of the slot of what a reference stands for.
+ * Returns the index of the slot for what runs now.
  * @param {number} ref
+ * @param {number} flags of its record
  */
-function slotOf (ref) {
-  if (ref < 0 && (ref & 1) !== 0) return (2 * SIZE + ((ref >> 1) & (REQUESTS - 1))) * SLOT
-  return ((ref & 1) === 0 ? (ref >> 1) & MASK : SIZE + ((ref >> 1) & MASK)) * SLOT
+function slotFor (ref, flags) {
+  if (isRequest(ref)) return requestSlot(ref)
+  return (ref & 1) === 0 && (flags & ONE_SHOT) === 0 ? repeatedSlot(ref) : (ref & (RECENT - 1)) * SLOT
 }
+
+/** @param {number} ref of a request */
+const requestSlot = (ref) => (RECENT + SIZE + ((ref >> 1) & (REQUESTS - 1))) * SLOT
+
+/** @param {number} ref of what may run more than once: it keeps its slot for longer */
+const repeatedSlot = (ref) => (RECENT + ((ref >> 1) & MASK)) * SLOT
 
 class CallbackSlots {
   /** @param {number} start ms of the clock when the profile began */
@@ -46,6 +54,19 @@ class CallbackSlots {
   /** Returns whether a resource or promise ran last in its slot. @param {number} slot @param {number} ref */
   isIn (slot, ref) {
     return this.slots[slot + SLOT_REF] === ref
+  }
+
+  /**
+   * Finds the slot of what ran before.
+   * @param {number} ref
+   * @returns {number} NOTHING: it has not run, or too long ago
+   */
+  find (ref) {
+    if (ref === 0) return NOTHING
+    if (isRequest(ref)) return this.isIn(requestSlot(ref), ref) ? requestSlot(ref) : NOTHING
+    const recent = (ref & (RECENT - 1)) * SLOT
+    if (this.isIn(recent, ref)) return recent
+    return (ref & 1) === 0 && this.isIn(repeatedSlot(ref), ref) ? repeatedSlot(ref) : NOTHING
   }
 
   /** @param {number} slot @returns {number} reference of the request, 0: none */
@@ -75,8 +96,8 @@ class CallbackSlots {
   waitOf (flags, words, offset, time) {
     const { slots } = this
     const cause = words[offset + CAUSE]
-    const slot = slotOf(cause)
-    const isCauseRecent = cause !== 0 && slots[slot + SLOT_REF] === cause
+    const slot = this.find(cause)
+    const isCauseRecent = slot !== NOTHING
     if ((flags & PASSED) !== 0) {
       return isCauseRecent && (flags & ONE_SHOT) !== 0 ? time - slots[slot + SLOT_END] : NO_WAIT
     }
@@ -94,8 +115,8 @@ class CallbackSlots {
    */
   requestOf (ref) {
     if (ref === 0 || isRequest(ref)) return ref
-    const slot = slotOf(ref)
-    return this.slots[slot + SLOT_REF] === ref ? this.slots[slot + SLOT_REQUEST] : findRequest(ref)
+    const slot = this.find(ref)
+    return slot === NOTHING ? findRequest(ref) : this.slots[slot + SLOT_REQUEST]
   }
 }
 
@@ -113,4 +134,4 @@ function findRequest (ref) {
   return 0
 }
 
-module.exports = { NOTHING, NO_WAIT, CallbackSlots, slotOf }
+module.exports = { NOTHING, NO_WAIT, CallbackSlots, slotFor }

@@ -126,7 +126,7 @@ function mergeChains (totals, describe) {
   const chainsByText = new Map()
   /** @type {PathChain[]} */
   const chainsBySlot = []
-  for (let slot = 0; slot < totals.slots.size; slot++) {
+  for (let slot = 0; slot < totals.slotCount; slot++) {
     const { hops, type } = describe(totals.chains[slot])
     const route = totals.routes[totals.routeOfSlot[slot]]
     const described = describeChain(hops, route)

@@ -12,7 +12,7 @@ const { RESUMED, StepLog } = require('./step-log')
 const { Totals } = require('./totals')
 
 const SLICE_MS = 10_000 // after which V8's profiler is emptied
-const CAPACITY = 1 << 15 // entries of the log
+const CAPACITY = 1 << 13 // entries of the log
 const SAMPLED_CAPACITY = 1 << 19 // the same where samples are joined with them: 8 MB
 
 /**
@@ -121,8 +121,7 @@ function createRecording (parts, withSamples, finish) {
 
     /** @returns {Profile} */
     end () {
-      const endTime = log.now()
-      log.addPoll(endTime)
+      log.addPoll(log.now())
       log.resume()
       for (const stop of onEnd) stop()
       addUp()
@@ -130,7 +129,7 @@ function createRecording (parts, withSamples, finish) {
       const { user, system } = process.cpuUsage(cpuBefore)
       return createProfile({
         startUnixMs,
-        seconds: endTime / 1e6,
+        seconds: log.since / 1e6,
         cpuSeconds: (user + system) / 1e6,
         totals,
         cpu: profiler === undefined ? undefined : cpu,

@@ -10,16 +10,16 @@ const { executionAsyncId } = require('node:async_hooks')
 const { performance } = require('node:perf_hooks')
 const { now } = require('../context/clock')
 const { CURRENT_CAUSE, CURRENT_CHAIN, current } = require('../context/current')
-const { CAUSE, DETAIL, INCOMING, PARSER, ROOT_CHAIN } = require('../context/records')
-const { CallbackSlots, NOTHING, NO_WAIT, slotOf } = require('./callback-slots')
+const { CAUSE, DETAIL, FLAGS, INCOMING, PARSER, ROOT_CHAIN, readWord } = require('../context/records')
+const { CallbackSlots, NOTHING, NO_WAIT, slotFor } = require('./callback-slots')
 
 const IDLE = -1 // in place of a chain: the loop waited
 const RESUMED = -2 // no callback: the present one goes on
 const BEGUN = -3 // a request begins, within the callback of its parser
 const LONG_US = 200 // after which the loop may have waited, though no hook reported an iteration
 const MAX_LOOP_US = 300 // from the end of a callback to the poll phase
-const PIECE = 1 << 14 // entries that are handed on at once
-const LAG = 1 << 12 // newest entries that are not handed on yet: routes of requests become known late
+const PIECE = 1 << 12 // entries that are handed on at once
+const LAG = 1 << 10 // newest entries that are not handed on yet: routes of requests become known late
 
 // Words of an entry: what is touched at once is in one cache line.
 const ENTRY = 4
@@ -78,7 +78,7 @@ class StepLog {
     const time = this.now()
     if (this.mayHavePolled || time - this.since >= LONG_US) this.addPoll(time)
     const { callbacks } = this
-    const slot = slotOf(ref)
+    const slot = slotFor(ref, flags)
     const isRepeated = callbacks.isIn(slot, ref)
     let request = isRepeated ? callbacks.requestIn(slot) : callbacks.requestOf(words[offset + CAUSE])
     const waited = isRepeated ? NO_WAIT : callbacks.waitOf(flags, words, offset, time)
@@ -97,9 +97,9 @@ class StepLog {
     const ref = current[CURRENT_CAUSE]
     const request = callbacks.requestOf(ref)
     this.add(time, current[CURRENT_CHAIN], request, waited)
-    const slot = ref === 0 ? NOTHING : slotOf(ref)
-    if (ref !== 0 && callbacks.isIn(slot, ref)) callbacks.running = slot
-    else callbacks.setRunning(slot, ref, request, time)
+    const slot = callbacks.find(ref)
+    if (slot !== NOTHING) callbacks.running = slot
+    else callbacks.setRunning(ref === 0 ? NOTHING : slotFor(ref, readWord(ref, FLAGS)), ref, request, time)
   }
 
   /** Notes that the callback of a parser goes on with a request. */

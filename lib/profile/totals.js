@@ -9,7 +9,6 @@ const { BEGUN, IDLE, RESUMED } = require('./step-log')
 const MAX_TOTALS = 50_000 // pairs of chain and route
 const MAX_ROUTES = 1_000
 const OTHER_ROUTES = '(other requests)'
-const CHAINS = 2 ** 25 // more than there are numbers of chains
 
 /** @typedef {import('./step-log').StepLog} StepLog */
 
@@ -17,8 +16,9 @@ class Totals {
   /** @param {(request: number) => string | undefined} routeOf returns the name of a request, by reference */
   constructor (routeOf) {
     this.routeOf = routeOf
-    /** by chain and number of the route @type {Map<number, number>} */
-    this.slots = new Map()
+    /** slots by chain, for each number of a route @type {Array<Map<number, number>>} */
+    this.slotMaps = [new Map()]
+    this.slotCount = 0
     /** by name @type {Map<string, number>} */
     this.routeNumbers = new Map()
     /** names by number; 0: no request @type {Array<string | undefined>} */
@@ -85,20 +85,19 @@ class Totals {
   slotOf (chain, request) {
     if (chain === this.lastChain && request === this.lastRequest) return this.lastSlot
     const route = request === 0 ? 0 : this.routeNumber(request)
-    const key = route * CHAINS + chain
-    const slot = this.slots.get(key) ?? this.addSlot(key, chain, route)
+    const slot = this.slotMaps[route].get(chain) ?? this.addSlot(chain, route)
     this.lastChain = chain
     this.lastRequest = request
     this.lastSlot = slot
     return slot
   }
 
-  /** @param {number} key @param {number} chain @param {number} route @returns {number} */
-  addSlot (key, chain, route) {
-    if (this.slots.size > MAX_TOTALS && chain !== NO_CHAIN) return this.slotOf(NO_CHAIN, 0)
-    const slot = this.slots.size
+  /** @param {number} chain @param {number} route @returns {number} */
+  addSlot (chain, route) {
+    if (this.slotCount > MAX_TOTALS && chain !== NO_CHAIN) return this.slotOf(NO_CHAIN, 0)
+    const slot = this.slotCount++
     if (slot === this.chains.length) this.allocate(2 * slot)
-    this.slots.set(key, slot)
+    this.slotMaps[route].set(chain, slot)
     this.chains[slot] = chain
     this.routeOfSlot[slot] = route
     return slot
@@ -119,6 +118,7 @@ class Totals {
     if (this.routes.length > MAX_ROUTES) return MAX_ROUTES
     const text = this.routes.length === MAX_ROUTES ? OTHER_ROUTES : name
     const number = this.routes.push(text) - 1
+    this.slotMaps.push(new Map())
     this.routeNumbers.set(text, number)
     return number
   }

@@ -103,7 +103,7 @@ function createProfileRecorder (wiring) {
   const served = wiring.servedRequests()
   return require('../profile/recorder').createProfileRecorder({
     logSteps: asyncLayer.logSteps,
-    routeOf: served.nameOf,
+    routeOf: (request) => served.routeOf(request) ?? served.nameOf(request),
     watchResponses: () => channels.subscribe([['http.server.response.finish', served.answered]]),
     describe: (chain) => wiring.queries().describeChain(chain),
     lacks: () => profileLacks(settings)

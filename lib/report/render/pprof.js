@@ -8,7 +8,7 @@ const { placeOf, stacksOf } = require('./profile-stacks')
 /** @typedef {import('./profile-stacks').Profile} Profile */
 
 const NS = 1e6 // in a ms
-const SAMPLE_NS = 1e6 // between two CPU samples
+const SAMPLE_NS = 4e6 // between two CPU samples
 /** What a sample counts, with its unit; tools show the first one of `go tool pprof` -sample_index by name. */
 const types = [['wall', 'nanoseconds'], ['ran', 'nanoseconds'], ['waited', 'nanoseconds'], ['count', 'count'],
   ['cpu', 'nanoseconds']]
