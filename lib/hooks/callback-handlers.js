@@ -124,7 +124,7 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
       timed.answered = undefined
       timed.callbackChain = (flags & PASSED) !== 0 ? 0 : words[offset + CHAIN]
     } else if (isTimeNeeded) timed.switchTo(span, time)
-    current[CURRENT_RUN] = span === 0 ? 0 : timed.beginRun(flags, words, offset, time)
+    current[CURRENT_RUN] = span === 0 ? 0 : timed.beginRun(flags, words, offset, time, isCallback)
     if ((ref & 1) === 0 && callbackListeners.size > 0) callbackListeners.get(ref >>> 1)?.()
   }
 

@@ -132,9 +132,10 @@ class LoopTime {
    * @param {Int32Array} words
    * @param {number} offset of the record
    * @param {number} time now, in ms, 0: it was not read
+   * @param {boolean} isCallback the event loop calls it: what runs in a microtask is told apart less exactly
    * @returns {number} its number in the log of the span, 0: the span has ended
    */
-  beginRun (flags, words, offset, time) {
+  beginRun (flags, words, offset, time, isCallback) {
     const { answered, running } = this
     if (running === undefined) return 0
     let settled = 0
@@ -160,9 +161,11 @@ class LoopTime {
     const { log, outermost } = running
     const registered = words[offset + RUN]
     const cause = settled > registered ? settled : registered
-    if (cause === log.count && log.continues(cause, this, outermost.run, MIN_SPLIT)) return cause
-    if (time === 0) this.accountUntil(this.clock())
-    else this.charge(time)
+    // What was registered elsewhere came after the last run: no more is known of it
+    const isNext = cause === log.count || cause === 0
+    if (isNext && log.continues(log.count, this, outermost.run, MIN_SPLIT)) return log.count
+    if (time !== 0) this.charge(time)
+    else if (isCallback) this.accountUntil(this.clock())
     const run = log.add(this, outermost.run, registered, settled, settler, words[offset + CHAIN])
     if (answered !== undefined && settled === 0 && settler === 0) {
       noteAnswer(answered, log, run, registered)

@@ -7,7 +7,7 @@ const { quote, stringify } = require('../encoding/json')
 
 const MAX_SITES = 10 // of waits, and of own code, in one record
 const MIN_MS = 0.0005 // below that a figure is zero, once rounded
-const MIN_SHARE = 1 / 200 // of the duration, of a part that is listed
+const MIN_SHARE = 1 / 100 // of the duration, of a part that is listed
 
 /**
  * @typedef {import('./path-sites').Site} Site

@@ -130,7 +130,8 @@ function createWaitSites ({ stackOf, registry }) {
     const merged = []
     for (const { ms, site: chain } of runs) {
       const site = siteOf(chain)
-      const equal = merged.find((other) => other.site === site)
+      let equal
+      for (const other of merged) if (other.site === site) equal = other
       if (equal === undefined) {
         merged.push({ ms, count: 1, site })
       } else {

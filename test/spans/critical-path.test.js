@@ -14,7 +14,7 @@ const TOLERANCE = 1 // ms between the clock readings of the program and those of
 const ROUNDING = 0.001 // ms
 const MAX_WAITS = 10
 const MAX_CALLERS = 8
-const MIN_SHARE = 1 / 200 // of the duration, of a part that is listed
+const MIN_SHARE = 1 / 100 // of the duration, of a part that is listed
 const MAIN_PART = 0.6 // of a measured wait, of which other sites may have a little
 
 /**
