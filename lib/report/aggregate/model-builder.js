@@ -27,7 +27,7 @@ const MAX_HELD_CHARS = 64 << 20 // of open spans
 
 class ModelBuilder {
   #axis = new TimeAxis()
-  #routes = createRoutes(this.#axis)
+  #routes
   #blocked = new BucketSums() // ms
   #renames = new Renames()
   #blockers = createBlockers(this.#axis, this.#renames)
@@ -43,8 +43,9 @@ class ModelBuilder {
   /** @type {Map<FileReport, number>} */
   #copies = new Map()
 
-  /** @param {number} maxSlowest */
-  constructor (maxSlowest) {
+  /** @param {number} maxSlowest @param {boolean} isTimed whether sites have sums along time */
+  constructor (maxSlowest, isTimed) {
+    this.#routes = createRoutes(this.#axis, isTimed)
     this.#requests = new Top(maxSlowest)
     this.#otherSpans = new Top(maxSlowest)
     this.#axis.follow(this.#blocked)

@@ -36,7 +36,7 @@ const { gatherTraces } = require('./span-trees')
  * @typedef {object} ModelOptions
  * @property {string[]} [compare] files of another run
  * @property {number} [slowest] how many of the slowest requests; default 20
- * @property {boolean} [traces] gather their trees
+ * @property {boolean} [traces] gather their trees, and what a page filters by: sums of sites along time
  * @property {(bytes: number, total: number | undefined) => void} [progress]
  */
 
@@ -60,7 +60,7 @@ async function createModel (names, options = {}) {
  * @returns {Promise<Model>}
  */
 async function modelOf (names, { slowest = 20, traces = false, progress }) {
-  const builder = new ModelBuilder(slowest)
+  const builder = new ModelBuilder(slowest, traces)
   /** @type {import('../read/span-files').Reading} */
   const reading = {
     span: (span, file) => builder.add(span, file),

@@ -7,12 +7,17 @@ const FIRST_LENGTH = 64
 /** Numbers with weights, in the order in which they come. Weights take memory only where one is not 1. */
 class Numbers {
   /** @type {Float64Array} */
-  #values = new Float64Array(FIRST_LENGTH)
+  #values
   /** @type {Float64Array | undefined} */
   #weights
   size = 0
   weight = 0 // of all
   sum = 0 // weighted
+
+  /** @param {number} [length] for how many there is memory at first */
+  constructor (length = FIRST_LENGTH) {
+    this.#values = new Float64Array(length)
+  }
 
   /** @param {number} value @param {number} weight */
   add (value, weight) {
@@ -56,7 +61,7 @@ function cumulated (values, weights) {
 
 /** @param {Float64Array} values */
 function doubled (values) {
-  const longer = new Float64Array(values.length * 2)
+  const longer = new Float64Array(Math.max(FIRST_LENGTH, values.length * 2))
   longer.set(values)
   return longer
 }

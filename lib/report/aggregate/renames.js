@@ -6,7 +6,7 @@
 /** @typedef {import('../read/span-line').Span} Span */
 
 const MAX_NAMES = 10_000
-const MAX_RECENT = 4096 // spans
+const MAX_RECENT = 2048 // spans, twice
 const LEARNED = 1000 // spans of a name from which its paths are learned; then each 32nd
 const EVERY = 32
 const MAX_PATH_CHARS = 200 // of a path in a name
@@ -20,6 +20,8 @@ class Renames {
   #names = new Map()
   /** by id, of the latest spans that ended @type {Map<string, string>} */
   #recent = new Map()
+  /** by id, of those before @type {Map<string, string>} */
+  #older = new Map()
   /** spans by name @type {Map<string, number>} */
   #counts = new Map()
 
@@ -27,9 +29,7 @@ class Renames {
   learn ({ spanId, name, kind, attributes }) {
     if (kind !== 'SERVER') return
     this.#recent.set(spanId, name)
-    if (this.#recent.size > MAX_RECENT) {
-      this.#recent.delete(/** @type {string} */ (this.#recent.keys().next().value))
-    }
+    if (this.#recent.size >= MAX_RECENT) [this.#older, this.#recent] = [this.#recent, new Map()]
     const count = (this.#counts.get(name) ?? 0) + 1
     if (count === 1 && this.#counts.size >= MAX_NAMES) return
     this.#counts.set(name, count)
@@ -53,7 +53,7 @@ class Renames {
    * @param {string} [spanId]
    */
   nameOf = (name, spanId) => {
-    const recent = spanId === undefined ? undefined : this.#recent.get(spanId)
+    const recent = spanId === undefined ? undefined : this.#recent.get(spanId) ?? this.#older.get(spanId)
     return recent ?? this.#names.get(name) ?? name
   }
 

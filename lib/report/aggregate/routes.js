@@ -22,7 +22,7 @@ const { RouteFacts } = require('./verdict/facts')
  * @property {Places} places
  * @property {Samples} samples
  * @property {Budget} budget
- * @property {TimesBudget} timesBudget
+ * @property {TimesBudget | undefined} timesBudget
  * @property {TimeAxis} axis
  *
  * @typedef {object} Route a kind and name of spans; figures are of those that ended, in ms
@@ -149,15 +149,15 @@ class RouteSums {
   }
 }
 
-/** @param {TimeAxis} axis */
-function createRoutes (axis) {
+/** @param {TimeAxis} axis @param {boolean} isTimed whether sites have sums along time */
+function createRoutes (axis, isTimed) {
   /** @type {Map<string, RouteSums>} */
   const routes = new Map()
   const shared = {
     places: new Places(),
     samples: new Samples(),
     budget: new Budget(),
-    timesBudget: new TimesBudget(axis, TIMED_FIGURES),
+    timesBudget: isTimed ? new TimesBudget(axis, TIMED_FIGURES) : undefined,
     axis
   }
   let others = 0

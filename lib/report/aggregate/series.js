@@ -128,9 +128,17 @@ function quantilesOf (durations) {
   return { p50, p99 }
 }
 
-/** Sorts the durations of routes into buckets. @param {Timed[]} routes @param {Axis} axis */
+/**
+ * Sorts the durations of routes into buckets.
+ * @param {Timed[]} routes
+ * @param {Axis} axis
+ */
 function durationsOf (routes, { buckets, indexOf }) {
-  const list = Array.from({ length: buckets }, () => new Numbers())
+  const sizes = new Uint32Array(buckets)
+  for (const { times } of routes) {
+    for (const bucket of times.buckets.list()) if (bucket !== NO_BUCKET) sizes[indexOf(bucket)]++
+  }
+  const list = Array.from(sizes, (size) => new Numbers(size))
   for (const { durations, times } of routes) {
     const bucketOfEach = times.buckets.list()
     durations.forEach((ms, weight, i) => {

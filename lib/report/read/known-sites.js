@@ -84,8 +84,10 @@ function hashOf (bytes, start) {
  */
 function isAt (site, bytes, start) {
   const { length } = site
-  // From the end: sites of one function differ in their lines, or in their callers.
-  for (let i = length - 1; i >= 0; i--) if (bytes[start + i] !== site[i]) return false
+  const end = start + length
+  // Sites of one function mostly differ in their length or in what they waited until.
+  if (bytes[end - 1] !== site[length - 1] || bytes[end - 2] !== site[length - 2]) return false
+  if (end > bytes.length || site.compare(bytes, start, end) !== 0) return false
   return bytes[start + length] === CLOSE || !isSiteMember(bytes, start + length + 1)
 }
 
