@@ -7,6 +7,7 @@ const { createHash } = require('node:crypto')
 const test = require('ava')
 const { fit } = require('../../lib/report/render/page/data')
 const { createPage } = require('../../lib/report/render/page')
+const { unpack } = require('../../lib/report/render/page/client/path-trees')
 const { change, escapeInvisible, fromTo, percent, tick, time } = require('../../lib/report/render/page/client/format')
 const { oddModels } = require('../helpers/odd-models')
 const { dear, load, modelOf, span, stack } = require('../helpers/page')
@@ -112,6 +113,36 @@ test('a page of much data stays below 5 MB and lists what it omits', async (t) =
   t.is(traces[0].name, 'GET /report/:year', 'the slowest one is still there')
   t.true(runs[0].routes.length >= 8)
 })
+
+test('the smallest frames of a large tree are merged, and all sums stay', (t) => {
+  /** @param {string} kind @param {number} ms @param {number} bucket */
+  const leaf = (kind, ms, bucket) =>
+    ({ name: kind, kind, ms, count: 1, children: [], byBucket: [bucket, ms] })
+  const frames = Array.from({ length: 9000 }, (_, i) => ({ name: `f${i}`, kind: 'frame', ms: 3 + i, count: 2, children: [leaf('waited', 1 + i, i % 7), leaf('ran', 2, 3)] }))
+  const ms = frames.reduce((sum, frame) => sum + frame.ms, 0)
+  const series = { fromUnixMs: 0, stepMs: 1000, buckets: 10 }
+  const route = { name: 'GET /', kind: 'route', ms, count: 1, children: frames }
+  const { data, json } = fit({ series, tree: { ...route, name: 'all', kind: 'root', children: [route] } }, 'x')
+  const tree = unpack(data.runs[0].tree, data.names)
+  const leaves = nodesOf(tree).filter(({ children }) => children.length === 0)
+  const added = (/** @type {number[]} */ list) => list.reduce((total, value) => total + value, 0)
+  /** @param {string} kind */
+  const sum = (kind) => added(leaves.filter((node) => node.kind === kind).map((node) => node.ms))
+  t.true(nodesOf(tree).length <= 8000 && json.length < MB, `${nodesOf(tree).length} nodes`)
+  t.is(sum('waited') + sum('ran'), ms)
+  t.is(sum('ran'), 18_000)
+  const merged = leaves.filter(({ name }) => name === '(smaller)')
+  t.is(merged.length, 2)
+  for (const { ms: whole, byBucket } of merged) {
+    t.is(added(byBucket.filter((/** @type {number} */ _, /** @type {number} */ i) => i % 2 === 1)), whole)
+  }
+  t.true(data.thinned.includes('The smallest frames of the flame graph are merged; the sums count all.'))
+})
+
+/** @param {any} node @returns {any[]} */
+function nodesOf (node) {
+  return [node, ...node.children.flatMap(nodesOf)]
+}
 
 test('megabytes in one field are cut, and their length is printed', async (t) => {
   const name = 'n'.repeat(MB)

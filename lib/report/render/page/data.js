@@ -44,8 +44,8 @@ const { array, isRecord, number, sentences, text } = require('./values')
  */
 
 /** Of the embedded data as JSON; the library, the styles and the page's code come on top. */
-const MAX_BYTES = 3_800_000
-const MAX_TABLE_BYTES = 1_900_000 // of these, so that many routes leave room for traces
+const MAX_BYTES = 4_100_000
+const MAX_TABLE_BYTES = 2_400_000 // of these, so that many routes leave room for traces
 
 const TABLE_LIMITS = {
   routes: 300,
@@ -55,14 +55,19 @@ const TABLE_LIMITS = {
   nodes: 5000,
   sites: 50,
   timedRoutes: 100,
-  sums: 100_000,
+  sums: 60_000,
+  histogramSums: 80_000,
+  siteSums: 80_000,
   treeSums: 60_000
 }
 const TRACE_LIMITS = { traces: 100, spans: 1000, text: 16_000, value: 2000 }
-const MIN_POINTS = 64
-const MIN_NODES = 300
 const MIN_LIMIT = 8
+/** Of what is halved less far. @type {Record<string, number>} */
+const MIN_LIMITS = {
+  points: 64, nodes: 300, sums: 30_000, histogramSums: 40_000, siteSums: 60_000, treeSums: 45_000
+}
 const STEPS = 6
+const DETAILED_ROUTES = 30 // with all of their sites
 const LABEL_CHARS = 60
 
 /**
@@ -93,14 +98,13 @@ function firstFitting (create, maxBytes) {
  * @returns {Limits}
  */
 function limitsOf (tableStep, traceStep) {
-  const points = Math.max(MIN_POINTS, TABLE_LIMITS.points >> tableStep)
-  const nodes = Math.max(MIN_NODES, TABLE_LIMITS.nodes >> tableStep)
-  return { ...halved(TABLE_LIMITS, tableStep), ...halved(TRACE_LIMITS, traceStep), points, nodes }
+  return { ...halved(TABLE_LIMITS, tableStep), ...halved(TRACE_LIMITS, traceStep) }
 }
 
 /** @template {Record<string, number>} L @param {L} limits @param {number} step @returns {L} */
 function halved (limits, step) {
-  const entries = Object.entries(limits).map(([name, max]) => [name, Math.max(MIN_LIMIT, max >> step)])
+  const entries = Object.entries(limits).map(([name, max]) =>
+    [name, Math.max(MIN_LIMITS[name] ?? MIN_LIMIT, max >> step)])
   return /** @type {L} */ (Object.fromEntries(entries))
 }
 
@@ -141,6 +145,8 @@ function createRun (model, label, thinning) {
   const routes = thinning.first(model.routes, limits.routes, 'routes')
   const series = createSeries(model.series)
   const buckets = series?.buckets ?? 0
+  const failures = createFailures(model.failures, buckets, thinning)
+  const blockers = createRows(model.blockers, 'blockers', thinning, buckets)
   const timesOfRoute = timesOf(model.series, buckets, thinning)
   return {
     label,
@@ -149,9 +155,14 @@ function createRun (model, label, thinning) {
     files: thinning.first(model.files, limits.rows, 'files').map(createFile),
     notes: sentences(model.notes),
     verdict: createVerdict(model.verdict),
-    routes: routes.map((route) => createRoute(route, buckets, timesOfRoute, thinning)),
-    blockers: createRows(model.blockers, 'blockers', thinning, buckets),
-    failures: createFailures(model.failures, buckets, thinning),
+    routes: routes.map((route, rank) => createRoute(route, {
+      buckets,
+      timesOfRoute,
+      maxSites: rank < DETAILED_ROUTES ? limits.sites : Math.ceil(limits.sites / 5),
+      thinning
+    })),
+    blockers,
+    failures,
     series,
     tree: createTree(model.tree, buckets, thinning),
     slowTree: createTree(model.slowTree, 0, thinning)

@@ -76,17 +76,19 @@ const ROW_FIGURES = ['ms', 'startUnixMs', 'count', 'totalMs', 'worstMs', 'delaye
 
 /**
  * @param {any} source
- * @param {number} buckets
- * @param {ReturnType<typeof import('./series').timesOf>} timesOfRoute
- * @param {Thinning} thinning
+ * @param {object} options
+ * @param {number} options.buckets
+ * @param {ReturnType<typeof import('./series').timesOf>} options.timesOfRoute
+ * @param {number} options.maxSites
+ * @param {Thinning} options.thinning
  * @returns {PageRoute}
  */
-function createRoute (source, buckets, timesOfRoute, thinning) {
+function createRoute (source, { buckets, timesOfRoute, maxSites, thinning }) {
   const { points } = thinning.limits
   return {
     name: text(source.name),
     kind: text(source.kind ?? '', 20),
-    sites: createSites(source.sites, buckets, thinning),
+    sites: createSites(source.sites, maxSites, buckets, thinning),
     otherSites: createOtherSites(source.otherSites),
     times: timesOfRoute(source.kind, source.name),
     figures: { ...figures(source, FIGURES), ...figures(source.summary, SUMMARY) },

@@ -73,7 +73,7 @@ function timesOf (source, buckets, thinning) {
     const route = byRoute.get(`${kind} ${name}`)
     if (route === undefined) return undefined
     const sums = SUMS.map((sum) => [sum, numbers(route[sum], buckets)])
-    const histogram = sparse(route.histogram, 2, buckets, thinning)
+    const histogram = sparse(route.histogram, 2, buckets, thinning, 'histogramSums')
     const max = Array.isArray(route.max) ? numbers(route.max, buckets) : undefined
     return /** @type {Times} */ ({ ...Object.fromEntries(sums), max, histogram })
   }
@@ -100,7 +100,7 @@ function numbersOrNull (list, length) {
  * @param {number} width figures of a bucket
  * @param {number} buckets
  * @param {Thinning} thinning
- * @param {'sums' | 'treeSums'} [kind]
+ * @param {import('./thinning').SumsKind} [kind]
  * @returns {Sparse | undefined} undefined if there is none, any is not valid, or there is no room
  */
 function sparse (list, width, buckets, thinning, kind = 'sums') {

@@ -17,25 +17,27 @@ const { sparse } = require('./series')
  */
 
 const MAX_CALLERS = 8
+const MAX_TIMED = 12 // sites of a route with sums along time
 const FIGURES = ['ms', 'count', 'spans', 'delayed']
 const SUMMARY = ['min', 'q1', 'median', 'q3', 'max']
 
 /**
  * @param {unknown} list
+ * @param {number} max
  * @param {number} buckets
  * @param {Thinning} thinning
  * @returns {PageSite[]} worst first
  */
-function createSites (list, buckets, thinning) {
+function createSites (list, max, buckets, thinning) {
   const valid = records(list).filter(({ ms }) => number(ms) !== undefined)
-  return valid.slice(0, thinning.limits.sites).map((site) => {
+  return valid.slice(0, max).map((site, rank) => {
     const callers = Array.isArray(site.callers) ? site.callers.slice(0, MAX_CALLERS) : []
     return {
       at: nameOf(site.at, thinning),
       callers: callers.map((/** @type {unknown} */ caller) => thinning.addName(text(caller))),
       until: nameOf(site.until ?? site.label, thinning),
       figures: rounded({ ...figures(site, FIGURES), ...figures(site.summary, SUMMARY) }),
-      byBucket: sparse(site.byBucket, 2, buckets, thinning)
+      byBucket: rank < MAX_TIMED ? sparse(site.byBucket, 2, buckets, thinning, 'siteSums') : undefined
     }
   })
 }

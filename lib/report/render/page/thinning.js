@@ -19,8 +19,12 @@ const { records, text } = require('./values')
  * @property {number} nodes of a tree of critical paths
  * @property {number} sites of a route
  * @property {number} timedRoutes routes with sums along time
- * @property {number} sums along time in tables, numbers in all
- * @property {number} treeSums the same in trees
+ * @property {number} sums along time of failures and blockers, numbers in all
+ * @property {number} histogramSums the same of routes' durations
+ * @property {number} siteSums the same of sites
+ * @property {number} treeSums the same of trees
+ *
+ * @typedef {'sums' | 'histogramSums' | 'siteSums' | 'treeSums'} SumsKind
  */
 
 class Thinning {
@@ -34,7 +38,7 @@ class Thinning {
   /** @type {Map<string, number>} */
   #nameIndexes = new Map()
   #cutStacks = 0
-  #reserved = { sums: 0, treeSums: 0 }
+  #reserved = { sums: 0, histogramSums: 0, siteSums: 0, treeSums: 0 }
 
   /** @param {Limits} limits */
   constructor (limits) {
@@ -71,7 +75,7 @@ class Thinning {
 
   /**
    * Returns whether there is room for so many numbers of sums along time, and takes it.
-   * @param {'sums' | 'treeSums'} kind
+   * @param {SumsKind} kind
    * @param {number} length
    */
   reserve (kind, length) {

@@ -90,6 +90,10 @@ function mergeSmaller (node, minMs) {
     const ms = leaves.reduce((sum, leaf) => sum + leaf.ms, 0)
     const count = leaves.reduce((sum, leaf) => sum + leaf.count, 0)
     if (ms === 0) continue
+    if (leaves.length === 1 && small.includes(leaves[0])) {
+      node.children.push(leaves[0]) // as it is: merging would only hide its name
+      continue
+    }
     const byBucket = mergedBuckets(leaves)
     node.children.push({ name: SMALLER, kind, ms, count, traceIds: [], children: [], byBucket })
   }

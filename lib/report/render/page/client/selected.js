@@ -23,6 +23,8 @@ const { routeInRange } = require('./range-figures')
  * @property {Record<string, number>} figures ms, count, share of the route's time, quartiles
  */
 
+const MIN_TIMED = 0.7 // of the waits' time; with less a table of the range would mislead
+
 /** @type {WeakMap<Selection, Map<PageRun, PageRoute[]>>} */
 const routesBySelection = new WeakMap()
 
@@ -66,13 +68,11 @@ function namesOfTraces ({ text }) {
  * @returns {SelectedSite[]}
  */
 function selectedSites (run, selection) {
-  const buckets = bucketsOf(selection, run)
+  const buckets = areSitesTimed(run) ? bucketsOf(selection, run) : undefined
   return selectedRoutes(run, selection).flatMap((route) => {
     const names = data.names
     return route.sites.flatMap(({ at: frame, callers, until, figures, byBucket }) => {
-      const own = buckets === undefined || byBucket === undefined
-        ? figures
-        : inBuckets(figures, sparseSums(byBucket, 2, buckets))
+      const own = buckets === undefined ? figures : inBuckets(sparseSums(byBucket ?? [], 2, buckets))
       if (own.count === 0 && own.ms === 0) return []
       return [{
         route,
@@ -85,15 +85,22 @@ function selectedSites (run, selection) {
   })
 }
 
-/** Quartiles of a range are not known. @param {Record<string, number>} figures @param {number[]} sums */
-function inBuckets ({ delayed }, [ms, count]) {
+/** Quartiles of a range are not known. @param {number[]} sums */
+function inBuckets ([ms, count]) {
   return { ms, count }
+}
+
+/** Returns the part of the waits that is known along time, from 0 to 1. @param {PageRun} run */
+function timedWaits (run) {
+  const sites = run.routes.flatMap((route) => route.sites)
+  const sum = (/** @type {typeof sites} */ list) => list.reduce((ms, { figures }) => ms + figures.ms, 0)
+  const all = sum(sites)
+  return all > 0 ? sum(sites.filter(({ byBucket }) => byBucket !== undefined)) / all : 1
 }
 
 /** Returns whether the sites of a run can be filtered by time. @param {PageRun} run */
 function areSitesTimed (run) {
-  return run.routes.every(({ sites }) => sites.every(({ byBucket, figures }) =>
-    byBucket !== undefined || figures.ms === 0))
+  return timedWaits(run) >= MIN_TIMED
 }
 
 /** @param {PageRun} run @param {Selection} selection @returns {PageRow[]} */
@@ -145,5 +152,6 @@ module.exports = {
   selectedRequests,
   selectedRoutes,
   selectedSites,
-  selectedTraces
+  selectedTraces,
+  timedWaits
 }

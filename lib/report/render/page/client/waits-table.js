@@ -6,7 +6,7 @@ const { heading, routeName } = require('./columns')
 const { foreign, h } = require('./dom')
 const { count, percent, time } = require('./format')
 const { data, isComparison, ofRun } = require('./page-data')
-const { areSitesTimed, selectedSites } = require('./selected')
+const { areSitesTimed, selectedSites, timedWaits } = require('./selected')
 const { createTable } = require('./table')
 const { shortFrame } = require('../../../../text')
 
@@ -72,7 +72,9 @@ function waitsTable (run, filter, links) {
   const isTimed = areSitesTimed(run)
   const note = filter.noteOf('Waits are', isTimed ? ['status'] : ['status', 'range'])
   const sites = selectedSites(run, filter.selection)
-  const unknown = h('p', { class: 'note unfiltered' }, 'Quartiles and requests of a range are not known.')
+  const missing = 1 - timedWaits(run)
+  const unknown = h('p', { class: 'note unfiltered' }, 'Quartiles and requests of a range are not known.',
+    missing > 0.001 && ` Small sites, ${percent(missing)} of the waits, are left out.`)
   filter.follow(({ range }) => { unknown.hidden = range === undefined || !isTimed })
   return { table, sites, element: [heading(run), note, unknown, table.element] }
 }
