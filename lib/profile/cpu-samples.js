@@ -35,6 +35,7 @@ class CpuProfiler {
   /** @throws {Error} where Node was built without the inspector */
   constructor () {
     const { Session } = require('node:inspector')
+    /** @type {import('node:inspector').Session} */
     this.session = new Session()
     this.session.connect()
     this.post('Profiler.enable')

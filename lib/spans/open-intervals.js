@@ -78,7 +78,7 @@ function createOpenIntervals ({ siteOf, resource, now }) {
   }
 
   return {
-    /** Notes a timer that is known to stay. @param {Entry} entry */
+    /** Notes a timer that is known to stay. @param {import('../handles/entry').Entry} entry */
     add (entry) {
       const { spanNumber } = entry.context
       const timer = entry.resource.deref()

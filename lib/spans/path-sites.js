@@ -36,7 +36,11 @@ function createPathSites (stackOf) {
   /** by what they hold @type {Map<string, Site>} */
   let equalSites = new Map()
 
-  /** Returns the site of a chain. @param {number} chain 0: not known @returns {Site} */
+  /**
+   * Returns the site of a chain.
+   * @param {number} chain 0: not known
+   * @returns {import('./path-sites').Site}
+   */
   function siteOf (chain) {
     if (chain === 0) return NO_SITE
     let site = sites.get(chain)

@@ -148,7 +148,7 @@ function createWaitSites ({ stackOf, registry }) {
     /**
      * Returns where the time of a span went.
      * @param {import('./span').Span} span that has ended
-     * @returns {Path}
+     * @returns {import('./wait-sites').Path}
      */
     pathOf (span) {
       const { waits, ran, beside } = span.pathParts()
