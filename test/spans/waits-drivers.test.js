@@ -65,7 +65,7 @@ const cases = [
     check: (t, { spans }) => {
       const paths = ['/pg-turn', '/pg-turn-again-1', '/pg-turn-again-2', '/pg-turn-again-3']
       const lengths = paths.map((path) => lostAt(spans, path, 'querySlowly')).sort((a, b) => b - a)
-      t.true(lengths[1] >= INEXACT * 2 * QUERY - 4 * 10, `two waited for a connection, too: ${lengths}`)
+      t.true(lengths[1] >= 1.2 * QUERY, `two waited for a connection, too: ${lengths}`)
     }
   },
   {
@@ -115,21 +115,21 @@ const cases = [
     name: 'p-queue: the second waits for its turn',
     requests: [
       ['/p-queue', { at: 'takeTurn|workInTurn', until: 'TIMER', ms: TASK }],
-      ['/p-queue-again', { at: 'takeTurn', via: 'p-queue', until: 'GET /p-queue of another request', ms: 1.5 * TASK }]
+      ['/p-queue-again', { at: 'takeTurn', via: 'p-queue', until: 'GET /p-queue of another request', ms: TASK }]
     ]
   },
   {
     name: 'fastq: the second waits for its turn',
     requests: [
       ['/fastq', { at: 'pushPromised|workPromised', until: 'TIMER', ms: TASK }],
-      ['/fastq-again', { at: 'pushPromised', until: 'GET /fastq of another request', ms: 1.5 * TASK }]
+      ['/fastq-again', { at: 'pushPromised', until: 'GET /fastq of another request', ms: TASK }]
     ]
   },
   {
     name: 'fastq with callbacks: the second is called in the context of the first',
     requests: [
       ['/fastq-callback', { at: 'workCalled', until: 'TIMER', ms: TASK }],
-      ['/fastq-callback-again', { until: 'TIMER', ms: 1.5 * TASK, unproven: true }]
+      ['/fastq-callback-again', { until: 'TIMER', ms: TASK, unproven: true }]
     ]
   },
   { name: 'pbkdf2', requests: [['/pbkdf2', { at: 'deriveKey', until: 'CRYPTO' }]] },
