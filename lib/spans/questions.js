@@ -55,9 +55,10 @@ function noteTraffic (loop, entry, ref, span, run) {
  * @param {number} registered run in which the wait began
  */
 function noteAnswer ({ context, answeredIdle, answeredSpan }, log, run, registered) {
-  const isOwn = log.hasSent(context.ref, registered) ||
-    (answeredSpan !== 0 && spanAt(answeredSpan)?.log === log)
-  log.setSent(run, isOwn ? OWN_QUESTION : answeredSpan === 0 ? answeredIdle : Infinity)
+  if (log.hasSent(context.ref, registered)) log.setSent(run, OWN_QUESTION)
+  else if (answeredSpan === 0) log.setSent(run, answeredIdle)
+  // The request asked before this wait: rows come one after another, or it has done something else meanwhile
+  else if (spanAt(answeredSpan)?.log !== log) log.setSent(run, Infinity)
 }
 
 module.exports = { isAnswer, noteAnswer, noteTraffic }

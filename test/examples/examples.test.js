@@ -212,6 +212,18 @@ test.serial('07-never-comes-back: an endless loop is reported while it spins, an
   t.is(open[0].attributes['longstack.blocked_by'], 'GET /forever')
 })
 
+test.serial('08-where-time-goes: the report begins with the pool, the sequence and the blocker', async (t) => {
+  const stdout = await output(t, '08-where-time-goes')
+  const source = fs.readFileSync(path.join(directory, '08-where-time-goes.js'), 'utf8').split('\n')
+  const lineOf = (/** @type {string} */ mark) => source.findIndex((text) => text.endsWith(`// ${mark}`)) + 1
+  const verdict = stdout.slice(stdout.indexOf('Verdict'), stdout.indexOf('\n\n', stdout.indexOf('Verdict')))
+  const words = verdict.replace(/\s+/g, ' ')
+  const place = (/** @type {string} */ mark) => `08-where-time-goes\\.js:${lineOf(mark)}\\)`
+  t.regex(words, new RegExp(`turn at acquire \\(${place('the pool')} \\d+ % of .* time: 3 connections`))
+  t.regex(words, new RegExp(`GET /report .* one after another at loadReport \\(${place('the sequence')}.* \\d+ %`))
+  t.regex(words, new RegExp(`computePrice \\(${place('the blocker')} in GET /price blocked .* \\d+ %`))
+})
+
 test.serial('07-never-comes-back: the stuck server ends with the example, whatever ends that', async (t) => {
   const temporary = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-test-')) // no one else removes it
   t.teardown(() => fs.rmSync(temporary, { recursive: true, force: true }))

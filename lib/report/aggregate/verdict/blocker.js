@@ -8,7 +8,7 @@ const MIN_TIMES = 5 // what happens once or twice may be a start, a collection, 
 const MIN_WORST_MS = 20 // at 60 frames a second nobody notices less
 const MIN_SHARE = 0.05 // of the time of all requests
 // Of the requests of its route: a thread that waits for a CPU now and then blocks in any function, rarely.
-const MIN_PART = 0.1
+const MIN_PART = 0.3
 const OUTSIDE = '(outside of any request)'
 
 /**
@@ -23,7 +23,8 @@ function blocker ({ model, routes, totalMs }) {
   for (const { name, at: frame, count, totalMs: ownMs, worstMs, delayedMs, delayedSpans } of model.blockers) {
     if (frame === undefined || count < MIN_TIMES || worstMs < MIN_WORST_MS) continue
     const route = routes.find((other) => other.name === name)
-    if (route !== undefined && count < route.facts.count * MIN_PART) continue
+    const requests = route?.facts.count ?? (name === OUTSIDE ? 0 : sum(routes))
+    if (count < requests * MIN_PART) continue
     const lostMs = delayedMs + (route === undefined ? 0 : ownMs)
     const share = Math.min(1, lostMs / totalMs)
     if (!(share >= MIN_SHARE)) continue
@@ -49,6 +50,11 @@ function blocker ({ model, routes, totalMs }) {
     })
   }
   return findings
+}
+
+/** @param {import('./index').Evidence['routes']} routes @returns {number} requests of all */
+function sum (routes) {
+  return routes.reduce((count, { facts }) => count + facts.count, 0)
 }
 
 module.exports = { blocker }

@@ -2,11 +2,14 @@
 
 // A route whose callbacks delay the requests of other routes, where no function is known to block.
 
+const { MIN_LONG_MS } = require('./facts')
 const { percent, rounded, short, time } = require('./words')
 
 const MIN_REQUESTS = 10
 const MIN_SHARE = 0.1 // of the time of the others
-const MIN_RUN_MS = 5 // of one request
+// Of its requests, not of the others': what runs long once, such as the first that loads a module, is no
+// fault.
+const MIN_LONG_PART = 0.5
 // A machine that is busy makes the callbacks of all routes long, those of this one have to be longer.
 const MIN_RATIO = 5
 
@@ -30,7 +33,9 @@ function delayer ({ routes }, findings) {
     const runMs = facts.runMs / facts.count
     const otherRunMs = sum((other) => other.runMs) / count
     if (count < MIN_REQUESTS || !(share >= MIN_SHARE)) return []
-    if (runMs < MIN_RUN_MS || runMs < MIN_RATIO * otherRunMs) return []
+    if (runMs < MIN_LONG_MS || runMs < MIN_RATIO * otherRunMs) return []
+    if (facts.longRuns < facts.count * MIN_LONG_PART) return []
+    if (sum((other) => other.longRuns) > count * MIN_LONG_PART) return []
     return [{
       rule: /** @type {const} */ ('delayer'),
       route: name,

@@ -11,6 +11,7 @@ const { amount } = require('../../read/span-line')
 
 const OF_ANOTHER = ' of another request'
 const MIN_TURN_MS = 0.1
+const MIN_LONG_MS = 10
 const MAX_PLACES = 300 // of a route
 const MAX_NAMES = 50 // of delaying routes
 const MAX_INTERVALS = 2000 // requests of a route
@@ -74,7 +75,9 @@ function noWork () {
 class RouteFacts {
   lines = 0
   totalMs = 0
+  undelayedMs = 0 // without what the loop ran for others: that is no property of the route
   runMs = 0
+  longRuns = 0 // requests that ran for MIN_LONG_MS or longer
   /** requests that did not wait for a turn, and those that did @type {[number, number]} */
   requests = [0, 0]
   /** ms by the name of the request that ran @type {Map<string, number>} */
@@ -101,7 +104,9 @@ class RouteFacts {
     const { ms, weight } = span
     this.lines++
     this.totalMs += ms * weight
+    this.undelayedMs += Math.max(0, ms - split.delayed) * weight
     this.runMs += split.run * weight
+    if (split.run >= MIN_LONG_MS) this.longRuns += weight
     const turns = waits.map((wait) => this.#turnOf(wait, this.#find(wait.place)))
     const turn = turns.reduce((sum, ms) => sum + ms, 0)
     const group = turn >= MIN_TURN_MS ? 1 : 0
@@ -210,4 +215,4 @@ function clientOf ({ kind, attributes }) {
     : undefined
 }
 
-module.exports = { PlaceFacts, RouteFacts }
+module.exports = { MIN_LONG_MS, PlaceFacts, RouteFacts }

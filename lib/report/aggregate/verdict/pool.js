@@ -6,7 +6,7 @@ const { concurrencyOf } = require('./concurrency')
 const { counted, mean, percent, place, rounded, short } = require('./words')
 
 const MIN_TURNS = 20 // requests that waited for one
-const MIN_SHARE = 0.15 // of the time of these routes
+const MIN_SHARE = 0.15 // of the time of these routes in which nobody delays them
 const MIN_PART = 0.25 // of their requests
 // What requests that had their turn at once do, and those that waited do not, was done for these as well.
 const MIN_WORK_PART = 0.5 // of the frequency
@@ -40,9 +40,11 @@ function pool ({ routes }) {
   for (const route of routes) addTurns(pools, route, users)
   return [...pools.values()].flatMap((turns) => {
     const totalMs = sum(turns.routes, ({ facts }) => facts.totalMs)
+    const undelayedMs = sum(turns.routes, ({ facts }) => facts.undelayedMs)
     const requests = sum(turns.routes, ({ facts }) => facts.count)
     const share = turns.ms / totalMs
-    if (turns.lines < MIN_TURNS || !(share >= MIN_SHARE) || turns.spans < requests * MIN_PART) return []
+    if (turns.lines < MIN_TURNS || turns.spans < requests * MIN_PART) return []
+    if (!(turns.ms >= undelayedMs * MIN_SHARE)) return []
     return [findingOf(turns, share, requests)]
   })
 }
@@ -127,7 +129,7 @@ function findingOf ({ routes, peer, ms, worst }, share, requests) {
   const isAlone = routes.length === 1
   const subject = isAlone ? `${short(routes[0].name)} waits` : `${routes.length} routes wait`
   const site = worst.at === undefined ? '' : ` at ${place(worst.at)}`
-  const size = peer === undefined ? ofQueue(routes) : ofConnections(routes, peer, ms, requests)
+  const size = peer === undefined ? ofQueue(routes) : ofConnections(routes, peer, ms)
   const { details, figures } = size
   const tail = details.length === 0 ? '' : `: ${details.join(', ')}`
   return {
@@ -162,18 +164,20 @@ function ofQueue (routes) {
  * @param {RouteEvidence[]} routes
  * @param {string} peer
  * @param {number} ms of turns
- * @param {number} requests
  * @returns {Size}
  */
-function ofConnections (routes, peer, ms, requests) {
+function ofConnections (routes, peer, ms) {
   const sites = routes.flatMap(({ facts }) => facts.places.filter((site) => site.peer === peer))
-  const queries = sum(sites, ({ allWork }) => allWork.sent) / requests
+  const queries = Math.max(...routes.map(({ facts }) => {
+    return sum(facts.places.filter((site) => site.peer === peer), ({ allWork }) => allWork.sent) / facts.count
+  }))
   const waitShare = ms / (ms + sum(sites, ({ allWork }) => allWork.ms))
   const connections = connectionsOf(routes, peer)
+  const noun = mean(queries) === '1' ? 'query' : 'queries'
   return {
     details: [
       ...(connections === undefined ? [] : [counted(connections, 'connection')]),
-      `${mean(queries)} ${mean(queries) === '1' ? 'query' : 'queries'} a request`,
+      `${routes.length > 1 ? 'up to ' : ''}${mean(queries)} ${noun} a request`,
       `${percent(waitShare)} of the wait for ${short(peer)} is for a free one`
     ],
     figures: {

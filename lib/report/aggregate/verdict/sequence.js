@@ -2,15 +2,17 @@
 
 // Answers that a function of the program awaits one after another, where one wait could have been enough.
 
-const { mean, percent, place, rounded, short, time } = require('./words')
+const { percent, place, rounded, short, time } = require('./words')
 
 const MIN_REQUESTS = 10
 // Two in a row are mostly needed by one another (a session, then its user).
 const MIN_STEPS = 3
-const MIN_LOST = 0.3 // of the time of the route
+const MIN_LOST = 0.3 // of the time of the route in which nobody delays it
 const MIN_LOST_OF_SITES = 0.4 // of several sites, which depend on each other more often than a loop does
 const MIN_RATIO = 2.5 // all of them to the longest
-const MIN_SENT = 0.9 // of the waits; what comes unasked, such as rows of a stream, cannot come at once
+// Of the waits: rows of a stream are asked for once, and cannot come at once. Where the loop was busy when an
+// answer came, it did not wait, and no question is counted.
+const MIN_SENT = 0.7
 const MAX_BESIDE = 0.25 // callbacks beside the path for each wait; else they are under way at once already
 const MIN_PART = 0.5 // of the requests
 const TIE = 0.02
@@ -28,7 +30,7 @@ const NO_WAITS = { ms: 0, count: 0, spans: 0, longest: 0 }
  * @property {number} longest ms of one wait, of the site that waits longest
  *
  * @typedef {object} Sequence
- * @property {Position[]} positions of one function, worst first
+ * @property {Position[]} positions of one function, in their order
  * @property {number} steps of one request
  * @property {number} ms
  * @property {number} lostMs all but the longest of each request
@@ -44,7 +46,7 @@ function sequence ({ routes }) {
   const callersOf = sharing(routes)
   return routes.flatMap(({ name, facts }) => {
     if (facts.lines < MIN_REQUESTS) return []
-    const candidates = sequencesOf(facts).filter((found) => isCertain(found, facts.totalMs))
+    const candidates = sequencesOf(facts).filter((found) => isCertain(found, facts.undelayedMs))
     const best = choose(candidates, callersOf)
     if (best === undefined) return []
     const { positions, steps, ms, lostMs } = best
@@ -57,7 +59,7 @@ function sequence ({ routes }) {
       at: positions[0].frame,
       lostMs,
       share: lostMs / facts.totalMs,
-      sentence: `${short(name)} waits for ${mean(steps)} answers one after another ${sites}, for ` +
+      sentence: `${short(name)} waits for ${Math.round(steps)} answers one after another ${sites}, for ` +
         `${time(ms / facts.count)} a request; if they do not depend on each other, all at once would save ` +
         `${percent(lostMs / facts.totalMs)} of its time.`,
       advice: 'await them with Promise.all, or ask for all of them once',
@@ -71,7 +73,7 @@ function sequence ({ routes }) {
   })
 }
 
-/** @param {Sequence} sequence @param {number} totalMs of the route */
+/** @param {Sequence} sequence @param {number} totalMs of the route, without delays */
 function isCertain ({ positions, steps, ms, lostMs }, totalMs) {
   const minShare = positions.length === 1 ? MIN_LOST : MIN_LOST_OF_SITES
   return steps >= MIN_STEPS - 0.05 && lostMs >= totalMs * minShare && ms >= MIN_RATIO * (ms - lostMs)
@@ -106,7 +108,8 @@ function sequencesOf (facts) {
 
 /** @param {Position[]} all of a function @param {number} requests @returns {Sequence} */
 function sequenceOf (all, requests) {
-  const positions = all.filter(({ spans }) => spans >= requests * MIN_PART).sort((a, b) => b.ms - a.ms)
+  const positions = all.filter(({ spans }) => spans >= requests * MIN_PART)
+    .sort((a, b) => lineOf(a) - lineOf(b))
   const ms = positions.reduce((sum, position) => sum + position.ms, 0)
   const steps = positions.reduce((sum, { count }) => sum + count, 0) / requests
   const longest = Math.max(0, ...positions.map((position) => position.longest))
@@ -147,6 +150,11 @@ function sharing (routes) {
     }
   }
   return (frame) => callers.get(frame)?.size ?? 0
+}
+
+/** @param {Position} position */
+function lineOf ({ frame }) {
+  return Number(frame.match(/:(\d+):\d+\)?$/)?.[1] ?? 0)
 }
 
 /** @param {PlaceFacts} site @returns {string[]} innermost first */

@@ -1,0 +1,95 @@
+'use strict'
+
+// The verdict on programs that run: services with one fault each, of which the rule, the place and the route
+// are named, and healthy ones, on which it says nothing. Shares are compared by what holds on a busy machine;
+// exact ones are in test/unit/report/aggregate/verdict.test.js.
+
+const { spawn } = require('node:child_process')
+const { once } = require('node:events')
+const fs = require('node:fs')
+const path = require('node:path')
+const test = require('ava')
+const { createModel } = require('../../lib/report/aggregate/model')
+const { folder } = require('../helpers/span-files')
+const { node, register, root, runsAll } = require('../helpers/run')
+
+const fixtures = path.join(root, 'test', 'fixtures', 'verdict')
+/** @type {import('node:child_process').ChildProcess} */
+let database
+let port = ''
+
+test.before(async () => {
+  const stdio = /** @type {const} */ (['pipe', 'pipe', 'inherit'])
+  const child = spawn(process.execPath, [path.join(fixtures, 'database.js')], { stdio })
+  database = child
+  port = String((await once(child.stdout, 'data'))[0]).trim()
+})
+
+test.after.always(() => { database.kill() })
+
+/**
+ * Runs a service to its end, and returns the verdict on it.
+ * @param {import('ava').ExecutionContext} t
+ * @param {string} name
+ * @param {Record<string, string>} [env]
+ */
+async function verdictOn (t, name, env = {}) {
+  const file = path.join(folder(t), 'spans.jsonl')
+  const options = { env: { LONGSTACK_SPANS: file, DATABASE_PORT: port, ...env } }
+  const { stderr, code } = await node(['-r', register, path.join(fixtures, `${name}.js`)], options)
+  t.is(code, 0, stderr)
+  const model = await createModel([file])
+  t.true(model.routes.some(({ kind, count }) => kind === 'SERVER' && count >= 10), 'requests were recorded')
+  return model.verdict
+}
+
+/** Returns the line of a fixture with the fault. @param {string} name */
+function faultOf (name) {
+  const lines = fs.readFileSync(path.join(fixtures, `${name}.js`), 'utf8').split('\n')
+  return lines.findIndex((line) => line.includes('// fault')) + 1
+}
+
+/**
+ * @typedef {object} Expectation
+ * @property {string} rule
+ * @property {string} route
+ * @property {string} [at] function, where it has a name
+ * @property {Record<string, number | string>} [figures] those that time does not change
+ * @property {Record<string, string>} [env]
+ */
+
+/** @type {Record<string, Expectation>} */
+const faulty = {
+  'pool-own-release': { rule: 'pool', route: 'GET /items', at: 'acquire', figures: { connections: 3 } },
+  'pool-socket-release': { rule: 'pool', route: 'GET /items', at: 'acquire', figures: { connections: 2 } },
+  'pool-query': { rule: 'pool', route: 'GET /items', at: '/items', figures: { connections: 2 } },
+  queue: { rule: 'pool', route: 'GET /pdf', at: 'limit' },
+  'sequence-loop': { rule: 'sequence', route: 'GET /report', at: 'loadItems' },
+  'sequence-sites': { rule: 'sequence', route: 'GET /page', at: 'loadPage', figures: { places: 4 } },
+  dependency: { rule: 'dependency', route: 'GET /prices', at: '/prices' },
+  blocker: { rule: 'blocker', route: 'GET /price', at: 'computePrice', env: { LONGSTACK_BLOCKED: '20' } },
+  delayer: { rule: 'delayer', route: 'GET /price' }
+}
+if (runsAll) faulty.interval = { rule: 'interval', route: 'GET /watch', at: 'watch' }
+
+for (const [name, { rule, route, at: functionName, figures = {}, env }] of Object.entries(faulty)) {
+  test(`${name}: the fault is found, with its place`, async (t) => {
+    const findings = await verdictOn(t, `faulty/${name}`, env)
+    t.deepEqual(findings.map((finding) => `${finding.rule} ${finding.route}`), [`${rule} ${route}`])
+    const [finding] = findings
+    t.true(finding.share >= 0 && finding.share <= 1, JSON.stringify(finding))
+    for (const [key, value] of Object.entries(figures)) t.is(finding.figures[key], value, key)
+    t.regex(finding.sentence, /^\S.*\.$/)
+    if (functionName === undefined) return
+    const place = `${name}.js:${faultOf(`faulty/${name}`)}:`
+    t.true(finding.at?.includes(place), `${finding.at}, not ${place}`)
+    t.true(finding.at?.includes(functionName), finding.at)
+  })
+}
+
+for (const file of fs.readdirSync(path.join(fixtures, 'healthy'))) {
+  const name = path.basename(file, '.js')
+  test(`${name}: there is nothing to say`, async (t) => {
+    t.deepEqual(await verdictOn(t, `healthy/${name}`, { LONGSTACK_BLOCKED: '50' }), [])
+  })
+}
