@@ -11,7 +11,7 @@ const MIN_SHARE = 0.1 // of the time of the others
 // fault.
 const MIN_LONG_PART = 0.5
 // A machine that is busy makes the callbacks of all routes long, those of this one have to be longer.
-const MIN_RATIO = 5
+const MIN_RATIO = 8
 
 /**
  * Speaks where one route runs for far longer than the others, and a part of their time is that.

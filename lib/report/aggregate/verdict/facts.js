@@ -11,7 +11,7 @@ const { amount } = require('../../read/span-line')
 
 const OF_ANOTHER = ' of another request'
 const MIN_TURN_MS = 0.1
-const MIN_LONG_MS = 10
+const MIN_LONG_MS = 25
 const MAX_PLACES = 300 // of a route
 const MAX_NAMES = 50 // of delaying routes
 const MAX_INTERVALS = 2000 // requests of a route
