@@ -12,8 +12,8 @@ const {
   current, profiled
 } = require('../context/current')
 const {
-  CALLED, CHAIN, DETAIL, DETAILED, ENTERED, FIRST_CHAIN, FLAGS, INCOMING, LIVE, OWN_WORK_CHAIN, PARSER,
-  PASSED, SPECIAL, TICK, resources
+  AWAITED, CALLED, CHAIN, DETAIL, DETAILED, ENTERED, FIRST_CHAIN, FLAGS, INCOMING, LIVE,
+  OWN_WORK_CHAIN, PARSER, PASSED, SPECIAL, TICK, resources
 } = require('../context/records')
 
 const HELD = 64 // contexts with a detail that are held; a power of two
@@ -96,6 +96,17 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
   }
 
   /**
+   * Returns whether the current step is a tick or an await of Node's own: it has no hop in a chain, and to
+   * log it costs as much as the step.
+   * @param {number} flags
+   */
+  function isInternal (flags) {
+    if ((flags & (TICK | AWAITED)) === 0) return false
+    const chain = current[CURRENT_CHAIN]
+    return chain >= FIRST_CHAIN && !capture.hasProgramFrame(chain)
+  }
+
+  /**
    * Handles the begin of a callback while a bit of ATTENTION is set: spans are timed, callbacks are watched,
    * steps are logged, or an orphan waits for its cause.
    * @param {number} ref
@@ -106,7 +117,7 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
   function handleAttention (ref, flags, words, offset) {
     orphans.claim(current[CURRENT_CAUSE])
     if ((current[ATTENTION] & PROFILED) !== 0) {
-      profiled.log.enter(ref, flags, words, offset)
+      if (!isInternal(flags) || profiled.log.mayHavePolled) profiled.log.enter(ref, flags, words, offset)
       if (current[ATTENTION] === PROFILED) return
     }
     const span = current[CURRENT_SPAN]

@@ -249,7 +249,8 @@ class Wiring {
       registry,
       koaRoutes: () => this.loadKoaRoutes(),
       routeOf: (request) => {
-        const { expressRoute, routeText } = require('../spans/frameworks')
+        frameworks ??= require('../spans/frameworks')
+        const { expressRoute, routeText } = frameworks
         return routeText(expressRoute(request) ?? this.loadKoaRoutes().routeOf(request))
       }
     })
@@ -290,6 +291,8 @@ class Wiring {
 
 /** @type {typeof import('../spans/identities') | undefined} */
 let identities
+/** loaded with the first request whose route is asked for @type {typeof import('../spans/frameworks')} */
+let frameworks
 
 /** Loads the register of spans; before it is loaded no span has a number to look up. */
 function loadIdentities () {
