@@ -200,7 +200,7 @@ function createKoaRoutes () {
     if (Reflect.defineProperty(prototype, '_matchedRoute', property)) prototypes.add(prototype)
   }
 
-  return {
+  const routes = {
     /**
      * Looks for Koa when a server gets a request: if the program has it, it is loaded by now.
      * @param {object} server
@@ -223,8 +223,12 @@ function createKoaRoutes () {
     routeOf (request) {
       const context = hasKoaContexts ? koaContexts.read(request)?.deref() : undefined
       return context === undefined ? undefined : textOfRoute(own(context, '_matchedRoute'))
-    }
+    },
+
+    /** Returns the route of a request by Express or Koa. @param {object} request */
+    routeTextOf: (request) => routeText(expressRoute(request) ?? routes.routeOf(request))
   }
+  return routes
 }
 
 /** Returns a route as it is recorded. @param {unknown} route @returns {string | undefined} */

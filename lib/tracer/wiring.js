@@ -248,11 +248,7 @@ class Wiring {
       currentRef: () => asyncLayer.currentStep().ref,
       registry,
       koaRoutes: () => this.loadKoaRoutes(),
-      routeOf: (request) => {
-        frameworks ??= require('../spans/frameworks')
-        const { expressRoute, routeText } = frameworks
-        return routeText(expressRoute(request) ?? this.loadKoaRoutes().routeOf(request))
-      }
+      routeOf: (request) => this.loadKoaRoutes().routeTextOf(request)
     })
     return this.#servedRequests
   }
@@ -291,8 +287,6 @@ class Wiring {
 
 /** @type {typeof import('../spans/identities') | undefined} */
 let identities
-/** loaded with the first request whose route is asked for @type {typeof import('../spans/frameworks')} */
-let frameworks
 
 /** Loads the register of spans; before it is loaded no span has a number to look up. */
 function loadIdentities () {
