@@ -105,8 +105,18 @@ const NO_CALLBACK = { callback: 0, callbackChain: 0 }
  */
 function addWait ({ waits }, ms, delayed, site, proven, settler, { callback, callbackChain }) {
   if (ms < MIN_PART && delayed < MIN_PART) return undefined
-  const ending = { callback, callbackChain, settler }
-  const wait = { ms, delayed: Math.max(0, delayed), site, proven, ...ending, sent: 0, unsent: 0, beside: 0 }
+  const wait = {
+    ms,
+    delayed: Math.max(0, delayed),
+    site,
+    proven,
+    callback,
+    callbackChain,
+    settler,
+    sent: 0,
+    unsent: 0,
+    beside: 0
+  }
   waits.push(wait)
   return wait
 }
