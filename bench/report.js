@@ -130,17 +130,19 @@ function writeSpans (file, count) {
   fs.closeSync(descriptor)
 }
 
-/** @param {string[]} args */
-function measure (args) {
+/** @param {string} directory of temporary files @param {string[]} args */
+function measure (directory, args) {
+  const memory = path.join(directory, 'memory') // the report may replace its process, which closes pipes
   const began = process.hrtime.bigint()
-  const source = 'import fs from "node:fs"; ' +
-    'process.on("exit", () => fs.writeSync(3, String(process.resourceUsage().maxRSS)))'
+  const source = 'import fs from "node:fs"; process.on("exit", () => ' +
+    'fs.writeFileSync(process.env.MEMORY_FILE, String(process.resourceUsage().maxRSS)))'
   const preload = `data:text/javascript,${encodeURIComponent(source)}`
-  const { status, output } = spawnSync(process.execPath, ['--import', preload, main, 'report', ...args], {
-    stdio: ['ignore', 'ignore', 'inherit', 'pipe']
+  const { status } = spawnSync(process.execPath, ['--import', preload, main, 'report', ...args], {
+    env: { ...process.env, MEMORY_FILE: memory },
+    stdio: ['ignore', 'ignore', 'inherit']
   })
   const seconds = Number(process.hrtime.bigint() - began) / 1e9
-  return { status, seconds, megabytes: Number(output[3]) / 1024 }
+  return { status, seconds, megabytes: Number(fs.readFileSync(memory, 'utf8')) / 1024 }
 }
 
 const count = Number(process.argv[2] ?? 1e6)
@@ -150,7 +152,7 @@ try {
   writeSpans(file, count)
   console.log(`${count} spans, ${Math.round(fs.statSync(file).size / 1e6)} MB, Node ${process.versions.node}`)
   for (const [name, ...args] of [['text'], ['page', '--html', path.join(directory, 'page.html')]]) {
-    const { status, seconds, megabytes } = measure([file, ...args])
+    const { status, seconds, megabytes } = measure(directory, [file, ...args])
     const failure = status === 0 ? '' : `  exit code ${status}`
     console.log(`${name}  ${seconds.toFixed(1)} s  ${megabytes.toFixed(0)} MB${failure}`)
   }

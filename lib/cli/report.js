@@ -7,6 +7,7 @@ const path = require('node:path')
 const { parse } = require('./flags')
 const { checkArguments, checkRoutes, flags, help, isOnlyTrace } = require('./report-arguments')
 const { asJson, colours, createProgress, print, printError, printHelp, width } = require('./terminal')
+const { boundYoungGeneration } = require('./young-generation')
 
 /** @typedef {import('../report/aggregate/model').Model} Model */
 
@@ -18,6 +19,7 @@ async function main (args) {
   const { values, operands: files } = parse(args, flags)
   if (values.help) return await printHelp(help)
   const limits = checkArguments(values, files)
+  boundYoungGeneration([...files, ...(values.compare ?? [])])
   if (values.trace !== undefined) await writeTrace(files, values.trace)
   if (values.trace !== undefined && isOnlyTrace(values)) return
   const model = await read(files, values)

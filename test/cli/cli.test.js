@@ -85,6 +85,19 @@ test('a reader that ends, ends the command without an error', (t) => {
   t.is(fs.readFileSync(`${spans}.err`, 'utf8'), '')
 })
 
+test('large files are read by a process with less memory, with the same arguments, pipes as they are', async (t) => {
+  const large = file(t, [span({ name: 'GET /large' })])
+  fs.appendFileSync(large, '\n')
+  fs.truncateSync(large, 300 << 20) // a hole: its last line is no span
+  const report = await longstack(['report', large, '--json'])
+  t.is(report.code, 0)
+  const model = JSON.parse(report.stdout)
+  t.deepEqual(model.routes.map((/** @type {any} */ { name }) => name), ['GET /large'])
+  const script = `'${process.execPath}' '${main}' report --json '${large}' <(cat '${file(t, [span({ name: 'GET /piped', at: 1 })])}')`
+  const piped = JSON.parse(execFileSync('bash', ['-c', script], { timeout: 60_000 }).toString())
+  t.deepEqual(piped.routes.map((/** @type {any} */ { name }) => name).sort(), ['GET /large', 'GET /piped'])
+})
+
 test('an output that cannot be written is reported in one sentence', async (t) => {
   const spans = file(t, [span()])
   for (const flag of ['--html', '--trace']) {

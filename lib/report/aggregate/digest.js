@@ -3,16 +3,12 @@
 // What is kept of a span that is printed by itself: bounded, whatever a line holds.
 
 const { amount, isRecord } = require('../read/span-line')
+const { splitOf } = require('./split')
 
 /**
  * @typedef {import('../read/span-line').Span} Span
  *
- * @typedef {object} Split breakdown of a duration, in ms: run, waited and delayed add up to it
- * @property {number} run
- * @property {number} waited
- * @property {number} delayed
- * @property {Record<string, number>} wait waited, by the subsystem that ended it, or `unknown`; in files with
- *   idle time by what was pending, and may add up to more
+ * @typedef {import('./split').Split} Split
  *
  * @typedef {object} Wait of the critical path
  * @property {number} ms of all waits at this site
@@ -80,8 +76,6 @@ const MAX_CALLERS = 8
 const MAX_CONNECTIONS = 4
 const MAX_LABEL_CHARS = 100
 const MAX_DELAYERS = 8
-const MAX_SUBSYSTEMS = 64
-const ROUNDING_MS = 0.0005 // of times with three decimals
 
 /** @param {Span} spanOrPart @returns {Digest} */
 function digest (spanOrPart) {
@@ -128,50 +122,6 @@ function statusOf (status) {
   const code = /^(UNSET|OK|ERROR)$/.test(status?.code) ? status.code : 'UNSET'
   const message = text(status?.message, MAX_TEXT_CHARS)
   return message === undefined ? { code } : { code, message }
-}
-
-/**
- * Reads the breakdown of a span's duration. Idle time, which older files have, counts as waited.
- * @param {Record<string, any>} attributes
- * @returns {Split | undefined} undefined if any part is not known
- */
-function splitOf (attributes) {
-  const run = amount(attributes['longstack.run_ms'])
-  const waited = amount(attributes['longstack.waited_ms'])
-  const delayed = amount(attributes['longstack.delayed_ms'])
-  if (run === undefined || waited === undefined || delayed === undefined) return undefined
-  const idle = amount(attributes['longstack.idle_ms'] ?? 0)
-  if (idle === undefined) return undefined
-  const wait = subsystemsOf(attributes['longstack.wait_ms'])
-  if (idle > 0) addIdle(wait, idle, subsystemsOf(attributes['longstack.idle_until']))
-  return { run, waited: waited + idle, delayed, wait: Object.fromEntries(wait) }
-}
-
-/**
- * Reads times by subsystem.
- * @param {unknown} times
- * @returns {Map<string, number>} ms
- */
-function subsystemsOf (times) {
-  if (!isRecord(times)) return new Map()
-  const named = Object.entries(times).filter(([name]) => /^[A-Z][\w.:-]{0,63}$/i.test(name))
-  return new Map(named.filter(([, ms]) => amount(ms) !== undefined).slice(0, MAX_SUBSYSTEMS))
-}
-
-/**
- * Adds idle time to the waits for what ended it, as far as known.
- * @param {Map<string, number>} wait
- * @param {number} idle ms
- * @param {Map<string, number>} ends
- */
-function addIdle (wait, idle, ends) {
-  let remaining = idle
-  for (const [name, ms] of ends) {
-    const part = Math.min(ms, remaining)
-    wait.set(name, (wait.get(name) ?? 0) + part)
-    remaining -= part
-  }
-  if (remaining > ROUNDING_MS) wait.set('unknown', (wait.get('unknown') ?? 0) + remaining)
 }
 
 /**
@@ -287,5 +237,5 @@ function eventsOf (events) {
 }
 
 module.exports = {
-  MAX_FRAME_CHARS, MAX_LABEL_CHARS, MAX_NAME_CHARS, callersOf, delayersOf, digest, splitOf, text
+  MAX_FRAME_CHARS, MAX_LABEL_CHARS, MAX_NAME_CHARS, callersOf, delayersOf, digest, text
 }

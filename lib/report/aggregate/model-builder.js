@@ -219,11 +219,19 @@ function idOf ({ traceId, spanId }) {
 
 /** Mixes both ids into 64 bits. @param {Span} span @returns {[high: number, low: number]} */
 function hashOf ({ traceId, spanId }) {
-  const [a, b, c, d] = [0, 8, 16, 24].map((i) => parseInt(traceId.slice(i, i + 8), 16))
-  return [
-    parseInt(spanId.slice(0, 8), 16) ^ a ^ c,
-    parseInt(spanId.slice(8), 16) ^ b ^ Math.imul(d, 0x9e3779b1)
-  ]
+  const high = wordAt(spanId, 0) ^ wordAt(traceId, 0) ^ wordAt(traceId, 16)
+  const low = wordAt(spanId, 8) ^ wordAt(traceId, 8) ^ Math.imul(wordAt(traceId, 24), 0x9e3779b1)
+  return [high, low]
+}
+
+/** Reads eight hexadecimal digits of a text. @param {string} text @param {number} start */
+function wordAt (text, start) {
+  let word = 0
+  for (let i = start; i < start + 8; i++) {
+    const code = text.charCodeAt(i)
+    word = word << 4 | (code & 15) + (code >> 6) * 9 // letters are 0x41 and 0x61 and more
+  }
+  return word
 }
 
 module.exports = { ModelBuilder }

@@ -8,6 +8,9 @@
 const { KnownSites, Unexpected, isSiteMember } = require('./known-sites')
 const { MAX_CONNECTIONS, MAX_ENTRIES } = require('./path-entries')
 
+const STACK = Buffer.from('"code.stacktrace":"')
+/** Cannot be in a text of JSON, which has a backslash before each quotation mark. */
+const STACK_END = Buffer.from('","longstack.run_ms":')
 const WAITS = Buffer.from('"longstack.waits":[')
 const RAN = Buffer.from('"longstack.ran":[')
 const RUNS = Buffer.from('"longstack.runs":[[')
@@ -48,8 +51,8 @@ class PathScanner {
    * @param {Buffer} bytes
    * @param {number} start of the line
    * @param {number} end
-   * @returns {{ path: Path, json: string } | undefined} json: the line without its path and runs; undefined
-   *   where JSON.parse must read the line as it is
+   * @returns {{ path: Path, json: string } | undefined} json: the line without its path, runs and stack;
+   *   undefined where JSON.parse must read the line as it is
    */
   scan (bytes, start, end) {
     const waits = bytes.indexOf(WAITS, start)
@@ -71,7 +74,7 @@ class PathScanner {
     const rest = this.#rest
     this.#index = waitsStart
     const waits = this.#entries(false)
-    let size = bytes.copy(rest, 0, start, waitsStart)
+    let size = this.#copyHead(start, waitsStart)
     let copied = this.#index - 1
     /** @type {PathEntry[] | undefined} */
     let ran
@@ -90,6 +93,21 @@ class PathScanner {
     }
     size += bytes.copy(rest, size, copied, end)
     return { path: { waits, ran }, json: rest.toString('utf8', 0, size) }
+  }
+
+  /**
+   * Copies what is before the waits, without the text of the stack.
+   * @param {number} start
+   * @param {number} waitsStart
+   * @returns {number} bytes
+   */
+  #copyHead (start, waitsStart) {
+    const [bytes, rest] = [this.#bytes, this.#rest]
+    const stack = bytes.indexOf(STACK, start)
+    const stackEnd = stack === -1 || stack >= waitsStart ? -1 : bytes.indexOf(STACK_END, stack)
+    if (stackEnd === -1 || stackEnd >= waitsStart) return bytes.copy(rest, 0, start, waitsStart)
+    const size = bytes.copy(rest, 0, start, stack + STACK.length)
+    return size + bytes.copy(rest, size, stackEnd, waitsStart)
   }
 
   /** @param {Buffer} text @param {number} index */

@@ -114,7 +114,13 @@ function isRecord (value) {
 
 /** @param {unknown} text @param {number} digits */
 function isHex (text, digits) {
-  return typeof text === 'string' && text.length === digits && /^[0-9a-f]+$/i.test(text)
+  if (typeof text !== 'string' || text.length !== digits) return false
+  for (let i = 0; i < digits; i++) {
+    const code = text.charCodeAt(i)
+    const letter = code | 0x20
+    if (!((code >= 0x30 && code <= 0x39) || (letter >= 0x61 && letter <= 0x66))) return false
+  }
+  return true
 }
 
 /** @param {unknown} text */

@@ -107,8 +107,8 @@ class RouteFacts {
     this.undelayedMs += Math.max(0, ms - split.delayed) * weight
     this.runMs += split.run * weight
     if (split.run >= MIN_LONG_MS) this.longRuns += weight
-    const turns = waits.map((wait) => this.#turnOf(wait, this.#find(wait.place)))
-    const turn = turns.reduce((sum, ms) => sum + ms, 0)
+    let turn = 0
+    for (let i = 0; i < waits.length; i++) turn += this.#turnOf(waits[i], this.#find(waits[i].place))
     const group = turn >= MIN_TURN_MS ? 1 : 0
     this.requests[group] += weight
     if (group === 1) this.#addInterval(span, turn)
@@ -116,7 +116,7 @@ class RouteFacts {
     for (let i = 0; i < waits.length; i++) {
       const facts = this.#find(waits[i].place)
       if (facts !== undefined && (facts.peer === undefined || facts.peer !== client)) {
-        this.#addWait(facts, waits[i], turns[i], group, span)
+        this.#addWait(facts, waits[i], this.#turnOf(waits[i], facts), group, span)
       }
     }
   }
