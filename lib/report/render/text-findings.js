@@ -66,7 +66,8 @@ function failures ({ failures }, context) {
 /** @param {Failure} failure @param {boolean} hasStack print its chain @param {Context} context */
 function failureLines (failure, hasStack, { colours, frame: nameOf, isFull, paragraph }) {
   const { type, message, at: frame, count, firstUnixMs, lastUnixMs, stack } = failure
-  const head = `${word(type)}${message === '' ? '' : `: ${word(message, MAX_MESSAGE_CHARS)}`}`
+  const start = message.startsWith(`${type}: `) ? '' : word(type) + (message === '' ? '' : ': ')
+  const head = start + word(message, MAX_MESSAGE_CHARS)
   const place = frame === undefined ? '' : ` ${glued('at ')}${colours.cyan(nameOf(frame))}`
   return [
     ...paragraph(`${colours.red(glued(`${grouped(count)} ×`))} ${prose(head)}${place}`, '  ', '      '),

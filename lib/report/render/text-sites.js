@@ -55,7 +55,7 @@ function siteLine (site, totalMs, context) {
     figures.push(glued(`${time(median)} a request`) + ' ' + glued(`(${time(q1)} to ${time(q3)})`))
   }
   if (isFull && delayed >= FULL_SHARE * totalMs) {
-    figures.push(glued(`delayed ${time(delayed / spans)} a request`))
+    figures.push(glued(spans > 0 ? `delayed ${time(delayed / spans)} a request` : `delayed ${time(delayed)}`))
   }
   const place = placeText(site, context)
   return [

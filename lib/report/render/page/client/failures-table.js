@@ -53,7 +53,9 @@ function failuresTable (run, filter, links) {
 
 /** @param {PageFailure} failure */
 function errorCell (failure) {
-  return [h('b', {}, foreign(failure.type)), failure.message !== '' && [': ', foreign(failure.message)],
+  const { type, message } = failure
+  const text = message.startsWith(`${type}: `) ? message.slice(type.length + 2) : message
+  return [h('b', {}, foreign(failure.type)), text !== '' && [': ', foreign(text)],
     folded(stackOf(failure), 'One full chain')]
 }
 
