@@ -1,13 +1,15 @@
 'use strict'
 
-// npm run pictures: makes the pictures of the README from real runs of shop.js.
+// npm run pictures: makes the pictures of the README from real runs of shop.js and
+// examples/08-where-time-goes.js.
 //
 //   report.svg   what --blocked prints on a terminal, as SVG; script of util-linux makes the terminal
-//   page.png     the page of longstack report --html, in Chromium
+//   page.png     the page of longstack report --html, in Chromium: verdict and figures
+//   flame.png    its flame graph
 //
 // CHROMIUM names the browser where it is not /usr/bin/chromium.
 
-const { spawn } = require('node:child_process')
+const { execFileSync, spawn } = require('node:child_process')
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
@@ -17,6 +19,7 @@ const { chromium } = require('playwright-core')
 const root = path.join(__dirname, '..', '..')
 const command = path.join(root, 'lib', 'cli', 'main.js')
 const program = path.join(__dirname, 'shop.js')
+const example = path.join(root, 'examples', '08-where-time-goes.js')
 
 const PAGE = { width: 1180, height: 820 }
 const COLUMNS = 110 // of the terminal
@@ -121,14 +124,29 @@ function reportOf (text, route) {
   return report
 }
 
-/** @param {string} html @param {string} picture */
-async function drawPage (html, picture) {
+/**
+ * Runs the example, and returns the spans of its service.
+ * @returns {string} as written, with short paths
+ */
+function spansOfExample () {
+  const output = execFileSync(process.execPath, [example, '--keep'], { encoding: 'utf8' })
+  const file = output.trimEnd().split(' ').at(-1) ?? ''
+  try {
+    return fs.readFileSync(file, 'utf8').replaceAll(path.dirname(example), '/app')
+  } finally {
+    fs.rmSync(path.dirname(file), { recursive: true })
+  }
+}
+
+/** @param {string} html */
+async function drawPage (html) {
   const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium'
   const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
   try {
     const page = await browser.newPage({ viewport: PAGE })
     await page.goto(pathToFileURL(html).href)
-    await page.screenshot({ path: picture })
+    await page.screenshot({ path: path.join(__dirname, 'page.png') })
+    await page.locator('#paths').screenshot({ path: path.join(__dirname, 'flame.png') })
   } finally {
     await browser.close()
   }
@@ -142,9 +160,9 @@ async function main () {
     const text = await longstack(directory, ['run', '--spans', 'spans.jsonl', '--blocked', '30', program])
     const report = reportOf(text, 'GET /report').replaceAll(__dirname, '/app')
     fs.writeFileSync(path.join(__dirname, 'report.svg'), terminalAsSvg(report))
-    fs.writeFileSync(spans, fs.readFileSync(spans, 'utf8').replaceAll(__dirname, '/app'))
+    fs.writeFileSync(spans, spansOfExample())
     await longstack(directory, ['report', 'spans.jsonl', '--html', 'page.html'])
-    await drawPage(html, path.join(__dirname, 'page.png'))
+    await drawPage(html)
   } finally {
     fs.rmSync(directory, { recursive: true, force: true })
   }

@@ -97,6 +97,7 @@ function createWaitSites ({ stackOf, registry }) {
   function mergeWaits (waits, span) {
     // How long others ran is told of outermost spans only
     const withDelays = span.outermost === span
+    const origin = span.kind === 'CLIENT' ? span.chain : 0 // what it waits for was asked where it was made
     /** @type {SiteWait[]} */
     const merged = []
     for (const wait of waits) {
@@ -104,7 +105,7 @@ function createWaitSites ({ stackOf, registry }) {
       const source = sourceOf(wait)
       const proven = wait.proven && wait.site !== 0
       const writer = proven || !source.isConnection ? 0 : writerOf(wait, span)
-      const site = siteOf(writer === 0 ? wait.site : writer)
+      const site = siteOf((writer === 0 ? wait.site : writer) || origin)
       const until = untilOf(wait, source)
       const unproven = !proven && site.at !== undefined
       let equal = findWait(merged, site, until, unproven)
