@@ -91,7 +91,7 @@ test('spans go where the flag says, and a report reads them', async (t) => {
   t.is(code, 0, stderr)
   const { stdout } = await longstack(['report', out])
   t.regex(stdout, /^GET \/page {2}1 span/m)
-  t.regex(stdout, /^ {2}means {4}run \d\S* .s · wait \d/m)
+  t.regex(stdout, /run \d[\d.]* %, waited \d[\d.]* %, delayed/)
 })
 
 test('an uncaught error ends it as it would without', async (t) => {
