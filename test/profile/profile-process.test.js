@@ -9,10 +9,11 @@ const path = require('node:path')
 const test = require('ava')
 const { WebSocket } = require('ws')
 const { node, register, root } = require('../helpers/run')
+const { patient } = require('../helpers/starved')
 
 const main = path.join(root, 'lib', 'cli', 'main.js')
 const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-process-'))
-const own = process.platform === 'win32' ? test.skip : test.serial
+const own = process.platform === 'win32' ? test.skip : patient(test)
 const isInspectable = process.platform === 'linux'
 
 const app = path.join(directory, 'app.mjs')
@@ -60,7 +61,7 @@ for (const [name, flags] of /** @type {Array<[string, string[]]>} */ ([['that is
   own(`profiles a process ${name}, and leaves it as it was`, async (t) => {
     const target = await start('--inspect-port=0', ...flags, app)
     const before = await target.state()
-    const { stdout, stderr, code } = await profile(target.pid, '--seconds', '0.6', '--json')
+    const { stdout, stderr, code } = await profile(target.pid, '--seconds', '1.2', '--json')
     t.is(code, 0, stderr)
     const { pid, chains, samples, seconds } = JSON.parse(stdout)
     t.is(pid, target.pid)
@@ -69,6 +70,7 @@ for (const [name, flags] of /** @type {Array<[string, string[]]>} */ ([['that is
     t.true(beat.some((/** @type {any} */ { label, waitedMs }) => label === 'timers.promises.setTimeout' || waitedMs > 5), JSON.stringify(chains))
     if (samples.length < 3) t.log(stdout)
     const spinning = samples.find((/** @type {any} */ { frames }) => frames.some((/** @type {string} */ frame) => frame.startsWith('spin (')))
+    t.truthy(spinning, 'a sample of what it spins in')
     t.true(beat.includes(chains[spinning.chain]))
     t.deepEqual(await target.state(), before)
     t.is(before.inspector, 'closed')
