@@ -48,14 +48,14 @@ function createOpenIntervals ({ siteOf, resource, now }) {
 
   /** Returns the timers that are alive after their requests, and forgets those that are gone. */
   function remaining () {
-    const left = []
+    const alive = []
     for (const timer of timers) {
       const { entry, request } = timer
       const object = entry.resource.deref()
       if (object === undefined || isClosed('Timeout', object)) timers.delete(timer)
-      else if (spanAt(request) === undefined) left.push(timer)
+      else if (spanAt(request) === undefined) alive.push(timer)
     }
-    return left
+    return alive
   }
 
   /** @param {number} time ms of the clock @returns {IntervalGroup[]} the most numerous first */

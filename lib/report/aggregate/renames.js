@@ -41,8 +41,8 @@ class Renames {
 
   /** @param {string} before @param {string} name */
   #add (before, name) {
-    const known = this.#names.get(before)
-    if (known === name) return
+    const earlier = this.#names.get(before)
+    if (earlier === name) return
     if (this.#names.has(before)) this.#names.set(before, undefined)
     else if (this.#names.size < MAX_NAMES) this.#names.set(before, name)
   }

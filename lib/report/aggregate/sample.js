@@ -131,13 +131,13 @@ function quartilesOf (samples) {
 
 /** @param {Float64Array[]} lists @param {number} size of all */
 function joined (lists, size) {
-  const all = new Float64Array(size)
+  const values = new Float64Array(size)
   let length = 0
   for (const list of lists) {
-    all.set(list, length)
+    values.set(list, length)
     length += list.length
   }
-  return all
+  return values
 }
 
 /** @param {Float64Array} values @param {number} i @param {number} j */

@@ -51,8 +51,8 @@ function createFrameNames (frames) {
  * @returns {FrameNames}
  */
 function createRunFrameNames (runs) {
-  const all = runs.map((frames) => ({ frames: new Set(frames), name: createFrameNames(frames) })).reverse()
-  return (frame) => (all.find(({ frames }) => frames.has(frame))?.name ?? shortFrame)(frame)
+  const names = runs.map((frames) => ({ frames: new Set(frames), name: createFrameNames(frames) })).reverse()
+  return (frame) => (names.find(({ frames }) => frames.has(frame))?.name ?? shortFrame)(frame)
 }
 
 /** @param {string} frame @returns {Place | undefined} */

@@ -79,8 +79,8 @@ function summary ({ files, compare, limits = [] }) {
 /** @param {Model} model */
 function limitList ({ limits = [] }) {
   return limits.filter(({ state }) => state !== 'held').map((check) => {
-    const plain = checkText(check).replace(GLUE, ' ')
-    return `- ${MARKS[check.state]} **${escaped(check.expression)}** ${escaped(plain)}`
+    const text = checkText(check).replace(GLUE, ' ')
+    return `- ${MARKS[check.state]} **${escaped(check.expression)}** ${escaped(text)}`
   }).join('\n')
 }
 

@@ -34,9 +34,9 @@ function painted (text, colour) {
 
 /** Returns the columns that a text takes on a terminal. @param {string} text */
 function columnsOf (text) {
-  const plain = stripVTControlCharacters(text)
-  if (/^[\x20-\x7e]*$/.test(plain)) return plain.length
-  return [...plain.replace(NO_COLUMN, '')].length + (plain.match(WIDE)?.length ?? 0)
+  const visible = stripVTControlCharacters(text)
+  if (/^[\x20-\x7e]*$/.test(visible)) return visible.length
+  return [...visible.replace(NO_COLUMN, '')].length + (visible.match(WIDE)?.length ?? 0)
 }
 
 /**

@@ -58,10 +58,10 @@ function addTurns (pools, route, users) {
   const { facts } = route
   const sites = facts.places.filter((site) => site.turnMs > 0 && isTurn(site, facts))
   const ms = sum(sites, ({ turnMs }) => turnMs)
-  const known = sites.filter(({ settler, place: { at: frame } }) => {
+  const released = sites.filter(({ settler, place: { at: frame } }) => {
     return settler === undefined || users.get(String(frame))?.has(settler)
   })
-  if (ms === 0 || sum(known, ({ turnMs }) => turnMs) < ms * MIN_SETTLERS) return
+  if (ms === 0 || sum(released, ({ turnMs }) => turnMs) < ms * MIN_SETTLERS) return
   const ownMs = sum(facts.places, ({ work: [, own] }) => own.ms)
   if (facts.requests[0] === 0 && ownMs < ms * MIN_WORK_MS) return
   const lostMs = ms - sharedWork(facts, ms / facts.requests[1]) * facts.requests[1]

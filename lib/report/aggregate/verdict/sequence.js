@@ -144,8 +144,8 @@ function sharing (routes) {
     for (const site of facts.places) {
       const frames = framesOf(site)
       frames.forEach((frame, i) => {
-        const known = callers.get(frame) ?? new Set()
-        callers.set(frame, known.add(frames[i + 1] ?? name))
+        const frameCallers = callers.get(frame) ?? new Set()
+        callers.set(frame, frameCallers.add(frames[i + 1] ?? name))
       })
     }
   }

@@ -99,9 +99,9 @@ function middleOf (bin) {
 
 /** @param {Array<[number, number]>} counts @returns {Record<string, number>} */
 function quantilesOf (counts) {
-  const all = counts.reduce((sum, [, count]) => sum + count, 0)
+  const total = counts.reduce((sum, [, count]) => sum + count, 0)
   const quantile = (/** @type {number} */ p) => {
-    const rank = p * (all - 1)
+    const rank = p * (total - 1)
     let sum = 0
     for (const [bin, count] of counts) {
       sum += count

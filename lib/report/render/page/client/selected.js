@@ -94,8 +94,8 @@ function inBuckets ([ms, count]) {
 function timedWaits (run) {
   const sites = run.routes.flatMap((route) => route.sites)
   const sum = (/** @type {typeof sites} */ list) => list.reduce((ms, { figures }) => ms + figures.ms, 0)
-  const all = sum(sites)
-  return all > 0 ? sum(sites.filter(({ byBucket }) => byBucket !== undefined)) / all : 1
+  const total = sum(sites)
+  return total > 0 ? sum(sites.filter(({ byBucket }) => byBucket !== undefined)) / total : 1
 }
 
 /** Returns whether the sites of a run can be filtered by time. @param {PageRun} run */

@@ -219,8 +219,8 @@ class Timeline {
     const ms = this.#scale().invert(x)
     const moment = this.#momentOf(Math.floor(ms / this.#series.stepMs))
     this.#tip.replaceChildren(...tooltip(this.#rows, ms, moment))
-    const left = Math.min(event.clientX - box.left + 16, box.width - this.#tip.offsetWidth - 4)
-    this.#tip.style.setProperty('--x', `${Math.max(0, left)}px`)
+    const tipX = Math.min(event.clientX - box.left + 16, box.width - this.#tip.offsetWidth - 4)
+    this.#tip.style.setProperty('--x', `${Math.max(0, tipX)}px`)
     this.#tip.style.setProperty('--y', `${plots.bottom - box.top + AXIS_PX + 4}px`)
   }
 }
