@@ -1,5 +1,6 @@
 // The functions of the addon that JavaScript calls: those of the capture engine, and those of the other
-// parts.
+// parts. Whatever the arguments are, and in whatever order calls come, none of them accesses memory that is
+// not its own: an argument of another type counts as 0, or the call does nothing.
 
 #include <new>
 
@@ -37,10 +38,11 @@ inline Engine* ThreadEngine(const FunctionCallbackInfo<Value>& info) { return En
 inline Word* FramePointer() { return static_cast<Word*>(__builtin_frame_address(0)); }
 
 inline uint32_t Uint32At(const FunctionCallbackInfo<Value>& info, int index) {
-  return info[index].As<v8::Uint32>()->Value();
+  return info[index]->IsUint32() ? info[index].As<v8::Uint32>()->Value() : 0;
 }
 
-// Returns an argument that is a Smi (include/v8-internal.h, Internals::SmiValue), without a call.
+// Returns an argument that is a Smi (include/v8-internal.h, Internals::SmiValue), without a call; of any
+// other value half of its address, which is a number that no chain has.
 inline uint32_t SmallIntegerAt(const FunctionCallbackInfo<Value>& info, int index) {
   return static_cast<uint32_t>(v8::internal::Internals::SmiValue(longstack::WordOf(info[index])));
 }
@@ -100,6 +102,7 @@ void ChainStats(const FunctionCallbackInfo<Value>& info) {
 // clock(array): from now on capture() and step() write the time into the array's first element, in ms from
 // the same origin as its present value. It is no result, since V8 would allocate a number.
 void Clock(const FunctionCallbackInfo<Value>& info) {
+  if (!info[0]->IsFloat64Array() || info[0].As<v8::Float64Array>()->Length() == 0) return;
   EngineOf(info)->clock().Start(info.GetIsolate(), info[0].As<v8::Float64Array>());
 }
 
@@ -120,8 +123,9 @@ void Rejection(const FunctionCallbackInfo<Value>& info) {
 
 // rejected(promise, …): returns which of at most 31 promises are rejected, a bit each
 void Rejected(const FunctionCallbackInfo<Value>& info) {
+  constexpr int kMaxPromises = 31;
   uint32_t result = 0;
-  for (int i = 0; i < info.Length(); i++) {
+  for (int i = 0; i < info.Length() && i < kMaxPromises; i++) {
     if (!info[i]->IsPromise()) continue;
     if (info[i].As<v8::Promise>()->State() == v8::Promise::kRejected) result |= 1u << i;
   }
@@ -135,17 +139,20 @@ void Forget(const FunctionCallbackInfo<Value>& info) {
 
 // configure(frames): sets how many frames of JavaScript make a key
 void Configure(const FunctionCallbackInfo<Value>& info) {
-  EngineOf(info)->SetMaxFrames(info[0].As<v8::Int32>()->Value());
+  if (info[0]->IsInt32()) EngineOf(info)->SetMaxFrames(info[0].As<v8::Int32>()->Value());
 }
 
 // nest(fn): calls fn from C++
 __attribute__((noinline)) void Nest(const FunctionCallbackInfo<Value>& info) {
+  if (!info[0]->IsFunction()) return;
   Isolate* isolate = info.GetIsolate();
   Local<v8::Context> context = isolate->GetCurrentContext();
   EngineOf(info)->Nest(FramePointer());
   Local<Value> result;
-  if (!info[0].As<v8::Function>()->Call(context, v8::Undefined(isolate), 0, nullptr).ToLocal(&result)) return;
-  info.GetReturnValue().Set(result);
+  const bool has_returned =
+    info[0].As<v8::Function>()->Call(context, v8::Undefined(isolate), 0, nullptr).ToLocal(&result);
+  EngineOf(info)->Nest(nullptr);    // the frame is gone
+  if (has_returned) info.GetReturnValue().Set(result);
 }
 
 // learn(): called inside nest(); returns undefined, or why frames cannot be walked

@@ -40,7 +40,10 @@ uint32_t Engine::Capture(Word* callback_fp) {
 
 uint32_t Engine::NewStep(Word* callback_fp, uint32_t parent, uint32_t kind) {
   ReadStack(callback_fp);
-  if (walk_.length == 0) return kUnknown;
+  if (walk_.length == 0) {
+    const uint32_t stack = Miss(callback_fp);
+    return stack <= kUnkeyed ? stack : chains_.Intern(parent, stack, kind);
+  }
   StepHash hash(parent, kind);    // as in FindStep
   for (int i = 0; i < walk_.length; i++) hash.AddWord(walk_.words[i]);
   StepKey key = hash.Finish();
@@ -103,14 +106,15 @@ uint32_t Engine::Miss(Word* callback_fp) {
   missed_at_ = mark_sweeps_;
   ready_ = kNothing;
   plain_key_ = {};
-  if (walk_.length == 0) return kUnknown;
   if (!walker_.has_learned()) {
-    ready_ = kKeyReady;
+    ready_ = walk_.length == 0 ? kNothing : kKeyReady;
     return kUnknown;
   }
   v8::HandleScope scope(isolate_);
   walker_.ReadFrames(callback_fp, &walk_);
-  const bool is_storable = walk_.is_storable;
+  // A walk ends early at a stack of WebAssembly's own: what v8::StackTrace reports is the only key then.
+  const bool has_ended = walk_.length != 0;
+  const bool is_storable = walk_.is_storable && has_ended;
   constexpr auto kOptions = static_cast<v8::StackTrace::StackTraceOptions>(v8::StackTrace::kDetailed |
     v8::StackTrace::kExposeFramesAcrossSecurityOrigins);
   Local<v8::StackTrace> trace = v8::StackTrace::CurrentStackTrace(isolate_, kMaxFrames, kOptions);
@@ -120,8 +124,8 @@ uint32_t Engine::Miss(Word* callback_fp) {
     known->failures++;
     return known->stack;
   }
-  bool is_verified = Verify(isolate_, callback_fp, walk_, &walker_);
-  if (is_verified) {
+  bool is_verified = !has_ended || Verify(isolate_, callback_fp, walk_, &walker_);
+  if (is_verified && has_ended) {
     walker_.ReadWords(callback_fp, &walk_);
     key_ = Cache::KeyOf(walk_.words, walk_.length);
     is_verified = walk_.length != 0;
@@ -151,7 +155,7 @@ bool Engine::CompleteKey(Local<v8::StackTrace> trace) {
 }
 
 bool Engine::Remember(uint32_t stack, uint32_t printed_builtins) {
-  const int ready = ready_;
+  const int ready = stack == Cache::kNamed ? kNothing : ready_;
   ready_ = kNothing;
   bool is_stored = (ready & kContentsReady) != 0 && printed_builtins == contents_key_.printed_builtins &&
     contents_.Store(contents_key_.key, stack);

@@ -3,6 +3,7 @@
 #ifndef LONGSTACK_FUNCTIONS_H_
 #define LONGSTACK_FUNCTIONS_H_
 
+#include <node.h>
 #include <v8.h>
 
 namespace longstack {
@@ -21,6 +22,16 @@ inline v8::Local<v8::External> NewExternal(v8::Isolate* isolate, void* pointer) 
 }
 inline void* PointerOf(v8::Local<v8::External> external) { return external->Value(); }
 #endif
+
+// Calls a function from the event loop. With the async id 0 no hook is called, and the ticks and microtasks
+// that it makes are run afterwards (Node, src/api/callback.cc, InternalCallbackScope). The receiver is an
+// object of its own without a prototype: it becomes async_hooks.executionAsyncResource(), to which
+// AsyncLocalStorage writes, and node:domain enters the `domain` that it has or inherits (Node, lib/domain.js,
+// topLevelDomainCallback).
+inline void CallFromLoop(v8::Isolate* isolate, v8::Local<v8::Function> function) {
+  v8::Local<v8::Object> receiver = v8::Object::New(isolate, v8::Null(isolate), nullptr, nullptr, 0);
+  (void)node::MakeCallback(isolate, receiver, function, 0, nullptr, {0, 0});
+}
 
 struct NativeFunction {
   const char* name;

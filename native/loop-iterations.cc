@@ -98,9 +98,7 @@ class LoopIterations {
     v8::HandleScope scope(isolate);
     Local<v8::Context> context = iterations->context_.Get(isolate);
     v8::Context::Scope context_scope(context);
-    // A new object: it becomes async_hooks.executionAsyncResource(), to which AsyncLocalStorage may write.
-    Local<v8::Object> resource = v8::Object::New(isolate);
-    (void)node::MakeCallback(isolate, resource, iterations->callback_.Get(isolate), 0, nullptr, {0, 0});
+    longstack::CallFromLoop(isolate, iterations->callback_.Get(isolate));
   }
 
   Isolate* isolate_;

@@ -221,6 +221,7 @@ class Hooks {
 
   // Calls the callbacks of a stage with the event in the shared memory. The hot path.
   inline void Emit(int stage) {
+    if (shared_ == nullptr) return;
     const longstack_event event = {static_cast<int64_t>(shared_->async_id),
       static_cast<int64_t>(shared_->trigger_async_id), timed_counts_[stage] == 0 ? 0 : uv_hrtime(),
       static_cast<uint32_t>(shared_->type), static_cast<uint32_t>(shared_->stack)};
@@ -347,6 +348,8 @@ inline Hooks* HooksOf(const FunctionCallbackInfo<Value>& info) { return longstac
 
 // share(buffer): sets the memory of events, before any other call; returns whether it is large enough
 void Share(const FunctionCallbackInfo<Value>& info) {
+  info.GetReturnValue().Set(false);
+  if (!info[0]->IsArrayBuffer()) return;
   info.GetReturnValue().Set(HooksOf(info)->Share(info.GetIsolate(), info[0].As<v8::ArrayBuffer>()));
 }
 
@@ -359,6 +362,8 @@ void Api(const FunctionCallbackInfo<Value>& info) {
 
 // type(name): returns the number of a type
 void Type(const FunctionCallbackInfo<Value>& info) {
+  info.GetReturnValue().Set(0u);
+  if (!info[0]->IsString()) return;
   v8::String::Utf8Value name(info.GetIsolate(), info[0]);
   char text[kMaxNameBytes];
   size_t length = *name == nullptr ? 0 : strnlen(*name, static_cast<size_t>(name.length()));

@@ -81,6 +81,7 @@ const char* Walker::Learn(Word* outer_fp, Word* inner_fp) {
   constexpr int kLastOffset = -24;
   if (layout_.why != nullptr) return layout_.why;
   if (base_ == 0) return "the bounds of the stack are not known";
+  if (outer_fp == nullptr) return "two callbacks are needed, one inside the other";
   last_frame_ = base_ - Frame::kWords * sizeof(Word);
   Frame frame(inner_fp);
   const Frame outer(outer_fp);

@@ -128,6 +128,21 @@ double NowMs() { return static_cast<double>(uv_hrtime()) * 1e-6; }
 
 class Watch;
 
+// Requested interrupts of all watchdogs. Orders what a watchdog wrote before its request and what the callback
+// reads: V8 does not promise that RequestInterrupt does.
+std::atomic<uint32_t> requests{0};
+
+// The watchdog of an environment.
+struct Watchdog {
+  Isolate* isolate;
+  uv_loop_t* loop;
+  Watch* watch = nullptr;
+  int closing = 0;              // watches whose handle libuv has not closed yet
+  void (*done)(void*) = nullptr;  // not nullptr: the environment ends, and waits for them
+  void* done_data = nullptr;
+  node::AsyncCleanupHookHandle hook;
+};
+
 // The data of a requested interrupt, which may come when the watch is gone, or never. Accessed by the loop's
 // thread only, once created.
 struct Interrupt {
@@ -136,9 +151,10 @@ struct Interrupt {
 
 class Watch {
  public:
-  Watch(Isolate* isolate, uv_loop_t* loop) : isolate_(isolate), loop_(loop) {}
+  explicit Watch(Watchdog* watchdog)
+      : watchdog_(watchdog), isolate_(watchdog->isolate), loop_(watchdog->loop) {}
 
-  // Returns false where there is no memory or no thread; what was created until then is left to the process.
+  // Returns false where there is no memory or no thread; then Stop is to be called.
   bool Start(Local<v8::Context> context, double threshold, double origin, Local<v8::ArrayBuffer> memory,
              Local<v8::Function> sample, Local<v8::Function> callback_ended) {
     threshold_ = threshold;
@@ -146,16 +162,11 @@ class Watch {
     origin_ = origin;
     memory_.Reset(isolate_, memory);
     shared_ = static_cast<Shared*>(memory->Data());
-    if (pthread_getcpuclockid(pthread_self(), &cpu_clock_) != 0 || uv_mutex_init(&mutex_) != 0) return false;
-    if (uv_cond_init(&wake_) != 0) {
-      uv_mutex_destroy(&mutex_);
-      return false;
-    }
-    if (uv_async_init(loop_, &async_, CallbackEnded) != 0) {
-      uv_cond_destroy(&wake_);
-      uv_mutex_destroy(&mutex_);
-      return false;
-    }
+    if (pthread_getcpuclockid(pthread_self(), &cpu_clock_) != 0) return false;
+    has_mutex_ = uv_mutex_init(&mutex_) == 0;
+    has_condition_ = has_mutex_ && uv_cond_init(&wake_) == 0;
+    has_handle_ = has_condition_ && uv_async_init(loop_, &async_, CallbackEnded) == 0;
+    if (!has_handle_) return false;
     async_.data = this;
     uv_unref(reinterpret_cast<uv_handle_t*>(&async_));
     context_.Reset(isolate_, context);
@@ -176,9 +187,9 @@ class Watch {
     return has_thread_;
   }
 
-  // Ends the thread; no callback comes afterwards. Calls `done` when libuv has closed the handle, and frees
-  // the watch.
-  void Stop(void (*done)(void*), void* data) {
+  // Ends the thread; no callback comes afterwards. Frees the watch, once libuv has closed its handle: memory
+  // of an open handle, and an open handle in a loop that ends, abort the process.
+  void Stop() {
     if (has_thread_) {
       uv_mutex_lock(&mutex_);
       is_stopping_ = true;
@@ -191,13 +202,25 @@ class Watch {
     callback_ended_.Reset();
     context_.Reset();
     memory_.Reset();
-    done_ = done;
-    done_data_ = data;
+    if (!has_handle_) {
+      delete this;
+      return;
+    }
+    watchdog_->closing++;
     uv_close(reinterpret_cast<uv_handle_t*>(&async_), [](uv_handle_t* handle) {
       Watch* watch = static_cast<Watch*>(handle->data);
-      if (watch->done_ != nullptr) watch->done_(watch->done_data_);
+      Watchdog* watchdog = watch->watchdog_;
       delete watch;
+      watchdog->closing--;
+      EndIfClosed(watchdog);
     });
+  }
+
+  // Tells an environment that ends, and waits for nothing else, and frees its watchdog.
+  static void EndIfClosed(Watchdog* watchdog) {
+    if (watchdog->done == nullptr || watchdog->closing > 0) return;
+    watchdog->done(watchdog->done_data);
+    delete watchdog;
   }
 
   void Wake() {
@@ -223,8 +246,8 @@ class Watch {
 
  private:
   ~Watch() {
-    uv_cond_destroy(&wake_);
-    uv_mutex_destroy(&mutex_);
+    if (has_condition_) uv_cond_destroy(&wake_);
+    if (has_mutex_) uv_mutex_destroy(&mutex_);
   }
 
   // Returns ms that the loop's thread has been on a CPU or in a run queue.
@@ -343,10 +366,12 @@ class Watch {
     is_requested_.store(true);
     Write(&shared_->asked, now);
     requested_run_queue_ = run_queue_.Ms();
+    requests.fetch_add(1, std::memory_order_release);
     isolate_->RequestInterrupt(Interrupted, interrupt);
   }
 
   static void Interrupted(Isolate* isolate, void* data) {
+    requests.load(std::memory_order_acquire);
     Interrupt* interrupt = static_cast<Interrupt*>(data);
     Watch* watch = interrupt->watch;
     delete interrupt;
@@ -376,11 +401,10 @@ class Watch {
     Local<v8::Context> context = watch->context_.Get(isolate);
     v8::Context::Scope context_scope(context);
     Local<v8::Function> callback_ended = watch->callback_ended_.Get(isolate);
-    // Drains the ticks and microtasks that listeners made; with async id 0 no hook is called (Node,
-    // src/api/callback.cc, InternalCallbackScope).
-    (void)node::MakeCallback(isolate, context->Global(), callback_ended, 0, nullptr, {0, 0});
+    longstack::CallFromLoop(isolate, callback_ended);
   }
 
+  Watchdog* watchdog_;
   Isolate* isolate_;
   uv_loop_t* loop_;
   double threshold_ = 0;
@@ -397,13 +421,14 @@ class Watch {
   uv_thread_t thread_;
   uv_mutex_t mutex_;
   uv_cond_t wake_;
+  bool has_mutex_ = false;
+  bool has_condition_ = false;
+  bool has_handle_ = false;
   bool has_thread_ = false;
   bool is_stopping_ = false;
   Interrupt* interrupt_ = nullptr;
   std::atomic<bool> is_requested_{false};
   double requested_run_queue_ = 0;      // of run_queue_, when the last sample was requested
-  void (*done_)(void*) = nullptr;
-  void* done_data_ = nullptr;
 
   // Of the watchdog's thread, under the mutex.
   Progress progress_;                   // at the last check
@@ -420,14 +445,6 @@ class Watch {
   Account armed_account_;               // of the callback armed last
 };
 
-// The watchdog of an environment.
-struct Watchdog {
-  Isolate* isolate;
-  uv_loop_t* loop;
-  Watch* watch = nullptr;
-  node::AsyncCleanupHookHandle hook;
-};
-
 inline Watchdog* WatchdogOf(const FunctionCallbackInfo<Value>& info) {
   return longstack::DataOf<Watchdog>(info);
 }
@@ -436,25 +453,27 @@ inline Watchdog* WatchdogOf(const FunctionCallbackInfo<Value>& info) {
 // callbackEnded() after one; returns whether there is a thread
 void Start(const FunctionCallbackInfo<Value>& info) {
   Watchdog* watchdog = WatchdogOf(info);
-  Local<v8::ArrayBuffer> memory = info[2].As<v8::ArrayBuffer>();
   info.GetReturnValue().Set(false);
+  if (!info[0]->IsNumber() || !info[1]->IsNumber() || !info[2]->IsArrayBuffer()) return;
+  if (!info[3]->IsFunction() || !info[4]->IsFunction()) return;
+  Local<v8::ArrayBuffer> memory = info[2].As<v8::ArrayBuffer>();
   if (watchdog->watch != nullptr || memory->ByteLength() < sizeof(Shared)) return;
   const double origin = NowMs() - info[1].As<v8::Number>()->Value();
-  Watch* watch = new (std::nothrow) Watch(watchdog->isolate, watchdog->loop);
+  Watch* watch = new (std::nothrow) Watch(watchdog);
   if (watch == nullptr) return;
   const double threshold = info[0].As<v8::Number>()->Value();
   const bool has_started = watch->Start(watchdog->isolate->GetCurrentContext(), threshold, origin, memory,
     info[3].As<v8::Function>(), info[4].As<v8::Function>());
-  if (!has_started) return;   // leaks the watch, see Watch::Start
-  watchdog->watch = watch;
-  info.GetReturnValue().Set(true);
+  if (has_started) watchdog->watch = watch;
+  else watch->Stop();
+  info.GetReturnValue().Set(has_started);
 }
 
 // stop()
 void Stop(const FunctionCallbackInfo<Value>& info) {
   Watchdog* watchdog = WatchdogOf(info);
   if (watchdog->watch == nullptr) return;
-  watchdog->watch->Stop(nullptr, nullptr);
+  watchdog->watch->Stop();
   watchdog->watch = nullptr;
 }
 
@@ -468,6 +487,7 @@ void Wake(const FunctionCallbackInfo<Value>& info) {
 // still
 void Lost(const FunctionCallbackInfo<Value>& info) {
   Watchdog* watchdog = WatchdogOf(info);
+  if (!info[0]->IsFloat64Array()) return;
   Local<v8::Float64Array> array = info[0].As<v8::Float64Array>();
   if (watchdog->watch == nullptr || array->Length() < 2) return;
   char* bytes = static_cast<char*>(array->Buffer()->Data()) + array->ByteOffset();
@@ -475,13 +495,13 @@ void Lost(const FunctionCallbackInfo<Value>& info) {
   watchdog->watch->Lost(&result[0], &result[1]);
 }
 
-// The environment ends. libuv closes a handle later; Node waits for `done`.
+// The environment ends: no JavaScript runs any more. libuv closes a handle later; Node waits for `done`.
 void End(void* data, void (*done)(void*), void* done_data) {
   Watchdog* watchdog = static_cast<Watchdog*>(data);
-  Watch* watch = watchdog->watch;
-  delete watchdog;  // no JavaScript runs any more
-  if (watch != nullptr) watch->Stop(done, done_data);
-  else done(done_data);
+  watchdog->done = done;
+  watchdog->done_data = done_data;
+  if (watchdog->watch != nullptr) watchdog->watch->Stop();
+  Watch::EndIfClosed(watchdog);
 }
 
 }  // namespace

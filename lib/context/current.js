@@ -80,6 +80,14 @@ function unwind (ref) {
   return false
 }
 
+/** Returns the current step and how many are entered, for `restore`. */
+const save = () => current.slice(0, ATTENTION)
+
+/** Puts back the current step, and drops the levels above it. @param {Int32Array} step that was saved */
+function restore (step) {
+  current.set(step)
+}
+
 /** Leaves all levels. */
 function leaveAll () {
   current[DEPTH] = 0
@@ -105,5 +113,7 @@ module.exports = {
   push,
   pop,
   unwind,
+  save,
+  restore,
   leaveAll
 }

@@ -1,8 +1,27 @@
 'use strict'
 
-// Who may touch it: everything that runs code which is not the program's own. While `busy` is set, no hook
-// records anything; what is created then is marked as longstack's own (see OWN_WORK in context.js), so
-// nothing that a hook callback does can come back as an event.
+// State that holds for the moment of a call: the flag of longstack's own work, and what other files add with
+// `guard.add`. While `inOwnWork` is set, no hook records anything; what is created then is marked as
+// longstack's own (see OWN_WORK in context.js), so nothing that a hook callback does can come back as an
+// event.
+//
+// `finally` puts such state back, but V8 does not run it where it terminates execution: a `vm` timeout,
+// Ctrl-C with `breakOnSigint`, the inspector's Runtime.terminateExecution (Isolate::UnwindAndFindHandler in
+// src/execution/isolate.cc: JavaScript cannot catch that). So nothing may depend on `finally` alone: all
+// state is saved before code runs that may be terminated, and restored after it (hooks/terminable-runs.js),
+// and an iteration of the event loop begins with none of it set.
+//
+// Data that later calls read is written whole between two places where V8 may terminate: the entries of
+// functions written in JavaScript, the ends of loops' bodies, and regular expressions.
+
+/**
+ * @typedef {object} MomentaryState state that a call sets and puts back
+ * @property {() => any} save
+ * @property {(saved: any) => void} restore puts back what is set since; undefined: nothing was set
+ */
+
+/** @type {MomentaryState[]} */
+const states = []
 
 const guard = {
   inOwnWork: false,
@@ -22,6 +41,30 @@ const guard = {
     } finally {
       guard.inOwnWork = false
     }
+  },
+
+  /** Has the state of another file saved and restored. @param {MomentaryState} state */
+  add (state) {
+    states.push(state)
+  },
+
+  /** Saves all state, before code runs that may be terminated. @returns {unknown[]} */
+  save () {
+    const saved = [guard.inOwnWork]
+    for (let i = 0; i < states.length; i++) saved.push(states[i].save())
+    return saved
+  },
+
+  /** Restores all state, after such code has ended. @param {unknown[]} saved */
+  restore (saved) {
+    guard.inOwnWork = saved[0] === true
+    for (let i = 0; i < states.length; i++) states[i].restore(saved[i + 1])
+  },
+
+  /** Puts all state back: an iteration of the event loop begins, whatever became of the one before. */
+  reset () {
+    guard.inOwnWork = false
+    for (let i = 0; i < states.length; i++) states[i].restore(undefined)
   }
 }
 

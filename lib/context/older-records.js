@@ -35,10 +35,27 @@ let lost = 0
 function keep (ring, offset) {
   const ref = ring[offset + REF]
   const keptPlace = places.get(ref)
-  const place = keptPlace ?? freePlaces.pop() ?? newPlace()
   if (keptPlace === undefined) noteOrder(ref)
-  for (let i = 0; i < 1 << SHIFT; i++) words[place + i] = ring[offset + i]
+  const place = keptPlace ?? freePlaces.at(-1) ?? newPlace()
+  // No loop: V8 may terminate it in the middle (guard.js)
+  words[place] = ring[offset]
+  words[place + 1] = ring[offset + 1]
+  words[place + 2] = ring[offset + 2]
+  words[place + 3] = ring[offset + 3]
+  words[place + 4] = ring[offset + 4]
+  words[place + 5] = ring[offset + 5]
+  words[place + 6] = ring[offset + 6]
+  words[place + 7] = ring[offset + 7]
+  words[place + 8] = ring[offset + 8]
+  words[place + 9] = ring[offset + 9]
+  words[place + 10] = ring[offset + 10]
+  words[place + 11] = ring[offset + 11]
+  words[place + 12] = ring[offset + 12]
+  words[place + 13] = ring[offset + 13]
+  words[place + 14] = ring[offset + 14]
+  words[place + 15] = ring[offset + 15]
   places.set(ref, place)
+  if (keptPlace === undefined && freePlaces.length > 0) freePlaces.pop()
 }
 
 /** @returns {number} index of words that no other record has */

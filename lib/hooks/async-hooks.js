@@ -1,33 +1,29 @@
 'use strict'
 
-// The layer of async hooks: creates its parts, chooses which functions of events.js and settlements.js serve
-// as hooks, and installs them.
-//
-// Where Node can leave promises out of async_hooks (24 and later), V8's own promise hooks report them, at a
-// third of the cost; else async_hooks does. In light mode nothing reports them.
+// The layer of async hooks: creates its parts, enables and disables them. What serves as a hook:
+// installer.js.
 
-const { AsyncResource, createHook } = require('node:async_hooks')
+const { AsyncResource } = require('node:async_hooks')
 const guard = require('../context/guard')
 const records = require('../context/records')
 const { root } = require('../context/context')
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, LAST_LEFT, WATCHED, current, leaveAll
 } = require('../context/current')
-const { OnPromise } = require('../context/tag')
 const { createCallbackHandlers } = require('./callback-handlers')
-const { createCurrentStep } = require('./current-step')
+const { createCurrentStep, createMomentaryStep } = require('./current-step')
 const { createEvents } = require('./events')
+const { createInstaller } = require('./installer')
 const { createGuardedRunner, createKindHandlers } = require('./kind-handlers')
 const { createKindTable } = require('./kind-table')
 const { createCarrier } = require('./light-carrier')
-const { canLeavePromises } = require('./light-support')
 const { createLookup } = require('./lookup')
 const { createOrphans } = require('./orphans')
-const { refOfTracked } = require('./promise-ids')
 const { createSettlements } = require('./settlements')
 const { createStepSpans } = require('./step-spans')
+const { createTerminableRuns } = require('./terminable-runs')
 
-const { CHAIN, SPAN, NO_CHAIN, FIRST_CHAIN } = records
+const { NO_CHAIN, FIRST_CHAIN } = records
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -107,8 +103,11 @@ function createAsyncLayer (parts, listener) {
     carrier,
     kindTable,
     resolve: currentStep.resolve,
+    enterResource: (resource) => installer.enterResource(resource),
     loadLoopTime: () => (timed ??= parts.loopTime())
   })
+  const terminableRuns = createTerminableRuns()
+  guard.add(createMomentaryStep({ carrier, currentStep, callbackHandlers, allocationClock }))
   const installer = createInstaller({ parts, events, settlements, loadUserHooks })
 
   /** Loads what calls users' hooks and those of other addons, around the functions that record. */
@@ -119,11 +118,7 @@ function createAsyncLayer (parts, listener) {
       listener,
       runGuarded,
       currentRef: () => current[CURRENT_REF],
-      isCurrentRecorded () {
-        const cause = current[CURRENT_CAUSE]
-        const isRecorded = cause === current[CURRENT_REF] || records.isRequest(cause)
-        return isRecorded && current[CURRENT_CHAIN] >= FIRST_CHAIN
-      }
+      isCurrentRecorded
     })
   }
 
@@ -149,10 +144,12 @@ function createAsyncLayer (parts, listener) {
       }
       kindTable.refill()
       installer.install(isLight)
+      terminableRuns.enable()
     },
 
     disable () {
       enabled = false
+      terminableRuns.disable()
       installer.uninstall()
       carrier.stop()
       settlements.forget()
@@ -175,6 +172,7 @@ function createAsyncLayer (parts, listener) {
 
     countIterations: events.countIterations,
 
+    carryCurrent: carrier.enter, // in light mode, where an AsyncResource was entered
     /** Runs work that is no part of the program, nor what comes of it. Guarded. @param {() => void} work */
     runUntraced: carrier.runUntraced,
 
@@ -193,95 +191,11 @@ function createAsyncLayer (parts, listener) {
   }
 }
 
-/**
- * @param {object} deps
- * @param {AsyncParts} deps.parts
- * @param {ReturnType<typeof createEvents>} deps.events
- * @param {ReturnType<typeof createSettlements>} deps.settlements
- * @param {() => ReturnType<typeof import('./user-hooks').createUserHooks>} deps.loadUserHooks
- */
-function createInstaller ({ parts, events, settlements, loadUserHooks }) {
-  const { capture } = parts
-  let isLight = false
-  /** users' hooks or those of other addons are called */
-  let isHooked = false
-  let seesSettled = false
-  /** V8's own hooks report promises */
-  let usesPromiseHooks = false
-  /**
-   * promises can be left out of async_hooks: found out once, for a program's own hook sees it
-   * @type {boolean | undefined}
-   */
-  let canLeave
-  /** @type {ReturnType<typeof loadUserHooks> | undefined} */
-  let userHooks
-  /** @type {Array<() => void>} */
-  let disableFunctions = []
-
-  /** @param {boolean} light */
-  function install (light) {
-    isLight = light
-    isHooked = needsUserHooks()
-    const { init, before, after } = isHooked
-      ? (userHooks ??= loadUserHooks())
-      : { init: events.initResource, before: events.beforeResource, after: events.afterResource }
-    events.setInitFunction(init)
-    canLeave ??= guard.run(canLeavePromises)
-    usesPromiseHooks = !isLight && !isHooked && capture.rejection !== undefined && canLeave
-    const trackPromises = !isLight && !usesPromiseHooks
-    // A null prototype: createHook would accept an inherited Object.prototype.destroy.
-    const callbacks = { __proto__: null, init, before, after, trackPromises }
-    const hook = createHook(/** @type {any} */ (callbacks)).enable()
-    disableFunctions.push(() => hook.disable())
-    seesSettled = needsSettled()
-    if (seesSettled) disableFunctions.push(/** @type {() => void} */ (installPromiseHooks()))
-  }
-
-  /** @returns {Function} disables them */
-  function installPromiseHooks () {
-    const { promiseHooks } = require('node:v8')
-    const { settlePromise, settleResource, settleUnrecorded } = settlements
-    if (!usesPromiseHooks) return promiseHooks.onSettled(isLight ? settleUnrecorded : settleResource)
-    const { initPromise: init, beforePromise: before, afterPromise: after } = events
-    return promiseHooks.createHook({ init, before, after, settled: settlePromise })
-  }
-
-  /** Light mode needs to know who rejects only for errors and spans; one hook makes all promises slower. */
-  const needsSettled = () => !isLight || (parts.needsRejecters() && capture.rejection !== undefined)
-
-  /** Other addons may come at any time once they have asked, and do not say when they go. */
-  const needsUserHooks = () => userHooks?.hasListeners() === true || parts.areNativeHooksInUse()
-
-  function uninstall () {
-    for (const disable of disableFunctions) disable()
-    disableFunctions = []
-  }
-
-  return {
-    install,
-    uninstall,
-
-    update () {
-      if (isHooked === needsUserHooks() && seesSettled === needsSettled()) return
-      uninstall()
-      install(isLight)
-    },
-
-    /** @param {Hook[]} hooks */
-    setUserHooks (hooks) {
-      if (userHooks !== undefined || hooks.length > 0) (userHooks ??= loadUserHooks()).setListeners(hooks)
-    },
-
-    /** @param {any} promise @returns {PromiseRecord} */
-    recordOf (promise) {
-      // In light mode a record would be from before, or made because of a program's own hook
-      const ref = isLight ? 0 : usesPromiseHooks ? OnPromise.read(promise) ?? 0 : refOfTracked(promise)
-      const record = ref === 0 ? undefined : records.findRecord(ref)
-      if (record === undefined) return { ref: 0, chain: 0, span: 0 }
-      const { words, offset } = record
-      return { ref, chain: words[offset + CHAIN], span: words[offset + SPAN] }
-    }
-  }
+/** Returns whether the current step, or the request in it, has a record of its own. */
+function isCurrentRecorded () {
+  const cause = current[CURRENT_CAUSE]
+  const isRecorded = cause === current[CURRENT_REF] || records.isRequest(cause)
+  return isRecorded && current[CURRENT_CHAIN] >= FIRST_CHAIN
 }
 
 /**

@@ -6,8 +6,8 @@
 const { executionAsyncResource } = require('node:async_hooks')
 const { contextAt, contextOf, OWN_WORK } = require('../context/context')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, LAST_LEFT, PROFILED,
-  current, profiled
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, LAST_LEFT, PROFILED, TIMED,
+  current, profiled, restore, save
 } = require('../context/current')
 const { NO_CHAIN, OWN_WORK_CHAIN } = require('../context/records')
 
@@ -79,4 +79,30 @@ function createCurrentStep ({ lookup, settlements, isEnabled }) {
   }
 }
 
-module.exports = { createCurrentStep }
+/**
+ * Creates what saves the current step, and puts it back where code that ran in it was terminated: what that
+ * entered was not left.
+ * @param {object} deps
+ * @param {import('./light-carrier').Carrier} deps.carrier
+ * @param {ReturnType<typeof createCurrentStep>} deps.currentStep
+ * @param {ReturnType<typeof import('./callback-handlers').createCallbackHandlers>} deps.callbackHandlers
+ * @param {import('./async-hooks').AsyncParts['allocationClock']} deps.allocationClock
+ * @returns {import('../context/guard').MomentaryState}
+ */
+function createMomentaryStep ({ carrier, currentStep, callbackHandlers, allocationClock }) {
+  return {
+    save: () => ({ step: save(), carried: carrier.read() }),
+
+    restore (saved) {
+      if (saved === undefined) return // leaveAll() does it
+      carrier.restore(saved.carried)
+      restore(saved.step)
+      currentStep.resolve()
+      if ((current[ATTENTION] & (TIMED | PROFILED)) !== 0) callbackHandlers.handleReturn()
+      if (!allocationClock.isOn) return
+      allocationClock.mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
+    }
+  }
+}
+
+module.exports = { createCurrentStep, createMomentaryStep }

@@ -78,22 +78,24 @@ function createEvents ({
         ? kindTable.tick
         : type === 'PROMISE' ? promiseKind(trigger) : kindTable.kinds.get(type) ?? kindTable.add(type)
       const chain = current[CURRENT_CHAIN]
+      const isPassed = !kind.isSelected || chain === OWN_WORK_CHAIN
+      // First what may be terminated, then the record as a whole: see guard.js
+      const step = isPassed ? 0 : capture.step(chain, kind.number, initFunction)
       resources[offset + REF] = ref
       resources[offset + TRIGGER] = trigger << 1
       resources[offset + SPAN] = current[CURRENT_SPAN]
       resources[offset + CAUSE] = current[CURRENT_CAUSE]
       resources[offset + RUN] = current[CURRENT_RUN]
-      if (!kind.isSelected || chain === OWN_WORK_CHAIN) {
+      if (isPassed) {
         resources[offset + CHAIN] = chain
         resources[offset + FLAGS] = PASSED | (kind.flags & (ONE_SHOT | CALLED | ENTERED | TICK))
         return
       }
-      const step = capture.step(chain, kind.number, initFunction)
       resources[offset + CHAIN] = step & CHAIN_BITS
       resources[offset + TIME] = clock[0] * TICKS
       resources[offset + DETAIL] = 0
-      resources[offset + FLAGS] =
-        step <= CHAIN_BITS ? kind.flags : kind.flags | noteRepetition(resources, offset, step)
+      resources[offset + FLAGS] = kind.flags
+      if (step > CHAIN_BITS) resources[offset + FLAGS] |= noteRepetition(resources, offset, step)
       if (kind.special) kindHandlers.handleInit(kind, asyncId, offset, trigger, resource)
     } catch (error) {
       listener.failed(error) // the resource then stays without a record, the program unharmed
@@ -115,6 +117,9 @@ function createEvents ({
       if (current[DEPTH] === 0) resolveCurrent(0)
       OnPromise.write(promise, ref)
       const chain = current[CURRENT_CHAIN]
+      const kind = parent === undefined ? kindTable.promise : kindTable.awaited
+      const step = chain === OWN_WORK_CHAIN ? 0 : capture.step(chain, kind.number, initPromise)
+      const triggerRef = parent === undefined ? 0 : OnPromise.read(parent) ?? 0
       promises[offset + REF] = ref
       promises[offset + SPAN] = current[CURRENT_SPAN]
       promises[offset + CAUSE] = current[CURRENT_CAUSE]
@@ -124,14 +129,12 @@ function createEvents ({
         promises[offset + FLAGS] = PASSED
         return
       }
-      const kind = parent === undefined ? kindTable.promise : kindTable.awaited
-      const step = capture.step(chain, kind.number, initPromise)
       promises[offset + CHAIN] = step & CHAIN_BITS
       promises[offset + TIME] = clock[0] * TICKS
       promises[offset + DETAIL] = 0
-      promises[offset + TRIGGER] = parent === undefined ? 0 : OnPromise.read(parent) ?? 0
-      promises[offset + FLAGS] =
-        step <= CHAIN_BITS ? kind.flags : kind.flags | noteRepetition(promises, offset, step)
+      promises[offset + TRIGGER] = triggerRef
+      promises[offset + FLAGS] = kind.flags
+      if (step > CHAIN_BITS) promises[offset + FLAGS] |= noteRepetition(promises, offset, step)
     } catch (error) {
       listener.failed(error)
     }
@@ -248,7 +251,7 @@ function createEvents ({
   function startIteration () {
     iteration = iterations[0]
     leaveAll()
-    guard.inOwnWork = false
+    guard.reset()
     if ((current[ATTENTION] & TIMED) !== 0) loopTime().mayHavePolled = true
     if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.startIteration()
     settlements.read()
@@ -277,7 +280,7 @@ function createEvents ({
     countIterations (counters, byLoop) {
       iterations = counters
       isCountedByLoop = byLoop
-      iteration = counters[0]
+      iteration = counters[0] - 1 // the next callback begins one
     }
   }
 }

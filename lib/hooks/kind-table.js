@@ -30,8 +30,8 @@ function createKindTable ({ isSelected, isLight, forgetChains }) {
     /** @param {string} type @returns {Kind} */
     add (type) {
       if (kindCount() > KINDS) {
+        forgetChains() // first: they name kinds by number
         resetKinds()
-        forgetChains()
         table.refill()
       }
       const kind = kindOf(type, isSelected(type === AWAIT ? 'PROMISE' : type))

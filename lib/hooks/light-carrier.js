@@ -54,6 +54,12 @@ function createCarrier () {
     /** @returns {Carried | undefined} */
     read: () => storage?.getStore(),
 
+    /** Carries again what was carried before. @param {Carried | undefined} carried */
+    restore (carried) {
+      if (storage === undefined || storage.getStore() === carried) return
+      storage.enterWith(/** @type {any} */ (carried))
+    },
+
     /**
      * Runs a function with a step of a span, whose run begins in it.
      * @template T

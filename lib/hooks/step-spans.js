@@ -23,10 +23,11 @@ const HEADROOM_KB = 64 // of stack, for what begins and ends a callback
  * @param {import('./async-hooks').AsyncParts} deps.parts
  * @param {import('./light-carrier').Carrier} deps.carrier
  * @param {ReturnType<typeof import('./kind-table').createKindTable>} deps.kindTable
+ * @param {(resource: object) => () => void} deps.enterResource enters one; returns what leaves it
  * @param {() => void} deps.resolve makes sure that the current step is known
  * @param {() => import('../spans/loop-time').LoopTime} deps.loadLoopTime
  */
-function createStepSpans ({ parts, carrier, kindTable, resolve, loadLoopTime }) {
+function createStepSpans ({ parts, carrier, kindTable, enterResource, resolve, loadLoopTime }) {
   const { allocationClock, capture, registry } = parts
   const { clock } = capture
   /** set with the first span that is timed @type {import('../spans/loop-time').LoopTime} */
@@ -131,12 +132,14 @@ function createStepSpans ({ parts, carrier, kindTable, resolve, loadLoopTime }) 
       const ref = resource.asyncId() << 1
       const record = records.findRecord(ref)
       if (record === undefined || record.words[record.offset + CHAIN] === OWN_WORK_CHAIN) {
-        return resource.runInAsyncScope(fn)
+        return fn()
       }
       const { chain, cause } = recordSpan(ref, record, next)
+      const leave = enterResource(resource)
       try {
-        return resource.runInAsyncScope(carrier.isOn ? () => carrier.run(chain, cause, next.seq, fn) : fn)
+        return carrier.isOn ? carrier.run(chain, cause, next.seq, fn) : fn()
       } finally {
+        leave()
         resolve()
         const span = current[CURRENT_SPAN]
         if (isTimed() && span !== timed.spanNumber) timed.switchTo(span, now())

@@ -51,7 +51,7 @@ function createUncaughtLayer ({ escaped, hasHandlers, handle, fatal }) {
       try {
         escaped(error, fromPromise)
       } catch {}
-      if (handle(error, fromPromise)) return asHandled(callNode)
+      if (isHandledByProgram(error, fromPromise)) return asHandled(callNode)
     }
     const isHandled = callNode()
     if (isHandled === false) {
@@ -60,6 +60,19 @@ function createUncaughtLayer ({ escaped, hasHandlers, handle, fatal }) {
       } catch {}
     }
     return isHandled
+  }
+
+  /**
+   * Asks the handlers. A failure of longstack's own must not replace the error.
+   * @param {unknown} error
+   * @param {boolean} fromPromise
+   */
+  function isHandledByProgram (error, fromPromise) {
+    try {
+      return handle(error, fromPromise)
+    } catch {
+      return false
+    }
   }
 
   /** Handlers see errors from now on, and so does what is printed on a terminal. */

@@ -15,6 +15,7 @@ const { CHAIN, FLAGS, PASSED, FIRST_CHAIN } = records
 
 /**
  * @typedef {import('../context/context').Context} Context
+ * @typedef {import('node:async_hooks').AsyncResource} AsyncResource
  * @typedef {import('./async-hooks').Hook} Hook
  * @typedef {'init' | 'before' | 'after'} Stage
  *
@@ -44,6 +45,7 @@ function createUserHooks ({ hooks, parts, listener, runGuarded, currentRef, isCu
   const { wants } = native
   /** hooks of users, in order; replaced, never mutated @type {Hook[]} */
   let listeners = []
+  let isCalling = false
 
   /** @param {number} asyncId @param {string} type @param {number} trigger @param {any} resource */
   function init (asyncId, type, trigger, resource) {
@@ -93,7 +95,13 @@ function createUserHooks ({ hooks, parts, listener, runGuarded, currentRef, isCu
     if (listeners.length === 0) return
     measure(stage, context.ensureExtra())
     // The list is replaced where a callback changes it
-    for (const hook of listeners) listener.callHook(hook, stage, context)
+    const present = listeners
+    const wasCalling = isCalling
+    isCalling = true
+    for (const hook of present) {
+      if (listeners === present || listeners.includes(hook)) listener.callHook(hook, stage, context)
+    }
+    isCalling = wasCalling
   }
 
   return {
@@ -111,7 +119,32 @@ function createUserHooks ({ hooks, parts, listener, runGuarded, currentRef, isCu
       hooks.after(asyncId)
     },
 
+    /**
+     * Enters a resource that Node does not enter.
+     * @param {AsyncResource} resource
+     * @returns {() => void} leaves it
+     */
+    enter (resource) {
+      const asyncId = resource.asyncId()
+      hooks.before(asyncId)
+      reportCallback(resource, 'before')
+      return () => {
+        if (currentRef() === asyncId << 1) reportCallback(resource, 'after')
+        hooks.after(asyncId)
+      }
+    },
+
     hasListeners: () => listeners.length > 0,
+
+    /**
+     * Disables a hook of async_hooks. Where one is disabled while hooks are called, Node counts wrongly and
+     * keeps its own promise hook (getHookArrays in lib/internal/async_hooks.js): so once more, afterwards.
+     * @param {import('node:async_hooks').AsyncHook} hook
+     */
+    disable (hook) {
+      hook.disable()
+      if (isCalling) guard.run(() => process.nextTick(() => hook.enable().disable()))
+    },
 
     /** @param {Hook[]} hooks of users, in order */
     setListeners (hooks) {

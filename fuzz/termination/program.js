@@ -1,0 +1,249 @@
+'use strict'
+
+// A traced program whose code is terminated at random instants. After each it looks at everything that has to
+// be as it was: from the same callback, from what that makes, and from flows that were there before. Prints
+// findings and counts as one line of JSON.
+
+const fs = require('node:fs')
+const net = require('node:net')
+const path = require('node:path')
+const vm = require('node:vm')
+const trace = require('../..')
+const guard = require('../../lib/context/guard')
+const { bodies, endlessCode, globalsFor } = require('./workload')
+
+/**
+ * @typedef {object} Settings
+ * @property {number} seed
+ * @property {number} count of terminations
+ * @property {boolean} atStart the first ones come in the main script, with nothing loaded
+ * @property {boolean} spans
+ * @property {boolean} workers ends workers as well
+ */
+
+/** @type {Settings} */
+const settings = JSON.parse(process.argv[2])
+const findings = /** @type {string[]} */ ([])
+const counts = { terminated: 0, inState: 0, inLongstack: 0, workers: 0 }
+
+const initial = {
+  format: Error.prepareStackTrace,
+  limit: Error.stackTraceLimit,
+  SIGINT: process.listenerCount('SIGINT')
+}
+
+let state = settings.seed >>> 0
+/** @param {number} below @returns {number} */
+function random (below) {
+  state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+  return Math.floor(state / 2 ** 32 * below)
+}
+
+/** @template T @param {T[]} list @returns {T} */
+const pick = (list) => list[random(list.length)]
+
+const MAX_OPEN = 5 // spans whose promise was terminated before it was settled
+
+let round = 0
+let what = ''
+/** @param {unknown} condition @param {string} text */
+function expect (condition, text) {
+  if (!condition && findings.length < 20) findings.push(`round ${round} (${what}): ${text}`)
+}
+
+// State of longstack's that was set when code was terminated: it was inside.
+const { restore } = guard
+let isStateSet = false
+guard.restore = (saved) => {
+  const now = guard.save()
+  isStateSet = now.some((value, i) => JSON.stringify(value ?? null) !== JSON.stringify(saved[i] ?? null))
+  restore(saved)
+}
+
+const server = net.createServer().listen(0).unref()
+const bodyNames = Object.keys(bodies).filter((name) => settings.spans || !name.startsWith('span'))
+const now = { body: '' }
+const globals = { ...globalsFor(trace, server), now }
+const contexts = [
+  vm.createContext({ ...globals }),
+  vm.createContext({ ...globals }, { microtaskMode: 'afterEvaluate' })
+]
+Object.assign(globalThis, globals, { process })
+
+/** Runs code that is terminated. */
+function terminate () {
+  const isInterrupted = random(8) === 0
+  const kind = random(6)
+  // Microtasks of a context with a queue of its own wait for ever where no run of it ends
+  const names = Array.from({ length: 1 + random(4) }, () => pick(bodyNames))
+    .map((name) => kind === 2 && name === 'spanAsync' ? 'span' : name)
+  what = `${names.join(', ')}; kind ${kind}${isInterrupted ? ', interrupted' : ''}`
+  const code = endlessCode(names, isInterrupted ? 1 + random(20) : 0)
+  const timeout = isInterrupted ? 2000 : 1 + (random(4) === 0 ? random(29) : random(4))
+  const options = { timeout, breakOnSigint: isInterrupted }
+  isStateSet = false
+  let ended
+  fs.writeSync(1, '<')
+  try {
+    if (kind === 0) vm.runInNewContext(code, { ...globals }, options)
+    else if (kind === 1 && !isInterrupted) vm.runInThisContext(code, options)
+    else if (kind === 2) vm.runInContext(code, contexts[1], options)
+    else new vm.Script(code).runInContext(contexts[0], options)
+  } catch (error) {
+    ended = /** @type {any} */ (error).code
+  }
+  fs.writeSync(1, '>')
+  expect(/^ERR_SCRIPT_EXECUTION/.test(ended), `the code ended with ${ended}`)
+  counts.terminated++
+  if (isStateSet) counts.inState++
+  if (isStateSet || /stack|errors|trace|chain|why|handles|current|span/i.test(now.body)) counts.inLongstack++
+}
+
+/** Looks at what is the program's. */
+function checkProgram () {
+  if (Error.prepareStackTrace === globals.swapped) Error.prepareStackTrace = initial.format // the code's own
+  expect(Error.prepareStackTrace === initial.format, 'Error.prepareStackTrace is another')
+  expect(Error.stackTraceLimit === initial.limit, `Error.stackTraceLimit is ${Error.stackTraceLimit}`)
+  expect(process.listenerCount('SIGINT') === initial.SIGINT, 'listeners of SIGINT are gone')
+  const { stack } = new Error('message')
+  const text = String(stack)
+  expect(text.startsWith('Error: message\n    at checkProgram ('), `a stack is ${text.slice(0, 80)}`)
+  expect(trace.stats().fault === undefined, `fault: ${JSON.stringify(trace.stats().fault)}`)
+}
+
+/** @param {string} text @param {string} functionName of the flow that it has to tell of */
+function checkHops (text, functionName) {
+  const hop = text.slice(text.indexOf('\n  ── '))
+  const isThere = text.includes('\n  ── ') && hop.includes(functionName)
+  expect(isThere, `no hop by ${functionName} in: ${text.slice(0, 300)}`)
+}
+
+/** Checks that what this callback makes from now on is traced. @returns {Promise<void>} */
+async function makeAfter () {
+  const timer = new Promise((resolve) => setTimeout(function later () {
+    checkHops(String(new Error('timer').stack), 'makeAfter')
+    checkProgram()
+    resolve(undefined)
+  }, 1))
+  const immediate = new Promise((resolve) => setImmediate(() => {
+    checkHops(trace.stack(), 'makeAfter')
+    resolve(undefined)
+  }))
+  await null
+  checkHops(String(new Error('awaited').stack), settings.atStart ? '' : 'terminateNow')
+  await Promise.all([timer, immediate])
+}
+
+/** Flows that were there before: their stories must stay theirs. */
+const waiting = /** @type {Array<{ timer: NodeJS.Timeout, maker: string }>} */ ([])
+
+function startWaiting () {
+  const makers = [
+    function makerOne () { return setTimeout(() => {}, 1e6).unref() },
+    function makerTwo () { return setTimeout(() => {}, 1e6).unref() },
+    function makerThree () { return setTimeout(() => {}, 1e6).unref() }
+  ]
+  for (const maker of makers) waiting.push({ timer: maker(), maker: maker.name })
+}
+
+function checkWaiting () {
+  for (const { timer, maker } of waiting) checkHops(`\n${trace.stack(timer)}`, maker)
+}
+
+/** One round in a callback of its own. @returns {Promise<void>} */
+function playRound () {
+  return new Promise((resolve) => setTimeout(function terminateNow () {
+    round++
+    terminate()
+    checkProgram()
+    makeAfter().then(() => {
+      if (round % 8 === 0) checkWaiting()
+      resolve()
+    })
+  }, 0))
+}
+
+/** Starts a worker that is traced as well, and ends it at a random instant. */
+async function endWorker () {
+  const { Worker } = require('node:worker_threads')
+  const workerData = { seed: random(2 ** 31), bodies: bodyNames }
+  const worker = new Worker(path.join(__dirname, 'worker.js'), { workerData })
+  worker.on('error', (/** @type {any} */ error) => {
+    // Where V8 lost a termination, promises of the endless loop fill its heap
+    expect(error.code === 'ERR_WORKER_OUT_OF_MEMORY', `a worker: ${error.message}`)
+  })
+  await new Promise((resolve) => setTimeout(resolve, 15 + random(120)))
+  await worker.terminate()
+  counts.workers++
+  checkProgram()
+}
+
+/** Built-ins that may have been half-loaded. */
+const builtIns = { net: 14, http: 14, v8: 15, worker_threads: 12, fs: 80, tls: 10, zlib: 20, util: 30 }
+
+function checkBuiltIns () {
+  for (const [name, keys] of Object.entries(builtIns)) {
+    try {
+      const found = Object.keys(require(name)).length
+      expect(found >= keys, `${name} has ${found} keys`)
+    } catch (error) {
+      expect(false, `require('${name}'): ${/** @type {Error} */ (error).message}`)
+    }
+  }
+  try {
+    new console.Console(fs.createWriteStream('/dev/null')).log('printed')
+  } catch (error) {
+    expect(false, `console.log: ${/** @type {Error} */ (error).message}`)
+  }
+}
+
+/** Checks that spans and reports of blocking callbacks still come. */
+async function checkFeatures () {
+  const span = await new Promise((resolve) => {
+    const remove = trace.on('span', (record) => {
+      if (record.name !== 'after all') return
+      remove()
+      resolve(record)
+    })
+    setTimeout(() => trace.span('after all', () => {}), 1)
+    setTimeout(resolve, 3000).unref()
+  })
+  expect(span !== undefined, 'no span')
+  const blocked = await new Promise((resolve) => {
+    const remove = trace.on('blocked', (event) => {
+      if (event.ms < 60) return
+      remove()
+      resolve(event)
+    })
+    setTimeout(() => {
+      const start = process.cpuUsage() // a wait for a CPU does not count
+      while (process.cpuUsage(start).user < 150_000);
+    }, 1)
+    setTimeout(resolve, 5000)
+  })
+  expect(blocked !== undefined, 'no blocking callback')
+}
+
+async function main () {
+  for (let i = 0; i < settings.count; i++) await playRound()
+  for (let i = 0; settings.workers && i < 3; i++) await endWorker()
+  checkWaiting()
+  checkBuiltIns()
+  if (settings.spans) await checkFeatures()
+  const { open } = trace.stats().spans ?? { open: 0 }
+  expect(open <= MAX_OPEN, `${open} spans are open`)
+  process._rawDebug(JSON.stringify({ findings, ...counts, openSpans: open }))
+  process.exit(0)
+}
+
+process.on('unhandledRejection', () => {}) // code was terminated before it could catch
+if (settings.atStart) {
+  terminate()
+  checkProgram()
+}
+startWaiting()
+main().catch((error) => {
+  findings.push(`the program: ${error.stack}`)
+  process._rawDebug(JSON.stringify({ findings, ...counts }))
+  process.exit(1)
+})

@@ -1,0 +1,122 @@
+'use strict'
+
+// Chooses which functions of events.js, settlements.js and user-hooks.js serve as hooks, and installs them.
+//
+// Where Node can leave promises out of async_hooks (24 and later), V8's own promise hooks report them, at a
+// third of the cost; else async_hooks does. In light mode nothing reports them.
+
+const { createHook } = require('node:async_hooks')
+const guard = require('../context/guard')
+const records = require('../context/records')
+const { OnPromise } = require('../context/tag')
+const { canLeavePromises } = require('./light-support')
+const { refOfTracked } = require('./promise-ids')
+
+const { CHAIN, SPAN } = records
+
+/**
+ * @param {object} deps
+ * @param {import('./async-hooks').AsyncParts} deps.parts
+ * @param {ReturnType<typeof import('./events').createEvents>} deps.events
+ * @param {ReturnType<typeof import('./settlements').createSettlements>} deps.settlements
+ * @param {() => ReturnType<typeof import('./user-hooks').createUserHooks>} deps.loadUserHooks
+ */
+function createInstaller ({ parts, events, settlements, loadUserHooks }) {
+  const { capture } = parts
+  let isLight = false
+  /** users' hooks or those of other addons are called */
+  let isHooked = false
+  let seesSettled = false
+  /** V8's own hooks report promises */
+  let usesPromiseHooks = false
+  /**
+   * promises can be left out of async_hooks: found out once, for a program's own hook sees it
+   * @type {boolean | undefined}
+   */
+  let canLeave
+  /** @type {ReturnType<typeof loadUserHooks> | undefined} */
+  let userHooks
+  /** @type {Array<() => void>} */
+  let disableFunctions = []
+
+  /** @param {boolean} light */
+  function install (light) {
+    isLight = light
+    isHooked = needsUserHooks()
+    const { init, before, after } = isHooked
+      ? (userHooks ??= loadUserHooks())
+      : { init: events.initResource, before: events.beforeResource, after: events.afterResource }
+    events.setInitFunction(init)
+    canLeave ??= guard.run(canLeavePromises)
+    usesPromiseHooks = !isLight && !isHooked && capture.rejection !== undefined && canLeave
+    const trackPromises = !isLight && !usesPromiseHooks
+    // A null prototype: createHook would accept an inherited Object.prototype.destroy.
+    const callbacks = { __proto__: null, init, before, after, trackPromises }
+    const hook = createHook(/** @type {any} */ (callbacks)).enable()
+    disableFunctions.push(() => userHooks === undefined ? hook.disable() : userHooks.disable(hook))
+    seesSettled = needsSettled()
+    if (seesSettled) disableFunctions.push(/** @type {() => void} */ (installPromiseHooks()))
+  }
+
+  /** @returns {Function} disables them */
+  function installPromiseHooks () {
+    const { promiseHooks } = require('node:v8')
+    const { settlePromise, settleResource, settleUnrecorded } = settlements
+    if (!usesPromiseHooks) return promiseHooks.onSettled(isLight ? settleUnrecorded : settleResource)
+    const { initPromise: init, beforePromise: before, afterPromise: after } = events
+    return promiseHooks.createHook({ init, before, after, settled: settlePromise })
+  }
+
+  /** Light mode needs to know who rejects only for errors and spans; one hook makes all promises slower. */
+  const needsSettled = () => !isLight || (parts.needsRejecters() && capture.rejection !== undefined)
+
+  /** Other addons may come at any time once they have asked, and do not say when they go. */
+  const needsUserHooks = () => userHooks?.hasListeners() === true || parts.areNativeHooksInUse()
+
+  function uninstall () {
+    for (const disable of disableFunctions) disable()
+    disableFunctions = []
+  }
+
+  return {
+    install,
+    uninstall,
+
+    /**
+     * Enters the resource of a span, whose function is about to run. Without Node's own stack of async ids:
+     * where that function is terminated, Node would not leave the id, and would abort at the end of the
+     * callback (AsyncHooks::pop_async_context in src/env.cc).
+     * @param {any} resource an AsyncResource
+     * @returns {() => void} leaves it
+     */
+    enterResource (resource) {
+      if (isHooked && userHooks !== undefined) return userHooks.enter(resource)
+      const asyncId = resource.asyncId()
+      events.beforeResource(asyncId)
+      return () => events.afterResource(asyncId)
+    },
+
+    update () {
+      if (isHooked === needsUserHooks() && seesSettled === needsSettled()) return
+      uninstall()
+      install(isLight)
+    },
+
+    /** @param {import('./async-hooks').Hook[]} hooks */
+    setUserHooks (hooks) {
+      if (userHooks !== undefined || hooks.length > 0) (userHooks ??= loadUserHooks()).setListeners(hooks)
+    },
+
+    /** @param {any} promise @returns {import('./async-hooks').PromiseRecord} */
+    recordOf (promise) {
+      // In light mode a record would be from before, or made because of a program's own hook
+      const ref = isLight ? 0 : usesPromiseHooks ? OnPromise.read(promise) ?? 0 : refOfTracked(promise)
+      const record = ref === 0 ? undefined : records.findRecord(ref)
+      if (record === undefined) return { ref: 0, chain: 0, span: 0 }
+      const { words, offset } = record
+      return { ref, chain: words[offset + CHAIN], span: words[offset + SPAN] }
+    }
+  }
+}
+
+module.exports = { createInstaller }

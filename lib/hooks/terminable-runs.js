@@ -1,0 +1,60 @@
+'use strict'
+
+// Runs of `vm` that may be terminated: by `timeout`, or by Ctrl-C with `breakOnSigint`, as in the REPL. V8
+// runs no `finally` in what it terminates, but it does in what called it: Node ends the termination in
+// ContextifyScript::EvalMachine (src/node_contextify.cc), and throws an error from there. So that function is
+// wrapped, and puts back what was set in between. All methods of vm.Script call it, and so do the functions
+// of `vm` and the REPL.
+
+const { Script } = require('node:vm')
+const guard = require('../context/guard')
+
+const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
+
+const NAME = 'runInContext'
+
+function createTerminableRuns () {
+  const owner = /** @type {object} */ (getPrototypeOf(Script.prototype))
+  /** what it was, while it is wrapped @type {PropertyDescriptor | undefined} */
+  let original
+  /** @type {Function} */
+  let wrapper
+
+  /** @param {Function} method */
+  const wrap = (method) => {
+    wrapper = ({
+      /** @this {any} */
+      runInContext () {
+        const saved = guard.save()
+        let hasReturned = false
+        try {
+          const value = apply(method, this, arguments)
+          hasReturned = true
+          return value
+        } finally { // not `catch`: a message would tell of this line
+          if (!hasReturned) guard.restore(saved)
+        }
+      }
+    })[NAME]
+    defineProperty(wrapper, 'length', { value: method.length, configurable: true })
+    defineProperty(wrapper, 'name', { value: method.name, configurable: true })
+    return wrapper
+  }
+
+  return {
+    enable () {
+      const present = getOwnPropertyDescriptor(owner, NAME)
+      if (original !== undefined || typeof present?.value !== 'function') return
+      if (defineProperty(owner, NAME, { ...present, value: wrap(present.value) })) original = present
+    },
+
+    disable () {
+      // A wrapper that was wrapped in turn stays
+      if (original === undefined || getOwnPropertyDescriptor(owner, NAME)?.value !== wrapper) return
+      defineProperty(owner, NAME, original)
+      original = undefined
+    }
+  }
+}
+
+module.exports = { createTerminableRuns }

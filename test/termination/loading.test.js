@@ -1,0 +1,135 @@
+'use strict'
+
+// What queries need is loaded whole or not at all, and needs no file once the first callback has run.
+
+const test = require('ava')
+const { spawnSync } = require('node:child_process')
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { node, root } = require('../helpers/run')
+
+const MAX_DESCRIPTORS = 128
+const stackSizes = [200, 300, 500, 984]
+
+/**
+ * Runs a program with few descriptors.
+ * @param {import('ava').ExecutionContext} t
+ * @param {string} source
+ * @param {Record<string, string>} [env]
+ */
+function withFewDescriptors (t, source, env = {}) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-loading-'))
+  t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
+  const file = path.join(folder, 'program.js')
+  fs.writeFileSync(file, `
+    const trace = require(${JSON.stringify(root)})
+    const fs = require('node:fs')
+    const exhaust = () => { for (;;) fs.openSync('/dev/null') }
+    ${source}`)
+  const inherited = Object.entries(process.env).filter(([name]) => !/^(LONGSTACK|NODE_)/.test(name))
+  const command = `ulimit -n ${MAX_DESCRIPTORS}; exec "$0" "$@"`
+  const args = ['-c', command, process.execPath, '-r', path.join(root, 'lib', 'register.js'), file]
+  return spawnSync('sh', args, { encoding: 'utf8', env: { ...Object.fromEntries(inherited), ...env } })
+}
+
+const onUnix = process.platform === 'win32' ? test.skip : test
+
+for (const LONGSTACK_CAPTURE of ['native', 'js']) {
+  onUnix(`no descriptor is left: a signal is answered, all queries work (${LONGSTACK_CAPTURE})`, (t) => {
+    const { status, stdout, stderr } = withFewDescriptors(t, `
+      setTimeout(() => { try { exhaust() } catch {} process.kill(process.pid, 'SIGUSR2') }, 20)
+      setTimeout(() => {
+        trace.span('off', () => console.log('span ran'))
+        for (const name of ['stack', 'chain', 'handles', 'stats', 'doctor', 'current']) String(trace[name]())
+        console.log(trace.why(process).constructor.name)
+      }, 100)
+      setTimeout(() => console.log('goes on'), 200)`.replace('trace.why(process)', 'trace.why(setTimeout(() => {}, 1))'),
+    { LONGSTACK_SIGNAL: 'SIGUSR2', LONGSTACK_CAPTURE })
+    t.is(status, 0, stderr)
+    t.regex(stdout, /^span ran\n.*\ngoes on\n$/)
+    t.regex(stderr, /clearTimeout\(timer\)/)
+  })
+
+  onUnix(`no descriptor is left: a handler is asked, the error is the program's (${LONGSTACK_CAPTURE})`, (t) => {
+    const { status, stdout, stderr } = withFewDescriptors(t, `
+      trace.onError((error) => { console.log('asked', error.code); return false })
+      setTimeout(exhaust, 20)`, { LONGSTACK_CAPTURE })
+    t.is(status, 1)
+    t.is(stdout, 'asked EMFILE\n')
+    t.regex(stderr, /Error: EMFILE: too many open files, open '\/dev\/null'/)
+  })
+}
+
+onUnix('no descriptor is left in the main script: longstack says what it cannot load, and loads it later', (t) => {
+  const { status, stdout, stderr } = withFewDescriptors(t, `
+    const descriptors = []
+    try { for (;;) descriptors.push(fs.openSync('/dev/null')) } catch {}
+    trace.span('off', () => fs.writeSync(1, 'span ran\\n'))
+    let code
+    try { trace.stats() } catch (error) { code = error.code }
+    descriptors.forEach((descriptor) => fs.closeSync(descriptor))
+    console.log(code === undefined || code === 'ERR_LONGSTACK_NOT_AVAILABLE', trace.stats().enabled)`)
+  t.is(status, 0, stderr)
+  t.is(stdout, 'span ran\ntrue true\n')
+})
+
+test('files that are replaced while the process runs are not mixed with those that it has loaded', async (t) => {
+  const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-replaced-')))
+  t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
+  for (const name of ['lib', 'index.js', 'package.json', 'native/prebuilds']) {
+    const from = path.join(root, name)
+    const options = { recursive: true, preserveTimestamps: true }
+    if (fs.existsSync(from)) fs.cpSync(from, path.join(folder, name), options)
+  }
+  fs.symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'))
+  const made = spawnSync(process.execPath, [path.join(folder, 'lib', 'start', 'build.js')], { encoding: 'utf8' })
+  t.is(made.status, 0, made.stderr)
+  fs.writeFileSync(path.join(folder, 'program.js'), `
+    const fs = require('node:fs')
+    const trace = require('.')
+    setTimeout(() => {
+      fs.rmSync(__dirname + '/lib', { recursive: true })
+      fs.unlinkSync(__dirname + '/node_modules')
+      setTimeout(() => {
+        for (const name of ['stack', 'chain', 'handles', 'stats', 'doctor', 'current']) String(trace[name]())
+        console.log(trace.why(setTimeout(() => {}, 1)).type)
+        trace.on('span', () => {})
+        trace.span('on', () => {})
+        console.log(new Error('read').stack.includes('── setTimeout(2)'))
+      }, 2)
+    }, 1)`)
+  const args = ['-r', path.join(folder, 'lib', 'register.js'), path.join(folder, 'program.js')]
+  const { stdout, stderr, code } = await node(args, { cwd: folder })
+  t.is(stderr, '')
+  t.is(code, 0)
+  t.is(stdout, 'Timeout\ntrue\n')
+})
+
+for (const LONGSTACK_CAPTURE of ['native', 'js']) {
+  test(`stacks are read at the end of a full stack: ${LONGSTACK_CAPTURE}`, async (t) => {
+    const source = `
+      function down () {
+        const error = new Error('deep')
+        let below
+        try { below = down() } catch {}
+        try { error.stack } catch {}
+        return below
+      }
+      for (const first of [true, false]) {
+        if (first) new Error('warm').stack
+        down()
+      }
+      setTimeout(() => { down(); console.log('survived', new Error('x').stack.includes('── setTimeout')) }, 1)`
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-deep-'))
+    t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
+    const file = path.join(folder, 'deep.js')
+    fs.writeFileSync(file, source)
+    for (const size of stackSizes) {
+      const args = [`--stack-size=${size}`, '-r', path.join(root, 'lib', 'register.js'), file]
+      const { stdout, stderr, code } = await node(args, { env: { LONGSTACK_CAPTURE } })
+      t.is(code, 0, `${size}: ${stderr.slice(0, 500)}`)
+      t.is(stdout, 'survived true\n')
+    }
+  })
+}

@@ -1,0 +1,125 @@
+'use strict'
+
+// V8 runs no `finally` where it terminates code: nothing of longstack's may stay set.
+
+const test = require('ava')
+const { spawnSync } = require('node:child_process')
+const path = require('node:path')
+const { root, runsAll, program } = require('../helpers/run')
+const { terminateAtRandom } = require('../../fuzz/termination')
+
+// Where a source is newer than the bundle, Node loads one file after another
+test.before('the bundle is made of the sources', (t) => {
+  const build = path.join(root, 'lib', 'start', 'build.js')
+  const { status, stderr } = spawnSync(process.execPath, [build], { encoding: 'utf8' })
+  t.is(status, 0, stderr)
+})
+
+const COUNT = runsAll ? 100 : 40
+const modes = /** @type {const} */ (runsAll ? ['full', 'light', 'spans'] : ['full', 'spans'])
+
+for (const engine of /** @type {const} */ (['native', 'js'])) {
+  for (const mode of modes) {
+    test(`code that is terminated at random instants leaves nothing behind: ${engine}, ${mode}`, async (t) => {
+      t.timeout(600_000)
+      const seed = Math.floor(Math.random() * 1e6)
+      const settings = { seed, count: COUNT, engine, mode }
+      const { findings, terminated, inLongstack, byV8 } = await terminateAtRandom(settings)
+      if (byV8 > 0) t.log(`${byV8} processes were ended or not terminated by V8, as without longstack`)
+      t.deepEqual(findings, [], `seed ${seed}`)
+      t.true(terminated >= COUNT)
+      t.true(inLongstack > 0, `none of ${terminated} hit longstack`)
+    })
+  }
+}
+
+const check = `
+const vm = require('node:vm')
+const print = (text) => require('node:fs').writeSync(1, text + '\\n')
+function afterwards () {
+  setTimeout(() => {
+    try { console.log('console works') } catch (error) { print('console.log threw: ' + error.message) }
+    print('keys of net: ' + (Object.keys(require('node:net')).length > 10))
+    for (const name of ['http', 'v8', 'worker_threads']) require('node:' + name)
+    setTimeout(function later () { print(new Error('later').stack.includes('── setTimeout(1)') ? 'traced' : 'dead') }, 1)
+  }, 10)
+}`
+
+for (const engine of ['native', 'js']) {
+  for (const place of ['in the main script', 'in the first callback']) {
+    test(`the first stacks of a process are read by code that is terminated ${place}: ${engine}`, async (t) => {
+      for (const timeout of [1, 3, 5, 8]) {
+        const run = 'try { vm.runInNewContext(\'while (true) { try { null.x } catch (e) { e.stack } }\', {}, ' +
+          `{ timeout: ${timeout} }) } catch {} afterwards()`
+        const source = `${check}\n${place === 'in the main script' ? run : `setTimeout(() => { ${run} }, 1)`}`
+        const { stdout, stderr, code } = await program(source, { env: { LONGSTACK_CAPTURE: engine } })
+        t.is(stderr, '')
+        t.is(code, 0)
+        t.is(stdout, 'console works\nkeys of net: true\ntraced\n')
+      }
+    })
+  }
+}
+
+test('what is made in the same callback after a timeout has the whole chain', async (t) => {
+  const { stdout } = await program(`
+    const vm = require('node:vm')
+    setTimeout(function callback () {
+      for (let i = 0; i < 20; i++) {
+        const { format, limit } = { format: Error.prepareStackTrace, limit: Error.stackTraceLimit }
+        try {
+          vm.runInNewContext('for (let i = 0; ; i++) new F("P", "return P.resolve().then(() => " + i + ")")(P)',
+            { F: Function, P: Promise }, { timeout: 2 })
+        } catch {}
+        if (Error.prepareStackTrace !== format || Error.stackTraceLimit !== limit) console.log('changed')
+        setImmediate(function made () {
+          const [, hop] = new Error('made').stack.split(/^  ── /m)
+          if (!/^setImmediate [^]*callback/.test(hop)) console.log('lost', hop)
+        })
+      }
+      setTimeout(() => console.log('end'), 5)
+    }, 1)`)
+  t.is(stdout, 'end\n')
+})
+
+test('a span whose function is terminated ends as terminated, and the process goes on', async (t) => {
+  const { stdout, stderr, code } = await program(`
+    const trace = require(${JSON.stringify(require.resolve('../..'))})
+    const vm = require('node:vm')
+    const spans = []
+    trace.on('span', (span) => spans.push(span))
+    setTimeout(() => {
+      try {
+        vm.runInNewContext('span("outer", () => { span("inner", () => { while (true); }) })',
+          { span: trace.span }, { timeout: 1500 })
+      } catch {}
+      trace.span('after', () => {})
+      setTimeout(() => {
+        for (const { name, status } of spans) console.log(name, status?.code, status?.message)
+        console.log(trace.stats().spans.open)
+        process.exit()
+      }, 10)
+    }, 1)`)
+  t.is(stderr, '')
+  t.is(code, 0)
+  t.deepEqual(stdout.trim().split('\n'), [
+    'inner ERROR terminated', 'outer ERROR terminated', 'after UNSET undefined', '0'
+  ])
+})
+
+test('tracing puts back the method of vm that it wraps', async (t) => {
+  const { stdout } = await program(`
+    const trace = require(${JSON.stringify(require.resolve('../..'))})
+    const { Script } = require('node:vm')
+    const owner = Object.getPrototypeOf(Script.prototype)
+    const before = owner.runInContext
+    trace.enable()
+    const { name, length } = owner.runInContext
+    trace.disable()
+    console.log(owner.runInContext === before, name === before.name, length === before.length)
+    trace.enable()
+    try { new Script('throw new Error("own")', { filename: 'own.js' }).runInThisContext() } catch (error) {
+      console.log(error.stack.includes('terminable-runs'), error.stack.includes('own.js:1'))
+    }`, { preload: false })
+  t.is(stdout, 'true true true\nfalse true\n')
+})
