@@ -9,6 +9,7 @@
 const { executionAsyncId } = require('node:async_hooks')
 const { handleOf } = require('../node-objects')
 const { hiddenProperty } = require('../objects')
+const { listen, unlisten } = require('./run-listeners')
 
 const FIRST_SWEEP = 256 // connections
 
@@ -22,6 +23,7 @@ const noCheck = () => {}
 
 const timerOf = hiddenProperty('timeout')
 const timerId = hiddenProperty('asyncId')
+const socketId = hiddenProperty('async_id_symbol')
 
 /** A socket, and the spans that are open on it: with pipelining there are several. */
 class Connection {
@@ -30,6 +32,8 @@ class Connection {
     this.connections = connections
     this.socket = new WeakRef(socket)
     this.ids = connections.asyncIdsOf(socket)
+    /** that of the socket when they were read: an agent that hands it out again gives it another */
+    this.socketId = socketId(socket)
     /** no resource is known to run for it */
     this.hasNoHandle = handleOf(socket) === undefined
     /** the span that is open on it @type {Span | undefined} */
@@ -71,6 +75,7 @@ class Connection {
    * @returns {boolean} the request is held here, for as long as the span is open
    */
   add (span, check, request, response) {
+    if (!this.hasSpans) this.refreshIds()
     if (!this.connections.watched.has(this)) this.watch()
     this.others?.delete(span)
     if ((this.span === undefined || this.span === span) && (request === undefined || !this.hasNoHandle)) {
@@ -99,20 +104,29 @@ class Connection {
   addResource (id) {
     if (id <= 1 || this.ids.includes(id)) return
     this.ids.push(id)
-    if (this.connections.watched.has(this)) this.connections.callbackListeners.set(id, this.onRun)
+    if (this.connections.watched.has(this)) listen(this.connections.callbackListeners, id, this.onRun)
+  }
+
+  /** Reads the ids on which it runs anew, where its socket was handed out again under another one. */
+  refreshIds () {
+    const socket = this.socket.deref()
+    if (socket === undefined || socketId(socket) === this.socketId) return
+    if (this.connections.watched.has(this)) this.unwatch()
+    this.ids = this.connections.asyncIdsOf(socket)
+    this.socketId = socketId(socket)
   }
 
   /** Checks from now on until it is closed: requests come and go, the connection stays. */
   watch () {
     const { callbackListeners } = this.connections
     this.connections.addWatched(this)
-    for (const id of this.ids) callbackListeners.set(id, this.onRun)
+    for (const id of this.ids) listen(callbackListeners, id, this.onRun)
   }
 
   unwatch () {
     const { callbackListeners } = this.connections
     this.connections.removeWatched(this)
-    for (const id of this.ids) callbackListeners.delete(id)
+    for (const id of this.ids) unlisten(callbackListeners, id, this.onRun)
     this.forgetTimer()
   }
 
@@ -127,12 +141,12 @@ class Connection {
     if (id === this.timerId) return
     this.forgetTimer()
     this.timerId = id
-    if (id > 0) this.connections.callbackListeners.set(id, this.onTimer)
+    if (id > 0) listen(this.connections.callbackListeners, id, this.onTimer)
   }
 
   forgetTimer () {
     if (this.timerId === 0) return
-    this.connections.callbackListeners.delete(this.timerId)
+    unlisten(this.connections.callbackListeners, this.timerId, this.onTimer)
     this.timerId = 0
   }
 

@@ -1,12 +1,14 @@
 'use strict'
 
 // Connections that the program makes: from net.connect() until there is one, or there will be none. Not those
-// of HTTP/1 requests, which are part of the request. net reports a socket before it has a handle; the handle
-// is the next to be made. What is connected in other ways (tls.connect, new Socket().connect) begins with its
-// connect request.
+// of HTTP/1 requests, which are part of the request. net reports a socket before it has a handle, which is
+// the next to be made; one of tls has it by then. What is connected in other ways (new Socket().connect)
+// begins with its connect request.
 
 const { executionAsyncId } = require('node:async_hooks')
+const { handleOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
+const { listen, unlisten } = require('./run-listeners')
 
 /**
  * @typedef {import('../spans/span').Span} Span
@@ -48,31 +50,22 @@ function createConnects ({ listener, spanTag, callbackListeners, isSelected }) {
 
   /** @param {object} socket @param {Span} span @param {boolean} pipe */
   function begin (socket, span, pipe) {
-    /** @type {Attempt} */
-    const attempt = {
-      socket: new WeakRef(socket),
-      span,
-      ids: [],
-      madeIn: executionAsyncId(),
-      to: undefined,
-      pipe,
-      wasOpen: false,
-      check: () => check(attempt)
-    }
+    const attempt = createAttempt(socket, span, pipe, check)
     attempts.set(socket, attempt)
     spanTag.write(socket, span)
+    listener.endsBy(span, socket, checkSocket)
     return attempt
   }
 
   /** @param {Attempt} attempt @param {number} id */
   function watch (attempt, id) {
     attempt.ids.push(id)
-    callbackListeners.set(id, attempt.check)
+    listen(callbackListeners, id, attempt.check)
   }
 
   /** @param {Attempt} attempt */
   function unwatch ({ ids, check }) {
-    for (const id of ids) if (callbackListeners.get(id) === check) callbackListeners.delete(id)
+    for (const id of ids) unlisten(callbackListeners, id, check)
     ids.length = 0
   }
 
@@ -80,11 +73,27 @@ function createConnects ({ listener, spanTag, callbackListeners, isSelected }) {
   function check (attempt) {
     const { span, to, pipe } = attempt
     const socket = /** @type {any} */ (attempt.socket.deref())
-    if (!span.ended && socket !== undefined && socket.connecting === true && socket.destroyed !== true) return
+    if (!span.ended && socket !== undefined && isPending(socket)) return
     unwatch(attempt)
     if (span.ended) return
     if (socket !== undefined && isHttp(socket)) listener.discard(span)
     else listener.connectEnded(span, { socket, to, pipe, done: isConnected(attempt, socket) })
+  }
+
+  /** @type {import('./layer').Look} */
+  function checkSocket (span, socket) {
+    if (isHttp(socket)) leaveToHttp(socket)
+    const attempt = attempts.get(socket)
+    return attempt === undefined || isPending(socket) ? undefined : () => check(attempt)
+  }
+
+  /** Discards the span of a socket that turns out to be one of HTTP. @param {object} socket */
+  function leaveToHttp (socket) {
+    httpSockets.add(socket)
+    const attempt = attempts.get(socket)
+    if (attempt === undefined || attempt.span.ended) return
+    unwatch(attempt)
+    listener.discard(attempt.span)
   }
 
   return {
@@ -101,7 +110,11 @@ function createConnects ({ listener, spanTag, callbackListeners, isSelected }) {
       if (isUndici) httpSockets.add(socket)
       if (isUndici || !isSelected('TCPWRAP')) return
       const span = listener.connectStarted()
-      if (span !== undefined) awaitingHandle = begin(socket, span, false)
+      if (span === undefined) return
+      const attempt = begin(socket, span, false)
+      const ids = handleOf(socket) === undefined ? [] : listener.asyncIdsOf(socket)
+      for (const id of ids) watch(attempt, id)
+      if (ids.length === 0) awaitingHandle = attempt
     },
 
     /** Notes a handle that was made. @param {Context} context */
@@ -134,15 +147,30 @@ function createConnects ({ listener, spanTag, callbackListeners, isSelected }) {
       watch(attempt, context.triggerAsyncId)
     },
 
-    /** Discards the span of a socket that turns out to be one of HTTP. @param {object} socket */
-    leaveToHttp (socket) {
-      httpSockets.add(socket)
-      const attempt = attempts.get(socket)
-      if (attempt === undefined || attempt.span.ended) return
-      unwatch(attempt)
-      listener.discard(attempt.span)
-    }
+    leaveToHttp
   }
+}
+
+/**
+ * @param {object} socket
+ * @param {Span} span
+ * @param {boolean} pipe
+ * @param {(attempt: Attempt) => void} check
+ * @returns {Attempt}
+ */
+function createAttempt (socket, span, pipe, check) {
+  /** @type {Attempt} */
+  const attempt = {
+    socket: new WeakRef(socket),
+    span,
+    ids: [],
+    madeIn: executionAsyncId(),
+    to: undefined,
+    pipe,
+    wasOpen: false,
+    check: () => check(attempt)
+  }
+  return attempt
 }
 
 /**
@@ -155,15 +183,20 @@ function isConnected ({ wasOpen }, socket) {
 }
 
 /** @param {any} socket */
+const isPending = (socket) => socket.connecting === true && socket.destroyed !== true
+
+/** @param {any} socket */
 const isDestroyed = (socket) => socket.destroyed === true
 
 /**
- * Returns whether a socket is for requests of HTTP/1, one of which waits for it. A session of HTTP/2 is for
- * many.
+ * Returns whether a socket is for requests of HTTP/1: one of them waits for it, or an agent of http keeps it
+ * (lib/_http_agent.js, `installListeners`). A session of HTTP/2 is for many.
  * @param {object} socket
  */
 function isHttp (socket) {
   if (isObject(own(socket, '_httpMessage'))) return true
+  const events = own(socket, '_events')
+  if (isObject(events) && own(events, 'agentRemove') !== undefined) return true
   const options = hidden(socket, 'connect-options') // of tls.connect
   const protocols = isObject(options) ? own(options, 'ALPNProtocols') : undefined
   if (Array.isArray(protocols)) return /http\/1/.test(protocols.join())

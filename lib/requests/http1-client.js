@@ -3,7 +3,9 @@
 // Requests over HTTP/1 that the program makes by http.
 
 const { executionAsyncId } = require('node:async_hooks')
-const { className, hidden, isAnyObject, own } = require('../objects')
+const { className, isAnyObject, own } = require('../objects')
+const { createMadeLook, socketOf } = require('./ends')
+const { listen, unlisten } = require('./run-listeners')
 
 /**
  * @typedef {import('../spans/span').Span} Span
@@ -22,11 +24,15 @@ function createClientRequests ({ listener, spanTag, connections, connects, callb
   /** Node's own function, on Node 20 @type {Function | undefined} */
   let onSocket
 
+  const look = createMadeLook({ connections, listener, upgraded, requestFailed })
+
   /** @param {{ request: object }} message of http, or of undici */
   function requestMade ({ request }) {
     if (spanTag.read(request) !== undefined) return // reported when it is made, and when it is sent
     const span = listener.requestMade(request)
-    if (span !== undefined) spanTag.write(request, span)
+    if (span === undefined) return
+    spanTag.write(request, span)
+    listener.endsBy(span, request, look)
   }
 
   /** @param {{ request: object }} message */
@@ -38,10 +44,9 @@ function createClientRequests ({ listener, spanTag, connections, connects, callb
     connects.leaveToHttp(socket)
     const span = spanTag.read(request)
     if (span === undefined || span.ended) return
-    const weakRequest = new WeakRef(request)
     const connection = connections.of(socket)
     connection.add(span, () => {
-      const present = weakRequest.deref()
+      const present = span.subject
       if (span.ended || present === undefined) return connection.remove(span)
       if (own(present, 'upgradeOrConnect') === true) upgraded(connection, span, present)
       // An error is reported before.
@@ -49,10 +54,10 @@ function createClientRequests ({ listener, spanTag, connections, connects, callb
     })
   }
 
-  /** @param {Connection} connection @param {Span} span @param {object} request */
+  /** @param {Connection | undefined} connection @param {Span} span @param {object} request */
   function upgraded (connection, span, request) {
     const response = own(request, 'res')
-    connection.remove(span)
+    connection?.remove(span)
     listener.upgraded(span, isAnyObject(response) ? own(response, 'statusCode') : undefined)
   }
 
@@ -69,17 +74,17 @@ function createClientRequests ({ listener, spanTag, connections, connects, callb
     const socket = socketOf(request)
     const connection = isAnyObject(socket) ? connections.of(socket) : undefined
     const stop = () => {
-      callbackListeners.delete(parserId)
+      unlisten(callbackListeners, parserId, parsed)
       connection?.remove(span)
     }
-    callbackListeners.set(parserId, () => {
-      const present = weakResponse.deref()
-      if (present !== undefined && present.complete !== true) return
+    const parsed = () => {
+      if (!span.ended && weakResponse.deref()?.complete === false) return
       stop()
       listener.responseReceived(span)
-    })
+    }
+    listen(callbackListeners, parserId, parsed)
     connection?.add(span, () => {
-      if (!connection.isClosed) return
+      if (!span.ended && !connection.isClosed) return
       const isComplete = weakResponse.deref()?.complete === true // the last byte came before
       stop()
       if (isComplete) listener.responseReceived(span)
@@ -131,12 +136,5 @@ function createClientRequests ({ listener, spanTag, connections, connects, callb
     }
   }
 }
-
-/**
- * Returns the socket of a request that is made, since Node 22 behind a symbol.
- * @param {object} request
- * @returns {unknown}
- */
-const socketOf = (request) => own(request, 'socket') ?? hidden(request, 'kSocket')
 
 module.exports = { createClientRequests }

@@ -2,7 +2,9 @@
 
 // Requests over HTTP/1 that servers get.
 
-const { isAnyObject, own } = require('../objects')
+const { isAnyObject } = require('../objects')
+const { createAnswerLook } = require('./ends')
+const { createUpgrades } = require('./http1-upgrades')
 
 /**
  * @typedef {import('../spans/span').Span} Span
@@ -16,51 +18,8 @@ const { isAnyObject, own } = require('../objects')
  * @param {import('./connections').Connections} deps.connections
  */
 function createServerRequests ({ listener, spanTag, connections }) {
-  /**
-   * Begins the span of a message that asks for another protocol: where a server accepts it, no channel
-   * reports it.
-   * @param {object} request
-   */
-  function upgradeRequested (request) {
-    const socket = own(request, 'socket')
-    if (own(request, 'upgrade') !== true || !isAnyObject(socket)) return
-    if (!isAnyObject(own(socket, 'server'))) return
-    if (spanTag.read(request) !== undefined) return
-    const span = listener.requestServed(request, socket)
-    if (span === undefined) return
-    spanTag.write(request, span)
-    followUpgrade(request, socket, span)
-  }
-
-  /** @param {object} request @param {object} socket @param {Span} span */
-  function followUpgrade (request, socket, span) {
-    const weakRequest = new WeakRef(request)
-    const connection = connections.of(socket)
-    let isTaken = false
-    let isRefused = false
-    connection.addPresentResource()
-    connection.add(span, () => {
-      const present = weakRequest.deref()
-      const presentSocket = connection.socket.deref()
-      if (!isTaken && present !== undefined && presentSocket !== undefined) take(present, presentSocket)
-      if (connection.isClosed) close()
-    })
-
-    /** @param {object} request @param {object} socket */
-    function take (request, socket) {
-      isTaken = true
-      listener.requestDescribed(span, request, socket)
-      isRefused = own(request, 'method') === 'CONNECT' && !hasListener(own(socket, 'server'), 'connect')
-      if (!connection.isClosed) listener.takeSocket(socket, span)
-    }
-
-    function close () {
-      connection.remove(span)
-      const present = connection.socket.deref()
-      if (!isRefused) listener.upgraded(span, undefined)
-      else listener.connectionLost(span, weakRequest.deref() ?? {}, {}, { socket: present, timedOut: false })
-    }
-  }
+  const lookAtAnswer = createAnswerLook({ connections, finish })
+  const upgradeRequested = createUpgrades({ listener, spanTag, connections })
 
   /** @param {{ request: object, response: object, socket: object, server: object }} message */
   function requestStarted ({ request, response, socket, server }) {
@@ -72,6 +31,7 @@ function createServerRequests ({ listener, spanTag, connections }) {
     listener.serverUsed(server)
     const connection = connections.of(socket)
     connection.addPresentResource()
+    listener.endsBy(span, response, lookAtAnswer)
     // The connection knows whose they are: a tag would make them objects of another shape.
     if (connection.add(span, checkLost, request, response)) return
     spanTag.write(request, span)
@@ -105,7 +65,16 @@ function createServerRequests ({ listener, spanTag, connections }) {
     const connection = connections.get(socket)
     const isHeld = connection !== undefined && connection.response === response
     const span = isHeld ? connection.span : spanTag.read(response)
-    if (span === undefined) return
+    if (span !== undefined) finish(connection, span, request, response)
+  }
+
+  /**
+   * @param {Connection | undefined} connection
+   * @param {Span} span
+   * @param {object} request
+   * @param {object} response
+   */
+  function finish (connection, span, request, response) {
     connection?.remove(span)
     listener.responseFinished(span, request, response)
   }
@@ -127,12 +96,6 @@ function createServerRequests ({ listener, spanTag, connections }) {
       }]
     ]
   }
-}
-
-/** @param {object} emitter @param {string} event */
-function hasListener (emitter, event) {
-  const events = own(emitter, '_events')
-  return isAnyObject(events) && own(events, event) !== undefined
 }
 
 module.exports = { createServerRequests }

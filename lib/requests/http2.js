@@ -10,6 +10,7 @@ const process = require('node:process')
 const { executionAsyncId } = require('node:async_hooks')
 const guard = require('../context/guard')
 const { hidden, isObject, own } = require('../objects')
+const { listen, unlisten } = require('./run-listeners')
 
 const HAS_CHANNELS = Number(process.versions.node.split('.')[0]) >= 22
 
@@ -35,6 +36,7 @@ const HAS_CHANNELS = Number(process.versions.node.split('.')[0]) >= 22
 function createHttp2Layer ({ listener, spanTag, callbackListeners, spanOf, setSpan }) {
   /** streams of undici, which reports its requests itself @type {WeakSet<object>} */
   const undiciStreams = new WeakSet()
+  const leaving = createLeaving(callbackListeners, setSpan)
   /** of the request() that runs @type {Span | undefined} */
   let spanOfCall
 
@@ -48,21 +50,21 @@ function createHttp2Layer ({ listener, spanTag, callbackListeners, spanOf, setSp
     const before = context === undefined ? spanOf(id) : 0
     const span = listener.streamServed(stream, headers, context)
     if (span === undefined) return
-    spanTag.write(stream, span)
+    note(stream, span)
     const handle = hidden(stream, 'kHandle')
     if (isObject(handle)) listener.takeHandle(span, handle)
-    if (context === undefined && id > 1 && !callbackListeners.has(id)) leaveAfterCallback(id, before)
+    if (context === undefined && id > 1) leaving.add(id, before)
   }
 
-  /**
-   * @param {number} id of the resource whose callback runs
-   * @param {number} before number of its span before
-   */
-  function leaveAfterCallback (id, before) {
-    callbackListeners.set(id, () => {
-      callbackListeners.delete(id)
-      setSpan(id, before)
-    })
+  /** @param {object} stream @param {Span} span */
+  function note (stream, span) {
+    spanTag.write(stream, span)
+    listener.endsBy(span, stream, lookAtStream)
+  }
+
+  /** @type {import('./layer').Look} */
+  function lookAtStream (span, stream) {
+    return stream.destroyed === true ? () => listener.streamEnded(span, endOf(stream, span)) : undefined
   }
 
   /** @param {{ stream: object, headers: any }} message */
@@ -73,7 +75,7 @@ function createHttp2Layer ({ listener, spanTag, callbackListeners, spanOf, setSp
     if (span === undefined) return
     if (spanOfCall !== undefined) listener.streamDescribed(span, headers, originOf(stream))
     spanOfCall = undefined
-    spanTag.write(stream, span)
+    note(stream, span)
   }
 
   /** @param {{ stream: object, headers: any }} message */
@@ -139,9 +141,36 @@ function createHttp2Layer ({ listener, spanTag, callbackListeners, spanOf, setSp
         spanOfCall = undefined
         if (span === undefined) return
         if (stream === undefined) return listener.discard(span)
-        spanTag.write(stream, span)
+        note(stream, span)
         listener.streamDescribed(span, hidden(stream, 'sent-headers'), originOf(stream))
       }
+    }
+  }
+}
+
+/**
+ * Has resources leave the span of a stream when their callback has returned.
+ * @param {Map<number, () => void>} callbackListeners
+ * @param {(asyncId: number, span: number) => void} setSpan
+ */
+function createLeaving (callbackListeners, setSpan) {
+  /** @type {Set<number>} */
+  const ids = new Set()
+
+  return {
+    /**
+     * @param {number} id of the resource whose callback runs
+     * @param {number} before number of its span before
+     */
+    add (id, before) {
+      if (ids.has(id)) return
+      const leave = () => {
+        ids.delete(id)
+        unlisten(callbackListeners, id, leave)
+        setSpan(id, before)
+      }
+      ids.add(id)
+      listen(callbackListeners, id, leave)
     }
   }
 }

@@ -26,7 +26,12 @@ const { undiciSubscriptions } = require('./undici')
  * @property {object | undefined} socket
  * @property {boolean} timedOut
  *
+ * @typedef {(span: Span, subject: any) => (() => void) | undefined} Look returns what ends the span, where
+ *   that by which it ends is over
+ *
  * @typedef {object} RequestListener makes spans of what is reported
+ * @property {(span: Span, subject: object, look: Look) => void} endsBy a span can end by nothing but this
+ *   object: where no event has reported it, it is looked at
  * @property {(request: object, socket: object) => Span | undefined} requestServed a server got a request; the
  *   rest of the callback is part of it
  * @property {(span: Span, request: object, socket: object) => void} requestDescribed more of it is known now

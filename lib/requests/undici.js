@@ -5,6 +5,7 @@
 // objects.
 
 const { hidden, own } = require('../objects')
+const { createUndiciLook } = require('./ends')
 
 /**
  * @param {object} deps
@@ -36,8 +37,17 @@ function undiciSubscriptions ({ listener, spanTag, connections, connects, client
     })
   }
 
+  const look = createUndiciLook(listener)
+
+  /** @param {{ request: object }} message */
+  function requestMade (message) {
+    client.requestMade(message)
+    const span = spanTag.read(message.request)
+    if (span !== undefined) listener.endsBy(span, message.request, look)
+  }
+
   return [
-    ['undici:request:create', client.requestMade],
+    ['undici:request:create', requestMade],
     ['undici:client:beforeConnect', connects.undiciConnects],
     ['undici:client:sendHeaders', requestSent],
     ['undici:request:headers', ({ request, response }) => {

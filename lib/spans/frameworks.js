@@ -4,8 +4,10 @@
 // from their objects when the response is finished; only Koa's context, to which no reference leads, is noted
 // when its route is set. Fastify reports by diagnostics_channel, see requests/layer.js.
 
+const { types } = require('node:util')
 const { createTag } = require('../context/tag')
 const { isObject, own } = require('../objects')
+const { nameOfPath } = require('./path-names')
 
 const MAX_ROUTE = 512 // characters
 const MAX_DEPTH = 16 // routers in routers
@@ -21,7 +23,7 @@ const KOA = /[\\/]koa[\\/]lib[\\/]context\.js$/
  */
 function textOfRoute (value) {
   if (typeof value === 'string') return value
-  if (value instanceof RegExp) return String(value)
+  if (types.isRegExp(value)) return String(value)
   return Array.isArray(value) ? value.map(textOfRoute).join('|') : undefined
 }
 
@@ -40,7 +42,7 @@ function expressRoute (request) {
   if (path === undefined) return undefined
   const base = own(request, 'baseUrl')
   if (typeof base !== 'string' || base === '') return join('', path)
-  return join(mountOf(request, /** @type {object} */ (route), base) ?? base, path)
+  return join(mountOf(request, /** @type {object} */ (route), base) ?? nameOfPath(base), path)
 }
 
 /** @param {string} base @param {string} path */
@@ -115,7 +117,7 @@ function partOf (layer, base) {
     return partByMatchers(Array.isArray(raw) ? raw : [raw], matchers, base)
   }
   const regexp = own(layer, 'regexp') // Express 4
-  if (regexp instanceof RegExp) return partByRegExp(regexp, own(layer, 'keys'), base)
+  if (types.isRegExp(regexp)) return partByRegExp(regexp, own(layer, 'keys'), base)
   return base === '' || own(layer, 'slash') === true ? { segment: '', template: '' } : undefined
 }
 
@@ -160,7 +162,7 @@ function partByRegExp (regexp, keys, base) {
  */
 function expressError (request) {
   const errors = own(request, PUBLISHED_ERRORS)
-  return errors instanceof Set ? [...errors].pop() : undefined
+  return types.isSet(errors) ? [...errors].pop() : undefined
 }
 
 /** The context that Koa created for a request. @type {ReturnType<typeof createTag<WeakRef<object>>>} */

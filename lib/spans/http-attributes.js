@@ -5,7 +5,8 @@
 
 const { hasNodePrototype } = require('../context/request-names')
 const { hidden, isObject, own } = require('../objects')
-const { hostOf, methodOf, nameOfPath, pathOf, requestName, textOf } = require('./http-names')
+const { hostOf, methodOf, pathOf, requestName, textOf } = require('./http-names')
+const { nameOfMethod, nameOfPath } = require('./path-names')
 const { preparedAttributes } = require('./prepared-attributes')
 
 /** @typedef {Record<string, unknown>} Attributes */
@@ -128,7 +129,7 @@ function describeRequested (request) {
   add(attributes, 'server.address', host.address)
   add(attributes, 'server.port', host.port ?? (scheme === 'https' ? 443 : 80))
   const target = method === 'CONNECT' ? ` ${path}` : ` ${host.address ?? ''}${nameOfPath(path)}`
-  return { name: `${method}${target}`, attributes }
+  return { name: `${nameOfMethod(method)}${target}`, attributes }
 }
 
 /** @param {object} request of http */
@@ -161,7 +162,7 @@ function describeRequestedStream (headers, origin) {
   attributes['server.port'] ??= attributes['url.scheme'] === 'http' ? 80 : 443
   if (path === undefined) return { name, attributes }
   const target = `${attributes['server.address'] ?? ''}${nameOfPath(path)}`
-  return { name: `${attributes['http.request.method']} ${target}`, attributes }
+  return { name: `${nameOfMethod(String(attributes['http.request.method']))} ${target}`, attributes }
 }
 
 /**
@@ -182,7 +183,7 @@ function describeStream (headers, origin) {
   add(attributes, 'server.address', host.address)
   add(attributes, 'server.port', host.port)
   attributes['network.protocol.version'] = '2'
-  return { name: `${method} ${nameOfPath(path ?? '')}`.trim(), attributes, path }
+  return { name: `${nameOfMethod(method)} ${nameOfPath(path ?? '')}`.trim(), attributes, path }
 }
 
 /** The error codes of HTTP/2, in order (RFC 9113, 7). */

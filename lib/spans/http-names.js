@@ -4,11 +4,10 @@
 // kept.
 
 const { shortMethod } = require('../context/request-names')
+const { nameOfMethod } = require('./path-names')
 
 const MAX_PATH = 2048 // characters of a path
-const MAX_NAME = 200 // characters of a path in a name
 const MAX_NAMES = 1000 // of requests, kept
-const MIN_TOKEN = 24 // characters of a path without a digit that may stand for one of many
 
 /** @typedef {{ address?: string, port?: number }} Host */
 
@@ -25,21 +24,6 @@ function pathOf (url) {
   const hasMore = !path.startsWith('/') || path.includes('?') || path.includes('#')
   if (!hasMore && path.length < MAX_PATH) return path
   return path.replace(/^[a-z][\w+.-]*:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '').slice(0, MAX_PATH)
-}
-
-/** A segment that stands for one of many: a number, a UUID, a hash, a token. */
-const oneOfMany = new RegExp('^(?:\\d+|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|' +
-  '(?=[^/]*\\d)[0-9a-f]{12,}|(?=[^/]*\\d)[\\w-]{24,}|.{64,})$', 'i')
-
-/**
- * Returns a path as part of a name: where no framework names the route, segments that look like one of many
- * are replaced, so that names stay few.
- * @param {string} path
- */
-function nameOfPath (path) {
-  if (path.length < MIN_TOKEN && !/\d/.test(path)) return path
-  const segments = path.split('/').map((segment) => oneOfMany.test(segment) ? '*' : segment)
-  return segments.join('/').slice(0, MAX_NAME)
 }
 
 /** The last text that was parsed, and its host. */
@@ -77,9 +61,9 @@ function requestName (method, path) {
   }
   let namesOfMethod = names.get(method)
   if (namesOfMethod === undefined) names.set(method, namesOfMethod = new Map())
-  const name = `${method} ${path}`
+  const name = `${nameOfMethod(method)} ${path}`
   namesOfMethod.set(path, name)
   return name
 }
 
-module.exports = { hostOf, methodOf, nameOfPath, pathOf, requestName, textOf }
+module.exports = { hostOf, methodOf, pathOf, requestName, textOf }

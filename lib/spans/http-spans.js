@@ -34,6 +34,7 @@ function createHttpSpans (deps) {
   const listener = {
     ...server.listener,
     ...client.listener,
+    endsBy: (span, subject, look) => span.endsBy(subject, look),
 
     streamServed (stream, headers, context) {
       if (asyncLayer.inOwnWork()) return undefined

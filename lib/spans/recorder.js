@@ -27,7 +27,7 @@ const { createUserSpans, noSpan } = require('./user-span')
  * @property {(code: string, message: string) => void} warn
  * @property {(error: unknown) => void} failed notes a defect of longstack's
  * @property {() => import('../options').Options} options
- * @property {Set<(record: any) => void>} listeners of `span`
+ * @property {import('../listeners').Listeners<any>} listeners of `span`
  * @property {(chain: number) => string | undefined} stack the long stack of a place
  * @property {(span: Span) => import('./wait-sites').Path} pathOf where a span's time went
  * @property {(chain: number) => import('./path-sites').Site} siteOf the place that registered a step
@@ -79,21 +79,13 @@ function createSpanRecorder (deps) {
     schedule
   })
   const httpSpans = createHttpSpans({ ...deps, spans })
+  const safely = createSafely(failed)
   const runSpan = createUserSpans({ spans, loop, runWithin: asyncLayer.runInSpan, safely })
 
-  /**
-   * Runs longstack's own work between a function and its caller.
-   * @template T
-   * @param {() => T} work
-   * @returns {T | undefined}
-   */
-  function safely (work) {
-    try {
-      return guard.run(work)
-    } catch (error) {
-      failed(error)
-      return undefined
-    }
+  /** Hands spans that have ended to outputs, and to those that listen now. */
+  function handOn () {
+    guard.run(spans.drain)
+    listeners.flush()
   }
 
   function onExit () {
@@ -107,14 +99,16 @@ function createSpanRecorder (deps) {
 
   return {
     isEnabled: () => isOn,
+    sweep: spans.sweep,
     recordException: spans.recordException,
     noteRejection: spans.noteRejection,
     recordBlocking: spans.recordBlocking,
 
+    handOn,
+
     /** @param {unknown} wanted where spans go */
     enable (wanted) {
-      spans.drain()
-      listeners.flush() // a listener may have been added or removed
+      handOn()
       countIterations(options().capture !== 'js')
       outputs.set(wanted)
       // Else spans are made only to name those of blocking callbacks.
@@ -155,12 +149,29 @@ function createSpanRecorder (deps) {
 
     /** Counts, when listeners and outputs have got what has ended. */
     stats () {
-      guard.run(spans.drain)
-      listeners.flush()
+      handOn()
       const { open, ended, dropped } = spans.stats()
       const delivered = outputs.stats()
-      const { written } = delivered
-      return { open, ended, written, dropped: dropped + delivered.dropped, outputs: delivered.outputs }
+      const { written, waiting, outputs: list } = delivered
+      return { open, ended, written, waiting, dropped: dropped + delivered.dropped, outputs: list }
+    }
+  }
+}
+
+/** @param {(error: unknown) => void} failed notes a defect of longstack's */
+function createSafely (failed) {
+  /**
+   * Runs longstack's own work between a function and its caller.
+   * @template T
+   * @param {() => T} work
+   * @returns {T | undefined}
+   */
+  return function safely (work) {
+    try {
+      return guard.run(work)
+    } catch (error) {
+      failed(error)
+      return undefined
     }
   }
 }

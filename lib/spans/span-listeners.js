@@ -3,6 +3,7 @@
 // Hands records to the listeners of `span`, right before the event loop polls next.
 
 const guard = require('../context/guard')
+const { afterChange } = require('../listeners')
 const { messageOf } = require('../warnings')
 
 const MAX_WAITING = 1000 // records that wait for the end of an iteration
@@ -11,7 +12,7 @@ const MAX_WAITING = 1000 // records that wait for the end of an iteration
 
 /**
  * @param {object} deps
- * @param {Set<SpanListener>} deps.listeners
+ * @param {import('../listeners').Listeners<any>} deps.listeners
  * @param {() => boolean} deps.isBatching whether what is scheduled now runs before the event loop polls next
  * @param {(work: () => void) => void} deps.schedule
  * @param {(work: () => void) => void} deps.runUntraced runs work in no context: what it starts makes no spans
@@ -25,7 +26,7 @@ function createSpanListeners ({ listeners, isBatching, schedule, runUntraced, wa
 
   /** Hands on all records that wait. What listeners do makes no spans, now or later. */
   function flush () {
-    if (waiting.length > 0) guard.run(() => runUntraced(deliver))
+    if (waiting.length > 0) afterChange(() => guard.run(() => runUntraced(deliver)))
   }
 
   /** Where the stack is too full to come here, the records go on waiting. */
@@ -33,16 +34,12 @@ function createSpanListeners ({ listeners, isBatching, schedule, runUntraced, wa
     const records = waiting
     const present = receivers
     waiting = []
-    for (const record of records) for (const listener of present) call(listener, record)
+    for (const record of records) listeners.emit(record, warnOf, present)
   }
 
-  /** @param {SpanListener} listener @param {unknown} record */
-  function call (listener, record) {
-    try {
-      listener(record)
-    } catch (thrown) {
-      warn('SPAN', `a listener of 'span' threw: ${messageOf(thrown)}`)
-    }
+  /** @param {unknown} thrown */
+  function warnOf (thrown) {
+    warn('SPAN', `a listener of 'span' threw: ${messageOf(thrown)}`)
   }
 
   return {
@@ -52,7 +49,7 @@ function createSpanListeners ({ listeners, isBatching, schedule, runUntraced, wa
     notify (record, atOnce = false) {
       const isScheduled = isBatching()
       if (waiting.length === 0) {
-        receivers = [...listeners]
+        receivers = listeners.list()
         if (isScheduled) schedule(flush)
       }
       waiting.push(record)

@@ -29,7 +29,7 @@ class SpanOutputs {
   }
 
   stats () {
-    return this.sinks?.stats() ?? { written: 0, dropped: 0, outputs: [] }
+    return this.sinks?.stats() ?? { written: 0, waiting: 0, dropped: 0, outputs: [] }
   }
 }
 

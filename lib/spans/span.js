@@ -38,6 +38,8 @@ class Span {
     this.seq = identities.nextNumber()
     /** it is one of the open spans that are counted, and is written once it has ended */
     this.isCounted = true
+    /** it is being ended */
+    this.isEnding = false
     this.name = name
     this.kind = kind
     /** the ids as text, where they are @type {string | undefined} */
@@ -73,6 +75,19 @@ class Span {
     this.otelSpanId = undefined
     /** set by the program's `fail` @type {{ error: unknown } | undefined} */
     this.failure = undefined
+    /**
+     * what it can end by: Node's object, or of a span of the program's own what settles it
+     * @type {object | undefined}
+     */
+    this.heldSubject = undefined
+    /** the same, from the first sweep on @type {WeakRef<object> | undefined} */
+    this.weakSubject = undefined
+    /** returns what ends the span, if that is over @type {import('../requests/layer').Look} */
+    this.look = noLook
+    /** the last sweep found that over */
+    this.isOver = false
+    /** ms of the clock at the last sweep that did not */
+    this.aliveAt = 0
     /** the last error that a promise was rejected with inside @type {WeakRef<object> | undefined} */
     this.rejection = undefined
 
@@ -139,6 +154,25 @@ class Span {
 
   get ended () { return this.end !== 0 }
 
+  /** Sets what it can end by. @param {object} subject @param {import('../requests/layer').Look} look */
+  endsBy (subject, look) {
+    this.heldSubject = subject
+    this.weakSubject = undefined
+    this.look = look
+  }
+
+  /** What it can end by, undefined where that is collected. @returns {object | undefined} */
+  get subject () {
+    return this.heldSubject ?? this.weakSubject?.deref()
+  }
+
+  /** Holds what it can end by weakly from now on: each WeakRef costs, and most spans end before. */
+  weaken () {
+    if (this.heldSubject === undefined) return
+    this.weakSubject = new WeakRef(this.heldSubject)
+    this.heldSubject = undefined
+  }
+
   /** The span itself, or where it has ended the innermost open one around it. @returns {Span | undefined} */
   get innermostOpen () {
     return this.end === 0 ? this : identities.spanAt(this.seq)
@@ -201,6 +235,8 @@ class Span {
     this.endState = { idle, others: busy - own, own, callback: callbackRef, callbackChain }
     identities.end(this, this.openParent?.seq ?? 0)
     this.parent = undefined
+    this.heldSubject = this.weakSubject = undefined
+    this.look = noLook
   }
 
   /** Releases all but its identity, once it has been written. */
@@ -214,6 +250,7 @@ class Span {
   }
 }
 
+const noLook = () => undefined
 /** @type {Status} */
 const UNSET = { code: 'UNSET' }
 const NO_END_STATE = { idle: 0, others: 0, own: 0, callback: 0, callbackChain: 0 }

@@ -7,6 +7,7 @@ const { addException } = require('./exception-events')
 const { allOpen, spanAt } = require('./identities')
 const { createSpanStarter } = require('./span-start')
 const { createSpanWriter } = require('./span-writer')
+const { createSweep } = require('./sweep')
 
 const MAX_OPEN = 100_000 // spans kept while they are open; more than that are counted, and not written
 /** @type {End} */
@@ -18,7 +19,7 @@ const NO_END = {}
  * @typedef {object} End
  * @property {'OK' | 'ERROR'} [code]
  * @property {string} [message]
- * @property {string} [end] `longstack.end`: aborted, timeout, upgraded
+ * @property {string} [end] `longstack.end`: aborted, timeout, upgraded, unknown
  * @property {unknown} [error]
  * @property {Record<string, unknown>} [attributes]
  *
@@ -35,6 +36,7 @@ function createSpans (deps) {
   const { loop, now, step, readSettled, spanNumber, describeException } = deps
   const writer = createSpanWriter({ ...deps, onWritten: clearRuns })
   const makeSpan = createSpanStarter(deps)
+  const sweep = createSweep(end)
   let openCount = 0
   let dropped = 0
 
@@ -46,12 +48,9 @@ function createSpans (deps) {
   /** Begins a span. @param {import('./span-start').SpanStart} description */
   function start (description) {
     const span = makeSpan(description)
-    if (openCount < MAX_OPEN) {
-      openCount++
-    } else {
-      span.isCounted = false
-      dropped++
-    }
+    span.isCounted = openCount < MAX_OPEN
+    if (span.isCounted) openCount++
+    else dropped++
     return span
   }
 
@@ -62,20 +61,28 @@ function createSpans (deps) {
 
   /** @param {Span} span @param {End} [ending] @param {number} [since] ms, where it ended before now */
   function end (span, ending = NO_END, since = undefined) {
-    if (span.ended) return
+    if (span.ended && !span.isEnding) return
+    span.isEnding = true // until all is done: it may be terminated, and is done again then (user-span.js)
+    if (!span.ended) close(span, ending, since)
+    span.isEnding = false
+    if (!span.isCounted) return span.release()
+    openCount--
+    writer.add(span, span.kind !== 'INTERNAL')
+  }
+
+  /** @param {Span} span @param {End} ending @param {number | undefined} since */
+  function close (span, ending, since) {
     const { code, message, attributes } = ending
     step() // in light mode that may begin a run
     const time = since ?? now()
     if (attributes !== undefined) Object.assign(span.attributes, attributes)
     if (ending.end !== undefined) span.attributes['longstack.end'] = ending.end
+    sweep.noteMargin(span, time)
     if (code !== undefined) span.status = message === undefined ? { code } : { code, message }
     if (code === 'ERROR') readSettled()
     const reason = ending.error ?? (code === 'ERROR' ? span.rejection?.deref() : undefined)
     if (reason !== undefined || Object.hasOwn(ending, 'error')) recordException(span, reason)
     finish(span, time)
-    if (!span.isCounted) return span.release()
-    openCount--
-    writer.add(span, span.kind !== 'INTERNAL')
   }
 
   /** @param {Span} span @param {number} time ms */
@@ -100,6 +107,9 @@ function createSpans (deps) {
     recordBlocking: writer.addBlocking,
     noteTimer: writer.noteTimer,
 
+    /** Ends what is over and was not reported. @param {number} time ms of the clock */
+    sweep: (time) => sweep.run(time, false),
+
     /** Discards a span without recording it. @param {Span} span */
     discard (span) {
       if (span.ended) return
@@ -121,6 +131,8 @@ function createSpans (deps) {
     flush () {
       writer.drain()
       const time = now()
+      sweep.run(time, true)
+      writer.drain()
       writer.writeOpenIntervals(time) // of requests that have ended
       for (const span of allOpen()) {
         if (!span.isCounted) continue

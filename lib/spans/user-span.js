@@ -4,6 +4,7 @@
 // while it is open, and gives no access to its insides.
 
 const { isPromise } = require('node:util').types
+const guard = require('../context/guard')
 const { messageOf } = require('../warnings')
 const { format } = require('./traceparent')
 
@@ -18,6 +19,8 @@ const { format } = require('./traceparent')
  * @property {(attributes: Record<string, unknown>) => SpanHandle} set adds attributes; any JSON values
  * @property {(error: unknown) => SpanHandle} fail the span ends as failed, with this error
  */
+
+const noLook = () => undefined
 
 /**
  * Returns a handle, which programs may keep: it holds nothing but the span.
@@ -59,6 +62,19 @@ const noSpan = Object.freeze({
  * @param {<T>(work: () => T) => T | undefined} deps.safely runs longstack's own work, and never throws
  */
 function createUserSpans ({ spans, loop, runWithin, safely }) {
+  /** whose functions are on the stack, the innermost last @type {Span[]} */
+  const running = []
+
+  guard.add({
+    save: () => running.length,
+
+    restore (count = running.length) {
+      for (const span of running.splice(count).reverse()) {
+        safely(() => spans.end(span, { code: 'ERROR', message: 'terminated' }))
+      }
+    }
+  })
+
   /** @param {Span} span @param {number} [since] ms, where it ended before now */
   function end (span, since) {
     if (span.failure !== undefined) fail(span, span.failure.error, since)
@@ -68,6 +84,20 @@ function createUserSpans ({ spans, loop, runWithin, safely }) {
   /** @param {Span} span @param {unknown} error @param {number} [since] ms, where it ended before now */
   function fail (span, error, since) {
     safely(() => spans.end(span, { code: 'ERROR', message: messageOf(error), error }, since))
+  }
+
+  /** Ends a span when a promise is settled. @param {Span} span @param {Promise<unknown>} promise */
+  function endWith (span, promise) {
+    // Only the promise holds it, through what waits for it: once it is collected, nothing can end the span.
+    const ending = { span }
+    span.endsBy(ending, noLook)
+    return promise.then((value) => {
+      end(ending.span)
+      return value
+    }, (/** @type {unknown} */ error) => {
+      fail(ending.span, error)
+      throw error
+    })
   }
 
   /**
@@ -80,7 +110,9 @@ function createUserSpans ({ spans, loop, runWithin, safely }) {
     const copy = { ...attributes } // the program's getters may throw
     const span = safely(() => spans.start({ name, kind: 'INTERNAL' }))
     if (span === undefined) return fn(noSpan)
+    const depth = running.push(span) - 1
     span.attributes = copy
+    span.endsBy(running, noLook)
     const handle = handleOf(span)
     let result
     try {
@@ -90,19 +122,13 @@ function createUserSpans ({ spans, loop, runWithin, safely }) {
       })
     } catch (error) {
       fail(span, error, loop.since)
+      running.length = depth
       throw error
     }
-    if (!isPromise(result)) {
-      end(span, loop.since)
-      return result
-    }
-    return result.then((value) => {
-      end(span)
-      return value
-    }, (/** @type {unknown} */ error) => {
-      fail(span, error)
-      throw error
-    })
+    if (!isPromise(result)) end(span, loop.since)
+    else result = endWith(span, result)
+    running.length = depth // last: what is terminated before is ended by `restore`
+    return result
   }
 }
 
