@@ -35,7 +35,7 @@ const SAMPLE_FRAMES = 200
  * @typedef {object} DetectorDeps
  * @property {() => number} now
  * @property {() => Context | undefined} current
- * @property {(read: () => string) => string} withPlainFormat reads a `stack` with V8's plain format in force
+ * @property {(holder: any) => string} withPlainFormat reads a `stack` with V8's plain format in force
  * @property {import('./blocking-callback').Explain} explain
  * @property {() => import('./shared-memory').Watchdog | undefined} createWatchdog undefined: there can be
  *   none, and a warning was given
@@ -186,7 +186,7 @@ class Detector {
       const time = now()
       const holder = /** @type {any} */ ({ __proto__: null })
       captureInto(holder, this.#sample, SAMPLE_FRAMES)
-      const stack = withPlainFormat(() => holder.stack)
+      const stack = withPlainFormat(holder)
       const late = this.#latenessAt(time)
       const text = linesOf(stack, ownFrames)
       if (text === '') return // nothing below: the callback has ended
@@ -270,6 +270,7 @@ class Detector {
       try {
         this.#count(now(), undefined)
         this.#reportEnded()
+        if (this.#watch === undefined) return // a listener has turned detection off
         this.#count(now(), undefined) // the time spent here belongs to no callback of the program
       } finally {
         this.#isReporting = false

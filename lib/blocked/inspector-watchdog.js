@@ -8,17 +8,17 @@
 // callback has not been followed by another for a while; it is answered as soon as the loop is free.
 
 const path = require('node:path')
-const { getEnvironmentData, isMainThread, setEnvironmentData, Worker } = require('node:worker_threads')
+const { isMainThread, Worker } = require('node:worker_threads')
 const { performance } = require('node:perf_hooks')
 
 const guard = require('../context/guard')
 const { add, lostMs, queuedMs, cpuTime, SLACK } = require('./cpu-clock')
+const { isFirstWarning, shareWithWorkers } = require('./process-warnings')
 const {
   ANSWERED, ASLEEP, BYTES, CALLBACKS, CHECKED, CONNECTED, CPU_TIME, LATE, LEAVE, QUEUED, SERVED, SLEEP, STILL,
   WAKE_UPS, WORKED
 } = require('./shared-memory')
 
-const KEY = 'longstack.blocked'
 const NAME = Symbol.for('longstack.blocked.1')
 
 const LEAVE_TIMEOUT_MS = 1000 // that the end of the process waits for the worker to end its session
@@ -87,7 +87,7 @@ function createInspectorWatchdog ({ now, warn }) {
     memory,
 
     start (target) {
-      setEnvironmentData(KEY, new Int32Array(new SharedArrayBuffer(4)))
+      shareWithWorkers()
       publish(() => {
         words[SERVED]++
         target.sample()
@@ -142,12 +142,6 @@ function createInspectorWatchdog ({ now, warn }) {
 /** Makes the sample function reachable for the worker's expression. @param {() => void} value */
 function publish (value) {
   Object.defineProperty(globalThis, NAME, { value, enumerable: false, configurable: true })
-}
-
-/** Returns whether no other worker of the process has given this warning yet. */
-function isFirstWarning () {
-  const flag = getEnvironmentData(KEY)
-  return !(flag instanceof Int32Array) || Atomics.exchange(flag, 0, 1) === 0
 }
 
 /**

@@ -2,12 +2,13 @@
 
 // The watchdog of the native engine: a thread inside the addon, see native/watchdog.cc.
 
+const { isFirstWarning, shareWithWorkers } = require('./process-warnings')
 const { NATIVE_BYTES } = require('./shared-memory')
 
 /**
  * @typedef {object} WatchBinding
  * @property {(threshold: number, now: number, memory: ArrayBuffer, sample: () => void,
- *   callbackEnded: () => void) => boolean} start false: out of memory
+ *   callbackEnded: () => void) => boolean} start false: no thread, or no memory
  * @property {() => void} stop
  * @property {() => void} wake
  * @property {(out: Float64Array) => void} lost
@@ -27,8 +28,11 @@ function createNativeWatchdog ({ binding, now, warn }) {
     memory,
 
     start ({ threshold, sample, callbackEnded }) {
+      shareWithWorkers()
       if (!binding.start(threshold, now(), memory, sample, callbackEnded)) {
-        warn('BLOCKED', 'blocking callbacks cannot be detected: no memory for a thread.')
+        if (isFirstWarning()) {
+          warn('BLOCKED', 'blocking callbacks cannot be detected: no thread for that, or no memory.')
+        }
         return undefined
       }
       return {

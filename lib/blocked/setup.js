@@ -6,6 +6,7 @@
 const { loadBinding } = require('../stacks/binding')
 const { paint } = require('../format/paint')
 const { formatBlocking } = require('../format/blocking')
+const { afterChange } = require('../listeners')
 const { messageOf, printLine: print } = require('../warnings')
 const { Detector } = require('./detector')
 const { createInspectorWatchdog } = require('./inspector-watchdog')
@@ -22,12 +23,12 @@ const { createNativeWatchdog } = require('./native-watchdog')
  * @param {object} deps
  * @param {() => number} deps.now
  * @param {() => Context | undefined} deps.current
- * @param {(read: () => string) => string} deps.withPlainFormat reads a `stack` with V8's plain format in
+ * @param {(holder: any) => string} deps.withPlainFormat reads its `stack` with V8's plain format in
  *   force
  * @param {import('./blocking-callback').Explain} deps.explain
  * @param {() => import('../options').Options} deps.options
  * @param {(code: string, sentence: string) => void} deps.warn
- * @param {Set<(event: BlockedEvent) => void>} deps.listeners of `blocked`
+ * @param {import('../listeners').Listeners<BlockedEvent>} deps.listeners of `blocked`
  * @param {(event: BlockedEvent, callback: BlockingCallback) => void} deps.record writes it among the spans
  */
 function createBlockedCallbacks (deps) {
@@ -48,13 +49,12 @@ function createBlockedCallbacks (deps) {
   function report (event, callback) {
     record(event, callback)
     if (listeners.size === 0) print(paint(`longstack: ${formatBlocking(event, callback.span)}`))
-    for (const listener of listeners) {
-      try {
-        listener(event)
-      } catch (thrown) {
-        warn('BLOCKED_LISTENER', `a listener of 'blocked' threw: ${messageOf(thrown)}`)
-      }
-    }
+    afterChange(() => listeners.emit(event, warnOf))
+  }
+
+  /** @param {unknown} thrown */
+  function warnOf (thrown) {
+    warn('BLOCKED_LISTENER', `a listener of 'blocked' threw: ${messageOf(thrown)}`)
   }
 
   return {

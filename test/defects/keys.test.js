@@ -1,0 +1,114 @@
+'use strict'
+
+// Stacks that are known are not captured again: how many steps are new where a program repeats itself.
+// Counted, not timed.
+
+const test = require('ava')
+const path = require('node:path')
+const { loadBinding } = require('../../lib/stacks/binding')
+const { program } = require('../helpers/run')
+
+const INDEX = path.join(__dirname, '..', '..', 'index.js')
+const isNative = loadBinding().failure === undefined && process.env.ENGINE !== 'js'
+const native = isNative ? test : test.skip
+
+// (module (import "m" "f" (func $f)) (func (export "g") call $f))
+const WASM = [
+  0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 2, 7, 1, 1, 109, 1, 102, 0, 0, 3,
+  2, 1, 0, 7, 5, 1, 1, 103, 0, 1, 10, 6, 1, 4, 0, 16, 0, 11
+]
+
+/**
+ * Returns the steps of a call, and those that were new, once the program has run for a while.
+ * @param {string} source defines `many(calls)`
+ * @param {number} calls
+ * @param {string[]} [args] of node
+ */
+async function perCall (source, calls, args = []) {
+  const { stdout, stderr } = await program(`
+    const trace = require(${JSON.stringify(INDEX)})
+    const wasm = new WebAssembly.Module(new Uint8Array(${JSON.stringify(WASM)}))
+    setTimeout(async () => {
+      ${source}
+      await many(${3 * calls})
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      const before = trace.stats()
+      await many(${calls})
+      const { captured, misses } = trace.stats()
+      console.log(JSON.stringify([captured - before.captured, misses - before.misses]))
+      process.exit()
+    }, 1)`, { args })
+  const [captured, misses] = stdout === '' ? [stderr] : JSON.parse(stdout)
+  return { captured: captured / calls, misses: misses / calls }
+}
+
+native('functions of one name have keys: esbuild gives two functions the same name', async (t) => {
+  const { captured, misses } = await perCall(`
+    async function load2 () { await 1; return Promise.resolve(1) }
+    Object.defineProperty(load2, 'name', { value: 'load' })
+    async function load () { return load2() }
+    const many = async (calls) => { for (let i = 0; i < calls; i++) await load() }`, 1000)
+  t.true(captured >= 3, `${captured} a call`)
+  t.true(misses < 0.02, `${misses} of ${captured} a call`)
+})
+
+native('fetch has keys', async (t) => {
+  const { captured, misses } = await perCall(`
+    const server = require('node:http').createServer((request, response) => response.end('ok'))
+    await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const url = 'http://127.0.0.1:' + server.address().port
+    const many = async (calls) => { for (let i = 0; i < calls; i++) await (await fetch(url)).text() }`, 100)
+  t.true(captured >= 30, `${captured} a call`)
+  t.true(misses < 3, `${misses} of ${captured} a call`) // 24 to 30 where two functions of one name had no key
+})
+
+native('steps above WebAssembly have keys', async (t) => {
+  const { captured, misses } = await perCall(`
+    const { exports: { g } } = new WebAssembly.Instance(wasm, { m: { f () { Promise.resolve().then(() => {}) } } })
+    const many = async (calls) => {
+      for (let i = 0; i < calls; i++) {
+        g()
+        await 1
+      }
+    }`, 1000)
+  t.true(captured >= 2, `${captured} a call`)
+  t.true(misses < 0.02, `${misses} of ${captured} a call`)
+})
+
+const hasSuspending = Number(process.versions.node.split('.')[0]) >= 24
+const suspending = hasSuspending ? test : test.skip
+const args = process.version.startsWith('v24') ? ['--experimental-wasm-jspi'] : []
+
+if (isNative) {
+  suspending('steps on a stack of WebAssembly\'s own have keys', async (t) => {
+    const { captured, misses } = await perCall(`
+      const f = new WebAssembly.Suspending(async () => { await 1; Promise.resolve().then(() => {}) })
+      const call = WebAssembly.promising(new WebAssembly.Instance(wasm, { m: { f } }).exports.g)
+      const many = async (calls) => { for (let i = 0; i < calls; i++) await call() }`, 1000, args)
+    t.true(captured >= 3, `${captured} a call`)
+    t.true(misses < 0.02, `${misses} of ${captured} a call`)
+  })
+}
+
+suspending('both engines see the same on a stack of WebAssembly\'s own, also where V8 reports the same of two stacks', async (t) => {
+  const source = `
+    const wasm = new WebAssembly.Module(new Uint8Array(${JSON.stringify(WASM)}))
+    let seen
+    const later = () => { setTimeout(() => seen.push(new Error('x').stack.split('\\n').filter((line) => !/ earlier|node:/.test(line)).join('\\n')), 1) }
+    const direct = () => later()
+    const through = () => [1].forEach(later)
+    const ways = [direct, through]
+    const f = new WebAssembly.Suspending(async () => { ways[turn % 2](); await 1 })
+    let turn = 0
+    const call = WebAssembly.promising(new WebAssembly.Instance(wasm, { m: { f } }).exports.g)
+    setTimeout(async () => {
+      seen = []
+      for (; turn < 6; turn++) await call()
+      setTimeout(() => console.log(seen.join('\\n')), 20)
+    }, 1)`
+  const [first, second] = await Promise.all(['auto', 'js'].map((capture) => program(source, { args, env: { LONGSTACK_CAPTURE: capture } })))
+  const plain = (/** @type {string} */ text) => text.replace(/\/tmp\/[^/]*\//g, '')
+  t.is(first.stderr, '')
+  t.regex(first.stdout, /at through[^]*at direct/)
+  t.is(plain(first.stdout), plain(second.stdout))
+})
