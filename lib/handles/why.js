@@ -20,6 +20,7 @@ const {
 const { writerOf } = require('./last-user')
 const { createHandleList } = require('./list')
 const { requestLabel } = require('./request-label')
+const { createSnapshots } = require('./snapshots')
 const { keepsProcessAlive, sideOf, stateOf, trafficOf } = require('./state')
 const { isConnection } = require('./subject')
 
@@ -83,7 +84,7 @@ function createReports ({ registry, hops, copyHop, stackOf, queriedAt, enabled, 
   }
 
   /**
-   * @param {Subject} subject
+   * @param {import('./subject').Subject} subject
    * @returns {Why}
    */
   function report (subject) {
@@ -174,7 +175,9 @@ function createReports ({ registry, hops, copyHop, stackOf, queriedAt, enabled, 
 
   return {
     why,
+    report,
     findContext,
+    snapshots: createSnapshots({ list: listOpen, report, queriedAt }),
 
     /** @param {(type: string) => boolean} isSelected @returns {Why[]} what is open now */
     handles: (isSelected) => inspectableReports(listOpen(isSelected).map(report))

@@ -33,7 +33,7 @@ function createJsCapture ({ withCallSites, options, includesAwaiting, intern: nu
     clock[0] = now()
     const holder = /** @type {any} */ ({ __proto__: null })
     captureInto(holder, outermost, options().frames + CORE_FRAMES)
-    return intern(parent, stackOf(withCallSites(() => holder.stack)), kind)
+    return intern(parent, stackOf(withCallSites(holder)), kind)
   }
 
   /** @param {NodeJS.CallSite[] | string | undefined} sites @returns {number} */

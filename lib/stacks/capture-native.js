@@ -157,7 +157,7 @@ function createNativeCapture (deps) {
     const time = clock[0]
     const holder = /** @type {any} */ ({ __proto__: null })
     captureInto(holder, outermost, maxFrames)
-    const text = withPlainFormat(() => holder.stack)
+    const text = withPlainFormat(holder)
     const lines = typeof text === 'string' ? frameLines(text, hasAwaiting) : ''
     const number = intern(lines)
     if (result !== UNKEYED) {

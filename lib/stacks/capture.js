@@ -38,8 +38,8 @@ const CORE = 2
  * @typedef {import('./frames').Stack} Stack
  *
  * @typedef {object} EngineParts what an engine needs
- * @property {(read: () => string) => string} withPlainFormat reads a `stack` with V8's plain format in force
- * @property {(read: () => any) => NodeJS.CallSite[] | string | undefined} withCallSites reads a `stack` as
+ * @property {(holder: any) => string} withPlainFormat reads its `stack` in V8's plain format
+ * @property {(holder: any) => NodeJS.CallSite[] | string | undefined} withCallSites reads its `stack` as
  *   call sites
  * @property {() => { frames: number, budget: number, internals?: boolean }} options
  * @property {() => boolean} includesAwaiting whether stacks hold the functions that await the running one
@@ -176,10 +176,11 @@ function createCapture (deps) {
     /** Drops all stacks and chains, also of what was recorded until now. */
     reset () {
       dropped += engine()?.stats().chains ?? 0
-      stacks.reset()
-      programFrames.reset()
+      // Chains and keys first: they name stacks by number (see guard.js for why that matters)
       native?.engine?.reset()
       js?.reset()
+      programFrames.reset()
+      stacks.reset()
     },
 
     /** Drops all stacks and chains past their share of the budget. */

@@ -7,7 +7,9 @@ const { arrivedBy, isAccepted } = require('./labels')
 const { moreTelling, nameByLater } = require('./later-resources')
 const { createLoopFolding } = require('./loop-folding')
 const { PrintedAwaits } = require('./printed-awaits')
+const { RunnerFolding } = require('./runner-folding')
 const { StackViews } = require('./stack-views')
+const { findRunner } = require('./test-runners')
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -39,8 +41,9 @@ const { StackViews } = require('./stack-views')
  * @property {'user' | 'module' | 'core'} kind
  * @property {boolean} isAsync
  *
- * @typedef {Hop & { lines: string[] }} PrintedHop with its frames as text, mapped and hidden as the options
- *   say. Both are shared: never changed, and copied before the program gets them
+ * @typedef {Hop & { lines: string[], isFolded?: boolean }} PrintedHop with its frames as text, mapped and
+ *   hidden as the options say. Both are shared: never changed, and copied before the program gets them.
+ *   isFolded: it stands for several hops of a test runner, and its line is all that is printed
  */
 
 /** @type {any[]} */
@@ -70,25 +73,29 @@ function createChain ({ stackOf, options, map, queriedAt, dropped }) {
   function hops (newest, { above: framesAbove = [], origin } = {}) {
     if (newest === undefined) return []
     foldLoops(newest)
-    const { depth } = options()
+    const { depth, internals } = options()
     const printedAwaits = new PrintedAwaits(framesAbove)
-    /** @type {PrintedHop[]} */
-    const list = []
+    const folding = new RunnerFolding(depth, internals ? none : framesAbove)
     /** @type {Context | undefined} what Node made later, on behalf of the call in an older hop */
     let later
     let context = /** @type {Context | undefined} */ (newest)
-    for (; context !== undefined && list.length < depth; context = context.parent) {
+    for (; context !== undefined && folding.isOpen; context = context.parent) {
       const contextHops = hopsOf(context, printedAwaits, origin)
       if (contextHops.length === 0) {
+        if (runnerOf(context)?.role === 'runner') folding.pass()
         later = moreTelling(later, context)
         continue
       }
       if (later !== undefined) nameByLater(contextHops[0], later, stackOf(context)?.frames ?? none)
       later = undefined
-      for (const hop of contextHops) list.push(hop)
+      const carried = context.origin === 'process' && !internals
+      for (const hop of contextHops) folding.add(hop, carried ? findRunner(hop.frames) : runnerOf(context))
     }
-    return joinEqual(list).slice(0, depth)
+    return joinEqual(folding.finish()).slice(0, depth)
   }
+
+  /** @param {Context} context */
+  const runnerOf = (context) => views.viewOf(stackOf(context)?.frames ?? none).runner
 
   /**
    * @param {Context} context

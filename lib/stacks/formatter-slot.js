@@ -4,6 +4,7 @@
 // Node, which prefers that of the error's own realm (prepareStackTraceCallback in lib/internal/errors.js).
 
 const { types } = require('node:util')
+const guard = require('../context/guard')
 
 /**
  * @typedef {(error: any, sites: NodeJS.CallSite[]) => any} Formatter
@@ -31,10 +32,11 @@ function isSettable (slot) {
  * Sets a formatter.
  * @param {Formatter} formatter
  * @param {PropertyDescriptor | undefined} slot the present one, whose attributes it keeps
+ * @param {ErrorConstructor} [realm]
  * @returns {boolean} false where that cannot be done (--frozen-intrinsics)
  */
-function setSlot (formatter, slot) {
-  return Reflect.defineProperty(Error, 'prepareStackTrace', {
+function setSlot (formatter, slot, realm = Error) {
+  return Reflect.defineProperty(realm, 'prepareStackTrace', {
     value: formatter,
     writable: true,
     enumerable: slot?.enumerable ?? true,
@@ -42,27 +44,53 @@ function setSlot (formatter, slot) {
   })
 }
 
-/** Restores what was there before setSlot. @param {PropertyDescriptor | undefined} slot */
-function restoreSlot (slot) {
-  if (slot === undefined) Reflect.deleteProperty(Error, 'prepareStackTrace')
-  else Reflect.defineProperty(Error, 'prepareStackTrace', slot)
+/**
+ * Restores what was there before setSlot.
+ * @param {PropertyDescriptor | undefined} slot
+ * @param {ErrorConstructor} [realm]
+ */
+function restoreSlot (slot, realm = Error) {
+  if (slot === undefined) Reflect.deleteProperty(realm, 'prepareStackTrace')
+  else Reflect.defineProperty(realm, 'prepareStackTrace', slot)
 }
 
 /**
- * Reads a stack while a formatter of longstack is set.
- * @template T
- * @param {() => T} read
- * @param {Formatter} formatter
- * @returns {T}
+ * A formatter in the place of the program's, for the moment of one read.
+ * @typedef {object} Loan
+ * @property {ErrorConstructor} realm
+ * @property {PropertyDescriptor | undefined} slot of the program's
+ * @property {Formatter} formatter
+ * @property {Loan | undefined} outer the one before: the watchdog's sample may interrupt one
  */
-function readWith (read, formatter) {
+
+/** @type {Loan | undefined} */
+let loan
+
+guard.add({
+  save: () => loan,
+  restore (outer) {
+    while (loan !== undefined && loan !== outer) returnSlot(loan)
+  }
+})
+
+/**
+ * Reads a stack while a formatter of longstack is set, also in the place of an accessor: no formatter of the
+ * program's gets an object of longstack's, but one that cannot be replaced, and what that throws is dropped.
+ * @param {{ stack: any }} holder an object of longstack's own
+ * @param {Formatter} formatter
+ */
+function readWith (holder, formatter) {
   const slot = readSlot()
-  if (slot?.writable !== true) return read()
-  Error.prepareStackTrace = formatter
+  if (slot === undefined) return holder.stack
+  const canLend = slot.writable === true || slot.configurable === true
+  const lent = canLend ? lendSlot(Error, slot, formatter) : undefined
   try {
-    return read()
+    return holder.stack
+  } catch (error) {
+    if (lent !== undefined) throw error // a full stack
+    return undefined
   } finally {
-    Error.prepareStackTrace = slot.value
+    if (lent !== undefined) returnSlot(lent)
   }
 }
 
@@ -71,20 +99,26 @@ function readWith (read, formatter) {
  * @param {ErrorConstructor} realm
  * @param {PropertyDescriptor | undefined} slot of the program's
  * @param {Formatter} formatter
- * @returns {boolean} false where it cannot be set
+ * @returns {Loan | undefined} undefined where it cannot be set
  */
 function lendSlot (realm, slot, formatter) {
-  if (!isSettable(slot)) return false
-  const descriptor = slot === undefined
+  const descriptor = slot === undefined || slot.writable === undefined
     ? { value: formatter, writable: true, enumerable: true, configurable: true }
     : { value: formatter }
-  return Reflect.defineProperty(realm, 'prepareStackTrace', descriptor)
+  const lent = { realm, slot, formatter, outer: loan }
+  loan = lent // first: what is not set yet is not put back either
+  if (Reflect.defineProperty(realm, 'prepareStackTrace', descriptor)) return lent
+  loan = lent.outer
+  return undefined
 }
 
-/** Ends what lendSlot began. @param {ErrorConstructor} realm @param {PropertyDescriptor | undefined} slot */
-function returnSlot (realm, slot) {
-  if (slot === undefined) Reflect.deleteProperty(realm, 'prepareStackTrace')
-  else Reflect.defineProperty(realm, 'prepareStackTrace', { value: slot.value })
+/** Ends what lendSlot began; leaves alone what was set since. @param {Loan} lent */
+function returnSlot ({ realm, slot, formatter, outer }) {
+  if (readSlot(realm)?.value === formatter) {
+    if (slot === undefined) Reflect.deleteProperty(realm, 'prepareStackTrace')
+    else Reflect.defineProperty(realm, 'prepareStackTrace', slot)
+  }
+  loan = outer
 }
 
 /**

@@ -11,6 +11,7 @@ const {
   isSettable, lendSlot, nodeFormatter, readSlot, readWith, realmOf, restoreSlot, returnSlot, setSlot
 } = require('./formatter-slot')
 const { forget } = require('./program-mapper')
+const { createRealms } = require('./realms')
 const { WrappedFormatters, loadSourceMaps, noteFormatted, withoutOwnSites } = require('./wrapped-formatters')
 
 const { apply } = Reflect
@@ -28,16 +29,28 @@ const { apply } = Reflect
  */
 function createFormatter ({ report, observe, internals }) {
   const wrapped = new WrappedFormatters(report, observe, internals)
+  const realms = createRealms(wrapped)
   /** what Error.prepareStackTrace is while a wrapper is in force @type {{ format: Formatter | undefined }} */
   const installed = { format: undefined }
 
-  /** @template T @param {() => T} read @param {Formatter} formatter @returns {T} */
-  function readUnlessAppending (read, formatter) {
-    return wrapped.isAppending ? read() : readWith(read, formatter)
+  /** Returns whether Error.prepareStackTrace is the wrapper that was installed last. */
+  function isInstalled () {
+    return installed.format !== undefined && Error.prepareStackTrace === installed.format
+  }
+
+  /**
+   * Reads a `stack` of longstack's own. The wrapper knows it; another formatter is replaced for the moment.
+   * @param {{ stack: any }} holder
+   * @param {Formatter} formatter
+   */
+  function readOwn (holder, formatter) {
+    if (wrapped.isAppending) return holder.stack
+    return isInstalled() ? wrapped.readOwn(holder, formatter) : readWith(holder, formatter)
   }
 
   return {
     installed,
+    realms,
 
     /** Loads what the program's first error needs. */
     preload () {
@@ -52,6 +65,7 @@ function createFormatter ({ report, observe, internals }) {
      */
     enable () {
       wrapped.isEnabled = true
+      realms.enable()
       const slot = readSlot()
       const isWrapped = wrapped.originalOf(slot?.value) !== undefined
       installed.format = isWrapped ? slot?.value : undefined
@@ -61,44 +75,15 @@ function createFormatter ({ report, observe, internals }) {
       return setSlot(wrapper, slot)
     },
 
-    /**
-     * Reads an error's stack where no wrapper is in force, as the program would: the formatter is called as
-     * Node calls it, and reads itself from Error.prepareStackTrace. That of the error's realm comes first,
-     * where a vm context has one.
-     * @param {any} error
-     * @returns {NodeJS.CallSite[] | undefined} undefined where the stack was formatted before
-     */
-    readStack (error) {
-      const realm = realmOf(error)
-      const slot = readSlot(realm)
-      const formatter = typeof slot?.value === 'function' ? slot.value : nodeFormatter
-      /** @type {NodeJS.CallSite[] | undefined} */
-      let errorSites
-      const isUnwrapped = formatter !== undefined && wrapped.originalOf(formatter) === undefined
-      /** @this {unknown} @param {any} candidate @param {NodeJS.CallSite[]} sites */
-      function prepareStackTrace (candidate, sites) {
-        returnSlot(realm, slot)
-        if (candidate === error) errorSites = withoutOwnSites(sites.slice(), internals())
-        const text = apply(formatter, this, [candidate, sites])
-        if (errorSites !== undefined && formatter !== nodeFormatter && typeof text === 'string') {
-          noteFormatted(formatter, errorSites, text)
-        }
-        return text
-      }
-      const isLent = !wrapped.isAppending && isUnwrapped && lendSlot(realm, slot, prepareStackTrace)
-      try {
-        error.stack // eslint-disable-line no-unused-expressions
-      } finally {
-        if (isLent && realm.prepareStackTrace === prepareStackTrace) returnSlot(realm, slot)
-      }
-      return errorSites
-    },
+    /** @type {(error: any) => NodeJS.CallSite[] | undefined} */
+    readStack: (error) => readAsProgram(error, wrapped, internals),
 
     /** Removes the wrapper; under a formatter that was set on top of it, it passes everything through. */
     disable () {
       wrapped.isEnabled = false
       installed.format = undefined
       forget()
+      realms.disable()
       const original = wrapped.originalOf(readSlot()?.value)
       if (original !== undefined) restoreSlot(original.slot)
     },
@@ -116,7 +101,7 @@ function createFormatter ({ report, observe, internals }) {
      * called.
      */
     isInForce () {
-      if (installed.format !== undefined && Error.prepareStackTrace === installed.format) return true
+      if (isInstalled()) return true
       return wrapped.originalOf(readSlot()?.value) !== undefined
     },
 
@@ -130,20 +115,57 @@ function createFormatter ({ report, observe, internals }) {
 
     /**
      * Reads a `stack` of longstack's own in V8's plain format, whatever formatter is in force.
-     * @param {() => string} read
+     * @param {{ stack: any }} holder
+     * @returns {string}
      */
-    withPlainFormat: (read) => readUnlessAppending(read, plainFormat),
+    withPlainFormat: (holder) => readOwn(holder, plainFormat),
 
     /**
      * Reads a `stack` of longstack's own as call sites; as text where a formatter runs already.
-     * @param {() => any} read
+     * @param {{ stack: any }} holder
      * @returns {NodeJS.CallSite[] | string | undefined}
      */
-    withCallSites (read) {
-      const value = readUnlessAppending(read, sitesFormat)
+    withCallSites (holder) {
+      const value = readOwn(holder, sitesFormat)
       return Array.isArray(value) || typeof value === 'string' ? value : undefined
     }
   }
+}
+
+/**
+ * Reads an error's stack where no wrapper is in force, as the program would: the formatter is called as
+ * Node calls it, and reads itself from Error.prepareStackTrace. That of the error's realm comes first,
+ * where a vm context has one.
+ * @param {any} error
+ * @param {WrappedFormatters} wrapped
+ * @param {() => boolean} internals whether longstack's own frames are shown
+ * @returns {NodeJS.CallSite[] | undefined} undefined where the stack was formatted before
+ */
+function readAsProgram (error, wrapped, internals) {
+  const realm = realmOf(error)
+  const slot = readSlot(realm)
+  const formatter = typeof slot?.value === 'function' ? slot.value : nodeFormatter
+  /** @type {NodeJS.CallSite[] | undefined} */
+  let errorSites
+  const isUnwrapped = formatter !== undefined && wrapped.originalOf(formatter) === undefined
+  /** @this {unknown} @param {any} candidate @param {NodeJS.CallSite[]} sites */
+  function prepareStackTrace (candidate, sites) {
+    if (lent !== undefined) returnSlot(lent)
+    if (candidate === error) errorSites = withoutOwnSites(sites.slice(), internals())
+    const text = apply(formatter, this, [candidate, sites])
+    if (errorSites !== undefined && formatter !== nodeFormatter && typeof text === 'string') {
+      noteFormatted(formatter, errorSites, text)
+    }
+    return text
+  }
+  const isLendable = !wrapped.isAppending && isUnwrapped && isSettable(slot)
+  const lent = isLendable ? lendSlot(realm, slot, prepareStackTrace) : undefined
+  try {
+    error.stack // eslint-disable-line no-unused-expressions
+  } finally {
+    if (lent !== undefined) returnSlot(lent)
+  }
+  return errorSites
 }
 
 /** @type {Formatter} */

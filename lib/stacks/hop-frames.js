@@ -2,6 +2,7 @@
 
 // The frames of a hop as they are printed and as a program gets them.
 
+const { types } = require('node:util')
 const { afterLast, baseName, insideModules, isSlash, withoutAlias, withoutPrefix } = require('./text-scan')
 
 /**
@@ -38,7 +39,7 @@ function formatFrames (frames, rule) {
 /** @param {Frame} frame @param {NonNullable<HideRule>} rule */
 function isHidden (frame, rule) {
   if (rule === 'node_modules') return frame.kind === 'module'
-  if (rule instanceof RegExp) return frame.fileName !== undefined && frame.fileName.search(rule) !== -1
+  if (types.isRegExp(rule)) return frame.fileName !== undefined && frame.fileName.search(rule) !== -1
   try {
     return Boolean(rule(/** @type {any} */ (publicFrame(frame))))
   } catch {

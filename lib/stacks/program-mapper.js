@@ -2,8 +2,9 @@
 
 // A formatter of the program's that maps frames, as test runners set one: Jest, Vitest, tsx and others keep
 // the maps of what they compile to themselves, so that only their formatter has them. One that has mapped the
-// frames of an error is called for the positions of hops, with a call site made for that. One that has never
-// mapped is called by Node alone.
+// frames of an error is called for the positions of hops, with a call site made for that; so is one that is
+// known to map, for the error may have no frame in a file that was compiled. Any other is called by Node
+// alone.
 
 const { parseFrame } = require('./frames')
 const { readSites } = require('./call-sites')
@@ -17,9 +18,12 @@ const FRESH_MS = 5000 // remembered for that long: files are compiled again
  * @typedef {{ source: string, line: number, column: number }} Position
  */
 
-/** those that have mapped @type {WeakSet<Function>} */
+/** those that have mapped, or are known to map @type {WeakSet<Function>} */
 const mappers = new WeakSet()
-/** the one that formatted last @type {Function | undefined} */
+/**
+ * the one that formatted last; weak, for it may be of a realm that goes
+ * @type {WeakRef<Function> | undefined}
+ */
 let present
 /** what it made of positions; undefined: the same @type {Map<string, Position | undefined>} */
 let positions = new Map()
@@ -34,17 +38,39 @@ let version = 0
  * @param {string} text
  */
 function observeFormatter (formatter, sites, text) {
-  const isMapper = mappers.has(formatter)
-  if (!isMapper) {
+  if (!mappers.has(formatter)) {
     if (!isMapped(readSites(sites).frames, text)) return forget()
     mappers.add(formatter)
   }
+  usePositionsOf(formatter)
+}
+
+/** @param {Function} formatter */
+function usePositionsOf (formatter) {
   const time = performance.now()
-  if (formatter === present && time < freshUntil) return
+  const isPresent = present?.deref() === formatter
+  if (isPresent && time < freshUntil) return
   positions = new Map()
-  if (formatter !== present) version++
-  present = formatter
   freshUntil = time + FRESH_MS
+  if (isPresent) return
+  version++
+  present = new WeakRef(formatter)
+}
+
+/**
+ * Notes whether a formatter that is in force is one that maps: that of source-map-support or of Vite's module
+ * runner, by the function that both call, that of Jest 30 (packages/jest-source-map/src/SourceMapSupport.ts),
+ * or Babel's, which passes frames on to the one before it
+ * (packages/babel-core/src/errors/rewrite-stack-trace.ts).
+ * @param {Function} formatter
+ */
+function noteInstalled (formatter) {
+  const name = Object.getOwnPropertyDescriptor(formatter, 'name')?.value
+  const isKnown = ['bound formatStackTrace', 'stackTraceRewriter'].includes(name) ||
+    /\bwrapCallSite\(/.test(Function.prototype.toString.call(formatter))
+  if (!isKnown) return
+  mappers.add(formatter)
+  usePositionsOf(formatter)
 }
 
 /** Whether a text has these frames with other positions. @param {Frame[]} frames @param {string} text */
@@ -106,13 +132,14 @@ class MappedSite {
  * @returns {Position | undefined} undefined where it prints the same, or no formatter maps
  */
 function positionOf (file, line, column) {
-  if (present === undefined) return undefined
+  const formatter = present?.deref()
+  if (formatter === undefined) return undefined
   const key = `${file}:${line}:${column}`
   if (positions.has(key)) return positions.get(key)
   if (positions.size >= MAX_POSITIONS) positions = new Map()
   positions.set(key, undefined) // also where the next line throws
   const error = { name: 'Error', message: '', stack: '' }
-  const text = present.call(Error, error, [new MappedSite(file, line, column)])
+  const text = formatter.call(Error, error, [new MappedSite(file, line, column)])
   if (typeof text !== 'string') return undefined
   const { fileName, lineNumber, columnNumber } = parseFrame(text.slice(text.lastIndexOf(AT) + AT.length))
   if (fileName === undefined || lineNumber === undefined || columnNumber === undefined) return undefined
@@ -132,4 +159,4 @@ function forget () {
 /** Returns a number that changes when positions may be other ones. */
 const versionOfMaps = () => version
 
-module.exports = { forget, observeFormatter, positionOf, versionOfMaps }
+module.exports = { forget, noteInstalled, observeFormatter, positionOf, versionOfMaps }

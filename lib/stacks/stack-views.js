@@ -9,6 +9,7 @@ const { labelOf } = require('./labels')
 const { versionOfMaps } = require('./program-mapper')
 const { nodeMaps } = require('./source-maps')
 const { ensureHeadroom } = require('./stack-headroom')
+const { findRunner } = require('./test-runners')
 
 const PRINT_KB = 96 // stack needed to print a stack for the first time: more than its source maps ensure
 
@@ -21,7 +22,8 @@ const PRINT_KB = 96 // stack needed to print a stack for the first time: more th
  *
  * @typedef {object} StackView
  * @property {Options} options under which it was computed
- * @property {Frame[]} visible
+ * @property {ReturnType<typeof findRunner>} runner what the frames have of a test runner
+ * @property {Frame[]} visible but those of a runner that called the test
  * @property {number} version of the maps that it was printed with
  * @property {Printed | undefined} printed
  * @property {{ type: string, detail: string | undefined, awaited: boolean, label: string } | undefined}
@@ -47,8 +49,10 @@ class StackViews {
     let view = this.#views.get(frames)
     if (view === undefined || view.options !== options || view.version !== version) {
       const { internals } = options
-      const visible = frames.filter((frame) => frame.kind !== 'own' && (internals || frame.kind !== 'core'))
-      view = { options, version, visible, printed: undefined, lastLabel: undefined }
+      const runner = internals ? undefined : findRunner(frames)
+      const called = runner?.role === 'entry' ? frames.slice(0, runner.end) : frames
+      const visible = called.filter((frame) => frame.kind !== 'own' && (internals || frame.kind !== 'core'))
+      view = { options, version, runner, visible, printed: undefined, lastLabel: undefined }
       this.#views.set(frames, view)
     }
     return view

@@ -7,7 +7,7 @@ const { types } = require('node:util')
 const guard = require('../context/guard')
 const { noteStartUpError, readSites } = require('./call-sites')
 const { nodeFormatter } = require('./formatter-slot')
-const { forget, observeFormatter } = require('./program-mapper')
+const { forget, noteInstalled, observeFormatter } = require('./program-mapper')
 const { ensureHeadroomToLoad, hasHeadroom } = require('./stack-headroom')
 const { limit } = require('./trace-limit')
 
@@ -28,6 +28,10 @@ class WrappedFormatters {
   isAppending = false
   /** a formatter of the program runs, and may call the wrapper that it replaced */
   #isInProgram = false
+  /** a stack of longstack's own that is being read @type {object | undefined} */
+  #ownHolder
+  /** formats it @type {Formatter} */
+  #ownFormat = (_, sites) => sites
   /** what the first hops need is loaded */
   #isLoaded = false
   /**
@@ -52,6 +56,30 @@ class WrappedFormatters {
     this.#report = report
     this.#observe = observe
     this.#internals = internals
+    guard.add({
+      save: () => ({ isAppending: this.isAppending, isInProgram: this.#isInProgram }),
+      restore: (saved) => {
+        this.isAppending = saved?.isAppending === true
+        this.#isInProgram = saved?.isInProgram === true
+      }
+    })
+  }
+
+  /**
+   * Reads a stack of longstack's own while a wrapper is in force.
+   * @param {{ stack: any }} holder
+   * @param {Formatter} formatter
+   */
+  readOwn (holder, formatter) {
+    const [outerHolder, outerFormat] = [this.#ownHolder, this.#ownFormat]
+    this.#ownFormat = formatter
+    this.#ownHolder = holder
+    try {
+      return holder.stack
+    } finally { // where this is not run, no other error is that holder
+      this.#ownHolder = outerHolder
+      this.#ownFormat = outerFormat
+    }
   }
 
   /** @param {unknown} wrapper @returns {Original | undefined} undefined: it is no wrapper */
@@ -80,6 +108,7 @@ class WrappedFormatters {
 
     if (formatter === undefined) this.#bareWrapper = prepareStackTrace
     else this.#wrappers.set(formatter, prepareStackTrace)
+    if (formatter !== undefined) noteInstalled(formatter)
     this.#originals.set(prepareStackTrace, { formatter, slot })
     return prepareStackTrace
   }
@@ -91,6 +120,7 @@ class WrappedFormatters {
    * @param {NodeJS.CallSite[]} allSites
    */
   #format (formatter, self, error, allSites) {
+    if (error === this.#ownHolder) return apply(this.#ownFormat, self, [error, allSites])
     const isExtended = this.isEnabled && !this.#isInProgram && !this.isAppending && hasHeadroom()
     if (isExtended) this.#observe(error)
     const sites = this.isEnabled ? withoutOwnSites(allSites, this.#internals()) : allSites

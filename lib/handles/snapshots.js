@@ -1,0 +1,138 @@
+'use strict'
+
+// What is open now and was not open at an earlier moment. A snapshot holds the handles weakly, and how many
+// there were of each chain.
+
+const { groupKey, inspectableReports, printed } = require('../format/handles')
+
+/**
+ * @typedef {import('./subject').Subject} Subject
+ * @typedef {import('./why').Why} Why
+ *
+ * @typedef {object} Snapshot what was open at a moment: it has no properties
+ *
+ * @typedef {Why & { perMinute: number }} NewHandle perMinute: by how many the handles of this kind and chain
+ *   have grown since the snapshot, those that were closed taken off, per minute
+ */
+
+const MINUTE_MS = 60_000
+
+/** What was open at a moment. It has no properties, and keeps no handle alive. */
+class OpenHandles {
+  /** @type {WeakSet<object>} */
+  #open = new WeakSet()
+  /** by type and chain @type {Map<string, number>} */
+  #counts = new Map()
+  #time
+
+  /** @param {Subject[]} subjects what is open @param {number} time ms of the clock */
+  constructor (subjects, time) {
+    this.#time = time
+    for (const subject of subjects) {
+      if (subject.handle !== undefined) this.#open.add(subject.handle)
+      count(this.#counts, chainKey(subject))
+    }
+    Object.freeze(this)
+  }
+
+  /** @param {unknown} value @returns {value is OpenHandles} */
+  static isInstance (value) {
+    return typeof value === 'object' && value !== null && #open in value
+  }
+
+  /** @param {OpenHandles} snapshot @returns {number} ms of the clock */
+  static timeOf (snapshot) {
+    return snapshot.#time
+  }
+
+  /** @param {OpenHandles} snapshot @param {Subject} subject @returns {boolean} it was open then */
+  static has (snapshot, { handle }) {
+    return handle !== undefined && snapshot.#open.has(handle)
+  }
+
+  /** @param {OpenHandles} snapshot @param {string} key @returns {number} how many there were then */
+  static countOf (snapshot, key) {
+    return snapshot.#counts.get(key) ?? 0
+  }
+}
+
+/**
+ * @param {object} deps
+ * @param {(isSelected: (type: string) => boolean) => import('./subject').Subject[]} deps.list what is open
+ * @param {(subject: import('./subject').Subject) => Why} deps.report
+ * @param {() => number} deps.queriedAt ms of the clock as of the present query
+ */
+function createSnapshots ({ list, report, queriedAt }) {
+  const listAll = () => list(() => true)
+
+  /** @param {import('./snapshots').OpenHandles} before @returns {import('./snapshots').NewHandle[]} */
+  function diff (before) {
+    const subjects = listAll()
+    /** still open, by type and chain @type {Map<string, number>} */
+    const remaining = new Map()
+    /** @type {Map<string, { reports: Why[], keys: Set<string> }>} */
+    const groups = new Map()
+    for (const subject of subjects) {
+      if (OpenHandles.has(before, subject)) {
+        count(remaining, chainKey(subject))
+        continue
+      }
+      const why = report(subject)
+      const key = groupKey(/** @type {import('../format/handles').Printed} */ (printed.read(why)))
+      const group = groups.get(key) ?? { reports: [], keys: new Set() }
+      groups.set(key, group)
+      group.reports.push(why)
+      group.keys.add(chainKey(subject))
+    }
+    const elapsedMs = Math.max(1, queriedAt() - OpenHandles.timeOf(before))
+    for (const { reports, keys } of groups.values()) {
+      let more = reports.length
+      for (const key of keys) {
+        more -= Math.max(0, OpenHandles.countOf(before, key) - (remaining.get(key) ?? 0))
+      }
+      for (const why of reports) addGrowth(why, more, elapsedMs)
+    }
+    const list = [...groups.values()].flatMap(({ reports }) => reports)
+    return /** @type {NewHandle[]} */ (inspectableReports(list))
+  }
+
+  return {
+    take: () => new OpenHandles(listAll(), queriedAt()),
+
+    diff,
+
+    /**
+     * @param {import('./snapshots').OpenHandles} before
+     * @returns {import('./subject').Subject[]} what is open and was not
+     */
+    opened: (before) => listAll().filter((subject) => !OpenHandles.has(before, subject))
+  }
+}
+
+/**
+ * Whether what is open is a leak where nobody waits for it: it keeps the process alive, or a file open.
+ * Streams of zlib and the like are memory, which a collection frees.
+ * @param {{ type: string, referenced: boolean | undefined }} handle
+ */
+function isLeaking ({ type, referenced }) {
+  return referenced === true || type === 'FILEHANDLE' || type === 'DIRHANDLE'
+}
+
+/** @param {Why} why @param {number} more @param {number} elapsedMs since the snapshot */
+function addGrowth (why, more, elapsedMs) {
+  Object.assign(why, { perMinute: more * MINUTE_MS / elapsedMs })
+  const facts = printed.read(why)
+  if (facts !== undefined) facts.growth = { more, elapsedMs }
+}
+
+/** Returns what handles of one place have in common. @param {Subject} subject */
+function chainKey ({ type, context }) {
+  return `${type} ${context?.chain ?? 0}`
+}
+
+/** @param {Map<string, number>} counts @param {string} key */
+function count (counts, key) {
+  counts.set(key, (counts.get(key) ?? 0) + 1)
+}
+
+module.exports = { OpenHandles, createSnapshots, isLeaking }

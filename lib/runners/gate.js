@@ -1,0 +1,245 @@
+'use strict'
+
+// The leak gate of the plug-ins for test runners: what a test, or a file of tests, opened and left open. A
+// runner runs it in the copy of longstack that traces (shared.js), whatever realm the tests are in.
+
+const guard = require('../context/guard')
+const { createLeakError } = require('../handles/leak-error')
+const { isLeaking } = require('../handles/snapshots')
+const { keepsProcessAlive } = require('../handles/state')
+const { clean } = require('../text')
+const { printFromMainThread } = require('../warnings')
+const { leaksText } = require('./leaks-text')
+const { baseName } = require('../stacks/text-scan')
+const { runnerOf } = require('../stacks/test-runners')
+
+/**
+ * @typedef {import('../handles/subject').Subject} Subject
+ * @typedef {import('../handles/snapshots').OpenHandles} OpenHandles
+ * @typedef {import('../context/context').Context} Context
+ *
+ * @typedef {'test' | 'file' | 'off'} Mode test: leaks count by test and by file; file: by file only
+ *
+ * @typedef {object} Mark where a test or a file began
+ * @property {string} name
+ * @property {OpenHandles} before
+ * @property {number} asyncId of the resource in which a concurrent test runs; 0: it runs alone
+ *
+ * @typedef {object} EndOptions
+ * @property {boolean} [later] hooks of the program are still to come that may close what is open: it counts
+ *   at the end of the file
+ * @property {boolean} [isShared] other tests ran at the same time: which of them opened it, its chain tells
+ *
+ * @typedef {object} Gate
+ * @property {Mode} mode
+ * @property {(name: string) => Mark} begin a test begins, before its own hooks
+ * @property {(mark: Mark, options?: EndOptions) => Promise<string | undefined>} end a test is over, its own
+ *   hooks included: resolves with what it left open, as text
+ * @property {(name: string) => Mark} beginFile a file begins, before its hooks
+ * @property {(mark: Mark) => Promise<string | undefined>} endFile a file is over, its hooks included:
+ *   resolves with what it left open and no test was blamed for. What was left open then keeps the process
+ *   alive no longer
+ * @property {<T>(mark: Mark, fn: () => T) => T} run runs a test that is one of several at a time: only what
+ *   descends from there is its own
+ * @property {(text: string) => Error & { code: string }} error what a plug-in raises
+ */
+
+// Captured before a program replaces them by fake ones.
+const { setImmediate, setTimeout } = globalThis
+const { now } = performance
+
+const GRACE_MS = 300 // for what is just closing
+const GRACE_TURNS = 20 // of the event loop, on a busy machine
+const PAUSE_MS = 5
+const MAX_NAME = 200 // characters of a test's
+const modes = /** @type {const} */ (['test', 'file', 'off'])
+
+/** Types that are closed by another process or thread: that takes its time. */
+const closedElsewhere = new Set(['PROCESSWRAP', 'WORKER'])
+const ELSEWHERE_MS = 2000
+
+/**
+ * @param {import('../tracer').Tracer} tracer
+ * @returns {Gate}
+ */
+function createGate (tracer) {
+  const mode = readMode()
+  /** blamed already @type {WeakSet<object>} */
+  const reported = new WeakSet()
+  /** the test that opened it, of what may still be closed @type {WeakMap<object, string>} */
+  const suspects = new WeakMap()
+  /** what was reported of the present file @type {Array<WeakRef<object>>} */
+  let leftOpen = []
+  const reports = () => tracer.wiring.queries(undefined).reports()
+
+  /** @param {string} name @returns {Mark} */
+  function begin (name) {
+    return guard.run(() => {
+      return { name: clean(name).slice(0, MAX_NAME), before: reports().snapshots.take(), asyncId: 0 }
+    })
+  }
+
+  /** @param {Mark} mark @returns {Subject[]} */
+  function leaksSince (mark) {
+    return guard.run(() => {
+      const opened = reports().snapshots.opened(mark.before)
+      return opened.filter((subject) => isLeak(subject) && isWithin(mark, subject))
+        .filter(({ handle }) => handle !== undefined && !reported.has(handle))
+    })
+  }
+
+  /** Waits while something may just be closing. @param {Mark} mark @returns {Promise<Subject[]>} */
+  async function lastingLeaks (mark) {
+    const start = now.call(performance)
+    for (let turns = 0; ; turns++) {
+      const leaks = leaksSince(mark)
+      const elapsedMs = now.call(performance) - start
+      const graceMs = leaks.some(({ type }) => closedElsewhere.has(type)) ? ELSEWHERE_MS : GRACE_MS
+      if (leaks.length === 0 || (turns >= GRACE_TURNS && elapsedMs >= graceMs)) return leaks
+      await pause(turns < 2)
+    }
+  }
+
+  /** @param {Subject[]} leaks @param {(subject: Subject) => string} ownerOf @returns {string | undefined} */
+  function report (leaks, ownerOf) {
+    if (leaks.length === 0) return undefined
+    return guard.run(() => {
+      for (const { handle, object = handle } of leaks) {
+        reported.add(/** @type {object} */ (handle))
+        leftOpen.push(new WeakRef(/** @type {object} */ (object)))
+      }
+      return leaksText(leaks.map((subject) => ({ owner: ownerOf(subject), why: reports().report(subject) })))
+    })
+  }
+
+  /** Lets the process end: what is open was reported, or belongs to it. @param {Mark} mark of a file */
+  function release (mark) {
+    const accepted = guard.run(() => reports().snapshots.opened(mark.before).filter(isAccepted))
+    for (const { object, handle } of accepted) unreference(object ?? handle)
+    for (const weak of leftOpen) unreference(weak.deref())
+    leftOpen = []
+  }
+
+  return {
+    mode,
+    begin,
+    beginFile: begin,
+
+    async end (mark, { later = false, isShared = false } = {}) {
+      if (mode !== 'test') return undefined
+      const owner = `test '${mark.name}'`
+      if (!later) {
+        return report(await lastingLeaks(mark), ({ handle }) => suspects.get(handle ?? mark) ?? owner)
+      }
+      for (const { handle, context } of leaksSince(mark)) {
+        if (handle === undefined || suspects.has(handle)) continue
+        suspects.set(handle, isShared ? declaredTest(context) ?? owner : owner)
+      }
+      return undefined
+    },
+
+    async endFile (mark) {
+      if (mode === 'off') return undefined
+      const leaks = await lastingLeaks(mark)
+      const text = report(leaks, ({ handle }) => suspects.get(handle ?? mark) ?? mark.name)
+      if (leftOpen.length > 0) release(mark)
+      return text
+    },
+
+    run (mark, fn) {
+      const { AsyncResource } = require('node:async_hooks')
+      const resource = new AsyncResource('Test')
+      mark.asyncId = resource.asyncId()
+      return resource.runInAsyncScope(() => {
+        tracer.wiring.asyncLayer.carryCurrent()
+        return fn()
+      })
+    },
+
+    error (text) {
+      const error = createLeakError(text, [], createGate)
+      error.stack = `Error: ${text}` // where the plug-in raises it does not matter
+      return error
+    }
+  }
+}
+
+/**
+ * Whether the program opened it, and it is a leak if it stays open. Connections that a server accepts are
+ * not: who opened them is blamed, or who left the server open.
+ * @param {Subject} subject
+ */
+function isLeak (subject) {
+  const { context, type } = subject
+  if (context === undefined || !isOfProgram(context)) return false
+  if (!isLeaking({ type, referenced: keepsProcessAlive(subject) })) return false
+  return !isAccepted(subject)
+}
+
+/** Whether a server accepted the connection. @param {Subject} subject */
+function isAccepted ({ context }) {
+  const parent = context?.parent
+  return parent?.type.endsWith('SERVERWRAP') === true && context?.triggerAsyncId === parent.asyncId
+}
+
+/**
+ * Returns the test of node:test that a chain comes from, by where it was declared.
+ * @param {Context | undefined} context
+ */
+function declaredTest (context) {
+  for (let step = context; step !== undefined; step = step.parent) {
+    const frame = step.type === 'Test' ? step.stack?.frames.find(({ kind }) => kind === 'user') : undefined
+    if (frame?.fileName !== undefined) {
+      return `test at ${clean(`${baseName(frame.fileName)}:${frame.lineNumber}`)}`
+    }
+  }
+  return undefined
+}
+
+/** @param {any} object a handle, or what the program holds of one */
+function unreference (object) {
+  try {
+    object?.unref?.()
+  } catch {} // of the program's own class
+}
+
+/**
+ * Whether the program made it, and not a runner for itself: timers of tests, connections to workers.
+ * @param {Context} context
+ */
+function isOfProgram (context) {
+  for (let step = /** @type {Context | undefined} */ (context); step !== undefined; step = step.parent) {
+    for (const frame of step.stack?.frames ?? []) {
+      if (runnerOf(frame) !== undefined) return false
+      if (frame.kind === 'user' || frame.kind === 'module') return true
+    }
+  }
+  return false
+}
+
+/** @param {Mark} mark @param {Subject} subject */
+function isWithin ({ asyncId }, { context }) {
+  if (asyncId === 0) return true
+  let step = context
+  while (step !== undefined && step.asyncId !== asyncId) step = step.parent
+  return step !== undefined
+}
+
+/** @param {boolean} isShort */
+function pause (isShort) {
+  return new Promise((resolve) => {
+    guard.run(() => isShort ? setImmediate(resolve) : setTimeout(resolve, PAUSE_MS))
+  })
+}
+
+/** Reads LONGSTACK_LEAKS. @returns {Mode} */
+function readMode () {
+  const text = process.env.LONGSTACK_LEAKS
+  if (text === undefined || text.trim() === '') return 'test'
+  const mode = modes.find((word) => word === text)
+  if (mode !== undefined) return mode
+  printFromMainThread(`LONGSTACK_LEAKS must be "test", "file" or "off". Received ${JSON.stringify(text)}.`)
+  return 'test'
+}
+
+module.exports = { createGate }

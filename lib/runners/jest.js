@@ -1,0 +1,117 @@
+'use strict'
+
+// setupFilesAfterEnv: ['longstack/jest']: hooks of each test file that have the leak gate judge its tests and
+// itself. It runs in the realm of the test file, the gate in the main one: fake timers do not stop it.
+
+const path = require('node:path')
+
+require('../register')
+const { shared } = require('../start')
+
+/**
+ * @typedef {import('./gate').Mark} Mark
+ *
+ * @typedef {{ type: string, fn: Function }} Hook of jest-circus, as packages/jest-types/src/Circus.ts has it
+ * @typedef {object} Block
+ * @property {Block} [parent]
+ * @property {Hook[]} hooks
+ * @property {Array<Block & Test & { type: string }>} children
+ * @typedef {{ parent: Block, fn: Function, concurrent?: boolean, name: string }} Test
+ * @typedef {{ rootDescribeBlock: Block, currentlyRunningTest: Test | null }} State
+ */
+
+const HOOK_MS = 60_000 // more than any grace of the gate
+const OWN_LAST = 2 // hooks of this file, which come after all others
+
+const { afterAll, afterEach, beforeAll, beforeEach, expect } = /** @type {any} */ (require)('@jest/globals')
+const gate = shared.createGate()
+/** hooks of this file, which close nothing @type {Set<Function>} */
+const own = new Set()
+/** @type {Mark | undefined} */
+let current
+
+/** Returns the state of jest-circus; undefined with another runner of tests. @returns {State | undefined} */
+function circus () {
+  const symbols = Object.getOwnPropertySymbols(globalThis)
+  const key = symbols.find(({ description }) => description === 'JEST_STATE_SYMBOL')
+  return key === undefined ? undefined : /** @type {any} */ (globalThis)[key]
+}
+
+/** @param {string | undefined} text @throws {Error} */
+function fail (text) {
+  if (text !== undefined) throw gate.error(text)
+}
+
+/** Whether a hook of the program comes after the test, and may close what it left. @param {Block} block */
+function hasAfterAll (block) {
+  for (let outer = /** @type {Block | undefined} */ (block); outer !== undefined; outer = outer.parent) {
+    if (outer.hooks.some(({ type, fn }) => type === 'afterAll' && !own.has(fn))) return true
+  }
+  return false
+}
+
+/**
+ * Has each concurrent test judged by itself: Jest calls no hooks around them.
+ * @param {Block} block
+ */
+function watchConcurrent (block) {
+  for (const child of block.children) {
+    if (child.type === 'describeBlock') watchConcurrent(child)
+    if (child.type !== 'test' || child.concurrent !== true || typeof child.fn !== 'function') continue
+    const { fn } = child
+    child.fn = async (/** @type {unknown[]} */ ...args) => {
+      const mark = gate.begin(child.name)
+      const result = await gate.run(mark, () => fn(...args))
+      fail(await gate.end(mark, { later: hasAfterAll(child.parent) }))
+      return result
+    }
+  }
+}
+
+function addHooks () {
+  const file = gate.beginFile(`file ${path.relative(process.cwd(), expect.getState().testPath)}`)
+  const state = circus()
+
+  const hooks = {
+    start () {
+      if (state !== undefined) watchConcurrent(state.rootDescribeBlock)
+    },
+    begin () {
+      current = gate.begin(expect.getState().currentTestName ?? 'a test')
+    },
+    async end () {
+      const mark = current
+      current = undefined
+      if (mark === undefined) return
+      const test = state?.currentlyRunningTest
+      fail(await gate.end(mark, { later: test ? hasAfterAll(test.parent) : false }))
+    },
+    async endFile () {
+      fail(await gate.endFile(file))
+    }
+  }
+  for (const hook of Object.values(hooks)) own.add(hook)
+  beforeAll(hooks.start, HOOK_MS)
+  beforeEach(hooks.begin, HOOK_MS)
+  afterEach(hooks.end, HOOK_MS)
+  afterAll(hooks.endFile, HOOK_MS)
+  if (state !== undefined) keepLast(state.rootDescribeBlock.hooks)
+}
+
+/**
+ * Keeps the last hooks the last: those at the top level of a test file are added after them, and are to close
+ * things before.
+ * @param {Hook[]} hooks
+ */
+function keepLast (hooks) {
+  Object.defineProperty(hooks, 'push', {
+    value: (/** @type {Hook[]} */ ...added) => {
+      hooks.splice(hooks.length - OWN_LAST, 0, ...added)
+      return hooks.length
+    },
+    enumerable: false,
+    configurable: true
+  })
+}
+
+if (gate.mode !== 'off') addHooks()

@@ -1,0 +1,58 @@
+'use strict'
+
+// What a gate says: "test 'saves' left 1 TCP connection, opened at connect (db.js:3)", and what opened it.
+
+const { listText, madeNotOpened, printed } = require('../format/handles')
+const { baseName } = require('../stacks/text-scan')
+const { clean } = require('../text')
+
+/**
+ * @typedef {import('../handles/why').Why} Why
+ * @typedef {{ owner: string, why: Why }} Leak owner: the test or file that is blamed
+ */
+
+const MAX_KINDS = 5 // named of an owner
+
+/** @param {Leak[]} leaks @returns {string} */
+function leaksText (leaks) {
+  const owners = [...new Set(leaks.map(({ owner }) => owner))]
+  return owners.map((owner) => {
+    const reports = leaks.filter((leak) => leak.owner === owner).map(({ why }) => why)
+    return `${owner} left ${kindsOf(reports)}\n\n${listText(reports)}`
+  }).join('\n\n')
+}
+
+/** @param {Why[]} reports @returns {string} how many of which kind were opened where */
+function kindsOf (reports) {
+  /** @type {Map<string, { noun: string, place: string, count: number }>} */
+  const kinds = new Map()
+  for (const why of reports) {
+    const { noun = why.what } = printed.read(why) ?? {}
+    const place = placeOf(why)
+    const kind = kinds.get(`${noun} ${place}`)
+    if (kind === undefined) kinds.set(`${noun} ${place}`, { noun, place, count: 1 })
+    else kind.count++
+  }
+  const texts = [...kinds.values()].map(({ noun, place, count }) => `${count} ${plural(noun, count)}${place}`)
+  const more = texts.length - MAX_KINDS
+  return texts.slice(0, MAX_KINDS).join(' and ') + (more > 0 ? ` and ${more} more kinds` : '')
+}
+
+/** @param {Why} why @returns {string} the innermost frame of the user's own code, else of a module */
+function placeOf ({ opened, type }) {
+  const frames = opened.flatMap((hop) => hop.frames)
+  const frame = frames.find(({ kind }) => kind === 'user') ?? frames.find(({ kind }) => kind === 'module')
+  if (frame?.fileName === undefined) return ''
+  const position = `${baseName(frame.fileName)}:${frame.lineNumber}`
+  const { functionName } = frame
+  const place = clean(functionName === undefined ? position : `${functionName} (${position})`)
+  return `, ${madeNotOpened.test(type) ? 'made' : 'opened'} at ${place}`
+}
+
+/** @param {string} noun @param {number} count */
+function plural (noun, count) {
+  if (count === 1) return noun
+  return /(s|ch|x)$/.test(noun) ? `${noun}es` : `${noun}s`
+}
+
+module.exports = { leaksText }

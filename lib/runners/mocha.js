@@ -1,0 +1,119 @@
+'use strict'
+
+// mocha --require longstack/mocha: root hooks that have the leak gate judge each test and each file. A test
+// fails by its hook's `this.test.error`, which goes on with the next test; an error that a root hook throws
+// would end the run (Runner.prototype.hook, mocha's lib/runner.js).
+
+const path = require('node:path')
+
+require('../register')
+const { shared } = require('../start')
+
+/**
+ * @typedef {import('./gate').Mark} Mark
+ *
+ * @typedef {object} Suite what is used of Mocha's
+ * @property {boolean} root
+ * @property {string} [file]
+ * @property {Suite} [parent]
+ * @property {Suite[]} suites
+ * @property {Hook[]} _beforeAll
+ * @property {Hook[]} _afterAll
+ * @property {Hook[]} _afterEach
+ * @property {(title: string, fn: Function) => void} beforeAll
+ * @property {(title: string, fn: Function) => void} afterAll
+ *
+ * @typedef {{ fn: Function, parent: Suite, error: (error: Error) => void }} Hook
+ *
+ * @typedef {object} HookContext `this` of a hook
+ * @property {Hook} test
+ * @property {{ parent: Suite, file?: string, fullTitle: () => string }} currentTest
+ * @property {(ms: number) => void} timeout
+ */
+
+const TITLE = 'longstack'
+const gate = shared.createGate()
+/** hooks of this file, which close nothing @type {WeakSet<Function>} */
+const own = new WeakSet()
+/** all files of a run, from when they are loaded */
+let run = gate.beginFile('a test file')
+/** @type {Mark | undefined} */
+let current
+
+/** @template {Function} F @param {F} hook @returns {F} */
+function ownHook (hook) {
+  own.add(hook)
+  return hook
+}
+
+const beforeAll = ownHook(/** @this {HookContext} */ function () {
+  const { parent: root } = this.test
+  // Hooks at the top level of test files come after those of a plug-in, and are to close things before.
+  for (const hooks of [root._afterEach, root._afterAll]) {
+    hooks.sort((a, b) => Number(own.has(a.fn)) - Number(own.has(b.fn)))
+  }
+  for (const file of new Set(root.suites.map((suite) => suite.file))) {
+    watchFile(root.suites.filter((suite) => suite.file === file))
+  }
+})
+
+/** Judges a file at the end of its last suite. @param {Suite[]} suites */
+function watchFile (suites) {
+  const { file } = suites[0]
+  if (file === undefined) return
+  /** @type {Mark | undefined} */
+  let mark
+  suites[0].beforeAll(TITLE, ownHook(() => { mark = gate.beginFile(nameOf(file)) }))
+  suites[0]._beforeAll.unshift(/** @type {Hook} */ (suites[0]._beforeAll.pop()))
+  suites[suites.length - 1].afterAll(TITLE, ownHook(/** @this {HookContext} */ async function () {
+    this.timeout(0)
+    const { parent } = this.test
+    if (mark !== undefined && !canBeClosedAbove(parent)) fail(await gate.endFile(mark))
+  }))
+}
+
+const beforeEach = ownHook(/** @this {HookContext} */ function () {
+  current = gate.begin(this.currentTest.fullTitle())
+})
+
+const afterEach = ownHook(/** @this {HookContext} */ async function () {
+  this.timeout(0)
+  const mark = current
+  if (mark === undefined) return
+  current = undefined
+  const { parent } = this.currentTest
+  const text = await gate.end(mark, { later: hasAfterHook(parent) || canBeClosedAbove(parent) })
+  if (text !== undefined) this.test.error(gate.error(text))
+})
+
+const afterAll = ownHook(/** @this {HookContext} */ async function () {
+  this.timeout(0)
+  const text = await gate.endFile(run)
+  run = gate.beginFile('a test file')
+  fail(text)
+})
+
+/** @param {string | undefined} text @throws {Error} */
+function fail (text) {
+  if (text !== undefined) throw gate.error(text)
+}
+
+/** Whether a hook of the program comes after all tests of a suite. @param {Suite} suite */
+function hasAfterHook (suite) {
+  return suite._afterAll.some(({ fn }) => !own.has(fn))
+}
+
+/** @param {Suite} suite whether an outer one has such a hook */
+function canBeClosedAbove ({ parent }) {
+  for (let suite = parent; suite !== undefined; suite = suite.parent) if (hasAfterHook(suite)) return true
+  return false
+}
+
+/** @param {string} file */
+function nameOf (file) {
+  return `file ${path.relative(process.cwd(), file)}`
+}
+
+const mochaHooks = gate.mode === 'off' ? {} : { beforeAll, beforeEach, afterEach, afterAll }
+
+module.exports = { mochaHooks }

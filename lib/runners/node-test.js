@@ -1,0 +1,98 @@
+'use strict'
+
+// node --test --import longstack/node-test: root hooks of node:test that have the leak gate judge each test
+// and each file. Hooks that a test adds with t.after come after all of afterEach (Test.run, lib/internal/
+// test_runner/test.js), so the gate adds its own there, as the last.
+
+const { AsyncResource } = require('node:async_hooks')
+const { syncBuiltinESMExports } = require('node:module')
+const path = require('node:path')
+const { isMainThread } = require('node:worker_threads')
+
+require('../register')
+const { shared } = require('../start')
+
+/**
+ * @typedef {import('./gate').Mark} Mark
+ * @typedef {import('node:test').TestContext & { passed?: boolean, filePath?: string }} TestContext
+ * @typedef {Mark & { fullName: string, isConcurrent: boolean }} TestMark
+ */
+
+/** Of what a process starts: the PID of a runner that runs each file in a process, or DONE. */
+const VARIABLE = '_LONGSTACK_NODE_TEST'
+const DONE = 'done'
+const SEPARATOR = ' > ' // in the full name of a test
+
+/** Whether this process runs test files, and is no runner of such, no worker, and no child of a test. */
+function runsTests () {
+  if (!isMainThread) return false
+  const parent = process.env[VARIABLE]
+  const isRunner = process.execArgv.includes('--test') &&
+    !process.execArgv.some((flag) => /^--(experimental-)?test-isolation=none$/.test(flag))
+  process.env[VARIABLE] = isRunner ? String(process.pid) : DONE
+  return !isRunner && (parent === undefined || parent === String(process.ppid))
+}
+
+function install () {
+  const gate = shared.createGate()
+  if (gate.mode === 'off') return
+  const nodeTest = require('node:test')
+  const { after, afterEach, beforeEach } = nodeTest
+  /** outside of any test, for hooks of the root */
+  const outside = new AsyncResource('longstack')
+  const file = gate.beginFile(fileName())
+  /** @type {WeakMap<TestContext, TestMark>} */
+  const marks = new WeakMap()
+  /** @type {Set<TestMark>} */
+  const running = new Set()
+  let isFileWatched = false
+  /** hooks of the program come after all tests of a file or suite, and may close what a test has opened */
+  let hasAfterHooks = false
+  nodeTest.after = function (...args) {
+    hasAfterHooks = true
+    return Reflect.apply(after, this, args)
+  }
+  syncBuiltinESMExports()
+
+  beforeEach((context) => {
+    const test = /** @type {TestContext} */ (context)
+    // The hooks that the file has at its top level are there now, and come before.
+    if (!isFileWatched) outside.runInAsyncScope(() => after(judgeFile))
+    isFileWatched = true
+    const fullName = test.fullName ?? test.name
+    const mark = { ...gate.begin(test.name), fullName, isConcurrent: false }
+    for (const other of running) {
+      if (fullName.startsWith(other.fullName + SEPARATOR)) continue
+      mark.isConcurrent = other.isConcurrent = true
+    }
+    running.add(mark)
+    marks.set(test, mark)
+  })
+
+  afterEach((context) => {
+    const test = /** @type {TestContext} */ (context)
+    const mark = marks.get(test)
+    if (mark !== undefined) test.after(() => judge(test, mark), { timeout: Infinity })
+  })
+
+  /** @param {TestContext} test @param {TestMark} mark */
+  async function judge (test, mark) {
+    running.delete(mark)
+    // Of a test that has failed node:test drops what hooks throw.
+    const later = hasAfterHooks || test.passed === false || mark.isConcurrent
+    const text = await gate.end(mark, { later, isShared: mark.isConcurrent })
+    if (text !== undefined) throw gate.error(text)
+  }
+
+  async function judgeFile () {
+    const text = await gate.endFile(file)
+    if (text !== undefined) throw gate.error(text)
+  }
+}
+
+function fileName () {
+  const [, file] = process.argv
+  return file === undefined ? 'the test files' : `file ${path.relative(process.cwd(), file)}`
+}
+
+if (runsTests()) install()

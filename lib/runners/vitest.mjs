@@ -1,0 +1,77 @@
+// setupFiles: ['longstack/vitest']: hooks of each test file that have the leak gate judge its tests and
+// itself. The gate is loaded in the main realm, whichever pool runs the file.
+
+import { createRequire } from 'node:module'
+import path from 'node:path'
+// @ts-ignore Vitest resolves it to itself
+import * as vitest from 'vitest'
+
+/**
+ * @typedef {object} Task of Vitest, as packages/runner/src/types/tasks.ts has it
+ * @property {string} name
+ * @property {Task} [suite]
+ * @property {Task} [file]
+ * @property {boolean} [concurrent]
+ */
+
+const { afterAll, afterEach, aroundEach, beforeEach, expect, TestRunner } = /** @type {any} */ (vitest)
+const HOOK_MS = 60_000 // more than any grace of the gate
+
+const require = createRequire(import.meta.url)
+require('../register.js')
+/** @type {import('../start.js').Started} */
+const { shared } = require('../start.js')
+const gate = shared.createGate()
+/** @type {WeakMap<Task, import('./gate.js').Mark>} */
+const marks = new WeakMap()
+
+/** @param {Task | undefined} task @returns {string} with the names of its suites */
+function nameOf (task) {
+  if (task === undefined) return ''
+  const outer = nameOf(task.suite)
+  return outer === '' ? task.name : `${outer} ${task.name}`
+}
+
+/** @param {string | undefined} text @throws {Error} */
+function fail (text) {
+  if (text !== undefined) throw gate.error(text)
+}
+
+/** Judges the file, at the end of its own hooks. */
+async function endFile () {
+  if (file !== undefined) fail(await gate.endFile(file))
+}
+
+/** Whether a hook of the program comes after the test, and may close what it left. @param {Task} task */
+function hasAfterAll (task) {
+  const blocks = [task.file]
+  for (let { suite } = task; suite !== undefined; suite = suite.suite) blocks.push(suite)
+  return blocks.some((block) => {
+    const { afterAll: hooks = [] } = (block && TestRunner?.getSuiteHooks?.(block)) ?? {}
+    return hooks.length > (block === task.file ? 1 : 0) // one is that of this file, in a wrapper of Vitest's
+  })
+}
+
+/** @type {import('./gate.js').Mark | undefined} */
+let file
+if (gate.mode !== 'off') {
+  file = gate.beginFile(`file ${path.relative(process.cwd(), expect.getState().testPath ?? '')}`)
+
+  beforeEach((/** @type {{ task: Task }} */ { task }) => {
+    if (!task.concurrent) marks.set(task, gate.begin(nameOf(task)))
+  }, HOOK_MS)
+  afterEach(async (/** @type {{ task: Task }} */ { task }) => {
+    const mark = marks.get(task)
+    marks.delete(task)
+    if (mark !== undefined) fail(await gate.end(mark, { later: hasAfterAll(task) }))
+  }, HOOK_MS)
+  if (aroundEach !== undefined) { // from Vitest 4.1 on
+    aroundEach(async (/** @type {() => Promise<void>} */ runTest, /** @type {{ task: Task }} */ { task }) => {
+      if (!task.concurrent) return await runTest()
+      const mark = gate.begin(nameOf(task))
+      await gate.run(mark, runTest)
+      fail(await gate.end(mark, { later: hasAfterAll(task) }))
+    })
+  }
+  afterAll(endFile, HOOK_MS)
+}

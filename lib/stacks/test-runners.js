@@ -1,0 +1,123 @@
+'use strict'
+
+// Which frames are a test runner's, and where it calls the functions of tests, so that a chain tells of one
+// test and not of its runner: the one table of runners.
+
+const { afterLast, insideModules, isSlash, withoutAlias } = require('./text-scan')
+
+/**
+ * @typedef {import('./frames').Frame} Frame
+ *
+ * @typedef {object} Runner
+ * @property {string} name
+ * @property {Set<string>} entries its functions that call a test, a hook, or the main code of a test file
+ *
+ * @typedef {'entry' | 'runner' | 'helper'} Role
+ *   of a hop: the runner called the test there, or was told of it; it has frames of the runner
+ *   only, which goes from test to test, or which a test has called
+ */
+
+/** @param {string} name @param {string[]} entries */
+const runner = (name, ...entries) => ({ name, entries: new Set(entries) })
+
+const ava = runner('ava', 'callFn', 'load')
+const jest = runner('jest', 'callAsyncCircusFn', 'queueRunner', '_execModule', 'linkAndEvaluateModule')
+const mocha = runner('mocha', 'callFn', 'callFnAsync', 'requireModule', 'requireOrImport')
+const tap = runner('tap', 'main')
+const vitest = runner('vitest', 'runWithTimeout', 'runWithCancel', 'limiterFn', 'runTest', 'callSuiteHook')
+const nodeTest = runner('node:test', 'run', 'new Suite')
+const NODE_TEST_RESOURCE = 'new Test' // of async_hooks: a chain leads to where the test was declared
+const AVA_DECLARATIONS = 'create-chain.js' // the first test that is declared sets the tick of the start
+
+/** By the name or the scope of a package. @type {Map<string, Runner>} */
+const runners = new Map([
+  ['ava', ava],
+  ['mocha', mocha],
+  ['jest', jest],
+  ['@jest', jest],
+  ['jest-circus', jest],
+  ['jest-cli', jest],
+  ['jest-environment-jsdom', jest],
+  ['jest-environment-node', jest],
+  ['jest-jasmine2', jest],
+  ['jest-mock', jest],
+  ['jest-runner', jest],
+  ['jest-runtime', jest],
+  ['jest-util', jest],
+  ['jest-worker', jest],
+  ['tap', tap],
+  ['@tapjs', tap],
+  ['vitest', vitest],
+  ['@vitest', vitest],
+  ['vite-node', vitest],
+  ['birpc', vitest],
+  ['tinypool', vitest]
+])
+
+/** What a test may call that goes on asynchronously: assertions of Ava, polling of Vitest and node:test. */
+const helpers = new Set([
+  'waitFor', 'waitUntil', 'checkCallback', 'handleTimeout', 'poll', 'check', 'throwsAsync', 'notThrowsAsync'
+])
+
+const NODE_TEST = 'node:internal/test_runner/'
+
+/** @param {Pick<Frame, 'fileName' | 'kind'>} frame @returns {Runner | undefined} whose frame it is */
+function runnerOf ({ fileName, kind }) {
+  if (fileName === undefined || kind === 'user') return undefined
+  if (kind === 'core') return fileName.startsWith(NODE_TEST) ? nodeTest : undefined
+  const start = insideModules(fileName, true)
+  if (start === -1) return undefined
+  let end = start
+  while (end < fileName.length && !isSlash(fileName[end])) end++
+  return runners.get(fileName.slice(start, end))
+}
+
+/**
+ * Returns whether a frame is where a runner is told of a test.
+ * @param {Runner} runner whose frame it is
+ * @param {string} name of the function
+ * @param {string | undefined} fileName
+ */
+function isDeclaring (runner, name, fileName) {
+  if (runner === nodeTest) return name === NODE_TEST_RESOURCE
+  return runner === ava && fileName?.endsWith(AVA_DECLARATIONS) === true
+}
+
+/**
+ * Finds what the frames of a stack have to do with a test runner.
+ * @param {Array<Pick<Frame, 'fileName' | 'functionName' | 'kind'>>} frames innermost first
+ * @param {boolean} [isPresent] they are of a present stack, or of an error, not of a hop
+ * @returns {{ role: Role, name: string, end: number } | undefined} end: of an entry, how many frames come
+ *   before the runner's
+ */
+function findRunner (frames, isPresent = false) {
+  let hasProgram = false
+  /** @type {Runner | undefined} */
+  let declaring
+  /** @type {Runner | undefined} */
+  let only
+  let isHelper = false
+  let end = -1
+  for (let i = 0; i < frames.length; i++) {
+    const frame = frames[i]
+    const present = runnerOf(frame)
+    if (present === undefined) {
+      if (frame.kind !== 'user' && frame.kind !== 'module') continue
+      if (declaring !== undefined) return { role: 'entry', name: declaring.name, end: frames.length }
+      hasProgram = true
+      end = -1
+    } else {
+      if (end === -1) end = i
+      const name = afterLast(withoutAlias(frame.functionName ?? ''), '.')
+      const isEntry = present.entries.has(name) && (isPresent || present !== nodeTest)
+      if (hasProgram && isEntry) return { role: 'entry', name: present.name, end }
+      if (!hasProgram && isDeclaring(present, name, frame.fileName)) declaring = present
+      only ??= present
+      if (helpers.has(name)) isHelper = true
+    }
+  }
+  if (hasProgram || only === undefined) return undefined
+  return { role: isHelper ? 'helper' : 'runner', name: only.name, end: 0 }
+}
+
+module.exports = { findRunner, runnerOf }
