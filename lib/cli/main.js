@@ -16,6 +16,7 @@ const { handleStreamErrors, print, printError, printHelp } = require('./terminal
 /** Loaded when they are called. @type {Record<string, () => Command>} */
 const commands = {
   run: () => require('./run'),
+  env: () => require('./env'),
   report: () => require('./report'),
   profile: () => require('./profile'),
   doctor: () => require('./doctor')
@@ -27,6 +28,7 @@ const planned = ['why', 'attach']
 const HELP = `Async tracing and long stack traces for Node.js.
 
   longstack run app.js [args]    run a program with long stack traces
+  longstack env                  print the variables that preload longstack into every Node process
   longstack report FILE…         summarize spans: verdict, quartiles, waits, failures, blockers, slowest
                                  requests; compare two runs, check limits
   longstack profile app.js|PID   where async time of a process goes, with CPU samples

@@ -174,7 +174,7 @@ async function output (profile, { html, pprof, collapsed: stacks, value, json },
 
 /** @param {string} file @param {string | Buffer} content */
 function write (file, content) {
-  fs.writeFileSync(file, content)
+  fs.writeFileSync(file, content, { mode: 0o600 }) // one that is there keeps its mode
   printError(`Wrote ${file} (${(content.length / 1e6).toFixed(1)} MB).`)
 }
 

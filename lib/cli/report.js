@@ -81,7 +81,7 @@ async function writePage (model, file) {
   const { createPage } = require('../report/render/page')
   const page = createPage(model, { title: `longstack report: ${title}` })
   if (file === '-') return await print(page)
-  fs.writeFileSync(file, page)
+  fs.writeFileSync(file, page, { mode: 0o600 }) // one that is there keeps its mode
   printError(`Wrote ${file} (${(page.length / 1e6).toFixed(1)} MB).`)
 }
 

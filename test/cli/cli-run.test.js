@@ -160,6 +160,54 @@ test('what is open when the program has nothing more to do is a leak, by exit co
   t.notRegex(stderr, /1000000/, 'what keeps nothing alive is no leak')
 })
 
+const endings = {
+  'sets process.exitCode': "process.on('exit', () => { process.exitCode = 0 })",
+  'calls process.exit(0)': "process.on('exit', () => process.exit(0))",
+  throws: "process.on('exit', () => { throw new Error('of the listener') })",
+  'throws while somebody listens to uncaughtException': "process.on('uncaughtException', () => {}); process.on('exit', () => { throw new Error('of the listener') })",
+  'throws what is no error': "process.on('exit', () => { throw null })",
+  'was preceded by one of process.exit and reallyExit': `
+    const { reallyExit } = process
+    process.exit = () => { throw new Error('process.exit is not allowed') }
+    process.reallyExit = () => reallyExit.call(process, 0)`,
+  'flushes a file': `
+    process.exitCode = 0
+    process.on('exit', () => { require('node:fs').writeSync(1, 'flushed\\n'); process.exitCode = 0 })`
+}
+
+for (const [name, source] of Object.entries(endings)) {
+  test(`a leak has the last word: a listener of exit that ${name}`, async (t) => {
+    const app = script(t, `
+      process.on('exit', (code) => console.log('first', code))
+      ${source}
+      setInterval(function leak () {}, 1000)`)
+    const { code, stdout, stderr } = await longstack(['run', '--fail-on-leak=150', app])
+    t.is(code, 3)
+    t.is(stdout, name === 'flushes a file' ? 'first 3\nflushed\n' : 'first 3\n')
+    t.regex(stderr, /calls leak\(\)/)
+    if (source.includes('of the listener')) t.regex(stderr, /Error: of the listener\n {4}at process\.<anonymous>/)
+  })
+}
+
+test('a program that leaks nothing has its own exit code under --fail-on-leak', async (t) => {
+  for (const source of ["process.on('exit', () => { process.exitCode = 7 })", 'process.exit(7)', 'process.reallyExit(7)']) {
+    t.is((await longstack(['run', '--fail-on-leak=5000', script(t, source)])).code, 7)
+  }
+})
+
+test('a worker that computes is waited for; one that only waits is a leak', async (t) => {
+  const app = (/** @type {string} */ rest) => script(t, `
+    const { Worker, isMainThread } = require('node:worker_threads')
+    if (isMainThread) return new Worker(__filename)
+    const compute = () => { const end = Date.now() + 700; while (Date.now() < end); }
+    compute()
+    setTimeout(() => { compute(); compute(); ${rest} }, 10)`)
+  t.deepEqual(await longstack(['run', '--fail-on-leak=500', app('')]), { code: 0, signal: null, stdout: '', stderr: '' })
+  const { code, stderr } = await longstack(['run', '--fail-on-leak=500', app('setInterval(() => {}, 1000)')])
+  t.is(code, 3)
+  t.regex(stderr, /worker thread .*· WORKER/)
+})
+
 test('a program that works for long, and then ends, leaks nothing', async (t) => {
   const app = script(t, `
     const end = Date.now() + 400
