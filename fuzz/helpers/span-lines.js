@@ -1,0 +1,134 @@
+'use strict'
+
+// Arbitraries of files of spans: lines as longstack writes them, and what a disk, an attacker or another tool
+// makes of them.
+
+const zlib = require('node:zlib')
+const { fc } = require('./property')
+
+/** Told from any text that a report writes itself. */
+const CANARY = '"\'><img src=x onerror=canary()></script></noscript><!--`canary()`\\'
+
+const POLLUTION = '"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},'
+
+const MAX_LINES = 60
+const MAX_DEPTH = 100_000
+
+/** Texts with what HTML, terminals, Markdown and CSV could take for commands. */
+const hostileText = fc.oneof(
+  fc.constantFrom(CANARY, '\x1b]8;;http://x\x07\x1b[2J', '\u009b31m', '\u202e\u2066rtl', 'a\nb\rc\td\u2028e',
+    '=1+1|`x`', '__proto__', 'constructor', 'toString', '', '\ud800', 'x'.repeat(20_000), '\u0000',
+    '/a/:b/{c}', '-'.repeat(500)),
+  fc.string({ unit: 'binary' }), fc.string())
+
+const hostileNumber = fc.oneof(fc.integer(), fc.double(),
+  fc.constantFrom(0, -1, 1e308, -1e308, 5e-324, 2 ** 53, -0, 1e21, 1e-9))
+
+const nano = fc.oneof(
+  { arbitrary: fc.nat(1e6).map((ms) => String(1795379290000000000n + BigInt(ms) * 1000000n)), weight: 12 },
+  fc.constantFrom('0', '-1', '9'.repeat(40), '18446744073709551616', '1e9', '', 'x', '0x10'), hostileNumber)
+
+/** @param {number} digits */
+const id = (digits) => fc.oneof(
+  { arbitrary: fc.nat(20).map((n) => n.toString(16).padStart(digits, '0')), weight: 12 }, hostileText)
+
+const ownFrame = fc.nat(5).map((n) => `load${n} (/app/db.js:${n}:3)`)
+const frame = fc.oneof({ arbitrary: ownFrame, weight: 6 }, hostileText)
+
+/** @param {Record<string, fc.Arbitrary<any>>} model */
+const some = (model) => fc.record(model, { requiredKeys: [] })
+
+const wait = some({
+  ms: hostileNumber,
+  count: fc.nat(9),
+  delayed: hostileNumber,
+  at: frame,
+  callers: fc.array(frame, { maxLength: 3 }),
+  label: hostileText,
+  until: hostileText,
+  unproven: fc.boolean(),
+  on: fc.array(fc.nat(30), { maxLength: 3 }),
+  beside: fc.boolean()
+})
+
+const blockers = some({ spanId: id(16), name: hostileText, ms: hostileNumber, at: frame })
+
+const intervals = some({ at: frame, count: fc.nat(), requests: fc.dictionary(hostileText, hostileNumber) })
+
+const attributes = some({
+  'http.request.method': fc.oneof(fc.constantFrom('GET', 'POST'), hostileText),
+  'url.path': fc.oneof(fc.constantFrom('/a', '/b/1'), hostileText),
+  'http.route': hostileText,
+  'http.response.status_code': fc.oneof(fc.constantFrom(200, 404, 500), hostileNumber),
+  'server.address': hostileText,
+  'code.stacktrace': fc.oneof(frame.map((text) => `  ── await · PROMISE ──\n    at ${text}`), hostileText),
+  'exception.message': hostileText,
+  'exception.type': hostileText,
+  'longstack.run_ms': hostileNumber,
+  'longstack.waited_ms': hostileNumber,
+  'longstack.delayed_ms': hostileNumber,
+  'longstack.waits': fc.array(wait, { maxLength: 4 }),
+  'longstack.ran': fc.array(wait, { maxLength: 4 }),
+  'longstack.wait_ms': fc.dictionary(hostileText, hostileNumber, { maxKeys: 4 }),
+  'longstack.delayed_by': fc.array(blockers, { maxLength: 3 }),
+  'longstack.runs': fc.array(fc.tuple(hostileNumber, hostileNumber, hostileText), { maxLength: 5 }),
+  'longstack.end': fc.constantFrom('aborted', 'open', 'timeout', 'x'),
+  'longstack.open_intervals': fc.array(intervals, { maxLength: 2 }),
+  'longstack.sample': hostileNumber
+})
+
+const span = fc.record({
+  traceId: id(32),
+  spanId: id(16),
+  parentSpanId: fc.option(id(16), { nil: undefined }),
+  name: fc.oneof(fc.constantFrom('GET /a', 'GET /b/:id', 'query', 'open intervals', 'blocked'), hostileText),
+  kind: fc.oneof({ arbitrary: fc.constantFrom('SERVER', 'CLIENT', 'INTERNAL'), weight: 8 }, hostileText),
+  startTimeUnixNano: nano,
+  endTimeUnixNano: nano,
+  status: some({ code: fc.constantFrom('OK', 'ERROR', 'UNSET', 'x'), message: hostileText }),
+  attributes,
+  events: fc.array(some({ name: hostileText, timeUnixNano: nano, attributes }), { maxLength: 2 }),
+  resource: some({ attributes: fc.dictionary(hostileText, hostileText), 'process.pid': hostileNumber })
+}, { requiredKeys: ['traceId', 'spanId', 'name', 'kind', 'startTimeUnixNano', 'endTimeUnixNano'] })
+
+/** A span of which one value is any JSON. */
+const changedSpan = fc.tuple(span, fc.nat(200), fc.jsonValue()).map(([object, place, value]) => {
+  /** @type {Array<[any, string]>} */
+  const places = []
+  JSON.stringify(object, function (key, inner) {
+    if (key !== '') places.push([this, key])
+    return inner
+  })
+  const [owner, key] = places[place % places.length]
+  owner[key] = value
+  return object
+})
+
+const spanText = fc.oneof({ arbitrary: span, weight: 5 }, { arbitrary: changedSpan, weight: 2 })
+  .map((object) => JSON.stringify(object))
+
+const line = fc.oneof(
+  { arbitrary: spanText, weight: 10 },
+  spanText.map((text) => text.replace('"name":', `${POLLUTION}"name":`)),
+  fc.tuple(spanText, fc.nat(5000)).map(([text, length]) => text.slice(0, length)),
+  fc.nat(MAX_DEPTH).map((depth) => `{"name":${'['.repeat(depth)}`),
+  fc.json(), hostileText, fc.constant('null'), fc.constant(''))
+
+/** The bytes of a file of spans, possibly damaged, possibly compressed. @returns {fc.Arbitrary<Buffer>} */
+function spanFile () {
+  const lines = fc.array(line, { maxLength: MAX_LINES, size: 'max' })
+    .map((list) => Buffer.from(`${list.join('\n')}\n`))
+  const changes = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 20 })
+  const damaged = fc.tuple(lines, changes).map(([bytes, changed]) => {
+    for (const [place, value] of changed) bytes[place % bytes.length] = value
+    return bytes
+  })
+  const compressed = fc.tuple(fc.oneof(lines, damaged), fc.nat(3000)).map(([bytes, cut]) => {
+    const zipped = zlib.gzipSync(bytes)
+    return cut < zipped.length ? zipped.subarray(0, zipped.length - cut) : zipped
+  })
+  const noise = fc.uint8Array({ maxLength: 500 }).map((array) => Buffer.from(array))
+  return fc.oneof({ arbitrary: lines, weight: 3 }, damaged, compressed, noise)
+}
+
+module.exports = { CANARY, spanFile }

@@ -1,0 +1,104 @@
+'use strict'
+
+// Files of spans with anything in them, through every output of longstack report: nothing throws, what is
+// printed commands no terminal, JSON and traces parse, a page has no element and no attribute of the file's.
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { parseLimit } = require('../lib/cli/limit-parser')
+const { asJson } = require('../lib/cli/terminal')
+const { checkLimits } = require('../lib/report/aggregate/limits')
+const { createModel } = require('../lib/report/aggregate/model')
+const { comparison } = require('../lib/report/render/compare')
+const { csv } = require('../lib/report/render/csv')
+const { markdown } = require('../lib/report/render/markdown')
+const { createPage } = require('../lib/report/render/page')
+const { report } = require('../lib/report/render/text')
+const { writeTrace } = require('../lib/report/render/trace-file')
+const { CANARY, spanFile } = require('./helpers/span-lines')
+const { check, fc } = require('./helpers/property')
+
+const BATCH = 20
+/** Characters that a terminal or an editor takes for commands. */
+// eslint-disable-next-line no-control-regex
+const COMMANDS = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/
+const ELEMENTS = /<(?:!--|\/?(?:script|style|noscript|head|body|html|meta|link|base|iframe|img|object))\b/gi
+const limits = ['p95 < 100ms', 'errors < 1%', 'GET /a p50 < 5ms'].flatMap((text) => {
+  try {
+    return [parseLimit(text)]
+  } catch {
+    return []
+  }
+})
+
+/** @param {string} page @returns {string} its elements that a file could bring */
+const elementsOf = (page) => [...page.matchAll(ELEMENTS)].map(([tag]) => tag.toLowerCase()).join(' ')
+
+/** @param {string} name of the output @param {string} text */
+function expectHarmless (name, text) {
+  const match = COMMANDS.exec(text)
+  if (match === null) return
+  const around = JSON.stringify(text.slice(Math.max(0, match.index - 60), match.index + 20))
+  throw new Error(`${name} prints U+${match[0].charCodeAt(0).toString(16)}: ${around}`)
+}
+
+/** @param {string} page @param {string} elements of a page of no spans */
+function expectNoMarkup (page, elements) {
+  if (elementsOf(page) !== elements) throw new Error(`the page has other elements: ${elementsOf(page)}`)
+  if (page.includes(CANARY.slice(0, 12))) throw new Error('the page has the text of a span unescaped')
+  const json = /<script type="application\/json" id="data">([^<]*)<\/script>/.exec(page)
+  if (json === null) throw new Error('the data of the page is not found')
+  JSON.parse(json[1])
+}
+
+/** @param {string} text @param {number} columns */
+function expectTable (text, columns) {
+  for (const line of text.split('\r\n')) {
+    if (/^[=+@-]/.test(line)) throw new Error(`a spreadsheet takes this for a formula: ${line.slice(0, 100)}`)
+  }
+  if (columns === 0) throw new Error('no columns')
+}
+
+/** @param {string} file @param {string} other @param {string} elements */
+async function render (file, other, elements) {
+  const model = await createModel([file], { slowest: 20, traces: true })
+  if (limits.length > 0) model.limits = checkLimits(model, limits, 1)
+  const traceFile = `${file}.json`
+  for (const width of [20, 80, 200]) expectHarmless('text', report(model, { width, full: true, tree: 'all' }))
+  JSON.parse(asJson(model))
+  expectHarmless('json', asJson(model))
+  const table = csv(model)
+  expectHarmless('csv', table.replaceAll('\r\n', '\n'))
+  expectTable(table, table.split('\r\n')[0].split(',').length)
+  if (model.span !== undefined) expectHarmless('markdown', markdown(model))
+  expectNoMarkup(createPage(model, { title: CANARY }), elements)
+  await writeTrace([file], traceFile)
+  JSON.parse(fs.readFileSync(traceFile, 'utf8'))
+  expectHarmless('trace', fs.readFileSync(traceFile, 'utf8'))
+  const compared = await createModel([file], { compare: [other], slowest: 20, traces: true })
+  expectHarmless('comparison', comparison(compared, { width: 80, full: true }))
+  expectHarmless('markdown of a comparison', markdown(compared))
+  expectNoMarkup(createPage(compared), elements)
+}
+
+/** @type {import('./helpers/targets').Target} */
+module.exports = {
+  name: 'report',
+  async run (settings) {
+    const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-fuzz-'))
+    const [file, other] = ['a', 'b'].map((name) => path.join(directory, name))
+    try {
+      fs.writeFileSync(file, '')
+      const elements = elementsOf(createPage(await createModel([file], { slowest: 20, traces: true })))
+      return await check(fc.asyncProperty(spanFile(), spanFile(), async (bytes, otherBytes) => {
+        fs.writeFileSync(file, bytes)
+        fs.writeFileSync(other, otherBytes)
+        await render(file, other, elements)
+        if (/** @type {any} */ ({}).polluted !== undefined) throw new Error('a prototype was changed')
+      }), settings, BATCH)
+    } finally {
+      fs.rmSync(directory, { recursive: true, force: true })
+    }
+  }
+}

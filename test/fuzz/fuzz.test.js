@@ -1,0 +1,34 @@
+'use strict'
+
+// Each target of fuzz/ with a few inputs: a fixed seed, which every version of Node gets, and a random one.
+
+const test = require('ava')
+const { listTargets } = require('../../fuzz/helpers/targets')
+const { node } = require('../helpers/run')
+
+/** Inputs for targets whose inputs cost more than a millisecond. @type {Record<string, number>} */
+const counts = { binding: 4, ndjson: 10, report: 3, traceparent: 500 }
+const COUNT = 60
+const SEED = 20261122
+
+const random = Math.floor(Math.random() * 2 ** 31)
+
+for (const name of listTargets()) {
+  test(`${name}: no finding`, async (t) => {
+    const count = String(counts[name] ?? COUNT)
+    const runs = await Promise.all([SEED, random].map((seed) =>
+      node(['fuzz/run.js', name, '--count', count, '--seed', String(seed)])))
+    for (const { stdout, stderr, code } of runs) {
+      t.log(stdout.trimEnd())
+      t.is(code, 0, stderr)
+    }
+  })
+}
+
+test('wrong usage ends with code 2', async (t) => {
+  for (const args of [['nothing'], ['--seconds', 'ten'], ['--unknown']]) {
+    const { code, stderr } = await node(['fuzz/run.js', ...args])
+    t.is(code, 2)
+    t.regex(stderr, /Usage: npm run fuzz/)
+  }
+})
