@@ -5,6 +5,8 @@
  * @typedef {import('./lib/api').Options} Options
  * @typedef {import('./lib/api').Hop} Hop
  * @typedef {import('./lib/api').Why} Why
+ * @typedef {import('./lib/api').Snapshot} Snapshot
+ * @typedef {import('./lib/api').NewHandle} NewHandle
  * @typedef {import('./lib/api').Stats} Stats
  * @typedef {import('./lib/api').Diagnosis} Diagnosis
  * @typedef {import('./lib/api').ContextView} ContextView

@@ -27,8 +27,8 @@ const SETS = 25
 const WARM_SETS = 10
 
 const capture = createCapture({
-  withPlainFormat: (read) => read(),
-  withCallSites: (read) => read(),
+  withPlainFormat: (holder) => holder.stack,
+  withCallSites: (holder) => holder.stack,
   options: () => ({ frames: FRAMES, budget: 64 << 20 }),
   includesAwaiting: () => false
 })

@@ -17,6 +17,8 @@ const { createMethods } = require('./tracer/methods')
  * @typedef {import('./stacks/chain').Hop} Hop
  * @typedef {import('./stacks/chain').PrintedHop} PrintedHop
  * @typedef {import('./handles/why').Why} Why
+ * @typedef {import('./handles/snapshots').Snapshot} Snapshot
+ * @typedef {import('./handles/snapshots').NewHandle} NewHandle
  * @typedef {import('./hooks/native-hooks').NativeHooks} NativeHooks
  * @typedef {import('./tracer/stats').Stats} Stats
  * @typedef {import('./doctor').Diagnosis} Diagnosis
@@ -68,6 +70,16 @@ const { createMethods } = require('./tracer/methods')
  * @property {(filter?: readonly string[]) => Why[]} handles
  *   Reports on all open handles, or those of the subsystems in the filter. Throws
  *   LONGSTACK_ERR_UNKNOWN_SUBSYSTEM, LONGSTACK_ERR_INVALID_FILTER.
+ * @property {() => Snapshot} snapshot
+ *   Returns what is open now, for `trace.diff` and `trace.assertNoLeaks`. It has no properties, and keeps no
+ *   handle alive.
+ * @property {(before: Snapshot) => NewHandle[]} diff
+ *   Reports on all handles that are open now and were not in a snapshot of this thread, with their growth per
+ *   minute. Throws LONGSTACK_ERR_INVALID_SNAPSHOT.
+ * @property {(before: Snapshot) => void} assertNoLeaks
+ *   Throws an `Error` with the code `ERR_LONGSTACK_LEAK` if `trace.diff(before)` has handles that keep the
+ *   process alive, or files: `message` lists them, `handles` has them as data. Throws
+ *   LONGSTACK_ERR_INVALID_SNAPSHOT.
  * @property {() => Stats} stats
  *   Returns figures about longstack itself, which `console.log` prints as text.
  * @property {() => Diagnosis} doctor
@@ -152,11 +164,26 @@ function createApi (tracer) {
 
     stack: (target) => guard.run(() => methods.queries(target).stackText(target, trace.stack)),
 
-    why: (target) => guard.run(() => methods.queries().why(target)),
+    why: (target) => guard.run(() => methods.queries().reports().why(target)),
 
     handles (filter) {
       const matches = compile(filter ?? ['*'], providers())
-      return guard.run(() => methods.queries().handles(matches))
+      return guard.run(() => methods.queries().reports().handles(matches))
+    },
+
+    snapshot: () => guard.run(() => methods.queries().reports().snapshots.take()),
+
+    diff (before) {
+      const snapshot = checkSnapshot('trace.diff', before)
+      return guard.run(() => methods.queries().reports().snapshots.diff(snapshot))
+    },
+
+    assertNoLeaks (before) {
+      checkSnapshot('trace.assertNoLeaks', before)
+      const leaks = trace.diff(before).filter(require('./handles/snapshots').isLeaking)
+      if (leaks.length === 0) return
+      const { createLeakError, leakMessage } = require('./handles/leak-error')
+      throw createLeakError(guard.run(() => leakMessage(leaks)), leaks, trace.assertNoLeaks)
     },
 
     stats: () => methods.stats(),
@@ -212,6 +239,18 @@ function createApi (tracer) {
  */
 function checkFunction (name, value) {
   if (typeof value !== 'function') throw mistake('INVALID_HANDLER', name, value)
+  return value
+}
+
+/**
+ * @param {string} name of the method
+ * @param {unknown} value
+ * @returns {import('./handles/snapshots').OpenHandles}
+ * @throws {LongstackError}
+ */
+function checkSnapshot (name, value) {
+  const { OpenHandles } = require('./handles/snapshots')
+  if (!OpenHandles.isInstance(value)) throw mistake('INVALID_SNAPSHOT', name, value)
   return value
 }
 

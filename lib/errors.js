@@ -127,6 +127,11 @@ const catalogue = {
     example: [undefined],
     remedy: 'Pass at least one of the three.'
   },
+  INVALID_SNAPSHOT: {
+    sentence: (name, value) => `${name} takes what trace.snapshot() returned. Received ${describe(value)}.`,
+    example: ['trace.diff', undefined],
+    remedy: 'Call `trace.snapshot()` first, in the same thread.'
+  },
   INVALID_TARGET: {
     sentence: (value) => 'A target must be an Error or an object with an async resource behind it, such as ' +
       `a socket, server, request, timer, promise or worker. Received ${describe(value)}.`,

@@ -4,8 +4,8 @@ import trace from '../index.js'
 
 export default trace
 export const {
-  enable, disable, current, chain, stack, why, handles, stats, doctor, hook, nativeHooks, onError, on, span,
-  reopen, intercept, bind, profile
+  enable, disable, current, chain, stack, why, handles, snapshot, diff, assertNoLeaks, stats, doctor, hook,
+  nativeHooks, onError, on, span, reopen, intercept, bind, profile
 } = trace
 
 /**
@@ -13,6 +13,8 @@ export const {
  * @typedef {import('./api.js').Options} Options
  * @typedef {import('./api.js').Hop} Hop
  * @typedef {import('./api.js').Why} Why
+ * @typedef {import('./api.js').Snapshot} Snapshot
+ * @typedef {import('./api.js').NewHandle} NewHandle
  * @typedef {import('./api.js').Stats} Stats
  * @typedef {import('./api.js').Diagnosis} Diagnosis
  * @typedef {import('./api.js').ContextView} ContextView

@@ -5,6 +5,7 @@
 // leak. The watch itself keeps nothing alive: its timer is unreferenced.
 
 const { createHook, executionAsyncResource } = require('node:async_hooks')
+const { inspect } = require('node:util')
 const guard = require('./context/guard')
 const { OWN_WORK, contextTag } = require('./context/context')
 const { printLine } = require('./warnings')
@@ -13,6 +14,11 @@ const VARIABLE = '_LONGSTACK_LEAK_MS'
 const EXIT_CODE = 3
 const CHECKS = 8 // in the time that the watch waits
 const LATE_MS = 20
+const BUSY = 0.5 // utilization of a worker's event loop from which it works
+
+/** Captured before the program or its test runner replaces them. */
+const { exit, reallyExit } = /** @type {any} */ (process)
+let hasFailed = false
 
 /**
  * @param {number} ms
@@ -39,6 +45,7 @@ function watch (ms) {
     // After a late check the process was stopped, or the machine is busy: the program had no chance to run
     // either.
     if (time - lastCheck > 2 * step + LATE_MS) lastWork = time
+    if (isWorkerBusy(time - lastCheck)) lastWork = time
     lastCheck = time
     if (time - lastWork >= ms) return fail(ms)
     guard.run(() => setTimeout(check, step).unref())
@@ -53,11 +60,47 @@ function watch (ms) {
   }).unref())
 }
 
+/** ms for which each worker had waited by the last check @type {WeakMap<object, number>} */
+const idleTimes = new WeakMap()
+
+/** Whether a worker thread has been busy since the last check: to wait for it is work. @param {number} ms */
+function isWorkerBusy (ms) {
+  return guard.run(() => {
+    const { callNative } = require('./node-objects')
+    let isBusy = false
+    for (const { context, resource } of require('./shared').tracer.wiring.registry.list()) {
+      const handle = context.type === 'WORKER' ? resource.deref() : undefined
+      const idle = handle && callNative(handle, 'loopIdleTime')
+      if (handle === undefined || typeof idle !== 'number') continue
+      const before = idleTimes.get(handle)
+      idleTimes.set(handle, idle)
+      // It never waits while its main script runs, or before.
+      if (idle === 0 || (before !== undefined && idle - before < ms * (1 - BUSY))) isBusy = true
+    }
+    return isBusy
+  })
+}
+
 /** @param {number} ms */
 function fail (ms) {
   const text = guard.run(() => report(ms))
   printLine(text.trimEnd())
-  process.exit(EXIT_CODE)
+  hasFailed = true
+  try {
+    exit.call(process, EXIT_CODE)
+  } catch (error) { // of a listener of `exit`
+    printLine(guard.run(() => inspect(error)))
+    exitWithLastWord(EXIT_CODE)
+  }
+}
+
+/**
+ * Ends the process with the code of a leak, whatever listeners of `exit` have set in between: process.exit
+ * calls process.reallyExit with process.exitCode (lib/internal/process/per_thread.js).
+ * @param {number} code
+ */
+function exitWithLastWord (code) {
+  return reallyExit.call(process, hasFailed ? EXIT_CODE : code)
 }
 
 /** @param {number} ms */
@@ -76,6 +119,7 @@ function report (ms) {
 const value = process.env[VARIABLE]
 if (value !== undefined) {
   delete process.env[VARIABLE]
+  Object.assign(process, { reallyExit: exitWithLastWord })
   watch(Number(value))
 }
 

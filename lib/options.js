@@ -4,6 +4,7 @@
 // them. What is written about each, for people, is in option-table.js, which is loaded for help and documents
 // only.
 
+const { types } = require('node:util')
 const { printFromMainThread } = require('./warnings')
 
 /** @typedef {import('./option-types').Options} Options */
@@ -66,7 +67,7 @@ const rules = {
     variable: 'LONGSTACK_HIDE',
     initial: undefined,
     allowed: '"node_modules", a regular expression for file names, or a function of a frame',
-    accepts: (value) => value === 'node_modules' || value instanceof RegExp || typeof value === 'function',
+    accepts: (value) => value === 'node_modules' || types.isRegExp(value) || typeof value === 'function',
     fromText: (text) => text === 'node_modules' ? text : regularExpression(text)
   },
   errors: { variable: 'LONGSTACK_ERRORS', initial: true, ...boolean },
@@ -88,6 +89,9 @@ const rules = {
   blocked: { variable: 'LONGSTACK_BLOCKED', initial: undefined, ...integer(1, 3_600_000, 'ms') },
   budget: { variable: 'LONGSTACK_BUDGET', initial: 64 << 20, ...integer(1 << 20, 2 ** 40, 'bytes') }
 }
+
+/** Variables that others read: runners/gate.js. */
+const otherVariables = ['LONGSTACK_LEAKS']
 
 /** @param {string} text with or without slashes around it */
 function regularExpression (text) {
@@ -118,13 +122,11 @@ function defaultOptions () {
  */
 function parseOptions (value, base) {
   if (value === undefined) return { ...base }
-  if (Array.isArray(value)) return { ...base, filter: [...value] }
-  if (Object.prototype.toString.call(value) !== '[object Object]') {
-    throw require('./errors').mistake('INVALID_OPTIONS', value)
-  }
+  const entries = entriesOf(value)
+  if (entries === undefined) throw require('./errors').mistake('INVALID_OPTIONS', value)
   /** @type {any} */
   const options = { ...base }
-  for (const [name, option] of Object.entries(/** @type {object} */ (value))) {
+  for (const [name, option] of entries) {
     if (!Object.hasOwn(rules, name)) throw unknownName('UNKNOWN_OPTION', name, Object.keys(rules))
     if (option !== undefined) options[name] = check(/** @type {keyof Options} */ (name), option)
   }
@@ -132,23 +134,44 @@ function parseOptions (value, base) {
 }
 
 /**
+ * Reads the argument of trace.enable once.
+ * @param {unknown} value a filter, or an object of options
+ * @returns {Array<[string, unknown]> | undefined} undefined for any other value, and for one that throws
+ *   while it is read
+ */
+function entriesOf (value) {
+  try {
+    if (Array.isArray(value)) return [['filter', [...value]]]
+    const isObject = Object.prototype.toString.call(value) === '[object Object]'
+    return isObject ? Object.entries(/** @type {object} */ (value)) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/**
  * @param {keyof Options} name
  * @param {unknown} value
- * @returns {unknown} the value
+ * @returns {unknown} the value, of a filter a copy
  * @throws {import('./errors').LongstackError}
  */
 function check (name, value) {
-  const { accepts, allowed } = rules[name]
-  if (!accepts(value)) {
-    const { mistake } = require('./errors')
-    if (name === 'filter') throw mistake('INVALID_FILTER', value)
-    throw mistake('INVALID_OPTION', name, value, allowed)
+  try {
+    if (rules[name].accepts(value)) return name === 'filter' ? checkedFilter(value) : value
+  } catch (error) { // parseOutputs and compile explain; another error is the value's own: a proxy, a getter
+    if (/^LONGSTACK_ERR_/.test(/** @type {any} */ (error)?.code)) throw error
   }
-  if (name === 'filter') {
-    const { providers } = require('./node-objects')
-    require('./context/subsystems').compile(/** @type {string[]} */ (value), providers())
-  }
-  return value
+  const { mistake } = require('./errors')
+  if (name === 'filter') throw mistake('INVALID_FILTER', value)
+  throw mistake('INVALID_OPTION', name, value, rules[name].allowed)
+}
+
+/** @param {any} value an array @returns {string[]} a copy */
+function checkedFilter (value) {
+  const { providers } = require('./node-objects')
+  const filter = [...(value)]
+  require('./context/subsystems').compile(filter, providers())
+  return filter
 }
 
 /**
@@ -172,11 +195,12 @@ function readEnvironment (env, report) {
   const options = defaultOptions()
   for (const variable of Object.keys(env)) {
     if (variable !== 'LONGSTACK' && !variable.startsWith('LONGSTACK_')) continue
+    if (otherVariables.includes(variable)) continue
     const name = nameOf(variable)
     const text = /** @type {string} */ (env[variable])
     try {
       if (name === undefined) {
-        const variables = Object.values(rules).map((rule) => rule.variable)
+        const variables = Object.values(rules).map((rule) => rule.variable).concat(otherVariables)
         report(unknownName('UNKNOWN_VARIABLE', variable, variables).message)
       } else if (text.trim() !== '') { // an empty variable counts as not set
         options[name] = check(name, rules[name].fromText(text))

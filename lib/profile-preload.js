@@ -36,7 +36,7 @@ function record ({ file, seconds = MAX_SECONDS, samples }) {
   function write (profile) {
     if (profile === undefined || isWritten) return
     isWritten = true
-    fs.writeFileSync(`${file}.part`, JSON.stringify(profile))
+    fs.writeFileSync(`${file}.part`, JSON.stringify(profile), { mode: 0o600 })
     fs.renameSync(`${file}.part`, file) // what reads it finds the whole
   }
 

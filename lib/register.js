@@ -1,17 +1,58 @@
 'use strict'
 
 // node -r longstack/register app.js: tracing is on from the first line, options come from the environment.
-// A wrong option is reported in one line, by the main thread, and the program still runs.
+// A wrong option is reported in one line, by the main thread, and the program still runs. So it does where
+// tracing cannot start: NODE_OPTIONS preloads this file into whatever program, with whatever Node. It is
+// written in the syntax of Node 12, and loads nothing before the version is known.
 
-const { shared, options, warnings } = require('./start')
+const MIN_MAJOR = 20
+const MAX_REASON = 200 // characters
 
-const { tracer } = shared
-const { printFromMainThread, isUnsafeVersion } = warnings
+/** @type {import('./start').Started | undefined} */
+let started
 
-if (!tracer.enabled()) {
-  if (isUnsafeVersion(process.versions.node)) {
-    printFromMainThread(`on Node ${process.version} a caught stack overflow is fatal while async hooks are ` +
-      'on (CVE-2025-59466); update Node.')
+function start () {
+  started = require('./start')
+  const { shared, options, warnings } = started
+  if (shared.tracer.enabled()) return
+  if (warnings.isUnsafeVersion(process.versions.node)) {
+    warnings.printFromMainThread(`on Node ${process.version} a caught stack overflow is fatal while async ` +
+      'hooks are on (CVE-2025-59466); update Node.')
   }
-  tracer.apply(options.environmentOptions())
+  shared.tracer.apply(options.environmentOptions())
+}
+
+/** Puts back what was set before the start failed. */
+function undo () {
+  try {
+    if (started !== undefined) started.shared.tracer.disable()
+  } catch {}
+}
+
+/** Prints one line from the main thread; requires nothing of longstack's. @param {string} reason */
+function printOff (reason) {
+  try {
+    if (!require('worker_threads').isMainThread) return
+    require('fs').writeSync(2, `longstack: off, ${reason}. The program runs without it.\n`)
+  } catch {}
+}
+
+/** @param {any} error */
+function reasonOf (error) {
+  try {
+    return String(error.message).split('\n', 1)[0].slice(0, MAX_REASON).replace(/\.$/, '')
+  } catch {
+    return 'an error that cannot be shown'
+  }
+}
+
+if (Number(process.versions.node.split('.', 1)[0]) < MIN_MAJOR) {
+  printOff(`Node ${process.version} is too old: ${MIN_MAJOR} or later is needed`)
+} else {
+  try {
+    start()
+  } catch (error) {
+    undo()
+    printOff(`it cannot start: ${reasonOf(error)}`)
+  }
 }

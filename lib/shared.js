@@ -1,17 +1,24 @@
 'use strict'
 
-// One tracer a thread, shared by every copy of the package: two copies must not hook twice. The key is no
-// name that anybody could trip over, and changes with the contract.
+// One tracer a thread, shared by every copy of the package: two copies must not hook twice. It is kept on the
+// exports of a built-in module, which all realms of a thread share: test runners give each file a global
+// object of its own. The key is no name that anybody could trip over, and changes with the contract.
 
+const asyncHooks = require('node:async_hooks')
 const { createTracer } = require('./tracer')
 
-const KEY = Symbol.for('longstack.tracer.1')
+const KEY = Symbol.for('longstack.tracer.2')
 
-/** @typedef {{ readonly tracer: import('./tracer').Tracer, readonly trace: import('./api').Trace }} Shared */
+/**
+ * @typedef {object} Shared
+ * @property {import('./tracer').Tracer} tracer
+ * @property {import('./api').Trace} trace
+ * @property {() => import('./runners/gate').Gate} createGate for the plug-ins of test runners
+ */
 
 /** @returns {Shared} */
 function find () {
-  const home = /** @type {{ [KEY]?: Shared }} */ (/** @type {unknown} */ (globalThis))
+  const home = /** @type {{ [KEY]?: Shared }} */ (/** @type {unknown} */ (asyncHooks))
   if (home[KEY] === undefined) {
     const tracer = createTracer()
     /** @type {import('./api').Trace | undefined} */
@@ -22,7 +29,8 @@ function find () {
       get trace () {
         trace ??= require('./api').createApi(tracer)
         return trace
-      }
+      },
+      createGate: () => require('./runners/gate').createGate(tracer)
     }
     Object.defineProperty(home, KEY, { value, enumerable: false, configurable: true })
   }

@@ -1,14 +1,26 @@
 'use strict'
 
 // What is loaded at start comes from one generated file, where there is one (start/build.js makes it): to
-// find, read and compile some thirty files takes twice as long. Its modules go into Node's cache of modules
-// under the names of their sources, so that everybody who requires one later gets the same. Where the file is
-// absent, stale or no use, nothing happens here, and the sources are loaded. Never throws.
+// find, read and compile some thirty files takes twice as long. What is loaded later comes from another one,
+// which is read soon after the start and kept as bytes: so it needs no file when a question comes, and a
+// deployment that replaces the files does not mix versions.
+//
+// Modules go into Node's cache of modules under the names of their sources, so that everybody who requires
+// one later gets the same. They go there when they and all that they require are whole, at once: V8 may
+// terminate the program that a question was asked in, and a module that Node's own `require` was loading then
+// would stay half-loaded (see context/guard.js), as would its count of nested calls.
+//
+// Where a file is absent, stale or no use, nothing happens here, and the sources are loaded. Never throws.
+//
+// In another realm (a vm context, as Jest and Vitest make one per test file) nothing is loaded: what the main
+// realm has loaded is returned, so that a realm owns no code of longstack's, and can be collected.
 
 const fs = require('node:fs')
 const Module = require('node:module')
 const path = require('node:path')
 const vm = require('node:vm')
+
+const { parse } = JSON // programs replace it
 
 /**
  * @typedef {object} Header the first line of the generated file, after its slashes
@@ -19,15 +31,27 @@ const vm = require('node:vm')
  * @typedef {(exports: object, require: Require, module: NodeJS.Module, file: string, dir: string) => void}
  *   Body
  *   of a module
- * @typedef {Record<string, { files: Record<string, string>, run: Body }>} Parts by name; files: names by what
- *   is required
+ * @typedef {{ files: Record<string, string>, run: Body }} Part files: names by what is required
+ *
+ * @typedef {object} Later what may be loaded later
+ * @property {string} id of the content of the other file
+ * @property {Record<string, number>} sources as in Header
+ * @property {Record<string, { start: number, end: number, files: Record<string, string> }>} places of bodies
+ *
+ * @typedef {object} Load of modules that go into the cache at once
+ * @property {Record<string, NodeJS.Module>} modules by file
+ * @property {boolean} isOpen
  */
 
 const ID_BYTES = 16
 // Npm writes files in any order, and leaves them the time of that; what patches them comes later
 const INSTALLING_MS = 2000
 
+const NOT_LOADED = ['EMFILE', 'ENFILE', 'EACCES', 'ENOENT', 'MODULE_NOT_FOUND', 'ERR_INVALID_PACKAGE_CONFIG']
+const PARAMETERS = ['exports', 'require', 'module', '__filename', '__dirname']
+
 const bundleFile = `${__dirname}${path.sep}start${path.sep}bundle`
+const laterFile = `${bundleFile}-later`
 const cache = /** @type {Record<string, NodeJS.Module>} */ (/** @type {any} */ (Module)._cache)
 
 /**
@@ -39,21 +63,44 @@ const cache = /** @type {Record<string, NodeJS.Module>} */ (/** @type {any} */ (
  * @property {{ script: vm.Script, id: string }} [bundle] the generated file, where it is in use
  */
 
+/**
+ * Returns what this file exports in the main realm.
+ * @returns {Started | undefined} undefined in the main realm itself, and where that cannot be reached
+ */
+function loadFromMainRealm () {
+  // Node's own functions are those of the main realm
+  if (Object.getPrototypeOf(path.join) === Function.prototype) return undefined
+  try {
+    // A runner gives its realms a `require`, a `process` and a 'node:module' of its own.
+    const { createRequire } = vm.runInThisContext("process.getBuiltinModule('node:module')")
+    const { shared, ...others } = createRequire(__filename)(__filename)
+    shared.tracer.wiring.formatter.realms?.add(Error) // of another version: has none
+    return { shared, ...others }
+  } catch {
+    return undefined
+  }
+}
+
+/** by name @type {Record<string, Part>} */
+let parts = Object.create(null)
+let bundleId = ''
+/** what may be loaded later, once it was read; null: it is no use @type {LaterFile | null | undefined} */
+let laterParts
+
 /** @returns {Started | undefined} undefined where the sources are to be loaded */
 function loadBundle () {
-  /** @type {string[]} */
-  const added = []
   try {
     if (!isUsable()) return undefined
     const text = fs.readFileSync(bundleFile, 'latin1')
-    const { id, sources } = /** @type {Header} */ (JSON.parse(text.slice(2, text.indexOf('\n'))))
-    if (!isFresh(sources)) return undefined
+    const { id, sources } = /** @type {Header} */ (parse(text.slice(2, text.indexOf('\n'))))
+    if (!isFresh(bundleFile, sources) || isLoaded(sources)) return undefined
     const script = new vm.Script(text, { filename: bundleFile, cachedData: readCode(id) })
-    const load = loaderOf(script.runInThisContext(), added)
-    const bundle = { script, id }
-    return { shared: load('shared.js'), options: load('options.js'), warnings: load('warnings.js'), bundle }
+    parts = script.runInThisContext()
+    bundleId = id
+    const [shared, options, warnings] = loadAll(['shared.js', 'options.js', 'warnings.js'])
+    return { shared, options, warnings, bundle: { script, id } }
   } catch {
-    for (const file of added) delete cache[file]
+    parts = Object.create(null)
     return undefined
   }
 }
@@ -65,21 +112,27 @@ function isUsable () {
 }
 
 /**
- * Returns whether the sources are those it was made of, and none is loaded.
+ * Returns whether the sources are those that a file was made of.
+ * @param {string} generatedFile
  * @param {Header['sources']} sources
  */
-function isFresh (sources) {
+function isFresh (generatedFile, sources) {
   const inCheckout = fs.existsSync(`${__dirname}${path.sep}..${path.sep}tsconfig.json`)
-  const latest = fs.statSync(bundleFile).mtimeMs + (inCheckout ? 0 : INSTALLING_MS)
+  const latest = fs.statSync(generatedFile).mtimeMs + (inCheckout ? 0 : INSTALLING_MS)
   return Object.keys(sources).every((name) => {
-    const file = fileOf(name)
-    const { size, mtimeMs } = fs.statSync(file)
-    return size === sources[name] && mtimeMs <= latest && cache[file] === undefined
+    const { size, mtimeMs } = fs.statSync(fileOf(name))
+    return size === sources[name] && mtimeMs <= latest
   })
+}
+
+/** Returns whether one of the sources is loaded already. @param {Header['sources']} sources */
+function isLoaded (sources) {
+  return Object.keys(sources).some((name) => cache[fileOf(name)] !== undefined)
 }
 
 /** @param {string} name in lib/ */
 function fileOf (name) {
+  if (name.startsWith('..')) return path.join(__dirname, name)
   return `${__dirname}${path.sep}${path.sep === '/' ? name : name.replaceAll('/', path.sep)}`
 }
 
@@ -102,36 +155,97 @@ function readCode (id) {
   }
 }
 
-/**
- * @param {Parts} parts
- * @param {string[]} added files that are in the cache because of it
- * @returns {(name: string) => any} loads a module
- */
-function loaderOf (parts, added) {
-  /** @param {string} name */
-  function load (name) {
-    const file = fileOf(name)
-    if (cache[file] !== undefined) return cache[file].exports
-    const module = /** @type {any} */ (new Module(file))
-    const { files, run } = parts[name]
-    module.filename = file
-    cache[file] = module
-    added.push(file)
-    const requireFrom = (/** @type {string} */ id) => {
-      if (files[id] !== undefined) return load(files[id])
-      if (id.startsWith('node:')) return require(id)
-      module.paths ??= /** @type {any} */ (Module)._nodeModulePaths(module.path)
-      return module.require(id)
+/** @param {string[]} names @returns {any[]} what these modules export */
+function loadAll (names) {
+  /** @type {Load} */
+  const load = { modules: {}, isOpen: true }
+  const all = names.map((name) => loadInto(load, name))
+  Object.assign(cache, load.modules) // nothing is half done wherever V8 terminates
+  load.isOpen = false
+  return all
+}
+
+/** @param {Load} load @param {string} name @returns {any} what a module exports */
+function loadInto (load, name) {
+  const file = fileOf(name)
+  const known = cache[file] ?? load.modules[file]
+  if (known !== undefined) return known.exports
+  const { files, run } = parts[name] ?? partLater(name)
+  const module = /** @type {any} */ (new Module(file))
+  module.filename = file
+  load.modules[file] = module
+  const requireFrom = (/** @type {string} */ id) => {
+    const required = files[id]
+    if (required !== undefined && isBundled(required)) {
+      if (load.isOpen) return loadInto(load, required)
+      return cache[fileOf(required)]?.exports ?? loadAll([required])[0]
     }
-    run.call(module.exports, module.exports, requireFrom, module, file, module.path)
-    module.loaded = true
-    return module.exports
+    if (id.startsWith('node:')) return process.getBuiltinModule?.(id) ?? require(id)
+    module.paths ??= /** @type {any} */ (Module)._nodeModulePaths(module.path)
+    return required === undefined ? module.require(id) : requireSource(module, id)
   }
-  return load
+  requireFrom.cache = cache
+  requireFrom.resolve = (/** @type {string} */ id, /** @type {NodeJS.RequireResolveOptions} */ options) => {
+    return Module.createRequire(file).resolve(id, options)
+  }
+  try {
+    run.call(module.exports, module.exports, requireFrom, module, file, module.path)
+  } catch (error) {
+    delete load.modules[file]
+    throw error
+  }
+  module.loaded = true
+  return module.exports
+}
+
+/** @param {NodeJS.Module} module @param {string} id of another file of longstack's */
+function requireSource (module, id) {
+  try {
+    return module.require(id)
+  } catch (cause) {
+    const { code, message } = /** @type {NodeJS.ErrnoException} */ (cause)
+    if (!NOT_LOADED.includes(String(code))) throw cause
+    const error = new Error(`longstack cannot load ${id}: ${message.split('\n', 1)[0]}`, { cause })
+    throw Object.assign(error, { code: 'ERR_LONGSTACK_NOT_AVAILABLE' })
+  }
+}
+
+/** @param {string} name */
+function isBundled (name) {
+  return parts[name] !== undefined || readLater()?.places[name] !== undefined
+}
+
+/** @param {string} name @returns {Part} one that is not in the first file */
+function partLater (name) {
+  const { bytes, places } = /** @type {LaterFile} */ (readLater())
+  const { start, end, files } = places[name]
+  const body = bytes.toString('utf8', start, end)
+  const run = /** @type {Body} */ (vm.compileFunction(body, PARAMETERS, { filename: fileOf(name) }))
+  return { files, run }
+}
+
+/**
+ * Reads what may be loaded later, once.
+ * @typedef {{ bytes: Buffer, places: Later['places'] }} LaterFile bytes: the bodies
+ * @returns {LaterFile | undefined} undefined where it cannot be used
+ */
+function readLater () {
+  if (laterParts !== undefined) return laterParts ?? undefined
+  try {
+    const bytes = fs.readFileSync(laterFile)
+    const end = bytes.indexOf('\n')
+    const { id, sources, places } = /** @type {Later} */ (parse(bytes.toString('utf8', 0, end)))
+    const isUsed = id === bundleId && isFresh(laterFile, sources)
+    laterParts = isUsed ? { bytes: bytes.subarray(end + 1), places } : null
+  } catch (error) {
+    const { code } = /** @type {NodeJS.ErrnoException} */ (error)
+    if (code !== 'EMFILE' && code !== 'ENFILE') laterParts = null
+  }
+  return laterParts ?? undefined
 }
 
 /** @type {Started} */
-const started = loadBundle() ?? {
+const started = loadFromMainRealm() ?? loadBundle() ?? {
   shared: require('./shared'),
   options: require('./options'),
   warnings: require('./warnings')

@@ -33,6 +33,22 @@ function clean (foreign) {
   return start === 0 ? foreign : cleaned + foreign.slice(start)
 }
 
+/**
+ * Escapes control and bidi characters in a line of JSON, all of whose strings stay what they are.
+ * @param {string} json without line breaks
+ */
+function escapeJson (json) {
+  let escaped = ''
+  let start = 0
+  for (let i = 0; i < json.length; i++) {
+    const code = json.charCodeAt(i)
+    if (!isHarmful(code)) continue
+    escaped += `${json.slice(start, i)}\\u${code.toString(16).padStart(4, '0')}`
+    start = i + 1
+  }
+  return start === 0 ? json : escaped + json.slice(start)
+}
+
 /** Uses no regular expression: see stacks/text-scan.js. @param {number} code of a UTF-16 unit */
 function isHarmful (code) {
   if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return true
@@ -41,4 +57,4 @@ function isHarmful (code) {
   return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)
 }
 
-module.exports = { formatDuration, clean, shortFrame }
+module.exports = { formatDuration, clean, escapeJson, shortFrame }

@@ -7,10 +7,12 @@ const guard = require('./context/guard')
 const records = require('./context/records')
 const { canBeLight } = require('./hooks/light-support')
 const loopIterations = require('./hooks/loop-iterations')
+const { takeBackChain } = require('./hooks/threads')
+const { changeState } = require('./listeners')
 const { providers } = require('./node-objects')
 const { defaultOptions } = require('./options')
 const { Wiring } = require('./tracer/wiring')
-const { printLine } = require('./warnings')
+const { messageOf, printLine } = require('./warnings')
 
 /**
  * @typedef {import('./options').Options} Options
@@ -26,11 +28,19 @@ function createTracer () {
     isSelected: compileFilter(options.filter),
     mode: { light: false, code: 'NOT_ENABLED' }
   })
-  const { settings, asyncLayer, channels, uncaughtLayer, formatter, warnings } = wiring
+  const { settings, asyncLayer, channels, uncaughtLayer, formatter } = wiring
+  const { applyErrors, applySpans, applyBlocked } = createFeatureSwitches(wiring)
   const engine = createEngine(wiring)
-  const signal = createSignal(() => guard.run(() => printLine(wiring.queries().summary(settings.isSelected))))
+  const signal = createSignal(() => guard.run(() => {
+    try {
+      printLine(wiring.queries().summary(settings.isSelected))
+    } catch (error) { // the program must not end because somebody asked
+      printLine(`longstack: what is open cannot be printed: ${messageOf(error)}`)
+    }
+  }))
 
   function install () {
+    settings.enabled = true
     engine.apply()
     settings.mode = modeFor(settings)
     asyncLayer.enable(settings.mode.light)
@@ -40,9 +50,39 @@ function createTracer () {
     applyRest()
   }
 
+  /** Installs all, or nothing: the stack may be full. */
+  function installWhole () {
+    try {
+      install()
+    } catch (error) {
+      uninstall()
+      throw error
+    }
+  }
+
+  /** Takes everything back, whatever one of the parts throws. */
+  function uninstall () {
+    wiring.profiles?.finish()
+    settings.enabled = false
+    runAll([
+      applyBlocked,
+      applySpans,
+      asyncLayer.disable,
+      engine.stop,
+      takeBackChain,
+      channels.disable,
+      () => wiring.koaRoutes?.disable(),
+      uncaughtLayer.unmonitor,
+      uncaughtLayer.release,
+      formatter.disable,
+      () => signal.apply(undefined)
+    ])
+  }
+
   /** Puts options in force while tracing is on. */
   function change () {
     const wasLight = settings.mode.light
+    takeBackChain()
     engine.apply()
     settings.mode = modeFor(settings)
     if (settings.mode.light === wasLight) {
@@ -61,6 +101,39 @@ function createTracer () {
     applySpans()
     applyBlocked()
   }
+
+  return {
+    wiring,
+    enabled: () => settings.enabled,
+    applySpans,
+
+    /** Puts options in force; turns tracing on. @param {Options} options */
+    apply (options) {
+      const isSelected = compileFilter(options.filter)
+      changeState(() => {
+        settings.options = options
+        settings.isSelected = isSelected
+        if (settings.enabled) return change()
+        // A hook that is on while a start-up snapshot is built aborts Node.
+        if (process.execArgv.some((flag) => flag.startsWith('--build-snapshot'))) {
+          settings.enabled = true
+          const { startupSnapshot } = require('node:v8')
+          startupSnapshot.addDeserializeCallback(() => { if (settings.enabled) changeState(installWhole) })
+        } else {
+          installWhole()
+        }
+      })
+    },
+
+    disable () {
+      changeState(() => { if (settings.enabled) uninstall() })
+    }
+  }
+}
+
+/** Switches features on and off, as options and listeners demand. @param {Wiring} wiring */
+function createFeatureSwitches (wiring) {
+  const { settings, asyncLayer, formatter, warnings } = wiring
 
   /** Extends the stacks of errors, or leaves them alone. */
   function applyErrors () {
@@ -95,42 +168,21 @@ function createTracer () {
     asyncLayer.updateWatching()
   }
 
-  return {
-    wiring,
-    enabled: () => settings.enabled,
-    applySpans,
+  return { applyErrors, applySpans, applyBlocked }
+}
 
-    /** Puts options in force; turns tracing on. @param {Options} options */
-    apply (options) {
-      const isSelected = compileFilter(options.filter)
-      settings.options = options
-      settings.isSelected = isSelected
-      if (settings.enabled) return change()
-      settings.enabled = true
-      // A hook that is on while a start-up snapshot is built aborts Node.
-      if (process.execArgv.some((flag) => flag.startsWith('--build-snapshot'))) {
-        require('node:v8').startupSnapshot.addDeserializeCallback(() => { if (settings.enabled) install() })
-      } else {
-        install()
-      }
-    },
-
-    disable () {
-      if (!settings.enabled) return
-      wiring.profiles?.finish()
-      settings.enabled = false
-      applyBlocked()
-      applySpans()
-      asyncLayer.disable()
-      engine.stop()
-      channels.disable()
-      wiring.koaRoutes?.disable()
-      uncaughtLayer.unmonitor()
-      uncaughtLayer.release()
-      formatter.disable()
-      signal.apply(undefined)
+/** Runs all works; throws what the first of those that fail has thrown. @param {Array<() => void>} works */
+function runAll (works) {
+  /** @type {Array<{ error: unknown }>} */
+  const failures = []
+  for (const work of works) {
+    try {
+      work()
+    } catch (error) {
+      failures.push({ error })
     }
   }
+  if (failures.length > 0) throw failures[0].error
 }
 
 /** Chooses the engine of capture, and with it the clocks that only the addon has. @param {Wiring} wiring */

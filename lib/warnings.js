@@ -1,15 +1,31 @@
 'use strict'
 
 // Warnings of longstack itself: to listeners of `warning`, or as one line on stderr where there is none. Each
-// code is reported once; no stream of the program's is written to.
+// code is reported once in a thread, and printed once in a process; no stream of the program's is written to.
 
 const fs = require('node:fs')
+const { Listeners, afterChange } = require('./listeners')
+
+// What setEnvironmentData holds is copied to each worker that is made later, and no API lists its keys
+const KEY = 'longstack.printed'
+const MAX_CODES = 64
 
 function createWarnings () {
-  /** @type {Set<(event: any) => void>} */
-  const listeners = new Set()
+  /** @type {Listeners<any>} */
+  const listeners = new Listeners()
   /** @type {Set<string>} */
   const reported = new Set()
+  /** @type {Set<string>} */
+  const printed = new Set()
+  /** hashes of printed codes, shared with other threads @type {Int32Array | undefined} */
+  let shared
+
+  /** @param {string} code @returns {boolean} whether no other thread has printed it */
+  function isFirst (code) {
+    shared ??= inheritedCodes()
+    printed.add(code)
+    return shared === undefined || claim(shared, hashOf(code))
+  }
 
   return {
     listeners,
@@ -18,15 +34,51 @@ function createWarnings () {
     warn (code, message) {
       if (reported.has(code)) return
       reported.add(code)
-      if (listeners.size === 0) return printLine(`longstack: ${message}`)
-      const warning = Object.assign(new Error(message), { code: `LONGSTACK_WARN_${code}` })
-      for (const listener of listeners) {
-        try {
-          listener(warning)
-        } catch {}
+      if (listeners.size === 0) {
+        if (isFirst(code)) printLine(`longstack: ${message}`)
+        return
       }
+      const warning = Object.assign(new Error(message), { code: `LONGSTACK_WARN_${code}` })
+      afterChange(() => listeners.emit(warning))
+    },
+
+    /** Lets workers that are made from now on know what is printed: some thousands may meet one fault. */
+    share () {
+      if (shared !== undefined) return
+      const table = inheritedCodes() ?? new Int32Array(new SharedArrayBuffer(4 * MAX_CODES))
+      require('node:worker_threads').setEnvironmentData(KEY, table)
+      for (const code of printed) claim(table, hashOf(code))
+      shared = table
     }
   }
+}
+
+/** Returns the table of the thread that made this one, if that has shared it. */
+function inheritedCodes () {
+  const table = require('node:worker_threads').getEnvironmentData(KEY)
+  return table instanceof Int32Array ? table : undefined
+}
+
+/**
+ * Enters a hash into a table of several threads.
+ * @param {Int32Array} table
+ * @param {number} hash not 0
+ * @returns {boolean} whether it is new; also where the table is full
+ */
+function claim (table, hash) {
+  for (let i = 0; i < table.length; i++) {
+    const present = Atomics.compareExchange(table, i, 0, hash)
+    if (present === 0) return true
+    if (present === hash) return false
+  }
+  return true
+}
+
+/** Returns FNV-1a, with its lowest bit set. @param {string} text */
+function hashOf (text) {
+  let hash = 0x811c9dc5
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
+  return hash | 1
 }
 
 /** Writes one line to stderr, synchronously. @param {string} line */
@@ -36,9 +88,12 @@ function printLine (line) {
   } catch {}
 }
 
-/** Prints one line for the whole process, whichever thread calls. @param {string} sentence */
-function printFromMainThread (sentence) {
-  if (require('node:worker_threads').isMainThread) printLine(`longstack: ${sentence}`)
+/**
+ * Prints one line for the whole process, whichever thread calls.
+ * @param {string} text its first line is printed: messages of Node's can have more
+ */
+function printFromMainThread (text) {
+  if (require('node:worker_threads').isMainThread) printLine(`longstack: ${text.split('\n', 1)[0]}`)
 }
 
 /**

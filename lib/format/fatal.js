@@ -24,7 +24,7 @@ const CALLERS = 8 // frames in which util.inspect has to be
  * when Node is certain to print the error and to end the process. Leaves alone what it cannot change.
  * @param {unknown} error
  * @param {boolean} fromPromise
- * @param {(read: () => string) => string} withPlainFormat reads a `stack` with V8's plain format in force
+ * @param {(holder: any) => string} withPlainFormat reads a `stack` with V8's plain format in force
  */
 function decorateFatal (error, fromPromise, withPlainFormat) {
   if (!isMainThread || !isError(error) || isInspected()) return
@@ -107,12 +107,12 @@ function replaceStack (error, isInspecting, paintText) {
 /**
  * Whether util.inspect is among the callers.
  * @param {Function} above
- * @param {(read: () => string) => string} withPlainFormat
+ * @param {(holder: any) => string} withPlainFormat
  */
 function isReadByInspect (above, withPlainFormat) {
   const holder = /** @type {any} */ ({ __proto__: null })
   captureInto(holder, above, CALLERS)
-  return String(withPlainFormat(() => holder.stack)).includes('(node:internal/util/inspect:')
+  return String(withPlainFormat(holder)).includes('(node:internal/util/inspect:')
 }
 
 /**

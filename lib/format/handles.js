@@ -35,6 +35,7 @@ const { createInspectable } = require('./inspect')
  * @property {boolean} ran it had an event since it was made
  * @property {boolean} pooled requests use it one after another
  * @property {boolean} filtered the filter leaves out its type
+ * @property {{ more: number, elapsedMs: number }} [growth] of its group since a snapshot
  */
 
 /** @type {ReturnType<typeof createTag<Printed>>} what a report prints, invisible on the report */
@@ -52,12 +53,12 @@ const inspectableReports = createInspectable((/** @type {Why[]} */ reports) => {
 })
 
 const MAX_NAMED = 5 // of a group
+const MIN_RATE_MS = 1000 // in less, a rate means nothing
 
 /** @param {Why[]} list @returns {string} */
 function summary (list) {
   if (list.length === 0) return `longstack: nothing is open in process ${process.pid}.\n`
-  const groups = groupsOf(list.map((why) => /** @type {Printed} */ (printed.read(why))))
-  return `longstack: ${list.length} open in process ${process.pid}\n\n${groups.join('\n\n')}\n`
+  return `longstack: ${list.length} open in process ${process.pid}\n\n${listText(list)}\n`
 }
 
 /** @param {Printed[]} list @returns {string[]} the text of each group of equal ones, the largest first */
@@ -65,14 +66,23 @@ function groupsOf (list) {
   /** @type {Map<string, Printed[]>} */
   const groups = new Map()
   for (const facts of list) {
-    const { type, side, state, origin, referenced, through, opened } = facts
-    const opener = opened.length > 0 ? opened.map((hop) => [hop.type, hop.lines]) : facts.what
-    const key = JSON.stringify([type, side, state, origin, referenced, through, opener])
+    const key = groupKey(facts)
     const group = groups.get(key)
     if (group === undefined) groups.set(key, [facts])
     else group.push(facts)
   }
   return [...groups.values()].sort((a, b) => b.length - a.length).map(formatGroup)
+}
+
+/** Returns what the members of a group have in common. @param {Printed} facts */
+function groupKey ({ type, side, state, origin, referenced, through, opened, what }) {
+  const opener = opened.length > 0 ? opened.map((hop) => [hop.type, hop.lines]) : what
+  return JSON.stringify([type, side, state, origin, referenced, through, opener])
+}
+
+/** @param {Why[]} list @returns {string} equal ones grouped */
+function listText (list) {
+  return groupsOf(list.map((why) => /** @type {Printed} */ (printed.read(why)))).join('\n\n')
 }
 
 /** @param {Printed} facts */
@@ -94,6 +104,7 @@ function formatGroup (group) {
     first.referenced === false && 'does not keep the process alive'
   ].filter(Boolean)
   if (figures.length > 0) lines.push(`  ${figures.join(', ')}`)
+  if (first.growth !== undefined) lines.push(`  ${growthText(first.growth)}`)
   lines.push(...remotesOf(group), ...openerLines(first), ...userLines(group), ...writerLines(group))
   lines.push(...transformLines(first))
   if (first.hint !== undefined) lines.push(`  to close it: ${first.hint}`)
@@ -142,6 +153,15 @@ function ages (group) {
   const range = rangeOf(group.map(({ ageMs }) => ageMs))
   if (range === undefined) return group[0].origin === 'early' || group[0].filtered ? 'age unknown' : undefined
   return group[0].state === 'closed' ? `made ${range} ago` : `${range} old`
+}
+
+/** @param {NonNullable<Printed['growth']>} growth */
+function growthText ({ more, elapsedMs }) {
+  const since = `since the snapshot ${formatDuration(elapsedMs)} ago`
+  if (more <= 0) return `as many were closed ${since}`
+  if (elapsedMs < MIN_RATE_MS) return `${more} more ${since}`
+  const perMinute = more * 60_000 / elapsedMs
+  return `${more} more ${since}, ${perMinute < 10 ? perMinute.toFixed(1) : Math.round(perMinute)} a minute`
 }
 
 const withoutIdleTime = /^(Immediate|WORKER|PROCESSWRAP|FILEHANDLE|DIRHANDLE)$/
@@ -236,4 +256,6 @@ function transformLines ({ through }) {
   })
 }
 
-module.exports = { inspectableReport, inspectableReports, printed, report, summary }
+module.exports = {
+  groupKey, inspectableReport, inspectableReports, listText, madeNotOpened, printed, report, summary
+}

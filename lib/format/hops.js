@@ -47,7 +47,12 @@ function separator (hop, previous, timeless = false) {
 function formatHops (hops, timeless = false) {
   let lines = ''
   for (let i = 0; i < hops.length; i++) {
-    lines += `${i === 0 ? '' : '\n'}${separator(hops[i], hops[i - 1], timeless)}`
+    if (i > 0) lines += '\n'
+    if (hops[i].isFolded) {
+      lines += hops[i].lines[0]
+      continue
+    }
+    lines += separator(hops[i], hops[i - 1], timeless)
     for (const line of hops[i].lines) lines += `\n${line}`
   }
   return lines

@@ -22,7 +22,8 @@ function formatStats (stats) {
     dropped: `${formatCount(stats.dropped)} hops`,
     handles: `${formatCount(stats.handles)} open`,
     spans: spans && `${formatCount(spans.open)} open, ${formatCount(spans.ended)} ended, ` +
-      `${formatCount(spans.written)} written, ${formatCount(spans.dropped)} dropped`,
+      `${formatCount(spans.written)} written, ${formatCount(spans.waiting)} waiting, ` +
+      `${formatCount(spans.dropped)} dropped`,
     fault: stats.fault
   })
 }

@@ -43,7 +43,8 @@ function styleOf (name) {
   const columns = isTerminal(name) ? columnsOf(name) : undefined
   if (forbidsColours(process.env)) return { ...plain, columns }
   if (columns === undefined && process.env.FORCE_COLOR === undefined) return plain
-  const chalk = /** @type {any} */ (require('chalk'))
+  const chalk = loadChalk()
+  if (chalk === undefined) return { ...plain, columns }
   const colours = name === 'stderr' ? chalk.chalkStderr : chalk.default
   return { colours: colours.level === 0 ? undefined : colours, columns, link: linkerOf(name) }
 }
@@ -54,7 +55,8 @@ function styleOf (name) {
  */
 function inspectStyle () {
   const name = (/** @type {StreamName[]} */ (['stdout', 'stderr'])).find(isTerminal)
-  const colours = new /** @type {any} */ (require('chalk')).Chalk({ level: 1 })
+  const chalk = loadChalk()
+  const colours = chalk && new chalk.Chalk({ level: 1 })
   if (name === undefined) return { ...plain, colours }
   return { colours, columns: columnsOf(name), link: linkerOf(name) }
 }
@@ -68,9 +70,25 @@ function fatalStyle () {
   const columns = columnsOf('stderr')
   // The same question as Node asks (afterInspector in lib/internal/errors.js).
   if (tty.WriteStream.prototype.getColorDepth() <= 2) return { ...plain, columns }
-  const colours = new /** @type {any} */ (require('chalk')).Chalk({ level: 1 })
+  const chalk = loadChalk()
+  const colours = chalk && new chalk.Chalk({ level: 1 })
   return { colours, columns, link: linkerOf('stderr') }
 }
+
+/**
+ * Loads a package that makes output prettier.
+ * @param {() => any} load
+ * @returns {any} undefined where it cannot be loaded: no descriptor is left, or its files are gone
+ */
+function optional (load) {
+  try {
+    return load()
+  } catch {
+    return undefined
+  }
+}
+
+const loadChalk = () => optional(() => require('chalk'))
 
 /** @param {StreamName} name of a terminal */
 function columnsOf (name) {
@@ -88,8 +106,8 @@ function linkerOf (name) {
   const { FORCE_HYPERLINK, TERM, TERM_PROGRAM } = process.env
   if (!isTerminal(name)) return undefined
   if (FORCE_HYPERLINK === undefined && /^(vscode|zed)$/.test(String(TERM_PROGRAM))) return undefined
-  const supports = /** @type {any} */ (require('supports-hyperlinks')).default
-  if (!supports[name]) return undefined
+  const supports = optional(() => require('supports-hyperlinks'))?.default
+  if (!supports?.[name]) return undefined
   const hasLines = TERM === 'xterm-kitty'
   return (text, file, line) => {
     const url = urlOf(file)

@@ -2,6 +2,8 @@
 
 // Why a file cannot be written to, as a code and in words.
 
+const { constants } = require('node:os')
+
 /** @type {Record<string, string>} */
 const reasons = {
   ENOENT: 'its directory does not exist',
@@ -21,28 +23,40 @@ const reasons = {
   ECONNRESET: 'it has no reader',
   EBADF: 'it is closed',
   EIO: 'the device reports an error',
+  ESTALE: 'the file server no longer knows it',
   ELOOP: 'its symbolic links form a circle',
   ENAMETOOLONG: 'its name is too long'
 }
 
+/** Errors that libuv has no name for (its uv_err_name), which are known by their number. */
+const unnamedCodes = /** @type {const} */ (['EDQUOT', 'ESTALE'])
+
 /** Codes of one and the same fact, which is reported once. @type {Record<string, string>} */
 const sameAs = { ENXIO: 'EPIPE', ECONNRESET: 'EPIPE', EPERM: 'EACCES' }
 
-/** A slow reader: nothing is wrong. */
+/** A slow reader: nothing is wrong. @type {Set<string | undefined>} */
 const busyCodes = new Set(['EAGAIN', 'EBUSY'])
 /**
  * The rest of a line can follow later; after any other fault the file is opened again and the line written
  * whole.
+ * @type {Set<string | undefined>}
  */
 const passingCodes = new Set([...busyCodes, 'ENOSPC', 'EDQUOT', 'EFBIG', 'EIO', 'ENOMEM', 'EINTR'])
 
+/** @param {any} error @returns {string | undefined} */
+function codeOf (error) {
+  const code = error?.code
+  if (code !== 'UNKNOWN') return typeof code === 'string' ? code : undefined
+  return unnamedCodes.find((name) => constants.errno[name] === -error.errno) ?? code
+}
+
 /** @param {any} error @returns {{ code: string, reason: string }} */
 function faultOf (error) {
-  const code = typeof error?.code === 'string' ? error.code : 'FAILED'
+  const code = codeOf(error) ?? 'FAILED'
   const reason = reasons[code] === undefined
     ? String(error?.message ?? error).split('\n', 1)[0].slice(0, 200)
     : `${reasons[code]} (${code})`
   return { code: sameAs[code] ?? code, reason }
 }
 
-module.exports = { busyCodes, faultOf, passingCodes }
+module.exports = { busyCodes, codeOf, faultOf, passingCodes }

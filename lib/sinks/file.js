@@ -122,7 +122,8 @@ function createLineSink (target, name, { warn, loopIterations }) {
 
     stats () {
       writeBatch()
-      return { to: name, written: writer.written, dropped: writer.dropped, fault: writer.fault }
+      const { written, waiting, dropped, fault } = writer
+      return { to: name, written, waiting, dropped, fault }
     }
   }
 }

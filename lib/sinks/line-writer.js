@@ -7,7 +7,7 @@
 const { writeSync } = require('node:fs')
 const { performance } = require('node:perf_hooks')
 const { Backlog } = require('./backlog')
-const { busyCodes, faultOf, passingCodes } = require('./file-faults')
+const { busyCodes, codeOf, faultOf, passingCodes } = require('./file-faults')
 const { OutputFile } = require('./output-file')
 const { RetryTimer } = require('./retry-timer')
 const { LINE_FEED, PIPE_BUF, countLines, endOfPiece } = require('./whole-lines')
@@ -151,6 +151,9 @@ class LineWriter {
     }
   }
 
+  /** The number of lines that wait. */
+  get waiting () { return this.#backlog.size }
+
   /** Counts lines as dropped. @param {number} count */
   drop (count) {
     this.dropped += count
@@ -212,9 +215,9 @@ class LineWriter {
 
   /** Nothing more can be written now. @param {any} error */
   #stall (error) {
-    this.#isBusy = busyCodes.has(error?.code)
+    this.#isBusy = busyCodes.has(codeOf(error))
     if (this.#isBusy) return this.#retry.afterBusy()
-    if (!passingCodes.has(error?.code)) this.#file.release()
+    if (!passingCodes.has(codeOf(error))) this.#file.release()
     this.#report(error)
   }
 

@@ -12,6 +12,7 @@ const BATCH = 512 // records a request
 const LARGE = 4 << 20 // characters a request, unless one record alone has more
 const DELAY = 500 // ms that a record waits for others
 const MAX_REQUESTS = 4 // at a time
+const MAX_ANSWER = 8 << 20 // bytes; exporters that have a limit have 4 MiB
 const HOLD = 5000 // ms that an open span waits for its end
 const OPEN = '"longstack.end":"open"'
 
@@ -143,10 +144,24 @@ function watchConnections () {
   })
 }
 
+/** Ends answers without end: older exporters keep all of an answer in memory. */
+function limitAnswers () {
+  channels.subscribe('http.client.response.finish', (/** @type {any} */ { response }) => {
+    let size = 0
+    response.on('data', (/** @type {Buffer} */ chunk) => {
+      size += chunk.length
+      if (size <= MAX_ANSWER) return
+      report({ fault: 'its answer is too long' })
+      response.destroy()
+    })
+  })
+}
+
 try {
   const { OTLPTraceExporter } = require(exporterFile)
   exporter = new OTLPTraceExporter({ url })
   watchConnections()
+  limitAnswers()
   port.on('message', receive)
   Atomics.store(counts, slots.READY, 1n)
 } catch (error) {

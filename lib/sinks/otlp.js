@@ -23,7 +23,7 @@ const POLL = 20 // ms until it checks again for what did not wake it
 
 const now = performance.now.bind(performance)
 
-/** @typedef {{ written: number, dropped: number, fault?: string }} Stats */
+/** @typedef {{ written: number, waiting: number, dropped: number, fault?: string }} Stats */
 
 class OtlpSink {
   #address
@@ -165,6 +165,7 @@ class OtlpSink {
     const fault = this.#fault
     return {
       written: this.#sender.count('WRITTEN'),
+      waiting: this.#sender.pending,
       dropped: this.#dropped + this.#sender.count('LOST'),
       ...(fault === undefined ? {} : { fault })
     }

@@ -140,12 +140,21 @@ function complete (to, entries) {
 function targetOf (to) {
   if (Object.hasOwn(streams, to)) return { fd: streams[to] }
   const protocol = scheme.exec(to)?.[1].toLowerCase()
-  if (protocol === undefined) return /^https?:/i.test(to) ? { url: address(to) } : { path: path.resolve(to) }
+  if (protocol === undefined) return /^https?:/i.test(to) ? { url: address(to) } : { path: absolute(to) }
   if (protocol === 'file') return { path: fileOf(to) }
   if (protocol !== 'http' && protocol !== 'https') {
     throw mistake('INVALID_OUTPUT', to, `${protocol}: is none of http:, https: and file:`)
   }
   return { url: address(to) }
+}
+
+/** @param {string} to */
+function absolute (to) {
+  try {
+    return path.resolve(to)
+  } catch {
+    throw mistake('INVALID_OUTPUT', to, 'the name is relative to a directory that was deleted')
+  }
 }
 
 /** @param {string} to */

@@ -28,11 +28,13 @@ const bytes = require('../encoding/bytes')
  * @typedef {object} OutputStats
  * @property {string} to
  * @property {number} written
+ * @property {number} waiting not written yet: lost where the process ends before that
  * @property {number} dropped
  * @property {string} [fault] why nothing can be written now
  *
  * @typedef {object} SinkStats
  * @property {number} written over all outputs
+ * @property {number} waiting
  * @property {number} dropped
  * @property {number} replaced attributes that could not be written as JSON
  * @property {OutputStats[]} outputs
@@ -45,7 +47,7 @@ const bytes = require('../encoding/bytes')
  * @property {() => void} [reopen]
  * @property {(goesOn?: boolean) => void} flush
  * @property {() => void} close
- * @property {() => { written: number, dropped: number, fault?: string }} stats
+ * @property {() => { written: number, waiting: number, dropped: number, fault?: string }} stats
  *
  * @typedef {{ output: Output, sink: Sink, raw: boolean, lost: number }} Destination
  */
@@ -137,10 +139,11 @@ function createSinks (outputs, context) {
     /** Writes what this iteration of the event loop has collected, and counts. @returns {SinkStats} */
     stats () {
       const list = guard.run(() => destinations.map(statsOf))
-      const sum = (/** @type {'written' | 'dropped'} */ key) => {
+      const sum = (/** @type {'written' | 'waiting' | 'dropped'} */ key) => {
         return list.reduce((total, stats) => total + stats[key], 0)
       }
-      return { written: sum('written'), dropped: sum('dropped'), replaced, outputs: list }
+      const [written, waiting, dropped] = [sum('written'), sum('waiting'), sum('dropped')]
+      return { written, waiting, dropped, replaced, outputs: list }
     }
   }
 }
@@ -176,13 +179,15 @@ function nameOf (to) {
 /** Replaces a sink that could not be made: counts what it drops. @param {string} fault @returns {Sink} */
 function brokenSink (fault) {
   let dropped = 0
-  return { write () { dropped++ }, flush () {}, close () {}, stats: () => ({ written: 0, dropped, fault }) }
+  const stats = () => ({ written: 0, waiting: 0, dropped, fault })
+  return { write () { dropped++ }, flush () {}, close () {}, stats }
 }
 
 /** @param {Destination} destination @returns {OutputStats} */
 function statsOf ({ output, sink, lost }) {
-  const { written, dropped, fault } = sink.stats()
-  return { to: safe(output.to), written, dropped: dropped + lost, ...(fault !== undefined && { fault }) }
+  const { written, waiting, dropped, fault } = sink.stats()
+  const cause = fault !== undefined && { fault }
+  return { to: safe(output.to), written, waiting, dropped: dropped + lost, ...cause }
 }
 
 /**

@@ -1,7 +1,8 @@
 'use strict'
 
-// Makes the one file that ../start.js loads in place of the sources that a start needs: their text without
-// comments, and code that V8 has compiled of it. --quiet, for `prepare`: says at most one line and never
+// Makes the files that ../start.js loads in place of sources, whose text they hold without comments: one of
+// what a start needs, with code that V8 has compiled of it, and one of what the process may need later, which
+// ../later.js reads. --quiet, for `prepare`: says at most one line and never
 // fails; without the file everything works, and starts slower. --pack, before packing: code for each Node at
 // hand; what cannot be made is said, and is an error in CI only.
 
@@ -18,29 +19,34 @@ const INHERITED = /^(LONGSTACK|NODE_)/
 
 const lib = path.join(__dirname, '..')
 const bundleFile = path.join(__dirname, 'bundle')
+const laterFile = path.join(__dirname, 'bundle-later')
 const nodes = path.join(lib, '..', '.cache', 'node')
 
 /**
- * Returns what a file requires when it is loaded: names in lib/ by what it says.
+ * Returns what a file requires, when it is loaded and in its functions: names in lib/ by what it says.
  * @param {TypeScript} ts
  * @param {import('typescript').SourceFile} tree
  * @param {string} name
  */
 function requiredBy (ts, tree, name) {
   /** @type {Record<string, string>} */
-  const files = {}
-  /** @type {(node: import('typescript').Node) => void} */
-  const visit = (node) => {
-    if (ts.isFunctionLike(node)) return
+  const atOnce = {}
+  /** @type {Record<string, string>} */
+  const later = {}
+  /** @type {(node: import('typescript').Node, isInFunction: boolean) => void} */
+  const visit = (node, isInFunction) => {
     if (ts.isCallExpression(node) && node.expression.getText() === 'require') {
-      const id = /** @type {import('typescript').StringLiteral} */ (node.arguments[0]).text
+      const argument = node.arguments[0]
+      const id = ts.isStringLiteral(argument) ? argument.text : ''
       const file = path.posix.join(path.posix.dirname(name), id)
-      if (id.startsWith('.')) files[id] = file.endsWith('.js') ? file : `${file}.js`
+      const files = isInFunction ? later : atOnce
+      if (id.startsWith('.')) files[id] = /\.js(on)?$/.test(file) ? file : `${file}.js`
     }
-    ts.forEachChild(node, visit)
+    const isFunction = ts.isFunctionLike(node)
+    ts.forEachChild(node, (child) => visit(child, isInFunction || isFunction))
   }
-  visit(tree)
-  return files
+  visit(tree, false)
+  return { atOnce, later }
 }
 
 /**
@@ -65,32 +71,94 @@ function hasTypescript () {
   }
 }
 
-/** @returns {string} the content of the file */
-function bundle () {
+/**
+ * @typedef {object} Part a source
+ * @property {number} size in bytes
+ * @property {ReturnType<typeof requiredBy>} required
+ * @property {boolean} isLatin1 its text has no letter that takes two bytes
+ * @property {string} body of the function that loads it
+ */
+
+/** @param {string} name in lib/ @returns {Part} */
+function partOf (name) {
   const ts = /** @type {TypeScript} */ (require('typescript'))
-  /** @type {Record<string, number>} */
-  const sources = {}
-  /** @type {string[]} */
-  const parts = []
-  /** @param {string} name */
-  const add = (name) => {
-    if (name in sources) return
-    const text = fs.readFileSync(path.join(lib, name), 'utf8')
-    if (/[^\0-\xff]/.test(text)) throw new Error(`lib/${name} has letters that take two bytes`)
-    sources[name] = Buffer.byteLength(text)
-    const tree = ts.createSourceFile(name, text, ts.ScriptTarget.ESNext, true, ts.ScriptKind.JS)
-    const files = requiredBy(ts, tree, name)
-    const printed = ts.createPrinter({ removeComments: true }).printFile(tree)
-    const short = hasLongText(ts, tree) ? printed : printed.replace(/^ +/gm, '')
-    const map = `{ __proto__: null, ${JSON.stringify(files).slice(1, -1)} }`
-    const run = `run (exports, require, module, __filename, __dirname) {\n${short}}`
-    parts.push(`${JSON.stringify(name)}: { files: ${map}, ${run} }`)
-    Object.values(files).forEach(add)
+  const text = fs.readFileSync(path.join(lib, name), 'utf8')
+  if (name.endsWith('.json')) {
+    const body = `module.exports = ${text}`
+    return { size: Buffer.byteLength(text), isLatin1: true, required: { atOnce: {}, later: {} }, body }
   }
-  ENTRIES.forEach(add)
-  const text = `({ __proto__: null,\n${parts.join(',\n')}\n})\n`
+  const tree = ts.createSourceFile(name, text, ts.ScriptTarget.ESNext, true, ts.ScriptKind.JS)
+  const printed = ts.createPrinter({ removeComments: true }).printFile(tree)
+  const short = hasLongText(ts, tree) ? printed : printed.replace(/^ +/gm, '')
+  return {
+    size: Buffer.byteLength(text),
+    isLatin1: !/[^\0-\xff]/.test(text),
+    required: requiredBy(ts, tree, name),
+    body: short
+  }
+}
+
+/**
+ * Collects files and what they require.
+ * @param {Iterable<string>} names
+ * @param {Map<string, Part>} parts gets them
+ * @param {(part: Part) => string[]} requiredOf
+ */
+function collect (names, parts, requiredOf) {
+  for (const name of names) {
+    if (parts.has(name)) continue
+    const part = partOf(name)
+    parts.set(name, part)
+    collect(requiredOf(part), parts, requiredOf)
+  }
+}
+
+/** @param {Part} part @returns {Record<string, string>} what it requires */
+const filesOf = ({ required }) => ({ ...required.atOnce, ...required.later })
+
+/** @param {Map<string, Part>} parts */
+const sizesOf = (parts) => Object.fromEntries([...parts].map(([name, { size }]) => [name, size]))
+
+/** @returns {{ bundle: string, later: Buffer }} the contents of the two files */
+function makeContents () {
+  /** @type {Map<string, Part>} */
+  const parts = new Map()
+  collect(ENTRIES, parts, ({ required }) => Object.values(required.atOnce))
+  const sources = sizesOf(parts)
+  const members = [...parts].map(([name, part]) => {
+    if (!part.isLatin1) throw new Error(`lib/${name} has letters that take two bytes`)
+    const files = `{ __proto__: null, ${JSON.stringify(filesOf(part)).slice(1, -1)} }`
+    const run = `run (exports, require, module, __filename, __dirname) {\n${part.body}}`
+    return `${JSON.stringify(name)}: { files: ${files}, ${run} }`
+  })
+  const text = `({ __proto__: null,\n${members.join(',\n')}\n})\n`
   const id = createHash('sha256').update(JSON.stringify(sources)).update(text).digest('hex').slice(0, 16)
-  return `//${JSON.stringify({ id, sources })}\n${text}`
+  return { bundle: `//${JSON.stringify({ id, sources })}\n${text}`, later: makeLater(new Map(parts), id) }
+}
+
+/**
+ * Returns a line of JSON, then the bodies of the files that may be loaded later, one after another.
+ * @param {Map<string, Part>} known files that the other bundle has
+ * @param {string} id of that
+ */
+function makeLater (known, id) {
+  const entries = [...known.values()].flatMap(({ required }) => Object.values(required.later))
+  const parts = new Map(known)
+  collect(entries, parts, (part) => Object.values(filesOf(part)))
+  for (const name of known.keys()) parts.delete(name)
+  /** @type {Record<string, { start: number, end: number, files: Record<string, string> }>} */
+  const places = {}
+  /** @type {Buffer[]} */
+  const bodies = []
+  let start = 0
+  for (const [name, part] of parts) {
+    const body = Buffer.from(part.body)
+    bodies.push(body)
+    places[name] = { start, end: start + body.length, files: filesOf(part) }
+    start += body.length
+  }
+  const header = JSON.stringify({ id, sources: sizesOf(parts), places })
+  return Buffer.concat([Buffer.from(`${header}\n`), ...bodies])
 }
 
 /** @param {string} file @param {string | Buffer} content written at once, also while others read it */
@@ -126,11 +194,12 @@ function removeCode () {
 }
 
 function makeBundle () {
-  const text = bundle()
+  const { bundle, later } = makeContents()
   const present = fs.existsSync(bundleFile) ? fs.readFileSync(bundleFile, 'latin1') : ''
-  if (text !== present) removeCode()
+  if (bundle !== present) removeCode()
   // Also where it is the same: it is younger than its sources now
-  write(bundleFile, Buffer.from(text, 'latin1'))
+  write(bundleFile, Buffer.from(bundle, 'latin1'))
+  write(laterFile, later)
 }
 
 function main () {

@@ -5,7 +5,10 @@
 
 const guard = require('../context/guard')
 const { contextAt, settlerOf } = require('../context/context')
+const { takeBackChain } = require('../hooks/threads')
 const { isAnyObject } = require('../objects')
+const { Stack, frameLines } = require('../stacks/frames')
+const { captureInto } = require('../stacks/trace-limit')
 const { messageOf } = require('../warnings')
 
 /**
@@ -14,6 +17,8 @@ const { messageOf } = require('../warnings')
  */
 
 const TRIM_MS = 1000 // from one look at the budget to the next
+const WARM_MS = 5 // from one try to load what errors need to the next
+const BASE_FRAMES = 100 // looked at for one of the program
 
 /**
  * @param {Wiring} wiring
@@ -25,12 +30,39 @@ function createEvents (wiring) {
   let trimAt = 0
   /** the first error finds everything loaded */
   let isWarm = false
+  /** when to try next to load it, ms */
+  let warmAt = 0
+
+  /**
+   * Loads what the program's first error needs, and reads what other queries need. Not on top of the program:
+   * its stack may be full, or be terminated while a built-in of Node's is half-loaded.
+   * @param {number} time ms of the clock
+   */
+  function warmUp (time) {
+    if (time < warmAt) return
+    warmAt = time + WARM_MS
+    if (isOnTopOfProgram()) return
+    isWarm = true
+    const queries = wiring.queries()
+    if (!settings.options.errors) return
+    queries.preload()
+    formatter.preload()
+  }
+
+  /** Returns whether a function of the program is on the stack: an AsyncResource was entered in it. */
+  function isOnTopOfProgram () {
+    const holder = /** @type {any} */ ({ __proto__: null })
+    captureInto(holder, isOnTopOfProgram, BASE_FRAMES)
+    return new Stack(frameLines(String(formatter.withPlainFormat(holder)), true)).program
+  }
 
   return {
     opened (context, resource) {
       registry.opened(context, resource)
       wiring.requests?.opened(context)
-      if (context.type === 'WORKER') wiring.queries().passToWorker(context)
+      if (context.type !== 'WORKER') return
+      warnings.share()
+      wiring.queries().passToWorker(context)
     },
 
     connectStarted (context) {
@@ -53,20 +85,20 @@ function createEvents (wiring) {
     },
 
     iterationStarted (time) {
+      takeBackChain()
       registry.startIteration(time)
       observedErrors.startIteration()
       const { errors } = settings.options
-      if (errors && !formatter.isInForce()) formatter.enable()
+      if (settings.enabled && errors && !formatter.isInForce()) formatter.enable()
+      if (!isWarm) warmUp(time)
+      formatter.realms.check(time)
       if (time < trimAt) return
       trimAt = time + TRIM_MS
       capture.trim()
-      if (isWarm || !errors) return
-      isWarm = true
-      wiring.queries().preload()
-      formatter.preload()
+      guard.run(() => wiring.spans?.sweep(time))
     },
 
-    formatterReplaced: () => guard.run(formatter.enable),
+    formatterReplaced: () => { if (settings.enabled && settings.options.errors) guard.run(formatter.enable) },
     callbackStarted: undefined, // set while blocking callbacks are watched
 
     // A full stack can surface anywhere, and is the program's affair; all else is a defect, and must be seen.
@@ -138,7 +170,9 @@ function createErrorEvents (wiring) {
     handle (error, fromPromise = false) {
       const promise = fromPromise ? observedErrors.promiseOf(error) : 0
       const context = (promise === 0 ? undefined : contextAt(promise)) ?? presentContext()
-      for (const { matches, handler } of wiring.errorHandlers) {
+      for (const entry of wiring.errorHandlers) {
+        const { matches, handler } = entry
+        if (!wiring.errorHandlers.includes(entry)) continue // a handler before it has removed it
         const match = wiring.queries().matching(context, matches)
         if (match === null) continue
         try {

@@ -5,12 +5,14 @@
 
 const guard = require('../context/guard')
 const { mistake } = require('../errors')
+const { changeState } = require('../listeners')
 
 /** @typedef {import('../hooks/async-hooks').Hook} Hook */
 
 /** @param {import('../tracer').Tracer} tracer */
 function createMethods ({ wiring, applySpans }) {
   const { settings, asyncLayer, uncaughtLayer, formatter, warnings } = wiring
+  const { noSpan } = require('../spans/user-span') // now: trace.span must run its function, whatever happens
   /** @type {Hook[]} */
   let hooks = []
 
@@ -32,11 +34,12 @@ function createMethods ({ wiring, applySpans }) {
 
     /** @param {Hook} hook @returns {() => void} */
     addHook (hook) {
+      const applyHooks = () => changeState(() => asyncLayer.setUserHooks(hooks))
       hooks = [...hooks, hook]
-      asyncLayer.setUserHooks(hooks)
+      applyHooks()
       return () => {
         hooks = hooks.filter((other) => other !== hook)
-        asyncLayer.setUserHooks(hooks)
+        applyHooks()
       }
     },
 
@@ -66,12 +69,14 @@ function createMethods ({ wiring, applySpans }) {
     listen (event, listener) {
       const { spanListeners, blockedListeners } = wiring
       const listeners = { warning: warnings.listeners, span: spanListeners, blocked: blockedListeners }[event]
-      listeners.add(listener)
-      if (event === 'span') applySpans()
-      return () => {
-        listeners.delete(listener)
-        if (event === 'span') applySpans()
+      const change = (/** @type {'add' | 'delete'} */ name) => {
+        if (event !== 'span') return listeners[name](listener)
+        wiring.spans?.handOn() // what has ended is for those that listened until now
+        listeners[name](listener)
+        changeState(applySpans)
       }
+      change('add')
+      return () => { if (listeners.has(listener)) change('delete') }
     },
 
     /**
@@ -83,7 +88,7 @@ function createMethods ({ wiring, applySpans }) {
     span (name, attributes, fn) {
       const { spans } = wiring
       const isOn = spans !== undefined && spans.isEnabled()
-      return isOn ? spans.span(name, attributes, fn) : fn(require('../spans/user-span').noSpan)
+      return isOn ? spans.span(name, attributes, fn) : fn(noSpan)
     },
 
     /**

@@ -36,7 +36,7 @@ const MORE_FRAMES = 10 // that are captured, since some are hidden
  * @property {import('../stacks/capture').Capture} capture
  * @property {ReturnType<typeof import('../attribution/observed-errors').createObservedErrors>} observedErrors
  * @property {import('../handles/registry').Registry} registry
- * @property {(read: () => string) => string} withPlainFormat
+ * @property {(holder: any) => string} withPlainFormat
  * @property {ReturnType<typeof import('../stacks/formatter').createFormatter>['readStack']} readStack
  * @property {() => boolean} usesNodeFormatter Node's own formatter formats stacks
  * @property {() => import('../options').Options} options
@@ -125,11 +125,7 @@ function createQueries (parts) {
     presentLines,
     matching,
 
-    /** @type {ReturnType<typeof reports>['why']} */
-    why: (target) => reports().why(target),
-
-    /** @type {ReturnType<typeof reports>['handles']} */
-    handles: (matches) => reports().handles(matches),
+    reports,
 
     /** @type {ReturnType<typeof blocked>} */
     blocked: (context, stack) => blocked()(context, stack),
@@ -195,7 +191,7 @@ function createPresentStack ({ withPlainFormat, options }) {
   function presentFrames (above) {
     const holder = /** @type {any} */ ({ __proto__: null })
     captureInto(holder, above, options().frames + MORE_FRAMES)
-    const stack = withPlainFormat(() => holder.stack)
+    const stack = withPlainFormat(holder)
     return typeof stack === 'string' ? readFrames(stack) : []
   }
 

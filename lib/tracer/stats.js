@@ -37,11 +37,14 @@ const { explain } = require('../reasons')
  * @property {number} unstored stacks whose identity the native engine could not confirm, and took for real
  * @property {number} dropped hops lost: chains cut at their depth, promises past the budget
  * @property {number} handles open resources in the register
- * @property {SpanStats | undefined} spans where they are on: dropped could not be written
+ * @property {SpanStats | undefined} spans where they are on: waiting are not written yet,
+ *   dropped never are
  * @property {string | undefined} fault the first defect of longstack itself that a hook met; please report it
  * @property {string | undefined} faultCode its code, or the name of its class
  *
- * @typedef {{ open: number, ended: number, written: number, dropped: number, outputs: object[] }} SpanStats
+ * @typedef {{
+ *   open: number, ended: number, written: number, waiting: number, dropped: number, outputs: object[]
+ * }} SpanStats
  */
 
 /** @param {import('./wiring').Wiring} wiring @returns {Stats} */

@@ -17,6 +17,7 @@ const { createChannelLayer } = require('../requests/channels')
 const { createUncaughtLayer } = require('../hooks/uncaught')
 const { createAllocationClock } = require('../attribution/allocation-clock')
 const { Registry } = require('../handles/registry')
+const { Listeners } = require('../listeners')
 const { createCapture } = require('../stacks/capture')
 const { createFormatter } = require('../stacks/formatter')
 const { ensureHeadroomToLoad } = require('../stacks/stack-headroom')
@@ -96,10 +97,10 @@ class Wiring {
 
   /** Handlers of trace.onError; replaced, never changed. @type {ErrorHandlerEntry[]} */
   errorHandlers = []
-  /** @type {Set<(record: any) => void>} */
-  spanListeners = new Set()
-  /** @type {Set<(event: import('../blocked/blocking-callback').BlockedEvent) => void>} */
-  blockedListeners = new Set()
+  /** @type {Listeners<any>} */
+  spanListeners = new Listeners()
+  /** @type {Listeners<import('../blocked/blocking-callback').BlockedEvent>} */
+  blockedListeners = new Listeners()
   /**
    * Called when a resource's callback begins and ends, by async id, while spans are timed.
    * @type {Map<number, () => void>}
@@ -131,8 +132,8 @@ class Wiring {
     this.formatter = formatter
     this.observe = errors.observe
     this.capture = createCapture({
-      withPlainFormat: (read) => formatter.withPlainFormat(read),
-      withCallSites: (read) => formatter.withCallSites(read),
+      withPlainFormat: (holder) => formatter.withPlainFormat(holder),
+      withCallSites: (holder) => formatter.withCallSites(holder),
       options: () => settings.options,
       includesAwaiting: () => !settings.isSelected('PROMISE')
     })

@@ -1,14 +1,15 @@
 'use strict'
 
 // Runs other people's tests with and without longstack and compares them test by test: names and states, not
-// only exit codes. A difference counts if it shows again when the file is run again, both ways.
+// only exit codes. A difference counts if it occurs each time when the file is run again, both ways, if an
+// empty hook does not make it as well, and if it does not consist in the text of stacks.
 
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
 const fs = require('node:fs/promises')
 const os = require('node:os')
 const path = require('node:path')
-const { register } = require('./run')
+const { environmentOf } = require('../suites/modes')
 
 const REPEATS = 2 // of a file that differs
 const RUN_MS = 180_000
@@ -18,40 +19,53 @@ const RUN_MS = 180_000
  * @property {string} cwd
  * @property {string[]} files one process each
  * @property {(file: string) => string[]} command arguments of node
- * @property {(stdout: string) => Array<[name: string, state: string]>} parse
+ * @property {(stdout: string) => import('../suites/parsers').Tests} parse
+ * @property {boolean} [keepsStacks] runs with LONGSTACK_ERRORS=off, for tests that compare whole stacks
  *
  * @typedef {Map<string, string>} States test → state, and `(process)` → how it ended
  *
+ * @typedef {import('../suites/modes').Mode} Mode
+ *
  * @typedef {object} Difference
  * @property {string} file
+ * @property {Mode} mode
  * @property {string} name
  * @property {string} bare state without longstack, or `missing`
  * @property {string} traced state with it
  *
  * @typedef {object} Comparison
  * @property {number} files
- * @property {number} tests seen without longstack
+ * @property {number} tests reported without longstack
  * @property {number} passed of them
  * @property {Difference[]} differences
- * @property {Difference[]} unsteady seen once, not again
+ * @property {Difference[]} byHook that an empty hook makes as well
+ * @property {Difference[]} byStacks that LONGSTACK_ERRORS=off does not make
+ * @property {Difference[]} unsteady occurred once, not again
  * @property {number} bareMs
- * @property {number} tracedMs
+ * @property {number} tracedMs of all modes
+ *
+ * @typedef {object} Options
+ * @property {Mode[]} [modes]
+ * @property {string} [preload]
+ * @property {number} [jobs] processes at a time
+ * @property {(line: string) => void} [progress]
  */
 
 /**
  * @param {Suite} suite
- * @param {object} [options]
- * @param {string} [options.preload]
- * @param {(line: string) => void} [options.progress]
+ * @param {Options} [options]
  * @returns {Promise<Comparison>}
  */
-async function compare (suite, { preload = register, progress = () => {} } = {}) {
+async function compare (suite, options = {}) {
+  const { modes = ['full'], jobs = Math.max(2, os.availableParallelism()) } = options
   /** @type {Comparison} */
   const result = {
     files: suite.files.length,
     tests: 0,
     passed: 0,
     differences: [],
+    byHook: [],
+    byStacks: [],
     unsteady: [],
     bareMs: 0,
     tracedMs: 0
@@ -60,102 +74,127 @@ async function compare (suite, { preload = register, progress = () => {} } = {})
 
   async function worker () {
     for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
-      const pair = await runBoth(suite, file, preload)
-      result.tests += pair.bare.size - 1
-      for (const state of pair.bare.values()) if (state === 'ok') result.passed++
-      result.bareMs += pair.bareMs
-      result.tracedMs += pair.tracedMs
-      const first = differencesOf(file, pair)
-      const confirmed = await confirm(suite, file, preload, first)
-      result.differences.push(...confirmed)
-      result.unsteady.push(...first.filter((one) => !confirmed.includes(one)))
-      if (first.length > 0) progress(`${file}: ${confirmed.length} of ${first.length} differences seen again`)
+      const start = Date.now()
+      const bare = await run(suite, file, 'bare')
+      result.bareMs += Date.now() - start
+      result.tests += bare.size - 1
+      for (const state of bare.values()) if (state === 'ok') result.passed++
+      for (const mode of modes) await compareMode(suite, file, mode, bare, options, result)
     }
   }
 
-  await Promise.all(Array.from({ length: Math.max(2, os.availableParallelism()) }, worker))
+  await Promise.all(Array.from({ length: jobs }, worker))
   return result
 }
 
 /**
- * Keeps the differences that every repetition shows.
+ * Runs a file in a mode and adds what is different to the result.
  * @param {Suite} suite
  * @param {string} file
- * @param {string} preload
- * @param {Difference[]} differences
+ * @param {Mode} mode
+ * @param {States} bare
+ * @param {Options} options
+ * @param {Comparison} result
  */
-async function confirm (suite, file, preload, differences) {
-  let left = differences
-  for (let i = 0; i < REPEATS && left.length > 0; i++) {
-    const again = differencesOf(file, await runBoth(suite, file, preload))
-    left = left.filter((one) => again.some((other) => other.name === one.name && other.bare === one.bare))
-  }
-  return left
-}
-
-/**
- * @typedef {{ bare: States, traced: States, bareMs: number, tracedMs: number }} Pair
- *
- * @param {Suite} suite
- * @param {string} file
- * @param {string} preload
- * @returns {Promise<Pair>}
- */
-async function runBoth (suite, file, preload) {
+async function compareMode (suite, file, mode, bare, { preload, progress = () => {} }, result) {
   const start = Date.now()
-  const bare = await run(suite, file)
-  const middle = Date.now()
-  // Through the environment, so that the child processes and workers of the tests have it too.
-  const traced = await run(suite, file, `--require="${preload.replace(/[\\"]/g, '\\$&')}"`)
-  return { bare, traced, bareMs: middle - start, tracedMs: Date.now() - middle }
+  const traced = await run(suite, file, mode, preload)
+  result.tracedMs += Date.now() - start
+  const first = differencesOf(file, mode, bare, traced)
+  if (first.length === 0) return
+
+  let confirmed = first
+  for (let i = 0; i < REPEATS && confirmed.length > 0; i++) {
+    const [bareAgain, tracedAgain] = [await run(suite, file, 'bare'), await run(suite, file, mode, preload)]
+    confirmed = repeated(confirmed, differencesOf(file, mode, bareAgain, tracedAgain))
+  }
+  const byHook = await remaining(confirmed, () => run(suite, file, 'hook'), bare)
+  const others = confirmed.filter((difference) => !byHook.includes(difference))
+  const withoutStacks = { ...suite, keepsStacks: true }
+  const differences = await remaining(others, () => run(withoutStacks, file, mode, preload), bare)
+  const byStacks = others.filter((difference) => !differences.includes(difference))
+  result.unsteady.push(...first.filter((difference) => !confirmed.includes(difference)))
+  result.byHook.push(...byHook)
+  result.byStacks.push(...byStacks)
+  result.differences.push(...differences)
+  const causes = `${byHook.length} by an empty hook, ${byStacks.length} by stacks`
+  progress(`${file}, ${mode}: ${first.length} differences, ${confirmed.length} again, ${causes}`)
+  for (const { name, bare, traced } of confirmed) progress(`  ${name}: ${bare} → ${traced}`)
+}
+
+/**
+ * Keeps the differences that other runs of the file have as well.
+ * @param {Difference[]} differences
+ * @param {() => Promise<States>} runAgain
+ * @param {States} bare
+ */
+async function remaining (differences, runAgain, bare) {
+  let kept = differences
+  for (let i = 0; i < REPEATS && kept.length > 0; i++) {
+    kept = repeated(kept, differencesOf(kept[0].file, kept[0].mode, bare, await runAgain()))
+  }
+  return kept
+}
+
+/**
+ * Keeps the differences of a test that another run has as well.
+ * @param {Difference[]} differences
+ * @param {Difference[]} others
+ */
+function repeated (differences, others) {
+  const keys = new Set(others.map(({ name, bare }) => `${name} ${bare}`))
+  return differences.filter(({ name, bare }) => keys.has(`${name} ${bare}`))
 }
 
 /**
  * @param {string} file
- * @param {Pair} pair
+ * @param {Mode} mode
+ * @param {States} bare
+ * @param {States} traced
  * @returns {Difference[]}
  */
-function differencesOf (file, { bare, traced }) {
+function differencesOf (file, mode, bare, traced) {
   const names = new Set([...bare.keys(), ...traced.keys()])
   return [...names]
-    .map((name) => ({ file, name, bare: bare.get(name) ?? 'missing', traced: traced.get(name) ?? 'missing' }))
-    .filter((one) => one.bare !== one.traced)
+    .map((name) => ({ file, mode, name, bare: stateIn(bare, name), traced: stateIn(traced, name) }))
+    .filter((difference) => difference.bare !== difference.traced)
+}
+
+/** @param {States} states @param {string} name */
+function stateIn (states, name) {
+  return states.get(name) ?? 'missing'
 }
 
 /**
  * @param {Suite} suite
  * @param {string} file
- * @param {string} [nodeOptions]
+ * @param {import('../suites/modes').Column} column
+ * @param {string} [preload]
  * @returns {Promise<States>}
  */
-async function run (suite, file, nodeOptions) {
+async function run (suite, file, column, preload) {
   // Into a file: a runner that ends with process.exit() may leave the rest of a pipe unwritten.
-  const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'longstack-suite-'))
-  const output = await fs.open(path.join(folder, 'stdout'), 'w+')
+  const directory = await fs.mkdtemp(path.join(os.tmpdir(), 'longstack-suite-'))
+  const output = await fs.open(path.join(directory, 'stdout'), 'w+')
   try {
     const child = spawn(process.execPath, suite.command(file), {
       cwd: suite.cwd,
-      env: { ...cleanEnvironment(), ...(nodeOptions && { NODE_OPTIONS: nodeOptions }) },
+      env: environmentOf(column, directory, { preload, keepsStacks: suite.keepsStacks }),
       stdio: ['ignore', output.fd, 'ignore'],
       timeout: RUN_MS,
       killSignal: 'SIGKILL'
     })
     const [code, signal] = await once(child, 'close')
-    return statesOf(suite.parse(await fs.readFile(path.join(folder, 'stdout'), 'utf8')), `${signal ?? code}`)
+    return statesOf(suite.parse(await fs.readFile(path.join(directory, 'stdout'), 'utf8')), `${signal ?? code}`)
   } finally {
     await output.close()
-    await fs.rm(folder, { recursive: true, force: true })
+    await fs.rm(directory, { recursive: true, force: true, maxRetries: 3 })
   }
-}
-
-/** What a test runner left in the environment would reach the suites. */
-function cleanEnvironment () {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(LONGSTACK|NODE_|AVA_|CI$|FORCE_COLOR|NO_COLOR)/.test(name)))
 }
 
 /**
  * Tests of one name are told apart by their order.
- * @param {Array<[string, string]>} tests
+ * @param {import('../suites/parsers').Tests} tests
  * @param {string} end
  * @returns {States}
  */
@@ -163,59 +202,13 @@ function statesOf (tests, end) {
   /** @type {States} */
   const states = new Map([['(process)', `ended with ${end}`]])
   /** @type {Map<string, number>} */
-  const seen = new Map()
+  const counts = new Map()
   for (const [name, state] of tests) {
-    const count = (seen.get(name) ?? 0) + 1
-    seen.set(name, count)
+    const count = (counts.get(name) ?? 0) + 1
+    counts.set(name, count)
     states.set(count === 1 ? name : `${name} (${count})`, state)
   }
   return states
 }
 
-/**
- * The output of `node --test-reporter=tap`: every test and subtest, by its path.
- * @param {string} text
- * @returns {Array<[string, string]>}
- */
-function parseTap (text) {
-  /** @type {string[]} */
-  const titles = []
-  /** @type {Array<[string, string]>} */
-  const tests = []
-  for (const line of text.split('\n')) {
-    const opening = /^( *)# Subtest: (.*)$/.exec(line)
-    if (opening !== null) {
-      titles.length = opening[1].length / 4
-      titles.push(opening[2])
-      continue
-    }
-    const result = /^( *)(ok|not ok) \d+ - (.*?)( # (?:SKIP|TODO).*)?$/.exec(line)
-    if (result === null) continue
-    const [, indent, state, name, directive] = result
-    tests.push([[...titles.slice(0, indent.length / 4), name].join(' › '), state + (directive ?? '')])
-  }
-  return tests
-}
-
-/**
- * The output of mocha's `json` reporter, which may follow other output.
- * @param {string} text
- * @returns {Array<[string, string]>}
- */
-function parseMocha (text) {
-  const start = text.search(/^\{\s*"stats":/m)
-  if (start === -1) return []
-  const { passes, failures, pending } = JSON.parse(text.slice(start))
-  return [...named(passes, 'ok'), ...named(failures, 'not ok'), ...named(pending, 'skipped')]
-}
-
-/**
- * @param {Array<{ fullTitle: string }>} tests
- * @param {string} state
- * @returns {Array<[string, string]>}
- */
-function named (tests, state) {
-  return tests.map((test) => [test.fullTitle, state])
-}
-
-module.exports = { compare, parseTap, parseMocha }
+module.exports = { compare }

@@ -98,4 +98,4 @@ async function npm (args, cwd) {
   if (code !== 0) throw new Error(`npm ${args[0]} failed:\n${stderr}`)
 }
 
-module.exports = { install, versions, run, strict }
+module.exports = { OFFLINE, install, versions, run, strict }

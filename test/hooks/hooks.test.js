@@ -181,8 +181,8 @@ test('hooks can be removed and added while they run', async (t) => {
     console.log(JSON.stringify(order))`, { LONGSTACK: 'IMMEDIATE' })
   t.deepEqual(order.slice(-2), ['b', 'd'])
   t.is(order.filter((/** @type {string} */ name) => name === 'a').length, 1)
-  // The round that was under way ends as it began.
-  t.deepEqual(order, ['a', 'b', 'c', 'b', 'd'])
+  // In the round that was under way one that is removed is not called any more, one that is added not yet.
+  t.deepEqual(order, ['a', 'b', 'b', 'd'])
 })
 
 test('a hook that disables longstack ends the tracing, not the program', async (t) => {

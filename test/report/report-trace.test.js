@@ -14,6 +14,7 @@ async function trace (t, ...args) {
   const { code, stderr, stdout } = await longstack(['report', ...args, '--trace', to])
   t.is(code, 0, stderr)
   t.is(stdout, '')
+  if (process.platform !== 'win32') t.is(fs.statSync(to).mode & 0o077, 0, 'nobody else may read it')
   /** @type {any[]} */
   const events = JSON.parse(fs.readFileSync(to, 'utf8')).traceEvents
   const read = processTrace(events)

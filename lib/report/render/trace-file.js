@@ -9,7 +9,7 @@ const { digest } = require('../aggregate/digest')
 const { readFiles } = require('../read/span-files')
 const { amount } = require('../read/span-line')
 const { traceEvents } = require('./chrome-trace')
-const { clean } = require('../../text')
+const { clean, escapeJson } = require('../../text')
 
 const MAX_SPANS = 50_000 // viewers cannot handle more
 const MAX_BARS = 1_000_000 // spans and callbacks
@@ -47,7 +47,7 @@ async function writeTrace (names, output, options = {}) {
     }
   })
   const isStdout = output === '-'
-  const target = isStdout ? process.stdout : fs.createWriteStream(output)
+  const target = isStdout ? process.stdout : fs.createWriteStream(output, { mode: 0o600 })
   await pipeline(Readable.from(chunks([...spans.values()])), target, { end: !isStdout })
   const problems = files.flatMap((file) => file.problems.map((problem) => clean(`${file.name}: ${problem}`)))
   return { spans: spans.size, omitted, problems }
@@ -88,7 +88,7 @@ function * chunks (spans) {
   let chunk = '{"displayTimeUnit":"ms","traceEvents":[\n'
   let separator = ''
   for (const event of traceEvents(spans)) {
-    chunk += separator + JSON.stringify(event)
+    chunk += separator + escapeJson(JSON.stringify(event))
     separator = ',\n'
     if (chunk.length < CHUNK_CHARS) continue
     yield chunk
