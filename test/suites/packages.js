@@ -113,4 +113,4 @@ function filesOf (directory, pattern = /^test\/.*\.test\.m?js$/, except = /^$/) 
     .sort()
 }
 
-module.exports = { packages, suiteOf }
+module.exports = { filesOf, packages, parsers, suiteOf }
