@@ -2,9 +2,10 @@
 
 // The entries of the registry by asyncId, and when to remove those whose resource is gone.
 //
-// They are swept by time and by count. A FinalizationRegistry would report sooner which are gone, but V8
-// cleans up one registry a task (src/heap/finalization-registry-cleanup-task.cc), so that the program's own
-// would be late by an iteration of the event loop.
+// They are swept by time and by count. By time an entry is looked at ever less often: a look keeps its
+// resource until the job ends (see stacks/realms.js). A FinalizationRegistry would report sooner which are
+// gone, but V8 cleans up one registry a task (src/heap/finalization-registry-cleanup-task.cc), so that the
+// program's own would be late by an iteration of the event loop.
 
 const { isResourceOf } = require('./entry')
 
@@ -49,19 +50,26 @@ class Entries {
   sweepByTime (time) {
     if (time < this.#nextSweep) return
     const before = this.#entries.size
-    this.sweep()
+    this.sweep(time)
     const hasRemoved = this.#entries.size < before
     this.#sweepPause = hasRemoved ? SWEEP_MS : Math.min(2 * this.#sweepPause, MAX_SWEEP_MS)
     this.#nextSweep = this.#entries.size === 0 ? Infinity : time + this.#sweepPause
   }
 
-  /** Removes entries whose resource is gone, but for the newest that a query may still ask for. */
-  sweep () {
+  /**
+   * Removes entries whose resource is gone, but for the newest that a query may still ask for.
+   * @param {number} [time] ms of the clock: only of those that are to be looked at by then
+   */
+  sweep (time = Infinity) {
     /** @type {number[]} */
     const gone = []
     for (const [asyncId, entry] of this.#entries) {
+      if (entry.sweepAt > time) continue
       const resource = entry.resource.deref()
-      if (resource !== undefined && isResourceOf(resource, entry.context)) continue
+      if (resource !== undefined && isResourceOf(resource, entry.context)) {
+        if (time !== Infinity) entry.sweepAt = time + Math.max(SWEEP_MS, time - entry.context.time)
+        continue
+      }
       if (entry.isOwnerKnown || resource !== undefined) this.#entries.delete(asyncId)
       else gone.push(asyncId)
     }

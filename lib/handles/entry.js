@@ -58,6 +58,8 @@ class Entry {
     /** the same when data last came, which was the answer to it @type {number} */
     this.answeredIdle = NaN
     this.answeredSpan = 0
+    /** when it is to be looked at next, ms of the clock */
+    this.sweepAt = 0
     /** tracing was off for a while */
     this.hadGap = false
     /** bytes in and out when tracing was disabled, where they are counted @type {string | undefined} */

@@ -11,10 +11,12 @@ const { isSettable, readSlot, restoreSlot, setSlot } = require('./formatter-slot
 
 const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 
-// WeakRef.deref() keeps its target until the job ends: a realm that is looked at in each of them is never
-// collected. A runner sets its formatter soon.
+// WeakRef.deref() keeps its target until the job ends (KeepDuringJob of ECMA-262), and V8 takes for reachable
+// what was kept at any moment of a mark-sweep: realms that are all looked at again and again are never
+// collected, the less the more there are. So a realm is looked at ever less often: a runner sets its
+// formatter soon.
 const FIRST_CHECKS = 32 // in so many iterations of the event loop
-const CHECK_MS = 250 // from one check to the next afterwards
+const CHECK_MS = 250 // to the next check afterwards, if the realm is not older than that: else its age
 
 /** Returns an error of the realm in which it runs, without a global variable, which a program may replace. */
 const THROW = '(function () { try { null.longstack } catch (error) { return error } })()'
@@ -23,6 +25,8 @@ const THROW = '(function () { try { null.longstack } catch (error) { return erro
  * @typedef {object} Realm
  * @property {WeakRef<ErrorConstructor>} error its constructor Error
  * @property {number} checks that are left, one in each iteration
+ * @property {number} addedAt ms of the clock; NaN: not checked yet
+ * @property {number} checkAt ms of the clock, once no checks are left
  */
 
 /**
@@ -31,10 +35,11 @@ const THROW = '(function () { try { null.longstack } catch (error) { return erro
 function createRealms (wrapped) {
   /** @type {Realm[]} */
   let realms = []
+  /** their constructors Error: no realm is looked at to find out whether another one is new */
+  const known = new WeakSet()
   let isEnabled = false
-  let checkAt = 0
-  /** some realm is checked in each iteration */
-  let hasNew = false
+  /** ms of the clock: the next check of any; 0: in each iteration */
+  let checkAt = Infinity
   /** @type {vm.Script | undefined} */
   let script
   /** @type {PropertyDescriptor | undefined} */
@@ -42,9 +47,10 @@ function createRealms (wrapped) {
 
   /** @param {ErrorConstructor} error */
   function add (error) {
-    if (error === Error || realms.some((realm) => realm.error.deref() === error)) return
-    realms.push({ error: new WeakRef(error), checks: FIRST_CHECKS })
-    hasNew = true
+    if (error === Error || known.has(error)) return
+    known.add(error)
+    realms.push({ error: new WeakRef(error), checks: FIRST_CHECKS, addedAt: NaN, checkAt: 0 })
+    checkAt = 0
   }
 
   /** @param {object} context */
@@ -76,19 +82,20 @@ function createRealms (wrapped) {
     return wrapped.originalOf(slot.value) !== undefined || setSlot(wrapped.wrap(slot), slot, error)
   }
 
+  /** @param {Realm} realm @param {number} time ms @returns {boolean} false: it is gone */
+  function checkOne (realm, time) {
+    const error = realm.error.deref()
+    if (error === undefined) return false
+    if (Number.isNaN(realm.addedAt)) realm.addedAt = time
+    realm.checks = wrapFormatter(error) ? 0 : Math.max(realm.checks - 1, 0)
+    if (realm.checks === 0) realm.checkAt = time + Math.max(CHECK_MS, time - realm.addedAt)
+    return true
+  }
+
   /** @param {number} time ms */
-  function checkAll (time) {
-    const isDue = time >= checkAt
-    if (isDue) checkAt = time + CHECK_MS
-    hasNew = false
-    realms = realms.filter((realm) => {
-      if (realm.checks === 0 && !isDue) return true
-      const error = realm.error.deref()
-      if (error === undefined) return false
-      realm.checks = wrapFormatter(error) ? 0 : Math.max(realm.checks - 1, 0)
-      hasNew ||= realm.checks > 0
-      return true
-    })
+  function checkDue (time) {
+    realms = realms.filter((realm) => realm.checkAt > time || checkOne(realm, time))
+    checkAt = realms.reduce((first, realm) => Math.min(first, realm.checkAt), Infinity)
   }
 
   return {
@@ -117,7 +124,7 @@ function createRealms (wrapped) {
 
     /** Wraps formatters that programs have set. @param {number} time ms */
     check (time) {
-      if (realms.length > 0 && isEnabled && (hasNew || time >= checkAt)) checkAll(time)
+      if (time >= checkAt && isEnabled) checkDue(time)
     }
   }
 }

@@ -62,7 +62,7 @@ function createEvents (wiring) {
       wiring.requests?.opened(context)
       if (context.type !== 'WORKER') return
       warnings.share()
-      wiring.queries().passToWorker(context)
+      wiring.queries().passToWorker(context, resource)
     },
 
     connectStarted (context) {

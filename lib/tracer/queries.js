@@ -159,8 +159,12 @@ function createQueries (parts) {
       return require('../format/paint').paint(summary(reports().handles(isSelected)))
     },
 
-    /** Passes the chain of a context to the worker that is being made in it. @param {Context} context */
-    passToWorker: (context) => threads.starting(chain.hops(context))
+    /**
+     * Passes the chain of a context to the worker that is being made in it.
+     * @param {Context} context
+     * @param {object} handle of the worker
+     */
+    passToWorker: (context, handle) => threads.starting(handle, chain.hops(context))
   }
 }
 

@@ -83,3 +83,31 @@ for (const formatter of ['', own]) {
     t.is(stdout, 'collected\n')
   })
 }
+
+test('realms are collected where a mark-sweep takes longer than it is from one check of them to the next', async (t) => {
+  const { stdout, stderr } = await program(`${prelude}
+    let living = 0
+    const registry = new FinalizationRegistry(() => { living-- })
+    function make () {
+      const context = vm.createContext({})
+      living++
+      registry.register(vm.runInContext('Error', context), 1)
+      vm.runInContext(${JSON.stringify(own)}, context)
+    }
+    let rounds = 0
+    function waitLong () {
+      const end = performance.now() + 300
+      while (performance.now() < end);
+      setTimeout(collect, 1)
+    }
+    function collect () { // in the job in which checks are made, if they are due
+      gc()
+      if (living > 1 && ++rounds < 12) return waitLong()
+      console.log(living <= 1 ? 'collected' : living + ' live')
+    }
+    for (let i = 0; i < 5; i++) make()
+    let iterations = 0
+    setTimeout(function first () { ++iterations < 40 ? setTimeout(first, 1) : waitLong() }, 1)`, { args: ['--expose-gc'] })
+  t.is(stderr, '')
+  t.is(stdout, 'collected\n')
+})

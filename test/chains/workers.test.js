@@ -55,6 +55,20 @@ test('the story goes through several threads', async (t) => {
   t.is(chain[2].name, 'outermost')
 })
 
+test('a worker has no story of its grandparent where its parent is without longstack', async (t) => {
+  const inner = `
+    const trace = require(${JSON.stringify(root)}).enable()
+    setTimeout(() => require('node:worker_threads').parentPort.postMessage(trace.chain().map(({ label }) => label)), 1)`
+  const middle = `
+    const { parentPort, Worker } = require('node:worker_threads')
+    setTimeout(() => new Worker(${JSON.stringify(inner)}, { eval: true }).on('message', (message) => parentPort.postMessage(message)), 1)`
+  const labels = await told(`
+    const { Worker } = require('node:worker_threads')
+    function grandparent () { return new Worker(${JSON.stringify(middle)}, { eval: true, execArgv: [] }) }
+    grandparent().on('message', (message) => console.log(JSON.stringify(message)))`)
+  t.deepEqual(labels, ['setTimeout(1)'])
+})
+
 test('each worker has the story of its own maker', async (t) => {
   const chains = await told(`${outside}
     function one () { return hire() }
