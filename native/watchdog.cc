@@ -12,7 +12,11 @@
 // 3. Isolate::RequestInterrupt (src/execution/isolate.cc) has V8 call back at the next check of its stack
 //    guard (src/execution/stack-guard.cc), on the loop's thread, on top of what runs there. Node's inspector
 //    runs JavaScript in such callbacks (Node, src/inspector_agent.cc), and so does this one; what it throws
-//    ends here. Inside a native call the callback comes after that has returned.
+//    ends here. Inside a native call the callback comes after that has returned. v8-isolate.h demands that
+//    the callback does not re-enter the isolate, but V8 calls JavaScript there itself, for a debugger
+//    (StackGuard::HandleInterrupts), after its collections and a request to terminate, which come first. What
+//    an interrupted function may not find changed: the results of a global match, see
+//    lib/blocked/regexp-statics.js.
 // 4. While the loop is idle the watchdog sleeps for a second at a time; the first callback that JavaScript
 //    counts wakes it.
 //

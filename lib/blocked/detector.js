@@ -14,7 +14,7 @@
 const { BlockingCallback, innermostFrame } = require('./blocking-callback')
 const { RecentCallbacks } = require('./recent-callbacks')
 const { isAttached } = require('./debugger-state')
-const { preserveRegExpStatics } = require('./regexp-statics')
+const { isInGlobalMatch, preserveRegExpStatics } = require('./regexp-statics')
 const { linesOf } = require('./samples')
 const {
   START, ARMED_START, ASKED, CALLBACKS, ASLEEP, ARMED, PARTIAL, DEBUGGABLE
@@ -193,9 +193,8 @@ class Detector {
       const callback = this.#callback ??= this.#createCallback()
       const weight = 1 + late / this.#threshold
       callback.samples.add({ text, context: current(), late: late > LATE_MS ? late : undefined, weight })
-      if (!callback.isReported && time - callback.start >= this.#threshold + REPORT_INSIDE_MS) {
-        this.#reportInside(callback, time)
-      }
+      const isDue = time - callback.start >= this.#threshold + REPORT_INSIDE_MS
+      if (isDue && !callback.isReported && !isInGlobalMatch(text)) this.#reportInside(callback, time)
     })
   }
 

@@ -1,9 +1,11 @@
 'use strict'
 
-// A report from inside a callback uses regular expressions, and the program may be about to read RegExp.$1.
-// So the statics of the last match are restored afterwards, by a match that sets the same ones.
+// A report from inside a callback uses regular expressions, and so may listeners. The program may be about to
+// read RegExp.$1: the statics of the last match are restored afterwards, by a match that sets the same ones.
+// And it may be in the middle of a match of its own.
 
 const GROUPS = 9
+const hasVectorForEach = Number(process.versions.v8.split('.', 1)[0]) >= 13
 
 /**
  * @typedef {{ input: string, match: string, index: number, groups: string[], lastParen: string }} LastMatch
@@ -37,15 +39,44 @@ function lastMatch () {
   }
 }
 
-/** @param {LastMatch} before */
+/** Sets the same statics, in time linear in the length of the match. @param {LastMatch} before */
 function restore ({ input, match, index, groups, lastParen }) {
   try {
     const texts = groups.slice(0, 1 + groups.findLastIndex((group) => group !== ''))
     if ((texts.at(-1) ?? '') !== lastParen || texts.length === GROUPS) texts.push(lastParen)
-    const captures = texts.map((text) =>
-      `(?=[^]{${Math.max(0, input.indexOf(text))}}([^]{${text.length}}))`).join('')
-    new RegExp(`(?<=^${captures}[^]{${index}})[^]{${match.length}}`).exec(input)
+    const captures = texts.map((text) => captureOf(text, input, index)).join('')
+    const expression = new RegExp(`${captures}[^]{${match.length}}`, 'y') // sticky: nothing is searched for
+    expression.lastIndex = index
+    expression.exec(input)
   } catch {}
 }
 
-module.exports = { preserveRegExpStatics }
+/**
+ * Returns an assertion that captures a text of the input.
+ * @param {string} text
+ * @param {string} input
+ * @param {number} index where it is made
+ */
+function captureOf (text, input, index) {
+  const group = `([^]{${text.length}})`
+  const after = input.indexOf(text, index)
+  if (after !== -1) return `(?=[^]{${after - index}}${group})`
+  return `(?<=(?=${group})[^]{${index - Math.max(0, input.lastIndexOf(text, index))}})`
+}
+
+/**
+ * Whether V8 may be about to use what another match would overwrite. A global match keeps its results in an
+ * array of the isolate while machine code goes on to the next of them, and V8 before version 13 has one such
+ * array for all matches (jsregexp_static_offsets_vector in src/execution/isolate.h; since then
+ * RegExpResultVectorScope, src/regexp/regexp.h). Only these built-ins match so; one that is interrupted in
+ * machine code is the innermost frame.
+ * @param {string} frames as printed, innermost first
+ */
+function isInGlobalMatch (frames) {
+  if (hasVectorForEach) return false
+  const end = frames.indexOf('\n')
+  const innermost = end === -1 ? frames : frames.slice(0, end)
+  return innermost.endsWith('(<anonymous>)') && (innermost.includes('replace') || innermost.includes('match'))
+}
+
+module.exports = { isInGlobalMatch, preserveRegExpStatics }
