@@ -25,6 +25,11 @@ const rules = {
     holds: ({ fault }) => fault !== undefined,
     sentence: ({ fault }) => `longstack met a defect of its own, please report it: ${fault}`
   },
+  SEVERAL_COPIES: {
+    holds: ({ copies }) => copies.length > 1,
+    sentence: ({ copies: [first, ...others] }) =>
+      `Several copies of longstack are loaded: ${first} traces, and serves ${others.join(', ')}.`
+  },
   TRACING_OFF: {
     holds: ({ enabled }) => !enabled,
     sentence: () => 'Tracing is off: trace.enable(), or node -r longstack/register.'

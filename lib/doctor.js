@@ -5,6 +5,7 @@
 
 const { AsyncResource } = require('node:async_hooks')
 const fs = require('node:fs')
+const path = require('node:path')
 const { version } = require('../package.json')
 const { problemsOf } = require('./doctor-problems')
 const { createInspectable } = require('./format/inspect')
@@ -28,6 +29,7 @@ const scopes = {
 /**
  * @typedef {object} Facts
  * @property {string} longstack its version
+ * @property {string[]} copies of the package in this process, by version and directory; the first one traces
  * @property {string} node its version
  * @property {boolean} safe a caught stack overflow is harmless on this Node while hooks are on
  *   (CVE-2025-59466)
@@ -68,14 +70,19 @@ const scopes = {
 
 /**
  * Examines the process.
- * @param {{ stats: import('./tracer/stats').Stats, filter: string[], formatter: FormatterState }} state
+ * @param {object} state
+ * @param {import('./tracer/stats').Stats} state.stats
+ * @param {string[]} state.filter
+ * @param {string[]} state.copies directories
+ * @param {FormatterState} state.formatter
  * @returns {Diagnosis}
  */
-function examine ({ stats, filter, formatter }) {
+function examine ({ stats, filter, copies, formatter }) {
   const file = binaryFile(target(), process.versions.modules)
   /** @type {Facts} */
   const facts = {
     longstack: version,
+    copies: copies.map(nameOfCopy),
     node: process.versions.node,
     safe: !isUnsafeVersion(process.versions.node),
     enabled: stats.enabled,
@@ -128,6 +135,16 @@ function textOf (facts, notes) {
     'budget used': `${Math.round(facts.pressure * 100)} %`
   })
   return [rows, ...notes.map((note) => `- ${note}`)].join('\n')
+}
+
+/** @param {string} directory of a copy of the package @returns {string} with its version */
+function nameOfCopy (directory) {
+  try {
+    const { version } = JSON.parse(fs.readFileSync(path.join(directory, 'package.json'), 'utf8'))
+    return `${version} in ${directory}`
+  } catch {
+    return `a version in ${directory}`
+  }
 }
 
 /** @param {boolean | undefined} isOn of async_hooks besides longstack's */

@@ -5,6 +5,7 @@
 // object of its own. The key is no name that anybody could trip over, and changes with the contract.
 
 const asyncHooks = require('node:async_hooks')
+const path = require('node:path')
 const { createTracer } = require('./tracer')
 
 const KEY = Symbol.for('longstack.tracer.2')
@@ -34,7 +35,9 @@ function find () {
     }
     Object.defineProperty(home, KEY, { value, enumerable: false, configurable: true })
   }
-  return /** @type {Shared} */ (home[KEY])
+  const shared = /** @type {Shared} */ (home[KEY])
+  shared.tracer.wiring.copies?.add(path.dirname(__dirname)) // of another version: has none
+  return shared
 }
 
 module.exports = find()

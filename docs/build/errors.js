@@ -11,6 +11,7 @@ const { problems, reasons, warnings } = require('./remedies')
 /** What a process may be like, for the sentences of problems. @type {any} */
 const EXAMPLE = {
   clockWhy: explain('clock', { code: 'NOT_UPWARDS' }),
+  copies: ['0.1.0 in /app/node_modules/longstack', '0.0.9 in /opt/longstack'],
   dropped: 12,
   engineWhy: explain('engine', { code: 'NO_BINARY', detail: 'darwin-arm64, ABI 137' }),
   fault: 'Cannot read properties of undefined',

@@ -70,7 +70,8 @@ class Entries {
         if (time !== Infinity) entry.sweepAt = time + Math.max(SWEEP_MS, time - entry.context.time)
         continue
       }
-      if (entry.isOwnerKnown || resource !== undefined) this.#entries.delete(asyncId)
+      const hasOwner = entry.context.type !== 'SIGNALWRAP' // of which the program holds no object
+      if (!hasOwner || entry.isOwnerKnown || resource !== undefined) this.#entries.delete(asyncId)
       else gone.push(asyncId)
     }
     for (const asyncId of gone.slice(0, Math.max(0, gone.length - MAX_GONE))) this.#entries.delete(asyncId)

@@ -7,18 +7,18 @@
 const { now } = require('../context/clock')
 const { FIRST_CHAIN, FOLD_SHIFT } = require('../context/records')
 const { captureInto } = require('./trace-limit')
-const { frameLines } = require('./frames')
+const { RecentMap, frameLines } = require('./frames')
 
 const CORE_FRAMES = 48 // for node: frames between a resource and the program; fetch has up to 34 of undici's
 const FOLD = 8 // ancestors that a step is compared with
-const MAX_KEYS = 20_000
+const KEY_SHARE = 32 // of the budget, for each half of the keys that are remembered
 const CHAIN_BYTES = 120 // about, of an entry in the maps
-const KEY_BYTES = 600
 
 /** @param {import('./capture').EngineParts} parts @returns {import('./capture').Engine} */
 function createJsCapture ({ withCallSites, options, includesAwaiting, intern: numberOf, clock }) {
-  /** number of a stack by the positions of its frames @type {Map<string, number>} */
-  let keys = new Map()
+  const newKeys = () => new RecentMap(options().budget / KEY_SHARE)
+  /** number of a stack by the positions of its frames @type {RecentMap<number>} */
+  let keys = newKeys()
   /** parent, stack, kind of each chain @type {number[]} */
   let chains = []
   /** @type {Map<string, number>} */
@@ -46,12 +46,11 @@ function createJsCapture ({ withCallSites, options, includesAwaiting, intern: nu
       const position = /** @type {any} */ (site).getPosition()
       key += `${site.getFunctionName()} ${site.getScriptNameOrSourceURL()}:${position}\n`
     }
-    let number = keys.get(key)
+    let number = keys.get(key, key.length)
     if (number !== undefined) return number
     misses++
     number = numberOf(frameLines(sites.map((site) => `    at ${site}`).join('\n'), includesAwaiting()))
-    if (keys.size >= MAX_KEYS) keys = new Map()
-    keys.set(key, number)
+    keys.set(key, number, key.length)
     return number
   }
 
@@ -87,17 +86,17 @@ function createJsCapture ({ withCallSites, options, includesAwaiting, intern: nu
 
     reset () {
       base += chains.length / 3
-      keys = new Map()
+      keys = newKeys()
       chains = []
       children = new Map()
     },
 
     refresh () {
-      keys = new Map()
+      keys = newKeys()
     },
 
     stats () {
-      const bytes = children.size * CHAIN_BYTES + keys.size * KEY_BYTES
+      const bytes = children.size * CHAIN_BYTES + keys.weight
       return { captured, misses, unstored: 0, chains: chains.length / 3, bytes }
     }
   }

@@ -1,16 +1,17 @@
 'use strict'
 
-// Stacks as text, exactly as V8 prints them, and the same read as data. The text is the identity of a stack:
-// equal text is one Stack. Frames are parsed when they are first needed.
+// Stacks, read from the text that V8 prints. A frame that recurs is one Frame, shared by all stacks that have
+// it, and equal stacks are one Stack: programs that load code for ever (test runners) have many stacks, of
+// which most frames are the same.
 
 const path = require('node:path')
 const { isDigitCode, insideModules, withoutAlias } = require('./text-scan')
 
-const MAX_FRAMES = 2000 // remembered by their text
+const MAX_FRAMES = 1500 // remembered by their text since the last time that there were so many
 const MAX_LINE = 1000 // characters of a line that is remembered
-const MAX_STACKS = 200 // remembered by a reader
-const MAX_STACK = 8000 // characters of a stack that is remembered
-const STACK_BYTES = 120 // about, of an entry in a table, without its text
+const MAX_READ = 1 << 17 // characters of stacks that a reader remembers
+const STACK_BYTES = 160 // about, of an entry in a table, without its frames
+const FRAME_BYTES = 8 // in a stack
 
 /**
  * @typedef {object} Frame shared by all that have its line: never changed
@@ -27,8 +28,50 @@ const lib = path.dirname(__dirname)
 const own = `${lib}${path.sep}`
 const ownIndex = `${path.dirname(lib)}${path.sep}index.js`
 
-/** @type {Map<string, Frame>} */
-let framesByLine = new Map()
+/**
+ * A map that forgets what was not asked for since the last time that it was full: what recurs stays.
+ * @template T
+ */
+class RecentMap {
+  /** @type {Map<string, T>} */
+  #recent = new Map()
+  /** @type {Map<string, T>} */
+  #older = new Map()
+  #weight = 0
+  #olderWeight = 0
+  #maxWeight
+
+  /** @param {number} maxWeight of one half: what was asked for lately */
+  constructor (maxWeight) {
+    this.#maxWeight = maxWeight
+  }
+
+  get weight () { return this.#weight + this.#olderWeight }
+
+  /** @param {string} key @param {number} [weight] as in `set` @returns {T | undefined} */
+  get (key, weight = 1) {
+    const value = this.#recent.get(key)
+    if (value !== undefined) return value
+    const older = this.#older.get(key)
+    if (older !== undefined) this.set(key, older, weight)
+    return older
+  }
+
+  /** @param {string} key @param {T} value @param {number} [weight] */
+  set (key, value, weight = 1) {
+    if (this.#weight + weight > this.#maxWeight) {
+      this.#older = this.#recent
+      this.#recent = new Map()
+      this.#olderWeight = this.#weight
+      this.#weight = 0
+    }
+    this.#weight += weight
+    this.#recent.set(key, value)
+  }
+}
+
+/** @type {RecentMap<Frame>} */
+const framesByLine = new RecentMap(MAX_FRAMES)
 
 /**
  * Parses a frame, or returns the one that was parsed from the same line before.
@@ -41,7 +84,6 @@ function parseFrame (line) {
   if (line.length > MAX_LINE) return parse(line)
   line = ` ${line}`.slice(1) // a copy: a slice keeps its whole text (V8's SlicedString, src/objects/string.h)
   frame = parse(line)
-  if (framesByLine.size >= MAX_FRAMES) framesByLine = new Map()
   framesByLine.set(line, frame)
   return frame
 }
@@ -137,15 +179,16 @@ function isNotHook (frame) {
 
 /** One captured stack, shared by every context that has it. */
 class Stack {
-  /** @param {string} text lines without "    at ", newest first */
-  constructor (text) {
-    this.text = text
+  /** @param {string | Frame[]} content lines without "    at ", newest first, or their frames */
+  constructor (content) {
+    /** @type {Frame[]} */
+    this.frames = typeof content === 'string' ? framesOf(content) : content
     /** its number, see numbered-stacks.js; 0: none */
     this.id = 0
-    /** @type {Frame[] | undefined} */
-    this.parsed = undefined
     /** @type {boolean | undefined} */
     this.hasProgramFrame = undefined
+    /** another one in a table, whose hash is the same @type {Stack | undefined} */
+    this.next = undefined
   }
 
   /** Whether some frame is the program's. */
@@ -153,40 +196,54 @@ class Stack {
     this.hasProgramFrame ??= this.frames.some((frame) => frame.kind === 'user' || frame.kind === 'module')
     return this.hasProgramFrame
   }
+}
 
-  /** @returns {Frame[]} */
-  get frames () {
-    this.parsed ??= this.text === '' ? [] : this.text.split('\n').map(parseFrame).filter(isNotHook)
-    return this.parsed
+/** @param {string} text @returns {Frame[]} */
+function framesOf (text) {
+  return text === '' ? [] : text.split('\n').map(parseFrame).filter(isNotHook)
+}
+
+/** A table in which equal stacks are one. */
+class StackTable {
+  /** by the hash of their frames @type {Map<number, Stack>} */
+  #stacks = new Map()
+  size = 0
+  /** about; frames that stacks share count for the first one */
+  bytes = 0
+
+  /** @param {Frame[]} frames @returns {Stack} */
+  intern (frames) {
+    const hash = hashOf(frames)
+    const first = this.#stacks.get(hash)
+    for (let stack = first; stack !== undefined; stack = stack.next) {
+      if (areEqual(stack.frames, frames)) return stack
+    }
+    const stack = new Stack(frames)
+    stack.next = first
+    this.#stacks.set(hash, stack)
+    this.size++
+    this.bytes += STACK_BYTES + frames.length * FRAME_BYTES
+    return stack
   }
 }
 
-/**
- * Creates a table in which equal stacks are one. Past its budget it starts again: sharing is lost, no stack
- * is.
- */
-function createStackTable () {
-  /** @type {Map<string, Stack>} */
-  let table = new Map()
-  let bytes = 0
-
-  return {
-    /** @param {string} text @param {number} budget in bytes @returns {Stack} */
-    intern (text, budget) {
-      let stack = table.get(text)
-      if (stack !== undefined) return stack
-      if (bytes > budget) {
-        table = new Map()
-        bytes = 0
-      }
-      stack = new Stack(text)
-      table.set(text, stack)
-      bytes += text.length + STACK_BYTES
-      return stack
-    },
-    size: () => table.size,
-    bytes: () => bytes
+/** @param {Frame[]} frames @returns {number} an integer */
+function hashOf (frames) {
+  let hash = frames.length
+  for (const { text, lineNumber = 0, columnNumber = 0 } of frames) {
+    hash = Math.imul(hash ^ lineNumber, 0x9E3779B1) + columnNumber
+    hash = Math.imul(hash ^ hash >>> 15 ^ text.length, 0x85EBCA77)
   }
+  return hash
+}
+
+/** @param {Frame[]} frames @param {Frame[]} others */
+function areEqual (frames, others) {
+  if (frames.length !== others.length) return false
+  for (let i = 0; i < frames.length; i++) {
+    if (frames[i] !== others[i] && frames[i].text !== others[i].text) return false
+  }
+  return true
 }
 
 /**
@@ -205,8 +262,8 @@ function frameLines (text, isWithAwaiting) {
 
 /** Creates a reader that remembers the frames of stacks: most recur. */
 function createStackReader () {
-  /** @type {Map<string, Frame[]>} */
-  let framesByText = new Map()
+  /** @type {RecentMap<Frame[]>} */
+  const framesByText = new RecentMap(MAX_READ)
 
   /**
    * Returns all frames in the text of an error's stack, newest first, those of awaiting functions included.
@@ -214,15 +271,13 @@ function createStackReader () {
    * @returns {Frame[]} shared: never changed
    */
   return (text) => {
-    let frames = framesByText.get(text)
-    if (frames !== undefined) return frames
-    frames = new Stack(frameLines(text, true)).frames
-    if (text.length <= MAX_STACK) {
-      if (framesByText.size >= MAX_STACKS) framesByText = new Map()
-      framesByText.set(text, frames)
+    let frames = framesByText.get(text, text.length)
+    if (frames === undefined) {
+      frames = framesOf(frameLines(text, true))
+      framesByText.set(text, frames, text.length)
     }
     return frames
   }
 }
 
-module.exports = { Stack, parseFrame, createStackReader, createStackTable, frameLines, isOwn }
+module.exports = { RecentMap, Stack, StackTable, parseFrame, createStackReader, frameLines, isOwn }

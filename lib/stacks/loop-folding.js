@@ -10,6 +10,7 @@ const { fold } = require('../context/fold')
  */
 
 const MIN_DEPTH = 8
+const MAX_IDENTITIES = 200 // remembered
 const LINKS = 3 // kept for each hop of the depth: internal steps make no hop
 
 /**
@@ -20,7 +21,8 @@ const LINKS = 3 // kept for each hop of the depth: internal steps make no hop
  */
 function createLoopFolding ({ stackOf, options, dropped }) {
   /** @type {WeakMap<Stack, string>} */
-  const identities = new WeakMap()
+  let identities = new WeakMap()
+  let count = 0
   /** the context that was folded last, and its parent then @type {Context | undefined} */
   let lastFolded
   /** @type {Context | undefined} */
@@ -31,7 +33,12 @@ function createLoopFolding ({ stackOf, options, dropped }) {
     const stack = stackOf(context)
     if (stack === undefined) return undefined
     let identity = identities.get(stack)
-    if (identity === undefined) identities.set(stack, identity = identityOf(stack.frames))
+    if (identity !== undefined) return identity
+    if (++count > MAX_IDENTITIES) {
+      identities = new WeakMap()
+      count = 1
+    }
+    identities.set(stack, identity = identityOf(stack.frames))
     return identity
   }
 

@@ -2,28 +2,31 @@
 
 // Stacks by number. Equal stacks are one, and no number is used twice, also after a reset.
 
-const { Stack, createStackTable } = require('./frames')
+const { RecentMap, Stack, StackTable } = require('./frames')
 
 const FIRST_NUMBER = 2 // the native engine has a meaning for those below
-const MAX_TEXTS = 5_000 // of V8's own, remembered
+const MAX_TEXTS = 1 << 18 // characters of V8's own texts that are remembered: most recur soon, or not at all
+const LINE_BYTES = 400 // about, of a frame with its texts
 
 class NumberedStacks {
-  #table = createStackTable()
+  #table = new StackTable()
   /** by number, from #base on @type {Stack[]} */
   #stacks = []
   #base = FIRST_NUMBER
-  /** by the text that V8 gave @type {Map<string, number>} */
-  #numbers = new Map()
+  /** by the text that V8 gave @type {RecentMap<number>} */
+  #numbers = new RecentMap(MAX_TEXTS)
+  /** frames that no stack before had @type {Set<import('./frames').Frame>} */
+  #frames = new Set()
 
-  get bytes () { return this.#table.bytes() }
+  get bytes () { return this.#table.bytes + this.#frames.size * LINE_BYTES }
 
-  get size () { return this.#table.size() }
+  get size () { return this.#table.size }
 
   /** @param {number} number @returns {Stack | undefined} */
   get (number) { return this.#stacks[number - this.#base] }
 
   /** @param {string} lines @returns {number | undefined} undefined: not seen before */
-  numberOf (lines) { return this.#numbers.get(lines) }
+  numberOf (lines) { return this.#numbers.get(lines, lines.length) }
 
   /**
    * Gives a number to a stack that has none.
@@ -34,20 +37,20 @@ class NumberedStacks {
   add (lines, internals) {
     const { frames } = new Stack(lines)
     const kept = internals ? frames : withoutBase(frames)
-    const stack = this.#table.intern(kept.map((frame) => frame.text).join('\n'), Infinity)
+    const stack = this.#table.intern(kept)
     if (stack.id === 0) {
-      stack.parsed = kept
+      for (const frame of kept) this.#frames.add(frame)
       stack.id = this.#base + this.#stacks.length
       this.#stacks.push(stack)
     }
-    if (this.#numbers.size > MAX_TEXTS) this.#numbers = new Map()
-    this.#numbers.set(lines, stack.id)
+    this.#numbers.set(lines, stack.id, lines.length)
     return stack.id
   }
 
   reset () {
-    this.#table = createStackTable()
-    this.#numbers = new Map()
+    this.#table = new StackTable()
+    this.#numbers = new RecentMap(MAX_TEXTS)
+    this.#frames = new Set()
     this.#base += this.#stacks.length
     this.#stacks = []
   }

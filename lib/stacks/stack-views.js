@@ -11,6 +11,7 @@ const { nodeMaps } = require('./source-maps')
 const { ensureHeadroom } = require('./stack-headroom')
 const { findRunner } = require('./test-runners')
 
+const MAX_VIEWS = 500 // remembered
 const PRINT_KB = 96 // stack needed to print a stack for the first time: more than its source maps ensure
 
 /**
@@ -35,6 +36,7 @@ class StackViews {
   #map
   /** by the frames of a stack @type {WeakMap<Frame[], StackView>} */
   #views = new WeakMap()
+  #count = 0
 
   /** @param {() => Options} options @param {(frame: Frame) => Frame} map through source maps */
   constructor (options, map) {
@@ -53,6 +55,10 @@ class StackViews {
       const called = runner?.role === 'entry' ? frames.slice(0, runner.end) : frames
       const visible = called.filter((frame) => frame.kind !== 'own' && (internals || frame.kind !== 'core'))
       view = { options, version, runner, visible, printed: undefined, lastLabel: undefined }
+      if (++this.#count > MAX_VIEWS) {
+        this.#views = new WeakMap()
+        this.#count = 1
+      }
       this.#views.set(frames, view)
     }
     return view

@@ -106,6 +106,8 @@ class Wiring {
    * @type {Map<number, () => void>}
    */
   callbackListeners = new Map()
+  /** directories of the copies of the package, that of this one first @type {Set<string>} */
+  copies = new Set()
 
   /** when the present query began, ms of the clock */
   queriedAt = 0

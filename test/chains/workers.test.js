@@ -145,6 +145,11 @@ test('two copies of the package share one tracer', async (t) => {
       }
       start()`
     t.deepEqual(await told(source), { same: true, enabled: false, hops: 1, seen: 1 })
+    const { copies, problems } = await told(`require(${JSON.stringify(folder)}); console.log(JSON.stringify(trace.doctor()))`)
+    const { version } = require('../../package.json')
+    t.deepEqual(copies, [root, folder].map((directory) => `${version} in ${directory}`))
+    const several = problems.find(({ code }) => code === 'SEVERAL_COPIES')
+    t.is(several.message, `Several copies of longstack are loaded: ${copies[0]} traces, and serves ${copies[1]}.`)
     // The copy may also come first.
     const { stdout } = await program(`console.log(require(${JSON.stringify(folder)}) === require(${JSON.stringify(root)}))`,
       { preload: false, args: ['-r', path.join(folder, 'lib', 'register.js')] })

@@ -32,6 +32,7 @@ test('a healthy process', async (t) => {
   const native = loadBinding().failure === undefined
   t.like(found, {
     longstack: require('../../package.json').version,
+    copies: [`${require('../../package.json').version} in ${root}`],
     node: process.versions.node,
     enabled: true,
     engine: native ? 'native' : 'js',

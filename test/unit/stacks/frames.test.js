@@ -2,7 +2,7 @@
 
 const path = require('node:path')
 const test = require('ava')
-const { Stack, createStackReader, createStackTable, frameLines, isOwn, parseFrame } = require('../../../lib/stacks/frames')
+const { RecentMap, Stack, StackTable, createStackReader, frameLines, isOwn, parseFrame } = require('../../../lib/stacks/frames')
 const { root } = require('../../helpers/run')
 
 /**
@@ -84,22 +84,35 @@ test('Stack.program says whether a frame is of the program', (t) => {
   t.false(new Stack('').program)
 })
 
-test('a stack table makes equal texts one stack', (t) => {
-  const { intern, size } = createStackTable()
-  const first = intern('load (/app/a.js:1:2)', 1000)
-  t.is(intern('load (/app/a.js:1:2)', 1000), first)
-  t.not(intern('load (/app/a.js:1:3)', 1000), first)
-  t.is(size(), 2)
+test('a stack table makes equal stacks one', (t) => {
+  const table = new StackTable()
+  const intern = (/** @type {string} */ text) => table.intern(new Stack(text).frames)
+  const first = intern('load (/app/a.js:1:2)\nmain (/app/a.js:9:1)')
+  t.is(intern('load (/app/a.js:1:2)\nmain (/app/a.js:9:1)'), first)
+  t.is(table.intern(first.frames.map((frame) => ({ ...frame }))), first, 'frames that were parsed twice')
+  t.not(intern('load (/app/a.js:1:3)\nmain (/app/a.js:9:1)'), first)
+  t.not(intern('read (/app/a.js:1:2)\nmain (/app/a.js:9:1)'), first, 'the same hash')
+  t.not(intern('main (/app/a.js:9:1)\nload (/app/a.js:1:2)'), first)
+  t.is(intern(''), intern(''))
+  t.is(table.size, 5)
 })
 
-test('a stack table past its budget drops its stacks', (t) => {
-  const { intern, size, bytes } = createStackTable()
-  const first = intern('a', 10)
-  t.true(bytes() > 10)
-  t.is(intern('a', 10), first)
-  intern('b', 10)
-  t.is(size(), 1)
-  t.not(intern('a', 10), first)
+test('stacks share the frames that they have in common', (t) => {
+  const [one, two] = ['one', 'two'].map((name) => new Stack(`${name} (/app/${name}.js:1:2)\nrun (/app/node_modules/runner/a.js:9:1)`))
+  t.is(one.frames[1], two.frames[1])
+})
+
+test('a recent map forgets what was not asked for since the last time that it was full', (t) => {
+  const map = new RecentMap(10)
+  for (let i = 0; i < 1000; i++) {
+    map.set(String(i), i)
+    if (i > 0) t.is(map.get('0'), 0)
+    t.true(map.weight <= 20)
+  }
+  t.is(map.get('999'), 999)
+  t.is(map.get('500'), undefined)
+  map.set('large', 1, 10)
+  t.is(map.get('large', 10), 1)
 })
 
 test('a stack reader returns the same frames for the same text, awaiting functions included', (t) => {
