@@ -35,6 +35,8 @@ const { runnerOf } = require('../stacks/test-runners')
  * @property {(name: string) => Mark} begin a test begins, before its own hooks
  * @property {(mark: Mark, options?: EndOptions) => Promise<string | undefined>} end a test is over, its own
  *   hooks included: resolves with what it left open, as text
+ * @property {(mark: Mark) => void} retried the runner has dropped the failure of a test, which it tries
+ *   again: what that attempt left open counts at the end of the file
  * @property {(name: string) => Mark} beginFile a file begins, before its hooks
  * @property {(mark: Mark) => Promise<string | undefined>} endFile a file is over, its hooks included:
  *   resolves with what it left open and no test was blamed for. What was left open then keeps the process
@@ -68,6 +70,8 @@ function createGate (tracer) {
   const reported = new WeakSet()
   /** the test that opened it, of what may still be closed @type {WeakMap<object, string>} */
   const suspects = new WeakMap()
+  /** what was reported of a test, by where it began @type {WeakMap<Mark, Subject[]>} */
+  const blamed = new WeakMap()
   /** what was reported of the present file @type {Array<WeakRef<object>>} */
   let leftOpen = []
   const reports = () => tracer.wiring.queries(undefined).reports()
@@ -129,13 +133,23 @@ function createGate (tracer) {
       if (mode !== 'test') return undefined
       const owner = `test '${mark.name}'`
       if (!later) {
-        return report(await lastingLeaks(mark), ({ handle }) => suspects.get(handle ?? mark) ?? owner)
+        const leaks = await lastingLeaks(mark)
+        if (leaks.length > 0) blamed.set(mark, leaks)
+        return report(leaks, ({ handle }) => suspects.get(handle ?? mark) ?? owner)
       }
       for (const { handle, context } of leaksSince(mark)) {
         if (handle === undefined || suspects.has(handle)) continue
         suspects.set(handle, isShared ? declaredTest(context) ?? owner : owner)
       }
       return undefined
+    },
+
+    retried (mark) {
+      for (const { handle } of blamed.get(mark) ?? []) {
+        if (handle === undefined) continue
+        reported.delete(handle)
+        suspects.set(handle, `test '${mark.name}', in an attempt before its last,`)
+      }
     },
 
     async endFile (mark) {

@@ -29,6 +29,8 @@ const gate = shared.createGate()
 const own = new Set()
 /** @type {Mark | undefined} */
 let current
+/** of the last attempt of each test: Jest may try one again @type {WeakMap<Test, Mark>} */
+const attempts = new WeakMap()
 
 /** Returns the state of jest-circus; undefined with another runner of tests. @returns {State | undefined} */
 function circus () {
@@ -78,6 +80,10 @@ function addHooks () {
     },
     begin () {
       current = gate.begin(expect.getState().currentTestName ?? 'a test')
+      const test = state?.currentlyRunningTest
+      const failed = test ? attempts.get(test) : undefined
+      if (failed !== undefined) gate.retried(failed)
+      if (test) attempts.set(test, current)
     },
     async end () {
       const mark = current

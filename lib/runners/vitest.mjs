@@ -12,6 +12,7 @@ import * as vitest from 'vitest'
  * @property {Task} [suite]
  * @property {Task} [file]
  * @property {boolean} [concurrent]
+ * @property {{ retryCount?: number }} [result]
  */
 
 const { afterAll, afterEach, aroundEach, beforeEach, expect, TestRunner } = /** @type {any} */ (vitest)
@@ -24,6 +25,8 @@ const { shared } = require('../start.js')
 const gate = shared.createGate()
 /** @type {WeakMap<Task, import('./gate.js').Mark>} */
 const marks = new WeakMap()
+/** of the last attempt of each test @type {WeakMap<Task, import('./gate.js').Mark>} */
+const attempts = new WeakMap()
 
 /** @param {Task | undefined} task @returns {string} with the names of its suites */
 function nameOf (task) {
@@ -58,7 +61,12 @@ if (gate.mode !== 'off') {
   file = gate.beginFile(`file ${path.relative(process.cwd(), expect.getState().testPath ?? '')}`)
 
   beforeEach((/** @type {{ task: Task }} */ { task }) => {
-    if (!task.concurrent) marks.set(task, gate.begin(nameOf(task)))
+    if (task.concurrent) return
+    const mark = gate.begin(nameOf(task))
+    const failed = attempts.get(task)
+    if (failed !== undefined && Number(task.result?.retryCount) > 0) gate.retried(failed)
+    attempts.set(task, mark)
+    marks.set(task, mark)
   }, HOOK_MS)
   afterEach(async (/** @type {{ task: Task }} */ { task }) => {
     const mark = marks.get(task)

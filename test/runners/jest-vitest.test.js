@@ -114,3 +114,37 @@ for (const pool of ['forks', 'vmThreads']) {
     t.regex(output, /Test Files +3 failed \| 1 passed/)
   })
 }
+
+const retried = `
+  let attempts = 0
+  test('is tried again', () => {
+    if (++attempts === 1) { require('node:net').createServer().listen(0); throw new Error('first attempt') }
+  })
+  test('comes after', () => {})`
+
+testRunners(test, JEST, 'what a failed attempt left open fails the file', async (t, run) => {
+  const { stderr, code } = await run({
+    files: {
+      'a.test.js': `jest.retryTimes(1)\n${retried}`,
+      'jest.config.js': "module.exports = { setupFilesAfterEnv: ['longstack/jest'] }"
+    },
+    nodeOptions: ''
+  })
+  t.is(code, 1, stderr)
+  t.regex(stderr, /test 'is tried again', in an attempt before its last, left 1 TCP server, opened at .*a\.test\.js:5/)
+  t.regex(stderr, /Tests: +2 passed/)
+})
+
+testRunners(test, VITEST, 'what a failed attempt left open fails the file', async (t, run) => {
+  const { stdout, stderr, code } = await run({
+    files: {
+      'a.test.js': `import { test } from 'vitest'\nimport { createRequire } from 'node:module'\nconst require = createRequire(import.meta.url)${retried}`,
+      'vitest.config.mjs': "export default { test: { retry: 1, setupFiles: ['longstack/vitest'] } }"
+    },
+    args: ['run'],
+    nodeOptions: ''
+  })
+  t.is(code, 1, stdout + stderr)
+  t.regex(stderr, /test 'is tried again', in an attempt before its last, left 1 TCP server, opened at .*a\.test\.js:6/)
+  t.regex(stdout, /Tests +2 passed/)
+})
