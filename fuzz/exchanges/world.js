@@ -3,6 +3,7 @@
 // What exchanges need: servers, clients, chance, and the notes of what became of each. A request is known by
 // its path, /KIND/ID.
 
+const { once } = require('node:events')
 const fs = require('node:fs')
 const http = require('node:http')
 const http2 = require('node:http2')
@@ -37,6 +38,18 @@ function createRandom (seed) {
 const listen = (server) => new Promise((resolve) => {
   server.listen(0, '127.0.0.1', () => resolve(server.address().port))
 })
+
+/**
+ * Returns a port on which connections are refused: that of the client's end of a connection. A port that
+ * nobody has could become that of a server of another exchange.
+ * @returns {Promise<number>}
+ */
+async function occupyPort () {
+  const server = net.createServer()
+  const socket = net.connect(await listen(server), '127.0.0.1')
+  await once(socket, 'connect')
+  return /** @type {number} */ (socket.localPort)
+}
 
 /** @param {number} seed @param {ReturnType<typeof import('./judge').createJudge>} judge */
 async function createWorld (seed, judge) {
@@ -114,16 +127,14 @@ async function createWorld (seed, judge) {
   closeTracked = () => { for (const socket of sockets) socket.destroy() }
   for (const one of [server, secure]) Object.assign(one, { keepAliveTimeout: 30_000 })
   serve(world, { server, secure, h2, rude })
-  const closed = net.createServer()
   world.ports = {
     http: await listen(server),
     https: await listen(secure),
     http2: await listen(h2),
     deaf: await listen(deaf),
     rude: await listen(rude),
-    refused: await listen(closed)
+    refused: await occupyPort()
   }
-  await new Promise((resolve) => closed.close(resolve))
   return world
 }
 

@@ -4,7 +4,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 
 const directory = path.join(__dirname, '..')
-const commands = ['run.js', 'soak.js', 'exchanges.js', 'termination.js'] // programs with options of their own
+const commands = ['run.js', 'soak.js', 'termination.js'] // programs with options of their own
 
 /**
  * @typedef {object} Settings
