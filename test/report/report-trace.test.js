@@ -109,6 +109,25 @@ test('whatever spans overlap, and whatever a file says of runs, slices nest', as
   }
 })
 
+test('11,000 spans at once: a track each, apart from those of waits and of the event loop, which the next ones share', async (t) => {
+  const count = 11_000
+  const waits = [{ ms: 900.499, count: 1, at: 'query (/app/db.js:3:1)', until: 'TCP' }]
+  const attributes = { ...split({ waited: 900.499, run: 0.002 }, {}, waits), 'longstack.runs': [[0, 0.001, 'TCPWRAP'], [900.5, 0.001, 'TCPWRAP']] }
+  const atOnce = Array.from({ length: count }, (_, i) => span({ name: 'GET /a', at: i / 100, ms: 1000, attributes }))
+  const later = Array.from({ length: 20 }, (_, i) => span({ name: 'GET /later', at: 2000 + i, ms: 0.5 }))
+  const { slices, threads } = await trace(t, file(t, [...atOnce, ...later]))
+  const tracks = (/** @type {string} */ name) => [...threads].filter(([, thread]) => thread === name).length
+  t.is(tracks('spans'), count)
+  t.is(tracks('event loop'), 1)
+  t.is(tracks('waits'), count)
+  for (const { cat, track } of slices) {
+    const kind = { run: 'event loop', wait: 'waits' }[cat] ?? 'spans'
+    if (threads.get(track) !== kind) t.fail(`a ${cat} is on the track "${threads.get(track)}"`)
+  }
+  const [first] = slices.filter(({ name }) => name === 'GET /a')
+  t.true(slices.filter(({ name }) => name === 'GET /later').every(({ track }) => track === first.track))
+})
+
 test('an open span is there as far as it came, an ended one once, and hostile names are only text', async (t) => {
   const open = span({ name: '</script>\u001b[2J\u202e', ms: 5, attributes: { 'longstack.end': 'open' } })
   const ended = {
