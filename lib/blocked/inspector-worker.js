@@ -32,6 +32,8 @@ let due = 0 // ms of the callback, after which the next sample is requested
 let step = 0
 let samples = 0
 let awaited = 0 // number of the next sample, while it is awaited
+let checkedAt = 0 // ms
+let checkedCpuTime = 0 // ms
 
 /** Returns the ms of the main thread's clock. */
 function now () {
@@ -39,14 +41,19 @@ function now () {
   return seconds * 1e3 + nanos * 1e-6 - offset
 }
 
-/** @returns {number} ms until the next check */
+/**
+ * Looks at the main thread. Each instant belongs to the time between two checks, that of a check as well: the
+ * process may be stopped in the middle of it.
+ * @returns {number} ms until the next check
+ */
 function check () {
-  const time = now()
+  const time = checkedAt = now()
   const current = words[CALLBACKS]
   const passed = time - times[CHECKED]
   const isLate = passed > times[SLEEP] + threshold * SLACK
   if (current !== callback) begin(current)
-  const busy = cpuTime() - times[CPU_TIME]
+  checkedCpuTime = cpuTime()
+  const busy = checkedCpuTime - times[CPU_TIME]
   add(account, { passed, part: Math.min(passed, time - times[START]), busy, isLate })
   if (words[ANSWERED] === current) return sleep(current)
   const ms = time - times[START] - lostMs(account)
@@ -136,9 +143,9 @@ function watch () {
   times[LATE] = account.late
   times[WORKED] = account.used
   times[STILL] = account.still
-  times[CPU_TIME] = cpuTime()
+  times[CPU_TIME] = checkedCpuTime
   times[SLEEP] = wait
-  times[CHECKED] = now()
+  times[CHECKED] = checkedAt
   if (words[LEAVE] === 0) Atomics.wait(words, WAKE_UPS, wakeUps, wait)
   words[ASLEEP] = 0
   if (words[LEAVE] === 0) return setImmediate(watch) // takes the inspector's answers off the queue
