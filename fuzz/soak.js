@@ -1,10 +1,10 @@
 'use strict'
 
-// npm run soak [-- --minutes N | --seconds N] [--rate N] [--bare]
+// npm run soak [-- --minutes N | --seconds N] [--rate N] [--bare] [--samples FILE]
 //
 // Watches a service under load from another process for an hour: memory, spans, descriptors, threads. Prints
 // a line for each of at most 60 samples, then a verdict; exit code 1: something grew or was lost, 2: wrong
-// usage. Memory is judged from half an hour on.
+// usage. Memory is judged from half an hour on, beside the same service without longstack.
 
 const { fork } = require('node:child_process')
 const { once } = require('node:events')
@@ -23,19 +23,22 @@ const MAX_ROTATIONS = 20
 const MIN_ROTATION_SECONDS = 5 // a sink may take a second to find out
 const BLOCKED_MS = 30
 const SETTLE_MS = 15_000
+// V8 doubles its new space now and then, also where memory is flat: here it has its size from the start
+const NEW_SPACE = ['--min-semi-space-size=16', '--max-semi-space-size=16']
 
 const usage = `Usage: npm run soak -- [options]
 
   --minutes N   how long (default 60)
   --seconds N   the same
   --rate N      requests a second (default 100)
-  --bare        without longstack, to compare memory`
+  --samples FILE  writes the samples to a file as JSON
+  --bare        only the service without longstack, which otherwise runs beside from half an hour on`
 
 function readArguments () {
   const string = /** @type {const} */ ({ type: 'string' })
   const boolean = /** @type {const} */ ({ type: 'boolean' })
   const options = {
-    minutes: string, seconds: string, rate: string, bare: boolean, help: boolean
+    minutes: string, seconds: string, rate: string, samples: string, bare: boolean, help: boolean
   }
   try {
     const { values } = parseArgs({ options })
@@ -47,7 +50,7 @@ function readArguments () {
     const seconds = values.seconds === undefined ? Number(minutes) * 60 : Number(values.seconds)
     if (!(seconds >= 10) || !(Number(rate) > 0)) throw new Error('a soak takes 10 seconds at least')
     const judgesMemory = seconds >= MIN_JUDGED_SECONDS
-    return { seconds, rate: Number(rate), judgesMemory, isBare: values.bare === true }
+    return { seconds, rate: Number(rate), judgesMemory, isBare: values.bare === true, file: values.samples }
   } catch (error) {
     console.error(`${/** @type {Error} */ (error).message}\n\n${usage}`)
     return process.exit(2)
@@ -106,7 +109,7 @@ function startServer (file, isBare) {
     ? { SOAK_BARE: '1' }
     : { LONGSTACK_SPANS: file, LONGSTACK_BLOCKED: String(BLOCKED_MS) }
   return fork(path.join(__dirname, 'soak', 'server.js'), {
-    execArgv: ['--expose-gc', ...preload],
+    execArgv: ['--expose-gc', ...NEW_SPACE, ...preload],
     env: { ...process.env, ...variables },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc']
   })
@@ -117,7 +120,7 @@ function startServer (file, isBare) {
  * @param {any} soak
  * @returns {Promise<boolean>} whether all is fine
  */
-async function finish ({ server, load, samples, first, rotation, judgesMemory, isBare }) {
+async function finish ({ server, load, samples, first, rotation, judgesMemory, isBare, bareRun }) {
   const answered = await answer(load, 'count', 'answered')
   const deadline = performance.now() + SETTLE_MS
   let last = await answer(server, 'sample', 'sample')
@@ -132,7 +135,7 @@ async function finish ({ server, load, samples, first, rotation, judgesMemory, i
   rotation.finish()
   const { counts } = rotation
   const verdicts = [
-    ...judgeSamples({ samples, first, last, judgesMemory }),
+    ...judgeSamples({ samples, bareSamples: await bareRun?.samples(), first, last, judgesMemory }),
     ...isBare ? [] : judgeSpans({ ...answered, jobs: last.made.jobs }, counts),
     { isFine: code === 0, line: `exit of the service: ${code}` }
   ]
@@ -143,8 +146,29 @@ async function finish ({ server, load, samples, first, rotation, judgesMemory, i
   return verdicts.every(({ isFine }) => isFine)
 }
 
+/**
+ * Starts the same soak without longstack.
+ * @param {string} directory for its samples
+ * @param {number} seconds
+ * @param {number} rate
+ */
+function startBareRun (directory, seconds, rate) {
+  const file = path.join(directory, 'bare.json')
+  const values = ['--bare', '--seconds', String(seconds), '--rate', String(rate), '--samples', file]
+  const child = fork(__filename, values, { stdio: 'ignore' })
+  const ended = once(child, 'exit')
+  return {
+    /** @returns {Promise<import('./soak/verdict').Sample[]>} once it has ended */
+    async samples () {
+      await ended
+      return JSON.parse(fs.readFileSync(file, 'utf8'))
+    }
+  }
+}
+
 async function main () {
-  const { seconds, rate, judgesMemory, isBare } = readArguments()
+  process.on('disconnect', () => process.exit(1)) // the run beside which this one is bare was ended
+  const { seconds, rate, judgesMemory, isBare, file: samplesFile } = readArguments()
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-soak-'))
   const file = path.join(directory, 'spans.ndjson')
   const rotation = createRotation(directory, file)
@@ -161,6 +185,7 @@ async function main () {
   const rotationSeconds = Math.max(seconds / MAX_ROTATIONS, MIN_ROTATION_SECONDS)
   let lastRotation = 0
   let rotations = 0
+  const bareRun = judgesMemory && !isBare ? startBareRun(directory, seconds, rate) : undefined
   const started = performance.now()
   const subject = `Node ${process.version}${isBare ? ', bare' : ''}`
   console.log(`${subject}, ${seconds} s, ${rate} requests a second\n${titles}`)
@@ -177,9 +202,10 @@ async function main () {
       if (!isBare && rotations % 2 === 0) server.kill('SIGHUP') // else the sink has to find out
     }
     console.log(row(/** @type {any} */ (samples.at(-1)), answeredIn(requests), rotations))
+    if (samplesFile !== undefined) fs.writeFileSync(samplesFile, JSON.stringify(samples))
   }
   await end
-  const isFine = await finish({ server, load, samples, first, rotation, judgesMemory, isBare })
+  const isFine = await finish({ server, load, samples, first, rotation, judgesMemory, isBare, bareRun })
   fs.rmSync(directory, { recursive: true, force: true })
   process.exit(isFine ? 0 : 1)
 }

@@ -188,16 +188,28 @@ function entries (directory) {
   }
 }
 
+/** @returns {number} bytes of memory that is no file's, 0 where there is no /proc */
+function anonymousBytes () {
+  try {
+    const text = fs.readFileSync('/proc/self/smaps_rollup', 'latin1')
+    return Number(/^Anonymous: +(\d+) kB/m.exec(text)?.[1] ?? 0) * 1024
+  } catch {
+    return 0
+  }
+}
+
 async function sample () {
   const { gc } = /** @type {any} */ (globalThis)
   for (let i = 0; i < 3; i++) {
     await new Promise((resolve) => setImmediate(resolve))
     gc()
   }
-  const { heapUsed, rss } = process.memoryUsage()
+  const { heapUsed, heapTotal, external, arrayBuffers, rss } = process.memoryUsage()
+  const anonymous = anonymousBytes()
   const stats = process.env.SOAK_BARE === undefined ? require('../..').stats() : {}
   const descriptors = entries('/proc/self/fd')
-  return { heapUsed, rss, descriptors, threads: entries('/proc/self/task'), stats, made }
+  const threads = entries('/proc/self/task')
+  return { heapUsed, heapTotal, external, arrayBuffers, rss, anonymous, descriptors, threads, stats, made }
 }
 
 async function main () {

@@ -3,12 +3,14 @@
 // What the samples and counts of a soak say.
 
 const MAX_GROWTH = 0.02
+const FIGURES = /** @type {const} */ (['heapUsed', 'external', 'rss'])
 const MAX_KEPT = 24 // file descriptors or threads: connections that are kept alive, threads of pools
 
 /**
  * @typedef {object} Sample
  * @property {number} second since the start
  * @property {number} heapUsed after gc, bytes
+ * @property {number} external bytes outside of V8's heap that belong to objects in it
  * @property {number} rss bytes
  * @property {number} descriptors
  * @property {number} threads
@@ -16,40 +18,52 @@ const MAX_KEPT = 24 // file descriptors or threads: connections that are kept al
  * @property {{ jobs: number, blocks: number, reported: number }} made
  */
 
-/** @param {number[]} values */
-function median (values) {
-  const sorted = [...values].sort((a, b) => a - b)
-  return sorted[sorted.length >> 1]
+/**
+ * Returns how a figure grew after the first quarter, in which caches fill and V8 compiles: the least of the
+ * second quarter and the least of the last, since a worker or a request that is just there adds to a sample.
+ * @param {Sample[]} samples at even distances
+ * @param {(sample: Sample) => number} read
+ * @returns {{ early: number, late: number }}
+ */
+function quarters (samples, read) {
+  const quarter = Math.max(1, samples.length >> 2)
+  const least = (/** @type {Sample[]} */ some) => Math.min(...some.map(read))
+  return { early: least(samples.slice(quarter, quarter * 2)), late: least(samples.slice(-quarter)) }
 }
 
 /**
- * @param {Sample[]} samples at even distances
- * @param {(sample: Sample) => number} read
- * @returns {{ early: number, late: number }} medians of the second and the last tenth
+ * Memory may grow by 2 %, and by what it grows without longstack.
+ * @param {typeof FIGURES[number]} name
+ * @param {Sample[]} samples
+ * @param {Sample[] | undefined} bareSamples of the same load at the same time
  */
-function tenths (samples, read) {
-  const tenth = Math.max(1, Math.floor(samples.length / 10))
+function judgeMemory (name, samples, bareSamples) {
+  const inMegabytes = (/** @type {Sample} */ sample) => sample[name] / 2 ** 20
+  const { early, late } = quarters(samples, inMegabytes)
+  const bare = bareSamples === undefined ? undefined : quarters(bareSamples, inMegabytes)
+  const bareGrowth = bare === undefined ? 0 : Math.max(0, bare.late - bare.early)
+  const percent = ((late / early - 1) * 100).toFixed(1)
+  const without = bare === undefined ? '' : `; bare: ${bare.early.toFixed(1)} → ${bare.late.toFixed(1)} MB`
   return {
-    early: median(samples.slice(tenth, tenth * 2).map(read)),
-    late: median(samples.slice(-tenth).map(read))
+    isFine: late - early <= MAX_GROWTH * early + bareGrowth,
+    line: `${name}: ${early.toFixed(1)} → ${late.toFixed(1)} MB (${percent} %)${without}`
   }
 }
 
 /**
  * @param {object} soak
  * @param {Sample[]} soak.samples under load
+ * @param {Sample[]} [soak.bareSamples] of the same load at the same time, without longstack
  * @param {Sample} soak.first before it
  * @param {Sample} soak.last after it
  * @param {boolean} soak.judgesMemory
  * @returns {Array<{ isFine: boolean, line: string }>}
  */
-function judgeSamples ({ samples, first, last, judgesMemory }) {
+function judgeSamples ({ samples, bareSamples, first, last, judgesMemory }) {
   const verdicts = []
-  for (const name of /** @type {const} */ (['heapUsed', 'rss'])) {
-    const { early, late } = tenths(samples, (sample) => sample[name] / 2 ** 20)
-    const growth = late / early - 1
-    const figures = `${early.toFixed(1)} → ${late.toFixed(1)} MB (${(growth * 100).toFixed(1)} %)`
-    verdicts.push({ isFine: !judgesMemory || growth <= MAX_GROWTH, line: `${name}: ${figures}` })
+  for (const name of FIGURES) {
+    const { isFine, line } = judgeMemory(name, samples, bareSamples)
+    verdicts.push({ isFine: isFine || !judgesMemory, line })
   }
   for (const name of /** @type {const} */ (['descriptors', 'threads'])) {
     const isFine = last[name] - first[name] <= MAX_KEPT

@@ -226,6 +226,11 @@ function settlerOf (promise) {
   return settler === 0 ? undefined : contextAt(settler)
 }
 
+/** @param {object} resource @param {number} ref @returns {Context | undefined} */
+function carriedContext (resource, ref) {
+  return records.findCarried(resource, ref) === undefined ? undefined : contextAt(ref)
+}
+
 /** The context of an object: a resource, a promise, a request. */
 const contextTag = {
   /** @param {object} object @returns {Context | undefined} */
@@ -235,7 +240,8 @@ const contextTag = {
     const ref = tags.OnPromise.read(object)
     if (ref !== undefined) return ref === 0 ? OWN_WORK : contextAt(ref)
     const id = tags.asyncIdOf(object)
-    return id === undefined ? undefined : contextAt(id << 1)
+    if (id === undefined) return undefined
+    return contextAt(id << 1) ?? carriedContext(object, id << 1)
   },
 
   /** Returns whether the object bears its context itself. @param {object} object */

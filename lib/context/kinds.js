@@ -8,7 +8,7 @@ const { address, own } = require('../objects')
 const oneShot = new Set((
   'PROMISE TickObject Microtask Immediate FSREQCALLBACK FSREQPROMISE GETADDRINFOREQWRAP ' +
   'GETNAMEINFOREQWRAP QUERYWRAP TCPCONNECTWRAP PIPECONNECTWRAP WRITEWRAP SHUTDOWNWRAP UDPSENDWRAP ' +
-  'RANDOMBYTESREQUEST PBKDF2REQUEST SCRYPTREQUEST FILEHANDLECLOSEREQ').split(' '))
+  'RANDOMBYTESREQUEST PBKDF2REQUEST SCRYPTREQUEST FILEHANDLECLOSEREQ HTTP2PING HTTP2SETTINGS').split(' '))
 
 /** Types that stay open and can be asked why; see handles/. */
 const handles = new Set((
@@ -44,6 +44,7 @@ const details = {
  * @property {boolean} promise
  * @property {boolean} awaited a promise that an await or a then made
  * @property {boolean} timer
+ * @property {boolean} embedded it is none of Node's own: an AsyncResource, mostly
  * @property {boolean} server whose connections come while nothing executes
  * @property {number} flags of its records, see records.js
  * @property {boolean} special hooks/async-hooks.js has more to do for it than to record it
@@ -87,6 +88,7 @@ function kindOf (type, isSelected) {
     promise: type === 'PROMISE' || type === AWAIT,
     awaited: type === AWAIT,
     timer: type === 'Timeout',
+    embedded: false,
     server: type === 'TCPSERVERWRAP' || type === 'PIPESERVERWRAP',
     special: handle || detail !== undefined || type === 'TickObject',
     detail

@@ -3,7 +3,7 @@
 // Records that may still run, kept when their place in the ring is needed. Bounded: the one that was kept
 // first is given up for the newest.
 
-const { FLAGS, LIVE, ONE_SHOT, REF, SHIFT } = require('./record-words')
+const { CARRIED, FLAGS, LIVE, ONE_SHOT, REF, SHIFT } = require('./record-words')
 
 const MAX_RECORDS = 1 << 16 // some 8 MB
 const INITIAL_RECORDS = 1 << 10
@@ -28,11 +28,12 @@ let freePlaces = []
 let lost = 0
 
 /**
- * Keeps a record of a ring.
+ * Keeps a record of a ring, unless its resource does.
  * @param {Int32Array} ring
  * @param {number} offset
  */
 function keep (ring, offset) {
+  if ((ring[offset + FLAGS] & CARRIED) !== 0) return
   const ref = ring[offset + REF]
   const keptPlace = places.get(ref)
   if (keptPlace === undefined) noteOrder(ref)
@@ -71,7 +72,7 @@ function newPlace () {
 
 /** @param {number} ref of a record that is kept from now on */
 function noteOrder (ref) {
-  if (order.length > 4 * MAX_RECORDS) {
+  if (order.length > 2 * places.size + INITIAL_RECORDS) {
     order = order.slice(oldestIndex).filter((keptRef) => places.has(keptRef))
     oldestIndex = 0
   }
@@ -142,6 +143,9 @@ module.exports = {
   keep,
 
   allWords: () => words,
+
+  /** Returns how many are kept, of those that ran too. */
+  countKept: () => places.size,
 
   /** Returns how many were given up though they had not run. */
   lostCount: () => lost,

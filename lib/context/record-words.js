@@ -28,6 +28,7 @@ const OUTER = 8
 const RUN = 9 // the run of its span in which it was made, see spans/critical-path.js
 const SETTLED_RUN = 10 // the run in which the promise was settled, and its span
 const SETTLED_SPAN = 11
+const EPOCH = 11 // of a copy that a resource carries, see carry in records.js
 const REPEATS = 12 // repetitions of the loop that this record ends
 const PRIOR = 13 // reference: what came before the first repetition of the loop
 const PRIOR_TIME = 14 // TIME of that one, whose record may be gone
@@ -47,6 +48,7 @@ const LOOPED = 512 // one more repetition of a loop, as many as REPEATS says
 const CALLED = 1 << 14 // the event loop calls it
 const DETAILED = 1 << 15 // its detail can be read when it runs
 const PARSER = 1 << 16 // requests come on it, one after another
+const CARRIED = 1 << 17 // its resource carries a copy of the record
 const DISTANCE = 10 // shift: of four bits, how many steps up the repetition before is
 
 // Numbers of chains with a meaning of their own; the engines give none below FIRST_CHAIN.
@@ -79,6 +81,7 @@ module.exports = {
   RUN,
   SETTLED_RUN,
   SETTLED_SPAN,
+  EPOCH,
   REPEATS,
   PRIOR,
   PRIOR_TIME,
@@ -96,6 +99,7 @@ module.exports = {
   CALLED,
   DETAILED,
   PARSER,
+  CARRIED,
   DISTANCE,
   NO_CHAIN,
   ROOT_CHAIN,

@@ -3,25 +3,33 @@
 // What is recorded of each asynchronous step, as integers: one record of sixteen words (record-words.js) in a
 // ring of typed arrays, found by the id of the resource, or by longstack's own number of the promise where
 // Node gives promises no id. A record lives until the ring has gone round; what has not run by then moves to
-// older-records.js. Handles have an entry of their own besides, see handles/registry.js; requests a record,
-// see request-records.js.
+// older-records.js, unless its resource carries it. Handles have an entry of their own besides, see
+// handles/registry.js; requests a record, see request-records.js.
 //
 // A reference identifies a record: the id shifted left by one, the lowest bit set for a promise without an
 // id. Records and references hold no object of the program.
 //
 // Written by lib/hooks; all others read through the functions below, or through Context.
 
+const { AsyncResource } = require('node:async_hooks')
 const older = require('./older-records')
 const requestRecords = require('./request-records')
 const delays = require('./timer-delays')
 const words = require('./record-words')
+const { createTag } = require('./tag')
 
-const { SIZE, MASK, SHIFT, REF, DETAIL, FLAGS, INCOMING, LIVE, PARSER } = words
+const {
+  SIZE, MASK, SHIFT, REF, DETAIL, FLAGS, INCOMING, EPOCH, LIVE, PASSED, CARRIED, ONE_SHOT, PARSER
+} = words
 
 const resources = new Int32Array(SIZE << SHIFT)
 const promises = new Int32Array(SIZE << SHIFT)
 
 resources[REF] = promises[REF] = -1 // no record has the reference 0
+
+/** @type {ReturnType<typeof createTag<Int32Array>>} */
+const copyTag = createTag()
+let epoch = 1 // of the copies that resources carry
 
 /**
  * @param {number} ref
@@ -46,6 +54,49 @@ function writeWord (ref, word, value) {
   if (record !== undefined) record.words[record.offset + word] = value
 }
 
+/**
+ * Lets an AsyncResource carry a copy of its record, as a tag. It may run at any time, often, or never, and
+ * nothing reports that it is gone: a table would keep its record for good, a copy is collected with it.
+ * @param {any} resource of any kind: others than AsyncResource do not
+ * @param {number} offset of its record in `resources`
+ */
+function carry (resource, offset) {
+  if (!(resource instanceof AsyncResource)) return
+  const copy = resources.slice(offset, offset + (1 << SHIFT)) // of 64 bytes, which V8 has on its heap
+  copy[FLAGS] |= LIVE | ONE_SHOT // found by its copy, it is kept like one that has run
+  copy[EPOCH] = epoch
+  copyTag.write(resource, copy)
+  resources[offset + FLAGS] |= CARRIED
+}
+
+/**
+ * Returns the record that a resource carries, and keeps it with those that have run.
+ * @param {any} resource
+ * @param {number} ref
+ * @returns {ReturnType<typeof findRecord>}
+ */
+function findCarried (resource, ref) {
+  const copy = resource instanceof AsyncResource ? copyTag.read(resource) : undefined
+  if (copy === undefined || copy[REF] !== ref || copy[EPOCH] !== epoch) return undefined
+  older.keep(copy, 0)
+  older.ended(ref)
+  return older.findOlder(ref)
+}
+
+/** Keeps a record until `finish`, whatever becomes of its resource. @param {number} ref */
+function hold (ref) {
+  writeWord(ref, FLAGS, readWord(ref, FLAGS) & ~CARRIED)
+}
+
+/** Notes that nothing begins in a step any more. @param {number} ref of a record that was held */
+function finish (ref) {
+  const record = findRecord(ref)
+  if (record === undefined) return
+  record.words[record.offset + FLAGS] |= ONE_SHOT
+  if (record.words === resources) resources[record.offset + FLAGS] &= ~(LIVE | PASSED)
+  else older.ended(ref)
+}
+
 /** Ends the requests of all parsers: tracing does not see what comes from now on. */
 function endRequests () {
   for (const ring of [resources, older.allWords()]) {
@@ -63,6 +114,7 @@ function clear () {
   }
   requestRecords.clear()
   delays.clear()
+  epoch++
   older.clear()
 }
 
@@ -85,6 +137,10 @@ module.exports = {
   isRequest: requestRecords.isRequest,
   noteDelay: delays.noteDelay,
   delayOf: delays.delayOf,
+  carry,
+  findCarried,
+  hold,
+  finish,
   keep: older.keep,
   ended: older.ended,
   lostCount: older.lostCount,

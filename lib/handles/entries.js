@@ -9,7 +9,7 @@
 
 const { isResourceOf } = require('./entry')
 
-const MAX_GONE = 1000
+const MAX_GONE = 256
 const MIN_SWEEP_SIZE = 1024
 const SWEEP_MS = 1000 // between two sweeps, where resources are opened or go
 const MAX_SWEEP_MS = 32_000 // between two sweeps where they remove nothing

@@ -89,6 +89,7 @@ function createEvents ({
       if (isPassed) {
         resources[offset + CHAIN] = chain
         resources[offset + FLAGS] = PASSED | (kind.flags & (ONE_SHOT | CALLED | ENTERED | TICK))
+        if (kind.embedded) records.carry(resource, offset)
         return
       }
       resources[offset + CHAIN] = step & CHAIN_BITS

@@ -37,6 +37,8 @@ function createKindTable ({ isSelected, isLight, forgetChains }) {
       const kind = kindOf(type, isSelected(type === AWAIT ? 'PROMISE' : type))
       kind.entered = enteredTypes.has(type)
       kind.flags = flagsOf(kind, isLight())
+      kind.embedded = !calledTypes.has(type) && !kind.promise && !kind.tick && !kind.handle
+      if (kind.embedded) kind.special = true
       table.kinds.set(type, kind)
       return kind
     },

@@ -3,7 +3,7 @@
 // Resolves the current step where no hook has entered one: in the main script, in what an accepted connection
 // makes, after an await in light mode, and in callbacks of what is older than longstack.
 
-const { executionAsyncId, triggerAsyncId } = require('node:async_hooks')
+const { executionAsyncId, executionAsyncResource, triggerAsyncId } = require('node:async_hooks')
 const { now } = require('../context/clock')
 const { root } = require('../context/context')
 const records = require('../context/records')
@@ -71,7 +71,7 @@ function createLookup ({ carrier, registry, loopTime }) {
    */
   function resolveExecuting (id) {
     const ref = id << 1
-    const record = records.findRecord(ref)
+    const record = records.findRecord(ref) ?? records.findCarried(executionAsyncResource(), ref)
     if (record !== undefined) return setFromRecord(ref, record.words, record.offset)
     recordEarly(id)
     setCurrent(EARLY_CHAIN, ref, 0)

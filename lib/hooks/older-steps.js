@@ -12,7 +12,7 @@ const {
   push, setCurrent
 } = require('../context/current')
 const {
-  DETAILED, EARLY_CHAIN, ENTERED, OWN_WORK_CHAIN, SPECIAL, findRecord, resources
+  DETAILED, EARLY_CHAIN, ENTERED, OWN_WORK_CHAIN, SPECIAL, findCarried, findRecord, resources
 } = require('../context/records')
 const { recordEarly } = require('./lookup')
 const { refOfTracked } = require('./promise-ids')
@@ -42,6 +42,8 @@ function createOlderSteps ({ parts, carrier, callbackHandlers, loopTime, enter }
     const tag = asyncId === 0 ? undefined : OnPromise.read(executionAsyncResource())
     const record = tag === undefined ? undefined : findRecord(tag)
     if (record !== undefined) return enter(ref, record.words, record.offset)
+    const carried = asyncId === 0 ? undefined : findCarried(executionAsyncResource(), ref)
+    if (carried !== undefined) return enter(ref, carried.words, carried.offset)
     enterUnrecorded(ref, asyncId)
   }
 

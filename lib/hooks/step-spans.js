@@ -157,6 +157,8 @@ function createStepSpans ({ parts, carrier, kindTable, enterResource, resolve, l
  */
 function recordSpan (ref, { words, offset }, span) {
   words[offset + SPAN] = span.seq
+  records.hold(ref)
+  span.stepRef = ref
   const context = contextAt(ref)
   if (context?.ref === ref) words[offset + DETAIL] = span.seq
   if (context !== undefined) span.chain = context.chain

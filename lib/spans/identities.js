@@ -12,7 +12,7 @@ const MASK = SLOTS - 1
 const TRACE = 16 // bytes
 const BYTES = 24 // of both ids
 const CHUNK = 1 << 8 // spans whose ids are drawn at once
-const MAX_ENDED_OLDER = 2048
+const MAX_ENDED_OLDER = 256
 const MAX_DEPTH = 63 // spans around a span
 
 /**
@@ -126,6 +126,7 @@ function add (span, traceId) {
 function end (span, outer) {
   const { seq, name } = span
   const slot = seq & MASK
+  if (span.signature !== undefined) span.signature.name = name
   if (open[slot] !== span) {
     if (!openOlder.delete(seq)) return
     const { traceId, spanId, sampled, otelSpanId } = span
@@ -192,6 +193,30 @@ class Delayer {
   get spanId () { return spanIdOf(this.seq) }
 }
 
+/** What is remembered of a span for longer than the span itself: its name, and its id as text. */
+class Signature {
+  /** @param {string} name @param {string} spanId */
+  constructor (name, spanId) {
+    this.name = name
+    this.spanId = spanId
+  }
+}
+
+/**
+ * Returns what names a span however many come after it. It holds nothing else of the span.
+ * @param {number} number
+ * @returns {Signature | undefined}
+ */
+function signatureAt (number) {
+  const span = openAt(number)
+  if (span !== undefined) {
+    span.signature ??= new Signature(span.name, span.spanId)
+    return span.signature
+  }
+  const ended = identityAt(number)
+  return ended === undefined ? undefined : new Signature(ended.name, ended.spanId)
+}
+
 /** @param {number} number @returns {Span | Ended | Delayer | undefined} good until the next span begins */
 function delayerAt (number) {
   const slot = number & MASK
@@ -242,6 +267,7 @@ module.exports = {
   nextNumber,
   putSpanId,
   putTraceId,
+  signatureAt,
   spanAt,
   spanIdOf,
   traceIdOf

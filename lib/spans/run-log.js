@@ -2,13 +2,13 @@
 
 // Who ran of late, and when: a ring. Hot path, as loop-time.js is.
 
-const { delayerAt, identityAt, isInside } = require('./identities')
+const { delayerAt, isInside, signatureAt } = require('./identities')
 
 /**
- * @typedef {import('./span').Span | import('./identities').Ended} Identity
+ * @typedef {{ name: string, spanId: string }} Signature
  *
  * @typedef {object} Delay
- * @property {{ name: string, spanId: string } | undefined} span undefined: what ran was part of none
+ * @property {Signature | undefined} span undefined: what ran was part of none
  * @property {number} ms
  * @property {number} start of the longest run, in ms of the clock
  * @property {number} longest ms
@@ -21,9 +21,9 @@ const SUMS = 1 << 11 // spans that are summed up for one, a power of two
 class RunLog {
   /**
    * @param {number} size a power of two
-   * @param {boolean} keepsIdentities of who ran, for as long as the run is remembered
+   * @param {boolean} keepsSignatures of who ran, for as long as the run is remembered
    */
-  constructor (size, keepsIdentities) {
+  constructor (size, keepsSignatures) {
     this.size = size
     this.count = 0
     this.start = new Float64Array(size)
@@ -32,8 +32,8 @@ class RunLog {
     this.ms = new Float64Array(size)
     /** numbers of spans, 0: none */
     this.spans = new Int32Array(size)
-    /** @type {Array<Identity | undefined> | undefined} */
-    this.identities = keepsIdentities ? [] : undefined
+    /** @type {Array<Signature | undefined> | undefined} */
+    this.signatures = keepsSignatures ? Array(size).fill(undefined) : undefined
   }
 
   /**
@@ -54,13 +54,13 @@ class RunLog {
     this.end[slot] = end
     this.ms[slot] = ms
     this.spans[slot] = span
-    if (this.identities !== undefined) this.identities[slot] = span === 0 ? undefined : lastingIdentity(span)
+    if (this.signatures !== undefined) this.signatures[slot] = span === 0 ? undefined : signatureAt(span)
   }
 
   clear () {
     if (this.count === 0) return
+    this.signatures?.fill(undefined, 0, Math.min(this.count, this.size))
     this.count = 0
-    if (this.identities !== undefined) this.identities = []
   }
 
   /**
@@ -79,19 +79,9 @@ class RunLog {
       if (other !== 0 && isInside(other, span)) continue
       const start = Math.max(this.start[slot], begin)
       const ms = (Math.min(this.end[slot], end) - start) / (this.end[slot] - this.start[slot]) * this.ms[slot]
-      if (ms > 0) sums.add(other, ms, start, this.identities?.[slot])
+      if (ms > 0) sums.add(other, ms, start, this.signatures?.[slot])
     }
   }
-}
-
-/**
- * @param {number} number of a span
- * @returns {Identity | undefined} that knows its ids however many come after it
- */
-function lastingIdentity (number) {
-  const identity = identityAt(number)
-  if (identity !== undefined && 'keepIds' in identity) identity.keepIds()
-  return identity
 }
 
 /** Who delayed one span, summed up in the same arrays each time. */
@@ -103,14 +93,19 @@ class Sums {
     /** start and length of the longest run, in ms */
     this.start = new Float64Array(SUMS)
     this.longest = new Float64Array(SUMS)
-    /** @type {Array<Identity | undefined>} */
-    this.identities = Array(SUMS).fill(undefined)
+    /** @type {Array<Signature | undefined>} */
+    this.signatures = Array(SUMS).fill(undefined)
     /** index of a span's sum, and one more, by the lowest bits of its number */
     this.places = new Int32Array(SUMS)
   }
 
-  /** @param {number} span @param {number} ms @param {number} start @param {Identity | undefined} identity */
-  add (span, ms, start, identity) {
+  /**
+   * @param {number} span
+   * @param {number} ms
+   * @param {number} start
+   * @param {Signature | undefined} signature
+   */
+  add (span, ms, start, signature) {
     const place = span & (SUMS - 1)
     let i = this.places[place] - 1
     if (i < 0 || i >= this.count || this.spans[i] !== span) {
@@ -121,7 +116,7 @@ class Sums {
       this.ms[i] = this.longest[i] = 0
     }
     this.ms[i] += ms
-    if (identity !== undefined) this.identities[i] = identity
+    if (signature !== undefined) this.signatures[i] = signature
     if (ms <= this.longest[i]) return
     this.longest[i] = ms
     this.start[i] = start
@@ -140,13 +135,13 @@ class Sums {
     const ms = this.ms[index]
     const number = this.spans[index]
     this.ms[index] = 0
-    const span = this.identities[index] ?? (number === 0 ? undefined : delayerAt(number))
+    const span = this.signatures[index] ?? (number === 0 ? undefined : delayerAt(number))
     return { span, ms, start: this.start[index], longest: this.longest[index] }
   }
 
-  /** Releases the identities. */
+  /** Releases the signatures. */
   clear () {
-    for (let i = 0; i < this.count; i++) if (this.identities[i] !== undefined) this.identities[i] = undefined
+    for (let i = 0; i < this.count; i++) if (this.signatures[i] !== undefined) this.signatures[i] = undefined
     this.count = 0
   }
 }

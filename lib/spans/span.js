@@ -7,7 +7,8 @@
 // to the innermost span around it that is open.
 
 const identities = require('./identities')
-const { putLog, takeLog } = require('./critical-path')
+const { PathLog, putLog, takeLog } = require('./critical-path')
+const { finish: finishStep } = require('../context/records')
 const { walkPath } = require('./path-walk')
 const { putLongestRuns, takeLongestRuns } = require('./longest-runs')
 
@@ -71,6 +72,8 @@ class Span {
     this.events = undefined
     /** number of the chain of the place that made it */
     this.chain = 0
+    /** reference of the step that runs in it, where it has one of its own */
+    this.stepRef = 0
     /** OpenTelemetry's span that was active when it began @type {string | undefined} */
     this.otelSpanId = undefined
     /** set by the program's `fail` @type {{ error: unknown } | undefined} */
@@ -109,6 +112,11 @@ class Span {
     this.log = parent === undefined ? takeLog() : parent.log
     /** spans that use its log, where it is the outermost one */
     this.logUsers = 1
+    /**
+     * its name and id, where they are remembered beyond its end
+     * @type {{ name: string, spanId: string } | undefined}
+     */
+    this.signature = undefined
     /** the outermost one @type {Span} */
     this.outermost = parent === undefined ? this : parent.outermost
     if (parent !== undefined) this.outermost.logUsers++
@@ -234,6 +242,7 @@ class Span {
     const { idle, busy, callbackRef, callbackChain } = loop
     this.endState = { idle, others: busy - own, own, callback: callbackRef, callbackChain }
     identities.end(this, this.openParent?.seq ?? 0)
+    if (this.stepRef !== 0) finishStep(this.stepRef)
     this.parent = undefined
     this.heldSubject = this.weakSubject = undefined
     this.look = noLook
@@ -246,11 +255,16 @@ class Span {
     this.events = this.failure = this.rejection = this.path = undefined
     if (this.longestRuns !== undefined) putLongestRuns(this.longestRuns)
     this.longestRuns = undefined
-    if (--this.outermost.logUsers === 0) putLog(this.outermost.log)
+    const { log, outermost } = this
+    if (log === noLog) return
+    this.log = noLog // which the next request writes to
+    this.outermost = this
+    if (--outermost.logUsers === 0) putLog(log)
   }
 }
 
 const noLook = () => undefined
+const noLog = new PathLog()
 /** @type {Status} */
 const UNSET = { code: 'UNSET' }
 const NO_END_STATE = { idle: 0, others: 0, own: 0, callback: 0, callbackChain: 0 }

@@ -17,6 +17,7 @@ const MB = 2 ** 20
 const sample = (heap, changed) => ({
   second: 0,
   heapUsed: heap * MB,
+  external: 10 * MB,
   rss: 100 * MB,
   descriptors: 20,
   threads: 12,
@@ -32,12 +33,16 @@ const judge = (samples, changed) =>
 /** @param {Array<{ isFine: boolean, line: string }>} verdicts @returns {string[]} what they are about */
 const wrong = (verdicts) => verdicts.filter(({ isFine }) => !isFine).map(({ line }) => line.split(':')[0])
 
-test('memory that grows by more than 2 % from the second to the last tenth is wrong', (t) => {
+test('memory that grows by more than 2 % from the second to the last quarter, and more than bare, is wrong', (t) => {
   const flat = Array.from({ length: 60 }, (_, index) => sample(index < 6 ? 10 : 20))
   t.deepEqual(wrong(judge(flat, {})), [])
-  const growing = Array.from({ length: 60 }, (_, index) => sample(20 + index * 0.01))
+  const growing = Array.from({ length: 60 }, (_, index) => sample(20 + index * 0.02))
   t.deepEqual(wrong(judge(growing, {})), ['heapUsed'])
   t.deepEqual(wrong(judge(growing, { judgesMemory: false })), [])
+  t.deepEqual(wrong(judge(growing, { bareSamples: flat })), ['heapUsed'])
+  t.deepEqual(wrong(judge(growing, { bareSamples: growing })), [])
+  const spiky = Array.from({ length: 60 }, (_, index) => sample(index % 5 === 0 ? 20 : 30 + index))
+  t.deepEqual(wrong(judge(spiky, {})), [], 'what is there for a moment')
 })
 
 test('open and dropped spans, descriptors, the budget and a fault are judged', (t) => {

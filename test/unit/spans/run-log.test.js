@@ -1,6 +1,7 @@
 'use strict'
 
 const test = require('ava')
+const identities = require('../../../lib/spans/identities')
 const { RunLog, Sums } = require('../../../lib/spans/run-log')
 
 const NONE = 0 // number of no span
@@ -50,6 +51,20 @@ test('clear forgets all', (t) => {
   const sums = new Sums()
   log.sum(SPAN, 0, 100, sums)
   t.is(sums.takeLongest(), undefined)
+})
+
+test('of a span that ran its last name and its id are remembered, not the span', (t) => {
+  const span = /** @type {any} */ ({ seq: identities.nextNumber(), name: 'GET', spanId: 'a' })
+  identities.add(span, undefined)
+  const log = new RunLog(8, true)
+  log.add(span.seq, 10, 20, 10)
+  span.name = 'GET /users/:id'
+  identities.end(span, 0)
+  const sums = new Sums()
+  log.sum(SPAN + span.seq, 0, 100, sums)
+  const delay = sums.takeLongest()
+  t.not(delay?.span, span)
+  t.deepEqual({ ...delay?.span }, { name: 'GET /users/:id', spanId: 'a' })
 })
 
 /** @param {Sums} sums */
