@@ -4,7 +4,7 @@
 // `breakOnSigint`, worker.terminate(). V8 runs no `finally` then. Afterwards tracing, formatter, limit,
 // built-ins and records have to be as they were.
 //
-//     node fuzz/termination.js --count 10000 --engine js --mode light --node .cache/node/22/bin/node
+//     node fuzz/termination.js --count 10000 --engine js --mode mixed --node .cache/node/22/bin/node
 
 const { spawn } = require('node:child_process')
 const fs = require('node:fs')
@@ -14,9 +14,10 @@ const { parseArgs } = require('node:util')
 
 const root = path.join(__dirname, '..')
 const PER_PROCESS = [1, 3, 100] // terminations; few in most processes: built-ins are loaded once in each
-const noCounts = { terminated: 0, inState: 0, inLongstack: 0, workers: 0, byV8: 0 }
-const PROCESS_MS = 120_000
-const STUCK_MS = 8000 // in code that is to be terminated after 30 ms at most, or by a signal
+const noCounts = { terminated: 0, inState: 0, inLongstack: 0, workers: 0, lost: 0, byV8: 0 }
+const PROCESS_MS = 180_000
+const MAX_FINDINGS = 50
+const modes = /** @type {const} */ (['full', 'light', 'spans'])
 
 /**
  * @typedef {object} Settings
@@ -24,16 +25,30 @@ const STUCK_MS = 8000 // in code that is to be terminated after 30 ms at most, o
  * @property {number} [count] terminations
  * @property {number} [seconds]
  * @property {'native' | 'js'} [engine]
- * @property {'full' | 'light' | 'spans'} [mode] spans: with spans and blocking callbacks as well
+ * @property {typeof modes[number] | 'mixed'} [mode] spans: with spans and blocking callbacks as well; mixed:
+ *   each in turn
  * @property {string} [node] the binary
  * @property {(text: string) => void} [log]
  *
- * @typedef {typeof noCounts & { findings: string[] }} Result
+ * @typedef {typeof noCounts & { findings: string[] }} Result lost: terminations that V8 lost; byV8: processes
+ *   and workers that V8 ended
  */
 
 /**
+ * Returns whether V8 itself ended a process in which code was being terminated, as it does with an empty
+ * hook: by an error of its own, while no native code of longstack's was running.
+ * @param {string} stderr
+ * @param {NodeJS.Signals | null} signal
+ */
+function isByV8 (stderr, signal) {
+  if (/^termination_exception|failure_message_object=/m.test(stderr)) return true
+  const isFatal = /^# Fatal error in |^FATAL ERROR: /m.test(stderr) || signal === 'SIGTRAP'
+  return isFatal && !/longstack[^\s/]*\.node/.test(stderr)
+}
+
+/**
  * Runs one program.
- * @param {Required<Pick<Settings, 'engine' | 'mode' | 'node'>>} settings
+ * @param {{ engine: string, mode: string, node: string }} settings
  * @param {object} input
  * @param {string} folder for spans
  * @returns {Promise<Result>}
@@ -51,30 +66,22 @@ function play ({ engine, mode, node }, input, folder) {
   const child = spawn(node, args, { env, timeout: PROCESS_MS, killSignal: 'SIGKILL' })
   let stderr = ''
   child.stderr.setEncoding('utf8').on('data', (text) => { stderr += text })
-  let isTerminating = false
-  let isStuck = false
-  const onStuck = () => { isStuck = child.kill('SIGKILL') }
-  /** @type {NodeJS.Timeout | undefined} */
-  let timer
-  // The program prints < before code that is to be terminated, and > after it
-  child.stdout.setEncoding('utf8').on('data', (text) => {
-    clearTimeout(timer)
-    isTerminating = text.endsWith('<')
-    if (isTerminating) timer = setTimeout(onStuck, STUCK_MS)
-  })
+  let marks = ''
+  // The program prints < before code that is to be terminated and > after it, [ and ] around a worker's life
+  child.stdout.setEncoding('utf8').on('data', (text) => { marks += text })
   return new Promise((resolve) => child.on('close', (code, signal) => {
-    clearTimeout(timer)
-    const line = stderr.split('\n').reverse().find((text) => text.startsWith('{"findings"'))
-    // Bare Node from 22 on loses some terminations of code that makes promises, which then runs for ever; V8
-    // ends the process where it terminates a promise hook, an empty one as well
-    const isFatal = isTerminating && signal === 'SIGTRAP' // V8's own fatal errors
-    const isNamed = /^termination_exception|failure_message_object=/m.test(stderr)
-    const isByV8 = isStuck || isFatal || isNamed
-    if (line === undefined && isByV8) return resolve({ ...noCounts, findings: [], byV8: 1 })
-    const none = { findings: [`${signal ?? code}: ${stderr.slice(-2000)}`], ...noCounts }
-    const result = line === undefined ? none : JSON.parse(line)
-    if (line !== undefined && code !== 0) result.findings.push(`exit code ${code}`)
-    resolve(result)
+    const lines = stderr.split('\n').filter((text) => /^\{"(finding|isEnd)"/.test(text))
+      .map((text) => JSON.parse(text))
+    const findings = lines.map(({ finding }) => finding).filter((text) => text !== undefined)
+    const counts = lines.find(({ isEnd }) => isEnd)
+    const ended = `${signal ?? `exit code ${code}`}: ${stderr.slice(-2000)}`
+    if (counts !== undefined) {
+      if (code !== 0) findings.push(ended)
+      return resolve({ ...noCounts, ...counts, findings })
+    }
+    const byV8 = /[<[]$/.test(marks) && isByV8(stderr, signal) ? 1 : 0
+    if (byV8 === 0) findings.push(ended)
+    resolve({ ...noCounts, terminated: marks.split('>').length - 1, byV8, findings })
   }))
 }
 
@@ -87,21 +94,21 @@ async function terminateAtRandom (settings) {
   const total = { findings: /** @type {string[]} */ ([]), ...noCounts }
   try {
     for (let i = 0; total.terminated < count && performance.now() < end; i++) {
+      if (total.findings.length >= MAX_FINDINGS) break
+      const modeNow = mode === 'mixed' ? modes[Math.floor(i / PER_PROCESS.length) % modes.length] : mode
       const perProcess = Math.min(PER_PROCESS[i % PER_PROCESS.length], count - total.terminated)
       const input = {
         seed: seed + i,
         count: perProcess,
         atStart: i % 2 === 0,
-        spans: mode === 'spans',
+        spans: modeNow === 'spans',
         workers: i % 6 === 2
       }
-      const result = await play({ engine, mode, node }, input, folder)
-      total.findings.push(...result.findings.map((text) => `${JSON.stringify(input)} ${text}`))
-      total.terminated += Math.max(1, result.terminated)
-      total.inState += result.inState
-      total.inLongstack += result.inLongstack
-      total.workers += result.workers
-      total.byV8 += result.byV8 ?? 0
+      const result = await play({ engine, mode: modeNow, node }, input, folder)
+      total.findings.push(...result.findings.map((text) => `${modeNow} ${JSON.stringify(input)} ${text}`))
+      for (const name of /** @type {Array<keyof typeof noCounts>} */ (Object.keys(noCounts))) {
+        total[name] += result[name]
+      }
     }
   } finally {
     fs.rmSync(folder, { recursive: true, force: true })

@@ -180,7 +180,8 @@ function loadInto (load, name) {
       if (load.isOpen) return loadInto(load, required)
       return cache[fileOf(required)]?.exports ?? loadAll([required])[0]
     }
-    if (id.startsWith('node:')) return process.getBuiltinModule?.(id) ?? require(id)
+    const builtIn = process.getBuiltinModule?.(id) // Node's require would publish it
+    if (builtIn !== undefined || id.startsWith('node:')) return builtIn ?? require(id)
     module.paths ??= /** @type {any} */ (Module)._nodeModulePaths(module.path)
     return required === undefined ? module.require(id) : requireSource(module, id)
   }

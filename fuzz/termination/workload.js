@@ -9,6 +9,18 @@ const channels = require('node:diagnostics_channel')
 const fs = require('node:fs')
 
 const MAX_PENDING = 20 // timers and the like that a run leaves
+const TURNS = 16 // between two looks at the time
+const OVERTIME_MS = 400 // of CPU; code that is not terminated by then has lost its termination
+
+// Bodies that reject a promise without a handler, whereupon V8 has Node call JavaScript
+// (PromiseRejectCallback in src/node_task_queue.cc). From Node 22 on they lose some terminations, without
+// longstack too; others do not.
+const rejecting = new Set(['newFunction', 'hostRejection', 'asyncFunction'])
+
+/** Returns whether a rejection is of a body that was terminated before it could catch it. */
+const isOwnReason = (/** @type {any} */ reason) => {
+  return typeof reason === 'number' || ['', 'r'].includes(reason?.message)
+}
 
 /** Bodies by name; `n` differs from call to call. */
 const bodies = {
@@ -60,6 +72,8 @@ function globalsFor (trace, server) {
       callback()
     })
   }
+  let cpuTime = process.cpuUsage()
+  let endOfTime = Infinity
   const startStat = start((/** @type {() => void} */ callback) => fs.stat('/', callback))
   const pending = {
     timer: start((/** @type {() => void} */ callback) => setTimeout(callback, 1)),
@@ -70,6 +84,15 @@ function globalsFor (trace, server) {
   }
   return {
     n: 0,
+    /** Called before a run. @param {number} ms after which its termination is due */
+    allow (ms) {
+      cpuTime = process.cpuUsage()
+      endOfTime = ms + OVERTIME_MS
+    },
+    isOvertime () {
+      const { user, system } = process.cpuUsage(cpuTime)
+      return (user + system) / 1000 > endOfTime
+    },
     trace,
     server,
     storage,
@@ -86,7 +109,7 @@ function globalsFor (trace, server) {
 }
 
 /**
- * Returns code that never ends.
+ * Returns code that is to be terminated, and ends by itself where that does not happen.
  * @param {string[]} names of bodies, in the order in which they are run
  * @param {number} interruptAt turns after which it sends SIGINT; 0: never
  */
@@ -94,7 +117,8 @@ function endlessCode (names, interruptAt) {
   const codes = /** @type {Record<string, string>} */ (bodies)
   const steps = names.map((name) => `now.body = '${name}'; ${codes[name]}; now.body = ''`)
   const interrupt = interruptAt === 0 ? '' : `if (turn === ${interruptAt}) process.kill();`
-  return `for (let turn = 1; ; turn++) { n++; ${interrupt} ${steps.join('; ')} }`
+  const loop = `for (let turn = 1; turn % ${TURNS} !== 0 || !isOvertime(); turn++)`
+  return `${loop} { n++; ${interrupt} ${steps.join('; ')} }`
 }
 
-module.exports = { bodies, endlessCode, globalsFor }
+module.exports = { bodies, endlessCode, globalsFor, isOwnReason, rejecting }

@@ -106,7 +106,7 @@ function createAsyncLayer (parts, listener) {
     enterResource: (resource) => installer.enterResource(resource),
     loadLoopTime: () => (timed ??= parts.loopTime())
   })
-  const terminableRuns = createTerminableRuns()
+  const terminableRuns = createTerminableRuns(() => { if (enabled) installer.repair() })
   guard.add(createMomentaryStep({ carrier, currentStep, callbackHandlers, allocationClock }))
   const installer = createInstaller({ parts, events, settlements, loadUserHooks })
 

@@ -14,6 +14,9 @@ const { refOfTracked } = require('./promise-ids')
 
 const { CHAIN, SPAN } = records
 
+/** Returns whether async_hooks tracks promises: it gives those that are made an id. */
+const makesTracked = () => refOfTracked(Promise.resolve()) !== 0
+
 /**
  * @param {object} deps
  * @param {import('./async-hooks').AsyncParts} deps.parts
@@ -81,6 +84,17 @@ function createInstaller ({ parts, events, settlements, loadUserHooks }) {
   return {
     install,
     uninstall,
+
+    /**
+     * Installs the hooks again where Node has lost them: code was terminated inside of AsyncHook.enable or
+     * disable (lib/internal/async_hooks.js), as AsyncLocalStorage calls them on Node 20 and 22, and promises
+     * are without hooks since.
+     */
+    repair () {
+      if (isLight || usesPromiseHooks || guard.run(makesTracked)) return
+      uninstall()
+      install(isLight)
+    },
 
     /**
      * Enters the resource of a span, whose function is about to run. Without Node's own stack of async ids:

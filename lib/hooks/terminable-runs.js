@@ -12,8 +12,12 @@ const guard = require('../context/guard')
 const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 
 const NAME = 'runInContext'
+// Arguments (ContextifyScript::RunInContext in src/node_contextify.cc); a run with neither is not terminated
+const TIMEOUT = 1 // -1: none
+const BREAK_ON_SIGINT = 3
 
-function createTerminableRuns () {
+/** @param {() => void} repair is called after a run that threw and may have been terminated */
+function createTerminableRuns (repair) {
   const owner = /** @type {object} */ (getPrototypeOf(Script.prototype))
   /** what it was, while it is wrapped @type {PropertyDescriptor | undefined} */
   let original
@@ -32,7 +36,10 @@ function createTerminableRuns () {
           hasReturned = true
           return value
         } finally { // not `catch`: a message would tell of this line
-          if (!hasReturned) guard.restore(saved)
+          if (!hasReturned) {
+            guard.restore(saved)
+            if (arguments[TIMEOUT] > 0 || arguments[BREAK_ON_SIGINT] === true) repair()
+          }
         }
       }
     })[NAME]

@@ -1,11 +1,11 @@
 'use strict'
 
 // Maps positions of generated code to positions of the source that a person wrote. Under --enable-source-maps
-// Node's own maps come first; else, and where Node has none, source-map-support, loaded with the first file
-// that names a map. Code that never was on disk (ts-node, @babel/register) is known to the copy of
-// source-map-support that its compiler installed; for what no copy knows, the program's formatter is called
-// (program-mapper.js). Broken, huge and missing maps leave the frame as it is, and no file is read twice in
-// vain.
+// Node's own maps come first; else, and where Node has none, a source-map-support of longstack's own, loaded
+// with the first file that names a map. Code that never was on disk (ts-node, @babel/register) is known to
+// the copy of source-map-support that its compiler installed; for what no copy knows, the program's formatter
+// is called (program-mapper.js). Broken, huge and missing maps leave the frame as it is, and no file is
+// read twice in vain.
 
 const fs = require('node:fs')
 const Module = require('node:module')
@@ -56,10 +56,14 @@ function supportFor (file) {
   if (support !== undefined || supports.has(file)) return support
   ensureHeadroom(MAP_KB)
   if (supports.size >= MAX_FILES) supports = new Map()
-  supports.set(file, undefined) // also where the next line throws
-  const finding = find(pathOf(file))
-  supports.set(file, finding)
-  return finding
+  try {
+    const finding = find(pathOf(file))
+    supports.set(file, finding)
+    return finding
+  } catch (error) {
+    supports.set(file, undefined) // not again; V8 runs this for no termination, after which it is tried again
+    throw error
+  }
 }
 
 /** @param {string} file a path or a file: URL */
@@ -138,7 +142,6 @@ function urlsIn (file, support) {
   if (urls.size >= MAX_FILES) urls = new Map()
   /** @type {Map<string, string>} */
   const fileUrls = new Map()
-  urls.set(file, fileUrls)
   const { url: mapUrl = file, map: content } = support.retrieveSourceMap(file) ?? {}
   const map = typeof content === 'string' ? JSON.parse(content.replace(/^\)]}'[^\n]*\n/, '')) : content
   const sections = map?.sections?.map((/** @type {any} */ section) => section.map) ?? [map ?? {}]
@@ -148,6 +151,7 @@ function urlsIn (file, support) {
       if (isUrl(full)) fileUrls.set(path.resolve(path.dirname(mapUrl), full), normalize(full))
     }
   }
+  urls.set(file, fileUrls) // whole: code may be terminated, see guard.js
   return fileUrls
 }
 

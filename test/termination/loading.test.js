@@ -7,6 +7,7 @@ const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
+const maps = require('../helpers/maps')
 const { node, root } = require('../helpers/run')
 
 const MAX_DESCRIPTORS = 128
@@ -133,3 +134,48 @@ for (const LONGSTACK_CAPTURE of ['native', 'js']) {
     }
   })
 }
+
+/**
+ * Runs a program that has a source map, by its file main.js.
+ * @param {import('ava').ExecutionContext} t
+ * @param {string} source of main.js
+ */
+function withMap (t, source) {
+  const { code, map } = maps.compile({ after: '\nexport const make = () => new Error("mapped")\n' })
+  const folder = maps.folder({ 'program.js': code + maps.inline(map), 'main.js': source })
+  t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
+  return node(['-r', path.join(root, 'lib', 'register.js'), path.join(folder, 'main.js')])
+}
+
+test('what maps positions is not loaded by Node: nobody sees it come', async (t) => {
+  const { stdout, stderr } = await withMap(t, `
+    const Module = require('node:module')
+    const { make } = require('./program.js')
+    const loaded = []
+    const load = Module._load
+    Module._load = function (id) {
+      loaded.push(id)
+      return Reflect.apply(load, this, arguments)
+    }
+    require('node:diagnostics_channel').subscribe('tracing:module.require:start', ({ id }) => loaded.push(id))
+    loaded.length = 0
+    setTimeout(() => console.log(/app\\.ts:\\d+/.test(make().stack), loaded.join()), 1)
+  `)
+  t.is(stderr, '')
+  t.true(stdout.endsWith('true \n') || stdout.includes('\ntrue \n'), stdout)
+})
+
+test('positions are mapped after code was terminated that had the first of them mapped', async (t) => {
+  for (const timeout of [1, 3, 6, 12]) {
+    const { stdout, stderr } = await withMap(t, `
+      const { make } = require('./program.js')
+      setTimeout(() => {
+        try {
+          require('node:vm').runInNewContext('for (;;) make().stack', { make }, { timeout: ${timeout} })
+        } catch {}
+        setTimeout(() => console.log('mapped', /app\\.ts:\\d+/.test(make().stack)), 1)
+      }, 1)`)
+    t.is(stderr, '')
+    t.regex(stdout, /^mapped true$/m)
+  }
+})

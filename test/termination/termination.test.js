@@ -24,14 +24,17 @@ for (const engine of /** @type {const} */ (['native', 'js'])) {
       t.timeout(600_000)
       const seed = Math.floor(Math.random() * 1e6)
       const settings = { seed, count: COUNT, engine, mode }
-      const { findings, terminated, inLongstack, byV8 } = await terminateAtRandom(settings)
-      if (byV8 > 0) t.log(`${byV8} processes were ended or not terminated by V8, as without longstack`)
+      const { findings, terminated, inLongstack, lost, byV8 } = await terminateAtRandom(settings)
+      const byV8Text = `V8 ended ${byV8} processes and lost ${lost} terminations, as without longstack`
+      if (byV8 + lost > 0) t.log(byV8Text)
       t.deepEqual(findings, [], `seed ${seed}`)
       t.true(terminated >= COUNT)
-      t.true(inLongstack > 0, `none of ${terminated} hit longstack`)
+      if (runsAll) t.true(inLongstack > 0, `none of ${terminated} hit longstack`) // few may miss it
     })
   }
 }
+
+const hasOwnHooks = Number(process.versions.node.split('.')[0]) >= 24 // V8's, see installer.js
 
 const check = `
 const vm = require('node:vm')
@@ -80,6 +83,26 @@ test('what is made in the same callback after a timeout has the whole chain', as
       setTimeout(() => console.log('end'), 5)
     }, 1)`)
   t.is(stdout, 'end\n')
+})
+
+test('hooks of promises that Node has lost are there again', async (t) => {
+  for (const engine of ['native', 'js']) {
+    // As code leaves it that is terminated inside of updatePromiseHookMode (lib/internal/async_hooks.js)
+    const { stdout } = await program(`
+      const { setPromiseHooks } = require('internal/test/binding').internalBinding('async_wrap')
+      const lose = () => { if (${engine === 'js' || !hasOwnHooks}) setPromiseHooks() }
+      async function await_ () {
+        await null
+        console.log(new Error('awaited').stack.split('  ── ').length)
+      }
+      setTimeout(() => {
+        try {
+          require('node:vm').runInNewContext('lose(); throw 1', { lose }, { timeout: 60_000 })
+        } catch {}
+        await_()
+      }, 1)`, { args: ['--expose-internals', '--no-warnings'], env: { LONGSTACK_CAPTURE: engine } })
+    t.is(stdout, '3\n')
+  }
 })
 
 test('a span whose function is terminated ends as terminated, and the process goes on', async (t) => {
