@@ -1,11 +1,10 @@
 'use strict'
 
-// Maps positions of generated code to positions of the source that a person wrote. Under --enable-source-maps
-// Node's own maps come first; else, and where Node has none, a source-map-support of longstack's own, loaded
-// with the first file that names a map. Code that never was on disk (ts-node, @babel/register) is known to
-// the copy of source-map-support that its compiler installed; for what no copy knows, the program's formatter
-// is called (program-mapper.js). Broken, huge and missing maps leave the frame as it is, and no file is
-// read twice in vain.
+// Maps positions of generated code to those of the source that a person wrote. Under --enable-source-maps Node's
+// own maps come first; else, and where Node has none, a source-map-support of longstack's own, loaded with the
+// first file that names a map. Code that never was on disk (ts-node, @babel/register) is known to the copy that
+// its compiler installed; for what no copy knows, the program's formatter is called (program-mapper.js). Broken,
+// huge and missing maps leave the frame as it is, and no file is read twice in vain.
 
 const fs = require('node:fs')
 const Module = require('node:module')
@@ -57,13 +56,12 @@ function supportFor (file) {
   ensureHeadroom(MAP_KB)
   if (supports.size >= MAX_FILES) supports = new Map()
   try {
-    const finding = find(pathOf(file))
-    supports.set(file, finding)
-    return finding
+    supports.set(file, find(pathOf(file)))
   } catch (error) {
     supports.set(file, undefined) // not again; V8 runs this for no termination, after which it is tried again
     throw error
   }
+  return supports.get(file)
 }
 
 /** @param {string} file a path or a file: URL */
