@@ -1,10 +1,10 @@
 'use strict'
 
-// Maps positions of generated code to those of the source that a person wrote. Under --enable-source-maps Node's
-// own maps come first; else, and where Node has none, a source-map-support of longstack's own, loaded with the
-// first file that names a map. Code that never was on disk (ts-node, @babel/register) is known to the copy that
-// its compiler installed; for what no copy knows, the program's formatter is called (program-mapper.js). Broken,
-// huge and missing maps leave the frame as it is, and no file is read twice in vain.
+// Maps positions of generated code to positions of the source. Under --enable-source-maps Node's own maps come
+// first; else a source-map-support of longstack's own, loaded with the first file that names a map. Code that
+// never was on disk (ts-node, @babel/register) is known to the copy of it that its compiler installed; for what
+// no copy knows, the program's formatter is called (program-mapper.js). Broken, huge and missing maps leave the
+// frame as it is, and no file is read twice in vain.
 
 const fs = require('node:fs')
 const Module = require('node:module')
@@ -138,8 +138,7 @@ function urlsIn (file, support) {
   const remembered = urls.get(file)
   if (remembered !== undefined) return remembered
   if (urls.size >= MAX_FILES) urls = new Map()
-  /** @type {Map<string, string>} */
-  const fileUrls = new Map()
+  const fileUrls = /** @type {Map<string, string>} */ (new Map())
   const { url: mapUrl = file, map: content } = support.retrieveSourceMap(file) ?? {}
   const map = typeof content === 'string' ? JSON.parse(content.replace(/^\)]}'[^\n]*\n/, '')) : content
   const sections = map?.sections?.map((/** @type {any} */ section) => section.map) ?? [map ?? {}]
