@@ -1,9 +1,9 @@
 'use strict'
 
-// Maps positions of generated code to positions of the source. Under --enable-source-maps Node's own maps come
+// Maps positions of generated code to positions of the source. With --enable-source-maps Node's own maps come
 // first; else a source-map-support of longstack's own, loaded with the first file that names a map. Code that
-// never was on disk (ts-node, @babel/register) is known to the copy of it that its compiler installed; for what
-// no copy knows, the program's formatter is called (program-mapper.js). Broken, huge and missing maps leave the
+// never was on disk (ts-node, @babel/register) is known to the copy that its compiler installed; for what no
+// copy knows, the program's formatter is called (program-mapper.js). Broken, huge and missing maps leave the
 // frame as it is, and no file is read twice in vain.
 
 const fs = require('node:fs')
