@@ -4,6 +4,7 @@
 // expected, what was received, and the nearest right word. docs/errors.md is made of it (npm run docs).
 
 const { types } = require('node:util')
+const { escapeJson } = require('./text')
 const { messageOf } = require('./warnings')
 
 /**
@@ -210,7 +211,7 @@ function editDistance (a, b, limit) {
 
 /** @param {unknown} value @returns {string} */
 function quote (value) {
-  return typeof value === 'string' ? JSON.stringify(value.slice(0, 80)) : describe(value)
+  return typeof value === 'string' ? escapeJson(JSON.stringify(value.slice(0, 80))) : describe(value)
 }
 
 /** @param {string | undefined} hint */

@@ -35,7 +35,7 @@ function createWarnings () {
       if (reported.has(code)) return
       reported.add(code)
       if (listeners.size === 0) {
-        if (isFirst(code)) printLine(`longstack: ${message}`)
+        if (isFirst(code)) printSentence(message)
         return
       }
       const warning = Object.assign(new Error(message), { code: `LONGSTACK_WARN_${code}` })
@@ -88,12 +88,17 @@ function printLine (line) {
   } catch {}
 }
 
+/** Prints one line, whatever names and errors the sentence quotes. @param {string} sentence */
+function printSentence (sentence) {
+  printLine(`longstack: ${require('./text').clean(sentence)}`)
+}
+
 /**
  * Prints one line for the whole process, whichever thread calls.
  * @param {string} text its first line is printed: messages of Node's can have more
  */
 function printFromMainThread (text) {
-  if (require('node:worker_threads').isMainThread) printLine(`longstack: ${text.split('\n', 1)[0]}`)
+  if (require('node:worker_threads').isMainThread) printSentence(text.split('\n', 1)[0])
 }
 
 /**

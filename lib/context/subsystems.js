@@ -68,15 +68,29 @@ function compile (filter, extra = []) {
  * @param {Iterable<string>} extra
  */
 function check (filter, extra) {
-  if (!Array.isArray(filter)) throw mistake('INVALID_FILTER', filter)
+  const entries = copyOf(filter)
+  if (entries === undefined) throw mistake('INVALID_FILTER', filter)
   const knownTypes = new Set([...everyType, ...extra])
-  return filter.map((entry) => {
+  return entries.map((entry) => {
     if (typeof entry !== 'string' || entry.trim() === '') throw mistake('INVALID_FILTER', entry)
     const take = !entry.startsWith('-')
     const name = (take ? entry : entry.slice(1)).trim()
     if (name === '' || name === 'type:') throw mistake('INVALID_FILTER', entry)
     return { take, matches: matcher(name, knownTypes) }
   })
+}
+
+/**
+ * Reads a filter once.
+ * @param {unknown} filter
+ * @returns {unknown[] | undefined} undefined for what is no array, and for one that throws while it is read
+ */
+function copyOf (filter) {
+  try {
+    return Array.isArray(filter) ? Array.from(filter) : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /**

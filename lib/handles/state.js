@@ -174,11 +174,24 @@ function trafficOf (subject) {
  * @returns {number | undefined} undefined where the program has replaced a getter of Node's
  */
 function bytesWithQueued (socket) {
+  if (!hasPlainProperties(socket)) return undefined
   if (netBytesWritten === undefined) return undefined
   if (inheritedGetter(socket, 'bytesWritten') !== netBytesWritten) return undefined
   if (inheritedGetter(socket, '_bytesDispatched') !== netDispatched) return undefined
   if (inheritedGetter(socket, 'writableBuffer') !== streamBuffer) return undefined
   return asNumber(Reflect.apply(netBytesWritten, socket, []))
+}
+
+/**
+ * Whether Node's getters find what Node has set: no accessor and no object of the program's.
+ * @param {object} socket
+ */
+function hasPlainProperties (socket) {
+  const names = ['_handle', '_pendingData', '_pendingEncoding', '_writableState']
+  const hasAccessor = names.some((name) => Object.getOwnPropertyDescriptor(socket, name)?.get !== undefined)
+  const state = own(socket, '_writableState')
+  return !hasAccessor && isObject(state) && inherits(state, WritableState.prototype) &&
+    Object.getOwnPropertyDescriptor(state, 'getBuffer') === undefined
 }
 
 /** @param {unknown} value */

@@ -3,6 +3,7 @@
 // trace.why of everything that is no connection, of what it cannot know, and of objects full of traps.
 
 const test = require('ava')
+const { program, root } = require('../helpers/run')
 const { reports, functions } = require('../helpers/reports')
 
 test('timers and immediates: pending, unreferenced, cleared, fired', async (t) => {
@@ -200,4 +201,15 @@ test('a bare handle, past net: who made it, its bytes, and how it is closed', as
   t.like(told.net.why, { hint: 'server.close()' })
   t.regex(told.net.text, /── server\.listen/)
   t.like(told.connection.why, { type: 'TCPWRAP', bytesRead: 5, hint: 'handle.close()' })
+})
+
+test('an accessor that the program has put on a socket does not run', async (t) => {
+  const { stdout, stderr } = await program(`
+    const trace = require(${JSON.stringify(root)})
+    const socket = new (require('node:net').Socket)()
+    let calls = 0
+    for (const name of ['_handle', '_pendingData', '_writableState']) Object.defineProperty(socket, name, { get () { calls++ } })
+    trace.why(socket)
+    console.log(calls)`)
+  t.is(stdout, '0\n', stderr)
 })

@@ -49,3 +49,14 @@ test('mistake runs no code of the value that it describes', (t) => {
     t.is(mistake('INVALID_TARGET', given).code, 'LONGSTACK_ERR_INVALID_TARGET')
   }
 })
+
+test('what a message quotes prints no commands of a terminal', (t) => {
+  t.is(mistake('UNKNOWN_EVENT', '\x1b\u009b\u202e', undefined).message.match(/[\x00-\x1f\x7f-\x9f\u202e]/), null) // eslint-disable-line no-control-regex
+})
+
+test('a filter that cannot be read is refused with a code', (t) => {
+  const { proxy, revoke } = Proxy.revocable([], {})
+  revoke()
+  const { compile } = require('../../lib/context/subsystems')
+  t.throws(() => compile(proxy), { code: 'LONGSTACK_ERR_INVALID_FILTER' })
+})
