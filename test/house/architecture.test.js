@@ -20,7 +20,7 @@ const MAX_VAGUE = 0.003
 const floors = [
   { 'listeners.js': [], 'objects.js': [], 'option-types.js': [], 'reasons.js': [], 'text.js': [], 'encoding/': [] },
   { 'warnings.js': ['listeners.js'] },
-  { 'errors.js': ['warnings.js'] },
+  { 'errors.js': ['text.js', 'warnings.js'] },
   { 'context/': ['objects.js', 'errors.js'] },
   { 'node-objects.js': ['context/', 'objects.js'] },
   { 'stacks/': ['context/'] },
