@@ -45,6 +45,7 @@ const details = {
  * @property {boolean} awaited a promise that an await or a then made
  * @property {boolean} timer
  * @property {boolean} embedded it is none of Node's own: an AsyncResource, mostly
+ * @property {boolean} carried its resource carries its record, see carry in records.js
  * @property {boolean} server whose connections come while nothing executes
  * @property {number} flags of its records, see records.js
  * @property {boolean} special hooks/async-hooks.js has more to do for it than to record it
@@ -89,6 +90,7 @@ function kindOf (type, isSelected) {
     awaited: type === AWAIT,
     timer: type === 'Timeout',
     embedded: false,
+    carried: false,
     server: type === 'TCPSERVERWRAP' || type === 'PIPESERVERWRAP',
     special: handle || detail !== undefined || type === 'TickObject',
     detail

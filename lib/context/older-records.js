@@ -3,7 +3,7 @@
 // Records that may still run, kept when their place in the ring is needed. Bounded: the one that was kept
 // first is given up for the newest.
 
-const { CARRIED, FLAGS, LIVE, ONE_SHOT, REF, SHIFT } = require('./record-words')
+const { CARRIED, DETAIL, FLAGS, LIVE, ONE_SHOT, PARSER, PASSED, REF, SHIFT } = require('./record-words')
 
 const MAX_RECORDS = 1 << 16 // some 8 MB
 const INITIAL_RECORDS = 1 << 10
@@ -28,12 +28,22 @@ let freePlaces = []
 let lost = 0
 
 /**
- * Keeps a record of a ring, unless its resource does.
+ * Keeps a record of a ring, unless its resource does. Of a parser that had a request, the resource's copy
+ * does not know that: the newest of these stay.
  * @param {Int32Array} ring
  * @param {number} offset
  */
 function keep (ring, offset) {
-  if ((ring[offset + FLAGS] & CARRIED) !== 0) return
+  const flags = ring[offset + FLAGS]
+  if ((flags & CARRIED) === 0) return store(ring, offset)
+  if ((flags & PARSER) === 0 || ring[offset + DETAIL] === 0) return
+  ring[offset + FLAGS] |= ONE_SHOT
+  store(ring, offset)
+  ended(ring[offset + REF])
+}
+
+/** @param {Int32Array} ring @param {number} offset */
+function store (ring, offset) {
   const ref = ring[offset + REF]
   const keptPlace = places.get(ref)
   if (keptPlace === undefined) noteOrder(ref)
@@ -99,8 +109,10 @@ function freeOldest () {
  */
 function ended (ref) {
   const place = places.get(ref)
-  if (place === undefined || (words[place + FLAGS] & (ONE_SHOT | LIVE)) !== (ONE_SHOT | LIVE)) return
-  words[place + FLAGS] &= ~LIVE
+  if (place === undefined) return
+  const flags = words[place + FLAGS]
+  if ((flags & ONE_SHOT) === 0 || (flags & (LIVE | PASSED)) === 0) return
+  words[place + FLAGS] = flags & ~(LIVE | ONE_SHOT) // once
   const slot = endedCount++ & (ENDED - 1)
   if (endedRefs[slot] !== 0) drop(endedRefs[slot])
   endedRefs[slot] = ref

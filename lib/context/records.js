@@ -55,13 +55,14 @@ function writeWord (ref, word, value) {
 }
 
 /**
- * Lets an AsyncResource carry a copy of its record, as a tag. It may run at any time, often, or never, and
- * nothing reports that it is gone: a table would keep its record for good, a copy is collected with it.
- * @param {any} resource of any kind: others than AsyncResource do not
+ * Lets a resource carry a copy of its record, as a tag. It may run at any time, often, or never, and nothing
+ * reports that it is gone: a table would keep its record for good, a copy is collected with it.
+ * @param {any} resource
  * @param {number} offset of its record in `resources`
+ * @param {boolean} isEmbedded it is none of Node's own: others than AsyncResource may be gone when they run
  */
-function carry (resource, offset) {
-  if (!(resource instanceof AsyncResource)) return
+function carry (resource, offset, isEmbedded) {
+  if (isEmbedded && !(resource instanceof AsyncResource)) return
   const copy = resources.slice(offset, offset + (1 << SHIFT)) // of 64 bytes, which V8 has on its heap
   copy[FLAGS] |= LIVE | ONE_SHOT // found by its copy, it is kept like one that has run
   copy[EPOCH] = epoch
@@ -76,7 +77,7 @@ function carry (resource, offset) {
  * @returns {ReturnType<typeof findRecord>}
  */
 function findCarried (resource, ref) {
-  const copy = resource instanceof AsyncResource ? copyTag.read(resource) : undefined
+  const copy = copyTag.read(resource)
   if (copy === undefined || copy[REF] !== ref || copy[EPOCH] !== epoch) return undefined
   older.keep(copy, 0)
   older.ended(ref)

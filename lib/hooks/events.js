@@ -72,7 +72,7 @@ function createEvents ({
       const ref = asyncId << 1
       const offset = ((ref >> 1) & MASK) << SHIFT
       if ((resources[offset + FLAGS] & (LIVE | PASSED)) !== 0) records.keep(resources, offset)
-      if (guard.inOwnWork) return recordOwnWork(offset, ref)
+      if (guard.inOwnWork) return recordOwnWork(offset, ref, kindTable.kinds.get(type)?.flags ?? 0)
       if (current[DEPTH] === 0) resolveCurrent(trigger)
       const kind = type === 'TickObject'
         ? kindTable.tick
@@ -89,7 +89,7 @@ function createEvents ({
       if (isPassed) {
         resources[offset + CHAIN] = chain
         resources[offset + FLAGS] = PASSED | (kind.flags & (ONE_SHOT | CALLED | ENTERED | TICK))
-        if (kind.embedded) records.carry(resource, offset)
+        if (kind.carried) records.carry(resource, offset, kind.embedded)
         return
       }
       resources[offset + CHAIN] = step & CHAIN_BITS
@@ -286,12 +286,12 @@ function createEvents ({
   }
 }
 
-/** Records what longstack itself makes. @param {number} offset in `resources` @param {number} ref */
-function recordOwnWork (offset, ref) {
+/** Records what longstack itself makes. @param {number} offset @param {number} ref @param {number} flags */
+function recordOwnWork (offset, ref, flags) {
   resources[offset + REF] = ref
   resources[offset + CHAIN] = OWN_WORK_CHAIN
   resources[offset + SPAN] = 0
-  resources[offset + FLAGS] = PASSED | CALLED
+  resources[offset + FLAGS] = PASSED | CALLED | (flags & ONE_SHOT)
 }
 
 module.exports = { createEvents }

@@ -43,7 +43,7 @@ function createKindHandlers ({ parts, listener, orphans, runGuarded }) {
    */
   function handleInit (kind, asyncId, offset, trigger, resource) {
     if (kind.tick) return handleTick(offset, resource)
-    if (kind.embedded) return records.carry(resource, offset)
+    if (kind.carried) return records.carry(resource, offset, kind.embedded)
     if (kind.timer) handleTimer(offset, resource)
     orphans.note(asyncId, kind.type, trigger)
     if (!kind.handle) return

@@ -38,7 +38,8 @@ function createKindTable ({ isSelected, isLight, forgetChains }) {
       kind.entered = enteredTypes.has(type)
       kind.flags = flagsOf(kind, isLight())
       kind.embedded = !calledTypes.has(type) && !kind.promise && !kind.tick && !kind.handle
-      if (kind.embedded) kind.special = true
+      kind.carried = kind.embedded || isCarried(type)
+      if (kind.carried) kind.special = true
       table.kinds.set(type, kind)
       return kind
     },
@@ -53,6 +54,15 @@ function createKindTable ({ isSelected, isLight, forgetChains }) {
     }
   }
   return table
+}
+
+/**
+ * Returns whether resources of a type of Node's own may never run, or end without a callback: jobs of crypto
+ * that run at once (lib/internal/crypto/random.js), requests without an answer, parsers of connections.
+ * @param {string} type
+ */
+function isCarried (type) {
+  return type === 'HTTPINCOMINGMESSAGE' || type.endsWith('REQUEST')
 }
 
 /** @param {Kind} kind @param {boolean} isLight @returns {number} flags of its records */

@@ -14,7 +14,7 @@ const {
 } = require('../context/current')
 const {
   CHAIN, DETAIL, FLAGS, LIVE, MASK, OWN_WORK_CHAIN, REF, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT,
-  promises, resources
+  ended, findRecord, promises, resources
 } = require('../context/records')
 const { OnPromise } = require('../context/tag')
 const { refOfTracked } = require('./promise-ids')
@@ -44,7 +44,8 @@ function createSettlements ({ capture, lookup, orphans, listener, recordOf }) {
       const offset = ((ref >> 1) & MASK) << SHIFT
       if ((current[ATTENTION] & ORPHANED) !== 0) orphans.claim(ref)
       const isOwnWork = promises[offset + CHAIN] === OWN_WORK_CHAIN
-      if (promises[offset + REF] === ref && !isOwnWork) noteSettler(promises, offset)
+      if (promises[offset + REF] !== ref) settleOlder(ref)
+      else if (!isOwnWork) noteSettler(promises, offset)
       addPending(promise)
     } catch (error) {
       listener.failed(error)
@@ -58,8 +59,8 @@ function createSettlements ({ capture, lookup, orphans, listener, recordOf }) {
       const ref = refOfTracked(promise)
       const offset = ((ref >> 1) & MASK) << SHIFT
       if ((current[ATTENTION] & ORPHANED) !== 0) orphans.claim(ref)
-      const isRecorded = ref !== 0 && resources[offset + REF] === ref
-      if (isRecorded && resources[offset + CHAIN] !== OWN_WORK_CHAIN) noteSettler(resources, offset)
+      if (resources[offset + REF] !== ref) settleOlder(ref)
+      else if (resources[offset + CHAIN] !== OWN_WORK_CHAIN) noteSettler(resources, offset)
       if (capture.rejection !== undefined) addPending(promise)
     } catch (error) {
       listener.failed(error)
@@ -83,6 +84,14 @@ function createSettlements ({ capture, lookup, orphans, listener, recordOf }) {
     words[offset + DETAIL] = current[DEPTH] === 0 ? 0 : current[CURRENT_CAUSE]
     words[offset + SETTLED_RUN] = current[CURRENT_RUN]
     words[offset + SETTLED_SPAN] = current[CURRENT_SPAN]
+  }
+
+  /** The same for a record that is no longer in the ring. @param {number} ref 0: there is none */
+  function settleOlder (ref) {
+    const record = ref === 0 ? undefined : findRecord(ref)
+    if (record === undefined || record.words[record.offset + CHAIN] === OWN_WORK_CHAIN) return
+    ended(ref)
+    noteSettler(record.words, record.offset)
   }
 
   /** Keeps a promise until its state is read. The hot path. @param {object} promise */
