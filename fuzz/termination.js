@@ -31,7 +31,7 @@ const modes = /** @type {const} */ (['full', 'light', 'spans'])
  * @property {(text: string) => void} [log]
  *
  * @typedef {typeof noCounts & { findings: string[] }} Result lost: terminations that V8 lost; byV8: processes
- *   and workers that V8 ended
+ *   and workers that V8, or Node, ended
  */
 
 /**
@@ -44,6 +44,15 @@ function isByV8 (stderr, signal) {
   if (/^termination_exception|failure_message_object=/m.test(stderr)) return true
   const isFatal = /^# Fatal error in |^FATAL ERROR: /m.test(stderr) || signal === 'SIGTRAP'
   return isFatal && !/longstack[^\s/]*\.node/.test(stderr)
+}
+
+/**
+ * Returns whether Node ended a process because its own stack of async ids was not left: code that was
+ * terminated in a callback of a promise is so with any async hook that promises are reported to.
+ * @param {string} stderr
+ */
+function isByNode (stderr) {
+  return /async hook stack has become corrupted|Assertion failed: .*execution_async_id/.test(stderr)
 }
 
 /**
@@ -79,7 +88,7 @@ function play ({ engine, mode, node }, input, folder) {
       if (code !== 0) findings.push(ended)
       return resolve({ ...noCounts, ...counts, findings })
     }
-    const byV8 = /[<[]$/.test(marks) && isByV8(stderr, signal) ? 1 : 0
+    const byV8 = isByNode(stderr) || (/[<[]$/.test(marks) && isByV8(stderr, signal)) ? 1 : 0
     if (byV8 === 0) findings.push(ended)
     resolve({ ...noCounts, terminated: marks.split('>').length - 1, byV8, findings })
   }))

@@ -181,7 +181,7 @@ let fileHandles = { prototype: undefined, get: undefined }
  * @param {any} resource
  */
 function isClosed (type, resource) {
-  if (type === 'Timeout') return resource._destroyed === true
+  if (type === 'Timeout') return own(resource, '_destroyed') === true
   if (isProxy(resource)) return false
   const prototype = getPrototypeOf(resource)
   // There is one such prototype in a thread, so the getter is searched once.

@@ -12,7 +12,7 @@ const {
   push, setCurrent
 } = require('../context/current')
 const {
-  DETAILED, EARLY_CHAIN, ENTERED, OWN_WORK_CHAIN, SPECIAL, findCarried, findRecord, resources
+  DETAILED, EARLY_CHAIN, ENTERED, NO_CHAIN, OWN_WORK_CHAIN, SPECIAL, findCarried, findRecord, resources
 } = require('../context/records')
 const { recordEarly } = require('./lookup')
 const { refOfTracked } = require('./promise-ids')
@@ -54,7 +54,7 @@ function createOlderSteps ({ parts, carrier, callbackHandlers, loopTime, enter }
     push(ref)
     if (opener !== undefined) setCurrent(opener.chain, opener.ref, opener.spanNumber)
     else if (asyncId > 1) setCurrent(EARLY_CHAIN, ref, 0)
-    else setCurrent(ref === UNKNOWN ? EARLY_CHAIN : OWN_WORK_CHAIN, 0, 0)
+    else setCurrent(chainOfUnrecorded(ref), 0, 0)
     current[CURRENT_RUN] = 0
     if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.enterUnrecorded()
     if ((current[ATTENTION] & TIMED) !== 0) {
@@ -84,6 +84,16 @@ function createOlderSteps ({ parts, carrier, callbackHandlers, loopTime, enter }
   }
 
   return { enterOlder, enterUnnumbered }
+}
+
+/**
+ * Returns the chain of a promise without a record: longstack's own, one from before, or one whose record was
+ * given up for newer ones (older-records.js), of which nothing is known.
+ * @param {number} ref
+ */
+function chainOfUnrecorded (ref) {
+  if (ref === 0) return OWN_WORK_CHAIN
+  return ref === UNKNOWN ? EARLY_CHAIN : NO_CHAIN
 }
 
 module.exports = { UNKNOWN, createOlderSteps }

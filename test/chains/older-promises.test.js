@@ -46,3 +46,21 @@ test('rejected with a value that nobody handles', async (t) => {
   `, { preload: false })
   t.regex(stderr, /── setTimeout\(1\) · Timeout ·.* rejected here ──/)
 })
+
+test('of which too many wait: one whose record was given up is not taken for work of longstack', async (t) => {
+  const { stdout, stderr } = await program(`
+    setTimeout(async function main () {
+      const held = []
+      await new Promise((resolve) => setTimeout(() => {
+        for (let i = 0; i < 300_000; i++) held.push(new Promise(() => {}))
+        resolve()
+      }, 1))
+      console.log('hops:', trace.chain().length)
+      setTimeout(function later () { console.log(new Error('late').stack) }, 1)
+    }, 1)
+    const trace = require(${JSON.stringify(root)})
+  `)
+  t.is(stderr, '')
+  t.regex(stdout, /^hops: 0$/m) // nothing is known of it, so nothing is told
+  t.regex(stdout, /Error: late\n(?: {4}at .*\n)+ {2}── setTimeout\(1\) · Timeout ·.*\n {4}at main /)
+})
