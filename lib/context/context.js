@@ -18,6 +18,7 @@ const {
 const HALF = 2 ** 31 // ids are recorded modulo this
 const PROMISE_IDS = 2 ** 40 // ids from here on are longstack's own, of promises to which Node gives none
 const CACHED = 1024 // contexts in the cache, before those that are not held are dropped
+const RARELY = 255 // the sentinel is held by the job that reads it
 
 /** @typedef {import('./context-object').Extra} Extra */
 /** @typedef {import('./kinds').Kind} Kind */
@@ -25,6 +26,8 @@ const CACHED = 1024 // contexts in the cache, before those that are not held are
 /** @type {Map<number, WeakRef<Context>>} by reference */
 let cache = new Map()
 let cacheLimit = CACHED
+/** of an object that nothing holds: V8's next mark-sweep collects it, and the contexts that are not held */
+let sentinel = new WeakRef({})
 
 /** @param {number} ref @returns {Context | undefined} the context of a record */
 function contextAt (ref) {
@@ -39,7 +42,8 @@ function contextAt (ref) {
   const cached = cachedContext(ref)
   if (cached !== undefined && cached.chain === chain) return cached
   const context = readContext(ref, words, offset)
-  if (cache.size >= cacheLimit) dropUnheld()
+  const isCollected = (cache.size & RARELY) === 0 && sentinel.deref() === undefined
+  if (isCollected || cache.size >= cacheLimit) dropUnheld()
   cache.set(ref, new WeakRef(context))
   return context
 }
@@ -63,10 +67,16 @@ function cachedContext (ref) {
   return cache.get(ref)?.deref()
 }
 
+/** Returns how many contexts are in the cache, of those that nothing holds too. */
+function cachedCount () {
+  return cache.size
+}
+
 function dropUnheld () {
   const held = new Map()
   for (const [ref, weak] of cache) if (weak.deref() !== undefined) held.set(ref, weak)
   cache = held
+  sentinel = new WeakRef({})
   cacheLimit = Math.max(CACHED, held.size * 2)
 }
 
@@ -262,6 +272,7 @@ module.exports = {
   OWN_WORK,
   adopt,
   cachedContext,
+  cachedCount,
   connectSource,
   contextAt,
   contextOf,

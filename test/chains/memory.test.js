@@ -107,3 +107,27 @@ test('enabling again keeps the known and goes on', async (t) => {
   `)
   t.is(stdout.trim(), 'true false\ntrue true')
 })
+
+test('what stands for contexts is dropped after a mark-sweep', async (t) => {
+  const { stdout, stderr } = await program(`
+    const trace = require(${JSON.stringify(root)})
+    const { AsyncResource } = require('node:async_hooks')
+    const { cachedCount, contextTag } = require(${JSON.stringify(`${root}/lib/context/context`)})
+    const ask = (count) => { for (let i = 0; i < count; i++) trace.chain(new AsyncResource('JOB')) }
+    setImmediate(() => {
+      const held = new AsyncResource('HELD')
+      const context = contextTag.read(held)
+      ask(5000)
+      const before = cachedCount()
+      setImmediate(() => {
+        gc()
+        setImmediate(() => {
+          ask(300)
+          console.log(before > 4000, cachedCount() < 1000, contextTag.read(held) === context)
+        })
+      })
+    })
+  `, { args: ['--expose-gc'] })
+  t.is(stderr, '')
+  t.is(stdout.trim(), 'true true true')
+})
