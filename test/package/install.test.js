@@ -41,7 +41,7 @@ const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-install-'))
 let installed
 
 test.before(async (t) => {
-  t.timeout(240_000)
+  t.timeout(480_000)
   if (missing.length > 0) t.log(`not tried here, run npm run prebuild: Node ${missing.map(({ major }) => major).join(', ')}`)
   installed = await install(folder)
   if (installed.offline !== undefined) t.log(`unpacked without npm, which has no network: ${installed.offline}`)

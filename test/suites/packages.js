@@ -83,10 +83,11 @@ function suiteOf (description, modules, all = true) {
   const { name, runner, files: pattern, except, sample = [], flags = [], keepsStacks } = description
   const parse = parsers[runner]
   if (runner === 'mocha') {
+    const options = ['--reporter', 'json', '--timeout', '10000'] // of mocha: a machine may be busy
     return {
       cwd: modules,
       files: [path.relative(modules, path.join(__dirname, 'promise-adapter.js'))],
-      command: (file) => ['--unhandled-rejections=none', `${name}/lib/cli.js`, file, '--reporter', 'json'],
+      command: (file) => ['--unhandled-rejections=none', `${name}/lib/cli.js`, file, ...options],
       parse
     }
   }
