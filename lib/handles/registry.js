@@ -203,7 +203,7 @@ class Registry {
     this.#entries.add(entry)
     if (this.onTimer !== undefined && context.type === 'Timeout') this.onTimer(entry)
     this.#watch.noteType(context.type)
-    if (this.#entries.isFull) this.#sweep()
+    if (this.#entries.isFull) this.#entries.sweep()
     return entry
   }
 

@@ -244,6 +244,18 @@ test('what is gone is found by time, ever later where nothing goes', async (t) =
   t.is(registry.get(1)?.resource.deref(), open)
 })
 
+test('many timers at once are looked at a few times each', async (t) => {
+  const { told } = await reports(`
+    const { deref } = WeakRef.prototype
+    let looks = 0
+    WeakRef.prototype.deref = function () { looks++; return deref.call(this) }
+    let left = 20_000
+    for (let i = 0; i < left; i++) setTimeout(() => { if (--left === 0) say('looks', { looks }) }, 100 + i % 50)
+  `)
+  const { looks } = told.looks
+  t.true(looks < 300_000, `${looks}: each timer of a batch must not look at all others`)
+})
+
 test('no finalizer waits for what is opened', async (t) => {
   const { told } = await reports(`
     const { register } = FinalizationRegistry.prototype
