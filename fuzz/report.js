@@ -16,13 +16,11 @@ const { markdown } = require('../lib/report/render/markdown')
 const { createPage } = require('../lib/report/render/page')
 const { report } = require('../lib/report/render/text')
 const { writeTrace } = require('../lib/report/render/trace-file')
+const { expectHarmless } = require('./helpers/expectations')
 const { CANARY, spanFile } = require('./helpers/span-lines')
 const { check, fc } = require('./helpers/property')
 
 const BATCH = 20
-/** Characters that a terminal or an editor takes for commands. */
-// eslint-disable-next-line no-control-regex
-const COMMANDS = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/
 const ELEMENTS = /<(?:!--|\/?(?:script|style|noscript|head|body|html|meta|link|base|iframe|img|object))\b/gi
 const limits = ['p95 < 100ms', 'errors < 1%', 'GET /a p50 < 5ms'].flatMap((text) => {
   try {
@@ -34,14 +32,6 @@ const limits = ['p95 < 100ms', 'errors < 1%', 'GET /a p50 < 5ms'].flatMap((text)
 
 /** @param {string} page @returns {string} its elements that a file could bring */
 const elementsOf = (page) => [...page.matchAll(ELEMENTS)].map(([tag]) => tag.toLowerCase()).join(' ')
-
-/** @param {string} name of the output @param {string} text */
-function expectHarmless (name, text) {
-  const match = COMMANDS.exec(text)
-  if (match === null) return
-  const around = JSON.stringify(text.slice(Math.max(0, match.index - 60), match.index + 20))
-  throw new Error(`${name} prints U+${match[0].charCodeAt(0).toString(16)}: ${around}`)
-}
 
 /** @param {string} page @param {string} elements of a page of no spans */
 function expectNoMarkup (page, elements) {
