@@ -16,7 +16,6 @@ const OPEN_ALL = `const files = globalThis.files = []; try { for (;;) files.push
 const CLOSE_ALL = 'for (const file of globalThis.files) fs.closeSync(file)'
 const HOUR_S = 3600
 const STOPPED_MS = 2000
-const MIN_THREADS = 10 // with fewer Node itself aborts
 
 const major = Number(process.versions.node.split('.')[0])
 const permission = major >= 24 ? '--permission' : '--experimental-permission'
@@ -49,6 +48,7 @@ const cases = {
     shell: 'mkdir gone && cd gone && rmdir ../gone', spans: 'spans.jsonl', says: /LONGSTACK_SPANS: .*: the name is relative to a directory that was deleted\./
   },
   'an environment without PATH and locale': { shell: 'unset PATH LANG HOME PWD' },
+  'a limit of the address space': { shell: 'ulimit -v 2500000' },
   '--jitless': { args: ['--jitless'] },
   '--no-addons': { args: ['--no-addons'] },
   '--frozen-intrinsics': { args: ['--frozen-intrinsics', '--no-warnings'] },
@@ -179,43 +179,6 @@ async function ending (t, source, args) {
   }
   return bare
 }
-
-/**
- * Makes a cgroup that limits the number of threads.
- * @param {import('ava').ExecutionContext} t
- * @returns {string | undefined} undefined where this process may not
- */
-function threadGroup (t) {
-  for (const parent of ['/sys/fs/cgroup/pids', '/sys/fs/cgroup']) {
-    const group = path.join(parent, `longstack-${process.pid}`)
-    try {
-      fs.mkdirSync(group)
-      t.teardown(() => fs.rmdirSync(group))
-      fs.writeFileSync(path.join(group, 'pids.max'), '100')
-      return group
-    } catch {}
-  }
-}
-
-test('a cgroup with as few threads as the program needs alone', async (t) => {
-  const group = threadGroup(t)
-  if (group === undefined) {
-    t.log('not tried: this process may not make a cgroup that limits threads')
-    return t.pass()
-  }
-  const directory = temporary(t)
-  const scene = { directory, shell: `echo $$ > ${group}/cgroup.procs`, env: { REQUESTS: '6', THREADS: '0' } }
-  let limit = MIN_THREADS
-  for (; limit < 40; limit++) {
-    fs.writeFileSync(path.join(group, 'pids.max'), String(limit))
-    const { code } = await runOnce(scene, [], {})
-    if (code === 4) break
-  }
-  for (const way of runsAll ? ways : ways.slice(0, 2)) {
-    const { lines } = await compare(t, scene, way)
-    t.deepEqual(lines, [], String(limit))
-  }
-})
 
 test('a program that is out of memory dies of it in the same way', async (t) => {
   const { code, signal } = await ending(t, `

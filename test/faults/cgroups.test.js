@@ -1,0 +1,104 @@
+'use strict'
+
+// Limits of a container: a program that comes out with them does so with longstack, and one that they end has
+// the spans that had ended before in its file.
+
+const fs = require('node:fs')
+const path = require('node:path')
+const test = require('ava')
+const { compare, countSpans, runOnce, temporary, ways } = require('../helpers/faults')
+const { register, runsAll } = require('../helpers/run')
+
+const ROOT = '/sys/fs/cgroup'
+const MIN_THREADS = 10 // with fewer Node itself aborts
+const MAX_THREADS = 40
+const SMALL = 64 << 20 // bytes; without longstack the program needs 15 MB of its own, Node's code not counted
+const TO_GROW = 150 << 20 // bytes
+let groups = 0
+const chosen = runsAll ? ways : ways.slice(0, 2)
+
+/**
+ * Makes a cgroup with a limit.
+ * @param {import('ava').ExecutionContext} t
+ * @param {string} controller
+ * @param {string[]} files of the limit, by version of cgroups
+ * @returns {{ enter: string, limit: (value: number) => void } | undefined} enter: for the shell that becomes
+ *   the program; undefined where this process may not
+ */
+function makeGroup (t, controller, files) {
+  for (const parent of [path.join(ROOT, controller), ROOT]) {
+    const group = path.join(parent, `longstack-${process.pid}-${groups++}`)
+    try {
+      fs.mkdirSync(group)
+    } catch {
+      continue
+    }
+    t.teardown(() => fs.rmdirSync(group))
+    const file = files.map((name) => path.join(group, name)).find((name) => fs.existsSync(name))
+    if (file === undefined) continue // a directory like others, or this controller is not for it
+    return {
+      enter: `echo $$ > ${group}/cgroup.procs`,
+      limit (value) { fs.writeFileSync(file, String(value)) }
+    }
+  }
+  t.log(`not tried: this process may not make a cgroup that limits ${controller}`)
+  t.pass()
+}
+
+test('a cgroup with as few threads as the program needs alone', async (t) => {
+  const group = makeGroup(t, 'pids', ['pids.max'])
+  if (group === undefined) return
+  const scene = { directory: temporary(t), shell: group.enter, env: { REQUESTS: '6', THREADS: '0' } }
+  for (let limit = MIN_THREADS; limit < MAX_THREADS; limit++) {
+    group.limit(limit)
+    const { code } = await runOnce(scene, [], {})
+    if (code === 4) break
+  }
+  for (const way of chosen) {
+    const { bare, lines } = await compare(t, scene, way)
+    t.is(bare.code, 4)
+    t.deepEqual(lines, [])
+  }
+})
+
+test('a cgroup with little memory', async (t) => {
+  const group = makeGroup(t, 'memory', ['memory.max', 'memory.limit_in_bytes'])
+  if (group === undefined) return
+  group.limit(SMALL)
+  const scene = { directory: temporary(t), shell: group.enter, env: { REQUESTS: '24', THREADS: '0' } }
+  for (const way of chosen) {
+    const { bare, traced, lines } = await compare(t, scene, way)
+    t.is(bare.code, 4)
+    t.deepEqual(lines, [])
+    t.is(traced.stats.spans.written, 48)
+  }
+})
+
+test('a program that outgrows the memory of its cgroup: what had ended is in the file, in whole lines', async (t) => {
+  const group = makeGroup(t, 'memory', ['memory.max', 'memory.limit_in_bytes'])
+  if (group === undefined) return
+  group.limit(TO_GROW)
+  const directory = temporary(t)
+  const file = path.join(directory, 'program.js')
+  fs.writeFileSync(file, `
+    const trace = require(${JSON.stringify(path.join(__dirname, '..', '..'))})
+    const kept = []
+    let turns = 0
+    setTimeout(function grow () {
+      trace.span('one', () => {})
+      kept.push(Buffer.alloc(1 << 20, 1))
+      require('node:fs').writeSync(1, turns++ + '\\n')
+      setTimeout(grow, 1)
+    }, 1)`)
+  const spans = path.join(directory, 'spans.jsonl')
+  for (const { capture, mode } of chosen) {
+    fs.rmSync(spans, { force: true })
+    const own = { LONGSTACK_CAPTURE: capture, LONGSTACK_MODE: mode, LONGSTACK_SPANS: spans }
+    const { signal, stdout, stderr } = await runOnce({ directory, file, shell: group.enter }, ['-r', register], own)
+    t.deepEqual([signal, stderr], ['SIGKILL', ''])
+    const turns = Number(stdout.trim().split('\n').at(-1))
+    t.true(turns > 20, stdout)
+    t.true(countSpans(spans) >= turns, 'but for those of the last iteration')
+    t.is(fs.readFileSync(spans, 'utf8').at(-1), '\n')
+  }
+})
