@@ -46,7 +46,7 @@ async function main ([name, ...args]) {
   if (['--help', '-h', 'help'].includes(name)) {
     return await printHelp(args.length > 0 ? command(args[0]).help : HELP)
   }
-  if (name === '--version') return await print(`${require('../../package.json').version}\n`)
+  if (['--version', '-v'].includes(name)) return await print(`${require('../../package.json').version}\n`)
   return await command(name).main(args)
 }
 

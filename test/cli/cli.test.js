@@ -20,7 +20,7 @@ test('every command has help, and says nothing else', async (t) => {
   const [wide, narrow] = await Promise.all(['100', '40'].map((COLUMNS) => longstack(['report', '--help'], { env: { COLUMNS } })))
   t.true(narrow.stdout.split('\n').every((line) => line.length <= 40))
   t.deepEqual(narrow.stdout.split(/\s+/), wide.stdout.split(/\s+/), 'no word is broken')
-  t.is((await longstack(['--version'])).stdout, `${version}\n`)
+  for (const flag of ['--version', '-v']) t.is((await longstack([flag])).stdout, `${version}\n`)
 })
 
 /** @type {Array<[string[], RegExp]>} */

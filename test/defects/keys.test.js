@@ -75,6 +75,17 @@ native('steps above WebAssembly have keys', async (t) => {
   t.true(misses < 0.02, `${misses} of ${captured} a call`)
 })
 
+native('a mark-sweep has no stack captured anew', async (t) => {
+  const { captured, misses } = await perCall(`
+    const places = Array.from({ length: 300 }, (_, i) => new Function('return async function place' + i + ' () { await 1 }')())
+    const many = async (calls) => {
+      for (let i = 0; i < calls; i++) for (const place of places) await place()
+      gc()
+    }`, 2, ['--expose-gc'])
+  t.true(captured >= 600, `${captured} a call`)
+  t.true(misses < 30, `${misses} of ${captured} a call`)
+})
+
 const hasSuspending = Number(process.versions.node.split('.')[0]) >= 24
 const suspending = hasSuspending ? test : test.skip
 const args = process.version.startsWith('v24') ? ['--experimental-wasm-jspi'] : []

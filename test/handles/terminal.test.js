@@ -265,3 +265,17 @@ test('a pipe gets what it got, colours forced or not', async (t) => {
     t.regex(stripVTControlCharacters(stderr), /── net\.connect\(127\.0\.0\.1:1\)/)
   }
 })
+
+onTty('standard output and input of a terminal do not keep the process', async (t) => {
+  const { plain, code } = await onTerminal(`
+    const trace = require(${JSON.stringify(root)})
+    console.log('begin')
+    setTimeout(function ask () {
+      for (const stream of [process.stdout, process.stderr, process.stdin]) console.log(String(trace.why(stream)))
+      console.log(trace.handles().filter(({ referenced }) => referenced).length)
+    }, 50)`)
+  t.is(code, 0)
+  t.regex(plain, /^standard output, a terminal · TTYWRAP\n {2}open, .*, does not keep the process alive$/m)
+  t.regex(plain, /^standard (error|input), a terminal · TTYWRAP\n {2}open, .*, does not keep the process alive$/m)
+  t.regex(plain, /^0$/m)
+})

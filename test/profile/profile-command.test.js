@@ -46,7 +46,9 @@ test('prints JSON, and writes files', async (t) => {
   const { chains } = JSON.parse(stdout.slice(stdout.indexOf('{')))
   t.true(chains.some((/** @type {any} */ { label, ranMs }) => label === 'setTimeout(50)' && ranMs >= 40))
   t.is(stderr.match(/^Wrote /gm)?.length, 2)
-  t.regex(fs.readFileSync(stacks, 'utf8'), /^Object\.<anonymous> \(.*app\d+\.js:5:\d+\) \d{5}$/m)
+  const isPrivate = (/** @type {string} */ file) => process.platform === 'win32' || (fs.statSync(file).mode & 0o077) === 0
+  t.true([pprof, stacks].every(isPrivate), 'nobody else may read them')
+  t.regex(fs.readFileSync(stacks, 'utf8'), /^Object\.<anonymous> \(.*app\d+\.js:5:\d+\) \d{5,}$/m)
   t.deepEqual([...fs.readFileSync(pprof).subarray(0, 2)], [0x1f, 0x8b])
 })
 

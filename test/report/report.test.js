@@ -96,6 +96,7 @@ test('a page is written to a file, and only there', async (t) => {
   t.is(code, 0)
   t.is(stdout, '')
   t.regex(stderr, /^Wrote .*page\.html/)
+  if (process.platform !== 'win32') t.is(fs.statSync(to).mode & 0o077, 0, 'nobody else may read it')
   const page = fs.readFileSync(to, 'utf8')
   t.regex(page, /^<!doctype html>/i)
   t.true(page.includes('GET /slow'))

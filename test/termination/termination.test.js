@@ -3,7 +3,8 @@
 // V8 runs no `finally` where it terminates code: nothing of longstack's may stay set.
 
 const test = require('ava')
-const { spawnSync } = require('node:child_process')
+const { spawn, spawnSync } = require('node:child_process')
+const { EventEmitter, once } = require('node:events')
 const path = require('node:path')
 const { root, runsAll, program } = require('../helpers/run')
 const { terminateAtRandom } = require('../../fuzz/termination')
@@ -146,3 +147,37 @@ test('tracing puts back the method of vm that it wraps', async (t) => {
     }`, { preload: false })
   t.is(stdout, 'true true true\nfalse true\n')
 })
+
+const onUnix = process.platform === 'win32' ? test.skip : test // no signal interrupts a REPL there
+
+for (const LONGSTACK_CAPTURE of ['native', 'js']) {
+  onUnix(`Ctrl-C at the REPL, again and again, leaves errors and tracing as they were: ${LONGSTACK_CAPTURE}`, async (t) => {
+    const env = { ...process.env, LONGSTACK_CAPTURE, NODE_OPTIONS: undefined, NODE_REPL_HISTORY: '', NO_COLOR: '1' }
+    const child = spawn(process.execPath, ['-r', path.join(root, 'lib', 'register.js'), '-i'], { env })
+    t.teardown(() => child.kill('SIGKILL'))
+    let text = ''
+    /** @param {RegExp} pattern */
+    const until = async (pattern) => { while (!pattern.test(text)) await once(events, 'text') }
+    const events = new EventEmitter()
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (part) => {
+        text += part
+        events.emit('text')
+      })
+    }
+    await until(/> $/)
+    for (let i = 0; i < 3; i++) {
+      text = ''
+      child.stdin.write('process._rawDebug("runs"); for (;;) { try { null.x } catch (error) { error.stack } }\n')
+      await until(/runs/)
+      child.kill('SIGINT')
+      await until(/interrupted[^]*> $/)
+    }
+    text = ''
+    child.stdin.write('setTimeout(function later () { console.log(new Error("told").stack + " end") }, 1); 0\n')
+    await until(/ end/)
+    t.regex(text, /^0\n> Error: told\n {4}at Timeout\.later [^]* ── setTimeout\(1\) · Timeout · \d+ ms earlier ──\n {4}at REPL\d/)
+    child.stdin.end('.exit\n')
+    t.deepEqual(await once(child, 'exit'), [0, null])
+  })
+}
