@@ -61,6 +61,7 @@ const { NO_CHAIN, FIRST_CHAIN } = records
  * @property {(reason: unknown, context: Context, promise: PromiseRecord) => void} rejected a promise was
  *   rejected in this context
  * @property {(time: number) => void} iterationStarted an iteration of the event loop begins
+ * @property {() => void} contextRan code of a vm context has run; does not throw
  * @property {() => void} formatterReplaced Error.prepareStackTrace is not longstack's any more
  * @property {((time: number, context: Context) => void) | undefined} callbackStarted set while callbacks are
  *   watched
@@ -106,7 +107,7 @@ function createAsyncLayer (parts, listener) {
     enterResource: (resource) => installer.enterResource(resource),
     loadLoopTime: () => (timed ??= parts.loopTime())
   })
-  const terminableRuns = createTerminableRuns(() => { if (enabled) installer.repair() })
+  const terminableRuns = createTerminableRuns(() => { if (enabled) installer.repair() }, listener.contextRan)
   guard.add(createMomentaryStep({ carrier, currentStep, callbackHandlers, allocationClock }))
   const installer = createInstaller({ parts, events, settlements, loadUserHooks })
 

@@ -16,8 +16,11 @@ const NAME = 'runInContext'
 const TIMEOUT = 1 // -1: none
 const BREAK_ON_SIGINT = 3
 
-/** @param {() => void} repair is called after a run that threw and may have been terminated */
-function createTerminableRuns (repair) {
+/**
+ * @param {() => void} repair is called after a run that threw and may have been terminated
+ * @param {() => void} ran is called after all others
+ */
+function createTerminableRuns (repair, ran) {
   const owner = /** @type {object} */ (getPrototypeOf(Script.prototype))
   /** what it was, while it is wrapped @type {PropertyDescriptor | undefined} */
   let original
@@ -34,6 +37,7 @@ function createTerminableRuns (repair) {
         try {
           const value = apply(method, this, arguments)
           hasReturned = true
+          ran()
           return value
         } finally { // not `catch`: a message would tell of this line
           if (!hasReturned) {

@@ -82,7 +82,7 @@ function createChain ({ stackOf, options, map, queriedAt, dropped }) {
     for (; context !== undefined && folding.isOpen; context = context.parent) {
       const contextHops = hopsOf(context, printedAwaits, origin)
       if (contextHops.length === 0) {
-        if (runnerOf(context)?.role === 'runner') folding.pass()
+        folding.pass(runnerOf(context))
         later = moreTelling(later, context)
         continue
       }

@@ -13,9 +13,11 @@ const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Refl
 
 // WeakRef.deref() keeps its target until the job ends (KeepDuringJob of ECMA-262), and V8 takes for reachable
 // what was kept at any moment of a mark-sweep: realms that are all looked at again and again are never
-// collected, the less the more there are. So a realm is looked at ever less often: a runner sets its
-// formatter soon.
+// collected, the less the more there are. So a realm is looked at ever less often, but for the newest ones,
+// in which a runner may still load what sets its formatter.
 const FIRST_CHECKS = 32 // in so many iterations of the event loop
+const NEWEST = 2 // realms, which are looked at in each iteration while they are young
+const YOUNG_MS = 10_000
 const CHECK_MS = 250 // to the next check afterwards, if the realm is not older than that: else its age
 
 /** Returns an error of the realm in which it runs, without a global variable, which a program may replace. */
@@ -40,6 +42,8 @@ function createRealms (wrapped) {
   let isEnabled = false
   /** ms of the clock: the next check of any; 0: in each iteration */
   let checkAt = Infinity
+  /** the newest, while the program has set no formatter in it @type {Realm | undefined} */
+  let unset
   /** @type {vm.Script | undefined} */
   let script
   /** @type {PropertyDescriptor | undefined} */
@@ -49,7 +53,7 @@ function createRealms (wrapped) {
   function add (error) {
     if (error === Error || known.has(error)) return
     known.add(error)
-    realms.push({ error: new WeakRef(error), checks: FIRST_CHECKS, addedAt: NaN, checkAt: 0 })
+    realms.push(unset = { error: new WeakRef(error), checks: FIRST_CHECKS, addedAt: NaN, checkAt: 0 })
     checkAt = 0
   }
 
@@ -75,26 +79,36 @@ function createRealms (wrapped) {
     }
   }.createContext
 
-  /** Wraps the formatter of a realm, where a program has set one. @param {ErrorConstructor} error */
-  function wrapFormatter (error) {
-    const slot = readSlot(error)
-    if (typeof slot?.value !== 'function' || !isSettable(slot)) return false
-    return wrapped.originalOf(slot.value) !== undefined || setSlot(wrapped.wrap(slot), slot, error)
+  /** @param {Realm} realm @returns {boolean | undefined} whether it has one; undefined: the realm is gone */
+  function wrapFormatterOf (realm) {
+    const error = realm.error.deref()
+    const isWrapped = error && wrapFormatter(error, wrapped)
+    if (isWrapped !== false && realm === unset) unset = undefined
+    return isWrapped
   }
 
-  /** @param {Realm} realm @param {number} time ms @returns {boolean} false: it is gone */
-  function checkOne (realm, time) {
-    const error = realm.error.deref()
-    if (error === undefined) return false
+  /**
+   * @param {Realm} realm
+   * @param {number} time ms
+   * @param {boolean} isNewest
+   * @returns {boolean} false: it is gone
+   */
+  function checkOne (realm, time, isNewest) {
+    const isWrapped = wrapFormatterOf(realm)
+    if (isWrapped === undefined) return false
     if (Number.isNaN(realm.addedAt)) realm.addedAt = time
-    realm.checks = wrapFormatter(error) ? 0 : Math.max(realm.checks - 1, 0)
-    if (realm.checks === 0) realm.checkAt = time + Math.max(CHECK_MS, time - realm.addedAt)
+    realm.checks = isWrapped ? 0 : Math.max(realm.checks - 1, 0)
+    const age = time - realm.addedAt
+    if (realm.checks === 0 && (isWrapped || !isNewest || age > YOUNG_MS)) {
+      realm.checkAt = time + Math.max(CHECK_MS, age)
+    }
     return true
   }
 
   /** @param {number} time ms */
   function checkDue (time) {
-    realms = realms.filter((realm) => realm.checkAt > time || checkOne(realm, time))
+    const newest = realms.length - NEWEST
+    realms = realms.filter((realm, i) => realm.checkAt > time || checkOne(realm, time, i >= newest))
     checkAt = realms.reduce((first, realm) => Math.min(first, realm.checkAt), Infinity)
   }
 
@@ -122,11 +136,30 @@ function createRealms (wrapped) {
       }
     },
 
+    /** Code has run in a realm: wraps the formatter of the newest, if that has one by now. */
+    noteRun () {
+      if (unset === undefined || !isEnabled) return
+      try {
+        wrapFormatterOf(unset)
+      } catch {} // a full stack
+    },
+
     /** Wraps formatters that programs have set. @param {number} time ms */
     check (time) {
       if (time >= checkAt && isEnabled) checkDue(time)
     }
   }
+}
+
+/**
+ * Wraps the formatter of a realm, where a program has set one.
+ * @param {ErrorConstructor} error
+ * @param {import('./wrapped-formatters').WrappedFormatters} wrapped
+ */
+function wrapFormatter (error, wrapped) {
+  const slot = readSlot(error)
+  if (typeof slot?.value !== 'function' || !isSettable(slot)) return false
+  return wrapped.originalOf(slot.value) !== undefined || setSlot(wrapped.wrap(slot), slot, error)
 }
 
 module.exports = { createRealms }

@@ -53,12 +53,16 @@ class RunnerFolding {
     }
   }
 
-  /** Notes a hop of a runner that is not printed. */
-  pass () {
-    this.#isBetweenTests = true
+  /**
+   * Notes a hop that is not printed: of the runner, or one whose frames are printed already.
+   * @param {RunnerFrames | undefined} runner what its frames have of a runner
+   */
+  pass (runner) {
+    if (runner?.role === 'runner') this.#isBetweenTests = true
+    else if (runner?.role === 'entry' && !this.#isComplete) this.#addOfProgram(undefined, true)
   }
 
-  /** @param {PrintedHop} hop @param {boolean} isEntry */
+  /** @param {PrintedHop | undefined} hop undefined: it is not printed @param {boolean} isEntry */
   #addOfProgram (hop, isEntry) {
     const wasBetweenTests = this.#isBetweenTests
     this.#appendPending()
@@ -67,7 +71,7 @@ class RunnerFolding {
       this.hops.length = Math.min(this.#ownHops, this.hops.length)
       this.isOver = true
     } else if (this.hops.length < this.#depth) {
-      this.hops.push(hop)
+      if (hop !== undefined) this.hops.push(hop)
       this.#isComplete = isEntry
     }
   }

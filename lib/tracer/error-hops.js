@@ -5,6 +5,7 @@
 
 const guard = require('../context/guard')
 const { formatHops } = require('../format/hops')
+const { className, own } = require('../objects')
 const { noteStartUpError, readSites, sitesOfText, isStartUpError } = require('../stacks/call-sites')
 const { mapSites } = require('../stacks/source-maps')
 
@@ -60,7 +61,7 @@ function createErrorHops ({ attribution, chain, observedErrors, readStack, isSta
   function report (error, sites) {
     const hops = attributedHops(error, sites)
     observedErrors.observe(error).hops = hops
-    return formatHops(hops)
+    return isPlaceOfLog(error) ? '' : formatHops(hops)
   }
 
   /**
@@ -91,6 +92,15 @@ function createSites () {
     getFunctionName: () => 'warm',
     getFileName: nothing
   }))
+}
+
+/**
+ * Returns whether an error only tells Jest where the console was used: Jest prints the first frame of it, and
+ * all lines that are no frames, below what was logged.
+ * @param {object} error
+ */
+function isPlaceOfLog (error) {
+  return className(error) === 'ErrorWithStack' && own(error, 'message') === undefined
 }
 
 module.exports = { createErrorHops }

@@ -98,6 +98,7 @@ function createEvents (wiring) {
       guard.run(() => wiring.spans?.sweep(time))
     },
 
+    contextRan: formatter.realms.noteRun,
     formatterReplaced: () => { if (settings.enabled && settings.options.errors) guard.run(formatter.enable) },
     callbackStarted: undefined, // set while blocking callbacks are watched
 

@@ -72,7 +72,7 @@ test('what longstack and its callbacks make is not listed', async (t) => {
   const { told, stderr } = await reports(`
     let made = 0
     trace.hook({ init () { if (made++ > 3) return; net.createServer().listen(0, '127.0.0.1').unref(); setTimeout(() => {}, 1e5).unref() } })
-    const timer = setTimeout(() => {}, 50)
+    const timer = setTimeout(() => {}, 1e6)
     setTimeout(function mine () { list('mine'); process.exit() }, 10)`, { env: { LONGSTACK_SIGNAL: 'SIGUSR2' } })
   t.is(stderr, '')
   t.deepEqual(summary(told.mine.all), ['Timeout pending'])

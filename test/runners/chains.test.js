@@ -28,6 +28,7 @@ const LIBRARY = `
     console.log('RESULT' + JSON.stringify({ name: 'why', stack: String(trace.why(timer)) }) + 'END')
     clearInterval(timer)
     record('deep', await deep(20))
+    record('again', new Error('again'))
   }
   function sync () { record('sync', new Error('sync')) }
 `
@@ -82,9 +83,11 @@ function resultsOf (text) {
  * @param {string} name of the runner
  */
 function assertOwnStory (t, output, name) {
-  const { late, why, deep, sync } = resultsOf(output)
+  const { late, why, deep, again, sync } = resultsOf(output)
   if (sync === undefined) return t.fail(output)
-  for (const { stack } of [late, why, deep, sync]) t.notRegex(stack, /inEarlierTest|beforeEach/)
+  for (const { stack } of [late, why, deep, again, sync]) t.notRegex(stack, /inEarlierTest|beforeEach/)
+  t.regex(again.stack, /^Error: again\n.*body /)
+  t.notRegex(again.stack, /──[^]*node_modules/, 'no frame of what the runner depends on')
   const [head, ...hops] = late.stack.split(/^ {2}── /m)
   t.regex(head, /^Error: late\n.* (?:Timeout\.)?tick/)
   t.regex(hops[0], /^setTimeout\(2\) .*\n[^]*inOwnTest/)
@@ -119,6 +122,7 @@ for (const [name, runners] of Object.entries({
     const { stdout, stderr, code } = await run({ files: source, args })
     t.is(code, 0, stderr)
     assertOwnStory(t, stdout + stderr, name)
+    t.notRegex(stdout + stderr, /at .*[lL]og .*\n+ *── /, 'no hops below what Jest logs')
   })
 
   testRunners(test, runners.slice(0, 1), 'internals show the runner', async (t, run) => {

@@ -1,74 +1,121 @@
 'use strict'
 
-// Hops have the lines of the sources under test runners that compile files, and where coverage instruments
-// them.
+// The places that errors and hops name inside of a runner are those of the source, also where the runner, a
+// compiler or the coverage rewrites it; and the failure of a test is shown as it is without longstack.
 
 const test = require('ava')
-const { testRunners } = require('../helpers/runners')
+const { runsAll } = require('../helpers/run')
+const { preload, testRunners } = require('../helpers/runners')
 
-/** Lines count: what is called is on line 4 of either file. */
-const LIBRARY = `
-exports.later = function later (done) {
-  // fails in a while
-  setTimeout(() => done(new RangeError('made by a timer')), 2)
+const TIMEOUT = 240_000 // a compiler on a busy machine
+const JEST = ['jest30', 'jest29']
+const VITEST = ['vitest5', 'vitest4']
+
+/** What is compiled away or counted stands before what is named. */
+const types = `
+interface Removed {
+  one: string
+  two: number
+}
+type Gone = 'a' | 'b'
+`
+const library = `
+function unused (a) { if (a) { return 1 } else { return 2 } }
+
+export function later (done) {
+  const branch = done ? (unused(1), unused(0)) : null
+  setTimeout(function tick () { done(new RangeError('late' + branch)) }, 1) // LATER
+}
+
+export async function waits () {
+  await new Promise((resolve) => { setTimeout(resolve, 1) })
+  throw new TypeError('thrown') // THROWN
 }
 `
-const body = `
-test('asks', async () => {
-  const trace = require('longstack')
-  const error = await new Promise((resolve) => { function inTest () { later(resolve) } setTimeout(inTest, 1) })
-  console.log('RESULT' + JSON.stringify([error.stack, trace.stack(error)]) + 'END')
+const tests = `
+test('a timer', async () => {
+  const error = await new Promise((resolve) => { later(resolve) }) // CALL
+  console.log('RESULT' + JSON.stringify(error.stack) + 'END')
+})
+
+test('fails', async () => {
+  await waits() // AWAIT
+})
+
+test('compares', () => {
+  expect({ a: 1, b: [2] }).toEqual({ a: 1, b: [3] }) // COMPARE
 })
 `
 
+/** @param {string} text @returns {string} as CommonJS */
+function asCommonJs (text) {
+  return `${text.replaceAll('export ', '')}\nmodule.exports = { later, waits }\n`
+}
+
+/** @param {string} source @param {string} text */
+function lineOf (source, text) {
+  return source.slice(0, source.indexOf(text)).split('\n').length
+}
+
 /**
  * @param {import('ava').ExecutionContext} t
- * @param {string} output
- * @param {string} library a pattern
- * @param {string} file a pattern
+ * @param {import('../helpers/run').Result} result
+ * @param {{ file: string, text: string }} lib
+ * @param {{ file: string, text: string }} own
  */
-function assertLines (t, output, library, file) {
-  const [own, asked] = JSON.parse(/RESULT(.*?)END/s.exec(output)?.[1] ?? '[]')
-  if (own === undefined) return t.fail(output)
-  t.regex(own, new RegExp(`^RangeError: made by a timer\\n.*${library}:4:\\d+`))
-  for (const text of [own, asked]) {
-    const first = `── setTimeout\\(2\\) .*\\n +at .*later \\(.*${library}:4:\\d+\\)\\n`
-    t.regex(text, new RegExp(`${first} +at .*inTest .*${file}:4:\\d+\\)`))
-    t.regex(text, new RegExp(`── setTimeout\\(1\\) .*\\n +at .*${file}:4:\\d+`))
+function assertLines (t, { stdout, stderr, code }, lib, own) {
+  const output = stdout + stderr
+  t.is(code, 1, output)
+  const found = /RESULT(".*?")END/s.exec(output)
+  if (found === null) return t.fail(output)
+  const [head, hop] = JSON.parse(found[1]).split(/^ {2}── /m)
+  const later = `${lib.file}:${lineOf(lib.text, '// LATER')}:`
+  t.regex(head, new RegExp(`^RangeError: late3?\\w*\n.*tick.*${later}`))
+  t.regex(hop, new RegExp(`^setTimeout\\(1\\) .*\n.*later .*${later}.*\n[^]*${own.file}:${lineOf(own.text, '// CALL')}:`))
+  t.regex(output, new RegExp(`waits.*${lib.file}:${lineOf(lib.text, '// THROWN')}:`))
+  for (const [source, mark] of [[lib.text, 'THROWN'], [own.text, 'COMPARE']]) {
+    t.regex(output, new RegExp(`^ *(> )?${lineOf(source, `// ${mark}`)}( ?\\||.*│).*${mark}`, 'm'))
   }
 }
 
-const jestFiles = { 'library.js': LIBRARY, 'a.test.js': `const { later } = require('./library')${body}`, 'jest.config.js': 'module.exports = {}' }
-
-for (const [how, runners, args] of /** @type {Array<[string, string[], string[]]>} */ ([
-  ['compiled', ['jest30'], []],
-  ['with coverage', ['jest30', 'jest29'], ['--coverage']],
-  ['with coverage of V8', ['jest30'], ['--coverage', '--coverageProvider=v8']]
-])) {
-  testRunners(test, runners, `lines are those of the sources, ${how}`, async (t, run) => {
-    const { stdout, stderr, code } = await run({ files: jestFiles, args })
-    t.is(code, 0, stderr)
-    assertLines(t, stdout + stderr, 'library\\.js', 'a\\.test\\.js')
-  })
+for (const provider of ['babel', 'v8']) {
+  for (const isTyped of [false, true]) {
+    if (isTyped && !runsAll) continue
+    const title = `lines of the source, ${isTyped ? 'ts-jest' : 'babel-jest'}, coverage by ${provider}`
+    testRunners(test, JEST, title, async (t, run) => {
+      const end = isTyped ? 'ts' : 'js'
+      const lib = { file: `lib.${end}`, text: isTyped ? types + library : asCommonJs(library) }
+      const own = {
+        file: `a.test.${end}`,
+        text: isTyped
+          ? `import { later, waits } from './lib'\n${types}${tests.replace('const error', 'const error: any')}`
+          : `const { later, waits } = require('./lib')\n${tests}`
+      }
+      const transform = isTyped ? ", transform: { '^.+\\.ts$': ['ts-jest', { diagnostics: false }] }" : ''
+      const files = {
+        [lib.file]: lib.text,
+        [own.file]: own.text,
+        'jest.config.js': `module.exports = { collectCoverage: true, coverageProvider: '${provider}'${transform} }`,
+        'tsconfig.json': '{ "compilerOptions": { "target": "es2022", "module": "commonjs", "types": [] } }'
+      }
+      const result = await run({ files, nodeOptions: preload, timeout: TIMEOUT })
+      assertLines(t, result, lib, own)
+    })
+  }
 }
 
-// What is only for types is cut out of the code that runs.
-const typed = `
-type Done = (error: Error) => void; interface Empty {
-}
-export function later (done: Done) { setTimeout(() => done(new RangeError('made by a timer') as Empty as Error), 2) }
-`
-const imports = "import { createRequire } from 'node:module'; import { test } from 'vitest'; import { later } from './library.ts'"
-const vitestFiles = { 'library.ts': typed, 'a.test.ts': `${imports}; const require = createRequire(import.meta.url)${body}` }
-
-for (const [how, runners, args] of /** @type {Array<[string, string[], string[]]>} */ ([
-  ['with types', ['vitest5'], []],
-  ['with types and coverage', ['vitest5', 'vitest4'], ['--coverage.enabled', '--coverage.provider', 'istanbul']],
-  ['with types and coverage of V8', ['vitest5'], ['--coverage.enabled', '--coverage.provider', 'v8']]
-])) {
-  testRunners(test, runners, `lines are those of the sources, ${how}`, async (t, run) => {
-    const { stdout, stderr, code } = await run({ files: vitestFiles, args: ['run', ...args] })
-    t.is(code, 0, stderr)
-    assertLines(t, stdout + stderr, 'library\\.ts', 'a\\.test\\.ts')
-  })
+for (const provider of ['istanbul', 'v8']) {
+  for (const pool of runsAll ? ['forks', 'vmThreads'] : ['vmThreads']) {
+    testRunners(test, VITEST, `lines of the source, coverage by ${provider}, pool ${pool}`, async (t, run) => {
+      const lib = { file: 'lib.ts', text: types + library }
+      const own = {
+        file: 'a.test.ts',
+        text: `import { expect, test } from 'vitest'\nimport { later, waits } from './lib'\n${types}${tests}`
+      }
+      const files = { [lib.file]: lib.text, [own.file]: own.text }
+      const args = ['run', '--pool', pool, '--coverage.enabled', `--coverage.provider=${provider}`]
+      const result = await run({ files, args, nodeOptions: preload, timeout: TIMEOUT })
+      assertLines(t, result, lib, own)
+    })
+  }
 }
