@@ -115,3 +115,35 @@ for (const pool of POOLS) {
     for (const result of found) assertOneTracer(t, result, true, '[ab]\\.test\\.mjs')
   })
 }
+
+const REALMS = 12
+const MAX_ALIVE = 3 // the one that counts, and what the runner has of the one before
+
+testRunners(test, JEST, 'realms of files that enable tracing are collected', async (t, run) => {
+  // The list is of the main realm, as any object of a realm keeps that one
+  const source = (/** @type {boolean} */ isTraced) => `
+    ${isTraced ? "require('longstack').enable()" : ''}
+    test('keeps nothing', async () => {
+      await new Promise((resolve) => setTimeout(resolve, 2))
+      await Promise.all([1, 2].map(async () => String(new Error('read').stack)))
+      const add = require('node:vm').runInThisContext('(realm) => (globalThis.realms ??= []).push(new WeakRef(realm))')
+      if (add(globalThis) < ${REALMS}) return
+      const inMain = require('node:vm').runInThisContext
+      // longstack looks at a realm now and then, which keeps it for as long as a job takes (lib/stacks/realms.js)
+      for (let i = 0; i < 200 && inMain('realms.filter((realm) => realm.deref()).length') > ${MAX_ALIVE}; i++) {
+        await new Promise((resolve) => setTimeout(resolve, 50))
+        inMain('gc')()
+      }
+      console.log('ALIVE ' + inMain('realms.filter((realm) => realm.deref()).length'))
+    }, 120000)`
+  const counts = await Promise.all([false, true].map(async (isTraced) => {
+    const files = Object.fromEntries(Array.from({ length: REALMS }, (_, i) => [`${i}.test.js`, source(isTraced)]))
+    const { stdout, stderr, code } = await run({
+      files: { ...files, 'jest.config.js': 'module.exports = {}' }, args: ['-i'], nodeOptions: '--expose-gc'
+    })
+    t.is(code, 0, stdout + stderr)
+    return Number(/ALIVE (\d+)/.exec(stdout + stderr)?.[1])
+  }))
+  t.log(`alive: ${counts[0]} bare, ${counts[1]} traced`)
+  t.true(counts.every((count) => count <= MAX_ALIVE), String(counts))
+})
