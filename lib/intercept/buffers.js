@@ -1,12 +1,21 @@
 'use strict'
 
-// Bytes as Buffers, without a copy.
+// Bytes as Buffers, without a copy. What a class or a property of the program's says about their length is
+// not asked: Node's parser would read it.
 
 const { isUint8Array } = require('node:util').types
 
-/** @param {Uint8Array} bytes @returns {Buffer} */
+const { apply, construct, getPrototypeOf } = Reflect
+const { prototype } = Buffer
+const { hasOwn } = Object
+const typedArray = getPrototypeOf(Uint8Array.prototype)
+const [bufferIn, offsetIn, lengthIn] = ['buffer', 'byteOffset', 'byteLength'].map((name) =>
+  /** @type {Function} */ (Object.getOwnPropertyDescriptor(typedArray, name)?.get))
+
+/** @param {Uint8Array} bytes @returns {Buffer} @throws if they are detached */
 function bufferOf (bytes) {
-  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if (getPrototypeOf(bytes) === prototype && !hasOwn(bytes, 'length')) return /** @type {Buffer} */ (bytes)
+  return construct(Uint8Array, [bufferIn, offsetIn, lengthIn].map((get) => apply(get, bytes, [])), Buffer)
 }
 
 /** @param {unknown} value @returns {Buffer | undefined} undefined: not bytes, or detached ones */

@@ -15,8 +15,8 @@ const { hasName, unwrapListeners, wrapListener } = require('./listener-wrappers'
 
 const { apply } = Reflect
 const { then } = Promise.prototype
-/** @type {Buffer} */
-const EMPTY = Buffer.alloc(0)
+const ignore = () => {}
+const EMPTY = /** @type {Buffer} */ (Buffer.alloc(0))
 
 /**
  * @typedef {(chunk: Buffer, socket: any) => unknown} Transform
@@ -149,7 +149,7 @@ class Connection {
   #end (original, self, args) {
     if (!this.#open) return this.#socket.destroyed ? undefined : apply(original, self, args)
     this.#tasks.push(() => {
-      this.#deliver(this.#flush(this.#transforms.interceptors))
+      this.#deliver(this.#flush(this.#transforms.interceptors), true)
       if (this.#open) apply(original, self, args)
       this.#open = false
     })
@@ -206,33 +206,34 @@ class Connection {
     }
   }
 
+  /** Whether transforms are to be called: none has failed, nor destroyed the socket. */
+  #canCall () { return this.#open && !this.#socket.destroyed }
+
   /**
-   * Passes bytes through transforms.
-   * @param {readonly Interceptor[]} interceptors
+   * @param {readonly Interceptor[]} interceptors that bytes pass
    * @param {Buffer} chunk
-   * @returns {Buffer} empty where one failed
+   * @returns {Buffer} empty where one failed, or destroyed the socket
    */
   #transform (interceptors, chunk) {
     let bytes = chunk
-    for (let i = 0; i < interceptors.length && bytes.length > 0 && this.#open; i++) {
+    for (let i = 0; i < interceptors.length && bytes.length > 0 && this.#canCall(); i++) {
       bytes = this.#call(interceptors[i], bytes)
     }
-    return this.#open ? bytes : EMPTY
+    return this.#canCall() ? bytes : EMPTY
   }
 
   /**
-   * Calls each transform with an empty chunk, which says that no more follows, and passes what it held back
-   * through those behind it.
+   * Calls each transform with an empty chunk, and passes what it held back through those behind it.
    * @param {readonly Interceptor[]} interceptors
    * @param {readonly Interceptor[]} [later] those behind them, which go on
    */
   #flush (interceptors, later = []) {
-    let bytes = /** @type {Buffer} */ (EMPTY)
+    let bytes = EMPTY
     for (const interceptor of interceptors) {
       bytes = this.#transform([interceptor], bytes)
-      if (!this.#open) return EMPTY
-      const heldBack = this.#call(interceptor, EMPTY)
-      bytes = bytes.length === 0 ? heldBack : Buffer.concat([bytes, heldBack])
+      if (!this.#canCall()) return EMPTY
+      // One of its own: the program may put properties on it.
+      bytes = Buffer.concat([bytes, this.#call(interceptor, Buffer.alloc(0))])
     }
     return this.#transform(later, bytes)
   }
@@ -246,8 +247,7 @@ class Connection {
     } catch (threw) {
       return this.#fail(interceptor, { threw })
     }
-    if (returned === undefined) return chunk
-    const bytes = bytesOf(returned)
+    const bytes = bytesOf(returned === undefined ? chunk : returned)
     if (bytes !== undefined) return bytes
     // The failure is reported below; a rejection must not be reported as unhandled besides.
     if (types.isPromise(returned)) guard.run(() => apply(then, returned, [ignore, ignore]))
@@ -271,8 +271,12 @@ class Connection {
     return EMPTY
   }
 
-  /** Gives bytes to the parser, if it still belongs to this connection. @param {Buffer} bytes */
-  #deliver (bytes) {
+  /**
+   * Gives bytes to the parser, if it still belongs to this connection.
+   * @param {Buffer} bytes
+   * @param {boolean} [isLast] the transforms hold nothing back any more
+   */
+  #deliver (bytes, isLast = false) {
     const socket = this.#socket
     if (!this.#open || socket.destroyed || !this.#dataWrapper?.isListed()) {
       this.#open = false
@@ -284,7 +288,7 @@ class Connection {
     if (this.#dataWrapper.isListed() || socket.destroyed) return
     // Another protocol starts. What was held back comes after what followed the request, which its handler
     // may have put back into the socket.
-    const heldBack = this.#flush(this.#transforms.interceptors)
+    const heldBack = isLast ? EMPTY : this.#flush(this.#transforms.interceptors)
     this.#open = false
     if (heldBack.length === 0 || socket.destroyed || socket.readableEnded) return
     const isRefilled = readableLength === 0 && socket.readableLength > 0
@@ -292,7 +296,5 @@ class Connection {
     else socket.unshift(heldBack)
   }
 }
-
-function ignore () {}
 
 module.exports = { Connection }

@@ -8,7 +8,15 @@ const { node } = require('../helpers/run')
 
 /** Inputs for targets whose inputs cost more than a millisecond. @type {Record<string, number>} */
 const counts = {
-  binding: 4, environment: 5, errors: 40, exchanges: 200, handles: 40, ndjson: 10, report: 3, traceparent: 500
+  binding: 4,
+  environment: 5,
+  errors: 40,
+  exchanges: 200,
+  handles: 40,
+  intercept: 80,
+  ndjson: 10,
+  report: 3,
+  traceparent: 500
 }
 const COUNT = 60
 const SEED = 20261122

@@ -181,9 +181,57 @@ for (const listens of [false, true]) {
   })
 }
 
+test('properties that a program puts on bytes, or on an empty chunk, are not read', async (t) => {
+  const { seen, uncaught } = await answer(t, `
+    const server = http.createServer((request, response) => { seen.push(request.url); response.end('ok') })
+    const getters = Object.fromEntries(['length', 'buffer', 'byteLength', 'byteOffset'].map((name) => [name, { get () { throw new Error('of the program') } }]))
+    trace.intercept(server, function marked (chunk) { Object.defineProperties(chunk, getters) })
+    trace.intercept(server, function copied (chunk) { return Object.defineProperty(Buffer.from(chunk), 'length', { value: 3 }) })
+    trace.intercept(server, function plain (chunk) { return Object.setPrototypeOf(Uint8Array.from(chunk), null) })
+    for (let i = 0; i < 2; i++) {
+      const client = await dial(server)
+      client.end(get('/' + i))
+      await once(client, 'close')
+    }
+    tell({})`)
+  t.deepEqual(seen, ['/0', '/1'])
+  t.deepEqual(uncaught, [])
+})
+
+test('a transform that destroys the socket when it is asked for what it holds back is the last to be called', async (t) => {
+  const { calls, uncaught } = await answer(t, `
+    const server = http.createServer((request, response) => response.end('ok'))
+    const calls = []
+    trace.intercept(server, function destroy (chunk, socket) { calls.push('first ' + chunk.length); if (chunk.length === 0) socket.destroy() })
+    trace.intercept(server, function later (chunk) { calls.push('second ' + chunk.length) })
+    const client = await dial(server)
+    client.end('GET')
+    await once(client, 'close')
+    tell({ calls })`)
+  t.deepEqual(calls, ['first 3', 'second 3', 'first 0'])
+  t.deepEqual(uncaught, [])
+})
+
+test('transforms are asked once for what they hold back, though another protocol starts in it', async (t) => {
+  const { calls, text } = await answer(t, `
+    const server = http.createServer()
+    server.on('connect', (request, socket, head) => setImmediate(() => tell({ calls, text: String(head) })))
+    let calls = 0
+    let held = Buffer.alloc(0)
+    trace.intercept(server, function whole (chunk) {
+      if (chunk.length === 0) return held
+      held = Buffer.concat([held, chunk])
+      return Buffer.alloc(0)
+    })
+    trace.intercept(server, function last (chunk) { if (chunk.length === 0) { calls++; return Buffer.from('more') } })
+    const client = await dial(server)
+    client.end('CONNECT a:1 HTTP/1.1\\r\\nHost: a\\r\\n\\r\\none ')`)
+  t.is(calls, 1)
+  t.is(text, 'one more')
+})
+
 const odd = {
   'bytes that were transferred': ['const bytes = new Uint8Array(chunk); structuredClone(bytes, { transfer: [bytes.buffer] }); return bytes', /returned bytes that cannot be read/],
-  'bytes with a getter that throws': ["return Object.defineProperty(new Uint8Array(3), 'buffer', { get () { throw new Error('never seen') } })", /returned bytes that cannot be read/],
   'a revoked proxy': ['const { proxy, revoke } = Proxy.revocable({}, {}); revoke(); return proxy', /returned a proxy/],
   'a revoked proxy, thrown': ['const { proxy, revoke } = Proxy.revocable({}, {}); revoke(); throw proxy', /threw a proxy/]
 }
