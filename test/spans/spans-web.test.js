@@ -73,7 +73,7 @@ test('who goes away: before the answer, in the midst of it, on either side', asy
       if (req.url === '/socket') return req.socket.destroy()
       if (req.url === '/half' || req.url === '/cut') res.write('half')
       if (req.url === '/cut') setTimeout(() => res.destroy(new Error('on purpose')), 5)
-      if (req.url === '/late') setTimeout(() => res.end('nobody hears that'), 400)
+      if (req.url === '/late') req.socket.on('close', () => setTimeout(() => res.end('nobody hears that'), 5))
     })
     const port = await listen(server)
     await ask({ port, path: '/silent' }, (request) => { request.end(); got(server).then(() => request.destroy()) })
