@@ -15,6 +15,11 @@ const MAX_REQUESTS = 4 // at a time
 const MAX_ANSWER = 8 << 20 // bytes; exporters that have a limit have 4 MiB
 const HOLD = 5000 // ms that an open span waits for its end
 const OPEN = '"longstack.end":"open"'
+/** ms that the exporter waits for an answer, or for the next part of one, and within which it retries */
+const TIMEOUT = Number(process.env.OTEL_EXPORTER_OTLP_TRACES_TIMEOUT ??
+  process.env.OTEL_EXPORTER_OTLP_TIMEOUT) || 10_000
+const MAX_ANSWER_TIME = 2 * TIMEOUT // ms until a connection is closed whose answer has not ended
+const MAX_EXPORT_TIME = 3 * TIMEOUT // ms until spans are given up of which the exporter says nothing
 
 const { exporter: exporterFile, url, slots, news } = workerData
 /** @type {BigInt64Array} */
@@ -75,17 +80,30 @@ function send () {
   if (closing && requests === 0) port.close()
 }
 
-/** @param {string[]} lines */
+/**
+ * Has lines sent. Exporters never call back where a collector answers with another protocol (101), and then
+ * refuse to send once there are thirty of these: one that does not call back in time is replaced.
+ * @param {string[]} lines
+ */
 function request (lines) {
   requests++
   const spans = lines.map((line) => readableSpan(JSON.parse(line)))
-  exporter.export(spans, (/** @type {{ code: number, error?: Error }} */ { code, error }) => {
+  let isSettled = false
+  const end = (/** @type {{ code: number, error?: Error }} */ { code, error }) => {
+    if (isSettled) return
+    isSettled = true
+    clearTimeout(deadline)
     requests--
     report(code === 0 ? {} : { fault: reasonOf(error), gone: statusOf(error) === undefined })
     settle(code === 0 ? 'WRITTEN' : 'LOST', lines)
     if (closing || queue.length >= BATCH) send()
     else if (queue.length > 0) timer ??= setTimeout(send, DELAY)
-  })
+  }
+  const deadline = setTimeout(() => {
+    exporter = createExporter()
+    end({ code: 1, error: new Error('no answer in time') })
+  }, MAX_EXPORT_TIME)
+  exporter.export(spans, end)
 }
 
 /** @param {any} error @returns {number | undefined} the HTTP status, undefined where there was no response */
@@ -157,10 +175,23 @@ function limitAnswers () {
   })
 }
 
-try {
+/** Closes connections on which an answer comes for ever, part by part. */
+function limitTimes () {
+  channels.subscribe('http.client.request.start', (/** @type {any} */ { request: sent }) => {
+    const limit = setTimeout(() => sent.destroy(), MAX_ANSWER_TIME)
+    sent.once('close', () => clearTimeout(limit))
+  })
+}
+
+function createExporter () {
   const { OTLPTraceExporter } = require(exporterFile)
-  exporter = new OTLPTraceExporter({ url })
+  return new OTLPTraceExporter({ url })
+}
+
+try {
+  exporter = createExporter()
   watchConnections()
+  limitTimes()
   limitAnswers()
   port.on('message', receive)
   Atomics.store(counts, slots.READY, 1n)

@@ -5,7 +5,9 @@
 
 const test = require('ava')
 const { spawn } = require('node:child_process')
+const { once } = require('node:events')
 const fs = require('node:fs')
+const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
 const { collector } = require('../helpers/collector')
@@ -112,6 +114,30 @@ patiently("longstack's own figures have OTLP's form; what no collector takes bec
   t.deepEqual(attributes(span.events[0]), { 'exception.message': 'boom' })
   t.like(span.links[0], { traceId: '1af7651916cd43dd8448eb211c80319c', spanId: '0000000000000009' })
 })
+
+const endless = {
+  'that takes up another protocol': ['HTTP/1.1 101 x\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n', ''],
+  'byte by byte, without an end': ['HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n', 'x'],
+  'whose head has no end': ['HTTP/1.1 200 OK\r\n', 'X-Odd: x\r\n']
+}
+for (const [what, [head, part]] of Object.entries(endless)) {
+  patiently(`an answer ${what} keeps no spans for ever`, async (t) => {
+    const server = net.createServer((socket) => {
+      socket.on('error', () => {}).once('data', () => {
+        socket.write(head)
+        const timer = setInterval(() => { if (part !== '') socket.write(part) }, 50)
+        socket.on('close', () => clearInterval(timer))
+      })
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const to = `http://127.0.0.1:${/** @type {net.AddressInfo} */ (server.address()).port}`
+    const { last, code, stderr } = await run('write(3); settled(() => process.exit())', { to, env: { OTEL_EXPORTER_OTLP_TIMEOUT: '300' } })
+    t.is(code, 0, stderr)
+    t.is(last.waiting, 0)
+    t.is(last.written + last.dropped, 3)
+  })
+}
 
 patiently('what is no JSON does not keep its span from arriving', async (t) => {
   const { url, spans } = await collector(t)
