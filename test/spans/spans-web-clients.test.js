@@ -51,7 +51,7 @@ for (const from of ['fetch', 'undici']) {
       await got(server)
       controller.abort()
       await aborted
-      await fails('/late', { signal: AbortSignal.timeout(300) })
+      await fails('/late', { signal: AbortSignal.timeout(1500) })
       await fails('/broken')
       await fails('/closed')
       const other = net.createServer()
