@@ -15,13 +15,15 @@ const CURRENT_RUN = 3 // number of this run in the log of its span
 const CURRENT_REF = 4 // reference of the resource or promise that was entered last
 const DEPTH = 5 // how many are entered; 0: no hook has said what runs
 const LAST_LEFT = 6 // reference of the step that was left last
-const ATTENTION = 7 // what else is done when a callback begins: TIMED, WATCHED, ORPHANED, PROFILED
+const ATTENTION = 7 // what else is done when a step begins: the bits below
 
 // Bits of ATTENTION.
 const TIMED = 1 // spans are timed
 const WATCHED = 2 // the length of callbacks is watched
 const ORPHANED = 4 // a handle was made while nothing executed: what runs next is its cause
 const PROFILED = 8 // steps are logged for a profile
+const SETTLING = 16 // code runs that may be terminated: see hooks/settlements.js
+const MISSING = 32 // such code ran since the event loop called last: not all that was settled is known
 
 const current = new Int32Array(32)
 /** what the levels below were: chain, cause, span, run, ref */
@@ -107,6 +109,8 @@ module.exports = {
   WATCHED,
   ORPHANED,
   PROFILED,
+  SETTLING,
+  MISSING,
   current,
   profiled,
   setCurrent,

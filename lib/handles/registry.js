@@ -60,6 +60,8 @@ class Watch {
 class Registry {
   #entries = new Entries()
   #watch = new Watch()
+  /** when promises were last settled unseen, ms of the clock */
+  #missedAt = -Infinity
   /**
    * Called with the entry of each timer that stays, while it is set.
    * @type {((entry: Entry) => void) | undefined}
@@ -193,6 +195,12 @@ class Registry {
 
   /** Whether tracing was enabled from a time until now. @param {number} time ms of the clock */
   wasWatchingSince (time) { return this.#watch.isSince(time) }
+
+  /** Not all promises that were settled until now are known. @param {number} time ms of the clock */
+  missSettled (time) { this.#missedAt = time }
+
+  /** Whether each promise is known that was settled from a time until now. @param {number} time ms */
+  sawSettledSince (time) { return time > this.#missedAt && this.wasWatchingSince(time) }
 
   /** @param {Entry} entry @returns {number | undefined} ms of the clock; undefined where it is not known */
   lastActive (entry) { return this.#watch.lastActive(entry) }

@@ -221,7 +221,7 @@ function lastActive (registry, { object, handle, type, entry }) {
 function promiseState (registry, promise, context) {
   if (promise === undefined || context === undefined) return undefined
   if (settlerOf(promise) !== undefined) return 'settled'
-  return context.done || !registry.wasWatchingSince(context.time) ? undefined : 'pending'
+  return context.done || !registry.sawSettledSince(context.time) ? undefined : 'pending'
 }
 
 /** @param {Subject} subject @returns {Why['origin']} */

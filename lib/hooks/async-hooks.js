@@ -88,13 +88,8 @@ function createAsyncLayer (parts, listener) {
   const orphans = createOrphans({ capture })
   const kindHandlers = createKindHandlers({ parts, listener, orphans, runGuarded })
   const callbackHandlers = createCallbackHandlers({ parts, listener, carrier, orphans, loopTime, runGuarded })
-  const settlements = createSettlements({
-    capture,
-    lookup,
-    orphans,
-    listener,
-    recordOf: (promise) => installer.recordOf(promise)
-  })
+  const recordOf = (/** @type {any} */ promise) => installer.recordOf(promise)
+  const settlements = createSettlements({ capture, lookup, orphans, registry, listener, recordOf })
   const events = createEvents({
     parts, listener, kindTable, carrier, lookup, kindHandlers, callbackHandlers, settlements, loopTime
   })
@@ -107,9 +102,9 @@ function createAsyncLayer (parts, listener) {
     enterResource: (resource) => installer.enterResource(resource),
     loadLoopTime: () => (timed ??= parts.loopTime())
   })
-  const terminableRuns = createTerminableRuns(() => { if (enabled) installer.repair() }, listener.contextRan)
   guard.add(createMomentaryStep({ carrier, currentStep, callbackHandlers, allocationClock }))
   const installer = createInstaller({ parts, events, settlements, loadUserHooks })
+  const terminableRuns = createTerminableRuns(installer, listener.contextRan)
 
   /** Loads what calls users' hooks and those of other addons, around the functions that record. */
   function loadUserHooks () {

@@ -8,7 +8,7 @@ const { now } = require('../context/clock')
 const guard = require('../context/guard')
 const { contextAt, contextOf, root } = require('../context/context')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, PROFILED, TIMED,
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, MISSING, PROFILED, TIMED,
   current, profiled
 } = require('../context/current')
 const {
@@ -108,7 +108,7 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
 
   /**
    * Handles the begin of a callback while a bit of ATTENTION is set: spans are timed, callbacks are watched,
-   * steps are logged, or an orphan waits for its cause.
+   * steps are logged, an orphan waits for its cause, or code ran that may be terminated.
    * @param {number} ref
    * @param {number} flags
    * @param {Int32Array} words
@@ -122,6 +122,7 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
     }
     const span = current[CURRENT_SPAN]
     const isCallback = current[DEPTH] === 1 && (flags & CALLED) !== 0
+    if (isCallback) current[ATTENTION] &= ~MISSING
     if (listener.callbackStarted !== undefined && isCallback) {
       listener.callbackStarted(now(), contextOf(current[CURRENT_CHAIN], current[CURRENT_CAUSE], span) ?? root)
     }

@@ -64,6 +64,7 @@ function createCurrentStep ({ lookup, settlements, isEnabled }) {
     },
 
     executingResource: () => executionAsyncResource(),
+    missesSettled: settlements.last.misses,
 
     /** Returns the number of the chain, the reference of the record, and the number of the run. */
     currentStep () {

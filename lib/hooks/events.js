@@ -15,8 +15,8 @@ const guard = require('../context/guard')
 const records = require('../context/records')
 const { OnPromise } = require('../context/tag')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH, PROFILED, TIMED,
-  current, leaveAll, pop, profiled, push, unwind
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH, PROFILED,
+  SETTLING, TIMED, current, leaveAll, pop, profiled, push, unwind
 } = require('../context/current')
 const { noteRepetition } = require('./loops')
 const { UNKNOWN, createOlderSteps } = require('./older-steps')
@@ -44,8 +44,7 @@ const HANDLED = SPECIAL | DETAILED | ENTERED | PARSER // flags of records whose 
 function createEvents ({
   parts, listener, kindTable, carrier, lookup, kindHandlers, callbackHandlers, settlements, loopTime
 }) {
-  const { capture, callbackListeners, installedFormatter, allocationClock } = parts
-  const { clock } = capture
+  const { capture, capture: { clock }, callbackListeners, installedFormatter, allocationClock } = parts
   const { mark } = allocationClock
   const { resolveCurrent } = lookup
   const olderSteps = createOlderSteps({ parts, carrier, callbackHandlers, loopTime, enter })
@@ -111,6 +110,7 @@ function createEvents ({
   function initPromise (promise, parent) {
     try {
       if (guard.inOwnWork) return OnPromise.write(promise, 0)
+      if ((current[ATTENTION] & SETTLING) !== 0) settlements.last.read()
       promiseNumber = (promiseNumber + 1) & PROMISES
       const ref = promiseNumber << 1 | 1
       const offset = (promiseNumber & MASK) << SHIFT
@@ -175,6 +175,7 @@ function createEvents ({
    * @param {number} offset
    */
   function enter (ref, words, offset) {
+    if ((current[ATTENTION] & SETTLING) !== 0) settlements.last.readBeforeStep()
     push(ref)
     const flags = words[offset + FLAGS]
     current[CURRENT_CHAIN] = words[offset + CHAIN]
@@ -219,6 +220,7 @@ function createEvents ({
 
   /** Puts back the step before the one that was entered. @param {number} ref of the latter */
   function leave (ref) {
+    if ((current[ATTENTION] & SETTLING) !== 0) settlements.last.read()
     if (current[CURRENT_REF] !== ref) {
       if (!unwind(ref)) return
       allocationClock.forget() // what ran since has no markers of its own
@@ -245,6 +247,7 @@ function createEvents ({
 
   /** @param {number} trigger another promise, where `then` or `await` made it */
   function promiseKind (trigger) {
+    if ((current[ATTENTION] & SETTLING) !== 0) settlements.last.read()
     return trigger === executionAsyncId() ? kindTable.promise : kindTable.awaited
   }
 

@@ -3,7 +3,8 @@
 // Chooses which functions of events.js, settlements.js and user-hooks.js serve as hooks, and installs them.
 //
 // Where Node can leave promises out of async_hooks (24 and later), V8's own promise hooks report them, at a
-// third of the cost; else async_hooks does. In light mode nothing reports them.
+// third of the cost; else async_hooks does. In light mode nothing reports them. That they are settled is
+// reported by V8, and in another way while code runs that may be terminated (settlements.js).
 
 const { createHook } = require('node:async_hooks')
 const guard = require('../context/guard')
@@ -39,8 +40,9 @@ function createInstaller ({ parts, events, settlements, loadUserHooks }) {
   let canLeave
   /** @type {ReturnType<typeof loadUserHooks> | undefined} */
   let userHooks
-  /** @type {Array<() => void>} */
+  /** @type {Function[]} */
   let disableFunctions = []
+  const settledHooks = createSettledHooks(settlements.last)
 
   /** @param {boolean} light */
   function install (light) {
@@ -58,16 +60,15 @@ function createInstaller ({ parts, events, settlements, loadUserHooks }) {
     const hook = createHook(/** @type {any} */ (callbacks)).enable()
     disableFunctions.push(() => userHooks === undefined ? hook.disable() : userHooks.disable(hook))
     seesSettled = needsSettled()
-    if (seesSettled) disableFunctions.push(/** @type {() => void} */ (installPromiseHooks()))
-  }
-
-  /** @returns {Function} disables them */
-  function installPromiseHooks () {
-    const { promiseHooks } = require('node:v8')
+    if (usesPromiseHooks) {
+      const { promiseHooks } = require('node:v8')
+      const { initPromise, beforePromise, afterPromise } = events
+      const hooks = { init: initPromise, before: beforePromise, after: afterPromise }
+      disableFunctions.push(promiseHooks.createHook(hooks))
+    }
+    if (!seesSettled) return
     const { settlePromise, settleResource, settleUnrecorded } = settlements
-    if (!usesPromiseHooks) return promiseHooks.onSettled(isLight ? settleUnrecorded : settleResource)
-    const { initPromise: init, beforePromise: before, afterPromise: after } = events
-    return promiseHooks.createHook({ init, before, after, settled: settlePromise })
+    settledHooks.set(usesPromiseHooks ? settlePromise : isLight ? settleUnrecorded : settleResource, isLight)
   }
 
   /** Light mode needs to know who rejects only for errors and spans; one hook makes all promises slower. */
@@ -79,11 +80,14 @@ function createInstaller ({ parts, events, settlements, loadUserHooks }) {
   function uninstall () {
     for (const disable of disableFunctions) disable()
     disableFunctions = []
+    settledHooks.set(undefined, isLight)
   }
 
   return {
     install,
     uninstall,
+    startTerminable: settledHooks.startTerminable,
+    endTerminable: settledHooks.endTerminable,
 
     /**
      * Installs the hooks again where Node has lost them: code was terminated inside of AsyncHook.enable or
@@ -91,7 +95,7 @@ function createInstaller ({ parts, events, settlements, loadUserHooks }) {
      * are without hooks since.
      */
     repair () {
-      if (isLight || usesPromiseHooks || guard.run(makesTracked)) return
+      if (disableFunctions.length === 0 || isLight || usesPromiseHooks || guard.run(makesTracked)) return
       uninstall()
       install(isLight)
     },
@@ -129,6 +133,72 @@ function createInstaller ({ parts, events, settlements, loadUserHooks }) {
       if (record === undefined) return { ref: 0, chain: 0, span: 0 }
       const { words, offset } = record
       return { ref, chain: words[offset + CHAIN], span: words[offset + SPAN] }
+    }
+  }
+}
+
+/**
+ * Creates what installs the hook for promises that are settled: another one while code runs that may be
+ * terminated, see settlements.js.
+ * @param {ReturnType<typeof import('./settlements').createSettlements>['last']} last
+ */
+function createSettledHooks (last) {
+  /** undefined: none is needed @type {((promise: object) => void) | undefined} */
+  let settle
+  let isLight = false
+  /** code runs that may be terminated */
+  let isTerminable = false
+  /** @type {Function[]} */
+  let disableFunctions = []
+
+  function install () {
+    for (const disable of disableFunctions) disable()
+    disableFunctions = []
+    if (settle === undefined) return
+    const { promiseHooks } = require('node:v8')
+    disableFunctions.push(promiseHooks.onSettled(isTerminable ? last.keep : settle))
+    if (!isTerminable) return
+    last.start(settle)
+    if (isLight) disableFunctions.push(promiseHooks.onInit(last.read)) // nothing else is called for promises
+  }
+
+  function stopTerminable () {
+    if (!isTerminable) return
+    isTerminable = false
+    last.stop()
+    install()
+  }
+
+  // Where no run of vm has ended what was terminated
+  guard.add({ save: () => true, restore: (saved) => { if (saved === undefined) stopTerminable() } })
+
+  return {
+    /**
+     * @param {((promise: object) => void) | undefined} hook notes a promise; undefined: none is needed
+     * @param {boolean} light
+     */
+    set (hook, light) {
+      if (hook === undefined) last.forget()
+      settle = hook
+      isLight = light
+      install()
+    },
+
+    /**
+     * Code begins to run that may be terminated.
+     * @returns {boolean} false: in such code, or nobody needs to know which promises are settled
+     */
+    startTerminable () {
+      if (isTerminable || settle === undefined) return false
+      isTerminable = true
+      install()
+      return true
+    },
+
+    /** Such code has ended; its step is still the current one. @param {boolean} isOutermost */
+    endTerminable (isOutermost) {
+      last.read()
+      if (isOutermost) stopTerminable()
     }
   }
 }

@@ -6,11 +6,19 @@
 // marking a rejection as handled; the addon can. One call of it costs more than everything else that is done
 // for a promise, so it looks at several: BATCH of them, or those that there are when a query comes, a span
 // ends, or an iteration of the event loop begins.
+//
+// V8 calls the hook of a promise that is rejected from C++, and where it terminates JavaScript in there it
+// ends the process, or forgets that the code is to end (NativeContext::RunPromiseHook in
+// src/objects/contexts.cc). Only functions that V8 has in C++ do not look whether they are to end. So while
+// code runs that may be terminated, the hook is one of those, Reflect.set: it keeps the promise that was
+// settled last, which is noted when the next one is made, and when a step begins or ends. What was settled in
+// between is not known to be.
 
 const guard = require('../context/guard')
 const { contextAt, root } = require('../context/context')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, ORPHANED, current
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, MISSING, ORPHANED,
+  SETTLING, current
 } = require('../context/current')
 const {
   CHAIN, DETAIL, FLAGS, LIVE, MASK, OWN_WORK_CHAIN, REF, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT,
@@ -19,6 +27,8 @@ const {
 const { OnPromise } = require('../context/tag')
 const { refOfTracked } = require('./promise-ids')
 
+const { set } = Reflect
+
 const BATCH = 8 // the addon looks at its arguments, without reading an array
 
 /**
@@ -26,10 +36,11 @@ const BATCH = 8 // the addon looks at its arguments, without reading an array
  * @param {import('../stacks/capture').Capture} deps.capture
  * @param {ReturnType<typeof import('./lookup').createLookup>} deps.lookup
  * @param {ReturnType<typeof import('./orphans').createOrphans>} deps.orphans
+ * @param {import('../handles/registry').Registry} deps.registry
  * @param {import('./async-hooks').Listener} deps.listener
  * @param {(promise: object) => import('./async-hooks').PromiseRecord} deps.recordOf
  */
-function createSettlements ({ capture, lookup, orphans, listener, recordOf }) {
+function createSettlements ({ capture, lookup, orphans, registry, listener, recordOf }) {
   /** @type {any[]} */
   const pending = Array(BATCH).fill(undefined)
   const settlers = new Int32Array(BATCH)
@@ -126,6 +137,7 @@ function createSettlements ({ capture, lookup, orphans, listener, recordOf }) {
   }
 
   return {
+    last: createLastSettled({ capture, registry }),
     settlePromise,
     settleResource,
     settleUnrecorded,
@@ -143,6 +155,54 @@ function createSettlements ({ capture, lookup, orphans, listener, recordOf }) {
       count = 0
       pending.fill(undefined)
     }
+  }
+}
+
+/**
+ * Creates what keeps the promise that was settled last, while code runs that may be terminated.
+ * @param {Pick<import('./async-hooks').AsyncParts, 'capture' | 'registry'>} deps
+ */
+function createLastSettled ({ capture, registry }) {
+  const last = { promise: /** @type {object | undefined} */ (undefined) }
+  /** @type {(promise: object) => void} */
+  let settle = () => {}
+
+  /** Notes the promise that was settled last, in the current step. */
+  function read () {
+    const { promise } = last
+    last.promise = undefined
+    if (promise !== undefined) settle(promise)
+  }
+
+  return {
+    keep: /** @type {(promise: object) => void} */ (set.bind(undefined, last, 'promise')),
+    read,
+
+    /** Returns whether a promise may have been settled unseen since the event loop called last. */
+    misses: () => (current[ATTENTION] & MISSING) !== 0,
+
+    /**
+     * The same when a step is about to be entered. Where none was, Node does not say any more what executed.
+     */
+    readBeforeStep () {
+      if (current[DEPTH] === 0) last.promise = undefined
+      else read()
+    },
+
+    /** Code begins that may be terminated. @param {typeof settle} note notes a promise */
+    start (note) {
+      settle = note
+      current[ATTENTION] |= SETTLING | MISSING
+    },
+
+    /** Such code has ended; its step is not the current one any more. */
+    stop () {
+      registry.missSettled(capture.clock[0])
+      current[ATTENTION] &= ~SETTLING
+      last.promise = undefined
+    },
+
+    forget () { last.promise = undefined }
   }
 }
 

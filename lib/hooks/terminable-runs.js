@@ -17,10 +17,10 @@ const TIMEOUT = 1 // -1: none
 const BREAK_ON_SIGINT = 3
 
 /**
- * @param {() => void} repair is called after a run that threw and may have been terminated
- * @param {() => void} ran is called after all others
+ * @param {ReturnType<typeof import('./installer').createInstaller>} installer
+ * @param {() => void} ran is called after a run that did not throw
  */
-function createTerminableRuns (repair, ran) {
+function createTerminableRuns ({ startTerminable, endTerminable, repair }, ran) {
   const owner = /** @type {object} */ (getPrototypeOf(Script.prototype))
   /** what it was, while it is wrapped @type {PropertyDescriptor | undefined} */
   let original
@@ -33,6 +33,8 @@ function createTerminableRuns (repair, ran) {
       /** @this {any} */
       runInContext () {
         const saved = guard.save()
+        const isTerminable = arguments[TIMEOUT] > 0 || arguments[BREAK_ON_SIGINT] === true
+        const isOutermost = isTerminable && startTerminable()
         let hasReturned = false
         try {
           const value = apply(method, this, arguments)
@@ -40,9 +42,10 @@ function createTerminableRuns (repair, ran) {
           ran()
           return value
         } finally { // not `catch`: a message would tell of this line
+          if (isTerminable) endTerminable(isOutermost) // in its step
           if (!hasReturned) {
             guard.restore(saved)
-            if (arguments[TIMEOUT] > 0 || arguments[BREAK_ON_SIGINT] === true) repair()
+            if (isTerminable) repair()
           }
         }
       }

@@ -144,10 +144,11 @@ function createErrorEvents (wiring) {
     noteEscaped (error, isRejection) {
       const { asyncLayer, spans } = wiring
       const present = presentContext()
+      const isUnsure = isRejection && asyncLayer.missesSettled()
       // Node reports a rejection in the context of its promise.
-      const rejecter = observedErrors.rejecterOfValue(error) ??
+      const rejecter = (isUnsure ? undefined : observedErrors.rejecterOfValue(error)) ??
         (isRejection ? settlerOf(asyncLayer.executingResource()) ?? rejecterOf(error) : undefined)
-      const context = rejecter ?? present
+      const context = rejecter ?? (isUnsure ? undefined : present)
       if (context !== undefined) {
         observedErrors.noteEscape(error, { context, isRejection: rejecter !== undefined })
       }
