@@ -17,11 +17,11 @@ const { createPage } = require('../lib/report/render/page')
 const { report } = require('../lib/report/render/text')
 const { writeTrace } = require('../lib/report/render/trace-file')
 const { expectHarmless } = require('./helpers/expectations')
+const { elementsOf, expectNoMarkup } = require('./helpers/page')
 const { CANARY, spanFile } = require('./helpers/span-lines')
 const { check, fc } = require('./helpers/property')
 
 const BATCH = 20
-const ELEMENTS = /<(?:!--|\/?(?:script|style|noscript|head|body|html|meta|link|base|iframe|img|object))\b/gi
 const limits = ['p95 < 100ms', 'errors < 1%', 'GET /a p50 < 5ms'].flatMap((text) => {
   try {
     return [parseLimit(text)]
@@ -29,18 +29,6 @@ const limits = ['p95 < 100ms', 'errors < 1%', 'GET /a p50 < 5ms'].flatMap((text)
     return []
   }
 })
-
-/** @param {string} page @returns {string} its elements that a file could bring */
-const elementsOf = (page) => [...page.matchAll(ELEMENTS)].map(([tag]) => tag.toLowerCase()).join(' ')
-
-/** @param {string} page @param {string} elements of a page of no spans */
-function expectNoMarkup (page, elements) {
-  if (elementsOf(page) !== elements) throw new Error(`the page has other elements: ${elementsOf(page)}`)
-  if (page.includes(CANARY.slice(0, 12))) throw new Error('the page has the text of a span unescaped')
-  const json = /<script type="application\/json" id="data">([^<]*)<\/script>/.exec(page)
-  if (json === null) throw new Error('the data of the page is not found')
-  JSON.parse(json[1])
-}
 
 /** @param {string} text @param {number} columns */
 function expectTable (text, columns) {

@@ -91,8 +91,8 @@ const span = fc.record({
   resource: some({ attributes: fc.dictionary(hostileText, hostileText), 'process.pid': hostileNumber })
 }, { requiredKeys: ['traceId', 'spanId', 'name', 'kind', 'startTimeUnixNano', 'endTimeUnixNano'] })
 
-/** A span of which one value is any JSON. */
-const changedSpan = fc.tuple(span, fc.nat(200), fc.jsonValue()).map(([object, place, value]) => {
+/** A record of which one value is any JSON. @param {fc.Arbitrary<any>} record @returns {fc.Arbitrary<any>} */
+const changed = (record) => fc.tuple(record, fc.nat(500), fc.jsonValue()).map(([object, place, value]) => {
   /** @type {Array<[any, string]>} */
   const places = []
   JSON.stringify(object, function (key, inner) {
@@ -104,7 +104,7 @@ const changedSpan = fc.tuple(span, fc.nat(200), fc.jsonValue()).map(([object, pl
   return object
 })
 
-const spanText = fc.oneof({ arbitrary: span, weight: 5 }, { arbitrary: changedSpan, weight: 2 })
+const spanText = fc.oneof({ arbitrary: span, weight: 5 }, { arbitrary: changed(span), weight: 2 })
   .map((object) => JSON.stringify(object))
 
 const line = fc.oneof(
@@ -131,4 +131,4 @@ function spanFile () {
   return fc.oneof({ arbitrary: lines, weight: 3 }, damaged, compressed, noise)
 }
 
-module.exports = { CANARY, spanFile }
+module.exports = { CANARY, changed, hostileNumber, hostileText, spanFile }

@@ -90,7 +90,9 @@ async function profileProgram (operands, values) {
   async function report () {
     if (isReported || !fs.existsSync(file)) return
     isReported = true
-    await output(JSON.parse(fs.readFileSync(file, 'utf8')), values, 2)
+    const profile = read(fs.readFileSync(file, 'utf8'))
+    if (profile === undefined) printError('longstack: the program wrote something that is no profile.')
+    else await output(profile, values, 2)
   }
 
   const watcher = fs.watch(directory, () => { report().catch(fail) }).on('error', () => {})
@@ -115,6 +117,11 @@ async function profileProgram (operands, values) {
   }
 }
 
+/** @param {unknown} json @returns {Profile | undefined} */
+function read (json) {
+  return require('../report/read/profile').parseProfile(json)
+}
+
 /** @param {Error} error of writing an output */
 function fail (error) {
   printError(`longstack: ${error.message}`)
@@ -136,7 +143,8 @@ async function profileProcess (pid, values) {
     const finish = () => { target?.call('finishProfile').catch(() => {}) }
     process.once('SIGINT', finish)
     const options = { seconds, samples: !values['no-samples'] }
-    const profile = JSON.parse(await target.call('profile', options, seconds * 1000))
+    const profile = read(await target.call('profile', options, seconds * 1000))
+    if (profile === undefined) throw new RefusedError(`Process ${pid} answered with no profile.`)
     process.off('SIGINT', finish)
     await target.close()
     await output(profile, values, 1)

@@ -54,7 +54,7 @@ function sideOf ({ object, type, context, entry }) {
   if (object !== undefined && isSocket(object)) {
     const tls = own(object, '_tlsOptions')
     if (isObject(tls)) return own(tls, 'isServer') === true ? 'server' : 'client'
-    if (isServer(own(object, '_server') ?? undefined)) return 'server'
+    if (isServer(own(object, '_server'))) return 'server'
     if (type !== 'PIPEWRAP') return 'client'
     return entry?.remote !== undefined || own(object, 'connecting') === true ? 'client' : undefined
   }

@@ -20,14 +20,14 @@ const { className, hidden, inherits, isObject, own } = require('../objects')
  * @property {import('./entry').Entry | undefined} entry
  */
 
-/** @param {object | undefined} object */
+/** @param {unknown} object */
 function isSocket (object) {
-  return object !== undefined && inherits(object, net.Socket.prototype)
+  return isObject(object) && inherits(object, net.Socket.prototype)
 }
 
-/** @param {object | undefined} object */
+/** @param {unknown} object */
 function isServer (object) {
-  return object !== undefined && inherits(object, net.Server.prototype)
+  return isObject(object) && inherits(object, net.Server.prototype)
 }
 
 /** Whether a type is that of a connection between two programs. @param {string} type */

@@ -16,6 +16,7 @@ const counts = {
   handles: 40,
   intercept: 80,
   ndjson: 10,
+  profile: 20,
   report: 3,
   traceparent: 500
 }

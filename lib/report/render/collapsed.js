@@ -2,6 +2,7 @@
 
 // Renders a profile as collapsed stacks: a line for each, frames from the outermost inwards, then µs.
 
+const { clean } = require('../../text')
 const { stacksOf } = require('./profile-stacks')
 
 /** @typedef {import('./profile-stacks').Stack} Stack */
@@ -33,9 +34,9 @@ function collapsed (profile, value = 'ran') {
   return lines.join('')
 }
 
-/** Makes a name fit for a line: no separators, no control characters. @param {string} name */
+/** Makes a name fit for a line: no separators, no control or bidi characters. @param {string} name */
 function plain (name) {
-  return name.replace(/[;\p{Cc}\p{Zl}\p{Zp}]/gu, '?')
+  return clean(name).replaceAll(';', '?')
 }
 
 module.exports = { collapsed, values }
