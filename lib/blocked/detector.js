@@ -219,7 +219,7 @@ class Detector {
     preserveRegExpStatics(() => {
       if (this.#isPaused(length)) return
       callback.isReported = true
-      this.#report(callback, length.ms, true)
+      guard.callInHook(() => this.#report(callback, length.ms, true))
     })
   }
 

@@ -27,6 +27,12 @@ const guard = {
   inOwnWork: false,
 
   /**
+   * The program is called inside of a hook, or on top of whatever an interrupt found, which may be one. Not
+   * reset with an iteration, the beginning of which may be noticed there.
+   */
+  mayBeInHook: false,
+
+  /**
    * Runs a function as longstack's own work. Never nests a second guard, always releases: a RangeError from a
    * full stack can surface anywhere.
    * @template T
@@ -43,6 +49,17 @@ const guard = {
     }
   },
 
+  /** Sets `mayBeInHook` for the time of a call. @param {() => void} work */
+  callInHook (work) {
+    const wasInHook = guard.mayBeInHook
+    guard.mayBeInHook = true
+    try {
+      work()
+    } finally {
+      guard.mayBeInHook = wasInHook
+    }
+  },
+
   /** Has the state of another file saved and restored. @param {MomentaryState} state */
   add (state) {
     states.push(state)
@@ -50,7 +67,7 @@ const guard = {
 
   /** Saves all state, before code runs that may be terminated. @returns {unknown[]} */
   save () {
-    const saved = [guard.inOwnWork]
+    const saved = [guard.inOwnWork, guard.mayBeInHook]
     for (let i = 0; i < states.length; i++) saved.push(states[i].save())
     return saved
   },
@@ -58,7 +75,8 @@ const guard = {
   /** Restores all state, after such code has ended. @param {unknown[]} saved */
   restore (saved) {
     guard.inOwnWork = saved[0] === true
-    for (let i = 0; i < states.length; i++) states[i].restore(saved[i + 1])
+    guard.mayBeInHook = saved[1] === true
+    for (let i = 0; i < states.length; i++) states[i].restore(saved[i + 2])
   },
 
   /** Puts all state back: an iteration of the event loop begins, whatever became of the one before. */

@@ -2,8 +2,11 @@
 
 // A request in words. Own data properties only: what the program has put in their way is not run.
 
+const { shortMethod } = require('../context/request-names')
 const { clean } = require('../text')
 const { hidden, isObject, own } = require('../objects')
+
+const MAX_CHARS = 256 // of host and path
 
 /**
  * Method, host and path; never a query string, never credentials.
@@ -18,7 +21,9 @@ function requestLabel (request) {
   const path = word(own(request, 'path') ?? hidden(request, 'kPath')) ?? word(own(request, 'url')) ?? ''
   // The path of a request to a proxy is a whole URL.
   const address = /^[a-z][\w+.-]*:\/\//i.test(path) ? path : `${place}${path}`
-  return clean(`${method} ${address.replace(/[?#].*$/s, '').replace(/^([a-z][\w+.-]*:\/\/)[^/]*@/i, '$1')}`)
+  const text = address.replace(/[?#].*$/s, '').replace(/^([a-z][\w+.-]*:\/\/)[^/]*@/i, '$1')
+  const short = text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS)}\u2026` : text
+  return clean(`${shortMethod(method)} ${short}`)
 }
 
 /** The Host header of a request that was made here has the port. @param {object} request */

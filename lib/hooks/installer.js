@@ -58,7 +58,7 @@ function createInstaller ({ parts, events, settlements, loadUserHooks }) {
     // A null prototype: createHook would accept an inherited Object.prototype.destroy.
     const callbacks = { __proto__: null, init, before, after, trackPromises }
     const hook = createHook(/** @type {any} */ (callbacks)).enable()
-    disableFunctions.push(() => userHooks === undefined ? hook.disable() : userHooks.disable(hook))
+    disableFunctions.push(() => disableHook(hook))
     seesSettled = needsSettled()
     if (usesPromiseHooks) {
       const { promiseHooks } = require('node:v8')
@@ -201,6 +201,16 @@ function createSettledHooks (last) {
       if (isOutermost) stopTerminable()
     }
   }
+}
+
+/**
+ * Disables a hook of async_hooks. Where one is disabled while hooks are called, Node counts wrongly and keeps
+ * its own promise hook (getHookArrays in lib/internal/async_hooks.js): so once more, afterwards.
+ * @param {import('node:async_hooks').AsyncHook} hook
+ */
+function disableHook (hook) {
+  hook.disable()
+  if (guard.mayBeInHook) guard.run(() => process.nextTick(() => hook.enable().disable()))
 }
 
 module.exports = { createInstaller }

@@ -45,7 +45,6 @@ function createUserHooks ({ hooks, parts, listener, runGuarded, currentRef, isCu
   const { wants } = native
   /** hooks of users, in order; replaced, never mutated @type {Hook[]} */
   let listeners = []
-  let isCalling = false
 
   /** @param {number} asyncId @param {string} type @param {number} trigger @param {any} resource */
   function init (asyncId, type, trigger, resource) {
@@ -96,12 +95,12 @@ function createUserHooks ({ hooks, parts, listener, runGuarded, currentRef, isCu
     measure(stage, context.ensureExtra())
     // The list is replaced where a callback changes it
     const present = listeners
-    const wasCalling = isCalling
-    isCalling = true
+    const wasInHook = guard.mayBeInHook
+    guard.mayBeInHook = true
     for (const hook of present) {
       if (listeners === present || listeners.includes(hook)) listener.callHook(hook, stage, context)
     }
-    isCalling = wasCalling
+    guard.mayBeInHook = wasInHook
   }
 
   return {
@@ -135,16 +134,6 @@ function createUserHooks ({ hooks, parts, listener, runGuarded, currentRef, isCu
     },
 
     hasListeners: () => listeners.length > 0,
-
-    /**
-     * Disables a hook of async_hooks. Where one is disabled while hooks are called, Node counts wrongly and
-     * keeps its own promise hook (getHookArrays in lib/internal/async_hooks.js): so once more, afterwards.
-     * @param {import('node:async_hooks').AsyncHook} hook
-     */
-    disable (hook) {
-      hook.disable()
-      if (isCalling) guard.run(() => process.nextTick(() => hook.enable().disable()))
-    },
 
     /** @param {Hook[]} hooks of users, in order */
     setListeners (hooks) {

@@ -105,3 +105,34 @@ test('a listener that is removed has got the spans that had ended before', async
     }).listen(0, () => http.get({ port: server.address().port, agent: false }, (response) => response.resume()))`, { preload: false })
   t.regex(stdout, /SERVER\n[^]*removed\n$/, stderr)
 })
+
+for (const [name, options] of Object.entries({ native: {}, light: { mode: 'light' }, js: { capture: 'js' } })) {
+  test(`${name}: tracing that is turned off on top of a hook leaves nothing in Node`, async (t) => {
+    const { stdout, stderr, code } = await program(`
+      const { internalBinding } = require('internal/test/binding')
+      const { async_hook_fields, getPromiseHooks } = internalBinding('async_wrap')
+      const state = () => JSON.stringify([[...async_hook_fields].slice(0, 7), getPromiseHooks().map((hook) => typeof hook)])
+      const { AsyncResource } = require('node:async_hooks')
+      const trace = require(${index})
+      const before = state()
+      trace.on('blocked', ({ stillRunning }) => { if (stillRunning) trace.disable() })
+      let offs = 0
+      function round (left) {
+        trace.enable({ blocked: 20, ...${JSON.stringify(options)} })
+        setTimeout(() => {
+          const end = performance.now() + 1200
+          while (trace.enabled && performance.now() < end) for (let i = 0; i < 100; i++) new AsyncResource('HOOKED')
+          if (!trace.enabled) offs++
+          trace.disable()
+          setTimeout(() => {
+            if (state() !== before) console.log(state(), before)
+            if (offs < 4 && left > 0) round(left - 1)
+            else console.log(offs)
+          }, 20)
+        }, 100)
+      }
+      round(20)`, { preload: false, args: ['--expose-internals'] })
+    t.is(stdout, '4\n', stderr)
+    t.is(code, 0)
+  })
+}

@@ -161,3 +161,18 @@ test('HTTP/2: sessions and streams, both sides', async (t) => {
   t.true(functions(why('session closed').opened).includes('connect'))
   t.false(JSON.stringify(told).includes('secret'))
 })
+
+test('a path without end is cut', async (t) => {
+  const { told, stderr, code } = await reports(`${server}
+    async function main () {
+      const request = http.get({ host: '127.0.0.1', port: server.address().port, path: '/' + 'x'.repeat(8000), agent: false })
+      request.on('response', (response) => response.resume())
+      const { response } = await arrived()
+      client('socket')
+      response.end()
+    }`)
+  t.is(stderr, '')
+  t.is(code, 0)
+  t.regex(told.socket.text, /used now by GET http:\/\/127\.0\.0\.1:\d+\/x{50,300}\u2026/)
+  t.false(JSON.stringify(told).includes('x'.repeat(400)))
+})

@@ -117,7 +117,7 @@ for (const pool of POOLS) {
 }
 
 const REALMS = 12
-const MAX_ALIVE = 3 // the one that counts, and what the runner has of the one before
+const MAX_ALIVE = 4 // the one that counts, one that the runner or longstack has just looked at
 
 testRunners(test, JEST, 'realms of files that enable tracing are collected', async (t, run) => {
   // The list is of the main realm, as any object of a realm keeps that one
