@@ -10,7 +10,8 @@
 // terminate the program that a question was asked in, and a module that Node's own `require` was loading then
 // would stay half-loaded (see context/guard.js), as would its count of nested calls.
 //
-// Where a file is absent, stale or no use, nothing happens here, and the sources are loaded. Never throws.
+// Where a file is absent or stale, the sources are loaded in the same way; by Node's `require` where this
+// one is no use.
 //
 // In another realm (a vm context, as Jest and Vitest make one per test file) nothing is loaded: what the main
 // realm has loaded is returned, so that a realm owns no code of longstack's, and can be collected.
@@ -31,7 +32,8 @@ const { parse } = JSON // programs replace it
  * @typedef {(exports: object, require: Require, module: NodeJS.Module, file: string, dir: string) => void}
  *   Body
  *   of a module
- * @typedef {{ files: Record<string, string>, run: Body }} Part files: names by what is required
+ * @typedef {{ files: Record<string, string> | undefined, run: Body }} Part files: names by what is required;
+ *   undefined: of a source, which is not in a generated file
  *
  * @typedef {object} Later what may be loaded later
  * @property {string} id of the content of the other file
@@ -87,22 +89,36 @@ let bundleId = ''
 /** what may be loaded later, once it was read; null: it is no use @type {LaterFile | null | undefined} */
 let laterParts
 
-/** @returns {Started | undefined} undefined where the sources are to be loaded */
+/** @returns {Started | undefined} undefined where the generated file is no use */
 function loadBundle () {
   try {
-    if (!isUsable()) return undefined
     const text = fs.readFileSync(bundleFile, 'latin1')
     const { id, sources } = /** @type {Header} */ (parse(text.slice(2, text.indexOf('\n'))))
     if (!isFresh(bundleFile, sources) || isLoaded(sources)) return undefined
     const script = new vm.Script(text, { filename: bundleFile, cachedData: readCode(id) })
     parts = script.runInThisContext()
     bundleId = id
-    const [shared, options, warnings] = loadAll(['shared.js', 'options.js', 'warnings.js'])
-    return { shared, options, warnings, bundle: { script, id } }
+    return { ...loadStarted(), bundle: { script, id } }
   } catch {
     parts = Object.create(null)
+    laterParts = null
     return undefined
   }
+}
+
+/** @returns {Started | undefined} undefined where Node has to load the sources */
+function loadSources () {
+  try {
+    return loadStarted()
+  } catch {
+    return undefined
+  }
+}
+
+/** @returns {Started} */
+function loadStarted () {
+  const [shared, options, warnings] = loadAll(['shared.js', 'options.js', 'warnings.js'])
+  return { shared, options, warnings }
 }
 
 /** Returns whether the file may be used: not with a `require` that has other modules, nor under coverage. */
@@ -170,13 +186,13 @@ function loadInto (load, name) {
   const file = fileOf(name)
   const known = cache[file] ?? load.modules[file]
   if (known !== undefined) return known.exports
-  const { files, run } = parts[name] ?? partLater(name)
+  const { files, run } = parts[name] ?? partLater(name) ?? partOfSource(file)
   const module = /** @type {any} */ (new Module(file))
   module.filename = file
   load.modules[file] = module
   const requireFrom = (/** @type {string} */ id) => {
-    const required = files[id]
-    if (required !== undefined && isBundled(required)) {
+    const required = files === undefined ? nameOf(module.path, id) : files[id]
+    if (required !== undefined && (files === undefined || isBundled(required))) {
       if (load.isOpen) return loadInto(load, required)
       return cache[fileOf(required)]?.exports ?? loadAll([required])[0]
     }
@@ -216,13 +232,34 @@ function isBundled (name) {
   return parts[name] !== undefined || readLater()?.places[name] !== undefined
 }
 
-/** @param {string} name @returns {Part} one that is not in the first file */
+/** @param {string} name @returns {Part | undefined} one that is not in the first file */
 function partLater (name) {
-  const { bytes, places } = /** @type {LaterFile} */ (readLater())
-  const { start, end, files } = places[name]
+  const place = readLater()?.places[name]
+  if (place === undefined) return undefined
+  const { bytes } = /** @type {LaterFile} */ (readLater())
+  const { start, end, files } = place
   const body = bytes.toString('utf8', start, end)
   const run = /** @type {Body} */ (vm.compileFunction(body, PARAMETERS, { filename: fileOf(name) }))
   return { files, run }
+}
+
+/** @param {string} file @returns {Part} */
+function partOfSource (file) {
+  const options = { filename: file }
+  const run = /** @type {Body} */ (vm.compileFunction(fs.readFileSync(file, 'utf8'), PARAMETERS, options))
+  return { files: undefined, run }
+}
+
+/**
+ * Returns the name of a source that another one requires.
+ * @param {string} directory of the other
+ * @param {string} id
+ * @returns {string | undefined} undefined where it is none
+ */
+function nameOf (directory, id) {
+  if (!id.startsWith('.') || id.endsWith('.json')) return undefined
+  const file = path.join(directory, id.endsWith('.js') ? id : `${id}.js`)
+  return fs.existsSync(file) ? path.relative(__dirname, file).replaceAll('\\', '/') : undefined
 }
 
 /**
@@ -246,7 +283,7 @@ function readLater () {
 }
 
 /** @type {Started} */
-const started = loadFromMainRealm() ?? loadBundle() ?? {
+const started = loadFromMainRealm() ?? (isUsable() ? loadBundle() ?? loadSources() : undefined) ?? {
   shared: require('./shared'),
   options: require('./options'),
   warnings: require('./warnings')

@@ -75,8 +75,13 @@ onUnix('no descriptor is left in the main script: longstack says what it cannot 
   t.is(stdout, 'span ran\ntrue true\n')
 })
 
-test('files that are replaced while the process runs are not mixed with those that it has loaded', async (t) => {
-  const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-replaced-')))
+/**
+ * Copies what a process loads of longstack.
+ * @param {import('ava').ExecutionContext} t
+ * @returns {string} the folder
+ */
+function copy (t) {
+  const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-copy-')))
   t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
   for (const name of ['lib', 'index.js', 'package.json', 'native/prebuilds']) {
     const from = path.join(root, name)
@@ -84,6 +89,30 @@ test('files that are replaced while the process runs are not mixed with those th
     if (fs.existsSync(from)) fs.cpSync(from, path.join(folder, name), options)
   }
   fs.symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'))
+  return folder
+}
+
+test('without the start-up bundle code that is terminated leaves no module half-loaded', async (t) => {
+  const folder = copy(t)
+  for (const name of ['bundle', 'bundle-later']) fs.rmSync(path.join(folder, 'lib', 'start', name), { force: true })
+  const register = path.join(folder, 'lib', 'register.js')
+  for (let timeout = 1; timeout <= 12; timeout++) {
+    const { stdout, stderr, code } = await node(['-r', register, '-e', `
+      const trace = require(${JSON.stringify(folder)})
+      const read = (error) => error.stack + trace.chain(error) + trace.why(error) + trace.stats() + trace.handles()
+      try {
+        require('node:vm').runInNewContext('for (;;) read(new Error("inside"))', { read }, { timeout: ${timeout} })
+      } catch {}
+      setTimeout(() => {
+        read(new Error('after'))
+        console.log(new Error('after').stack.includes('── setTimeout(2)'))
+      }, 2)`])
+    t.deepEqual({ stdout, stderr, code }, { stdout: 'true\n', stderr: '', code: 0 }, `${timeout} ms`)
+  }
+})
+
+test('files that are replaced while the process runs are not mixed with those that it has loaded', async (t) => {
+  const folder = copy(t)
   const made = spawnSync(process.execPath, [path.join(folder, 'lib', 'start', 'build.js')], { encoding: 'utf8' })
   t.is(made.status, 0, made.stderr)
   fs.writeFileSync(path.join(folder, 'program.js'), `

@@ -9,7 +9,7 @@ const path = require('node:path')
 const { root, runsAll, program } = require('../helpers/run')
 const { terminateAtRandom } = require('../../fuzz/termination')
 
-// Where a source is newer than the bundle, Node loads one file after another
+// As a user has it: where a source is newer than the bundle, that is not used
 test.before('the bundle is made of the sources', (t) => {
   const build = path.join(root, 'lib', 'start', 'build.js')
   const { status, stderr } = spawnSync(process.execPath, [build], { encoding: 'utf8' })
