@@ -2,11 +2,53 @@
 
 // What commands call in another process, by its inspector. Loaded there: answers are strings, since they
 // travel as JSON. Uses the tracer that the process has, of whichever copy of longstack, or one of this copy.
+//
+// The inspector interrupts what the process does: nothing is set or opened on top of the program's code.
 
 const { shared } = require('./start')
 
 /** tracing is on only for a command */
 let isOwnTracing = false
+
+/** What this copy needs of the one that the process has. */
+function live () {
+  if (typeof shared.live !== 'function') {
+    throw new Error('the longstack of this process is of an older version, which cannot be asked')
+  }
+  return shared.live()
+}
+
+/**
+ * Tells what the event loop is busy with: the inspector has interrupted it.
+ * @returns {string} a long stack; empty: it is free
+ */
+function busy () {
+  return live().busyStack(shared.tracer, busy) ?? ''
+}
+
+/**
+ * Connects to a command, unless the event loop is busy.
+ * @param {{ path: string, token: string }} socket of the command
+ * @returns {Promise<string>} as `busy`
+ */
+function join ({ path, token }) {
+  const { busyStack, connectToCommand } = live()
+  const stack = busyStack(shared.tracer, join)
+  return stack === undefined ? connectToCommand(shared.tracer, path, token) : Promise.resolve(stack)
+}
+
+/**
+ * Answers a question of a command that cannot be connected to.
+ * @param {{ name: string, argument?: any }} question
+ */
+function answer (question) {
+  return live().answer(shared.tracer, question)
+}
+
+/** The command that asked by `answer` is gone. */
+function leave () {
+  live().leave()
+}
 
 /**
  * Records a profile.
@@ -38,4 +80,4 @@ function closeInspector () {
   setImmediate(() => require('node:inspector').close()).unref()
 }
 
-module.exports = { profile, finishProfile, closeInspector }
+module.exports = { busy, join, answer, leave, profile, finishProfile, closeInspector }

@@ -22,6 +22,8 @@
  *   default none
  * @property {undefined | import('./sinks/outputs').GivenOutputs} spans write a span for each request and
  *   connection to this destination; default none
+ * @property {string | undefined} socket answer longstack why, top and the like on this Unix socket; default
+ *   none
  * @property {boolean} propagate send a traceparent header with outgoing requests; default off
  * @property {number | undefined} blocked report callbacks that block the event loop for longer than this,
  *   ms; default none

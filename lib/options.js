@@ -22,6 +22,7 @@ const { printFromMainThread } = require('./warnings')
  * @property {string[]} [choices] all accepted words
  */
 
+const MAX_SOCKET_PATH = 80 // the system allows 103 to 107; a pid and a directory's name may follow
 const MEASURES = ['ms', 'bytes'] // units that a message names; frames and hops are counted
 
 /** @param {number} min @param {number} max @param {string} unit */
@@ -83,6 +84,14 @@ const rules = {
     initial: undefined,
     allowed: 'a file, "-", the address of an OTLP collector, or several of these',
     accepts: (value) => require('./sinks/outputs').parseOutputs(value).length > 0,
+    fromText: (text) => text
+  },
+  socket: {
+    variable: 'LONGSTACK_SOCKET',
+    initial: undefined,
+    allowed: 'the path of a Unix socket, of at most 80 bytes',
+    accepts: (value) => typeof value === 'string' && value !== '' && !value.includes('\0') &&
+      Buffer.byteLength(value) <= MAX_SOCKET_PATH,
     fromText: (text) => text
   },
   propagate: { variable: 'LONGSTACK_PROPAGATE', initial: false, ...boolean },

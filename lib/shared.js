@@ -15,6 +15,7 @@ const KEY = Symbol.for('longstack.tracer.2')
  * @property {import('./tracer').Tracer} tracer
  * @property {import('./api').Trace} trace
  * @property {() => import('./runners/gate').Gate} createGate for the plug-ins of test runners
+ * @property {() => typeof import('./live/answers')} live answers commands
  */
 
 /** @returns {Shared} */
@@ -31,7 +32,8 @@ function find () {
         trace ??= require('./api').createApi(tracer)
         return trace
       },
-      createGate: () => require('./runners/gate').createGate(tracer)
+      createGate: () => require('./runners/gate').createGate(tracer),
+      live: () => require('./live/answers')
     }
     Object.defineProperty(home, KEY, { value, enumerable: false, configurable: true })
   }

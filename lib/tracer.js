@@ -39,6 +39,8 @@ function createTracer () {
     }
   }))
 
+  const live = createLive((file) => new (require('./live/server').LiveServer)(tracer, file))
+
   function install () {
     settings.enabled = true
     engine.apply()
@@ -75,7 +77,8 @@ function createTracer () {
       uncaughtLayer.unmonitor,
       uncaughtLayer.release,
       formatter.disable,
-      () => signal.apply(undefined)
+      () => signal.apply(undefined),
+      () => live.apply(undefined)
     ])
   }
 
@@ -98,11 +101,12 @@ function createTracer () {
   function applyRest () {
     applyErrors()
     signal.apply(settings.options.signal)
+    live.apply(settings.options.socket)
     applySpans()
     applyBlocked()
   }
 
-  return {
+  const tracer = {
     wiring,
     enabled: () => settings.enabled,
     applySpans,
@@ -127,6 +131,22 @@ function createTracer () {
 
     disable () {
       changeState(() => { if (settings.enabled) uninstall() })
+    }
+  }
+  return tracer
+}
+
+/** Answers commands on a socket. @param {(file: string) => { path: string, close: () => void }} listen */
+function createLive (listen) {
+  /** @type {ReturnType<typeof listen> | undefined} */
+  let server
+
+  return {
+    /** @param {string | undefined} next undefined: on none */
+    apply (next) {
+      if (server?.path === next) return
+      server?.close()
+      server = next === undefined ? undefined : guard.run(() => listen(next))
     }
   }
 }

@@ -10,7 +10,7 @@ const {
 } = require('./process-facts')
 
 const OPEN_MS = 5_000 // for the inspector to open
-const POLL_MS = 50
+const POLL_MS = 20
 const REQUEST_MS = 2_000 // for an answer about the inspector
 const ANSWER_MS = 15_000 // for an answer of the process, beyond what it is asked to wait
 const MAX_BYTES = 1 << 29 // of an answer
@@ -23,20 +23,24 @@ const inspected = path.join(__dirname, '..', 'inspected.js')
  * @typedef {{ resolve: (value: any) => void, reject: (error: Error) => void }} Call
  */
 
-class InspectedProcess {
-  #socket
+/** The inspector of one thread. */
+class InspectedThread {
   #lastId = 0
   /** by id of the call @type {Map<number, Call>} */
   #calls = new Map()
+  /** by session of their inspectors @type {Map<string, InspectedThread>} */
+  #workers = new Map()
 
-  /** @param {number} pid @param {import('ws').WebSocket} socket @param {boolean} isOpened for this command */
-  constructor (pid, socket, isOpened) {
+  /**
+   * @param {number} pid
+   * @param {(message: string) => void} send
+   * @param {{ title: string, url: string }} [worker] undefined: the main thread
+   */
+  constructor (pid, send, worker) {
     this.pid = pid
-    this.isOpened = isOpened
-    this.#socket = socket
-    socket.on('message', (data) => this.#receive(JSON.parse(String(data))))
-    socket.on('error', () => {}) // `close` follows
-    socket.on('close', () => this.#fail(ended(pid)))
+    this.worker = worker
+    this.isOpen = true
+    this.send = send
   }
 
   /**
@@ -47,15 +51,29 @@ class InspectedProcess {
    * @returns {Promise<any>}
    * @throws {RefusedError} where it does not answer, or throws
    */
-  async call (name, argument = {}, ms = 0) {
+  call (name, argument = {}, ms = 0) {
+    return this.#call(name, argument, true, ms + ANSWER_MS)
+  }
+
+  /**
+   * Calls one that returns no promise, also while the event loop of the process is busy with JavaScript.
+   * @param {keyof typeof import('../inspected')} name
+   * @returns {Promise<any>}
+   */
+  callNow (name) {
+    return this.#call(name, {}, false, REQUEST_MS)
+  }
+
+  /** @param {string} name @param {object} argument @param {boolean} awaitPromise @param {number} ms */
+  async #call (name, argument, awaitPromise, ms) {
     const file = JSON.stringify(inspected)
     const { result, exceptionDetails } = await this.#post('Runtime.evaluate', {
       expression: `process.getBuiltinModule('module').createRequire(${file})(${file})` +
         `.${name}(${JSON.stringify(argument)})`,
-      awaitPromise: true,
+      awaitPromise,
       returnByValue: true,
       silent: true
-    }, ms + ANSWER_MS)
+    }, ms)
     if (exceptionDetails === undefined) return result.value
     const text = exceptionDetails.exception?.description ?? exceptionDetails.text
     const [sentence] = String(text).replace(/^\w*Error: /, '').split('\n', 1)
@@ -68,20 +86,33 @@ class InspectedProcess {
     return result.value
   }
 
-  /** Closes the connection, and the inspector if it was opened for this command. */
-  async close () {
-    if (this.isOpened) await this.call('closeInspector').catch(() => {})
-    this.#socket.terminate()
+  /**
+   * Lists the workers of this thread, and theirs.
+   * @returns {Promise<InspectedThread[]>}
+   */
+  async workers () {
+    await this.#post('NodeWorker.enable', { waitForDebuggerOnStart: false }, REQUEST_MS)
+    const workers = [...this.#workers.values()]
+    const theirs = await Promise.all(workers.map((worker) => worker.workers().catch(() => [])))
+    return workers.concat(theirs.flat())
+  }
+
+  /** Leaves the workers alone again. */
+  async leaveWorkers () {
+    if (this.#workers.size === 0) return
+    await Promise.all([...this.#workers.values()].map((worker) => worker.leaveWorkers()))
+    await this.#post('NodeWorker.disable', {}, REQUEST_MS).catch(() => {})
+    this.#workers.clear()
   }
 
   /** @param {string} method @param {object} params @param {number} ms @returns {Promise<any>} */
   #post (method, params, ms) {
     const id = ++this.#lastId
-    if (this.#socket.readyState !== this.#socket.OPEN) return Promise.reject(ended(this.pid))
+    if (!this.isOpen) return Promise.reject(ended(this.pid))
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#calls.delete(id)
-        reject(new RefusedError(`Process ${this.pid} does not answer: its event loop is blocked, or a ` +
+        reject(new SilentError(`Process ${this.pid} does not answer: its event loop is blocked, or a ` +
           'debugger has paused it.'))
       }, ms)
       const settle = (/** @type {Function} */ settler) => (/** @type {any} */ value) => {
@@ -90,22 +121,63 @@ class InspectedProcess {
         settler(value)
       }
       this.#calls.set(id, { resolve: settle(resolve), reject: settle(reject) })
-      this.#socket.send(JSON.stringify({ id, method, params }))
+      this.send(JSON.stringify({ id, method, params }))
     })
   }
 
-  /** @param {any} message */
-  #receive ({ id, result, error }) {
+  /** @param {string} text of a message */
+  receive (text) {
+    const { id, result, error, method, params } = JSON.parse(text)
     const call = this.#calls.get(id)
-    if (error === undefined) call?.resolve(result)
-    else call?.reject(new RefusedError(String(error.message)))
+    if (error !== undefined) call?.reject(new RefusedError(String(error.message)))
+    else call?.resolve(result)
+    if (method === 'NodeWorker.attachedToWorker') this.#addWorker(params)
+    if (method === 'NodeWorker.receivedMessageFromWorker') {
+      this.#workers.get(params.sessionId)?.receive(params.message)
+    }
+    if (method === 'NodeWorker.detachedFromWorker') this.#workers.get(params.sessionId)?.end()
   }
 
-  /** @param {Error} error */
-  #fail (error) {
-    for (const { reject } of [...this.#calls.values()]) reject(error)
+  /** @param {{ sessionId: string, workerInfo: { title: string, url: string } }} attached */
+  #addWorker ({ sessionId, workerInfo }) {
+    const send = (/** @type {string} */ message) => {
+      this.#post('NodeWorker.sendMessageToWorker', { sessionId, message }, ANSWER_MS).catch(() => {})
+    }
+    this.#workers.set(sessionId, new InspectedThread(this.pid, send, workerInfo))
+  }
+
+  /** It is gone. */
+  end () {
+    this.isOpen = false
+    for (const { reject } of [...this.#calls.values()]) reject(ended(this.pid))
+    for (const worker of this.#workers.values()) worker.end()
   }
 }
+
+/** The inspector of a process, which is the one of its main thread. */
+class InspectedProcess extends InspectedThread {
+  #socket
+
+  /** @param {number} pid @param {import('ws').WebSocket} socket @param {boolean} isOpened for this command */
+  constructor (pid, socket, isOpened) {
+    super(pid, (message) => socket.send(message))
+    this.isOpened = isOpened
+    this.#socket = socket
+    socket.on('message', (data) => this.receive(String(data)))
+    socket.on('error', () => {}) // `close` follows
+    socket.on('close', () => this.end())
+  }
+
+  /** Closes the connection, and the inspector if it was opened for this command. */
+  async close () {
+    await this.leaveWorkers()
+    if (this.isOpened) await this.callNow('closeInspector').catch(() => {})
+    this.#socket.terminate()
+  }
+}
+
+/** A sentence for the user: the process does not answer. */
+class SilentError extends RefusedError {}
 
 /** @param {number} pid */
 function ended (pid) {
@@ -221,4 +293,4 @@ function openSocket (url) {
   })
 }
 
-module.exports = { RefusedError, inspectProcess }
+module.exports = { InspectedThread, RefusedError, SilentError, inspectProcess }

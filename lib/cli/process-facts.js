@@ -154,6 +154,99 @@ function addressesByLsof (pid) {
   }
 }
 
+/**
+ * Lists the processes of Node that a process has started, and those that they have, by their program.
+ * @param {number} pid
+ * @returns {number[]} without this command itself
+ */
+function nodeDescendants (pid) {
+  /** by parent @type {Map<number, number[]>} */
+  const children = new Map()
+  for (const [child, parent] of parents()) {
+    const present = children.get(parent)
+    if (present === undefined) children.set(parent, [child])
+    else present.push(child)
+  }
+  const found = [pid]
+  for (const parent of found) {
+    found.push(...(children.get(parent) ?? []).filter((child) => !found.includes(child)))
+  }
+  return found.slice(1).filter((child) => child !== process.pid && isNode(child))
+}
+
+/** @returns {Array<[number, number]>} each process, and its parent */
+function parents () {
+  try {
+    if (process.platform !== 'linux') {
+      const text = execFileSync('ps', ['-axo', 'pid=,ppid='], { encoding: 'utf8' })
+      const rows = text.trim().split('\n').map((line) => line.trim().split(/\s+/).map(Number))
+      return /** @type {Array<[number, number]>} */ (rows)
+    }
+    const pids = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+    /** @type {Array<[number, number]>} */
+    const pairs = pids.map((name) =>
+      [Number(name), Number(/^\d+ \(.*\) \S (\d+)/s.exec(read(`/proc/${name}/stat`))?.[1] ?? 0)])
+    return pairs
+  } catch {
+    return []
+  }
+}
+
+/** @param {number} pid */
+function isNode (pid) {
+  const program = programOf(pid)
+  return program !== undefined && NODE_NAME.test(path.basename(program))
+}
+
+/** Returns what a process calls itself: in a namespace of its own, another number. @param {number} pid */
+function pidInside (pid) {
+  const inside = /^NSpid:.*?(\d+)\s*$/m.exec(read(`/proc/${pid}/status`))?.[1]
+  return inside === undefined ? pid : Number(inside)
+}
+
+/** Returns the user of a process. @param {number} pid @returns {number | undefined} undefined: not known */
+function ownerOf (pid) {
+  const uid = /^Uid:\s*\d+\s+(\d+)/m.exec(read(`/proc/${pid}/status`))?.[1]
+  return uid === undefined ? undefined : Number(uid)
+}
+
+/**
+ * Returns where the files of a process are seen from here: empty where it sees the same.
+ * @param {number} pid
+ * @returns {string}
+ */
+function rootOf (pid) {
+  const isSame = readLink(`/proc/${pid}/ns/mnt`) === readLink('/proc/self/ns/mnt') &&
+    readLink(`/proc/${pid}/root`) === readLink('/proc/self/root')
+  return isSame ? '' : `/proc/${pid}/root`
+}
+
+/**
+ * Lists the sockets of LONGSTACK_SOCKET on which a process listens.
+ * @param {number} pid
+ * @returns {string[]}
+ */
+function socketsOf (pid) {
+  const base = /(?:^|\0)LONGSTACK_SOCKET=([^\0]+)/.exec(read(`/proc/${pid}/environ`))?.[1]
+  return base === undefined ? [] : socketFiles(path.resolve(readLink(`/proc/${pid}/cwd`), base))
+}
+
+/**
+ * Lists the sockets of a name: with a pid, and the number of a thread, after it.
+ * @param {string} base
+ * @returns {string[]}
+ */
+function socketFiles (base) {
+  try {
+    const prefix = `${path.basename(base)}.`
+    const names = fs.readdirSync(path.dirname(base))
+      .filter((name) => name.startsWith(prefix) && /^\d+(\.\d+)?$/.test(name.slice(prefix.length)))
+    return [base, ...names.map((name) => path.join(path.dirname(base), name))]
+  } catch {
+    return [base]
+  }
+}
+
 /** @param {string} file @returns {string} empty where it cannot be read */
 function read (file) {
   try {
@@ -172,4 +265,17 @@ function readLink (file) {
   }
 }
 
-module.exports = { RefusedError, checkProcess, checkSignal, inspectorAddresses, listeningAddresses }
+module.exports = {
+  RefusedError,
+  checkProcess,
+  checkSignal,
+  inspectorAddresses,
+  listeningAddresses,
+  nodeDescendants,
+  ownerOf,
+  pidInside,
+  programOf,
+  rootOf,
+  socketFiles,
+  socketsOf
+}

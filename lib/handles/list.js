@@ -24,6 +24,9 @@ const handleRequest =
 /** Files of Node in which a timer is made for the program. */
 const timerModule = /^node:(internal\/)?(timers|abort_controller|util)\b/
 
+/** Resources that are looked at in one go. */
+const STRIDE = 100
+
 /**
  * @param {object} deps
  * @param {import('./registry').Registry} deps.registry
@@ -36,11 +39,19 @@ function createHandleList ({ registry, stackOf }) {
    * @returns {Subject[]}
    */
   function list (isSelected) {
-    const { owners, wrapped } = nodeHandles()
+    return [...walk(isSelected)].filter((subject) => subject !== undefined)
+  }
+
+  /**
+   * Lists the same with pauses, in which the event loop may go on.
+   * @param {(type: string) => boolean} isSelected
+   * @returns {Generator<Subject | undefined, void>} undefined: a pause
+   */
+  function * walk (isSelected) {
+    const { owners, wrapped } = yield * nodeHandles()
     const isHidden = (/** @type {object} */ handle) => wrapped.has(handle) && isSelected('TLSWRAP')
-    /** @type {Subject[]} */
-    const subjects = []
-    for (const entry of registry.list()) {
+    for (const [i, entry] of registry.list().entries()) {
+      if (i % STRIDE === 0) yield undefined
       const handle = entry.resource.deref()
       if (handle === undefined) continue
       const { context } = entry
@@ -50,7 +61,7 @@ function createHandleList ({ registry, stackOf }) {
       if (!isSelected(type) || isHidden(handle)) continue
       const object = owner ?? (type === 'MESSAGEPORT' || type === 'Timeout' ? handle : undefined)
       const subject = { object, handle, type, context, entry }
-      if (isOpen(subject) === true && isOfProgram(context) && !isOutput(subject)) subjects.push(subject)
+      if (isOpen(subject) === true && isOfProgram(context) && !isOutput(subject)) yield subject
     }
     for (const [handle, object] of owners) {
       if (contextTag.read(handle) === OWN_WORK) continue
@@ -59,20 +70,20 @@ function createHandleList ({ registry, stackOf }) {
       if (!isSelected(type) || handleRequest.test(type) || isHidden(handle)) continue
       const owner = object === handle ? undefined : object
       const subject = { object: owner, handle, type, context, entry: undefined }
-      if (!isOutput(subject)) subjects.push(subject)
+      if (!isOutput(subject)) yield subject
     }
-    return subjects
   }
 
   /**
    * Returns what Node itself lists, and the handles that TLS is a layer on: both are one connection.
-   * @returns {{ owners: Map<object, object>, wrapped: Set<object> }} owners: what the program holds of a
-   *   handle
+   * @returns {Generator<undefined, { owners: Map<object, object>, wrapped: Set<object> }>} owners: what the
+   *   program holds of a handle
    */
-  function nodeHandles () {
+  function * nodeHandles () {
     const owners = new Map()
     const node = /** @type {any} */ (process)
-    for (const object of node._getActiveHandles().concat(node._getActiveRequests())) {
+    for (const [i, object] of node._getActiveHandles().concat(node._getActiveRequests()).entries()) {
+      if (i % STRIDE === 0) yield
       if (isProxy(object)) continue
       const isHandle = isResource(object) || typeOf(undefined, object) === 'MESSAGEPORT'
       const handle = handleOf(object) ?? (isHandle ? object : undefined)
@@ -80,7 +91,9 @@ function createHandleList ({ registry, stackOf }) {
     }
     const wrapped = new Set()
     const tlsEntries = registry.list().filter((entry) => entry.context.type === 'TLSWRAP')
-    for (const handle of [...tlsEntries.map((entry) => entry.resource.deref()), ...owners.keys()]) {
+    const handles = [...tlsEntries.map((entry) => entry.resource.deref()), ...owners.keys()]
+    for (const [i, handle] of handles.entries()) {
+      if (i % STRIDE === 0) yield
       const parent = handle === undefined ? undefined : own(handle, '_parent')
       const socket = handle === undefined ? undefined : ownerOf(handle)
       if (!isObject(parent) || socket === undefined || handleOf(socket) !== handle) continue
@@ -107,7 +120,7 @@ function createHandleList ({ registry, stackOf }) {
     })
   }
 
-  return list
+  return { list, walk }
 }
 
 /**

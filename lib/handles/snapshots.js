@@ -25,14 +25,16 @@ class OpenHandles {
   #counts = new Map()
   #time
 
-  /** @param {Subject[]} subjects what is open @param {number} time ms of the clock */
-  constructor (subjects, time) {
+  /** @param {number} time ms of the clock */
+  constructor (time) {
     this.#time = time
-    for (const subject of subjects) {
-      if (subject.handle !== undefined) this.#open.add(subject.handle)
-      count(this.#counts, chainKey(subject))
-    }
     Object.freeze(this)
+  }
+
+  /** @param {OpenHandles} snapshot @param {Subject} subject that is open */
+  static add (snapshot, subject) {
+    if (subject.handle !== undefined) snapshot.#open.add(subject.handle)
+    count(snapshot.#counts, chainKey(subject))
   }
 
   /** @param {unknown} value @returns {value is OpenHandles} */
@@ -59,20 +61,27 @@ class OpenHandles {
 /**
  * @param {object} deps
  * @param {(isSelected: (type: string) => boolean) => import('./subject').Subject[]} deps.list what is open
+ * @param {(isSelected: (type: string) => boolean) => Generator<Subject | undefined, void>} deps.walk the same
+ *   with pauses: undefined
  * @param {(subject: import('./subject').Subject) => Why} deps.report
  * @param {() => number} deps.queriedAt ms of the clock as of the present query
  */
-function createSnapshots ({ list, report, queriedAt }) {
-  const listAll = () => list(() => true)
+function createSnapshots ({ list, walk, report, queriedAt }) {
+  const selectAll = () => true
 
-  /** @param {import('./snapshots').OpenHandles} before @returns {import('./snapshots').NewHandle[]} */
-  function diff (before) {
-    const subjects = listAll()
+  /**
+   * Reports on what is open and was not, with pauses.
+   * @param {OpenHandles} before
+   * @returns {Generator<undefined, NewHandle[]>}
+   */
+  function * compare (before) {
     /** still open, by type and chain @type {Map<string, number>} */
     const remaining = new Map()
     /** @type {Map<string, { reports: Why[], keys: Set<string> }>} */
     const groups = new Map()
-    for (const subject of subjects) {
+    for (const subject of walk(selectAll)) {
+      yield
+      if (subject === undefined) continue
       if (OpenHandles.has(before, subject)) {
         count(remaining, chainKey(subject))
         continue
@@ -92,20 +101,46 @@ function createSnapshots ({ list, report, queriedAt }) {
       }
       for (const why of reports) addGrowth(why, more, elapsedMs)
     }
-    const list = [...groups.values()].flatMap(({ reports }) => reports)
-    return /** @type {NewHandle[]} */ (inspectableReports(list))
+    return /** @type {NewHandle[]} */ ([...groups.values()].flatMap(({ reports }) => reports))
+  }
+
+  /** Takes a snapshot, with pauses. @returns {Generator<undefined, OpenHandles>} */
+  function * record () {
+    const snapshot = new OpenHandles(queriedAt())
+    for (const subject of walk(selectAll)) {
+      yield
+      if (subject !== undefined) OpenHandles.add(snapshot, subject)
+    }
+    return snapshot
   }
 
   return {
-    take: () => new OpenHandles(listAll(), queriedAt()),
+    record,
+    compare,
 
-    diff,
+    take: () => resultOf(record()),
+
+    /** @param {OpenHandles} before @returns {NewHandle[]} */
+    diff: (before) => /** @type {NewHandle[]} */ (inspectableReports(resultOf(compare(before)))),
 
     /**
-     * @param {import('./snapshots').OpenHandles} before
-     * @returns {import('./subject').Subject[]} what is open and was not
+     * @param {OpenHandles} before
+     * @returns {Subject[]} what is open and was not
      */
-    opened: (before) => listAll().filter((subject) => !OpenHandles.has(before, subject))
+    opened: (before) => list(selectAll).filter((subject) => !OpenHandles.has(before, subject))
+  }
+}
+
+/**
+ * Runs a generator to its end.
+ * @template T
+ * @param {Generator<unknown, T>} generator
+ * @returns {T}
+ */
+function resultOf (generator) {
+  for (;;) {
+    const { done, value } = generator.next()
+    if (done) return value
   }
 }
 

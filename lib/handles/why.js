@@ -72,7 +72,7 @@ const { isConnection } = require('./subject')
  */
 function createReports ({ registry, hops, copyHop, stackOf, queriedAt, enabled, through }) {
   const { find, findContext } = createFinder(registry)
-  const listOpen = createHandleList({ registry, stackOf })
+  const { list, walk } = createHandleList({ registry, stackOf })
 
   /**
    * @param {unknown} target
@@ -99,7 +99,7 @@ function createReports ({ registry, hops, copyHop, stackOf, queriedAt, enabled, 
     const active = lastActive(registry, subject)
     /** @type {any} */
     const facts = {
-      what: describe(subject, side, ends, processHandles),
+      what: describe(subject, side, ends, () => processHandles(registry)),
       type,
       asyncId: context?.asyncId || undefined,
       origin: originOf(subject),
@@ -132,12 +132,6 @@ function createReports ({ registry, hops, copyHop, stackOf, queriedAt, enabled, 
     Object.defineProperty(facts, 'toString', { value: () => textOf(printedFacts), enumerable: false })
     printed.write(facts, printedFacts)
     return inspectableReport(facts)
-  }
-
-  /** Lists the handles of the child processes. */
-  function processHandles () {
-    const entries = registry.list().filter((entry) => entry.context.type === 'PROCESSWRAP')
-    return entries.map((entry) => entry.resource.deref()).filter((handle) => handle !== undefined)
   }
 
   /** @param {PrintedHop} hop @returns {Hop} */
@@ -177,11 +171,26 @@ function createReports ({ registry, hops, copyHop, stackOf, queriedAt, enabled, 
     why,
     report,
     findContext,
-    snapshots: createSnapshots({ list: listOpen, report, queriedAt }),
+    snapshots: createSnapshots({ list, walk, report, queriedAt }),
 
     /** @param {(type: string) => boolean} isSelected @returns {Why[]} what is open now */
-    handles: (isSelected) => inspectableReports(listOpen(isSelected).map(report))
+    handles: (isSelected) => inspectableReports(list(isSelected).map(report)),
+
+    /**
+     * Reports on the same with pauses, in which the event loop may go on.
+     * @param {(type: string) => boolean} isSelected
+     * @returns {Generator<Why | undefined, void>} undefined: a pause
+     */
+    * open (isSelected) {
+      for (const subject of walk(isSelected)) yield subject && report(subject)
+    }
   }
+}
+
+/** Lists the handles of the child processes. @param {Registry} registry */
+function processHandles (registry) {
+  const entries = registry.list().filter((entry) => entry.context.type === 'PROCESSWRAP')
+  return entries.map((entry) => entry.resource.deref()).filter((handle) => handle !== undefined)
 }
 
 /**

@@ -122,6 +122,7 @@ function createQueries (parts) {
     report,
     preload,
     stackText,
+    presentFrames,
     presentLines,
     matching,
 

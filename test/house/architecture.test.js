@@ -48,6 +48,9 @@ const floors = [
     'tracer/': ['attribution/', 'context/', 'errors.js', 'format/', 'handles/', 'hooks/', 'listeners.js', 'node-objects.js',
       'objects.js', 'requests/', 'reasons.js', 'stacks/', 'warnings.js']
   },
+  {
+    'live/': ['context/', 'format/', 'node-objects.js', 'options.js', 'warnings.js']
+  },
   { 'tracer.js': ['context/', 'hooks/', 'listeners.js', 'node-objects.js', 'options.js', 'tracer/', 'warnings.js'] },
   { 'api.js': ['context/', 'errors.js', 'hooks/', 'node-objects.js', 'options.js', 'tracer/'] },
   {
@@ -69,7 +72,7 @@ const offline = [
 ]
 // The command line stands on either half.
 const commands = {
-  'cli/': ['errors.js', 'leak-watch.js', 'option-table.js', 'options.js', 'profile-preload.js',
+  'cli/': ['errors.js', 'format/', 'text.js', 'leak-watch.js', 'option-table.js', 'options.js', 'profile-preload.js',
     'report/aggregate/', 'report/read/', 'report/render/']
 }
 

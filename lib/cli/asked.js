@@ -1,0 +1,296 @@
+'use strict'
+
+// Asks running processes, with all their threads: by LONGSTACK_SOCKET where the process has one, else each
+// thread connects to a socket of this command, which its inspector is asked for. The inspector is open for
+// that moment only; where the socket cannot be reached, it stays open as long as the command asks.
+
+const { randomBytes } = require('node:crypto')
+const fs = require('node:fs')
+const net = require('node:net')
+const os = require('node:os')
+const path = require('node:path')
+const { AskedThread, BlockedError } = require('./asked-thread')
+const { inspectProcess, SilentError } = require('./inspect-process')
+const { RefusedError, nodeDescendants, ownerOf, pidInside, rootOf, socketsOf } = require('./process-facts')
+
+const JOIN_MS = 2_000 // for a thread to connect, where its event loop is free
+const BUSY_MS = 3_000 // for a busy event loop to come free
+const POLL_MS = 100
+const ownWorker = /[\\/]lib[\\/](blocked[\\/]inspector-worker|sinks[\\/]otlp-thread)\.js$/
+const MAX_PATH = 100 // bytes of a Unix socket's path: the system allows 103 on macOS, 107 on Linux
+
+/**
+ * @typedef {object} AskedProcess
+ * @property {number} pid
+ * @property {AskedThread[]} threads the main one first; empty: its event loop is blocked
+ * @property {string | undefined} busy the long stack of what its event loop was busy with when it was asked
+ * @property {number} busyMs for how long at least
+ *
+ * @typedef {object} Asked
+ * @property {AskedProcess[]} processes
+ * @property {Array<{ pid: number, sentence: string }>} refused processes that could not be asked
+ * @property {() => Promise<void>} close
+ */
+
+/** The socket of this command, to which threads connect. */
+class Meeting {
+  /** by token @type {Map<string, { pid: number, resolve: (thread: AskedThread) => void }>} */
+  #expected = new Map()
+  /** @type {net.Server} */
+  #server
+  #directory
+
+  /** @param {string} root of the files of the process, as seen from here @param {number | undefined} uid */
+  constructor (root, uid) {
+    const temporary = root === '' ? os.tmpdir() : '/tmp'
+    const isShort = Buffer.byteLength(`${root}${temporary}/longstack-123456/s`) < MAX_PATH
+    this.#directory = fs.mkdtempSync(path.join(root, isShort ? temporary : '/tmp', 'longstack-'))
+    this.path = path.join(this.#directory, 's')
+    /** as the process sees it */
+    this.address = this.path.slice(root.length)
+    this.#server = net.createServer((socket) => this.#receive(socket))
+    this.isListening = new Promise((resolve, reject) => {
+      this.#server.on('error', reject).listen(this.path, () => {
+        try {
+          fs.chmodSync(this.path, 0o600)
+          if (uid !== undefined && uid !== process.getuid?.()) {
+            fs.chownSync(this.path, uid, -1)
+            fs.chownSync(this.#directory, uid, -1)
+          }
+          resolve(undefined)
+        } catch (error) {
+          reject(error)
+        }
+      })
+    })
+  }
+
+  /** @param {number} pid @returns {{ token: string, thread: Promise<AskedThread> }} that will connect */
+  expect (pid) {
+    const token = randomBytes(16).toString('hex')
+    /** @type {Promise<AskedThread>} */
+    const thread = new Promise((resolve) => { this.#expected.set(token, { pid, resolve }) })
+    return { token, thread }
+  }
+
+  /** @param {net.Socket} socket */
+  #receive (socket) {
+    /** @type {AskedThread | undefined} */
+    let thread
+    receiveLines(socket, (message) => {
+      if (thread !== undefined) return thread.receive(message)
+      const expected = this.#expected.get(message.token)
+      if (expected === undefined) return socket.destroy()
+      this.#expected.delete(message.token)
+      thread = threadOn(socket, expected.pid)
+      expected.resolve(thread)
+    })
+    socket.on('error', () => {}).on('close', () => thread?.end())
+  }
+
+  /** Nobody connects any more. */
+  close () {
+    this.#server.close()
+    fs.rmSync(this.#directory, { recursive: true, force: true })
+  }
+}
+
+/** @param {net.Socket} socket @param {number} pid */
+function threadOn (socket, pid) {
+  return new AskedThread(pid, (line) => { socket.write(line) }, () => { socket.destroy() })
+}
+
+/** @param {net.Socket} socket @param {(message: any) => void} onMessage */
+function receiveLines (socket, onMessage) {
+  let rest = ''
+  socket.setEncoding('utf8').on('data', (text) => {
+    const lines = (rest + text).split('\n')
+    rest = /** @type {string} */ (lines.pop())
+    for (const line of lines) {
+      const message = parse(line)
+      if (message !== undefined) onMessage(message)
+    }
+  })
+}
+
+/** @param {string} line @returns {any} undefined: none of longstack's */
+function parse (line) {
+  try {
+    const message = JSON.parse(line)
+    return typeof message === 'object' && message !== null ? message : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Asks processes, and the Node processes that they have started.
+ * @param {number[]} pids
+ * @param {{ children?: boolean, busyMs?: number }} [options] busyMs: how long to wait for a busy event loop
+ * @returns {Promise<Asked>}
+ * @throws {RefusedError} where none can be asked
+ */
+async function askProcesses (pids, { children = true, busyMs = BUSY_MS } = {}) {
+  const all = [...new Set(children ? pids.flatMap((pid) => [pid, ...nodeDescendants(pid)]) : pids)]
+  /** @type {AskedProcess[]} */
+  const processes = []
+  /** @type {Asked['refused']} */
+  const refused = []
+  /** @type {Array<() => Promise<void>>} */
+  const closings = []
+  for (const pid of all) { // one after another: each inspector opens on the same port
+    try {
+      processes.push(await askProcess(pid, busyMs, closings))
+    } catch (error) {
+      if (!(error instanceof RefusedError)) throw error
+      refused.push({ pid, sentence: error.message })
+    }
+  }
+  const close = async () => {
+    for (const { threads } of processes) for (const thread of threads) thread.close()
+    await Promise.all(closings.map((closing) => closing()))
+  }
+  if (processes.length > 0) return { processes, refused, close }
+  await close()
+  throw new RefusedError(refused.map(({ sentence }) => sentence).join('\n'))
+}
+
+/**
+ * @param {number} pid
+ * @param {number} busyMs
+ * @param {Array<() => Promise<void>>} closings
+ * @returns {Promise<AskedProcess>}
+ */
+async function askProcess (pid, busyMs, closings) {
+  const threads = await connectTo(socketsOf(pid), pid)
+  if (threads.length > 0) return { pid, threads, busy: undefined, busyMs: 0 }
+  const target = await inspectProcess(pid)
+  let isAsking = false
+  /** @type {Meeting | undefined} */
+  let meeting
+  try {
+    const { stack, ms } = await waitForLoop(target, busyMs)
+    if (ms >= busyMs) return { pid, threads: [], busy: stack, busyMs: ms }
+    meeting = new Meeting(rootOf(pid), ownerOf(pid))
+    await meeting.isListening
+    const workers = await target.workers().catch(() => [])
+    const joined = await Promise.all([target, ...workers.filter(isOfProgram)].map((thread) =>
+      join(thread, /** @type {Meeting} */ (meeting)).catch((error) => error)))
+    const [main, ...others] = joined
+    const found = others.filter((thread) => thread instanceof AskedThread)
+    if (main instanceof AskedThread) return { pid, threads: [main, ...found], busy: stack, busyMs: ms }
+    if (!(main instanceof RefusedError)) throw main
+    isAsking = true
+    closings.push(() => leave(target))
+    return { pid, threads: [await askByInspector(target, main), ...found], busy: stack, busyMs: ms }
+  } finally {
+    meeting?.close()
+    if (!isAsking) await target.close()
+  }
+}
+
+/**
+ * Waits until the event loop of a process is free.
+ * @param {import('./inspect-process').InspectedThread} target
+ * @param {number} busyMs
+ * @returns {Promise<{ stack: string | undefined, ms: number }>} stack: of what it was busy with at first
+ */
+async function waitForLoop (target, busyMs) {
+  const start = Date.now()
+  /** @type {string | undefined} */
+  let first
+  for (;;) {
+    const stack = await target.callNow('busy')
+    if (stack === '') return { stack: first, ms: first === undefined ? 0 : Date.now() - start }
+    first ??= stack
+    const ms = Date.now() - start
+    if (ms >= busyMs) return { stack: first, ms }
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+  }
+}
+
+/**
+ * Has a thread connect.
+ * @param {import('./inspect-process').InspectedThread} inspected
+ * @param {Meeting} meeting
+ * @returns {Promise<AskedThread>}
+ */
+async function join (inspected, meeting) {
+  const { token, thread } = meeting.expect(inspected.pid)
+  const stack = await inspected.call('join', { path: meeting.address, token }, JOIN_MS)
+  if (stack !== '') throw new BlockedError('busy again')
+  const asked = await thread
+  await asked.introduce()
+  return asked
+}
+
+/**
+ * Whether a worker is the program's, and not longstack's own.
+ * @param {import('./inspect-process').InspectedThread} thread
+ */
+function isOfProgram ({ worker }) {
+  return worker === undefined || !ownWorker.test(worker.url)
+}
+
+/**
+ * Asks a process that cannot connect by its inspector alone.
+ * @param {Awaited<ReturnType<typeof inspectProcess>>} target
+ * @param {RefusedError} reason
+ */
+async function askByInspector (target, reason) {
+  if (reason instanceof SilentError) throw reason
+  const thread = new AskedThread(target.pid, (line) => {
+    const { id, name, argument } = JSON.parse(line)
+    target.call('answer', { name, argument }).then((text) => {
+      const { parts, value, error } = JSON.parse(text)
+      for (const part of parts ?? []) thread.receive({ id, part })
+      thread.receive({ id, value, error })
+    }, (error) => thread.receive({ id, error: error.message }))
+  }, () => thread.end())
+  await thread.introduce()
+  return thread
+}
+
+/** @param {Awaited<ReturnType<typeof inspectProcess>>} target */
+async function leave (target) {
+  await target.callNow('leave').catch(() => {})
+  await target.close()
+}
+
+/**
+ * Connects to sockets of LONGSTACK_SOCKET.
+ * @param {string[]} paths
+ * @param {number} [pid] as this command sees it; undefined: not known
+ * @returns {Promise<AskedThread[]>} those that answer, the main thread first
+ */
+async function connectTo (paths, pid) {
+  const threads = await Promise.all(paths.map((file) => connectToOne(file, pid).catch(() => undefined)))
+  const own = pid === undefined ? undefined : pidInside(pid)
+  const present = threads.filter((thread) => thread !== undefined).filter((thread) => {
+    const isOwn = own === undefined || thread.facts.pid === own
+    if (!isOwn) thread.close()
+    return isOwn
+  })
+  return present.sort((a, b) => a.threadId - b.threadId)
+}
+
+/** @param {string} file @param {number | undefined} pid @returns {Promise<AskedThread>} */
+function connectToOne (file, pid) {
+  return new Promise((resolve, reject) => {
+    const socket = net.connect(file, () => {
+      const thread = threadOn(socket, pid ?? 0)
+      receiveLines(socket, (message) => thread.receive(message))
+      socket.on('close', () => thread.end())
+      thread.introduce().then(() => {
+        thread.pid = pid ?? thread.facts.pid
+        resolve(thread)
+      }, (error) => {
+        socket.destroy()
+        reject(error)
+      })
+    })
+    socket.on('error', reject)
+  })
+}
+
+module.exports = { askProcesses, connectTo }
