@@ -74,6 +74,7 @@ function createTracer () {
       takeBackChain,
       channels.disable,
       () => wiring.koaRoutes?.disable(),
+      () => wiring.childProcesses?.unwatch(),
       uncaughtLayer.unmonitor,
       uncaughtLayer.release,
       formatter.disable,

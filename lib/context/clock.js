@@ -5,6 +5,8 @@
 
 const { hrtime } = process
 const [originSeconds, originNanos] = hrtime()
+/** the origin in ms of the system's monotonic clock, which all processes of a machine share */
+const originMs = originSeconds * 1e3 + originNanos * 1e-6
 
 /** Returns the ms since longstack was loaded. @returns {number} */
 function now () {
@@ -12,4 +14,4 @@ function now () {
   return (time[0] - originSeconds) * 1e3 + (time[1] - originNanos) * 1e-6
 }
 
-module.exports = { now }
+module.exports = { now, originMs }

@@ -29,14 +29,19 @@ const printedOnce = new Set(['registered', 'rejected', 'thrown', 'awaited', 'use
  * @param {boolean} [timeless] without its age
  */
 function separator (hop, previous, timeless = false) {
-  const isFirst = previous === undefined || previous.origin !== hop.origin
+  const isFirst = previous === undefined || previous.origin !== hop.origin || previous.pid !== hop.pid
   const introduction = isFirst ? introductions[hop.origin] : undefined
   let line = introduction === undefined ? '  ──' : `  ── ${introduction}`
   if (hop.label !== hop.type) line += ` ${clean(hop.label)}${hop.repeats > 1 ? ` × ${hop.repeats}` : ''} ·`
   line += ` ${clean(hop.type)}`
   if (!timeless && !Number.isNaN(hop.ageMs)) line += ` · ${formatDuration(hop.ageMs)} earlier`
-  const remark = isFirst ? remarks[hop.origin] : printedOnce.has(hop.origin) ? undefined : hop.origin
+  const remark = isFirst ? remarkOf(hop) : printedOnce.has(hop.origin) ? undefined : hop.origin
   return `${line}${remark === undefined ? '' : ` · ${remark}`} ──`
+}
+
+/** Returns what says how a hop is known, if it has to be said. @param {PrintedHop} hop */
+function remarkOf ({ origin, pid }) {
+  return origin === 'process' && pid !== undefined ? `in process ${pid}` : remarks[origin]
 }
 
 /**

@@ -41,7 +41,7 @@ function createLookup ({ carrier, registry, loopTime }) {
     if (record !== undefined) return setFromRecord(trigger << 1, record.words, record.offset)
     const opener = registry.openerOf(trigger)
     if (opener !== undefined) return setCurrent(opener.chain, opener.ref, 0)
-    setCurrent('carried' in root ? ROOT_CHAIN : NO_CHAIN, 0, 0)
+    setCurrent('worker' in root ? ROOT_CHAIN : NO_CHAIN, 0, 0)
   }
 
   /** @param {number} ref @param {Int32Array} words @param {number} offset */

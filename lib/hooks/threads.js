@@ -1,22 +1,34 @@
 'use strict'
 
-// The chain of a worker begins in the thread that made it. What a worker inherits by setEnvironmentData is
-// invisible to programs (no API lists the keys) and is copied when the worker is made: the maker's chain is
-// put there as plain data just before, and becomes the worker's root. It is taken back as soon as the worker
-// has its copy: the chain is of no other worker. A worker without longstack takes nothing back, and workers
-// that it makes inherit it in their turn: so the data names the thread that it is for.
+// The chain of a worker begins in the thread that made it, that of a process in the process that spawned it.
+//
+// What a worker inherits by setEnvironmentData is invisible to programs (no API lists the keys) and is copied
+// when the worker is made: the maker's chain is put there as plain data just before, and becomes the worker's
+// root. It is taken back as soon as the worker has its copy: the chain is of no other worker. A worker
+// without longstack takes nothing back, and workers that it makes inherit it in their turn: so the data names
+// the thread that it is for.
+//
+// A process gets it by an environment variable (requests/child-processes.js), which is taken out before the
+// program's first line.
+
+const { originMs, now } = require('../context/clock')
 
 /**
  * @typedef {object} Passed
  * @property {number} threadId of the worker that it is for
+ * @property {number} at when it was passed, ms of the system's monotonic clock
  * @property {import('../stacks/chain').PrintedHop[]} hops
  */
 
 const KEY = 'longstack.chain'
+const VARIABLE = '_LONGSTACK_CHAIN'
+const TEXT_START = '{"longstack":1,' // of what encodeChain in stacks/passed-chain.js returns
 /** a chain is there: of a worker that is being made, or the one that this thread inherited */
 let isPassed = !isMainThread()
 /** what this thread inherited; null: not read yet @type {Passed | null | undefined} */
 let inherited = isPassed ? null : undefined
+/** what this process inherited */
+const inheritedText = isPassed ? undefined : takeVariable()
 
 /**
  * Returns whether this is the main thread, without loading node:worker_threads there, which takes
@@ -27,10 +39,31 @@ function isMainThread () {
   return /** @type {any} */ (process.abort)?.disabled !== true || require('node:worker_threads').isMainThread
 }
 
-/** @param {import('../context/context').Context & { carried?: any }} root the first context of this thread */
+/**
+ * Takes the variable that this process was started with: neither the program nor its children see it. One of
+ * the same name that longstack did not set is left alone.
+ * @returns {string | undefined}
+ */
+function takeVariable () {
+  const text = process.env[VARIABLE]
+  if (text === undefined || !text.startsWith(TEXT_START)) return undefined
+  delete process.env[VARIABLE]
+  return text
+}
+
+/**
+ * @param {import('../context/context').Context & { carried?: any, worker?: true }} root the first context of
+ *   this thread
+ */
 function createThreadLayer (root) {
   takeBackChain()
-  if (isForThisThread(inherited)) root.carried = inherited.hops
+  if (isForThisThread(inherited)) {
+    root.carried = olderBy(originMs - inherited.at, inherited.hops)
+    root.worker = true
+  } else if (inheritedText !== undefined) {
+    const passed = require('../stacks/passed-chain').decodeChain(inheritedText)
+    if (passed !== undefined) root.carried = olderBy(originMs - passed.at, passed.hops)
+  }
 
   return {
     /**
@@ -41,12 +74,21 @@ function createThreadLayer (root) {
     starting (handle, hops) {
       const passed = {
         get threadId () { return handle.threadId }, // read when the worker's copy is made
-        hops: hops.map((hop) => ({ ...hop, origin: 'worker' }))
+        at: originMs + now(),
+        hops: hops.map((hop) => hop.pid === undefined ? { ...hop, origin: 'worker' } : hop)
       }
       require('node:worker_threads').setEnvironmentData(KEY, /** @type {any} */ (passed))
       isPassed = true
     }
   }
+}
+
+/**
+ * @param {number} ms not known where the clocks of two processes differ: below 0
+ * @param {import('../stacks/chain').PrintedHop[]} hops
+ */
+function olderBy (ms, hops) {
+  return hops.map((hop) => ({ ...hop, ageMs: hop.ageMs + Math.max(0, ms) }))
 }
 
 /** @param {any} passed @returns {passed is Passed} */
@@ -63,4 +105,4 @@ function takeBackChain () {
   setEnvironmentData(KEY, undefined) // else workers of this one inherit it
 }
 
-module.exports = { createThreadLayer, isMainThread, takeBackChain }
+module.exports = { VARIABLE, createThreadLayer, isMainThread, takeBackChain }

@@ -21,7 +21,7 @@ const { findRunner } = require('./test-runners')
  *   how a hop is known: where it was registered; who resolved or rejected the promise; who rejected with
  *   the error, or threw it, and may not have made it; who waited for the promise; whose request uses the
  *   connection; who wrote on it last; only the place that read `.stack`; made before longstack was enabled;
- *   in the thread that made this worker; the start of the process
+ *   in the thread that made this worker; in the process that spawned this one
  *
  * @typedef {object} Hop one asynchronous step
  * @property {number} asyncId
@@ -31,6 +31,7 @@ const { findRunner } = require('./test-runners')
  * @property {number} ageMs since it was made; NaN where that is not known any more
  * @property {number} repeats turns of a loop folded into this hop
  * @property {Origin} origin
+ * @property {number} [pid] of the process in which it was made, where `origin` is `process`
  * @property {Array<HopFrame>} frames where it was made, innermost first
  *
  * @typedef {object} HopFrame
@@ -144,7 +145,7 @@ function createChain ({ stackOf, options, map, queriedAt, dropped }) {
   }
 
   /**
-   * Returns the hops of another thread, carried over as data.
+   * Returns the hops of another thread or process, carried over as data.
    * @param {any} context
    * @returns {PrintedHop[]}
    */

@@ -36,7 +36,7 @@ const phrases = {
   HTTPCLIENTREQUEST: (detail, api) => call(api ?? 'http.request', detail),
   HTTP2SESSION: (_, api) => api ?? 'HTTP/2 session',
   HTTP2STREAM: (_, api) => api ?? 'HTTP/2 stream',
-  PROCESSWRAP: (_, api) => api ?? 'child_process.spawn',
+  PROCESSWRAP: (detail, api) => processLabel(detail, api ?? 'child_process.spawn'),
   WORKER: () => 'new Worker',
   MESSAGEPORT: (_, api) => api ?? 'new MessageChannel',
   STREAM_END_OF_STREAM: (_, api) => api === undefined || api === 'stream.eos' ? 'stream.finished' : api,
@@ -153,6 +153,17 @@ function timerLabel (detail, api) {
 function isTimed (name) {
   if (name.includes('timeout') || name.includes('interval')) return true
   return name.endsWith('wait') || name.endsWith('refresh')
+}
+
+/**
+ * Labels a child process: "fork(worker.js)", "spawn(node app.js)", "spawn(git)".
+ * @param {string | undefined} command program and script
+ * @param {string} api
+ */
+function processLabel (command, api) {
+  if (command === undefined) return api
+  const name = withoutPrefix(api, 'child_process.')
+  return call(name, name.endsWith('fork') ? withoutPrefix(command, 'node ') : command)
 }
 
 const binders = new Set([

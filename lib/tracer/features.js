@@ -7,6 +7,7 @@ const { now } = require('../context/clock')
 const guard = require('../context/guard')
 const { Context, contextTag } = require('../context/context')
 const { kindOf } = require('../context/kinds')
+const { VARIABLE } = require('../hooks/threads')
 const { handleOf, idOf, underlyingHandle } = require('../node-objects')
 const { loadBinding } = require('../stacks/binding')
 
@@ -97,6 +98,23 @@ function createBlockedCallbacks (wiring) {
   })
 }
 
+/** Makes what passes chains to child processes. @param {Wiring} wiring */
+function createChildProcessLayer (wiring) {
+  return require('../requests/child-processes').createChildProcesses({
+    variable: VARIABLE,
+    guarded (work) {
+      if (guard.inOwnWork) return
+      guard.run(() => {
+        try {
+          work()
+        } catch {} // the stack may be full
+      })
+    },
+    named: (handle, name) => setDetail(contextTag.read(handle), 'PROCESSWRAP', name),
+    chainFor: (handle) => wiring.queries().passToProcess(contextTag.read(handle))
+  })
+}
+
 /** Makes what records profiles. @param {Wiring} wiring */
 function createProfileRecorder (wiring) {
   const { asyncLayer, channels, settings } = wiring
@@ -175,6 +193,7 @@ function createNativeHooks (wiring) {
 
 module.exports = {
   createBlockedCallbacks,
+  createChildProcessLayer,
   createIntercepts,
   createNativeHooks,
   createProfileRecorder,

@@ -8,6 +8,7 @@ const { contextAt, settlerOf } = require('../context/context')
 const { takeBackChain } = require('../hooks/threads')
 const { isAnyObject } = require('../objects')
 const { Stack, frameLines } = require('../stacks/frames')
+const { ensureHeadroomToLoad } = require('../stacks/stack-headroom')
 const { captureInto } = require('../stacks/trace-limit')
 const { messageOf } = require('../warnings')
 
@@ -207,4 +208,21 @@ function codeOf (error) {
   }
 }
 
-module.exports = { createErrorEvents, createEvents }
+/**
+ * Returns what is done with messages of Node's channels, whatever the options.
+ * @param {Wiring} wiring
+ * @returns {Array<[string, (message: any) => void]>}
+ */
+function createSubscriptions (wiring) {
+  return [
+    ['http.server.request.start', (message) => wiring.servedRequests().started(message)],
+    ['tracing:fastify.request.handler:start', (message) => wiring.servedRequests().routed(message)],
+    ['child_process', (message) => {
+      ensureHeadroomToLoad()
+      wiring.childProcesses ??= require('./features').createChildProcessLayer(wiring)
+      wiring.childProcesses.constructed(message.process)
+    }]
+  ]
+}
+
+module.exports = { createErrorEvents, createEvents, createSubscriptions }

@@ -10,7 +10,6 @@ const { contextOfChain, contextTag, settlerOf, OWN_WORK } = require('../context/
 const { createViews } = require('../context/view')
 const { mistake } = require('../errors')
 const { userOf } = require('../handles/last-user')
-const { createThreadLayer } = require('../hooks/threads')
 const { createAttribution } = require('../attribution/attribution')
 const { createChain } = require('../stacks/chain')
 const { createStackReader } = require('../stacks/frames')
@@ -19,6 +18,7 @@ const { captureInto } = require('../stacks/trace-limit')
 const { formatHops } = require('../format/hops')
 const { createChainDescriber } = require('./chain-describer')
 const { createErrorHops } = require('./error-hops')
+const { createPassedChains } = require('./passed-chains')
 
 const connectionTypes = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
 const MAX_PLACES = 1000 // texts kept
@@ -59,7 +59,7 @@ function createQueries (parts) {
     isStackLeftAlone: () => enabled() && !options().errors
   })
   const { presentFrames, presentLines } = createPresentStack(parts)
-  const threads = createThreadLayer(asyncLayer.root)
+  const passedChains = createPassedChains(asyncLayer, chain)
   const describe = (/** @type {Context} */ context) => guard.run(() => chain.describe(context))
   const { view, unwrap } = createViews({
     now: parts.now,
@@ -160,12 +160,7 @@ function createQueries (parts) {
       return require('../format/paint').paint(summary(reports().handles(isSelected)))
     },
 
-    /**
-     * Passes the chain of a context to the worker that is being made in it.
-     * @param {Context} context
-     * @param {object} handle of the worker
-     */
-    passToWorker: (context, handle) => threads.starting(handle, chain.hops(context))
+    ...passedChains
   }
 }
 
@@ -288,9 +283,10 @@ function createPlaces (textOf) {
 }
 
 /** Copies what the program may get of a hop. @param {PrintedHop} hop @returns {Hop} */
-function copyHop ({ asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, frames }) {
+function copyHop ({ asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, pid, frames }) {
   const copies = frames.map((frame) => ({ ...frame }))
-  return { asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, frames: copies }
+  const hop = { asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, frames: copies }
+  return pid === undefined ? hop : { ...hop, pid }
 }
 
 module.exports = { createQueries }

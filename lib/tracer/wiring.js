@@ -22,7 +22,7 @@ const { createCapture } = require('../stacks/capture')
 const { createFormatter } = require('../stacks/formatter')
 const { ensureHeadroomToLoad } = require('../stacks/stack-headroom')
 const { createWarnings } = require('../warnings')
-const { createErrorEvents, createEvents } = require('./listener')
+const { createErrorEvents, createEvents, createSubscriptions } = require('./listener')
 
 /**
  * @typedef {object} Settings what is in force
@@ -44,6 +44,7 @@ const { createErrorEvents, createEvents } = require('./listener')
  * @typedef {ReturnType<typeof import('../hooks/native-hooks').createNativeHooks>} NativeHooks
  * @typedef {ReturnType<typeof import('../spans/frameworks').createKoaRoutes>} KoaRoutes
  * @typedef {import('../requests/channels').ConnectionUses} ConnectionUses
+ * @typedef {ReturnType<typeof import('../requests/child-processes').createChildProcesses>} ChildProcesses
  * @typedef {import('../blocked/setup').BlockedCallbacks} BlockedCallbacks
  * @typedef {import('../spans/loop-time').LoopTime} LoopTime
  */
@@ -80,6 +81,8 @@ class Wiring {
   blocked
   /** Records profiles. @type {ProfileRecorder | undefined} */
   profiles
+  /** Passes chains to child processes. @type {ChildProcesses | undefined} */
+  childProcesses
   /** Holds the transforms of trace.intercept. @type {Intercepts | undefined} */
   intercepts
 
@@ -182,10 +185,7 @@ class Wiring {
       watch: (enable) => registry.watch(capture.clock[0], enable),
       unwatch: () => registry.unwatch()
     })
-    channels.subscribe([
-      ['http.server.request.start', (message) => this.servedRequests().started(message)],
-      ['tracing:fastify.request.handler:start', (message) => this.servedRequests().routed(message)]
-    ])
+    channels.subscribe(createSubscriptions(this))
     return channels
   }
 

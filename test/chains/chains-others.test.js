@@ -7,7 +7,7 @@ const { stories, tells } = require('../helpers/stories')
 /** @type {Record<string, string[]>} */
 const expected = {
   'spawn.said': ['child_process.spawn | start < spawn'],
-  'spawn.exited': ['child_process.spawn | start < spawn'],
+  'spawn.exited': ['spawn(node) | start < spawn'],
   spawnMissing: ['child_process.spawn | start < spawnMissing'],
   exec: ['child_process.exec | start < exec'],
   execPromise: ['await | start < execPromise'],
