@@ -61,8 +61,8 @@ class OpenHandles {
 /**
  * @param {object} deps
  * @param {(isSelected: (type: string) => boolean) => import('./subject').Subject[]} deps.list what is open
- * @param {(isSelected: (type: string) => boolean) => Generator<Subject | undefined, void>} deps.walk the same
- *   with pauses: undefined
+ * @param {(isSelected: (type: string) => boolean) => Generator<import('./subject').Subject | undefined, void>}
+ *   deps.walk the same with pauses: undefined
  * @param {(subject: import('./subject').Subject) => Why} deps.report
  * @param {() => number} deps.queriedAt ms of the clock as of the present query
  */
@@ -71,8 +71,8 @@ function createSnapshots ({ list, walk, report, queriedAt }) {
 
   /**
    * Reports on what is open and was not, with pauses.
-   * @param {OpenHandles} before
-   * @returns {Generator<undefined, NewHandle[]>}
+   * @param {import('./snapshots').OpenHandles} before
+   * @returns {Generator<undefined, import('./snapshots').NewHandle[]>}
    */
   function * compare (before) {
     /** still open, by type and chain @type {Map<string, number>} */
@@ -104,7 +104,7 @@ function createSnapshots ({ list, walk, report, queriedAt }) {
     return /** @type {NewHandle[]} */ ([...groups.values()].flatMap(({ reports }) => reports))
   }
 
-  /** Takes a snapshot, with pauses. @returns {Generator<undefined, OpenHandles>} */
+  /** Takes a snapshot, with pauses. @returns {Generator<undefined, import('./snapshots').OpenHandles>} */
   function * record () {
     const snapshot = new OpenHandles(queriedAt())
     for (const subject of walk(selectAll)) {
@@ -120,12 +120,12 @@ function createSnapshots ({ list, walk, report, queriedAt }) {
 
     take: () => resultOf(record()),
 
-    /** @param {OpenHandles} before @returns {NewHandle[]} */
+    /** @param {import('./snapshots').OpenHandles} before @returns {import('./snapshots').NewHandle[]} */
     diff: (before) => /** @type {NewHandle[]} */ (inspectableReports(resultOf(compare(before)))),
 
     /**
-     * @param {OpenHandles} before
-     * @returns {Subject[]} what is open and was not
+     * @param {import('./snapshots').OpenHandles} before
+     * @returns {import('./subject').Subject[]} what is open and was not
      */
     opened: (before) => list(selectAll).filter((subject) => !OpenHandles.has(before, subject))
   }
