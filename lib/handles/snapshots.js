@@ -61,8 +61,8 @@ class OpenHandles {
 /**
  * @param {object} deps
  * @param {(isSelected: (type: string) => boolean) => import('./subject').Subject[]} deps.list what is open
- * @param {(isSelected: (type: string) => boolean) => Generator<import('./subject').Subject | undefined, void>}
- *   deps.walk the same with pauses: undefined
+ * @param {(isSelected: (type: string) => boolean) =>
+ *   Generator<import('./subject').Subject | undefined, void>} deps.walk the same with pauses: undefined
  * @param {(subject: import('./subject').Subject) => Why} deps.report
  * @param {() => number} deps.queriedAt ms of the clock as of the present query
  */
