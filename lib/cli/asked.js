@@ -11,7 +11,9 @@ const os = require('node:os')
 const path = require('node:path')
 const { AskedThread, BlockedError } = require('./asked-thread')
 const { inspectProcess, SilentError } = require('./inspect-process')
-const { RefusedError, nodeDescendants, ownerOf, pidInside, rootOf, socketsOf } = require('./process-facts')
+const {
+  RefusedError, nodeDescendants, ownerOf, pidInside, rootOf, socketFiles, socketsOf
+} = require('./process-facts')
 
 const JOIN_MS = 2_000 // for a thread to connect, where its event loop is free
 const BUSY_MS = 3_000 // for a busy event loop to come free
@@ -293,4 +295,26 @@ function connectToOne (file, pid) {
   })
 }
 
-module.exports = { askProcesses, connectTo }
+/**
+ * Asks the processes that listen on a LONGSTACK_SOCKET.
+ * @param {string} file
+ * @returns {Promise<Asked>}
+ * @throws {RefusedError}
+ */
+async function askSocket (file) {
+  const threads = await connectTo(socketFiles(file))
+  /** @type {AskedProcess[]} */
+  const processes = []
+  for (const thread of threads) {
+    const one = processes.find(({ pid }) => pid === thread.pid)
+    if (one === undefined) processes.push({ pid: thread.pid, threads: [thread], busy: undefined, busyMs: 0 })
+    else one.threads.push(thread)
+  }
+  if (processes.length === 0) {
+    throw new RefusedError(`Nobody answers on ${file}: the process has ended, belongs to another user, or ` +
+      'its event loop is blocked. longstack why PID asks by the inspector, also inside of what blocks.')
+  }
+  return { processes, refused: [], close: async () => { for (const thread of threads) thread.close() } }
+}
+
+module.exports = { askProcesses, askSocket }

@@ -18,12 +18,13 @@ const commands = {
   run: () => require('./run'),
   env: () => require('./env'),
   report: () => require('./report'),
+  why: () => require('./why'),
   profile: () => require('./profile'),
   doctor: () => require('./doctor')
 }
 
 /** Commands of a later version. */
-const planned = ['why', 'attach']
+const planned = ['attach']
 
 const HELP = `Async tracing and long stack traces for Node.js.
 
@@ -31,6 +32,7 @@ const HELP = `Async tracing and long stack traces for Node.js.
   longstack env                  print the variables that preload longstack into every Node process
   longstack report FILE…         summarize spans: verdict, quartiles, waits, failures, blockers, slowest
                                  requests; compare two runs, check limits
+  longstack why PID|:PORT        what a running process has open and why, requests in flight, awaits that hang
   longstack profile app.js|PID   where async time of a process goes, with CPU samples
   longstack doctor               print what is in force on this machine, and why
 

@@ -270,6 +270,7 @@ module.exports = {
   checkProcess,
   checkSignal,
   inspectorAddresses,
+  isNode,
   listeningAddresses,
   nodeDescendants,
   ownerOf,

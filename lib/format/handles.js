@@ -36,6 +36,7 @@ const { createInspectable } = require('./inspect')
  * @property {boolean} pooled requests use it one after another
  * @property {boolean} filtered the filter leaves out its type
  * @property {{ more: number, elapsedMs: number }} [growth] of its group since a snapshot
+ * @property {string} [where] the process and thread, where there are several
  */
 
 /** @type {ReturnType<typeof createTag<Printed>>} what a report prints, invisible on the report */
@@ -105,6 +106,8 @@ function formatGroup (group) {
   ].filter(Boolean)
   if (figures.length > 0) lines.push(`  ${figures.join(', ')}`)
   if (first.growth !== undefined) lines.push(`  ${growthText(first.growth)}`)
+  const places = countWords(group.map(({ where }) => where))
+  if (places.length > 0) lines.push(`  in ${list(places)}`)
   lines.push(...remotesOf(group), ...openerLines(first), ...userLines(group), ...writerLines(group))
   lines.push(...transformLines(first))
   if (first.hint !== undefined) lines.push(`  to close it: ${first.hint}`)
@@ -257,5 +260,5 @@ function transformLines ({ through }) {
 }
 
 module.exports = {
-  groupKey, inspectableReport, inspectableReports, listText, madeNotOpened, printed, report, summary
+  groupKey, groupsOf, inspectableReport, inspectableReports, listText, madeNotOpened, printed, report, summary
 }

@@ -87,16 +87,40 @@ function sentHandle (facts, groups) {
   return { ...others, group, opened, usedBy, writtenBy }
 }
 
-/** Requests in flight, and what each waits for. @param {{}} _ @param {Session} session */
+/**
+ * Requests in flight, and what each waits for.
+ * @param {{}} _
+ * @param {Session} session
+ * @returns {Generator<undefined, any>}
+ */
 function * requests (_, { tracer }) {
   const queries = /** @type {any} */ (tracer.wiring.queries())
-  return typeof queries.requestsInFlight === 'function' ? yield * queries.requestsInFlight() : []
+  return typeof queries.requestsInFlight === 'function' ? yield * pieces(queries.requestsInFlight()) : []
 }
 
-/** Awaits that nobody settled. @param {{ olderThanMs?: number }} argument @param {Session} session */
+/**
+ * What is awaited and not settled.
+ * @param {{ olderThanMs?: number }} argument
+ * @param {Session} session
+ * @returns {Generator<undefined, any>}
+ */
 function * pending (argument, { tracer }) {
   const queries = /** @type {any} */ (tracer.wiring.queries())
-  return typeof queries.pendingSlices === 'function' ? yield * queries.pendingSlices(argument) : []
+  if (queries.pendingSlices === undefined) return { groups: [] }
+  return yield * pieces(queries.pendingSlices(argument))
+}
+
+/**
+ * @template T
+ * @param {{ next: () => IteratorResult<unknown, T> }} iterator
+ * @returns {Generator<undefined, T>}
+ */
+function * pieces (iterator) {
+  for (;;) {
+    const step = iterator.next()
+    if (step.done) return step.value
+    yield undefined
+  }
 }
 
 /** Remembers what is open. @param {{}} _ @param {Session} session @returns {Generator<undefined, void>} */

@@ -1,0 +1,181 @@
+'use strict'
+
+// longstack why: what a running process has open and why, which requests are in flight, what is awaited and
+// never settled.
+
+const { setTimeout: sleep } = require('node:timers/promises')
+const { describe, parse, quote, UsageError } = require('./flags')
+const { asJson, colours, print, printError, printHelp } = require('./terminal')
+
+/**
+ * @typedef {import('./asked').Asked} Asked
+ * @typedef {import('./asked-thread').AskedThread} AskedThread
+ * @typedef {import('./live-text').ProcessAnswer} ProcessAnswer
+ * @typedef {import('./targets').Target} Target
+ */
+
+const DEFAULT_WATCH = 2 // seconds
+const CLEAR = '\x1b[H\x1b[2J\x1b[3J'
+
+/** @type {import('./flags').Flags} */
+const flags = {
+  only: {
+    type: 'string',
+    value: 'NAMES',
+    description: 'only what these subsystems have open, for example TCP,PIPE'
+  },
+  'older-than': { type: 'string', value: 'SECONDS', description: 'only awaits that are older; default 0' },
+  'no-children': { type: 'boolean', description: 'without the Node processes that it has started' },
+  watch: {
+    type: 'optional',
+    value: 'SECONDS',
+    description: `ask again every SECONDS (default ${DEFAULT_WATCH}), until Ctrl-C`
+  },
+  json: { type: 'boolean', description: 'print the answer as one JSON object; with --watch, one a line' }
+}
+
+const help = `Prints what a running process has open and who opened it, which requests are in flight, and what
+is awaited and never settled. Its workers, and the Node processes that it has started, answer as well.
+
+  longstack why [flags] PID              a process
+  longstack why [flags] :PORT            the processes at a port, and their connections there
+  longstack why [flags] ADDRESS:PORT     the same for an address, such as 127.0.0.1:5432
+  longstack why [flags] PATH             processes that listen on LONGSTACK_SOCKET
+
+A process is asked by its inspector, which is open for a moment and prints a line on its standard error; with
+LONGSTACK_SOCKET without either. What it knows of who opened what begins with longstack: node -r
+longstack/register, or longstack attach PID.
+
+${describe(flags)}
+
+Exit code: 1 if the process cannot be asked, 2 for wrong usage.
+`
+
+/** @param {string[]} args */
+async function main (args) {
+  const { values, operands } = parse(args, flags)
+  if (values.help) return await printHelp(help)
+  if (operands.length === 0) throw new UsageError('Missing process id, port or address.')
+  if (operands.length > 1) throw new UsageError(`One target at a time. Received ${quote(operands[1])}.`)
+  const wish = wishOf(values)
+  const { findTarget } = require('./targets')
+  const { RefusedError } = require('./process-facts')
+  /** @type {Asked | undefined} */
+  let asked
+  try {
+    const target = findTarget(operands[0])
+    asked = await ask(target, wish)
+    await answerTo(asked, target, wish)
+  } catch (error) {
+    if (!(error instanceof RefusedError)) throw error
+    printError(`longstack: ${error.message}`)
+    return 1
+  } finally {
+    await asked?.close()
+  }
+}
+
+/**
+ * @typedef {object} Wish
+ * @property {string[] | undefined} filter
+ * @property {number} olderThanMs
+ * @property {boolean} children
+ * @property {number | undefined} watchMs
+ * @property {boolean} json
+ */
+
+/** @param {Record<string, any>} values @returns {Wish} @throws {UsageError} */
+function wishOf (values) {
+  const seconds = (/** @type {string} */ name, /** @type {any} */ text, /** @type {number} */ min) => {
+    if (/^\d*\.?\d+$/.test(text) && Number(text) >= min) return Number(text) * 1000
+    throw new UsageError(`--${name} must be a number of seconds${min > 0 ? `, at least ${min}` : ''}. ` +
+      `Received ${quote(text)}.`)
+  }
+  const { only, watch } = values
+  return {
+    filter: only === undefined ? undefined : checkFilter(only),
+    olderThanMs: seconds('older-than', values['older-than'] ?? '0', 0),
+    children: !values['no-children'],
+    watchMs: watch && seconds('watch', watch === true ? String(DEFAULT_WATCH) : watch, 0.1),
+    json: values.json === true
+  }
+}
+
+/** @param {string} text names with commas between them @returns {string[]} @throws {UsageError} */
+function checkFilter (text) {
+  const names = text.split(',').map((name) => name.trim())
+  try {
+    const { parseOptions, defaultOptions } = require('../options')
+    return [...parseOptions({ filter: names }, defaultOptions()).filter]
+  } catch (error) {
+    throw new UsageError(/** @type {Error} */ (error).message)
+  }
+}
+
+/** @param {Target} target @param {Wish} wish @returns {Promise<Asked>} */
+async function ask ({ pids, socket }, { children }) {
+  const { askProcesses, askSocket } = require('./asked')
+  return socket === undefined ? await askProcesses(pids, { children }) : await askSocket(socket)
+}
+
+/** @param {Asked} asked @param {Target} target @param {Wish} wish */
+async function answerTo (asked, target, wish) {
+  const { formatAnswer, jsonAnswer } = require('./live-text')
+  const isScreen = wish.watchMs !== undefined && !wish.json && process.stdout.isTTY === true
+  for (let isFirst = true; ; isFirst = false) {
+    const answers = await Promise.all(asked.processes.map((one) => answerOf(one, target, wish, isFirst)))
+    const present = answers.filter(({ threads, busy }) => threads.length > 0 || busy !== undefined)
+    const all = { processes: present, refused: asked.refused, others: target.others, end: target.end?.text }
+    if (wish.json) {
+      const json = jsonAnswer(all)
+      await print(wish.watchMs === undefined ? asJson(json) : `${JSON.stringify(json)}\n`)
+    } else {
+      const text = formatAnswer(all, colours())
+      await print(isScreen ? `${CLEAR}${text}` : text)
+    }
+    if (wish.watchMs === undefined || present.length === 0) return
+    await sleep(wish.watchMs)
+    if (!wish.json && !isScreen) await print('\n')
+  }
+}
+
+/**
+ * @param {import('./asked').AskedProcess} asked
+ * @param {Target} target
+ * @param {Wish} wish
+ * @param {boolean} isFirst what it was busy with when it was asked is told once
+ * @returns {Promise<ProcessAnswer>}
+ */
+async function answerOf ({ pid, threads, busy, busyMs }, target, wish, isFirst) {
+  const alive = threads.filter((thread) => !thread.isClosed)
+  const ofThread = async (/** @type {AskedThread} */ thread) => {
+    try {
+      return await threadAnswer(thread, target, wish)
+    } catch (error) {
+      if (!thread.isClosed) throw error
+    }
+  }
+  const answers = await Promise.all(alive.map(ofThread))
+  const present = answers.filter((answer) => answer !== undefined)
+  return { pid, threads: present, ...(isFirst && { busy, busyMs }) }
+}
+
+/**
+ * @param {AskedThread} thread
+ * @param {Target} target
+ * @param {Wish} wish
+ * @returns {Promise<import('./live-text').ThreadAnswer>}
+ */
+async function threadAnswer (thread, { end }, { filter, olderThanMs }) {
+  await thread.introduce()
+  const { isHandleAt } = require('./targets')
+  const { withHops } = require('./live-text')
+  const all = withHops((await thread.call('open', { filter })) ?? [])
+  const open = end === undefined ? all : all.filter((handle) => isHandleAt(handle, end))
+  const isPartial = filter !== undefined || end !== undefined // what is asked for is handles
+  const requests = isPartial ? [] : await thread.call('requests')
+  const pending = isPartial ? undefined : await thread.call('pending', { olderThanMs })
+  return { facts: thread.facts, open, requests, pending }
+}
+
+module.exports = { checkFilter, help, main }
