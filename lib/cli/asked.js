@@ -17,7 +17,8 @@ const {
 
 const JOIN_MS = 2_000 // for a thread to connect, where its event loop is free
 const BUSY_MS = 3_000 // for a busy event loop to come free
-const POLL_MS = 100
+const POLL_MS = 50
+const BLOCKED_MS = 250 // what is shorter is work
 const ownWorker = /[\\/]lib[\\/](blocked[\\/]inspector-worker|sinks[\\/]otlp-thread)\.js$/
 const MAX_PATH = 100 // bytes of a Unix socket's path: the system allows 103 on macOS, 107 on Linux
 
@@ -203,9 +204,9 @@ async function waitForLoop (target, busyMs) {
   let first
   for (;;) {
     const stack = await target.callNow('busy')
-    if (stack === '') return { stack: first, ms: first === undefined ? 0 : Date.now() - start }
-    first ??= stack
     const ms = Date.now() - start
+    if (stack === '') return ms < BLOCKED_MS ? { stack: undefined, ms: 0 } : { stack: first, ms }
+    first ??= stack
     if (ms >= busyMs) return { stack: first, ms }
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }

@@ -95,7 +95,8 @@ function titleOf (pid, [{ facts }, ...workers], colours) {
   const state = { full: 'traced', light: 'traced in light mode', off: 'not traced' }[tracing]
   const words = [`Process ${pid}`, `node ${clean(script ?? '')}`.trim(), `Node ${node.slice(1)}`,
     `up ${formatDuration(uptimeMs)}`, state]
-  if (workers.length > 0) words.push(workers.length === 1 ? 'with 1 worker' : `with ${workers.length} workers`)
+  const { length } = workers
+  if (length > 0) words.push(length === 1 ? 'with 1 worker' : `with ${length} workers`)
   const hint = tracing === 'off' ? `\nlongstack attach ${pid} traces it from then on.` : ''
   return `${colours.bold(words.join(' · '))}${hint}`
 }
