@@ -4,13 +4,10 @@
 // thread connects to a socket of this command, which its inspector is asked for. The inspector is open for
 // that moment only; where the socket cannot be reached, it stays open as long as the command asks.
 
-const { randomBytes } = require('node:crypto')
-const fs = require('node:fs')
 const net = require('node:net')
-const os = require('node:os')
-const path = require('node:path')
 const { AskedThread, BlockedError } = require('./asked-thread')
 const { inspectProcess, SilentError } = require('./inspect-process')
+const { Meeting, receiveLines, threadOn } = require('./meeting')
 const {
   RefusedError, nodeDescendants, ownerOf, pidInside, rootOf, socketFiles, socketsOf
 } = require('./process-facts')
@@ -20,7 +17,6 @@ const BUSY_MS = 3_000 // for a busy event loop to come free
 const POLL_MS = 50
 const BLOCKED_MS = 250 // what is shorter is work
 const ownWorker = /[\\/]lib[\\/](blocked[\\/]inspector-worker|sinks[\\/]otlp-thread)\.js$/
-const MAX_PATH = 100 // bytes of a Unix socket's path: the system allows 103 on macOS, 107 on Linux
 
 /**
  * @typedef {object} AskedProcess
@@ -34,97 +30,6 @@ const MAX_PATH = 100 // bytes of a Unix socket's path: the system allows 103 on 
  * @property {Array<{ pid: number, sentence: string }>} refused processes that could not be asked
  * @property {() => Promise<void>} close
  */
-
-/** The socket of this command, to which threads connect. */
-class Meeting {
-  /** by token @type {Map<string, { pid: number, resolve: (thread: AskedThread) => void }>} */
-  #expected = new Map()
-  /** @type {net.Server} */
-  #server
-  #directory
-
-  /** @param {string} root of the files of the process, as seen from here @param {number | undefined} uid */
-  constructor (root, uid) {
-    const temporary = root === '' ? os.tmpdir() : '/tmp'
-    const isShort = Buffer.byteLength(`${root}${temporary}/longstack-123456/s`) < MAX_PATH
-    this.#directory = fs.mkdtempSync(path.join(root, isShort ? temporary : '/tmp', 'longstack-'))
-    this.path = path.join(this.#directory, 's')
-    /** as the process sees it */
-    this.address = this.path.slice(root.length)
-    this.#server = net.createServer((socket) => this.#receive(socket))
-    this.isListening = new Promise((resolve, reject) => {
-      this.#server.on('error', reject).listen(this.path, () => {
-        try {
-          fs.chmodSync(this.path, 0o600)
-          if (uid !== undefined && uid !== process.getuid?.()) {
-            fs.chownSync(this.path, uid, -1)
-            fs.chownSync(this.#directory, uid, -1)
-          }
-          resolve(undefined)
-        } catch (error) {
-          reject(error)
-        }
-      })
-    })
-  }
-
-  /** @param {number} pid @returns {{ token: string, thread: Promise<AskedThread> }} that will connect */
-  expect (pid) {
-    const token = randomBytes(16).toString('hex')
-    /** @type {Promise<AskedThread>} */
-    const thread = new Promise((resolve) => { this.#expected.set(token, { pid, resolve }) })
-    return { token, thread }
-  }
-
-  /** @param {net.Socket} socket */
-  #receive (socket) {
-    /** @type {AskedThread | undefined} */
-    let thread
-    receiveLines(socket, (message) => {
-      if (thread !== undefined) return thread.receive(message)
-      const expected = this.#expected.get(message.token)
-      if (expected === undefined) return socket.destroy()
-      this.#expected.delete(message.token)
-      thread = threadOn(socket, expected.pid)
-      expected.resolve(thread)
-    })
-    socket.on('error', () => {}).on('close', () => thread?.end())
-  }
-
-  /** Nobody connects any more. */
-  close () {
-    this.#server.close()
-    fs.rmSync(this.#directory, { recursive: true, force: true })
-  }
-}
-
-/** @param {net.Socket} socket @param {number} pid */
-function threadOn (socket, pid) {
-  return new AskedThread(pid, (line) => { socket.write(line) }, () => { socket.destroy() })
-}
-
-/** @param {net.Socket} socket @param {(message: any) => void} onMessage */
-function receiveLines (socket, onMessage) {
-  let rest = ''
-  socket.setEncoding('utf8').on('data', (text) => {
-    const lines = (rest + text).split('\n')
-    rest = /** @type {string} */ (lines.pop())
-    for (const line of lines) {
-      const message = parse(line)
-      if (message !== undefined) onMessage(message)
-    }
-  })
-}
-
-/** @param {string} line @returns {any} undefined: none of longstack's */
-function parse (line) {
-  try {
-    const message = JSON.parse(line)
-    return typeof message === 'object' && message !== null ? message : undefined
-  } catch {
-    return undefined
-  }
-}
 
 /**
  * Asks processes, and the Node processes that they have started.
