@@ -19,6 +19,8 @@
  * @typedef {import('./lib/api').SpanRecord} SpanRecord
  * @typedef {import('./lib/api').BlockedEvent} BlockedEvent
  * @typedef {import('./lib/api').Profile} Profile
+ * @typedef {import('./lib/api').Pending} Pending
+ * @typedef {import('./lib/api').PendingWaits} PendingWaits
  * @typedef {import('./lib/option-types').Frame} Frame a frame as the option `hide` sees it
  */
 

@@ -10,6 +10,7 @@ const { mistake, nearest } = require('./errors')
 const { bind } = require('./hooks/async-hooks')
 const { providers } = require('./node-objects')
 const { environmentOptions, parseOptions } = require('./options')
+const { checkPending, checkProfile } = require('./tracer/call-options')
 const { createMethods } = require('./tracer/methods')
 
 /**
@@ -28,6 +29,8 @@ const { createMethods } = require('./tracer/methods')
  * @typedef {import('./spans/span-record').SpanRecord} SpanRecord
  * @typedef {import('./blocked/blocking-callback').BlockedEvent} BlockedEvent
  * @typedef {import('./profile/profile').Profile} Profile
+ * @typedef {import('./handles/pending').Pending} Pending
+ * @typedef {import('./handles/pending').PendingWaits} PendingWaits
  *
  * @typedef {'warning' | 'span' | 'blocked'} Event
  *
@@ -70,6 +73,12 @@ const { createMethods } = require('./tracer/methods')
  * @property {(filter?: readonly string[]) => Why[]} handles
  *   Reports on all open handles, or those of the subsystems in the filter. Throws
  *   LONGSTACK_ERR_UNKNOWN_SUBSYSTEM, LONGSTACK_ERR_INVALID_FILTER.
+ * @property {(options?: { olderThanMs?: number }) => Pending} pending
+ *   Reports on promises that an `await` or a `then` waits for and that nobody settled, by the place where it
+ *   hangs, the most frequent first; with `olderThanMs` on those that have waited that long. `console.log`
+ *   prints the report as text. Where it is not known what is awaited (light mode, promises left out by the
+ *   filter, tracing off) the array is empty, and its property `note` says why. See docs/handles.md. Throws
+ *   LONGSTACK_ERR_INVALID_PENDING, LONGSTACK_ERR_UNKNOWN_PENDING_OPTION.
  * @property {() => Snapshot} snapshot
  *   Returns what is open now, for `trace.diff` and `trace.assertNoLeaks`. It has no properties, and keeps no
  *   handle alive.
@@ -132,8 +141,6 @@ const { createMethods } = require('./tracer/methods')
 /** @type {Event[]} */
 const events = ['warning', 'span', 'blocked']
 
-const MAX_PROFILE_SECONDS = 1800
-
 const stages = /** @type {const} */ (['init', 'before', 'after'])
 
 /**
@@ -170,6 +177,8 @@ function createApi (tracer) {
       const matches = compile(filter ?? ['*'], providers())
       return guard.run(() => methods.queries().reports().handles(matches))
     },
+
+    pending: (options) => guard.run(() => methods.queries().live().pending(checkPending(options))),
 
     snapshot: () => guard.run(() => methods.queries().reports().snapshots.take()),
 
@@ -252,26 +261,6 @@ function checkSnapshot (name, value) {
   const { OpenHandles } = require('./handles/snapshots')
   if (!OpenHandles.isInstance(value)) throw mistake('INVALID_SNAPSHOT', name, value)
   return value
-}
-
-/**
- * @param {unknown} options
- * @returns {{ seconds: number, samples: boolean }}
- * @throws {LongstackError}
- */
-function checkProfile (options = {}) {
-  if (typeof options !== 'object' || options === null) {
-    throw mistake('INVALID_PROFILE', 'options', options, 'an object')
-  }
-  const names = ['seconds', 'samples']
-  const unknown = Object.keys(options).find((name) => !names.includes(name))
-  if (unknown !== undefined) throw mistake('UNKNOWN_PROFILE_OPTION', unknown, nearest(unknown, names))
-  const { seconds = 5, samples = true } = /** @type {any} */ (options)
-  if (typeof seconds !== 'number' || !(seconds > 0 && seconds <= MAX_PROFILE_SECONDS)) {
-    throw mistake('INVALID_PROFILE', 'seconds', seconds, `a number above 0, at most ${MAX_PROFILE_SECONDS}`)
-  }
-  if (typeof samples !== 'boolean') throw mistake('INVALID_PROFILE', 'samples', samples, 'true or false')
-  return { seconds, samples }
 }
 
 /**

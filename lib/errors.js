@@ -122,6 +122,18 @@ const catalogue = {
     example: ['trace.profile'],
     remedy: 'Call `trace.enable()`, or start the program with `node -r longstack/register`.'
   },
+  INVALID_PENDING: {
+    sentence: (name, value, allowed) => `Option ${quote(name)} of trace.pending must be ${allowed}. ` +
+      `Received ${describe(value)}.`,
+    example: ['olderThanMs', '1 s', 'a number of ms, at least 0'],
+    remedy: 'See [handles](handles.md#what-is-awaited-and-never-settled).'
+  },
+  UNKNOWN_PENDING_OPTION: {
+    sentence: (name, hint) => `Unknown option ${quote(name)} of trace.pending.${didYouMean(hint)} ` +
+      'The option is olderThanMs.',
+    example: ['olderThan', 'olderThanMs'],
+    remedy: 'See [handles](handles.md#what-is-awaited-and-never-settled).'
+  },
   INVALID_HOOK: {
     sentence: (value) => 'trace.hook takes an object with init, before or after functions. ' +
       `Received ${describe(value)}.`,

@@ -5,7 +5,8 @@ import trace from '../index.js'
 export default trace
 export const {
   enable, disable, current, chain, stack, why, handles, snapshot, diff, assertNoLeaks, stats, doctor, hook,
-  nativeHooks, onError, on, span, reopen, intercept, bind, profile
+  nativeHooks, onError, on, span, reopen, intercept, bind, profile,
+  pending
 } = trace
 
 /**
@@ -27,5 +28,7 @@ export const {
  * @typedef {import('./api.js').SpanRecord} SpanRecord
  * @typedef {import('./api.js').BlockedEvent} BlockedEvent
  * @typedef {import('./api.js').Profile} Profile
+ * @typedef {import('./api.js').Pending} Pending
+ * @typedef {import('./api.js').PendingWaits} PendingWaits
  * @typedef {import('./option-types.js').Frame} Frame a frame as the option `hide` sees it
  */

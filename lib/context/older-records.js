@@ -156,6 +156,9 @@ module.exports = {
 
   allWords: () => words,
 
+  /** Returns the number of words up to the last record in `allWords`. */
+  usedWords: () => (places.size + freePlaces.length) << SHIFT,
+
   /** Returns how many are kept, of those that ran too. */
   countKept: () => places.size,
 

@@ -145,6 +145,8 @@ module.exports = {
   keep: older.keep,
   ended: older.ended,
   lostCount: older.lostCount,
+  allOlder: older.allWords,
+  usedOlder: older.usedWords,
   findRecord,
   readWord,
   writeWord,

@@ -34,7 +34,7 @@ function separator (hop, previous, timeless = false) {
   let line = introduction === undefined ? '  ──' : `  ── ${introduction}`
   if (hop.label !== hop.type) line += ` ${clean(hop.label)}${hop.repeats > 1 ? ` × ${hop.repeats}` : ''} ·`
   line += ` ${clean(hop.type)}`
-  if (!timeless && !Number.isNaN(hop.ageMs)) line += ` · ${formatDuration(hop.ageMs)} earlier`
+  if (!timeless && Number.isFinite(hop.ageMs)) line += ` · ${formatDuration(hop.ageMs)} earlier`
   const remark = isFirst ? remarkOf(hop) : printedOnce.has(hop.origin) ? undefined : hop.origin
   return `${line}${remark === undefined ? '' : ` · ${remark}`} ──`
 }

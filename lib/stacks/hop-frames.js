@@ -8,6 +8,8 @@ const { afterLast, baseName, insideModules, isSlash, withoutAlias, withoutPrefix
 /**
  * @typedef {import('./frames').Frame} Frame
  * @typedef {import('./chain').HopFrame} HopFrame
+ * @typedef {import('./chain').Hop} Hop
+ * @typedef {import('./chain').PrintedHop} PrintedHop
  * @typedef {import('../options').Options['hide']} HideRule
  */
 
@@ -89,4 +91,11 @@ function publicFrame ({ functionName, fileName, lineNumber, columnNumber, kind, 
   }
 }
 
-module.exports = { formatFrames, publicFrame }
+/** Copies what the program may get of a hop. @param {PrintedHop} hop @returns {Hop} */
+function copyHop ({ asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, pid, frames }) {
+  const copies = frames.map((frame) => ({ ...frame }))
+  const hop = { asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, frames: copies }
+  return pid === undefined ? hop : { ...hop, pid }
+}
+
+module.exports = { copyHop, formatFrames, publicFrame }

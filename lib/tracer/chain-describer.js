@@ -1,8 +1,10 @@
 'use strict'
 
-// Describes chains by their numbers, for profiles: no record of a step is needed.
+// Describes chains by their numbers, for profiles and spans: no record of a step is needed.
 
 const { contextOfChain, OWN_WORK } = require('../context/context')
+
+const MAX_PLACES = 1000 // texts kept
 
 /** @param {ReturnType<typeof import('../stacks/chain').createChain>} chain */
 function createChainDescriber (chain) {
@@ -26,4 +28,24 @@ function withoutHops (label, type) {
   return { hops: [{ label, type, lines: [] }], type }
 }
 
-module.exports = { createChainDescriber }
+/**
+ * Keeps the texts of places: spans come from few.
+ * @param {(chain: number) => string} textOf
+ */
+function createPlaces (textOf) {
+  /** @type {Map<number, string>} */
+  let texts = new Map()
+
+  /** @param {number} chain @returns {string | undefined} */
+  return (chain) => {
+    let text = texts.get(chain)
+    if (text === undefined) {
+      text = textOf(chain)
+      if (texts.size >= MAX_PLACES) texts = new Map()
+      texts.set(chain, text)
+    }
+    return text === '' ? undefined : text
+  }
+}
+
+module.exports = { createChainDescriber, createPlaces }

@@ -6,6 +6,7 @@
 
 const { types } = require('node:util')
 const guard = require('../context/guard')
+const { now } = require('../context/clock')
 const { contextOfChain, contextTag, settlerOf, OWN_WORK } = require('../context/context')
 const { createViews } = require('../context/view')
 const { mistake } = require('../errors')
@@ -13,15 +14,15 @@ const { userOf } = require('../handles/last-user')
 const { createAttribution } = require('../attribution/attribution')
 const { createChain } = require('../stacks/chain')
 const { createStackReader } = require('../stacks/frames')
+const { copyHop } = require('../stacks/hop-frames')
 const { mapFrame, mapText } = require('../stacks/source-maps')
 const { captureInto } = require('../stacks/trace-limit')
 const { formatHops } = require('../format/hops')
-const { createChainDescriber } = require('./chain-describer')
+const { createChainDescriber, createPlaces } = require('./chain-describer')
 const { createErrorHops } = require('./error-hops')
 const { createPassedChains } = require('./passed-chains')
 
 const connectionTypes = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
-const MAX_PLACES = 1000 // texts kept
 const MORE_FRAMES = 10 // that are captured, since some are hidden
 
 /**
@@ -40,7 +41,7 @@ const MORE_FRAMES = 10 // that are captured, since some are hidden
  * @property {ReturnType<typeof import('../stacks/formatter').createFormatter>['readStack']} readStack
  * @property {() => boolean} usesNodeFormatter Node's own formatter formats stacks
  * @property {() => import('../options').Options} options
- * @property {() => number} now
+ * @property {import('./wiring').Settings} settings
  * @property {() => number} queriedAt ms of the clock when the present query began
  * @property {() => boolean} enabled
  * @property {(count: number) => void} dropped
@@ -62,10 +63,10 @@ function createQueries (parts) {
   const passedChains = createPassedChains(asyncLayer, chain)
   const describe = (/** @type {Context} */ context) => guard.run(() => chain.describe(context))
   const { view, unwrap } = createViews({
-    now: parts.now,
+    now,
     describe,
     inspectContext (context, ...details) {
-      const later = parts.now() - queriedAt() // this is no query, but printing
+      const later = now() - queriedAt() // this is no query, but printing
       const hops = guard.run(() => chain.hops(context)).map((hop) => ({ ...hop, ageMs: hop.ageMs + later }))
       return require('../format/chains').inspectHops(hops, describe(context).label, ...details)
     }
@@ -75,6 +76,7 @@ function createQueries (parts) {
     return createReports({ registry, hops: chain.hops, copyHop, stackOf, queriedAt, enabled, through })
   })
   const waitSites = lazily(() => require('../spans/wait-sites').createWaitSites({ stackOf, registry }))
+  const live = lazily(() => require('./live-queries').createLiveQueries(parts, chain, waitSites))
   const blocked = lazily(() => {
     const { createBlockedHops } = require('../blocked/report-hops')
     return createBlockedHops({ chain, view, toHop: copyHop, maxFrames: () => options().frames })
@@ -130,7 +132,6 @@ function createQueries (parts) {
 
     /** @type {ReturnType<typeof blocked>} */
     blocked: (context, stack) => blocked()(context, stack),
-
     describeChain: createChainDescriber(chain),
 
     /** Returns the frames of a context, as lines. @param {Context} context */
@@ -143,7 +144,7 @@ function createQueries (parts) {
     place: createPlaces((number) => formatHops(chain.hops(contextOfChain(number)), true)),
 
     waitSites,
-
+    live,
     /** @param {Error} error */
     errorStack (error) {
       if (!options().errors) return stackText(error, stackText)
@@ -260,33 +261,6 @@ function lazily (create) {
     value ??= create()
     return value
   }
-}
-
-/**
- * Keeps the texts of places: spans come from few.
- * @param {(chain: number) => string} textOf
- */
-function createPlaces (textOf) {
-  /** @type {Map<number, string>} */
-  let texts = new Map()
-
-  /** @param {number} chain @returns {string | undefined} */
-  return (chain) => {
-    let text = texts.get(chain)
-    if (text === undefined) {
-      text = textOf(chain)
-      if (texts.size >= MAX_PLACES) texts = new Map()
-      texts.set(chain, text)
-    }
-    return text === '' ? undefined : text
-  }
-}
-
-/** Copies what the program may get of a hop. @param {PrintedHop} hop @returns {Hop} */
-function copyHop ({ asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, pid, frames }) {
-  const copies = frames.map((frame) => ({ ...frame }))
-  const hop = { asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, frames: copies }
-  return pid === undefined ? hop : { ...hop, pid }
 }
 
 module.exports = { createQueries }

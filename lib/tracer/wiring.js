@@ -213,7 +213,7 @@ class Wiring {
       readStack: formatter.readStack,
       usesNodeFormatter: formatter.usesNodeFormatter,
       options: () => settings.options,
-      now,
+      settings,
       queriedAt: () => this.queriedAt,
       enabled: () => settings.enabled,
       dropped: (/** @type {number} */ count) => { this.droppedHops += count },

@@ -1,0 +1,242 @@
+'use strict'
+
+// The answer of trace.pending: what is awaited and not settled, by the place where it hangs. Asked of a live
+// process, the work is done in pieces, between which the event loop goes on: waits are copied at once, all
+// that follows reads the copy. No promise is held, nor asked.
+
+const { contextAt, contextOfChain } = require('../context/context')
+const { FLAGS, LIVE, TICKS, readWord } = require('../context/records')
+const { RequestLookup, requestName } = require('./request-of')
+const { INNERMOST, Waits } = require('./waits')
+
+const CHUNK = 1024 // waits that are grouped at once
+const MAX_IDS = 5 // of a group
+
+/**
+ * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
+ *
+ * @typedef {'DISABLED' | 'LIGHT' | 'FILTER'} PendingNoteCode why it is not known what is awaited
+ *
+ * @typedef {PendingWaits[] & { note?: string, noteCode?: PendingNoteCode }} Pending
+ *   what is awaited, by place; note: why it is not known what is awaited
+ *
+ * @typedef {Omit<PendingWaits, 'chain'> & { hops: PrintedHop[] }} PendingData the same as data
+ *
+ * @typedef {object} PendingWaits what is awaited at one place and not settled
+ * @property {string | undefined} at the program's innermost frame there: `connect (/app/pool.js:29:12)`
+ * @property {string} label what waits: `await`, `promise.then`, `events.once`
+ * @property {number} count how many wait there
+ * @property {number} oldestMs for how long the oldest of them has waited
+ * @property {number} newestMs the same of the newest
+ * @property {Array<{ request: string, count: number }>} requests of servers, in which they began to wait, the
+ *   most frequent first
+ * @property {number[]} asyncIds of some of them, the oldest first
+ * @property {import('../stacks/chain').Hop[]} chain of the oldest
+ *
+ * @typedef {{ groups: PendingData[], noteCode: PendingNoteCode | undefined }} PendingList
+ *
+ * @typedef {object} SampledWaits the innermost waits of one chain
+ * @property {number} chain its number
+ * @property {number} oldestMs
+ * @property {number[]} requests reference of the request of each, 0: none is known
+ *
+ * @typedef {{ at: string | undefined, label: string | undefined }} Site
+ */
+
+/**
+ * @param {object} deps
+ * @param {(chain: number) => Site} deps.siteOf
+ * @param {(context: import('../context/context').Context | undefined) => PrintedHop[]} deps.hops
+ * @param {() => number} deps.now ms of the clock
+ * @param {(time: number) => boolean} deps.sawAllSince tracing was on from a time until now, ms of the clock
+ * @param {() => PendingNoteCode | undefined} deps.noteCode
+ */
+function createPending ({ siteOf, hops, now, sawAllSince, noteCode }) {
+  /**
+   * Returns what is awaited and not settled, the most frequent place first. Yields between pieces of work.
+   * @param {{ olderThanMs?: number }} [options]
+   * @returns {Generator<void, PendingList, void>}
+   */
+  function * slices ({ olderThanMs = 0 } = {}) {
+    const code = noteCode()
+    if (code !== undefined) return { groups: [], noteCode: code }
+    const time = now()
+    const waits = new Waits()
+    yield
+    yield * waits.judge()
+    const groups = new Groups({ siteOf, hops })
+    const { waiting } = waits
+    for (let i = 0; i < waiting.length; i++) {
+      if (i % CHUNK === CHUNK - 1) yield
+      const ageMs = ageOf(waits, i, time)
+      if (ageMs >= olderThanMs) groups.add(waiting.chains[i], waiting.refs[i], ageMs)
+    }
+    return { groups: yield * groups.list(), noteCode: undefined }
+  }
+
+  /**
+   * Returns since when a wait hangs.
+   * @param {Waits} waits that were judged
+   * @param {number} i
+   * @param {number} time ms of the clock
+   * @returns {number} ms; -1: it does not hang, or it is not known
+   */
+  function ageOf ({ waiting, states }, i, time) {
+    if (states[i] !== INNERMOST || (readWord(waiting.refs[i], FLAGS) & LIVE) === 0) return -1
+    const madeAt = (waiting.times[i] >>> 0) / TICKS
+    return sawAllSince(madeAt) ? Math.max(0, time - madeAt) : -1
+  }
+
+  /**
+   * Returns how many innermost waits there are of each chain, without their hops: for samples several times a
+   * second.
+   * @returns {SampledWaits[]}
+   */
+  function sample () {
+    if (noteCode() !== undefined) return []
+    const time = now()
+    const waits = new Waits()
+    drain(waits.judge())
+    const requests = new RequestLookup()
+    /** @type {Map<number, SampledWaits>} */
+    const samples = new Map()
+    for (let i = 0; i < waits.waiting.length; i++) {
+      const ageMs = ageOf(waits, i, time)
+      if (ageMs < 0) continue
+      const chain = waits.waiting.chains[i]
+      let sampled = samples.get(chain)
+      if (sampled === undefined) samples.set(chain, sampled = { chain, oldestMs: 0, requests: [] })
+      sampled.oldestMs = Math.max(sampled.oldestMs, ageMs)
+      sampled.requests.push(requests.of(waits.waiting.refs[i]))
+    }
+    return [...samples.values()]
+  }
+
+  return { slices, sample }
+}
+
+/** The waits of one place. */
+class Group {
+  count = 0
+  oldestMs = -1
+  newestMs = Infinity
+  /** by reference of the request: how many wait for it @type {Map<number, number>} */
+  requests = new Map()
+  /** references of the oldest, that one first @type {number[]} */
+  refs = []
+
+  /** @param {string | undefined} at @param {string} label */
+  constructor (at, label) {
+    this.at = at
+    this.label = label
+  }
+
+  /** @param {number} ref @param {number} ageMs @param {number} request reference, 0: none is known */
+  add (ref, ageMs, request) {
+    this.count++
+    if (ageMs > this.oldestMs) {
+      this.refs.unshift(ref)
+      this.refs.length = Math.min(this.refs.length, MAX_IDS)
+    } else if (this.refs.length < MAX_IDS) {
+      this.refs.push(ref)
+    }
+    this.oldestMs = Math.max(this.oldestMs, ageMs)
+    this.newestMs = Math.min(this.newestMs, ageMs)
+    if (request !== 0) this.requests.set(request, (this.requests.get(request) ?? 0) + 1)
+  }
+}
+
+class Groups {
+  /** by place and label @type {Map<string, Group>} */
+  #groups = new Map()
+  /** by chain; undefined: Node's own @type {Map<number, Group | undefined>} */
+  #ofChains = new Map()
+  #requests = new RequestLookup()
+  #siteOf
+  #hops
+
+  /** @param {Pick<Parameters<typeof createPending>[0], 'siteOf' | 'hops'>} deps */
+  constructor ({ siteOf, hops }) {
+    this.#siteOf = siteOf
+    this.#hops = hops
+  }
+
+  /** @param {number} chain @param {number} ref @param {number} ageMs */
+  add (chain, ref, ageMs) {
+    let group = this.#ofChains.get(chain)
+    if (group === undefined && !this.#ofChains.has(chain)) {
+      group = this.#groupOf(chain)
+      this.#ofChains.set(chain, group)
+    }
+    group?.add(ref, ageMs, this.#requests.of(ref))
+  }
+
+  /** @param {number} chain @returns {Group | undefined} undefined: nothing of the program waits */
+  #groupOf (chain) {
+    const { at = this.#placeOf(chain), label = 'promise' } = this.#siteOf(chain)
+    if (at === undefined && contextOfChain(chain) !== undefined) return undefined
+    const key = `${label} ${at}`
+    let group = this.#groups.get(key)
+    if (group === undefined) this.#groups.set(key, group = new Group(at, label))
+    return group
+  }
+
+  /** Returns the innermost frame where all are of libraries. @param {number} chain */
+  #placeOf (chain) {
+    for (const { lines } of this.#hops(contextOfChain(chain))) {
+      if (lines.length > 0) return lines[0].replace(/^\s*at (?:async )?/, '')
+    }
+    return undefined
+  }
+
+  /** @returns {Generator<void, PendingData[], void>} */
+  * list () {
+    /** @type {PendingData[]} */
+    const list = []
+    for (const group of [...this.#groups.values()].sort(bySize)) {
+      yield
+      const { at, label, count, oldestMs, newestMs, refs } = group
+      const contexts = refs.map(contextAt)
+      list.push({
+        at,
+        label,
+        count,
+        oldestMs,
+        newestMs,
+        requests: namesOf(group.requests),
+        asyncIds: contexts.flatMap((context) => context?.asyncId || []),
+        hops: this.#hops(contexts[0])
+      })
+    }
+    return list
+  }
+}
+
+/** @param {Group} group @param {Group} other */
+const bySize = (group, other) => other.count - group.count || other.oldestMs - group.oldestMs
+
+/** @param {Map<number, number>} requests how often each occurs @returns {PendingData['requests']} */
+function namesOf (requests) {
+  /** @type {Map<string, number>} */
+  const counts = new Map()
+  for (const [ref, count] of requests) {
+    const request = requestName(ref)
+    if (request !== undefined) counts.set(request, (counts.get(request) ?? 0) + count)
+  }
+  return [...counts].map(([request, count]) => ({ request, count })).sort((a, b) => b.count - a.count)
+}
+
+/**
+ * Runs a generator to its end at once.
+ * @template T
+ * @param {Generator<void, T, void>} pieces
+ * @returns {T}
+ */
+function drain (pieces) {
+  for (;;) {
+    const { done, value } = pieces.next()
+    if (done) return /** @type {T} */ (value)
+  }
+}
+
+module.exports = { createPending, drain }
