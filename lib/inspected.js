@@ -28,13 +28,16 @@ function busy () {
 
 /**
  * Connects to a command, unless the event loop is busy.
- * @param {{ path: string, token: string }} socket of the command
+ * @param {{ path: string, token: string, isOpened: boolean }} socket of the command; isOpened: it has opened
+ *   the inspector
  * @returns {Promise<string>} as `busy`
  */
-function join ({ path, token }) {
-  const { busyStack, connectToCommand } = live()
+function join ({ path, token, isOpened }) {
+  const { busyStack, closeInspectorLater, connectToCommand } = live()
   const stack = busyStack(shared.tracer, join)
-  return stack === undefined ? connectToCommand(shared.tracer, path, token) : Promise.resolve(stack)
+  if (stack !== undefined) return Promise.resolve(stack)
+  if (isOpened) closeInspectorLater()
+  return connectToCommand(shared.tracer, path, token)
 }
 
 /**

@@ -125,7 +125,8 @@ async function waitForLoop (target, busyMs) {
  */
 async function join (inspected, meeting) {
   const { token, thread } = meeting.expect(inspected.pid)
-  const stack = await inspected.call('join', { path: meeting.address, token }, JOIN_MS)
+  const { isOpened } = inspected
+  const stack = await inspected.call('join', { path: meeting.address, token, isOpened }, JOIN_MS)
   if (stack !== '') throw new BlockedError('busy again')
   const asked = await thread
   await asked.introduce()
@@ -223,4 +224,19 @@ async function askSocket (file) {
   return { processes, refused: [], close: async () => { for (const thread of threads) thread.close() } }
 }
 
-module.exports = { askProcesses, askSocket }
+/**
+ * Asks what the user has named, where all of it can answer.
+ * @param {import('./targets').Target} target
+ * @param {{ children?: boolean }} options
+ * @returns {Promise<Asked>}
+ * @throws {RefusedError} also where an event loop is blocked
+ */
+async function askTarget ({ pids, socket }, options) {
+  const asked = socket === undefined ? await askProcesses(pids, options) : await askSocket(socket)
+  const blocked = asked.processes.find(({ threads }) => threads.length === 0)
+  if (blocked === undefined) return asked
+  await asked.close()
+  throw new RefusedError(`The event loop of process ${blocked.pid} is blocked:\n${blocked.busy}`)
+}
+
+module.exports = { askProcesses, askSocket, askTarget }

@@ -30,6 +30,7 @@ class InspectedThread {
   #calls = new Map()
   /** by session of their inspectors @type {Map<string, InspectedThread>} */
   #workers = new Map()
+  #hasWorkers = false // the inspector reports them
 
   /**
    * @param {number} pid
@@ -40,6 +41,8 @@ class InspectedThread {
     this.pid = pid
     this.worker = worker
     this.isOpen = true
+    /** the inspector was opened for this command */
+    this.isOpened = false
     this.send = send
   }
 
@@ -87,20 +90,19 @@ class InspectedThread {
   }
 
   /**
-   * Lists the workers of this thread, and theirs.
+   * Lists the workers of this thread; a worker does not tell its own.
    * @returns {Promise<InspectedThread[]>}
    */
   async workers () {
+    this.#hasWorkers = true
     await this.#post('NodeWorker.enable', { waitForDebuggerOnStart: false }, REQUEST_MS)
-    const workers = [...this.#workers.values()]
-    const theirs = await Promise.all(workers.map((worker) => worker.workers().catch(() => [])))
-    return workers.concat(theirs.flat())
+    return [...this.#workers.values()]
   }
 
   /** Leaves the workers alone again. */
   async leaveWorkers () {
-    if (this.#workers.size === 0) return
-    await Promise.all([...this.#workers.values()].map((worker) => worker.leaveWorkers()))
+    if (!this.#hasWorkers) return
+    this.#hasWorkers = false
     await this.#post('NodeWorker.disable', {}, REQUEST_MS).catch(() => {})
     this.#workers.clear()
   }

@@ -73,6 +73,17 @@ function bodyOf (threads, end, colours) {
   return [...requestBlocks(threads, colours), ...pendingBlocks(threads, colours), title, ...groupsOf(open)]
 }
 
+/** Prints what was opened in a while and is open. @param {Answer} answer @param {Colours} colours */
+function formatOpened ({ processes, refused }, colours) {
+  const threads = processes.flatMap(({ pid, threads }) => threads.map((thread) => ({ ...thread, pid })))
+  const [title, ...groups] = bodyOf(threads, undefined, colours)
+  const count = threads.reduce((sum, { open }) => sum + open.length, 0)
+  const none = 'Nothing was opened that is still open.'
+  const head = count === 0 ? none : title.replace(' open', ' opened and still open')
+  const warnings = refused.map(({ sentence }) => colours.yellow(clean(sentence)))
+  return `${[...warnings, head, ...groups].join('\n\n')}\n`
+}
+
 /** @param {{ pid: number, facts: Facts }} thread */
 function nameOf ({ pid, facts: { threadId } }) {
   return threadId === 0 ? `process ${pid}` : `thread ${threadId} of process ${pid}`
@@ -89,15 +100,20 @@ function headOf ({ pid, threads, busy, busyMs = 0 }, colours) {
   return `${lines.join('\n')}\n${busy}`
 }
 
-/** @param {number} pid @param {ThreadAnswer[]} threads @param {Colours} colours */
-function titleOf (pid, [{ facts }, ...workers], colours) {
+/**
+ * @param {number} pid
+ * @param {Array<{ facts: Facts }>} threads
+ * @param {Colours} colours
+ * @param {boolean} [hasHint]
+ */
+function titleOf (pid, [{ facts }, ...workers], colours, hasHint = true) {
   const { script, node, uptimeMs, tracing } = facts
   const state = { full: 'traced', light: 'traced in light mode', off: 'not traced' }[tracing]
   const words = [`Process ${pid}`, `node ${clean(script ?? '')}`.trim(), `Node ${node.slice(1)}`,
     `up ${formatDuration(uptimeMs)}`, state]
   const { length } = workers
   if (length > 0) words.push(length === 1 ? 'with 1 worker' : `with ${length} workers`)
-  const hint = tracing === 'off' ? `\nlongstack attach ${pid} traces it from then on.` : ''
+  const hint = hasHint && tracing === 'off' ? `\nlongstack attach ${pid} traces it from then on.` : ''
   return `${colours.bold(words.join(' · '))}${hint}`
 }
 
@@ -147,4 +163,4 @@ function hopsOf (hops) {
   return hops.map(({ lines, isFolded, ...hop }) => hop)
 }
 
-module.exports = { formatAnswer, formatHops, jsonAnswer, withHops }
+module.exports = { formatAnswer, formatHops, formatOpened, jsonAnswer, titleOf, withHops }

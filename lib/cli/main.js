@@ -19,12 +19,11 @@ const commands = {
   env: () => require('./env'),
   report: () => require('./report'),
   why: () => require('./why'),
+  diff: () => require('./diff'),
+  attach: () => require('./attach'),
   profile: () => require('./profile'),
   doctor: () => require('./doctor')
 }
-
-/** Commands of a later version. */
-const planned = ['attach']
 
 const HELP = `Async tracing and long stack traces for Node.js.
 
@@ -33,6 +32,8 @@ const HELP = `Async tracing and long stack traces for Node.js.
   longstack report FILE…         summarize spans: verdict, quartiles, waits, failures, blockers, slowest
                                  requests; compare two runs, check limits
   longstack why PID|:PORT        what a running process has open and why, requests in flight, awaits that hang
+  longstack diff PID             what it opens in ten seconds and does not close
+  longstack attach PID           trace a process that was started without longstack, until Ctrl-C
   longstack profile app.js|PID   where async time of a process goes, with CPU samples
   longstack doctor               print what is in force on this machine, and why
 
@@ -55,7 +56,6 @@ async function main ([name, ...args]) {
 /** @param {string} name @returns {Command} */
 function command (name) {
   if (Object.hasOwn(commands, name)) return commands[name]()
-  if (planned.includes(name)) throw new UsageError(`longstack ${name} is not available yet.`)
   if (name.startsWith('-')) {
     throw new UsageError(`Unknown flag ${quote(name)}: use a command first, as in "longstack run app.js".`)
   }

@@ -76,8 +76,10 @@ function groupsOf (list) {
 }
 
 /** Returns what the members of a group have in common. @param {Printed} facts */
-function groupKey ({ type, side, state, origin, referenced, through, opened, what }) {
-  const opener = opened.length > 0 ? opened.map((hop) => [hop.type, hop.lines]) : what
+function groupKey ({ type, side, state, origin, referenced, through, opened, what, noun, local, remote }) {
+  const end = side === 'server' ? local : side === 'client' ? remote : undefined
+  const place = end === undefined ? what : [noun, end]
+  const opener = opened.length > 0 ? opened.map((hop) => [hop.type, hop.lines]) : place
   return JSON.stringify([type, side, state, origin, referenced, through, opener])
 }
 

@@ -2,10 +2,12 @@
 
 // How a command reaches this process: it connects to the command, or the command asks by the inspector alone.
 
+const { setTimeout } = require('node:timers') // programs replace the global ones
 const guard = require('../context/guard')
 const { connectToCommand } = require('./connection')
 const { Session } = require('./session')
 
+const CLOSE_MS = 10_000 // after which a command has closed the inspector
 const { stringify } = JSON // programs replace it
 
 /** @typedef {import('../tracer').Tracer} Tracer */
@@ -53,4 +55,14 @@ function busyStack (tracer, above) {
   })
 }
 
-module.exports = { answer, busyStack, connectToCommand, leave }
+/** Closes the inspector later, if the command that has opened it has not: it was killed. */
+function closeInspectorLater () {
+  guard.run(() => {
+    const inspector = require('node:inspector')
+    const url = inspector.url()
+    const close = () => { if (url !== undefined && inspector.url() === url) inspector.close() }
+    setTimeout(close, CLOSE_MS).unref()
+  })
+}
+
+module.exports = { answer, busyStack, closeInspectorLater, connectToCommand, leave }
