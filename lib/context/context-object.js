@@ -18,6 +18,7 @@ const { SPAN, DETAIL, FLAGS, LIVE, ROOT_CHAIN, OWN_WORK_CHAIN, FIRST_CHAIN } = r
  * @typedef {object} Extra what few contexts have
  * @property {string} [detail]
  * @property {string} [request]
+ * @property {number} [requestRef] of a stream of HTTP/2: reference of its request
  * @property {Origin} [origin]
  * @property {object} [view]
  * @property {number} [since] ms of the clock when it was made or ran last; this and the following while hooks

@@ -112,7 +112,38 @@ function createPending ({ siteOf, hops, now, sawAllSince, noteCode }) {
     return [...samples.values()]
   }
 
-  return { slices, sample }
+  /**
+   * Returns the innermost waits of each request.
+   * @param {RequestLookup} lookup
+   */
+  function * byRequest (lookup) {
+    /** @type {Map<number, import('./requests-in-flight').WaitOfRequest[]>} */
+    const byRef = new Map()
+    const code = noteCode()
+    if (code !== undefined) return { waits: byRef, noteCode: code }
+    const time = now()
+    const waits = new Waits()
+    yield
+    yield * waits.judge()
+    const places = new Groups({ siteOf, hops })
+    const { waiting } = waits
+    for (let i = 0; i < waiting.length; i++) {
+      if (i % CHUNK === CHUNK - 1) yield
+      const ageMs = ageOf(waits, i, time)
+      const request = ageMs < 0 ? 0 : lookup.of(waiting.refs[i])
+      const place = request === 0 ? undefined : places.of(waiting.chains[i])
+      if (place === undefined) continue
+      let list = byRef.get(request)
+      if (list === undefined) byRef.set(request, list = [])
+      let wait = list.find(({ at, label }) => at === place.at && label === place.label)
+      if (wait === undefined) list.push(wait = { at: place.at, label: place.label, count: 0, oldestMs: 0 })
+      wait.count++
+      wait.oldestMs = Math.max(wait.oldestMs, ageMs)
+    }
+    return { waits: byRef, noteCode: undefined }
+  }
+
+  return { slices, sample, byRequest }
 }
 
 /** The waits of one place. */
@@ -163,12 +194,17 @@ class Groups {
 
   /** @param {number} chain @param {number} ref @param {number} ageMs */
   add (chain, ref, ageMs) {
+    this.of(chain)?.add(ref, ageMs, this.#requests.of(ref))
+  }
+
+  /** Returns the group of a chain. @param {number} chain @returns {Group | undefined} as #groupOf */
+  of (chain) {
     let group = this.#ofChains.get(chain)
     if (group === undefined && !this.#ofChains.has(chain)) {
       group = this.#groupOf(chain)
       this.#ofChains.set(chain, group)
     }
-    group?.add(ref, ageMs, this.#requests.of(ref))
+    return group
   }
 
   /** @param {number} chain @returns {Group | undefined} undefined: nothing of the program waits */

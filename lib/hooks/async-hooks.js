@@ -55,8 +55,10 @@ const { NO_CHAIN, FIRST_CHAIN } = records
  * @property {(context: Context, resource: object) => void} opened a resource that stays open was made
  * @property {(context: Context) => void} connectStarted a connect request runs for the first time
  * @property {(error: object, context: Context) => void} errorPassedToTick an error was passed to nextTick
- * @property {(stream: unknown, headers: unknown) => number} http2StreamStarted a stream of HTTP/2 is about to
- *   be emitted; returns the number of its request's name, 0: it has none
+ * @property {(
+ *     stream: unknown, headers: unknown, session: { words: Int32Array, offset: number }, time: number
+ *   ) => number} http2StreamStarted
+ *   a stream of HTTP/2 is about to be emitted; returns the reference of its request, 0: it has none
  * @property {((context: Context, tick: object) => void) | undefined} tickScheduled set while spans are on
  * @property {(reason: unknown, context: Context, promise: PromiseRecord) => void} rejected a promise was
  *   rejected in this context

@@ -107,10 +107,9 @@ function createKindHandlers ({ parts, listener, orphans, runGuarded }) {
    */
   function handleHttp2Stream (offset, args) {
     const session = records.findRecord(current[CURRENT_CAUSE])
-    const name = session === undefined ? 0 : listener.http2StreamStarted(args[2], args[3])
-    if (session !== undefined && name !== 0) {
-      resources[offset + CAUSE] = records.addRequest(session, clock[0] * TICKS, name)
-    }
+    if (session === undefined) return
+    const request = listener.http2StreamStarted(args[2], args[3], session, clock[0] * TICKS)
+    if (request !== 0) resources[offset + CAUSE] = request
   }
 
   return {

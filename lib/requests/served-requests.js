@@ -68,12 +68,14 @@ function createServedRequests ({ enterRequest, currentRef, registry, koaRoutes, 
     },
 
     /**
-     * Notes a stream of HTTP/2 whose event is about to be emitted.
+     * Adds the record of a request, when the event of a stream of HTTP/2 is about to be emitted.
      * @param {unknown} stream
      * @param {unknown} headers
-     * @returns {number} number of the name of its request, 0: it is none
+     * @param {{ words: Int32Array, offset: number }} session its record
+     * @param {number} time in ticks
+     * @returns {number} reference of the request, 0: it is none
      */
-    streamed (stream, headers) {
+    streamed (stream, headers, session, time) {
       if (!isObject(stream) || !isObject(headers) || className(stream) !== 'ServerHttp2Stream') return 0
       const method = own(headers, ':method')
       const path = own(headers, ':path')
@@ -81,8 +83,12 @@ function createServedRequests ({ enterRequest, currentRef, registry, koaRoutes, 
       const number = requests.numberOf(method, typeof path === 'string' ? path : '')
       const handle = streamHandle(stream)
       const context = isObject(handle) ? contextTag.read(handle) : undefined
-      if (context?.type === 'HTTP2STREAM') context.request = requests.textAt(number)
-      return number
+      const ref = records.addRequest(session, time, number)
+      if (context?.type === 'HTTP2STREAM') {
+        context.request = requests.textAt(number)
+        context.ensureExtra().requestRef = ref
+      }
+      return ref
     },
 
     /**

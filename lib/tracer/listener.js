@@ -74,7 +74,10 @@ function createEvents (wiring) {
       wiring.requests?.connecting(context, entry.resource.deref())
     },
 
-    http2StreamStarted: (stream, headers) => wiring.servedRequests().streamed(stream, headers),
+    http2StreamStarted (stream, headers, session, time) {
+      return wiring.servedRequests().streamed(stream, headers, session, time)
+    },
+
     errorPassedToTick: (error, context) => observedErrors.noteHandOver(error, context),
     tickScheduled: undefined, // set while spans are on
 

@@ -9,6 +9,7 @@ const { copyChain } = require('../format/chains')
 const { inspectablePending, printedWaits } = require('../format/pending')
 const { createPending, drain } = require('../handles/pending')
 const { requestName } = require('../handles/request-of')
+const { createRequestsInFlight } = require('../handles/requests-in-flight')
 const { copyHop } = require('../stacks/hop-frames')
 
 /**
@@ -24,13 +25,15 @@ const { copyHop } = require('../stacks/hop-frames')
  */
 function createLiveQueries ({ registry, settings }, chain, waitSites) {
   const { clean } = require('../text')
-  const { slices, sample } = createPending({
+  const pending = createPending({
     siteOf: (number) => waitSites().siteOf(number),
     hops: chain.hops,
     now,
     sawAllSince: (time) => registry.wasWatchingSince(time),
     noteCode
   })
+  const { slices, sample } = pending
+  const requestsInFlight = createRequestsInFlight({ registry, hops: chain.hops, now, pending })
 
   /** Returns why it is not known what is awaited. */
   function noteCode () {
@@ -65,6 +68,12 @@ function createLiveQueries ({ registry, settings }, chain, waitSites) {
      * @param {{ olderThanMs?: number }} [options]
      */
     pendingSlices: (options) => guarded(slices(options)),
+
+    /**
+     * Returns the requests that servers of this thread have not answered, with what each waits for; likewise
+     * as data, in pieces.
+     */
+    requestsInFlight: () => guarded(requestsInFlight()),
 
     /** Returns how many innermost waits there are of each chain now, for samples several times a second. */
     pendingSample: () => guard.run(sample),

@@ -1,0 +1,208 @@
+'use strict'
+
+// The requests that servers of this thread got and have not answered, and what each waits for. HTTP/1: the
+// response that Node keeps on a connection until it is sent. HTTP/2: a stream that is open. Nothing here runs
+// code of the program; the work is done in pieces.
+
+const { contextAt } = require('../context/context')
+const { DETAIL, readWord } = require('../context/records')
+const { addressOf, handleOf, idOf, ownerOf } = require('../node-objects')
+const { className, hidden, isObject, own } = require('../objects')
+const { isProxy } = require('node:util').types
+const { contextOf, contextOfWaiting } = require('./find')
+const { requestLabel } = require('./request-label')
+const { RequestLookup } = require('./request-of')
+const { isConnection } = require('./subject')
+
+const CHUNK = 256 // handles that are looked at, at once
+const MAX_REQUESTS = 1000 // the oldest, that are reported with what they wait for
+const MAX_USES = 10 // of one request
+
+/**
+ * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
+ * @typedef {import('../context/context').Context} Context
+ * @typedef {import('./entry').Entry} Entry
+ *
+ * @typedef {object} WaitOfRequest
+ * @property {string | undefined} at `connect (/app/pool.js:29:12)`
+ * @property {string} label `await`
+ * @property {number} count
+ * @property {number} oldestMs
+ *
+ * @typedef {object} UseOfRequest an outgoing request, or a connection on which no answer came to a write
+ * @property {string} what `GET http://127.0.0.1:8080/stock`, `TCP 127.0.0.1:5432`
+ * @property {number | undefined} sinceMs
+ *
+ * @typedef {object} RequestInFlight
+ * @property {string} request `GET /report`
+ * @property {number | undefined} ageMs since its head was parsed; undefined: before tracing was on
+ * @property {boolean} answering the head of its answer is sent
+ * @property {WaitOfRequest[]} waits innermost ones, see pending.js
+ * @property {UseOfRequest[]} uses outgoing requests and connections
+ * @property {PrintedHop[]} hops
+ *
+ * @typedef {object} RequestsInFlight
+ * @property {number} count how many there are
+ * @property {RequestInFlight[]} requests the oldest first, at most MAX_REQUESTS
+ * @property {import('./pending').PendingNoteCode | undefined} noteCode why `waits` are not known
+ *
+ * @typedef {{ ref: number, label: string, answering: boolean, time: number | undefined }} Found
+ */
+
+/**
+ * @param {object} deps
+ * @param {import('./registry').Registry} deps.registry
+ * @param {(context: Context | undefined) => PrintedHop[]} deps.hops
+ * @param {() => number} deps.now ms of the clock
+ * @param {ReturnType<typeof import('./pending').createPending>} deps.pending
+ */
+function createRequestsInFlight ({ registry, hops, now, pending }) {
+  /**
+   * Returns the requests in flight. Yields between pieces of work.
+   * @returns {Generator<void, RequestsInFlight, void>}
+   */
+  return function * requestsInFlight () {
+    const time = now()
+    const lookup = new RequestLookup()
+    /** @type {Map<number, UseOfRequest[]>} */
+    const uses = new Map()
+    /** by what answers: a response or a stream @type {Map<object, Found>} */
+    const requests = new Map()
+    let looked = 0
+    for (const { socket, entry } of connections(registry)) {
+      if (++looked % CHUNK === 0) yield
+      const message = own(socket, '_httpMessage')
+      if (isObject(message) && isObject(own(message, 'req'))) requests.set(message, servedOn(socket, message))
+      else noteUse(uses, lookup, time, { socket, message, entry })
+    }
+    for (const entry of registry.list()) {
+      if (++looked % CHUNK === 0) yield
+      const stream = entry.context.type === 'HTTP2STREAM' ? openStream(entry) : undefined
+      if (stream !== undefined) requests.set(stream, streamed(stream, entry))
+    }
+    yield
+    const { waits, noteCode } = yield * pending.byRequest(lookup)
+    const found = [...requests.values()].sort(byAge)
+    /** @type {RequestInFlight[]} */
+    const list = []
+    for (const { ref, label, answering, time: begun } of found.slice(0, MAX_REQUESTS)) {
+      yield
+      list.push({
+        request: label,
+        ageMs: begun === undefined ? undefined : Math.max(0, time - begun),
+        answering,
+        waits: waits.get(ref) ?? [],
+        uses: uses.get(ref) ?? [],
+        hops: ref === 0 ? [] : hops(contextAt(ref))
+      })
+    }
+    return { count: found.length, requests: list, noteCode }
+  }
+}
+
+/**
+ * Lists sockets: those of the registry, and others that Node lists, from before tracing was on.
+ * @param {import('./registry').Registry} registry
+ * @returns {Generator<{ socket: object, entry: Entry | undefined }, void, void>}
+ */
+function * connections (registry) {
+  const listed = new Set()
+  for (const entry of registry.list()) {
+    if (!isConnection(entry.context.type)) continue
+    const handle = entry.resource.deref()
+    const socket = entry.owner?.deref() ?? (handle && ownerOf(handle))
+    if (socket === undefined || listed.has(socket) || handleOf(socket) === undefined) continue
+    listed.add(socket)
+    yield { socket, entry }
+  }
+  const node = /** @type {any} */ (process)
+  for (const socket of node._getActiveHandles()) {
+    if (isProxy(socket) || listed.has(socket) || own(socket, '_httpMessage') === undefined) continue
+    yield { socket, entry: undefined }
+  }
+}
+
+/**
+ * Returns the request of HTTP/1 that is to be answered on a connection.
+ * @param {object} socket
+ * @param {object} response
+ * @returns {Found}
+ */
+function servedOn (socket, response) {
+  const request = /** @type {object} */ (own(response, 'req'))
+  const parser = own(socket, 'parser')
+  // The parser knows the request that came last, which is another one where requests are pipelined
+  const isLast = isObject(parser) && own(parser, 'incoming') === request
+  const ref = isLast ? readWord((idOf(parser) ?? 0) << 1, DETAIL) : 0
+  const context = ref === 0 ? undefined : contextAt(ref)
+  const answering = typeof own(response, '_header') === 'string'
+  return { ref, label: context?.request ?? requestLabel(request), answering, time: context?.time }
+}
+
+/** @param {Entry} entry @returns {object | undefined} a stream on which a server has to answer */
+function openStream (entry) {
+  const handle = entry.resource.deref()
+  const stream = handle && ownerOf(handle)
+  if (stream === undefined || className(stream) !== 'ServerHttp2Stream') return undefined
+  return handleOf(stream) === handle ? stream : undefined
+}
+
+/** @param {object} stream @param {Entry} entry @returns {Found} */
+function streamed (stream, { context }) {
+  const { extra, request = 'HTTP/2 request', time } = context
+  const answering = isObject(hidden(stream, 'sent-headers'))
+  return { ref: extra?.requestRef ?? 0, label: request, answering, time }
+}
+
+/**
+ * Notes for which request a connection is used now, if for any.
+ * @param {Map<number, UseOfRequest[]>} uses by reference of the request
+ * @param {RequestLookup} lookup
+ * @param {number} time ms of the clock
+ * @param {{ socket: object, message: unknown, entry: Entry | undefined }} connection
+ */
+function noteUse (uses, lookup, time, { socket, message, entry }) {
+  const use = useOf(socket, message, entry)
+  const request = use === undefined ? 0 : lookup.of(use.ref)
+  if (use === undefined || request === 0) return
+  let list = uses.get(request)
+  if (list === undefined) uses.set(request, list = [])
+  const sinceMs = Number.isNaN(use.time) ? undefined : Math.max(0, time - use.time)
+  if (list.length < MAX_USES) list.push({ what: use.what, sinceMs })
+}
+
+/**
+ * Returns the request or the write that uses a connection now.
+ * @param {object} socket
+ * @param {unknown} message what http keeps on it
+ * @param {Entry | undefined} entry
+ * @returns {{ ref: number, what: string, time: number } | undefined} ref: of the step in which it began
+ */
+function useOf (socket, message, entry) {
+  if (isObject(message)) {
+    return ofContext(contextOf(message) ?? contextOfWaiting(message), requestLabel(message))
+  }
+  const use = entry?.use
+  if (use !== undefined) {
+    return use.isOver || use.request.deref() === undefined ? undefined : ofContext(use.context, use.label)
+  }
+  if (entry === undefined || entry.isAccepted || entry.writeRef === 0) return undefined
+  if (entry.activeAt > entry.writeTime) return undefined // data came since
+  const handle = handleOf(socket)
+  const remote = (handle && addressOf(handle, 'getpeername')) ?? entry.remote
+  const subsystem = entry.context.type.slice(0, -'WRAP'.length)
+  const what = remote === undefined ? subsystem : `${subsystem} ${remote}`
+  return { ref: entry.writeRef, what, time: entry.writeTime }
+}
+
+/** @param {Context | undefined} context of a request @param {string} what */
+function ofContext (context, what) {
+  if (context === undefined) return undefined
+  const step = context.ref === 0 ? context.parent : context // a request made here is no resource
+  return { ref: step?.ref ?? 0, what, time: context.time }
+}
+
+/** @param {Found} found @param {Found} other */
+const byAge = (found, other) => (found.time ?? 0) - (other.time ?? 0)
+
+module.exports = { createRequestsInFlight }

@@ -1,0 +1,82 @@
+'use strict'
+
+// The requests that are not answered, and what each waits for: for commands that ask a live process.
+
+const test = require('ava')
+const { program } = require('../helpers/run')
+
+const source = `
+  const { shared } = require(${JSON.stringify(require.resolve('../../lib/start'))})
+  const { formatHops } = require(${JSON.stringify(require.resolve('../../lib/format/hops'))})
+  const http = require('node:http'), http2 = require('node:http2'), net = require('node:net')
+  const { setTimeout: wait } = require('node:timers/promises')
+  const arrived = []
+  const backend = http.createServer(({ url }) => arrived.push(url))
+  const database = net.createServer((socket) => socket.on('data', () => arrived.push('data')))
+  const get = (path) => new Promise((resolve) => http.get({ port: backend.address().port, path }, resolve))
+  async function viaHttp () { await get('/stock?secret=1') }
+  async function viaFetch () { await fetch('http://127.0.0.1:' + backend.address().port + '/price?secret=1') }
+  async function viaSocket () {
+    const socket = net.connect(database.address().port, '127.0.0.1')
+    await require('node:events').once(socket, 'connect')
+    socket.write('select')
+    await require('node:events').once(socket, 'data')
+  }
+  const routes = {
+    '/http': viaHttp, '/fetch': viaFetch, '/socket': viaSocket,
+    '/both': () => Promise.all([viaHttp(), viaFetch()]),
+    '/begun': (response) => { response.write('x'); return new Promise(() => {}) },
+    '/done': () => {}
+  }
+  async function handle ({ url }, response) {
+    await wait(1)
+    await routes[url.split('?')[0]](response)
+    response.end('done')
+  }
+  const server = http.createServer(handle), server2 = http2.createServer(handle)
+  async function until (condition) { while (!condition()) await wait(5) }
+  const listening = [backend, database, server, server2].map((one) => new Promise((resolve) => one.listen(0, '127.0.0.1', resolve)))
+  Promise.all(listening).then(async () => {
+    let done = 0
+    for (const path of Object.keys(routes)) http.get({ port: server.address().port, path: path + '?secret=1' }, (answer) => answer.resume().on('end', () => done++))
+    const client = http2.connect('http://127.0.0.1:' + server2.address().port)
+    for (const path of ['/http', '/done']) client.request({ ':path': path }).on('end', () => done++).resume().end()
+    await until(() => done === 2 && arrived.length === 6)
+    const isHttp2 = ({ hops }) => hops.some(({ type }) => type === 'HTTP2SESSION')
+    const slices = shared.tracer.wiring.queries().live().requestsInFlight()
+    let slice
+    let count = 0
+    while (!(slice = slices.next()).done) count++
+    const { requests, noteCode } = JSON.parse(JSON.stringify(slice.value))
+    const own = requests.filter(({ request }) => !/stock|price/.test(request)).sort((a, b) => a.request.localeCompare(b.request) || isHttp2(a) - isHttp2(b))
+    console.log(JSON.stringify({ noteCode, isSliced: count > requests.length, length: slice.value.count, own, text: formatHops(own[0].hops) }))
+    process.exit()
+  })`
+
+for (const env of [{}, { LONGSTACK_MODE: 'light' }]) {
+  test(`each with its waits and its outgoing requests: ${JSON.stringify(env)}`, async (t) => {
+    const { stdout, stderr } = await program(source, { env })
+    t.is(stderr, '')
+    const { own, text, length, noteCode, isSliced } = JSON.parse(stdout)
+    t.true(isSliced)
+    t.is(length, 11)
+    const stock = 'GET http://localhost/stock'
+    const isLight = noteCode === 'LIGHT'
+    const expected = [
+      ['GET /begun', true, [], ['handle']],
+      ['GET /both', false, ['GET http://127.0.0.1/price', stock], ['viaFetch', 'viaHttp']],
+      ['GET /fetch', false, ['GET http://127.0.0.1/price'], ['viaFetch']],
+      ['GET /http', false, [stock], ['viaHttp']],
+      ['GET /http', false, isLight ? [] : [stock], ['viaHttp']], // over HTTP/2
+      ['GET /socket', false, ['TCP 127.0.0.1'], ['viaSocket']]
+    ]
+    t.deepEqual(own.map(({ request, answering, uses, waits }) => [
+      request,
+      answering,
+      uses.map(({ what }) => what.replace(/:\d+/, '')).sort(),
+      waits.map(({ at }) => at.split(' ')[0]).sort()
+    ]), expected.map(([request, answering, uses, waits]) => [request, answering, uses, isLight ? [] : waits]))
+    t.regex(text, /── GET \/begun · HTTPINCOMINGMESSAGE · \d+ ms earlier ──\n {2}── server\.listen/)
+    t.true(own.every(({ ageMs }) => ageMs >= 0))
+  })
+}
