@@ -135,7 +135,7 @@ function createPending ({ siteOf, hops, now, sawAllSince, noteCode }) {
       if (place === undefined) continue
       let list = byRef.get(request)
       if (list === undefined) byRef.set(request, list = [])
-      let wait = list.find(({ at, label }) => at === place.at && label === place.label)
+      let wait = list.find((other) => other.at === place.at && other.label === place.label)
       if (wait === undefined) list.push(wait = { at: place.at, label: place.label, count: 0, oldestMs: 0 })
       wait.count++
       wait.oldestMs = Math.max(wait.oldestMs, ageMs)
@@ -156,9 +156,9 @@ class Group {
   /** references of the oldest, that one first @type {number[]} */
   refs = []
 
-  /** @param {string | undefined} at @param {string} label */
-  constructor (at, label) {
-    this.at = at
+  /** @param {string | undefined} place @param {string} label */
+  constructor (place, label) {
+    this.at = place
     this.label = label
   }
 
@@ -209,11 +209,11 @@ class Groups {
 
   /** @param {number} chain @returns {Group | undefined} undefined: nothing of the program waits */
   #groupOf (chain) {
-    const { at = this.#placeOf(chain), label = 'promise' } = this.#siteOf(chain)
-    if (at === undefined && contextOfChain(chain) !== undefined) return undefined
-    const key = `${label} ${at}`
+    const { at: place = this.#placeOf(chain), label = 'promise' } = this.#siteOf(chain)
+    if (place === undefined && contextOfChain(chain) !== undefined) return undefined
+    const key = `${label} ${place}`
     let group = this.#groups.get(key)
-    if (group === undefined) this.#groups.set(key, group = new Group(at, label))
+    if (group === undefined) this.#groups.set(key, group = new Group(place, label))
     return group
   }
 
@@ -231,10 +231,10 @@ class Groups {
     const list = []
     for (const group of [...this.#groups.values()].sort(bySize)) {
       yield
-      const { at, label, count, oldestMs, newestMs, refs } = group
+      const { label, count, oldestMs, newestMs, refs } = group
       const contexts = refs.map(contextAt)
       list.push({
-        at,
+        at: group.at,
         label,
         count,
         oldestMs,

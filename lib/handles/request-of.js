@@ -22,9 +22,9 @@ class RequestLookup {
     let step = ref
     let request = 0
     for (; step !== 0 && steps.length < MAX_STEPS; step = causeOf(step)) {
-      const known = isRequest(step) ? step : this.#requests.get(step)
-      if (known !== undefined) {
-        request = known
+      const remembered = isRequest(step) ? step : this.#requests.get(step)
+      if (remembered !== undefined) {
+        request = remembered
         break
       }
       steps.push(step)

@@ -46,7 +46,7 @@ const MAX_USES = 10 // of one request
  * @property {RequestInFlight[]} requests the oldest first, at most MAX_REQUESTS
  * @property {import('./pending').PendingNoteCode | undefined} noteCode why `waits` are not known
  *
- * @typedef {{ ref: number, label: string, answering: boolean, time: number | undefined }} Found
+ * @typedef {{ ref: number, label: string, answering: boolean, time: number | undefined }} Served
  */
 
 /**
@@ -66,7 +66,7 @@ function createRequestsInFlight ({ registry, hops, now, pending }) {
     const lookup = new RequestLookup()
     /** @type {Map<number, UseOfRequest[]>} */
     const uses = new Map()
-    /** by what answers: a response or a stream @type {Map<object, Found>} */
+    /** by what answers: a response or a stream @type {Map<object, Served>} */
     const requests = new Map()
     let looked = 0
     for (const { socket, entry } of connections(registry)) {
@@ -82,10 +82,10 @@ function createRequestsInFlight ({ registry, hops, now, pending }) {
     }
     yield
     const { waits, noteCode } = yield * pending.byRequest(lookup)
-    const found = [...requests.values()].sort(byAge)
+    const served = [...requests.values()].sort(byAge)
     /** @type {RequestInFlight[]} */
     const list = []
-    for (const { ref, label, answering, time: begun } of found.slice(0, MAX_REQUESTS)) {
+    for (const { ref, label, answering, time: begun } of served.slice(0, MAX_REQUESTS)) {
       yield
       list.push({
         request: label,
@@ -96,7 +96,7 @@ function createRequestsInFlight ({ registry, hops, now, pending }) {
         hops: ref === 0 ? [] : hops(contextAt(ref))
       })
     }
-    return { count: found.length, requests: list, noteCode }
+    return { count: served.length, requests: list, noteCode }
   }
 }
 
@@ -126,7 +126,7 @@ function * connections (registry) {
  * Returns the request of HTTP/1 that is to be answered on a connection.
  * @param {object} socket
  * @param {object} response
- * @returns {Found}
+ * @returns {Served}
  */
 function servedOn (socket, response) {
   const request = /** @type {object} */ (own(response, 'req'))
@@ -147,7 +147,7 @@ function openStream (entry) {
   return handleOf(stream) === handle ? stream : undefined
 }
 
-/** @param {object} stream @param {Entry} entry @returns {Found} */
+/** @param {object} stream @param {Entry} entry @returns {Served} */
 function streamed (stream, { context }) {
   const { extra, request = 'HTTP/2 request', time } = context
   const answering = isObject(hidden(stream, 'sent-headers'))
@@ -191,18 +191,18 @@ function useOf (socket, message, entry) {
   const handle = handleOf(socket)
   const remote = (handle && addressOf(handle, 'getpeername')) ?? entry.remote
   const subsystem = entry.context.type.slice(0, -'WRAP'.length)
-  const what = remote === undefined ? subsystem : `${subsystem} ${remote}`
-  return { ref: entry.writeRef, what, time: entry.writeTime }
+  const text = remote === undefined ? subsystem : `${subsystem} ${remote}`
+  return { ref: entry.writeRef, what: text, time: entry.writeTime }
 }
 
-/** @param {Context | undefined} context of a request @param {string} what */
-function ofContext (context, what) {
+/** @param {Context | undefined} context of a request @param {string} text */
+function ofContext (context, text) {
   if (context === undefined) return undefined
   const step = context.ref === 0 ? context.parent : context // a request made here is no resource
-  return { ref: step?.ref ?? 0, what, time: context.time }
+  return { ref: step?.ref ?? 0, what: text, time: context.time }
 }
 
-/** @param {Found} found @param {Found} other */
-const byAge = (found, other) => (found.time ?? 0) - (other.time ?? 0)
+/** @param {Served} request @param {Served} other */
+const byAge = (request, other) => (request.time ?? 0) - (other.time ?? 0)
 
 module.exports = { createRequestsInFlight }

@@ -117,11 +117,11 @@ class WaitShapes {
  * @returns {Frame[]}
  */
 function framesOf (parts) {
-  const all = parts?.stack?.frames
-  if (all === undefined) return []
-  let end = all.length
-  while (end > 0 && (all[end - 1].isAsync || baseFiles.has(String(all[end - 1].fileName)))) end--
-  return end === all.length ? all : all.slice(0, end)
+  const frames = parts?.stack?.frames
+  if (frames === undefined) return []
+  let end = frames.length
+  while (end > 0 && (frames[end - 1].isAsync || baseFiles.has(String(frames[end - 1].fileName)))) end--
+  return end === frames.length ? frames : frames.slice(0, end)
 }
 
 /** @param {Frame[]} frames @returns {number} */

@@ -198,7 +198,7 @@ class Waits {
     /** elements, with the reference of their combination; 0: that is settled @type {Map<number, number>} */
     const elements = new Map()
     /** combinations that have elements @type {Set<number>} */
-    const known = new Set()
+    const withElements = new Set()
     /** those of which an element is innermost @type {Set<number>} */
     const hanging = new Set()
     for (let i = 0; i < waiting.length; i++) {
@@ -206,19 +206,19 @@ class Waits {
       if (kind !== ELEMENT && (kind !== JOB || !this.#isTransparent(i))) continue
       const combination = kind === JOB ? waiting.causes[i] : this.#combinationOf(i, settles)
       elements.set(i, combination)
-      known.add(combination)
+      withElements.add(combination)
       if (states[i] === INNERMOST) hanging.add(combination)
     }
-    for (const [i, trigger] of waits) if (!known.has(trigger)) states[i] = INNERMOST
+    for (const [i, trigger] of waits) if (!withElements.has(trigger)) states[i] = INNERMOST
     for (let round = 0, size = -1; round < ROUNDS && size !== hanging.size; round++) {
       size = hanging.size
       for (const [i, trigger] of waits) {
-        if (!known.has(trigger) || hanging.has(trigger)) hanging.add(elements.get(i) ?? 0)
+        if (!withElements.has(trigger) || hanging.has(trigger)) hanging.add(elements.get(i) ?? 0)
       }
     }
     const awaited = new Set(waits.values())
     for (const [i, trigger] of waits) {
-      if (known.has(trigger)) states[i] = hanging.has(trigger) ? INNERMOST : OUTER_WAIT
+      if (withElements.has(trigger)) states[i] = hanging.has(trigger) ? INNERMOST : OUTER_WAIT
     }
     for (const [i, combination] of elements) {
       if (combination === 0) states[i] = OVER
