@@ -74,7 +74,7 @@ function createTracer () {
       takeBackChain,
       channels.disable,
       () => wiring.koaRoutes?.disable(),
-      () => wiring.childProcesses?.unwatch(),
+      ...wiring.passing,
       uncaughtLayer.unmonitor,
       uncaughtLayer.release,
       formatter.disable,

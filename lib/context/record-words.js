@@ -49,6 +49,7 @@ const CALLED = 1 << 14 // the event loop calls it
 const DETAILED = 1 << 15 // its detail can be read when it runs
 const PARSER = 1 << 16 // requests come on it, one after another
 const CARRIED = 1 << 17 // its resource carries a copy of the record
+const COUNTED = 1 << 18 // its callbacks are counted, see requests/thread-messages.js
 const DISTANCE = 10 // shift: of four bits, how many steps up the repetition before is
 
 // Numbers of chains with a meaning of their own; the engines give none below FIRST_CHAIN.
@@ -100,6 +101,7 @@ module.exports = {
   DETAILED,
   PARSER,
   CARRIED,
+  COUNTED,
   DISTANCE,
   NO_CHAIN,
   ROOT_CHAIN,

@@ -144,4 +144,7 @@ function createTag () {
   return Tag
 }
 
-module.exports = { OnPromise, OnResource, asyncIdOf, createTag, readIdsBy }
+/** What counts the callbacks of a resource, which has the flag COUNTED. */
+const counterTag = /** @type {ReturnType<typeof createTag<{ receive: () => void }>>} */ (createTag())
+
+module.exports = { OnPromise, OnResource, asyncIdOf, counterTag, createTag, readIdsBy }

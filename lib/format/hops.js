@@ -29,7 +29,8 @@ const printedOnce = new Set(['registered', 'rejected', 'thrown', 'awaited', 'use
  * @param {boolean} [timeless] without its age
  */
 function separator (hop, previous, timeless = false) {
-  const isFirst = previous === undefined || previous.origin !== hop.origin || previous.pid !== hop.pid
+  const isFirst = previous === undefined || previous.origin !== hop.origin || previous.pid !== hop.pid ||
+    previous.threadId !== hop.threadId
   const introduction = isFirst ? introductions[hop.origin] : undefined
   let line = introduction === undefined ? '  ──' : `  ── ${introduction}`
   if (hop.label !== hop.type) line += ` ${clean(hop.label)}${hop.repeats > 1 ? ` × ${hop.repeats}` : ''} ·`
@@ -40,7 +41,8 @@ function separator (hop, previous, timeless = false) {
 }
 
 /** Returns what says how a hop is known, if it has to be said. @param {PrintedHop} hop */
-function remarkOf ({ origin, pid }) {
+function remarkOf ({ origin, pid, threadId }) {
+  if (threadId !== undefined) return threadId === 0 ? 'in the main thread' : `in thread ${threadId}`
   return origin === 'process' && pid !== undefined ? `in process ${pid}` : remarks[origin]
 }
 

@@ -12,9 +12,10 @@ const {
   current, profiled
 } = require('../context/current')
 const {
-  AWAITED, CALLED, CHAIN, DETAIL, DETAILED, ENTERED, FIRST_CHAIN, FLAGS, INCOMING, LIVE,
+  AWAITED, CALLED, CHAIN, COUNTED, DETAIL, DETAILED, ENTERED, FIRST_CHAIN, FLAGS, INCOMING, LIVE,
   OWN_WORK_CHAIN, PARSER, PASSED, SPECIAL, TICK, resources
 } = require('../context/records')
+const { counterTag } = require('../context/tag')
 
 const HELD = 64 // contexts with a detail that are held; a power of two
 
@@ -67,6 +68,7 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
    * @param {number} offset
    */
   function handleBefore (ref, flags, words, offset) {
+    if ((flags & COUNTED) !== 0) countCallback()
     if ((flags & PARSER) !== 0 && words[offset + DETAIL] !== 0) resumeRequest(words, offset)
     if ((flags & ENTERED) !== 0 && carrier.isOn) {
       if ((flags & TICK) === 0 || isOfProgram(current[CURRENT_CHAIN])) carrier.enter()
@@ -151,6 +153,11 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
   return { handleAttention, handleBefore, handleReturn, handleTimerAfter }
 }
 
+/** Has a counted callback counted, which may go on with another chain. */
+function countCallback () {
+  counterTag.read(executionAsyncResource())?.receive()
+}
+
 /**
  * Continues the request that came last on a connection: its parser brings more of it, or is done with it.
  * What comes after the head of a request is its body or its end; to look costs more than everything else
@@ -177,4 +184,4 @@ function isIncoming (resource) {
   return incoming.complete === false && incoming.upgrade !== true
 }
 
-module.exports = { HEAD, createCallbackHandlers }
+module.exports = { HEAD, countCallback, createCallbackHandlers }

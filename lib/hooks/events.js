@@ -24,10 +24,10 @@ const { UNKNOWN, createOlderSteps } = require('./older-steps')
 const {
   MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, RUN,
   LIVE, PASSED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, CALLED, DETAILED, PARSER,
-  NO_CHAIN, OWN_WORK_CHAIN, CHAIN_BITS, TICKS, resources, promises
+  COUNTED, NO_CHAIN, OWN_WORK_CHAIN, CHAIN_BITS, TICKS, resources, promises
 } = records
 const PROMISES = 0x3fffffff // promises are numbered modulo this + 1
-const HANDLED = SPECIAL | DETAILED | ENTERED | PARSER // flags of records whose callbacks have a handler
+const HANDLED = SPECIAL | DETAILED | ENTERED | PARSER | COUNTED // flags of records that have a handler
 
 /**
  * @param {object} deps

@@ -7,12 +7,13 @@ const { executionAsyncId, executionAsyncResource, triggerAsyncId } = require('no
 const { now } = require('../context/clock')
 const { root } = require('../context/context')
 const records = require('../context/records')
+const { counterTag } = require('../context/tag')
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_RUN, PROFILED, TIMED, current, profiled, setCurrent
 } = require('../context/current')
 
 const {
-  MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, FLAGS, LIVE, PASSED,
+  MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, FLAGS, COUNTED, LIVE, PASSED,
   NO_CHAIN, ROOT_CHAIN, EARLY_CHAIN, resources
 } = records
 
@@ -101,7 +102,7 @@ function recordEarly (id) {
   resources[offset + TRIGGER] = triggerAsyncId() << 1
   resources[offset + SPAN] = 0
   resources[offset + TIME] = 0
-  resources[offset + FLAGS] = LIVE
+  resources[offset + FLAGS] = counterTag.read(executionAsyncResource()) === undefined ? LIVE : LIVE | COUNTED
 }
 
 module.exports = { createLookup, recordEarly }

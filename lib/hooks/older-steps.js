@@ -14,6 +14,7 @@ const {
 const {
   DETAILED, EARLY_CHAIN, ENTERED, NO_CHAIN, OWN_WORK_CHAIN, SPECIAL, findCarried, findRecord, resources
 } = require('../context/records')
+const { countCallback } = require('./callback-handlers')
 const { recordEarly } = require('./lookup')
 const { refOfTracked } = require('./promise-ids')
 
@@ -63,6 +64,7 @@ function createOlderSteps ({ parts, carrier, callbackHandlers, loopTime, enter }
       timed.callbackRef = ref
       timed.callbackChain = opener?.chain ?? 0
     }
+    if (asyncId !== 0) countCallback()
     if (opener !== undefined || carrier.isOn) {
       callbackHandlers.handleBefore(ref, SPECIAL | DETAILED | ENTERED, resources, 0)
     }

@@ -18,6 +18,8 @@ const { originMs, now } = require('../context/clock')
  * @property {number} threadId of the worker that it is for
  * @property {number} at when it was passed, ms of the system's monotonic clock
  * @property {import('../stacks/chain').PrintedHop[]} hops
+ * @property {number} from number of the thread that made it
+ * @property {SharedArrayBuffer | undefined} memory that all threads share, see requests/message-table.js
  */
 
 const KEY = 'longstack.chain'
@@ -66,18 +68,25 @@ function createThreadLayer (root) {
   }
 
   return {
+    /** Returns what the thread that made this one has passed. @returns {Passed | undefined} */
+    inherited: () => isForThisThread(inherited) ? inherited : undefined,
+
     /**
      * A worker is being made in the running context.
      * @param {{ threadId?: number }} handle which gets its number after this call
      * @param {import('../stacks/chain').PrintedHop[]} hops that led here
+     * @param {SharedArrayBuffer | undefined} memory
      */
-    starting (handle, hops) {
+    starting (handle, hops, memory) {
+      const { setEnvironmentData, threadId: from } = require('node:worker_threads')
       const passed = {
+        from,
+        memory,
         get threadId () { return handle.threadId }, // read when the worker's copy is made
         at: originMs + now(),
         hops: hops.map((hop) => hop.pid === undefined ? { ...hop, origin: 'worker' } : hop)
       }
-      require('node:worker_threads').setEnvironmentData(KEY, /** @type {any} */ (passed))
+      setEnvironmentData(KEY, /** @type {any} */ (passed))
       isPassed = true
     }
   }

@@ -125,6 +125,9 @@ function createCapture (deps) {
   const capture = {
     clock,
 
+    generation: 0, // how often chains were dropped, and with them the meaning of their numbers
+    internStack,
+
     /** `js` or `native` @type {string} */
     name: 'js',
 
@@ -175,6 +178,7 @@ function createCapture (deps) {
 
     /** Drops all stacks and chains, also of what was recorded until now. */
     reset () {
+      capture.generation++
       dropped += engine()?.stats().chains ?? 0
       // Chains and keys first: they name stacks by number (see guard.js for why that matters)
       native?.engine?.reset()

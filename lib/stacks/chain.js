@@ -32,6 +32,8 @@ const { findRunner } = require('./test-runners')
  * @property {number} repeats turns of a loop folded into this hop
  * @property {Origin} origin
  * @property {number} [pid] of the process in which it was made, where `origin` is `process`
+ * @property {number} [threadId] of the thread in which it was made, where `origin` is `worker` and a message
+ *   brought it; 0: the main thread
  * @property {Array<HopFrame>} frames where it was made, innermost first
  *
  * @typedef {object} HopFrame
@@ -58,8 +60,9 @@ const none = []
  * @param {() => number} deps.queriedAt ms of the clock as of the present query: the time of the answer is no
  *   age
  * @param {(count: number) => void} deps.dropped contexts were cut off
+ * @param {import('./imported-chains').ImportedChains} deps.imported chains that began in another thread
  */
-function createChain ({ stackOf, options, map, queriedAt, dropped }) {
+function createChain ({ stackOf, options, map, queriedAt, dropped, imported }) {
   const views = new StackViews(options, map)
   const foldLoops = createLoopFolding({ stackOf, options, dropped })
 
@@ -89,8 +92,10 @@ function createChain ({ stackOf, options, map, queriedAt, dropped }) {
       }
       if (later !== undefined) nameByLater(contextHops[0], later, stackOf(context)?.frames ?? none)
       later = undefined
-      const carried = context.origin === 'process' && !internals
+      const isImported = imported.hopsAt(context.chain) !== undefined
+      const carried = (isImported || context.origin === 'process') && !internals
       for (const hop of contextHops) folding.add(hop, carried ? findRunner(hop.frames) : runnerOf(context))
+      if (isImported) break
     }
     return joinEqual(folding.finish()).slice(0, depth)
   }
@@ -106,6 +111,8 @@ function createChain ({ stackOf, options, map, queriedAt, dropped }) {
    */
   function hopsOf (context, printedAwaits, origin) {
     if (context.origin === 'process') return carriedHops(context)
+    const importedHops = imported.hopsAt(context.chain)
+    if (importedHops !== undefined) return importedHops.map((hop) => ({ ...hop }))
     const frames = stackOf(context)?.frames ?? none
     const view = views.viewOf(frames)
     const { internals } = view.options
@@ -160,6 +167,8 @@ function createChain ({ stackOf, options, map, queriedAt, dropped }) {
    * @returns {PrintedHop}
    */
   function describe (context) {
+    const importedHops = imported.hopsAt(context.chain)
+    if (importedHops !== undefined) return { ...importedHops[0] }
     const frames = stackOf(context)?.frames ?? none
     const view = views.viewOf(frames)
     return createHop(context, frames, view, view.visible)

@@ -92,10 +92,8 @@ function publicFrame ({ functionName, fileName, lineNumber, columnNumber, kind, 
 }
 
 /** Copies what the program may get of a hop. @param {PrintedHop} hop @returns {Hop} */
-function copyHop ({ asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, pid, frames }) {
-  const copies = frames.map((frame) => ({ ...frame }))
-  const hop = { asyncId, triggerAsyncId, type, label, ageMs, repeats, origin, frames: copies }
-  return pid === undefined ? hop : { ...hop, pid }
+function copyHop ({ lines, isFolded, frames, ...hop }) {
+  return { ...hop, frames: frames.map((frame) => ({ ...frame })) }
 }
 
 module.exports = { copyHop, formatFrames, publicFrame }

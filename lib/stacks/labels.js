@@ -39,6 +39,7 @@ const phrases = {
   PROCESSWRAP: (detail, api) => processLabel(detail, api ?? 'child_process.spawn'),
   WORKER: () => 'new Worker',
   MESSAGEPORT: (_, api) => api ?? 'new MessageChannel',
+  MESSAGE: (_, api) => api ?? 'parentPort.postMessage',
   STREAM_END_OF_STREAM: (_, api) => api === undefined || api === 'stream.eos' ? 'stream.finished' : api,
   SIGNALWRAP: () => 'process.on(signal)',
   Span: (name, api) => name === undefined ? resourceLabel('Span', api) : spanLabel(name)

@@ -16,6 +16,8 @@ const { publicFrame } = require('./hop-frames')
 
 const VERSION = 1 // of the text; another one is not read
 const MAX_BYTES = 16_000
+const MAX_MESSAGE = 8000 // characters
+const MAX_TURN = 8 // hops
 const MAX_TEXT = 64_000 // characters that are read
 const MAX_HOPS = 1000
 const MAX_NAME = 1000 // characters
@@ -41,6 +43,49 @@ function encodeChain (hops, pid) {
   return texts.length === 0 ? undefined : `${start}${texts.join(',')}]}`
 }
 
+/**
+ * Returns a chain as text for another thread: equal chains have equal texts, without the times and ids of one
+ * message.
+ * @param {PrintedHop[]} hops newest first
+ * @param {number} threadId of this thread
+ * @param {number | undefined} parentId of the thread that made this one
+ */
+function encodeMessageChain (hops, threadId, parentId) {
+  const texts = []
+  let length = 0
+  for (const { type, label, repeats, origin, pid, lines, isFolded, ...passed } of withoutTurns(hops)) {
+    const ownId = origin === 'worker' ? parentId : threadId
+    const thread = pid === undefined ? passed.threadId ?? ownId : undefined
+    const text = stringify({ type, label, repeats, pid, threadId: thread, lines, isFolded })
+    length += text.length + 1
+    if (length > MAX_MESSAGE) break
+    texts.push(text)
+  }
+  return `[${texts.join(',')}]`
+}
+
+/**
+ * Leaves out what repeats: two threads that answer each other for ever have one turn of that.
+ * @param {PrintedHop[]} hops
+ */
+function withoutTurns (hops) {
+  const texts = hops.map(({ type, label, lines }) => `${type} ${label}\n${lines.join('\n')}`)
+  for (let length = 1; length <= MAX_TURN && length * 2 <= texts.length; length++) {
+    if (!texts.slice(0, length).every((text, i) => text === texts[i + length])) continue
+    return [...hops.slice(0, length), ...hops.slice(length * 2)]
+  }
+  return hops
+}
+
+/** @param {string} text @returns {PrintedHop[] | undefined} undefined where it is no chain */
+function decodeMessageChain (text) {
+  try {
+    return parse(text).map(readHop)
+  } catch {
+    return undefined
+  }
+}
+
 /** @param {PrintedHop} hop @param {number} pid */
 function plainHop (hop, pid) {
   const { asyncId, triggerAsyncId, type, label, ageMs, repeats, lines, isFolded } = hop
@@ -64,7 +109,8 @@ function decodeChain (text) {
 }
 
 /** @param {any} hop @returns {PrintedHop} @throws {TypeError} where it is none */
-function readHop ({ asyncId, triggerAsyncId, type, label, ageMs, repeats, pid, lines, isFolded }) {
+function readHop (hop) {
+  const { asyncId = 0, triggerAsyncId = 0, type, label, ageMs = null, repeats, pid, threadId, lines } = hop
   const printed = lines.map(textOf)
   const frameLines = printed.filter((/** @type {string} */ line) => line.startsWith(FRAME))
   return {
@@ -74,11 +120,12 @@ function readHop ({ asyncId, triggerAsyncId, type, label, ageMs, repeats, pid, l
     label: textOf(label),
     ageMs: ageMs === null ? NaN : numberOf(ageMs),
     repeats: numberOf(repeats),
-    origin: 'process',
-    pid: numberOf(pid),
+    ...(pid === undefined
+      ? { origin: 'worker', ...(threadId === undefined ? undefined : { threadId: numberOf(threadId) }) }
+      : { origin: 'process', pid: numberOf(pid) }),
     frames: frameLines.map((/** @type {string} */ line) => publicFrame(parseFrame(line.slice(FRAME.length)))),
     lines: printed,
-    ...(isFolded === true ? { isFolded } : undefined)
+    ...(hop.isFolded === true ? { isFolded: true } : undefined)
   }
 }
 
@@ -95,4 +142,4 @@ function textOf (value) {
   return value
 }
 
-module.exports = { decodeChain, encodeChain }
+module.exports = { decodeChain, decodeMessageChain, encodeChain, encodeMessageChain }

@@ -9,6 +9,7 @@ const { Context, contextTag } = require('../context/context')
 const { kindOf } = require('../context/kinds')
 const { VARIABLE } = require('../hooks/threads')
 const { handleOf, idOf, underlyingHandle } = require('../node-objects')
+const { own } = require('../objects')
 const { loadBinding } = require('../stacks/binding')
 
 /** @typedef {import('./wiring').Wiring} Wiring */
@@ -98,9 +99,32 @@ function createBlockedCallbacks (wiring) {
   })
 }
 
+/**
+ * Has messages of the thread that made this one begin with the chain of their sender. Not where the program
+ * can have sent or taken some before: another preload came first.
+ * @param {Wiring} wiring
+ */
+function joinParentThread (wiring) {
+  const preloads = own(process, '_preload_modules')
+  const first = Array.isArray(preloads) ? own(preloads, '0') : undefined
+  if (first !== undefined && !isRegister(first)) return
+  guard.run(() => {
+    try {
+      const queries = wiring.queries()
+      wiring.passing.add(queries.stopMessages)
+      queries.watchParent()
+    } catch {} // the tracer is of another version of longstack
+  })
+}
+
+/** @param {unknown} preload */
+function isRegister (preload) {
+  return typeof preload === 'string' && /(longstack|lib)[\\/]register(\.js)?$/.test(preload)
+}
+
 /** Makes what passes chains to child processes. @param {Wiring} wiring */
 function createChildProcessLayer (wiring) {
-  return require('../requests/child-processes').createChildProcesses({
+  const layer = require('../requests/child-processes').createChildProcesses({
     variable: VARIABLE,
     guarded (work) {
       if (guard.inOwnWork) return
@@ -113,6 +137,8 @@ function createChildProcessLayer (wiring) {
     named: (handle, name) => setDetail(contextTag.read(handle), 'PROCESSWRAP', name),
     chainFor: (handle) => wiring.queries().passToProcess(contextTag.read(handle))
   })
+  wiring.passing.add(layer.unwatch)
+  return layer
 }
 
 /** Makes what records profiles. @param {Wiring} wiring */
@@ -197,5 +223,6 @@ module.exports = {
   createIntercepts,
   createNativeHooks,
   createProfileRecorder,
-  createSpanRecorder
+  createSpanRecorder,
+  joinParentThread
 }

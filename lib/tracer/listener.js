@@ -6,6 +6,7 @@
 const guard = require('../context/guard')
 const { contextAt, settlerOf } = require('../context/context')
 const { takeBackChain } = require('../hooks/threads')
+const { handleOf } = require('../node-objects')
 const { isAnyObject } = require('../objects')
 const { Stack, frameLines } = require('../stacks/frames')
 const { ensureHeadroomToLoad } = require('../stacks/stack-headroom')
@@ -217,13 +218,21 @@ function codeOf (error) {
  * @returns {Array<[string, (message: any) => void]>}
  */
 function createSubscriptions (wiring) {
+  /** @type {ReturnType<typeof import('../requests/child-processes').createChildProcesses> | undefined} */
+  let childProcesses
+
   return [
     ['http.server.request.start', (message) => wiring.servedRequests().started(message)],
     ['tracing:fastify.request.handler:start', (message) => wiring.servedRequests().routed(message)],
+    ['worker_threads', ({ worker }) => {
+      const queries = wiring.queries()
+      wiring.passing.add(queries.stopMessages)
+      queries.watchWorker(worker, handleOf(worker))
+    }],
     ['child_process', (message) => {
       ensureHeadroomToLoad()
-      wiring.childProcesses ??= require('./features').createChildProcessLayer(wiring)
-      wiring.childProcesses.constructed(message.process)
+      childProcesses ??= require('./features').createChildProcessLayer(wiring)
+      childProcesses.constructed(message.process)
     }]
   ]
 }

@@ -1,17 +1,96 @@
 'use strict'
 
-// Chains that go on in another thread or process.
+// Chains that go on in another thread or process: those that this thread sends, and those that it gets.
 
+const guard = require('../context/guard')
+const { contextOfChain } = require('../context/context')
+const { CURRENT_SPAN, current, setCurrent } = require('../context/current')
+const { kindOf } = require('../context/kinds')
+const { CHAIN_BITS, FIRST_CHAIN, OWN_WORK_CHAIN } = require('../context/records')
 const { createThreadLayer } = require('../hooks/threads')
+const { MessageTable, createMemory } = require('../requests/message-table')
+const { createThreadMessages } = require('../requests/thread-messages')
+const { TYPE } = require('../stacks/imported-chains')
+const { encodeChain, encodeMessageChain } = require('../stacks/passed-chain')
 
-/** @typedef {import('../context/context').Context} Context */
+const MAX_PLACES = 4096 // remembered
 
 /**
- * @param {ReturnType<typeof import('../hooks/async-hooks').createAsyncLayer>} asyncLayer
- * @param {ReturnType<typeof import('../stacks/chain').createChain>} chain
+ * @typedef {import('../context/context').Context} Context
+ * @typedef {import('./queries').QueryParts} QueryParts
  */
-function createPassedChains (asyncLayer, chain) {
+
+/**
+ * @param {QueryParts} parts
+ * @param {ReturnType<typeof import('../stacks/chain').createChain>} chain
+ * @param {import('../stacks/imported-chains').ImportedChains} imported
+ */
+function createPassedChains ({ asyncLayer, capture, enabled }, chain, imported) {
   const threads = createThreadLayer(asyncLayer.root)
+  const inherited = threads.inherited()
+  /** from the first worker on @type {MessageTable | undefined} */
+  let table = inherited?.memory === undefined ? undefined : new MessageTable(inherited.memory)
+  /** workers that were given the table @type {WeakSet<object>} */
+  const given = new WeakSet()
+  /** by the number of the chain @type {Map<number, number>} */
+  const places = new Map()
+  /** by the text @type {Map<string, number>} */
+  const placesOfTexts = new Map()
+  let generation = capture.generation
+
+  /**
+   * Returns the place of a chain's text in the memory of all threads.
+   * @param {MessageTable} memory
+   * @param {number} number of the chain
+   * @returns {number} 0: there is no room
+   */
+  function placeOf (memory, number) {
+    if (generation !== capture.generation || places.size >= MAX_PLACES) places.clear()
+    generation = capture.generation
+    let place = places.get(number)
+    if (place === undefined) places.set(number, place = placeOfText(memory, textOf(number)))
+    return place
+  }
+
+  /** @param {number} number */
+  function textOf (number) {
+    const { threadId } = require('node:worker_threads')
+    return encodeMessageChain(chain.hops(contextOfChain(number)), threadId, inherited?.from)
+  }
+
+  /** @param {MessageTable} memory @param {string} text */
+  function placeOfText (memory, text) {
+    let place = placesOfTexts.get(text)
+    if (place === undefined) {
+      if (placesOfTexts.size >= MAX_PLACES) placesOfTexts.clear()
+      placesOfTexts.set(text, place = memory.addText(text))
+    }
+    return place
+  }
+
+  const messages = createThreadMessages({
+    chainFor (above) {
+      if (table === undefined || guard.inOwnWork || !enabled()) return 0
+      try {
+        const parent = asyncLayer.currentStep().chain
+        if (parent === OWN_WORK_CHAIN) return 0
+        const number = capture.step(parent, kindOf(TYPE, false).number, above) & CHAIN_BITS
+        const memory = table
+        return number < FIRST_CHAIN ? 0 : guard.run(() => placeOf(memory, number))
+      } catch {
+        return 0 // the stack may be full
+      }
+    },
+
+    received (place) {
+      if (table === undefined || guard.inOwnWork || !enabled()) return
+      try {
+        const memory = table
+        const number = guard.run(() => imported.numberOf(place, (start) => memory.textAt(start)))
+        if (number >= FIRST_CHAIN) setCurrent(number, 0, current[CURRENT_SPAN])
+      } catch {}
+    }
+  })
 
   return {
     /**
@@ -19,17 +98,37 @@ function createPassedChains (asyncLayer, chain) {
      * @param {Context} context
      * @param {object} handle of the worker
      */
-    passToWorker: (context, handle) => threads.starting(handle, chain.hops(context)),
+    passToWorker (context, handle) {
+      table ??= new MessageTable(createMemory())
+      given.add(handle)
+      threads.starting(handle, chain.hops(context), table.memory)
+    },
+
+    /**
+     * A worker was made: its messages have chains, if it was told so.
+     * @param {any} worker
+     * @param {object | undefined} handle
+     */
+    watchWorker (worker, handle) {
+      if (table !== undefined && handle !== undefined && given.has(handle)) {
+        messages.watchWorker(worker, worker.threadId, table)
+      }
+    },
+
+    /** This thread is a worker whose program did not begin: messages of its maker have chains. */
+    watchParent () {
+      if (table !== undefined && inherited !== undefined) messages.watchParent(inherited.threadId, table)
+    },
+
+    /** Messages have no chains any more. */
+    stopMessages: messages.stop,
 
     /**
      * Returns the chain of a child process as text for its environment.
      * @param {Context} [context] of the child; without it that of the caller
      * @returns {string | undefined}
      */
-    passToProcess (context = asyncLayer.currentContext()) {
-      const { encodeChain } = require('../stacks/passed-chain')
-      return encodeChain(chain.hops(context), process.pid)
-    }
+    passToProcess: (context = asyncLayer.currentContext()) => encodeChain(chain.hops(context), process.pid)
   }
 }
 

@@ -15,6 +15,7 @@ const { createAttribution } = require('../attribution/attribution')
 const { createChain } = require('../stacks/chain')
 const { createStackReader } = require('../stacks/frames')
 const { copyHop } = require('../stacks/hop-frames')
+const { ImportedChains } = require('../stacks/imported-chains')
 const { mapFrame, mapText } = require('../stacks/source-maps')
 const { captureInto } = require('../stacks/trace-limit')
 const { formatHops } = require('../format/hops')
@@ -51,7 +52,8 @@ const MORE_FRAMES = 10 // that are captured, since some are hidden
 /** @param {QueryParts} parts */
 function createQueries (parts) {
   const { asyncLayer, registry, options, queriedAt, enabled, through } = parts
-  const chain = createChain({ stackOf, options, map: mapFrame, queriedAt, dropped: parts.dropped })
+  const imported = new ImportedChains(parts.capture)
+  const chain = createChain({ stackOf, options, map: mapFrame, queriedAt, dropped: parts.dropped, imported })
   const { hopsOfError, report, preload } = createErrorHops({
     attribution: createAttributionFor(parts, chain),
     chain,
@@ -60,7 +62,7 @@ function createQueries (parts) {
     isStackLeftAlone: () => enabled() && !options().errors
   })
   const { presentFrames, presentLines } = createPresentStack(parts)
-  const passedChains = createPassedChains(asyncLayer, chain)
+  const passedChains = createPassedChains(parts, chain, imported)
   const describe = (/** @type {Context} */ context) => guard.run(() => chain.describe(context))
   const { view, unwrap } = createViews({
     now,

@@ -44,7 +44,6 @@ const { createErrorEvents, createEvents, createSubscriptions } = require('./list
  * @typedef {ReturnType<typeof import('../hooks/native-hooks').createNativeHooks>} NativeHooks
  * @typedef {ReturnType<typeof import('../spans/frameworks').createKoaRoutes>} KoaRoutes
  * @typedef {import('../requests/channels').ConnectionUses} ConnectionUses
- * @typedef {ReturnType<typeof import('../requests/child-processes').createChildProcesses>} ChildProcesses
  * @typedef {import('../blocked/setup').BlockedCallbacks} BlockedCallbacks
  * @typedef {import('../spans/loop-time').LoopTime} LoopTime
  */
@@ -81,8 +80,8 @@ class Wiring {
   blocked
   /** Records profiles. @type {ProfileRecorder | undefined} */
   profiles
-  /** Passes chains to child processes. @type {ChildProcesses | undefined} */
-  childProcesses
+  /** End what passes chains to other threads and processes. @type {Set<() => void>} */
+  passing = new Set()
   /** Holds the transforms of trace.intercept. @type {Intercepts | undefined} */
   intercepts
 

@@ -13,7 +13,7 @@ const expected = {
   execPromise: ['await | start < execPromise'],
   fork: ['child_process.fork | start < fork'],
   lines: ['child_process.spawn | start < lines'],
-  'worker.message': ['new Worker | start < worker'],
+  'worker.message': ['parentPort.postMessage | ', 'worker.postMessage | start < worker'],
   'worker.online': ['new Worker | start < worker'],
   'worker.exited': ['new Worker | start < worker'],
   channel: ['new MessageChannel | channel'],
