@@ -4,10 +4,12 @@
 
 const { formatHops } = require('../format/hops')
 const { groupsOf } = require('../format/handles')
+const { formatPending, sentences } = require('../format/pending')
 const { clean, formatDuration } = require('../text')
 
 /**
  * @typedef {import('../format/handles').Printed} Printed
+ * @typedef {import('../handles/pending').PendingData} PendingData
  * @typedef {import('./asked-thread').Facts} Facts
  * @typedef {import('../report/render/text-parts').Colours} Colours
  *
@@ -15,7 +17,7 @@ const { clean, formatDuration } = require('../text')
  * @property {Facts} facts
  * @property {Printed[]} open
  * @property {any[]} requests
- * @property {{ groups: any[], noteCode: string | undefined } | undefined} pending undefined: not asked
+ * @property {{ groups: PendingData[], noteCode: string | undefined }} [pending] undefined: not asked
  *
  * @typedef {object} ProcessAnswer
  * @property {number} pid
@@ -70,7 +72,7 @@ function bodyOf (threads, end, colours) {
     thread.open.map((handle) => isOne ? handle : { ...handle, where: nameOf(thread) }))
   const at = end === undefined ? '' : ` at ${end}`
   const title = open.length === 0 ? `Nothing is open${at}.` : colours.bold(`${open.length} open${at}`)
-  return [...requestBlocks(threads, colours), ...pendingBlocks(threads, colours), title, ...groupsOf(open)]
+  return [...pendingBlocks(threads, colours), title, ...groupsOf(open)]
 }
 
 /** Prints what was opened in a while and is open. @param {Answer} answer @param {Colours} colours */
@@ -117,16 +119,48 @@ function titleOf (pid, [{ facts }, ...workers], colours, hasHint = true) {
   return `${colours.bold(words.join(' · '))}${hint}`
 }
 
-/** @param {ThreadAnswer[]} threads @param {Colours} colours @returns {string[]} */
-function requestBlocks (threads, colours) {
-  const requests = threads.flatMap((thread) => thread.requests)
-  if (requests.length === 0) return []
-  return [colours.bold(`${requests.length} requests in flight`)]
+/** @param {Array<ThreadAnswer & { pid: number }>} threads @param {Colours} colours @returns {string[]} */
+function pendingBlocks (threads, colours) {
+  const groups = mergePending(threads.flatMap(({ pending }) => pending?.groups ?? []))
+  const codes = new Set(threads.map(({ pending }) => pending?.noteCode))
+  const notes = [...codes].filter((code) => code !== undefined && code !== 'DISABLED')
+  const sentencesOf = notes.map((code) => sentences[/** @type {keyof typeof sentences} */ (code)])
+  const title = colours.bold('Awaited and not settled')
+  return [...sentencesOf, ...(groups.length > 0 ? [title, formatPending(groups)] : [])]
 }
 
-/** @param {ThreadAnswer[]} threads @param {Colours} colours @returns {string[]} */
-function pendingBlocks (threads, colours) {
-  return []
+/**
+ * Joins the waits of equal places in several threads.
+ * @param {PendingData[]} groups
+ * @returns {PendingData[]} the most frequent first
+ */
+function mergePending (groups) {
+  /** @type {Map<string, PendingData>} */
+  const merged = new Map()
+  for (const group of groups) {
+    const key = `${group.label} ${group.at}`
+    const present = merged.get(key)
+    if (present === undefined) {
+      merged.set(key, group)
+      continue
+    }
+    const oldest = present.oldestMs >= group.oldestMs ? present : group
+    merged.set(key, {
+      ...oldest,
+      count: present.count + group.count,
+      newestMs: Math.min(present.newestMs, group.newestMs),
+      requests: sumRequests([...present.requests, ...group.requests])
+    })
+  }
+  return [...merged.values()].sort((a, b) => b.count - a.count || b.oldestMs - a.oldestMs)
+}
+
+/** @param {PendingData['requests']} requests @returns {PendingData['requests']} each once */
+function sumRequests (requests) {
+  /** @type {Map<string, number>} */
+  const counts = new Map()
+  for (const { request, count } of requests) counts.set(request, (counts.get(request) ?? 0) + count)
+  return [...counts].map(([request, count]) => ({ request, count })).sort((a, b) => b.count - a.count)
 }
 
 /** @param {Answer} answer @returns {object} */
@@ -136,7 +170,7 @@ function jsonAnswer ({ processes, refused, others }) {
       pid,
       ...(busy !== undefined && { blocked: { forMs: busyMs, stack: busy } }),
       threads: threads.map(({ facts, open, requests, pending }) =>
-        ({ ...facts, open: open.map(publicHandle), requests, pending }))
+        ({ ...facts, open: open.map(publicHandle), requests, pending: pending?.groups.map(publicWaits) }))
     })),
     refused: refused.map(({ pid, sentence }) => ({ pid, reason: sentence })),
     others
@@ -156,6 +190,11 @@ function publicHandle (handle) {
       { at: writtenBy.at, agoMs: writtenBy.agoMs, chain: hopsOf(writtenBy.hops ?? []) },
     ...(growth !== undefined && { perMinute: growth.more * 60_000 / growth.elapsedMs })
   }
+}
+
+/** @param {PendingData} waits */
+function publicWaits ({ hops, ...waits }) {
+  return { ...waits, chain: hopsOf(hops) }
 }
 
 /** @param {import('../stacks/chain').PrintedHop[]} hops */

@@ -94,8 +94,8 @@ function sentHandle (facts, groups) {
  * @returns {Generator<undefined, any>}
  */
 function * requests (_, { tracer }) {
-  const queries = /** @type {any} */ (tracer.wiring.queries())
-  return typeof queries.requestsInFlight === 'function' ? yield * pieces(queries.requestsInFlight()) : []
+  const live = /** @type {any} */ (tracer.wiring.queries().live())
+  return typeof live.requestsInFlight === 'function' ? yield * pieces(live.requestsInFlight()) : []
 }
 
 /**
@@ -105,9 +105,7 @@ function * requests (_, { tracer }) {
  * @returns {Generator<undefined, any>}
  */
 function * pending (argument, { tracer }) {
-  const queries = /** @type {any} */ (tracer.wiring.queries())
-  if (queries.pendingSlices === undefined) return { groups: [] }
-  return yield * pieces(queries.pendingSlices(argument))
+  return yield * pieces(tracer.wiring.queries().live().pendingSlices(argument))
 }
 
 /**
