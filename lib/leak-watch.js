@@ -1,8 +1,8 @@
 'use strict'
 
-// longstack run --fail-on-leak: a preload after the register. The program's own work is done when nothing of
-// it has run for a while, repeating timers aside, since its main script ended; what keeps it alive then is a
-// leak. The watch itself keeps nothing alive: its timer is unreferenced.
+// longstack run --fail-on-leak and --why-still-running: a preload after the register. The program's own work
+// is done when nothing of it has run for a while, repeating timers aside, since its main script ended; what
+// keeps it alive then is a leak. The watch itself keeps nothing alive: its timer is unreferenced.
 
 const { createHook, executionAsyncResource } = require('node:async_hooks')
 const { inspect } = require('node:util')
@@ -21,15 +21,19 @@ const { exit, reallyExit } = /** @type {any} */ (process)
 let hasFailed = false
 
 /**
- * @param {number} ms
+ * @typedef {object} Watches
+ * @property {number} [failMs] quiet time after which the process ends with the code of a leak
+ * @property {number} [reportMs] the same after which what keeps it alive is printed, once
+ *
+ * @param {Watches} watches
  * @returns {Record<string, string>} the environment that enables the watch in the preload
  */
-function leakWatchEnvironment (ms) {
-  return { [VARIABLE]: String(ms) }
+function leakWatchEnvironment (watches) {
+  return { [VARIABLE]: JSON.stringify(watches) }
 }
 
-/** @param {number} ms */
-function watch (ms) {
+/** @param {number} ms of quiet @param {(ms: number) => void} onQuiet called once */
+function watch (ms, onQuiet) {
   const step = Math.max(1, ms / CHECKS)
   let lastWork = 0
   let lastCheck = 0
@@ -47,12 +51,15 @@ function watch (ms) {
     if (time - lastCheck > 2 * step + LATE_MS) lastWork = time
     if (isWorkerBusy(time - lastCheck)) lastWork = time
     lastCheck = time
-    if (time - lastWork >= ms) return fail(ms)
+    if (time - lastWork >= ms) {
+      hook.disable()
+      return onQuiet(ms)
+    }
     guard.run(() => setTimeout(check, step).unref())
   }
 
   const callbacks = { __proto__: null, before: noteWork, after: noteWork, trackPromises: false }
-  createHook(/** @type {any} */ (callbacks)).enable()
+  const hook = createHook(/** @type {any} */ (callbacks)).enable()
   // The main script's synchronous work comes before the first iteration of the event loop.
   guard.run(() => setImmediate(() => {
     lastWork = lastCheck = performance.now()
@@ -82,9 +89,13 @@ function isWorkerBusy (ms) {
 }
 
 /** @param {number} ms */
+function print (ms) {
+  printLine(guard.run(() => report(ms)).trimEnd())
+}
+
+/** @param {number} ms */
 function fail (ms) {
-  const text = guard.run(() => report(ms))
-  printLine(text.trimEnd())
+  print(ms)
   hasFailed = true
   try {
     exit.call(process, EXIT_CODE)
@@ -119,8 +130,12 @@ function report (ms) {
 const value = process.env[VARIABLE]
 if (value !== undefined) {
   delete process.env[VARIABLE]
-  Object.assign(process, { reallyExit: exitWithLastWord })
-  watch(Number(value))
+  const { failMs, reportMs } = /** @type {Watches} */ (JSON.parse(value))
+  if (failMs !== undefined) {
+    Object.assign(process, { reallyExit: exitWithLastWord })
+    watch(failMs, fail)
+  }
+  if (reportMs !== undefined && reportMs !== failMs) watch(reportMs, print)
 }
 
 module.exports = { leakWatchEnvironment }

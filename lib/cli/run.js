@@ -19,6 +19,12 @@ const own = {
     description: 'exit with code 3, and print what is open and who opened it, when the program is idle for ' +
       `MS ms (default ${DEFAULT_QUIET_MS}) but does not end (repeating timers count as idle)`
   },
+  'why-still-running': {
+    type: 'optional',
+    value: 'MS',
+    description: 'print what is open and who opened it, once, when the program is idle for MS ms ' +
+      `(default ${DEFAULT_QUIET_MS}) but does not end; it goes on`
+  },
   'node-options': {
     type: 'string',
     value: 'FLAGS',
@@ -47,16 +53,25 @@ async function main (args) {
   if (operands.length === 0) throw new UsageError('Missing script argument.')
   const env = { ...process.env, ...variablesOf(values) }
   const preloads = ['-r', require.resolve('../register')]
-  const quiet = values['fail-on-leak']
-  if (quiet !== undefined) {
+  const watches = { failMs: quietMs(values, 'fail-on-leak'), reportMs: quietMs(values, 'why-still-running') }
+  if (watches.failMs !== undefined || watches.reportMs !== undefined) {
     preloads.push('-r', require.resolve('../leak-watch'))
-    const ms = quiet === true ? DEFAULT_QUIET_MS : integer('fail-on-leak', quiet, 1)
-    Object.assign(env, require('../leak-watch').leakWatchEnvironment(ms))
+    Object.assign(env, require('../leak-watch').leakWatchEnvironment(watches))
   }
   const nodeOptions = wordsOf(values['node-options'] ?? '', '--node-options').map(({ value }) => value)
   const separator = operands[0].startsWith('-') ? ['--'] : []
   const { replaceProcess } = require('./replace-process')
   return await replaceProcess([...nodeOptions, ...preloads, ...separator, ...operands], env)
+}
+
+/**
+ * @param {Record<string, any>} values
+ * @param {string} flag
+ * @returns {number | undefined} undefined: not asked
+ */
+function quietMs (values, flag) {
+  const value = values[flag]
+  return value === undefined || value === true ? value && DEFAULT_QUIET_MS : integer(flag, value, 1)
 }
 
 module.exports = { help, main }

@@ -160,6 +160,30 @@ test('what is open when the program has nothing more to do is a leak, by exit co
   t.notRegex(stderr, /1000000/, 'what keeps nothing alive is no leak')
 })
 
+test('--why-still-running prints once what keeps a program alive, which goes on', async (t) => {
+  const app = script(t, `
+    const server = require('node:net').createServer()
+    setTimeout(function openServer () { server.listen(0) }, 5)
+    setTimeout(() => { console.log('still here'); server.close(); process.exitCode = 7 }, 2500)
+    setInterval(function beat () {}, 20).unref()`)
+  const { code, stdout, stderr } = await longstack(['run', '--why-still-running=300', app])
+  t.is(code, 7)
+  t.is(stdout, 'still here\n')
+  t.is(stderr.match(/does not end/g)?.length, 1)
+  t.regex(stderr, /^longstack: the program has done nothing for 300 ms, and does not end\.\nlongstack: 2 open in process \d+\n/)
+  t.regex(stderr, /TCP server at .* · TCPSERVERWRAP\n[^]*at openServer/)
+  t.notRegex(stderr, /beat/)
+  const ended = await longstack(['run', '--why-still-running', script(t, 'process.exitCode = 4')])
+  t.deepEqual(ended, { code: 4, signal: null, stdout: '', stderr: '' })
+})
+
+test('--why-still-running reports before --fail-on-leak ends the program', async (t) => {
+  const app = script(t, "require('node:net').createServer().listen(0)")
+  const { code, stderr } = await longstack(['run', '--why-still-running=200', '--fail-on-leak=600', app])
+  t.is(code, 3)
+  t.regex(stderr, /nothing for 200 ms[^]*nothing for 600 ms/)
+})
+
 const endings = {
   'sets process.exitCode': "process.on('exit', () => { process.exitCode = 0 })",
   'calls process.exit(0)': "process.on('exit', () => process.exit(0))",
