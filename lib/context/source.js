@@ -23,7 +23,7 @@
 /**
  * @typedef {import('./context-object').Context} Context
  *
- * @type {Source & { parentOf: (context: Context) => Context | undefined }}
+ * @type {Source & { parentOf: (context: Context) => Context | undefined, startsWithHops: boolean }}
  */
 const source = {
   chainAt: () => undefined,
@@ -32,7 +32,8 @@ const source = {
   identityAt: () => undefined,
   routeOf: () => undefined,
   latestId: () => 0,
-  parentOf: () => undefined // set by context.js
+  parentOf: () => undefined, // set by context.js
+  startsWithHops: false // the main script has the hops of another process; set by hooks/threads.js
 }
 
 /** @param {Source} connected contexts are read from these functions from now on */

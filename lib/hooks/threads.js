@@ -12,6 +12,7 @@
 // program's first line.
 
 const { originMs, now } = require('../context/clock')
+const { source } = require('../context/source')
 
 /**
  * @typedef {object} Passed
@@ -50,6 +51,7 @@ function takeVariable () {
   const text = process.env[VARIABLE]
   if (text === undefined || !text.startsWith(TEXT_START)) return undefined
   delete process.env[VARIABLE]
+  source.startsWithHops = true
   return text
 }
 

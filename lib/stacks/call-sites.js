@@ -3,6 +3,7 @@
 // The call sites of an error as text and as frames. V8 writes a line in about half a microsecond, and the
 // formatter, source maps and attribution all read it: it is written once for each list of call sites.
 
+const { source } = require('../context/source')
 const { createTag } = require('../context/tag')
 const { frameLines, parseFrame } = require('./frames')
 
@@ -64,6 +65,7 @@ const startUpErrors = new WeakSet()
  * @param {NodeJS.CallSite[]} sites
  */
 function noteStartUpError (error, sites) {
+  if (source.startsWithHops) return false
   const { frames } = readSites(sites)
   const fileName = frames.length === 0 ? undefined : frames[frames.length - 1].fileName
   if (fileName === undefined || !fileName.startsWith(MAIN)) return false

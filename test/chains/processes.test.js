@@ -63,12 +63,15 @@ test('a child that runs longstack begins with the chain of its parent', async (t
   t.regex(hops[1].title, new RegExp(`^fork\\(child\\.js\\) · PROCESSWRAP · [\\d.]+ m?s earlier · in process ${parent} ──$`))
   t.regex(hops[1].frames, /at begin .*program\.cjs:\d+:\d+/)
   t.regex(hops[2].title, /earlier · process ──$/)
+  // The main script itself descends from the parent
+  const titles = split(told.fork.top).hops.map(({ title }) => title)
+  t.true(titles.length === 2 && titles[0].startsWith('fork(child.js) · PROCESSWRAP'), told.fork.top)
   // A process between two others keeps its number.
   t.deepEqual(hopsOf(told.SECRET), [own, 'fork(child.js) process inChild', 'setTimeout(1) process undefined',
     'fork(child.js) process begin', ...rest])
   t.deepEqual(pidsOf(told.SECRET), [undefined, told.SECRET.parent, told.SECRET.parent, parent, parent])
-  const titles = split(told.SECRET.stack).hops.map(({ title }) => title)
-  t.true(titles[3].endsWith(`in process ${parent} ──`), titles[3])
+  const { title } = split(told.SECRET.stack).hops[3]
+  t.true(title.endsWith(`in process ${parent} ──`), title)
 })
 
 test('a child of the main script, with a filter, in light mode', async (t) => {
@@ -128,6 +131,22 @@ test('methods are those of Node, and stay so after trace.disable()', async (t) =
   t.deepEqual(traced.seen.seen.slice(1), bare.seen.seen.slice(1))
   t.deepEqual(disabled.seen.seen, [false, ...bare.seen.seen])
   t.deepEqual(hopsOf(disabled.fork), [own])
+})
+
+test('a message of the parent has the chain of the place that spawned the child', async (t) => {
+  const { stdout, stderr } = await program(`
+    const trace = require(${JSON.stringify(root)})
+    const chain = () => trace.chain().map(({ label, frames: [frame] }) => label + ' ' + frame?.functionName)
+    const child = process.argv[2] === 'child' ? process : undefined
+    child?.on('message', () => { child.send(chain()); child.disconnect() })
+    if (child === undefined) setTimeout(function begin () {
+      const forked = require('node:child_process').fork(__filename, ['child'])
+      forked.on('message', (seen) => console.log(JSON.stringify([seen, chain()])))
+      setTimeout(function ask () { forked.send('hello') }, 1)
+    }, 1)`)
+  t.is(stderr, '')
+  const timer = 'setTimeout(1) undefined'
+  t.deepEqual(JSON.parse(stdout), [['fork(program.cjs) begin', timer], ['child_process.fork begin', timer]])
 })
 
 /** @param {number} i @param {object} [more] @returns {any} */
