@@ -6,7 +6,7 @@
 
 const { contextAt, contextOfChain } = require('../context/context')
 const { FLAGS, LIVE, TICKS, readWord } = require('../context/records')
-const { RequestLookup, requestName } = require('./request-of')
+const { RequestLookup } = require('../context/request-of')
 const { INNERMOST, Waits } = require('./waits')
 
 const CHUNK = 1024 // waits that are grouped at once
@@ -71,7 +71,7 @@ function createPending ({ siteOf, hops, now, sawAllSince, noteCode }) {
       const ageMs = ageOf(waits, i, time)
       if (ageMs >= olderThanMs) groups.add(waiting.chains[i], waiting.refs[i], ageMs)
     }
-    return { groups: yield * groups.list(), noteCode: undefined }
+    return { groups: yield * groups.list(time), noteCode: undefined }
   }
 
   /**
@@ -115,13 +115,13 @@ function createPending ({ siteOf, hops, now, sawAllSince, noteCode }) {
   /**
    * Returns the innermost waits of each request.
    * @param {RequestLookup} lookup
+   * @param {number} time ms of the clock
    */
-  function * byRequest (lookup) {
+  function * byRequest (lookup, time) {
     /** @type {Map<number, import('./requests-in-flight').WaitOfRequest[]>} */
     const byRef = new Map()
     const code = noteCode()
     if (code !== undefined) return { waits: byRef, noteCode: code }
-    const time = now()
     const waits = new Waits()
     yield
     yield * waits.judge()
@@ -225,8 +225,11 @@ class Groups {
     return undefined
   }
 
-  /** @returns {Generator<void, PendingData[], void>} */
-  * list () {
+  /**
+   * @param {number} time ms of the clock
+   * @returns {Generator<void, PendingData[], void>}
+   */
+  * list (time) {
     /** @type {PendingData[]} */
     const list = []
     for (const group of [...this.#groups.values()].sort(bySize)) {
@@ -241,11 +244,25 @@ class Groups {
         newestMs,
         requests: namesOf(group.requests),
         asyncIds: contexts.flatMap((context) => context?.asyncId || []),
-        hops: this.#hops(contexts[0])
+        hops: withRequest(this.#hops(contexts[0]), contextAt(this.#requests.of(refs[0])), time)
       })
     }
     return list
   }
+}
+
+/**
+ * Names the request in hops of which the records are gone, but not its own.
+ * @param {PrintedHop[]} hops
+ * @param {import('../context/context').Context | undefined} request
+ * @param {number} time ms of the clock
+ * @returns {PrintedHop[]}
+ */
+function withRequest (hops, request, time) {
+  const label = request?.request
+  const i = hops.findLastIndex(({ type }) => type === request?.type)
+  if (request === undefined || label === undefined || i === -1 || !Number.isNaN(hops[i].ageMs)) return hops
+  return hops.with(i, { ...hops[i], label, ageMs: Math.max(0, time - request.time) })
 }
 
 /** @param {Group} group @param {Group} other */
@@ -262,6 +279,11 @@ function namesOf (requests) {
   return [...counts].map(([request, count]) => ({ request, count })).sort((a, b) => b.count - a.count)
 }
 
+/** @param {number} ref of a request @returns {string | undefined} `GET /report` */
+function requestName (ref) {
+  return ref === 0 ? undefined : contextAt(ref)?.request
+}
+
 /**
  * Runs a generator to its end at once.
  * @template T
@@ -275,4 +297,4 @@ function drain (pieces) {
   }
 }
 
-module.exports = { createPending, drain }
+module.exports = { createPending, drain, requestName }

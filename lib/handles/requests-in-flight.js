@@ -5,13 +5,13 @@
 // code of the program; the work is done in pieces.
 
 const { contextAt } = require('../context/context')
-const { DETAIL, readWord } = require('../context/records')
+const { OUTER, REF, eachRequest } = require('../context/records')
+const { RequestLookup } = require('../context/request-of')
 const { addressOf, handleOf, idOf, ownerOf } = require('../node-objects')
 const { className, hidden, isObject, own } = require('../objects')
 const { isProxy } = require('node:util').types
 const { contextOf, contextOfWaiting } = require('./find')
 const { requestLabel } = require('./request-label')
-const { RequestLookup } = require('./request-of')
 const { isConnection } = require('./subject')
 
 const CHUNK = 256 // handles that are looked at, at once
@@ -68,12 +68,16 @@ function createRequestsInFlight ({ registry, hops, now, pending }) {
     const uses = new Map()
     /** by what answers: a response or a stream @type {Map<object, Served>} */
     const requests = new Map()
+    const lastRequests = readLastRequests()
     let looked = 0
     for (const { socket, entry } of connections(registry)) {
       if (++looked % CHUNK === 0) yield
       const message = own(socket, '_httpMessage')
-      if (isObject(message) && isObject(own(message, 'req'))) requests.set(message, servedOn(socket, message))
-      else noteUse(uses, lookup, time, { socket, message, entry })
+      if (isObject(message) && isObject(own(message, 'req'))) {
+        requests.set(message, servedOn(socket, message, lastRequests))
+      } else {
+        noteUse(uses, lookup, time, { socket, message, entry })
+      }
     }
     for (const entry of registry.list()) {
       if (++looked % CHUNK === 0) yield
@@ -81,7 +85,7 @@ function createRequestsInFlight ({ registry, hops, now, pending }) {
       if (stream !== undefined) requests.set(stream, streamed(stream, entry))
     }
     yield
-    const { waits, noteCode } = yield * pending.byRequest(lookup)
+    const { waits, noteCode } = yield * pending.byRequest(lookup, time)
     const served = [...requests.values()].sort(byAge)
     /** @type {RequestInFlight[]} */
     const list = []
@@ -122,18 +126,27 @@ function * connections (registry) {
   }
 }
 
+/** Returns the request that came last on each parser, by reference. @returns {Map<number, number>} */
+function readLastRequests () {
+  /** @type {Map<number, number>} */
+  const lastRequests = new Map()
+  eachRequest((words, offset) => lastRequests.set(words[offset + OUTER], words[offset + REF]))
+  return lastRequests
+}
+
 /**
  * Returns the request of HTTP/1 that is to be answered on a connection.
  * @param {object} socket
  * @param {object} response
+ * @param {Map<number, number>} lastRequests
  * @returns {Served}
  */
-function servedOn (socket, response) {
+function servedOn (socket, response, lastRequests) {
   const request = /** @type {object} */ (own(response, 'req'))
   const parser = own(socket, 'parser')
   // The parser knows the request that came last, which is another one where requests are pipelined
   const isLast = isObject(parser) && own(parser, 'incoming') === request
-  const ref = isLast ? readWord((idOf(parser) ?? 0) << 1, DETAIL) : 0
+  const ref = (isLast && lastRequests.get((idOf(parser) ?? 0) << 1)) || 0
   const context = ref === 0 ? undefined : contextAt(ref)
   const answering = typeof own(response, '_header') === 'string'
   return { ref, label: context?.request ?? requestLabel(request), answering, time: context?.time }

@@ -5,6 +5,7 @@
 
 const guard = require('../context/guard')
 const { contextAt, settlerOf } = require('../context/context')
+const { markWaits } = require('../context/records')
 const { takeBackChain } = require('../hooks/threads')
 const { handleOf } = require('../node-objects')
 const { isAnyObject } = require('../objects')
@@ -92,6 +93,7 @@ function createEvents (wiring) {
     iterationStarted (time) {
       takeBackChain()
       registry.startIteration(time)
+      markWaits()
       observedErrors.startIteration()
       const { errors } = settings.options
       if (settings.enabled && errors && !formatter.isInForce()) formatter.enable()

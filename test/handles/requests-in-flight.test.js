@@ -80,3 +80,35 @@ for (const env of [{}, { LONGSTACK_MODE: 'light' }]) {
     t.true(own.every(({ ageMs }) => ageMs >= 0))
   })
 }
+
+test('on a busy server, when the records of the requests that wait are overwritten', async (t) => {
+  const { stdout, stderr } = await program(`
+    const { shared } = require(${JSON.stringify(require.resolve('../../lib/start'))})
+    const http = require('node:http')
+    const queue = []
+    async function connect () { await new Promise((resolve) => queue.push(resolve)) }
+    const server = http.createServer(async function handle ({ url }, response) {
+      await null
+      if (url.startsWith('/report')) await connect()
+      for (let i = 0; i < 200; i++) await null
+      response.end('done')
+    })
+    server.listen(0, '127.0.0.1', async () => {
+      const agent = new http.Agent({ keepAlive: true, maxSockets: 10 })
+      const get = (path) => new Promise((resolve) => http.get({ port: server.address().port, path, agent }, (answer) => answer.resume().on('end', resolve)))
+      for (let i = 0; i < 3; i++) get('/report?secret=' + i)
+      for (let i = 0; i < 600; i++) await get('/quick/' + i)
+      const [waits] = shared.trace.pending()
+      const slices = shared.tracer.wiring.queries().live().requestsInFlight()
+      let slice
+      while (!(slice = slices.next()).done);
+      const { requests } = slice.value
+      console.log(JSON.stringify([waits.requests, waits.chain.map(({ label }) => label), requests.map(({ request, ageMs, waits }) => [request, ageMs >= 0, waits.length])]))
+      process.exit()
+    })`)
+  t.is(stderr, '')
+  const [names, labels, requests] = JSON.parse(stdout)
+  t.deepEqual(names, [{ request: 'GET /report', count: 3 }])
+  t.true(labels.includes('GET /report'), labels.join())
+  t.deepEqual(requests, Array(3).fill(['GET /report', true, 1]))
+})
