@@ -6,7 +6,7 @@
 
 const { add, compareExchange, load, store } = Atomics
 
-const TEXT_BYTES = 4 << 20 // the system gives memory when it is written
+const TEXT_BYTES = 1 << 20 // the system gives memory when it is written
 const SLOTS = 1 << 14 // messages, a power of two
 const WORDS = 4 // of a slot
 // Words of a slot.

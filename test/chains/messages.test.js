@@ -3,7 +3,8 @@
 // Messages between a worker and the thread that made it have the chain of their sender.
 
 const test = require('ava')
-const { program, split, root } = require('../helpers/run')
+const path = require('node:path')
+const { node, program, register, split, root } = require('../helpers/run')
 
 /**
  * Runs a program that is main thread and worker, and prints lines of JSON.
@@ -84,6 +85,14 @@ test('messages keep their order and number, whatever becomes of some of them', a
     parentPort.on('message', (name) => parentPort.postMessage({ name, seen: chain() }))`)
   const line = (/** @type {string} */ name, maker = name) => `${name}: worker.postMessage worker 0 ${maker}`
   t.deepEqual(results, [line('one'), line('port', 'transferred'), line('last')])
+})
+
+test('no message has the chain of another one', async (t) => {
+  const { stdout, stderr } = await node(['-r', register, path.join(root, 'test', 'fixtures', 'messages', 'random.js')])
+  t.is(stderr, '')
+  const { right, wrong } = JSON.parse(stdout)
+  t.is(wrong, 0)
+  t.true(right > 1500, stdout) // of 2,400; those that receiveMessageOnPort took are in no callback
 })
 
 test('a message that sends another one while it is read ends what is known', async (t) => {

@@ -1,0 +1,33 @@
+'use strict'
+
+const test = require('ava')
+const { MessageTable, createMemory } = require('../../../lib/requests/message-table')
+
+test('what one thread notes, another one finds, and nothing else', (t) => {
+  const memory = createMemory()
+  const [sender, receiver] = [new MessageTable(memory), new MessageTable(memory)]
+  const text = sender.addText('caf\u00e9 \u2500\u2500')
+  t.is(receiver.textAt(text), 'caf\u00e9 \u2500\u2500')
+  t.is(receiver.find(2, 0), 0)
+  sender.note(2, 0, text)
+  t.is(receiver.find(2, 0), text)
+  t.deepEqual([receiver.find(3, 0), receiver.find(2, 1), receiver.find(2, 1 << 14)], [0, 0, 0])
+  sender.note(2, 0, 0)
+  t.is(receiver.find(2, 0), 0)
+})
+
+test('newer messages take the place of older ones, which are not known any more', (t) => {
+  const table = new MessageTable(createMemory())
+  const text = table.addText('x')
+  for (let count = 0; count < 40_000; count++) table.note(4, count, text)
+  t.is(table.find(4, 0), 0)
+  t.is(table.find(4, 39_999), text)
+})
+
+test('texts are bounded, and those that are there stay', (t) => {
+  const table = new MessageTable(createMemory())
+  const texts = [...Array(3000).keys()].map((i) => `${i}${'x'.repeat(i % 1000)}`)
+  const places = texts.map((text) => table.addText(text))
+  t.true(places.includes(0))
+  for (const [i, place] of places.entries()) if (place !== 0) t.is(table.textAt(place), texts[i])
+})
