@@ -136,7 +136,6 @@ module.exports = {
   promises,
   addRequest: requestRecords.addRequest,
   isRequest: requestRecords.isRequest,
-  eachRequest: requestRecords.eachRequest,
   markWaits: requestRecords.markWaits,
   noteDelay: delays.noteDelay,
   delayOf: delays.delayOf,

@@ -16,6 +16,11 @@ const MAX_STEPS = 1 << 15 // from a step up to its request
 const RANGES = 4 // of a ring
 const RANGE_WORDS = (SIZE / RANGES) << SHIFT
 const WAITS = LIVE | AWAITED
+const MAX_KEPT = 1 << 12 // requests
+const COPY_BYTES = 200 // about
+
+/** copies of records of requests for which something waits, by reference @type {Map<number, Int32Array>} */
+const kept = new Map()
 
 /** Finds requests, and remembers what was found: for as long as a query lasts. */
 class RequestLookup {
@@ -96,16 +101,49 @@ class RequestMarks {
       const request = lookup.of(ring[offset + REF])
       if (request === 0) continue
       ring[offset + DETAIL] = request
-      requestRecords.keepRequest(request)
+      keepRequest(request)
     }
   }
 }
 
 const marks = [new RequestMarks(promises), new RequestMarks(resources)]
 
+/** Keeps the record of a request when its ring goes on. @param {number} ref */
+function keepRequest (ref) {
+  const record = kept.has(ref) ? undefined : findRecord(ref)
+  if (record === undefined) return
+  if (kept.size >= MAX_KEPT) kept.delete(/** @type {number} */ (kept.keys().next().value))
+  kept.set(ref, record.words.slice(record.offset, record.offset + (1 << SHIFT)))
+}
+
+/**
+ * Calls back for each record of a request; of one resource in the order in which they came.
+ * @param {(words: Int32Array, offset: number) => void} callback
+ */
+function eachRequest (callback) {
+  for (const copy of kept.values()) callback(copy, 0)
+  const ring = requestRecords.all()
+  if (ring === undefined) return
+  const offsets = []
+  for (let offset = 0; offset < ring.length; offset += 1 << SHIFT) {
+    if (ring[offset + REF] !== 0) offsets.push(offset)
+  }
+  offsets.sort((a, b) => ring[a + REF] - ring[b + REF])
+  for (const offset of offsets) callback(ring, offset)
+}
+
 /** An iteration of the event loop begins: notes the requests of what waits. */
 function markWaits () {
   for (let i = 0; i < marks.length; i++) marks[i].look()
 }
 
-module.exports = { RequestLookup, markWaits }
+/** @param {number} ref of a request @returns {{ words: Int32Array, offset: number } | undefined} */
+function findKept (ref) {
+  const copy = kept.get(ref)
+  return copy && { words: copy, offset: 0 }
+}
+
+const clear = () => kept.clear()
+const bytes = () => kept.size * COPY_BYTES
+
+module.exports = { RequestLookup, bytes, clear, eachRequest, findKept, markWaits }

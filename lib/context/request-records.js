@@ -10,15 +10,12 @@ const { CAUSE, CHAIN, DETAIL, FLAGS, OUTER, REF, SHIFT, SPAN, TIME, TRIGGER } = 
 const SIZE = 1 << 13 // records, a power of two
 const NUMBERS = 0x3fffffff // requests are numbered modulo this
 const SIGN = 1 << 31
-const MAX_KEPT = 1 << 12 // that the ring has no more
 
 /** from the first request on @type {Int32Array | undefined} */
 let ring
 let lastNumber = 0
-/** copies of records of requests for which something waits, by reference @type {Map<number, Int32Array>} */
-const kept = new Map()
-/** @type {(() => void) | undefined} */
-let markWaits
+/** from the first request on @type {typeof import('./request-of') | undefined} */
+let waits
 
 /** @param {number} ref @returns {boolean} */
 const isRequest = (ref) => ref < 0 && (ref & 1) !== 0
@@ -27,33 +24,7 @@ const isRequest = (ref) => ref < 0 && (ref & 1) !== 0
 function findRequest (ref) {
   const offset = ((ref >> 1) & (SIZE - 1)) << SHIFT
   if (ring !== undefined && ring[offset + REF] === ref) return { words: ring, offset }
-  const copy = kept.get(ref)
-  return copy === undefined ? undefined : { words: copy, offset: 0 }
-}
-
-/**
- * Keeps the record of a request beyond the ring.
- * @param {number} ref
- */
-function keepRequest (ref) {
-  if (kept.has(ref)) return
-  const record = findRequest(ref)
-  if (record === undefined) return
-  if (kept.size >= MAX_KEPT) kept.delete(/** @type {number} */ (kept.keys().next().value))
-  kept.set(ref, record.words.slice(record.offset, record.offset + (1 << SHIFT)))
-}
-
-/**
- * Calls back for each record of a request, the oldest of a resource before those that came on it later.
- * @param {(words: Int32Array, offset: number) => void} callback
- */
-function eachRequest (callback) {
-  for (const copy of kept.values()) callback(copy, 0)
-  if (ring === undefined) return
-  for (let i = 1; i <= SIZE; i++) {
-    const offset = ((lastNumber + i) & (SIZE - 1)) << SHIFT
-    if (ring[offset + REF] !== 0) callback(ring, offset)
-  }
+  return waits?.findKept(ref)
 }
 
 /**
@@ -66,7 +37,7 @@ function eachRequest (callback) {
 function addRequest ({ words, offset }, time, name) {
   if (ring === undefined) {
     ring = new Int32Array(SIZE << SHIFT)
-    markWaits = require('./request-of').markWaits
+    waits = require('./request-of')
   }
   lastNumber = lastNumber % NUMBERS + 1
   const ref = SIGN | lastNumber << 1 | 1
@@ -87,16 +58,15 @@ module.exports = {
   addRequest,
   findRequest,
   isRequest,
-  keepRequest,
-  eachRequest,
+  all: () => ring,
 
-  /** An iteration of the event loop begins: notes the requests of what waits, see request-of.js. */
-  markWaits: () => markWaits?.(),
+  /** Notes the requests of what waits: an iteration of the event loop begins. */
+  markWaits: () => waits?.markWaits(),
 
   clear () {
     ring?.fill(0)
-    kept.clear()
+    waits?.clear()
   },
 
-  bytes: () => (ring?.byteLength ?? 0) + kept.size * 200
+  bytes: () => (ring?.byteLength ?? 0) + (waits?.bytes() ?? 0)
 }

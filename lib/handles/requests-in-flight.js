@@ -5,8 +5,8 @@
 // code of the program; the work is done in pieces.
 
 const { contextAt } = require('../context/context')
-const { OUTER, REF, eachRequest } = require('../context/records')
-const { RequestLookup } = require('../context/request-of')
+const { OUTER, REF } = require('../context/records')
+const { RequestLookup, eachRequest } = require('../context/request-of')
 const { addressOf, handleOf, idOf, ownerOf } = require('../node-objects')
 const { className, hidden, isObject, own } = require('../objects')
 const { isProxy } = require('node:util').types
