@@ -179,7 +179,7 @@ function createFeatureSwitches (wiring) {
   /** Watches for blocking callbacks where that is asked for. A filter in light mode hides some. */
   function applyBlocked () {
     const { enabled, options, mode } = settings
-    const threshold = enabled ? options.blocked : undefined
+    const threshold = enabled ? options.blocked ?? wiring.blockedObservers.ms : undefined
     if (threshold === undefined && wiring.blocked === undefined) return
     guard.run(() => {
       wiring.blocked ??= require('./tracer/features').createBlockedCallbacks(wiring)
@@ -189,6 +189,7 @@ function createFeatureSwitches (wiring) {
     asyncLayer.updateWatching()
   }
 
+  wiring.blockedObservers.apply = applyBlocked
   return { applyErrors, applySpans, applyBlocked }
 }
 

@@ -17,6 +17,11 @@ const { createNativeWatchdog } = require('./native-watchdog')
  * @typedef {import('./blocking-callback').BlockedEvent} BlockedEvent
  * @typedef {import('./blocking-callback').BlockingCallback} BlockingCallback
  * @typedef {ReturnType<typeof createBlockedCallbacks>} BlockedCallbacks
+ *
+ * @typedef {object} Observers of longstack itself: they are called whether the option is on or not
+ * @property {number | undefined} ms threshold where it is off; undefined: none
+ * @property {import('../listeners').Listeners<BlockedEvent>} listeners
+ * @property {() => void} apply puts the threshold in force
  */
 
 /**
@@ -30,9 +35,10 @@ const { createNativeWatchdog } = require('./native-watchdog')
  * @param {(code: string, sentence: string) => void} deps.warn
  * @param {import('../listeners').Listeners<BlockedEvent>} deps.listeners of `blocked`
  * @param {(event: BlockedEvent, callback: BlockingCallback) => void} deps.record writes it among the spans
+ * @param {Observers} deps.observers
  */
 function createBlockedCallbacks (deps) {
-  const { now, current, withPlainFormat, explain, options, warn, listeners, record } = deps
+  const { now, current, withPlainFormat, explain, options, warn, listeners, observers, record } = deps
   const detector = new Detector({ now, current, withPlainFormat, explain, createWatchdog, report })
 
   function createWatchdog () {
@@ -47,6 +53,8 @@ function createBlockedCallbacks (deps) {
    * @param {BlockingCallback} callback
    */
   function report (event, callback) {
+    observers.listeners.emit(event)
+    if (options().blocked === undefined) return
     record(event, callback)
     if (listeners.size === 0) print(paint(`longstack: ${formatBlocking(event, callback.span)}`))
     afterChange(() => listeners.emit(event, warnOf))

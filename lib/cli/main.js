@@ -22,6 +22,7 @@ const commands = {
   diff: () => require('./diff'),
   attach: () => require('./attach'),
   profile: () => require('./profile'),
+  top: () => require('./top'),
   doctor: () => require('./doctor')
 }
 
@@ -35,6 +36,8 @@ const HELP = `Async tracing and long stack traces for Node.js.
   longstack diff PID             what it opens in ten seconds and does not close
   longstack attach PID           trace a process that was started without longstack, until Ctrl-C
   longstack profile app.js|PID   where async time of a process goes, with CPU samples
+  longstack top PID              a running process live: routes, latency, event loop, CPU, blockers, waits,
+                                 open handles
   longstack doctor               print what is in force on this machine, and why
 
 Each command has --help.

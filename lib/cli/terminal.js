@@ -36,9 +36,10 @@ function print (text) {
 /**
  * Renders JSON; characters that a terminal could take for a command are escaped.
  * @param {unknown} value
+ * @param {number} [indent] 0: in one line
  */
-function asJson (value) {
-  const text = JSON.stringify(value, undefined, 2)
+function asJson (value, indent = 2) {
+  const text = JSON.stringify(value, undefined, indent)
   const escape = (/** @type {string} */ char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
   return `${text.replace(TERMINAL_COMMANDS, escape)}\n`
 }

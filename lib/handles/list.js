@@ -45,7 +45,7 @@ function createHandleList ({ registry, stackOf }) {
   /**
    * Lists the same with pauses, in which the event loop may go on.
    * @param {(type: string) => boolean} isSelected
-   * @returns {Generator<Subject | undefined, void>} undefined: a pause
+   * @returns {Generator<import('./subject').Subject | undefined, void>} undefined: a pause
    */
   function * walk (isSelected) {
     const { owners, wrapped } = yield * nodeHandles()

@@ -171,6 +171,7 @@ function createReports ({ registry, hops, copyHop, stackOf, queriedAt, enabled, 
     why,
     report,
     findContext,
+    walk,
     snapshots: createSnapshots({ list, walk, report, queriedAt }),
 
     /** @param {(type: string) => boolean} isSelected @returns {Why[]} what is open now */

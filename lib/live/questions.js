@@ -138,6 +138,22 @@ function * diff (_, { tracer, kept }) {
   yield * batches(yield * tracer.wiring.queries().reports().snapshots.compare(before))
 }
 
-const questions = { facts, open, requests, pending, snapshot, diff, attach }
+/** Loads what longstack top asks. */
+const top = () => require('./top-sampler')
+
+/** Starts figures. @param {import('./top-sampler').TopOptions} options @param {Session} session */
+const startTop = (options, session) => top().startTop(options, session)
+
+/** Returns the figures since the last call. @param {{}} _ @param {Session} session */
+const readTop = (_, session) => top().readTop(_, session)
+
+/** Ends figures. @param {{}} _ @param {Session} session */
+const stopTop = (_, session) => top().stopTop(_, session)
+
+/** Returns a chain as text. @param {{ chain: number }} argument @param {Session} session */
+const describeChain = ({ chain }, { tracer }) => tracer.wiring.queries().place(chain) ?? ''
+
+const topQuestions = { startTop, readTop, stopTop, describeChain }
+const questions = { facts, open, requests, pending, snapshot, diff, attach, ...topQuestions }
 
 module.exports = { questions }

@@ -95,6 +95,7 @@ function createBlockedCallbacks (wiring) {
     options: () => settings.options,
     warn: warnings.warn,
     listeners: wiring.blockedListeners,
+    observers: wiring.blockedObservers,
     record: (event, callback) => wiring.spans?.recordBlocking(event, callback)
   })
 }

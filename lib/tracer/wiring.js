@@ -38,13 +38,11 @@ const { createErrorEvents, createEvents, createSubscriptions } = require('./list
  * @typedef {ReturnType<typeof import('./queries').createQueries>} Queries
  * @typedef {ReturnType<typeof import('../spans/recorder').createSpanRecorder>} SpanRecorder
  * @typedef {ReturnType<typeof import('../requests/layer').createRequestLayer>} RequestLayer
- * @typedef {ReturnType<typeof import('../profile/recorder').createProfileRecorder>} ProfileRecorder
  * @typedef {ReturnType<typeof import('../requests/served-requests').createServedRequests>} ServedRequests
  * @typedef {ReturnType<typeof import('../intercept/servers').createIntercepts>} Intercepts
  * @typedef {ReturnType<typeof import('../hooks/native-hooks').createNativeHooks>} NativeHooks
  * @typedef {ReturnType<typeof import('../spans/frameworks').createKoaRoutes>} KoaRoutes
  * @typedef {import('../requests/channels').ConnectionUses} ConnectionUses
- * @typedef {import('../blocked/setup').BlockedCallbacks} BlockedCallbacks
  * @typedef {import('../spans/loop-time').LoopTime} LoopTime
  */
 
@@ -76,9 +74,9 @@ class Wiring {
   requests
   /** Reads the routes of Koa. @type {KoaRoutes | undefined} */
   koaRoutes
-  /** Watches for blocking callbacks. @type {BlockedCallbacks | undefined} */
+  /** @type {import('../blocked/setup').BlockedCallbacks | undefined} */
   blocked
-  /** Records profiles. @type {ProfileRecorder | undefined} */
+  /** @type {ReturnType<typeof import('../profile/recorder').createProfileRecorder> | undefined} */
   profiles
   /** End what passes chains to other threads and processes. @type {Set<() => void>} */
   passing = new Set()
@@ -103,6 +101,8 @@ class Wiring {
   spanListeners = new Listeners()
   /** @type {Listeners<import('../blocked/blocking-callback').BlockedEvent>} */
   blockedListeners = new Listeners()
+  /** those of longstack itself @type {import('../blocked/setup').Observers} */
+  blockedObservers = { ms: undefined, listeners: new Listeners(), apply () {} }
   /**
    * Called when a resource's callback begins and ends, by async id, while spans are timed.
    * @type {Map<number, () => void>}

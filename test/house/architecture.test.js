@@ -18,7 +18,7 @@ const MAX_VAGUE = 0.003
 // Each part loads, while it is loaded, only itself and what its line names. In a function it may require
 // anything of the lines above its own as well, never of a line below.
 const floors = [
-  { 'listeners.js': [], 'objects.js': [], 'option-types.js': [], 'reasons.js': [], 'text.js': [], 'encoding/': [] },
+  { 'listeners.js': [], 'buckets.js': [], 'objects.js': [], 'option-types.js': [], 'reasons.js': [], 'text.js': [], 'encoding/': [] },
   { 'warnings.js': ['listeners.js'] },
   { 'errors.js': ['text.js', 'warnings.js'] },
   { 'context/': ['objects.js', 'errors.js'] },
@@ -49,7 +49,8 @@ const floors = [
       'objects.js', 'requests/', 'reasons.js', 'stacks/', 'warnings.js']
   },
   {
-    'live/': ['context/', 'format/', 'node-objects.js', 'options.js', 'warnings.js']
+    'live/': ['buckets.js', 'context/', 'format/', 'handles/', 'listeners.js', 'node-objects.js', 'objects.js', 'options.js',
+      'spans/', 'warnings.js']
   },
   { 'tracer.js': ['context/', 'hooks/', 'listeners.js', 'node-objects.js', 'options.js', 'tracer/', 'warnings.js'] },
   { 'api.js': ['context/', 'errors.js', 'hooks/', 'node-objects.js', 'options.js', 'tracer/'] },
@@ -72,7 +73,7 @@ const offline = [
 ]
 // The command line stands on either half.
 const commands = {
-  'cli/': ['errors.js', 'format/', 'text.js', 'leak-watch.js', 'option-table.js', 'options.js', 'profile-preload.js',
+  'cli/': ['buckets.js', 'errors.js', 'format/', 'text.js', 'leak-watch.js', 'option-table.js', 'options.js', 'profile-preload.js',
     'report/aggregate/', 'report/read/', 'report/render/']
 }
 

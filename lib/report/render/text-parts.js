@@ -101,6 +101,12 @@ function curve (density, axis, highest) {
   return heights.map((height) => blockOf(height, top)).join('').trimEnd()
 }
 
+/** Draws figures side by side, as blocks. @param {number[]} values */
+function blockLine (values) {
+  const top = Math.max(0, ...values)
+  return values.map((value) => blockOf(value, top)).join('')
+}
+
 /** @param {number} height @param {number} top */
 function blockOf (height, top) {
   const isFlat = top === 0 || height < top / 100
@@ -184,6 +190,7 @@ module.exports = {
   rate,
   moment,
   columns,
+  blockLine,
   curve,
   cells,
   boxLine,

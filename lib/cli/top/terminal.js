@@ -1,0 +1,85 @@
+'use strict'
+
+// A terminal that is taken over: the alternate screen, without a cursor, keys one by one. Whatever ends the
+// command, it is given back as it was.
+
+const readline = require('node:readline')
+
+// DEC private modes (xterm, "Control Sequences"): 1049 the alternate screen, 25 the cursor, 7 line wrapping
+const TAKE = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[2J\u001b[H'
+const RETURN = '\u001b[?7h\u001b[?25h\u001b[?1049l'
+const CLEAR = '\u001b[2J\u001b[H'
+const MIN_COLUMNS = 20
+const MIN_ROWS = 4
+const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
+const SIGNAL_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }
+
+/**
+ * Takes the terminal of stdin and stdout over.
+ * @param {object} handlers
+ * @param {(text: string | undefined, key: import('./screen').Key) => void} handlers.press
+ * @param {() => void} handlers.resized
+ * @param {(code: number) => void} handlers.end a signal came, or the terminal is gone: the exit code
+ */
+function takeTerminal ({ press, resized, end }) {
+  const { stdin, stdout } = process
+  const { createLogUpdate } = /** @type {any} */ (require('log-update'))
+  const draw = createLogUpdate(stdout, { showCursor: true }) // which is hidden by TAKE
+  let isTaken = true
+
+  function giveBack () {
+    if (!isTaken) return
+    isTaken = false
+    process.off('exit', giveBack).off('uncaughtExceptionMonitor', giveBack)
+    for (const signal of SIGNALS) process.off(signal, onSignal)
+    stdout.off('resize', onResize)
+    stdin.off('keypress', press).off('end', onEnd).off('error', onEnd)
+    if (stdin.isTTY) ignoring(() => stdin.setRawMode(false))
+    stdin.pause()
+    ignoring(() => stdout.write(RETURN))
+  }
+
+  /** @param {keyof typeof SIGNAL_CODES} signal */
+  function onSignal (signal) {
+    end(SIGNAL_CODES[signal])
+  }
+
+  const onEnd = () => end(0)
+
+  function onResize () {
+    draw.done()
+    stdout.write(CLEAR)
+    resized()
+  }
+
+  process.on('exit', giveBack).on('uncaughtExceptionMonitor', giveBack) // so that Node's message stays
+  for (const signal of SIGNALS) process.on(signal, onSignal)
+  stdout.write(TAKE)
+  stdout.on('resize', onResize)
+  if (stdin.isTTY) {
+    stdin.setRawMode(true)
+    readline.emitKeypressEvents(stdin)
+    stdin.on('keypress', press).on('end', onEnd).on('error', onEnd).resume()
+  }
+
+  return {
+    giveBack,
+
+    size: () => ({
+      columns: Math.max(MIN_COLUMNS, stdout.columns || 80),
+      rows: Math.max(MIN_ROWS, (stdout.rows || 24) - 1) // the cursor stands in the last one
+    }),
+
+    /** @param {string[]} lines */
+    draw: (lines) => { if (isTaken) draw(lines.join('\n')) }
+  }
+}
+
+/** @param {() => void} work that fails where the terminal is gone */
+function ignoring (work) {
+  try {
+    work()
+  } catch {}
+}
+
+module.exports = { takeTerminal }

@@ -1,0 +1,142 @@
+'use strict'
+
+// What waits, and what is open, by the number of the chain that began it. Counted now and then; names are
+// made of those that are read, and remembered.
+
+const { now } = require('../context/clock')
+const { nounOf } = require('../handles/describe')
+
+const MAX_WAITS = 60 // sites in an answer, those with the most
+const MAX_GROUPS = 200 // of handles in an answer, likewise
+const NAMES = 10 // made in one go
+const MAX_CHAINS = 2000 // of waits in an interval
+const MIN_HANDLES_MS = 1000 // between two counts of what is open
+const HANDLES_SHARE = 500 // of the time: a count that took 1 ms is not repeated for 500
+
+/**
+ * @typedef {import('../handles/subject').Subject} Subject
+ *
+ * @typedef {object} WaitFigures a site at which something waits
+ * @property {number} chain
+ * @property {string} site the innermost frame of the program, or what was called there
+ * @property {string} label
+ * @property {boolean} isOfRequest
+ * @property {number} count mean number of what waits there: its share of the time, by Little's law
+ *
+ * @typedef {object} HandleFigures handles of a type and a chain
+ * @property {number} chain
+ * @property {string} noun `TCP connection`
+ * @property {string} site where they were opened
+ * @property {number} count that are open
+ *
+ * @typedef {{ count: number, groups: HandleFigures[] }} OpenFigures
+ */
+
+/** @param {import('../tracer/wiring').Wiring} wiring */
+function createSiteFigures (wiring) {
+  /** what was seen waiting, by chain @type {Map<number, { count: number, isOfRequest: boolean }>} */
+  let waits = new Map()
+  let samples = 0
+  let nextHandles = 0
+  let isLoaded = false
+  /** @type {HandleFigures[]} */
+  let groups = []
+  let handleCount = 0
+
+  /** @param {number} chain */
+  function nameOf (chain) {
+    const { at: site, label = '' } = wiring.queries().waitSites().siteOf(chain)
+    return { site: site ?? label, label }
+  }
+
+  /**
+   * Counts what is open, if it is time to.
+   * @returns {Generator<undefined, void>} with pauses, in which the event loop may go on
+   */
+  function * countHandles () {
+    if (now() < nextHandles) return
+    let took = 0
+    /** @type {Map<string, { subject: Subject, chain: number, count: number }>} */
+    const counts = new Map()
+    let start = now()
+    let total = 0
+    for (const subject of wiring.queries().reports().walk(() => true)) {
+      if (subject === undefined) {
+        took += now() - start
+        yield
+        start = now()
+        continue
+      }
+      total++
+      const chain = subject.context?.chain ?? 0
+      const key = `${subject.type} ${chain}`
+      const group = counts.get(key)
+      if (group === undefined) counts.set(key, { subject, chain, count: 1 })
+      else group.count++
+    }
+    handleCount = total
+    /** @type {HandleFigures[]} */
+    const named = []
+    for (const { subject, chain, count } of largest([...counts.values()], MAX_GROUPS)) {
+      named.push({ chain, noun: nounOf(subject, undefined), site: nameOf(chain).site, count })
+      if (named.length % NAMES !== 0) continue
+      took += now() - start
+      yield
+      start = now()
+    }
+    groups = named
+    took += now() - start
+    nextHandles = now() + Math.max(MIN_HANDLES_MS, isLoaded ? took * HANDLES_SHARE : 0)
+    isLoaded = true
+  }
+
+  /** Returns what was open when it was counted last. @returns {OpenFigures} */
+  const open = () => ({ count: handleCount, groups })
+
+  return {
+    /** Looks at what waits. */
+    sample () {
+      const sample = pendingSample(wiring)
+      if (sample === undefined) return
+      samples++
+      for (const { chain, count, isOfRequest } of sample) {
+        const wait = waits.get(chain)
+        if (wait !== undefined) wait.count += count
+        else if (waits.size < MAX_CHAINS) waits.set(chain, { count, isOfRequest })
+      }
+    },
+
+    /**
+     * Returns what waited since the last call, and what was open.
+     * @returns {{ waits: WaitFigures[] | undefined, handles: OpenFigures }}
+     */
+    read () {
+      const present = [...waits].map(([chain, wait]) => ({ chain, ...wait, count: wait.count / samples }))
+      const named = samples === 0
+        ? undefined
+        : largest(present, MAX_WAITS).map((wait) => ({ ...wait, ...nameOf(wait.chain) }))
+      waits = new Map()
+      samples = 0
+      return { waits: named, handles: open() }
+    },
+
+    countHandles,
+    open
+  }
+}
+
+/** @template {{ count: number }} T @param {T[]} items @param {number} max */
+function largest (items, max) {
+  return items.sort((a, b) => b.count - a.count).slice(0, max)
+}
+
+/**
+ * Counts what waits now.
+ * @param {import('../tracer/wiring').Wiring} wiring
+ * @returns {Array<{ chain: number, count: number, isOfRequest: boolean }> | undefined} undefined: not known
+ */
+function pendingSample (wiring) {
+  return undefined
+}
+
+module.exports = { createSiteFigures }
