@@ -11,10 +11,12 @@ const MAX_GROUPS = 200 // of handles in an answer, likewise
 const NAMES = 10 // made in one go
 const MAX_CHAINS = 2000 // of waits in an interval
 const MIN_HANDLES_MS = 1000 // between two counts of what is open
-const HANDLES_SHARE = 500 // of the time: a count that took 1 ms is not repeated for 500
+const REST = 1000 // ms of rest for a ms of counting: each kind takes 0.1 % of the time at most
 
 /**
  * @typedef {import('../handles/subject').Subject} Subject
+ *
+ * @typedef {{ chain: number, isOfRequest: boolean, count: number }} CountedWait
  *
  * @typedef {object} WaitFigures a site at which something waits
  * @property {number} chain
@@ -34,9 +36,10 @@ const HANDLES_SHARE = 500 // of the time: a count that took 1 ms is not repeated
 
 /** @param {import('../tracer/wiring').Wiring} wiring */
 function createSiteFigures (wiring) {
-  /** what was seen waiting, by chain @type {Map<number, { count: number, isOfRequest: boolean }>} */
+  /** what was seen waiting, by chain, and whether for a request @type {Map<string, CountedWait>} */
   let waits = new Map()
   let samples = 0
+  let nextSample = 0
   let nextHandles = 0
   let isLoaded = false
   /** @type {HandleFigures[]} */
@@ -47,6 +50,15 @@ function createSiteFigures (wiring) {
   function nameOf (chain) {
     const { at: site, label = '' } = wiring.queries().waitSites().siteOf(chain)
     return { site: site ?? label, label }
+  }
+
+  /** @param {number} chain @param {boolean} isOfRequest @param {number} count */
+  function addWait (chain, isOfRequest, count) {
+    if (count === 0) return
+    const key = `${isOfRequest} ${chain}`
+    const wait = waits.get(key)
+    if (wait !== undefined) wait.count += count
+    else if (waits.size < MAX_CHAINS) waits.set(key, { chain, isOfRequest, count })
   }
 
   /**
@@ -86,7 +98,7 @@ function createSiteFigures (wiring) {
     }
     groups = named
     took += now() - start
-    nextHandles = now() + Math.max(MIN_HANDLES_MS, isLoaded ? took * HANDLES_SHARE : 0)
+    nextHandles = now() + Math.max(MIN_HANDLES_MS, isLoaded ? took * REST : 0)
     isLoaded = true
   }
 
@@ -96,14 +108,17 @@ function createSiteFigures (wiring) {
   return {
     /** Looks at what waits. */
     sample () {
-      const sample = pendingSample(wiring)
-      if (sample === undefined) return
-      samples++
-      for (const { chain, count, isOfRequest } of sample) {
-        const wait = waits.get(chain)
-        if (wait !== undefined) wait.count += count
-        else if (waits.size < MAX_CHAINS) waits.set(chain, { count, isOfRequest })
+      const start = now()
+      const { mode, isSelected } = wiring.settings
+      if (start < nextSample || mode.light || !isSelected('PROMISE')) return
+      for (const { chain, requests } of wiring.queries().live().pendingSample()) {
+        const ofRequests = requests.filter((ref) => ref !== 0).length
+        addWait(chain, true, ofRequests)
+        addWait(chain, false, requests.length - ofRequests)
       }
+      const took = samples === 0 && nextSample === 0 ? 0 : now() - start // the first one loads
+      nextSample = start + took * REST
+      samples++
     },
 
     /**
@@ -111,7 +126,7 @@ function createSiteFigures (wiring) {
      * @returns {{ waits: WaitFigures[] | undefined, handles: OpenFigures }}
      */
     read () {
-      const present = [...waits].map(([chain, wait]) => ({ chain, ...wait, count: wait.count / samples }))
+      const present = [...waits.values()].map((wait) => ({ ...wait, count: wait.count / samples }))
       const named = samples === 0
         ? undefined
         : largest(present, MAX_WAITS).map((wait) => ({ ...wait, ...nameOf(wait.chain) }))
@@ -128,15 +143,6 @@ function createSiteFigures (wiring) {
 /** @template {{ count: number }} T @param {T[]} items @param {number} max */
 function largest (items, max) {
   return items.sort((a, b) => b.count - a.count).slice(0, max)
-}
-
-/**
- * Counts what waits now.
- * @param {import('../tracer/wiring').Wiring} wiring
- * @returns {Array<{ chain: number, count: number, isOfRequest: boolean }> | undefined} undefined: not known
- */
-function pendingSample (wiring) {
-  return undefined
 }
 
 module.exports = { createSiteFigures }

@@ -2,7 +2,7 @@
 
 // The tables of longstack top: their rows, columns, and what each row is asked for.
 
-const { digits, figure, grouped, percent, time, word } = require('../../report/render/text-parts')
+const { digits, grouped, percent, time, word } = require('../../report/render/text-parts')
 const { shortFrame } = require('../../text')
 
 /**
@@ -80,14 +80,14 @@ const panes = [
       column('site', 'waits at', place),
       column('label', 'for', (label) => word(label, 30)),
       column('isOfRequest', 'of', (isOfRequest) => isOfRequest ? 'requests' : 'others'),
-      column('count', 'waiting', figure)
+      column('count', 'waiting', digits)
     ],
     sort: 3,
     rows: (frame) => frame.waits ?? [],
     id: (row) => `${row.isOfRequest} ${row.label} ${row.site}`,
     why: (row) => ({ place: row.place }),
     empty: (frame) => frame.waits === undefined
-      ? 'What waits is not known: the process is in light mode, or its longstack is older.'
+      ? 'What waits is not known in light mode, or where the filter leaves out promises.'
       : 'Nothing waits.'
   },
   {
