@@ -7,11 +7,6 @@ const { asJson, colours, print, printError, printHelp, width } = require('./term
 const { panes } = require('./top/panes')
 
 /**
- * @typedef {object} Target processes and threads that are asked
- * @property {string} name for the title
- * @property {import('./asked-thread').AskedThread[]} threads
- * @property {() => Promise<void>} close
- *
  * @typedef {object} Settings
  * @property {number} intervalMs
  * @property {number | undefined} blockedMs
@@ -25,7 +20,6 @@ const DEFAULT_SECONDS = '1'
 const MIN_SECONDS = 0.1
 const MAX_SECONDS = 3600
 const FIRST_MS = 500 // until the first figures
-const BUSY_MS = 10_000 // for a busy event loop to come free
 const ONCE_MS = 2000
 const SORTS = ['name', 'rate', 'p50', 'p99', 'max', 'errors', 'lost'] // the columns of routes
 
@@ -41,15 +35,20 @@ const flags = {
     value: 'MS',
     description: 'report callbacks that block the event loop for as long; until top ends'
   },
-  'no-children': { type: 'boolean', description: 'without the processes that this one started' }
+  'no-children': { type: 'boolean', description: 'without the Node processes that it has started' }
 }
 
 const help = `Shows what a running process does: its routes with rate and latency, how late its event loop is,
-CPU, what blocks, where it waits, what is open and grows. Child processes and workers are added.
+CPU, what blocks, where it waits, what is open and grows; of its workers, and of the Node processes that it
+has started, as well.
 
-  longstack top [flags] PID    on a terminal a screen with keys (? lists them), else a table a look
+  longstack top [flags] PID              a process
+  longstack top [flags] :PORT            the processes at a port
+  longstack top [flags] ADDRESS:PORT     the same for an address
+  longstack top [flags] PATH             processes that listen on LONGSTACK_SOCKET
 
-Latency is the time from the head of a request to the last byte of its response.
+On a terminal it is a screen with keys (? lists them), elsewhere a table for each look. Latency is the time
+from the head of a request to the last byte of its response.
 
 ${describe(flags)}
 
@@ -60,14 +59,12 @@ Exit code: 0; 1 if the process cannot be asked or has ended, 2 for wrong usage.
 async function main (args) {
   const { values, operands } = parse(args, flags)
   if (values.help) return await printHelp(help)
-  if (operands.length === 0) throw new UsageError('Missing process id.')
-  if (operands.length > 1) throw new UsageError(`One process at a time. Received ${quote(operands[1])}.`)
-  const [operand] = operands
-  if (!/^\d+$/.test(operand)) throw new UsageError(`Expected a process id. Received ${quote(operand)}.`)
+  if (operands.length === 0) throw new UsageError('Missing process id, port or address.')
+  if (operands.length > 1) throw new UsageError(`One target at a time. Received ${quote(operands[1])}.`)
   const settings = check(values)
   const { RefusedError } = require('./process-facts')
   try {
-    return await show(await connect(operand, !values['no-children']), settings)
+    return await show(operands[0], !values['no-children'], settings)
   } catch (error) {
     if (!(error instanceof RefusedError)) throw error
     printError(`longstack: ${error.message}`)
@@ -99,43 +96,26 @@ function check ({ interval = DEFAULT_SECONDS, once = false, json = false, sort, 
 }
 
 /**
- * @param {string} operand
+ * Shows what processes do until they have ended, or the user ends it.
+ * @param {string} name of what is observed: a word of the command line
  * @param {boolean} withChildren
- * @returns {Promise<Target>}
- */
-async function connect (operand, withChildren) {
-  const { BlockedError } = require('./asked-thread')
-  const { askProcesses } = require('./asked')
-  const options = { children: withChildren, busyMs: BUSY_MS }
-  const { processes, refused, close } = await askProcesses([Number(operand)], options)
-  for (const { sentence } of refused) printError(`longstack: ${sentence}`)
-  const threads = processes.flatMap((asked) => asked.threads)
-  for (const { pid, busy, threads } of processes) {
-    if (threads.length === 0) printError(`longstack: The event loop of process ${pid} is blocked:\n${busy}`)
-  }
-  if (threads.length > 0) return { name: operand, threads, close }
-  await close()
-  throw new BlockedError('No event loop is free to answer.')
-}
-
-/**
- * Shows a target until it has ended, or the user ends it.
- * @param {Target} target
  * @param {Settings} settings
  * @returns {Promise<number | undefined>} the exit code
  */
-async function show (target, settings) {
+async function show (name, withChildren, settings) {
   const { Model } = require('./top/model')
+  const { Observed } = require('./top/observed')
   const { Poller } = require('./top/poller')
   const model = new Model()
   const poller = new Poller(model, settings)
-  for (const thread of target.threads) poller.add(thread)
+  const observed = new Observed(name, (thread) => poller.add(thread))
   const isTerminal = process.stdout.isTTY === true && !settings.once && !settings.json
+  for (const sentence of await observed.connect(withChildren)) printError(`longstack: ${sentence}`)
   try {
-    return await (isTerminal ? onTerminal : asLines)({ model, poller, target, settings })
+    return await (isTerminal ? onTerminal : asLines)({ model, poller, observed, settings })
   } finally {
     await poller.stop()
-    await target.close()
+    await observed.close()
   }
 }
 
@@ -143,7 +123,7 @@ async function show (target, settings) {
  * @typedef {object} Parts
  * @property {import('./top/model').Model} model
  * @property {import('./top/poller').Poller} poller
- * @property {Target} target
+ * @property {import('./top/observed').Observed} observed
  * @property {Settings} settings
  */
 
@@ -154,7 +134,7 @@ async function show (target, settings) {
  * @param {() => Promise<void> | void} show called with each answer but the first
  * @returns {Promise<number>} the exit code
  */
-async function pollUntilEnd ({ poller, settings, target }, signal, show) {
+async function pollUntilEnd ({ poller, settings, observed }, signal, show) {
   await poller.poll()
   let next = performance.now() + (settings.once ? ONCE_MS : Math.min(FIRST_MS, settings.intervalMs))
   for (;;) {
@@ -162,13 +142,14 @@ async function pollUntilEnd ({ poller, settings, target }, signal, show) {
     if (signal.aborted) return 0
     next = performance.now() + settings.intervalMs
     await poller.poll()
-    if (poller.size === 0 || !poller.isHeard) throw endOf(target, poller)
+    if (poller.size === 0 || !poller.isHeard) throw endOf(observed, poller)
     await show()
     if (settings.once) return 0
+    observed.discover()
   }
 }
 
-/** @param {Target} target @param {import('./top/poller').Poller} poller */
+/** @param {{ name: string }} observed @param {import('./top/poller').Poller} poller */
 function endOf ({ name }, { failure }) {
   const { RefusedError } = require('./process-facts')
   return failure instanceof RefusedError ? failure : new RefusedError(`Process ${name} has ended.`)
@@ -190,7 +171,7 @@ function pause (ms, signal) {
 
 /** Prints each look. @param {Parts} parts */
 async function asLines (parts) {
-  const { model, target: { name }, settings } = parts
+  const { model, observed: { name }, settings } = parts
   const { plainText } = require('./top/lines')
   const { rowsOf } = require('./top/panes')
   const choice = { sort: settings.sort ?? panes[0].sort, filter: settings.filter }
@@ -215,7 +196,7 @@ async function asLines (parts) {
 
 /** Draws a screen. @param {Parts} parts */
 async function onTerminal (parts) {
-  const { model, poller, target: { name }, settings } = parts
+  const { model, poller, observed: { name }, settings } = parts
   const { Screen } = require('./top/screen')
   const { takeTerminal } = require('./top/terminal')
   const screen = new Screen(model, { name, sort: settings.sort, filter: settings.filter })

@@ -52,8 +52,8 @@ let shared
 const start = () => (shared ??= startOwn())
 
 /** Starts the program. */
-async function startOwn () {
-  const child = spawn(process.execPath, ['--inspect-port=0', '-r', register, app], { stdio: ['ignore', 'pipe', 'ignore'] })
+async function startOwn (file = app) {
+  const child = spawn(process.execPath, ['--inspect-port=0', '-r', register, file], { stdio: ['ignore', 'pipe', 'ignore'] })
   children.add(child)
   await once(/** @type {any} */ (child.stdout), 'data')
   return { pid: Number(child.pid), child }
@@ -233,9 +233,9 @@ onTty('Ctrl-C quits; a narrow terminal, colours where they are wanted', async (t
 
 test('wrong usage', async (t) => {
   const cases = [
-    [[], /Missing process id/],
-    [['1', '2'], /One process at a time/],
-    [['x'], /Expected a process id\. Received "x"/],
+    [[], /Missing process id, port or address/],
+    [['1', '2'], /One target at a time/],
+    [['x'], /"x" is neither a process id/],
     [['1', '--interval', '0'], /--interval must be a number from 0\.1 to 3600\. Received "0"/],
     [['1', '--sort', 'p5'], /--sort must be one of name, rate, p50/],
     [['1', '--blocked', '-3'], /--blocked must be an integer of at least 1/],

@@ -1,0 +1,97 @@
+'use strict'
+
+// The processes and threads that longstack top looks at: those that the user has named, and the Node
+// processes that they have started, also later.
+
+const { askProcesses, askSocket } = require('../asked')
+const { nodeDescendants, RefusedError } = require('../process-facts')
+const { findTarget } = require('../targets')
+
+const BUSY_MS = 10_000 // for a busy event loop to come free
+const DISCOVER_MS = 5_000 // from one search for new processes to the next
+const YOUNG_BUSY_MS = 1_000 // likewise for a process that was started meanwhile
+
+/**
+ * @typedef {import('../asked').Asked} Asked
+ * @typedef {import('../asked-thread').AskedThread} AskedThread
+ */
+
+class Observed {
+  /** @type {Asked[]} */
+  #asked = []
+  /** pids that were asked, and those of which new children are asked @type {Set<number>} */
+  #known = new Set()
+  /** @type {number[]} */
+  #roots = []
+  #discoverAt = 0
+  /** @type {Promise<void> | undefined} */
+  #discovering
+  #isClosed = false
+
+  /** @param {string} name @param {(thread: AskedThread) => void} onThread called for each thread */
+  constructor (name, onThread) {
+    this.name = name
+    this.onThread = onThread
+  }
+
+  /**
+   * Connects to what the user has named.
+   * @param {boolean} withChildren
+   * @returns {Promise<string[]>} sentences on processes that do not answer
+   * @throws {RefusedError} where none answers
+   */
+  async connect (withChildren) {
+    const { pids, socket } = findTarget(this.name)
+    const asked = socket === undefined
+      ? await askProcesses(pids, { children: withChildren, busyMs: BUSY_MS })
+      : await askSocket(socket)
+    this.#asked.push(asked)
+    if (withChildren) this.#roots = pids
+    this.#discoverAt = performance.now() + DISCOVER_MS
+    const blocked = asked.processes.filter(({ threads }) => threads.length === 0)
+    const sentences = [
+      ...asked.refused.map(({ sentence }) => sentence),
+      ...blocked.map(({ pid, busy }) => `The event loop of process ${pid} is blocked:\n${busy}`)
+    ]
+    if (blocked.length === asked.processes.length) {
+      await this.close()
+      throw new RefusedError(sentences.join('\n'))
+    }
+    this.#add(asked)
+    return sentences
+  }
+
+  /** @param {Asked} asked */
+  #add ({ processes, refused }) {
+    for (const { pid } of [...processes, ...refused]) this.#known.add(pid)
+    for (const { threads } of processes) for (const thread of threads) this.onThread(thread)
+  }
+
+  /** Looks for processes that were started meanwhile, now and then; does not wait for them. */
+  discover () {
+    if (this.#discovering !== undefined || performance.now() < this.#discoverAt) return
+    this.#discovering = this.#findNew().catch(() => {}).finally(() => {
+      this.#discovering = undefined
+      this.#discoverAt = performance.now() + DISCOVER_MS
+    })
+  }
+
+  async #findNew () {
+    const pids = this.#roots.flatMap((pid) => nodeDescendants(pid)).filter((pid) => !this.#known.has(pid))
+    for (const pid of new Set(pids)) {
+      this.#known.add(pid)
+      const asked = await askProcesses([pid], { children: false, busyMs: YOUNG_BUSY_MS })
+      if (this.#isClosed) return await asked.close()
+      this.#asked.push(asked)
+      this.#add(asked)
+    }
+  }
+
+  async close () {
+    this.#isClosed = true
+    await Promise.all(this.#asked.map((asked) => asked.close()))
+    await this.#discovering
+  }
+}
+
+module.exports = { Observed }
