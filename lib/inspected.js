@@ -3,8 +3,11 @@
 // What commands call in another process, by its inspector. Loaded there: answers are strings, since they
 // travel as JSON. Uses the tracer that the process has, of whichever copy of longstack, or one of this copy.
 //
-// The inspector interrupts what the process does: nothing is set or opened on top of the program's code.
+// The inspector interrupts what the process does, which may be anywhere: in Node's list of timers, in a hook,
+// in longstack itself. What sets or opens something first awaits nothing: it goes on as a microtask, once the
+// interrupted callback is over, as any promise of the program does.
 
+const { setImmediate } = require('node:timers') // programs replace the global ones
 const { shared } = require('./start')
 
 /** tracing is on only for a command */
@@ -27,29 +30,35 @@ function busy () {
 }
 
 /**
- * Connects to a command, unless the event loop is busy.
- * @param {{ path: string, token: string, isOpened: boolean }} socket of the command; isOpened: it has opened
- *   the inspector
- * @returns {Promise<string>} as `busy`
+ * Ends when the event loop is free.
+ * @param {{ isOpened: boolean }} inspector isOpened: a command has opened it, and may be killed
  */
-function join ({ path, token, isOpened }) {
-  const { busyStack, closeInspectorLater, connectToCommand } = live()
-  const stack = busyStack(shared.tracer, join)
-  if (stack !== undefined) return Promise.resolve(stack)
-  if (isOpened) closeInspectorLater()
-  return connectToCommand(shared.tracer, path, token)
+async function idle ({ isOpened }) {
+  await undefined
+  live().hold(isOpened)
 }
 
 /**
- * Answers a question of a command that cannot be connected to.
+ * Connects to a command, when the event loop is free.
+ * @param {{ path: string, token: string }} socket of the command
+ */
+async function join ({ path, token }) {
+  await undefined
+  return live().connectToCommand(shared.tracer, path, token)
+}
+
+/**
+ * Answers a question of a command that cannot be connected to, when the event loop is free.
  * @param {{ name: string, argument?: any }} question
  */
-function answer (question) {
+async function answer (question) {
+  await undefined
   return live().answer(shared.tracer, question)
 }
 
 /** The command that asked by `answer` is gone. */
-function leave () {
+async function leave () {
+  await undefined
   live().leave()
 }
 
@@ -59,6 +68,7 @@ function leave () {
  * @returns {Promise<string>} a Profile as JSON
  */
 async function profile (options) {
+  await undefined
   const { trace } = shared
   if (typeof trace.profile !== 'function') {
     throw new Error('the longstack of this process is of an older version, without trace.profile')
@@ -74,13 +84,16 @@ async function profile (options) {
 }
 
 /** Ends the profile that is being recorded: `profile` answers. */
-function finishProfile () {
+async function finishProfile () {
+  await undefined
   shared.tracer.wiring.profiles?.finish()
 }
 
 /** Closes the inspector, once this call is answered. */
-function closeInspector () {
+async function closeInspector () {
+  await undefined
+  if (typeof shared.live === 'function') shared.live().release()
   setImmediate(() => require('node:inspector').close()).unref()
 }
 
-module.exports = { busy, join, answer, leave, profile, finishProfile, closeInspector }
+module.exports = { busy, idle, join, answer, leave, profile, finishProfile, closeInspector }

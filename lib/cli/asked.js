@@ -5,7 +5,7 @@
 // that moment only; where the socket cannot be reached, it stays open as long as the command asks.
 
 const net = require('node:net')
-const { AskedThread, BlockedError } = require('./asked-thread')
+const { AskedThread } = require('./asked-thread')
 const { inspectProcess, SilentError } = require('./inspect-process')
 const { Meeting, receiveLines, threadOn } = require('./meeting')
 const {
@@ -15,6 +15,7 @@ const {
 const JOIN_MS = 2_000 // for a thread to connect, where its event loop is free
 const BUSY_MS = 3_000 // for a busy event loop to come free
 const POLL_MS = 50
+const SIGN_MS = 2_000 // a process that is asked by its inspector detaches without a sign of this command
 const BLOCKED_MS = 250 // what is shorter is work
 const ownWorker = /[\\/]lib[\\/](blocked[\\/]inspector-worker|sinks[\\/]otlp-thread)\.js$/
 
@@ -107,10 +108,13 @@ async function waitForLoop (target, busyMs) {
   const start = Date.now()
   /** @type {string | undefined} */
   let first
+  let isFree = false // has been since
+  const { isOpened } = target
+  target.call('idle', { isOpened }, busyMs).then(() => { isFree = true }, () => {})
   for (;;) {
     const stack = await target.callNow('busy')
     const ms = Date.now() - start
-    if (stack === '') return ms < BLOCKED_MS ? { stack: undefined, ms: 0 } : { stack: first, ms }
+    if (stack === '' || isFree) return ms < BLOCKED_MS ? { stack: undefined, ms: 0 } : { stack: first, ms }
     first ??= stack
     if (ms >= busyMs) return { stack: first, ms }
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
@@ -125,12 +129,23 @@ async function waitForLoop (target, busyMs) {
  */
 async function join (inspected, meeting) {
   const { token, thread } = meeting.expect(inspected.pid)
-  const { isOpened } = inspected
-  const stack = await inspected.call('join', { path: meeting.address, token, isOpened }, JOIN_MS)
-  if (stack !== '') throw new BlockedError('busy again')
-  const asked = await thread
+  await inspected.call('join', { path: meeting.address, token }, JOIN_MS)
+  const asked = await within(thread, JOIN_MS)
+  if (asked === undefined) throw new SilentError(`Process ${inspected.pid} ended, or closed its connection.`)
   await asked.introduce()
   return asked
+}
+
+/** @template T @param {Promise<T>} promise @param {number} ms @returns {Promise<T | undefined>} */
+async function within (promise, ms) {
+  /** @type {NodeJS.Timeout | undefined} */
+  let timer
+  const late = new Promise((resolve) => { timer = setTimeout(resolve, ms) })
+  try {
+    return await Promise.race([promise, late.then(() => undefined)])
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 /**
@@ -151,11 +166,17 @@ async function askByInspector (target, reason) {
   const thread = new AskedThread(target.pid, (line) => {
     const { id, name, argument } = JSON.parse(line)
     target.call('answer', { name, argument }).then((text) => {
-      const { parts, value, error } = JSON.parse(text)
+      const { parts, value, error, events } = JSON.parse(text)
+      for (const event of events ?? []) thread.receive(JSON.parse(event))
       for (const part of parts ?? []) thread.receive({ id, part })
       thread.receive({ id, value, error })
     }, (error) => thread.receive({ id, error: error.message }))
   }, () => thread.end())
+  const sign = setInterval(() => {
+    if (!target.isOpen) thread.end()
+    if (thread.isClosed) clearInterval(sign)
+    else thread.ask('facts').catch(() => {})
+  }, SIGN_MS).unref()
   await thread.introduce()
   return thread
 }

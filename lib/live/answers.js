@@ -2,33 +2,41 @@
 
 // How a command reaches this process: it connects to the command, or the command asks by the inspector alone.
 
-const { setTimeout } = require('node:timers') // programs replace the global ones
+const { clearTimeout, setTimeout } = require('node:timers') // programs replace the global ones
 const guard = require('../context/guard')
 const { connectToCommand } = require('./connection')
 const { Session } = require('./session')
 
-const CLOSE_MS = 10_000 // after which a command has closed the inspector
+const HELD_MS = 10_000 // without a sign of the command: it was killed
+const MAX_EVENTS = 100 // lines that wait for the next question
 const { stringify } = JSON // programs replace it
 
 /** @typedef {import('../tracer').Tracer} Tracer */
 
 /** Of a command that asks by the inspector alone. @type {Session | undefined} */
 let inspecting
+/** what came unasked since its last question @type {string[]} */
+let events = []
+
+/** Ends what a command holds that shows no sign any more. @type {NodeJS.Timeout | undefined} */
+let holding
 
 /**
  * Answers one question: all parts of the answer at once.
  * @param {Tracer} tracer
  * @param {{ name: string, argument?: any }} question
- * @returns {Promise<string>} `{ parts, value }` or `{ error }` as JSON
+ * @returns {Promise<string>} `{ parts, value, events }` or `{ error }` as JSON
  */
 function answer (tracer, { name, argument }) {
+  if (holding === undefined) hold(false)
+  else holding.refresh()
   return new Promise((resolve) => {
     /** @type {any[]} */
     const parts = []
-    inspecting ??= new Session(tracer, () => {})
+    inspecting ??= new Session(tracer, (line) => { if (events.push(line) > MAX_EVENTS) events.shift() })
     inspecting.answer(name, argument, {
       part: (part) => { parts.push(part) },
-      value: (value) => resolve(stringify({ parts, value })),
+      value: (value) => resolve(stringify({ parts, value, events: events.splice(0) })),
       error: (error) => resolve(stringify({ error }))
     })
   })
@@ -38,6 +46,8 @@ function answer (tracer, { name, argument }) {
 function leave () {
   inspecting?.end()
   inspecting = undefined
+  events = []
+  release()
 }
 
 /**
@@ -55,14 +65,26 @@ function busyStack (tracer, above) {
   })
 }
 
-/** Closes the inspector later, if the command that has opened it has not: it was killed. */
-function closeInspectorLater () {
+/**
+ * Awaits signs of a command: without any its session ends, and the inspector closes if it was opened for it.
+ * @param {boolean} isOpened
+ */
+function hold (isOpened) {
   guard.run(() => {
     const inspector = require('node:inspector')
-    const url = inspector.url()
-    const close = () => { if (url !== undefined && inspector.url() === url) inspector.close() }
-    setTimeout(close, CLOSE_MS).unref()
+    const url = isOpened ? inspector.url() : undefined
+    release()
+    holding = setTimeout(() => {
+      leave()
+      if (url !== undefined && inspector.url() === url) inspector.close()
+    }, HELD_MS).unref()
   })
 }
 
-module.exports = { answer, busyStack, closeInspectorLater, connectToCommand, leave }
+/** The command needs the inspector no more. */
+function release () {
+  clearTimeout(holding)
+  holding = undefined
+}
+
+module.exports = { answer, busyStack, connectToCommand, hold, leave, release }
