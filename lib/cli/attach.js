@@ -98,8 +98,9 @@ async function attachTo (asked, options, seconds, json) {
   }
   const attached = await Promise.all(threads.map((thread) => thread.call('attach', options)))
   await Promise.all(threads.map((thread) => thread.call('snapshot')))
+  const end = ended(threads, seconds) // from here on Ctrl-C detaches, as the next line says
   if (!json) await print(`${headOf(asked, attached)}\n`)
-  const isGone = await ended(threads, seconds)
+  const isGone = await end
   if (isGone) return printError(`longstack: process ${asked.processes[0].pid} has ended.`)
   await printOpened(asked, json)
   if (!json) printError('Detached.')
