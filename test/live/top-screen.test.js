@@ -52,8 +52,11 @@ let shared
 const start = () => (shared ??= startOwn())
 
 /** Starts the program. */
-async function startOwn (file = app) {
-  const child = spawn(process.execPath, ['--inspect-port=0', '-r', register, file], { stdio: ['ignore', 'pipe', 'ignore'] })
+async function startOwn (file = app, env = {}) {
+  const flags = file === app ? ['--inspect-port=0'] : [] // of which members of a cluster cannot have one more
+  const child = spawn(process.execPath, [...flags, '-r', register, file], {
+    env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'ignore']
+  })
   children.add(child)
   await once(/** @type {any} */ (child.stdout), 'data')
   return { pid: Number(child.pid), child }
@@ -169,6 +172,61 @@ onLinux('without a terminal a table for each interval, until the process ends', 
   t.is(code, 1)
   t.regex(error, /^longstack: Process \d+ .*ended.*\n$/)
   t.false(text.includes('\u001b'))
+})
+
+/** @param {any} frame @returns {Set<number>} */
+const pidsOf = (frame) => new Set(frame?.threads.map((/** @type {any} */ { pid }) => pid))
+/** @param {{ threadId: number }} thread */
+const isWorker = ({ threadId }) => threadId > 0
+
+onLinux('a cluster and a worker thread are one; a process that is started later is added', async (t) => {
+  const file = path.join(directory, 'cluster.js')
+  fs.writeFileSync(file, `
+    const cluster = require('node:cluster')
+    const http = require('node:http')
+    const { Worker, isMainThread } = require('node:worker_threads')
+    if (cluster.isPrimary && isMainThread) {
+      new Worker(__filename)
+      cluster.fork()
+      cluster.fork()
+      setTimeout(() => cluster.fork(), 3000)
+      console.log('ready')
+    } else if (!isMainThread) {
+      setInterval(() => {}, 1000)
+    } else {
+      http.createServer((request, response) => response.end('x')).listen(0, '127.0.0.1', function () {
+        setInterval(() => http.get({ port: this.address().port, host: '127.0.0.1', path: '/member' }, (response) => {
+          response.resume()
+        }), 50)
+      })
+    }
+  `)
+  const { child: target } = await startOwn(file, { LONGSTACK_SOCKET: path.join(directory, 'socket') })
+  while (fs.readdirSync(directory).filter((name) => name.startsWith('socket')).length < 4) {
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  const top = spawn(process.execPath, [main, 'top', String(target.pid), '--json', '--interval', '0.5'])
+  children.add(top)
+  let text = ''
+  /** @type {any[]} */
+  let frames = []
+  await new Promise((resolve) => {
+    top.stdout.on('data', (part) => {
+      text += part
+      frames = text.split('\n').slice(0, -1).map((line) => JSON.parse(line))
+      if (pidsOf(frames.at(-1)).size === 4 || frames.length > 200) resolve(undefined)
+    })
+  })
+  const [first] = frames
+  t.is(pidsOf(first).size, 3, JSON.stringify(first.threads))
+  t.deepEqual(first.threads.filter(isWorker).map((/** @type {any} */ { pid }) => pid), [target.pid])
+  const { routes, threads } = /** @type {any} */ (frames.find(({ routes }) => routes.length > 0))
+  t.is(routes[0].name, 'GET /member')
+  t.true(threads.filter((/** @type {any} */ { perSecond }) => perSecond > 0).length >= 1)
+  t.is(pidsOf(frames.at(-1)).size, 4, 'the member that came later')
+  top.kill()
+  t.deepEqual(await once(top, 'close'), [0, null])
+  target.kill()
 })
 
 onTty('a screen: routes at once, panes, why, and the terminal as it was', async (t) => {
