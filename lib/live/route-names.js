@@ -9,6 +9,7 @@ const { nameOfMethod, nameOfPath } = require('../spans/path-names')
 
 const MAX_NAMES = 2048 // of paths
 const MAX_MOUNTS = 64 // of a route
+const MAX_URL = 200 // characters of one that is remembered
 
 /**
  * @typedef {ReturnType<typeof createRouteNames>} RouteNames
@@ -21,6 +22,9 @@ const MAX_MOUNTS = 64 // of a route
  * @param {(request: object) => string | undefined} deps.koaRoute
  */
 function createRouteNames ({ expressRoute, koaRoute }) {
+  /** by method, then URL as it was asked for @type {Map<string, Map<string, string>>} */
+  let urlNames = new Map()
+  let urlCount = 0
   /** by number of the name with the path @type {Map<number, string>} */
   let pathNames = new Map()
   /** by route of Express, then method and path before it @type {WeakMap<object, Map<string, string>>} */
@@ -28,6 +32,26 @@ function createRouteNames ({ expressRoute, koaRoute }) {
 
   /** @param {string} method @param {string} url */
   function byPath (method, url) {
+    const name = urlNames.get(method)?.get(url)
+    return name === undefined ? findByPath(method, url) : name
+  }
+
+  /** @param {string} method @param {string} url */
+  function findByPath (method, url) {
+    const name = nameByNumber(method, url)
+    if (url.length > MAX_URL || url.includes('?')) return name // it will not come again as it is
+    if (urlCount >= MAX_NAMES) {
+      urlNames = new Map()
+      urlCount = 0
+    }
+    const names = urlNames.get(method) ?? new Map()
+    urlNames.set(method, names.set(url, name))
+    urlCount++
+    return name
+  }
+
+  /** @param {string} method @param {string} url */
+  function nameByNumber (method, url) {
     const number = requests.numberOf(method, url)
     let name = pathNames.get(number)
     if (name !== undefined) return name
@@ -59,11 +83,13 @@ function createRouteNames ({ expressRoute, koaRoute }) {
     /** Returns the name of a request in flight. @param {Asked} asked */
     ofOpen: ({ method, url, route }) => route === undefined ? byPath(method, url) : byTemplate(method, route),
 
-    /** Returns the name of a request that was answered. @param {object} request @param {Asked} asked */
+    /** Returns the name of an answered request. @param {object} request @param {Asked} asked */
     ofAnswered (request, { method, url, route: reported }) {
       if (reported !== undefined) return byTemplate(method, reported)
-      const route = own(request, 'route')
-      if (isObject(route)) return byRoute(request, route, method) ?? byPath(method, url)
+      const isPlain = requests.hasNodePrototype(request)
+      const route = isPlain ? /** @type {any} */ (request).route : own(request, 'route')
+      const name = isObject(route) ? byRoute(request, route, method) : undefined
+      if (name !== undefined) return name
       const text = koaRoute(request)
       return text === undefined ? byPath(method, url) : byTemplate(method, text)
     }

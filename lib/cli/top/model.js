@@ -124,9 +124,9 @@ class Model {
     const growths = this.#growths
     this.#growths = new Map()
     for (const answer of this.#answers) {
-      const growth = growths.get(answer.key) ?? new Growth()
+      const growth = growths.get(answer.key) ?? growthSinceStart(answer, this.#observedMs)
       this.#growths.set(answer.key, growth)
-      growth.add(new Map(handleRows([answer]).map((row) => [keyOf(row), row.count])), this.#observedMs)
+      growth.add(countsOf(answer), this.#observedMs)
     }
   }
 
@@ -176,6 +176,23 @@ class Model {
       light: answers.some(({ facts }) => facts.light)
     }
   }
+}
+
+/**
+ * Returns the growth of a thread that is new: what was open when its figures were started is known as well.
+ * @param {Answer} answer
+ * @param {number} time ms
+ */
+function growthSinceStart (answer, time) {
+  const growth = new Growth()
+  const { figures } = answer
+  if (figures !== undefined) growth.add(countsOf({ ...answer, figures: undefined }), time - figures.ms)
+  return growth
+}
+
+/** @param {Answer} answer @returns {Map<string, number>} what is open, by group */
+function countsOf (answer) {
+  return new Map(handleRows([answer]).map((row) => [keyOf(row), row.count]))
 }
 
 /** @param {TopFigures | undefined} figures @returns {TopFigures | undefined} */

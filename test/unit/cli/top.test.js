@@ -105,13 +105,22 @@ test('a thread that does not answer says so, and what it served is not counted a
 test('growth of handles is told per minute, from the first look on', (t) => {
   const model = new Model()
   const group = (/** @type {number} */ count) => [{ chain: 5, noun: 'timer', site: 'leak (/app/a.js:1:2)', count }]
-  model.add([answer({ groups: group(10), ms: 1 })], 1e12)
+  const started = answer({ groups: group(10) })
+  model.add([{ ...started, figures: undefined }], 1e12)
   t.is(model.frame(1).handles[0].perMinute, undefined)
   for (let i = 1; i <= 200; i++) model.add([answer({ groups: group(10 + 2 * i) })], 1e12 + i * 1000)
   t.is(Math.round(Number(model.frame(1).handles[0].perMinute)), 120)
   const grown = [...group(410), { chain: 6, noun: 'timer', site: 'new (/app/b.js:1:2)', count: 3 }]
   model.add([answer({ groups: grown })], 2e12)
   t.is(Math.round(Number(model.frame(1).handles[1].perMinute)), 180)
+})
+
+test('growth is known with the first figures, also where they are the first answer that came in time', (t) => {
+  const model = new Model()
+  const first = answer({ groups: [{ chain: 5, noun: 'timer', site: 'leak (/app/a.js:1:2)', count: 40 }] })
+  const { handles } = answer({ groups: [{ chain: 5, noun: 'timer', site: 'leak (/app/a.js:1:2)', count: 30 }] }).facts
+  model.add([{ ...first, facts: { ...first.facts, handles } }], 1e12)
+  t.is(Math.round(Number(model.frame(1).handles[0].perMinute)), 600)
 })
 
 /** A screen of some routes, handles and blockers. */
