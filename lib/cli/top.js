@@ -134,7 +134,7 @@ async function show (name, withChildren, settings) {
  * @param {() => Promise<void> | void} show called with each answer but the first
  * @returns {Promise<number>} the exit code
  */
-async function pollUntilEnd ({ poller, settings, observed }, signal, show) {
+async function pollUntilEnd ({ model, poller, settings, observed }, signal, show) {
   await poller.poll()
   let next = performance.now() + (settings.once ? ONCE_MS : Math.min(FIRST_MS, settings.intervalMs))
   for (;;) {
@@ -142,7 +142,9 @@ async function pollUntilEnd ({ poller, settings, observed }, signal, show) {
     if (signal.aborted) return 0
     next = performance.now() + settings.intervalMs
     await poller.poll()
-    if (poller.size === 0 || !poller.isHeard) throw endOf(observed, poller)
+    if (poller.size === 0) throw endOf(observed, poller)
+    if (!poller.hasAnswered && poller.failure !== undefined) throw poller.failure
+    if (model.isEmpty) continue // it is busy
     await show()
     if (settings.once) return 0
     observed.discover()
@@ -150,9 +152,10 @@ async function pollUntilEnd ({ poller, settings, observed }, signal, show) {
 }
 
 /** @param {{ name: string }} observed @param {import('./top/poller').Poller} poller */
-function endOf ({ name }, { failure }) {
+function endOf ({ name }, { failure, hasAnswered }) {
   const { RefusedError } = require('./process-facts')
-  return failure instanceof RefusedError ? failure : new RefusedError(`Process ${name} has ended.`)
+  if (!hasAnswered && failure !== undefined) return failure
+  return new RefusedError(/^\d+$/.test(name) ? `Process ${name} has ended.` : `What ${name} named has ended.`)
 }
 
 /** @param {number} ms @param {AbortSignal} signal @returns {Promise<void>} */

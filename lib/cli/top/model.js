@@ -152,6 +152,9 @@ class Model {
     this.#blockers.delete(oldest)
   }
 
+  /** Whether no thread has told figures yet. */
+  get isEmpty () { return this.#observedMs === 0 }
+
   /** @param {number} windowMs what the figures of routes are to cover @returns {Frame} */
   frame (windowMs) {
     const sum = this.history.sum(windowMs)

@@ -39,11 +39,8 @@ class Poller {
   /** Number of threads that are there. */
   get size () { return this.#asked.size }
 
-  /** Whether some thread has answered. */
-  get isHeard () { return [...this.#asked.values()].some(({ facts }) => facts !== undefined) }
-
-  /** @param {number} pid @returns {boolean} whether its threads are asked */
-  has (pid) { return [...this.#asked.values()].some(({ thread }) => thread.pid === pid) }
+  /** Whether some thread has ever answered. */
+  hasAnswered = false
 
   /** The last error that a thread answered with. @type {Error | undefined} */
   failure
@@ -93,6 +90,7 @@ class Poller {
     asked.question = this.#question(asked).then(() => {
       asked.heardAt = performance.now()
       asked.failures = 0
+      this.hasAnswered = true
     }, (error) => this.#fail(asked, error)).finally(() => { asked.question = undefined })
     return asked.question
   }
