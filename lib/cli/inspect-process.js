@@ -6,7 +6,7 @@
 const http = require('node:http')
 const path = require('node:path')
 const {
-  RefusedError, checkProcess, checkSignal, inspectorAddresses, listeningAddresses
+  RefusedError, checkProcess, checkSignal, inspectorAddresses, listeningAddresses, possibleAddresses
 } = require('./process-facts')
 
 const OPEN_MS = 5_000 // for the inspector to open
@@ -205,6 +205,9 @@ async function inspectProcess (pid) {
     const opened = await connectToOne(pid, openedSince(pid, before), true)
     if (opened !== undefined) return opened
   }
+  // One that a command has opened stays open while the event loop is blocked.
+  const open = await connectToOne(pid, possibleAddresses(pid), false)
+  if (open !== undefined) return open
   throw new RefusedError(`Process ${pid} did not open its inspector on SIGUSR1: it handles that signal ` +
     'itself, its event loop is blocked, or port 9229 is taken by another process.')
 }

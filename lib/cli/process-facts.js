@@ -73,6 +73,9 @@ function isElsewhere (pid) {
  */
 function checkSignal (pid) {
   if (process.platform !== 'linux') return
+  if (/^State:\s*[Tt]/m.test(read(`/proc/${pid}/status`))) {
+    throw new RefusedError(`Process ${pid} is stopped (SIGSTOP): SIGCONT lets it go on.`)
+  }
   const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec(read(`/proc/${pid}/status`))
   if (caught === null || (BigInt(`0x${caught[1]}`) & SIGUSR1_BIT) !== 0n) return
   throw new RefusedError(`Process ${pid} does not open its inspector on SIGUSR1: it was started with ` +
@@ -91,6 +94,15 @@ function inspectorAddresses (pid) {
   if (addresses === undefined) return ports.map((port) => ({ host: '127.0.0.1', port }))
   const isChosenByNode = flags.some(({ port, opens }) => port === 0 && opens)
   return isChosenByNode ? addresses : addresses.filter(({ port }) => ports.includes(port))
+}
+
+/**
+ * Lists where the inspector of a process may have come to listen at some time.
+ * @param {number} pid
+ * @returns {Address[]}
+ */
+function possibleAddresses (pid) {
+  return inspectorFlags(pid).some(({ port }) => port === 0) ? listeningAddresses(pid) ?? [] : []
 }
 
 /**
@@ -275,6 +287,7 @@ module.exports = {
   nodeDescendants,
   ownerOf,
   pidInside,
+  possibleAddresses,
   programOf,
   rootOf,
   socketFiles,

@@ -1,0 +1,260 @@
+'use strict'
+
+// longstack why: a running process tells what is open and who opened it, what is awaited, what blocks it.
+
+const fs = require('node:fs')
+const path = require('node:path')
+const test = require('ava')
+const { livePrograms, longstack } = require('../helpers/live')
+const { patient } = require('../helpers/starved')
+
+const { start, directory } = livePrograms(test)
+const live = process.platform === 'win32' ? test.skip : patient(test)
+const isLinux = process.platform === 'linux'
+
+const service = `
+  const http = require('node:http')
+  const net = require('node:net')
+  const pool = { async connect () { await new Promise(() => {}) } }
+  const server = http.createServer(async function report (request, response) {
+    if (request.url === '/hang') await pool.connect()
+    response.end('ok')
+  }).listen(0, '127.0.0.1', function listening () {
+    const { port } = server.address()
+    net.createServer(() => {}).listen(0, '127.0.0.1', function openUpstream () {
+      const upstream = net.connect(this.address().port, '127.0.0.1', () => {
+        for (let i = 0; i < 3; i++) http.get({ port, host: '127.0.0.1', path: '/hang' }).on('error', () => {})
+        setTimeout(() => console.log('ready', JSON.stringify({ port, upstream: this.address().port })), 100)
+      })
+      upstream.on('error', () => {})
+    })
+  })
+`
+
+/** @param {...(string | number)} args */
+async function whyJson (...args) {
+  const { stdout, stderr, code } = await longstack('why', '--json', ...args)
+  if (code !== 0) throw new Error(stderr)
+  return JSON.parse(stdout)
+}
+
+/** @param {any} process */
+const threadIds = ({ threads }) => threads.map((/** @type {any} */ { threadId }) => threadId)
+
+const state = "JSON.stringify({ url: process.getBuiltinModule('inspector').url() ?? 'closed', resources: process.getActiveResourcesInfo() })"
+
+live('tells who opened what is open, and what is awaited', async (t) => {
+  const { pid, ready, file } = await start(service)
+  const { processes, refused } = await whyJson(pid)
+  t.deepEqual(refused, [])
+  const [{ threads: [{ open, pending, tracing }] }] = processes
+  t.is(tracing, 'full')
+  const upstream = open.find((/** @type {any} */ { side, remote }) => side === 'client' && remote === `127.0.0.1:${ready.upstream}`)
+  const { functionName, fileName } = upstream.opened[0].frames.find((/** @type {any} */ { kind }) => kind === 'user')
+  t.regex(functionName, /openUpstream$/)
+  t.is(fileName, file)
+  const [hanging] = pending
+  t.is(hanging.count, 3)
+  t.regex(hanging.at, /connect \(.*app\d+\.js:4:/)
+  t.deepEqual(hanging.requests, [{ request: 'GET /hang', count: 3 }])
+  const { stdout, code } = await longstack('why', pid)
+  t.is(code, 0)
+  t.regex(stdout, /^Process \d+ · node .*app\d+\.js · Node \d+\.\d+\.\d+ · up .* · traced\n/)
+  t.regex(stdout, /\n3 × await at connect \(app\d+\.js:4\), oldest [^\n]*, GET \/hang \(3 ×\)\n/)
+  t.regex(stdout, /TCP connection, client to [^]*openUpstream/)
+})
+
+live('asks a process without longstack, and leaves it as it was', async (t) => {
+  const { pid, told, say } = await start(`
+    const server = require('node:net').createServer().listen(0, '127.0.0.1')
+    require('node:readline').createInterface(process.stdin).on('line', () => console.log('state', ${state}))
+    server.on('listening', () => console.log('ready', 1))
+  `, { traced: false })
+  say('before')
+  const before = await told('state')
+  const { processes: [{ threads: [{ open, tracing, pending }] }] } = await whyJson(pid)
+  t.is(tracing, 'off')
+  const server = open.find((/** @type {any} */ { type }) => type === 'TCPSERVERWRAP')
+  t.is(server.origin, 'early')
+  t.deepEqual(pending, [])
+  say('after')
+  t.deepEqual(await told('state'), before)
+  t.is(before.url, 'closed')
+  t.regex((await longstack('why', pid)).stdout, /longstack attach \d+ traces it from then on/)
+})
+
+live('finds processes and connections by port and address', async (t) => {
+  const { pid, ready } = await start(service)
+  for (const target of [`:${ready.upstream}`, `127.0.0.1:${ready.upstream}`, `localhost:${ready.upstream}`]) {
+    const { processes } = await whyJson(target)
+    t.deepEqual(processes.map((/** @type {any} */ one) => one.pid), [pid])
+    const { open } = processes[0].threads[0]
+    t.deepEqual(open.map((/** @type {any} */ { type, side }) => `${type} ${side}`).sort(),
+      ['TCPSERVERWRAP undefined', 'TCPWRAP client', 'TCPWRAP server'].sort(), target)
+  }
+  const { stderr, code } = await longstack('why', '127.0.0.9:1')
+  t.is(code, 1)
+  t.regex(stderr, /^longstack: No process of Node listens or has a connection at 127\.0\.0\.9:1\./)
+})
+
+live('--only keeps to subsystems', async (t) => {
+  const { pid } = await start(service)
+  const { processes: [{ threads: [{ open, pending }] }] } = await whyJson('--only', 'TIMER', pid)
+  t.true(open.every((/** @type {any} */ { type }) => type === 'Timeout'))
+  t.is(pending, undefined)
+})
+
+live('asks workers and child processes, as one', async (t) => {
+  const { pid } = await start(`
+    const { Worker, isMainThread, parentPort } = require('node:worker_threads')
+    const { fork } = require('node:child_process')
+    const net = require('node:net')
+    const isChild = process.argv[2] === 'child'
+    const server = net.createServer().listen(0, '127.0.0.1', function listening () {
+      if (!isMainThread) return parentPort.postMessage('listening')
+      if (isChild) return process.send('listening')
+      new Worker(__filename).once('message', () => {
+        fork(__filename, ['child']).once('message', () => console.log('ready', 1))
+      })
+    })
+  `)
+  const { processes } = await whyJson(pid)
+  t.deepEqual(processes.map(threadIds), [[0, 1], [0]])
+  const threads = processes.flatMap((/** @type {any} */ one) => one.threads)
+  const servers = threads.map((/** @type {any} */ { open }) =>
+    open.filter((/** @type {any} */ { type }) => type === 'TCPSERVERWRAP').length)
+  t.deepEqual(servers, [1, 1, 1])
+  const { stdout } = await longstack('why', pid)
+  t.regex(stdout, /in thread 1 of process \d+/)
+  const { processes: alone } = await whyJson('--no-children', pid)
+  t.is(alone.length, 1)
+})
+
+live('tells what blocks the event loop, with the stack inside', async (t) => {
+  const { pid } = await start(`
+    setTimeout(function later () {
+      console.log('ready', 1)
+      for (;;) Math.random()
+    }, 50)
+  `)
+  const { stdout, code, stderr } = await longstack('why', pid)
+  t.is(code, 0, stderr)
+  t.regex(stdout, /^The event loop of process \d+ is blocked, for \d\.\d s at least\. It runs\n {4}at later \(.*app\d+\.js:4:/)
+  t.regex(stdout, /── setTimeout\(50\) · Timeout/)
+  const { processes: [{ blocked, threads }] } = await whyJson(pid)
+  t.regex(blocked.stack, /at later/)
+  t.deepEqual(threads, [])
+})
+
+live('leaves a debugger that is attached', async (t) => {
+  const { WebSocket } = require('ws')
+  const { pid, ready } = await start("console.log('ready', JSON.stringify(require('node:inspector').url())); setInterval(() => {}, 1000)",
+    { flags: ['--inspect=0'] })
+  const debugging = new WebSocket(ready)
+  await new Promise((resolve) => debugging.once('open', resolve))
+  const { processes } = await whyJson(pid)
+  t.is(processes[0].threads.length, 1)
+  t.is(debugging.readyState, WebSocket.OPEN)
+  debugging.terminate()
+})
+
+live('LONGSTACK_SOCKET answers without the inspector, to its user only', async (t) => {
+  const socket = path.join(directory, 'socket')
+  const cluster = `
+    const cluster = require('node:cluster')
+    const { Worker, isMainThread, parentPort } = require('node:worker_threads')
+    const net = require('node:net')
+    if (!isMainThread) net.createServer().listen(0, () => parentPort.postMessage('listening'))
+    else if (cluster.isPrimary) {
+      cluster.fork().once('message', () => new Worker(__filename).once('message', () => console.log('ready', 1)))
+      require('node:readline').createInterface(process.stdin).on('line', () => {
+        console.log('state', ${state})
+        cluster.disconnect(() => process.exit())
+      })
+    } else net.createServer().listen(0, '127.0.0.1', () => process.send('listening'))
+  `
+  const { pid, say, told, child, stderr } = await start(cluster, { env: { LONGSTACK_SOCKET: socket }, port: 9300 })
+  t.is(fs.statSync(socket).mode & 0o777, 0o600)
+  const names = fs.readdirSync(directory).filter((name) => name.startsWith('socket'))
+  t.is(names.length, 3, names.join())
+  for (const target of [socket, pid]) {
+    const { processes } = await whyJson(target)
+    const ids = processes.map(threadIds).sort((/** @type {any[]} */ a, /** @type {any[]} */ b) => b.length - a.length)
+    t.deepEqual(ids, [[0, 1], [0]], String(target))
+  }
+  t.is(stderr(), '', 'no inspector was opened')
+  say('end')
+  t.is((await told('state')).url, 'closed')
+  await new Promise((resolve) => child.once('close', resolve))
+  t.deepEqual(fs.readdirSync(directory).filter((name) => name.startsWith('socket')), [], 'nothing is left behind')
+})
+
+live('a stale LONGSTACK_SOCKET is taken over, a file is left alone', async (t) => {
+  const socket = path.join(directory, 'stale')
+  const program = "console.log('ready', 1); setInterval(() => {}, 1000)"
+  const first = await start(program, { env: { LONGSTACK_SOCKET: socket } })
+  await until(() => fs.existsSync(socket))
+  first.child.kill('SIGKILL')
+  await new Promise((resolve) => first.child.once('close', resolve))
+  t.true(fs.existsSync(socket))
+  const { stderr, code } = await longstack('why', socket)
+  t.is(code, 1)
+  t.regex(stderr, /^longstack: Nobody answers on .*stale: the process has ended/)
+  const second = await start(program, { env: { LONGSTACK_SOCKET: socket } })
+  const { processes } = await until(() => whyJson(socket).catch(() => undefined))
+  t.is(processes[0].pid, second.pid)
+  const file = path.join(directory, 'precious')
+  fs.writeFileSync(file, 'content')
+  const third = await start(program, { env: { LONGSTACK_SOCKET: file } })
+  await until(() => third.stderr() !== '')
+  t.regex(third.stderr(), /longstack: cannot listen on .*precious: a file has that name/)
+  t.is(fs.readFileSync(file, 'utf8'), 'content')
+})
+
+live('refuses in one sentence, with exit code 1', async (t) => {
+  const ended = await start("console.log('ready', 1)")
+  await new Promise((resolve) => { if (ended.child.exitCode === null) ended.child.once('close', resolve); else resolve(1) })
+  /** @type {Array<[number, RegExp]>} */
+  const refusals = [[ended.pid, /^longstack: There is no process \d+\.$/m]]
+  const waiting = "console.log('ready', 1); setInterval(() => {}, 1000)"
+  if (isLinux && process.allowedNodeEnvironmentFlags.has('--disable-sigusr1')) {
+    const deaf = await start(waiting, { flags: ['--disable-sigusr1'] })
+    refusals.push([deaf.pid, /^longstack: Process \d+ does not open its inspector on SIGUSR1: it was started with --disable-sigusr1/m])
+  }
+  if (isLinux) {
+    const stopped = await start(waiting)
+    stopped.child.kill('SIGSTOP')
+    refusals.push([stopped.pid, /^longstack: Process \d+ is stopped \(SIGSTOP\): SIGCONT lets it go on\.$/m])
+  }
+  for (const [pid, sentence] of refusals) {
+    const { stdout, stderr, code } = await longstack('why', pid)
+    t.is(code, 1)
+    t.is(stdout, '')
+    t.regex(stderr, sentence)
+  }
+})
+
+live('--watch asks again, until the process ends', async (t) => {
+  const { pid, child } = await start("console.log('ready', 1); setInterval(() => {}, 1000)")
+  const asking = longstack('why', '--watch=0.2', '--json', pid)
+  setTimeout(() => child.kill('SIGKILL'), 4000)
+  const { stdout, code } = await asking
+  const answers = stdout.trim().split('\n').map((line) => JSON.parse(line))
+  t.true(answers.length > 3, stdout)
+  t.is(answers[1].processes[0].pid, pid)
+  t.deepEqual(answers.at(-1).processes, [])
+  t.is(code, 0)
+})
+
+/**
+ * @template T
+ * @param {() => T | Promise<T>} look
+ * @returns {Promise<NonNullable<Awaited<T>>>} what it returns when that is something
+ */
+async function until (look) {
+  for (;;) {
+    const value = await look()
+    if (value) return /** @type {any} */ (value)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
