@@ -152,7 +152,7 @@ async function printOpened ({ processes, refused }, json) {
     const alive = threads.filter((thread) => !thread.isClosed)
     const answered = await Promise.all(alive.map(async (thread) => {
       const open = withHops((await thread.call('diff')) ?? [])
-      return { facts: thread.facts, open, requests: [], pending: undefined }
+      return { facts: thread.facts, open }
     }))
     return { pid, threads: answered }
   }))

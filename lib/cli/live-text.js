@@ -4,19 +4,20 @@
 
 const { formatHops } = require('../format/hops')
 const { groupsOf } = require('../format/handles')
-const { formatPending, sentences } = require('../format/pending')
 const { clean, formatDuration } = require('../text')
+const { pendingBlocks, requestBlocks } = require('./waits-text')
 
 /**
  * @typedef {import('../format/handles').Printed} Printed
  * @typedef {import('../handles/pending').PendingData} PendingData
+ * @typedef {import('../handles/requests-in-flight').RequestsInFlight} RequestsInFlight
  * @typedef {import('./asked-thread').Facts} Facts
  * @typedef {import('../report/render/text-parts').Colours} Colours
  *
  * @typedef {object} ThreadAnswer
  * @property {Facts} facts
  * @property {Printed[]} open
- * @property {any[]} requests
+ * @property {RequestsInFlight} [requests] undefined: not asked
  * @property {{ groups: PendingData[], noteCode: string | undefined }} [pending] undefined: not asked
  *
  * @typedef {object} ProcessAnswer
@@ -72,7 +73,7 @@ function bodyOf (threads, end, colours) {
     thread.open.map((handle) => isOne ? handle : { ...handle, where: nameOf(thread) }))
   const at = end === undefined ? '' : ` at ${end}`
   const title = open.length === 0 ? `Nothing is open${at}.` : colours.bold(`${open.length} open${at}`)
-  return [...pendingBlocks(threads, colours), title, ...groupsOf(open)]
+  return [...requestBlocks(threads, colours), ...pendingBlocks(threads, colours), title, ...groupsOf(open)]
 }
 
 /** Prints what was opened in a while and is open. @param {Answer} answer @param {Colours} colours */
@@ -119,50 +120,6 @@ function titleOf (pid, [{ facts }, ...workers], colours, hasHint = true) {
   return `${colours.bold(words.join(' · '))}${hint}`
 }
 
-/** @param {Array<ThreadAnswer & { pid: number }>} threads @param {Colours} colours @returns {string[]} */
-function pendingBlocks (threads, colours) {
-  const groups = mergePending(threads.flatMap(({ pending }) => pending?.groups ?? []))
-  const codes = new Set(threads.map(({ pending }) => pending?.noteCode))
-  const notes = [...codes].filter((code) => code !== undefined && code !== 'DISABLED')
-  const sentencesOf = notes.map((code) => sentences[/** @type {keyof typeof sentences} */ (code)])
-  const title = colours.bold('Awaited and not settled')
-  return [...sentencesOf, ...(groups.length > 0 ? [title, formatPending(groups)] : [])]
-}
-
-/**
- * Joins the waits of equal places in several threads.
- * @param {PendingData[]} groups
- * @returns {PendingData[]} the most frequent first
- */
-function mergePending (groups) {
-  /** @type {Map<string, PendingData>} */
-  const merged = new Map()
-  for (const group of groups) {
-    const key = `${group.label} ${group.at}`
-    const present = merged.get(key)
-    if (present === undefined) {
-      merged.set(key, group)
-      continue
-    }
-    const oldest = present.oldestMs >= group.oldestMs ? present : group
-    merged.set(key, {
-      ...oldest,
-      count: present.count + group.count,
-      newestMs: Math.min(present.newestMs, group.newestMs),
-      requests: sumRequests([...present.requests, ...group.requests])
-    })
-  }
-  return [...merged.values()].sort((a, b) => b.count - a.count || b.oldestMs - a.oldestMs)
-}
-
-/** @param {PendingData['requests']} requests @returns {PendingData['requests']} each once */
-function sumRequests (requests) {
-  /** @type {Map<string, number>} */
-  const counts = new Map()
-  for (const { request, count } of requests) counts.set(request, (counts.get(request) ?? 0) + count)
-  return [...counts].map(([request, count]) => ({ request, count })).sort((a, b) => b.count - a.count)
-}
-
 /** @param {Answer} answer @returns {object} */
 function jsonAnswer ({ processes, refused, others }) {
   return {
@@ -170,7 +127,12 @@ function jsonAnswer ({ processes, refused, others }) {
       pid,
       ...(busy !== undefined && { blocked: { forMs: busyMs, stack: busy } }),
       threads: threads.map(({ facts, open, requests, pending }) =>
-        ({ ...facts, open: open.map(publicHandle), requests, pending: pending?.groups.map(publicWaits) }))
+        ({
+          ...facts,
+          open: open.map(publicHandle),
+          requests: requests?.requests.map(publicChain),
+          pending: pending?.groups.map(publicChain)
+        }))
     })),
     refused: refused.map(({ pid, sentence }) => ({ pid, reason: sentence })),
     others
@@ -192,9 +154,9 @@ function publicHandle (handle) {
   }
 }
 
-/** @param {PendingData} waits */
-function publicWaits ({ hops, ...waits }) {
-  return { ...waits, chain: hopsOf(hops) }
+/** @param {{ hops: import('../stacks/chain').PrintedHop[] }} answer */
+function publicChain ({ hops, ...others }) {
+  return { ...others, chain: hopsOf(hops) }
 }
 
 /** @param {import('../stacks/chain').PrintedHop[]} hops */

@@ -173,7 +173,7 @@ async function threadAnswer (thread, { end }, { filter, olderThanMs }) {
   const all = withHops((await thread.call('open', { filter })) ?? [])
   const open = end === undefined ? all : all.filter((handle) => isHandleAt(handle, end))
   const isPartial = filter !== undefined || end !== undefined // what is asked for is handles
-  const requests = isPartial ? [] : await thread.call('requests')
+  const requests = isPartial ? undefined : await thread.call('requests')
   const pending = isPartial ? undefined : await thread.call('pending', { olderThanMs })
   return { facts: thread.facts, open, requests, pending }
 }

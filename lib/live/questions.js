@@ -94,8 +94,7 @@ function sentHandle (facts, groups) {
  * @returns {Generator<undefined, any>}
  */
 function * requests (_, { tracer }) {
-  const live = /** @type {any} */ (tracer.wiring.queries().live())
-  return typeof live.requestsInFlight === 'function' ? yield * pieces(live.requestsInFlight()) : []
+  return yield * pieces(tracer.wiring.queries().live().requestsInFlight())
 }
 
 /**

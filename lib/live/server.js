@@ -19,6 +19,7 @@ const { serve } = require('./connection')
 class LiveServer {
   #tracer
   #server
+  #name
   /** name in the file system, while it listens @type {string | undefined} */
   #file
   /** of the file @type {number | undefined} */
@@ -32,7 +33,7 @@ class LiveServer {
     this.#tracer = tracer
     this.path = file
     this.#server = net.createServer((socket) => guard.run(() => this.#receive(socket)))
-    const name = path.resolve(file)
+    const name = this.#name = path.resolve(file)
     const own = `${name}.${process.pid}`
     guard.run(() => this.#open(isMainThread ? [name, own] : [`${own}.${threadId}`]))
   }
@@ -96,8 +97,17 @@ class LiveServer {
     this.#file = undefined
     try {
       if (file !== undefined && fs.lstatSync(file).ino === this.#inode) fs.unlinkSync(file)
+      if (isMainThread) this.#removeOfWorkers()
     } catch {}
   })
+
+  /** Removes those of workers, of which Node calls nothing when they are terminated. */
+  #removeOfWorkers () {
+    const [directory, prefix] = [path.dirname(this.#name), `${path.basename(this.#name)}.${process.pid}.`]
+    for (const name of fs.readdirSync(directory)) {
+      if (name.startsWith(prefix)) fs.unlinkSync(path.join(directory, name))
+    }
+  }
 
   /** Stops listening, and leaves nothing behind. */
   close () {

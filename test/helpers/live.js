@@ -37,8 +37,8 @@ function livePrograms (test) {
   /**
    * Starts a program and waits until it tells `ready`: `console.log('ready', JSON)`.
    * @param {string} source
-   * @param {{ flags?: string[], traced?: boolean, env?: Record<string, string>, port?: number }} [options] port:
-   *   of the inspector; 0: any, so that tests can run side by side; cluster needs a number
+   * @param {{ flags?: string[], traced?: boolean, env?: Record<string, string>, port?: number }} [options]
+   *   port: of the inspector; 0: any, so that tests can run side by side; cluster needs a number
    * @returns {Promise<Program & { ready: any, file: string }>}
    */
   async function start (source, { flags = [], traced = true, env = {}, port = 0 } = {}) {
