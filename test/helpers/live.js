@@ -30,7 +30,7 @@ function livePrograms (test) {
   const children = []
   let files = 0
   test.after.always(() => {
-    for (const child of children) child.kill('SIGKILL')
+    for (const { pid } of children) endGroup(Number(pid))
     fs.rmSync(directory, { recursive: true, force: true })
   })
 
@@ -47,7 +47,7 @@ function livePrograms (test) {
     const inherited = Object.entries(process.env).filter(([name]) => !NODE_VARIABLES.test(name))
     const preload = traced ? ['-r', register] : []
     const child = spawn(process.execPath, [`--inspect-port=${port}`, ...preload, ...flags, file],
-      { env: { ...Object.fromEntries(inherited), ...env }, stdio: ['pipe', 'pipe', 'pipe'] })
+      { env: { ...Object.fromEntries(inherited), ...env }, stdio: 'pipe', detached: true })
     children.push(child)
     let stderr = ''
     child.stderr.on('data', (text) => { stderr += text })
@@ -86,6 +86,13 @@ function livePrograms (test) {
   }
 
   return { start, directory }
+}
+
+/** Ends a process, and those that it has started. @param {number} pid */
+function endGroup (pid) {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {}
 }
 
 /**
