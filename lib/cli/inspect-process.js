@@ -3,8 +3,8 @@
 // Asks a running process by Node's inspector, on the loopback interface. Where it is closed, SIGUSR1 opens
 // it, and it is closed again afterwards; a debugger that is attached stays.
 
-const http = require('node:http')
 const path = require('node:path')
+const { debuggerUrl, openSocket } = require('./debugger-socket')
 const {
   RefusedError, checkProcess, checkSignal, inspectorAddresses, listeningAddresses, possibleAddresses
 } = require('./process-facts')
@@ -13,7 +13,6 @@ const OPEN_MS = 5_000 // for the inspector to open
 const POLL_MS = 20
 const REQUEST_MS = 2_000 // for an answer about the inspector
 const ANSWER_MS = 15_000 // for an answer of the process, beyond what it is asked to wait
-const MAX_BYTES = 1 << 29 // of an answer
 
 /** What the process loads; by its path, since longstack may not be installed where the process is. */
 const inspected = path.join(__dirname, '..', 'inspected.js')
@@ -252,50 +251,6 @@ async function connectToOne (pid, addresses, isOpened) {
 function isListenedBy ({ port }, pid) {
   const addresses = process.platform === 'linux' ? listeningAddresses(pid) ?? [] : []
   return addresses.some((address) => address.port === port)
-}
-
-/**
- * Returns the URL of the debugger that listens at an address.
- * @param {Address} address
- * @returns {Promise<string | undefined>} undefined: none does
- */
-function debuggerUrl ({ host, port }) {
-  return new Promise((resolve) => {
-    const agent = /** @type {false} */ (false) // a connection of its own
-    const options = { host, port, path: '/json/list', timeout: REQUEST_MS, agent }
-    const request = http.get(options, (response) => {
-      let text = ''
-      response.setEncoding('utf8').on('data', (part) => {
-        text += part
-        if (text.length > 1 << 20) response.destroy()
-      })
-      response.on('error', () => resolve(undefined)).on('close', () => resolve(urlIn(text, host, port)))
-    })
-    request.on('timeout', () => request.destroy()).on('error', () => resolve(undefined))
-  })
-}
-
-/** @param {string} text JSON @param {string} host @param {number} port @returns {string | undefined} */
-function urlIn (text, host, port) {
-  try {
-    const { id } = JSON.parse(text).find((/** @type {any} */ { type }) => type === 'node')
-    return /^[\w-]+$/.test(id) ? `ws://${host.includes(':') ? `[${host}]` : host}:${port}/${id}` : undefined
-  } catch {
-    return undefined
-  }
-}
-
-/** @param {string} url @returns {Promise<import('ws').WebSocket | undefined>} undefined: refused */
-function openSocket (url) {
-  const { WebSocket } = require('ws')
-  return new Promise((resolve) => {
-    const socket = new WebSocket(url, {
-      perMessageDeflate: false,
-      maxPayload: MAX_BYTES,
-      handshakeTimeout: REQUEST_MS
-    })
-    socket.on('open', () => resolve(socket)).on('error', () => resolve(undefined))
-  })
 }
 
 module.exports = { InspectedThread, RefusedError, SilentError, inspectProcess }
