@@ -65,6 +65,7 @@ function listenToRequests (wiring, httpSpans, noteTimer) {
     disable () {
       unsubscribe()
       layer.disable()
+      callbackListeners.clear() // of connections that stay open: tracing may go on without spans
       registry.onTimer = undefined
       wiring.requests = events.tickScheduled = undefined
     }
