@@ -6,7 +6,8 @@
 const path = require('node:path')
 const { debuggerUrl, openSocket } = require('./debugger-socket')
 const {
-  RefusedError, checkProcess, checkSignal, inspectorAddresses, listeningAddresses, possibleAddresses
+  RefusedError, checkProcess, checkSignal, inspectorAddresses, listeningAddresses, nodeDescendants,
+  possibleAddresses
 } = require('./process-facts')
 
 const OPEN_MS = 5_000 // for the inspector to open
@@ -158,6 +159,8 @@ class InspectedThread {
 /** The inspector of a process, which is the one of its main thread. */
 class InspectedProcess extends InspectedThread {
   #socket
+  /** where its child processes listened before it got a signal @type {Listening} */
+  childrenBefore = new Map()
 
   /** @param {number} pid @param {import('ws').WebSocket} socket @param {boolean} isOpened for this command */
   constructor (pid, socket, isOpened) {
@@ -169,12 +172,39 @@ class InspectedProcess extends InspectedThread {
     socket.on('close', () => this.end())
   }
 
+  /** Closes the connection. */
+  disconnect () {
+    this.#socket.terminate()
+  }
+
   /** Closes the connection, and the inspector if it was opened for this command. */
   async close () {
     await this.leaveWorkers()
     if (this.isOpened) await this.callNow('closeInspector').catch(() => {})
-    this.#socket.terminate()
+    this.disconnect()
+    for (const [pid, before] of this.childrenBefore) await closeSince(pid, before)
   }
+}
+
+/** @typedef {Map<number, Address[] | undefined>} Listening where processes listen */
+
+/** @param {number[]} pids @returns {Listening} */
+function listeningOf (pids) {
+  return new Map(pids.map((pid) => [pid, listeningAddresses(pid)]))
+}
+
+/**
+ * Closes the inspector that a process has opened for no command: the primary of a cluster that gets SIGUSR1
+ * sends it to all members (lib/internal/cluster/primary.js).
+ * @param {number} pid
+ * @param {Address[] | undefined} before where it listened before that
+ */
+async function closeSince (pid, before) {
+  if (before === undefined) return
+  const opened = await connectToOne(pid, openedSince(pid, before), true).catch(() => undefined)
+  const close = "setImmediate(() => process.getBuiltinModule('node:inspector').close()).unref()"
+  await opened?.evaluate(close).catch(() => {})
+  await opened?.disconnect()
 }
 
 /** A sentence for the user: the process does not answer. */
@@ -197,12 +227,13 @@ async function inspectProcess (pid) {
   if (attached !== undefined) return attached
   checkSignal(pid)
   const before = listeningAddresses(pid)
+  const childrenBefore = listeningOf(nodeDescendants(pid))
   process.kill(pid, 'SIGUSR1')
   const end = Date.now() + OPEN_MS
   while (Date.now() < end) {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
     const opened = await connectToOne(pid, openedSince(pid, before), true)
-    if (opened !== undefined) return opened
+    if (opened !== undefined) return Object.assign(opened, { childrenBefore })
   }
   // One that a command has opened stays open while the event loop is blocked.
   const open = await connectToOne(pid, possibleAddresses(pid), false)

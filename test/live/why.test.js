@@ -162,6 +162,29 @@ live('leaves a debugger that is attached', async (t) => {
   debugging.terminate()
 })
 
+live('inspectors of a cluster, which Node opens with that of its primary, are closed', async (t) => {
+  const { listeningAddresses } = require('../../lib/cli/process-facts')
+  const { pid, ready } = await start(`
+    const cluster = require('node:cluster')
+    if (cluster.isPrimary) {
+      const pids = []
+      for (let i = 0; i < 2; i++) {
+        const member = cluster.fork()
+        member.once('message', () => { if (pids.push(member.process.pid) === 2) console.log('ready', JSON.stringify(pids)) })
+      }
+    } else {
+      process.send('online')
+      setInterval(() => {}, 1000)
+    }
+  `, { traced: false, port: 9310 })
+  for (const flags of [[], ['--no-children']]) {
+    const { processes, refused } = await whyJson(...flags, pid)
+    t.deepEqual(refused, [])
+    t.is(processes.length, flags.length === 0 ? 3 : 1)
+    if (isLinux) await until(() => [pid, ...ready].every((each) => listeningAddresses(each)?.length === 0))
+  }
+})
+
 live('LONGSTACK_SOCKET answers without the inspector, to its user only', async (t) => {
   const home = fs.mkdtempSync(path.join(directory, 'sockets-'))
   const socket = path.join(home, 'socket')
