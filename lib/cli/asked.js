@@ -110,14 +110,15 @@ async function waitForLoop (target, busyMs) {
   let first
   let isFree = false // has been since
   const { isOpened } = target
+  let stack = await target.callNow('busy') // loads longstack: nothing else may interrupt that
   target.call('idle', { isOpened }, busyMs).then(() => { isFree = true }, () => {})
   for (;;) {
-    const stack = await target.callNow('busy')
     const ms = Date.now() - start
     if (stack === '' || isFree) return ms < BLOCKED_MS ? { stack: undefined, ms: 0 } : { stack: first, ms }
     first ??= stack
     if (ms >= busyMs) return { stack: first, ms }
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+    stack = await target.callNow('busy')
   }
 }
 
