@@ -57,9 +57,9 @@ class AskedThread {
 
   get isClosed () { return this.#isClosed }
 
-  /** Has the thread tell what it is. */
-  async introduce () {
-    this.facts = (await this.ask('facts')).value
+  /** Has the thread tell what it is. @param {number} [ms] for which it may be silent */
+  async introduce (ms) {
+    this.facts = (await this.ask('facts', {}, { ms })).value
   }
 
   /**

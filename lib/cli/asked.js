@@ -13,6 +13,7 @@ const {
 } = require('./process-facts')
 
 const JOIN_MS = 2_000 // for a thread to connect, where its event loop is free
+const INTRODUCE_MS = 2_000 // for a thread to answer on LONGSTACK_SOCKET
 const BUSY_MS = 3_000 // for a busy event loop to come free
 const POLL_MS = 50
 const SIGN_MS = 2_000 // a process that is asked by its inspector detaches without a sign of this command
@@ -71,8 +72,9 @@ async function askProcesses (pids, { children = true, busyMs = BUSY_MS } = {}) {
  * @returns {Promise<AskedProcess>}
  */
 async function askProcess (pid, busyMs, closings) {
-  const threads = await connectTo(socketsOf(pid), pid)
-  if (threads.length > 0) return { pid, threads, busy: undefined, busyMs: 0 }
+  const { threads } = await connectTo(socketsOf(pid), pid)
+  if (threads[0]?.facts.isMainThread) return { pid, threads, busy: undefined, busyMs: 0 }
+  for (const thread of threads) thread.close() // the inspector finds all of them
   const target = await inspectProcess(pid)
   let isAsking = false
   /** @type {Meeting | undefined} */
@@ -192,17 +194,21 @@ async function leave (target) {
  * Connects to sockets of LONGSTACK_SOCKET.
  * @param {string[]} paths
  * @param {number} [pid] as this command sees it; undefined: not known
- * @returns {Promise<AskedThread[]>} those that answer, the main thread first
+ * @returns {Promise<{ threads: AskedThread[], failures: Error[] }>} threads: those that answer, the main one
+ *   first
  */
 async function connectTo (paths, pid) {
-  const threads = await Promise.all(paths.map((file) => connectToOne(file, pid).catch(() => undefined)))
+  /** @type {Error[]} */
+  const failures = []
+  const threads = await Promise.all(paths.map((file) =>
+    connectToOne(file, pid).catch((error) => { failures.push(error) })))
   const own = pid === undefined ? undefined : pidInside(pid)
-  const present = threads.filter((thread) => thread !== undefined).filter((thread) => {
+  const present = threads.flatMap((thread) => thread ?? []).filter((thread) => {
     const isOwn = own === undefined || thread.facts.pid === own
     if (!isOwn) thread.close()
     return isOwn
   })
-  return present.sort((a, b) => a.threadId - b.threadId)
+  return { threads: present.sort((a, b) => a.threadId - b.threadId), failures }
 }
 
 /** @param {string} file @param {number | undefined} pid @returns {Promise<AskedThread>} */
@@ -212,7 +218,7 @@ function connectToOne (file, pid) {
       const thread = threadOn(socket, pid ?? 0)
       receiveLines(socket, (message) => thread.receive(message))
       socket.on('close', () => thread.end())
-      thread.introduce().then(() => {
+      thread.introduce(INTRODUCE_MS).then(() => {
         thread.pid = pid ?? thread.facts.pid
         resolve(thread)
       }, (error) => {
@@ -231,7 +237,7 @@ function connectToOne (file, pid) {
  * @throws {RefusedError}
  */
 async function askSocket (file) {
-  const threads = await connectTo(socketFiles(file))
+  const { threads, failures } = await connectTo(socketFiles(file))
   /** @type {AskedProcess[]} */
   const processes = []
   for (const thread of threads) {
@@ -239,11 +245,19 @@ async function askSocket (file) {
     if (one === undefined) processes.push({ pid: thread.pid, threads: [thread], busy: undefined, busyMs: 0 })
     else one.threads.push(thread)
   }
-  if (processes.length === 0) {
-    throw new RefusedError(`Nobody answers on ${file}: the process has ended, belongs to another user, or ` +
-      'its event loop is blocked. longstack why PID asks by the inspector, also inside of what blocks.')
-  }
+  if (processes.length === 0) throw new RefusedError(silence(file, failures))
   return { processes, refused: [], close: async () => { for (const thread of threads) thread.close() } }
+}
+
+/** @param {string} file @param {Error[]} failures @returns {string} a sentence: why nobody answers there */
+function silence (file, failures) {
+  if (failures.some((error) => error instanceof BlockedError)) {
+    return `A process listens on ${file} and does not answer: its event loop is blocked. longstack why PID ` +
+      'asks by the inspector, also inside of what blocks.'
+  }
+  const isForbidden = failures.some((error) => ['EACCES', 'EPERM'].includes(/** @type {any} */ (error).code))
+  if (isForbidden) return `The socket ${file} belongs to another user.`
+  return `No process listens on ${file}: the one that did has ended.`
 }
 
 /**

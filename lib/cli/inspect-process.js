@@ -5,9 +5,9 @@
 
 const path = require('node:path')
 const { debuggerUrl, openSocket } = require('./debugger-socket')
+const { checkSignal, unopenedReason } = require('./inspector-signal')
 const {
-  RefusedError, checkProcess, checkSignal, inspectorAddresses, listeningAddresses, nodeDescendants,
-  possibleAddresses
+  RefusedError, checkProcess, inspectorAddresses, listeningAddresses, nodeDescendants, possibleAddresses
 } = require('./process-facts')
 
 const OPEN_MS = 5_000 // for the inspector to open
@@ -16,7 +16,12 @@ const REQUEST_MS = 2_000 // for an answer about the inspector
 const ANSWER_MS = 15_000 // for an answer of the process, beyond what it is asked to wait
 
 /** What the process loads; by its path, since longstack may not be installed where the process is. */
-const inspected = path.join(__dirname, '..', 'inspected.js')
+const root = path.join(__dirname, '..', '..')
+const inspected = path.join(root, 'lib', 'inspected.js')
+
+/** Closes the inspector of a process that cannot load longstack, once this is answered. */
+const CLOSE = 'void process.getBuiltinModule(\'timers\').setImmediate(() =>' +
+  ' process.getBuiltinModule(\'inspector\').close()).unref()'
 
 /**
  * @typedef {import('./process-facts').Address} Address
@@ -79,6 +84,10 @@ class InspectedThread {
     }, ms)
     if (exceptionDetails === undefined) return result.value
     const text = exceptionDetails.exception?.description ?? exceptionDetails.text
+    if (String(text).includes(`Cannot find module '${inspected}'`)) {
+      throw new RefusedError(`Process ${this.pid} does not see ${root}, of which it is to load a file: it ` +
+        'has other files, as in a container. Run the longstack that is installed there.')
+    }
     const [sentence] = String(text).replace(/^\w*Error: /, '').split('\n', 1)
     throw new RefusedError(`Process ${this.pid}: ${sentence}`)
   }
@@ -180,9 +189,17 @@ class InspectedProcess extends InspectedThread {
   /** Closes the connection, and the inspector if it was opened for this command. */
   async close () {
     await this.leaveWorkers()
-    if (this.isOpened) await this.callNow('closeInspector').catch(() => {})
+    if (this.isOpened) await this.#closeInspector()
     this.disconnect()
     for (const [pid, before] of this.childrenBefore) await closeSince(pid, before)
+  }
+
+  async #closeInspector () {
+    try {
+      await this.callNow('closeInspector')
+    } catch (error) {
+      if (!(error instanceof SilentError)) await this.evaluate(CLOSE).catch(() => {})
+    }
   }
 }
 
@@ -225,7 +242,7 @@ async function inspectProcess (pid) {
   checkProcess(pid)
   const attached = await connectToOne(pid, inspectorAddresses(pid), false)
   if (attached !== undefined) return attached
-  checkSignal(pid)
+  await checkSignal(pid)
   const before = listeningAddresses(pid)
   const childrenBefore = listeningOf(nodeDescendants(pid))
   process.kill(pid, 'SIGUSR1')
@@ -238,8 +255,7 @@ async function inspectProcess (pid) {
   // One that a command has opened stays open while the event loop is blocked.
   const open = await connectToOne(pid, possibleAddresses(pid), false)
   if (open !== undefined) return open
-  throw new RefusedError(`Process ${pid} did not open its inspector on SIGUSR1: it handles that signal ` +
-    'itself, its event loop is blocked, or port 9229 is taken by another process.')
+  throw new RefusedError(unopenedReason(pid))
 }
 
 /**

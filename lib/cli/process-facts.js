@@ -1,7 +1,7 @@
 'use strict'
 
-// What the system tells about another process, before anything is sent to it: whether it is one of Node, and
-// listens to SIGUSR1, which ends a process that does not; on which ports it listens. All of it from /proc on
+// What the system tells about another process, before anything is sent to it: whether it is one of Node, on
+// which ports it listens. All of it from /proc on
 // Linux, by ps and lsof on macOS.
 
 const { execFileSync } = require('node:child_process')
@@ -9,7 +9,6 @@ const fs = require('node:fs')
 const path = require('node:path')
 
 const DEFAULT_PORT = 9229
-const SIGUSR1_BIT = 1n << BigInt(require('node:os').constants.signals.SIGUSR1 - 1)
 const LISTEN = '0A' // state of a socket in /proc/net/tcp, see include/net/tcp_states.h
 const NODE_NAME = /node|electron/i
 
@@ -43,7 +42,8 @@ function checkProcess (pid) {
     throw new RefusedError(`Process ${pid} is not a Node process: it runs ${program}.`)
   }
   if (isElsewhere(pid)) {
-    throw new RefusedError(`Process ${pid} has another network, as in a container: run longstack there.`)
+    throw new RefusedError(`Process ${pid} has another network, as in a container: run longstack there, or ` +
+      'set LONGSTACK_SOCKET.')
   }
 }
 
@@ -66,20 +66,28 @@ function isElsewhere (pid) {
   }
 }
 
+/** Returns the port on which a process would open its inspector. @param {number} pid */
+function inspectorPort (pid) {
+  return inspectorFlags(pid)[0]?.port ?? DEFAULT_PORT
+}
+
 /**
- * Checks that SIGUSR1 opens the inspector of a process, and does not end it.
- * @param {number} pid
- * @throws {RefusedError}
+ * Returns which process listens on a port.
+ * @param {number} port
+ * @returns {number | undefined} 0: one that cannot be seen; undefined: none does
  */
-function checkSignal (pid) {
-  if (process.platform !== 'linux') return
-  if (/^State:\s*[Tt]/m.test(read(`/proc/${pid}/status`))) {
-    throw new RefusedError(`Process ${pid} is stopped (SIGSTOP): SIGCONT lets it go on.`)
-  }
-  const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec(read(`/proc/${pid}/status`))
-  if (caught === null || (BigInt(`0x${caught[1]}`) & SIGUSR1_BIT) !== 0n) return
-  throw new RefusedError(`Process ${pid} does not open its inspector on SIGUSR1: it was started with ` +
-    '--disable-sigusr1, or has only just started.')
+function listenerAt (port) {
+  const rows = ['tcp', 'tcp6'].flatMap((table) => listeningRows(`/proc/net/${table}`))
+  const inodes = rows.filter((row) => addressOf(row[1]).port === port).map((row) => row[9])
+  if (inodes.length === 0) return undefined
+  const pids = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number)
+  return pids.find((pid) => inodes.some((inode) => socketInodes(pid)?.has(inode))) ?? 0
+}
+
+/** @param {string} table such as /proc/net/tcp @returns {string[][]} its rows of sockets that listen */
+function listeningRows (table) {
+  const rows = read(table).split('\n').slice(1).map((row) => row.trim().split(/\s+/))
+  return rows.filter((row) => row[3] === LISTEN)
 }
 
 /**
@@ -126,8 +134,8 @@ function listeningAddresses (pid) {
   const inodes = socketInodes(pid)
   if (inodes === undefined) return undefined
   return ['tcp', 'tcp6'].flatMap((table) => {
-    const rows = read(`/proc/${pid}/net/${table}`).split('\n').slice(1).map((row) => row.trim().split(/\s+/))
-    return rows.filter((row) => row[3] === LISTEN && inodes.has(row[9])).map((row) => addressOf(row[1]))
+    const rows = listeningRows(`/proc/${pid}/net/${table}`)
+    return rows.filter((row) => inodes.has(row[9])).map((row) => addressOf(row[1]))
   })
 }
 
@@ -280,15 +288,18 @@ function readLink (file) {
 module.exports = {
   RefusedError,
   checkProcess,
-  checkSignal,
   inspectorAddresses,
+  inspectorPort,
   isNode,
+  listenerAt,
   listeningAddresses,
   nodeDescendants,
   ownerOf,
   pidInside,
   possibleAddresses,
   programOf,
+  read,
+  readLink,
   rootOf,
   socketFiles,
   socketsOf

@@ -1,0 +1,125 @@
+'use strict'
+
+// Processes that cannot be asked: what the command says, and that it leaves them as they were.
+
+const { execFileSync, spawn } = require('node:child_process')
+const { once } = require('node:events')
+const fs = require('node:fs')
+const net = require('node:net')
+const os = require('node:os')
+const path = require('node:path')
+const test = require('ava')
+const { node, register, root } = require('../helpers/run')
+
+const command = path.join(root, 'lib', 'cli', 'main.js')
+const isLinux = process.platform === 'linux'
+
+/** Starts a program that prints a line, and ends it after the test. @returns a process of Node that runs */
+async function start (t, source, args = [], env = {}) {
+  const child = spawn(process.execPath, [...args, '-e', source],
+    { env: { ...process.env, NODE_OPTIONS: '', ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  child.stderr.resume()
+  await once(child.stdout, 'data')
+  return child
+}
+
+const why = (target) => node([command, 'why', '--no-children', String(target)])
+
+const idle = "setInterval(() => {}, 1000); console.log('ready')"
+
+/** Whether a process catches SIGUSR1. @param {number} pid */
+function catchesSignal (pid) {
+  const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '0'
+  return (BigInt(`0x${caught}`) & 512n) !== 0n
+}
+
+if (isLinux) {
+  test.serial('a stopped process is not signalled, and said to be stopped', async (t) => {
+    const child = await start(t, idle)
+    process.kill(child.pid, 'SIGSTOP')
+    while (!/\) T /.test(fs.readFileSync(`/proc/${child.pid}/stat`, 'utf8')));
+    const { stderr, code } = await why(child.pid)
+    t.is(code, 1)
+    t.regex(stderr, new RegExp(`^longstack: Process ${child.pid} is stopped, .*kill -CONT`))
+    t.regex(fs.readFileSync(`/proc/${child.pid}/status`, 'utf8'), /^ShdPnd:\s*0+$/m, 'nothing waits for it')
+  })
+
+  test.serial('a process that reads a FIFO is not interrupted there', async (t) => {
+    if (process.arch !== 'x64') return t.pass('calls of the kernel are known by their numbers on x64 alone')
+    const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-test-'))
+    t.teardown(() => fs.rmSync(directory, { recursive: true, force: true }))
+    const fifo = path.join(directory, 'fifo')
+    execFileSync('mkfifo', [fifo])
+    const child = await start(t, `
+      const file = fs.openSync(${JSON.stringify(fifo)}, 'r+')
+      fs.writeSync(1, 'ready\\n')
+      fs.writeSync(1, 'read ' + fs.readSync(file, Buffer.alloc(1)))`)
+    while (!fs.readFileSync(`/proc/${child.pid}/syscall`, 'utf8').startsWith('0 '));
+    const { stderr, code } = await why(child.pid)
+    t.is(code, 1)
+    t.regex(stderr, /cannot be asked now: its main thread reads from .*fifo, and waits in the kernel/)
+    fs.writeFileSync(fifo, 'x')
+    const [text] = await once(child.stdout, 'data')
+    t.is(String(text), 'read 1')
+  })
+
+  test.serial('the reason is one of its flags', async (t) => {
+    const [major] = process.versions.node.split('.').map(Number)
+    const flag = major < 22 ? '--experimental-permission' : '--permission'
+    const child = await start(t, idle, [flag, '--allow-fs-read=*'])
+    const { stderr, code } = await why(child.pid)
+    t.is(code, 1)
+    t.regex(stderr, /SIGUSR1: it was started with --permission/)
+    t.is(child.exitCode, null)
+    if (major < 22) return
+    const deaf = await start(t, idle, ['--disable-sigusr1'])
+    t.false(catchesSignal(deaf.pid))
+    t.regex((await why(deaf.pid)).stderr, /SIGUSR1: it was started with --disable-sigusr1/)
+  })
+
+  test.serial('another process has the port: named', async (t) => {
+    const server = net.createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const child = await start(t, idle, [`--inspect-port=${server.address().port}`])
+    const { stderr, code } = await why(child.pid)
+    t.is(code, 1)
+    t.regex(stderr, new RegExp(`process ${process.pid} listens on its port, ${server.address().port}\\.`))
+  })
+}
+
+test.serial('the inspector is closed again where longstack cannot be loaded in the process', async (t) => {
+  const child = await start(t, `
+    process.getBuiltinModule('module').createRequire = () => () => { throw new Error('not here') }
+    ${idle}
+    setInterval(() => console.log(String(process.getBuiltinModule('inspector').url())), 50)`)
+  const { stderr, code } = await why(child.pid)
+  t.is(code, 1)
+  t.regex(stderr, /not here/)
+  for await (const text of child.stdout) {
+    if (String(text).endsWith('undefined\n')) break
+  }
+  t.pass()
+})
+
+test.serial('a LONGSTACK_SOCKET that does not answer: why', async (t) => {
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-test-'))
+  t.teardown(() => fs.rmSync(directory, { recursive: true, force: true }))
+  const socket = path.join(directory, 's')
+  const child = await start(t, `
+    const timer = setInterval(() => {
+      if (!fs.existsSync(process.env.LONGSTACK_SOCKET)) return
+      clearInterval(timer)
+      fs.writeSync(1, 'ready')
+      while (true);
+    }, 10)`, ['-r', register], { LONGSTACK_SOCKET: socket })
+  const { stderr, code } = await why(socket)
+  t.is(code, 1)
+  t.regex(stderr, /A process listens on .* and does not answer: its event loop is blocked/)
+  const { stdout } = await why(child.pid)
+  t.regex(stdout, /is blocked, for [\d.]+ s at least\. It runs\n {4}at /)
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  t.regex((await why(socket)).stderr, /No process listens on .*: the one that did has ended\.\n$/)
+})
