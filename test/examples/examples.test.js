@@ -224,6 +224,37 @@ test.serial('08-where-time-goes: the report begins with the pool, the sequence a
   t.regex(words, new RegExp(`computePrice \\(${place('the blocker')} in GET /price blocked .* \\d+ %`))
 })
 
+test.serial('09-live: commands name function and line of the leaks', async (t) => {
+  const file = path.join(directory, '09-live.js')
+  const service = spawn(process.execPath, [file], { stdio: ['ignore', 'pipe', 'ignore'] })
+  t.teardown(() => service.kill('SIGKILL'))
+  let printed = ''
+  for await (const text of service.stdout.setEncoding('utf8')) if ((printed += text).includes('diff')) break
+  const source = fs.readFileSync(file, 'utf8').split('\n')
+  const lineOf = (/** @type {string} */ mark) => source.findIndex((text) => text.includes(`// ${mark}`)) + 1
+  const place = (/** @type {string} */ name, /** @type {string} */ mark) =>
+    `${name} \\((\\S*/)?09-live\\.js:${lineOf(mark)}(:\\d+)?\\)`
+  const ask = async (/** @type {string} */ name, /** @type {string[]} */ ...flags) => {
+    t.true(printed.includes(`longstack ${name} --no-children ${service.pid} `))
+    const command = path.join(directory, '..', 'lib', 'cli', 'main.js')
+    const { stdout, code } = await node([command, name, '--no-children', ...flags, String(service.pid)])
+    t.is(code, 0)
+    return stdout
+  }
+  const opened = await ask('diff', '--seconds', '4')
+  for (const [name, mark] of [['queryDatabase', 'the connection'], ['watchPrices', 'the interval']]) {
+    inOrder(t, opened, /^\d+ × /, /more since the snapshot .* a minute$/, new RegExp(place(name, mark)))
+  }
+  const present = await ask('why')
+  inOrder(t, present, new RegExp(`^\\d+ × await at ${place('queryDatabase', 'the wait')}.*GET /report$`, 'm'))
+  inOrder(t, present, /^\d+ × TCP connection, client to /, new RegExp(place('queryDatabase', 'the connection')))
+  inOrder(t, present, /^\d+ × timer, every 1000 ms, calls updatePrice/,
+    new RegExp(place('watchPrices', 'the interval')))
+  const figures = await ask('top', '--once')
+  t.regex(figures, new RegExp(`^${place('queryDatabase', 'the connection')} +TCP connection +\\d+ +\\+`, 'm'))
+  t.regex(figures, /^GET \/report +[\d.]+ /m)
+})
+
 test.serial('07-never-comes-back: the stuck server ends with the example, whatever ends that', async (t) => {
   const temporary = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-test-')) // no one else removes it
   t.teardown(() => fs.rmSync(temporary, { recursive: true, force: true }))
