@@ -5,7 +5,7 @@
 // that moment only; where the socket cannot be reached, it stays open as long as the command asks.
 
 const net = require('node:net')
-const { AskedThread } = require('./asked-thread')
+const { AskedThread, BlockedError } = require('./asked-thread')
 const { inspectProcess, SilentError } = require('./inspect-process')
 const { Meeting, receiveLines, threadOn } = require('./meeting')
 const {

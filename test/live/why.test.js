@@ -226,7 +226,7 @@ live('a stale LONGSTACK_SOCKET is taken over, a file is left alone', async (t) =
   t.true(fs.existsSync(socket))
   const { stderr, code } = await longstack('why', socket)
   t.is(code, 1)
-  t.regex(stderr, /^longstack: Nobody answers on .*stale: the process has ended/)
+  t.regex(stderr, /^longstack: No process listens on .*stale: the one that did has ended/)
   const second = await start(program, { env: { LONGSTACK_SOCKET: socket } })
   const { processes } = await until(() => whyJson(socket).catch(() => undefined))
   t.is(processes[0].pid, second.pid)
@@ -251,7 +251,7 @@ live('refuses in one sentence, with exit code 1', async (t) => {
   if (isLinux) {
     const stopped = await start(waiting)
     stopped.child.kill('SIGSTOP')
-    refusals.push([stopped.pid, /^longstack: Process \d+ is stopped \(SIGSTOP\): SIGCONT lets it go on\.$/m])
+    refusals.push([stopped.pid, /^longstack: Process \d+ is stopped, as by SIGSTOP: kill -CONT \d+ has it go on\.$/m])
   }
   for (const [pid, sentence] of refusals) {
     const { stdout, stderr, code } = await longstack('why', pid)
