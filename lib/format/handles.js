@@ -79,8 +79,18 @@ function groupsOf (list) {
 function groupKey ({ type, side, state, origin, referenced, through, opened, what, noun, local, remote }) {
   const end = side === 'server' ? local : side === 'client' ? remote : undefined
   const place = end === undefined ? what : [noun, end]
-  const opener = opened.length > 0 ? opened.map((hop) => [hop.type, hop.lines]) : place
+  const opener = opened.length > 0 ? openerKey(opened) : place
   return JSON.stringify([type, side, state, origin, referenced, through, opener])
+}
+
+/** of hops that many handles share @type {WeakMap<PrintedHop[], string>} */
+const openerKeys = new WeakMap()
+
+/** @param {PrintedHop[]} opened @returns {string} */
+function openerKey (opened) {
+  let key = openerKeys.get(opened)
+  if (key === undefined) openerKeys.set(opened, key = JSON.stringify(opened.map((hop) => [hop.type, hop.lines])))
+  return key
 }
 
 /** @param {Why[]} list @returns {string} equal ones grouped */
