@@ -89,7 +89,10 @@ const openerKeys = new WeakMap()
 /** @param {PrintedHop[]} opened @returns {string} */
 function openerKey (opened) {
   let key = openerKeys.get(opened)
-  if (key === undefined) openerKeys.set(opened, key = JSON.stringify(opened.map((hop) => [hop.type, hop.lines])))
+  if (key === undefined) {
+    key = JSON.stringify(opened.map((hop) => [hop.type, hop.lines]))
+    openerKeys.set(opened, key)
+  }
   return key
 }
 
