@@ -109,6 +109,10 @@ const warnings = {
     meaning: 'Without the native engine blocking callbacks of the main thread alone are watched.',
     remedy: 'See [engine](#engine).'
   },
+  SOCKET: {
+    meaning: 'The process cannot listen on [`socket`](options.md#socket).',
+    remedy: 'The message says why: a file that is no socket, a directory that is missing, a path that is too long.'
+  },
   SPANS_NO_EXPORTER: {
     meaning: 'The package that sends spans to an OTLP collector is not installed.',
     remedy: '`npm install @opentelemetry/exporter-trace-otlp-http`'

@@ -8,11 +8,13 @@ const os = require('node:os')
 const path = require('node:path')
 const { stripVTControlCharacters } = require('node:util')
 const test = require('ava')
+const { leakWatchEnvironment } = require('../../lib/leak-watch')
 const { node, register, root, withoutHops } = require('../helpers/run')
 const { COLUMNS, noTerminal, onTerminal } = require('../helpers/terminal')
 
 const reason = noTerminal()
 const ESC = '\u001b'
+const LEAK_WATCH = require.resolve('../../lib/leak-watch')
 
 /**
  * A test that needs a terminal.
@@ -214,7 +216,7 @@ setTimeout(function hash () {
 }, 1)`, { env: { LONGSTACK_BLOCKED: '50' } })
   t.regex(blocked.plain, /^longstack: the event loop was blocked for /m)
   t.regex(blocked.plain, /\n {4}at hash \(.*\n {6}\d │ /)
-  const leak = await onTerminal('setInterval(function beat () {}, 10)', { env: { _LONGSTACK_LEAK_MS: '300' }, args: ['-r', path.join(root, 'lib', 'leak-watch.js')] })
+  const leak = await onTerminal('setInterval(function beat () {}, 10)', { env: leakWatchEnvironment({ failMs: 300 }), args: ['-r', LEAK_WATCH] })
   t.is(leak.code, 3)
   t.regex(leak.plain, /\n {6}1 │ setInterval\(function beat/)
 })

@@ -8,6 +8,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { pathToFileURL } = require('node:url')
 const test = require('ava')
+const { leakWatchEnvironment } = require('../../lib/leak-watch')
 const { node } = require('../helpers/run')
 const { testRunners } = require('../helpers/runners')
 
@@ -135,7 +136,7 @@ testRunners(test, MOCHA, 'longstack run --fail-on-leak has the last word over it
     files,
     args: ['a.test.js'],
     nodeOptions: `-r ${JSON.stringify(require.resolve('../../lib/register'))} -r ${JSON.stringify(require.resolve('../../lib/leak-watch'))}`,
-    env: { _LONGSTACK_LEAK_MS: '500' }
+    env: leakWatchEnvironment({ failMs: 500 })
   })
   t.is(code, 3)
   t.regex(stdout, /1 passing/)

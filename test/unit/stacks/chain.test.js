@@ -2,6 +2,7 @@
 
 const test = require('ava')
 const { createChain } = require('../../../lib/stacks/chain')
+const { ImportedChains } = require('../../../lib/stacks/imported-chains')
 const { defaultOptions } = require('../../../lib/options')
 const { chained, contextOf, framesOf } = require('../../helpers/contexts')
 
@@ -14,7 +15,8 @@ function chainWith (changes = {}) {
     options: () => options,
     map: (frame) => frame,
     queriedAt: () => 100,
-    dropped: (count) => cut.push(count)
+    dropped: (count) => cut.push(count),
+    imported: new ImportedChains({ generation: 0 })
   })
   return { ...chain, cut }
 }
