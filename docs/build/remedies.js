@@ -111,7 +111,7 @@ const warnings = {
   },
   SOCKET: {
     meaning: 'The process cannot listen on [`socket`](options.md#socket).',
-    remedy: 'The message says why: a file that is no socket, a directory that is missing, a path that is too long.'
+    remedy: 'The message says why, for example that a file has that name, or that its directory is missing.'
   },
   SPANS_NO_EXPORTER: {
     meaning: 'The package that sends spans to an OTLP collector is not installed.',
