@@ -105,6 +105,24 @@ function createRequestsInFlight ({ registry, hops, now, pending }) {
 }
 
 /**
+ * Lists the requests of HTTP/1 in flight, for figures of them. Yields undefined between pieces of work.
+ * @param {import('./registry').Registry} registry
+ * @returns {Generator<{ socket: object, request: object, time: number | undefined } | undefined, void, void>}
+ *   time: ms of the clock when its head was parsed; undefined: not known
+ */
+function * servedRequests (registry) {
+  const lastRequests = readLastRequests()
+  let looked = 0
+  for (const { socket } of connections(registry)) {
+    if (++looked % CHUNK === 0) yield undefined
+    const message = own(socket, '_httpMessage')
+    const request = isObject(message) ? own(message, 'req') : undefined
+    if (!isObject(message) || !isObject(request)) continue
+    yield { socket, request, time: servedOn(socket, message, lastRequests).time }
+  }
+}
+
+/**
  * Lists sockets: those of the registry, and others that Node lists, from before tracing was on.
  * @param {import('./registry').Registry} registry
  * @returns {Generator<{ socket: object, entry: Entry | undefined }, void, void>}
@@ -218,4 +236,4 @@ function ofContext (context, text) {
 /** @param {Served} request @param {Served} other */
 const byAge = (request, other) => (request.time ?? 0) - (other.time ?? 0)
 
-module.exports = { createRequestsInFlight }
+module.exports = { createRequestsInFlight, servedRequests }

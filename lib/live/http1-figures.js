@@ -72,21 +72,29 @@ function createHttp1Figures (table, names) {
   let lookedAt = 0
   let inFlight = 0
 
-  /** @param {{ request: any, socket: any }} message */
-  function requestStarted ({ request, socket }) {
-    let connection = connections.get(socket)
-    if (connection === undefined) {
-      connection = new Connection(socket)
-      connections.set(socket, connection)
-      list.push(connection)
-    }
-    // Node sets _httpMessage while a response is due: else the end of the one before was not seen
-    if (connection.open > 0 && !socket._httpMessage) inFlight -= connection.clear()
+  /** @param {object} socket @returns {Connection} */
+  function add (socket) {
+    const connection = new Connection(socket)
+    connections.set(socket, connection)
+    list.push(connection)
+    return connection
+  }
+
+  /** @param {Connection} connection @param {any} request @param {number} since */
+  function begin (connection, request, since) {
     const isPlain = requests.hasNodePrototype(request)
     const method = isPlain ? request.method : own(request, 'method')
     const url = isPlain ? request.url : own(request, 'url')
-    connection.begin(now(), String(method), typeof url === 'string' ? url : '')
+    connection.begin(since, String(method), typeof url === 'string' ? url : '')
     inFlight++
+  }
+
+  /** @param {{ request: any, socket: any }} message */
+  function requestStarted ({ request, socket }) {
+    const connection = connections.get(socket) ?? add(socket)
+    // Node sets _httpMessage while a response is due: else the end of the one before was not seen
+    if (connection.open > 0 && !socket._httpMessage) inFlight -= connection.clear()
+    begin(connection, request, now())
   }
 
   /** @param {{ request: object, response: object, socket: object }} message */
@@ -132,6 +140,11 @@ function createHttp1Figures (table, names) {
     ],
 
     inFlight: () => inFlight,
+
+    /** Adds a request that began before. @param {{ socket: object, request: object, time: number }} request */
+    adopt ({ socket, request, time }) {
+      if (!connections.has(socket)) begin(add(socket), request, time)
+    },
 
     /** Returns the request that is in flight for the longest time. */
     oldest () {

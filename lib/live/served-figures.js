@@ -25,6 +25,7 @@ function createServedFigures (frameworks) {
   return {
     subscriptions: [...http1.subscriptions, ...http2.subscriptions],
     sweep: http1.sweep,
+    adopt: http1.adopt,
 
     forgetOpen () {
       http1.forgetOpen()

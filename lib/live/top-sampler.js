@@ -75,6 +75,14 @@ class Sampler {
     }
   }
 
+  /** Adds the requests that are in flight already. @returns {Generator<undefined, void>} */
+  * adoptOpen () {
+    for (const served of this.wiring.queries().live().servedRequests()) {
+      if (served === undefined) yield undefined
+      else if (served.time !== undefined) this.served.adopt({ ...served, time: served.time })
+    }
+  }
+
   /** @returns {Generator<undefined, TopFigures>} */
   * read () {
     yield * this.sites.countHandles()
@@ -112,6 +120,7 @@ function * startTop (options, session) {
   const { wiring } = session.tracer
   const sampler = new Sampler(options, wiring)
   session.kept.set('top', { sampler, stop: session.onEnd(sampler.stop) })
+  yield * sampler.adoptOpen()
   yield * sampler.sites.countHandles()
   const { mode, options: { blocked } } = wiring.settings
   return {

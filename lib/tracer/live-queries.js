@@ -8,7 +8,7 @@ const guard = require('../context/guard')
 const { copyChain } = require('../format/chains')
 const { inspectablePending, printedWaits } = require('../format/pending')
 const { createPending, drain, requestName } = require('../handles/pending')
-const { createRequestsInFlight } = require('../handles/requests-in-flight')
+const { createRequestsInFlight, servedRequests } = require('../handles/requests-in-flight')
 const { copyHop } = require('../stacks/hop-frames')
 
 /**
@@ -73,6 +73,9 @@ function createLiveQueries ({ registry, settings }, chain, waitSites) {
      * as data, in pieces.
      */
     requestsInFlight: () => guarded(requestsInFlight()),
+
+    /** Lists the requests of HTTP/1 in flight, in pieces. */
+    servedRequests: () => servedRequests(registry),
 
     /** Returns how many innermost waits there are of each chain now, for samples several times a second. */
     pendingSample: () => guard.run(sample),

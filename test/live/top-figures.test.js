@@ -135,6 +135,29 @@ test('the time of a request is in its bucket; one that is in flight is told with
   t.deepEqual([open.inFlight, open.routes[0].name, open.routes[0].count], [0, 'GET /held', 1])
 })
 
+test('requests that are in flight when it begins to look are told with their age, and counted when they end', async (t) => {
+  const { reports: [open, ended] } = await run(`
+    const release = []
+    const server = await serve((request, response) => { release.push(() => response.end()) })
+    const held = ['/first', '/second'].map((path) => get(server, path))
+    await until(() => release.length === 2)
+    await sleep(60)
+    await top.start()
+    report(await top.read())
+    for (const end of release) end()
+    await Promise.all(held)
+    await sleep(20)
+    report(await top.read())
+    server.close()
+    await top.stop()`)
+  t.is(open.inFlight, 2)
+  t.is(open.oldest.name, 'GET /first')
+  t.true(open.oldest.ms >= 59, JSON.stringify(open.oldest))
+  t.is(ended.inFlight, 0)
+  t.deepEqual(routesOf(ended, 'name', 'count'), [['GET /first', 1], ['GET /second', 1]])
+  t.true(ended.routes[0].maxUs >= 59_000)
+})
+
 test('requests whose connection is lost, and requests that are pipelined', async (t) => {
   const { reports: [pipelined, lost] } = await run(`
     const server = await serve((request, response) => {
