@@ -1,62 +1,34 @@
 'use strict'
 
-// Requests over HTTP/1 that servers get. Those of a connection are answered in order, so their times are kept
-// by socket. No object of the program is held.
+// Requests over HTTP/1 that servers get. Of many, some are taken at random, each of which stands for several:
+// what a busy server pays stays below 1 % (bench/top.js). No object of the program is held.
 
 const requests = require('../context/request-names')
 const { now } = require('../context/clock')
 const { handleOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
 
-const LOOKED_AT = 200 // connections at a time, whether they are closed
+const MAX_RATE = 2000 // requests per second; of more, a part is taken
+const LOOKED_AT = 200 // requests at a time, whether their connections are closed
 const MIN_LOST_MS = 500 // a request is looked at when it is open for as long
 
-class Connection {
-  open = 0
-  /** ms of the clock when the oldest open request began */
-  since = 0
-  method = ''
-  url = ''
+class Served {
   /** that Fastify reports @type {string | undefined} */
   route
-  /** of what is pipelined @type {Array<{ since: number, method: string, url: string }> | undefined} */
-  queue
 
-  /** @param {object} socket */
-  constructor (socket) {
+  /**
+   * @param {object} request
+   * @param {object} socket
+   * @param {{ since: number, weight: number, method: string, url: string }} facts since: ms of the clock;
+   *   weight: for how many requests it stands
+   */
+  constructor (request, socket, { since, weight, method, url }) {
+    this.request = new WeakRef(request)
     this.socket = new WeakRef(socket)
-  }
-
-  /** @param {number} since @param {string} method @param {string} url */
-  begin (since, method, url) {
-    if (this.open++ > 0) {
-      (this.queue ??= []).push({ since, method, url })
-      return
-    }
     this.since = since
+    this.weight = weight
     this.method = method
     this.url = url
-  }
-
-  /** Ends the oldest request. */
-  finish () {
-    this.route = undefined
-    this.url = ''
-    if (--this.open === 0) return
-    const next = this.queue?.shift()
-    if (next === undefined) return
-    this.since = next.since
-    this.method = next.method
-    this.url = next.url
-  }
-
-  /** Forgets what is open. @returns {number} how many requests that was */
-  clear () {
-    const { open } = this
-    this.open = 0
-    this.url = ''
-    this.queue = this.route = undefined
-    return open
   }
 }
 
@@ -65,70 +37,85 @@ class Connection {
  * @param {import('./route-names').RouteNames} names
  */
 function createHttp1Figures (table, names) {
-  /** by socket @type {WeakMap<object, Connection>} */
-  const connections = new WeakMap()
-  /** the same, until they are seen closed @type {Connection[]} */
-  const list = []
-  let lookedAt = 0
+  /** by request @type {WeakMap<object, Served>} */
+  let byRequest = new WeakMap()
+  /** that are not answered, oldest first but for those from before @type {Set<Served>} */
+  const open = new Set()
+  let unseen = open.values()
   let inFlight = 0
-
-  /** @param {object} socket @returns {Connection} */
-  function add (socket) {
-    const connection = new Connection(socket)
-    connections.set(socket, connection)
-    list.push(connection)
-    return connection
-  }
-
-  /** @param {Connection} connection @param {any} request @param {number} since */
-  function begin (connection, request, since) {
-    const isPlain = requests.hasNodePrototype(request)
-    const method = isPlain ? request.method : own(request, 'method')
-    const url = isPlain ? request.url : own(request, 'url')
-    connection.begin(since, String(method), typeof url === 'string' ? url : '')
-    inFlight++
-  }
+  /** one of so many is taken, on the average */
+  let weight = 1
+  let seen = 0
+  let taken = 0 // the number of the next one that is taken
+  let random = 1
+  let sweptAt = now()
+  let sweptSeen = 0
 
   /** @param {{ request: any, socket: any }} message */
   function requestStarted ({ request, socket }) {
-    const connection = connections.get(socket) ?? add(socket)
-    // Node sets _httpMessage while a response is due: else the end of the one before was not seen
-    if (connection.open > 0 && !socket._httpMessage) inFlight -= connection.clear()
-    begin(connection, request, now())
+    if (++seen < taken) return
+    if (weight > 1) taken = seen + 1 + nextRandom() % (2 * weight - 1)
+    begin(request, socket, now())
   }
 
-  /** @param {{ request: object, response: object, socket: object }} message */
-  function responseFinished ({ request, response, socket }) {
-    const connection = connections.get(socket)
-    if (connection === undefined || connection.open === 0) return
-    const us = (now() - connection.since) * 1000
-    table.get(names.ofAnswered(request, connection)).add(us, own(response, 'statusCode'))
-    connection.finish()
-    inFlight--
+  /** A generator of its own: the program may have seeded that of V8. @returns {number} an integer from 0 */
+  function nextRandom () {
+    random = (Math.imul(random, 1664525) + 1013904223) >>> 0
+    return random >>> 8
+  }
+
+  /** @param {any} request @param {object} socket @param {number} since */
+  function begin (request, socket, since) {
+    const isPlain = requests.hasNodePrototype(request)
+    const method = String(isPlain ? request.method : own(request, 'method'))
+    const path = isPlain ? request.url : own(request, 'url')
+    const url = typeof path === 'string' ? path : ''
+    const served = new Served(request, socket, { since, weight, method, url })
+    byRequest.set(request, served)
+    open.add(served)
+    inFlight += weight
+  }
+
+  /** @param {{ request: object, response: object }} message */
+  function responseFinished ({ request, response }) {
+    const served = byRequest.get(request)
+    if (served === undefined || !forget(served)) return
+    const us = (now() - served.since) * 1000
+    const status = own(response, 'statusCode')
+    table.get(names.ofAnswered(request, served)).add(us, status, served.weight)
   }
 
   /** Notes the route when Fastify runs a handler. @param {{ request: any, route: any }} message */
   function routed ({ request, route }) {
     const raw = isObject(request) ? own(request, 'raw') : undefined
-    const socket = isObject(raw) ? own(raw, 'socket') : undefined
+    const served = isObject(raw) ? byRequest.get(raw) : undefined
     const url = isObject(route) ? own(route, 'url') : undefined
-    const connection = isObject(socket) ? connections.get(socket) : undefined
-    if (connection !== undefined && typeof url === 'string') connection.route = url
+    if (served !== undefined && typeof url === 'string') served.route = url
   }
 
-  /** @param {Connection} connection that is closed or gone */
-  function lose (connection) {
-    for (; connection.open > 0; connection.finish()) {
-      table.get(names.ofOpen(connection)).lost++
-      inFlight--
-    }
+  /** @param {Served} served @returns {boolean} whether it was open */
+  function forget (served) {
+    if (!open.delete(served)) return false
+    inFlight -= served.weight
+    return true
   }
 
-  /** @param {Connection} connection @param {number} time @returns {boolean} whether it is to be kept */
-  function isKept (connection, time) {
-    if (connection.open > 0 && time - connection.since < MIN_LOST_MS) return true
-    const socket = connection.socket.deref()
-    return socket !== undefined && handleOf(socket) !== undefined
+  /** Looks whether a request is still open. @param {Served} served */
+  function check (served) {
+    const socket = served.socket.deref()
+    if (socket === undefined || handleOf(socket) === undefined) {
+      table.get(names.ofOpen(served)).lost += served.weight
+      forget(served)
+    } else if (served.request.deref() === undefined) forget(served) // its end was not seen
+  }
+
+  /** Takes as many requests as their rate allows. @param {number} time */
+  function setWeight (time) {
+    const seconds = (time - sweptAt) / 1000
+    if (seconds > 0) weight = Math.max(1, Math.round((seen - sweptSeen) / seconds / MAX_RATE))
+    if (weight === 1) taken = 0
+    sweptAt = time
+    sweptSeen = seen
   }
 
   return {
@@ -141,41 +128,38 @@ function createHttp1Figures (table, names) {
 
     inFlight: () => inFlight,
 
-    /** Adds a request that began before. @param {{ socket: object, request: object, time: number }} request */
+    /** Adds a request that began before. @param {{ socket: object, request: object, time: number }} before */
     adopt ({ socket, request, time }) {
-      if (!connections.has(socket)) begin(add(socket), request, time)
+      if (!byRequest.has(request)) begin(request, socket, time)
     },
 
     /** Returns the request that is in flight for the longest time. */
     oldest () {
-      /** @type {Connection | undefined} */
+      /** @type {Served | undefined} */
       let oldest
-      for (const connection of list) {
-        if (connection.open === 0) continue
-        if (oldest === undefined || connection.since < oldest.since) oldest = connection
-      }
+      for (const served of open) if (oldest === undefined || served.since < oldest.since) oldest = served
       return oldest === undefined ? undefined : { ms: now() - oldest.since, name: names.ofOpen(oldest) }
     },
 
-    /** Looks at some connections: those that are closed are forgotten, and their requests are lost. */
+    /** Looks at some requests in turn: where the connection is closed, they are lost. */
     sweep () {
       const time = now()
-      for (let i = Math.min(LOOKED_AT, list.length); i > 0; i--) {
-        if (lookedAt >= list.length) lookedAt = 0
-        const connection = list[lookedAt]
-        if (isKept(connection, time)) {
-          lookedAt++
+      setWeight(time)
+      for (let i = 0; i < LOOKED_AT; i++) {
+        const { value: served, done } = unseen.next()
+        if (!done && time - served.since >= MIN_LOST_MS) {
+          check(served)
           continue
         }
-        lose(connection)
-        const last = /** @type {Connection} */ (list.pop())
-        if (last !== connection) list[lookedAt] = last
+        unseen = open.values() // later ones are younger
+        break
       }
     },
 
     /** Tracing was off for a while: what began before may have ended unseen. */
     forgetOpen () {
-      for (const connection of list) connection.clear()
+      byRequest = new WeakMap()
+      open.clear()
       inFlight = 0
     }
   }

@@ -35,7 +35,7 @@ function createHttp2Figures (table, names) {
     const hasFailed = isObject(state) && Number(/** @type {any} */ (state).rstCode) > 0
     const route = table.get(begun.name)
     if (hasFailed) route.lost++
-    else route.add((now() - begun.since) * 1000, isObject(headers) ? Number(own(headers, ':status')) : 0)
+    else route.add((now() - begun.since) * 1000, isObject(headers) ? Number(own(headers, ':status')) : 0, 1)
   }
 
   return {

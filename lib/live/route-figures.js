@@ -27,13 +27,13 @@ class Route {
   maxUs = 0
   buckets = new Uint32Array(COUNT)
 
-  /** @param {number} us @param {unknown} status */
-  add (us, status) {
-    this.count++
-    this.sumUs += us
+  /** @param {number} us @param {unknown} status @param {number} weight for how many requests it stands */
+  add (us, status, weight) {
+    this.count += weight
+    this.sumUs += us * weight
     if (us > this.maxUs) this.maxUs = us
-    if (typeof status === 'number' && status >= 500) this.errors++
-    this.buckets[bucketOf(us)]++
+    if (typeof status === 'number' && status >= 500) this.errors += weight
+    this.buckets[bucketOf(us)] += weight
   }
 
   /** @param {string} name @returns {RouteFigures} */
