@@ -89,18 +89,20 @@ function createPending ({ siteOf, hops, now, sawAllSince, noteCode }) {
 
   /**
    * Returns how many innermost waits there are of each chain, without their hops: for samples several times a
-   * second.
-   * @returns {SampledWaits[]}
+   * second. Yields between pieces of work.
+   * @returns {Generator<void, SampledWaits[], void>}
    */
-  function sample () {
+  function * sample () {
     if (noteCode() !== undefined) return []
     const time = now()
     const waits = new Waits()
-    drain(waits.judge())
+    yield
+    yield * waits.judge()
     const requests = new RequestLookup()
     /** @type {Map<number, SampledWaits>} */
     const samples = new Map()
     for (let i = 0; i < waits.waiting.length; i++) {
+      if (i % CHUNK === CHUNK - 1) yield
       const ageMs = ageOf(waits, i, time)
       if (ageMs < 0) continue
       const chain = waits.waiting.chains[i]

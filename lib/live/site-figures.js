@@ -106,18 +106,30 @@ function createSiteFigures (wiring) {
   const open = () => ({ count: handleCount, groups })
 
   return {
-    /** Looks at what waits. */
-    sample () {
-      const start = now()
+    /**
+     * Looks at what waits, if it is time to.
+     * @returns {Generator<undefined, void>} with pauses, in which the event loop may go on
+     */
+    * sample () {
+      let start = now()
       const { mode, isSelected } = wiring.settings
       if (start < nextSample || mode.light || !isSelected('PROMISE')) return
-      for (const { chain, requests } of wiring.queries().live().pendingSample()) {
+      const isFirst = nextSample === 0 // it loads
+      let took = 0
+      const pieces = wiring.queries().live().pendingSample()
+      let piece = pieces.next()
+      for (; !piece.done; piece = pieces.next()) {
+        took += now() - start
+        yield
+        start = now()
+      }
+      for (const { chain, requests } of piece.value) {
         const ofRequests = requests.filter((ref) => ref !== 0).length
         addWait(chain, true, ofRequests)
         addWait(chain, false, requests.length - ofRequests)
       }
-      const took = samples === 0 && nextSample === 0 ? 0 : now() - start // the first one loads
-      nextSample = start + took * REST
+      took += now() - start
+      nextSample = start + (isFirst ? 0 : took * REST)
       samples++
     },
 

@@ -10,6 +10,7 @@ const { now } = require('../context/clock')
 const { createBlockerFigures } = require('./blocker-figures')
 const { createServedFigures } = require('./served-figures')
 const { createSiteFigures } = require('./site-figures')
+const { runInSlices } = require('./slices')
 const { createThreadFigures } = require('./thread-figures')
 
 const SAMPLE_MS = 250
@@ -52,6 +53,7 @@ class Sampler {
     this.readAt = now()
     this.wasEnabled = wiring.settings.enabled
     this.isStopped = false
+    this.isSampling = false
     const koaRoutes = wiring.loadKoaRoutes()
     this.served = createServedFigures({ expressRoute: koaRoutes.routeTextOf, koaRoute: koaRoutes.routeOf })
     this.thread = createThreadFigures()
@@ -68,11 +70,28 @@ class Sampler {
       if (enabled && !this.wasEnabled) this.served.forgetOpen()
       this.wasEnabled = enabled
       this.served.sweep()
-      if (enabled) this.sites.sample()
+      if (enabled && !this.isSampling) this.sample()
     } catch (error) {
-      this.wiring.events.failed(error)
-      this.stop()
+      this.failed(error)
     }
+  }
+
+  sample () {
+    this.isSampling = true
+    runInSlices(this.sites.sample(), {
+      begin () {},
+      send () {},
+      done: () => { this.isSampling = false },
+      failed: this.failed,
+      isReady: () => true,
+      isOver: () => this.isStopped
+    })
+  }
+
+  /** @param {unknown} error */
+  failed = (error) => {
+    this.wiring.events.failed(error)
+    this.stop()
   }
 
   /** Adds the requests that are in flight already. @returns {Generator<undefined, void>} */

@@ -77,8 +77,11 @@ function createLiveQueries ({ registry, settings }, chain, waitSites) {
     /** Lists the requests of HTTP/1 in flight, in pieces. */
     servedRequests: () => servedRequests(registry),
 
-    /** Returns how many innermost waits there are of each chain now, for samples several times a second. */
-    pendingSample: () => guard.run(sample),
+    /**
+     * Returns how many innermost waits there are of each chain now, for samples several times a second; in
+     * pieces.
+     */
+    pendingSample: sample,
 
     /**
      * Returns the place of a chain that `pendingSample` names.
