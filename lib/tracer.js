@@ -39,10 +39,12 @@ function createTracer () {
     }
   }))
 
+  let hasRecorded = false
+
   const live = createLive((file) => new (require('./live/server').LiveServer)(tracer, file))
 
   function install () {
-    settings.enabled = true
+    settings.enabled = hasRecorded = true
     engine.apply()
     settings.mode = modeFor(settings)
     asyncLayer.enable(settings.mode.light)
@@ -132,6 +134,19 @@ function createTracer () {
 
     disable () {
       changeState(() => { if (settings.enabled) uninstall() })
+    },
+
+    /** Whether tracing was on, since it last forgot what it had recorded. */
+    hasRecorded: () => hasRecorded,
+
+    /** Forgets, while tracing is off, what was recorded: steps and chains. */
+    forget () {
+      changeState(() => {
+        if (settings.enabled) return
+        hasRecorded = false
+        records.clear()
+        wiring.capture.forget()
+      })
     }
   }
   return tracer

@@ -143,6 +143,7 @@ function clear () {
   places.clear()
   order = []
   oldestIndex = 0
+  words = new Int32Array(INITIAL_RECORDS << SHIFT)
   endedRefs.fill(0)
   freePlaces = []
 }

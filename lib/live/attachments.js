@@ -10,7 +10,7 @@ const { messageOf } = require('../warnings')
 /**
  * @typedef {import('./session').Session} Session
  * @typedef {import('../options').Options} Options
- * @typedef {{ options: Options, enabled: boolean }} Before
+ * @typedef {{ options: Options, enabled: boolean, hasRecorded: boolean }} Before
  * @typedef {{ spans?: string, blocked?: number, filter?: string[], mode?: string }} Wishes
  */
 
@@ -30,9 +30,9 @@ class Attachments {
 
   /** @param {Wishes} wishes @throws {import('../errors').LongstackError} for a wrong option */
   add (wishes) {
-    const { settings } = this.#tracer.wiring
-    const isFirst = this.#wishes.size === 0
-    if (isFirst) this.#before = { options: settings.options, enabled: settings.enabled }
+    const { options, enabled } = this.#tracer.wiring.settings
+    const hasRecorded = this.#tracer.hasRecorded()
+    if (this.#wishes.size === 0) this.#before = { options, enabled, hasRecorded }
     this.#wishes.add(wishes)
     try {
       this.#apply()
@@ -57,6 +57,7 @@ class Attachments {
     if (before.enabled) return this.#tracer.apply(before.options)
     this.#tracer.disable()
     settings.options = before.options
+    if (!before.hasRecorded) this.#tracer.forget()
   }
 
   #apply () {

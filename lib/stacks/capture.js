@@ -19,6 +19,7 @@ const MIN_CHAIN_BUDGET = 1 << 20 // bytes
 const UNKNOWN = 0
 const PROGRAM = 1
 const CORE = 2
+const MIN_KINDS = 1 << 12
 
 /**
  * @typedef {ReturnType<typeof createCapture>} Capture
@@ -52,8 +53,11 @@ const CORE = 2
  * chain.
  */
 class ProgramFrames {
-  /** by chain: UNKNOWN, PROGRAM or CORE */
-  #kinds = new Uint8Array(1 << 12)
+  /** by chain, from #first on: UNKNOWN, PROGRAM or CORE */
+  #kinds = new Uint8Array(MIN_KINDS)
+  /** no chain that is known has a number below, unless numbers began anew */
+  #first = 0
+  #last = 0
   #stackOf
 
   /** @param {(chain: number) => Stack | undefined} stackOf */
@@ -63,19 +67,28 @@ class ProgramFrames {
 
   /** @param {number} chain */
   has (chain) {
-    if (chain >= this.#kinds.length) {
-      const larger = new Uint8Array(Math.max(chain + 1, this.#kinds.length * 2))
+    if (chain < this.#first) this.#begin(0)
+    if (chain > this.#last) this.#last = chain
+    const i = chain - this.#first
+    if (i >= this.#kinds.length) {
+      const larger = new Uint8Array(Math.max(i + 1, this.#kinds.length * 2))
       larger.set(this.#kinds)
       this.#kinds = larger
     }
-    if (this.#kinds[chain] === UNKNOWN) {
-      this.#kinds[chain] = this.#stackOf(chain)?.program === false ? CORE : PROGRAM
+    if (this.#kinds[i] === UNKNOWN) {
+      this.#kinds[i] = this.#stackOf(chain)?.program === false ? CORE : PROGRAM
     }
-    return this.#kinds[chain] === PROGRAM
+    return this.#kinds[i] === PROGRAM
   }
 
   reset () {
-    this.#kinds.fill(UNKNOWN)
+    this.#begin(this.#last + 1)
+  }
+
+  /** @param {number} chain the lowest from now on */
+  #begin (chain) {
+    this.#first = this.#last = chain
+    this.#kinds = new Uint8Array(MIN_KINDS)
   }
 }
 
@@ -178,8 +191,13 @@ function createCapture (deps) {
 
     /** Drops all stacks and chains, also of what was recorded until now. */
     reset () {
-      capture.generation++
       dropped += engine()?.stats().chains ?? 0
+      capture.forget()
+    },
+
+    /** The same, where nothing needs them any more. */
+    forget () {
+      capture.generation++
       // Chains and keys first: they name stacks by number (see guard.js for why that matters)
       native?.engine?.reset()
       js?.reset()
