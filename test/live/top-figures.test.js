@@ -269,7 +269,7 @@ test('blocking callbacks are reported while it looks, by place; an option that i
   const isSpin = (/** @type {any} */ { site }) => /^spin \(.*program\.cjs:\d+:\d+\)$/.test(site)
   const blocker = figures.blockers.find(isSpin)
   t.truthy(blocker, JSON.stringify(figures.blockers))
-  t.true(blocker.worstMs >= 395 && blocker.count === 1)
+  t.true(blocker.worstMs >= 395 && blocker.count === 1, JSON.stringify(blocker))
   t.regex(blocker.stack, /at blocking[^]*── setTimeout\(1\)/)
   t.is(stderr, '', 'nothing is printed for the program')
   t.is(after.blocked, 'no spans')

@@ -189,7 +189,7 @@ onLinux('a cluster and a worker thread are one; a process that is started later 
       new Worker(__filename)
       cluster.fork()
       cluster.fork()
-      setTimeout(() => cluster.fork(), 3000)
+      process.on('SIGUSR2', () => cluster.fork())
       console.log('ready')
     } else if (!isMainThread) {
       setInterval(() => {}, 1000)
@@ -214,6 +214,8 @@ onLinux('a cluster and a worker thread are one; a process that is started later 
     top.stdout.on('data', (part) => {
       text += part
       frames = text.split('\n').slice(0, -1).map((line) => JSON.parse(line))
+      if (frames.length === 0) return
+      if (frames.length === 1) target.kill('SIGUSR2')
       if (pidsOf(frames.at(-1)).size === 4 || frames.length > 200) resolve(undefined)
     })
   })
