@@ -56,7 +56,8 @@ async function startService (node, isPreloaded) {
   const inherited = Object.entries(process.env).filter(([name]) => !/^(LONGSTACK|NODE_)/.test(name))
   const env = { ...Object.fromEntries(inherited), ...(isPreloaded && { LONGSTACK_FRAMES: '7' }) }
   const preload = isPreloaded ? ['-r', path.join(root, 'lib', 'register.js')] : []
-  const needed = ['--expose-gc', '--expose-internals', '--no-warnings'] // by attach/state.js
+  // by attach/state.js; and V8's young generation, which grows with the load, is bounded
+  const needed = ['--expose-gc', '--expose-internals', '--no-warnings', '--max-semi-space-size=2']
   const flags = ['--inspect-port=0', ...needed, ...preload]
   const child = spawn(node, [...flags, path.join(__dirname, 'attach', 'server.js')],
     { env, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] })

@@ -93,10 +93,10 @@ void ResetChains(const FunctionCallbackInfo<Value>& info) {
   EngineOf(info)->chains().Reset();
 }
 
-// chainStats(): returns [chains, bytes]
+// chainStats(): returns [chains, bytes, number of the first]
 void ChainStats(const FunctionCallbackInfo<Value>& info) {
   const longstack::Chains& chains = EngineOf(info)->chains();
-  ReturnArray(info, chains.count(), chains.bytes());
+  ReturnArray(info, chains.count(), chains.bytes(), chains.first());
 }
 
 // clock(array): from now on capture() and step() write the time into the array's first element, in ms from

@@ -114,7 +114,6 @@ function clear () {
     ring[REF] = -1 // no record has the reference 0
   }
   requestRecords.clear()
-  delays.clear()
   epoch++
   older.clear()
 }

@@ -2,24 +2,27 @@
 
 // The delay of the timers of each chain: it outlives their records.
 
+const { ChainValues } = require('./chain-values')
+
 const MIXED = -1 // the delays of a chain's timers differ
 
-/** by chain: ms + 1, 0 where none is known, or MIXED */
-let delays = new Int32Array(1 << 10)
+/** ms + 1, or MIXED */
+const delays = new ChainValues(Int32Array)
 
 /** @param {number} chain @param {number} delay of one of its timers, in ms */
 function noteDelay (chain, delay) {
-  if (chain >= delays.length) {
-    const larger = new Int32Array(Math.max(chain + 1, delays.length * 2))
-    larger.set(delays)
-    delays = larger
-  }
-  const noted = delays[chain]
-  if (noted === 0) delays[chain] = delay + 1
-  else if (noted !== delay + 1) delays[chain] = MIXED
+  const noted = delays.get(chain)
+  if (noted === 0) delays.set(chain, delay + 1)
+  else if (noted !== delay + 1 && noted !== MIXED) delays.set(chain, MIXED)
 }
 
 /** @param {number} chain @returns {number | undefined} delay of all its timers, in ms */
-const delayOf = (chain) => chain < delays.length && delays[chain] > 0 ? delays[chain] - 1 : undefined
+function delayOf (chain) {
+  const noted = delays.get(chain)
+  return noted > 0 ? noted - 1 : undefined
+}
 
-module.exports = { noteDelay, delayOf, clear: () => delays.fill(0) }
+/** Forgets all chains. @param {number} first number of those that come now */
+const forget = (first) => delays.forget(first)
+
+module.exports = { noteDelay, delayOf, forget }

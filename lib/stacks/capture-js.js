@@ -5,7 +5,7 @@
 // receivers and closures of the program alive.
 
 const { now } = require('../context/clock')
-const { FIRST_CHAIN, FOLD_SHIFT } = require('../context/records')
+const { CHAIN_BITS, FIRST_CHAIN, FOLD_SHIFT } = require('../context/records')
 const { captureInto } = require('./trace-limit')
 const { RecentMap, frameLines } = require('./frames')
 
@@ -86,6 +86,7 @@ function createJsCapture ({ withCallSites, options, includesAwaiting, intern: nu
 
     reset () {
       base += chains.length / 3
+      if (base > CHAIN_BITS / 2) base = FIRST_CHAIN // others are long forgotten
       keys = newKeys()
       chains = []
       children = new Map()
@@ -97,7 +98,7 @@ function createJsCapture ({ withCallSites, options, includesAwaiting, intern: nu
 
     stats () {
       const bytes = children.size * CHAIN_BYTES + keys.weight
-      return { captured, misses, unstored: 0, chains: chains.length / 3, bytes }
+      return { captured, misses, unstored: 0, chains: chains.length / 3, firstChain: base, bytes }
     }
   }
 }

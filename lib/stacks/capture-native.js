@@ -26,7 +26,7 @@ const microtaskStack = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*pr
  * @property {(parent: number, stack: number, kind: number) => number} intern
  * @property {(chain: number) => [parent: number, stack: number, kind: number] | undefined} chainAt
  * @property {() => void} resetChains
- * @property {() => [chains: number, bytes: number]} chainStats
+ * @property {() => [chains: number, bytes: number, first: number]} chainStats
  * @property {(...promises: unknown[]) => number} rejected returns which of them are rejected, a bit each
  * @property {(array: Float64Array) => void} clock capture() writes ms into it, counted from its
  *   present value
@@ -190,8 +190,8 @@ function createNativeCapture (deps) {
 
     stats () {
       const [, bytes, unstored] = binding.stats()
-      const [chains, chainBytes] = binding.chainStats()
-      return { captured: captured[0], misses, unstored, chains, bytes: bytes + chainBytes }
+      const [chains, chainBytes, firstChain] = binding.chainStats()
+      return { captured: captured[0], misses, unstored, chains, firstChain, bytes: bytes + chainBytes }
     }
   }
 }

@@ -8,7 +8,10 @@
 // A step that repeats one of its last eight ancestors is that ancestor: the result of step() has in its upper
 // bits how many steps up that is.
 
+const { ChainValues } = require('../context/chain-values')
 const { now } = require('../context/clock')
+const { FIRST_CHAIN } = require('../context/records')
+const timerDelays = require('../context/timer-delays')
 const { loadBinding } = require('./binding')
 const { createNativeCapture, prepare } = require('./capture-native')
 const { NumberedStacks } = require('./numbered-stacks')
@@ -19,7 +22,6 @@ const MIN_CHAIN_BUDGET = 1 << 20 // bytes
 const UNKNOWN = 0
 const PROGRAM = 1
 const CORE = 2
-const MIN_KINDS = 1 << 12
 
 /**
  * @typedef {ReturnType<typeof createCapture>} Capture
@@ -32,8 +34,8 @@ const MIN_KINDS = 1 << 12
  * @property {(chain: number) => [parent: number, stack: number, kind: number] | undefined} chainAt
  * @property {() => void} reset forgets all chains and keys
  * @property {() => void} refresh applies the options that define what a stack holds
- * @property {() => { captured: number, misses: number, unstored: number, chains: number, bytes: number }}
- *   stats
+ * @property {() => { captured: number, misses: number, unstored: number, chains: number, firstChain: number,
+ *   bytes: number }} stats firstChain: number of the first chain that is known, or that will be
  *
  * @typedef {import('./capture-native').Binding} Binding
  * @typedef {import('./frames').Stack} Stack
@@ -53,11 +55,8 @@ const MIN_KINDS = 1 << 12
  * chain.
  */
 class ProgramFrames {
-  /** by chain, from #first on: UNKNOWN, PROGRAM or CORE */
-  #kinds = new Uint8Array(MIN_KINDS)
-  /** no chain that is known has a number below, unless numbers began anew */
-  #first = 0
-  #last = 0
+  /** UNKNOWN, PROGRAM or CORE */
+  #kinds = new ChainValues(Uint8Array)
   #stackOf
 
   /** @param {(chain: number) => Stack | undefined} stackOf */
@@ -67,28 +66,17 @@ class ProgramFrames {
 
   /** @param {number} chain */
   has (chain) {
-    if (chain < this.#first) this.#begin(0)
-    if (chain > this.#last) this.#last = chain
-    const i = chain - this.#first
-    if (i >= this.#kinds.length) {
-      const larger = new Uint8Array(Math.max(i + 1, this.#kinds.length * 2))
-      larger.set(this.#kinds)
-      this.#kinds = larger
+    let kind = this.#kinds.get(chain)
+    if (kind === UNKNOWN) {
+      kind = this.#stackOf(chain)?.program === false ? CORE : PROGRAM
+      this.#kinds.set(chain, kind)
     }
-    if (this.#kinds[i] === UNKNOWN) {
-      this.#kinds[i] = this.#stackOf(chain)?.program === false ? CORE : PROGRAM
-    }
-    return this.#kinds[i] === PROGRAM
+    return kind === PROGRAM
   }
 
-  reset () {
-    this.#begin(this.#last + 1)
-  }
-
-  /** @param {number} chain the lowest from now on */
-  #begin (chain) {
-    this.#first = this.#last = chain
-    this.#kinds = new Uint8Array(MIN_KINDS)
+  /** @param {number} first number of the chains that come now */
+  forget (first) {
+    this.#kinds.forget(first)
   }
 }
 
@@ -135,6 +123,13 @@ function createCapture (deps) {
     return entry === undefined ? undefined : { parent: entry[0], stack: stacks.get(entry[1]), kind: entry[2] }
   }
 
+  /** Forgets what is noted by chain. */
+  function forgetValues () {
+    const { firstChain } = engine()?.stats() ?? noStats
+    programFrames.forget(firstChain)
+    timerDelays.forget(firstChain)
+  }
+
   const capture = {
     clock,
 
@@ -163,8 +158,11 @@ function createCapture (deps) {
       const nativeEngine = option === 'js' ? undefined : native?.engine
       const name = nativeEngine === undefined ? 'js' : 'native'
       if (nativeEngine === undefined) js ??= require('./capture-js').createJsCapture(parts)
-      if (name !== capture.name) capture.reset()
-      capture.name = name
+      if (name !== capture.name) {
+        capture.reset()
+        capture.name = name
+        forgetValues()
+      }
       const selected = engine()
       selected.refresh()
       capture.step = selected.step
@@ -201,7 +199,7 @@ function createCapture (deps) {
       // Chains and keys first: they name stacks by number (see guard.js for why that matters)
       native?.engine?.reset()
       js?.reset()
-      programFrames.reset()
+      forgetValues()
       stacks.reset()
     },
 
@@ -225,7 +223,7 @@ function createCapture (deps) {
   return capture
 }
 
-const noStats = { captured: 0, misses: 0, unstored: 0, chains: 0 }
+const noStats = { captured: 0, misses: 0, unstored: 0, chains: 0, firstChain: FIRST_CHAIN }
 
 /** @param {EngineParts} parts */
 function loadNative (parts) {

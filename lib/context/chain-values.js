@@ -1,0 +1,47 @@
+'use strict'
+
+// A small integer for each chain. Chains are numbered upwards, also once they were forgotten: the array
+// begins where they do.
+
+const { FIRST_CHAIN } = require('./record-words')
+
+const MIN_LENGTH = 1 << 10
+
+/** @template {Uint8Array | Int32Array} Values */
+class ChainValues {
+  #Type
+  #first = FIRST_CHAIN
+  #values
+
+  /** @param {new (length: number) => Values} Type */
+  constructor (Type) {
+    this.#Type = Type
+    this.#values = new Type(MIN_LENGTH)
+  }
+
+  /** @param {number} chain @returns {number} 0 where none is stored */
+  get (chain) {
+    const i = chain - this.#first
+    return i >= 0 && i < this.#values.length ? this.#values[i] : 0
+  }
+
+  /** @param {number} chain of those that are forgotten, nothing is stored @param {number} value */
+  set (chain, value) {
+    const i = chain - this.#first
+    if (i < 0) return
+    if (i >= this.#values.length) {
+      const larger = new this.#Type(Math.max(i + 1, this.#values.length * 2))
+      larger.set(this.#values)
+      this.#values = larger
+    }
+    this.#values[i] = value
+  }
+
+  /** Forgets all chains. @param {number} first number of those that come now */
+  forget (first) {
+    this.#first = first
+    this.#values = new this.#Type(MIN_LENGTH)
+  }
+}
+
+module.exports = { ChainValues }
