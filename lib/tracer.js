@@ -4,13 +4,12 @@
 // tracer/listener.js what is done when something happens; what users ask is answered by answers.js.
 
 const guard = require('./context/guard')
-const records = require('./context/records')
 const { canBeLight } = require('./hooks/light-support')
-const loopIterations = require('./hooks/loop-iterations')
 const { takeBackChain } = require('./hooks/threads')
 const { changeState } = require('./listeners')
 const { providers } = require('./node-objects')
 const { defaultOptions } = require('./options')
+const { createEngine } = require('./tracer/engine')
 const { Wiring } = require('./tracer/wiring')
 const { messageOf, printLine } = require('./warnings')
 
@@ -31,20 +30,11 @@ function createTracer () {
   const { settings, asyncLayer, channels, uncaughtLayer, formatter } = wiring
   const { applyErrors, applySpans, applyBlocked } = createFeatureSwitches(wiring)
   const engine = createEngine(wiring)
-  const signal = createSignal(() => guard.run(() => {
-    try {
-      printLine(wiring.queries().summary(settings.isSelected))
-    } catch (error) { // the program must not end because somebody asked
-      printLine(`longstack: what is open cannot be printed: ${messageOf(error)}`)
-    }
-  }))
-
-  let hasRecorded = false
-
+  const signal = createSignal(wiring)
   const live = createLive((file) => new (require('./live/server').LiveServer)(tracer, file))
 
   function install () {
-    settings.enabled = hasRecorded = true
+    settings.enabled = true
     engine.apply()
     settings.mode = modeFor(settings)
     asyncLayer.enable(settings.mode.light)
@@ -136,17 +126,11 @@ function createTracer () {
       changeState(() => { if (settings.enabled) uninstall() })
     },
 
-    /** Whether tracing was on, since it last forgot what it had recorded. */
-    hasRecorded: () => hasRecorded,
+    hasRecorded: engine.hasRecorded,
 
-    /** Forgets, while tracing is off, what was recorded: steps and chains. */
+    /** Forgets what was recorded, while tracing is off. */
     forget () {
-      changeState(() => {
-        if (settings.enabled) return
-        hasRecorded = false
-        records.clear()
-        wiring.capture.forget()
-      })
+      changeState(() => { if (!settings.enabled) engine.forget() })
     }
   }
   return tracer
@@ -222,48 +206,18 @@ function runAll (works) {
   if (failures.length > 0) throw failures[0].error
 }
 
-/** Chooses the engine of capture, and with it the clocks that only the addon has. @param {Wiring} wiring */
-function createEngine (wiring) {
-  const { asyncLayer, capture, allocationClock, settings } = wiring
-  /** tracing was on: there may be records */
-  let isInstalled = false
-  /** the addon counts the iterations of the event loop */
-  let isCounting = false
-  /** the option in force @type {string | undefined} */
-  let applied
-
-  return {
-    apply () {
-      const { capture: option } = settings.options
-      if (applied !== option) wiring.profiles?.finish() // numbers of chains are those of one engine
-      applied = option
-      const before = capture.name
-      capture.selectEngine(option)
-      // Numbers of chains are those of one engine. Clearing touches all pages: not before there are any.
-      if (capture.name !== before && isInstalled) records.clear()
-      isInstalled = true
-      const isNative = capture.name === 'native'
-      allocationClock.useBinding(isNative ? capture.binding()?.markers : undefined)
-      if (isNative === isCounting) return
-      isCounting = isNative
-      if (!isNative) loopIterations.stop()
-      if (isNative && loopIterations.start()) asyncLayer.countIterations(loopIterations.counters, true)
-      else asyncLayer.countIterations(new Uint32Array(2), false)
-    },
-
-    stop () {
-      if (isCounting) loopIterations.stop()
-      isCounting = false
-      allocationClock.useBinding(undefined)
-      asyncLayer.countIterations(new Uint32Array(2), false)
-    }
-  }
-}
-
-/** Prints when a signal comes. @param {() => void} print */
-function createSignal (print) {
+/** Prints what is open when a signal comes. @param {Wiring} wiring */
+function createSignal (wiring) {
   /** @type {string | undefined} */
   let current
+
+  const print = () => guard.run(() => {
+    try {
+      printLine(wiring.queries().summary(wiring.settings.isSelected))
+    } catch (error) { // the program must not end because somebody asked
+      printLine(`longstack: what is open cannot be printed: ${messageOf(error)}`)
+    }
+  })
 
   return {
     /** @param {string | undefined} next undefined: on none */

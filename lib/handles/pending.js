@@ -4,13 +4,12 @@
 // process, the work is done in pieces, between which the event loop goes on: waits are copied at once, all
 // that follows reads the copy. No promise is held, nor asked.
 
-const { contextAt, contextOfChain } = require('../context/context')
 const { FLAGS, LIVE, TICKS, readWord } = require('../context/records')
 const { RequestLookup } = require('../context/request-of')
+const { Groups } = require('./wait-groups')
 const { INNERMOST, Waits } = require('./waits')
 
 const CHUNK = 1024 // waits that are grouped at once
-const MAX_IDS = 5 // of a group
 
 /**
  * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
@@ -148,144 +147,6 @@ function createPending ({ siteOf, hops, now, sawAllSince, noteCode }) {
   return { slices, sample, byRequest }
 }
 
-/** The waits of one place. */
-class Group {
-  count = 0
-  oldestMs = -1
-  newestMs = Infinity
-  /** by reference of the request: how many wait for it @type {Map<number, number>} */
-  requests = new Map()
-  /** references of the oldest, that one first @type {number[]} */
-  refs = []
-
-  /** @param {string | undefined} place @param {string} label */
-  constructor (place, label) {
-    this.at = place
-    this.label = label
-  }
-
-  /** @param {number} ref @param {number} ageMs @param {number} request reference, 0: none is known */
-  add (ref, ageMs, request) {
-    this.count++
-    if (ageMs > this.oldestMs) {
-      this.refs.unshift(ref)
-      this.refs.length = Math.min(this.refs.length, MAX_IDS)
-    } else if (this.refs.length < MAX_IDS) {
-      this.refs.push(ref)
-    }
-    this.oldestMs = Math.max(this.oldestMs, ageMs)
-    this.newestMs = Math.min(this.newestMs, ageMs)
-    if (request !== 0) this.requests.set(request, (this.requests.get(request) ?? 0) + 1)
-  }
-}
-
-class Groups {
-  /** by place and label @type {Map<string, Group>} */
-  #groups = new Map()
-  /** by chain; undefined: Node's own @type {Map<number, Group | undefined>} */
-  #ofChains = new Map()
-  #requests = new RequestLookup()
-  #siteOf
-  #hops
-
-  /** @param {Pick<Parameters<typeof createPending>[0], 'siteOf' | 'hops'>} deps */
-  constructor ({ siteOf, hops }) {
-    this.#siteOf = siteOf
-    this.#hops = hops
-  }
-
-  /** @param {number} chain @param {number} ref @param {number} ageMs */
-  add (chain, ref, ageMs) {
-    this.of(chain)?.add(ref, ageMs, this.#requests.of(ref))
-  }
-
-  /** Returns the group of a chain. @param {number} chain @returns {Group | undefined} as #groupOf */
-  of (chain) {
-    let group = this.#ofChains.get(chain)
-    if (group === undefined && !this.#ofChains.has(chain)) {
-      group = this.#groupOf(chain)
-      this.#ofChains.set(chain, group)
-    }
-    return group
-  }
-
-  /** @param {number} chain @returns {Group | undefined} undefined: nothing of the program waits */
-  #groupOf (chain) {
-    const { at: place = this.#placeOf(chain), label = 'promise' } = this.#siteOf(chain)
-    if (place === undefined && contextOfChain(chain) !== undefined) return undefined
-    const key = `${label} ${place}`
-    let group = this.#groups.get(key)
-    if (group === undefined) this.#groups.set(key, group = new Group(place, label))
-    return group
-  }
-
-  /** Returns the innermost frame where all are of libraries. @param {number} chain */
-  #placeOf (chain) {
-    for (const { lines } of this.#hops(contextOfChain(chain))) {
-      if (lines.length > 0) return lines[0].replace(/^\s*at (?:async )?/, '')
-    }
-    return undefined
-  }
-
-  /**
-   * @param {number} time ms of the clock
-   * @returns {Generator<void, PendingData[], void>}
-   */
-  * list (time) {
-    /** @type {PendingData[]} */
-    const list = []
-    for (const group of [...this.#groups.values()].sort(bySize)) {
-      yield
-      const { label, count, oldestMs, newestMs, refs } = group
-      const contexts = refs.map(contextAt)
-      list.push({
-        at: group.at,
-        label,
-        count,
-        oldestMs,
-        newestMs,
-        requests: namesOf(group.requests),
-        asyncIds: contexts.flatMap((context) => context?.asyncId || []),
-        hops: withRequest(this.#hops(contexts[0]), contextAt(this.#requests.of(refs[0])), time)
-      })
-    }
-    return list
-  }
-}
-
-/**
- * Names the request in hops of which the records are gone, but not its own.
- * @param {PrintedHop[]} hops
- * @param {import('../context/context').Context | undefined} request
- * @param {number} time ms of the clock
- * @returns {PrintedHop[]}
- */
-function withRequest (hops, request, time) {
-  const label = request?.request
-  const i = hops.findLastIndex(({ type }) => type === request?.type)
-  if (request === undefined || label === undefined || i === -1 || !Number.isNaN(hops[i].ageMs)) return hops
-  return hops.with(i, { ...hops[i], label, ageMs: Math.max(0, time - request.time) })
-}
-
-/** @param {Group} group @param {Group} other */
-const bySize = (group, other) => other.count - group.count || other.oldestMs - group.oldestMs
-
-/** @param {Map<number, number>} requests how often each occurs @returns {PendingData['requests']} */
-function namesOf (requests) {
-  /** @type {Map<string, number>} */
-  const counts = new Map()
-  for (const [ref, count] of requests) {
-    const request = requestName(ref)
-    if (request !== undefined) counts.set(request, (counts.get(request) ?? 0) + count)
-  }
-  return [...counts].map(([request, count]) => ({ request, count })).sort((a, b) => b.count - a.count)
-}
-
-/** @param {number} ref of a request @returns {string | undefined} `GET /report` */
-function requestName (ref) {
-  return ref === 0 ? undefined : contextAt(ref)?.request
-}
-
 /**
  * Runs a generator to its end at once.
  * @template T
@@ -299,4 +160,4 @@ function drain (pieces) {
   }
 }
 
-module.exports = { createPending, drain, requestName }
+module.exports = { createPending, drain }

@@ -32,6 +32,38 @@ class Served {
   }
 }
 
+/** Which requests are taken: all, or at random one of `weight` on the average. */
+class Choice {
+  weight = 1
+  #seen = 0
+  #taken = 0 // the number of the next one that is taken
+  #random = 1
+  #setAt = now()
+  #setSeen = 0
+
+  /** Whether the request that came is taken. */
+  next () {
+    if (++this.#seen < this.#taken) return false
+    if (this.weight > 1) this.#taken = this.#seen + 1 + this.#nextRandom() % (2 * this.weight - 1)
+    return true
+  }
+
+  /** A generator of its own: the program may have seeded that of V8. @returns {number} an integer from 0 */
+  #nextRandom () {
+    this.#random = (Math.imul(this.#random, 1664525) + 1013904223) >>> 0
+    return this.#random >>> 8
+  }
+
+  /** Takes as many as their rate allows. @param {number} time ms of the clock */
+  adapt (time) {
+    const seconds = (time - this.#setAt) / 1000
+    if (seconds > 0) this.weight = Math.max(1, Math.round((this.#seen - this.#setSeen) / seconds / MAX_RATE))
+    if (this.weight === 1) this.#taken = 0
+    this.#setAt = time
+    this.#setSeen = this.#seen
+  }
+}
+
 /**
  * @param {import('./route-figures').RouteTable} table
  * @param {import('./route-names').RouteNames} names
@@ -43,25 +75,11 @@ function createHttp1Figures (table, names) {
   const open = new Set()
   let unseen = open.values()
   let inFlight = 0
-  /** one of so many is taken, on the average */
-  let weight = 1
-  let seen = 0
-  let taken = 0 // the number of the next one that is taken
-  let random = 1
-  let sweptAt = now()
-  let sweptSeen = 0
+  const choice = new Choice()
 
   /** @param {{ request: any, socket: any }} message */
   function requestStarted ({ request, socket }) {
-    if (++seen < taken) return
-    if (weight > 1) taken = seen + 1 + nextRandom() % (2 * weight - 1)
-    begin(request, socket, now())
-  }
-
-  /** A generator of its own: the program may have seeded that of V8. @returns {number} an integer from 0 */
-  function nextRandom () {
-    random = (Math.imul(random, 1664525) + 1013904223) >>> 0
-    return random >>> 8
+    if (choice.next()) begin(request, socket, now())
   }
 
   /** @param {any} request @param {object} socket @param {number} since */
@@ -70,6 +88,7 @@ function createHttp1Figures (table, names) {
     const method = String(isPlain ? request.method : own(request, 'method'))
     const path = isPlain ? request.url : own(request, 'url')
     const url = typeof path === 'string' ? path : ''
+    const { weight } = choice
     const served = new Served(request, socket, { since, weight, method, url })
     byRequest.set(request, served)
     open.add(served)
@@ -109,15 +128,6 @@ function createHttp1Figures (table, names) {
     } else if (served.request.deref() === undefined) forget(served) // its end was not seen
   }
 
-  /** Takes as many requests as their rate allows. @param {number} time */
-  function setWeight (time) {
-    const seconds = (time - sweptAt) / 1000
-    if (seconds > 0) weight = Math.max(1, Math.round((seen - sweptSeen) / seconds / MAX_RATE))
-    if (weight === 1) taken = 0
-    sweptAt = time
-    sweptSeen = seen
-  }
-
   return {
     /** @type {Array<[string, (message: any) => void]>} */
     subscriptions: [
@@ -144,7 +154,7 @@ function createHttp1Figures (table, names) {
     /** Looks at some requests in turn: where the connection is closed, they are lost. */
     sweep () {
       const time = now()
-      setWeight(time)
+      choice.adapt(time)
       for (let i = 0; i < LOOKED_AT; i++) {
         const { value: served, done } = unseen.next()
         if (!done && time - served.since >= MIN_LOST_MS) {

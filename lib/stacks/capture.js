@@ -37,6 +37,8 @@ const CORE = 2
  * @property {() => { captured: number, misses: number, unstored: number, chains: number, firstChain: number,
  *   bytes: number }} stats firstChain: number of the first chain that is known, or that will be
  *
+ * @typedef {{ parent: number, stack: Stack | undefined, kind: number }} ChainParts
+ *
  * @typedef {import('./capture-native').Binding} Binding
  * @typedef {import('./frames').Stack} Stack
  *
@@ -74,9 +76,11 @@ class ProgramFrames {
     return kind === PROGRAM
   }
 
-  /** @param {number} first number of the chains that come now */
-  forget (first) {
-    this.#kinds.forget(first)
+  /** Forgets what is noted by chain. @param {Engine | undefined} engine that has forgotten its chains */
+  forget (engine) {
+    const { firstChain } = engine?.stats() ?? noStats
+    this.#kinds.forget(firstChain)
+    timerDelays.forget(firstChain)
   }
 }
 
@@ -114,20 +118,10 @@ function createCapture (deps) {
   /** @returns {Engine} */
   const engine = () => /** @type {Engine} */ (capture.name === 'native' ? native?.engine : js)
 
-  /**
-   * @param {number} chain
-   * @returns {{ parent: number, stack: Stack | undefined, kind: number } | undefined}
-   */
+  /** @param {number} chain @returns {ChainParts | undefined} */
   function chainAt (chain) {
     const entry = engine()?.chainAt(chain)
     return entry === undefined ? undefined : { parent: entry[0], stack: stacks.get(entry[1]), kind: entry[2] }
-  }
-
-  /** Forgets what is noted by chain. */
-  function forgetValues () {
-    const { firstChain } = engine()?.stats() ?? noStats
-    programFrames.forget(firstChain)
-    timerDelays.forget(firstChain)
   }
 
   const capture = {
@@ -161,7 +155,7 @@ function createCapture (deps) {
       if (name !== capture.name) {
         capture.reset()
         capture.name = name
-        forgetValues()
+        programFrames.forget(engine())
       }
       const selected = engine()
       selected.refresh()
@@ -187,19 +181,14 @@ function createCapture (deps) {
     /** @param {number} number of a stack @returns {Stack | undefined} */
     stackById: (number) => stacks.get(number),
 
-    /** Drops all stacks and chains, also of what was recorded until now. */
-    reset () {
-      dropped += engine()?.stats().chains ?? 0
-      capture.forget()
-    },
-
-    /** The same, where nothing needs them any more. */
-    forget () {
+    /** Drops all stacks and chains, also of what was recorded until now. @param {boolean} [isLoss] */
+    reset (isLoss = true) {
+      if (isLoss) dropped += engine()?.stats().chains ?? 0
       capture.generation++
       // Chains and keys first: they name stacks by number (see guard.js for why that matters)
       native?.engine?.reset()
       js?.reset()
-      forgetValues()
+      programFrames.forget(engine())
       stacks.reset()
     },
 
@@ -215,9 +204,9 @@ function createCapture (deps) {
     bytes: () => stacks.bytes + (engine()?.stats().bytes ?? 0),
 
     stats () {
-      const { captured, misses, unstored, chains } = engine()?.stats() ?? noStats
-      const [hits, bytes] = [captured - misses, capture.bytes()]
-      return { captured, hits, misses, unstored, chains, stacks: stacks.size, bytes, dropped }
+      const stats = engine()?.stats() ?? noStats
+      const hits = stats.captured - stats.misses
+      return { ...stats, hits, stacks: stacks.size, bytes: capture.bytes(), dropped }
     }
   }
   return capture

@@ -7,8 +7,9 @@ const { now } = require('../context/clock')
 const guard = require('../context/guard')
 const { copyChain } = require('../format/chains')
 const { inspectablePending, printedWaits } = require('../format/pending')
-const { createPending, drain, requestName } = require('../handles/pending')
+const { createPending, drain } = require('../handles/pending')
 const { createRequestsInFlight, servedRequests } = require('../handles/requests-in-flight')
+const { requestName } = require('../handles/wait-groups')
 const { copyHop } = require('../stacks/hop-frames')
 
 /**
@@ -80,8 +81,9 @@ function createLiveQueries ({ registry, settings }, chain, waitSites) {
     /**
      * Returns how many innermost waits there are of each chain now, for samples several times a second; in
      * pieces.
+     * @returns {Generator<void, import('../handles/pending').SampledWaits[], void>}
      */
-    pendingSample: sample,
+    pendingSample: () => sample(),
 
     /**
      * Returns the place of a chain that `pendingSample` names.
