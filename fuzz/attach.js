@@ -3,9 +3,10 @@
 // Attaches to a process under load and leaves it again, in all ways that commands and programs have: no
 // request is lost, each answer is the same byte for byte, and the process is afterwards as it was before.
 //
-//     node fuzz/attach.js --count 1000 --node .cache/node/22/bin/node [--control] [--preload]
+//     node fuzz/attach.js --count 1000 --node .cache/node/22/bin/node [--control] [--preload] [--alone]
 //
-// --control only opens and closes the inspector, for memory to compare with.
+// --control only opens and closes the inspector, for memory to compare with. --alone: the program itself does
+// not use longstack, so that what was recorded is forgotten each time.
 
 const { spawn } = require('node:child_process')
 const fs = require('node:fs')
@@ -34,6 +35,7 @@ const commandNames = Object.keys(commandCycles)
  * @property {string} [node] the binary
  * @property {boolean} [isControl]
  * @property {boolean} [isPreloaded]
+ * @property {boolean} [isAlone]
  * @property {(line: string) => void} [log]
  *
  * @typedef {{ main: Memory, worker: Memory }} Sample
@@ -153,7 +155,7 @@ function brokenLines (file) {
 /** @param {Settings} settings */
 async function attachOften (settings) {
   const { seed, count = Infinity, seconds = Infinity, node = process.execPath, log = () => {} } = settings
-  const { isControl = false, isPreloaded = false } = settings
+  const { isControl = false, isPreloaded = false, isAlone = false } = settings
   const random = createRandom(seed)
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-attach-'))
   const spans = path.join(folder, 'spans.ndjson')
@@ -188,7 +190,7 @@ async function attachOften (settings) {
         log(findings.at(-1))
       }
       const subject = { pid: service.pid, spans, random, ask: service.ask, found }
-      if (isPreloaded && name.startsWith('program')) continue
+      if ((isPreloaded || isAlone) && name.startsWith('program')) continue
       await service.ask('delay')
       load.start()
       const start = performance.now()
@@ -236,11 +238,13 @@ function quantile (values, share) {
 async function main () {
   const string = /** @type {const} */ ({ type: 'string' })
   const boolean = /** @type {const} */ ({ type: 'boolean' })
-  const options = { count: string, seed: string, node: string, control: boolean, preload: boolean }
+  const options = {
+    count: string, seed: string, node: string, control: boolean, preload: boolean, alone: boolean
+  }
   const { values } = parseArgs({ options })
   const { count = '100', seed = String(Date.now() % 1e6), node } = values
-  const { control: isControl, preload: isPreloaded } = values
-  const settings = { node, isControl, isPreloaded, count: Number(count), seed: Number(seed) }
+  const { control: isControl, preload: isPreloaded, alone: isAlone } = values
+  const settings = { node, isControl, isPreloaded, isAlone, count: Number(count), seed: Number(seed) }
   const result = await attachOften({ ...settings, log: console.log })
   for (const finding of result.findings) console.log(finding)
   const { times, delays, ...others } = result

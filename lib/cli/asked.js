@@ -4,16 +4,15 @@
 // thread connects to a socket of this command, which its inspector is asked for. The inspector is open for
 // that moment only; where the socket cannot be reached, it stays open as long as the command asks.
 
-const net = require('node:net')
-const { AskedThread, BlockedError } = require('./asked-thread')
+const { askSocket, blockedProcess, connectTo, noteOfFailure } = require('./asked-sockets')
+const { AskedThread } = require('./asked-thread')
 const { inspectProcess, SilentError } = require('./inspect-process')
-const { Meeting, receiveLines, threadOn } = require('./meeting')
+const { Meeting } = require('./meeting')
 const {
-  RefusedError, nodeDescendants, ownerOf, pidInside, rootOf, socketFiles, socketsOf
+  RefusedError, nodeDescendants, ownerOf, pidInside, rootOf, socketsOf
 } = require('./process-facts')
 
 const JOIN_MS = 2_000 // for a thread to connect, where its event loop is free
-const INTRODUCE_MS = 2_000 // for a thread to answer on LONGSTACK_SOCKET
 const BUSY_MS = 3_000 // for a busy event loop to come free
 const POLL_MS = 50
 const SIGN_MS = 2_000 // a process that is asked by its inspector detaches without a sign of this command
@@ -72,8 +71,11 @@ async function askProcesses (pids, { children = true, busyMs = BUSY_MS } = {}) {
  * @returns {Promise<AskedProcess>}
  */
 async function askProcess (pid, busyMs, closings) {
-  const { threads } = await connectTo(socketsOf(pid), pid)
+  const { threads, failures } = await connectTo(socketsOf(pid), pid)
   if (threads[0]?.facts.isMainThread) return { pid, threads, busy: undefined, busyMs: 0 }
+  const own = pidInside(pid)
+  const note = failures.map(noteOfFailure).find((found) => found?.pid === own && found.threadId === 0)
+  if (note !== undefined) return { ...blockedProcess(note), pid }
   for (const thread of threads) thread.close() // the inspector finds all of them
   const target = await inspectProcess(pid)
   let isAsking = false
@@ -188,76 +190,6 @@ async function askByInspector (target, reason) {
 async function leave (target) {
   await target.callNow('leave').catch(() => {})
   await target.close()
-}
-
-/**
- * Connects to sockets of LONGSTACK_SOCKET.
- * @param {string[]} paths
- * @param {number} [pid] as this command sees it; undefined: not known
- * @returns {Promise<{ threads: AskedThread[], failures: Error[] }>} threads: those that answer, the main one
- *   first
- */
-async function connectTo (paths, pid) {
-  /** @type {Error[]} */
-  const failures = []
-  const threads = await Promise.all(paths.map((file) =>
-    connectToOne(file, pid).catch((error) => { failures.push(error) })))
-  const own = pid === undefined ? undefined : pidInside(pid)
-  const present = threads.flatMap((thread) => thread ?? []).filter((thread) => {
-    const isOwn = own === undefined || thread.facts.pid === own
-    if (!isOwn) thread.close()
-    return isOwn
-  })
-  return { threads: present.sort((a, b) => a.threadId - b.threadId), failures }
-}
-
-/** @param {string} file @param {number | undefined} pid @returns {Promise<AskedThread>} */
-function connectToOne (file, pid) {
-  return new Promise((resolve, reject) => {
-    const socket = net.connect(file, () => {
-      const thread = threadOn(socket, pid ?? 0)
-      receiveLines(socket, (message) => thread.receive(message))
-      socket.on('close', () => thread.end())
-      thread.introduce(INTRODUCE_MS).then(() => {
-        thread.pid = pid ?? thread.facts.pid
-        resolve(thread)
-      }, (error) => {
-        socket.destroy()
-        reject(error)
-      })
-    })
-    socket.on('error', reject)
-  })
-}
-
-/**
- * Asks the processes that listen on a LONGSTACK_SOCKET.
- * @param {string} file
- * @returns {Promise<Asked>}
- * @throws {RefusedError}
- */
-async function askSocket (file) {
-  const { threads, failures } = await connectTo(socketFiles(file))
-  /** @type {AskedProcess[]} */
-  const processes = []
-  for (const thread of threads) {
-    const one = processes.find(({ pid }) => pid === thread.pid)
-    if (one === undefined) processes.push({ pid: thread.pid, threads: [thread], busy: undefined, busyMs: 0 })
-    else one.threads.push(thread)
-  }
-  if (processes.length === 0) throw new RefusedError(silence(file, failures))
-  return { processes, refused: [], close: async () => { for (const thread of threads) thread.close() } }
-}
-
-/** @param {string} file @param {Error[]} failures @returns {string} a sentence: why nobody answers there */
-function silence (file, failures) {
-  if (failures.some((error) => error instanceof BlockedError)) {
-    return `A process listens on ${file} and does not answer: its event loop is blocked. longstack why PID ` +
-      'asks by the inspector, also inside of what blocks.'
-  }
-  const isForbidden = failures.some((error) => ['EACCES', 'EPERM'].includes(/** @type {any} */ (error).code))
-  if (isForbidden) return `The socket ${file} belongs to another user.`
-  return `No process listens on ${file}: the one that did has ended.`
 }
 
 /**

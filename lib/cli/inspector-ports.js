@@ -4,6 +4,7 @@
 
 const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')
+const path = require('node:path')
 const { read, readLink } = require('./process-facts')
 
 const DEFAULT_PORT = 9229
@@ -24,9 +25,27 @@ function inspectorPort (pid) {
 function listenerAt (port) {
   const rows = ['tcp', 'tcp6'].flatMap((table) => listeningRows(`/proc/net/${table}`))
   const inodes = rows.filter((row) => addressOf(row[1]).port === port).map((row) => row[9])
-  if (inodes.length === 0) return undefined
+  return inodes.length === 0 ? undefined : processWith(inodes) ?? 0
+}
+
+/** @param {string[]} inodes of sockets @returns {number | undefined} a process that has one of them open */
+function processWith (inodes) {
   const pids = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number)
-  return pids.find((pid) => inodes.some((inode) => socketInodes(pid)?.has(inode))) ?? 0
+  return pids.find((pid) => inodes.some((inode) => socketInodes(pid)?.has(inode)))
+}
+
+/**
+ * Returns which process listens on a LONGSTACK_SOCKET: its file was moved, the system knows the first name.
+ * @param {string} file
+ * @returns {number | undefined} undefined: it cannot be seen
+ */
+function holderOf (file) {
+  if (process.platform !== 'linux') return undefined
+  const name = `${path.resolve(file)}.`
+  const rows = read('/proc/net/unix').split('\n').map((row) => row.trim().split(/\s+/))
+  const own = rows.filter(([, , , , , , , first = '']) =>
+    first.startsWith(name) && /^[^./]{6}\/s$/.test(first.slice(name.length)))
+  return processWith(own.map((row) => row[6]))
 }
 
 /** @param {string} table such as /proc/net/tcp @returns {string[][]} its rows of sockets that listen */
@@ -119,4 +138,11 @@ function addressesByLsof (pid) {
   }
 }
 
-module.exports = { inspectorAddresses, inspectorPort, listenerAt, listeningAddresses, possibleAddresses }
+module.exports = {
+  holderOf,
+  inspectorAddresses,
+  inspectorPort,
+  listenerAt,
+  listeningAddresses,
+  possibleAddresses
+}

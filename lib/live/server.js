@@ -12,6 +12,7 @@ const guard = require('../context/guard')
 const { OWN_WORK, contextTag } = require('../context/context')
 const { handleOf } = require('../node-objects')
 const { messageOf } = require('../warnings')
+const { BusyNote } = require('./busy-note')
 const { serve } = require('./connection')
 
 /** @typedef {import('../tracer').Tracer} Tracer */
@@ -27,12 +28,14 @@ class LiveServer {
   /** @type {Set<net.Socket>} */
   #sockets = new Set()
   #isClosed = false
+  #busyNote
 
   /** @param {Tracer} tracer @param {string} file */
   constructor (tracer, file) {
     this.#tracer = tracer
     this.path = file
     this.#server = net.createServer((socket) => guard.run(() => this.#receive(socket)))
+    this.#busyNote = new BusyNote(tracer.wiring.blockedObservers, () => this.#file)
     const name = this.#name = path.resolve(file)
     const own = `${name}.${process.pid}`
     guard.run(() => this.#open(isMainThread ? [name, own] : [`${own}.${threadId}`]))
@@ -95,6 +98,7 @@ class LiveServer {
   #remove = () => guard.run(() => {
     const file = this.#file
     this.#file = undefined
+    this.#busyNote.remove()
     try {
       if (file !== undefined && fs.lstatSync(file).ino === this.#inode) fs.unlinkSync(file)
       if (isMainThread) this.#removeOfWorkers()
@@ -113,6 +117,7 @@ class LiveServer {
   close () {
     this.#isClosed = true
     process.off('exit', this.#remove)
+    this.#busyNote.close()
     this.#remove()
     for (const socket of this.#sockets) socket.destroy()
     this.#server.close()

@@ -116,10 +116,40 @@ test.serial('a LONGSTACK_SOCKET that does not answer: why', async (t) => {
     }, 10)`, ['-r', register], { LONGSTACK_SOCKET: socket })
   const { stderr, code } = await why(socket)
   t.is(code, 1)
-  t.regex(stderr, /A process listens on .* and does not answer: its event loop is blocked/)
+  const who = isLinux ? `Process ${child.pid}` : 'A process'
+  t.regex(stderr, new RegExp(`${who} listens on .* and does not answer: its event loop is blocked`))
   const { stdout } = await why(child.pid)
   t.regex(stdout, /is blocked, for [\d.]+ s at least\. It runs\n {4}at /)
   child.kill('SIGKILL')
   await once(child, 'exit')
   t.regex((await why(socket)).stderr, /No process listens on .*: the one that did has ended\.\n$/)
+})
+
+test.serial('a LONGSTACK_SOCKET that does not answer, with LONGSTACK_BLOCKED: the stack inside, without a signal', async (t) => {
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-test-'))
+  t.teardown(() => fs.rmSync(directory, { recursive: true, force: true }))
+  const socket = path.join(directory, 's')
+  const release = path.join(directory, 'release')
+  const child = await start(t, `
+    process.on('SIGUSR1', () => console.log('signalled'))
+    const timer = setInterval(function soon () {
+      if (!fs.existsSync(process.env.LONGSTACK_SOCKET)) return
+      clearInterval(timer)
+      fs.writeSync(1, 'ready')
+      for (let i = 0; i % 1000 > 0 || !fs.existsSync(${JSON.stringify(release)}); i++);
+    }, 10)
+    setInterval(() => {}, 1000)`, ['-r', register], { LONGSTACK_SOCKET: socket, LONGSTACK_BLOCKED: '100' })
+  const note = `${socket}.busy`
+  while (!fs.existsSync(note)) await new Promise((resolve) => setTimeout(resolve, 20))
+  t.is(fs.statSync(note).mode & 0o777, 0o600)
+  for (const target of [socket, child.pid]) {
+    const { stdout, stderr, code } = await why(target)
+    t.is(code, 0, stderr)
+    t.regex(stdout, new RegExp(`The event loop of process ${child.pid} is blocked, for .* at least\\. It runs\n {4}at `))
+    t.regex(stdout, /at .*soon [^]*── setInterval\(10\)/)
+  }
+  fs.writeFileSync(release, '')
+  while (fs.existsSync(note)) await new Promise((resolve) => setTimeout(resolve, 20))
+  t.regex((await why(socket)).stdout, /\d open/)
+  t.is(child.stdout.read(), null, 'it got no signal')
 })

@@ -1,0 +1,138 @@
+'use strict'
+
+// Asks the processes that listen on a LONGSTACK_SOCKET. One whose event loop is blocked answers by the note
+// that it has left beside the socket, if it left one.
+
+const fs = require('node:fs')
+const net = require('node:net')
+const { BlockedError } = require('./asked-thread')
+const { holderOf } = require('./inspector-ports')
+const { receiveLines, threadOn } = require('./meeting')
+const { RefusedError, pidInside, socketFiles } = require('./process-facts')
+
+const INTRODUCE_MS = 2_000 // for a thread to answer
+
+/**
+ * @typedef {import('./asked').Asked} Asked
+ * @typedef {import('./asked').AskedProcess} AskedProcess
+ * @typedef {import('./asked-thread').AskedThread} AskedThread
+ *
+ * @typedef {{ pid: number, threadId: number, since: number, stack: string }} Note what lib/live/busy-note.js
+ *   writes; since: ms since the epoch
+ * @typedef {{ file: string, error: Error }} Failure a socket on which nobody answers
+ */
+
+/**
+ * Connects to sockets of LONGSTACK_SOCKET.
+ * @param {string[]} paths
+ * @param {number} [pid] as this command sees it; undefined: not known
+ * @returns {Promise<{ threads: AskedThread[], failures: Failure[] }>} threads: those that answer, the main
+ *   one first
+ */
+async function connectTo (paths, pid) {
+  /** @type {Failure[]} */
+  const failures = []
+  const threads = await Promise.all(paths.map((file) => connectToOne(file, pid).catch((error) => {
+    failures.push({ file, error })
+  })))
+  const own = pid === undefined ? undefined : pidInside(pid)
+  const present = threads.flatMap((thread) => thread ?? []).filter((thread) => {
+    const isOwn = own === undefined || thread.facts.pid === own
+    if (!isOwn) thread.close()
+    return isOwn
+  })
+  return { threads: present.sort((a, b) => a.threadId - b.threadId), failures }
+}
+
+/** @param {string} file @param {number | undefined} pid @returns {Promise<AskedThread>} */
+function connectToOne (file, pid) {
+  return new Promise((resolve, reject) => {
+    const socket = net.connect(file, () => {
+      const thread = threadOn(socket, pid ?? 0)
+      receiveLines(socket, (message) => thread.receive(message))
+      socket.on('close', () => thread.end())
+      thread.introduce(INTRODUCE_MS).then(() => {
+        thread.pid = pid ?? thread.facts.pid
+        resolve(thread)
+      }, (error) => {
+        socket.destroy()
+        reject(error)
+      })
+    })
+    socket.on('error', reject)
+  })
+}
+
+/**
+ * Asks the processes that listen on a LONGSTACK_SOCKET.
+ * @param {string} file
+ * @returns {Promise<Asked>}
+ * @throws {RefusedError}
+ */
+async function askSocket (file) {
+  const { threads, failures } = await connectTo(socketFiles(file))
+  /** @type {AskedProcess[]} */
+  const processes = []
+  for (const thread of threads) {
+    const one = processes.find(({ pid }) => pid === thread.pid)
+    if (one === undefined) processes.push({ pid: thread.pid, threads: [thread], busy: undefined, busyMs: 0 })
+    else one.threads.push(thread)
+  }
+  /** @type {Asked['refused']} */
+  const refused = []
+  for (const failure of failures.filter(({ error }) => error instanceof BlockedError)) {
+    const note = noteOfFailure(failure)
+    const pid = note?.pid ?? holderOf(failure.file)
+    if (note?.threadId === 0) processes.push(blockedProcess(note))
+    else refused.push({ pid: pid ?? 0, sentence: blockedSentence(failure.file, pid, note) })
+  }
+  if (processes.length === 0) throw new RefusedError(refused[0]?.sentence ?? silence(file, failures))
+  return { processes, refused, close: async () => { for (const thread of threads) thread.close() } }
+}
+
+/** Returns what it runs that does not answer, where it has noted that. @param {Failure} failure */
+function noteOfFailure ({ file, error }) {
+  return error instanceof BlockedError ? readNote(file) : undefined
+}
+
+/** @param {string} socket @returns {Note | undefined} what a process has noted that does not answer */
+function readNote (socket) {
+  try {
+    const { pid, threadId, since, stack } = JSON.parse(fs.readFileSync(`${socket}.busy`, 'utf8'))
+    const isNote = Number.isInteger(pid) && Number.isInteger(threadId) && Number.isFinite(since)
+    return isNote && typeof stack === 'string' ? { pid, threadId, since, stack } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** @param {Note} note @returns {AskedProcess} */
+function blockedProcess ({ pid, since, stack }) {
+  return { pid, threads: [], busy: stack, busyMs: Math.max(0, Date.now() - since) }
+}
+
+/**
+ * @param {string} file
+ * @param {number | undefined} pid
+ * @param {Note | undefined} note
+ */
+function blockedSentence (file, pid, note) {
+  if (note !== undefined) {
+    return `Thread ${note.threadId} of process ${pid} does not answer: its event loop is blocked. ` +
+      `It runs\n${note.stack}`
+  }
+  const who = pid === undefined ? 'A process' : `Process ${pid}`
+  return `${who} listens on ${file} and does not answer: its event loop is blocked. ` +
+    `longstack why ${pid ?? 'PID'} asks by the inspector, also inside of what blocks; with ` +
+    'LONGSTACK_BLOCKED the process itself tells what it is.'
+}
+
+/** @param {string} file @param {Failure[]} failures @returns {string} a sentence: why nobody answers there */
+function silence (file, failures) {
+  const codes = failures.map(({ error }) => /** @type {NodeJS.ErrnoException} */ (error).code)
+  const isForbidden = codes.includes('EACCES') || codes.includes('EPERM')
+  if (isForbidden) return `The socket ${file} belongs to another user.`
+  return `No process listens on ${file}: the one that did has ended.`
+}
+
+module.exports = { askSocket, blockedProcess, connectTo, noteOfFailure }
