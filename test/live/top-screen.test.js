@@ -176,10 +176,11 @@ onLinux('without a terminal a table for each interval, until the process ends', 
 
 /** @param {any} frame @returns {Set<number>} */
 const pidsOf = (frame) => new Set(frame?.threads.map((/** @type {any} */ { pid }) => pid))
-/** @param {{ threadId: number }} thread */
-const isWorker = ({ threadId }) => threadId > 0
+/** @param {any} frame @returns {number[]} pids of its worker threads */
+const workersOf = ({ threads }) =>
+  threads.flatMap((/** @type {any} */ { pid, threadId }) => threadId > 0 ? [pid] : [])
 
-onLinux('a cluster and a worker thread are one; a process that is started later is added', async (t) => {
+onLinux('a cluster and a worker thread are one; a process and a thread that start later are added', async (t) => {
   const file = path.join(directory, 'cluster.js')
   fs.writeFileSync(file, `
     const cluster = require('node:cluster')
@@ -189,7 +190,7 @@ onLinux('a cluster and a worker thread are one; a process that is started later 
       new Worker(__filename)
       cluster.fork()
       cluster.fork()
-      process.on('SIGUSR2', () => cluster.fork())
+      process.on('SIGUSR2', () => { cluster.fork(); new Worker(__filename) })
       console.log('ready')
     } else if (!isMainThread) {
       setInterval(() => {}, 1000)
@@ -216,16 +217,18 @@ onLinux('a cluster and a worker thread are one; a process that is started later 
       frames = text.split('\n').slice(0, -1).map((line) => JSON.parse(line))
       if (frames.length === 0) return
       if (frames.length === 1) target.kill('SIGUSR2')
-      if (pidsOf(frames.at(-1)).size === 4 || frames.length > 200) resolve(undefined)
+      const last = frames.at(-1)
+      if ((pidsOf(last).size === 4 && workersOf(last).length === 2) || frames.length > 200) resolve(undefined)
     })
   })
   const [first] = frames
   t.is(pidsOf(first).size, 3, JSON.stringify(first.threads))
-  t.deepEqual(first.threads.filter(isWorker).map((/** @type {any} */ { pid }) => pid), [target.pid])
+  t.deepEqual(workersOf(first), [target.pid])
   const { routes, threads } = /** @type {any} */ (frames.find(({ routes }) => routes.length > 0))
   t.is(routes[0].name, 'GET /member')
   t.true(threads.filter((/** @type {any} */ { perSecond }) => perSecond > 0).length >= 1)
   t.is(pidsOf(frames.at(-1)).size, 4, 'the member that came later')
+  t.deepEqual(workersOf(frames.at(-1)), [target.pid, target.pid], 'the worker that came later')
   top.kill()
   t.deepEqual(await once(top, 'close'), [0, null])
   target.kill()

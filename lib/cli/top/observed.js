@@ -1,10 +1,11 @@
 'use strict'
 
 // The processes and threads that longstack top looks at: those that the user has named, and the Node
-// processes that they have started, also later.
+// processes that they have started, also later. Worker threads that start later are found by their sockets.
 
 const { askProcesses, askSocket } = require('../asked')
-const { nodeDescendants, RefusedError } = require('../process-facts')
+const { connectTo } = require('../asked-sockets')
+const { nodeDescendants, pidInside, RefusedError, socketFiles, socketsOf } = require('../process-facts')
 const { findTarget } = require('../targets')
 
 const BUSY_MS = 10_000 // for a busy event loop to come free
@@ -23,6 +24,10 @@ class Observed {
   #known = new Set()
   /** @type {number[]} */
   #roots = []
+  /** LONGSTACK_SOCKET that the user has named @type {string | undefined} */
+  #socket
+  /** sockets of threads that are asked @type {Set<string>} */
+  #files = new Set()
   #discoverAt = 0
   /** @type {Promise<void> | undefined} */
   #discovering
@@ -42,6 +47,7 @@ class Observed {
    */
   async connect (withChildren) {
     const { pids, socket } = findTarget(this.name)
+    this.#socket = socket
     const asked = socket === undefined
       ? await askProcesses(pids, { children: withChildren, busyMs: BUSY_MS })
       : await askSocket(socket)
@@ -58,7 +64,17 @@ class Observed {
       throw new RefusedError(sentences.join('\n'))
     }
     this.#add(asked)
+    for (const { files } of this.#sockets()) for (const file of files) this.#files.add(file)
     return sentences
+  }
+
+  /** Lists the sockets of threads. @returns {Array<{ pid: number | undefined, files: string[] }>} */
+  #sockets () {
+    if (this.#socket !== undefined) return [{ pid: undefined, files: socketFiles(this.#socket) }]
+    return [...this.#known].map((pid) => {
+      const own = pidInside(pid)
+      return { pid, files: socketsOf(pid).filter((file) => new RegExp(`\\.${own}\\.\\d+$`).test(file)) }
+    })
   }
 
   /** @param {Asked} asked */
@@ -67,7 +83,7 @@ class Observed {
     for (const { threads } of processes) for (const thread of threads) this.onThread(thread)
   }
 
-  /** Looks for processes that were started meanwhile, now and then; does not wait for them. */
+  /** Looks for what was started meanwhile, now and then; does not wait for it. */
   discover () {
     if (this.#discovering !== undefined || performance.now() < this.#discoverAt) return
     this.#discovering = this.#findNew().catch(() => {}).finally(() => {
@@ -85,6 +101,20 @@ class Observed {
       this.#asked.push(asked)
       this.#add(asked)
     }
+    for (const { pid, files } of this.#sockets()) {
+      await this.#connectTo(files.filter((file) => !this.#files.has(file)), pid)
+    }
+  }
+
+  /** @param {string[]} files sockets of threads that started meanwhile @param {number | undefined} pid */
+  async #connectTo (files, pid) {
+    if (files.length === 0) return
+    const { threads, failures } = await connectTo(files, pid)
+    const close = async () => { for (const thread of threads) thread.close() }
+    if (this.#isClosed) return await close()
+    for (const file of files) if (!failures.some((failure) => failure.file === file)) this.#files.add(file)
+    this.#asked.push({ processes: [], refused: [], close })
+    for (const thread of threads) this.onThread(thread)
   }
 
   async close () {
