@@ -17,6 +17,21 @@ const TIMEOUT = 1 // -1: none
 const BREAK_ON_SIGINT = 3
 
 /**
+ * Modules of Node that longstack loads when it is first asked: one whose loading is terminated stays half
+ * loaded, for the program, too (`compileForInternalLoader` in Node's lib/internal/bootstrap/realm.js).
+ */
+const askedFor = ['net', 'os', 'perf_hooks', 'stream', 'tty', 'url', 'worker_threads']
+let isLoaded = false
+
+function loadBuiltIns () {
+  if (isLoaded) return
+  try {
+    for (const name of askedFor) require(`node:${name}`)
+    isLoaded = true
+  } catch {} // the stack is full
+}
+
+/**
  * @param {ReturnType<typeof import('./installer').createInstaller>} installer
  * @param {() => void} ran is called after a run that did not throw
  */
@@ -34,6 +49,7 @@ function createTerminableRuns ({ startTerminable, endTerminable, repair }, ran) 
       runInContext () {
         const saved = guard.save()
         const isTerminable = arguments[TIMEOUT] > 0 || arguments[BREAK_ON_SIGINT] === true
+        if (isTerminable) guard.run(loadBuiltIns)
         const isOutermost = isTerminable && startTerminable()
         let hasReturned = false
         try {
