@@ -7,8 +7,8 @@ const { setTimeout } = require('node:timers') // programs replace the global one
 const { now } = require('../context/clock')
 const guard = require('../context/guard')
 
-const SLICE_MS = 8
-const PAUSE_MS = 4
+const SLICE_MS = 12
+const PAUSE_MS = 3
 
 /**
  * A question: yields what is to be sent at once, or undefined where the event loop may go on; returns the
