@@ -30,25 +30,41 @@ class BusyNote {
     if (socket === undefined) return
     const file = `${socket}.busy`
     const text = JSON.stringify({ pid: process.pid, threadId, since: Date.now() - ms, stack })
-    try {
-      fs.rmSync(file, { force: true }) // of a process that has died
-      fs.writeFileSync(file, text, { flag: 'wx', mode: 0o600 }) // follows no link
-      this.#file = file
-    } catch {} // it is a convenience
+    if (write(file, text) || (unlink(file) && write(file, text))) this.#file = file
   })
 
   remove () {
     const file = this.#file
     if (file === undefined) return
     this.#file = undefined
-    try {
-      fs.unlinkSync(file)
-    } catch {}
+    unlink(file)
   }
 
   close () {
     this.#observers.listeners.delete(this.#note)
     this.remove()
+  }
+}
+
+// Neither asks for the state of a file: Node has one array for the answers, which the program may be reading.
+
+/** @param {string} file @param {string} text @returns {boolean} whether it is written: not where a file is */
+function write (file, text) {
+  try {
+    fs.writeFileSync(file, text, { flag: 'wx', mode: 0o600 }) // follows no link
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** @param {string} file @returns {boolean} whether it was there */
+function unlink (file) {
+  try {
+    fs.unlinkSync(file)
+    return true
+  } catch {
+    return false
   }
 }
 
