@@ -7,6 +7,10 @@ const fs = require('node:fs')
 const { threadId } = require('node:worker_threads')
 const guard = require('../context/guard')
 
+// Programs replace them
+const { stringify } = JSON
+const { now } = Date
+
 class BusyNote {
   #observers
   #fileOf
@@ -29,7 +33,7 @@ class BusyNote {
     const socket = this.#fileOf()
     if (socket === undefined) return
     const file = `${socket}.busy`
-    const text = JSON.stringify({ pid: process.pid, threadId, since: Date.now() - ms, stack })
+    const text = stringify({ pid: process.pid, threadId, since: now() - ms, stack })
     if (write(file, text) || (unlink(file) && write(file, text))) this.#file = file
   })
 
