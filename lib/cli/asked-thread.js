@@ -3,7 +3,7 @@
 // One thread of a process that a command asks: questions and answers are JSON, one a line (see
 // lib/live/session.js).
 
-const { RefusedError } = require('./process-facts')
+const { GoneError, RefusedError } = require('./process-facts')
 
 const ANSWER_MS = 15_000 // without a sign of life
 
@@ -131,7 +131,7 @@ class AskedThread {
   }
 
   #gone () {
-    return new RefusedError(`${this.name} ended, or closed its connection.`)
+    return new GoneError(`${this.name} ended, or closed its connection.`)
   }
 }
 

@@ -9,12 +9,13 @@ const { AskedThread } = require('./asked-thread')
 const { inspectProcess, SilentError } = require('./inspect-process')
 const { Meeting } = require('./meeting')
 const {
-  RefusedError, nodeDescendants, ownerOf, pidInside, rootOf, socketsOf
+  GoneError, RefusedError, endedSentence, hasEnded, nodeDescendants, ownerOf, pidInside, rootOf, socketsOf
 } = require('./process-facts')
 
 const JOIN_MS = 2_000 // for a thread to connect, where its event loop is free
 const BUSY_MS = 3_000 // for a busy event loop to come free
 const POLL_MS = 50
+const GONE_MS = 500 // from the end of a connection to that of the process
 const SIGN_MS = 2_000 // a process that is asked by its inspector detaches without a sign of this command
 const BLOCKED_MS = 250 // what is shorter is work
 const ownWorker = /[\\/]lib[\\/](blocked[\\/]inspector-worker|sinks[\\/]otlp-thread)\.js$/
@@ -48,11 +49,12 @@ async function askProcesses (pids, { children = true, busyMs = BUSY_MS } = {}) {
   /** @type {Array<() => Promise<void>>} */
   const closings = []
   for (const pid of all) { // one after another: each inspector opens on the same port
+    const isThere = !hasEnded(pid)
     try {
       processes.push(await askProcess(pid, busyMs, closings))
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error
-      refused.push({ pid, sentence: error.message })
+      refused.push({ pid, sentence: isThere ? await sentenceOf(pid, error) : error.message })
     }
   }
   const close = async () => {
@@ -62,6 +64,13 @@ async function askProcesses (pids, { children = true, busyMs = BUSY_MS } = {}) {
   if (processes.length > 0) return { processes, refused, close }
   await close()
   throw new RefusedError(refused.map(({ sentence }) => sentence).join('\n'))
+}
+
+/** Says why a process was not asked. @param {number} pid @param {RefusedError} error */
+async function sentenceOf (pid, error) {
+  const end = Date.now() + (error instanceof GoneError ? GONE_MS : 0)
+  while (!hasEnded(pid) && Date.now() < end) await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+  return hasEnded(pid) ? endedSentence(pid) : error.message
 }
 
 /**
@@ -94,8 +103,12 @@ async function askProcess (pid, busyMs, closings) {
     if (main instanceof AskedThread) return { pid, threads: [main, ...found], busy: stack, busyMs: ms }
     if (!(main instanceof RefusedError)) throw main
     isAsking = true
+    const thread = await askByInspector(target, main).catch(async (error) => {
+      await leave(target) // a process that ends waits for that
+      throw error
+    })
     closings.push(() => leave(target))
-    return { pid, threads: [await askByInspector(target, main), ...found], busy: stack, busyMs: ms }
+    return { pid, threads: [thread, ...found], busy: stack, busyMs: ms }
   } finally {
     meeting?.close()
     if (!isAsking) await target.close()
@@ -175,7 +188,7 @@ async function askByInspector (target, reason) {
       for (const event of events ?? []) thread.receive(JSON.parse(event))
       for (const part of parts ?? []) thread.receive({ id, part })
       thread.receive({ id, value, error })
-    }, (error) => thread.receive({ id, error: error.message }))
+    }, (error) => target.isOpen ? thread.receive({ id, error: error.message }) : thread.end())
   }, () => thread.end())
   const sign = setInterval(() => {
     if (!target.isOpen) thread.end()

@@ -7,7 +7,7 @@ const { debuggerUrl, openSocket } = require('./debugger-socket')
 const { InspectedThread, SilentError } = require('./inspected-thread')
 const { inspectorAddresses, listeningAddresses, possibleAddresses } = require('./inspector-ports')
 const { checkSignal, unopenedReason } = require('./inspector-signal')
-const { RefusedError, checkProcess, nodeDescendants } = require('./process-facts')
+const { RefusedError, checkProcess, endedSentence, hasEnded, nodeDescendants } = require('./process-facts')
 
 const OPEN_MS = 5_000 // for the inspector to open
 const POLL_MS = 20
@@ -92,7 +92,7 @@ async function inspectProcess (pid) {
   await checkSignal(pid)
   const before = listeningAddresses(pid)
   const childrenBefore = listeningOf(nodeDescendants(pid))
-  process.kill(pid, 'SIGUSR1')
+  signal(pid)
   const end = Date.now() + OPEN_MS
   while (Date.now() < end) {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
@@ -102,7 +102,16 @@ async function inspectProcess (pid) {
   // One that a command has opened stays open while the event loop is blocked.
   const open = await connectToOne(pid, possibleAddresses(pid), false)
   if (open !== undefined) return open
-  throw new RefusedError(unopenedReason(pid))
+  throw new RefusedError(hasEnded(pid) ? endedSentence(pid) : unopenedReason(pid))
+}
+
+/** Has a process open its inspector. @param {number} pid @throws {RefusedError} */
+function signal (pid) {
+  try {
+    process.kill(pid, 'SIGUSR1')
+  } catch (error) {
+    throw hasEnded(pid) ? new RefusedError(endedSentence(pid)) : error
+  }
 }
 
 /**

@@ -3,7 +3,7 @@
 // The inspector of one thread of another process: what a command calls there.
 
 const path = require('node:path')
-const { RefusedError } = require('./process-facts')
+const { GoneError, RefusedError } = require('./process-facts')
 
 const REQUEST_MS = 2_000 // for an answer about the inspector
 const ANSWER_MS = 15_000 // for an answer of the process, beyond what it is asked to wait
@@ -11,6 +11,9 @@ const ANSWER_MS = 15_000 // for an answer of the process, beyond what it is aske
 /** What the process loads; by its path, since longstack may not be installed where the process is. */
 const root = path.join(__dirname, '..', '..')
 const inspected = path.join(root, 'lib', 'inspected.js')
+
+/** While Node ends, its inspector still answers, and has nothing to evaluate in. */
+const nodeEnds = /Cannot find (?:default )?(?:execution )?context|context was destroyed|navigated or closed/
 
 /**
  * @typedef {{ resolve: (value: any) => void, reject: (error: Error) => void }} Call
@@ -128,7 +131,8 @@ class InspectedThread {
   receive (text) {
     const { id, result, error, method, params } = JSON.parse(text)
     const call = this.#calls.get(id)
-    if (error !== undefined) call?.reject(new RefusedError(String(error.message)))
+    if (error !== undefined && nodeEnds.test(error.message)) this.end()
+    else if (error !== undefined) call?.reject(new RefusedError(String(error.message)))
     else call?.resolve(result)
     if (method === 'NodeWorker.attachedToWorker') this.#addWorker(params)
     if (method === 'NodeWorker.receivedMessageFromWorker') {
@@ -158,7 +162,7 @@ class SilentError extends RefusedError {}
 
 /** @param {number} pid */
 function ended (pid) {
-  return new RefusedError(`Process ${pid} ended, or closed its inspector.`)
+  return new GoneError(`Process ${pid} ended, or closed its inspector.`)
 }
 
 module.exports = { InspectedThread, SilentError }

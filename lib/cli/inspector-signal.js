@@ -5,7 +5,7 @@
 
 const { clean } = require('../text')
 const { inspectorPort, listenerAt } = require('./inspector-ports')
-const { RefusedError, read, readLink } = require('./process-facts')
+const { RefusedError, read, readLink, stateOf } = require('./process-facts')
 
 const SIGUSR1_BIT = 1n << BigInt(require('node:os').constants.signals.SIGUSR1 - 1)
 
@@ -140,11 +140,6 @@ function childrenOf (pid) {
 /** @param {string} text @returns {string} on one line */
 function shorten (text) {
   return clean(text.length > 60 ? `${text.slice(0, 59)}…` : text)
-}
-
-/** Returns the state of the main thread: R, S, D, T, t, Z. @param {number} pid */
-function stateOf (pid) {
-  return /^\d+ \(.*\) (\S)/s.exec(read(`/proc/${pid}/stat`))?.[1] ?? ''
 }
 
 module.exports = { checkSignal, unopenedReason }

@@ -13,6 +13,9 @@ const NODE_NAME = /node|electron/i
 /** A sentence for the user: the process cannot be asked. */
 class RefusedError extends Error {}
 
+/** The same: it has closed its connection, as one does that ends. */
+class GoneError extends RefusedError {}
+
 /**
  * Checks that a process may be asked.
  * @param {number} pid
@@ -39,6 +42,29 @@ function checkProcess (pid) {
     throw new RefusedError(`Process ${pid} has another network, as in a container: run longstack there, or ` +
       'set LONGSTACK_SOCKET.')
   }
+}
+
+/** Returns whether a process has ended, or does so. @param {number} pid */
+function hasEnded (pid) {
+  if (process.platform === 'linux' && /^[ZX]?$/.test(stateOf(pid))) return true
+  try {
+    process.kill(pid, 0)
+    return false
+  } catch (error) {
+    return /** @type {NodeJS.ErrnoException} */ (error).code === 'ESRCH'
+  }
+}
+
+/** @param {number} pid */
+const endedSentence = (pid) => `Process ${pid} has ended.`
+
+/**
+ * Returns the state that Linux tells, as a letter.
+ * @param {number} pid
+ * @returns {string} empty: it has ended
+ */
+function stateOf (pid) {
+  return /^\d+ \(.*\) (\S)/s.exec(read(`/proc/${pid}/stat`))?.[1] ?? ''
 }
 
 /** Returns the file that a process runs. @param {number} pid @returns {string | undefined} */
@@ -172,7 +198,11 @@ function readLink (file) {
 }
 
 module.exports = {
+  GoneError,
   RefusedError,
+  endedSentence,
+  hasEnded,
+  stateOf,
   checkProcess,
   isNode,
   nodeDescendants,

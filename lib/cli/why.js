@@ -125,6 +125,7 @@ async function answerTo (asked, target, wish) {
   for (let isFirst = true; ; isFirst = false) {
     const answers = await Promise.all(asked.processes.map((one) => answerOf(one, target, wish, isFirst)))
     const present = answers.filter(({ threads, busy }) => threads.length > 0 || busy !== undefined)
+    if (present.length === 0 && isFirst) throw endOf(asked)
     const all = { processes: present, refused: asked.refused, others: target.others, end: target.end?.text }
     if (wish.json) {
       const json = jsonAnswer(all)
@@ -137,6 +138,13 @@ async function answerTo (asked, target, wish) {
     await sleep(wish.watchMs)
     if (!wish.json && !isScreen) await print('\n')
   }
+}
+
+/** @param {Asked} asked of which nobody answers any more */
+function endOf ({ processes, refused }) {
+  const { RefusedError, endedSentence } = require('./process-facts')
+  const sentences = refused.map(({ sentence }) => sentence)
+  return new RefusedError([...sentences, ...processes.map(({ pid }) => endedSentence(pid))].join('\n'))
 }
 
 /**

@@ -153,3 +153,15 @@ test.serial('a LONGSTACK_SOCKET that does not answer, with LONGSTACK_BLOCKED: th
   t.regex((await why(socket)).stdout, /\d open/)
   t.is(child.stdout.read(), null, 'it got no signal')
 })
+
+test.serial('a process that exits meanwhile: that is said, and its exit code is its own', async (t) => {
+  for (const ms of [0, 40, 80, 120, 160, 200, 300]) {
+    const child = await start(t, `process.once('SIGUSR2', () => setTimeout(() => process.exit(7), ${ms})); ${idle}`)
+    const exit = once(child, 'exit')
+    child.kill('SIGUSR2')
+    const { stdout, stderr, code } = await why(child.pid)
+    t.deepEqual(await exit, [7, null])
+    if (code === 0) t.regex(stdout, new RegExp(`^Process ${child.pid} · `))
+    else t.regex(stderr, new RegExp(`^longstack: (Process ${child.pid} (has ended|ended, or closed its (inspector|connection))|There is no process ${child.pid})\\.\n$`))
+  }
+})
