@@ -31,7 +31,10 @@ fs.writeFileSync(app, `
   }).listen(0, '127.0.0.1', () => {
     const { port } = server.address()
     const agent = new http.Agent({ keepAlive: true })
-    const get = (path) => http.get({ port, host: '127.0.0.1', path, agent }, (response) => response.resume())
+    const get = (path) => {
+      const request = http.get({ port, host: '127.0.0.1', path, agent }, (response) => response.resume())
+      request.on('error', () => {}) // of a connection that was kept alive for too long, on a busy machine
+    }
     setInterval(() => { for (const path of ['/slow', '/fast', '/fast', '/bad', '/leak']) get(path) }, 100)
     setInterval(() => get('/block'), 500)
     console.log('ready')
@@ -55,9 +58,12 @@ const start = () => (shared ??= startOwn())
 async function startOwn (file = app, env = {}) {
   const flags = file === app ? ['--inspect-port=0'] : [] // of which members of a cluster cannot have one more
   const child = spawn(process.execPath, [...flags, '-r', register, file], {
-    env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'ignore']
+    env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe']
   })
   children.add(child)
+  let errors = ''
+  child.stderr.on('data', (text) => { errors += text })
+  child.on('exit', (code) => { if (code !== null) console.error(`The program of the test exited with ${code}: ${errors}`) })
   await once(/** @type {any} */ (child.stdout), 'data')
   return { pid: Number(child.pid), child }
 }
