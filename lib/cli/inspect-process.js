@@ -11,6 +11,7 @@ const { RefusedError, checkProcess, endedSentence, hasEnded, nodeDescendants } =
 
 const OPEN_MS = 5_000 // for the inspector to open
 const POLL_MS = 20
+const CLOSE_MS = 500 // for the inspector to close
 
 /** Closes the inspector of a process that cannot load longstack, once this is answered. */
 const CLOSE = 'void process.getBuiltinModule(\'timers\').setImmediate(() =>' +
@@ -25,6 +26,9 @@ class InspectedProcess extends InspectedThread {
   #socket
   /** where its child processes listened before it got a signal @type {Listening} */
   childrenBefore = new Map()
+
+  /** where it listens @type {Address | undefined} */
+  address
 
   /** @param {number} pid @param {import('ws').WebSocket} socket @param {boolean} isOpened for this command */
   constructor (pid, socket, isOpened) {
@@ -46,7 +50,17 @@ class InspectedProcess extends InspectedThread {
     await this.leaveWorkers()
     if (this.isOpened) await this.#closeInspector()
     this.disconnect()
+    if (this.isOpened) await this.#closed()
     for (const [pid, before] of this.childrenBefore) await closeSince(pid, before)
+  }
+
+  /** Waits until the inspector is closed: the next command would connect to one that closes. */
+  async #closed () {
+    const { pid, address } = this
+    const isListening = () => listeningAddresses(pid)?.some(({ port }) => port === address?.port) === true
+    for (const end = Date.now() + CLOSE_MS; Date.now() < end && isListening();) {
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+    }
   }
 
   async #closeInspector () {
@@ -90,7 +104,7 @@ async function inspectProcess (pid) {
   const attached = await connectToOne(pid, inspectorAddresses(pid), false)
   if (attached !== undefined) return attached
   await checkSignal(pid)
-  const before = listeningAddresses(pid)
+  let before = listeningAddresses(pid)
   const childrenBefore = listeningOf(nodeDescendants(pid))
   signal(pid)
   const end = Date.now() + OPEN_MS
@@ -98,6 +112,10 @@ async function inspectProcess (pid) {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
     const opened = await connectToOne(pid, openedSince(pid, before), true)
     if (opened !== undefined) return Object.assign(opened, { childrenBefore })
+    const present = listeningAddresses(pid)
+    if (before === undefined || present === undefined || present.length >= before.length) continue
+    before = present // the inspector was open for another command, and closes: the signal had no effect
+    signal(pid)
   }
   // One that a command has opened stays open while the event loop is blocked.
   const open = await connectToOne(pid, possibleAddresses(pid), false)
@@ -139,7 +157,7 @@ async function connectToOne (pid, addresses, isOpened) {
     if (socket === undefined) continue
     const target = new InspectedProcess(pid, socket, isOpened)
     const isTarget = await target.evaluate('process.pid') === pid || isListenedBy(address, pid)
-    if (isTarget) return target
+    if (isTarget) return Object.assign(target, { address })
     socket.terminate()
   }
   return undefined
