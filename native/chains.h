@@ -145,7 +145,8 @@ class Chains {
   }
 
   uint32_t count() const { return count_; }
-  uint32_t first() const { return kFirst + base_; }  // number of the first chain that is known, or that will be
+  // The number of the first chain that is known, or that will be.
+  uint32_t first() const { return kFirst + base_; }
   size_t bytes() const {
     const size_t steps = steps_ == nullptr ? 0 : kStepSlots * sizeof(Step);
     return size_ * (sizeof(Chain) / 2 + sizeof *children_) + steps;

@@ -74,9 +74,10 @@ async function askSocket (file) {
   /** @type {AskedProcess[]} */
   const processes = []
   for (const thread of threads) {
-    const one = processes.find(({ pid }) => pid === thread.pid)
-    if (one === undefined) processes.push({ pid: thread.pid, threads: [thread], busy: undefined, busyMs: 0 })
-    else one.threads.push(thread)
+    const { pid } = thread
+    const known = processes.find((other) => other.pid === pid)
+    if (known === undefined) processes.push({ pid, threads: [thread], busy: undefined, busyMs: 0 })
+    else known.threads.push(thread)
   }
   /** @type {Asked['refused']} */
   const refused = []
@@ -121,8 +122,8 @@ function blockedSentence (file, pid, note) {
     return `Thread ${note.threadId} of process ${pid} does not answer: its event loop is blocked. ` +
       `It runs\n${note.stack}`
   }
-  const who = pid === undefined ? 'A process' : `Process ${pid}`
-  return `${who} listens on ${file} and does not answer: its event loop is blocked. ` +
+  const subject = pid === undefined ? 'A process' : `Process ${pid}`
+  return `${subject} listens on ${file} and does not answer: its event loop is blocked. ` +
     `longstack why ${pid ?? 'PID'} asks by the inspector, also inside of what blocks; with ` +
     'LONGSTACK_BLOCKED the process itself tells what it is.'
 }

@@ -87,7 +87,8 @@ function listeningOf (pids) {
  */
 async function closeSince (pid, before) {
   if (before === undefined) return
-  const opened = await connectToOne(pid, openedSince(pid, before), true).catch(() => undefined)
+  const added = addedSince(pid, before, listeningAddresses(pid))
+  const opened = await connectToOne(pid, added, true).catch(() => undefined)
   const close = "setImmediate(() => process.getBuiltinModule('node:inspector').close()).unref()"
   await opened?.evaluate(close).catch(() => {})
   await opened?.disconnect()
@@ -110,9 +111,9 @@ async function inspectProcess (pid) {
   const end = Date.now() + OPEN_MS
   while (Date.now() < end) {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
-    const opened = await connectToOne(pid, openedSince(pid, before), true)
-    if (opened !== undefined) return Object.assign(opened, { childrenBefore })
     const present = listeningAddresses(pid)
+    const opened = await connectToOne(pid, addedSince(pid, before, present), true)
+    if (opened !== undefined) return Object.assign(opened, { childrenBefore })
     if (before === undefined || present === undefined || present.length >= before.length) continue
     before = present // the inspector was open for another command, and closes: the signal had no effect
     signal(pid)
@@ -135,12 +136,13 @@ function signal (pid) {
 /**
  * Lists where the inspector of a process may have come to listen.
  * @param {number} pid
- * @param {Address[] | undefined} before undefined: the system does not tell
+ * @param {Address[] | undefined} before where it listened; undefined: the system does not tell
+ * @param {Address[] | undefined} present where it listens now
  */
-function openedSince (pid, before) {
+function addedSince (pid, before, present = []) {
   if (before === undefined) return inspectorAddresses(pid)
   const isOld = (/** @type {Address} */ { port }) => before.some((address) => address.port === port)
-  return (listeningAddresses(pid) ?? []).filter((address) => !isOld(address))
+  return present.filter((address) => !isOld(address))
 }
 
 /**

@@ -46,7 +46,7 @@ function checkProcess (pid) {
 
 /** Returns whether a process has ended, or does so. @param {number} pid */
 function hasEnded (pid) {
-  if (process.platform === 'linux' && /^[ZX]?$/.test(stateOf(pid))) return true
+  if (process.platform === 'linux' && /^[ZX]$/.test(stateOf(pid))) return true
   try {
     process.kill(pid, 0)
     return false
@@ -61,7 +61,7 @@ const endedSentence = (pid) => `Process ${pid} has ended.`
 /**
  * Returns the state that Linux tells, as a letter.
  * @param {number} pid
- * @returns {string} empty: it has ended
+ * @returns {string} empty: it has ended, or cannot be seen
  */
 function stateOf (pid) {
   return /^\d+ \(.*\) (\S)/s.exec(read(`/proc/${pid}/stat`))?.[1] ?? ''

@@ -76,12 +76,21 @@ class ProgramFrames {
     return kind === PROGRAM
   }
 
-  /** Forgets what is noted by chain. @param {Engine | undefined} engine that has forgotten its chains */
-  forget (engine) {
-    const { firstChain } = engine?.stats() ?? noStats
-    this.#kinds.forget(firstChain)
-    timerDelays.forget(firstChain)
+  /** @param {number} first number of the chains that come now */
+  forget (first) {
+    this.#kinds.forget(first)
   }
+}
+
+/**
+ * Forgets what is noted by chain.
+ * @param {ProgramFrames} programFrames
+ * @param {Engine | undefined} engine that has forgotten its chains
+ */
+function forgetNotes (programFrames, engine) {
+  const { firstChain } = engine?.stats() ?? noStats
+  programFrames.forget(firstChain)
+  timerDelays.forget(firstChain)
 }
 
 /**
@@ -155,7 +164,7 @@ function createCapture (deps) {
       if (name !== capture.name) {
         capture.reset()
         capture.name = name
-        programFrames.forget(engine())
+        forgetNotes(programFrames, engine())
       }
       const selected = engine()
       selected.refresh()
@@ -188,7 +197,7 @@ function createCapture (deps) {
       // Chains and keys first: they name stacks by number (see guard.js for why that matters)
       native?.engine?.reset()
       js?.reset()
-      programFrames.forget(engine())
+      forgetNotes(programFrames, engine())
       stacks.reset()
     },
 

@@ -116,8 +116,8 @@ test.serial('a LONGSTACK_SOCKET that does not answer: why', async (t) => {
     }, 10)`, ['-r', register], { LONGSTACK_SOCKET: socket })
   const { stderr, code } = await why(socket)
   t.is(code, 1)
-  const who = isLinux ? `Process ${child.pid}` : 'A process'
-  t.regex(stderr, new RegExp(`${who} listens on .* and does not answer: its event loop is blocked`))
+  const subject = isLinux ? `Process ${child.pid}` : 'A process'
+  t.regex(stderr, new RegExp(`${subject} listens on .* and does not answer: its event loop is blocked`))
   const { stdout } = await why(child.pid)
   t.regex(stdout, /is blocked, for [\d.]+ s at least\. It runs\n {4}at /)
   child.kill('SIGKILL')

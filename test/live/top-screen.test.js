@@ -217,12 +217,14 @@ onLinux('a cluster and a worker thread are one; a process and a thread that star
   let text = ''
   /** @type {any[]} */
   let frames = []
+  let isAsked = false // for what starts later
   await new Promise((resolve) => {
     top.stdout.on('data', (part) => {
       text += part
       frames = text.split('\n').slice(0, -1).map((line) => JSON.parse(line))
       if (frames.length === 0) return
-      if (frames.length === 1) target.kill('SIGUSR2')
+      if (!isAsked) target.kill('SIGUSR2')
+      isAsked = true
       const last = frames.at(-1)
       if ((pidsOf(last).size === 4 && workersOf(last).length === 2) || frames.length > 200) resolve(undefined)
     })
