@@ -7,6 +7,7 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { fileURLToPath } = require('node:url')
+const { stateOf } = require('../file-state')
 const { contentOf, isRewritten } = require('../stacks/source-contents')
 const { clean } = require('../text')
 
@@ -51,8 +52,9 @@ function readSource (fileName) {
     if (mapped !== undefined) return mapped
     const file = fileName.startsWith('file:') ? fileURLToPath(fileName) : fileName
     if (!path.isAbsolute(file) || isRewritten(file)) return undefined
-    const { size, mtimeMs, ctimeMs } = fs.statSync(file)
-    if (size > MAX_BYTES || Math.max(mtimeMs, ctimeMs) > performance.timeOrigin) return undefined
+    const { size, mtimeMs, ctimeMs } = stateOf(file)
+    const changedAt = Math.max(Number(mtimeMs), Number(ctimeMs))
+    if (size > MAX_BYTES || changedAt > performance.timeOrigin) return undefined
     return fs.readFileSync(file, 'utf8')
   } catch {
     return undefined

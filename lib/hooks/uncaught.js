@@ -12,7 +12,7 @@
 //   --abort-on-uncaught-exception acts when the error is thrown, before any JavaScript, so it works as
 //   before; process.addUncaughtExceptionCaptureCallback would switch it off.
 
-const fs = require('node:fs')
+const { stateOfOpen } = require('../file-state')
 
 /**
  * @typedef {object} Handler
@@ -112,7 +112,7 @@ function createUncaughtLayer ({ escaped, hasHandlers, handle, fatal }) {
 /** Whether stderr may be a terminal. node:tty, which knows, loads net. */
 function mayPrintOnTerminal () {
   try {
-    return fs.fstatSync(2).isCharacterDevice()
+    return stateOfOpen(2).isCharacterDevice()
   } catch {
     return false
   }

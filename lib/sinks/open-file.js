@@ -6,8 +6,9 @@
 // kernel allows it.
 
 const fs = require('node:fs')
+const { stateOf, stateOfOpen } = require('../file-state')
 
-const { openSync, fstatSync, statSync, closeSync, readFileSync } = fs
+const { openSync, closeSync, readFileSync } = fs
 const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK = 0, O_NOCTTY = 0 } = fs.constants
 const MODE = 0o600
 
@@ -33,7 +34,7 @@ function openPath (path) {
 
 /** @param {number} fd stdout or stderr @returns {Opened} */
 function openStream (fd) {
-  if (fstatSync(fd).isFile()) return openedFile(fd, false)
+  if (stateOfOpen(fd).isFile()) return openedFile(fd, false)
   try {
     return openedFile(openSync(`/proc/self/fd/${fd}`, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY), true)
   } catch {
@@ -64,7 +65,7 @@ function touch (name) {
  * @param {number} fd
  */
 function canBlock (fd) {
-  const stat = fstatSync(fd)
+  const stat = stateOfOpen(fd)
   return stat.isSocket() || stat.isFIFO()
 }
 
@@ -80,11 +81,11 @@ function isBlocking (fd) {
 
 /** @param {number} fd @param {boolean} own @returns {Opened} */
 function openedFile (fd, own) {
-  const stat = fstatSync(fd)
+  const stat = stateOfOpen(fd)
   return { fd, own, regular: stat.isFile(), identity: identityOf(stat) }
 }
 
-/** @param {import('node:fs').Stats} stat */
+/** @param {import('node:fs').BigIntStats} stat */
 function identityOf ({ dev, ino, rdev }) {
   return `${dev}:${ino}:${rdev}`
 }
@@ -96,7 +97,7 @@ function identityOf ({ dev, ino, rdev }) {
  */
 function isUnchanged ({ fd, identity }) {
   try {
-    return identityOf(fstatSync(fd)) === identity
+    return identityOf(stateOfOpen(fd)) === identity
   } catch {
     return false
   }
@@ -105,7 +106,7 @@ function isUnchanged ({ fd, identity }) {
 /** Returns whether the path still leads to the open file. @param {Opened} opened @param {string} path */
 function isNamed ({ identity }, path) {
   try {
-    return identityOf(statSync(path)) === identity
+    return identityOf(stateOf(path)) === identity
   } catch {
     return false
   }
@@ -113,7 +114,7 @@ function isNamed ({ identity }, path) {
 
 /** Returns whether the open file is deleted, so that what is written to it is lost. @param {Opened} opened */
 function isDeleted ({ fd }) {
-  return fstatSync(fd).nlink === 0
+  return stateOfOpen(fd).nlink === 0n
 }
 
 /** @param {Opened} opened */

@@ -5,6 +5,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
+const { stateOf } = require('../file-state')
 
 /**
  * @typedef {import('./capture-native').Binding} Binding
@@ -116,7 +117,7 @@ function isComplete (file) {
   const header = readStart(file, bytes)
   if (header.length < bytes || header.readUInt32BE(0) !== magic) return false
   const length = header.readUInt16LE(sectionBytes) * header.readUInt16LE(sections)
-  return header.readBigUInt64LE(sectionTable) + BigInt(length) <= BigInt(fs.statSync(file).size)
+  return header.readBigUInt64LE(sectionTable) + BigInt(length) <= stateOf(file).size
 }
 
 /** @param {string} file @param {number} bytes */

@@ -10,6 +10,7 @@ const fs = require('node:fs')
 const Module = require('node:module')
 const path = require('node:path')
 const { fileURLToPath, pathToFileURL } = require('node:url')
+const { stateOf } = require('../file-state')
 const { parseFrame } = require('./frames')
 const { positionOf } = require('./program-mapper')
 const { readSites } = require('./call-sites')
@@ -81,7 +82,7 @@ function find (file) {
 
 /** Whether a path is a file, no directory or pipe, and not too large. @param {string} file */
 function isReadable (file) {
-  const stats = fs.statSync(file)
+  const stats = stateOf(file)
   return stats.isFile() && stats.size <= MAX_BYTES
 }
 

@@ -11,28 +11,28 @@ const walk = require('acorn-walk')
 const test = require('ava')
 const { root } = require('../helpers/run')
 
-const MAX_LINES = 300
+const MAX_LINES = 320
 const MAX_FUNCTION_LINES = 120
 const MAX_VAGUE = 0.003
 
 // Each part loads, while it is loaded, only itself and what its line names. In a function it may require
 // anything of the lines above its own as well, never of a line below.
 const floors = [
-  { 'listeners.js': [], 'buckets.js': [], 'objects.js': [], 'option-types.js': [], 'reasons.js': [], 'text.js': [], 'encoding/': [] },
+  { 'file-state.js': [], 'listeners.js': [], 'buckets.js': [], 'objects.js': [], 'option-types.js': [], 'reasons.js': [], 'text.js': [], 'encoding/': [] },
   { 'warnings.js': ['listeners.js'] },
   { 'errors.js': ['text.js', 'warnings.js'] },
   { 'context/': ['objects.js', 'errors.js'] },
   { 'node-objects.js': ['context/', 'objects.js'] },
-  { 'stacks/': ['context/'] },
-  { 'format/': ['context/', 'stacks/', 'text.js'] },
+  { 'stacks/': ['context/', 'file-state.js'] },
+  { 'format/': ['context/', 'file-state.js', 'stacks/', 'text.js'] },
   { 'attribution/': ['context/', 'stacks/', 'objects.js'] },
   {
     'handles/': ['context/', 'errors.js', 'format/', 'node-objects.js', 'objects.js', 'text.js'],
-    'hooks/': ['context/', 'errors.js', 'stacks/'],
+    'hooks/': ['context/', 'errors.js', 'file-state.js', 'stacks/'],
     'requests/': ['context/', 'node-objects.js', 'objects.js']
   },
   {
-    'sinks/': ['context/', 'encoding/', 'errors.js', 'hooks/', 'warnings.js'],
+    'sinks/': ['context/', 'encoding/', 'errors.js', 'file-state.js', 'hooks/', 'warnings.js'],
     'blocked/': ['context/', 'format/', 'listeners.js', 'stacks/', 'warnings.js'],
     'intercept/': ['context/', 'errors.js', 'node-objects.js', 'objects.js', 'text.js', 'warnings.js']
   },
