@@ -118,7 +118,7 @@ const { createMethods } = require('./tracer/methods')
  *   another one that settles like it when the span has ended. An error that `fn` throws or rejects with is
  *   recorded and passed on. Where spans are off, `fn` just runs. Throws LONGSTACK_ERR_INVALID_SPAN.
  * @property {() => void} reopen
- *   Opens the files of spans again by their names, after they were renamed. SIGHUP does the same.
+ *   Opens the files of spans again by their names, after they were renamed.
  * @property {(options?: { seconds?: number, samples?: boolean }) => Promise<Profile>} profile
  *   Records where asynchronous time of this thread goes, for `seconds` (default 5, at most 1800): for each
  *   chain how often it ran, how long it ran and how long it waited; with `samples` (default true) also where

@@ -97,9 +97,6 @@ function createLineSink (target, name, { warn, loopIterations }) {
   writer.proceed()
 
   return {
-    /** Whether it has a name, which can lead to another file one day. */
-    named: target.path !== undefined,
-
     write,
     writeBytes,
 

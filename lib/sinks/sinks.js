@@ -4,7 +4,6 @@
 // does, and keeps everything that can fail away from the program.
 
 const guard = require('../context/guard')
-const { isMainThread } = require('../hooks/threads')
 const { safe, targetOf } = require('./outputs')
 const { weightFor } = require('./sampling')
 const { MAX_LINE, byteLineOf, byteLineOfJson } = require('./serialize')
@@ -40,7 +39,6 @@ const bytes = require('../encoding/bytes')
  * @property {OutputStats[]} outputs
  *
  * @typedef {object} Sink
- * @property {boolean} [named] has a name to be opened again by
  * @property {(line: any) => void} write gets a line as a text of bytes, or the record where `raw`
  * @property {(bytes: Buffer, length: number) => void} [writeBytes] gets a line as bytes that are good until
  *   this returns
@@ -56,8 +54,6 @@ const bytes = require('../encoding/bytes')
 function createSinks (outputs, context) {
   let replaced = 0
   const destinations = guard.run(() => outputs.map((output) => destinationFor(output, context)))
-  const listensToSignal = destinations.some(({ sink }) => sink.named) && isMainThread()
-  if (listensToSignal) guard.run(() => process.on('SIGHUP', reopen))
 
   /** @param {EndedSpan} span */
   function deliver (span) {
@@ -111,17 +107,15 @@ function createSinks (outputs, context) {
     })
   }
 
-  function reopen () {
-    forEachSink((sink) => sink.reopen?.())
-  }
-
   return {
     /** @param {EndedSpan} span */
     write (span) {
       guard.run(() => deliver(span))
     },
 
-    reopen,
+    reopen () {
+      forEachSink((sink) => sink.reopen?.())
+    },
 
     /**
      * Writes what waits, synchronously and in bounded time.
@@ -132,7 +126,6 @@ function createSinks (outputs, context) {
     },
 
     close () {
-      if (listensToSignal) process.off('SIGHUP', reopen)
       forEachSink((sink) => sink.close())
     },
 
