@@ -85,8 +85,8 @@ const texts = {
     purpose: 'answer longstack why, top and the like on this Unix socket',
     placeholder: 'PATH',
     type: 'string | undefined',
-    details: 'It has the mode 0600. Where a living process listens there already, as in a cluster, the pid ' +
-      'follows after a dot; of workers, the pid and the number of the thread. See [live.md](live.md).'
+    details: 'A link into the directory `NAME.longstack`, which only its user may enter. There each thread ' +
+      'of each process has a socket; a command that is given the name finds them all. See [live.md](live.md).'
   },
   propagate: { purpose: 'send a traceparent header with outgoing requests' },
   blocked: { purpose: 'report callbacks that block the event loop for longer than this', placeholder: 'MS' },

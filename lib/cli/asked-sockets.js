@@ -5,8 +5,8 @@
 
 const fs = require('node:fs')
 const net = require('node:net')
+const path = require('node:path')
 const { BlockedError } = require('./asked-thread')
-const { holderOf } = require('./inspector-ports')
 const { receiveLines, threadOn } = require('./meeting')
 const { RefusedError, pidInside, socketFiles } = require('./process-facts')
 
@@ -83,7 +83,7 @@ async function askSocket (file) {
   const refused = []
   for (const failure of failures.filter(({ error }) => error instanceof BlockedError)) {
     const note = noteOfFailure(failure)
-    const pid = note?.pid ?? holderOf(failure.file)
+    const pid = note?.pid ?? pidOf(failure.file)
     if (note?.threadId === 0) processes.push(blockedProcess(note))
     else refused.push({ pid: pid ?? 0, sentence: blockedSentence(failure.file, pid, note) })
   }
@@ -105,6 +105,12 @@ function readNote (socket) {
   } catch {
     return undefined
   }
+}
+
+/** @param {string} file of a socket @returns {number | undefined} undefined: it has another number here */
+function pidOf (file) {
+  const [, pid, isInContainer] = /^(\d+)\.\d+(\.)?/.exec(path.basename(file)) ?? []
+  return pid === undefined || isInContainer ? undefined : Number(pid)
 }
 
 /** @param {Note} note @returns {AskedProcess} */

@@ -9,7 +9,7 @@ const { AskedThread } = require('./asked-thread')
 const { inspectProcess, SilentError } = require('./inspect-process')
 const { Meeting } = require('./meeting')
 const {
-  GoneError, RefusedError, endedSentence, hasEnded, nodeDescendants, ownerOf, pidInside, rootOf, socketsOf
+  GoneError, RefusedError, endedSentence, hasEnded, nodeDescendants, ownerOf, pidInside, socketsOf
 } = require('./process-facts')
 
 const JOIN_MS = 2_000 // for a thread to connect, where its event loop is free
@@ -93,7 +93,7 @@ async function askProcess (pid, busyMs, closings) {
   try {
     const { stack, ms } = await waitForLoop(target, busyMs)
     if (ms >= busyMs) return { pid, threads: [], busy: stack, busyMs: ms }
-    meeting = new Meeting(rootOf(pid), ownerOf(pid))
+    meeting = new Meeting(ownerOf(pid))
     await meeting.isListening
     const workers = await target.workers().catch(() => [])
     const joined = await Promise.all([target, ...workers.filter(isOfProgram)].map((thread) =>

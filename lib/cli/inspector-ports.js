@@ -4,7 +4,6 @@
 
 const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')
-const path = require('node:path')
 const { read, readLink } = require('./process-facts')
 
 const DEFAULT_PORT = 9229
@@ -32,20 +31,6 @@ function listenerAt (port) {
 function processWith (inodes) {
   const pids = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number)
   return pids.find((pid) => inodes.some((inode) => socketInodes(pid)?.has(inode)))
-}
-
-/**
- * Returns which process listens on a LONGSTACK_SOCKET: its file was moved, the system knows the first name.
- * @param {string} file
- * @returns {number | undefined} undefined: it cannot be seen
- */
-function holderOf (file) {
-  if (process.platform !== 'linux') return undefined
-  const name = `${path.resolve(file)}.`
-  const rows = read('/proc/net/unix').split('\n').map((row) => row.trim().split(/\s+/))
-  const own = rows.filter(([, , , , , , , first = '']) =>
-    first.startsWith(name) && /^[^./]{6}\/s$/.test(first.slice(name.length)))
-  return processWith(own.map((row) => row[6]))
 }
 
 /** @param {string} table such as /proc/net/tcp @returns {string[][]} its rows of sockets that listen */
@@ -139,7 +124,6 @@ function addressesByLsof (pid) {
 }
 
 module.exports = {
-  holderOf,
   inspectorAddresses,
   inspectorPort,
   listenerAt,

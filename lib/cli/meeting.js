@@ -1,7 +1,9 @@
 'use strict'
 
-// The Unix socket of a command, to which the threads that it asks connect. Only the user of the process may
-// connect, and each thread says a word that only it was told.
+// The Unix socket of a command, to which the threads that it asks connect. Each says a word that only it was
+// told: others who connect learn nothing. On Linux the socket has a name in no directory (unix(7), abstract),
+// so that nothing has to be removed, and a process that sees other files finds it. Elsewhere only the user of
+// the process may open it.
 
 const { randomBytes } = require('node:crypto')
 const fs = require('node:fs')
@@ -10,33 +12,25 @@ const os = require('node:os')
 const path = require('node:path')
 const { AskedThread } = require('./asked-thread')
 
-const MAX_PATH = 100 // bytes of a Unix socket's path: the system allows 103 on macOS, 107 on Linux
-
 /** The socket of this command, to which threads connect. */
 class Meeting {
   /** by token @type {Map<string, { pid: number, resolve: (thread: AskedThread) => void }>} */
   #expected = new Map()
   /** @type {net.Server} */
   #server
+  /** @type {string | undefined} */
   #directory
 
-  /** @param {string} root of the files of the process, as seen from here @param {number | undefined} uid */
-  constructor (root, uid) {
-    const temporary = root === '' ? os.tmpdir() : '/tmp'
-    const isShort = Buffer.byteLength(`${root}${temporary}/longstack-123456/s`) < MAX_PATH
-    this.#directory = fs.mkdtempSync(path.join(root, isShort ? temporary : '/tmp', 'longstack-'))
-    this.path = path.join(this.#directory, 's')
-    /** as the process sees it */
-    this.address = this.path.slice(root.length)
+  /** @param {number | undefined} uid of the process */
+  constructor (uid) {
     this.#server = net.createServer((socket) => this.#receive(socket))
+    if (process.platform !== 'linux') this.#directory = makeDirectory(uid)
+    const file = this.#directory && path.join(this.#directory, 's')
+    this.address = file ?? `\0longstack-${randomBytes(16).toString('hex')}`
     this.isListening = new Promise((resolve, reject) => {
-      this.#server.on('error', reject).listen(this.path, () => {
+      this.#server.on('error', reject).listen(this.address, () => {
         try {
-          fs.chmodSync(this.path, 0o600)
-          if (uid !== undefined && uid !== process.getuid?.()) {
-            fs.chownSync(this.path, uid, -1)
-            fs.chownSync(this.#directory, uid, -1)
-          }
+          if (file !== undefined) restrict(file, uid)
           resolve(undefined)
         } catch (error) {
           reject(error)
@@ -70,10 +64,30 @@ class Meeting {
 
   /** Nobody connects any more. */
   close () {
-    this.#server.close()
-    fs.rmSync(this.#directory, { recursive: true, force: true })
+    this.#server.close() // libuv removes its file
+    if (this.#directory !== undefined) fs.rmdirSync(this.#directory)
   }
 }
+
+/**
+ * Makes a directory that is this user's, and stays so: another one, for whose process the socket is, may only
+ * pass through it.
+ * @param {number | undefined} uid
+ */
+function makeDirectory (uid) {
+  const directory = fs.mkdtempSync(path.join(isOther(uid) ? '/tmp' : os.tmpdir(), 'longstack-'))
+  if (isOther(uid)) fs.chmodSync(directory, 0o711)
+  return directory
+}
+
+/** @param {string} file of a socket @param {number | undefined} uid who alone may open it */
+function restrict (file, uid) {
+  fs.chmodSync(file, 0o600)
+  if (uid !== undefined && isOther(uid)) fs.lchownSync(file, uid, -1)
+}
+
+/** @param {number | undefined} uid */
+const isOther = (uid) => uid !== undefined && uid !== process.getuid?.()
 
 /** @param {net.Socket} socket @param {number} pid */
 function threadOn (socket, pid) {

@@ -7,6 +7,7 @@
 const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')
 const path = require('node:path')
+const { stateOfName } = require('../files')
 
 const NODE_NAME = /node|electron/i
 
@@ -143,39 +144,31 @@ function ownerOf (pid) {
 }
 
 /**
- * Returns where the files of a process are seen from here: empty where it sees the same.
- * @param {number} pid
- * @returns {string}
- */
-function rootOf (pid) {
-  const isSame = readLink(`/proc/${pid}/ns/mnt`) === readLink('/proc/self/ns/mnt') &&
-    readLink(`/proc/${pid}/root`) === readLink('/proc/self/root')
-  return isSame ? '' : `/proc/${pid}/root`
-}
-
-/**
  * Lists the sockets of LONGSTACK_SOCKET on which a process listens.
  * @param {number} pid
- * @returns {string[]}
+ * @returns {string[]} those of its user
  */
 function socketsOf (pid) {
-  const base = /(?:^|\0)LONGSTACK_SOCKET=([^\0]+)/.exec(read(`/proc/${pid}/environ`))?.[1]
-  return base === undefined ? [] : socketFiles(path.resolve(readLink(`/proc/${pid}/cwd`), base))
+  const name = /(?:^|\0)LONGSTACK_SOCKET=([^\0]+)/.exec(read(`/proc/${pid}/environ`))?.[1]
+  if (name === undefined) return []
+  const own = socketFiles(path.resolve(readLink(`/proc/${pid}/cwd`), name))
+    .filter((file) => path.basename(file).startsWith(`${pidInside(pid)}.`))
+  const owner = BigInt(ownerOf(pid) ?? -1)
+  return own.filter((file) => stateOfName(file)?.uid === owner)
 }
 
 /**
- * Lists the sockets of a name: with a pid, and the number of a thread, after it.
- * @param {string} base
+ * Lists the sockets of a LONGSTACK_SOCKET, as lib/live/socket-files.js makes them.
+ * @param {string} name or the path of one of the sockets
  * @returns {string[]}
  */
-function socketFiles (base) {
+function socketFiles (name) {
+  const directory = `${name}.longstack`
   try {
-    const prefix = `${path.basename(base)}.`
-    const names = fs.readdirSync(path.dirname(base))
-      .filter((name) => name.startsWith(prefix) && /^\d+(\.\d+)?$/.test(name.slice(prefix.length)))
-    return [base, ...names.map((name) => path.join(path.dirname(base), name))]
+    const names = fs.readdirSync(directory).filter((file) => /^\d+\.\d+(\.[a-z0-9]+)?$/.test(file))
+    return names.map((file) => path.join(directory, file))
   } catch {
-    return [base]
+    return [name]
   }
 }
 
@@ -211,7 +204,6 @@ module.exports = {
   programOf,
   read,
   readLink,
-  rootOf,
   socketFiles,
   socketsOf
 }

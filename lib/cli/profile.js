@@ -96,7 +96,12 @@ async function profileProgram (operands, values) {
   }
 
   const watcher = fs.watch(directory, () => { report().catch(fail) }).on('error', () => {})
-  const removeDirectory = () => fs.rmSync(directory, { recursive: true, force: true })
+  const removeDirectory = () => {
+    try {
+      for (const made of [file, `${file}.part`]) fs.rmSync(made, { force: true })
+      fs.rmdirSync(directory)
+    } catch {} // it is gone, or something else is in it
+  }
   const { profileEnvironment } = require('../profile-preload')
   const seconds = values.seconds === undefined ? undefined : Number(values.seconds)
   const request = { file, seconds, samples: !values['no-samples'] }

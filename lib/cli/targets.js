@@ -6,6 +6,7 @@
 const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')
 const { isIPv4, isIPv6 } = require('node:net')
+const { stateOfName } = require('../files')
 const { quote, UsageError } = require('./flags')
 const { RefusedError, isNode, programOf } = require('./process-facts')
 
@@ -39,13 +40,9 @@ function findTarget (word) {
     'LONGSTACK_SOCKET.')
 }
 
-/** @param {string} file */
+/** @param {string} file the name of a LONGSTACK_SOCKET, or one of its sockets */
 function isSocket (file) {
-  try {
-    return fs.statSync(file).isSocket()
-  } catch {
-    return false
-  }
+  return stateOfName(`${file}.longstack`)?.isDirectory() === true || stateOfName(file)?.isSocket() === true
 }
 
 /** @param {string} word @returns {End | undefined} undefined: it names none */

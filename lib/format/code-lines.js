@@ -7,7 +7,7 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { fileURLToPath } = require('node:url')
-const { stateOf } = require('../file-state')
+const { stateOf } = require('../files')
 const { contentOf, isRewritten } = require('../stacks/source-contents')
 const { clean } = require('../text')
 

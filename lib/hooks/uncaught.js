@@ -12,7 +12,7 @@
 //   --abort-on-uncaught-exception acts when the error is thrown, before any JavaScript, so it works as
 //   before; process.addUncaughtExceptionCaptureCallback would switch it off.
 
-const { stateOfOpen } = require('../file-state')
+const { stateOfOpen } = require('../files')
 
 /**
  * @typedef {object} Handler

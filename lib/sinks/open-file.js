@@ -6,7 +6,7 @@
 // kernel allows it.
 
 const fs = require('node:fs')
-const { stateOf, stateOfOpen } = require('../file-state')
+const { stateOf, stateOfOpen } = require('../files')
 
 const { openSync, closeSync, readFileSync } = fs
 const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK = 0, O_NOCTTY = 0 } = fs.constants

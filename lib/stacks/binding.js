@@ -5,7 +5,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { stateOf } = require('../file-state')
+const { stateOf } = require('../files')
 
 /**
  * @typedef {import('./capture-native').Binding} Binding

@@ -1,6 +1,6 @@
 'use strict'
 
-// Programs behind symbolic links find what they require, whatever stderr is (lib/file-state.js).
+// Programs behind symbolic links find what they require, whatever stderr is (lib/files.js).
 
 const test = require('ava')
 const { spawnSync } = require('node:child_process')

@@ -18,21 +18,21 @@ const MAX_VAGUE = 0.003
 // Each part loads, while it is loaded, only itself and what its line names. In a function it may require
 // anything of the lines above its own as well, never of a line below.
 const floors = [
-  { 'file-state.js': [], 'listeners.js': [], 'buckets.js': [], 'objects.js': [], 'option-types.js': [], 'reasons.js': [], 'text.js': [], 'encoding/': [] },
+  { 'files.js': [], 'listeners.js': [], 'buckets.js': [], 'objects.js': [], 'option-types.js': [], 'reasons.js': [], 'text.js': [], 'encoding/': [] },
   { 'warnings.js': ['listeners.js'] },
   { 'errors.js': ['text.js', 'warnings.js'] },
   { 'context/': ['objects.js', 'errors.js'] },
   { 'node-objects.js': ['context/', 'objects.js'] },
-  { 'stacks/': ['context/', 'file-state.js'] },
-  { 'format/': ['context/', 'file-state.js', 'stacks/', 'text.js'] },
+  { 'stacks/': ['context/', 'files.js'] },
+  { 'format/': ['context/', 'files.js', 'stacks/', 'text.js'] },
   { 'attribution/': ['context/', 'stacks/', 'objects.js'] },
   {
     'handles/': ['context/', 'errors.js', 'format/', 'node-objects.js', 'objects.js', 'text.js'],
-    'hooks/': ['context/', 'errors.js', 'file-state.js', 'stacks/'],
+    'hooks/': ['context/', 'errors.js', 'files.js', 'stacks/'],
     'requests/': ['context/', 'node-objects.js', 'objects.js']
   },
   {
-    'sinks/': ['context/', 'encoding/', 'errors.js', 'file-state.js', 'hooks/', 'warnings.js'],
+    'sinks/': ['context/', 'encoding/', 'errors.js', 'files.js', 'hooks/', 'warnings.js'],
     'blocked/': ['context/', 'format/', 'listeners.js', 'stacks/', 'warnings.js'],
     'intercept/': ['context/', 'errors.js', 'node-objects.js', 'objects.js', 'text.js', 'warnings.js']
   },
@@ -49,7 +49,7 @@ const floors = [
       'objects.js', 'requests/', 'reasons.js', 'stacks/', 'warnings.js']
   },
   {
-    'live/': ['buckets.js', 'context/', 'format/', 'handles/', 'listeners.js', 'node-objects.js', 'objects.js', 'options.js',
+    'live/': ['buckets.js', 'context/', 'files.js', 'format/', 'handles/', 'listeners.js', 'node-objects.js', 'objects.js', 'options.js',
       'spans/', 'warnings.js']
   },
   { 'tracer.js': ['context/', 'hooks/', 'listeners.js', 'node-objects.js', 'options.js', 'tracer/', 'warnings.js'] },
@@ -73,7 +73,7 @@ const offline = [
 ]
 // The command line stands on either half.
 const commands = {
-  'cli/': ['buckets.js', 'errors.js', 'format/', 'text.js', 'leak-watch.js', 'option-table.js', 'options.js', 'profile-preload.js',
+  'cli/': ['buckets.js', 'errors.js', 'files.js', 'format/', 'text.js', 'leak-watch.js', 'option-table.js', 'options.js', 'profile-preload.js',
     'report/aggregate/', 'report/read/', 'report/render/']
 }
 

@@ -139,7 +139,7 @@ test.serial('a LONGSTACK_SOCKET that does not answer, with LONGSTACK_BLOCKED: th
       for (let i = 0; i % 1000 > 0 || !fs.existsSync(${JSON.stringify(release)}); i++);
     }, 10)
     setInterval(() => {}, 1000)`, ['-r', register], { LONGSTACK_SOCKET: socket, LONGSTACK_BLOCKED: '100' })
-  const note = `${socket}.busy`
+  const note = path.join(`${socket}.longstack`, `${path.basename(fs.readlinkSync(socket))}.busy`)
   while (!fs.existsSync(note)) await new Promise((resolve) => setTimeout(resolve, 20))
   t.is(fs.statSync(note).mode & 0o777, 0o600)
   for (const target of [socket, child.pid]) {

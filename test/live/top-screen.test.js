@@ -209,7 +209,8 @@ onLinux('a cluster and a worker thread are one; a process and a thread that star
     }
   `)
   const { child: target } = await startOwn(file, { LONGSTACK_SOCKET: path.join(directory, 'socket') })
-  while (fs.readdirSync(directory).filter((name) => name.startsWith('socket')).length < 4) {
+  const sockets = path.join(directory, 'socket.longstack')
+  while (!fs.existsSync(sockets) || fs.readdirSync(sockets).length < 4) {
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
   const top = spawn(process.execPath, [main, 'top', String(target.pid), '--json', '--interval', '0.5'])

@@ -204,7 +204,8 @@ live('LONGSTACK_SOCKET answers without the inspector, to its user only', async (
   const options = { env: { LONGSTACK_SOCKET: socket }, port: 9300 }
   const { pid, say, told, child, stderr } = await start(source, options)
   t.is(fs.statSync(socket).mode & 0o777, 0o600)
-  t.is(fs.readdirSync(home).length, 3, fs.readdirSync(home).join())
+  t.deepEqual(fs.readdirSync(home), ['socket', 'socket.longstack'])
+  t.is(fs.readdirSync(`${socket}.longstack`).length, 3)
   for (const target of [socket, pid]) {
     const { processes } = await whyJson(target)
     t.deepEqual(processes.map(threadIds).map(String).sort(), ['0', '0,1'], String(target))

@@ -5,7 +5,7 @@
 
 const { askProcesses, askSocket } = require('../asked')
 const { connectTo } = require('../asked-sockets')
-const { nodeDescendants, pidInside, RefusedError, socketFiles, socketsOf } = require('../process-facts')
+const { nodeDescendants, RefusedError, socketFiles, socketsOf } = require('../process-facts')
 const { findTarget } = require('../targets')
 
 const BUSY_MS = 10_000 // for a busy event loop to come free
@@ -71,10 +71,7 @@ class Observed {
   /** Lists the sockets of threads. @returns {Array<{ pid: number | undefined, files: string[] }>} */
   #sockets () {
     if (this.#socket !== undefined) return [{ pid: undefined, files: socketFiles(this.#socket) }]
-    return [...this.#known].map((pid) => {
-      const own = pidInside(pid)
-      return { pid, files: socketsOf(pid).filter((file) => new RegExp(`\\.${own}\\.\\d+$`).test(file)) }
-    })
+    return [...this.#known].map((pid) => ({ pid, files: socketsOf(pid) }))
   }
 
   /** @param {Asked} asked */

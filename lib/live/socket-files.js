@@ -1,0 +1,173 @@
+'use strict'
+
+// The files of LONGSTACK_SOCKET: NAME is a link into the directory NAME.longstack, which only this user may
+// enter, and in which each thread of each process has a socket PID.THREAD; in a container the number of its
+// process namespace follows, since several may share the directory. The table in files.js says who removes
+// what. A command may connect by NAME, and finds the others in the directory.
+
+const fs = require('node:fs')
+const net = require('node:net')
+const path = require('node:path')
+const { threadId } = require('node:worker_threads')
+const guard = require('../context/guard')
+const { inside, insidePrivate, stateOfName } = require('../files')
+
+const NOTE = '.busy'
+const MAX_TRIES = 3 // a process that ends may remove the directory that was just found
+const HOST_NAMESPACE = 0xeffffffc // PROC_PID_INIT_INO in include/linux/proc_ns.h
+
+class SocketFiles {
+  #name
+  #directory
+  /** the target of the link that leads here */
+  #target
+  #own = `${process.pid}.${threadId}${namespace()}`
+  #isMain = threadId === 0
+
+  /** @param {string} name */
+  constructor (name) {
+    this.#name = path.resolve(name)
+    this.#directory = `${this.#name}.longstack`
+    this.#target = `${path.basename(this.#directory)}/${this.#own}`
+  }
+
+  /**
+   * Listens in the directory. The socket has another name until it has its mode; libuv removes what had that
+   * name when the server closes, so no file ever has it again.
+   * @param {(file: string) => void} listen
+   * @throws {NodeJS.ErrnoException} where the directory cannot be made or is not this user's alone
+   */
+  open (listen) {
+    for (let tries = 1; ; tries++) {
+      try {
+        this.#makeDirectory()
+        return insidePrivate(this.#directory, (directory) => {
+          const first = `${directory}/${this.#own}.${process.hrtime.bigint()}`
+          listen(first)
+          fs.chmodSync(first, 0o600)
+          fs.renameSync(first, `${directory}/${this.#own}`)
+          unlink(`${directory}/${this.#own}${NOTE}`) // of a process that had this number
+        })
+      } catch (error) {
+        if (tries === MAX_TRIES || /** @type {NodeJS.ErrnoException} */ (error).code !== 'ENOENT') throw error
+      }
+    }
+  }
+
+  #makeDirectory () {
+    try {
+      fs.mkdirSync(this.#directory, 0o700)
+    } catch (error) {
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EEXIST') throw error
+    }
+  }
+
+  /**
+   * Gives this process the name, unless a living one has it.
+   * @param {(sentence: string) => void} refuse the name is of something else
+   */
+  link (refuse) {
+    try {
+      fs.symlinkSync(this.#target, this.#name)
+    } catch (error) {
+      const target = targetOf(this.#name)
+      if (target === undefined || path.dirname(target) !== path.dirname(this.#target)) {
+        const isFile = /** @type {NodeJS.ErrnoException} */ (error).code === 'EEXIST'
+        return refuse(isFile ? 'a file has that name' : /** @type {Error} */ (error).message)
+      }
+      whenNobodyListens(this.#name, () => {
+        if (targetOf(this.#name) !== target) return // another process was faster
+        fs.unlinkSync(this.#name)
+        fs.symlinkSync(this.#target, this.#name)
+      })
+    }
+  }
+
+  /** Removes sockets of threads that are gone, on which nobody listens, and what they noted. */
+  sweep () {
+    const names = fs.readdirSync(this.#directory)
+    for (const name of names.filter((other) => other !== this.#own)) {
+      const file = path.join(this.#directory, name)
+      const socket = name.endsWith(NOTE) ? name.slice(0, -NOTE.length) : undefined
+      if (socket !== undefined) {
+        if (!names.includes(socket)) insidePrivate(this.#directory, (path) => unlink(`${path}/${name}`))
+        continue
+      }
+      const state = stateOfName(file)
+      if (state?.isSocket() !== true) continue
+      whenNobodyListens(file, () => insidePrivate(this.#directory, (directory) => {
+        if (stateOfName(`${directory}/${name}`)?.ino !== state.ino) return
+        unlink(`${directory}/${name}`)
+        unlink(`${directory}/${name}${NOTE}`)
+      }))
+    }
+  }
+
+  /**
+   * Runs `work` with the name of the note that this thread may leave. Asks for the state of no file: that is
+   * done amid of what blocks, which may be reading the answer to such a question of its own.
+   * @param {(file: string) => void} work
+   */
+  withNote (work) {
+    inside(this.#directory, (directory) => work(`${directory}/${this.#own}${NOTE}`))
+  }
+
+  /**
+   * Removes what this thread has made. The main thread ends with all others, of which Node calls nothing when
+   * they are terminated: so it removes what they have made, too.
+   */
+  remove () {
+    if (targetOf(this.#name) === this.#target) unlink(this.#name)
+    const [pid, , ...others] = this.#own.split('.')
+    insidePrivate(this.#directory, (directory) => {
+      for (const name of this.#isMain ? fs.readdirSync(directory) : [this.#own]) {
+        const [otherPid, , ...rest] = name.split('.')
+        const isOfProcess = otherPid === pid && rest.join('.') === others.join('.')
+        if (!isOfProcess || stateOfName(`${directory}/${name}`)?.isSocket() !== true) continue
+        unlink(`${directory}/${name}`)
+        unlink(`${directory}/${name}${NOTE}`)
+      }
+    })
+    fs.rmdirSync(this.#directory) // unless others are there
+  }
+}
+
+/** Returns the namespace of this process's number, where it is a container's. */
+function namespace () {
+  try {
+    const inode = Number(/\d+/.exec(fs.readlinkSync('/proc/self/ns/pid'))?.[0])
+    return inode === HOST_NAMESPACE ? '' : `.${inode.toString(36)}`
+  } catch { // not Linux
+    return ''
+  }
+}
+
+/** @param {string} name @returns {string | undefined} what a link leads to; undefined: it is none */
+function targetOf (name) {
+  try {
+    return fs.readlinkSync(name)
+  } catch {
+    return undefined
+  }
+}
+
+/** @param {string} file */
+function unlink (file) {
+  try {
+    fs.unlinkSync(file)
+  } catch {}
+}
+
+/** @param {string} file of a socket @param {() => void} work */
+function whenNobodyListens (file, work) {
+  const probe = net.connect(file)
+  probe.on('connect', () => guard.run(() => probe.destroy())).on('error', (error) => guard.run(() => {
+    const { code } = /** @type {NodeJS.ErrnoException} */ (error)
+    if (code !== 'ECONNREFUSED' && code !== 'ENOENT') return
+    try {
+      work()
+    } catch {} // another process does the same
+  })).unref()
+}
+
+module.exports = { SocketFiles }
