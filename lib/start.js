@@ -1,9 +1,8 @@
 'use strict'
 
 // What is loaded at start comes from one generated file, where there is one (start/build.js makes it): to
-// find, read and compile some thirty files takes twice as long. What is loaded later comes from another one,
-// which is read soon after the start and kept as bytes: so it needs no file when a question comes, and a
-// deployment that replaces the files does not mix versions.
+// find, read and compile some ninety files takes three times as long. What few programs need comes from
+// another one, which is read once and kept as bytes.
 //
 // Modules go into Node's cache of modules under the names of their sources, so that everybody who requires
 // one later gets the same. They go there when they and all that they require are whole, at once: V8 may

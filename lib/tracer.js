@@ -42,6 +42,18 @@ function createTracer () {
     uncaughtLayer.monitor()
     if (wiring.errorHandlers.length > 0) uncaughtLayer.intercept()
     applyRest()
+    warmUp()
+  }
+
+  /**
+   * Loads what the program's first error needs, before its first line: later that would delay its callbacks,
+   * or happen on top of a stack that is full.
+   */
+  function warmUp () {
+    const queries = wiring.queries()
+    if (!settings.options.errors) return
+    queries.preload()
+    formatter.preload()
   }
 
   /** Installs all, or nothing: the stack may be full. */

@@ -13,7 +13,7 @@ const path = require('node:path')
 
 /** @typedef {import('typescript')} TypeScript */
 
-const ENTRIES = ['shared.js', 'options.js', 'warnings.js']
+const ENTRIES = ['shared.js', 'options.js', 'warnings.js', 'tracer/queries.js']
 const FIRST_MAJOR = 22 // V8 11 of Node 20 gives functions the file name that they had when they were compiled
 const INHERITED = /^(LONGSTACK|NODE_)/
 
@@ -106,7 +106,6 @@ function hasTypescript () {
  * @typedef {object} Part a source
  * @property {number} size in bytes
  * @property {ReturnType<typeof requiredBy>} required
- * @property {boolean} isLatin1 its text has no letter that takes two bytes
  * @property {string} body of the function that loads it
  */
 
@@ -115,19 +114,21 @@ function partOf (name) {
   const ts = /** @type {TypeScript} */ (require('typescript'))
   const text = fs.readFileSync(fileOf(name), 'utf8')
   if (name.endsWith('.json')) {
-    const body = `module.exports = ${text}`
-    return { size: Buffer.byteLength(text), isLatin1: true, required: { atOnce: {}, later: {} }, body }
+    const required = { atOnce: {}, later: {} }
+    return { size: Buffer.byteLength(text), required, body: `module.exports = ${text}` }
   }
   const tree = ts.createSourceFile(name, text, ts.ScriptTarget.ESNext, true, ts.ScriptKind.JS)
   const printed = ts.createPrinter({ removeComments: true }).printFile(tree)
   const short = hasLongText(ts, tree) ? printed : printed.replace(/^ +/gm, '')
   return {
     size: Buffer.byteLength(text),
-    isLatin1: !/[^\0-\xff]/.test(text),
     required: requiredBy(ts, tree, name),
-    body: `${licenceFor(name)}${short}`
+    body: `${licenceFor(name)}${short.replace(/[^\0-\xff]/g, escaped)}`
   }
 }
+
+/** V8 keeps a text with such a letter in two bytes a letter. @param {string} letter of a literal */
+const escaped = (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`
 
 /**
  * Collects files and what they require.
@@ -160,7 +161,6 @@ function makeContents () {
   collect(ENTRIES, parts, ({ required }) => Object.values(required.atOnce))
   const sources = sizesOf(parts)
   const members = [...parts].map(([name, part]) => {
-    if (!part.isLatin1) throw new Error(`lib/${name} has letters that take two bytes`)
     const files = `{ __proto__: null, ${JSON.stringify(filesOf(part)).slice(1, -1)} }`
     const run = `run (exports, require, module, __filename, __dirname) {\n${part.body}}`
     return `${JSON.stringify(name)}: { files: ${files}, ${run} }`

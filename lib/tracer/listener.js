@@ -9,9 +9,7 @@ const { markWaits } = require('../context/records')
 const { takeBackChain } = require('../hooks/threads')
 const { handleOf } = require('../node-objects')
 const { isAnyObject } = require('../objects')
-const { Stack, frameLines } = require('../stacks/frames')
 const { ensureHeadroomToLoad } = require('../stacks/stack-headroom')
-const { captureInto } = require('../stacks/trace-limit')
 const { messageOf } = require('../warnings')
 
 /**
@@ -20,8 +18,6 @@ const { messageOf } = require('../warnings')
  */
 
 const TRIM_MS = 1000 // from one look at the budget to the next
-const WARM_MS = 5 // from one try to load what errors need to the next
-const BASE_FRAMES = 100 // looked at for one of the program
 
 /**
  * @param {Wiring} wiring
@@ -31,33 +27,6 @@ function createEvents (wiring) {
   const { settings, capture, formatter, allocationClock, registry, observedErrors, warnings } = wiring
   /** when to look at the budget next, ms */
   let trimAt = 0
-  /** the first error finds everything loaded */
-  let isWarm = false
-  /** when to try next to load it, ms */
-  let warmAt = 0
-
-  /**
-   * Loads what the program's first error needs, and reads what other queries need. Not on top of the program:
-   * its stack may be full, or be terminated while a built-in of Node's is half-loaded.
-   * @param {number} time ms of the clock
-   */
-  function warmUp (time) {
-    if (time < warmAt) return
-    warmAt = time + WARM_MS
-    if (isOnTopOfProgram()) return
-    isWarm = true
-    const queries = wiring.queries()
-    if (!settings.options.errors) return
-    queries.preload()
-    formatter.preload()
-  }
-
-  /** Returns whether a function of the program is on the stack: an AsyncResource was entered in it. */
-  function isOnTopOfProgram () {
-    const holder = /** @type {any} */ ({ __proto__: null })
-    captureInto(holder, isOnTopOfProgram, BASE_FRAMES)
-    return new Stack(frameLines(String(formatter.withPlainFormat(holder)), true)).program
-  }
 
   return {
     opened (context, resource) {
@@ -97,7 +66,6 @@ function createEvents (wiring) {
       observedErrors.startIteration()
       const { errors } = settings.options
       if (settings.enabled && errors && !formatter.isInForce()) formatter.enable()
-      if (!isWarm) warmUp(time)
       formatter.realms.check(time)
       if (time < trimAt) return
       trimAt = time + TRIM_MS
