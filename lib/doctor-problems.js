@@ -16,6 +16,7 @@
  * @property {(facts: Facts) => string} sentence
  */
 
+const DEFAULT_FRAMES = 10 // of V8: a lower limit was set by the program
 const MANY_FRAMES = 200 // from here on creating any error is expensive
 const HIGH_PRESSURE = 0.5 // from here on chains are cut, see the option budget
 
@@ -80,6 +81,11 @@ const rules = {
     holds: ({ stackTraceLimit }) => !(Number(stackTraceLimit) >= 1),
     sentence: ({ stackTraceLimit }) =>
       `Error.stackTraceLimit is ${stackTraceLimit}: errors have no frames, and get no hops.`
+  },
+  FEW_FRAMES: {
+    holds: ({ stackTraceLimit }) => Number(stackTraceLimit) >= 1 && Number(stackTraceLimit) < DEFAULT_FRAMES,
+    sentence: ({ stackTraceLimit }) =>
+      `Error.stackTraceLimit is ${stackTraceLimit}: errors have no more frames, those of hops included.`
   },
   MANY_FRAMES: {
     holds: ({ stackTraceLimit }) => Number(stackTraceLimit) >= MANY_FRAMES,

@@ -42,18 +42,7 @@ function createTracer () {
     uncaughtLayer.monitor()
     if (wiring.errorHandlers.length > 0) uncaughtLayer.intercept()
     applyRest()
-    warmUp()
-  }
-
-  /**
-   * Loads what the program's first error needs, before its first line: later that would delay its callbacks,
-   * or happen on top of a stack that is full.
-   */
-  function warmUp () {
-    const queries = wiring.queries()
-    if (!settings.options.errors) return
-    queries.preload()
-    formatter.preload()
+    warmUp(wiring)
   }
 
   /** Installs all, or nothing: the stack may be full. */
@@ -146,6 +135,18 @@ function createTracer () {
     }
   }
   return tracer
+}
+
+/**
+ * Loads what the program's first error needs, before its first line: later that would delay its callbacks, or
+ * happen on top of a stack that is full.
+ * @param {Wiring} wiring
+ */
+function warmUp (wiring) {
+  const queries = wiring.queries()
+  if (!wiring.settings.options.errors) return
+  queries.preload()
+  wiring.formatter.preload()
 }
 
 /** Answers commands on a socket. @param {(file: string) => { path: string, close: () => void }} listen */

@@ -22,7 +22,7 @@ const EXAMPLE = {
 }
 
 /** Sentences with a number in them that depends on the process. @type {Record<string, number>} */
-const LIMITS = { NO_FRAMES: 0, MANY_FRAMES: 500 }
+const LIMITS = { NO_FRAMES: 0, FEW_FRAMES: 5, MANY_FRAMES: 500 }
 
 const TITLES = ['code', 'sentence, for example', 'what to do']
 

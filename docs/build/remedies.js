@@ -70,6 +70,7 @@ const problems = {
   FORMATTER_FIXED: 'Load longstack before what freezes `Error`, or print `trace.stack(error)`.',
   FORMATTER_REPLACED: NOTHING,
   NO_FRAMES: 'Set `Error.stackTraceLimit` to 10 or more.',
+  FEW_FRAMES: 'Set `Error.stackTraceLimit` to 10 or more, or use `trace.stack(error)`.',
   MANY_FRAMES: 'Set `Error.stackTraceLimit` to less than 200.',
   PERMISSIONS: 'Allow what longstack is to use: `addon` for the native engine, `worker` for `blocked` ' +
     'without it and for OTLP, `fs.write` for spans in files.',

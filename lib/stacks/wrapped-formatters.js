@@ -13,6 +13,9 @@ const { limit } = require('./trace-limit')
 
 const { apply } = Reflect
 
+const DEFAULT_LIMIT = 10 // Error.stackTraceLimit of V8
+const FRAME = '\n    at ' // begins one
+
 /**
  * @typedef {import('./formatter-slot').Formatter} Formatter
  *
@@ -126,12 +129,13 @@ class WrappedFormatters {
     const sites = this.isEnabled ? withoutOwnSites(allSites, this.#internals()) : allSites
     const text = this.#formatAsBefore(formatter, self, error, sites, isExtended)
     if (!isExtended || typeof text !== 'string') return text
-    if (!(Number(limit()) >= 1) || !isErrorLike(error)) return text
+    const room = roomForHops(sites)
+    if (room < 1 || !isErrorLike(error)) return text
     this.isAppending = true
     try {
       if (noteStartUpError(error, sites)) return text
       if (!this.#isLoaded) ensureHeadroomToLoad()
-      const hops = this.#report(error, sites)
+      const hops = firstFrames(this.#report(error, sites), room)
       this.#isLoaded = true
       return hops === '' ? text : `${text}\n${hops}`
     } catch {
@@ -169,6 +173,30 @@ class WrappedFormatters {
     // Node's own prints what it is given, call sites or strings.
     return apply(nodeFormatter, self, [error, lines])
   }
+}
+
+/**
+ * Returns how many frames hops may have: a limit that the program has lowered holds for the whole stack.
+ * @param {NodeJS.CallSite[]} sites
+ * @returns {number} below 1: there are to be no hops
+ */
+function roomForHops (sites) {
+  const frames = Number(limit())
+  return frames >= DEFAULT_LIMIT ? Infinity : frames >= 1 ? frames - sites.length : 0
+}
+
+/** Cuts hops behind a number of frames. @param {string} hops as text @param {number} count */
+function firstFrames (hops, count) {
+  if (count === Infinity) return hops
+  let end = 0
+  for (let frames = 0; frames < count; frames++) {
+    const frame = hops.indexOf(FRAME, end)
+    if (frame === -1) return hops
+    const lineEnd = hops.indexOf('\n', frame + 1)
+    if (lineEnd === -1) return hops
+    end = lineEnd
+  }
+  return hops.slice(0, end)
 }
 
 /**
