@@ -125,14 +125,25 @@ function underlyingHandle (handle) {
 }
 
 /**
+ * Asks the system for an end of a connection, or where a server listens. Not by the getters of a socket
+ * (`remoteAddress`), nor by `address()`: Node keeps what these return on the socket (`_peername` in
+ * lib/net.js) and answers from it when the socket is closed, where the program would get undefined.
+ * @param {object} handle
+ * @param {'getsockname' | 'getpeername'} method
+ * @returns {{ address?: string, port?: number } | undefined} undefined where the handle has none or is closed
+ */
+function endOf (handle, method) {
+  const end = {}
+  return callNative(underlyingHandle(handle), method, end) === 0 ? end : undefined
+}
+
+/**
  * @param {object} handle
  * @param {'getsockname' | 'getpeername'} method
  * @returns {string | undefined} address:port
  */
 function addressOf (handle, method) {
-  /** @type {{ address?: string, port?: number }} */
-  const out = {}
-  return callNative(underlyingHandle(handle), method, out) === 0 ? formatAddress(out) : undefined
+  return formatAddress(endOf(handle, method))
 }
 
 /** Formats host:port, with brackets around IPv6. @param {unknown} end @returns {string | undefined} */
@@ -214,6 +225,7 @@ readIdsBy((object) => isProxy(object) ? undefined : idOf(object))
 module.exports = {
   addressOf,
   callNative,
+  endOf,
   formatAddress,
   handleOf,
   idOf,

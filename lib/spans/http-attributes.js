@@ -4,7 +4,8 @@
 // properties only: no getter or proxy of the program's is run. No header, body or query string is recorded.
 
 const { hasNodePrototype } = require('../context/request-names')
-const { hidden, isObject, own } = require('../objects')
+const { endOf, handleOf } = require('../node-objects')
+const { hidden, hiddenProperty, isObject, own } = require('../objects')
 const { hostOf, methodOf, pathOf, requestName, textOf } = require('./http-names')
 const { nameOfMethod, nameOfPath } = require('./path-names')
 const { preparedAttributes } = require('./prepared-attributes')
@@ -39,15 +40,33 @@ function headersOf (request) {
 }
 
 /**
- * @param {any} socket a net.Socket, or what replaces one
- * @returns {{ peer: string | undefined, peerPort: unknown }}
+ * @typedef {object} Peer
+ * @property {number | undefined} id of the socket's handle: a socket that connects anew has another one
+ * @property {string | undefined} peer
+ * @property {unknown} peerPort
  */
+
+/** Peers by socket: a kept connection carries many requests. @type {WeakMap<object, Peer>} */
+const peers = new WeakMap()
+const socketId = hiddenProperty('async_id_symbol')
+
+/** @param {any} socket a net.Socket, or what replaces one @returns {Peer} */
 function peerOf (socket) {
-  try {
-    return { peer: textOf(socket.remoteAddress), peerPort: socket.remotePort }
-  } catch {
-    return { peer: undefined, peerPort: undefined }
+  const known = peers.get(socket)
+  return known !== undefined && known.id === socketId(socket) ? known : findPeer(socket)
+}
+
+/** @param {unknown} socket @returns {Peer} */
+function findPeer (socket) {
+  if (!isObject(socket)) return { id: undefined, peer: undefined, peerPort: undefined }
+  const handle = handleOf(socket)
+  const end = handle && endOf(handle, 'getpeername')
+  if (end === undefined) {
+    return { id: undefined, peer: textOf(own(socket, 'remoteAddress')), peerPort: own(socket, 'remotePort') }
   }
+  const peer = { id: socketId(socket), peer: textOf(end.address), peerPort: end.port }
+  peers.set(socket, peer)
+  return peer
 }
 
 /** @param {Attributes} attributes @param {any} socket */

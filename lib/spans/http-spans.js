@@ -3,7 +3,7 @@
 // Spans of requests, streams and connections, as requests/layer.js reports them. Everything here runs
 // guarded.
 
-const { own } = require('../objects')
+const { hidden, isObject, own } = require('../objects')
 const { createClientSpans } = require('./client-spans')
 const { describeRequestedStream, describeServedStream, streamErrorName } = require('./http-attributes')
 const { UPGRADED, endOfAnswer, endOfClose, endOfFailure } = require('./http-endings')
@@ -82,13 +82,14 @@ function endOfClosedStream ({ kind }, code) {
   return endOfClose(false, `the stream was closed before the response was ${state}`, streamErrorName(code))
 }
 
-/** @param {any} stream of HTTP/2 */
+/**
+ * Returns the socket that a session of HTTP/2 is on. Not by its getter, for which Node makes a proxy.
+ * @param {object} stream
+ * @returns {unknown}
+ */
 function socketOf (stream) {
-  try {
-    return stream.session?.socket
-  } catch {
-    return undefined
-  }
+  const session = hidden(stream, 'kSession', 'session')
+  return isObject(session) ? hidden(session, 'socket') : undefined
 }
 
 module.exports = { createHttpSpans }

@@ -1,0 +1,72 @@
+'use strict'
+
+// What Node and V8 keep once somebody has read it, longstack does not read: the program finds it as it would
+// without longstack.
+
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const test = require('ava')
+const { program, root } = require('../helpers/run')
+
+/** @param {string} name */
+const pem = (name) => fs.readFileSync(path.join(root, 'test/fixtures/chains', `${name}.pem`), 'utf8')
+const pair = { key: pem('key'), cert: pem('cert') }
+
+/**
+ * Runs a program bare and with longstack, with each of the options.
+ * @param {import('ava').ExecutionContext} t
+ * @param {string} source
+ * @param {Array<Record<string, string>>} options
+ * @returns {Promise<string>} what it printed bare
+ */
+async function same (t, source, options) {
+  const bare = await program(source, { preload: false })
+  t.is(bare.stderr, '')
+  for (const env of options) t.is((await program(source, { env })).stdout, bare.stdout, JSON.stringify(env))
+  return bare.stdout
+}
+
+/** @param {import('ava').ExecutionContext} t */
+function spanFile (t) {
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-kept-'))
+  t.teardown(() => fs.rmSync(directory, { recursive: true, force: true }))
+  return path.join(directory, 'spans.jsonl')
+}
+
+const addresses = ['remoteAddress', 'remotePort', 'remoteFamily', 'localAddress', 'localPort', 'localFamily']
+
+test('the addresses of a socket are undefined once it is closed', async (t) => {
+  const LONGSTACK_SPANS = spanFile(t)
+  const stdout = await same(t, `
+    const http = require('node:http'), https = require('node:https'), http2 = require('node:http2'), net = require('node:net')
+    const host = '127.0.0.1', pair = ${JSON.stringify(pair)}, wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+    const listen = (server) => new Promise((resolve) => server.listen(0, host, () => resolve(server.address().port)))
+    const show = (name, socket) => console.log(name, ...${JSON.stringify(addresses)}.map((key) => String(socket[key])))
+    const after = (name, { req: { socket } }) => socket.on('close', () => setImmediate(() => show(name, socket)))
+    const get = (module, port) => new Promise((resolve) => module.get({ port, host, agent: false, rejectUnauthorized: false }, (response) => response.resume().on('close', resolve)))
+    ;(async () => {
+      for (const [name, module] of [['http', http], ['https', https]]) {
+        const server = module.createServer(pair, (req, res) => { after(name, res); res.end() })
+        server.on('upgrade', (req, socket) => { socket.on('close', () => setImmediate(() => show(name + ' upgrade', socket))).end() })
+        const port = await listen(server)
+        await get(module, port)
+        await new Promise((resolve) => module.get({ port, host, agent: false, rejectUnauthorized: false, headers: { connection: 'upgrade', upgrade: 'x' } }).on('error', resolve).on('close', resolve))
+        await wait(30)
+        server.close()
+      }
+      const server = http2.createServer((req, res) => res.end('x'))
+      server.on('connection', (socket) => { socket.on('close', () => setImmediate(() => show('http2', socket))) })
+      const session = http2.connect('http://' + host + ':' + await listen(server))
+      await new Promise((resolve) => session.request().resume().on('close', resolve))
+      session.close(); server.close()
+      const accepting = net.createServer((socket) => socket.end())
+      const client = net.connect(await listen(accepting), host).resume()
+      client.on('close', () => setImmediate(() => { show('net', client); accepting.close() }))
+    })()`, [{ LONGSTACK_SPANS }, { LONGSTACK_BLOCKED: '1000' }, {}])
+  for (const name of ['http', 'http upgrade', 'https', 'https upgrade', 'http2', 'net']) {
+    t.true(stdout.includes(`${name} undefined undefined`), name)
+  }
+  const peers = fs.readFileSync(LONGSTACK_SPANS, 'utf8').split('\n').filter((line) => line.includes('"kind":"SERVER"'))
+  t.is(peers.filter((line) => line.includes('"network.peer.address":"127.0.0.1","network.peer.port":')).length, 5)
+})
