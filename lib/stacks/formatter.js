@@ -15,6 +15,7 @@ const { createRealms } = require('./realms')
 const { WrappedFormatters, loadSourceMaps, noteFormatted, withoutOwnSites } = require('./wrapped-formatters')
 
 const { apply } = Reflect
+const UNKEPT = Object.freeze({}) // thrown so that V8 keeps nothing
 
 /**
  * @typedef {import('./formatter-slot').Formatter} Formatter
@@ -75,7 +76,7 @@ function createFormatter ({ report, observe, internals }) {
       return setSlot(wrapper, slot)
     },
 
-    /** @type {(error: any) => NodeJS.CallSite[] | undefined} */
+    /** @type {(error: any) => ReadStack} */
     readStack: (error) => readAsProgram(error, wrapped, internals),
 
     /** Removes the wrapper; under a formatter that was set on top of it, it passes everything through. */
@@ -133,39 +134,52 @@ function createFormatter ({ report, observe, internals }) {
 }
 
 /**
- * Reads an error's stack where no wrapper is in force, as the program would: the formatter is called as
- * Node calls it, and reads itself from Error.prepareStackTrace. That of the error's realm comes first,
- * where a vm context has one.
+ * @typedef {object} ReadStack
+ * @property {unknown} text what the program would get as `.stack`
+ * @property {NodeJS.CallSite[] | undefined} sites undefined where the stack was formatted before
+ */
+
+/**
+ * Reads an error's stack as the program would: the formatter in force is called as Node calls it, and reads
+ * itself from Error.prepareStackTrace. That of the error's realm comes first, where a vm context has one.
+ *
+ * V8 formats a stack when it is first read, with the message of that moment, and keeps the text. It keeps
+ * none where the formatter throws (ErrorUtils::GetFormattedStack in src/execution/messages.cc), so the
+ * program finds an error that was not read. What is no text is kept: the program may have noted it.
  * @param {any} error
  * @param {WrappedFormatters} wrapped
  * @param {() => boolean} internals whether longstack's own frames are shown
- * @returns {NodeJS.CallSite[] | undefined} undefined where the stack was formatted before
+ * @returns {ReadStack}
  */
 function readAsProgram (error, wrapped, internals) {
   const realm = realmOf(error)
   const slot = readSlot(realm)
   const formatter = typeof slot?.value === 'function' ? slot.value : nodeFormatter
-  /** @type {NodeJS.CallSite[] | undefined} */
-  let errorSites
-  const isUnwrapped = formatter !== undefined && wrapped.originalOf(formatter) === undefined
+  const isUnwrapped = wrapped.originalOf(formatter) === undefined
+  /** @type {ReadStack | undefined} */
+  let unkept
   /** @this {unknown} @param {any} candidate @param {NodeJS.CallSite[]} sites */
   function prepareStackTrace (candidate, sites) {
     if (lent !== undefined) returnSlot(lent)
-    if (candidate === error) errorSites = withoutOwnSites(sites.slice(), internals())
+    const ownSites = withoutOwnSites(sites.slice(), internals())
     const text = apply(formatter, this, [candidate, sites])
-    if (errorSites !== undefined && formatter !== nodeFormatter && typeof text === 'string') {
-      noteFormatted(formatter, errorSites, text)
+    if (isUnwrapped && formatter !== nodeFormatter && typeof text === 'string') {
+      noteFormatted(formatter, ownSites, text)
     }
-    return text
+    if (candidate !== error || typeof text !== 'string') return text
+    unkept = { text, sites: ownSites }
+    throw UNKEPT
   }
-  const isLendable = !wrapped.isAppending && isUnwrapped && isSettable(slot)
+  const isLendable = !wrapped.isAppending && formatter !== undefined && isSettable(slot)
   const lent = isLendable ? lendSlot(realm, slot, prepareStackTrace) : undefined
   try {
-    error.stack // eslint-disable-line no-unused-expressions
+    return { text: error.stack, sites: undefined }
+  } catch (thrown) {
+    if (unkept === undefined || thrown !== UNKEPT) throw thrown
+    return unkept
   } finally {
     if (lent !== undefined) returnSlot(lent)
   }
-  return errorSites
 }
 
 /** @type {Formatter} */

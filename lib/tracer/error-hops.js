@@ -11,6 +11,8 @@ const { mapSites } = require('../stacks/source-maps')
 
 /** @typedef {import('../stacks/chain').PrintedHop} PrintedHop */
 
+const noStack = { text: undefined, sites: undefined }
+
 /**
  * @param {object} deps
  * @param {ReturnType<typeof import('../attribution/attribution').createAttribution>} deps.attribution
@@ -24,15 +26,24 @@ function createErrorHops ({ attribution, chain, observedErrors, readStack, isSta
   /** Returns the hops of an error whose stack was formatted. @param {object} error */
   const notedHopsOf = (error) => observedErrors.get(error)?.hops
 
-  /** @param {Error} error @returns {PrintedHop[]} */
-  function hopsOfError (error) {
+  /** Reads a stack as the program would, and notes its hops where they are appended. @param {Error} error */
+  function readError (error) {
     observedErrors.observe(error) // before anything is made for the query
-    const sites = notedHopsOf(error) === undefined ? readStack(error) : undefined
+    return readStack(error)
+  }
+
+  /**
+   * @param {Error} error
+   * @param {ReturnType<typeof readStack>} [read] its stack, where it was read for the query
+   * @returns {PrintedHop[]}
+   */
+  function hopsOfError (error, read) {
+    const { text, sites } = read ?? (notedHopsOf(error) === undefined ? readError(error) : noStack)
     const hops = notedHopsOf(error)
     if (hops !== undefined || isStartUpError(error)) return hops ?? []
     // Another library formats, or did before: the text that Node wrote has to do.
-    const isReadable = sites === undefined && isStackLeftAlone() && typeof error.stack === 'string'
-    const readableSites = isReadable ? sitesOfText(/** @type {string} */ (error.stack)) : sites
+    const isReadable = sites === undefined && isStackLeftAlone() && typeof text === 'string'
+    const readableSites = isReadable ? sitesOfText(text) : sites
     if (readableSites === undefined) return attributedHops(error, undefined)
     if (noteStartUpError(error, readableSites)) return []
     report(error, readableSites)
@@ -78,7 +89,7 @@ function createErrorHops ({ attribution, chain, observedErrors, readStack, isSta
     })
   }
 
-  return { hopsOfError, report, preload }
+  return { hopsOfError, readError, report, preload }
 }
 
 /** Returns call sites as of a function that a timer called. @returns {NodeJS.CallSite[]} */

@@ -54,7 +54,7 @@ function createQueries (parts) {
   const { asyncLayer, registry, options, queriedAt, enabled, through } = parts
   const imported = new ImportedChains(parts.capture)
   const chain = createChain({ stackOf, options, map: mapFrame, queriedAt, dropped: parts.dropped, imported })
-  const { hopsOfError, report, preload } = createErrorHops({
+  const { hopsOfError, readError, report, preload } = createErrorHops({
     attribution: createAttributionFor(parts, chain),
     chain,
     observedErrors: parts.observedErrors,
@@ -106,10 +106,11 @@ function createQueries (parts) {
    * @returns {string}
    */
   function stackText (target, above) {
-    const hops = hopsOf(target, above)
+    const read = types.isNativeError(target) ? readError(target) : undefined
+    const hops = read === undefined ? hopsOf(target, above) : hopsOfError(/** @type {Error} */ (target), read)
     if (target === undefined) return [...presentLines(above), formatHops(hops)].filter(Boolean).join('\n')
-    if (!types.isNativeError(target)) return formatHops(hops)
-    const text = String(target.stack)
+    if (read === undefined) return formatHops(hops)
+    const text = String(read.text)
     if (text.includes('\n  \u2500\u2500 ')) return text
     const { errors, internals } = options()
     const head = errors || !enabled() || !parts.usesNodeFormatter() ? text : mapText(text, internals)
@@ -150,8 +151,8 @@ function createQueries (parts) {
     /** @param {Error} error */
     errorStack (error) {
       if (!options().errors) return stackText(error, stackText)
-      const { stack } = error
-      return typeof stack === 'string' ? stack : undefined
+      const { text } = readError(error)
+      return typeof text === 'string' ? text : undefined
     },
 
     /**

@@ -70,3 +70,36 @@ test('the addresses of a socket are undefined once it is closed', async (t) => {
   const peers = fs.readFileSync(LONGSTACK_SPANS, 'utf8').split('\n').filter((line) => line.includes('"kind":"SERVER"'))
   t.is(peers.filter((line) => line.includes('"network.peer.address":"127.0.0.1","network.peer.port":')).length, 5)
 })
+
+test('a stack is formatted when the program reads it, with the message and by the formatter of that moment', async (t) => {
+  const stdout = await same(t, `
+    const http = require('node:http'), net = require('node:net')
+    const trace = require(${JSON.stringify(root)})
+    const first = (error) => { error.message = 'changed'; console.log(String(error.stack).split('\\n')[0]) }
+    const formatted = (error) => {
+      const before = Error.prepareStackTrace
+      Error.prepareStackTrace = (of, sites) => 'formatted ' + of.message + ' ' + Array.isArray(sites)
+      console.log(error.stack)
+      Error.prepareStackTrace = before
+    }
+    const fail = (use) => trace.span('fails', async () => { await null; throw new TypeError('by a span') }).catch(use)
+    const refuse = (use) => new Promise((resolve) => {
+      const server = net.createServer((socket) => socket.destroy()).listen(0, '127.0.0.1', () => {
+        http.get({ port: server.address().port, host: '127.0.0.1' }).on('error', (error) => { use(error); server.close(resolve) })
+      })
+    })
+    ;(async () => {
+      for (const use of [first, formatted]) {
+        await fail(use)
+        await refuse(use)
+        const asked = new RangeError('asked')
+        trace.stack(asked); trace.chain(asked); trace.stack(asked)
+        use(asked)
+        await Promise.reject(new Error('rejected')).catch((error) => { trace.stack(error); use(error) })
+      }
+    })()`, [{ LONGSTACK_SPANS: spanFile(t) }, {}, { LONGSTACK_ERRORS: 'off' }, { LONGSTACK_SPANS: spanFile(t), LONGSTACK_ERRORS: 'off' }])
+  t.deepEqual(stdout.trimEnd().split('\n'), [
+    'TypeError: changed', 'Error: changed', 'RangeError: changed', 'Error: changed',
+    'formatted by a span true', 'formatted socket hang up true', 'formatted asked true', 'formatted rejected true'
+  ])
+})
