@@ -7,9 +7,10 @@
 
 const process = require('node:process')
 const guard = require('../context/guard')
-const { own } = require('../objects')
+const { isObject, own } = require('../objects')
+const { keepUnopened } = require('../standard-error')
 
-const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
+const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect
 
 /**
  * Replaces a method.
@@ -142,21 +143,22 @@ function isLoaded (name) {
 }
 
 /**
- * Returns the prototype of HTTP/2's client sessions, which only a session leads to.
+ * Returns the prototype of HTTP/2's client sessions, which only a session leads to: one that is not made to
+ * its end, and has no handle. Node notes it on its socket, and then adds listeners there (Http2Session in
+ * lib/internal/http2/core.js).
  * @returns {object | undefined}
  */
 function sessionPrototype () {
-  const { Duplex } = require('node:stream')
+  const socket = { _handle: { isStreamBase: true }, on () { throw new Error('no socket') } }
+  const { connect } = keepUnopened(() => require('node:http2'))
   try {
-    const nowhere = new Duplex({ read () {}, write (chunk, encoding, done) { done() } })
-    const session = require('node:http2').connect('http://localhost', { createConnection: () => nowhere })
-    session.on('error', () => {})
-    const prototype = /** @type {object} */ (getPrototypeOf(session))
-    session.destroy()
-    return own(prototype, 'request') === undefined ? undefined : prototype
-  } catch {
-    return undefined
+    connect('http://localhost', { createConnection: () => /** @type {any} */ (socket) })
+  } catch {}
+  for (const value of ownKeys(socket).map((key) => own(socket, key)).filter(isObject)) {
+    const prototype = getPrototypeOf(value)
+    if (prototype !== null && own(prototype, 'request') !== undefined) return prototype
   }
+  return undefined
 }
 
 /** Returns whether the program set its own. @param {any} headers in any of the forms that Node accepts */

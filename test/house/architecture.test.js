@@ -18,7 +18,7 @@ const MAX_VAGUE = 0.003
 // Each part loads, while it is loaded, only itself and what its line names. In a function it may require
 // anything of the lines above its own as well, never of a line below.
 const floors = [
-  { 'files.js': [], 'listeners.js': [], 'buckets.js': [], 'objects.js': [], 'option-types.js': [], 'reasons.js': [], 'text.js': [], 'encoding/': [] },
+  { 'files.js': [], 'listeners.js': [], 'buckets.js': [], 'objects.js': [], 'option-types.js': [], 'reasons.js': [], 'standard-error.js': [], 'text.js': [], 'encoding/': [] },
   { 'warnings.js': ['listeners.js'] },
   { 'errors.js': ['text.js', 'warnings.js'] },
   { 'context/': ['objects.js', 'errors.js'] },
@@ -29,7 +29,7 @@ const floors = [
   {
     'handles/': ['context/', 'errors.js', 'format/', 'node-objects.js', 'objects.js', 'text.js'],
     'hooks/': ['context/', 'errors.js', 'files.js', 'stacks/'],
-    'requests/': ['context/', 'node-objects.js', 'objects.js']
+    'requests/': ['context/', 'node-objects.js', 'objects.js', 'standard-error.js']
   },
   {
     'sinks/': ['context/', 'encoding/', 'errors.js', 'files.js', 'hooks/', 'warnings.js'],
@@ -50,7 +50,7 @@ const floors = [
   },
   {
     'live/': ['buckets.js', 'context/', 'files.js', 'format/', 'handles/', 'listeners.js', 'node-objects.js', 'objects.js', 'options.js',
-      'spans/', 'warnings.js']
+      'spans/', 'standard-error.js', 'warnings.js']
   },
   { 'tracer.js': ['context/', 'hooks/', 'listeners.js', 'node-objects.js', 'options.js', 'tracer/', 'warnings.js'] },
   { 'api.js': ['context/', 'errors.js', 'hooks/', 'node-objects.js', 'options.js', 'tracer/'] },

@@ -103,3 +103,17 @@ test('a stack is formatted when the program reads it, with the message and by th
     'formatted by a span true', 'formatted socket hang up true', 'formatted asked true', 'formatted rejected true'
   ])
 })
+
+/** Prints what is open; a stream that was opened does not block any more (O_NONBLOCK). */
+const streams = `
+  const flags = [1, 2].map((fd) => /^flags:\\s*(\\d+)/m.exec(require('node:fs').readFileSync('/proc/self/fdinfo/' + fd, 'latin1'))[1])
+  const open = [process.getActiveResourcesInfo(), process._getActiveHandles().map(({ fd }) => fd), flags]`
+
+test('process.stderr is opened by the program, or not at all', async (t) => {
+  if (process.platform !== 'linux') return t.log('there is no /proc')
+  const file = spanFile(t)
+  const options = [{ LONGSTACK_SPANS: file, LONGSTACK_PROPAGATE: 'on' }, { LONGSTACK_SPANS: file }, { LONGSTACK_BLOCKED: '1000' }, {}]
+  const stdout = await same(t, `${streams}; require('node:fs').writeSync(1, JSON.stringify(open))`, options)
+  const [resources, handles] = JSON.parse(stdout)
+  t.deepEqual([resources, handles], [[], []])
+})
