@@ -8,6 +8,7 @@ const { StringDecoder } = require('node:string_decoder')
 const guard = require('../context/guard')
 const { OWN_WORK, contextTag } = require('../context/context')
 const { handleOf } = require('../node-objects')
+const { closeUnopened } = require('../standard-error')
 const { Session } = require('./session')
 
 const MAX_WAITING = 1 << 20 // bytes that the command has not read yet; past them answers pause
@@ -24,6 +25,7 @@ const MAX_WAITING = 1 << 20 // bytes that the command has not read yet; past the
 function connectToCommand (tracer, path, token) {
   return new Promise((resolve, reject) => guard.run(() => {
     const socket = new net.Socket()
+    closeUnopened(socket)
     socket.once('error', reject)
     socket.connect(path, () => guard.run(() => {
       socket.off('error', reject)

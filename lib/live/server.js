@@ -8,6 +8,7 @@ const { isMainThread } = require('node:worker_threads')
 const guard = require('../context/guard')
 const { OWN_WORK, contextTag } = require('../context/context')
 const { handleOf } = require('../node-objects')
+const { closeUnopened } = require('../standard-error')
 const { messageOf } = require('../warnings')
 const { BusyNote } = require('./busy-note')
 const { serve } = require('./connection')
@@ -54,6 +55,7 @@ class LiveServer {
 
   /** @param {net.Socket} socket of a command */
   #receive (socket) {
+    closeUnopened(socket)
     this.#sockets.add(socket)
     serve(this.#tracer, socket)
     socket.on('close', () => { this.#sockets.delete(socket) })

@@ -11,6 +11,7 @@ const path = require('node:path')
 const { threadId } = require('node:worker_threads')
 const guard = require('../context/guard')
 const { inside, insidePrivate, stateOfName } = require('../files')
+const { closeUnopened } = require('../standard-error')
 
 const NOTE = '.busy'
 const MAX_TRIES = 3 // a process that ends may remove the directory that was just found
@@ -161,6 +162,7 @@ function unlink (file) {
 /** @param {string} file of a socket @param {() => void} work */
 function whenNobodyListens (file, work) {
   const probe = net.connect(file)
+  closeUnopened(probe)
   probe.on('connect', () => guard.run(() => probe.destroy())).on('error', (error) => guard.run(() => {
     const { code } = /** @type {NodeJS.ErrnoException} */ (error)
     if (code !== 'ECONNREFUSED' && code !== 'ENOENT') return

@@ -7,7 +7,10 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const test = require('ava')
+const { livePrograms, longstack } = require('../helpers/live')
 const { program, root } = require('../helpers/run')
+
+const { start } = livePrograms(test)
 
 /** @param {string} name */
 const pem = (name) => fs.readFileSync(path.join(root, 'test/fixtures/chains', `${name}.pem`), 'utf8')
@@ -114,6 +117,15 @@ test('process.stderr is opened by the program, or not at all', async (t) => {
   const file = spanFile(t)
   const options = [{ LONGSTACK_SPANS: file, LONGSTACK_PROPAGATE: 'on' }, { LONGSTACK_SPANS: file }, { LONGSTACK_BLOCKED: '1000' }, {}]
   const stdout = await same(t, `${streams}; require('node:fs').writeSync(1, JSON.stringify(open))`, options)
-  const [resources, handles] = JSON.parse(stdout)
+  const [resources, handles, flags] = JSON.parse(stdout)
   t.deepEqual([resources, handles], [[], []])
+  const socket = path.join(path.dirname(file), 'socket')
+  const asked = await start(`
+    process.stdin.once('data', () => { ${streams}; console.log('open', JSON.stringify(open)); process.exit() })
+    require('node:fs').writeSync(1, 'ready\\n')`, { env: { LONGSTACK_SOCKET: socket } })
+  t.is((await longstack('why', socket)).code, 0)
+  asked.say('tell')
+  const [, handlesLater, [, stderrLater]] = await asked.told('open')
+  t.deepEqual(handlesLater, [0])
+  t.is(stderrLater, flags[1])
 })
