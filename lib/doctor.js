@@ -10,6 +10,7 @@ const { version } = require('../package.json')
 const { problemsOf } = require('./doctor-problems')
 const { createInspectable } = require('./format/inspect')
 const { formatRows } = require('./format/rows')
+const { readLazy } = require('./objects')
 const { binaryFile, target } = require('./stacks/binding')
 const { isUnsafeVersion } = require('./warnings')
 
@@ -195,9 +196,11 @@ function isDestroyHookOn () {
 
 /** @returns {string[] | undefined} undefined: the permission model is off */
 function forbiddenScopes () {
-  const { permission, allowedNodeEnvironmentFlags } = /** @type {any} */ (process)
-  const isKnown = (/** @type {string} */ flag) => flag === '' || allowedNodeEnvironmentFlags.has(flag)
-  return permission && Object.keys(scopes).filter((scope) => isKnown(scopes[scope]) && !permission.has(scope))
+  const { permission } = /** @type {any} */ (process)
+  if (!permission) return undefined
+  const knownFlags = readLazy(process, 'allowedNodeEnvironmentFlags')
+  const isKnown = (/** @type {string} */ flag) => flag === '' || knownFlags.has(flag)
+  return Object.keys(scopes).filter((scope) => isKnown(scopes[scope]) && !permission.has(scope))
 }
 
 module.exports = { examine }

@@ -18,6 +18,19 @@ function own (object, name) {
 }
 
 /**
+ * Reads a property that Node makes when it is first read (`process.allowedNodeEnvironmentFlags`), and leaves
+ * it to be made. Runs the getter of the program where it has put one.
+ * @param {object} object
+ * @param {string} name
+ */
+function readLazy (object, name) {
+  const property = Object.getOwnPropertyDescriptor(object, name)
+  const value = /** @type {any} */ (object)[name]
+  if (property?.get !== undefined && property.configurable) Object.defineProperty(object, name, property)
+  return value
+}
+
+/**
  * Accepts objects that can be read: no proxy, no function.
  * @param {unknown} value
  * @returns {value is object}
@@ -100,4 +113,14 @@ function address (host, port) {
   return port === undefined ? name : `${name}:${port}`
 }
 
-module.exports = { address, className, hidden, hiddenProperty, inherits, isAnyObject, isObject, own }
+module.exports = {
+  address,
+  className,
+  hidden,
+  hiddenProperty,
+  inherits,
+  isAnyObject,
+  isObject,
+  own,
+  readLazy
+}

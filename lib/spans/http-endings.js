@@ -3,7 +3,7 @@
 // How a request ended, as the end of its span: from an error, a status, or a connection that was closed.
 
 const { messageOf } = require('../warnings')
-const { isObject, own } = require('../objects')
+const { inherits, isObject, own, readLazy } = require('../objects')
 const { expressError } = require('./frameworks')
 
 /** @typedef {import('./spans').End} End */
@@ -70,9 +70,11 @@ function errorCode (error) {
  * @returns {string | undefined}
  */
 function exceptionField (error, field) {
-  if (!isObject(error) || !(error instanceof DOMException)) return undefined
+  if (!isObject(error)) return undefined
   try {
-    return Object.getOwnPropertyDescriptor(DOMException.prototype, field)?.get?.call(error)
+    const { prototype } = readLazy(globalThis, 'DOMException') // on Node 20 made when it is first read
+    if (!inherits(error, prototype)) return undefined
+    return Object.getOwnPropertyDescriptor(prototype, field)?.get?.call(error)
   } catch {
     return undefined
   }

@@ -43,7 +43,7 @@ const floors = [
   },
   { 'option-table.js': ['options.js'] },
   { 'doctor-problems.js': [] },
-  { 'doctor.js': ['doctor-problems.js', 'format/', 'stacks/', 'warnings.js'] },
+  { 'doctor.js': ['doctor-problems.js', 'format/', 'objects.js', 'stacks/', 'warnings.js'] },
   {
     'tracer/': ['attribution/', 'context/', 'errors.js', 'format/', 'handles/', 'hooks/', 'listeners.js', 'node-objects.js',
       'objects.js', 'requests/', 'reasons.js', 'stacks/', 'warnings.js']

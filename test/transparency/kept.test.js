@@ -129,3 +129,18 @@ test('process.stderr is opened by the program, or not at all', async (t) => {
   t.deepEqual(handlesLater, [0])
   t.is(stderrLater, flags[1])
 })
+
+test('what Node makes when it is first read is still to be made', async (t) => {
+  const options = [{ LONGSTACK_SPANS: spanFile(t) }, {}]
+  const stdout = await same(t, `
+    const http = require('node:http'), trace = require(${JSON.stringify(root)}), controller = new AbortController()
+    const isLazy = (object, name) => typeof Object.getOwnPropertyDescriptor(object, name).get === 'function'
+    const server = http.createServer(() => controller.abort()).listen(0, '127.0.0.1', () => {
+      http.get({ port: server.address().port, host: '127.0.0.1', signal: controller.signal }).on('error', ({ name }) => {
+        trace.doctor()
+        console.log(name, isLazy(process, 'allowedNodeEnvironmentFlags'), isLazy(globalThis, 'DOMException'))
+        server.close()
+      })
+    })`, options)
+  t.regex(stdout, /^AbortError true /)
+})
