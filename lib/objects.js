@@ -31,6 +31,20 @@ function readLazy (object, name) {
 }
 
 /**
+ * Gives a function that replaces another one the same name and number of parameters.
+ * @template {Function} F
+ * @param {F} wrapper
+ * @param {Function} original
+ * @returns {F}
+ */
+function imitate (wrapper, original) {
+  for (const name of ['name', 'length']) {
+    Object.defineProperty(wrapper, name, { value: own(original, name), configurable: true })
+  }
+  return wrapper
+}
+
+/**
  * Accepts objects that can be read: no proxy, no function.
  * @param {unknown} value
  * @returns {value is object}
@@ -118,6 +132,7 @@ module.exports = {
   className,
   hidden,
   hiddenProperty,
+  imitate,
   inherits,
   isAnyObject,
   isObject,

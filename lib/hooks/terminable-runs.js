@@ -8,6 +8,7 @@
 
 const { Script } = require('node:vm')
 const guard = require('../context/guard')
+const { imitate } = require('../objects')
 
 const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 
@@ -66,9 +67,7 @@ function createTerminableRuns ({ startTerminable, endTerminable, repair }, ran) 
         }
       }
     })[NAME]
-    defineProperty(wrapper, 'length', { value: method.length, configurable: true })
-    defineProperty(wrapper, 'name', { value: method.name, configurable: true })
-    return wrapper
+    return imitate(wrapper, method)
   }
 
   return {

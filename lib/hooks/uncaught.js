@@ -13,6 +13,7 @@
 //   before; process.addUncaughtExceptionCaptureCallback would switch it off.
 
 const { stateOfOpen } = require('../files')
+const { imitate } = require('../objects')
 
 /**
  * @typedef {object} Handler
@@ -81,7 +82,8 @@ function createUncaughtLayer ({ escaped, hasHandlers, handle, fatal }) {
     const present = Object.getOwnPropertyDescriptor(target, '_fatalException')
     if (typeof present?.value !== 'function') return
     original = present
-    Object.defineProperty(target, '_fatalException', { ...present, value: fatalException })
+    const value = imitate(fatalException, present.value)
+    Object.defineProperty(target, '_fatalException', { ...present, value })
   }
 
   return {

@@ -3,7 +3,7 @@
 // Replaces a listener of Node's by a wrapper. The emitter still shows, finds and removes the original:
 // EventEmitter unwraps whatever has a `listener`, as the wrapper of once() has (lib/events.js).
 
-const { own } = require('../objects')
+const { imitate, own } = require('../objects')
 
 const { defineProperty } = Reflect
 
@@ -78,9 +78,7 @@ function createWrapper (original, replacement) {
       return replacement(original, this, args)
     }
   }
-  for (const name of ['name', 'length']) {
-    defineProperty(wrapper, name, { value: own(original, name), configurable: true })
-  }
+  imitate(wrapper, original)
   // Not enumerable: a socket prints as before.
   defineProperty(wrapper, 'listener', { value: original, writable: true, configurable: true })
   wrappers.add(wrapper)

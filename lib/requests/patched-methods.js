@@ -7,7 +7,7 @@
 
 const process = require('node:process')
 const guard = require('../context/guard')
-const { isObject, own } = require('../objects')
+const { imitate, isObject, own } = require('../objects')
 const { keepUnopened } = require('../standard-error')
 
 const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect
@@ -23,7 +23,7 @@ function wrapMethod (owner, name, make) {
   const original = getOwnPropertyDescriptor(owner, name)
   const method = original?.value ?? owner[name]
   if (typeof method !== 'function') return undefined
-  const wrapper = make(method)
+  const wrapper = imitate(make(method), method)
   const property = original === undefined
     ? { value: wrapper, writable: true, enumerable: false, configurable: true }
     : { ...original, value: wrapper }

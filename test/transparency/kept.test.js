@@ -144,3 +144,18 @@ test('what Node makes when it is first read is still to be made', async (t) => {
     })`, options)
   t.regex(stdout, /^AbortError true /)
 })
+
+test('what replaces a method of Node has its name and number of parameters', async (t) => {
+  const options = [{ LONGSTACK_SPANS: spanFile(t), LONGSTACK_PROPAGATE: 'on' }, { LONGSTACK_SPANS: spanFile(t) }, {}]
+  await same(t, `
+    const http = require('node:http'), net = require('node:net'), vm = require('node:vm'), trace = require(${JSON.stringify(root)})
+    trace.onError(() => false)
+    const server = http.createServer((req, res) => res.end()).listen(0, '127.0.0.1', () => {
+      http.get({ port: server.address().port, host: '127.0.0.1', agent: false }, (response) => response.resume().on('close', () => {
+        const methods = [process._fatalException, http.IncomingMessage.prototype._addHeaderLines, http.ClientRequest.prototype._storeHeader,
+          net.Socket.prototype._unrefTimer, vm.createContext, Object.getPrototypeOf(vm.Script.prototype).runInContext]
+        console.log(methods.map(({ name, length }) => name + '/' + length).join(' '))
+        server.close()
+      }))
+    })`, options)
+})
