@@ -169,7 +169,7 @@ async function startAsNobody (t, source) {
   const directory = folder(t)
   const executable = path.join(directory, 'node') // that user may not enter the directory of this one
   fs.copyFileSync(process.execPath, executable)
-  const child = spawn(executable, ['-e', source], { uid: NOBODY, gid: NOBODY, cwd: '/', stdio: 'pipe', env: {} })
+  const child = spawn(executable, ['--inspect-port=0', '-e', source], { uid: NOBODY, gid: NOBODY, cwd: '/', stdio: 'pipe', env: {} })
   t.teardown(() => child.kill('SIGKILL'))
   const [text] = await once(child.stdout, 'data')
   return { child, first: String(text) }
@@ -183,14 +183,14 @@ function victim (t, name) {
 }
 
 asRoot('root asks another user\'s process, and gives it no file', async (t) => {
+  const directory = folder(t)
   const { child } = await startAsNobody(t, `
-    const fs = require('node:fs')
-    fs.watch('/tmp', (event, name) => { if (/^longstack-\\w{6}$/.test(name)) console.log('made', name) })
+    require('node:fs').watch('${directory}', (event, name) => console.log('made', name))
     console.log('ready')
     setInterval(() => {}, 1000)`)
   let made = ''
   child.stdout.on('data', (text) => { made += text })
-  const { stdout, stderr } = await node([main, 'why', String(child.pid)])
+  const { stdout, stderr } = await node([main, 'why', String(child.pid)], { env: { TMPDIR: directory } })
   t.regex(stdout, /\d open/, stderr)
   t.is(made, '')
 })
