@@ -58,9 +58,8 @@ function supportFor (file) {
   if (supports.size >= MAX_FILES) supports = new Map()
   try {
     supports.set(file, find(pathOf(file)))
-  } catch (error) {
-    supports.set(file, undefined) // not again; V8 runs this for no termination, after which it is tried again
-    throw error
+  } catch { // no such file, which may be a name of the program's: not again
+    supports.set(file, undefined) // V8 runs this for no termination, after which it is tried again
   }
   return supports.get(file)
 }

@@ -55,7 +55,6 @@ for (const args of [
   [permission, '--allow-fs-read=*'],
   ['--disallow-code-generation-from-strings'],
   ['--stack-size=200'],
-  ['--stack-trace-limit=2'],
   ['--disable-proto=throw'],
   ['--disable-proto=delete'],
   ['--no-async-stack-traces'],
@@ -75,6 +74,17 @@ for (const args of [
     t.is(anonymous(traced.stderr), anonymous(bare.stderr), 'no line more than without')
   })
 }
+
+test('node --stack-trace-limit=2: frames of hops count', async (t) => {
+  const file = write(t, chain)
+  const bare = await node(['--stack-trace-limit=2', file])
+  for (const limit of [2, 3]) {
+    const traced = await node([`--stack-trace-limit=${limit}`, '-r', register, file])
+    const { hops } = split(traced.stdout)
+    t.deepEqual(hops.map(({ title }) => title.split(' · ')[0]), limit === 2 ? [] : ['setImmediate'], traced.stdout)
+    if (limit === 2) t.deepEqual([traced.stdout, traced.code], [bare.stdout, 0])
+  }
+})
 
 /** Node's own warnings carry the process id. @param {string} text */
 const anonymous = (text) => text.replace(/\(node:\d+\)/g, '(node)')
