@@ -148,9 +148,23 @@ function withoutReceiver (name) {
   return last === '<anonymous>' || last === '_onTimeout' || last === '_onImmediate' ? undefined : last
 }
 
-/** Returns the index of the bracket that the last one closes, or -1. @param {string} text */
+/**
+ * Returns the index of the bracket around the location, or -1: the one that the last bracket closes, unless
+ * the name of a directory has a bracket that is alone.
+ * @param {string} text
+ */
 function openingBracket (text) {
   if (!text.endsWith(')')) return -1
+  const start = startOfLastBrackets(text)
+  if (start !== -1 && startsLocation(text, start + 1)) return start
+  for (let i = text.indexOf(' ('); i !== -1; i = text.indexOf(' (', i + 1)) {
+    if (startsLocation(text, i + 2)) return i + 1
+  }
+  return start
+}
+
+/** @param {string} text that ends with a bracket @returns {number} index of the one that it closes, or -1 */
+function startOfLastBrackets (text) {
   let depth = 0
   for (let i = text.length - 1; i > 0; i--) {
     const code = text.charCodeAt(i)
@@ -158,6 +172,16 @@ function openingBracket (text) {
     else if (code === 40 && --depth === 0) return text.charCodeAt(i - 1) === 32 ? i : -1
   }
   return -1
+}
+
+/**
+ * Whether an absolute path, a file: URL or eval'd code is there.
+ * @param {string} text
+ * @param {number} start
+ */
+function startsLocation (text, start) {
+  const location = text.slice(start)
+  return path.isAbsolute(location) || location.startsWith('file:') || location.startsWith('eval at ')
 }
 
 /** @param {string | undefined} fileName */
