@@ -3,14 +3,15 @@
 // What the samples of one blocking callback have in common: the path of calls, from the event loop inwards,
 // that at least half of its time took. A single sample is reported as it is.
 
-const { frameLines, Stack } = require('../stacks/frames')
+const { Stack } = require('../stacks/frames')
+const { frameLines, joinFrames } = require('../stacks/text-scan')
 
 const MAX_SAMPLES = 64 // of one callback
 const MAX_FRAMES = 200 // a sample with as many was cut off
 
 /**
  * @typedef {object} Sample
- * @property {string} text frames, a line each, innermost first
+ * @property {string} text frames, as joinFrames makes it, innermost first
  * @property {import('../context/context').Context | undefined} context that ran
  * @property {number | undefined} late ms from the request to the sample, if many
  * @property {number} weight how much time it stands for
@@ -74,7 +75,7 @@ function commonPath (samples) {
     lines.unshift(largestGroup(next, ({ frames }) => frames[depth].text)[0].frames[depth].text)
     matching = next
   }
-  return { text: lines.join('\n'), samples: matching }
+  return { text: joinFrames(lines), samples: matching }
 }
 
 /**

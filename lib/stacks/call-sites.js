@@ -5,7 +5,8 @@
 
 const { source } = require('../context/source')
 const { createTag } = require('../context/tag')
-const { frameLines, parseFrame } = require('./frames')
+const { parseFrame } = require('./frames')
+const { frameLines, splitFrames } = require('./text-scan')
 
 /** @typedef {{ lines: string[], frames: import('./frames').Frame[] }} SiteText */
 
@@ -37,7 +38,7 @@ function readSites (sites) {
  */
 function sitesOfText (stack) {
   const hops = stack.indexOf('\n  \u2500\u2500 ')
-  const lines = frameLines(hops === -1 ? stack : stack.slice(0, hops), true).split('\n')
+  const lines = splitFrames(frameLines(hops === -1 ? stack : stack.slice(0, hops), true))
   return lines.filter(Boolean).map(siteOfLine)
 }
 

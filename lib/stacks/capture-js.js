@@ -7,7 +7,8 @@
 const { now } = require('../context/clock')
 const { CHAIN_BITS, FIRST_CHAIN, FOLD_SHIFT } = require('../context/records')
 const { captureInto } = require('./trace-limit')
-const { RecentMap, frameLines } = require('./frames')
+const { RecentMap } = require('./frames')
+const { frameLines } = require('./text-scan')
 
 const CORE_FRAMES = 48 // for node: frames between a resource and the program; fetch has up to 34 of undici's
 const FOLD = 8 // ancestors that a step is compared with

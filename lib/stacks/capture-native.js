@@ -8,7 +8,7 @@
 
 const { now } = require('../context/clock')
 const { captureInto } = require('./trace-limit')
-const { frameLines } = require('./frames')
+const { frameLines } = require('./text-scan')
 
 const CORE_FRAMES = 48 // for node: frames between a resource and the program; fetch has up to 34 of undici's
 const MARGIN = 16 // frames that V8 walks but does not print

@@ -5,7 +5,7 @@
 // which most frames are the same.
 
 const path = require('node:path')
-const { isDigitCode, insideModules, withoutAlias } = require('./text-scan')
+const { frameLines, insideModules, numberStart, splitFrames, withoutAlias } = require('./text-scan')
 
 const MAX_FRAMES = 1500 // remembered by their text since the last time that there were so many
 const MAX_LINE = 1000 // characters of a line that is remembered
@@ -123,17 +123,6 @@ function parse (line) {
 }
 
 /**
- * Returns the start of the number before `end` that follows a colon, or -1.
- * @param {string} text
- * @param {number} end
- */
-function numberStart (text, end) {
-  let start = end
-  while (start > 0 && isDigitCode(text.charCodeAt(start - 1))) start--
-  return start < end && start > 0 && text[start - 1] === ':' ? start : -1
-}
-
-/**
  * "Timeout.warmUp [as _onTimeout]" -> "warmUp". What V8 puts around a function's name describes the object on
  * which it was called, not the code, and V8 leaves it out once it has optimized the function.
  * @param {string} name
@@ -203,7 +192,7 @@ function isNotHook (frame) {
 
 /** One captured stack, shared by every context that has it. */
 class Stack {
-  /** @param {string | Frame[]} content lines without "    at ", newest first, or their frames */
+  /** @param {string | Frame[]} content text of joinFrames, newest first, or the frames */
   constructor (content) {
     /** @type {Frame[]} */
     this.frames = typeof content === 'string' ? framesOf(content) : content
@@ -224,7 +213,7 @@ class Stack {
 
 /** @param {string} text @returns {Frame[]} */
 function framesOf (text) {
-  return text === '' ? [] : text.split('\n').map(parseFrame).filter(isNotHook)
+  return text === '' ? [] : splitFrames(text).map(parseFrame).filter(isNotHook)
 }
 
 /** A table in which equal stacks are one. */
@@ -270,20 +259,6 @@ function areEqual (frames, others) {
   return true
 }
 
-/**
- * Returns the lines of frames in the text of an error's stack.
- * @param {string} text
- * @param {boolean} isWithAwaiting also the functions that V8 knows to await the running one
- */
-function frameLines (text, isWithAwaiting) {
-  const lines = []
-  for (const line of text.split('\n')) {
-    if (!line.startsWith('    at ')) continue
-    if (isWithAwaiting || !line.startsWith('async ', 7)) lines.push(line.slice(7))
-  }
-  return lines.join('\n')
-}
-
 /** Creates a reader that remembers the frames of stacks: most recur. */
 function createStackReader () {
   /** @type {RecentMap<Frame[]>} */
@@ -304,4 +279,4 @@ function createStackReader () {
   }
 }
 
-module.exports = { RecentMap, Stack, StackTable, parseFrame, createStackReader, frameLines, isOwn }
+module.exports = { RecentMap, Stack, StackTable, parseFrame, createStackReader, isOwn }

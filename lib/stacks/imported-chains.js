@@ -7,6 +7,7 @@
 const { kindOf } = require('../context/kinds')
 const { CHAIN_BITS, ROOT_CHAIN } = require('../context/records')
 const { decodeMessageChain } = require('./passed-chain')
+const { joinFrames } = require('./text-scan')
 
 const TYPE = 'MESSAGE'
 
@@ -43,7 +44,7 @@ class ImportedChains {
     if (hops === undefined || hops.length === 0) return 0
     // The first line makes it another stack than those of other chains.
     const lines = [`longstack.message.${place}`, ...hops[0].lines.map((line) => line.slice('    at '.length))]
-    const stack = this.#capture.internStack(lines.join('\n'))
+    const stack = this.#capture.internStack(joinFrames(lines))
     const number = this.#capture.intern(ROOT_CHAIN, stack, kindOf(TYPE, false).number) & CHAIN_BITS
     if (this.#isStale()) this.#forget() // there was no room
     this.#numbers.set(place, number)

@@ -111,7 +111,7 @@ function decodeChain (text) {
 /** @param {any} hop @returns {PrintedHop} @throws {TypeError} where it is none */
 function readHop (hop) {
   const { asyncId = 0, triggerAsyncId = 0, type, label, ageMs = null, repeats, pid, threadId, lines } = hop
-  const printed = lines.map(textOf)
+  const printed = lines.map(lineOf)
   const frameLines = printed.filter((/** @type {string} */ line) => line.startsWith(FRAME))
   return {
     asyncId: numberOf(asyncId),
@@ -137,8 +137,14 @@ function numberOf (value) {
 
 /** @param {unknown} value @returns {string} */
 function textOf (value) {
-  const isLine = typeof value === 'string' && value.length <= MAX_NAME && !value.includes('\n')
-  if (!isLine) throw new TypeError('no text')
+  const line = lineOf(value)
+  if (line.includes('\n')) throw new TypeError('several lines')
+  return line
+}
+
+/** @param {unknown} value @returns {string} also of a frame in a path with line feeds */
+function lineOf (value) {
+  if (typeof value !== 'string' || value.length > MAX_NAME) throw new TypeError('no text')
   return value
 }
 

@@ -1,9 +1,13 @@
 'use strict'
 
-// Scans names and paths character by character. No regular expression is used on the path of `.stack`: V8 of
-// Node 20 and 22 aborts the process when it compiles one with little stack left ("RegExpCompiler Allocation
-// failed", V8's src/regexp/regexp-compiler-tonode.cc), and compiles again what a collection dropped or what
-// is hot.
+// Scans names, paths and stacks character by character. No regular expression is used on the path of
+// `.stack`: V8 of Node 20 and 22 aborts the process when it compiles one with little stack left
+// ("RegExpCompiler Allocation failed", V8's src/regexp/regexp-compiler-tonode.cc), and compiles again what a
+// collection dropped or what is hot.
+
+const AT = '    at ' // before a frame
+/** In place of a line feed of a path, where each frame is a line: no path has it. */
+const LINE_FEED = '\0'
 
 /** Whether it is one of a-z A-Z 0-9 _. @param {number} code of a UTF-16 unit */
 function isWordCode (code) {
@@ -78,6 +82,63 @@ function isSlash (character) {
   return character === '/' || character === '\\'
 }
 
+/**
+ * Returns the lines of frames in the text of an error's stack, as joinFrames does.
+ * @param {string} text
+ * @param {boolean} isWithAwaiting also the functions that V8 knows to await the running one
+ */
+function frameLines (text, isWithAwaiting) {
+  const lines = []
+  /** the last frame, while the next line may go on with its path @type {string | undefined} */
+  let last
+  for (const line of text.split('\n')) {
+    if (line.startsWith(AT)) {
+      const isSkipped = !isWithAwaiting && line.startsWith('async ', AT.length)
+      last = isSkipped ? undefined : line.slice(AT.length)
+      if (last !== undefined) lines.push(last)
+    } else if (last !== undefined) {
+      last = isWhole(last) ? undefined : last + LINE_FEED + line
+      if (last === undefined || !endsWithPosition(line)) continue
+      lines[lines.length - 1] = last
+      last = undefined
+    }
+  }
+  return lines.join('\n')
+}
+
+/** Whether a frame ends as they do. @param {string} line */
+function isWhole (line) {
+  return line.endsWith(')') || line.endsWith('>') || endsWithPosition(line)
+}
+
+/** @param {string} line */
+function endsWithPosition (line) {
+  const columnStart = numberStart(line, line.endsWith(')') ? line.length - 1 : line.length)
+  return columnStart !== -1 && numberStart(line, columnStart - 1) !== -1
+}
+
+/** Returns the text of a stack that `Stack` reads. @param {string[]} frames without "    at " */
+function joinFrames (frames) {
+  return frames.map((frame) => frame.includes('\n') ? frame.replaceAll('\n', LINE_FEED) : frame).join('\n')
+}
+
+/** @param {string} text of joinFrames @returns {string[]} */
+function splitFrames (text) {
+  const frames = text.split('\n')
+  return text.includes(LINE_FEED) ? frames.map((frame) => frame.replaceAll(LINE_FEED, '\n')) : frames
+}
+
+/**
+ * Returns the start of the number before `end` that follows a colon, or -1.
+ * @param {string} text
+ * @param {number} end
+ */
+function numberStart (text, end) {
+  let start = end
+  while (start > 0 && isDigitCode(text.charCodeAt(start - 1))) start--
+  return start < end && start > 0 && text[start - 1] === ':' ? start : -1
+}
+
 module.exports = {
   isWordCode,
   isNameCode,
@@ -89,5 +150,9 @@ module.exports = {
   baseName,
   aliasStart,
   withoutAlias,
-  insideModules
+  insideModules,
+  frameLines,
+  joinFrames,
+  splitFrames,
+  numberStart
 }

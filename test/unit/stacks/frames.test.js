@@ -2,7 +2,8 @@
 
 const path = require('node:path')
 const test = require('ava')
-const { RecentMap, Stack, StackTable, createStackReader, frameLines, isOwn, parseFrame } = require('../../../lib/stacks/frames')
+const { RecentMap, Stack, StackTable, createStackReader, isOwn, parseFrame } = require('../../../lib/stacks/frames')
+const { frameLines, joinFrames, splitFrames } = require('../../../lib/stacks/text-scan')
 const { root } = require('../../helpers/run')
 
 /**
@@ -24,6 +25,7 @@ const lines = [
   ['load (/app) copy/pool.js:34:9)', 'load', '/app) copy/pool.js', 'user'],
   ['GET (/users) (/app/pool.js:34:9)', 'GET (/users)', '/app/pool.js', 'user'],
   ['load (pool.js:34:9)', 'load', 'pool.js', 'user'],
+  ['load (/app\nbelow/pool.js:34:9)', 'load', '/app\nbelow/pool.js', 'user'],
   ['load (file:///app/pool.mjs:34:9)', 'load', 'file:///app/pool.mjs', 'user'],
   ['query (/app/node_modules/pg/index.js:34:9)', 'query', '/app/node_modules/pg/index.js', 'module'],
   ['eval (eval at run (/app/a.js:1:2), <anonymous>:34:9)', 'eval', 'eval at run (/app/a.js:1:2), <anonymous>', 'user'],
@@ -74,6 +76,17 @@ test('frameLines: with and without awaiting functions', (t) => {
   t.is(frameLines(text, true), 'second\nload (/app/a.js:1:2)\nasync main (/app/a.js:3:4)')
   t.is(frameLines(text, false), 'second\nload (/app/a.js:1:2)')
   t.is(frameLines('Error: no frames', true), '')
+})
+
+test('frameLines: a path with line feeds is of one frame', (t) => {
+  const frames = ['load (/app\nbelow/a.js:1:2)', '/app\n\n1/a.js:1:2', 'Array.map (<anonymous>)', 'async main (/app\nbelow/a.js:3:4)']
+  const stack = ['Error: x', ...frames.map((frame) => `    at ${frame}`)].join('\n')
+  for (const end of ['', '\n  more', "\n{ code: 'x' }"]) {
+    t.deepEqual(splitFrames(frameLines(stack + end, true)), frames)
+    t.deepEqual(splitFrames(frameLines(stack + end, false)), frames.slice(0, 3))
+  }
+  t.is(joinFrames(frames), frameLines(stack, true))
+  t.deepEqual(new Stack(joinFrames(frames)).frames.map(({ text }) => text), frames)
 })
 
 test("Stack.frames leaves out Node's calls of hooks", (t) => {
