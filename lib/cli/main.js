@@ -80,5 +80,5 @@ function fail (error) {
   printError(`See longstack ${name !== undefined && Object.hasOwn(commands, name) ? `${name} ` : ''}--help.`)
 }
 
-handleStreamErrors()
+if (process.argv[2] !== 'run') handleStreamErrors()
 main(process.argv.slice(2)).then((code) => { if (code) process.exitCode = code }, fail)

@@ -14,8 +14,16 @@ const MAX_HELP_COLUMNS = 100
 const TERMINAL_COMMANDS = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 const ERASE_LINE = '\r\x1b[2K'
 
-/** Ends the process when stdout cannot be written; without an error if its reader ended, such as `head`. */
+let areErrorsHandled = false
+
+/**
+ * Ends the process when stdout cannot be written; without an error if its reader ended, such as `head`. This
+ * opens the streams, which makes a pipe or socket non-blocking for all that have it: `longstack run` does so
+ * only to print, since a program may take the place of this process.
+ */
 function handleStreamErrors () {
+  if (areErrorsHandled) return
+  areErrorsHandled = true
   process.stdout.on('error', (error) => {
     if (/** @type {NodeJS.ErrnoException} */ (error).code === 'EPIPE') process.exit()
     const line = `longstack: cannot write to standard output: ${error.message}\n`
@@ -30,6 +38,7 @@ function handleStreamErrors () {
  * @returns {Promise<void>} resolves when it is written, or the reader ended
  */
 function print (text) {
+  handleStreamErrors()
   return new Promise((resolve) => process.stdout.write(text, () => resolve()))
 }
 
@@ -51,6 +60,7 @@ function printHelp (help) {
 
 /** Writes a line to stderr. @param {string} line */
 function printError (line) {
+  handleStreamErrors()
   process.stderr.write(`${line}\n`)
 }
 

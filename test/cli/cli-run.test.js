@@ -40,6 +40,14 @@ test('the program has its arguments, its streams and its exit code, and long sta
   t.regex(stderr, /^Error: told\n {4}at Timeout\.later[^]*── setTimeout\(1\) · Timeout/)
 })
 
+test('a pipe stays as it is: a write waits for the reader', async (t) => {
+  if (process.platform === 'win32') return t.pass()
+  const app = script(t, "process.exitCode = require('node:fs').writeSync(1, 'x'.repeat(300_000)) === 300_000 ? 5 : 6")
+  const pipeline = 'set -o pipefail; "$@" | { sleep 0.5; wc -c; }'
+  const { stdout, stderr, code } = await end(spawn('bash', ['-c', pipeline, 'bash', process.execPath, main, 'run', app]))
+  t.deepEqual([stdout.trim(), stderr, code], ['300000', '', 5])
+})
+
 test('a module is run like a script', async (t) => {
   const app = script(t, `
     await new Promise((resolve) => setTimeout(resolve, 1))
