@@ -33,7 +33,7 @@ const source = {
   routeOf: () => undefined,
   latestId: () => 0,
   parentOf: () => undefined, // set by context.js
-  startsWithHops: false // the main script has the hops of another process; set by hooks/threads.js
+  startsWithHops: false // the main script has those of another thread or process; set by hooks/threads.js
 }
 
 /** @param {Source} connected contexts are read from these functions from now on */

@@ -5,8 +5,8 @@
 
 const { executionAsyncId, executionAsyncResource, triggerAsyncId } = require('node:async_hooks')
 const { now } = require('../context/clock')
-const { root } = require('../context/context')
 const records = require('../context/records')
+const { source } = require('../context/source')
 const { counterTag } = require('../context/tag')
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_RUN, PROFILED, TIMED, current, profiled, setCurrent
@@ -42,7 +42,8 @@ function createLookup ({ carrier, registry, loopTime }) {
     if (record !== undefined) return setFromRecord(trigger << 1, record.words, record.offset)
     const opener = registry.openerOf(trigger)
     if (opener !== undefined) return setCurrent(opener.chain, opener.ref, 0)
-    setCurrent('worker' in root ? ROOT_CHAIN : NO_CHAIN, 0, 0)
+    // What loads a program with --import, before its first line, executes nothing either
+    setCurrent(source.startsWithHops ? ROOT_CHAIN : NO_CHAIN, 0, 0)
   }
 
   /** @param {number} ref @param {Int32Array} words @param {number} offset */

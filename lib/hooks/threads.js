@@ -30,6 +30,7 @@ const TEXT_START = '{"longstack":1,' // of what encodeChain in stacks/passed-cha
 let isPassed = !isMainThread()
 /** what this thread inherited; null: not read yet @type {Passed | null | undefined} */
 let inherited = isPassed ? null : undefined
+if (isPassed) source.startsWithHops = true
 /** what this process inherited */
 const inheritedText = isPassed ? undefined : takeVariable()
 
@@ -56,14 +57,12 @@ function takeVariable () {
 }
 
 /**
- * @param {import('../context/context').Context & { carried?: any, worker?: true }} root the first context of
- *   this thread
+ * @param {import('../context/context').Context & { carried?: any }} root the first context of this thread
  */
 function createThreadLayer (root) {
   takeBackChain()
   if (isForThisThread(inherited)) {
     root.carried = olderBy(originMs - inherited.at, inherited.hops)
-    root.worker = true
   } else if (inheritedText !== undefined) {
     const passed = require('../stacks/passed-chain').decodeChain(inheritedText)
     if (passed !== undefined) root.carried = olderBy(originMs - passed.at, passed.hops)

@@ -54,7 +54,7 @@ function siteOfLine (line) {
   })
 }
 
-const MAIN = 'node:internal/main/' // where Node starts; a worker in worker_thread there
+const MAIN = 'node:internal/main/' // where Node starts
 
 /** errors of the main script @type {WeakSet<object>} */
 const startUpErrors = new WeakSet()
@@ -70,7 +70,6 @@ function noteStartUpError (error, sites) {
   const { frames } = readSites(sites)
   const fileName = frames.length === 0 ? undefined : frames[frames.length - 1].fileName
   if (fileName === undefined || !fileName.startsWith(MAIN)) return false
-  if (fileName.endsWith('/worker_thread')) return false
   startUpErrors.add(error)
   return true
 }

@@ -74,6 +74,23 @@ test('a child that runs longstack begins with the chain of its parent', async (t
   t.true(title.endsWith(`in process ${parent} ──`), title)
 })
 
+for (const type of /** @type {const} */ (['cjs', 'mjs'])) {
+  for (const mode of ['full', 'light']) {
+    test(`--import, ${type}, ${mode}: what the main script of a child begins has the chain of its parent`, async (t) => {
+      const imported = type === 'cjs' ? "const { fork } = require('node:child_process')" : "import { fork } from 'node:child_process'"
+      const file = type === 'cjs' ? '__filename' : 'import.meta.filename'
+      const { stdout, stderr } = await program(`
+        ${imported}
+        if (process.send === undefined) setImmediate(function begin () { fork(${file}) })
+        else setTimeout(() => { console.log(new Error('told').stack); process.disconnect() }, 1)
+      `, { type, preload: false, args: ['--import', register], env: { LONGSTACK_MODE: mode } })
+      t.is(stderr, '')
+      const titles = split(stdout).hops.map(({ title }) => title.split(' · ')[0])
+      t.deepEqual(titles, ['setTimeout(1)', `fork(program.${type})`, 'setImmediate'])
+    })
+  }
+}
+
 test('a child of the main script, with a filter, in light mode', async (t) => {
   const source = "setImmediate(function begin () { fork(child, ['later']) }); fork(child, ['first'])"
   const filtered = await children(source, { env: { LONGSTACK: 'TIMER,IMMEDIATE' } })

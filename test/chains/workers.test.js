@@ -4,7 +4,7 @@ const test = require('ava')
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { program, split, root } = require('../helpers/run')
+const { program, register, split, root } = require('../helpers/run')
 
 /** @param {string} source @param {object} [options] */
 async function told (source, options) {
@@ -29,6 +29,16 @@ const inWorker = `
 const outside = `
   const { Worker } = require('node:worker_threads')
   function hire (options) { return new Worker(${JSON.stringify(inWorker)}, { eval: true, ...options }) }`
+
+test('a worker that preloads with --import, behind another preload, has the chain of its maker', async (t) => {
+  const { stdout, stderr } = await program(`
+    import { Worker, isMainThread } from 'node:worker_threads'
+    if (isMainThread) setImmediate(function begin () { new Worker(new URL(import.meta.url)) })
+    else setTimeout(() => console.log(new Error('told').stack), 1)
+  `, { type: 'mjs', preload: false, args: ['-r', 'node:path', '--import', register] })
+  t.is(stderr, '')
+  t.deepEqual(split(stdout).hops.map(({ title }) => title.split(' · ')[0]), ['setTimeout(1)', 'new Worker', 'setImmediate'])
+})
 
 test("a worker's story goes on in the thread that made it", async (t) => {
   const { chain, text } = await told(`${outside}
