@@ -49,11 +49,22 @@ const engine = process.env.ENGINE ? { LONGSTACK_CAPTURE: process.env.ENGINE } : 
  * @param {number} [options.timeout] ms
  * @returns {Promise<Result>}
  */
-async function node (args, { env = {}, cwd = root, input = '', timeout = CHILD_MS } = {}) {
+function node (args, { env = {}, cwd = root, input = '', timeout = CHILD_MS } = {}) {
+  const options = /** @type {const} */ ({ env: { ...inherited, ...engine, ...env }, cwd, timeout, killSignal: 'SIGKILL' })
+  return inTurn(() => exited(args, options, input))
+}
+
+/**
+ * Has work that starts a child process wait until it is one of few.
+ * @template T
+ * @param {() => Promise<T>} work
+ * @returns {Promise<T>}
+ */
+async function inTurn (work) {
   if (running === MAX_CHILDREN) await new Promise((resolve) => { waiting.push(resolve) })
   else running++
   try {
-    return await exited(args, { env: { ...inherited, ...engine, ...env }, cwd, timeout, killSignal: 'SIGKILL' }, input)
+    return await work()
   } finally {
     const next = waiting.shift()
     if (next === undefined) running--
@@ -140,4 +151,4 @@ function withoutHops (text) {
   return kept.join('\n')
 }
 
-module.exports = { node, program, split, separator, withoutHops, runsAll, root, register }
+module.exports = { inTurn, inherited, node, program, split, separator, withoutHops, runsAll, root, register }
