@@ -9,6 +9,8 @@ const { pathToFileURL } = require('node:url')
 
 const DEFAULT_COLUMNS = 80
 const MIN_COLUMNS = 40
+// In a URL, but not for what removes links from a text: ansi in lib/internal/util/inspect.js, as ansi-regex
+const UNSTRIPPED = /[^\w/.:=?%@~-]/g
 const [OPEN_LINK, CLOSE_LINK] = ['\u001b]8;;', '\u001b\\'] // OSC 8; ESC \ ends a string (ECMA-48)
 
 /**
@@ -116,6 +118,9 @@ function linkerOf (name) {
   }
 }
 
+/** @param {string} letter */
+const escapeLetter = (letter) => `%${letter.charCodeAt(0).toString(16)}`
+
 /**
  * Returns file://HOST/PATH: a terminal may be on another machine. The first letter is escaped, since Node
  * colours the first working directory and node_modules of each line of a stack (markCwd in
@@ -126,7 +131,7 @@ function linkerOf (name) {
 function urlOf (file) {
   try {
     const { pathname } = file.startsWith('file:') ? new URL(file) : pathToFileURL(file)
-    const escaped = pathname.replace(/[a-z]/i, (letter) => `%${letter.charCodeAt(0).toString(16)}`)
+    const escaped = pathname.replace(UNSTRIPPED, escapeLetter).replace(/[a-z]/i, escapeLetter)
       .replaceAll('node_modules', 'node%5fmodules')
     return `file://${encodeURIComponent(hostname())}${escaped}`
   } catch {

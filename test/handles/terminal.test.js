@@ -239,6 +239,18 @@ onTty('places are links where the terminal says that it can, and nowhere else', 
   }
 })
 
+onTty('what removes escapes from a text removes a link whole, whatever the path has', async (t) => {
+  const parent = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-odd-')))
+  t.teardown(() => fs.rmSync(parent, { recursive: true, force: true }))
+  const file = path.join(parent, "c++ (it's, $1; é!)", 'program.js')
+  fs.mkdirSync(path.dirname(file))
+  fs.writeFileSync(file, CONNECT)
+  const { text, plain } = await onTerminal('', { file, env: { TERM: 'xterm-kitty' } })
+  t.true(plain.includes(`at openPool (${file}:3:23)\n`), plain)
+  const [link] = text.split(`${ESC}]8;;`).filter((part) => part.startsWith('file:'))
+  t.is(decodeURIComponent(new URL(link.slice(0, link.indexOf(ESC))).pathname), file)
+})
+
 onTty('the standard streams of a terminal, which hold no process until it reads', async (t) => {
   const { plain, code } = await onTerminal(`
     const trace = require(${JSON.stringify(root)})

@@ -9,7 +9,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { stripVTControlCharacters } = require('node:util')
 const { quoteWord } = require('../../lib/cli/node-options')
-const { inherited, inTurn, withoutHops } = require('./run')
+const { inherited, inTurn, quoteForShell, withoutHops } = require('./run')
 
 /** @typedef {import('./cover').Combination} Cell */
 /** @typedef {import('./layouts').Project} Project */
@@ -141,7 +141,7 @@ async function play (cell, project, scratch, isTraced) {
 
 /** @param {string[]} words of the command @param {Cell} cell */
 function shellScript (words, { stdin, stdout, stderr }) {
-  const quoted = words.map((word) => `'${word.replaceAll("'", "'\\''")}'`)
+  const quoted = words.map(quoteForShell)
   const streams = [inputs[stdin], redirections[stdout](1, 'stdout'), redirections[stderr](2, 'stderr')]
   const closed = Object.values(OWN).map((fd) => `${fd}>&-`)
   return `stty cols 100 2>/dev/null\nexec ${[...quoted, ...streams, ...closed].join(' ')}\n`

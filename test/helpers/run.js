@@ -123,6 +123,9 @@ function split (stack) {
   return { head, hops }
 }
 
+/** @param {string} word */
+const quoteForShell = (word) => `'${word.replaceAll("'", "'\\''")}'`
+
 /** The line above a hop, at any indentation. */
 const separator = /^\s*(?:\| )*── .+ ──$/
 
@@ -151,4 +154,6 @@ function withoutHops (text) {
   return kept.join('\n')
 }
 
-module.exports = { inTurn, inherited, node, program, split, separator, withoutHops, runsAll, root, register }
+module.exports = {
+  inTurn, inherited, node, program, quoteForShell, split, separator, withoutHops, runsAll, root, register
+}

@@ -7,7 +7,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { stripVTControlCharacters } = require('node:util')
-const { register, root } = require('./run')
+const { quoteForShell, register, root } = require('./run')
 
 const COLUMNS = 100
 const TIMEOUT_MS = 120_000
@@ -68,7 +68,7 @@ async function play (source, { preload = true, args = [], redirect = '', type = 
     const program = file ?? path.join(folder, `program.${type}`)
     if (file === undefined) fs.writeFileSync(program, source)
     const words = [process.execPath, ...(preload ? ['-r', register] : []), ...args, program]
-    const command = `stty cols ${COLUMNS}; ${words.map((word) => `'${word}'`).join(' ')} ${redirect}`
+    const command = `stty cols ${COLUMNS}; ${words.map(quoteForShell).join(' ')} ${redirect}`
     const options = { env: { ...inherited, ...engine, TERM: 'xterm-256color', ...env }, cwd: root, timeout: TIMEOUT_MS }
     return await new Promise((resolve) => {
       const child = execFile('script', ['-qec', command, '/dev/null'], options, (error, stdout) => {
