@@ -9,7 +9,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { stripVTControlCharacters } = require('node:util')
 const { quoteWord } = require('../../lib/cli/node-options')
-const { inherited, inTurn, quoteForShell, withoutHops } = require('./run')
+const { inherited, quoteForShell, withoutHops } = require('./run')
 
 /** @typedef {import('./cover').Combination} Cell */
 /** @typedef {import('./layouts').Project} Project */
@@ -36,6 +36,8 @@ const redirections = {
   full: (fd) => `${fd}>/dev/full`,
   terminal: () => ''
 }
+
+const AS_STDOUT = 'as stdout' // what stderr can be, too: 2>&1
 
 /** The same of stdin. @type {Record<string, string>} */
 const inputs = {
@@ -76,8 +78,8 @@ const outputs = {
 }
 
 /** Returns the stream that spans go to. @param {Cell} cell @returns {StreamName | undefined} */
-function spanStream ({ spans }) {
-  if (spans === '/dev/stderr') return 'stderr'
+function spanStream ({ spans, stderr }) {
+  if (spans === '/dev/stderr') return stderr === AS_STDOUT ? 'stdout' : 'stderr'
   return spans === '-' || spans === '/dev/stdout' ? 'stdout' : undefined
 }
 
@@ -105,6 +107,7 @@ const SPAN = /^\{"traceId"[^\n]*\}\n/gm
  */
 
 /**
+ * Runs the program once, with one child process of the test's.
  * @param {Cell} cell
  * @param {Project} project
  * @param {string} scratch a directory that does not exist yet
@@ -142,7 +145,8 @@ async function play (cell, project, scratch, isTraced) {
 /** @param {string[]} words of the command @param {Cell} cell */
 function shellScript (words, { stdin, stdout, stderr }) {
   const quoted = words.map(quoteForShell)
-  const streams = [inputs[stdin], redirections[stdout](1, 'stdout'), redirections[stderr](2, 'stderr')]
+  const last = stderr === AS_STDOUT ? '2>&1' : redirections[stderr](2, 'stderr')
+  const streams = [inputs[stdin], redirections[stdout](1, 'stdout'), last]
   const closed = Object.values(OWN).map((fd) => `${fd}>&-`)
   return `stty cols 100 2>/dev/null\nexec ${[...quoted, ...streams, ...closed].join(' ')}\n`
 }
@@ -156,7 +160,7 @@ function shellScript (words, { stdin, stdout, stderr }) {
  */
 function run ([command, ...args], options) {
   const stdio = /** @type {import('node:child_process').StdioOptions} */ (Array(6).fill('pipe'))
-  return inTurn(() => new Promise((resolve, reject) => {
+  return new Promise((resolve, reject) => {
     const child = spawn(command, args, { ...options, stdio, timeout: RUN_MS, killSignal: 'SIGKILL' })
     const texts = child.stdio.map(() => '')
     for (const fd of [1, 2, OWN.stdout, OWN.stderr]) {
@@ -169,7 +173,7 @@ function run ([command, ...args], options) {
     }
     child.on('error', reject)
     child.on('close', (code, signal) => resolve({ texts, code, signal }))
-  }))
+  })
 }
 
 /** @param {Cell} cell @param {string} scratch @param {Ended} ended @returns {Played} */
@@ -224,4 +228,4 @@ function differences (expected, value, place) {
 /** @param {unknown} value */
 const shorten = (value) => String(JSON.stringify(value)).replace(/(x{99}\\n)+/g, 'x…')
 
-module.exports = { differencesOf, expectedSpans, inputs, outputs, play, redirections, ways }
+module.exports = { AS_STDOUT, differencesOf, expectedSpans, inputs, outputs, play, redirections, ways }

@@ -16,6 +16,9 @@ const register = path.join(root, 'lib', 'register.js')
  */
 const runsAll = process.env.TESTS === 'all'
 
+/** Whether all layouts are tested: .ci/run does so on Node 24, too. */
+const runsAllLayouts = runsAll || (process.env.TESTS === 'version' && process.versions.node.startsWith('24.'))
+
 // At a time: ava starts all tests of a file at once, and the timeout of a child runs from its start.
 const MAX_CHILDREN = 8
 const CHILD_MS = 180_000 // what takes a second alone can take a minute on a busy machine
@@ -155,5 +158,16 @@ function withoutHops (text) {
 }
 
 module.exports = {
-  inTurn, inherited, node, program, quoteForShell, split, separator, withoutHops, runsAll, root, register
+  inTurn,
+  inherited,
+  node,
+  program,
+  quoteForShell,
+  split,
+  separator,
+  withoutHops,
+  runsAll,
+  runsAllLayouts,
+  root,
+  register
 }
