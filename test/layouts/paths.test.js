@@ -117,10 +117,11 @@ for (const [i, name] of (reason === undefined ? oddNames : []).entries()) {
     const socket = path.join(directory, 's')
     const env = { ...inherited, LONGSTACK_SOCKET: socket }
     const child = spawn(process.execPath, [...preload, file], { env, stdio: 'pipe' })
+    t.teardown(() => child.kill('SIGKILL'))
     let output = ''
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => { output += text })
     await once(child.stdout, 'data')
-    t.true(fs.lstatSync(socket).isSocket())
+    t.true(fs.statSync(socket).isSocket())
     const { stdout } = await node([cli, 'why', '--json', String(child.pid)])
     child.kill('SIGKILL')
     await once(child, 'close')
