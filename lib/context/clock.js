@@ -3,6 +3,11 @@
 // The clock of all that is recorded: the one behind performance.now(), from an origin of its own. Loading
 // node:perf_hooks takes 1 to 2 ms, which a program that does not use it does not pay.
 
+const { PRESENT_ERA, current } = require('./current')
+const { ERA, TICKS } = require('./record-words')
+
+const ERA_MS = 2 ** 31 / TICKS
+
 const { hrtime } = process
 const [originSeconds, originNanos] = hrtime()
 /** the origin in ms of the system's monotonic clock, which all processes of a machine share */
@@ -14,4 +19,10 @@ function now () {
   return (time[0] - originSeconds) * 1e3 + (time[1] - originNanos) * 1e-6
 }
 
-module.exports = { now, originMs }
+/** Reads the clock for what is recorded from now on. @param {Float64Array} clock */
+function readClock (clock) {
+  clock[0] = now()
+  current[PRESENT_ERA] = (clock[0] / ERA_MS) << ERA
+}
+
+module.exports = { now, originMs, readClock }

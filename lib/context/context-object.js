@@ -4,6 +4,7 @@
 // program alive.
 
 const records = require('./records')
+const { findRecordOf } = require('./record-ids')
 const { kindOf } = require('./kinds')
 const requestNames = require('./request-names')
 const { source } = require('./source')
@@ -83,7 +84,7 @@ class Context {
 
   /** @returns {Span | undefined} */
   get span () {
-    const number = this.ref === 0 ? this.spanNumber : records.readWord(this.ref, SPAN) || this.spanNumber
+    const number = this.readWord(SPAN) || this.spanNumber
     return number === 0 ? undefined : source.spanAt(number)
   }
 
@@ -92,17 +93,24 @@ class Context {
    *   ended
    */
   get spanIdentity () {
-    const number = this.ref === 0 ? this.spanNumber : records.readWord(this.ref, SPAN) || this.spanNumber
+    const number = this.readWord(SPAN) || this.spanNumber
     return number === 0 ? undefined : source.identityAt(number)
   }
 
   set span (span) {
     this.spanNumber = span === undefined ? 0 : span.seq
-    if (this.ref !== 0) records.writeWord(this.ref, SPAN, this.spanNumber)
+    const record = findRecordOf(this)
+    if (record !== undefined) record.words[record.offset + SPAN] = this.spanNumber
+  }
+
+  /** @param {number} word of its record @returns {number} 0 where that is gone */
+  readWord (word) {
+    const record = findRecordOf(this)
+    return record === undefined ? 0 : record.words[record.offset + word]
   }
 
   /** @returns {boolean} it will not run again */
-  get done () { return this.ref !== 0 && (records.readWord(this.ref, FLAGS) & LIVE) === 0 }
+  get done () { return this.ref !== 0 && (this.readWord(FLAGS) & LIVE) === 0 }
 
   /** @returns {boolean} a promise that an await or a then made: it has another promise as its trigger */
   get awaited () { return this.kind.awaited }
@@ -112,7 +120,7 @@ class Context {
     if (this.extra?.detail !== undefined) return this.extra.detail
     if (this.kind.type === 'Span') return this.spanName
     if (!this.kind.timer) return undefined
-    const record = this.ref === 0 ? undefined : records.findRecord(this.ref)
+    const record = findRecordOf(this)
     const delay = record === undefined ? records.delayOf(this.chain) : record.words[record.offset + DETAIL]
     return delay === undefined ? undefined : String(delay)
   }
@@ -125,7 +133,7 @@ class Context {
    */
   get request () {
     if (!records.isRequest(this.ref)) return this.extra?.request
-    return source.routeOf(this.ref) ?? requestNames.textAt(records.readWord(this.ref, DETAIL))
+    return source.routeOf(this.ref) ?? requestNames.textAt(this.readWord(DETAIL))
   }
 
   set request (request) { this.ensureExtra().request = request }
@@ -136,7 +144,7 @@ class Context {
    * @returns {string | undefined}
    */
   get spanName () {
-    const number = this.ref === 0 ? 0 : records.readWord(this.ref, DETAIL)
+    const number = this.readWord(DETAIL)
     return number === 0 ? undefined : source.identityAt(number)?.name
   }
 

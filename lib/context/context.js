@@ -6,17 +6,17 @@
 // known, ids and times are not.
 
 const records = require('./records')
+const { findRecordOf, idAt, idOf, priorOf, timeAt, triggerIdAt } = require('./record-ids')
 const { kindAt, kindOf } = require('./kinds')
 const { connectSource, source } = require('./source')
 const { Context, OWN_WORK, root } = require('./context-object')
 const tags = require('./tag')
 
 const {
-  REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, REPEATS, PRIOR, PRIOR_TIME,
-  PASSED, SETTLED, LOOPED, DISTANCE, ROOT_CHAIN, OWN_WORK_CHAIN, EARLY_CHAIN, FIRST_CHAIN, CHAIN_BITS, TICKS
+  CHAIN, CAUSE, SPAN, DETAIL, FLAGS, OUTER, REPEATS, PRIOR, PASSED, SETTLED, LOOPED, DISTANCE, ROOT_CHAIN,
+  OWN_WORK_CHAIN, EARLY_CHAIN, FIRST_CHAIN, CHAIN_BITS
 } = records
-const HALF = 2 ** 31 // ids are recorded modulo this
-const PROMISE_IDS = 2 ** 40 // ids from here on are longstack's own, of promises to which Node gives none
+const MAX_FOLD = 8 // ancestors that a step may repeat, see native/chains.h
 const CACHED = 1024 // contexts in the cache, before those that are not held are dropped
 const RARELY = 255 // the sentinel is held by the job that reads it
 
@@ -32,15 +32,23 @@ let sentinel = new WeakRef({})
 /** @param {number} ref @returns {Context | undefined} the context of a record */
 function contextAt (ref) {
   const record = records.findRecord(ref)
-  if (record === undefined) return cachedContext(ref)
-  const { words, offset } = record
+  return record === undefined ? cachedContext(ref) : contextOfRecord(ref, record)
+}
+
+/**
+ * @param {number} ref
+ * @param {{ words: Int32Array, offset: number }} record
+ * @returns {Context | undefined}
+ */
+function contextOfRecord (ref, { words, offset }) {
   const chain = words[offset + CHAIN]
   if (chain === OWN_WORK_CHAIN) return OWN_WORK
   if ((words[offset + FLAGS] & PASSED) !== 0) {
     return contextOf(chain, words[offset + CAUSE], words[offset + SPAN])
   }
+  if (ref === 0) return readContext(ref, words, offset) // its id is a multiple of WRAP
   const cached = cachedContext(ref)
-  if (cached !== undefined && cached.chain === chain) return cached
+  if (cached !== undefined && cached.chain === chain && isOf(cached, words, offset)) return cached
   const context = readContext(ref, words, offset)
   const isCollected = (cache.size & RARELY) === 0 && sentinel.deref() === undefined
   if (isCollected || cache.size >= cacheLimit) dropUnheld()
@@ -48,13 +56,23 @@ function contextAt (ref) {
   return context
 }
 
+/**
+ * Whether a context is that of a record with its reference.
+ * @param {Context} context
+ * @param {Int32Array} words
+ * @param {number} offset
+ */
+function isOf ({ ref, asyncId }, words, offset) {
+  return records.isRequest(ref) || idAt(words, offset) === asyncId
+}
+
 /** @param {number} ref @param {Int32Array} words @param {number} offset @returns {Context} */
 function readContext (ref, words, offset) {
   const chain = words[offset + CHAIN]
-  const trigger = words[offset + TRIGGER]
-  const owner = words[offset + (records.isRequest(ref) ? OUTER : REF)]
-  const triggerId = trigger === 0 ? 0 : idOf(trigger)
-  const context = new Context(idOf(owner), triggerId, kindOfChain(chain), null, timeOf(words[offset + TIME]))
+  const asyncId = idAt(words, offset)
+  const triggerAsyncId = triggerIdAt(words, offset)
+  const time = timeAt(words, offset)
+  const context = new Context(asyncId, triggerAsyncId, kindOfChain(chain), null, time)
   context.ref = ref
   context.chain = chain
   context.spanNumber = words[offset + SPAN]
@@ -152,16 +170,31 @@ function parentByChain (context) {
 
 /** @param {Context} context @returns {Context | undefined} */
 function recordedParent (context) {
-  const record = context.ref === 0 ? undefined : records.findRecord(context.ref)
+  const record = findRecordOf(context)
   if (record === undefined) return undefined
   const { words, offset } = record
   const flags = words[offset + FLAGS]
-  const isRepetition = (flags & LOOPED) !== 0 && distanceOf(flags) === 1
-  const cause = words[offset + (isRepetition ? PRIOR : CAUSE)]
-  if (cause === 0) return undefined
-  const parent = contextAt(cause)
-  if (parent !== undefined || !isRepetition) return parent
-  return contextBeforeLoop(context, cause, words[offset + PRIOR_TIME])
+  if ((flags & LOOPED) !== 0 && distanceOf(flags) === 1) return contextBeforeLoop(context, record, true)
+  const parent = words[offset + CAUSE] === 0 ? undefined : contextAt(words[offset + CAUSE])
+  return parent !== undefined && isCause(parent, context) ? parent : undefined
+}
+
+/**
+ * Whether a context can have made another, by their times and chains: a reference may lead to a record of a
+ * stranger, 2 ** 31 ids later.
+ * @param {Context} parent
+ * @param {Context} context
+ */
+function isCause (parent, { chain, time }) {
+  if (parent.time > time) return false
+  const made = source.chainAt(chain)?.parent
+  if (made === undefined || made === parent.chain) return true
+  let ancestor = /** @type {number | undefined} */ (parent.chain)
+  // The chain of a step that repeats an ancestor is that one's
+  for (let i = 0; i < MAX_FOLD && ancestor !== undefined && ancestor !== chain; i++) {
+    ancestor = source.chainAt(ancestor)?.parent
+  }
+  return ancestor === chain
 }
 
 /** @param {number} flags @returns {number} steps from a repetition of a loop up to the one before, 0: none */
@@ -174,26 +207,29 @@ const distanceOf = (flags) => (flags >> DISTANCE) & 15
  *   distance: so many steps up lies the repetition before; outer: what came before the loop
  */
 function loopOf (context) {
-  const record = context.ref === 0 ? undefined : records.findRecord(context.ref)
+  const record = findRecordOf(context)
   if (record === undefined || (record.words[record.offset + FLAGS] & LOOPED) === 0) return undefined
   const { words, offset } = record
-  const ref = words[offset + PRIOR]
-  const time = ref === words[offset + OUTER] ? words[offset + PRIOR_TIME] : 0
-  const outer = ref === 0 ? undefined : contextAt(ref) ?? contextBeforeLoop(context, ref, time)
+  const outer = contextBeforeLoop(context, record, words[offset + PRIOR] === words[offset + OUTER])
   return { repeats: words[offset + REPEATS], distance: distanceOf(words[offset + FLAGS]), outer }
 }
 
 /**
- * Returns what came before a loop, where its record is gone.
+ * Returns what came before a loop.
  * @param {Context} context
- * @param {number} ref
- * @param {number} ticks when it was made
+ * @param {{ words: Int32Array, offset: number }} record of the context
+ * @param {boolean} isTimed its time is known where its record is gone
  */
-function contextBeforeLoop (context, ref, ticks) {
+function contextBeforeLoop (context, record, isTimed) {
+  const ref = record.words[record.offset + PRIOR]
+  if (ref === 0) return undefined
+  const { asyncId, time } = priorOf(record)
+  const recorded = asyncId === 0 || asyncId === idOf(ref) ? contextAt(ref) : undefined
+  if (recorded !== undefined) return recorded
   const outer = parentByChain(context)
   if (outer === undefined || outer === root) return outer
-  outer.asyncId = idOf(ref)
-  outer.time = timeOf(ticks)
+  outer.asyncId = asyncId
+  outer.time = isTimed ? time : NaN
   return outer
 }
 
@@ -213,32 +249,28 @@ function adopt (context, parent) {
   records.writeWord(context.ref, CAUSE, parent.ref)
 }
 
-/** @param {number} ref @returns {number} the async id, or longstack's own of a promise without one */
-function idOf (ref) {
-  const low = (ref >>> 1) & (HALF - 1)
-  if ((ref & 1) !== 0) return PROMISE_IDS + low
-  const latest = source.latestId()
-  if (latest < HALF / 2) return low
-  const id = Math.floor(latest / HALF) * HALF + low
-  return id - latest > HALF / 2 ? id - HALF : id
-}
-
-/** @param {number} ticks @returns {number} ms of the clock, NaN: it was not recorded */
-const timeOf = (ticks) => ticks === 0 ? NaN : (ticks >>> 0) / TICKS
-
 /** @param {object} promise @returns {Context | undefined} what resolved or rejected it, if that is known */
 function settlerOf (promise) {
   const context = contextTag.read(promise)
   if (context === undefined || context.ref === 0 || !context.kind.promise) return undefined
-  const record = records.findRecord(context.ref)
+  const record = findRecordOf(context)
   if (record === undefined || (record.words[record.offset + FLAGS] & SETTLED) === 0) return undefined
   const settler = record.words[record.offset + DETAIL]
   return settler === 0 ? undefined : contextAt(settler)
 }
 
-/** @param {object} resource @param {number} ref @returns {Context | undefined} */
-function carriedContext (resource, ref) {
-  return records.findCarried(resource, ref) === undefined ? undefined : contextAt(ref)
+/**
+ * Returns the context of a resource.
+ * @param {number} asyncId
+ * @param {object} [resource] if it is at hand: it may carry its record
+ * @returns {Context | undefined}
+ */
+function contextOfId (asyncId, resource) {
+  const record = records.findResource(asyncId) ??
+    (resource === undefined ? undefined : records.findCarried(resource, asyncId))
+  if (record !== undefined) return contextOfRecord(asyncId << 1, record)
+  const context = cachedContext(asyncId << 1)
+  return context?.asyncId === asyncId ? context : undefined
 }
 
 /** The context of an object: a resource, a promise, a request. */
@@ -251,7 +283,7 @@ const contextTag = {
     if (ref !== undefined) return ref === 0 ? OWN_WORK : contextAt(ref)
     const id = tags.asyncIdOf(object)
     if (id === undefined) return undefined
-    return contextAt(id << 1) ?? carriedContext(object, id << 1)
+    return contextOfId(id, object)
   },
 
   /** Returns whether the object bears its context itself. @param {object} object */
@@ -277,6 +309,7 @@ module.exports = {
   contextAt,
   contextOf,
   contextOfChain,
+  contextOfId,
   contextTag,
   loopOf,
   root,

@@ -16,6 +16,7 @@ const CURRENT_REF = 4 // reference of the resource or promise that was entered l
 const DEPTH = 5 // how many are entered; 0: no hook has said what runs
 const LAST_LEFT = 6 // reference of the step that was left last
 const ATTENTION = 7 // what else is done when a step begins: the bits below
+const PRESENT_ERA = 8 // the ERA of records that are made now, in its place among their flags
 
 // Bits of ATTENTION.
 const TIMED = 1 // spans are timed
@@ -105,6 +106,7 @@ module.exports = {
   DEPTH,
   LAST_LEFT,
   ATTENTION,
+  PRESENT_ERA,
   TIMED,
   WATCHED,
   ORPHANED,

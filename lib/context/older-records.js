@@ -3,16 +3,19 @@
 // Records that may still run, kept when their place in the ring is needed. Bounded: the one that was kept
 // first is given up for the newest.
 
-const { CARRIED, DETAIL, FLAGS, LIVE, ONE_SHOT, PARSER, PASSED, REF, SHIFT } = require('./record-words')
+const { CARRIED, DETAIL, FLAGS, IDS, LIVE, ONE_SHOT, PARSER, PASSED, REF, SHIFT } = require('./record-words')
 
 const MAX_RECORDS = 1 << 16 // some 8 MB
 const INITIAL_RECORDS = 1 << 10
 const ENDED = 1 << 12 // of those, that stay when they have run; a power of two
 
-/** index of the first word in `words`, by reference @type {Map<number, number>} */
+// Added to the asyncId of a resource whose reference a newer one has: no reference is as large.
+const OUTDATED = 2 ** 32
+
+/** index of the first word in `words`, by reference or as OUTDATED says @type {Map<number, number>} */
 const places = new Map()
 /**
- * References in the order in which they were kept, from `oldestIndex` on; some are dropped since. To ask the
+ * Keys in the order in which they were kept, from `oldestIndex` on; some are dropped since. To ask the
  * map for its first key takes longer with each key that was deleted before it (OrderedHashTable in V8's
  * src/objects/ordered-hash-table.cc).
  * @type {number[]}
@@ -20,8 +23,10 @@ const places = new Map()
 let order = []
 let oldestIndex = 0
 let words = new Int32Array(INITIAL_RECORDS << SHIFT)
-/** references of the newest that have run */
-const endedRefs = new Int32Array(ENDED)
+/** asyncId and triggerAsyncId of each, as in records.js; 0: a promise of longstack's own number */
+let ids = new Float64Array(INITIAL_RECORDS << 1)
+/** keys in `places` of the newest that have run */
+const endedKeys = new Float64Array(ENDED)
 let endedCount = 0
 /** places that are free again @type {number[]} */
 let freePlaces = []
@@ -32,19 +37,22 @@ let lost = 0
  * does not know that: the newest of these stay.
  * @param {Int32Array} ring
  * @param {number} offset
+ * @param {number} asyncId
+ * @param {number} triggerAsyncId
  */
-function keep (ring, offset) {
+function keep (ring, offset, asyncId, triggerAsyncId) {
   const flags = ring[offset + FLAGS]
-  if ((flags & CARRIED) === 0) return store(ring, offset)
+  if ((flags & CARRIED) === 0) return store(ring, offset, asyncId, triggerAsyncId)
   if ((flags & PARSER) === 0 || ring[offset + DETAIL] === 0) return
   ring[offset + FLAGS] |= ONE_SHOT
-  store(ring, offset)
-  ended(ring[offset + REF])
+  store(ring, offset, asyncId, triggerAsyncId)
+  ended(ring[offset + REF], asyncId)
 }
 
-/** @param {Int32Array} ring @param {number} offset */
-function store (ring, offset) {
+/** @param {Int32Array} ring @param {number} offset @param {number} asyncId @param {number} triggerAsyncId */
+function store (ring, offset, asyncId, triggerAsyncId) {
   const ref = ring[offset + REF]
+  outdate(ref, asyncId)
   const keptPlace = places.get(ref)
   if (keptPlace === undefined) noteOrder(ref)
   const place = keptPlace ?? freePlaces.at(-1) ?? newPlace()
@@ -65,8 +73,36 @@ function store (ring, offset) {
   words[place + 13] = ring[offset + 13]
   words[place + 14] = ring[offset + 14]
   words[place + 15] = ring[offset + 15]
+  ids[place >> IDS] = asyncId
+  ids[(place >> IDS) + 1] = triggerAsyncId
   places.set(ref, place)
   if (keptPlace === undefined && freePlaces.length > 0) freePlaces.pop()
+}
+
+/**
+ * Returns the key of a record in `places`.
+ * @param {number} ref
+ * @param {number} asyncId of a resource; 0: a promise of longstack's own number
+ * @returns {number | undefined} undefined: it is not kept
+ */
+function keyOf (ref, asyncId) {
+  const place = places.get(ref)
+  if (place !== undefined && ids[place >> IDS] === asyncId) return ref
+  return places.has(asyncId + OUTDATED) ? asyncId + OUTDATED : undefined
+}
+
+/**
+ * Lets a resource have its reference, which another one had 2 ** 31 ids ago.
+ * @param {number} ref
+ * @param {number} asyncId
+ */
+function outdate (ref, asyncId) {
+  const place = places.get(ref)
+  if (place === undefined || ids[place >> IDS] === asyncId) return
+  const key = ids[place >> IDS] + OUTDATED
+  places.delete(ref)
+  places.set(key, place)
+  noteOrder(key)
 }
 
 /** @returns {number} index of words that no other record has */
@@ -75,29 +111,32 @@ function newPlace () {
   if (place < words.length) return place
   if (places.size >= MAX_RECORDS) return freeOldest()
   const larger = new Int32Array(words.length * 2)
+  const largerIds = new Float64Array(ids.length * 2)
   larger.set(words)
+  largerIds.set(ids)
   words = larger
+  ids = largerIds
   return place
 }
 
-/** @param {number} ref of a record that is kept from now on */
-function noteOrder (ref) {
+/** @param {number} key of a record that is kept from now on */
+function noteOrder (key) {
   if (order.length > 2 * places.size + INITIAL_RECORDS) {
-    order = order.slice(oldestIndex).filter((keptRef) => places.has(keptRef))
+    order = order.slice(oldestIndex).filter((keptKey) => places.has(keptKey))
     oldestIndex = 0
   }
-  order.push(ref)
+  order.push(key)
 }
 
 /** Gives up the record that was kept first. @returns {number} its place */
 function freeOldest () {
   let place
-  let ref = 0
+  let key = 0
   do {
-    ref = order[oldestIndex++]
-    place = places.get(ref)
+    key = order[oldestIndex++]
+    place = places.get(key)
   } while (place === undefined)
-  places.delete(ref)
+  places.delete(key)
   lost++
   return place
 }
@@ -106,30 +145,38 @@ function freeOldest () {
  * Notes that a resource has run. What it made may still ask for the record of one that runs once, so the
  * newest of these stay.
  * @param {number} ref of a record that may have been kept
+ * @param {number} [asyncId] of a resource; 0: a promise of longstack's own number
  */
-function ended (ref) {
-  const place = places.get(ref)
-  if (place === undefined) return
+function ended (ref, asyncId = 0) {
+  const key = keyOf(ref, asyncId)
+  const place = key === undefined ? undefined : places.get(key)
+  if (key === undefined || place === undefined) return
   const flags = words[place + FLAGS]
   if ((flags & ONE_SHOT) === 0 || (flags & (LIVE | PASSED)) === 0) return
   words[place + FLAGS] = flags & ~(LIVE | ONE_SHOT) // once
   const slot = endedCount++ & (ENDED - 1)
-  if (endedRefs[slot] !== 0) drop(endedRefs[slot])
-  endedRefs[slot] = ref
+  if (endedKeys[slot] !== 0) drop(endedKeys[slot])
+  endedKeys[slot] = key
 }
 
-/** @param {number} ref of a record that is not needed any more */
-function drop (ref) {
-  const place = places.get(ref)
+/** @param {number} key of a record that is not needed any more */
+function drop (key) {
+  const place = places.get(key)
   if (place === undefined) return
-  places.delete(ref)
+  places.delete(key)
   freePlaces.push(place)
 }
 
-/** @param {number} ref @returns {{ words: Int32Array, offset: number } | undefined} */
-function findOlder (ref) {
-  const place = places.get(ref)
+/** @param {number} key a reference @returns {{ words: Int32Array, offset: number } | undefined} */
+function findOlder (key) {
+  const place = places.get(key)
   return place === undefined ? undefined : { words, offset: place }
+}
+
+/** @param {number} asyncId @returns {ReturnType<typeof findOlder>} */
+function findOlderResource (asyncId) {
+  const key = keyOf(asyncId << 1, asyncId)
+  return key === undefined ? undefined : findOlder(key)
 }
 
 /** @returns {number} records of what may still run */
@@ -144,7 +191,8 @@ function clear () {
   order = []
   oldestIndex = 0
   words = new Int32Array(INITIAL_RECORDS << SHIFT)
-  endedRefs.fill(0)
+  ids = new Float64Array(INITIAL_RECORDS << 1)
+  endedKeys.fill(0)
   freePlaces = []
 }
 
@@ -153,9 +201,14 @@ module.exports = {
   countLive,
   ended,
   findOlder,
+  findOlderResource,
   keep,
 
   allWords: () => words,
+  allIds: () => ids,
+
+  /** Returns the references of all that are kept, and what is larger than any. */
+  refs: () => places.keys(),
 
   /** Returns the number of words up to the last record in `allWords`. */
   usedWords: () => (places.size + freePlaces.length) << SHIFT,
@@ -166,5 +219,5 @@ module.exports = {
   /** Returns how many were given up though they had not run. */
   lostCount: () => lost,
 
-  bytes: () => words.byteLength + places.size * 40 + order.length * 8
+  bytes: () => words.byteLength + ids.byteLength + places.size * 40 + order.length * 8
 }

@@ -6,6 +6,7 @@
 const SIZE = 1 << 15
 const MASK = SIZE - 1
 const SHIFT = 4 // log2 of the words of a record
+const IDS = SHIFT - 1 // shift: from the first word of a record to its two ids, see records.js
 
 // The words of a record.
 const REF = 0
@@ -13,7 +14,7 @@ const CHAIN = 1 // number of the chain, see stacks/capture.js
 const CAUSE = 2 // reference: in whose callback it was made
 const TRIGGER = 3 // reference: what caused it; of a promise the one that is awaited
 const SPAN = 4 // number of the span
-const TIME = 5 // when it was made, in TICKS a ms of the clock
+const TIME = 5 // when it was made, in TICKS a ms of the clock, modulo 2 ** 32; 0: it is not recorded. See ERA
 // By type. Of a timer: its ms. Of a promise: reference of what settled it. Of a resource made for a span:
 // number of the span. Of a request: number of its name, see request-names.js. Of a parser: reference of the
 // request that came last.
@@ -28,11 +29,13 @@ const OUTER = 8
 const RUN = 9 // the run of its span in which it was made, see spans/critical-path.js
 const SETTLED_RUN = 10 // the run in which the promise was settled, and its span
 const SETTLED_SPAN = 11
-const EPOCH = 11 // of a copy that a resource carries, see carry in records.js
+const INCOMING = 10 // of a parser: whether the request that came last is still coming in
+const TRIGGER_WRAPS = 10 // of a copy that a resource carries, see carry in records.js
+const EPOCH = 11
 const REPEATS = 12 // repetitions of the loop that this record ends
 const PRIOR = 13 // reference: what came before the first repetition of the loop
 const PRIOR_TIME = 14 // TIME of that one, whose record may be gone
-const INCOMING = 15 // of a parser: whether the request that came last is still coming in
+const PRIOR_WRAPS = 15 // how often its asyncId has passed WRAP; above WRAP_BITS its ERA
 
 // Flags.
 const LIVE = 1 // it may run
@@ -50,7 +53,9 @@ const DETAILED = 1 << 15 // its detail can be read when it runs
 const PARSER = 1 << 16 // requests come on it, one after another
 const CARRIED = 1 << 17 // its resource carries a copy of the record
 const COUNTED = 1 << 18 // its callbacks are counted, see requests/thread-messages.js
+const ROUND_START = 1 << 19 // of the first record of the ring of promises, see makeRoom in records.js
 const DISTANCE = 10 // shift: of four bits, how many steps up the repetition before is
+const ERA = 20 // shift: of twelve bits, how often TIME had passed 2 ** 31 when the iteration began
 
 // Numbers of chains with a meaning of their own; the engines give none below FIRST_CHAIN.
 const NO_CHAIN = 0
@@ -65,11 +70,15 @@ const FOLD_SHIFT = 24
 const CHAIN_BITS = (1 << FOLD_SHIFT) - 1
 
 const TICKS = 4
+const NO_REF = -1 // in place of a reference: no record has it
+const WRAP = 2 ** 31 // references of resources are equal where their asyncIds are, modulo this
+const WRAP_BITS = 23 // enough for asyncIds below 2 ** 53, and one more value
 
 module.exports = {
   SIZE,
   MASK,
   SHIFT,
+  IDS,
   REF,
   CHAIN,
   CAUSE,
@@ -82,10 +91,12 @@ module.exports = {
   RUN,
   SETTLED_RUN,
   SETTLED_SPAN,
+  TRIGGER_WRAPS,
   EPOCH,
   REPEATS,
   PRIOR,
   PRIOR_TIME,
+  PRIOR_WRAPS,
   INCOMING,
   LIVE,
   PASSED,
@@ -102,7 +113,9 @@ module.exports = {
   PARSER,
   CARRIED,
   COUNTED,
+  ROUND_START,
   DISTANCE,
+  ERA,
   NO_CHAIN,
   ROOT_CHAIN,
   OWN_WORK_CHAIN,
@@ -110,5 +123,8 @@ module.exports = {
   FIRST_CHAIN,
   FOLD_SHIFT,
   CHAIN_BITS,
-  TICKS
+  TICKS,
+  NO_REF,
+  WRAP,
+  WRAP_BITS
 }

@@ -7,7 +7,10 @@
 // handles/registry.js; requests a record, see request-records.js.
 //
 // A reference identifies a record: the id shifted left by one, the lowest bit set for a promise without an
-// id. Records and references hold no object of the program.
+// id. It has 32 bits, and a process that has run for hours gives ids that have more: so the ring of resources
+// has their full ids besides (`ids`), and whoever knows the id finds a record by that one (`findResource`).
+// Longstack's own numbers of promises are not given again while their record is kept (`startRound`). Records
+// and references hold no object of the program.
 //
 // Written by lib/hooks; all others read through the functions below, or through Context.
 
@@ -19,13 +22,20 @@ const words = require('./record-words')
 const { createTag } = require('./tag')
 
 const {
-  SIZE, MASK, SHIFT, REF, DETAIL, FLAGS, INCOMING, EPOCH, LIVE, PASSED, CARRIED, ONE_SHOT, PARSER
+  SIZE, MASK, SHIFT, IDS, REF, TRIGGER, DETAIL, FLAGS, INCOMING, TRIGGER_WRAPS, EPOCH, NO_REF, WRAP,
+  LIVE, PASSED, CARRIED, ONE_SHOT, PARSER, ROUND_START
 } = words
+const PROMISES = 0x3fffffff // promises are numbered modulo this + 1
+const ROUND_SHIFT = 31 - Math.clz32(SIZE) // of a promise's number: rounds of the ring
 
 const resources = new Int32Array(SIZE << SHIFT)
 const promises = new Int32Array(SIZE << SHIFT)
+/** asyncId and triggerAsyncId of each record in `resources` */
+const ids = new Float64Array(SIZE << 1)
+/** numbers of promises were given before */
+let isWrapped = false
 
-resources[REF] = promises[REF] = -1 // no record has the reference 0
+reserveFirst()
 
 /** @type {ReturnType<typeof createTag<Int32Array>>} */
 const copyTag = createTag()
@@ -36,10 +46,29 @@ let epoch = 1 // of the copies that resources carry
  * @returns {{ words: Int32Array, offset: number } | undefined} offset: index of its first word
  */
 function findRecord (ref) {
+  if (ref === 0) return undefined
   if (requestRecords.isRequest(ref)) return requestRecords.findRequest(ref)
   const ring = (ref & 1) === 0 ? resources : promises
   const offset = ((ref >> 1) & MASK) << SHIFT
-  return ref !== 0 && ring[offset] === ref ? { words: ring, offset } : older.findOlder(ref)
+  return ring[offset] === ref ? { words: ring, offset } : older.findOlder(ref)
+}
+
+/** @param {number} asyncId 0: none @returns {ReturnType<typeof findRecord>} */
+function findResource (asyncId) {
+  if (asyncId === 0) return undefined
+  const offset = (asyncId & MASK) << SHIFT
+  return ids[offset >> IDS] === asyncId ? { words: resources, offset } : older.findOlderResource(asyncId)
+}
+
+/**
+ * Makes sure that a resource that runs is not taken for a newer one with the same reference, whose record is
+ * then found by its id alone.
+ * @param {number} asyncId
+ */
+function separate (asyncId) {
+  const offset = (asyncId & MASK) << SHIFT
+  const isReused = ids[offset >> IDS] !== asyncId && resources[offset + REF] === asyncId << 1
+  if (isReused) resources[offset + REF] = NO_REF
 }
 
 /** @param {number} ref @param {number} word @returns {number} 0 where there is no record any more */
@@ -66,6 +95,7 @@ function carry (resource, offset, isEmbedded) {
   const copy = resources.slice(offset, offset + (1 << SHIFT)) // of 64 bytes, which V8 has on its heap
   copy[FLAGS] |= LIVE | ONE_SHOT // found by its copy, it is kept like one that has run
   copy[EPOCH] = epoch
+  copy[TRIGGER_WRAPS] = ids[(offset >> IDS) + 1] / WRAP
   copyTag.write(resource, copy)
   resources[offset + FLAGS] |= CARRIED
 }
@@ -73,29 +103,68 @@ function carry (resource, offset, isEmbedded) {
 /**
  * Returns the record that a resource carries, and keeps it with those that have run.
  * @param {any} resource
- * @param {number} ref
+ * @param {number} asyncId
  * @returns {ReturnType<typeof findRecord>}
  */
-function findCarried (resource, ref) {
+function findCarried (resource, asyncId) {
   const copy = copyTag.read(resource)
-  if (copy === undefined || copy[REF] !== ref || copy[EPOCH] !== epoch) return undefined
-  older.keep(copy, 0)
-  older.ended(ref)
-  return older.findOlder(ref)
+  if (copy === undefined || copy[REF] !== asyncId << 1 || copy[EPOCH] !== epoch) return undefined
+  older.keep(copy, 0, asyncId, copy[TRIGGER_WRAPS] * WRAP + (copy[TRIGGER] >>> 1))
+  older.ended(asyncId << 1, asyncId)
+  return older.findOlderResource(asyncId)
 }
 
-/** Keeps a record until `finish`, whatever becomes of its resource. @param {number} ref */
-function hold (ref) {
-  writeWord(ref, FLAGS, readWord(ref, FLAGS) & ~CARRIED)
+/** Keeps a record that may still run: its place is needed. @param {Int32Array} ring @param {number} offset */
+function keep (ring, offset) {
+  const index = offset >> IDS
+  older.keep(ring, offset, ring === resources ? ids[index] : 0, ring === resources ? ids[index + 1] : 0)
 }
 
-/** Notes that nothing begins in a step any more. @param {number} ref of a record that was held */
-function finish (ref) {
-  const record = findRecord(ref)
+/**
+ * Makes room for the record of a promise. The first record of the ring is no promise's: its flag leads here
+ * when the ring begins anew.
+ * @param {number} number of the promise
+ * @returns {number} the same, or another where the ring begins anew
+ */
+function makeRoom (number) {
+  const free = (number & MASK) === 0 ? startRound(number) : number
+  const offset = (free & MASK) << SHIFT
+  if ((promises[offset + FLAGS] & LIVE) !== 0) keep(promises, offset)
+  return free
+}
+
+/**
+ * Returns the first number of a promise in the next round of the ring: one in which no record is kept.
+ * @param {number} number 0: all were given
+ */
+function startRound (number) {
+  if (number === 0) isWrapped = true
+  let start = number
+  if (isWrapped) {
+    /** @type {Set<number>} */
+    const rounds = new Set()
+    for (const ref of older.refs()) if ((ref & 1) !== 0) rounds.add(ref >>> (ROUND_SHIFT + 1))
+    while (rounds.has(start >>> ROUND_SHIFT) && rounds.delete(start >>> ROUND_SHIFT)) {
+      start = (start + SIZE) & PROMISES // none left: they are given again
+    }
+  }
+  promises[REF] = start << 1 | 1
+  return start + 1
+}
+
+/** Makes the first records of both rings nobody's: no record has the reference 0. */
+function reserveFirst () {
+  resources[REF] = promises[REF] = NO_REF
+  promises[FLAGS] = ROUND_START
+}
+
+/** Notes that nothing begins in a step any more. @param {number} asyncId of a resource that is not carried */
+function finish (asyncId) {
+  const record = findResource(asyncId)
   if (record === undefined) return
   record.words[record.offset + FLAGS] |= ONE_SHOT
   if (record.words === resources) resources[record.offset + FLAGS] &= ~(LIVE | PASSED)
-  else older.ended(ref)
+  else older.ended(asyncId << 1, asyncId)
 }
 
 /** Ends the requests of all parsers: tracing does not see what comes from now on. */
@@ -109,10 +178,10 @@ function endRequests () {
 
 /** Forgets all records: numbers in them stand for nothing any more. */
 function clear () {
-  for (const ring of [resources, promises]) {
-    ring.fill(0)
-    ring[REF] = -1 // no record has the reference 0
-  }
+  resources.fill(0)
+  promises.fill(0)
+  ids.fill(0)
+  reserveFirst()
   requestRecords.clear()
   epoch++
   older.clear()
@@ -131,8 +200,10 @@ function countLive () {
 
 module.exports = {
   ...words,
+  PROMISES,
   resources,
   promises,
+  ids,
   addRequest: requestRecords.addRequest,
   isRequest: requestRecords.isRequest,
   markWaits: requestRecords.markWaits,
@@ -140,18 +211,20 @@ module.exports = {
   delayOf: delays.delayOf,
   carry,
   findCarried,
-  hold,
   finish,
-  keep: older.keep,
+  keep,
   ended: older.ended,
+  makeRoom,
   lostCount: older.lostCount,
   allOlder: older.allWords,
   usedOlder: older.usedWords,
   findRecord,
+  findResource,
+  separate,
   readWord,
   writeWord,
   endRequests,
   clear,
   countLive,
-  bytes: () => 2 * resources.byteLength + requestRecords.bytes() + older.bytes()
+  bytes: () => 2 * resources.byteLength + ids.byteLength + requestRecords.bytes() + older.bytes()
 }

@@ -128,7 +128,7 @@ function eachRequest (callback) {
   for (let offset = 0; offset < ring.length; offset += 1 << SHIFT) {
     if (ring[offset + REF] !== 0) offsets.push(offset)
   }
-  offsets.sort((a, b) => ring[a + REF] - ring[b + REF])
+  offsets.sort((a, b) => (ring[a + REF] - ring[b + REF]) << 1) // their numbers may have begun anew
   for (const offset of offsets) callback(ring, offset)
 }
 

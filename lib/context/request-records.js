@@ -5,10 +5,11 @@
 // with its own time and name; its reference is negative and odd. It has the chain of the resource, which
 // holds the reference of the request in DETAIL for as long as its requests come on it.
 
+const { PRESENT_ERA, current } = require('./current')
 const { CAUSE, CHAIN, DETAIL, FLAGS, OUTER, REF, SHIFT, SPAN, TIME, TRIGGER } = require('./record-words')
 
 const SIZE = 1 << 13 // records, a power of two
-const NUMBERS = 0x3fffffff // requests are numbered modulo this
+const NUMBERS = 0x3ffffffe // requests are numbered modulo this: none has the reference NO_REF
 const SIGN = 1 << 31
 
 /** from the first request on @type {Int32Array | undefined} */
@@ -49,7 +50,7 @@ function addRequest ({ words, offset }, time, name) {
   ring[place + SPAN] = words[offset + SPAN]
   ring[place + TIME] = time
   ring[place + DETAIL] = name
-  ring[place + FLAGS] = 0
+  ring[place + FLAGS] = current[PRESENT_ERA]
   ring[place + OUTER] = words[offset + REF]
   return ref
 }

@@ -17,7 +17,6 @@
  * @property {(number: number) => Span | import('../spans/identities').Ended | undefined} identityAt
  * @property {(ref: number) => string | undefined} routeOf the name of a request with the route that a
  *   framework reported
- * @property {() => number} latestId an async id of now
  */
 
 /**
@@ -31,7 +30,6 @@ const source = {
   spanAt: () => undefined,
   identityAt: () => undefined,
   routeOf: () => undefined,
-  latestId: () => 0,
   parentOf: () => undefined, // set by context.js
   startsWithHops: false // the main script has those of another thread or process; set by hooks/threads.js
 }

@@ -4,7 +4,7 @@
 // one for each timer and file would promote them, with their contexts, to the old generation. Most are over
 // soon, so they wait in a list until SETTLE_MS have passed, and only what is still open then gets an entry.
 
-const { contextAt } = require('../context/context')
+const { contextOfId } = require('../context/context')
 const { isClosed } = require('../node-objects')
 const { isRefreshed, isResourceOf } = require('./entry')
 
@@ -16,8 +16,7 @@ const CAPACITY = 1024
 class BriefResources {
   /** @type {any[]} */
   #resources = Array(CAPACITY).fill(undefined)
-  /** references of their records */
-  #refs = new Int32Array(CAPACITY)
+  #ids = new Float64Array(CAPACITY)
   /** ms of the clock */
   #times = new Float64Array(CAPACITY)
   /** @type {string[]} */
@@ -36,19 +35,19 @@ class BriefResources {
 
   /**
    * Adds a resource that was just made. The hot path.
-   * @param {number} ref of its record
+   * @param {number} asyncId
    * @param {string} type
    * @param {number} time ms of the clock
    * @param {object} resource that is still being made: it must not be asked anything
    */
-  add (ref, type, time, resource) {
+  add (asyncId, type, time, resource) {
     if (this.#count === CAPACITY || time >= this.#settleAt) this.settle(time)
     if (this.#count === 0) this.#settleAt = time + SETTLE_MS
     const index = this.#count++
     this.#resources[index] = resource
     this.#types[index] = type
     this.#times[index] = time
-    this.#refs[index] = ref
+    this.#ids[index] = asyncId
   }
 
   /** @param {number} time ms of the clock @returns {boolean} whether some have waited for long enough */
@@ -63,7 +62,7 @@ class BriefResources {
     for (let i = 0; i < this.#count; i++) {
       const resource = this.#resources[i]
       const type = this.#types[i]
-      if (isClosed(type, resource) || isRefreshed(type, resource, this.#refs[i])) continue
+      if (isClosed(type, resource) || isRefreshed(type, resource, this.#ids[i])) continue
       if (time - this.#times[i] >= SETTLE_MS) {
         this.#admitAt(i)
         continue
@@ -71,7 +70,7 @@ class BriefResources {
       this.#resources[kept] = resource
       this.#types[kept] = type
       this.#times[kept] = this.#times[i]
-      this.#refs[kept++] = this.#refs[i]
+      this.#ids[kept++] = this.#ids[i]
     }
     for (let i = kept; i < this.#count; i++) this.#resources[i] = undefined
     this.#count = kept
@@ -82,7 +81,7 @@ class BriefResources {
 
   /** @param {number} index */
   #admitAt (index) {
-    const context = contextAt(this.#refs[index])
+    const context = contextOfId(this.#ids[index])
     const resource = this.#resources[index]
     if (context === undefined || !context.kind.brief || !isResourceOf(resource, context)) return
     this.#admit(context, resource)

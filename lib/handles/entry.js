@@ -77,7 +77,7 @@ const entryTag = createTag()
  * @param {Context} context
  */
 function isResourceOf (resource, context) {
-  return context.type !== 'Timeout' || timerId(resource) << 1 === context.ref
+  return context.type !== 'Timeout' || timerId(resource) === context.asyncId
 }
 
 /**
@@ -85,10 +85,10 @@ function isResourceOf (resource, context) {
  * request.
  * @param {string} type
  * @param {object} timer
- * @param {number} ref
+ * @param {number} asyncId
  */
-function isRefreshed (type, timer, ref) {
-  return type === 'Timeout' && timerId(timer) << 1 !== ref
+function isRefreshed (type, timer, asyncId) {
+  return type === 'Timeout' && timerId(timer) !== asyncId
 }
 
 /** @param {Entry} entry @returns {string | undefined} bytes in and out */

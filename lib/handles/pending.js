@@ -4,7 +4,8 @@
 // process, the work is done in pieces, between which the event loop goes on: waits are copied at once, all
 // that follows reads the copy. No promise is held, nor asked.
 
-const { FLAGS, LIVE, TICKS, readWord } = require('../context/records')
+const { ERA, FLAGS, LIVE, readWord } = require('../context/records')
+const { timeOf } = require('../context/record-ids')
 const { RequestLookup } = require('../context/request-of')
 const { Groups } = require('./wait-groups')
 const { INNERMOST, Waits } = require('./waits')
@@ -82,7 +83,7 @@ function createPending ({ siteOf, hops, now, sawAllSince, noteCode }) {
    */
   function ageOf ({ waiting, states }, i, time) {
     if (states[i] !== INNERMOST || (readWord(waiting.refs[i], FLAGS) & LIVE) === 0) return -1
-    const madeAt = (waiting.times[i] >>> 0) / TICKS
+    const madeAt = timeOf(waiting.times[i], waiting.flags[i] >>> ERA)
     return sawAllSince(madeAt) ? Math.max(0, time - madeAt) : -1
   }
 

@@ -77,8 +77,8 @@ class Registry {
   }
 
   /** @type {BriefResources['add']} */
-  addBrief (ref, type, time, resource) {
-    this.#brief.add(ref, type, time, resource)
+  addBrief (asyncId, type, time, resource) {
+    this.#brief.add(asyncId, type, time, resource)
   }
 
   /** @param {number} asyncId */

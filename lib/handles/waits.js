@@ -236,10 +236,18 @@ class Waits {
     const { causes, refs } = this.waiting
     let last = 0
     for (const ref of this.#combined.get(settles)?.get(causes[i]) ?? []) {
-      if (ref < refs[i] && ref > last) last = ref
+      if (isBefore(ref, refs[i]) && (last === 0 || isBefore(last, ref))) last = ref
     }
     return last
   }
 }
+
+/**
+ * Whether a record is older than another, by their references: those of promises with a number of longstack's
+ * own are below 2 ** 31, those of resources, ids that grow past it, become negative.
+ * @param {number} ref
+ * @param {number} other of the same ring
+ */
+const isBefore = (ref, other) => (ref - other) << (ref & 1) < 0
 
 module.exports = { INNERMOST, Waits }

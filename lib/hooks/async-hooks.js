@@ -4,6 +4,7 @@
 // installer.js.
 
 const { AsyncResource } = require('node:async_hooks')
+const { readClock } = require('../context/clock')
 const guard = require('../context/guard')
 const records = require('../context/records')
 const { root } = require('../context/context')
@@ -135,6 +136,7 @@ function createAsyncLayer (parts, listener) {
     /** @param {boolean} isLight without hooks of promises */
     enable (isLight) {
       enabled = true
+      readClock(capture.clock)
       if (isLight) {
         carrier.start()
         lookup.resolveCurrent(0)

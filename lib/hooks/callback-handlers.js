@@ -3,10 +3,10 @@
 // What is done beyond entering and leaving a step when a callback begins or ends: for handles, timers and
 // parsers, in light mode, and where spans are timed or callbacks watched.
 
-const { executionAsyncResource } = require('node:async_hooks')
+const { executionAsyncId, executionAsyncResource } = require('node:async_hooks')
 const { now } = require('../context/clock')
 const guard = require('../context/guard')
-const { contextAt, contextOf, root } = require('../context/context')
+const { contextOf, contextOfId, root } = require('../context/context')
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, MISSING, PROFILED, TIMED,
   current, profiled
@@ -15,6 +15,7 @@ const {
   AWAITED, CALLED, CHAIN, COUNTED, DETAIL, DETAILED, ENTERED, FIRST_CHAIN, FLAGS, INCOMING, LIVE,
   OWN_WORK_CHAIN, PARSER, PASSED, SPECIAL, TICK, resources
 } = require('../context/records')
+const { idAt } = require('../context/record-ids')
 const { counterTag } = require('../context/tag')
 
 const HELD = 64 // contexts with a detail that are held; a power of two
@@ -43,17 +44,16 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
 
   /**
    * Handles the end of a timer's callback: the timer is closed, or will run again.
-   * @param {number} ref
    * @param {number} asyncId
    * @param {number} offset
    */
-  function handleTimerAfter (ref, asyncId, offset) {
+  function handleTimerAfter (asyncId, offset) {
     const timer = /** @type {any} */ (executionAsyncResource())
     if (timer._destroyed === true) {
       resources[offset + FLAGS] &= ~LIVE
       registry.closed(asyncId)
     } else {
-      const context = contextAt(ref)
+      const context = contextOfId(asyncId)
       if (context === undefined) return
       context.repeats++
       runGuarded(() => registry.repeated(context, timer, now()))
@@ -75,12 +75,12 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
     }
     if ((flags & (SPECIAL | DETAILED)) === 0) return
     if (guard.inOwnWork || current[CURRENT_CHAIN] === OWN_WORK_CHAIN) return
-    const isRegistered = registry.noteActivity(ref >>> 1, clock[0])
-    if (isRegistered && (flags & DETAILED) === 0) return
+    const id = executionAsyncId()
+    registry.noteActivity(id, clock[0])
+    if ((flags & DETAILED) === 0) return
     runGuarded(() => {
-      const context = contextAt(ref)
+      const context = contextOfId(id)
       if (context === undefined) return
-      if (!isRegistered) registry.noteActivity(context.asyncId, now())
       if (context.kind.detail === undefined || context.detail !== undefined) return
       context.detail = context.kind.detail(executionAsyncResource())
       held[heldCount++ & (HELD - 1)] = context
@@ -134,12 +134,12 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
     const time = isTimeNeeded ? now() : 0
     if (isCallback) {
       if (isTimeNeeded) timed.enterCallback(span, time)
-      timed.callbackRef = ref
+      timed.callbackId = idAt(words, offset)
       timed.answered = undefined
       timed.callbackChain = (flags & PASSED) !== 0 ? 0 : words[offset + CHAIN]
     } else if (isTimeNeeded) timed.switchTo(span, time)
     current[CURRENT_RUN] = span === 0 ? 0 : timed.beginRun(flags, words, offset, time, isCallback)
-    if ((ref & 1) === 0 && callbackListeners.size > 0) callbackListeners.get(ref >>> 1)?.()
+    if ((ref & 1) === 0 && callbackListeners.size > 0) callbackListeners.get(idAt(words, offset))?.()
   }
 
   /** Handles the end of a step within another one while spans are timed or steps are logged. */

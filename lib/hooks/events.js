@@ -10,23 +10,25 @@
 // between modes is a bit in `current`: so V8 has their addresses in the code, and nothing is looked up.
 
 const { executionAsyncId } = require('node:async_hooks')
-const { now } = require('../context/clock')
+const { readClock } = require('../context/clock')
 const guard = require('../context/guard')
 const records = require('../context/records')
 const { OnPromise } = require('../context/tag')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH, PROFILED,
-  SETTLING, TIMED, current, leaveAll, pop, profiled, push, unwind
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH, PRESENT_ERA,
+  PROFILED, SETTLING, TIMED, current, leaveAll, pop, profiled, push, unwind
 } = require('../context/current')
 const { noteRepetition } = require('./loops')
 const { UNKNOWN, createOlderSteps } = require('./older-steps')
 
 const {
-  MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, RUN,
+  MASK, SHIFT, IDS, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, RUN,
   LIVE, PASSED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, CALLED, DETAILED, PARSER,
-  COUNTED, NO_CHAIN, OWN_WORK_CHAIN, CHAIN_BITS, TICKS, resources, promises
+  COUNTED, ROUND_START, NO_CHAIN, OWN_WORK_CHAIN, CHAIN_BITS, TICKS, WRAP
 } = records
-const PROMISES = 0x3fffffff // promises are numbered modulo this + 1
+const { PROMISES, ids, promises, resources } = records
+const SEPARATE = -1 // in place of an iteration: see beginCallback
+const AHEAD = 2 ** 20 // ids, more than until the first of `ids` is written again
 const HANDLED = SPECIAL | DETAILED | ENTERED | PARSER | COUNTED // flags of records that have a handler
 
 /**
@@ -58,7 +60,8 @@ function createEvents ({
    */
   let iterations = new Uint32Array(2)
   let isCountedByLoop = false
-  let iteration = 0
+  let iteration = 0 // the present one, or SEPARATE
+  let begunIteration = 0
 
   /**
    * @param {number} asyncId
@@ -68,10 +71,9 @@ function createEvents ({
    */
   function initResource (asyncId, type, trigger, resource) {
     try {
-      const ref = asyncId << 1
-      const offset = ((ref >> 1) & MASK) << SHIFT
+      const offset = (asyncId & MASK) << SHIFT
       if ((resources[offset + FLAGS] & (LIVE | PASSED)) !== 0) records.keep(resources, offset)
-      if (guard.inOwnWork) return recordOwnWork(offset, ref, kindTable.kinds.get(type)?.flags ?? 0)
+      if (guard.inOwnWork) return recordOwnWork(offset, asyncId, kindTable.kinds.get(type)?.flags ?? 0)
       if (current[DEPTH] === 0) resolveCurrent(trigger)
       const kind = type === 'TickObject'
         ? kindTable.tick
@@ -80,8 +82,10 @@ function createEvents ({
       const isPassed = !kind.isSelected || chain === OWN_WORK_CHAIN
       // First what may be terminated, then the record as a whole: see guard.js
       const step = isPassed ? 0 : capture.step(chain, kind.number, initFunction)
-      resources[offset + REF] = ref
+      resources[offset + REF] = asyncId << 1
       resources[offset + TRIGGER] = trigger << 1
+      ids[offset >> IDS] = asyncId
+      ids[(offset >> IDS) + 1] = trigger
       resources[offset + SPAN] = current[CURRENT_SPAN]
       resources[offset + CAUSE] = current[CURRENT_CAUSE]
       resources[offset + RUN] = current[CURRENT_RUN]
@@ -94,7 +98,7 @@ function createEvents ({
       resources[offset + CHAIN] = step & CHAIN_BITS
       resources[offset + TIME] = clock[0] * TICKS
       resources[offset + DETAIL] = 0
-      resources[offset + FLAGS] = kind.flags
+      resources[offset + FLAGS] = kind.flags | current[PRESENT_ERA]
       if (step > CHAIN_BITS) resources[offset + FLAGS] |= noteRepetition(resources, offset, step)
       if (kind.special) kindHandlers.handleInit(kind, asyncId, offset, trigger, resource)
     } catch (error) {
@@ -112,9 +116,12 @@ function createEvents ({
       if (guard.inOwnWork) return OnPromise.write(promise, 0)
       if ((current[ATTENTION] & SETTLING) !== 0) settlements.last.read()
       promiseNumber = (promiseNumber + 1) & PROMISES
+      let offset = (promiseNumber & MASK) << SHIFT
+      if ((promises[offset + FLAGS] & (LIVE | ROUND_START)) !== 0) {
+        promiseNumber = records.makeRoom(promiseNumber)
+        offset = (promiseNumber & MASK) << SHIFT
+      }
       const ref = promiseNumber << 1 | 1
-      const offset = (promiseNumber & MASK) << SHIFT
-      if ((promises[offset + FLAGS] & LIVE) !== 0) records.keep(promises, offset)
       if (current[DEPTH] === 0) resolveCurrent(0)
       OnPromise.write(promise, ref)
       const chain = current[CURRENT_CHAIN]
@@ -134,7 +141,7 @@ function createEvents ({
       promises[offset + TIME] = clock[0] * TICKS
       promises[offset + DETAIL] = 0
       promises[offset + TRIGGER] = triggerRef
-      promises[offset + FLAGS] = kind.flags
+      promises[offset + FLAGS] = kind.flags | current[PRESENT_ERA]
       if (step > CHAIN_BITS) promises[offset + FLAGS] |= noteRepetition(promises, offset, step)
     } catch (error) {
       listener.failed(error)
@@ -144,7 +151,7 @@ function createEvents ({
   /** Enters a resource, whose callback is about to run. @param {number} asyncId */
   function beforeResource (asyncId) {
     try {
-      if (iterations[0] !== iteration) startIteration()
+      if (iterations[0] !== iteration) beginCallback(asyncId)
       else if (current[DEPTH] === 0 && isFormatterReplaced()) listener.formatterReplaced()
       const ref = asyncId << 1
       const offset = ((ref >> 1) & MASK) << SHIFT
@@ -194,9 +201,9 @@ function createEvents ({
       if (resources[offset + REF] === ref) {
         const flags = resources[offset + FLAGS]
         if ((flags & ONE_SHOT) !== 0) resources[offset + FLAGS] = flags & ~(LIVE | PASSED)
-        else if ((flags & TIMER) !== 0) callbackHandlers.handleTimerAfter(ref, asyncId, offset)
+        else if ((flags & TIMER) !== 0) callbackHandlers.handleTimerAfter(asyncId, offset)
       } else {
-        records.ended(ref)
+        records.ended(ref, asyncId)
       }
       leave(ref)
       if (callbackListeners.size > 0) callbackListeners.get(asyncId)?.()
@@ -251,15 +258,26 @@ function createEvents ({
     return trigger === executionAsyncId() ? kindTable.promise : kindTable.awaited
   }
 
+  /**
+   * Prepares the first callback of an iteration of the event loop; each, once ids have passed WRAP.
+   * @param {number} asyncId
+   */
+  function beginCallback (asyncId) {
+    if (iterations[0] !== begunIteration) startIteration()
+    else if (current[DEPTH] === 0 && isFormatterReplaced()) listener.formatterReplaced()
+    if (iteration === SEPARATE) records.separate(asyncId)
+  }
+
   /** Begins an iteration of the event loop: nothing that was entered before goes on, however it ended. */
   function startIteration () {
-    iteration = iterations[0]
+    begunIteration = iterations[0]
+    iteration = ids[0] < WRAP - AHEAD ? begunIteration : SEPARATE
     leaveAll()
     guard.reset()
     if ((current[ATTENTION] & TIMED) !== 0) loopTime().mayHavePolled = true
     if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.startIteration()
     settlements.read()
-    clock[0] = now()
+    readClock(clock)
     allocationClock.startIteration()
     listener.iterationStarted(clock[0])
   }
@@ -284,14 +302,15 @@ function createEvents ({
     countIterations (counters, byLoop) {
       iterations = counters
       isCountedByLoop = byLoop
-      iteration = counters[0] - 1 // the next callback begins one
+      iteration = begunIteration = counters[0] - 1 // the next callback begins one
     }
   }
 }
 
-/** Records what longstack itself makes. @param {number} offset @param {number} ref @param {number} flags */
-function recordOwnWork (offset, ref, flags) {
-  resources[offset + REF] = ref
+/** Records own work of longstack. @param {number} offset @param {number} asyncId @param {number} flags */
+function recordOwnWork (offset, asyncId, flags) {
+  resources[offset + REF] = asyncId << 1
+  ids[offset >> IDS] = asyncId
   resources[offset + CHAIN] = OWN_WORK_CHAIN
   resources[offset + SPAN] = 0
   resources[offset + FLAGS] = PASSED | CALLED | (flags & ONE_SHOT)

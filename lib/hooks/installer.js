@@ -11,12 +11,13 @@ const guard = require('../context/guard')
 const records = require('../context/records')
 const { OnPromise } = require('../context/tag')
 const { canLeavePromises } = require('./light-support')
-const { refOfTracked } = require('./promise-ids')
+const { idOfTracked } = require('./promise-ids')
 
-const { CHAIN, SPAN } = records
+const { CHAIN, REF, SPAN } = records
+const NO_RECORD = { ref: 0, chain: 0, span: 0 }
 
 /** Returns whether async_hooks tracks promises: it gives those that are made an id. */
-const makesTracked = () => refOfTracked(Promise.resolve()) !== 0
+const makesTracked = () => idOfTracked(Promise.resolve()) !== 0
 
 /**
  * @param {object} deps
@@ -128,11 +129,13 @@ function createInstaller ({ parts, events, settlements, loadUserHooks }) {
     /** @param {any} promise @returns {import('./async-hooks').PromiseRecord} */
     recordOf (promise) {
       // In light mode a record would be from before, or made because of a program's own hook
-      const ref = isLight ? 0 : usesPromiseHooks ? OnPromise.read(promise) ?? 0 : refOfTracked(promise)
-      const record = ref === 0 ? undefined : records.findRecord(ref)
-      if (record === undefined) return { ref: 0, chain: 0, span: 0 }
+      if (isLight) return NO_RECORD
+      const record = usesPromiseHooks
+        ? records.findRecord(OnPromise.read(promise) ?? 0)
+        : records.findResource(idOfTracked(promise))
+      if (record === undefined) return NO_RECORD
       const { words, offset } = record
-      return { ref, chain: words[offset + CHAIN], span: words[offset + SPAN] }
+      return { ref: words[offset + REF], chain: words[offset + CHAIN], span: words[offset + SPAN] }
     }
   }
 }

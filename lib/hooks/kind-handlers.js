@@ -5,12 +5,12 @@
 const { types } = require('node:util')
 const guard = require('../context/guard')
 const records = require('../context/records')
-const { contextAt, contextOf, contextTag } = require('../context/context')
+const { contextOf, contextOfId, contextTag } = require('../context/context')
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_SPAN, TIMED, current
 } = require('../context/current')
 
-const { CHAIN, CAUSE, DETAIL, REF, TICKS, resources } = records
+const { CHAIN, CAUSE, DETAIL, TICKS, resources } = records
 
 /** @type {(value: any) => boolean} */
 // The first is a built-in of V8's from Node 24 on
@@ -42,24 +42,24 @@ function createKindHandlers ({ parts, listener, orphans, runGuarded }) {
    * @param {any} resource
    */
   function handleInit (kind, asyncId, offset, trigger, resource) {
-    if (kind.tick) return handleTick(offset, resource)
+    if (kind.tick) return handleTick(asyncId, offset, resource)
     if (kind.carried) return records.carry(resource, offset, kind.embedded)
     if (kind.timer) handleTimer(offset, resource)
     orphans.note(asyncId, kind.type, trigger)
     if (!kind.handle) return
     // Last: a handle that is still being made must not be asked anything, a callback might.
-    if (kind.brief) registry.addBrief(asyncId << 1, kind.type, clock[0], resource)
-    else runGuarded(() => openHandle(asyncId << 1, resource))
+    if (kind.brief) registry.addBrief(asyncId, kind.type, clock[0], resource)
+    else runGuarded(() => openHandle(asyncId, resource))
   }
 
   /**
    * Tags a handle with its context: its id may change (Node's agent resets the id of a connection that it
    * reuses), and some handles do not tell theirs.
-   * @param {number} ref
+   * @param {number} asyncId
    * @param {object} resource
    */
-  function openHandle (ref, resource) {
-    const context = contextAt(ref)
+  function openHandle (asyncId, resource) {
+    const context = contextOfId(asyncId)
     if (context === undefined) return
     contextTag.write(resource, context)
     listener.opened(context, resource)
@@ -78,16 +78,17 @@ function createKindHandlers ({ parts, listener, orphans, runGuarded }) {
   /**
    * Notes the errors that Node's core passes to nextTick: they were just made there. Others may be old;
    * attribution uses this only for errors without a frame of the program.
+   * @param {number} asyncId
    * @param {number} offset
    * @param {any} tick
    */
-  function handleTick (offset, tick) {
+  function handleTick (asyncId, offset, tick) {
     const { args } = tick
     const isList = Array.isArray(args)
     if (isList && args.length > 3 && args[1] === 'stream') runGuarded(() => handleHttp2Stream(offset, args))
     if (listener.tickScheduled !== undefined && (current[ATTENTION] & TIMED) !== 0) {
       runGuarded(() => {
-        listener.tickScheduled?.(/** @type {Context} */ (contextAt(resources[offset + REF])), tick)
+        listener.tickScheduled?.(/** @type {Context} */ (contextOfId(asyncId)), tick)
       })
     }
     if (!isList) return

@@ -13,8 +13,8 @@ const {
 } = require('../context/current')
 
 const {
-  MASK, SHIFT, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, FLAGS, COUNTED, LIVE, PASSED,
-  NO_CHAIN, ROOT_CHAIN, EARLY_CHAIN, resources
+  MASK, SHIFT, IDS, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, FLAGS, COUNTED, LIVE, PASSED,
+  NO_CHAIN, ROOT_CHAIN, EARLY_CHAIN, ids, resources
 } = records
 
 /**
@@ -38,7 +38,7 @@ function createLookup ({ carrier, registry, loopTime }) {
     if (id === 1) return setCurrent(ROOT_CHAIN, 0, 0)
     if (id !== 0) return resolveExecuting(id)
     // Nothing executes: an accepted connection has its server as the trigger, which is the cause.
-    const record = trigger > 1 ? records.findRecord(trigger << 1) : undefined
+    const record = trigger > 1 ? records.findResource(trigger) : undefined
     if (record !== undefined) return setFromRecord(trigger << 1, record.words, record.offset)
     const opener = registry.openerOf(trigger)
     if (opener !== undefined) return setCurrent(opener.chain, opener.ref, 0)
@@ -73,7 +73,7 @@ function createLookup ({ carrier, registry, loopTime }) {
    */
   function resolveExecuting (id) {
     const ref = id << 1
-    const record = records.findRecord(ref) ?? records.findCarried(executionAsyncResource(), ref)
+    const record = records.findResource(id) ?? records.findCarried(executionAsyncResource(), id)
     if (record !== undefined) return setFromRecord(ref, record.words, record.offset)
     recordEarly(id)
     setCurrent(EARLY_CHAIN, ref, 0)
@@ -94,13 +94,15 @@ function createLookup ({ carrier, registry, loopTime }) {
 
 /** Records what executes, which was made before longstack was enabled. @param {number} id */
 function recordEarly (id) {
-  const ref = id << 1
-  const offset = ((ref >> 1) & MASK) << SHIFT
+  const offset = (id & MASK) << SHIFT
+  const trigger = triggerAsyncId()
   if ((resources[offset + FLAGS] & (LIVE | PASSED)) !== 0) records.keep(resources, offset)
-  resources[offset + REF] = ref
+  ids[offset >> IDS] = id
+  ids[(offset >> IDS) + 1] = trigger
+  resources[offset + REF] = id << 1
   resources[offset + CHAIN] = EARLY_CHAIN
   resources[offset + CAUSE] = 0
-  resources[offset + TRIGGER] = triggerAsyncId() << 1
+  resources[offset + TRIGGER] = trigger << 1
   resources[offset + SPAN] = 0
   resources[offset + TIME] = 0
   resources[offset + FLAGS] = counterTag.read(executionAsyncResource()) === undefined ? LIVE : LIVE | COUNTED

@@ -5,9 +5,10 @@
 
 const { CURRENT_CAUSE, current } = require('../context/current')
 const records = require('../context/records')
+const { notePrior } = require('../context/record-ids')
 
 const {
-  MASK, SHIFT, REF, CHAIN, CAUSE, TIME, FLAGS, OUTER, REPEATS, PRIOR, PRIOR_TIME, LOOPED, DISTANCE,
+  MASK, SHIFT, REF, CHAIN, CAUSE, FLAGS, OUTER, REPEATS, PRIOR, PRIOR_TIME, PRIOR_WRAPS, LOOPED, DISTANCE,
   FOLD_SHIFT, CHAIN_BITS, resources, promises
 } = records
 
@@ -33,8 +34,8 @@ function noteRepetition (words, offset, step) {
   const hasPrior = isRepeated || (flags & LOOPED) !== 0
   words[offset + REPEATS] = isRepeated ? record.words[record.offset + REPEATS] + 1 : 2
   words[offset + OUTER] = record.words[record.offset + (distanceOf(flags) !== 0 ? OUTER : CAUSE)]
-  notePrior(words, offset, record.words[record.offset + (hasPrior ? PRIOR : CAUSE)],
-    hasPrior ? record.words[record.offset + PRIOR_TIME] : undefined)
+  if (hasPrior) copyPrior(words, offset, record.words, record.offset)
+  else notePrior(words, offset, record.words[record.offset + CAUSE])
   return (isRepeated ? LOOPED : 0) | distance << DISTANCE
 }
 
@@ -53,20 +54,22 @@ function noteSelfRepetition (words, offset, chain, cause) {
   const isLooped = (flags & LOOPED) !== 0 && distanceOf(flags) === 1
   words[offset + REPEATS] = isLooped ? ring[before + REPEATS] + 1 : 2
   words[offset + OUTER] = distanceOf(flags) === 0 ? ring[before + CAUSE] : ring[before + OUTER]
-  if (isLooped) notePrior(words, offset, ring[before + PRIOR], ring[before + PRIOR_TIME])
-  else notePrior(words, offset, ring[before + CAUSE], undefined)
+  if (isLooped) copyPrior(words, offset, ring, before)
+  else notePrior(words, offset, ring[before + CAUSE])
   return LOOPED | 1 << DISTANCE
 }
 
 /**
+ * Notes what came before a loop, as the repetition before did: the record of that may be gone.
  * @param {Int32Array} words
  * @param {number} offset
- * @param {number} prior reference
- * @param {number | undefined} time of it, where its record may be gone
+ * @param {Int32Array} ring
+ * @param {number} before
  */
-function notePrior (words, offset, prior, time) {
-  words[offset + PRIOR] = prior
-  words[offset + PRIOR_TIME] = time ?? records.readWord(prior, TIME)
+function copyPrior (words, offset, ring, before) {
+  words[offset + PRIOR] = ring[before + PRIOR]
+  words[offset + PRIOR_TIME] = ring[before + PRIOR_TIME]
+  words[offset + PRIOR_WRAPS] = ring[before + PRIOR_WRAPS]
 }
 
 /**

@@ -12,13 +12,16 @@ const {
   push, setCurrent
 } = require('../context/current')
 const {
-  DETAILED, EARLY_CHAIN, ENTERED, NO_CHAIN, OWN_WORK_CHAIN, SPECIAL, findCarried, findRecord, resources
+  DETAILED, EARLY_CHAIN, ENTERED, NO_CHAIN, NO_REF, OWN_WORK_CHAIN, SPECIAL, findCarried, findRecord,
+  findResource, resources
 } = require('../context/records')
+const { idAt } = require('../context/record-ids')
 const { countCallback } = require('./callback-handlers')
 const { recordEarly } = require('./lookup')
-const { refOfTracked } = require('./promise-ids')
+const { idOfTracked } = require('./promise-ids')
 
-const UNKNOWN = -1 // in place of a reference, for a promise from before enabling
+const NO_ID = Infinity // in place of an asyncId
+const UNKNOWN = NO_REF // in place of a reference, for a promise from before enabling
 
 /**
  * @param {object} deps
@@ -37,15 +40,10 @@ function createOlderSteps ({ parts, carrier, callbackHandlers, loopTime, enter }
    * @param {number} asyncId 0: a promise
    */
   function enterOlder (ref, asyncId) {
-    const kept = ref === 0 || ref === UNKNOWN ? undefined : findRecord(ref)
-    if (kept !== undefined) return enter(ref, kept.words, kept.offset)
-    // Made while V8's hooks reported promises
-    const tag = asyncId === 0 ? undefined : OnPromise.read(executionAsyncResource())
-    const record = tag === undefined ? undefined : findRecord(tag)
-    if (record !== undefined) return enter(ref, record.words, record.offset)
-    const carried = asyncId === 0 ? undefined : findCarried(executionAsyncResource(), ref)
-    if (carried !== undefined) return enter(ref, carried.words, carried.offset)
-    enterUnrecorded(ref, asyncId)
+    const record = asyncId === 0 ? findPromise(ref) : findResource(asyncId) ?? findOfExecuting(asyncId)
+    if (record === undefined) enterUnrecorded(ref, asyncId)
+    else enter(ref, record.words, record.offset)
+    if (asyncId !== 0 && current[CURRENT_CAUSE] === ref && isReused(ref, asyncId)) current[CURRENT_CAUSE] = 0
   }
 
   /** @param {number} ref @param {number} asyncId 0: a promise */
@@ -61,7 +59,7 @@ function createOlderSteps ({ parts, carrier, callbackHandlers, loopTime, enter }
     if ((current[ATTENTION] & TIMED) !== 0) {
       const timed = loopTime()
       timed.enterCallback(current[CURRENT_SPAN], now())
-      timed.callbackRef = ref
+      timed.callbackId = asyncId === 0 ? NO_ID : asyncId
       timed.callbackChain = opener?.chain ?? 0
     }
     if (asyncId !== 0) countCallback()
@@ -78,14 +76,39 @@ function createOlderSteps ({ parts, carrier, callbackHandlers, loopTime, enter }
    * @param {any} promise
    */
   function enterUnnumbered (promise) {
-    const tracked = refOfTracked(promise)
-    const record = tracked === 0 ? undefined : findRecord(tracked)
+    const id = idOfTracked(promise)
+    const record = id === 0 ? undefined : findResource(id)
     if (record === undefined) return enterOlder(UNKNOWN, 0)
     enter(UNKNOWN, record.words, record.offset)
-    if (current[CURRENT_CAUSE] === UNKNOWN) current[CURRENT_CAUSE] = tracked
+    if (current[CURRENT_CAUSE] === UNKNOWN) current[CURRENT_CAUSE] = isReused(id << 1, id) ? 0 : id << 1
   }
 
   return { enterOlder, enterUnnumbered }
+}
+
+/** @param {number} ref */
+const findPromise = (ref) => ref === 0 || ref === UNKNOWN ? undefined : findRecord(ref)
+
+/**
+ * Returns the record that the executing resource leads to: of a promise that V8's hooks reported when it was
+ * made, or a copy that a resource carries.
+ * @param {number} asyncId
+ */
+function findOfExecuting (asyncId) {
+  const resource = executionAsyncResource()
+  const tag = OnPromise.read(resource)
+  const record = tag === undefined ? undefined : findRecord(tag)
+  return record ?? findCarried(resource, asyncId)
+}
+
+/**
+ * Whether the reference of a resource leads to a newer one: what it makes then has no cause, but its chain.
+ * @param {number} ref
+ * @param {number} asyncId
+ */
+function isReused (ref, asyncId) {
+  const record = findRecord(ref)
+  return record !== undefined && idAt(record.words, record.offset) !== asyncId
 }
 
 /**

@@ -21,11 +21,11 @@ const {
   SETTLING, current
 } = require('../context/current')
 const {
-  CHAIN, DETAIL, FLAGS, LIVE, MASK, OWN_WORK_CHAIN, REF, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT,
-  ended, findRecord, promises, resources
+  CHAIN, DETAIL, FLAGS, IDS, LIVE, MASK, OWN_WORK_CHAIN, REF, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT,
+  ended, findRecord, findResource, ids, promises, resources
 } = require('../context/records')
 const { OnPromise } = require('../context/tag')
-const { refOfTracked } = require('./promise-ids')
+const { idOfTracked } = require('./promise-ids')
 
 const { set } = Reflect
 
@@ -55,7 +55,7 @@ function createSettlements ({ capture, lookup, orphans, registry, listener, reco
       const offset = ((ref >> 1) & MASK) << SHIFT
       if ((current[ATTENTION] & ORPHANED) !== 0) orphans.claim(ref)
       const isOwnWork = promises[offset + CHAIN] === OWN_WORK_CHAIN
-      if (promises[offset + REF] !== ref) settleOlder(ref)
+      if (promises[offset + REF] !== ref) settleOlder(ref === 0 ? undefined : findRecord(ref), ref, 0)
       else if (!isOwnWork) noteSettler(promises, offset)
       addPending(promise)
     } catch (error) {
@@ -67,10 +67,10 @@ function createSettlements ({ capture, lookup, orphans, registry, listener, reco
   function settleResource (promise) {
     try {
       if (guard.inOwnWork) return
-      const ref = refOfTracked(promise)
-      const offset = ((ref >> 1) & MASK) << SHIFT
-      if ((current[ATTENTION] & ORPHANED) !== 0) orphans.claim(ref)
-      if (resources[offset + REF] !== ref) settleOlder(ref)
+      const id = idOfTracked(promise)
+      const offset = (id & MASK) << SHIFT
+      if ((current[ATTENTION] & ORPHANED) !== 0) orphans.claim(id << 1)
+      if (ids[offset >> IDS] !== id) settleOlder(findResource(id), id << 1, id)
       else if (resources[offset + CHAIN] !== OWN_WORK_CHAIN) noteSettler(resources, offset)
       if (capture.rejection !== undefined) addPending(promise)
     } catch (error) {
@@ -87,22 +87,6 @@ function createSettlements ({ capture, lookup, orphans, registry, listener, reco
     } catch (error) {
       listener.failed(error)
     }
-  }
-
-  /** Notes in a promise's record which step settled it. @param {Int32Array} words @param {number} offset */
-  function noteSettler (words, offset) {
-    words[offset + FLAGS] = (words[offset + FLAGS] & ~LIVE) | SETTLED
-    words[offset + DETAIL] = current[DEPTH] === 0 ? 0 : current[CURRENT_CAUSE]
-    words[offset + SETTLED_RUN] = current[CURRENT_RUN]
-    words[offset + SETTLED_SPAN] = current[CURRENT_SPAN]
-  }
-
-  /** The same for a record that is no longer in the ring. @param {number} ref 0: there is none */
-  function settleOlder (ref) {
-    const record = ref === 0 ? undefined : findRecord(ref)
-    if (record === undefined || record.words[record.offset + CHAIN] === OWN_WORK_CHAIN) return
-    ended(ref)
-    noteSettler(record.words, record.offset)
   }
 
   /** Keeps a promise until its state is read. The hot path. @param {object} promise */
@@ -156,6 +140,26 @@ function createSettlements ({ capture, lookup, orphans, registry, listener, reco
       pending.fill(undefined)
     }
   }
+}
+
+/** Notes in a promise's record which step settled it. @param {Int32Array} words @param {number} offset */
+function noteSettler (words, offset) {
+  words[offset + FLAGS] = (words[offset + FLAGS] & ~LIVE) | SETTLED
+  words[offset + DETAIL] = current[DEPTH] === 0 ? 0 : current[CURRENT_CAUSE]
+  words[offset + SETTLED_RUN] = current[CURRENT_RUN]
+  words[offset + SETTLED_SPAN] = current[CURRENT_SPAN]
+}
+
+/**
+ * The same for a record that is no longer in the ring.
+ * @param {ReturnType<typeof findRecord>} record
+ * @param {number} ref
+ * @param {number} asyncId 0: the promise has none
+ */
+function settleOlder (record, ref, asyncId) {
+  if (record === undefined || record.words[record.offset + CHAIN] === OWN_WORK_CHAIN) return
+  ended(ref, asyncId)
+  noteSettler(record.words, record.offset)
 }
 
 /**

@@ -2,10 +2,10 @@
 
 // Makes steps part of spans and of the requests that servers get.
 
-const { AsyncResource } = require('node:async_hooks')
+const { AsyncResource, executionAsyncId } = require('node:async_hooks')
 const { now } = require('../context/clock')
 const records = require('../context/records')
-const { contextAt } = require('../context/context')
+const { contextOfId } = require('../context/context')
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, PROFILED, TIMED,
   current, profiled
@@ -14,7 +14,7 @@ const { ensureHeadroom } = require('../stacks/stack-headroom')
 const { HEAD } = require('./callback-handlers')
 
 const {
-  CHAIN, CAUSE, SPAN, DETAIL, FLAGS, PASSED, PARSER, INCOMING, OWN_WORK_CHAIN, TICKS
+  CHAIN, CAUSE, SPAN, DETAIL, FLAGS, PASSED, PARSER, CARRIED, INCOMING, OWN_WORK_CHAIN, TICKS
 } = records
 const HEADROOM_KB = 64 // of stack, for what begins and ends a callback
 
@@ -68,12 +68,12 @@ function createStepSpans ({ parts, carrier, kindTable, enterResource, resolve, l
       const ref = current[CURRENT_REF]
       const cause = current[CURRENT_CAUSE]
       const step = { chain: current[CURRENT_CHAIN], ref: cause }
-      if (ref === 0) return step // what runs there is no part of a request
+      const id = enteredId()
+      if (ref === 0 && id === 0) return step // what runs there is no part of a request
       const span = current[CURRENT_SPAN] = next.seq
-      records.writeWord(ref, SPAN, span)
+      if (id === 0) records.writeWord(ref, SPAN, span)
+      else noteSpan(registry, id, span)
       if (records.isRequest(cause)) records.writeWord(cause, SPAN, span)
-      const entry = registry.openerOf(ref >>> 1)
-      if (entry !== undefined) entry.spanNumber = span
       if (isTimed()) {
         timed.switchTo(span, now())
         current[CURRENT_RUN] = timed.beginFirstRun()
@@ -89,8 +89,7 @@ function createStepSpans ({ parts, carrier, kindTable, enterResource, resolve, l
      * @returns {boolean} the first one of its connection
      */
     enterRequest (name) {
-      const ref = current[CURRENT_REF]
-      const parser = (ref & 1) === 0 ? records.findRecord(ref) : undefined
+      const parser = records.findResource(enteredId())
       if (parser === undefined || (parser.words[parser.offset + FLAGS] & PARSER) === 0) return false
       const request = records.addRequest(parser, clock[0] * TICKS, name)
       const isFirst = parser.words[parser.offset + DETAIL] === 0
@@ -109,14 +108,14 @@ function createStepSpans ({ parts, carrier, kindTable, enterResource, resolve, l
      * @param {number} asyncId
      * @param {number} number of the span
      */
-    setSpan (asyncId, number) {
-      records.writeWord(asyncId << 1, SPAN, number)
-      const opener = registry.openerOf(asyncId)
-      if (opener !== undefined) opener.spanNumber = number
-    },
+    setSpan: (asyncId, number) => noteSpan(registry, asyncId, number),
 
     /** @param {number} asyncId @returns {number} of the span that a resource is part of */
-    spanOf: (asyncId) => records.readWord(asyncId << 1, SPAN) || registry.openerOf(asyncId)?.spanNumber || 0,
+    spanOf (asyncId) {
+      const record = records.findResource(asyncId)
+      const number = record === undefined ? 0 : record.words[record.offset + SPAN]
+      return number || registry.openerOf(asyncId)?.spanNumber || 0
+    },
 
     /**
      * Runs a function as part of a span, in a resource of its own.
@@ -129,12 +128,12 @@ function createStepSpans ({ parts, carrier, kindTable, enterResource, resolve, l
       // Node aborts where an AsyncResource finds no stack left (node#19859 and src/api/callback.cc)
       ensureHeadroom(HEADROOM_KB)
       const resource = new AsyncResource('Span')
-      const ref = resource.asyncId() << 1
-      const record = records.findRecord(ref)
+      const id = resource.asyncId()
+      const record = records.findResource(id)
       if (record === undefined || record.words[record.offset + CHAIN] === OWN_WORK_CHAIN) {
         return fn()
       }
-      const { chain, cause } = recordSpan(ref, record, next)
+      const { chain, cause } = recordSpan(id, record, next)
       const leave = enterResource(resource)
       try {
         return carrier.isOn ? carrier.run(chain, cause, next.seq, fn) : fn()
@@ -149,17 +148,36 @@ function createStepSpans ({ parts, carrier, kindTable, enterResource, resolve, l
 }
 
 /**
+ * @param {import('../handles/registry').Registry} registry
+ * @param {number} asyncId
+ * @param {number} number of the span
+ */
+function noteSpan (registry, asyncId, number) {
+  const record = records.findResource(asyncId)
+  if (record !== undefined) record.words[record.offset + SPAN] = number
+  const opener = registry.openerOf(asyncId)
+  if (opener !== undefined) opener.spanNumber = number
+}
+
+/** Returns the id of the resource that was entered last, 0: it was a promise, or none was. */
+function enteredId () {
+  const id = executionAsyncId()
+  return id << 1 === current[CURRENT_REF] ? id : 0
+}
+
+/**
  * Writes a span into the record of its resource.
- * @param {number} ref
+ * @param {number} id of the resource
  * @param {{ words: Int32Array, offset: number }} record
  * @param {import('../spans/span').Span} span
  * @returns {{ chain: number, cause: number }} the step that runs in the resource
  */
-function recordSpan (ref, { words, offset }, span) {
+function recordSpan (id, { words, offset }, span) {
+  const ref = id << 1
   words[offset + SPAN] = span.seq
-  records.hold(ref)
-  span.stepRef = ref
-  const context = contextAt(ref)
+  words[offset + FLAGS] &= ~CARRIED // kept until `finish`, whatever becomes of the resource
+  span.stepId = id
+  const context = contextOfId(id)
   if (context?.ref === ref) words[offset + DETAIL] = span.seq
   if (context !== undefined) span.chain = context.chain
   const isPassed = (words[offset + FLAGS] & PASSED) !== 0

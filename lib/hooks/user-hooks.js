@@ -7,7 +7,7 @@ const { executionAsyncResource } = require('node:async_hooks')
 const { now } = require('../context/clock')
 const guard = require('../context/guard')
 const records = require('../context/records')
-const { contextAt } = require('../context/context')
+const { contextAt, contextOfId } = require('../context/context')
 const { createTag } = require('../context/tag')
 const { INIT, BEFORE, AFTER } = require('./native-hooks')
 
@@ -49,14 +49,14 @@ function createUserHooks ({ hooks, parts, listener, runGuarded, currentRef, isCu
   /** @param {number} asyncId @param {string} type @param {number} trigger @param {any} resource */
   function init (asyncId, type, trigger, resource) {
     hooks.init(asyncId, type, trigger, resource)
-    if (!guard.inOwnWork) reportInit(asyncId << 1, resource)
+    if (!guard.inOwnWork) reportInit(asyncId, resource)
   }
 
-  /** @param {number} ref @param {object} resource */
-  function reportInit (ref, resource) {
+  /** @param {number} asyncId @param {object} resource */
+  function reportInit (asyncId, resource) {
     try {
-      if (!isSelected(ref)) return
-      const context = contextAt(ref)
+      if (!isSelected(asyncId)) return
+      const context = contextOfId(asyncId)
       if (context === undefined) return
       resourceTag.write(resource, context)
       runGuarded(() => {
@@ -142,9 +142,9 @@ function createUserHooks ({ hooks, parts, listener, runGuarded, currentRef, isCu
   }
 }
 
-/** @param {number} ref @returns {boolean} whether the resource has a record of its own */
-function isSelected (ref) {
-  const record = records.findRecord(ref)
+/** @param {number} asyncId @returns {boolean} whether the resource has a record of its own */
+function isSelected (asyncId) {
+  const record = records.findResource(asyncId)
   if (record === undefined || (record.words[record.offset + FLAGS] & PASSED) !== 0) return false
   return record.words[record.offset + CHAIN] >= FIRST_CHAIN
 }

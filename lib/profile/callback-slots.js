@@ -4,8 +4,9 @@
 // slots: a newer resource takes the slot of an older one. Hot path.
 
 const {
-  CAUSE, MASK, ONE_SHOT, PASSED, SIZE, TICKS, TIME, isRequest, readWord
+  CAUSE, MASK, ONE_SHOT, PASSED, SIZE, TICKS, isRequest, readWord
 } = require('../context/records')
+const { timeAt } = require('../context/record-ids')
 
 const NO_WAIT = -1 // a callback that waited for nothing, or whose wait is not known
 const REQUESTS = 1 << 13 // slots of requests, as in context/request-records.js
@@ -101,7 +102,7 @@ class CallbackSlots {
     if ((flags & PASSED) !== 0) {
       return isCauseRecent && (flags & ONE_SHOT) !== 0 ? time - slots[slot + SLOT_END] : NO_WAIT
     }
-    const registered = (words[offset + TIME] >>> 0) * TICK_US - this.start * 1e3
+    const registered = (timeAt(words, offset) - this.start) * 1e3
     const isOfLastRun = isCauseRecent && registered + TICK_US >= slots[slot + SLOT_START]
     if (isOfLastRun && registered <= slots[slot + SLOT_END]) return time - slots[slot + SLOT_END]
     if (registered >= 0) return registered < time ? time - registered : 0

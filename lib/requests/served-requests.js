@@ -6,12 +6,13 @@
 // is held.
 
 const records = require('../context/records')
+const { triggerIdAt } = require('../context/record-ids')
 const requests = require('../context/request-names')
 const { contextTag } = require('../context/context')
 const { ownerOf } = require('../node-objects')
 const { className, hiddenProperty, isObject, own } = require('../objects')
 
-const { CAUSE, DETAIL, OUTER, TRIGGER } = records
+const { CAUSE, DETAIL, OUTER } = records
 const MAX_STEPS = 64 // back to the request whose route Fastify reports
 
 const streamHandle = hiddenProperty('kHandle')
@@ -115,8 +116,9 @@ function createServedRequests ({ enterRequest, currentRef, registry, koaRoutes, 
    * @returns {object | undefined}
    */
   function incomingOf (ref, parser) {
-    if (records.readWord(parser, DETAIL) !== ref) return undefined
-    const handle = registry.get(records.readWord(parser, TRIGGER) >>> 1)?.resource.deref()
+    const record = records.findRecord(parser)
+    if (record === undefined || record.words[record.offset + DETAIL] !== ref) return undefined
+    const handle = registry.get(triggerIdAt(record.words, record.offset))?.resource.deref()
     const socket = handle === undefined ? undefined : ownerOf(handle)
     const node = socket === undefined ? undefined : own(socket, 'parser')
     const request = isObject(node) ? own(node, 'incoming') : undefined

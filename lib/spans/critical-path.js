@@ -11,16 +11,16 @@
 
 const FIRST_SIZE = 32 // runs
 const MAX_SIZE = 512 // then the oldest are forgotten; a power of two, as the first
-const WORDS = 6
+const WORDS = 5
 const REGISTERED = 0 // run in which it was registered, 0: one of another request, or before the span
 const SETTLED = 1 // run that settled what it awaited, 0: one of another request, or none
 const SETTLER = 2 // number of the span that settled it, where that is another request's
 const SITE = 3 // number of the chain that was registered, 0: not known
-const CALLBACK = 4 // reference of the resource whose callback the event loop ran
-const CALLBACK_CHAIN = 5
-const TIMES = 3
+const CALLBACK_CHAIN = 4
+const TIMES = 4
 const OTHERS = 1
 const OWN = 2
+const CALLBACK = 3 // asyncId of the resource whose callback the event loop ran
 const SENT_SIZE = 8 // connections on which a request sent something last
 const OWN_QUESTION = -1
 const MIN_SPLIT = 0.1 // ms that a run took before another that it caused counts as one of its own
@@ -31,7 +31,7 @@ const POOL = 64 // logs kept for the requests to come
  * @typedef {object} Moment what LoopTime has counted by then
  * @property {number} idle ms in which the loop waited
  * @property {number} busy ms in which it ran JavaScript
- * @property {number} callbackRef what it runs: reference of the record
+ * @property {number} callbackId asyncId of what it runs
  * @property {number} callbackChain
  */
 
@@ -39,7 +39,10 @@ class PathLog {
   constructor () {
     this.size = FIRST_SIZE
     this.count = 0
-    /** of each run, when it began: ms that the loop had waited, had run others, and had run the request */
+    /**
+     * of each run, when it began: ms that the loop had waited, had run others, and had run the request; the
+     * callback
+     */
     this.times = new Float64Array(FIRST_SIZE * TIMES)
     this.words = new Int32Array(FIRST_SIZE * WORDS)
     /**
@@ -75,7 +78,7 @@ class PathLog {
     words[offset + SETTLED] = settled
     words[offset + SETTLER] = settler
     words[offset + SITE] = site
-    words[offset + CALLBACK] = moment.callbackRef
+    times[time + CALLBACK] = moment.callbackId
     words[offset + CALLBACK_CHAIN] = moment.callbackChain
     this.sent[slot] = NaN
     return ++this.count
@@ -156,6 +159,11 @@ class PathLog {
     return this.times[((run - 1) & (this.size - 1)) * TIMES + OWN]
   }
 
+  /** @param {number} run @returns {number} asyncId of the resource whose callback the event loop ran */
+  callbackAt (run) {
+    return this.times[((run - 1) & (this.size - 1)) * TIMES + CALLBACK]
+  }
+
   /** @param {number} run @returns {number} index of its words */
   offsetOf (run) {
     return ((run - 1) & (this.size - 1)) * WORDS
@@ -177,7 +185,6 @@ function putLog (log) {
 }
 
 module.exports = {
-  CALLBACK,
   CALLBACK_CHAIN,
   MIN_SPLIT,
   OWN_QUESTION,

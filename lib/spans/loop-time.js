@@ -48,8 +48,8 @@ class LoopTime {
      * the number that it was entered by, 0 for none: it may have ended, then `running` is the one around it
      */
     this.spanNumber = 0
-    /** what the event loop called: reference of the record, and number of its chain */
-    this.callbackRef = 0
+    /** what the event loop called: asyncId, and number of its chain */
+    this.callbackId = 0
     this.callbackChain = 0
     /** the connection whose data it brought @type {Entry | undefined} */
     this.answered = undefined
@@ -73,7 +73,7 @@ class LoopTime {
 
   /** Type of the resource whose callback runs. */
   get type () {
-    return this.callbackRef === 0 ? 'process' : this.typeOf(this.callbackChain, this.callbackRef)
+    return this.callbackId === 0 ? 'process' : this.typeOf(this.callbackChain, this.callbackId << 1)
   }
 
   /** @param {number} time now, in ms */
@@ -203,7 +203,7 @@ class LoopTime {
     if (time - this.since >= MIN_SHORT) {
       const polled = idleTime()
       if (polled > this.polled) {
-        this.callbackRef = this.callbackChain = 0 // no hook reported what it called
+        this.callbackId = this.callbackChain = 0 // no hook reported what it called
         return this.addWait(time, polled)
       }
     }

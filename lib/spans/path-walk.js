@@ -4,9 +4,7 @@
 // the beginnings of two runs lie the cause's own code, what else the request ran (beside the path), what the
 // loop ran for others (delayed), and its waiting. The parts of all steps add up to the duration.
 
-const {
-  CALLBACK, CALLBACK_CHAIN, OWN_QUESTION, REGISTERED, SETTLED, SETTLER, SITE
-} = require('./critical-path')
+const { CALLBACK_CHAIN, OWN_QUESTION, REGISTERED, SETTLED, SETTLER, SITE } = require('./critical-path')
 
 const MIN_PART = 0.001 // ms of a part that is reported
 
@@ -16,7 +14,7 @@ const MIN_PART = 0.001 // ms of a part that is reported
  * @property {number} delayed ms in which the loop ran others
  * @property {number} site number of the chain that was registered, 0: not known
  * @property {boolean} proven the run that ended it was registered there; else only that it came next is known
- * @property {number} callback reference of the resource whose callback ended it
+ * @property {number} callback asyncId of the resource whose callback ended it
  * @property {number} callbackChain
  * @property {number} settler number of the span of another request, in whose run it was settled
  * @property {number} sent 1: the request had sent something on the connection that ended it
@@ -76,7 +74,7 @@ function walkPath (section) {
     const site = siteOf(log, proven ? run : cause)
     const isOwnSite = proven || site === log.words[offset + SITE]
     const ending = {
-      callback: log.words[offset + CALLBACK],
+      callback: log.callbackAt(run),
       callbackChain: log.words[offset + CALLBACK_CHAIN]
     }
     const wait = addWait(parts, log.idleAt(run) - log.idleAt(cause), log.othersAt(run) - log.othersAt(cause),
@@ -131,11 +129,11 @@ function addWait ({ waits }, ms, delayed, site, proven, settler, { callback, cal
  */
 function addQuestion (wait, log, run, cause) {
   const sent = log.sentAt(run)
-  const callback = log.words[log.offsetOf(run) + CALLBACK]
+  const callback = log.callbackAt(run)
   // What runs before the loop waits is a part of the cause: ticks, the end of a request that has no body.
   for (let other = cause + 1; other < run; other++) {
     const isLater = log.idleAt(other) >= log.idleAt(cause) + MIN_PART
-    if (isLater && log.words[log.offsetOf(other) + CALLBACK] !== callback) wait.beside++
+    if (isLater && log.callbackAt(other) !== callback) wait.beside++
   }
   if (sent === OWN_QUESTION) {
     wait.sent = 1

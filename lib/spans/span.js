@@ -72,8 +72,8 @@ class Span {
     this.events = undefined
     /** number of the chain of the place that made it */
     this.chain = 0
-    /** reference of the step that runs in it, where it has one of its own */
-    this.stepRef = 0
+    /** asyncId of the step that runs in it, where it has one of its own */
+    this.stepId = 0
     /** OpenTelemetry's span that was active when it began @type {string | undefined} */
     this.otelSpanId = undefined
     /** set by the program's `fail` @type {{ error: unknown } | undefined} */
@@ -239,10 +239,10 @@ class Span {
     this.lastRun = run
     this.runCount = this.log.count
     const own = this.outermost.run
-    const { idle, busy, callbackRef, callbackChain } = loop
-    this.endState = { idle, others: busy - own, own, callback: callbackRef, callbackChain }
+    const { idle, busy, callbackId, callbackChain } = loop
+    this.endState = { idle, others: busy - own, own, callback: callbackId, callbackChain }
     identities.end(this, this.openParent?.seq ?? 0)
-    if (this.stepRef !== 0) finishStep(this.stepRef)
+    if (this.stepId !== 0) finishStep(this.stepId)
     this.parent = undefined
     this.heldSubject = this.weakSubject = undefined
     this.look = noLook

@@ -65,9 +65,9 @@ function createWaitSites ({ stackOf, registry }) {
     return peer === undefined ? subsystem : `${subsystem} ${peer}`
   }
 
-  /** @param {number} ref @returns {string | undefined} address:port of the other end */
-  function peerOf (ref) {
-    const entry = registry.get(ref >>> 1)
+  /** @param {number} id of a connection @returns {string | undefined} address:port of the other end */
+  function peerOf (id) {
+    const entry = registry.get(id)
     if (entry === undefined) return undefined
     if (entry.remote === undefined) {
       const handle = entry.resource.deref()
@@ -83,7 +83,7 @@ function createWaitSites ({ stackOf, registry }) {
    * @param {import('./span').Span} span
    */
   function writerOf ({ callback }, span) {
-    const entry = registry.get(callback >>> 1)
+    const entry = registry.get(callback)
     if (entry === undefined || entry.writeChain === 0) return 0
     const writer = readWord(entry.writeRef, SPAN)
     return writer !== 0 && isInside(writer, span.seq) ? entry.writeChain : 0
@@ -119,7 +119,7 @@ function createWaitSites ({ stackOf, registry }) {
       equal.sent += wait.sent
       equal.unsent += wait.unsent
       equal.beside += wait.beside
-      if (source.isConnection) addConnection(equal, wait.callback >>> 1)
+      if (source.isConnection) addConnection(equal, wait.callback)
     }
     return sorted(merged, lengthOf)
   }
@@ -180,7 +180,7 @@ const sources = new Map()
 
 /** @param {import('./path-walk').Wait} wait @returns {Source} */
 function sourceOf ({ callback, callbackChain }) {
-  const type = callback === 0 ? 'process' : typeOfStep(callbackChain, callback)
+  const type = callback === 0 ? 'process' : typeOfStep(callbackChain, callback << 1)
   let source = sources.get(type)
   if (source === undefined) {
     const isKnown = type !== 'unknown' && type !== 'process'

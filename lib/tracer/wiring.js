@@ -4,7 +4,6 @@
 // stacks and handles; questions go to queries.js. What recording needs is created at once; every other part
 // is undefined until it is first needed, and its file is loaded then.
 
-const { executionAsyncId } = require('node:async_hooks')
 const { isNativeError } = require('node:util').types
 const { now } = require('../context/clock')
 const { Context, connectSource, typeOfStep } = require('../context/context')
@@ -171,8 +170,7 @@ class Wiring {
       intern: this.capture.intern,
       spanAt: (number) => loadIdentities().spanAt(number),
       identityAt: (number) => loadIdentities().identityAt(number),
-      routeOf: (ref) => this.servedRequests().routeOf(ref),
-      latestId: executionAsyncId
+      routeOf: (ref) => this.servedRequests().routeOf(ref)
     })
   }
 

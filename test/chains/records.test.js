@@ -4,8 +4,9 @@
 
 const test = require('ava')
 const records = require('../../lib/context/records')
+const { idAt } = require('../../lib/context/record-ids')
 
-const { CHAIN, FLAGS, LIVE, MASK, ONE_SHOT, REF, SHIFT, resources } = records
+const { CHAIN, FLAGS, IDS, LIVE, MASK, ONE_SHOT, REF, SHIFT, SIZE, promises, resources } = records
 const KEPT = 1 << 16
 
 /** @param {number} id @param {number} flags */
@@ -48,4 +49,37 @@ test.serial('one that is kept again has its new words', (t) => {
   keep(1, LIVE)
   keep(1, LIVE | ONE_SHOT)
   t.is(records.readWord(2, FLAGS), LIVE | ONE_SHOT)
+})
+
+test.serial('two resources with one reference are found by their ids', (t) => {
+  const ids = [5, 5 + 2 ** 31, 5 + 3 * 2 ** 31]
+  for (const [i, id] of ids.entries()) {
+    const at = (id & MASK) << SHIFT
+    records.ids[at >> IDS] = id
+    records.ids[(at >> IDS) + 1] = id - 1
+    resources[at + REF] = id << 1
+    resources[at + CHAIN] = 10 + i
+    resources[at + FLAGS] = LIVE
+    records.keep(resources, at)
+    records.ids[at >> IDS] = 0
+    resources[at + REF] = -1
+  }
+  const chains = ids.map((id) => {
+    const record = records.findResource(id)
+    return record && [record.words[record.offset + CHAIN], idAt(record.words, record.offset)]
+  })
+  t.deepEqual(chains, ids.map((id, i) => [10 + i, id]))
+  t.is(records.readWord(5 << 1, CHAIN), 12, 'by the reference the newest')
+})
+
+test.serial('numbers of promises come again, but not of those whose record is kept', (t) => {
+  const number = 7 * SIZE + 100
+  const at = (number & MASK) << SHIFT
+  promises[at + REF] = number << 1 | 1
+  promises[at + FLAGS] = LIVE
+  records.keep(promises, at)
+  t.is(records.makeRoom(7 * SIZE), 7 * SIZE + 1, 'none was given before')
+  t.is(records.makeRoom(0), 1)
+  t.is(records.makeRoom(6 * SIZE), 6 * SIZE + 1)
+  t.is(records.makeRoom(7 * SIZE), 8 * SIZE + 1)
 })

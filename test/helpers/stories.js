@@ -15,6 +15,7 @@ const major = Number(process.versions.node.split('.')[0])
  * @property {number} ageMs
  * @property {number} repeats
  * @property {number} asyncId
+ * @property {number} triggerAsyncId
  * @property {string[]} functions
  *
  * @typedef {object} Story
@@ -29,11 +30,12 @@ const major = Number(process.versions.node.split('.')[0])
  * @param {string} theme
  * @param {Record<string, string>} [env]
  * @param {string} [only] the only case to play
+ * @param {string[]} [args] of node
  * @returns {Promise<Record<string, Story>>} by name of the case
  */
-async function stories (theme, env, only) {
+async function stories (theme, env, only, args = []) {
   const file = path.join(__dirname, '..', 'fixtures', 'chains', `${theme}.js`)
-  const { stdout, stderr, code } = await node(['-r', register, file, ...(only === undefined ? [] : [only])], { env })
+  const { stdout, stderr, code } = await node(['-r', register, ...args, file, ...(only === undefined ? [] : [only])], { env })
   if (code !== 0 || stderr !== '') throw new Error(`${theme} ended with ${code}: ${stderr}`)
   /** @type {Story[]} */
   const told = stdout.trim().split('\n').map((line) => JSON.parse(line))

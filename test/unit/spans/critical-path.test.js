@@ -6,7 +6,7 @@ const { PathLog, putLog, takeLog } = require('../../../lib/spans/critical-path')
 const CHAIN = 31
 
 /** What LoopTime has counted by then. @param {number} idle @param {number} busy */
-const moment = (idle, busy) => ({ idle, busy, callbackRef: 21, callbackChain: CHAIN })
+const moment = (idle, busy) => ({ idle, busy, callbackId: 21, callbackChain: CHAIN })
 
 /** Records runs without causes. @param {number} count */
 function logOf (count) {
@@ -21,7 +21,8 @@ test('a run is recorded with what the loop had waited, had run for others and fo
   t.is(log.add(moment(11, 35), 13, 1, 0, 0, 8), 2)
   t.deepEqual([log.idleAt(1), log.othersAt(1), log.ownAt(1)], [10, 18, 12])
   t.deepEqual([log.idleAt(2), log.othersAt(2), log.ownAt(2)], [11, 22, 13])
-  t.deepEqual([...log.words.subarray(log.offsetOf(2), log.offsetOf(2) + 6)], [1, 0, 0, 8, 21, CHAIN])
+  t.deepEqual([...log.words.subarray(log.offsetOf(2), log.offsetOf(2) + 5)], [1, 0, 0, 8, CHAIN])
+  t.is(log.callbackAt(2), 21)
 })
 
 test('what a run causes is part of it until the loop waits, runs others, or it has taken long', (t) => {

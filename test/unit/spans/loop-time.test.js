@@ -66,6 +66,6 @@ test('clear: no delays remain', (t) => {
 test('the type of what runs', (t) => {
   const loop = started()
   t.is(loop.type, 'process')
-  loop.callbackRef = 3
+  loop.callbackId = 3
   t.is(loop.type, 'Timeout')
 })

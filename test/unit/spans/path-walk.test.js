@@ -23,7 +23,7 @@ const START = { idle: 0, others: 0, own: 0 }
 function logOf (runs) {
   const log = new PathLog()
   for (const { idle = 0, others = 0, own = 0, registered = 0, settled = 0, settler = 0, site = 0 } of runs) {
-    const moment = { idle, busy: others + own, callbackRef: CALLBACK, callbackChain: CALLBACK_CHAIN }
+    const moment = { idle, busy: others + own, callbackId: CALLBACK, callbackChain: CALLBACK_CHAIN }
     log.add(moment, own, registered, settled, settler, site)
   }
   return log
@@ -68,9 +68,9 @@ test('for an answer: asked by the request, for nobody, for another one', (t) => 
 
 test('runs beside a wait are those after which the loop waited on', (t) => {
   const log = logOf([{ idle: 0 }, { idle: 0, registered: 1 }])
-  const moment = { idle: 4, busy: 0, callbackRef: 99, callbackChain: CALLBACK_CHAIN }
+  const moment = { idle: 4, busy: 0, callbackId: 99, callbackChain: CALLBACK_CHAIN }
   log.add(moment, 0, 1, 0, 0, 5)
-  log.add({ ...moment, idle: 10, callbackRef: CALLBACK }, 0, 1, 0, 0, 7)
+  log.add({ ...moment, idle: 10, callbackId: CALLBACK }, 0, 1, 0, 0, 7)
   const end = { idle: 10, others: 0, own: 0, callback: 0, callbackChain: 0 }
   const { waits } = walkPath({ log, first: 1, last: 4, count: 4, start: START, end })
   t.deepEqual(waits.map(({ ms, beside }) => [ms, beside]), [[10, 1]])

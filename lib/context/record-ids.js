@@ -1,0 +1,107 @@
+'use strict'
+
+// The ids and times of records: in full, where a reference and a record have 32 bits of them.
+
+const older = require('./older-records')
+const { findRecord, ids, isRequest, resources } = require('./records')
+const {
+  ERA, FLAGS, IDS, MASK, OUTER, PRIOR, PRIOR_TIME, PRIOR_WRAPS, REF, TICKS, TIME, TRIGGER, WRAP, WRAP_BITS
+} = require('./record-words')
+
+const PROMISE_IDS = 2 ** 40 // ids from here on are longstack's own, of promises to which Node gives none
+const UNKNOWN_WRAPS = 2 ** WRAP_BITS - 1
+
+/**
+ * Returns the record of a context, undefined where its reference leads to another one's.
+ * @param {{ ref: number, asyncId: number }} context
+ * @returns {ReturnType<typeof findRecord>}
+ */
+function findRecordOf ({ ref, asyncId }) {
+  const record = ref === 0 ? undefined : findRecord(ref)
+  const isOther = record !== undefined && !isRequest(ref) && idAt(record.words, record.offset) !== asyncId
+  return isOther ? undefined : record
+}
+
+/**
+ * Returns the async id of a record's resource; of a promise to which Node gave none longstack's own.
+ * @param {Int32Array} words
+ * @param {number} offset
+ * @returns {number}
+ */
+function idAt (words, offset) {
+  const ref = words[offset + REF]
+  if (isRequest(ref)) return idOf(words[offset + OUTER])
+  return (ref & 1) !== 0 ? idOf(ref) : (words === resources ? ids : older.allIds())[offset >> IDS]
+}
+
+/**
+ * Returns the same of what caused it, 0: nothing did.
+ * @param {Int32Array} words
+ * @param {number} offset
+ * @returns {number}
+ */
+function triggerIdAt (words, offset) {
+  const ref = words[offset + REF]
+  const outer = isRequest(ref) ? findRecord(words[offset + OUTER]) : undefined
+  if (outer !== undefined) return triggerIdAt(outer.words, outer.offset)
+  if ((ref & 1) === 0) return (words === resources ? ids : older.allIds())[(offset >> IDS) + 1]
+  return words[offset + TRIGGER] === 0 ? 0 : idOf(words[offset + TRIGGER])
+}
+
+/** @param {number} ref of a resource or promise @returns {number} its id, 0: it is not known any more */
+function idOf (ref) {
+  if ((ref & 1) !== 0) return PROMISE_IDS + (ref >>> 1)
+  const record = findRecord(ref)
+  if (record !== undefined) return idAt(record.words, record.offset)
+  return ids[((ref >> 1) & MASK) << 1] < WRAP ? ref >>> 1 : 0 // else there are two with this reference
+}
+
+/** @param {Int32Array} words @param {number} offset @returns {number} when it was made, see timeOf */
+function timeAt (words, offset) {
+  return timeOf(words[offset + TIME], words[offset + FLAGS] >>> ERA)
+}
+
+/**
+ * Returns ms of the clock, NaN: not recorded.
+ * @param {number} ticks modulo 2 ** 32
+ * @param {number} era how often they had passed 2 ** 31 when the iteration of the event loop began: by now at
+ *   most once more
+ */
+function timeOf (ticks, era) {
+  if (ticks === 0) return NaN
+  const passed = (era & 1) === ticks >>> 31 ? era : era + 1
+  return (passed * 2 ** 31 + (ticks & 0x7fffffff)) / TICKS
+}
+
+/**
+ * Notes in a record what came before a loop.
+ * @param {Int32Array} ring
+ * @param {number} offset
+ * @param {number} ref of that step
+ */
+function notePrior (ring, offset, ref) {
+  const record = findRecord(ref)
+  ring[offset + PRIOR] = ref
+  ring[offset + PRIOR_TIME] = record === undefined ? 0 : record.words[record.offset + TIME]
+  const id = isRequest(ref) ? 0 : idOf(ref)
+  const wraps = id === 0 ? UNKNOWN_WRAPS : id / WRAP
+  const era = record === undefined ? 0 : record.words[record.offset + FLAGS] >>> ERA
+  ring[offset + PRIOR_WRAPS] = era << WRAP_BITS | wraps
+}
+
+/**
+ * Returns what was noted before a loop, whose record may be gone.
+ * @param {{ words: Int32Array, offset: number }} record
+ * @returns {{ asyncId: number, time: number }} 0: not known; ms of the clock, NaN: not recorded
+ */
+function priorOf ({ words, offset }) {
+  const ref = words[offset + PRIOR]
+  const wraps = words[offset + PRIOR_WRAPS] & UNKNOWN_WRAPS
+  const isKnown = wraps !== UNKNOWN_WRAPS
+  return {
+    asyncId: !isKnown ? 0 : (ref & 1) !== 0 ? idOf(ref) : wraps * WRAP + (ref >>> 1),
+    time: timeOf(words[offset + PRIOR_TIME], words[offset + PRIOR_WRAPS] >>> WRAP_BITS)
+  }
+}
+
+module.exports = { findRecordOf, idAt, idOf, notePrior, priorOf, timeAt, timeOf, triggerIdAt }
