@@ -114,6 +114,24 @@ void Remember(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(EngineOf(info)->Remember(Uint32At(info, 0), builtins));
 }
 
+// unnamed(): returns the places of functions on the present stack that have no name for having too many: file,
+// line and column of each, undefined: there are none
+void Unnamed(const FunctionCallbackInfo<Value>& info) {
+  Isolate* isolate = info.GetIsolate();
+  Local<v8::StackFrame> frames[longstack::kMaxFrames];
+  const int count = EngineOf(info)->ListUnnamed(frames);
+  if (count == 0) return;
+  Local<Value> places[longstack::kMaxFrames * 3];
+  for (int i = 0; i < count; i++) {
+    Local<v8::String> file = frames[i]->GetScriptNameOrSourceURL();
+    v8::Location location = frames[i]->GetLocation();
+    places[i * 3] = file.IsEmpty() ? v8::String::Empty(isolate) : file;
+    places[i * 3 + 1] = v8::Integer::New(isolate, location.GetLineNumber());
+    places[i * 3 + 2] = v8::Integer::New(isolate, location.GetColumnNumber());
+  }
+  info.GetReturnValue().Set(v8::Array::New(isolate, places, count * 3));
+}
+
 // rejection(promise): returns the reason, undefined where the promise is not rejected
 void Rejection(const FunctionCallbackInfo<Value>& info) {
   if (!info[0]->IsPromise()) return;
@@ -185,7 +203,7 @@ NODE_MODULE_INIT() {
   Local<v8::Object> object = exports.As<v8::Object>();
   longstack::AddFunctions(context, object, engine, {{"capture", Capture}, {"step", Step}, {"intern", Intern},
     {"chainAt", ChainAt}, {"resetChains", ResetChains}, {"chainStats", ChainStats}, {"clock", Clock},
-    {"remember", Remember}, {"rejection", Rejection}, {"rejected", Rejected}, {"forget", Forget},
+    {"remember", Remember}, {"unnamed", Unnamed}, {"rejection", Rejection}, {"rejected", Rejected}, {"forget", Forget},
     {"configure", Configure}, {"nest", Nest}, {"learn", Learn}, {"sample", UseSample}, {"stats", Stats}});
   AddHookFunctions(context, object);
   AddAllocationClockFunctions(context, object);

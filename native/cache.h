@@ -14,6 +14,7 @@ namespace longstack {
 class FrameSet {
  public:
   void Add(int frame) { bits_[frame / kWordBits] |= Word{1} << frame % kWordBits; }
+  void Remove(int frame) { bits_[frame / kWordBits] &= ~(Word{1} << frame % kWordBits); }
   bool Has(int frame) const { return (bits_[frame / kWordBits] >> frame % kWordBits & 1) != 0; }
   bool IsEmpty() const {
     for (Word word : bits_) if (word != 0) return false;

@@ -1,7 +1,5 @@
 #include "contents.h"
 
-#include "names.h"
-
 namespace longstack {
 
 using v8::Local;
@@ -16,22 +14,25 @@ void AddName(Local<Value> name, ContentHash* hash) {
     static_cast<uint32_t>(name.As<v8::String>()->Length() + 1));
 }
 
-void AddFrame(Local<v8::StackFrame> frame, ContentHash* hash) {
+void AddFrame(Local<v8::StackFrame> frame, bool has_name, ContentHash* hash) {
   v8::Location location = frame->GetLocation();
   hash->Add(static_cast<uint64_t>(static_cast<uint32_t>(frame->GetScriptId())) << 32 |
     static_cast<uint32_t>(location.GetLineNumber()));
   hash->Add(static_cast<uint64_t>(static_cast<uint32_t>(location.GetColumnNumber())) << 1 |
     (frame->IsConstructor() ? 1 : 0));
-  AddName(frame->GetFunctionName(), hash);
+  if (has_name) AddName(frame->GetFunctionName(), hash);
 }
 
 }  // namespace
 
 StackContents ReadContents(v8::Isolate* isolate, Local<v8::StackTrace> trace, int max_frames,
-                           const Walk& walk) {
+                           const Walk& walk, Names* names) {
   ContentHash hash;
   const int count = trace->GetFrameCount() < max_frames ? trace->GetFrameCount() : max_frames;
-  for (int i = 0; i < count; i++) AddFrame(trace->GetFrame(isolate, static_cast<uint32_t>(i)), &hash);
+  for (int i = 0; i < count; i++) {
+    Local<v8::StackFrame> frame = trace->GetFrame(isolate, static_cast<uint32_t>(i));
+    AddFrame(frame, !names->HasMany(frame), &hash);
+  }
   uint32_t printed_builtins = 0;
   for (int i = 0; i < walk.frame_count; i++) {
     const Walk::StackFrame& frame = walk.frames[i];

@@ -19,7 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "walker.h"
+#include "names.h"
 
 namespace longstack {
 
@@ -55,7 +55,7 @@ struct StackContents {
 
 // Reads the trace, of so many frames, and the built-ins of the same stack's walk, which it leaves out.
 StackContents ReadContents(v8::Isolate* isolate, v8::Local<v8::StackTrace> trace, int max_frames,
-                           const Walk& walk);
+                           const Walk& walk, Names* names);
 
 struct Content {
   ContentKey key;

@@ -7,6 +7,13 @@ namespace longstack {
 using v8::Isolate;
 using v8::Local;
 
+namespace {
+
+constexpr auto kTraceOptions = static_cast<v8::StackTrace::StackTraceOptions>(v8::StackTrace::kDetailed |
+  v8::StackTrace::kExposeFramesAcrossSecurityOrigins);
+
+}  // namespace
+
 Engine::Engine(Isolate* isolate) : isolate_(isolate), names_(isolate) {
   // Before and after: GC callbacks of others may run JavaScript on either side of a collection.
   isolate->AddGCPrologueCallback(Collecting, this, v8::kGCTypeMarkSweepCompact);
@@ -115,10 +122,8 @@ uint32_t Engine::Miss(Word* callback_fp) {
   // A walk ends early at a stack of WebAssembly's own: what v8::StackTrace reports is the only key then.
   const bool has_ended = walk_.length != 0;
   const bool is_storable = walk_.is_storable && has_ended;
-  constexpr auto kOptions = static_cast<v8::StackTrace::StackTraceOptions>(v8::StackTrace::kDetailed |
-    v8::StackTrace::kExposeFramesAcrossSecurityOrigins);
-  Local<v8::StackTrace> trace = v8::StackTrace::CurrentStackTrace(isolate_, kMaxFrames, kOptions);
-  contents_key_ = ReadContents(isolate_, trace, walker_.max_frames(), walk_);
+  Local<v8::StackTrace> trace = v8::StackTrace::CurrentStackTrace(isolate_, kMaxFrames, kTraceOptions);
+  contents_key_ = ReadContents(isolate_, trace, walker_.max_frames(), walk_, &names_);
   Content* known = contents_.Find(contents_key_.key);
   if (known != nullptr && (!is_storable || !Contents::IsWorthKeying(*known))) {
     known->failures++;
@@ -130,7 +135,9 @@ uint32_t Engine::Miss(Word* callback_fp) {
     key_ = Cache::KeyOf(walk_.words, walk_.length);
     is_verified = walk_.length != 0;
   }
-  const bool has_key = is_storable && is_verified && CompleteKey(trace);
+  bool has_key = is_storable && is_verified && CompleteKey(trace);
+  // A stack that is known by a name has no key without it.
+  if (names_.TakeChanged() && known != nullptr) has_key = false;
   if (is_storable && !has_key) unstored_++;
   if (known != nullptr) {
     if (!has_key || !StoreKey(known->stack)) known->failures++;
@@ -152,6 +159,17 @@ bool Engine::CompleteKey(Local<v8::StackTrace> trace) {
   const bool are_inlined = names_.AreInlined(walk_, trace, &named_);
   if (names_.TakeObsolete()) ForgetKeys();
   return !are_inlined && (named_.IsEmpty() || AppendNames());
+}
+
+int Engine::ListUnnamed(Local<v8::StackFrame>* frames) {
+  if (!names_.HasMany()) return 0;
+  Local<v8::StackTrace> trace = v8::StackTrace::CurrentStackTrace(isolate_, kMaxFrames, kTraceOptions);
+  int count = 0;
+  for (int i = 0; i < trace->GetFrameCount(); i++) {
+    Local<v8::StackFrame> frame = trace->GetFrame(isolate_, static_cast<uint32_t>(i));
+    if (names_.HasMany(frame)) frames[count++] = frame;
+  }
+  return count;
 }
 
 bool Engine::Remember(uint32_t stack, uint32_t printed_builtins) {

@@ -46,6 +46,10 @@ class Engine {
   // keys could be stored.
   bool Remember(uint32_t stack, uint32_t printed_builtins);
 
+  // Lists the frames of the present stack whose functions are told without a name (names.h), at most
+  // kMaxFrames. Returns how many there are.
+  int ListUnnamed(v8::Local<v8::StackFrame>* frames);
+
   void Forget();
 
   void SetMaxFrames(int frames) { walker_.set_max_frames(frames); }

@@ -101,9 +101,15 @@ bool Names::Settle(Function* walked, int walked_count, Function* traced, int tra
     places[count++] = i;
   }
   const bool have_frames = frame_count == count;
+  int many = 0;
   for (int i = 0; i < count; i++) {
     Place* place = FindPlace(trace->GetFrame(isolate_, static_cast<uint32_t>(places[i])), have_frames);
     if (place == nullptr) return false;
+    if (place->names == Place::Names::kMany) {
+      many++;
+      if (have_frames) named->Remove(frames[i]);
+      continue;
+    }
     if (have_frames) {
       if (place->names >= Place::Names::kOther) named->Add(frames[i]);
       if (named->Has(frames[i])) AddName(place, hash);
@@ -114,6 +120,7 @@ bool Names::Settle(Function* walked, int walked_count, Function* traced, int tra
       place->is_inlined = true;
     }
   }
+  if (many == count) for (int i = 0; i < frame_count; i++) named->Remove(frames[i]);
   return true;
 }
 
@@ -133,8 +140,7 @@ Names::Place* Names::FindPlace(Local<v8::StackFrame> frame, bool add) {
   for (; places_[i].hash != 0; i = (i + 1) & (kPlaces - 1)) if (places_[i].hash == hash) return &places_[i];
   if (!add) return nullptr;
   if (place_count_ >= kPlaces / 2) {  // code without end, from eval: what is still in use comes back
-    memset(static_cast<void*>(places_), 0, kPlaces * sizeof *places_);
-    place_count_ = 0;
+    ForgetPlaces();
     i = first;
   }
   places_[i].hash = hash;
@@ -150,9 +156,44 @@ void Names::AddName(Place* place, uint32_t name) {
     return;
   }
   const bool is_same = place->names == Place::Names::kOther && place->name == name;
-  if (is_same || place->names == Place::Names::kSeveral) return;
-  place->names = Place::Names::kSeveral;
-  if (place->is_inlined) is_obsolete_ = true;
+  if (is_same || place->names == Place::Names::kMany) return;
+  if (place->names != Place::Names::kSeveral) {
+    const bool has_name = place->names == Place::Names::kOther;
+    const uint32_t first = place->name;
+    place->names = Place::Names::kSeveral;
+    place->name = 0;
+    place->seen = static_cast<uint64_t*>(calloc(kNameBits / 64, sizeof *place->seen));
+    if (place->is_inlined) is_obsolete_ = true;
+    if (has_name) CountName(place, first);
+  }
+  CountName(place, name);
+}
+
+void Names::CountName(Place* place, uint32_t name) {
+  if (place->seen == nullptr) return;
+  uint64_t* word = &place->seen[name % kNameBits / 64];
+  const uint64_t bit = uint64_t{1} << name % 64;
+  if ((*word & bit) != 0) return;
+  *word |= bit;
+  if (++place->name <= kMaxNames) return;
+  place->names = Place::Names::kMany;
+  free(place->seen);
+  place->seen = nullptr;
+  many_count_++;
+  has_changed_ = true;
+}
+
+bool Names::HasMany(Local<v8::StackFrame> frame) {
+  if (many_count_ == 0) return false;
+  const Place* place = FindPlace(frame, false);
+  return place != nullptr && place->names == Place::Names::kMany;
+}
+
+void Names::ForgetPlaces() {
+  if (places_ == nullptr) return;
+  for (uint32_t i = 0; i < kPlaces; i++) free(places_[i].seen);
+  memset(static_cast<void*>(places_), 0, kPlaces * sizeof *places_);
+  place_count_ = many_count_ = 0;
 }
 
 bool Names::Append(const FrameSet& named, Walk* walk) {

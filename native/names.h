@@ -8,6 +8,10 @@
 //
 // A name given to a function whose code is already known by its own name is not noticed; another name of a
 // function that had one is noticed after the next mark-sweep.
+//
+// A program may make any number of functions from one place. Once a place had many names, none is part of a
+// key or of the contents of a stack, nor printed of it (capture-native.js): what is told of such a function is
+// its place, not the name of another one.
 
 #ifndef LONGSTACK_NAMES_H_
 #define LONGSTACK_NAMES_H_
@@ -28,7 +32,7 @@ class Names {
   explicit Names(v8::Isolate* isolate) : isolate_(isolate) {}
   Names(const Names&) = delete;
   Names& operator=(const Names&) = delete;
-  ~Names() { free(places_); }
+  ~Names() { ForgetPlaces(); free(places_); }
 
   // Adds the frames of the walk whose functions do not have the name of their code.
   void FindNamed(const Walk& walk, FrameSet* named);
@@ -41,6 +45,17 @@ class Names {
   // Appends the names of such frames to the words of the walk. False: too long, or they cannot be read.
   bool Append(const FrameSet& named, Walk* walk);
 
+  // Returns whether the function of a frame has no name for having too many.
+  bool HasMany() const { return many_count_ != 0; }
+  bool HasMany(v8::Local<v8::StackFrame> frame);
+
+  // Returns, once, whether that has come to hold of another place.
+  bool TakeChanged() {
+    const bool has_changed = has_changed_;
+    has_changed_ = false;
+    return has_changed;
+  }
+
   // Returns, once, whether a function that may be inlined in stacks with a key has several names.
   bool TakeObsolete() {
     const bool is_obsolete = is_obsolete_;
@@ -50,12 +65,16 @@ class Names {
 
  private:
   static constexpr uint32_t kPlaces = 1 << 12;    // a power of two; at most half is used
+  // So many names are told of a place at least. Their hashes share bits, so that it may be some more.
+  static constexpr uint32_t kMaxNames = 256;
+  static constexpr uint32_t kNameBits = 512;
 
   // A call in a function's code, and by which names the function went.
   struct Place {
-    enum class Names : uint16_t { kUnknown, kOwn, kOther, kSeveral };
+    enum class Names : uint16_t { kUnknown, kOwn, kOther, kSeveral, kMany };
     uint64_t hash;          // of script, line and column; 0: the slot is free
-    uint32_t name;          // a hash, for kOther
+    uint64_t* seen;         // a bit for the hash of each name, for kSeveral
+    uint32_t name;          // a hash, for kOther; for kSeveral how many bits are set
     Names names;
     bool is_inlined;        // it may be, in a stack that has a key
   };
@@ -65,11 +84,15 @@ class Names {
               v8::Local<v8::Value> name, v8::Local<v8::StackTrace> trace, FrameSet* named);
   Place* FindPlace(v8::Local<v8::StackFrame> frame, bool add);
   void AddName(Place* place, uint32_t name);
+  void CountName(Place* place, uint32_t name);
+  void ForgetPlaces();
 
   v8::Isolate* isolate_;
   Place* places_ = nullptr;
   uint32_t place_count_ = 0;
+  uint32_t many_count_ = 0;
   bool is_obsolete_ = false;
+  bool has_changed_ = false;
 };
 
 }  // namespace longstack

@@ -32,6 +32,8 @@ const microtaskStack = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*pr
  *   present value
  * @property {(id: number, builtins?: number) => boolean} remember gives a number to the stack that capture()
  *   did not know; with the count of built-ins that it prints, to its contents, too
+ * @property {() => Array<string | number> | undefined} unnamed returns file, line and column, from 0, of each
+ *   frame whose function has one of too many names, see native/names.h; undefined: there is none
  * @property {(promise: object) => unknown} rejection returns the reason of a rejected promise
  * @property {() => void} forget
  * @property {import('../hooks/native-hooks').NativeBinding} [hooks] callbacks of other addons; see
@@ -111,6 +113,35 @@ function contentBuiltins (lines) {
 }
 
 /**
+ * Removes the names of functions of which one place has too many: one number stands for the stacks of all.
+ * @param {string} lines
+ * @param {ReturnType<Binding['unnamed']>} places
+ */
+function withoutNames (lines, places) {
+  if (places === undefined) return lines
+  /** @type {string[]} */
+  const ends = []
+  for (let i = 0; i < places.length; i += 3) {
+    ends.push(`${places[i] || '<anonymous>'}:${Number(places[i + 1]) + 1}:${Number(places[i + 2]) + 1})`)
+  }
+  return lines.split('\n').map((line) => {
+    const end = ends.find((end) => line.endsWith(end))
+    return end === undefined ? line : placeOf(line, end)
+  }).join('\n')
+}
+
+/**
+ * Returns the place alone in the line of a frame, as V8 prints a function that has no name.
+ * @param {string} line `Object.read (/app/orders.js:7:5)`
+ * @param {string} end of it, from the file on; for code from eval a part of that
+ */
+function placeOf (line, end) {
+  if (line.endsWith(` (${end}`)) return line.slice(-end.length, -1)
+  const start = line.indexOf('(eval at ')
+  return start === -1 ? line : line.slice(start + 1, -1)
+}
+
+/**
  * @param {object} deps
  * @param {Binding} deps.binding
  * @param {boolean} deps.isExact the key has everything that is on the stack
@@ -158,7 +189,8 @@ function createNativeCapture (deps) {
     const holder = /** @type {any} */ ({ __proto__: null })
     captureInto(holder, outermost, maxFrames)
     const text = withPlainFormat(holder)
-    const lines = typeof text === 'string' ? frameLines(text, hasAwaiting) : ''
+    const named = typeof text === 'string' ? frameLines(text, hasAwaiting) : ''
+    const lines = withoutNames(named, binding.unnamed())
     const number = intern(lines)
     if (result !== UNKEYED) {
       const isUnkeyed = hasAwaiting && microtaskStack.test(lines)

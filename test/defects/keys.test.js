@@ -123,3 +123,55 @@ suspending('both engines see the same on a stack of WebAssembly\'s own, also whe
   t.regex(first.stdout, /at through[^]*at direct/)
   t.is(plain(first.stdout), plain(second.stdout))
 })
+
+/**
+ * Plays functions of one place that have names of their own, in three rounds, with a mark-sweep between.
+ * @param {number} count
+ * @returns {Promise<{
+ *   named: number, nameless: number, wrong: string[], steps: number, misses: number, stacks: number
+ * }>} of the last round
+ */
+async function playNames (count) {
+  const { stdout, stderr } = await program(`
+    const trace = require(${JSON.stringify(INDEX)})
+    const make = (name) => ({ [name] (done) { setTimeout(() => look(name, done), 0) } })[name]
+    const functions = Array.from({ length: ${count} }, (_, i) => make('read' + i))
+    let told
+    function look (name, done) {
+      const { functionName } = trace.chain()[0].frames[0]
+      if (functionName === undefined) told.nameless++
+      else if (functionName.endsWith('.' + name) || functionName === name) told.named++
+      else told.wrong.push(functionName + ' of ' + name)
+      done()
+    }
+    ;(async () => {
+      for (let round = 0; round < 3; round++) {
+        const before = trace.stats()
+        told = { named: 0, nameless: 0, wrong: [] }
+        for (let i = 0; i < functions.length; i += 100) {
+          await Promise.all(functions.slice(i, i + 100).map((read) => new Promise((resolve) => read(resolve))))
+        }
+        gc()
+        const { captured, misses, stacks } = trace.stats()
+        Object.assign(told, { steps: captured - before.captured, misses: misses - before.misses, stacks })
+      }
+      console.log(JSON.stringify(told))
+    })()`, { args: ['--expose-gc'] })
+  if (stderr !== '') throw new Error(stderr)
+  return JSON.parse(stdout)
+}
+
+native('functions of one place have their names, where there are not too many', async (t) => {
+  const { named, nameless, wrong } = await playNames(256)
+  t.deepEqual(wrong, [])
+  t.deepEqual([named, nameless], [256, 0])
+})
+
+native('functions of one place that have any number of names have keys, and no name of another', async (t) => {
+  const { named, nameless, wrong, steps, misses, stacks } = await playNames(3000)
+  t.deepEqual(wrong, [])
+  t.is(named + nameless, 3000)
+  t.true(steps > 3000)
+  t.true(misses < steps / 50, `${misses} of ${steps} steps`)
+  t.true(stacks < 1500, `${stacks} stacks`)
+})
