@@ -105,7 +105,8 @@ class CallbackSlots {
     const registered = (timeAt(words, offset) - this.start) * 1e3
     const isOfLastRun = isCauseRecent && registered + TICK_US >= slots[slot + SLOT_START]
     if (isOfLastRun && registered <= slots[slot + SLOT_END]) return time - slots[slot + SLOT_END]
-    if (registered >= 0) return registered < time ? time - registered : 0
+    const isSince = registered > -TICK_US // of the last tick before: what was made just after the start
+    if (isSince) return Math.max(0, time - Math.max(0, registered))
     return (flags & ONE_SHOT) === 0 ? NO_WAIT : time // what is not over with one callback may have run before
   }
 
