@@ -29,7 +29,7 @@ const expected = {
     'server.listen | listen < byName'
   ],
   refused: [
-    'net.connect(127.0.0.1:PORT) | openPool',
+    'net.connect(127.0.0.1:1) | openPool',
     'setTimeout(3) | warmUp < closed',
     'server.close | listening',
     'server.listen | refused'

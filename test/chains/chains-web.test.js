@@ -36,7 +36,7 @@ const expected = {
     'server.listen | listen < post'
   ],
   httpRefused: [
-    'http.get(127.0.0.1:PORT) | ask < closed',
+    'http.get(127.0.0.1:1) | ask < closed',
     'server.close | listening',
     'server.listen | httpRefused'
   ],
