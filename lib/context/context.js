@@ -17,7 +17,7 @@ const {
   OWN_WORK_CHAIN, EARLY_CHAIN, FIRST_CHAIN, CHAIN_BITS
 } = records
 const MAX_FOLD = 8 // ancestors that a step may repeat, see native/chains.h
-const CACHED = 1024 // contexts in the cache, before those that are not held are dropped
+const CACHED = 256 // contexts in the cache, before those that are not held are dropped
 const RARELY = 255 // the sentinel is held by the job that reads it
 
 /** @typedef {import('./context-object').Extra} Extra */

@@ -9,8 +9,8 @@
 
 const { isResourceOf } = require('./entry')
 
-const MAX_GONE = 256
-const MIN_SWEEP_SIZE = 1024
+const MAX_GONE = 64
+const MIN_SWEEP_SIZE = 256
 const SWEEP_MS = 1000 // between two sweeps, where resources are opened or go
 const MAX_SWEEP_MS = 32_000 // between two sweeps where they remove nothing
 
@@ -67,7 +67,7 @@ class Entries {
       if (entry.sweepAt > time) continue
       const resource = entry.resource.deref()
       if (resource !== undefined && isResourceOf(resource, entry.context)) {
-        if (time !== Infinity) entry.sweepAt = time + Math.max(SWEEP_MS, time - entry.context.time)
+        if (time !== Infinity) entry.sweepAt = Math.ceil(time + Math.max(SWEEP_MS, time - entry.context.time))
         continue
       }
       const hasOwner = entry.context.type !== 'SIGNALWRAP' // of which the program holds no object

@@ -43,22 +43,22 @@ class Entry {
     this.session = undefined
     /** a connection that a server accepted */
     this.isAccepted = false
-    /**
-     * the last write: its chain, reference of the step that wrote, ms of the clock; 0: none
-     * @type {number}
-     */
-    this.writeChain = this.writeRef = this.writeTime = 0
+    // Undefined, not NaN: V8 has an object on its heap for each number that is no small integer.
+    /** the last write: its chain, reference of the step that wrote; 0: none */
+    this.writeChain = this.writeRef = 0
+    /** ms of the clock @type {number | undefined} */
+    this.writeTime = undefined
     /**
      * what was sent last, while spans are timed: ms that the loop had waited by then, and the span that sent;
      * 0: none, or the connection's own callback
-     * @type {number}
+     * @type {number | undefined}
      */
-    this.sentIdle = NaN
+    this.sentIdle = undefined
     this.sentSpan = 0
-    /** the same when data last came, which was the answer to it @type {number} */
-    this.answeredIdle = NaN
+    /** the same when data last came, which was the answer to it @type {number | undefined} */
+    this.answeredIdle = undefined
     this.answeredSpan = 0
-    /** when it is to be looked at next, ms of the clock */
+    /** when it is to be looked at next, whole ms of the clock */
     this.sweepAt = 0
     /** tracing was off for a while */
     this.hadGap = false

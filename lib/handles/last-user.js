@@ -19,7 +19,7 @@ function writerOf (entry) {
   if (entry === undefined || entry.use !== undefined || entry.writeChain === 0) return undefined
   const write = contextOfChain(entry.writeChain)
   if (write === undefined) return undefined
-  write.time = entry.writeTime
+  write.time = Number(entry.writeTime)
   const step = entry.writeRef === 0 ? undefined : contextAt(entry.writeRef)
   if (step !== undefined && step.chain === write.parent?.chain) write.parent = step
   return write

@@ -218,12 +218,13 @@ function useOf (socket, message, entry) {
     return use.isOver || use.request.deref() === undefined ? undefined : ofContext(use.context, use.label)
   }
   if (entry === undefined || entry.isAccepted || entry.writeRef === 0) return undefined
-  if (entry.activeAt > entry.writeTime) return undefined // data came since
+  const time = Number(entry.writeTime)
+  if (entry.activeAt > time) return undefined // data came since
   const handle = handleOf(socket)
   const remote = (handle && addressOf(handle, 'getpeername')) ?? entry.remote
   const subsystem = entry.context.type.slice(0, -'WRAP'.length)
   const text = remote === undefined ? subsystem : `${subsystem} ${remote}`
-  return { ref: entry.writeRef, what: text, time: entry.writeTime }
+  return { ref: entry.writeRef, what: text, time }
 }
 
 /** @param {Context | undefined} context of a request @param {string} text */

@@ -56,7 +56,7 @@ function noteTraffic (loop, entry, ref, span, run) {
  */
 function noteAnswer ({ context, answeredIdle, answeredSpan }, log, run, registered) {
   if (log.hasSent(context.ref, registered)) log.setSent(run, OWN_QUESTION)
-  else if (answeredSpan === 0) log.setSent(run, answeredIdle)
+  else if (answeredSpan === 0) log.setSent(run, answeredIdle ?? NaN)
   // The request asked before this wait: rows come one after another, or it has done something else meanwhile
   else if (spanAt(answeredSpan)?.log !== log) log.setSent(run, Infinity)
 }

@@ -11,7 +11,8 @@ const { stories } = require('../helpers/stories')
 
 const engines = loadBinding().failure === undefined ? ['native', 'js'] : ['js']
 const HALF = 2 ** 29 // ms
-const uptimes = [HALF - 100, 2 * HALF - 100, 3 * HALF - 100, 2 * HALF + 5, 9 * HALF + 5]
+const BORDER = 2 * HALF - 100 // soon ticks begin at 0 again
+const uptimes = [HALF - 100, BORDER, 3 * HALF - 100, 2 * HALF + 5, 9 * HALF + 5]
 
 for (const engine of engines) {
   for (const uptime of uptimes) {
@@ -26,6 +27,7 @@ for (const engine of engines) {
         for (const { name, chain, elapsedMs } of Object.values(await stories(theme, env))) {
           let younger = 0
           for (const { ageMs } of chain) {
+            if (ageMs === null && uptime === BORDER) continue // of the quarter of a ms whose number is 0
             t.true(ageMs >= younger - 1 && ageMs <= elapsedMs + 1, `${name}: ${ageMs} ms is no age`)
             younger = ageMs
           }
