@@ -4,11 +4,13 @@
 // as well: node test/suites/node-core.js DIRECTORY --help. A file of tests is one process; it passes if that
 // exits with 0. Results are lines of JSON, and a file that has a line is not run again.
 
-const { spawn } = require('node:child_process')
+const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')
 const fs = require('node:fs')
+const { Socket } = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
+const { setTimeout: sleep } = require('node:timers/promises')
 const { parseArgs } = require('node:util')
 const { environmentOf, parseModes } = require('./modes')
 
@@ -16,14 +18,16 @@ const BARE_MS = 20_000 // a file that takes longer by itself is left out
 const TRACED_MS = 60_000
 const REPEATS = 3
 const OUTPUT_CHARS = 3000
+const GRACE_MS = 1000 // a process that has left the group may hold stdout open
 
-const usage = `Usage: node test/suites/node-core.js DIRECTORY [options]
+const usage = `Usage: node test/suites/node-core.js DIRECTORY [options] [-- FLAGS]
 
-Runs the tests in DIRECTORY, the folder test of Node's repository, with the Node that runs this.
+Runs the tests in DIRECTORY, the folder test of Node's repository, with the Node that runs this and FLAGS of it.
 
   --sets A,B       folders of DIRECTORY (default async-hooks,parallel,sequential)
   --match REGEX    only files whose name matches
-  --modes A,B      full, light, js, spans (default all)
+  --modes A,B      full, light, js, spans (default these), stdout: spans to \`-\`
+  --stdout KIND    what stdout of the tests is, without longstack as well: file (default), socket, pipe
   --results FILE   lines of JSON, continued if there are some (default node-core.ndjson)
   --jobs N         processes at a time (default 2)
   --seconds N      stops after so long with exit code 3; run it again to continue
@@ -31,7 +35,11 @@ Runs the tests in DIRECTORY, the folder test of Node's repository, with the Node
   --summary        runs nothing, prints the counts of the file of results
 
 States: ok; fails, slow: without a preload; hook: an empty hook fails, too; stacks: fails because a stack is
-longer, and not with LONGSTACK_ERRORS=off; unsteady: not each of ${REPEATS} times; differs: all else.`
+longer, and not with LONGSTACK_ERRORS=off; lines: fails because lines of spans are on stdout, and not where
+these are not written; unsteady: not each of ${REPEATS} times; differs: all else.`
+
+/** What stdout of the tests may be. */
+const kinds = ['file', 'socket', 'pipe']
 
 /**
  * @typedef {import('./modes').Column} Column
@@ -39,9 +47,14 @@ longer, and not with LONGSTACK_ERRORS=off; unsteady: not each of ${REPEATS} time
  * @typedef {object} Result a line of the file of results
  * @property {string} file
  * @property {Column} column
- * @property {'ok' | 'fails' | 'slow' | 'hook' | 'stacks' | 'unsteady' | 'differs'} state
+ * @property {'ok' | 'fails' | 'slow' | 'hook' | 'stacks' | 'lines' | 'unsteady' | 'differs'} state
  * @property {string} [rates] failures of each column that was repeated
  * @property {string} [output] the end of what a failure printed
+ *
+ * @typedef {object} Place
+ * @property {number} job gives the process ports of its own
+ * @property {string} stdout what it is
+ * @property {string[]} nodeFlags
  */
 
 if (require.main === module) main()
@@ -53,6 +66,7 @@ async function main () {
       sets: { type: 'string', default: 'async-hooks,parallel,sequential' },
       match: { type: 'string', default: '' },
       modes: { type: 'string' },
+      stdout: { type: 'string', default: 'file' },
       results: { type: 'string', default: 'node-core.ndjson' },
       jobs: { type: 'string', default: '2' },
       seconds: { type: 'string', default: 'Infinity' },
@@ -61,8 +75,9 @@ async function main () {
       help: { type: 'boolean', default: false }
     }
   })
-  const [directory] = positionals
-  if (values.help || (directory === undefined && !values.summary)) {
+  const [directory, ...nodeFlags] = positionals
+  const isWrong = (directory === undefined && !values.summary) || !kinds.includes(values.stdout)
+  if (values.help || isWrong) {
     console.log(usage)
     process.exitCode = values.help ? 0 : 2
     return
@@ -73,9 +88,10 @@ async function main () {
     const files = listTests(path.resolve(directory), values.sets.split(','), new RegExp(values.match))
     const end = Date.now() + Number(values.seconds) * 1000
     const queue = files.filter((file) => modes.some((mode) => store.isMissing(file, mode)))
-    const jobs = Array.from({ length: Number(values.jobs) }, async (_, index) => {
+    const jobs = Array.from({ length: Number(values.jobs) }, async (_, job) => {
+      const place = { job, stdout: values.stdout, nodeFlags }
       while (queue.length > 0 && Date.now() < end) {
-        await runFile(path.resolve(directory), String(queue.shift()), modes, store, index)
+        await runFile(path.resolve(directory), String(queue.shift()), modes, store, place)
       }
     })
     await Promise.all(jobs)
@@ -90,27 +106,34 @@ async function main () {
  * @param {string} file
  * @param {import('./modes').Mode[]} modes
  * @param {ReturnType<typeof openResults>} store
- * @param {number} job
+ * @param {Place} place
  */
-async function runFile (directory, file, modes, store, job) {
+async function runFile (directory, file, modes, store, place) {
   /**
    * @param {Column} column
    * @param {number} [times]
-   * @param {boolean} [keepsStacks]
+   * @param {{ keepsStacks?: boolean, dropsLines?: boolean }} [options]
    * @returns {Promise<{ failures: number, output: string, slow: boolean }>}
    */
-  async function repeat (column, times = 1, keepsStacks = false) {
+  async function repeat (column, times = 1, options = {}) {
     let failures = 0
     let slow = false
     let output = ''
     for (let i = 0; i < times; i++) {
-      const run = await runTest(directory, file, column, job, keepsStacks)
+      const run = await runTest(directory, file, column, place, options)
       if (run.code === 0) continue
       failures++
       slow ||= run.slow
       output = `${run.code}\n${run.output}`
     }
     return { failures, output, slow }
+  }
+
+  /** @param {import('./modes').Mode} mode */
+  async function causeOf (mode) {
+    if ((await repeat(mode, REPEATS, { keepsStacks: true })).failures === 0) return 'stacks'
+    if (mode !== 'stdout') return 'differs'
+    return (await repeat(mode, REPEATS, { dropsLines: true })).failures === 0 ? 'lines' : 'differs'
   }
 
   for (const mode of modes) {
@@ -134,7 +157,7 @@ async function runFile (directory, file, modes, store, job) {
     let state = 'unsteady'
     if (hook.failures === REPEATS) state = 'hook'
     else if (failures === REPEATS && hook.failures + bare.failures === 0) {
-      state = (await repeat(mode, REPEATS, true)).failures === 0 ? 'stacks' : 'differs'
+      state = await causeOf(mode)
     }
     const rates = `${failures} of ${REPEATS}, empty hook ${hook.failures}, bare ${bare.failures}`
     store.add({ file, column: mode, state, rates, output: first.output })
@@ -146,29 +169,33 @@ async function runFile (directory, file, modes, store, job) {
  * @param {string} directory
  * @param {string} file
  * @param {Column} column
- * @param {number} job gives the process ports of its own
- * @param {boolean} keepsStacks
+ * @param {Place} place
+ * @param {{ keepsStacks?: boolean, dropsLines?: boolean }} options
  * @returns {Promise<{ code: number | string, slow: boolean, output: string }>}
  */
-async function runTest (directory, file, column, job, keepsStacks) {
+async function runTest (directory, file, column, { job, stdout, nodeFlags }, options) {
   const temporary = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-core-'))
   const name = path.join(temporary, 'output')
   const output = fs.openSync(name, 'w')
   const { flags, variables } = readHeader(path.join(directory, file))
+  const pipe = stdout === 'pipe' ? openPipe(path.join(temporary, 'pipe')) : undefined
   try {
-    const child = spawn(process.execPath, [...flags, path.join(directory, file)], {
+    const child = spawn(process.execPath, [...nodeFlags, ...flags, path.join(directory, file)], {
       cwd: path.dirname(directory),
       env: {
-        ...environmentOf(column, temporary, { keepsStacks }),
+        ...environmentOf(column, temporary, options),
         NODE_TEST_DIR: temporary,
         TEST_THREAD_ID: String(job),
         TEST_SERIAL_ID: String(job),
         TEST_PARALLEL: '1',
         ...variables
       },
-      stdio: ['ignore', output, output],
+      stdio: ['ignore', pipe?.input ?? (stdout === 'socket' ? 'pipe' : output), output],
       detached: true // a group of its own, which is ended as a whole
     })
+    if (pipe !== undefined) fs.closeSync(pipe.input)
+    const reader = pipe?.reader ?? child.stdout
+    reader?.on('data', (chunk) => fs.writeSync(output, chunk))
     let slow = false
     const timer = setTimeout(() => {
       slow = true
@@ -177,12 +204,24 @@ async function runTest (directory, file, column, job, keepsStacks) {
     const [code, signal] = await once(child, 'exit')
     clearTimeout(timer)
     killGroup(child.pid)
+    if (reader?.closed === false) await Promise.race([once(reader, 'close'), sleep(GRACE_MS)])
+    reader?.destroy()
     const text = code === 0 ? '' : fs.readFileSync(name, 'utf8').slice(-OUTPUT_CHARS)
     return { code: signal ?? code, slow, output: text }
   } finally {
     fs.closeSync(output)
     fs.rmSync(temporary, { recursive: true, force: true, maxRetries: 3 })
   }
+}
+
+/**
+ * Makes a pipe: what spawn makes is a socket.
+ * @param {string} name
+ */
+function openPipe (name) {
+  execFileSync('mkfifo', [name])
+  const fd = fs.openSync(name, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
+  return { reader: new Socket({ fd, readable: true, writable: false }), input: fs.openSync(name, 'w') }
 }
 
 /** @param {number} [pid] */
