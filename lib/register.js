@@ -6,6 +6,7 @@
 // written in the syntax of Node 12, and loads nothing before the version is known.
 
 const MIN_MAJOR = 20
+const NOT_PERMITTED = 'the permission model keeps its files from it (--allow-fs-read)'
 const MAX_REASON = 200 // characters
 
 /** @type {import('./start').Started | undefined} */
@@ -43,6 +44,7 @@ function printOff (reason) {
 /** @param {any} error */
 function reasonOf (error) {
   try {
+    if (error.code === 'ERR_ACCESS_DENIED') return NOT_PERMITTED
     return String(error.message).split('\n', 1)[0].slice(0, MAX_REASON).replace(/\.$/, '')
   } catch {
     return 'an error that cannot be shown'

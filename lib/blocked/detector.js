@@ -39,6 +39,7 @@ const SAMPLE_FRAMES = 200
  * @property {import('./blocking-callback').Explain} explain
  * @property {() => import('./shared-memory').Watchdog | undefined} createWatchdog undefined: there can be
  *   none, and a warning was given
+ * @property {<T>(work: () => T) => T | undefined} safely runs longstack's own work, and never throws
  * @property {(event: BlockedEvent, callback: BlockingCallback) => void} report a callback that is reported
  *   from inside is reported again at its end
  */
@@ -114,7 +115,7 @@ class Detector {
   /** Reports, at the end of the process, what has ended or ends now. */
   finish = () => {
     if (this.#watch === undefined) return
-    guard.run(() => {
+    this.#deps.safely(() => {
       if (this.#words[ARMED] !== 0) this.#end(this.#deps.now())
       this.#reportEnded()
       this.#watch?.leave?.()
@@ -260,7 +261,7 @@ class Detector {
   /** Reports what has ended. Called by libuv, so that no code of the program is interrupted. */
   #callbackEnded = () => {
     if (this.#watch === undefined) return
-    guard.run(() => {
+    this.#deps.safely(() => {
       const { now } = this.#deps
       if (this.#words[ARMED] !== 0) this.#end(now())
       this.#watch?.wake()
@@ -280,7 +281,7 @@ class Detector {
   #reportEnded () {
     const ended = this.#ended
     this.#ended = []
-    for (const { callback, ms } of ended) this.#report(callback, ms, false)
+    for (let i = 0; i < ended.length; i++) this.#report(ended[i].callback, ended[i].ms, false)
   }
 
   /**

@@ -36,10 +36,11 @@ const { createNativeWatchdog } = require('./native-watchdog')
  * @param {import('../listeners').Listeners<BlockedEvent>} deps.listeners of `blocked`
  * @param {(event: BlockedEvent, callback: BlockingCallback) => void} deps.record writes it among the spans
  * @param {Observers} deps.observers
+ * @param {<T>(work: () => T) => T | undefined} deps.safely runs longstack's own work, and never throws
  */
 function createBlockedCallbacks (deps) {
-  const { now, current, withPlainFormat, explain, options, warn, listeners, observers, record } = deps
-  const detector = new Detector({ now, current, withPlainFormat, explain, createWatchdog, report })
+  const { now, current, withPlainFormat, explain, options, warn, listeners, observers, record, safely } = deps
+  const detector = new Detector({ now, current, withPlainFormat, explain, createWatchdog, report, safely })
 
   function createWatchdog () {
     const binding = options().capture === 'js' ? undefined : loadBinding().binding?.watch

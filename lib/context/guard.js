@@ -49,6 +49,26 @@ const guard = {
     }
   },
 
+  /**
+   * Makes a function that runs own work between the program's and never throws.
+   * @param {(error: unknown) => void} failed notes a defect of longstack's
+   */
+  createSafely (failed) {
+    /**
+     * @template T
+     * @param {() => T} work
+     * @returns {T | undefined}
+     */
+    return function safely (work) {
+      try {
+        return guard.run(work)
+      } catch (error) {
+        failed(error)
+        return undefined
+      }
+    }
+  },
+
   /** Sets `mayBeInHook` for the time of a call. @param {() => void} work */
   callInHook (work) {
     const wasInHook = guard.mayBeInHook

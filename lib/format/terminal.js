@@ -3,7 +3,6 @@
 // What the terminal behind a stream can show. chalk and supports-hyperlinks are loaded only when something is
 // printed on one, or colours are forced: both open the standard streams.
 
-const { hostname } = require('node:os')
 const tty = require('node:tty')
 const { pathToFileURL } = require('node:url')
 
@@ -133,7 +132,7 @@ function urlOf (file) {
     const { pathname } = file.startsWith('file:') ? new URL(file) : pathToFileURL(file)
     const escaped = pathname.replace(UNSTRIPPED, escapeLetter).replace(/[a-z]/i, escapeLetter)
       .replaceAll('node_modules', 'node%5fmodules')
-    return `file://${encodeURIComponent(hostname())}${escaped}`
+    return `file://${encodeURIComponent(require('node:os').hostname())}${escaped}`
   } catch {
     return undefined
   }

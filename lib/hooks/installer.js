@@ -79,7 +79,7 @@ function createInstaller ({ parts, events, settlements, loadUserHooks }) {
   const needsUserHooks = () => userHooks?.hasListeners() === true || parts.areNativeHooksInUse()
 
   function uninstall () {
-    for (const disable of disableFunctions) disable()
+    for (let i = 0; i < disableFunctions.length; i++) disableFunctions[i]()
     disableFunctions = []
     settledHooks.set(undefined, isLight)
   }
@@ -155,7 +155,7 @@ function createSettledHooks (last) {
   let disableFunctions = []
 
   function install () {
-    for (const disable of disableFunctions) disable()
+    for (let i = 0; i < disableFunctions.length; i++) disableFunctions[i]() // programs may lack iterators
     disableFunctions = []
     if (settle === undefined) return
     const { promiseHooks } = require('node:v8')

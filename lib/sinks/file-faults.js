@@ -2,8 +2,6 @@
 
 // Why a file cannot be written to, as a code and in words.
 
-const { constants } = require('node:os')
-
 /** @type {Record<string, string>} */
 const reasons = {
   ENOENT: 'its directory does not exist',
@@ -47,6 +45,7 @@ const passingCodes = new Set([...busyCodes, 'ENOSPC', 'EDQUOT', 'EFBIG', 'EIO', 
 function codeOf (error) {
   const code = error?.code
   if (code !== 'UNKNOWN') return typeof code === 'string' ? code : undefined
+  const { constants } = require('node:os') // only here: the program may be the first that loads it
   return unnamedCodes.find((name) => constants.errno[name] === -error.errno) ?? code
 }
 

@@ -158,7 +158,7 @@ function openAt (number) {
  */
 function allOpen () {
   const spans = [...openOlder.values()]
-  for (const span of open) if (span !== undefined) spans.push(span)
+  open.forEach((span) => { if (span !== undefined) spans.push(span) })
   return spans.sort((a, b) => a.seq - b.seq)
 }
 

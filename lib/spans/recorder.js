@@ -79,7 +79,7 @@ function createSpanRecorder (deps) {
     schedule
   })
   const httpSpans = createHttpSpans({ ...deps, spans })
-  const safely = createSafely(failed)
+  const safely = guard.createSafely(failed)
   const runSpan = createUserSpans({ spans, loop, runWithin: asyncLayer.runInSpan, safely })
 
   /** Hands spans that have ended to outputs, and to those that listen now. */
@@ -89,7 +89,7 @@ function createSpanRecorder (deps) {
   }
 
   function onExit () {
-    guard.run(() => {
+    safely(() => {
       loopIterations.hold() // the loop has ended
       spans.flush()
       listeners.flush()
@@ -154,24 +154,6 @@ function createSpanRecorder (deps) {
       const delivered = outputs.stats()
       const { written, waiting, outputs: list } = delivered
       return { open, ended, written, waiting, dropped: dropped + delivered.dropped, outputs: list }
-    }
-  }
-}
-
-/** @param {(error: unknown) => void} failed notes a defect of longstack's */
-function createSafely (failed) {
-  /**
-   * Runs longstack's own work between a function and its caller.
-   * @template T
-   * @param {() => T} work
-   * @returns {T | undefined}
-   */
-  return function safely (work) {
-    try {
-      return guard.run(work)
-    } catch (error) {
-      failed(error)
-      return undefined
     }
   }
 }

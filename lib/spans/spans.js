@@ -134,8 +134,8 @@ function createSpans (deps) {
       sweep.run(time, true)
       writer.drain()
       writer.writeOpenIntervals(time) // of requests that have ended
-      for (const span of allOpen()) {
-        if (!span.isCounted) continue
+      allOpen().forEach((span) => { // the program may have no iterators
+        if (!span.isCounted) return
         span.attributes['longstack.end'] = 'open'
         const error = span.events?.[0]
         if (error !== undefined && span.status.code === 'UNSET') {
@@ -143,7 +143,7 @@ function createSpans (deps) {
         }
         finish(span, time)
         writer.writeAndRelease(span)
-      }
+      })
       openCount = 0
     },
 

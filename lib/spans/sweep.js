@@ -34,9 +34,9 @@ function createSweep (end) {
     run (time, isLast) {
       isSweeping = true
       try {
-        for (const span of allOpen()) {
+        allOpen().forEach((span) => {
           if (!span.ended && (isLast || time - span.start >= MIN_AGE)) lookAt(span, time, isLast)
-        }
+        })
       } finally {
         isSweeping = false
       }

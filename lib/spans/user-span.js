@@ -69,8 +69,9 @@ function createUserSpans ({ spans, loop, runWithin, safely }) {
     save: () => running.length,
 
     restore (count = running.length) {
-      for (const span of running.splice(count).reverse()) {
-        safely(() => spans.end(span, { code: 'ERROR', message: 'terminated' }))
+      const terminated = running.splice(count)
+      for (let i = terminated.length - 1; i >= 0; i--) {
+        safely(() => spans.end(terminated[i], { code: 'ERROR', message: 'terminated' }))
       }
     }
   })

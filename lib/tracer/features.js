@@ -87,7 +87,7 @@ function asyncIdsOf (socket) {
 
 /** Makes the detection of blocking callbacks. @param {Wiring} wiring */
 function createBlockedCallbacks (wiring) {
-  const { asyncLayer, formatter, settings, warnings } = wiring
+  const { asyncLayer, events, formatter, settings, warnings } = wiring
   return require('../blocked/setup').createBlockedCallbacks({
     now,
     current: asyncLayer.currentContext,
@@ -97,7 +97,8 @@ function createBlockedCallbacks (wiring) {
     warn: warnings.warn,
     listeners: wiring.blockedListeners,
     observers: wiring.blockedObservers,
-    record: (event, callback) => wiring.spans?.recordBlocking(event, callback)
+    record: (event, callback) => wiring.spans?.recordBlocking(event, callback),
+    safely: guard.createSafely(events.failed)
   })
 }
 
