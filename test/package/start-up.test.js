@@ -10,7 +10,7 @@ const path = require('node:path')
 const { program, root } = require('../helpers/run')
 
 const MAX_FILES = 100
-const MAX_BYTES = 500_000
+const MAX_BYTES = 525_000
 
 /**
  * @param {Record<string, string>} env
