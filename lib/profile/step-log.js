@@ -92,7 +92,7 @@ class StepLog {
    * @param {number} [waited] RESUMED, or BEGUN where a request came
    */
   resume (waited = RESUMED) {
-    const time = this.now()
+    const time = this.count === 0 ? 0 : this.now() // the first entry begins with the profile
     const { callbacks } = this
     const ref = current[CURRENT_CAUSE]
     const request = callbacks.requestOf(ref)
