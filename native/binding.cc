@@ -114,8 +114,8 @@ void Remember(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(EngineOf(info)->Remember(Uint32At(info, 0), builtins));
 }
 
-// unnamed(): returns the places of functions on the present stack that have no name for having too many: file,
-// line and column of each, undefined: there are none
+// unnamed(): returns the places of functions on the present stack that have no name for having too many:
+// file, line and column of each, undefined: there are none
 void Unnamed(const FunctionCallbackInfo<Value>& info) {
   Isolate* isolate = info.GetIsolate();
   Local<v8::StackFrame> frames[longstack::kMaxFrames];
@@ -203,8 +203,9 @@ NODE_MODULE_INIT() {
   Local<v8::Object> object = exports.As<v8::Object>();
   longstack::AddFunctions(context, object, engine, {{"capture", Capture}, {"step", Step}, {"intern", Intern},
     {"chainAt", ChainAt}, {"resetChains", ResetChains}, {"chainStats", ChainStats}, {"clock", Clock},
-    {"remember", Remember}, {"unnamed", Unnamed}, {"rejection", Rejection}, {"rejected", Rejected}, {"forget", Forget},
-    {"configure", Configure}, {"nest", Nest}, {"learn", Learn}, {"sample", UseSample}, {"stats", Stats}});
+    {"remember", Remember}, {"unnamed", Unnamed}, {"rejection", Rejection}, {"rejected", Rejected},
+    {"forget", Forget}, {"configure", Configure}, {"nest", Nest}, {"learn", Learn}, {"sample", UseSample},
+    {"stats", Stats}});
   AddHookFunctions(context, object);
   AddAllocationClockFunctions(context, object);
   AddLoopIterationFunctions(context, object);
