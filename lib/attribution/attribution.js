@@ -19,12 +19,13 @@
 //   6. who rejected with it first;
 //   7. who reads its stack.
 //
-// Who rejected with the error where that is another flow, who waited for the promise and who uses the
-// connection are appended.
+// Who rejected with the error where that is another flow, who waited for the promise and who opened the
+// connection are appended (askers.js).
 
 const { OWN_WORK, contextTag } = require('../context/context')
 const { readSites } = require('../stacks/call-sites')
-const { descends, isOneFlow, isSame } = require('./flows')
+const { withConnection } = require('./askers')
+const { isOneFlow, isSame } = require('./flows')
 const { endsInStartUp, innermostScope, isPrompt, isReadAtOnce, outermost } = require('./same-run')
 
 /**
@@ -36,6 +37,7 @@ const { endsInStartUp, innermostScope, isPrompt, isReadAtOnce, outermost } = req
  * @typedef {object} Part the hops of one context
  * @property {Context | undefined} context
  * @property {Origin} [origin] how it is known; left out: each hop as it was recorded
+ * @property {string} [label] of a connection: the request that opened it, or those that use it
  *
  * @typedef {object} Sources
  * @property {Context} root
@@ -43,8 +45,6 @@ const { endsInStartUp, innermostScope, isPrompt, isReadAtOnce, outermost } = req
  * @property {(context: Context) => import('../stacks/frames').Stack | undefined} stackOf
  * @property {ReturnType<typeof import('./observed-errors').createObservedErrors>} observedErrors
  * @property {(timer: object) => boolean} isReused whether a timer had an id before its present one
- * @property {(connection: Context) => { context: Context, origin: Origin } | undefined} user
- *   of a connection that was made here: its present request, or who wrote on it last
  */
 
 /** What is known of an error when its stack is read. */
@@ -145,7 +145,7 @@ function createAttribution (sources) {
     const evidence = new Evidence(error, sites, sources)
     for (const rule of rules) {
       const parts = rule(evidence)
-      if (parts !== undefined) return parts
+      if (parts !== undefined) return parts.length === 0 ? parts : withConnection(parts)
     }
     return []
   }
@@ -158,11 +158,10 @@ function createAttribution (sources) {
  * @param {Evidence} evidence
  * @returns {Part[] | undefined}
  */
-function partsOfMaker (maker, { observed, outer, reader, sources }) {
+function partsOfMaker (maker, { observed, outer, sources }) {
   if (maker === undefined || maker === OWN_WORK) return undefined
   if (isOfPrompt(maker, outer, sources)) return []
-  const parts = withRejecterAndAwaiter([{ context: maker }], observed, sources.root)
-  return parts.length === 1 && maker === reader ? withUser(parts, maker, sources) : parts
+  return withRejecterAndAwaiter([{ context: maker }], observed, sources.root)
 }
 
 /**
@@ -181,25 +180,6 @@ function withRejecterAndAwaiter (parts, { rejecter, awaiter }, root) {
   if (!parts.some(({ context }) => isOneFlow(context, caller))) {
     parts.push({ context: awaiter, origin: 'awaited' })
   }
-  return parts
-}
-
-/**
- * Appends the user of a connection: what happens on it now concerns the request that uses it, or its last
- * write.
- * @param {Part[]} parts
- * @param {Context} connection
- * @param {Sources} sources
- */
-function withUser (parts, connection, { root, user }) {
-  const use = user(connection)
-  const step = use?.context.parent
-  if (use === undefined || step === undefined || step === root || isOneFlow(connection, step)) return parts
-  // What is written before a connection is made is sent once it is, and often so are the first bytes of a
-  // protocol.
-  const { parent } = connection
-  const isOpener = step.type.endsWith('CONNECTWRAP') && (parent === undefined || descends(step, parent))
-  if (!isOpener) parts.push(use)
   return parts
 }
 

@@ -63,7 +63,7 @@ function contextOfRecord (ref, { words, offset }) {
  * @param {number} offset
  */
 function isOf ({ ref, asyncId }, words, offset) {
-  return records.isRequest(ref) || idAt(words, offset) === asyncId
+  return records.isApart(ref) || idAt(words, offset) === asyncId
 }
 
 /** @param {number} ref @param {Int32Array} words @param {number} offset @returns {Context} */

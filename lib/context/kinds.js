@@ -43,6 +43,7 @@ const details = {
  * @property {boolean} handle
  * @property {boolean} promise
  * @property {boolean} awaited a promise that an await or a then made
+ * @property {boolean} asked what was asked on a connection
  * @property {boolean} timer
  * @property {boolean} embedded it is none of Node's own: an AsyncResource, mostly
  * @property {boolean} carried its resource carries its record, see carry in records.js
@@ -54,6 +55,8 @@ const details = {
 
 /** In place of a type: PROMISE, of those that an await or a then made. */
 const AWAIT = 'PROMISE awaited'
+/** After the type of a connection: an ask on it, see hooks/asks.js. */
+const ASKED = ' asked'
 
 /** by number @type {Kind[]} */
 const kinds = []
@@ -73,13 +76,14 @@ function numberOf (type) {
  * @returns {Kind}
  */
 function kindOf (type, isSelected) {
+  const asked = type.endsWith(ASKED)
   const handle = handles.has(type)
   const detail = details[type]
   /** @type {Kind} */
   const kind = {
     number: numberOf(type),
     flags: 0,
-    type: type === AWAIT ? 'PROMISE' : type,
+    type: type === AWAIT ? 'PROMISE' : asked ? type.slice(0, -ASKED.length) : type,
     isSelected,
     tick: type === 'TickObject' || type === 'Microtask',
     entered: false,
@@ -88,6 +92,7 @@ function kindOf (type, isSelected) {
     handle,
     promise: type === 'PROMISE' || type === AWAIT,
     awaited: type === AWAIT,
+    asked,
     timer: type === 'Timeout',
     embedded: false,
     carried: false,
@@ -136,4 +141,4 @@ function listening (handle) {
   return failed ? undefined : address(out.address, out.port)
 }
 
-module.exports = { AWAIT, isHandleType, kindAt, kindCount, kindOf, resetKinds }
+module.exports = { ASKED, AWAIT, isHandleType, kindAt, kindCount, kindOf, resetKinds }

@@ -3,7 +3,7 @@
 // The ids and times of records: in full, where a reference and a record have 32 bits of them.
 
 const older = require('./older-records')
-const { findRecord, ids, isRequest, resources } = require('./records')
+const { findRecord, ids, isApart, resources } = require('./records')
 const {
   ERA, FLAGS, IDS, MASK, OUTER, PRIOR, PRIOR_TIME, PRIOR_WRAPS, REF, TICKS, TIME, TRIGGER, WRAP, WRAP_BITS
 } = require('./record-words')
@@ -18,7 +18,7 @@ const UNKNOWN_WRAPS = 2 ** WRAP_BITS - 1
  */
 function findRecordOf ({ ref, asyncId }) {
   const record = ref === 0 ? undefined : findRecord(ref)
-  const isOther = record !== undefined && !isRequest(ref) && idAt(record.words, record.offset) !== asyncId
+  const isOther = record !== undefined && !isApart(ref) && idAt(record.words, record.offset) !== asyncId
   return isOther ? undefined : record
 }
 
@@ -30,7 +30,7 @@ function findRecordOf ({ ref, asyncId }) {
  */
 function idAt (words, offset) {
   const ref = words[offset + REF]
-  if (isRequest(ref)) return idOf(words[offset + OUTER])
+  if (isApart(ref)) return idOf(words[offset + OUTER])
   return (ref & 1) !== 0 ? idOf(ref) : (words === resources ? ids : older.allIds())[offset >> IDS]
 }
 
@@ -42,7 +42,7 @@ function idAt (words, offset) {
  */
 function triggerIdAt (words, offset) {
   const ref = words[offset + REF]
-  const outer = isRequest(ref) ? findRecord(words[offset + OUTER]) : undefined
+  const outer = isApart(ref) ? findRecord(words[offset + OUTER]) : undefined
   if (outer !== undefined) return triggerIdAt(outer.words, outer.offset)
   if ((ref & 1) === 0) return (words === resources ? ids : older.allIds())[(offset >> IDS) + 1]
   return words[offset + TRIGGER] === 0 ? 0 : idOf(words[offset + TRIGGER])
@@ -83,7 +83,7 @@ function notePrior (ring, offset, ref) {
   const record = findRecord(ref)
   ring[offset + PRIOR] = ref
   ring[offset + PRIOR_TIME] = record === undefined ? 0 : record.words[record.offset + TIME]
-  const id = isRequest(ref) ? 0 : idOf(ref)
+  const id = isApart(ref) ? 0 : idOf(ref)
   const wraps = id === 0 ? UNKNOWN_WRAPS : id / WRAP
   const era = record === undefined ? 0 : record.words[record.offset + FLAGS] >>> ERA
   ring[offset + PRIOR_WRAPS] = era << WRAP_BITS | wraps

@@ -17,20 +17,27 @@ const SPAN = 4 // number of the span
 const TIME = 5 // when it was made, in TICKS a ms of the clock, modulo 2 ** 32; 0: it is not recorded. See ERA
 // By type. Of a timer: its ms. Of a promise: reference of what settled it. Of a resource made for a span:
 // number of the span. Of a request: number of its name, see request-names.js. Of a parser: reference of the
-// request that came last.
+// request that came last. Of a connection of the program: of the present ask. Of an ask: of its request,
+// once that was looked for.
 const DETAIL = 6
 const FLAGS = 7
 
 // Words that few records need.
 
-// Reference: of a record whose chain is that of one of its ancestors, the parent of the chain; of a request,
-// the resource on which it came.
+// Reference: of a record whose chain is that of one of its ancestors, the parent of the chain; of a request
+// or an ask, the resource on which it came.
 const OUTER = 8
 const RUN = 9 // the run of its span in which it was made, see spans/critical-path.js
 const SETTLED_RUN = 10 // the run in which the promise was settled, and its span
 const SETTLED_SPAN = 11
 const INCOMING = 10 // of a parser: whether the request that came last is still coming in
 const TRIGGER_WRAPS = 10 // of a copy that a resource carries, see carry in records.js
+// Of an ask, see hooks/asks.js.
+const FIRST_ASK = 10 // where several have asked: references of two of their asks
+const LAST_ASK = 11
+const STATE = 12
+const SETTLED_FOR = 13 // reference: who made the promise that its answer has settled
+const ANSWERED_AT = 14 // when data came last, in ms of the clock
 const EPOCH = 11
 const REPEATS = 12 // repetitions of the loop that this record ends
 const PRIOR = 13 // reference: what came before the first repetition of the loop
@@ -47,6 +54,7 @@ const TICK = 32
 const TIMER = 64
 const ENTERED = 128 // its callback is to carry the context, in light mode
 const SETTLED = 256 // a promise that is settled
+const ANSWERED = 256 // of an ask: data has come
 const LOOPED = 512 // one more repetition of a loop, as many as REPEATS says
 const CALLED = 1 << 14 // the event loop calls it
 const DETAILED = 1 << 15 // its detail can be read when it runs
@@ -92,6 +100,11 @@ module.exports = {
   SETTLED_RUN,
   SETTLED_SPAN,
   TRIGGER_WRAPS,
+  FIRST_ASK,
+  LAST_ASK,
+  STATE,
+  SETTLED_FOR,
+  ANSWERED_AT,
   EPOCH,
   REPEATS,
   PRIOR,
@@ -107,6 +120,7 @@ module.exports = {
   TIMER,
   ENTERED,
   SETTLED,
+  ANSWERED,
   LOOPED,
   CALLED,
   DETAILED,

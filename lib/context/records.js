@@ -23,7 +23,7 @@ const { createTag } = require('./tag')
 
 const {
   SIZE, MASK, SHIFT, IDS, REF, TRIGGER, DETAIL, FLAGS, INCOMING, TRIGGER_WRAPS, EPOCH, NO_REF, WRAP,
-  LIVE, PASSED, CARRIED, ONE_SHOT, PARSER, ROUND_START
+  LIVE, PASSED, CARRIED, ONE_SHOT, PARSER, ROUND_START, SPECIAL
 } = words
 const PROMISES = 0x3fffffff // promises are numbered modulo this + 1
 const ROUND_SHIFT = 31 - Math.clz32(SIZE) // of a promise's number: rounds of the ring
@@ -47,7 +47,7 @@ let epoch = 1 // of the copies that resources carry
  */
 function findRecord (ref) {
   if (ref === 0) return undefined
-  if (requestRecords.isRequest(ref)) return requestRecords.findRequest(ref)
+  if (requestRecords.isApart(ref)) return requestRecords.findApart(ref)
   const ring = (ref & 1) === 0 ? resources : promises
   const offset = ((ref >> 1) & MASK) << SHIFT
   return ring[offset] === ref ? { words: ring, offset } : older.findOlder(ref)
@@ -167,11 +167,12 @@ function finish (asyncId) {
   else older.ended(asyncId << 1, asyncId)
 }
 
-/** Ends the requests of all parsers: tracing does not see what comes from now on. */
+/** Ends the requests of all parsers and the asks of connections: tracing does not see what comes now. */
 function endRequests () {
   for (const ring of [resources, older.allWords()]) {
     for (let offset = 0; offset < ring.length; offset += 1 << SHIFT) {
       if ((ring[offset + FLAGS] & PARSER) !== 0) ring[offset + DETAIL] = ring[offset + INCOMING] = 0
+      if ((ring[offset + FLAGS] & SPECIAL) !== 0) ring[offset + DETAIL] = 0
     }
   }
 }
@@ -204,7 +205,10 @@ module.exports = {
   resources,
   promises,
   ids,
+  addAsk: requestRecords.addAsk,
   addRequest: requestRecords.addRequest,
+  isApart: requestRecords.isApart,
+  isAsk: requestRecords.isAsk,
   isRequest: requestRecords.isRequest,
   markWaits: requestRecords.markWaits,
   noteDelay: delays.noteDelay,

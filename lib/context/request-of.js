@@ -6,20 +6,23 @@
 // in ranges of RANGE, once there are as many new ones.
 
 const records = require('./records')
+const { source } = require('./source')
 const requestRecords = require('./request-records')
 const {
-  AWAITED, CAUSE, DETAIL, DISTANCE, FLAGS, LIVE, OUTER, REF, SETTLED, SHIFT, SIZE
+  AWAITED, CAUSE, DETAIL, DISTANCE, FLAGS, LIVE, OUTER, REF, SETTLED, SHIFT
 } = require('./record-words')
 
-const { findRecord, isRequest, promises, resources } = records
+const { findRecord, isAsk, isRequest, promises, resources } = records
 const MAX_STEPS = 1 << 15 // from a step up to its request
 const RANGES = 4 // of a ring
-const RANGE_WORDS = (SIZE / RANGES) << SHIFT
 const WAITS = LIVE | AWAITED
-const MAX_KEPT = 1 << 12 // requests
+const MAX_KEPT = 1 << 12 // records
 const COPY_BYTES = 200 // about
 
-/** copies of records of requests for which something waits, by reference @type {Map<number, Int32Array>} */
+/**
+ * copies of records of requests for which something waits, and of last asks, by reference
+ * @type {Map<number, Int32Array>}
+ */
 const kept = new Map()
 
 /** Finds requests, and remembers what was found: for as long as a query lasts. */
@@ -60,8 +63,8 @@ function causeOf (ref) {
   if (record === undefined) return 0
   const { words, offset } = record
   const flags = words[offset + FLAGS]
-  const isMarked = (flags & (AWAITED | SETTLED)) === AWAITED && isRequest(words[offset + DETAIL])
-  if (isMarked) return words[offset + DETAIL]
+  const isMarked = isAsk(ref) || (flags & (AWAITED | SETTLED)) === AWAITED
+  if (isMarked && isRequest(words[offset + DETAIL])) return words[offset + DETAIL]
   const isRepetition = ((flags >> DISTANCE) & 15) !== 0
   return (isRepetition && words[offset + OUTER]) || words[offset + CAUSE]
 }
@@ -69,6 +72,7 @@ function causeOf (ref) {
 /** Notes the requests of what waits in a ring. */
 class RequestMarks {
   #ring
+  #rangeWords
   /** the range that is looked at next */
   #range = 0
   /** reference of the first record of each range, when it was looked at */
@@ -77,39 +81,55 @@ class RequestMarks {
   /** @param {Int32Array} ring */
   constructor (ring) {
     this.#ring = ring
-    for (let range = 0; range < RANGES; range++) this.#firstRefs[range] = ring[range * RANGE_WORDS + REF]
+    this.#rangeWords = ring.length / RANGES
+    for (let i = 0; i < RANGES; i++) this.#firstRefs[i] = ring[i * this.#rangeWords + REF]
   }
 
   /** Looks at the ranges that are full of new records. */
   look () {
     for (let i = 0; i < RANGES; i++) {
       const next = (this.#range + 1) % RANGES
-      const nextRef = this.#ring[next * RANGE_WORDS + REF]
+      const nextRef = this.#ring[next * this.#rangeWords + REF]
       if (nextRef === this.#firstRefs[next]) return
-      this.#mark(this.#range * RANGE_WORDS)
+      const start = this.#range * this.#rangeWords
+      this.mark(this.#ring, start, start + this.#rangeWords)
       this.#firstRefs[next] = nextRef
       this.#range = next
     }
   }
 
-  /** @param {number} start index of its first word */
-  #mark (start) {
-    const ring = this.#ring
+  /** @param {Int32Array} ring @param {number} start index of its first word @param {number} end */
+  mark (ring, start, end) {
     const lookup = new RequestLookup()
-    for (let offset = start; offset < start + RANGE_WORDS; offset += 1 << SHIFT) {
+    for (let offset = start; offset < end; offset += 1 << SHIFT) {
       if ((ring[offset + FLAGS] & WAITS) !== WAITS || ring[offset + DETAIL] !== 0) continue
       const request = lookup.of(ring[offset + REF])
       if (request === 0) continue
       ring[offset + DETAIL] = request
-      keepRequest(request)
+      keepRecord(request)
+    }
+  }
+}
+
+/** Keeps the last ask of each connection, and its request: a pool may be idle for long. */
+class AskMarks extends RequestMarks {
+  /** @override @param {Int32Array} ring @param {number} start @param {number} end */
+  mark (ring, start, end) {
+    const lookup = new RequestLookup()
+    for (const ref of source.lastAsks()) {
+      const record = kept.has(ref) ? undefined : findRecord(ref)
+      if (record === undefined || record.offset < start || record.offset >= end) continue
+      ring[record.offset + DETAIL] = lookup.of(ref)
+      keepRecord(ref)
+      keepRecord(ring[record.offset + DETAIL])
     }
   }
 }
 
 const marks = [new RequestMarks(promises), new RequestMarks(resources)]
 
-/** Keeps the record of a request when its ring goes on. @param {number} ref */
-function keepRequest (ref) {
+/** Keeps a record of a request, or an ask, when its ring goes on. @param {number} ref 0: none */
+function keepRecord (ref) {
   const record = kept.has(ref) ? undefined : findRecord(ref)
   if (record === undefined) return
   if (kept.size >= MAX_KEPT) kept.delete(/** @type {number} */ (kept.keys().next().value))
@@ -121,7 +141,7 @@ function keepRequest (ref) {
  * @param {(words: Int32Array, offset: number) => void} callback
  */
 function eachRequest (callback) {
-  for (const copy of kept.values()) callback(copy, 0)
+  for (const copy of kept.values()) if (isRequest(copy[REF])) callback(copy, 0)
   const ring = requestRecords.all()
   if (ring === undefined) return
   const offsets = []
@@ -130,6 +150,11 @@ function eachRequest (callback) {
   }
   offsets.sort((a, b) => (ring[a + REF] - ring[b + REF]) << 1) // their numbers may have begun anew
   for (const offset of offsets) callback(ring, offset)
+}
+
+/** @param {Int32Array} ring of asks */
+function watchAsks (ring) {
+  marks.push(new AskMarks(ring))
 }
 
 /** An iteration of the event loop begins: notes the requests of what waits. */
@@ -146,4 +171,4 @@ function findKept (ref) {
 const clear = () => kept.clear()
 const bytes = () => kept.size * COPY_BYTES
 
-module.exports = { RequestLookup, bytes, clear, eachRequest, findKept, markWaits }
+module.exports = { RequestLookup, bytes, clear, eachRequest, findKept, markWaits, watchAsks }

@@ -1,30 +1,51 @@
 'use strict'
 
-// Records of the requests that servers get. Node has one resource for all requests of an HTTP/1 connection,
-// its parser, and one for all of an HTTP/2 session. Each request has a record besides, in a ring of its own,
-// with its own time and name; its reference is negative and odd. It has the chain of the resource, which
-// holds the reference of the request in DETAIL for as long as its requests come on it.
+// Records of what comes on a resource for several, one after another, in rings of their own; their references
+// are negative and odd, and the resource holds that of the present one in DETAIL.
+//
+// Requests that servers get: Node has one resource for all requests of an HTTP/1 connection, its parser, and
+// one for all of an HTTP/2 session. Each request has a record besides, with its own time and name; it has the
+// chain of the resource.
+//
+// Asks: what a step of the program writes on a connection that it made, or took from a pool. The data that
+// comes back runs as a part of that step (hooks/asks.js).
 
 const { PRESENT_ERA, current } = require('./current')
 const { CAUSE, CHAIN, DETAIL, FLAGS, OUTER, REF, SHIFT, SPAN, TIME, TRIGGER } = require('./record-words')
 
-const SIZE = 1 << 13 // records, a power of two
-const NUMBERS = 0x3ffffffe // requests are numbered modulo this: none has the reference NO_REF
+const SIZE = 1 << 13 // records of requests, a power of two
+const ASKS = 1 << 12 // records of asks, likewise
+const NUMBERS = 0x1ffffffe // both are numbered modulo this: none has the reference NO_REF
 const SIGN = 1 << 31
+const ASK = 1 << 30 // bit of a reference: it is an ask's
 
 /** from the first request on @type {Int32Array | undefined} */
 let ring
 let lastNumber = 0
+/** from the first ask on @type {Int32Array | undefined} */
+let asks
+let lastAsk = 0
 /** from the first request on @type {typeof import('./request-of') | undefined} */
 let waits
 
-/** @param {number} ref @returns {boolean} */
-const isRequest = (ref) => ref < 0 && (ref & 1) !== 0
+/** Whether a reference is of a record in one of these rings. @param {number} ref @returns {boolean} */
+const isApart = (ref) => ref < 0 && (ref & 1) !== 0
 
-/** @param {number} ref of a request @returns {{ words: Int32Array, offset: number } | undefined} */
-function findRequest (ref) {
-  const offset = ((ref >> 1) & (SIZE - 1)) << SHIFT
-  if (ring !== undefined && ring[offset + REF] === ref) return { words: ring, offset }
+/** @param {number} ref @returns {boolean} */
+const isRequest = (ref) => ref < 0 && (ref & 1) !== 0 && (ref & ASK) === 0
+
+/** @param {number} ref @returns {boolean} */
+const isAsk = (ref) => ref < 0 && (ref & 1) !== 0 && (ref & ASK) !== 0
+
+/**
+ * @param {number} ref of a request or an ask
+ * @returns {{ words: Int32Array, offset: number } | undefined}
+ */
+function findApart (ref) {
+  const isOfAsk = (ref & ASK) !== 0
+  const words = isOfAsk ? asks : ring
+  const offset = ((ref >> 1) & ((isOfAsk ? ASKS : SIZE) - 1)) << SHIFT
+  if (words !== undefined && words[offset + REF] === ref) return { words, offset }
   return waits?.findKept(ref)
 }
 
@@ -38,7 +59,7 @@ function findRequest (ref) {
 function addRequest ({ words, offset }, time, name) {
   if (ring === undefined) {
     ring = new Int32Array(SIZE << SHIFT)
-    waits = require('./request-of')
+    waits ??= require('./request-of')
   }
   lastNumber = lastNumber % NUMBERS + 1
   const ref = SIGN | lastNumber << 1 | 1
@@ -55,9 +76,34 @@ function addRequest ({ words, offset }, time, name) {
   return ref
 }
 
+/**
+ * Adds the record of an ask, whose words are nobody's but REF, OUTER and TIME.
+ * @param {number} connection reference of its handle
+ * @param {number} time in ticks
+ * @returns {{ ref: number, words: Int32Array, offset: number }}
+ */
+function addAsk (connection, time) {
+  if (asks === undefined) {
+    asks = new Int32Array(ASKS << SHIFT)
+    waits ??= require('./request-of')
+    waits.watchAsks(asks)
+  }
+  lastAsk = lastAsk % NUMBERS + 1
+  const ref = SIGN | ASK | lastAsk << 1 | 1
+  const offset = (lastAsk & (ASKS - 1)) << SHIFT
+  asks.fill(0, offset, offset + (1 << SHIFT))
+  asks[offset + REF] = ref
+  asks[offset + OUTER] = connection
+  asks[offset + TIME] = time
+  return { ref, words: asks, offset }
+}
+
 module.exports = {
+  addAsk,
   addRequest,
-  findRequest,
+  findApart,
+  isApart,
+  isAsk,
   isRequest,
   all: () => ring,
 
@@ -66,8 +112,9 @@ module.exports = {
 
   clear () {
     ring?.fill(0)
+    asks?.fill(0)
     waits?.clear()
   },
 
-  bytes: () => (ring?.byteLength ?? 0) + (waits?.bytes() ?? 0)
+  bytes: () => (ring?.byteLength ?? 0) + (asks?.byteLength ?? 0) + (waits?.bytes() ?? 0)
 }

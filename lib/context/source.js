@@ -17,6 +17,8 @@
  * @property {(number: number) => Span | import('../spans/identities').Ended | undefined} identityAt
  * @property {(ref: number) => string | undefined} routeOf the name of a request with the route that a
  *   framework reported
+ * @property {(ref: number) => boolean} isAnswered whether a request is known to be
+ * @property {() => Iterable<number>} lastAsks references of the last asks on what is open
  */
 
 /**
@@ -30,6 +32,8 @@ const source = {
   spanAt: () => undefined,
   identityAt: () => undefined,
   routeOf: () => undefined,
+  isAnswered: () => false,
+  lastAsks: () => [],
   parentOf: () => undefined, // set by context.js
   startsWithHops: false // the main script has those of another thread or process; set by hooks/threads.js
 }

@@ -18,10 +18,10 @@ const remarks = {
 }
 
 /** Before the label of the first hop of an appended chain. @type {Record<string, string>} */
-const introductions = { awaited: 'awaited by', used: 'used by', written: 'last written by' }
+const introductions = { awaited: 'awaited by' }
 
 /** Origins that are printed once, if at all. */
-const printedOnce = new Set(['registered', 'rejected', 'thrown', 'awaited', 'used', 'written'])
+const printedOnce = new Set(['registered', 'rejected', 'thrown', 'awaited'])
 
 /**
  * @param {PrintedHop} hop
@@ -29,6 +29,7 @@ const printedOnce = new Set(['registered', 'rejected', 'thrown', 'awaited', 'use
  * @param {boolean} [timeless] without its age
  */
 function separator (hop, previous, timeless = false) {
+  if (connectionLines[hop.origin] !== undefined) return connectionLine(hop, timeless)
   const isFirst = previous === undefined || previous.origin !== hop.origin || previous.pid !== hop.pid ||
     previous.threadId !== hop.threadId
   const introduction = isFirst ? introductions[hop.origin] : undefined
@@ -38,6 +39,23 @@ function separator (hop, previous, timeless = false) {
   if (!timeless && Number.isFinite(hop.ageMs)) line += ` · ${formatDuration(hop.ageMs)} earlier`
   const remark = isFirst ? remarkOf(hop) : printedOnce.has(hop.origin) ? undefined : hop.origin
   return `${line}${remark === undefined ? '' : ` · ${remark}`} ──`
+}
+
+/**
+ * About the connection on which something happened: before and after who opened it, or uses it.
+ * @type {Record<string, [string, string]>}
+ */
+const connectionLines = {
+  opened: ['opened by', ''],
+  unasked: ['opened by', '; who asked is not known'],
+  shared: ['shared by', '']
+}
+
+/** @param {PrintedHop} hop @param {boolean} timeless */
+function connectionLine ({ origin, label, ageMs }, timeless) {
+  const [verb, remark] = connectionLines[origin]
+  const age = timeless || !Number.isFinite(ageMs) ? '' : `, ${formatDuration(ageMs)} earlier`
+  return `  ── on a connection ${verb} ${clean(label)}${age}${remark} ──`
 }
 
 /** Returns what says how a hop is known, if it has to be said. @param {PrintedHop} hop */

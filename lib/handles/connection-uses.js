@@ -4,6 +4,7 @@
 // Requests are held weakly.
 
 const { adopt, contextTag } = require('../context/context')
+const { endUse } = require('../hooks/asks')
 const { handleOf } = require('../node-objects')
 const { requestLabel } = require('./request-label')
 
@@ -14,11 +15,12 @@ const { requestLabel } = require('./request-label')
  * @param {(type: string) => boolean} deps.isSelected the filter
  * @param {(entry: import('./entry').Entry) => void} deps.noteTraffic data passed on a connection that no
  *   server accepted
+ * @param {() => ReturnType<typeof import('../hooks/asks').createAsks>} deps.asks
  * @param {(above: Function) => import('../context/context').Context} deps.contextOfRequest makes a context
  *   for a request; frames start below that function
  * @returns {import('../requests/channels').ConnectionUses}
  */
-function createConnectionUses ({ registry, now, isSelected, noteTraffic, contextOfRequest }) {
+function createConnectionUses ({ registry, now, isSelected, noteTraffic, asks, contextOfRequest }) {
   /** @type {WeakMap<object, import('./entry').Entry>} */
   const connections = new WeakMap()
   /** @type {WeakMap<object, import('../context/context').Context>} */
@@ -36,6 +38,7 @@ function createConnectionUses ({ registry, now, isSelected, noteTraffic, context
       entry.activeAt = now()
       const context = contextTag.read(request)
       entry.use = { request: new WeakRef(request), label: requestLabel(request), context, isOver: false }
+      if (context !== undefined) asks().noteUse(entry, context)
       connections.set(request, entry)
     },
 
@@ -44,6 +47,7 @@ function createConnectionUses ({ registry, now, isSelected, noteTraffic, context
       if (entry?.use?.request.deref() !== request) return
       entry.activeAt = now()
       entry.use.isOver = true
+      endUse(entry)
     },
 
     listens (server) {
@@ -75,6 +79,13 @@ function createConnectionUses ({ registry, now, isSelected, noteTraffic, context
       try {
         const entry = registry.noteTraffic(socket, now())
         if (entry !== undefined && !entry.isAccepted) noteTraffic(entry)
+      } catch {}
+    },
+
+    writes (socket) {
+      try {
+        const entry = registry.noteTraffic(socket, now())
+        if (entry !== undefined) asks().noteWrite(entry, socket)
       } catch {}
     }
   }

@@ -44,10 +44,14 @@ class Entry {
     /** a connection that a server accepted */
     this.isAccepted = false
     // Undefined, not NaN: V8 has an object on its heap for each number that is no small integer.
-    /** the last write: its chain, reference of the step that wrote; 0: none */
-    this.writeChain = this.writeRef = 0
-    /** ms of the clock @type {number | undefined} */
+    /** references of the present ask, see hooks/asks.js, and of the last write; 0: none, or not known */
+    this.ask = this.lastAsk = 0
+    /** when the program wrote last, ms of the clock @type {number | undefined} */
     this.writeTime = undefined
+    /** several flows have asked at once */
+    this.isShared = false
+    /** what was written waits until it is connected */
+    this.isSentOnConnect = false
     /**
      * what was sent last, while spans are timed: ms that the loop had waited by then, and the span that sent;
      * 0: none, or the connection's own callback

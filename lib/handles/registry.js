@@ -149,6 +149,13 @@ class Registry {
     return true
   }
 
+  /** @returns {number[]} references of the asks on connections: the present one of each, and the last */
+  lastAsks () {
+    const refs = []
+    for (const { ask, lastAsk } of this.#entries.values()) if (ask !== 0) refs.push(ask, lastAsk)
+    return refs
+  }
+
   /** Notes data on a socket. @param {object} socket @param {number} time @returns {Entry | undefined} */
   noteTraffic (socket, time) {
     const entry = entryTag.read(socket) ?? this.ofObject(socket)

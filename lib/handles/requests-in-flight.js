@@ -5,7 +5,7 @@
 // code of the program; the work is done in pieces.
 
 const { contextAt } = require('../context/context')
-const { OUTER, REF } = require('../context/records')
+const { ANSWERED, FLAGS, OUTER, REF, findRecord } = require('../context/records')
 const { RequestLookup, eachRequest } = require('../context/request-of')
 const { addressOf, handleOf, idOf, ownerOf } = require('../node-objects')
 const { className, hidden, isObject, own } = require('../objects')
@@ -217,14 +217,14 @@ function useOf (socket, message, entry) {
   if (use !== undefined) {
     return use.isOver || use.request.deref() === undefined ? undefined : ofContext(use.context, use.label)
   }
-  if (entry === undefined || entry.isAccepted || entry.writeRef === 0) return undefined
-  const time = Number(entry.writeTime)
-  if (entry.activeAt > time) return undefined // data came since
+  const ask = entry === undefined ? undefined : findRecord(entry.lastAsk)
+  if (entry === undefined || ask === undefined) return undefined
+  if ((ask.words[ask.offset + FLAGS] & ANSWERED) !== 0) return undefined // data came since
   const handle = handleOf(socket)
   const remote = (handle && addressOf(handle, 'getpeername')) ?? entry.remote
   const subsystem = entry.context.type.slice(0, -'WRAP'.length)
   const text = remote === undefined ? subsystem : `${subsystem} ${remote}`
-  return { ref: entry.writeRef, what: text, time }
+  return { ref: entry.lastAsk, what: text, time: Number(entry.writeTime) }
 }
 
 /** @param {Context | undefined} context of a request @param {string} text */

@@ -12,7 +12,7 @@ const {
 const { copyChain } = require('../format/chains')
 const { idOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
-const { clean, shortFrame } = require('../text')
+const { clean, placeOf } = require('../text')
 const { describe, endsOf, hintOf, nounOf } = require('./describe')
 const {
   contextOf, contextOfWaiting, createFinder, isFiltered, reportedFacts, withoutOwnWork
@@ -145,7 +145,8 @@ function createReports ({ registry, hops, copyHop, stackOf, queriedAt, enabled, 
     const writer = writerOf(entry)
     if (writer === undefined) return undefined
     const chain = hops(writer)
-    return { at: placeOf(chain), agoMs: Math.max(0, queriedAt() - Number(entry?.writeTime)), hops: chain }
+    const agoMs = Math.max(0, queriedAt() - Number(entry?.writeTime))
+    return { at: placeOf(chain[0]?.lines ?? []), agoMs, hops: chain }
   }
 
   /**
@@ -241,17 +242,6 @@ function originOf ({ object, handle, context, type }) {
   if (resource === undefined || type === 'unknown') return 'unknown'
   if (contextTag.read(resource) !== undefined) return 'unknown'
   return handle === undefined && idOf(resource) === undefined ? 'unknown' : 'early'
-}
-
-/**
- * @param {PrintedHop[]} hops
- * @returns {string | undefined} the innermost function of the newest, shortened
- */
-function placeOf ([first]) {
-  const lines = first?.lines ?? []
-  const line = (lines.find((frame) => frame.endsWith(')')) ?? lines[0])?.trim()
-  if (line === undefined || !line.startsWith('at ')) return undefined
-  return clean(shortFrame(line.slice('at '.length)))
 }
 
 /**

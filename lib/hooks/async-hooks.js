@@ -194,7 +194,7 @@ function createAsyncLayer (parts, listener) {
 /** Returns whether the current step, or the request in it, has a record of its own. */
 function isCurrentRecorded () {
   const cause = current[CURRENT_CAUSE]
-  const isRecorded = cause === current[CURRENT_REF] || records.isRequest(cause)
+  const isRecorded = cause === current[CURRENT_REF] || records.isApart(cause)
   return isRecorded && current[CURRENT_CHAIN] >= FIRST_CHAIN
 }
 

@@ -18,6 +18,7 @@ const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH, PRESENT_ERA,
   PROFILED, SETTLING, TIMED, current, leaveAll, pop, profiled, push, unwind
 } = require('../context/current')
+const { answer } = require('./asks')
 const { noteRepetition } = require('./loops')
 const { UNKNOWN, createOlderSteps } = require('./older-steps')
 
@@ -49,7 +50,7 @@ function createEvents ({
   const { capture, capture: { clock }, callbackListeners, installedFormatter, allocationClock } = parts
   const { mark } = allocationClock
   const { resolveCurrent } = lookup
-  const olderSteps = createOlderSteps({ parts, carrier, callbackHandlers, loopTime, enter })
+  const olderSteps = createOlderSteps({ parts, carrier, callbackHandlers, loopTime, enter, beginAnswer })
   const { enterOlder, enterUnnumbered } = olderSteps
   let promiseNumber = 0
   /** the function that Node calls: stacks begin below it @type {Function} */
@@ -185,12 +186,36 @@ function createEvents ({
     if ((current[ATTENTION] & SETTLING) !== 0) settlements.last.readBeforeStep()
     push(ref)
     const flags = words[offset + FLAGS]
+    const isAsked = (flags & SPECIAL) !== 0 && words[offset + DETAIL] !== 0
+    if (!isAsked || !beginAnswer(words[offset + DETAIL])) begin(ref, flags, words, offset)
+    if ((flags & HANDLED) !== 0) callbackHandlers.handleBefore(ref, flags, words, offset)
+    if (allocationClock.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
+  }
+
+  /**
+   * Has a callback begin.
+   * @param {number} ref
+   * @param {number} flags
+   * @param {Int32Array} words
+   * @param {number} offset
+   */
+  function begin (ref, flags, words, offset) {
     current[CURRENT_CHAIN] = words[offset + CHAIN]
     current[CURRENT_CAUSE] = (flags & PASSED) !== 0 ? words[offset + CAUSE] : ref
     current[CURRENT_SPAN] = words[offset + SPAN]
     if (current[ATTENTION] !== 0) callbackHandlers.handleAttention(ref, flags, words, offset)
-    if ((flags & HANDLED) !== 0) callbackHandlers.handleBefore(ref, flags, words, offset)
-    if (allocationClock.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
+  }
+
+  /**
+   * Has the callback of a connection begin as a part of the step that has asked on it.
+   * @param {number} ref of the ask
+   * @returns {boolean} whether it did: an answer is outstanding
+   */
+  function beginAnswer (ref) {
+    const ask = answer(ref, clock[0])
+    if (ask === undefined) return false
+    begin(ask.words[ask.offset + REF], ask.words[ask.offset + FLAGS], ask.words, ask.offset)
+    return true
   }
 
   /** Leaves a resource, whose callback has returned. @param {number} asyncId */

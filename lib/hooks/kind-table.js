@@ -2,7 +2,7 @@
 
 // The kinds of resources under the filter in force, by the type that async_hooks reports.
 
-const { AWAIT, kindCount, kindOf, resetKinds } = require('../context/kinds')
+const { ASKED, AWAIT, kindCount, kindOf, resetKinds } = require('../context/kinds')
 const {
   AWAITED, CALLED, DETAILED, ENTERED, LIVE, ONE_SHOT, PARSER, SPECIAL, TICK, TIMER
 } = require('../context/records')
@@ -25,7 +25,9 @@ function createKindTable ({ isSelected, isLight, forgetChains }) {
     promise: kindOf('PROMISE', false),
     awaited: kindOf(AWAIT, false),
     tick: kindOf('TickObject', false),
-    write: kindOf('REQUEST', false),
+
+    /** @param {string} type of a connection @returns {number} of the kind of what is asked on it */
+    asked: (type) => (table.kinds.get(type + ASKED) ?? table.add(type + ASKED)).number,
 
     /** @param {string} type @returns {Kind} */
     add (type) {
@@ -50,7 +52,6 @@ function createKindTable ({ isSelected, isLight, forgetChains }) {
       table.promise = table.add('PROMISE')
       table.awaited = table.add(AWAIT)
       table.tick = table.add('TickObject')
-      table.write = kindOf('REQUEST', false)
     }
   }
   return table

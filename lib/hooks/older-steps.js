@@ -23,6 +23,8 @@ const { idOfTracked } = require('./promise-ids')
 const NO_ID = Infinity // in place of an asyncId
 const UNKNOWN = NO_REF // in place of a reference, for a promise from before enabling
 
+/** @typedef {import('../context/context').Context} Context */
+
 /**
  * @param {object} deps
  * @param {import('./async-hooks').AsyncParts} deps.parts
@@ -30,8 +32,9 @@ const UNKNOWN = NO_REF // in place of a reference, for a promise from before ena
  * @param {ReturnType<typeof import('./callback-handlers').createCallbackHandlers>} deps.callbackHandlers
  * @param {() => import('../spans/loop-time').LoopTime} deps.loopTime while spans are timed
  * @param {(ref: number, words: Int32Array, offset: number) => void} deps.enter enters a step with a record
+ * @param {(ref: number) => boolean} deps.beginAnswer has a callback begin as a part of an ask
  */
-function createOlderSteps ({ parts, carrier, callbackHandlers, loopTime, enter }) {
+function createOlderSteps ({ parts, carrier, callbackHandlers, loopTime, enter, beginAnswer }) {
   const { allocationClock, registry } = parts
 
   /**
@@ -51,23 +54,28 @@ function createOlderSteps ({ parts, carrier, callbackHandlers, loopTime, enter }
     const opener = asyncId === 0 ? undefined : registry.openerOf(asyncId)
     if (opener === undefined && asyncId > 1 && !guard.inOwnWork) recordEarly(asyncId)
     push(ref)
-    if (opener !== undefined) setCurrent(opener.chain, opener.ref, opener.spanNumber)
-    else if (asyncId > 1) setCurrent(EARLY_CHAIN, ref, 0)
-    else setCurrent(chainOfUnrecorded(ref), 0, 0)
-    current[CURRENT_RUN] = 0
-    if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.enterUnrecorded()
-    if ((current[ATTENTION] & TIMED) !== 0) {
-      const timed = loopTime()
-      timed.enterCallback(current[CURRENT_SPAN], now())
-      timed.callbackId = asyncId === 0 ? NO_ID : asyncId
-      timed.callbackChain = opener?.chain ?? 0
-    }
+    const ask = opener === undefined ? 0 : registry.get(asyncId)?.ask ?? 0
+    if (ask === 0 || !beginAnswer(ask)) beginUnrecorded(ref, asyncId, opener)
     if (asyncId !== 0) countCallback()
     if (opener !== undefined || carrier.isOn) {
       callbackHandlers.handleBefore(ref, SPECIAL | DETAILED | ENTERED, resources, 0)
     }
     if (!allocationClock.isOn) return
     allocationClock.mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
+  }
+
+  /** @param {number} ref @param {number} asyncId 0: a promise @param {Context | undefined} opener */
+  function beginUnrecorded (ref, asyncId, opener) {
+    if (opener !== undefined) setCurrent(opener.chain, opener.ref, opener.spanNumber)
+    else if (asyncId > 1) setCurrent(EARLY_CHAIN, ref, 0)
+    else setCurrent(chainOfUnrecorded(ref), 0, 0)
+    current[CURRENT_RUN] = 0
+    if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.enterUnrecorded()
+    if ((current[ATTENTION] & TIMED) === 0) return
+    const timed = loopTime()
+    timed.enterCallback(current[CURRENT_SPAN], now())
+    timed.callbackId = asyncId === 0 ? NO_ID : asyncId
+    timed.callbackChain = opener?.chain ?? 0
   }
 
   /**

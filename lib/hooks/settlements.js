@@ -21,10 +21,11 @@ const {
   SETTLING, current
 } = require('../context/current')
 const {
-  CHAIN, DETAIL, FLAGS, IDS, LIVE, MASK, OWN_WORK_CHAIN, REF, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT,
-  ended, findRecord, findResource, ids, promises, resources
+  CAUSE, CHAIN, DETAIL, FLAGS, IDS, LIVE, MASK, OWN_WORK_CHAIN, REF, SETTLED, SETTLED_RUN, SETTLED_SPAN,
+  SHIFT, ended, findRecord, findResource, isAsk, ids, promises, resources
 } = require('../context/records')
 const { OnPromise } = require('../context/tag')
+const { noteSettled } = require('./asks')
 const { idOfTracked } = require('./promise-ids')
 
 const { set } = Reflect
@@ -148,6 +149,7 @@ function noteSettler (words, offset) {
   words[offset + DETAIL] = current[DEPTH] === 0 ? 0 : current[CURRENT_CAUSE]
   words[offset + SETTLED_RUN] = current[CURRENT_RUN]
   words[offset + SETTLED_SPAN] = current[CURRENT_SPAN]
+  if (isAsk(current[CURRENT_CAUSE])) noteSettled(words[offset + CAUSE])
 }
 
 /**

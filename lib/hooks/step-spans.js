@@ -11,6 +11,7 @@ const {
   current, profiled
 } = require('../context/current')
 const { ensureHeadroom } = require('../stacks/stack-headroom')
+const { createAsks } = require('./asks')
 const { HEAD } = require('./callback-handlers')
 
 const {
@@ -32,22 +33,21 @@ function createStepSpans ({ parts, carrier, kindTable, enterResource, resolve, l
   const { clock } = capture
   /** set with the first span that is timed @type {import('../spans/loop-time').LoopTime} */
   let timed
-  /** set with the first data @type {ReturnType<typeof import('./traffic-notes').createTrafficNotes>} */
-  let noteTraffic
+  /** set with the first write @type {ReturnType<typeof createAsks>} */
+  let asks
 
   const isTimed = () => (current[ATTENTION] & TIMED) !== 0
 
   return {
     /** Notes data on a connection that no server accepted. @param {import('../handles/entry').Entry} entry */
     noteTraffic (entry) {
-      noteTraffic ??= require('./traffic-notes').createTrafficNotes({
-        capture,
-        kind: kindTable.write,
-        resolve,
-        loopTime: () => isTimed() ? timed : undefined
-      })
-      noteTraffic(entry)
+      if (!isTimed()) return
+      resolve()
+      timed.noteTraffic(timed, entry, current[CURRENT_REF], current[CURRENT_SPAN], current[CURRENT_RUN])
     },
+
+    /** Returns what notes who asks on a connection. */
+    asks: () => (asks ??= createAsks({ capture, kindTable, resolve })),
 
     /** Starts or stops the timing of spans. @param {boolean} on */
     timeSpans (on) {

@@ -18,6 +18,7 @@ const guard = require('../context/guard')
  * @property {(worker: object) => void} worker a worker was made
  * @property {(socket: object) => void} traffic data goes out on a socket, or came in; runs unguarded, and
  *   must not throw or create async resources
+ * @property {(socket: object) => void} writes data is about to go out on a socket; likewise
  */
 
 /**
@@ -57,7 +58,7 @@ function createChannelLayer ({ uses, watch, unwatch }) {
       if (enabled) return
       enabled = true
       for (const { name, listener } of [...subscriptions, ...others]) channels.subscribe(name, listener)
-      watch(() => (traffic ??= require('./socket-activity').createTrafficLayer(uses().traffic)).enable())
+      watch(() => (traffic ??= require('./socket-activity').createTrafficLayer(uses())).enable())
     },
 
     disable () {

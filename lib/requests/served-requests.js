@@ -12,7 +12,7 @@ const { contextTag } = require('../context/context')
 const { ownerOf } = require('../node-objects')
 const { className, hiddenProperty, isObject, own } = require('../objects')
 
-const { CAUSE, DETAIL, OUTER } = records
+const { CAUSE, DETAIL, FLAGS, OUTER, PARSER } = records
 const MAX_STEPS = 64 // back to the request whose route Fastify reports
 
 const streamHandle = hiddenProperty('kHandle')
@@ -92,6 +92,16 @@ function createServedRequests ({ enterRequest, currentRef, registry, koaRoutes, 
       return ref
     },
 
+    /** Whether a request of HTTP/1 is known to be answered. @param {number} ref */
+    isAnswered (ref) {
+      const request = records.findRecord(ref)
+      const parser = request && records.findRecord(request.words[request.offset + OUTER])
+      if (parser === undefined || (parser.words[parser.offset + FLAGS] & PARSER) === 0) return false
+      if (parser.words[parser.offset + DETAIL] !== ref) return true
+      const socket = socketOf(parser)
+      return socket !== undefined && own(socket, '_httpMessage') === null
+    },
+
     /**
      * @param {number} ref of a request
      * @returns {string | undefined} its name with the route, if a framework found one
@@ -118,11 +128,16 @@ function createServedRequests ({ enterRequest, currentRef, registry, koaRoutes, 
   function incomingOf (ref, parser) {
     const record = records.findRecord(parser)
     if (record === undefined || record.words[record.offset + DETAIL] !== ref) return undefined
-    const handle = registry.get(triggerIdAt(record.words, record.offset))?.resource.deref()
-    const socket = handle === undefined ? undefined : ownerOf(handle)
+    const socket = socketOf(record)
     const node = socket === undefined ? undefined : own(socket, 'parser')
     const request = isObject(node) ? own(node, 'incoming') : undefined
     return isObject(request) && own(request, 'upgrade') !== true ? request : undefined
+  }
+
+  /** @param {{ words: Int32Array, offset: number }} parser its record @returns {object | undefined} */
+  function socketOf ({ words, offset }) {
+    const handle = registry.get(triggerIdAt(words, offset))?.resource.deref()
+    return handle === undefined ? undefined : ownerOf(handle)
   }
 }
 

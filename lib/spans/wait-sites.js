@@ -4,7 +4,7 @@
 // own code ran. Equal ones are merged.
 
 const { typeOfStep } = require('../context/context')
-const { SPAN, readWord } = require('../context/records')
+const { CHAIN, SPAN, readWord } = require('../context/records')
 const { subsystemOf } = require('../context/subsystems')
 const { addressOf } = require('../node-objects')
 const { identityAt, isInside } = require('./identities')
@@ -84,9 +84,9 @@ function createWaitSites ({ stackOf, registry }) {
    */
   function writerOf ({ callback }, span) {
     const entry = registry.get(callback)
-    if (entry === undefined || entry.writeChain === 0) return 0
-    const writer = readWord(entry.writeRef, SPAN)
-    return writer !== 0 && isInside(writer, span.seq) ? entry.writeChain : 0
+    if (entry === undefined || entry.lastAsk === 0) return 0
+    const writer = readWord(entry.lastAsk, SPAN)
+    return writer !== 0 && isInside(writer, span.seq) ? readWord(entry.lastAsk, CHAIN) : 0
   }
 
   /**

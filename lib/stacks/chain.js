@@ -9,6 +9,7 @@ const { createLoopFolding } = require('./loop-folding')
 const { PrintedAwaits } = require('./printed-awaits')
 const { RunnerFolding } = require('./runner-folding')
 const { StackViews } = require('./stack-views')
+const { placeOf } = require('../text')
 const { findRunner } = require('./test-runners')
 
 /**
@@ -16,12 +17,13 @@ const { findRunner } = require('./test-runners')
  * @typedef {import('./frames').Frame} Frame
  * @typedef {import('./stack-views').StackView} StackView
  *
- * @typedef {'registered' | 'settled' | 'rejected' | 'thrown' | 'awaited' | 'used' | 'written' | 'reader' |
- *   'early' | 'worker' | 'process'} Origin
+ * @typedef {'registered' | 'settled' | 'rejected' | 'thrown' | 'awaited' | 'reader' | 'opened' | 'unasked' |
+ *   'shared' | 'early' | 'worker' | 'process'} Origin
  *   how a hop is known: where it was registered; who resolved or rejected the promise; who rejected with
- *   the error, or threw it, and may not have made it; who waited for the promise; whose request uses the
- *   connection; who wrote on it last; only the place that read `.stack`; made before longstack was enabled;
- *   in the thread that made this worker; in the process that spawned this one
+ *   the error, or threw it, and may not have made it; who waited for the promise; only the place that read
+ *   `.stack`; who opened the connection on which it happened; the same, and who asked on it is not known; who
+ *   uses that connection at once; made before longstack was enabled; in the thread that made this worker; in
+ *   the process that spawned this one
  *
  * @typedef {object} Hop one asynchronous step
  * @property {number} asyncId
@@ -52,6 +54,9 @@ const { findRunner } = require('./test-runners')
 /** @type {any[]} */
 const none = []
 
+/** Origins of hops that are a line about a connection. @type {Set<unknown>} */
+const connectionOrigins = new Set(['opened', 'unasked', 'shared'])
+
 /**
  * @param {object} deps
  * @param {(context: Context) => import('./frames').Stack | undefined} deps.stackOf
@@ -72,11 +77,13 @@ function createChain ({ stackOf, options, map, queriedAt, dropped, imported }) {
    * @param {object} [details]
    * @param {Frame[]} [details.above] what is printed above the hops: their async frames are not repeated
    * @param {Origin} [details.origin] of all hops, where it is not how they are recorded
+   * @param {string} [details.connection] the requests of a connection, for a line about that
    * @returns {PrintedHop[]}
    */
-  function hops (newest, { above: framesAbove = [], origin } = {}) {
+  function hops (newest, { above: framesAbove = [], origin, connection } = {}) {
     if (newest === undefined) return []
     foldLoops(newest)
+    if (connectionOrigins.has(origin)) return connectionHops(newest, /** @type {any} */ (origin), connection)
     const { depth, internals } = options()
     const printedAwaits = new PrintedAwaits(framesAbove)
     const folding = new RunnerFolding(depth, internals ? none : framesAbove)
@@ -98,6 +105,21 @@ function createChain ({ stackOf, options, map, queriedAt, dropped, imported }) {
       if (isImported) break
     }
     return joinEqual(folding.finish()).slice(0, depth)
+  }
+
+  /**
+   * Returns a line about a connection; all of its chain with `internals`.
+   * @param {Context} context
+   * @param {Origin} origin
+   * @param {string | undefined} request
+   * @returns {PrintedHop[]}
+   */
+  function connectionHops (context, origin, request) {
+    const chain = hops(context)
+    const label = request ?? placeOf(chain[0]?.lines ?? none) ?? 'code that is not known'
+    const ageMs = origin === 'shared' ? NaN : ageOf(context)
+    const line = { ...describe(context), label, ageMs, origin, lines: none }
+    return options().internals ? [line, ...chain] : [line]
   }
 
   /** @param {Context} context */

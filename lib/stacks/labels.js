@@ -96,8 +96,8 @@ const arrivals = new Set(['HTTP2STREAM', 'HTTP2SESSION', 'TickObject'])
  * @param {Context} context
  * @param {Frame[]} frames
  */
-function isAccepted ({ type, parent }, frames) {
-  if (parent === undefined || !connections.has(type)) return false
+function isAccepted ({ kind, type, parent }, frames) {
+  if (parent === undefined || kind.asked || !connections.has(type)) return false
   return parent.type.endsWith('SERVERWRAP') && frames.every(isCore)
 }
 

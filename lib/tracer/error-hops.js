@@ -61,7 +61,9 @@ function createErrorHops ({ attribution, chain, observedErrors, readStack, isSta
     if (first === undefined) return []
     const hops = chain.hops(first.context, { above: frames, origin: first.origin })
     if (others.length === 0) return hops
-    return hops.concat(...others.map(({ context, origin }) => chain.hops(context, { origin })))
+    return hops.concat(...others.map(({ context, origin, label }) => {
+      return chain.hops(context, { origin, connection: label })
+    }))
   }
 
   /**

@@ -10,7 +10,6 @@ const { now } = require('../context/clock')
 const { contextOfChain, contextTag, settlerOf, OWN_WORK } = require('../context/context')
 const { createViews } = require('../context/view')
 const { mistake } = require('../errors')
-const { userOf } = require('../handles/last-user')
 const { createAttribution } = require('../attribution/attribution')
 const { createChain } = require('../stacks/chain')
 const { createStackReader } = require('../stacks/frames')
@@ -23,7 +22,6 @@ const { createChainDescriber, createPlaces } = require('./chain-describer')
 const { createErrorHops } = require('./error-hops')
 const { createPassedChains } = require('./passed-chains')
 
-const connectionTypes = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
 const MORE_FRAMES = 10 // that are captured, since some are hidden
 
 /**
@@ -180,10 +178,7 @@ function createAttributionFor ({ asyncLayer, observedErrors, registry }, chain) 
     },
     stackOf,
     observedErrors,
-    isReused: asyncLayer.isReusedTimer,
-    user (connection) {
-      return connectionTypes.has(connection.type) ? userOf(registry.get(connection.asyncId)) : undefined
-    }
+    isReused: asyncLayer.isReusedTimer
   })
 }
 

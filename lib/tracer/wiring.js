@@ -170,7 +170,9 @@ class Wiring {
       intern: this.capture.intern,
       spanAt: (number) => loadIdentities().spanAt(number),
       identityAt: (number) => loadIdentities().identityAt(number),
-      routeOf: (ref) => this.servedRequests().routeOf(ref)
+      routeOf: (ref) => this.servedRequests().routeOf(ref),
+      isAnswered: (ref) => this.servedRequests().isAnswered(ref),
+      lastAsks: () => this.registry.lastAsks()
     })
   }
 
@@ -230,6 +232,7 @@ class Wiring {
       now: () => this.capture.clock[0],
       isSelected: this.isSelected,
       noteTraffic: this.asyncLayer.noteTraffic,
+      asks: this.asyncLayer.asks,
       contextOfRequest: this.contextOfRequest
     })
     return this.#connectionUses

@@ -1,0 +1,110 @@
+'use strict'
+
+// What is told of the connection on which something happened: who opened it, and whose answer came
+// (hooks/asks.js).
+
+const { contextAt } = require('../context/context')
+const { isHandleType } = require('../context/kinds')
+const { FIRST_ASK, LAST_ASK, OUTER, STATE } = require('../context/records')
+const { RequestLookup } = require('../context/request-of')
+const { ONE, SHARED } = require('../hooks/asks')
+const { isOneFlow } = require('./flows')
+
+const MAX_STEPS = 64 // from what happened up to the connection
+
+/**
+ * @typedef {import('../context/context').Context} Context
+ * @typedef {import('./attribution').Part} Part
+ */
+
+/**
+ * Returns the answer of which a context is a part, or the connection, if it is one.
+ * @param {Context | undefined} context
+ * @returns {Context | undefined}
+ */
+function connectionStepOf (context) {
+  let step = context
+  for (let i = 0; step !== undefined && i < MAX_STEPS; i++) {
+    if (step.kind.asked || isClient(step)) return step
+    step = step.parent
+  }
+  return undefined
+}
+
+/** Whether a context is of a connection that the program has made. @param {Context} context */
+function isClient ({ type, parent }) {
+  return isHandleType(type) && (type === 'TCPWRAP' || type === 'PIPEWRAP' || type === 'TLSWRAP') &&
+    parent?.type.endsWith('SERVERWRAP') === false
+}
+
+/**
+ * Adds what is told of the connection on which something happened to whose it is. What is awaited decides
+ * where the connection does not know who asked, or contradicts.
+ * @param {Part[]} parts first whose it is
+ * @returns {Part[]}
+ */
+function withConnection (parts) {
+  const [first] = parts
+  const step = first.origin === 'reader' ? undefined : connectionStepOf(first.context)
+  if (step === undefined) return parts
+  if (!step.kind.asked) return parts // nobody had asked: its chain is that of who opened it
+  const awaited = parts.find(({ origin }) => origin === 'awaited')
+  const state = step.readWord(STATE)
+  if (state !== ONE) {
+    const others = parts.filter((part) => part !== awaited)
+    const line = state === SHARED ? sharedLine(step) : undefined
+    return [...awaited === undefined ? [] : [awaited], ...others, line ?? openerLine(step, 'unasked')]
+      .filter((part) => part !== undefined)
+  }
+  if (awaited !== undefined && isContradiction(step, awaited)) {
+    return [awaited, openerLine(step, 'unasked')].filter((part) => part !== undefined)
+  }
+  const opener = openerLine(step, 'opened')
+  return opener === undefined ? parts : [...parts, opener]
+}
+
+/**
+ * Whether who waits is of another flow than who is taken for the asker.
+ * @param {Context} ask
+ * @param {Part} awaited
+ */
+function isContradiction (ask, { context }) {
+  const caller = context?.parent
+  if (caller === undefined || ask.parent === undefined || isOneFlow(ask.parent, caller)) return false
+  const lookup = new RequestLookup()
+  const asked = lookup.of(ask.parent.ref)
+  return asked === 0 || asked !== lookup.of(caller.ref)
+}
+
+/**
+ * @param {Context} ask
+ * @param {'opened' | 'unasked'} origin
+ * @returns {Part | undefined} undefined where it is one flow that opened the connection and asks
+ */
+function openerLine (ask, origin) {
+  const connection = contextAt(ask.readWord(OUTER))
+  if (connection === undefined) return undefined
+  const lookup = new RequestLookup()
+  const opener = lookup.of(connection.ref)
+  if (origin === 'opened') {
+    if (opener !== 0 && opener === lookup.of(ask.ref)) return undefined
+    const { parent } = connection
+    if (opener === 0 && parent !== undefined && isOneFlow(ask.parent, parent)) return undefined
+  }
+  return { context: connection, origin, label: requestText(opener) }
+}
+
+/** @param {Context} ask of several @returns {Part | undefined} */
+function sharedLine (ask) {
+  const lookup = new RequestLookup()
+  const askers = [ask.readWord(FIRST_ASK), ask.readWord(LAST_ASK)].map((ref) => requestText(lookup.of(ref)))
+  if (askers.includes(undefined)) return undefined
+  return { context: ask, origin: 'shared', label: [...new Set(askers)].join(' and ') }
+}
+
+/** @param {number} ref of a request @returns {string | undefined} its name */
+function requestText (ref) {
+  return ref === 0 ? undefined : contextAt(ref)?.request
+}
+
+module.exports = { connectionStepOf, withConnection }
