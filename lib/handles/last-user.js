@@ -3,7 +3,8 @@
 // Who wrote on a connection last, as a context: its place, below the step that wrote.
 
 const { contextAt } = require('../context/context')
-const { numberOf } = require('../node-objects')
+const { numberOf, ownerOf } = require('../node-objects')
+const { own } = require('../objects')
 
 /**
  * Returns the last write on a connection.
@@ -15,6 +16,9 @@ function writerOf (entry) {
   if (entry === undefined || entry.use !== undefined || entry.lastAsk === 0) return undefined
   const handle = entry.resource.deref()
   if (handle !== undefined && numberOf(handle, 'bytesWritten') === 0) return undefined
+  const socket = handle && ownerOf(handle)
+  // What waits in the buffer of the stream was written later, by whomever
+  if (socket !== undefined && own(socket, '_writableState')?.bufferedRequestCount > 0) return undefined
   return contextAt(entry.lastAsk)
 }
 

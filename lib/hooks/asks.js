@@ -76,7 +76,7 @@ function createAsks ({ capture, kindTable, resolve }) {
     }
     entry.writeTime = now()
     const isUnknown = (chain < FIRST_CHAIN && chain !== ROOT_CHAIN) ||
-      (isCompletion(chain) && own(own(socket, '_writableState') ?? {}, 'bufferProcessing') === true) ||
+      (isCompletion(chain) && own(socket, '_writableState')?.bufferProcessing === true) ||
       isOwnAnswer(entry.context.ref)
     if (isUnknown) return setUnknown(entry)
     const kind = kindTable.asked(entry.context.type)

@@ -83,6 +83,7 @@ function labelOf (context, frames) {
   const arrived = arrivedBy(context, frames)
   if (arrived !== undefined) return arrived
   const api = apiName(frames)
+  if (context.kind.asked) return api === undefined || api === 'stream.write' ? 'socket.write' : api
   const phrase = phrases[type]
   if (phrase !== undefined) return phrase(detail, api)
   return boundLabel(type, frames) ?? resourceLabel(type, api)
