@@ -97,9 +97,9 @@ function openerLine (ask, origin) {
 /** @param {Context} ask of several @returns {Part | undefined} */
 function sharedLine (ask) {
   const lookup = new RequestLookup()
-  const askers = [ask.readWord(FIRST_ASK), ask.readWord(LAST_ASK)].map((ref) => requestText(lookup.of(ref)))
-  if (askers.includes(undefined)) return undefined
-  return { context: ask, origin: 'shared', label: [...new Set(askers)].join(' and ') }
+  const [first, last] = [FIRST_ASK, LAST_ASK].map((word) => requestText(lookup.of(ask.readWord(word))))
+  if (first === undefined || last === undefined) return undefined
+  return { context: ask, origin: 'shared', label: first === last ? `several ${first}` : `${first} and ${last}` }
 }
 
 /** @param {number} ref of a request @returns {string | undefined} its name */

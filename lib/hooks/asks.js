@@ -36,6 +36,7 @@ const SHARED = 1
 const UNKNOWN = 2
 
 const MAX_STEPS = 256 // up the causes of a step
+const MAX_PLACES = 1000
 const QUIET_MS = 1000 // without data: what comes then was not asked for by who was answered before
 
 /**
@@ -131,7 +132,7 @@ function createAsks ({ capture, kindTable, resolve }) {
     const lastRef = words[offset]
     const lookup = new RequestLookup()
     const request = state === ONE ? lookup.of(words[offset + CAUSE]) : 0
-    if (request !== 0 && request === lookup.of(asker.cause)) {
+    if (request !== 0 && request === lookup.of(asker.cause)) { // of one request, but at two places
       const record = findRecord(request)
       if (record === undefined) return setUnknown(entry)
       const chain = record.words[record.offset + CHAIN]
@@ -139,9 +140,11 @@ function createAsks ({ capture, kindTable, resolve }) {
       return add(entry, ofRequest, ONE)
     }
     entry.isShared = true
-    if (sharedPlaces.size < 1000) sharedPlaces.add(entry.context.stack)
+    if (sharedPlaces.size < MAX_PLACES) sharedPlaces.add(entry.context.stack)
+    const before = state === SHARED ? words[offset + LAST_ASK] : lastRef
+    const isSame = state === SHARED && isSameFlow(lookup, asker.cause, records.readWord(before, CAUSE))
+    const first = isSame ? words[offset + FIRST_ASK] : before
     const second = add(entry, asker, ONE)
-    const first = state === SHARED ? words[offset + LAST_ASK] : lastRef
     const shared = addUnasked(entry, state === UNKNOWN ? UNKNOWN : SHARED)
     shared.words[shared.offset + FIRST_ASK] = first
     shared.words[shared.offset + LAST_ASK] = second
@@ -255,6 +258,17 @@ function descends (ref, ancestor) {
     step = records.readWord(step, CAUSE)
   }
   return false
+}
+
+/**
+ * Whether two steps are of one request, or one has caused the other.
+ * @param {RequestLookup} lookup
+ * @param {number} ref
+ * @param {number} earlier
+ */
+function isSameFlow (lookup, ref, earlier) {
+  const request = lookup.of(ref)
+  return (request !== 0 && request === lookup.of(earlier)) || descends(ref, earlier)
 }
 
 /**

@@ -67,7 +67,7 @@ known('an error that another flow throws again: its maker first, then who reject
   t.regex(section(stack, 'rejected here').join('\n'), /throwsAgain/, stack)
 })
 
-known('a query on a shared connection: the opener, and the request that waits', async (t) => {
+known('a query on a shared connection: the request that waits, and those that share it', async (t) => {
   const stack = await told(`
     const http = require('node:http')
     const net = require('node:net')
@@ -104,14 +104,16 @@ known('a query on a shared connection: the opener, and the request that waits', 
       })
     })`)
   const { hops } = split(stack)
-  t.regex(hops[0].frames, /openConnection/, stack)
-  const waits = section(stack, 'awaited by')
-  t.regex(waits[0], /at query .*\n.*at report /, stack)
-  t.regex(waits.join('\n'), /at serves/, stack)
+  t.regex(hops[0].title, /^awaited by/, stack)
+  t.regex(hops[0].frames, /at query .*\n.*at report /, stack)
+  t.regex(stack, /at serves/)
+  t.regex(stack, /── GET \/fails/)
+  t.regex(stack, /── on a connection shared by GET \/works and GET \/fails ──$/m)
+  t.notRegex(stack, /openConnection/)
 })
 
 for (const mode of ['full', 'light']) {
-  known(`a fetch whose pooled connection breaks: the opener, and the request that uses it, ${mode}`, async (t) => {
+  known(`a fetch whose pooled connection breaks: the request that uses it, and the opener, ${mode}`, async (t) => {
     const { stdout } = await program(`
       const http = require('node:http')
       const upstream = http.createServer((request, response) => {
@@ -132,15 +134,16 @@ for (const mode of ['full', 'light']) {
       })`, { env: { LONGSTACK_MODE: mode }, args: ROOMY })
     t.regex(stdout, /ECONNRESET/)
     const { hops } = split(stdout)
-    t.regex(hops.slice(0, 2).map(({ title }) => title).join('\n'), /^fetch\(127.*\nGET \/opens /, stdout)
-    const used = hops.slice(hops.findIndex(({ title }) => title.startsWith('used by fetch')))
-    t.regex(used[0].frames, /at load /, stdout)
-    t.regex(used[1].title, /^GET \/breaks · /, stdout)
+    t.regex(hops[0].title, /^fetch · /, stdout)
+    t.regex(hops[0].frames, /at load /, stdout)
+    t.regex(hops[1].title, /^GET \/breaks · /, stdout)
+    t.regex(stdout, /── on a connection opened by GET \/opens, \d.* earlier ──$/m)
+    t.is(stdout.split('GET /opens').length, 2, stdout)
     t.notRegex(stdout, /secret/)
   })
 }
 
-known('a shared connection that breaks: the opener, and who wrote last', async (t) => {
+known('a connection that breaks: who wrote last', async (t) => {
   const stack = await told(`
     const net = require('node:net')
     const peer = net.createServer((socket) => socket.once('data', () => {
@@ -164,8 +167,7 @@ known('a shared connection that breaks: the opener, and who wrote last', async (
       connection.on('error', (error) => { console.log(error.stack); process.exit() })
     })`)
   t.regex(stack, /ECONNRESET/)
-  t.regex(split(stack).hops[0].frames, /openConnection/, stack)
-  t.regex(section(stack, 'last written by')[0], /at query .*\n.*second /, stack)
+  t.regex(split(stack).hops[0].frames, /at query .*\n.*second /, stack)
 })
 
 for (const env of [{}, { LONGSTACK_MODE: 'light' }, { LONGSTACK_CAPTURE: 'js' }]) {
@@ -190,7 +192,7 @@ for (const env of [{}, { LONGSTACK_MODE: 'light' }, { LONGSTACK_CAPTURE: 'js' }]
       })`, { env })
     const { why, text } = JSON.parse(stdout)
     t.regex(text, /opened by\n.*net\.connect.*\n {4}at openConnection/)
-    t.regex(text, /last written \d+ ms ago at query \(program\.cjs:7\), by\n.*stream\.write .*\n {4}at query .*\n {4}at (Timeout\.)?second /)
+    t.regex(text, /last written \d+ ms ago at query \(program\.cjs:7\), by\n.*socket\.write .*\n {4}at query .*\n {4}at (Timeout\.)?second /)
     t.is(why.writtenBy.at, 'query (program.cjs:7)')
     t.true(why.writtenBy.agoMs >= 0 && why.writtenBy.agoMs < 10_000)
     t.true(why.writtenBy.chain[0].frames.some(({ functionName }) => functionName === 'second'), stdout)
