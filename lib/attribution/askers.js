@@ -47,7 +47,10 @@ function withConnection (parts) {
   const [first] = parts
   const step = first.origin === 'reader' ? undefined : connectionStepOf(first.context)
   if (step === undefined) return parts
-  if (!step.kind.asked) return parts // nobody had asked: its chain is that of who opened it
+  if (!step.kind.asked) {
+    const isOpener = step === first.context && first.origin === undefined
+    return isOpener ? [{ ...first, origin: 'idle' }, ...parts.slice(1)] : parts
+  }
   const awaited = parts.find(({ origin }) => origin === 'awaited')
   const state = step.readWord(STATE)
   if (state !== ONE) {

@@ -76,11 +76,13 @@ function groupsOf (list) {
 }
 
 /** Returns what the members of a group have in common. @param {Printed} facts */
-function groupKey ({ type, side, state, origin, referenced, through, opened, what, noun, local, remote }) {
+function groupKey (facts) {
+  const { type, side, state, origin, referenced, through, opened, what, noun, local, remote, writtenBy } = facts
   const end = side === 'server' ? local : side === 'client' ? remote : undefined
   const place = end === undefined ? what : [noun, end]
   const opener = opened.length > 0 ? openerKey(opened) : place
-  return JSON.stringify([type, side, state, origin, referenced, through, opener])
+  const writer = writtenBy && (requestOf(writtenBy.hops) ?? writtenBy.at)
+  return JSON.stringify([type, side, state, origin, referenced, through, opener, writer])
 }
 
 /** of hops that many handles share @type {WeakMap<PrintedHop[], string>} */
@@ -250,15 +252,22 @@ function userLines (group) {
 }
 
 /** Names the last writer, where no request is known to use it. @param {Printed[]} group */
-function writerLines ([{ writtenBy, opened }, ...more]) {
-  if (writtenBy === undefined || more.length > 0) return []
-  const { at: place, agoMs, hops } = writtenBy
+function writerLines (group) {
+  const [{ writtenBy, opened }] = group
+  if (writtenBy === undefined) return []
+  const { at: place, hops } = writtenBy
+  const request = requestOf(hops)
+  let line = `  last written ${rangeOf(group.map((facts) => facts.writtenBy?.agoMs))} ago`
+  if (place !== undefined) line += ` at ${place}`
+  if (request !== undefined) line += `, for ${request}`
+  return hops.length === 0 || isSameChain(hops, opened) ? [line] : [`${line}, by`, formatHops(hops)]
+}
+
+/** @param {PrintedHop[]} hops @returns {string | undefined} the request that a server got, of which they are */
+function requestOf (hops) {
   const isRequest = /^HTTP(INCOMINGMESSAGE|2STREAM)$/
   const request = hops.find(({ type, label }) => isRequest.test(type) && / \//.test(label))
-  let line = `  last written ${formatDuration(agoMs)} ago`
-  if (place !== undefined) line += ` at ${place}`
-  if (request !== undefined) line += `, for ${clean(request.label)}`
-  return hops.length === 0 || isSameChain(hops, opened) ? [line] : [`${line}, by`, formatHops(hops)]
+  return request && clean(request.label)
 }
 
 /** @param {PrintedHop[]} first @param {PrintedHop[]} second */

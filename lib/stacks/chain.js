@@ -17,12 +17,12 @@ const { findRunner } = require('./test-runners')
  * @typedef {import('./frames').Frame} Frame
  * @typedef {import('./stack-views').StackView} StackView
  *
- * @typedef {'registered' | 'settled' | 'rejected' | 'thrown' | 'awaited' | 'reader' | 'opened' | 'unasked' |
- *   'shared' | 'early' | 'worker' | 'process'} Origin
+ * @typedef {'registered' | 'settled' | 'rejected' | 'thrown' | 'awaited' | 'reader' | 'idle' | 'opened' |
+ *   'unasked' | 'shared' | 'early' | 'worker' | 'process'} Origin
  *   how a hop is known: where it was registered; who resolved or rejected the promise; who rejected with
  *   the error, or threw it, and may not have made it; who waited for the promise; only the place that read
- *   `.stack`; who opened the connection on which it happened; the same, and who asked on it is not known; who
- *   uses that connection at once; made before longstack was enabled; in the thread that made this worker; in
+ *   `.stack`; who opened the connection on which it happened, where nobody waited for an answer, where
+ *   somebody did, and where it is not known who did; who uses that connection at once; made before longstack was enabled; in the thread that made this worker; in
  *   the process that spawned this one
  *
  * @typedef {object} Hop one asynchronous step
