@@ -102,7 +102,8 @@ function sharedLine (ask) {
   const lookup = new RequestLookup()
   const [first, last] = [FIRST_ASK, LAST_ASK].map((word) => requestText(lookup.of(ask.readWord(word))))
   if (first === undefined || last === undefined) return undefined
-  return { context: ask, origin: 'shared', label: first === last ? `several ${first}` : `${first} and ${last}` }
+  const label = first === last ? `several ${first}` : `${first} and ${last}`
+  return { context: ask, origin: 'shared', label }
 }
 
 /** @param {number} ref of a request @returns {string | undefined} its name */

@@ -77,7 +77,8 @@ function groupsOf (list) {
 
 /** Returns what the members of a group have in common. @param {Printed} facts */
 function groupKey (facts) {
-  const { type, side, state, origin, referenced, through, opened, what, noun, local, remote, writtenBy } = facts
+  const { type, side, state, origin, referenced, through, opened, writtenBy } = facts
+  const { what, noun, local, remote } = facts
   const end = side === 'server' ? local : side === 'client' ? remote : undefined
   const place = end === undefined ? what : [noun, end]
   const opener = opened.length > 0 ? openerKey(opened) : place
@@ -263,7 +264,7 @@ function writerLines (group) {
   return hops.length === 0 || isSameChain(hops, opened) ? [line] : [`${line}, by`, formatHops(hops)]
 }
 
-/** @param {PrintedHop[]} hops @returns {string | undefined} the request that a server got, of which they are */
+/** @param {PrintedHop[]} hops @returns {string | undefined} the request of a server that they lead to */
 function requestOf (hops) {
   const isRequest = /^HTTP(INCOMINGMESSAGE|2STREAM)$/
   const request = hops.find(({ type, label }) => isRequest.test(type) && / \//.test(label))

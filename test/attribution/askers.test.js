@@ -1,0 +1,189 @@
+'use strict'
+
+// Whose answer an error came with: known answers on pooled connections of real drivers, and of a framing of
+// its own. An error names the request that asked, never another one as a fact; the one that opened the
+// connection is at most a line.
+
+const { spawnSync } = require('node:child_process')
+const fs = require('node:fs')
+const path = require('node:path')
+const test = require('ava')
+const { hasRedis, postgresDirectory, startPostgres, startRedis } = require('../helpers/database-servers')
+const { strict } = require('../helpers/installed')
+const { program: runProgram, register, root } = require('../helpers/run')
+
+const app = path.join(root, 'test', 'fixtures', 'askers', 'app.js')
+const pem = (/** @type {string} */ name) => fs.readFileSync(path.join(root, 'test', 'fixtures', 'chains', `${name}.pem`), 'utf8')
+const others = /^(LONGSTACK|NODE_|AVA_|FORCE_COLOR|NO_COLOR|PG)/
+const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !others.test(name)))
+
+/** @type {Record<string, string>} */
+const ports = {}
+/** @type {Array<{ stop: () => Promise<void> }>} */
+const servers = []
+
+test.before(async (t) => {
+  const bin = postgresDirectory()
+  const [postgres, redis] = await Promise.all([
+    bin === undefined ? undefined : startPostgres(bin), hasRedis() ? startRedis() : undefined
+  ])
+  if (postgres !== undefined) ports.POSTGRES_PORT = String(postgres.port)
+  if (redis !== undefined) ports.REDIS_PORT = String(redis.port)
+  for (const server of [postgres, redis]) if (server !== undefined) servers.push(server)
+  if (servers.length < 2) t.log('left out what needs PostgreSQL and Redis: they are not there')
+  if (strict) t.is(servers.length, 2)
+})
+
+test.after.always(() => Promise.all(servers.map(({ stop }) => stop())))
+
+/**
+ * @typedef {{ right: number, none: number, wrong: number, sample?: string, unknown?: string }} Count
+ * @param {Record<string, string>} env
+ * @returns {Record<string, Count>} by kind
+ */
+function run (env) {
+  const { stdout, stderr } = spawnSync(process.execPath, ['-r', register, app], {
+    encoding: 'utf8',
+    timeout: 120_000,
+    env: { ...inherited, ...ports, PAIR: JSON.stringify({ key: pem('key'), cert: pem('cert') }), ...env }
+  })
+  return stdout === '' ? /** @type {any} */ (stderr) : JSON.parse(stdout)
+}
+
+/** @type {Array<Record<string, string>>} */
+const engines = [{}, { LONGSTACK_CAPTURE: 'js' }]
+
+for (const env of engines) {
+  test.serial(`an error on a pooled connection names who asked, ${JSON.stringify(env)}`, (t) => {
+    const counts = run(env)
+    t.true(Object.keys(counts).length >= 12, JSON.stringify(counts))
+    for (const [kind, { right, none, wrong, sample, unknown }] of Object.entries(counts)) {
+      t.is(wrong, 0, `${kind}: ${sample}`)
+      // Without the allocation clock the reader is all that is known
+      const isTold = unknown !== undefined && env.LONGSTACK_CAPTURE === undefined
+      if (isTold) t.regex(unknown, /── on a connection opened by .*; who asked is not known ──/, kind)
+      if (kind.includes('called')) t.true(right > 0, `${kind}: ${unknown}`)
+      else t.is(none, 0, `${kind}: ${unknown}`)
+    }
+  })
+}
+
+test('a stack names who opened the connection in one line', async (t) => {
+  const { stdout } = await runProgram(`
+    const http = require('node:http')
+    const net = require('node:net')
+    const peer = net.createServer((socket) => socket.on('data', () => socket.write('x'))).listen(0, () => {
+      let connection
+      let done
+      function query (next) {
+        if (connection === undefined) {
+          connection = net.connect(peer.address().port)
+          connection.on('data', () => done(new Error('the query failed')))
+        }
+        done = next
+        connection.write('?')
+      }
+      const server = http.createServer(function handle (request, response) {
+        query((error) => response.end(error.stack))
+      }).listen(0, async () => {
+        const get = async (path) => (await fetch('http://127.0.0.1:' + server.address().port + path)).text()
+        console.log(await get('/orders') + '\\n===\\n' + await get('/bad'))
+        process.exit()
+      })
+    })`)
+  const [first, second] = stdout.split('\n===\n')
+  t.regex(first, /── GET \/orders /)
+  t.notRegex(first, /on a connection/)
+  t.regex(second, /── socket\.write .*\n +at query .*\n +at (Server\.)?handle .*\n +── GET \/bad /)
+  t.regex(second, /── on a connection opened by GET \/orders, \d+ ms earlier ──$/m)
+  t.is(second.split('GET /orders').length, 2, second)
+})
+
+test('what a server sends of its own accord belongs to who opened the connection, and that is said', async (t) => {
+  const { stdout } = await runProgram(`
+    const net = require('node:net')
+    const peer = net.createServer((socket) => {
+      socket.on('data', () => { socket.write('answer'); setTimeout(() => socket.write('push'), 50) })
+    }).listen(0, () => {
+      let answered
+      const connection = (function openPool () { return net.connect(peer.address().port) })()
+      connection.setEncoding('utf8').on('data', (text) => {
+        if (text === 'answer') return answered()
+        console.log(new Error('pushed').stack)
+        process.exit()
+      })
+      setTimeout(async function asker () {
+        await new Promise((resolve) => { answered = resolve; connection.write('?') })
+      }, 20)
+    })`)
+  t.regex(stdout, /── on a connection opened by net\.connect\(.*\n +at openPool /)
+  t.notRegex(stdout, /asker/)
+})
+
+test('a queue in a driver: what it writes in its reply handler is nobody\'s question', async (t) => {
+  const { stdout } = await runProgram(`
+    const net = require('node:net')
+    const trace = require(${JSON.stringify(root)})
+    const peer = net.createServer((socket) => socket.on('data', (data) => setTimeout(() => socket.write(data), 20)))
+    peer.listen(0, () => {
+      const queue = []
+      let present
+      const connection = net.connect(peer.address().port, function openPool () {
+        setTimeout(function handleA () { query('good', () => {}) }, 1)
+        setTimeout(function handleB () { query('bad', () => process.exit()) }, 5)
+      })
+      function query (sql, done) { queue.push({ sql, done }); if (present === undefined) next() }
+      function next () { present = queue.shift(); if (present) connection.write(present.sql) }
+      connection.setEncoding('utf8').on('data', (text) => {
+        const { done } = present
+        if (text === 'bad') console.log(new Error('the query failed').stack + '\\n' + trace.why(connection))
+        next()
+        done()
+      })
+    })`)
+  t.regex(stdout, /the query failed/)
+  t.regex(stdout, /── on a connection opened by .*; who asked is not known ──/)
+  t.notRegex(stdout, /handleA|last written/)
+})
+
+test('of a connection on which nothing was written nobody is told as the writer', async (t) => {
+  const { stdout } = await runProgram(`
+    const net = require('node:net')
+    const trace = require(${JSON.stringify(root)})
+    const peer = net.createServer(() => {}).listen(0, () => {
+      const connection = net.connect(peer.address().port, () => setTimeout(() => {
+        console.log(String(trace.why(connection)))
+        process.exit()
+      }, 20))
+    })`)
+  t.regex(stdout, /0 bytes out/)
+  t.notRegex(stdout, /last written/)
+})
+
+test('connections are grouped by who has them', async (t) => {
+  const { stdout } = await runProgram(`
+    const http = require('node:http')
+    const net = require('node:net')
+    const trace = require(${JSON.stringify(root)})
+    const peer = net.createServer((socket) => socket.pipe(socket)).listen(0, () => {
+      const idle = []
+      const acquire = () => idle.pop() ?? net.connect(peer.address().port)
+      const query = (socket) => new Promise((resolve) => { socket.once('data', resolve); socket.write('?') })
+      async function ok () { const socket = acquire(); await query(socket); idle.push(socket) }
+      async function leak () { await query(acquire()) }
+      const server = http.createServer(async function handle ({ url }, response) {
+        await (url === '/leak' ? leak() : ok())
+        response.end()
+      }).listen(0, async () => {
+        const get = async (path) => (await fetch('http://127.0.0.1:' + server.address().port + path)).text()
+        await Promise.all(['/ok', '/ok', '/ok', '/ok'].map(get))
+        await Promise.all(['/leak', '/leak', '/leak'].map(get))
+        const pool = trace.handles().filter(({ remote }) => remote?.endsWith(':' + peer.address().port))
+        const text = require('node:util').inspect(trace.handles())
+        console.log(text.split('\\n\\n').filter((group) => group.includes(':' + peer.address().port)).join('\\n\\n'))
+        process.exit()
+      })
+    })`)
+  t.regex(stdout, /3 × TCP connection, client[^]*?last written .* ago at query \(program\.cjs:8\), for GET \/leak, by/)
+  t.regex(stdout, /last written .* ago at query \(program\.cjs:8\), for GET \/ok, by/)
+})
