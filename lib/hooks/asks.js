@@ -240,7 +240,11 @@ function isOwnAnswer (connection) {
   return false
 }
 
-/** @param {number} step @param {number} connection */
+/**
+ * Whether a step is a callback of a connection.
+ * @param {number} step reference
+ * @param {number} connection reference of its handle
+ */
 function isOfConnection (step, connection) {
   return step === connection || (records.isAsk(step) && records.readWord(step, OUTER) === connection)
 }
@@ -336,4 +340,4 @@ function noteSettled (maker) {
   records.writeWord(current[CURRENT_CAUSE], SETTLED_FOR, maker)
 }
 
-module.exports = { ONE, SHARED, UNKNOWN, answer, createAsks, endUse, noteSettled }
+module.exports = { ONE, SHARED, UNKNOWN, answer, createAsks, endUse, isOfConnection, noteSettled }

@@ -13,6 +13,7 @@ const { MIN_SPLIT } = require('./critical-path')
 const { isAnswer, noteAnswer, noteTraffic } = require('./questions')
 const { RunLog, Sums } = require('./run-log')
 const { spanAt } = require('./identities')
+const { isOfConnection } = require('../hooks/asks')
 const {
   AWAITED, CHAIN, DETAIL, FLAGS, MASK, RUN, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT, TRIGGER,
   promises, readWord, resources
@@ -148,8 +149,8 @@ class LoopTime {
       if (isInRing ? (ring[place + FLAGS] & SETTLED) !== 0 : (readWord(awaited, FLAGS) & SETTLED) !== 0) {
         settler = isInRing ? ring[place + SETTLED_SPAN] : readWord(awaited, SETTLED_SPAN)
         const cause = isInRing ? ring[place + DETAIL] : readWord(awaited, DETAIL)
-        if (answered !== undefined && cause === answered.context.ref) {
-          settler = 0 // in a callback of the connection, whichever request opened that
+        if (answered !== undefined && isOfConnection(cause, answered.context.ref)) {
+          settler = 0 // in a callback of the connection: it ends what was awaited
         } else if (settler !== 0 && (settler === running.seq || spanAt(settler)?.log === running.log)) {
           settled = isInRing ? ring[place + SETTLED_RUN] : readWord(awaited, SETTLED_RUN)
           settler = 0

@@ -84,9 +84,9 @@ const cases = [
     }
   },
   {
-    name: 'pg: in callback style the site is that of the last write, and not proven',
+    name: 'pg: in callback style the site is that of the last write',
     needs: 'postgres',
-    requests: [['/pg-callback', { at: 'queryByCallback', via: 'pg', until: POSTGRES, ms: QUERY, unproven: true }]]
+    requests: [['/pg-callback', { at: 'queryByCallback', via: 'pg', until: POSTGRES, ms: QUERY }]]
   },
   {
     name: 'pg: in callback style the path ends where it leaves the request',
