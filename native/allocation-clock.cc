@@ -5,7 +5,8 @@
 // lib/attribution/allocation-clock.js makes where a callback begins or ends. An object whose address lies
 // between those of two consecutive markers was made between the two, if all three lie in one page and no
 // collection came since the first. Where V8 has gone on to another page between the two, the same holds as
-// long as V8 does not come back to a page.
+// long as V8 does not come back to a page. A collection voids all markers; the newest one is made again when
+// it is over, for the same callback goes on.
 //
 // Nothing of V8's layout is read but the word in the slot of a handle, which is the object's address
 // (ValueHelper, include/v8-internal.h), and that a page has 256 KiB (layout.h). That the heap allocates
@@ -44,11 +45,30 @@ constexpr size_t kMaxObjectBytes = size_t{1} << (kPageBits - 1);
 constexpr int kUnknown = -1;
 constexpr int kDisordered = -2;           // the order of two markers is not that of their addresses
 
+// New space, in bytes.
+struct NewSpace {
+  size_t capacity = 0;
+  size_t available = 0;
+};
+
+NewSpace ReadNewSpace(Isolate* isolate) {
+  v8::HeapSpaceStatistics space;
+  for (size_t i = 0; i < isolate->NumberOfHeapSpaces(); i++) {
+    if (isolate->GetHeapSpaceStatistics(&space, i) && strcmp(space.space_name(), "new_space") == 0) {
+      return {space.space_used_size() + space.space_available_size(), space.space_available_size()};
+    }
+  }
+  return {};
+}
+
 // The two integers shared with JavaScript; lib/attribution/allocation-clock.js names them.
 struct Counters {
   uint32_t collections;
   uint32_t unmoved;       // not 0: a collection left objects where they were
 };
+
+// Returns the address with the tag of a heap object.
+inline uintptr_t AddressOf(Local<Value> value) { return longstack::WordOf(value); }
 
 // The addresses of a thread's markers. The markers themselves are garbage at once: live objects would make V8
 // grow new space, measured up to 13 MB (bench/run.js, workload "real").
@@ -68,12 +88,15 @@ class Markers {
     memory_.Reset(isolate_, memory);
     counters_ = reinterpret_cast<Counters*>(static_cast<char*>(memory->Data()) + counters->ByteOffset());
     isolate_->AddGCPrologueCallback(OnCollection, this, v8::kGCTypeAll);
+    isolate_->AddGCEpilogueCallback(OnCollected, this, v8::kGCTypeAll);
+    capacity_ = ReadNewSpace(isolate_).capacity;
     Forget();
   }
 
   void Stop() {
     if (counters_ == nullptr) return;
     isolate_->RemoveGCPrologueCallback(OnCollection, this);
+    isolate_->RemoveGCEpilogueCallback(OnCollected, this);
     counters_ = nullptr;
     memory_.Reset();
   }
@@ -83,6 +106,16 @@ class Markers {
 
   void Forget() { forgotten_ = added_; }
 
+  // Returns whether V8 is known not to have come back to a page since the last collection. It comes back only
+  // where it gets no fresh page, to what was left over at the ends of pages where an object did not fit
+  // (SemiSpaceNewSpace::Allocate, src/heap/new-spaces.cc). What is left over is shorter than an object: where
+  // more is available, V8 allocates in a fresh page, and has done so until now. While it marks, V8 does not
+  // scavenge: when it has been to all ends of pages, it adds a page, and the capacity is another.
+  bool HasFreshPages() const {
+    const NewSpace space = ReadNewSpace(isolate_);
+    return space.available > kMaxObjectBytes && space.capacity == capacity_;
+  }
+
   uint32_t collections() const { return counters_ == nullptr ? 0 : counters_->collections; }
   uint32_t count() const { return added_ - forgotten_ < kSize ? added_ - forgotten_ : kSize; }
   uintptr_t At(uint32_t back) const { return addresses_[(added_ - 1 - back) & (kSize - 1)]; }
@@ -90,13 +123,28 @@ class Markers {
  private:
   static void OnCollection(Isolate*, v8::GCType type, v8::GCCallbackFlags, void* data) {
     Markers* markers = static_cast<Markers*>(data);
+    markers->is_renewed_ = markers->count() > 0;
     markers->Forget();
     markers->counters_->collections++;
     if ((type & kMinorMarkSweep) != 0) markers->counters_->unmoved = 1;
   }
 
+  // V8 lets this allocate (AddGCPrologueCallback, include/v8-isolate.h). A collection which that causes calls
+  // neither callback, and is over when the marker is made.
+  static void OnCollected(Isolate* isolate, v8::GCType, v8::GCCallbackFlags, void* data) {
+    Markers* markers = static_cast<Markers*>(data);
+    if (markers->is_renewed_) {
+      v8::HandleScope scope(isolate);
+      markers->forgotten_--;
+      markers->addresses_[markers->forgotten_ & (kSize - 1)] = AddressOf(v8::Number::New(isolate, 0.5));
+    }
+    markers->capacity_ = ReadNewSpace(isolate).capacity;
+  }
+
   uint32_t added_ = 0;                    // overflows, long after the next collection
   uint32_t forgotten_ = 0;                // of added_, those before the last collection
+  bool is_renewed_ = false;               // the newest one, after the present collection
+  size_t capacity_ = 0;                   // of new space, after the last collection
   uintptr_t addresses_[kSize];
   Isolate* isolate_;
   Counters* counters_ = nullptr;
@@ -112,9 +160,6 @@ inline Markers* MarkersOf(const FunctionCallbackInfo<Value>& info) {
   return longstack::DataOf<Markers>(info);
 }
 
-// Returns the address with the tag of a heap object.
-inline uintptr_t AddressOf(Local<Value> value) { return longstack::WordOf(value); }
-
 inline bool IsSamePage(uintptr_t a, uintptr_t b) { return a >> kPageBits == b >> kPageBits; }
 
 // start(counters): counts collections from now on
@@ -128,20 +173,6 @@ void Stop(const FunctionCallbackInfo<Value>& info) {
   MarkersOf(info)->Stop();
 }
 
-// Returns whether V8 is known not to have come back to a page since the last collection. It comes back only
-// where it gets no fresh page, to what was left over at the ends of pages where an object did not fit
-// (SemiSpaceNewSpace::AddFreshPage and AddParkedAllocationBuffer, src/heap/new-spaces.cc). What is left over
-// is shorter than an object: where more is free, V8 allocates in a fresh page, and has done so until now.
-bool HasFreshPages(Isolate* isolate) {
-  v8::HeapSpaceStatistics space;
-  for (size_t i = 0; i < isolate->NumberOfHeapSpaces(); i++) {
-    if (isolate->GetHeapSpaceStatistics(&space, i) && strcmp(space.space_name(), "new_space") == 0) {
-      return space.space_available_size() > kMaxObjectBytes;
-    }
-  }
-  return false;
-}
-
 // Returns whether the object was made after the newest marker, where its page is another than the marker's:
 // makes an object, which has to lie in the same page behind it.
 bool IsAfterNewestMarker(Isolate* isolate, const Markers& markers, Local<Value> object) {
@@ -150,7 +181,7 @@ bool IsAfterNewestMarker(Isolate* isolate, const Markers& markers, Local<Value> 
   const uintptr_t address = AddressOf(object);
   if (collections != markers.collections()) return false;
   return IsSamePage(probe, address) && !IsSamePage(markers.At(0), address) && address < probe &&
-         HasFreshPages(isolate);
+         markers.HasFreshPages();
 }
 
 // mark(marker): adds an object that was just made
@@ -169,12 +200,13 @@ void Locate(const FunctionCallbackInfo<Value>& info) {
   Isolate* isolate = info.GetIsolate();
   const Markers& markers = *MarkersOf(info);
   const uintptr_t object = AddressOf(info[0]);
+  const uint32_t collections = markers.collections();
   const uint32_t count = markers.count();
   if (count == 0) return;
   if (!IsSamePage(markers.At(0), object) && IsAfterNewestMarker(isolate, markers, info[0])) {
     return info.GetReturnValue().Set(0);
   }
-  if (markers.count() < count) return;    // the probe caused a collection
+  if (markers.collections() != collections) return;   // the probe caused one: the address is an old one
   uintptr_t next = 0;                     // the marker made after the present one
   for (uint32_t back = 0; back < count; back++) {
     const uintptr_t marker = markers.At(back);
@@ -186,7 +218,7 @@ void Locate(const FunctionCallbackInfo<Value>& info) {
     if (follows && (next == 0 || precedes)) return info.GetReturnValue().Set(static_cast<int32_t>(back));
     // One of the two lies in another page: V8 has left the object's page since, or has come into it.
     if (follows || (precedes && !IsSamePage(marker, object))) {
-      if (HasFreshPages(isolate)) info.GetReturnValue().Set(static_cast<int32_t>(back));
+      if (markers.HasFreshPages()) info.GetReturnValue().Set(static_cast<int32_t>(back));
       return;
     }
     next = marker;
