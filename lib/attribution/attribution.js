@@ -16,11 +16,11 @@
 // Rules 5 to 7 find less, a context that is not known to have made it:
 //
 //   5. who threw it without anything catching it, or rejected with it without a handler;
-//   6. who rejected with it first;
+//   6. who rejected with it: of several the one whose flow reads it, else the last;
 //   7. who reads its stack.
 //
-// Who rejected with the error where that is another flow, who waited for the promise and who opened the
-// connection are appended (askers.js).
+// Who rejected with the error where that is another flow, who waited for the promise, who rejected with it
+// first, and who opened the connection are appended (askers.js).
 
 const { OWN_WORK, contextTag } = require('../context/context')
 const { readSites } = require('../stacks/call-sites')
@@ -63,6 +63,8 @@ class Evidence {
     this.reader = sources.current()
     /** @type {ObservedError} */
     this.observed = sources.observedErrors.observe(error)
+    /** the rejection with it that is told */
+    this.rejection = this.observed.rejections?.concerning(this.reader)
     /** frames of functions that ran */
     this.sync = this.frames.filter((frame) => !frame.isAsync)
     /** the outermost function of the program */
@@ -113,18 +115,18 @@ function rule4ReadByNode (evidence) {
 }
 
 /** @param {Evidence} evidence @returns {Part[] | undefined} */
-function rule5Uncaught ({ observed, sources }) {
-  const { escape } = observed
+function rule5Uncaught (evidence) {
+  const { escape } = evidence.observed
   if (escape === undefined) return undefined
   const origin = escape.isRejection ? 'rejected' : 'thrown'
-  return withRejecterAndAwaiter([{ context: escape.context, origin }], observed, sources.root)
+  return withRejections([{ context: escape.context, origin }], evidence)
 }
 
 /** @param {Evidence} evidence @returns {Part[] | undefined} */
-function rule6Rejecter ({ observed, sources }) {
-  const { rejecter } = observed
-  if (rejecter === undefined) return undefined
-  return withRejecterAndAwaiter([{ context: rejecter, origin: 'rejected' }], observed, sources.root)
+function rule6Rejecter (evidence) {
+  const { rejection } = evidence
+  if (rejection === undefined) return undefined
+  return withRejections([{ context: rejection.context, origin: 'rejected' }], evidence)
 }
 
 /** @param {Evidence} evidence @returns {Part[]} */
@@ -158,29 +160,33 @@ function createAttribution (sources) {
  * @param {Evidence} evidence
  * @returns {Part[] | undefined}
  */
-function partsOfMaker (maker, { observed, outer, sources }) {
+function partsOfMaker (maker, evidence) {
+  const { outer, sources } = evidence
   if (maker === undefined || maker === OWN_WORK) return undefined
   if (isOfPrompt(maker, outer, sources)) return []
-  return withRejecterAndAwaiter([{ context: maker }], observed, sources.root)
+  return withRejections([{ context: maker }], evidence)
 }
 
 /**
- * Appends who rejected and who waited, where their flow is another.
+ * Appends who rejected, who waited and who rejected first, where their flow is another.
  * @param {Part[]} parts
- * @param {ObservedError} observed
- * @param {Context} root
+ * @param {Evidence} evidence
  */
-function withRejecterAndAwaiter (parts, { rejecter, awaiter }, root) {
-  if (rejecter !== undefined && !parts.some(({ context }) => isOneFlow(context, rejecter))) {
-    parts.push({ context: rejecter, origin: 'rejected' })
-  }
+function withRejections (parts, { observed, rejection, sources: { root } }) {
+  if (rejection === undefined) return parts
+  const { context: rejecter, awaiter } = rejection
+  if (!isTold(rejecter, parts)) parts.push({ context: rejecter, origin: 'rejected' })
   const caller = awaiter?.parent
-  if (caller === undefined || caller === root) return parts
-  if (rejecter !== undefined && isSame(caller, rejecter)) return parts
-  if (!parts.some(({ context }) => isOneFlow(context, caller))) {
-    parts.push({ context: awaiter, origin: 'awaited' })
-  }
+  const isAwaited = caller !== undefined && caller !== root && !isSame(caller, rejecter)
+  if (isAwaited && !isTold(caller, parts)) parts.push({ context: awaiter, origin: 'awaited' })
+  const first = observed.rejections?.first.context
+  if (first !== undefined && !isTold(first, parts)) parts.push({ context: first, origin: 'first' })
   return parts
+}
+
+/** Whether the flow of a context is that of a part. @param {Context} context @param {Part[]} parts */
+function isTold (context, parts) {
+  return parts.some((part) => isOneFlow(part.context, context))
 }
 
 /**

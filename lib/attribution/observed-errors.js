@@ -2,9 +2,10 @@
 
 // What was noted of an error before its stack was read: with the error's frames, all that attribution has.
 
-const { contextOf, OWN_WORK, root } = require('../context/context')
+const { contextOf, root } = require('../context/context')
 const { createTag } = require('../context/tag')
 const { own } = require('../objects')
+const { Rejections } = require('./rejections')
 
 const { isNativeError, isProxy } = require('node:util').types
 const MAX_MEMBERS = 16 // of an AggregateError
@@ -12,8 +13,7 @@ const MAX_VALUES = 64 // rejections with a value that is no object, in an iterat
 
 /**
  * @typedef {import('../context/context').Context} Context
- * @typedef {{ ref: number, chain: number, span: number }} PromiseStep of a promise that is rejected; ref 0:
- *   unknown
+ * @typedef {import('./rejections').PromiseStep} PromiseStep
  *
  * @typedef {object} Escape an error that nothing caught
  * @property {Context} context in which it was thrown, or that rejected its promise
@@ -27,10 +27,8 @@ class ObservedError {
     this.maker = undefined
     /** made by Node's native code, before that callback: then it has no frames that ran */
     this.isNative = false
-    /** who rejected with it first @type {Context | undefined} */
-    this.rejecter = undefined
-    /** the promise that was rejected with it first: reference, chain and span; 0: unknown */
-    this.promise = this.promiseChain = this.promiseSpan = 0
+    /** @type {Rejections | undefined} */
+    this.rejections = undefined
     /** the promise that was rejected with it last: the unhandled one */
     this.lastPromise = 0
     /** @type {Escape | undefined} */
@@ -39,13 +37,6 @@ class ObservedError {
     this.handedOverBy = undefined
     /** the hops that were appended to its stack @type {import('../stacks/chain').PrintedHop[] | undefined} */
     this.hops = undefined
-  }
-
-  /** The context of the promise: who waits for it. @returns {Context | undefined} */
-  get awaiter () {
-    if (this.promise === 0) return undefined
-    const context = contextOf(this.promiseChain, this.promise, this.promiseSpan)
-    return context === OWN_WORK ? undefined : context
   }
 }
 
@@ -108,23 +99,20 @@ function createObservedErrors ({ maker: makerOf }) {
     promiseOf: (error) => typeof error === 'object' && error !== null ? tag.read(error)?.lastPromise ?? 0 : 0,
 
     /** @param {object} error @returns {Context | undefined} */
-    rejecterOf: (error) => tag.read(error)?.rejecter,
+    rejecterOf: (error) => tag.read(error)?.rejections?.last.context,
 
     /**
-     * Notes who rejected with an error. The first rejection counts: later ones pass it on.
+     * Notes who rejected with an error.
      * @param {object} error
      * @param {Context} context
      * @param {PromiseStep} promise
      */
-    noteRejection (error, context, { ref, chain, span }) {
+    noteRejection (error, context, promise) {
       const observed = observe(error)
-      if (ref !== 0) observed.lastPromise = ref
-      if (observed.rejecter !== undefined) return
+      if (promise.ref !== 0) observed.lastPromise = promise.ref
+      if (observed.rejections !== undefined) return observed.rejections.note(context, promise)
       observeRelated(error)
-      observed.rejecter = context
-      observed.promise = ref
-      observed.promiseChain = chain
-      observed.promiseSpan = span
+      observed.rejections = new Rejections(context, promise)
     },
 
     /**

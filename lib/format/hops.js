@@ -3,6 +3,7 @@
 // Hops as text. Data in, string out. Frames look exactly as V8 prints them; the line between two hops starts
 // with something that no parser of stacks takes for a frame.
 
+const { baseName } = require('../stacks/text-scan')
 const { formatDuration, clean } = require('../text')
 
 /** @typedef {import('../stacks/chain').PrintedHop} PrintedHop */
@@ -58,10 +59,33 @@ function connectionLine ({ origin, label, ageMs }, timeless) {
   return `  ── on a connection ${verb} ${clean(label)}${age}${remark} ──`
 }
 
-/** Returns what says how a hop is known, if it has to be said. @param {PrintedHop} hop */
+/**
+ * Returns what says where a hop was made and how it is known, if it has to be said.
+ * @param {PrintedHop} hop
+ * @returns {string | undefined}
+ */
 function remarkOf ({ origin, pid, threadId }) {
-  if (threadId !== undefined) return threadId === 0 ? 'in the main thread' : `in thread ${threadId}`
-  return origin === 'process' && pid !== undefined ? `in process ${pid}` : remarks[origin]
+  if (origin === 'process') return pid === undefined ? undefined : `in process ${pid}`
+  if (threadId === undefined) return remarks[origin]
+  const thread = threadId === 0 ? 'in the main thread' : `in thread ${threadId}`
+  return origin === 'worker' || remarks[origin] === undefined ? thread : `${thread} · ${remarks[origin]}`
+}
+
+/**
+ * Returns a hop in one line.
+ * @param {string} introduction
+ * @param {PrintedHop} hop
+ */
+function oneLine (introduction, { label, ageMs, frames }) {
+  const parts = [`${introduction}: ${clean(label)}`]
+  if (Number.isFinite(ageMs)) parts.push(`${formatDuration(ageMs)} earlier`)
+  const functions = frames.map(({ functionName }) => clean(functionName ?? 'anonymous'))
+  if (frames.length > 0) {
+    const { fileName = '', lineNumber } = frames[0]
+    functions[0] += ` (${clean(baseName(fileName))}:${lineNumber})`
+    parts.push(functions.join(' < '))
+  }
+  return `  ── ${parts.join(' · ')} ──`
 }
 
 /**
@@ -73,8 +97,8 @@ function formatHops (hops, timeless = false) {
   let lines = ''
   for (let i = 0; i < hops.length; i++) {
     if (i > 0) lines += '\n'
-    if (hops[i].isFolded) {
-      lines += hops[i].lines[0]
+    if (hops[i].isFolded || hops[i].origin === 'first') {
+      lines += hops[i].isFolded ? hops[i].lines[0] : oneLine('first rejected', hops[i])
       continue
     }
     lines += separator(hops[i], hops[i - 1], timeless)

@@ -90,13 +90,15 @@ function createSettlements ({ capture, lookup, orphans, registry, listener, reco
     }
   }
 
-  /** Keeps a promise until its state is read. The hot path. @param {object} promise */
+  /**
+   * Keeps a promise until its state is read; it has none before this hook returns. The hot path.
+   * @param {object} promise
+   */
   function addPending (promise) {
     if (current[CURRENT_CHAIN] === OWN_WORK_CHAIN) return
-    if (count === BATCH) readPending() // before: this promise has no state yet
+    if (count === BATCH) readPending()
     pending[count] = promise
-    settlers[count] = current[DEPTH] === 0 ? lookup.resolveCause() : current[CURRENT_CAUSE]
-    count++
+    settlers[count++] = current[DEPTH] === 0 ? lookup.resolveCause() : current[CURRENT_CAUSE]
   }
 
   /** Reads the states of the pending promises and reports the rejected ones. Runs no code of the program. */

@@ -17,13 +17,14 @@ const { findRunner } = require('./test-runners')
  * @typedef {import('./frames').Frame} Frame
  * @typedef {import('./stack-views').StackView} StackView
  *
- * @typedef {'registered' | 'settled' | 'rejected' | 'thrown' | 'awaited' | 'reader' | 'idle' | 'opened' |
- *   'unasked' | 'shared' | 'early' | 'worker' | 'process'} Origin
- *   how a hop is known: where it was registered; who resolved or rejected the promise; who rejected with
- *   the error, or threw it, and may not have made it; who waited for the promise; only the place that read
- *   `.stack`; who opened the connection on which it happened, where nobody waited for an answer, where
- *   somebody did, and where it is not known who did; who uses that connection at once; made before longstack
- *   was enabled; in the thread that made this worker; in the process that spawned this one
+ * @typedef {'registered' | 'settled' | 'rejected' | 'first' | 'thrown' | 'awaited' | 'reader' | 'idle' |
+ *   'opened' | 'unasked' | 'shared' | 'early' | 'worker' | 'process'} Origin
+ *   how a hop is known: where it was registered; who resolved or rejected the promise; who rejected with the
+ *   error, who did so first where that is another, or who threw it, and may not have made it; who waited for
+ *   the promise; only the place that read `.stack`; who opened the connection on which it happened, where
+ *   nobody waited for an answer, where somebody did, and where it is not known who did; who uses that
+ *   connection at once; made before longstack was enabled; in the thread that made this worker; in the process
+ *   that spawned this one
  *
  * @typedef {object} Hop one asynchronous step
  * @property {number} asyncId
@@ -34,8 +35,8 @@ const { findRunner } = require('./test-runners')
  * @property {number} repeats turns of a loop folded into this hop
  * @property {Origin} origin
  * @property {number} [pid] of the process in which it was made, where `origin` is `process`
- * @property {number} [threadId] of the thread in which it was made, where `origin` is `worker` and a message
- *   brought it; 0: the main thread
+ * @property {number} [threadId] of the thread in which it was made, where a message brought it; 0: the main
+ *   thread
  * @property {Array<HopFrame>} frames where it was made, innermost first
  *
  * @typedef {object} HopFrame
@@ -76,7 +77,8 @@ function createChain ({ stackOf, options, map, queriedAt, dropped, imported }) {
    * @param {Context | undefined} newest
    * @param {object} [details]
    * @param {Frame[]} [details.above] what is printed above the hops: their async frames are not repeated
-   * @param {Origin} [details.origin] of all hops, where it is not how they are recorded
+   * @param {Origin} [details.origin] of all hops, where it is not how they are recorded; of hops of another
+   *   thread or process the first one's
    * @param {string} [details.connection] the requests of a connection, for a line about that
    * @returns {PrintedHop[]}
    */
@@ -104,7 +106,9 @@ function createChain ({ stackOf, options, map, queriedAt, dropped, imported }) {
       for (const hop of contextHops) folding.add(hop, carried ? findRunner(hop.frames) : runnerOf(context))
       if (isImported) break
     }
-    return joinEqual(folding.finish()).slice(0, depth)
+    const printed = joinEqual(folding.finish()).slice(0, depth)
+    if (origin !== undefined && printed.length > 0 && !printed[0].isFolded) printed[0].origin = origin
+    return printed
   }
 
   /**

@@ -57,13 +57,11 @@ function createErrorHops ({ attribution, chain, observedErrors, readStack, isSta
    */
   function attributedHops (error, sites) {
     const { frames } = readSites(sites ?? [])
-    const [first, ...others] = attribution.attribute(error, sites)
-    if (first === undefined) return []
-    const hops = chain.hops(first.context, { above: frames, origin: first.origin })
-    if (others.length === 0) return hops
-    return hops.concat(...others.map(({ context, origin, label }) => {
-      return chain.hops(context, { origin, connection: label })
-    }))
+    const parts = attribution.attribute(error, sites)
+    return parts.flatMap(({ context, origin, label }, i) => {
+      const hops = chain.hops(context, { above: i === 0 ? frames : undefined, origin, connection: label })
+      return origin === 'first' ? hops.slice(0, 1).map((hop) => nameByRequest(hop, context)) : hops
+    })
   }
 
   /**
@@ -92,6 +90,16 @@ function createErrorHops ({ attribution, chain, observedErrors, readStack, isSta
   }
 
   return { hopsOfError, readError, report, preload }
+}
+
+/**
+ * @param {PrintedHop} hop
+ * @param {import('../context/context').Context | undefined} context
+ */
+function nameByRequest (hop, context) {
+  let step = context
+  while (step !== undefined && step.request === undefined) step = step.parent
+  return step === undefined ? hop : { ...hop, label: /** @type {string} */ (step.request) }
 }
 
 /** Returns call sites as of a function that a timer called. @returns {NodeJS.CallSite[]} */

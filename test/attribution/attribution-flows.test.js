@@ -301,3 +301,73 @@ known('the clock is switched off by a heap that does not move its objects', asyn
   }
   t.regex(JSON.parse(stdout), /without moving|not allocate upwards/)
 })
+
+known('an error that is kept and rejected with again: whose rejection came to the reader, the first in a line', async (t) => {
+  const stack = await told(`
+    const { setTimeout: wait } = require('node:timers/promises')
+    let closed
+    setImmediate(function openPool () { closed = new Error('the pool is closed') })
+    async function query () { await wait(1); throw closed }
+    async function load () { await query() }
+    setTimeout(function first () { load().catch(() => {}) }, 5)
+    setTimeout(function second () { load().catch((error) => console.log(error.stack)) }, 30)`)
+  const rejected = section(stack, 'rejected here')[0]
+  t.regex(rejected, /at query .*\n.*at load .*\n.*second /, stack)
+  t.regex(stack, /\n {2}── first rejected: await · \d+ ms earlier · query \(program\.cjs:5\) < load < .*first ──\n?$/)
+  t.is(stack.split('first ──').length, 2, stack)
+})
+
+known('a rejection that callers pass on is one: nothing is first', async (t) => {
+  const stack = await told(`
+    const { setTimeout: wait } = require('node:timers/promises')
+    let kept
+    setImmediate(function makes () { kept = new Error('kept') })
+    async function query () { await wait(1); throw kept }
+    async function load () { try { await query() } catch (error) { await wait(1); throw error } }
+    async function serve () { return Promise.all([load(), wait(2)]) }
+    setTimeout(function asks () { serve().then(() => {}).catch((error) => setTimeout(() => console.log(error.stack), 2)) }, 5)`)
+  t.regex(section(stack, 'rejected here')[0], /at query .*\n.*at load .*\n.*at serve .*\n.*asks /, stack)
+  t.notRegex(stack, /first rejected/)
+})
+
+known('one error for all that wait: each reader has its own wait', async (t) => {
+  const stack = await told(`
+    const waiting = []
+    function query () { return new Promise((resolve, reject) => waiting.push(reject)) }
+    async function first () { await query().catch(() => {}) }
+    async function second () { await query().catch((error) => console.log(error.stack)) }
+    async function third () { await query().catch(() => {}) }
+    setTimeout(function asksFirst () { first() }, 1)
+    setTimeout(function asksSecond () { second() }, 3)
+    setTimeout(function asksThird () { third() }, 5)
+    setTimeout(function closes () { const error = new Error('closed'); for (const reject of waiting) reject(error) }, 12)`)
+  t.regex(section(stack, 'awaited by').join('\n'), /at query .*\n.*at second .*\n.*asksSecond/, stack)
+  t.notRegex(stack, /asksFirst|asksThird/)
+})
+
+known('an old error, read by the handler of a worker\'s message: the sender\'s chain is the reader\'s', async (t) => {
+  const { stdout } = await program(`'use strict'
+    const { Worker } = require('node:worker_threads')
+    let kept
+    setTimeout(function flowA () { kept = new Error('made by A') }, 1)
+    const echo = 'const { parentPort } = require("worker_threads"); parentPort.on("message", (m) => parentPort.postMessage(m))'
+    const worker = new Worker(echo, { eval: true })
+    setTimeout(function flowB () { gc(); worker.postMessage(1) }, 100)
+    worker.on('message', function onMessage () { worker.terminate(); console.log(kept.stack) })`, { args: ['--expose-gc'] })
+  const { hops } = split(stdout)
+  t.regex(stdout, /flowB/)
+  t.regex(hops[0].title, /MESSAGE .*in thread \d+ · reader: only where/, stdout)
+})
+
+known('every rejection is seen, however many there are in a turn', async (t) => {
+  const { stdout } = await program(`'use strict'
+    const kept = []
+    setTimeout(function makes () { for (let i = 0; i < 20; i++) kept.push(new Error('kept')) }, 1)
+    async function rejects (error) { throw error }
+    setTimeout(function flow () {
+      gc()
+      for (const error of kept) rejects(error).catch(() => {})
+      setTimeout(function reads () { for (const error of kept) console.log(error.stack) }, 5)
+    }, 5)`, { args: ['--expose-gc'] })
+  t.is(stdout.split('rejected here').length - 1, 20, stdout)
+})

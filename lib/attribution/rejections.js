@@ -1,0 +1,96 @@
+'use strict'
+
+// The rejections with one error: who rejected a promise with it, and which promises it came through from
+// there. `await` and `then` pass a rejection on from promise to promise; an error that is kept, such as that
+// of a closed pool, is rejected with again by others.
+
+const { contextOf, OWN_WORK } = require('../context/context')
+const { idOf } = require('../context/record-ids')
+const { descends, isSame } = require('./flows')
+
+const MAX_PROMISES = 32 // that an error is known to have come through
+const MAX_STEPS = 32 // from a step up to one that was given the error
+
+/**
+ * @typedef {import('../context/context').Context} Context
+ * @typedef {{ ref: number, chain: number, span: number }} PromiseStep of a promise that is rejected; ref 0:
+ *   unknown
+ */
+
+/** Somebody rejected a promise with an error that no promise had brought. */
+class Rejection {
+  #promise
+
+  /** @param {Context} context @param {PromiseStep} promise */
+  constructor (context, promise) {
+    this.context = context
+    this.#promise = promise
+  }
+
+  /** The context of the promise: who waits for it. @returns {Context | undefined} */
+  get awaiter () {
+    const { ref, chain, span } = this.#promise
+    const context = ref === 0 ? undefined : contextOf(chain, ref, span)
+    return context === OWN_WORK ? undefined : context
+  }
+}
+
+class Rejections {
+  /** @type {Array<{ asyncId: number, rejection: Rejection }>} asyncId of a promise; 0: unknown */
+  #promises = []
+
+  /** @param {Context} context @param {PromiseStep} promise */
+  constructor (context, promise) {
+    this.first = this.last = new Rejection(context, promise)
+    this.#add(promise, this.first)
+  }
+
+  /** @param {Context} context @param {PromiseStep} promise */
+  note (context, promise) {
+    // What a promise of a subclass waits for is not known: taken for what was rejected last.
+    const isPassedOn = context.kind.promise && !context.awaited
+    this.last = this.#find(context) ?? (isPassedOn ? this.last : new Rejection(context, promise))
+    this.#add(promise, this.last)
+  }
+
+  /**
+   * Returns the rejection of which a context is a consequence, else the last one.
+   * @param {Context | undefined} context
+   */
+  concerning (context) {
+    return context === undefined || this.first === this.last ? this.last : this.#find(context) ?? this.last
+  }
+
+  /** @param {PromiseStep} promise @param {Rejection} rejection */
+  #add ({ ref }, rejection) {
+    if (this.#promises.length === MAX_PROMISES) this.#promises.shift()
+    this.#promises.push({ asyncId: ref === 0 ? 0 : idOf(ref), rejection })
+  }
+
+  /** Returns the newest rejection that a step, or one that led to it, was given. @param {Context} context */
+  #find (context) {
+    let step = /** @type {Context | undefined} */ (context)
+    for (let count = 0; step !== undefined && count < MAX_STEPS; count++) {
+      for (let i = this.#promises.length - 1; i >= 0; i--) {
+        const { asyncId, rejection } = this.#promises[i]
+        if (asyncId === 0 ? isSame(step, rejection.context) : isGiven(step, asyncId)) return rejection
+      }
+      step = step.parent
+    }
+    // Promises are not recorded in light mode, and what awaits one goes on in the step that began to.
+    return this.#promises.find(({ asyncId, rejection }) => {
+      return asyncId === 0 && descends(rejection.context, context)
+    })?.rejection
+  }
+}
+
+/**
+ * Whether a step was given what a promise was settled with.
+ * @param {Context} step
+ * @param {number} asyncId
+ */
+function isGiven (step, asyncId) {
+  return step.awaited && step.triggerAsyncId === asyncId
+}
+
+module.exports = { Rejections }
