@@ -15,14 +15,14 @@
 // between is not known to be.
 
 const guard = require('../context/guard')
-const { contextAt, root } = require('../context/context')
+const { contextAt, contextOf, root } = require('../context/context')
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, MISSING, ORPHANED,
   SETTLING, current
 } = require('../context/current')
 const {
-  CAUSE, CHAIN, DETAIL, FLAGS, IDS, LIVE, MASK, OWN_WORK_CHAIN, REF, SETTLED, SETTLED_RUN, SETTLED_SPAN,
-  SHIFT, ended, findRecord, findResource, isAsk, ids, promises, resources
+  CAUSE, CHAIN, DETAIL, FLAGS, IDS, LIVE, MASK, NO_CHAIN, OWN_WORK_CHAIN, REF, SETTLED, SETTLED_RUN,
+  SETTLED_SPAN, SHIFT, ended, findRecord, findResource, isAsk, ids, promises, resources
 } = require('../context/records')
 const { OnPromise } = require('../context/tag')
 const { noteSettled } = require('./asks')
@@ -45,6 +45,8 @@ function createSettlements ({ capture, lookup, orphans, registry, listener, reco
   /** @type {any[]} */
   const pending = Array(BATCH).fill(undefined)
   const settlers = new Int32Array(BATCH)
+  /** of the settlers: a message that is handled continues another chain than its port's */
+  const chains = new Int32Array(BATCH)
   let count = 0
 
   /** Notes a promise that V8's own hooks report, before it has its state. @param {object} promise */
@@ -98,7 +100,9 @@ function createSettlements ({ capture, lookup, orphans, registry, listener, reco
     if (current[CURRENT_CHAIN] === OWN_WORK_CHAIN) return
     if (count === BATCH) readPending()
     pending[count] = promise
-    settlers[count++] = current[DEPTH] === 0 ? lookup.resolveCause() : current[CURRENT_CAUSE]
+    const isEntered = current[DEPTH] !== 0
+    chains[count] = isEntered ? current[CURRENT_CHAIN] : NO_CHAIN
+    settlers[count++] = isEntered ? current[CURRENT_CAUSE] : lookup.resolveCause()
   }
 
   /** Reads the states of the pending promises and reports the rejected ones. Runs no code of the program. */
@@ -110,17 +114,19 @@ function createSettlements ({ capture, lookup, orphans, registry, listener, reco
     for (let i = 0; i < BATCH; i++) {
       const promise = pending[i]
       pending[i] = undefined
-      if ((rejected >> i & 1) !== 0) reportRejection(promise, settlers[i])
+      if ((rejected >> i & 1) !== 0) reportRejection(promise, settlers[i], chains[i])
     }
   }
 
   /**
    * @param {object} promise
-   * @param {number} settler reference of the step that rejected it, 0: the main script
+   * @param {number} settler reference of the step that rejected it, 0: it has none, or is the main script
+   * @param {number} chain of that step
    */
-  function reportRejection (promise, settler) {
+  function reportRejection (promise, settler, chain) {
     const reason = capture.rejection?.(promise)
-    const context = settler === 0 ? root : contextAt(settler)
+    const byChain = chain === NO_CHAIN ? undefined : contextOf(chain, settler, 0)
+    const context = byChain ?? (settler === 0 ? root : contextAt(settler))
     if (context !== undefined) listener.rejected(reason, context, recordOf(promise))
   }
 

@@ -23,8 +23,8 @@ const { findRunner } = require('./test-runners')
  *   error, who did so first where that is another, or who threw it, and may not have made it; who waited for
  *   the promise; only the place that read `.stack`; who opened the connection on which it happened, where
  *   nobody waited for an answer, where somebody did, and where it is not known who did; who uses that
- *   connection at once; made before longstack was enabled; in the thread that made this worker; in the process
- *   that spawned this one
+ *   connection at once; made before longstack was enabled; in the thread that made this worker; in the
+ *   process that spawned this one
  *
  * @typedef {object} Hop one asynchronous step
  * @property {number} asyncId
