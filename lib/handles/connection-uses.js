@@ -4,9 +4,13 @@
 // Requests are held weakly.
 
 const { adopt, contextTag } = require('../context/context')
+const { kindOf } = require('../context/kinds')
 const { endUse } = require('../hooks/asks')
-const { handleOf } = require('../node-objects')
+const { formatAddress, handleOf, idOf, providerOf } = require('../node-objects')
+const { isObject, own } = require('../objects')
+const { entryTag } = require('./entry')
 const { requestLabel } = require('./request-label')
+const { typeOf } = require('./subject')
 
 /**
  * @param {object} deps
@@ -25,6 +29,26 @@ function createConnectionUses ({ registry, now, isSelected, noteTraffic, asks, c
   const connections = new WeakMap()
   /** @type {WeakMap<object, import('../context/context').Context>} */
   const listens = new WeakMap()
+
+  /**
+   * A worker of a cluster listens: the primary has the handle, the worker an object in its place (`rr` in
+   * lib/internal/cluster/child.js), which tells its address by a function of Node's.
+   * @param {object} server
+   * @param {object} handle
+   * @param {import('../context/context').Context} call of listen()
+   */
+  function openedInPrimary (server, handle, call) {
+    call.asyncId = idOf(server) ?? 0
+    call.kind = kindOf(typeOf(undefined, server), true)
+    contextTag.write(handle, call)
+    registry.opened(call, handle)
+    registry.setOwner(handle, server)
+    const entry = registry.ofObject(server)
+    const getsockname = own(handle, 'getsockname')
+    const end = {}
+    if (typeof getsockname === 'function') getsockname(end)
+    if (entry !== undefined) entry.local = formatAddress(end)
+  }
 
   return {
     requested (request) {
@@ -51,23 +75,29 @@ function createConnectionUses ({ registry, now, isSelected, noteTraffic, asks, c
     },
 
     listens (server) {
-      if (!isSelected('TCPSERVERWRAP') || isSelected('TickObject')) return
-      listens.set(server, contextOfRequest(contextOfRequest))
+      if (isSelected('TCPSERVERWRAP')) listens.set(server, contextOfRequest(contextOfRequest))
     },
 
-    // Node often makes the handle in a later tick. Where ticks have no stack, the call of listen() has one.
+    // Node often makes the handle in a later tick, or it comes by a message of another process. Where these
+    // have no stack, the call of listen() has one.
     listening (server) {
+      const call = listens.get(server)
+      const handle = handleOf(server)
+      const isOfPrimary = handle !== undefined && providerOf(handle) === undefined
+      if (isOfPrimary && call !== undefined) return openedInPrimary(server, handle, call)
       const entry = registry.ofObject(server)
       registry.connected(entry)
-      const call = listens.get(server)
       if (call === undefined || entry === undefined) return
-      adopt(entry.context, call)
+      if (!isSelected('TickObject') || !entry.context.type.endsWith('SERVERWRAP')) adopt(entry.context, call)
     },
 
     accepted (socket) {
       const entry = registry.ofObject(socket)
       if (entry !== undefined) entry.isAccepted = true
       registry.connected(entry)
+      const server = own(socket, '_server') // whose handle, in the worker of a cluster, has no events
+      const listening = isObject(server) ? entryTag.read(server) : undefined
+      if (listening !== undefined) listening.activeAt = now()
     },
 
     worker (worker) {

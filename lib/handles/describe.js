@@ -10,7 +10,7 @@ const { className, hidden, isObject, own } = require('../objects')
 const { clean } = require('../text')
 const { requestLabel } = require('./request-label')
 const { pipeDetail, signalDetail, standardDescriptor, standardNameOf } = require('./standard-streams')
-const { carrierOf } = require('./subject')
+const { carrierOf, isOfPrimary } = require('./subject')
 
 /**
  * @typedef {import('./subject').Subject} Subject
@@ -66,12 +66,19 @@ function endsOf (subject) {
   if (object === undefined) return { local, remote }
   local ??= formatAddress(own(object, '_sockname')) // Node keeps after close what the program has read before
   remote ??= formatAddress(own(object, '_peername'))
+  if (subject.isShared) local ??= addressInKey(asString(own(object, '_connectionKey')))
   if (type === 'PIPESERVERWRAP') local ??= asString(own(object, '_pipeName'))
   if (type === 'PIPEWRAP') {
     const server = own(object, '_server')
     if (isObject(server)) local ??= asString(own(server, '_pipeName'))
   }
   return { local, remote }
+}
+
+/** @param {string | undefined} key of a server: type, address and port of its call of listen() */
+function addressInKey (key) {
+  const [, address, port] = /^[46]:(.+):(\d+)$/.exec(key ?? '') ?? []
+  return Number(port) > 0 ? formatAddress({ address, port: Number(port) }) : undefined
 }
 
 /** @param {unknown} value */
@@ -119,6 +126,8 @@ function describe (subject, side, { local, remote }, processHandles) {
   } else if (local !== undefined) {
     text += ` at ${local}`
   }
+  if (subject.isShared) text += ', for the workers of a cluster'
+  if (isOfPrimary(subject)) text += ', listens through the primary'
   return clean(text)
 }
 
@@ -177,6 +186,7 @@ function streamDetail (stream) {
 function hintOf (subject, state) {
   const { object, handle, type } = subject
   if (state === 'closed') return undefined
+  if (subject.isShared) return 'cluster.disconnect()'
   if (type === 'Timeout') {
     const repeats = typeof own(handle ?? object ?? {}, '_repeat') === 'number'
     return `${repeats ? 'clearInterval' : 'clearTimeout'}(timer) or timer.unref()`

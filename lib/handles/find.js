@@ -8,7 +8,7 @@ const { OWN_WORK, contextTag } = require('../context/context')
 const { createTag } = require('../context/tag')
 const { handleOf, idOf, ownerOf, providerOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
-const { isResource, typeOf } = require('./subject')
+const { isResource, typeOf, typeOfRole } = require('./subject')
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -89,7 +89,7 @@ function createFinder (registry) {
     const context = contextOf(handle ?? object) ?? entry?.context ?? contextOfWaiting(object)
     const isTyped = (handle !== undefined || entry !== undefined) && context?.type !== 'unknown'
     const type = (isTyped ? context?.type : undefined) ?? presentOrReportedType(handle, object)
-    return { object, handle, type, context, entry }
+    return { object, handle, type: typeOfRole(type, object), context, entry }
   }
 
   return { find, findContext }

@@ -10,7 +10,7 @@ const { isObject, own } = require('../objects')
 const { contextOf } = require('./find')
 const { standardDescriptor } = require('./standard-streams')
 const { isOpen } = require('./state')
-const { isResource, typeOf } = require('./subject')
+const { isResource, isShared, typeOf, typeOfRole } = require('./subject')
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -48,39 +48,48 @@ function createHandleList ({ registry, stackOf }) {
    * @returns {Generator<import('./subject').Subject | undefined, void>} undefined: a pause
    */
   function * walk (isSelected) {
-    const { owners, wrapped } = yield * nodeHandles()
+    const { owners, wrapped, shared } = yield * nodeHandles()
     const isHidden = (/** @type {object} */ handle) => wrapped.has(handle) && isSelected('TLSWRAP')
     for (const [i, entry] of registry.list().entries()) {
       if (i % STRIDE === 0) yield undefined
       const handle = entry.resource.deref()
       if (handle === undefined) continue
       const { context } = entry
-      const { type } = context
-      const owner = owners.get(handle) ?? entry.owner?.deref() ?? ownerOf(handle)
+      const holder = owners.get(handle) ?? entry.owner?.deref() ?? ownerOf(handle)
       owners.delete(handle)
+      const isOfCluster = holder !== undefined && shared.delete(holder)
+      const owner = isOfCluster ? undefined : holder
+      const type = typeOfRole(context.type, owner)
       if (!isSelected(type) || isHidden(handle)) continue
       const object = owner ?? (type === 'MESSAGEPORT' || type === 'Timeout' ? handle : undefined)
-      const subject = { object, handle, type, context, entry }
+      const subject = { object, handle, type, context, entry, isShared: isOfCluster }
       if (isOpen(subject) === true && isOfProgram(context) && !isOutput(subject)) yield subject
     }
     for (const [handle, object] of owners) {
       if (contextTag.read(handle) === OWN_WORK) continue
       const context = contextOf(handle)
-      const type = context === undefined || context.type === 'unknown' ? typeOf(handle, object) : context.type
+      const isTyped = context !== undefined && context.type !== 'unknown'
+      const type = typeOfRole(isTyped ? context.type : typeOf(handle, object), object)
       if (!isSelected(type) || handleRequest.test(type) || isHidden(handle)) continue
       const owner = object === handle ? undefined : object
       const subject = { object: owner, handle, type, context, entry: undefined }
       if (!isOutput(subject)) yield subject
     }
+    for (const object of shared) {
+      const type = typeOf(undefined, object)
+      if (!isSelected(type)) continue
+      yield { object, handle: undefined, type, context: undefined, entry: undefined, isShared: true }
+    }
   }
 
   /**
    * Returns what Node itself lists, and the handles that TLS is a layer on: both are one connection.
-   * @returns {Generator<undefined, { owners: Map<object, object>, wrapped: Set<object> }>} owners: what the
-   *   program holds of a handle
+   * @returns {Generator<undefined, { owners: Map<object, object>, wrapped: Set<object>,
+   *   shared: Set<object> }>} owners: what the program holds of a handle; shared: see `isShared`
    */
   function * nodeHandles () {
     const owners = new Map()
+    const shared = new Set()
     const node = /** @type {any} */ (process)
     for (const [i, object] of node._getActiveHandles().concat(node._getActiveRequests()).entries()) {
       if (i % STRIDE === 0) yield
@@ -88,6 +97,7 @@ function createHandleList ({ registry, stackOf }) {
       const isHandle = isResource(object) || typeOf(undefined, object) === 'MESSAGEPORT'
       const handle = handleOf(object) ?? (isHandle ? object : undefined)
       if (handle !== undefined) owners.set(handle, object) // an object that closes has no handle any more
+      else if (isShared(object)) shared.add(object)
     }
     const wrapped = new Set()
     const tlsEntries = registry.list().filter((entry) => entry.context.type === 'TLSWRAP')
@@ -100,7 +110,7 @@ function createHandleList ({ registry, stackOf }) {
       wrapped.add(parent)
       owners.set(parent, socket)
     }
-    return { owners, wrapped }
+    return { owners, wrapped, shared }
   }
 
   /**

@@ -73,6 +73,7 @@ function stateOf (subject, side) {
   if (isTimer) return isPending(handle ?? object ?? {}) ? 'pending' : 'closed'
   if (type === 'PROMISE') return undefined
   if (type === 'REQUEST') return own(object ?? {}, 'destroyed') === true ? 'closed' : WAITING
+  if (subject.isShared) return 'listening'
   if (object !== undefined && isServer(object)) return handleOf(object) === undefined ? 'closed' : 'listening'
   if (object !== undefined && isSocket(object)) return socketState(object, side)
   if (object !== undefined && type === 'HTTP2SESSION') return sessionState(object)

@@ -18,6 +18,7 @@ const { className, hidden, inherits, isObject, own } = require('../objects')
  * @property {string} type Node's provider name, or "unknown"
  * @property {Context | undefined} context
  * @property {import('./entry').Entry | undefined} entry
+ * @property {boolean} [isShared] it listens for the workers of a cluster, see below
  */
 
 /** @param {unknown} object */
@@ -28,6 +29,35 @@ function isSocket (object) {
 /** @param {unknown} object */
 function isServer (object) {
   return isObject(object) && inherits(object, net.Server.prototype)
+}
+
+/**
+ * Whether a server that Node lists as active listens by a handle that is no longer its own: the primary of a
+ * cluster takes it, and gives connections to its workers (RoundRobinHandle in lib/internal/cluster).
+ * @param {unknown} object
+ */
+function isShared (object) {
+  return isServer(object) && handleOf(/** @type {object} */ (object)) === undefined
+}
+
+/**
+ * Whether a server listens through the primary of its cluster: by a handle that came in a message, which it
+ * was not given by the program, or by an object in its place (lib/internal/cluster/child.js).
+ * @param {Subject} subject
+ */
+function isOfPrimary ({ object, handle, type }) {
+  if (object === undefined || handle === undefined || !type.endsWith('SERVERWRAP')) return false
+  return providerOf(handle) !== type && own(object, '_connectionKey') !== '-1:null:-1'
+}
+
+/**
+ * Returns the type of what a server listens on: a handle that came by a message has that of a connection.
+ * @param {string} type
+ * @param {object | undefined} object
+ */
+function typeOfRole (type, object) {
+  const isConnected = type === 'TCPWRAP' || type === 'PIPEWRAP'
+  return isConnected && isServer(object) ? type.replace('WRAP', 'SERVERWRAP') : type
 }
 
 /** Whether a type is that of a connection between two programs. @param {string} type */
@@ -86,4 +116,6 @@ function carrierOf ({ object, type }) {
   return { object: socket, handle: handleOf(socket), type: 'TCPWRAP', context: undefined, entry: undefined }
 }
 
-module.exports = { carrierOf, isConnection, isResource, isServer, isSocket, typeOf }
+module.exports = {
+  carrierOf, isConnection, isOfPrimary, isResource, isServer, isShared, isSocket, typeOf, typeOfRole
+}
