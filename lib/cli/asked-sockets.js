@@ -9,6 +9,7 @@ const path = require('node:path')
 const { BlockedError } = require('./asked-thread')
 const { receiveLines, threadOn } = require('./meeting')
 const { RefusedError, pidInside, socketFiles } = require('./process-facts')
+const { formatDuration } = require('../text')
 
 const INTRODUCE_MS = 2_000 // for a thread to answer
 
@@ -79,16 +80,29 @@ async function askSocket (file) {
     if (known === undefined) processes.push({ pid, threads: [thread], busy: undefined, busyMs: 0 })
     else known.threads.push(thread)
   }
-  /** @type {Asked['refused']} */
-  const refused = []
-  for (const failure of failures.filter(({ error }) => error instanceof BlockedError)) {
-    const note = noteOfFailure(failure)
-    const pid = note?.pid ?? pidOf(failure.file)
-    if (note?.threadId === 0) processes.push(blockedProcess(note))
-    else refused.push({ pid: pid ?? 0, sentence: blockedSentence(failure.file, pid, note) })
+  const notes = failures.map(noteOfFailure).filter((note) => note?.threadId === 0)
+  for (const note of notes) processes.push(blockedProcess(/** @type {Note} */ (note)))
+  const refused = silentThreads(failures)
+  if (processes.length === 0) {
+    const [{ sentence = silence(file, failures), stack } = {}] = refused
+    throw new RefusedError([sentence, stack].filter(Boolean).join('\n'))
   }
-  if (processes.length === 0) throw new RefusedError(refused[0]?.sentence ?? silence(file, failures))
   return { processes, refused, close: async () => { for (const thread of threads) thread.close() } }
+}
+
+/**
+ * Tells which sockets do not answer, but for those of processes that have noted what their main thread runs.
+ * @param {Failure[]} failures
+ * @param {number} [known] the process, as this command sees it
+ * @returns {Asked['refused']}
+ */
+function silentThreads (failures, known) {
+  return failures.filter(({ error }) => error instanceof BlockedError).flatMap((failure) => {
+    const note = noteOfFailure(failure)
+    const pid = known ?? note?.pid ?? pidOf(failure.file)
+    if (note?.threadId === 0) return []
+    return { pid: pid ?? 0, sentence: blockedSentence(failure.file, pid, note), stack: note?.stack }
+  })
 }
 
 /** Returns what it runs that does not answer, where it has noted that. @param {Failure} failure */
@@ -125,10 +139,12 @@ function blockedProcess ({ pid, since, stack }) {
  */
 function blockedSentence (file, pid, note) {
   if (note !== undefined) {
-    return `Thread ${note.threadId} of process ${pid} does not answer: its event loop is blocked. ` +
-      `It runs\n${note.stack}`
+    const duration = formatDuration(Math.max(0, Date.now() - note.since))
+    return `Thread ${note.threadId} of process ${pid} is blocked, for ${duration} at least. It runs`
   }
-  const subject = pid === undefined ? 'A process' : `Process ${pid}`
+  const [, threadId] = /^\d+\.(\d+)/.exec(path.basename(file)) ?? []
+  const thread = threadId === undefined || threadId === '0' ? '' : `Thread ${threadId} of p`
+  const subject = pid === undefined ? 'A process' : `${thread === '' ? 'P' : thread}rocess ${pid}`
   return `${subject} listens on ${file} and does not answer: its event loop is blocked. ` +
     `longstack why ${pid ?? 'PID'} asks by the inspector, also inside of what blocks; with ` +
     'LONGSTACK_BLOCKED the process itself tells what it is.'
@@ -142,4 +158,4 @@ function silence (file, failures) {
   return `No process listens on ${file}: the one that did has ended.`
 }
 
-module.exports = { askSocket, blockedProcess, connectTo, noteOfFailure }
+module.exports = { askSocket, blockedProcess, connectTo, noteOfFailure, silentThreads }

@@ -4,13 +4,14 @@
 // thread connects to a socket of this command, which its inspector is asked for. The inspector is open for
 // that moment only; where the socket cannot be reached, it stays open as long as the command asks.
 
-const { askSocket, blockedProcess, connectTo, noteOfFailure } = require('./asked-sockets')
+const { askSocket, blockedProcess, connectTo, noteOfFailure, silentThreads } = require('./asked-sockets')
 const { AskedThread } = require('./asked-thread')
 const { inspectProcess, SilentError } = require('./inspect-process')
 const { Meeting } = require('./meeting')
 const {
   GoneError, RefusedError, endedSentence, hasEnded, nodeDescendants, ownerOf, pidInside, socketsOf
 } = require('./process-facts')
+const { formatDuration } = require('../text')
 
 const JOIN_MS = 2_000 // for a thread to connect, where its event loop is free
 const BUSY_MS = 3_000 // for a busy event loop to come free
@@ -18,9 +19,12 @@ const POLL_MS = 50
 const GONE_MS = 500 // from the end of a connection to that of the process
 const SIGN_MS = 2_000 // a process that is asked by its inspector detaches without a sign of this command
 const BLOCKED_MS = 250 // what is shorter is work
+const THREAD_ID = "process.getBuiltinModule('worker_threads').threadId"
 const ownWorker = /[\\/]lib[\\/](blocked[\\/]inspector-worker|sinks[\\/]otlp-thread)\.js$/
 
 /**
+ * @typedef {{ pid: number, sentence: string, stack?: string }} Refusal stack: what it runs
+ *
  * @typedef {object} AskedProcess
  * @property {number} pid
  * @property {AskedThread[]} threads the main one first; empty: its event loop is blocked
@@ -29,7 +33,7 @@ const ownWorker = /[\\/]lib[\\/](blocked[\\/]inspector-worker|sinks[\\/]otlp-thr
  *
  * @typedef {object} Asked
  * @property {AskedProcess[]} processes
- * @property {Array<{ pid: number, sentence: string }>} refused processes that could not be asked
+ * @property {Refusal[]} refused processes and threads that could not be asked
  * @property {() => Promise<void>} close
  */
 
@@ -51,7 +55,7 @@ async function askProcesses (pids, { children = true, busyMs = BUSY_MS } = {}) {
   for (const pid of all) { // one after another: each inspector opens on the same port
     const isThere = !hasEnded(pid)
     try {
-      processes.push(await askProcess(pid, busyMs, closings))
+      processes.push(await askProcess(pid, busyMs, { refused, closings }))
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error
       refused.push({ pid, sentence: isThere ? await sentenceOf(pid, error) : error.message })
@@ -76,12 +80,16 @@ async function sentenceOf (pid, error) {
 /**
  * @param {number} pid
  * @param {number} busyMs
- * @param {Array<() => Promise<void>>} closings
+ * @param {{ refused: Asked['refused'], closings: Array<() => Promise<void>> }} all to which its own are added
  * @returns {Promise<AskedProcess>}
  */
-async function askProcess (pid, busyMs, closings) {
+async function askProcess (pid, busyMs, { refused, closings }) {
   const { threads, failures } = await connectTo(socketsOf(pid), pid)
-  if (threads[0]?.facts.isMainThread) return { pid, threads, busy: undefined, busyMs: 0 }
+  const silent = silentThreads(failures, pid)
+  if (threads[0]?.facts.isMainThread && silent.every(({ stack }) => stack !== undefined)) {
+    refused.push(...silent)
+    return { pid, threads, busy: undefined, busyMs: 0 }
+  }
   const own = pidInside(pid)
   const note = failures.map(noteOfFailure).find((found) => found?.pid === own && found.threadId === 0)
   if (note !== undefined) return { ...blockedProcess(note), pid }
@@ -95,11 +103,13 @@ async function askProcess (pid, busyMs, closings) {
     if (ms >= busyMs) return { pid, threads: [], busy: stack, busyMs: ms }
     meeting = new Meeting(ownerOf(pid))
     await meeting.isListening
-    const workers = await target.workers().catch(() => [])
-    const joined = await Promise.all([target, ...workers.filter(isOfProgram)].map((thread) =>
-      join(thread, /** @type {Meeting} */ (meeting)).catch((error) => error)))
-    const [main, ...others] = joined
+    const workers = (await target.workers().catch(() => [])).filter(isOfProgram)
+    const [main, ...others] = await Promise.all([
+      join(target, meeting).catch((error) => error),
+      ...workers.map((worker) => joinWorker(worker, /** @type {Meeting} */ (meeting), busyMs))
+    ])
     const found = others.filter((thread) => thread instanceof AskedThread)
+    for (const answer of others) if (answer !== undefined && 'sentence' in answer) refused.push(answer)
     if (main instanceof AskedThread) return { pid, threads: [main, ...found], busy: stack, busyMs: ms }
     if (!(main instanceof RefusedError)) throw main
     isAsking = true
@@ -152,6 +162,27 @@ async function join (inspected, meeting) {
   if (asked === undefined) throw new SilentError(`Process ${inspected.pid} ended, or closed its connection.`)
   await asked.introduce()
   return asked
+}
+
+/**
+ * Has a worker connect, as soon as its event loop is free.
+ * @param {import('./inspect-process').InspectedThread} worker
+ * @param {Meeting} meeting
+ * @param {number} busyMs
+ * @returns {Promise<AskedThread | Refusal | undefined>} undefined: it has ended
+ */
+async function joinWorker (worker, meeting, busyMs) {
+  const { pid } = worker
+  const id = await worker.evaluate(THREAD_ID).catch(() => undefined)
+  const name = `${id === undefined ? worker.worker?.title : `Thread ${id}`} of process ${pid}`
+  try {
+    const { stack, ms } = await waitForLoop(worker, busyMs)
+    if (ms < busyMs) return await join(worker, meeting)
+    const duration = formatDuration(ms)
+    return { pid, sentence: `${name} is blocked, for ${duration} at least. It runs`, stack }
+  } catch {
+    return worker.isOpen ? { pid, sentence: `${name} does not answer, nor tell what it runs.` } : undefined
+  }
 }
 
 /** @template T @param {Promise<T>} promise @param {number} ms @returns {Promise<T | undefined>} */

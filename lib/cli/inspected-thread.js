@@ -104,6 +104,7 @@ class InspectedThread {
     if (!this.#hasWorkers) return
     this.#hasWorkers = false
     await this.#post('NodeWorker.disable', {}, REQUEST_MS).catch(() => {})
+    for (const worker of this.#workers.values()) worker.end()
     this.#workers.clear()
   }
 

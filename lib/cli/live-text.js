@@ -28,7 +28,7 @@ const { pendingBlocks, requestBlocks } = require('./waits-text')
  *
  * @typedef {object} Answer
  * @property {ProcessAnswer[]} processes
- * @property {Array<{ pid: number, sentence: string }>} refused
+ * @property {import('./asked').Refusal[]} refused
  * @property {Array<{ pid: number, program: string | undefined }>} others
  * @property {string | undefined} end that connections were asked for
  */
@@ -52,7 +52,7 @@ function withHops (sent) {
 /** @param {Answer} answer @param {Colours} colours @returns {string} */
 function formatAnswer ({ processes, refused, others, end }, colours) {
   const blocks = processes.map((one) => headOf(one, colours))
-  for (const { sentence } of refused) blocks.push(colours.yellow(clean(sentence)))
+  blocks.push(...refused.map((refusal) => refusalText(refusal, colours)))
   for (const { pid, program } of others) {
     const name = program === undefined ? '' : ` (${clean(program)})`
     blocks.push(`Process ${pid}${name} is at ${end} as well; it is not of Node.`)
@@ -83,8 +83,14 @@ function formatOpened ({ processes, refused }, colours) {
   const count = threads.reduce((sum, { open }) => sum + open.length, 0)
   const none = 'Nothing was opened that is still open.'
   const head = count === 0 ? none : title.replace(' open', ' opened and still open')
-  const warnings = refused.map(({ sentence }) => colours.yellow(clean(sentence)))
+  const warnings = refused.map((refusal) => refusalText(refusal, colours))
   return `${[...warnings, head, ...groups].join('\n\n')}\n`
+}
+
+/** @param {import('./asked').Refusal} refusal @param {Colours} colours */
+function refusalText ({ sentence, stack }, colours) {
+  const head = colours.yellow(clean(sentence))
+  return stack === undefined ? head : `${head}\n${stack}`
 }
 
 /** @param {{ pid: number, facts: Facts }} thread */
@@ -134,7 +140,7 @@ function jsonAnswer ({ processes, refused, others }) {
           pending: pending?.groups.map(publicChain)
         }))
     })),
-    refused: refused.map(({ pid, sentence }) => ({ pid, reason: sentence })),
+    refused: refused.map(({ pid, sentence, stack }) => ({ pid, reason: sentence, stack })),
     others
   }
 }

@@ -48,7 +48,7 @@ longstack/register, or longstack attach PID.
 
 ${describe(flags)}
 
-Exit code: 1 if the process cannot be asked, 2 for wrong usage.
+Exit code: 1 if a process or a thread cannot be asked or is blocked, 2 for wrong usage.
 `
 
 /** @param {string[]} args */
@@ -65,7 +65,7 @@ async function main (args) {
   try {
     const target = findTarget(operands[0])
     asked = await ask(target, wish)
-    await answerTo(asked, target, wish)
+    return await answerTo(asked, target, wish)
   } catch (error) {
     if (!(error instanceof RefusedError)) throw error
     printError(`longstack: ${error.message}`)
@@ -118,7 +118,12 @@ async function ask ({ pids, socket }, { children }) {
   return socket === undefined ? await askProcesses(pids, { children }) : await askSocket(socket)
 }
 
-/** @param {Asked} asked @param {Target} target @param {Wish} wish */
+/**
+ * @param {Asked} asked
+ * @param {Target} target
+ * @param {Wish} wish
+ * @returns {Promise<1 | undefined>} 1: a process or a thread has not answered
+ */
 async function answerTo (asked, target, wish) {
   const { formatAnswer, jsonAnswer } = require('./live-text')
   const isScreen = wish.watchMs !== undefined && !wish.json && process.stdout.isTTY === true
@@ -134,7 +139,9 @@ async function answerTo (asked, target, wish) {
       const text = formatAnswer(all, colours())
       await print(isScreen ? `${CLEAR}${text}` : text)
     }
-    if (wish.watchMs === undefined || present.length === 0) return
+    if (wish.watchMs === undefined || present.length === 0) {
+      return asked.refused.length > 0 || present.some(({ threads }) => threads.length === 0) ? 1 : undefined
+    }
     await sleep(wish.watchMs)
     if (!wish.json && !isScreen) await print('\n')
   }

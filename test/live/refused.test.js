@@ -144,7 +144,7 @@ test.serial('a LONGSTACK_SOCKET that does not answer, with LONGSTACK_BLOCKED: th
   t.is(fs.statSync(note).mode & 0o777, 0o600)
   for (const target of [socket, child.pid]) {
     const { stdout, stderr, code } = await why(target)
-    t.is(code, 0, stderr)
+    t.is(code, 1, stderr)
     t.regex(stdout, new RegExp(`The event loop of process ${child.pid} is blocked, for .* at least\\. It runs\n {4}at `))
     t.regex(stdout, /at .*soon [^]*── setInterval\(10\)/)
   }

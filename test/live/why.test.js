@@ -33,8 +33,8 @@ const service = `
 
 /** @param {...(string | number)} args */
 async function whyJson (...args) {
-  const { stdout, stderr, code } = await longstack('why', '--json', ...args)
-  if (code !== 0) throw new Error(stderr)
+  const { stdout, stderr } = await longstack('why', '--json', ...args)
+  if (stdout === '') throw new Error(stderr)
   return JSON.parse(stdout)
 }
 
@@ -142,12 +142,36 @@ live('tells what blocks the event loop, with the stack inside', async (t) => {
     }, 50)
   `)
   const { stdout, code, stderr } = await longstack('why', pid)
-  t.is(code, 0, stderr)
+  t.is(code, 1, stderr)
   t.regex(stdout, /^The event loop of process \d+ is blocked, for \d\.\d s at least\. It runs\n {4}at later \(.*app\d+\.js:4:/)
   t.regex(stdout, /── setTimeout\(50\) · Timeout/)
   const { processes: [{ blocked, threads }] } = await whyJson(pid)
   t.regex(blocked.stack, /at later/)
   t.deepEqual(threads, [])
+})
+
+live('tells which worker is blocked, with its stack, by the exit code too', async (t) => {
+  for (const env of [{}, { LONGSTACK_SOCKET: path.join(directory, 'worker') }]) {
+    const { pid } = await start(`
+      const { Worker, isMainThread, parentPort } = require('node:worker_threads')
+      if (isMainThread) {
+        new Worker(__filename).once('message', () => console.log('ready', 1))
+      } else {
+        setTimeout(function compute () {
+          parentPort.postMessage('computes')
+          for (;;) Math.random()
+        }, 500)
+      }
+    `, { env })
+    const { stdout, code } = await longstack('why', pid)
+    t.is(code, 1)
+    t.regex(stdout, /^Thread 1 of process \d+ is blocked, for [\d.]+ s at least\. It runs\n {4}at compute \(/m)
+    t.regex(stdout, /^1 open\n\nworker thread 1/m)
+    const answer = await whyJson(pid)
+    t.deepEqual(answer.refused.map((/** @type {any} */ one) => one.pid), [pid])
+    t.regex(answer.refused[0].stack, /at compute/)
+    t.deepEqual(answer.processes.map(threadIds), [[0]])
+  }
 })
 
 live('leaves a debugger that is attached', async (t) => {
