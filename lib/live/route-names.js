@@ -5,7 +5,7 @@
 
 const requests = require('../context/request-names')
 const { isObject, own } = require('../objects')
-const { nameOfMethod, nameOfPath } = require('../spans/path-names')
+const { nameOfMethod, nameOfPath } = require('../path-names')
 
 const MAX_NAMES = 2048 // of paths
 const MAX_MOUNTS = 64 // of a route

@@ -7,7 +7,7 @@
 const { types } = require('node:util')
 const { createTag } = require('../context/tag')
 const { isObject, own } = require('../objects')
-const { nameOfPath } = require('./path-names')
+const { nameOfPath } = require('../path-names')
 
 const MAX_ROUTE = 512 // characters
 const MAX_DEPTH = 16 // routers in routers

@@ -7,7 +7,7 @@ const { hasNodePrototype } = require('../context/request-names')
 const { endOf, handleOf } = require('../node-objects')
 const { hidden, hiddenProperty, isObject, own } = require('../objects')
 const { hostOf, methodOf, pathOf, requestName, textOf } = require('./http-names')
-const { nameOfMethod, nameOfPath } = require('./path-names')
+const { nameOfMethod, nameOfPath } = require('../path-names')
 const { preparedAttributes } = require('./prepared-attributes')
 
 /** @typedef {Record<string, unknown>} Attributes */

@@ -4,7 +4,7 @@
 // kept.
 
 const { shortMethod } = require('../context/request-names')
-const { nameOfMethod } = require('./path-names')
+const { nameOfMethod } = require('../path-names')
 
 const MAX_PATH = 2048 // characters of a path
 const MAX_NAMES = 1000 // of requests, kept

@@ -18,7 +18,7 @@ const MAX_VAGUE = 0.003
 // Each part loads, while it is loaded, only itself and what its line names. In a function it may require
 // anything of the lines above its own as well, never of a line below.
 const floors = [
-  { 'files.js': [], 'listeners.js': [], 'buckets.js': [], 'objects.js': [], 'option-types.js': [], 'reasons.js': [], 'standard-error.js': [], 'text.js': [], 'encoding/': [] },
+  { 'files.js': [], 'listeners.js': [], 'buckets.js': [], 'objects.js': [], 'option-types.js': [], 'path-names.js': [], 'reasons.js': [], 'standard-error.js': [], 'text.js': [], 'encoding/': [] },
   { 'warnings.js': ['listeners.js'] },
   { 'errors.js': ['text.js', 'warnings.js'] },
   { 'context/': ['objects.js', 'errors.js'] },
@@ -39,7 +39,7 @@ const floors = [
   {
     'options.js': ['option-types.js', 'warnings.js'],
     'profile/': ['context/', 'errors.js', 'stacks/'],
-    'spans/': ['context/', 'encoding/', 'hooks/', 'listeners.js', 'node-objects.js', 'objects.js', 'stacks/', 'warnings.js']
+    'spans/': ['context/', 'encoding/', 'hooks/', 'listeners.js', 'node-objects.js', 'objects.js', 'path-names.js', 'stacks/', 'warnings.js']
   },
   { 'option-table.js': ['options.js'] },
   { 'doctor-problems.js': [] },
@@ -50,7 +50,7 @@ const floors = [
   },
   {
     'live/': ['buckets.js', 'context/', 'files.js', 'format/', 'handles/', 'listeners.js', 'node-objects.js', 'objects.js', 'options.js',
-      'spans/', 'standard-error.js', 'warnings.js']
+      'path-names.js', 'spans/', 'standard-error.js', 'warnings.js']
   },
   { 'tracer.js': ['context/', 'hooks/', 'listeners.js', 'node-objects.js', 'options.js', 'tracer/', 'warnings.js'] },
   { 'api.js': ['context/', 'errors.js', 'hooks/', 'node-objects.js', 'options.js', 'tracer/'] },
@@ -64,11 +64,11 @@ const floors = [
   { 'register.js': ['start.js'], 'inspected.js': ['start.js'] }
 ]
 
-// The half that reads files of spans, in a process of its own. It shares text.js and errors.js with the
-// other.
+// The half that reads files of spans, in a process of its own. It shares text.js, errors.js and
+// path-names.js with the other.
 const offline = [
   { 'report/read/': [] },
-  { 'report/aggregate/': ['report/read/', 'text.js'] },
+  { 'report/aggregate/': ['path-names.js', 'report/read/', 'text.js'] },
   { 'report/render/': ['report/aggregate/', 'report/read/', 'text.js'] }
 ]
 // The command line stands on either half.

@@ -1,7 +1,10 @@
 'use strict'
 
 // Final names of requests. What a line says of another request, such as who delayed it, has the name that
-// this had then: method and path with `*` for ids, if a framework reported its route only later.
+// this had then: method and path with `*` for ids (lib/path-names.js), if a framework reported its route only
+// later.
+
+const { generalPath, nameOfMethod } = require('../../path-names')
 
 /** @typedef {import('../read/span-line').Span} Span */
 
@@ -9,11 +12,7 @@ const MAX_NAMES = 10_000
 const MAX_RECENT = 2048 // spans, twice
 const LEARNED = 1000 // spans of a name from which its paths are learned; then each 32nd
 const EVERY = 32
-const MAX_PATH_CHARS = 200 // of a path in a name
 const OF_ANOTHER = ' of another request'
-/** Tells segments of a path that stand for one of many, as lib/spans/http-names.js does. */
-const ONE_OF_MANY = new RegExp('^(?:\\d+|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|' +
-  '(?=[^/]*\\d)[0-9a-f]{12,}|(?=[^/]*\\d)[\\w-]{24,}|.{64,})$', 'i')
 
 class Renames {
   /** by the name before; undefined if there are several @type {Map<string, string | undefined>} */
@@ -36,7 +35,7 @@ class Renames {
     if (count > LEARNED && count % EVERY !== 0) return
     const { 'http.request.method': method, 'url.path': path } = attributes
     if (typeof method !== 'string' || typeof path !== 'string') return
-    this.#add(`${method} ${generalPath(path)}`, name)
+    this.#add(`${nameOfMethod(method)} ${generalPath(path)}`, name)
   }
 
   /** @param {string} before @param {string} name */
@@ -71,12 +70,6 @@ class Renames {
     for (const wait of digest.waits) wait.until = this.untilOf(wait.until)
     if (digest.blockedBy !== undefined) digest.blockedBy = this.nameOf(digest.blockedBy, digest.parentSpanId)
   }
-}
-
-/** @param {string} path */
-function generalPath (path) {
-  const general = path.split('/').map((segment) => ONE_OF_MANY.test(segment) ? '*' : segment).join('/')
-  return general.slice(0, MAX_PATH_CHARS)
 }
 
 module.exports = { Renames }

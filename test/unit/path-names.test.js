@@ -4,7 +4,7 @@
 
 const fc = require('fast-check')
 const test = require('ava')
-const { MAX_NAMES, nameOfMethod, nameOfPath } = require('../../../lib/spans/path-names')
+const { MAX_NAMES, nameOfMethod, nameOfPath } = require('../../lib/path-names')
 
 /** @param {string} alphabet @param {number} min @param {number} [max] */
 const from = (alphabet, min, max = min) => {

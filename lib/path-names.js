@@ -2,7 +2,8 @@
 
 // Paths as parts of names. Where no framework names the route, what looks like one of many is replaced by
 // `*`: so names stay few, and tokens, session ids and e-mail addresses stay out of them. Whatever is asked
-// for, there are at most MAX_NAMES in a process; the paths of the rest are all called `*`.
+// for, there are at most MAX_NAMES in a process; the paths of the rest are all called `*`. A report asks for
+// the same names, of the paths that it reads.
 
 const MAX_NAMES = 1000
 const MAX_NAME = 200 // characters
@@ -29,12 +30,17 @@ const names = new Set()
  */
 function nameOfPath (path) {
   if (names.has(path)) return path
-  const [, target, port = ''] = /^([^/]*)(:\d{1,5})$/.exec(path) ?? ['', path] // host:port of CONNECT
-  const name = `${target.split('/').map(nameOfSegment).join('/')}${port}`.slice(0, MAX_NAME)
+  const name = generalPath(path)
   if (names.has(name)) return name
   if (names.size >= MAX_NAMES) return '*'
   names.add(name)
   return name
+}
+
+/** Returns the same of any number of paths. @param {string} path */
+function generalPath (path) {
+  const [, target, port = ''] = /^([^/]*)(:\d{1,5})$/.exec(path) ?? ['', path] // host:port of CONNECT
+  return `${target.split('/').map(nameOfSegment).join('/')}${port}`.slice(0, MAX_NAME)
 }
 
 /** Returns a method as part of a name: HTTP/2 lets a client make them up. @param {string} method */
@@ -89,4 +95,4 @@ function isSlug (word) {
 /** @param {string} text @param {RegExp} pattern */
 const count = (text, pattern) => text.match(pattern)?.length ?? 0
 
-module.exports = { MAX_NAMES, nameOfMethod, nameOfPath }
+module.exports = { MAX_NAMES, generalPath, nameOfMethod, nameOfPath }
