@@ -5,7 +5,7 @@
 
 const { loadBinding } = require('../stacks/binding')
 const { paint } = require('../format/paint')
-const { formatBlocking } = require('../format/blocking')
+const { BlockingTexts } = require('../format/blocking')
 const { afterChange } = require('../listeners')
 const { messageOf, printLine: print } = require('../warnings')
 const { Detector } = require('./detector')
@@ -40,6 +40,7 @@ const { createNativeWatchdog } = require('./native-watchdog')
  */
 function createBlockedCallbacks (deps) {
   const { now, current, withPlainFormat, explain, options, warn, listeners, observers, record, safely } = deps
+  const texts = new BlockingTexts()
   const detector = new Detector({ now, current, withPlainFormat, explain, createWatchdog, report, safely })
 
   function createWatchdog () {
@@ -57,7 +58,7 @@ function createBlockedCallbacks (deps) {
     observers.listeners.emit(event)
     if (options().blocked === undefined) return
     record(event, callback)
-    if (listeners.size === 0) print(paint(`longstack: ${formatBlocking(event, callback.span)}`))
+    if (listeners.size === 0) print(paint(`longstack: ${texts.format(event, callback.span)}`))
     afterChange(() => listeners.emit(event, warnOf))
   }
 

@@ -1,27 +1,78 @@
 'use strict'
 
-// A blocking callback as text, for a terminal. Data in, string out.
+// Blocking callbacks as text, for a terminal. What blocks at the same place again is one line, and whole the
+// 10th, 100th, 1,000th time.
 
-const { formatDuration, clean } = require('../text')
-
-/** @typedef {import('../blocked/blocking-callback').BlockedEvent} BlockedEvent */
+const { formatDuration, clean, shortFrame } = require('../text')
 
 /**
- * @param {BlockedEvent} event
- * @param {{ name: string } | undefined} span that it was part of
- * @returns {string}
+ * @typedef {import('../blocked/blocking-callback').BlockedEvent} BlockedEvent
+ * @typedef {{ name: string }} Named
  */
-function formatBlocking (event, span) {
-  const lines = [`the event loop ${headline(event, span)}`, ...remarks(event), event.stack]
+
+const MAX_PLACES = 1000 // that are remembered
+
+class BlockingTexts {
+  /** how often each place has blocked; the latest last @type {Map<string, number>} */
+  #counts = new Map()
+  /** when the callback began that was told from inside, and where it was @type {string | undefined} */
+  #inside
+
+  /**
+   * @param {BlockedEvent} event
+   * @param {Named | undefined} span that it was part of
+   * @returns {string}
+   */
+  format (event, span) {
+    const frames = framesOf(event)
+    if (frames.length === 0) return wholeText(event, span, 1)
+    const place = [...new Set(frames.map(nameOf))].join()
+    const began = `${event.startUnixMs} ${place}`
+    const isTold = !event.stillRunning && this.#inside === began
+    this.#inside = event.stillRunning ? began : undefined
+    const times = (this.#counts.get(place) ?? 0) + (isTold ? 0 : 1)
+    this.#counts.delete(place)
+    this.#counts.set(place, times)
+    if (this.#counts.size > MAX_PLACES) this.#counts.delete(String(this.#counts.keys().next().value))
+    if (!isTold && /^10*$/.test(String(times))) return wholeText(event, span, times)
+    const { functionName, fileName, lineNumber } = frames[0]
+    const innermost = shortFrame(`${functionName || '(anonymous)'} (${fileName}:${lineNumber}:0)`)
+    return `${headline(event, span, times)}, at ${clean(innermost)}`
+  }
+}
+
+/** @param {BlockedEvent} event of which: own frames inside, else all, else those that led to it */
+function framesOf ({ frames, chain }) {
+  const all = frames.length > 0 ? frames : chain.flatMap((hop) => hop.frames)
+  const own = all.filter(({ kind }) => kind === 'user')
+  return own.length > 0 ? own : all
+}
+
+/** @param {import('../stacks/chain').HopFrame} frame @returns {string} its function, at whichever line */
+function nameOf ({ functionName, fileName, lineNumber }) {
+  return functionName ? `${functionName} ${fileName}` : `(anonymous) ${fileName}:${lineNumber}`
+}
+
+/** @param {BlockedEvent} event @param {Named | undefined} span @param {number} times */
+function wholeText (event, span, times) {
+  const lines = [headline(event, span, times), ...remarks(event), event.stack]
   return lines.filter((line) => line !== '').join('\n')
 }
 
-/** @param {BlockedEvent} event @param {{ name: string } | undefined} span */
-function headline ({ ms, stillRunning }, span) {
+/** @param {BlockedEvent} event @param {Named | undefined} span @param {number} times */
+function headline ({ ms, stillRunning }, span, times) {
+  const again = times === 1 ? '' : ' again'
   const blocker = span === undefined ? '' : ` by ${clean(span.name)}`
+  const count = times === 1 ? '' : `, the ${times}${suffixOf(times)} time`
   const duration = formatDuration(ms)
-  if (stillRunning) return `is blocked${blocker}, for ${duration} so far`
-  return `was blocked for ${duration}${blocker}`
+  if (stillRunning) return `the event loop is blocked${again}${blocker}, for ${duration} so far${count}`
+  return `the event loop was blocked${again} for ${duration}${blocker}${count}`
+}
+
+/** @param {number} number @returns {string} st, nd, rd or th */
+function suffixOf (number) {
+  const isTeen = number % 100 > 10 && number % 100 < 14
+  return isTeen ? 'th' : ['th', 'st', 'nd', 'rd'][number % 10] ?? 'th'
 }
 
 /** @param {BlockedEvent} event */
@@ -32,4 +83,4 @@ function remarks ({ samples, sampledLate }) {
   return [`  sampled ${late} late, as on leaving a native call or a garbage collection:`]
 }
 
-module.exports = { formatBlocking }
+module.exports = { BlockingTexts }

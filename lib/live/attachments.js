@@ -3,7 +3,7 @@
 // longstack attach: while commands are attached, tracing is on with what they ask for; when the last one
 // goes, the options are those from before, or tracing is off again.
 
-const { formatBlocking } = require('../format/blocking')
+const { BlockingTexts } = require('../format/blocking')
 const { environmentOptions, parseOptions } = require('../options')
 const { messageOf } = require('../warnings')
 
@@ -95,18 +95,19 @@ function attach (wishes, session) {
   session.onEnd(() => present.remove(wishes))
   if (!tellsBlocked) return { wasEnabled: enabled, blocked: false }
   const { blockedListeners } = wiring
+  const texts = new BlockingTexts()
   const tell = (/** @type {any} */ event) => {
-    session.send({ event: 'blocked', value: { text: blockedText(event) } })
+    session.send({ event: 'blocked', value: { text: blockedText(texts, event) } })
   }
   blockedListeners.add(tell)
   session.onEnd(() => { blockedListeners.delete(tell) })
   return { wasEnabled: enabled, blocked: true }
 }
 
-/** @param {any} event of callbacks that block */
-function blockedText (event) {
+/** @param {BlockingTexts} texts @param {any} event of callbacks that block */
+function blockedText (texts, event) {
   try {
-    return formatBlocking(event, event.span)
+    return texts.format(event, event.span)
   } catch (error) {
     return messageOf(error)
   }

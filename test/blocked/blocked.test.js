@@ -188,6 +188,21 @@ overBoth(test, 'an error that a program survives does not end the watch', async 
   t.deepEqual(['first', 'second'].map((name) => stacks.filter((stack) => stack.includes(`at ${name} `)).length), [1, 1])
 })
 
+overBoth(test, 'what blocks again is one line', async (t, capture) => {
+  const source = `
+    let left = 8
+    function spin () { const end = performance.now() + 60; while (performance.now() < end); }
+    setTimeout(function tick () { spin(); if (--left > 0) setTimeout(tick, 1) }, 300)`
+  const { stderr } = await node(['-r', register, '-e', source], { env: { LONGSTACK_BLOCKED: '50', LONGSTACK_CAPTURE: capture } })
+  const reports = stderr.split('longstack: ').filter((text) => text.includes('at spin ('))
+  t.true(reports.length >= 3, stderr)
+  for (const [i, text] of reports.entries()) {
+    const times = i + 1
+    if (times === 1) t.regex(text, /^the event loop was blocked for \d+ ms\n(?: {2}sampled.*\n)?(?: {4}at .*\n)*? {4}at spin .*\n {4}at tick /)
+    else t.regex(text, new RegExp(`^the event loop was blocked again for \\d+ ms, the ${times}(?:st|nd|rd|th) time, at spin \\(.*\\)\n$`))
+  }
+})
+
 overBoth(test, 'sampled as often as can be, in all sorts of places, a program computes what it computes', async (t, capture) => {
   const { stdout, stderr, code, signal } = await node(['-r', register, places], { env: { LONGSTACK_BLOCKED: '4', LONGSTACK_CAPTURE: capture, LENGTH: '150' } })
   t.is(signal, null, stderr)
