@@ -2,7 +2,7 @@
 
 // Reports of handles as text, one or many, equal ones grouped. Data in, string out.
 
-const { formatDuration, clean } = require('../text')
+const { formatDuration, clean, placeOf } = require('../text')
 const { createTag } = require('../context/tag')
 const { formatHops } = require('./hops')
 const { createInspectable } = require('./inspect')
@@ -62,7 +62,11 @@ function summary (list) {
   return `longstack: ${list.length} open in process ${process.pid}\n\n${listText(list)}\n`
 }
 
-/** @param {Printed[]} list @returns {string[]} the text of each group of equal ones, the largest first */
+/**
+ * @param {Printed[]} list
+ * @returns {string[]} the text of each group of equal ones, the largest first; since a snapshot the fastest
+ *   growing first, and below these, a line each, those of which as many were closed
+ */
 function groupsOf (list) {
   /** @type {Map<string, Printed[]>} */
   const groups = new Map()
@@ -72,7 +76,23 @@ function groupsOf (list) {
     if (group === undefined) groups.set(key, [facts])
     else group.push(facts)
   }
-  return [...groups.values()].sort((a, b) => b.length - a.length).map(formatGroup)
+  const sorted = [...groups.values()].sort((a, b) => growthOf(b) - growthOf(a) || b.length - a.length)
+  const steady = sorted.filter(([{ growth }]) => growth !== undefined && growth.more <= 0)
+  const texts = sorted.filter((group) => !steady.includes(group)).map(formatGroup)
+  return steady.length === 0 ? texts : [...texts, steadyText(steady)]
+}
+
+/** @param {Printed[]} group */
+const growthOf = ([{ growth }]) => Math.max(0, growth?.more ?? 0)
+
+/** @param {Printed[][]} groups that have not grown since a snapshot */
+function steadyText (groups) {
+  const elapsedMs = Math.max(...groups.map(([{ growth }]) => growth?.elapsedMs ?? 0))
+  const lines = groups.map((group) => {
+    const place = placeOf(group[0].opened[0]?.lines ?? [])
+    return `  ${headOf(group)}${place === undefined ? '' : `, at ${place}`}`
+  })
+  return `As many closed since the snapshot ${formatDuration(elapsedMs)} ago as opened:\n${lines.join('\n')}`
 }
 
 /** Returns what the members of a group have in common. @param {Printed} facts */
@@ -112,7 +132,7 @@ function report (facts) {
 /** @param {Printed[]} group equal in all but their figures and addresses */
 function formatGroup (group) {
   const [first] = group
-  const lines = [`${group.length > 1 ? `${group.length} × ` : ''}${sharedDescription(group)} · ${first.type}`]
+  const lines = [headOf(group)]
   const figures = [
     first.state,
     ages(group),
@@ -130,6 +150,11 @@ function formatGroup (group) {
   lines.push(...transformLines(first))
   if (first.hint !== undefined) lines.push(`  to close it: ${first.hint}`)
   return lines.join('\n')
+}
+
+/** @param {Printed[]} group */
+function headOf (group) {
+  return `${group.length > 1 ? `${group.length} × ` : ''}${sharedDescription(group)} · ${group[0].type}`
 }
 
 /** Describes what all of a group have in common. @param {Printed[]} group */
@@ -179,7 +204,6 @@ function ages (group) {
 /** @param {NonNullable<Printed['growth']>} growth */
 function growthText ({ more, elapsedMs }) {
   const since = `since the snapshot ${formatDuration(elapsedMs)} ago`
-  if (more <= 0) return `as many were closed ${since}`
   if (elapsedMs < MIN_RATE_MS) return `${more} more ${since}`
   const perMinute = more * 60_000 / elapsedMs
   return `${more} more ${since}, ${perMinute < 10 ? perMinute.toFixed(1) : Math.round(perMinute)} a minute`
@@ -285,5 +309,13 @@ function transformLines ({ through }) {
 }
 
 module.exports = {
-  groupKey, groupsOf, inspectableReport, inspectableReports, listText, madeNotOpened, printed, report, summary
+  groupKey,
+  groupsOf,
+  inspectableReport,
+  inspectableReports,
+  listText,
+  madeNotOpened,
+  printed,
+  report,
+  summary
 }

@@ -33,7 +33,8 @@ class OpenHandles {
 
   /** @param {OpenHandles} snapshot @param {Subject} subject that is open */
   static add (snapshot, subject) {
-    if (subject.handle !== undefined) snapshot.#open.add(subject.handle)
+    const held = subject.handle ?? subject.object
+    if (held !== undefined) snapshot.#open.add(held)
     count(snapshot.#counts, chainKey(subject))
   }
 
@@ -48,8 +49,9 @@ class OpenHandles {
   }
 
   /** @param {OpenHandles} snapshot @param {Subject} subject @returns {boolean} it was open then */
-  static has (snapshot, { handle }) {
-    return handle !== undefined && snapshot.#open.has(handle)
+  static has (snapshot, { handle, object }) {
+    const held = handle ?? object
+    return held !== undefined && snapshot.#open.has(held)
   }
 
   /** @param {OpenHandles} snapshot @param {string} key @returns {number} how many there were then */
