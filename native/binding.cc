@@ -8,6 +8,7 @@
 #include <v8.h>
 
 #include "allocation-clock.h"
+#include "arrival.h"
 #include "engine.h"
 #include "functions.h"
 #include "loop-iterations.h"
@@ -208,6 +209,7 @@ NODE_MODULE_INIT() {
     {"stats", Stats}});
   AddHookFunctions(context, object);
   AddAllocationClockFunctions(context, object);
+  AddArrivalFunctions(context, object);
   AddLoopIterationFunctions(context, object);
   AddWatchdogFunctions(context, object);
 }

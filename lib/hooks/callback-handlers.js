@@ -130,14 +130,11 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
     }
     if ((current[ATTENTION] & TIMED) === 0) return
     const timed = loopTime()
-    const isTimeNeeded = span !== timed.spanNumber || (isCallback && timed.mayHavePolled)
-    const time = isTimeNeeded ? now() : 0
+    const time = isCallback || span !== timed.spanNumber ? now() : 0
     if (isCallback) {
-      if (isTimeNeeded) timed.enterCallback(span, time)
-      timed.callbackId = idAt(words, offset)
-      timed.answered = undefined
-      timed.callbackChain = (flags & PASSED) !== 0 ? 0 : words[offset + CHAIN]
-    } else if (isTimeNeeded) timed.switchTo(span, time)
+      const chain = (flags & PASSED) !== 0 ? 0 : words[offset + CHAIN]
+      timed.enterCallback(span, time, idAt(words, offset), chain, words, offset)
+    } else if (time !== 0) timed.switchTo(span, time)
     current[CURRENT_RUN] = span === 0 ? 0 : timed.beginRun(flags, words, offset, time, isCallback)
     if ((ref & 1) === 0 && callbackListeners.size > 0) callbackListeners.get(idAt(words, offset))?.()
   }
@@ -147,7 +144,8 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
     if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.resume()
     if ((current[ATTENTION] & TIMED) === 0) return
     const timed = loopTime()
-    if (current[CURRENT_SPAN] !== timed.spanNumber) timed.switchTo(current[CURRENT_SPAN], now())
+    if (current[CURRENT_SPAN] === timed.spanNumber) return
+    current[CURRENT_RUN] = timed.returnTo(current[CURRENT_SPAN], current[CURRENT_RUN], now())
   }
 
   return { handleAttention, handleBefore, handleReturn, handleTimerAfter }

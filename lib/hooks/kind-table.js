@@ -71,7 +71,7 @@ function flagsOf (kind, isLight) {
   return (kind.handle ? 0 : LIVE) |
     (kind.oneShot ? ONE_SHOT : 0) |
     (kind.tick ? TICK : 0) |
-    (kind.timer ? TIMER : 0) |
+    (kind.timer || kind.type === 'Immediate' ? TIMER : 0) |
     (kind.handle && !kind.brief ? SPECIAL : 0) |
     (kind.detail !== undefined ? DETAILED : 0) |
     (kind.entered && isLight ? ENTERED : 0) |

@@ -77,6 +77,9 @@ const loopIterations = {
     runScheduled()
   },
 
+  /** Returns whether iterations are counted: without the addon they are not. */
+  areCounted: () => native !== undefined,
+
   /** Returns whether what is scheduled now will run before the next poll phase. */
   batching: () => native !== undefined && counters[ITERATIONS] !== heldIteration,
 

@@ -12,7 +12,7 @@ const {
   push, setCurrent
 } = require('../context/current')
 const {
-  DETAILED, EARLY_CHAIN, ENTERED, NO_CHAIN, NO_REF, OWN_WORK_CHAIN, SPECIAL, findCarried, findRecord,
+  DETAILED, EARLY_CHAIN, ENTERED, NO_CHAIN, NO_REF, OWN_WORK_CHAIN, SHIFT, SPECIAL, findCarried, findRecord,
   findResource, resources
 } = require('../context/records')
 const { idAt } = require('../context/record-ids')
@@ -21,6 +21,7 @@ const { recordEarly } = require('./lookup')
 const { idOfTracked } = require('./promise-ids')
 
 const NO_ID = Infinity // in place of an asyncId
+const NO_WORDS = new Int32Array(1 << SHIFT) // of a record that says nothing
 const UNKNOWN = NO_REF // in place of a reference, for a promise from before enabling
 
 /** @typedef {import('../context/context').Context} Context */
@@ -72,10 +73,8 @@ function createOlderSteps ({ parts, carrier, callbackHandlers, loopTime, enter, 
     current[CURRENT_RUN] = 0
     if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.enterUnrecorded()
     if ((current[ATTENTION] & TIMED) === 0) return
-    const timed = loopTime()
-    timed.enterCallback(current[CURRENT_SPAN], now())
-    timed.callbackId = asyncId === 0 ? NO_ID : asyncId
-    timed.callbackChain = opener?.chain ?? 0
+    const id = asyncId === 0 ? NO_ID : asyncId
+    loopTime().enterCallback(current[CURRENT_SPAN], now(), id, opener?.chain ?? 0, NO_WORDS, 0)
   }
 
   /**

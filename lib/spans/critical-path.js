@@ -17,10 +17,12 @@ const SETTLED = 1 // run that settled what it awaited, 0: one of another request
 const SETTLER = 2 // number of the span that settled it, where that is another request's
 const SITE = 3 // number of the chain that was registered, 0: not known
 const CALLBACK_CHAIN = 4
-const TIMES = 4
+const TIMES = 6
 const OTHERS = 1
 const OWN = 2
 const CALLBACK = 3 // asyncId of the resource whose callback the event loop ran
+const CAME_BY = 4 // when what it waited for had come, in ms since the counters began; 0: with its cause
+const CAME_AFTER = 5 // the same, at the earliest
 const SENT_SIZE = 8 // connections on which a request sent something last
 const OWN_QUESTION = -1
 const MIN_SPLIT = 0.1 // ms that a run took before another that it caused counts as one of its own
@@ -33,6 +35,8 @@ const POOL = 64 // logs kept for the requests to come
  * @property {number} busy ms in which it ran JavaScript
  * @property {number} callbackId asyncId of what it runs
  * @property {number} callbackChain
+ * @property {number} cameBy when what the callback, or the run, waited for had come: see arrivals.js
+ * @property {number} cameAfter
  */
 
 class PathLog {
@@ -41,7 +45,7 @@ class PathLog {
     this.count = 0
     /**
      * of each run, when it began: ms that the loop had waited, had run others, and had run the request; the
-     * callback
+     * callback; when what it waited for had come
      */
     this.times = new Float64Array(FIRST_SIZE * TIMES)
     this.words = new Int32Array(FIRST_SIZE * WORDS)
@@ -79,6 +83,8 @@ class PathLog {
     words[offset + SETTLER] = settler
     words[offset + SITE] = site
     times[time + CALLBACK] = moment.callbackId
+    times[time + CAME_BY] = moment.cameBy
+    times[time + CAME_AFTER] = moment.cameAfter
     words[offset + CALLBACK_CHAIN] = moment.callbackChain
     this.sent[slot] = NaN
     return ++this.count
@@ -157,6 +163,22 @@ class PathLog {
   /** @param {number} run @returns {number} ms that the request had run when it began */
   ownAt (run) {
     return this.times[((run - 1) & (this.size - 1)) * TIMES + OWN]
+  }
+
+  /** @param {number} run @returns {number} when it began, in ms since the counters began */
+  beginOf (run) {
+    const time = ((run - 1) & (this.size - 1)) * TIMES
+    return this.times[time] + this.times[time + OTHERS] + this.times[time + OWN]
+  }
+
+  /** @param {number} run @returns {number} when what it waited for had come at the latest, likewise */
+  cameBy (run) {
+    return this.times[((run - 1) & (this.size - 1)) * TIMES + CAME_BY]
+  }
+
+  /** @param {number} run @returns {number} at the earliest */
+  cameAfter (run) {
+    return this.times[((run - 1) & (this.size - 1)) * TIMES + CAME_AFTER]
   }
 
   /** @param {number} run @returns {number} asyncId of the resource whose callback the event loop ran */

@@ -9,7 +9,9 @@
 
 const { performance } = require('node:perf_hooks')
 const { now } = require('../context/clock')
-const { MIN_SPLIT } = require('./critical-path')
+const loopIterations = require('../hooks/loop-iterations')
+const { Arrivals, MAX_GAP } = require('./arrivals')
+const { MIN_SPLIT, SITE } = require('./critical-path')
 const { isAnswer, noteAnswer, noteTraffic } = require('./questions')
 const { RunLog, Sums } = require('./run-log')
 const { spanAt } = require('./identities')
@@ -52,6 +54,12 @@ class LoopTime {
     /** what the event loop called: asyncId, and number of its chain */
     this.callbackId = 0
     this.callbackChain = 0
+    /** when what it waited for had come */
+    this.arrivals = new Arrivals()
+    /** the same of the run that begins, see critical-path.js */
+    this.cameBy = this.cameAfter = 0
+    /** the iteration that began last, as the addon counts them */
+    this.iteration = 0
     /** the connection whose data it brought @type {Entry | undefined} */
     this.answered = undefined
     /** the run is accounted for up to here, in ms of the clock */
@@ -77,6 +85,16 @@ class LoopTime {
     return this.callbackId === 0 ? 'process' : this.typeOf(this.callbackChain, this.callbackId << 1)
   }
 
+  /** The time at which the counters began, in ms of the clock. */
+  get zero () {
+    return this.since - this.busy - this.idle
+  }
+
+  /** Whether each poll is known, also those in which the loop did not sleep. */
+  get knowsPolls () {
+    return loopIterations.areCounted()
+  }
+
   /** @param {number} time now, in ms */
   start (time) {
     this.long = new RunLog(LONG, true)
@@ -84,6 +102,7 @@ class LoopTime {
     this.polled = idleTime()
     this.mayHavePolled = true
     this.since = time
+    this.arrivals.start(time - this.zero)
     this.setRunning(0)
   }
 
@@ -102,19 +121,35 @@ class LoopTime {
    * Notes that the event loop calls into JavaScript.
    * @param {number} number of the span
    * @param {number} time now, in ms
+   * @param {number} id asyncId of the resource
+   * @param {number} chain its number, 0: not known
+   * @param {Int32Array} words
+   * @param {number} offset of its record
    */
-  enterCallback (number, time) {
-    if (this.mayHavePolled) {
-      this.mayHavePolled = false
-      const polled = idleTime()
-      if (polled > this.polled) this.addWait(time, polled)
-    }
+  enterCallback (number, time, id, chain, words, offset) {
+    if (this.mayHavePolled) this.notePoll(time)
     if (number !== this.spanNumber) {
       this.charge(time)
       this.setRunning(number)
     } else if (time - this.since >= MIN_SPLIT) {
       this.charge(time) // beginRun decides by it what is a run of its own
     }
+    this.callbackId = id
+    this.callbackChain = chain
+    this.answered = undefined
+    this.arrivals.begin(time - this.zero, words, offset, this)
+  }
+
+  /** Notes that the loop may have polled before a callback. @param {number} time now, in ms */
+  notePoll (time) {
+    this.mayHavePolled = false
+    const polled = idleTime()
+    const slept = polled - this.polled
+    const iteration = loopIterations.counters[0]
+    const hasPolled = slept > 0 || iteration !== this.iteration
+    this.iteration = iteration
+    if (slept > 0) this.addWait(time, polled)
+    if (hasPolled) this.arrivals.polled(time - this.zero, Math.max(0, slept))
   }
 
   /**
@@ -141,6 +176,7 @@ class LoopTime {
     if (running === undefined) return 0
     let settled = 0
     let settler = 0
+    let isTurn = false // settled by code that goes on: of another request, or of none
     const awaited = (flags & AWAITED) === 0 ? 0 : words[offset + TRIGGER]
     if (awaited !== 0) {
       const ring = (awaited & 1) === 0 ? resources : promises
@@ -156,6 +192,8 @@ class LoopTime {
           settler = 0
         } else if (settler !== 0 && isAnswer(this, awaited)) {
           settler = 0
+        } else {
+          isTurn = settler !== 0 || this.arrivals.isScheduled
         }
       }
     }
@@ -167,6 +205,7 @@ class LoopTime {
     if (isNext && log.continues(log.count, this, outermost.run, MIN_SPLIT)) return log.count
     if (time !== 0) this.charge(time)
     else if (isCallback) this.accountUntil(this.clock())
+    this.noteArrival(isTurn)
     const run = log.add(this, outermost.run, registered, settled, settler, words[offset + CHAIN])
     if (answered !== undefined && settled === 0 && settler === 0) {
       noteAnswer(answered, log, run, registered)
@@ -178,7 +217,41 @@ class LoopTime {
   beginFirstRun () {
     const { running } = this
     if (running === undefined) return 0
+    this.noteArrival(false)
     return running.log.add(this, running.outermost.run, 0, 0, 0, 0)
+  }
+
+  /**
+   * Sets when what a run waited for had come.
+   * @param {boolean} isTurn other code settled it: after the beginning of the present callback
+   */
+  noteArrival (isTurn) {
+    const { arrivals } = this
+    if (!isTurn) {
+      this.cameBy = arrivals.cameBy
+      this.cameAfter = arrivals.cameAfter
+      return
+    }
+    this.cameBy = this.cameAfter = this.busy + this.idle
+    if (this.cameBy - arrivals.begunAt >= MAX_GAP) this.cameAfter = arrivals.begunAt
+  }
+
+  /**
+   * Notes that a run goes on after code of another span that it called: what it causes from now on was not
+   * delayed by that, it was itself.
+   * @param {number} number of the span
+   * @param {number} run
+   * @param {number} time now, in ms
+   * @returns {number} the run from here on
+   */
+  returnTo (number, run, time) {
+    this.switchTo(number, time)
+    const { running } = this
+    if (running === undefined || !running.log.has(run)) return run
+    const { log, outermost } = running
+    if (this.busy - outermost.run - log.othersAt(run) < MIN_SPLIT) return run
+    this.cameBy = this.cameAfter = 0
+    return log.add(this, outermost.run, run, 0, 0, log.words[log.offsetOf(run) + SITE])
   }
 
   /**
@@ -192,6 +265,7 @@ class LoopTime {
     if (running === undefined) return 0
     const { log, outermost } = running
     if (log.continues(run, this, outermost.run, Infinity)) return run
+    this.noteArrival(false)
     return log.add(this, outermost.run, run, 0, 0, 0)
   }
 
@@ -271,16 +345,16 @@ class LoopTime {
   }
 
   /**
-   * Returns who ran while a span was open, longest first. Of short runs only the last are known.
+   * Returns who ran while a span was delayed, longest first. Of short runs only the last are known.
    * @param {Span} span
-   * @param {number} end of it, in ms
+   * @param {import('./run-log').Lateness[]} late when it was, newest first
    * @param {number} max how many are returned
    * @returns {import('./run-log').Delay[]}
    */
-  delayers (span, end, max) {
+  delayers (span, late, max) {
     const sums = this.sums ??= new Sums()
-    this.long.sum(span.seq, span.start, end, sums)
-    this.short.sum(span.seq, span.start, end, sums)
+    this.long.sum(span.seq, late, this.zero, sums)
+    this.short.sum(span.seq, late, this.zero, sums)
     const longest = []
     for (let i = 0; i < max; i++) {
       const delay = sums.takeLongest()

@@ -7,6 +7,7 @@ const { quote, stringify } = require('../encoding/json')
 
 const MAX_SITES = 10 // of waits, and of own code, in one record
 const MIN_MS = 0.0005 // below that a figure is zero, once rounded
+const MIN_RANGE = 1 // ms, of a delay that is told as one
 const MIN_SHARE = 1 / 100 // of the duration, of a part that is listed
 
 /**
@@ -45,7 +46,7 @@ function isListed (parts, i, duration) {
 
 /** @param {SiteWait} wait @param {number} i */
 function putWait (wait, i) {
-  const { ms, count, delayed, site, until, unproven, on: connections } = wait
+  const { ms, count, delayed, delayedMax, site, until, unproven, on: connections } = wait
   put(i === 0 ? '{"ms":' : ',{"ms":')
   putMilliseconds(ms)
   put(',"count":')
@@ -53,6 +54,10 @@ function putWait (wait, i) {
   if (delayed >= MIN_MS) {
     put(',"delayed":')
     putMilliseconds(delayed)
+  }
+  if (delayedMax - delayed >= MIN_RANGE) {
+    put(',"delayed_max":')
+    putMilliseconds(delayedMax)
   }
   put(siteJson(site))
   putOptional(',"until":', until)
@@ -115,4 +120,4 @@ function putOptional (key, value) {
   put(quote(value))
 }
 
-module.exports = { MIN_MS, isListed, putOptional, putPath }
+module.exports = { MIN_MS, MIN_RANGE, isListed, putOptional, putPath }

@@ -1,17 +1,24 @@
 'use strict'
 
 // The parts of a critical path: back from the end of a span, from each run to the one that caused it. Between
-// the beginnings of two runs lie the cause's own code, what else the request ran (beside the path), what the
-// loop ran for others (delayed), and its waiting. The parts of all steps add up to the duration.
+// the beginnings of two runs lie the cause's own code, what else the request ran (beside the path), the wait
+// until what it waited for had come, and from then on what the loop ran for others, which delayed it. The
+// parts of all steps add up to the duration.
 
 const { CALLBACK_CHAIN, OWN_QUESTION, REGISTERED, SETTLED, SETTLER, SITE } = require('./critical-path')
 
 const MIN_PART = 0.001 // ms of a part that is reported
 
 /**
- * @typedef {object} Wait a step of the path in which the loop waited, or ran others
- * @property {number} ms
- * @property {number} delayed ms in which the loop ran others
+ * @typedef {object} Wait a step of the path that was not own code
+ * @property {number} ms until what it waited for had come
+ * @property {number} delayed ms of others from then on
+ * @property {number} delayedMax the same if it had come as early as may be: only polls of the loop are known
+ * @property {number} cameAfter when it had come at the earliest, in ms since the counters began
+ * @property {number} cameBy at the latest
+ * @property {number} until when the run began
+ * @property {number} own ms that the request ran meanwhile
+ * @property {number} ownLate of these after it had come
  * @property {number} site number of the chain that was registered, 0: not known
  * @property {boolean} proven the run that ended it was registered there; else only that it came next is known
  * @property {number} callback asyncId of the resource whose callback ended it
@@ -36,7 +43,14 @@ const MIN_PART = 0.001 // ms of a part that is reported
  * @property {number} last run in which it ended, 0: it ended in none of its own
  * @property {number} count of runs by then
  * @property {Counters} start
- * @property {Counters & { callback: number, callbackChain: number }} end and what the loop ran then
+ * @property {Counters & Ending} end and what the loop ran then
+ * @property {number} inside ms of the request's runs that are the span's
+ *
+ * @typedef {object} Ending what ended a wait
+ * @property {number} callback
+ * @property {number} callbackChain
+ * @property {number} cameBy
+ * @property {number} cameAfter
  *
  * @typedef {{ waits: Wait[], ran: Ran[], beside: number }} Parts newest first; ms of what ran beside the path
  */
@@ -47,18 +61,25 @@ const MIN_PART = 0.001 // ms of a part that is reported
  * @returns {Parts}
  */
 function walkPath (section) {
+  const parts = stepsOf(section)
+  const { start, end, inside } = section
+  addOutside(parts, end.own - start.own - inside)
+  return parts
+}
+
+/** @param {Section} section @returns {Parts} */
+function stepsOf (section) {
   const { log, first, last, count, start, end } = section
   /** @type {Parts} */
   const parts = { waits: [], ran: [], beside: 0 }
   let run = last === 0 ? count : last
   if (!log.has(run)) {
-    addWait(parts, end.idle - start.idle, end.others - start.others, 0, false, 0, end)
+    addWait(parts, log, start, end, 0, end, 0, false, 0)
     addRan(parts, end.own - start.own, 0)
     return parts
   }
-  const idle = end.idle - log.idleAt(run)
-  if (last === 0 || idle >= MIN_PART) {
-    addWait(parts, idle, end.others - log.othersAt(run), siteOf(log, run), false, 0, end)
+  if (last === 0 || end.idle - log.idleAt(run) >= MIN_PART) {
+    addWait(parts, log, countersAt(log, run), end, 0, end, siteOf(log, run), false, 0)
   }
   addOwn(parts, section, run, end.own)
   while (run > first) {
@@ -75,48 +96,131 @@ function walkPath (section) {
     const isOwnSite = proven || site === log.words[offset + SITE]
     const ending = {
       callback: log.callbackAt(run),
-      callbackChain: log.words[offset + CALLBACK_CHAIN]
+      callbackChain: log.words[offset + CALLBACK_CHAIN],
+      cameBy: isContinuation ? 0 : log.cameBy(run),
+      cameAfter: isContinuation ? 0 : log.cameAfter(run)
     }
-    const wait = addWait(parts, log.idleAt(run) - log.idleAt(cause), log.othersAt(run) - log.othersAt(cause),
-      site, isOwnSite, log.words[offset + SETTLER], ending)
+    const [from, to] = [countersAt(log, cause), countersAt(log, run)]
+    const settler = log.words[offset + SETTLER]
+    const wait = addWait(parts, log, from, to, run, ending, site, isOwnSite, settler)
     if (wait !== undefined && wait.ms >= MIN_PART && !isContinuation) addQuestion(wait, log, run, cause)
     addOwn(parts, section, cause, log.ownAt(run))
     run = cause
   }
   // What was before the oldest run that is still recorded.
-  addWait(parts, log.idleAt(run) - start.idle, log.othersAt(run) - start.others, 0, false, 0, NO_CALLBACK)
+  addWait(parts, log, start, countersAt(log, run), 0, NO_ENDING, 0, false, 0)
   addRan(parts, log.ownAt(run) - start.own, 0)
   return parts
 }
 
-const NO_CALLBACK = { callback: 0, callbackChain: 0 }
+/** @type {Wait} */
+const NO_WAIT = {
+  ms: 0,
+  delayed: 0,
+  delayedMax: 0,
+  cameAfter: 0,
+  cameBy: 0,
+  until: 0,
+  own: 0,
+  ownLate: 0,
+  site: 0,
+  proven: false,
+  callback: 0,
+  callbackChain: 0,
+  settler: 0,
+  sent: 0,
+  unsent: 0,
+  beside: 0
+}
+const NO_ENDING = { callback: 0, callbackChain: 0, cameBy: 0, cameAfter: 0 }
+
+/** @param {import('./critical-path').PathLog} log @param {number} run @returns {Counters} when it began */
+function countersAt (log, run) {
+  return { idle: log.idleAt(run), others: log.othersAt(run), own: log.ownAt(run) }
+}
 
 /**
+ * Adds what was not own code between two moments.
  * @param {Parts} parts
- * @param {number} ms
- * @param {number} delayed
+ * @param {import('./critical-path').PathLog} log
+ * @param {Counters} from
+ * @param {Counters} to
+ * @param {number} run that began then, 0: none
+ * @param {Ending} ending
  * @param {number} site
  * @param {boolean} proven
  * @param {number} settler
- * @param {{ callback: number, callbackChain: number }} ending
  * @returns {Wait | undefined} undefined if there was none
  */
-function addWait ({ waits }, ms, delayed, site, proven, settler, { callback, callbackChain }) {
-  if (ms < MIN_PART && delayed < MIN_PART) return undefined
+function addWait ({ waits }, log, from, to, run, ending, site, proven, settler) {
+  const idle = to.idle - from.idle
+  const others = Math.max(0, to.others - from.others)
+  if (idle < MIN_PART && others < MIN_PART) return undefined
+  const begin = from.idle + from.others + from.own
+  const until = to.idle + to.others + to.own
+  const cameBy = Math.max(begin, Math.min(ending.cameBy, until))
+  const cameAfter = Math.max(begin, Math.min(ending.cameAfter, cameBy))
+  const own = to.own - from.own
+  const ownLate = others < MIN_PART ? 0 : ownSince(log, run, cameBy, own)
+  const delayed = Math.max(0, Math.min(others, until - cameBy - ownLate))
+  const isExact = cameAfter === cameBy || others < MIN_PART
+  const earliest = isExact ? delayed : until - cameAfter - ownSince(log, run, cameAfter, own)
   const wait = {
-    ms,
-    delayed: Math.max(0, delayed),
+    ...NO_WAIT,
+    ms: idle + others - delayed,
+    delayed,
+    delayedMax: Math.max(delayed, Math.min(others, earliest)),
+    cameAfter,
+    cameBy,
+    until,
+    own,
+    ownLate,
     site,
     proven,
-    callback,
-    callbackChain,
-    settler,
-    sent: 0,
-    unsent: 0,
-    beside: 0
+    callback: ending.callback,
+    callbackChain: ending.callbackChain,
+    settler
   }
   waits.push(wait)
   return wait
+}
+
+/**
+ * Returns for how long the request ran between a moment and the beginning of a run. A run goes on from its
+ * beginning; what it counts until the next one begins is its own.
+ * @param {import('./critical-path').PathLog} log
+ * @param {number} run 0: none
+ * @param {number} since ms
+ * @param {number} max ms
+ */
+function ownSince (log, run, since, max) {
+  let own = 0
+  for (let other = run - 1; own < max && log.has(other); other--) {
+    const end = log.beginOf(other) + log.ownAt(other + 1) - log.ownAt(other)
+    if (end > since) own += end - Math.max(since, log.beginOf(other))
+    if (log.beginOf(other) <= since) break
+  }
+  return Math.min(own, max)
+}
+
+/**
+ * Adds what the request ran outside of a span inside of it, to its waits meanwhile.
+ * @param {Parts} parts
+ * @param {number} ms
+ */
+function addOutside ({ waits }, ms) {
+  if (ms < MIN_PART) return
+  const total = waits.reduce((sum, { own }) => sum + own, 0)
+  if (total < MIN_PART) {
+    waits.push({ ...NO_WAIT, ms })
+    return
+  }
+  for (const wait of waits) {
+    const late = wait.ownLate * ms / total
+    wait.ms += wait.own * ms / total - late
+    wait.delayed += late
+    wait.delayedMax += late
+  }
 }
 
 /**

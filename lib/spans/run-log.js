@@ -10,8 +10,11 @@ const { delayerAt, isInside, signatureAt } = require('./identities')
  * @typedef {object} Delay
  * @property {Signature | undefined} span undefined: what ran was part of none
  * @property {number} ms
+ * @property {number} max ms, more than `ms` where it is not known when what was delayed had come
  * @property {number} start of the longest run, in ms of the clock
  * @property {number} longest ms
+ *
+ * @typedef {Pick<import('./path-walk').Wait, 'cameAfter' | 'cameBy' | 'until'>} Lateness
  */
 
 const GAP = 0.01 // ms between two parts of one run
@@ -64,22 +67,30 @@ class RunLog {
   }
 
   /**
-   * Adds up who ran while a span was open.
+   * Adds up who ran while a span was delayed.
    * @param {number} span number
-   * @param {number} begin of it, in ms
-   * @param {number} end of it, in ms
+   * @param {Lateness[]} late newest first, without overlaps
+   * @param {number} zero of their times, in ms of the clock
    * @param {Sums} sums
    */
-  sum (span, begin, end, sums) {
+  sum (span, late, zero, sums) {
     const oldest = Math.max(0, this.count - this.size)
-    for (let i = this.count - 1; i >= oldest; i--) {
+    let first = 0
+    for (let i = this.count - 1; i >= oldest && first < late.length; i--) {
       const slot = i & (this.size - 1)
-      if (this.end[slot] <= begin) break
+      const end = this.end[slot] - zero
+      while (first < late.length && late[first].cameAfter >= end) first++
       const other = this.spans[slot]
-      if (other !== 0 && isInside(other, span)) continue
-      const start = Math.max(this.start[slot], begin)
-      const ms = (Math.min(this.end[slot], end) - start) / (this.end[slot] - this.start[slot]) * this.ms[slot]
-      if (ms > 0) sums.add(other, ms, start, this.signatures?.[slot])
+      if (first === late.length || (other !== 0 && isInside(other, span))) continue
+      const start = this.start[slot] - zero
+      const part = this.ms[slot] / (end - start)
+      for (let j = first; j < late.length && late[j].until > start; j++) {
+        const { cameAfter, cameBy, until } = late[j]
+        const max = (Math.min(end, until) - Math.max(start, cameAfter)) * part
+        const ms = (Math.min(end, until) - Math.max(start, cameBy)) * part
+        const begin = Math.max(start, cameAfter) + zero
+        if (max > 0) sums.add(other, Math.max(0, ms), begin, this.signatures?.[slot], max)
+      }
     }
   }
 }
@@ -90,6 +101,7 @@ class Sums {
     this.count = 0
     this.spans = new Int32Array(SUMS)
     this.ms = new Float64Array(SUMS)
+    this.max = new Float64Array(SUMS)
     /** start and length of the longest run, in ms */
     this.start = new Float64Array(SUMS)
     this.longest = new Float64Array(SUMS)
@@ -104,8 +116,9 @@ class Sums {
    * @param {number} ms
    * @param {number} start
    * @param {Signature | undefined} signature
+   * @param {number} [max] ms that it may be
    */
-  add (span, ms, start, signature) {
+  add (span, ms, start, signature, max = ms) {
     const place = span & (SUMS - 1)
     let i = this.places[place] - 1
     if (i < 0 || i >= this.count || this.spans[i] !== span) {
@@ -113,12 +126,13 @@ class Sums {
       i = this.count++
       this.places[place] = i + 1
       this.spans[i] = span
-      this.ms[i] = this.longest[i] = 0
+      this.ms[i] = this.max[i] = this.longest[i] = 0
     }
     this.ms[i] += ms
+    this.max[i] += max
     if (signature !== undefined) this.signatures[i] = signature
-    if (ms <= this.longest[i]) return
-    this.longest[i] = ms
+    if (max <= this.longest[i]) return
+    this.longest[i] = max
     this.start[i] = start
   }
 
@@ -129,14 +143,15 @@ class Sums {
   takeLongest () {
     let index = -1
     for (let i = 0; i < this.count; i++) {
-      if (this.ms[i] > 0 && (index === -1 || this.ms[i] > this.ms[index])) index = i
+      if (this.max[i] > 0 && (index === -1 || this.max[i] > this.max[index])) index = i
     }
     if (index === -1) return undefined
     const ms = this.ms[index]
+    const max = this.max[index]
     const number = this.spans[index]
-    this.ms[index] = 0
+    this.max[index] = 0
     const span = this.signatures[index] ?? (number === 0 ? undefined : delayerAt(number))
-    return { span, ms, start: this.start[index], longest: this.longest[index] }
+    return { span, ms, max, start: this.start[index], longest: this.longest[index] }
   }
 
   /** Releases the signatures. */

@@ -2,12 +2,15 @@
 
 // The figures of a span: run, waits and delays. Data in, data out.
 
+const { MIN_RANGE } = require('./path-json')
+
 const MAX_DELAYERS = 5
 const UNKNOWN = 'unknown' // the subsystem of a wait where none is known
 const MIN_WAIT = 0.001 // ms
-const MIN_DELAYED = 0.2 // ms from which on it is said who delayed a span
+const MAX_DELAYS = 16 // of which it is said when they were
+const MIN_SHARE = 1 / 100 // of the duration, of these
 /** @type {import('./wait-sites').Path} */
-const NO_PATH = { waits: [], ran: undefined, beside: 0 }
+const NO_PATH = { waits: [], ran: undefined, beside: 0, late: [] }
 
 /**
  * @typedef {import('./span').Span} Span
@@ -31,27 +34,63 @@ const NO_PATH = { waits: [], ran: undefined, beside: 0 }
  * @property {Record<string, number>} sums of waits, by subsystem of what ended them
  * @property {number} waited
  * @property {number} delayed
- * @property {Delay[]} delays
+ * @property {number} delayedMax more than that where it is not known when what it waited for had come
+ * @property {Delayer[]} delayers
+ * @property {Delay[]} delays when they were
  *
- * @typedef {{ by: { spanId: string, name: string } | undefined, ms: number, at: string | undefined }} Delay
+ * @typedef {object} Delayer
+ * @property {{ spanId: string, name: string } | undefined} by
+ * @property {number} ms
+ * @property {number} max
+ * @property {string | undefined} at
+ *
+ * @typedef {object} Delay
+ * @property {number} start ms after that of the span, at the earliest
+ * @property {number} ms at most
+ * @property {number} certain ms, its end
  */
 
 /** @param {Span} span @param {Surroundings} surroundings @returns {Figures} */
 function figuresOf (span, { loop, stack, frameAt }) {
-  const total = span.end - span.start
-  const run = Math.min(span.run, total)
-  const delayed = clamp(span.delayed, total - run)
-  const { waits, ran, beside } = span.path ?? NO_PATH
+  const duration = span.end - span.start
+  const run = Math.min(span.run, duration)
+  const { waits, ran, beside, late } = span.path ?? NO_PATH
   /** @type {Record<string, number>} */
   const sums = {}
-  let waited = 0
-  for (const { ms, subsystem = UNKNOWN } of waits) {
+  let [waited, delayed, delayedMax] = [0, 0, 0]
+  for (const { ms, delayed: ownDelay, delayedMax: ownMax, subsystem = UNKNOWN } of waits) {
+    delayed += ownDelay
+    delayedMax += ownMax
     waited += ms
-    if (ms < MIN_WAIT) continue // only others ran meanwhile
+    if (ms < MIN_WAIT) continue // only others ran
     sums[subsystem] = (sums[subsystem] ?? 0) + ms
   }
-  const delays = delayed < MIN_DELAYED ? [] : delaysOf(span, loop, frameAt, delayed)
-  return { trace: stack(span), run, duration: total, waits, ran, beside, sums, waited, delayed, delays }
+  delayed = clamp(delayed, duration - run)
+  delayedMax = clamp(delayedMax, duration - run)
+  const zero = loop.zero - span.start
+  return {
+    trace: stack(span),
+    run,
+    duration,
+    waits,
+    ran,
+    beside,
+    sums,
+    waited,
+    delayed,
+    delayedMax: rangeEnd(delayed, delayedMax),
+    delayers: late.length === 0 ? [] : delayersOf(span, loop, frameAt, delayed, delayedMax),
+    delays: late.length === 0 ? [] : delaysOf(late, zero, duration)
+  }
+}
+
+/**
+ * Returns the end of a range, the same as its beginning where it is narrow.
+ * @param {number} ms
+ * @param {number} max
+ */
+function rangeEnd (ms, max) {
+  return max - ms < MIN_RANGE ? ms : max
 }
 
 /**
@@ -60,16 +99,35 @@ function figuresOf (span, { loop, stack, frameAt }) {
  * @param {Surroundings['loop']} loop
  * @param {Surroundings['frameAt']} frameAt
  * @param {number} delayed ms in all: the share of many short runs in a part of their time is an estimate
+ * @param {number} delayedMax
+ * @returns {Delayer[]}
+ */
+function delayersOf (span, loop, frameAt, delayed, delayedMax) {
+  let [remaining, remainingMax] = [delayed, delayedMax]
+  const delayers = loop.delayers(span, span.path?.late ?? [], MAX_DELAYERS)
+  return delayers.map(({ span: delayer, ms: estimate, max: maxEstimate, start, longest }) => {
+    const ms = Math.min(estimate, remaining)
+    const max = Math.min(maxEstimate, remainingMax)
+    remaining -= ms
+    remainingMax -= max
+    return { by: delayer, ms, max: rangeEnd(ms, max), at: frameAt(start, start + longest) }
+  })
+}
+
+/**
+ * Returns when a span was delayed, the longest times in their order.
+ * @param {import('./path-walk').Wait[]} late newest first
+ * @param {number} zero of their times, in ms after the start of the span
+ * @param {number} duration ms
  * @returns {Delay[]}
  */
-function delaysOf (span, loop, frameAt, delayed) {
-  let remaining = delayed
-  const delayers = loop.delayers(span, span.end, MAX_DELAYERS)
-  return delayers.map(({ span: delayer, ms: estimate, start, longest }) => {
-    const ms = Math.min(estimate, remaining)
-    remaining -= ms
-    return { by: delayer, ms, at: frameAt(start, start + longest) }
+function delaysOf (late, zero, duration) {
+  const delays = late.map(({ cameAfter, cameBy, until }) => {
+    const ms = rangeEnd(until - cameBy, until - cameAfter)
+    return { start: zero + until - ms, ms, certain: until - cameBy }
   })
+  return delays.filter(({ ms }) => ms >= duration * MIN_SHARE)
+    .sort((a, b) => b.ms - a.ms).slice(0, MAX_DELAYS).sort((a, b) => a.start - b.start)
 }
 
 /** Limits a sum of small figures, which is not exact. @param {number} ms @param {number} max */

@@ -15,6 +15,7 @@ const { putUnixNano, unixNano } = require('./unix-nano')
  * @typedef {import('./span').Span} Span
  * @typedef {import('./span-figures').Figures} Figures
  * @typedef {import('./span-figures').Delay} Delay
+ * @typedef {import('./span-figures').Delayer} Delayer
  */
 
 const kinds = Object.fromEntries(['SERVER', 'CLIENT', 'INTERNAL'].map((kind) => {
@@ -130,7 +131,7 @@ function putMember (attributes, key, onReplaced) {
 
 /** Puts the figures, as members of an object. @param {Span} span @param {Figures} figures */
 function putFigures (span, figures) {
-  const { trace, run, sums, waited, delayed, delays } = figures
+  const { trace, run, sums, waited, delayed, delayedMax, delayers, delays } = figures
   if (trace !== undefined) {
     put('"code.stacktrace":')
     put(quoteLong(trace))
@@ -145,9 +146,14 @@ function putFigures (span, figures) {
   putMilliseconds(waited)
   put(',"longstack.delayed_ms":')
   putMilliseconds(delayed)
+  if (delayedMax > delayed) {
+    put(',"longstack.delayed_max_ms":')
+    putMilliseconds(delayedMax)
+  }
   put(',"longstack.delayed_by":[')
-  for (let i = 0; i < delays.length; i++) putDelay(delays[i], i)
+  for (let i = 0; i < delayers.length; i++) putDelayer(delayers[i], i)
   put(']')
+  if (delays.length > 0) putDelays(delays)
   const { longestRuns } = span
   if (longestRuns === undefined) putRuns(span.runs, span.start)
   else if (longestRuns.count > 0) putLongestRuns(longestRuns, span.start)
@@ -196,8 +202,26 @@ function putSums (sums) {
   }
 }
 
-/** @param {Delay} delay @param {number} i */
-function putDelay ({ by: delayer, ms, at: frame }, i) {
+/** Puts when the span was delayed. @param {Delay[]} delays */
+function putDelays (delays) {
+  put(',"longstack.delays":')
+  for (let i = 0; i < delays.length; i++) {
+    const { start, ms, certain } = delays[i]
+    put(i === 0 ? '[[' : ',[')
+    putMilliseconds(start)
+    put(',')
+    putMilliseconds(ms)
+    if (certain < ms) {
+      put(',')
+      putMilliseconds(certain)
+    }
+    put(']')
+  }
+  put(']')
+}
+
+/** @param {Delayer} delayer @param {number} i */
+function putDelayer ({ by: delayer, ms, max, at: frame }, i) {
   put(i === 0 ? '{' : ',{')
   if (delayer !== undefined) {
     put('"spanId":"')
@@ -208,6 +232,10 @@ function putDelay ({ by: delayer, ms, at: frame }, i) {
   }
   put('"ms":')
   putMilliseconds(ms)
+  if (max > ms) {
+    put(',"max":')
+    putMilliseconds(max)
+  }
   putOptional(',"at":', frame)
   put('}')
 }

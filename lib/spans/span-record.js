@@ -5,7 +5,7 @@
 
 const { begin, text } = require('../encoding/bytes')
 const { isRewritten } = require('../encoding/json')
-const { MIN_MS, isListed } = require('./path-json')
+const { MIN_MS, MIN_RANGE, isListed } = require('./path-json')
 const { PREPARED_KEYS } = require('./prepared-attributes')
 const { figuresOf } = require('./span-figures')
 const { eventsOf, preparedOf, putSpan } = require('./span-json')
@@ -41,7 +41,8 @@ const { unixNano } = require('./unix-nano')
 const specialNames = new Set([
   'toJSON', 'code.stacktrace', 'longstack.run_ms', 'longstack.waits', 'longstack.ran',
   'longstack.beside_ms', 'longstack.wait_ms', 'longstack.waited_ms', 'longstack.delayed_ms',
-  'longstack.delayed_by', 'longstack.runs', 'longstack.sample_ratio'
+  'longstack.delayed_max_ms', 'longstack.delayed_by', 'longstack.delays',
+  'longstack.runs', 'longstack.sample_ratio'
 ])
 
 /**
@@ -134,7 +135,8 @@ function recordOf (span, figures, resource) {
  * @param {Figures} figures
  */
 function addFigures ({ attributes, runs, start }, figures) {
-  const { trace, run, duration, waits, ran, beside, sums, waited, delayed, delays } = figures
+  const { trace, run, duration, waits, ran, beside, sums, waited } = figures
+  const { delayed, delayedMax, delayers, delays } = figures
   if (trace !== undefined) attributes['code.stacktrace'] = trace
   attributes['longstack.run_ms'] = toMicros(run)
   attributes['longstack.waits'] = listed(waits, duration).map(waitOf)
@@ -143,11 +145,18 @@ function addFigures ({ attributes, runs, start }, figures) {
   attributes['longstack.wait_ms'] = rounded(sums)
   attributes['longstack.waited_ms'] = toMicros(waited)
   attributes['longstack.delayed_ms'] = toMicros(delayed)
-  attributes['longstack.delayed_by'] = delays.map(({ by: delayer, ms, at: frame }) => ({
+  if (delayedMax > delayed) attributes['longstack.delayed_max_ms'] = toMicros(delayedMax)
+  attributes['longstack.delayed_by'] = delayers.map(({ by: delayer, ms, max, at: frame }) => ({
     ...(delayer === undefined ? {} : { spanId: delayer.spanId, name: delayer.name }),
     ms: toMicros(ms),
+    ...(max > ms ? { max: toMicros(max) } : {}),
     ...(frame === undefined ? {} : { at: frame })
   }))
+  if (delays.length > 0) {
+    attributes['longstack.delays'] = delays.map(({ start, ms, certain }) => {
+      return certain < ms ? [start, ms, certain].map(toMicros) : [start, ms].map(toMicros)
+    })
+  }
   if (runs.length > 0) {
     attributes['longstack.runs'] = runs.map(([runStart, ms, type]) => {
       return [toMicros(runStart - start), toMicros(ms), type]
@@ -170,11 +179,14 @@ function listed (parts, duration) {
 }
 
 /** Returns a wait as it is written. @param {SiteWait} wait */
-function waitOf ({ ms, count, delayed, site, until, unproven, on: connections, sent, unsent, beside }) {
+function waitOf (wait) {
+  const { ms, count, delayed, delayedMax, site, until, unproven, sent, unsent, beside } = wait
+  const { on: connections } = wait
   return {
     ms: toMicros(ms),
     count,
     ...(delayed >= MIN_MS ? { delayed: toMicros(delayed) } : {}),
+    ...(delayedMax - delayed >= MIN_RANGE ? { delayed_max: toMicros(delayedMax) } : {}),
     ...placeOf(site),
     ...(until === undefined ? {} : { until }),
     ...(unproven ? { unproven } : {}),

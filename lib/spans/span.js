@@ -103,10 +103,6 @@ class Span {
     /** ms of short runs since a time, in ms, for LoopTime */
     this.shortRuns = 0
     this.shortRunsSince = 0
-    /** ms in which the loop ran the code of others, once it has ended */
-    this.delayed = 0
-    /** ms in which the loop waited, likewise */
-    this.waited = 0
 
     /** the runs of the request that it is part of @type {import('./critical-path').PathLog} */
     this.log = parent === undefined ? takeLog() : parent.log
@@ -158,6 +154,7 @@ class Span {
     this.start = loop.since
     this.busyAtStart = loop.busy
     this.idleAtStart = loop.idle
+    if (this.outermost !== this) this.ownAtStart = this.outermost.run
   }
 
   get ended () { return this.end !== 0 }
@@ -221,9 +218,10 @@ class Span {
 
   /** Returns the parts of its critical path, newest first; for a span that has ended. */
   pathParts () {
-    const { log, firstRun, lastRun, runCount, ownAtStart, endState } = this
+    const { log, firstRun, lastRun, runCount, ownAtStart, endState, run } = this
     const start = { idle: this.idleAtStart, others: this.busyAtStart - ownAtStart, own: ownAtStart }
-    return walkPath({ log, first: firstRun, last: lastRun, count: runCount, start, end: endState })
+    const [first, last, count] = [firstRun, lastRun, runCount]
+    return walkPath({ log, first, last, count, start, end: endState, inside: run })
   }
 
   /**
@@ -234,13 +232,13 @@ class Span {
    */
   finish (time, loop, run) {
     this.end = Math.max(time, this.start)
-    this.waited = Math.max(0, loop.idle - this.idleAtStart)
-    this.delayed = loop.busy - this.busyAtStart - this.run
     this.lastRun = run
     this.runCount = this.log.count
     const own = this.outermost.run
     const { idle, busy, callbackId, callbackChain } = loop
-    this.endState = { idle, others: busy - own, own, callback: callbackId, callbackChain }
+    const { cameBy, cameAfter } = loop.arrivals
+    const others = busy - own
+    this.endState = { idle, others, own, callback: callbackId, callbackChain, cameBy, cameAfter }
     identities.end(this, this.openParent?.seq ?? 0)
     if (this.stepId !== 0) finishStep(this.stepId)
     this.parent = undefined
@@ -267,6 +265,14 @@ const noLook = () => undefined
 const noLog = new PathLog()
 /** @type {Status} */
 const UNSET = { code: 'UNSET' }
-const NO_END_STATE = { idle: 0, others: 0, own: 0, callback: 0, callbackChain: 0 }
+const NO_END_STATE = {
+  idle: 0,
+  others: 0,
+  own: 0,
+  callback: 0,
+  callbackChain: 0,
+  cameBy: 0,
+  cameAfter: 0
+}
 
 module.exports = { Span }

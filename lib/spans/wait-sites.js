@@ -9,10 +9,10 @@ const { subsystemOf } = require('../context/subsystems')
 const { addressOf } = require('../node-objects')
 const { identityAt, isInside } = require('./identities')
 const { createPathSites } = require('./path-sites')
-const { MIN_PART } = require('./path-walk')
 
 const MAX_CONNECTIONS = 4 // of one entry
 const connectionTypes = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
+const MIN_LATE = 0.2 // ms of a delay of which it is told when it was, and who ran
 const MAX_TYPES = 1000 // of resources, whose subsystems are remembered
 
 /**
@@ -24,7 +24,8 @@ const MAX_TYPES = 1000 // of resources, whose subsystems are remembered
  *
  * @typedef {object} SiteWait equal ones merged
  * @property {number} ms
- * @property {number} delayed ms in which the loop ran the code of others meanwhile
+ * @property {number} delayed ms in which others ran when what it waited for had come
+ * @property {number} delayedMax the same, if that had come as early as may be
  * @property {number} count
  * @property {Site} site
  * @property {boolean} unproven that the wait began there, for what ended it was registered elsewhere
@@ -42,6 +43,9 @@ const MAX_TYPES = 1000 // of resources, whose subsystems are remembered
  * @property {SiteWait[]} waits
  * @property {SiteRun[] | undefined} ran of the outermost span of its process
  * @property {number} beside ms of own code beside the path; likewise
+ * @property {Late[]} late when it was delayed, newest first
+ *
+ * @typedef {import('./path-walk').Wait} Late
  */
 
 /**
@@ -95,13 +99,10 @@ function createWaitSites ({ stackOf, registry }) {
    * @param {import('./span').Span} span
    */
   function mergeWaits (waits, span) {
-    // How long others ran is told of outermost spans only
-    const withDelays = span.outermost === span
     const origin = span.kind === 'CLIENT' ? span.chain : 0 // what it waits for was asked where it was made
     /** @type {SiteWait[]} */
     const merged = []
     for (const wait of waits) {
-      if (!withDelays && wait.ms < MIN_PART) continue
       const source = sourceOf(wait)
       const proven = wait.proven && wait.site !== 0
       const writer = proven || !source.isConnection ? 0 : writerOf(wait, span)
@@ -114,7 +115,8 @@ function createWaitSites ({ stackOf, registry }) {
         merged.push(equal)
       }
       equal.ms += wait.ms
-      if (withDelays) equal.delayed += wait.delayed
+      equal.delayed += wait.delayed
+      equal.delayedMax += wait.delayedMax
       equal.count++
       equal.sent += wait.sent
       equal.unsent += wait.unsent
@@ -156,7 +158,8 @@ function createWaitSites ({ stackOf, registry }) {
       return {
         waits: mergeWaits(waits, span),
         ran: isOutermost ? mergeRuns(ran) : undefined,
-        beside: isOutermost ? beside : 0
+        beside: isOutermost ? beside : 0,
+        late: waits.filter(isLate)
       }
     }
   }
@@ -202,6 +205,7 @@ function newWait (site, unproven, until, subsystem) {
   return {
     ms: 0,
     delayed: 0,
+    delayedMax: 0,
     count: 0,
     on: undefined,
     sent: 0,
@@ -214,6 +218,8 @@ function newWait (site, unproven, until, subsystem) {
   }
 }
 
+/** @param {import('./path-walk').Wait} wait */
+const isLate = (wait) => wait.delayedMax >= MIN_LATE
 /** @param {SiteWait} wait */
 const lengthOf = (wait) => wait.ms + wait.delayed
 /** @param {SiteRun} run */

@@ -82,7 +82,6 @@ function spanOf (random, given) {
     attributes,
     events: random() < 0.8 ? undefined : some(() => ({ name: 'exception', time: start + 1, attributes: { 'exception.type': 'E', 'exception.message': any(random, strings) } }), 3),
     run: time(random),
-    delayed: time(random),
     path: random() < 0.2 ? undefined : pathOf(random, some),
     runs: some(() => [start + time(random), time(random), any(random, ['Timeout', 'PROMISE', 'HTTPINCOMINGMESSAGE', 'odd "one"'])], 6)
   })
@@ -97,9 +96,13 @@ function pathOf (random, some) {
   return {
     waits: some(() => waitOf(random), 14),
     ran: random() < 0.3 ? undefined : some(() => ({ ms: time(random), count: 2, site: siteOf(random) }), 14),
-    beside: time(random)
+    beside: time(random),
+    late: some(() => ({ cameAfter: start(random), cameBy: 5 + start(random), until: 12 }), 20)
   }
 }
+
+/** A time by which something may have come. @param {() => number} random */
+const start = (random) => 5 * random()
 
 /** A wait of the critical path. @param {() => number} random */
 function waitOf (random) {
@@ -107,6 +110,7 @@ function waitOf (random) {
   return {
     ms: time(random),
     delayed: time(random),
+    delayedMax: time(random),
     count: 1 + Math.floor(random() * 3),
     site: siteOf(random),
     until: maybe('TCP 127.0.0.1:15432'),
@@ -132,10 +136,10 @@ function siteOf (random) {
 
 /** @param {() => number} random */
 function surroundingsOf (random) {
-  const delayers = [{ span: undefined, ms: 3.5, start: 1, longest: 2 }, { span: { spanId: 'd'.repeat(16), name: any(random, strings) }, ms: 1.25, start: 1, longest: 2 }]
+  const delayers = [{ span: undefined, ms: 3.5, max: 3.5, start: 1, longest: 2 }, { span: { spanId: 'd'.repeat(16), name: any(random, strings) }, ms: 1.25, max: any(random, [1.25, 9]), start: 1, longest: 2 }]
   const [above, frame] = [any(random, strings), any(random, strings)]
   return /** @type {any} */ ({
-    loop: { delayers: () => delayers },
+    loop: { delayers: () => delayers, zero: 3 },
     resource: any(random, [{ 'service.name': 'shop', 'process.pid': 7 }, { 'service.name': 'ü"' }]),
     stack: () => undefined,
     frameAt: () => undefined,
@@ -219,6 +223,7 @@ test('the waits of the critical path: ten are told, all are summed', (t) => {
   const wait = (/** @type {object} */ given) => ({
     ms: 1.23456,
     delayed: 0,
+    delayedMax: 0,
     count: 1,
     site: noSite,
     until: undefined,
@@ -231,14 +236,14 @@ test('the waits of the critical path: ten are told, all are summed', (t) => {
     ...given
   })
   const site = { at: 'load (/app/x.js:3:5)', callers: ['handle (/app/x.js:9:3)'], label: 'await', json: undefined }
-  const waits = [wait({ ms: 20.00049, delayed: 3.5, count: 3, site, until: 'TCP 127.0.0.1:15432', subsystem: 'TCP', on: [12] }),
+  const waits = [wait({ ms: 20.00049, delayed: 3.5, delayedMax: 9.5, count: 3, site, until: 'TCP 127.0.0.1:15432', subsystem: 'TCP', on: [12] }),
     ...Array.from({ length: 11 }, () => wait({ subsystem: 'TIMER' })), wait({ ms: 0.5 })]
   const recordOf = (/** @type {object | undefined} */ path) =>
     new SpanWriting({ ...spanOf(seeded(5), []), start: 0, end: 100, path }, surroundingsOf(seeded(5)))
       .record().attributes
-  const attributes = recordOf({ waits, ran: undefined, beside: 0 })
+  const attributes = recordOf({ waits, ran: undefined, beside: 0, late: [] })
   const { at, callers, label } = site
-  t.deepEqual(attributes['longstack.waits'][0], { ms: 20, count: 3, delayed: 3.5, at, callers, label, until: 'TCP 127.0.0.1:15432', on: [12] })
+  t.deepEqual(attributes['longstack.waits'][0], { ms: 20, count: 3, delayed: 3.5, delayed_max: 9.5, at, callers, label, until: 'TCP 127.0.0.1:15432', on: [12] })
   t.deepEqual(attributes['longstack.waits'].slice(1), Array(9).fill({ ms: 1.235, count: 1 }))
   t.deepEqual(attributes['longstack.wait_ms'], { TCP: 20, TIMER: 13.58, unknown: 0.5 })
   t.is(attributes['longstack.waited_ms'], 34.081)
@@ -251,7 +256,7 @@ test('own code on the critical path and beside it; what is zero once rounded is 
   const site = { at: 'load (/app/x.js:3:5)', callers: undefined, label: 'await', json: undefined }
   const ran = Array.from({ length: 12 }, () => ({ ms: 2.0004, count: 1, site }))
   const attributesOf = (/** @type {number} */ beside, end = 100) => {
-    const span = { ...spanOf(seeded(5), []), start: 0, end, path: { waits: [], ran, beside } }
+    const span = { ...spanOf(seeded(5), []), start: 0, end, path: { waits: [], ran, beside, late: [] } }
     return new SpanWriting(span, surroundingsOf(seeded(5))).record().attributes
   }
   t.deepEqual(attributesOf(4)['longstack.ran'], Array(10).fill({ ms: 2, count: 1, at: site.at, label: 'await' }))

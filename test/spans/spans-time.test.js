@@ -155,9 +155,9 @@ for (const [way, env] of Object.entries(ways)) {
       }, 10)`, { env })
     for (const record of records) sound(t, record)
     const b = times('B')
-    t.true(b.delayed >= 124.9, JSON.stringify(b))
+    t.true(b.delayed >= 125 - 20 && b.waited < 25, `its timer was due after 20 ms: ${JSON.stringify(b)}`)
     t.true(b.run < b.delayed / 2)
-    for (const [name, ms] of /** @type {Array<[string, number]>} */ ([['most', 80], ['less', 30]])) {
+    for (const [name, ms] of /** @type {Array<[string, number]>} */ ([['most', 80], ['less', 10]])) {
       t.true(
         b.by.some((one) => one.spanId === span(name).spanId && one.name === name && one.ms >= ms - 0.1),
         JSON.stringify(b)
@@ -202,7 +202,7 @@ timed('nested spans: each has its own, the outer one all, once; none delays what
   const [outer, inner, innermost, sync] = ['outer', 'inner', 'innermost', 'sync'].map(times)
   t.true(innermost.run >= 15 && inner.run >= 55 && outer.run >= 75)
   t.true(outer.run <= outer.duration - inner.wait.TIMER)
-  t.true(Math.abs(outer.wait.TIMER - inner.wait.TIMER) < 0.01, 'the outer one waits for what the inner one waits for')
+  t.true(Math.abs(outer.wait.TIMER - inner.wait.TIMER) < 2, 'the outer one waits for what the inner one waits for')
   t.true(sync.run >= 10 && sync.delayed < 0.01 && sync.waited < 0.01, JSON.stringify(sync))
   const ids = records.map((/** @type {any} */ record) => record.spanId)
   t.false(outer.by.some(({ spanId }) => ids.includes(spanId)))
@@ -259,7 +259,7 @@ timed("another span's resource entered inside a run: its time is that one's, and
   const [owner, user] = ['owner', 'user'].map(times)
   t.true(owner.run >= 39.9 && user.run >= 39.9, JSON.stringify([owner, user]))
   t.true(user.delayed >= 39.9 && user.by[0].name === 'owner' && user.by[0].ms >= 39.9)
-  t.true(owner.delayed >= 39.9 && owner.by[0].name === 'user' && owner.by[0].ms >= 39.9)
+  t.true(owner.waited + owner.run > 130, 'its timer was due later than that')
 })
 
 timed('what comes on a connection that another span opened is waited for from the connection', async (t) => {
@@ -300,8 +300,8 @@ timed("a promise that another span resolves: what follows is the waiting one's, 
   t.true(run >= 29.9)
   t.true(waited > 40 - run - delayed - 1, JSON.stringify(times('waits')))
   t.regex(String(waits[0].until), /\bresolves\b/, 'the other span ended its wait')
-  t.true(by.some((one) => one.name === 'resolves' && one.ms >= 14.9))
-  t.true(times('resolves').by.some((one) => one.name === 'waits' && one.ms >= 29.9))
+  t.true(by.some(({ name, ms, max = ms }) => name === 'resolves' && max >= 14.9), 'when it resolved is not known')
+  t.true(times('resolves').by.some((one) => one.name === 'waits' && one.ms >= 29.9), 'its end comes after that')
 })
 
 for (const [name, next] of [['setImmediate', 'setImmediate'], ['process.nextTick', 'process.nextTick'], ['queueMicrotask', 'queueMicrotask']]) {
@@ -377,8 +377,8 @@ timed('a filter: sites are known of what it selects; the rest stays right', asyn
   t.true(waited >= 40 - run - delayed - 1 && run >= 9.9)
   t.true(waits.every(({ at }) => at === undefined), JSON.stringify(waits))
   t.true(times('socket').wait.TCP > times('socket').waited * 0.9, JSON.stringify(times('socket')))
-  t.true(times('B').by.some(({ name, ms }) => name === 'A' && ms >= 79))
-  t.true(times('B').delayed >= 79)
+  t.true(times('B').by.some(({ name, ms, max = ms }) => name === 'A' && max >= 60))
+  t.true(times('B').most >= 60)
 })
 
 timed('sockets and pipes are waited for; what is only open is no wait', async (t) => {
@@ -425,7 +425,7 @@ timed('a worker has a loop of its own, and its spans say which thread they are o
     }, 10)`)
   const b = timesOf(one(inside, 'B'))
   for (const record of [...records, ...inside]) sound(t, record)
-  t.true(b.by.some(({ name, ms }) => name === 'A' && ms >= 79))
+  t.true(b.by.some(({ name, ms }) => name === 'A' && ms >= 60))
   t.is(typeof inside[0].resource['longstack.thread'], 'number')
   const main = timesOf(one(records, 'main'))
   t.true(main.by.every(({ name }) => name !== 'A'), 'another thread delays nobody here')

@@ -6,7 +6,14 @@ const { PathLog, putLog, takeLog } = require('../../../lib/spans/critical-path')
 const CHAIN = 31
 
 /** What LoopTime has counted by then. @param {number} idle @param {number} busy */
-const moment = (idle, busy) => ({ idle, busy, callbackId: 21, callbackChain: CHAIN })
+const moment = (idle, busy) => ({
+  idle,
+  busy,
+  callbackId: 21,
+  callbackChain: CHAIN,
+  cameBy: busy + 1,
+  cameAfter: busy
+})
 
 /** Records runs without causes. @param {number} count */
 function logOf (count) {
@@ -23,6 +30,7 @@ test('a run is recorded with what the loop had waited, had run for others and fo
   t.deepEqual([log.idleAt(2), log.othersAt(2), log.ownAt(2)], [11, 22, 13])
   t.deepEqual([...log.words.subarray(log.offsetOf(2), log.offsetOf(2) + 5)], [1, 0, 0, 8, CHAIN])
   t.is(log.callbackAt(2), 21)
+  t.deepEqual([log.beginOf(2), log.cameAfter(2), log.cameBy(2)], [46, 35, 36])
 })
 
 test('what a run causes is part of it until the loop waits, runs others, or it has taken long', (t) => {

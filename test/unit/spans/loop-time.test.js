@@ -5,7 +5,10 @@ const { LoopTime } = require('../../../lib/spans/loop-time')
 
 const START = 100 // ms of the clock
 const NO_SPAN = 0
-const observer = { seq: 5, start: START } // a span that is open from the start and does not run
+/** a span that does not run @type {any} */
+const observer = { seq: 5 }
+/** It was delayed from the start to a time of the clock. @param {number} end @param {LoopTime} loop */
+const late = (end, { zero }) => [{ cameAfter: START - zero, cameBy: START - zero, until: end - zero }]
 
 /** A loop without any span that runs, since START. */
 function started () {
@@ -42,8 +45,9 @@ test('who ran while a span was open is known: here code of no span', (t) => {
   loop.charge(START + 8)
   loop.addWait(START + 20, 12)
   loop.charge(START + 23)
-  t.deepEqual(loop.delayers(observer, START + 23, 5), [{ span: undefined, ms: 11, start: START, longest: 8 }])
-  t.deepEqual(loop.delayers(observer, START + 23, 0), [])
+  const delays = [{ span: undefined, ms: 11, max: 11, start: START, longest: 8 }]
+  t.deepEqual(loop.delayers(observer, late(START + 23, loop), 5), delays)
+  t.deepEqual(loop.delayers(observer, late(START + 23, loop), 0), [])
 })
 
 test('short runs are added up, so that many of them count as one long one', (t) => {
@@ -52,7 +56,7 @@ test('short runs are added up, so that many of them count as one long one', (t) 
     loop.charge(START + i / 10)
     loop.switchTo(NO_SPAN, START + i / 10)
   }
-  const [{ ms }] = loop.delayers(observer, START + 10, 5)
+  const [{ ms }] = loop.delayers(observer, late(START + 10, loop), 5)
   t.true(Math.abs(ms - 10) < 0.5, String(ms))
 })
 
@@ -60,7 +64,7 @@ test('clear: no delays remain', (t) => {
   const loop = started()
   loop.charge(START + 8)
   loop.clear()
-  t.deepEqual(loop.delayers(observer, START + 8, 5), [])
+  t.deepEqual(loop.delayers(observer, late(START + 8, loop), 5), [])
 })
 
 test('the type of what runs', (t) => {

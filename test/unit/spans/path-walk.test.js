@@ -7,6 +7,7 @@ const { walkPath } = require('../../../lib/spans/path-walk')
 const CALLBACK = 21
 const CALLBACK_CHAIN = 31
 const START = { idle: 0, others: 0, own: 0 }
+const NO_CALLBACK = { callback: 0, callbackChain: 0, cameBy: 0, cameAfter: 0 }
 
 /**
  * @typedef {object} Run counters in ms when it began, and its causes
@@ -17,13 +18,18 @@ const START = { idle: 0, others: 0, own: 0 }
  * @property {number} [settled]
  * @property {number} [settler]
  * @property {number} [site]
+ * @property {number} [cameBy] when what it waited for had come; default with its cause
+ * @property {number} [cameAfter]
  */
 
 /** Makes a log of runs, numbered from 1. @param {Run[]} runs */
 function logOf (runs) {
   const log = new PathLog()
-  for (const { idle = 0, others = 0, own = 0, registered = 0, settled = 0, settler = 0, site = 0 } of runs) {
-    const moment = { idle, busy: others + own, callbackId: CALLBACK, callbackChain: CALLBACK_CHAIN }
+  for (const run of runs) {
+    const { idle = 0, others = 0, own = 0, registered = 0, settled = 0, settler = 0, site = 0 } = run
+    const { cameBy = 0, cameAfter = cameBy } = run
+    const callback = { callbackId: CALLBACK, callbackChain: CALLBACK_CHAIN }
+    const moment = { idle, busy: others + own, ...callback, cameBy, cameAfter }
     log.add(moment, own, registered, settled, settler, site)
   }
   return log
@@ -37,8 +43,8 @@ function logOf (runs) {
  */
 function pathOf (runs, last, { idle = 0, others = 0, own = 0 }) {
   const log = logOf(runs)
-  const end = { idle, others, own, callback: 0, callbackChain: 0 }
-  return walkPath({ log, first: 1, last, count: log.count, start: START, end })
+  const end = { idle, others, own, ...NO_CALLBACK }
+  return walkPath({ log, first: 1, last, count: log.count, start: START, end, inside: own })
 }
 
 /** Adds up a figure. @param {any[]} parts @param {string} name */
@@ -48,15 +54,16 @@ test('a wait lies between the run that registered it and the one that it ended w
   const { waits } = pathOf([{ idle: 0 }, { idle: 10, registered: 1, site: 7 }], 2, { idle: 10 })
   const ending = { callback: CALLBACK, callbackChain: CALLBACK_CHAIN, settler: 0 }
   const question = { sent: 0, unsent: 0, beside: 0 }
-  t.deepEqual(waits, [{ ms: 10, delayed: 0, site: 7, proven: true, ...ending, ...question }])
+  const late = { delayed: 0, delayedMax: 0, cameAfter: 0, cameBy: 0, until: 10, own: 0, ownLate: 0 }
+  t.deepEqual(waits, [{ ms: 10, ...late, site: 7, proven: true, ...ending, ...question }])
 })
 
 test('for an answer: asked by the request, for nobody, for another one', (t) => {
   const answered = (/** @type {number} */ sent) => {
     const log = logOf([{ idle: 0 }, { idle: 10, registered: 1, site: 7 }])
     log.setSent(2, sent)
-    const end = { idle: 10, others: 0, own: 0, callback: 0, callbackChain: 0 }
-    const { waits: [wait] } = walkPath({ log, first: 1, last: 2, count: 2, start: START, end })
+    const end = { idle: 10, others: 0, own: 0, ...NO_CALLBACK }
+    const { waits: [wait] } = walkPath({ log, first: 1, last: 2, count: 2, start: START, end, inside: 0 })
     return [wait.sent, wait.unsent]
   }
   t.deepEqual(answered(NaN), [0, 0])
@@ -68,11 +75,11 @@ test('for an answer: asked by the request, for nobody, for another one', (t) => 
 
 test('runs beside a wait are those after which the loop waited on', (t) => {
   const log = logOf([{ idle: 0 }, { idle: 0, registered: 1 }])
-  const moment = { idle: 4, busy: 0, callbackId: 99, callbackChain: CALLBACK_CHAIN }
+  const moment = { idle: 4, busy: 0, callbackId: 99, callbackChain: CALLBACK_CHAIN, cameBy: 0, cameAfter: 0 }
   log.add(moment, 0, 1, 0, 0, 5)
   log.add({ ...moment, idle: 10, callbackId: CALLBACK }, 0, 1, 0, 0, 7)
-  const end = { idle: 10, others: 0, own: 0, callback: 0, callbackChain: 0 }
-  const { waits } = walkPath({ log, first: 1, last: 4, count: 4, start: START, end })
+  const end = { idle: 10, others: 0, own: 0, ...NO_CALLBACK }
+  const { waits } = walkPath({ log, first: 1, last: 4, count: 4, start: START, end, inside: 0 })
   t.deepEqual(waits.map(({ ms, beside }) => [ms, beside]), [[10, 1]])
 })
 
@@ -179,8 +186,8 @@ test('the site of a run that another request registered is not told', (t) => {
 test('a span inside of another counts from its own start', (t) => {
   const log = logOf([{}, { own: 4, idle: 8, others: 5, registered: 1, site: 7 }])
   const start = { idle: 2, others: 1, own: 3 }
-  const end = { idle: 8, others: 5, own: 9, callback: 0, callbackChain: 0 }
-  const { waits } = walkPath({ log, first: 2, last: 2, count: 2, start, end })
+  const end = { idle: 8, others: 5, own: 9, ...NO_CALLBACK }
+  const { waits } = walkPath({ log, first: 2, last: 2, count: 2, start, end, inside: 6 })
   t.deepEqual(waits.map(({ ms, delayed, site }) => [ms, delayed, site]), [[6, 4, 0]])
 })
 
@@ -207,4 +214,40 @@ test('the parts of random programs add up, also where old runs are forgotten', (
     t.true(sum(waits, 'delayed') <= now.others, text)
     if (last === 0) t.is(sum(waits, 'delayed'), now.others, text)
   }
+})
+
+/** @param {any[]} waits */
+const figures = (waits) => waits.map(({ ms, delayed, delayedMax }) => [ms, delayed, delayedMax])
+
+test('others that ran while an answer was on its way delayed nobody', (t) => {
+  const runs = [{}, { idle: 50, others: 110, registered: 1, cameBy: 150 }]
+  t.deepEqual(figures(pathOf(runs, 2, { idle: 50, others: 110 }).waits), [[150, 10, 10]])
+})
+
+test('what came before it was asked for was there at once', (t) => {
+  const runs = [{ others: 20 }, { others: 30, registered: 1, cameBy: 5 }]
+  t.deepEqual(figures(pathOf(runs, 2, { others: 30 }).waits), [[0, 10, 10], [0, 20, 20]])
+})
+
+test('where it came between two polls, the delay is a range', (t) => {
+  const runs = [{}, { idle: 20, others: 100, registered: 1, cameAfter: 24, cameBy: 108 }]
+  t.deepEqual(figures(pathOf(runs, 2, { idle: 20, others: 100 }).waits), [[108, 12, 96]])
+})
+
+test('what the request itself ran when the answer had come is no delay', (t) => {
+  const runs = [
+    {},
+    { idle: 10, own: 0, registered: 1 },
+    { idle: 10, own: 30, others: 15, registered: 1, cameBy: 20 }
+  ]
+  const { waits, ran, beside } = pathOf(runs, 3, { idle: 10, own: 30, others: 15 })
+  t.deepEqual(figures(waits), [[10, 15, 15]], 'it came 10 ms after the run began, which lasted for 30')
+  t.deepEqual([sum(ran, 'ms'), beside], [0, 30])
+})
+
+test('code of the request outside of a span inside of it: a wait until the answer had come, then a delay', (t) => {
+  const log = logOf([{}, { idle: 20, own: 80, registered: 1, cameBy: 70 }])
+  const end = { idle: 20, others: 0, own: 80, ...NO_CALLBACK }
+  const { waits } = walkPath({ log, first: 1, last: 2, count: 2, start: START, end, inside: 0 })
+  t.deepEqual(waits.map(({ ms, delayed }) => Math.round(ms + delayed)), [100])
 })

@@ -7,8 +7,13 @@ const { RunLog, Sums } = require('../../../lib/spans/run-log')
 const NONE = 0 // number of no span
 const SPAN = 5
 
+/** A delay between two times of which the first may be earlier. */
+const late = (/** @type {number} */ begin, /** @type {number} */ end, earliest = begin) => {
+  return { cameAfter: earliest, cameBy: begin, until: end }
+}
+
 /**
- * Sums up who ran while a span was open.
+ * Sums up who ran while a span was delayed.
  * @param {Array<[start: number, end: number, ms?: number]>} runs of no span
  * @param {{ begin?: number, end?: number, size?: number }} [limits]
  */
@@ -16,12 +21,13 @@ function delayOf (runs, { begin = 0, end = 1000, size = 8 } = {}) {
   const log = new RunLog(size, false)
   for (const [from, to, ms = to - from] of runs) log.add(NONE, from, to, ms)
   const sums = new Sums()
-  log.sum(SPAN, begin, end, sums)
+  log.sum(SPAN, [late(begin, end)], 0, sums)
   return sums.takeLongest()
 }
 
 test('runs are added up, and the longest is known', (t) => {
-  t.deepEqual(delayOf([[10, 15], [20, 28], [30, 31]]), { span: undefined, ms: 14, start: 20, longest: 8 })
+  const delay = delayOf([[10, 15], [20, 28], [30, 31]])
+  t.deepEqual(delay, { span: undefined, ms: 14, max: 14, start: 20, longest: 8 })
 })
 
 test('of a run only what lies within the span counts', (t) => {
@@ -44,12 +50,20 @@ test('the oldest are forgotten', (t) => {
   t.like(delayOf([[10, 15], [20, 22], [30, 33]], { size: 2 }), { ms: 5 })
 })
 
+test('only the times in which it was delayed count, and what is not certain apart', (t) => {
+  const log = new RunLog(8, false)
+  for (const start of [0, 100, 200]) log.add(NONE, start, start + 90, 90)
+  const sums = new Sums()
+  log.sum(SPAN, [late(280, 290, 220), late(120, 130), late(30, 40)], 0, sums)
+  t.like(sums.takeLongest(), { ms: 30, max: 90, start: 220, longest: 70 })
+})
+
 test('clear forgets all', (t) => {
   const log = new RunLog(8, true)
   log.add(NONE, 10, 20, 10)
   log.clear()
   const sums = new Sums()
-  log.sum(SPAN, 0, 100, sums)
+  log.sum(SPAN, [late(0, 100)], 0, sums)
   t.is(sums.takeLongest(), undefined)
 })
 
@@ -61,7 +75,7 @@ test('of a span that ran its last name and its id are remembered, not the span',
   span.name = 'GET /users/:id'
   identities.end(span, 0)
   const sums = new Sums()
-  log.sum(SPAN + span.seq, 0, 100, sums)
+  log.sum(SPAN + span.seq, [late(0, 100)], 0, sums)
   const delay = sums.takeLongest()
   t.not(delay?.span, span)
   t.deepEqual({ ...delay?.span }, { name: 'GET /users/:id', spanId: 'a' })

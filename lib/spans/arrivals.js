@@ -1,0 +1,170 @@
+'use strict'
+
+// When what a callback waited for had come: from then on the callback was delayed, before it waited. It is
+// known
+//
+// - of a timer: when it was due; of an immediate: at once;
+// - of data on a TCP connection, on Linux: the kernel has the time, to 4 ms;
+// - of all else from the polls of the event loop: what one did not bring was not there, what the next brought
+//   came between the two. Where much ran between them that is a range, of which both ends are kept.
+//
+// Only where the loop has not polled for MAX_GAP is any of it asked for: within that the middle is near
+// enough. Hot path: `polled` and `begin`.
+//
+// Times are ms since the counters of LoopTime began.
+
+const { executionAsyncResource } = require('node:async_hooks')
+const { timeAt } = require('../context/record-ids')
+const { FLAGS, ONE_SHOT, PASSED, TIMER } = require('../context/records')
+const { callNative } = require('../node-objects')
+const { isObject, own } = require('../objects')
+const { loadBinding } = require('../stacks/binding')
+
+const MAX_GAP = 4 // ms, the kernel's own precision
+const MAX_TIMER_GAP = 1 // ms, that of timers
+const MIN_SLEEP = 0.5 // ms in a poll that found nothing at first: what it brought came when it ended
+const BUSY_MEMORY = 2000 // ms for which a connection may have waited to be accepted after such a gap
+const WITH_ITS_CAUSE = 0
+
+/** Types whose callbacks a poll brings: what came later is brought by the next one. */
+const polledTypes = new Set((
+  'TCPWRAP PIPEWRAP TLSWRAP UDPWRAP HTTPINCOMINGMESSAGE HTTPCLIENTREQUEST HTTP2SESSION TCPCONNECTWRAP ' +
+  'PIPECONNECTWRAP WRITEWRAP SHUTDOWNWRAP UDPSENDWRAP TTYWRAP QUERYWRAP').split(' '))
+
+/** Types whose callbacks data on a connection calls. */
+const dataTypes = new Set(['TCPWRAP', 'TLSWRAP', 'HTTPINCOMINGMESSAGE'])
+
+class Arrivals {
+  constructor () {
+    /** end of the last poll, and of the one before */
+    this.polledAt = 0
+    this.polledBefore = 0
+    /** ms for which the last one slept */
+    this.slept = 0
+    /** begin of the present callback */
+    this.begunAt = 0
+    /** what it waited for had come by then, and came after that; 0: with its cause */
+    this.cameBy = 0
+    this.cameAfter = 0
+    /** it is a timer or an immediate */
+    this.isScheduled = false
+    /** the last time that the loop had not polled for long */
+    this.busyUntil = -Infinity
+    /** what Node's time of timers, which a timer is set by, is behind: the largest of what is sure */
+    this.timerOffset = -Infinity
+    /** @type {((fd: number) => number | undefined) | undefined} */
+    this.dataAge = undefined
+  }
+
+  /** @param {number} time */
+  start (time) {
+    this.polledAt = this.polledBefore = this.begunAt = this.cameBy = this.cameAfter = time
+    this.slept = 0
+    this.timerOffset = -Infinity
+    this.dataAge = /** @type {any} */ (loadBinding().binding)?.arrival?.dataAge
+  }
+
+  /** Notes a poll. @param {number} time of its end @param {number} slept ms */
+  polled (time, slept) {
+    this.polledBefore = this.polledAt
+    this.polledAt = time
+    this.slept = slept
+    if (time - slept - this.polledBefore >= MAX_GAP) this.busyUntil = time
+  }
+
+  /**
+   * Notes that the event loop calls a callback.
+   * @param {number} time now
+   * @param {Int32Array} words of its record
+   * @param {number} offset
+   * @param {import('./loop-time').LoopTime} loop
+   */
+  begin (time, words, offset, loop) {
+    this.begunAt = time
+    const flags = words[offset + FLAGS]
+    this.isScheduled = (flags & TIMER) !== 0
+    const { polledAt, polledBefore, slept } = this
+    if (this.isScheduled && (flags & ONE_SHOT) !== 0) {
+      this.cameBy = this.cameAfter = WITH_ITS_CAUSE
+    } else if (time - slept - polledBefore < (this.isScheduled ? MAX_TIMER_GAP : MAX_GAP)) {
+      this.cameBy = this.cameAfter = slept >= MIN_SLEEP ? polledAt : (polledBefore + polledAt - slept) / 2
+    } else {
+      const isMadeKnown = this.isScheduled && (flags & PASSED) === 0
+      this.find(time, isMadeKnown ? timeAt(words, offset) - loop.zero : undefined, loop)
+    }
+  }
+
+  /**
+   * Finds when what the present callback waited for had come, after a time without a poll.
+   * @param {number} time now
+   * @param {number | undefined} made when the timer was, if it is known to be one
+   * @param {import('./loop-time').LoopTime} loop
+   */
+  find (time, made, loop) {
+    const { polledAt, polledBefore, slept } = this
+    const resource = executionAsyncResource()
+    const due = this.dueTime(resource, made)
+    if (due !== undefined) {
+      this.isScheduled = true
+      this.cameBy = this.cameAfter = Math.min(due, time)
+      return
+    }
+    const { type } = loop
+    this.cameBy = loop.knowsPolls && polledTypes.has(type) ? polledAt : time
+    this.cameAfter = slept >= MIN_SLEEP ? polledAt : polledBefore
+    if (!dataTypes.has(type)) return
+    const age = this.ageOf(resource)
+    // Older than the poll that did not bring it: the end of a connection, which is no data
+    if (age === undefined || time - age < polledBefore - MAX_GAP) return
+    this.cameBy = this.cameAfter = Math.max(polledBefore, Math.min(time - age, this.cameBy))
+  }
+
+  /**
+   * Returns when a timer was due, 0 for an immediate. A timer says in whole ms of a time of its own when it
+   * was set last (lib/internal/timers.js), which was when it was made, or later.
+   * @param {object} resource
+   * @param {number | undefined} made when it was, where that is known
+   * @returns {number | undefined} undefined: it is neither, or that is not known
+   */
+  dueTime (resource, made) {
+    if (!isObject(resource)) return undefined
+    const start = own(resource, '_idleStart')
+    const delay = own(resource, '_idleTimeout')
+    if (typeof start !== 'number' || typeof delay !== 'number') {
+      return own(resource, '_onImmediate') === undefined ? undefined : WITH_ITS_CAUSE
+    }
+    if (made !== undefined) this.timerOffset = Math.max(this.timerOffset, made - start)
+    return this.timerOffset === -Infinity ? undefined : start + delay + this.timerOffset
+  }
+
+  /**
+   * Returns for how many ms data on a connection has been there.
+   * @param {unknown} resource of a callback: the connection's handle, or its parser
+   * @returns {number | undefined} undefined where the kernel does not tell
+   */
+  ageOf (resource) {
+    if (this.dataAge === undefined || !isObject(resource)) return undefined
+    const socket = own(resource, 'socket')
+    const handle = isObject(socket) ? own(socket, '_handle') : resource
+    const fd = callNative(handle, 'fd')
+    return typeof fd === 'number' && fd >= 0 ? this.dataAge(fd) : undefined
+  }
+
+  /**
+   * Returns for how long a request that has just been read lay there.
+   * @param {object | undefined} socket
+   * @param {number} time now
+   * @returns {{ ms: number, max: number }}
+   */
+  queueTime (socket, time) {
+    if (time - this.busyUntil > BUSY_MEMORY) return NOT_QUEUED
+    const age = socket === undefined ? undefined : this.ageOf({ socket })
+    if (age !== undefined) return age < MAX_GAP ? NOT_QUEUED : { ms: age, max: age }
+    const max = time - this.cameAfter
+    return max < MAX_GAP ? NOT_QUEUED : { ms: time - this.cameBy, max }
+  }
+}
+
+const NOT_QUEUED = { ms: 0, max: 0 }
+
+module.exports = { Arrivals, MAX_GAP }
