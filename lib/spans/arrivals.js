@@ -97,13 +97,13 @@ class Arrivals {
   /**
    * Finds when what the present callback waited for had come, after a time without a poll.
    * @param {number} time now
-   * @param {number | undefined} made when the timer was, if it is known to be one
+   * @param {number | undefined} madeAt when the timer was made, if it is known to be one
    * @param {import('./loop-time').LoopTime} loop
    */
-  find (time, made, loop) {
+  find (time, madeAt, loop) {
     const { polledAt, polledBefore, slept } = this
     const resource = executionAsyncResource()
-    const due = this.dueTime(resource, made)
+    const due = this.dueTime(resource, madeAt)
     if (due !== undefined) {
       this.isScheduled = true
       this.cameBy = this.cameAfter = Math.min(due, time)
@@ -123,17 +123,17 @@ class Arrivals {
    * Returns when a timer was due, 0 for an immediate. A timer says in whole ms of a time of its own when it
    * was set last (lib/internal/timers.js), which was when it was made, or later.
    * @param {object} resource
-   * @param {number | undefined} made when it was, where that is known
+   * @param {number | undefined} madeAt when it was made, where that is known
    * @returns {number | undefined} undefined: it is neither, or that is not known
    */
-  dueTime (resource, made) {
+  dueTime (resource, madeAt) {
     if (!isObject(resource)) return undefined
     const start = own(resource, '_idleStart')
     const delay = own(resource, '_idleTimeout')
     if (typeof start !== 'number' || typeof delay !== 'number') {
       return own(resource, '_onImmediate') === undefined ? undefined : WITH_ITS_CAUSE
     }
-    if (made !== undefined) this.timerOffset = Math.max(this.timerOffset, made - start)
+    if (madeAt !== undefined) this.timerOffset = Math.max(this.timerOffset, madeAt - start)
     return this.timerOffset === -Infinity ? undefined : start + delay + this.timerOffset
   }
 

@@ -13,7 +13,7 @@ const loopIterations = require('../hooks/loop-iterations')
 const { Arrivals, MAX_GAP } = require('./arrivals')
 const { MIN_SPLIT, SITE } = require('./critical-path')
 const { isAnswer, noteAnswer, noteTraffic } = require('./questions')
-const { RunLog, Sums } = require('./run-log')
+const { MIN_SHORT, RecentRuns } = require('./recent-runs')
 const { spanAt } = require('./identities')
 const { isOfConnection } = require('../hooks/asks')
 const {
@@ -21,16 +21,9 @@ const {
   promises, readWord, resources
 } = require('../context/records')
 
-const LONG = 4096 // long runs remembered, for the question who delayed a span; a power of two
-const SHORT = 1024 // shorter ones: with many open spans they are many, and each span that ends reads all
-const MIN_LONG = 2 // ms
-const MIN_SHORT = 0.2 // ms
-const ADD_UP = 20 // ms in which shorter runs of one span are added up, to be remembered as one
-
 /**
  * @typedef {import('./span').Span} Span
  * @typedef {import('../handles/entry').Entry} Entry
- * @typedef {{ shortRuns: number, shortRunsSince: number }} ShortRuns ms of runs since a time, in ms
  */
 
 /** Returns ms that the event loop has waited in the poll phase so far; costs some 30 ns. */
@@ -71,13 +64,8 @@ class LoopTime {
     this.polled = 0
     /** the loop may have waited since then */
     this.mayHavePolled = true
-    this.long = new RunLog(0, true)
-    this.short = new RunLog(0, false)
-    /** @type {Sums | undefined} */
-    this.sums = undefined
+    this.recent = new RecentRuns()
     this.noteTraffic = noteTraffic
-    /** of no span @type {ShortRuns} */
-    this.outsideSpans = { shortRuns: 0, shortRunsSince: 0 }
   }
 
   /** Type of the resource whose callback runs. */
@@ -97,8 +85,7 @@ class LoopTime {
 
   /** @param {number} time now, in ms */
   start (time) {
-    this.long = new RunLog(LONG, true)
-    this.short = new RunLog(SHORT, false)
+    this.recent.start()
     this.polled = idleTime()
     this.mayHavePolled = true
     this.since = time
@@ -305,64 +292,17 @@ class LoopTime {
     this.since = time
     this.busy += ms
     if (running !== undefined) running.addRun(since, ms, this)
-    if (ms >= MIN_SHORT) this.remember(since, time, ms)
-    else this.addShortRun(running ?? this.outsideSpans, since, time)
+    this.recent.add(running, since, time)
   }
 
   /** Forgets who ran: no open span is left that they could have delayed. */
   clear () {
-    this.long.clear()
-    this.short.clear()
+    this.recent.clear()
   }
 
   /** Notes that a span has ended: what runs on belongs to the one around it. @param {Span} span */
   leave (span) {
     if (this.running === span) this.setRunning(span.seq)
-  }
-
-  /**
-   * Adds up short runs: many of them delay others as one long run does.
-   * @param {ShortRuns} sum of the span
-   * @param {number} start ms
-   * @param {number} end ms
-   */
-  addShortRun (sum, start, end) {
-    if (start - sum.shortRunsSince > ADD_UP) {
-      sum.shortRunsSince = start
-      sum.shortRuns = 0
-    }
-    sum.shortRuns += end - start
-    if (sum.shortRuns < MIN_SHORT) return
-    this.remember(sum.shortRunsSince, end, sum.shortRuns)
-    sum.shortRunsSince = -ADD_UP
-  }
-
-  /** @param {number} start @param {number} end @param {number} ms of it, that the span ran */
-  remember (start, end, ms) {
-    const number = this.running === undefined ? 0 : this.running.seq
-    if (ms >= MIN_LONG) this.long.add(number, start, end, ms)
-    else this.short.add(number, start, end, ms)
-  }
-
-  /**
-   * Returns who ran while a span was delayed, longest first. Of short runs only the last are known.
-   * @param {Span} span
-   * @param {import('./run-log').Lateness[]} late when it was, newest first
-   * @param {number} max how many are returned
-   * @returns {import('./run-log').Delay[]}
-   */
-  delayers (span, late, max) {
-    const sums = this.sums ??= new Sums()
-    this.long.sum(span.seq, late, this.zero, sums)
-    this.short.sum(span.seq, late, this.zero, sums)
-    const longest = []
-    for (let i = 0; i < max; i++) {
-      const delay = sums.takeLongest()
-      if (delay === undefined) break
-      longest.push(delay)
-    }
-    sums.clear()
-    return longest
   }
 }
 

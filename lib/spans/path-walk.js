@@ -44,7 +44,7 @@ const MIN_PART = 0.001 // ms of a part that is reported
  * @property {number} count of runs by then
  * @property {Counters} start
  * @property {Counters & Ending} end and what the loop ran then
- * @property {number} inside ms of the request's runs that are the span's
+ * @property {number} ownRun ms of the request's runs that are the span's
  *
  * @typedef {object} Ending what ended a wait
  * @property {number} callback
@@ -62,8 +62,8 @@ const MIN_PART = 0.001 // ms of a part that is reported
  */
 function walkPath (section) {
   const parts = stepsOf(section)
-  const { start, end, inside } = section
-  addOutside(parts, end.own - start.own - inside)
+  const { start, end, ownRun } = section
+  addOutside(parts, end.own - start.own - ownRun)
   return parts
 }
 

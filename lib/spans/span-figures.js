@@ -104,7 +104,7 @@ function rangeEnd (ms, max) {
  */
 function delayersOf (span, loop, frameAt, delayed, delayedMax) {
   let [remaining, remainingMax] = [delayed, delayedMax]
-  const delayers = loop.delayers(span, span.path?.late ?? [], MAX_DELAYERS)
+  const delayers = loop.recent.delayers(span, span.path?.late ?? [], loop.zero, MAX_DELAYERS)
   return delayers.map(({ span: delayer, ms: estimate, max: maxEstimate, start, longest }) => {
     const ms = Math.min(estimate, remaining)
     const max = Math.min(maxEstimate, remainingMax)

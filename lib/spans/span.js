@@ -221,7 +221,7 @@ class Span {
     const { log, firstRun, lastRun, runCount, ownAtStart, endState, run } = this
     const start = { idle: this.idleAtStart, others: this.busyAtStart - ownAtStart, own: ownAtStart }
     const [first, last, count] = [firstRun, lastRun, runCount]
-    return walkPath({ log, first, last, count, start, end: endState, inside: run })
+    return walkPath({ log, first, last, count, start, end: endState, ownRun: run })
   }
 
   /**

@@ -139,7 +139,7 @@ function surroundingsOf (random) {
   const delayers = [{ span: undefined, ms: 3.5, max: 3.5, start: 1, longest: 2 }, { span: { spanId: 'd'.repeat(16), name: any(random, strings) }, ms: 1.25, max: any(random, [1.25, 9]), start: 1, longest: 2 }]
   const [above, frame] = [any(random, strings), any(random, strings)]
   return /** @type {any} */ ({
-    loop: { delayers: () => delayers, zero: 3 },
+    loop: { recent: { delayers: () => delayers }, zero: 3 },
     resource: any(random, [{ 'service.name': 'shop', 'process.pid': 7 }, { 'service.name': 'ü"' }]),
     stack: () => undefined,
     frameAt: () => undefined,

@@ -46,8 +46,8 @@ test('who ran while a span was open is known: here code of no span', (t) => {
   loop.addWait(START + 20, 12)
   loop.charge(START + 23)
   const delays = [{ span: undefined, ms: 11, max: 11, start: START, longest: 8 }]
-  t.deepEqual(loop.delayers(observer, late(START + 23, loop), 5), delays)
-  t.deepEqual(loop.delayers(observer, late(START + 23, loop), 0), [])
+  t.deepEqual(loop.recent.delayers(observer, late(START + 23, loop), loop.zero, 5), delays)
+  t.deepEqual(loop.recent.delayers(observer, late(START + 23, loop), loop.zero, 0), [])
 })
 
 test('short runs are added up, so that many of them count as one long one', (t) => {
@@ -56,7 +56,7 @@ test('short runs are added up, so that many of them count as one long one', (t) 
     loop.charge(START + i / 10)
     loop.switchTo(NO_SPAN, START + i / 10)
   }
-  const [{ ms }] = loop.delayers(observer, late(START + 10, loop), 5)
+  const [{ ms }] = loop.recent.delayers(observer, late(START + 10, loop), loop.zero, 5)
   t.true(Math.abs(ms - 10) < 0.5, String(ms))
 })
 
@@ -64,7 +64,7 @@ test('clear: no delays remain', (t) => {
   const loop = started()
   loop.charge(START + 8)
   loop.clear()
-  t.deepEqual(loop.delayers(observer, late(START + 8, loop), 5), [])
+  t.deepEqual(loop.recent.delayers(observer, late(START + 8, loop), loop.zero, 5), [])
 })
 
 test('the type of what runs', (t) => {
