@@ -16,7 +16,7 @@
 const { executionAsyncResource } = require('node:async_hooks')
 const { timeAt } = require('../context/record-ids')
 const { FLAGS, ONE_SHOT, PASSED, TIMER } = require('../context/records')
-const { callNative } = require('../node-objects')
+const { callNative, handleOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
 const { loadBinding } = require('../stacks/binding')
 
@@ -145,20 +145,20 @@ class Arrivals {
   ageOf (resource) {
     if (this.dataAge === undefined || !isObject(resource)) return undefined
     const socket = own(resource, 'socket')
-    const handle = isObject(socket) ? own(socket, '_handle') : resource
+    const handle = isObject(socket) ? handleOf(socket) : resource
     const fd = callNative(handle, 'fd')
     return typeof fd === 'number' && fd >= 0 ? this.dataAge(fd) : undefined
   }
 
   /**
    * Returns for how long a request that has just been read lay there.
-   * @param {object | undefined} socket
+   * @param {unknown} socket
    * @param {number} time now
    * @returns {{ ms: number, max: number }}
    */
   queueTime (socket, time) {
     if (time - this.busyUntil > BUSY_MEMORY) return NOT_QUEUED
-    const age = socket === undefined ? undefined : this.ageOf({ socket })
+    const age = isObject(socket) ? this.ageOf({ socket }) : undefined
     if (age !== undefined) return age < MAX_GAP ? NOT_QUEUED : { ms: age, max: age }
     const max = time - this.cameAfter
     return max < MAX_GAP ? NOT_QUEUED : { ms: time - this.cameBy, max }

@@ -44,6 +44,7 @@ function createHttpSpans (deps) {
       if (context === undefined) {
         span.chain = asyncLayer.enterSpan(span).chain
         spans.begin(span)
+        spans.noteQueue(span, socketOf(stream))
       } else {
         context.span = span
       }

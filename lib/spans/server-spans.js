@@ -51,6 +51,7 @@ function createServerSpans ({ spans, asyncLayer, koaRoutes, handlesOf }) {
         span.preparedJson = preparedJson
         span.chain = asyncLayer.enterSpan(span).chain
         spans.begin(span)
+        spans.noteQueue(span, socket)
         return span
       },
 

@@ -224,4 +224,4 @@ function toMicros (ms) {
   return Math.round(ms * 1000) / 1000
 }
 
-module.exports = { SpanWriting }
+module.exports = { SpanWriting, toMicros }

@@ -5,6 +5,8 @@
 
 const { addException } = require('./exception-events')
 const { allOpen, spanAt } = require('./identities')
+const { MIN_RANGE } = require('./path-json')
+const { toMicros } = require('./span-record')
 const { createSpanStarter } = require('./span-start')
 const { createSpanWriter } = require('./span-writer')
 const { createSweep } = require('./sweep')
@@ -59,6 +61,18 @@ function createSpans (deps) {
     if (span.run === 0) span.startNow(loop)
   }
 
+  /**
+   * Notes how long a request lay there before it was read.
+   * @param {Span} span that begins
+   * @param {unknown} socket
+   */
+  function noteQueue (span, socket) {
+    const { ms, max } = loop.arrivals.queueTime(socket, loop.since - loop.zero)
+    if (max === 0) return
+    span.attributes['longstack.queued_ms'] = toMicros(ms)
+    if (max - ms >= MIN_RANGE) span.attributes['longstack.queued_max_ms'] = toMicros(max)
+  }
+
   /** @param {Span} span @param {End} [ending] @param {number} [since] ms, where it ended before now */
   function end (span, ending = NO_END, since = undefined) {
     if (span.ended && !span.isEnding) return
@@ -101,6 +115,7 @@ function createSpans (deps) {
   return {
     start,
     begin,
+    noteQueue,
     end,
     drain: writer.drain,
     recordException,

@@ -84,3 +84,16 @@ timed('where only the polls are known it is a range, which has what is true', as
     }
   }
 })
+
+timed('a request that lay in the socket: its client waited that much longer than its span shows', async (t) => {
+  const { stdout, stderr, code } = await node(['-r', register, path.join(fixtures, 'queue.js')], {})
+  t.is(code, 0, stderr)
+  const { records, client } = JSON.parse(stdout)
+  for (const [name, ms] of [['GET /kept', client.kept], ['GET /fresh', client.fresh]]) {
+    const { attributes } = one(records, name)
+    const queued = attributes['longstack.queued_ms']
+    const { duration } = timesOf(one(records, name))
+    t.true(queued > 20, `${name}: ${queued}`)
+    t.true(queued + duration < ms + TOLERANCE, `${name}: ${queued} + ${duration} of ${ms}`)
+  }
+})

@@ -7,7 +7,7 @@
 const { text } = require('./digest')
 const { innermostFrame } = require('./frames')
 const { IdTable } = require('./id-table')
-const { mergedBlockers } = require('./merged-blockers')
+const { OUTSIDE, mergedBlockers } = require('./merged-blockers')
 const { TimesBudget, sparse } = require('./times')
 
 /**
@@ -46,8 +46,8 @@ const { TimesBudget, sparse } = require('./times')
  * @property {import('./times').Times | undefined} times callbacks and their ms
  */
 
-const OUTSIDE = '(outside of any request)'
 const MAX_GROUPS = 2000
+const MIN_MS = 0.001
 const MAX_VARIANTS = 16 // names and frames counted apart in a group
 const MAX_UNNAMED = 10_000 // requests whose name is not yet read
 
@@ -65,6 +65,8 @@ function createBlockers (timeAxis, renames) {
    */
   const unnamed = new Map()
   const longestDelays = new IdTable(true)
+  /** spans that were delayed, each once, by the name of the delayer @type {Map<string, number>} */
+  const delayedSpans = new Map()
   let omitted = 0
 
   /** @param {string | undefined} frame @param {string | undefined} name @returns {Group | undefined} */
@@ -118,11 +120,17 @@ function createBlockers (timeAxis, renames) {
 
     /** @param {import('./digest').Delayer[]} delayers of a span @param {number} weight of the span */
     addDelays (delayers, weight) {
+      /** groups and names that have counted this span */
+      const counted = new Set()
       for (const { name: nameThen = OUTSIDE, at: frame, ms, spanId } of delayers) {
+        if (ms < MIN_MS) continue // it only may have been delayed
         const name = renames.nameOf(nameThen, spanId)
+        if (!counted.has(name)) delayedSpans.set(name, (delayedSpans.get(name) ?? 0) + weight)
+        counted.add(name)
         const group = groupOf(frame, name)
         if (group === undefined) continue
-        group.delayedSpans += weight
+        if (!counted.has(group)) group.delayedSpans += weight
+        counted.add(group)
         group.delayedMs += ms * weight
         group.worstDelay = Math.max(group.worstDelay, ms)
         tally(group.names, name)
@@ -134,13 +142,22 @@ function createBlockers (timeAxis, renames) {
     /** @returns {Blocker[]} worst first */
     list () {
       const axis = timeAxis.axis()
-      const blockers = mergedBlockers([...groups.values()].map((group) => blockerOf(group, axis, renames)))
+      const blockers = mergedBlockers(
+        [...groups.values()].map((group) => blockerOf(group, axis, renames)), spansDelayedBy
+      )
       blockers.sort((a, b) => cost(b) - cost(a))
       const sum = blockers.reduce((sum, blocker) => sum + lostMs(blocker), 0)
       return blockers.map((blocker) => ({ ...blocker, share: sum > 0 ? lostMs(blocker) / sum : 0 }))
     },
 
     omitted: () => omitted
+  }
+
+  /** Returns how many spans those of a final name delayed. @param {string} name */
+  function spansDelayedBy (name) {
+    let sum = 0
+    for (const [nameThen, count] of delayedSpans) if (renames.nameOf(nameThen) === name) sum += count
+    return sum
   }
 
   /**

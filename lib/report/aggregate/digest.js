@@ -54,6 +54,11 @@ const { splitOf } = require('./split')
  * @property {Ran[]} ran worst first
  * @property {number | undefined} besideMs own code that ran while it was open, not on its critical path
  * @property {Delayer[]} delayedBy worst first
+ * @property {number | undefined} delayedMax ms, more than in `split` where that is not known exactly
+ * @property {Array<[number, number, number]>} delays when it was delayed: start in ms since the span's, length
+ *   at most, and how much of its end is certain
+ * @property {number | undefined} queuedMs for which the request lay there before it was read: its client waited
+ *   longer by that
  * @property {string | undefined} stack the long stack of its start
  * @property {Array<[number, number, string]>} runs on the loop: start in ms since the span's, length in ms,
  *   what ran
@@ -76,6 +81,7 @@ const MAX_CALLERS = 8
 const MAX_CONNECTIONS = 4
 const MAX_LABEL_CHARS = 100
 const MAX_DELAYERS = 8
+const MAX_DELAYS = 16
 
 /** @param {Span} spanOrPart @returns {Digest} */
 function digest (spanOrPart) {
@@ -98,6 +104,9 @@ function digest (spanOrPart) {
     ran: ranOf(attributes['longstack.ran']),
     besideMs: amount(attributes['longstack.beside_ms']),
     delayedBy: delayersOf(attributes),
+    delayedMax: amount(attributes['longstack.delayed_max_ms']),
+    delays: delaysOf(attributes['longstack.delays']),
+    queuedMs: amount(attributes['longstack.queued_ms']),
     stack: text(attributes['code.stacktrace'], MAX_STACK_CHARS),
     runs: runsOf(attributes['longstack.runs']),
     attributes: otherAttributes(attributes),
@@ -195,6 +204,14 @@ function delayersOf (attributes) {
     ms,
     at: text(frame, MAX_TEXT_CHARS)
   }))
+}
+
+/** @param {unknown} delays @returns {Digest['delays']} */
+function delaysOf (delays) {
+  if (!Array.isArray(delays)) return []
+  const first = delays.slice(0, MAX_DELAYS).filter((delay) => Array.isArray(delay))
+  const valid = first.filter(([start, ms]) => amount(start) !== undefined && amount(ms) !== undefined)
+  return valid.map(([start, ms, certain]) => [start, ms, Math.min(ms, amount(certain) ?? ms)])
 }
 
 /** @param {unknown} runs @returns {Digest['runs']} */

@@ -1,17 +1,21 @@
 'use strict'
 
-// Takes blockers together that are one: small delays have no frame, and names may have changed meanwhile.
+// Takes blockers together that are one: small delays have no frame, and names may have changed meanwhile. What
+// runs outside of any request is no one thing: its delays are not those of the one function that is known.
 
 /** @typedef {import('./blockers').Blocker} Blocker */
+
+const OUTSIDE = '(outside of any request)'
 
 /**
  * Merges blockers without a frame that have one name; then with the one that has a frame, if only one of that
  * name has it.
  * @template {Omit<Blocker, 'share'>} B
  * @param {B[]} blockers
+ * @param {(name: string) => number} delayedBy returns how many spans those of a name delayed
  * @returns {B[]}
  */
-function mergedBlockers (blockers) {
+function mergedBlockers (blockers, delayedBy) {
   /** @type {Map<string, B[]>} */
   const byName = new Map()
   for (const blocker of blockers) {
@@ -23,9 +27,11 @@ function mergedBlockers (blockers) {
     const framed = group.filter((blocker) => blocker.at !== undefined)
     const frameless = group.filter((blocker) => blocker.at === undefined)
     if (frameless.length === 0) return framed
-    const [first, ...others] = framed.length === 1 ? [...framed, ...frameless] : frameless
-    const merged = others.reduce(joined, first)
-    return framed.length === 1 ? [merged] : [...framed, merged]
+    const isOne = framed.length === 1 && framed[0].name !== OUTSIDE
+    const [first, ...others] = isOne ? [...framed, ...frameless] : frameless
+    const sum = others.reduce(joined, first)
+    const merged = { ...sum, delayedSpans: Math.min(sum.delayedSpans, delayedBy(sum.name)) }
+    return isOne ? [merged] : [...framed, merged]
   })
 }
 
@@ -79,4 +85,4 @@ function joinedBuckets (a, b) {
   return [...sums].sort((x, y) => x[0] - y[0]).flatMap(([bucket, [count, ms]]) => [bucket, count, ms])
 }
 
-module.exports = { mergedBlockers }
+module.exports = { OUTSIDE, mergedBlockers }

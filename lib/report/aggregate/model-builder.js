@@ -9,7 +9,7 @@ const { Failures } = require('./failures')
 const { IdTable } = require('./id-table')
 const { Top } = require('./numbers')
 const { Renames } = require('./renames')
-const { MAX_ROUTES, createRoutes, labelOf } = require('./routes')
+const { MAX_ROUTES, createRoutes, isOutermost, labelOf } = require('./routes')
 const { MAX_PLACES } = require('./sites')
 const { BucketSums, TimeAxis } = require('./time-axis')
 const { verdictOf } = require('./verdict')
@@ -137,10 +137,11 @@ class ModelBuilder {
     this.#blocked.add(this.#axis.bucketOf(span.startMs), Number(span.attributes['longstack.blocked_ms']))
   }
 
-  /** @param {Span} span */
-  #addDelays ({ spanId, name, attributes, weight }) {
+  /** Adds who delayed a request: the spans inside of it were delayed with it. @param {Span} span */
+  #addDelays (span) {
+    const { spanId, name, attributes, weight } = span
     this.#blockers.setName(spanId, name)
-    this.#blockers.addDelays(delayersOf(attributes), weight)
+    if (isOutermost(span)) this.#blockers.addDelays(delayersOf(attributes), weight)
   }
 
   /** @param {number} openCount @param {boolean} isExact the tree of the slowest */

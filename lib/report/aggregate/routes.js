@@ -279,4 +279,4 @@ function labelOf ({ name, kind, attributes }) {
   return `${name} ${address.slice(0, 255)}${port === undefined ? '' : `:${port}`}`
 }
 
-module.exports = { MAX_ROUTES, createRoutes, labelOf }
+module.exports = { MAX_ROUTES, createRoutes, isOutermost, labelOf }

@@ -20,6 +20,7 @@ const STACK_LINES = 8
 const [SHORT_WAITS, FULL_WAITS] = [1, 3] // of a request
 const [SHORT_DELAYERS, FULL_DELAYERS] = [1, 3]
 const SHORT_SHARE = 0.2 // of a request, below which in short a wait or delay is left out
+const MIN_QUEUED = 1 // ms
 const INDENT = ' '.repeat(12)
 
 /** @param {Model} model @param {Context} context */
@@ -35,17 +36,21 @@ function slowest (model, context) {
 
 /** @param {Digest} request @param {boolean} hasStack print its stack @param {Context} context */
 function requestLines (request, hasStack, context) {
-  const { ms, split, waits, delayedBy, stack, startUnixMs, traceId } = request
+  const { ms, split, waits, delayedBy, delayedMax, queuedMs, stack, startUnixMs, traceId } = request
   const { colours, isFull, paragraph } = context
   const name = colours.bold(glued(nameOf(request))) + outcome(request, context)
   const origin = `at ${moment(startUnixMs, true)}, ${glued(`trace ${traceId}`)}`
-  const details = split === undefined ? [] : [parts(isFull ? split : { ...split, wait: {} })]
+  const details = split === undefined ? [] : [parts(isFull ? split : { ...split, wait: {} }, delayedMax)]
   const printed = waits.filter((wait) => wait.ms >= shortest(ms, context))
   details.push(...printed.slice(0, isFull ? FULL_WAITS : SHORT_WAITS).map((wait) => waitText(wait, context)))
   const delayers = delayedBy.filter((delayer) => delayer.ms >= shortest(ms, context))
   const texts = delayers.slice(0, isFull ? FULL_DELAYERS : SHORT_DELAYERS)
     .map((delayer) => delayerText(delayer, context))
   if (texts.length > 0) details.push(`delayed by ${texts.join(', ')}`)
+  if (queuedMs !== undefined && queuedMs >= MIN_QUEUED) {
+    details.push(`the client waited ${glued(time(queuedMs))} longer than the span shows: so long the request lay ` +
+      'there before Node read it')
+  }
   return [
     ...paragraph(`${name}${glued(' ')} ${origin}`, `  ${time(ms).padStart(8)}  `),
     ...details.flatMap((text) => paragraph(text, INDENT, `${INDENT}  `)),

@@ -148,13 +148,18 @@ function plots ({ density, box, count, weighted }, width) {
   ]
 }
 
-/** Formats the breakdown of a duration. @param {Split} split */
-function parts ({ run, waited, delayed, wait }) {
+/**
+ * Formats the breakdown of a duration.
+ * @param {Split} split
+ * @param {number} [delayedMax] ms, where the delay is not known exactly
+ */
+function parts ({ run, waited, delayed, wait }, delayedMax = delayed) {
   const waits = Object.entries(wait).filter(([, ms]) => ms > VISIBLE_MS).sort((a, b) => b[1] - a[1])
   const subsystems = waits.slice(0, MAX_SUBSYSTEMS).map(([name, ms]) => glued(`${word(name)} ${time(ms)}`))
   const details = subsystems.length === 0 ? '' : ` (${subsystems.join(', ')})`
   const waitText = `${glued(`wait ${time(waited)}`)}${details}`
-  return `${glued(`run ${time(run)}`)} · ${waitText} · ${glued(`delayed ${time(delayed)}`)}`
+  const delay = delayedMax > delayed ? `${time(delayed)} to ${time(delayedMax)}` : time(delayed)
+  return `${glued(`run ${time(run)}`)} · ${waitText} · ${glued(`delayed ${delay}`)}`
 }
 
 module.exports = { VISIBLE_MS, amounts, parts, routeParts, table, title }

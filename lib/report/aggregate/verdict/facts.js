@@ -26,6 +26,7 @@ const MAX_PEERS = 100
  * @typedef {object} Work waits for answers at one place, weighted
  * @property {number} spans requests that waited there
  * @property {number} ms
+ * @property {number} delayed ms, besides
  * @property {number} count waits
  * @property {number} sent waits before which the request itself had sent something
  * @property {number} beside callbacks of its own that ran meanwhile
@@ -55,6 +56,7 @@ class PlaceFacts {
     return {
       spans: a.spans + b.spans,
       ms: a.ms + b.ms,
+      delayed: a.delayed + b.delayed,
       count: a.count + b.count,
       sent: a.sent + b.sent,
       beside: a.beside + b.beside
@@ -69,7 +71,7 @@ function settlerOf ({ until }) {
 
 /** @returns {Work} */
 function noWork () {
-  return { spans: 0, ms: 0, count: 0, sent: 0, beside: 0 }
+  return { spans: 0, ms: 0, delayed: 0, count: 0, sent: 0, beside: 0 }
 }
 
 class RouteFacts {
@@ -168,7 +170,7 @@ class RouteFacts {
    * @param {number} group
    * @param {Span} span
    */
-  #addWait (facts, { ms, count, sent = 0, beside = 0, on: ids }, turn, group, span) {
+  #addWait (facts, { ms, delayed, count, sent = 0, beside = 0, on: ids }, turn, group, span) {
     const { weight } = span
     if (turn > 0) {
       facts.turnMs += turn * weight
@@ -179,6 +181,7 @@ class RouteFacts {
     const work = facts.work[group]
     work.spans += weight
     work.ms += (ms - turn) * weight
+    work.delayed += delayed * weight
     work.count += count * weight
     work.sent += sent * weight
     work.beside += beside * weight

@@ -103,7 +103,7 @@ function usersOf (routes) {
 
 /**
  * Returns the work that a request did not do that waited for a turn: another one did it for both, or ran it
- * (p-queue), and then it is part of the wait.
+ * (p-queue), and then it is part of the wait, as is what delayed the other one, and what that ran.
  * @param {RouteFacts} facts
  * @param {number} turnMs mean
  * @returns {number} ms
@@ -111,11 +111,12 @@ function usersOf (routes) {
 function sharedWork (facts, turnMs) {
   const [without, waiting] = facts.requests
   if (without === 0) return 0
-  return sum(facts.places, ({ work: [work, own] }) => {
+  const shared = sum(facts.places, ({ work: [work, own] }) => {
     const isShared = own.spans / waiting < work.spans / without * MIN_WORK_PART
-    const ms = work.spans === 0 ? 0 : work.ms / work.spans
+    const ms = work.spans === 0 ? 0 : (work.ms + work.delayed) / work.spans
     return isShared && ms >= turnMs * MIN_WORK_MS ? ms : 0
   })
+  return shared === 0 ? 0 : shared + facts.runMs / facts.count
 }
 
 /** Returns the peer that requests ask when they have their turn. @param {RouteFacts} facts */
