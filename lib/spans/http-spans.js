@@ -43,8 +43,7 @@ function createHttpSpans (deps) {
       span.attributes = attributes
       if (context === undefined) {
         span.chain = asyncLayer.enterSpan(span).chain
-        spans.begin(span)
-        spans.noteQueue(span, socketOf(stream))
+        spans.begin(span, socketOf(stream))
       } else {
         context.span = span
       }

@@ -50,8 +50,7 @@ function createServerSpans ({ spans, asyncLayer, koaRoutes, handlesOf }) {
         span.attributes = span.preparedFor = attributes
         span.preparedJson = preparedJson
         span.chain = asyncLayer.enterSpan(span).chain
-        spans.begin(span)
-        spans.noteQueue(span, socket)
+        spans.begin(span, socket)
         return span
       },
 

@@ -56,21 +56,14 @@ function createSpans (deps) {
     return span
   }
 
-  /** Excludes the time until its first callback from a span. @param {Span} span */
-  function begin (span) {
-    if (span.run === 0) span.startNow(loop)
-  }
-
   /**
-   * Notes how long a request lay there before it was read.
-   * @param {Span} span that begins
-   * @param {unknown} socket
+   * Excludes the time until its first callback from a span.
+   * @param {Span} span
+   * @param {unknown} [socket] of a request that a server got
    */
-  function noteQueue (span, socket) {
-    const { ms, max } = loop.arrivals.queueTime(socket, loop.since - loop.zero)
-    if (max === 0) return
-    span.attributes['longstack.queued_ms'] = toMicros(ms)
-    if (max - ms >= MIN_RANGE) span.attributes['longstack.queued_max_ms'] = toMicros(max)
+  function begin (span, socket) {
+    if (span.run === 0) span.startNow(loop)
+    if (socket !== undefined) noteQueue(span, socket, loop)
   }
 
   /** @param {Span} span @param {End} [ending] @param {number} [since] ms, where it ended before now */
@@ -115,7 +108,6 @@ function createSpans (deps) {
   return {
     start,
     begin,
-    noteQueue,
     end,
     drain: writer.drain,
     recordException,
@@ -165,6 +157,19 @@ function createSpans (deps) {
     /** @returns {{ open: number, ended: number, dropped: number }} */
     stats: () => ({ open: openCount, ended: writer.count(), dropped })
   }
+}
+
+/**
+ * Notes how long a request lay there before it was read.
+ * @param {Span} span that begins
+ * @param {unknown} socket
+ * @param {import('./loop-time').LoopTime} loop
+ */
+function noteQueue (span, socket, loop) {
+  const { ms, max } = loop.arrivals.queueTime(socket, loop.since - loop.zero)
+  if (max === 0) return
+  span.attributes['longstack.queued_ms'] = toMicros(ms)
+  if (max - ms >= MIN_RANGE) span.attributes['longstack.queued_max_ms'] = toMicros(max)
 }
 
 module.exports = { createSpans }

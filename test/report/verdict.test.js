@@ -105,6 +105,21 @@ for (const [name, { rule, route, at: functionName, figures = {}, env }] of Objec
   })
 }
 
+test.serial('questions one after another are counted, also where the loop and a pool are busy', async (t) => {
+  for (const CLIENTS of ['1', '12']) {
+    const findings = await verdictOfRun(t, 'faulty/sequence-pool', { CLIENTS })
+    const { sentence, at: frame } = findings.find(({ rule }) => rule === 'sequence') ?? {}
+    t.regex(String(sentence), /: 8 × loadUser in each request, /, `${CLIENTS}: ${JSON.stringify(findings)}`)
+    t.regex(String(frame), /loadUser|listOrders/)
+  }
+})
+
+test.serial('a lock is called one, though what it guards uses connections', async (t) => {
+  const [finding] = await verdictOn(t, 'faulty/lock', ['pool GET /cache'])
+  t.regex(finding.sentence, /waits for a lock at lock \(lock\.js:\d+\)/)
+  t.is(finding.figures.atATime, 1)
+})
+
 for (const file of fs.readdirSync(path.join(fixtures, 'healthy'))) {
   const name = path.basename(file, '.js')
   test.serial(`${name}: there is nothing to say`, async (t) => {

@@ -55,10 +55,10 @@ const { splitOf } = require('./split')
  * @property {number | undefined} besideMs own code that ran while it was open, not on its critical path
  * @property {Delayer[]} delayedBy worst first
  * @property {number | undefined} delayedMax ms, more than in `split` where that is not known exactly
- * @property {Array<[number, number, number]>} delays when it was delayed: start in ms since the span's, length
- *   at most, and how much of its end is certain
- * @property {number | undefined} queuedMs for which the request lay there before it was read: its client waited
- *   longer by that
+ * @property {Array<[number, number, number]>} delays when it was delayed: start in ms since the span's,
+ *   length at most, and how much of its end is certain
+ * @property {number | undefined} queuedMs for which the request lay there before it was read: its client
+ *   waited longer by that
  * @property {string | undefined} stack the long stack of its start
  * @property {Array<[number, number, string]>} runs on the loop: start in ms since the span's, length in ms,
  *   what ran

@@ -1,7 +1,8 @@
 'use strict'
 
-// Takes blockers together that are one: small delays have no frame, and names may have changed meanwhile. What
-// runs outside of any request is no one thing: its delays are not those of the one function that is known.
+// Takes blockers together that are one: small delays have no frame, and names may have changed meanwhile.
+// What runs outside of any request is no one thing: its delays are not those of the one function that is
+// known.
 
 /** @typedef {import('./blockers').Blocker} Blocker */
 

@@ -48,8 +48,8 @@ function requestLines (request, hasStack, context) {
     .map((delayer) => delayerText(delayer, context))
   if (texts.length > 0) details.push(`delayed by ${texts.join(', ')}`)
   if (queuedMs !== undefined && queuedMs >= MIN_QUEUED) {
-    details.push(`the client waited ${glued(time(queuedMs))} longer than the span shows: so long the request lay ` +
-      'there before Node read it')
+    const longer = glued(`${time(queuedMs)} longer`)
+    details.push(`the client waited ${longer} than the span shows: the request lay there unread`)
   }
   return [
     ...paragraph(`${name}${glued(' ')} ${origin}`, `  ${time(ms).padStart(8)}  `),

@@ -87,7 +87,10 @@ class RouteFacts {
   /** requests with a turn: start, ms of turns, end; empty if lines are sampled @type {number[][]} */
   intervals = []
   isSampled = false
-  /** by peer, then by process @type {Map<string, Map<number, Set<number>>>} */
+  /**
+   * when each connection was used, by peer, then by process: ms since 1970, the first and the last
+   * @type {Map<string, Map<number, Map<number, [number, number]>>>}
+   */
   connections = new Map()
   /** @type {Map<Place, PlaceFacts>} */
   #places = new Map()
@@ -189,19 +192,23 @@ class RouteFacts {
   }
 
   /** @param {string} peer @param {Span} span @param {number[]} ids */
-  #addConnections (peer, { record }, ids) {
+  #addConnections (peer, { record, startMs, ms }, ids) {
     const pid = amount(record.resource?.['process.pid']) ?? 0
     let byProcess = this.connections.get(peer)
     if (byProcess === undefined) {
       if (this.connections.size >= MAX_PEERS) return
       this.connections.set(peer, byProcess = new Map())
     }
-    let known = byProcess.get(pid)
-    if (known === undefined) {
+    let uses = byProcess.get(pid)
+    if (uses === undefined) {
       if (byProcess.size >= MAX_PEERS) return
-      byProcess.set(pid, known = new Set())
+      byProcess.set(pid, uses = new Map())
     }
-    for (const id of ids) if (known.size < MAX_CONNECTIONS) known.add(id)
+    for (const id of ids) {
+      const [first, last] = uses.get(id) ?? [Infinity, -Infinity]
+      if (last === -Infinity && uses.size >= MAX_CONNECTIONS) continue
+      uses.set(id, [Math.min(first, startMs), Math.max(last, startMs + ms)])
+    }
   }
 
   /** @param {Span} span @param {number} turn ms */

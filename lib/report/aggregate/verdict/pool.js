@@ -130,8 +130,13 @@ function findingOf ({ routes, peer, ms, worst }, share, requests) {
   const isAlone = routes.length === 1
   const subject = isAlone ? `${short(routes[0].name)} waits` : `${routes.length} routes wait`
   const site = worst.at === undefined ? '' : ` at ${place(worst.at)}`
-  const size = peer === undefined ? ofQueue(routes) : ofConnections(routes, peer, ms)
-  const { details, figures } = size
+  const atOnce = concurrencyOfTurns(routes)
+  const connections = peer === undefined ? undefined : connectionsOf(routes, peer)
+  // A lock, or a limit of the program's own: connections would have been free
+  const isLimit = connections !== undefined && atOnce !== undefined && atOnce < connections
+  const isQueue = peer === undefined || isLimit
+  const { details, figures } = isQueue ? ofQueue(atOnce) : ofConnections(routes, peer, ms, connections)
+  const turn = isQueue && atOnce === 1 ? 'a lock' : 'a turn'
   const tail = details.length === 0 ? '' : `: ${details.join(', ')}`
   return {
     rule: /** @type {const} */ ('pool'),
@@ -139,41 +144,45 @@ function findingOf ({ routes, peer, ms, worst }, share, requests) {
     ...(worst.at === undefined ? {} : { at: worst.at }),
     lostMs: ms,
     share,
-    sentence: `${subject} for a turn${site} ${percent(share)} of ${isAlone ? 'its' : 'their'} time${tail}.`,
-    advice: peer === undefined
+    sentence: `${subject} for ${turn}${site} ${percent(share)} of ${isAlone ? 'its' : 'their'} time${tail}.`,
+    advice: isQueue
       ? 'let more run at a time, or let each hold its place for a shorter time'
       : 'use more connections if the other side can take them, or fewer queries a request',
     figures: { turnMs: rounded(ms / requests), ...figures }
   }
 }
 
+/** Returns how many requests ran at a time while others waited. @param {RouteEvidence[]} routes */
+function concurrencyOfTurns (routes) {
+  if (routes.some(({ facts }) => facts.isSampled)) return undefined
+  return concurrencyOf(routes.flatMap(({ facts }) => facts.intervals))
+}
+
 /**
  * @typedef {{ details: string[], figures: Record<string, number | string> }} Size
  *
- * @param {RouteEvidence[]} routes
+ * @param {number | undefined} atOnce
  * @returns {Size}
  */
-function ofQueue (routes) {
-  const isSampled = routes.some(({ facts }) => facts.isSampled)
-  const size = isSampled ? undefined : concurrencyOf(routes.flatMap(({ facts }) => facts.intervals))
-  return size === undefined
+function ofQueue (atOnce) {
+  return atOnce === undefined
     ? { details: [], figures: {} }
-    : { details: [`at most ${size} at a time`], figures: { atATime: size } }
+    : { details: [`at most ${atOnce} at a time`], figures: { atATime: atOnce } }
 }
 
 /**
  * @param {RouteEvidence[]} routes
  * @param {string} peer
  * @param {number} ms of turns
+ * @param {number | undefined} connections at once
  * @returns {Size}
  */
-function ofConnections (routes, peer, ms) {
+function ofConnections (routes, peer, ms, connections) {
   const sites = routes.flatMap(({ facts }) => facts.places.filter((site) => site.peer === peer))
   const queries = Math.max(...routes.map(({ facts }) => {
     return sum(facts.places.filter((site) => site.peer === peer), ({ allWork }) => allWork.sent) / facts.count
   }))
   const waitShare = ms / (ms + sum(sites, ({ allWork }) => allWork.ms))
-  const connections = connectionsOf(routes, peer)
   const noun = mean(queries) === '1' ? 'query' : 'queries'
   return {
     details: [
@@ -191,20 +200,34 @@ function ofConnections (routes, peer, ms) {
 }
 
 /**
- * Returns the number of connections that were used, in the process with most.
+ * Returns how many connections were open at once, in the process with most.
  * @param {RouteEvidence[]} routes
  * @param {string} peer
  * @returns {number | undefined}
  */
 function connectionsOf (routes, peer) {
-  /** @type {Map<number, Set<number>>} */
-  const ids = new Map()
+  /** @type {Map<number, Map<number, [number, number]>>} */
+  const processes = new Map()
   for (const { facts } of routes) {
-    for (const [pid, known] of facts.connections.get(peer) ?? []) {
-      ids.set(pid, new Set([...ids.get(pid) ?? [], ...known]))
+    for (const [pid, uses] of facts.connections.get(peer) ?? []) {
+      const joined = processes.get(pid) ?? new Map()
+      processes.set(pid, joined)
+      for (const [id, [first, last]] of uses) {
+        const [start, end] = joined.get(id) ?? [first, last]
+        joined.set(id, [Math.min(first, start), Math.max(last, end)])
+      }
     }
   }
-  return ids.size === 0 ? undefined : Math.max(...[...ids.values()].map(({ size }) => size))
+  return processes.size === 0 ? undefined : Math.max(...[...processes.values()].map(peakOf))
+}
+
+/** Returns how many overlap. @param {Map<number, [number, number]>} uses start and end, by connection */
+function peakOf (uses) {
+  const changes = [...uses.values()].flatMap(([start, end]) => [[start, 1], [end, -1]])
+  changes.sort((a, b) => a[0] - b[0] || a[1] - b[1])
+  let [open, peak] = [0, 0]
+  for (const [, change] of changes) peak = Math.max(peak, open += change)
+  return peak
 }
 
 /** @template T @param {T[]} list @param {(item: T) => number} figure */

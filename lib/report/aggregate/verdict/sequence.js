@@ -8,6 +8,7 @@ const MIN_REQUESTS = 10
 // Two in a row are mostly needed by one another (a session, then its user).
 const MIN_STEPS = 3
 const MIN_LOST = 0.3 // of the time of the route in which nobody delays it
+const MIN_LOOP = 5 // questions of one place in each request: a loop, whatever else takes the time
 const MIN_LOST_OF_SITES = 0.4 // of several sites, which depend on each other more often than a loop does
 const MIN_RATIO = 2.5 // all of them to the longest
 // Of the waits: rows of a stream are asked for once, and cannot come at once. Where the loop was busy when an
@@ -47,9 +48,14 @@ function sequence ({ routes }) {
   return routes.flatMap(({ name, facts }) => {
     if (facts.lines < MIN_REQUESTS) return []
     const candidates = sequencesOf(facts).filter((found) => isCertain(found, facts.undelayedMs))
-    const best = choose(candidates, callersOf)
+    const loop = loopOf(facts, callersOf)
+    const best = choose(candidates, callersOf) ?? loop
     if (best === undefined) return []
     const { positions, steps, ms, lostMs } = best
+    const count = Math.round(steps)
+    const repeated = loop === undefined
+      ? ''
+      : `: ${Math.round(loop.steps)} × ${nameOf(loop.positions[0].frame)} in each request`
     const sites = positions.length === 1
       ? `at ${place(positions[0].frame)}`
       : `at ${positions.length} places of ${place(positions[0].frame)}`
@@ -59,7 +65,7 @@ function sequence ({ routes }) {
       at: positions[0].frame,
       lostMs,
       share: lostMs / facts.totalMs,
-      sentence: `${short(name)} waits for ${Math.round(steps)} answers one after another ${sites}, for ` +
+      sentence: `${short(name)} waits for ${count} answers one after another ${sites}${repeated}, for ` +
         `${time(ms / facts.count)} a request; if they do not depend on each other, all at once would save ` +
         `${percent(lostMs / facts.totalMs)} of its time.`,
       advice: 'await them with Promise.all, or ask for all of them once',
@@ -79,14 +85,39 @@ function isCertain ({ positions, steps, ms, lostMs }, totalMs) {
   return steps >= MIN_STEPS - 0.05 && lostMs >= totalMs * minShare && ms >= MIN_RATIO * (ms - lostMs)
 }
 
+/**
+ * Returns the questions that each request asks again and again at one place: they are counted, not timed.
+ * @param {import('./facts').RouteFacts} facts
+ * @param {(frame: string) => number} callersOf
+ * @returns {Sequence | undefined} the most
+ */
+function loopOf (facts, callersOf) {
+  const loops = facts.places.filter(isAsked).flatMap((site) => {
+    const { ms, count, spans } = site.allWork
+    const frames = framesOf(site)
+    const steps = count / facts.count
+    if (steps < MIN_LOOP || spans < facts.count * MIN_PART || frames.length === 0) return []
+    // A helper is called from elsewhere as well
+    const depth = Math.max(0, frames.findIndex((frame) => callersOf(frame) === 1))
+    const longest = ms / count
+    const position = { frame: frames[depth], depth, ms, count, spans, longest }
+    return [{ positions: [position], steps, ms, lostMs: ms - longest * facts.count }]
+  })
+  return loops.sort((a, b) => b.steps - a.steps)[0]
+}
+
+/** Whether the waits at a place were for answers to questions of the request. @param {PlaceFacts} site */
+function isAsked ({ peer, allWork: { count, sent, beside } }) {
+  return peer !== undefined && sent >= count * MIN_SENT && beside <= count * MAX_BESIDE
+}
+
 /** @param {import('./facts').RouteFacts} facts @returns {Sequence[]} one for each function */
 function sequencesOf (facts) {
   /** @type {Map<string, Map<string, Position>>} */
   const functions = new Map()
   for (const site of facts.places) {
+    if (!isAsked(site)) continue
     const work = site.allWork
-    if (site.peer === undefined || work.sent < work.count * MIN_SENT) continue
-    if (work.beside > work.count * MAX_BESIDE) continue
     const seen = new Set()
     framesOf(site).forEach((frame, depth) => {
       const key = functionOf(frame)
@@ -160,6 +191,11 @@ function lineOf ({ frame }) {
 /** @param {PlaceFacts} site @returns {string[]} innermost first */
 function framesOf ({ place: { at: frame, callers } }) {
   return frame === undefined ? callers : [frame.replace(/ via \S+$/, ''), ...callers]
+}
+
+/** @param {string} frame @returns {string} the name of its function */
+function nameOf (frame) {
+  return short(frame.replace(/ \(.*$/, ''))
 }
 
 /** Names the function of a frame; one without a name is known by its place only. @param {string} frame */
