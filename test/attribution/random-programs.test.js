@@ -48,10 +48,12 @@ for (const { engine, mode } of settings) {
  */
 function judgedMuch (t, result, mode) {
   for (const bucket of buckets.filter((name) => name !== 'same callback, collected')) {
-    t.true(total(result, /./, bucket) >= JUDGMENTS / 80, `${bucket}: ${total(result, /./, bucket)}`)
+    const isRare = bucket === 'within 150' // two of four children collect as often as they can
+    t.true(total(result, /./, bucket) >= JUDGMENTS / (isRare ? 500 : 80), `${bucket}: ${total(result, /./, bucket)}`)
   }
   for (const way of ways) t.true(count(result.ways[way]) >= JUDGMENTS / 400, way)
-  for (const use of uses.filter((name) => name !== 'settleOther')) t.true(count(result.uses[use]) >= 1, use) // that one is rare
+  const frequent = uses.filter((name) => name !== 'settleOther' && name !== 'again')
+  for (const use of frequent) t.true(count(result.uses[use]) >= 1, use)
   t.true(result.named > result.judgments, 'chains have hops')
   const present = mode === 'full' ? /right/ : /right|partial|empty/
   t.is(total(result, present, 'present'), total(result, /./, 'present'), 'trace.chain() of what runs')

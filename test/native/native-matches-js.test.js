@@ -34,6 +34,12 @@ function lasting (text) {
     .replace(/\/[^\s"]*?longstack-(\w+-)?\w+(?=[/)])/g, 'DIR')
 }
 
+/** How a hop was recorded that is the reader's. @param {string} origin @param {string} type */
+function recorded (origin, type) {
+  if (origin !== 'reader') return origin
+  return type === 'MESSAGE' ? 'worker' : 'registered'
+}
+
 /**
  * What a story says. Which of Node's frames lie below the program's in the error itself is a matter of
  * timing: a microtask runs between two timers, or behind the last.
@@ -42,7 +48,7 @@ function lasting (text) {
 function said ({ chain, ofError, text }) {
   const { head, hops } = split(text)
   const meant = (/** @type {any[]} */ hops) => hops.map(({ label, type, origin, repeats, functions }) =>
-    ({ label: lasting(label), type, origin: origin === 'reader' ? 'registered' : origin, repeats, functions }))
+    ({ label: lasting(label), type, origin: recorded(origin, type), repeats, functions }))
   return {
     chain: meant(chain),
     ofError: meant(ofError),
@@ -76,7 +82,7 @@ const prelude = `
   const tell = (name) => {
     const error = new Error(name)
     told[name] = trace.chain().concat(trace.chain(error)).map(({ asyncId, triggerAsyncId, ageMs, origin, ...hop }) =>
-      ({ ...hop, origin: origin === 'reader' ? 'registered' : origin }))
+      ({ ...hop, origin: origin !== 'reader' ? origin : hop.type === 'MESSAGE' ? 'worker' : 'registered' }))
   }
   process.on('exit', () => console.log(JSON.stringify({ told, engine: trace.stats().engine })))
 `
