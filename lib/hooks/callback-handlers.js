@@ -136,7 +136,8 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
       timed.enterCallback(span, time, idAt(words, offset), chain, words, offset)
     } else if (time !== 0) timed.switchTo(span, time)
     current[CURRENT_RUN] = span === 0 ? 0 : timed.beginRun(flags, words, offset, time, isCallback)
-    if ((ref & 1) === 0 && callbackListeners.size > 0) callbackListeners.get(idAt(words, offset))?.()
+    const isPromise = ref > 0 && (ref & 1) !== 0
+    if (!isPromise && callbackListeners.size > 0) callbackListeners.get(idAt(words, offset))?.()
   }
 
   /** Handles the end of a step within another one while spans are timed or steps are logged. */
