@@ -21,16 +21,6 @@ function shortFrame (frame) {
   return frame.replace(/^(?:.*[/\\])?([^/\\()]*?:\d+):\d+(?= via |$)/, '$1')
 }
 
-/**
- * @param {string[]} lines of a hop
- * @returns {string | undefined} its innermost function, shortened
- */
-function placeOf (lines) {
-  const line = (lines.find((frame) => frame.endsWith(')')) ?? lines[0])?.trim()
-  if (line === undefined || !line.startsWith('at ')) return undefined
-  return clean(shortFrame(line.slice('at '.length)))
-}
-
 /** Replaces control and bidi characters of foreign text by `?`. @param {string} foreign */
 function clean (foreign) {
   let cleaned = ''
@@ -67,4 +57,4 @@ function isHarmful (code) {
   return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)
 }
 
-module.exports = { formatDuration, clean, escapeJson, placeOf, shortFrame }
+module.exports = { formatDuration, clean, escapeJson, shortFrame }

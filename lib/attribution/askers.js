@@ -7,7 +7,7 @@ const { contextAt } = require('../context/context')
 const { isHandleType } = require('../context/kinds')
 const { FIRST_ASK, LAST_ASK, OUTER, STATE } = require('../context/records')
 const { RequestLookup } = require('../context/request-of')
-const { ONE, SHARED } = require('../hooks/asks')
+const { ONE, SHARED } = require('../context/asks')
 const { isOneFlow } = require('./flows')
 
 const MAX_STEPS = 64 // from what happened up to the connection
@@ -68,42 +68,42 @@ function withConnection (parts) {
 
 /**
  * Whether who waits is of another flow than who is taken for the asker.
- * @param {Context} ask
+ * @param {Context} asked
  * @param {Part} awaited
  */
-function isContradiction (ask, { context }) {
+function isContradiction (asked, { context }) {
   const caller = context?.parent
-  if (caller === undefined || ask.parent === undefined || isOneFlow(ask.parent, caller)) return false
+  if (caller === undefined || asked.parent === undefined || isOneFlow(asked.parent, caller)) return false
   const lookup = new RequestLookup()
-  const asked = lookup.of(ask.parent.ref)
-  return asked === 0 || asked !== lookup.of(caller.ref)
+  const request = lookup.of(asked.parent.ref)
+  return request === 0 || request !== lookup.of(caller.ref)
 }
 
 /**
- * @param {Context} ask
+ * @param {Context} asked
  * @param {'opened' | 'unasked'} origin
  * @returns {Part | undefined} undefined where it is one flow that opened the connection and asks
  */
-function openerLine (ask, origin) {
-  const connection = contextAt(ask.readWord(OUTER))
+function openerLine (asked, origin) {
+  const connection = contextAt(asked.readWord(OUTER))
   if (connection === undefined) return undefined
   const lookup = new RequestLookup()
   const opener = lookup.of(connection.ref)
   if (origin === 'opened') {
-    if (opener !== 0 && opener === lookup.of(ask.ref)) return undefined
+    if (opener !== 0 && opener === lookup.of(asked.ref)) return undefined
     const { parent } = connection
-    if (opener === 0 && parent !== undefined && isOneFlow(ask.parent, parent)) return undefined
+    if (opener === 0 && parent !== undefined && isOneFlow(asked.parent, parent)) return undefined
   }
   return { context: connection, origin, label: requestText(opener) }
 }
 
-/** @param {Context} ask of several @returns {Part | undefined} */
-function sharedLine (ask) {
+/** @param {Context} asked of several @returns {Part | undefined} */
+function sharedLine (asked) {
   const lookup = new RequestLookup()
-  const [first, last] = [FIRST_ASK, LAST_ASK].map((word) => requestText(lookup.of(ask.readWord(word))))
+  const [first, last] = [FIRST_ASK, LAST_ASK].map((word) => requestText(lookup.of(asked.readWord(word))))
   if (first === undefined || last === undefined) return undefined
   const label = first === last ? `several ${first}` : `${first} and ${last}`
-  return { context: ask, origin: 'shared', label }
+  return { context: asked, origin: 'shared', label }
 }
 
 /** @param {number} ref of a request @returns {string | undefined} its name */

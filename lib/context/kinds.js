@@ -55,7 +55,7 @@ const details = {
 
 /** In place of a type: PROMISE, of those that an await or a then made. */
 const AWAIT = 'PROMISE awaited'
-/** After the type of a connection: an ask on it, see hooks/asks.js. */
+/** After the type of a connection: an ask on it, see asks.js. */
 const ASKED = ' asked'
 
 /** by number @type {Kind[]} */

@@ -32,7 +32,7 @@ const SETTLED_RUN = 10 // the run in which the promise was settled, and its span
 const SETTLED_SPAN = 11
 const INCOMING = 10 // of a parser: whether the request that came last is still coming in
 const TRIGGER_WRAPS = 10 // of a copy that a resource carries, see carry in records.js
-// Of an ask, see hooks/asks.js.
+// Of an ask, see asks.js.
 const FIRST_ASK = 10 // where several have asked: references of two of their asks
 const LAST_ASK = 11
 const STATE = 12

@@ -8,7 +8,7 @@
 // chain of the resource.
 //
 // Asks: what a step of the program writes on a connection that it made, or took from a pool. The data that
-// comes back runs as a part of that step (hooks/asks.js).
+// comes back runs as a part of that step (asks.js).
 
 const { PRESENT_ERA, current } = require('./current')
 const { CAUSE, CHAIN, DETAIL, FLAGS, OUTER, REF, SHIFT, SPAN, TIME, TRIGGER } = require('./record-words')

@@ -2,9 +2,9 @@
 
 // Reports of handles as text, one or many, equal ones grouped. Data in, string out.
 
-const { formatDuration, clean, placeOf } = require('../text')
+const { formatDuration, clean } = require('../text')
 const { createTag } = require('../context/tag')
-const { formatHops } = require('./hops')
+const { formatHops, placeOf } = require('./hops')
 const { createInspectable } = require('./inspect')
 
 /**
@@ -288,10 +288,11 @@ function writerLines (group) {
   return hops.length === 0 || isSameChain(hops, opened) ? [line] : [`${line}, by`, formatHops(hops)]
 }
 
+const requestTypes = /^HTTP(INCOMINGMESSAGE|2STREAM)$/
+
 /** @param {PrintedHop[]} hops @returns {string | undefined} the request of a server that they lead to */
 function requestOf (hops) {
-  const isRequest = /^HTTP(INCOMINGMESSAGE|2STREAM)$/
-  const request = hops.find(({ type, label }) => isRequest.test(type) && / \//.test(label))
+  const request = hops.find(({ type, label }) => requestTypes.test(type) && / \//.test(label))
   return request && clean(request.label)
 }
 

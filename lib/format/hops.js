@@ -4,7 +4,7 @@
 // with something that no parser of stacks takes for a frame.
 
 const { baseName } = require('../stacks/text-scan')
-const { formatDuration, clean } = require('../text')
+const { formatDuration, clean, shortFrame } = require('../text')
 
 /** @typedef {import('../stacks/chain').PrintedHop} PrintedHop */
 
@@ -89,6 +89,16 @@ function oneLine (introduction, { label, ageMs, frames }) {
 }
 
 /**
+ * @param {string[]} lines of a hop
+ * @returns {string | undefined} its innermost function, shortened
+ */
+function placeOf (lines) {
+  const line = (lines.find((frame) => frame.endsWith(')')) ?? lines[0])?.trim()
+  if (line === undefined || !line.startsWith('at ')) return undefined
+  return clean(shortFrame(line.slice('at '.length)))
+}
+
+/**
  * @param {PrintedHop[]} hops
  * @param {boolean} [timeless] without ages
  * @returns {string} lines; empty for no hops
@@ -107,4 +117,4 @@ function formatHops (hops, timeless = false) {
   return lines
 }
 
-module.exports = { formatHops, separator }
+module.exports = { formatHops, placeOf, separator }

@@ -5,7 +5,7 @@
 
 const { adopt, contextTag } = require('../context/context')
 const { kindOf } = require('../context/kinds')
-const { endUse } = require('../hooks/asks')
+const { endUse } = require('../context/asks')
 const { formatAddress, handleOf, idOf, providerOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
 const { entryTag } = require('./entry')

@@ -43,8 +43,10 @@ class Entry {
     this.session = undefined
     /** a connection that a server accepted */
     this.isAccepted = false
+    /** a connection that the program has made */
+    this.isClient = false
     // Undefined, not NaN: V8 has an object on its heap for each number that is no small integer.
-    /** references of the present ask, see hooks/asks.js, and of the last write; 0: none, or not known */
+    /** references of the present ask, see context/asks.js, and of the last write; 0: none, or not known */
     this.ask = this.lastAsk = 0
     /** when the program wrote last, ms of the clock @type {number | undefined} */
     this.writeTime = undefined

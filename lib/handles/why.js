@@ -9,10 +9,11 @@ const { mistake } = require('../errors')
 const {
   inspectableReport, inspectableReports, printed, report: textOf
 } = require('../format/handles')
+const { placeOf } = require('../format/hops')
 const { copyChain } = require('../format/chains')
 const { idOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
-const { clean, placeOf } = require('../text')
+const { clean } = require('../text')
 const { describe, endsOf, hintOf, nounOf } = require('./describe')
 const {
   contextOf, contextOfWaiting, createFinder, isFiltered, reportedFacts, withoutOwnWork

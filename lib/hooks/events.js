@@ -11,6 +11,7 @@
 
 const { executionAsyncId } = require('node:async_hooks')
 const { readClock } = require('../context/clock')
+const { answer } = require('../context/asks')
 const guard = require('../context/guard')
 const records = require('../context/records')
 const { OnPromise } = require('../context/tag')
@@ -18,7 +19,6 @@ const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH, PRESENT_ERA,
   PROFILED, SETTLING, TIMED, current, leaveAll, pop, profiled, push, unwind
 } = require('../context/current')
-const { answer } = require('./asks')
 const { noteRepetition } = require('./loops')
 const { UNKNOWN, createOlderSteps } = require('./older-steps')
 

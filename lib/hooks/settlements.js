@@ -14,6 +14,7 @@
 // settled last, which is noted when the next one is made, and when a step begins or ends. What was settled in
 // between is not known to be.
 
+const { noteSettled } = require('../context/asks')
 const guard = require('../context/guard')
 const { contextAt, contextOf, root } = require('../context/context')
 const {
@@ -25,7 +26,6 @@ const {
   SETTLED_SPAN, SHIFT, ended, findRecord, findResource, isAsk, ids, promises, resources
 } = require('../context/records')
 const { OnPromise } = require('../context/tag')
-const { noteSettled } = require('./asks')
 const { idOfTracked } = require('./promise-ids')
 
 const { set } = Reflect

@@ -15,7 +15,7 @@ const { MIN_SPLIT, SITE } = require('./critical-path')
 const { isAnswer, noteAnswer, noteTraffic } = require('./questions')
 const { MIN_SHORT, RecentRuns } = require('./recent-runs')
 const { spanAt } = require('./identities')
-const { isOfConnection } = require('../hooks/asks')
+const { isOfConnection } = require('../context/asks')
 const {
   AWAITED, CHAIN, DETAIL, FLAGS, MASK, RUN, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT, TRIGGER,
   promises, readWord, resources

@@ -9,7 +9,6 @@ const { createLoopFolding } = require('./loop-folding')
 const { PrintedAwaits } = require('./printed-awaits')
 const { RunnerFolding } = require('./runner-folding')
 const { StackViews } = require('./stack-views')
-const { placeOf } = require('../text')
 const { findRunner } = require('./test-runners')
 
 /**
@@ -55,9 +54,6 @@ const { findRunner } = require('./test-runners')
 /** @type {any[]} */
 const none = []
 
-/** Origins of hops that are a line about a connection. @type {Set<unknown>} */
-const connectionOrigins = new Set(['opened', 'unasked', 'shared'])
-
 /**
  * @param {object} deps
  * @param {(context: Context) => import('./frames').Stack | undefined} deps.stackOf
@@ -79,13 +75,11 @@ function createChain ({ stackOf, options, map, queriedAt, dropped, imported }) {
    * @param {Frame[]} [details.above] what is printed above the hops: their async frames are not repeated
    * @param {Origin} [details.origin] of all hops, where it is not how they are recorded; of hops of another
    *   thread or process the first one's
-   * @param {string} [details.connection] the requests of a connection, for a line about that
    * @returns {PrintedHop[]}
    */
-  function hops (newest, { above: framesAbove = [], origin, connection } = {}) {
+  function hops (newest, { above: framesAbove = [], origin } = {}) {
     if (newest === undefined) return []
     foldLoops(newest)
-    if (connectionOrigins.has(origin)) return connectionHops(newest, /** @type {any} */ (origin), connection)
     const { depth, internals } = options()
     const printedAwaits = new PrintedAwaits(framesAbove)
     const folding = new RunnerFolding(depth, internals ? none : framesAbove)
@@ -109,21 +103,6 @@ function createChain ({ stackOf, options, map, queriedAt, dropped, imported }) {
     const printed = joinEqual(folding.finish()).slice(0, depth)
     if (origin !== undefined && printed.length > 0 && !printed[0].isFolded) printed[0].origin = origin
     return printed
-  }
-
-  /**
-   * Returns a line about a connection; all of its chain with `internals`.
-   * @param {Context} context
-   * @param {Origin} origin
-   * @param {string | undefined} request
-   * @returns {PrintedHop[]}
-   */
-  function connectionHops (context, origin, request) {
-    const chain = hops(context)
-    const label = request ?? placeOf(chain[0]?.lines ?? none) ?? 'code that is not known'
-    const ageMs = origin === 'shared' ? NaN : ageOf(context)
-    const line = { ...describe(context), label, ageMs, origin, lines: none }
-    return options().internals ? [line, ...chain] : [line]
   }
 
   /** @param {Context} context */

@@ -4,12 +4,18 @@
 // waits for it.
 
 const guard = require('../context/guard')
-const { formatHops } = require('../format/hops')
+const { formatHops, placeOf } = require('../format/hops')
 const { className, own } = require('../objects')
 const { noteStartUpError, readSites, sitesOfText, isStartUpError } = require('../stacks/call-sites')
 const { mapSites } = require('../stacks/source-maps')
 
-/** @typedef {import('../stacks/chain').PrintedHop} PrintedHop */
+/**
+ * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
+ */
+
+/** Origins of parts that are a line about a connection. @type {Set<unknown>} */
+const connectionOrigins = new Set(['opened', 'unasked', 'shared'])
 
 const noStack = { text: undefined, sites: undefined }
 
@@ -21,8 +27,10 @@ const noStack = { text: undefined, sites: undefined }
  *   deps.observedErrors
  * @param {ReturnType<typeof import('../stacks/formatter').createFormatter>['readStack']} deps.readStack
  * @param {() => boolean} deps.isStackLeftAlone tracing is on, and `.stack` is Node's
+ * @param {() => boolean} deps.hasInternals the option
  */
-function createErrorHops ({ attribution, chain, observedErrors, readStack, isStackLeftAlone }) {
+function createErrorHops (deps) {
+  const { attribution, chain, observedErrors, readStack, isStackLeftAlone, hasInternals } = deps
   /** Returns the hops of an error whose stack was formatted. @param {object} error */
   const notedHopsOf = (error) => observedErrors.get(error)?.hops
 
@@ -59,9 +67,26 @@ function createErrorHops ({ attribution, chain, observedErrors, readStack, isSta
     const { frames } = readSites(sites ?? [])
     const parts = attribution.attribute(error, sites)
     return parts.flatMap(({ context, origin, label }, i) => {
-      const hops = chain.hops(context, { above: i === 0 ? frames : undefined, origin, connection: label })
+      const isLine = context !== undefined && connectionOrigins.has(origin)
+      if (isLine) return connectionHops(context, origin, label)
+      const hops = chain.hops(context, { above: i === 0 ? frames : undefined, origin })
       return origin === 'first' ? hops.slice(0, 1).map((hop) => nameByRequest(hop, context)) : hops
     })
+  }
+
+  /**
+   * Returns a line about a connection; all of its chain with `internals`.
+   * @param {Context} context
+   * @param {any} origin
+   * @param {string | undefined} request
+   * @returns {PrintedHop[]}
+   */
+  function connectionHops (context, origin, request) {
+    const hops = chain.hops(context)
+    const label = request ?? placeOf(hops[0]?.lines ?? []) ?? 'code that is not known'
+    const line = { ...chain.describe(context), label, origin, lines: [] }
+    if (origin === 'shared') line.ageMs = NaN
+    return hasInternals() ? [line, ...hops] : [line]
   }
 
   /**

@@ -40,6 +40,7 @@ function createEvents (wiring) {
     connectStarted (context) {
       const entry = registry.get(context.triggerAsyncId)
       if (entry === undefined || !context.type.endsWith('CONNECTWRAP')) return
+      entry.isClient = true
       entry.remote ??= context.detail
       entry.context.detail ??= context.detail
       wiring.requests?.connecting(context, entry.resource.deref())

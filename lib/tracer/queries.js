@@ -57,7 +57,8 @@ function createQueries (parts) {
     chain,
     observedErrors: parts.observedErrors,
     readStack: parts.readStack,
-    isStackLeftAlone: () => enabled() && !options().errors
+    isStackLeftAlone: () => enabled() && !options().errors,
+    hasInternals: () => options().internals
   })
   const { presentFrames, presentLines } = createPresentStack(parts)
   const passedChains = createPassedChains(parts, chain, imported)
