@@ -56,12 +56,8 @@ function createSpans (deps) {
     return span
   }
 
-  /**
-   * Excludes the time until its first callback from a span.
-   * @param {Span} span
-   * @param {unknown} [socket] of a request that a server got
-   */
-  function begin (span, socket) {
+  /** Excludes the time until its first callback from a span. @param {Span} span */
+  function begin (span, socket = /** @type {unknown} */ (undefined)) {
     if (span.run === 0) span.startNow(loop)
     if (socket !== undefined) noteQueue(span, socket, loop)
   }
