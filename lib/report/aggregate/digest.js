@@ -35,6 +35,7 @@ const { splitOf } = require('./split')
  * @property {string | undefined} name absent for code outside of any span
  * @property {string | undefined} spanId
  * @property {number} ms
+ * @property {number | undefined} max ms, where it is not known exactly
  * @property {string | undefined} at innermost frame of the program, if sampled
  *
  * @typedef {object} Digest a span, or a blocking callback, in short
@@ -198,10 +199,11 @@ function delayersOf (attributes) {
   if (!Array.isArray(list)) return []
   const first = list.slice(0, MAX_DELAYERS)
   const valid = first.filter((delayer) => isRecord(delayer) && amount(delayer.ms) !== undefined)
-  return valid.map(({ name, spanId, ms, at: frame }) => ({
+  return valid.map(({ name, spanId, ms, max, at: frame }) => ({
     name: text(name, MAX_NAME_CHARS),
     spanId: typeof spanId === 'string' && /^[0-9a-f]{16}$/i.test(spanId) ? spanId : undefined,
     ms,
+    max: amount(max),
     at: text(frame, MAX_TEXT_CHARS)
   }))
 }

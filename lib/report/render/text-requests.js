@@ -93,9 +93,10 @@ function waitText (wait, context) {
 }
 
 /** @param {import('../aggregate/digest').Delayer} delayer @param {Context} context */
-function delayerText ({ name, ms, at: frame }, { frame: nameOf }) {
+function delayerText ({ name, ms, max = ms, at: frame }, { frame: nameOf }) {
   const site = frame === undefined ? '' : ` ${glued('at ')}${nameOf(frame)}`
-  return `${glued(`${name === undefined ? 'code outside any span' : word(name)} ${time(ms)}`)}${site}`
+  const length = max > ms ? `${time(ms)} to ${time(max)}` : time(ms)
+  return `${glued(`${name === undefined ? 'code outside any span' : word(name)} ${length}`)}${site}`
 }
 
 /** @param {Model} model @param {Context} context */

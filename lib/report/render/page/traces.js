@@ -30,6 +30,7 @@ const {
  * @property {Array<[start: number, ms: number, wait: number]>} gaps between callbacks that are certain to be
  *   one wait: start from the span's own, length, index in waits
  * @property {import('./rows').Delay[]} delayedBy
+ * @property {Array<[number, number, number]>} delays start, ms at most, ms of its end that are certain
  * @property {Array<[number, number, string]>} runs start from the span's own start, ms, what ran
  * @property {number} [stack] index in stacks
  * @property {Event[]} events
@@ -47,6 +48,7 @@ const {
 
 const SPAN_WAITS = 10
 const MAX_EVENTS = 20
+const MAX_SPELLS = 16 // in which a span was delayed
 const MAX_RUNS = 64
 const MAX_ATTRIBUTES = 60
 
@@ -111,6 +113,7 @@ function createSpan (source, start, thinning) {
     ran: createWaits(source.ran, SPAN_WAITS),
     gaps: createGaps(runs, waits),
     delayedBy: createDelays(source.delayedBy, thinning),
+    delays: createSpells(source.delays),
     runs,
     stack: thinning.addStack(source.stack),
     events: events.map((event) => createEvent(event, source.startUnixMs, thinning)),
@@ -126,6 +129,19 @@ function createRuns (list) {
   return valid.slice(0, MAX_RUNS).map(([start, ms, type]) =>
     [roundMs(start), roundMs(ms), text(type ?? '', 60)])
 }
+
+/** @param {unknown} list @returns {PageSpan['delays']} */
+function createSpells (list) {
+  const valid = array(list).filter((spell) => {
+    return Array.isArray(spell) && spell.length === 3 && spell.every(isAmount)
+  })
+  return valid.slice(0, MAX_SPELLS).map(([start, ms, certain]) => {
+    return [roundMs(start), roundMs(ms), roundMs(certain)]
+  })
+}
+
+/** @param {unknown} value */
+const isAmount = (value) => number(value) !== undefined
 
 /** @param {PageSpan['runs']} runs @param {import('./rows').Wait[]} waits @returns {PageSpan['gaps']} */
 function createGaps (runs, waits) {

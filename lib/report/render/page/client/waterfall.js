@@ -29,6 +29,8 @@ const meanings = [
   ['internal', 'trace.span'],
   ['ran', 'callback'],
   ['gap', 'wait, named by await site'],
+  ['late', 'delayed: other code ran'],
+  ['unsure', 'delayed or not: not known'],
   ['blocker', 'blocking callback'],
   ['failed', 'error']
 ]
@@ -224,11 +226,28 @@ function bars (span, view) {
     s('rect', { class: className, ...extent(span.start, span.ms, 2), y: top, height: BAR_PX, rx: 2 }),
     ...span.gaps.flatMap(([start, ms, wait]) =>
       gap(extent(span.start + start, ms, 0), span.waits[wait], top)),
+    ...span.delays.flatMap((delay) => late(span.start, delay, view, top)),
     ...span.runs.map(([start, ms]) => s('rect', { ...callback, ...extent(span.start + start, ms, 1.5) })),
     span.end === 'open' &&
       s('path', { class: 'open', d: `M${end},${top} l6,${BAR_PX / 2} l-6,${BAR_PX / 2}` }),
     ...eventXs.map((x) => s('path', { class: 'failed', d: `M${x},${top - 2} l4,4 l-4,4 l-4,-4 z` }))
   ].filter(Boolean)
+}
+
+/**
+ * Draws when a span was delayed, where it was; hatched where only that it may have been is known.
+ * @param {number} origin of the span, in ms
+ * @param {PageSpan['delays'][number]} delay
+ * @param {any} view
+ * @param {number} top
+ */
+function late (origin, [start, ms, certain], view, top) {
+  const [from, sure, to] = [start, start + ms - certain, start + ms].map((after) => view(origin + after))
+  const middle = top + BAR_PX / 2
+  const title = `delayed ${certain < ms ? `${time(certain)} to ` : ''}${time(ms)}`
+  return [s('g', {}, s('title', {}, title),
+    certain < ms && s('line', { class: 'unsure', x1: from, x2: sure, y1: middle, y2: middle }),
+    s('rect', { class: 'late', x: sure, y: top + BAR_PX - 5, width: Math.max(1, to - sure), height: 4 }))]
 }
 
 /**
