@@ -49,8 +49,11 @@ const { createMethods } = require('./tracer/methods')
  * @property {(context: ContextView) => void} [before] its callback is about to run
  * @property {(context: ContextView) => void} [after] its callback has run
  *
+ * @typedef {Partial<Omit<Options, 'filter'>> & { filter?: string | readonly string[] }} EnableOptions
+ *   A filter is an array of names, or a text with commas between them.
+ *
  * @typedef {object} Methods
- * @property {(options?: readonly string[] | Partial<Options>) => Trace} enable
+ * @property {(options?: readonly string[] | EnableOptions) => Trace} enable
  *   Starts tracing, or changes the options of a running trace. Takes options or a filter such as `['TCP']`;
  *   options that are left out come from the environment (`LONGSTACK`, `LONGSTACK_FRAMES` …), else they have
  *   their default. Throws LONGSTACK_ERR_UNKNOWN_SUBSYSTEM, LONGSTACK_ERR_INVALID_FILTER,

@@ -30,7 +30,11 @@ const integer = (min, max, unit) => ({
   unit,
   allowed: `an integer from ${min} to ${max}${MEASURES.includes(unit) ? ` (${unit})` : ''}`,
   accepts: (/** @type {any} */ value) => Number.isInteger(value) && value >= min && value <= max,
-  fromText: (/** @type {string} */ text) => /^\d+$/.test(text.trim()) ? Number(text) : text
+  fromText (/** @type {string} */ text) {
+    const [, digits, power] = /^\s*(\d+)\s*([KMG]iB)?\s*$/i.exec(text) ?? []
+    if (digits === undefined || (power !== undefined && unit !== 'bytes')) return text
+    return Number(digits) * 1024 ** (power === undefined ? 0 : ' KMG'.indexOf(power[0].toUpperCase()))
+  }
 })
 
 /** @param {string[]} choices */
@@ -56,7 +60,7 @@ const rules = {
     variable: 'LONGSTACK',
     initial: ['*'],
     allowed: "an array of names, for example ['TCP', 'PIPE']",
-    accepts: Array.isArray,
+    accepts: (value) => Array.isArray(value) || (typeof value === 'string' && value.trim() !== ''),
     fromText: (text) => text.split(',').map((name) => name.trim()).filter((name) => name !== '')
   },
   frames: { variable: 'LONGSTACK_FRAMES', initial: 10, ...integer(1, 200, 'frames') },
@@ -175,10 +179,10 @@ function check (name, value) {
   throw mistake('INVALID_OPTION', name, value, rules[name].allowed)
 }
 
-/** @param {any} value an array @returns {string[]} a copy */
+/** @param {any} value an array, or names with commas between them @returns {string[]} a copy */
 function checkedFilter (value) {
   const { providers } = require('./node-objects')
-  const filter = [...(value)]
+  const filter = typeof value === 'string' ? rules.filter.fromText(value) : [...value]
   require('./context/subsystems').compile(filter, providers())
   return filter
 }

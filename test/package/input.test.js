@@ -27,8 +27,8 @@ const mistakes = [
   ['an empty name', () => trace.enable(['']), 'INVALID_FILTER', /Received ""/],
   ['an empty exclusion', () => trace.enable(['-']), 'INVALID_FILTER', /Received "-"/],
   ['an empty user type', () => trace.enable(['type:']), 'INVALID_FILTER', /Received "type:"/],
-  ['a filter that is a text', () => trace.enable({ filter: 'TCP' }), 'INVALID_FILTER',
-    /\['TCP', 'PIPE'\].*Received "TCP"/],
+  ['a filter that is a text, misspelt', () => trace.enable({ filter: 'TCP,TPC' }), 'UNKNOWN_SUBSYSTEM', /"TPC"\. Did you mean "TCP"\?/],
+  ['a filter that is an empty text', () => trace.enable({ filter: ' ' }), 'INVALID_FILTER', /\['TCP', 'PIPE'\].*Received " "/],
   ['a filter that is a number', () => trace.enable({ filter: 7 }), 'INVALID_FILTER', /Received 7/],
   ['a filter that is a Set', () => trace.enable({ filter: new Set(['TCP']) }), 'INVALID_FILTER',
     /Received an object/],
@@ -235,4 +235,13 @@ test('what a program does not give is as the environment says', async (t) => {
   const alone = await program(source, { preload: false, env: { LONGSTACK_FRAMES: 'many' } })
   t.is(alone.stderr.match(/\n/g).length, 1)
   t.regex(alone.stderr, /LONGSTACK_FRAMES/)
+})
+
+test('texts that mean an option: names with commas between them, and a size with its unit', (t) => {
+  const { defaultOptions, parseOptions, rules } = require('../../lib/options')
+  t.deepEqual(parseOptions({ filter: 'TCP, PIPE' }, defaultOptions()).filter, ['TCP', 'PIPE'])
+  const sizes = ['67108864', '64MiB', '64 MiB', '65536 kib', '1GiB'].map(rules.budget.fromText)
+  t.deepEqual(sizes, [2 ** 26, 2 ** 26, 2 ** 26, 2 ** 26, 2 ** 30])
+  t.deepEqual(['64MB', '1.5GiB', 'MiB'].map(rules.budget.fromText), ['64MB', '1.5GiB', 'MiB'], 'refused as they are')
+  t.is(rules.frames.fromText('3KiB'), '3KiB')
 })
