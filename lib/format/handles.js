@@ -289,11 +289,10 @@ function writerLines (group) {
 }
 
 const requestTypes = /^HTTP(INCOMINGMESSAGE|2STREAM)$/
-
 /** @param {PrintedHop[]} hops @returns {string | undefined} the request of a server that they lead to */
 function requestOf (hops) {
-  const request = hops.find(({ type, label }) => requestTypes.test(type) && / \//.test(label))
-  return request && clean(request.label)
+  const label = hops.find(({ type, label }) => requestTypes.test(type) && / \//.test(label))?.label
+  return label && clean(label)
 }
 
 /** @param {PrintedHop[]} first @param {PrintedHop[]} second */

@@ -19,7 +19,7 @@ const { typeOf } = require('./subject')
  * @param {(type: string) => boolean} deps.isSelected the filter
  * @param {(entry: import('./entry').Entry) => void} deps.noteTraffic data passed on a connection that no
  *   server accepted
- * @param {() => ReturnType<typeof import('../hooks/asks').createAsks>} deps.asks
+ * @param {() => import('../hooks/asks').Asks} deps.asks
  * @param {(above: Function) => import('../context/context').Context} deps.contextOfRequest makes a context
  *   for a request; frames start below that function
  * @returns {import('../requests/channels').ConnectionUses}

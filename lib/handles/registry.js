@@ -152,7 +152,7 @@ class Registry {
   /** @returns {number[]} references of the asks on connections: the present one of each, and the last */
   lastAsks () {
     const refs = []
-    for (const { ask, lastAsk } of this.#entries.values()) if (ask !== 0) refs.push(ask, lastAsk)
+    for (const entry of this.#entries.values()) if (entry.ask !== 0) refs.push(entry.ask, entry.lastAsk)
     return refs
   }
 

@@ -217,9 +217,9 @@ function useOf (socket, message, entry) {
   if (use !== undefined) {
     return use.isOver || use.request.deref() === undefined ? undefined : ofContext(use.context, use.label)
   }
-  const ask = entry === undefined ? undefined : findRecord(entry.lastAsk)
-  if (entry === undefined || ask === undefined) return undefined
-  if ((ask.words[ask.offset + FLAGS] & ANSWERED) !== 0) return undefined // data came since
+  const asked = entry === undefined ? undefined : findRecord(entry.lastAsk)
+  if (entry === undefined || asked === undefined) return undefined
+  if ((asked.words[asked.offset + FLAGS] & ANSWERED) !== 0) return undefined // data came since
   const handle = handleOf(socket)
   const remote = (handle && addressOf(handle, 'getpeername')) ?? entry.remote
   const subsystem = entry.context.type.slice(0, -'WRAP'.length)

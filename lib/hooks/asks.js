@@ -33,23 +33,33 @@ const MAX_PLACES = 1000
  * @property {number} place chain of the write, below that of the step
  */
 
-/**
- * @param {object} deps
- * @param {import('./async-hooks').AsyncParts['capture']} deps.capture
- * @param {ReturnType<typeof import('./kind-table').createKindTable>} deps.kindTable
- * @param {() => void} deps.resolve makes sure that the current step is known
- */
-function createAsks ({ capture, kindTable, resolve }) {
+/** Notes who asks. */
+class Asks {
   /** stacks that made connections on which several have asked at once @type {Set<object | undefined>} */
-  const sharedPlaces = new Set()
+  #sharedPlaces = new Set()
+  #capture
+  #kindTable
+  #resolve
+
+  /**
+   * @param {object} deps
+   * @param {import('./async-hooks').AsyncParts['capture']} deps.capture
+   * @param {ReturnType<typeof import('./kind-table').createKindTable>} deps.kindTable
+   * @param {() => void} deps.resolve makes sure that the current step is known
+   */
+  constructor ({ capture, kindTable, resolve }) {
+    this.#capture = capture
+    this.#kindTable = kindTable
+    this.#resolve = resolve
+  }
 
   /**
    * Notes that the program writes on a connection.
    * @param {Entry} entry
    * @param {any} socket
    */
-  function noteWrite (entry, socket) {
-    resolve()
+  noteWrite (entry, socket) {
+    this.#resolve()
     const chain = current[CURRENT_CHAIN]
     if (chain === OWN_WORK_CHAIN || !isClient(entry, socket) || isUsed(entry)) return
     if (socket.connecting === true) entry.isSentOnConnect = true
@@ -62,10 +72,10 @@ function createAsks ({ capture, kindTable, resolve }) {
     const isUnknown = (chain < FIRST_CHAIN && chain !== ROOT_CHAIN) ||
       (isCompletion(chain) && own(socket, '_writableState')?.bufferProcessing === true) ||
       isOwnAnswer(entry.context.ref)
-    if (isUnknown) return setUnknown(entry)
-    const kind = kindTable.asked(entry.context.type)
-    const place = capture.step(chain, kind, noteWrite) & CHAIN_BITS
-    ask(entry, { chain, place, cause: current[CURRENT_CAUSE], span: current[CURRENT_SPAN] })
+    if (isUnknown) return this.#setUnknown(entry)
+    const kind = this.#kindTable.asked(entry.context.type)
+    const place = this.#capture.step(chain, kind, this.noteWrite) & CHAIN_BITS
+    this.#ask(entry, { chain, place, cause: current[CURRENT_CAUSE], span: current[CURRENT_SPAN] })
   }
 
   /**
@@ -73,34 +83,34 @@ function createAsks ({ capture, kindTable, resolve }) {
    * @param {Entry} entry
    * @param {import('../context/context').Context} request
    */
-  function noteUse (entry, request) {
-    const parts = capture.partsOf(request.chain)
+  noteUse (entry, request) {
+    const parts = this.#capture.partsOf(request.chain)
     if (parts === undefined) return
     const [chain, stack] = parts
-    const place = capture.intern(chain, stack, kindTable.asked(entry.context.type)) & CHAIN_BITS
+    const place = this.#capture.intern(chain, stack, this.#kindTable.asked(entry.context.type)) & CHAIN_BITS
     const cause = request.ref !== 0 ? request.ref : request.parent?.ref ?? 0
-    ask(entry, { chain, place, cause, span: request.spanNumber })
+    this.#ask(entry, { chain, place, cause, span: request.spanNumber })
   }
 
   /** @param {Entry} entry @param {Asker} asker */
-  function ask (entry, asker) {
+  #ask (entry, asker) {
     const last = findRecord(entry.ask)
-    if (last === undefined) return add(entry, asker, ONE)
+    if (last === undefined) return this.#add(entry, asker, ONE)
     const { words, offset } = last
     const isOutstanding = (words[offset + FLAGS] & ANSWERED) === 0
     if (words[offset + STATE] === ONE) {
       const isSame = words[offset + CAUSE] === asker.cause
       if (isOutstanding && isSame && isSamePlace(words[offset + CHAIN], asker.place)) return
       if (isSame || descends(asker.cause, words[offset + CAUSE])) {
-        if (!isOutstanding) return add(entry, asker, ONE)
+        if (!isOutstanding) return this.#add(entry, asker, ONE)
         if (!isSame) return // more of the same question
-        return add(entry, { ...asker, place: placeless(asker.chain, entry) }, ONE)
+        return this.#add(entry, { ...asker, place: this.#placeless(asker.chain, entry) }, ONE)
       }
     }
-    if (!isOutstanding && !entry.isShared && !sharedPlaces.has(entry.context.stack)) {
-      return add(entry, asker, ONE)
+    if (!isOutstanding && !entry.isShared && !this.#sharedPlaces.has(entry.context.stack)) {
+      return this.#add(entry, asker, ONE)
     }
-    share(entry, last, asker)
+    this.#share(entry, last, asker)
   }
 
   /**
@@ -109,7 +119,7 @@ function createAsks ({ capture, kindTable, resolve }) {
    * @param {Record} last
    * @param {Asker} asker
    */
-  function share (entry, last, asker) {
+  #share (entry, last, asker) {
     const { words, offset } = last
     const state = words[offset + STATE]
     const lastRef = words[offset]
@@ -117,18 +127,18 @@ function createAsks ({ capture, kindTable, resolve }) {
     const request = state === ONE ? lookup.of(words[offset + CAUSE]) : 0
     if (request !== 0 && request === lookup.of(asker.cause)) { // of one request, but at two places
       const record = findRecord(request)
-      if (record === undefined) return setUnknown(entry)
+      if (record === undefined) return this.#setUnknown(entry)
       const chain = record.words[record.offset + CHAIN]
-      const ofRequest = { chain, place: placeless(chain, entry), cause: request, span: asker.span }
-      return add(entry, ofRequest, ONE)
+      const ofRequest = { chain, place: this.#placeless(chain, entry), cause: request, span: asker.span }
+      return this.#add(entry, ofRequest, ONE)
     }
     entry.isShared = true
-    if (sharedPlaces.size < MAX_PLACES) sharedPlaces.add(entry.context.stack)
+    if (this.#sharedPlaces.size < MAX_PLACES) this.#sharedPlaces.add(entry.context.stack)
     const before = state === SHARED ? words[offset + LAST_ASK] : lastRef
     const isSame = state === SHARED && isSameFlow(lookup, asker.cause, records.readWord(before, CAUSE))
     const first = isSame ? words[offset + FIRST_ASK] : before
-    const second = add(entry, asker, ONE)
-    const shared = addUnasked(entry, state === UNKNOWN ? UNKNOWN : SHARED)
+    const second = this.#add(entry, asker, ONE)
+    const shared = this.#addUnasked(entry, state === UNKNOWN ? UNKNOWN : SHARED)
     shared.words[shared.offset + FIRST_ASK] = first
     shared.words[shared.offset + LAST_ASK] = second
   }
@@ -140,8 +150,8 @@ function createAsks ({ capture, kindTable, resolve }) {
    * @param {number} state
    * @returns {number} reference
    */
-  function add (entry, asker, state) {
-    const { ref, words, offset } = records.addAsk(entry.context.ref, capture.clock[0] * TICKS)
+  #add (entry, asker, state) {
+    const { ref, words, offset } = records.addAsk(entry.context.ref, this.#capture.clock[0] * TICKS)
     words[offset + CHAIN] = asker.place
     words[offset + CAUSE] = asker.cause
     words[offset + SPAN] = asker.span
@@ -154,20 +164,20 @@ function createAsks ({ capture, kindTable, resolve }) {
   }
 
   /** @param {Entry} entry @param {number} state */
-  function addUnasked (entry, state) {
-    const asker = { chain: ROOT_CHAIN, place: placeless(ROOT_CHAIN, entry), cause: 0, span: 0 }
-    const { lastAsk: known } = entry
-    const ref = add(entry, asker, state)
-    entry.lastAsk = state === UNKNOWN ? 0 : known
+  #addUnasked (entry, state) {
+    const asker = { chain: ROOT_CHAIN, place: this.#placeless(ROOT_CHAIN, entry), cause: 0, span: 0 }
+    const { lastAsk } = entry
+    const ref = this.#add(entry, asker, state)
+    entry.lastAsk = state === UNKNOWN ? 0 : lastAsk
     return /** @type {Record} */ (findRecord(ref))
   }
 
   /** @param {Entry} entry */
-  function setUnknown (entry) {
+  #setUnknown (entry) {
     const last = findRecord(entry.ask)
     const isOutstanding = last !== undefined && (last.words[last.offset + FLAGS] & ANSWERED) === 0
     if (isOutstanding && last.words[last.offset + STATE] === UNKNOWN) return
-    addUnasked(entry, UNKNOWN)
+    this.#addUnasked(entry, UNKNOWN)
   }
 
   /**
@@ -175,11 +185,9 @@ function createAsks ({ capture, kindTable, resolve }) {
    * @param {number} chain
    * @param {Entry} entry
    */
-  function placeless (chain, entry) {
-    return capture.intern(chain, 0, kindTable.asked(entry.context.type)) & CHAIN_BITS
+  #placeless (chain, entry) {
+    return this.#capture.intern(chain, 0, this.#kindTable.asked(entry.context.type)) & CHAIN_BITS
   }
-
-  return { noteWrite, noteUse }
 }
 
 /**
@@ -224,4 +232,4 @@ function callOf (chain) {
   return frames.filter(({ kind }) => kind === 'user').slice(1).map(({ text }) => text).join('\n')
 }
 
-module.exports = { createAsks }
+module.exports = { Asks }

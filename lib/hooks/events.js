@@ -212,9 +212,10 @@ function createEvents ({
    * @returns {boolean} whether it did: an answer is outstanding
    */
   function beginAnswer (ref) {
-    const ask = answer(ref, clock[0])
-    if (ask === undefined) return false
-    begin(ask.words[ask.offset + REF], ask.words[ask.offset + FLAGS], ask.words, ask.offset)
+    const record = answer(ref, clock[0])
+    if (record === undefined) return false
+    const { words, offset } = record
+    begin(words[offset + REF], words[offset + FLAGS], words, offset)
     return true
   }
 

@@ -55,8 +55,8 @@ function createOlderSteps ({ parts, carrier, callbackHandlers, loopTime, enter, 
     const opener = asyncId === 0 ? undefined : registry.openerOf(asyncId)
     if (opener === undefined && asyncId > 1 && !guard.inOwnWork) recordEarly(asyncId)
     push(ref)
-    const ask = opener === undefined ? 0 : registry.get(asyncId)?.ask ?? 0
-    if (ask === 0 || !beginAnswer(ask)) beginUnrecorded(ref, asyncId, opener)
+    const asked = opener === undefined ? 0 : registry.get(asyncId)?.ask ?? 0
+    if (asked === 0 || !beginAnswer(asked)) beginUnrecorded(ref, asyncId, opener)
     if (asyncId !== 0) countCallback()
     if (opener !== undefined || carrier.isOn) {
       callbackHandlers.handleBefore(ref, SPECIAL | DETAILED | ENTERED, resources, 0)
