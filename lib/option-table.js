@@ -43,7 +43,11 @@ const texts = {
       'type of an `AsyncResource` (`type:NAME` if it is in capitals). `-NAME` takes one away, `*` is all. ' +
       'Resources outside of the filter pass the chain on.'
   },
-  frames: { purpose: 'frames kept per hop', placeholder: 'N' },
+  frames: {
+    purpose: 'frames kept per hop',
+    placeholder: 'N',
+    details: 'In a text each line counts as one frame, also a line of folded frames.'
+  },
   depth: { purpose: 'hops kept per chain', placeholder: 'N' },
   mode: {
     purpose: 'with light, promises make no events where Node can do without',
@@ -54,14 +58,20 @@ const texts = {
     purpose: 'the capture engine; auto is native where the addon loads, else js',
     placeholder: 'ENGINE'
   },
-  internals: { purpose: "also show node: frames, Node's internal hops, and longstack's own frames" },
+  internals: {
+    purpose: 'fold nothing, and also show node: frames, raw types, hops of Node and frames of longstack',
+    details: 'A text then has all that is known: no package is folded (`hide` has no effect), no test ' +
+      'runner nor `npm`, it does not end at a request, and functions that V8 prints as `at async` are ' +
+      'told again. [What a short text leaves out](hops.md#what-a-text-leaves-out).'
+  },
   hide: {
-    purpose: 'frames that are folded into a count',
+    purpose: 'frames that a text folds into a count',
     placeholder: 'FILES',
     written: '"node_modules" or a regular expression for file names',
-    type: "undefined | 'node_modules' | RegExp | ((frame: Frame) => boolean)",
-    details: 'They become a line such as `... 7 frames in express`. A function gets a frame and returns ' +
-      'true to fold it.'
+    type: "'node_modules' | RegExp | ((frame: Frame) => boolean)",
+    details: 'Neighbours become a line such as `... 9 frames in express, router`. A function gets a frame ' +
+      'and returns true to fold it; `() => false` folds none. What is data (`trace.chain()`, `--json`, ' +
+      'spans) has all frames, and so has a text with `internals`.'
   },
   errors: {
     purpose: 'append hops to the stack of errors',

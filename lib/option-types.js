@@ -13,10 +13,10 @@
  *   full
  * @property {'auto' | 'native' | 'js'} capture the capture engine; auto is native where the addon loads,
  *   else js; default auto
- * @property {boolean} internals also show node: frames, Node's internal hops, and longstack's own frames;
- *   default off
- * @property {undefined | 'node_modules' | RegExp | ((frame: Frame) => boolean)} hide frames that are folded
- *   into a count; default none
+ * @property {boolean} internals fold nothing, and also show node: frames, raw types, hops of Node and
+ *   frames of longstack; default off
+ * @property {'node_modules' | RegExp | ((frame: Frame) => boolean)} hide frames that a text folds into a
+ *   count; default node_modules
  * @property {boolean} errors append hops to the stack of errors; default on
  * @property {string | undefined} signal print the open handles, and who opened them, on this signal;
  *   default none

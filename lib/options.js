@@ -70,7 +70,7 @@ const rules = {
   internals: { variable: 'LONGSTACK_INTERNALS', initial: false, ...boolean },
   hide: {
     variable: 'LONGSTACK_HIDE',
-    initial: undefined,
+    initial: 'node_modules',
     allowed: '"node_modules", a regular expression for file names, or a function of a frame',
     accepts: (value) => value === 'node_modules' || types.isRegExp(value) || typeof value === 'function',
     fromText: (text) => text === 'node_modules' ? text : regularExpression(text)

@@ -167,7 +167,7 @@ function publicChain ({ hops, ...others }) {
 
 /** @param {import('../stacks/chain').PrintedHop[]} hops */
 function hopsOf (hops) {
-  return hops.map(({ lines, isFolded, ...hop }) => hop)
+  return hops.map(({ lines, short, isFolded, isBehindRequest, ...hop }) => hop)
 }
 
 module.exports = { formatAnswer, formatHops, formatOpened, jsonAnswer, titleOf, withHops }

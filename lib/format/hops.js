@@ -25,18 +25,24 @@ const introductions = { awaited: 'awaited by', idle: 'on a connection opened by'
 const printedOnce = new Set(['registered', 'rejected', 'thrown', 'awaited', 'idle'])
 
 /**
+ * @typedef {object} Manner
+ * @property {boolean} [timeless] without ages
+ * @property {boolean} [whole] all that is known, not the short text for people
+ *
  * @param {PrintedHop} hop
  * @param {PrintedHop} [previous] the hop above, which may have printed the same origin
- * @param {boolean} [timeless] without its age
+ * @param {Manner} [manner]
  */
-function separator (hop, previous, timeless = false) {
+function separator (hop, previous, { timeless = false, whole = false } = {}) {
   if (connectionLines[hop.origin] !== undefined) return connectionLine(hop, timeless)
   const isFirst = previous === undefined || previous.origin !== hop.origin || previous.pid !== hop.pid ||
     previous.threadId !== hop.threadId
   const introduction = isFirst ? introductions[hop.origin] : undefined
   let line = introduction === undefined ? '  ──' : `  ── ${introduction}`
-  if (hop.label !== hop.type) line += ` ${clean(hop.label)}${hop.repeats > 1 ? ` × ${hop.repeats}` : ''} ·`
-  line += ` ${clean(hop.type)}`
+  const isLabelled = hop.label !== hop.type
+  if (isLabelled) line += ` ${clean(hop.label)}${hop.repeats > 1 ? ` × ${hop.repeats}` : ''}`
+  if (!isLabelled) line += ` ${clean(hop.type)}`
+  else if (whole || hop.short === undefined) line += ` · ${clean(hop.type)}`
   if (!timeless && Number.isFinite(hop.ageMs)) line += ` · ${formatDuration(hop.ageMs)} earlier`
   const remark = isFirst ? remarkOf(hop) : printedOnce.has(hop.origin) ? undefined : hop.origin
   return `${line}${remark === undefined ? '' : ` · ${remark}`} ──`
@@ -100,21 +106,25 @@ function placeOf (lines) {
 
 /**
  * @param {PrintedHop[]} hops
- * @param {boolean} [timeless] without ages
+ * @param {Manner} [manner]
  * @returns {string} lines; empty for no hops
  */
-function formatHops (hops, timeless = false) {
-  let lines = ''
-  for (let i = 0; i < hops.length; i++) {
-    if (i > 0) lines += '\n'
-    if (hops[i].isFolded || hops[i].origin === 'first') {
-      lines += hops[i].isFolded ? hops[i].lines[0] : oneLine('first rejected', hops[i])
+function formatHops (hops, manner = {}) {
+  const { whole = false } = manner
+  const lines = []
+  /** @type {PrintedHop | undefined} */
+  let previous
+  for (const hop of hops) {
+    if (hop.isBehindRequest === true && !whole) continue
+    if (hop.origin === 'first' && !hop.isFolded) {
+      lines.push(oneLine('first rejected', hop))
       continue
     }
-    lines += separator(hops[i], hops[i - 1], timeless)
-    for (const line of hops[i].lines) lines += `\n${line}`
+    if (!hop.isFolded) lines.push(separator(hop, previous, manner))
+    for (const line of whole ? hop.lines : hop.short ?? hop.lines) lines.push(line)
+    previous = hop
   }
-  return lines
+  return lines.join('\n')
 }
 
 module.exports = { formatHops, placeOf, separator }

@@ -150,7 +150,7 @@ const readTop = (_, session) => top().readTop(_, session)
 const stopTop = (_, session) => top().stopTop(_, session)
 
 /** Returns a chain as text. @param {{ chain: number }} argument @param {Session} session */
-const describeChain = ({ chain }, { tracer }) => tracer.wiring.queries().place(chain) ?? ''
+const describeChain = ({ chain }, { tracer }) => tracer.wiring.queries().chainText(chain)
 
 const topQuestions = { startTop, readTop, stopTop, describeChain }
 const questions = { facts, open, requests, pending, snapshot, diff, attach, ...topQuestions }

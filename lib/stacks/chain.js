@@ -3,13 +3,13 @@
 // From a context to hops, newest first: internal steps are left out, loops folded, and what V8 prints as "at
 // async" is not repeated. Contexts record raw; everything is judged here, when a chain is read.
 
-const { arrivedBy, isAccepted } = require('./labels')
+const { arrivedBy, isAccepted, namesRequest } = require('./labels')
 const { moreTelling, nameByLater } = require('./later-resources')
 const { createLoopFolding } = require('./loop-folding')
 const { PrintedAwaits } = require('./printed-awaits')
 const { RunnerFolding } = require('./runner-folding')
 const { StackViews } = require('./stack-views')
-const { findRunner } = require('./test-runners')
+const { findLauncher, findRunner } = require('./test-runners')
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -46,9 +46,14 @@ const { findRunner } = require('./test-runners')
  * @property {'user' | 'module' | 'core'} kind
  * @property {boolean} isAsync
  *
- * @typedef {Hop & { lines: string[], isFolded?: boolean }} PrintedHop with its frames as text, mapped and
- *   hidden as the options say. Both are shared: never changed, and copied before the program gets them.
- *   isFolded: it stands for several hops of a test runner, and its line is all that is printed
+ * @typedef {object} HopText
+ * @property {string[]} lines its frames, mapped
+ * @property {string[]} [short] lines for people, as the option `hide` says; undefined: with internals, all is
+ *   told, its type as well
+ * @property {boolean} [isBehindRequest] it led to the server of a request in the chain: not for people
+ * @property {boolean} [isFolded] it stands for several hops of a test runner, and its line is all of it
+ *
+ * @typedef {Hop & HopText} PrintedHop both are shared: never changed, and copied before the program gets them
  */
 
 /** @type {any[]} */
@@ -72,16 +77,17 @@ function createChain ({ stackOf, options, map, queriedAt, dropped, imported }) {
    * Returns the hops of a context.
    * @param {Context | undefined} newest
    * @param {object} [details]
-   * @param {Frame[]} [details.above] what is printed above the hops: their async frames are not repeated
+   * @param {Frame[]} [details.above] what is printed above the hops
+   * @param {Frame[]} [details.told] frames above whose async functions are not repeated
    * @param {Origin} [details.origin] of all hops, where it is not how they are recorded; of hops of another
    *   thread or process the first one's
    * @returns {PrintedHop[]}
    */
-  function hops (newest, { above: framesAbove = [], origin } = {}) {
+  function hops (newest, { above: framesAbove = [], told = framesAbove, origin } = {}) {
     if (newest === undefined) return []
     foldLoops(newest)
     const { depth, internals } = options()
-    const printedAwaits = new PrintedAwaits(framesAbove)
+    const printedAwaits = new PrintedAwaits(told)
     const folding = new RunnerFolding(depth, internals ? none : framesAbove)
     /** @type {Context | undefined} what Node made later, on behalf of the call in an older hop */
     let later
@@ -96,13 +102,13 @@ function createChain ({ stackOf, options, map, queriedAt, dropped, imported }) {
       if (later !== undefined) nameByLater(contextHops[0], later, stackOf(context)?.frames ?? none)
       later = undefined
       const isImported = imported.hopsAt(context.chain) !== undefined
-      const carried = (isImported || context.origin === 'process') && !internals
-      for (const hop of contextHops) folding.add(hop, carried ? findRunner(hop.frames) : runnerOf(context))
+      const isCarried = (isImported || context.origin === 'process') && !internals
+      for (const hop of contextHops) folding.add(hop, isCarried ? carriedRunnerOf(hop) : runnerOf(context))
       if (isImported) break
     }
-    const printed = joinEqual(folding.finish()).slice(0, depth)
-    if (origin !== undefined && printed.length > 0 && !printed[0].isFolded) printed[0].origin = origin
-    return printed
+    const joined = joinEqual(folding.finish()).slice(0, depth)
+    if (origin !== undefined && joined.length > 0 && !joined[0].isFolded) joined[0].origin = origin
+    return internals ? joined : markedBehindRequest(joined)
   }
 
   /** @param {Context} context */
@@ -117,15 +123,16 @@ function createChain ({ stackOf, options, map, queriedAt, dropped, imported }) {
   function hopsOf (context, printedAwaits, origin) {
     if (context.origin === 'process') return carriedHops(context)
     const importedHops = imported.hopsAt(context.chain)
-    if (importedHops !== undefined) return importedHops.map((hop) => ({ ...hop }))
+    if (importedHops !== undefined) return importedHops.map(views.copyOf)
     const frames = stackOf(context)?.frames ?? none
     const view = views.viewOf(frames)
     const { internals } = view.options
     let { visible } = view
     if (context.type === 'PROMISE' && !internals) visible = printedAwaits.remaining(visible, context.repeats)
     if (visible.length === 0 && !internals && !isPrintedWithoutFrames(context, frames)) return none
+    const isTold = internals ? undefined : printedAwaits.teller(visible)
     printedAwaits.add(visible)
-    return [createHop(context, frames, view, visible, origin)]
+    return [createHop(context, frames, view, visible, origin, isTold)]
   }
 
   /**
@@ -134,10 +141,10 @@ function createChain ({ stackOf, options, map, queriedAt, dropped, imported }) {
    * @param {StackView} view
    * @param {Frame[]} visible
    * @param {Origin} [origin]
+   * @param {(frame: Frame) => boolean} [isTold] as of StackViews.print
    * @returns {PrintedHop}
    */
-  function createHop (context, frames, view, visible, origin) {
-    const printed = views.print(view, visible)
+  function createHop (context, frames, view, visible, origin, isTold) {
     return {
       asyncId: context.asyncId,
       triggerAsyncId: context.triggerAsyncId,
@@ -146,8 +153,7 @@ function createChain ({ stackOf, options, map, queriedAt, dropped, imported }) {
       ageMs: ageOf(context),
       repeats: context.repeats,
       origin: origin ?? context.origin,
-      frames: printed.frames,
-      lines: printed.lines
+      ...views.print(view, visible, isTold)
     }
   }
 
@@ -163,7 +169,8 @@ function createChain ({ stackOf, options, map, queriedAt, dropped, imported }) {
    */
   function carriedHops (context) {
     const carried = /** @type {PrintedHop[] | undefined} */ (context.carried)
-    return carried === undefined ? [] : carried.map((hop) => ({ ...hop, ageMs: hop.ageMs + ageOf(context) }))
+    if (carried === undefined) return []
+    return carried.map((hop) => ({ ...views.copyOf(hop), ageMs: hop.ageMs + ageOf(context) }))
   }
 
   /**
@@ -173,7 +180,7 @@ function createChain ({ stackOf, options, map, queriedAt, dropped, imported }) {
    */
   function describe (context) {
     const importedHops = imported.hopsAt(context.chain)
-    if (importedHops !== undefined) return { ...importedHops[0] }
+    if (importedHops !== undefined) return views.copyOf(importedHops[0])
     const frames = stackOf(context)?.frames ?? none
     const view = views.viewOf(frames)
     return createHop(context, frames, view, view.visible)
@@ -191,6 +198,16 @@ function isPrintedWithoutFrames (context, frames) {
   if (context.origin === 'early') return context.type !== 'PROMISE' && context.type !== 'unknown'
   if (context.type === 'HTTPINCOMINGMESSAGE' || isAccepted(context, frames)) return true
   return arrivedBy(context, frames) !== undefined
+}
+
+/** @param {PrintedHop} hop of another thread or process */
+const carriedRunnerOf = (hop) => findLauncher(hop.frames) ?? findRunner(hop.frames)
+
+/** Marks what led to the server of a request. @param {PrintedHop[]} hops of one chain, newest first */
+function markedBehindRequest (hops) {
+  const request = hops.findIndex(namesRequest)
+  if (request !== -1) for (const hop of hops.slice(request + 1)) hop.isBehindRequest = true
+  return hops
 }
 
 /** Joins neighbours with equal text. @param {PrintedHop[]} hops */

@@ -13,32 +13,48 @@ const { afterLast, baseName, insideModules, isSlash, withoutAlias, withoutPrefix
  * @typedef {import('../options').Options['hide']} HideRule
  */
 
+/** Formats frames as V8 does. @param {Frame[]} frames */
+function formatFrames (frames) {
+  return frames.map((frame) => `    at ${frame.text}`)
+}
+
 /**
- * Formats frames, and counts those that the option `hide` leaves out.
+ * Formats frames for people: neighbours that are hidden are one line, and so are functions that the text
+ * tells further up; at the end these are left out, where there is no other.
  * @param {Frame[]} frames
  * @param {HideRule} rule
- * @returns {string[]} lines; neighbours that are hidden and of one package are one line
+ * @param {(index: number) => boolean} isTold whether a frame is told further up
+ * @returns {string[]} lines
  */
-function formatFrames (frames, rule) {
-  if (rule === undefined) return frames.map((frame) => `    at ${frame.text}`)
+function shortLines (frames, rule, isTold) {
+  /** @type {string[]} */
   const lines = []
-  for (let i = 0; i < frames.length; i++) {
-    if (!isHidden(frames[i], rule)) {
-      lines.push(`    at ${frames[i].text}`)
+  let isNews = false // of the program's functions, one is not told yet
+  let i = 0
+  while (i < frames.length) {
+    const start = i
+    const names = new Set()
+    while (i < frames.length && isHidden(frames[i], rule)) names.add(packageOf(frames[i++]))
+    if (i > start) {
+      lines.push(`    ... ${i - start} frame${i - start === 1 ? '' : 's'} in ${[...names].join(', ')}`)
       continue
     }
-    let end = i
-    const origin = packageOf(frames[i])
-    const isAlike = (/** @type {Frame} */ frame) => isHidden(frame, rule) && packageOf(frame) === origin
-    while (end + 1 < frames.length && isAlike(frames[end + 1])) end++
-    const count = end - i + 1
-    lines.push(`    ... ${count} frame${count === 1 ? '' : 's'} in ${origin}`)
-    i = end
+    while (i > 0 && i < frames.length && isTold(i) && !isHidden(frames[i], rule)) {
+      names.add(nameOf(frames[i++]))
+    }
+    isNews ||= i === start && !isTold(i)
+    if (i === frames.length && !isNews) break
+    lines.push(i > start ? `    ... ${[...names].join(', ')} as above` : `    at ${frames[i++].text}`)
   }
   return lines
 }
 
-/** @param {Frame} frame @param {NonNullable<HideRule>} rule */
+/** @param {Frame} frame */
+function nameOf ({ functionName, fileName = '', lineNumber }) {
+  return bareName(functionName) ?? `${baseName(fileName)}:${lineNumber}`
+}
+
+/** @param {Frame} frame @param {HideRule} rule */
 function isHidden (frame, rule) {
   if (rule === 'node_modules') return frame.kind === 'module'
   if (types.isRegExp(rule)) return frame.fileName !== undefined && frame.fileName.search(rule) !== -1
@@ -92,8 +108,8 @@ function publicFrame ({ functionName, fileName, lineNumber, columnNumber, kind, 
 }
 
 /** Copies what the program may get of a hop. @param {PrintedHop} hop @returns {Hop} */
-function copyHop ({ lines, isFolded, frames, ...hop }) {
+function copyHop ({ lines, short, isFolded, isBehindRequest, frames, ...hop }) {
   return { ...hop, frames: frames.map((frame) => ({ ...frame })) }
 }
 
-module.exports = { copyHop, formatFrames, publicFrame }
+module.exports = { copyHop, formatFrames, publicFrame, shortLines }

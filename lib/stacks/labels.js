@@ -122,6 +122,18 @@ function arrivedBy ({ type, parent, request }, frames) {
   return request ?? parent.request ?? 'HTTP/2 stream'
 }
 
+const requestTypes = new Set(['HTTPINCOMINGMESSAGE', 'HTTP2STREAM', 'TickObject'])
+
+/**
+ * Whether a hop is that of a request that a server received, with its name: `GET /config`.
+ * @param {{ type: string, label: string }} hop
+ */
+function namesRequest ({ type, label }) {
+  if (!requestTypes.has(type)) return false
+  const start = label[label.indexOf(' ') + 1]
+  return label.includes(' ') && (start === '/' || start === '*')
+}
+
 /**
  * Adds the transforms that trace.intercept has put between a connection and the parser.
  * @param {string} phrase
@@ -218,10 +230,11 @@ function promiseLabel (context, frames) {
   if (creator.fileName !== undefined) return apiName(frames) ?? 'promise'
   // Node 20 and 22 call the receiver of Promise.reject "Function".
   const name = bareName(creator.functionName ?? 'promise')
-  if (promiseMethods.has(name)) return `p${name.slice(1)}`
+  if (promiseMethods.has(name)) return name === 'Promise.finally' ? 'promise.finally' : 'promise.then'
   return name.startsWith('Function.') ? `Promise.${name.slice('Function.'.length)}` : name
 }
 
+// V8 makes a call of then of one of catch (ReducePromisePrototypeCatch in src/compiler/js-call-reducer.cc).
 const promiseMethods = new Set(['Promise.then', 'Promise.catch', 'Promise.finally'])
 
-module.exports = { labelOf, isAccepted, arrivedBy }
+module.exports = { labelOf, isAccepted, arrivedBy, namesRequest }

@@ -1,7 +1,6 @@
 'use strict'
 
-// Which awaiting functions a chain has printed already: V8 prints them as "at async", and each is printed
-// once.
+// Which awaiting functions a text has told already: V8 prints them as "at async", and each is told once.
 
 const { isWordCode } = require('./text-scan')
 
@@ -11,8 +10,8 @@ const { isWordCode } = require('./text-scan')
 const none = []
 
 class PrintedAwaits {
-  /** async functions that are printed @type {Set<string>} */
-  #keys = new Set()
+  /** lines at which async functions are printed @type {Map<string, Set<number | undefined>>} */
+  #keys = new Map()
   /** the outermost frame of the last hop @type {Frame | undefined} */
   #running
   /**
@@ -34,28 +33,50 @@ class PrintedAwaits {
     this.#awaited = undefined
     let running
     for (const frame of frames) {
-      if (frame.isAsync) this.#keys.add(keyOf(frame))
+      if (frame.isAsync) this.#note(frame)
       else if (frame.kind !== 'core') running = frame
     }
     if (running !== undefined) this.#running = running
   }
 
+  /** @param {Frame} frame */
+  #note (frame) {
+    const key = keyOf(frame)
+    const lines = this.#keys.get(key)
+    if (lines === undefined) this.#keys.set(key, new Set([frame.lineNumber]))
+    else lines.add(frame.lineNumber)
+  }
+
   /**
-   * Returns the frames of an await without the functions that V8 prints anyway. Earlier awaits of one
-   * execution of a function are left out as well, unless they are repeated in a loop.
+   * Returns what tells whether a frame of a hop is printed already, at the same line.
+   * @param {Frame[]} frames
+   * @returns {((frame: Frame) => boolean) | undefined} undefined: none is
+   */
+  teller (frames) {
+    if (this.#keys.size === 0) return undefined
+    const told = frames.filter((frame) => this.#keys.get(keyOf(frame))?.has(frame.lineNumber))
+    return told.length === 0 ? undefined : (frame) => told.includes(frame)
+  }
+
+  /**
+   * Returns the frames of an await from the first function on that V8 does not print anyway, and none where
+   * it prints all, or all but the one that runs. Earlier awaits of one execution of a function are left out
+   * as well, unless they are repeated in a loop.
    * @param {Frame[]} frames
    * @param {number} repeats
    */
   remaining (frames, repeats) {
     const keys = this.#keys
     const top = this.#running === undefined ? undefined : keyOf(this.#running)
-    const isPrinted = keys.size > 0 && frames.some((frame) => keys.has(keyOf(frame)))
-    const remaining = isPrinted ? frames.filter((frame) => !keys.has(keyOf(frame))) : frames
-    if (repeats === 1 && remaining.every((frame) => keyOf(frame) === top)) {
-      if (keys.size > 0 || (remaining.length === 1 && this.#resumed === top)) return none
+    const untold = keys.size === 0 ? frames : frames.filter((frame) => !keys.has(keyOf(frame)))
+    const isOfRunning = untold.every((frame) => keyOf(frame) === top)
+    if (repeats === 1 && isOfRunning) {
+      if (keys.size > 0 || (untold.length === 1 && this.#resumed === top)) return none
     }
-    if (remaining.length > 0) this.#awaited = keyOf(remaining[0])
-    return remaining
+    if (untold.length === 0) return none
+    this.#awaited = keyOf(untold[0])
+    if (untold.length === frames.length) return frames
+    return isOfRunning ? untold : frames.slice(frames.indexOf(untold[0]))
   }
 }
 

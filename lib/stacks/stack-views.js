@@ -4,11 +4,12 @@
 // have the stack.
 
 const { isProgram } = require('./api-names')
-const { formatFrames, publicFrame } = require('./hop-frames')
+const { formatFrames, publicFrame, shortLines } = require('./hop-frames')
 const { labelOf } = require('./labels')
 const { versionOfMaps } = require('./program-mapper')
 const { nodeMaps } = require('./source-maps')
 const { ensureHeadroom } = require('./stack-headroom')
+const { parseFrame } = require('./frames')
 const { findRunner } = require('./test-runners')
 
 const MAX_VIEWS = 500 // remembered
@@ -19,7 +20,10 @@ const PRINT_KB = 96 // stack needed to print a stack for the first time: more th
  * @typedef {import('../options').Options} Options
  * @typedef {import('./frames').Frame} Frame
  *
- * @typedef {{ frames: import('./chain').HopFrame[], lines: string[] }} Printed as many as the options allow
+ * @typedef {object} Printed
+ * @property {import('./chain').HopFrame[]} frames as many as the option allows
+ * @property {string[]} lines of these
+ * @property {string[] | undefined} short lines for people, as many; undefined: as they are
  *
  * @typedef {object} StackView
  * @property {Options} options under which it was computed
@@ -64,15 +68,38 @@ class StackViews {
     return view
   }
 
-  /** @param {StackView} view @param {Frame[]} visible frames of it @returns {Printed} */
-  print (view, visible) {
-    if (visible === view.visible && view.printed !== undefined && !nodeMaps()) return view.printed
+  /**
+   * @param {StackView} view
+   * @param {Frame[]} visible frames of it
+   * @param {((frame: Frame) => boolean) | undefined} [isTold] whether a frame is told further up
+   * @returns {Printed}
+   */
+  print (view, visible, isTold) {
+    const isShared = visible === view.visible && isTold === undefined
+    if (isShared && view.printed !== undefined && !nodeMaps()) return view.printed
     ensureHeadroom(PRINT_KB)
-    const { frames: maxFrames, hide } = view.options
-    const mapped = (visible.length > maxFrames ? visible.slice(0, maxFrames) : visible).map(this.#map)
-    const printed = { frames: mapped.map(publicFrame), lines: formatFrames(mapped, hide) }
-    if (visible === view.visible && typeof hide !== 'function') view.printed = printed
+    const { frames: maxFrames, hide, internals } = view.options
+    const mapped = (internals ? visible.slice(0, maxFrames) : visible).map(this.#map)
+    const kept = mapped.slice(0, maxFrames)
+    const isAbove = (/** @type {number} */ index) => isTold !== undefined && isTold(visible[index])
+    const printed = {
+      frames: kept.map(publicFrame),
+      lines: formatFrames(kept),
+      short: internals ? undefined : shortLines(mapped, hide, isAbove).slice(0, maxFrames)
+    }
+    if (isShared && typeof hide !== 'function') view.printed = printed
     return printed
+  }
+
+  /**
+   * Copies a hop of another thread or process, which came without its lines for people.
+   * @param {import('./chain').PrintedHop} hop
+   * @returns {import('./chain').PrintedHop}
+   */
+  copyOf = (hop) => {
+    const { hide, internals } = this.#options()
+    if (internals || hop.isFolded) return { ...hop }
+    return { ...hop, short: shortLines(hop.lines.map(frameOfLine), hide, () => false) }
   }
 
   /** @param {Context} context @param {Frame[]} frames of its stack @param {StackView} view */
@@ -89,5 +116,8 @@ class StackViews {
     return label
   }
 }
+
+/** @param {string} line */
+const frameOfLine = (line) => parseFrame(line.slice('    at '.length))
 
 module.exports = { StackViews }

@@ -1,7 +1,7 @@
 'use strict'
 
 // Which frames are a test runner's, and where it calls the functions of tests, so that a chain tells of one
-// test and not of its runner: the one table of runners.
+// test and not of its runner; which are those of a program that starts others: the one table of runners.
 
 const { afterLast, insideModules, isSlash, withoutAlias } = require('./text-scan')
 
@@ -53,6 +53,9 @@ const runners = new Map([
   ['birpc', vitest],
   ['tinypool', vitest]
 ])
+
+/** What starts programs, by the name of its package. */
+const launchers = new Set(['npm', 'pnpm', 'yarn', 'corepack', 'nodemon', 'pm2'])
 
 /** What a test may call that goes on asynchronously: assertions of Ava, polling of Vitest and node:test. */
 const helpers = new Set([
@@ -120,4 +123,30 @@ function findRunner (frames, isPresent = false) {
   return { role: isHelper ? 'helper' : 'runner', name: only.name, end: 0 }
 }
 
-module.exports = { findRunner, runnerOf }
+/** @param {string | undefined} fileName @returns {string | undefined} the launcher whose file it is */
+function launcherOf (fileName = '') {
+  const names = fileName.replaceAll('\\', '/').split('/')
+  for (let i = 0; i + 1 < names.length; i++) {
+    const isOfCorepack = names[i] === 'corepack' || names[i - 1] === 'corepack'
+    if ((isOfCorepack || names[i] === 'node_modules') && launchers.has(names[i + 1])) return names[i + 1]
+    if (names[i] === '.yarn' && names[i + 1] === 'releases') return 'yarn'
+  }
+  return undefined
+}
+
+/**
+ * Finds what started this process: the frames of a hop in another one are a launcher's and its packages'.
+ * @param {Array<Pick<Frame, 'fileName' | 'kind'>>} frames
+ * @returns {{ role: 'helper', name: string, end: number } | undefined}
+ */
+function findLauncher (frames) {
+  let name
+  for (const { fileName, kind } of frames) {
+    const launcher = kind === 'core' ? undefined : launcherOf(fileName)
+    if (launcher === undefined && kind === 'user') return undefined
+    name ??= launcher
+  }
+  return name === undefined ? undefined : { role: 'helper', name, end: 0 }
+}
+
+module.exports = { findLauncher, findRunner, runnerOf }

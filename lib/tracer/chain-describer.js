@@ -3,6 +3,7 @@
 // Describes chains by their numbers, for profiles and spans: no record of a step is needed.
 
 const { contextOfChain, OWN_WORK } = require('../context/context')
+const { formatHops } = require('../format/hops')
 
 const MAX_PLACES = 1000 // texts kept
 
@@ -28,6 +29,22 @@ function withoutHops (label, type) {
   return { hops: [{ label, type, lines: [] }], type }
 }
 
+/** @param {ReturnType<typeof import('../stacks/chain').createChain>} chain */
+function createChainTexts (chain) {
+  /** @param {number} number @param {import('../format/hops').Manner} manner */
+  const textOf = (number, manner) => formatHops(chain.hops(contextOfChain(number)), manner)
+  return {
+    /**
+     * Returns the long stack of the place that made a span; equal places share their text.
+     * @param {number} number of the chain
+     */
+    place: createPlaces((number) => textOf(number, { timeless: true, whole: true })),
+
+    /** Returns the same for people. @param {number} number of the chain */
+    chainText: (number) => textOf(number, { timeless: true })
+  }
+}
+
 /**
  * Keeps the texts of places: spans come from few.
  * @param {(chain: number) => string} textOf
@@ -48,4 +65,4 @@ function createPlaces (textOf) {
   }
 }
 
-module.exports = { createChainDescriber, createPlaces }
+module.exports = { createChainDescriber, createChainTexts }

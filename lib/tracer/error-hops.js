@@ -69,7 +69,7 @@ function createErrorHops (deps) {
     return parts.flatMap(({ context, origin, label }, i) => {
       const isLine = context !== undefined && connectionOrigins.has(origin)
       if (isLine) return connectionHops(context, origin, label)
-      const hops = chain.hops(context, { above: i === 0 ? frames : undefined, origin })
+      const hops = chain.hops(context, { above: i === 0 ? frames : undefined, told: frames, origin })
       return origin === 'first' ? hops.slice(0, 1).map((hop) => nameByRequest(hop, context)) : hops
     })
   }
@@ -84,7 +84,7 @@ function createErrorHops (deps) {
   function connectionHops (context, origin, request) {
     const hops = chain.hops(context)
     const label = request ?? placeOf(hops[0]?.lines ?? []) ?? 'code that is not known'
-    const line = { ...chain.describe(context), label, origin, lines: [] }
+    const line = { ...chain.describe(context), label, origin, lines: [], short: [] }
     if (origin === 'shared') line.ageMs = NaN
     return hasInternals() ? [line, ...hops] : [line]
   }

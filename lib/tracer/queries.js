@@ -7,7 +7,7 @@
 const { types } = require('node:util')
 const guard = require('../context/guard')
 const { now } = require('../context/clock')
-const { contextOfChain, contextTag, settlerOf, OWN_WORK } = require('../context/context')
+const { contextTag, settlerOf, OWN_WORK } = require('../context/context')
 const { createViews } = require('../context/view')
 const { mistake } = require('../errors')
 const { createAttribution } = require('../attribution/attribution')
@@ -18,7 +18,7 @@ const { ImportedChains } = require('../stacks/imported-chains')
 const { mapFrame, mapText } = require('../stacks/source-maps')
 const { captureInto } = require('../stacks/trace-limit')
 const { formatHops } = require('../format/hops')
-const { createChainDescriber, createPlaces } = require('./chain-describer')
+const { createChainDescriber, createChainTexts } = require('./chain-describer')
 const { createErrorHops } = require('./error-hops')
 const { createPassedChains } = require('./passed-chains')
 
@@ -139,12 +139,7 @@ function createQueries (parts) {
     /** Returns the frames of a context, as lines. @param {Context} context */
     lines: (context) => chain.describe(context).lines.join('\n'),
 
-    /**
-     * Returns the long stack of the place that made a span; equal places share their text.
-     * @param {number} number of the chain
-     */
-    place: createPlaces((number) => formatHops(chain.hops(contextOfChain(number)), true)),
-
+    ...createChainTexts(chain),
     waitSites,
     live,
     /** @param {Error} error */

@@ -20,7 +20,7 @@ const expected = {
   ],
   promisesThen: ['promise.then | start < promisesThen'],
   promisesAwait: ['await | start < promisesAwait'],
-  promisesMissing: ['promise.catch | promisesMissing'],
+  promisesMissing: ['promise.then | promisesMissing'],
   fileHandle: [
     'await | start',
     'await | start < fileHandle'

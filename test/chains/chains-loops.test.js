@@ -28,7 +28,7 @@ const expected = {
   ],
   awaited: [
     'await × 9999 | loop',
-    'await | loop < awaited'
+    'await | loop < start < awaited'
   ],
   twoSteps: [
     'promise.then × 10000 | one',

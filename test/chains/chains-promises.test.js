@@ -13,11 +13,11 @@ const expected = {
     'promise.then | one',
     'promise.then | start < nested'
   ],
-  rejected: ['promise.catch | start < rejected'],
+  rejected: ['promise.then | start < rejected'],
   settled: ['promise.finally | start < settled'],
   made: ['promise.then | join < made'],
-  awaited: ['await | start'],
-  deep: ['await | bottom'],
+  awaited: ['await | start < awaited'],
+  deep: ['await | bottom < middle < top < deep'],
   steps: [
     'await | walk',
     'await | walk < steps'
@@ -35,7 +35,7 @@ const expected = {
     'await | start',
     'await | start < generator'
   ],
-  insideGenerator: ['await | count < insideGenerator'],
+  insideGenerator: ['await | count < start < insideGenerator'],
   withResolvers: ['await | wait < withResolvers'],
   dynamicImport: ['await | start < dynamicImport']
 }

@@ -78,7 +78,7 @@ const expected = {
   lookupMissing: ['dns.lookup(no-such-host.invalid) | start < lookupMissing'],
   lookupPromise: ['await | start < lookupPromise'],
   resolve: ['resolver.resolve4(no-such-host.invalid) | start < resolve'],
-  resolvePromise: ['promise.catch | start < resolvePromise'],
+  resolvePromise: ['promise.then | start < resolvePromise'],
   lookupService: ['dns.lookupService(127.0.0.1:22) | start < lookupService']
 }
 

@@ -22,7 +22,7 @@ const expected = {
     'process.nextTick | two',
     'setImmediate | one < mixed'
   ],
-  timersPromises: ['await | start'],
+  timersPromises: ['await | start < timersPromises'],
   timersPromisesThen: ['promise.then | start < timersPromisesThen'],
   timersPromisesImmediate: ['await | timersPromisesImmediate'],
   timersPromisesInterval: [

@@ -81,7 +81,7 @@ const expected = {
     'server.listen | listen < fetchThen'
   ],
   fetchRefused: [
-    'promise.catch | ask < closed',
+    'promise.then | ask < closed',
     'server.close | listening',
     'server.listen | fetchRefused'
   ],

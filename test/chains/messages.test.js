@@ -59,9 +59,9 @@ for (const [name, env] of Object.entries({ full: {}, js: { LONGSTACK_CAPTURE: 'j
     }
     const { hops } = split(lines[0].stack)
     const isReader = name === 'js' ? ' · reader: only where \\.stack was read is known' : ''
-    t.regex(hops[0].title, new RegExp(`^worker\\.postMessage · MESSAGE · in the main thread${isReader} ──$`))
+    t.regex(hops[0].title, new RegExp(`^worker\\.postMessage · in the main thread${isReader} ──$`))
     t.regex(hops[0].frames, /at first .*program\.cjs:\d+/)
-    t.is(hops[1].title, `setTimeout(5) · Timeout · ${name === 'js' ? 'in the main thread' : 'worker'} ──`)
+    t.is(hops[1].title, `setTimeout(5) · ${name === 'js' ? 'in the main thread' : 'worker'} ──`)
   })
 }
 

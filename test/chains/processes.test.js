@@ -60,12 +60,12 @@ test('a child that runs longstack begins with the chain of its parent', async (t
   }
   t.is(told.fork.hops[1].line + 1, told.spawn.hops[1].line)
   const { hops } = split(told.fork.stack)
-  t.regex(hops[1].title, new RegExp(`^fork\\(child\\.js\\) · PROCESSWRAP · [\\d.]+ m?s earlier · in process ${parent} ──$`))
+  t.regex(hops[1].title, new RegExp(`^fork\\(child\\.js\\) · [\\d.]+ m?s earlier · in process ${parent} ──$`))
   t.regex(hops[1].frames, /at begin .*program\.cjs:\d+:\d+/)
   t.regex(hops[2].title, /earlier · process ──$/)
   // The main script itself descends from the parent
   const titles = split(told.fork.top).hops.map(({ title }) => title)
-  t.true(titles.length === 2 && titles[0].startsWith('fork(child.js) · PROCESSWRAP'), told.fork.top)
+  t.true(titles.length === 2 && titles[0].startsWith('fork(child.js)'), told.fork.top)
   // A process between two others keeps its number.
   t.deepEqual(hopsOf(told.SECRET), [own, 'fork(child.js) process inChild', 'setTimeout(1) process undefined',
     'fork(child.js) process begin', ...rest])

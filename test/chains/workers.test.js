@@ -50,7 +50,7 @@ test("a worker's story goes on in the thread that made it", async (t) => {
   t.deepEqual(chain.map(({ origin }) => origin), ['registered', 'worker', 'worker'])
   t.true(chain[0].ageMs <= chain[1].ageMs && chain[1].ageMs + 4 <= chain[2].ageMs)
   const { hops } = split(text)
-  t.regex(hops[1].title, /^new Worker · WORKER · [\d.]+ m?s earlier · in the parent thread ──$/)
+  t.regex(hops[1].title, /^new Worker · [\d.]+ m?s earlier · in the parent thread ──$/)
   t.regex(hops[1].frames, /at hire .*program\.cjs/)
 })
 

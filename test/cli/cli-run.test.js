@@ -37,7 +37,7 @@ test('the program has its arguments, its streams and its exit code, and long sta
   const { stdout, stderr, code } = await longstack(['run', app, '--frames', '3', '--', '-x', '--help'], { input: 'told' })
   t.deepEqual(JSON.parse(stdout), [['--frames', '3', '--', '-x', '--help'], true, true])
   t.is(code, 7)
-  t.regex(stderr, /^Error: told\n {4}at Timeout\.later[^]*── setTimeout\(1\) · Timeout/)
+  t.regex(stderr, /^Error: told\n {4}at Timeout\.later[^]*── setTimeout\(1\)/)
 })
 
 test('a pipe stays as it is: a write waits for the reader', async (t) => {

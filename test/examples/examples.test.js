@@ -49,8 +49,8 @@ test('start shows a refused connection and why a live one exists, in colour wher
   t.is(stderr, '')
   t.is(code, 0)
   inOrder(t, stdout, /^Error: connect ECONNREFUSED 127\.0\.0\.1:1\n {4}at TCPConnectWrap.*\n/,
-    /^ {2}── net\.connect\(127\.0\.0\.1:1\) · TCPCONNECTWRAP · \d+ ms earlier ──\n {4}at openPool/)
-  t.regex(stdout, /── setTimeout\(100\) · Timeout/)
+    /^ {2}── net\.connect\(127\.0\.0\.1:1\) · \d+ ms earlier ──\n {4}at openPool/)
+  t.regex(stdout, /── setTimeout\(100\)/)
   inOrder(t, stdout, /TCP connection, client to 127/, /opened by\n {2}── http\.get/, 'loadOrders', 'refresh',
     /used now by GET http:\/\/127\.0\.0\.1:\d+\/orders/)
   t.regex(stdout, /TCP connection, server of 127[^]*connection accepted[^]*server\.listen\(127/)
@@ -89,8 +89,8 @@ test('timers: a loop is one hop with a count, and the beginning is kept', async 
   const { stdout, code } = await run('timers')
   t.is(code, 0)
   t.regex(stdout, /^Error: gave up\n/)
-  t.regex(stdout, /── setTimeout\(1\) × 99 · Timeout/)
-  t.regex(stdout, /── setImmediate · Immediate[^]*startPolling/)
+  t.regex(stdout, /── setTimeout\(1\) × 99/)
+  t.regex(stdout, /── setImmediate[^]*startPolling/)
   t.true(stdout.split('  ── ').length <= 4)
 })
 
@@ -121,7 +121,7 @@ test('01-intercept: the header is removed before the parser, though its name is 
   inOrder(t, stdout, /used now by POST \/why\n/,
     /^ {2}its bytes go through removeCustomHeader, set at .*01-intercept\.js:\d+:\d+/)
   inOrder(t, stdout, /Error: an example\n/,
-    /── POST \/why, through removeCustomHeader · HTTPINCOMINGMESSAGE · /, /── server\.listen\(/)
+    /── POST \/why, through removeCustomHeader · /)
 })
 
 test('02-tcp-net-http: what each layer makes, and why its connection exists', async (t) => {
@@ -143,8 +143,8 @@ test('02-tcp-net-http: what each layer makes, and why its connection exists', as
 test('03-primes-in-nexttick: a recursion is one hop with its count', async (t) => {
   const stdout = await output(t, '03-primes-in-nexttick')
   t.is(stdout.match(/^test(Beside|Inside): 3245 primes up to 30000, [\d.]+ µs of CPU per tick$/gm)?.length, 4)
-  inOrder(t, stdout, /^Error: the end of 29999 ticks\n/, /── process\.nextTick × 29998 · TickObject /,
-    /at tick /, /── process\.nextTick · TickObject /, /at main /)
+  inOrder(t, stdout, /^Error: the end of 29999 ticks\n/, /── process\.nextTick × 29998 /,
+    /at tick /, /── process\.nextTick /, /at main /)
   t.regex(stdout, /stands for 29998 ticks/)
   const held = /: (\d+) in the last tick, (\d+) after/.exec(stdout) ?? t.fail(stdout)
   const [contexts, later] = held.slice(1).map(Number)
@@ -171,7 +171,7 @@ test('05-deferring: the order of the ways, and chains that lead to the caller', 
   t.true(stdout.includes(`  of setImmediate: ${first}, setTimeout 0, setImmediate\n`))
   t.regex(stdout, / {2}of a promise: promise\.then, queueMicrotask, process\.nextTick, /)
   inOrder(t, stdout, /^Error: no log for 5 characters\n {4}at (Object\.)?logLength /,
-    /── process\.nextTick · TickObject /, /at deliver /, /at showHomePage /)
+    /── process\.nextTick /, /at deliver /, /at showHomePage /)
   const labels = { 'setTimeout 0': 'setTimeout(1)' } // Node makes 1 of 0
   for (const way of ['process.nextTick', 'queueMicrotask', 'promise.then', 'setImmediate', 'setTimeout 0']) {
     const begin = `  ${way}: ${labels[way] ?? way}, set in `
@@ -183,8 +183,7 @@ test('05-deferring: the order of the ways, and chains that lead to the caller', 
 test('06-logger: spans as lines, errors with their chains as text and as data, a rotated file', async (t) => {
   const stdout = await output(t, '06-logger')
   const [, old, current, errors] = stdout.split(/^(?:all\.log\.1|all\.log|errors\.jsonl):\n/m)
-  inOrder(t, old, /^\S+Z error no user\n {4}Error: ENOENT/, /^ {6}── fs\.promises\.readFile /, /GET \/user/,
-    /server\.listen/)
+  inOrder(t, old, /^\S+Z error no user\n {4}Error: ENOENT/, /^ {6}── fs\.promises\.readFile /, /GET \/user/)
   t.regex(old, /^\S+Z info {2}SERVER GET \/user: run [\d.]+ ms, waited [\d.]+ ms, delayed [\d.]+ ms$/m)
   inOrder(t, current, /^\S+Z error escaped\n {4}Error: connect ECONNREFUSED.*\n.*\n {6}── net\.connect\(/,
     /^ {8}at sendMail .*\n {6}── setTimeout\(5\) /, /^ {8}at answer .*\n {6}── GET \/order/)

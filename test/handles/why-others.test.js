@@ -197,7 +197,7 @@ test('a bare handle, past net: who made it, its bytes, and how it is closed', as
     })`)
   t.is(code, 0)
   t.like(told.bare.why, { type: 'TCPSERVERWRAP', hint: 'handle.close()' })
-  t.regex(told.bare.text, /── new TCP · TCPSERVERWRAP[^]*makeHandle/)
+  t.regex(told.bare.text, /── new TCP[^]*makeHandle/)
   t.like(told.net.why, { hint: 'server.close()' })
   t.regex(told.net.text, /── server\.listen/)
   t.like(told.connection.why, { type: 'TCPWRAP', bytesRead: 5, hint: 'handle.close()' })

@@ -122,7 +122,7 @@ async function program (source, { type = 'cjs', args = [], preload = true, ...op
  */
 function split (stack) {
   const [head, ...rest] = stack.split(/^ {2}── /m)
-  const hops = rest.map((part) => ({ title: part.split('\n', 1)[0], frames: part.slice(part.indexOf('\n') + 1) }))
+  const hops = rest.map((part) => ({ title: part.split('\n', 1)[0], frames: part.split('\n').slice(1).join('\n') }))
   return { head, hops }
 }
 
@@ -145,7 +145,7 @@ function withoutHops (text) {
       inHop = true
       continue
     }
-    const frame = inHop ? /^\s+at (?:.*:\d+:\d+\)?|.*<anonymous>\)?)(.*)$/.exec(line) : null
+    const frame = inHop ? /^\s+(?:at (?:.*:\d+:\d+\)?|.*<anonymous>\)?)|\.{3} \d+ frames? in [\w@/.:, -]+|\.{3} .* as above)(.*)$/.exec(line) : null
     if (frame === null) {
       inHop = false
       kept.push(line)

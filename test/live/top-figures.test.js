@@ -300,7 +300,7 @@ test('figures of the thread and of what is open', async (t) => {
   t.is(typeof cpuMs, hasThreadCpu ? 'number' : 'undefined')
   const group = figures.handles.groups.find((/** @type {any} */ { site }) => site.startsWith('leak '))
   t.deepEqual([group.noun, group.count], ['timer', 12])
-  t.regex(chain, /^ {2}── setInterval\(1000000\) · Timeout ──\n {4}at leak /)
+  t.regex(chain, /^ {2}── setInterval\(1000000\) ──\n {4}at leak /)
 })
 
 test('stopped, all is as before: subscriptions, listeners, timers; and a process may end while it looks', async (t) => {

@@ -266,7 +266,7 @@ onTty('a screen: routes at once, panes, why, and the terminal as it was', async 
   }
   terminal.press('w')
   const why = await terminal.until((text) => text.includes('── '))
-  t.regex(why, /── setInterval\(1000000\) · Timeout ──\n +at .*app\.js:5:/)
+  t.regex(why, /── setInterval\(1000000\) ──\n +at .*app\.js:5:/)
   terminal.press('\r')
   terminal.press('b')
   await terminal.until((text) => text.includes('[Blockers'))

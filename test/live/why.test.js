@@ -144,7 +144,7 @@ live('tells what blocks the event loop, with the stack inside', async (t) => {
   const { stdout, code, stderr } = await longstack('why', pid)
   t.is(code, 1, stderr)
   t.regex(stdout, /^The event loop of process \d+ is blocked, for \d\.\d s at least\. It runs\n {4}at later \(.*app\d+\.js:4:/)
-  t.regex(stdout, /── setTimeout\(50\) · Timeout/)
+  t.regex(stdout, /── setTimeout\(50\) · /)
   const { processes: [{ blocked, threads }] } = await whyJson(pid)
   t.regex(blocked.stack, /at later/)
   t.deepEqual(threads, [])

@@ -80,7 +80,7 @@ function copy (t, abi) {
 
 /** @param {string} stack */
 function tells (stack) {
-  return /^Error: told\n {4}at .*later.*\n[^]* {2}── setTimeout\(1\) · Timeout · \d+ ms earlier ──\n {4}at Object\.<anonymous> /.test(stack)
+  return /^Error: told\n {4}at .*later.*\n[^]* {2}── setTimeout\(1\) · \d+ ms earlier ──\n {4}at Object\.<anonymous> /.test(stack)
 }
 
 /** The binary that was installed. @param {string} abi */

@@ -42,8 +42,8 @@ function told (t, { stdout, stderr, code }, { file = '<dir>/app.ts', story = map
   t.true(head.includes(`${file}:${story[0][0]}`), stdout)
   const [immediate, timer, ...others] = hops
   t.deepEqual(others, [], stdout)
-  t.regex(immediate.title, /^setImmediate · Immediate · /)
-  t.regex(timer.title, /^setTimeout\(1\) · Timeout · /)
+  t.regex(immediate.title, /^setImmediate · /)
+  t.regex(timer.title, /^setTimeout\(1\) · /)
   for (const [i, hop] of [immediate, timer].entries()) {
     for (const piece of story[i + 1]) t.true(hop.frames.includes(/\d/.test(piece) ? `${file}:${piece}` : `at ${piece} (`), stdout)
   }

@@ -176,7 +176,7 @@ for (const LONGSTACK_CAPTURE of ['native', 'js']) {
     text = ''
     child.stdin.write('setTimeout(function later () { console.log(new Error("told").stack + " end") }, 1); 0\n')
     await until(/ end/)
-    t.regex(text, /^0\n> Error: told\n {4}at Timeout\.later [^]* ── setTimeout\(1\) · Timeout · \d+ ms earlier ──\n {4}at REPL\d/)
+    t.regex(text, /^0\n> Error: told\n {4}at Timeout\.later [^]* ── setTimeout\(1\) · \d+ ms earlier ──\n {4}at REPL\d/)
     child.stdin.end('.exit\n')
     t.deepEqual(await once(child, 'exit'), [0, null])
   })

@@ -13,7 +13,7 @@ test('separator: label, type and age', (t) => {
 
 test('separator: no age where it is not known or not wanted', (t) => {
   t.is(separator(hop({ ageMs: NaN })), '  ── setTimeout(5) · Timeout ──')
-  t.is(separator(hop({}), undefined, true), '  ── setTimeout(5) · Timeout ──')
+  t.is(separator(hop({}), undefined, { timeless: true }), '  ── setTimeout(5) · Timeout ──')
 })
 
 test('separator: how a hop is known', (t) => {
@@ -35,6 +35,20 @@ test('separator replaces control characters of labels and types', (t) => {
 
 test('formatHops: each separator with its frames', (t) => {
   const hops = [hop({ lines: ['    at a', '    at b'] }), hop({ label: 'Timeout', lines: [] })]
-  t.is(formatHops(hops, true), '  ── setTimeout(5) · Timeout ──\n    at a\n    at b\n  ── Timeout ──')
+  t.is(formatHops(hops, { timeless: true }), '  ── setTimeout(5) · Timeout ──\n    at a\n    at b\n  ── Timeout ──')
   t.is(formatHops([]), '')
+})
+
+test('separator: beside a label the type is told with internals only', (t) => {
+  t.is(separator(hop({ short: [] })), '  ── setTimeout(5) · 7 ms earlier ──')
+  t.is(separator(hop({ short: [] }), undefined, { whole: true }), '  ── setTimeout(5) · Timeout · 7 ms earlier ──')
+  t.is(separator(hop({ label: 'Timeout', short: [], ageMs: NaN })), '  ── Timeout ──')
+})
+
+test('formatHops: the short lines, and nothing of what led to the server of a request', (t) => {
+  const request = hop({ label: 'GET /', type: 'HTTPINCOMINGMESSAGE', short: [] })
+  const listening = hop({ label: 'server.listen', type: 'TCPSERVERWRAP', lines: ['    at b'], short: ['    at b'], isBehindRequest: true })
+  const hops = [hop({ lines: ['    at a', '    at p'], short: ['    at a', '    ... 1 frame in p'] }), request, listening]
+  t.is(formatHops(hops, { timeless: true }), '  ── setTimeout(5) ──\n    at a\n    ... 1 frame in p\n  ── GET / ──')
+  t.regex(formatHops(hops, { whole: true }), /Timeout · 7 ms earlier ──\n {4}at a\n {4}at p\n.*HTTPINCOMINGMESSAGE.*\n.*TCPSERVERWRAP.*\n {4}at b$/)
 })

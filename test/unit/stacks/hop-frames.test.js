@@ -1,7 +1,7 @@
 'use strict'
 
 const test = require('ava')
-const { formatFrames, publicFrame } = require('../../../lib/stacks/hop-frames')
+const { formatFrames, publicFrame, shortLines } = require('../../../lib/stacks/hop-frames')
 const { framesOf } = require('../../helpers/contexts')
 
 const frames = framesOf(
@@ -12,29 +12,38 @@ const frames = framesOf(
   'main (/app/b.js:1:2)'
 )
 
-test('formatFrames without a rule: as V8 prints them', (t) => {
-  t.deepEqual(formatFrames(frames.slice(0, 2), undefined), ['    at load (/app/a.js:1:2)', '    at query (/app/node_modules/pg/index.js:1:2)'])
+const none = () => false
+
+test('formatFrames: as V8 prints them', (t) => {
+  t.deepEqual(formatFrames(frames.slice(0, 2)), ['    at load (/app/a.js:1:2)', '    at query (/app/node_modules/pg/index.js:1:2)'])
 })
 
-test('formatFrames: hidden neighbours of one package are one line', (t) => {
-  t.deepEqual(formatFrames(frames, 'node_modules'), [
-    '    at load (/app/a.js:1:2)', '    ... 2 frames in pg', '    ... 1 frame in @scope/pool', '    at main (/app/b.js:1:2)'
+test('shortLines: hidden neighbours are one line, which names their packages', (t) => {
+  t.deepEqual(shortLines(frames, 'node_modules', none), [
+    '    at load (/app/a.js:1:2)', '    ... 3 frames in pg, @scope/pool', '    at main (/app/b.js:1:2)'
   ])
 })
 
-test('formatFrames: a rule may be an expression for files, or a function of a frame', (t) => {
-  const hidden = ['    ... 1 frame in a.js', ...formatFrames(frames.slice(1), undefined)]
-  t.deepEqual(formatFrames(frames, /a\.js$/), hidden)
-  t.deepEqual(formatFrames(frames, (frame) => frame.functionName === 'load'), hidden)
+test('shortLines: a rule may be an expression for files, or a function of a frame', (t) => {
+  const hidden = ['    ... 1 frame in a.js', ...formatFrames(frames.slice(1))]
+  t.deepEqual(shortLines(frames, /a\.js$/, none), hidden)
+  t.deepEqual(shortLines(frames, (frame) => frame.functionName === 'load', none), hidden)
 })
 
-test('formatFrames: a rule that throws hides nothing', (t) => {
-  t.deepEqual(formatFrames(frames, () => { throw new Error('x') }), formatFrames(frames, undefined))
+test('shortLines: a rule that throws hides nothing', (t) => {
+  t.deepEqual(shortLines(frames, () => { throw new Error('x') }, none), formatFrames(frames))
 })
 
-test('formatFrames: the innermost package counts', (t) => {
+test('shortLines: the innermost package counts', (t) => {
   const nested = framesOf('get (/app/node_modules/pg/node_modules/pool/index.js:1:2)')
-  t.deepEqual(formatFrames(nested, 'node_modules'), ['    ... 1 frame in pool'])
+  t.deepEqual(shortLines(nested, 'node_modules', none), ['    ... 1 frame in pool'])
+})
+
+test('shortLines: what is told further up is named, but where the hop begins', (t) => {
+  const own = framesOf('load (/app/a.js:1:2)', 'get (/app/a.js:8:2)', '/app/c.js:3:4', 'main (/app/b.js:1:2)')
+  t.deepEqual(shortLines(own, 'node_modules', (index) => index < 3), [
+    '    at load (/app/a.js:1:2)', '    ... get, c.js:3 as above', '    at main (/app/b.js:1:2)'
+  ])
 })
 
 test('publicFrame has the bare name of the function', (t) => {

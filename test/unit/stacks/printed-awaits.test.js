@@ -35,3 +35,15 @@ test('of several awaits of one execution the newest stays, unless they are repea
   awaits.add(load)
   t.deepEqual(awaits.remaining(load, 3), load)
 })
+
+test('an await begins at the first function that is not printed, and loses none behind it', (t) => {
+  const awaits = new PrintedAwaits(framesOf('async load (/app/a.js:5:2)'))
+  t.deepEqual(awaits.remaining([...main, ...load], 1), [...main, ...load])
+})
+
+test('a function is told further up only at the same line', (t) => {
+  const awaits = new PrintedAwaits(framesOf('async load (/app/a.js:5:9)', 'async main (/app/b.js:7:9)'))
+  const isTold = awaits.teller([...load, ...main])
+  t.deepEqual([...load, ...main].map(isTold), [true, false])
+  t.is(awaits.teller(main), undefined)
+})
