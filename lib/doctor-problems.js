@@ -68,12 +68,12 @@ const rules = {
       'trace.chain(error) have the hops.'
   },
   FORMATTER_FIXED: {
-    holds: ({ errors }, { isWrapped, isSettable }) => errors && !isWrapped && !isSettable,
+    holds: ({ errors }, { isWrapped, isSettable }) => errors === true && !isWrapped && !isSettable,
     sentence: () => 'Error.prepareStackTrace cannot be set here: errors keep their short stack, ' +
       'trace.stack(error) has the hops.'
   },
   FORMATTER_REPLACED: {
-    holds: ({ errors }, { isWrapped, isSettable }) => errors && !isWrapped && isSettable,
+    holds: ({ errors }, { isWrapped, isSettable }) => errors === true && !isWrapped && isSettable,
     sentence: ({ formatter }) => `Error.prepareStackTrace was set by ${formatter}: ` +
       'longstack wraps it when the next callback begins.'
   },

@@ -49,7 +49,8 @@ const scopes = {
  * @property {boolean} promiseHooks promises make events, for longstack or for another hook
  * @property {boolean | undefined} otherHooks of async_hooks; undefined where longstack's own hides them
  * @property {boolean} destroyHook another library has one, which makes every promise expensive
- * @property {boolean} errors errors get hops; false: their stacks are left alone, or tracing is off
+ * @property {boolean | 'print'} errors errors get hops, `print` where they are printed; false: their stacks
+ *   are left alone, or tracing is off
  * @property {string} formatter what formats stacks: longstack around Node, around another formatter, or
  *   another
  * @property {string[]} sourceMaps what maps frames besides longstack
@@ -118,6 +119,13 @@ function examine ({ stats, filter, copies, formatter }) {
   return inspectableDiagnosis({ ...facts, notes, problems, text: textOf(facts, notes) })
 }
 
+/** @param {Facts} facts */
+function errorsInWords ({ errors, enabled }) {
+  if (errors === 'print') return 'with hops where they are printed'
+  if (errors) return 'with hops'
+  return enabled ? 'left alone' : 'without hops'
+}
+
 /** @param {Facts} facts @param {string[]} notes */
 function textOf (facts, notes) {
   const rows = formatRows({
@@ -129,7 +137,7 @@ function textOf (facts, notes) {
     mode: `${facts.mode} (${facts.modeWhy})`,
     'promise events': facts.promiseHooks ? 'on' : 'off',
     'other hooks': otherHooksOf(facts.otherHooks),
-    errors: facts.errors ? 'with hops' : facts.enabled ? 'left alone' : 'without hops',
+    errors: errorsInWords(facts),
     'stacks by': facts.formatter,
     'source maps': facts.sourceMaps.join(', ') || 'longstack',
     'stack limit': String(facts.stackTraceLimit),

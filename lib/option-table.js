@@ -76,7 +76,11 @@ const texts = {
   errors: {
     purpose: 'append hops to the stack of errors',
     flagPurpose: 'append no hops to the stack of errors; trace.stack(error) still has them',
-    details: 'Where it is off, `.stack` and `Error.prepareStackTrace` stay as Node has them. ' +
+    written: 'on, off or print',
+    type: "boolean | 'print'",
+    details: 'With `print` the stack stays that of V8, for [error trackers](trackers.md), and hops are ' +
+      'where people read: what Node prints of uncaught errors, `console`, `util.inspect`. Where it is ' +
+      'off, they are nowhere. In both, `.stack` and `Error.prepareStackTrace` stay as Node has them. ' +
       '`trace.stack(error)` and `trace.chain(error)` work either way.'
   },
   signal: {

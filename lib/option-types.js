@@ -17,7 +17,7 @@
  *   frames of longstack; default off
  * @property {'node_modules' | RegExp | ((frame: Frame) => boolean)} hide frames that a text folds into a
  *   count; default node_modules
- * @property {boolean} errors append hops to the stack of errors; default on
+ * @property {boolean | 'print'} errors append hops to the stack of errors; default on
  * @property {string | undefined} signal print the open handles, and who opened them, on this signal;
  *   default none
  * @property {undefined | import('./sinks/outputs').GivenOutputs} spans write a span for each request and

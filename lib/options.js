@@ -75,7 +75,13 @@ const rules = {
     accepts: (value) => value === 'node_modules' || types.isRegExp(value) || typeof value === 'function',
     fromText: (text) => text === 'node_modules' ? text : regularExpression(text)
   },
-  errors: { variable: 'LONGSTACK_ERRORS', initial: true, ...boolean },
+  errors: {
+    variable: 'LONGSTACK_ERRORS',
+    initial: true,
+    allowed: 'true, false or "print"',
+    accepts: (value) => typeof value === 'boolean' || value === 'print',
+    fromText: (text) => text.trim() === 'print' ? 'print' : boolean.fromText(text)
+  },
   signal: {
     variable: 'LONGSTACK_SIGNAL',
     initial: undefined,

@@ -71,6 +71,7 @@ function createTracer () {
       uncaughtLayer.unmonitor,
       uncaughtLayer.release,
       formatter.disable,
+      () => wiring.errorPrinter?.disable(),
       () => signal.apply(undefined),
       () => live.apply(undefined)
     ])
@@ -170,10 +171,25 @@ function createFeatureSwitches (wiring) {
 
   /** Extends the stacks of errors, or leaves them alone. */
   function applyErrors () {
-    if (!settings.options.errors) return formatter.disable()
+    const { errors } = settings.options
+    applyPrinting(errors === 'print')
+    if (errors !== true) return formatter.disable()
     if (formatter.enable()) return
     warnings.warn('FROZEN', 'Error.prepareStackTrace cannot be set here; errors keep their short stack, ' +
       'trace.stack(error) returns the chain.')
+  }
+
+  /** Has Node print errors with hops that their stacks do not have. @param {boolean} isOn */
+  function applyPrinting (isOn) {
+    if (!isOn) return wiring.errorPrinter?.disable()
+    guard.run(() => {
+      wiring.errorPrinter ??= require('./format/printed-errors').createErrorPrinter({
+        hopsOf: (error) => wiring.queries().hopsText(error),
+        withPlainFormat: formatter.withPlainFormat
+      })
+      wiring.errorPrinter.enable()
+    })
+    wiring.uncaughtLayer.intercept()
   }
 
   /** Makes spans where they go somewhere. */

@@ -19,24 +19,31 @@ const MAX_ERRORS = 20 // with the errors that are properties of others
 const MAX_STACK = 200_000 // characters
 const CALLERS = 8 // frames in which util.inspect has to be
 
+/** @typedef {(error: Error) => string | undefined} LongStackOf */
+
 /**
  * Has util.inspect print an error, and the errors that it has as properties, for a terminal. To be called
  * when Node is certain to print the error and to end the process. Leaves alone what it cannot change.
  * @param {unknown} error
  * @param {boolean} fromPromise
  * @param {(holder: any) => string} withPlainFormat reads a `stack` with V8's plain format in force
+ * @param {LongStackOf} [longStackOf] where `stack` has no hops, and what is printed is to have them
  */
-function decorateFatal (error, fromPromise, withPlainFormat) {
+function decorateFatal (error, fromPromise, withPlainFormat, longStackOf) {
   if (!isMainThread || !isError(error) || isInspected()) return
   const style = fatalStyle()
-  if (style === undefined) return
-  const codeLines = createCodeLines(style)
+  if (style === undefined && longStackOf === undefined) return
+  const codeLines = style && createCodeLines(style)
   const isInspecting = () => isReadByInspect(isInspecting, withPlainFormat)
   for (const found of errorsIn(error)) {
+    const hops = longStackOf?.(found)?.slice(found.stack?.length) ?? ''
     // Node throws the errors of workers again: they are none of V8's, and the arrow is at Node's own code.
     const hasArrow = found === error && types.isNativeError(found)
     const arrow = !hasArrow ? 'none' : fromPromise ? 'at frame' : 'at throw'
-    replaceStack(found, isInspecting, (stack) => paintStack(stack, found, style, codeLines, arrow))
+    replaceStack(found, isInspecting, (stack) => {
+      const long = stack + hops
+      return style && codeLines ? paintStack(long, found, style, codeLines, arrow) : long
+    })
   }
 }
 
@@ -108,10 +115,11 @@ function replaceStack (error, isInspecting, paintText) {
  * Whether util.inspect is among the callers.
  * @param {Function} above
  * @param {(holder: any) => string} withPlainFormat
+ * @param {number} [callers] the innermost ones
  */
-function isReadByInspect (above, withPlainFormat) {
+function isReadByInspect (above, withPlainFormat, callers = CALLERS) {
   const holder = /** @type {any} */ ({ __proto__: null })
-  captureInto(holder, above, CALLERS)
+  captureInto(holder, above, callers)
   return String(withPlainFormat(holder)).includes('(node:internal/util/inspect:')
 }
 
@@ -171,4 +179,4 @@ function paintFrame (line, frame, { colours, link }) {
   return AT + (frame.kind === 'user' ? colours.bold(text) : colours.dim(text))
 }
 
-module.exports = { decorateFatal }
+module.exports = { decorateFatal, errorsIn, isReadByInspect }

@@ -26,8 +26,9 @@ const { imitate } = require('../objects')
  * @param {() => boolean} deps.hasHandlers
  * @param {(error: unknown, fromPromise: boolean) => boolean} deps.handle asks the handlers
  * @param {(error: unknown, fromPromise: boolean) => void} deps.fatal Node is about to print the error
+ * @param {() => boolean} deps.addsHops to what Node prints, also where that is no terminal
  */
-function createUncaughtLayer ({ escaped, hasHandlers, handle, fatal }) {
+function createUncaughtLayer ({ escaped, hasHandlers, handle, fatal, addsHops }) {
   const target = /** @type {any} */ (process)
   /** @type {PropertyDescriptor | undefined} */
   let original
@@ -91,7 +92,7 @@ function createUncaughtLayer ({ escaped, hasHandlers, handle, fatal }) {
       if (monitoring) return
       monitoring = true
       process.prependListener('uncaughtExceptionMonitor', monitor)
-      if (mayPrintOnTerminal()) intercept()
+      if (addsHops() || mayPrintOnTerminal()) intercept()
     },
 
     unmonitor () {
@@ -103,7 +104,7 @@ function createUncaughtLayer ({ escaped, hasHandlers, handle, fatal }) {
 
     /** There are no handlers any more. */
     release () {
-      if (monitoring && mayPrintOnTerminal()) return
+      if (monitoring && (addsHops() || mayPrintOnTerminal())) return
       if (original === undefined || target._fatalException !== fatalException) return
       Object.defineProperty(target, '_fatalException', original)
       original = undefined

@@ -66,7 +66,7 @@ function createEvents (wiring) {
       markWaits()
       observedErrors.startIteration()
       const { errors } = settings.options
-      if (settings.enabled && errors && !formatter.isInForce()) formatter.enable()
+      if (settings.enabled && errors === true && !formatter.isInForce()) formatter.enable()
       formatter.realms.check(time)
       if (time < trimAt) return
       trimAt = time + TRIM_MS
@@ -75,7 +75,9 @@ function createEvents (wiring) {
     },
 
     contextRan: formatter.realms.noteRun,
-    formatterReplaced: () => { if (settings.enabled && settings.options.errors) guard.run(formatter.enable) },
+    formatterReplaced () {
+      if (settings.enabled && settings.options.errors === true) guard.run(formatter.enable)
+    },
     callbackStarted: undefined, // set while blocking callbacks are watched
 
     // A full stack can surface anywhere, and is the program's affair; all else is a defect, and must be seen.
@@ -131,12 +133,13 @@ function createErrorEvents (wiring) {
       asyncLayer.markUnknown()
       const span = context?.span
       if (span !== undefined) guard.run(() => spans?.recordException(span, error))
+      guard.run(() => wiring.errorPrinter?.passToParent(error))
     },
 
     /** Makes the text of an error that ends the process fit for a terminal, if there is one. */
     decorateFatal: (/** @type {unknown} */ error, /** @type {boolean} */ fromPromise) => guard.run(() => {
       const { decorateFatal } = require('../format/fatal')
-      decorateFatal(error, fromPromise, wiring.formatter.withPlainFormat)
+      decorateFatal(error, fromPromise, wiring.formatter.withPlainFormat, wiring.errorPrinter?.longStackOf)
     }),
 
     /**

@@ -57,7 +57,7 @@ function createQueries (parts) {
     chain,
     observedErrors: parts.observedErrors,
     readStack: parts.readStack,
-    isStackLeftAlone: () => enabled() && !options().errors,
+    isStackLeftAlone: () => enabled() && options().errors !== true,
     hasInternals: () => options().internals
   })
   const { presentFrames, presentLines } = createPresentStack(parts)
@@ -112,7 +112,7 @@ function createQueries (parts) {
     const text = String(read.text)
     if (text.includes('\n  \u2500\u2500 ')) return text
     const { errors, internals } = options()
-    const head = errors || !enabled() || !parts.usesNodeFormatter() ? text : mapText(text, internals)
+    const head = errors === true || !enabled() || !parts.usesNodeFormatter() ? text : mapText(text, internals)
     return hops.length === 0 ? head : `${head}\n${formatHops(hops)}`
   }
 
@@ -142,9 +142,13 @@ function createQueries (parts) {
     ...createChainTexts(chain),
     waitSites,
     live,
+
+    /** Returns the hops of an error. @param {Error} error */
+    hopsText: (error) => formatHops(hopsOfError(error)),
+
     /** @param {Error} error */
     errorStack (error) {
-      if (!options().errors) return stackText(error, stackText)
+      if (options().errors !== true) return stackText(error, stackText)
       const { text } = readError(error)
       return typeof text === 'string' ? text : undefined
     },

@@ -22,7 +22,8 @@ const { explain } = require('../reasons')
  * @property {string} mode the mode in force: `full` or `light`
  * @property {string} modeWhy why it is that one
  * @property {ModeCode} modeCode
- * @property {boolean} errors errors get hops; false: `.stack` and `Error.prepareStackTrace` are left alone
+ * @property {boolean | 'print'} errors errors get hops, `print` where they are printed; unless it is true,
+ *   `.stack` and `Error.prepareStackTrace` are left alone
  * @property {number} contexts steps of which all is known: in the rings, and older ones that have not run yet
  * @property {number} contextBytes
  * @property {number} chains known: ways through the program

@@ -75,6 +75,8 @@ class Wiring {
   koaRoutes
   /** @type {import('../blocked/setup').BlockedCallbacks | undefined} */
   blocked
+  /** @type {ReturnType<typeof import('../format/printed-errors').createErrorPrinter> | undefined} */
+  errorPrinter
   /** @type {ReturnType<typeof import('../profile/recorder').createProfileRecorder> | undefined} */
   profiles
   /** End what passes chains to other threads and processes. @type {Set<() => void>} */
@@ -150,7 +152,7 @@ class Wiring {
       allocationClock: this.allocationClock,
       registry: this.registry,
       installedFormatter: formatter.installed,
-      needsRejecters: () => settings.options.errors || this.spans?.isEnabled() === true,
+      needsRejecters: () => settings.options.errors !== false || this.spans?.isEnabled() === true,
       nativeHooks: () => this.nativeHooks(),
       areNativeHooksInUse: () => this.#nativeHooks !== undefined && this.#nativeHooks.inUse()
     }, this.events)
@@ -158,7 +160,8 @@ class Wiring {
       escaped: errors.noteEscaped,
       hasHandlers: () => this.errorHandlers.length > 0,
       handle: errors.handle,
-      fatal: errors.decorateFatal
+      fatal: errors.decorateFatal,
+      addsHops: () => settings.options.errors === 'print'
     })
     this.channels = this.createChannels()
   }
