@@ -21,6 +21,7 @@
  * @typedef {import('./lib/api').Profile} Profile
  * @typedef {import('./lib/api').Pending} Pending
  * @typedef {import('./lib/api').PendingWaits} PendingWaits
+ * @typedef {import('./lib/api').PresentRequest} PresentRequest
  * @typedef {import('./lib/option-types').Frame} Frame a frame as the option `hide` sees it
  */
 

@@ -31,6 +31,7 @@ const { createMethods } = require('./tracer/methods')
  * @typedef {import('./profile/profile').Profile} Profile
  * @typedef {import('./handles/pending').Pending} Pending
  * @typedef {import('./handles/pending').PendingWaits} PendingWaits
+ * @typedef {import('./tracer/present-request').PresentRequest} PresentRequest
  *
  * @typedef {'warning' | 'span' | 'blocked'} Event
  *
@@ -63,6 +64,10 @@ const { createMethods } = require('./tracer/methods')
  *   queryable.
  * @property {() => ContextView | undefined} current
  *   Returns the running context; undefined if tracing is off or nothing is known of it.
+ * @property {() => PresentRequest | undefined} request
+ *   Returns the name of the request of a server in which the caller runs, for a line of log, and the ids of
+ *   its span, where spans are made; undefined outside of requests, where tracing is off, and in the callbacks
+ *   of a client's connection, which may be that of several requests.
  * @property {(target?: unknown) => Hop[]} chain
  *   Returns the hops that led to a target, newest first. A target is an Error or anything with an async
  *   resource behind it: a socket, server, request, response, timer, promise or worker; without one it is the
@@ -169,6 +174,8 @@ function createApi (tracer) {
     },
 
     current: () => tracer.enabled() ? methods.current() : undefined,
+
+    request: () => tracer.enabled() ? guard.run(methods.request) : undefined,
 
     chain: (target) => guard.run(() => methods.queries(target).chainOf(target, trace.chain)),
 

@@ -6,7 +6,7 @@ export default trace
 export const {
   enable, disable, current, chain, stack, why, handles, snapshot, diff, assertNoLeaks, stats, doctor, hook,
   nativeHooks, onError, on, span, reopen, intercept, bind, profile,
-  pending
+  pending, request
 } = trace
 
 /**
@@ -30,5 +30,6 @@ export const {
  * @typedef {import('./api.js').Profile} Profile
  * @typedef {import('./api.js').Pending} Pending
  * @typedef {import('./api.js').PendingWaits} PendingWaits
+ * @typedef {import('./api.js').PresentRequest} PresentRequest
  * @typedef {import('./option-types.js').Frame} Frame a frame as the option `hide` sees it
  */

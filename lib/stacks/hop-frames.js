@@ -44,14 +44,14 @@ function shortLines (frames, rule, isTold) {
     }
     isNews ||= i === start && !isTold(i)
     if (i === frames.length && !isNews) break
-    lines.push(i > start ? `    ... ${[...names].join(', ')} as above` : `    at ${frames[i++].text}`)
+    lines.push(i > start ? `    ... as above: ${[...names].join(', ')}` : `    at ${frames[i++].text}`)
   }
   return lines
 }
 
-/** @param {Frame} frame */
-function nameOf ({ functionName, fileName = '', lineNumber }) {
-  return bareName(functionName) ?? `${baseName(fileName)}:${lineNumber}`
+/** Returns a name that no parser of stacks takes for a place: it ends with no number. @param {Frame} frame */
+function nameOf ({ functionName, fileName = '' }) {
+  return bareName(functionName) ?? baseName(fileName)
 }
 
 /** @param {Frame} frame @param {HideRule} rule */

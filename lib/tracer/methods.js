@@ -24,6 +24,12 @@ function createMethods ({ wiring, applySpans }) {
 
     current: () => wiring.queries().view(asyncLayer.currentContext()),
 
+    request () {
+      const context = asyncLayer.currentContext()
+      if (context !== undefined && !context.folded) wiring.queries().foldLoops(context)
+      return require('./present-request').requestOf(context)
+    },
+
     stats,
 
     /** @returns {import('../doctor').Diagnosis} */

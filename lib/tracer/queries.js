@@ -122,6 +122,7 @@ function createQueries (parts) {
     /** Returns what trace.chain returns. @param {unknown} target @param {Function} above as for stackText */
     chainOf: (target, above) => require('../format/chains').copyChain(hopsOf(target, above), copyHop),
 
+    foldLoops: chain.foldLoops,
     view,
     report,
     preload,

@@ -145,7 +145,7 @@ function withoutHops (text) {
       inHop = true
       continue
     }
-    const frame = inHop ? /^\s+(?:at (?:.*:\d+:\d+\)?|.*<anonymous>\)?)|\.{3} \d+ frames? in [\w@/.:, -]+|\.{3} .* as above)(.*)$/.exec(line) : null
+    const frame = inHop ? /^\s+(?:at (?:.*:\d+:\d+\)?|.*<anonymous>\)?)|\.{3} \d+ frames? in [\w@/.:, -]+|\.{3} as above: [^{},\]]+(?:, [\w$.]+)*)(.*)$/.exec(line) : null
     if (frame === null) {
       inHop = false
       kept.push(line)

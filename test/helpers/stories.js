@@ -75,7 +75,7 @@ function tells (t, story, expected) {
   const titles = hops.map((hop) => hop.title.split(' · ')[0].replace(/ ──$/, ''))
   t.deepEqual(titles, shown.map(title), 'titles in err.stack')
   for (const [i, { frames }] of hops.entries()) {
-    for (const line of frames.split('\n').filter(Boolean)) t.regex(line, /^ {4}(at \S.*:\d+:\d+\)?|\.{3} .*\w as above)$/)
+    for (const line of frames.split('\n').filter(Boolean)) t.regex(line, /^ {4}(at \S.*:\d+:\d+\)?|\.{3} as above: .*\w)$/)
     for (const name of story.chain[i].functions) t.true(frames.includes(name), `${name} in err.stack`)
   }
   t.false(/ at async .*\n(?:.*\n)* {2}── await [^\n]*\n {4}at async/.test(story.text), 'no "at async" twice')

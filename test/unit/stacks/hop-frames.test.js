@@ -42,7 +42,7 @@ test('shortLines: the innermost package counts', (t) => {
 test('shortLines: what is told further up is named, but where the hop begins', (t) => {
   const own = framesOf('load (/app/a.js:1:2)', 'get (/app/a.js:8:2)', '/app/c.js:3:4', 'main (/app/b.js:1:2)')
   t.deepEqual(shortLines(own, 'node_modules', (index) => index < 3), [
-    '    at load (/app/a.js:1:2)', '    ... get, c.js:3 as above', '    at main (/app/b.js:1:2)'
+    '    at load (/app/a.js:1:2)', '    ... as above: get, c.js', '    at main (/app/b.js:1:2)'
   ])
 })
 
