@@ -35,7 +35,7 @@ function busy () {
  */
 async function idle ({ isOpened }) {
   await undefined
-  live().hold(isOpened)
+  if (isOpened) live().hold(true)
 }
 
 /**

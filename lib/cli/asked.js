@@ -180,8 +180,10 @@ async function joinWorker (worker, meeting, busyMs) {
     if (ms < busyMs) return await join(worker, meeting)
     const duration = formatDuration(ms)
     return { pid, sentence: `${name} is blocked, for ${duration} at least. It runs`, stack }
-  } catch {
-    return worker.isOpen ? { pid, sentence: `${name} does not answer, nor tell what it runs.` } : undefined
+  } catch (error) {
+    if (!worker.isOpen) return undefined
+    const reason = error instanceof SilentError ? '.' : `: ${/** @type {Error} */ (error).message}`
+    return { pid, sentence: `${name} cannot be asked${reason}` }
   }
 }
 
