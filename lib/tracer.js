@@ -183,10 +183,7 @@ function createFeatureSwitches (wiring) {
   function applyPrinting (isOn) {
     if (!isOn) return wiring.errorPrinter?.disable()
     guard.run(() => {
-      wiring.errorPrinter ??= require('./format/printed-errors').createErrorPrinter({
-        hopsOf: (error) => wiring.queries().hopsText(error),
-        withPlainFormat: formatter.withPlainFormat
-      })
+      wiring.errorPrinter ??= require('./format/printed-errors').createErrorPrinter(wiring)
       wiring.errorPrinter.enable()
     })
     wiring.uncaughtLayer.intercept()

@@ -47,7 +47,7 @@ function separator (hop, previous, { timeless = false, whole = false } = {}) {
   const remark = isFirst ? remarkOf(hop) : printedOnce.has(hop.origin) ? undefined : hop.origin
   line += remark === undefined ? ' ──' : ` · ${remark} ──`
   // Sentry takes what is behind "at " anywhere for a frame: that of "GET /chat · 9 ms earlier", too.
-  return line.includes('at ') ? line.replaceAll('at ', 'at\u00a0') : line
+  return whole || !line.includes('at ') ? line : line.replaceAll('at ', 'at\u00a0')
 }
 
 /**

@@ -16,10 +16,10 @@ const HOPS = '[longstack hops]'
 
 /**
  * @param {object} deps
- * @param {(error: Error) => string} deps.hopsOf
- * @param {(holder: any) => string} deps.withPlainFormat reads a `stack` with V8's plain format in force
+ * @param {() => { hopsText: (error: Error) => string }} deps.queries
+ * @param {{ withPlainFormat: (holder: any) => string }} deps.formatter
  */
-function createErrorPrinter ({ hopsOf, withPlainFormat }) {
+function createErrorPrinter ({ queries, formatter: { withPlainFormat } }) {
   /** errors that are printed now @type {Set<object>} */
   const printing = new Set()
   let isOn = false
@@ -30,7 +30,7 @@ function createErrorPrinter ({ hopsOf, withPlainFormat }) {
     try {
       const { stack } = error
       if (typeof stack !== 'string' || stack.includes('\n  ── ')) return undefined
-      const hops = passedHops(error) ?? hopsOf(error)
+      const hops = passedHops(error) ?? queries().hopsText(error)
       return typeof hops === 'string' && hops !== '' ? `${stack}\n${hops}` : undefined
     } catch {
       return undefined // a full stack; a formatter of the program's that throws
