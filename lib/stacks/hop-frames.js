@@ -2,6 +2,7 @@
 
 // The frames of a hop as they are printed and as a program gets them.
 
+const { realpathSync } = require('node:fs')
 const { types } = require('node:util')
 const { afterLast, baseName, insideModules, isSlash, withoutAlias, withoutPrefix } = require('./text-scan')
 
@@ -56,7 +57,7 @@ function nameOf ({ functionName, fileName = '' }) {
 
 /** @param {Frame} frame @param {HideRule} rule */
 function isHidden (frame, rule) {
-  if (rule === 'node_modules') return frame.kind === 'module'
+  if (rule === 'node_modules') return frame.kind === 'module' && packageOf(frame) !== mainPackage()
   if (types.isRegExp(rule)) return frame.fileName !== undefined && frame.fileName.search(rule) !== -1
   try {
     return Boolean(rule(/** @type {any} */ (publicFrame(frame))))
@@ -65,7 +66,21 @@ function isHidden (frame, rule) {
   }
 }
 
-/** Returns the package or file that a frame is in. @param {Frame} frame */
+/** of the main script: that of a program in node_modules/.bin @type {string | undefined} */
+let main
+
+/** Returns the package of the main script, empty where that is in none: its frames are the program's own. */
+function mainPackage () {
+  if (main !== undefined) return main
+  main = ''
+  try {
+    const fileName = realpathSync.native(process.argv[1])
+    if (insideModules(fileName, true) !== -1) main = packageOf({ fileName })
+  } catch {} // no file
+  return main
+}
+
+/** Returns the package or file that a frame is in. @param {Pick<Frame, 'fileName'>} frame */
 function packageOf (frame) {
   const file = frame.fileName ?? 'built-in code'
   const start = insideModules(file, true)
