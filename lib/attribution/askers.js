@@ -4,7 +4,6 @@
 // (hooks/asks.js).
 
 const { contextAt } = require('../context/context')
-const { isHandleType } = require('../context/kinds')
 const { FIRST_ASK, LAST_ASK, OUTER, STATE } = require('../context/records')
 const { RequestLookup } = require('../context/request-of')
 const { ONE, SHARED } = require('../context/asks')
@@ -32,9 +31,9 @@ function connectionStepOf (context) {
 }
 
 /** Whether a context is of a connection that the program has made. @param {Context} context */
-function isClient ({ type, parent }) {
-  return isHandleType(type) && (type === 'TCPWRAP' || type === 'PIPEWRAP' || type === 'TLSWRAP') &&
-    parent?.type.endsWith('SERVERWRAP') === false
+function isClient ({ detail, parent, type }) {
+  if (detail === undefined || (type !== 'TCPWRAP' && type !== 'PIPEWRAP')) return false
+  return parent?.type.endsWith('SERVERWRAP') === false
 }
 
 /**

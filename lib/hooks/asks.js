@@ -71,7 +71,7 @@ class Asks {
     entry.writeTime = now()
     const isUnknown = (chain < FIRST_CHAIN && chain !== ROOT_CHAIN) ||
       (isCompletion(chain) && own(socket, '_writableState')?.bufferProcessing === true) ||
-      isOwnAnswer(entry.context.ref)
+      (own(socket, '_readableState')?.dataEmitted === true && isOwnAnswer(entry.context.ref))
     if (isUnknown) return this.#setUnknown(entry)
     const kind = this.#kindTable.asked(entry.context.type)
     const place = this.#capture.step(chain, kind, this.noteWrite) & CHAIN_BITS

@@ -35,13 +35,20 @@ function createMethod (name, called) {
   let wrapper
 
   /** @param {Function} method */
-  const wrap = (method) => ({
-    /** @this {any} */
-    [name] () {
-      if (isOn) called(this)
-      return apply(method, this, arguments)
+  function wrap (method) {
+    const wrapped = {
+      /** @this {any} */
+      [name] () {
+        if (isOn) called(this)
+        return apply(method, this, arguments)
+      }
+    }[name]
+    for (const property of ['name', 'length']) {
+      const descriptor = getOwnPropertyDescriptor(method, property)
+      if (descriptor !== undefined) defineProperty(wrapped, property, descriptor)
     }
-  })[name]
+    return wrapped
+  }
 
   return {
     enable () {

@@ -356,7 +356,7 @@ known('an old error, read by the handler of a worker\'s message: the sender\'s c
     worker.on('message', function onMessage () { worker.terminate(); console.log(kept.stack) })`, { args: ['--expose-gc'] })
   const { hops } = split(stdout)
   t.regex(stdout, /flowB/)
-  t.regex(hops[0].title, /MESSAGE .*in thread \d+ · reader: only where/, stdout)
+  t.regex(hops[0].title, /^parentPort\.postMessage · in thread \d+ · reader: only where/, stdout)
 })
 
 known('every rejection is seen, however many there are in a turn', async (t) => {

@@ -17,10 +17,12 @@ const expected = {
     'server.listen(127.0.0.1:PORT) | listen < net'
   ],
   'net.answered': [
+    'socket.write | connected',
     'net.connect(127.0.0.1:PORT) | connect < listening',
     'server.listen | listen < net'
   ],
   'net.closed': [
+    'socket.write | connected',
     'net.connect(127.0.0.1:PORT) | connect < listening',
     'server.listen | listen < net'
   ],
@@ -61,6 +63,7 @@ const expected = {
     'server.listen(127.0.0.1:PORT) | listen < tls'
   ],
   'tls.answered': [
+    'socket.write | secured',
     'tls.connect | connect',
     'server.listen | listen < tls'
   ],

@@ -72,7 +72,9 @@ function tells (t, story, expected) {
   t.deepEqual(lines(story.ofError), expected, 'of the error')
   const { hops } = split(story.text)
   const shown = story.chain.slice(0, story.chain.findIndex(isRequest) + 1 || story.chain.length)
-  const titles = hops.map((hop) => hop.title.split(/\s· /)[0].replace(/\s──$/, ''))
+  const titles = hops.map((hop) => {
+    return hop.title.split(/\s· /)[0].replace(/\s──$/, '').replace(/^on a connection opened by /, '')
+  })
   t.deepEqual(titles, shown.map(title), 'titles in err.stack')
   for (const [i, { frames }] of hops.entries()) {
     for (const line of frames.split('\n').filter(Boolean)) t.regex(line, /^ {4}(at \S.*:\d+:\d+\)?|\.{3} as above: .*\w)$/)

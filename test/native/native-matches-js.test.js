@@ -28,14 +28,15 @@ const native = { LONGSTACK_CAPTURE: 'native' }
  * @param {string} text
  */
 function lasting (text) {
-  return text.replace(/ · reader(: only where \.stack was read is known)?(?= ──)/g, '')
-    .replace(/ · [\d.]+ (ms|s|min|h) earlier/g, '')
+  return text.replace(/^on a connection opened by /, '').replace(/ · reader(: only where \.stack was read is known)?(?= ──)/g, '')
+    .replace(/\s· [\d.]+ (ms|s|min|h) earlier/g, '')
     .replace(/(127\.0\.0\.1|\[::1\]|::1):\d{4,5}/g, 'HOST:PORT')
     .replace(/\/[^\s"]*?longstack-(\w+-)?\w+(?=[/)])/g, 'DIR')
 }
 
 /** How a hop was recorded that is the reader's. @param {string} origin @param {string} type */
 function recorded (origin, type) {
+  if (origin === 'idle') return 'registered'
   if (origin !== 'reader') return origin
   return type === 'MESSAGE' ? 'worker' : 'registered'
 }
