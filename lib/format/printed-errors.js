@@ -15,11 +15,12 @@ const { errorsIn, isReadByInspect } = require('./fatal')
 const HOPS = '[longstack hops]'
 
 /**
- * @param {object} deps
- * @param {() => { hopsText: (error: Error) => string }} deps.queries
- * @param {{ withPlainFormat: (holder: any) => string }} deps.formatter
+ * @param {object} wiring
+ * @param {() => { hopsText: (error: Error) => string }} wiring.queries
+ * @param {{ withPlainFormat: (holder: any) => string }} wiring.formatter
  */
-function createErrorPrinter ({ queries, formatter: { withPlainFormat } }) {
+function createErrorPrinter (wiring) {
+  const { withPlainFormat } = wiring.formatter
   /** errors that are printed now @type {Set<object>} */
   const printing = new Set()
   let isOn = false
@@ -30,7 +31,7 @@ function createErrorPrinter ({ queries, formatter: { withPlainFormat } }) {
     try {
       const { stack } = error
       if (typeof stack !== 'string' || stack.includes('\n  ── ')) return undefined
-      const hops = passedHops(error) ?? queries().hopsText(error)
+      const hops = passedHops(error) ?? wiring.queries().hopsText(error)
       return typeof hops === 'string' && hops !== '' ? `${stack}\n${hops}` : undefined
     } catch {
       return undefined // a full stack; a formatter of the program's that throws
