@@ -5,7 +5,6 @@
 
 const { contextAt } = require('../context/context')
 const { FIRST_ASK, LAST_ASK, OUTER, STATE } = require('../context/records')
-const { RequestLookup } = require('../context/request-of')
 const { ONE, SHARED } = require('../context/asks')
 const { isOneFlow } = require('./flows')
 
@@ -73,7 +72,7 @@ function withConnection (parts) {
 function isContradiction (asked, { context }) {
   const caller = context?.parent
   if (caller === undefined || asked.parent === undefined || isOneFlow(asked.parent, caller)) return false
-  const lookup = new RequestLookup()
+  const lookup = createLookup()
   const request = lookup.of(asked.parent.ref)
   return request === 0 || request !== lookup.of(caller.ref)
 }
@@ -86,7 +85,7 @@ function isContradiction (asked, { context }) {
 function openerLine (asked, origin) {
   const connection = contextAt(asked.readWord(OUTER))
   if (connection === undefined) return undefined
-  const lookup = new RequestLookup()
+  const lookup = createLookup()
   const opener = lookup.of(connection.ref)
   if (origin === 'opened') {
     if (opener !== 0 && opener === lookup.of(asked.ref)) return undefined
@@ -98,11 +97,17 @@ function openerLine (asked, origin) {
 
 /** @param {Context} asked of several @returns {Part | undefined} */
 function sharedLine (asked) {
-  const lookup = new RequestLookup()
+  const lookup = createLookup()
   const [first, last] = [FIRST_ASK, LAST_ASK].map((word) => requestText(lookup.of(asked.readWord(word))))
   if (first === undefined || last === undefined) return undefined
   const label = first === last ? `several ${first}` : `${first} and ${last}`
   return { context: asked, origin: 'shared', label }
+}
+
+/** Loads what finds requests, with the first connection that matters. */
+function createLookup () {
+  const { RequestLookup } = require('../context/request-of')
+  return new RequestLookup()
 }
 
 /** @param {number} ref of a request @returns {string | undefined} its name */

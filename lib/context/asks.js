@@ -18,7 +18,6 @@
 const { CURRENT_CAUSE, CURRENT_REF, current } = require('./current')
 const records = require('./records')
 const { findRecordOf } = require('./record-ids')
-const { RequestLookup } = require('./request-of')
 const { source } = require('./source')
 
 const {
@@ -89,7 +88,7 @@ function descends (ref, ancestor) {
 
 /**
  * Whether two steps are of one request, or one has caused the other.
- * @param {RequestLookup} lookup
+ * @param {import('./request-of').RequestLookup} lookup
  * @param {number} ref
  * @param {number} earlier
  */
@@ -128,6 +127,7 @@ function isOver ({ words, offset }, time) {
   const cause = words[offset + CAUSE]
   const settled = words[offset + SETTLED_FOR]
   if (settled !== 0 && cause !== 0 && (descends(cause, settled) || descends(settled, cause))) return true
+  const { RequestLookup } = require('./request-of') // loaded with the first request, or ask
   const request = new RequestLookup().of(cause)
   return request !== 0 && source.isAnswered(request)
 }

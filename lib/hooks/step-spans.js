@@ -11,7 +11,6 @@ const {
   current, profiled
 } = require('../context/current')
 const { ensureHeadroom } = require('../stacks/stack-headroom')
-const { Asks } = require('./asks')
 const { HEAD } = require('./callback-handlers')
 
 const {
@@ -33,7 +32,7 @@ function createStepSpans ({ parts, carrier, kindTable, enterResource, resolve, l
   const { clock } = capture
   /** set with the first span that is timed @type {import('../spans/loop-time').LoopTime} */
   let timed
-  /** set with the first write @type {Asks} */
+  /** set with the first write @type {import('./asks').Asks} */
   let asks
 
   const isTimed = () => (current[ATTENTION] & TIMED) !== 0
@@ -47,7 +46,7 @@ function createStepSpans ({ parts, carrier, kindTable, enterResource, resolve, l
     },
 
     /** Returns what notes who asks on a connection. */
-    asks: () => (asks ??= new Asks({ capture, kindTable, resolve })),
+    asks: () => (asks ??= new (require('./asks').Asks)({ capture, kindTable, resolve })),
 
     /** Starts or stops the timing of spans. @param {boolean} on */
     timeSpans (on) {

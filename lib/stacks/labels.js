@@ -83,7 +83,7 @@ function labelOf (context, frames) {
   const arrived = arrivedBy(context, frames)
   if (arrived !== undefined) return arrived
   const api = apiName(frames)
-  if (context.kind.asked) return api === undefined || api === 'stream.write' ? 'socket.write' : api
+  if (context.kind?.asked === true) return api === undefined || api === 'stream.write' ? 'socket.write' : api
   const phrase = phrases[type]
   if (phrase !== undefined) return phrase(detail, api)
   return boundLabel(type, frames) ?? resourceLabel(type, api)
@@ -98,7 +98,7 @@ const arrivals = new Set(['HTTP2STREAM', 'HTTP2SESSION', 'TickObject'])
  * @param {Frame[]} frames
  */
 function isAccepted ({ kind, type, parent }, frames) {
-  if (parent === undefined || kind.asked || !connections.has(type)) return false
+  if (parent === undefined || kind?.asked === true || !connections.has(type)) return false
   return parent.type.endsWith('SERVERWRAP') && frames.every(isCore)
 }
 
