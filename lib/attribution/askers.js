@@ -84,7 +84,7 @@ function isContradiction (asked, { context }) {
  */
 function openerLine (asked, origin) {
   const connection = contextAt(asked.readWord(OUTER))
-  if (connection === undefined) return undefined
+  if (connection?.asyncId !== asked.asyncId) return undefined // it is forgotten
   const lookup = createLookup()
   const opener = lookup.of(connection.ref)
   if (origin === 'opened') {

@@ -3,9 +3,10 @@
 // The ids and times of records: in full, where a reference and a record have 32 bits of them.
 
 const older = require('./older-records')
-const { findRecord, ids, isApart, resources } = require('./records')
+const { findRecord, ids, isApart, isAsk, resources } = require('./records')
 const {
-  ERA, FLAGS, IDS, MASK, OUTER, PRIOR, PRIOR_TIME, PRIOR_WRAPS, REF, TICKS, TIME, TRIGGER, WRAP, WRAP_BITS
+  ERA, FLAGS, IDS, MASK, OUTER, OUTER_WRAPS, PRIOR, PRIOR_TIME, PRIOR_WRAPS, REF, TICKS, TIME, TRIGGER, WRAP,
+  WRAP_BITS
 } = require('./record-words')
 
 const PROMISE_IDS = 2 ** 40 // ids from here on are longstack's own, of promises to which Node gives none
@@ -30,6 +31,7 @@ function findRecordOf ({ ref, asyncId }) {
  */
 function idAt (words, offset) {
   const ref = words[offset + REF]
+  if (isAsk(ref)) return words[offset + OUTER_WRAPS] * WRAP + (words[offset + OUTER] >>> 1)
   if (isApart(ref)) return idOf(words[offset + OUTER])
   return (ref & 1) !== 0 ? idOf(ref) : (words === resources ? ids : older.allIds())[offset >> IDS]
 }
@@ -43,7 +45,10 @@ function idAt (words, offset) {
 function triggerIdAt (words, offset) {
   const ref = words[offset + REF]
   const outer = isApart(ref) ? findRecord(words[offset + OUTER]) : undefined
-  if (outer !== undefined) return triggerIdAt(outer.words, outer.offset)
+  if (outer !== undefined) {
+    const isSame = idAt(outer.words, outer.offset) === idAt(words, offset) // not one with its reference
+    return isSame ? triggerIdAt(outer.words, outer.offset) : 0
+  }
   if ((ref & 1) === 0) return (words === resources ? ids : older.allIds())[(offset >> IDS) + 1]
   return words[offset + TRIGGER] === 0 ? 0 : idOf(words[offset + TRIGGER])
 }

@@ -38,6 +38,7 @@ const LAST_ASK = 11
 const STATE = 12
 const SETTLED_FOR = 13 // reference: who made the promise that its answer has settled
 const ANSWERED_AT = 14 // when data came last, in ms of the clock
+const OUTER_WRAPS = 15 // how often the asyncId of the connection had passed WRAP
 const EPOCH = 11
 const REPEATS = 12 // repetitions of the loop that this record ends
 const PRIOR = 13 // reference: what came before the first repetition of the loop
@@ -105,6 +106,7 @@ module.exports = {
   STATE,
   SETTLED_FOR,
   ANSWERED_AT,
+  OUTER_WRAPS,
   EPOCH,
   REPEATS,
   PRIOR,

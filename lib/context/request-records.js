@@ -11,7 +11,9 @@
 // comes back runs as a part of that step (asks.js).
 
 const { PRESENT_ERA, current } = require('./current')
-const { CAUSE, CHAIN, DETAIL, FLAGS, OUTER, REF, SHIFT, SPAN, TIME, TRIGGER } = require('./record-words')
+const {
+  CAUSE, CHAIN, DETAIL, FLAGS, OUTER, OUTER_WRAPS, REF, SHIFT, SPAN, TIME, TRIGGER, WRAP
+} = require('./record-words')
 
 const SIZE = 1 << 13 // records of requests, a power of two
 const ASKS = 1 << 12 // records of asks, likewise
@@ -77,8 +79,8 @@ function addRequest ({ words, offset }, time, name) {
 }
 
 /**
- * Adds the record of an ask, whose words are nobody's but REF, OUTER and TIME.
- * @param {number} connection reference of its handle
+ * Adds the record of an ask, whose other words are its maker's to set.
+ * @param {{ ref: number, asyncId: number }} connection of its handle
  * @param {number} time in ticks
  * @returns {{ ref: number, words: Int32Array, offset: number }}
  */
@@ -93,7 +95,8 @@ function addAsk (connection, time) {
   const offset = (lastAsk & (ASKS - 1)) << SHIFT
   asks.fill(0, offset, offset + (1 << SHIFT))
   asks[offset + REF] = ref
-  asks[offset + OUTER] = connection
+  asks[offset + OUTER] = connection.ref
+  asks[offset + OUTER_WRAPS] = connection.asyncId / WRAP
   asks[offset + TIME] = time
   return { ref, words: asks, offset }
 }

@@ -151,7 +151,7 @@ class Asks {
    * @returns {number} reference
    */
   #add (entry, asker, state) {
-    const { ref, words, offset } = records.addAsk(entry.context.ref, this.#capture.clock[0] * TICKS)
+    const { ref, words, offset } = records.addAsk(entry.context, this.#capture.clock[0] * TICKS)
     words[offset + CHAIN] = asker.place
     words[offset + CAUSE] = asker.cause
     words[offset + SPAN] = asker.span
