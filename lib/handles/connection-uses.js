@@ -108,8 +108,14 @@ function createConnectionUses ({ registry, now, isSelected, noteTraffic, asks, c
     traffic (socket) {
       try {
         const entry = registry.noteTraffic(socket, now())
-        if (entry !== undefined && !entry.isAccepted) noteTraffic(entry)
-      } catch {}
+        if (entry === undefined || entry.isAccepted) return false
+        noteTraffic(entry)
+        const isFirst = !entry.hasTraffic
+        entry.hasTraffic = true
+        return isFirst
+      } catch {
+        return false
+      }
     },
 
     writes (socket) {

@@ -52,8 +52,8 @@ class Entry {
     this.writeTime = undefined
     /** several flows have asked at once */
     this.isShared = false
-    /** what was written waits until it is connected */
-    this.isSentOnConnect = false
+    /** of a connection of the program: it has begun to connect */
+    this.hasTraffic = false
     /**
      * what was sent last, while spans are timed: ms that the loop had waited by then, and the span that sent;
      * 0: none, or the connection's own callback

@@ -62,12 +62,6 @@ class Asks {
     this.#resolve()
     const chain = current[CURRENT_CHAIN]
     if (chain === OWN_WORK_CHAIN || !isClient(entry, socket) || isUsed(entry)) return
-    if (socket.connecting === true) entry.isSentOnConnect = true
-    else if (entry.isSentOnConnect) {
-      // Node sends what waited for the connection, in its callback
-      entry.isSentOnConnect = false
-      if (isCompletion(chain)) return
-    }
     entry.writeTime = now()
     const isUnknown = (chain < FIRST_CHAIN && chain !== ROOT_CHAIN) ||
       (isCompletion(chain) && own(socket, '_writableState')?.bufferProcessing === true) ||

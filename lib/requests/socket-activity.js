@@ -1,10 +1,13 @@
 'use strict'
 
 // Data that goes out on a socket makes no event of async_hooks: most writes are done at once. But net calls a
-// method of each socket for its traffic, in both directions, to restart its timeout (lib/net.js,
-// `_unrefTimer`), and another one for what is written, also while the socket connects (`_writeGeneric`). Both
-// are wrapped here. They are restored on disable, unless they were wrapped in turn; then the wrapper only
-// calls the original.
+// method of each socket for its traffic, in both directions, and as it begins to connect, to restart its
+// timeout (lib/net.js, `_unrefTimer`); it is wrapped here. What is written while a socket connects is kept by
+// `_writeGeneric`, which is wrapped only for as long as one does: errors are made below it, and would have a
+// frame less of the program's. Both are restored on disable, unless they were wrapped in turn; then the
+// wrapper only calls the original.
+
+const { own } = require('../objects')
 
 const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect
 
@@ -12,21 +15,45 @@ const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect
  * @param {Pick<import('./channels').ConnectionUses, 'traffic' | 'writes'>} uses are told; must not throw
  */
 function createTrafficLayer ({ traffic, writes }) {
-  const methods = [createMethod('_unrefTimer', traffic), createMethod('_writeGeneric', writes)]
+  const timers = createMethod('_unrefTimer', touched)
+  const earlyWrites = createMethod('_writeGeneric', (socket) => {
+    if (own(socket, 'connecting') === true) writes(socket)
+  })
+  /** @type {Array<WeakRef<object>>} */
+  let connecting = []
+
+  /** @param {any} socket */
+  function touched (socket) {
+    if (connecting.length > 0) {
+      connecting = connecting.filter(isConnecting)
+      if (connecting.length === 0) earlyWrites.disable()
+    }
+    const state = own(socket, '_writableState')
+    if (state?.writing === true && state.sync === true) writes(socket)
+    if (!traffic(socket)) return
+    connecting.push(new WeakRef(socket))
+    earlyWrites.enable()
+  }
 
   return {
     /** Called with the first socket: net is loaded then, and many programs have none. */
-    enable () {
-      for (const method of methods) method.enable()
-    },
+    enable: timers.enable,
 
     disable () {
-      for (const method of methods) method.disable()
+      connecting = []
+      timers.disable()
+      earlyWrites.disable()
     }
   }
 }
 
-/** @param {string} name of a method of sockets @param {(socket: object) => void} called */
+/** @param {WeakRef<object>} ref of a socket */
+function isConnecting (ref) {
+  const socket = ref.deref()
+  return socket !== undefined && own(socket, 'connecting') === true
+}
+
+/** @param {string} name of a method of sockets @param {(socket: any) => void} called */
 function createMethod (name, called) {
   let isOn = false
   /** @type {PropertyDescriptor | undefined} */

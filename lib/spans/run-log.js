@@ -83,14 +83,18 @@ class RunLog {
       const other = this.spans[slot]
       if (first === late.length || (other !== 0 && isInside(other, span))) continue
       const start = this.start[slot] - zero
-      const part = this.ms[slot] / (end - start)
+      let [ms, max, begin] = [0, 0, start]
       for (let j = first; j < late.length && late[j].until > start; j++) {
         const { cameAfter, cameBy, until } = late[j]
-        const max = (Math.min(end, until) - Math.max(start, cameAfter)) * part
-        const ms = (Math.min(end, until) - Math.max(start, cameBy)) * part
-        const begin = Math.max(start, cameAfter) + zero
-        if (max > 0) sums.add(other, Math.max(0, ms), begin, this.signatures?.[slot], max)
+        const latest = Math.min(end, until)
+        ms += Math.max(0, latest - Math.max(start, cameBy))
+        max += Math.max(0, latest - Math.max(start, cameAfter))
+        begin = Math.max(start, cameAfter)
       }
+      // Where short runs are added up: these in between, as far as the span was late, and did not run itself
+      const part = (Math.min(end, late[first].until) - begin) / (end - start)
+      max = Math.min(max, this.ms[slot] * part)
+      if (max > 0) sums.add(other, Math.min(ms, max), begin + zero, this.signatures?.[slot], max)
     }
   }
 }

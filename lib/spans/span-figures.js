@@ -8,6 +8,7 @@ const MAX_DELAYERS = 5
 const UNKNOWN = 'unknown' // the subsystem of a wait where none is known
 const MIN_WAIT = 0.001 // ms
 const MAX_DELAYS = 16 // of which it is said when they were
+const MIN_LATE = 0.2 // ms of a delay of which it is told when it was
 const MIN_SHARE = 1 / 100 // of the duration, of these
 /** @type {import('./wait-sites').Path} */
 const NO_PATH = { waits: [], ran: undefined, beside: 0, late: [] }
@@ -126,7 +127,8 @@ function delaysOf (late, zero, duration) {
     const ms = rangeEnd(until - cameBy, until - cameAfter)
     return { start: zero + until - ms, ms, certain: until - cameBy }
   })
-  return delays.filter(({ ms }) => ms >= duration * MIN_SHARE)
+  const min = Math.max(MIN_LATE, duration * MIN_SHARE)
+  return delays.filter(({ ms }) => ms >= min)
     .sort((a, b) => b.ms - a.ms).slice(0, MAX_DELAYS).sort((a, b) => a.start - b.start)
 }
 

@@ -12,7 +12,6 @@ const { createPathSites } = require('./path-sites')
 
 const MAX_CONNECTIONS = 4 // of one entry
 const connectionTypes = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
-const MIN_LATE = 0.2 // ms of a delay of which it is told when it was, and who ran
 const MAX_TYPES = 1000 // of resources, whose subsystems are remembered
 
 /**
@@ -219,7 +218,7 @@ function newWait (site, unproven, until, subsystem) {
 }
 
 /** @param {import('./path-walk').Wait} wait */
-const isLate = (wait) => wait.delayedMax >= MIN_LATE
+const isLate = (wait) => wait.delayedMax > 0
 /** @param {SiteWait} wait */
 const lengthOf = (wait) => wait.ms + wait.delayed
 /** @param {SiteRun} run */
