@@ -107,6 +107,9 @@ function kindOf (type, isSelected) {
 /** @param {number} number @returns {Kind} */
 const kindAt = (number) => kinds[number]
 
+/** Types of the handles of connections. */
+const connectionTypes = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
+
 /**
  * Returns whether resources of a type stay open and serve whoever uses them, one after another.
  * @param {string} type
@@ -141,4 +144,4 @@ function listening (handle) {
   return failed ? undefined : address(out.address, out.port)
 }
 
-module.exports = { ASKED, AWAIT, isHandleType, kindAt, kindCount, kindOf, resetKinds }
+module.exports = { ASKED, AWAIT, connectionTypes, isHandleType, kindAt, kindCount, kindOf, resetKinds }

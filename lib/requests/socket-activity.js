@@ -10,9 +10,10 @@
 const { own } = require('../objects')
 
 const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect
+const { deref } = WeakRef.prototype
 
 /**
- * @param {Pick<import('./channels').ConnectionUses, 'traffic' | 'writes'>} uses are told; must not throw
+ * @param {Pick<import('./channels').ConnectionUses, 'traffic' | 'writes'>} uses are told
  */
 function createTrafficLayer ({ traffic, writes }) {
   const timers = createMethod('_unrefTimer', touched)
@@ -25,13 +26,18 @@ function createTrafficLayer ({ traffic, writes }) {
   /** @param {any} socket */
   function touched (socket) {
     if (connecting.length > 0) {
-      connecting = connecting.filter(isConnecting)
-      if (connecting.length === 0) earlyWrites.disable()
+      /** @type {typeof connecting} */
+      const others = []
+      for (let i = 0; i < connecting.length; i++) {
+        if (isConnecting(connecting[i])) others[others.length] = connecting[i]
+      }
+      connecting = others
+      if (others.length === 0) earlyWrites.disable()
     }
     const state = own(socket, '_writableState')
     if (state?.writing === true && state.sync === true) writes(socket)
     if (!traffic(socket)) return
-    connecting.push(new WeakRef(socket))
+    connecting[connecting.length] = new WeakRef(socket)
     earlyWrites.enable()
   }
 
@@ -49,7 +55,7 @@ function createTrafficLayer ({ traffic, writes }) {
 
 /** @param {WeakRef<object>} ref of a socket */
 function isConnecting (ref) {
-  const socket = ref.deref()
+  const socket = apply(deref, ref, [])
   return socket !== undefined && own(socket, 'connecting') === true
 }
 
@@ -66,7 +72,9 @@ function createMethod (name, called) {
     const wrapped = {
       /** @this {any} */
       [name] () {
-        if (isOn) called(this)
+        try {
+          if (isOn) called(this)
+        } catch {} // a program may put its own in place of what is called
         return apply(method, this, arguments)
       }
     }[name]

@@ -13,7 +13,7 @@ const FIRST_SIZE = 32 // runs
 const MAX_SIZE = 512 // then the oldest are forgotten; a power of two, as the first
 const WORDS = 5
 const REGISTERED = 0 // run in which it was registered, 0: one of another request, or before the span
-const SETTLED = 1 // run that settled what it awaited, 0: one of another request, or none
+const SETTLED = 1 // run that settled what it awaited, 0: one of another request, or none; or UNASKED
 const SETTLER = 2 // number of the span that settled it, where that is another request's
 const SITE = 3 // number of the chain that was registered, 0: not known
 const CALLBACK_CHAIN = 4
@@ -25,6 +25,7 @@ const CAME_BY = 4 // when what it waited for had come, in ms since the counters 
 const CAME_AFTER = 5 // the same, at the earliest
 const SENT_SIZE = 8 // connections on which a request sent something last
 const OWN_QUESTION = -1
+const UNASKED = -1 // in place of a run: the callback of a connection on which nobody asked
 const MIN_SPLIT = 0.1 // ms that a run took before another that it caused counts as one of its own
 const INEXACT = 1e-5 // ms by which a difference of two sums may be wrong
 const POOL = 64 // logs kept for the requests to come
@@ -88,6 +89,22 @@ class PathLog {
     words[offset + CALLBACK_CHAIN] = moment.callbackChain
     this.sent[slot] = NaN
     return ++this.count
+  }
+
+  /**
+   * Notes what awaited that which came unasked on a connection, as its end: that has no other cause.
+   * @param {number} run in which it came, or another one
+   * @param {number} registered run in which it was awaited
+   * @param {number} site
+   */
+  noteAwaited (run, registered, site) {
+    if (!this.has(run)) return
+    const offset = this.offsetOf(run)
+    const { words } = this
+    if (words[offset + SETTLED] !== UNASKED || words[offset + REGISTERED] >= registered) return
+    words[offset + REGISTERED] = registered
+    words[offset + SETTLED] = 0
+    words[offset + SITE] = site
   }
 
   /** Notes that a run sent something. @param {number} ref of the connection @param {number} run */
@@ -214,6 +231,7 @@ module.exports = {
   SETTLED,
   SETTLER,
   SITE,
+  UNASKED,
   PathLog,
   putLog,
   takeLog

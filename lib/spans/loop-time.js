@@ -11,14 +11,15 @@ const { performance } = require('node:perf_hooks')
 const { now } = require('../context/clock')
 const loopIterations = require('../hooks/loop-iterations')
 const { Arrivals, MAX_GAP } = require('./arrivals')
-const { MIN_SPLIT, SITE } = require('./critical-path')
+const { MIN_SPLIT, SITE, UNASKED } = require('./critical-path')
 const { isAnswer, noteAnswer, noteTraffic } = require('./questions')
 const { MIN_SHORT, RecentRuns } = require('./recent-runs')
 const { spanAt } = require('./identities')
 const { isOfConnection } = require('../context/asks')
+const { connectionTypes } = require('../context/kinds')
 const {
-  AWAITED, CHAIN, DETAIL, FLAGS, MASK, RUN, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT, TRIGGER,
-  promises, readWord, resources
+  AWAITED, CHAIN, DETAIL, FLAGS, MASK, RUN, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT, SPECIAL,
+  TRIGGER, promises, readWord, resources
 } = require('../context/records')
 
 /**
@@ -189,12 +190,15 @@ class LoopTime {
     const cause = settled > registered ? settled : registered
     // What was registered elsewhere came after the last run: no more is known of it
     const isNext = cause === log.count || cause === 0
+    if (settled > registered) log.noteAwaited(settled, registered, words[offset + CHAIN])
     if (isNext && log.continues(log.count, this, outermost.run, MIN_SPLIT)) return log.count
     if (time !== 0) this.charge(time)
     else if (isCallback) this.accountUntil(this.clock())
     this.noteArrival(isTurn)
+    const isUnasked = isCallback && (flags & SPECIAL) !== 0 && connectionTypes.has(this.type)
+    if (isUnasked) settled = UNASKED
     const run = log.add(this, outermost.run, registered, settled, settler, words[offset + CHAIN])
-    if (answered !== undefined && settled === 0 && settler === 0) {
+    if (answered !== undefined && settled <= 0 && settler === 0) {
       noteAnswer(answered, log, run, registered)
     }
     return run

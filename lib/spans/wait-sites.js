@@ -4,6 +4,7 @@
 // own code ran. Equal ones are merged.
 
 const { typeOfStep } = require('../context/context')
+const { connectionTypes } = require('../context/kinds')
 const { CHAIN, SPAN, readWord } = require('../context/records')
 const { subsystemOf } = require('../context/subsystems')
 const { addressOf } = require('../node-objects')
@@ -11,7 +12,6 @@ const { identityAt, isInside } = require('./identities')
 const { createPathSites } = require('./path-sites')
 
 const MAX_CONNECTIONS = 4 // of one entry
-const connectionTypes = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
 const MAX_TYPES = 1000 // of resources, whose subsystems are remembered
 
 /**

@@ -1,10 +1,14 @@
 'use strict'
 
 // The answer of trace.request: the request in which code runs, for a line of log. The chain of a callback of
-// a client's connection leads to who opened that, whichever request the data is for: there it is not known.
+// a client's connection on which nobody is known to have asked leads to who opened that, whichever request
+// the data is for: there it is not known.
+
+const { ONE } = require('../context/asks')
+const { connectionTypes } = require('../context/kinds')
+const { STATE } = require('../context/records')
 
 const MAX_STEPS = 1 << 12 // up a chain
-const connectionTypes = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -28,7 +32,8 @@ function requestOf (newest) {
       const { traceId, spanId } = context.spanIdentity ?? {}
       return { name, traceId, spanId }
     }
-    if (connectionTypes.has(context.type)) return undefined
+    const isAsked = context.kind.asked && context.readWord(STATE) === ONE
+    if (!isAsked && connectionTypes.has(context.type)) return undefined
     context = context.parent
   }
   return undefined

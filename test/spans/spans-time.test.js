@@ -184,6 +184,26 @@ timed('many short runs of one delay others as one long run does', async (t) => {
   t.true(by[0].ms > delayed / 2, JSON.stringify(times('one')))
 })
 
+timed('what comes unasked on a connection is waited for from where it is awaited', async (t) => {
+  const { records, times } = await told(`
+    const net = require('node:net')
+    const { once } = require('node:events')
+    const peer = net.createServer((socket) => socket.resume()).listen(0, '127.0.0.1', async () => {
+      await trace.span('own', async () => {
+        const socket = net.connect(peer.address().port, '127.0.0.1')
+        await once(socket, 'connect')
+        await wait(60)
+        socket.resume().end()
+        await once(socket, 'close')
+      })
+      peer.close()
+      tell()
+    })`)
+  for (const record of records) sound(t, record)
+  const { wait: waited } = times('own')
+  t.true(waited.TIMER > (waited.TCP ?? 0), JSON.stringify(times('own')))
+})
+
 timed('nested spans: each has its own, the outer one all, once; none delays what it is in', async (t) => {
   const { records, span, times } = await told(`
     setTimeout(async () => {
