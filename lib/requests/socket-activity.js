@@ -12,6 +12,8 @@ const { own } = require('../objects')
 const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect
 const { deref } = WeakRef.prototype
 
+const MIN_SWEEP = 32 // sockets that connect
+
 /**
  * @param {Pick<import('./channels').ConnectionUses, 'traffic' | 'writes'>} uses are told
  */
@@ -22,23 +24,30 @@ function createTrafficLayer ({ traffic, writes }) {
   })
   /** @type {Array<WeakRef<object>>} */
   let connecting = []
+  let sweepAt = MIN_SWEEP
 
   /** @param {any} socket */
   function touched (socket) {
-    if (connecting.length > 0) {
-      /** @type {typeof connecting} */
-      const others = []
-      for (let i = 0; i < connecting.length; i++) {
-        if (isConnecting(connecting[i])) others[others.length] = connecting[i]
-      }
-      connecting = others
-      if (others.length === 0) earlyWrites.disable()
-    }
+    if (connecting.length > 0) forgetConnected()
     const state = own(socket, '_writableState')
     if (state?.writing === true && state.sync === true) writes(socket)
     if (!traffic(socket)) return
     connecting[connecting.length] = new WeakRef(socket)
     earlyWrites.enable()
+  }
+
+  /** Looks at the last ones, and at all when they have doubled: thousands may connect at once. */
+  function forgetConnected () {
+    while (connecting.length > 0 && !isConnecting(connecting[connecting.length - 1])) connecting.length--
+    if (connecting.length >= sweepAt) {
+      let kept = 0
+      for (let i = 0; i < connecting.length; i++) {
+        if (isConnecting(connecting[i])) connecting[kept++] = connecting[i]
+      }
+      connecting.length = kept
+      sweepAt = Math.max(MIN_SWEEP, 2 * kept)
+    }
+    if (connecting.length === 0) earlyWrites.disable()
   }
 
   return {
