@@ -57,6 +57,13 @@ function push (ref) {
   current[CURRENT_REF] = ref
 }
 
+/** @returns {number} index in `saved` of the step that called the current one; -1: the event loop did */
+const callerLevel = () => current[DEPTH] < 2 ? -1 : (current[DEPTH] - 1) * LEVEL
+/** @returns {number} the span of that step, 0: none */
+const callerSpan = () => callerLevel() < 0 ? 0 : saved[callerLevel() + 2]
+/** @returns {number} the run of that span, likewise */
+const callerRun = () => callerLevel() < 0 ? 0 : saved[callerLevel() + 3]
+
 function pop () {
   current[LAST_LEFT] = current[CURRENT_CAUSE]
   current[DEPTH]--
@@ -117,6 +124,8 @@ module.exports = {
   profiled,
   setCurrent,
   push,
+  callerRun,
+  callerSpan,
   pop,
   unwind,
   save,

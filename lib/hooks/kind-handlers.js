@@ -63,6 +63,8 @@ function createKindHandlers ({ parts, listener, orphans, runGuarded }) {
     if (context === undefined) return
     contextTag.write(resource, context)
     listener.opened(context, resource)
+    if (context.type !== 'ZLIB' || (current[ATTENTION] & TIMED) === 0) return
+    require('../spans/zlib-writes').noteZlibWrites(resource, context.ref)
   }
 
   /** @param {number} offset @param {any} timer */

@@ -16,9 +16,10 @@ const { isAnswer, noteAnswer, noteTraffic } = require('./questions')
 const { MIN_SHORT, RecentRuns } = require('./recent-runs')
 const { spanAt } = require('./identities')
 const { isOfConnection } = require('../context/asks')
+const { callerRun, callerSpan } = require('../context/current')
 const { connectionTypes } = require('../context/kinds')
 const {
-  AWAITED, CHAIN, DETAIL, FLAGS, MASK, RUN, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT, SPECIAL,
+  AWAITED, CALLED, CHAIN, DETAIL, FLAGS, MASK, RUN, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT, SPECIAL,
   TRIGGER, promises, readWord, resources
 } = require('../context/records')
 
@@ -187,6 +188,11 @@ class LoopTime {
     }
     const { log, outermost } = running
     const registered = words[offset + RUN]
+    // A resource of the program's or of Node's own (AsyncResource.bind): who called it is its cause
+    if (!isCallback && (flags & (AWAITED | CALLED)) === 0) {
+      const caller = callerSpan()
+      if (caller === running.seq || (caller !== 0 && spanAt(caller)?.log === log)) settled = callerRun()
+    }
     const cause = settled > registered ? settled : registered
     // What was registered elsewhere came after the last run: no more is known of it
     const isNext = cause === log.count || cause === 0

@@ -117,7 +117,12 @@ const cases = [
   },
   {
     name: 'a pipeline of a file through gzip',
-    requests: [{ path: '/gzip', waits: { compress: 'FS|ZLIB|TCP|HTTP|STREAM' } }]
+    requests: [{ path: '/gzip', waits: { compress: 'FS|ZLIB|TCP|HTTP|STREAM' } }],
+    check: (t, { records }) => {
+      const { bySubsystem } = timesOf(serverSpan(records, '/gzip'))
+      const text = JSON.stringify(bySubsystem)
+      t.true((bySubsystem.ZLIB ?? 0) > 2 * (bySubsystem.FS ?? 0), `what took long is the compression: ${text}`)
+    }
   },
   {
     name: "a Readable of the program's own",

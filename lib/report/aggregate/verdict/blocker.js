@@ -29,16 +29,18 @@ function blocker ({ model, routes, totalMs }) {
     const share = Math.min(1, lostMs / totalMs)
     if (!(share >= MIN_SHARE)) continue
     const owner = name === OUTSIDE ? '' : ` in ${short(name)}`
-    const delayed = delayedSpans > 0 ? `; others waited ${time(delayedMs)} for it` : ''
+    const others = delayedSpans > 0 ? `others waited ${time(delayedMs)} for it` : ''
     const total = `${counted(count, 'time')} for ${time(ownMs)} in total, ${time(worstMs)} at most`
+    const part = `${percent(share)} of the time of all requests`
     findings.push({
       rule: 'blocker',
       ...(route === undefined ? {} : { route: name }),
       at: frame,
       lostMs,
       share,
-      sentence: `${place(frame)}${owner} blocked the event loop ${total}${delayed}: ${percent(share)} of ` +
-        'the time of all requests.',
+      sentence: route === undefined
+        ? `${place(frame)}${owner} blocked the event loop ${total}; ${others}: ${part}.`
+        : `${place(frame)}${owner} blocked the event loop ${total}: ${part}${others && `; ${others}`}.`,
       advice: 'do it in slices, or in a worker thread',
       figures: {
         times: count,
