@@ -105,10 +105,14 @@ function createConnectionUses ({ registry, now, isSelected, noteTraffic, asks, c
       if (handle !== undefined) registry.setOwner(handle, worker)
     },
 
-    traffic (socket) {
+    traffic (socket, isWrite) {
       try {
         const entry = registry.noteTraffic(socket, now())
         if (entry === undefined || entry.isAccepted) return false
+        if (isWrite) {
+          asks().noteWrite(entry, socket)
+          entry.activeAt = now() // of the capture, which has read the clock
+        }
         noteTraffic(entry)
         const isFirst = !entry.hasTraffic
         entry.hasTraffic = true

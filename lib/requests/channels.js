@@ -16,9 +16,11 @@ const guard = require('../context/guard')
  * @property {(server: object) => void} listens server.listen() is called
  * @property {(server: object) => void} listening it has its handle
  * @property {(worker: object) => void} worker a worker was made
- * @property {(socket: object) => boolean} traffic data goes out on a socket, or came in; returns whether the
- *   socket is about to connect; runs unguarded, and must not throw or create async resources
- * @property {(socket: object) => void} writes data is about to go out on a socket; likewise
+ * @property {(socket: object, isWrite: boolean) => boolean} traffic data goes out on a socket, or came in;
+ *   returns whether the socket is about to connect; runs unguarded, and must not throw or create async
+ *   resources
+ * @property {(socket: object) => void} writes data waits on a socket that connects;
+ *   likewise
  */
 
 /**

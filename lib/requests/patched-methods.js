@@ -186,4 +186,4 @@ function withHeader (headers, value) {
   return [...Object.values(headers), pair] // kOutHeaders: names as they are written, and values
 }
 
-module.exports = { createMethods }
+module.exports = { createMethods, wrapMethod }

@@ -29,9 +29,8 @@ function createTrafficLayer ({ traffic, writes }) {
   /** @param {any} socket */
   function touched (socket) {
     if (connecting.length > 0) forgetConnected()
-    const state = own(socket, '_writableState')
-    if (state?.writing === true && state.sync === true) writes(socket)
-    if (!traffic(socket)) return
+    const state = socket._writableState // a plain property, which Node reads with each write
+    if (!traffic(socket, state?.writing === true && state.sync === true)) return
     connecting[connecting.length] = new WeakRef(socket)
     earlyWrites.enable()
   }

@@ -4,28 +4,44 @@
 // piece to work on. So the handle's `write` notes in which run of the request it was called: there the wait
 // began that the stream's next callback ends.
 
-const { CURRENT_RUN, CURRENT_SPAN, current } = require('../context/current')
-const { RUN, SPAN, readWord, writeWord } = require('../context/records')
+const { ATTENTION, CURRENT_RUN, CURRENT_SPAN, TIMED, current } = require('../context/current')
+const { RUN, SPAN, findResource } = require('../context/records')
+const { idOf } = require('../node-objects')
+const { wrapMethod } = require('../requests/patched-methods')
 const { spanAt } = require('./identities')
 
-const { apply, defineProperty } = Reflect
+const { apply, getPrototypeOf } = Reflect
 
-/**
- * @param {any} handle of a zlib stream, internal to Node
- * @param {number} ref of its record
- */
-function noteZlibWrites (handle, ref) {
-  const method = handle.write
-  if (typeof method !== 'function') return
-  const { write } = {
+/** what puts `write` back, by the prototype of a kind of stream @type {Map<object, () => void>} */
+const wrapped = new Map()
+
+/** @param {object} handle of a zlib stream, internal to Node */
+function watchZlibWrites (handle) {
+  const prototype = getPrototypeOf(handle)
+  if (prototype === null || wrapped.has(prototype)) return
+  const method = wrapMethod(prototype, 'write', (method) => ({
     /** @this {any} */
     write () {
-      const isOwn = spanAt(current[CURRENT_SPAN])?.log === spanAt(readWord(ref, SPAN))?.log
-      writeWord(ref, RUN, isOwn ? current[CURRENT_RUN] : 0)
+      if ((current[ATTENTION] & TIMED) !== 0) noteWrite(this)
       return apply(method, this, arguments)
     }
-  }
-  defineProperty(handle, 'write', { value: write, writable: true, configurable: true })
+  }).write)
+  if (method !== undefined) wrapped.set(prototype, method.restore)
 }
 
-module.exports = { noteZlibWrites }
+/** Puts back what was there. */
+function unwatchZlibWrites () {
+  for (const restore of wrapped.values()) restore()
+  wrapped.clear()
+}
+
+/** @param {any} handle */
+function noteWrite (handle) {
+  const record = findResource(idOf(handle) ?? 0)
+  if (record === undefined) return
+  const { words, offset } = record
+  const isOwn = spanAt(current[CURRENT_SPAN])?.log === spanAt(words[offset + SPAN])?.log
+  words[offset + RUN] = isOwn ? current[CURRENT_RUN] : 0
+}
+
+module.exports = { unwatchZlibWrites, watchZlibWrites }
