@@ -89,31 +89,34 @@ class Arrivals {
     } else if (time - slept - polledBefore < (this.isScheduled ? MAX_TIMER_GAP : MAX_GAP)) {
       this.cameBy = this.cameAfter = slept >= MIN_SLEEP ? polledAt : (polledBefore + polledAt - slept) / 2
     } else {
-      const isMadeKnown = this.isScheduled && (flags & PASSED) === 0
-      this.find(time, isMadeKnown ? timeAt(words, offset) - loop.zero : undefined, loop)
+      this.find(time, words, offset, loop)
     }
   }
 
   /**
    * Finds when what the present callback waited for had come, after a time without a poll.
    * @param {number} time now
-   * @param {number | undefined} madeAt when the timer was made, if it is known to be one
+   * @param {Int32Array} words
+   * @param {number} offset
    * @param {import('./loop-time').LoopTime} loop
    */
-  find (time, madeAt, loop) {
+  find (time, words, offset, loop) {
     const { polledAt, polledBefore, slept } = this
-    const resource = executionAsyncResource()
-    const due = this.dueTime(resource, madeAt)
-    if (due !== undefined) {
-      this.isScheduled = true
-      this.cameBy = this.cameAfter = Math.min(due, time)
-      return
+    const isPassed = (words[offset + FLAGS] & PASSED) !== 0 // then all of them have one type
+    if (this.isScheduled || isPassed) {
+      const madeAt = isPassed ? undefined : timeAt(words, offset) - loop.zero
+      const due = this.dueTime(executionAsyncResource(), madeAt)
+      if (due !== undefined) {
+        this.isScheduled = true
+        this.cameBy = this.cameAfter = Math.min(due, time)
+        return
+      }
     }
     const { type } = loop
     this.cameBy = loop.knowsPolls && polledTypes.has(type) ? polledAt : time
     this.cameAfter = slept >= MIN_SLEEP ? polledAt : polledBefore
     if (!dataTypes.has(type)) return
-    const age = this.ageOf(resource)
+    const age = this.ageOf(executionAsyncResource())
     // Older than the poll that did not bring it: the end of a connection, which is no data
     if (age === undefined || time - age < polledBefore - MAX_GAP) return
     this.cameBy = this.cameAfter = Math.max(polledBefore, Math.min(time - age, this.cameBy))
