@@ -63,8 +63,6 @@ function createKindHandlers ({ parts, listener, orphans, runGuarded }) {
     if (context === undefined) return
     contextTag.write(resource, context)
     listener.opened(context, resource)
-    if (context.type !== 'ZLIB' || (current[ATTENTION] & TIMED) === 0) return
-    require('../spans/zlib-writes').watchZlibWrites(resource)
   }
 
   /** @param {number} offset @param {any} timer */

@@ -52,9 +52,8 @@ function createStepSpans ({ parts, carrier, kindTable, enterResource, resolve, l
     timeSpans (on) {
       if (on === isTimed()) return
       current[ATTENTION] ^= TIMED
-      if (on) return (timed ??= loadLoopTime()).start(now())
-      timed.stop()
-      require('../spans/zlib-writes').unwatchZlibWrites()
+      if (on) (timed ??= loadLoopTime()).start(now())
+      else timed.stop()
     },
 
     /**

@@ -48,8 +48,8 @@ function createSiteFigures (wiring) {
 
   /** @param {number} chain */
   function nameOf (chain) {
-    const { at: site, label = '' } = wiring.queries().waitSites().siteOf(chain)
-    return { site: site ?? label, label }
+    const { at: place, label = '' } = wiring.queries().waitSites().siteOf(chain)
+    return { site: place === undefined ? label : require('../spans/path-sites').placeText(place), label }
   }
 
   /** @param {number} chain @param {boolean} isOfRequest @param {number} count */

@@ -3,8 +3,7 @@
 // The sink of one file, pipe, terminal or device. Where event loop iterations are counted
 // (hooks/loop-iterations.js), the lines of one iteration are one synchronous write, made before the loop
 // polls; else each line is one. What is written is in the kernel, so that no end of the process loses it, and
-// O_APPEND lets several threads and processes write to one file. Lines are texts of bytes, see
-// encoding/json.js.
+// O_APPEND lets several threads and processes write to one file.
 //
 // Why no library: of sonic-boom, the well-kept one for this, a single writeSync() was of use here. Its
 // synchronous mode makes a process.nextTick() after a write, which the program's async_hooks see, sleeps on
@@ -12,9 +11,11 @@
 // renamed file, whole lines after a fault, a bounded backlog and descriptors that the program closes would
 // remain to be handled here.
 
+const { Definitions } = require('../encoding/definitions')
 const { LineWriter } = require('./line-writer')
 
 const BATCH = 1 << 16 // bytes; what does not fit is written before the iteration is over
+const MAX_BYTES = 3 // of a UTF-16 code unit in UTF-8
 
 /**
  * @typedef {object} SinkContext
@@ -30,7 +31,8 @@ const BATCH = 1 << 16 // bytes; what does not fit is written before the iteratio
  * @param {SinkContext} context
  */
 function createLineSink (target, name, { warn, loopIterations }) {
-  const writer = new LineWriter(target, name, warn)
+  const definitions = new Definitions()
+  const writer = new LineWriter(target, name, warn, definitions)
   /**
    * lines of the present iteration: as texts they would be copied by each scavenge
    * @type {Buffer | undefined}
@@ -40,32 +42,15 @@ function createLineSink (target, name, { warn, loopIterations }) {
   let batchLines = 0
   let isScheduled = false
 
-  /** @param {string} line as a text of bytes, with its line feed */
-  function write (line) {
+  /** @param {string} lines one, behind definitions that it needs, with their line feeds */
+  function write (lines) {
     if (writer.isClosed) return writer.drop(1)
-    if (loopIterations === undefined || !loopIterations.batching()) {
-      writeBatch()
-      return writer.write(Buffer.from(line, 'latin1'), 1)
-    }
-    if (batchBytes + line.length > BATCH) writeBatch()
-    if (line.length > BATCH) return writer.write(Buffer.from(line, 'latin1'), 1)
+    const maxBytes = lines.length * MAX_BYTES
+    const isBatching = loopIterations !== undefined && loopIterations.batching()
+    if (!isBatching || batchBytes + maxBytes > BATCH) writeBatch()
+    if (!isBatching || maxBytes > BATCH) return writer.write(Buffer.from(lines), 1)
     batch ??= Buffer.allocUnsafeSlow(BATCH)
-    added(batch.write(line, batchBytes, 'latin1'))
-  }
-
-  /**
-   * Writes a line given as bytes that are good until this returns.
-   * @param {Buffer} bytes
-   * @param {number} length
-   */
-  function writeBytes (bytes, length) {
-    if (writer.isClosed || length > BATCH || loopIterations === undefined || !loopIterations.batching()) {
-      return write(bytes.toString('latin1', 0, length))
-    }
-    if (batchBytes + length > BATCH) writeBatch()
-    batch ??= Buffer.allocUnsafeSlow(BATCH)
-    bytes.copy(batch, batchBytes, 0, length)
-    added(length)
+    added(batch.write(lines, batchBytes))
   }
 
   /** @param {number} length of a line that is in the batch now, in bytes */
@@ -91,14 +76,15 @@ function createLineSink (target, name, { warn, loopIterations }) {
       writer.write(bytes, count)
     } catch {
       writer.dropped += count // a stack overflow: the caller's own line is one of many here
+      definitions.clear()
     }
   }
 
   writer.proceed()
 
   return {
+    definitions,
     write,
-    writeBytes,
 
     /** Opens the file again by its name; where that fails, it is tried again. */
     reopen () {

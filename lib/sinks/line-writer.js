@@ -7,10 +7,11 @@
 const { writeSync } = require('node:fs')
 const { performance } = require('node:perf_hooks')
 const { Backlog } = require('./backlog')
+const { isDefinition } = require('../encoding/definitions')
 const { busyCodes, codeOf, faultOf, passingCodes } = require('./file-faults')
 const { OutputFile } = require('./output-file')
 const { RetryTimer } = require('./retry-timer')
-const { LINE_FEED, PIPE_BUF, countLines, endOfPiece } = require('./whole-lines')
+const { LINE_FEED, PIPE_BUF, countSpans, endOfPiece } = require('./whole-lines')
 
 /** @typedef {import('./open-file').Opened} Opened */
 
@@ -25,6 +26,9 @@ class LineWriter {
   #name
   #warn
   #file
+  #definitions
+  /** the file that has all that was defined @type {Opened | undefined} */
+  #definedIn
   #backlog = new Backlog(BACKLOG)
   /** the unwritten part of the backlog's first line @type {Buffer | undefined} */
   #remainder
@@ -42,24 +46,26 @@ class LineWriter {
    * @param {{ fd?: number, path?: string }} target
    * @param {string} name as it is printed
    * @param {(code: string, sentence: string) => void} warn
+   * @param {import('../encoding/definitions').Definitions} definitions
    */
-  constructor (target, name, warn) {
+  constructor (target, name, warn, definitions) {
     this.#target = target
     this.#name = name
     this.#warn = warn
     this.#file = new OutputFile(target)
+    this.#definitions = definitions
     /** it will never be written to again */
     this.isClosed = false
     /** why nothing can be written now @type {string | undefined} */
     this.fault = undefined
-    /** lines */
+    /** spans */
     this.written = 0
     this.dropped = 0
   }
 
   /**
    * @param {Buffer} bytes whole lines, good until this returns
-   * @param {number} count of them
+   * @param {number} count of spans among them
    */
   write (bytes, count) {
     const time = now()
@@ -70,11 +76,12 @@ class LineWriter {
     if (this.isClosed) return this.drop(count)
     const isDue = this.#retry.isDue(time)
     const { opened, isMoved } = this.#file
-    if (this.#backlog.size === 0 && opened !== undefined && !(isMoved && isDue)) {
+    const isKnown = opened !== undefined && opened === this.#definedIn
+    if (this.#backlog.size === 0 && isKnown && !(isMoved && isDue)) {
       return this.#writeThrough(opened, bytes, count)
     }
     this.#keep(bytes.toString('latin1'))
-    if (isDue) this.proceed()
+    if (isDue || !isKnown) this.proceed()
   }
 
   /**
@@ -100,7 +107,7 @@ class LineWriter {
       const piece = bytes.subarray(start, endOfPiece(bytes, start))
       length = this.#writeOnce(opened.fd, piece)
       if (length < piece.length) return this.#writeRest(opened, bytes.subarray(start), length)
-      this.written += countLines(piece)
+      this.written += countSpans(piece)
     }
   }
 
@@ -115,7 +122,7 @@ class LineWriter {
       done += this.#writeOnce(opened.fd, bytes.subarray(done))
     }
     const lineStart = done === 0 ? 0 : bytes.lastIndexOf(LINE_FEED, done - 1) + 1
-    this.written += countLines(bytes.subarray(0, lineStart))
+    this.written += countSpans(bytes.subarray(0, lineStart))
     if (done === bytes.length) return
     this.#keep(bytes.toString('latin1', lineStart))
     if (done > lineStart) {
@@ -143,16 +150,23 @@ class LineWriter {
     }
   }
 
-  /** Keeps lines for later; what does not fit is dropped. @param {string} text whole lines */
+  /**
+   * Keeps lines for later. From one that does not fit on all are dropped: they may refer to it.
+   * @param {string} text whole lines
+   */
   #keep (text) {
+    let isFull = false
     for (let start = 0, end; start < text.length; start = end) {
       end = text.indexOf('\n', start) + 1
-      if (!this.#backlog.add(text.slice(start, end))) this.drop(1)
+      const line = text.slice(start, end)
+      isFull ||= !this.#backlog.add(line)
+      if (isFull && !isDefinition(line)) this.drop(1)
     }
+    if (isFull) this.#definitions.clear()
   }
 
-  /** The number of lines that wait. */
-  get waiting () { return this.#backlog.size }
+  /** The number of spans that wait. */
+  get waiting () { return this.#backlog.spans }
 
   /** Counts lines as dropped. @param {number} count */
   drop (count) {
@@ -176,8 +190,7 @@ class LineWriter {
     while (this.#backlog.size > 0) {
       if (!this.#writeFirst(opened)) return this.#stall(this.#failure)
       this.#remainder = undefined
-      this.#backlog.shift()
-      this.written++
+      if (!isDefinition(this.#backlog.shift())) this.written++
       this.#retry.noteProgress()
     }
     this.#recover()
@@ -205,12 +218,21 @@ class LineWriter {
     const file = this.#file
     try {
       file.prepare(now())
+      this.#define()
       return true
     } catch (error) {
       if (file.opened === undefined) this.#stall(error)
       else this.#report(error)
       return file.opened !== undefined
     }
+  }
+
+  /** Begins a file that was opened anew with all that was defined. */
+  #define () {
+    const { opened } = this.#file
+    if (opened === this.#definedIn) return
+    this.#definedIn = opened
+    this.#backlog.prepend(Buffer.from(this.#definitions.text).toString('latin1'))
   }
 
   /** Nothing more can be written now. @param {any} error */

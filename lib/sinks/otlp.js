@@ -13,7 +13,7 @@ const { performance } = require('node:perf_hooks')
 const guard = require('../context/guard')
 const { messageOf } = require('../warnings')
 const { OtlpSender } = require('./otlp-sender')
-const { lineOf } = require('./serialize')
+const { lineOf } = require('../encoding/serialize')
 
 const EXPORTER = '@opentelemetry/exporter-trace-otlp-http'
 const QUEUE = 8 << 20 // characters on their way; what comes while there are more is dropped

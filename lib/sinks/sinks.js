@@ -6,23 +6,21 @@
 const guard = require('../context/guard')
 const { safe, targetOf } = require('./outputs')
 const { weightFor } = require('./sampling')
-const { MAX_LINE, byteLineOf, byteLineOfJson } = require('./serialize')
-const bytes = require('../encoding/bytes')
+const { lineOf, withAttribute } = require('../encoding/serialize')
 
 /**
  * @typedef {import('./outputs').Output} Output
- * @typedef {import('./serialize').SpanRecord} SpanRecord
+ * @typedef {import('../encoding/serialize').SpanRecord} SpanRecord
  * @typedef {import('./file').SinkContext} SinkContext
+ * @typedef {import('../encoding/definitions').Definitions} Definitions
  *
  * @typedef {object} EndedSpan
  * @property {number} ms duration
  * @property {boolean} failed status ERROR
  * @property {string} traceId
  * @property {() => SpanRecord} record builds the record, once
- * @property {(weight: number, onReplaced: () => void) => string | undefined} [json] the record's JSON as a
- *   text of bytes, where it is known without the record
- * @property {(weight: number, onReplaced: () => void) => boolean} [put] the same, put into the buffer of
- *   encoding/bytes.js
+ * @property {(definitions: Definitions, weight: number, onReplaced: () => void) => string} [line] the span as
+ *   a line of a file; left out: the record is
  *
  * @typedef {object} OutputStats
  * @property {string} to
@@ -39,15 +37,15 @@ const bytes = require('../encoding/bytes')
  * @property {OutputStats[]} outputs
  *
  * @typedef {object} Sink
- * @property {(line: any) => void} write gets a line as a text of bytes, or the record where `raw`
- * @property {(bytes: Buffer, length: number) => void} [writeBytes] gets a line as bytes that are good until
- *   this returns
+ * @property {(line: any) => void} write gets a line, behind definitions that it needs, or the record where
+ *   there are no definitions
+ * @property {Definitions} [definitions] of a file
  * @property {() => void} [reopen]
  * @property {(goesOn?: boolean) => void} flush
  * @property {() => void} close
  * @property {() => { written: number, waiting: number, dropped: number, fault?: string }} stats
  *
- * @typedef {{ output: Output, sink: Sink, raw: boolean, lost: number }} Destination
+ * @typedef {{ output: Output, sink: Sink, lost: number }} Destination
  */
 
 /** @param {Output[]} outputs @param {SinkContext} context */
@@ -57,15 +55,13 @@ function createSinks (outputs, context) {
 
   /** @param {EndedSpan} span */
   function deliver (span) {
-    /** @type {ReturnType<typeof createCopies> | undefined} */
-    let copies
+    /** @type {SpanRecord | undefined} */
+    let record
+    const recordOf = () => (record ??= span.record())
     for (const destination of destinations) {
       try {
         const weight = weightFor(destination.output, span)
-        if (weight === 0) continue
-        if (destinations.length === 1 && putLine(destination.sink, span, weight)) return
-        copies ??= createCopies(span, countReplaced)
-        destination.sink.write(destination.raw ? copies.record(weight) : copies.line(weight))
+        if (weight !== 0) destination.sink.write(formOf(span, recordOf, destination.sink, weight))
       } catch {
         destination.lost++ // an attribute or a built-in of the program's throws
       }
@@ -73,23 +69,21 @@ function createSinks (outputs, context) {
   }
 
   /**
-   * The short way to the only output.
-   * @param {Sink} sink
    * @param {EndedSpan} span
+   * @param {() => SpanRecord} recordOf makes its record, once
+   * @param {Sink} sink
    * @param {number} weight
-   * @returns {boolean} false: the long way is to be used
    */
-  function putLine (sink, span, weight) {
-    const before = replaced
-    if (sink.writeBytes === undefined || span.put === undefined) return false
-    if (!span.put(weight, countReplaced)) return false
-    bytes.put('\n')
-    if (bytes.length() > MAX_LINE) { // it is shortened on the long way, where all is counted again
-      replaced = before
-      return false
+  function formOf (span, recordOf, { definitions }, weight) {
+    if (definitions !== undefined && span.line !== undefined) {
+      return span.line(definitions, weight, countReplaced)
     }
-    sink.writeBytes(bytes.buffer(), bytes.length())
-    return true
+    const record = recordOf()
+    const attributes = weight === 1
+      ? record.attributes
+      : withAttribute(record.attributes, 'longstack.sample_ratio', weight)
+    const weighted = weight === 1 ? record : { ...record, attributes }
+    return definitions === undefined ? weighted : lineOf(weighted, countReplaced)
   }
 
   function countReplaced () {
@@ -144,7 +138,7 @@ function createSinks (outputs, context) {
 /** @param {Output} output @param {SinkContext} context @returns {Destination} */
 function destinationFor (output, context) {
   const target = targetOf(output.to)
-  return { output, sink: sinkFor(output, target, context), raw: target.url !== undefined, lost: 0 }
+  return { output, sink: sinkFor(output, target, context), lost: 0 }
 }
 
 /**
@@ -181,55 +175,6 @@ function statsOf ({ output, sink, lost }) {
   const { written, waiting, dropped, fault } = sink.stats()
   const cause = fault !== undefined && { fault }
   return { to: safe(output.to), written, waiting, dropped: dropped + lost, ...cause }
-}
-
-/**
- * A span as record and as line, made once for all outputs; a sampled one has its ratio in it.
- * @param {EndedSpan} span
- * @param {() => void} onReplaced
- */
-function createCopies (span, onReplaced) {
-  /** @type {SpanRecord | undefined} */
-  let record
-  /** @type {string | undefined} */
-  let fullLine
-  /** @type {Map<number, string> | undefined} */
-  let weightedLines
-
-  /** @param {number} weight */
-  const recordFor = (weight) => {
-    record ??= span.record()
-    return weight === 1 ? record : withRatio(record, weight)
-  }
-
-  /** @param {number} weight */
-  const lineFor = (weight) => {
-    const json = span.json?.(weight, onReplaced)
-    return json === undefined ? byteLineOf(recordFor(weight), onReplaced) : byteLineOfJson(json)
-  }
-
-  /** @param {number} weight */
-  const weightedLine = (weight) => {
-    weightedLines ??= new Map()
-    const line = weightedLines.get(weight) ?? lineFor(weight)
-    weightedLines.set(weight, line)
-    return line
-  }
-
-  return {
-    record: recordFor,
-    /** @param {number} weight */
-    line: (weight) => weight === 1 ? (fullLine ??= lineFor(1)) : weightedLine(weight)
-  }
-}
-
-/** @param {SpanRecord} record @param {number} ratio */
-function withRatio (record, ratio) {
-  // Spreading would run getters of the program.
-  const attributes = Object.defineProperties({}, Object.getOwnPropertyDescriptors(record.attributes ?? {}))
-  const property = { value: ratio, enumerable: true, configurable: true, writable: true }
-  Object.defineProperty(attributes, 'longstack.sample_ratio', property)
-  return { ...record, attributes }
 }
 
 module.exports = { createSinks }

@@ -4,6 +4,7 @@
 
 const PIPE_BUF = 4096 // bytes that reach a pipe without those of another writer in between; see pipe(7)
 const LINE_FEED = 10
+const DEFINITION = 'l'.charCodeAt(0) // the first letter of its first key, see definitions.js
 
 /**
  * Returns where the whole lines end that one write of a pipe takes, or the first line where that is longer.
@@ -16,11 +17,15 @@ function endOfPiece (bytes, start) {
   return end > start ? end : bytes.indexOf(LINE_FEED, start) + 1
 }
 
-/** @param {Buffer} bytes */
-function countLines (bytes) {
+/** Counts the spans among whole lines; the others are definitions. @param {Buffer} bytes */
+function countSpans (bytes) {
   let count = 0
-  for (let i = bytes.indexOf(LINE_FEED); i !== -1; i = bytes.indexOf(LINE_FEED, i + 1)) count++
+  for (let start = 0, end; start < bytes.length; start = end + 1) {
+    end = bytes.indexOf(LINE_FEED, start)
+    if (end === -1) break
+    if (bytes[start + 2] !== DEFINITION) count++
+  }
   return count
 }
 
-module.exports = { LINE_FEED, PIPE_BUF, countLines, endOfPiece }
+module.exports = { LINE_FEED, PIPE_BUF, countSpans, endOfPiece }

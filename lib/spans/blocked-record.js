@@ -3,7 +3,7 @@
 // A blocking callback as a record among the spans. One that is written while it still runs is written again
 // when it has ended, under the same id: readers use the last.
 
-const ids = require('./ids')
+const ids = require('../encoding/ids')
 const { unixNano } = require('./unix-nano')
 
 /**

@@ -8,7 +8,6 @@ const { endOf, handleOf } = require('../node-objects')
 const { hidden, hiddenProperty, isObject, own } = require('../objects')
 const { hostOf, methodOf, pathOf, requestName, textOf } = require('./http-names')
 const { nameOfMethod, nameOfPath } = require('../path-names')
-const { preparedAttributes } = require('./prepared-attributes')
 
 /** @typedef {Record<string, unknown>} Attributes */
 
@@ -80,8 +79,7 @@ function addPeer (attributes, socket) {
  * Describes a request that a server got.
  * @param {object} request
  * @param {any} socket
- * @returns {{ name: string, attributes: Attributes, traceparent: string | undefined, preparedJson?:
- *   Uint8Array }}
+ * @returns {{ name: string, attributes: Attributes, traceparent: string | undefined }}
  */
 function describeServed (request, socket) {
   const { method = 'GET', path, version } = startLine(request)
@@ -105,10 +103,7 @@ function describeServed (request, socket) {
         'network.peer.port': peerPort,
         'network.protocol.version': version
       },
-      traceparent,
-      preparedJson: typeof peerPort === 'number'
-        ? preparedAttributes(method, path, scheme, address, port)
-        : undefined
+      traceparent
     }
   }
   /** @type {Attributes} */

@@ -4,8 +4,7 @@
 // within milliseconds, and are read afterwards now and then; an object or a text for each that has ended
 // would be copied by scavenges, and V8 would grow the new space. Hot path: bench/run.js, longstack-spans.
 
-const { putHex } = require('../encoding/bytes')
-const { fill } = require('./ids')
+const { fill } = require('../encoding/ids')
 
 const SLOTS = 1 << 11 // a number's lowest bits are its slot
 const MASK = SLOTS - 1
@@ -88,21 +87,6 @@ function withNonZeroId (index, length) {
   if (bytes[index] !== 0) return bytes
   if (bytes.subarray(index, index + length).every((byte) => byte === 0)) bytes[index] = 1
   return bytes
-}
-
-/**
- * Puts the 32 digits of a trace id into the buffer of bytes.js, without making a text.
- * @param {number} number of a span
- */
-function putTraceId (number) {
-  const index = (number & MASK) * BYTES
-  putHex(withNonZeroId(index, TRACE), index, TRACE)
-}
-
-/** Puts the 16 digits of a span id, likewise. @param {number} number of a span */
-function putSpanId (number) {
-  const index = (number & MASK) * BYTES + TRACE
-  putHex(withNonZeroId(index, BYTES - TRACE), index, BYTES - TRACE)
 }
 
 /**
@@ -265,8 +249,6 @@ module.exports = {
   identityAt,
   isInside,
   nextNumber,
-  putSpanId,
-  putTraceId,
   signatureAt,
   spanAt,
   spanIdOf,

@@ -7,7 +7,8 @@
 const { isClosed } = require('../node-objects')
 const { own } = require('../objects')
 const { identityAt, spanAt } = require('./identities')
-const ids = require('./ids')
+const ids = require('../encoding/ids')
+const { placeText } = require('./path-sites')
 const { unixNano } = require('./unix-nano')
 const { createWallClock } = require('./wall-clock')
 
@@ -67,7 +68,14 @@ function createOpenIntervals ({ siteOf, resource, now }) {
       let group = byChain.get(chain)
       if (group === undefined) {
         const { at: site, callers = [], label } = siteOf(chain)
-        group = { at: site, callers, label, count: 0, oldest_ms: 0, requests: {} }
+        group = {
+          at: site && placeText(site),
+          callers: callers.map(placeText),
+          label,
+          count: 0,
+          oldest_ms: 0,
+          requests: {}
+        }
         byChain.set(chain, group)
       }
       group.count++

@@ -20,11 +20,18 @@ const requestTypes = new Set([
  * @typedef {import('../context/context').Context} Context
  * @typedef {import('../stacks/frames').Frame} Frame
  *
+ * @typedef {object} Place a frame
+ * @property {string} function name, `<anonymous>`
+ * @property {string} [file]
+ * @property {number} [line]
+ * @property {number} [column]
+ * @property {string} [location] where a frame has no file with lines: `native`
+ * @property {string} [via] the package that was called there
+ *
  * @typedef {object} Site one object for equal ones
- * @property {string | undefined} at `query (/app/pool.js:34:12)`
- * @property {string[] | undefined} callers of the program, innermost first
+ * @property {Place | undefined} at
+ * @property {Place[] | undefined} callers of the program, innermost first
  * @property {string | undefined} label of the step that was registered there
- * @property {string | undefined} json of the three, once it was needed, see path-json.js
  */
 
 /**
@@ -79,15 +86,14 @@ function createPathSites (stackOf) {
         if (frame.kind !== 'user') continue
         const place = placeOf(frame)
         return {
-          at: library === undefined ? place : `${place} via ${library}`,
+          at: library === undefined ? place : { ...place, via: library },
           callers: callersOf(present, frames, i, place),
-          label: labelOf(present, frames),
-          json: undefined
+          label: labelOf(present, frames)
         }
       }
     }
     const label = labelOf(context, stackOf(context)?.frames ?? [])
-    return { at: undefined, callers: undefined, label, json: undefined }
+    return { at: undefined, callers: undefined, label }
   }
 
   /**
@@ -97,20 +103,22 @@ function createPathSites (stackOf) {
    * @param {Context} context
    * @param {Frame[]} frames of it
    * @param {number} index of the frame
-   * @param {string} place of the frame
+   * @param {Place} place of the frame
    */
   function callersOf (context, frames, index, place) {
-    /** @type {string[]} */
+    /** @type {Place[]} */
     const callers = []
-    let last = place
+    let last = placeText(place)
     let start = index + 1
     let present = /** @type {Context | undefined} */ (context)
     for (let steps = 0; present !== undefined && steps < MAX_STEPS; steps++) {
       for (let i = start; i < frames.length; i++) {
         if (frames[i].kind !== 'user') continue
         const caller = placeOf(frames[i])
-        if (caller === last) continue
-        callers.push(last = caller)
+        const text = placeText(caller)
+        if (text === last) continue
+        last = text
+        callers.push(caller)
         if (callers.length === MAX_CALLERS) return callers
       }
       present = present.parent
@@ -125,13 +133,21 @@ function createPathSites (stackOf) {
 }
 
 /** @type {Site} */
-const NO_SITE = { at: undefined, callers: undefined, label: undefined, json: '' }
+const NO_SITE = { at: undefined, callers: undefined, label: undefined }
 
-/** Returns a frame as it is written: `query (/app/pool.js:34:12)`. @param {Frame} frame */
+/** @param {Frame} frame @returns {Place} */
 function placeOf (frame) {
   const { text } = mapFrame(frame)
-  const place = text.startsWith('async ') ? text.slice(6) : text
-  return place.endsWith(')') ? place : `<anonymous> (${place})`
+  const [, name = '<anonymous>', location = text] = /^(?:async )?(.*?) \((.*)\)$/s.exec(text) ?? []
+  const [, file, line, column] = /^(.*):(\d+):(\d+)$/s.exec(location.replace(/^async /, '')) ?? []
+  if (file === undefined) return { function: name, location }
+  return { function: name, file, line: Number(line), column: Number(column) }
+}
+
+/** Returns a place as text: `query (/app/pool.js:34:12) via pg`. @param {Place} place */
+function placeText ({ function: name, file, line, column, location, via }) {
+  const text = `${name} (${file === undefined ? location : `${file}:${line}:${column}`})`
+  return via === undefined ? text : `${text} via ${via}`
 }
 
 /** Returns the innermost package that a file belongs to. @param {string | undefined} fileName */
@@ -143,4 +159,4 @@ function packageOf (fileName) {
   return parts[index].startsWith('@') ? `${parts[index]}/${parts[index + 1]}` : parts[index]
 }
 
-module.exports = { createPathSites }
+module.exports = { createPathSites, placeText }

@@ -14,6 +14,7 @@ const { SpanOutputs } = require('./span-outputs')
 const { spanResource } = require('./span-resource')
 const { createSpans } = require('./spans')
 const { createUserSpans, noSpan } = require('./user-span')
+const { unwatchZlibWrites } = require('./zlib-writes')
 
 /**
  * @typedef {import('./span').Span} Span
@@ -129,6 +130,7 @@ function createSpanRecorder (deps) {
       countIterations(false)
       requests?.disable()
       asyncLayer.timeSpans(false)
+      unwatchZlibWrites()
       process.removeListener('exit', onExit)
     },
 

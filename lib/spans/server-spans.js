@@ -45,10 +45,9 @@ function createServerSpans ({ spans, asyncLayer, koaRoutes, handlesOf }) {
     listener: {
       requestServed (request, socket) {
         if (asyncLayer.inOwnWork()) return undefined
-        const { name, attributes, traceparent, preparedJson } = describeServed(request, socket)
+        const { name, attributes, traceparent } = describeServed(request, socket)
         const span = spans.start({ name, kind: 'SERVER', remote: parse(traceparent) })
-        span.attributes = span.preparedFor = attributes
-        span.preparedJson = preparedJson
+        span.attributes = attributes
         span.chain = asyncLayer.enterSpan(span).chain
         spans.begin(span, socket)
         return span
@@ -58,7 +57,6 @@ function createServerSpans ({ spans, asyncLayer, koaRoutes, handlesOf }) {
         const { name, attributes } = describeServed(request, socket)
         span.name = name
         Object.assign(span.attributes, attributes)
-        span.preparedJson = undefined
       },
 
       responseFinished (span, request, response) {

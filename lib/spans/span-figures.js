@@ -2,14 +2,13 @@
 
 // The figures of a span: run, waits and delays. Data in, data out.
 
-const { MIN_RANGE } = require('./path-json')
-
 const MAX_DELAYERS = 5
 const UNKNOWN = 'unknown' // the subsystem of a wait where none is known
 const MIN_WAIT = 0.001 // ms
 const MAX_DELAYS = 16 // of which it is said when they were
+const MIN_RANGE = 1 // ms, of a delay that is told as one
 const MIN_LATE = 0.2 // ms of a delay of which it is told when it was
-const MIN_SHARE = 1 / 100 // of the duration, of these
+const MIN_SHARE = 1 / 50 // of the duration, of these, and of who delayed it
 /** @type {import('./wait-sites').Path} */
 const NO_PATH = { waits: [], ran: undefined, beside: 0, late: [] }
 
@@ -59,7 +58,7 @@ function figuresOf (span, { loop, stack, frameAt }) {
   /** @type {Record<string, number>} */
   const sums = {}
   let [waited, delayed, delayedMax] = [0, 0, 0]
-  for (const { ms, delayed: ownDelay, delayedMax: ownMax, subsystem = UNKNOWN } of waits) {
+  for (const { ms, delayed: ownDelay, delayedMax: ownMax, until: { until: subsystem = UNKNOWN } } of waits) {
     delayed += ownDelay
     delayedMax += ownMax
     waited += ms
@@ -80,7 +79,9 @@ function figuresOf (span, { loop, stack, frameAt }) {
     waited,
     delayed,
     delayedMax: rangeEnd(delayed, delayedMax),
-    delayers: late.length === 0 ? [] : delayersOf(span, loop, frameAt, delayed, delayedMax),
+    delayers: late.length === 0
+      ? []
+      : delayersOf(span, loop, frameAt, delayed, delayedMax).filter(({ max }) => max >= duration * MIN_SHARE),
     delays: late.length === 0 ? [] : delaysOf(late, zero, duration)
   }
 }
@@ -137,4 +138,4 @@ function clamp (ms, max) {
   return Math.max(0, Math.min(ms, max))
 }
 
-module.exports = { figuresOf }
+module.exports = { MIN_RANGE, figuresOf }

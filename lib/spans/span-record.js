@@ -1,25 +1,29 @@
 'use strict'
 
-// A span as it is written: OpenTelemetry's names, and where the time went. As an object for listeners, or as
-// JSON for files (span-json.js); both are the same to the letter.
+// A span as it is told: OpenTelemetry's names, and where the time went. As an object for listeners and OTLP,
+// with everything in it; as a line of a file (format 2, docs/spans.md) that refers to what the file already
+// defines: its resource, stacks, and the sites of waits and runs.
 
-const { begin, text } = require('../encoding/bytes')
-const { isRewritten } = require('../encoding/json')
-const { MIN_MS, MIN_RANGE, isListed } = require('./path-json')
-const { PREPARED_KEYS } = require('./prepared-attributes')
-const { figuresOf } = require('./span-figures')
-const { eventsOf, preparedOf, putSpan } = require('./span-json')
+const { lineOf, withAttribute } = require('../encoding/serialize')
+const { placeText } = require('./path-sites')
+const { MIN_RANGE, figuresOf } = require('./span-figures')
 const { unixNano } = require('./unix-nano')
+
+const MAX_SITES = 10 // of waits, and of own code, in one record
+const MIN_MS = 0.0005 // below that a figure is zero, once rounded
+const MIN_SHARE = 1 / 100 // of the duration, of a part that is listed
 
 /**
  * @typedef {import('./span').Span} Span
  * @typedef {import('./span').Status} Status
  * @typedef {import('./span-figures').Figures} Figures
  * @typedef {import('./span-figures').Surroundings} Surroundings
+ * @typedef {import('./path-sites').Site} Site
  * @typedef {import('./wait-sites').SiteRun} SiteRun
  * @typedef {import('./wait-sites').SiteWait} SiteWait
+ * @typedef {import('../encoding/definitions').Definitions} Definitions
  *
- * @typedef {object} SpanRecord a span, as written in JSON Lines and given to listeners
+ * @typedef {object} SpanRecord a span, as it is given to listeners
  * @property {string} traceId 32 hex digits
  * @property {string} spanId 16 hex digits
  * @property {string} [parentSpanId]
@@ -35,72 +39,66 @@ const { unixNano } = require('./unix-nano')
  */
 
 /**
- * Names of attributes that make a record's JSON more than the sum of its parts: those of longstack's figures,
- * which overwrite the program's, and that of the method that JSON.stringify calls.
- */
-const specialNames = new Set([
-  'toJSON', 'code.stacktrace', 'longstack.run_ms', 'longstack.waits', 'longstack.ran',
-  'longstack.beside_ms', 'longstack.wait_ms', 'longstack.waited_ms', 'longstack.delayed_ms',
-  'longstack.delayed_max_ms', 'longstack.delayed_by', 'longstack.delays',
-  'longstack.runs', 'longstack.sample_ratio'
-])
-
-/**
  * A span that has ended, or is written while it is open. Its figures are computed once, when they are first
  * needed.
  */
 class SpanWriting {
+  /** @type {Figures | undefined} */
+  #figures
+  /** @type {SpanRecord | undefined} */
+  #record
+  #surroundings
+
   /** @param {Span} span @param {Surroundings} surroundings */
   constructor (span, surroundings) {
     this.span = span
-    this.surroundings = surroundings
-    /** @type {Figures | undefined} */
-    this.figures = undefined
-    /** of the attributes without longstack's figures @type {string[]} */
-    this.keys = []
-    /** @type {SpanRecord | undefined} */
-    this.object = undefined
+    this.#surroundings = surroundings
   }
 
-  measure () {
-    if (this.figures === undefined) {
-      this.keys = Object.keys(this.span.attributes)
-      this.figures = figuresOf(this.span, this.surroundings)
+  /** Adds what all forms have to the span's own attributes, which the program does not change any more. */
+  #measure () {
+    if (this.#figures === undefined) {
+      this.#figures = figuresOf(this.span, this.#surroundings)
+      addFigures(this.span, this.#figures)
     }
-    return this.figures
+    return this.#figures
   }
 
   /** Returns the record, the same object each time. @returns {SpanRecord} */
   record () {
-    this.object ??= recordOf(this.span, this.measure(), this.surroundings.resource)
-    return this.object
+    this.#record ??= recordOf(this.span, this.#measure(), this.#surroundings.resource)
+    return this.#record
   }
 
   /**
-   * Puts the record's JSON into the buffer of bytes.js.
+   * Returns the span as a line of a file, behind those that define what it refers to.
+   * @param {Definitions} definitions of the file
    * @param {number} weight the part of all spans that is written, 1 where it stands for itself
    * @param {() => void} onReplaced called for each attribute that cannot be written
-   * @returns {boolean} false: only JSON.stringify can make it
    */
-  put (weight, onReplaced) {
-    const figures = this.measure()
-    if (isRewritten()) return false
-    for (let i = preparedOf(this.span) === undefined ? 0 : PREPARED_KEYS; i < this.keys.length; i++) {
-      if (specialNames.has(this.keys[i])) return false
-    }
-    begin()
-    putSpan(this.span, this.keys, figures, this.surroundings.resource, weight, onReplaced)
-    return true
-  }
-
-  /**
-   * Returns the record's JSON as a text of bytes, undefined where only JSON.stringify can make it.
-   * @param {number} weight
-   * @param {() => void} onReplaced
-   * @returns {string | undefined}
-   */
-  json (weight, onReplaced) {
-    return this.put(weight, onReplaced) ? text() : undefined
+  line (definitions, weight, onReplaced) {
+    const { trace, waits, ran, duration } = this.#measure()
+    const { span } = this
+    const { origin, traceId, spanId, parentSpanId, name, kind, status, events } = span
+    const line = lineOf({
+      traceId,
+      spanId,
+      parentSpanId,
+      name,
+      kind,
+      startTimeUnixNano: unixNano(origin, span.start),
+      endTimeUnixNano: unixNano(origin, span.end),
+      status,
+      source: definitions.sourceOf(this.#surroundings.resource),
+      stack: trace === undefined ? undefined : definitions.numberOfStack(trace),
+      attributes: weight === 1
+        ? span.attributes
+        : withAttribute(span.attributes, 'longstack.sample_ratio', weight),
+      waits: waits.length === 0 ? undefined : listed(waits, duration, (wait) => waitLine(wait, definitions)),
+      ran: ran === undefined ? undefined : listed(ran, duration, (run) => runLine(run, definitions)),
+      events: events === undefined ? undefined : eventsOf(span)
+    }, onReplaced)
+    return definitions.takeNew() + line
   }
 
   // What outputs decide by.
@@ -115,11 +113,13 @@ class SpanWriting {
  * @param {Record<string, unknown>} resource
  * @returns {SpanRecord}
  */
-function recordOf (span, figures, resource) {
+function recordOf (span, { trace, waits, ran, duration }, resource) {
   const { origin, traceId, spanId, parentSpanId, name, kind, status, events } = span
   const startTimeUnixNano = unixNano(origin, span.start)
   const endTimeUnixNano = unixNano(origin, span.end)
-  const attributes = addFigures(span, figures)
+  let attributes = withAttribute(span.attributes, 'longstack.waits', listed(waits, duration, waitOf))
+  if (ran !== undefined) attributes = withAttribute(attributes, 'longstack.ran', listed(ran, duration, runOf))
+  if (trace !== undefined) attributes = withAttribute(attributes, 'code.stacktrace', trace)
   const tail = { name, kind, startTimeUnixNano, endTimeUnixNano, status, attributes, resource }
   /** @type {SpanRecord} */
   const record = parentSpanId === undefined
@@ -129,32 +129,31 @@ function recordOf (span, figures, resource) {
   return record
 }
 
-/**
- * Adds to the span's own attributes, which are read no more after this.
- * @param {Span} span
- * @param {Figures} figures
- */
+/** Returns the events of a span as they are written. @param {Span} span */
+function eventsOf ({ origin, events = [] }) {
+  return events.map(({ time, ...event }) => ({ ...event, timeUnixNano: unixNano(origin, time) }))
+}
+
+/** @param {Span} span @param {Figures} figures */
 function addFigures ({ attributes, runs, start }, figures) {
-  const { trace, run, duration, waits, ran, beside, sums, waited } = figures
-  const { delayed, delayedMax, delayers, delays } = figures
-  if (trace !== undefined) attributes['code.stacktrace'] = trace
+  const { run, beside, sums, waited, delayed, delayedMax, delayers, delays } = figures
   attributes['longstack.run_ms'] = toMicros(run)
-  attributes['longstack.waits'] = listed(waits, duration).map(waitOf)
-  if (ran !== undefined) attributes['longstack.ran'] = listed(ran, duration).map(runOf)
   if (beside >= MIN_MS) attributes['longstack.beside_ms'] = toMicros(beside)
-  attributes['longstack.wait_ms'] = rounded(sums)
+  for (const subsystem of Object.keys(sums)) sums[subsystem] = toMicros(sums[subsystem])
+  attributes['longstack.wait_ms'] = sums
   attributes['longstack.waited_ms'] = toMicros(waited)
   attributes['longstack.delayed_ms'] = toMicros(delayed)
   if (delayedMax > delayed) attributes['longstack.delayed_max_ms'] = toMicros(delayedMax)
-  attributes['longstack.delayed_by'] = delayers.map(({ by: delayer, ms, max, at: frame }) => ({
-    ...(delayer === undefined ? {} : { spanId: delayer.spanId, name: delayer.name }),
+  attributes['longstack.delayed_by'] = delayers.map(({ by: delayer, ms, max, at: frame }) => defined({
+    spanId: delayer?.spanId,
+    name: delayer?.name,
     ms: toMicros(ms),
-    ...(max > ms ? { max: toMicros(max) } : {}),
-    ...(frame === undefined ? {} : { at: frame })
+    max: max > ms ? toMicros(max) : undefined,
+    at: frame
   }))
   if (delays.length > 0) {
-    attributes['longstack.delays'] = delays.map(({ start, ms, certain }) => {
-      return certain < ms ? [start, ms, certain].map(toMicros) : [start, ms].map(toMicros)
+    attributes['longstack.delays'] = delays.map(({ start: delayStart, ms, certain }) => {
+      return certain < ms ? [delayStart, ms, certain].map(toMicros) : [delayStart, ms].map(toMicros)
     })
   }
   if (runs.length > 0) {
@@ -162,61 +161,94 @@ function addFigures ({ attributes, runs, start }, figures) {
       return [toMicros(runStart - start), toMicros(ms), type]
     })
   }
-  return attributes
 }
 
 /**
- * Returns the parts that are listed.
+ * Returns the worst parts, those that matter, in another form.
  * @template {{ ms: number, delayed?: number }} T
+ * @template R
  * @param {T[]} parts worst first
  * @param {number} duration ms
- * @returns {T[]}
+ * @param {(part: T) => R} form
+ * @returns {R[]}
  */
-function listed (parts, duration) {
-  let count = 0
-  while (isListed(parts, count, duration)) count++
-  return parts.slice(0, count)
-}
-
-/** Returns a wait as it is written. @param {SiteWait} wait */
-function waitOf (wait) {
-  const { ms, count, delayed, delayedMax, site, until, unproven, sent, unsent, beside } = wait
-  const { on: connections } = wait
-  return {
-    ms: toMicros(ms),
-    count,
-    ...(delayed >= MIN_MS ? { delayed: toMicros(delayed) } : {}),
-    ...(delayedMax - delayed >= MIN_RANGE ? { delayed_max: toMicros(delayedMax) } : {}),
-    ...placeOf(site),
-    ...(until === undefined ? {} : { until }),
-    ...(unproven ? { unproven } : {}),
-    ...(connections === undefined ? {} : { on: connections }),
-    ...(sent > 0 ? { sent } : {}),
-    ...(unsent >= MIN_MS ? { unsent: toMicros(unsent) } : {}),
-    ...(sent > 0 && beside > 0 ? { beside } : {})
+function listed (parts, duration, form) {
+  const result = []
+  for (let i = 0; i < parts.length && i < MAX_SITES; i++) {
+    const { ms, delayed = 0 } = parts[i]
+    if (ms + delayed < duration * MIN_SHARE) break
+    result.push(form(parts[i]))
   }
-}
-
-/** Returns own code as it is written. @param {SiteRun} run */
-function runOf ({ ms, count, site }) {
-  return { ms: toMicros(ms), count, ...placeOf(site) }
-}
-
-/** @param {import('./path-sites').Site} site */
-function placeOf ({ at: frame, callers, label }) {
-  return {
-    ...(frame === undefined ? {} : { at: frame }),
-    ...(callers === undefined ? {} : { callers }),
-    ...(label === undefined ? {} : { label })
-  }
-}
-
-/** @param {Record<string, number>} sums ms by name */
-function rounded (sums) {
-  /** @type {Record<string, number>} */
-  const result = {}
-  for (const name of Object.keys(sums)) result[name] = toMicros(sums[name])
   return result
+}
+
+/** Returns a wait as listeners get it. @param {SiteWait} wait */
+function waitOf (wait) {
+  const { site, until, figures } = partsOf(wait)
+  return defined({ ...figures.time, ...placeOf(site), until: untilText(until), ...figures.rest })
+}
+
+/** Returns a wait as it is written to a file. @param {SiteWait} wait @param {Definitions} definitions */
+function waitLine (wait, definitions) {
+  const { site, until, figures: { time, rest } } = partsOf(wait)
+  const count = wait.count === 1 ? undefined : wait.count
+  return { ...time, count, site: definitions.numberOfSite(site), ...until, ...rest }
+}
+
+/** @param {SiteWait} wait */
+function partsOf ({ ms, count, delayed, delayedMax, site, until, unproven, sent, unsent, beside, on: ids }) {
+  return {
+    site,
+    until,
+    figures: {
+      time: {
+        ms: toMicros(ms),
+        count,
+        delayed: delayed >= MIN_MS ? toMicros(delayed) : undefined,
+        delayed_max: delayedMax - delayed >= MIN_RANGE ? toMicros(delayedMax) : undefined
+      },
+      rest: {
+        unproven: unproven || undefined,
+        on: ids,
+        sent: sent > 0 ? sent : undefined,
+        unsent: unsent >= MIN_MS ? toMicros(unsent) : undefined,
+        beside: sent > 0 && beside > 0 ? beside : undefined
+      }
+    }
+  }
+}
+
+/** Returns own code likewise. @param {SiteRun} run */
+function runOf ({ ms, count, site }) {
+  return defined({ ms: toMicros(ms), count, ...placeOf(site) })
+}
+
+/** @param {SiteRun} run @param {Definitions} definitions */
+function runLine ({ ms, count, site }, definitions) {
+  return { ms: toMicros(ms), count: count === 1 ? undefined : count, site: definitions.numberOfSite(site) }
+}
+
+/** @param {Site} site */
+function placeOf ({ at: place, callers, label }) {
+  return { at: place && placeText(place), callers: callers?.map(placeText), label }
+}
+
+/**
+ * Returns what ended a wait, in words.
+ * @param {import('./wait-sites').Until} until
+ * @returns {string | undefined} undefined where that is not known
+ */
+function untilText ({ until: subsystem, peer, request }) {
+  if (request !== undefined) return `${request} of another request`
+  return peer === undefined ? subsystem : `${subsystem} ${peer}`
+}
+
+/** Removes the properties that are undefined. @template {object} T @param {T} object @returns {T} */
+function defined (object) {
+  for (const key of Object.keys(object)) {
+    if (/** @type {any} */ (object)[key] === undefined) delete /** @type {any} */ (object)[key]
+  }
+  return object
 }
 
 /** Rounds to microseconds. @param {number} ms */

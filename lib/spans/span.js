@@ -59,13 +59,6 @@ class Span {
     this.origin = origin
     /** @type {Record<string, unknown>} */
     this.attributes = {}
-    /**
-     * prepared JSON of the first attributes of `preparedFor`, see prepared-attributes.js
-     * @type {Uint8Array | undefined}
-     */
-    this.preparedJson = undefined
-    /** @type {Record<string, unknown> | undefined} */
-    this.preparedFor = undefined
     /** @type {Status} */
     this.status = UNSET
     /** @type {SpanEvent[] | undefined} */
@@ -249,7 +242,6 @@ class Span {
   /** Releases all but its identity, once it has been written. */
   release () {
     this.attributes = {}
-    this.preparedJson = this.preparedFor = undefined
     this.events = this.failure = this.rejection = this.path = undefined
     if (this.longestRuns !== undefined) putLongestRuns(this.longestRuns)
     this.longestRuns = undefined

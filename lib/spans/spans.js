@@ -5,7 +5,7 @@
 
 const { addException } = require('./exception-events')
 const { allOpen, spanAt } = require('./identities')
-const { MIN_RANGE } = require('./path-json')
+const { MIN_RANGE } = require('./span-figures')
 const { toMicros } = require('./span-record')
 const { createSpanStarter } = require('./span-start')
 const { createSpanWriter } = require('./span-writer')

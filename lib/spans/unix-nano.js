@@ -2,8 +2,6 @@
 
 // Times as OpenTelemetry's JSON has them: nanoseconds since 1970 as a decimal string, which no double holds.
 
-const { put, putInteger, putPadded } = require('../encoding/bytes')
-
 /**
  * Returns a time as nanoseconds since 1970, in decimal.
  * @param {number} origin ms since 1970
@@ -21,15 +19,4 @@ function unixNano (origin, time) {
   return `${high}${low < 10 ? '00' : low < 100 ? '0' : ''}${low}`
 }
 
-/** Puts the same into the buffer of bytes.js. @param {number} origin @param {number} time */
-function putUnixNano (origin, time) {
-  const us = Math.floor(origin * 1000)
-  const ns = Math.round(time * 1e6)
-  const high = us + Math.floor(ns / 1000)
-  const seconds = Math.floor(high / 1e6)
-  if (!(seconds >= 1 && seconds < 0x7fffffff)) return put(unixNano(origin, time))
-  putInteger(seconds)
-  putPadded((high - seconds * 1e6) * 1000 + ns - Math.floor(ns / 1000) * 1000, 9)
-}
-
-module.exports = { putUnixNano, unixNano }
+module.exports = { unixNano }

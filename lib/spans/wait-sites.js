@@ -21,6 +21,11 @@ const MAX_TYPES = 1000 // of resources, whose subsystems are remembered
  * @property {string | undefined} subsystem
  * @property {boolean} isConnection
  *
+ * @typedef {object} Until what ended a wait, as far as it is known
+ * @property {string} [until] subsystem
+ * @property {string} [peer] of the connection, address:port
+ * @property {string} [request] another one, in whose run it ended
+ *
  * @typedef {object} SiteWait equal ones merged
  * @property {number} ms
  * @property {number} delayed ms in which others ran when what it waited for had come
@@ -28,9 +33,7 @@ const MAX_TYPES = 1000 // of resources, whose subsystems are remembered
  * @property {number} count
  * @property {Site} site
  * @property {boolean} unproven that the wait began there, for what ended it was registered elsewhere
- * @property {string | undefined} until what ended it: subsystem and peer, or the request in whose run it
- *   ended
- * @property {string | undefined} subsystem of what ended it
+ * @property {Until} until
  * @property {number[] | undefined} on asyncIds of the connections whose callbacks ended it
  * @property {number} sent how many of them were waits for an answer: the request had sent something there
  * @property {number} unsent ms before anything was sent for it on these connections
@@ -57,15 +60,14 @@ function createWaitSites ({ stackOf, registry }) {
   const siteOf = createPathSites(stackOf)
 
   /**
-   * Returns what ended a wait: subsystem and peer, or the request in whose run it was settled.
    * @param {import('./path-walk').Wait} wait
    * @param {Source} source
+   * @returns {Until}
    */
   function untilOf ({ callback, settler }, { subsystem, isConnection }) {
-    const other = settler === 0 ? undefined : identityAt(settler)
-    if (other !== undefined) return `${other.name} of another request`
-    const peer = isConnection ? peerOf(callback) : undefined
-    return peer === undefined ? subsystem : `${subsystem} ${peer}`
+    const request = settler === 0 ? undefined : identityAt(settler)?.name
+    const peer = isConnection && request === undefined ? peerOf(callback) : undefined
+    return { until: subsystem, peer, request }
   }
 
   /** @param {number} id of a connection @returns {string | undefined} address:port of the other end */
@@ -110,7 +112,7 @@ function createWaitSites ({ stackOf, registry }) {
       const unproven = !proven && site.at !== undefined
       let equal = findWait(merged, site, until, unproven)
       if (equal === undefined) {
-        equal = newWait(site, unproven, until, source.subsystem)
+        equal = newWait(site, unproven, until)
         merged.push(equal)
       }
       equal.ms += wait.ms
@@ -167,14 +169,19 @@ function createWaitSites ({ stackOf, registry }) {
 /**
  * @param {SiteWait[]} waits
  * @param {Site} site
- * @param {string | undefined} until
+ * @param {Until} until
  * @param {boolean} unproven
  */
 function findWait (waits, site, until, unproven) {
   for (const wait of waits) {
-    if (wait.site === site && wait.until === until && wait.unproven === unproven) return wait
+    if (wait.site === site && wait.unproven === unproven && isSameEnd(wait.until, until)) return wait
   }
   return undefined
+}
+
+/** @param {Until} a @param {Until} b */
+function isSameEnd (a, b) {
+  return a.request === b.request && (a.request !== undefined || (a.until === b.until && a.peer === b.peer))
 }
 
 /** by type @type {Map<string, Source>} */
@@ -196,11 +203,10 @@ function sourceOf ({ callback, callbackChain }) {
 /**
  * @param {Site} site
  * @param {boolean} unproven
- * @param {string | undefined} until
- * @param {string | undefined} subsystem
+ * @param {Until} until
  * @returns {SiteWait} that takes no time yet
  */
-function newWait (site, unproven, until, subsystem) {
+function newWait (site, unproven, until) {
   return {
     ms: 0,
     delayed: 0,
@@ -212,8 +218,7 @@ function newWait (site, unproven, until, subsystem) {
     beside: 0,
     site,
     unproven,
-    until,
-    subsystem
+    until
   }
 }
 

@@ -5,6 +5,7 @@
 
 const guard = require('../context/guard')
 const { contextAt, settlerOf } = require('../context/context')
+const { ATTENTION, TIMED, current } = require('../context/current')
 const { markWaits } = require('../context/records')
 const { takeBackChain } = require('../hooks/threads')
 const { handleOf } = require('../node-objects')
@@ -32,6 +33,9 @@ function createEvents (wiring) {
     opened (context, resource) {
       registry.opened(context, resource)
       wiring.requests?.opened(context)
+      if (context.type === 'ZLIB' && (current[ATTENTION] & TIMED) !== 0) {
+        require('../spans/zlib-writes').watchZlibWrites(resource)
+      }
       if (context.type !== 'WORKER') return
       warnings.share()
       wiring.queries().passToWorker(context, resource)

@@ -24,9 +24,13 @@ const { copyHop } = require('../stacks/hop-frames')
  * @param {() => ReturnType<typeof import('../spans/wait-sites').createWaitSites>} waitSites
  */
 function createLiveQueries ({ registry, settings }, chain, waitSites) {
+  const { placeText } = require('../spans/path-sites')
   const { clean } = require('../text')
   const pending = createPending({
-    siteOf: (number) => waitSites().siteOf(number),
+    siteOf: (number) => {
+      const { at: place, label } = waitSites().siteOf(number)
+      return { at: place && placeText(place), label }
+    },
     hops: chain.hops,
     now,
     sawAllSince: (time) => registry.wasWatchingSince(time),

@@ -11,6 +11,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { node, program, register, root } = require('../helpers/run')
 const { overBoth } = require('../helpers/watchdogs')
+const { recordsOf } = require('../helpers/records')
 
 const runs = path.join(__dirname, '..', 'fixtures', 'blocked', 'runs.js')
 const places = path.join(__dirname, '..', 'fixtures', 'blocked', 'places.js')
@@ -42,7 +43,7 @@ function folder (t) {
 
 /** @param {string} file */
 function records (file) {
-  return fs.readFileSync(file, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line))
+  return recordsOf(fs.readFileSync(file, 'utf8'))
 }
 
 overBoth(test, 'a listener is given the run: how long, the frames inside, how the program got there, whose it was', async (t, capture) => {

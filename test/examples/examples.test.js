@@ -11,6 +11,7 @@ const { setTimeout: delay } = require('node:timers/promises')
 const test = require('ava')
 const { inOrder } = require('../helpers/articles')
 const { node, root, register } = require('../helpers/run')
+const { recordsOf } = require('../helpers/records')
 
 const MAX_LINES = 120
 const directory = path.join(root, 'examples')
@@ -205,7 +206,7 @@ test.serial('07-never-comes-back: an endless loop is reported while it spins, an
   t.true(stdout.includes('After 1300 ms: AbortError, AbortError\n'))
   t.deepEqual(stdout.match(/^(at-once|in-slices): median \d+ ms, slowest \d+ ms$/gm)?.length, 2)
   const spans = fs.readFileSync(path.join(kept, 'stuck.jsonl'), 'utf8').trim().split('\n')
-  const records = spans.map((text) => JSON.parse(text))
+  const records = recordsOf(spans)
   const open = records.filter(({ attributes }) => attributes['longstack.end'] === 'open')
   t.deepEqual(open.map(({ name }) => name), ['blocked'])
   t.is(open[0].attributes['longstack.blocked_by'], 'GET /forever')

@@ -9,6 +9,7 @@ const test = require('ava')
 const { buildShim, compare, runOnce, temporary, testPlans, ways } = require('../helpers/faults')
 const { againIfStarved } = require('../helpers/starved')
 const { register, runsAll } = require('../helpers/run')
+const { recordsOf } = require('../helpers/records')
 
 const FIRST = ['-r', path.join(__dirname, '..', 'fixtures', 'faults', 'on.js')]
 const OPEN_ALL = `const files = globalThis.files = []; try { for (;;) files.push(fs.openSync("/dev/null")) } catch (error) { console.log(error.code) }
@@ -91,8 +92,7 @@ if (isRoot && spawnSync('unshare', ['-m', 'mount', '-t', 'tmpfs', 'none', '/proc
  */
 function assertTimes (t, file) {
   if (!fs.existsSync(file)) return
-  for (const line of fs.readFileSync(file, 'utf8').split('\n').slice(0, -1)) {
-    const { startTimeUnixNano, endTimeUnixNano, name } = JSON.parse(line)
+  for (const { startTimeUnixNano, endTimeUnixNano, name } of recordsOf(fs.readFileSync(file, 'utf8'))) {
     const seconds = Number(BigInt(endTimeUnixNano) - BigInt(startTimeUnixNano)) / 1e9
     t.true(seconds >= 0 && seconds < HOUR_S / 2, `${name}: ${seconds} s`)
     const start = Number(BigInt(startTimeUnixNano) / 1_000_000n)

@@ -7,6 +7,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { node, register, root } = require('./run')
+const { recordsOf } = require('./records')
 
 const OUTCOMES = ['as said', 'no difference', 'other way round']
 
@@ -43,7 +44,7 @@ async function equalAnswers (t, name) {
     t.deepEqual(lines, [], JSON.stringify(env))
   }
   const text = fs.existsSync(spans) ? fs.readFileSync(spans, 'utf8').trim() : ''
-  return { answers: bare.stdout, spans: text === '' ? [] : text.split('\n').map((line) => JSON.parse(line)) }
+  return { answers: bare.stdout, spans: recordsOf(text) }
 }
 
 /**

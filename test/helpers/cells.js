@@ -94,7 +94,7 @@ function expectedSpans (cell) {
 
 /** What is printed once where spans are lost. */
 const WARNING = /^longstack: spans cannot be written to [^\n]+ \(ENOSPC\)\. [^\n]+\n/m
-const SPAN = /^\{"traceId"[^\n]*\}\n/gm
+const SPAN = /^\{"(?:traceId|longstack)"[^\n]*\}\n/gm
 
 /**
  * @typedef {object} Played

@@ -9,6 +9,7 @@ const http = require('node:http')
 const os = require('node:os')
 const path = require('node:path')
 const { register, root } = require('./run')
+const { recordsOf } = require('./records')
 
 const fixtures = path.join(root, 'test', 'fixtures', 'path')
 const TIMEOUT = 60_000 // ms, for the whole program
@@ -64,7 +65,7 @@ async function runServer (groups, env = {}) {
     if (fault !== undefined) throw new Error(fault)
     await server.closed
     const records = fs.readFileSync(path.join(directory, 'spans.jsonl'), 'utf8').split('\n').filter(Boolean)
-    const spans = records.map((line) => JSON.parse(line)).filter(({ name }) => name !== 'open intervals')
+    const spans = recordsOf(records).filter(({ name }) => name !== 'open intervals')
     return { records: spans, measures, ports }
   } finally {
     agent.destroy()

@@ -11,6 +11,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { hasRedis, postgresDirectory, startPostgres, startRedis } = require('./database-servers')
 const { register, root } = require('./run')
+const { recordsOf } = require('./records')
 
 const program = path.join(root, 'test', 'fixtures', 'drivers', 'app.js')
 const UPSTREAM_MS = 60
@@ -46,7 +47,7 @@ async function runDrivers (groups, env) {
   const ports = { upstream: port, postgres: postgres?.port, redis: redis?.port }
   try {
     await runProgram(groups, ports, { ...env, LONGSTACK_SPANS: file })
-    const records = fs.readFileSync(file, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line))
+    const records = recordsOf(fs.readFileSync(file, 'utf8'))
     const served = records.filter(({ kind }) => kind === 'SERVER')
     return { spans: new Map(served.map((record) => [record.attributes['url.path'], record])), ports }
   } finally {

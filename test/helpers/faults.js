@@ -8,6 +8,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { strict } = require('./installed')
 const { register, withoutHops } = require('./run')
+const { recordsOf } = require('./records')
 
 const SERVICE = path.join(__dirname, '..', 'fixtures', 'faults', 'service.js')
 const SHIM = path.join(__dirname, '..', 'fixtures', 'faults', 'shim.c')
@@ -108,7 +109,7 @@ async function compare (t, scene, { capture, mode }, options = {}) {
 /** Counts spans of a file; a line that is torn throws. @param {string} file */
 function countSpans (file) {
   if (!fs.existsSync(file)) return 0
-  const records = fs.readFileSync(file, 'utf8').split('\n').slice(0, -1).map((line) => JSON.parse(line))
+  const records = recordsOf(fs.readFileSync(file, 'utf8').split('\n').slice(0, -1))
   return records.length
 }
 

@@ -5,6 +5,7 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
+const { recordsOf } = require('./records')
 const { program, root } = require('./run')
 
 /**
@@ -51,7 +52,7 @@ function folder (t) {
 }
 
 /** The records of a file or text; a torn line throws. @param {string} text @returns {any[]} */
-const records = (text) => text.split('\n').filter(Boolean).map((line) => JSON.parse(line))
+const records = recordsOf
 
 /** @param {string} file */
 const read = (file) => records(fs.readFileSync(file, 'utf8'))

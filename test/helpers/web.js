@@ -6,6 +6,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { program, root } = require('./run')
+const { recordsOf } = require('./records')
 
 /**
  * What every program begins with. `done()` waits until no span is open, says how many are, and ends the
@@ -84,7 +85,7 @@ async function story (t, source, { env = {}, open = 0, ...options } = {}) {
 
 /** @param {string} file @returns {any[]} */
 function read (file) {
-  return !fs.existsSync(file) ? [] : fs.readFileSync(file, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line))
+  return !fs.existsSync(file) ? [] : recordsOf(fs.readFileSync(file, 'utf8'))
 }
 
 /**

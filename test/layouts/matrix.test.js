@@ -15,6 +15,7 @@ const { Layouts, layouts, noReadOnly } = require('../helpers/layouts')
 const { oddNames } = require('../helpers/odd-names')
 const { inTurn, runsAllLayouts, split } = require('../helpers/run')
 const { noTerminal } = require('../helpers/terminal')
+const { recordsOf } = require('../helpers/records')
 
 const strength = Number(process.env.LAYOUTS ?? (runsAllLayouts ? 2 : 1))
 
@@ -73,6 +74,6 @@ for (const cell of hasBash ? cover(dimensions, strength, isPossible) : []) {
     t.true(split(stack).hops[0].frames.includes(`${place}:`), stack)
     t.regex(worker.stack, /\n {2}── new Worker · .*in the parent thread ──\n/)
     t.regex(child.stack, /\n {2}── fork\(child\.cjs\) · .*in process \d+ ──\n/)
-    t.is(traced.spans.map((line) => JSON.parse(line).spanId).length, expectedSpans(cell), 'spans')
+    t.is(recordsOf(traced.spans).map(({ spanId }) => spanId).length, expectedSpans(cell), 'spans')
   }))
 }

@@ -13,6 +13,7 @@ const { Layouts } = require('../helpers/layouts')
 const { oddNames } = require('../helpers/odd-names')
 const { inherited, node, runsAllLayouts, split } = require('../helpers/run')
 const { noTerminal, onTerminal } = require('../helpers/terminal')
+const { recordsOf } = require('../helpers/records')
 
 const reason = process.platform === 'win32' ? 'not tried: Windows allows no such names' : noTerminal()
 
@@ -87,10 +88,9 @@ for (const [i, name] of (reason === undefined ? oddNames : []).entries()) {
       const { stderr, code } = await node([...preload, file], { env: { LONGSTACK_SPANS: to } })
       t.deepEqual([stderr, code], ['', 0])
     }
-    const lines = fs.readFileSync(spans, 'utf8').split('\n')
-    t.is(lines.pop(), '')
-    t.is(lines.length, 4)
-    for (const line of lines) t.true(JSON.parse(line).attributes['code.stacktrace'].includes(`(${file}:`), line)
+    const records = recordsOf(fs.readFileSync(spans, 'utf8'))
+    t.is(records.length, 4)
+    for (const { attributes } of records) t.true(attributes['code.stacktrace'].includes(`(${file}:`))
     const report = async (/** @type {string[]} */ ...flags) => {
       const { stdout, stderr, code } = await node([cli, 'report', spans, ...flags])
       t.deepEqual([stderr, code], ['', 0], String(flags))

@@ -11,6 +11,7 @@ const test = require('ava')
 const { attachOften } = require('../../fuzz/attach')
 const { node, register, root, runsAll } = require('../helpers/run')
 const { patient } = require('../helpers/starved')
+const { recordsOf } = require('../helpers/records')
 
 const main = path.join(root, 'lib', 'cli', 'main.js')
 const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-attach-test-'))
@@ -121,7 +122,7 @@ own('Ctrl-C detaches, and prints what was opened and is still open; spans are wh
   await isAsBefore(t, target)
   const text = fs.readFileSync(file, 'utf8')
   t.true(text.endsWith('\n'))
-  const spans = text.trimEnd().split('\n').map((line) => JSON.parse(line))
+  const spans = recordsOf(text)
   t.true(spans.filter(({ attributes }) => attributes['url.path'] === '/').length >= 5)
 })
 

@@ -7,6 +7,7 @@ const path = require('node:path')
 const test = require('ava')
 const { folder } = require('../helpers/span-files')
 const { program } = require('../helpers/run')
+const { recordsOf: recordsIn } = require('../helpers/records')
 
 const server = `
 const http = require('node:http')
@@ -44,7 +45,7 @@ async function recordsOf (t, { end = 'process.exit()', spans = '', env = {} } = 
   const result = await program(source, { env: { LONGSTACK_SPANS: `${file}${spans}`, ...env } })
   t.is(result.stderr, '')
   t.is(result.code, 0)
-  const records = fs.readFileSync(file, 'utf8').trim().split('\n').filter(Boolean).map((line) => JSON.parse(line))
+  const records = recordsIn(fs.readFileSync(file, 'utf8'))
   return records.filter((record) => record.attributes['longstack.open_intervals'] !== undefined)
 }
 

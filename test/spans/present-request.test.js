@@ -7,6 +7,7 @@ const os = require('node:os')
 const path = require('node:path')
 const test = require('ava')
 const { program, root } = require('../helpers/run')
+const { recordsOf } = require('../helpers/records')
 
 const service = `
   const http = require('node:http')
@@ -78,7 +79,7 @@ test('with spans it has the ids of the span of the request, and pino writes them
       server.close()
     }
     main()`, { LONGSTACK_SPANS: spans })
-  const records = fs.readFileSync(spans, 'utf8').trim().split('\n').map((line) => JSON.parse(line))
+  const records = recordsOf(fs.readFileSync(spans, 'utf8'))
   const ids = new Map(records.filter(({ kind }) => kind === 'SERVER').map(({ name, traceId, spanId }) => [name, { traceId, spanId }]))
   t.deepEqual(lines.map(({ msg }) => msg).sort(), ['/a', '/b', 'outside'])
   for (const { level, msg, ...request } of lines) {

@@ -1,14 +1,14 @@
 'use strict'
 
-// A span's line is put together of prepared parts: it is what JSON.stringify makes of its record, to the
-// letter.
+// A line of a file, with what it refers to in place, is the record that listeners get.
 
+const { isDeepStrictEqual } = require('node:util')
 const test = require('ava')
 const { SpanWriting } = require('../../lib/spans/span-record')
 const { unixNano } = require('../../lib/spans/unix-nano')
-const { describeServed } = require('../../lib/spans/http-attributes')
-const { byteLineOf, byteLineOfJson } = require('../../lib/sinks/serialize')
-const { textOf } = require('../../lib/encoding/json')
+const { Definitions } = require('../../lib/encoding/definitions')
+const { lineOf } = require('../../lib/encoding/serialize')
+const { recordsOf } = require('../helpers/records')
 
 /** A generator of numbers from 0 to 1 that repeats itself. @param {number} seed */
 function seeded (seed) {
@@ -113,24 +113,25 @@ function waitOf (random) {
     delayedMax: time(random),
     count: 1 + Math.floor(random() * 3),
     site: siteOf(random),
-    until: maybe('TCP 127.0.0.1:15432'),
+    until: any(random, [{}, { until: 'TIMER' }, { until: 'mine' }, { until: 'TCP', peer: '127.0.0.1:15432' },
+      { until: 'TCP', request: 'GET /x' }]),
     unproven: random() < 0.2,
     sent: any(random, [0, 0, 1, 3]),
     unsent: any(random, [0, 0.0004, 12.5]),
     beside: any(random, [0, 2]),
-    subsystem: maybe(any(random, ['TCP', 'TIMER', 'FS', 'mine'])),
     on: maybe([7, 2 ** 30])
   }
 }
+
+const place = { function: 'load', file: '/app/x.js', line: 3, column: 5 }
 
 /** @param {() => number} random */
 function siteOf (random) {
   const maybe = (/** @type {any} */ value) => random() < 0.3 ? undefined : value
   return {
-    at: maybe('load (/app/x.js:3:5)'),
-    callers: maybe(['handle (/app/ü.js:1:5)', any(random, strings)]),
-    label: maybe(any(random, strings)),
-    json: undefined
+    at: maybe(any(random, [place, { ...place, via: 'pg' }, { function: 'map', location: 'native' }])),
+    callers: maybe([{ function: 'handle', file: '/app/ü.js', line: 1, column: 5 }, { ...place, function: any(random, strings) }]),
+    label: maybe(any(random, strings))
   }
 }
 
@@ -156,95 +157,108 @@ const copy = (span) => ({
 /**
  * JSON.stringify calls toJSON with the key; where the whole throws each value is written by itself, without a
  * key.
- * @param {string} line
+ * @param {any} record
  */
-const keyless = (line) => line.replace(/"as (?:[^"\\]|\\.)*"/g, '"as"')
+const keyless = (record) => JSON.parse(JSON.stringify(record).replace(/"as (?:[^"\\]|\\.)*"/g, '"as"'))
 
-test('lines of 20,000 odd spans, with and without weight', (t) => {
+test('20,000 odd spans, with and without weight, by one file', (t) => {
   const random = seeded(Number(process.env.SEED ?? 7))
-  let whole = 0
+  const definitions = new Definitions()
+  let text = ''
+  const expected = []
   for (let i = 0; i < 20_000; i++) {
     const span = spanOf(random, Array.from({ length: Math.floor(random() * 6) }, () => any(random, values)))
+    if (Object.hasOwn(span.attributes, 'toJSON')) continue // makes something else of them
     const surroundings = surroundingsOf(random)
     const weight = random() < 0.8 ? 1 : any(random, [0.1, 0.5, 1e-7])
     const record = new SpanWriting(/** @type {any} */ (copy(span)), surroundings).record()
     if (weight !== 1) record.attributes['longstack.sample_ratio'] = weight
     const replaced = [0, 0]
-    const json = new SpanWriting(/** @type {any} */ (copy(span)), surroundings).json(weight, () => {
-      replaced[0]++
-    })
-    const expected = byteLineOf(record, () => { replaced[1]++ })
-    if (json === undefined) {
-      t.true(Object.hasOwn(span.attributes, 'toJSON'))
-      continue
-    }
-    if (replaced[1] === 0) {
-      whole++
-      const exact = JSON.stringify(record).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
-      if (textOf(json) !== exact) return t.is(textOf(json), exact, `span ${i}`)
-    }
-    if (keyless(byteLineOfJson(json)) !== keyless(expected)) return t.is(byteLineOfJson(json), expected, `span ${i}`)
+    const lines = new SpanWriting(/** @type {any} */ (copy(span)), surroundings)
+      .line(definitions, weight, () => { replaced[0]++ })
+    text += lines
+    expected.push(JSON.parse(lineOf(record, () => { replaced[1]++ })))
     if (replaced[0] !== replaced[1]) return t.deepEqual(replaced, [replaced[1], replaced[1]], `span ${i}`)
   }
-  t.true(whole > 5000)
+  t.false(/[\u2028\u2029]/.test(text))
+  const records = recordsOf(text)
+  t.is(records.length, expected.length)
+  t.true(records.length > 15_000)
+  for (let i = 0; i < records.length; i++) {
+    const [actual, wanted] = [keyless(records[i]), keyless(expected[i])]
+    if (!isDeepStrictEqual(actual, wanted)) return t.deepEqual(actual, wanted, `span ${i}`)
+  }
 })
 
-test('a name of a figure, and a toJSON for everything, are left to JSON.stringify', (t) => {
+test('names of figures are longstack\'s, and a toJSON for everything is called', (t) => {
   const random = seeded(1)
-  const writing = (/** @type {object} */ attributes) =>
+  const recordOf = (/** @type {object} */ attributes) => recordsOf(
     new SpanWriting({ ...spanOf(random, []), attributes }, surroundingsOf(random))
-  const names = ['toJSON', 'longstack.run_ms', 'code.stacktrace', 'longstack.sample_ratio', 'longstack.runs', 'longstack.ran', 'longstack.beside_ms']
-  for (const name of names) t.is(writing({ [name]: 'mine' }).json(1, () => {}), undefined)
-  /** @type {Array<[any, any]>} */
-  const prototypes = [[Array.prototype, []], [Object.prototype, {}]]
-  for (const [prototype, value] of prototypes) {
-    try {
-      prototype.toJSON = () => 'rewritten'
-      t.is(writing({ value }).json(1, () => {}), undefined)
-    } finally {
-      delete prototype.toJSON
-    }
+      .line(new Definitions(), 1, () => {}))[0]
+  for (const name of ['longstack.run_ms', 'longstack.waits', 'longstack.wait_ms']) {
+    t.not(recordOf({ [name]: 'mine' }).attributes[name], 'mine')
   }
-  t.is(typeof writing({}).json(1, () => {}), 'string')
+  const prototype = /** @type {any} */ (Array.prototype)
+  try {
+    prototype.toJSON = () => 'rewritten'
+    t.is(recordOf({ value: [] }).attributes.value, 'rewritten')
+  } finally {
+    delete prototype.toJSON
+  }
 })
 
 test('the record may be asked for before the line, and the line again', (t) => {
   const random = seeded(2)
-  const span = spanOf(random, ['a', 1, { b: 2 }])
-  const writing = new SpanWriting(span, surroundingsOf(random))
+  const writing = new SpanWriting(spanOf(random, ['a', 1, { b: 2 }]), surroundingsOf(random))
   const record = writing.record()
   t.is(writing.record(), record)
-  const expected = JSON.stringify(record).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
-  for (let i = 0; i < 2; i++) t.is(textOf(writing.json(1, () => {}) ?? ''), expected)
+  const expected = JSON.parse(JSON.stringify(record))
+  const definitions = new Definitions()
+  const first = writing.line(definitions, 1, () => {})
+  const second = writing.line(definitions, 1, () => {})
+  t.deepEqual(recordsOf(first + second), [expected, expected])
+  t.is(second.split('\n').length, 2, 'what is defined is not defined again')
+  definitions.clear()
+  t.deepEqual(recordsOf(writing.line(definitions, 1, () => {})), [expected])
+})
+
+test('a line is short: what repeats is defined once', (t) => {
+  const site = { at: place, callers: [place, place], label: 'await' }
+  const waits = ['FS', 'TIMER', 'TCP'].map((until) => ({ ...waitOf(seeded(1)), ms: 12.345, site, until: { until } }))
+  const span = { ...spanOf(seeded(5), []), name: 'GET /', start: 0, end: 40, path: { waits, ran: [], beside: 0, late: [] } }
+  const definitions = new Definitions()
+  const lineOfSpan = () => new SpanWriting(copy(/** @type {any} */ (span)), surroundingsOf(seeded(5)))
+    .line(definitions, 1, () => {})
+  lineOfSpan()
+  t.true(lineOfSpan().length < 1000, lineOfSpan())
 })
 
 test('the waits of the critical path: ten are told, all are summed', (t) => {
-  const noSite = { at: undefined, callers: undefined, label: undefined, json: undefined }
+  const noSite = { at: undefined, callers: undefined, label: undefined }
   const wait = (/** @type {object} */ given) => ({
     ms: 1.23456,
     delayed: 0,
     delayedMax: 0,
     count: 1,
     site: noSite,
-    until: undefined,
+    until: {},
     unproven: false,
     sent: 0,
     unsent: 0,
     beside: 0,
-    subsystem: undefined,
     on: undefined,
     ...given
   })
-  const site = { at: 'load (/app/x.js:3:5)', callers: ['handle (/app/x.js:9:3)'], label: 'await', json: undefined }
-  const waits = [wait({ ms: 20.00049, delayed: 3.5, delayedMax: 9.5, count: 3, site, until: 'TCP 127.0.0.1:15432', subsystem: 'TCP', on: [12] }),
-    ...Array.from({ length: 11 }, () => wait({ subsystem: 'TIMER' })), wait({ ms: 0.5 })]
+  const site = { at: place, callers: [{ function: 'handle', file: '/app/x.js', line: 9, column: 3 }], label: 'await' }
+  const waits = [wait({ ms: 20.00049, delayed: 3.5, delayedMax: 9.5, count: 3, site, until: { until: 'TCP', peer: '127.0.0.1:15432' }, on: [12] }),
+    ...Array.from({ length: 11 }, () => wait({ until: { until: 'TIMER' } })), wait({ ms: 0.5 })]
   const recordOf = (/** @type {object | undefined} */ path) =>
     new SpanWriting({ ...spanOf(seeded(5), []), start: 0, end: 100, path }, surroundingsOf(seeded(5)))
       .record().attributes
   const attributes = recordOf({ waits, ran: undefined, beside: 0, late: [] })
-  const { at, callers, label } = site
-  t.deepEqual(attributes['longstack.waits'][0], { ms: 20, count: 3, delayed: 3.5, delayed_max: 9.5, at, callers, label, until: 'TCP 127.0.0.1:15432', on: [12] })
-  t.deepEqual(attributes['longstack.waits'].slice(1), Array(9).fill({ ms: 1.235, count: 1 }))
+  const [at, callers] = ['load (/app/x.js:3:5)', ['handle (/app/x.js:9:3)']]
+  t.deepEqual(attributes['longstack.waits'][0], { ms: 20, count: 3, delayed: 3.5, delayed_max: 9.5, at, callers, label: 'await', until: 'TCP 127.0.0.1:15432', on: [12] })
+  t.deepEqual(attributes['longstack.waits'].slice(1), Array(9).fill({ ms: 1.235, count: 1, until: 'TIMER' }))
   t.deepEqual(attributes['longstack.wait_ms'], { TCP: 20, TIMER: 13.58, unknown: 0.5 })
   t.is(attributes['longstack.waited_ms'], 34.081)
   t.false('longstack.ran' in attributes || 'longstack.beside_ms' in attributes)
@@ -253,13 +267,13 @@ test('the waits of the critical path: ten are told, all are summed', (t) => {
 })
 
 test('own code on the critical path and beside it; what is zero once rounded is left out', (t) => {
-  const site = { at: 'load (/app/x.js:3:5)', callers: undefined, label: 'await', json: undefined }
+  const site = { at: place, callers: undefined, label: 'await' }
   const ran = Array.from({ length: 12 }, () => ({ ms: 2.0004, count: 1, site }))
   const attributesOf = (/** @type {number} */ beside, end = 100) => {
     const span = { ...spanOf(seeded(5), []), start: 0, end, path: { waits: [], ran, beside, late: [] } }
     return new SpanWriting(span, surroundingsOf(seeded(5))).record().attributes
   }
-  t.deepEqual(attributesOf(4)['longstack.ran'], Array(10).fill({ ms: 2, count: 1, at: site.at, label: 'await' }))
+  t.deepEqual(attributesOf(4)['longstack.ran'], Array(10).fill({ ms: 2, count: 1, at: 'load (/app/x.js:3:5)', label: 'await' }))
   t.is(attributesOf(4)['longstack.beside_ms'], 4)
   t.is(attributesOf(0.0005)['longstack.beside_ms'], 0.001)
   t.false('longstack.beside_ms' in attributesOf(0.0004))
@@ -277,31 +291,4 @@ test('times are printed to the nanosecond', (t) => {
   }
   t.is(unixNano(0, 0.001), '1000')
   t.is(unixNano(1000, 0), '1000000000')
-})
-
-test('requests that come again have the beginning of their attributes prepared, and say the same', (t) => {
-  const random = seeded(4)
-  let prepared = 0
-  for (let i = 0; i < 500; i++) {
-    const host = any(random, ['a:80', 'a:80', 'a:80', 'a:80', '[::1]:8080', 'ü:1', 'b'])
-    const request = {
-      method: any(random, ['GET', 'POST']),
-      url: any(random, ['/', '/é"\\?x', '/users/7', '/' + 'x'.repeat(300)]),
-      httpVersion: '1.1',
-      rawHeaders: ['Host', host]
-    }
-    const remoteAddress = any(random, ['::1', '10.0.0.1'])
-    const socket = { remoteAddress, remotePort: 1 + i, encrypted: random() < 0.1 }
-    const { attributes, preparedJson } = describeServed(request, socket)
-    if (preparedJson !== undefined) prepared++
-    if (random() < 0.5) attributes['http.response.status_code'] = 200
-    if (random() < 0.2) attributes['error.type'] = 'é'
-    const span = { ...spanOf(random, []), attributes, preparedJson, preparedFor: attributes }
-    const surroundings = surroundingsOf(random)
-    const json = new SpanWriting(span, surroundings).json(1, () => {})
-    const plain = new SpanWriting(copy(/** @type {any} */ (span)), surroundings).record()
-    const expected = JSON.stringify(plain).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
-    t.is(textOf(json ?? ''), expected)
-  }
-  t.true(prepared > 50, `${prepared}`)
 })

@@ -8,6 +8,7 @@ const path = require('node:path')
 const test = require('ava')
 const { runsAll } = require('../helpers/run')
 const { program, root, sound } = require('../helpers/spans')
+const { recordsOf } = require('../helpers/records')
 
 const COUNT = runsAll ? 10_000 : 3_000
 const LINKS = runsAll ? 20_000 : 8_000
@@ -32,7 +33,7 @@ async function counted (t, source, env) {
   const { stdout, stderr, code } = await program(`${counting}${source}`, { args: ['--expose-gc', '--no-warnings'], env: { LONGSTACK_SPANS: file, ...env }, timeout: 180_000 })
   t.is(stderr, '')
   t.is(code, 0)
-  return { ...JSON.parse(stdout), lines: () => fs.readFileSync(file, 'utf8').trim().split('\n').map((line) => JSON.parse(line)) }
+  return { ...JSON.parse(stdout), lines: () => recordsOf(fs.readFileSync(file, 'utf8')) }
 }
 
 test.serial(`${COUNT} requests in flight: each has its own span, path and children, and nothing is left of them`, async (t) => {

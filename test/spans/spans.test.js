@@ -11,6 +11,7 @@ const { program } = require('../helpers/run')
 const { told, head, sound } = require('../helpers/spans')
 const { same } = require('../helpers/both')
 const { patient } = require('../helpers/starved')
+const { recordsOf } = require('../helpers/records')
 
 const LIGHT = Number(process.versions.node.split('.')[0]) >= 24
 
@@ -22,7 +23,7 @@ function file (t) {
 }
 
 /** @param {string} name @returns {any[]} */
-const lines = (name) => fs.readFileSync(name, 'utf8').trim().split('\n').map((line) => JSON.parse(line))
+const lines = (name) => recordsOf(fs.readFileSync(name, 'utf8'))
 
 patient(test)('what the function returns, throws and resolves to is what the caller gets', async (t) => {
   const { records, seen, span } = await told(`

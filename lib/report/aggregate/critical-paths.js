@@ -33,9 +33,9 @@ const TIMED_FIGURES = 4 // waited, waits, delayed, ran
  * @param {import('./sites').Places} places
  * @returns {RequestPath}
  */
-function pathOf ({ path, attributes }, split, places) {
-  const waits = path?.waits ?? entriesOf(attributes['longstack.waits'], false, places.placeOf)
-  const ran = path?.ran ?? entriesOf(attributes['longstack.ran'], true, places.placeOf)
+function pathOf ({ attributes }, split, places) {
+  const waits = entriesOf(attributes['longstack.waits'], false, places.placeOf)
+  const ran = entriesOf(attributes['longstack.ran'], true, places.placeOf)
   const beside = amount(attributes['longstack.beside_ms']) ?? 0
   let [waited, delayed, run] = [0, 0, beside]
   for (const entry of waits) {

@@ -84,9 +84,8 @@ const MAX_LABEL_CHARS = 100
 const MAX_DELAYERS = 8
 const MAX_DELAYS = 16
 
-/** @param {Span} spanOrPart @returns {Digest} */
-function digest (spanOrPart) {
-  const span = spanOrPart.whole?.() ?? spanOrPart
+/** @param {Span} span @returns {Digest} */
+function digest (span) {
   const { record, attributes } = span
   return {
     name: span.name,

@@ -69,9 +69,6 @@ class ModelBuilder {
     }
   }
 
-  /** Returns what stands for the site of a wait or run. */
-  get placeOf () { return this.#routes.placeOf }
-
   /** Adds a record of open intervals. @param {Span} record */
   addIntervals (record) {
     this.#intervals.add(record)

@@ -65,7 +65,6 @@ async function modelOf (names, { slowest = 20, traces = false, progress }) {
   const reading = {
     span: (span, file) => builder.add(span, file),
     intervals: (record) => builder.addIntervals(record),
-    placeOf: builder.placeOf,
     progress
   }
   if (!traces) return builder.build(await readFiles(names, reading))

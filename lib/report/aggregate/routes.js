@@ -180,7 +180,6 @@ function createRoutes (axis, isTimed) {
   }
 
   return {
-    placeOf: shared.places.placeOf,
 
     /** @param {Span} span that ended */
     add: (span) => find(span).add(span),
@@ -266,9 +265,9 @@ function inOrder (a, b) {
  * Returns whether no other span of the process is around it. Where it ran is recorded only for these.
  * @param {Span} span
  */
-function isOutermost ({ kind, parentSpanId, path, attributes }) {
+function isOutermost ({ kind, parentSpanId, attributes }) {
   if (kind === 'SERVER' || parentSpanId === undefined) return true
-  return path === undefined ? Array.isArray(attributes['longstack.ran']) : path.ran !== undefined
+  return Array.isArray(attributes['longstack.ran'])
 }
 
 /** Adds the server to the name of a client's span, which is only the method. @param {Span} span */

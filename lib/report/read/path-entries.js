@@ -18,8 +18,6 @@ const MAX_CONNECTIONS = 4
  * @property {number[] | undefined} on asyncIds of connections
  * @property {any} place what `placeOf` returned for its site
  * @property {boolean} isRun
- *
- * @typedef {{ waits: PathEntry[], ran: PathEntry[] | undefined }} Path ran: undefined if the line has none
  */
 
 /**
@@ -50,4 +48,4 @@ function connectionsOf (on) {
   return Array.isArray(on) ? on.slice(0, MAX_CONNECTIONS).filter((id) => amount(id) !== undefined) : undefined
 }
 
-module.exports = { MAX_CONNECTIONS, MAX_ENTRIES, entriesOf }
+module.exports = { entriesOf }

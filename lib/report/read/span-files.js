@@ -2,15 +2,14 @@
 
 // Reads files of spans, line by line. Nothing of a line is kept beyond the call that handles it.
 
+const { Definitions } = require('./definitions')
 const { isRecord, parseSpan, spansOfOtlp } = require('./span-line')
 const { LineSplitter, decompressed } = require('./lines')
-const { PathScanner } = require('./path-scanner')
 const { open, stats } = require('./sources')
 const { SkippedLines } = require('./skipped-lines')
 
 /**
  * @typedef {import('./span-line').Span} Span
- * @typedef {import('./path-entries').Path} Path
  *
  * @typedef {object} FileReport the content of a file
  * @property {string} name
@@ -23,8 +22,6 @@ const { SkippedLines } = require('./skipped-lines')
  * @property {(span: Span, file: FileReport) => void} span
  * @property {(record: Span) => void} [intervals] is given each record of open intervals, which is no span
  * @property {(head: string) => boolean} [wants] whether the line that begins so is to be parsed
- * @property {(entry: Record<string, any>) => any} [placeOf] returns what stands for the site of a wait or
- *   run; with it, paths are scanned instead of parsed
  * @property {(bytes: number, total: number | undefined) => void} [progress] total: undefined if not known
  * @property {import('./sources').Source} [source] gives the bytes of a file
  */
@@ -104,46 +101,20 @@ async function * counted (source, count) {
  * @param {Reading} reading
  * @returns {import('./lines').LineHandler}
  */
-function createHandler (report, skipped, { span: onSpan, intervals, wants, placeOf }) {
-  const scanner = placeOf && new PathScanner(placeOf)
+function createHandler (report, skipped, { span: onSpan, intervals, wants }) {
+  const definitions = new Definitions()
 
   /**
    * @param {any} record
    * @param {number} number
    * @param {number} size
-   * @param {Path} [path] if it was scanned
-   * @param {() => Span} [whole]
    */
-  function handle (record, number, size, path, whole) {
-    const span = parseSpan(record, size)
+  function handle (record, number, size) {
+    const span = parseSpan(definitions.resolve(record), size)
     if (typeof span === 'string') return skipped.add(span, number)
     if (span.intervals) return intervals?.(span)
     report.spans++
-    span.path = path
-    span.whole = whole
-    onSpan(path !== undefined && span.open && whole !== undefined ? whole() : span, report)
-  }
-
-  /**
-   * Handles a line of longstack's whose path can be scanned.
-   * @param {Buffer} bytes
-   * @param {number} start
-   * @param {number} end
-   * @param {number} number
-   * @returns {boolean} false: it must be parsed as it is
-   */
-  function handleScanned (bytes, start, end, number) {
-    const scanned = scanner?.scan(bytes, start, end)
-    if (scanned === undefined) return false
-    const record = parse(scanned.json)
-    if (record === undefined || Array.isArray(record.resourceSpans)) return false
-    const size = end - start
-    const whole = () => {
-      const span = parseSpan(parse(bytes.toString('utf8', start, end)) ?? record, size)
-      return /** @type {Span} */ (span)
-    }
-    handle(record, number, size, scanned.path, whole)
-    return true
+    onSpan(span, report)
   }
 
   return {
@@ -151,10 +122,10 @@ function createHandler (report, skipped, { span: onSpan, intervals, wants, place
       const head = Math.min(end, start + HEAD_BYTES)
       if (wants !== undefined && !wants(bytes.toString('utf8', start, head))) return
       skipped.flush()
-      if (handleScanned(bytes, start, end, number)) return
       const line = bytes.toString('utf8', start, end)
       const record = parse(line)
       if (record === undefined) return skipped.addUnparsed(line, number)
+      if (definitions.add(record)) return
       const isOtlp = isRecord(record) && Array.isArray(record.resourceSpans)
       if (!isOtlp) return handle(record, number, line.length)
       skipped.isOtlp = true

@@ -19,10 +19,6 @@
  * @property {boolean} intervals a record of open intervals, not a span
  * @property {boolean} failed
  * @property {Record<string, any>} record the line itself
- * @property {import('./path-entries').Path | undefined} path its waits and runs, if they were scanned: then
- *   they are not among the attributes
- * @property {(() => Span) | undefined} whole returns the span with all attributes while it is handled;
- *   undefined if it has them
  * @property {number} size characters of the line
  *
  * @typedef {'SERVER' | 'CLIENT' | 'INTERNAL' | 'PRODUCER' | 'CONSUMER'} Kind
@@ -84,8 +80,6 @@ function parseTimes (record, attributes, size) {
   if (ratio !== undefined && !(typeof ratio === 'number' && ratio >= 1e-9 && ratio <= 1)) return 'ratio'
   return {
     record,
-    path: undefined,
-    whole: undefined,
     size,
     attributes,
     traceId: record.traceId,

@@ -3,8 +3,6 @@
 // A record as one line of JSON. Attributes hold whatever the program put there: what cannot be written is
 // replaced by a sentence, what is too long is shortened, and the line says so.
 
-const { bytesOf, onOneLine, sentenceOf, textOf } = require('../encoding/json')
-
 const MAX_LINE = 1 << 20 // bytes of a line
 const LIMITS = [1 << 16, 1 << 12, 1 << 8] // of strings and arrays, tried in this order
 const SMALL = 1 << 10 // attributes up to here stay when nothing else helps
@@ -19,23 +17,6 @@ const SMALL = 1 << 10 // attributes up to here stay when nothing else helps
 function lineOf (record, onReplaced) {
   const json = stringify(record, onReplaced)
   return `${onOneLine(fits(json) ? json : shortened(json))}\n`
-}
-
-/**
- * Returns the line of a record as a text of bytes, see encoding/json.js.
- * @param {SpanRecord} record
- * @param {() => void} onReplaced
- */
-function byteLineOf (record, onReplaced) {
-  return bytesOf(lineOf(record, onReplaced))
-}
-
-/**
- * Returns the same for a record of which only the JSON is at hand, as a text of bytes.
- * @param {string} json
- */
-function byteLineOfJson (json) {
-  return json.length < MAX_LINE ? `${json}\n` : `${bytesOf(shortened(textOf(json)))}\n`
 }
 
 /** @param {SpanRecord} record @param {() => void} onReplaced @returns {string} */
@@ -60,6 +41,7 @@ function jsonByValue (record, onReplaced) {
     return key === 'attributes' ? jsonOfMembers(event[key]) : jsonOf(event, key, onReplaced)
   })
   return membersOf(record, (key) => {
+    if (record[key] === undefined) return undefined
     if (key === 'attributes') return jsonOfMembers(record[key])
     return key === 'events' ? `[${record.events.map(jsonOfEvent).join()}]` : jsonOf(record, key, onReplaced)
   })
@@ -127,7 +109,7 @@ function withSmallAttributes (record) {
     free -= size
     put(attributes, key, value)
   }
-  const { traceId, spanId, parentSpanId, name, kind, status, resource } = record
+  const { traceId, spanId, parentSpanId, name, kind, status, source, stack, resource } = record
   const { startTimeUnixNano, endTimeUnixNano } = record
   return JSON.stringify({
     traceId,
@@ -138,9 +120,39 @@ function withSmallAttributes (record) {
     startTimeUnixNano,
     endTimeUnixNano,
     status,
+    source,
+    stack,
     attributes,
     resource
   })
+}
+
+/** Returns what is written instead of a value that cannot be. @param {unknown} error */
+function sentenceOf (error) {
+  let reason = 'it throws when it is read'
+  try {
+    reason = String(/** @type {any} */ (error)?.message ?? error).split('\n', 1)[0].slice(0, 200)
+  } catch {}
+  return `not written: ${reason}`
+}
+
+/** Escapes what JSON allows in a string and editors take for the end of a line. @param {string} json */
+function onOneLine (json) {
+  if (!json.includes('\u2028') && !json.includes('\u2029')) return json
+  return json.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
+}
+
+/**
+ * Returns attributes with one more, without running getters of the program.
+ * @param {Record<string, any> | undefined} attributes
+ * @param {string} key
+ * @param {unknown} value
+ * @returns {Record<string, any>}
+ */
+function withAttribute (attributes, key, value) {
+  const copy = Object.defineProperties({}, Object.getOwnPropertyDescriptors(attributes ?? {}))
+  put(copy, key, value)
+  return copy
 }
 
 /** A key may be __proto__. @param {object} object @param {string} key @param {unknown} value */
@@ -148,4 +160,4 @@ function put (object, key, value) {
   Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
 }
 
-module.exports = { MAX_LINE, lineOf, byteLineOf, byteLineOfJson }
+module.exports = { lineOf, onOneLine, withAttribute }

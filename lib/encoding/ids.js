@@ -45,5 +45,6 @@ function readDevice (buffer) {
 
 const traceId = () => random(16)
 const spanId = () => random(8)
+const shortId = () => random(4)
 
-module.exports = { fill, traceId, spanId }
+module.exports = { fill, shortId, spanId, traceId }

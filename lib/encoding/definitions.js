@@ -1,0 +1,84 @@
+'use strict'
+
+// What the spans of a file refer to. Each line of these is written once a file, before the first span that
+// needs it; a file that is opened anew begins with all that were written before.
+
+const { shortId } = require('./ids')
+const { onOneLine } = require('./serialize')
+
+const VERSION = 2
+const BEGIN = `{"longstack":${VERSION},`
+const MAX_TEXT = 1 << 19 // characters; then everything is defined again, under another source
+
+class Definitions {
+  /** who writes: a file may have the spans of several processes, threads and starts */
+  #source = shortId()
+  /** numbers of stacks and sites, by the text or object @type {Map<unknown, number>} */
+  #numbers = new Map()
+  /** all that was written */
+  #written = ''
+  /** what the next span refers to and is not written yet */
+  #new = ''
+  #isResourceKnown = false
+
+  /** All lines, for a file that is opened anew. */
+  get text () { return this.#written }
+
+  /** Defines everything again: lines were lost. */
+  clear () {
+    this.#source = shortId()
+    this.#numbers.clear()
+    this.#written = this.#new = ''
+    this.#isResourceKnown = false
+  }
+
+  /** Returns the id of who writes. @param {Record<string, unknown>} resource @returns {string} */
+  sourceOf (resource) {
+    if (this.#written.length > MAX_TEXT && this.#new === '') this.clear()
+    if (!this.#isResourceKnown) {
+      this.#isResourceKnown = true
+      this.#add({ resource })
+    }
+    return this.#source
+  }
+
+  /** @param {string} text the long stack of a place @returns {number} */
+  numberOfStack (text) {
+    return this.#numbers.get(text) ?? this.#define(text, 'stack', { text })
+  }
+
+  /** @param {import('../spans/path-sites').Site} site @returns {number | undefined} undefined: unknown */
+  numberOfSite (site) {
+    const { at: place, callers, label } = site
+    if (place === undefined && callers === undefined && label === undefined) return undefined
+    return this.#numbers.get(site) ?? this.#define(site, 'site', site)
+  }
+
+  /** @param {unknown} key @param {'stack' | 'site'} kind @param {object} definition */
+  #define (key, kind, definition) {
+    const number = this.#numbers.size + 1
+    this.#numbers.set(key, number)
+    this.#add({ [kind]: number, ...definition })
+    return number
+  }
+
+  /** @param {object} members */
+  #add (members) {
+    this.#new += onOneLine(`${BEGIN}"source":"${this.#source}",${JSON.stringify(members).slice(1)}\n`)
+  }
+
+  /** Returns the lines that are to be written before the next span. */
+  takeNew () {
+    const lines = this.#new
+    if (lines !== '') {
+      this.#new = ''
+      this.#written += lines
+    }
+    return lines
+  }
+}
+
+/** Returns whether a line is no span, but defines what spans refer to. @param {string} line */
+const isDefinition = (line) => line.startsWith('{"longstack":')
+
+module.exports = { Definitions, isDefinition }

@@ -1,0 +1,105 @@
+'use strict'
+
+// What the lines of a file refer to (lib/sinks/definitions.js): the resource of who wrote them, stacks, and
+// the sites of waits and runs. A span comes out as the object that listeners get, whatever its format. The
+// content is not trusted: what is not defined is left out.
+
+const { isRecord } = require('./span-line')
+
+const MAX_SOURCES = 10_000
+const MAX_CALLERS = 16
+
+/**
+ * @typedef {{ at: string | undefined, callers: string[] | undefined, label: string | undefined }} Site
+ * @typedef {object} Source
+ * @property {Record<string, unknown>} resource
+ * @property {Map<number, string>} stacks
+ * @property {Map<number, Site>} sites
+ */
+
+class Definitions {
+  /** @type {Map<string, Source>} */
+  #sources = new Map()
+
+  /**
+   * Keeps what a line defines.
+   * @param {any} line
+   * @returns {boolean} whether it is such a line
+   */
+  add (line) {
+    if (!isRecord(line) || typeof line.longstack !== 'number') return false
+    const { source, resource, stack, text, site } = line
+    if (typeof source !== 'string') return true
+    const { resource: known, stacks, sites } = this.#sourceOf(source)
+    if (isRecord(resource)) Object.assign(known, resource)
+    if (typeof stack === 'number' && typeof text === 'string') stacks.set(stack, text)
+    if (typeof site === 'number') sites.set(site, siteOf(line))
+    return true
+  }
+
+  /** @param {string} id @returns {Source} */
+  #sourceOf (id) {
+    let source = this.#sources.get(id)
+    if (source === undefined) {
+      if (this.#sources.size >= MAX_SOURCES) this.#sources.clear()
+      source = { resource: {}, stacks: new Map(), sites: new Map() }
+      this.#sources.set(id, source)
+    }
+    return source
+  }
+
+  /**
+   * Puts in place what a span refers to.
+   * @param {any} record of any format
+   * @returns {any}
+   */
+  resolve (record) {
+    if (!isRecord(record) || typeof record.source !== 'string') return record
+    const { source, stack, waits, ran, ...span } = record
+    const { resource, stacks, sites } = this.#sourceOf(source)
+    const attributes = isRecord(span.attributes) ? span.attributes : {}
+    if (stacks.has(stack)) attributes['code.stacktrace'] = stacks.get(stack)
+    attributes['longstack.waits'] = list(waits).map((wait) => partOf(wait, sites))
+    if (ran !== undefined) attributes['longstack.ran'] = list(ran).map((run) => partOf(run, sites))
+    return { ...span, attributes, resource }
+  }
+}
+
+/**
+ * @param {any} part a wait or a run
+ * @param {Map<number, Site>} sites
+ */
+function partOf (part, sites) {
+  if (!isRecord(part)) return part
+  const { site, until, peer, request, ...figures } = part
+  return { count: 1, ...figures, ...sites.get(site), ...endOf(until, peer, request) }
+}
+
+/** @param {unknown} until @param {unknown} peer @param {unknown} request */
+function endOf (until, peer, request) {
+  if (typeof request === 'string') return { until: `${request} of another request` }
+  if (typeof until !== 'string') return {}
+  return { until: typeof peer === 'string' ? `${until} ${peer}` : until }
+}
+
+/** @param {any} line @returns {Site} */
+function siteOf ({ at: place, callers, label }) {
+  const site = /** @type {Site} */ ({})
+  if (isRecord(place)) site.at = placeText(place)
+  if (Array.isArray(callers)) site.callers = callers.filter(isRecord).slice(0, MAX_CALLERS).map(placeText)
+  if (typeof label === 'string') site.label = label
+  return site
+}
+
+/** @param {Record<string, any>} place @returns {string} `query (/app/pool.js:34:12) via pg` */
+function placeText ({ function: name, file, line, column, location, via }) {
+  const text = `${name} (${file === undefined ? location : `${file}:${line}:${column}`})`
+  return via === undefined ? text : `${text} via ${via}`
+}
+
+/** @param {unknown} value @returns {any[]} */
+function list (value) {
+  return Array.isArray(value) ? value : []
+}
+
+module.exports = { Definitions }

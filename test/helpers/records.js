@@ -1,0 +1,18 @@
+'use strict'
+
+// The spans of a file, with what they refer to in place: as listeners get them.
+
+const { Definitions } = require('../../lib/report/read/definitions')
+
+/**
+ * @param {string | string[]} content text of a file, or its lines
+ * @returns {any[]}
+ */
+function recordsOf (content) {
+  const lines = typeof content === 'string' ? content.split('\n') : content
+  const definitions = new Definitions()
+  return lines.filter(Boolean).map((line) => JSON.parse(line)).filter((line) => !definitions.add(line))
+    .map((line) => definitions.resolve(line))
+}
+
+module.exports = { recordsOf }
