@@ -117,6 +117,11 @@ function isDeleted ({ fd }) {
   return stateOfOpen(fd).nlink === 0n
 }
 
+/** @param {Opened} opened @returns {bigint} bytes */
+function sizeOf ({ fd }) {
+  return stateOfOpen(fd).size
+}
+
 /** @param {Opened} opened */
 function close (opened) {
   if (!opened.own || !isUnchanged(opened)) return
@@ -125,4 +130,4 @@ function close (opened) {
   } catch {}
 }
 
-module.exports = { open, close, isUnchanged, isNamed, isDeleted }
+module.exports = { close, isDeleted, isNamed, isUnchanged, open, sizeOf }

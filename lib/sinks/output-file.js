@@ -2,7 +2,7 @@
 
 // The open file behind the name of an output. Follows the name: log rotation puts another file in its place.
 
-const { close, isDeleted, isNamed, isUnchanged, open } = require('./open-file')
+const { close, isDeleted, isNamed, isUnchanged, open, sizeOf } = require('./open-file')
 
 /** @typedef {import('./open-file').Opened} Opened */
 
@@ -11,6 +11,8 @@ const CHECK_MS = 1000 // between two checks whether the name still leads to the 
 class OutputFile {
   #target
   #checkAt = 0
+  /** bytes of a regular file when it was checked last */
+  #size = 0n
 
   /** @param {{ fd?: number, path?: string }} target */
   constructor (target) {
@@ -43,6 +45,7 @@ class OutputFile {
   #use (opened, time) {
     this.opened = opened
     this.isMoved = false
+    this.#size = 0n
     this.#checkAt = time + CHECK_MS
   }
 
@@ -78,10 +81,18 @@ class OutputFile {
     const { path } = this.#target
     if (isUnchanged(opened)) {
       this.isMoved ||= path !== undefined && opened.regular && !isNamed(opened, path)
+      if (opened.regular) this.#noteSize(opened)
       return true
     }
     this.release()
     return path !== undefined
+  }
+
+  /** A file that was cut off, as logrotate's copytruncate does, is another one. @param {Opened} opened */
+  #noteSize (opened) {
+    const size = sizeOf(opened)
+    if (size < this.#size) this.opened = { ...opened }
+    this.#size = size
   }
 
   release () {

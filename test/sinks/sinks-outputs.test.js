@@ -175,7 +175,7 @@ test('what cannot be written as JSON becomes a sentence, and the program hears n
   const [{ stats, warned }] = told
   t.deepEqual(warned, [])
   t.deepEqual(stats.outputs.map(({ written, dropped }) => [written, dropped]), [[5, 1], [5, 1], [5, 1]])
-  t.is(stats.replaced, 2 * 6, 'once for the shared line, once for that with a ratio')
+  t.is(stats.replaced, 3 * 6, 'once for each line')
 })
 
 test('an attribute of endless depth is a sentence, or there where Node can write it', async (t) => {

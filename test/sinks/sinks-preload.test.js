@@ -52,12 +52,35 @@ test('a hundred rotations under the load of a server: every request is once in a
   const { n, written, dropped, outputs } = JSON.parse(stdout)
   const files = fs.readdirSync(dir)
   t.is(files.length, 101)
-  const seen = paths(files.flatMap((name) => read(path.join(dir, name))))
+  const all = files.flatMap((name) => read(path.join(dir, name)))
+  const undefinedIn = all.filter(({ resource }) => resource['process.pid'] === undefined)
+  t.deepEqual(undefinedIn, [], 'each file defines what its spans refer to')
+  t.deepEqual(all.filter(({ kind, attributes }) => kind === 'SERVER' && attributes['code.stacktrace'] === undefined), [])
+  const seen = paths(all)
   t.deepEqual(seen, [...Array.from({ length: n }, (_, i) => `/n/${i}`), ...Array.from({ length: 100 }, (_, i) => `/rotation/${i}`)].sort())
   t.true(n > 100, `${n} requests beside`)
   t.is(dropped, 0)
   t.true(written >= seen.length)
   t.deepEqual(outputs.map((/** @type {any} */ { to }) => to), [file])
+})
+
+test('a file that is cut off, as by copytruncate, defines everything again', async (t) => {
+  const dir = folder(t)
+  const file = path.join(dir, 'spans.jsonl')
+  const { stderr } = await program(`
+    const trace = require(${JSON.stringify(root)})
+    const fs = require('node:fs')
+    const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+    const step = (name) => trace.span(name, () => wait(1))
+    ;(async () => {
+      await step('before'); await wait(1100); await step('before, seen')
+      fs.truncateSync(${JSON.stringify(file)})
+      await wait(1100); await step('after')
+    })()`, { env: { LONGSTACK_SPANS: file } })
+  t.is(stderr, '')
+  const after = read(file).find(({ name }) => name === 'after')
+  t.regex(after.attributes['code.stacktrace'], / at step /)
+  t.is(typeof after.resource['process.pid'], 'number')
 })
 
 test('outputs with thresholds, stdout among them', async (t) => {

@@ -169,7 +169,7 @@ test('20,000 odd spans, with and without weight, by one file', (t) => {
   for (let i = 0; i < 20_000; i++) {
     const span = spanOf(random, Array.from({ length: Math.floor(random() * 6) }, () => any(random, values)))
     if (Object.hasOwn(span.attributes, 'toJSON')) continue // makes something else of them
-    const surroundings = surroundingsOf(random)
+    const surroundings = { ...surroundingsOf(random), resource: { 'service.name': 'ü"', 'process.pid': 7 } }
     const weight = random() < 0.8 ? 1 : any(random, [0.1, 0.5, 1e-7])
     const record = new SpanWriting(/** @type {any} */ (copy(span)), surroundings).record()
     if (weight !== 1) record.attributes['longstack.sample_ratio'] = weight
