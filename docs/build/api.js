@@ -43,7 +43,7 @@ function apiPage () {
   return `${[
     INTRODUCTION,
     contents(methods),
-    '## enabled\n\n    trace.enabled: boolean\n\nWhether tracing is on. Read-only.',
+    enabled,
     ...methods.properties.map(methodSection),
     '## Types',
     wrap('`import type { Hop } from \'longstack\'` works for `Trace`, `Options` and the names that begin a ' +

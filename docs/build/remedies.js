@@ -57,8 +57,8 @@ const mode = {
 /** @type {Record<import('../../lib/doctor-problems').ProblemCode, string>} */
 const problems = {
   FAULT: 'Please report the sentence and the code, `faultCode`.',
-  SEVERAL_COPIES: 'Nothing to do, if they have the same version; else preload the copy that the program or the ' +
-    'plug-in of the test runner finds.',
+  SEVERAL_COPIES: 'Nothing to do, if they have the same version; else preload the copy that the program or ' +
+    'the plug-in of the test runner finds.',
   TRACING_OFF: 'Enable it.',
   UNSAFE_NODE: 'Update Node.',
   ENGINE_JS: 'See `engineCode`, [above](#engine).',
