@@ -51,8 +51,7 @@ const texts = {
   depth: { purpose: 'hops kept per chain', placeholder: 'N' },
   mode: {
     purpose: 'with light, promises make no events where Node can do without',
-    placeholder: 'MODE',
-    details: 'What light mode saves and what it loses: [light.md](light.md).'
+    placeholder: 'MODE'
   },
   capture: {
     purpose: 'the capture engine; auto is native where the addon loads, else js',

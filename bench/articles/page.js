@@ -125,60 +125,27 @@ function markdown ([heading, ...rows]) {
 /** @param {Claim} claim */
 const formatSaid = ({ saidRatio, saidSame = false }) => {
   if (saidRatio !== null) return figure(saidRatio)
-  return saidSame ? 'about 1' : 'no figure'
+  return saidSame ? '1' : '–'
 }
 
-/** @param {ReturnType<typeof claimsOf>[number]} entry */
-function section ({ claim, off, on, outcome, verdict }) {
+/** Explains the outcome. @param {ReturnType<typeof claimsOf>[number]} entry */
+function reason ({ claim, outcome, verdict }) {
   const why = claim.why[outcome] ?? 'No reason is known for that outcome.'
-  return [
-    `### ${claim.id}`,
-    `${claim.article}: ${claim.said}`,
-    markdown([
-      [claim.unit, claim.a, claim.b, 'ratio (spread)'],
-      ['the article', '', '', formatSaid(claim)],
-      ['today', figure(off.a), figure(off.b), formatRatio(off)],
-      ['today, traced', figure(on.a), figure(on.b), formatRatio(on)]
-    ]),
-    `The ratio is ${claim.means}. **${verdict[0].toUpperCase()}${verdict.slice(1)}**. ${why}`
-  ].join('\n\n')
+  return `- **${claim.id}**, ${verdict} (${claim.article}). ${why}`
+}
+
+/** Whether the figure of an article is off. @param {ReturnType<typeof claimsOf>[number]} entry */
+function isRefuted ({ claim, verdict }) {
+  return claim.saidRatio !== null && verdict !== 'as said' && !verdict.startsWith('probably')
 }
 
 /** Joins the lines of a paragraph. @param {string} text */
 const paragraph = (text) => text.trim().replace(/\s*\n\s*/g, ' ')
 
-const VERDICTS = `
-  - *as said*: b costs more than a;
-  - *less than said*: it does, or hardly does, but what it costs more is less than half of what
-    the article had;
-  - *other way round*: b costs less than a;
-  - *no difference*: the median is within 5 % of 1, or the spread contains 1 and the rounds do
-    not agree whether b costs more;
-  - *probably*, before one of them: the median says so, but the spread contains 1, or the half of
-    what the article had: another run may have another outcome.`
-
-const EXPLANATION = [
-  paragraph(`
-    The spread is where another run's ratio is expected: four times as far from the median as the farthest
-    round (of ${MANY} or more, the farthest but one), at least 10 %. The verdict and its reason are about
-    tracing off:`),
-  VERDICTS.split(/\n(?= *- )/).map(paragraph).filter(Boolean).join('\n'),
-  paragraph(`
-    Where the article saw hardly a difference, *as said* means that there is none, and *more with* or
-    *less with* that there is one. An article measured another machine and a Node of its time: its figure
-    is there for the direction and the size.`),
-  paragraph(`
-    The tables without a ratio, below the claims, are of the last round alone. Most rows were measured
-    once, after those above them, often in the same process: they show orders of size, and need not agree
-    with the claims.`)
-]
-
-const REPETITION = `\`\`\`
-npm run articles                 measures everything, writes this page
-npm run articles -- --add        measures again and adds the rounds to those of this page
-npm run articles -- --check      measures again and prints what does not agree with this page
-npm run articles -- --help
-\`\`\``
+const EXPLANATION = paragraph(`
+  A ratio is the median over the rounds. *As said*: the first of the two costs more; *less than said*: less
+  than half of what the article had; *no difference*: within 5 % of 1, or the rounds do not agree;
+  *probably*: another run may have another outcome. The verdict is about tracing off.`)
 
 /** Introduces the page. @param {Figures} figures */
 function introduction ({ date, node, quick, machine, examples }) {
@@ -188,48 +155,33 @@ function introduction ({ date, node, quick, machine, examples }) {
   const warning = quick ? '. **A quick run: it shows that everything works, the figures are rough**' : ''
   return [
     paragraph(`
-      longstack grew out of some old articles on Node's event loop, binary data, file serving, closures
-      and HTTP streams. The numbered [examples](../examples) show what longstack reports of such programs;
-      here the claims of the articles are measured again, with tracing off and on, by the programs in
-      \`bench/articles\`.`),
+      longstack grew out of old articles on Node. The numbered [examples](../examples) show what it reports of
+      such programs; those in \`bench/articles\` measure the articles' claims again, bare and traced.`),
     paragraph(`
       Measured on ${date.slice(0, 10)} with Node ${node} on ${machine.cpu}, ${machine.processors} CPUs,
-      ${machine.system}, in ${rounds}${warning}. Traced means everything: full stacks, all types.`),
-    paragraph(`
-      All of that holds for this Node and this machine. Other versions of Node differ, some ratios by
-      much: net ÷ raw, http ÷ net, setTimeout ÷ nextTick, the medians of example 07. \`npm run articles --
-      --node PATH --docs DIRECTORY\` measures another one.`),
-    paragraph(`
-      A ratio is b ÷ a. a and b are measured in turns in each round; of each of the three the median over
-      the rounds is shown. The median of the ratios need not be the ratio of the medians.`)
+      ${machine.system}, in ${rounds}${warning}. Other versions of Node and other machines differ.`)
   ]
 }
 
 /** @param {Figures} figures */
 function page (figures) {
-  const rows = figures.examples.flatMap((example) => claimsOf(example).map(({ claim, off, on, verdict }) => [
-    `[${claim.id}](#${claim.id})`,
-    `${claim.b} ÷ ${claim.a}`,
+  const claims = figures.examples.flatMap(claimsOf)
+  const rows = claims.map(({ claim, off, on, verdict }) => [
+    `${claim.id}: ${claim.b} ÷ ${claim.a}`,
     formatSaid(claim),
-    formatRatio(off),
-    formatRatio(on),
+    figure(off.ratio),
+    figure(on.ratio),
     verdict
-  ]))
+  ])
   return [
     '<!-- Generated by npm run articles. Do not edit. -->',
     '# The articles, measured again',
     ...introduction(figures),
-    markdown([['claim', 'ratio', 'then', 'today (spread)', 'traced (spread)', 'verdict'], ...rows]),
-    ...EXPLANATION,
-    ...figures.examples.flatMap((example) => [
-      `## ${example.title}`,
-      `Measured by \`bench/articles/${example.name}\`, shown by \`node examples/${example.name}.js\``,
-      ...claimsOf(example).map(section),
-      ...example.tables.flatMap(({ title, heading, rows }) =>
-        [`**${title}** (one round)`, markdown([heading, ...rows])])
-    ]),
-    '## How to repeat it',
-    REPETITION
+    markdown([['ratio', 'then', 'bare', 'traced', 'verdict'], ...rows]),
+    EXPLANATION,
+    'Figures of the articles that hold no more:',
+    claims.filter(isRefuted).map(reason).join('\n'),
+    '`npm run articles -- --check` measures again and prints what does not agree; `--help` lists the rest.'
   ].join('\n\n') + '\n'
 }
 

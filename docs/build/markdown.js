@@ -22,18 +22,4 @@ function wrap (text, columns = COLUMNS) {
   return lines.join('\n')
 }
 
-/**
- * @param {string[]} titles
- * @param {string[][]} rows
- * @returns {string}
- */
-function table (titles, rows) {
-  return [titles, titles.map(() => '---'), ...rows].map(row).join('\n')
-}
-
-/** @param {string[]} cells */
-function row (cells) {
-  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
-}
-
-module.exports = { table, wrap }
+module.exports = { wrap }

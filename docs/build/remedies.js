@@ -9,15 +9,15 @@
  * @typedef {{ meaning: string, remedy: string }} WarningText
  */
 
-const NOTHING = 'Nothing.'
+const NOTHING = 'Nothing to do.'
 const REPORT = 'Please report it with the version of Node and the platform.'
-const JS_ENGINE = 'The JavaScript engine is in force: it costs more, and there is no [clock](#clock).'
+const JS_ENGINE = 'The JavaScript engine is in force.'
 
 /** @type {Record<import('../../lib/reasons').EngineCode, ReasonText>} */
 const engine = {
   NOT_ENABLED: { remedy: 'Call `trace.enable()`.' },
   ASKED: { remedy: '`capture: \'js\'` was set.' },
-  SELF_TEST_PASSED: { remedy: 'Nothing: the native engine is in force.' },
+  SELF_TEST_PASSED: { remedy: 'Nothing to do: the native engine is in force.' },
   SLOWER_KEY: { remedy: `The native engine is in force, but slower. ${REPORT}` },
   SELF_TEST_FAILED: { remedy: `${JS_ENGINE} ${REPORT}` },
   UNSUPPORTED_BUILD: { detail: 'v8_enable_pointer_compression', remedy: JS_ENGINE },
@@ -40,7 +40,7 @@ const engine = {
 /** @type {Record<import('../../lib/reasons').ClockCode, ReasonText>} */
 const clock = {
   NO_NATIVE_ENGINE: { remedy: 'See [engine](#engine).' },
-  SELF_TEST_PASSED: { remedy: 'Nothing: the clock is on.' },
+  SELF_TEST_PASSED: { remedy: 'Nothing to do: the clock is on.' },
   NOT_MOVING: { remedy: 'Start Node without `--minor-ms`.' },
   NOT_UPWARDS: { remedy: REPORT }
 }
@@ -49,7 +49,7 @@ const clock = {
 const mode = {
   NOT_ENABLED: { remedy: 'Call `trace.enable()`.' },
   ASKED: { remedy: 'The option `mode` says so.' },
-  FILTER: { remedy: 'Nothing: light mode is in force, since the filter has no use for promises.' },
+  FILTER: { remedy: 'Nothing to do: light mode is in force, since the filter has no use for promises.' },
   ASKED_UNSUPPORTED: { remedy: 'Use Node 24 or later, without `--no-async-context-frame`.' },
   FILTER_UNSUPPORTED: { remedy: 'The same, to save the cost of promise hooks.' }
 }
@@ -57,8 +57,8 @@ const mode = {
 /** @type {Record<import('../../lib/doctor-problems').ProblemCode, string>} */
 const problems = {
   FAULT: 'Please report the sentence and the code, `faultCode`.',
-  SEVERAL_COPIES: 'Nothing, if they have the same version; else preload the copy that the program or the ' +
-    'plug-in of the test runner finds.',
+  SEVERAL_COPIES: 'Nothing to do, if they have the same version; else preload the copy that the program or ' +
+    'the plug-in of the test runner finds.',
   TRACING_OFF: 'Enable it.',
   UNSAFE_NODE: 'Update Node.',
   ENGINE_JS: 'See `engineCode`, [above](#engine).',
