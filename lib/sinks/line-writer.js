@@ -142,6 +142,7 @@ class LineWriter {
     this.#failure = undefined
     try {
       const length = writeSync(fd, bytes, 0, bytes.length)
+      this.#file.noteWritten(length)
       if (length === 0) this.#failure = { code: 'EAGAIN' }
       return length
     } catch (error) {

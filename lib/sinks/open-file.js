@@ -117,9 +117,9 @@ function isDeleted ({ fd }) {
   return stateOfOpen(fd).nlink === 0n
 }
 
-/** @param {Opened} opened @returns {bigint} bytes */
+/** @param {Opened} opened @returns {number} bytes */
 function sizeOf ({ fd }) {
-  return stateOfOpen(fd).size
+  return Number(stateOfOpen(fd).size)
 }
 
 /** @param {Opened} opened */

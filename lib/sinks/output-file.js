@@ -11,8 +11,8 @@ const CHECK_MS = 1000 // between two checks whether the name still leads to the 
 class OutputFile {
   #target
   #checkAt = 0
-  /** bytes of a regular file when it was checked last */
-  #size = 0n
+  /** bytes that a regular file must have: those when it was checked last, and what was written since */
+  #minSize = 0
 
   /** @param {{ fd?: number, path?: string }} target */
   constructor (target) {
@@ -45,7 +45,7 @@ class OutputFile {
   #use (opened, time) {
     this.opened = opened
     this.isMoved = false
-    this.#size = 0n
+    this.#minSize = 0
     this.#checkAt = time + CHECK_MS
   }
 
@@ -91,8 +91,13 @@ class OutputFile {
   /** A file that was cut off, as logrotate's copytruncate does, is another one. @param {Opened} opened */
   #noteSize (opened) {
     const size = sizeOf(opened)
-    if (size < this.#size) this.opened = { ...opened }
-    this.#size = size
+    if (size < this.#minSize) this.opened = { ...opened }
+    this.#minSize = size
+  }
+
+  /** @param {number} length of what was written to the open file, in bytes */
+  noteWritten (length) {
+    this.#minSize += length
   }
 
   release () {
