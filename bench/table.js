@@ -109,7 +109,7 @@ function method ({ how: setup, workloads }) {
       'time; their median, and the median of what each is over bare in the same turn.',
     '- “× overhead of full”: (ratio − 1) ÷ (ratio of longstack-full − 1), same workload.',
     '- After the measurement each subject had to prove in the same child that it was active (a long stack, ' +
-      'a span, a list of handles …); for longstack the engine and mode in force are those that it reports.'
+      'a span, a list of handles …); for longstack the engine in force is that which it reports.'
   ].join('\n')
 }
 

@@ -49,11 +49,6 @@ const texts = {
     details: 'In a text each line counts as one frame, also a line of folded frames.'
   },
   depth: { purpose: 'hops kept per chain', placeholder: 'N' },
-  mode: {
-    purpose: 'with light, promises make no events where Node can do without',
-    placeholder: 'MODE',
-    details: 'What light mode saves and what it loses: [light.md](light.md).'
-  },
   capture: {
     purpose: 'the capture engine; auto is native where the addon loads, else js',
     placeholder: 'ENGINE'

@@ -17,7 +17,6 @@ const EXAMPLE = {
   fault: 'Cannot read properties of undefined',
   forbidden: ['addon', 'worker'],
   formatter: 'source-map-support',
-  modeWhy: explain('mode', { code: 'ASKED_UNSUPPORTED' }),
   node: '24.12.0'
 }
 
@@ -42,10 +41,9 @@ function errorsPage () {
       'listener it is one line on stderr.'),
     table(['code', 'meaning', 'what to do'], warningRows()),
     '## Reasons',
-    wrap('Why the engine, the clock and the mode in force are those: `trace.stats()` and `trace.doctor()` ' +
-      'have each as a code (`engineCode`, `clockCode`, `modeCode`) and as a sentence (`engineWhy`, ' +
-      '`clockWhy`, `modeWhy`).'),
-    ...(/** @type {const} */ (['engine', 'clock', 'mode'])).flatMap((subject) =>
+    wrap('Why the engine and the clock in force are those: `trace.stats()` and `trace.doctor()` have each ' +
+      'as a code (`engineCode`, `clockCode`) and as a sentence (`engineWhy`, `clockWhy`).'),
+    ...(/** @type {const} */ (['engine', 'clock'])).flatMap((subject) =>
       [`### ${subject}`, table(TITLES, reasonRows(subject))]),
     '## Problems',
     wrap('`trace.doctor().problems` lists these, as `{ code, message }`; `notes` has the messages alone.'),
