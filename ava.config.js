@@ -16,7 +16,7 @@ const slowest = [
   'report/page-browser', 'sinks/otlp', 'sinks/otlp-jaeger', 'package/invisible', 'spans/spans-web',
   'chains/memory', 'chains/overflow', 'spans/spans-time', 'attribution/attribution', 'spans/critical-path',
   'spans/spans', 'native/native-matches-js', 'stacks/patched-builtins', 'stacks/odd-errors',
-  'chains/modes', 'chains/light', 'transparency/objects'
+  'chains/modes', 'chains/without-promises', 'transparency/objects'
 ].map((name) => path.join(__dirname, 'test', `${name}.test.js`))
 
 /** @param {string} file @returns {number} */

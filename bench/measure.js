@@ -19,7 +19,7 @@ const { startChild, ChildFailure } = require('./child-channel')
  * @property {number} ms from the first unit to the last answer
  * @property {number} rss bytes, under load
  * @property {number} heapUsed bytes, after the load and several mark-sweeps
- * @property {Record<string, any>} [inForce] engine and mode that longstack reports
+ * @property {Record<string, any>} [inForce] engine that longstack reports
  *
  * @typedef {object} Job
  * @property {string} node

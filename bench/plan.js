@@ -28,27 +28,27 @@ const { workloads } = require('./workloads')
  * @property {number} hops of the memory cases
  */
 
-const FULL_AND_LIGHT = ['longstack-full', 'longstack-light']
+const FULL = ['longstack-full']
 const WITH_SPANS = ['longstack-full', 'longstack-spans']
-const ALL_BARS = [...FULL_AND_LIGHT, 'longstack-light-spans', 'longstack-spans', 'opentelemetry']
+const ALL_BARS = [...WITH_SPANS, 'opentelemetry']
 const OVERHEAD_MS = 2_500 // a group: starts, memory, proofs
 
 /** @type {Record<string, string[]>} */
 const RECENT_BARS = {
   real: ALL_BARS,
   hello: ALL_BARS,
-  awaits: FULL_AND_LIGHT,
-  'first-error': ['longstack-full'],
-  'start-up': FULL_AND_LIGHT
+  awaits: FULL,
+  'first-error': FULL,
+  'start-up': FULL
 }
 /** @type {Record<string, string[]>} */
-const MAIN_BARS = { ...RECENT_BARS, fetch: FULL_AND_LIGHT, errors: ['longstack-full'] }
+const MAIN_BARS = { ...RECENT_BARS, fetch: FULL, errors: FULL }
 /** @type {Record<string, string[]>} */
 const OLDER_BARS = {
   real: WITH_SPANS,
-  awaits: ['longstack-full'],
-  'first-error': ['longstack-full'],
-  'start-up': ['longstack-full']
+  awaits: FULL,
+  'first-error': FULL,
+  'start-up': FULL
 }
 /** @type {Record<string, Record<string, string[]>>} by the major version of Node */
 const BARS = { 20: OLDER_BARS, 22: OLDER_BARS, 24: MAIN_BARS, 26: RECENT_BARS }

@@ -14,7 +14,7 @@ const { setTimeout: delay } = require('node:timers/promises')
  * @typedef {object} Proof
  * @property {boolean} ok
  * @property {string} [observed] printed if not ok
- * @property {Record<string, unknown>} [inForce] longstack's engine and mode
+ * @property {Record<string, unknown>} [inForce] longstack's engine
  */
 
 /** Calls back from a timer; a long stack has the name of this function. @param {() => void} callback */
@@ -55,8 +55,8 @@ const proofs = {
 
   /** @returns {Promise<Proof>} */
   async longstack () {
-    const { engine, engineWhy, mode, modeWhy, fault, dropped } = require('..').stats()
-    const inForce = { engine, engineWhy, mode, modeWhy, fault, dropped }
+    const { engine, engineWhy, fault, dropped } = require('..').stats()
+    const inForce = { engine, engineWhy, fault, dropped }
     // A filter omits the stack of a timer: with one the reported engine is enough.
     const hasFilter = process.env.LONGSTACK !== undefined
     const { ok, observed } = hasFilter ? { ok: true, observed: '' } : await longStack()

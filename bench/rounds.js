@@ -65,18 +65,14 @@ function medianBusy (busy) {
 }
 
 /**
- * Describes the engine or mode that is not in force as requested, or returns undefined.
+ * Describes the engine that is not in force as requested, or returns undefined.
  * @param {import('./subjects').Subject} subject
  * @param {Record<string, any> | undefined} inForce
  */
 function mismatchWarning (subject, inForce) {
-  if (inForce === undefined) return undefined
-  const expected = /** @type {Record<string, string | undefined>} */ (subject.expected ?? {})
-  const isWrong = (/** @type {string} */ key) => expected[key] !== undefined && expected[key] !== inForce[key]
-  const wrong = ['engine', 'mode'].filter(isWrong)
-  if (wrong.length === 0) return undefined
-  return wrong.map((key) => `${expected[key]} was requested, the ${key} in force is ${inForce[key]} ` +
-    `(${inForce[`${key}Why`]})`).join('; ')
+  const isAsExpected = subject.engine === undefined || subject.engine === inForce?.engine
+  if (inForce === undefined || isAsExpected) return undefined
+  return `${subject.engine} was requested, the engine in force is ${inForce.engine} (${inForce.engineWhy})`
 }
 
 /** Collects the samples and failures of one subject in all rounds. */

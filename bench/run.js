@@ -190,7 +190,7 @@ async function measureInTurn (figures, workload, { node, runnable, scale }) {
   /** @type {NamedSubject} */
   const bare = ['bare', subjects.bare]
   const plan = { node, subjects: [bare, ...runnable], turns: scale.turns }
-  const longstacks = runnable.filter(([, { expected }]) => expected !== undefined)
+  const longstacks = runnable.filter(([, { engine }]) => engine !== undefined)
   if (workload === 'start-up') figures.results.push(...startUp(plan))
   if (workload === 'first-error') figures.results.push(...firstErrors(plan))
   if (workload === 'memory') figures.memory = await memoryOn(node, [bare, ...longstacks], scale.hops)

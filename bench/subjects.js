@@ -7,8 +7,6 @@ const path = require('node:path')
 const { pathToFileURL } = require('node:url')
 
 /**
- * @typedef {{ engine?: string, mode?: string }} InForce
- *
  * @typedef {Record<string, string>} Variables of the environment
  *
  * @typedef {object} Subject
@@ -17,7 +15,7 @@ const { pathToFileURL } = require('node:url')
  * @property {(directory: string) => Variables} env
  * @property {keyof typeof import('./proofs')} [proof]
  * @property {string[]} peers packages that it needs
- * @property {InForce} [expected] the engine and mode that a longstack subject must run with
+ * @property {string} [engine] that a longstack subject must run with
  */
 
 const register = path.join(__dirname, '..', 'lib', 'register.js')
@@ -43,19 +41,10 @@ function subject (says, args, { env = {}, peers = [], ...more } = {}) {
 /**
  * @param {string} says
  * @param {Variables | Subject['env']} env
- * @param {InForce} expected
+ * @param {string} engine
  */
-function longstack (says, env, expected) {
-  return subject(says, ['-r', register], { env, expected, proof: 'longstack' })
-}
-
-/** @param {string} says @param {Variables} env @param {InForce} expected */
-function spans (says, env, expected) {
-  return longstack(says, (directory) => ({
-    ...env,
-    LONGSTACK_CAPTURE: 'native',
-    LONGSTACK_SPANS: path.join(directory, 'spans.jsonl')
-  }), { engine: 'native', ...expected })
+function longstack (says, env, engine = 'native') {
+  return subject(says, ['-r', register], { env, engine, proof: 'longstack' })
 }
 
 /** @type {Record<string, Subject>} */
@@ -63,20 +52,12 @@ const subjects = {
   bare: subject('nothing preloaded', []),
   hooks: subject('empty init, before and after: the floor', preload('hooks.js'), { proof: 'hooks' }),
 
-  'longstack-full': longstack('full, native engine', { LONGSTACK_CAPTURE: 'native' }, {
-    engine: 'native', mode: 'full'
-  }),
-  'longstack-light': longstack('light, native engine', {
-    LONGSTACK_CAPTURE: 'native', LONGSTACK_MODE: 'light'
-  }, { engine: 'native', mode: 'light' }),
-  'longstack-spans': spans('full, native engine, and spans to a file', {}, { mode: 'full' }),
-  'longstack-light-spans': spans('light, native engine, and spans to a file', { LONGSTACK_MODE: 'light' }, {
-    mode: 'light'
-  }),
-  'longstack-tcp': longstack('filter TCP', { LONGSTACK: 'TCP' }, { engine: 'native' }),
-  'longstack-js': longstack('full, JavaScript engine', { LONGSTACK_CAPTURE: 'js' }, {
-    engine: 'js', mode: 'full'
-  }),
+  'longstack-full': longstack('native engine', { LONGSTACK_CAPTURE: 'native' }),
+  'longstack-spans': longstack('native engine, and spans to a file', (directory) => ({
+    LONGSTACK_CAPTURE: 'native', LONGSTACK_SPANS: path.join(directory, 'spans.jsonl')
+  })),
+  'longstack-tcp': longstack('filter TCP', { LONGSTACK: 'TCP' }),
+  'longstack-js': longstack('JavaScript engine', { LONGSTACK_CAPTURE: 'js' }, 'js'),
 
   trace: subject('long stack traces', preload('trace.js'), { peers: ['trace'], proof: 'longStack' }),
   longjohn: subject('long stack traces, no promises', preload('longjohn.js'), {

@@ -53,9 +53,7 @@ const SUMMARY_WORKLOADS = [
 /** @type {Record<string, string>} */
 const SUMMARY_SUBJECTS = {
   bare: 'bare',
-  'longstack-light': 'light',
   'longstack-full': 'full',
-  'longstack-light-spans': 'light, spans',
   'longstack-spans': 'full, spans',
   opentelemetry: 'OpenTelemetry'
 }
@@ -94,7 +92,7 @@ function overheadOfFull ({ ratio, subject }, results) {
 /** @param {Result} result */
 function remarks ({ failed, failures, value, inForce, warning }) {
   const parts = []
-  if (inForce !== undefined) parts.push(`${inForce.engine}, ${inForce.mode}`)
+  if (inForce !== undefined) parts.push(inForce.engine)
   if (warning !== undefined) parts.push('NOT AS REQUESTED')
   if (inForce?.fault !== undefined) parts.push(`defect: ${inForce.fault}`)
   if (failed !== undefined && value !== undefined) {

@@ -42,7 +42,7 @@ function variables () {
   const known = fc.constantFrom(...Object.values(rules).map(({ variable }) => variable))
   const name = fc.oneof({ arbitrary: known, weight: 6 },
     fc.constantFrom('LONGSTACK_', 'LONGSTACK_FRAME', 'LONGSTACK___proto__', 'LONGSTACK_toString',
-      'LONGSTACK_LEAKS'),
+      'LONGSTACK_LEAKS', 'LONGSTACK_MODE'),
     fc.string().map((text) => `LONGSTACK_${text.replaceAll(/[\0=]/g, '').toWellFormed()}`))
   const variable = name.chain((key) => {
     const texts = near[key] === undefined ? hostileText : fc.oneof(fc.constantFrom(...near[key]), hostileText)

@@ -8,7 +8,7 @@
 //     node fuzz/exchanges.js --count 100000 --seed 7 --kinds plain,queue --progress
 //     node fuzz/exchanges.js --count 100000 --bare        without longstack: what Node itself keeps
 //
-// Options of longstack come from the environment, as LONGSTACK_MODE=light. Exit code 1 where something is
+// Options of longstack come from the environment, as LONGSTACK_CAPTURE=js. Exit code 1 where something is
 // wrong, with one line for each kind that is.
 
 const { parseArgs } = require('node:util')

@@ -23,7 +23,6 @@ const near = {
   filter: fc.array(fc.constantFrom('TCP', '*', '-PROMISE', 'tcp', '', '-', 'type:X', 'Timeout', '__proto__')),
   frames: fc.integer({ min: -2, max: 300 }),
   depth: fc.integer({ min: -2, max: 1200 }),
-  mode: fc.constantFrom('full', 'light', 'FULL', 'constructor'),
   capture: fc.constantFrom('auto', 'native', 'js', 'wasm'),
   internals: fc.boolean(),
   hide: fc.constantFrom('node_modules', 'express', /x/, () => true),
@@ -42,7 +41,7 @@ function options () {
   const names = /** @type {Array<keyof typeof near>} */ (Object.keys(rules))
   const good = fc.constantFrom(...names)
     .chain((name) => fc.tuple(fc.constant(name), near[name] ?? anything()))
-  const name = fc.oneof(fc.constantFrom(...names, '__proto__', 'toString', 'frame', ''), fc.string())
+  const name = fc.oneof(fc.constantFrom(...names, 'mode', '__proto__', 'toString', 'frame', ''), fc.string())
   const odd = fc.tuple(name, anything())
   const entries = fc.array(fc.oneof({ arbitrary: good, weight: 4 }, odd), { maxLength: 5 })
   return fc.oneof({ arbitrary: entries, weight: 4 }, anything())

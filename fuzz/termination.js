@@ -17,7 +17,7 @@ const PER_PROCESS = [1, 3, 100] // terminations; few in most processes: built-in
 const noCounts = { terminated: 0, inState: 0, inLongstack: 0, workers: 0, lost: 0, byV8: 0 }
 const PROCESS_MS = 180_000
 const MAX_FINDINGS = 50
-const modes = /** @type {const} */ (['full', 'light', 'spans'])
+const modes = /** @type {const} */ (['full', 'spans'])
 
 /**
  * @typedef {object} Settings
@@ -67,7 +67,6 @@ function play ({ engine, mode, node }, input, folder) {
   const env = {
     ...Object.fromEntries(inherited),
     LONGSTACK_CAPTURE: engine,
-    LONGSTACK_MODE: mode === 'light' ? 'light' : 'full',
     ...(mode === 'spans' ? { LONGSTACK_SPANS: path.join(folder, 'spans'), LONGSTACK_BLOCKED: '50' } : {})
   }
   const program = path.join(__dirname, 'termination', 'program.js')

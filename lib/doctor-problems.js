@@ -49,15 +49,6 @@ const rules = {
     sentence: ({ clockWhy }) => 'Which callback made an error is rarely known, since callbacks of the same ' +
       `function cannot be told apart: ${clockWhy}.`
   },
-  MODE_FULL: {
-    holds: ({ enabled, modeCode }) =>
-      enabled && (modeCode === 'ASKED_UNSUPPORTED' || modeCode === 'FILTER_UNSUPPORTED'),
-    sentence: ({ modeWhy }) => `The mode is full: ${modeWhy}.`
-  },
-  OTHER_PROMISE_HOOK: {
-    holds: ({ enabled, mode, promiseHooks }) => enabled && mode === 'light' && promiseHooks,
-    sentence: () => 'Another async hook tracks promises, so light mode saves nothing.'
-  },
   OTHER_DESTROY_HOOK: {
     holds: ({ destroyHook }) => destroyHook,
     sentence: () => 'The destroy hook of another library makes every promise expensive.'

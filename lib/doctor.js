@@ -42,9 +42,6 @@ const scopes = {
  * @property {string} clockWhy
  * @property {import('./reasons').ClockCode} clockCode
  * @property {string | undefined} binary file of the native engine for this Node, if there is one
- * @property {string} mode `full` or `light`
- * @property {string} modeWhy
- * @property {import('./reasons').ModeCode} modeCode
  * @property {string[]} filter
  * @property {boolean} promiseHooks promises make events, for longstack or for another hook
  * @property {boolean | undefined} otherHooks of async_hooks; undefined where longstack's own hides them
@@ -95,13 +92,10 @@ function examine ({ stats, filter, copies, formatter }) {
     clockWhy: stats.clockWhy,
     clockCode: stats.clockCode,
     binary: fs.existsSync(file) ? file : undefined,
-    mode: stats.mode,
-    modeWhy: stats.modeWhy,
-    modeCode: stats.modeCode,
     filter,
     errors: stats.errors,
     // Node marks a promise that async_hooks saw (lib/internal/async_hooks.js); V8's own hooks leave no mark.
-    promiseHooks: (stats.enabled && stats.mode === 'full') || hasSymbols(Promise.resolve()),
+    promiseHooks: stats.enabled || hasSymbols(Promise.resolve()),
     otherHooks: stats.enabled ? undefined : isAnyHookOn(),
     destroyHook: isDestroyHookOn(),
     formatter: `${formatter.isWrapped ? 'longstack around ' : ''}${nameOf(formatter.formatter)}`,
@@ -134,7 +128,6 @@ function textOf (facts, notes) {
     engine: `${facts.engine} (${facts.engineWhy})`,
     clock: `${facts.clock} (${facts.clockWhy})`,
     binary: facts.binary ?? 'none',
-    mode: `${facts.mode} (${facts.modeWhy})`,
     'promise events': facts.promiseHooks ? 'on' : 'off',
     'other hooks': otherHooksOf(facts.otherHooks),
     errors: errorsInWords(facts),

@@ -49,10 +49,6 @@ const texts = {
     details: 'In a text each line counts as one frame, also a line of folded frames.'
   },
   depth: { purpose: 'hops kept per chain', placeholder: 'N' },
-  mode: {
-    purpose: 'with light, promises make no events where Node can do without',
-    placeholder: 'MODE'
-  },
   capture: {
     purpose: 'the capture engine; auto is native where the addon loads, else js',
     placeholder: 'ENGINE'

@@ -1,7 +1,7 @@
 'use strict'
 
-// Why the engine, the clock and the mode in force are those: codes, which stay, and the sentences that
-// trace.stats() and trace.doctor() make of them. Loaded when one of these is asked for.
+// Why the engine and the clock in force are those: codes, which stay, and the sentences that trace.stats()
+// and trace.doctor() make of them. Loaded when one of these is asked for.
 
 /**
  * @typedef {{ code: string, detail?: string }} Reason detail: what only this process knows, for the sentence
@@ -31,23 +31,13 @@ const clock = {
   NOT_UPWARDS: () => 'this heap does not allocate upwards'
 }
 
-/** @satisfies {Record<string, Sentence>} */
-const mode = {
-  NOT_ENABLED: () => 'not enabled yet',
-  ASKED: () => 'asked for',
-  FILTER: () => 'the filter leaves promises out',
-  ASKED_UNSUPPORTED: () => 'light was asked for, but this Node cannot keep promise hooks off',
-  FILTER_UNSUPPORTED: () => 'the filter leaves promises out, but this Node cannot keep promise hooks off'
-}
-
 /**
  * @typedef {keyof typeof engine} EngineCode
  * @typedef {keyof typeof clock} ClockCode
- * @typedef {keyof typeof mode} ModeCode
  * @typedef {{ code: EngineCode, detail?: string }} EngineReason
  */
 
-const sentences = { engine, clock, mode }
+const sentences = { engine, clock }
 
 /**
  * Makes the sentence of a reason, for example "no binary for linux-x64, ABI 137".

@@ -4,7 +4,6 @@
 // tracer/listener.js what is done when something happens; what users ask is answered by answers.js.
 
 const guard = require('./context/guard')
-const { canBeLight } = require('./hooks/light-support')
 const { takeBackChain } = require('./hooks/threads')
 const { changeState } = require('./listeners')
 const { providers } = require('./node-objects')
@@ -15,7 +14,6 @@ const { messageOf, printLine } = require('./warnings')
 
 /**
  * @typedef {import('./options').Options} Options
- * @typedef {import('./tracer/wiring').Settings} Settings
  * @typedef {ReturnType<typeof createTracer>} Tracer
  */
 
@@ -24,8 +22,7 @@ function createTracer () {
   const wiring = new Wiring({
     options,
     enabled: false,
-    isSelected: compileFilter(options.filter),
-    mode: { light: false, code: 'NOT_ENABLED' }
+    isSelected: compileFilter(options.filter)
   })
   const { settings, asyncLayer, channels, uncaughtLayer, formatter } = wiring
   const { applyErrors, applySpans, applyBlocked } = createFeatureSwitches(wiring)
@@ -36,8 +33,7 @@ function createTracer () {
   function install () {
     settings.enabled = true
     engine.apply()
-    settings.mode = modeFor(settings)
-    asyncLayer.enable(settings.mode.light)
+    asyncLayer.enable()
     channels.enable()
     uncaughtLayer.monitor()
     if (wiring.errorHandlers.length > 0) uncaughtLayer.intercept()
@@ -79,17 +75,10 @@ function createTracer () {
 
   /** Puts options in force while tracing is on. */
   function change () {
-    const wasLight = settings.mode.light
     takeBackChain()
     engine.apply()
-    settings.mode = modeFor(settings)
-    if (settings.mode.light === wasLight) {
-      asyncLayer.updateFilter()
-      asyncLayer.updateHooks()
-    } else {
-      asyncLayer.disable()
-      asyncLayer.enable(settings.mode.light)
-    }
+    asyncLayer.updateFilter()
+    asyncLayer.updateHooks()
     applyRest()
   }
 
@@ -198,17 +187,16 @@ function createFeatureSwitches (wiring) {
       wiring.spans ??= require('./tracer/features').createSpanRecorder(wiring)
       wiring.spans.enable(spans)
     })
-    asyncLayer.updateHooks()
   }
 
-  /** Watches for blocking callbacks where that is asked for. A filter in light mode hides some. */
+  /** Watches for blocking callbacks where that is asked for. */
   function applyBlocked () {
-    const { enabled, options, mode } = settings
+    const { enabled, options } = settings
     const threshold = enabled ? options.blocked ?? wiring.blockedObservers.ms : undefined
     if (threshold === undefined && wiring.blocked === undefined) return
     guard.run(() => {
       wiring.blocked ??= require('./tracer/features').createBlockedCallbacks(wiring)
-      wiring.blocked.configure(threshold, mode.light && !selectsAllCallbacks(settings))
+      wiring.blocked.configure(threshold)
     })
     wiring.events.callbackStarted = wiring.blocked?.callbackListener()
     asyncLayer.updateWatching()
@@ -254,27 +242,6 @@ function createSignal (wiring) {
       if (next !== undefined) guard.run(() => process.on(next, print))
     }
   }
-}
-
-/** whether this Node can do without promise hooks @type {boolean | undefined} */
-let isLightPossible
-
-/**
- * Chooses the mode. Promise hooks are expensive: off where they are not needed and Node can do without.
- * @param {Settings} settings
- * @returns {Settings['mode']}
- */
-function modeFor ({ options, isSelected }) {
-  const isAsked = options.mode === 'light'
-  if (!isAsked && isSelected('PROMISE')) return { light: false, code: 'ASKED' }
-  isLightPossible ??= guard.run(canBeLight)
-  if (!isLightPossible) return { light: false, code: isAsked ? 'ASKED_UNSUPPORTED' : 'FILTER_UNSUPPORTED' }
-  return { light: true, code: isAsked ? 'ASKED' : 'FILTER' }
-}
-
-/** @param {Settings} settings @returns {boolean} whether the filter leaves out at most promises */
-function selectsAllCallbacks ({ isSelected }) {
-  return providers().every((type) => type === 'PROMISE' || isSelected(type))
 }
 
 const selectsAll = () => true

@@ -29,7 +29,6 @@ const elsewhere = {
   Options: 'options.md',
   EngineCode: 'errors.md#engine',
   ClockCode: 'errors.md#clock',
-  ModeCode: 'errors.md#mode',
   ProblemCode: 'errors.md#problems'
 }
 

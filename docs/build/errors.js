@@ -17,7 +17,6 @@ const EXAMPLE = {
   fault: 'Cannot read properties of undefined',
   forbidden: ['addon', 'worker'],
   formatter: 'source-map-support',
-  modeWhy: explain('mode', { code: 'ASKED_UNSUPPORTED' }),
   node: '24.12.0'
 }
 

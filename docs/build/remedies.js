@@ -45,15 +45,6 @@ const clock = {
   NOT_UPWARDS: { remedy: REPORT }
 }
 
-/** @type {Record<import('../../lib/reasons').ModeCode, ReasonText>} */
-const mode = {
-  NOT_ENABLED: { remedy: 'Call `trace.enable()`.' },
-  ASKED: { remedy: 'The option `mode` says so.' },
-  FILTER: { remedy: 'Nothing to do: light mode is in force, since the filter has no use for promises.' },
-  ASKED_UNSUPPORTED: { remedy: 'Use Node 24 or later, without `--no-async-context-frame`.' },
-  FILTER_UNSUPPORTED: { remedy: 'The same, to save the cost of promise hooks.' }
-}
-
 /** @type {Record<import('../../lib/doctor-problems').ProblemCode, string>} */
 const problems = {
   FAULT: 'Please report the sentence and the code, `faultCode`.',
@@ -63,8 +54,6 @@ const problems = {
   UNSAFE_NODE: 'Update Node.',
   ENGINE_JS: 'See `engineCode`, [above](#engine).',
   CLOCK_OFF: 'See `clockCode`, [above](#clock).',
-  MODE_FULL: 'See `modeCode`, [above](#mode).',
-  OTHER_PROMISE_HOOK: 'Find what else uses `async_hooks.createHook` with `init`, or use the mode `full`.',
   OTHER_DESTROY_HOOK: 'Find what else uses `async_hooks.createHook` with `destroy`.',
   ERRORS_OFF: NOTHING,
   FORMATTER_FIXED: 'Load longstack before what freezes `Error`, or print `trace.stack(error)`.',
@@ -83,6 +72,11 @@ const warnings = {
   FROZEN: {
     meaning: '`Error.prepareStackTrace` cannot be set, so errors keep their short stack.',
     remedy: 'Load longstack before what freezes `Error`, or print `trace.stack(error)`.'
+  },
+  LIGHT_MODE: {
+    meaning: 'Light mode was asked for, which is gone: full costs less, and is in force.',
+    remedy: 'Leave out the option `mode`; likewise `LONGSTACK_MODE`, `--mode` and `--light`, which get a ' +
+      'line on stderr.'
   },
   HOOK: { meaning: 'A callback of `trace.hook` threw.', remedy: 'Correct the callback; it is called again.' },
   HANDLER: {
@@ -132,4 +126,4 @@ const warnings = {
   }
 }
 
-module.exports = { reasons: { engine, clock, mode }, problems, warnings }
+module.exports = { reasons: { engine, clock }, problems, warnings }

@@ -50,7 +50,6 @@ const cycles = {
   plain: attaching(() => ({})),
   spans: attaching(({ spans }) => ({ spans })),
   blocked: attaching(() => ({ blocked: 5 })),
-  light: attaching(() => ({ mode: 'light' })),
   all: attaching(({ spans }) => ({ spans, blocked: 5, filter: ['*', '-TIMER'] })),
   filter: attaching(() => ({ filter: ['TCP', 'HTTP'] })),
 
@@ -83,7 +82,7 @@ const cycles = {
 
   async again (subject) {
     const asked = await asking(subject)
-    await askAll(asked, 'attach', { mode: 'light' })
+    await askAll(asked, 'attach', {})
     await askAll(asked, 'attach', { spans: subject.spans })
     await asked.close()
   },
@@ -109,7 +108,7 @@ const cycles = {
   async programFirst (subject) {
     await subject.ask('trace', { enable: true, options: { frames: 5 } })
     const asked = await asking(subject)
-    await askAll(asked, 'attach', { spans: subject.spans, mode: 'light' })
+    await askAll(asked, 'attach', { spans: subject.spans })
     await asked.close()
     await waitFor(async () => (await subject.ask('tracing'))[0].options?.frames === 5, subject, 'its options')
     await subject.ask('trace', { enable: false })
@@ -128,7 +127,7 @@ const cycles = {
 /** Those that need a process of their own. @type {Record<string, (subject: Subject) => Promise<void>>} */
 const commandCycles = {
   killed: (subject) => run(subject, 'SIGKILL', ['--spans', subject.spans, '--blocked', '5']),
-  interrupted: (subject) => run(subject, 'SIGINT', ['--light']),
+  interrupted: (subject) => run(subject, 'SIGINT', []),
   early: (subject) => run(subject, 'SIGKILL', [], subject.random() * 600)
 }
 

@@ -130,12 +130,11 @@ function openFiles () {
 /** What the tracer of this thread has in force. */
 function tracing () {
   const tracer = /** @type {any} */ (asyncHooks)[TRACER]?.tracer
-  if (tracer === undefined) return { enabled: false, light: false, listeners: [0, 0, 0, 0], spans: false }
+  if (tracer === undefined) return { enabled: false, listeners: [0, 0, 0, 0], spans: false }
   const { settings, spanListeners, blockedListeners, passing, callbackListeners, spans } = tracer.wiring
   return {
     enabled: settings.enabled,
     options: settings.enabled ? { ...settings.options } : undefined,
-    light: settings.enabled && settings.mode.light,
     listeners: [spanListeners.size ?? 0, blockedListeners.size ?? 0, passing.size, callbackListeners.size],
     spans: spans?.isEnabled() === true
   }

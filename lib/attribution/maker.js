@@ -21,8 +21,7 @@ function createMakerLookup (clock) {
   return (error) => {
     const allocation = clock.locate(error)
     if (allocation === undefined) return undefined
-    // Between two callbacks Node's native code makes the error that the second one is called with. In light
-    // mode that is also when code after an await runs.
+    // Between two callbacks Node's native code makes the error that the second one is called with.
     const isNative = allocation.chain === 0
     const step = isNative ? allocation.next : allocation
     if (step === undefined || step.chain === 0 || (isNative && !isReportedBy(error, step))) return undefined

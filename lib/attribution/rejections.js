@@ -77,7 +77,7 @@ class Rejections {
       }
       step = step.parent
     }
-    // Promises are not recorded in light mode, and what awaits one goes on in the step that began to.
+    // What awaits a promise that the filter leaves out goes on in the step that began to.
     return this.#promises.find(({ asyncId, rejection }) => {
       return asyncId === 0 && descends(rejection.context, context)
     })?.rejection

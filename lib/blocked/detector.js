@@ -17,7 +17,7 @@ const { isAttached } = require('./debugger-state')
 const { isInGlobalMatch, preserveRegExpStatics } = require('./regexp-statics')
 const { linesOf } = require('./samples')
 const {
-  START, ARMED_START, ASKED, CALLBACKS, ASLEEP, ARMED, PARTIAL, DEBUGGABLE
+  START, ARMED_START, ASKED, CALLBACKS, ASLEEP, ARMED, DEBUGGABLE
 } = require('./shared-memory')
 const guard = require('../context/guard')
 const { captureInto } = require('../stacks/trace-limit')
@@ -73,30 +73,24 @@ class Detector {
   /**
    * Starts, changes or stops detection.
    * @param {number | undefined} threshold ms; undefined: stop
-   * @param {boolean} isPartial `onCallback` is not called for every callback
    */
-  configure (threshold, isPartial) {
+  configure (threshold) {
     if (threshold === undefined) return this.#stop()
-    if (this.#watch !== undefined && this.#threshold === threshold) {
-      this.#words[PARTIAL] = Number(isPartial)
-      return
-    }
+    if (this.#watch !== undefined && this.#threshold === threshold) return
     this.#stop()
     const watchdog = this.#deps.createWatchdog()
-    if (watchdog !== undefined) this.#start(watchdog, threshold, isPartial)
+    if (watchdog !== undefined) this.#start(watchdog, threshold)
   }
 
   /**
    * @param {import('./shared-memory').Watchdog} watchdog
    * @param {number} threshold
-   * @param {boolean} isPartial
    */
-  #start ({ memory, start }, threshold, isPartial) {
+  #start ({ memory, start }, threshold) {
     const flags = [...process.execArgv, process.env.NODE_OPTIONS].join(' ')
     this.#threshold = threshold
     this.#times = new Float64Array(memory, 0, 3)
     this.#words = new Uint32Array(memory, 0, 12)
-    this.#words[PARTIAL] = Number(isPartial)
     this.#words[DEBUGGABLE] = Number(/(^|\s)--inspect/.test(flags))
     this.#words[CALLBACKS] = 1 // the current one
     this.#times[START] = this.#deps.now()

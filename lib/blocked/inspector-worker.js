@@ -8,7 +8,7 @@ const { parentPort, workerData } = require('node:worker_threads')
 const { add, lostMs, queuedMs, cpuTime, SLACK, STILL_RATIO } = require('./cpu-clock')
 const {
   ANSWERED, ARMED, ARMED_START, ASKED, ASLEEP, CALLBACKS, CHECKED, CONNECTED, CPU_TIME, DEBUGGABLE, LATE,
-  LEAVE, PARTIAL, QUEUED, SERVED, SLEEP, START, STILL, WAKE_UPS, WORKED
+  LEAVE, QUEUED, SERVED, SLEEP, START, STILL, WAKE_UPS, WORKED
 } = require('./shared-memory')
 
 const PROBE = 0.3 // of the threshold, after which the main thread is asked whether it is free
@@ -83,13 +83,6 @@ function begin (current) {
  */
 function sleep (current) {
   disconnect()
-  if (words[PARTIAL] !== 0) {
-    words[ANSWERED] = 0
-    isProbed = false
-    times[START] = now()
-    account = { late: 0, used: 0, still: 0 }
-    return threshold * PROBE
-  }
   Atomics.store(words, ASLEEP, 1)
   if (Atomics.load(words, CALLBACKS) === current) return SLEEP_MS
   words[ASLEEP] = 0

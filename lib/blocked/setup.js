@@ -75,11 +75,10 @@ function createBlockedCallbacks (deps) {
     /**
      * Starts, changes or stops detection.
      * @param {number | undefined} threshold ms; undefined: stop
-     * @param {boolean} isPartial the callback listener is not called for every callback
      */
-    configure (threshold, isPartial) {
+    configure (threshold) {
       process.removeListener('exit', detector.finish)
-      detector.configure(threshold, isPartial)
+      detector.configure(threshold)
       // First of all listeners: what is detected then is still to be written by the sinks.
       if (threshold !== undefined) process.prependListener('exit', detector.finish)
     }

@@ -42,7 +42,6 @@ module.exports = {
   CALLBACKS: 6, // callbacks counted
   ASLEEP: 7, // the watchdog is to be woken
   ARMED: 8, // not 0: the callback of this number blocks
-  PARTIAL: 9, // not all callbacks are counted, so never sleep
   DEBUGGABLE: 10, // a debugger may be attached: do not interrupt a thread that stands still
 
   // indexes of doubles

@@ -21,7 +21,7 @@ class BlockedError extends RefusedError {}
  * @property {string | undefined} script
  * @property {number} uptimeMs
  * @property {number | undefined} rss
- * @property {'full' | 'light' | 'off'} tracing
+ * @property {'full' | 'off'} tracing
  * @property {boolean} spans
  * @property {number | undefined} blocked
  *

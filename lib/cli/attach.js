@@ -20,7 +20,7 @@ const flags = {
   },
   blocked: { type: 'string', value: 'MS', description: 'print what blocks its event loop for longer' },
   only: { type: 'string', value: 'NAMES', description: 'the option filter, for example TCP,HTTP' },
-  light: { type: 'boolean', description: 'the option mode: light, which does without promises' },
+  light: { type: 'boolean' }, // it is gone
   seconds: { type: 'string', value: 'N', description: 'detach after N seconds; default: Ctrl-C' },
   'no-children': { type: 'boolean', description: 'without the Node processes that it has started' },
   json: { type: 'boolean', description: 'print JSON: a line for what blocks, at the end what was opened' }
@@ -46,6 +46,7 @@ async function main (args) {
   if (operands.length === 0) throw new UsageError('Missing process id.')
   if (operands.length > 1) throw new UsageError(`One process at a time. Received ${quote(operands[1])}.`)
   const options = optionsOf(values)
+  if (values.light) printError(`longstack: --light: ${require('../options').NO_LIGHT_MODE}`)
   const seconds = values.seconds === undefined ? undefined : integer('seconds', values.seconds, 1)
   const { findTarget } = require('./targets')
   const { askTarget } = require('./asked')
@@ -65,14 +66,13 @@ async function main (args) {
 }
 
 /** @param {Record<string, any>} values @returns {object} options of trace.enable @throws {UsageError} */
-function optionsOf ({ spans, blocked, only, light }) {
+function optionsOf ({ spans, blocked, only }) {
   if (spans === '-') throw new UsageError('--spans - is the output of the process: name a file.')
   const file = spans !== undefined && !/^https?:\/\//.test(spans) ? absolute(spans) : spans
   return {
     ...(spans !== undefined && { spans: file }),
     ...(blocked !== undefined && { blocked: integer('blocked', blocked, 1) }),
-    ...(only !== undefined && { filter: require('./why').checkFilter(only) }),
-    ...(light && { mode: 'light' })
+    ...(only !== undefined && { filter: require('./why').checkFilter(only) })
   }
 }
 

@@ -15,7 +15,7 @@ const MAX_QUOTED_CHARS = 80
  * @property {'string' | 'boolean' | 'optional'} type `optional`: a value may follow after an equals sign
  * @property {boolean} [multiple]
  * @property {string} [value] placeholder of its value in the help
- * @property {string} description for the help
+ * @property {string} [description] for the help; a flag without one is not listed
  *
  * @typedef {Record<string, Flag>} Flags
  *
@@ -109,8 +109,8 @@ function quote (word) {
 
 /** Lists flags for the help. @param {Flags} flags @returns {string} at least one line for each */
 function describe (flags) {
-  const rows = Object.entries({ ...flags, help: helpFlag }).map(([name, flag]) =>
-    [`  --${name}${placeholder(flag)}`, flag.description])
+  const rows = Object.entries({ ...flags, help: helpFlag }).flatMap(([name, flag]) =>
+    flag.description === undefined ? [] : [[`  --${name}${placeholder(flag)}`, flag.description]])
   const width = Math.min(MAX_FLAG_COLUMNS, Math.max(...rows.map(([flag]) => flag.length))) + 2
   return rows.map(([flag, description]) => describeFlag(flag, description, width)).join('\n')
 }

@@ -117,9 +117,8 @@ function headOf ({ pid, threads, busy, busyMs = 0 }, colours) {
  */
 function titleOf (pid, [{ facts }, ...workers], colours, hasHint = true) {
   const { script, node, uptimeMs, tracing } = facts
-  const state = { full: 'traced', light: 'traced in light mode', off: 'not traced' }[tracing]
   const words = [`Process ${pid}`, `node ${clean(script ?? '')}`.trim(), `Node ${node.slice(1)}`,
-    `up ${formatDuration(uptimeMs)}`, state]
+    `up ${formatDuration(uptimeMs)}`, tracing === 'off' ? 'not traced' : 'traced']
   const { length } = workers
   if (length > 0) words.push(length === 1 ? 'with 1 worker' : `with ${length} workers`)
   const hint = hasHint && tracing === 'off' ? `\nlongstack attach ${pid} traces it from then on.` : ''

@@ -2,21 +2,23 @@
 
 // The options of longstack as flags of a command, and as the variables that a program gets.
 
-const { rules, parseOptions, defaultOptions } = require('../options')
+const { NO_LIGHT_MODE, rules, parseOptions, defaultOptions } = require('../options')
 const { optionTable } = require('../option-table')
 const { UsageError } = require('./flags')
+const { printError } = require('./terminal')
 
 const MIB = 2 ** 20
 
-/** @returns {import('./flags').Flags} one for each option */
+/** @returns {import('./flags').Flags} one for each option, and --mode, which is gone */
 function optionFlags () {
-  return Object.fromEntries(optionTable().map((row) => {
+  const flags = Object.fromEntries(optionTable().map((row) => {
     const { flag, flagPurpose, initial, placeholder, unit, variable, written } = row
     const variableText = `; as ${variable}${describeDefault(initial, unit)}`
     return [flag, typeof initial === 'boolean'
       ? { type: 'boolean', description: `${flagPurpose}${variableText}` }
       : { type: 'string', value: placeholder, description: `${flagPurpose}: ${written}${variableText}` }]
   }))
+  return { ...flags, mode: { type: 'string' } }
 }
 
 /** @param {unknown} initial @param {string} [unit] */
@@ -35,6 +37,7 @@ function describeDefault (initial, unit) {
 function variablesOf (values) {
   /** @type {Record<string, string>} */
   const env = {}
+  if (values.mode !== undefined && values.mode !== 'full') printError(`longstack: --mode: ${NO_LIGHT_MODE}`)
   for (const { flag, initial, name, variable } of optionTable()) {
     const value = values[flag]
     if (value === undefined) continue

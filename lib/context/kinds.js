@@ -35,8 +35,6 @@ const details = {
  * @property {number} number by which chains know it
  * @property {string} type Node's provider name or that of an AsyncResource
  * @property {boolean} tick it runs before the event loop goes on
- * @property {boolean} entered its callback runs code of the program, with the context carried, where promise
- *   hooks are off
  * @property {boolean} brief a handle that is over soon, mostly
  * @property {boolean} isSelected the filter selects it
  * @property {boolean} oneShot
@@ -86,7 +84,6 @@ function kindOf (type, isSelected) {
     type: type === AWAIT ? 'PROMISE' : asked ? type.slice(0, -ASKED.length) : type,
     isSelected,
     tick: type === 'TickObject' || type === 'Microtask',
-    entered: false,
     brief: type === 'Timeout' || type === 'FILEHANDLE',
     oneShot: oneShot.has(type) || type === AWAIT || type.endsWith('REQUEST'),
     handle,

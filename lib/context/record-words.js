@@ -53,7 +53,6 @@ const ONE_SHOT = 8 // it runs once
 const SPECIAL = 16 // a handle: the registry notes that it runs
 const TICK = 32
 const TIMER = 64 // with ONE_SHOT: an immediate
-const ENTERED = 128 // its callback is to carry the context, in light mode
 const SETTLED = 256 // a promise that is settled
 const ANSWERED = 256 // of an ask: data has come
 const LOOPED = 512 // one more repetition of a loop, as many as REPEATS says
@@ -120,7 +119,6 @@ module.exports = {
   SPECIAL,
   TICK,
   TIMER,
-  ENTERED,
   SETTLED,
   ANSWERED,
   LOOPED,

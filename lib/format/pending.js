@@ -22,7 +22,6 @@ const printedWaits = createTag()
 /** @type {Record<PendingNoteCode, string>} */
 const sentences = {
   DISABLED: 'Tracing is off: what is awaited is not known. trace.enable() turns it on.',
-  LIGHT: 'In light mode promises are not seen: what is awaited is not known. Mode full knows it.',
   FILTER: 'The filter leaves promises out: what is awaited is not known. Add PROMISE to it.'
 }
 

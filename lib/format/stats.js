@@ -11,7 +11,7 @@ const { formatBytes, formatCount, formatRows } = require('./rows')
 function formatStats (stats) {
   const { enabled, contexts, contextBytes, stacks, stackBytes, bytes, budget, spans } = stats
   return formatRows({
-    tracing: enabled ? `on, ${stats.mode} mode (${stats.modeWhy})` : 'off',
+    tracing: enabled ? 'on' : 'off',
     engine: `${stats.engine} (${stats.engineWhy})`,
     clock: `${stats.clock} (${stats.clockWhy})`,
     contexts: `${formatCount(contexts)} in ${formatBytes(contextBytes)}`,

@@ -15,7 +15,7 @@ const CHUNK = 1024 // waits that are grouped at once
 /**
  * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
  *
- * @typedef {'DISABLED' | 'LIGHT' | 'FILTER'} PendingNoteCode why it is not known what is awaited
+ * @typedef {'DISABLED' | 'FILTER'} PendingNoteCode why it is not known what is awaited
  *
  * @typedef {PendingWaits[] & { note?: string, noteCode?: PendingNoteCode }} Pending
  *   what is awaited, by place; note: why it is not known what is awaited

@@ -6,7 +6,7 @@
 
 const { CURRENT_CAUSE, CURRENT_REF, current } = require('../context/current')
 const {
-  AWAITED, CAUSE, CHAIN, DISTANCE, FLAGS, LIVE, REF, SETTLED, SHIFT, TIME, TRIGGER,
+  AWAITED, CAUSE, CHAIN, DISTANCE, FLAGS, LIVE, PASSED, REF, SETTLED, SHIFT, TIME, TRIGGER,
   allOlder, findRecord, promises, readWord, resources, usedOlder
 } = require('../context/records')
 const { ELEMENT, JOB, NONE, NO_CLASS, PLAIN, WaitShapes } = require('./wait-shapes')
@@ -90,7 +90,7 @@ class Waits {
     const { waiting } = this
     for (let offset = 0; offset < end; offset += WORDS) {
       const flags = words[offset + FLAGS]
-      if ((flags & LIVE) === 0) continue
+      if ((flags & (LIVE | PASSED)) !== LIVE) continue
       if ((flags & AWAITED) !== 0) waiting.add(words, offset)
       else this.#unsettled.add(words, offset)
     }

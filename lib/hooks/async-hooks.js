@@ -17,7 +17,6 @@ const { createEvents } = require('./events')
 const { createInstaller } = require('./installer')
 const { createGuardedRunner, createKindHandlers } = require('./kind-handlers')
 const { createKindTable } = require('./kind-table')
-const { createCarrier } = require('./light-carrier')
 const { createLookup } = require('./lookup')
 const { createOrphans } = require('./orphans')
 const { createSettlements } = require('./settlements')
@@ -44,8 +43,6 @@ const { NO_CHAIN, FIRST_CHAIN } = records
  *   allocationClock
  * @property {import('../handles/registry').Registry} registry
  * @property {{ format: unknown }} installedFormatter what Error.prepareStackTrace is while errors have chains
- * @property {() => boolean} needsRejecters errors get hops, or spans the errors that promises were rejected
- *   with
  * @property {() => ReturnType<typeof import('./native-hooks').createNativeHooks>} nativeHooks of other addons
  * @property {() => boolean} areNativeHooksInUse another addon has asked for them
  *
@@ -81,31 +78,28 @@ function createAsyncLayer (parts, listener) {
   let timed
   const loopTime = () => timed
   const runGuarded = createGuardedRunner(listener.failed)
-  const carrier = createCarrier()
   const kindTable = createKindTable({
     isSelected: parts.isSelected,
-    isLight: () => carrier.isOn,
     forgetChains: () => capture.reset()
   })
-  const lookup = createLookup({ carrier, registry, loopTime })
+  const lookup = createLookup({ registry })
   const orphans = createOrphans({ capture })
   const kindHandlers = createKindHandlers({ parts, listener, orphans, runGuarded })
-  const callbackHandlers = createCallbackHandlers({ parts, listener, carrier, orphans, loopTime, runGuarded })
+  const callbackHandlers = createCallbackHandlers({ parts, listener, orphans, loopTime, runGuarded })
   const recordOf = (/** @type {any} */ promise) => installer.recordOf(promise)
   const settlements = createSettlements({ capture, lookup, orphans, registry, listener, recordOf })
   const events = createEvents({
-    parts, listener, kindTable, carrier, lookup, kindHandlers, callbackHandlers, settlements, loopTime
+    parts, listener, kindTable, lookup, kindHandlers, callbackHandlers, settlements, loopTime
   })
   const currentStep = createCurrentStep({ lookup, settlements, isEnabled: () => enabled })
   const stepSpans = createStepSpans({
     parts,
-    carrier,
     kindTable,
     resolve: currentStep.resolve,
     enterResource: (resource) => installer.enterResource(resource),
     loadLoopTime: () => (timed ??= parts.loopTime())
   })
-  guard.add(createMomentaryStep({ carrier, currentStep, callbackHandlers, allocationClock }))
+  guard.add(createMomentaryStep({ currentStep, callbackHandlers, allocationClock }))
   const installer = createInstaller({ parts, events, settlements, loadUserHooks })
   const terminableRuns = createTerminableRuns(installer, listener.contextRan)
 
@@ -121,7 +115,7 @@ function createAsyncLayer (parts, listener) {
     })
   }
 
-  /** Installs other hooks where users' hooks came or went, or the need to see rejections did. */
+  /** Installs other hooks where users' hooks came or went. */
   function updateHooks () {
     if (enabled) installer.update()
   }
@@ -133,17 +127,11 @@ function createAsyncLayer (parts, listener) {
     readSettlements: settlements.read,
     updateHooks,
 
-    /** @param {boolean} isLight without hooks of promises */
-    enable (isLight) {
+    enable () {
       enabled = true
       readClock(capture.clock)
-      if (isLight) {
-        carrier.start()
-        lookup.resolveCurrent(0)
-        carrier.enterRoot()
-      }
       kindTable.refill()
-      installer.install(isLight)
+      installer.install()
       terminableRuns.enable()
     },
 
@@ -151,7 +139,6 @@ function createAsyncLayer (parts, listener) {
       enabled = false
       terminableRuns.disable()
       installer.uninstall()
-      carrier.stop()
       settlements.forget()
       records.endRequests()
       current[LAST_LEFT] = 0
@@ -171,10 +158,6 @@ function createAsyncLayer (parts, listener) {
     },
 
     countIterations: events.countIterations,
-
-    carryCurrent: carrier.enter, // in light mode, where an AsyncResource was entered
-    /** Runs work that is no part of the program, nor what comes of it. Guarded. @param {() => void} work */
-    runUntraced: carrier.runUntraced,
 
     /** Marks that it is not known what runs from here on: an error has ended a callback. */
     markUnknown () {

@@ -1,7 +1,7 @@
 'use strict'
 
 // What is done beyond entering and leaving a step when a callback begins or ends: for handles, timers and
-// parsers, in light mode, and where spans are timed or callbacks watched.
+// parsers, and where spans are timed or callbacks watched.
 
 const { executionAsyncId, executionAsyncResource } = require('node:async_hooks')
 const { now } = require('../context/clock')
@@ -12,7 +12,7 @@ const {
   current, profiled
 } = require('../context/current')
 const {
-  AWAITED, CALLED, CHAIN, COUNTED, DETAIL, DETAILED, ENTERED, FIRST_CHAIN, FLAGS, INCOMING, LIVE,
+  AWAITED, CALLED, CHAIN, COUNTED, DETAIL, DETAILED, FIRST_CHAIN, FLAGS, INCOMING, LIVE,
   OWN_WORK_CHAIN, PARSER, PASSED, SPECIAL, TICK, resources
 } = require('../context/records')
 const { idAt } = require('../context/record-ids')
@@ -30,12 +30,11 @@ const BODY = 2
  * @param {object} deps
  * @param {import('./async-hooks').AsyncParts} deps.parts
  * @param {import('./async-hooks').Listener} deps.listener
- * @param {import('./light-carrier').Carrier} deps.carrier
  * @param {ReturnType<typeof import('./orphans').createOrphans>} deps.orphans
  * @param {() => import('../spans/loop-time').LoopTime} deps.loopTime while spans are timed
  * @param {(work: () => void) => void} deps.runGuarded
  */
-function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, runGuarded }) {
+function createCallbackHandlers ({ parts, listener, orphans, loopTime, runGuarded }) {
   const { capture, registry, callbackListeners } = parts
   const { clock } = capture
   /** contexts with a detail, held for a while: the detail lives in the object @type {Context[]} */
@@ -61,7 +60,7 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
   }
 
   /**
-   * Handles the begin of a callback of a handle or parser, or of any callback in light mode.
+   * Handles the begin of a callback of a handle or parser.
    * @param {number} ref
    * @param {number} flags
    * @param {Int32Array} words of its record
@@ -70,9 +69,6 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
   function handleBefore (ref, flags, words, offset) {
     if ((flags & COUNTED) !== 0) countCallback()
     if ((flags & PARSER) !== 0 && words[offset + DETAIL] !== 0) resumeRequest(words, offset)
-    if ((flags & ENTERED) !== 0 && carrier.isOn) {
-      if ((flags & TICK) === 0 || isOfProgram(current[CURRENT_CHAIN])) carrier.enter()
-    }
     if ((flags & (SPECIAL | DETAILED)) === 0) return
     if (guard.inOwnWork || current[CURRENT_CHAIN] === OWN_WORK_CHAIN) return
     const id = executionAsyncId()
@@ -86,15 +82,6 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
       held[heldCount++ & (HELD - 1)] = context
       listener.connectStarted(context)
     })
-  }
-
-  /**
-   * Returns whether a chain has a frame of the program. A tick that Node made for itself is no part of a
-   * chain, and to carry it copies a map.
-   * @param {number} chain
-   */
-  function isOfProgram (chain) {
-    return chain >= FIRST_CHAIN && capture.hasProgramFrame(chain)
   }
 
   /**

@@ -84,20 +84,18 @@ function createCurrentStep ({ lookup, settlements, isEnabled }) {
  * Creates what saves the current step, and puts it back where code that ran in it was terminated: what that
  * entered was not left.
  * @param {object} deps
- * @param {import('./light-carrier').Carrier} deps.carrier
  * @param {ReturnType<typeof createCurrentStep>} deps.currentStep
  * @param {ReturnType<typeof import('./callback-handlers').createCallbackHandlers>} deps.callbackHandlers
  * @param {import('./async-hooks').AsyncParts['allocationClock']} deps.allocationClock
  * @returns {import('../context/guard').MomentaryState}
  */
-function createMomentaryStep ({ carrier, currentStep, callbackHandlers, allocationClock }) {
+function createMomentaryStep ({ currentStep, callbackHandlers, allocationClock }) {
   return {
-    save: () => ({ step: save(), carried: carrier.read() }),
+    save,
 
     restore (saved) {
       if (saved === undefined) return // leaveAll() does it
-      carrier.restore(saved.carried)
-      restore(saved.step)
+      restore(saved)
       currentStep.resolve()
       if ((current[ATTENTION] & (TIMED | PROFILED)) !== 0) callbackHandlers.handleReturn()
       if (!allocationClock.isOn) return

@@ -24,20 +24,19 @@ const { UNKNOWN, createOlderSteps } = require('./older-steps')
 
 const {
   MASK, SHIFT, IDS, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, RUN,
-  LIVE, PASSED, ONE_SHOT, SPECIAL, TICK, TIMER, ENTERED, CALLED, DETAILED, PARSER,
+  LIVE, PASSED, ONE_SHOT, SPECIAL, TICK, TIMER, CALLED, DETAILED, PARSER,
   COUNTED, ROUND_START, NO_CHAIN, OWN_WORK_CHAIN, CHAIN_BITS, TICKS, WRAP
 } = records
 const { PROMISES, ids, promises, resources } = records
 const SEPARATE = -1 // in place of an iteration: see beginCallback
 const AHEAD = 2 ** 20 // ids, more than until the first of `ids` is written again
-const HANDLED = SPECIAL | DETAILED | ENTERED | PARSER | COUNTED // flags of records that have a handler
+const HANDLED = SPECIAL | DETAILED | PARSER | COUNTED // flags of records that have a handler
 
 /**
  * @param {object} deps
  * @param {import('./async-hooks').AsyncParts} deps.parts
  * @param {import('./async-hooks').Listener} deps.listener
  * @param {ReturnType<typeof import('./kind-table').createKindTable>} deps.kindTable
- * @param {import('./light-carrier').Carrier} deps.carrier
  * @param {ReturnType<typeof import('./lookup').createLookup>} deps.lookup
  * @param {ReturnType<typeof import('./kind-handlers').createKindHandlers>} deps.kindHandlers
  * @param {ReturnType<typeof import('./callback-handlers').createCallbackHandlers>} deps.callbackHandlers
@@ -45,12 +44,12 @@ const HANDLED = SPECIAL | DETAILED | ENTERED | PARSER | COUNTED // flags of reco
  * @param {() => import('../spans/loop-time').LoopTime} deps.loopTime while spans are timed
  */
 function createEvents ({
-  parts, listener, kindTable, carrier, lookup, kindHandlers, callbackHandlers, settlements, loopTime
+  parts, listener, kindTable, lookup, kindHandlers, callbackHandlers, settlements, loopTime
 }) {
   const { capture, capture: { clock }, callbackListeners, installedFormatter, allocationClock } = parts
   const { mark } = allocationClock
   const { resolveCurrent } = lookup
-  const olderSteps = createOlderSteps({ parts, carrier, callbackHandlers, loopTime, enter, beginAnswer })
+  const olderSteps = createOlderSteps({ parts, callbackHandlers, loopTime, enter, beginAnswer })
   const { enterOlder, enterUnnumbered } = olderSteps
   let promiseNumber = 0
   /** the function that Node calls: stacks begin below it @type {Function} */
@@ -92,7 +91,7 @@ function createEvents ({
       resources[offset + RUN] = current[CURRENT_RUN]
       if (isPassed) {
         resources[offset + CHAIN] = chain
-        resources[offset + FLAGS] = PASSED | (kind.flags & (ONE_SHOT | CALLED | ENTERED | TICK))
+        resources[offset + FLAGS] = PASSED | (kind.flags & (ONE_SHOT | CALLED | TICK))
         if (kind.carried) records.carry(resource, offset, kind.embedded)
         return
       }
@@ -127,18 +126,18 @@ function createEvents ({
       OnPromise.write(promise, ref)
       const chain = current[CURRENT_CHAIN]
       const kind = parent === undefined ? kindTable.promise : kindTable.awaited
-      const step = chain === OWN_WORK_CHAIN ? 0 : capture.step(chain, kind.number, initPromise)
+      const isOwnWork = chain === OWN_WORK_CHAIN
+      const step = isOwnWork || !kind.isSelected ? chain : capture.step(chain, kind.number, initPromise)
       const triggerRef = parent === undefined ? 0 : OnPromise.read(parent) ?? 0
       promises[offset + REF] = ref
       promises[offset + SPAN] = current[CURRENT_SPAN]
       promises[offset + CAUSE] = current[CURRENT_CAUSE]
       promises[offset + RUN] = current[CURRENT_RUN]
-      if (chain === OWN_WORK_CHAIN) {
-        promises[offset + CHAIN] = chain
+      promises[offset + CHAIN] = step & CHAIN_BITS
+      if (isOwnWork) {
         promises[offset + FLAGS] = PASSED
         return
       }
-      promises[offset + CHAIN] = step & CHAIN_BITS
       promises[offset + TIME] = clock[0] * TICKS
       promises[offset + DETAIL] = 0
       promises[offset + TRIGGER] = triggerRef

@@ -3,18 +3,28 @@
 // Chooses which functions of events.js, settlements.js and user-hooks.js serve as hooks, and installs them.
 //
 // Where Node can leave promises out of async_hooks (24 and later), V8's own promise hooks report them, at a
-// third of the cost; else async_hooks does. In light mode nothing reports them. That they are settled is
-// reported by V8, and in another way while code runs that may be terminated (settlements.js).
+// third of the cost; else async_hooks does. That they are settled is reported by V8, and in another way while
+// code runs that may be terminated (settlements.js).
 
 const { createHook } = require('node:async_hooks')
 const guard = require('../context/guard')
 const records = require('../context/records')
 const { OnPromise } = require('../context/tag')
-const { canLeavePromises } = require('./light-support')
 const { idOfTracked } = require('./promise-ids')
 
-const { CHAIN, REF, SPAN } = records
+const { CHAIN, FLAGS, PASSED, REF, SPAN } = records
 const NO_RECORD = { ref: 0, chain: 0, span: 0 }
+
+/**
+ * Returns whether this Node can leave promises out of async_hooks, so that V8's own hooks can report them.
+ * Node 20 and 22 ignore the option. Read from the hook itself, which notes it (kNoPromiseHook in
+ * lib/internal/async_hooks.js): to try it would make a promise that the program's own hooks see.
+ */
+function canLeavePromises () {
+  const callbacks = { __proto__: null, init () {}, trackPromises: false }
+  const hook = /** @type {any} */ (createHook(/** @type {any} */ (callbacks)))
+  return Object.getOwnPropertySymbols(hook).some((symbol) => hook[symbol] === true)
+}
 
 /** Returns whether async_hooks tracks promises: it gives those that are made an id. */
 const makesTracked = () => idOfTracked(Promise.resolve()) !== 0
@@ -28,10 +38,8 @@ const makesTracked = () => idOfTracked(Promise.resolve()) !== 0
  */
 function createInstaller ({ parts, events, settlements, loadUserHooks }) {
   const { capture } = parts
-  let isLight = false
   /** users' hooks or those of other addons are called */
   let isHooked = false
-  let seesSettled = false
   /** V8's own hooks report promises */
   let usesPromiseHooks = false
   /**
@@ -45,35 +53,26 @@ function createInstaller ({ parts, events, settlements, loadUserHooks }) {
   let disableFunctions = []
   const settledHooks = createSettledHooks(settlements.last)
 
-  /** @param {boolean} light */
-  function install (light) {
-    isLight = light
+  function install () {
     isHooked = needsUserHooks()
     const { init, before, after } = isHooked
       ? (userHooks ??= loadUserHooks())
       : { init: events.initResource, before: events.beforeResource, after: events.afterResource }
     events.setInitFunction(init)
     canLeave ??= guard.run(canLeavePromises)
-    usesPromiseHooks = !isLight && !isHooked && capture.rejection !== undefined && canLeave
-    const trackPromises = !isLight && !usesPromiseHooks
+    usesPromiseHooks = !isHooked && capture.rejection !== undefined && canLeave
     // A null prototype: createHook would accept an inherited Object.prototype.destroy.
-    const callbacks = { __proto__: null, init, before, after, trackPromises }
+    const callbacks = { __proto__: null, init, before, after, trackPromises: !usesPromiseHooks }
     const hook = createHook(/** @type {any} */ (callbacks)).enable()
     disableFunctions.push(() => disableHook(hook))
-    seesSettled = needsSettled()
     if (usesPromiseHooks) {
       const { promiseHooks } = require('node:v8')
       const { initPromise, beforePromise, afterPromise } = events
       const hooks = { init: initPromise, before: beforePromise, after: afterPromise }
       disableFunctions.push(promiseHooks.createHook(hooks))
     }
-    if (!seesSettled) return
-    const { settlePromise, settleResource, settleUnrecorded } = settlements
-    settledHooks.set(usesPromiseHooks ? settlePromise : isLight ? settleUnrecorded : settleResource, isLight)
+    settledHooks.set(usesPromiseHooks ? settlements.settlePromise : settlements.settleResource)
   }
-
-  /** Light mode needs to know who rejects only for errors and spans; one hook makes all promises slower. */
-  const needsSettled = () => !isLight || (parts.needsRejecters() && capture.rejection !== undefined)
 
   /** Other addons may come at any time once they have asked, and do not say when they go. */
   const needsUserHooks = () => userHooks?.hasListeners() === true || parts.areNativeHooksInUse()
@@ -81,7 +80,7 @@ function createInstaller ({ parts, events, settlements, loadUserHooks }) {
   function uninstall () {
     for (let i = 0; i < disableFunctions.length; i++) disableFunctions[i]()
     disableFunctions = []
-    settledHooks.set(undefined, isLight)
+    settledHooks.set(undefined)
   }
 
   return {
@@ -96,9 +95,9 @@ function createInstaller ({ parts, events, settlements, loadUserHooks }) {
      * are without hooks since.
      */
     repair () {
-      if (disableFunctions.length === 0 || isLight || usesPromiseHooks || guard.run(makesTracked)) return
+      if (disableFunctions.length === 0 || usesPromiseHooks || guard.run(makesTracked)) return
       uninstall()
-      install(isLight)
+      install()
     },
 
     /**
@@ -116,9 +115,9 @@ function createInstaller ({ parts, events, settlements, loadUserHooks }) {
     },
 
     update () {
-      if (isHooked === needsUserHooks() && seesSettled === needsSettled()) return
+      if (isHooked === needsUserHooks()) return
       uninstall()
-      install(isLight)
+      install()
     },
 
     /** @param {import('./async-hooks').Hook[]} hooks */
@@ -128,13 +127,12 @@ function createInstaller ({ parts, events, settlements, loadUserHooks }) {
 
     /** @param {any} promise @returns {import('./async-hooks').PromiseRecord} */
     recordOf (promise) {
-      // In light mode a record would be from before, or made because of a program's own hook
-      if (isLight) return NO_RECORD
       const record = usesPromiseHooks
         ? records.findRecord(OnPromise.read(promise) ?? 0)
         : records.findResource(idOfTracked(promise))
       if (record === undefined) return NO_RECORD
       const { words, offset } = record
+      if ((words[offset + FLAGS] & PASSED) !== 0) return NO_RECORD
       return { ref: words[offset + REF], chain: words[offset + CHAIN], span: words[offset + SPAN] }
     }
   }
@@ -146,9 +144,8 @@ function createInstaller ({ parts, events, settlements, loadUserHooks }) {
  * @param {ReturnType<typeof import('./settlements').createSettlements>['last']} last
  */
 function createSettledHooks (last) {
-  /** undefined: none is needed @type {((promise: object) => void) | undefined} */
+  /** undefined: tracing is off @type {((promise: object) => void) | undefined} */
   let settle
-  let isLight = false
   /** code runs that may be terminated */
   let isTerminable = false
   /** @type {Function[]} */
@@ -160,9 +157,7 @@ function createSettledHooks (last) {
     if (settle === undefined) return
     const { promiseHooks } = require('node:v8')
     disableFunctions.push(promiseHooks.onSettled(isTerminable ? last.keep : settle))
-    if (!isTerminable) return
-    last.start(settle)
-    if (isLight) disableFunctions.push(promiseHooks.onInit(last.read)) // nothing else is called for promises
+    if (isTerminable) last.start(settle)
   }
 
   function stopTerminable () {
@@ -176,20 +171,16 @@ function createSettledHooks (last) {
   guard.add({ save: () => true, restore: (saved) => { if (saved === undefined) stopTerminable() } })
 
   return {
-    /**
-     * @param {((promise: object) => void) | undefined} hook notes a promise; undefined: none is needed
-     * @param {boolean} light
-     */
-    set (hook, light) {
+    /** @param {((promise: object) => void) | undefined} hook notes a promise; undefined: tracing is off */
+    set (hook) {
       if (hook === undefined) last.forget()
       settle = hook
-      isLight = light
       install()
     },
 
     /**
      * Code begins to run that may be terminated.
-     * @returns {boolean} false: in such code, or nobody needs to know which promises are settled
+     * @returns {boolean} false: in such code, or tracing is off
      */
     startTerminable () {
       if (isTerminable || settle === undefined) return false

@@ -2,23 +2,26 @@
 
 // The kinds of resources under the filter in force, by the type that async_hooks reports.
 
+const { asyncWrapProviders } = require('node:async_hooks')
 const { ASKED, AWAIT, kindCount, kindOf, resetKinds } = require('../context/kinds')
 const {
-  AWAITED, CALLED, DETAILED, ENTERED, LIVE, ONE_SHOT, PARSER, SPECIAL, TICK, TIMER
+  AWAITED, CALLED, DETAILED, LIVE, ONE_SHOT, PARSER, PASSED, SPECIAL, TICK, TIMER
 } = require('../context/records')
-const { calledTypes, enteredTypes } = require('./light-support')
 
 const KINDS = 10_000 // distinct type names; programs may make them up
+
+/** Types whose callbacks the event loop calls. */
+const calledTypes = new Set([...Object.keys(asyncWrapProviders), 'Timeout', 'Immediate'])
+calledTypes.delete('PROMISE')
 
 /** @typedef {import('../context/kinds').Kind} Kind */
 
 /**
  * @param {object} deps
  * @param {(type: string) => boolean} deps.isSelected the filter
- * @param {() => boolean} deps.isLight
  * @param {() => void} deps.forgetChains called when kinds are numbered again: chains hold the old numbers
  */
-function createKindTable ({ isSelected, isLight, forgetChains }) {
+function createKindTable ({ isSelected, forgetChains }) {
   const table = {
     /** @type {Map<string, Kind>} */
     kinds: new Map(),
@@ -37,8 +40,7 @@ function createKindTable ({ isSelected, isLight, forgetChains }) {
         table.refill()
       }
       const kind = kindOf(type, isSelected(type === AWAIT ? 'PROMISE' : type))
-      kind.entered = enteredTypes.has(type)
-      kind.flags = flagsOf(kind, isLight())
+      kind.flags = flagsOf(kind)
       kind.embedded = !calledTypes.has(type) && !kind.promise && !kind.tick && !kind.handle
       kind.carried = kind.embedded || isCarried(type)
       if (kind.carried) kind.special = true
@@ -46,7 +48,7 @@ function createKindTable ({ isSelected, isLight, forgetChains }) {
       return kind
     },
 
-    /** Fills the table for another filter or mode. */
+    /** Fills the table for another filter. */
     refill () {
       table.kinds = new Map()
       table.promise = table.add('PROMISE')
@@ -66,15 +68,15 @@ function isCarried (type) {
   return type === 'HTTPINCOMINGMESSAGE' || type.endsWith('REQUEST')
 }
 
-/** @param {Kind} kind @param {boolean} isLight @returns {number} flags of its records */
-function flagsOf (kind, isLight) {
+/** @param {Kind} kind @returns {number} flags of its records */
+function flagsOf (kind) {
   return (kind.handle ? 0 : LIVE) |
+    (kind.isSelected ? 0 : PASSED) |
     (kind.oneShot ? ONE_SHOT : 0) |
     (kind.tick ? TICK : 0) |
     (kind.timer || kind.type === 'Immediate' ? TIMER : 0) |
     (kind.handle && !kind.brief ? SPECIAL : 0) |
     (kind.detail !== undefined ? DETAILED : 0) |
-    (kind.entered && isLight ? ENTERED : 0) |
     (calledTypes.has(kind.type) ? CALLED : 0) |
     (kind.awaited ? AWAITED : 0) |
     (kind.type === 'HTTPINCOMINGMESSAGE' ? PARSER : 0)

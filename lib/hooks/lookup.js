@@ -1,16 +1,13 @@
 'use strict'
 
 // Resolves the current step where no hook has entered one: in the main script, in what an accepted connection
-// makes, after an await in light mode, and in callbacks of what is older than longstack.
+// makes, and in callbacks of what is older than longstack.
 
 const { executionAsyncId, executionAsyncResource, triggerAsyncId } = require('node:async_hooks')
-const { now } = require('../context/clock')
 const records = require('../context/records')
 const { source } = require('../context/source')
 const { counterTag } = require('../context/tag')
-const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_RUN, PROFILED, TIMED, current, profiled, setCurrent
-} = require('../context/current')
+const { CURRENT_CAUSE, CURRENT_RUN, current, setCurrent } = require('../context/current')
 
 const {
   MASK, SHIFT, IDS, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, FLAGS, COUNTED, LIVE, PASSED,
@@ -19,21 +16,15 @@ const {
 
 /**
  * @param {object} deps
- * @param {import('./light-carrier').Carrier} deps.carrier
  * @param {import('../handles/registry').Registry} deps.registry
- * @param {() => import('../spans/loop-time').LoopTime} deps.loopTime while spans are timed
  */
-function createLookup ({ carrier, registry, loopTime }) {
+function createLookup ({ registry }) {
   /**
    * Sets the current step to what runs while nothing is entered.
    * @param {number} trigger async id of what causes the resource that is being made, 0: none is
    */
   function resolveCurrent (trigger) {
     current[CURRENT_RUN] = 0
-    if (carrier.isOn) {
-      const carried = carrier.read()
-      if (carried !== undefined) return resumeCarried(carried)
-    }
     const id = executionAsyncId()
     if (id === 1) return setCurrent(ROOT_CHAIN, 0, 0)
     if (id !== 0) return resolveExecuting(id)
@@ -53,21 +44,6 @@ function createLookup ({ carrier, registry, loopTime }) {
   }
 
   /**
-   * Resumes a step after an await, which is no callback: another run of its span begins when the loop has
-   * waited.
-   * @param {NonNullable<ReturnType<import('./light-carrier').Carrier['read']>>} carried
-   */
-  function resumeCarried (carried) {
-    setCurrent(carried.chain, carried.cause, carried.span)
-    current[CURRENT_RUN] = carried.run
-    if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.resumeCarried()
-    if ((current[ATTENTION] & TIMED) === 0) return
-    const timed = loopTime()
-    if (carried.span !== timed.spanNumber) timed.switchTo(carried.span, now())
-    if (carried.span !== 0) current[CURRENT_RUN] = carried.run = timed.resumeRun(carried.run)
-  }
-
-  /**
    * Resolves a resource that executes and was never entered: it was made before longstack was enabled.
    * @param {number} id
    */
@@ -84,8 +60,6 @@ function createLookup ({ carrier, registry, loopTime }) {
 
     /** @returns {number} reference of the step that runs while nothing is entered */
     resolveCause () {
-      const carried = (current[ATTENTION] & TIMED) !== 0 ? undefined : carrier.read()
-      if (carried !== undefined) return carried.cause
       resolveCurrent(0)
       return current[CURRENT_CAUSE]
     }

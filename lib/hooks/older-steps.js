@@ -12,7 +12,7 @@ const {
   push, setCurrent
 } = require('../context/current')
 const {
-  DETAILED, EARLY_CHAIN, ENTERED, NO_CHAIN, NO_REF, OWN_WORK_CHAIN, SHIFT, SPECIAL, findCarried, findRecord,
+  DETAILED, EARLY_CHAIN, NO_CHAIN, NO_REF, OWN_WORK_CHAIN, SHIFT, SPECIAL, findCarried, findRecord,
   findResource, resources
 } = require('../context/records')
 const { idAt } = require('../context/record-ids')
@@ -29,13 +29,12 @@ const UNKNOWN = NO_REF // in place of a reference, for a promise from before ena
 /**
  * @param {object} deps
  * @param {import('./async-hooks').AsyncParts} deps.parts
- * @param {import('./light-carrier').Carrier} deps.carrier
  * @param {ReturnType<typeof import('./callback-handlers').createCallbackHandlers>} deps.callbackHandlers
  * @param {() => import('../spans/loop-time').LoopTime} deps.loopTime while spans are timed
  * @param {(ref: number, words: Int32Array, offset: number) => void} deps.enter enters a step with a record
  * @param {(ref: number) => boolean} deps.beginAnswer has a callback begin as a part of an ask
  */
-function createOlderSteps ({ parts, carrier, callbackHandlers, loopTime, enter, beginAnswer }) {
+function createOlderSteps ({ parts, callbackHandlers, loopTime, enter, beginAnswer }) {
   const { allocationClock, registry } = parts
 
   /**
@@ -58,9 +57,7 @@ function createOlderSteps ({ parts, carrier, callbackHandlers, loopTime, enter, 
     const asked = opener === undefined ? 0 : registry.get(asyncId)?.ask ?? 0
     if (asked === 0 || !beginAnswer(asked)) beginUnrecorded(ref, asyncId, opener)
     if (asyncId !== 0) countCallback()
-    if (opener !== undefined || carrier.isOn) {
-      callbackHandlers.handleBefore(ref, SPECIAL | DETAILED | ENTERED, resources, 0)
-    }
+    if (opener !== undefined) callbackHandlers.handleBefore(ref, SPECIAL | DETAILED, resources, 0)
     if (!allocationClock.isOn) return
     allocationClock.mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
   }

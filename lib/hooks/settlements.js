@@ -81,17 +81,6 @@ function createSettlements ({ capture, lookup, orphans, registry, listener, reco
     }
   }
 
-  /** The same where promises have no records: in light mode. @param {object} promise */
-  function settleUnrecorded (promise) {
-    try {
-      if (guard.inOwnWork) return
-      if ((current[ATTENTION] & ORPHANED) !== 0) orphans.disown()
-      addPending(promise)
-    } catch (error) {
-      listener.failed(error)
-    }
-  }
-
   /**
    * Keeps a promise until its state is read; it has none before this hook returns. The hot path.
    * @param {object} promise
@@ -134,7 +123,6 @@ function createSettlements ({ capture, lookup, orphans, registry, listener, reco
     last: createLastSettled({ capture, registry }),
     settlePromise,
     settleResource,
-    settleUnrecorded,
 
     /** Reports all rejections up to now. */
     read () {

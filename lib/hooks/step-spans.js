@@ -14,20 +14,19 @@ const { ensureHeadroom } = require('../stacks/stack-headroom')
 const { HEAD } = require('./callback-handlers')
 
 const {
-  CHAIN, CAUSE, SPAN, DETAIL, FLAGS, PASSED, PARSER, CARRIED, INCOMING, OWN_WORK_CHAIN, TICKS
+  CHAIN, SPAN, DETAIL, FLAGS, PARSER, CARRIED, INCOMING, OWN_WORK_CHAIN, TICKS
 } = records
 const HEADROOM_KB = 64 // of stack, for what begins and ends a callback
 
 /**
  * @param {object} deps
  * @param {import('./async-hooks').AsyncParts} deps.parts
- * @param {import('./light-carrier').Carrier} deps.carrier
  * @param {ReturnType<typeof import('./kind-table').createKindTable>} deps.kindTable
  * @param {(resource: object) => () => void} deps.enterResource enters one; returns what leaves it
  * @param {() => void} deps.resolve makes sure that the current step is known
  * @param {() => import('../spans/loop-time').LoopTime} deps.loadLoopTime
  */
-function createStepSpans ({ parts, carrier, kindTable, enterResource, resolve, loadLoopTime }) {
+function createStepSpans ({ parts, kindTable, enterResource, resolve, loadLoopTime }) {
   const { allocationClock, capture, registry } = parts
   const { clock } = capture
   /** set with the first span that is timed @type {import('../spans/loop-time').LoopTime} */
@@ -77,7 +76,6 @@ function createStepSpans ({ parts, carrier, kindTable, enterResource, resolve, l
         timed.switchTo(span, now())
         current[CURRENT_RUN] = timed.beginFirstRun()
       }
-      carrier.enter()
       return step
     },
 
@@ -94,8 +92,6 @@ function createStepSpans ({ parts, carrier, kindTable, enterResource, resolve, l
       const isFirst = parser.words[parser.offset + DETAIL] === 0
       parser.words[parser.offset + DETAIL] = request
       parser.words[parser.offset + INCOMING] = HEAD
-      const carried = carrier.read()
-      if (carried !== undefined && carried.cause === current[CURRENT_CAUSE]) carried.cause = request
       current[CURRENT_CAUSE] = request
       if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.beginRequest()
       if (allocationClock.isOn) allocationClock.mark(current[CURRENT_CHAIN], request, current[CURRENT_SPAN])
@@ -132,10 +128,10 @@ function createStepSpans ({ parts, carrier, kindTable, enterResource, resolve, l
       if (record === undefined || record.words[record.offset + CHAIN] === OWN_WORK_CHAIN) {
         return fn()
       }
-      const { chain, cause } = recordSpan(id, record, next)
+      recordSpan(id, record, next)
       const leave = enterResource(resource)
       try {
-        return carrier.isOn ? carrier.run(chain, cause, next.seq, fn) : fn()
+        return fn()
       } finally {
         leave()
         resolve()
@@ -169,7 +165,6 @@ function enteredId () {
  * @param {number} id of the resource
  * @param {{ words: Int32Array, offset: number }} record
  * @param {import('../spans/span').Span} span
- * @returns {{ chain: number, cause: number }} the step that runs in the resource
  */
 function recordSpan (id, { words, offset }, span) {
   const ref = id << 1
@@ -179,8 +174,6 @@ function recordSpan (id, { words, offset }, span) {
   const context = contextOfId(id)
   if (context?.ref === ref) words[offset + DETAIL] = span.seq
   if (context !== undefined) span.chain = context.chain
-  const isPassed = (words[offset + FLAGS] & PASSED) !== 0
-  return { chain: words[offset + CHAIN], cause: isPassed ? words[offset + CAUSE] : ref }
 }
 
 module.exports = { createStepSpans }

@@ -11,7 +11,7 @@ const { messageOf } = require('../warnings')
  * @typedef {import('./session').Session} Session
  * @typedef {import('../options').Options} Options
  * @typedef {{ options: Options, enabled: boolean, hasRecorded: boolean }} Before
- * @typedef {{ spans?: string, blocked?: number, filter?: string[], mode?: string }} Wishes
+ * @typedef {{ spans?: string, blocked?: number, filter?: string[] }} Wishes
  */
 
 class Attachments {

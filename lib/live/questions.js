@@ -35,7 +35,7 @@ function facts (_, { tracer }) {
     script: process.argv[1],
     uptimeMs: performance.now(),
     rss,
-    tracing: settings.enabled ? settings.mode.light ? 'light' : 'full' : 'off',
+    tracing: settings.enabled ? 'full' : 'off',
     spans: settings.enabled && settings.options.spans !== undefined,
     blocked: settings.enabled ? settings.options.blocked : undefined
   }

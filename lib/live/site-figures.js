@@ -112,8 +112,7 @@ function createSiteFigures (wiring) {
      */
     * sample () {
       let start = now()
-      const { mode, isSelected } = wiring.settings
-      if (start < nextSample || mode.light || !isSelected('PROMISE')) return
+      if (start < nextSample || !wiring.isSelected('PROMISE')) return
       const isFirst = nextSample === 0 // it loads
       let took = 0
       const pieces = wiring.queries().live().pendingSample()

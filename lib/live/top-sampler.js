@@ -26,7 +26,6 @@ const LEASE_MS = 30_000 // without a question, beyond three intervals
  * @property {number} threadId 0: the main thread
  * @property {string} name of the program
  * @property {string} node version
- * @property {boolean} light in light mode, in which not all is known
  * @property {number | undefined} blockedMs from which callbacks are reported; undefined: none are
  * @property {import('./site-figures').OpenFigures} handles what is open already
  *
@@ -141,13 +140,12 @@ function * startTop (options, session) {
   session.kept.set('top', { sampler, stop: session.onEnd(sampler.stop) })
   yield * sampler.adoptOpen()
   yield * sampler.sites.countHandles()
-  const { mode, options: { blocked } } = wiring.settings
+  const { blocked } = wiring.settings.options
   return {
     pid: process.pid,
     threadId,
     name: String(process.argv[1] ?? process.argv[0] ?? ''),
     node: process.version,
-    light: mode.light,
     blockedMs: blocked ?? wiring.blockedObservers.ms,
     handles: sampler.sites.open()
   }

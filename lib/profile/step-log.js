@@ -107,13 +107,6 @@ class StepLog {
     this.resume(BEGUN)
   }
 
-  /** Notes, in light mode, that code after an await runs, which no hook reports. */
-  resumeCarried () {
-    const { callbacks } = this
-    const isRunning = callbacks.isIn(callbacks.running, current[CURRENT_CAUSE])
-    if (!isRunning || this.chainAt(this.count - 1) !== current[CURRENT_CHAIN]) this.resume()
-  }
-
   /** Notes that a callback has returned to nothing, which may be the main script. */
   leave () {
     if (this.isInterrupted) this.left = this.now()

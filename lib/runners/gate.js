@@ -164,10 +164,7 @@ function createGate (tracer) {
       const { AsyncResource } = require('node:async_hooks')
       const resource = new AsyncResource('Test')
       mark.asyncId = resource.asyncId()
-      return resource.runInAsyncScope(() => {
-        tracer.wiring.asyncLayer.carryCurrent()
-        return fn()
-      })
+      return resource.runInAsyncScope(fn)
     },
 
     error (text) {

@@ -141,14 +141,13 @@ class PathLog {
    * @param {number} run
    * @param {Moment} moment
    * @param {number} own ms that the request has run
-   * @param {number} max ms that it may have taken
    */
-  continues (run, moment, own, max) {
+  continues (run, moment, own) {
     if (!this.has(run)) return false
     const time = ((run - 1) & (this.size - 1)) * TIMES
     const { times } = this
     return times[time] === moment.idle && moment.busy - own - times[time + OTHERS] < INEXACT &&
-      own - times[time + OWN] < max
+      own - times[time + OWN] < MIN_SPLIT
   }
 
   grow () {

@@ -197,7 +197,7 @@ class LoopTime {
     // What was registered elsewhere came after the last run: no more is known of it
     const isNext = cause === log.count || cause === 0
     if (settled > registered) log.noteAwaited(settled, registered, words[offset + CHAIN])
-    if (isNext && log.continues(log.count, this, outermost.run, MIN_SPLIT)) return log.count
+    if (isNext && log.continues(log.count, this, outermost.run)) return log.count
     if (time !== 0) this.charge(time)
     else if (isCallback) this.accountUntil(this.clock())
     this.noteArrival(isTurn)
@@ -249,21 +249,6 @@ class LoopTime {
     if (this.busy - outermost.run - log.othersAt(run) < MIN_SPLIT) return run
     this.cameBy = this.cameAfter = 0
     return log.add(this, outermost.run, run, 0, 0, log.words[log.offsetOf(run) + SITE])
-  }
-
-  /**
-   * Notes, in light mode, code after an await, which no hook reports. If the loop has waited since the run
-   * that the await was in, or has run others, this is another run, and where it was registered is not known.
-   * @param {number} run
-   * @returns {number} its number in the log
-   */
-  resumeRun (run) {
-    const { running } = this
-    if (running === undefined) return 0
-    const { log, outermost } = running
-    if (log.continues(run, this, outermost.run, Infinity)) return run
-    this.noteArrival(false)
-    return log.add(this, outermost.run, run, 0, 0, 0)
   }
 
   /**

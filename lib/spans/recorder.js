@@ -59,7 +59,6 @@ function createSpanRecorder (deps) {
     listeners: deps.listeners,
     isBatching,
     schedule,
-    runUntraced: asyncLayer.runUntraced,
     warn
   })
   const spans = createSpans({

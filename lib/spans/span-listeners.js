@@ -15,10 +15,9 @@ const MAX_WAITING = 1000 // records that wait for the end of an iteration
  * @param {import('../listeners').Listeners<any>} deps.listeners
  * @param {() => boolean} deps.isBatching whether what is scheduled now runs before the event loop polls next
  * @param {(work: () => void) => void} deps.schedule
- * @param {(work: () => void) => void} deps.runUntraced runs work in no context: what it starts makes no spans
  * @param {(code: string, message: string) => void} deps.warn
  */
-function createSpanListeners ({ listeners, isBatching, schedule, runUntraced, warn }) {
+function createSpanListeners ({ listeners, isBatching, schedule, warn }) {
   /** records that are not handed on yet @type {unknown[]} */
   let waiting = []
   /** those that listened when the first of them came @type {SpanListener[]} */
@@ -26,7 +25,7 @@ function createSpanListeners ({ listeners, isBatching, schedule, runUntraced, wa
 
   /** Hands on all records that wait. What listeners do makes no spans, now or later. */
   function flush () {
-    if (waiting.length > 0) afterChange(() => guard.run(() => runUntraced(deliver)))
+    if (waiting.length > 0) afterChange(() => guard.run(deliver))
   }
 
   /** Where the stack is too full to come here, the records go on waiting. */

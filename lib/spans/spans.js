@@ -76,7 +76,6 @@ function createSpans (deps) {
   /** @param {Span} span @param {End} ending @param {number | undefined} since */
   function close (span, ending, since) {
     const { code, message, attributes } = ending
-    step() // in light mode that may begin a run
     const time = since ?? now()
     if (attributes !== undefined) Object.assign(span.attributes, attributes)
     if (ending.end !== undefined) span.attributes['longstack.end'] = ending.end

@@ -162,17 +162,10 @@ function createProfileRecorder (wiring) {
  * @param {import('./wiring').Settings} settings
  * @returns {string[]}
  */
-function profileLacks ({ mode, options }) {
-  const lacks = []
-  if (mode.light) {
-    lacks.push('In light mode nothing reports promises: code after an await counts for the callback before ' +
-      'it until it makes a resource, and waits for promises are not known.')
-  }
-  if (options.filter.length !== 1 || options.filter[0] !== '*') {
-    lacks.push(`The filter ${options.filter.join(',')} leaves resources out: what they run counts for the ` +
-      'chain that made them.')
-  }
-  return lacks
+function profileLacks ({ options: { filter } }) {
+  if (filter.length === 1 && filter[0] === '*') return []
+  return [`The filter ${filter.join(',')} leaves resources out: what they run counts for the chain that ` +
+    'made them.']
 }
 
 /** Makes what holds the transforms of trace.intercept. @param {Wiring} wiring */

@@ -41,10 +41,8 @@ function createLiveQueries ({ registry, settings }, chain, waitSites) {
 
   /** Returns why it is not known what is awaited. */
   function noteCode () {
-    const { enabled, mode } = settings
-    if (!enabled) return 'DISABLED'
-    if (!settings.isSelected('PROMISE')) return 'FILTER'
-    return mode.light ? 'LIGHT' : undefined
+    if (!settings.enabled) return 'DISABLED'
+    return settings.isSelected('PROMISE') ? undefined : 'FILTER'
   }
 
   /** @param {PendingData} data @returns {PendingWaits} */

@@ -9,7 +9,6 @@ const { explain } = require('../reasons')
 /**
  * @typedef {import('../reasons').EngineCode} EngineCode
  * @typedef {import('../reasons').ClockCode} ClockCode
- * @typedef {import('../reasons').ModeCode} ModeCode
  *
  * @typedef {object} Stats
  * @property {boolean} enabled
@@ -19,9 +18,6 @@ const { explain } = require('../reasons')
  * @property {string} clock `on` where the time of an error's making leads to its callback, else `off`
  * @property {string} clockWhy why it is on or off
  * @property {ClockCode} clockCode
- * @property {string} mode the mode in force: `full` or `light`
- * @property {string} modeWhy why it is that one
- * @property {ModeCode} modeCode
  * @property {boolean | 'print'} errors errors get hops, `print` where they are printed; unless it is true,
  *   `.stack` and `Error.prepareStackTrace` are left alone
  * @property {number} contexts steps of which all is known: in the rings, and older ones that have not run yet
@@ -51,7 +47,7 @@ const { explain } = require('../reasons')
 /** @param {import('./wiring').Wiring} wiring @returns {Stats} */
 function readStats ({ capture, droppedHops, firstFault, allocationClock, registry, settings, spans }) {
   const { captured, hits, misses, stacks, chains, bytes, unstored, dropped } = capture.stats()
-  const { enabled, mode, options } = settings
+  const { enabled, options } = settings
   const contextBytes = records.bytes()
   const engineReason = capture.reason()
   const clockCode = allocationClock.code()
@@ -63,9 +59,6 @@ function readStats ({ capture, droppedHops, firstFault, allocationClock, registr
     clock: allocationClock.isOn ? 'on' : 'off',
     clockWhy: explain('clock', { code: clockCode }),
     clockCode,
-    mode: mode.light ? 'light' : 'full',
-    modeWhy: explain('mode', mode),
-    modeCode: mode.code,
     errors: enabled && options.errors,
     contexts: records.countLive(),
     contextBytes,

@@ -28,7 +28,6 @@ const { createErrorEvents, createEvents, createSubscriptions } = require('./list
  * @property {import('../options').Options} options
  * @property {boolean} enabled
  * @property {(type: string) => boolean} isSelected the filter
- * @property {{ light: boolean, code: import('../reasons').ModeCode }} mode
  *
  * @typedef {object} ErrorHandlerEntry
  * @property {(type: string) => boolean} matches the filter that it was registered with
@@ -152,7 +151,6 @@ class Wiring {
       allocationClock: this.allocationClock,
       registry: this.registry,
       installedFormatter: formatter.installed,
-      needsRejecters: () => settings.options.errors !== false || this.spans?.isEnabled() === true,
       nativeHooks: () => this.nativeHooks(),
       areNativeHooksInUse: () => this.#nativeHooks !== undefined && this.#nativeHooks.inUse()
     }, this.events)

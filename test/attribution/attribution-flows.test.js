@@ -112,36 +112,34 @@ known('a query on a shared connection: the request that waits, and those that sh
   t.notRegex(stack, /openConnection/)
 })
 
-for (const mode of ['full', 'light']) {
-  known(`a fetch whose pooled connection breaks: the request that uses it, and the opener, ${mode}`, async (t) => {
-    const { stdout } = await program(`
-      const http = require('node:http')
-      const upstream = http.createServer((request, response) => {
-        if (request.url.startsWith('/breaks')) request.socket.resetAndDestroy()
-        else response.end()
+known('a fetch whose pooled connection breaks: the request that uses it, and the opener', async (t) => {
+  const { stdout } = await program(`
+    const http = require('node:http')
+    const upstream = http.createServer((request, response) => {
+      if (request.url.startsWith('/breaks')) request.socket.resetAndDestroy()
+      else response.end()
+    })
+    upstream.listen(0, () => {
+      const service = http.createServer(function serves ({ url }, response) {
+        load(url).then(() => response.end(), (error) => response.end(error.cause.stack))
       })
-      upstream.listen(0, () => {
-        const service = http.createServer(function serves ({ url }, response) {
-          load(url).then(() => response.end(), (error) => response.end(error.cause.stack))
-        })
-        async function load (url) { await (await fetch('http://127.0.0.1:' + upstream.address().port + url)).text() }
-        service.listen(0, async () => {
-          const ask = async (path) => (await fetch('http://127.0.0.1:' + service.address().port + path)).text()
-          await ask('/opens')
-          console.log(await ask('/breaks?secret=1'))
-          process.exit()
-        })
-      })`, { env: { LONGSTACK_MODE: mode }, args: ROOMY })
-    t.regex(stdout, /ECONNRESET/)
-    const { hops } = split(stdout)
-    t.regex(hops[0].title, /^fetch · /, stdout)
-    t.regex(hops[0].frames, /at load /, stdout)
-    t.regex(hops[1].title, /^GET \/breaks · /, stdout)
-    t.regex(stdout, /── on a connection opened by GET \/opens, \d.* earlier ──$/m)
-    t.is(stdout.split('GET /opens').length, 2, stdout)
-    t.notRegex(stdout, /secret/)
-  })
-}
+      async function load (url) { await (await fetch('http://127.0.0.1:' + upstream.address().port + url)).text() }
+      service.listen(0, async () => {
+        const ask = async (path) => (await fetch('http://127.0.0.1:' + service.address().port + path)).text()
+        await ask('/opens')
+        console.log(await ask('/breaks?secret=1'))
+        process.exit()
+      })
+    })`, { args: ROOMY })
+  t.regex(stdout, /ECONNRESET/)
+  const { hops } = split(stdout)
+  t.regex(hops[0].title, /^fetch · /, stdout)
+  t.regex(hops[0].frames, /at load /, stdout)
+  t.regex(hops[1].title, /^GET \/breaks · /, stdout)
+  t.regex(stdout, /── on a connection opened by GET \/opens, \d.* earlier ──$/m)
+  t.is(stdout.split('GET /opens').length, 2, stdout)
+  t.notRegex(stdout, /secret/)
+})
 
 known('a connection that breaks: who wrote last', async (t) => {
   const stack = await told(`
@@ -170,7 +168,7 @@ known('a connection that breaks: who wrote last', async (t) => {
   t.regex(split(stack).hops[0].frames, /at query .*\n.*second /, stack)
 })
 
-for (const env of [{}, { LONGSTACK_MODE: 'light' }, { LONGSTACK_CAPTURE: 'js' }]) {
+for (const env of [{}, { LONGSTACK_CAPTURE: 'js' }]) {
   test(`why a shared connection is there: who wrote last, ${JSON.stringify(env)}`, async (t) => {
     const { stdout } = await program(`
       const net = require('node:net')

@@ -17,29 +17,19 @@ const ROOMY = '--min-semi-space-size=16' // MB: no collection comes between the 
 
 /**
  * Where nobody but the reader is known, by engine; elsewhere it is proven whose error it is, wherever it is
- * read. Without the addon nothing tells runs of one function apart; in light mode what follows an await
- * begins unseen.
+ * read. Without the addon nothing tells runs of one function apart.
  */
 const unproven = {
   js: (name, language) => !(name === 'startUp' || name === 'connect' || (language === 'sloppy' && provenByReceiver.includes(name))),
-  native: () => false,
-  light: (name) => Number(process.versions.node.split('.')[0]) >= 24 && ['afterAwaitCaught', 'sameFunctionTwice'].includes(name)
+  native: () => false
 }
 
 /** A receiver is seen in sloppy code only: there these are proven wherever they are read, with any engine. */
 const provenByReceiver = ['timerCaught', 'immediate', 'errorEvent', 'aggregateMember']
 
-/**
- * Promises make no hops in light: where the creator is known by one alone, the chain goes on with the place
- * before.
- */
-const toldInLight = { thenCallback: /thenCallback/, fetchRefused: /fetchRefused/, rejection: /^ {4}at rejects .*\n {2}── setTimeout\(2\)/m }
-
 const why = loadBinding().failure?.code
-const light = Number(process.versions.node.split('.')[0]) >= 24
 const engines = [{ name: 'js', env: { LONGSTACK_CAPTURE: 'js' } }]
 if (why === undefined) engines.push({ name: 'native', env: { LONGSTACK_CAPTURE: 'native' } })
-if (why === undefined && light) engines.push({ name: 'light', env: { LONGSTACK_CAPTURE: 'native', LONGSTACK_MODE: 'light' } })
 
 test('both engines are there', async (t) => {
   if (why !== undefined) {
@@ -48,8 +38,8 @@ test('both engines are there', async (t) => {
     return t.falsy(process.env.CI || process.env.NODES === 'all', why)
   }
   for (const { name, env } of engines) {
-    const { stdout } = await node(['-r', register, '-p', 'const { engine, mode } = require("longstack").stats(); engine + " " + mode'], { env })
-    t.is(stdout.trim(), { js: 'js full', native: 'native full', light: 'native light' }[name])
+    const { stdout } = await node(['-r', register, '-p', 'require("longstack").stats().engine'], { env })
+    t.is(stdout.trim(), name)
   }
 })
 
@@ -64,7 +54,7 @@ for (const { name: engine, env } of engines) {
     const together = playedTogether(folder, env)
     for (const name of Object.keys(cases)) {
       test(`${name}, ${language}, ${engine}`, async (t) => {
-        const creator = (engine === 'light' && toldInLight[name]) || (name === 'deep' ? /at deep/ : /creator/)
+        const creator = name === 'deep' ? /at deep/ : /creator/
         const must = name === 'startUp' ? '-' : !unproven[engine](name, language)
         for (const reading of readings) await play(t, { folder, env, together, name, reading, must, creator })
       })
@@ -185,7 +175,7 @@ for (const [name, source] of Object.entries(escapes)) {
       if (engine === 'js' && name === 'scope') { // who called the function is all that is known: there it was thrown
         t.regex(hops[0].title, /thrown here/)
       } else {
-        t.regex(long.stderr, (engine === 'light' && toldInLight[name]) || /^ {4}at .*\bcreator\b/m, long.stderr)
+        t.regex(long.stderr, /^ {4}at .*\bcreator\b/m, long.stderr)
         t.notRegex(hops.map((hop) => hop.frames).join('\n'), /stranger/i, long.stderr)
       }
       t.notRegex(long.stderr, / · reader/, 'who threw it is known')

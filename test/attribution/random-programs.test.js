@@ -19,24 +19,20 @@ const JUDGMENTS = Number(process.env.RANDOM_PROGRAMS_JUDGMENTS ?? (runsAll ? 400
 const seed = Number(process.env.RANDOM_PROGRAMS_SEED ?? Date.now() % 2000)
 
 const why = loadBinding().failure?.code
-const hasLight = Number(process.versions.node.split('.')[0]) >= 24
-const settings = [{ engine: 'js', mode: 'full' }]
-if (why === undefined) settings.push({ engine: 'native', mode: 'full' })
-if (why === undefined && hasLight) settings.push({ engine: 'native', mode: 'light' })
+const engines = why === undefined ? ['js', 'native'] : ['js']
 
-for (const { engine, mode } of settings) {
-  test.serial(`no chain names a stranger, ${engine}, ${mode}`, async (t) => {
-    const faulty = bad[/** @type {'light' | 'full'} */ (mode)]
-    const result = await runSeeds({ engine, mode, judgments: JUDGMENTS, seed, keep: 1 })
+for (const engine of engines) {
+  test.serial(`no chain names a stranger, ${engine}`, async (t) => {
+    const result = await runSeeds({ engine, judgments: JUDGMENTS, seed, keep: 1 })
     t.log(`seed ${seed}: ${result.judgments} judgments, ${result.collections} collections`)
     t.log(tableOf(result.verdicts))
-    t.is(result.engine, `${engine} ${mode}`)
+    t.is(result.engine, engine)
     t.deepEqual(result.stuck, [], 'every program ends')
     t.is(result.mistakes, 0, 'no callback runs while it is being registered')
-    judgedMuch(t, result, mode)
-    const faults = Object.keys(result.samples).filter((verdict) => faulty.test(verdict))
-    for (const fault of faults) t.fail(await explain(result.samples[fault][0], { engine, mode, faulty }))
-    if (engine === 'native' && mode === 'full') proves(t, result)
+    judgedMuch(t, result)
+    const faults = Object.keys(result.samples).filter((verdict) => bad.test(verdict))
+    for (const fault of faults) t.fail(await explain(result.samples[fault][0], { engine, faulty: bad }))
+    if (engine === 'native') proves(t, result)
   })
 }
 
@@ -44,9 +40,8 @@ for (const { engine, mode } of settings) {
  * The test would pass if nothing was judged.
  * @param {import('ava').ExecutionContext} t
  * @param {import('../fixtures/random-programs/tally').Result} result
- * @param {string} mode
  */
-function judgedMuch (t, result, mode) {
+function judgedMuch (t, result) {
   for (const bucket of buckets.filter((name) => name !== 'same callback, collected')) {
     const isRare = bucket === 'within 150' // two of four children collect as often as they can
     t.true(total(result, /./, bucket) >= JUDGMENTS / (isRare ? 500 : 80), `${bucket}: ${total(result, /./, bucket)}`)
@@ -55,8 +50,7 @@ function judgedMuch (t, result, mode) {
   const frequent = uses.filter((name) => name !== 'settleOther' && name !== 'again')
   for (const use of frequent) t.true(count(result.uses[use]) >= 1, use)
   t.true(result.named > result.judgments, 'chains have hops')
-  const present = mode === 'full' ? /right/ : /right|partial|empty/
-  t.is(total(result, present, 'present'), total(result, /./, 'present'), 'trace.chain() of what runs')
+  t.is(total(result, /right/, 'present'), total(result, /./, 'present'), 'trace.chain() of what runs')
 }
 
 /** @param {Record<string, number> | undefined} cells */
@@ -83,7 +77,7 @@ function proves (t, result) {
 /**
  * Returns what went wrong, and the smallest program in which it does.
  * @param {any} sample
- * @param {{ engine: string, mode: string, faulty: RegExp }} setting
+ * @param {{ engine: string, faulty: RegExp }} setting
  * @returns {Promise<string>}
  */
 async function explain (sample, setting) {
@@ -97,7 +91,7 @@ async function explain (sample, setting) {
 }
 
 test('Node agrees on the context of every callback', async (t) => {
-  const bare = { engine: 'bare', mode: 'full', judgments: JUDGMENTS / 3, seed }
+  const bare = { engine: 'bare', judgments: JUDGMENTS / 3, seed }
   const { mistakes, judgments, stuck } = await runSeeds(bare)
   t.log(`seed ${seed}: ${judgments} readings`)
   t.is(mistakes, 0)
@@ -108,10 +102,9 @@ test('a correct chain is right', async (t) => {
   const make = { act: 'make', way: 'plain', reader: 'now', after: 0, use: 'plain', read: 'stack' }
   const steps = [0, 1].map((kind) => ({ kind, back: 0, ms: 0, way: 'plain', acts: [make] }))
   const program = { kinds: ['timer', 'immediate'], copies: 0, flows: [{ sloppy: false, steps }] }
-  for (const { engine, mode } of settings.filter((setting) => setting.engine === 'native')) {
-    const { verdicts } = await runBatch({ engine, mode, programs: [program] })
-    t.deepEqual(verdicts, { 'same callback': { right: 2 } })
-  }
+  if (!engines.includes('native')) return t.pass()
+  const { verdicts } = await runBatch({ engine: 'native', programs: [program] })
+  t.deepEqual(verdicts, { 'same callback': { right: 2 } })
 })
 
 test('a seed is a program, and most kinds are in it', (t) => {

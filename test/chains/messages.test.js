@@ -48,7 +48,7 @@ const answer = `
 
 const later = ['setTimeout(5) worker 0 main']
 
-for (const [name, env] of Object.entries({ full: {}, js: { LONGSTACK_CAPTURE: 'js' }, light: { LONGSTACK_MODE: 'light' } })) {
+for (const [name, env] of Object.entries({ full: {}, js: { LONGSTACK_CAPTURE: 'js' } })) {
   test(`a message has the chain of its sender, there and back: ${name}`, async (t) => {
     const lines = await told(ask, answer, { env })
     t.deepEqual(lines.map((line) => line.name), ['first', 'second'])

@@ -75,7 +75,6 @@ for (const engine of ['native', 'js']) {
   /** @type {Array<[string, Record<string, string>]>} */
   const modes = [
     ['full', {}],
-    ['light', { LONGSTACK_MODE: 'light' }],
     ['with spans', { LONGSTACK_SPANS: '/dev/null' }]
   ]
   for (const [mode, env] of modes) {

@@ -75,30 +75,25 @@ test('a child that runs longstack begins with the chain of its parent', async (t
 })
 
 for (const type of /** @type {const} */ (['cjs', 'mjs'])) {
-  for (const mode of ['full', 'light']) {
-    test(`--import, ${type}, ${mode}: what the main script of a child begins has the chain of its parent`, async (t) => {
-      const imported = type === 'cjs' ? "const { fork } = require('node:child_process')" : "import { fork } from 'node:child_process'"
-      const file = type === 'cjs' ? '__filename' : 'import.meta.filename'
-      const { stdout, stderr } = await program(`
-        ${imported}
-        if (process.send === undefined) setImmediate(function begin () { fork(${file}) })
-        else setTimeout(() => { console.log(new Error('told').stack); process.disconnect() }, 1)
-      `, { type, preload: false, args: ['--import', register], env: { LONGSTACK_MODE: mode } })
-      t.is(stderr, '')
-      const titles = split(stdout).hops.map(({ title }) => title.split(' · ')[0])
-      t.deepEqual(titles, ['setTimeout(1)', `fork(program.${type})`, 'setImmediate'])
-    })
-  }
+  test(`--import, ${type}: what the main script of a child begins has the chain of its parent`, async (t) => {
+    const imported = type === 'cjs' ? "const { fork } = require('node:child_process')" : "import { fork } from 'node:child_process'"
+    const file = type === 'cjs' ? '__filename' : 'import.meta.filename'
+    const { stdout, stderr } = await program(`
+      ${imported}
+      if (process.send === undefined) setImmediate(function begin () { fork(${file}) })
+      else setTimeout(() => { console.log(new Error('told').stack); process.disconnect() }, 1)
+    `, { type, preload: false, args: ['--import', register] })
+    t.is(stderr, '')
+    const titles = split(stdout).hops.map(({ title }) => title.split(' · ')[0])
+    t.deepEqual(titles, ['setTimeout(1)', `fork(program.${type})`, 'setImmediate'])
+  })
 }
 
-test('a child of the main script, with a filter, in light mode', async (t) => {
+test('a child of the main script, with a filter', async (t) => {
   const source = "setImmediate(function begin () { fork(child, ['later']) }); fork(child, ['first'])"
   const filtered = await children(source, { env: { LONGSTACK: 'TIMER,IMMEDIATE' } })
   t.deepEqual(hopsOf(filtered.later), [own, 'setImmediate process undefined'])
   t.deepEqual(hopsOf(filtered.first), [own])
-  const light = await children(source, { env: { LONGSTACK_MODE: 'light' } })
-  t.deepEqual(hopsOf(light.later), [own, 'fork(child.js) process begin', 'setImmediate process undefined'])
-  t.deepEqual(hopsOf(light.first), [own, 'fork(child.js) process undefined'])
 })
 
 test('environments are the same with longstack and without', async (t) => {

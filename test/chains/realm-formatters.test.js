@@ -13,7 +13,7 @@ const prelude = `
 `
 const own = "Error.prepareStackTrace = function mine (error, sites) { return ['OWN ' + error.message, ...sites.map((site) => '    at ' + site)].join('\\n') }\n"
 
-for (const env of [{}, { LONGSTACK_CAPTURE: 'js' }, { LONGSTACK_MODE: 'light' }]) {
+for (const env of [{}, { LONGSTACK_CAPTURE: 'js' }]) {
   test(`an error of a realm with a formatter has hops (${Object.values(env).join() || 'full'})`, async (t) => {
     const { stdout, stderr } = await program(`${prelude}
       realm(${JSON.stringify(`${own}setTimeout(function outer () { setTimeout(function inner () { console.log(new Error('x').stack) }, 1) }, 5)`)})`, { env })

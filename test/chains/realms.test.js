@@ -31,7 +31,7 @@ const made = `setTimeout(function outer () { setTimeout(function inner () {
 /** An age is told as of when the stack is read. @param {string} text */
 const ageless = (text) => text.replaceAll(/\d+ ms earlier/g, 'earlier')
 
-for (const env of [{}, { LONGSTACK_CAPTURE: 'js' }, { LONGSTACK_MODE: 'light' }]) {
+for (const env of [{}, { LONGSTACK_CAPTURE: 'js' }]) {
   test(`an error of a vm context is extended (${Object.values(env).join() || 'full'})`, async (t) => {
     const found = await answers(t, `realm(${JSON.stringify(made)})`, env)
     const { head, hops } = split(found.stack)

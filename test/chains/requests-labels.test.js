@@ -8,7 +8,7 @@ const { story } = require('../helpers/web')
 const { program } = require('../helpers/run')
 
 const hops = 'const labels = (target) => trace.chain(target).map(({ label }) => label.replace(/:\\d+\\)/, ")"));'
-const modes = [{}, { LONGSTACK_MODE: 'light' }, { LONGSTACK_CAPTURE: 'js' }]
+const modes = [{}, { LONGSTACK_CAPTURE: 'js' }]
 const nameOf = (/** @type {object} */ env) => Object.values(env).join() || 'full'
 
 /**
@@ -170,7 +170,7 @@ test('pipelined requests, one to a proxy, *, long paths', async (t) => {
 })
 
 test('the route that a framework told', async (t) => {
-  for (const env of [{}, { LONGSTACK_MODE: 'light' }]) {
+  for (const env of modes) {
     const saw = await told(t, `
       for (const name of ['express', 'express4']) {
         const express = need(name)

@@ -61,7 +61,7 @@ test('every option is a flag, and the program sees it as the variable', async (t
   const app = script(t, `
     const names = Object.keys(process.env).filter((name) => name.startsWith('LONGSTACK') && name !== 'LONGSTACK_CAPTURE')
     console.log(JSON.stringify(Object.fromEntries(names.map((name) => [name, process.env[name]]))))`)
-  const given = ['--filter', 'TCP,PIPE', '--frames=7', '--depth', '5', '--mode', 'light', '--internals', '--no-errors',
+  const given = ['--filter', 'TCP,PIPE', '--frames=7', '--depth', '5', '--internals', '--no-errors',
     '--hide', 'node_modules', '--signal', 'SIGUSR2', '--budget', '2000000']
   const { stdout, stderr } = await longstack(['run', ...given, '--', app])
   t.is(stderr, '')
@@ -69,7 +69,6 @@ test('every option is a flag, and the program sees it as the variable', async (t
     LONGSTACK: 'TCP,PIPE',
     LONGSTACK_FRAMES: '7',
     LONGSTACK_DEPTH: '5',
-    LONGSTACK_MODE: 'light',
     LONGSTACK_INTERNALS: 'true',
     LONGSTACK_ERRORS: 'off',
     LONGSTACK_HIDE: 'node_modules',
@@ -79,6 +78,15 @@ test('every option is a flag, and the program sees it as the variable', async (t
   const { optionTable } = require('../../lib/option-table')
   const { stdout: help } = await longstack(['run', '--help'])
   for (const { flag } of optionTable()) t.regex(help, new RegExp(`^  --${flag}\\b`, 'm'))
+})
+
+test('--mode is gone: whoever gives it is told', async (t) => {
+  const app = script(t, 'console.log(process.env.LONGSTACK_MODE)')
+  const { stdout, stderr, code } = await longstack(['run', '--mode', 'light', app])
+  t.deepEqual([stdout, code], ['undefined\n', 0])
+  t.is(stderr, 'longstack: --mode: there is no light mode any more; full costs less, and is in force.\n')
+  t.is((await longstack(['run', '--mode=full', app])).stderr, '')
+  t.notRegex((await longstack(['run', '--help'])).stdout, /--mode/)
 })
 
 test('flags of node itself, with quotes', async (t) => {

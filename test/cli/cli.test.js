@@ -64,7 +64,6 @@ const wrong = [
   [['run', '--framse', '7', 'x.js'], /Unknown flag "--framse"\. Did you mean --frames\?/],
   [['run', '--frames', 'few', 'x.js'], /--frames: Option "frames" must be an integer from 1 to 200\. Received "few"/],
   [['run', '--filter', 'TPC', 'x.js'], /--filter: Unknown subsystem "TPC"\. Did you mean "TCP"\?/],
-  [['run', '--mode', 'lite', 'x.js'], /--mode: .*"full" or "light"\. Received "lite"/],
   [['run', '--spans', 'a.jsonl;slowr=5', 'x.js'], /--spans: .*slower/],
   [['run', '--blocked', '0', 'x.js'], /--blocked: /],
   [['run', '--fail-on-leak=soon', 'x.js'], /--fail-on-leak must be an integer of at least 1\. Received "soon"/],

@@ -12,7 +12,6 @@ const { major } = require('../helpers/stories')
 
 const home = JSON.stringify(root)
 const ask = `const trace = require(${home}); const tell = () => console.log(JSON.stringify(trace.doctor()));`
-const can = major >= 24 // light
 
 /**
  * @param {import('ava').ExecutionContext} t
@@ -36,9 +35,6 @@ test('a healthy process', async (t) => {
     node: process.versions.node,
     enabled: true,
     engine: native ? 'native' : 'js',
-    mode: 'full',
-    modeWhy: 'asked for',
-    modeCode: 'ASKED',
     filter: ['*'],
     promiseHooks: true,
     destroyHook: false,
@@ -81,19 +77,6 @@ test('which engine, and why', async (t) => {
   t.is(forbidden.engine, 'js')
   t.regex(forbidden.notes[0], /^The native engine is not in force: .+\.$/)
   t.deepEqual(forbidden.problems[0], { code: 'ENGINE_JS', message: forbidden.notes[0] })
-})
-
-test('which mode, and why', async (t) => {
-  const found = await diagnosis(t, 'tell()', { env: { LONGSTACK_MODE: 'light' } })
-  t.is(found.mode, can ? 'light' : 'full')
-  t.is(found.promiseHooks, !can)
-  t.is(found.notes.some((note) => note.startsWith('The mode is full: light was asked for, but')), !can)
-  t.is(found.modeCode, can ? 'ASKED' : 'ASKED_UNSUPPORTED')
-  t.is(found.problems.some(({ code }) => code === 'MODE_FULL'), !can)
-  if (!can) return
-  const other = await diagnosis(t, "require('node:async_hooks').createHook({ init () {} }).enable(); tell()", { env: { LONGSTACK_MODE: 'light' } })
-  t.true(other.promiseHooks)
-  t.regex(other.notes.join('\n'), /Another async hook tracks promises/)
 })
 
 test('hooks of others, as far as they can be seen', async (t) => {
@@ -200,7 +183,7 @@ test('a budget that is used up', async (t) => {
     setTimeout(() => {
       for (let i = 0; i < 50_000; i++) kept.push(new Promise(() => {}))
       setImmediate(tell)
-    }, 1)`, { env: { LONGSTACK_BUDGET: '1048576', LONGSTACK_MODE: 'full' } })
+    }, 1)`, { env: { LONGSTACK_BUDGET: '1048576' } })
   t.true(found.pressure > 0.5)
   t.true(found.notes.some((note) => /More than half of the budget is used/.test(note)))
 })

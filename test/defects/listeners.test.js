@@ -22,8 +22,7 @@ const main = ['span', 'blocked', 'warning, while tracing is changed', 'init', 'o
 /** @type {Array<[string, Record<string, string>, string[]]>} */
 const ways = [
   ['native', {}, runsAll ? events : [...main, 'blocked, from inside']],
-  ['js', { LONGSTACK_CAPTURE: 'js' }, runsAll ? events : ['blocked', 'init']],
-  ['light', { LONGSTACK_MODE: 'light' }, runsAll ? events : []]
+  ['js', { LONGSTACK_CAPTURE: 'js' }, runsAll ? events : ['blocked', 'init']]
 ]
 
 for (const [name, env, tested] of ways) {
@@ -106,7 +105,7 @@ test('a listener that is removed has got the spans that had ended before', async
   t.regex(stdout, /SERVER\n[^]*removed\n$/, stderr)
 })
 
-for (const [name, options] of Object.entries({ native: {}, light: { mode: 'light' }, js: { capture: 'js' } })) {
+for (const [name, options] of Object.entries({ native: {}, js: { capture: 'js' } })) {
   test(`${name}: tracing that is turned off on top of a hook leaves nothing in Node`, async (t) => {
     const { stdout, stderr, code } = await program(`
       const { internalBinding } = require('internal/test/binding')

@@ -71,7 +71,7 @@ for (const spans of [undefined, 'spans.jsonl']) {
 }
 
 /** @type {Array<[string, Record<string, string>]>} */
-const modes = [['full', {}], ['light', { LONGSTACK_MODE: 'light' }], ['js', { LONGSTACK_CAPTURE: 'js' }]]
+const modes = [['full', {}], ['js', { LONGSTACK_CAPTURE: 'js' }]]
 for (const [mode, env] of modes) {
   test(`${mode}: nothing waits for finalizers: V8 runs one registry in a task, and the program's would be late`, async (t) => {
     const shim = file(t, 'shim.js', `

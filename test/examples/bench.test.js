@@ -55,11 +55,10 @@ test.serial('a server is measured under longstack and bare, and the engine in fo
   }
   t.true(bare.busy.subjects > 0 && bare.busy.load > 0)
   t.is(longstack.inForce.engine, 'js')
-  t.is(longstack.inForce.mode, 'full')
   t.is(longstack.inForce.fault, undefined)
   t.is(longstack.warning, undefined)
   t.is(bare.inForce, undefined)
-  t.regex(stdout, /^longstack-js .* js, full$/m)
+  t.regex(stdout, /^longstack-js .* js$/m)
   t.regex(stdout, /^Busy: the CPU of the subjects to \d+ %, that of their loads to \d+ %\./m)
 })
 
@@ -189,7 +188,7 @@ const example = {
         ...fullOf('hello', 12, [1.1, 1.2, 1.3]),
         over: 2,
         ...memory(1e7),
-        inForce: { engine: 'native', mode: 'full' }
+        inForce: { engine: 'native' }
       },
       {
         subject: 'trace',

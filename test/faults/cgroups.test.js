@@ -7,7 +7,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const test = require('ava')
 const { compare, countSpans, runOnce, temporary, ways } = require('../helpers/faults')
-const { register, runsAll } = require('../helpers/run')
+const { register } = require('../helpers/run')
 
 const ROOT = '/sys/fs/cgroup'
 const MIN_THREADS = 10 // with fewer Node itself aborts
@@ -15,7 +15,6 @@ const MAX_THREADS = 40
 const SMALL = 64 << 20 // bytes; without longstack the program needs 15 MB of its own, Node's code not counted
 const TO_GROW = 150 << 20 // bytes
 let groups = 0
-const chosen = runsAll ? ways : ways.slice(0, 2)
 
 /**
  * Makes a cgroup with a limit.
@@ -54,7 +53,7 @@ test('a cgroup with as few threads as the program needs alone', async (t) => {
     const { code } = await runOnce(scene, [], {})
     if (code === 4) break
   }
-  for (const way of chosen) {
+  for (const way of ways) {
     const { bare, lines } = await compare(t, scene, way)
     t.is(bare.code, 4)
     t.deepEqual(lines, [])
@@ -66,7 +65,7 @@ test('a cgroup with little memory', async (t) => {
   if (group === undefined) return
   group.limit(SMALL)
   const scene = { directory: temporary(t), shell: group.enter, env: { REQUESTS: '24', THREADS: '0' } }
-  for (const way of chosen) {
+  for (const way of ways) {
     const { bare, traced, lines } = await compare(t, scene, way)
     t.is(bare.code, 4)
     t.deepEqual(lines, [])
@@ -91,9 +90,9 @@ test('a program that outgrows the memory of its cgroup: what had ended is in the
       setTimeout(grow, 1)
     }, 1)`)
   const spans = path.join(directory, 'spans.jsonl')
-  for (const { capture, mode } of chosen) {
+  for (const { capture } of ways) {
     fs.rmSync(spans, { force: true })
-    const own = { LONGSTACK_CAPTURE: capture, LONGSTACK_MODE: mode, LONGSTACK_SPANS: spans }
+    const own = { LONGSTACK_CAPTURE: capture, LONGSTACK_SPANS: spans }
     const { signal, stdout, stderr } = await runOnce({ directory, file, shell: group.enter }, ['-r', register], own)
     t.deepEqual([signal, stderr], ['SIGKILL', ''])
     const turns = Number(stdout.trim().split('\n').at(-1))

@@ -118,7 +118,7 @@ function testCase (title, plan) {
       const variables = { REQUESTS: '24', THREADS: '0', ...env }
       const scene = { directory, prepare: clear, shell, spans: spans(directory), env: variables }
       const { traced: { stats }, lines } = await compare(t, scene, way)
-      const label = `${way.capture} ${way.mode} ${lines}`
+      const label = `${way.capture} ${lines}`
       t.is(lines.length, says === undefined ? 0 : 1, label)
       if (says !== undefined) t.regex(lines[0], says, label)
       t.is(stats.fault, undefined, label)

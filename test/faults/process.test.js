@@ -112,7 +112,7 @@ function testCase (title, { says, options = {}, isOff = false, env = {}, spans, 
       const prepare = () => fs.rmSync(path.join(directory, 'spans.jsonl'), { force: true })
       const scene = { directory, prepare, spans: file, env: { REQUESTS: '24', THREADS: '0', ...env }, ...plan }
       const { traced: { stats }, lines } = await compare(t, scene, way, options)
-      const label = `${way.capture} ${way.mode} ${lines}`
+      const label = `${way.capture} ${lines}`
       t.is(lines.length, says === undefined ? 0 : 1, label)
       if (says !== undefined) t.regex(lines[0], says, label)
       if (isOff || stats?.spans === undefined) {
@@ -133,8 +133,8 @@ testPlans(testCase, cases, Object.entries(shimmed).map(([title, plan]) => {
 }))
 
 if (process.platform !== 'win32') {
-  for (const way of runsAll ? ways : ways.slice(0, 2)) {
-    const title = `SIGSTOP for two seconds is no blocking callback: ${way.capture} ${way.mode}`
+  for (const way of ways) {
+    const title = `SIGSTOP for two seconds is no blocking callback: ${way.capture}`
     test.serial(title, (t) => againIfStarved(t, (attempt) => stop(attempt, way)))
   }
 }
@@ -170,11 +170,11 @@ async function ending (t, source, args) {
   const file = path.join(directory, 'program.js')
   fs.writeFileSync(file, source)
   const bare = await runOnce({ directory, file, args }, [], {})
-  for (const { capture, mode } of runsAll ? ways : ways.slice(0, 2)) {
+  for (const { capture } of ways) {
     const spans = path.join(directory, 'spans.jsonl')
-    const own = { LONGSTACK_CAPTURE: capture, LONGSTACK_MODE: mode, LONGSTACK_SPANS: spans }
+    const own = { LONGSTACK_CAPTURE: capture, LONGSTACK_SPANS: spans }
     const traced = await runOnce({ directory, file, args }, ['-r', register], own)
-    const label = `${capture} ${mode} ${traced.stderr}`
+    const label = `${capture} ${traced.stderr}`
     t.deepEqual([traced.code, traced.signal, traced.stdout], [bare.code, bare.signal, bare.stdout], label)
   }
   return bare

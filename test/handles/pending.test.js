@@ -5,8 +5,6 @@
 const test = require('ava')
 const { program } = require('../helpers/run')
 
-const isLightPossible = Number(process.versions.node.split('.')[0]) >= 24
-
 const start = `
   const trace = require(${JSON.stringify(require.resolve('../..'))})
   const { setTimeout: wait } = require('node:timers/promises')
@@ -166,22 +164,12 @@ test('where it is not known what is awaited, it says so', async (t) => {
       const list = trace.pending()
       console.log(JSON.stringify([list.length, list.noteCode, Object.keys(list), require('node:util').inspect(list)]))
     }, 50)`
-  const cases = /** @type {const} */ ([
-    [{ LONGSTACK: '*,-PROMISE' }, 'FILTER', /^The filter leaves promises out/],
-    [{ LONGSTACK_MODE: 'light' }, 'LIGHT', /^In light mode promises are not seen/]
-  ])
-  for (const [env, code, sentence] of cases) {
-    if (code === 'LIGHT' && !isLightPossible) {
-      t.log('no light mode on this Node')
-      continue
-    }
-    const { stdout } = await program(source, { env })
-    const [length, noteCode, keys, text] = JSON.parse(stdout)
-    t.deepEqual([length, noteCode, keys], [0, code, []])
-    t.regex(text, sentence)
-  }
-  const { stdout } = await program(source, { preload: false })
-  t.regex(JSON.parse(stdout)[3], /^Tracing is off/)
+  const { stdout } = await program(source, { env: { LONGSTACK: '*,-PROMISE' } })
+  const [length, noteCode, keys, text] = JSON.parse(stdout)
+  t.deepEqual([length, noteCode, keys], [0, 'FILTER', []])
+  t.regex(text, /^The filter leaves promises out/)
+  const off = await program(source, { preload: false })
+  t.regex(JSON.parse(off.stdout)[3], /^Tracing is off/)
 })
 
 test('wrong options are mistakes with a code', async (t) => {

@@ -47,40 +47,37 @@ const source = `
     let slice
     let count = 0
     while (!(slice = slices.next()).done) count++
-    const { requests, noteCode } = JSON.parse(JSON.stringify(slice.value))
+    const { requests } = JSON.parse(JSON.stringify(slice.value))
     const own = requests.filter(({ request }) => !/stock|price/.test(request)).sort((a, b) => a.request.localeCompare(b.request) || isHttp2(a) - isHttp2(b))
-    console.log(JSON.stringify({ noteCode, isSliced: count > requests.length, length: slice.value.count, own, text: formatHops(own[0].hops) }))
+    console.log(JSON.stringify({ isSliced: count > requests.length, length: slice.value.count, own, text: formatHops(own[0].hops) }))
     process.exit()
   })`
 
-for (const env of [{}, { LONGSTACK_MODE: 'light' }]) {
-  test(`each with its waits and its outgoing requests: ${JSON.stringify(env)}`, async (t) => {
-    const { stdout, stderr } = await program(source, { env })
-    t.is(stderr, '')
-    const { own, text, length, noteCode, isSliced } = JSON.parse(stdout)
-    t.true(isSliced)
-    t.is(length, 11)
-    const stock = 'GET http://localhost/stock'
-    const isLight = noteCode === 'LIGHT'
-    const expected = [
-      ['GET /begun', true, [], ['handle']],
-      ['GET /both', false, ['GET http://127.0.0.1/price', stock], ['viaFetch', 'viaHttp']],
-      ['GET /fetch', false, ['GET http://127.0.0.1/price'], ['viaFetch']],
-      ['GET /http', false, [stock], ['viaHttp']],
-      ['GET /http', false, isLight ? [] : [stock], ['viaHttp']], // over HTTP/2
-      ['GET /socket', false, ['TCP 127.0.0.1'], ['viaSocket']]
-    ]
-    t.deepEqual(own.map(({ request, answering, uses, waits }) => [
-      request,
-      answering,
-      uses.map(({ what }) => what.replace(/:\d+/, '')).sort(),
-      waits.map(({ at }) => at.split(' ')[0]).sort()
-    ]), expected.map(([request, answering, uses, waits]) => [request, answering, uses, isLight ? [] : waits]))
-    t.regex(text, /── GET \/begun · .+ earlier ──$/m)
-    t.notRegex(text, /server\.listen/, 'a chain ends at its request')
-    t.true(own.every(({ ageMs }) => ageMs >= 0))
-  })
-}
+test('each with its waits and its outgoing requests', async (t) => {
+  const { stdout, stderr } = await program(source)
+  t.is(stderr, '')
+  const { own, text, length, isSliced } = JSON.parse(stdout)
+  t.true(isSliced)
+  t.is(length, 11)
+  const stock = 'GET http://localhost/stock'
+  const expected = [
+    ['GET /begun', true, [], ['handle']],
+    ['GET /both', false, ['GET http://127.0.0.1/price', stock], ['viaFetch', 'viaHttp']],
+    ['GET /fetch', false, ['GET http://127.0.0.1/price'], ['viaFetch']],
+    ['GET /http', false, [stock], ['viaHttp']],
+    ['GET /http', false, [stock], ['viaHttp']], // over HTTP/2
+    ['GET /socket', false, ['TCP 127.0.0.1'], ['viaSocket']]
+  ]
+  t.deepEqual(own.map(({ request, answering, uses, waits }) => [
+    request,
+    answering,
+    uses.map(({ what }) => what.replace(/:\d+/, '')).sort(),
+    waits.map(({ at }) => at.split(' ')[0]).sort()
+  ]), expected)
+  t.regex(text, /── GET \/begun · .+ earlier ──$/m)
+  t.notRegex(text, /server\.listen/, 'a chain ends at its request')
+  t.true(own.every(({ ageMs }) => ageMs >= 0))
+})
 
 test('on a busy server, when the records of the requests that wait are overwritten', async (t) => {
   const { stdout, stderr } = await program(`

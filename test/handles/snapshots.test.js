@@ -59,7 +59,7 @@ const OPEN = 'FILEHANDLE,FSEVENTWRAP,MESSAGEPORT,MESSAGEPORT,PROCESSWRAP,TCPWRAP
   'Timeout,Timeout,UDPWRAP,WORKER'
 
 for (const [name, env] of Object.entries({
-  full: {}, light: { LONGSTACK_MODE: 'light' }, 'js engine': { LONGSTACK_CAPTURE: 'js' }
+  full: {}, 'js engine': { LONGSTACK_CAPTURE: 'js' }
 })) {
   test(`${name}: timers, sockets, processes, workers, watchers, ports and files are in the difference while they are open`, async (t) => {
     const { stdout, stderr, code } = await program(KINDS, { env })

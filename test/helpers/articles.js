@@ -32,14 +32,13 @@ async function equalAnswers (t, name) {
   t.is(bare.code, 0)
   const modes = [
     { LONGSTACK_SPANS: spans, LONGSTACK_BLOCKED: '20' },
-    { LONGSTACK_MODE: 'light' },
     { LONGSTACK_CAPTURE: 'js' }
   ]
   for (const env of modes) {
     const traced = await node(['-r', register, harness(name), '--answers'], { env })
     t.is(traced.stdout, bare.stdout, JSON.stringify(env))
     t.is(traced.code, 0, JSON.stringify(env))
-    // Callbacks that block are reported on a slow machine, light mode is not to be had everywhere.
+    // Callbacks that block are reported on a slow machine.
     const lines = traced.stderr.split('\n').filter((line) => line !== '' && !/^(longstack: | )/.test(line))
     t.deepEqual(lines, [], JSON.stringify(env))
   }

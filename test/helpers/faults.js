@@ -17,13 +17,10 @@ const LIMIT_MS = 120_000
 const inherited = Object.fromEntries(Object.entries(process.env)
   .filter(([name]) => !/^(LONGSTACK|NODE_|AVA_|FORCE_COLOR|NO_COLOR)/.test(name)))
 
-/** @typedef {{ capture: 'native' | 'js', mode: 'full' | 'light' }} Way */
+/** @typedef {{ capture: 'native' | 'js' }} Way */
 
 /** All ways to trace. @type {Way[]} */
-const ways = [
-  { capture: 'native', mode: 'full' }, { capture: 'js', mode: 'light' },
-  { capture: 'js', mode: 'full' }, { capture: 'native', mode: 'light' }
-]
+const ways = [{ capture: 'native' }, { capture: 'js' }]
 
 /**
  * @typedef {object} Outcome
@@ -89,15 +86,15 @@ function runOnce (scene, preload, own) {
  * @returns {Promise<{ bare: Outcome, traced: Outcome, lines: string[] }>} lines: those that stderr has with
  *   longstack only
  */
-async function compare (t, scene, { capture, mode }, options = {}) {
+async function compare (t, scene, { capture }, options = {}) {
   const { spans = path.join(scene.directory, 'spans.jsonl') } = scene
-  const own = { LONGSTACK_SPANS: spans, LONGSTACK_CAPTURE: capture, LONGSTACK_MODE: mode, ...options }
+  const own = { LONGSTACK_SPANS: spans, LONGSTACK_CAPTURE: capture, ...options }
   const { prepare = () => {} } = scene
   prepare()
   const bare = await runOnce(scene, [], {})
   prepare()
   const traced = await runOnce(scene, ['-r', register], own)
-  const label = `${capture} ${mode}: ${traced.stderr}`
+  const label = `${capture}: ${traced.stderr}`
   t.deepEqual([traced.code, traced.signal], [bare.code, bare.signal], label)
   t.is(traced.stdout, bare.stdout, label)
   const lines = traced.stderr.split('\n').filter((line) => line.startsWith('longstack: '))

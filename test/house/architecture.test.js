@@ -79,7 +79,7 @@ const commands = {
 
 // Written by who has it alone; the others may read.
 const owners = [
-  { what: /\bcreateHook\(/, files: ['hooks/installer.js', 'hooks/light-support.js', 'leak-watch.js'] },
+  { what: /\bcreateHook\(/, files: ['hooks/installer.js', 'leak-watch.js'] },
   { what: /\bprepareStackTrace = |(?:define|delete)Property\(\w+, 'prepareStackTrace'/, files: ['stacks/formatter-slot.js'] },
   { what: /\bstackTraceLimit = |(?:define|delete)Property\(\w+, 'stackTraceLimit'/, files: ['stacks/trace-limit.js'] },
   { what: /\bdlopen\(/, files: ['stacks/binding.js'] },

@@ -136,7 +136,7 @@ own('a command that is killed leaves the process as it was, and its options', as
   command.child.kill('SIGKILL')
   await isAsBefore(t, target)
   const bare = await startApp()
-  const second = await attach(bare, '--light')
+  const second = await attach(bare)
   second.child.kill('SIGKILL')
   await isAsBefore(t, bare)
 })

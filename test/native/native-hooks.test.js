@@ -42,12 +42,6 @@ for (const capture of ['native', 'js']) {
   })
 }
 
-able('counts are those of trace.hook in light mode', async (t) => {
-  const [[counts, report]] = await answers(t, busy, { env: { LONGSTACK_MODE: 'light' } })
-  t.deepEqual(report, counts)
-  t.true(counts.Immediate.runs > 20)
-})
-
 able('only what the filter selects is told', async (t) => {
   const [[counts, report]] = await answers(t, busy, { env: { LONGSTACK: 'TCP' } })
   t.deepEqual(Object.keys(report).sort(), ['TCPCONNECTWRAP', 'TCPSERVERWRAP', 'TCPWRAP'])

@@ -59,8 +59,6 @@ const mistakes = [
   ['depth: 1e300', () => trace.enable({ depth: 1e300 }), 'INVALID_OPTION', /Received 1e\+300/],
   ['budget: 3', () => trace.enable({ budget: 3 }), 'INVALID_OPTION',
     /"budget" must be an integer from 1048576 to 1099511627776 \(bytes\)/],
-  ['mode: fast', () => trace.enable({ mode: 'fast' }), 'INVALID_OPTION',
-    /"mode" must be "full" or "light"\. Received "fast"/],
   ['capture: c', () => trace.enable({ capture: 'c' }), 'INVALID_OPTION',
     /"capture" must be "auto", "native" or "js"\. Received "c"/],
   ['internals: 1', () => trace.enable({ internals: 1 }), 'INVALID_OPTION',
@@ -143,6 +141,20 @@ test('a mistake changes nothing that is in force', async (t) => {
   ])
 })
 
+test('who asks for light mode is told once, and gets full', async (t) => {
+  const { stdout, stderr } = await program(`
+    const trace = require(${JSON.stringify(require.resolve('../..'))})
+    trace.on('warning', ({ code, message }) => console.log(code, message))
+    for (const mode of ['full', undefined, 'light', 'lihgt', null]) trace.enable({ mode })
+    setTimeout(async function timer () { await null; console.log(trace.chain().map((hop) => hop.label).join()) }, 1)`)
+  t.is(stderr, '')
+  t.is(stdout, 'LONGSTACK_WARN_LIGHT_MODE option "mode": there is no light mode any more; full costs less, and is in ' +
+    'force.\nawait,setTimeout(1)\n')
+  const alone = await program(`require(${JSON.stringify(require.resolve('../..'))}).enable({ mode: 'light' })`,
+    { preload: false })
+  t.is(alone.stderr, 'longstack: option "mode": there is no light mode any more; full costs less, and is in force.\n')
+})
+
 /** Variable, value, what the line says. @type {Array<[string, string, RegExp]>} */
 const variables = [
   ['LONGSTACK', 'TPC', /Unknown subsystem "TPC"\. Did you mean "TCP"\?/],
@@ -154,7 +166,7 @@ const variables = [
   ['LONGSTACK_FRAMES', '1e9', /Received "1e9"/],
   ['LONGSTACK_FRAMES', '99999999999999999999', /Received 100000000000000000000/],
   ['LONGSTACK_DEPTH', '0', /an integer from 1 to 1000\. Received 0/],
-  ['LONGSTACK_MODE', 'heavy', /"full" or "light"\. Received "heavy"/],
+  ['LONGSTACK_MODE', 'heavy', /^longstack: LONGSTACK_MODE: there is no light mode any more; full costs less, and is in force\.$/],
   ['LONGSTACK_CAPTURE', 'nativ', /"auto", "native" or "js"\. Received "nativ"/],
   ['LONGSTACK_INTERNALS', 'perhaps', /true or false\. Received "perhaps"/],
   ['LONGSTACK_ERRORS', 'none', /true, false or "print"\. Received "none"/],
@@ -167,7 +179,7 @@ const variables = [
   ['LONGSTACK_XYZZYXYZZY', '3', /Unknown environment variable "LONGSTACK_XYZZYXYZZY"\.$/],
   ['LONGSTACK_SPANS', 'spans.jsonl;slowr=3', /slowr.*Did you mean "slower"\?/],
   ['LONGSTACK_BLOCKED', 'often', /\(ms\)\. Received "often"/],
-  ['LONGSTACK_MODE', 'two\nlines \u001b[31m', /Received "two\\nlines \\u001b\[31m"/]
+  ['LONGSTACK_CAPTURE', 'two\nlines \u001b[31m', /Received "two\\nlines \\u001b\[31m"/]
 ]
 
 for (const [name, value, sentence] of variables) {
@@ -195,7 +207,7 @@ test('several wrong variables: a line each, the right ones count', async (t) => 
 })
 
 test('empty variables are as if not set', async (t) => {
-  const names = ['', '_FRAMES', '_DEPTH', '_MODE', '_CAPTURE', '_INTERNALS', '_ERRORS', '_HIDE', '_SIGNAL',
+  const names = ['', '_FRAMES', '_DEPTH', '_CAPTURE', '_INTERNALS', '_ERRORS', '_HIDE', '_SIGNAL',
     '_BUDGET']
   const env = Object.fromEntries(names.map((name) => [`LONGSTACK${name}`, '']))
   const source = "setTimeout(() => console.log(new Error('x').stack), 1)"

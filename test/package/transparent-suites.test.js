@@ -28,15 +28,15 @@ test('the comparison reports a difference, and leaves out what does not occur ag
     files: [path.join(__dirname, '..', 'suites', 'sample.js')],
     command: (file) => ['--test-reporter=tap', file, path.join(folder, 'memory')],
     parse: parseTap
-  }, { modes: ['full', 'light'] })
+  }, { modes: ['full', 'js'] })
   t.is(tests, 9)
   t.is(passed, 7)
   t.deepEqual(differences.map(({ name, mode, bare, traced }) => [name, mode, bare, traced]), [
     ['sees longstack', 'full', 'ok', 'not ok'],
-    ['sees longstack', 'light', 'ok', 'not ok']
+    ['sees longstack', 'js', 'ok', 'not ok']
   ])
-  t.deepEqual(byStacks.map(({ name, mode }) => [name, mode]), [['sees hops', 'full'], ['sees hops', 'light']])
-  t.deepEqual(byHook.map(({ name, mode }) => [name, mode]), [['sees any preload', 'full'], ['sees any preload', 'light']])
+  t.deepEqual(byStacks.map(({ name, mode }) => [name, mode]), [['sees hops', 'full'], ['sees hops', 'js']])
+  t.deepEqual(byHook.map(({ name, mode }) => [name, mode]), [['sees any preload', 'full'], ['sees any preload', 'js']])
   t.deepEqual(unsteady.map(({ name, bare, traced }) => [name, bare, traced]), [['differs once', 'ok', 'not ok']])
 })
 

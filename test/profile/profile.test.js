@@ -107,7 +107,6 @@ test('requests have their route, as a framework knows it late', async (t) => {
 
 for (const [name, env, lacking] of /** @type {const} */ ([
   ['with the engine in JavaScript', { LONGSTACK_CAPTURE: 'js' }, /^$/],
-  ['in light mode', { LONGSTACK_MODE: 'light' }, /^(In light mode .+)?$/],
   ['with a filter', { LONGSTACK: 'TIMER' }, /The filter TIMER leaves resources out/]
 ])) {
   test(`works ${name}, and says what it lacks`, async (t) => {

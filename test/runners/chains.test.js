@@ -133,7 +133,7 @@ for (const [name, runners] of Object.entries({
   })
 }
 
-const modes = { full: {}, light: { LONGSTACK_MODE: 'light' }, 'js engine': { LONGSTACK_CAPTURE: 'js' } }
+const modes = { full: {}, 'js engine': { LONGSTACK_CAPTURE: 'js' } }
 
 for (const [mode, env] of Object.entries(modes)) {
   test(`node:test, ${mode}: a chain is of its own test`, async (t) => {

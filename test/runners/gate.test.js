@@ -166,14 +166,13 @@ const AVA_LEAKS = `
   test('fails by itself', (t) => { setTimeout(() => {}, 1e6); t.fail('its own failure') })
   test.failing('fails as it should', (t) => { t.fail() })`
 
-for (const [mode, workerThreads] of /** @type {const} */ ([['full', true], ['light', false]])) {
-  testRunners(test, AVA, `tests at the same time are told apart, ${mode} mode`, async (t, run) => {
+for (const workerThreads of [true, false]) {
+  testRunners(test, AVA, `tests at the same time are told apart, in ${workerThreads ? 'threads' : 'processes'}`, async (t, run) => {
     const config = `export default { require: ['longstack/ava'], workerThreads: ${workerThreads}, timeout: '60s' }`
     const { stdout, code } = await run({
       files: { 'ava.config.mjs': config, 'a.test.mjs': AVA_LEAKS },
       args: ['a.test.mjs'],
-      nodeOptions: '',
-      env: { LONGSTACK_MODE: mode }
+      nodeOptions: ''
     })
     t.is(code, 1, stdout)
     t.regex(stdout, /test 'saves' left 1 TCP server, opened at a\.test\.mjs:6/)

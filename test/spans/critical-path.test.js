@@ -9,7 +9,6 @@ const test = require('ava')
 const { runServer, timesOf, parseSite, fixtures } = require('../helpers/critical-path')
 const { patient } = require('../helpers/starved')
 
-const HAS_LIGHT_MODE = Number(process.versions.node.split('.')[0]) >= 24
 const TOLERANCE = 1 // ms between the clock readings of the program and those of its hooks
 const ROUNDING = 0.001 // ms
 const DUE = 90 // ms of the timer of restDelayed
@@ -531,4 +530,3 @@ function defineTests (mode, env, sites) {
 
 defineTests('full mode', {}, true)
 defineTests('the JavaScript engine', { LONGSTACK_CAPTURE: 'js' }, true)
-if (HAS_LIGHT_MODE) defineTests('light mode', { LONGSTACK_MODE: 'light' }, false)

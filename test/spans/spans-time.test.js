@@ -8,8 +8,6 @@ const test = require('ava')
 const { told, timesOf, one, sound, asNodeSays } = require('../helpers/spans')
 const { patient } = require('../helpers/starved')
 
-const LIGHT = Number(process.versions.node.split('.')[0]) >= 24
-
 const timed = patient(test)
 
 /**
@@ -19,7 +17,7 @@ const timed = patient(test)
 const ways = {
   'as it comes': {},
   'the JavaScript engine': { LONGSTACK_CAPTURE: 'js' },
-  'light mode': { LONGSTACK_MODE: 'light' }
+  'a filter without promises': { LONGSTACK: '*,-PROMISE' }
 }
 
 // What a span does, and which subsystems may end its waits: where two end together, either.
@@ -62,8 +60,7 @@ for (const [way, env] of Object.entries(ways)) {
       sound(t, span(name))
       asNodeSays(t, all, name)
       const { wait, waited } = times(name)
-      const known = way === 'light mode' ? [...waits, 'unknown'] : waits
-      const others = Object.entries(wait).filter(([subsystem]) => !known.includes(subsystem))
+      const others = Object.entries(wait).filter(([subsystem]) => !waits.includes(subsystem))
       const beside = others.reduce((sum, [, ms]) => sum + ms, 0)
       t.true(beside < waited * 0.1 + 1, JSON.stringify(wait))
     })
@@ -481,19 +478,3 @@ timed('runs are told from the start of the span on, the longest of them, and lie
   t.true(runs.every((/** @type {any[]} */ [start, ms]) => start >= 0 && start + ms <= duration + 0.01))
   t.true(runs.reduce((/** @type {number} */ sum, /** @type {any[]} */ [, ms]) => sum + ms, 0) <= run + 0.1)
 })
-
-if (LIGHT) {
-  timed('light mode: what follows an await is known once it makes something', async (t) => {
-    const { times } = await told(`
-      setTimeout(async () => {
-        const queue = []
-        await Promise.all([
-          trace.span('waits', async () => { await new Promise((resolve) => queue.push(resolve)); setImmediate(() => {}); busy(60) }),
-          trace.span('resolves', async () => { await wait(20); queue.pop()() })
-        ])
-        tell()
-      }, 10)`, { env: { LONGSTACK_MODE: 'light' } })
-    t.true(times('waits').run >= 59, JSON.stringify(times('waits')))
-    t.true(times('resolves').by.some(({ name, ms }) => name === 'waits' && ms >= 55))
-  })
-}

@@ -23,7 +23,7 @@ const streamed = (server) => new Promise((resolve) => server.once('stream', () =
 const of = (spans, kind) => spans.filter((span) => span.kind === kind && !span.name.startsWith('connect '))
 
 /** @type {Array<[string, Record<string, string>]>} */
-const modes = [['full', {}], ['light mode', { LONGSTACK_MODE: 'light' }], ['the js engine', { LONGSTACK_CAPTURE: 'js' }]]
+const modes = [['full', {}], ['the js engine', { LONGSTACK_CAPTURE: 'js' }]]
 
 for (const [mode, env] of modes) {
   for (const secure of [false, true]) {

@@ -10,7 +10,6 @@ const served = (spans) => spans.filter(({ kind }) => kind === 'SERVER')
 
 const modes = [
   ['full', {}],
-  ['light mode', { LONGSTACK_MODE: 'light' }],
   ['the js engine', { LONGSTACK_CAPTURE: 'js' }],
   ['a filter', { LONGSTACK: 'TIMER' }]
 ]

@@ -13,8 +13,6 @@ const { same } = require('../helpers/both')
 const { patient } = require('../helpers/starved')
 const { recordsOf } = require('../helpers/records')
 
-const LIGHT = Number(process.versions.node.split('.')[0]) >= 24
-
 /** @param {import('ava').ExecutionContext} t */
 function file (t) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-spans-'))
@@ -161,60 +159,58 @@ test('where spans are off the function just runs, with a handle that does nothin
   t.is(stdout, '|||true|true\nundefined\nsame\n')
 })
 
-for (const mode of LIGHT ? ['full', 'light'] : ['full']) {
-  test(`${mode} mode: what listeners and hooks do makes no spans, at once or later`, async (t) => {
-    const { records } = await told(`
-      const http = require('node:http')
-      let turns = 0
-      async function again () {
-        if (++turns > 200) { process.exitCode = 9; process.exit() }
-        trace.span('at once', () => {})
-        setTimeout(() => trace.span('in a timer', () => {}), 1)
-        http.get('http://127.0.0.1:1').on('error', () => {})
-        fetch('http://127.0.0.1:1').catch(() => {})
-        await null
-        trace.span('after an await', () => {})
-        await wait(2)
-        trace.span('after a wait', () => {})
-        queueMicrotask(() => trace.span('in a microtask', () => {}))
-      }
-      trace.on('span', again)
-      const remove = trace.hook({ init () { trace.span('in a hook', () => {}) } })
-      trace.span('first', () => {})
-      setTimeout(() => { remove(); trace.span('second', () => {}); setTimeout(tell, 60) }, 30)`, { env: { LONGSTACK_MODE: mode } })
-    t.deepEqual(records.map((/** @type {any} */ { name }) => name), ['first', 'second'])
-  })
-
-  test(`${mode} mode: parents are found across everything that carries a context`, async (t) => {
-    const { records, span } = await told(`
-      const { EventEmitter, once } = require('node:events')
-      ;(async () => {
-        await Promise.all(['a', 'b'].map((id) => trace.span(id, async () => {
-          await null
-          trace.span(id + ' await', () => {})
-          await new Promise((resolve) => setTimeout(resolve, 2)); trace.span(id + ' timer', () => {})
-          await new Promise((resolve) => process.nextTick(resolve)); trace.span(id + ' tick', () => {})
-          await require('node:fs').promises.stat('/'); trace.span(id + ' fs', () => {})
-          const emitter = new EventEmitter(); setImmediate(() => emitter.emit('x')); await once(emitter, 'x'); trace.span(id + ' event', () => {})
-          await Promise.race([wait(1), wait(50)]); trace.span(id + ' race', () => {})
-          for await (const x of (async function * () { await wait(1); yield 1 })()) trace.span(id + ' iterator', () => {})
-          await trace.span(id + ' inner', async () => { await wait(1); trace.span(id + ' innermost', () => {}) })
-          trace.span(id + ' after inner', () => {})
-          await new Promise((resolve) => queueMicrotask(() => { trace.span(id + ' microtask', () => {}); resolve() }))
-          trace.bind(() => trace.span(id + ' bound', () => {}))()
-        })))
-        trace.span('after all', () => {})
-        tell()
-      })()`, { env: { LONGSTACK_MODE: mode } })
-    t.is(span('after all').parentSpanId, undefined)
-    for (const id of ['a', 'b']) {
-      for (const { name, parentSpanId, traceId } of records.filter((/** @type {any} */ { name }) => name.startsWith(`${id} `))) {
-        t.is(parentSpanId, span(name === `${id} innermost` ? `${id} inner` : id).spanId, name)
-        t.is(traceId, span(id).traceId)
-      }
+test('what listeners and hooks do makes no spans, at once or later', async (t) => {
+  const { records } = await told(`
+    const http = require('node:http')
+    let turns = 0
+    async function again () {
+      if (++turns > 200) { process.exitCode = 9; process.exit() }
+      trace.span('at once', () => {})
+      setTimeout(() => trace.span('in a timer', () => {}), 1)
+      http.get('http://127.0.0.1:1').on('error', () => {})
+      fetch('http://127.0.0.1:1').catch(() => {})
+      await null
+      trace.span('after an await', () => {})
+      await wait(2)
+      trace.span('after a wait', () => {})
+      queueMicrotask(() => trace.span('in a microtask', () => {}))
     }
-  })
-}
+    trace.on('span', again)
+    const remove = trace.hook({ init () { trace.span('in a hook', () => {}) } })
+    trace.span('first', () => {})
+    setTimeout(() => { remove(); trace.span('second', () => {}); setTimeout(tell, 60) }, 30)`)
+  t.deepEqual(records.map((/** @type {any} */ { name }) => name), ['first', 'second'])
+})
+
+test('parents are found across everything that carries a context', async (t) => {
+  const { records, span } = await told(`
+    const { EventEmitter, once } = require('node:events')
+    ;(async () => {
+      await Promise.all(['a', 'b'].map((id) => trace.span(id, async () => {
+        await null
+        trace.span(id + ' await', () => {})
+        await new Promise((resolve) => setTimeout(resolve, 2)); trace.span(id + ' timer', () => {})
+        await new Promise((resolve) => process.nextTick(resolve)); trace.span(id + ' tick', () => {})
+        await require('node:fs').promises.stat('/'); trace.span(id + ' fs', () => {})
+        const emitter = new EventEmitter(); setImmediate(() => emitter.emit('x')); await once(emitter, 'x'); trace.span(id + ' event', () => {})
+        await Promise.race([wait(1), wait(50)]); trace.span(id + ' race', () => {})
+        for await (const x of (async function * () { await wait(1); yield 1 })()) trace.span(id + ' iterator', () => {})
+        await trace.span(id + ' inner', async () => { await wait(1); trace.span(id + ' innermost', () => {}) })
+        trace.span(id + ' after inner', () => {})
+        await new Promise((resolve) => queueMicrotask(() => { trace.span(id + ' microtask', () => {}); resolve() }))
+        trace.bind(() => trace.span(id + ' bound', () => {}))()
+      })))
+      trace.span('after all', () => {})
+      tell()
+    })()`)
+  t.is(span('after all').parentSpanId, undefined)
+  for (const id of ['a', 'b']) {
+    for (const { name, parentSpanId, traceId } of records.filter((/** @type {any} */ { name }) => name.startsWith(`${id} `))) {
+      t.is(parentSpanId, span(name === `${id} innermost` ? `${id} inner` : id).spanId, name)
+      t.is(traceId, span(id).traceId)
+    }
+  }
+})
 
 test('disable ends spans as open, enable begins anew; outputs can be replaced', async (t) => {
   const [first, second] = [file(t), file(t)]

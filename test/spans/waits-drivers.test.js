@@ -10,7 +10,6 @@ const { lacks, runDrivers } = require('../helpers/drivers')
 const { strict } = require('../helpers/installed')
 const { patient } = require('../helpers/starved')
 
-const HAS_LIGHT_MODE = Number(process.versions.node.split('.')[0]) >= 24
 const INEXACT = 0.9 // of a known length: clocks of two processes
 const MAIN_PART = 0.8 // of what a request did not run, where its length is not known
 const [QUERY, SHORT_QUERY, POP, TASK, ANSWER] = [70, 30, 80, 60, 60] // ms, as in fixtures/drivers/app.js
@@ -217,4 +216,3 @@ function defineTests (mode, env, sites) {
 }
 
 defineTests('full mode', {}, true)
-if (HAS_LIGHT_MODE) defineTests('light mode', { LONGSTACK_MODE: 'light' }, false)

@@ -21,7 +21,7 @@ text of stacks (LONGSTACK_ERRORS=off does not make these).
   --checkout DIR   tests that a package leaves out of npm
   --runner RUNNER  of a checkout: ${Object.keys(parsers).join(', ')}
   FLAGS            of a checkout's runner: of mocha, or else of node
-  --modes A,B      full, light, js, spans (default all)
+  --modes A,B      full, js, spans (default all)
   --modules DIR    the node_modules folder with the packages (default: installed into .cache/suites)
   --jobs N         processes at a time (default 2)
   --files REGEX    only these files of tests

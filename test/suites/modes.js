@@ -12,13 +12,12 @@ const lineDropper = path.join(__dirname, 'line-dropper.js')
 
 /**
  * @typedef {'bare' | 'hook' | Mode} Column
- * @typedef {'full' | 'light' | 'js' | 'spans' | 'stdout'} Mode
+ * @typedef {'full' | 'js' | 'spans' | 'stdout'} Mode
  */
 
 /** What each mode sets, by mode. @type {Record<Mode, (directory: string) => Record<string, string>>} */
 const settings = {
   full: () => ({}),
-  light: () => ({ LONGSTACK_MODE: 'light' }),
   js: () => ({ LONGSTACK_CAPTURE: 'js' }),
   spans: (directory) => ({ LONGSTACK_SPANS: path.join(directory, 'spans.ndjson'), LONGSTACK_BLOCKED: '200' }),
   stdout: () => ({ LONGSTACK_SPANS: '-', LONGSTACK_BLOCKED: '200' })

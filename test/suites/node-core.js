@@ -26,7 +26,7 @@ Runs the tests in DIRECTORY, the folder test of Node's repository, with the Node
 
   --sets A,B       folders of DIRECTORY (default async-hooks,parallel,sequential)
   --match REGEX    only files whose name matches
-  --modes A,B      full, light, js, spans (default these), stdout: spans to \`-\`
+  --modes A,B      full, js, spans (default these), stdout: spans to \`-\`
   --stdout KIND    what stdout of the tests is, without longstack as well: file (default), socket, pipe
   --results FILE   lines of JSON, continued if there are some (default node-core.ndjson)
   --jobs N         processes at a time (default 2)

@@ -23,7 +23,7 @@ const { parseTap, parseTape, parseMocha, parseLines } = require('./parsers')
 
 /** @type {Package[]} */
 const packages = [
-  { name: 'promises-aplus-tests', inCI: true, modes: ['full', 'light'], minPassed: 872, runner: 'mocha', sample: ['promise-adapter.js'] },
+  { name: 'promises-aplus-tests', inCI: true, modes: ['full', 'js'], minPassed: 872, runner: 'mocha', sample: ['promise-adapter.js'] },
   { name: 'light-my-request', inCI: true, modes: ['full', 'js'], minPassed: 184, runner: 'node:test', sample: ['test/index.test.js'], minSample: 130 },
   {
     name: 'fastify',
@@ -49,7 +49,7 @@ const packages = [
   { name: 'emitter-listener', inCI: true, minPassed: 5, runner: 'tap', files: /\.tap\.js$/ },
   { name: 'shimmer', inCI: true, minPassed: 20, runner: 'tap', files: /\.tap\.js$/ },
   { name: 'stack-chain', inCI: true, modes: ['js', 'spans'], minPassed: 30, minSample: 8, runner: 'tap', files: /^test\/simple\/.*\.js$/, keepsStacks: true, sample: ['test/simple/filter.js'] },
-  { name: 'tape', inCI: true, modes: ['js', 'light'], minPassed: 100, minSample: 2, runner: 'tap', files: /^test\/[^/]+\.js$/, except: /common\.js/, keepsStacks: true, sample: ['test/throws.js'] },
+  { name: 'tape', inCI: true, modes: ['js', 'full'], minPassed: 100, minSample: 2, runner: 'tap', files: /^test\/[^/]+\.js$/, except: /common\.js/, keepsStacks: true, sample: ['test/throws.js'] },
   { name: 'abstract-level', inCI: true, minPassed: 6000, runner: 'tape', files: /^test\/self\.js$/, sample: ['test/self.js'] },
   { name: 'fastq', inCI: true, minPassed: 200, runner: 'tape', files: /^test\/test\.js$/, sample: ['test/test.js'] },
   { name: 'split2', inCI: true, minPassed: 50, runner: 'tape', files: /^test\.js$/ },

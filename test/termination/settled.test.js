@@ -9,8 +9,7 @@ const trace = `const trace = require(${JSON.stringify(require.resolve('../..'))}
 
 const variants = [
   { LONGSTACK_CAPTURE: 'native' },
-  { LONGSTACK_CAPTURE: 'js' },
-  { LONGSTACK_CAPTURE: 'native', LONGSTACK_MODE: 'light' }
+  { LONGSTACK_CAPTURE: 'js' }
 ]
 
 for (const env of variants) {

@@ -17,7 +17,7 @@ test.before('the bundle is made of the sources', (t) => {
 })
 
 const COUNT = runsAll ? 100 : 40
-const modes = /** @type {const} */ (runsAll ? ['full', 'light', 'spans'] : ['full', 'spans'])
+const modes = /** @type {const} */ (['full', 'spans'])
 
 for (const engine of /** @type {const} */ (['native', 'js'])) {
   for (const mode of modes) {

@@ -15,7 +15,6 @@ const modes = [
   {},
   { LONGSTACK_CAPTURE: 'js' },
   { LONGSTACK_ERRORS: 'off' },
-  { LONGSTACK_MODE: 'light' },
   { LONGSTACK_SPANS: spans },
   { LONGSTACK_SPANS: spans, LONGSTACK_BLOCKED: '50' },
   { LONGSTACK_BLOCKED: '50', LONGSTACK_CAPTURE: 'js' }

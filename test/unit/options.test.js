@@ -38,7 +38,6 @@ const values = {
   depth: { good: [1, 1000], bad: [0, 1001] },
   budget: { good: [2 ** 20, 2 ** 40], bad: [2 ** 20 - 1, 2 ** 40 + 1, Infinity] },
   blocked: { good: [1, 3_600_000], bad: [0, 3_600_001, '50'] },
-  mode: { good: ['full', 'light'], bad: ['FULL', '', true] },
   capture: { good: ['auto', 'native', 'js'], bad: ['wasm'] },
   errors: { good: [true, false], bad: ['true', 1, null] },
   internals: { good: [true, false], bad: ['on'] },
@@ -71,12 +70,11 @@ test('what is neither array nor object is an error', (t) => {
 })
 
 test('texts of variables: what cannot be read stays text, for the message', (t) => {
-  const { frames, errors, filter, hide, mode } = rules
+  const { frames, errors, filter, hide } = rules
   t.deepEqual(['10', ' 10 ', '1e3', '-1', ''].map(frames.fromText), [10, 10, '1e3', '-1', ''])
   t.deepEqual(['1', 'TRUE', 'on', 'yes'].map(errors.fromText), [true, true, true, true])
   t.deepEqual(['0', 'false', 'Off', 'no'].map(errors.fromText), [false, false, false, false])
   t.is(errors.fromText('perhaps'), 'perhaps')
   t.deepEqual(filter.fromText(' TCP, ,-PROMISE,'), ['TCP', '-PROMISE'])
   t.deepEqual([hide.fromText('/a.b/'), hide.fromText('a'), hide.fromText('node_modules'), hide.fromText('(')], [/a.b/, /a/, 'node_modules', '('])
-  t.is(mode.fromText('light'), 'light')
 })

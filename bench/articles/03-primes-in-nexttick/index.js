@@ -19,8 +19,8 @@ const { forms, ways, begin } = require('./ticks')
 const TICKS = { full: 30_000, quick: 500, answers: 500 }
 const LENGTH = { full: 30_000, quick: 500, answers: 1_000 } // of a recursion
 
-/** Modes and engines of the table. Light mode differs only where Node can keep promise hooks off. */
-const modes = { full: {}, light: { LONGSTACK_MODE: 'light' }, 'full, engine js': { LONGSTACK_CAPTURE: 'js' } }
+/** The engines of the table. */
+const engines = { native: {}, js: { LONGSTACK_CAPTURE: 'js' } }
 
 const run = promisify(execFile)
 
@@ -109,14 +109,14 @@ async function countsTable (length) {
   const rows = []
   for (const way of Object.keys(ways)) {
     const row = [way]
-    for (const env of Object.values(modes)) {
+    for (const env of Object.values(engines)) {
       row.push(formatCounts(await child(['recur', way, String(length)], { traced: true, env })))
     }
     rows.push(row)
   }
   return {
     title: `Callbacks that the chain counts, of ${length}: the first, set by the caller, and the others`,
-    heading: ['recursion of', ...Object.keys(modes)],
+    heading: ['recursion of', ...Object.keys(engines)],
     rows
   }
 }

@@ -80,7 +80,6 @@ const MAX_BLOCKERS = 100 // places
  * @property {BlockerRow[]} blockers
  * @property {number | undefined} blockedMs from which callbacks are reported; undefined: they are not
  * @property {ThreadRow[]} threads
- * @property {boolean} light some thread is in light mode
  */
 
 class Model {
@@ -175,8 +174,7 @@ class Model {
       handleCount: answers.reduce((count, { facts, figures }) => count + (figures ?? facts).handles.count, 0),
       blockers: [...this.#blockers.values()],
       blockedMs: blockedMs.length === 0 ? undefined : Math.min(...blockedMs),
-      threads: answers.map(threadRow),
-      light: answers.some(({ facts }) => facts.light)
+      threads: answers.map(threadRow)
     }
   }
 }

@@ -87,7 +87,7 @@ const panes = [
     id: (row) => `${row.isOfRequest} ${row.label} ${row.site}`,
     why: (row) => ({ place: row.place }),
     empty: (frame) => frame.waits === undefined
-      ? 'What waits is not known in light mode, or where the filter leaves out promises.'
+      ? 'What waits is not known where the filter leaves out promises.'
       : 'Nothing waits.'
   },
   {

@@ -108,7 +108,7 @@ class Poller {
       asked.figures = await asked.thread.call('readTop')
       if (asked.figures !== undefined) return
     }
-    if (asked.thread.facts.tracing === 'off') await asked.thread.call('attach', { mode: 'light' })
+    if (asked.thread.facts.tracing === 'off') await asked.thread.call('attach', {})
     asked.facts = await asked.thread.call('startTop', this.#options)
   }
 

@@ -33,7 +33,7 @@ function answer ({ pid = 1, threadId = 0, maxMs = 1, silentMs = 0, groups = [], 
   const figures = {
     ms: 1000, enabled: true, routes: [], inFlight: 0, oldest: undefined, thread, blockers: [], handles
   }
-  const facts = { pid, threadId, name: '/app/server.js', node: 'v24.0.0', light: false, blockedMs: undefined, handles }
+  const facts = { pid, threadId, name: '/app/server.js', node: 'v24.0.0', blockedMs: undefined, handles }
   return { key: `${pid} ${threadId}`, facts, figures: silentMs > 0 ? undefined : { ...figures, ...others }, silentMs }
 }
 

@@ -1,19 +1,13 @@
 'use strict'
 
-// mode: 'light': no promise hooks, and the chain crosses await all the same. Where Node cannot, it is full
-// and says so.
+// A filter without promises: they make no hops, and the chain crosses await all the same.
 
 const test = require('ava')
-const { loadBinding } = require('../../lib/stacks/binding')
 const { same } = require('../helpers/both')
-const { node, program, register, root } = require('../helpers/run')
-const { stories, major } = require('../helpers/stories')
+const { program, root } = require('../helpers/run')
+const { stories } = require('../helpers/stories')
 
-const light = { LONGSTACK_MODE: 'light' }
-const can = major >= 24
-/** V8's own hooks tell of promises, so that async_hooks need not. */
-const leavesPromises = can && loadBinding().failure === undefined && process.env.ENGINE !== 'js'
-const where = can ? test : () => {}
+const filter = { LONGSTACK: '*,-PROMISE' }
 
 const prelude = `
   const trace = require(${JSON.stringify(root)})
@@ -30,52 +24,13 @@ const prelude = `
  * @param {Parameters<typeof program>[1]} [options]
  */
 async function answers (t, source, options = {}) {
-  const { stdout, stderr, code } = await program(source, { env: light, ...options })
+  const { stdout, stderr, code } = await program(source, { env: filter, ...options })
   t.is(stderr, '')
   t.is(code, 0)
   return JSON.parse(stdout)
 }
 
-test('it is in force where this Node can, else full is, and stats() says why', async (t) => {
-  const stats = await answers(t, `console.log(JSON.stringify(require(${JSON.stringify(root)}).stats()))`)
-  t.is(stats.mode, can ? 'light' : 'full')
-  t.is(stats.modeWhy, can ? 'asked for' : 'light was asked for, but this Node cannot keep promise hooks off')
-  t.is(stats.fault, undefined)
-  if (!can) return
-  const without = await answers(t, `console.log(JSON.stringify([require(${JSON.stringify(root)}).stats().mode, require(${JSON.stringify(root)}).stats().modeWhy]))`,
-    { args: ['--no-async-context-frame'] })
-  t.deepEqual(without, ['full', 'light was asked for, but this Node cannot keep promise hooks off'])
-})
-
-test('where it falls back, promises have their hops', async (t) => {
-  const args = can ? ['--no-async-context-frame'] : []
-  const told = await answers(t, `${prelude}
-    setTimeout(async function timer () { await null; Promise.resolve().then(function end () { tell('then') }) }, 1)`, { args })
-  t.regex(told.then[0], /^promise.then \| timer$/)
-  t.is(told.then.at(-1), 'setTimeout(1) | ')
-})
-
-const probe = `
-  const { AsyncLocalStorage } = require('node:async_hooks')
-  const hooked = () => Object.getOwnPropertySymbols(Promise.resolve()).length > 0 // a hook marks every promise
-`
-
-where('promises make no events', async (t) => {
-  const source = `${probe}
-    const trace = require(${JSON.stringify(root)})
-    const types = new Set()
-    trace.hook({ init: ({ type }) => types.add(type) })
-    setTimeout(async () => {
-      await null
-      await Promise.all([import('node:fs'), new Promise((resolve) => setImmediate(resolve))])
-      console.log(JSON.stringify([hooked(), types.has('PROMISE'), types.has('Immediate'), trace.stats().captured > 0]))
-    }, 1)`
-  t.deepEqual(await answers(t, source), [false, false, true, true])
-  t.deepEqual(await answers(t, source, { env: { LONGSTACK_MODE: 'full' } }), [true, true, true, true])
-  t.deepEqual(await answers(t, source, { env: { LONGSTACK: '*,-PROMISE' } }), [false, false, true, true], 'also where the filter leaves promises out')
-})
-
-where('the chain crosses await, then, thenables, for await and combinators', async (t) => {
+test('the chain crosses await, then, thenables, for await and combinators', async (t) => {
   const told = await answers(t, `${prelude}
     const fs = require('node:fs')
     const flow = (name, body) => setTimeout(async function timer () { setImmediate(() => body(name)) }, name.length)
@@ -100,7 +55,7 @@ where('the chain crosses await, then, thenables, for await and combinators', asy
   }
 })
 
-where('a resource made after an await leads back over it', async (t) => {
+test('a resource made after an await leads back over it', async (t) => {
   const told = await answers(t, `${prelude}
     setTimeout(async function timer () {
       await wait(1)
@@ -108,11 +63,18 @@ where('a resource made after an await leads back over it', async (t) => {
       setImmediate(function last () { tell('last') })
     }, 1)
     async function step () { await wait(1); process.nextTick(function tick () { tell('tick') }) }`)
-  t.deepEqual(told.tick, ['process.nextTick | step', 'setTimeout(1) | '])
+  t.deepEqual(told.tick, ['process.nextTick | step < timer', 'setTimeout(1) | '])
   t.deepEqual(told.last, ['setImmediate | timer', 'setTimeout(1) | '])
 })
 
-where('two flows at once are not mixed', async (t) => {
+test('what is awaited for long, while many other promises are made', async (t) => {
+  const told = await answers(t, `${prelude}
+    setImmediate(function flow () { setTimeout(async function timer () { await wait(200); tell('late') }, 1) })
+    setTimeout(async function () { for (let i = 0; i < 100_000; i++) await null }, 20)`)
+  t.deepEqual(told.late, ['setTimeout(1) | flow', 'setImmediate | '])
+})
+
+test('two flows at once are not mixed', async (t) => {
   const told = await answers(t, `${prelude}
     const names = Array.from({ length: 20 }, (_, i) => 'flow' + i)
     for (const name of names) setTimeout({ [name]: () => setImmediate({ [name] () { work(name) } }[name]) }[name], 1)
@@ -124,7 +86,7 @@ where('two flows at once are not mixed', async (t) => {
   for (const [name, [first]] of Object.entries(told)) t.is(first, `setImmediate | ${name}`)
 })
 
-where('a scope tells its hop, and leaves nothing behind', async (t) => {
+test('a scope tells its hop, and leaves nothing behind', async (t) => {
   const told = await answers(t, `${prelude}
     const { AsyncLocalStorage, AsyncResource } = require('node:async_hooks')
     setTimeout(function maker () {
@@ -146,21 +108,21 @@ where('a scope tells its hop, and leaves nothing behind', async (t) => {
   t.deepEqual(told.immediate, ['setImmediate | user', user, 'setTimeout(1) | '])
 })
 
-where('a module with top-level await', async (t) => {
+test('a module with top-level await', async (t) => {
   const { stdout, stderr } = await program(`
     import trace from ${JSON.stringify(`${root}/index.js`)}
     import { setTimeout as wait } from 'node:timers/promises'
     await wait(2)
     setTimeout(async function timer () {
       await wait(1)
-      console.log(JSON.stringify([trace.stats().mode, trace.chain().map(({ label }) => label)]))
+      console.log(JSON.stringify(trace.chain().map(({ label }) => label)))
     }, 1)
-    await wait(20)`, { type: 'mjs', env: light })
+    await wait(20)`, { type: 'mjs', env: filter })
   t.is(stderr, '')
-  t.deepEqual(JSON.parse(stdout), ['light', ['setTimeout(1)']])
+  t.deepEqual(JSON.parse(stdout), ['setTimeout(1)'])
 })
 
-where('a worker has its own', async (t) => {
+test('a worker has its own', async (t) => {
   const told = await answers(t, `${prelude}
     const { Worker, isMainThread, parentPort } = require('node:worker_threads')
     if (isMainThread) {
@@ -170,14 +132,13 @@ where('a worker has its own', async (t) => {
       setTimeout(async function inside () {
         await wait(1)
         tell('worker')
-        parentPort.postMessage({ ...told, mode: trace.stats().mode })
+        parentPort.postMessage(told)
       }, 1)
     }`)
-  t.is(told.mode, 'light')
   t.deepEqual(told.worker.map((hop) => hop.split(' | ')[0]), ['setTimeout(1)', 'new Worker', 'setTimeout(1)'])
 })
 
-where("the program's own AsyncLocalStorage is untouched", async (t) => {
+test("the program's own AsyncLocalStorage is untouched", async (t) => {
   await same(t, `
     const { AsyncLocalStorage, AsyncResource } = require('node:async_hooks')
     const { setTimeout: wait } = require('node:timers/promises')
@@ -213,52 +174,7 @@ where("the program's own AsyncLocalStorage is untouched", async (t) => {
       a.disable()
       say('disabled')
     })
-    setTimeout(() => say('unrelated'), 5)`, { env: light })
-})
-
-where('enable, disable, and from one mode to the other leave nothing behind', async (t) => {
-  const seen = await answers(t, `${probe}
-    const { getHookArrays } = require('internal/async_hooks')
-    const trace = require(${JSON.stringify(root)})
-    const seen = []
-    const program = new AsyncLocalStorage()
-    program.enterWith('mine')
-    const look = async (name) => {
-      await new Promise((resolve) => setTimeout(resolve, 1))
-      const labels = await new Promise((resolve) => setTimeout(async function timer () {
-        await null
-        setImmediate(async function immediate () { await null; resolve(trace.chain().filter(({ type }) => type !== 'PROMISE').map(({ label }) => label)) })
-      }, 1))
-      const { mode, fault } = trace.stats()
-      seen.push([name, trace.enabled ? mode : 'off', getHookArrays()[0].length, hooked(), labels.slice(0, name === 'filter' ? 1 : 2), program.getStore(), fault])
-    }
-    ;(async () => {
-      await look('off')
-      for (let i = 0; i < 2; i++) {
-        trace.enable({ mode: 'light' }); await look('light')
-        trace.enable({ mode: 'full' }); await look('full')
-        trace.enable({ mode: 'light' }); await look('back')
-        trace.disable(); await look('off')
-        trace.enable({ mode: 'light' }); await look('again')
-        trace.enable({ mode: 'light', filter: ['TIMER'] }); await look('filter')
-        trace.disable(); await look('off')
-      }
-      console.log(JSON.stringify(seen))
-    })()`, { preload: false, env: {}, args: ['--expose-internals', '--no-warnings'] })
-  const expected = {
-    off: ['off', 0, false, []],
-    light: ['light', 1, false, ['setImmediate', 'setTimeout(1)']],
-    full: ['full', 1, !leavesPromises, ['setImmediate', 'setTimeout(1)']],
-    back: ['light', 1, false, ['setImmediate', 'setTimeout(1)']],
-    again: ['light', 1, false, ['setImmediate', 'setTimeout(1)']],
-    filter: ['light', 1, false, ['setTimeout(1)']]
-  }
-  t.is(seen.length, 15)
-  for (const [name, mode, hooks, hooked, labels, store, fault] of seen) {
-    t.deepEqual([mode, hooks, hooked, labels], expected[name], name)
-    t.is(store, 'mine')
-    t.falsy(fault)
-  }
+    setTimeout(() => say('unrelated'), 5)`, { env: filter })
 })
 
 /** A story without promises, equal neighbours as one. @param {import('../helpers/stories').Hop[]} chain */
@@ -269,18 +185,12 @@ function withoutPromises (chain) {
 }
 
 for (const theme of ['beats', 'files', 'loops', 'others', 'promises', 'sockets', 'timers', 'web']) {
-  where(`it tells what full tells, without the hops of promises: ${theme}`, async (t) => {
-    const [full, told] = [await stories(theme, { LONGSTACK_DEPTH: '200' }), await stories(theme, { LONGSTACK_DEPTH: '200', ...light })]
+  test(`it tells what no filter tells, without the hops of promises: ${theme}`, async (t) => {
+    const [full, told] = [await stories(theme, { LONGSTACK_DEPTH: '200' }), await stories(theme, { LONGSTACK_DEPTH: '200', ...filter })]
     t.deepEqual(Object.keys(told).sort(), Object.keys(full).sort())
     for (const [name, { chain }] of Object.entries(told)) {
-      if (name === 'long') continue // promises made inside queueMicrotask: see docs/light.md
       t.deepEqual(withoutPromises(chain), withoutPromises(full[name].chain), name)
       t.false(chain.some(({ type }) => type === 'PROMISE'), name)
     }
   })
 }
-
-test('the mode of the preload is that of the process', async (t) => {
-  const { stdout } = await node(['-r', register, '-p', 'require("longstack").enable({ mode: "full" }).stats().mode'], { env: light })
-  t.is(stdout.trim(), 'full')
-})
