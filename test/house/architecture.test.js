@@ -41,7 +41,6 @@ const floors = [
     'profile/': ['context/', 'errors.js', 'stacks/'],
     'spans/': ['context/', 'encoding/', 'hooks/', 'listeners.js', 'node-objects.js', 'objects.js', 'path-names.js', 'stacks/', 'warnings.js']
   },
-  { 'option-table.js': ['options.js'] },
   { 'doctor-problems.js': [] },
   { 'doctor.js': ['doctor-problems.js', 'format/', 'objects.js', 'stacks/', 'warnings.js'] },
   {
@@ -73,7 +72,7 @@ const offline = [
 ]
 // The command line stands on either half.
 const commands = {
-  'cli/': ['buckets.js', 'errors.js', 'files.js', 'format/', 'text.js', 'leak-watch.js', 'option-table.js', 'options.js', 'profile-preload.js',
+  'cli/': ['buckets.js', 'errors.js', 'files.js', 'format/', 'text.js', 'leak-watch.js', 'options.js', 'profile-preload.js',
     'report/aggregate/', 'report/read/', 'report/render/']
 }
 
