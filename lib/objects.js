@@ -31,20 +31,6 @@ function readLazy (object, name) {
 }
 
 /**
- * Gives a function that replaces another one the same name and number of parameters.
- * @template {Function} F
- * @param {F} wrapper
- * @param {Function} original
- * @returns {F}
- */
-function imitate (wrapper, original) {
-  for (const name of ['name', 'length']) {
-    Object.defineProperty(wrapper, name, { value: own(original, name), configurable: true })
-  }
-  return wrapper
-}
-
-/**
  * Accepts objects that can be read: no proxy, no function.
  * @param {unknown} value
  * @returns {value is object}
@@ -136,7 +122,6 @@ module.exports = {
   className,
   hidden,
   hiddenProperty,
-  imitate,
   inherits,
   isAnyObject,
   isObject,

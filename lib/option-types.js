@@ -1,6 +1,6 @@
 'use strict'
 
-// The type of the options. Generated from option-table.js (npm run docs); never loaded.
+// The type of the options. Generated from the table in options.js (npm run docs); never loaded.
 
 /**
  * @typedef {import('./stacks/chain').HopFrame} Frame
@@ -18,7 +18,7 @@
  * @property {boolean | 'print'} errors append hops to the stack of errors; default on
  * @property {string | undefined} signal print the open handles, and who opened them, on this signal;
  *   default none
- * @property {undefined | import('./sinks/outputs').GivenOutputs} spans write a span for each request and
+ * @property {import('./sinks/outputs').GivenOutputs | undefined} spans write a span for each request and
  *   connection to this destination; default none
  * @property {string | undefined} socket answer longstack why, top and the like on this Unix socket; default
  *   none

@@ -1,8 +1,7 @@
 'use strict'
 
-// The options: default value, environment variable, accepted values. No other file reads the environment for
-// them. What is written about each, for people, is in option-table.js, which is loaded for help and documents
-// only.
+// The one table of options. Parsing, messages, flags of commands (cli/option-flags.js), docs/options.md and
+// option-types.js (npm run docs) are made of it. No other file reads the environment for them.
 
 const { types } = require('node:util')
 const { printFromMainThread } = require('./warnings')
@@ -10,104 +9,155 @@ const { printFromMainThread } = require('./warnings')
 /** @typedef {import('./option-types').Options} Options */
 
 /**
- * @template Value
- * @typedef {object} Rule
- * @property {string} variable environment variable
- * @property {Value} initial default value
+ * @typedef {object} Kind values
+ * @property {string} type in TypeScript
  * @property {string} allowed completes 'Option "NAME" must be'
  * @property {(value: any) => boolean} accepts
- * @property {(text: string) => any} fromText reads the value of a variable or flag; text that cannot be read
- *   comes back as it is, for the message
+ * @property {(text: string) => any} fromText of a variable or flag; what cannot be read comes back as it is
+ * @property {string} [written] what is allowed as text, where that differs
  * @property {string} [unit] of an integer
- * @property {string[]} [choices] all accepted words
+ *
+ * @typedef {object} Description
+ * @property {any} initial default value
+ * @property {string} purpose one sentence, without its full stop
+ * @property {string} [flagPurpose] of a flag that switches it off
+ * @property {string} [placeholder] of the flag's value in the help; none: the flag takes none
+ *
+ * @typedef {Kind & Description & { variable: string, flag: string }} Rule flag: without its dashes
  */
 
 const MAX_SOCKET_PATH = 80 // the system allows 103 to 107; a pid and a directory's name may follow
 const MEASURES = ['ms', 'bytes'] // units that a message names; frames and hops are counted
 const NO_LIGHT_MODE = 'there is no light mode any more; full costs less, and is in force.'
 
-/** @param {number} min @param {number} max @param {string} unit */
+/** @param {number} min @param {number} max @param {string} unit @returns {Kind} */
 const integer = (min, max, unit) => ({
   unit,
+  type: 'number',
   allowed: `an integer from ${min} to ${max}${MEASURES.includes(unit) ? ` (${unit})` : ''}`,
-  accepts: (/** @type {any} */ value) => Number.isInteger(value) && value >= min && value <= max,
-  fromText (/** @type {string} */ text) {
+  accepts: (value) => Number.isInteger(value) && value >= min && value <= max,
+  fromText (text) {
     const [, digits, power] = /^\s*(\d+)\s*([KMG]iB)?\s*$/i.exec(text) ?? []
     if (digits === undefined || (power !== undefined && unit !== 'bytes')) return text
     return Number(digits) * 1024 ** (power === undefined ? 0 : ' KMG'.indexOf(power[0].toUpperCase()))
   }
 })
 
-/** @param {string[]} choices */
-const oneOf = (...choices) => ({
-  choices,
-  allowed: `${choices.slice(0, -1).map((word) => `"${word}"`).join(', ')} or "${choices.at(-1)}"`,
-  accepts: (/** @type {any} */ value) => choices.includes(value),
-  fromText: (/** @type {string} */ text) => text
+/** @param {string[]} words @returns {Kind} */
+const oneOf = (...words) => ({
+  type: words.map((word) => `'${word}'`).join(' | '),
+  allowed: `${words.slice(0, -1).map((word) => `"${word}"`).join(', ')} or "${words.at(-1)}"`,
+  accepts: (value) => words.includes(value),
+  fromText: (text) => text
 })
 
+/** @type {Kind} */
 const boolean = {
+  type: 'boolean',
   allowed: 'true or false',
-  accepts: (/** @type {any} */ value) => typeof value === 'boolean',
-  fromText (/** @type {string} */ text) {
+  accepts: (value) => typeof value === 'boolean',
+  fromText (text) {
     if (/^(1|true|on|yes)$/i.test(text)) return true
     return /^(0|false|off|no)$/i.test(text) ? false : text
   }
 }
 
-/** @type {{ [Name in keyof Options]: Rule<Options[Name]> }} */
-const rules = {
+/** @param {string} allowed @param {(value: any) => boolean} accepts @returns {Kind} */
+const string = (allowed, accepts) => ({ type: 'string', allowed, accepts, fromText: (text) => text })
+
+/** @type {{ [Name in keyof Options]: Kind & Description }} */
+const table = {
   filter: {
-    variable: 'LONGSTACK',
+    purpose: 'names of the subsystems whose resources get a stack',
     initial: ['*'],
+    placeholder: 'NAMES',
+    type: 'string[]',
     allowed: "an array of names, for example ['TCP', 'PIPE']",
+    written: 'names with commas between them, for example TCP,PIPE',
     accepts: (value) => Array.isArray(value) || (typeof value === 'string' && value.trim() !== ''),
     fromText: (text) => text.split(',').map((name) => name.trim()).filter((name) => name !== '')
   },
-  frames: { variable: 'LONGSTACK_FRAMES', initial: 10, ...integer(1, 200, 'frames') },
-  depth: { variable: 'LONGSTACK_DEPTH', initial: 16, ...integer(1, 1000, 'hops') },
-  capture: { variable: 'LONGSTACK_CAPTURE', initial: 'auto', ...oneOf('auto', 'native', 'js') },
-  internals: { variable: 'LONGSTACK_INTERNALS', initial: false, ...boolean },
+  frames: {
+    purpose: 'frames kept per hop', initial: 10, placeholder: 'N', ...integer(1, 200, 'frames')
+  },
+  depth: { purpose: 'hops kept per chain', initial: 16, placeholder: 'N', ...integer(1, 1000, 'hops') },
+  capture: {
+    purpose: 'the capture engine; auto is native where the addon loads, else js',
+    initial: 'auto',
+    placeholder: 'ENGINE',
+    ...oneOf('auto', 'native', 'js')
+  },
+  internals: {
+    purpose: 'fold nothing, and also show node: frames, raw types, hops of Node and frames of longstack',
+    initial: false,
+    ...boolean
+  },
   hide: {
-    variable: 'LONGSTACK_HIDE',
+    purpose: 'frames that a text folds into a count',
     initial: 'node_modules',
+    placeholder: 'FILES',
+    type: "'node_modules' | RegExp | ((frame: Frame) => boolean)",
     allowed: '"node_modules", a regular expression for file names, or a function of a frame',
+    written: '"node_modules" or a regular expression for file names',
     accepts: (value) => value === 'node_modules' || types.isRegExp(value) || typeof value === 'function',
     fromText: (text) => text === 'node_modules' ? text : regularExpression(text)
   },
   errors: {
-    variable: 'LONGSTACK_ERRORS',
+    purpose: 'append hops to the stack of errors',
+    flagPurpose: 'append no hops to the stack of errors; trace.stack(error) still has them',
     initial: true,
+    type: "boolean | 'print'",
     allowed: 'true, false or "print"',
+    written: 'on, off or print',
     accepts: (value) => typeof value === 'boolean' || value === 'print',
     fromText: (text) => text.trim() === 'print' ? 'print' : boolean.fromText(text)
   },
   signal: {
-    variable: 'LONGSTACK_SIGNAL',
+    purpose: 'print the open handles, and who opened them, on this signal',
     initial: undefined,
-    allowed: 'the name of a signal that can be caught and that Node does not use, for example "SIGUSR2"',
-    accepts: isFreeSignal,
-    fromText: (text) => text
+    placeholder: 'NAME',
+    ...string('the name of a signal that can be caught and that Node does not use, for example "SIGUSR2"',
+      isFreeSignal)
   },
   spans: {
-    variable: 'LONGSTACK_SPANS',
+    purpose: 'write a span for each request and connection to this destination',
     initial: undefined,
-    allowed: 'a file, "-", the address of an OTLP collector, or several of these',
-    accepts: (value) => require('./sinks/outputs').parseOutputs(value).length > 0,
-    fromText: (text) => text
+    placeholder: 'OUT',
+    ...string('a file, "-", the address of an OTLP collector, or several of these',
+      (value) => require('./sinks/outputs').parseOutputs(value).length > 0),
+    type: "import('./sinks/outputs').GivenOutputs"
   },
   socket: {
-    variable: 'LONGSTACK_SOCKET',
+    purpose: 'answer longstack why, top and the like on this Unix socket',
     initial: undefined,
-    allowed: 'the path of a Unix socket, of at most 80 bytes',
-    accepts: (value) => typeof value === 'string' && value !== '' && !value.includes('\0') &&
-      Buffer.byteLength(value) <= MAX_SOCKET_PATH,
-    fromText: (text) => text
+    placeholder: 'PATH',
+    ...string(`the path of a Unix socket, of at most ${MAX_SOCKET_PATH} bytes`,
+      (value) => typeof value === 'string' && value !== '' && !value.includes('\0') &&
+        Buffer.byteLength(value) <= MAX_SOCKET_PATH)
   },
-  propagate: { variable: 'LONGSTACK_PROPAGATE', initial: false, ...boolean },
-  blocked: { variable: 'LONGSTACK_BLOCKED', initial: undefined, ...integer(1, 3_600_000, 'ms') },
-  budget: { variable: 'LONGSTACK_BUDGET', initial: 64 << 20, ...integer(1 << 20, 2 ** 40, 'bytes') }
+  propagate: {
+    purpose: 'send a traceparent header with outgoing requests', initial: false, ...boolean
+  },
+  blocked: {
+    purpose: 'report callbacks that block the event loop for longer than this',
+    initial: undefined,
+    placeholder: 'MS',
+    ...integer(1, 3_600_000, 'ms')
+  },
+  budget: {
+    purpose: 'memory that contexts and stacks may take',
+    initial: 64 << 20,
+    placeholder: 'BYTES',
+    ...integer(1 << 20, 2 ** 40, 'bytes')
+  }
 }
+
+const rules = /** @type {{ [Name in keyof Options]: Rule }} */ (Object.fromEntries(
+  Object.entries(table).map(([name, row]) => [name, {
+    ...row,
+    variable: name === 'filter' ? 'LONGSTACK' : `LONGSTACK_${name.toUpperCase()}`,
+    flag: row.initial === true ? `no-${name}` : name
+  }])))
 
 /** Variables that others read: runners/gate.js. */
 const otherVariables = ['LONGSTACK_LEAKS']
@@ -128,14 +178,14 @@ function isFreeSignal (name) {
 
 /** @returns {Options} */
 function defaultOptions () {
-  const entries = Object.entries(rules).map(([name, { initial }]) => [name, initial])
+  const entries = Object.entries(table).map(([name, { initial }]) => [name, initial])
   return /** @type {any} */ (Object.fromEntries(entries))
 }
 
 /**
  * Checks the argument of trace.enable.
- * @param {unknown} value undefined, a filter, or an object of options
- * @param {Options} base the options that the argument leaves out
+ * @param {unknown} value undefined, a filter, or an object
+ * @param {Options} base what it leaves out
  * @param {(code: string, sentence: string) => void} [warn] called for an option that is gone
  * @returns {Options}
  * @throws {import('./errors').LongstackError}
@@ -159,9 +209,8 @@ function parseOptions (value, base, warn = () => {}) {
 
 /**
  * Reads the argument of trace.enable once.
- * @param {unknown} value a filter, or an object of options
- * @returns {Array<[string, unknown]> | undefined} undefined for any other value, and for one that throws
- *   while it is read
+ * @param {unknown} value
+ * @returns {Array<[string, unknown]> | undefined} undefined for a wrong value, and for one that throws
  */
 function entriesOf (value) {
   try {
@@ -209,7 +258,7 @@ function unknownName (code, name, names) {
 }
 
 /**
- * Reads options from environment variables. A mistake there is reported in one line, and the default stays.
+ * Reads environment variables. A mistake is reported in one line, and the default stays.
  * @param {Record<string, string | undefined>} env
  * @param {(sentence: string) => void} report
  * @returns {Options}
@@ -217,10 +266,11 @@ function unknownName (code, name, names) {
 function readEnvironment (env, report) {
   /** @type {any} */
   const options = defaultOptions()
+  const names = /** @type {Array<keyof Options>} */ (Object.keys(rules))
   for (const variable of Object.keys(env)) {
     if (variable !== 'LONGSTACK' && !variable.startsWith('LONGSTACK_')) continue
     if (otherVariables.includes(variable)) continue
-    const name = nameOf(variable)
+    const name = names.find((candidate) => rules[candidate].variable === variable)
     const text = /** @type {string} */ (env[variable])
     try {
       if (variable === 'LONGSTACK_MODE') {
@@ -238,20 +288,10 @@ function readEnvironment (env, report) {
   return options
 }
 
-/** @param {string} variable @returns {keyof Options | undefined} */
-function nameOf (variable) {
-  const names = /** @type {Array<keyof Options>} */ (Object.keys(rules))
-  return names.find((name) => rules[name].variable === variable)
-}
-
 /** @type {Options | undefined} */
 let fromEnvironment
 
-/**
- * Returns the options of the environment, read once, with defaults for the others. The main thread reports
- * mistakes.
- * @returns {Options}
- */
+/** Returns the options of the environment, read once. The main thread reports mistakes. @returns {Options} */
 function environmentOptions () {
   fromEnvironment ??= readEnvironment(process.env, printFromMainThread)
   return fromEnvironment

@@ -8,11 +8,10 @@
 
 const { Script } = require('node:vm')
 const guard = require('../context/guard')
-const { imitate } = require('../objects')
+const { wrap } = require('../wrap')
 
-const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
+const { apply, getPrototypeOf } = Reflect
 
-const NAME = 'runInContext'
 // Arguments (ContextifyScript::RunInContext in src/node_contextify.cc); a run with neither is not terminated
 const TIMEOUT = 1 // -1: none
 const BREAK_ON_SIGINT = 3
@@ -38,51 +37,36 @@ function loadBuiltIns () {
  */
 function createTerminableRuns ({ startTerminable, endTerminable, repair }, ran) {
   const owner = /** @type {object} */ (getPrototypeOf(Script.prototype))
-  /** what it was, while it is wrapped @type {PropertyDescriptor | undefined} */
-  let original
-  /** @type {Function} */
-  let wrapper
+  /** @type {(() => boolean) | undefined} */
+  let unwrap
 
   /** @param {Function} method */
-  const wrap = (method) => {
-    wrapper = ({
-      /** @this {any} */
-      runInContext () {
-        const saved = guard.save()
-        const isTerminable = arguments[TIMEOUT] > 0 || arguments[BREAK_ON_SIGINT] === true
-        if (isTerminable) guard.run(loadBuiltIns)
-        const isOutermost = isTerminable && startTerminable()
-        let hasReturned = false
-        try {
-          const value = apply(method, this, arguments)
-          hasReturned = true
-          ran()
-          return value
-        } finally { // not `catch`: a message would tell of this line
-          if (isTerminable) endTerminable(isOutermost) // in its step
-          if (!hasReturned) {
-            guard.restore(saved)
-            if (isTerminable) repair()
-          }
+  const make = (method) => ({
+    /** @this {any} */
+    runInContext () {
+      const saved = guard.save()
+      const isTerminable = arguments[TIMEOUT] > 0 || arguments[BREAK_ON_SIGINT] === true
+      if (isTerminable) guard.run(loadBuiltIns)
+      const isOutermost = isTerminable && startTerminable()
+      let hasReturned = false
+      try {
+        const value = apply(method, this, arguments)
+        hasReturned = true
+        ran()
+        return value
+      } finally { // not `catch`: a message would tell of this line
+        if (isTerminable) endTerminable(isOutermost) // in its step
+        if (!hasReturned) {
+          guard.restore(saved)
+          if (isTerminable) repair()
         }
       }
-    })[NAME]
-    return imitate(wrapper, method)
-  }
+    }
+  }).runInContext
 
   return {
-    enable () {
-      const present = getOwnPropertyDescriptor(owner, NAME)
-      if (original !== undefined || typeof present?.value !== 'function') return
-      if (defineProperty(owner, NAME, { ...present, value: wrap(present.value) })) original = present
-    },
-
-    disable () {
-      // A wrapper that was wrapped in turn stays
-      if (original === undefined || getOwnPropertyDescriptor(owner, NAME)?.value !== wrapper) return
-      defineProperty(owner, NAME, original)
-      original = undefined
-    }
+    enable () { unwrap ??= wrap(owner, 'runInContext', make) },
+    disable () { if (unwrap?.()) unwrap = undefined }
   }
 }
 

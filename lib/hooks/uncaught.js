@@ -13,7 +13,7 @@
 //   before; process.addUncaughtExceptionCaptureCallback would switch it off.
 
 const { stateOfOpen } = require('../files')
-const { imitate } = require('../objects')
+const { wrap } = require('../wrap')
 
 /**
  * @typedef {object} Handler
@@ -29,9 +29,10 @@ const { imitate } = require('../objects')
  * @param {() => boolean} deps.addsHops to what Node prints, also where that is no terminal
  */
 function createUncaughtLayer ({ escaped, hasHandlers, handle, fatal, addsHops }) {
-  const target = /** @type {any} */ (process)
-  /** @type {PropertyDescriptor | undefined} */
+  /** Node's _fatalException @type {Function} */
   let original
+  /** puts it back @type {(() => boolean) | undefined} */
+  let unwrap
   let monitoring = false
 
   /** @param {unknown} error @param {string} origin */
@@ -47,8 +48,7 @@ function createUncaughtLayer ({ escaped, hasHandlers, handle, fatal, addsHops })
    * @param {boolean} fromPromise
    */
   function fatalException (error, fromPromise) {
-    const node = /** @type {PropertyDescriptor} */ (original).value
-    const callNode = () => node.call(this, error, fromPromise)
+    const callNode = () => original.call(this, error, fromPromise)
     if (hasHandlers()) {
       try {
         escaped(error, fromPromise)
@@ -79,12 +79,10 @@ function createUncaughtLayer ({ escaped, hasHandlers, handle, fatal, addsHops })
 
   /** Handlers see errors from now on, and so does what is printed on a terminal. */
   function intercept () {
-    if (original !== undefined) return
-    const present = Object.getOwnPropertyDescriptor(target, '_fatalException')
-    if (typeof present?.value !== 'function') return
-    original = present
-    const value = imitate(fatalException, present.value)
-    Object.defineProperty(target, '_fatalException', { ...present, value })
+    unwrap ??= wrap(process, '_fatalException', (method) => {
+      original = method
+      return fatalException
+    })
   }
 
   return {
@@ -105,9 +103,7 @@ function createUncaughtLayer ({ escaped, hasHandlers, handle, fatal, addsHops })
     /** There are no handlers any more. */
     release () {
       if (monitoring && (addsHops() || mayPrintOnTerminal())) return
-      if (original === undefined || target._fatalException !== fatalException) return
-      Object.defineProperty(target, '_fatalException', original)
-      original = undefined
+      if (unwrap?.()) unwrap = undefined
     }
   }
 }

@@ -3,7 +3,8 @@
 // Replaces a listener of Node's by a wrapper. The emitter still shows, finds and removes the original:
 // EventEmitter unwraps whatever has a `listener`, as the wrapper of once() has (lib/events.js).
 
-const { imitate, own } = require('../objects')
+const { own } = require('../objects')
+const { imitate } = require('../wrap')
 
 const { defineProperty } = Reflect
 

@@ -8,9 +8,10 @@
 
 const path = require('node:path')
 const { isObject, own } = require('../objects')
+const { wrap } = require('../wrap')
 const { inheritedFlags, isSafeName, scriptOf, textsOf } = require('./command-line')
 
-const { apply, defineProperty, deleteProperty } = Reflect
+const { apply } = Reflect
 const MAX_CHARACTERS = 65_536 // of arguments and environment: the system limits both together, ARG_MAX
 const ENV_PAIRS = 3 // index among the arguments of the handle's spawn, from Node 24 on
 const PRELOADS = ['longstack/register', 'longstack/lib/register', 'longstack\\lib\\register']
@@ -34,13 +35,13 @@ const commandFile = path.join(__dirname, '..', 'cli', 'main.js')
  * @param {(handle: object) => string | undefined} deps.chainFor the child, as text
  */
 function createChildProcesses ({ variable, guarded, named, chainFor }) {
-  /** the handle that has the method: it was made, and did not spawn yet @type {any} */
-  let watched
+  /** of the handle that was made, and did not spawn yet @type {(() => boolean) | undefined} */
+  let unwrap
 
-  /** @param {any} handle */
+  /** @param {object} handle */
   function watch (handle) {
     unwatch()
-    const value = {
+    unwrap = wrap(handle, 'spawn', () => ({
       /** @this {any} */
       spawn () {
         unwatch()
@@ -48,17 +49,12 @@ function createChildProcesses ({ variable, guarded, named, chainFor }) {
         guarded(() => { args = spawning(this, arguments) ?? arguments })
         return apply(this.spawn, this, args)
       }
-    }.spawn
-    if (defineProperty(handle, 'spawn', { value, writable: true, enumerable: false, configurable: true })) {
-      watched = { handle, value }
-    }
+    }).spawn)
   }
 
   function unwatch () {
-    if (watched === undefined) return
-    const { handle, value } = watched
-    watched = undefined
-    if (own(handle, 'spawn') === value) deleteProperty(handle, 'spawn')
+    unwrap?.()
+    unwrap = undefined
   }
 
   /**

@@ -7,35 +7,11 @@
 
 const process = require('node:process')
 const guard = require('../context/guard')
-const { imitate, isObject, own } = require('../objects')
+const { isObject, own } = require('../objects')
 const { keepUnopened } = require('../standard-error')
+const { wrap } = require('../wrap')
 
-const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect
-
-/**
- * Replaces a method.
- * @param {any} owner
- * @param {string} name
- * @param {(method: Function) => Function} make returns the wrapper
- * @returns {{ restore: () => void } | undefined}
- */
-function wrapMethod (owner, name, make) {
-  const original = getOwnPropertyDescriptor(owner, name)
-  const method = original?.value ?? owner[name]
-  if (typeof method !== 'function') return undefined
-  const wrapper = imitate(make(method), method)
-  const property = original === undefined
-    ? { value: wrapper, writable: true, enumerable: false, configurable: true }
-    : { ...original, value: wrapper }
-  if (!defineProperty(owner, name, property)) return undefined
-  return {
-    restore () {
-      if (getOwnPropertyDescriptor(owner, name)?.value !== wrapper) return
-      if (original === undefined) delete owner[name]
-      else defineProperty(owner, name, original)
-    }
-  }
-}
+const { apply, getPrototypeOf, ownKeys } = Reflect
 
 /** Runs longstack's own work; never throws. @template T @param {() => T} work @returns {T | undefined} */
 function guarded (work) {
@@ -64,13 +40,13 @@ function guarded (work) {
  */
 function createMethods ({ propagates, upgradeRequested, traceparentOf, http2 }) {
   let isOn = false
-  /** @type {Map<string, { restore: () => void }>} */
+  /** what puts each back @type {Map<string, () => boolean>} */
   const wrapped = new Map()
 
   /** @param {string} name @param {any} owner @param {(method: Function) => Function} make */
-  function wrap (name, owner, make) {
-    const entry = wrapped.has(name) ? undefined : wrapMethod(owner, name, make)
-    if (entry !== undefined) wrapped.set(name, entry)
+  function wrapOnce (name, owner, make) {
+    const unwrap = wrapped.has(name) ? undefined : wrap(owner, name, make)
+    if (unwrap !== undefined) wrapped.set(name, unwrap)
   }
 
   /** @param {Function} method */
@@ -121,17 +97,16 @@ function createMethods ({ propagates, upgradeRequested, traceparentOf, http2 }) 
       isOn = true
       if (!isLoaded('_http_server') && !propagates()) return
       const { ClientRequest, IncomingMessage } = require('node:http')
-      wrap('_addHeaderLines', IncomingMessage.prototype, addHeaderLines)
+      wrapOnce('_addHeaderLines', IncomingMessage.prototype, addHeaderLines)
       if (!propagates()) return
-      wrap('_storeHeader', ClientRequest.prototype, storeHeader)
+      wrapOnce('_storeHeader', ClientRequest.prototype, storeHeader)
       const session = wrapped.has('request') ? undefined : sessionPrototype()
-      if (session !== undefined) wrap('request', session, request)
+      if (session !== undefined) wrapOnce('request', session, request)
     },
 
     disable () {
       isOn = false
-      for (const { restore } of wrapped.values()) restore()
-      wrapped.clear()
+      for (const [name, unwrap] of wrapped) if (unwrap()) wrapped.delete(name)
     }
   }
 }
@@ -186,4 +161,4 @@ function withHeader (headers, value) {
   return [...Object.values(headers), pair] // kOutHeaders: names as they are written, and values
 }
 
-module.exports = { createMethods, wrapMethod }
+module.exports = { createMethods }

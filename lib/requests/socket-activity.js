@@ -8,8 +8,9 @@
 // wrapper only calls the original.
 
 const { own } = require('../objects')
+const { wrap } = require('../wrap')
 
-const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect
+const { apply } = Reflect
 const { deref } = WeakRef.prototype
 
 const MIN_SWEEP = 32 // sockets that connect
@@ -70,49 +71,29 @@ function isConnecting (ref) {
 /** @param {string} name of a method of sockets @param {(socket: any) => void} called */
 function createMethod (name, called) {
   let isOn = false
-  /** @type {PropertyDescriptor | undefined} */
-  let original
-  /** @type {Function | undefined} */
-  let wrapper
+  /** @type {(() => boolean) | undefined} */
+  let unwrap
 
   /** @param {Function} method */
-  function wrap (method) {
-    const wrapped = {
-      /** @this {any} */
-      [name] () {
-        try {
-          if (isOn) called(this)
-        } catch {} // a program may put its own in place of what is called
-        return apply(method, this, arguments)
-      }
-    }[name]
-    for (const property of ['name', 'length']) {
-      const descriptor = getOwnPropertyDescriptor(method, property)
-      if (descriptor !== undefined) defineProperty(wrapped, property, descriptor)
+  const make = (method) => ({
+    /** @this {any} */
+    [name] () {
+      try {
+        if (isOn) called(this)
+      } catch {} // a program may put its own in place of what is called
+      return apply(method, this, arguments)
     }
-    return wrapped
-  }
+  })[name]
 
   return {
     enable () {
-      const { Socket } = require('node:net')
       isOn = true
-      if (wrapper !== undefined) return
-      const property = getOwnPropertyDescriptor(Socket.prototype, name)
-      if (typeof property?.value !== 'function') return
-      const method = wrap(property.value)
-      if (!defineProperty(Socket.prototype, name, { ...property, value: method })) return
-      original = property
-      wrapper = method
+      unwrap ??= wrap(require('node:net').Socket.prototype, name, make)
     },
 
     disable () {
       isOn = false
-      if (wrapper === undefined || original === undefined) return
-      const { Socket } = require('node:net')
-      const property = getOwnPropertyDescriptor(Socket.prototype, name)
-      if (property?.value !== wrapper || !defineProperty(Socket.prototype, name, original)) return
-      original = wrapper = undefined
+      if (unwrap?.()) unwrap = undefined
     }
   }
 }

@@ -13,9 +13,10 @@
 const { contextTag } = require('../context/context')
 const { COUNTED, FLAGS, readWord, writeWord } = require('../context/records')
 const { counterTag } = require('../context/tag')
-const { hidden, own } = require('../objects')
+const { hidden } = require('../objects')
+const { wrap } = require('../wrap')
 
-const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
+const { apply, getPrototypeOf } = Reflect
 const MAX_COUNT = 2 ** 31 - 1
 const MIN_WATCHED = 64 // ports, before those that are gone are dropped
 
@@ -99,26 +100,6 @@ class CountedPort {
   }
 }
 
-/**
- * Sets a property that is not enumerable.
- * @param {any} owner
- * @param {PropertyKey} name
- * @param {Function} value
- * @returns {() => void} puts back what was there
- */
-function replace (owner, name, value) {
-  const before = getOwnPropertyDescriptor(owner, name)
-  const after = before === undefined
-    ? { value, writable: true, enumerable: false, configurable: true }
-    : { ...before, value }
-  if (!defineProperty(owner, name, after)) return () => {}
-  return () => {
-    if (own(owner, /** @type {string} */ (name)) !== value) return
-    if (before === undefined) deleteProperty(owner, name)
-    else defineProperty(owner, name, before)
-  }
-}
-
 /** @param {MessageHandlers} handlers */
 function createThreadMessages (handlers) {
   /** what puts all back, of ports that are still there @type {Set<WeakRef<() => void>>} */
@@ -127,13 +108,13 @@ function createThreadMessages (handlers) {
 
   /**
    * @param {CountedPort} counted
-   * @param {Array<() => void>} restorers
+   * @param {Array<(() => boolean) | undefined>} unwraps
    * @returns {() => void} to be held by the port
    */
-  function keep (counted, restorers) {
+  function keep (counted, unwraps) {
     const restore = () => {
       counted.stop()
-      for (const putBack of restorers) putBack()
+      for (const unwrap of unwraps) unwrap?.()
     }
     if (watched.size >= limit) {
       watched = new Set([...watched].filter((ref) => ref.deref() !== undefined))
@@ -163,7 +144,7 @@ function createThreadMessages (handlers) {
       }
       counterTag.write(port, counted)
       writeWord(ref, FLAGS, readWord(ref, FLAGS) | COUNTED)
-      counted.restore = keep(counted, [replace(port, 'postMessage', postMessage)])
+      counted.restore = keep(counted, [wrap(port, 'postMessage', () => postMessage)])
     },
 
     /**
@@ -199,8 +180,8 @@ function createThreadMessages (handlers) {
       }
       counterTag.write(parentPort, counted)
       counted.restore = keep(counted, [
-        replace(MessagePort.prototype, 'postMessage', wrappers.postMessage),
-        replace(threads, 'receiveMessageOnPort', wrappers.receiveMessageOnPort)
+        wrap(MessagePort.prototype, 'postMessage', () => wrappers.postMessage),
+        wrap(threads, 'receiveMessageOnPort', () => wrappers.receiveMessageOnPort)
       ])
     },
 

@@ -7,32 +7,31 @@
 const { ATTENTION, CURRENT_RUN, CURRENT_SPAN, TIMED, current } = require('../context/current')
 const { RUN, SPAN, findResource } = require('../context/records')
 const { idOf } = require('../node-objects')
-const { wrapMethod } = require('../requests/patched-methods')
+const { wrap } = require('../wrap')
 const { spanAt } = require('./identities')
 
 const { apply, getPrototypeOf } = Reflect
 
-/** what puts `write` back, by the prototype of a kind of stream @type {Map<object, () => void>} */
+/** what puts `write` back, by the prototype of a kind of stream @type {Map<object, () => boolean>} */
 const wrapped = new Map()
 
 /** @param {object} handle of a zlib stream, internal to Node */
 function watchZlibWrites (handle) {
   const prototype = getPrototypeOf(handle)
   if (prototype === null || wrapped.has(prototype)) return
-  const method = wrapMethod(prototype, 'write', (method) => ({
+  const unwrap = wrap(prototype, 'write', (method) => ({
     /** @this {any} */
     write () {
       if ((current[ATTENTION] & TIMED) !== 0) noteWrite(this)
       return apply(method, this, arguments)
     }
   }).write)
-  if (method !== undefined) wrapped.set(prototype, method.restore)
+  if (unwrap !== undefined) wrapped.set(prototype, unwrap)
 }
 
 /** Puts back what was there. */
 function unwatchZlibWrites () {
-  for (const restore of wrapped.values()) restore()
-  wrapped.clear()
+  for (const [prototype, unwrap] of wrapped) if (unwrap()) wrapped.delete(prototype)
 }
 
 /** @param {any} handle */

@@ -7,9 +7,10 @@
 
 const vm = require('node:vm')
 const guard = require('../context/guard')
+const { wrap } = require('../wrap')
 const { isSettable, readSlot, restoreSlot, setSlot } = require('./formatter-slot')
 
-const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
+const { apply, getPrototypeOf } = Reflect
 
 // WeakRef.deref() keeps its target until the job ends (KeepDuringJob of ECMA-262), and V8 takes for reachable
 // what was kept at any moment of a mark-sweep: realms that are all looked at again and again are never
@@ -46,8 +47,8 @@ function createRealms (wrapped) {
   let unset
   /** @type {vm.Script | undefined} */
   let script
-  /** @type {PropertyDescriptor | undefined} */
-  let original
+  /** @type {(() => boolean) | undefined} */
+  let unwrap
 
   /** @param {ErrorConstructor} error */
   function add (error) {
@@ -64,10 +65,11 @@ function createRealms (wrapped) {
     if (typeof constructor === 'function') add(constructor)
   }
 
-  const wrapper = {
+  /** @param {Function} method */
+  const make = (method) => ({
     /** @this {unknown} */
     createContext () {
-      const context = apply(original?.value, this, arguments)
+      const context = apply(method, this, arguments)
       if (isEnabled && !guard.inOwnWork) {
         guard.run(() => {
           try {
@@ -77,7 +79,7 @@ function createRealms (wrapped) {
       }
       return context
     }
-  }.createContext
+  }).createContext
 
   /** @param {Realm} realm @returns {boolean | undefined} whether it has one; undefined: the realm is gone */
   function wrapFormatterOf (realm) {
@@ -117,18 +119,13 @@ function createRealms (wrapped) {
 
     enable () {
       isEnabled = true
-      if (original !== undefined) return
-      original = getOwnPropertyDescriptor(vm, 'createContext')
-      defineProperty(vm, 'createContext', { ...original, value: wrapper })
+      unwrap ??= wrap(vm, 'createContext', make)
     },
 
     /** Removes all wrappers. */
     disable () {
       isEnabled = false
-      if (original !== undefined && vm.createContext === wrapper) {
-        defineProperty(vm, 'createContext', original)
-        original = undefined
-      }
+      if (unwrap?.()) unwrap = undefined
       for (const { error } of realms) {
         const realm = error.deref()
         const before = realm && wrapped.originalOf(readSlot(realm)?.value)

@@ -75,9 +75,9 @@ test('every option is a flag, and the program sees it as the variable', async (t
     LONGSTACK_SIGNAL: 'SIGUSR2',
     LONGSTACK_BUDGET: '2000000'
   })
-  const { optionTable } = require('../../lib/option-table')
+  const { rules } = require('../../lib/options')
   const { stdout: help } = await longstack(['run', '--help'])
-  for (const { flag } of optionTable()) t.regex(help, new RegExp(`^  --${flag}\\b`, 'm'))
+  for (const { flag } of Object.values(rules)) t.regex(help, new RegExp(`^  --${flag}\\b`, 'm'))
 })
 
 test('--mode is gone: whoever gives it is told', async (t) => {

@@ -18,30 +18,29 @@ const MAX_VAGUE = 0.003
 // Each part loads, while it is loaded, only itself and what its line names. In a function it may require
 // anything of the lines above its own as well, never of a line below.
 const floors = [
-  { 'files.js': [], 'listeners.js': [], 'buckets.js': [], 'objects.js': [], 'option-types.js': [], 'path-names.js': [], 'reasons.js': [], 'standard-error.js': [], 'text.js': [], 'encoding/': [] },
+  { 'files.js': [], 'listeners.js': [], 'buckets.js': [], 'objects.js': [], 'option-types.js': [], 'path-names.js': [], 'reasons.js': [], 'standard-error.js': [], 'text.js': [], 'wrap.js': [], 'encoding/': [] },
   { 'warnings.js': ['listeners.js'] },
   { 'errors.js': ['text.js', 'warnings.js'] },
   { 'context/': ['objects.js', 'errors.js'] },
   { 'node-objects.js': ['context/', 'objects.js'] },
-  { 'stacks/': ['context/', 'files.js'] },
+  { 'stacks/': ['context/', 'files.js', 'wrap.js'] },
   { 'format/': ['context/', 'files.js', 'stacks/', 'text.js'] },
   { 'attribution/': ['context/', 'stacks/', 'objects.js'] },
   {
     'handles/': ['context/', 'errors.js', 'format/', 'node-objects.js', 'objects.js', 'text.js'],
-    'hooks/': ['context/', 'errors.js', 'files.js', 'objects.js', 'stacks/'],
-    'requests/': ['context/', 'node-objects.js', 'objects.js', 'standard-error.js']
+    'hooks/': ['context/', 'errors.js', 'files.js', 'objects.js', 'stacks/', 'wrap.js'],
+    'requests/': ['context/', 'node-objects.js', 'objects.js', 'standard-error.js', 'wrap.js']
   },
   {
     'sinks/': ['context/', 'encoding/', 'errors.js', 'files.js', 'hooks/', 'warnings.js'],
     'blocked/': ['context/', 'format/', 'listeners.js', 'stacks/', 'warnings.js'],
-    'intercept/': ['context/', 'errors.js', 'node-objects.js', 'objects.js', 'text.js', 'warnings.js']
+    'intercept/': ['context/', 'errors.js', 'node-objects.js', 'objects.js', 'text.js', 'warnings.js', 'wrap.js']
   },
   {
     'options.js': ['option-types.js', 'warnings.js'],
     'profile/': ['context/', 'errors.js', 'stacks/'],
-    'spans/': ['context/', 'encoding/', 'hooks/', 'listeners.js', 'node-objects.js', 'objects.js', 'path-names.js', 'stacks/', 'warnings.js']
+    'spans/': ['context/', 'encoding/', 'hooks/', 'listeners.js', 'node-objects.js', 'objects.js', 'path-names.js', 'stacks/', 'warnings.js', 'wrap.js']
   },
-  { 'option-table.js': ['options.js'] },
   { 'doctor-problems.js': [] },
   { 'doctor.js': ['doctor-problems.js', 'format/', 'objects.js', 'stacks/', 'warnings.js'] },
   {
@@ -73,7 +72,7 @@ const offline = [
 ]
 // The command line stands on either half.
 const commands = {
-  'cli/': ['buckets.js', 'errors.js', 'files.js', 'format/', 'text.js', 'leak-watch.js', 'option-table.js', 'options.js', 'profile-preload.js',
+  'cli/': ['buckets.js', 'errors.js', 'files.js', 'format/', 'text.js', 'leak-watch.js', 'options.js', 'profile-preload.js',
     'report/aggregate/', 'report/read/', 'report/render/']
 }
 

@@ -1,0 +1,43 @@
+'use strict'
+
+// Wraps methods of Node's where no hook and no channel reports what they do, and puts them back.
+
+const { defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect
+
+/**
+ * Gives a function that replaces another one the same name and number of parameters.
+ * @template {Function} F
+ * @param {F} wrapper
+ * @param {Function} original
+ * @returns {F}
+ */
+function imitate (wrapper, original) {
+  for (const name of ['name', 'length']) {
+    const property = getOwnPropertyDescriptor(original, name)
+    if (property !== undefined) defineProperty(wrapper, name, property)
+  }
+  return wrapper
+}
+
+/**
+ * Wraps a method. The property keeps its attributes; where it is inherited, it is not enumerable.
+ * @param {any} owner
+ * @param {string} name
+ * @param {(method: any) => Function} make returns the wrapper
+ * @returns {(() => boolean) | undefined} puts the method back, and returns whether it did: a wrapper that was
+ *   wrapped in turn stays. undefined: the method cannot be wrapped
+ */
+function wrap (owner, name, make) {
+  const property = getOwnPropertyDescriptor(owner, name)
+  const method = property === undefined ? owner[name] : property.value
+  if (typeof method !== 'function') return undefined
+  const value = imitate(make(method), method)
+  const attributes = property ?? { writable: true, enumerable: false, configurable: true }
+  if (!defineProperty(owner, name, { ...attributes, value })) return undefined
+  return () => {
+    if (getOwnPropertyDescriptor(owner, name)?.value !== value) return false
+    return property === undefined ? deleteProperty(owner, name) : defineProperty(owner, name, property)
+  }
+}
+
+module.exports = { imitate, wrap }
