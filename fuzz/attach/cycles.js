@@ -5,13 +5,13 @@
 const { spawn } = require('node:child_process')
 const path = require('node:path')
 const { setTimeout: sleep } = require('node:timers/promises')
-const { askProcesses } = require('../../lib/cli/asked')
-const { inspectProcess } = require('../../lib/cli/inspect-process')
+const { askProcesses } = require('../../lib/ask/processes')
+const { inspectProcess } = require('../../lib/ask/inspector')
 
 const command = path.join(__dirname, '..', '..', 'lib', 'cli', 'main.js')
 
 /**
- * @typedef {import('../../lib/cli/asked').Asked} Asked
+ * @typedef {import('../../lib/ask/processes').Asked} Asked
  * @typedef {object} Subject
  * @property {number} pid
  * @property {string} spans file

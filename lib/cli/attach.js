@@ -7,8 +7,8 @@ const { describe, integer, parse, quote, UsageError } = require('./flags')
 const { asJson, colours, print, printError, printHelp } = require('./terminal')
 
 /**
- * @typedef {import('./asked').Asked} Asked
- * @typedef {import('./asked-thread').AskedThread} AskedThread
+ * @typedef {import('../ask/processes').Asked} Asked
+ * @typedef {import('../ask/thread').AskedThread} AskedThread
  */
 
 /** @type {import('./flags').Flags} */
@@ -47,9 +47,9 @@ async function main (args) {
   if (operands.length > 1) throw new UsageError(`One process at a time. Received ${quote(operands[1])}.`)
   const options = optionsOf(values)
   const seconds = values.seconds === undefined ? undefined : integer('seconds', values.seconds, 1)
-  const { findTarget } = require('./targets')
-  const { askTarget } = require('./asked')
-  const { RefusedError } = require('./process-facts')
+  const { findTarget } = require('../ask/target')
+  const { askTarget } = require('../ask/processes')
+  const { RefusedError } = require('../ask/system')
   /** @type {Asked | undefined} */
   let asked
   try {

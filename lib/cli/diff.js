@@ -5,7 +5,7 @@
 const { describe, integer, parse, quote, UsageError } = require('./flags')
 const { printError, printHelp } = require('./terminal')
 
-/** @typedef {import('./asked').Asked} Asked */
+/** @typedef {import('../ask/processes').Asked} Asked */
 
 const DEFAULT_SECONDS = 10
 
@@ -33,10 +33,10 @@ async function main (args) {
   if (operands.length === 0) throw new UsageError('Missing process id.')
   if (operands.length > 1) throw new UsageError(`One target at a time. Received ${quote(operands[1])}.`)
   const seconds = integer('seconds', values.seconds ?? String(DEFAULT_SECONDS), 1)
-  const { findTarget } = require('./targets')
-  const { askTarget } = require('./asked')
+  const { findTarget } = require('../ask/target')
+  const { askTarget } = require('../ask/processes')
   const { ended, printOpened } = require('./attach')
-  const { RefusedError } = require('./process-facts')
+  const { RefusedError } = require('../ask/system')
   /** @type {Asked | undefined} */
   let asked
   try {

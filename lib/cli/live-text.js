@@ -11,7 +11,7 @@ const { pendingBlocks, requestBlocks } = require('./waits-text')
  * @typedef {import('../format/handles').Printed} Printed
  * @typedef {import('../handles/pending').PendingData} PendingData
  * @typedef {import('../handles/requests-in-flight').RequestsInFlight} RequestsInFlight
- * @typedef {import('./asked-thread').Facts} Facts
+ * @typedef {import('../ask/thread').Facts} Facts
  * @typedef {import('../report/render/text-parts').Colours} Colours
  *
  * @typedef {object} ThreadAnswer
@@ -28,14 +28,14 @@ const { pendingBlocks, requestBlocks } = require('./waits-text')
  *
  * @typedef {object} Answer
  * @property {ProcessAnswer[]} processes
- * @property {import('./asked').Refusal[]} refused
+ * @property {import('../ask/processes').Refusal[]} refused
  * @property {Array<{ pid: number, program: string | undefined }>} others
  * @property {string | undefined} end that connections were asked for
  */
 
 /**
  * Gives each handle the hops that were sent with the first of its group.
- * @param {any[]} sent see SentHandle in lib/live/questions.js
+ * @param {any[]} sent see SentHandle in lib/ask/questions.js
  * @returns {Printed[]}
  */
 function withHops (sent) {
@@ -87,7 +87,7 @@ function formatOpened ({ processes, refused }, colours) {
   return `${[...warnings, head, ...groups].join('\n\n')}\n`
 }
 
-/** @param {import('./asked').Refusal} refusal @param {Colours} colours */
+/** @param {import('../ask/processes').Refusal} refusal @param {Colours} colours */
 function refusalText ({ sentence, stack }, colours) {
   const head = colours.yellow(clean(sentence))
   return stack === undefined ? head : `${head}\n${stack}`

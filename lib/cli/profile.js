@@ -102,10 +102,10 @@ async function profileProgram (operands, values) {
       fs.rmdirSync(directory)
     } catch {} // it is gone, or something else is in it
   }
-  const { profileEnvironment } = require('../profile-preload')
+  const { profileEnvironment } = require('../profile/preload')
   const seconds = values.seconds === undefined ? undefined : Number(values.seconds)
   const request = { file, seconds, samples: !values['no-samples'] }
-  const preloads = ['-r', require.resolve('../register'), '-r', require.resolve('../profile-preload')]
+  const preloads = ['-r', require.resolve('../register'), '-r', require.resolve('../profile/preload')]
   const separator = operands[0].startsWith('-') ? ['--'] : []
   const { runChild } = require('./replace-process')
   try {
@@ -139,7 +139,7 @@ function fail (error) {
  * @returns {Promise<number | undefined>} the exit code
  */
 async function profileProcess (pid, values) {
-  const { inspectProcess, RefusedError } = require('./inspect-process')
+  const { inspectProcess, RefusedError } = require('../ask/inspector')
   const seconds = Number(values.seconds ?? DEFAULT_SECONDS)
   /** @type {Awaited<ReturnType<typeof inspectProcess>> | undefined} */
   let target

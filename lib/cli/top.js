@@ -4,7 +4,7 @@
 
 const { describe, parse, quote, UsageError } = require('./flags')
 const { asJson, colours, print, printError, printHelp, width } = require('./terminal')
-const { panes } = require('./top/panes')
+const { panes } = require('../top/panes')
 
 /**
  * @typedef {object} Settings
@@ -62,7 +62,7 @@ async function main (args) {
   if (operands.length === 0) throw new UsageError('Missing process id, port or address.')
   if (operands.length > 1) throw new UsageError(`One target at a time. Received ${quote(operands[1])}.`)
   const settings = check(values)
-  const { RefusedError } = require('./process-facts')
+  const { RefusedError } = require('../ask/system')
   try {
     return await show(operands[0], !values['no-children'], settings)
   } catch (error) {
@@ -103,9 +103,9 @@ function check ({ interval = DEFAULT_SECONDS, once = false, json = false, sort, 
  * @returns {Promise<number | undefined>} the exit code
  */
 async function show (name, withChildren, settings) {
-  const { Model } = require('./top/model')
-  const { Observed } = require('./top/observed')
-  const { Poller } = require('./top/poller')
+  const { Model } = require('../top/model')
+  const { Observed } = require('../top/observed')
+  const { Poller } = require('../top/poller')
   const model = new Model()
   const poller = new Poller(model, settings)
   const observed = new Observed(name, (thread) => poller.add(thread))
@@ -121,9 +121,9 @@ async function show (name, withChildren, settings) {
 
 /**
  * @typedef {object} Parts
- * @property {import('./top/model').Model} model
- * @property {import('./top/poller').Poller} poller
- * @property {import('./top/observed').Observed} observed
+ * @property {import('../top/model').Model} model
+ * @property {import('../top/poller').Poller} poller
+ * @property {import('../top/observed').Observed} observed
  * @property {Settings} settings
  */
 
@@ -151,9 +151,9 @@ async function pollUntilEnd ({ model, poller, settings, observed }, signal, show
   }
 }
 
-/** @param {{ name: string }} observed @param {import('./top/poller').Poller} poller */
+/** @param {{ name: string }} observed @param {import('../top/poller').Poller} poller */
 function endOf ({ name }, { failure, hasAnswered }) {
-  const { RefusedError } = require('./process-facts')
+  const { RefusedError } = require('../ask/system')
   if (!hasAnswered && failure !== undefined) return failure
   return new RefusedError(/^\d+$/.test(name) ? `Process ${name} has ended.` : `What ${name} named has ended.`)
 }
@@ -175,8 +175,8 @@ function pause (ms, signal) {
 /** Prints each look. @param {Parts} parts */
 async function asLines (parts) {
   const { model, observed: { name }, settings } = parts
-  const { plainText } = require('./top/lines')
-  const { rowsOf } = require('./top/panes')
+  const { plainText } = require('../top/lines')
+  const { rowsOf } = require('../top/panes')
   const choice = { sort: settings.sort ?? panes[0].sort, filter: settings.filter }
   const controller = new AbortController()
   const signals = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
@@ -200,8 +200,8 @@ async function asLines (parts) {
 /** Draws a screen. @param {Parts} parts */
 async function onTerminal (parts) {
   const { model, poller, observed: { name }, settings } = parts
-  const { Screen } = require('./top/screen')
-  const { takeTerminal } = require('./top/terminal')
+  const { Screen } = require('../top/screen')
+  const { takeTerminal } = require('../top/terminal')
   const screen = new Screen(model, { name, sort: settings.sort, filter: settings.filter })
   const palette = colours(1)
   const controller = new AbortController()
@@ -219,7 +219,7 @@ async function onTerminal (parts) {
     if (isDrawn) terminal.draw(screen.lines({ ...terminal.size(), colours: palette }))
   }
 
-  /** @param {string | undefined} text @param {import('./top/screen').Key} key */
+  /** @param {string | undefined} text @param {import('../top/screen').Key} key */
   function press (text, key) {
     const action = screen.press(text, key)
     if (action !== undefined && 'quit' in action) controller.abort()
@@ -227,7 +227,7 @@ async function onTerminal (parts) {
     draw()
   }
 
-  /** @param {import('./top/panes').Reason} reason */
+  /** @param {import('../top/panes').Reason} reason */
   function answer (reason) {
     if ('stack' in reason) return screen.show(reason.stack)
     screen.show('…')

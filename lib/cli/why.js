@@ -8,10 +8,10 @@ const { describe, parse, quote, UsageError } = require('./flags')
 const { asJson, colours, print, printError, printHelp } = require('./terminal')
 
 /**
- * @typedef {import('./asked').Asked} Asked
- * @typedef {import('./asked-thread').AskedThread} AskedThread
+ * @typedef {import('../ask/processes').Asked} Asked
+ * @typedef {import('../ask/thread').AskedThread} AskedThread
  * @typedef {import('./live-text').ProcessAnswer} ProcessAnswer
- * @typedef {import('./targets').Target} Target
+ * @typedef {import('../ask/target').Target} Target
  */
 
 const DEFAULT_WATCH = 2 // seconds
@@ -58,8 +58,8 @@ async function main (args) {
   if (operands.length === 0) throw new UsageError('Missing process id, port or address.')
   if (operands.length > 1) throw new UsageError(`One target at a time. Received ${quote(operands[1])}.`)
   const wish = wishOf(values)
-  const { findTarget } = require('./targets')
-  const { RefusedError } = require('./process-facts')
+  const { findTarget } = require('../ask/target')
+  const { RefusedError } = require('../ask/system')
   /** @type {Asked | undefined} */
   let asked
   try {
@@ -114,7 +114,7 @@ function checkFilter (text) {
 
 /** @param {Target} target @param {Wish} wish @returns {Promise<Asked>} */
 async function ask ({ pids, socket }, { children }) {
-  const { askProcesses, askSocket } = require('./asked')
+  const { askProcesses, askSocket } = require('../ask/processes')
   return socket === undefined ? await askProcesses(pids, { children }) : await askSocket(socket)
 }
 
@@ -149,13 +149,13 @@ async function answerTo (asked, target, wish) {
 
 /** @param {Asked} asked of which nobody answers any more */
 function endOf ({ processes, refused }) {
-  const { RefusedError, endedSentence } = require('./process-facts')
+  const { RefusedError, endedSentence } = require('../ask/system')
   const sentences = refused.map(({ sentence }) => sentence)
   return new RefusedError([...sentences, ...processes.map(({ pid }) => endedSentence(pid))].join('\n'))
 }
 
 /**
- * @param {import('./asked').AskedProcess} asked
+ * @param {import('../ask/processes').AskedProcess} asked
  * @param {Target} target
  * @param {Wish} wish
  * @param {boolean} isFirst what it was busy with when it was asked is told once
@@ -183,7 +183,7 @@ async function answerOf ({ pid, threads, busy, busyMs }, target, wish, isFirst) 
  */
 async function threadAnswer (thread, { end }, { filter, olderThanMs }) {
   await thread.introduce()
-  const { isHandleAt } = require('./targets')
+  const { isHandleAt } = require('../ask/target')
   const { withHops } = require('./live-text')
   const all = withHops((await thread.call('open', { filter })) ?? [])
   const open = end === undefined ? all : all.filter((handle) => isHandleAt(handle, end))

@@ -243,7 +243,7 @@ asRoot('another user cannot connect to the socket', async (t) => {
 })
 
 test('who connects to a command without its word is told nothing', async (t) => {
-  const { Meeting } = require('../../lib/cli/meeting')
+  const { Meeting } = require('../../lib/ask/meeting')
   const meeting = new Meeting(undefined)
   await meeting.isListening
   const { token, thread } = meeting.expect(process.pid)

@@ -3,19 +3,19 @@
 // Asks threads for their figures, again and again, and gives them to the model. A thread that does not answer
 // in time holds nobody up: what it says later counts for the interval in which it says it.
 
-const { BlockedError } = require('../asked-thread')
+const { BlockedError } = require('../ask/thread')
 
 const MAX_FAILURES = 3 // in a row: the thread is gone, whether its connection is closed or not
 const ANSWER_MS = 500 // that an interval waits for answers, at most half of it
 
 /**
- * @typedef {import('../asked-thread').AskedThread} AskedThread
+ * @typedef {import('../ask/thread').AskedThread} AskedThread
  *
  * @typedef {object} Asked a thread, and what it has said
  * @property {AskedThread} thread
  * @property {string} key
- * @property {import('../../live/top-sampler').TopFacts | undefined} facts
- * @property {import('../../live/top-sampler').TopFigures | undefined} figures not yet given to the model
+ * @property {import('./sampler').TopFacts | undefined} facts
+ * @property {import('./sampler').TopFigures | undefined} figures not yet given to the model
  * @property {Promise<void> | undefined} question that is not answered yet
  * @property {number} heardAt ms, when it answered last
  * @property {number} failures questions in a row that were refused

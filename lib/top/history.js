@@ -3,7 +3,7 @@
 // What was served, by interval, for an hour in constant memory: intervals of a minute ago and older are
 // merged by tens, those of ten minutes ago and older by tens again, with fewer routes each.
 
-const { addPacked } = require('../../buckets')
+const { addPacked } = require('../buckets')
 
 const LEVELS = 3
 const LENGTH = 60 // of a level, in its intervals

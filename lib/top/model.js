@@ -3,15 +3,15 @@
 // Figures of several threads and processes as those of one: counts and histograms are added, of delays the
 // worst is named. What is kept is bounded, however long it runs.
 
-const { quantiles } = require('../../buckets')
+const { quantiles } = require('../buckets')
 const { Growth } = require('./growth')
 const { History, addCounts, addRoute, newInterval } = require('./history')
 
 const MAX_BLOCKERS = 100 // places
 
 /**
- * @typedef {import('../../live/top-sampler').TopFigures} TopFigures
- * @typedef {import('../../live/top-sampler').TopFacts} TopFacts
+ * @typedef {import('./sampler').TopFigures} TopFigures
+ * @typedef {import('./sampler').TopFacts} TopFacts
  * @typedef {import('./history').RouteCounts} RouteCounts
  * @typedef {{ key: string, facts: TopFacts, figures: TopFigures | undefined, silentMs: number }} Answer of a
  *   thread; figures: undefined where it has not answered, silentMs: since when, 0 where it has
@@ -138,7 +138,7 @@ class Model {
     return figures.length === 0 ? undefined : figures.reduce((sum, perMinute) => sum + perMinute, 0)
   }
 
-  /** @param {import('../../live/blocker-figures').BlockerFigures} blocker @param {number} unixMs */
+  /** @param {import('./blocker-figures').BlockerFigures} blocker @param {number} unixMs */
   #addBlocker ({ site, count, ms, worstMs, stack }, unixMs) {
     const row = this.#blockers.get(site) ?? { site, count: 0, ms: 0, worstMs: 0, lastUnixMs: 0, stack }
     this.#blockers.delete(site) // the last one comes last

@@ -6,19 +6,19 @@
 const fs = require('node:fs')
 const net = require('node:net')
 const path = require('node:path')
-const { BlockedError } = require('./asked-thread')
+const { BlockedError } = require('./thread')
 const { receiveLines, threadOn } = require('./meeting')
-const { RefusedError, pidInside, socketFiles } = require('./process-facts')
+const { RefusedError, pidInside, socketFiles } = require('./system')
 const { formatDuration } = require('../text')
 
 const INTRODUCE_MS = 2_000 // for a thread to answer
 
 /**
- * @typedef {import('./asked').Asked} Asked
- * @typedef {import('./asked').AskedProcess} AskedProcess
- * @typedef {import('./asked-thread').AskedThread} AskedThread
+ * @typedef {import('./processes').Asked} Asked
+ * @typedef {import('./processes').AskedProcess} AskedProcess
+ * @typedef {import('./thread').AskedThread} AskedThread
  *
- * @typedef {{ pid: number, threadId: number, since: number, stack: string }} Note what lib/live/busy-note.js
+ * @typedef {{ pid: number, threadId: number, since: number, stack: string }} Note what lib/ask/busy-note.js
  *   writes; since: ms since the epoch
  * @typedef {{ file: string, error: Error }} Failure a socket on which nobody answers
  */

@@ -10,7 +10,7 @@ const fs = require('node:fs')
 const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
-const { AskedThread } = require('./asked-thread')
+const { AskedThread } = require('./thread')
 
 /** The socket of this command, to which threads connect. */
 class Meeting {

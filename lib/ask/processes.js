@@ -4,13 +4,13 @@
 // thread connects to a socket of this command, which its inspector is asked for. The inspector is open for
 // that moment only; where the socket cannot be reached, it stays open as long as the command asks.
 
-const { askSocket, blockedProcess, connectTo, noteOfFailure, silentThreads } = require('./asked-sockets')
-const { AskedThread } = require('./asked-thread')
-const { inspectProcess, SilentError } = require('./inspect-process')
+const { askSocket, blockedProcess, connectTo, noteOfFailure, silentThreads } = require('./sockets')
+const { AskedThread } = require('./thread')
+const { inspectProcess, SilentError } = require('./inspector')
 const { Meeting } = require('./meeting')
 const {
   GoneError, RefusedError, endedSentence, hasEnded, nodeDescendants, ownerOf, pidInside, socketsOf
-} = require('./process-facts')
+} = require('./system')
 const { formatDuration } = require('../text')
 
 const JOIN_MS = 2_000 // for a thread to connect, where its event loop is free
@@ -127,7 +127,7 @@ async function askProcess (pid, busyMs, { refused, closings }) {
 
 /**
  * Waits until the event loop of a process is free.
- * @param {import('./inspect-process').InspectedThread} target
+ * @param {import('./inspector').InspectedThread} target
  * @param {number} busyMs
  * @returns {Promise<{ stack: string | undefined, ms: number }>} stack: of what it was busy with at first
  */
@@ -151,7 +151,7 @@ async function waitForLoop (target, busyMs) {
 
 /**
  * Has a thread connect.
- * @param {import('./inspect-process').InspectedThread} inspected
+ * @param {import('./inspector').InspectedThread} inspected
  * @param {Meeting} meeting
  * @returns {Promise<AskedThread>}
  */
@@ -166,7 +166,7 @@ async function join (inspected, meeting) {
 
 /**
  * Has a worker connect, as soon as its event loop is free.
- * @param {import('./inspect-process').InspectedThread} worker
+ * @param {import('./inspector').InspectedThread} worker
  * @param {Meeting} meeting
  * @param {number} busyMs
  * @returns {Promise<AskedThread | Refusal | undefined>} undefined: it has ended
@@ -201,7 +201,7 @@ async function within (promise, ms) {
 
 /**
  * Whether a worker is the program's, and not longstack's own.
- * @param {import('./inspect-process').InspectedThread} thread
+ * @param {import('./inspector').InspectedThread} thread
  */
 function isOfProgram ({ worker }) {
   return worker === undefined || !ownWorker.test(worker.url)
@@ -240,7 +240,7 @@ async function leave (target) {
 
 /**
  * Asks what the user has named, where all of it can answer.
- * @param {import('./targets').Target} target
+ * @param {import('./target').Target} target
  * @param {{ children?: boolean }} options
  * @returns {Promise<Asked>}
  * @throws {RefusedError} also where an event loop is blocked

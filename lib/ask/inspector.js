@@ -5,9 +5,9 @@
 
 const { debuggerUrl, openSocket } = require('./debugger-socket')
 const { InspectedThread, SilentError } = require('./inspected-thread')
-const { inspectorAddresses, listeningAddresses, possibleAddresses } = require('./inspector-ports')
-const { checkSignal, unopenedReason } = require('./inspector-signal')
-const { RefusedError, checkProcess, endedSentence, hasEnded, nodeDescendants } = require('./process-facts')
+const { inspectorAddresses, listeningAddresses, possibleAddresses } = require('./ports')
+const { checkSignal, unopenedReason } = require('./signal')
+const { RefusedError, checkProcess, endedSentence, hasEnded, nodeDescendants } = require('./system')
 
 const OPEN_MS = 5_000 // for the inspector to open
 const POLL_MS = 20
@@ -18,7 +18,7 @@ const CLOSE = 'void process.getBuiltinModule(\'timers\').setImmediate(() =>' +
   ' process.getBuiltinModule(\'inspector\').close()).unref()'
 
 /**
- * @typedef {import('./inspector-ports').Address} Address
+ * @typedef {import('./ports').Address} Address
  */
 
 /** The inspector of a process, which is the one of its main thread. */

@@ -3,18 +3,18 @@
 // The processes and threads that longstack top looks at: those that the user has named, and the Node
 // processes that they have started, also later. Worker threads that start later are found by their sockets.
 
-const { askProcesses, askSocket } = require('../asked')
-const { connectTo } = require('../asked-sockets')
-const { nodeDescendants, RefusedError, socketFiles, socketsOf } = require('../process-facts')
-const { findTarget } = require('../targets')
+const { askProcesses, askSocket } = require('../ask/processes')
+const { connectTo } = require('../ask/sockets')
+const { nodeDescendants, RefusedError, socketFiles, socketsOf } = require('../ask/system')
+const { findTarget } = require('../ask/target')
 
 const BUSY_MS = 10_000 // for a busy event loop to come free
 const DISCOVER_MS = 5_000 // from one search for new processes to the next
 const YOUNG_BUSY_MS = 1_000 // likewise for a process that was started meanwhile
 
 /**
- * @typedef {import('../asked').Asked} Asked
- * @typedef {import('../asked-thread').AskedThread} AskedThread
+ * @typedef {import('../ask/processes').Asked} Asked
+ * @typedef {import('../ask/thread').AskedThread} AskedThread
  */
 
 class Observed {

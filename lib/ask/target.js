@@ -7,8 +7,8 @@ const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')
 const { isIPv4, isIPv6 } = require('node:net')
 const { stateOfName } = require('../files')
-const { quote, UsageError } = require('./flags')
-const { RefusedError, isNode, programOf } = require('./process-facts')
+const { quote, UsageError } = require('../cli/flags')
+const { RefusedError, isNode, programOf } = require('./system')
 
 /**
  * @typedef {object} Target

@@ -4,8 +4,8 @@
 // to a file when its time is over or the program ends, however that is.
 
 const fs = require('node:fs')
-const guard = require('./context/guard')
-const { printLine } = require('./warnings')
+const guard = require('../context/guard')
+const { printLine } = require('../warnings')
 
 const VARIABLE = '_LONGSTACK_PROFILE'
 const MAX_SECONDS = 1800
@@ -29,10 +29,10 @@ function profileEnvironment (request) {
 
 /** @param {ProfileRequest} request */
 function record ({ file, seconds = MAX_SECONDS, samples }) {
-  const { tracer, trace } = require('./shared')
+  const { tracer, trace } = require('../shared')
   let isWritten = false
 
-  /** @param {import('./profile/profile').Profile | undefined} profile */
+  /** @param {import('./profile').Profile | undefined} profile */
   function write (profile) {
     if (profile === undefined || isWritten) return
     isWritten = true

@@ -158,7 +158,7 @@ function socketsOf (pid) {
 }
 
 /**
- * Lists the sockets of a LONGSTACK_SOCKET, as lib/live/socket-files.js makes them.
+ * Lists the sockets of a LONGSTACK_SOCKET, as lib/ask/socket-files.js makes them.
  * @param {string} name or the path of one of the sockets
  * @returns {string[]}
  */

@@ -5,10 +5,10 @@
 
 const test = require('ava')
 const { COUNT, bucketOf, pack } = require('../../../lib/buckets')
-const { History, addCounts, addRoute, newInterval } = require('../../../lib/cli/top/history')
-const { plainText } = require('../../../lib/cli/top/lines')
-const { Model } = require('../../../lib/cli/top/model')
-const { Screen } = require('../../../lib/cli/top/screen')
+const { History, addCounts, addRoute, newInterval } = require('../../../lib/top/history')
+const { plainText } = require('../../../lib/top/lines')
+const { Model } = require('../../../lib/top/model')
+const { Screen } = require('../../../lib/top/screen')
 const { columnsOf } = require('../../../lib/report/render/wrap')
 const { clean } = require('../../../lib/text')
 

@@ -4,7 +4,7 @@
 
 const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')
-const { read, readLink } = require('./process-facts')
+const { read, readLink } = require('./system')
 
 const DEFAULT_PORT = 9229
 const LISTEN = '0A' // state of a socket in /proc/net/tcp, see include/net/tcp_states.h

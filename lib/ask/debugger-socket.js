@@ -7,7 +7,7 @@ const http = require('node:http')
 const REQUEST_MS = 2_000 // for an answer about the inspector
 const MAX_BYTES = 1 << 29 // of an answer
 
-/** @typedef {import('./inspector-ports').Address} Address */
+/** @typedef {import('./ports').Address} Address */
 
 /**
  * Returns the URL of the debugger that listens at an address.

@@ -8,7 +8,7 @@
 // interrupted callback is over, as any promise of the program does.
 
 const { setImmediate } = require('node:timers') // programs replace the global ones
-const { shared } = require('./start')
+const { shared } = require('../start')
 
 /** tracing is on only for a command */
 let isOwnTracing = false

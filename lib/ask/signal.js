@@ -4,8 +4,8 @@
 // does not, and why it did not. On Linux, from /proc.
 
 const { clean } = require('../text')
-const { inspectorPort, listenerAt } = require('./inspector-ports')
-const { RefusedError, read, readLink, stateOf } = require('./process-facts')
+const { inspectorPort, listenerAt } = require('./ports')
+const { RefusedError, read, readLink, stateOf } = require('./system')
 
 const SIGUSR1_BIT = 1n << BigInt(require('node:os').constants.signals.SIGUSR1 - 1)
 

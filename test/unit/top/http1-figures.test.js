@@ -3,8 +3,8 @@
 const http = require('node:http')
 const net = require('node:net')
 const test = require('ava')
-const { createHttp1Figures } = require('../../../lib/live/http1-figures')
-const { RouteTable } = require('../../../lib/live/route-figures')
+const { createHttp1Figures } = require('../../../lib/top/http1-figures')
+const { RouteTable } = require('../../../lib/top/route-figures')
 
 const ROUTES = ['/a', '/b', '/c', '/d']
 

@@ -138,9 +138,9 @@ function * diff (_, { tracer, kept }) {
 }
 
 /** Loads what longstack top asks. */
-const top = () => require('./top-sampler')
+const top = () => require('../top/sampler')
 
-/** Starts figures. @param {import('./top-sampler').TopOptions} options @param {Session} session */
+/** Starts figures. @param {import('../top/sampler').TopOptions} options @param {Session} session */
 const startTop = (options, session) => top().startTop(options, session)
 
 /** Returns the figures since the last call. @param {{}} _ @param {Session} session */

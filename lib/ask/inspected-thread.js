@@ -3,14 +3,14 @@
 // The inspector of one thread of another process: what a command calls there.
 
 const path = require('node:path')
-const { GoneError, RefusedError } = require('./process-facts')
+const { GoneError, RefusedError } = require('./system')
 
 const REQUEST_MS = 2_000 // for an answer about the inspector
 const ANSWER_MS = 15_000 // for an answer of the process, beyond what it is asked to wait
 
 /** What the process loads; by its path, since longstack may not be installed where the process is. */
 const root = path.join(__dirname, '..', '..')
-const inspected = path.join(root, 'lib', 'inspected.js')
+const inspected = path.join(__dirname, 'inspected.js')
 
 /** While Node ends, its inspector still answers, and has nothing to evaluate in. */
 const nodeEnds = /Cannot find (?:default )?(?:execution )?context|context was destroyed|navigated or closed/
@@ -43,8 +43,8 @@ class InspectedThread {
   }
 
   /**
-   * Calls a function of lib/inspected.js in the process.
-   * @param {keyof typeof import('../inspected')} name
+   * Calls a function of lib/ask/inspected.js in the process.
+   * @param {keyof typeof import('./inspected')} name
    * @param {object} [argument]
    * @param {number} [ms] that the process takes to answer
    * @returns {Promise<any>}
@@ -56,7 +56,7 @@ class InspectedThread {
 
   /**
    * Calls one that returns no promise, also while the event loop of the process is busy with JavaScript.
-   * @param {keyof typeof import('../inspected')} name
+   * @param {keyof typeof import('./inspected')} name
    * @returns {Promise<any>}
    */
   callNow (name) {

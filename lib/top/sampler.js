@@ -10,7 +10,7 @@ const { now } = require('../context/clock')
 const { createBlockerFigures } = require('./blocker-figures')
 const { createServedFigures } = require('./served-figures')
 const { createSiteFigures } = require('./site-figures')
-const { runInSlices } = require('./slices')
+const { runInSlices } = require('../ask/slices')
 const { createThreadFigures } = require('./thread-figures')
 
 const SAMPLE_MS = 250
@@ -41,7 +41,7 @@ const LEASE_MS = 30_000 // without a question, beyond three intervals
  * @property {import('./site-figures').WaitFigures[] | undefined} waits undefined: not known
  * @property {import('./site-figures').OpenFigures} handles
  *
- * @typedef {import('./session').Session} Session
+ * @typedef {import('../ask/session').Session} Session
  * @typedef {import('../tracer/wiring').Wiring} Wiring
  */
 

@@ -2,8 +2,8 @@
 
 // The tables of longstack top: their rows, columns, and what each row is asked for.
 
-const { digits, grouped, percent, time, word } = require('../../report/render/text-parts')
-const { shortFrame } = require('../../text')
+const { digits, grouped, percent, time, word } = require('../report/render/text-parts')
+const { shortFrame } = require('../text')
 
 /**
  * @typedef {import('./model').Frame} Frame

@@ -1,9 +1,9 @@
 'use strict'
 
 // One thread of a process that a command asks: questions and answers are JSON, one a line (see
-// lib/live/session.js).
+// lib/ask/session.js).
 
-const { GoneError, RefusedError } = require('./process-facts')
+const { GoneError, RefusedError } = require('./system')
 
 const ANSWER_MS = 15_000 // without a sign of life
 
@@ -11,7 +11,7 @@ const ANSWER_MS = 15_000 // without a sign of life
 class BlockedError extends RefusedError {}
 
 /**
- * @typedef {object} Facts see `facts` in lib/live/questions.js
+ * @typedef {object} Facts see `facts` in lib/ask/questions.js
  * @property {number} pid as the process itself sees it
  * @property {number} threadId
  * @property {boolean} isMainThread
@@ -63,7 +63,7 @@ class AskedThread {
   }
 
   /**
-   * Asks a question of lib/live/questions.js.
+   * Asks a question of lib/ask/questions.js.
    * @param {string} name
    * @param {object} [argument]
    * @returns {Promise<any>} the answer: what the question returns; where that is nothing, its parts joined
