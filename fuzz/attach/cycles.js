@@ -42,7 +42,7 @@ const attaching = (optionsOf) => async (/** @type {Subject} */ subject) => {
   await askAll(asked, 'snapshot')
   await sleep(subject.random() * 30)
   if (subject.random() < 0.5) await askAll(asked, 'diff')
-  await asked.close()
+  asked.close()
 }
 
 /** @type {Record<string, (subject: Subject) => Promise<void>>} */
@@ -57,7 +57,7 @@ const cycles = {
   async questions (subject) {
     const asked = await asking(subject)
     await Promise.all(['facts', 'open', 'requests', 'pending', 'snapshot'].map((name) => askAll(asked, name)))
-    await asked.close()
+    asked.close()
   },
 
   async attachedQuestions (subject) {
@@ -66,7 +66,7 @@ const cycles = {
     await askAll(asked, 'snapshot')
     const names = ['open', 'requests', 'pending', 'diff', 'facts']
     await Promise.all(names.map((name) => askAll(asked, name)))
-    await asked.close()
+    asked.close()
   },
 
   async two (subject) {
@@ -76,23 +76,23 @@ const cycles = {
     await Promise.all([askAll(first, 'attach', { blocked: 5 }), askAll(second, 'attach', { spans })])
     await sleep(subject.random() * 20)
     const both = subject.random() < 0.5 ? [first, second] : [second, first]
-    await both[0].close()
+    both[0].close()
     await askAll(both[1], 'open')
-    await both[1].close()
+    both[1].close()
   },
 
   async again (subject) {
     const asked = await asking(subject)
     await askAll(asked, 'attach', { mode: 'light' })
     await askAll(asked, 'attach', { spans: subject.spans })
-    await asked.close()
+    asked.close()
   },
 
   async wrongOption (subject) {
     const asked = await asking(subject)
     await Promise.all(threadsOf(asked).map((thread) => thread.call('attach', { blocked: -1 })
       .then(() => subject.found('attached with a wrong option'), () => {})))
-    await asked.close()
+    asked.close()
   },
 
   async program (subject) {
@@ -103,14 +103,14 @@ const cycles = {
       await sleep(subject.random() * 10)
     }
     await subject.ask('trace', { enable: false })
-    await asked.close()
+    asked.close()
   },
 
   async programFirst (subject) {
     await subject.ask('trace', { enable: true, options: { frames: 5 } })
     const asked = await asking(subject)
     await askAll(asked, 'attach', { spans: subject.spans, mode: 'light' })
-    await asked.close()
+    asked.close()
     await waitFor(async () => (await subject.ask('tracing'))[0].options?.frames === 5, subject, 'its options')
     await subject.ask('trace', { enable: false })
   },
@@ -120,7 +120,7 @@ const cycles = {
     await askAll(asked, 'attach', { spans: subject.spans })
     const answers = ['open', 'pending', 'snapshot', 'diff'].map((name) => askAll(asked, name).catch(() => {}))
     if (subject.random() < 0.5) await sleep(subject.random() * 5)
-    await asked.close()
+    asked.close()
     await Promise.all(answers)
   }
 }

@@ -5,6 +5,7 @@
 
 const net = require('node:net')
 const { StringDecoder } = require('node:string_decoder')
+const { clearTimeout, setTimeout } = require('node:timers') // programs replace the global ones
 const guard = require('../context/guard')
 const { OWN_WORK, contextTag } = require('../context/context')
 const { handleOf } = require('../node-objects')
@@ -12,6 +13,7 @@ const { closeUnopened } = require('../standard-error')
 const { Session } = require('./session')
 
 const MAX_WAITING = 1 << 20 // bytes that the command has not read yet; past them answers pause
+const HELD_MS = 10_000 // for a command to have the process connect: it was killed
 
 /** @typedef {import('../tracer').Tracer} Tracer */
 
@@ -53,7 +55,40 @@ function serve (tracer, socket) {
   socket.on('close', () => session.end())
   const handle = handleOf(socket)
   if (handle !== undefined) contextTag.write(handle, OWN_WORK) // tracing may have been off
-  return session
 }
 
-module.exports = { connectToCommand, serve }
+/**
+ * Tells what a process that is busy does: called on top of it.
+ * @param {Tracer} tracer
+ * @param {Function} above frames of the busy code start below this function
+ * @returns {string | undefined} a long stack; undefined: the event loop is free
+ */
+function busyStack (tracer, above) {
+  if (guard.inOwnWork) return 'in longstack itself'
+  return guard.run(() => {
+    const queries = tracer.wiring.queries()
+    const [, ...frames] = queries.presentFrames(above) // the first is what the inspector evaluates
+    return frames.length === 0 ? undefined : queries.stackText(undefined, above)
+  })
+}
+
+/** Closes the inspector that a command has opened and does not close. @type {NodeJS.Timeout | undefined} */
+let holding
+
+/** Awaits that a command, which has opened the inspector, closes it. */
+function hold () {
+  guard.run(() => {
+    const inspector = require('node:inspector')
+    const url = inspector.url()
+    release()
+    holding = setTimeout(() => { if (inspector.url() === url) inspector.close() }, HELD_MS).unref()
+  })
+}
+
+/** The command closes the inspector. */
+function release () {
+  clearTimeout(holding)
+  holding = undefined
+}
+
+module.exports = { busyStack, connectToCommand, hold, release, serve }

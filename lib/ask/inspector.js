@@ -1,24 +1,29 @@
 'use strict'
 
-// Asks a running process by Node's inspector, on the loopback interface. Where it is closed, SIGUSR1 opens
+// Reaches a running process by Node's inspector, on the loopback interface. Where it is closed, SIGUSR1 opens
 // it, and it is closed again afterwards; a debugger that is attached stays.
 
-const { debuggerUrl, openSocket } = require('./debugger-socket')
+const http = require('node:http')
 const { InspectedThread, SilentError } = require('./inspected-thread')
-const { inspectorAddresses, listeningAddresses, possibleAddresses } = require('./ports')
-const { checkSignal, unopenedReason } = require('./signal')
-const { RefusedError, checkProcess, endedSentence, hasEnded, nodeDescendants } = require('./system')
+const { DEFAULT_PORT, checkSignal, inspectorFlags, unopenedReason } = require('./signal')
+const {
+  RefusedError, checkProcess, endedSentence, hasEnded, listeningAddresses, nodeDescendants
+} = require('./system')
 
 const OPEN_MS = 5_000 // for the inspector to open
 const POLL_MS = 20
 const CLOSE_MS = 500 // for the inspector to close
+const REQUEST_MS = 2_000 // for an answer about the inspector
+const MAX_LIST = 1 << 20 // characters of it
+const MAX_BYTES = 1 << 29 // of an answer
 
 /** Closes the inspector of a process that cannot load longstack, once this is answered. */
 const CLOSE = 'void process.getBuiltinModule(\'timers\').setImmediate(() =>' +
   ' process.getBuiltinModule(\'inspector\').close()).unref()'
 
 /**
- * @typedef {import('./ports').Address} Address
+ * @typedef {import('./system').Address} Address
+ * @typedef {Map<number, Address[] | undefined>} Listening where processes listen
  */
 
 /** The inspector of a process, which is the one of its main thread. */
@@ -27,13 +32,16 @@ class InspectedProcess extends InspectedThread {
   /** where its child processes listened before it got a signal @type {Listening} */
   childrenBefore = new Map()
 
-  /** where it listens @type {Address | undefined} */
-  address
-
-  /** @param {number} pid @param {import('ws').WebSocket} socket @param {boolean} isOpened for this command */
-  constructor (pid, socket, isOpened) {
+  /**
+   * @param {number} pid
+   * @param {import('ws').WebSocket} socket
+   * @param {boolean} isOpened for this command
+   * @param {Address} address where it listens
+   */
+  constructor (pid, socket, isOpened, address) {
     super(pid, (message) => socket.send(message))
     this.isOpened = isOpened
+    this.address = address
     this.#socket = socket
     socket.on('message', (data) => this.receive(String(data)))
     socket.on('error', () => {}) // `close` follows
@@ -57,7 +65,7 @@ class InspectedProcess extends InspectedThread {
   /** Waits until the inspector is closed: the next command would connect to one that closes. */
   async #closed () {
     const { pid, address } = this
-    const isListening = () => listeningAddresses(pid)?.some(({ port }) => port === address?.port) === true
+    const isListening = () => listeningAddresses(pid)?.some(({ port }) => port === address.port) === true
     for (const end = Date.now() + CLOSE_MS; Date.now() < end && isListening();) {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS))
     }
@@ -72,13 +80,6 @@ class InspectedProcess extends InspectedThread {
   }
 }
 
-/** @typedef {Map<number, Address[] | undefined>} Listening where processes listen */
-
-/** @param {number[]} pids @returns {Listening} */
-function listeningOf (pids) {
-  return new Map(pids.map((pid) => [pid, listeningAddresses(pid)]))
-}
-
 /**
  * Closes the inspector that a process has opened for no command: the primary of a cluster that gets SIGUSR1
  * sends it to all members (lib/internal/cluster/primary.js).
@@ -89,9 +90,8 @@ async function closeSince (pid, before) {
   if (before === undefined) return
   const added = addedSince(pid, before, listeningAddresses(pid))
   const opened = await connectToOne(pid, added, true).catch(() => undefined)
-  const close = "setImmediate(() => process.getBuiltinModule('node:inspector').close()).unref()"
-  await opened?.evaluate(close).catch(() => {})
-  await opened?.disconnect()
+  await opened?.evaluate(CLOSE).catch(() => {})
+  opened?.disconnect()
 }
 
 /**
@@ -106,7 +106,7 @@ async function inspectProcess (pid) {
   if (attached !== undefined) return attached
   await checkSignal(pid)
   let before = listeningAddresses(pid)
-  const childrenBefore = listeningOf(nodeDescendants(pid))
+  const childrenBefore = new Map(nodeDescendants(pid).map((child) => [child, listeningAddresses(child)]))
   signal(pid)
   const end = Date.now() + OPEN_MS
   while (Date.now() < end) {
@@ -119,7 +119,8 @@ async function inspectProcess (pid) {
     signal(pid)
   }
   // One that a command has opened stays open while the event loop is blocked.
-  const open = await connectToOne(pid, possibleAddresses(pid), false)
+  const isAnywhere = inspectorFlags(pid).some(({ port }) => port === 0)
+  const open = await connectToOne(pid, isAnywhere ? listeningAddresses(pid) ?? [] : [], false)
   if (open !== undefined) return open
   throw new RefusedError(hasEnded(pid) ? endedSentence(pid) : unopenedReason(pid))
 }
@@ -131,6 +132,20 @@ function signal (pid) {
   } catch (error) {
     throw hasEnded(pid) ? new RefusedError(endedSentence(pid)) : error
   }
+}
+
+/**
+ * Lists where the inspector of a process may listen now, most likely first.
+ * @param {number} pid
+ * @returns {Address[]}
+ */
+function inspectorAddresses (pid) {
+  const addresses = listeningAddresses(pid)
+  const flags = inspectorFlags(pid)
+  const ports = [...flags.map(({ port }) => port), DEFAULT_PORT]
+  if (addresses === undefined) return ports.map((port) => ({ host: '127.0.0.1', port }))
+  const isChosenByNode = flags.some(({ port, opens }) => port === 0 && opens)
+  return isChosenByNode ? addresses : addresses.filter(({ port }) => ports.includes(port))
 }
 
 /**
@@ -157,9 +172,8 @@ async function connectToOne (pid, addresses, isOpened) {
     const url = await debuggerUrl(address)
     const socket = url === undefined ? undefined : await openSocket(url)
     if (socket === undefined) continue
-    const target = new InspectedProcess(pid, socket, isOpened)
-    const isTarget = await target.evaluate('process.pid') === pid || isListenedBy(address, pid)
-    if (isTarget) return Object.assign(target, { address })
+    const target = new InspectedProcess(pid, socket, isOpened, address)
+    if (await target.evaluate('process.pid') === pid || isListenedBy(address, pid)) return target
     socket.terminate()
   }
   return undefined
@@ -176,4 +190,48 @@ function isListenedBy ({ port }, pid) {
   return addresses.some((address) => address.port === port)
 }
 
-module.exports = { InspectedThread, RefusedError, SilentError, inspectProcess }
+/**
+ * Returns the URL of the debugger that listens at an address.
+ * @param {Address} address
+ * @returns {Promise<string | undefined>} undefined: none does
+ */
+function debuggerUrl ({ host, port }) {
+  return new Promise((resolve) => {
+    const agent = /** @type {false} */ (false) // a connection of its own
+    const options = { host, port, path: '/json/list', timeout: REQUEST_MS, agent }
+    const request = http.get(options, (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (part) => {
+        text += part
+        if (text.length > MAX_LIST) response.destroy()
+      })
+      response.on('error', () => resolve(undefined)).on('close', () => resolve(urlIn(text, host, port)))
+    })
+    request.on('timeout', () => request.destroy()).on('error', () => resolve(undefined))
+  })
+}
+
+/** @param {string} text JSON @param {string} host @param {number} port @returns {string | undefined} */
+function urlIn (text, host, port) {
+  try {
+    const { id } = JSON.parse(text).find((/** @type {any} */ { type }) => type === 'node')
+    return /^[\w-]+$/.test(id) ? `ws://${host.includes(':') ? `[${host}]` : host}:${port}/${id}` : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** @param {string} url @returns {Promise<import('ws').WebSocket | undefined>} undefined: refused */
+function openSocket (url) {
+  const { WebSocket } = require('ws')
+  return new Promise((resolve) => {
+    const socket = new WebSocket(url, {
+      perMessageDeflate: false,
+      maxPayload: MAX_BYTES,
+      handshakeTimeout: REQUEST_MS
+    })
+    socket.on('open', () => resolve(socket)).on('error', () => resolve(undefined))
+  })
+}
+
+module.exports = { inspectProcess }

@@ -10,6 +10,7 @@ const fs = require('node:fs')
 const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
+const { createLineReader } = require('./lines')
 const { AskedThread } = require('./thread')
 
 /** The socket of this command, to which threads connect. */
@@ -51,15 +52,15 @@ class Meeting {
   #receive (socket) {
     /** @type {AskedThread | undefined} */
     let thread
-    receiveLines(socket, (message) => {
+    socket.setEncoding('utf8').on('data', createLineReader((message) => {
       if (thread !== undefined) return thread.receive(message)
       const expected = this.#expected.get(message.token)
       if (expected === undefined) return socket.destroy()
       this.#expected.delete(message.token)
-      thread = threadOn(socket, expected.pid)
+      thread = new AskedThread(expected.pid, socket)
       expected.resolve(thread)
-    })
-    socket.on('error', () => {}).on('close', () => thread?.end())
+    }))
+    socket.on('error', () => {}) // `close` follows
   }
 
   /** Nobody connects any more. */
@@ -89,32 +90,4 @@ function restrict (file, uid) {
 /** @param {number | undefined} uid */
 const isOther = (uid) => uid !== undefined && uid !== process.getuid?.()
 
-/** @param {net.Socket} socket @param {number} pid */
-function threadOn (socket, pid) {
-  return new AskedThread(pid, (line) => { socket.write(line) }, () => { socket.destroy() })
-}
-
-/** @param {net.Socket} socket @param {(message: any) => void} onMessage */
-function receiveLines (socket, onMessage) {
-  let rest = ''
-  socket.setEncoding('utf8').on('data', (text) => {
-    const lines = (rest + text).split('\n')
-    rest = /** @type {string} */ (lines.pop())
-    for (const line of lines) {
-      const message = parse(line)
-      if (message !== undefined) onMessage(message)
-    }
-  })
-}
-
-/** @param {string} line @returns {any} undefined: none of longstack's */
-function parse (line) {
-  try {
-    const message = JSON.parse(line)
-    return typeof message === 'object' && message !== null ? message : undefined
-  } catch {
-    return undefined
-  }
-}
-
-module.exports = { Meeting, receiveLines, threadOn }
+module.exports = { Meeting }

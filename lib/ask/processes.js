@@ -1,12 +1,13 @@
 'use strict'
 
-// Asks running processes, with all their threads: by LONGSTACK_SOCKET where the process has one, else each
-// thread connects to a socket of this command, which its inspector is asked for. The inspector is open for
-// that moment only; where the socket cannot be reached, it stays open as long as the command asks.
+// The command's end of asking running processes, with all their threads, over sockets: those of
+// LONGSTACK_SOCKET where the process has them, else each thread connects to one of this command, which its
+// inspector is asked for. The inspector is open for that moment only.
 
 const { askSocket, blockedProcess, connectTo, noteOfFailure, silentThreads } = require('./sockets')
 const { AskedThread } = require('./thread')
-const { inspectProcess, SilentError } = require('./inspector')
+const { SilentError } = require('./inspected-thread')
+const { inspectProcess } = require('./inspector')
 const { Meeting } = require('./meeting')
 const {
   GoneError, RefusedError, endedSentence, hasEnded, nodeDescendants, ownerOf, pidInside, socketsOf
@@ -17,7 +18,6 @@ const JOIN_MS = 2_000 // for a thread to connect, where its event loop is free
 const BUSY_MS = 3_000 // for a busy event loop to come free
 const POLL_MS = 50
 const GONE_MS = 500 // from the end of a connection to that of the process
-const SIGN_MS = 2_000 // a process that is asked by its inspector detaches without a sign of this command
 const BLOCKED_MS = 250 // what is shorter is work
 const THREAD_ID = "process.getBuiltinModule('worker_threads').threadId"
 const ownWorker = /[\\/]lib[\\/](blocked[\\/]inspector-worker|sinks[\\/]otlp-thread)\.js$/
@@ -34,40 +34,39 @@ const ownWorker = /[\\/]lib[\\/](blocked[\\/]inspector-worker|sinks[\\/]otlp-thr
  * @typedef {object} Asked
  * @property {AskedProcess[]} processes
  * @property {Refusal[]} refused processes and threads that could not be asked
- * @property {() => Promise<void>} close
+ * @property {() => void} close
+ *
+ * @typedef {object} AskOptions
+ * @property {boolean} [children] ask the processes that it has started as well
+ * @property {boolean} [workers] ask its worker threads as well
+ * @property {number} [busyMs] how long to wait for a busy event loop
  */
 
 /**
  * Asks processes, and the Node processes that they have started.
  * @param {number[]} pids
- * @param {{ children?: boolean, busyMs?: number }} [options] busyMs: how long to wait for a busy event loop
+ * @param {AskOptions} [options]
  * @returns {Promise<Asked>}
  * @throws {RefusedError} where none can be asked
  */
-async function askProcesses (pids, { children = true, busyMs = BUSY_MS } = {}) {
+async function askProcesses (pids, { children = true, ...options } = {}) {
   const all = [...new Set(children ? pids.flatMap((pid) => [pid, ...nodeDescendants(pid)]) : pids)]
   /** @type {AskedProcess[]} */
   const processes = []
   /** @type {Asked['refused']} */
   const refused = []
-  /** @type {Array<() => Promise<void>>} */
-  const closings = []
   for (const pid of all) { // one after another: each inspector opens on the same port
     const isThere = !hasEnded(pid)
     try {
-      processes.push(await askProcess(pid, busyMs, { refused, closings }))
+      processes.push(await askProcess(pid, refused, options))
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error
       refused.push({ pid, sentence: isThere ? await sentenceOf(pid, error) : error.message })
     }
   }
-  const close = async () => {
-    for (const { threads } of processes) for (const thread of threads) thread.close()
-    await Promise.all(closings.map((closing) => closing()))
-  }
-  if (processes.length > 0) return { processes, refused, close }
-  await close()
-  throw new RefusedError(refused.map(({ sentence }) => sentence).join('\n'))
+  if (processes.length === 0) throw new RefusedError(refused.map(({ sentence }) => sentence).join('\n'))
+  const close = () => { for (const { threads } of processes) for (const thread of threads) thread.close() }
+  return { processes, refused, close }
 }
 
 /** Says why a process was not asked. @param {number} pid @param {RefusedError} error */
@@ -79,11 +78,11 @@ async function sentenceOf (pid, error) {
 
 /**
  * @param {number} pid
- * @param {number} busyMs
- * @param {{ refused: Asked['refused'], closings: Array<() => Promise<void>> }} all to which its own are added
+ * @param {Refusal[]} refused to which its threads are added that cannot be asked
+ * @param {AskOptions} options
  * @returns {Promise<AskedProcess>}
  */
-async function askProcess (pid, busyMs, { refused, closings }) {
+async function askProcess (pid, refused, { busyMs = BUSY_MS, workers = true }) {
   const { threads, failures } = await connectTo(socketsOf(pid), pid)
   const silent = silentThreads(failures, pid)
   if (threads[0]?.facts.isMainThread && silent.every(({ stack }) => stack !== undefined)) {
@@ -95,39 +94,34 @@ async function askProcess (pid, busyMs, { refused, closings }) {
   if (note !== undefined) return { ...blockedProcess(note), pid }
   for (const thread of threads) thread.close() // the inspector finds all of them
   const target = await inspectProcess(pid)
-  let isAsking = false
   /** @type {Meeting | undefined} */
   let meeting
   try {
     const { stack, ms } = await waitForLoop(target, busyMs)
     if (ms >= busyMs) return { pid, threads: [], busy: stack, busyMs: ms }
-    meeting = new Meeting(ownerOf(pid))
-    await meeting.isListening
-    const workers = (await target.workers().catch(() => [])).filter(isOfProgram)
+    const present = meeting = new Meeting(ownerOf(pid))
+    await present.isListening
+    const inspected = workers ? (await target.workers().catch(() => [])).filter(isOfProgram) : []
     const [main, ...others] = await Promise.all([
-      join(target, meeting).catch((error) => error),
-      ...workers.map((worker) => joinWorker(worker, /** @type {Meeting} */ (meeting), busyMs))
+      join(target, present).catch((error) => error),
+      ...inspected.map((worker) => joinWorker(worker, present, busyMs))
     ])
     const found = others.filter((thread) => thread instanceof AskedThread)
-    for (const answer of others) if (answer !== undefined && 'sentence' in answer) refused.push(answer)
-    if (main instanceof AskedThread) return { pid, threads: [main, ...found], busy: stack, busyMs: ms }
-    if (!(main instanceof RefusedError)) throw main
-    isAsking = true
-    const thread = await askByInspector(target, main).catch(async (error) => {
-      await leave(target) // a process that ends waits for that
-      throw error
-    })
-    closings.push(() => leave(target))
-    return { pid, threads: [thread, ...found], busy: stack, busyMs: ms }
+    if (main instanceof AskedThread) {
+      for (const answer of others) if (answer !== undefined && 'sentence' in answer) refused.push(answer)
+      return { pid, threads: [main, ...found], busy: stack, busyMs: ms }
+    }
+    for (const thread of found) thread.close()
+    throw main
   } finally {
     meeting?.close()
-    if (!isAsking) await target.close()
+    await target.close()
   }
 }
 
 /**
  * Waits until the event loop of a process is free.
- * @param {import('./inspector').InspectedThread} target
+ * @param {import('./inspected-thread').InspectedThread} target
  * @param {number} busyMs
  * @returns {Promise<{ stack: string | undefined, ms: number }>} stack: of what it was busy with at first
  */
@@ -151,7 +145,7 @@ async function waitForLoop (target, busyMs) {
 
 /**
  * Has a thread connect.
- * @param {import('./inspector').InspectedThread} inspected
+ * @param {import('./inspected-thread').InspectedThread} inspected
  * @param {Meeting} meeting
  * @returns {Promise<AskedThread>}
  */
@@ -166,7 +160,7 @@ async function join (inspected, meeting) {
 
 /**
  * Has a worker connect, as soon as its event loop is free.
- * @param {import('./inspector').InspectedThread} worker
+ * @param {import('./inspected-thread').InspectedThread} worker
  * @param {Meeting} meeting
  * @param {number} busyMs
  * @returns {Promise<AskedThread | Refusal | undefined>} undefined: it has ended
@@ -201,47 +195,16 @@ async function within (promise, ms) {
 
 /**
  * Whether a worker is the program's, and not longstack's own.
- * @param {import('./inspector').InspectedThread} thread
+ * @param {import('./inspected-thread').InspectedThread} thread
  */
 function isOfProgram ({ worker }) {
   return worker === undefined || !ownWorker.test(worker.url)
 }
 
 /**
- * Asks a process that cannot connect by its inspector alone.
- * @param {Awaited<ReturnType<typeof inspectProcess>>} target
- * @param {RefusedError} reason
- */
-async function askByInspector (target, reason) {
-  if (reason instanceof SilentError) throw reason
-  const thread = new AskedThread(target.pid, (line) => {
-    const { id, name, argument } = JSON.parse(line)
-    target.call('answer', { name, argument }).then((text) => {
-      const { parts, value, error, events } = JSON.parse(text)
-      for (const event of events ?? []) thread.receive(JSON.parse(event))
-      for (const part of parts ?? []) thread.receive({ id, part })
-      thread.receive({ id, value, error })
-    }, (error) => target.isOpen ? thread.receive({ id, error: error.message }) : thread.end())
-  }, () => thread.end())
-  const sign = setInterval(() => {
-    if (!target.isOpen) thread.end()
-    if (thread.isClosed) clearInterval(sign)
-    else thread.ask('facts').catch(() => {})
-  }, SIGN_MS).unref()
-  await thread.introduce()
-  return thread
-}
-
-/** @param {Awaited<ReturnType<typeof inspectProcess>>} target */
-async function leave (target) {
-  await target.callNow('leave').catch(() => {})
-  await target.close()
-}
-
-/**
  * Asks what the user has named, where all of it can answer.
- * @param {import('./target').Target} target
- * @param {{ children?: boolean }} options
+ * @param {Pick<import('./target').Target, 'pids' | 'socket'>} target
+ * @param {AskOptions} options
  * @returns {Promise<Asked>}
  * @throws {RefusedError} also where an event loop is blocked
  */
@@ -249,7 +212,7 @@ async function askTarget ({ pids, socket }, options) {
   const asked = socket === undefined ? await askProcesses(pids, options) : await askSocket(socket)
   const blocked = asked.processes.find(({ threads }) => threads.length === 0)
   if (blocked === undefined) return asked
-  await asked.close()
+  asked.close()
   throw new RefusedError(`The event loop of process ${blocked.pid} is blocked:\n${blocked.busy}`)
 }
 

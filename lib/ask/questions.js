@@ -1,7 +1,7 @@
 'use strict'
 
 // What commands ask a process: each question is a function of its argument and the session of the command.
-// Answers are plain data. Those that look at many things are generators: see slices.js.
+// Answers are plain data. Those that look at many things are generators: see session.js.
 
 const { compile } = require('../context/subsystems')
 const { groupKey, printed } = require('../format/handles')
@@ -137,22 +137,42 @@ function * diff (_, { tracer, kept }) {
   yield * batches(yield * tracer.wiring.queries().reports().snapshots.compare(before))
 }
 
-/** Loads what longstack top asks. */
-const top = () => require('../top/sampler')
+/**
+ * Records a profile; it ends early where `finishProfile` is asked, or the command goes.
+ * @param {{ seconds: number, samples: boolean }} options
+ * @param {Session} session
+ * @returns {Promise<import('../profile/profile').Profile>}
+ */
+function profile (options, session) {
+  const { wiring } = session.tracer
+  const profiles = wiring.profiles ??= require('../tracer/features').createProfileRecorder(wiring)
+  const recording = profiles.record(options)
+  let isOver = false
+  session.onEnd(() => { if (!isOver) profiles.finish() })
+  return recording.finally(() => { isOver = true })
+}
+
+/** Ends the profile that is being recorded: `profile` answers. @param {{}} _ @param {Session} session */
+function finishProfile (_, { tracer }) {
+  tracer.wiring.profiles?.finish()
+}
 
 /** Starts figures. @param {import('../top/sampler').TopOptions} options @param {Session} session */
-const startTop = (options, session) => top().startTop(options, session)
+const startTop = (options, session) => require('../top/sampler').startTop(options, session)
 
 /** Returns the figures since the last call. @param {{}} _ @param {Session} session */
-const readTop = (_, session) => top().readTop(_, session)
+const readTop = (_, session) => require('../top/sampler').readTop(_, session)
 
 /** Ends figures. @param {{}} _ @param {Session} session */
-const stopTop = (_, session) => top().stopTop(_, session)
+const stopTop = (_, session) => require('../top/sampler').stopTop(_, session)
 
 /** Returns a chain as text. @param {{ chain: number }} argument @param {Session} session */
 const describeChain = ({ chain }, { tracer }) => tracer.wiring.queries().chainText(chain)
 
 const topQuestions = { startTop, readTop, stopTop, describeChain }
-const questions = { facts, open, requests, pending, snapshot, diff, attach, ...topQuestions }
+const profileQuestions = { profile, finishProfile }
+const questions = {
+  facts, open, requests, pending, snapshot, diff, attach, ...topQuestions, ...profileQuestions
+}
 
 module.exports = { questions }

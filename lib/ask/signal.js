@@ -4,9 +4,9 @@
 // does not, and why it did not. On Linux, from /proc.
 
 const { clean } = require('../text')
-const { inspectorPort, listenerAt } = require('./ports')
-const { RefusedError, read, readLink, stateOf } = require('./system')
+const { RefusedError, processesWith, read, readLink, stateOf, tcpSockets } = require('./system')
 
+const DEFAULT_PORT = 9229
 const SIGUSR1_BIT = 1n << BigInt(require('node:os').constants.signals.SIGUSR1 - 1)
 
 /** Calls of the kernel with a file descriptor first, x64: see arch/x86/entry/syscalls/syscall_64.tbl. */
@@ -46,7 +46,7 @@ async function checkSignal (pid) {
  * @throws {RefusedError}
  */
 async function checkPort (pid) {
-  const port = inspectorPort(pid)
+  const [{ port } = { port: DEFAULT_PORT }] = inspectorFlags(pid)
   for (const end = Date.now() + PORT_MS; ;) {
     const listener = listenerAt(port)
     if (listener === undefined || listener === pid) return
@@ -56,6 +56,27 @@ async function checkPort (pid) {
     }
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
   }
+}
+
+/**
+ * Returns which process listens on a port.
+ * @param {number} port
+ * @returns {number | undefined} 0: one that cannot be seen; undefined: none does
+ */
+function listenerAt (port) {
+  const sockets = tcpSockets().filter(({ isListening, local }) => isListening && local.port === port)
+  return sockets.length === 0 ? undefined : processesWith(sockets.map(({ inode }) => inode)).pids[0] ?? 0
+}
+
+/**
+ * Lists the flags that name a port of the inspector: `--inspect=9300`, `--inspect-port=0.0.0.0:9300`.
+ * @param {number} pid
+ * @returns {Array<{ port: number, opens: boolean }>} opens: the inspector is open from the start
+ */
+function inspectorFlags (pid) {
+  const text = `${read(`/proc/${pid}/cmdline`)}\0${read(`/proc/${pid}/environ`)}`
+  const flags = text.matchAll(/--(inspect(?:-brk|-wait|-port)?|debug-port)[=\0](?:[^\s\0]*:)?(\d+)/g)
+  return [...flags].map(([, flag, port]) => ({ port: Number(port), opens: !flag.endsWith('port') }))
 }
 
 /** Returns the call on a file in which a main thread is and stays. @param {number} pid */
@@ -142,4 +163,4 @@ function shorten (text) {
   return clean(text.length > 60 ? `${text.slice(0, 59)}…` : text)
 }
 
-module.exports = { checkSignal, unopenedReason }
+module.exports = { DEFAULT_PORT, checkSignal, inspectorFlags, unopenedReason }

@@ -6,9 +6,9 @@
 const fs = require('node:fs')
 const net = require('node:net')
 const path = require('node:path')
-const { BlockedError } = require('./thread')
-const { receiveLines, threadOn } = require('./meeting')
+const { createLineReader } = require('./lines')
 const { RefusedError, pidInside, socketFiles } = require('./system')
+const { AskedThread, BlockedError } = require('./thread')
 const { formatDuration } = require('../text')
 
 const INTRODUCE_MS = 2_000 // for a thread to answer
@@ -16,9 +16,8 @@ const INTRODUCE_MS = 2_000 // for a thread to answer
 /**
  * @typedef {import('./processes').Asked} Asked
  * @typedef {import('./processes').AskedProcess} AskedProcess
- * @typedef {import('./thread').AskedThread} AskedThread
  *
- * @typedef {{ pid: number, threadId: number, since: number, stack: string }} Note what lib/ask/busy-note.js
+ * @typedef {{ pid: number, threadId: number, since: number, stack: string }} Note what lib/ask/server.js
  *   writes; since: ms since the epoch
  * @typedef {{ file: string, error: Error }} Failure a socket on which nobody answers
  */
@@ -49,9 +48,8 @@ async function connectTo (paths, pid) {
 function connectToOne (file, pid) {
   return new Promise((resolve, reject) => {
     const socket = net.connect(file, () => {
-      const thread = threadOn(socket, pid ?? 0)
-      receiveLines(socket, (message) => thread.receive(message))
-      socket.on('close', () => thread.end())
+      const thread = new AskedThread(pid ?? 0, socket)
+      socket.setEncoding('utf8').on('data', createLineReader((message) => thread.receive(message)))
       thread.introduce(INTRODUCE_MS).then(() => {
         thread.pid = pid ?? thread.facts.pid
         resolve(thread)
@@ -87,7 +85,7 @@ async function askSocket (file) {
     const [{ sentence = silence(file, failures), stack } = {}] = refused
     throw new RefusedError([sentence, stack].filter(Boolean).join('\n'))
   }
-  return { processes, refused, close: async () => { for (const thread of threads) thread.close() } }
+  return { processes, refused, close: () => { for (const thread of threads) thread.close() } }
 }
 
 /**

@@ -1,15 +1,21 @@
 'use strict'
 
-// What the system tells about another process, before anything is sent to it: whether it is one of Node, and
-// which it has started. All of it from /proc on
-// Linux, by ps and lsof on macOS.
+// What the system tells about other processes, before anything is sent to them: whether one is of Node, which
+// it has started, which sockets it has. All of it from /proc on Linux, by ps and lsof on macOS.
 
 const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')
+const { isIPv6 } = require('node:net')
 const path = require('node:path')
 const { stateOfName } = require('../files')
 
 const NODE_NAME = /node|electron/i
+const LISTEN = '0A' // state of a socket in /proc/net/tcp, see include/net/tcp_states.h
+
+/**
+ * @typedef {{ host: string, port: number }} Address
+ * @typedef {{ local: Address, remote: Address, isListening: boolean, inode: string }} TcpSocket
+ */
 
 /** A sentence for the user: the process cannot be asked. */
 class RefusedError extends Error {}
@@ -71,8 +77,9 @@ function stateOf (pid) {
 /** Returns the file that a process runs. @param {number} pid @returns {string | undefined} */
 function programOf (pid) {
   try {
-    if (process.platform === 'linux') return fs.readlinkSync(`/proc/${pid}/exe`)
-    return execFileSync('ps', ['-o', 'comm=', '-p', String(pid)], { encoding: 'utf8' }).trim()
+    return process.platform === 'linux'
+      ? fs.readlinkSync(`/proc/${pid}/exe`)
+      : run('ps', '-o', 'comm=', '-p', String(pid)).trim()
   } catch {
     return undefined
   }
@@ -110,20 +117,19 @@ function nodeDescendants (pid) {
 /** @returns {Array<[number, number]>} each process, and its parent */
 function parents () {
   try {
-    if (process.platform !== 'linux') {
-      const text = execFileSync('ps', ['-axo', 'pid=,ppid='], { encoding: 'utf8' })
-      const rows = text.trim().split('\n').map((line) => line.trim().split(/\s+/).map(Number))
-      return /** @type {Array<[number, number]>} */ (rows)
+    if (process.platform === 'linux') {
+      return allPids().map((pid) =>
+        [pid, Number(/^\d+ \(.*\) \S (\d+)/s.exec(read(`/proc/${pid}/stat`))?.[1] ?? 0)])
     }
-    const pids = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-    /** @type {Array<[number, number]>} */
-    const pairs = pids.map((name) =>
-      [Number(name), Number(/^\d+ \(.*\) \S (\d+)/s.exec(read(`/proc/${name}/stat`))?.[1] ?? 0)])
-    return pairs
+    const rows = run('ps', '-axo', 'pid=,ppid=').trim().split('\n')
+    return /** @type {any} */ (rows.map((line) => line.trim().split(/\s+/).map(Number)))
   } catch {
     return []
   }
 }
+
+/** Lists the processes of the machine. @returns {number[]} on Linux alone */
+const allPids = () => fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number)
 
 /** @param {number} pid */
 function isNode (pid) {
@@ -172,6 +178,91 @@ function socketFiles (name) {
   }
 }
 
+/**
+ * Lists the TCP sockets of a network on Linux.
+ * @param {string | number} [pid] of a process that is in it
+ * @returns {TcpSocket[]}
+ */
+function tcpSockets (pid = 'self') {
+  const rows = ['tcp', 'tcp6'].flatMap((table) => read(`/proc/${pid}/net/${table}`).split('\n').slice(1))
+  return rows.filter(Boolean).map((row) => {
+    const [, local, remote, state, , , , , , inode] = row.trim().split(/\s+/)
+    return { local: addressOf(local), remote: addressOf(remote), isListening: state === LISTEN, inode }
+  })
+}
+
+/** @param {string} text `0100007F:240D`: words of the address in the order of the CPU @returns {Address} */
+function addressOf (text) {
+  const [address, port] = text.split(':')
+  const bytes = (address.match(/.{8}/g) ?? []).flatMap((word) =>
+    (word.match(/../g) ?? []).map((byte) => parseInt(byte, 16)).reverse())
+  if (bytes.length === 4) return { host: bytes.join('.'), port: parseInt(port, 16) }
+  const groups = Array.from({ length: 8 }, (_, i) => ((bytes[2 * i] << 8) | bytes[2 * i + 1]).toString(16))
+  const isMapped = groups.slice(0, 6).join() === '0,0,0,0,0,ffff'
+  const host = isMapped ? bytes.slice(12).join('.') : plainHost(groups.join(':'))
+  return { host, port: parseInt(port, 16) }
+}
+
+/** Returns an address as the system writes it: of IPv4 in IPv6, that of IPv4. @param {string} host */
+function plainHost (host) {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(host)?.[1]
+  if (mapped !== undefined) return mapped
+  return isIPv6(host) ? new URL(`http://[${host}]`).hostname.slice(1, -1) : host
+}
+
+/** @param {number} pid @returns {Set<string> | undefined} undefined: they may not be seen */
+function socketInodes (pid) {
+  try {
+    const links = fs.readdirSync(`/proc/${pid}/fd`).map((name) => readLink(`/proc/${pid}/fd/${name}`))
+    return new Set(links.flatMap((link) => /^socket:\[(\d+)\]$/.exec(link)?.[1] ?? []))
+  } catch (error) {
+    return /** @type {NodeJS.ErrnoException} */ (error).code === 'ENOENT' ? new Set() : undefined
+  }
+}
+
+/**
+ * Finds the processes that have sockets open, on Linux.
+ * @param {string[]} inodes
+ * @returns {{ pids: number[], isComplete: boolean }} isComplete: no process was hidden
+ */
+function processesWith (inodes) {
+  const looks = allPids().map((pid) => ({ pid, own: socketInodes(pid) }))
+  const pids = looks.filter(({ own }) => inodes.some((inode) => own?.has(inode))).map(({ pid }) => pid)
+  return { pids, isComplete: looks.every(({ own }) => own !== undefined) }
+}
+
+/**
+ * Lists the TCP addresses that a process listens on.
+ * @param {number} pid
+ * @returns {Address[] | undefined} undefined: the system does not tell
+ */
+function listeningAddresses (pid) {
+  if (process.platform !== 'linux') {
+    const text = lsof('-a', '-p', String(pid), '-iTCP', '-sTCP:LISTEN', '-Fn')
+    const ports = text === undefined ? undefined : [...text.matchAll(/^n.*:(\d+)$/gm)]
+    return ports?.map(([, port]) => ({ host: '127.0.0.1', port: Number(port) }))
+  }
+  const inodes = socketInodes(pid)
+  if (inodes === undefined) return undefined
+  const own = tcpSockets(pid).filter(({ isListening, inode }) => isListening && inodes.has(inode))
+  return own.map(({ local: { host, port } }) =>
+    ({ host: host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host, port }))
+}
+
+/** @param {...string} args @returns {string | undefined} undefined: it finds nothing, or is not there */
+function lsof (...args) {
+  try {
+    return run('lsof', '-n', '-P', ...args)
+  } catch {
+    return undefined
+  }
+}
+
+/** @param {string} program @param {...string} args @returns {string} its output */
+function run (program, ...args) {
+  return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+}
+
 /** @param {string} file @returns {string} empty where it cannot be read */
 function read (file) {
   try {
@@ -193,17 +284,22 @@ function readLink (file) {
 module.exports = {
   GoneError,
   RefusedError,
+  checkProcess,
   endedSentence,
   hasEnded,
-  stateOf,
-  checkProcess,
   isNode,
+  listeningAddresses,
+  lsof,
   nodeDescendants,
   ownerOf,
   pidInside,
+  plainHost,
+  processesWith,
   programOf,
   read,
   readLink,
   socketFiles,
-  socketsOf
+  socketsOf,
+  stateOf,
+  tcpSockets
 }

@@ -30,11 +30,11 @@ class BlockedError extends RefusedError {}
  */
 
 class AskedThread {
+  #socket
   #lastId = 0
   /** by id @type {Map<number, Call>} */
   #calls = new Map()
   #isClosed = false
-  #send
   /** @type {Facts} */
   facts = /** @type {any} */ (undefined)
   /** called when the thread is gone, or this command has left it @type {() => void} */
@@ -44,13 +44,17 @@ class AskedThread {
 
   /**
    * @param {number} pid as this command sees it
-   * @param {(line: string) => void} send
-   * @param {() => void} close the connection
+   * @param {import('node:net').Socket} socket
    */
-  constructor (pid, send, close) {
+  constructor (pid, socket) {
     this.pid = pid
-    this.#send = send
-    this.close = close
+    this.#socket = socket
+    socket.on('close', () => this.#end())
+  }
+
+  /** Leaves the thread, which takes back what was set for this command. */
+  close () {
+    this.#socket.destroy()
   }
 
   get threadId () { return this.facts.threadId }
@@ -91,7 +95,7 @@ class AskedThread {
         reject(new BlockedError(`${this.name} does not answer: its event loop is blocked.`))
       }, ms)
       this.#calls.set(id, { parts: [], onPart, resolve, reject, timer })
-      this.#send(`${JSON.stringify({ id, name, argument })}\n`)
+      this.#socket.write(`${JSON.stringify({ id, name, argument })}\n`)
     })
   }
 
@@ -114,12 +118,11 @@ class AskedThread {
     }
     this.#calls.delete(id)
     clearTimeout(call.timer)
-    if (error !== undefined) call.reject(new RefusedError(`${this.name}: ${error}.`))
-    else call.resolve({ value, parts: call.parts })
+    if (error === undefined) return call.resolve({ value, parts: call.parts })
+    call.reject(new RefusedError(`${this.name}: ${String(error).replace(/\.$/, '')}.`))
   }
 
-  /** The connection is closed. */
-  end () {
+  #end () {
     if (this.#isClosed) return
     this.#isClosed = true
     for (const { reject, timer } of this.#calls.values()) {

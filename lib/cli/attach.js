@@ -60,7 +60,7 @@ async function main (args) {
     printError(`longstack: ${error.message}`)
     return 1
   } finally {
-    await asked?.close()
+    asked?.close()
   }
 }
 

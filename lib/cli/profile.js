@@ -13,6 +13,9 @@ const { asJson, colours, print, printError, printHelp, width } = require('./term
 
 const MAX_SECONDS = 1800
 const DEFAULT_SECONDS = 5 // of a running process
+const ANSWER_MS = 15_000 // for a process to answer, beyond what it is asked to record
+/** A busy process is what one profiles: it has longer than others. */
+const ASKING = { children: false, workers: false, busyMs: ANSWER_MS }
 const VALUES = ['ran', 'waited', 'cpu']
 
 /** @type {import('./flags').Flags} */
@@ -139,25 +142,30 @@ function fail (error) {
  * @returns {Promise<number | undefined>} the exit code
  */
 async function profileProcess (pid, values) {
-  const { inspectProcess, RefusedError } = require('../ask/inspector')
+  const { askTarget } = require('../ask/processes')
+  const { RefusedError } = require('../ask/system')
   const seconds = Number(values.seconds ?? DEFAULT_SECONDS)
-  /** @type {Awaited<ReturnType<typeof inspectProcess>> | undefined} */
-  let target
+  /** @type {import('../ask/processes').Asked | undefined} */
+  let asked
   try {
-    target = await inspectProcess(pid)
-    const finish = () => { target?.call('finishProfile').catch(() => {}) }
+    asked = await askTarget({ pids: [pid], socket: undefined }, ASKING)
+    const [thread] = asked.processes[0].threads
+    if (thread.facts.tracing === 'off') await thread.call('attach', {})
+    const finish = () => { thread.call('finishProfile').catch(() => {}) }
     process.once('SIGINT', finish)
     const options = { seconds, samples: !values['no-samples'] }
-    const profile = read(await target.call('profile', options, seconds * 1000))
-    if (profile === undefined) throw new RefusedError(`Process ${pid} answered with no profile.`)
+    const { value } = await thread.ask('profile', options, { ms: seconds * 1000 + ANSWER_MS })
     process.off('SIGINT', finish)
-    await target.close()
+    const profile = read(JSON.stringify(value))
+    if (profile === undefined) throw new RefusedError(`Process ${pid} answered with no profile.`)
+    asked.close()
     await output(profile, values, 1)
   } catch (error) {
     if (!(error instanceof RefusedError)) throw error
     printError(`longstack: ${error.message}`)
-    await target?.close()
     return 1
+  } finally {
+    asked?.close()
   }
 }
 

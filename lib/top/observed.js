@@ -94,7 +94,7 @@ class Observed {
     for (const pid of new Set(pids)) {
       this.#known.add(pid)
       const asked = await askProcesses([pid], { children: false, busyMs: YOUNG_BUSY_MS })
-      if (this.#isClosed) return await asked.close()
+      if (this.#isClosed) return asked.close()
       this.#asked.push(asked)
       this.#add(asked)
     }
@@ -107,8 +107,8 @@ class Observed {
   async #connectTo (files, pid) {
     if (files.length === 0) return
     const { threads, failures } = await connectTo(files, pid)
-    const close = async () => { for (const thread of threads) thread.close() }
-    if (this.#isClosed) return await close()
+    const close = () => { for (const thread of threads) thread.close() }
+    if (this.#isClosed) return close()
     for (const file of files) if (!failures.some((failure) => failure.file === file)) this.#files.add(file)
     this.#asked.push({ processes: [], refused: [], close })
     for (const thread of threads) this.onThread(thread)
@@ -116,7 +116,7 @@ class Observed {
 
   async close () {
     this.#isClosed = true
-    await Promise.all(this.#asked.map((asked) => asked.close()))
+    for (const asked of this.#asked) asked.close()
     await this.#discovering
   }
 }

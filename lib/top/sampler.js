@@ -10,7 +10,7 @@ const { now } = require('../context/clock')
 const { createBlockerFigures } = require('./blocker-figures')
 const { createServedFigures } = require('./served-figures')
 const { createSiteFigures } = require('./site-figures')
-const { runInSlices } = require('../ask/slices')
+const { runInSlices } = require('../ask/session')
 const { createThreadFigures } = require('./thread-figures')
 
 const SAMPLE_MS = 250
@@ -79,11 +79,8 @@ class Sampler {
   sample () {
     this.isSampling = true
     runInSlices(this.sites.sample(), {
-      begin () {},
-      send () {},
       done: () => { this.isSampling = false },
       failed: this.failed,
-      isReady: () => true,
       isOver: () => this.isStopped
     })
   }
