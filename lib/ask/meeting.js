@@ -13,6 +13,10 @@ const path = require('node:path')
 const { createLineReader } = require('./lines')
 const { AskedThread } = require('./thread')
 
+// The whole of sun_path (unix(7)): libuv of Node 20 fills a shorter name with zeros, that of Node 22 does not
+// (uv_pipe_connect2 in deps/uv/src/unix/pipe.c), so neither finds what the other calls by the same name.
+const ABSTRACT_BYTES = 108
+
 /** The socket of this command, to which threads connect. */
 class Meeting {
   /** by token @type {Map<string, { pid: number, resolve: (thread: AskedThread) => void }>} */
@@ -27,7 +31,7 @@ class Meeting {
     this.#server = net.createServer((socket) => this.#receive(socket))
     if (process.platform !== 'linux') this.#directory = makeDirectory(uid)
     const file = this.#directory && path.join(this.#directory, 's')
-    this.address = file ?? `\0longstack-${randomBytes(16).toString('hex')}`
+    this.address = file ?? `\0longstack-${randomBytes(16).toString('hex')}`.padEnd(ABSTRACT_BYTES, '-')
     this.isListening = new Promise((resolve, reject) => {
       this.#server.on('error', reject).listen(this.address, () => {
         try {
