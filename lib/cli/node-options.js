@@ -1,8 +1,12 @@
 'use strict'
 
+// The environment of a program: variables for the options that were given as flags, and NODE_OPTIONS.
+//
 // NODE_OPTIONS as Node reads it (ParseNodeOptionsEnvVar in src/node.cc): words are separated by spaces only;
 // double quotes, anywhere in a word, keep spaces; a backslash escapes a character within quotes only.
 
+const { optionTable } = require('../option-table')
+const { defaultOptions, parseOptions, rules } = require('../options')
 const { UsageError } = require('./flags')
 
 const REGISTER = /^longstack[\\/]register$|[\\/]longstack[\\/]lib[\\/]register\.js$/
@@ -74,4 +78,37 @@ function withRegister (text, file) {
   return `${others.replace(/ +$/, '')} ${preload}`.replace(/^ +/, '')
 }
 
-module.exports = { quoteWord, withRegister, wordsOf }
+/**
+ * Returns the variables for the options that were given as flags.
+ * @param {Record<string, any>} values by flag
+ * @returns {Record<string, string>}
+ * @throws {UsageError}
+ */
+function variablesOf (values) {
+  /** @type {Record<string, string>} */
+  const env = {}
+  for (const { flag, initial, name, variable } of optionTable()) {
+    const value = values[flag]
+    if (value === undefined) continue
+    const text = initial === true ? 'off' : String(value)
+    check(name, flag, text)
+    env[variable] = text
+  }
+  return env
+}
+
+/**
+ * @param {import('../option-table').OptionName} name
+ * @param {string} flag
+ * @param {string} text its value
+ * @throws {UsageError}
+ */
+function check (name, flag, text) {
+  try {
+    parseOptions({ [name]: rules[name].fromText(text) }, defaultOptions())
+  } catch (error) {
+    throw new UsageError(`--${flag}: ${/** @type {Error} */ (error).message}`)
+  }
+}
+
+module.exports = { quoteWord, variablesOf, withRegister, wordsOf }

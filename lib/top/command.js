@@ -2,9 +2,10 @@
 
 // longstack top: what a running process does now, on a terminal that is redrawn, or as text or JSON.
 
-const { describe, parse, quote, UsageError } = require('./flags')
-const { asJson, colours, print, printError, printHelp, width } = require('./terminal')
-const { panes } = require('../top/panes')
+const { DEFAULTS, ROUTE_COLUMNS } = require('../cli/commands')
+const { quote, UsageError } = require('../cli/flags')
+const { asJson, colours, print, printError, width } = require('../cli/terminal')
+const { panes } = require('./panes')
 
 /**
  * @typedef {object} Settings
@@ -16,71 +17,25 @@ const { panes } = require('../top/panes')
  * @property {string} filter
  */
 
-const DEFAULT_SECONDS = '1'
 const MIN_SECONDS = 0.1
 const MAX_SECONDS = 3600
 const FIRST_MS = 500 // until the first figures
 const ONCE_MS = 2000
-const SORTS = ['name', 'rate', 'p50', 'p99', 'max', 'errors', 'lost'] // the columns of routes
 
-/** @type {import('./flags').Flags} */
-const flags = {
-  interval: { type: 'string', value: 'SECONDS', description: 'between two looks, 0.1 to 3600; default 1' },
-  once: { type: 'boolean', description: 'look for two seconds, print what there is, and end' },
-  json: { type: 'boolean', description: 'a line of JSON for each look' },
-  sort: { type: 'string', value: 'COLUMN', description: `of routes: ${SORTS.join(', ')}` },
-  only: { type: 'string', value: 'TEXT', description: 'only routes whose name contains it' },
-  blocked: {
-    type: 'string',
-    value: 'MS',
-    description: 'report callbacks that block the event loop for as long; until top ends'
-  },
-  'no-children': { type: 'boolean', description: 'without the Node processes that it has started' }
-}
-
-const help = `Shows what a running process does: its routes with rate and latency, how late its event loop is,
-CPU, what blocks, where it waits, what is open and grows; of its workers, and of the Node processes that it
-has started, as well.
-
-  longstack top [flags] PID              a process
-  longstack top [flags] :PORT            the processes at a port
-  longstack top [flags] ADDRESS:PORT     the same for an address
-  longstack top [flags] PATH             processes that listen on LONGSTACK_SOCKET
-
-On a terminal it is a screen with keys (? lists them), elsewhere a table for each look. Latency is the time
-from the head of a request to the last byte of its response.
-
-${describe(flags)}
-
-Exit code: 0; 1 if the process cannot be asked or has ended, 2 for wrong usage.
-`
-
-/** @param {string[]} args */
-async function main (args) {
-  const { values, operands } = parse(args, flags)
-  if (values.help) return await printHelp(help)
-  if (operands.length === 0) throw new UsageError('Missing process id, port or address.')
-  if (operands.length > 1) throw new UsageError(`One target at a time. Received ${quote(operands[1])}.`)
-  const settings = check(values)
-  const { RefusedError } = require('../ask/system')
-  try {
-    return await show(operands[0], !values['no-children'], settings)
-  } catch (error) {
-    if (!(error instanceof RefusedError)) throw error
-    printError(`longstack: ${error.message}`)
-    return 1
-  }
+/** @type {import('../cli/commands').Main} */
+async function main (values, [name]) {
+  return await show(name, !values['no-children'], check(values))
 }
 
 /** @param {Record<string, any>} values @returns {Settings} @throws {UsageError} */
-function check ({ interval = DEFAULT_SECONDS, once = false, json = false, sort, only = '', blocked }) {
+function check ({ interval = `${DEFAULTS.topSeconds}`, sort, only = '', blocked, ...values }) {
   const seconds = Number(interval)
   if (!/^\d*\.?\d+$/.test(interval) || seconds < MIN_SECONDS || seconds > MAX_SECONDS) {
     const range = `a number from ${MIN_SECONDS} to ${MAX_SECONDS}`
     throw new UsageError(`--interval must be ${range}. Received ${quote(interval)}.`)
   }
-  if (sort !== undefined && !SORTS.includes(sort)) {
-    throw new UsageError(`--sort must be one of ${SORTS.join(', ')}. Received ${quote(sort)}.`)
+  if (sort !== undefined && !ROUTE_COLUMNS.includes(sort)) {
+    throw new UsageError(`--sort must be one of ${ROUTE_COLUMNS.join(', ')}. Received ${quote(sort)}.`)
   }
   if (blocked !== undefined && !(/^\d{1,7}$/.test(blocked) && Number(blocked) > 0)) {
     throw new UsageError(`--blocked must be an integer of at least 1. Received ${quote(blocked)}.`)
@@ -88,9 +43,9 @@ function check ({ interval = DEFAULT_SECONDS, once = false, json = false, sort, 
   return {
     intervalMs: seconds * 1000,
     blockedMs: blocked === undefined ? undefined : Number(blocked),
-    once,
-    json,
-    sort: sort === undefined ? undefined : SORTS.indexOf(sort),
+    once: values.once === true,
+    json: values.json === true,
+    sort: sort === undefined ? undefined : ROUTE_COLUMNS.indexOf(sort),
     filter: only
   }
 }
@@ -103,9 +58,9 @@ function check ({ interval = DEFAULT_SECONDS, once = false, json = false, sort, 
  * @returns {Promise<number | undefined>} the exit code
  */
 async function show (name, withChildren, settings) {
-  const { Model } = require('../top/model')
-  const { Observed } = require('../top/observed')
-  const { Poller } = require('../top/poller')
+  const { Model } = require('./model')
+  const { Observed } = require('./observed')
+  const { Poller } = require('./poller')
   const model = new Model()
   const poller = new Poller(model, settings)
   const observed = new Observed(name, (thread) => poller.add(thread))
@@ -121,9 +76,9 @@ async function show (name, withChildren, settings) {
 
 /**
  * @typedef {object} Parts
- * @property {import('../top/model').Model} model
- * @property {import('../top/poller').Poller} poller
- * @property {import('../top/observed').Observed} observed
+ * @property {import('./model').Model} model
+ * @property {import('./poller').Poller} poller
+ * @property {import('./observed').Observed} observed
  * @property {Settings} settings
  */
 
@@ -138,7 +93,7 @@ async function pollUntilEnd ({ model, poller, settings, observed }, signal, show
   await poller.poll()
   let next = performance.now() + (settings.once ? ONCE_MS : Math.min(FIRST_MS, settings.intervalMs))
   for (;;) {
-    await pause(next - performance.now(), signal)
+    await pause(Math.max(1, next - performance.now()), signal)
     if (signal.aborted) return 0
     next = performance.now() + settings.intervalMs
     await poller.poll()
@@ -151,7 +106,7 @@ async function pollUntilEnd ({ model, poller, settings, observed }, signal, show
   }
 }
 
-/** @param {{ name: string }} observed @param {import('../top/poller').Poller} poller */
+/** @param {{ name: string }} observed @param {import('./poller').Poller} poller */
 function endOf ({ name }, { failure, hasAnswered }) {
   const { RefusedError } = require('../ask/system')
   if (!hasAnswered && failure !== undefined) return failure
@@ -175,8 +130,8 @@ function pause (ms, signal) {
 /** Prints each look. @param {Parts} parts */
 async function asLines (parts) {
   const { model, observed: { name }, settings } = parts
-  const { plainText } = require('../top/lines')
-  const { rowsOf } = require('../top/panes')
+  const { plainText } = require('./lines')
+  const { rowsOf } = require('./panes')
   const choice = { sort: settings.sort ?? panes[0].sort, filter: settings.filter }
   const controller = new AbortController()
   const signals = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
@@ -200,8 +155,8 @@ async function asLines (parts) {
 /** Draws a screen. @param {Parts} parts */
 async function onTerminal (parts) {
   const { model, poller, observed: { name }, settings } = parts
-  const { Screen } = require('../top/screen')
-  const { takeTerminal } = require('../top/terminal')
+  const { Screen } = require('./screen')
+  const { takeTerminal } = require('./terminal')
   const screen = new Screen(model, { name, sort: settings.sort, filter: settings.filter })
   const palette = colours(1)
   const controller = new AbortController()
@@ -219,7 +174,7 @@ async function onTerminal (parts) {
     if (isDrawn) terminal.draw(screen.lines({ ...terminal.size(), colours: palette }))
   }
 
-  /** @param {string | undefined} text @param {import('../top/screen').Key} key */
+  /** @param {string | undefined} text @param {import('./screen').Key} key */
   function press (text, key) {
     const action = screen.press(text, key)
     if (action !== undefined && 'quit' in action) controller.abort()
@@ -227,7 +182,7 @@ async function onTerminal (parts) {
     draw()
   }
 
-  /** @param {import('../top/panes').Reason} reason */
+  /** @param {import('./panes').Reason} reason */
   function answer (reason) {
     if ('stack' in reason) return screen.show(reason.stack)
     screen.show('…')
@@ -249,4 +204,4 @@ async function onTerminal (parts) {
   return code
 }
 
-module.exports = { help, main }
+module.exports = { main }
