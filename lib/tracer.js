@@ -28,7 +28,7 @@ function createTracer () {
   const { applyErrors, applySpans, applyBlocked } = createFeatureSwitches(wiring)
   const engine = createEngine(wiring)
   const signal = createSignal(wiring)
-  const live = createLive((file) => new (require('./live/server').LiveServer)(tracer, file))
+  const live = createLive((file) => new (require('./ask/server').LiveServer)(tracer, file))
 
   function install () {
     settings.enabled = true

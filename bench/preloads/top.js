@@ -9,7 +9,7 @@ const path = require('node:path')
 
 const lib = path.join(__dirname, '..', '..', 'lib')
 const { shared } = require(path.join(lib, 'start'))
-const { Session } = require(path.join(lib, 'live', 'session'))
+const { Session } = require(path.join(lib, 'ask', 'session'))
 
 const SETTLE_MS = 500 // after a switch, not counted
 const READS = 4 // of a turn, one a second
@@ -18,11 +18,13 @@ const READ_MS = 1000
 let requests = 0
 channels.subscribe('http.server.request.start', () => { requests++ })
 
-const session = new Session(shared.tracer, () => {})
+/** takes the line of the next answer @type {(line: string) => void} */
+let answered = () => {}
+const session = new Session(shared.tracer, (line) => answered(line), () => true)
 /** @param {string} name @param {object} [argument] */
 const ask = (name, argument = {}) => new Promise((resolve, reject) => {
-  const value = (/** @type {unknown} */ answer) => resolve(JSON.stringify(answer)?.length)
-  session.answer(name, argument, { part () {}, value, error: reject })
+  answered = (line) => JSON.parse(line).error === undefined ? resolve(line.length) : reject(new Error(line))
+  session.receive(`${JSON.stringify({ id: 1, name, argument })}\n`)
 })
 const sleep = (/** @type {number} */ ms) => new Promise((resolve) => { setTimeout(resolve, ms).unref() })
 

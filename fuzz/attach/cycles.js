@@ -5,13 +5,13 @@
 const { spawn } = require('node:child_process')
 const path = require('node:path')
 const { setTimeout: sleep } = require('node:timers/promises')
-const { askProcesses } = require('../../lib/cli/asked')
-const { inspectProcess } = require('../../lib/cli/inspect-process')
+const { askProcesses } = require('../../lib/ask/processes')
+const { inspectProcess } = require('../../lib/ask/inspector')
 
 const command = path.join(__dirname, '..', '..', 'lib', 'cli', 'main.js')
 
 /**
- * @typedef {import('../../lib/cli/asked').Asked} Asked
+ * @typedef {import('../../lib/ask/processes').Asked} Asked
  * @typedef {object} Subject
  * @property {number} pid
  * @property {string} spans file
@@ -42,7 +42,7 @@ const attaching = (optionsOf) => async (/** @type {Subject} */ subject) => {
   await askAll(asked, 'snapshot')
   await sleep(subject.random() * 30)
   if (subject.random() < 0.5) await askAll(asked, 'diff')
-  await asked.close()
+  asked.close()
 }
 
 /** @type {Record<string, (subject: Subject) => Promise<void>>} */
@@ -56,7 +56,7 @@ const cycles = {
   async questions (subject) {
     const asked = await asking(subject)
     await Promise.all(['facts', 'open', 'requests', 'pending', 'snapshot'].map((name) => askAll(asked, name)))
-    await asked.close()
+    asked.close()
   },
 
   async attachedQuestions (subject) {
@@ -65,7 +65,7 @@ const cycles = {
     await askAll(asked, 'snapshot')
     const names = ['open', 'requests', 'pending', 'diff', 'facts']
     await Promise.all(names.map((name) => askAll(asked, name)))
-    await asked.close()
+    asked.close()
   },
 
   async two (subject) {
@@ -75,23 +75,23 @@ const cycles = {
     await Promise.all([askAll(first, 'attach', { blocked: 5 }), askAll(second, 'attach', { spans })])
     await sleep(subject.random() * 20)
     const both = subject.random() < 0.5 ? [first, second] : [second, first]
-    await both[0].close()
+    both[0].close()
     await askAll(both[1], 'open')
-    await both[1].close()
+    both[1].close()
   },
 
   async again (subject) {
     const asked = await asking(subject)
     await askAll(asked, 'attach', {})
     await askAll(asked, 'attach', { spans: subject.spans })
-    await asked.close()
+    asked.close()
   },
 
   async wrongOption (subject) {
     const asked = await asking(subject)
     await Promise.all(threadsOf(asked).map((thread) => thread.call('attach', { blocked: -1 })
       .then(() => subject.found('attached with a wrong option'), () => {})))
-    await asked.close()
+    asked.close()
   },
 
   async program (subject) {
@@ -102,14 +102,14 @@ const cycles = {
       await sleep(subject.random() * 10)
     }
     await subject.ask('trace', { enable: false })
-    await asked.close()
+    asked.close()
   },
 
   async programFirst (subject) {
     await subject.ask('trace', { enable: true, options: { frames: 5 } })
     const asked = await asking(subject)
     await askAll(asked, 'attach', { spans: subject.spans })
-    await asked.close()
+    asked.close()
     await waitFor(async () => (await subject.ask('tracing'))[0].options?.frames === 5, subject, 'its options')
     await subject.ask('trace', { enable: false })
   },
@@ -119,7 +119,7 @@ const cycles = {
     await askAll(asked, 'attach', { spans: subject.spans })
     const answers = ['open', 'pending', 'snapshot', 'diff'].map((name) => askAll(asked, name).catch(() => {}))
     if (subject.random() < 0.5) await sleep(subject.random() * 5)
-    await asked.close()
+    asked.close()
     await Promise.all(answers)
   }
 }

@@ -1,67 +1,55 @@
 'use strict'
 
-// longstack attach: tracing is on in a running process for as long as this command runs.
+// longstack attach: tracing is on in a running process for as long as this command runs. longstack diff: what
+// it opens in some seconds and does not close.
 
 const path = require('node:path')
-const { describe, integer, parse, quote, UsageError } = require('./flags')
-const { asJson, colours, print, printError, printHelp } = require('./terminal')
+const { DEFAULTS } = require('./commands')
+const { integer, UsageError } = require('./flags')
+const { asJson, colours, print, printError } = require('./terminal')
 
 /**
- * @typedef {import('./asked').Asked} Asked
- * @typedef {import('./asked-thread').AskedThread} AskedThread
+ * @typedef {import('../ask/processes').Asked} Asked
+ * @typedef {import('../ask/thread').AskedThread} AskedThread
  */
 
-/** @type {import('./flags').Flags} */
-const flags = {
-  spans: {
-    type: 'string',
-    value: 'OUT',
-    description: 'the process writes a span for each request and connection to this file or OTLP URL'
-  },
-  blocked: { type: 'string', value: 'MS', description: 'print what blocks its event loop for longer' },
-  only: { type: 'string', value: 'NAMES', description: 'the option filter, for example TCP,HTTP' },
-  light: { type: 'boolean' }, // it is gone
-  seconds: { type: 'string', value: 'N', description: 'detach after N seconds; default: Ctrl-C' },
-  'no-children': { type: 'boolean', description: 'without the Node processes that it has started' },
-  json: { type: 'boolean', description: 'print JSON: a line for what blocks, at the end what was opened' }
-}
-
-const help = `Traces a running process from now on, until Ctrl-C: errors get long stacks, longstack why, top
-and profile know who opened what and what waits. At the end prints what was opened in this time and is still
-open, and leaves the process as it was: also if this command is killed.
-
-  longstack attach [flags] PID
-
-What was opened before is early: of it only what the handles themselves tell is known.
-
-${describe(flags)}
-
-Exit code: 1 if the process cannot be asked, 2 for wrong usage.
-`
-
-/** @param {string[]} args */
-async function main (args) {
-  const { values, operands } = parse(args, flags)
-  if (values.help) return await printHelp(help)
-  if (operands.length === 0) throw new UsageError('Missing process id.')
-  if (operands.length > 1) throw new UsageError(`One process at a time. Received ${quote(operands[1])}.`)
+/** @type {import('./commands').Main} */
+async function attach (values, [word]) {
   const options = optionsOf(values)
   if (values.light) printError(`longstack: --light: ${require('../options').NO_LIGHT_MODE}`)
   const seconds = values.seconds === undefined ? undefined : integer('seconds', values.seconds, 1)
-  const { findTarget } = require('./targets')
-  const { askTarget } = require('./asked')
-  const { RefusedError } = require('./process-facts')
-  /** @type {Asked | undefined} */
-  let asked
+  await whileAsking(word, values, (asked) => attachTo(asked, options, seconds, values.json === true))
+}
+
+/** @type {import('./commands').Main} */
+async function diff (values, [word]) {
+  const seconds = integer('seconds', values.seconds ?? String(DEFAULTS.diffSeconds), 1)
+  await whileAsking(word, values, async (asked) => {
+    const threads = asked.processes.flatMap((one) => one.threads)
+    const untraced = threads.filter(({ facts }) => facts.tracing === 'off')
+    await Promise.all(untraced.map((thread) => thread.call('attach', {})))
+    await Promise.all(threads.map((thread) => thread.call('snapshot')))
+    if (process.stderr.isTTY) printError(`For ${seconds} s …`)
+    if (await ended(threads, seconds)) {
+      throw new (require('../ask/system').RefusedError)('The process has ended.')
+    }
+    await printOpened(asked, values.json === true)
+  })
+}
+
+/**
+ * @param {string} word of the command line
+ * @param {Record<string, any>} values
+ * @param {(asked: Asked) => Promise<void>} work
+ */
+async function whileAsking (word, values, work) {
+  const { findTarget } = require('../ask/target')
+  const { askTarget } = require('../ask/processes')
+  const asked = await askTarget(findTarget(word), { children: !values['no-children'] })
   try {
-    asked = await askTarget(findTarget(operands[0]), { children: !values['no-children'] })
-    await attachTo(asked, options, seconds, values.json === true)
-  } catch (error) {
-    if (!(error instanceof RefusedError)) throw error
-    printError(`longstack: ${error.message}`)
-    return 1
+    await work(asked)
   } finally {
-    await asked?.close()
+    asked.close()
   }
 }
 
@@ -161,4 +149,4 @@ async function printOpened ({ processes, refused }, json) {
   else await print(formatOpened(answer, colours()))
 }
 
-module.exports = { ended, help, main, printOpened }
+module.exports = { attach, diff }

@@ -2,29 +2,12 @@
 
 // longstack doctor: prints trace.doctor() of a process that runs nothing else.
 
-const { describe, parse, quote, UsageError } = require('./flags')
-const { print, printHelp } = require('./terminal')
+const { print } = require('./terminal')
 
-/** @type {import('./flags').Flags} */
-const flags = { json: { type: 'boolean', description: 'the same as data' } }
-
-const help = `Prints what is in force on this machine, with this Node and this environment, and why.
-In a program, call trace.doctor().
-
-  longstack doctor [--json]
-
-${describe(flags)}
-`
-
-/** @param {string[]} args */
-async function main (args) {
-  const { values, operands } = parse(args, flags)
-  if (values.help) return await printHelp(help)
-  if (operands.length > 0) {
-    throw new UsageError(`longstack doctor takes no arguments. Received ${quote(operands[0])}.`)
-  }
+/** @type {import('./commands').Main} */
+async function main ({ json }) {
   const { text, ...data } = diagnosis()
-  await print(values.json ? `${JSON.stringify(data, undefined, 2)}\n` : `${text.trimEnd()}\n`)
+  await print(json ? `${JSON.stringify(data, undefined, 2)}\n` : `${text.trimEnd()}\n`)
 }
 
 function diagnosis () {
@@ -37,4 +20,4 @@ function diagnosis () {
   }
 }
 
-module.exports = { help, main }
+module.exports = { main }

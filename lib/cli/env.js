@@ -6,48 +6,16 @@
 
 const Module = require('node:module')
 const { nearest } = require('../errors')
-const { describe, parse, quote, UsageError } = require('./flags')
-const { quoteWord, withRegister, wordsOf } = require('./node-options')
-const { optionFlags, variablesOf } = require('./option-flags')
-const { assign, shells } = require('./shells')
-const { asJson, print, printHelp } = require('./terminal')
+const { DEFAULTS, SHELLS } = require('./commands')
+const { quote, UsageError } = require('./flags')
+const { quoteWord, variablesOf, withRegister, wordsOf } = require('./node-options')
+const { asJson, print } = require('./terminal')
 
-const DEFAULT_SHELL = process.platform === 'win32' ? 'powershell' : 'sh'
-
-/** @type {import('./flags').Flags} */
-const own = {
-  shell: {
-    type: 'string',
-    value: 'SHELL',
-    description: `${shells.slice(0, -1).join(', ')} or ${shells.at(-1)}; default ${DEFAULT_SHELL}`
-  },
-  json: { type: 'boolean', description: 'the variables as a JSON object' }
-}
-
-const flags = { ...optionFlags(), ...own }
-
-const help = `Prints the variables that preload longstack into every Node process, wherever it is started.
-
-  eval "$(longstack env)"                                       sh, bash, zsh
-  longstack env --shell fish | source                           fish
-  longstack env --shell powershell | Out-String | iex           PowerShell
-  longstack env --shell cmd > env.cmd && env.cmd                cmd
-
-NODE_OPTIONS keeps what it has. Files in options are relative to the directory of each process.
-
-${describe(flags)}
-`
-
-/** @param {string[]} args */
-async function main (args) {
-  const { values, operands } = parse(args, flags)
-  if (values.help) return await printHelp(help)
-  if (operands.length > 0) {
-    throw new UsageError(`longstack env takes no arguments. Received ${quote(operands[0])}.`)
-  }
-  const { json, shell = DEFAULT_SHELL } = values
+/** @type {import('./commands').Main} */
+async function main (values) {
+  const { json, shell = DEFAULTS.shell } = values
   if (json && values.shell !== undefined) throw new UsageError('--json and --shell exclude each other.')
-  if (!shells.includes(shell)) {
+  if (!SHELLS.includes(shell)) {
     throw new UsageError(`--shell: unknown shell ${quote(shell)}.${hintFor(shell)}`)
   }
   const variables = { NODE_OPTIONS: nodeOptions(process.env.NODE_OPTIONS ?? ''), ...variablesOf(values) }
@@ -56,8 +24,8 @@ async function main (args) {
 
 /** @param {string} shell */
 function hintFor (shell) {
-  const hint = nearest(shell, shells)
-  return hint === undefined ? ` Expected ${shells.join(', ')}.` : ` Did you mean ${quote(hint)}?`
+  const hint = nearest(shell, SHELLS)
+  return hint === undefined ? ` Expected ${SHELLS.join(', ')}.` : ` Did you mean ${quote(hint)}?`
 }
 
 /** @param {string} present what NODE_OPTIONS has */
@@ -77,4 +45,40 @@ function withPlugAndPlay (present) {
   return isPresent ? present : `${quoteWord(`--require=${loader}`)} ${present}`
 }
 
-module.exports = { help, main }
+/**
+ * Assignments as shells read them, whatever is in the value.
+ * @type {Record<string, (name: string, value: string) => string>}
+ */
+const assignments = {
+  sh: (name, value) => `export ${name}='${value.replaceAll("'", "'\\''")}'`,
+  fish: (name, value) => `set -gx ${name} '${value.replace(/['\\]/g, '\\$&')}'`,
+  // It takes typographic quotes for straight ones: about_Quoting_Rules
+  powershell: (name, value) => `$env:${name} = '${value.replace(/['\u2018-\u201b]/g, '$&$&')}'`,
+  cmd: (name, value) => `@set "${name}=${escapeForCmd(value)}"`
+}
+
+/**
+ * Escapes a value for a batch file, within double quotes: a quote in the value ends them, and what is between
+ * that and the next one is code of the shell's.
+ * @param {string} value
+ */
+function escapeForCmd (value) {
+  let isQuoted = true
+  return value.replace(/["%&|<>^()]/g, (char) => {
+    if (char === '"') isQuoted = !isQuoted
+    if (char === '%') return '%%'
+    return isQuoted || char === '"' ? char : `^${char}`
+  })
+}
+
+/**
+ * @param {string} shell one of SHELLS
+ * @param {Record<string, string>} variables
+ * @returns {string} one line for each
+ */
+function assign (shell, variables) {
+  const assignment = assignments[shell] ?? assignments[shell === 'pwsh' ? 'powershell' : 'sh']
+  return Object.entries(variables).map(([name, value]) => `${assignment(name, value)}\n`).join('')
+}
+
+module.exports = { main }

@@ -1,23 +1,15 @@
 'use strict'
 
-// The flags of a command: parsed by Node's util.parseArgs, checked with a message for each mistake, listed as
-// help.
+// The flags of a command: parsed by Node's util.parseArgs, checked with a message for each mistake.
 
 const { parseArgs } = require('node:util')
 const { nearest } = require('../errors')
 
-const HELP_COLUMNS = 90
-const MAX_FLAG_COLUMNS = 26
 const MAX_QUOTED_CHARS = 80
 
 /**
- * @typedef {object} Flag
- * @property {'string' | 'boolean' | 'optional'} type `optional`: a value may follow after an equals sign
- * @property {boolean} [multiple]
- * @property {string} [value] placeholder of its value in the help
- * @property {string} [description] for the help; a flag without one is not listed
- *
- * @typedef {Record<string, Flag>} Flags
+ * @typedef {import('./commands').Flag} Flag
+ * @typedef {import('./commands').Flags} Flags
  *
  * @typedef {object} Parsed
  * @property {Record<string, any>} values by flag
@@ -107,31 +99,6 @@ function quote (word) {
   return JSON.stringify(word.slice(0, MAX_QUOTED_CHARS))
 }
 
-/** Lists flags for the help. @param {Flags} flags @returns {string} at least one line for each */
-function describe (flags) {
-  const rows = Object.entries({ ...flags, help: helpFlag }).flatMap(([name, flag]) =>
-    flag.description === undefined ? [] : [[`  --${name}${placeholder(flag)}`, flag.description]])
-  const width = Math.min(MAX_FLAG_COLUMNS, Math.max(...rows.map(([flag]) => flag.length))) + 2
-  return rows.map(([flag, description]) => describeFlag(flag, description, width)).join('\n')
-}
-
-/** @param {Flag} flag */
-function placeholder ({ type, value = 'VALUE' }) {
-  return type === 'boolean' ? '' : type === 'optional' ? `[=${value}]` : ` ${value}`
-}
-
-/** @param {string} flag @param {string} description @param {number} width of the flag's column */
-function describeFlag (flag, description, width) {
-  const lines = ['']
-  for (const word of description.split(' ')) {
-    if (lines[lines.length - 1].length + word.length >= HELP_COLUMNS - width) lines.push('')
-    lines[lines.length - 1] += `${lines[lines.length - 1] === '' ? '' : ' '}${word}`
-  }
-  const indent = ' '.repeat(width)
-  const start = flag.length >= width ? `${flag}\n${indent}` : flag.padEnd(width)
-  return start + lines.join(`\n${indent}`)
-}
-
 /**
  * Parses an integer.
  * @param {string} name of the flag
@@ -145,4 +112,4 @@ function integer (name, text, min) {
   return Number(text)
 }
 
-module.exports = { UsageError, describe, integer, parse, quote }
+module.exports = { UsageError, helpFlag, integer, parse, quote }

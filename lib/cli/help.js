@@ -1,9 +1,22 @@
 'use strict'
 
-// Fits the help of a command to the terminal: paragraphs are filled, descriptions keep their column.
+// The help of a command, as the table says it, and of all of them. Fits the terminal: paragraphs are filled,
+// descriptions keep their column.
 
 const { prose, wrap } = require('../report/render/wrap')
+const { commands } = require('./commands')
+const { helpFlag } = require('./flags')
+const { print, width } = require('./terminal')
 
+/**
+ * @typedef {import('./commands').Flag} Flag
+ * @typedef {import('./commands').Flags} Flags
+ */
+
+const MAX_COLUMNS = 100
+const FLAG_COLUMNS = 90 // of a flag and its description, before they are fitted
+const MAX_FLAG_COLUMNS = 26
+const USAGE_COLUMNS = 33
 const MIN_DESCRIPTION = 30 // columns; where there are less, a description gets lines of its own
 const NARROW_INDENT = '      '
 
@@ -46,4 +59,50 @@ function fitEntry (entry, width) {
   return wrap(prose(description), width, first.slice(0, column), hanging)
 }
 
-module.exports = { fitHelp }
+/** Lists flags. @param {Flags} flags @returns {string} at least one line for each */
+function describe (flags) {
+  const rows = Object.entries({ ...flags, help: helpFlag }).flatMap(([name, flag]) =>
+    flag.description === undefined ? [] : [[`  --${name}${placeholder(flag)}`, flag.description]])
+  const width = Math.min(MAX_FLAG_COLUMNS, Math.max(...rows.map(([flag]) => flag.length))) + 2
+  return rows.map(([flag, description]) => describeFlag(flag, description, width)).join('\n')
+}
+
+/** @param {Flag} flag */
+function placeholder ({ type, value = 'VALUE' }) {
+  return type === 'boolean' ? '' : type === 'optional' ? `[=${value}]` : ` ${value}`
+}
+
+/** @param {string} flag @param {string} description @param {number} width of the flag's column */
+function describeFlag (flag, description, width) {
+  const lines = ['']
+  for (const word of description.split(' ')) {
+    if (lines[lines.length - 1].length + word.length >= FLAG_COLUMNS - width) lines.push('')
+    lines[lines.length - 1] += `${lines[lines.length - 1] === '' ? '' : ' '}${word}`
+  }
+  const indent = ' '.repeat(width)
+  const start = flag.length >= width ? `${flag}\n${indent}` : flag.padEnd(width)
+  return start + lines.join(`\n${indent}`)
+}
+
+/** Prints the help of a command. @param {import('./commands').Command} command */
+function printHelpOf ({ help, flags, notes }) {
+  return printHelp([help, describe(flags()), ...(notes === undefined ? [] : [notes])].join('\n\n'))
+}
+
+/** Prints which commands there are. */
+function printOverview () {
+  const row = (/** @type {string} */ head, /** @type {string} */ text) =>
+    `${`  ${head}`.padEnd(USAGE_COLUMNS)}${text}`
+  const list = Object.values(commands).map(({ usage, summary }) => row(`longstack ${usage}`, summary))
+  return printHelp([
+    'Async tracing and long stack traces for Node.js.',
+    list.join('\n'),
+    'Each command has --help.',
+    [row('--help', 'print this text'), row('--version', 'print the version of longstack')].join('\n')
+  ].join('\n\n'))
+}
+
+/** @param {string} help */
+const printHelp = (help) => print(fitHelp(help, Math.min(width(), MAX_COLUMNS)))
+
+module.exports = { printHelpOf, printOverview }

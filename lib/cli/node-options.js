@@ -1,9 +1,13 @@
 'use strict'
 
+// The environment of a program: variables for the options that were given as flags, and NODE_OPTIONS.
+//
 // NODE_OPTIONS as Node reads it (ParseNodeOptionsEnvVar in src/node.cc): words are separated by spaces only;
 // double quotes, anywhere in a word, keep spaces; a backslash escapes a character within quotes only.
 
+const { NO_LIGHT_MODE, defaultOptions, parseOptions, rules } = require('../options')
 const { UsageError } = require('./flags')
+const { printError } = require('./terminal')
 
 const REGISTER = /^longstack[\\/]register$|[\\/]longstack[\\/]lib[\\/]register\.js$/
 const PRELOAD_FLAG = /^(?:-r|--require|--import)(?:=|$)/
@@ -74,4 +78,24 @@ function withRegister (text, file) {
   return `${others.replace(/ +$/, '')} ${preload}`.replace(/^ +/, '')
 }
 
-module.exports = { quoteWord, withRegister, wordsOf }
+/**
+ * Returns the variables for the options that were given as flags.
+ * @param {Record<string, any>} values by flag
+ * @returns {Record<string, string>}
+ * @throws {UsageError}
+ */
+function variablesOf (values) {
+  if (values.mode !== undefined && values.mode !== 'full') printError(`longstack: --mode: ${NO_LIGHT_MODE}`)
+  const given = Object.entries(rules).filter(([, { flag }]) => values[flag] !== undefined)
+  return Object.fromEntries(given.map(([name, { flag, fromText, initial, variable }]) => {
+    const text = initial === true ? 'off' : String(values[flag])
+    try {
+      parseOptions({ [name]: fromText(text) }, defaultOptions())
+    } catch (error) {
+      throw new UsageError(`--${flag}: ${/** @type {Error} */ (error).message}`)
+    }
+    return [variable, text]
+  }))
+}
+
+module.exports = { quoteWord, variablesOf, withRegister, wordsOf }

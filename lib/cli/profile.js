@@ -6,60 +6,24 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { describe, parse, quote, UsageError } = require('./flags')
-const { asJson, colours, print, printError, printHelp, width } = require('./terminal')
+const { DEFAULTS } = require('./commands')
+const { quote, UsageError } = require('./flags')
+const { asJson, colours, print, printError, width } = require('./terminal')
 
 /** @typedef {import('../report/render/profile-stacks').Profile} Profile */
 
 const MAX_SECONDS = 1800
-const DEFAULT_SECONDS = 5 // of a running process
+const ANSWER_MS = 15_000 // for a process to answer, beyond what it is asked to record
+/** A busy process is what one profiles: it has longer than others. */
+const ASKING = { children: false, workers: false, busyMs: ANSWER_MS }
 const VALUES = ['ran', 'waited', 'cpu']
 
-/** @type {import('./flags').Flags} */
-const flags = {
-  seconds: {
-    type: 'string',
-    value: 'N',
-    description: 'how long, at most 1800; default: until the program ends, or 5 for a PID'
-  },
-  html: { type: 'string', value: 'FILE', description: 'write a page for the browser with a flame graph' },
-  pprof: { type: 'string', value: 'FILE', description: 'write the format of pprof, for go tool pprof' },
-  collapsed: { type: 'string', value: 'FILE', description: 'write a line per stack, for speedscope' },
-  value: { type: 'string', value: 'WHAT', description: 'of collapsed stacks: ran (default), waited or cpu' },
-  json: { type: 'boolean', description: 'print the profile as one JSON object' },
-  'no-samples': { type: 'boolean', description: "without CPU samples of V8's profiler" }
-}
-
-const help = `Prints where async time of a process goes: per chain of callbacks how long it ran and how long
-it waited, with CPU samples under the chain that ran.
-
-  longstack profile [flags] app.js [args]    from its start until it ends, or Ctrl-C
-  longstack profile [flags] PID              a running process of this machine
-
-Flags stand before the script; what follows are arguments of the program. Its output stays what it is: the
-text goes to standard error when the program has ended or the time is over.
-
-${describe(flags)}
-
-Exit code: the program's; 1 if a process cannot be asked, 2 for wrong usage.
-`
-
-/** @param {string[]} args */
-async function main (args) {
-  const { values, operands } = parse(args, flags, true)
-  if (values.help) return await printHelp(help)
-  if (operands.length === 0) throw new UsageError('Missing script or process id.')
-  if (!/^\d+$/.test(operands[0])) {
-    check(values)
-    return await profileProgram(operands, values)
-  }
-  const parsed = parse(args, flags) // flags may follow a PID
-  if (parsed.values.help) return await printHelp(help)
-  check(parsed.values)
-  if (parsed.operands.length > 1) {
-    throw new UsageError(`One process at a time. Received ${quote(parsed.operands[1])}.`)
-  }
-  return await profileProcess(Number(operands[0]), parsed.values)
+/** @type {import('./commands').Main} operands: a PID, or a script and its arguments */
+async function main (values, operands) {
+  check(values)
+  return /^\d+$/.test(operands[0])
+    ? await profileProcess(Number(operands[0]), values)
+    : await profileProgram(operands, values)
 }
 
 /** @param {Record<string, any>} values @throws {UsageError} */
@@ -102,10 +66,10 @@ async function profileProgram (operands, values) {
       fs.rmdirSync(directory)
     } catch {} // it is gone, or something else is in it
   }
-  const { profileEnvironment } = require('../profile-preload')
+  const { profileEnvironment } = require('../profile/preload')
   const seconds = values.seconds === undefined ? undefined : Number(values.seconds)
   const request = { file, seconds, samples: !values['no-samples'] }
-  const preloads = ['-r', require.resolve('../register'), '-r', require.resolve('../profile-preload')]
+  const preloads = ['-r', require.resolve('../register'), '-r', require.resolve('../profile/preload')]
   const separator = operands[0].startsWith('-') ? ['--'] : []
   const { runChild } = require('./replace-process')
   try {
@@ -132,33 +96,28 @@ function fail (error) {
   printError(`longstack: ${error.message}`)
 }
 
-/**
- * Profiles a running process.
- * @param {number} pid
- * @param {Record<string, any>} values
- * @returns {Promise<number | undefined>} the exit code
- */
+/** Profiles a running process. @param {number} pid @param {Record<string, any>} values */
 async function profileProcess (pid, values) {
-  const { inspectProcess, RefusedError } = require('./inspect-process')
-  const seconds = Number(values.seconds ?? DEFAULT_SECONDS)
-  /** @type {Awaited<ReturnType<typeof inspectProcess>> | undefined} */
-  let target
+  const { askTarget } = require('../ask/processes')
+  const { RefusedError } = require('../ask/system')
+  const seconds = Number(values.seconds ?? DEFAULTS.profileSeconds)
+  const asked = await askTarget({ pids: [pid], socket: undefined }, ASKING)
+  /** @type {Profile | undefined} */
+  let profile
   try {
-    target = await inspectProcess(pid)
-    const finish = () => { target?.call('finishProfile').catch(() => {}) }
+    const [thread] = asked.processes[0].threads
+    if (thread.facts.tracing === 'off') await thread.call('attach', {})
+    const finish = () => { thread.call('finishProfile').catch(() => {}) }
     process.once('SIGINT', finish)
     const options = { seconds, samples: !values['no-samples'] }
-    const profile = read(await target.call('profile', options, seconds * 1000))
-    if (profile === undefined) throw new RefusedError(`Process ${pid} answered with no profile.`)
+    const { value } = await thread.ask('profile', options, { ms: seconds * 1000 + ANSWER_MS })
     process.off('SIGINT', finish)
-    await target.close()
-    await output(profile, values, 1)
-  } catch (error) {
-    if (!(error instanceof RefusedError)) throw error
-    printError(`longstack: ${error.message}`)
-    await target?.close()
-    return 1
+    profile = read(JSON.stringify(value))
+  } finally {
+    asked.close()
   }
+  if (profile === undefined) throw new RefusedError(`Process ${pid} answered with no profile.`)
+  await output(profile, values, 1)
 }
 
 /**
@@ -191,4 +150,4 @@ function write (file, content) {
   printError(`Wrote ${file} (${(content.length / 1e6).toFixed(1)} MB).`)
 }
 
-module.exports = { help, main }
+module.exports = { main }

@@ -1,82 +1,17 @@
 'use strict'
 
-// Arguments of longstack report: its flags and help, and what is wrong with them.
+// Arguments of longstack report: what is wrong with them.
 
 const fs = require('node:fs')
 const path = require('node:path')
 const { nearest } = require('../errors')
 const { isPipe } = require('../report/read/sources')
-const { describe, integer, quote, UsageError } = require('./flags')
+const { integer, quote, UsageError } = require('./flags')
 
 /**
  * @typedef {import('../report/aggregate/limits').Limit} Limit
  * @typedef {import('../report/aggregate/model').Model} Model
  */
-
-/** @type {import('./flags').Flags} */
-const flags = {
-  compare: {
-    type: 'string',
-    multiple: true,
-    value: 'FILE',
-    description: 'another run to compare with; changes are from the first run to this one. Can be repeated'
-  },
-  top: {
-    type: 'string',
-    value: 'N',
-    description: 'number of routes, blockers, failures and slow requests to print'
-  },
-  full: { type: 'boolean', description: 'print quartiles, densities, boxes, all waits, the tree, stacks' },
-  tree: { type: 'boolean', description: 'print where the time went along chains of calls and waits' },
-  slowest: { type: 'boolean', description: 'the same of the slowest 1 % of the requests of each route' },
-  route: {
-    type: 'string',
-    value: 'ROUTE',
-    description: 'print only this route: "GET /report", with * for anything: "GET /users/*"'
-  },
-  'fail-if': {
-    type: 'string',
-    multiple: true,
-    value: 'LIMIT',
-    description: 'exit with 3 if a route exceeds a limit: "p99 > +10 %" against the first run, ' +
-      '"GET /report: median > 200 ms", "errors > 1 %". Can be repeated'
-  },
-  'min-spans': {
-    type: 'string',
-    value: 'N',
-    description: 'spans below which a limit is not checked; default 30, for p99 500, for p99.9 5000'
-  },
-  json: { type: 'boolean', description: 'print the whole report as one JSON object' },
-  csv: { type: 'boolean', description: 'print the figures of each route as CSV' },
-  markdown: { type: 'boolean', description: 'print tables for a pull request' },
-  html: { type: 'string', value: 'OUT', description: 'write a self-contained page for the browser' },
-  trace: {
-    type: 'string',
-    value: 'OUT',
-    description: 'write the spans as Chrome trace events, for https://ui.perfetto.dev or chrome://tracing'
-  }
-}
-
-const help = `Summarizes spans: what is wrong; per route count, rate, errors, quartiles and where requests
-waited; what failed; blockers; the slowest requests; and those still open.
-
-  longstack report [flags] FILE…
-
-A file holds one span per line, as LONGSTACK_SPANS=FILE or OpenTelemetry's file exporter writes them; it
-may be compressed with gzip. - is standard input.
-
-${describe(flags)}
-
-LIMIT is [ROUTE:] METRIC COMPARATOR VALUE. METRIC: p50 (median), p99, p999, mean, max, wait, run, delayed
-(means), errors, rate, count. COMPARATOR: >, <, >= or <=. VALUE: 200 ms or 1 %; signed, it is the change
-from the first run to that of --compare: +10 %, +5 ms, -20 %. Without ROUTE it holds for every route of
-servers.
-
-Text is as wide as the terminal, or as COLUMNS says.
-
-Exit code: 0; 1 if a file cannot be read or no spans are found; 2 for wrong usage; 3 if a limit is
-exceeded.
-`
 
 /**
  * @param {Record<string, any>} values
@@ -86,7 +21,6 @@ exceeded.
  */
 function checkArguments (values, files) {
   const { json, csv, markdown, html, trace, compare = [], top, 'min-spans': minSpans } = values
-  if (files.length === 0) throw new UsageError('Missing file argument.')
   if (top !== undefined) integer('top', top, 1)
   if (minSpans !== undefined) integer('min-spans', minSpans, 1)
   checkFormats(values)
@@ -198,4 +132,4 @@ function real (file) {
   }
 }
 
-module.exports = { checkArguments, checkRoutes, flags, help, isOnlyTrace }
+module.exports = { checkArguments, checkRoutes, isOnlyTrace }

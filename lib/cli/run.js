@@ -4,53 +4,12 @@
 // where Node has process.execve (22.15 and later, not on Windows), and so keeps its signals, standard
 // streams, process id and exit code; elsewhere it is a child, to which they are passed through.
 
-const { describe, integer, parse, UsageError } = require('./flags')
-const { wordsOf } = require('./node-options')
-const { optionFlags, variablesOf } = require('./option-flags')
-const { printHelp } = require('./terminal')
+const { DEFAULTS } = require('./commands')
+const { integer } = require('./flags')
+const { variablesOf, wordsOf } = require('./node-options')
 
-const DEFAULT_QUIET_MS = 1000 // after which open handles count as leaks
-
-/** @type {import('./flags').Flags} */
-const own = {
-  'fail-on-leak': {
-    type: 'optional',
-    value: 'MS',
-    description: 'exit with code 3, and print what is open and who opened it, when the program is idle for ' +
-      `MS ms (default ${DEFAULT_QUIET_MS}) but does not end (repeating timers count as idle)`
-  },
-  'why-still-running': {
-    type: 'optional',
-    value: 'MS',
-    description: 'print what is open and who opened it, once, when the program is idle for MS ms ' +
-      `(default ${DEFAULT_QUIET_MS}) but does not end; it goes on`
-  },
-  'node-options': {
-    type: 'string',
-    value: 'FLAGS',
-    description: 'flags for node itself, for example "--enable-source-maps --max-old-space-size=4096"'
-  }
-}
-
-const flags = { ...optionFlags(), ...own }
-
-const help = `Runs a program with long stack traces, like node -r longstack/register.
-
-  longstack run [flags] app.js [args of the program]
-
-Flags stand before the script; what follows are arguments of the program. Options not given as flags are read
-from LONGSTACK_* variables.
-
-${describe(flags)}
-
-Exit code: the program's; 3 for a leak, 2 for wrong usage of this command.
-`
-
-/** @param {string[]} args */
-async function main (args) {
-  const { values, operands } = parse(args, flags, true)
-  if (values.help) return await printHelp(help)
-  if (operands.length === 0) throw new UsageError('Missing script argument.')
+/** @type {import('./commands').Main} operands: script and its arguments */
+async function main (values, operands) {
   const env = { ...process.env, ...variablesOf(values) }
   const preloads = ['-r', require.resolve('../register')]
   const watches = { failMs: quietMs(values, 'fail-on-leak'), reportMs: quietMs(values, 'why-still-running') }
@@ -71,7 +30,7 @@ async function main (args) {
  */
 function quietMs (values, flag) {
   const value = values[flag]
-  return value === undefined || value === true ? value && DEFAULT_QUIET_MS : integer(flag, value, 1)
+  return value === undefined || value === true ? value && DEFAULTS.quietMs : integer(flag, value, 1)
 }
 
-module.exports = { help, main }
+module.exports = { main }

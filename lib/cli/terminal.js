@@ -10,7 +10,6 @@ const { noColours } = require('../report/render/text-parts')
 const PROGRESS_DELAY_MS = 500
 const PROGRESS_INTERVAL_MS = 200
 const DEFAULT_COLUMNS = 80
-const MAX_HELP_COLUMNS = 100
 const TERMINAL_COMMANDS = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 const ERASE_LINE = '\r\x1b[2K'
 
@@ -51,11 +50,6 @@ function asJson (value, indent = 2) {
   const text = JSON.stringify(value, undefined, indent)
   const escape = (/** @type {string} */ char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
   return `${text.replace(TERMINAL_COMMANDS, escape)}\n`
-}
-
-/** Writes the help of a command to stdout. @param {string} help */
-function printHelp (help) {
-  return print(require('./help').fitHelp(help, Math.min(width(), MAX_HELP_COLUMNS)))
 }
 
 /** Writes a line to stderr. @param {string} line */
@@ -108,4 +102,4 @@ function progressText (bytes, total) {
   return `${Math.floor(bytes / Math.max(total, bytes) * 100)} % of ${Math.round(total / 1e6)} MB`
 }
 
-module.exports = { asJson, colours, createProgress, handleStreamErrors, print, printError, printHelp, width }
+module.exports = { asJson, colours, createProgress, handleStreamErrors, print, printError, width }

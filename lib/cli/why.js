@@ -4,74 +4,29 @@
 // never settled.
 
 const { setTimeout: sleep } = require('node:timers/promises')
-const { describe, parse, quote, UsageError } = require('./flags')
-const { asJson, colours, print, printError, printHelp } = require('./terminal')
+const { DEFAULTS } = require('./commands')
+const { quote, UsageError } = require('./flags')
+const { asJson, colours, print } = require('./terminal')
 
 /**
- * @typedef {import('./asked').Asked} Asked
- * @typedef {import('./asked-thread').AskedThread} AskedThread
+ * @typedef {import('../ask/processes').Asked} Asked
+ * @typedef {import('../ask/thread').AskedThread} AskedThread
  * @typedef {import('./live-text').ProcessAnswer} ProcessAnswer
- * @typedef {import('./targets').Target} Target
+ * @typedef {import('../ask/target').Target} Target
  */
 
-const DEFAULT_WATCH = 2 // seconds
 const CLEAR = '\x1b[H\x1b[2J\x1b[3J'
 
-/** @type {import('./flags').Flags} */
-const flags = {
-  only: {
-    type: 'string',
-    value: 'NAMES',
-    description: 'only what these subsystems have open, for example TCP,PIPE'
-  },
-  'older-than': { type: 'string', value: 'SECONDS', description: 'only awaits that are older; default 0' },
-  'no-children': { type: 'boolean', description: 'without the Node processes that it has started' },
-  watch: {
-    type: 'optional',
-    value: 'SECONDS',
-    description: `ask again every SECONDS (default ${DEFAULT_WATCH}), until Ctrl-C`
-  },
-  json: { type: 'boolean', description: 'print the answer as one JSON object; with --watch, one a line' }
-}
-
-const help = `Prints what a running process has open and who opened it, which requests are in flight, and what
-is awaited and never settled. Its workers, and the Node processes that it has started, answer as well.
-
-  longstack why [flags] PID              a process
-  longstack why [flags] :PORT            the processes at a port, and their connections there
-  longstack why [flags] ADDRESS:PORT     the same for an address, such as 127.0.0.1:5432
-  longstack why [flags] PATH             processes that listen on LONGSTACK_SOCKET
-
-A process is asked by its inspector, which is open for a moment and prints a line on its standard error; with
-LONGSTACK_SOCKET without either. What it knows of who opened what begins with longstack: node -r
-longstack/register, or longstack attach PID.
-
-${describe(flags)}
-
-Exit code: 1 if a process or a thread cannot be asked or is blocked, 2 for wrong usage.
-`
-
-/** @param {string[]} args */
-async function main (args) {
-  const { values, operands } = parse(args, flags)
-  if (values.help) return await printHelp(help)
-  if (operands.length === 0) throw new UsageError('Missing process id, port or address.')
-  if (operands.length > 1) throw new UsageError(`One target at a time. Received ${quote(operands[1])}.`)
+/** @type {import('./commands').Main} */
+async function main (values, [word]) {
   const wish = wishOf(values)
-  const { findTarget } = require('./targets')
-  const { RefusedError } = require('./process-facts')
-  /** @type {Asked | undefined} */
-  let asked
+  const { findTarget } = require('../ask/target')
+  const target = findTarget(word)
+  const asked = await ask(target, wish)
   try {
-    const target = findTarget(operands[0])
-    asked = await ask(target, wish)
     return await answerTo(asked, target, wish)
-  } catch (error) {
-    if (!(error instanceof RefusedError)) throw error
-    printError(`longstack: ${error.message}`)
-    return 1
   } finally {
-    await asked?.close()
+    asked.close()
   }
 }
 
@@ -96,7 +51,7 @@ function wishOf (values) {
     filter: only === undefined ? undefined : checkFilter(only),
     olderThanMs: seconds('older-than', values['older-than'] ?? '0', 0),
     children: !values['no-children'],
-    watchMs: watch && seconds('watch', watch === true ? String(DEFAULT_WATCH) : watch, 0.1),
+    watchMs: watch && seconds('watch', watch === true ? String(DEFAULTS.watchSeconds) : watch, 0.1),
     json: values.json === true
   }
 }
@@ -114,7 +69,7 @@ function checkFilter (text) {
 
 /** @param {Target} target @param {Wish} wish @returns {Promise<Asked>} */
 async function ask ({ pids, socket }, { children }) {
-  const { askProcesses, askSocket } = require('./asked')
+  const { askProcesses, askSocket } = require('../ask/processes')
   return socket === undefined ? await askProcesses(pids, { children }) : await askSocket(socket)
 }
 
@@ -149,13 +104,13 @@ async function answerTo (asked, target, wish) {
 
 /** @param {Asked} asked of which nobody answers any more */
 function endOf ({ processes, refused }) {
-  const { RefusedError, endedSentence } = require('./process-facts')
+  const { RefusedError, endedSentence } = require('../ask/system')
   const sentences = refused.map(({ sentence }) => sentence)
   return new RefusedError([...sentences, ...processes.map(({ pid }) => endedSentence(pid))].join('\n'))
 }
 
 /**
- * @param {import('./asked').AskedProcess} asked
+ * @param {import('../ask/processes').AskedProcess} asked
  * @param {Target} target
  * @param {Wish} wish
  * @param {boolean} isFirst what it was busy with when it was asked is told once
@@ -183,7 +138,7 @@ async function answerOf ({ pid, threads, busy, busyMs }, target, wish, isFirst) 
  */
 async function threadAnswer (thread, { end }, { filter, olderThanMs }) {
   await thread.introduce()
-  const { isHandleAt } = require('./targets')
+  const { isHandleAt } = require('../ask/target')
   const { withHops } = require('./live-text')
   const all = withHops((await thread.call('open', { filter })) ?? [])
   const open = end === undefined ? all : all.filter((handle) => isHandleAt(handle, end))
@@ -193,4 +148,4 @@ async function threadAnswer (thread, { end }, { filter, olderThanMs }) {
   return { facts: thread.facts, open, requests, pending }
 }
 
-module.exports = { checkFilter, help, main }
+module.exports = { checkFilter, main }

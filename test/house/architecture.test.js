@@ -18,7 +18,7 @@ const MAX_VAGUE = 0.003
 // Each part loads, while it is loaded, only itself and what its line names. In a function it may require
 // anything of the lines above its own as well, never of a line below.
 const floors = [
-  { 'files.js': [], 'listeners.js': [], 'buckets.js': [], 'objects.js': [], 'option-types.js': [], 'path-names.js': [], 'reasons.js': [], 'standard-error.js': [], 'text.js': [], 'wrap.js': [], 'encoding/': [] },
+  { 'ask/lines.js': [], 'files.js': [], 'listeners.js': [], 'buckets.js': [], 'objects.js': [], 'option-types.js': [], 'path-names.js': [], 'reasons.js': [], 'standard-error.js': [], 'text.js': [], 'encoding/': [] },
   { 'warnings.js': ['listeners.js'] },
   { 'errors.js': ['text.js', 'warnings.js'] },
   { 'context/': ['objects.js', 'errors.js'] },
@@ -48,8 +48,10 @@ const floors = [
       'objects.js', 'requests/', 'reasons.js', 'stacks/', 'warnings.js']
   },
   {
-    'live/': ['buckets.js', 'context/', 'files.js', 'format/', 'handles/', 'listeners.js', 'node-objects.js', 'objects.js', 'options.js',
-      'path-names.js', 'spans/', 'standard-error.js', 'warnings.js']
+    'top/': ['ask/', 'buckets.js', 'context/', 'handles/', 'listeners.js', 'node-objects.js', 'objects.js', 'path-names.js']
+  },
+  {
+    'ask/': ['ask/lines.js', 'context/', 'files.js', 'format/', 'node-objects.js', 'options.js', 'standard-error.js', 'warnings.js']
   },
   { 'tracer.js': ['context/', 'hooks/', 'listeners.js', 'node-objects.js', 'options.js', 'tracer/', 'warnings.js'] },
   { 'api.js': ['context/', 'errors.js', 'hooks/', 'node-objects.js', 'options.js', 'tracer/'] },
@@ -59,8 +61,8 @@ const floors = [
   { 'shared.js': ['tracer.js'] },
   { 'leak-watch.js': ['context/', 'warnings.js'] },
   { 'start.js': [] },
-  { 'profile-preload.js': ['context/', 'warnings.js'] },
-  { 'register.js': ['start.js'], 'inspected.js': ['start.js'] }
+  { 'profile/preload.js': ['context/', 'warnings.js'] },
+  { 'register.js': ['start.js'], 'ask/inspected.js': ['start.js'] }
 ]
 
 // The half that reads files of spans, in a process of its own. It shares text.js, errors.js and
@@ -70,9 +72,14 @@ const offline = [
   { 'report/aggregate/': ['path-names.js', 'report/read/', 'text.js'] },
   { 'report/render/': ['report/aggregate/', 'report/read/', 'text.js'] }
 ]
-// The command line stands on either half.
+// The command line stands on either half. Of what asks a running process its end is beside the other one.
+const commandEnds = {
+  'ask/': ['inspected-thread.js', 'inspector.js', 'meeting.js', 'processes.js', 'signal.js', 'sockets.js', 'system.js', 'target.js',
+    'thread.js'],
+  'top/': ['command.js', 'growth.js', 'history.js', 'lines.js', 'model.js', 'observed.js', 'panes.js', 'poller.js', 'screen.js', 'terminal.js']
+}
 const commands = {
-  'cli/': ['buckets.js', 'errors.js', 'files.js', 'format/', 'text.js', 'leak-watch.js', 'options.js', 'profile-preload.js',
+  'cli/': ['ask/lines.js', 'buckets.js', 'errors.js', 'files.js', 'format/', 'text.js', 'leak-watch.js', 'options.js', 'profile/preload.js',
     'report/aggregate/', 'report/read/', 'report/render/']
 }
 
@@ -108,11 +115,17 @@ const sources = new Map(files.map((name) => {
   return [name, { text, tree: acorn.parse(text, { ecmaVersion: 'latest', sourceType, allowHashBang: true, locations: true }) }]
 }))
 
+const ownParts = ['ask/inspected.js', 'ask/lines.js', 'profile/preload.js']
+
 /**
  * The part that a file belongs to: its directory, of report/ the one below, or the file itself.
  * @param {string} name
  */
 function partOf (name) {
+  if (ownParts.includes(name)) return name
+  for (const [directory, names] of Object.entries(commandEnds)) {
+    if (names.some((other) => `${directory}${other}` === name)) return 'cli/'
+  }
   const [first, second, third] = name.split('/')
   if (second === undefined) return first
   return first === 'report' && third !== undefined ? `report/${second}/` : `${first}/`

@@ -17,11 +17,19 @@ const PRELUDE = `
   const { once } = require('node:events')
   const { setTimeout: sleep } = require('node:timers/promises')
   const { tracer, trace } = require(${JSON.stringify(path.join(root, 'lib', 'shared'))})
-  const { Session } = require(${JSON.stringify(path.join(root, 'lib', 'live', 'session'))})
+  const { Session } = require(${JSON.stringify(path.join(root, 'lib', 'ask', 'session'))})
   const asker = () => {
-    const session = new Session(tracer, () => {})
+    const calls = new Map()
+    const session = new Session(tracer, (line) => {
+      const { id, part, value, error } = JSON.parse(line)
+      if (part !== undefined) return
+      if (error === undefined) calls.get(id).resolve(value)
+      else calls.get(id).reject(error)
+    }, () => true)
     const ask = (name) => (argument) => new Promise((resolve, reject) => {
-      session.answer(name, argument, { part () {}, value: resolve, error: reject })
+      const id = calls.size
+      calls.set(id, { resolve, reject })
+      session.receive(\`\${JSON.stringify({ id, name, argument })}\\n\`)
     })
     const [start, read, stop, describe] = ['startTop', 'readTop', 'stopTop', 'describeChain'].map(ask)
     return { start, read, stop, describe, leave: () => session.end() }

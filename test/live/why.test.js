@@ -187,7 +187,7 @@ live('leaves a debugger that is attached', async (t) => {
 })
 
 live('inspectors of a cluster, which Node opens with that of its primary, are closed', async (t) => {
-  const { listeningAddresses } = require('../../lib/cli/inspector-ports')
+  const { listeningAddresses } = require('../../lib/ask/system')
   const { pid, ready } = await start(`
     const cluster = require('node:cluster')
     if (cluster.isPrimary) {

@@ -1,0 +1,55 @@
+'use strict'
+
+// What commands call in another process, by its inspector: to connect to the command, and what it runs while
+// it is too busy for that. Loaded there: answers are strings, since they travel as JSON. Uses the tracer that
+// the process has, of whichever copy of longstack, or one of this copy.
+//
+// The inspector interrupts what the process does, which may be anywhere: in Node's list of timers, in a hook,
+// in longstack itself. What sets or opens something first awaits nothing: it goes on as a microtask, once the
+// interrupted callback is over, as any promise of the program does.
+
+const { setImmediate } = require('node:timers') // programs replace the global ones
+const { shared } = require('../start')
+
+/** What this copy needs of the one that the process has. */
+function live () {
+  if (typeof shared.live !== 'function') {
+    throw new Error('the longstack of this process is of an older version, which cannot be asked')
+  }
+  return shared.live()
+}
+
+/**
+ * Tells what the event loop is busy with: the inspector has interrupted it.
+ * @returns {string} a long stack; empty: it is free
+ */
+function busy () {
+  return live().busyStack(shared.tracer, busy) ?? ''
+}
+
+/**
+ * Ends when the event loop is free.
+ * @param {{ isOpened: boolean }} inspector isOpened: a command has opened it, and may be killed
+ */
+async function idle ({ isOpened }) {
+  await undefined
+  if (isOpened) live().hold()
+}
+
+/**
+ * Connects to a command, when the event loop is free.
+ * @param {{ path: string, token: string }} socket of the command
+ */
+async function join ({ path, token }) {
+  await undefined
+  return live().connectToCommand(shared.tracer, path, token)
+}
+
+/** Closes the inspector, once this call is answered. */
+async function closeInspector () {
+  await undefined
+  if (typeof shared.live === 'function') shared.live().release()
+  setImmediate(() => require('node:inspector').close()).unref()
+}
+
+module.exports = { busy, idle, join, closeInspector }

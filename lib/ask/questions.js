@@ -1,0 +1,178 @@
+'use strict'
+
+// What commands ask a process: each question is a function of its argument and the session of the command.
+// Answers are plain data. Those that look at many things are generators: see session.js.
+
+const { compile } = require('../context/subsystems')
+const { groupKey, printed } = require('../format/handles')
+const { providers } = require('../node-objects')
+const { attach } = require('./attachments')
+
+/**
+ * @typedef {import('./session').Session} Session
+ * @typedef {import('../handles/why').Why} Why
+ * @typedef {import('../format/handles').Printed} Printed
+ *
+ * What is open, as it is sent: of handles with equal chains the first has the hops.
+ * @typedef {Omit<Printed, 'opened' | 'usedBy' | 'writtenBy'> & { group: number, opened?: Printed['opened'],
+ *   usedBy?: { request: string, hops?: any[] }, writtenBy?: Printed['writtenBy'] }} SentHandle
+ */
+
+const BATCH = 100 // handles in a part of an answer
+
+/** What the process is. @param {{}} _ @param {Session} session */
+function facts (_, { tracer }) {
+  const { isMainThread, threadId } = require('node:worker_threads')
+  const { settings } = tracer.wiring
+  const { rss } = isMainThread ? process.memoryUsage() : { rss: undefined }
+  return {
+    pid: process.pid,
+    threadId,
+    isMainThread,
+    node: process.version,
+    longstack: require('../../package.json').version,
+    title: process.title,
+    script: process.argv[1],
+    uptimeMs: performance.now(),
+    rss,
+    tracing: settings.enabled ? 'full' : 'off',
+    spans: settings.enabled && settings.options.spans !== undefined,
+    blocked: settings.enabled ? settings.options.blocked : undefined
+  }
+}
+
+/**
+ * What is open.
+ * @param {{ filter?: string[] }} argument
+ * @param {Session} session
+ * @returns {Generator<SentHandle[] | undefined, void>}
+ */
+function * open ({ filter = ['*'] }, { tracer }) {
+  const reports = tracer.wiring.queries().reports()
+  yield * batches(reports.open(compile(filter, providers())))
+}
+
+/** @param {Iterable<Why | undefined>} reports @returns {Generator<SentHandle[] | undefined, void>} */
+function * batches (reports) {
+  /** by key @type {Map<string, number>} */
+  const groups = new Map()
+  /** @type {SentHandle[]} */
+  let batch = []
+  for (const why of reports) {
+    if (why === undefined) {
+      yield undefined
+      continue
+    }
+    const facts = /** @type {Printed} */ (printed.read(why))
+    if (facts.state === 'closed') continue // since it was listed
+    batch.push(sentHandle(facts, groups))
+    if (batch.length < BATCH) {
+      yield undefined
+      continue
+    }
+    yield batch
+    batch = []
+  }
+  if (batch.length > 0) yield batch
+}
+
+/** @param {Printed} facts @param {Map<string, number>} groups @returns {SentHandle} */
+function sentHandle (facts, groups) {
+  const { opened, usedBy, writtenBy, ...others } = facts
+  const key = groupKey(facts)
+  const present = groups.get(key)
+  const group = present ?? groups.size
+  groups.set(key, group)
+  if (present !== undefined) return { ...others, group, usedBy: usedBy && { request: usedBy.request } }
+  return { ...others, group, opened, usedBy, writtenBy }
+}
+
+/**
+ * Requests in flight, and what each waits for.
+ * @param {{}} _
+ * @param {Session} session
+ * @returns {Generator<undefined, any>}
+ */
+function * requests (_, { tracer }) {
+  return yield * pieces(tracer.wiring.queries().live().requestsInFlight())
+}
+
+/**
+ * What is awaited and not settled.
+ * @param {{ olderThanMs?: number }} argument
+ * @param {Session} session
+ * @returns {Generator<undefined, any>}
+ */
+function * pending (argument, { tracer }) {
+  return yield * pieces(tracer.wiring.queries().live().pendingSlices(argument))
+}
+
+/**
+ * @template T
+ * @param {{ next: () => IteratorResult<unknown, T> }} iterator
+ * @returns {Generator<undefined, T>}
+ */
+function * pieces (iterator) {
+  for (;;) {
+    const step = iterator.next()
+    if (step.done) return step.value
+    yield undefined
+  }
+}
+
+/** Remembers what is open. @param {{}} _ @param {Session} session @returns {Generator<undefined, void>} */
+function * snapshot (_, { tracer, kept }) {
+  kept.set('snapshot', yield * tracer.wiring.queries().reports().snapshots.record())
+}
+
+/**
+ * What is open and was not when `snapshot` was asked.
+ * @param {{}} _
+ * @param {Session} session
+ * @returns {Generator<SentHandle[] | undefined, void>}
+ */
+function * diff (_, { tracer, kept }) {
+  const before = kept.get('snapshot')
+  if (before === undefined) throw new Error('there is no snapshot to compare with')
+  yield * batches(yield * tracer.wiring.queries().reports().snapshots.compare(before))
+}
+
+/**
+ * Records a profile; it ends early where `finishProfile` is asked, or the command goes.
+ * @param {{ seconds: number, samples: boolean }} options
+ * @param {Session} session
+ * @returns {Promise<import('../profile/profile').Profile>}
+ */
+function profile (options, session) {
+  const { wiring } = session.tracer
+  const profiles = wiring.profiles ??= require('../tracer/features').createProfileRecorder(wiring)
+  const recording = profiles.record(options)
+  let isOver = false
+  session.onEnd(() => { if (!isOver) profiles.finish() })
+  return recording.finally(() => { isOver = true })
+}
+
+/** Ends the profile that is being recorded: `profile` answers. @param {{}} _ @param {Session} session */
+function finishProfile (_, { tracer }) {
+  tracer.wiring.profiles?.finish()
+}
+
+/** Starts figures. @param {import('../top/sampler').TopOptions} options @param {Session} session */
+const startTop = (options, session) => require('../top/sampler').startTop(options, session)
+
+/** Returns the figures since the last call. @param {{}} _ @param {Session} session */
+const readTop = (_, session) => require('../top/sampler').readTop(_, session)
+
+/** Ends figures. @param {{}} _ @param {Session} session */
+const stopTop = (_, session) => require('../top/sampler').stopTop(_, session)
+
+/** Returns a chain as text. @param {{ chain: number }} argument @param {Session} session */
+const describeChain = ({ chain }, { tracer }) => tracer.wiring.queries().chainText(chain)
+
+const topQuestions = { startTop, readTop, stopTop, describeChain }
+const profileQuestions = { profile, finishProfile }
+const questions = {
+  facts, open, requests, pending, snapshot, diff, attach, ...topQuestions, ...profileQuestions
+}
+
+module.exports = { questions }

@@ -1,0 +1,67 @@
+'use strict'
+
+const http = require('node:http')
+const net = require('node:net')
+const test = require('ava')
+const { createHttp1Figures } = require('../../../lib/top/http1-figures')
+const { RouteTable } = require('../../../lib/top/route-figures')
+
+const ROUTES = ['/a', '/b', '/c', '/d']
+
+function createFigures () {
+  const table = new RouteTable()
+  const nameOf = ({ method, url }) => `${method} ${url}`
+  const names = { byPath: nameOf, ofOpen: nameOf, ofAnswered: (request, asked) => nameOf(asked) }
+  const figures = createHttp1Figures(table, names)
+  const listeners = new Map(figures.subscriptions)
+  const socket = new net.Socket()
+  return {
+    figures,
+    table,
+    request (url, statusCode = 200) {
+      const request = Object.assign(new http.IncomingMessage(socket), { method: 'GET', url })
+      const response = Object.assign(new http.ServerResponse(request), { statusCode })
+      listeners.get('http.server.request.start')({ request, socket })
+      return () => listeners.get('http.server.response.finish')({ request, response })
+    }
+  }
+}
+
+test('of many requests a second some stand for all, whatever their order', (t) => {
+  const { figures, table, request } = createFigures()
+  const samples = new Set()
+  const get = table.get.bind(table)
+  table.get = (name) => {
+    samples.add({})
+    return get(name)
+  }
+  const total = 400_000
+  for (let i = 0; i < total; i++) {
+    request(ROUTES[i % ROUTES.length], i % 8 === 0 ? 503 : 200)()
+    if (i % 2000 === 0) figures.sweep()
+  }
+  t.true(samples.size < total / 4, `${samples.size}`)
+  t.is(figures.inFlight(), 0)
+  const routes = table.read()
+  t.deepEqual(routes.map(({ name }) => name).sort(), ROUTES.map((url) => `GET ${url}`))
+  const sum = routes.reduce((count, route) => count + route.count, 0)
+  t.true(Math.abs(sum / total - 1) < 0.2, `${sum}`)
+  for (const { name, count, errors, buckets } of routes) {
+    t.true(Math.abs(count / (total / 4) - 1) < 0.4, `${name}: ${count}`)
+    t.is(errors > 0, name === 'GET /a')
+    t.is(buckets.reduce((all, value, i) => i % 2 === 1 ? all + value : all, 0), count)
+  }
+})
+
+test('of few requests each is counted, in flight too', (t) => {
+  const { figures, table, request } = createFigures()
+  const ends = ROUTES.map((url) => request(url))
+  t.is(figures.inFlight(), 4)
+  t.is(figures.oldest().name, 'GET /a')
+  for (const end of ends) {
+    end()
+    end() // a second end is none
+  }
+  t.is(figures.inFlight(), 0)
+  t.deepEqual(table.read().map(({ name, count }) => [name, count]), ROUTES.map((url) => [`GET ${url}`, 1]))
+})
