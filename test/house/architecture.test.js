@@ -77,7 +77,7 @@ const offline = [
 const commandEnds = {
   'ask/': ['inspected-thread.js', 'inspector.js', 'meeting.js', 'processes.js', 'signal.js', 'sockets.js', 'system.js', 'target.js',
     'thread.js'],
-  'top/': ['command.js', 'growth.js', 'history.js', 'lines.js', 'model.js', 'observed.js', 'panes.js', 'poller.js', 'screen.js', 'terminal.js']
+  'top/': ['command.js', 'history.js', 'lines.js', 'model.js', 'observed.js', 'panes.js', 'poller.js', 'screen.js', 'terminal.js']
 }
 const commands = {
   'cli/': ['ask/lines.js', 'buckets.js', 'errors.js', 'files.js', 'format/', 'text.js', 'leak-watch.js', 'option-table.js', 'options.js', 'profile/preload.js',
