@@ -202,18 +202,35 @@ function isOfProgram ({ worker }) {
 }
 
 /**
+ * Asks what the user has named.
+ * @param {Pick<import('./target').Target, 'pids' | 'socket'>} target
+ * @param {AskOptions} [options]
+ * @returns {Promise<Asked>}
+ * @throws {RefusedError} where none can be asked
+ */
+async function ask ({ pids, socket }, options) {
+  return socket === undefined ? await askProcesses(pids, options) : await askSocket(socket)
+}
+
+/**
  * Asks what the user has named, where all of it can answer.
  * @param {Pick<import('./target').Target, 'pids' | 'socket'>} target
  * @param {AskOptions} options
  * @returns {Promise<Asked>}
  * @throws {RefusedError} also where an event loop is blocked
  */
-async function askTarget ({ pids, socket }, options) {
-  const asked = socket === undefined ? await askProcesses(pids, options) : await askSocket(socket)
-  const blocked = asked.processes.find(({ threads }) => threads.length === 0)
-  if (blocked === undefined) return asked
+async function askUnblocked (target, options) {
+  const asked = await ask(target, options)
+  const [sentence] = blockedSentences(asked)
+  if (sentence === undefined) return asked
   asked.close()
-  throw new RefusedError(`The event loop of process ${blocked.pid} is blocked:\n${blocked.busy}`)
+  throw new RefusedError(sentence)
 }
 
-module.exports = { askProcesses, askSocket, askTarget }
+/** Tells of the processes that are blocked what they run. @param {Asked} asked */
+function blockedSentences ({ processes }) {
+  return processes.filter(({ threads }) => threads.length === 0)
+    .map(({ pid, busy }) => `The event loop of process ${pid} is blocked:\n${busy}`)
+}
+
+module.exports = { ask, askProcesses, askUnblocked, blockedSentences }
