@@ -55,17 +55,20 @@ async function askProcesses (pids, { children = true, ...options } = {}) {
   const processes = []
   /** @type {Asked['refused']} */
   const refused = []
+  const close = () => { for (const { threads } of processes) for (const thread of threads) thread.close() }
   for (const pid of all) { // one after another: each inspector opens on the same port
     const isThere = !hasEnded(pid)
     try {
       processes.push(await askProcess(pid, refused, options))
     } catch (error) {
-      if (!(error instanceof RefusedError)) throw error
+      if (!(error instanceof RefusedError)) {
+        close() // what is open would keep the command alive
+        throw error
+      }
       refused.push({ pid, sentence: isThere ? await sentenceOf(pid, error) : error.message })
     }
   }
   if (processes.length === 0) throw new RefusedError(refused.map(({ sentence }) => sentence).join('\n'))
-  const close = () => { for (const { threads } of processes) for (const thread of threads) thread.close() }
   return { processes, refused, close }
 }
 
