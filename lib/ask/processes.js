@@ -55,17 +55,20 @@ async function askProcesses (pids, { children = true, ...options } = {}) {
   const processes = []
   /** @type {Asked['refused']} */
   const refused = []
+  const close = () => { for (const { threads } of processes) for (const thread of threads) thread.close() }
   for (const pid of all) { // one after another: each inspector opens on the same port
     const isThere = !hasEnded(pid)
     try {
       processes.push(await askProcess(pid, refused, options))
     } catch (error) {
-      if (!(error instanceof RefusedError)) throw error
+      if (!(error instanceof RefusedError)) {
+        close() // what is open would keep the command alive
+        throw error
+      }
       refused.push({ pid, sentence: isThere ? await sentenceOf(pid, error) : error.message })
     }
   }
   if (processes.length === 0) throw new RefusedError(refused.map(({ sentence }) => sentence).join('\n'))
-  const close = () => { for (const { threads } of processes) for (const thread of threads) thread.close() }
   return { processes, refused, close }
 }
 
@@ -202,18 +205,35 @@ function isOfProgram ({ worker }) {
 }
 
 /**
+ * Asks what the user has named.
+ * @param {Pick<import('./target').Target, 'pids' | 'socket'>} target
+ * @param {AskOptions} [options]
+ * @returns {Promise<Asked>}
+ * @throws {RefusedError} where none can be asked
+ */
+async function ask ({ pids, socket }, options) {
+  return socket === undefined ? await askProcesses(pids, options) : await askSocket(socket)
+}
+
+/**
  * Asks what the user has named, where all of it can answer.
  * @param {Pick<import('./target').Target, 'pids' | 'socket'>} target
  * @param {AskOptions} options
  * @returns {Promise<Asked>}
  * @throws {RefusedError} also where an event loop is blocked
  */
-async function askTarget ({ pids, socket }, options) {
-  const asked = socket === undefined ? await askProcesses(pids, options) : await askSocket(socket)
-  const blocked = asked.processes.find(({ threads }) => threads.length === 0)
-  if (blocked === undefined) return asked
+async function askUnblocked (target, options) {
+  const asked = await ask(target, options)
+  const [sentence] = blockedSentences(asked)
+  if (sentence === undefined) return asked
   asked.close()
-  throw new RefusedError(`The event loop of process ${blocked.pid} is blocked:\n${blocked.busy}`)
+  throw new RefusedError(sentence)
 }
 
-module.exports = { askProcesses, askSocket, askTarget }
+/** Tells of the processes that are blocked what they run. @param {Asked} asked */
+function blockedSentences ({ processes }) {
+  return processes.filter(({ threads }) => threads.length === 0)
+    .map(({ pid, busy }) => `The event loop of process ${pid} is blocked:\n${busy}`)
+}
+
+module.exports = { ask, askProcesses, askUnblocked, blockedSentences }

@@ -1,9 +1,8 @@
 'use strict'
 
-// The files of LONGSTACK_SOCKET: NAME is a link into the directory NAME.longstack, which only this user may
-// enter, and in which each thread of each process has a socket PID.THREAD; in a container the number of its
-// process namespace follows, since several may share the directory. The table in files.js says who removes
-// what. A command may connect by NAME, and finds the others in the directory.
+// The files of LONGSTACK_SOCKET, as socket-names.js names them. Only this user may enter the directory. The
+// table in files.js says who removes what. A command may connect by NAME, and finds the others in the
+// directory.
 
 const fs = require('node:fs')
 const net = require('node:net')
@@ -12,8 +11,8 @@ const { threadId } = require('node:worker_threads')
 const guard = require('../context/guard')
 const { inside, insidePrivate, stateOfName } = require('../files')
 const { closeUnopened } = require('../standard-error')
+const { directoryOf, nameOf, noteOf, parseName, socketOfNote } = require('./socket-names')
 
-const NOTE = '.busy'
 const MAX_TRIES = 3 // a process that ends may remove the directory that was just found
 const HOST_NAMESPACE = 0xeffffffc // PROC_PID_INIT_INO in include/linux/proc_ns.h
 
@@ -22,13 +21,14 @@ class SocketFiles {
   #directory
   /** the target of the link that leads here */
   #target
-  #own = `${process.pid}.${threadId}${namespace()}`
+  #namespace = namespace()
+  #own = nameOf({ pid: process.pid, threadId, namespace: this.#namespace })
   #isMain = threadId === 0
 
   /** @param {string} name */
   constructor (name) {
     this.#name = path.resolve(name)
-    this.#directory = `${this.#name}.longstack`
+    this.#directory = directoryOf(this.#name)
     this.#target = `${path.basename(this.#directory)}/${this.#own}`
   }
 
@@ -47,7 +47,7 @@ class SocketFiles {
           listen(first)
           fs.chmodSync(first, 0o600)
           fs.renameSync(first, `${directory}/${this.#own}`)
-          unlink(`${directory}/${this.#own}${NOTE}`) // of a process that had this number
+          unlink(noteOf(`${directory}/${this.#own}`)) // of a process that had this number
         })
       } catch (error) {
         if (tries === MAX_TRIES || /** @type {NodeJS.ErrnoException} */ (error).code !== 'ENOENT') throw error
@@ -89,7 +89,7 @@ class SocketFiles {
     const names = fs.readdirSync(this.#directory)
     for (const name of names.filter((other) => other !== this.#own)) {
       const file = path.join(this.#directory, name)
-      const socket = name.endsWith(NOTE) ? name.slice(0, -NOTE.length) : undefined
+      const socket = socketOfNote(name)
       if (socket !== undefined) {
         if (!names.includes(socket)) insidePrivate(this.#directory, (path) => unlink(`${path}/${name}`))
         continue
@@ -99,7 +99,7 @@ class SocketFiles {
       whenNobodyListens(file, () => insidePrivate(this.#directory, (directory) => {
         if (stateOfName(`${directory}/${name}`)?.ino !== state.ino) return
         unlink(`${directory}/${name}`)
-        unlink(`${directory}/${name}${NOTE}`)
+        unlink(noteOf(`${directory}/${name}`))
       }))
     }
   }
@@ -110,7 +110,7 @@ class SocketFiles {
    * @param {(file: string) => void} work
    */
   withNote (work) {
-    inside(this.#directory, (directory) => work(`${directory}/${this.#own}${NOTE}`))
+    inside(this.#directory, (directory) => work(noteOf(`${directory}/${this.#own}`)))
   }
 
   /**
@@ -119,27 +119,26 @@ class SocketFiles {
    */
   remove () {
     if (targetOf(this.#name) === this.#target) unlink(this.#name)
-    const [pid, , ...others] = this.#own.split('.')
     insidePrivate(this.#directory, (directory) => {
       for (const name of this.#isMain ? fs.readdirSync(directory) : [this.#own]) {
-        const [otherPid, , ...rest] = name.split('.')
-        const isOfProcess = otherPid === pid && rest.join('.') === others.join('.')
+        const { pid, namespace } = parseName(name) ?? {}
+        const isOfProcess = pid === process.pid && namespace === this.#namespace
         if (!isOfProcess || stateOfName(`${directory}/${name}`)?.isSocket() !== true) continue
         unlink(`${directory}/${name}`)
-        unlink(`${directory}/${name}${NOTE}`)
+        unlink(noteOf(`${directory}/${name}`))
       }
     })
     fs.rmdirSync(this.#directory) // unless others are there
   }
 }
 
-/** Returns the namespace of this process's number, where it is a container's. */
+/** @returns {string | undefined} of this process's number, where it is a container's */
 function namespace () {
   try {
     const inode = Number(/\d+/.exec(fs.readlinkSync('/proc/self/ns/pid'))?.[0])
-    return inode === HOST_NAMESPACE ? '' : `.${inode.toString(36)}`
+    return inode === HOST_NAMESPACE ? undefined : inode.toString(36)
   } catch { // not Linux
-    return ''
+    return undefined
   }
 }
 

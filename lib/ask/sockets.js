@@ -7,8 +7,9 @@ const fs = require('node:fs')
 const net = require('node:net')
 const path = require('node:path')
 const { createLineReader } = require('./lines')
+const { noteOf, parseName } = require('./socket-names')
 const { RefusedError, pidInside, socketFiles } = require('./system')
-const { AskedThread, BlockedError } = require('./thread')
+const { AskedThread, BlockedError, nameOfThread } = require('./thread')
 const { formatDuration } = require('../text')
 
 const INTRODUCE_MS = 2_000 // for a thread to answer
@@ -111,7 +112,7 @@ function noteOfFailure ({ file, error }) {
 /** @param {string} socket @returns {Note | undefined} what a process has noted that does not answer */
 function readNote (socket) {
   try {
-    const { pid, threadId, since, stack } = JSON.parse(fs.readFileSync(`${socket}.busy`, 'utf8'))
+    const { pid, threadId, since, stack } = JSON.parse(fs.readFileSync(noteOf(socket), 'utf8'))
     const isNote = Number.isInteger(pid) && Number.isInteger(threadId) && Number.isFinite(since)
     return isNote && typeof stack === 'string' ? { pid, threadId, since, stack } : undefined
   } catch {
@@ -121,8 +122,8 @@ function readNote (socket) {
 
 /** @param {string} file of a socket @returns {number | undefined} undefined: it has another number here */
 function pidOf (file) {
-  const [, pid, isInContainer] = /^(\d+)\.\d+(\.)?/.exec(path.basename(file)) ?? []
-  return pid === undefined || isInContainer ? undefined : Number(pid)
+  const { pid, namespace } = parseName(path.basename(file)) ?? {}
+  return namespace === undefined ? pid : undefined
 }
 
 /** @param {Note} note @returns {AskedProcess} */
@@ -140,9 +141,8 @@ function blockedSentence (file, pid, note) {
     const duration = formatDuration(Math.max(0, Date.now() - note.since))
     return `Thread ${note.threadId} of process ${pid} is blocked, for ${duration} at least. It runs`
   }
-  const [, threadId] = /^\d+\.(\d+)/.exec(path.basename(file)) ?? []
-  const thread = threadId === undefined || threadId === '0' ? '' : `Thread ${threadId} of p`
-  const subject = pid === undefined ? 'A process' : `${thread === '' ? 'P' : thread}rocess ${pid}`
+  const { threadId = 0 } = parseName(path.basename(file)) ?? {}
+  const subject = pid === undefined ? 'A process' : nameOfThread(pid, threadId)
   return `${subject} listens on ${file} and does not answer: its event loop is blocked. ` +
     `longstack why ${pid ?? 'PID'} asks by the inspector, also inside of what blocks; with ` +
     'LONGSTACK_BLOCKED the process itself tells what it is.'

@@ -8,6 +8,7 @@ const fs = require('node:fs')
 const { isIPv6 } = require('node:net')
 const path = require('node:path')
 const { stateOfName } = require('../files')
+const { directoryOf, parseName } = require('./socket-names')
 
 const NODE_NAME = /node|electron/i
 const LISTEN = '0A' // state of a socket in /proc/net/tcp, see include/net/tcp_states.h
@@ -158,20 +159,20 @@ function socketsOf (pid) {
   const name = /(?:^|\0)LONGSTACK_SOCKET=([^\0]+)/.exec(read(`/proc/${pid}/environ`))?.[1]
   if (name === undefined) return []
   const own = socketFiles(path.resolve(readLink(`/proc/${pid}/cwd`), name))
-    .filter((file) => path.basename(file).startsWith(`${pidInside(pid)}.`))
+    .filter((file) => parseName(path.basename(file))?.pid === pidInside(pid))
   const owner = BigInt(ownerOf(pid) ?? -1)
   return own.filter((file) => stateOfName(file)?.uid === owner)
 }
 
 /**
- * Lists the sockets of a LONGSTACK_SOCKET, as lib/ask/socket-files.js makes them.
+ * Lists the sockets of a LONGSTACK_SOCKET.
  * @param {string} name or the path of one of the sockets
  * @returns {string[]}
  */
 function socketFiles (name) {
-  const directory = `${name}.longstack`
+  const directory = directoryOf(name)
   try {
-    const names = fs.readdirSync(directory).filter((file) => /^\d+\.\d+(\.[a-z0-9]+)?$/.test(file))
+    const names = fs.readdirSync(directory).filter((file) => parseName(file) !== undefined)
     return names.map((file) => path.join(directory, file))
   } catch {
     return [name]

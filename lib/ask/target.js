@@ -6,6 +6,7 @@
 const { isIPv4, isIPv6 } = require('node:net')
 const { stateOfName } = require('../files')
 const { quote, UsageError } = require('../cli/flags')
+const { directoryOf } = require('./socket-names')
 const {
   RefusedError, isNode, lsof, plainHost, processesWith, programOf, tcpSockets
 } = require('./system')
@@ -40,7 +41,7 @@ function findTarget (word) {
 
 /** @param {string} file the name of a LONGSTACK_SOCKET, or one of its sockets */
 function isSocket (file) {
-  return stateOfName(`${file}.longstack`)?.isDirectory() === true || stateOfName(file)?.isSocket() === true
+  return stateOfName(directoryOf(file))?.isDirectory() === true || stateOfName(file)?.isSocket() === true
 }
 
 /** @param {string} word @returns {End | undefined} undefined: it names none */

@@ -101,8 +101,7 @@ class AskedThread {
 
   /** What it is called in a sentence. */
   get name () {
-    const { threadId = 0 } = this.facts ?? {}
-    return threadId === 0 ? `Process ${this.pid}` : `Thread ${threadId} of process ${this.pid}`
+    return nameOfThread(this.pid, this.facts?.threadId)
   }
 
   /** @param {any} message */
@@ -138,4 +137,9 @@ class AskedThread {
   }
 }
 
-module.exports = { AskedThread, BlockedError }
+/** What a thread is called in a sentence. @param {number} pid @param {number} [threadId] */
+function nameOfThread (pid, threadId = 0) {
+  return threadId === 0 ? `Process ${pid}` : `Thread ${threadId} of process ${pid}`
+}
+
+module.exports = { AskedThread, BlockedError, nameOfThread }

@@ -44,8 +44,8 @@ async function diff (values, [word]) {
  */
 async function whileAsking (word, values, work) {
   const { findTarget } = require('../ask/target')
-  const { askTarget } = require('../ask/processes')
-  const asked = await askTarget(findTarget(word), { children: !values['no-children'] })
+  const { askUnblocked } = require('../ask/processes')
+  const asked = await askUnblocked(findTarget(word), { children: !values['no-children'] })
   try {
     await work(asked)
   } finally {

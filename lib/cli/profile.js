@@ -98,10 +98,10 @@ function fail (error) {
 
 /** Profiles a running process. @param {number} pid @param {Record<string, any>} values */
 async function profileProcess (pid, values) {
-  const { askTarget } = require('../ask/processes')
+  const { askUnblocked } = require('../ask/processes')
   const { RefusedError } = require('../ask/system')
   const seconds = Number(values.seconds ?? DEFAULTS.profileSeconds)
-  const asked = await askTarget({ pids: [pid], socket: undefined }, ASKING)
+  const asked = await askUnblocked({ pids: [pid], socket: undefined }, ASKING)
   /** @type {Profile | undefined} */
   let profile
   try {

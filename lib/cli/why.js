@@ -21,8 +21,9 @@ const CLEAR = '\x1b[H\x1b[2J\x1b[3J'
 async function main (values, [word]) {
   const wish = wishOf(values)
   const { findTarget } = require('../ask/target')
+  const { ask } = require('../ask/processes')
   const target = findTarget(word)
-  const asked = await ask(target, wish)
+  const asked = await ask(target, { children: wish.children })
   try {
     return await answerTo(asked, target, wish)
   } finally {
@@ -65,12 +66,6 @@ function checkFilter (text) {
   } catch (error) {
     throw new UsageError(/** @type {Error} */ (error).message)
   }
-}
-
-/** @param {Target} target @param {Wish} wish @returns {Promise<Asked>} */
-async function ask ({ pids, socket }, { children }) {
-  const { askProcesses, askSocket } = require('../ask/processes')
-  return socket === undefined ? await askProcesses(pids, { children }) : await askSocket(socket)
 }
 
 /**

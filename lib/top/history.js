@@ -1,7 +1,8 @@
 'use strict'
 
 // What was served, by interval, for an hour in constant memory: intervals of a minute ago and older are
-// merged by tens, those of ten minutes ago and older by tens again, with fewer routes each.
+// merged by tens, those of ten minutes ago and older by tens again, with fewer routes each. And how what is
+// open grew in the last minute.
 
 const { addPacked } = require('../buckets')
 
@@ -10,6 +11,9 @@ const LENGTH = 60 // of a level, in its intervals
 const MERGED = 10 // intervals of a level that become one of the next
 const MAX_ROUTES = [300, 100, 50] // of an interval, by level; the rest is added up
 const OTHER = '(other)'
+const GROWTH_MS = 60_000
+const STEP_MS = 1000 // between two counts that are kept
+const MAX_GROUPS = 1000
 
 /**
  * @typedef {object} RouteCounts
@@ -139,4 +143,47 @@ class History {
   }
 }
 
-module.exports = { History, OTHER, addCounts, addInterval, addRoute, newCounts, newInterval }
+/** By how much the number of open handles of a thread grows, by what they are and where they were opened. */
+class Growth {
+  /** counts of the last minute, oldest first @type {Map<string, Array<{ time: number, count: number }>>} */
+  #counts = new Map()
+  #lastTime = NaN
+
+  /**
+   * Notes what is open in the thread, all of it.
+   * @param {Map<string, number>} counts by group
+   * @param {number} time ms
+   */
+  add (counts, time) {
+    for (const key of this.#counts.keys()) if (!counts.has(key)) this.#counts.delete(key)
+    for (const [key, count] of counts) this.#note(key, count, time)
+    this.#lastTime = time
+  }
+
+  /** @param {string} key @param {number} count @param {number} time */
+  #note (key, count, time) {
+    const list = this.#counts.get(key)
+    if (list === undefined) {
+      if (this.#counts.size >= MAX_GROUPS) return
+      const start = Number.isNaN(this.#lastTime) ? [] : [{ time: this.#lastTime, count: 0 }]
+      this.#counts.set(key, [...start, { time, count }])
+      return
+    }
+    const last = list[list.length - 1]
+    if (list.length > 1 && time - list[list.length - 2].time < STEP_MS) Object.assign(last, { time, count })
+    else list.push({ time, count })
+    while (list.length > 2 && time - list[1].time >= GROWTH_MS) list.shift()
+  }
+
+  /** Returns by how many a group grew in a minute. @param {string} key @returns {number | undefined} */
+  perMinute (key) {
+    const list = this.#counts.get(key)
+    if (list === undefined) return undefined
+    const [first] = list
+    const last = list[list.length - 1]
+    const ms = last.time - first.time
+    return ms < STEP_MS ? undefined : (last.count - first.count) / ms * 60_000
+  }
+}
+
+module.exports = { Growth, History, OTHER, addCounts, addInterval, addRoute, newCounts, newInterval }

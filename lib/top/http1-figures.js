@@ -65,7 +65,7 @@ class Choice {
 }
 
 /**
- * @param {import('./route-figures').RouteTable} table
+ * @param {import('./served-figures').RouteTable} table
  * @param {import('./route-names').RouteNames} names
  */
 function createHttp1Figures (table, names) {

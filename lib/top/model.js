@@ -4,8 +4,7 @@
 // worst is named. What is kept is bounded, however long it runs.
 
 const { quantiles } = require('../buckets')
-const { Growth } = require('./growth')
-const { History, addCounts, addRoute, newInterval } = require('./history')
+const { Growth, History, addCounts, addRoute, newInterval } = require('./history')
 
 const MAX_BLOCKERS = 100 // places
 

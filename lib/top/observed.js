@@ -3,7 +3,7 @@
 // The processes and threads that longstack top looks at: those that the user has named, and the Node
 // processes that they have started, also later. Worker threads that start later are found by their sockets.
 
-const { askProcesses, askSocket } = require('../ask/processes')
+const { ask, askProcesses, blockedSentences } = require('../ask/processes')
 const { connectTo } = require('../ask/sockets')
 const { nodeDescendants, RefusedError, socketFiles, socketsOf } = require('../ask/system')
 const { findTarget } = require('../ask/target')
@@ -46,19 +46,14 @@ class Observed {
    * @throws {RefusedError} where none answers
    */
   async connect (withChildren) {
-    const { pids, socket } = findTarget(this.name)
-    this.#socket = socket
-    const asked = socket === undefined
-      ? await askProcesses(pids, { children: withChildren, busyMs: BUSY_MS })
-      : await askSocket(socket)
+    const target = findTarget(this.name)
+    this.#socket = target.socket
+    const asked = await ask(target, { children: withChildren, busyMs: BUSY_MS })
     this.#asked.push(asked)
-    if (withChildren) this.#roots = pids
+    if (withChildren) this.#roots = target.pids
     this.#discoverAt = performance.now() + DISCOVER_MS
-    const blocked = asked.processes.filter(({ threads }) => threads.length === 0)
-    const sentences = [
-      ...asked.refused.map(({ sentence }) => sentence),
-      ...blocked.map(({ pid, busy }) => `The event loop of process ${pid} is blocked:\n${busy}`)
-    ]
+    const blocked = blockedSentences(asked)
+    const sentences = [...asked.refused.map(({ sentence }) => sentence), ...blocked]
     if (blocked.length === asked.processes.length) {
       await this.close()
       throw new RefusedError(sentences.join('\n'))

@@ -32,7 +32,7 @@ const LEASE_MS = 30_000 // without a question, beyond three intervals
  * @typedef {object} TopFigures of a thread, since it was asked last
  * @property {number} ms how long that was
  * @property {boolean} enabled tracing is on
- * @property {import('./route-figures').RouteFigures[]} routes
+ * @property {import('./served-figures').RouteFigures[]} routes
  * @property {number} inFlight
  * @property {{ ms: number, name: string } | undefined} oldest request that is in flight
  * @property {import('./thread-figures').ThreadFigures} thread

@@ -18,7 +18,7 @@ const MAX_VAGUE = 0.003
 // Each part loads, while it is loaded, only itself and what its line names. In a function it may require
 // anything of the lines above its own as well, never of a line below.
 const floors = [
-  { 'ask/lines.js': [], 'files.js': [], 'listeners.js': [], 'buckets.js': [], 'objects.js': [], 'option-types.js': [], 'path-names.js': [], 'reasons.js': [], 'standard-error.js': [], 'text.js': [], 'encoding/': [] },
+  { 'ask/lines.js': [], 'ask/socket-names.js': [], 'files.js': [], 'listeners.js': [], 'buckets.js': [], 'objects.js': [], 'option-types.js': [], 'path-names.js': [], 'reasons.js': [], 'standard-error.js': [], 'text.js': [], 'encoding/': [] },
   { 'warnings.js': ['listeners.js'] },
   { 'errors.js': ['text.js', 'warnings.js'] },
   { 'context/': ['objects.js', 'errors.js'] },
@@ -51,7 +51,7 @@ const floors = [
     'top/': ['ask/', 'buckets.js', 'context/', 'handles/', 'listeners.js', 'node-objects.js', 'objects.js', 'path-names.js']
   },
   {
-    'ask/': ['ask/lines.js', 'context/', 'files.js', 'format/', 'node-objects.js', 'options.js', 'standard-error.js', 'warnings.js']
+    'ask/': ['ask/lines.js', 'ask/socket-names.js', 'context/', 'files.js', 'format/', 'node-objects.js', 'options.js', 'standard-error.js', 'warnings.js']
   },
   { 'tracer.js': ['context/', 'hooks/', 'listeners.js', 'node-objects.js', 'options.js', 'tracer/', 'warnings.js'] },
   { 'api.js': ['context/', 'errors.js', 'hooks/', 'node-objects.js', 'options.js', 'tracer/'] },
@@ -76,10 +76,10 @@ const offline = [
 const commandEnds = {
   'ask/': ['inspected-thread.js', 'inspector.js', 'meeting.js', 'processes.js', 'signal.js', 'sockets.js', 'system.js', 'target.js',
     'thread.js'],
-  'top/': ['command.js', 'growth.js', 'history.js', 'lines.js', 'model.js', 'observed.js', 'panes.js', 'poller.js', 'screen.js', 'terminal.js']
+  'top/': ['command.js', 'history.js', 'lines.js', 'model.js', 'observed.js', 'panes.js', 'poller.js', 'screen.js', 'terminal.js']
 }
 const commands = {
-  'cli/': ['ask/lines.js', 'buckets.js', 'errors.js', 'files.js', 'format/', 'text.js', 'leak-watch.js', 'options.js', 'profile/preload.js',
+  'cli/': ['ask/lines.js', 'ask/socket-names.js', 'buckets.js', 'errors.js', 'files.js', 'format/', 'text.js', 'leak-watch.js', 'options.js', 'profile/preload.js',
     'report/aggregate/', 'report/read/', 'report/render/']
 }
 
@@ -115,7 +115,7 @@ const sources = new Map(files.map((name) => {
   return [name, { text, tree: acorn.parse(text, { ecmaVersion: 'latest', sourceType, allowHashBang: true, locations: true }) }]
 }))
 
-const ownParts = ['ask/inspected.js', 'ask/lines.js', 'profile/preload.js']
+const ownParts = ['ask/inspected.js', 'ask/lines.js', 'ask/socket-names.js', 'profile/preload.js']
 
 /**
  * The part that a file belongs to: its directory, of report/ the one below, or the file itself.

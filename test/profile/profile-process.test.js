@@ -77,6 +77,22 @@ for (const [name, flags] of /** @type {Array<[string, string[]]>} */ ([['that is
   })
 }
 
+own('over LONGSTACK_SOCKET without the inspector; a command that is killed ends what it records', async (t) => {
+  process.env.LONGSTACK_SOCKET = path.join(directory, 'socket')
+  const target = await start('-r', register, app).finally(() => { delete process.env.LONGSTACK_SOCKET })
+  const first = spawn(process.execPath, [main, 'profile', '--seconds', '60', String(target.pid)])
+  children.push(first)
+  const second = () => profile(target.pid, '--seconds', '0.3', '--json')
+  const refused = /^longstack: Process \d+: A profile of this thread is being recorded already; wait until it is over\.$/m
+  while (!refused.test((await second()).stderr));
+  first.kill('SIGKILL')
+  await new Promise((resolve) => first.once('close', resolve))
+  const { stdout, stderr, code } = await second()
+  t.is(code, 0, stderr)
+  t.is(JSON.parse(stdout).pid, target.pid)
+  t.is(target.stderr(), '')
+})
+
 own('leaves a debugger that is attached', async (t) => {
   const target = await start('--inspect=0', app)
   const { inspector } = await target.state()

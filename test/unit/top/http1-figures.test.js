@@ -4,7 +4,7 @@ const http = require('node:http')
 const net = require('node:net')
 const test = require('ava')
 const { createHttp1Figures } = require('../../../lib/top/http1-figures')
-const { RouteTable } = require('../../../lib/top/route-figures')
+const { RouteTable } = require('../../../lib/top/served-figures')
 
 const ROUTES = ['/a', '/b', '/c', '/d']
 
