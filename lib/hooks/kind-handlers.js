@@ -64,7 +64,7 @@ function createKindHandlers ({ parts, listener, orphans, runGuarded }) {
     contextTag.write(resource, context)
     listener.opened(context, resource)
     if (context.type !== 'ZLIB' || (current[ATTENTION] & TIMED) === 0) return
-    require('../spans/zlib-writes').watchZlibWrites(resource)
+    require('./zlib-writes').watchZlibWrites(resource)
   }
 
   /** @param {number} offset @param {any} timer */

@@ -54,7 +54,7 @@ function createStepSpans ({ parts, carrier, kindTable, enterResource, resolve, l
       current[ATTENTION] ^= TIMED
       if (on) return (timed ??= loadLoopTime()).start(now())
       timed.stop()
-      require('../spans/zlib-writes').unwatchZlibWrites()
+      require('./zlib-writes').unwatchZlibWrites()
     },
 
     /**
