@@ -72,9 +72,8 @@ function withConnection (parts) {
 function isContradiction (asked, { context }) {
   const caller = context?.parent
   if (caller === undefined || asked.parent === undefined || isOneFlow(asked.parent, caller)) return false
-  const lookup = createLookup()
-  const request = lookup.of(asked.parent.ref)
-  return request === 0 || request !== lookup.of(caller.ref)
+  const request = requestOf(asked.parent.ref)
+  return request === 0 || request !== requestOf(caller.ref)
 }
 
 /**
@@ -85,10 +84,9 @@ function isContradiction (asked, { context }) {
 function openerLine (asked, origin) {
   const connection = contextAt(asked.readWord(OUTER))
   if (connection?.asyncId !== asked.asyncId) return undefined // it is forgotten
-  const lookup = createLookup()
-  const opener = lookup.of(connection.ref)
+  const opener = requestOf(connection.ref)
   if (origin === 'opened') {
-    if (opener !== 0 && opener === lookup.of(asked.ref)) return undefined
+    if (opener !== 0 && opener === requestOf(asked.ref)) return undefined
     const { parent } = connection
     if (opener === 0 && parent !== undefined && isOneFlow(asked.parent, parent)) return undefined
   }
@@ -97,18 +95,14 @@ function openerLine (asked, origin) {
 
 /** @param {Context} asked of several @returns {Part | undefined} */
 function sharedLine (asked) {
-  const lookup = createLookup()
-  const [first, last] = [FIRST_ASK, LAST_ASK].map((word) => requestText(lookup.of(asked.readWord(word))))
+  const [first, last] = [FIRST_ASK, LAST_ASK].map((word) => requestText(requestOf(asked.readWord(word))))
   if (first === undefined || last === undefined) return undefined
   const label = first === last ? `several ${first}` : `${first} and ${last}`
   return { context: asked, origin: 'shared', label }
 }
 
-/** Loads what finds requests, with the first connection that matters. */
-function createLookup () {
-  const { RequestLookup } = require('../context/request-of')
-  return new RequestLookup()
-}
+/** Loads what finds requests with the first connection that matters. @param {number} ref of a step */
+const requestOf = (ref) => require('../context/request-of').requestOf(ref)
 
 /** @param {number} ref of a request @returns {string | undefined} its name */
 function requestText (ref) {

@@ -88,13 +88,13 @@ function descends (ref, ancestor) {
 
 /**
  * Whether two steps are of one request, or one has caused the other.
- * @param {import('./request-of').RequestLookup} lookup
  * @param {number} ref
  * @param {number} earlier
  */
-function isSameFlow (lookup, ref, earlier) {
-  const request = lookup.of(ref)
-  return (request !== 0 && request === lookup.of(earlier)) || descends(ref, earlier)
+function isSameFlow (ref, earlier) {
+  const { requestOf } = require('./request-of') // loaded with the first request, or ask
+  const request = requestOf(ref)
+  return (request !== 0 && request === requestOf(earlier)) || descends(ref, earlier)
 }
 
 /**
@@ -127,8 +127,7 @@ function isOver ({ words, offset }, time) {
   const cause = words[offset + CAUSE]
   const settled = words[offset + SETTLED_FOR]
   if (settled !== 0 && cause !== 0 && (descends(cause, settled) || descends(settled, cause))) return true
-  const { RequestLookup } = require('./request-of') // loaded with the first request, or ask
-  const request = new RequestLookup().of(cause)
+  const request = require('./request-of').requestOf(cause)
   return request !== 0 && source.isAnswered(request)
 }
 

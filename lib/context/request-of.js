@@ -14,6 +14,7 @@ const {
 
 const { findRecord, isAsk, isRequest, promises, resources } = records
 const MAX_STEPS = 1 << 15 // from a step up to its request
+const NEAR_STEPS = 64 // likewise, where it is asked for often
 const RANGES = 4 // of a ring
 const WAITS = LIVE | AWAITED
 const MAX_KEPT = 1 << 12 // records
@@ -25,32 +26,30 @@ const COPY_BYTES = 200 // about
  */
 const kept = new Map()
 
-/** Finds requests, and remembers what was found: for as long as a query lasts. */
-class RequestLookup {
-  /** by reference of a step @type {Map<number, number>} */
-  #requests = new Map()
+/** @typedef {Map<number, number>} Lookup what was found, by reference of a step: while a query lasts */
 
-  /**
-   * Returns the request in which a step was made.
-   * @param {number} ref
-   * @returns {number} reference of the request, 0: none is known
-   */
-  of (ref) {
-    const steps = []
-    let step = ref
-    let request = 0
-    while (step !== 0 && steps.length < MAX_STEPS) {
-      const remembered = isRequest(step) ? step : this.#requests.get(step)
-      if (remembered !== undefined) {
-        request = remembered
-        break
-      }
-      steps.push(step)
-      step = causeOf(step)
+/**
+ * Returns the request in which a step was made.
+ * @param {number} ref
+ * @param {Lookup} [lookup]
+ * @param {number} [maxSteps]
+ * @returns {number} reference of the request, 0: none is known
+ */
+function requestOf (ref, lookup, maxSteps = MAX_STEPS) {
+  const steps = []
+  let step = ref
+  let request = 0
+  while (step !== 0 && steps.length < maxSteps) {
+    const found = isRequest(step) ? step : lookup?.get(step)
+    if (found !== undefined) {
+      request = found
+      break
     }
-    for (const passed of steps) this.#requests.set(passed, request)
-    return request
+    steps.push(step)
+    step = causeOf(step)
   }
+  if (lookup !== undefined) for (const passed of steps) lookup.set(passed, request)
+  return request
 }
 
 /**
@@ -100,10 +99,10 @@ class RequestMarks {
 
   /** @param {Int32Array} ring @param {number} start index of its first word @param {number} end */
   mark (ring, start, end) {
-    const lookup = new RequestLookup()
+    const lookup = new Map()
     for (let offset = start; offset < end; offset += 1 << SHIFT) {
       if ((ring[offset + FLAGS] & WAITS) !== WAITS || ring[offset + DETAIL] !== 0) continue
-      const request = lookup.of(ring[offset + REF])
+      const request = requestOf(ring[offset + REF], lookup)
       if (request === 0) continue
       ring[offset + DETAIL] = request
       keepRecord(request)
@@ -115,11 +114,11 @@ class RequestMarks {
 class AskMarks extends RequestMarks {
   /** @override @param {Int32Array} ring @param {number} start @param {number} end */
   mark (ring, start, end) {
-    const lookup = new RequestLookup()
+    const lookup = new Map()
     for (const ref of source.lastAsks()) {
       const record = kept.has(ref) ? undefined : findRecord(ref)
       if (record === undefined || record.offset < start || record.offset >= end) continue
-      ring[record.offset + DETAIL] = lookup.of(ref)
+      ring[record.offset + DETAIL] = requestOf(ref, lookup)
       keepRecord(ref)
       keepRecord(ring[record.offset + DETAIL])
     }
@@ -171,4 +170,4 @@ function findKept (ref) {
 const clear = () => kept.clear()
 const bytes = () => kept.size * COPY_BYTES
 
-module.exports = { RequestLookup, bytes, clear, eachRequest, findKept, markWaits, watchAsks }
+module.exports = { NEAR_STEPS, bytes, clear, eachRequest, findKept, markWaits, requestOf, watchAsks }

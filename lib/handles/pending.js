@@ -6,7 +6,7 @@
 
 const { ERA, FLAGS, LIVE, readWord } = require('../context/records')
 const { timeOf } = require('../context/record-ids')
-const { RequestLookup } = require('../context/request-of')
+const { requestOf } = require('../context/request-of')
 const { Groups } = require('./wait-groups')
 const { INNERMOST, Waits } = require('./waits')
 
@@ -98,7 +98,7 @@ function createPending ({ siteOf, hops, now, sawAllSince, noteCode }) {
     const waits = new Waits()
     yield
     yield * waits.judge()
-    const requests = new RequestLookup()
+    const lookup = new Map()
     /** @type {Map<number, SampledWaits>} */
     const samples = new Map()
     for (let i = 0; i < waits.waiting.length; i++) {
@@ -109,14 +109,14 @@ function createPending ({ siteOf, hops, now, sawAllSince, noteCode }) {
       let sampled = samples.get(chain)
       if (sampled === undefined) samples.set(chain, sampled = { chain, oldestMs: 0, requests: [] })
       sampled.oldestMs = Math.max(sampled.oldestMs, ageMs)
-      sampled.requests.push(requests.of(waits.waiting.refs[i]))
+      sampled.requests.push(requestOf(waits.waiting.refs[i], lookup))
     }
     return [...samples.values()]
   }
 
   /**
    * Returns the innermost waits of each request.
-   * @param {RequestLookup} lookup
+   * @param {import('../context/request-of').Lookup} lookup
    * @param {number} time ms of the clock
    */
   function * byRequest (lookup, time) {
@@ -132,7 +132,7 @@ function createPending ({ siteOf, hops, now, sawAllSince, noteCode }) {
     for (let i = 0; i < waiting.length; i++) {
       if (i % CHUNK === CHUNK - 1) yield
       const ageMs = ageOf(waits, i, time)
-      const request = ageMs < 0 ? 0 : lookup.of(waiting.refs[i])
+      const request = ageMs < 0 ? 0 : requestOf(waiting.refs[i], lookup)
       const place = request === 0 ? undefined : places.of(waiting.chains[i])
       if (place === undefined) continue
       let list = byRef.get(request)

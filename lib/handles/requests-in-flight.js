@@ -6,7 +6,7 @@
 
 const { contextAt } = require('../context/context')
 const { ANSWERED, FLAGS, OUTER, REF, findRecord } = require('../context/records')
-const { RequestLookup, eachRequest } = require('../context/request-of')
+const { eachRequest, requestOf } = require('../context/request-of')
 const { addressOf, handleOf, idOf, ownerOf } = require('../node-objects')
 const { className, hidden, isObject, own } = require('../objects')
 const { isProxy } = require('node:util').types
@@ -63,7 +63,7 @@ function createRequestsInFlight ({ registry, hops, now, pending }) {
    */
   return function * requestsInFlight () {
     const time = now()
-    const lookup = new RequestLookup()
+    const lookup = new Map()
     /** @type {Map<number, UseOfRequest[]>} */
     const uses = new Map()
     /** by what answers: a response or a stream @type {Map<object, Served>} */
@@ -188,13 +188,13 @@ function streamed (stream, { context }) {
 /**
  * Notes for which request a connection is used now, if for any.
  * @param {Map<number, UseOfRequest[]>} uses by reference of the request
- * @param {RequestLookup} lookup
+ * @param {import('../context/request-of').Lookup} lookup
  * @param {number} time ms of the clock
  * @param {{ socket: object, message: unknown, entry: Entry | undefined }} connection
  */
 function noteUse (uses, lookup, time, { socket, message, entry }) {
   const use = useOf(socket, message, entry)
-  const request = use === undefined ? 0 : lookup.of(use.ref)
+  const request = use === undefined ? 0 : requestOf(use.ref, lookup)
   if (use === undefined || request === 0) return
   let list = uses.get(request)
   if (list === undefined) uses.set(request, list = [])

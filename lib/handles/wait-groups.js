@@ -3,7 +3,7 @@
 // What is awaited, by the place where it hangs: how many, since when, in which requests.
 
 const { contextAt, contextOfChain } = require('../context/context')
-const { RequestLookup } = require('../context/request-of')
+const { requestOf } = require('../context/request-of')
 
 const MAX_IDS = 5 // of a group
 
@@ -48,7 +48,7 @@ class Groups {
   #groups = new Map()
   /** by chain; undefined: Node's own @type {Map<number, Group | undefined>} */
   #ofChains = new Map()
-  #requests = new RequestLookup()
+  #requests = new Map()
   #siteOf
   #hops
 
@@ -60,7 +60,7 @@ class Groups {
 
   /** @param {number} chain @param {number} ref @param {number} ageMs */
   add (chain, ref, ageMs) {
-    this.of(chain)?.add(ref, ageMs, this.#requests.of(ref))
+    this.of(chain)?.add(ref, ageMs, requestOf(ref, this.#requests))
   }
 
   /** Returns the group of a chain. @param {number} chain @returns {Group | undefined} as #groupOf */
@@ -110,7 +110,7 @@ class Groups {
         newestMs,
         requests: namesOf(group.requests),
         asyncIds: contexts.flatMap((context) => context?.asyncId || []),
-        hops: withRequest(this.#hops(contexts[0]), contextAt(this.#requests.of(refs[0])), time)
+        hops: withRequest(this.#hops(contexts[0]), contextAt(requestOf(refs[0], this.#requests)), time)
       })
     }
     return list

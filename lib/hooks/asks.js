@@ -11,7 +11,7 @@ const {
   CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, PRESENT_ERA, current
 } = require('../context/current')
 const records = require('../context/records')
-const { RequestLookup } = require('../context/request-of')
+const { requestOf } = require('../context/request-of')
 const { source } = require('../context/source')
 const { own } = require('../objects')
 
@@ -117,9 +117,8 @@ class Asks {
     const { words, offset } = last
     const state = words[offset + STATE]
     const lastRef = words[offset]
-    const lookup = new RequestLookup()
-    const request = state === ONE ? lookup.of(words[offset + CAUSE]) : 0
-    if (request !== 0 && request === lookup.of(asker.cause)) { // of one request, but at two places
+    const request = state === ONE ? requestOf(words[offset + CAUSE]) : 0
+    if (request !== 0 && request === requestOf(asker.cause)) { // of one request, but at two places
       const record = findRecord(request)
       if (record === undefined) return this.#setUnknown(entry)
       const chain = record.words[record.offset + CHAIN]
@@ -129,7 +128,7 @@ class Asks {
     entry.isShared = true
     if (this.#sharedPlaces.size < MAX_PLACES) this.#sharedPlaces.add(entry.context.stack)
     const before = state === SHARED ? words[offset + LAST_ASK] : lastRef
-    const isSame = state === SHARED && isSameFlow(lookup, asker.cause, records.readWord(before, CAUSE))
+    const isSame = state === SHARED && isSameFlow(asker.cause, records.readWord(before, CAUSE))
     const first = isSame ? words[offset + FIRST_ASK] : before
     const second = this.#add(entry, asker, ONE)
     const shared = this.#addUnasked(entry, state === UNKNOWN ? UNKNOWN : SHARED)

@@ -4,13 +4,13 @@
 // slots: a newer resource takes the slot of an older one. Hot path.
 
 const {
-  CAUSE, MASK, ONE_SHOT, PASSED, SIZE, TICKS, isRequest, readWord
+  CAUSE, MASK, ONE_SHOT, PASSED, SIZE, TICKS, isRequest
 } = require('../context/records')
 const { timeAt } = require('../context/record-ids')
+const { NEAR_STEPS, requestOf } = require('../context/request-of')
 
 const NO_WAIT = -1 // a callback that waited for nothing, or whose wait is not known
 const REQUESTS = 1 << 13 // slots of requests, as in context/request-records.js
-const MAX_STEPS = 64 // up to the request that a step belongs to
 const TICK_US = 1000 / TICKS
 
 // Words of a slot, times in µs since the profile began. What is touched at once is in one cache line.
@@ -118,22 +118,8 @@ class CallbackSlots {
   requestOf (ref) {
     if (ref === 0 || isRequest(ref)) return ref
     const slot = this.find(ref)
-    return slot === NOTHING ? findRequest(ref) : this.slots[slot + SLOT_REQUEST]
+    return slot === NOTHING ? requestOf(ref, undefined, NEAR_STEPS) : this.slots[slot + SLOT_REQUEST]
   }
-}
-
-/**
- * Finds the request of a step that has not run since the profile began.
- * @param {number} ref
- * @returns {number} 0: none within MAX_STEPS
- */
-function findRequest (ref) {
-  let step = ref
-  for (let i = 0; i < MAX_STEPS && step !== 0; i++) {
-    if (isRequest(step)) return step
-    step = readWord(step, CAUSE)
-  }
-  return 0
 }
 
 module.exports = { NOTHING, NO_WAIT, CallbackSlots, slotFor }

@@ -12,8 +12,7 @@ const { contextTag } = require('../context/context')
 const { ownerOf } = require('../node-objects')
 const { className, hiddenProperty, isObject, own } = require('../objects')
 
-const { CAUSE, DETAIL, FLAGS, OUTER, PARSER } = records
-const MAX_STEPS = 64 // back to the request whose route Fastify reports
+const { DETAIL, FLAGS, OUTER, PARSER } = records
 
 const streamHandle = hiddenProperty('kHandle')
 
@@ -43,7 +42,8 @@ function createServedRequests ({ enterRequest, currentRef, registry, koaRoutes, 
 
   /** Notes the route of the request that runs. @param {string} route */
   function noteRoute (route) {
-    const record = records.findRecord(requestOf(currentRef()))
+    const { NEAR_STEPS, requestOf } = require('../context/request-of') // loaded with the first request
+    const record = records.findRecord(requestOf(currentRef(), undefined, NEAR_STEPS))
     if (record === undefined) return
     const index = record.offset + DETAIL
     record.words[index] = requests.withRoute(record.words[index], route)
@@ -139,20 +139,6 @@ function createServedRequests ({ enterRequest, currentRef, registry, koaRoutes, 
     const handle = registry.get(triggerIdAt(words, offset))?.resource.deref()
     return handle === undefined ? undefined : ownerOf(handle)
   }
-}
-
-/**
- * Returns the request in which a step was made.
- * @param {number} ref
- * @returns {number} 0: none within MAX_STEPS
- */
-function requestOf (ref) {
-  let step = ref
-  for (let i = 0; i < MAX_STEPS && step !== 0; i++) {
-    if (records.isRequest(step)) return step
-    step = records.readWord(step, CAUSE)
-  }
-  return 0
 }
 
 module.exports = { createServedRequests }

@@ -28,7 +28,7 @@ const floors = [
   { 'attribution/': ['context/', 'stacks/', 'objects.js'] },
   {
     'handles/': ['context/', 'errors.js', 'format/', 'node-objects.js', 'objects.js', 'text.js'],
-    'hooks/': ['context/', 'errors.js', 'files.js', 'objects.js', 'stacks/', 'wrap.js'],
+    'hooks/': ['context/', 'errors.js', 'files.js', 'node-objects.js', 'objects.js', 'stacks/', 'wrap.js'],
     'requests/': ['context/', 'node-objects.js', 'objects.js', 'standard-error.js', 'wrap.js']
   },
   {

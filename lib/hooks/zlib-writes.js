@@ -6,9 +6,9 @@
 
 const { ATTENTION, CURRENT_RUN, CURRENT_SPAN, TIMED, current } = require('../context/current')
 const { RUN, SPAN, findResource } = require('../context/records')
+const { source } = require('../context/source')
 const { idOf } = require('../node-objects')
 const { wrap } = require('../wrap')
-const { spanAt } = require('./identities')
 
 const { apply, getPrototypeOf } = Reflect
 
@@ -39,7 +39,7 @@ function noteWrite (handle) {
   const record = findResource(idOf(handle) ?? 0)
   if (record === undefined) return
   const { words, offset } = record
-  const isOwn = spanAt(current[CURRENT_SPAN])?.log === spanAt(words[offset + SPAN])?.log
+  const isOwn = source.spanAt(current[CURRENT_SPAN])?.log === source.spanAt(words[offset + SPAN])?.log
   words[offset + RUN] = isOwn ? current[CURRENT_RUN] : 0
 }
 
