@@ -2,7 +2,7 @@
 
 // Fits the help of a command to the terminal: paragraphs are filled, descriptions keep their column.
 
-const { prose, wrap } = require('../report/render/wrap')
+const { prose, wrap } = require('../../report/render/wrap')
 
 const MIN_DESCRIPTION = 30 // columns; where there are less, a description gets lines of its own
 const NARROW_INDENT = '      '

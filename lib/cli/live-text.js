@@ -12,7 +12,7 @@ const { pendingBlocks, requestBlocks } = require('./waits-text')
  * @typedef {import('../handles/pending').PendingData} PendingData
  * @typedef {import('../handles/requests-in-flight').RequestsInFlight} RequestsInFlight
  * @typedef {import('./asked-thread').Facts} Facts
- * @typedef {import('../report/render/text-parts').Colours} Colours
+ * @typedef {import('../../report/render/text-parts').Colours} Colours
  *
  * @typedef {object} ThreadAnswer
  * @property {Facts} facts

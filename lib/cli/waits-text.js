@@ -10,7 +10,7 @@ const { clean, formatDuration, shortFrame } = require('../text')
  * @typedef {import('./live-text').ThreadAnswer} ThreadAnswer
  * @typedef {import('../handles/pending').PendingData} PendingData
  * @typedef {import('../handles/requests-in-flight').RequestInFlight} RequestInFlight
- * @typedef {import('../report/render/text-parts').Colours} Colours
+ * @typedef {import('../../report/render/text-parts').Colours} Colours
  */
 
 const MAX_REQUESTS = 20 // groups of requests that are printed

@@ -5,10 +5,10 @@
 
 const { createHash } = require('node:crypto')
 const test = require('ava')
-const { fit } = require('../../lib/report/render/page/data')
-const { createPage } = require('../../lib/report/render/page')
-const { unpack } = require('../../lib/report/render/page/client/path-trees')
-const { change, escapeInvisible, fromTo, percent, tick, time } = require('../../lib/report/render/page/client/format')
+const { fit } = require('../../report/render/page/data')
+const { createPage } = require('../../report/render/page')
+const { unpack } = require('../../report/render/page/client/path-trees')
+const { change, escapeInvisible, fromTo, percent, tick, time } = require('../../report/render/page/client/format')
 const { oddModels } = require('../helpers/odd-models')
 const { dear, load, modelOf, span, stack } = require('../helpers/page')
 

@@ -9,7 +9,7 @@ const { History, addCounts, addRoute, newInterval } = require('../../../lib/cli/
 const { plainText } = require('../../../lib/cli/top/lines')
 const { Model } = require('../../../lib/cli/top/model')
 const { Screen } = require('../../../lib/cli/top/screen')
-const { columnsOf } = require('../../../lib/report/render/wrap')
+const { columnsOf } = require('../../../report/render/wrap')
 const { clean } = require('../../../lib/text')
 
 /** @param {number[]} durations ms */

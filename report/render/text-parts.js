@@ -2,7 +2,7 @@
 
 // Figures, curves and box plots as text. Data in, string out.
 
-const { clean } = require('../../text')
+const { clean } = require('../../lib/text')
 const { columnsOf } = require('./wrap')
 
 /**

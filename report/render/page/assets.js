@@ -14,7 +14,7 @@ const D3_MODULES = ['d3-selection', 'd3-scale', 'd3-shape', 'd3-axis', 'd3-zoom'
 const STYLES = ['page.css', 'flame.css', 'sections.css']
 
 /** What the page's code shares with the rest of longstack: paths as its modules require them. */
-const SHARED = ['../../../../text']
+const SHARED = ['../../../../lib/text']
 
 const client = path.join(__dirname, 'client')
 

@@ -8,7 +8,7 @@ const { bar, figures, sumOf, waits } = require('./split')
 const { folded, stack } = require('./stack')
 const { createTable } = require('./table')
 const { typeInWords } = require('./words')
-const { shortFrame } = require('../../../../text')
+const { shortFrame } = require('../../../../lib/text')
 
 /**
  * @typedef {import('../traces').PageSpan} PageSpan

@@ -10,7 +10,7 @@ const { fit } = require('./data')
 const { createStaticPage, escape } = require('./static-page')
 
 /**
- * @param {any} model of a report, see lib/report/aggregate/model.js
+ * @param {any} model of a report, see report/aggregate/model.js
  * @param {{ title?: string }} [options]
  * @returns {string} HTML
  */

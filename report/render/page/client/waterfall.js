@@ -11,7 +11,7 @@ const { foreign, h, s } = require('./dom')
 const { clock, plural, time } = require('./format')
 const { selectedTraces } = require('./selected')
 const { createZoom } = require('./zoom')
-const { shortFrame } = require('../../../../text')
+const { shortFrame } = require('../../../../lib/text')
 
 /**
  * @typedef {import('../traces').PageTrace} PageTrace

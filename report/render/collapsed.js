@@ -2,7 +2,7 @@
 
 // Renders a profile as collapsed stacks: a line for each, frames from the outermost inwards, then µs.
 
-const { clean } = require('../../text')
+const { clean } = require('../../lib/text')
 const { stacksOf } = require('./profile-stacks')
 
 /** @typedef {import('./profile-stacks').Stack} Stack */

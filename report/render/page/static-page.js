@@ -5,7 +5,7 @@
 const {
   clock, count, day, escapeInvisible, NONE, percent, plural, rate, time, waitText
 } = require('./client/format')
-const { shortFrame } = require('../../../text')
+const { shortFrame } = require('../../../lib/text')
 
 /**
  * @typedef {import('./data').PageData} PageData

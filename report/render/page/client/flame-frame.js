@@ -5,7 +5,7 @@
 const { foreign, h } = require('./dom')
 const { allOf, changeOf } = require('./flame-tree')
 const { count, percent, time } = require('./format')
-const { shortFrame } = require('../../../../text')
+const { shortFrame } = require('../../../../lib/text')
 
 /**
  * @typedef {import('./flame-tree').Frame} Frame

@@ -4,7 +4,7 @@
 // search finds, how much of a frame ran and waited.
 
 /**
- * @typedef {object} PathNode see PathNode in lib/report/aggregate/model.js
+ * @typedef {object} PathNode see PathNode in report/aggregate/model.js
  * @property {string} name
  * @property {string} kind root, route, frame, ran, waited, delayed or beside
  * @property {number} ms including children

@@ -3,7 +3,7 @@
 // Short names of frames for people: function, file and line, `load (pool.js:34)`. As much of the path is kept
 // as tells files of one name apart, and the column where two frames are in one line.
 
-const { shortFrame } = require('../../text')
+const { shortFrame } = require('../../lib/text')
 
 /** @typedef {(frame: string) => string} FrameNames */
 

@@ -8,7 +8,7 @@ const { glued, wrap } = require('./wrap')
 
 /**
  * @typedef {import('./profile-stacks').Profile} Profile
- * @typedef {import('../../profile/path-tree').PathNode} PathNode
+ * @typedef {import('../../lib/profile/path-tree').PathNode} PathNode
  * @typedef {import('./text-parts').Colours} Colours
  */
 

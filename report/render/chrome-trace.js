@@ -9,7 +9,7 @@
 // equal ones by their order in the file, drops slices that cross another, and binds an arrow's end to the
 // slice that began last on its track. So the ends of an arrow come right after their slices, at their start.
 
-const { clean } = require('../../text')
+const { clean } = require('../../lib/text')
 const { createFrameNames } = require('./frame-names')
 const { cutOverlaps, inOrder, setTracks } = require('./chrome-tracks')
 const { waitGapsOf } = require('./wait-gaps')

@@ -4,7 +4,7 @@
 // this had then: method and path with `*` for ids (lib/path-names.js), if a framework reported its route only
 // later.
 
-const { generalPath, nameOfMethod } = require('../../path-names')
+const { generalPath, nameOfMethod } = require('../../lib/path-names')
 
 /** @typedef {import('../read/span-line').Span} Span */
 

@@ -2,7 +2,7 @@
 
 // Figures as words of the verdict's sentences.
 
-const { formatDuration, shortFrame } = require('../../../text')
+const { formatDuration, shortFrame } = require('../../../lib/text')
 
 const MAX_NAME_CHARS = 100
 

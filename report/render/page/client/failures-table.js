@@ -9,7 +9,7 @@ const { ofRun, stackOf } = require('./page-data')
 const { selectedFailures } = require('./selected')
 const { folded } = require('./stack')
 const { createTable } = require('./table')
-const { shortFrame } = require('../../../../text')
+const { shortFrame } = require('../../../../lib/text')
 
 /**
  * @typedef {import('../data').PageRun} PageRun

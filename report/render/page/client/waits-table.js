@@ -8,7 +8,7 @@ const { count, percent, time } = require('./format')
 const { data, isComparison, ofRun } = require('./page-data')
 const { areSitesTimed, selectedSites, timedWaits } = require('./selected')
 const { createTable } = require('./table')
-const { shortFrame } = require('../../../../text')
+const { shortFrame } = require('../../../../lib/text')
 
 /**
  * @typedef {import('../data').PageRun} PageRun

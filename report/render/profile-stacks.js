@@ -8,8 +8,8 @@ const FRAME = /^(.*?) \((.*?)(?::(\d+))?(?::\d+)?\)$/s
 const MAX_CHARS = 1000 // of a name
 
 /**
- * @typedef {import('../../profile/profile').Profile} Profile
- * @typedef {import('../../profile/profile').ProfileChain} ProfileChain
+ * @typedef {import('../../lib/profile/profile').Profile} Profile
+ * @typedef {import('../../lib/profile/profile').ProfileChain} ProfileChain
  *
  * @typedef {object} Stack
  * @property {string[]} frames innermost first

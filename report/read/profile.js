@@ -6,8 +6,8 @@
 const { amount, isRecord } = require('./span-line')
 
 /**
- * @typedef {import('../../profile/profile').Profile} Profile
- * @typedef {import('../../profile/path-tree').PathNode} PathNode
+ * @typedef {import('../../lib/profile/profile').Profile} Profile
+ * @typedef {import('../../lib/profile/path-tree').PathNode} PathNode
  */
 
 const MAX_CHAINS = 5_000

@@ -72,7 +72,7 @@ const LABEL_CHARS = 60
 
 /**
  * Thins tables and traces independently, each as much as needed.
- * @param {any} model see Model in lib/report/aggregate/model.js
+ * @param {any} model see Model in report/aggregate/model.js
  * @param {string} title
  * @returns {{ data: PageData, json: string }}
  */

@@ -3,7 +3,7 @@
 // Renders the figures of each route as CSV (RFC 4180). A name that a spreadsheet would take for a formula
 // gets an apostrophe before it. Data in, string out.
 
-const { clean } = require('../../text')
+const { clean } = require('../../lib/text')
 
 /** @typedef {import('../aggregate/routes').Route} Route */
 

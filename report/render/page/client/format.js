@@ -3,7 +3,7 @@
 // Formats figures and text from files, for the page with and without scripts. Times have three significant
 // digits: enough to compare, and more would only look exact.
 
-const { shortFrame } = require('../../../../text')
+const { shortFrame } = require('../../../../lib/text')
 
 /** Minimum and length in ms, and name: 90 s reads better than 1.50 min. */
 const UNITS = /** @type {Array<[number, number, string]>} */ ([

@@ -9,7 +9,7 @@ const { digest } = require('../aggregate/digest')
 const { readFiles } = require('../read/span-files')
 const { amount } = require('../read/span-line')
 const { traceEvents } = require('./chrome-trace')
-const { clean, escapeJson } = require('../../text')
+const { clean, escapeJson } = require('../../lib/text')
 
 const MAX_SPANS = 50_000 // viewers cannot handle more
 const MAX_BARS = 1_000_000 // spans and callbacks

@@ -29,7 +29,7 @@ const MAX_TRACE_IDS = 3
 const SMALLER = '(smaller)'
 
 /**
- * @param {any} source PathNode of lib/report/aggregate/model.js
+ * @param {any} source PathNode of report/aggregate/model.js
  * @param {number} buckets of the sums along time; 0 for none
  * @param {Thinning} thinning
  * @returns {PackedNode | undefined}
