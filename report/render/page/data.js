@@ -50,7 +50,7 @@ const MAX_TABLE_BYTES = 2_400_000 // of these, so that many routes leave room fo
 const TABLE_LIMITS = {
   routes: 300,
   rows: 200,
-  points: 256,
+  points: 128,
   outliers: 200,
   nodes: 5000,
   sites: 50,

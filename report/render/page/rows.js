@@ -40,9 +40,7 @@ const {
  * @property {string} kind
  * @property {Record<string, number>} figures count, rate, errors, open, min … p999
  * @property {Box} [box]
- * @property {Array<[number, number]>} density
  * @property {Array<[number, number]>} logDensity
- * @property {number} [beyond] spans past the end of the density
  * @property {Split} [split]
  * @property {import('./sites').PageSite[]} sites worst first
  * @property {{ count: number, ms: number }} [otherSites]
@@ -93,9 +91,7 @@ function createRoute (source, { buckets, timesOfRoute, maxSites, thinning }) {
     times: timesOfRoute(source.kind, source.name),
     figures: { ...figures(source, FIGURES), ...figures(source.summary, SUMMARY) },
     box: isRecord(source.box) ? createBox(source.box, thinning) : undefined,
-    density: createDensity(source.density, points),
     logDensity: createDensity(source.logDensity, points),
-    beyond: number(source.density?.beyond) || undefined,
     split: createSplit(source.split)
   }
 }

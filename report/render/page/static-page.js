@@ -17,7 +17,7 @@ const { shortFrame } = require('../../../lib/text')
 const MAX_ROWS = 100
 const ROUTE_COLUMNS = [
   ...['Route', 'Kind', 'Count', 'Rate', 'Errors', 'Open'],
-  ...['Min', '1st Qu.', 'Median', 'Mean', '3rd Qu.', 'p99', 'p99.9', 'Max']
+  ...['Min', '1st Qu.', 'Median', 'Mean', '3rd Qu.', 'p99', 'p99.9', 'Max'], 'Run', 'Waited', 'Delayed'
 ]
 const BLOCKER_COLUMNS = ['What ran', 'Where', 'Callbacks', 'Total', 'Longest', 'Spans delayed', 'Delayed by']
 const REQUEST_COLUMNS = ['Name', 'Took', 'Started (UTC)', 'Run', 'Waited', 'Delayed', 'Longest waits']
@@ -54,9 +54,7 @@ function figures (run, names, which) {
     `<p>${escape(`${plural(spans, 'record')} · ${day(run.from)} to ${day(run.to)} UTC`)}</p>`,
     list(run.verdict.map(({ sentence, advice }) => `${sentence} ${advice}`.trim())),
     list([...run.notes, ...run.files.flatMap((file) => file.problems)]),
-    table(`Figures per route${which}`, ROUTE_COLUMNS, run.routes.slice(0, MAX_ROWS).map(routeCells)),
-    table(`Where the time went${which}, mean`, ['Route', 'Mean', 'Run', 'Waited', 'Delayed'],
-      run.routes.filter(({ split }) => split).slice(0, MAX_ROWS).map(shareCells)),
+    table(`Routes${which}`, ROUTE_COLUMNS, run.routes.slice(0, MAX_ROWS).map(routeCells)),
     table(`Waits by await site${which}`, WAIT_COLUMNS, waitRows(run, names)),
     table(`What failed${which}`, FAILURE_COLUMNS, run.failures.slice(0, MAX_ROWS).map(failureCells)),
     table(`Blockers${which}`, BLOCKER_COLUMNS, run.blockers.slice(0, MAX_ROWS).map(blockerCells))
@@ -64,14 +62,18 @@ function figures (run, names, which) {
 }
 
 /** @param {PageRoute} route */
-function routeCells ({ name, kind, figures: f }) {
-  const times = [f.min, f.q1, f.median, f.mean, f.q3, f.p99, f.p999, f.max]
-  return [name, kind, count(f.weighted), rate(f.rate), count(f.errors), count(f.open), ...times.map(time)]
+function routeCells ({ name, kind, split, figures: f }) {
+  const times = [f.min, f.q1, f.median, f.mean, f.q3, f.p99, f.p999, f.max].map(time)
+  const shares = [split?.run, split?.waited, split?.delayed].map((ms) =>
+    ms === undefined ? NONE : `${time(ms)} (${percent(ms / f.mean)})`)
+  const counts = [count(f.weighted), rate(f.rate), count(f.errors), count(f.open)]
+  return [name, kind, ...counts, ...times, ...shares]
 }
 
 /** Lists the worst waits of all routes. @param {PageRun} run @param {string[]} names */
 function waitRows ({ routes }, names) {
-  const sites = routes.flatMap((route) => route.sites.map((site) => ({ route, site })))
+  const sites = routes.flatMap((route) =>
+    route.sites.filter(({ figures: { ms } }) => ms > 0).map((site) => ({ route, site })))
   sites.sort((a, b) => b.site.figures.ms - a.site.figures.ms)
   return sites.slice(0, MAX_ROWS).map(({ route, site: { at: frame, callers, until, figures: f } }) => {
     const frames = frame === undefined ? callers : [frame, ...callers]
@@ -96,12 +98,6 @@ function openCells ({ name, figures }) {
 function requestCells ({ name, figures, split, waits }) {
   const times = [figures.ms, split?.run, split?.waited, split?.delayed].map(time)
   return [name, times[0], clock(figures.startUnixMs), ...times.slice(1), waits.map(waitText).join('; ')]
-}
-
-/** @param {PageRoute} route */
-function shareCells ({ name, split, figures: f }) {
-  const parts = [split?.run, split?.waited, split?.delayed]
-  return [name, time(f.mean), ...parts.map((ms) => `${time(ms)} (${percent(Number(ms) / f.mean)})`)]
 }
 
 /** @param {PageRow} row */

@@ -1,24 +1,22 @@
 'use strict'
 
 // Assembles the page from the data in it: first what is certainly at fault, then the run along time, which
-// filters all below: critical paths and waits, failures, distributions, shares, blockers and single requests.
+// filters all below: routes, critical paths and waits, failures, blockers and single requests.
 
 /* global document */
 
 const { createChangesTables } = require('./changes-tables')
 const { heading } = require('./columns')
 const { createCriticalPaths } = require('./critical-paths')
-const { distributions } = require('./distributions')
 const { foreign, h, section } = require('./dom')
 const { failuresTable } = require('./failures-table')
 const { createFilter } = require('./filter')
 const { createFilterBar, createFilterLine } = require('./filter-bar')
 const { createLinks } = require('./finding-links')
-const { footer, header, tiles } = require('./overview')
+const { footer, header, notes, tiles } = require('./overview')
 const { data, isComparison, labels, runs, stacks } = require('./page-data')
 const { blockersTable, openTable, slowestTable } = require('./request-tables')
-const { changesTable, figuresTable, sharesTable } = require('./route-tables')
-const { legend } = require('./split')
+const { routesTable } = require('./routes-table')
 const { createTimeline } = require('./timeline')
 const { createVerdict } = require('./verdict')
 const { waitsTable } = require('./waits-table')
@@ -47,25 +45,22 @@ function sections () {
   const links = { openFlame: paths?.open, openRequest, has }
   const hasSites = anyRun(({ routes }) => routes.some(({ sites }) => sites.length > 0))
   const waits = hasSites ? runs.map((run) => waitsTable(run, filter, links)) : []
+  const hasRoutes = anyRun(({ routes }) => routes.length > 0)
   const hasBlockers = anyRun((run) => run.blockers.length > 0)
   const blockers = hasBlockers ? runs.map((run) => blockersTable(run, filter)) : []
   const timeline = createTimeline(filter)
-  const hasShares = anyRun((run) => run.routes.some((route) => route.split !== undefined))
   const elements = (/** @type {Array<{ element: any }>} */ parts) => parts.map(({ element }) => element)
   return {
     verdict: createVerdict(createLinks(filter, { waits: waits[0], blockers: blockers[0], paths })),
     parts: [
       section('time', 'Over time', createFilterBar(filter, timeline?.controls ?? []), timeline?.element),
+      section('routes', 'Routes', hasRoutes ? routesTable(filter) : h('p', {}, 'No finished spans to draw.')),
       paths && section('paths', 'Where the time went', paths.element),
       when(hasSites, () => section('waits', 'Waits', elements(waits))),
       when(anyRun(({ failures }) => failures.length > 0), () =>
         section('failures', 'What failed', runs.map((run) => failuresTable(run, filter, links)))),
-      section('durations', 'Durations', distributions(filter)),
       when(isComparison, () => section('changes', 'Changes',
-        lead(), changesTable(filter), createChangesTables(filter, links))),
-      section('figures', 'Figures per route', runs.map((run) => figuresTable(run, filter))),
-      when(hasShares, () =>
-        section('shares', 'Shares', legend(), runs.map((run) => sharesTable(run, filter)))),
+        lead(), createChangesTables(filter, links))),
       when(hasBlockers, () => section('blockers', 'Blockers', elements(blockers))),
       when(data.slowest.length > 0, () =>
         section('slowest', 'Slowest requests', heading(runs[0]), slowestTable(filter, waterfall))),
@@ -87,7 +82,7 @@ function page () {
     h('a', { class: 'skip', href: '#main' }, 'Skip to the report'),
     header(),
     h('nav', { 'aria-label': 'Sections' }, h('ul', {}, links), createFilterLine(filter)),
-    h('main', { id: 'main', tabindex: -1 }, verdict, tiles(filter), parts),
+    h('main', { id: 'main', tabindex: -1 }, verdict, tiles(filter), notes(), parts),
     footer()
   ]
 }

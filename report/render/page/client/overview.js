@@ -15,7 +15,7 @@ const { themes } = require('./theme')
 
 function header () {
   const head = h('div', { class: 'head' }, h('h1', {}, data.title), themes())
-  return h('header', {}, head, runs.map(source), notes())
+  return h('header', {}, head, runs.map(source))
 }
 
 /** Describes the files of a run. @param {PageRun} run @param {number} i */
@@ -30,7 +30,7 @@ function source ({ files, from: start, to: end }, i) {
   return h('p', { class: 'source' }, swatch, foreign(facts.join(' · ')))
 }
 
-/** Lists what is missing or wrong; at the top, where it is not missed. */
+/** Lists what is missing or wrong, below the verdict and the totals. */
 function notes () {
   const ofRuns = runs.flatMap((run) => [...run.notes, ...run.files.flatMap((file) => file.problems)])
   const sentences = [...new Set(ofRuns), ...data.thinned]
@@ -98,4 +98,4 @@ function footer () {
       'This file is self-contained and makes no requests.'))
 }
 
-module.exports = { finding, footer, header, tiles }
+module.exports = { finding, footer, header, notes, tiles }

@@ -29,7 +29,7 @@ const QUANTILES = [
  */
 function routeInRange (route, buckets, seconds) {
   const { times, figures, split } = route
-  const none = { box: undefined, density: [], logDensity: [], beyond: undefined, split: undefined }
+  const none = { box: undefined, logDensity: [], split: undefined }
   if (times === undefined) return { ...route, ...none, figures: {} }
   const weighted = sumIn(times.count, buckets)
   const totalMs = sumIn(times.totalMs, buckets)
@@ -42,9 +42,7 @@ function routeInRange (route, buckets, seconds) {
     ...route,
     figures: { ...own, mean: totalMs / weighted, ...quantiles, ...maxIn(times.max, buckets) },
     box: boxOf(quantiles),
-    density: counts === undefined ? [] : densityOf(counts, weighted),
     logDensity: counts === undefined ? [] : logDensityOf(counts, weighted),
-    beyond: undefined,
     split: split && splitIn(route, buckets, figures.weighted, weighted)
   }
 }
@@ -135,16 +133,6 @@ function logDensityOf (counts, all) {
     const smooth = (count(bin - 1) + 2 * count(bin) + count(bin + 1)) / 4
     return [middleOf(bin), smooth / all / BIN_DECADES]
   })
-}
-
-/**
- * Returns the density per ms.
- * @param {Array<[number, number]>} counts
- * @param {number} all
- * @returns {Array<[number, number]>}
- */
-function densityOf (counts, all) {
-  return logDensityOf(counts, all).map(([ms, perDecade]) => [ms, perDecade / (ms * Math.LN10)])
 }
 
 module.exports = { routeInRange }

@@ -73,7 +73,7 @@ function selectedSites (run, selection) {
     const names = data.names
     return route.sites.flatMap(({ at: frame, callers, until, figures, byBucket }) => {
       const own = buckets === undefined ? figures : inBuckets(sparseSums(byBucket ?? [], 2, buckets))
-      if (own.count === 0 && own.ms === 0) return []
+      if (own.ms === 0) return []
       return [{
         route,
         at: frame === undefined ? undefined : names[frame],

@@ -55,6 +55,12 @@ function legend () {
     h('li', {}, h('span', { class: `swatch part ${name}` }), h('b', {}, title), ` ${meaning}`)))
 }
 
+/** Lists run, waited and delayed in percent. @param {Split} split */
+function sharesOf (split) {
+  const sum = sumOf(split)
+  return PARTS.map(([name]) => percent(sum > 0 ? (split[name] ?? 0) / sum : 0)).join(' · ')
+}
+
 /** @param {Split | undefined} split */
 function waits (split) {
   const positive = (split?.wait ?? []).filter(([, ms]) => ms > 0)
@@ -68,4 +74,4 @@ function figures (split, total) {
     h('dd', {}, time(split[name]), h('small', {}, percent((split[name] ?? 0) / total))))))
 }
 
-module.exports = { bar, figures, legend, sumOf, waits }
+module.exports = { bar, figures, legend, sharesOf, sumOf, waits }

@@ -16,6 +16,8 @@ const { count } = require('./format')
  *   sort
  * @property {(row: Row) => any} cell
  * @property {boolean} [text] aligned to the left, ascending at first
+ * @property {boolean} [descends] descending at first, though it is text
+ * @property {any} [below] element below the title
  * @property {string} [hint]
  * @property {string} [class]
  */
@@ -56,15 +58,16 @@ function createTable ({ caption, columns, rows: first, sorted, maxRows = 15, cla
   let showsAll = false
 
   /** @param {Column<Row>} column @param {number} index */
-  function heading ({ title, value, text, hint, class: kind = '' }, index) {
+  function heading ({ title, value, text, hint, below, class: kind = '' }, index) {
     const attributes = { scope: 'col', class: classOf(text, kind), title: hint }
-    if (value === undefined) return h('th', attributes, title)
+    if (value === undefined) return h('th', attributes, title, below)
     return h('th', attributes, h('button', { type: 'button', on: { click: () => sort(index) } }, title))
   }
 
   /** @param {number} column */
   function sort (column) {
-    const down = order.column === column ? !order.down : columns[column].text !== true
+    const { text, descends } = columns[column]
+    const down = order.column === column ? !order.down : descends === true || text !== true
     order = { column, down }
     draw()
     status.textContent = `Sorted by ${columns[column].title}, ${down ? 'descending' : 'ascending'}`
