@@ -29,8 +29,9 @@ class ModelBuilder {
   #axis = new TimeAxis()
   #routes
   #blocked = new BucketSums() // ms
-  #renames = new Renames()
-  #blockers = createBlockers(this.#axis, this.#renames)
+  /** what it learned from the spans that were added */
+  renames = new Renames()
+  #blockers = createBlockers(this.#axis, this.renames)
   #failures = new Failures(this.#axis)
   #intervals = new IntervalFacts()
   #endedIds = new IdTable()
@@ -87,7 +88,7 @@ class ModelBuilder {
     const [start, end] = [this.#start, this.#end]
     for (const [file, count] of this.#copies) file.problems.push(copied(count))
     const slowest = this.#requests.items()
-    this.#routes.rename(this.#renames)
+    this.#routes.rename(this.renames)
     const series = this.#routes.series(this.#blocked)
     const { tree: slowTree, isExact } = this.#routes.slowTree()
     /** @type {Model} */
@@ -107,7 +108,7 @@ class ModelBuilder {
       openCount: open.length,
       traces: {}
     }
-    for (const span of [...model.slowest, ...model.open]) this.#renames.apply(span)
+    for (const span of [...model.slowest, ...model.open]) this.renames.apply(span)
     model.verdict = verdictOf(model, this.#routes.facts(), this.#intervals)
     return model
   }
@@ -119,7 +120,7 @@ class ModelBuilder {
     this.#routes.add(span)
     this.#addDelays(span)
     this.#failures.add(span, labelOf(span))
-    this.#renames.learn(span)
+    this.renames.learn(span)
     const top = span.kind === 'SERVER' ? this.#requests : this.#otherSpans
     if (top.accepts(span.ms)) top.add(span.ms, digest(span))
   }

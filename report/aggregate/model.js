@@ -71,7 +71,7 @@ async function modelOf (names, { slowest = 20, traces = false, progress }) {
   if (!traces) return builder.build(await readFiles(names, reading))
   const sources = new RereadableSources()
   const model = builder.build(await readFiles(names, { ...reading, source: sources.first }))
-  await gatherTraces(model, names, sources)
+  await gatherTraces(model, names, sources, builder.renames)
   return model
 }
 

@@ -20,8 +20,9 @@ const TRACE_ID_CHARS = 32
  * @param {import('./model').Model} model
  * @param {string[]} names of the files
  * @param {import('../read/sources').RereadableSources} sources
+ * @param {import('./renames').Renames} renames
  */
-async function gatherTraces (model, names, sources) {
+async function gatherTraces (model, names, sources, renames) {
   /** @type {Map<string, Map<string, Digest>>} */
   const trees = new Map(model.slowest.map(({ traceId }) => [traceId, new Map()]))
   const slowest = new Set(trees.keys())
@@ -53,6 +54,7 @@ async function gatherTraces (model, names, sources) {
   })
   if (omitted > 0) model.notes.push(`The trees of the slowest requests lack ${omitted} spans.`)
   const traces = [...trees].filter(([, tree]) => tree.size > 0)
+  for (const [, tree] of traces) for (const span of tree.values()) renames.apply(span)
   model.traces = Object.fromEntries(traces.map(([id, tree]) => [id, byStart([...tree.values()])]))
 }
 

@@ -254,6 +254,9 @@ test('requests have the names that a framework reported later, where that is cer
   const cheap = model.routes.find((/** @type {any} */ { name }) => name === 'GET /cheap')
   t.is(cheap.sites[0].until, 'GET /users/:id of another request')
   t.like(model.routes.find((/** @type {any} */ { name }) => name === 'GET /users/:id'), { count: 2, open: 1 })
+  const [traced] = model.traces[victim.traceId]
+  t.deepEqual(traced.delayedBy.map((/** @type {any} */ { name }) => name), ['GET /users/:id', 'GET /users/:id'])
+  t.is(traced.waits[0].until, 'GET /users/:id of another request')
 
   const ambiguous = await report([file(t, [victim, named('7'), named('8', 'GET /users/:name')])])
   t.is(ambiguous.model.blockers[0].name, 'GET /users/*')
