@@ -3,7 +3,7 @@
 // The help of a command, as the table says it, and of all of them. Fits the terminal: paragraphs are filled,
 // descriptions keep their column.
 
-const { prose, wrap } = require('../report/render/wrap')
+const { prose, wrap } = require('../../report/render/wrap')
 const { commands } = require('./commands')
 const { helpFlag } = require('./flags')
 const { print, width } = require('./terminal')

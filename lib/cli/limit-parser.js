@@ -3,11 +3,11 @@
 // Parses limits of --fail-if: [route pattern:] metric comparator value, such as `GET /x: p99 > +10 %`.
 
 const { nearest } = require('../errors')
-const { metrics } = require('../report/aggregate/limits')
+const { metrics } = require('../../report/aggregate/limits')
 const { quote, UsageError } = require('./flags')
 
 /**
- * @typedef {import('../report/aggregate/limits').Limit} Limit
+ * @typedef {import('../../report/aggregate/limits').Limit} Limit
  * @typedef {{ number: number, sign: string, unit: string, start: number, unitStart: number }} Value
  */
 

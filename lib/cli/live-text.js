@@ -15,7 +15,7 @@ const MAX_REQUESTS = 20 // groups of requests that are printed
  * @typedef {import('../handles/requests-in-flight').RequestInFlight} RequestInFlight
  * @typedef {import('../handles/requests-in-flight').RequestsInFlight} RequestsInFlight
  * @typedef {import('../ask/thread').Facts} Facts
- * @typedef {import('../report/render/text-parts').Colours} Colours
+ * @typedef {import('../../report/render/text-parts').Colours} Colours
  *
  * @typedef {object} ThreadAnswer
  * @property {Facts} facts

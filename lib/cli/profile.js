@@ -10,7 +10,7 @@ const { DEFAULTS } = require('./commands')
 const { quote, UsageError } = require('./flags')
 const { asJson, colours, print, printError, width } = require('./terminal')
 
-/** @typedef {import('../report/render/profile-stacks').Profile} Profile */
+/** @typedef {import('../../report/render/profile-stacks').Profile} Profile */
 
 const MAX_SECONDS = 1800
 const ANSWER_MS = 15_000 // for a process to answer, beyond what it is asked to record
@@ -88,7 +88,7 @@ async function profileProgram (operands, values) {
 
 /** @param {unknown} json @returns {Profile | undefined} */
 function read (json) {
-  return require('../report/read/profile').parseProfile(json)
+  return require('../../report/read/profile').parseProfile(json)
 }
 
 /** @param {Error} error of writing an output */
@@ -128,17 +128,17 @@ async function profileProcess (pid, values) {
  */
 async function output (profile, { html, pprof, collapsed: stacks, value, json }, fd) {
   if (html !== undefined) {
-    const { createProfilePage } = require('../report/render/page/profile')
+    const { createProfilePage } = require('../../report/render/page/profile')
     write(html, createProfilePage(profile))
   }
-  if (pprof !== undefined) write(pprof, require('../report/render/pprof').pprof(profile))
+  if (pprof !== undefined) write(pprof, require('../../report/render/pprof').pprof(profile))
   if (stacks !== undefined) {
-    const { collapsed } = require('../report/render/collapsed')
+    const { collapsed } = require('../../report/render/collapsed')
     write(stacks, collapsed(profile, value))
   }
   if (json) return await print(asJson(profile))
   if ([html, pprof, stacks].some((file) => file !== undefined)) return
-  const { profileText } = require('../report/render/profile-text')
+  const { profileText } = require('../../report/render/profile-text')
   const text = profileText(profile, { colours: colours(fd), width: width() })
   if (fd === 1) await print(text)
   else printError(`\n${text.trimEnd()}`)

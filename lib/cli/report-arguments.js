@@ -5,12 +5,12 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { nearest } = require('../errors')
-const { isPipe } = require('../report/read/sources')
+const { isPipe } = require('../../report/read/sources')
 const { integer, quote, UsageError } = require('./flags')
 
 /**
- * @typedef {import('../report/aggregate/limits').Limit} Limit
- * @typedef {import('../report/aggregate/model').Model} Model
+ * @typedef {import('../../report/aggregate/limits').Limit} Limit
+ * @typedef {import('../../report/aggregate/model').Model} Model
  */
 
 /**
@@ -72,7 +72,7 @@ function limitsOf ({ 'fail-if': expressions = [], 'min-spans': minSpans, compare
  * @throws {UsageError}
  */
 function checkRoutes (model, { route }, limits) {
-  const { routePattern } = require('../report/aggregate/route-pattern')
+  const { routePattern } = require('../../report/aggregate/route-pattern')
   const models = [model, ...(model.compare === undefined ? [] : [model.compare])]
   const names = [...new Set(models.flatMap(({ routes }) => routes.map(({ name }) => name)))]
   if (names.length === 0) return

@@ -1,13 +1,13 @@
 'use strict'
 
-// longstack report: reads files of spans with lib/report, and prints or writes the report.
+// longstack report: reads files of spans, and prints or writes the report.
 
 const fs = require('node:fs')
 const path = require('node:path')
 const { checkArguments, checkRoutes, isOnlyTrace } = require('./report-arguments')
 const { asJson, colours, createProgress, print, printError, width } = require('./terminal')
 
-/** @typedef {import('../report/aggregate/model').Model} Model */
+/** @typedef {import('../../report/aggregate/model').Model} Model */
 
 const MIN_SLOWEST = 20
 const MAX_SLOWEST = 1000
@@ -31,17 +31,17 @@ async function main (values, files) {
 
 /**
  * @param {Model} model
- * @param {import('../report/aggregate/limits').Limit[]} limits
+ * @param {import('../../report/aggregate/limits').Limit[]} limits
  * @param {string | undefined} minSpans
  */
 function setLimits (model, limits, minSpans) {
-  const { checkLimits } = require('../report/aggregate/limits')
+  const { checkLimits } = require('../../report/aggregate/limits')
   model.limits = checkLimits(model, limits, minSpans === undefined ? undefined : Number(minSpans))
 }
 
 /** @param {string[]} files @param {Record<string, any>} values @returns {Promise<Model>} */
 async function read (files, { compare, json, html, top }) {
-  const { createModel } = require('../report/aggregate/model')
+  const { createModel } = require('../../report/aggregate/model')
   const progress = createProgress()
   try {
     const slowest = Math.min(Math.max(MIN_SLOWEST, Number(top ?? 0)), MAX_SLOWEST)
@@ -60,24 +60,24 @@ async function output (model, { json, csv, markdown, html, ...values }) {
     await print(asJson(model))
     return printLimits(model)
   }
-  if (csv) await print(require('../report/render/csv').csv(model))
+  if (csv) await print(require('../../report/render/csv').csv(model))
   const { compare } = model
   const hasNothing = isEmpty(model) && compare === undefined
-  if (markdown && !hasNothing) await print(require('../report/render/markdown').markdown(model, { top }))
+  if (markdown && !hasNothing) await print(require('../../report/render/markdown').markdown(model, { top }))
   if (csv || markdown || html !== undefined || hasNothing) return printProblems(model)
   const { full, route } = values
-  /** @type {import('../report/render/text-context').TextOptions['tree']} */
+  /** @type {import('../../report/render/text-context').TextOptions['tree']} */
   const tree = values.slowest ? 'slowest' : values.tree ? 'all' : undefined
   const options = { colours: colours(), width: width(), top, full, route, tree }
   await print(compare === undefined
-    ? require('../report/render/text').report(model, options)
-    : require('../report/render/compare').comparison(model, options))
+    ? require('../../report/render/text').report(model, options)
+    : require('../../report/render/compare').comparison(model, options))
 }
 
 /** @param {Model} model @param {string} file */
 async function writePage (model, file) {
   const title = model.files.map(({ name }) => path.basename(name)).join(', ')
-  const { createPage } = require('../report/render/page')
+  const { createPage } = require('../../report/render/page')
   const page = createPage(model, { title: `longstack report: ${title}` })
   if (file === '-') return await print(page)
   fs.writeFileSync(file, page, { mode: 0o600 }) // one that is there keeps its mode
@@ -86,7 +86,7 @@ async function writePage (model, file) {
 
 /** @param {string[]} files @param {string} target */
 async function writeTrace (files, target) {
-  const { writeTrace: write } = require('../report/render/trace-file')
+  const { writeTrace: write } = require('../../report/render/trace-file')
   const progress = createProgress()
   const { spans, omitted, problems } = await write(files, target, { progress: progress.step })
   progress.end()
@@ -99,7 +99,7 @@ async function writeTrace (files, target) {
 
 /** Prints the problems of the files, for outputs that do not contain them. @param {Model} model */
 function printProblems (model) {
-  const { word } = require('../report/render/text-parts')
+  const { word } = require('../../report/render/text-parts')
   for (const { files } of [model, ...(model.compare === undefined ? [] : [model.compare])]) {
     for (const { name, problems } of files) {
       for (const problem of problems) printError(`longstack: ${word(name, 200)}: ${word(problem, 300)}`)
@@ -112,8 +112,8 @@ function printProblems (model) {
 /** Prints limits for outputs that do not go to a person. @param {Model} model */
 function printLimits (model) {
   if (model.limits === undefined) return
-  const { createContext } = require('../report/render/text-context')
-  const { limitLines } = require('../report/render/text-limits')
+  const { createContext } = require('../../report/render/text-context')
+  const { limitLines } = require('../../report/render/text-limits')
   for (const line of limitLines(model, createContext([], { width: width() }))) printError(line)
 }
 

@@ -3,9 +3,9 @@
 // Output of the commands: colours on a terminal, no error when a pipe's reader ends, progress that is erased.
 
 const { isatty } = require('node:tty')
-const { noColours } = require('../report/render/text-parts')
+const { noColours } = require('../../report/render/text-parts')
 
-/** @typedef {import('../report/render/text-parts').Colours} Colours */
+/** @typedef {import('../../report/render/text-parts').Colours} Colours */
 
 const PROGRESS_DELAY_MS = 500
 const PROGRESS_INTERVAL_MS = 200

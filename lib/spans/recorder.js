@@ -14,7 +14,7 @@ const { SpanOutputs } = require('./span-outputs')
 const { spanResource } = require('./span-resource')
 const { createSpans } = require('./spans')
 const { createUserSpans, noSpan } = require('./user-span')
-const { unwatchZlibWrites } = require('./zlib-writes')
+const { unwatchZlibWrites } = require('../hooks/zlib-writes')
 
 /**
  * @typedef {import('./span').Span} Span

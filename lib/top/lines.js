@@ -3,15 +3,15 @@
 // Lines of longstack top: tables that fit a width, curves, the head. Data in, lines out; nothing foreign
 // reaches a terminal that could command it.
 
-const { blockLine, digits, grouped, noColours, time, word } = require('../report/render/text-parts')
-const { columnsOf } = require('../report/render/wrap')
+const { blockLine, digits, grouped, noColours, time, word } = require('../../report/render/text-parts')
+const { columnsOf } = require('../../report/render/wrap')
 const { quantiles } = require('../buckets')
 const { cpuShare, duration, megabytes, panes, rowsOf, share } = require('./panes')
 
 /**
  * @typedef {import('./model').Frame} Frame
  * @typedef {import('./panes').Pane} Pane
- * @typedef {import('../report/render/text-parts').Colours} Colours
+ * @typedef {import('../../report/render/text-parts').Colours} Colours
  */
 
 const GAP = 2 // columns between two of a table

@@ -2,7 +2,7 @@
 
 // The tables of longstack top: their rows, columns, and what each row is asked for.
 
-const { digits, grouped, percent, time, word } = require('../report/render/text-parts')
+const { digits, grouped, percent, time, word } = require('../../report/render/text-parts')
 const { shortFrame } = require('../text')
 
 /**

@@ -3,15 +3,15 @@
 // The screen of longstack top: what is chosen, what keys do, and the lines of a frame. Knows no terminal.
 
 const { clean } = require('../text')
-const { noColours, time } = require('../report/render/text-parts')
-const { columnsOf } = require('../report/render/wrap')
+const { noColours, time } = require('../../report/render/text-parts')
+const { columnsOf } = require('../../report/render/wrap')
 const { curveLine, cut, loadLine, requestLine, tableLines, titleLine } = require('./lines')
 const { panes, rowsOf } = require('./panes')
 
 /**
  * @typedef {import('./model').Frame} Frame
  * @typedef {import('./model').Model} Model
- * @typedef {import('../report/render/text-parts').Colours} Colours
+ * @typedef {import('../../report/render/text-parts').Colours} Colours
  * @typedef {{ name?: string, ctrl?: boolean, shift?: boolean }} Key as node:readline reports it
  * @typedef {{ quit: true } | { ask: import('./panes').Reason }} Action what a key demands
  */

@@ -34,7 +34,7 @@ function createEvents (wiring) {
       registry.opened(context, resource)
       wiring.requests?.opened(context)
       if (context.type === 'ZLIB' && (current[ATTENTION] & TIMED) !== 0) {
-        require('../spans/zlib-writes').watchZlibWrites(resource)
+        require('../hooks/zlib-writes').watchZlibWrites(resource)
       }
       if (context.type !== 'WORKER') return
       warnings.share()

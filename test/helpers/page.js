@@ -8,8 +8,8 @@ const os = require('node:os')
 const path = require('node:path')
 const { pathToFileURL } = require('node:url')
 const test = require('ava')
-const { createModel } = require('../../lib/report/aggregate/model')
-const { createPage } = require('../../lib/report/render/page')
+const { createModel } = require('../../report/aggregate/model')
+const { createPage } = require('../../report/render/page')
 
 const START_MS = 1_763_685_600_000
 const LONG_MS = 182_000

@@ -2,7 +2,7 @@
 
 // The spans of a file, with what they refer to in place: as listeners get them.
 
-const { Definitions } = require('../../lib/report/read/definitions')
+const { Definitions } = require('../../report/read/definitions')
 
 /**
  * @param {string | string[]} content text of a file, or its lines

@@ -65,8 +65,8 @@ const floors = [
   { 'register.js': ['start.js'], 'ask/inspected.js': ['start.js'] }
 ]
 
-// The half that reads files of spans, in a process of its own. It shares text.js, errors.js and
-// path-names.js with the other.
+// The half that reads files of spans, in a process of its own: report/, beside lib/. It shares text.js and
+// path-names.js with the other, which loads nothing of it.
 const offline = [
   { 'report/read/': [] },
   { 'report/aggregate/': ['path-names.js', 'report/read/', 'text.js'] },
@@ -106,11 +106,12 @@ const longFunctions = {
 const vague = new Set(('one found given made what how known told at by left all who shown seen rest look tell ask over is ' +
   'of same plain most least inside ours said takes met').split(' '))
 
-const lib = path.join(root, 'lib')
-const files = /** @type {string[]} */ (fs.readdirSync(lib, { recursive: true }))
-  .map((name) => name.replaceAll(path.sep, '/')).filter((name) => name.endsWith('.js')).sort()
+/** Names below lib/ without it, those of the offline half as report/ and so on. */
+const files = ['lib', 'report'].flatMap((top) => /** @type {string[]} */ (fs.readdirSync(path.join(root, top), { recursive: true }))
+  .map((name) => path.join(top, name).replaceAll(path.sep, '/').replace(/^lib\//, '')).filter((name) => name.endsWith('.js'))).sort()
+const pathOf = (/** @type {string} */ name) => name.startsWith('report/') ? name : `lib/${name}`
 const sources = new Map(files.map((name) => {
-  const text = fs.readFileSync(path.join(lib, name), 'utf8')
+  const text = fs.readFileSync(path.join(root, pathOf(name)), 'utf8')
   const sourceType = name.includes('/client/') ? 'module' : 'script'
   return [name, { text, tree: acorn.parse(text, { ecmaVersion: 'latest', sourceType, allowHashBang: true, locations: true }) }]
 }))
@@ -132,7 +133,7 @@ function partOf (name) {
 }
 
 /**
- * Lists what a file requires of lib.
+ * Lists what a file requires of lib and report.
  * @param {string} name
  * @returns {Array<{ target: string, isLazy: boolean }>}
  */
@@ -143,14 +144,14 @@ function requiredBy (name) {
   walk.fullAncestor(tree, (node, _, ancestors) => {
     const { callee, arguments: args } = /** @type {any} */ (node)
     if (node.type !== 'CallExpression' || callee.name !== 'require' || !args[0]?.value?.startsWith?.('.')) return
-    const target = path.posix.join(path.posix.dirname(name), args[0].value)
+    const target = path.posix.join(path.posix.dirname(pathOf(name)), args[0].value).replace(/^lib\//, '')
     const file = [target, `${target}.js`, `${target}/index.js`].find((candidate) => sources.has(candidate))
     if (file !== undefined) required.push({ target: file, isLazy: ancestors.some(({ type }) => /Function/.test(type)) })
   })
   return required
 }
 
-test('every part of lib is on a floor', (t) => {
+test('every part of lib and report is on a floor', (t) => {
   const parts = new Set([...floors, ...offline, commands].flatMap((floor) => Object.keys(floor)))
   t.deepEqual([...new Set(files.map(partOf))].filter((part) => !parts.has(part) && part !== 'start/'), [])
 })

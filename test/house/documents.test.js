@@ -19,7 +19,7 @@ const exists = (/** @type {string} */ name) => fs.existsSync(path.join(root, nam
 
 for (const page of pages) {
   test(`paths in ${page}`, (t) => {
-    const paths = textOf(page).match(/(?<![\w./@-])(?:lib|native|test|bench|examples)\/[\w./-]*[\w/]/g) ?? []
+    const paths = textOf(page).match(/(?<![\w./@-])(?:lib|report|native|test|bench|examples)\/[\w./-]*[\w/]/g) ?? []
     const missing = paths.filter((name) => !GENERATED.test(name) && !PLACEHOLDER.test(name))
       .filter((name) => !exists(name) && !exists(`${name}.js`))
     t.deepEqual([...new Set(missing)], [])
@@ -38,7 +38,7 @@ for (const page of pages) {
 test('names in an item of CONTRIBUTING.md are in the files that it names', (t) => {
   const items = textOf('CONTRIBUTING.md').split(/\n(?=\d\. |\n)/).filter((item) => /^\d\. /.test(item))
   for (const item of items) {
-    const files = [...item.matchAll(/`((?:lib|test|docs)\/[\w./-]+\.js)`/g)].map(([, name]) => name).filter(exists)
+    const files = [...item.matchAll(/`((?:lib|report|test|docs)\/[\w./-]+\.js)`/g)].map(([, name]) => name).filter(exists)
     const names = [...item.matchAll(/`([a-z]+(?:[A-Z]\w*)?)`/g)].map(([, name]) => name)
     const code = files.map(textOf).join('\n')
     const missing = names.filter((name) => !new RegExp(`\\b${name}\\b`).test(code))

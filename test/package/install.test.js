@@ -97,7 +97,7 @@ test('the tarball holds the program, binaries, and what building one needs', (t)
   t.true(fs.statSync(installed.tarball).size < 1_920_000)
   const all = fs.readdirSync(installed.home, { recursive: true, encoding: 'utf8' })
   const files = all.filter((name) => !name.startsWith('node_modules') && fs.statSync(path.join(installed.home, name)).isFile())
-  const needed = ['index.js', 'lib/register.js', 'types/index.d.ts', 'native/binding.cc', 'native/walker.h',
+  const needed = ['index.js', 'lib/register.js', 'report/render/page/client/main.js', 'types/index.d.ts', 'native/binding.cc', 'native/walker.h',
     'native/longstack.h', 'native/build.js', 'README.md', 'LICENSE']
   t.deepEqual(needed.filter((name) => !files.includes(name)), [])
   t.deepEqual(files.filter((name) => /^(test|bench|\.ci|\.cache|types\/(test|native))\b|\.gyp|\.test\.|tsconfig|\.tgz$|\.node\.\d+$/.test(name)), [])

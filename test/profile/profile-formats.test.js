@@ -9,10 +9,10 @@ const path = require('node:path')
 const { pathToFileURL } = require('node:url')
 const test = require('ava')
 const { able, folder, openFile } = require('../helpers/page')
-const { collapsed } = require('../../lib/report/render/collapsed')
-const { pprof } = require('../../lib/report/render/pprof')
-const { profileText } = require('../../lib/report/render/profile-text')
-const { createProfilePage } = require('../../lib/report/render/page/profile')
+const { collapsed } = require('../../report/render/collapsed')
+const { pprof } = require('../../report/render/pprof')
+const { profileText } = require('../../report/render/profile-text')
+const { createProfilePage } = require('../../report/render/page/profile')
 
 /** @typedef {import('../../lib/profile/profile').Profile} Profile */
 /** @typedef {import('../../lib/profile/path-tree').PathNode} PathNode */

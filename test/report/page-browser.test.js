@@ -22,7 +22,7 @@ const forbidden = (page) => page.evaluate(() => /** @type {any} */ (window).forb
 const firstColumn = (page, section) => page.locator(`#${section} tbody th .name`).allTextContents()
 
 /** @param {Page} page @param {string} name */
-const lane = (page, name) => page.locator('#durations .lane').filter({ has: page.getByText(name, { exact: true }) })
+const lane = (page, name) => page.locator('#routes tbody tr').filter({ has: page.getByText(name, { exact: true }) })
 
 /** x of a box's parts in a lane @param {Page} page @param {string} name */
 async function boxAt (page, name) {
@@ -35,28 +35,24 @@ async function boxAt (page, name) {
 able('draws a density and a box for each route, where the figures say', async (t) => {
   const model = await modelOf(load({ spans: 1000 }))
   const { page, errors } = await open(model)
-  t.is(await page.locator('#durations .lane').count(), model.routes.length)
-  t.is(await page.locator('#durations .lane .hill').count(), model.routes.length)
-  t.is(await page.locator('#durations .lane .box rect').count(), model.routes.length)
-  await page.getByText('linear', { exact: true }).click()
+  t.is(await page.locator('#routes tbody tr').count(), model.routes.length)
+  t.is(await page.locator('#routes tbody .hill').count(), model.routes.length)
+  t.is(await page.locator('#routes tbody .box rect').count(), model.routes.length)
   const [a, b] = [model.routes[0], model.routes[3]]
-  const [left, right] = [await boxAt(page, a.name), await boxAt(page, b.name)]
-  const perMs = right.median / b.box.median
-  t.true(Math.abs(left.median / a.box.median / perMs - 1) < 0.001, 'one linear axis for all')
-  t.true(Math.abs(right.q1 / perMs - b.box.q1) < 0.01 && Math.abs(right.q3 / perMs - b.box.q3) < 0.01)
+  const [one, two, three] = await Promise.all([a, model.routes[1], b].map(async ({ box, name }) => {
+    const { median, q1, q3 } = await boxAt(page, name)
+    return { ms: Math.log(box.median), median, q1, q3, box }
+  }))
+  const perLog = (three.median - one.median) / (three.ms - one.ms)
+  t.true(Math.abs((two.median - one.median) / (two.ms - one.ms) / perLog - 1) < 0.01, 'one logarithmic axis for all')
+  const at = (/** @type {number} */ ms) => one.median + (Math.log(ms) - one.ms) * perLog
+  t.true(Math.abs(three.q1 - at(b.box.q1)) < 0.01 && Math.abs(three.q3 - at(b.box.q3)) < 0.01)
   const peak = await lane(page, b.name).locator('.ridge').evaluate((path) => {
     const all = [...(path.getAttribute('d') ?? '').matchAll(/(-?[\d.]+),(-?[\d.]+)(?=[A-Z]|$)/g)].map(([, x, y]) => [Number(x), Number(y)])
     return all.sort((one, other) => one[1] - other[1])[0][0]
   })
-  const most = b.density.x[b.density.y.indexOf(Math.max(...b.density.y))]
-  t.true(Math.abs(peak / perMs - most) < (b.density.x[1] - b.density.x[0]) * 2, 'the hill is highest where the density is')
-  await page.getByText('logarithmic').click()
-  const [one, two, three] = [a, model.routes[1], b].map(({ box, name }) => ({
-    ms: Math.log(box.median),
-    at: boxAt(page, name)
-  }))
-  const slope = ((await three.at).median - (await one.at).median) / (three.ms - one.ms)
-  t.true(Math.abs(((await two.at).median - (await one.at).median) / (two.ms - one.ms) / slope - 1) < 0.01, 'and one logarithmic axis')
+  const most = b.logDensity.x[b.logDensity.y.indexOf(Math.max(...b.logDensity.y))]
+  t.true(Math.abs(peak - at(most)) < at(b.logDensity.x[2]) - at(b.logDensity.x[0]), 'the hill is highest where the density is')
   t.deepEqual(errors, [])
 })
 
@@ -69,7 +65,7 @@ able('a drawing is told in words as well', async (t) => {
 
 able('asks for nothing, and could not', async (t) => {
   const { page, url, requests, errors } = await open(await modelOf(load({ spans: 300 })), { init: witness })
-  await page.getByRole('button', { name: 'Zoom in: durations' }).click()
+  await page.getByRole('button', { name: 'Zoom in: timeline' }).click()
   await page.locator('#slowest button.link').first().click()
   t.deepEqual(await forbidden(page), [])
   t.deepEqual([requests, errors], [[url], []])
@@ -98,66 +94,66 @@ able('sorts by any column, with a click or a key, and says so', async (t) => {
   const { page } = await open(model)
   const by = (/** @type {(route: any) => number} */ value) =>
     [...model.routes].sort((a, b) => value(b) - value(a)).map(({ name }) => name)
-  const head = page.locator('#figures th', { hasText: 'Median' })
-  t.is(await page.locator('#figures th[aria-sort]').innerText(), 'Count')
+  const head = page.locator('#routes th', { hasText: 'Median' })
+  t.is(await page.locator('#routes th[aria-sort]').innerText(), 'Count')
   await head.getByRole('button').click()
-  t.deepEqual(await firstColumn(page, 'figures'), by(({ summary }) => summary.median))
+  t.deepEqual(await firstColumn(page, 'routes'), by(({ summary }) => summary.median))
   t.is(await head.getAttribute('aria-sort'), 'descending')
-  t.is(await page.locator('#figures th[aria-sort]').count(), 1)
+  t.is(await page.locator('#routes th[aria-sort]').count(), 1)
   await head.getByRole('button').press('Enter')
-  t.deepEqual(await firstColumn(page, 'figures'), by(({ summary }) => -summary.median))
+  t.deepEqual(await firstColumn(page, 'routes'), by(({ summary }) => -summary.median))
   t.is(await head.getAttribute('aria-sort'), 'ascending')
-  t.is(await page.locator('#figures [aria-live]').innerText(), 'Sorted by Median, ascending')
-  await page.locator('#figures th', { hasText: 'Route' }).getByRole('button').press('Space')
+  t.is(await page.locator('#routes [aria-live]').innerText(), 'Sorted by Median, ascending')
+  await page.locator('#routes th', { hasText: 'Route' }).getByRole('button').press('Space')
   const names = model.routes.map((/** @type {any} */ { name }) => name)
-  t.deepEqual(await firstColumn(page, 'figures'), names.sort((/** @type {string} */ a, /** @type {string} */ b) => a.localeCompare(b)))
+  t.deepEqual(await firstColumn(page, 'routes'), names.sort((/** @type {string} */ a, /** @type {string} */ b) => a.localeCompare(b)))
 })
 
 able('shows the first rows of a long table, and all of them when asked', async (t) => {
   const lines = Array.from({ length: 90 }, (_, i) => [1, 2, 3].map((ms) => span({ name: `GET /${i}`, at: i, ms: ms + i })))
   const { page } = await open(await modelOf(lines.flat()))
-  t.is(await page.locator('#figures tbody tr').count(), 15)
+  t.is(await page.locator('#routes tbody tr').count(), 15)
   await page.getByRole('button', { name: 'Show all 90' }).click()
-  t.is(await page.locator('#figures tbody tr').count(), 90)
-  t.is(await page.locator('#durations .lane').count(), 12)
-  await page.getByRole('button', { name: 'Draw all 90 routes' }).click()
-  t.is(await page.locator('#durations .lane').count(), 90)
+  t.is(await page.locator('#routes tbody tr').count(), 90)
 })
 
-able('zooms by buttons, keys, wheel and drag; the wheel alone scrolls', async (t) => {
+able('the timeline of a request zooms by buttons, keys, wheel and drag; the wheel alone scrolls', async (t) => {
   const { page } = await open(await modelOf(load({ spans: 300 })))
-  const width = async () => { const { q1, q3 } = await boxAt(page, 'GET /users/:id'); return q3 - q1 }
-  const button = (/** @type {string} */ name) => page.getByRole('button', { name: `${name}: durations` })
-  const whole = await width()
+  const bar = page.locator('.spans .bar').first()
+  const box = () => bar.evaluate((/** @type {any} */ rect) =>
+    ({ x: rect.x.baseVal.value, width: rect.width.baseVal.value }))
+  const button = (/** @type {string} */ name) => page.getByRole('button', { name: `${name}: timeline` })
+  const whole = (await box()).width
   t.true(await button('Reset zoom').isDisabled())
   await button('Zoom in').click()
-  t.true(Math.abs(await width() / whole - 1.6) < 0.01)
-  t.regex(await page.locator('#durations .told').innerText(), /^\S+ (µs|ms) to \S+ (ms|s)$/)
+  t.true(Math.abs((await box()).width / whole - 1.6) < 0.01)
+  t.regex(await page.locator('#request .told').innerText(), /^\S+ (µs|ms) to \S+ (ms|s)$/)
   await button('Zoom in').press('+')
-  t.true(Math.abs(await width() / whole - 2.56) < 0.02)
-  const before = (await boxAt(page, 'GET /users/:id')).q1
+  t.true(Math.abs((await box()).width / whole - 2.56) < 0.02)
+  const before = (await box()).x
   await button('Zoom in').press('ArrowLeft')
-  t.true((await boxAt(page, 'GET /users/:id')).q1 > before, 'moved')
+  t.true((await box()).x > before, 'moved')
   await button('Zoom in').press('0')
-  t.is(await width(), whole)
-  t.is(await page.locator('#durations .told').innerText(), '')
+  t.is((await box()).width, whole)
+  t.is(await page.locator('#request .told').innerText(), '')
 
-  const plot = await lane(page, 'GET /users/:id').locator('svg').boundingBox()
-  await page.mouse.move(Number(plot?.x) + 300, Number(plot?.y) + 20)
+  const svg = page.locator('.spans svg.plot').first()
+  await svg.scrollIntoViewIfNeeded()
+  const plot = await svg.boundingBox()
+  await page.mouse.move(Number(plot?.x) + 300, Number(plot?.y) + 10)
   await page.keyboard.down('Control')
   await page.mouse.wheel(0, -300)
   await page.keyboard.up('Control')
-  const zoomed = await width()
-  t.true(zoomed > whole * 1.2)
-  const [from, other] = [(await boxAt(page, 'GET /users/:id')).q1, (await boxAt(page, 'POST /orders')).q1]
+  const zoomed = await box()
+  t.true(zoomed.width > whole * 1.2)
   await page.mouse.down()
-  await page.mouse.move(Number(plot?.x) + 260, Number(plot?.y) + 20, { steps: 4 })
+  await page.mouse.move(Number(plot?.x) + 260, Number(plot?.y) + 10, { steps: 4 })
   await page.mouse.up()
-  t.true(Math.abs((await boxAt(page, 'GET /users/:id')).q1 - from + 40) < 1, 'dragged along')
-  t.true(Math.abs((await boxAt(page, 'POST /orders')).q1 - other + 40) < 1, 'all lanes together')
-  await page.mouse.wheel(0, 400)
-  await page.waitForFunction(() => window.scrollY > 0)
-  t.true(Math.abs(await width() - zoomed) < 0.01)
+  t.true(Math.abs((await box()).x - zoomed.x + 40) < 1, 'dragged along')
+  const y = await page.evaluate(() => window.scrollY)
+  await page.mouse.wheel(0, -400)
+  await page.waitForFunction((start) => window.scrollY < start, y)
+  t.true(Math.abs((await box()).width - zoomed.width) < 0.01)
 })
 
 able('opens a slow request step by step: tree, runs, stacks, who held it up', async (t) => {
@@ -219,19 +215,19 @@ able('spans that are their own ancestors, or have none, are all there', async (t
   t.deepEqual(errors, [])
 })
 
-able('compares two runs: both densities in a lane, the change of each quartile', async (t) => {
+able('compares two runs: both densities in a row, the change of each quartile', async (t) => {
   const model = await modelOf(load({ spans: 500 }), { compare: load({ spans: 500, faster: 0.2 }) })
   const { page, errors } = await open(model)
   t.is(await lane(page, 'GET /report/:year').locator('.hill').count(), 2)
   t.is(await lane(page, 'GET /report/:year').locator('.box rect').count(), 2)
-  const row = page.locator('#changes tbody tr', { hasText: 'GET /report/:year' }).first()
+  const row = lane(page, 'GET /report/:year')
   const changes = await row.locator('.change').allTextContents()
   t.is(changes.length, 7)
   t.true(changes.slice(1, 5).every((one) => /^−[78]\d %$/.test(one)), changes.join(' '))
-  t.is(await page.locator('#figures table').count(), 2)
+  t.is(await page.locator('#routes table').count(), 1)
   t.is(await page.locator('#blockers table').count(), 2)
-  await page.locator('#changes th', { hasText: 'Median' }).getByRole('button').click()
-  t.is(await page.locator('#changes th[aria-sort=descending]').innerText(), 'Median')
+  await page.locator('#routes th', { hasText: 'Median' }).getByRole('button').click()
+  t.is(await page.locator('#routes th[aria-sort=descending]').innerText(), 'Median')
   t.deepEqual(errors, [])
 })
 
@@ -256,13 +252,12 @@ able('markup in a name, a path, a header, a stack or a file shows as text', asyn
   const { page, url, requests, errors } = await open(model, { title: nasty, init: witness })
   t.is(await page.title(), nasty)
   t.is(await page.locator('h1').innerText(), nasty)
-  t.deepEqual(await firstColumn(page, 'figures'), [nasty])
+  t.deepEqual(await firstColumn(page, 'routes'), [nasty])
   t.is(await page.locator('#detail h3').innerText(), nasty)
   t.true((await page.locator('#detail > .stack').innerText()).includes(nasty))
   t.true(await page.locator('#detail .facts').last().innerText().then((text) => text.includes(nasty)))
   t.true((await page.locator('#slowest .wait').first().innerText()).includes(nasty))
-  await page.locator('#durations .lane svg').first().hover()
-  t.true((await page.locator('#durations .tip').innerText()).includes(nasty))
+  t.true((await page.locator('#routes svg title').first().evaluate((title) => title.textContent))?.includes(nasty))
   t.deepEqual(await page.evaluate(() => [(window).hit, document.querySelectorAll('#page script, #page img, [onload], [onerror]').length]), [undefined, 0])
   t.deepEqual([requests, errors, await forbidden(page)], [[url], [], []])
 })
@@ -270,7 +265,7 @@ able('markup in a name, a path, a header, a stack or a file shows as text', asyn
 able('characters that turn the direction of text around are written out', async (t) => {
   const name = 'GET /\u202egnp.exe\u2066\u200b\x7f'
   const { page } = await open(await modelOf([1, 2].map((ms) => span({ name, at: 0, ms, attributes: { 'code.stacktrace': `    at ${name}` } }))))
-  t.deepEqual(await firstColumn(page, 'figures'), ['GET /\\u202egnp.exe\\u2066\\u200b\\u007f'])
+  t.deepEqual(await firstColumn(page, 'routes'), ['GET /\\u202egnp.exe\\u2066\\u200b\\u007f'])
   t.notRegex(await page.locator('body').innerText(), /[\u202a-\u202e\u2066-\u2069\u200b\x7f]/)
 })
 
@@ -322,7 +317,7 @@ able('a keyboard reaches everything in the order of the page, and one sees where
     reached.push(one.name)
   }
   t.is(reached[0], 'Skip to the report')
-  const order = ['Begin of the selected range', 'Critical paths', 'Zoom in: durations', 'Rate', 'GET /report/:year', 'Stack', 'Show all 20', 'Zoom in: timeline', 'Attributes']
+  const order = ['Begin of the selected range', 'Rate', 'GET /report/:year', 'Critical paths', 'Stack', 'Show all 20', 'Zoom in: timeline', 'Attributes']
   const places = order.map((name) => reached.lastIndexOf(name) === -1 ? name : reached.indexOf(name))
   t.deepEqual(places, [...places].sort((a, b) => Number(a) - Number(b)))
 })
@@ -332,7 +327,7 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
     const model = await modelOf(load({ spans: 500 }), { compare: load({ spans: 500, faster: 0.2 }) })
     for (const viewport of [{ width: 1280, height: 900 }, { width: 390, height: 800 }]) {
       const { page } = await open(model, { colorScheme, viewport, init: fs.readFileSync(axe, 'utf8') })
-      await page.getByRole('button', { name: 'Zoom in: durations' }).click()
+      await page.getByRole('button', { name: 'Zoom in: timeline' }).click()
       const { violations } = await page.evaluate(() => /** @type {any} */ (window).axe.run())
       t.deepEqual(
         violations.map((/** @type {any} */ { id, impact, nodes }) => [
@@ -351,15 +346,15 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
 able('fits a narrow screen', async (t) => {
   const { page } = await open(await modelOf(load({ spans: 300 })), { viewport: { width: 360, height: 740 } })
   t.true(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth))
-  const title = await page.locator('#durations .lane-title').first().boundingBox()
-  const plot = await page.locator('#durations .lane-plot').first().boundingBox()
+  const title = await page.locator('.timeline .lane-title').first().boundingBox()
+  const plot = await page.locator('.timeline .lane-plot').first().boundingBox()
   t.true(Number(plot?.y) >= Number(title?.y) + Number(title?.height), 'the name stands above its drawing')
   t.true(Number(plot?.width) > 300)
 })
 
 able('without JavaScript the figures are there', async (t) => {
   const { page } = await open(await modelOf(load({ spans: 300 })), { javaScriptEnabled: false })
-  t.true(await page.getByRole('heading', { name: 'Figures per route' }).isVisible())
+  t.true(await page.getByRole('heading', { name: 'Routes' }).isVisible())
   t.true(await page.getByRole('cell', { name: 'GET /users/:id' }).first().isVisible())
 })
 

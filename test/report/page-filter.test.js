@@ -94,10 +94,9 @@ able('a range chosen with the keys makes the figures those of its requests, exac
   await selectRange(page, model.series)
   t.regex(await page.locator('.filters [role=status]').innerText(), /^00:40:10 to 00:40:20 UTC \(10\.0 s\): 15 requests$/)
   t.like(await tiles(page), { Requests: '15', Errors: '5', Rate: '1.50/s' })
-  t.deepEqual((await cells(page, 'figures', 'GET /slow')).slice(0, 4), ['GET /slow', '10', '1.00/s', '0'])
-  t.deepEqual((await cells(page, 'figures', 'GET /quick')).slice(0, 4), ['GET /quick', '5', '0.50/s', '5'])
-  t.is((await cells(page, 'figures', 'GET /slow'))[8], '100 ms', 'the mean')
-  t.deepEqual((await cells(page, 'shares', 'GET /slow')).slice(2, 5), ['100 ms', '30.0 ms', '70.0 ms'])
+  t.deepEqual((await cells(page, 'routes', 'GET /slow')).filter((_, i) => i !== 1).slice(0, 5), ['GET /slow', '30 % · 70 % · 0 %', '10', '1.00/s', '0'])
+  t.deepEqual((await cells(page, 'routes', 'GET /quick')).filter((_, i) => i > 2).slice(0, 3), ['5', '0.50/s', '5'])
+  t.is((await cells(page, 'routes', 'GET /slow'))[9], '100 ms', 'the mean')
   t.is(await page.locator('.filter-line [role=status]').innerText(), 'Only 00:40:10 to 00:40:20.')
   const starts = await page.locator('#slowest td.clock').allInnerTexts()
   t.true(starts.every((start) => start >= '00:40:10' && start < '00:40:20'), starts.join(' '))
@@ -129,8 +128,8 @@ able('waits, flame graph, failures and blockers are those of the range; what can
   await selectRange(page, model.series)
   const notes = await page.locator('.unfiltered:visible').allInnerTexts()
   t.deepEqual(notes.map((note) => note.replace(/\d+/g, 'N')), [
-    'Quartiles and requests of a range are not known.',
     'Quantiles and curves of a range are estimates: the true ones are within N %.',
+    'Quartiles and requests of a range are not known.',
     'N of the N on this page.'
   ])
   t.deepEqual((await cells(page, 'waits', 'query')).slice(1, 4), ['GET /slow', '600 ms', '60 %'])
@@ -154,8 +153,7 @@ able('finds routes, trace ids and failed requests everywhere', async (t) => {
   const { page, model } = await opened()
   const field = page.getByLabel('Route or trace')
   await field.fill('QUICK')
-  t.deepEqual(await page.locator('#figures tbody th .name').allInnerTexts(), ['GET /quick'])
-  t.is(await page.locator('#durations .lane').count(), 1)
+  t.deepEqual(await page.locator('#routes tbody th .name').allInnerTexts(), ['GET /quick'])
   t.is(await page.locator('#waits tbody tr').count(), 0)
   t.like(await tiles(page), { Spans: '30' })
   t.regex(await page.locator('.flame-chart').innerText(), /GET \/quick/)
@@ -164,12 +162,12 @@ able('finds routes, trace ids and failed requests everywhere', async (t) => {
   await field.fill(traceId)
   t.is(await page.locator('#slowest tbody tr').count(), 1)
   t.true((await page.locator('#detail').innerText()).includes(traceId))
-  t.deepEqual(await page.locator('#figures tbody th .name').allInnerTexts(), ['GET /slow'])
+  t.deepEqual(await page.locator('#routes tbody th .name').allInnerTexts(), ['GET /slow'])
   await page.locator('.filter-line').getByRole('button', { name: 'Show all' }).click()
   t.is(await field.inputValue(), '')
   await page.locator('.filters').getByText('failed').click()
   t.is(await page.locator('#slowest tbody tr').count(), 0, 'the slowest did not fail')
-  t.is(await page.locator('#figures .unfiltered').innerText(), 'Figures are not filtered by the status.')
+  t.is(await page.locator('#routes .unfiltered:visible').innerText(), 'Figures are not filtered by the status.')
 })
 
 able('waits have share, quartiles, callers, and lead to the frame and to a request', async (t) => {
@@ -215,10 +213,15 @@ able('the verdict comes first, and leads to what it speaks of', async (t) => {
 
 able('callbacks and waits of a request are named by await site, types in words', async (t) => {
   const { page } = await opened()
-  t.is(await page.locator('.spans .gap title').first().evaluate((title) => title.textContent), `waited at ${report} until TIMER`)
-  const gap = await page.locator('.spans .gap rect').first().boundingBox()
+  const row = page.locator('.spans .wait-row').first()
+  t.is(await row.locator('th').getAttribute('title'), `waited 10.0 ms from + 10.0 ms at ${report} until TIMER`)
+  t.deepEqual([await row.locator('th').innerText(), await row.locator('.number').innerText()], ['report (report.js:24) until TIMER', '10.0 ms'])
+  const gap = await row.locator('rect.gap').boundingBox()
   const bar = await page.locator('.spans .bar').first().boundingBox()
   t.true(Math.abs(Number(gap?.width) / Number(bar?.width) - 0.1) < 0.01)
+  await row.getByRole('button').click()
+  t.is(await page.locator('.spans .chosen th').innerText(), 'report (report.js:24) until TIMER')
+  t.is(await page.locator('#detail h3').innerText(), 'GET /slow', 'the span that waited')
   const callbacks = page.locator('#detail tbody tr')
   t.deepEqual(await callbacks.first().locator('td, th').allInnerTexts(), ['HTTP request', '', '0 ms', '10.0 ms'])
   t.deepEqual(await callbacks.nth(1).locator('td, th').allInnerTexts(), ['data on a TCP connection', '10.0 ms at report (report.js:24)', '20.0 ms', '20.0 ms'])
@@ -231,7 +234,7 @@ able('labels of axes never touch, at any width and zoom', async (t) => {
   const { page } = await opened()
   for (const width of [400, 700, 1000, 1280]) {
     await page.setViewportSize({ width, height: 900 })
-    for (const zoom of ['', 'durations', 'timeline', 'durations']) {
+    for (const zoom of ['', 'timeline', 'timeline']) {
       if (zoom !== '') await page.getByRole('button', { name: `Zoom in: ${zoom}` }).click()
       await page.waitForTimeout(50)
       const gaps = await page.evaluate(() => [...document.querySelectorAll('svg.axis')].flatMap((axis) => {

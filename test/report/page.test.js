@@ -5,10 +5,10 @@
 
 const { createHash } = require('node:crypto')
 const test = require('ava')
-const { fit } = require('../../lib/report/render/page/data')
-const { createPage } = require('../../lib/report/render/page')
-const { unpack } = require('../../lib/report/render/page/client/path-trees')
-const { change, escapeInvisible, fromTo, percent, tick, time } = require('../../lib/report/render/page/client/format')
+const { fit } = require('../../report/render/page/data')
+const { createPage } = require('../../report/render/page')
+const { unpack } = require('../../report/render/page/client/path-trees')
+const { change, escapeInvisible, fromTo, percent, tick, time } = require('../../report/render/page/client/format')
 const { oddModels } = require('../helpers/odd-models')
 const { dear, load, modelOf, span, stack } = require('../helpers/page')
 
@@ -160,8 +160,8 @@ test('a model of nonsense makes a page, not an exception', (t) => {
 test('without scripts there are tables of the same figures', async (t) => {
   const model = await modelOf(load({ spans: 500 }), { compare: load({ spans: 500, faster: 0.2 }) })
   const html = /<noscript>(.*?)<\/noscript>/s.exec(createPage(model))?.[1] ?? ''
-  t.regex(html, /Figures per route: before\.jsonl/)
-  t.regex(html, /Figures per route: after\.jsonl/)
+  t.regex(html, /Routes: before\.jsonl/)
+  t.regex(html, /Routes: after\.jsonl/)
   for (const { name, summary } of model.routes) {
     const row = html.split('<tr>').find((one) => one.includes(`<td>${name}</td>`)) ?? ''
     t.true(row.includes(`>${time(summary.median)}<`), name)

@@ -9,6 +9,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const zlib = require('node:zlib')
 const { file, folder, idleSplit, lines, longstack, main, nanos, report, span, split } = require('../helpers/span-files')
+const { root } = require('../helpers/run')
 
 const three = () => [span({ ms: 1 }), span({ ms: 2, at: 10 }), span({ ms: 3, at: 20 })]
 
@@ -179,7 +180,7 @@ test('a line of 100 MB is skipped without being held', async (t) => {
   t.deepEqual(model.files[0].problems, ['line 3 skipped: longer than 16 MB'])
   const measured = await require('../helpers/run').node(['-e', `
     process.argv.splice(1, 0, '')
-    require(${JSON.stringify(path.join(path.dirname(main), '..', 'report', 'aggregate', 'model.js'))}).createModel([${JSON.stringify(to)}])
+    require(${JSON.stringify(path.join(root, 'report', 'aggregate', 'model.js'))}).createModel([${JSON.stringify(to)}])
       .then(() => console.log(process.resourceUsage().maxRSS))`])
   t.true(Number(measured.stdout) > 0 && Number(measured.stdout) < 200_000, measured.stdout + measured.stderr)
 })

@@ -6,7 +6,7 @@
 const test = require('ava')
 const fc = require('fast-check')
 const { file, report, span, split } = require('../helpers/span-files')
-const { createModel } = require('../../lib/report/aggregate/model')
+const { createModel } = require('../../report/aggregate/model')
 
 const QUERY = { at: 'query (/app/pool.js:34:9) via pg', callers: ['report (/app/app.js:24:9)'], until: 'TCP 127.0.0.1:5432', label: 'await' }
 const NAP = { at: 'report (/app/app.js:30:9)', until: 'TIMER', label: 'setTimeout(5)' }

@@ -4,9 +4,9 @@
 
 const test = require('ava')
 const { stripVTControlCharacters } = require('node:util')
-const { createModel } = require('../../lib/report/aggregate/model')
-const { comparison } = require('../../lib/report/render/compare')
-const { report } = require('../../lib/report/render/text')
+const { createModel } = require('../../report/aggregate/model')
+const { comparison } = require('../../report/render/compare')
+const { report } = require('../../report/render/text')
 const { incident } = require('../helpers/incident')
 const { file, longstack, span, split } = require('../helpers/span-files')
 
@@ -204,7 +204,7 @@ test('lines fit the width and break at words, in every form', async (t) => {
   const records = [...service(), ...incident(), span({ name: `GET /${long}` }), span({ name: '東京 '.repeat(30), ms: 3 })]
   const [a, b] = [file(t, records, 'a.jsonl'), file(t, [...records.slice(5), span({ name: 'GET /new' })], 'b.jsonl')]
   const [one, two] = [await createModel([a]), await createModel([a], { compare: [b] })]
-  /** @type {Array<(options: import('../../lib/report/render/text-context').TextOptions) => string>} */
+  /** @type {Array<(options: import('../../report/render/text-context').TextOptions) => string>} */
   const forms = [
     (options) => report(one, options),
     (options) => report(one, { ...options, full: true }),

@@ -9,7 +9,7 @@ const { once } = require('node:events')
 const fs = require('node:fs')
 const path = require('node:path')
 const test = require('ava')
-const { createModel } = require('../../lib/report/aggregate/model')
+const { createModel } = require('../../report/aggregate/model')
 const { folder } = require('../helpers/span-files')
 const { node, register, root, runsAll } = require('../helpers/run')
 

@@ -1,7 +1,7 @@
 'use strict'
 
 const test = require('ava')
-const { parseProfile } = require('../../../lib/report/read/profile')
+const { parseProfile } = require('../../../report/read/profile')
 const { node } = require('../../helpers/run')
 
 test('a profile of longstack is read as it is', async (t) => {

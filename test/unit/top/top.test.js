@@ -9,7 +9,7 @@ const { History, addCounts, addRoute, newInterval } = require('../../../lib/top/
 const { plainText } = require('../../../lib/top/lines')
 const { Model } = require('../../../lib/top/model')
 const { Screen } = require('../../../lib/top/screen')
-const { columnsOf } = require('../../../lib/report/render/wrap')
+const { columnsOf } = require('../../../report/render/wrap')
 const { clean } = require('../../../lib/text')
 
 /** @param {number[]} durations ms */

@@ -1,7 +1,7 @@
 'use strict'
 
 const test = require('ava')
-const { IdTable } = require('../../../../lib/report/aggregate/id-table')
+const { IdTable } = require('../../../../report/aggregate/id-table')
 
 test('what is added is there, once, however many there are', (t) => {
   const ids = new IdTable()

@@ -1,7 +1,7 @@
 'use strict'
 
 const test = require('ava')
-const { Numbers, Top } = require('../../../../lib/report/aggregate/numbers')
+const { Numbers, Top } = require('../../../../report/aggregate/numbers')
 
 test('Numbers are sorted, however many', (t) => {
   const numbers = new Numbers()

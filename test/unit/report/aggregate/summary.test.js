@@ -3,7 +3,7 @@
 // Expected values are those of R 4: quantile(type = 7), fivenum(), boxplot.stats(), bw.nrd0().
 
 const test = require('ava')
-const { boxOf, densityOf, nrd0, quantile, summarize } = require('../../../../lib/report/aggregate/summary')
+const { boxOf, densityOf, nrd0, quantile, summarize } = require('../../../../report/aggregate/summary')
 
 /** @param {number[]} values ascending @param {number[]} [weights] */
 function sampleOf (values, weights) {

@@ -4,8 +4,8 @@
 // silent.
 
 const test = require('ava')
-const { ModelBuilder } = require('../../../../lib/report/aggregate/model-builder')
-const { parseSpan } = require('../../../../lib/report/read/span-line')
+const { ModelBuilder } = require('../../../../report/aggregate/model-builder')
+const { parseSpan } = require('../../../../report/read/span-line')
 const { nanos, span, split } = require('../../../helpers/span-files')
 
 const DATABASE = 'TCP 127.0.0.1:5432'

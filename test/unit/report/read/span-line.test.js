@@ -1,7 +1,7 @@
 'use strict'
 
 const test = require('ava')
-const { amount, parseSpan, reasons, spansOfOtlp } = require('../../../../lib/report/read/span-line')
+const { amount, parseSpan, reasons, spansOfOtlp } = require('../../../../report/read/span-line')
 
 const record = {
   traceId: '0af7651916cd43dd8448eb211c80319c',

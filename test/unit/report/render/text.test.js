@@ -1,7 +1,7 @@
 'use strict'
 
 const test = require('ava')
-const { report } = require('../../../../lib/report/render/text')
+const { report } = require('../../../../report/render/text')
 
 const tree = { name: 'all requests', kind: /** @type {const} */ ('root'), ms: 0, count: 0, children: [] }
 

@@ -1,8 +1,8 @@
 'use strict'
 
 const test = require('ava')
-const { treeLines } = require('../../../../lib/report/render/tree')
-const { columnsOf } = require('../../../../lib/report/render/wrap')
+const { treeLines } = require('../../../../report/render/tree')
+const { columnsOf } = require('../../../../report/render/wrap')
 
 /** @param {string} kind @param {string} name @param {number} ms @param {any[]} children */
 function node (kind, name, ms, children = [], count = 1) {

@@ -1,7 +1,7 @@
 'use strict'
 
 const test = require('ava')
-const { waitGapsOf } = require('../../../../lib/report/render/wait-gaps')
+const { waitGapsOf } = require('../../../../report/render/wait-gaps')
 
 /** @type {Array<[number, number, string]>} */
 const runs = [[0, 2, 'a'], [12, 1, 'b'], [20, 1, 'c'], [28, 1, 'd'], [31, 1, 'e']]

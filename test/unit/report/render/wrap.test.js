@@ -1,7 +1,7 @@
 'use strict'
 
 const test = require('ava')
-const { columnsOf, glued, painted, prose, wrap } = require('../../../../lib/report/render/wrap')
+const { columnsOf, glued, painted, prose, wrap } = require('../../../../report/render/wrap')
 
 const red = (/** @type {string} */ text) => `\u001b[31m${text}\u001b[39m`
 

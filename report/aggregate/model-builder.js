@@ -1,0 +1,236 @@
+'use strict'
+
+// Adds up spans, one after another, and builds the model of a report. A span counts once: one that was
+// written while it was open is held until its end is read, copies in other files are ignored.
+
+const { MAX_GROUPS, createBlockers } = require('./blockers')
+const { delayersOf, digest } = require('./digest')
+const { Failures } = require('./failures')
+const { IdTable } = require('./id-table')
+const { Top } = require('./numbers')
+const { Renames } = require('./renames')
+const { MAX_ROUTES, createRoutes, isOutermost, labelOf } = require('./routes')
+const { MAX_PLACES } = require('./sites')
+const { BucketSums, TimeAxis } = require('./time-axis')
+const { verdictOf } = require('./verdict')
+const { IntervalFacts } = require('./verdict/interval')
+
+/**
+ * @typedef {import('../read/span-line').Span} Span
+ * @typedef {import('../read/span-files').FileReport} FileReport
+ * @typedef {import('./model').Model} Model
+ */
+
+const MAX_BLOCKERS = 100
+const MAX_OPEN = 100
+const MAX_HELD_CHARS = 64 << 20 // of open spans
+
+class ModelBuilder {
+  #axis = new TimeAxis()
+  #routes
+  #blocked = new BucketSums() // ms
+  /** what it learned from the spans that were added */
+  renames = new Renames()
+  #blockers = createBlockers(this.#axis, this.renames)
+  #failures = new Failures(this.#axis)
+  #intervals = new IntervalFacts()
+  #endedIds = new IdTable()
+  #open = new OpenSpans()
+  #requests
+  #otherSpans
+  #start = Infinity
+  #end = -Infinity
+  #sampledLines = 0
+  /** @type {Map<FileReport, number>} */
+  #copies = new Map()
+
+  /** @param {number} maxSlowest @param {boolean} isTimed whether sites have sums along time */
+  constructor (maxSlowest, isTimed) {
+    this.#routes = createRoutes(this.#axis, isTimed)
+    this.#requests = new Top(maxSlowest)
+    this.#otherSpans = new Top(maxSlowest)
+    this.#axis.follow(this.#blocked)
+  }
+
+  /**
+   * @param {Span} span
+   * @param {FileReport} file
+   */
+  add (span, file) {
+    this.#start = Math.min(this.#start, span.startMs)
+    this.#end = Math.max(this.#end, span.startMs + span.ms)
+    const [high, low] = hashOf(span)
+    if (span.open) {
+      if (!this.#endedIds.has(high, low)) this.#open.add(span)
+    } else if (this.#endedIds.add(high, low)) {
+      this.#open.remove(span)
+      this.#addEnded(span)
+    } else {
+      this.#copies.set(file, (this.#copies.get(file) ?? 0) + 1)
+    }
+  }
+
+  /** Adds a record of open intervals. @param {Span} record */
+  addIntervals (record) {
+    this.#intervals.add(record)
+  }
+
+  /**
+   * @param {FileReport[]} files
+   * @returns {Model}
+   */
+  build (files) {
+    const open = this.#open.list()
+    for (const span of open) this.#addOpen(span)
+    const [start, end] = [this.#start, this.#end]
+    for (const [file, count] of this.#copies) file.problems.push(copied(count))
+    const slowest = this.#requests.items()
+    this.#routes.rename(this.renames)
+    const series = this.#routes.series(this.#blocked)
+    const { tree: slowTree, isExact } = this.#routes.slowTree()
+    /** @type {Model} */
+    const model = {
+      files,
+      span: start <= end ? { fromUnixMs: start, toUnixMs: end } : undefined,
+      notes: this.#notes(open.length, isExact),
+      verdict: [],
+      routes: this.#routes.list(end > start ? (end - start) / 1000 : undefined),
+      slowest: slowest.length > 0 ? slowest : this.#otherSpans.items(),
+      tree: this.#routes.tree(),
+      slowTree,
+      failures: this.#failures.list(),
+      series,
+      blockers: this.#blockers.list().slice(0, MAX_BLOCKERS),
+      open: open.slice(0, MAX_OPEN).map(digest),
+      openCount: open.length,
+      traces: {}
+    }
+    for (const span of [...model.slowest, ...model.open]) this.renames.apply(span)
+    model.verdict = verdictOf(model, this.#routes.facts(), this.#intervals)
+    return model
+  }
+
+  /** @param {Span} span */
+  #addEnded (span) {
+    if (span.weight !== 1) this.#sampledLines++
+    if (span.blocked) return this.#addCallback(span)
+    this.#routes.add(span)
+    this.#addDelays(span)
+    this.#failures.add(span, labelOf(span))
+    this.renames.learn(span)
+    const top = span.kind === 'SERVER' ? this.#requests : this.#otherSpans
+    if (top.accepts(span.ms)) top.add(span.ms, digest(span))
+  }
+
+  /** Adds a span that no later line ended. @param {Span} span */
+  #addOpen (span) {
+    if (span.blocked) return this.#addCallback(span)
+    this.#routes.addOpen(span)
+    this.#addDelays(span)
+  }
+
+  /** @param {Span} span */
+  #addCallback (span) {
+    this.#blockers.addCallback(span)
+    this.#blocked.add(this.#axis.bucketOf(span.startMs), Number(span.attributes['longstack.blocked_ms']))
+  }
+
+  /** Adds who delayed a request: the spans inside of it were delayed with it. @param {Span} span */
+  #addDelays (span) {
+    const { spanId, name, attributes, weight } = span
+    this.#blockers.setName(spanId, name)
+    if (isOutermost(span)) this.#blockers.addDelays(delayersOf(attributes), weight)
+  }
+
+  /** @param {number} openCount @param {boolean} isExact the tree of the slowest */
+  #notes (openCount, isExact) {
+    const [others, delays] = [this.#routes.others(), this.#blockers.omitted()]
+    const notes = []
+    if (this.#sampledLines > 0) {
+      notes.push(`${this.#sampledLines} lines are sampled and stand for several spans each: counts, rates, ` +
+        'errors and quartiles are estimates for all of them.')
+    }
+    if (others > 0) {
+      notes.push(`More than ${MAX_ROUTES} names: ${others} spans are grouped as "(other names)".`)
+    }
+    if (openCount > MAX_OPEN) notes.push(`Only the ${MAX_OPEN} oldest of ${openCount} open spans are listed.`)
+    if (this.#open.omitted > 0) {
+      notes.push(`${this.#open.omitted} lines of open spans are omitted: too many to hold in memory.`)
+    }
+    if (!isExact) {
+      notes.push('The tree of the slowest 1 % lacks some of them: too many to hold in memory.')
+    }
+    const { omittedPlaces, isSampled } = this.#routes.limited()
+    if (isSampled) notes.push('Quartiles of waits at sites with very many requests are those of a sample.')
+    if (omittedPlaces > 0) notes.push(`More than ${MAX_PLACES} sites: what came later is in "other sites".`)
+    if (this.#failures.omitted > 0) {
+      notes.push(`${this.#failures.omitted} errors are omitted: too many different ones.`)
+    }
+    if (delays > 0) notes.push(`${delays} delays are omitted: more than ${MAX_GROUPS} blockers.`)
+    return notes
+  }
+}
+
+/** Open spans that wait for the line of their end. */
+class OpenSpans {
+  omitted = 0 // lines
+  /** @type {Map<string, Span>} */
+  #spans = new Map()
+  #chars = 0
+
+  /** @param {Span} span */
+  add (span) {
+    const id = idOf(span)
+    const chars = this.#chars + span.size - (this.#spans.get(id)?.size ?? 0)
+    if (chars > MAX_HELD_CHARS) {
+      this.omitted++
+    } else {
+      this.#chars = chars
+      this.#spans.set(id, span)
+    }
+  }
+
+  /** @param {Span} span that ended */
+  remove (span) {
+    if (this.#spans.size === 0) return
+    const id = idOf(span)
+    this.#chars -= this.#spans.get(id)?.size ?? 0
+    this.#spans.delete(id)
+  }
+
+  /** @returns {Span[]} oldest first */
+  list () {
+    return [...this.#spans.values()].sort((a, b) => a.startMs - b.startMs)
+  }
+}
+
+/** @param {number} count */
+function copied (count) {
+  return count === 1
+    ? 'one span was read before; counted once'
+    : `${count} spans were read before; counted once: the files contain the same run, or a part of it, twice`
+}
+
+/** @param {Span} span */
+function idOf ({ traceId, spanId }) {
+  return `${traceId} ${spanId}`
+}
+
+/** Mixes both ids into 64 bits. @param {Span} span @returns {[high: number, low: number]} */
+function hashOf ({ traceId, spanId }) {
+  const high = wordAt(spanId, 0) ^ wordAt(traceId, 0) ^ wordAt(traceId, 16)
+  const low = wordAt(spanId, 8) ^ wordAt(traceId, 8) ^ Math.imul(wordAt(traceId, 24), 0x9e3779b1)
+  return [high, low]
+}
+
+/** Reads eight hexadecimal digits of a text. @param {string} text @param {number} start */
+function wordAt (text, start) {
+  let word = 0
+  for (let i = start; i < start + 8; i++) {
+    const code = text.charCodeAt(i)
+    word = word << 4 | (code & 15) + (code >> 6) * 9 // letters are 0x41 and 0x61 and more
+  }
+  return word
+}
+
+module.exports = { ModelBuilder }

@@ -1,0 +1,75 @@
+'use strict'
+
+// Final names of requests. What a line says of another request, such as who delayed it, has the name that
+// this had then: method and path with `*` for ids (lib/path-names.js), if a framework reported its route only
+// later.
+
+const { generalPath, nameOfMethod } = require('../../lib/path-names')
+
+/** @typedef {import('../read/span-line').Span} Span */
+
+const MAX_NAMES = 10_000
+const MAX_RECENT = 2048 // spans, twice
+const LEARNED = 1000 // spans of a name from which its paths are learned; then each 32nd
+const EVERY = 32
+const OF_ANOTHER = ' of another request'
+
+class Renames {
+  /** by the name before; undefined if there are several @type {Map<string, string | undefined>} */
+  #names = new Map()
+  /** by id, of the latest spans that ended @type {Map<string, string>} */
+  #recent = new Map()
+  /** by id, of those before @type {Map<string, string>} */
+  #older = new Map()
+  /** spans by name @type {Map<string, number>} */
+  #counts = new Map()
+
+  /** Learns from a span that ended. @param {Span} span */
+  learn ({ spanId, name, kind, attributes }) {
+    if (kind !== 'SERVER') return
+    this.#recent.set(spanId, name)
+    if (this.#recent.size >= MAX_RECENT) [this.#older, this.#recent] = [this.#recent, new Map()]
+    const count = (this.#counts.get(name) ?? 0) + 1
+    if (count === 1 && this.#counts.size >= MAX_NAMES) return
+    this.#counts.set(name, count)
+    if (count > LEARNED && count % EVERY !== 0) return
+    const { 'http.request.method': method, 'url.path': path } = attributes
+    if (typeof method !== 'string' || typeof path !== 'string') return
+    this.#add(`${nameOfMethod(method)} ${generalPath(path)}`, name)
+  }
+
+  /** @param {string} before @param {string} name */
+  #add (before, name) {
+    const earlier = this.#names.get(before)
+    if (earlier === name) return
+    if (this.#names.has(before)) this.#names.set(before, undefined)
+    else if (this.#names.size < MAX_NAMES) this.#names.set(before, name)
+  }
+
+  /**
+   * Returns the final name of a request, or the one that it had if that is not certain.
+   * @param {string} name
+   * @param {string} [spanId]
+   */
+  nameOf = (name, spanId) => {
+    const recent = spanId === undefined ? undefined : this.#recent.get(spanId) ?? this.#older.get(spanId)
+    return recent ?? this.#names.get(name) ?? name
+  }
+
+  /** Renames the request in what ended a wait. @param {string | undefined} until */
+  untilOf = (until) => {
+    if (!until?.endsWith(OF_ANOTHER)) return until
+    return `${this.nameOf(until.slice(0, -OF_ANOTHER.length))}${OF_ANOTHER}`
+  }
+
+  /** Renames who delayed a span, and what ended its waits. @param {import('./digest').Digest} digest */
+  apply (digest) {
+    for (const delayer of digest.delayedBy) {
+      if (delayer.name !== undefined) delayer.name = this.nameOf(delayer.name, delayer.spanId)
+    }
+    for (const wait of digest.waits) wait.until = this.untilOf(wait.until)
+    if (digest.blockedBy !== undefined) digest.blockedBy = this.nameOf(digest.blockedBy, digest.parentSpanId)
+  }
+}
+
+module.exports = { Renames }

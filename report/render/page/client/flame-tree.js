@@ -1,0 +1,191 @@
+'use strict'
+
+// The tree behind a flame graph, without a document: two runs merged into one, where each frame lies, what a
+// search finds, how much of a frame ran and waited.
+
+/**
+ * @typedef {object} PathNode see PathNode in report/aggregate/model.js
+ * @property {string} name
+ * @property {string} kind root, route, frame, ran, waited, delayed or beside
+ * @property {number} ms including children
+ * @property {number} count requests or waits
+ * @property {PathNode[]} [children]
+ * @property {string[]} [traceIds] slowest examples
+ * @property {number[]} [byBucket] of a leaf along time: bucket, ms, bucket, ms …
+ *
+ * @typedef {object} Frame
+ * @property {string} name
+ * @property {string} kind
+ * @property {Array<PathNode | undefined>} runs one, or two to compare; undefined where a run does not have it
+ * @property {Frame | undefined} parent
+ * @property {Frame[]} children
+ * @property {number} depth
+ * @property {number} ms width
+ * @property {number} start ms from the left end of the root
+ */
+
+const KINDS = /** @type {const} */ (['ran', 'waited', 'delayed', 'beside'])
+/** Changes below this part of the mean of their route are not told apart from noise. */
+const VISIBLE_CHANGE = 0.02
+const STRONG_CHANGE = 0.1
+
+/**
+ * Merges the trees of one or two runs: nodes of the same kind and name below the same parent are one frame.
+ * @param {Array<PathNode | undefined>} trees
+ * @param {Frame} [parent]
+ * @returns {Frame}
+ */
+function mergeTrees (trees, parent) {
+  const { name, kind } = /** @type {PathNode} */ (trees.find((tree) => tree !== undefined))
+  const depth = parent === undefined ? 0 : parent.depth + 1
+  /** @type {Frame} */
+  const frame = { name, kind, runs: trees, parent, children: [], depth, ms: 0, start: 0 }
+  /** @type {Map<string, Array<PathNode | undefined>>} */
+  const pairs = new Map()
+  trees.forEach((tree, i) => {
+    tree?.children?.forEach((child, position, siblings) => {
+      const isSame = (/** @type {PathNode} */ other) => other.name === child.name && other.kind === child.kind
+      const key = `${child.kind} ${child.name} ${siblings.slice(0, position).filter(isSame).length}`
+      const pair = pairs.get(key) ?? trees.map(() => undefined)
+      pairs.set(key, pair.with(i, child))
+    })
+  })
+  frame.children = [...pairs.values()].map((pair) => mergeTrees(pair, frame))
+  return frame
+}
+
+/**
+ * Places a frame and all below it: widths are those of one run.
+ * @param {Frame} frame
+ * @param {number} run
+ * @param {number} [start]
+ */
+function layOut (frame, run, start = 0) {
+  frame.start = start
+  let end = start
+  for (const child of frame.children) {
+    layOut(child, run, end)
+    end += child.ms
+  }
+  frame.ms = Math.max(frame.runs[run]?.ms ?? 0, end - start)
+}
+
+/** @param {Frame} frame @returns {Frame[]} it and all below it, parents first */
+function allOf (frame) {
+  const frames = [frame]
+  for (let i = 0; i < frames.length; i++) frames.push(...frames[i].children)
+  return frames
+}
+
+/** @param {Frame} frame @returns {Frame[]} its ancestors and itself, outermost first */
+function pathOf (frame) {
+  const frames = []
+  for (let next = /** @type {Frame | undefined} */ (frame); next; next = next.parent) frames.unshift(next)
+  return frames
+}
+
+/** Returns the frame that a mean is taken over: the route, else the root. @param {Frame} frame */
+function baseOf (frame) {
+  const frames = pathOf(frame)
+  return frames.find(({ kind }) => kind === 'route') ?? frames[0]
+}
+
+/**
+ * Returns the mean ms of a frame per request of its route, for each run; 0 for a run without it.
+ * @param {Frame} frame
+ */
+function meansOf (frame) {
+  const base = baseOf(frame)
+  return frame.runs.map((node, i) => (node?.ms ?? 0) / Math.max(1, base.runs[i]?.count ?? 1))
+}
+
+/**
+ * Returns how the mean of a frame changed from the first run to the second one, and whether that is much for
+ * its route.
+ * @param {Frame} frame
+ * @returns {{ ms: number, direction: 'grows' | 'shrinks' | 'same', isStrong: boolean }}
+ */
+function changeOf (frame) {
+  const [before, after] = meansOf(frame)
+  const base = Math.max(...meansOf(baseOf(frame)))
+  const share = base > 0 ? Math.abs(after - before) / base : 0
+  const direction = share < VISIBLE_CHANGE ? 'same' : after > before ? 'grows' : 'shrinks'
+  return { ms: after - before, direction, isStrong: share >= STRONG_CHANGE }
+}
+
+/**
+ * Adds up what the leaves of a frame are.
+ * @param {Frame} frame
+ * @returns {Record<typeof KINDS[number], number>} ms
+ */
+function partsOf (frame) {
+  const parts = { ran: 0, waited: 0, delayed: 0, beside: 0 }
+  for (const { kind, children, ms } of allOf(frame)) {
+    if (children.length === 0 && kind in parts) parts[/** @type {'ran'} */ (kind)] += ms
+  }
+  return parts
+}
+
+/**
+ * Finds frames by a part of their names, ignoring case. A frame below a match is not added to the sum again.
+ * @param {Frame} root
+ * @param {string} text
+ * @returns {{ frames: Set<Frame>, ms: number }}
+ */
+function search (root, text) {
+  const part = text.trim().toLowerCase()
+  /** @type {Set<Frame>} */
+  const frames = new Set()
+  if (part === '') return { frames, ms: 0 }
+  let ms = 0
+  /** @type {Array<{ frame: Frame, isInside: boolean }>} */
+  const waiting = [{ frame: root, isInside: false }]
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const { frame, isInside } = next
+    const matches = frame.name.toLowerCase().includes(part)
+    if (matches) frames.add(frame)
+    if (matches && !isInside) ms += frame.ms
+    for (const child of frame.children.toReversed()) {
+      waiting.push({ frame: child, isInside: isInside || matches })
+    }
+  }
+  return { frames, ms }
+}
+
+/**
+ * Follows names down from the root as far as there are such frames.
+ * @param {Frame} root
+ * @param {string[]} names without that of the root
+ * @returns {{ frame: Frame, isComplete: boolean }}
+ */
+function follow (root, names) {
+  let frame = root
+  for (const name of names) {
+    const child = frame.children.find((candidate) => candidate.name === name)
+    if (child === undefined) return { frame, isComplete: false }
+    frame = child
+  }
+  return { frame, isComplete: true }
+}
+
+/**
+ * Returns the frame that an arrow key leads to: up the parent, down the largest child, sideways the next one
+ * of the same depth.
+ * @param {Frame} frame
+ * @param {string} key
+ * @param {Frame} top the frame that fills the width
+ * @returns {Frame | undefined}
+ */
+function neighbour (frame, key, top) {
+  if (key === 'ArrowUp') return frame.parent
+  if (key === 'ArrowDown') return frame.children.toSorted((a, b) => b.ms - a.ms)[0]
+  if (key === 'Home') return top
+  if (frame.depth <= top.depth) return undefined
+  const row = allOf(top).filter(({ depth, ms }) => depth === frame.depth && ms > 0)
+  row.sort((a, b) => a.start - b.start)
+  return row[row.indexOf(frame) + (key === 'ArrowRight' ? 1 : -1)]
+}
+
+module.exports = {
+  KINDS, allOf, baseOf, changeOf, follow, layOut, meansOf, mergeTrees, neighbour, partsOf, pathOf, search
+}

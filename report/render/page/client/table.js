@@ -1,0 +1,168 @@
+'use strict'
+
+// A table that sorts by any column. Headings are buttons, so that a keyboard reaches them; the order is in
+// aria-sort and, after a change, in a live region.
+
+/* global ResizeObserver */
+
+const { h } = require('./dom')
+const { count } = require('./format')
+
+/**
+ * @template Row
+ * @typedef {object} Column
+ * @property {string} title
+ * @property {(row: Row) => number | string | undefined} [value] to sort by; without it the column does not
+ *   sort
+ * @property {(row: Row) => any} cell
+ * @property {boolean} [text] aligned to the left, ascending at first
+ * @property {boolean} [descends] descending at first, though it is text
+ * @property {any} [below] element below the title
+ * @property {string} [hint]
+ * @property {string} [class]
+ */
+
+/**
+ * @template Row
+ * @typedef {object} Table
+ * @property {any} element
+ * @property {(rows: Row[]) => void} show draws other rows, in the order that was chosen
+ * @property {(matches: (row: Row) => boolean) => boolean} reveal moves to the first row that matches, and
+ *   returns whether there is one
+ */
+
+let tables = 0
+
+/**
+ * @template Row
+ * @param {object} options
+ * @param {string} options.caption
+ * @param {Array<Column<Row>>} options.columns the first one names the row
+ * @param {Row[]} options.rows
+ * @param {number} [options.sorted] column to sort by at first, in descending order; none: the order of the
+ *   rows
+ * @param {number} [options.maxRows] rows until the button for all is pressed
+ * @param {string} [options.class]
+ * @param {string} [options.empty] shown instead of the table where there is no row
+ * @returns {Table<Row>}
+ */
+function createTable ({ caption, columns, rows: first, sorted, maxRows = 15, class: style = '', empty }) {
+  const id = `table-${++tables}`
+  const body = h('tbody')
+  const status = h('p', { class: 'hidden', 'aria-live': 'polite' })
+  const heads = columns.map(heading)
+  const more = h('button', { type: 'button', class: 'more', on: { click: showAll } })
+  const none = h('p', { class: 'note', hidden: true }, empty ?? 'None in what is selected.')
+  let rows = first
+  let order = { column: sorted ?? -1, down: true }
+  let showsAll = false
+
+  /** @param {Column<Row>} column @param {number} index */
+  function heading ({ title, value, text, hint, below, class: kind = '' }, index) {
+    const attributes = { scope: 'col', class: classOf(text, kind), title: hint }
+    if (value === undefined) return h('th', attributes, title, below)
+    return h('th', attributes, h('button', { type: 'button', on: { click: () => sort(index) } }, title))
+  }
+
+  /** @param {number} column */
+  function sort (column) {
+    const { text, descends } = columns[column]
+    const down = order.column === column ? !order.down : descends === true || text !== true
+    order = { column, down }
+    draw()
+    status.textContent = `Sorted by ${columns[column].title}, ${down ? 'descending' : 'ascending'}`
+  }
+
+  function showAll () {
+    showsAll = true
+    draw()
+    const first = body.rows[maxRows]?.querySelector('button, a, summary')
+    first?.focus()
+  }
+
+  function draw () {
+    heads.forEach((head, i) => {
+      if (i === order.column) head.setAttribute('aria-sort', order.down ? 'descending' : 'ascending')
+      else head.removeAttribute('aria-sort')
+    })
+    const isShort = rows.length <= maxRows + 3 // a button for three more rows is not shorter than they are
+    const visible = inOrder().slice(0, showsAll || isShort ? undefined : maxRows)
+    body.replaceChildren(...visible.map(line))
+    more.textContent = `Show all ${count(rows.length)}`
+    more.hidden = showsAll || isShort
+    none.hidden = rows.length > 0
+    region.hidden = rows.length === 0
+    markEdges()
+  }
+
+  function inOrder () {
+    const value = columns[order.column]?.value
+    if (value === undefined) return rows
+    const keyed = rows.map((row) => ({ row, key: value(row) }))
+    return keyed.sort((a, b) => compare(a.key, b.key, order.down ? -1 : 1)).map(({ row }) => row)
+  }
+
+  /** @param {Row} row */
+  function line (row) {
+    return h('tr', {}, columns.map(({ cell, text, class: kind = '' }, i) => {
+      const attributes = { class: classOf(text, kind) }
+      return i === 0 ? h('th', { scope: 'row', ...attributes }, cell(row)) : h('td', attributes, cell(row))
+    }))
+  }
+
+  /** Marks the sides on which a table goes on beyond what is visible. */
+  function markEdges () {
+    const { scrollLeft, scrollWidth, clientWidth } = region
+    region.classList.toggle('more-left', scrollLeft > 1)
+    region.classList.toggle('more-right', scrollLeft + clientWidth < scrollWidth - 1)
+  }
+
+  const table = h('table', { class: style || undefined },
+    h('caption', { id, class: 'hidden' }, caption), h('thead', {}, h('tr', {}, heads)), body)
+  const on = { scroll: markEdges }
+  const region = h('div', { class: 'scroll', role: 'region', 'aria-labelledby': id, tabindex: 0, on }, table)
+  new ResizeObserver(markEdges).observe(region)
+  draw()
+  return {
+    element: h('div', { class: 'table' }, region, none, more, status),
+    show (next) {
+      rows = next
+      draw()
+    },
+    reveal (matches) {
+      const index = inOrder().findIndex(matches)
+      if (index === -1) return false
+      if (index >= body.rows.length) showsAll = true
+      draw()
+      point(body.rows[index])
+      return true
+    }
+  }
+}
+
+/** Moves to a row and marks it until another one is. @param {any} row */
+function point (row) {
+  row.ownerDocument.querySelector('tr.pointed')?.classList.remove('pointed')
+  row.classList.add('pointed')
+  row.tabIndex = -1
+  row.scrollIntoView({ block: 'center' })
+  row.focus({ preventScroll: true })
+}
+
+/** @param {boolean | undefined} isText @param {string} kind */
+function classOf (isText, kind) {
+  return `${isText ? '' : 'number'} ${kind}`.trim() || undefined
+}
+
+/**
+ * Compares keys; undefined comes last in both directions.
+ * @param {any} a
+ * @param {any} b
+ * @param {number} direction
+ */
+function compare (a, b, direction) {
+  if (a === undefined || b === undefined) return a === b ? 0 : a === undefined ? 1 : -1
+  return direction * (typeof a === 'string' ? a.localeCompare(b) : a - b)
+}
+
+module.exports = { createTable }
