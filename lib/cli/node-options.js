@@ -86,8 +86,8 @@ function withRegister (text, file) {
  */
 function variablesOf (values) {
   if (values.mode !== undefined && values.mode !== 'full') printError(`longstack: --mode: ${NO_LIGHT_MODE}`)
-  const given = Object.entries(rules).filter(([, { flag }]) => values[flag] !== undefined)
-  return Object.fromEntries(given.map(([name, { flag, fromText, initial, variable }]) => {
+  const entries = Object.entries(rules).filter(([, { flag }]) => values[flag] !== undefined)
+  return Object.fromEntries(entries.map(([name, { flag, fromText, initial, variable }]) => {
     const text = initial === true ? 'off' : String(values[flag])
     try {
       parseOptions({ [name]: fromText(text) }, defaultOptions())

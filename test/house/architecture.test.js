@@ -18,7 +18,7 @@ const MAX_VAGUE = 0.003
 // Each part loads, while it is loaded, only itself and what its line names. In a function it may require
 // anything of the lines above its own as well, never of a line below.
 const floors = [
-  { 'ask/lines.js': [], 'ask/socket-names.js': [], 'files.js': [], 'listeners.js': [], 'buckets.js': [], 'objects.js': [], 'option-types.js': [], 'path-names.js': [], 'reasons.js': [], 'standard-error.js': [], 'text.js': [], 'encoding/': [] },
+  { 'ask/lines.js': [], 'ask/socket-names.js': [], 'files.js': [], 'listeners.js': [], 'buckets.js': [], 'objects.js': [], 'option-types.js': [], 'path-names.js': [], 'wrap.js': [], 'reasons.js': [], 'standard-error.js': [], 'text.js': [], 'encoding/': [] },
   { 'warnings.js': ['listeners.js'] },
   { 'errors.js': ['text.js', 'warnings.js'] },
   { 'context/': ['objects.js', 'errors.js'] },
