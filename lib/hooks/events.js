@@ -25,7 +25,7 @@ const { UNKNOWN, createOlderSteps } = require('./older-steps')
 const {
   MASK, SHIFT, IDS, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, RUN,
   LIVE, PASSED, ONE_SHOT, SPECIAL, TICK, TIMER, CALLED, DETAILED, PARSER,
-  COUNTED, ROUND_START, NO_CHAIN, OWN_WORK_CHAIN, CHAIN_BITS, TICKS, WRAP
+  COUNTED, ROUND_START, SETTLED, NO_CHAIN, OWN_WORK_CHAIN, CHAIN_BITS, TICKS, WRAP
 } = records
 const { PROMISES, ids, promises, resources } = records
 const SEPARATE = -1 // in place of an iteration: see beginCallback
@@ -72,7 +72,8 @@ function createEvents ({
   function initResource (asyncId, type, trigger, resource) {
     try {
       const offset = (asyncId & MASK) << SHIFT
-      if ((resources[offset + FLAGS] & (LIVE | PASSED)) !== 0) records.keep(resources, offset)
+      const previous = resources[offset + FLAGS]
+      if ((previous & (LIVE | PASSED)) !== 0 && (previous & SETTLED) === 0) records.keep(resources, offset)
       if (guard.inOwnWork) return recordOwnWork(offset, asyncId, kindTable.kinds.get(type)?.flags ?? 0)
       if (current[DEPTH] === 0) resolveCurrent(trigger)
       const kind = type === 'TickObject'
