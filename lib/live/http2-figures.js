@@ -3,13 +3,11 @@
 // Requests over HTTP/2 that servers get: a stream is one. Node 20 reports none.
 
 const { now } = require('../context/clock')
+const { nameOfUrl } = require('../context/request-names')
 const { hidden, isObject, own } = require('../objects')
 
-/**
- * @param {import('./route-figures').RouteTable} table
- * @param {import('./route-names').RouteNames} names
- */
-function createHttp2Figures (table, names) {
+/** @param {import('./route-figures').RouteTable} table */
+function createHttp2Figures (table) {
   /** @type {WeakMap<object, { since: number, name: string }>} */
   let streams = new WeakMap()
   let inFlight = 0
@@ -19,7 +17,7 @@ function createHttp2Figures (table, names) {
     const method = own(headers, ':method')
     const path = own(headers, ':path')
     if (typeof method !== 'string' || streams.has(stream)) return
-    const name = names.byPath(method, typeof path === 'string' ? path : '')
+    const name = nameOfUrl(method, typeof path === 'string' ? path : '')
     streams.set(stream, { since: now(), name })
     inFlight++
   }

@@ -66,4 +66,4 @@ class RouteTable {
   }
 }
 
-module.exports = { MAX_ROUTES, OTHER, RouteTable }
+module.exports = { RouteTable }

@@ -6,7 +6,6 @@
 const { createHttp1Figures } = require('./http1-figures')
 const { createHttp2Figures } = require('./http2-figures')
 const { RouteTable } = require('./route-figures')
-const { createRouteNames } = require('./route-names')
 
 /**
  * @typedef {object} ServedFigures
@@ -15,12 +14,11 @@ const { createRouteNames } = require('./route-names')
  * @property {{ ms: number, name: string } | undefined} oldest request in flight, of HTTP/1
  */
 
-/** @param {Parameters<typeof createRouteNames>[0]} frameworks */
-function createServedFigures (frameworks) {
+/** @param {(request: object) => string | undefined} routeOf the route that a framework found */
+function createServedFigures (routeOf) {
   const table = new RouteTable()
-  const names = createRouteNames(frameworks)
-  const http1 = createHttp1Figures(table, names)
-  const http2 = createHttp2Figures(table, names)
+  const http1 = createHttp1Figures(table, routeOf)
+  const http2 = createHttp2Figures(table)
 
   return {
     subscriptions: [...http1.subscriptions, ...http2.subscriptions],
