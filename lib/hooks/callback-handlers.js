@@ -62,12 +62,11 @@ function createCallbackHandlers ({ parts, listener, carrier, orphans, loopTime, 
 
   /**
    * Handles the begin of a callback of a handle or parser, or of any callback in light mode.
-   * @param {number} ref
    * @param {number} flags
    * @param {Int32Array} words of its record
    * @param {number} offset
    */
-  function handleBefore (ref, flags, words, offset) {
+  function handleBefore (flags, words, offset) {
     if ((flags & COUNTED) !== 0) countCallback()
     if ((flags & PARSER) !== 0 && words[offset + DETAIL] !== 0) resumeRequest(words, offset)
     if ((flags & ENTERED) !== 0 && carrier.isOn) {

@@ -59,7 +59,7 @@ function createOlderSteps ({ parts, carrier, callbackHandlers, loopTime, enter, 
     if (asked === 0 || !beginAnswer(asked)) beginUnrecorded(ref, asyncId, opener)
     if (asyncId !== 0) countCallback()
     if (opener !== undefined || carrier.isOn) {
-      callbackHandlers.handleBefore(ref, SPECIAL | DETAILED | ENTERED, resources, 0)
+      callbackHandlers.handleBefore(SPECIAL | DETAILED | ENTERED, resources, 0)
     }
     if (!allocationClock.isOn) return
     allocationClock.mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
