@@ -49,4 +49,4 @@ function explain (subject, { code, detail }) {
   return /** @type {Record<string, Sentence>} */ (sentences[subject])[code](detail)
 }
 
-module.exports = { explain, sentences }
+module.exports = { explain }

@@ -109,4 +109,4 @@ function requestText (ref) {
   return ref === 0 ? undefined : contextAt(ref)?.request
 }
 
-module.exports = { connectionStepOf, withConnection }
+module.exports = { withConnection }

@@ -1,18 +1,49 @@
 'use strict'
 
-// Names of the requests that servers received: `GET /config`. The record of a request (records.js) holds the
-// number of its name, since most requests repeat. Bounded: names of requests received long ago are forgotten.
-//
-// No query string, and no text longer than LENGTH, is kept.
+// Names of requests: `GET /config`, with the route of a framework in place of the path, or what path-names.js
+// makes of it. The record of a request that a server received (records.js) holds the number of a name with
+// the whole path, since most requests repeat. No query string, and no text longer than MAX_PATH, is kept.
 
-// Distinct names before numbering starts again; older numbers stay valid for as many more. A power of two
-const TEXTS = 1 << 12
-const LENGTH = 200 // characters of a path
-const METHOD = 32 // characters of a method: HTTP/2 lets a client make them up
+const MAX_NUMBERS = 1 << 12 // of distinct names; older ones stay valid for as many more. A power of two
+const MAX_NAMES = 1000
+const MAX_PATH = 200 // characters of a path
+const MAX_METHOD = 32 // characters of a method: HTTP/2 lets a client make them up
 
-/** numbers of names, by method, then path @type {Map<string, Map<string, number>>} */
-let numbersByMethod = new Map()
-let size = 0
+/** What is remembered by method and path, for a while. @template Value */
+class ByMethod {
+  /** @type {Map<string, Map<string, Value>>} */
+  #values = new Map()
+  #size = 0
+  #maxSize
+
+  /** @param {number} maxSize */
+  constructor (maxSize) {
+    this.#maxSize = maxSize
+  }
+
+  /** @param {string} method @param {string} path @returns {Value | undefined} */
+  get (method, path) {
+    return this.#values.get(method)?.get(path)
+  }
+
+  /** @param {string} method @param {string} path @param {Value} value */
+  set (method, path, value) {
+    if (this.#size >= this.#maxSize) {
+      this.#values = new Map()
+      this.#size = 0
+    }
+    this.#size++
+    const values = this.#values.get(method)
+    if (values === undefined) this.#values.set(method, new Map([[path, value]]))
+    else values.set(path, value)
+    return value
+  }
+}
+
+/** @type {ByMethod<number>} */
+const numbers = new ByMethod(MAX_NUMBERS)
+/** by template: route, or path with `*` @type {ByMethod<string>} */
+const names = new ByMethod(MAX_NAMES)
 /** @type {string[]} */
 const texts = []
 let last = 0
@@ -23,21 +54,16 @@ let last = 0
  * @returns {number} of the name, above 0
  */
 function numberOf (method, url) {
-  const path = pathOf(url)
+  const wholePath = pathOf(url)
+  const path = wholePath.length > MAX_PATH ? `${wholePath.slice(0, MAX_PATH)}\u2026` : wholePath
   const verb = shortMethod(method)
-  const number = numbersByMethod.get(verb)?.get(path)
-  if (number !== undefined) return number
-  if (size >= TEXTS) forget()
-  let numbers = numbersByMethod.get(verb)
-  if (numbers === undefined) numbersByMethod.set(verb, numbers = new Map())
-  const added = add(`${verb} ${path}`)
-  numbers.set(copyOf(path), added)
-  size++
-  return added
+  return numbers.get(verb, path) ?? numbers.set(verb, copyOf(path), add(`${verb} ${path}`))
 }
 
 /** @param {string} method @returns {string} */
-const shortMethod = (method) => method.length > METHOD ? copyOf(`${method.slice(0, METHOD)}\u2026`) : method
+const shortMethod = (method) => {
+  return method.length > MAX_METHOD ? copyOf(`${method.slice(0, MAX_METHOD)}\u2026`) : method
+}
 
 /**
  * Copies a substring, which would keep its whole string alive (V8's SlicedString, src/objects/string.h).
@@ -45,37 +71,17 @@ const shortMethod = (method) => method.length > METHOD ? copyOf(`${method.slice(
  */
 const copyOf = (text) => ` ${text}`.slice(1)
 
-/**
- * Prototype of requests that no program replaced: their properties are Node's.
- * @type {object | undefined}
- */
-let nodePrototype
-
-/**
- * Returns whether reading properties of a request runs no code of the program.
- * @param {object} request
- */
-function hasNodePrototype (request) {
-  nodePrototype ??= require('node:http').IncomingMessage.prototype
-  return Object.getPrototypeOf(request) === nodePrototype
-}
-
 /** @param {string} text @returns {number} */
 function add (text) {
   last = last % 0x7fffffff + 1
-  texts[last & (2 * TEXTS - 1)] = copyOf(text)
+  texts[last & (2 * MAX_NUMBERS - 1)] = copyOf(text)
   return last
-}
-
-function forget () {
-  numbersByMethod = new Map()
-  size = 0
 }
 
 /** @param {number} number @returns {string | undefined} */
 function textAt (number) {
-  const isValid = number > 0 && number <= last && last - number < 2 * TEXTS
-  return isValid ? texts[number & (2 * TEXTS - 1)] : undefined
+  const isValid = number > 0 && number <= last && last - number < 2 * MAX_NUMBERS
+  return isValid ? texts[number & (2 * MAX_NUMBERS - 1)] : undefined
 }
 
 /**
@@ -90,20 +96,26 @@ function withRoute (number, route) {
   return numberOf(text.slice(0, text.indexOf(' ')), route)
 }
 
+/** Returns a name; equal ones are one text. @param {string} method @param {string} template */
+function requestName (method, template) {
+  return names.get(method, template) ??
+    names.set(method, template, `${require('../path-names').nameOfMethod(method)} ${template}`)
+}
+
+/** Returns the name of a request whose route is not known. @param {string} method @param {string} url */
+function nameOfUrl (method, url) {
+  return requestName(method, require('../path-names').nameOfPath(pathOf(url)))
+}
+
 /**
  * Returns the path alone, without the host of a request to a proxy and without a query string.
  * @param {string} url
  */
 function pathOf (url) {
-  let start = 0
-  if (!url.startsWith('/') && url !== '*') {
-    const host = url.indexOf('://')
-    if (host !== -1) start = url.indexOf('/', host + '://'.length)
-    if (start === -1) return '/'
-  }
+  const host = url.startsWith('/') ? null : /^[a-z][\w+.-]*:\/\/[^/?#]*/i.exec(url)
+  const start = host === null ? 0 : host[0].length
   const end = endOf(url)
-  if (end < start) return '/'
-  return end - start > LENGTH ? `${url.slice(start, start + LENGTH)}\u2026` : url.slice(start, end)
+  return host !== null && end === start ? '/' : url.slice(start, end)
 }
 
 /** @param {string} url @returns {number} where its path ends */
@@ -114,4 +126,15 @@ function endOf (url) {
   return hash === -1 || query < hash ? query : hash
 }
 
-module.exports = { hasNodePrototype, numberOf, withRoute, shortMethod, textAt }
+/** of requests that no program replaced: their properties are Node's @type {object | undefined} */
+let nodePrototype
+
+/** Returns whether reading properties of a request runs no code of the program. @param {object} request */
+function hasNodePrototype (request) {
+  nodePrototype ??= require('node:http').IncomingMessage.prototype
+  return Object.getPrototypeOf(request) === nodePrototype
+}
+
+module.exports = {
+  hasNodePrototype, nameOfUrl, numberOf, pathOf, requestName, shortMethod, textAt, withRoute
+}

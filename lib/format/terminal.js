@@ -138,4 +138,4 @@ function urlOf (file) {
   }
 }
 
-module.exports = { fatalStyle, inspectStyle, plain, styleOf }
+module.exports = { fatalStyle, inspectStyle, styleOf }

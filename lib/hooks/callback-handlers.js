@@ -61,12 +61,11 @@ function createCallbackHandlers ({ parts, listener, orphans, loopTime, runGuarde
 
   /**
    * Handles the begin of a callback of a handle or parser.
-   * @param {number} ref
    * @param {number} flags
    * @param {Int32Array} words of its record
    * @param {number} offset
    */
-  function handleBefore (ref, flags, words, offset) {
+  function handleBefore (flags, words, offset) {
     if ((flags & COUNTED) !== 0) countCallback()
     if ((flags & PARSER) !== 0 && words[offset + DETAIL] !== 0) resumeRequest(words, offset)
     if ((flags & (SPECIAL | DETAILED)) === 0) return

@@ -188,7 +188,7 @@ function createEvents ({
     const flags = words[offset + FLAGS]
     const isAsked = (flags & SPECIAL) !== 0 && words[offset + DETAIL] !== 0
     if (!isAsked || !beginAnswer(words[offset + DETAIL])) begin(ref, flags, words, offset)
-    if ((flags & HANDLED) !== 0) callbackHandlers.handleBefore(ref, flags, words, offset)
+    if ((flags & HANDLED) !== 0) callbackHandlers.handleBefore(flags, words, offset)
     if (allocationClock.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
   }
 

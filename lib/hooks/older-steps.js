@@ -57,7 +57,7 @@ function createOlderSteps ({ parts, callbackHandlers, loopTime, enter, beginAnsw
     const asked = opener === undefined ? 0 : registry.get(asyncId)?.ask ?? 0
     if (asked === 0 || !beginAnswer(asked)) beginUnrecorded(ref, asyncId, opener)
     if (asyncId !== 0) countCallback()
-    if (opener !== undefined) callbackHandlers.handleBefore(ref, SPECIAL | DETAILED, resources, 0)
+    if (opener !== undefined) callbackHandlers.handleBefore(SPECIAL | DETAILED, resources, 0)
     if (!allocationClock.isOn) return
     allocationClock.mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
   }

@@ -11,6 +11,7 @@ const { nameOfPath } = require('../path-names')
 
 const MAX_ROUTE = 512 // characters
 const MAX_DEPTH = 16 // routers in routers
+const MAX_MOUNTS = 64 // of a route
 const PUBLISHED_ERRORS = Symbol.for('router.tracing.publishedErrors') // of the router of Express 5
 const KOA = /[\\/]koa[\\/]lib[\\/]context\.js$/
 
@@ -31,6 +32,12 @@ function textOfRoute (value) {
 const fields = (value) => isObject(value) || typeof value === 'function' ? value : undefined
 
 /**
+ * Routes of Express by their object, then the path before it: as requested, and as declared.
+ * @type {WeakMap<object, Map<string, string>>}
+ */
+const expressRoutes = new WeakMap()
+
+/**
  * Returns the route of Express, 4 and 5. A request has the part that the innermost router knows, and the path
  * before it as requested; how that was declared is found in the routers around.
  * @param {object} request
@@ -42,7 +49,12 @@ function expressRoute (request) {
   if (path === undefined) return undefined
   const base = own(request, 'baseUrl')
   if (typeof base !== 'string' || base === '') return join('', path)
-  return join(mountOf(request, /** @type {object} */ (route), base) ?? nameOfPath(base), path)
+  let routes = expressRoutes.get(route)
+  if (routes === undefined || routes.size >= MAX_MOUNTS) expressRoutes.set(route, routes = new Map())
+  let text = routes.get(base)
+  text ??= join(mountOf(request, route, base) ?? nameOfPath(base), path)
+  routes.set(base, text)
+  return text
 }
 
 /** @param {string} base @param {string} path */
@@ -238,4 +250,4 @@ function routeText (route) {
   return textOfRoute(route)?.slice(0, MAX_ROUTE) || undefined
 }
 
-module.exports = { createKoaRoutes, expressError, expressRoute, routeText }
+module.exports = { createKoaRoutes, expressError, routeText }

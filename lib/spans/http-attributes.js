@@ -3,13 +3,52 @@
 // Names and attributes of spans of requests and connections, in OpenTelemetry's terms. Reads own data
 // properties only: no getter or proxy of the program's is run. No header, body or query string is recorded.
 
-const { hasNodePrototype } = require('../context/request-names')
+const requests = require('../context/request-names')
 const { endOf, handleOf } = require('../node-objects')
 const { hidden, hiddenProperty, isObject, own } = require('../objects')
-const { hostOf, methodOf, pathOf, requestName, textOf } = require('./http-names')
 const { nameOfMethod, nameOfPath } = require('../path-names')
 
-/** @typedef {Record<string, unknown>} Attributes */
+const MAX_PATH = 2048 // characters of a path
+
+/**
+ * @typedef {Record<string, unknown>} Attributes
+ * @typedef {{ address?: string, port?: number }} Host
+ */
+
+const { hasNodePrototype, requestName } = requests
+
+/** Returns a string that is not empty. @param {unknown} value */
+const textOf = (value) => typeof value === 'string' && value !== '' ? value : undefined
+
+/** @param {unknown} value @returns {string | undefined} */
+function methodOf (value) {
+  const method = textOf(value)
+  return method === undefined ? undefined : requests.shortMethod(method)
+}
+
+/** @param {unknown} url @returns {string | undefined} */
+function pathOf (url) {
+  const text = textOf(url)
+  return text === undefined ? undefined : requests.pathOf(text).slice(0, MAX_PATH)
+}
+
+/** The last text that was parsed, and its host. */
+let lastText = ''
+/** @type {Host} */
+let lastHost = {}
+
+/** Parses a host with its port. @param {string | undefined} text @returns {Host} */
+function hostOf (text) {
+  if (text === undefined) return {}
+  if (text === lastText) return lastHost
+  lastText = text
+  const parts = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(text)
+  lastHost = {}
+  if (parts === null) return lastHost
+  const port = parts[2] === undefined ? undefined : Number(parts[2])
+  lastHost = { address: textOf(parts[1].replace(/^\[|\]$/g, '')), port }
+  return lastHost
+}
 
 /** @param {Attributes} attributes @param {string} name @param {unknown} value undefined: left out */
 function add (attributes, name, value) {

@@ -274,4 +274,4 @@ function siteOf (log, run) {
   return log.words[log.offsetOf(run) + SITE]
 }
 
-module.exports = { MIN_PART, walkPath }
+module.exports = { walkPath }

@@ -2,12 +2,12 @@
 
 // Spans of the requests that servers get, over HTTP/1. Data comes in as Node's objects.
 
+const { requestName } = require('../context/request-names')
 const { idOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
-const { expressRoute, routeText } = require('./frameworks')
+const { routeText } = require('./frameworks')
 const { describeServed } = require('./http-attributes')
 const { UPGRADED, endOfAnswer, endOfClose, errorCode, errorOfSocket } = require('./http-endings')
-const { requestName } = require('./http-names')
 const { parse } = require('./traceparent')
 
 /**
@@ -26,7 +26,7 @@ function createServerSpans ({ spans, asyncLayer, koaRoutes, handlesOf }) {
     if (typeof status === 'number') span.attributes['http.response.status_code'] = status
     if (typeof status === 'number' && status >= 500) span.attributes['error.type'] = String(status)
     const reported = hasRoutes ? routes.get(span) : undefined
-    const route = reported ?? routeText(expressRoute(request) ?? koaRoutes.routeOf(request))
+    const route = reported ?? koaRoutes.routeTextOf(request)
     if (route === undefined) return
     span.attributes['http.route'] = route
     span.name = requestName(String(span.attributes['http.request.method']), route)

@@ -24,14 +24,6 @@ function isDigitCode (code) {
   return code >= 48 && code <= 57
 }
 
-/** Whether ECMAScript takes it for white space or a line terminator. @param {number} code */
-function isSpaceCode (code) {
-  if (code < 128) return code === 32 || (code >= 9 && code <= 13)
-  return (code >= 0x2000 && code <= 0x200a) || spaces.has(code)
-}
-
-const spaces = new Set([0xa0, 0x1680, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000, 0xfeff])
-
 /** @param {string} text @param {string} prefix @returns {string} the text without that prefix */
 function withoutPrefix (text, prefix) {
   return text.startsWith(prefix) ? text.slice(prefix.length) : text
@@ -143,7 +135,6 @@ module.exports = {
   isWordCode,
   isNameCode,
   isDigitCode,
-  isSpaceCode,
   isSlash,
   withoutPrefix,
   afterLast,

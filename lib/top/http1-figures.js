@@ -30,6 +30,11 @@ class Served {
     this.method = method
     this.url = url
   }
+
+  get name () {
+    const { method, route, url } = this
+    return route === undefined ? requests.nameOfUrl(method, url) : requests.requestName(method, route)
+  }
 }
 
 /** Which requests are taken: all, or at random one of `weight` on the average. */
@@ -66,9 +71,9 @@ class Choice {
 
 /**
  * @param {import('./served-figures').RouteTable} table
- * @param {import('./route-names').RouteNames} names
+ * @param {(request: object) => string | undefined} routeOf the route that a framework found
  */
-function createHttp1Figures (table, names) {
+function createHttp1Figures (table, routeOf) {
   /** by request @type {WeakMap<object, Served>} */
   let byRequest = new WeakMap()
   /** that are not answered, oldest first but for those from before @type {Set<Served>} */
@@ -101,7 +106,8 @@ function createHttp1Figures (table, names) {
     if (served === undefined || !forget(served)) return
     const us = (now() - served.since) * 1000
     const status = own(response, 'statusCode')
-    table.get(names.ofAnswered(request, served)).add(us, status, served.weight)
+    served.route ??= routeOf(request)
+    table.get(served.name).add(us, status, served.weight)
   }
 
   /** Notes the route when Fastify runs a handler. @param {{ request: any, route: any }} message */
@@ -123,7 +129,7 @@ function createHttp1Figures (table, names) {
   function check (served) {
     const socket = served.socket.deref()
     if (socket === undefined || handleOf(socket) === undefined) {
-      table.get(names.ofOpen(served)).lost += served.weight
+      table.get(served.name).lost += served.weight
       forget(served)
     } else if (served.request.deref() === undefined) forget(served) // its end was not seen
   }
@@ -148,7 +154,7 @@ function createHttp1Figures (table, names) {
       /** @type {Served | undefined} */
       let oldest
       for (const served of open) if (oldest === undefined || served.since < oldest.since) oldest = served
-      return oldest === undefined ? undefined : { ms: now() - oldest.since, name: names.ofOpen(oldest) }
+      return oldest === undefined ? undefined : { ms: now() - oldest.since, name: oldest.name }
     },
 
     /** Looks at some requests in turn: where the connection is closed, they are lost. */

@@ -53,8 +53,7 @@ class Sampler {
     this.wasEnabled = wiring.settings.enabled
     this.isStopped = false
     this.isSampling = false
-    const koaRoutes = wiring.loadKoaRoutes()
-    this.served = createServedFigures({ expressRoute: koaRoutes.routeTextOf, koaRoute: koaRoutes.routeOf })
+    this.served = createServedFigures(wiring.loadKoaRoutes().routeTextOf)
     this.thread = createThreadFigures()
     this.sites = createSiteFigures(wiring)
     this.blockers = createBlockerFigures(wiring.blockedObservers, blockedMs)

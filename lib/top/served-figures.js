@@ -6,9 +6,9 @@
 
 const { COUNT, bucketOf, pack } = require('../buckets')
 const { now } = require('../context/clock')
+const { nameOfUrl } = require('../context/request-names')
 const { hidden, isObject, own } = require('../objects')
 const { createHttp1Figures } = require('./http1-figures')
-const { createRouteNames } = require('./route-names')
 
 const MAX_ROUTES = 300
 const OTHER = '(other)'
@@ -20,12 +20,11 @@ const OTHER = '(other)'
  * @property {{ ms: number, name: string } | undefined} oldest request in flight, of HTTP/1
  */
 
-/** @param {Parameters<typeof createRouteNames>[0]} frameworks */
-function createServedFigures (frameworks) {
+/** @param {(request: object) => string | undefined} routeOf the route that a framework found */
+function createServedFigures (routeOf) {
   const table = new RouteTable()
-  const names = createRouteNames(frameworks)
-  const http1 = createHttp1Figures(table, names)
-  const http2 = createHttp2Figures(table, names)
+  const http1 = createHttp1Figures(table, routeOf)
+  const http2 = createHttp2Figures(table)
 
   return {
     subscriptions: [...http1.subscriptions, ...http2.subscriptions],
@@ -49,9 +48,8 @@ function createServedFigures (frameworks) {
 /**
  * Requests over HTTP/2: a stream is one. Node 20 reports none.
  * @param {RouteTable} table
- * @param {import('./route-names').RouteNames} names
  */
-function createHttp2Figures (table, names) {
+function createHttp2Figures (table) {
   /** @type {WeakMap<object, { since: number, name: string }>} */
   let streams = new WeakMap()
   let inFlight = 0
@@ -61,7 +59,7 @@ function createHttp2Figures (table, names) {
     const method = own(headers, ':method')
     const path = own(headers, ':path')
     if (typeof method !== 'string' || streams.has(stream)) return
-    const name = names.byPath(method, typeof path === 'string' ? path : '')
+    const name = nameOfUrl(method, typeof path === 'string' ? path : '')
     streams.set(stream, { since: now(), name })
     inFlight++
   }

@@ -9,7 +9,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { program, root } = require('../helpers/run')
 
-const MAX_FILES = 102
+const MAX_FILES = 101
 const MAX_BYTES = 550_000
 
 /**

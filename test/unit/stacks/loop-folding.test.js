@@ -1,7 +1,7 @@
 'use strict'
 
 const test = require('ava')
-const { MAX, fold } = require('../../../lib/context/fold')
+const { MAX, fold } = require('../../../lib/stacks/loop-folding')
 const { ancestry, chained, contextOf } = require('../../helpers/contexts')
 
 const identify = (context) => context.site
