@@ -136,8 +136,10 @@ own('refuses in one sentence, with exit code 1', async (t) => {
 
 own('a process that ends meanwhile is one sentence', async (t) => {
   const target = await start('--inspect-port=0', app)
-  setTimeout(() => target.child.kill('SIGKILL'), 1500)
-  const { stderr, code } = await profile(target.pid, '--seconds', '60')
+  const recording = profile(target.pid, '--seconds', '60')
+  while (!(await target.state()).enabled);
+  target.child.kill('SIGKILL')
+  const { stderr, code } = await recording
   t.is(code, 1)
   t.regex(stderr, /^longstack: Process \d+ ended, or closed its connection\.$/m)
 })
