@@ -6,87 +6,62 @@
 const { prose, wrap } = require('../../report/render/wrap')
 const { commands } = require('./commands')
 const { helpFlag } = require('./flags')
-const { print, width } = require('./terminal')
-
-/**
- * @typedef {import('./commands').Flag} Flag
- * @typedef {import('./commands').Flags} Flags
- */
+const { print, width: terminalWidth } = require('./terminal')
 
 const MAX_COLUMNS = 100
-const FLAG_COLUMNS = 90 // of a flag and its description, before they are fitted
-const MAX_FLAG_COLUMNS = 26
-const USAGE_COLUMNS = 33
 const MIN_DESCRIPTION = 30 // columns; where there are less, a description gets lines of its own
 const NARROW_INDENT = '      '
+const MAX_FLAG_COLUMNS = 26
+const USAGE_COLUMNS = 33
 
-/** A line with two spaces before it: a flag, a command, an example. */
+/** A line with two spaces before it, and more before its description: a usage, an example. */
 const ITEM = /^( {2}\S+(?: \S+)*)(?: {2,}(\S.*))?$/
 
 /**
- * @param {string} help whose paragraphs have no indent
+ * Fits paragraphs, which have no indent, and lists of items.
+ * @param {string} text
  * @param {number} width
- * @returns {string}
  */
-function fitHelp (help, width) {
-  const blocks = help.trimEnd().split('\n\n').map((block) => fitBlock(block.split('\n'), width).join('\n'))
-  return `${blocks.join('\n\n')}\n`
+function fit (text, width) {
+  return text.split('\n\n').map((block) => {
+    const lines = block.split('\n')
+    if (!block.startsWith(' ')) return wrap(prose(lines.join(' ')), width)
+    return lines.flatMap((line) => {
+      const [, head, description = ''] = /** @type {RegExpExecArray} */ (ITEM.exec(line))
+      return itemLines(head, description, line.length - description.length, width)
+    })
+  })
 }
 
-/** @param {string[]} lines @param {number} width */
-function fitBlock (lines, width) {
-  /** @type {string[]} */
-  const entries = []
-  for (const line of lines) {
-    const isContinued = entries.length > 0 && (/^ {3}/.test(line) || !/^ /.test(`${line}${entries.at(-1)}`))
-    if (isContinued) entries.push(`${entries.pop()}${/^ {3}/.test(line) ? '\n' : ' '}${line}`)
-    else entries.push(line)
-  }
-  return entries.flatMap((entry) => fitEntry(entry, width))
-}
-
-/** @param {string} entry a paragraph, or an item with the lines of its description @param {number} width */
-function fitEntry (entry, width) {
-  const [first, ...others] = entry.split('\n')
-  const [, head, start = ''] = ITEM.exec(first) ?? []
-  if (head === undefined) return wrap(prose(entry), width)
-  const description = [start, ...others.map((line) => line.trim())].join(' ').trim()
-  if (description === '') return [first]
-  const column = start === '' ? others[0].search(/\S/) : first.indexOf(start, head.length)
+/** @param {string} head @param {string} description @param {number} column of it @param {number} width */
+function itemLines (head, description, column, width) {
+  if (description === '') return [head]
   if (width - column < MIN_DESCRIPTION) return [head, ...wrap(prose(description), width, NARROW_INDENT)]
   const hanging = ' '.repeat(column)
-  if (start === '') return [head, ...wrap(prose(description), width, hanging)]
-  return wrap(prose(description), width, first.slice(0, column), hanging)
+  if (head.length >= column) return [head, ...wrap(prose(description), width, hanging)]
+  return wrap(prose(description), width, head.padEnd(column), hanging)
 }
 
-/** Lists flags. @param {Flags} flags @returns {string} at least one line for each */
-function describe (flags) {
-  const rows = Object.entries({ ...flags, help: helpFlag }).flatMap(([name, flag]) =>
-    flag.description === undefined ? [] : [[`  --${name}${placeholder(flag)}`, flag.description]])
-  const width = Math.min(MAX_FLAG_COLUMNS, Math.max(...rows.map(([flag]) => flag.length))) + 2
-  return rows.map(([flag, description]) => describeFlag(flag, description, width)).join('\n')
+/** @param {import('./commands').Flags} flags @param {number} width */
+function flagLines (flags, width) {
+  const rows = Object.entries({ ...flags, help: helpFlag }).flatMap(([name, flag]) => {
+    const { description } = flag
+    return description === undefined ? [] : [{ head: `  --${name}${placeholder(flag)}`, description }]
+  })
+  const column = Math.min(MAX_FLAG_COLUMNS, Math.max(...rows.map(({ head }) => head.length))) + 2
+  return rows.flatMap(({ head, description }) => itemLines(head, description, column, width))
 }
 
-/** @param {Flag} flag */
+/** @param {import('./commands').Flag} flag */
 function placeholder ({ type, value = 'VALUE' }) {
   return type === 'boolean' ? '' : type === 'optional' ? `[=${value}]` : ` ${value}`
 }
 
-/** @param {string} flag @param {string} description @param {number} width of the flag's column */
-function describeFlag (flag, description, width) {
-  const lines = ['']
-  for (const word of description.split(' ')) {
-    if (lines[lines.length - 1].length + word.length >= FLAG_COLUMNS - width) lines.push('')
-    lines[lines.length - 1] += `${lines[lines.length - 1] === '' ? '' : ' '}${word}`
-  }
-  const indent = ' '.repeat(width)
-  const start = flag.length >= width ? `${flag}\n${indent}` : flag.padEnd(width)
-  return start + lines.join(`\n${indent}`)
-}
-
 /** Prints the help of a command. @param {import('./commands').Command} command */
-function printHelpOf ({ help, flags, notes }) {
-  return printHelp([help, describe(flags()), ...(notes === undefined ? [] : [notes])].join('\n\n'))
+function printHelpOf ({ help, flags, notes = '' }) {
+  const width = Math.min(terminalWidth(), MAX_COLUMNS)
+  const below = notes === '' ? [] : fit(notes, width)
+  return printBlocks([...fit(help, width), flagLines(flags(), width), ...below])
 }
 
 /** Prints which commands there are. */
@@ -94,15 +69,18 @@ function printOverview () {
   const row = (/** @type {string} */ head, /** @type {string} */ text) =>
     `${`  ${head}`.padEnd(USAGE_COLUMNS)}${text}`
   const list = Object.values(commands).map(({ usage, summary }) => row(`longstack ${usage}`, summary))
-  return printHelp([
-    'Async tracing and long stack traces for Node.js.',
-    list.join('\n'),
-    'Each command has --help.',
-    [row('--help', 'print this text'), row('--version', 'print the version of longstack')].join('\n')
-  ].join('\n\n'))
+  const text = `Async tracing and long stack traces for Node.js.
+
+${list.join('\n')}
+
+Each command has --help.
+
+${row('--help', 'print this text')}
+${row('--version', 'print the version of longstack')}`
+  return printBlocks(fit(text, Math.min(terminalWidth(), MAX_COLUMNS)))
 }
 
-/** @param {string} help */
-const printHelp = (help) => print(fitHelp(help, Math.min(width(), MAX_COLUMNS)))
+/** @param {string[][]} blocks lines */
+const printBlocks = (blocks) => print(`${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`)
 
 module.exports = { printHelpOf, printOverview }
