@@ -147,10 +147,7 @@ may be compressed with gzip. - is standard input.`,
           '"GET /report: median > 200 ms", "errors > 1 %". Can be repeated'),
         multiple: true
       },
-      'min-spans': text('N', 'spans below which a limit is not checked; default 30, for p99 500, for p99.9 ' +
-        '5000'),
       json: onOff('print the whole report as one JSON object'),
-      csv: onOff('print the figures of each route as CSV'),
       markdown: onOff('print tables for a pull request'),
       html: text('OUT', 'write a self-contained page for the browser'),
       trace: text('OUT', 'write the spans as Chrome trace events, for https://ui.perfetto.dev or ' +

@@ -20,22 +20,21 @@ const { integer, quote, UsageError } = require('./flags')
  * @throws {UsageError}
  */
 function checkArguments (values, files) {
-  const { json, csv, markdown, html, trace, compare = [], top, 'min-spans': minSpans } = values
+  const { json, markdown, html, trace, compare = [], top } = values
   if (top !== undefined) integer('top', top, 1)
-  if (minSpans !== undefined) integer('min-spans', minSpans, 1)
   checkFormats(values)
   if (files.includes('-') && compare.includes('-')) {
     throw new UsageError('Standard input can be only one of the two runs.')
   }
   if (trace !== undefined) checkTrace(values, files)
   const outputs = [html, trace].filter((file) => file !== undefined)
-  checkOutputs(outputs, [...files, ...compare], json || csv || markdown)
+  checkOutputs(outputs, [...files, ...compare], json || markdown)
   return limitsOf(values)
 }
 
 /** @param {Record<string, any>} values @throws {UsageError} */
 function checkFormats (values) {
-  const formats = ['json', 'csv', 'markdown'].filter((name) => values[name])
+  const formats = ['json', 'markdown'].filter((name) => values[name])
   if (formats.length > 1) {
     throw new UsageError(`--${formats[0]} and --${formats[1]} both go to standard output; use one of them.`)
   }
@@ -47,11 +46,8 @@ function checkFormats (values) {
 }
 
 /** @param {Record<string, any>} values @throws {UsageError} */
-function limitsOf ({ 'fail-if': expressions = [], 'min-spans': minSpans, compare, trace, ...values }) {
-  if (expressions.length === 0) {
-    if (minSpans !== undefined) throw new UsageError('--min-spans needs --fail-if.')
-    return []
-  }
+function limitsOf ({ 'fail-if': expressions = [], compare, trace, ...values }) {
+  if (expressions.length === 0) return []
   if (trace !== undefined && isOnlyTrace(values)) {
     throw new UsageError('--trace cannot be combined with --fail-if.')
   }
@@ -85,8 +81,8 @@ function checkRoutes (model, { route }, limits) {
 }
 
 /** Returns whether a trace is the only output. @param {Record<string, any>} values */
-function isOnlyTrace ({ json, csv, markdown, html }) {
-  return !json && !csv && !markdown && html === undefined
+function isOnlyTrace ({ json, markdown, html }) {
+  return !json && !markdown && html === undefined
 }
 
 /** @param {Record<string, any>} values @param {string[]} files @throws {UsageError} */

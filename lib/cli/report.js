@@ -23,20 +23,10 @@ async function main (values, files) {
   if (values.trace !== undefined && isOnlyTrace(values)) return
   const model = await read(files, values)
   checkRoutes(model, values, limits)
-  if (limits.length > 0) setLimits(model, limits, values['min-spans'])
+  if (limits.length > 0) model.limits = require('../../report/aggregate/limits').checkLimits(model, limits)
   await output(model, values)
   if (isIncomplete(model) || isEmpty(model)) return 1
   return model.limits?.some(({ state }) => state === 'exceeded') ? 3 : 0
-}
-
-/**
- * @param {Model} model
- * @param {import('../../report/aggregate/limits').Limit[]} limits
- * @param {string | undefined} minSpans
- */
-function setLimits (model, limits, minSpans) {
-  const { checkLimits } = require('../../report/aggregate/limits')
-  model.limits = checkLimits(model, limits, minSpans === undefined ? undefined : Number(minSpans))
 }
 
 /** @param {string[]} files @param {Record<string, any>} values @returns {Promise<Model>} */
@@ -53,18 +43,17 @@ async function read (files, { compare, json, html, top }) {
 }
 
 /** @param {Model} model @param {Record<string, any>} values */
-async function output (model, { json, csv, markdown, html, ...values }) {
+async function output (model, { json, markdown, html, ...values }) {
   const top = values.top === undefined ? undefined : Number(values.top)
   if (html !== undefined) await writePage(model, html)
   if (json) {
     await print(asJson(model))
     return printLimits(model)
   }
-  if (csv) await print(require('../../report/render/csv').csv(model))
   const { compare } = model
   const hasNothing = isEmpty(model) && compare === undefined
   if (markdown && !hasNothing) await print(require('../../report/render/markdown').markdown(model, { top }))
-  if (csv || markdown || html !== undefined || hasNothing) return printProblems(model)
+  if (markdown || html !== undefined || hasNothing) return printProblems(model)
   const { full, route } = values
   /** @type {import('../../report/render/text-context').TextOptions['tree']} */
   const tree = values.slowest ? 'slowest' : values.tree ? 'all' : undefined

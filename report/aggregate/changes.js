@@ -177,7 +177,7 @@ function blockerChanges (before, after, [first, second]) {
 }
 
 /**
- * Adds up what blocked by function, worst first.
+ * Adds up what blocked by function, where that is known, worst first.
  * @param {Model} model
  * @param {FileName} fileName
  * @returns {Array<{ key: string, ms: number, blocker: Blocker }>}
@@ -187,7 +187,8 @@ function costsOf (model, fileName) {
   /** @type {Map<string, { key: string, ms: number, blocker: Blocker }>} */
   const functions = new Map()
   for (const blocker of model.blockers) {
-    const key = blocker.at === undefined ? blocker.name : functionOf(blocker.at, fileName)
+    if (blocker.at === undefined) continue
+    const key = functionOf(blocker.at, fileName)
     const ms = Math.max(blocker.totalMs, blocker.delayedMs) / requests
     const existing = functions.get(key)
     if (existing === undefined) functions.set(key, { key, ms, blocker })

@@ -62,15 +62,13 @@ function errorsOf ({ errors, weighted }) {
 /**
  * @param {Model} model whose `compare`, if it has one, is the run that is limited
  * @param {Limit[]} limits
- * @param {number} [minSpans] instead of that of each metric
  * @returns {LimitCheck[]} exceeded ones first, then unchecked ones
  */
-function checkLimits (model, limits, minSpans) {
+function checkLimits (model, limits) {
   const [before, after] = model.compare === undefined ? [undefined, model] : [model, model.compare]
   const others = new Map(before?.routes.map((route) => [keyOf(route), route]))
   const checks = limits.flatMap((limit) => [
-    ...selectedRoutes(after, limit.pattern).map((route) =>
-      check(limit, others.get(keyOf(route)), route, minSpans)),
+    ...selectedRoutes(after, limit.pattern).map((route) => check(limit, others.get(keyOf(route)), route)),
     ...(before === undefined ? [] : missing(limit, before, after))
   ])
   const order = ['exceeded', 'unchecked', 'held']
@@ -117,17 +115,16 @@ function keyOf ({ kind, name }) {
  * @param {Limit} limit
  * @param {Route | undefined} other of the first run
  * @param {Route} route
- * @param {number | undefined} minSpans
  * @returns {LimitCheck}
  */
-function check (limit, other, route, minSpans) {
+function check (limit, other, route) {
   /** @type {Metric} */
   const { unit, spans, of: figureOf } = metrics[limit.metric]
   const isChange = limit.kind !== 'value'
   const after = figureOf(route)
   const before = other && figureOf(other)
   // That a request failed is no noise.
-  const needed = minSpans ?? (limit.metric === 'errors' && !isChange ? 1 : spans)
+  const needed = limit.metric === 'errors' && !isChange ? 1 : spans
   const count = isChange ? Math.min(route.count, other?.count ?? Infinity) : route.count
   const result = { expression: limit.expression, route: route.name, kind: route.kind, unit, before, after }
   if (count < needed) return { ...result, state: 'unchecked', needed }
@@ -154,4 +151,4 @@ function ratio (before, after) {
   return before === after ? 0 : (after - before) / before
 }
 
-module.exports = { checkLimits, metrics, ratio, selectedRoutes }
+module.exports = { checkLimits, metrics, ratio }

@@ -26,6 +26,7 @@ const { sparse } = require('./times')
 const MAX_NODES = 5000
 const MAX_EXAMPLES = 3
 const SMALLER = '(smaller)'
+const LEAVES = /** @type {const} */ (['ran', 'waited', 'delayed', 'beside'])
 const RAN_LEAF = /** @type {const} */ (['ran', 'ran'])
 const BESIDE_LEAF = /** @type {const} */ (['ran beside', 'beside'])
 
@@ -71,7 +72,7 @@ class PathTree {
 
   /** @returns {PathNode} */
   build () {
-    return listed(this.#root, keptNodes(this.#root))
+    return prune(nodeOf(this.#root), MAX_NODES)
   }
 }
 
@@ -117,59 +118,79 @@ function addedTimes (a, b) {
   return a && b && a.map((ms, bucket) => ms + b[bucket])
 }
 
-/**
- * Selects the largest nodes, so that with what stands for the others there are at most MAX_NODES.
- * @param {Growing} root
- * @returns {Set<Growing>}
- */
-function keptNodes (root) {
-  const nodes = [root]
-  for (const { children } of nodes) for (const child of children.values()) nodes.push(child)
-  if (nodes.length <= MAX_NODES) return new Set(nodes)
-  nodes.sort((a, b) => b.ms - a.ms) // of equal ones the parent stays first
-  for (let size = MAX_NODES; ; size = Math.floor(size * 0.8)) {
-    const kept = new Set(nodes.slice(0, size))
-    let count = size
-    for (const { children } of kept) {
-      const smaller = [...children.values()].filter((child) => !kept.has(child))
-      if (smaller.length > 0) count += merged(smaller).length
-    }
-    if (count <= MAX_NODES || size <= 1) return kept
-  }
-}
-
-/** @param {Growing} growing @param {Set<Growing>} [kept] default: all @returns {PathNode} */
-function listed ({ name, kind, ms, count, children, examples, times }, kept) {
-  const [large, small] = [[], []].map(() => /** @type {Growing[]} */ ([]))
-  for (const child of children.values()) (kept?.has(child) === false ? small : large).push(child)
-  const nodes = [...large.map((child) => listed(child, kept)), ...merged(small)].sort((a, b) => b.ms - a.ms)
+/** @param {Growing} growing @returns {PathNode} */
+function nodeOf ({ name, kind, ms, count, children, examples, times }) {
   const traceIds = [...new Set(examples.map(({ traceId }) => traceId))]
   return {
     name,
     kind,
     ms,
     count,
-    children: nodes,
+    children: [...children.values()].map(nodeOf).sort((a, b) => b.ms - a.ms),
     ...(traceIds.length > 0 ? { traceIds } : {}),
     ...(times === undefined ? {} : { byBucket: sparse(times) })
   }
 }
 
-/** Merges nodes into one leaf of each kind. @param {Growing[]} small @returns {PathNode[]} */
-function merged (small) {
-  /** @type {Map<PathNode['kind'], Growing>} */
-  const leaves = new Map()
-  const pending = [...small]
-  for (const { kind, ms, count, children, times } of pending) {
-    pending.push(...children.values())
-    if (children.size > 0) continue
-    const leaf = leaves.get(kind) ?? node(SMALLER, kind)
-    leaf.times = leaf.ms === 0 ? times : addedTimes(leaf.times, times)
-    leaf.ms += ms
-    leaf.count += count
-    leaves.set(kind, leaf)
+/**
+ * Merges the smallest nodes of a tree with their siblings into one leaf of each kind: at most `max` are left,
+ * and all sums stay. A leaf that has no sibling of its kind to be merged with keeps its name.
+ * @param {PathNode} root
+ * @param {number} max
+ * @returns {PathNode} the same if it has no more
+ */
+function prune (root, max) {
+  const nodes = allOf(root)
+  if (nodes.length <= max) return root
+  nodes.sort((a, b) => b.ms - a.ms) // of equal ones the parent stays first
+  for (let size = max; ; size = Math.floor(size * 0.8)) {
+    const tree = keep(root, new Set(nodes.slice(0, size)))
+    if (size <= 1 || allOf(tree).length <= max) return tree
   }
-  return [...leaves.values()].map((leaf) => listed(leaf))
 }
 
-module.exports = { PathTree }
+/** @param {PathNode} node @param {Set<PathNode>} kept @returns {PathNode} */
+function keep (node, kept) {
+  const large = node.children.filter((child) => kept.has(child)).map((child) => keep(child, kept))
+  const small = node.children.filter((child) => !kept.has(child))
+  const children = [...large, ...LEAVES.flatMap((kind) => mergedLeaf(small, kind))]
+  return { ...node, children: children.sort((a, b) => b.ms - a.ms) }
+}
+
+/** @param {PathNode[]} small @param {PathNode['kind']} kind @returns {PathNode[]} one leaf, or none */
+function mergedLeaf (small, kind) {
+  const leaves = small.flatMap(allOf).filter((leaf) =>
+    leaf.kind === kind && leaf.children.length === 0 && leaf.ms > 0)
+  if (leaves.length === 0 || (leaves.length === 1 && small.includes(leaves[0]))) return leaves
+  const byBucket = addedBuckets(leaves)
+  return [{
+    name: SMALLER,
+    kind,
+    ms: leaves.reduce((sum, { ms }) => sum + ms, 0),
+    count: leaves.reduce((sum, { count }) => sum + count, 0),
+    children: [],
+    ...(byBucket === undefined ? {} : { byBucket })
+  }]
+}
+
+/** Adds up sums along time; undefined if those of any leaf are not known. @param {PathNode[]} leaves */
+function addedBuckets (leaves) {
+  /** @type {Map<number, number>} */
+  const sums = new Map()
+  for (const { byBucket } of leaves) {
+    if (!Array.isArray(byBucket)) return undefined
+    for (let i = 0; i < byBucket.length; i += 2) {
+      sums.set(byBucket[i], (sums.get(byBucket[i]) ?? 0) + byBucket[i + 1])
+    }
+  }
+  return [...sums].sort((a, b) => a[0] - b[0]).flat()
+}
+
+/** @param {PathNode} node @returns {PathNode[]} it and all below it, parents first */
+function allOf (node) {
+  const nodes = [node]
+  for (let i = 0; i < nodes.length; i++) for (const child of nodes[i].children) nodes.push(child)
+  return nodes
+}
+
+module.exports = { PathTree, prune }

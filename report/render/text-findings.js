@@ -102,10 +102,11 @@ function stackLines (stack, max) {
   return start === -1 ? [] : lines(whole.slice(start).join('\n'), max, '    ')
 }
 
-/** @param {Model} model @param {Context} context */
+/** Leaves out those without a frame: they name no function. @param {Model} model @param {Context} context */
 function blockers ({ blockers }, context) {
   const { colours, isFull, top = isFull ? FULL_BLOCKERS : SHORT_BLOCKERS } = context
-  const notable = blockers.filter(({ share, open }) => share >= MIN_SHARE || open)
+  const notable = blockers.filter(({ at: frame, share, open }) =>
+    open || (frame !== undefined && share >= MIN_SHARE))
   if (notable.length === 0) return []
   const more = notable.length > top ? [`  … ${grouped(notable.length - top)} more`] : []
   const parts = notable.slice(0, top).flatMap((blocker) => blockerLines(blocker, context))

@@ -47,7 +47,7 @@ const wrong = [
   [['report', '--jsno', 'x'], /Unknown flag "--jsno"\. Did you mean --json\?/],
   [['report', '--toString', 'x'], /Unknown flag "--toString"/],
   [['report', '-x', 'x'], /Unknown flag "-x"/],
-  [['report', '--json', '--csv', 'x'], /--json and --csv both go to standard output/],
+  [['report', '--json', '--markdown', 'x'], /--json and --markdown both go to standard output/],
   [['report', '--json=1', 'x'], /--json takes no value/],
   [['report', 'x', '--html'], /--html needs a value/],
   [['report', 'x', '--html', '--json'], /--html needs a value/],

@@ -1,6 +1,6 @@
 'use strict'
 
-// The content of a report: blockers, the slowest requests, trees, CSV.
+// The content of a report: blockers, the slowest requests, trees.
 
 const test = require('ava')
 const fs = require('node:fs')
@@ -76,18 +76,6 @@ test('the slowest come with their time, who delayed them, and the tree of their 
     )
   )
   t.deepEqual(model.traces[root.traceId].map((/** @type {any} */ { name, parentSpanId }) => [name, parentSpanId]), [['GET /a', undefined], ['GET', root.spanId]])
-})
-
-test('as CSV: a line a route, exact figures, no formula for a spreadsheet', async (t) => {
-  const name = '=cmd|"x"!A1'
-  const hanging = span({ name: 'GET /hang', attributes: { 'longstack.end': 'open' } })
-  const { stdout, code } = await longstack(['report', '--csv', file(t, [span({ name, ms: 1.25 }), span({ name, ms: 2.5 }), hanging])])
-  t.is(code, 0)
-  const [head, ...rows] = stdout.split('\r\n')
-  t.regex(head, /^run,name,kind,count,weighted,rate,errors,open,min_ms,q1_ms,median_ms,mean_ms,/)
-  t.true(rows[0].startsWith('A,"\'=cmd|""x""!A1",SERVER,2,2,800,0,0,1.25,1.5625,1.875,1.875,2.1875,2.5,'), rows[0])
-  t.true(rows[1].startsWith('A,"GET /hang",SERVER,0,0,0,0,1,,,'))
-  t.is(rows[2], '')
 })
 
 test('a page is written to a file, and only there', async (t) => {

@@ -10,7 +10,7 @@ const { createSeries, timesOf } = require('./series')
 const { Thinning } = require('./thinning')
 const { createTraces } = require('./traces')
 const { createTree } = require('./trees')
-const { array, isRecord, number, sentences, text } = require('./values')
+const { array, isRecord, number, records, sentences, text } = require('./values')
 
 /**
  * @typedef {import('./rows').PageRow} PageRow
@@ -146,7 +146,8 @@ function createRun (model, label, thinning) {
   const series = createSeries(model.series)
   const buckets = series?.buckets ?? 0
   const failures = createFailures(model.failures, buckets, thinning)
-  const blockers = createRows(model.blockers, 'blockers', thinning, buckets)
+  const known = records(model.blockers).filter((blocker) => blocker.at !== undefined || blocker.open === true)
+  const blockers = createRows(known, 'blockers', thinning, buckets)
   const timesOfRoute = timesOf(model.series, buckets, thinning)
   return {
     label,
