@@ -185,14 +185,14 @@ function listed (parts, duration, form) {
 /** Returns a wait as listeners get it. @param {SiteWait} wait */
 function waitOf (wait) {
   const { site, until, figures } = partsOf(wait)
-  return defined({ ...figures.time, ...placeOf(site), until: untilText(until), ...figures.rest })
+  return defined({ ...figures.time, ...placeOf(site), until: untilText(until), ...figures.details })
 }
 
 /** Returns a wait as it is written to a file. @param {SiteWait} wait @param {Definitions} definitions */
 function waitLine (wait, definitions) {
-  const { site, until, figures: { time, rest } } = partsOf(wait)
+  const { site, until, figures: { time, details } } = partsOf(wait)
   const count = wait.count === 1 ? undefined : wait.count
-  return { ...time, count, site: definitions.numberOfSite(site), ...until, ...rest }
+  return { ...time, count, site: definitions.numberOfSite(site), ...until, ...details }
 }
 
 /** @param {SiteWait} wait */
@@ -207,7 +207,7 @@ function partsOf ({ ms, count, delayed, delayedMax, site, until, unproven, sent,
         delayed: delayed >= MIN_MS ? toMicros(delayed) : undefined,
         delayed_max: delayedMax - delayed >= MIN_RANGE ? toMicros(delayedMax) : undefined
       },
-      rest: {
+      details: {
         unproven: unproven || undefined,
         on: ids,
         sent: sent > 0 ? sent : undefined,

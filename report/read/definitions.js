@@ -30,8 +30,8 @@ class Definitions {
     if (!isRecord(line) || typeof line.longstack !== 'number') return false
     const { source, resource, stack, text, site } = line
     if (typeof source !== 'string') return true
-    const { resource: known, stacks, sites } = this.#sourceOf(source)
-    if (isRecord(resource)) Object.assign(known, resource)
+    const { resource: attributes, stacks, sites } = this.#sourceOf(source)
+    if (isRecord(resource)) Object.assign(attributes, resource)
     if (typeof stack === 'number' && typeof text === 'string') stacks.set(stack, text)
     if (typeof site === 'number') sites.set(site, siteOf(line))
     return true

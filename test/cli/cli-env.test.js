@@ -28,7 +28,7 @@ const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/
  */
 function copy (t, name) {
   const directory = path.join(fs.realpathSync(folder(t)), name, 'longstack')
-  for (const source of ['lib', 'index.js', 'package.json']) {
+  for (const source of ['lib', 'report', 'index.js', 'package.json']) {
     fs.cpSync(path.join(root, source), path.join(directory, source), { recursive: true })
   }
   fs.symlinkSync(path.join(root, 'node_modules'), path.join(directory, 'node_modules'))

@@ -11,7 +11,7 @@ const { pathToFileURL } = require('node:url')
 const { root } = require('./run')
 
 const PROGRAM = path.join(root, 'test', 'fixtures', 'layouts')
-const INSTALLED = ['index.js', 'lib', 'native/prebuilds', 'package.json'] // what a start can load
+const INSTALLED = ['index.js', 'lib', 'report', 'native/prebuilds', 'package.json'] // what a start can load
 const REGISTER = path.join('longstack', 'lib', 'register.js')
 const OWN_PACKAGES = ['longstack', 'first', 'second', 'third']
 const NOBODY = 65534 // uid and gid
