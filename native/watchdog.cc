@@ -75,11 +75,10 @@ struct Shared {
   uint32_t callbacks;   // JavaScript: number of callbacks
   uint32_t asleep;      // here: to be woken
   uint32_t armed;       // not 0: the callback of this number is blocking
-  uint32_t is_partial;  // JavaScript: not all callbacks are counted, so never sleep
-  uint32_t is_debuggable;   // JavaScript: a debugger may be attached: do not interrupt a paused thread
+  uint32_t is_debuggable;  // JavaScript: a debugger may be attached: do not interrupt a paused thread
 };
 static_assert(offsetof(Shared, callbacks) == 24);
-static_assert(sizeof(Shared) == 48);
+static_assert(sizeof(Shared) == 40);
 
 template <typename T>
 T Read(const T* field) {
@@ -343,7 +342,7 @@ class Watch {
   // JavaScript wakes the watchdog only where it reads `asleep`.
   double Idle(bool is_quiet, double usual) {
     is_busy_ = false;
-    if (!is_quiet || Read(&shared_->is_partial) != 0) return usual;
+    if (!is_quiet) return usual;
     Write(&shared_->asleep, 1u);
     if (Read(&shared_->callbacks) == progress_.callbacks) return kSleep;
     Write(&shared_->asleep, 0u);

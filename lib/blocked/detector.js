@@ -90,7 +90,7 @@ class Detector {
     const flags = [...process.execArgv, process.env.NODE_OPTIONS].join(' ')
     this.#threshold = threshold
     this.#times = new Float64Array(memory, 0, 3)
-    this.#words = new Uint32Array(memory, 0, 12)
+    this.#words = new Uint32Array(memory, 0, 10)
     this.#words[DEBUGGABLE] = Number(/(^|\s)--inspect/.test(flags))
     this.#words[CALLBACKS] = 1 // the current one
     this.#times[START] = this.#deps.now()

@@ -30,7 +30,7 @@
  */
 
 module.exports = {
-  NATIVE_BYTES: 48,
+  NATIVE_BYTES: 40,
   BYTES: 128,
 
   // indexes of doubles, ms of the clock
@@ -42,7 +42,7 @@ module.exports = {
   CALLBACKS: 6, // callbacks counted
   ASLEEP: 7, // the watchdog is to be woken
   ARMED: 8, // not 0: the callback of this number blocks
-  DEBUGGABLE: 10, // a debugger may be attached: do not interrupt a thread that stands still
+  DEBUGGABLE: 9, // a debugger may be attached: do not interrupt a thread that stands still
 
   // indexes of doubles
   LATE: 6, // the account of the current callback, see cpu-clock.js

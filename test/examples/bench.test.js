@@ -218,8 +218,8 @@ const example = {
 test('tables: every round is there, overheads are compared with that of full, failures are shown', (t) => {
   const text = terminal(example)
   t.regex(text, /^trace +90\.0 +80\.0 +9\.00 +8\.00 10\.00 +40\.0 × .*failed once: out of memory$/m)
-  t.regex(text, /^longstack-full +12\.0 +2\.00 +1\.20 +1\.10 1\.20 1\.30 +1\.0 × .*native, full$/m)
-  t.regex(text, /^longstack-full .* × +60\.0 +10\.0 +4\.0 +native, full$/m, 'rss, over bare, heap')
+  t.regex(text, /^longstack-full +12\.0 +2\.00 +1\.20 +1\.10 1\.20 1\.30 +1\.0 × .*native$/m)
+  t.regex(text, /^longstack-full .* × +60\.0 +10\.0 +4\.0 +native$/m, 'rss, over bare, heap')
   t.regex(text, /^longstack-full +35\.0 +15\.1 +3\.50 +1\.00–6\.00 /m, 'of many rounds min and max')
   t.regex(text, /^wtfnode +failed: Error: a \| b$/m)
   t.regex(text, /^wtfnode +failed: exit code 1$/m)

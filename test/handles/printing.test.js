@@ -81,7 +81,7 @@ test('figures, the diagnosis and the running context', async (t) => {
     console.log(inspect(trace.doctor()) === trace.doctor().text)
     console.log(trace.current())
     console.log(inspect([trace.current(), trace.stats()], { depth: 0 }))`)
-  t.regex(stdout, /^tracing +on, full mode \(asked for\)\nengine +(native|js) \(.*\n/)
+  t.regex(stdout, /^tracing +on\nengine +(native|js) \(.*\n/)
   t.regex(stdout, /^budget +\d+ % of 64 MiB used$/m)
   t.regex(stdout, /^true\n {2}── net\.connect\(127\.0\.0\.1:\d+\) · [\d.]+ m?s earlier ──\n {4}at openPool \(/m)
   t.regex(stdout, /^\[ \[net\.connect\(127\.0\.0\.1:\d+\)\], \[Stats\] \]$/m)
