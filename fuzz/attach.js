@@ -145,7 +145,8 @@ function brokenLines (file) {
   if (!fs.existsSync(file)) return []
   return fs.readFileSync(file, 'utf8').split('\n').slice(0, -1).filter((line) => {
     try {
-      return typeof JSON.parse(line).traceId !== 'string'
+      const { traceId, longstack } = JSON.parse(line)
+      return typeof traceId !== 'string' && longstack === undefined
     } catch {
       return true
     }
