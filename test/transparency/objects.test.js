@@ -66,7 +66,7 @@ const allowed = {
   spans: {
     why: 'spans are written to the same stream; a socket is opened then, so that it does not block (lib/sinks/open-file.js)',
     clean (line) {
-      if (line.startsWith('{"traceId"')) return undefined
+      if (/^\{"(?:traceId|longstack)"/.test(line)) return undefined
       return line.replace(/^(start, handles: )Socket.*$/, '$1').replace('start, resources: PipeWrap', 'start, resources: ')
     }
   }
