@@ -17,7 +17,7 @@ const { executionAsyncResource } = require('node:async_hooks')
 const { timeAt } = require('../context/record-ids')
 const { FLAGS, ONE_SHOT, PASSED, TIMER } = require('../context/records')
 const { callNative, handleOf } = require('../node-objects')
-const { isObject, own } = require('../objects')
+const { hiddenProperty, isObject, own } = require('../objects')
 const { loadBinding } = require('../stacks/binding')
 
 const MAX_GAP = 4 // ms, the kernel's own precision
@@ -33,6 +33,8 @@ const polledTypes = new Set((
 
 /** Types whose callbacks data on a connection calls. */
 const dataTypes = new Set(['TCPWRAP', 'TLSWRAP', 'HTTPINCOMINGMESSAGE'])
+
+const socketHandle = hiddenProperty('kHandle')
 
 class Arrivals {
   constructor () {
@@ -148,7 +150,7 @@ class Arrivals {
   ageOf (resource) {
     if (this.dataAge === undefined || !isObject(resource)) return undefined
     const socket = own(resource, 'socket')
-    const handle = isObject(socket) ? handleOf(socket) : resource
+    const handle = isObject(socket) ? socketHandle(socket) ?? handleOf(socket) : resource
     const fd = callNative(handle, 'fd')
     return typeof fd === 'number' && fd >= 0 ? this.dataAge(fd) : undefined
   }
