@@ -10,7 +10,7 @@
 // from 1. Hot path, while spans are timed: `continues` and `add`.
 
 const FIRST_SIZE = 32 // runs
-const MAX_SIZE = 512 // then the oldest are forgotten; a power of two, as the first
+const MAX_SIZE = 1024 // then the oldest are forgotten; a power of two, as the first
 const WORDS = 5
 const REGISTERED = 0 // run in which it was registered, 0: one of another request, or before the span
 const SETTLED = 1 // run that settled what it awaited, 0: one of another request, or none; or UNASKED

@@ -51,11 +51,11 @@ test('sums that differ by less than a clock can tell are equal', (t) => {
   t.true(log.continues(1, moment(0, 0.1 + 0.2 + 0.07), 0.2 + 0.07))
 })
 
-test('a log knows its newest runs, 512 of them', (t) => {
-  const log = logOf(600)
-  t.deepEqual([0, 1, 88, 89, 600, 601].map((run) => log.has(run)), [false, false, false, true, true, false])
+test('a log knows its newest runs, 1024 of them', (t) => {
+  const log = logOf(1112)
+  t.deepEqual([0, 1, 88, 89, 1112, 1113].map((run) => log.has(run)), [false, false, false, true, true, false])
   t.deepEqual([log.idleAt(89), log.othersAt(89), log.ownAt(89)], [88, 176, 88])
-  t.deepEqual([log.idleAt(600), log.othersAt(600), log.ownAt(600)], [599, 1198, 599])
+  t.deepEqual([log.idleAt(1112), log.othersAt(1112), log.ownAt(1112)], [1111, 2222, 1111])
 })
 
 test('logs are used again, empty', (t) => {
