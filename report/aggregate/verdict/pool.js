@@ -11,6 +11,7 @@ const MIN_PART = 0.25 // of their requests
 // What requests that had their turn at once do, and those that waited do not, was done for these as well.
 const MIN_WORK_PART = 0.5 // of the frequency
 const MIN_WORK_MS = 0.1 // of the turn: less is no work
+const CONNECTS = /^(?:TCP|PIPE)$/ // what a wait for a connection ends with
 const MIN_SETTLERS = 0.8 // of the turns: who gives one has needed one, too
 
 /**
@@ -111,7 +112,9 @@ function usersOf (routes) {
 function sharedWork (facts, turnMs) {
   const [without, waiting] = facts.requests
   if (without === 0) return 0
-  const shared = sum(facts.places, ({ work: [work, own] }) => {
+  const shared = sum(facts.places, ({ peer, place: { until }, work: [work, own] }) => {
+    // A few of them open the connections, which is no work for others
+    if (work.sent === 0 && peer === undefined && CONNECTS.test(String(until))) return 0
     const isShared = own.spans / waiting < work.spans / without * MIN_WORK_PART
     const ms = work.spans === 0 ? 0 : (work.ms + work.delayed) / work.spans
     return isShared && ms >= turnMs * MIN_WORK_MS ? ms : 0
