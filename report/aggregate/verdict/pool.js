@@ -2,7 +2,6 @@
 
 // A pool of connections, a queue or a lock that is the limit: requests wait for their turn.
 
-const { concurrencyOf } = require('./concurrency')
 const { counted, mean, percent, place, rounded, short } = require('./words')
 
 const MIN_TURNS = 20 // requests that waited for one
@@ -12,6 +11,7 @@ const MIN_PART = 0.25 // of their requests
 const MIN_WORK_PART = 0.5 // of the frequency
 const MIN_WORK_MS = 0.1 // of the turn: less is no work
 const CONNECTS = /^(?:TCP|PIPE)$/ // what a wait for a connection ends with
+const MIN_STEADY_PART = 0.6 // of the time in which some waited: else the number changes, or is not known
 const MIN_SETTLERS = 0.8 // of the turns: who gives one has needed one, too
 
 /**
@@ -236,6 +236,34 @@ function peakOf (uses) {
 /** @template T @param {T[]} list @param {(item: T) => number} figure */
 function sum (list, figure) {
   return list.reduce((total, item) => total + figure(item), 0)
+}
+
+/**
+ * Returns how many ran at a time while others waited for their turn.
+ * @param {number[][]} intervals of requests: start, ms of the turn, end
+ * @returns {number | undefined} undefined if it was not the same for most of that time
+ */
+function concurrencyOf (intervals) {
+  /** @type {Array<[time: number, running: number, waiting: number]>} */
+  const changes = intervals.flatMap(([start, turn, end]) => [
+    [start, 0, 1],
+    [start + turn, 1, -1],
+    [end, -1, 0]
+  ])
+  changes.sort((a, b) => a[0] - b[0])
+  /** @type {Map<number, number>} */
+  const times = new Map()
+  let [running, waiting, sum] = [0, 0, 0]
+  changes.forEach(([time, more, waiters], i) => {
+    running += more
+    waiting += waiters
+    const ms = i + 1 < changes.length ? changes[i + 1][0] - time : 0
+    if (waiting <= 0) return
+    sum += ms
+    times.set(running, (times.get(running) ?? 0) + ms)
+  })
+  for (const [count, ms] of times) if (count > 0 && ms >= sum * MIN_STEADY_PART) return count
+  return undefined
 }
 
 module.exports = { pool }

@@ -3,7 +3,6 @@
 // The rows of the page's tables, and the parts that rows and spans share.
 
 const { sparse } = require('./series')
-const { createOtherSites, createSites } = require('./sites')
 const {
   NAME_CHARS, array, evenly, figures, isRecord, number, optionalText, records, round, roundMs, text
 } = require('./values')
@@ -35,6 +34,13 @@ const {
  * @property {number[]} outliers
  * @property {number} [outlierCount]
  *
+ * @typedef {object} PageSite names are indexes in the table of names
+ * @property {number} [at]
+ * @property {number[]} callers innermost first
+ * @property {number} [until]
+ * @property {Record<string, number>} figures ms, count, spans, delayed, min … max of what one request waited
+ * @property {import('./series').Sparse} [byBucket] ms, count
+ *
  * @typedef {object} PageRoute
  * @property {string} name
  * @property {string} kind
@@ -42,8 +48,7 @@ const {
  * @property {Box} [box]
  * @property {Array<[number, number]>} logDensity
  * @property {Split} [split]
- * @property {import('./sites').PageSite[]} sites worst first
- * @property {{ count: number, ms: number }} [otherSites]
+ * @property {PageSite[]} sites worst first
  * @property {import('./series').Times} [times]
  *
  * @typedef {object} PageRow a span in a table, or a blocker
@@ -63,12 +68,15 @@ const {
  */
 
 const ROW_WAITS = 3
+const MAX_TIMED = 12 // sites of a route with sums along time
 const MAX_CALLERS = 8
 const MAX_DELAYS = 20
 const MAX_SUBSYSTEMS = 30
 const SUBSYSTEM_CHARS = 40
 
 const FIGURES = ['count', 'weighted', 'rate', 'errors', 'open', 'totalMs']
+const SITE_FIGURES = ['ms', 'count', 'spans', 'delayed']
+const SITE_SUMMARY = ['min', 'q1', 'median', 'q3', 'max']
 const SUMMARY = ['min', 'q1', 'median', 'mean', 'q3', 'max', 'p99', 'p999']
 const ROW_FIGURES = ['ms', 'startUnixMs', 'count', 'totalMs', 'worstMs', 'delayedSpans', 'delayedMs', 'share']
 
@@ -87,13 +95,43 @@ function createRoute (source, { buckets, timesOfRoute, maxSites, thinning }) {
     name: text(source.name),
     kind: text(source.kind ?? '', 20),
     sites: createSites(source.sites, maxSites, buckets, thinning),
-    otherSites: createOtherSites(source.otherSites),
     times: timesOfRoute(source.kind, source.name),
     figures: { ...figures(source, FIGURES), ...figures(source.summary, SUMMARY) },
     box: isRecord(source.box) ? createBox(source.box, thinning) : undefined,
     logDensity: createDensity(source.logDensity, points),
     split: createSplit(source.split)
   }
+}
+
+/**
+ * @param {unknown} list
+ * @param {number} max
+ * @param {number} buckets
+ * @param {Thinning} thinning
+ * @returns {PageSite[]} worst first
+ */
+function createSites (list, max, buckets, thinning) {
+  const valid = records(list).filter(({ ms }) => number(ms) !== undefined)
+  return valid.slice(0, max).map((site, rank) => {
+    const callers = Array.isArray(site.callers) ? site.callers.slice(0, MAX_CALLERS) : []
+    return {
+      at: nameOf(site.at, thinning),
+      callers: callers.map((/** @type {unknown} */ caller) => thinning.addName(text(caller))),
+      until: nameOf(site.until ?? site.label, thinning),
+      figures: rounded({ ...figures(site, SITE_FIGURES), ...figures(site.summary, SITE_SUMMARY) }),
+      byBucket: rank < MAX_TIMED ? sparse(site.byBucket, 2, buckets, thinning, 'siteSums') : undefined
+    }
+  })
+}
+
+/** @param {unknown} name @param {Thinning} thinning */
+function nameOf (name, thinning) {
+  return typeof name === 'string' && name !== '' ? thinning.addName(text(name)) : undefined
+}
+
+/** @param {Record<string, number>} source */
+function rounded (source) {
+  return Object.fromEntries(Object.entries(source).map(([name, value]) => [name, roundMs(value)]))
 }
 
 /** @param {any} source @param {Thinning} thinning @returns {Box} */

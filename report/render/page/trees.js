@@ -3,7 +3,7 @@
 // The trees of critical paths, packed: each node is an array, each name and trace id once in a table.
 
 const { prune } = require('../../aggregate/path-tree')
-const { KINDS } = require('./client/path-trees')
+const { KINDS } = require('./client/flame-tree')
 const { sparse } = require('./series')
 const { isRecord, number, records, roundMs, text } = require('./values')
 

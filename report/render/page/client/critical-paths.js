@@ -9,7 +9,7 @@ const { h } = require('./dom')
 const { createFlame } = require('./flame')
 const { clock, percent, time } = require('./format')
 const { data, labels, runs } = require('./page-data')
-const { unpack } = require('./path-trees')
+const { unpack } = require('./flame-tree')
 const { hasTimes, selectedTree, timedShare } = require('./selected-tree')
 
 /**

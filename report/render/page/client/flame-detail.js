@@ -3,7 +3,7 @@
 // Describes the selected frame of a flame graph in words: its path, its figures, the requests behind it.
 
 const { foreign, h } = require('./dom')
-const { baseOf, changeOf, KINDS, meansOf, partsOf, pathOf } = require('./flame-tree')
+const { baseOf, changeOf, LEAVES, meansOf, partsOf, pathOf } = require('./flame-tree')
 const { change, count, percent, time } = require('./format')
 
 /**
@@ -11,7 +11,7 @@ const { change, count, percent, time } = require('./format')
  * @typedef {import('./flame').FlameOptions & { run: number, go: (frame: Frame) => void }} DetailOptions
  */
 
-/** @type {Record<typeof KINDS[number], string>} */
+/** @type {Record<typeof LEAVES[number], string>} */
 const titles = { ran: 'Ran', waited: 'Waited', delayed: 'Delayed', beside: 'Ran beside' }
 
 /**
@@ -76,7 +76,7 @@ function comparison (frame, { labels = [] }) {
 /** Divides a frame by what its leaves are. @param {Frame} frame */
 function parts (frame) {
   const sums = partsOf(frame)
-  const present = KINDS.filter((kind) => sums[kind] > 0)
+  const present = LEAVES.filter((kind) => sums[kind] > 0)
   if (present.length === 0) return undefined
   return h('dl', { class: 'parts' }, present.map((kind) => h('div', {},
     h('dt', {}, h('span', { class: `swatch frame ${kind}` }), titles[kind]),

@@ -1,7 +1,7 @@
 'use strict'
 
-// The tree behind a flame graph, without a document: two runs merged into one, where each frame lies, what a
-// search finds, how much of a frame ran and waited.
+// The tree behind a flame graph, without a document: unpacked from the page's data (trees.js packs it), two
+// runs merged into one, where each frame lies, what a search finds, how much of a frame ran and waited.
 
 /**
  * @typedef {object} PathNode see PathNode in report/aggregate/model.js
@@ -24,10 +24,28 @@
  * @property {number} start ms from the left end of the root
  */
 
-const KINDS = /** @type {const} */ (['ran', 'waited', 'delayed', 'beside'])
+const LEAVES = /** @type {const} */ (['ran', 'waited', 'delayed', 'beside'])
+const KINDS = ['root', 'route', 'frame', ...LEAVES]
 /** Changes below this part of the mean of their route are not told apart from noise. */
 const VISIBLE_CHANGE = 0.02
 const STRONG_CHANGE = 0.1
+
+/**
+ * @param {any} packed see PackedNode in trees.js
+ * @param {string[]} names
+ * @returns {PathNode}
+ */
+function unpack ([name, kind, ms, count, traceIds, children, byBucket], names) {
+  return {
+    name: names[name],
+    kind: KINDS[kind],
+    ms,
+    count,
+    traceIds: traceIds.map((/** @type {number} */ id) => names[id]),
+    children: children.map((/** @type {any} */ child) => unpack(child, names)),
+    byBucket
+  }
+}
 
 /**
  * Merges the trees of one or two runs: nodes of the same kind and name below the same parent are one frame.
@@ -116,7 +134,7 @@ function changeOf (frame) {
 /**
  * Adds up what the leaves of a frame are.
  * @param {Frame} frame
- * @returns {Record<typeof KINDS[number], number>} ms
+ * @returns {Record<typeof LEAVES[number], number>} ms
  */
 function partsOf (frame) {
   const parts = { ran: 0, waited: 0, delayed: 0, beside: 0 }
@@ -187,5 +205,18 @@ function neighbour (frame, key, top) {
 }
 
 module.exports = {
-  KINDS, allOf, baseOf, changeOf, follow, layOut, meansOf, mergeTrees, neighbour, partsOf, pathOf, search
+  KINDS,
+  LEAVES,
+  allOf,
+  baseOf,
+  changeOf,
+  follow,
+  layOut,
+  meansOf,
+  mergeTrees,
+  neighbour,
+  partsOf,
+  pathOf,
+  search,
+  unpack
 }
