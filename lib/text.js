@@ -57,4 +57,23 @@ function isHarmful (code) {
   return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)
 }
 
-module.exports = { formatDuration, clean, escapeJson, shortFrame }
+/**
+ * Returns a place as text: `query (/app/pool.js:34:12) via pg`.
+ * @param {Record<string, any>} place a frame, see spans/path-sites.js
+ */
+function placeText ({ function: name, file, line, column, location, via }) {
+  const text = `${name} (${file === undefined ? location : `${file}:${line}:${column}`})`
+  return via === undefined ? text : `${text} via ${via}`
+}
+
+/**
+ * Returns what ended a wait, in words.
+ * @param {{ until?: string, peer?: string, request?: string }} end see spans/wait-sites.js
+ * @returns {string | undefined} undefined where that is not known
+ */
+function endText ({ until: subsystem, peer, request }) {
+  if (request !== undefined) return `${request} of another request`
+  return subsystem === undefined || peer === undefined ? subsystem : `${subsystem} ${peer}`
+}
+
+module.exports = { clean, endText, escapeJson, formatDuration, placeText, shortFrame }

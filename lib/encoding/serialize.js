@@ -143,15 +143,14 @@ function onOneLine (json) {
 }
 
 /**
- * Returns attributes with one more, without running getters of the program.
+ * Returns attributes with more, without running getters of the program.
  * @param {Record<string, any> | undefined} attributes
- * @param {string} key
- * @param {unknown} value
+ * @param {Record<string, unknown>} more
  * @returns {Record<string, any>}
  */
-function withAttribute (attributes, key, value) {
+function withAttributes (attributes, more) {
   const copy = Object.defineProperties({}, Object.getOwnPropertyDescriptors(attributes ?? {}))
-  put(copy, key, value)
+  for (const key of Object.keys(more)) put(copy, key, more[key])
   return copy
 }
 
@@ -160,4 +159,4 @@ function put (object, key, value) {
   Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
 }
 
-module.exports = { lineOf, onOneLine, withAttribute }
+module.exports = { lineOf, onOneLine, withAttributes }

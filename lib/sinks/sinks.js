@@ -6,7 +6,7 @@
 const guard = require('../context/guard')
 const { safe, targetOf } = require('./outputs')
 const { weightFor } = require('./sampling')
-const { lineOf, withAttribute } = require('../encoding/serialize')
+const { lineOf, withAttributes } = require('../encoding/serialize')
 
 /**
  * @typedef {import('./outputs').Output} Output
@@ -81,7 +81,7 @@ function createSinks (outputs, context) {
     const record = recordOf()
     const attributes = weight === 1
       ? record.attributes
-      : withAttribute(record.attributes, 'longstack.sample_ratio', weight)
+      : withAttributes(record.attributes, { 'longstack.sample_ratio': weight })
     const weighted = weight === 1 ? record : { ...record, attributes }
     return definitions === undefined ? weighted : lineOf(weighted, countReplaced)
   }

@@ -6,9 +6,9 @@
 
 const { isClosed } = require('../node-objects')
 const { own } = require('../objects')
+const { placeText } = require('../text')
 const { identityAt, spanAt } = require('./identities')
 const ids = require('../encoding/ids')
-const { placeText } = require('./path-sites')
 const { unixNano } = require('./unix-nano')
 const { createWallClock } = require('./wall-clock')
 

@@ -7,6 +7,7 @@
 const { contextOfChain } = require('../context/context')
 const { labelOf } = require('../stacks/labels')
 const { mapFrame } = require('../stacks/source-maps')
+const { placeText } = require('../text')
 
 const MAX_SITES = 5_000 // chains whose sites are remembered
 const MAX_STEPS = 32 // up a chain in search of frames
@@ -144,12 +145,6 @@ function placeOf (frame) {
   return { function: name, file, line: Number(line), column: Number(column) }
 }
 
-/** Returns a place as text: `query (/app/pool.js:34:12) via pg`. @param {Place} place */
-function placeText ({ function: name, file, line, column, location, via }) {
-  const text = `${name} (${file === undefined ? location : `${file}:${line}:${column}`})`
-  return via === undefined ? text : `${text} via ${via}`
-}
-
 /** Returns the innermost package that a file belongs to. @param {string | undefined} fileName */
 function packageOf (fileName) {
   if (fileName === undefined) return undefined
@@ -159,4 +154,4 @@ function packageOf (fileName) {
   return parts[index].startsWith('@') ? `${parts[index]}/${parts[index + 1]}` : parts[index]
 }
 
-module.exports = { createPathSites, placeText }
+module.exports = { createPathSites }

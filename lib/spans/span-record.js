@@ -4,8 +4,8 @@
 // with everything in it; as a line of a file (format 2, docs/spans.md) that refers to what the file already
 // defines: its resource, stacks, and the sites of waits and runs.
 
-const { lineOf, withAttribute } = require('../encoding/serialize')
-const { placeText } = require('./path-sites')
+const { lineOf, withAttributes } = require('../encoding/serialize')
+const { endText, placeText } = require('../text')
 const { MIN_RANGE, figuresOf } = require('./span-figures')
 const { unixNano } = require('./unix-nano')
 
@@ -93,7 +93,7 @@ class SpanWriting {
       stack: trace === undefined ? undefined : definitions.numberOfStack(trace),
       attributes: weight === 1
         ? span.attributes
-        : withAttribute(span.attributes, 'longstack.sample_ratio', weight),
+        : withAttributes(span.attributes, { 'longstack.sample_ratio': weight }),
       waits: waits.length === 0 ? undefined : listed(waits, duration, (wait) => waitLine(wait, definitions)),
       ran: ran === undefined ? undefined : listed(ran, duration, (run) => runLine(run, definitions)),
       events: events === undefined ? undefined : eventsOf(span)
@@ -117,9 +117,11 @@ function recordOf (span, { trace, waits, ran, duration }, resource) {
   const { origin, traceId, spanId, parentSpanId, name, kind, status, events } = span
   const startTimeUnixNano = unixNano(origin, span.start)
   const endTimeUnixNano = unixNano(origin, span.end)
-  let attributes = withAttribute(span.attributes, 'longstack.waits', listed(waits, duration, waitOf))
-  if (ran !== undefined) attributes = withAttribute(attributes, 'longstack.ran', listed(ran, duration, runOf))
-  if (trace !== undefined) attributes = withAttribute(attributes, 'code.stacktrace', trace)
+  const attributes = withAttributes(span.attributes, defined({
+    'code.stacktrace': trace,
+    'longstack.waits': listed(waits, duration, waitOf),
+    'longstack.ran': ran === undefined ? undefined : listed(ran, duration, runOf)
+  }))
   const tail = { name, kind, startTimeUnixNano, endTimeUnixNano, status, attributes, resource }
   /** @type {SpanRecord} */
   const record = parentSpanId === undefined
@@ -184,37 +186,32 @@ function listed (parts, duration, form) {
 
 /** Returns a wait as listeners get it. @param {SiteWait} wait */
 function waitOf (wait) {
-  const { site, until, figures } = partsOf(wait)
-  return defined({ ...figures.time, ...placeOf(site), until: untilText(until), ...figures.details })
+  return defined({ ...figuresOfWait(wait), ...placeOf(wait.site), until: endText(wait.until) })
 }
 
 /** Returns a wait as it is written to a file. @param {SiteWait} wait @param {Definitions} definitions */
 function waitLine (wait, definitions) {
-  const { site, until, figures: { time, details } } = partsOf(wait)
-  const count = wait.count === 1 ? undefined : wait.count
-  return { ...time, count, site: definitions.numberOfSite(site), ...until, ...details }
+  const figures = figuresOfWait(wait)
+  if (wait.count === 1) figures.count = undefined
+  return { ...figures, site: definitions.numberOfSite(wait.site), ...wait.until }
 }
 
-/** @param {SiteWait} wait */
-function partsOf ({ ms, count, delayed, delayedMax, site, until, unproven, sent, unsent, beside, on: ids }) {
+/**
+ * Returns the figures of a wait; undefined where one is zero.
+ * @param {SiteWait} wait
+ * @returns {Record<string, any>}
+ */
+function figuresOfWait ({ ms, count, delayed, delayedMax, unproven, sent, unsent, beside, on: connections }) {
   return {
-    site,
-    until,
-    figures: {
-      time: {
-        ms: toMicros(ms),
-        count,
-        delayed: delayed >= MIN_MS ? toMicros(delayed) : undefined,
-        delayed_max: delayedMax - delayed >= MIN_RANGE ? toMicros(delayedMax) : undefined
-      },
-      details: {
-        unproven: unproven || undefined,
-        on: ids,
-        sent: sent > 0 ? sent : undefined,
-        unsent: unsent >= MIN_MS ? toMicros(unsent) : undefined,
-        beside: sent > 0 && beside > 0 ? beside : undefined
-      }
-    }
+    ms: toMicros(ms),
+    count,
+    delayed: delayed >= MIN_MS ? toMicros(delayed) : undefined,
+    delayed_max: delayedMax - delayed >= MIN_RANGE ? toMicros(delayedMax) : undefined,
+    unproven: unproven || undefined,
+    on: connections,
+    sent: sent > 0 ? sent : undefined,
+    unsent: unsent >= MIN_MS ? toMicros(unsent) : undefined,
+    beside: sent > 0 && beside > 0 ? beside : undefined
   }
 }
 
@@ -231,16 +228,6 @@ function runLine ({ ms, count, site }, definitions) {
 /** @param {Site} site */
 function placeOf ({ at: place, callers, label }) {
   return { at: place && placeText(place), callers: callers?.map(placeText), label }
-}
-
-/**
- * Returns what ended a wait, in words.
- * @param {import('./wait-sites').Until} until
- * @returns {string | undefined} undefined where that is not known
- */
-function untilText ({ until: subsystem, peer, request }) {
-  if (request !== undefined) return `${request} of another request`
-  return peer === undefined ? subsystem : `${subsystem} ${peer}`
 }
 
 /** Removes the properties that are undefined. @template {object} T @param {T} object @returns {T} */

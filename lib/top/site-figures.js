@@ -5,6 +5,7 @@
 
 const { now } = require('../context/clock')
 const { nounOf } = require('../handles/describe')
+const { placeText } = require('../text')
 
 const MAX_WAITS = 60 // sites in an answer, those with the most
 const MAX_GROUPS = 200 // of handles in an answer, likewise
@@ -49,7 +50,7 @@ function createSiteFigures (wiring) {
   /** @param {number} chain */
   function nameOf (chain) {
     const { at: place, label = '' } = wiring.queries().waitSites().siteOf(chain)
-    return { site: place === undefined ? label : require('../spans/path-sites').placeText(place), label }
+    return { site: place === undefined ? label : placeText(place), label }
   }
 
   /** @param {number} chain @param {boolean} isOfRequest @param {number} count */

@@ -24,8 +24,7 @@ const { copyHop } = require('../stacks/hop-frames')
  * @param {() => ReturnType<typeof import('../spans/wait-sites').createWaitSites>} waitSites
  */
 function createLiveQueries ({ registry, settings }, chain, waitSites) {
-  const { placeText } = require('../spans/path-sites')
-  const { clean } = require('../text')
+  const { clean, placeText } = require('../text')
   const pending = createPending({
     siteOf: (number) => {
       const { at: place, label } = waitSites().siteOf(number)

@@ -4,6 +4,7 @@
 // the sites of waits and runs. A span comes out as the object that listeners get, whatever its format. The
 // content is not trusted: what is not defined is left out.
 
+const { endText, placeText } = require('../../lib/text')
 const { isRecord } = require('./span-line')
 
 const MAX_SOURCES = 10_000
@@ -72,15 +73,12 @@ class Definitions {
 function partOf (part, sites) {
   if (!isRecord(part)) return part
   const { site, until, peer, request, ...figures } = part
-  return { count: 1, ...figures, ...sites.get(site), ...endOf(until, peer, request) }
+  const end = endText({ until: wordOf(until), peer: wordOf(peer), request: wordOf(request) })
+  return { count: 1, ...figures, ...sites.get(site), ...(end === undefined ? {} : { until: end }) }
 }
 
-/** @param {unknown} until @param {unknown} peer @param {unknown} request */
-function endOf (until, peer, request) {
-  if (typeof request === 'string') return { until: `${request} of another request` }
-  if (typeof until !== 'string') return {}
-  return { until: typeof peer === 'string' ? `${until} ${peer}` : until }
-}
+/** @param {unknown} value @returns {string | undefined} */
+const wordOf = (value) => typeof value === 'string' ? value : undefined
 
 /** @param {any} line @returns {Site} */
 function siteOf ({ at: place, callers, label }) {
@@ -89,12 +87,6 @@ function siteOf ({ at: place, callers, label }) {
   if (Array.isArray(callers)) site.callers = callers.filter(isRecord).slice(0, MAX_CALLERS).map(placeText)
   if (typeof label === 'string') site.label = label
   return site
-}
-
-/** @param {Record<string, any>} place @returns {string} `query (/app/pool.js:34:12) via pg` */
-function placeText ({ function: name, file, line, column, location, via }) {
-  const text = `${name} (${file === undefined ? location : `${file}:${line}:${column}`})`
-  return via === undefined ? text : `${text} via ${via}`
 }
 
 /** @param {unknown} value @returns {any[]} */

@@ -39,7 +39,7 @@ const floors = [
   {
     'options.js': ['option-types.js', 'warnings.js'],
     'profile/': ['context/', 'errors.js', 'stacks/'],
-    'spans/': ['context/', 'encoding/', 'hooks/', 'listeners.js', 'node-objects.js', 'objects.js', 'path-names.js', 'stacks/', 'warnings.js', 'wrap.js']
+    'spans/': ['context/', 'encoding/', 'hooks/', 'listeners.js', 'node-objects.js', 'objects.js', 'path-names.js', 'stacks/', 'text.js', 'warnings.js', 'wrap.js']
   },
   { 'doctor-problems.js': [] },
   { 'doctor.js': ['doctor-problems.js', 'format/', 'objects.js', 'stacks/', 'warnings.js'] },
@@ -48,7 +48,7 @@ const floors = [
       'objects.js', 'requests/', 'reasons.js', 'stacks/', 'warnings.js']
   },
   {
-    'top/': ['ask/', 'buckets.js', 'context/', 'handles/', 'listeners.js', 'node-objects.js', 'objects.js', 'path-names.js']
+    'top/': ['ask/', 'buckets.js', 'context/', 'handles/', 'listeners.js', 'node-objects.js', 'objects.js', 'path-names.js', 'text.js']
   },
   {
     'ask/': ['ask/lines.js', 'ask/socket-names.js', 'context/', 'files.js', 'format/', 'node-objects.js', 'options.js', 'standard-error.js', 'warnings.js']
@@ -68,7 +68,7 @@ const floors = [
 // The half that reads files of spans, in a process of its own: report/, beside lib/. It shares text.js and
 // path-names.js with the other, which loads nothing of it.
 const offline = [
-  { 'report/read/': [] },
+  { 'report/read/': ['text.js'] },
   { 'report/aggregate/': ['path-names.js', 'report/read/', 'text.js'] },
   { 'report/render/': ['report/aggregate/', 'report/read/', 'text.js'] }
 ]
