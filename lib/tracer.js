@@ -7,7 +7,7 @@ const guard = require('./context/guard')
 const { takeBackChain } = require('./hooks/threads')
 const { changeState } = require('./listeners')
 const { providers } = require('./node-objects')
-const { defaultOptions } = require('./options')
+const { settings } = require('./settings')
 const { createEngine } = require('./tracer/engine')
 const { Wiring } = require('./tracer/wiring')
 const { messageOf, printLine } = require('./warnings')
@@ -18,13 +18,9 @@ const { messageOf, printLine } = require('./warnings')
  */
 
 function createTracer () {
-  const options = defaultOptions()
-  const wiring = new Wiring({
-    options,
-    enabled: false,
-    isSelected: compileFilter(options.filter)
-  })
-  const { settings, asyncLayer, channels, uncaughtLayer, formatter } = wiring
+  settings.isSelected = compileFilter(settings.options.filter)
+  const wiring = new Wiring()
+  const { asyncLayer, channels, uncaughtLayer, formatter } = wiring
   const { applyErrors, applySpans, applyBlocked } = createFeatureSwitches(wiring)
   const engine = createEngine(wiring)
   const signal = createSignal(wiring)
@@ -156,7 +152,7 @@ function createLive (listen) {
 
 /** Switches features on and off, as options and listeners demand. @param {Wiring} wiring */
 function createFeatureSwitches (wiring) {
-  const { settings, asyncLayer, formatter, warnings } = wiring
+  const { asyncLayer, formatter, warnings } = wiring
 
   /** Extends the stacks of errors, or leaves them alone. */
   function applyErrors () {

@@ -159,7 +159,7 @@ function createProfileRecorder (wiring) {
 
 /**
  * Returns what a profile lacks under the options in force.
- * @param {import('./wiring').Settings} settings
+ * @param {import('../settings').Settings} settings
  * @returns {string[]}
  */
 function profileLacks ({ options: { filter } }) {

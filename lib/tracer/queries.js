@@ -40,7 +40,7 @@ const MORE_FRAMES = 10 // that are captured, since some are hidden
  * @property {ReturnType<typeof import('../stacks/formatter').createFormatter>['readStack']} readStack
  * @property {() => boolean} usesNodeFormatter Node's own formatter formats stacks
  * @property {() => import('../options').Options} options
- * @property {import('./wiring').Settings} settings
+ * @property {import('../settings').Settings} settings
  * @property {() => number} queriedAt ms of the clock when the present query began
  * @property {() => boolean} enabled
  * @property {(count: number) => void} dropped

@@ -20,15 +20,11 @@ const { Listeners } = require('../listeners')
 const { createCapture } = require('../stacks/capture')
 const { createFormatter } = require('../stacks/formatter')
 const { ensureHeadroomToLoad } = require('../stacks/stack-headroom')
+const { settings } = require('../settings')
 const { createWarnings } = require('../warnings')
 const { createErrorEvents, createEvents, createSubscriptions } = require('./listener')
 
 /**
- * @typedef {object} Settings what is in force
- * @property {import('../options').Options} options
- * @property {boolean} enabled
- * @property {(type: string) => boolean} isSelected the filter
- *
  * @typedef {object} ErrorHandlerEntry
  * @property {(type: string) => boolean} matches the filter that it was registered with
  * @property {import('../api').ErrorHandler} handler
@@ -121,9 +117,9 @@ class Wiring {
    */
   firstFault
 
-  /** @param {Settings} settings */
-  constructor (settings) {
-    this.settings = settings
+  settings = settings
+
+  constructor () {
     /** Returns whether the filter selects a type of resource. @type {(type: string) => boolean} */
     this.isSelected = (type) => settings.isSelected(type)
     this.observedErrors = createObservedErrors({ maker: createMakerLookup(this.allocationClock) })
