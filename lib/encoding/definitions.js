@@ -13,7 +13,7 @@ const MAX_TEXT = 1 << 19 // characters; then everything is defined again, under 
 class Definitions {
   /** who writes: a file may have the spans of several processes, threads and starts */
   #source = shortId()
-  /** numbers of stacks and sites, by the text or object @type {Map<unknown, number>} */
+  /** numbers of stacks, sites, types and attributes, by the text or object @type {Map<unknown, number>} */
   #numbers = new Map()
   /** all that was written */
   #written = ''
@@ -54,7 +54,18 @@ class Definitions {
     return this.#numbers.get(site) ?? this.#define(site, 'site', site)
   }
 
-  /** @param {unknown} key @param {'stack' | 'site'} kind @param {object} definition */
+  /** @param {Record<string, unknown>} attributes that many spans have, the same object for equal ones */
+  numberOfShared (attributes) {
+    return this.#numbers.get(attributes) ?? this.#define(attributes, 'shared', { attributes })
+  }
+
+  /** @param {string} name of the type of a resource */
+  numberOfType (name) {
+    const key = `type ${name}` // no stack begins so
+    return this.#numbers.get(key) ?? this.#define(key, 'type', { name })
+  }
+
+  /** @param {unknown} key @param {'stack' | 'site' | 'shared' | 'type'} kind @param {object} definition */
   #define (key, kind, definition) {
     const number = this.#numbers.size + 1
     this.#numbers.set(key, number)

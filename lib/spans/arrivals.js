@@ -56,6 +56,11 @@ class Arrivals {
     this.timerOffset = -Infinity
     /** @type {((fd: number) => number | undefined) | undefined} */
     this.dataAge = undefined
+    /** the resource that was asked last, by asyncId, and the poll after which */
+    this.askedFor = 0
+    this.askedAt = 0
+    /** when its data had come, undefined: not known @type {number | undefined} */
+    this.askedCame = undefined
   }
 
   /** @param {number} time */
@@ -118,10 +123,17 @@ class Arrivals {
     this.cameBy = loop.knowsPolls && polledTypes.has(type) ? polledAt : time
     this.cameAfter = slept >= MIN_SLEEP ? polledAt : polledBefore
     if (!dataTypes.has(type)) return
-    const age = this.ageOf(executionAsyncResource())
+    // Node calls a parser three times for one request: the kernel is asked once.
+    if (this.askedFor !== loop.callbackId || this.askedAt !== polledAt) {
+      const age = this.ageOf(executionAsyncResource())
+      this.askedFor = loop.callbackId
+      this.askedAt = polledAt
+      this.askedCame = age === undefined ? undefined : time - age
+    }
+    const came = this.askedCame
     // Older than the poll that did not bring it: the end of a connection, which is no data
-    if (age === undefined || time - age < polledBefore - MAX_GAP) return
-    this.cameBy = this.cameAfter = Math.max(polledBefore, Math.min(time - age, this.cameBy))
+    if (came === undefined || came < polledBefore - MAX_GAP) return
+    this.cameBy = this.cameAfter = Math.max(polledBefore, Math.min(came, this.cameBy))
   }
 
   /**
@@ -156,14 +168,20 @@ class Arrivals {
   }
 
   /**
-   * Returns for how long a request that has just been read lay there.
+   * Returns for how long a request that has just been read lay there. One on a connection that is known was
+   * read after the next poll; a new connection may have waited to be accepted.
    * @param {unknown} socket
+   * @param {boolean} isNew the connection is
    * @param {number} time now
    * @returns {{ ms: number, max: number }}
    */
-  queueTime (socket, time) {
-    if (time - this.busyUntil > BUSY_MEMORY) return NOT_QUEUED
-    const age = isObject(socket) ? this.ageOf({ socket }) : undefined
+  queueTime (socket, isNew, time) {
+    const isShort = isNew
+      ? time - this.busyUntil > BUSY_MEMORY
+      : time - this.slept - this.polledBefore < MAX_GAP
+    if (isShort) return NOT_QUEUED
+    const isAsked = !isNew && this.askedAt === this.polledAt && this.cameBy === this.cameAfter
+    const age = isAsked || !isObject(socket) ? undefined : this.ageOf({ socket })
     if (age !== undefined) return age < MAX_GAP ? NOT_QUEUED : { ms: age, max: age }
     const max = time - this.cameAfter
     return max < MAX_GAP ? NOT_QUEUED : { ms: time - this.cameBy, max }

@@ -15,14 +15,14 @@ const { format } = require('./traceparent')
 /** @param {HttpSpansDeps} deps */
 function createClientSpans ({ spans, asyncLayer, options, contextOfRequest }) {
   /**
-   * @param {string} name
-   * @param {Record<string, unknown>} attributes
+   * @param {import('./http-attributes').Described} description
    * @param {Function} above
    * @returns {Span}
    */
-  function start (name, attributes, above) {
+  function start ({ name, attributes, shared }, above) {
     const span = spans.start({ name, kind: 'CLIENT', context: contextOfRequest(above) })
     span.attributes = attributes
+    span.shared = shared
     return span
   }
 
@@ -30,8 +30,7 @@ function createClientSpans ({ spans, asyncLayer, options, contextOfRequest }) {
   const listener = {
     requestMade (request) {
       if (asyncLayer.inOwnWork()) return undefined
-      const { name, attributes } = describeRequested(request)
-      const span = start(name, attributes, listener.requestMade)
+      const span = start(describeRequested(request), listener.requestMade)
       if (options().propagate) addTraceparent(request, format(span))
       return span
     },
@@ -62,9 +61,7 @@ function createClientSpans ({ spans, asyncLayer, options, contextOfRequest }) {
     },
 
     connectEnded (span, end) {
-      const { name, attributes } = describeConnect(end)
-      span.name = name
-      Object.assign(span.attributes, attributes)
+      span.describe(describeConnect(end))
       const error = errorOfSocket(end.socket)
       if (end.done) spans.end(span)
       else if (error !== undefined) spans.end(span, endOfFailure(error, false))

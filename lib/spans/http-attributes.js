@@ -9,10 +9,17 @@ const { hidden, hiddenProperty, isObject, own } = require('../objects')
 const { nameOfMethod, nameOfPath } = require('../path-names')
 
 const MAX_PATH = 2048 // characters of a path
+const MAX_SHARED = 256 // servers: a client may name another one with each request
 
 /**
  * @typedef {Record<string, unknown>} Attributes
  * @typedef {{ address?: string, port?: number }} Host
+ *
+ * @typedef {object} Described
+ * @property {string} name
+ * @property {Attributes} attributes
+ * @property {Attributes} [shared] those that spans of the same server have in common: equal ones are the same
+ *   object, for as long as there are few
  */
 
 const { hasNodePrototype, requestName } = requests
@@ -50,6 +57,37 @@ function hostOf (text) {
   return lastHost
 }
 
+/** by what they consist of @type {Map<string, Attributes>} */
+const sharedByKey = new Map()
+/** @type {{ scheme?: string, address?: string, port?: unknown, version?: string, shared: Attributes }} */
+let last = { shared: {} }
+
+/**
+ * @param {string | undefined} scheme
+ * @param {string | undefined} address
+ * @param {unknown} port
+ * @param {string | undefined} version
+ * @returns {Attributes}
+ */
+function sharedOf (scheme, address, port, version) {
+  if (last.scheme === scheme && last.address === address && last.port === port && last.version === version) {
+    return last.shared
+  }
+  const key = `${scheme} ${address} ${port} ${version}`
+  let shared = sharedByKey.get(key)
+  if (shared === undefined) {
+    shared = {}
+    add(shared, 'url.scheme', scheme)
+    add(shared, 'server.address', address)
+    add(shared, 'server.port', port)
+    add(shared, 'network.protocol.version', version)
+    if (sharedByKey.size >= MAX_SHARED) sharedByKey.clear()
+    sharedByKey.set(key, shared)
+  }
+  last = { scheme, address, port, version, shared }
+  return shared
+}
+
 /** @param {Attributes} attributes @param {string} name @param {unknown} value undefined: left out */
 function add (attributes, name, value) {
   if (value !== undefined) attributes[name] = value
@@ -80,6 +118,7 @@ function headersOf (request) {
 /**
  * @typedef {object} Peer
  * @property {number | undefined} id of the socket's handle: a socket that connects anew has another one
+ * @property {boolean} isNew it is read for the first time
  * @property {string | undefined} peer
  * @property {unknown} peerPort
  */
@@ -91,18 +130,21 @@ const socketId = hiddenProperty('async_id_symbol')
 /** @param {any} socket a net.Socket, or what replaces one @returns {Peer} */
 function peerOf (socket) {
   const known = peers.get(socket)
-  return known !== undefined && known.id === socketId(socket) ? known : findPeer(socket)
+  if (known === undefined || known.id !== socketId(socket)) return findPeer(socket)
+  known.isNew = false
+  return known
 }
 
 /** @param {unknown} socket @returns {Peer} */
 function findPeer (socket) {
-  if (!isObject(socket)) return { id: undefined, peer: undefined, peerPort: undefined }
+  if (!isObject(socket)) return { id: undefined, isNew: true, peer: undefined, peerPort: undefined }
   const handle = handleOf(socket)
   const end = handle && endOf(handle, 'getpeername')
   if (end === undefined) {
-    return { id: undefined, peer: textOf(own(socket, 'remoteAddress')), peerPort: own(socket, 'remotePort') }
+    const peer = textOf(own(socket, 'remoteAddress'))
+    return { id: undefined, isNew: true, peer, peerPort: own(socket, 'remotePort') }
   }
-  const peer = { id: socketId(socket), peer: textOf(end.address), peerPort: end.port }
+  const peer = { id: socketId(socket), isNew: true, peer: textOf(end.address), peerPort: end.port }
   peers.set(socket, peer)
   return peer
 }
@@ -118,41 +160,29 @@ function addPeer (attributes, socket) {
  * Describes a request that a server got.
  * @param {object} request
  * @param {any} socket
- * @returns {{ name: string, attributes: Attributes, traceparent: string | undefined }}
+ * @returns {Described & { traceparent: string | undefined, isNew: boolean }} isNew: the first one on its
+ *   connection
  */
 function describeServed (request, socket) {
   const { method = 'GET', path, version } = startLine(request)
   const { host, traceparent } = headersOf(request)
   const { address, port } = hostOf(host)
-  const { peer, peerPort } = peerOf(socket)
+  const { isNew, peer, peerPort } = peerOf(socket)
   const scheme = socket?.encrypted === true ? 'https' : 'http'
   const name = requestName(method, nameOfPath(path))
-  const hasAll = address !== undefined && port !== undefined && peer !== undefined && peerPort !== undefined
-  if (hasAll && version !== undefined) {
-    // One literal: V8 moves an object that grows to another shape with each property.
-    return {
-      name,
-      attributes: {
+  const shared = sharedOf(scheme, address, port, version)
+  // One literal: V8 moves an object that grows to another shape with each property.
+  /** @type {Attributes} */
+  const attributes = peer !== undefined && peerPort !== undefined
+    ? {
         'http.request.method': method,
         'url.path': path,
-        'url.scheme': scheme,
-        'server.address': address,
-        'server.port': port,
         'network.peer.address': peer,
-        'network.peer.port': peerPort,
-        'network.protocol.version': version
-      },
-      traceparent
-    }
-  }
-  /** @type {Attributes} */
-  const attributes = { 'http.request.method': method, 'url.path': path, 'url.scheme': scheme }
-  add(attributes, 'server.address', address)
-  add(attributes, 'server.port', port)
-  add(attributes, 'network.peer.address', peer)
-  add(attributes, 'network.peer.port', peerPort)
-  add(attributes, 'network.protocol.version', version)
-  return { name, attributes, traceparent }
+        'network.peer.port': peerPort
+      }
+    : { 'http.request.method': method, 'url.path': path }
+  if (peerPort === undefined) add(attributes, 'network.peer.address', peer)
+  return { name, attributes, shared, traceparent, isNew }
 }
 
 /**
@@ -169,7 +199,7 @@ function startLine (request) {
 /**
  * Describes a request that is made, by http or by undici.
  * @param {object} request
- * @returns {{ name: string, attributes: Attributes }}
+ * @returns {Described}
  */
 function describeRequested (request) {
   const method = methodOf(own(request, 'method')) ?? 'GET'
@@ -177,12 +207,10 @@ function describeRequested (request) {
   const scheme = (origin ?? textOf(own(request, 'protocol')) ?? 'http:').replace(/:.*$/s, '')
   const host = hostOf(origin?.replace(/^[^/]*\/\/([^/@]*@)?/, '') ?? hostHeaderOf(request))
   const path = pathOf(own(request, 'path') ?? hidden(request, 'kPath')) ?? ''
-  /** @type {Attributes} */
-  const attributes = { 'http.request.method': method, 'url.path': path, 'url.scheme': scheme }
-  add(attributes, 'server.address', host.address)
-  add(attributes, 'server.port', host.port ?? (scheme === 'https' ? 443 : 80))
+  const attributes = { 'http.request.method': method, 'url.path': path }
+  const shared = sharedOf(scheme, host.address, host.port ?? (scheme === 'https' ? 443 : 80), undefined)
   const target = method === 'CONNECT' ? ` ${path}` : ` ${host.address ?? ''}${nameOfPath(path)}`
-  return { name: `${nameOfMethod(method)}${target}`, attributes }
+  return { name: `${nameOfMethod(method)}${target}`, attributes, shared }
 }
 
 /** @param {object} request of http */
@@ -196,34 +224,34 @@ function hostHeaderOf (request) {
  * Describes a request that came on a stream of HTTP/2.
  * @param {any} headers
  * @param {any} socket
- * @returns {{ name: string, attributes: Attributes }}
+ * @returns {Described}
  */
 function describeServedStream (headers, socket) {
-  const { name, attributes } = describeStream(headers, undefined)
+  const { attributes, method, path = '', scheme, host } = streamOf(headers, undefined)
   addPeer(attributes, socket)
-  return { name, attributes }
+  const name = `${nameOfMethod(method)} ${nameOfPath(path)}`.trim()
+  return { name, attributes, shared: sharedOf(scheme, host.address, host.port, '2') }
 }
 
 /**
  * Describes a request that is made on a stream of HTTP/2.
  * @param {any} headers
  * @param {string | undefined} origin of the session
- * @returns {{ name: string, attributes: Attributes }}
+ * @returns {Described}
  */
 function describeRequestedStream (headers, origin) {
-  const { name, attributes, path } = describeStream(headers, origin)
-  attributes['server.port'] ??= attributes['url.scheme'] === 'http' ? 80 : 443
-  if (path === undefined) return { name, attributes }
-  const target = `${attributes['server.address'] ?? ''}${nameOfPath(path)}`
-  return { name: `${nameOfMethod(String(attributes['http.request.method']))} ${target}`, attributes }
+  const { attributes, method, path, scheme, host } = streamOf(headers, origin)
+  const { address, port = scheme === 'http' ? 80 : 443 } = host
+  const target = path === undefined ? '' : `${address ?? ''}${nameOfPath(path)}`
+  const name = `${nameOfMethod(method)} ${target}`.trim()
+  return { name, attributes, shared: sharedOf(scheme, address, port, '2') }
 }
 
 /**
  * @param {any} headers
  * @param {string | undefined} origin
- * @returns {{ name: string, attributes: Attributes, path: string | undefined }}
  */
-function describeStream (headers, origin) {
+function streamOf (headers, origin) {
   const present = isObject(headers) ? headers : {}
   const method = methodOf(own(present, ':method')) ?? 'GET'
   const path = pathOf(own(present, ':path'))
@@ -232,11 +260,7 @@ function describeStream (headers, origin) {
   /** @type {Attributes} */
   const attributes = { 'http.request.method': method }
   add(attributes, 'url.path', path)
-  add(attributes, 'url.scheme', textOf(own(present, ':scheme')) ?? url?.[1])
-  add(attributes, 'server.address', host.address)
-  add(attributes, 'server.port', host.port)
-  attributes['network.protocol.version'] = '2'
-  return { name: `${nameOfMethod(method)} ${nameOfPath(path ?? '')}`.trim(), attributes, path }
+  return { attributes, method, path, scheme: textOf(own(present, ':scheme')) ?? url?.[1], host }
 }
 
 /** The error codes of HTTP/2, in order (RFC 9113, 7). */

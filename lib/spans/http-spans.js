@@ -38,12 +38,13 @@ function createHttpSpans (deps) {
 
     streamServed (stream, headers, context) {
       if (asyncLayer.inOwnWork()) return undefined
-      const { name, attributes } = describeServedStream(headers, socketOf(stream))
+      const { name, attributes, shared } = describeServedStream(headers, socketOf(stream))
       const span = spans.start({ name, kind: 'SERVER', remote: parse(own(headers, 'traceparent')), context })
       span.attributes = attributes
+      span.shared = shared
       if (context === undefined) {
         span.chain = asyncLayer.enterSpan(span).chain
-        spans.begin(span, socketOf(stream))
+        spans.begin(span, socketOf(stream), true)
       } else {
         context.span = span
       }
@@ -52,14 +53,11 @@ function createHttpSpans (deps) {
 
     streamRequested (headers, origin) {
       if (asyncLayer.inOwnWork()) return undefined
-      const { name, attributes } = describeRequestedStream(headers, origin)
-      return client.start(name, attributes, listener.streamRequested)
+      return client.start(describeRequestedStream(headers, origin), listener.streamRequested)
     },
 
     streamDescribed (span, headers, origin) {
-      const { name, attributes } = describeRequestedStream(headers, origin)
-      span.name = name
-      Object.assign(span.attributes, attributes)
+      span.describe(describeRequestedStream(headers, origin))
     },
 
     streamEnded (span, { whole, code, status, error }) {

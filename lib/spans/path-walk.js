@@ -165,8 +165,7 @@ function addWait ({ waits }, log, from, to, run, ending, site, proven, settler) 
   const delayed = Math.max(0, Math.min(others, until - cameBy - ownLate))
   const isExact = cameAfter === cameBy || others < MIN_PART
   const earliest = isExact ? delayed : until - cameAfter - ownSince(log, run, cameAfter, own)
-  const wait = {
-    ...NO_WAIT,
+  const wait = { // all of NO_WAIT: to spread it costs more
     ms: idle + others - delayed,
     delayed,
     delayedMax: Math.max(delayed, Math.min(others, earliest)),
@@ -179,7 +178,10 @@ function addWait ({ waits }, log, from, to, run, ending, site, proven, settler) 
     proven,
     callback: ending.callback,
     callbackChain: ending.callbackChain,
-    settler
+    settler,
+    sent: 0,
+    unsent: 0,
+    beside: 0
   }
   waits.push(wait)
   return wait

@@ -45,18 +45,17 @@ function createServerSpans ({ spans, asyncLayer, koaRoutes, handlesOf }) {
     listener: {
       requestServed (request, socket) {
         if (asyncLayer.inOwnWork()) return undefined
-        const { name, attributes, traceparent } = describeServed(request, socket)
+        const { name, attributes, shared, traceparent, isNew } = describeServed(request, socket)
         const span = spans.start({ name, kind: 'SERVER', remote: parse(traceparent) })
         span.attributes = attributes
+        span.shared = shared
         span.chain = asyncLayer.enterSpan(span).chain
-        spans.begin(span, socket)
+        spans.begin(span, socket, isNew)
         return span
       },
 
       requestDescribed (span, request, socket) {
-        const { name, attributes } = describeServed(request, socket)
-        span.name = name
-        Object.assign(span.attributes, attributes)
+        span.describe(describeServed(request, socket))
       },
 
       responseFinished (span, request, response) {

@@ -9,6 +9,8 @@ const MAX_DELAYS = 16 // of which it is said when they were
 const MIN_RANGE = 1 // ms, of a delay that is told as one
 const MIN_LATE = 0.2 // ms of a delay of which it is told when it was
 const MIN_SHARE = 1 / 50 // of the duration, of these, and of who delayed it
+/** @type {any[]} */
+const NONE = []
 /** @type {import('./wait-sites').Path} */
 const NO_PATH = { waits: [], ran: undefined, beside: 0, late: [] }
 
@@ -80,9 +82,9 @@ function figuresOf (span, { loop, stack, frameAt }) {
     delayed,
     delayedMax: rangeEnd(delayed, delayedMax),
     delayers: late.length === 0
-      ? []
-      : delayersOf(span, loop, frameAt, delayed, delayedMax).filter(({ max }) => max >= duration * MIN_SHARE),
-    delays: late.length === 0 ? [] : delaysOf(late, zero, duration)
+      ? NONE
+      : delayersOf(span, loop, frameAt, delayed, delayedMax, duration * MIN_SHARE),
+    delays: late.length === 0 ? NONE : delaysOf(late, zero, duration)
   }
 }
 
@@ -102,18 +104,23 @@ function rangeEnd (ms, max) {
  * @param {Surroundings['frameAt']} frameAt
  * @param {number} delayed ms in all: the share of many short runs in a part of their time is an estimate
  * @param {number} delayedMax
+ * @param {number} min ms of one who is told
  * @returns {Delayer[]}
  */
-function delayersOf (span, loop, frameAt, delayed, delayedMax) {
-  let [remaining, remainingMax] = [delayed, delayedMax]
-  const delayers = loop.recent.delayers(span, span.path?.late ?? [], loop.zero, MAX_DELAYERS)
-  return delayers.map(({ span: delayer, ms: estimate, max: maxEstimate, start, longest }) => {
-    const ms = Math.min(estimate, remaining)
-    const max = Math.min(maxEstimate, remainingMax)
+function delayersOf (span, loop, frameAt, delayed, delayedMax, min) {
+  let remaining = delayed
+  let remainingMax = delayedMax
+  /** @type {Delayer[]} */
+  const delayers = []
+  for (const delay of loop.recent.delayers(span, span.path?.late ?? NONE, loop.zero, MAX_DELAYERS)) {
+    const ms = Math.min(delay.ms, remaining)
+    const max = rangeEnd(ms, Math.min(delay.max, remainingMax))
     remaining -= ms
-    remainingMax -= max
-    return { by: delayer, ms, max: rangeEnd(ms, max), at: frameAt(start, start + longest) }
-  })
+    remainingMax -= Math.min(delay.max, remainingMax)
+    if (max < min) continue
+    delayers.push({ by: delay.span, ms, max, at: frameAt(delay.start, delay.start + delay.longest) })
+  }
+  return delayers
 }
 
 /**
@@ -124,13 +131,16 @@ function delayersOf (span, loop, frameAt, delayed, delayedMax) {
  * @returns {Delay[]}
  */
 function delaysOf (late, zero, duration) {
-  const delays = late.map(({ cameAfter, cameBy, until }) => {
-    const ms = rangeEnd(until - cameBy, until - cameAfter)
-    return { start: zero + until - ms, ms, certain: until - cameBy }
-  })
   const min = Math.max(MIN_LATE, duration * MIN_SHARE)
-  return delays.filter(({ ms }) => ms >= min)
-    .sort((a, b) => b.ms - a.ms).slice(0, MAX_DELAYS).sort((a, b) => a.start - b.start)
+  /** @type {Delay[]} */
+  const delays = []
+  for (let i = late.length - 1; i >= 0; i--) {
+    const { cameAfter, cameBy, until } = late[i]
+    const ms = rangeEnd(until - cameBy, until - cameAfter)
+    if (ms >= min) delays.push({ start: zero + until - ms, ms, certain: until - cameBy })
+  }
+  if (delays.length <= MAX_DELAYS) return delays
+  return delays.sort((a, b) => b.ms - a.ms).slice(0, MAX_DELAYS).sort((a, b) => a.start - b.start)
 }
 
 /** Limits a sum of small figures, which is not exact. @param {number} ms @param {number} max */

@@ -55,12 +55,9 @@ class SpanWriting {
     this.#surroundings = surroundings
   }
 
-  /** Adds what all forms have to the span's own attributes, which the program does not change any more. */
+  /** @returns {Figures} */
   #measure () {
-    if (this.#figures === undefined) {
-      this.#figures = figuresOf(this.span, this.#surroundings)
-      addFigures(this.span, this.#figures)
-    }
+    this.#figures ??= figuresOf(this.span, this.#surroundings)
     return this.#figures
   }
 
@@ -71,15 +68,18 @@ class SpanWriting {
   }
 
   /**
-   * Returns the span as a line of a file, behind those that define what it refers to.
+   * Returns the span as a line of a file, behind those that define what it refers to. Figures beside the
+   * attributes are whole microseconds, which V8 prints faster.
    * @param {Definitions} definitions of the file
    * @param {number} weight the part of all spans that is written, 1 where it stands for itself
    * @param {() => void} onReplaced called for each attribute that cannot be written
    */
   line (definitions, weight, onReplaced) {
-    const { trace, waits, ran, duration } = this.#measure()
+    const figures = this.#measure()
+    const { trace, waits, ran, duration, delays } = figures
     const { span } = this
-    const { origin, traceId, spanId, parentSpanId, name, kind, status, events } = span
+    const { origin, traceId, spanId, parentSpanId, name, kind, status, events, shared } = span
+    const { longestRuns: runs } = span
     const line = lineOf({
       traceId,
       spanId,
@@ -88,14 +88,15 @@ class SpanWriting {
       kind,
       startTimeUnixNano: unixNano(origin, span.start),
       endTimeUnixNano: unixNano(origin, span.end),
-      status,
+      status: status.code === 'UNSET' ? undefined : status,
       source: definitions.sourceOf(this.#surroundings.resource),
       stack: trace === undefined ? undefined : definitions.numberOfStack(trace),
-      attributes: weight === 1
-        ? span.attributes
-        : withAttributes(span.attributes, { 'longstack.sample_ratio': weight }),
+      shared: shared === undefined ? undefined : definitions.numberOfShared(shared),
+      attributes: attributesOfLine(span, figures, weight),
       waits: waits.length === 0 ? undefined : listed(waits, duration, (wait) => waitLine(wait, definitions)),
       ran: ran === undefined ? undefined : listed(ran, duration, (run) => runLine(run, definitions)),
+      delays: delays.length === 0 ? undefined : delays.map(delayLine),
+      runs: runs === undefined ? undefined : runLines(runs, span.start, definitions),
       events: events === undefined ? undefined : eventsOf(span)
     }, onReplaced)
     return definitions.takeNew() + line
@@ -113,11 +114,24 @@ class SpanWriting {
  * @param {Record<string, unknown>} resource
  * @returns {SpanRecord}
  */
-function recordOf (span, { trace, waits, ran, duration }, resource) {
-  const { origin, traceId, spanId, parentSpanId, name, kind, status, events } = span
+function recordOf (span, figures, resource) {
+  const { origin, traceId, spanId, parentSpanId, name, kind, status, events, shared, runs } = span
+  const { trace, run, beside, sums, waited, delayed, delayedMax, waits, ran, delays, duration } = figures
   const startTimeUnixNano = unixNano(origin, span.start)
   const endTimeUnixNano = unixNano(origin, span.end)
   const attributes = withAttributes(span.attributes, defined({
+    ...shared,
+    'longstack.run_ms': toMicros(run),
+    'longstack.beside_ms': beside >= MIN_MS ? toMicros(beside) : undefined,
+    'longstack.wait_ms': roundedSums(sums),
+    'longstack.waited_ms': toMicros(waited),
+    'longstack.delayed_ms': toMicros(delayed),
+    'longstack.delayed_max_ms': delayedMax > delayed ? toMicros(delayedMax) : undefined,
+    'longstack.delayed_by': figures.delayers.map((delayer) => defined(delayerOf(delayer))),
+    'longstack.delays': delays.length === 0 ? undefined : delays.map((delay) => delayLine(delay).map(toMs)),
+    'longstack.runs': runs.length === 0
+      ? undefined
+      : runs.map(([start, ms, type]) => [toMicros(start - span.start), toMicros(ms), type]),
     'code.stacktrace': trace,
     'longstack.waits': listed(waits, duration, waitOf),
     'longstack.ran': ran === undefined ? undefined : listed(ran, duration, runOf)
@@ -131,38 +145,26 @@ function recordOf (span, { trace, waits, ran, duration }, resource) {
   return record
 }
 
-/** Returns the events of a span as they are written. @param {Span} span */
-function eventsOf ({ origin, events = [] }) {
-  return events.map(({ time, ...event }) => ({ ...event, timeUnixNano: unixNano(origin, time) }))
-}
-
-/** @param {Span} span @param {Figures} figures */
-function addFigures ({ attributes, runs, start }, figures) {
-  const { run, beside, sums, waited, delayed, delayedMax, delayers, delays } = figures
+/**
+ * Returns the attributes that are written with a span itself: what is zero is left out.
+ * @param {Span} span that has ended, whose attributes nobody reads any more
+ * @param {Figures} figures
+ * @param {number} weight
+ */
+function attributesOfLine ({ attributes, kind }, figures, weight) {
+  const { run, beside, sums, waited, delayed, delayedMax, delayers } = figures
+  const isWhole = kind === 'INTERNAL' // the program may have taken the names
   attributes['longstack.run_ms'] = toMicros(run)
   if (beside >= MIN_MS) attributes['longstack.beside_ms'] = toMicros(beside)
-  for (const subsystem of Object.keys(sums)) sums[subsystem] = toMicros(sums[subsystem])
-  attributes['longstack.wait_ms'] = sums
-  attributes['longstack.waited_ms'] = toMicros(waited)
-  attributes['longstack.delayed_ms'] = toMicros(delayed)
+  const subsystems = Object.keys(sums)
+  let summed = 0
+  for (const subsystem of subsystems) summed += us(sums[subsystem])
+  if (isWhole || subsystems.length > 0) attributes['longstack.wait_ms'] = roundedSums(sums)
+  if (isWhole || us(waited) !== summed) attributes['longstack.waited_ms'] = toMicros(waited)
+  if (isWhole || us(delayed) !== 0) attributes['longstack.delayed_ms'] = toMicros(delayed)
   if (delayedMax > delayed) attributes['longstack.delayed_max_ms'] = toMicros(delayedMax)
-  attributes['longstack.delayed_by'] = delayers.map(({ by: delayer, ms, max, at: frame }) => defined({
-    spanId: delayer?.spanId,
-    name: delayer?.name,
-    ms: toMicros(ms),
-    max: max > ms ? toMicros(max) : undefined,
-    at: frame
-  }))
-  if (delays.length > 0) {
-    attributes['longstack.delays'] = delays.map(({ start: delayStart, ms, certain }) => {
-      return certain < ms ? [delayStart, ms, certain].map(toMicros) : [delayStart, ms].map(toMicros)
-    })
-  }
-  if (runs.length > 0) {
-    attributes['longstack.runs'] = runs.map(([runStart, ms, type]) => {
-      return [toMicros(runStart - start), toMicros(ms), type]
-    })
-  }
+  if (isWhole || delayers.length > 0) attributes['longstack.delayed_by'] = delayers.map(delayerOf)
+  return weight === 1 ? attributes : withAttributes(attributes, { 'longstack.sample_ratio': weight })
 }
 
 /**
@@ -184,34 +186,83 @@ function listed (parts, duration, form) {
   return result
 }
 
-/** Returns a wait as listeners get it. @param {SiteWait} wait */
-function waitOf (wait) {
-  return defined({ ...figuresOfWait(wait), ...placeOf(wait.site), until: endText(wait.until) })
+/** Returns the events of a span as they are written. @param {Span} span */
+function eventsOf ({ origin, events = [] }) {
+  return events.map(({ time, ...event }) => ({ ...event, timeUnixNano: unixNano(origin, time) }))
 }
 
-/** Returns a wait as it is written to a file. @param {SiteWait} wait @param {Definitions} definitions */
-function waitLine (wait, definitions) {
-  const figures = figuresOfWait(wait)
-  if (wait.count === 1) figures.count = undefined
-  return { ...figures, site: definitions.numberOfSite(wait.site), ...wait.until }
+/** @param {Record<string, number>} sums in ms, by subsystem */
+function roundedSums (sums) {
+  /** @type {Record<string, number>} */
+  const rounded = {}
+  for (const subsystem of Object.keys(sums)) rounded[subsystem] = toMicros(sums[subsystem])
+  return rounded
+}
+
+/** @param {import('./span-figures').Delayer} delayer */
+function delayerOf ({ by: delayer, ms, max, at: frame }) {
+  return {
+    spanId: delayer?.spanId,
+    name: delayer?.name,
+    ms: toMicros(ms),
+    max: max > ms ? toMicros(max) : undefined,
+    at: frame
+  }
 }
 
 /**
- * Returns the figures of a wait; undefined where one is zero.
- * @param {SiteWait} wait
- * @returns {Record<string, any>}
+ * @param {import('./longest-runs').LongestRuns} runs
+ * @param {number} zero start of the span
+ * @param {Definitions} definitions
  */
-function figuresOfWait ({ ms, count, delayed, delayedMax, unproven, sent, unsent, beside, on: connections }) {
-  return {
+function runLines ({ count, starts, lengths, types }, zero, definitions) {
+  const lines = []
+  for (let i = 0; i < count; i++) {
+    lines.push([us(starts[i] - zero), us(lengths[i]), definitions.numberOfType(types[i])])
+  }
+  return lines
+}
+
+/** @param {import('./span-figures').Delay} delay */
+function delayLine ({ start, ms, certain }) {
+  return certain < ms ? [us(start), us(ms), us(certain)] : [us(start), us(ms)]
+}
+
+/** Returns a wait as listeners get it. @param {SiteWait} wait */
+function waitOf (wait) {
+  const { ms, count, delayed, delayedMax, unproven, sent, unsent, beside, on, site, until } = wait
+  return defined({
     ms: toMicros(ms),
     count,
     delayed: delayed >= MIN_MS ? toMicros(delayed) : undefined,
     delayed_max: delayedMax - delayed >= MIN_RANGE ? toMicros(delayedMax) : undefined,
     unproven: unproven || undefined,
-    on: connections,
+    on,
     sent: sent > 0 ? sent : undefined,
     unsent: unsent >= MIN_MS ? toMicros(unsent) : undefined,
-    beside: sent > 0 && beside > 0 ? beside : undefined
+    beside: sent > 0 && beside > 0 ? beside : undefined,
+    ...placeOf(site),
+    until: endText(until)
+  })
+}
+
+/** Returns it as it is written to a file. @param {SiteWait} wait @param {Definitions} definitions */
+function waitLine (wait, definitions) {
+  const { ms, count, delayed, delayedMax, unproven, sent, unsent, beside, on, site, until } = wait
+  return {
+    us: us(ms),
+    count: count === 1 ? undefined : count,
+    delayed: delayed >= MIN_MS ? us(delayed) : undefined,
+    delayed_max: delayedMax - delayed >= MIN_RANGE ? us(delayedMax) : undefined,
+    unproven: unproven || undefined,
+    on,
+    sent: sent > 0 ? sent : undefined,
+    unsent: unsent >= MIN_MS ? us(unsent) : undefined,
+    beside: sent > 0 && beside > 0 ? beside : undefined,
+    site: definitions.numberOfSite(site),
+    until: until.until,
+    peer: until.peer,
+    request: until.request
   }
 }
 
@@ -222,7 +273,7 @@ function runOf ({ ms, count, site }) {
 
 /** @param {SiteRun} run @param {Definitions} definitions */
 function runLine ({ ms, count, site }, definitions) {
-  return { ms: toMicros(ms), count: count === 1 ? undefined : count, site: definitions.numberOfSite(site) }
+  return { us: us(ms), count: count === 1 ? undefined : count, site: definitions.numberOfSite(site) }
 }
 
 /** @param {Site} site */
@@ -240,7 +291,12 @@ function defined (object) {
 
 /** Rounds to microseconds. @param {number} ms */
 function toMicros (ms) {
-  return Math.round(ms * 1000) / 1000
+  return toMs(us(ms))
 }
+
+/** @param {number} ms @returns {number} whole microseconds */
+const us = (ms) => Math.round(ms * 1000)
+/** @param {number} micros */
+const toMs = (micros) => micros / 1000
 
 module.exports = { SpanWriting, toMicros }

@@ -59,6 +59,8 @@ class Span {
     this.origin = origin
     /** @type {Record<string, unknown>} */
     this.attributes = {}
+    /** those that many spans have, see http-attributes.js @type {Record<string, unknown> | undefined} */
+    this.shared = undefined
     /** @type {Status} */
     this.status = UNSET
     /** @type {SpanEvent[] | undefined} */
@@ -151,6 +153,16 @@ class Span {
   }
 
   get ended () { return this.end !== 0 }
+
+  /**
+   * Notes what is known of it by now.
+   * @param {import('./http-attributes').Described} described
+   */
+  describe ({ name, attributes, shared }) {
+    this.name = name
+    Object.assign(this.attributes, attributes)
+    this.shared = shared
+  }
 
   /** Sets what it can end by. @param {object} subject @param {import('../requests/layer').Look} look */
   endsBy (subject, look) {

@@ -56,10 +56,15 @@ function createSpans (deps) {
     return span
   }
 
-  /** Excludes the time until its first callback from a span. @param {Span} span */
-  function begin (span, socket = /** @type {unknown} */ (undefined)) {
+  /**
+   * Excludes the time until its first callback from a span.
+   * @param {Span} span
+   * @param {unknown} [socket] on which it came
+   * @param {boolean} [isNew] it is the first on that
+   */
+  function begin (span, socket = undefined, isNew = true) {
     if (span.run === 0) span.startNow(loop)
-    if (socket !== undefined) noteQueue(span, socket, loop)
+    if (socket !== undefined) noteQueue(span, socket, isNew, loop)
   }
 
   /** @param {Span} span @param {End} [ending] @param {number} [since] ms, where it ended before now */
@@ -158,10 +163,11 @@ function createSpans (deps) {
  * Notes how long a request lay there before it was read.
  * @param {Span} span that begins
  * @param {unknown} socket
+ * @param {boolean} isNew
  * @param {import('./loop-time').LoopTime} loop
  */
-function noteQueue (span, socket, loop) {
-  const { ms, max } = loop.arrivals.queueTime(socket, loop.since - loop.zero)
+function noteQueue (span, socket, isNew, loop) {
+  const { ms, max } = loop.arrivals.queueTime(socket, isNew, loop.since - loop.zero)
   if (max === 0) return
   span.attributes['longstack.queued_ms'] = toMicros(ms)
   if (max - ms >= MIN_RANGE) span.attributes['longstack.queued_max_ms'] = toMicros(max)

@@ -9,6 +9,7 @@ const { isRecord } = require('./span-line')
 
 const MAX_SOURCES = 10_000
 const MAX_CALLERS = 16
+const UNSET = { code: 'UNSET' }
 
 /**
  * @typedef {{ at: string | undefined, callers: string[] | undefined, label: string | undefined }} Site
@@ -16,6 +17,8 @@ const MAX_CALLERS = 16
  * @property {Record<string, unknown>} resource
  * @property {Map<number, string>} stacks
  * @property {Map<number, Site>} sites
+ * @property {Map<number, Record<string, unknown>>} shared attributes
+ * @property {Map<number, string>} types names
  */
 
 class Definitions {
@@ -29,9 +32,11 @@ class Definitions {
    */
   add (line) {
     if (!isRecord(line) || typeof line.longstack !== 'number') return false
-    const { source, resource, stack, text, site } = line
+    const { source, resource, stack, text, site, shared: number, attributes: common, type, name } = line
     if (typeof source !== 'string') return true
-    const { resource: attributes, stacks, sites } = this.#sourceOf(source)
+    const { resource: attributes, stacks, sites, shared, types } = this.#sourceOf(source)
+    if (typeof number === 'number' && isRecord(common)) shared.set(number, common)
+    if (typeof type === 'number' && typeof name === 'string') types.set(type, name)
     if (isRecord(resource)) Object.assign(attributes, resource)
     if (typeof stack === 'number' && typeof text === 'string') stacks.set(stack, text)
     if (typeof site === 'number') sites.set(site, siteOf(line))
@@ -43,7 +48,7 @@ class Definitions {
     let source = this.#sources.get(id)
     if (source === undefined) {
       if (this.#sources.size >= MAX_SOURCES) this.#sources.clear()
-      source = { resource: {}, stacks: new Map(), sites: new Map() }
+      source = { resource: {}, stacks: new Map(), sites: new Map(), shared: new Map(), types: new Map() }
       this.#sources.set(id, source)
     }
     return source
@@ -56,25 +61,59 @@ class Definitions {
    */
   resolve (record) {
     if (!isRecord(record) || typeof record.source !== 'string') return record
-    const { source, stack, waits, ran, ...span } = record
-    const { resource, stacks, sites } = this.#sourceOf(source)
-    const attributes = isRecord(span.attributes) ? span.attributes : {}
+    const { source, stack, shared: number, waits, ran, delays, runs, ...span } = record
+    const { resource, stacks, sites, shared, types } = this.#sourceOf(source)
+    const written = isRecord(span.attributes) ? span.attributes : {}
+    /** @type {Record<string, any>} */
+    const attributes = {
+      'longstack.wait_ms': {},
+      'longstack.waited_ms': sumOf(written['longstack.wait_ms']),
+      'longstack.delayed_ms': 0,
+      'longstack.delayed_by': [],
+      ...shared.get(number),
+      ...written
+    }
     if (stacks.has(stack)) attributes['code.stacktrace'] = stacks.get(stack)
     attributes['longstack.waits'] = list(waits).map((wait) => partOf(wait, sites))
     if (ran !== undefined) attributes['longstack.ran'] = list(ran).map((run) => partOf(run, sites))
-    return { ...span, attributes, resource }
+    if (delays !== undefined) {
+      attributes['longstack.delays'] = list(delays).map((delay) => list(delay).map(toMs))
+    }
+    if (runs !== undefined) {
+      attributes['longstack.runs'] = list(runs).filter(Array.isArray)
+        .map(([start, length, type]) => [toMs(start), toMs(length), types.get(type) ?? 'unknown'])
+    }
+    return { status: UNSET, ...span, attributes, resource }
   }
 }
 
 /**
- * @param {any} part a wait or a run
+ * @param {any} part a wait or a run, in microseconds
  * @param {Map<number, Site>} sites
  */
 function partOf (part, sites) {
   if (!isRecord(part)) return part
-  const { site, until, peer, request, ...figures } = part
+  const { us, delayed, delayed_max: delayedMax, unsent, site, until, peer, request, ...figures } = part
   const end = endText({ until: wordOf(until), peer: wordOf(peer), request: wordOf(request) })
-  return { count: 1, ...figures, ...sites.get(site), ...(end === undefined ? {} : { until: end }) }
+  return {
+    ms: toMs(us),
+    count: 1,
+    ...figures,
+    ...(delayed === undefined ? {} : { delayed: toMs(delayed) }),
+    ...(delayedMax === undefined ? {} : { delayed_max: toMs(delayedMax) }),
+    ...(unsent === undefined ? {} : { unsent: toMs(unsent) }),
+    ...sites.get(site),
+    ...(end === undefined ? {} : { until: end })
+  }
+}
+
+/** @param {unknown} us @returns {unknown} */
+const toMs = (us) => typeof us === 'number' ? us / 1000 : us
+
+/** @param {unknown} sums */
+function sumOf (sums) {
+  const values = isRecord(sums) ? Object.values(sums).filter((ms) => typeof ms === 'number') : []
+  return Math.round(values.reduce((sum, ms) => sum + ms * 1000, 0)) / 1000
 }
 
 /** @param {unknown} value @returns {string | undefined} */
