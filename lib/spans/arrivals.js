@@ -8,8 +8,8 @@
 // - of all else from the polls of the event loop: what one did not bring was not there, what the next brought
 //   came between the two. Where much ran between them that is a range, of which both ends are kept.
 //
-// Only where the loop has not polled for MAX_GAP is any of it asked for: within that the middle is near
-// enough. Hot path: `polled` and `begin`.
+// Only where the loop has not polled for MAX_GAP is any of it asked for, and the kernel for twice as long:
+// within that the middle is as near. Hot path: `polled` and `begin`.
 //
 // Times are ms since the counters of LoopTime began.
 
@@ -21,6 +21,7 @@ const { hiddenProperty, isObject, own } = require('../objects')
 const { loadBinding } = require('../stacks/binding')
 
 const MAX_GAP = 4 // ms, the kernel's own precision
+const KERNEL_GAP = 2 * MAX_GAP // ms
 const MAX_TIMER_GAP = 1 // ms, that of timers
 const MIN_SLEEP = 0.5 // ms in a poll that found nothing at first: what it brought came when it ended
 const BUSY_MEMORY = 2000 // ms for which a connection may have waited to be accepted after such a gap
@@ -123,6 +124,10 @@ class Arrivals {
     this.cameBy = loop.knowsPolls && polledTypes.has(type) ? polledAt : time
     this.cameAfter = slept >= MIN_SLEEP ? polledAt : polledBefore
     if (!dataTypes.has(type)) return
+    if (time - slept - polledBefore < KERNEL_GAP && this.dataAge !== undefined) {
+      this.cameBy = this.cameAfter = slept >= MIN_SLEEP ? polledAt : (polledBefore + polledAt - slept) / 2
+      return
+    }
     // Node calls a parser three times for one request: the kernel is asked once.
     if (this.askedFor !== loop.callbackId || this.askedAt !== polledAt) {
       const age = this.ageOf(executionAsyncResource())
@@ -145,8 +150,7 @@ class Arrivals {
    */
   dueTime (resource, madeAt) {
     if (!isObject(resource)) return undefined
-    const start = own(resource, '_idleStart')
-    const delay = own(resource, '_idleTimeout')
+    const { _idleStart: start, _idleTimeout: delay } = /** @type {any} */ (resource) // plain ones of Node's
     if (typeof start !== 'number' || typeof delay !== 'number') {
       return own(resource, '_onImmediate') === undefined ? undefined : WITH_ITS_CAUSE
     }
@@ -178,7 +182,7 @@ class Arrivals {
   queueTime (socket, isNew, time) {
     const isShort = isNew
       ? time - this.busyUntil > BUSY_MEMORY
-      : time - this.slept - this.polledBefore < MAX_GAP
+      : time - this.slept - this.polledBefore < KERNEL_GAP
     if (isShort) return NOT_QUEUED
     const isAsked = !isNew && this.askedAt === this.polledAt && this.cameBy === this.cameAfter
     const age = isAsked || !isObject(socket) ? undefined : this.ageOf({ socket })

@@ -15,8 +15,20 @@ function unixNano (origin, time) {
   const low = ns - Math.floor(ns / 1000) * 1000
   const seconds = Math.floor(high / 1e6)
   // As two small integers, which V8 prints faster than a large one.
-  if (seconds >= 1) return seconds + String(1e9 + (high - seconds * 1e6) * 1000 + low).slice(1)
+  if (seconds >= 1) return textOfSeconds(seconds) + String(1e9 + (high - seconds * 1e6) * 1000 + low).slice(1)
   return `${high}${low < 10 ? '00' : low < 100 ? '0' : ''}${low}`
+}
+
+let lastSeconds = 0
+let lastText = ''
+
+/** @param {number} seconds mostly those of the last call */
+function textOfSeconds (seconds) {
+  if (seconds !== lastSeconds) {
+    lastSeconds = seconds
+    lastText = String(seconds)
+  }
+  return lastText
 }
 
 module.exports = { unixNano }
