@@ -37,7 +37,7 @@ const MORE_FRAMES = 10 // that are captured, since some are hidden
  * @property {ReturnType<typeof import('../attribution/observed-errors').createObservedErrors>} observedErrors
  * @property {import('../handles/registry').Registry} registry
  * @property {(holder: any) => string} withPlainFormat
- * @property {ReturnType<typeof import('../stacks/formatter').createFormatter>['readStack']} readStack
+ * @property {typeof import('../stacks/formatter')['readStack']} readStack
  * @property {() => boolean} usesNodeFormatter Node's own formatter formats stacks
  * @property {() => import('../options').Options} options
  * @property {import('../settings').Settings} settings
