@@ -5,7 +5,8 @@
 
 const { explain } = require('../lib/reasons')
 const { loadBinding } = require('../lib/stacks/binding')
-const { createCapture } = require('../lib/stacks/capture')
+const { settings } = require('../lib/settings')
+const { capture } = require('../lib/stacks/capture')
 const { ROOT_CHAIN } = require('../lib/context/records')
 const { median } = require('./median')
 
@@ -26,12 +27,7 @@ const CALLS = 100_000
 const SETS = 25
 const WARM_SETS = 10
 
-const capture = createCapture({
-  withPlainFormat: (holder) => holder.stack,
-  withCallSites: (holder) => holder.stack,
-  options: () => ({ frames: FRAMES, budget: 64 << 20 }),
-  includesAwaiting: () => false
-})
+settings.options = { ...settings.options, frames: FRAMES }
 const KIND = 1 // any kind of resource
 const holder = { stack: '' }
 let sink = 0

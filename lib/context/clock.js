@@ -13,11 +13,16 @@ const [originSeconds, originNanos] = hrtime()
 /** the origin in ms of the system's monotonic clock, which all processes of a machine share */
 const originMs = originSeconds * 1e3 + originNanos * 1e-6
 
+/** its first element is the time of the last step, which the engine of capture writes, in ms of this clock */
+const stepClock = new Float64Array(1)
+
 /** Returns the ms since longstack was loaded. @returns {number} */
 function now () {
   const time = hrtime()
   return (time[0] - originSeconds) * 1e3 + (time[1] - originNanos) * 1e-6
 }
+
+stepClock[0] = now()
 
 /** Reads the clock for what is recorded from now on. @param {Float64Array} clock */
 function readClock (clock) {
@@ -25,4 +30,4 @@ function readClock (clock) {
   current[PRESENT_ERA] = (clock[0] / ERA_MS) << ERA
 }
 
-module.exports = { now, originMs, readClock }
+module.exports = { now, originMs, readClock, stepClock }

@@ -4,8 +4,11 @@
 // positions are the key of the stack. Only a new stack is formatted. Nothing raw is held: call sites keep
 // receivers and closures of the program alive.
 
-const { now } = require('../context/clock')
+const { now, stepClock } = require('../context/clock')
 const { CHAIN_BITS, FIRST_CHAIN, FOLD_SHIFT } = require('../context/records')
+const { settings } = require('../settings')
+const { withCallSites } = require('./formatter')
+const { internStack } = require('./numbered-stacks')
 const { captureInto } = require('./trace-limit')
 const { RecentMap } = require('./frames')
 const { frameLines } = require('./text-scan')
@@ -15,93 +18,92 @@ const FOLD = 8 // ancestors that a step is compared with
 const KEY_SHARE = 32 // of the budget, for each half of the keys that are remembered
 const CHAIN_BYTES = 120 // about, of an entry in the maps
 
-/** @param {import('./capture').EngineParts} parts @returns {import('./capture').Engine} */
-function createJsCapture ({ withCallSites, options, includesAwaiting, intern: numberOf, clock }) {
-  const newKeys = () => new RecentMap(options().budget / KEY_SHARE)
-  /** number of a stack by the positions of its frames @type {RecentMap<number>} */
-  let keys = newKeys()
-  /** parent, stack, kind of each chain @type {number[]} */
-  let chains = []
-  /** @type {Map<string, number>} */
-  let children = new Map()
-  let base = FIRST_CHAIN
-  let captured = 0
-  let misses = 0
+const includesAwaiting = () => !settings.isSelected('PROMISE')
+const newKeys = () => new RecentMap(settings.options.budget / KEY_SHARE)
+/** number of a stack by the positions of its frames @type {RecentMap<number>} */
+let keys = newKeys()
+/** parent, stack, kind of each chain @type {number[]} */
+let chains = []
+/** @type {Map<string, number>} */
+let children = new Map()
+let base = FIRST_CHAIN
+let captured = 0
+let misses = 0
 
-  /** @param {number} parent @param {number} kind @param {Function} outermost */
-  function step (parent, kind, outermost) {
-    captured++
-    clock[0] = now()
-    const holder = /** @type {any} */ ({ __proto__: null })
-    captureInto(holder, outermost, options().frames + CORE_FRAMES)
-    return intern(parent, stackOf(withCallSites(holder)), kind)
+/** @param {number} parent @param {number} kind @param {Function} outermost */
+function step (parent, kind, outermost) {
+  captured++
+  stepClock[0] = now()
+  const holder = /** @type {any} */ ({ __proto__: null })
+  captureInto(holder, outermost, settings.options.frames + CORE_FRAMES)
+  return intern(parent, stackOf(withCallSites(holder)), kind)
+}
+
+/** @param {NodeJS.CallSite[] | string | undefined} sites @returns {number} */
+function stackOf (sites) {
+  if (sites === undefined) return internStack('')
+  if (typeof sites === 'string') return internStack(frameLines(sites, includesAwaiting()))
+  let key = ''
+  for (const site of sites) {
+    if (/** @type {any} */ (site).isAsync() && !includesAwaiting()) break
+    const position = /** @type {any} */ (site).getPosition()
+    key += `${site.getFunctionName()} ${site.getScriptNameOrSourceURL()}:${position}\n`
   }
+  let number = keys.get(key, key.length)
+  if (number !== undefined) return number
+  misses++
+  number = internStack(frameLines(sites.map((site) => `    at ${site}`).join('\n'), includesAwaiting()))
+  keys.set(key, number, key.length)
+  return number
+}
 
-  /** @param {NodeJS.CallSite[] | string | undefined} sites @returns {number} */
-  function stackOf (sites) {
-    if (sites === undefined) return numberOf('')
-    if (typeof sites === 'string') return numberOf(frameLines(sites, includesAwaiting()))
-    let key = ''
-    for (const site of sites) {
-      if (/** @type {any} */ (site).isAsync() && !includesAwaiting()) break
-      const position = /** @type {any} */ (site).getPosition()
-      key += `${site.getFunctionName()} ${site.getScriptNameOrSourceURL()}:${position}\n`
-    }
-    let number = keys.get(key, key.length)
-    if (number !== undefined) return number
-    misses++
-    number = numberOf(frameLines(sites.map((site) => `    at ${site}`).join('\n'), includesAwaiting()))
-    keys.set(key, number, key.length)
-    return number
+/** @param {number} parent @param {number} stack @param {number} kind */
+function intern (parent, stack, kind) {
+  for (let distance = 1, ancestor = parent; distance <= FOLD && exists(ancestor); distance++) {
+    const i = (ancestor - base) * 3
+    if (chains[i + 1] === stack && chains[i + 2] === kind) return ancestor | distance << FOLD_SHIFT
+    ancestor = chains[i]
   }
-
-  /** @param {number} parent @param {number} stack @param {number} kind */
-  function intern (parent, stack, kind) {
-    for (let distance = 1, ancestor = parent; distance <= FOLD && exists(ancestor); distance++) {
-      const i = (ancestor - base) * 3
-      if (chains[i + 1] === stack && chains[i + 2] === kind) return ancestor | distance << FOLD_SHIFT
-      ancestor = chains[i]
-    }
-    const key = `${parent} ${stack} ${kind}`
-    let chain = children.get(key)
-    if (chain === undefined) {
-      chain = base + chains.length / 3
-      chains.push(parent, stack, kind)
-      children.set(key, chain)
-    }
-    return chain
+  const key = `${parent} ${stack} ${kind}`
+  let chain = children.get(key)
+  if (chain === undefined) {
+    chain = base + chains.length / 3
+    chains.push(parent, stack, kind)
+    children.set(key, chain)
   }
+  return chain
+}
 
-  /** @param {number} chain */
-  const exists = (chain) => chain >= base && chain < base + chains.length / 3
+/** @param {number} chain */
+const exists = (chain) => chain >= base && chain < base + chains.length / 3
 
-  return {
-    step,
-    intern,
+/** @type {import('./capture').Engine} */
+const engine = {
+  step,
+  intern,
 
-    chainAt (chain) {
-      if (!exists(chain)) return undefined
-      const i = (chain - base) * 3
-      return [chains[i], chains[i + 1], chains[i + 2]]
-    },
+  chainAt (chain) {
+    if (!exists(chain)) return undefined
+    const i = (chain - base) * 3
+    return [chains[i], chains[i + 1], chains[i + 2]]
+  },
 
-    reset () {
-      base += chains.length / 3
-      if (base > CHAIN_BITS / 2) base = FIRST_CHAIN // others are long forgotten
-      keys = newKeys()
-      chains = []
-      children = new Map()
-    },
+  reset () {
+    base += chains.length / 3
+    if (base > CHAIN_BITS / 2) base = FIRST_CHAIN // others are long forgotten
+    keys = newKeys()
+    chains = []
+    children = new Map()
+  },
 
-    refresh () {
-      keys = newKeys()
-    },
+  refresh () {
+    keys = newKeys()
+  },
 
-    stats () {
-      const bytes = children.size * CHAIN_BYTES + keys.weight
-      return { captured, misses, unstored: 0, chains: chains.length / 3, firstChain: base, bytes }
-    }
+  stats () {
+    const bytes = children.size * CHAIN_BYTES + keys.weight
+    return { captured, misses, unstored: 0, chains: chains.length / 3, firstChain: base, bytes }
   }
 }
 
-module.exports = { createJsCapture }
+module.exports = { engine }

@@ -6,7 +6,11 @@
 //
 // The hot path: bench/capture.js measures `step`.
 
-const { now } = require('../context/clock')
+const { now, stepClock } = require('../context/clock')
+const { settings } = require('../settings')
+const { loadBinding } = require('./binding')
+const { withPlainFormat } = require('./formatter')
+const { internStack } = require('./numbered-stacks')
 const { captureInto } = require('./trace-limit')
 const { frameLines } = require('./text-scan')
 
@@ -141,69 +145,65 @@ function placeOf (line, end) {
   return start === -1 ? line : line.slice(start + 1, -1)
 }
 
+/** the addon, once it is loaded @type {Binding} */
+let addon
+/** its method @type {Binding['step']} */
+let stepOf
+/** the key has everything that is on the stack */
+let isExact = false
+/** steps; V8 would allocate an object for each value of a variable past 2 ** 31 */
+const captured = new Float64Array(1)
+let misses = 0
+/** frames captured for real */
+let maxFrames = 0
+/** whether stacks have the functions that await */
+let hasAwaiting = false
+
 /**
- * @param {object} deps
- * @param {Binding} deps.binding
- * @param {boolean} deps.isExact the key has everything that is on the stack
- * @param {import('./capture').EngineParts['withPlainFormat']} deps.withPlainFormat
- * @param {import('./capture').EngineParts['options']} deps.options
- * @param {import('./capture').EngineParts['includesAwaiting']} deps.includesAwaiting
- * @param {import('./capture').EngineParts['intern']} deps.intern
- * @param {Float64Array} deps.clock
- * @returns {import('./capture').Engine}
+ * @param {number} parent
+ * @param {number} kind
+ * @param {Function} outermost frames from this function on are left out
  */
-function createNativeCapture (deps) {
-  const { binding, withPlainFormat, options, includesAwaiting, intern, clock, isExact } = deps
-  const { step: stepOf, intern: chainOf, remember } = binding
-  clock[0] = now()
-  binding.clock(clock)
-  /** steps; V8 would allocate an object for each value of a variable past 2 ** 31 */
-  const captured = new Float64Array(1)
-  let misses = 0
-  /** frames captured for real */
-  let maxFrames = 0
-  /** whether stacks have the functions that await */
-  let hasAwaiting = false
+function step (parent, kind, outermost) {
+  captured[0]++
+  const chain = stepOf(parent, kind)
+  return chain > UNKEYED ? chain : learn(chain, parent, kind, outermost)
+}
 
-  /**
-   * @param {number} parent
-   * @param {number} kind
-   * @param {Function} outermost frames from this function on are left out
-   */
-  function step (parent, kind, outermost) {
-    captured[0]++
-    const chain = stepOf(parent, kind)
-    return chain > UNKEYED ? chain : learn(chain, parent, kind, outermost)
+/**
+ * Captures a new stack for real, and has the addon remember it.
+ * @param {number} result of the addon's step()
+ * @param {number} parent
+ * @param {number} kind
+ * @param {Function} outermost
+ */
+function learn (result, parent, kind, outermost) {
+  misses++
+  const time = stepClock[0]
+  const holder = /** @type {any} */ ({ __proto__: null })
+  captureInto(holder, outermost, maxFrames)
+  const text = withPlainFormat(holder)
+  const named = typeof text === 'string' ? frameLines(text, hasAwaiting) : ''
+  const lines = withoutNames(named, addon.unnamed())
+  const number = internStack(lines)
+  if (result !== UNKEYED) {
+    const isUnkeyed = hasAwaiting && microtaskStack.test(lines)
+    const isKeyed = isExact || !lines.includes('(<anonymous>)') // the slower key has no built-ins
+    if (isUnkeyed || isKeyed) addon.remember(isUnkeyed ? UNKEYED : number, contentBuiltins(lines))
   }
+  stepClock[0] = time
+  return addon.intern(parent, number, kind)
+}
 
-  /**
-   * Captures a new stack for real, and has the addon remember it.
-   * @param {number} result of the addon's step()
-   * @param {number} parent
-   * @param {number} kind
-   * @param {Function} outermost
-   */
-  function learn (result, parent, kind, outermost) {
-    misses++
-    const time = clock[0]
-    const holder = /** @type {any} */ ({ __proto__: null })
-    captureInto(holder, outermost, maxFrames)
-    const text = withPlainFormat(holder)
-    const named = typeof text === 'string' ? frameLines(text, hasAwaiting) : ''
-    const lines = withoutNames(named, binding.unnamed())
-    const number = intern(lines)
-    if (result !== UNKEYED) {
-      const isUnkeyed = hasAwaiting && microtaskStack.test(lines)
-      const isKeyed = isExact || !lines.includes('(<anonymous>)') // the slower key has no built-ins
-      if (isUnkeyed || isKeyed) remember(isUnkeyed ? UNKEYED : number, contentBuiltins(lines))
-    }
-    clock[0] = time
-    return chainOf(parent, number, kind)
-  }
-
+/** @param {Binding} binding @returns {import('./capture').Engine} */
+function createEngine (binding) {
+  addon = binding
+  stepOf = binding.step
+  stepClock[0] = now()
+  binding.clock(stepClock)
   return {
     step,
-    intern: chainOf,
+    intern: binding.intern,
     chainAt: binding.chainAt,
 
     reset () {
@@ -212,10 +212,11 @@ function createNativeCapture (deps) {
     },
 
     refresh () {
-      const frames = Math.min(options().frames + CORE_FRAMES, MAX_FRAMES)
-      if (maxFrames === frames && hasAwaiting === includesAwaiting()) return
+      const frames = Math.min(settings.options.frames + CORE_FRAMES, MAX_FRAMES)
+      const isAwaitingNeeded = !settings.isSelected('PROMISE')
+      if (maxFrames === frames && hasAwaiting === isAwaitingNeeded) return
       maxFrames = frames
-      hasAwaiting = includesAwaiting()
+      hasAwaiting = isAwaitingNeeded
       binding.configure(frames + MARGIN)
       binding.forget()
     },
@@ -228,4 +229,20 @@ function createNativeCapture (deps) {
   }
 }
 
-module.exports = { createNativeCapture, prepare }
+/**
+ * Loads the addon. To be called once.
+ * @returns {{
+ *   binding?: Binding,
+ *   engine?: import('./capture').Engine,
+ *   reason: import('../reasons').EngineReason
+ * }} binding: also where it is of no use as an engine
+ */
+function load () {
+  const { binding, failure } = loadBinding()
+  if (binding === undefined) return { reason: failure }
+  const prepared = prepare(binding)
+  isExact = prepared.isExact
+  return { binding, engine: prepared.isUsable ? createEngine(binding) : undefined, reason: prepared.reason }
+}
+
+module.exports = { load }

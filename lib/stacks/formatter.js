@@ -11,8 +11,10 @@ const {
   isSettable, lendSlot, nodeFormatter, readSlot, readWith, realmOf, restoreSlot, returnSlot, setSlot
 } = require('./formatter-slot')
 const { forget } = require('./program-mapper')
-const { createRealms } = require('./realms')
-const { WrappedFormatters, loadSourceMaps, noteFormatted, withoutOwnSites } = require('./wrapped-formatters')
+const realms = require('./realms')
+const {
+  loadSourceMaps, noteFormatted, originalOf, readOwn, setReporter, state, withoutOwnSites, wrapFormatter
+} = require('./wrapped-formatters')
 
 const { apply } = Reflect
 const UNKEPT = Object.freeze({}) // thrown so that V8 keeps nothing
@@ -21,116 +23,95 @@ const UNKEPT = Object.freeze({}) // thrown so that V8 keeps nothing
  * @typedef {import('./formatter-slot').Formatter} Formatter
  */
 
+/** what Error.prepareStackTrace is while a wrapper is in force @type {{ format: Formatter | undefined }} */
+const installed = { format: undefined }
+
+/** Returns whether Error.prepareStackTrace is the wrapper that was installed last. */
+function isInstalled () {
+  return installed.format !== undefined && Error.prepareStackTrace === installed.format
+}
+
 /**
- * @param {object} deps
- * @param {(error: object, sites: NodeJS.CallSite[]) => string} deps.report returns the text to append, or ''
- * @param {(error: object) => void} deps.observe notes when an error was made, before anything is allocated
- *   for it
- * @param {() => boolean} deps.internals whether longstack's own frames are shown
+ * Reads a `stack` of longstack's own. The wrapper knows it; another formatter is replaced for the moment.
+ * @param {{ stack: any }} holder
+ * @param {Formatter} formatter
  */
-function createFormatter ({ report, observe, internals }) {
-  const wrapped = new WrappedFormatters(report, observe, internals)
-  const realms = createRealms(wrapped)
-  /** what Error.prepareStackTrace is while a wrapper is in force @type {{ format: Formatter | undefined }} */
-  const installed = { format: undefined }
+function readHolder (holder, formatter) {
+  if (state.isAppending) return holder.stack
+  return isInstalled() ? readOwn(holder, formatter) : readWith(holder, formatter)
+}
 
-  /** Returns whether Error.prepareStackTrace is the wrapper that was installed last. */
-  function isInstalled () {
-    return installed.format !== undefined && Error.prepareStackTrace === installed.format
-  }
+/** Loads what the program's first error needs. */
+function preload () {
+  try {
+    loadSourceMaps()
+  } catch {} // that error tries again
+}
 
-  /**
-   * Reads a `stack` of longstack's own. The wrapper knows it; another formatter is replaced for the moment.
-   * @param {{ stack: any }} holder
-   * @param {Formatter} formatter
-   */
-  function readOwn (holder, formatter) {
-    if (wrapped.isAppending) return holder.stack
-    return isInstalled() ? wrapped.readOwn(holder, formatter) : readWith(holder, formatter)
-  }
+/**
+ * Wraps whatever formatter is in force.
+ * @returns {boolean} false where Error.prepareStackTrace cannot be set (--frozen-intrinsics)
+ */
+function enable () {
+  state.isEnabled = true
+  realms.enable()
+  const slot = readSlot()
+  const isWrapped = originalOf(slot?.value) !== undefined
+  installed.format = isWrapped ? slot?.value : undefined
+  if (isWrapped) return true
+  if (!isSettable(slot)) return false
+  const wrapper = installed.format = wrapFormatter(slot)
+  return setSlot(wrapper, slot)
+}
 
-  return {
-    installed,
-    realms,
+/** Removes the wrapper; under a formatter that was set on top of it, it passes everything through. */
+function disable () {
+  state.isEnabled = false
+  installed.format = undefined
+  forget()
+  realms.disable()
+  const original = originalOf(readSlot()?.value)
+  if (original !== undefined) restoreSlot(original.slot)
+}
 
-    /** Loads what the program's first error needs. */
-    preload () {
-      try {
-        loadSourceMaps()
-      } catch {} // that error tries again
-    },
+/** Whether Node's own formatter is in force, maybe in a wrapper. */
+function usesNodeFormatter () {
+  const { formatter } = inForce()
+  return typeof formatter !== 'function' || formatter === nodeFormatter
+}
 
-    /**
-     * Wraps whatever formatter is in force.
-     * @returns {boolean} false where Error.prepareStackTrace cannot be set (--frozen-intrinsics)
-     */
-    enable () {
-      wrapped.isEnabled = true
-      realms.enable()
-      const slot = readSlot()
-      const isWrapped = wrapped.originalOf(slot?.value) !== undefined
-      installed.format = isWrapped ? slot?.value : undefined
-      if (isWrapped) return true
-      if (!isSettable(slot)) return false
-      const wrapper = installed.format = wrapped.wrap(slot)
-      return setSlot(wrapper, slot)
-    },
+/**
+ * Whether a wrapper is in force. V8 reads the property at every error, too; other formatters are not called.
+ */
+function isInForce () {
+  return isInstalled() || originalOf(readSlot()?.value) !== undefined
+}
 
-    /** @type {(error: any) => ReadStack} */
-    readStack: (error) => readAsProgram(error, wrapped, internals),
+/** Returns whether a wrapper is in force, around which formatter, and whether another can be set. */
+function inForce () {
+  const slot = readSlot()
+  const original = originalOf(slot?.value)
+  const formatter = original === undefined ? slot?.value : original.formatter
+  return { isWrapped: original !== undefined, formatter, isSettable: isSettable(slot) }
+}
 
-    /** Removes the wrapper; under a formatter that was set on top of it, it passes everything through. */
-    disable () {
-      wrapped.isEnabled = false
-      installed.format = undefined
-      forget()
-      realms.disable()
-      const original = wrapped.originalOf(readSlot()?.value)
-      if (original !== undefined) restoreSlot(original.slot)
-    },
+/**
+ * Reads a `stack` of longstack's own in V8's plain format, whatever formatter is in force.
+ * @param {{ stack: any }} holder
+ * @returns {string}
+ */
+function withPlainFormat (holder) {
+  return readHolder(holder, plainFormat)
+}
 
-    /** Whether Node's own formatter is in force, maybe in a wrapper. */
-    usesNodeFormatter () {
-      const value = readSlot()?.value
-      const original = wrapped.originalOf(value)
-      const formatter = original === undefined ? value : original.formatter
-      return typeof formatter !== 'function' || formatter === nodeFormatter
-    },
-
-    /**
-     * Whether a wrapper is in force. V8 reads the property at every error, too; other formatters are not
-     * called.
-     */
-    isInForce () {
-      if (isInstalled()) return true
-      return wrapped.originalOf(readSlot()?.value) !== undefined
-    },
-
-    /** Returns whether a wrapper is in force, around which formatter, and whether another can be set. */
-    state () {
-      const slot = readSlot()
-      const original = wrapped.originalOf(slot?.value)
-      const formatter = original === undefined ? slot?.value : original.formatter
-      return { isWrapped: original !== undefined, formatter, isSettable: isSettable(slot) }
-    },
-
-    /**
-     * Reads a `stack` of longstack's own in V8's plain format, whatever formatter is in force.
-     * @param {{ stack: any }} holder
-     * @returns {string}
-     */
-    withPlainFormat: (holder) => readOwn(holder, plainFormat),
-
-    /**
-     * Reads a `stack` of longstack's own as call sites; as text where a formatter runs already.
-     * @param {{ stack: any }} holder
-     * @returns {NodeJS.CallSite[] | string | undefined}
-     */
-    withCallSites (holder) {
-      const value = readOwn(holder, sitesFormat)
-      return Array.isArray(value) || typeof value === 'string' ? value : undefined
-    }
-  }
+/**
+ * Reads a `stack` of longstack's own as call sites; as text where a formatter runs already.
+ * @param {{ stack: any }} holder
+ * @returns {NodeJS.CallSite[] | string | undefined}
+ */
+function withCallSites (holder) {
+  const value = readHolder(holder, sitesFormat)
+  return Array.isArray(value) || typeof value === 'string' ? value : undefined
 }
 
 /**
@@ -147,21 +128,19 @@ function createFormatter ({ report, observe, internals }) {
  * none where the formatter throws (ErrorUtils::GetFormattedStack in src/execution/messages.cc), so the
  * program finds an error that was not read. What is no text is kept: the program may have noted it.
  * @param {any} error
- * @param {WrappedFormatters} wrapped
- * @param {() => boolean} internals whether longstack's own frames are shown
  * @returns {ReadStack}
  */
-function readAsProgram (error, wrapped, internals) {
+function readStack (error) {
   const realm = realmOf(error)
   const slot = readSlot(realm)
   const formatter = typeof slot?.value === 'function' ? slot.value : nodeFormatter
-  const isUnwrapped = wrapped.originalOf(formatter) === undefined
+  const isUnwrapped = originalOf(formatter) === undefined
   /** @type {ReadStack | undefined} */
   let unkept
   /** @this {unknown} @param {any} candidate @param {NodeJS.CallSite[]} sites */
   function prepareStackTrace (candidate, sites) {
     if (lent !== undefined) returnSlot(lent)
-    const ownSites = withoutOwnSites(sites.slice(), internals())
+    const ownSites = withoutOwnSites(sites.slice())
     const text = apply(formatter, this, [candidate, sites])
     if (isUnwrapped && formatter !== nodeFormatter && typeof text === 'string') {
       noteFormatted(formatter, ownSites, text)
@@ -170,7 +149,7 @@ function readAsProgram (error, wrapped, internals) {
     unkept = { text, sites: ownSites }
     throw UNKEPT
   }
-  const isLendable = !wrapped.isAppending && formatter !== undefined && isSettable(slot)
+  const isLendable = !state.isAppending && formatter !== undefined && isSettable(slot)
   const lent = isLendable ? lendSlot(realm, slot, prepareStackTrace) : undefined
   try {
     return { text: error.stack, sites: undefined }
@@ -190,4 +169,17 @@ function plainFormat (_, sites) {
 /** @type {Formatter} */
 const sitesFormat = (_, sites) => sites
 
-module.exports = { createFormatter }
+module.exports = {
+  disable,
+  enable,
+  inForce,
+  installed,
+  isInForce,
+  preload,
+  readStack,
+  realms,
+  setReporter,
+  usesNodeFormatter,
+  withCallSites,
+  withPlainFormat
+}

@@ -9,6 +9,7 @@ const vm = require('node:vm')
 const guard = require('../context/guard')
 const { wrap } = require('../wrap')
 const { isSettable, readSlot, restoreSlot, setSlot } = require('./formatter-slot')
+const { originalOf, state, wrapFormatter } = require('./wrapped-formatters')
 
 const { apply, getPrototypeOf } = Reflect
 
@@ -32,131 +33,123 @@ const THROW = '(function () { try { null.longstack } catch (error) { return erro
  * @property {number} checkAt ms of the clock, once no checks are left
  */
 
-/**
- * @param {import('./wrapped-formatters').WrappedFormatters} wrapped
- */
-function createRealms (wrapped) {
-  /** @type {Realm[]} */
-  let realms = []
-  /** their constructors Error: no realm is looked at to find out whether another one is new */
-  const known = new WeakSet()
-  let isEnabled = false
-  /** ms of the clock: the next check of any; 0: in each iteration */
-  let checkAt = Infinity
-  /** the newest, while the program has set no formatter in it @type {Realm | undefined} */
-  let unset
-  /** @type {vm.Script | undefined} */
-  let script
-  /** @type {(() => boolean) | undefined} */
-  let unwrap
+/** @type {Realm[]} */
+let realms = []
+/** their constructors Error: no realm is looked at to find out whether another one is new */
+const known = new WeakSet()
+/** ms of the clock: the next check of any; 0: in each iteration */
+let checkAt = Infinity
+/** the newest, while the program has set no formatter in it @type {Realm | undefined} */
+let unset
+/** @type {vm.Script | undefined} */
+let script
+/** @type {(() => boolean) | undefined} */
+let unwrap
 
-  /** @param {ErrorConstructor} error */
-  function add (error) {
-    if (error === Error || known.has(error)) return
-    known.add(error)
-    realms.push(unset = { error: new WeakRef(error), checks: FIRST_CHECKS, addedAt: NaN, checkAt: 0 })
-    checkAt = 0
-  }
-
-  /** @param {object} context */
-  function addContext (context) {
-    script ??= new vm.Script(THROW, { filename: __filename })
-    const { constructor } = /** @type {any} */ (getPrototypeOf)(getPrototypeOf(script.runInContext(context)))
-    if (typeof constructor === 'function') add(constructor)
-  }
-
-  /** @param {Function} method */
-  const make = (method) => ({
-    /** @this {unknown} */
-    createContext () {
-      const context = apply(method, this, arguments)
-      if (isEnabled && !guard.inOwnWork) {
-        guard.run(() => {
-          try {
-            addContext(context)
-          } catch {} // a sandbox with traps of its own, or a full stack
-        })
-      }
-      return context
-    }
-  }).createContext
-
-  /** @param {Realm} realm @returns {boolean | undefined} whether it has one; undefined: the realm is gone */
-  function wrapFormatterOf (realm) {
-    const error = realm.error.deref()
-    const isWrapped = error && wrapFormatter(error, wrapped)
-    if (isWrapped !== false && realm === unset) unset = undefined
-    return isWrapped
-  }
-
-  /**
-   * @param {Realm} realm
-   * @param {number} time ms
-   * @param {boolean} isNewest
-   * @returns {boolean} false: it is gone
-   */
-  function checkOne (realm, time, isNewest) {
-    const isWrapped = wrapFormatterOf(realm)
-    if (isWrapped === undefined) return false
-    if (Number.isNaN(realm.addedAt)) realm.addedAt = time
-    realm.checks = isWrapped ? 0 : Math.max(realm.checks - 1, 0)
-    const age = time - realm.addedAt
-    if (realm.checks === 0 && (isWrapped || !isNewest || age > YOUNG_MS)) {
-      realm.checkAt = time + Math.max(CHECK_MS, age)
-    }
-    return true
-  }
-
-  /** @param {number} time ms */
-  function checkDue (time) {
-    const newest = realms.length - NEWEST
-    realms = realms.filter((realm, i) => realm.checkAt > time || checkOne(realm, time, i >= newest))
-    checkAt = realms.reduce((first, realm) => Math.min(first, realm.checkAt), Infinity)
-  }
-
-  return {
-    add,
-
-    enable () {
-      isEnabled = true
-      unwrap ??= wrap(vm, 'createContext', make)
-    },
-
-    /** Removes all wrappers. */
-    disable () {
-      isEnabled = false
-      if (unwrap?.()) unwrap = undefined
-      for (const { error } of realms) {
-        const realm = error.deref()
-        const before = realm && wrapped.originalOf(readSlot(realm)?.value)
-        if (before) restoreSlot(before.slot, realm)
-      }
-    },
-
-    /** Code has run in a realm: wraps the formatter of the newest, if that has one by now. */
-    noteRun () {
-      if (unset === undefined || !isEnabled) return
-      try {
-        wrapFormatterOf(unset)
-      } catch {} // a full stack
-    },
-
-    /** Wraps formatters that programs have set. @param {number} time ms */
-    check (time) {
-      if (time >= checkAt && isEnabled) checkDue(time)
-    }
-  }
+/** @param {ErrorConstructor} error */
+function add (error) {
+  if (error === Error || known.has(error)) return
+  known.add(error)
+  realms.push(unset = { error: new WeakRef(error), checks: FIRST_CHECKS, addedAt: NaN, checkAt: 0 })
+  checkAt = 0
 }
+
+/** @param {object} context */
+function addContext (context) {
+  script ??= new vm.Script(THROW, { filename: __filename })
+  const { constructor } = /** @type {any} */ (getPrototypeOf)(getPrototypeOf(script.runInContext(context)))
+  if (typeof constructor === 'function') add(constructor)
+}
+
+/** @param {Function} method */
+const make = (method) => ({
+  /** @this {unknown} */
+  createContext () {
+    const context = apply(method, this, arguments)
+    if (state.isEnabled && !guard.inOwnWork) {
+      guard.run(() => {
+        try {
+          addContext(context)
+        } catch {} // a sandbox with traps of its own, or a full stack
+      })
+    }
+    return context
+  }
+}).createContext
 
 /**
  * Wraps the formatter of a realm, where a program has set one.
- * @param {ErrorConstructor} error
- * @param {import('./wrapped-formatters').WrappedFormatters} wrapped
+ * @param {Realm} realm
+ * @returns {boolean | undefined} whether it has one; undefined: the realm is gone
  */
-function wrapFormatter (error, wrapped) {
-  const slot = readSlot(error)
-  if (typeof slot?.value !== 'function' || !isSettable(slot)) return false
-  return wrapped.originalOf(slot.value) !== undefined || setSlot(wrapped.wrap(slot), slot, error)
+function wrapFormatterOf (realm) {
+  const error = realm.error.deref()
+  const isWrapped = error && wrapIn(error)
+  if (isWrapped !== false && realm === unset) unset = undefined
+  return isWrapped
 }
 
-module.exports = { createRealms }
+/**
+ * @param {Realm} realm
+ * @param {number} time ms
+ * @param {boolean} isNewest
+ * @returns {boolean} false: it is gone
+ */
+function checkOne (realm, time, isNewest) {
+  const isWrapped = wrapFormatterOf(realm)
+  if (isWrapped === undefined) return false
+  if (Number.isNaN(realm.addedAt)) realm.addedAt = time
+  realm.checks = isWrapped ? 0 : Math.max(realm.checks - 1, 0)
+  const age = time - realm.addedAt
+  if (realm.checks === 0 && (isWrapped || !isNewest || age > YOUNG_MS)) {
+    realm.checkAt = time + Math.max(CHECK_MS, age)
+  }
+  return true
+}
+
+/** @param {number} time ms */
+function checkDue (time) {
+  const newest = realms.length - NEWEST
+  realms = realms.filter((realm, i) => realm.checkAt > time || checkOne(realm, time, i >= newest))
+  checkAt = realms.reduce((first, realm) => Math.min(first, realm.checkAt), Infinity)
+}
+
+/** @param {ErrorConstructor} error */
+function wrapIn (error) {
+  const slot = readSlot(error)
+  if (typeof slot?.value !== 'function' || !isSettable(slot)) return false
+  return originalOf(slot.value) !== undefined || setSlot(wrapFormatter(slot), slot, error)
+}
+
+const realmChecks = {
+  add,
+
+  enable () {
+    unwrap ??= wrap(vm, 'createContext', make)
+  },
+
+  /** Removes all wrappers. */
+  disable () {
+    if (unwrap?.()) unwrap = undefined
+    for (const { error } of realms) {
+      const realm = error.deref()
+      const before = realm && originalOf(readSlot(realm)?.value)
+      if (before) restoreSlot(before.slot, realm)
+    }
+  },
+
+  /** Code has run in a realm: wraps the formatter of the newest, if that has one by now. */
+  noteRun () {
+    if (unset === undefined || !state.isEnabled) return
+    try {
+      wrapFormatterOf(unset)
+    } catch {} // a full stack
+  },
+
+  /** Wraps formatters that programs have set. @param {number} time ms */
+  check (time) {
+    if (time >= checkAt && state.isEnabled) checkDue(time)
+  }
+}
+
+module.exports = realmChecks

@@ -8,6 +8,7 @@ const guard = require('../context/guard')
 const { noteStartUpError, readSites } = require('./call-sites')
 const { nodeFormatter } = require('./formatter-slot')
 const { forget, noteInstalled, observeFormatter } = require('./program-mapper')
+const { settings } = require('../settings')
 const { ensureHeadroomToLoad, hasHeadroom } = require('./stack-headroom')
 const { limit } = require('./trace-limit')
 
@@ -24,155 +25,156 @@ const FRAME = '\n    at ' // begins one
  * @property {PropertyDescriptor | undefined} slot that it was in
  */
 
-class WrappedFormatters {
+const state = {
   /** false: wrappers pass everything through */
-  isEnabled = false
+  isEnabled: false,
   /** hops are being appended: V8 does not enter a formatter twice */
-  isAppending = false
-  /** a formatter of the program runs, and may call the wrapper that it replaced */
-  #isInProgram = false
-  /** a stack of longstack's own that is being read @type {object | undefined} */
-  #ownHolder
-  /** formats it @type {Formatter} */
-  #ownFormat = (_, sites) => sites
-  /** what the first hops need is loaded */
-  #isLoaded = false
+  isAppending: false
+}
+/** a formatter of the program runs, and may call the wrapper that it replaced */
+let isInProgram = false
+/** a stack of longstack's own that is being read @type {object | undefined} */
+let ownHolder
+/** formats it @type {Formatter} */
+let ownFormat = (_, sites) => sites
+/** what the first hops need is loaded */
+let isLoaded = false
+/**
+ * wrappers by originals: a formatter that is set again and again is wrapped once
+ * @type {WeakMap<Function, Formatter>}
+ */
+const wrappers = new WeakMap()
+/** originals by wrappers @type {WeakMap<Function, Original>} */
+const originals = new WeakMap()
+/** the wrapper around no formatter @type {Formatter | undefined} */
+let bareWrapper
+
+/**
+ * @typedef {object} Reporter
+ * @property {(error: object, sites: NodeJS.CallSite[]) => string} report returns the text to append, or ''
+ * @property {(error: object) => void} observe notes when an error was made, before anything is allocated
+ *   for it
+ */
+
+/** @type {Reporter} */
+let reporter = { report: () => '', observe () {} }
+
+/** Sets what is told of errors, and appends to their stacks. @param {Reporter} next */
+function setReporter (next) {
+  reporter = next
+}
+
+guard.add({
+  save: () => ({ isAppending: state.isAppending, isInProgram }),
+  restore (saved) {
+    state.isAppending = saved?.isAppending === true
+    isInProgram = saved?.isInProgram === true
+  }
+})
+
+/**
+ * Reads a stack of longstack's own while a wrapper is in force.
+ * @param {{ stack: any }} holder
+ * @param {Formatter} formatter
+ */
+function readOwn (holder, formatter) {
+  const [outerHolder, outerFormat] = [ownHolder, ownFormat]
+  ownFormat = formatter
+  ownHolder = holder
+  try {
+    return holder.stack
+  } finally { // where this is not run, no other error is that holder
+    ownHolder = outerHolder
+    ownFormat = outerFormat
+  }
+}
+
+/** @param {unknown} wrapper @returns {Original | undefined} undefined: it is no wrapper */
+function originalOf (wrapper) {
+  return originals.get(/** @type {Function} */ (wrapper))
+}
+
+/** @param {PropertyDescriptor | undefined} slot @returns {Formatter} */
+function wrapFormatter (slot) {
+  const formatter = typeof slot?.value === 'function' ? /** @type {Formatter} */ (slot.value) : undefined
+  const wrapper = formatter === undefined ? bareWrapper : wrappers.get(formatter)
+  return wrapper ?? createWrapper(formatter, slot)
+}
+
+/** @param {Formatter | undefined} formatter @param {PropertyDescriptor | undefined} slot */
+function createWrapper (formatter, slot) {
   /**
-   * wrappers by originals: a formatter that is set again and again is wrapped once
-   * @type {WeakMap<Function, Formatter>}
-   */
-  #wrappers = new WeakMap()
-  /** originals by wrappers @type {WeakMap<Function, Original>} */
-  #originals = new WeakMap()
-  /** the wrapper around no formatter @type {Formatter | undefined} */
-  #bareWrapper
-  #report
-  #observe
-  #internals
-
-  /**
-   * @param {(error: object, sites: NodeJS.CallSite[]) => string} report
-   * @param {(error: object) => void} observe
-   * @param {() => boolean} internals
-   */
-  constructor (report, observe, internals) {
-    this.#report = report
-    this.#observe = observe
-    this.#internals = internals
-    guard.add({
-      save: () => ({ isAppending: this.isAppending, isInProgram: this.#isInProgram }),
-      restore: (saved) => {
-        this.isAppending = saved?.isAppending === true
-        this.#isInProgram = saved?.isInProgram === true
-      }
-    })
-  }
-
-  /**
-   * Reads a stack of longstack's own while a wrapper is in force.
-   * @param {{ stack: any }} holder
-   * @param {Formatter} formatter
-   */
-  readOwn (holder, formatter) {
-    const [outerHolder, outerFormat] = [this.#ownHolder, this.#ownFormat]
-    this.#ownFormat = formatter
-    this.#ownHolder = holder
-    try {
-      return holder.stack
-    } finally { // where this is not run, no other error is that holder
-      this.#ownHolder = outerHolder
-      this.#ownFormat = outerFormat
-    }
-  }
-
-  /** @param {unknown} wrapper @returns {Original | undefined} undefined: it is no wrapper */
-  originalOf (wrapper) {
-    return this.#originals.get(/** @type {Function} */ (wrapper))
-  }
-
-  /** @param {PropertyDescriptor | undefined} slot @returns {Formatter} */
-  wrap (slot) {
-    const formatter = typeof slot?.value === 'function' ? /** @type {Formatter} */ (slot.value) : undefined
-    const wrapper = formatter === undefined ? this.#bareWrapper : this.#wrappers.get(formatter)
-    return wrapper ?? this.#createWrapper(formatter, slot)
-  }
-
-  /** @param {Formatter | undefined} formatter @param {PropertyDescriptor | undefined} slot */
-  #createWrapper (formatter, slot) {
-    const wrappers = this
-    /**
-     * @this {unknown}
-     * @param {any} error
-     * @param {NodeJS.CallSite[]} allSites
-     */
-    function prepareStackTrace (error, allSites) {
-      return wrappers.#format(formatter, this, error, allSites)
-    }
-
-    if (formatter === undefined) this.#bareWrapper = prepareStackTrace
-    else this.#wrappers.set(formatter, prepareStackTrace)
-    if (formatter !== undefined) noteInstalled(formatter)
-    this.#originals.set(prepareStackTrace, { formatter, slot })
-    return prepareStackTrace
-  }
-
-  /**
-   * @param {Formatter | undefined} formatter
-   * @param {unknown} self
+   * @this {unknown}
    * @param {any} error
    * @param {NodeJS.CallSite[]} allSites
    */
-  #format (formatter, self, error, allSites) {
-    if (error === this.#ownHolder) return apply(this.#ownFormat, self, [error, allSites])
-    const isExtended = this.isEnabled && !this.#isInProgram && !this.isAppending && hasHeadroom()
-    if (isExtended) this.#observe(error)
-    const sites = this.isEnabled ? withoutOwnSites(allSites, this.#internals()) : allSites
-    const text = this.#formatAsBefore(formatter, self, error, sites, isExtended)
-    if (!isExtended || typeof text !== 'string') return text
-    const room = roomForHops(sites)
-    if (room < 1 || !isErrorLike(error)) return text
-    this.isAppending = true
-    try {
-      if (noteStartUpError(error, sites)) return text
-      if (!this.#isLoaded) ensureHeadroomToLoad()
-      const hops = firstFrames(this.#report(error, sites), room)
-      this.#isLoaded = true
-      return hops === '' ? text : `${text}\n${hops}`
-    } catch {
-      return text
-    } finally {
-      this.isAppending = false
-    }
+  function prepareStackTrace (error, allSites) {
+    return format(formatter, this, error, allSites)
   }
 
-  /**
-   * Formats as without longstack.
-   * @param {Formatter | undefined} formatter
-   * @param {unknown} self
-   * @param {any} error
-   * @param {NodeJS.CallSite[]} sites
-   * @param {boolean} hasRoom for source maps
-   */
-  #formatAsBefore (formatter, self, error, sites, hasRoom) {
-    if (formatter !== undefined && formatter !== nodeFormatter) {
-      const wasInProgram = this.#isInProgram
-      this.#isInProgram = true
-      try {
-        const text = apply(formatter, self, [error, sites.slice()]) // a formatter may remove some
-        if (hasRoom && typeof text === 'string') noteFormatted(formatter, sites, text)
-        return text
-      } finally {
-        this.#isInProgram = wasInProgram
-      }
-    }
-    forget()
-    const lines = /** @type {unknown[]} */ (hasRoom ? mapSites(sites) : sites)
-    if (nodeFormatter === undefined) {
-      return [headOf(error), ...lines.map((line) => `    at ${line}`)].join('\n')
-    }
-    // Node's own prints what it is given, call sites or strings.
-    return apply(nodeFormatter, self, [error, lines])
+  if (formatter === undefined) bareWrapper = prepareStackTrace
+  else wrappers.set(formatter, prepareStackTrace)
+  if (formatter !== undefined) noteInstalled(formatter)
+  originals.set(prepareStackTrace, { formatter, slot })
+  return prepareStackTrace
+}
+
+/**
+ * @param {Formatter | undefined} formatter
+ * @param {unknown} self
+ * @param {any} error
+ * @param {NodeJS.CallSite[]} allSites
+ */
+function format (formatter, self, error, allSites) {
+  if (error === ownHolder) return apply(ownFormat, self, [error, allSites])
+  const isExtended = state.isEnabled && !isInProgram && !state.isAppending && hasHeadroom()
+  if (isExtended) reporter.observe(error)
+  const sites = state.isEnabled ? withoutOwnSites(allSites) : allSites
+  const text = formatAsBefore(formatter, self, error, sites, isExtended)
+  if (!isExtended || typeof text !== 'string') return text
+  const room = roomForHops(sites)
+  if (room < 1 || !isErrorLike(error)) return text
+  state.isAppending = true
+  try {
+    if (noteStartUpError(error, sites)) return text
+    if (!isLoaded) ensureHeadroomToLoad()
+    const hops = firstFrames(reporter.report(error, sites), room)
+    isLoaded = true
+    return hops === '' ? text : `${text}\n${hops}`
+  } catch {
+    return text
+  } finally {
+    state.isAppending = false
   }
+}
+
+/**
+ * Formats as without longstack.
+ * @param {Formatter | undefined} formatter
+ * @param {unknown} self
+ * @param {any} error
+ * @param {NodeJS.CallSite[]} sites
+ * @param {boolean} hasRoom for source maps
+ */
+function formatAsBefore (formatter, self, error, sites, hasRoom) {
+  if (formatter !== undefined && formatter !== nodeFormatter) {
+    const wasInProgram = isInProgram
+    isInProgram = true
+    try {
+      const text = apply(formatter, self, [error, sites.slice()]) // a formatter may remove some
+      if (hasRoom && typeof text === 'string') noteFormatted(formatter, sites, text)
+      return text
+    } finally {
+      isInProgram = wasInProgram
+    }
+  }
+  forget()
+  const lines = /** @type {unknown[]} */ (hasRoom ? mapSites(sites) : sites)
+  if (nodeFormatter === undefined) {
+    return [headOf(error), ...lines.map((line) => `    at ${line}`)].join('\n')
+  }
+  // Node's own prints what it is given, call sites or strings.
+  return apply(nodeFormatter, self, [error, lines])
 }
 
 /**
@@ -203,9 +205,8 @@ function firstFrames (hops, count) {
  * Removes the frames that are there because of longstack: its own, where it calls the program (trace.span,
  * trace.intercept and so on), and the one by which Node calls into JavaScript while any hook is enabled.
  * @param {NodeJS.CallSite[]} sites
- * @param {boolean} internals whether longstack's own are shown
  */
-function withoutOwnSites (sites, internals) {
+function withoutOwnSites (sites) {
   try {
     if (!Array.isArray(sites) || sites.length === 0) return sites
     const { frames } = readSites(sites)
@@ -213,7 +214,7 @@ function withoutOwnSites (sites, internals) {
     const isTrampoline = frames[last].fileName === 'node:internal/async_hooks' &&
       sites[last].getFunctionName() === 'callbackTrampoline'
     const kept = isTrampoline ? sites.slice(0, -1) : sites
-    if (internals || !frames.some(isOwn)) return kept
+    if (settings.options.internals || !frames.some(isOwn)) return kept
     const ofProgram = kept.filter((_, i) => !isOwn(frames[i]))
     return ofProgram.length === 0 ? kept : ofProgram
   } catch {
@@ -281,4 +282,6 @@ function headOf (error) {
   }
 }
 
-module.exports = { WrappedFormatters, loadSourceMaps, noteFormatted, withoutOwnSites }
+module.exports = {
+  loadSourceMaps, noteFormatted, originalOf, readOwn, setReporter, state, withoutOwnSites, wrapFormatter
+}

@@ -25,7 +25,7 @@ const noStack = { text: undefined, sites: undefined }
  * @param {ReturnType<typeof import('../stacks/chain').createChain>} deps.chain
  * @param {ReturnType<typeof import('../attribution/observed-errors').createObservedErrors>}
  *   deps.observedErrors
- * @param {ReturnType<typeof import('../stacks/formatter').createFormatter>['readStack']} deps.readStack
+ * @param {typeof import('../stacks/formatter')['readStack']} deps.readStack
  * @param {() => boolean} deps.isStackLeftAlone tracing is on, and `.stack` is Node's
  * @param {() => boolean} deps.hasInternals the option
  */
@@ -42,7 +42,7 @@ function createErrorHops (deps) {
 
   /**
    * @param {Error} error
-   * @param {ReturnType<typeof readStack>} [read] its stack, where it was read for the query
+   * @param {import('../stacks/formatter').ReadStack} [read] its stack, where it was read for the query
    * @returns {PrintedHop[]}
    */
   function hopsOfError (error, read) {

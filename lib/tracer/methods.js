@@ -35,7 +35,7 @@ function createMethods ({ wiring, applySpans }) {
     /** @returns {import('../doctor').Diagnosis} */
     doctor () {
       const facts = { stats: stats(), filter: settings.options.filter, copies: [...wiring.copies] }
-      return guard.run(() => require('../doctor').examine({ ...facts, formatter: formatter.state() }))
+      return guard.run(() => require('../doctor').examine({ ...facts, formatter: formatter.inForce() }))
     },
 
     /** @param {Hook} hook @returns {() => void} */

@@ -37,7 +37,7 @@ const MORE_FRAMES = 10 // that are captured, since some are hidden
  * @property {ReturnType<typeof import('../attribution/observed-errors').createObservedErrors>} observedErrors
  * @property {import('../handles/registry').Registry} registry
  * @property {(holder: any) => string} withPlainFormat
- * @property {ReturnType<typeof import('../stacks/formatter').createFormatter>['readStack']} readStack
+ * @property {typeof import('../stacks/formatter')['readStack']} readStack
  * @property {() => boolean} usesNodeFormatter Node's own formatter formats stacks
  * @property {() => import('../options').Options} options
  * @property {import('../settings').Settings} settings
@@ -111,8 +111,8 @@ function createQueries (parts) {
     if (read === undefined) return formatHops(hops)
     const text = String(read.text)
     if (text.includes('\n  \u2500\u2500 ')) return text
-    const { errors, internals } = options()
-    const head = errors === true || !enabled() || !parts.usesNodeFormatter() ? text : mapText(text, internals)
+    const { errors } = options()
+    const head = errors === true || !enabled() || !parts.usesNodeFormatter() ? text : mapText(text)
     return hops.length === 0 ? head : `${head}\n${formatHops(hops)}`
   }
 

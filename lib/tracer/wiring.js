@@ -17,8 +17,8 @@ const { createUncaughtLayer } = require('../hooks/uncaught')
 const { createAllocationClock } = require('../attribution/allocation-clock')
 const { Registry } = require('../handles/registry')
 const { Listeners } = require('../listeners')
-const { createCapture } = require('../stacks/capture')
-const { createFormatter } = require('../stacks/formatter')
+const { capture } = require('../stacks/capture')
+const formatter = require('../stacks/formatter')
 const { ensureHeadroomToLoad } = require('../stacks/stack-headroom')
 const { settings } = require('../settings')
 const { createWarnings } = require('../warnings')
@@ -50,10 +50,9 @@ class Wiring {
   allocationClock = createAllocationClock()
   /** @type {ReturnType<typeof createObservedErrors>} */
   observedErrors
-  /** @type {ReturnType<typeof createFormatter>} */
-  formatter
-  /** @type {ReturnType<typeof createCapture>} */
-  capture
+  formatter = formatter
+  /** @type {import('../stacks/capture').Capture} */
+  capture = capture
   /** @type {ReturnType<typeof createAsyncLayer>} */
   asyncLayer
   /** @type {ReturnType<typeof createUncaughtLayer>} */
@@ -124,19 +123,8 @@ class Wiring {
     this.isSelected = (type) => settings.isSelected(type)
     this.observedErrors = createObservedErrors({ maker: createMakerLookup(this.allocationClock) })
     const errors = createErrorEvents(this)
-    const formatter = createFormatter({
-      report: errors.report,
-      observe: errors.observe,
-      internals: () => settings.options.internals
-    })
-    this.formatter = formatter
+    formatter.setReporter(errors)
     this.observe = errors.observe
-    this.capture = createCapture({
-      withPlainFormat: (holder) => formatter.withPlainFormat(holder),
-      withCallSites: (holder) => formatter.withCallSites(holder),
-      options: () => settings.options,
-      includesAwaiting: () => !settings.isSelected('PROMISE')
-    })
     this.connectContexts()
     this.events = createEvents(this)
     this.asyncLayer = createAsyncLayer({
