@@ -6,7 +6,7 @@
 const { explain } = require('../lib/reasons')
 const { loadBinding } = require('../lib/stacks/binding')
 const { settings } = require('../lib/settings')
-const { capture } = require('../lib/stacks/capture')
+const capture = require('../lib/stacks/capture')
 const { ROOT_CHAIN } = require('../lib/context/records')
 const { median } = require('./median')
 

@@ -5,11 +5,10 @@
 // is printed, up to a size, and nothing here throws.
 
 const fs = require('node:fs')
-const Module = require('node:module')
 const path = require('node:path')
 const { fileURLToPath } = require('node:url')
 const { stateOf } = require('../files')
-const { contentOf, isMapped } = require('../stacks/source-maps')
+const { contentOf, isRewritten } = require('../stacks/source-contents')
 const { clean } = require('../text')
 
 /** @typedef {import('../stacks/frames').Frame} Frame */
@@ -52,7 +51,7 @@ function readSource (fileName) {
     const mapped = contentOf(fileName)
     if (mapped !== undefined) return mapped
     const file = fileName.startsWith('file:') ? fileURLToPath(fileName) : fileName
-    if (!path.isAbsolute(file) || (!isMapped(fileName) && isRewritten(file))) return undefined
+    if (!path.isAbsolute(file) || isRewritten(file)) return undefined
     const { size, mtimeMs, ctimeMs } = stateOf(file)
     const changedAt = Math.max(Number(mtimeMs), Number(ctimeMs))
     if (size > MAX_BYTES || changedAt > performance.timeOrigin) return undefined
@@ -60,19 +59,6 @@ function readSource (fileName) {
   } catch {
     return undefined
   }
-}
-
-/**
- * Whether something in this process compiles files of this kind to other texts: the positions of a frame that
- * no map has mapped are those of a text that is not on disk.
- * @param {string} file
- */
-function isRewritten (file) {
-  const { _extensions: loaders } = /** @type {any} */ (Module)
-  // Node's own loaders (lib/internal/modules/cjs/loader.js); some kinds of files have none.
-  const own = /\b(StringPrototypeEndsWith|loadSource)\(/
-  const isOfNode = (/** @type {Function} */ loader) => own.test(Function.prototype.toString.call(loader))
-  return ['.js', path.extname(file)].some((name) => loaders[name] !== undefined && !isOfNode(loaders[name]))
 }
 
 /** @param {string | undefined} text @param {number} number from 1 */

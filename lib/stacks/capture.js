@@ -161,4 +161,4 @@ const capture = {
 
 stacks.whenFull(capture.reset)
 
-module.exports = { capture }
+module.exports = capture

@@ -1,9 +1,10 @@
 'use strict'
 
 // Maps positions of generated code to positions of the source. With --enable-source-maps Node's own maps come
-// first; else the map that a file on disk names is read, and for what none has (ts-node, @babel/register) the
-// program's formatter is called (program-mapper.js). Broken, huge and missing maps leave the frame as it is,
-// and no file is read twice in vain.
+// first; else a source-map-support of longstack's own, loaded with the first file that names a map. Code that
+// never was on disk (ts-node, @babel/register) is known to the copy that its compiler installed; for what no
+// copy knows, the program's formatter is called (program-mapper.js). Broken, huge and missing maps leave the
+// frame as it is, and no file is read twice in vain.
 
 const fs = require('node:fs')
 const Module = require('node:module')
@@ -14,105 +15,141 @@ const { parseFrame } = require('./frames')
 const { positionOf } = require('./program-mapper')
 const { readSites } = require('./call-sites')
 const { ensureHeadroom } = require('./stack-headroom')
-const { settings } = require('../settings')
 
 const MAX_BYTES = 64 << 20 // of a source or a map that is read
 const MAX_FILES = 5000 // remembered
 const MAX_LINES = 2000 // mapped ones remembered
 const MAP_KB = 64 // stack needed to read files and maps
 const MAPPING = 'sourceMappingURL='
-const VERSION = 3
-const VLQ = /^[\w+/,;]*$/
 const AT = '    at ' // before a frame in a stack that V8 or Node formatted
 
 /**
  * @typedef {import('./frames').Frame} Frame
  * @typedef {{ source: string, line: number, column: number }} Position
  *
- * @typedef {object} SourceMap what is used of module.SourceMap
- * @property {any} payload
- * @property {(line: number, column: number) => object} findEntry of a position from 0
+ * @typedef {object} Support what is used of source-map-support
+ * @property {(position: Position) => Position} mapSourcePosition
+ * @property {(file: string) => { url: string, map: any } | null} retrieveSourceMap null where there is none
  */
 
-/**
- * Maps of files, whose sources have the names that frames get; undefined: none
- * @type {Map<string, SourceMap | undefined>}
- */
-let maps = new Map()
+/** What can map a file; undefined: nothing @type {Map<string, Support | undefined>} */
+let supports = new Map()
 
-/** Lines as a map of a file mapped them @type {Map<string, string>} */
+/** Lines as source-map-support mapped them @type {Map<string, string>} */
 let mappedLines = new Map()
 
 /** Files that were mapped, by the source that was found @type {Map<string, string>} */
 let generatedFiles = new Map()
 
+/** URLs of sources by file: see urlsIn. @type {Map<string, Map<string, string>>} */
+let urls = new Map()
+
+/** @type {Support | undefined} */
+let ownSupport
+
 /** @returns {boolean} whether Node maps stacks itself */
 const nodeMaps = () => /** @type {any} */ (process).sourceMapsEnabled === true
 
-/** @param {string} file a path or a file: URL @returns {SourceMap | undefined} */
-function mapOf (file) {
-  const map = maps.get(file)
-  if (map !== undefined || maps.has(file)) return map
+/** @param {string} file a path or a file: URL @returns {Support | undefined} */
+function supportFor (file) {
+  const support = supports.get(file)
+  if (support !== undefined || supports.has(file)) return support
   ensureHeadroom(MAP_KB)
-  if (maps.size >= MAX_FILES) maps = new Map()
+  if (supports.size >= MAX_FILES) supports = new Map()
   try {
-    maps.set(file, readMap(file.startsWith('file:') ? fileURLToPath(file) : file))
-  } catch { // no such file, which may be a name of the program's, or a broken map: not again
-    maps.set(file, undefined) // V8 runs this for no termination, after which it is tried again
+    supports.set(file, find(pathOf(file)))
+  } catch { // no such file, which may be a name of the program's: not again
+    supports.set(file, undefined) // V8 runs this for no termination, after which it is tried again
   }
-  return maps.get(file)
+  return supports.get(file)
 }
 
-/** @param {string} file @returns {SourceMap | undefined} @throws where it has none that can be used */
-function readMap (file) {
-  if (!path.isAbsolute(file)) return undefined
-  const code = readFile(file)
-  const start = code.lastIndexOf(MAPPING)
-  if (start === -1) return undefined
-  const url = code.slice(start + MAPPING.length).split(/[\s*'"]/, 1)[0]
-  const isInline = url.startsWith('data:')
-  let mapFile = file
-  if (url.startsWith('file:')) mapFile = fileURLToPath(url)
-  else if (!isInline) mapFile = path.resolve(path.dirname(file), decodeURI(url))
-  const inlined = isInline ? Buffer.from(url.slice(url.indexOf(',') + 1), 'base64').toString() : undefined
-  const payload = JSON.parse((inlined ?? readFile(mapFile)).replace(/^\)]}'[^\n]*\n/, ''))
-  if (payload.version !== VERSION) return undefined
-  let lastLine = 0
-  for (const { map, offset } of payload.sections ?? [{ map: payload, offset: { line: 0 } }]) {
-    if (!VLQ.test(map.mappings) || offset.line < lastLine) return undefined
-    lastLine = offset.line
-    const rename = (/** @type {string} */ source) => nameOf(source, map.sourceRoot, mapFile)
-    map.sources = map.sources.map(rename)
-    map.sourceRoot = ''
-  }
-  return new Module.SourceMap(payload)
+/** @param {string} file a path or a file: URL */
+function pathOf (file) {
+  return file.startsWith('file:') ? fileURLToPath(file) : file
 }
 
-/** @param {string} file @throws where it is no file, but a directory or pipe, or too large */
-function readFile (file) {
+/** @param {string} file @returns {Support | undefined} */
+function find (file) {
+  if (!path.isAbsolute(file) || !isReadable(file)) return undefined
+  if (namesMap(file)) {
+    ownSupport ??= /** @type {Support} */ (require('source-map-support'))
+    return ownSupport
+  }
+  return copies().find((copy) => copy.retrieveSourceMap(file) !== null)
+}
+
+/** Whether a path is a file, no directory or pipe, and not too large. @param {string} file */
+function isReadable (file) {
   const stats = stateOf(file)
-  if (!stats.isFile() || stats.size > MAX_BYTES) throw new Error('cannot be read')
-  return fs.readFileSync(file, 'utf8')
+  return stats.isFile() && stats.size <= MAX_BYTES
+}
+
+/** @param {string} file */
+function namesMap (file) {
+  const source = fs.readFileSync(file, 'utf8')
+  const start = source.lastIndexOf(MAPPING)
+  if (start === -1) return false
+  const url = source.slice(start + MAPPING.length).split(/[\s*'"]/, 1)[0]
+  if (url.startsWith('data:')) return true
+  if (url.startsWith('file:')) return isReadable(fileURLToPath(url))
+  return isReadable(path.resolve(path.dirname(file), decodeURI(url)))
 }
 
 /**
- * Returns the name of a source as frames have it: sources in a map are URLs, whole ones or relative to it.
- * @param {string} source
- * @param {string} root of the map; maybe empty
- * @param {string} mapFile
+ * Returns the name of a source. Sources in a map are URLs; source-map-support takes them for paths:
+ * "my%20file.ts" stays as it is, and "webpack://app/a.ts" becomes "/dir/webpack:/app/a.ts".
+ * @param {string} source as source-map-support returns it
+ * @param {string} file
+ * @param {Support} support
  */
-function nameOf (source, root, mapFile) {
-  const url = root && !isUrl(source) ? `${root.replace(/\/?$/, '/')}${source}` : source
-  if (isUrl(url)) return normalize(url)
-  const directory = path.dirname(mapFile)
-  const name = path.resolve(directory, url)
-  // An escape may be part of a file's name, for compilers do not escape at all; an escaped slash is not.
-  if (!url.includes('%') || /%(2f|5c|00)/i.test(url) || fs.existsSync(name)) return name
-  try {
-    return path.resolve(directory, decodeURIComponent(url))
-  } catch {
-    return name
+function nameOf (source, file, support) {
+  if (/[\\/][a-z][\w+.-]+:[\\/]/i.test(source)) {
+    const url = urlsIn(file, support).get(source)
+    if (url !== undefined) return url
   }
+  // An escape may be part of a file's name, for compilers do not escape at all; an escaped slash is not.
+  if (!source.includes('%') || /%(2f|5c|00)/i.test(source) || fs.existsSync(source)) return source
+  const common = commonLength(source, file) // the program's directory may have such names, too
+  try {
+    return source.slice(0, common) + decodeURIComponent(source.slice(common))
+  } catch {
+    return source
+  }
+}
+
+/**
+ * Returns how many characters two paths share in whole directories.
+ * @param {string} first
+ * @param {string} second
+ */
+function commonLength (first, second) {
+  let end = 0
+  while (end < first.length && first[end] === second[end]) end++
+  return Math.max(first.lastIndexOf('/', end - 1), first.lastIndexOf(path.sep, end - 1)) + 1
+}
+
+/**
+ * Returns the sources of a file that are whole URLs, by the paths that source-map-support makes of them.
+ * @param {string} file
+ * @param {Support} support
+ */
+function urlsIn (file, support) {
+  const remembered = urls.get(file)
+  if (remembered !== undefined) return remembered
+  if (urls.size >= MAX_FILES) urls = new Map()
+  const fileUrls = /** @type {Map<string, string>} */ (new Map())
+  const { url: mapUrl = file, map: content } = support.retrieveSourceMap(file) ?? {}
+  const map = typeof content === 'string' ? JSON.parse(content.replace(/^\)]}'[^\n]*\n/, '')) : content
+  const sections = map?.sections?.map((/** @type {any} */ section) => section.map) ?? [map ?? {}]
+  for (const { sources = [], sourceRoot } of sections) {
+    for (const source of sources) {
+      const full = sourceRoot && !isUrl(source) ? `${sourceRoot.replace(/\/?$/, '/')}${source}` : source
+      if (isUrl(full)) fileUrls.set(path.resolve(path.dirname(mapUrl), full), normalize(full))
+    }
+  }
+  urls.set(file, fileUrls) // whole: code may be terminated, see guard.js
+  return fileUrls
 }
 
 /** @param {string} source */
@@ -132,6 +169,15 @@ function normalize (url) {
   }
 }
 
+/** Lists the copies of source-map-support that the program has loaded. @returns {Support[]} */
+function copies () {
+  return Object.keys(require.cache)
+    .filter((file) => /[\\/]source-map-support[\\/]source-map-support\.js$/.test(file))
+    .map((file) => require.cache[file]?.exports)
+    .filter((copy) => typeof copy?.mapSourcePosition === 'function')
+    .filter((copy) => typeof copy.retrieveSourceMap === 'function')
+}
+
 /**
  * @param {string} file a path or a file: URL
  * @param {number} line from 1
@@ -139,46 +185,31 @@ function normalize (url) {
  * @returns {Position | undefined}
  */
 function lookUp (file, line, column) {
-  const nodeMap = nodeMaps() ? Module.findSourceMap(file) : undefined
-  const isUrlOfFile = file.startsWith('file:')
-  return positionIn(nodeMap, line, column, false) ?? positionIn(mapOf(file), line, column, isUrlOfFile)
-}
-
-/**
- * @param {SourceMap | undefined} map
- * @param {number} line from 1
- * @param {number} column from 1
- * @param {boolean} isUrlOfFile frames get the URL of a source
- * @returns {Position | undefined}
- */
-function positionIn (map, line, column, isUrlOfFile) {
-  const entry = /** @type {any} */ (map?.findEntry(line - 1, column - 1))
-  if (typeof entry?.originalSource !== 'string' || entry.generatedLine !== line - 1) return undefined
-  const name = isUrl(entry.originalSource) ? normalize(entry.originalSource) : entry.originalSource
-  const source = isUrlOfFile && path.isAbsolute(name) ? pathToFileURL(name).href : name
-  return { source, line: entry.originalLine + 1, column: entry.originalColumn + 1 }
-}
-
-/**
- * Returns the text of a source that a frame was mapped to.
- * @param {string} source a path or a URL, as frames name it
- * @returns {string | undefined} undefined where no map holds it
- */
-function contentOf (source) {
-  const file = generatedFiles.get(source)
-  const map = file === undefined ? undefined : nodeMaps() ? Module.findSourceMap(file) : mapOf(file)
-  const { sections = [{ map: map?.payload }] } = /** @type {any} */ (map?.payload ?? {})
-  const name = normalize(source)
-  for (const { map: { sources = [], sourcesContent = [] } = {} } of sections) {
-    const index = sources.findIndex((/** @type {string} */ other) => normalize(other) === name)
-    const content = sourcesContent?.[index]
-    if (typeof content === 'string') return content
+  if (nodeMaps()) {
+    const entry = /** @type {any} */ (Module.findSourceMap(file)?.findEntry(line - 1, column - 1))
+    if (typeof entry?.originalSource === 'string') {
+      const { originalSource, originalLine, originalColumn } = entry
+      const source = originalSource.startsWith('file:') ? normalize(originalSource) : originalSource
+      return { source, line: originalLine + 1, column: originalColumn + 1 }
+    }
   }
-  return undefined
+  const support = supportFor(file)
+  if (support === undefined) return undefined
+  ensureHeadroom(MAP_KB)
+  const isUrlOfFile = file.startsWith('file:')
+  const local = pathOf(file)
+  try {
+    const position = support.mapSourcePosition({ source: local, line, column: column - 1 })
+    if (typeof position.line !== 'number') return undefined
+    if (position.source === local && position.line === line) return undefined
+    const name = nameOf(position.source, local, support)
+    const source = isUrlOfFile && path.isAbsolute(name) ? pathToFileURL(name).href : name
+    return { source, line: position.line, column: position.column + 1 }
+  } catch {
+    supports.set(file, undefined) // broken: not again
+    return undefined
+  }
 }
-
-/** Whether frames were mapped to a source. @param {string} source as frames name it */
-const isMapped = (source) => generatedFiles.has(source)
 
 /**
  * Returns the line of a frame with its original position.
@@ -195,24 +226,38 @@ function mapLine (line, { fileName, lineNumber, columnNumber, kind }) {
     if (mapped !== undefined) return mapped
   }
   try {
-    const read = lookUp(fileName, lineNumber, columnNumber)
-    const position = read ?? (isMappedByNode ? undefined : positionOf(fileName, lineNumber, columnNumber))
-    if (position === undefined) return undefined
-    const { source, line: sourceLine, column } = position
+    const isMappable = isMappedByNode || !isWithoutMap(fileName)
+    const position = isMappable ? lookUp(fileName, lineNumber, columnNumber) : undefined
+    const mappedPosition = position ??
+      (isMappedByNode ? undefined : positionOf(fileName, lineNumber, columnNumber))
+    if (mappedPosition === undefined) return undefined
+    const { source, line: sourceLine, column } = mappedPosition
     const old = `${fileName}:${lineNumber}:${columnNumber}`
     const start = line.lastIndexOf(old)
     const mapped = `${line.slice(0, start)}${source}:${sourceLine}:${column}${line.slice(start + old.length)}`
-    if (generatedFiles.size >= MAX_FILES) generatedFiles = new Map()
-    generatedFiles.set(source, fileName)
-    if (read !== undefined && !isMappedByNode) {
-      if (mappedLines.size >= MAX_LINES) mappedLines = new Map()
-      mappedLines.set(line, mapped)
-    }
+    if (position !== undefined) remember(line, mapped, source, fileName)
     return mapped
   } catch {
     return undefined // no room, or a file that cannot be read
   }
 }
+
+/** Whether a file was looked up, and has no map: most have none. @param {string} file */
+function isWithoutMap (file) {
+  return supports.get(file) === undefined && supports.has(file)
+}
+
+/** @param {string} line @param {string} mapped @param {string} source @param {string} file */
+function remember (line, mapped, source, file) {
+  if (generatedFiles.size >= MAX_FILES) generatedFiles = new Map()
+  generatedFiles.set(source, file)
+  if (nodeMaps()) return
+  if (mappedLines.size >= MAX_LINES) mappedLines = new Map()
+  mappedLines.set(line, mapped)
+}
+
+/** @param {string} source of a mapped frame @returns {string | undefined} */
+const generatedFileOf = (source) => generatedFiles.get(source)
 
 /**
  * Returns a frame at its original position, or the same frame.
@@ -238,12 +283,13 @@ function mapSites (sites) {
  * Returns the text of an error's stack with its frames mapped, where Node formatted it and does not map
  * itself.
  * @param {string} stack
+ * @param {boolean} internals whether longstack's own frames are shown
  */
-function mapText (stack) {
+function mapText (stack, internals) {
   const lines = []
   for (const line of stack.split('\n')) {
     const frame = line.startsWith(AT) ? parseFrame(line.slice(AT.length)) : undefined
-    if (frame !== undefined && frame.kind === 'own' && !settings.options.internals) continue
+    if (frame !== undefined && frame.kind === 'own' && !internals) continue
     const isMappable = frame !== undefined && !nodeMaps()
     const mapped = isMappable ? mapLine(line.slice(AT.length), frame) : undefined
     lines.push(mapped === undefined ? line : `${AT}${mapped}`)
@@ -251,4 +297,4 @@ function mapText (stack) {
   return lines.join('\n')
 }
 
-module.exports = { contentOf, isMapped, mapFrame, mapSites, mapText, nodeMaps }
+module.exports = { generatedFileOf, mapFrame, mapSites, mapText, nodeMaps, pathOf, supportFor }

@@ -17,6 +17,10 @@ const ENTRIES = ['shared.js', 'options.js', 'warnings.js', 'tracer/queries.js']
 const FIRST_MAJOR = 22 // V8 11 of Node 20 gives functions the file name that they had when they were compiled
 const INHERITED = /^(LONGSTACK|NODE_)/
 
+// Dependencies that may be needed on top of the program's stack: they come from the bundle as well
+const BUNDLED_PACKAGES = ['source-map-support', 'source-map', 'buffer-from']
+const PACKAGES = 'node_modules/' // begins the names of their files, as if lib/ had them
+
 const lib = path.join(__dirname, '..')
 const bundleFile = path.join(__dirname, 'bundle')
 const laterFile = path.join(__dirname, 'bundle-later')
@@ -41,12 +45,39 @@ function requiredBy (ts, tree, name) {
       const file = path.posix.join(path.posix.dirname(name), id)
       const files = isInFunction ? later : atOnce
       if (id.startsWith('.')) files[id] = /\.js(on)?$/.test(file) ? file : `${file}.js`
+      if (BUNDLED_PACKAGES.includes(id)) files[id] = `${PACKAGES}${mainFileOf(id)}`
     }
     const isFunction = ts.isFunctionLike(node)
     ts.forEachChild(node, (child) => visit(child, isInFunction || isFunction))
   }
   visit(tree, false)
   return { atOnce, later }
+}
+
+/** @param {string} id of a package @returns {string} its main file, with slashes */
+function mainFileOf (id) {
+  const { main = 'index.js' } = require(`${id}/package.json`)
+  return path.posix.join(id, path.posix.normalize(main))
+}
+
+/**
+ * Returns the licence of a package as a comment, for its main file: copies have to contain it.
+ * @param {string} name of a file in lib/
+ * @returns {string} empty for other files
+ */
+function licenceFor (name) {
+  const id = name.slice(PACKAGES.length)
+  const [owner] = id.split('/', 1)
+  if (!name.startsWith(PACKAGES) || id !== mainFileOf(owner)) return ''
+  const folder = path.dirname(require.resolve(`${owner}/package.json`))
+  const licence = fs.readdirSync(folder).find((file) => file.startsWith('LICENSE'))
+  if (licence === undefined) throw new Error(`${owner} has no licence`)
+  return `/*\n${fs.readFileSync(path.join(folder, licence), 'utf8').replaceAll('*/', '* /')}*/\n`
+}
+
+/** @param {string} name in lib/ @returns {string} its file */
+function fileOf (name) {
+  return name.startsWith(PACKAGES) ? require.resolve(name.slice(PACKAGES.length)) : path.join(lib, name)
 }
 
 /**
@@ -81,7 +112,7 @@ function hasTypescript () {
 /** @param {string} name in lib/ @returns {Part} */
 function partOf (name) {
   const ts = /** @type {TypeScript} */ (require('typescript'))
-  const text = fs.readFileSync(path.join(lib, name), 'utf8')
+  const text = fs.readFileSync(fileOf(name), 'utf8')
   if (name.endsWith('.json')) {
     const required = { atOnce: {}, later: {} }
     return { size: Buffer.byteLength(text), required, body: `module.exports = ${text}` }
@@ -92,7 +123,7 @@ function partOf (name) {
   return {
     size: Buffer.byteLength(text),
     required: requiredBy(ts, tree, name),
-    body: short.replace(/[^\0-\xff]/g, escaped)
+    body: `${licenceFor(name)}${short.replace(/[^\0-\xff]/g, escaped)}`
   }
 }
 
@@ -118,7 +149,10 @@ function collect (names, parts, requiredOf) {
 const filesOf = ({ required }) => ({ ...required.atOnce, ...required.later })
 
 /** @param {Map<string, Part>} parts */
-const sizesOf = (parts) => Object.fromEntries([...parts].map(([name, { size }]) => [name, size]))
+const sizesOf = (parts) => {
+  const own = [...parts].filter(([name]) => !name.startsWith(PACKAGES)) // of packages no file is needed
+  return Object.fromEntries(own.map(([name, { size }]) => [name, size]))
+}
 
 /** @returns {{ bundle: string, later: Buffer }} the contents of the two files */
 function makeContents () {

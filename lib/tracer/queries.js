@@ -111,8 +111,8 @@ function createQueries (parts) {
     if (read === undefined) return formatHops(hops)
     const text = String(read.text)
     if (text.includes('\n  \u2500\u2500 ')) return text
-    const { errors } = options()
-    const head = errors === true || !enabled() || !parts.usesNodeFormatter() ? text : mapText(text)
+    const { errors, internals } = options()
+    const head = errors === true || !enabled() || !parts.usesNodeFormatter() ? text : mapText(text, internals)
     return hops.length === 0 ? head : `${head}\n${formatHops(hops)}`
   }
 

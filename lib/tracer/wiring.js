@@ -17,7 +17,7 @@ const { createUncaughtLayer } = require('../hooks/uncaught')
 const { createAllocationClock } = require('../attribution/allocation-clock')
 const { Registry } = require('../handles/registry')
 const { Listeners } = require('../listeners')
-const { capture } = require('../stacks/capture')
+const capture = require('../stacks/capture')
 const formatter = require('../stacks/formatter')
 const { ensureHeadroomToLoad } = require('../stacks/stack-headroom')
 const { settings } = require('../settings')
@@ -51,7 +51,6 @@ class Wiring {
   /** @type {ReturnType<typeof createObservedErrors>} */
   observedErrors
   formatter = formatter
-  /** @type {import('../stacks/capture').Capture} */
   capture = capture
   /** @type {ReturnType<typeof createAsyncLayer>} */
   asyncLayer

@@ -25,7 +25,9 @@ function project (t, files) {
   t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
   const home = path.join(folder, 'node_modules', 'longstack')
   for (const name of ['package.json', 'index.js', 'lib']) fs.cpSync(path.join(root, name), path.join(home, name), { recursive: true })
-  fs.symlinkSync(path.join(root, 'node_modules', 'chalk'), path.join(folder, 'node_modules', 'chalk'))
+  for (const name of ['chalk', 'source-map-support', 'source-map', 'buffer-from']) {
+    fs.symlinkSync(path.join(root, 'node_modules', name), path.join(folder, 'node_modules', name))
+  }
   for (const [name, text] of Object.entries(files)) fs.writeFileSync(path.join(folder, name), text)
   return folder
 }
