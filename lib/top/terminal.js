@@ -6,9 +6,11 @@
 const readline = require('node:readline')
 
 // DEC private modes (xterm, "Control Sequences"): 1049 the alternate screen, 25 the cursor, 7 line wrapping
-const TAKE = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[2J\u001b[H'
+const TAKE = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[2J'
 const RETURN = '\u001b[?7h\u001b[?25h\u001b[?1049l'
-const CLEAR = '\u001b[2J\u001b[H'
+const CLEAR = '\u001b[2J'
+const HOME = '\u001b[H'
+const ERASE_REST = '\u001b[K' // of a line: what is drawn over is not erased before, which would flicker
 const MIN_COLUMNS = 20
 const MIN_ROWS = 4
 const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
@@ -23,8 +25,6 @@ const SIGNAL_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }
  */
 function takeTerminal ({ press, resized, end }) {
   const { stdin, stdout } = process
-  const { createLogUpdate } = /** @type {any} */ (require('log-update'))
-  const draw = createLogUpdate(stdout, { showCursor: true }) // which is hidden by TAKE
   let isTaken = true
 
   function giveBack () {
@@ -47,7 +47,6 @@ function takeTerminal ({ press, resized, end }) {
   const onEnd = () => end(0)
 
   function onResize () {
-    draw.done()
     stdout.write(CLEAR)
     resized()
   }
@@ -67,11 +66,13 @@ function takeTerminal ({ press, resized, end }) {
 
     size: () => ({
       columns: Math.max(MIN_COLUMNS, stdout.columns || 80),
-      rows: Math.max(MIN_ROWS, (stdout.rows || 24) - 1) // the cursor stands in the last one
+      rows: Math.max(MIN_ROWS, stdout.rows || 24)
     }),
 
-    /** @param {string[]} lines */
-    draw: (lines) => { if (isTaken) draw(lines.join('\n')) }
+    /** @param {string[]} lines as many as there are rows, or the first ones of a screen that is empty */
+    draw: (lines) => {
+      if (isTaken) stdout.write(`${HOME}${lines.map((line) => line + ERASE_REST).join('\r\n')}`)
+    }
   }
 }
 
