@@ -101,10 +101,10 @@ class Observed {
   /** @param {string[]} files sockets of threads that started meanwhile @param {number | undefined} pid */
   async #connectTo (files, pid) {
     if (files.length === 0) return
-    const { threads, failures } = await connectTo(files, pid)
+    const { threads } = await connectTo(files, pid)
     const close = () => { for (const thread of threads) thread.close() }
     if (this.#isClosed) return close()
-    for (const file of files) if (!failures.some((failure) => failure.file === file)) this.#files.add(file)
+    for (const { file = '' } of threads) this.#files.add(file)
     this.#asked.push({ processes: [], refused: [], close })
     for (const thread of threads) this.onThread(thread)
   }

@@ -47,7 +47,7 @@ class Poller {
 
   /** Adds a thread, and starts its figures. @param {AskedThread} thread */
   add (thread) {
-    const key = `${thread.pid} ${thread.threadId}`
+    const key = `${thread.pid} ${thread.facts.threadId}`
     /** @type {Asked} */
     const asked = {
       thread,

@@ -130,7 +130,7 @@ class Sampler {
  * @returns {Generator<undefined, TopFacts>}
  */
 function * startTop (options, session) {
-  stopTop({}, session)
+  stopTop(session)
   const { wiring } = session.tracer
   const sampler = new Sampler(options, wiring)
   session.kept.set('top', { sampler, stop: session.onEnd(sampler.stop) })
@@ -149,18 +149,17 @@ function * startTop (options, session) {
 
 /**
  * Returns the figures since the last call, and starts again.
- * @param {{}} _
  * @param {Session} session
  * @returns {Generator<undefined, TopFigures | undefined>} undefined: it was not started, or has stopped
  */
-function * readTop (_, session) {
+function * readTop (session) {
   /** @type {Sampler | undefined} */
   const sampler = session.kept.get('top')?.sampler
   return sampler === undefined || sampler.isStopped ? undefined : yield * sampler.read()
 }
 
-/** Takes everything back. @param {{}} _ @param {Session} session */
-function stopTop (_, session) {
+/** Takes everything back. @param {Session} session */
+function stopTop (session) {
   session.kept.get('top')?.stop()
   session.kept.delete('top')
 }
