@@ -76,10 +76,10 @@ function tellBlocked (session) {
       return messageOf(error)
     }
   }
-  const tell = (/** @type {any} */ event) =>
+  const send = (/** @type {any} */ event) =>
     session.send({ event: 'blocked', value: { text: textOf(event) } })
-  blockedListeners.add(tell)
-  session.onEnd(() => { blockedListeners.delete(tell) })
+  blockedListeners.add(send)
+  session.onEnd(() => { blockedListeners.delete(send) })
 }
 
 module.exports = { attach }

@@ -89,12 +89,12 @@ function closeAll (processes) {
  * @throws {RefusedError} where none can be asked
  */
 async function askProcesses (pids, { children = true, ...options } = {}) {
-  const all = new Set(children ? pids.flatMap((pid) => [pid, ...nodeDescendants(pid)]) : pids)
+  const family = new Set(children ? pids.flatMap((pid) => [pid, ...nodeDescendants(pid)]) : pids)
   /** @type {AskedProcess[]} */
   const processes = []
   /** @type {Refusal[]} */
   const refused = []
-  for (const pid of all) { // one after another: each inspector opens on the same port
+  for (const pid of family) { // one after another: each inspector opens on the same port
     const isThere = !hasEnded(pid)
     try {
       processes.push(await askProcess(pid, refused, options))

@@ -68,11 +68,11 @@ async function connect (file, pid) {
   return thread
 }
 
-/** @param {string} file of its socket @param {number} [known] its pid, as this command sees it */
-function silentThread (file, known) {
+/** @param {string} file of its socket @param {number} [processId], as this command sees it */
+function silentThread (file, processId) {
   const name = parseName(path.basename(file))
   const note = readNote(file)
-  const pid = known ?? note?.pid ?? (name?.namespace === undefined ? name?.pid : undefined)
+  const pid = processId ?? note?.pid ?? (name?.namespace === undefined ? name?.pid : undefined)
   const threadId = note?.threadId ?? name?.threadId ?? 0
   const subject = pid === undefined ? 'A process' : nameOfThread(pid, threadId)
   const busyMs = Math.max(0, Date.now() - (note?.since ?? Date.now()))

@@ -95,10 +95,12 @@ function isElsewhere (pid) {
  * @returns {number[]} without this command itself
  */
 function nodeDescendants (pid) {
-  const all = parents()
+  const pairs = parents()
   const family = [pid]
   for (const parent of family) {
-    family.push(...all.flatMap(([child, of]) => of === parent && !family.includes(child) ? child : []))
+    for (const [child, itsParent] of pairs) {
+      if (itsParent === parent && !family.includes(child)) family.push(child)
+    }
   }
   return family.slice(1).filter((child) => child !== process.pid && isNode(child))
 }
@@ -121,8 +123,8 @@ function isNode (pid) {
 
 /** Returns what a process calls itself: in a namespace of its own, another number. @param {number} pid */
 function pidInside (pid) {
-  const inside = /^NSpid:.*?(\d+)\s*$/m.exec(read(`/proc/${pid}/status`))?.[1]
-  return inside === undefined ? pid : Number(inside)
+  const number = /^NSpid:.*?(\d+)\s*$/m.exec(read(`/proc/${pid}/status`))?.[1]
+  return number === undefined ? pid : Number(number)
 }
 
 /**
@@ -177,10 +179,10 @@ function addressOf (text) {
 /** Returns an address as the system writes it: of IPv4 in IPv6, that of IPv4. @param {string} host */
 function plainHost (host) {
   if (!isIPv6(host)) return host
-  const plain = new URL(`http://[${host}]`).hostname.slice(1, -1)
-  const [, ...words] = /^::ffff:([\da-f]+):([\da-f]+)$/.exec(plain) ?? []
+  const canonical = new URL(`http://[${host}]`).hostname.slice(1, -1)
+  const [, ...words] = /^::ffff:([\da-f]+):([\da-f]+)$/.exec(canonical) ?? []
   const bytes = Buffer.from(words.map((word) => word.padStart(4, '0')).join(''), 'hex')
-  return bytes.length === 0 ? plain : bytes.join('.')
+  return bytes.length === 0 ? canonical : bytes.join('.')
 }
 
 /** @param {number} pid @returns {Set<string> | undefined} undefined: they may not be seen */

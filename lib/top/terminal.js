@@ -13,17 +13,17 @@ const HOME = '\u001b[H'
 const ERASE_REST = '\u001b[K' // of a line: what is drawn over is not erased before, which would flicker
 const MIN_COLUMNS = 20
 const MIN_ROWS = 4
-const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
+/** @type {Record<string, number>} */
 const SIGNAL_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }
 
 /**
  * Takes the terminal of stdin and stdout over.
  * @param {object} handlers
  * @param {(text: string | undefined, key: import('./screen').Key) => void} handlers.press
- * @param {() => void} handlers.resized
+ * @param {() => void} handlers.draw the size is another one, and nothing is drawn
  * @param {(code: number) => void} handlers.end a signal came, or the terminal is gone: the exit code
  */
-function takeTerminal ({ press, resized, end }) {
+function takeTerminal ({ press, draw, end }) {
   const { stdin, stdout } = process
   let isTaken = true
 
@@ -31,28 +31,25 @@ function takeTerminal ({ press, resized, end }) {
     if (!isTaken) return
     isTaken = false
     process.off('exit', giveBack).off('uncaughtExceptionMonitor', giveBack)
-    for (const signal of SIGNALS) process.off(signal, onSignal)
+    for (const signal of Object.keys(SIGNAL_CODES)) process.off(signal, onSignal)
     stdout.off('resize', onResize)
     stdin.off('keypress', press).off('end', onEnd).off('error', onEnd)
-    if (stdin.isTTY) ignoring(() => stdin.setRawMode(false))
+    try {
+      if (stdin.isTTY) stdin.setRawMode(false)
+    } catch {} // it is gone
     stdin.pause()
-    ignoring(() => stdout.write(RETURN))
+    stdout.write(RETURN)
   }
 
-  /** @param {keyof typeof SIGNAL_CODES} signal */
-  function onSignal (signal) {
-    end(SIGNAL_CODES[signal])
-  }
-
+  const onSignal = (/** @type {NodeJS.Signals} */ signal) => end(SIGNAL_CODES[signal])
   const onEnd = () => end(0)
-
-  function onResize () {
+  const onResize = () => {
     stdout.write(CLEAR)
-    resized()
+    draw()
   }
 
   process.on('exit', giveBack).on('uncaughtExceptionMonitor', giveBack) // so that Node's message stays
-  for (const signal of SIGNALS) process.on(signal, onSignal)
+  for (const signal of Object.keys(SIGNAL_CODES)) process.on(signal, onSignal)
   stdout.write(TAKE)
   stdout.on('resize', onResize)
   if (stdin.isTTY) {
@@ -74,13 +71,6 @@ function takeTerminal ({ press, resized, end }) {
       if (isTaken) stdout.write(`${HOME}${lines.map((line) => line + ERASE_REST).join('\r\n')}`)
     }
   }
-}
-
-/** @param {() => void} work that fails where the terminal is gone */
-function ignoring (work) {
-  try {
-    work()
-  } catch {}
 }
 
 module.exports = { takeTerminal }
