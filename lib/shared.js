@@ -15,7 +15,7 @@ const KEY = Symbol.for('longstack.tracer.2')
  * @property {import('./tracer').Tracer} tracer
  * @property {import('./api').Trace} trace
  * @property {() => import('./runners/gate').Gate} createGate for the plug-ins of test runners
- * @property {() => typeof import('./ask/connection')} live answers commands
+ * @property {() => typeof import('./ask/session')} live answers commands
  */
 
 /** @returns {Shared} */
@@ -33,7 +33,7 @@ function find () {
         return trace
       },
       createGate: () => require('./runners/gate').createGate(tracer),
-      live: () => require('./ask/connection')
+      live: () => require('./ask/session')
     }
     Object.defineProperty(home, KEY, { value, enumerable: false, configurable: true })
   }

@@ -3,33 +3,164 @@
 // Reaches a running process by Node's inspector, on the loopback interface. Where it is closed, SIGUSR1 opens
 // it, and it is closed again afterwards; a debugger that is attached stays.
 
+const { once } = require('node:events')
 const http = require('node:http')
-const { InspectedThread, SilentError } = require('./inspected-thread')
-const { DEFAULT_PORT, checkSignal, inspectorFlags, unopenedReason } = require('./signal')
+const path = require('node:path')
+const { setTimeout: sleep } = require('node:timers/promises')
+const { checkSignal, inspectorAddresses, inspectorFlags, unopenedReason } = require('./signal')
 const {
-  RefusedError, checkProcess, endedSentence, hasEnded, listeningAddresses, nodeDescendants
+  GoneError, RefusedError, checkProcess, endedSentence, hasEnded, listeningAddresses, nodeDescendants
 } = require('./system')
+const { BlockedError, Calls } = require('./thread')
 
 const OPEN_MS = 5_000 // for the inspector to open
 const POLL_MS = 20
 const CLOSE_MS = 500 // for the inspector to close
 const REQUEST_MS = 2_000 // for an answer about the inspector
+const ANSWER_MS = 15_000 // for an answer of the process, beyond what it is asked to wait
 const MAX_LIST = 1 << 20 // characters of it
 const MAX_BYTES = 1 << 29 // of an answer
+
+/** What the process loads; by its path, since longstack may not be installed where the process is. */
+const root = path.join(__dirname, '..', '..')
+const inspected = path.join(__dirname, 'inspected.js')
 
 /** Closes the inspector of a process that cannot load longstack, once this is answered. */
 const CLOSE = 'void process.getBuiltinModule(\'timers\').setImmediate(() =>' +
   ' process.getBuiltinModule(\'inspector\').close()).unref()'
 
-/**
- * @typedef {import('./system').Address} Address
- * @typedef {Map<number, Address[] | undefined>} Listening where processes listen
- */
+/** While Node ends, its inspector still answers, and has nothing to evaluate in. */
+const nodeEnds = /Cannot find (?:default )?(?:execution )?context|context was destroyed|navigated or closed/
+
+/** @typedef {import('./system').Address} Address */
+
+/** The inspector of one thread. */
+class InspectedThread {
+  #calls = new Calls()
+  /** by session of their inspectors @type {Map<string, InspectedThread>} */
+  #workers = new Map()
+  isOpen = true
+  /** the inspector was opened for this command */
+  isOpened = false
+
+  /**
+   * @param {number} pid
+   * @param {(message: string) => void} send
+   * @param {string} [url] of a worker's program; undefined: the main thread
+   */
+  constructor (pid, send, url) {
+    this.pid = pid
+    this.send = send
+    this.url = url
+  }
+
+  /**
+   * Calls a function of lib/ask/inspected.js in the process.
+   * @param {keyof typeof import('./inspected')} name
+   * @param {object} [argument]
+   * @param {number} [ms] that the process takes to answer
+   * @returns {Promise<any>}
+   * @throws {RefusedError} where it does not answer, or throws
+   */
+  call (name, argument = {}, ms = 0) {
+    return this.#call(name, argument, { awaitPromise: true }, ms + ANSWER_MS)
+  }
+
+  /**
+   * Calls one that returns no promise, also while the event loop of the process is busy with JavaScript.
+   * @param {keyof typeof import('./inspected')} name
+   * @returns {Promise<any>}
+   */
+  callNow (name) {
+    return this.#call(name, {}, {}, REQUEST_MS)
+  }
+
+  /** @param {string} name @param {object} argument @param {object} options @param {number} ms */
+  async #call (name, argument, options, ms) {
+    const file = JSON.stringify(inspected)
+    const expression = `process.getBuiltinModule('module').createRequire(${file})(${file})` +
+      `.${name}(${JSON.stringify(argument)})`
+    const params = { expression, returnByValue: true, silent: true, ...options }
+    const { result, exceptionDetails } = await this.#post('Runtime.evaluate', params, ms)
+    if (exceptionDetails === undefined) return result.value
+    const text = String(exceptionDetails.exception?.description ?? exceptionDetails.text)
+    if (text.includes(`Cannot find module '${inspected}'`)) {
+      throw new RefusedError(`Process ${this.pid} does not see ${root}, of which it is to load a file: it ` +
+        'has other files, as in a container. Run the longstack that is installed there.')
+    }
+    const [sentence] = text.replace(/^\w*Error: /, '').split('\n', 1)
+    throw new RefusedError(`Process ${this.pid}: ${sentence}`)
+  }
+
+  /** Evaluates an expression. @param {string} expression @returns {Promise<any>} */
+  async evaluate (expression) {
+    return (await this.#post('Runtime.evaluate', { expression, returnByValue: true })).result.value
+  }
+
+  /**
+   * Lists the workers of this thread; a worker does not tell its own.
+   * @returns {Promise<InspectedThread[]>}
+   */
+  async workers () {
+    await this.#post('NodeWorker.enable', { waitForDebuggerOnStart: false })
+    return [...this.#workers.values()]
+  }
+
+  /** Leaves the workers alone again. */
+  async leaveWorkers () {
+    if (this.#workers.size === 0) return
+    await this.#post('NodeWorker.disable', {}).catch(() => {})
+    for (const worker of this.#workers.values()) worker.end()
+    this.#workers.clear()
+  }
+
+  /** @param {string} method @param {object} params @param {number} [ms] @returns {Promise<any>} */
+  async #post (method, params, ms = REQUEST_MS) {
+    if (!this.isOpen) throw endOf(this.pid)
+    const { id, answer } = this.#calls.open(ms,
+      `Process ${this.pid} does not answer: its event loop is blocked, or a debugger has paused it.`)
+    this.send(JSON.stringify({ id, method, params }))
+    return await answer
+  }
+
+  /** @param {string} text of a message */
+  receive (text) {
+    const { id, result, error, method, params } = JSON.parse(text)
+    if (error !== undefined && nodeEnds.test(error.message)) this.end()
+    const call = this.#calls.close(id)
+    if (error === undefined) call?.resolve(result)
+    else call?.reject(new RefusedError(String(error.message)))
+    if (method === 'NodeWorker.attachedToWorker') this.#addWorker(params)
+    const worker = this.#workers.get(params?.sessionId)
+    if (method === 'NodeWorker.receivedMessageFromWorker') worker?.receive(params.message)
+    if (method === 'NodeWorker.detachedFromWorker') worker?.end()
+  }
+
+  /** @param {{ sessionId: string, workerInfo: { url: string } }} attached */
+  #addWorker ({ sessionId, workerInfo }) {
+    const send = (/** @type {string} */ message) => {
+      this.#post('NodeWorker.sendMessageToWorker', { sessionId, message }, ANSWER_MS).catch(() => {})
+    }
+    this.#workers.set(sessionId, new InspectedThread(this.pid, send, workerInfo.url))
+  }
+
+  /** It is gone. */
+  end () {
+    this.isOpen = false
+    this.#calls.end(endOf(this.pid))
+    for (const worker of this.#workers.values()) worker.end()
+  }
+}
+
+/** @param {number} pid */
+function endOf (pid) {
+  return new GoneError(`Process ${pid} ended, or closed its inspector.`)
+}
 
 /** The inspector of a process, which is the one of its main thread. */
 class InspectedProcess extends InspectedThread {
   #socket
-  /** where its child processes listened before it got a signal @type {Listening} */
+  /** where its child processes listened before it got a signal @type {Map<number, Address[] | undefined>} */
   childrenBefore = new Map()
 
   /**
@@ -56,27 +187,18 @@ class InspectedProcess extends InspectedThread {
   /** Closes the connection, and the inspector if it was opened for this command. */
   async close () {
     await this.leaveWorkers()
-    if (this.isOpened) await this.#closeInspector()
+    if (this.isOpened) {
+      await this.callNow('closeInspector').catch(async (error) => {
+        if (!(error instanceof BlockedError)) await this.evaluate(CLOSE).catch(() => {})
+      })
+    }
     this.disconnect()
-    if (this.isOpened) await this.#closed()
+    // The next command would connect to one that closes
+    const isListening = () => listeningAddresses(this.pid)?.some(({ port }) => port === this.address.port)
+    for (const end = Date.now() + (this.isOpened ? CLOSE_MS : 0); Date.now() < end && isListening();) {
+      await sleep(POLL_MS)
+    }
     for (const [pid, before] of this.childrenBefore) await closeSince(pid, before)
-  }
-
-  /** Waits until the inspector is closed: the next command would connect to one that closes. */
-  async #closed () {
-    const { pid, address } = this
-    const isListening = () => listeningAddresses(pid)?.some(({ port }) => port === address.port) === true
-    for (const end = Date.now() + CLOSE_MS; Date.now() < end && isListening();) {
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS))
-    }
-  }
-
-  async #closeInspector () {
-    try {
-      await this.callNow('closeInspector')
-    } catch (error) {
-      if (!(error instanceof SilentError)) await this.evaluate(CLOSE).catch(() => {})
-    }
   }
 }
 
@@ -88,8 +210,7 @@ class InspectedProcess extends InspectedThread {
  */
 async function closeSince (pid, before) {
   if (before === undefined) return
-  const added = addedSince(pid, before, listeningAddresses(pid))
-  const opened = await connectToOne(pid, added, true).catch(() => undefined)
+  const opened = await connectToOne(pid, addedSince(pid, before), true).catch(() => undefined)
   await opened?.evaluate(CLOSE).catch(() => {})
   opened?.disconnect()
 }
@@ -108,9 +229,8 @@ async function inspectProcess (pid) {
   let before = listeningAddresses(pid)
   const childrenBefore = new Map(nodeDescendants(pid).map((child) => [child, listeningAddresses(child)]))
   signal(pid)
-  const end = Date.now() + OPEN_MS
-  while (Date.now() < end) {
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+  for (const end = Date.now() + OPEN_MS; Date.now() < end;) {
+    await sleep(POLL_MS)
     const present = listeningAddresses(pid)
     const opened = await connectToOne(pid, addedSince(pid, before, present), true)
     if (opened !== undefined) return Object.assign(opened, { childrenBefore })
@@ -135,29 +255,13 @@ function signal (pid) {
 }
 
 /**
- * Lists where the inspector of a process may listen now, most likely first.
- * @param {number} pid
- * @returns {Address[]}
- */
-function inspectorAddresses (pid) {
-  const addresses = listeningAddresses(pid)
-  const flags = inspectorFlags(pid)
-  const ports = [...flags.map(({ port }) => port), DEFAULT_PORT]
-  if (addresses === undefined) return ports.map((port) => ({ host: '127.0.0.1', port }))
-  const isChosenByNode = flags.some(({ port, opens }) => port === 0 && opens)
-  return isChosenByNode ? addresses : addresses.filter(({ port }) => ports.includes(port))
-}
-
-/**
  * Lists where the inspector of a process may have come to listen.
  * @param {number} pid
  * @param {Address[] | undefined} before where it listened; undefined: the system does not tell
- * @param {Address[] | undefined} present where it listens now
  */
-function addedSince (pid, before, present = []) {
+function addedSince (pid, before, present = listeningAddresses(pid) ?? []) {
   if (before === undefined) return inspectorAddresses(pid)
-  const isOld = (/** @type {Address} */ { port }) => before.some((address) => address.port === port)
-  return present.filter((address) => !isOld(address))
+  return present.filter(({ port }) => !before.some((address) => address.port === port))
 }
 
 /**
@@ -169,69 +273,45 @@ function addedSince (pid, before, present = []) {
  */
 async function connectToOne (pid, addresses, isOpened) {
   for (const address of addresses) {
-    const url = await debuggerUrl(address)
-    const socket = url === undefined ? undefined : await openSocket(url)
+    const socket = await openSocket(address)
     if (socket === undefined) continue
     const target = new InspectedProcess(pid, socket, isOpened, address)
-    if (await target.evaluate('process.pid') === pid || isListenedBy(address, pid)) return target
-    socket.terminate()
+    if (await target.evaluate('process.pid') === pid) return target
+    // Its pid differs where it is seen from a namespace of its own
+    const own = process.platform === 'linux' ? listeningAddresses(pid) : undefined
+    if (own?.some(({ port }) => port === address.port)) return target
+    target.disconnect()
   }
   return undefined
 }
 
 /**
- * Returns whether the process itself listens there: its pid differs where it is seen from a namespace of its
- * own.
+ * Connects to the debugger that listens at an address.
  * @param {Address} address
- * @param {number} pid
+ * @returns {Promise<import('ws').WebSocket | undefined>} undefined: none does
  */
-function isListenedBy ({ port }, pid) {
-  const addresses = process.platform === 'linux' ? listeningAddresses(pid) ?? [] : []
-  return addresses.some((address) => address.port === port)
-}
-
-/**
- * Returns the URL of the debugger that listens at an address.
- * @param {Address} address
- * @returns {Promise<string | undefined>} undefined: none does
- */
-function debuggerUrl ({ host, port }) {
-  return new Promise((resolve) => {
-    const agent = /** @type {false} */ (false) // a connection of its own
-    const options = { host, port, path: '/json/list', timeout: REQUEST_MS, agent }
-    const request = http.get(options, (response) => {
-      let text = ''
-      response.setEncoding('utf8').on('data', (part) => {
-        text += part
-        if (text.length > MAX_LIST) response.destroy()
-      })
-      response.on('error', () => resolve(undefined)).on('close', () => resolve(urlIn(text, host, port)))
-    })
-    request.on('timeout', () => request.destroy()).on('error', () => resolve(undefined))
-  })
-}
-
-/** @param {string} text JSON @param {string} host @param {number} port @returns {string | undefined} */
-function urlIn (text, host, port) {
+async function openSocket ({ host, port }) {
+  const signal = AbortSignal.timeout(REQUEST_MS)
   try {
+    const agent = /** @type {false} */ (false) // a connection of its own
+    const request = http.get({ host, port, path: '/json/list', agent, signal }).on('error', () => {})
+    const [response] = await once(request, 'response', { signal })
+    let text = ''
+    for await (const part of response.setEncoding('utf8')) {
+      text += part
+      if (text.length > MAX_LIST) return undefined
+    }
     const { id } = JSON.parse(text).find((/** @type {any} */ { type }) => type === 'node')
-    return /^[\w-]+$/.test(id) ? `ws://${host.includes(':') ? `[${host}]` : host}:${port}/${id}` : undefined
+    if (!/^[\w-]+$/.test(id)) return undefined
+    const { WebSocket } = require('ws')
+    const socket = new WebSocket(`ws://${host.includes(':') ? `[${host}]` : host}:${port}/${id}`, {
+      perMessageDeflate: false, maxPayload: MAX_BYTES, handshakeTimeout: REQUEST_MS
+    })
+    await once(socket, 'open')
+    return socket
   } catch {
     return undefined
   }
 }
 
-/** @param {string} url @returns {Promise<import('ws').WebSocket | undefined>} undefined: refused */
-function openSocket (url) {
-  const { WebSocket } = require('ws')
-  return new Promise((resolve) => {
-    const socket = new WebSocket(url, {
-      perMessageDeflate: false,
-      maxPayload: MAX_BYTES,
-      handshakeTimeout: REQUEST_MS
-    })
-    socket.on('open', () => resolve(socket)).on('error', () => resolve(undefined))
-  })
-}
-
-module.exports = { inspectProcess }
+module.exports = { InspectedThread, inspectProcess }

@@ -2,16 +2,16 @@
 
 // The command's end of asking running processes, with all their threads, over sockets: those of
 // LONGSTACK_SOCKET where the process has them, else each thread connects to one of this command, which its
-// inspector is asked for. The inspector is open for that moment only.
+// inspector is asked for. The inspector is open for that moment only. A thread whose event loop is blocked
+// answers by the note that it has left beside its socket, if it left one, else by the inspector.
 
-const { askSocket, blockedProcess, connectTo, noteOfFailure, silentThreads } = require('./sockets')
-const { AskedThread } = require('./thread')
-const { SilentError } = require('./inspected-thread')
+const { setTimeout: sleep } = require('node:timers/promises')
 const { inspectProcess } = require('./inspector')
-const { Meeting } = require('./meeting')
+const { Meeting, connectTo } = require('./sockets')
 const {
-  GoneError, RefusedError, endedSentence, hasEnded, nodeDescendants, ownerOf, pidInside, socketsOf
+  GoneError, RefusedError, endedSentence, hasEnded, nodeDescendants, socketFiles, socketsOf
 } = require('./system')
+const { AskedThread, BlockedError, nameOfThread } = require('./thread')
 const { formatDuration } = require('../text')
 
 const JOIN_MS = 2_000 // for a thread to connect, where its event loop is free
@@ -23,7 +23,8 @@ const THREAD_ID = "process.getBuiltinModule('worker_threads').threadId"
 const ownWorker = /[\\/]lib[\\/](blocked[\\/]inspector-worker|sinks[\\/]otlp-thread)\.js$/
 
 /**
- * @typedef {{ pid: number, sentence: string, stack?: string }} Refusal stack: what it runs
+ * @typedef {import('./sockets').Refusal} Refusal
+ * @typedef {import('./sockets').Silent} Silent
  *
  * @typedef {object} AskedProcess
  * @property {number} pid
@@ -42,6 +43,44 @@ const ownWorker = /[\\/]lib[\\/](blocked[\\/]inspector-worker|sinks[\\/]otlp-thr
  * @property {number} [busyMs] how long to wait for a busy event loop
  */
 
+/** Finds main threads that have noted what they run. @param {Silent[]} silent @returns {AskedProcess[]} */
+function blockedProcesses (silent) {
+  return silent.filter(({ threadId, stack }) => threadId === 0 && stack !== undefined)
+    .map(({ pid, stack, busyMs }) => ({ pid, threads: [], busy: stack, busyMs }))
+}
+
+/** @param {Silent[]} silent @returns {Refusal[]} the others */
+function refusalsOf (silent) {
+  return silent.filter(({ threadId, stack }) => threadId !== 0 || stack === undefined)
+    .map(({ pid, sentence, stack }) => ({ pid, sentence, stack }))
+}
+
+/**
+ * Asks the processes that listen on a LONGSTACK_SOCKET.
+ * @param {string} file
+ * @returns {Promise<Asked>}
+ * @throws {RefusedError}
+ */
+async function askSocket (file) {
+  const { threads, silent, codes } = await connectTo(socketFiles(file))
+  const answering = [...new Set(threads.map(({ pid }) => pid))].map((pid) =>
+    ({ pid, threads: threads.filter((thread) => thread.pid === pid), busy: undefined, busyMs: 0 }))
+  const processes = [...answering, ...blockedProcesses(silent)]
+  const refused = refusalsOf(silent)
+  if (processes.length > 0) return { processes, refused, close: () => closeAll(processes) }
+  const isForbidden = codes.includes('EACCES') || codes.includes('EPERM')
+  const silence = isForbidden
+    ? `The socket ${file} belongs to another user.`
+    : `No process listens on ${file}: the one that did has ended.`
+  const [{ sentence, stack = '' } = { sentence: silence }] = refused
+  throw new RefusedError(`${sentence}\n${stack}`.trimEnd())
+}
+
+/** @param {AskedProcess[]} processes */
+function closeAll (processes) {
+  for (const { threads } of processes) for (const thread of threads) thread.close()
+}
+
 /**
  * Asks processes, and the Node processes that they have started.
  * @param {number[]} pids
@@ -50,33 +89,27 @@ const ownWorker = /[\\/]lib[\\/](blocked[\\/]inspector-worker|sinks[\\/]otlp-thr
  * @throws {RefusedError} where none can be asked
  */
 async function askProcesses (pids, { children = true, ...options } = {}) {
-  const all = [...new Set(children ? pids.flatMap((pid) => [pid, ...nodeDescendants(pid)]) : pids)]
+  const family = new Set(children ? pids.flatMap((pid) => [pid, ...nodeDescendants(pid)]) : pids)
   /** @type {AskedProcess[]} */
   const processes = []
-  /** @type {Asked['refused']} */
+  /** @type {Refusal[]} */
   const refused = []
-  const close = () => { for (const { threads } of processes) for (const thread of threads) thread.close() }
-  for (const pid of all) { // one after another: each inspector opens on the same port
+  for (const pid of family) { // one after another: each inspector opens on the same port
     const isThere = !hasEnded(pid)
     try {
       processes.push(await askProcess(pid, refused, options))
     } catch (error) {
       if (!(error instanceof RefusedError)) {
-        close() // what is open would keep the command alive
+        closeAll(processes) // what is open would keep the command alive
         throw error
       }
-      refused.push({ pid, sentence: isThere ? await sentenceOf(pid, error) : error.message })
+      const end = Date.now() + (error instanceof GoneError ? GONE_MS : 0)
+      while (!hasEnded(pid) && Date.now() < end) await sleep(POLL_MS)
+      refused.push({ pid, sentence: isThere && hasEnded(pid) ? endedSentence(pid) : error.message })
     }
   }
   if (processes.length === 0) throw new RefusedError(refused.map(({ sentence }) => sentence).join('\n'))
-  return { processes, refused, close }
-}
-
-/** Says why a process was not asked. @param {number} pid @param {RefusedError} error */
-async function sentenceOf (pid, error) {
-  const end = Date.now() + (error instanceof GoneError ? GONE_MS : 0)
-  while (!hasEnded(pid) && Date.now() < end) await new Promise((resolve) => setTimeout(resolve, POLL_MS))
-  return hasEnded(pid) ? endedSentence(pid) : error.message
+  return { processes, refused, close: () => closeAll(processes) }
 }
 
 /**
@@ -86,35 +119,34 @@ async function sentenceOf (pid, error) {
  * @returns {Promise<AskedProcess>}
  */
 async function askProcess (pid, refused, { busyMs = BUSY_MS, workers = true }) {
-  const { threads, failures } = await connectTo(socketsOf(pid), pid)
-  const silent = silentThreads(failures, pid)
+  const { threads, silent } = await connectTo(socketsOf(pid), pid)
   if (threads[0]?.facts.isMainThread && silent.every(({ stack }) => stack !== undefined)) {
-    refused.push(...silent)
+    refused.push(...refusalsOf(silent))
     return { pid, threads, busy: undefined, busyMs: 0 }
   }
-  const own = pidInside(pid)
-  const note = failures.map(noteOfFailure).find((found) => found?.pid === own && found.threadId === 0)
-  if (note !== undefined) return { ...blockedProcess(note), pid }
   for (const thread of threads) thread.close() // the inspector finds all of them
+  const [blocked] = blockedProcesses(silent)
+  if (blocked !== undefined) return blocked
   const target = await inspectProcess(pid)
   /** @type {Meeting | undefined} */
   let meeting
   try {
     const { stack, ms } = await waitForLoop(target, busyMs)
     if (ms >= busyMs) return { pid, threads: [], busy: stack, busyMs: ms }
-    const present = meeting = new Meeting(ownerOf(pid))
+    const present = meeting = new Meeting()
     await present.isListening
-    const inspected = workers ? (await target.workers().catch(() => [])).filter(isOfProgram) : []
+    const inspected = (workers ? await target.workers().catch(() => []) : [])
+      .filter(({ url = '' }) => !ownWorker.test(url))
     const [main, ...others] = await Promise.all([
       join(target, present).catch((error) => error),
       ...inspected.map((worker) => joinWorker(worker, present, busyMs))
     ])
-    const found = others.filter((thread) => thread instanceof AskedThread)
+    const joined = others.filter((thread) => thread instanceof AskedThread)
     if (main instanceof AskedThread) {
       for (const answer of others) if (answer !== undefined && 'sentence' in answer) refused.push(answer)
-      return { pid, threads: [main, ...found], busy: stack, busyMs: ms }
+      return { pid, threads: [main, ...joined], busy: stack, busyMs: ms }
     }
-    for (const thread of found) thread.close()
+    for (const thread of joined) thread.close()
     throw main
   } finally {
     meeting?.close()
@@ -124,46 +156,43 @@ async function askProcess (pid, refused, { busyMs = BUSY_MS, workers = true }) {
 
 /**
  * Waits until the event loop of a process is free.
- * @param {import('./inspected-thread').InspectedThread} target
+ * @param {import('./inspector').InspectedThread} target
  * @param {number} busyMs
  * @returns {Promise<{ stack: string | undefined, ms: number }>} stack: of what it was busy with at first
  */
 async function waitForLoop (target, busyMs) {
   const start = Date.now()
-  /** @type {string | undefined} */
-  let first
-  let isFree = false // has been since
   const { isOpened } = target
+  let isFree = false // has been since
   let stack = await target.callNow('busy') // loads longstack: nothing else may interrupt that
   target.call('idle', { isOpened }, busyMs).then(() => { isFree = true }, () => {})
-  for (;;) {
+  for (const first = stack; ; stack = await target.callNow('busy')) {
     const ms = Date.now() - start
-    if (stack === '' || isFree) return ms < BLOCKED_MS ? { stack: undefined, ms: 0 } : { stack: first, ms }
-    first ??= stack
-    if (ms >= busyMs) return { stack: first, ms }
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
-    stack = await target.callNow('busy')
+    if ((stack === '' || isFree) && ms < BLOCKED_MS) return { stack: undefined, ms: 0 }
+    if (stack === '' || isFree || ms >= busyMs) return { stack: first === '' ? undefined : first, ms }
+    await sleep(POLL_MS)
   }
 }
 
 /**
  * Has a thread connect.
- * @param {import('./inspected-thread').InspectedThread} inspected
+ * @param {import('./inspector').InspectedThread} inspected
  * @param {Meeting} meeting
  * @returns {Promise<AskedThread>}
  */
 async function join (inspected, meeting) {
-  const { token, thread } = meeting.expect(inspected.pid)
+  const { pid } = inspected
+  const { token, thread } = meeting.expect(pid)
   await inspected.call('join', { path: meeting.address, token }, JOIN_MS)
-  const asked = await within(thread, JOIN_MS)
-  if (asked === undefined) throw new SilentError(`Process ${inspected.pid} ended, or closed its connection.`)
+  const asked = await Promise.race([thread, sleep(JOIN_MS, undefined, { ref: false })])
+  if (asked === undefined) throw new BlockedError(`Process ${pid} ended, or closed its connection.`)
   await asked.introduce()
   return asked
 }
 
 /**
  * Has a worker connect, as soon as its event loop is free.
- * @param {import('./inspected-thread').InspectedThread} worker
+ * @param {import('./inspector').InspectedThread} worker
  * @param {Meeting} meeting
  * @param {number} busyMs
  * @returns {Promise<AskedThread | Refusal | undefined>} undefined: it has ended
@@ -171,37 +200,16 @@ async function join (inspected, meeting) {
 async function joinWorker (worker, meeting, busyMs) {
   const { pid } = worker
   const id = await worker.evaluate(THREAD_ID).catch(() => undefined)
-  const name = `${id === undefined ? worker.worker?.title : `Thread ${id}`} of process ${pid}`
+  const name = id === undefined ? `A worker of process ${pid}` : nameOfThread(pid, id)
   try {
     const { stack, ms } = await waitForLoop(worker, busyMs)
     if (ms < busyMs) return await join(worker, meeting)
-    const duration = formatDuration(ms)
-    return { pid, sentence: `${name} is blocked, for ${duration} at least. It runs`, stack }
+    return { pid, sentence: `${name} is blocked, for ${formatDuration(ms)} at least. It runs`, stack }
   } catch (error) {
     if (!worker.isOpen) return undefined
-    const reason = error instanceof SilentError ? '.' : `: ${/** @type {Error} */ (error).message}`
+    const reason = error instanceof BlockedError ? '.' : `: ${/** @type {Error} */ (error).message}`
     return { pid, sentence: `${name} cannot be asked${reason}` }
   }
-}
-
-/** @template T @param {Promise<T>} promise @param {number} ms @returns {Promise<T | undefined>} */
-async function within (promise, ms) {
-  /** @type {NodeJS.Timeout | undefined} */
-  let timer
-  const late = new Promise((resolve) => { timer = setTimeout(resolve, ms) })
-  try {
-    return await Promise.race([promise, late.then(() => undefined)])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-/**
- * Whether a worker is the program's, and not longstack's own.
- * @param {import('./inspected-thread').InspectedThread} thread
- */
-function isOfProgram ({ worker }) {
-  return worker === undefined || !ownWorker.test(worker.url)
 }
 
 /**

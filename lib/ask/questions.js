@@ -6,7 +6,8 @@
 const { compile } = require('../context/subsystems')
 const { groupKey, printed } = require('../format/handles')
 const { providers } = require('../node-objects')
-const { attach } = require('./attachments')
+const { settings } = require('../settings')
+const { attach } = require('./attach')
 
 /**
  * @typedef {import('./session').Session} Session
@@ -20,10 +21,9 @@ const { attach } = require('./attachments')
 
 const BATCH = 100 // handles in a part of an answer
 
-/** What the process is. @param {{}} _ @param {Session} session */
-function facts (_, { tracer }) {
+/** What the process is. */
+function facts () {
   const { isMainThread, threadId } = require('node:worker_threads')
-  const { settings } = tracer.wiring
   const { rss } = isMainThread ? process.memoryUsage() : { rss: undefined }
   return {
     pid: process.pid,
@@ -59,13 +59,8 @@ function * batches (reports) {
   /** @type {SentHandle[]} */
   let batch = []
   for (const why of reports) {
-    if (why === undefined) {
-      yield undefined
-      continue
-    }
-    const facts = /** @type {Printed} */ (printed.read(why))
-    if (facts.state === 'closed') continue // since it was listed
-    batch.push(sentHandle(facts, groups))
+    const facts = why && /** @type {Printed} */ (printed.read(why))
+    if (facts !== undefined && facts.state !== 'closed') batch.push(sentHandle(facts, groups)) // since listed
     if (batch.length < BATCH) {
       yield undefined
       continue
@@ -77,13 +72,14 @@ function * batches (reports) {
 }
 
 /** @param {Printed} facts @param {Map<string, number>} groups @returns {SentHandle} */
-function sentHandle (facts, groups) {
-  const { opened, usedBy, writtenBy, ...others } = facts
-  const key = groupKey(facts)
+function sentHandle ({ opened, usedBy, writtenBy, ...others }, groups) {
+  const key = groupKey({ opened, usedBy, writtenBy, ...others })
   const present = groups.get(key)
-  const group = present ?? groups.size
+  if (present !== undefined) {
+    return { ...others, group: present, usedBy: usedBy && { request: usedBy.request } }
+  }
+  const group = groups.size
   groups.set(key, group)
-  if (present !== undefined) return { ...others, group, usedBy: usedBy && { request: usedBy.request } }
   return { ...others, group, opened, usedBy, writtenBy }
 }
 
@@ -157,22 +153,26 @@ function finishProfile (_, { tracer }) {
   tracer.wiring.profiles?.finish()
 }
 
-/** Starts figures. @param {import('../top/sampler').TopOptions} options @param {Session} session */
-const startTop = (options, session) => require('../top/sampler').startTop(options, session)
+const top = () => require('../top/sampler')
 
-/** Returns the figures since the last call. @param {{}} _ @param {Session} session */
-const readTop = (_, session) => require('../top/sampler').readTop(_, session)
-
-/** Ends figures. @param {{}} _ @param {Session} session */
-const stopTop = (_, session) => require('../top/sampler').stopTop(_, session)
-
-/** Returns a chain as text. @param {{ chain: number }} argument @param {Session} session */
-const describeChain = ({ chain }, { tracer }) => tracer.wiring.queries().chainText(chain)
-
-const topQuestions = { startTop, readTop, stopTop, describeChain }
-const profileQuestions = { profile, finishProfile }
 const questions = {
-  facts, open, requests, pending, snapshot, diff, attach, ...topQuestions, ...profileQuestions
+  facts,
+  open,
+  requests,
+  pending,
+  snapshot,
+  diff,
+  attach,
+  profile,
+  finishProfile,
+  /** Starts figures. @param {import('../top/sampler').TopOptions} options @param {Session} session */
+  startTop: (options, session) => top().startTop(options, session),
+  /** Returns the figures since the last call. @param {{}} _ @param {Session} session */
+  readTop: (_, session) => top().readTop(session),
+  /** Ends figures. @param {{}} _ @param {Session} session */
+  stopTop: (_, session) => top().stopTop(session),
+  /** Returns a chain as text. @param {{ chain: number }} argument @param {Session} session */
+  describeChain: ({ chain }, { tracer }) => tracer.wiring.queries().chainText(chain)
 }
 
 module.exports = { questions }

@@ -2,24 +2,33 @@
 
 // The process's end of a question: answers a command, one JSON object a line, and undoes what the command has
 // set when it goes. A question is { id, name, argument }; answers are { id, part } and { id, value }, or
-// { id, error }; { event, value } comes unasked.
+// { id, error }; { event, value } comes unasked. It goes over a Unix socket: the command's own, to which the
+// process connects when its inspector was asked to, or one that came to LONGSTACK_SOCKET.
 //
 // Questions that look at many things are generators, and run in slices: the event loop is held for some
 // milliseconds at a time, and the program runs in between.
 
-const { setTimeout } = require('node:timers') // programs replace the global ones
+const net = require('node:net')
+const { clearTimeout, setTimeout } = require('node:timers') // programs replace the global ones
 const { now } = require('../context/clock')
+const { OWN_WORK, contextTag } = require('../context/context')
 const guard = require('../context/guard')
+const { handleOf } = require('../node-objects')
+const { closeUnopened } = require('../standard-error')
 const { messageOf } = require('../warnings')
-const { createLineReader } = require('./lines')
+const { createLineReader } = require('./protocol')
 const { questions } = require('./questions')
 
 const { stringify } = JSON // programs replace it
 const MAX_QUESTION = 1 << 20 // characters
+const MAX_WAITING = 1 << 20 // bytes that the command has not read yet; past them answers pause
 const SLICE_MS = 12
 const PAUSE_MS = 3
+const HELD_MS = 10_000 // for a command to have the process connect: it was killed
 
 /**
+ * @typedef {import('../tracer').Tracer} Tracer
+ *
  * A question that runs in slices: yields what is to be sent at once, or undefined where the event loop may go
  * on; returns the rest of the answer.
  * @typedef {Generator<any, any>} Question
@@ -31,9 +40,13 @@ class Session {
   #endings = new Set()
   #write
   #isReady
+  /** what questions keep for later ones @type {Map<string, any>} */
+  kept = new Map()
+  /** takes questions, cut anywhere */
+  receive = createLineReader((question) => this.#answer(question), MAX_QUESTION)
 
   /**
-   * @param {import('../tracer').Tracer} tracer
+   * @param {Tracer} tracer
    * @param {(line: string) => void} write
    * @param {() => boolean} isReady more can be written now
    */
@@ -41,44 +54,26 @@ class Session {
     this.tracer = tracer
     this.#write = write
     this.#isReady = isReady
-    /** what questions keep for later ones @type {Map<string, any>} */
-    this.kept = new Map()
-    /** takes questions, cut anywhere */
-    this.receive = createLineReader((message) => {
-      const { id, name, argument } = message
-      const isQuestion = Number.isSafeInteger(id) && typeof name === 'string'
-      if (isQuestion && (argument === undefined || typeof argument === 'object')) this.#ask(message)
-    }, MAX_QUESTION)
   }
 
-  /** @param {{ id: number, name: string, argument?: any }} question */
-  #ask ({ id, name, argument }) {
+  /** @param {any} question */
+  #answer ({ id, name, argument = {} }) {
     const done = (/** @type {any} */ value) => this.send({ id, value })
     const failed = (/** @type {unknown} */ error) => this.send({ id, error: messageOf(error) })
+    const begin = () => { this.tracer.wiring.queries() } // ages are as of now
     guard.run(() => {
       try {
         if (!Object.hasOwn(questions, name)) throw new Error(`its longstack cannot answer "${name}"`)
-        this.tracer.wiring.queries() // ages are as of now
+        begin()
         /** @type {any} */
-        const answer = questions[/** @type {keyof typeof questions} */ (name)](argument ?? {}, this)
-        if (typeof answer?.then === 'function') answer.then(done, failed)
-        else if (typeof answer?.next !== 'function') done(answer)
-        else this.#answerInSlices(id, answer, failed)
+        const answer = questions[/** @type {keyof typeof questions} */ (name)](argument, this)
+        if (typeof answer?.then === 'function') return answer.then(done, failed)
+        if (typeof answer?.next !== 'function') return done(answer)
+        const send = (/** @type {any} */ part) => this.send({ id, part })
+        runInSlices(answer, { begin, send, done, failed, isReady: this.#isReady, isOver: () => this.#isOver })
       } catch (error) {
         failed(error)
       }
-    })
-  }
-
-  /** @param {number} id @param {Question} question @param {(error: unknown) => void} failed */
-  #answerInSlices (id, question, failed) {
-    runInSlices(question, {
-      begin: () => { this.tracer.wiring.queries() },
-      send: (part) => this.send({ id, part }),
-      done: (value) => this.send({ id, value }),
-      failed,
-      isReady: this.#isReady,
-      isOver: () => this.#isOver
     })
   }
 
@@ -99,16 +94,13 @@ class Session {
 
   /** The command is gone. */
   end () {
-    if (this.#isOver) return
     this.#isOver = true
-    guard.run(() => {
-      for (const ending of this.#endings) {
-        try {
-          ending()
-        } catch {} // the others are to be undone as well
-      }
-    })
-    this.#endings.clear()
+    for (const ending of this.#endings) {
+      this.#endings.delete(ending)
+      try {
+        guard.run(ending)
+      } catch {} // the others are to be undone as well
+    }
     this.kept.clear()
   }
 }
@@ -142,4 +134,80 @@ function runInSlices (question, { begin = () => {}, send, done, failed, isReady 
   slice()
 }
 
-module.exports = { Session, runInSlices }
+/**
+ * Answers what comes on a socket, which keeps nothing alive.
+ * @param {Tracer} tracer
+ * @param {net.Socket} socket
+ */
+function serve (tracer, socket) {
+  const isReady = () => socket.writableLength < MAX_WAITING
+  const session = new Session(tracer, (line) => { socket.write(line) }, isReady)
+  socket.unref().setEncoding('utf8')
+  socket.on('data', (text) => guard.run(() => session.receive(String(text))))
+  socket.on('end', () => guard.run(() => { socket.end() }))
+  socket.on('error', () => {}) // `close` follows
+  socket.on('close', () => session.end())
+  markOwn(socket)
+}
+
+/** Marks a handle as longstack's own: tracing may have been off. @param {object} object that has it */
+function markOwn (object) {
+  const handle = handleOf(object)
+  if (handle !== undefined) contextTag.write(handle, OWN_WORK)
+}
+
+/**
+ * Connects to a command.
+ * @param {Tracer} tracer
+ * @param {string} path of its socket
+ * @param {string} token tells it who comes
+ * @returns {Promise<string>} empty; rejects where it cannot be reached
+ */
+function connectToCommand (tracer, path, token) {
+  return new Promise((resolve, reject) => guard.run(() => {
+    const socket = new net.Socket()
+    closeUnopened(socket)
+    socket.once('error', reject)
+    socket.connect(path, () => guard.run(() => {
+      socket.off('error', reject)
+      socket.write(`${stringify({ token })}\n`)
+      serve(tracer, socket)
+      resolve('')
+    })).unref()
+  }))
+}
+
+/**
+ * Tells what a process that is busy does: called on top of it.
+ * @param {Tracer} tracer
+ * @param {Function} above frames of the busy code start below this function
+ * @returns {string | undefined} a long stack; undefined: the event loop is free
+ */
+function busyStack (tracer, above) {
+  if (guard.inOwnWork) return 'in longstack itself'
+  return guard.run(() => {
+    const queries = tracer.wiring.queries()
+    const [, ...frames] = queries.presentFrames(above) // the first is what the inspector evaluates
+    return frames.length === 0 ? undefined : queries.stackText(undefined, above)
+  })
+}
+
+/** Closes the inspector that a command has opened and does not close. @type {NodeJS.Timeout | undefined} */
+let holding
+
+/** Awaits that a command, which has opened the inspector, closes it. */
+function hold () {
+  guard.run(() => {
+    const inspector = require('node:inspector')
+    const url = inspector.url()
+    release()
+    holding = setTimeout(() => { if (inspector.url() === url) inspector.close() }, HELD_MS).unref()
+  })
+}
+
+/** The command closes the inspector. */
+function release () {
+  clearTimeout(holding)
+}
+
+module.exports = { Session, busyStack, connectToCommand, hold, markOwn, release, runInSlices, serve }

@@ -1,10 +1,13 @@
 'use strict'
 
-// SIGUSR1, which has a process of Node open its inspector: whether it does, since the signal ends one that
-// does not, and why it did not. On Linux, from /proc.
+// SIGUSR1, which has a process of Node open its inspector: where that listens, whether it opens, since the
+// signal ends one that does not, and why it did not. On Linux, from /proc.
 
+const { setTimeout: sleep } = require('node:timers/promises')
 const { clean } = require('../text')
-const { RefusedError, processesWith, read, readLink, stateOf, tcpSockets } = require('./system')
+const {
+  RefusedError, listeningAddresses, processesWith, read, readLink, stateOf, tcpSockets
+} = require('./system')
 
 const DEFAULT_PORT = 9229
 const SIGUSR1_BIT = 1n << BigInt(require('node:os').constants.signals.SIGUSR1 - 1)
@@ -54,7 +57,7 @@ async function checkPort (pid) {
       const who = listener === 0 ? 'another process' : `process ${listener}`
       throw new RefusedError(`Process ${pid} cannot open its inspector: ${who} listens on its port, ${port}.`)
     }
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+    await sleep(LOOK_MS)
   }
 }
 
@@ -74,24 +77,40 @@ function listenerAt (port) {
  * @returns {Array<{ port: number, opens: boolean }>} opens: the inspector is open from the start
  */
 function inspectorFlags (pid) {
-  const text = `${read(`/proc/${pid}/cmdline`)}\0${read(`/proc/${pid}/environ`)}`
-  const flags = text.matchAll(/--(inspect(?:-brk|-wait|-port)?|debug-port)[=\0](?:[^\s\0]*:)?(\d+)/g)
+  const flags = flagsOf(pid).matchAll(/--(inspect(?:-brk|-wait|-port)?|debug-port)[=\0](?:[^\s\0]*:)?(\d+)/g)
   return [...flags].map(([, flag, port]) => ({ port: Number(port), opens: !flag.endsWith('port') }))
 }
+
+/**
+ * Lists where the inspector of a process may listen now.
+ * @param {number} pid
+ * @returns {import('./system').Address[]}
+ */
+function inspectorAddresses (pid) {
+  const addresses = listeningAddresses(pid)
+  const flags = inspectorFlags(pid)
+  const ports = [...flags.map(({ port }) => port), DEFAULT_PORT]
+  if (addresses === undefined) return ports.map((port) => ({ host: '127.0.0.1', port }))
+  const isChosenByNode = flags.some(({ port, opens }) => port === 0 && opens)
+  return isChosenByNode ? addresses : addresses.filter(({ port }) => ports.includes(port))
+}
+
+/** Returns arguments and environment of a process. @param {number} pid */
+const flagsOf = (pid) => `${read(`/proc/${pid}/cmdline`)}\0${read(`/proc/${pid}/environ`)}`
 
 /** Returns the call on a file in which a main thread is and stays. @param {number} pid */
 async function lastingCall (pid) {
   const first = callOf(pid)
   for (let i = 0; i < LOOKS; i++) {
     if (first === undefined || callOf(pid) !== first) return undefined
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+    await sleep(LOOK_MS)
   }
   return first
 }
 
 /** Returns why a process does not catch SIGUSR1: its flags say so. @param {number} pid @returns {string} */
 function uncaughtReason (pid) {
-  const flags = `${read(`/proc/${pid}/cmdline`)}\0${read(`/proc/${pid}/environ`)}`
+  const flags = flagsOf(pid)
   if (/--disable-sigusr1/.test(flags)) return 'it was started with --disable-sigusr1'
   if (!/--(experimental-)?permission\b/.test(flags)) return 'it has only just started'
   return 'it was started with --permission, and opens it with --allow-inspector alone, from Node 24 on'
@@ -104,29 +123,13 @@ function uncaughtReason (pid) {
  */
 function unopenedReason (pid) {
   const any = `Process ${pid} did not open its inspector on SIGUSR1:`
-  if (process.platform !== 'linux') {
-    return `${any} it handles that signal itself, its event loop is blocked in native code, or port ` +
-      '9229 is taken by another process.'
-  }
-  const later = 'The signal stays: the inspector opens when the process goes on.'
-  const wait = waitOf(pid)
-  if (wait !== undefined) return `${any} its main thread ${wait}. ${later}`
-  const children = childrenOf(pid)
-  if (children.length === 0) {
-    return `${any} it handles that signal itself, or its event loop is blocked in native code.`
-  }
-  return `${any} its main thread is blocked in native code, as by execSync, which may wait for ` +
-    `${children.join(', ')}; or it handles that signal itself. ${later}`
-}
-
-/**
- * Returns for what the main thread of a process waits in the kernel.
- * @param {number} pid
- * @returns {string | undefined} undefined: for events, as an event loop, or it runs
- */
-function waitOf (pid) {
   const place = placeOf(pid)
-  return callOf(pid) ?? (place === undefined ? undefined : `waits in the kernel (${place})`)
+  if (place !== undefined) {
+    return `${any} its main thread ${callOf(pid) ?? `waits in the kernel (${place})`}. The signal stays: ` +
+      'the inspector opens when the process goes on.'
+  }
+  return `${any} it handles that signal itself, or its event loop is blocked in native code, as by ` +
+    'execSync: then the inspector opens when the process goes on.'
 }
 
 /**
@@ -150,17 +153,4 @@ function placeOf (pid) {
   return /^[SD]$/.test(stateOf(pid)) && !/^(|0|.*poll.*)$/.test(place) ? place : undefined
 }
 
-/** Lists the processes that a process has started. @param {number} pid @returns {string[]} */
-function childrenOf (pid) {
-  return read(`/proc/${pid}/task/${pid}/children`).trim().split(' ').filter(Boolean).map((child) => {
-    const command = read(`/proc/${child}/cmdline`).split('\0').join(' ').trim()
-    return `process ${child}${command === '' ? '' : ` (${shorten(command)})`}`
-  })
-}
-
-/** @param {string} text @returns {string} on one line */
-function shorten (text) {
-  return clean(text.length > 60 ? `${text.slice(0, 59)}…` : text)
-}
-
-module.exports = { DEFAULT_PORT, checkSignal, inspectorFlags, unopenedReason }
+module.exports = { checkSignal, inspectorAddresses, inspectorFlags, unopenedReason }

@@ -1,8 +1,7 @@
 'use strict'
 
-// The files of LONGSTACK_SOCKET, as socket-names.js names them. Only this user may enter the directory. The
-// table in files.js says who removes what. A command may connect by NAME, and finds the others in the
-// directory.
+// The files of LONGSTACK_SOCKET, as protocol.js names them. Only this user may enter the directory. The table
+// in files.js says who removes what. A command may connect by NAME, and finds the others in the directory.
 
 const fs = require('node:fs')
 const net = require('node:net')
@@ -11,10 +10,12 @@ const { threadId } = require('node:worker_threads')
 const guard = require('../context/guard')
 const { inside, insidePrivate, stateOfName } = require('../files')
 const { closeUnopened } = require('../standard-error')
-const { directoryOf, nameOf, noteOf, parseName, socketOfNote } = require('./socket-names')
+const { directoryOf, nameOf, noteOf, parseName } = require('./protocol')
 
 const MAX_TRIES = 3 // a process that ends may remove the directory that was just found
 const HOST_NAMESPACE = 0xeffffffc // PROC_PID_INIT_INO in include/linux/proc_ns.h
+
+/** @typedef {NodeJS.ErrnoException} SystemError */
 
 class SocketFiles {
   #name
@@ -23,7 +24,6 @@ class SocketFiles {
   #target
   #namespace = namespace()
   #own = nameOf({ pid: process.pid, threadId, namespace: this.#namespace })
-  #isMain = threadId === 0
 
   /** @param {string} name */
   constructor (name) {
@@ -36,12 +36,12 @@ class SocketFiles {
    * Listens in the directory. The socket has another name until it has its mode; libuv removes what had that
    * name when the server closes, so no file ever has it again.
    * @param {(file: string) => void} listen
-   * @throws {NodeJS.ErrnoException} where the directory cannot be made or is not this user's alone
+   * @throws {SystemError} where the directory cannot be made or is not this user's alone
    */
   open (listen) {
     for (let tries = 1; ; tries++) {
       try {
-        this.#makeDirectory()
+        if (stateOfName(this.#directory) === undefined) fs.mkdirSync(this.#directory, 0o700)
         return insidePrivate(this.#directory, (directory) => {
           const first = `${directory}/${this.#own}.${process.hrtime.bigint()}`
           listen(first)
@@ -50,16 +50,9 @@ class SocketFiles {
           unlink(noteOf(`${directory}/${this.#own}`)) // of a process that had this number
         })
       } catch (error) {
-        if (tries === MAX_TRIES || /** @type {NodeJS.ErrnoException} */ (error).code !== 'ENOENT') throw error
+        const { code } = /** @type {SystemError} */ (error)
+        if (tries === MAX_TRIES || (code !== 'ENOENT' && code !== 'EEXIST')) throw error
       }
-    }
-  }
-
-  #makeDirectory () {
-    try {
-      fs.mkdirSync(this.#directory, 0o700)
-    } catch (error) {
-      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EEXIST') throw error
     }
   }
 
@@ -71,10 +64,10 @@ class SocketFiles {
     try {
       fs.symlinkSync(this.#target, this.#name)
     } catch (error) {
+      const { code, message } = /** @type {SystemError} */ (error)
       const target = targetOf(this.#name)
       if (target === undefined || path.dirname(target) !== path.dirname(this.#target)) {
-        const isFile = /** @type {NodeJS.ErrnoException} */ (error).code === 'EEXIST'
-        return refuse(isFile ? 'a file has that name' : /** @type {Error} */ (error).message)
+        return refuse(code === 'EEXIST' ? 'a file has that name' : message)
       }
       whenNobodyListens(this.#name, () => {
         if (targetOf(this.#name) !== target) return // another process was faster
@@ -89,17 +82,14 @@ class SocketFiles {
     const names = fs.readdirSync(this.#directory)
     for (const name of names.filter((other) => other !== this.#own)) {
       const file = path.join(this.#directory, name)
-      const socket = socketOfNote(name)
-      if (socket !== undefined) {
-        if (!names.includes(socket)) insidePrivate(this.#directory, (path) => unlink(`${path}/${name}`))
-        continue
+      const socket = /^(.*)\.busy$/s.exec(name)?.[1]
+      if (socket !== undefined && !names.includes(socket)) {
+        insidePrivate(this.#directory, (directory) => unlink(`${directory}/${name}`))
       }
       const state = stateOfName(file)
       if (state?.isSocket() !== true) continue
       whenNobodyListens(file, () => insidePrivate(this.#directory, (directory) => {
-        if (stateOfName(`${directory}/${name}`)?.ino !== state.ino) return
-        unlink(`${directory}/${name}`)
-        unlink(noteOf(`${directory}/${name}`))
+        if (stateOfName(`${directory}/${name}`)?.ino === state.ino) unlinkWithNote(`${directory}/${name}`)
       }))
     }
   }
@@ -120,12 +110,10 @@ class SocketFiles {
   remove () {
     if (targetOf(this.#name) === this.#target) unlink(this.#name)
     insidePrivate(this.#directory, (directory) => {
-      for (const name of this.#isMain ? fs.readdirSync(directory) : [this.#own]) {
+      for (const name of threadId === 0 ? fs.readdirSync(directory) : [this.#own]) {
         const { pid, namespace } = parseName(name) ?? {}
-        const isOfProcess = pid === process.pid && namespace === this.#namespace
-        if (!isOfProcess || stateOfName(`${directory}/${name}`)?.isSocket() !== true) continue
-        unlink(`${directory}/${name}`)
-        unlink(noteOf(`${directory}/${name}`))
+        if (pid !== process.pid || namespace !== this.#namespace) continue
+        if (stateOfName(`${directory}/${name}`)?.isSocket()) unlinkWithNote(`${directory}/${name}`)
       }
     })
     fs.rmdirSync(this.#directory) // unless others are there
@@ -134,12 +122,8 @@ class SocketFiles {
 
 /** @returns {string | undefined} of this process's number, where it is a container's */
 function namespace () {
-  try {
-    const inode = Number(/\d+/.exec(fs.readlinkSync('/proc/self/ns/pid'))?.[0])
-    return inode === HOST_NAMESPACE ? undefined : inode.toString(36)
-  } catch { // not Linux
-    return undefined
-  }
+  const inode = Number(/\d+/.exec(targetOf('/proc/self/ns/pid') ?? '')?.[0] ?? HOST_NAMESPACE)
+  return inode === HOST_NAMESPACE ? undefined : inode.toString(36)
 }
 
 /** @param {string} name @returns {string | undefined} what a link leads to; undefined: it is none */
@@ -158,12 +142,18 @@ function unlink (file) {
   } catch {}
 }
 
+/** @param {string} socket */
+function unlinkWithNote (socket) {
+  unlink(socket)
+  unlink(noteOf(socket))
+}
+
 /** @param {string} file of a socket @param {() => void} work */
 function whenNobodyListens (file, work) {
   const probe = net.connect(file)
   closeUnopened(probe)
   probe.on('connect', () => guard.run(() => probe.destroy())).on('error', (error) => guard.run(() => {
-    const { code } = /** @type {NodeJS.ErrnoException} */ (error)
+    const { code } = /** @type {SystemError} */ (error)
     if (code !== 'ECONNREFUSED' && code !== 'ENOENT') return
     try {
       work()

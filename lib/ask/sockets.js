@@ -1,159 +1,158 @@
 'use strict'
 
-// Asks the processes that listen on a LONGSTACK_SOCKET. One whose event loop is blocked answers by the note
-// that it has left beside the socket, if it left one.
+// The sockets between a command and the threads that it asks: those of LONGSTACK_SOCKET, and one of the
+// command, to which threads connect that are asked to by their inspector.
 
+const { randomBytes } = require('node:crypto')
+const { once } = require('node:events')
 const fs = require('node:fs')
 const net = require('node:net')
+const os = require('node:os')
 const path = require('node:path')
-const { createLineReader } = require('./lines')
-const { noteOf, parseName } = require('./socket-names')
-const { RefusedError, pidInside, socketFiles } = require('./system')
+const { createLineReader, noteOf, parseName } = require('./protocol')
+const { pidInside } = require('./system')
 const { AskedThread, BlockedError, nameOfThread } = require('./thread')
 const { formatDuration } = require('../text')
 
 const INTRODUCE_MS = 2_000 // for a thread to answer
 
+// The whole of sun_path (unix(7)): libuv of Node 20 fills a shorter name with zeros, that of Node 22 does not
+// (uv_pipe_connect2 in deps/uv/src/unix/pipe.c), so neither finds what the other calls by the same name.
+const ABSTRACT_BYTES = 108
+
 /**
- * @typedef {import('./processes').Asked} Asked
- * @typedef {import('./processes').AskedProcess} AskedProcess
- *
- * @typedef {{ pid: number, threadId: number, since: number, stack: string }} Note what lib/ask/server.js
- *   writes; since: ms since the epoch
- * @typedef {{ file: string, error: Error }} Failure a socket on which nobody answers
+ * @typedef {{ pid: number, sentence: string, stack?: string }} Refusal stack: what it runs
+ * @typedef {Refusal & { threadId: number, busyMs: number }} Silent a thread that listens and does not answer;
+ *   stack: undefined where it left no note
  */
 
 /**
  * Connects to sockets of LONGSTACK_SOCKET.
- * @param {string[]} paths
+ * @param {string[]} files
  * @param {number} [pid] as this command sees it; undefined: not known
- * @returns {Promise<{ threads: AskedThread[], failures: Failure[] }>} threads: those that answer, the main
- *   one first
+ * @returns {Promise<{ threads: AskedThread[], silent: Silent[], codes: Array<string | undefined> }>} threads:
+ *   those that answer, the main one first; codes: of errors
  */
-async function connectTo (paths, pid) {
-  /** @type {Failure[]} */
-  const failures = []
-  const threads = await Promise.all(paths.map((file) => connectToOne(file, pid).catch((error) => {
-    failures.push({ file, error })
-  })))
-  const own = pid === undefined ? undefined : pidInside(pid)
-  const present = threads.flatMap((thread) => thread ?? []).filter((thread) => {
-    const isOwn = own === undefined || thread.facts.pid === own
-    if (!isOwn) thread.close()
-    return isOwn
-  })
-  return { threads: present.sort((a, b) => a.threadId - b.threadId), failures }
+async function connectTo (files, pid) {
+  const own = pid && pidInside(pid)
+  /** @type {Awaited<ReturnType<typeof connectTo>>} */
+  const result = { threads: [], silent: [], codes: [] }
+  await Promise.all(files.map(async (file) => {
+    try {
+      const thread = await connect(file, pid)
+      if (own === undefined || thread.facts.pid === own) result.threads.push(thread)
+      else thread.close()
+    } catch (error) {
+      if (error instanceof BlockedError) result.silent.push(silentThread(file, pid))
+      else result.codes.push(/** @type {NodeJS.ErrnoException} */ (error).code)
+    }
+  }))
+  result.threads.sort((a, b) => a.facts.threadId - b.facts.threadId)
+  return result
 }
 
 /** @param {string} file @param {number | undefined} pid @returns {Promise<AskedThread>} */
-function connectToOne (file, pid) {
-  return new Promise((resolve, reject) => {
-    const socket = net.connect(file, () => {
-      const thread = new AskedThread(pid ?? 0, socket)
-      socket.setEncoding('utf8').on('data', createLineReader((message) => thread.receive(message)))
-      thread.introduce(INTRODUCE_MS).then(() => {
-        thread.pid = pid ?? thread.facts.pid
-        resolve(thread)
-      }, (error) => {
-        socket.destroy()
-        reject(error)
-      })
-    })
-    socket.on('error', reject)
-  })
+async function connect (file, pid) {
+  const socket = net.connect(file)
+  await once(socket, 'connect')
+  const thread = new AskedThread(pid ?? 0, socket, file)
+  socket.on('error', () => {}) // `close` follows
+  socket.setEncoding('utf8').on('data', createLineReader((message) => thread.receive(message)))
+  try {
+    await thread.introduce(INTRODUCE_MS)
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+  thread.pid = pid ?? thread.facts.pid
+  return thread
+}
+
+/** @param {string} file of its socket @param {number} [processId], as this command sees it */
+function silentThread (file, processId) {
+  const name = parseName(path.basename(file))
+  const note = readNote(file)
+  const pid = processId ?? note?.pid ?? (name?.namespace === undefined ? name?.pid : undefined)
+  const threadId = note?.threadId ?? name?.threadId ?? 0
+  const subject = pid === undefined ? 'A process' : nameOfThread(pid, threadId)
+  const busyMs = Math.max(0, Date.now() - (note?.since ?? Date.now()))
+  const sentence = note === undefined
+    ? `${subject} listens on ${file} and does not answer: its event loop is blocked. longstack why ` +
+      `${pid ?? 'PID'} asks by the inspector, also inside of what blocks; with LONGSTACK_BLOCKED the ` +
+      'process itself tells what it is.'
+    : `${subject} is blocked, for ${formatDuration(busyMs)} at least. It runs`
+  return { pid: pid ?? 0, threadId, sentence, stack: note?.stack, busyMs }
 }
 
 /**
- * Asks the processes that listen on a LONGSTACK_SOCKET.
- * @param {string} file
- * @returns {Promise<Asked>}
- * @throws {RefusedError}
+ * Reads what lib/ask/server.js has noted.
+ * @param {string} socket
+ * @returns {{ pid: number, threadId: number, since: number, stack: string } | undefined}
  */
-async function askSocket (file) {
-  const { threads, failures } = await connectTo(socketFiles(file))
-  /** @type {AskedProcess[]} */
-  const processes = []
-  for (const thread of threads) {
-    const { pid } = thread
-    const known = processes.find((other) => other.pid === pid)
-    if (known === undefined) processes.push({ pid, threads: [thread], busy: undefined, busyMs: 0 })
-    else known.threads.push(thread)
-  }
-  const notes = failures.map(noteOfFailure).filter((note) => note?.threadId === 0)
-  for (const note of notes) processes.push(blockedProcess(/** @type {Note} */ (note)))
-  const refused = silentThreads(failures)
-  if (processes.length === 0) {
-    const [{ sentence = silence(file, failures), stack } = {}] = refused
-    throw new RefusedError([sentence, stack].filter(Boolean).join('\n'))
-  }
-  return { processes, refused, close: () => { for (const thread of threads) thread.close() } }
-}
-
-/**
- * Tells which sockets do not answer, but for those of processes that have noted what their main thread runs.
- * @param {Failure[]} failures
- * @param {number} [known] the process, as this command sees it
- * @returns {Asked['refused']}
- */
-function silentThreads (failures, known) {
-  return failures.filter(({ error }) => error instanceof BlockedError).flatMap((failure) => {
-    const note = noteOfFailure(failure)
-    const pid = known ?? note?.pid ?? pidOf(failure.file)
-    if (note?.threadId === 0) return []
-    return { pid: pid ?? 0, sentence: blockedSentence(failure.file, pid, note), stack: note?.stack }
-  })
-}
-
-/** Returns what it runs that does not answer, where it has noted that. @param {Failure} failure */
-function noteOfFailure ({ file, error }) {
-  return error instanceof BlockedError ? readNote(file) : undefined
-}
-
-/** @param {string} socket @returns {Note | undefined} what a process has noted that does not answer */
 function readNote (socket) {
   try {
     const { pid, threadId, since, stack } = JSON.parse(fs.readFileSync(noteOf(socket), 'utf8'))
-    const isNote = Number.isInteger(pid) && Number.isInteger(threadId) && Number.isFinite(since)
-    return isNote && typeof stack === 'string' ? { pid, threadId, since, stack } : undefined
+    const isNote = [pid, threadId, since].every(Number.isFinite) && typeof stack === 'string'
+    return isNote ? { pid, threadId, since, stack } : undefined
   } catch {
     return undefined
   }
 }
 
-/** @param {string} file of a socket @returns {number | undefined} undefined: it has another number here */
-function pidOf (file) {
-  const { pid, namespace } = parseName(path.basename(file)) ?? {}
-  return namespace === undefined ? pid : undefined
-}
-
-/** @param {Note} note @returns {AskedProcess} */
-function blockedProcess ({ pid, since, stack }) {
-  return { pid, threads: [], busy: stack, busyMs: Math.max(0, Date.now() - since) }
-}
-
 /**
- * @param {string} file
- * @param {number | undefined} pid
- * @param {Note | undefined} note
+ * The socket of this command. Each thread says a word that only it was told: others who connect learn
+ * nothing. On Linux the socket has a name in no directory (unix(7), abstract), so that nothing has to be
+ * removed, and a process that sees other files finds it.
  */
-function blockedSentence (file, pid, note) {
-  if (note !== undefined) {
-    const duration = formatDuration(Math.max(0, Date.now() - note.since))
-    return `Thread ${note.threadId} of process ${pid} is blocked, for ${duration} at least. It runs`
+class Meeting {
+  /** by token @type {Map<string, { pid: number, resolve: (thread: AskedThread) => void }>} */
+  #expected = new Map()
+  #server = net.createServer((socket) => this.#receive(socket))
+  /** @type {string | undefined} */
+  #directory
+  /** @type {string} */
+  address
+
+  constructor () {
+    if (process.platform === 'linux') {
+      this.address = `\0longstack-${randomBytes(16).toString('hex')}`.padEnd(ABSTRACT_BYTES, '-')
+    } else {
+      this.#directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-')) // of mode 0700
+      this.address = path.join(this.#directory, 's')
+    }
+    this.isListening = new Promise((resolve, reject) => {
+      this.#server.on('error', reject).listen(this.address, () => resolve(undefined))
+    })
   }
-  const { threadId = 0 } = parseName(path.basename(file)) ?? {}
-  const subject = pid === undefined ? 'A process' : nameOfThread(pid, threadId)
-  return `${subject} listens on ${file} and does not answer: its event loop is blocked. ` +
-    `longstack why ${pid ?? 'PID'} asks by the inspector, also inside of what blocks; with ` +
-    'LONGSTACK_BLOCKED the process itself tells what it is.'
+
+  /** @param {number} pid @returns {{ token: string, thread: Promise<AskedThread> }} that will connect */
+  expect (pid) {
+    const token = randomBytes(16).toString('hex')
+    /** @type {Promise<AskedThread>} */
+    const thread = new Promise((resolve) => { this.#expected.set(token, { pid, resolve }) })
+    return { token, thread }
+  }
+
+  /** @param {net.Socket} socket */
+  #receive (socket) {
+    /** @type {AskedThread | undefined} */
+    let thread
+    socket.setEncoding('utf8').on('data', createLineReader((message) => {
+      if (thread !== undefined) return thread.receive(message)
+      const expected = this.#expected.get(message.token)
+      if (expected === undefined) return socket.destroy()
+      this.#expected.delete(message.token)
+      thread = new AskedThread(expected.pid, socket)
+      expected.resolve(thread)
+    }))
+    socket.on('error', () => {}) // `close` follows
+  }
+
+  /** Nobody connects any more. */
+  close () {
+    this.#server.close() // libuv removes its file
+    if (this.#directory !== undefined) fs.rmdirSync(this.#directory)
+  }
 }
 
-/** @param {string} file @param {Failure[]} failures @returns {string} a sentence: why nobody answers there */
-function silence (file, failures) {
-  const codes = failures.map(({ error }) => /** @type {NodeJS.ErrnoException} */ (error).code)
-  const isForbidden = codes.includes('EACCES') || codes.includes('EPERM')
-  if (isForbidden) return `The socket ${file} belongs to another user.`
-  return `No process listens on ${file}: the one that did has ended.`
-}
-
-module.exports = { askSocket, blockedProcess, connectTo, noteOfFailure, silentThreads }
+module.exports = { Meeting, connectTo }

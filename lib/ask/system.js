@@ -8,7 +8,7 @@ const fs = require('node:fs')
 const { isIPv6 } = require('node:net')
 const path = require('node:path')
 const { stateOfName } = require('../files')
-const { directoryOf, parseName } = require('./socket-names')
+const { directoryOf, parseName } = require('./protocol')
 
 const NODE_NAME = /node|electron/i
 const LISTEN = '0A' // state of a socket in /proc/net/tcp, see include/net/tcp_states.h
@@ -77,22 +77,16 @@ function stateOf (pid) {
 
 /** Returns the file that a process runs. @param {number} pid @returns {string | undefined} */
 function programOf (pid) {
-  try {
-    return process.platform === 'linux'
-      ? fs.readlinkSync(`/proc/${pid}/exe`)
-      : run('ps', '-o', 'comm=', '-p', String(pid)).trim()
-  } catch {
-    return undefined
-  }
+  const program = process.platform === 'linux'
+    ? readLink(`/proc/${pid}/exe`)
+    : run('ps', '-o', 'comm=', '-p', String(pid)).trim()
+  return program === '' ? undefined : program
 }
 
 /** Returns whether the loopback interface of a process is not this one's. @param {number} pid */
 function isElsewhere (pid) {
-  try {
-    return fs.readlinkSync(`/proc/${pid}/ns/net`) !== fs.readlinkSync('/proc/self/ns/net')
-  } catch {
-    return false
-  }
+  const network = readLink(`/proc/${pid}/ns/net`)
+  return network !== '' && network !== readLink('/proc/self/ns/net')
 }
 
 /**
@@ -101,32 +95,21 @@ function isElsewhere (pid) {
  * @returns {number[]} without this command itself
  */
 function nodeDescendants (pid) {
-  /** by parent @type {Map<number, number[]>} */
-  const children = new Map()
-  for (const [child, parent] of parents()) {
-    const present = children.get(parent)
-    if (present === undefined) children.set(parent, [child])
-    else present.push(child)
+  const pairs = parents()
+  const family = [pid]
+  for (const parent of family) {
+    for (const [child, itsParent] of pairs) {
+      if (itsParent === parent && !family.includes(child)) family.push(child)
+    }
   }
-  const found = [pid]
-  for (const parent of found) {
-    found.push(...(children.get(parent) ?? []).filter((child) => !found.includes(child)))
-  }
-  return found.slice(1).filter((child) => child !== process.pid && isNode(child))
+  return family.slice(1).filter((child) => child !== process.pid && isNode(child))
 }
 
-/** @returns {Array<[number, number]>} each process, and its parent */
+/** @returns {number[][]} each process, and its parent */
 function parents () {
-  try {
-    if (process.platform === 'linux') {
-      return allPids().map((pid) =>
-        [pid, Number(/^\d+ \(.*\) \S (\d+)/s.exec(read(`/proc/${pid}/stat`))?.[1] ?? 0)])
-    }
-    const rows = run('ps', '-axo', 'pid=,ppid=').trim().split('\n')
-    return /** @type {any} */ (rows.map((line) => line.trim().split(/\s+/).map(Number)))
-  } catch {
-    return []
-  }
+  return process.platform === 'linux'
+    ? allPids().map((pid) => [pid, Number(/^\d+ \(.*\) \S (\d+)/s.exec(read(`/proc/${pid}/stat`))?.[1])])
+    : run('ps', '-axo', 'pid=,ppid=').trim().split('\n').map((line) => line.trim().split(/\s+/).map(Number))
 }
 
 /** Lists the processes of the machine. @returns {number[]} on Linux alone */
@@ -140,14 +123,8 @@ function isNode (pid) {
 
 /** Returns what a process calls itself: in a namespace of its own, another number. @param {number} pid */
 function pidInside (pid) {
-  const inside = /^NSpid:.*?(\d+)\s*$/m.exec(read(`/proc/${pid}/status`))?.[1]
-  return inside === undefined ? pid : Number(inside)
-}
-
-/** Returns the user of a process. @param {number} pid @returns {number | undefined} undefined: not known */
-function ownerOf (pid) {
-  const uid = /^Uid:\s*\d+\s+(\d+)/m.exec(read(`/proc/${pid}/status`))?.[1]
-  return uid === undefined ? undefined : Number(uid)
+  const number = /^NSpid:.*?(\d+)\s*$/m.exec(read(`/proc/${pid}/status`))?.[1]
+  return number === undefined ? pid : Number(number)
 }
 
 /**
@@ -158,10 +135,9 @@ function ownerOf (pid) {
 function socketsOf (pid) {
   const name = /(?:^|\0)LONGSTACK_SOCKET=([^\0]+)/.exec(read(`/proc/${pid}/environ`))?.[1]
   if (name === undefined) return []
-  const own = socketFiles(path.resolve(readLink(`/proc/${pid}/cwd`), name))
-    .filter((file) => parseName(path.basename(file))?.pid === pidInside(pid))
-  const owner = BigInt(ownerOf(pid) ?? -1)
-  return own.filter((file) => stateOfName(file)?.uid === owner)
+  const owner = /^Uid:\s*\d+\s+(\d+)/m.exec(read(`/proc/${pid}/status`))?.[1]
+  return socketFiles(path.resolve(readLink(`/proc/${pid}/cwd`), name)).filter((file) =>
+    parseName(path.basename(file))?.pid === pidInside(pid) && String(stateOfName(file)?.uid) === owner)
 }
 
 /**
@@ -195,20 +171,18 @@ function tcpSockets (pid = 'self') {
 /** @param {string} text `0100007F:240D`: words of the address in the order of the CPU @returns {Address} */
 function addressOf (text) {
   const [address, port] = text.split(':')
-  const bytes = (address.match(/.{8}/g) ?? []).flatMap((word) =>
-    (word.match(/../g) ?? []).map((byte) => parseInt(byte, 16)).reverse())
-  if (bytes.length === 4) return { host: bytes.join('.'), port: parseInt(port, 16) }
-  const groups = Array.from({ length: 8 }, (_, i) => ((bytes[2 * i] << 8) | bytes[2 * i + 1]).toString(16))
-  const isMapped = groups.slice(0, 6).join() === '0,0,0,0,0,ffff'
-  const host = isMapped ? bytes.slice(12).join('.') : plainHost(groups.join(':'))
-  return { host, port: parseInt(port, 16) }
+  const bytes = Buffer.from(address, 'hex').swap32()
+  const groups = bytes.toString('hex').replace(/....(?!$)/g, '$&:')
+  return { host: bytes.length === 4 ? bytes.join('.') : plainHost(groups), port: parseInt(port, 16) }
 }
 
 /** Returns an address as the system writes it: of IPv4 in IPv6, that of IPv4. @param {string} host */
 function plainHost (host) {
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(host)?.[1]
-  if (mapped !== undefined) return mapped
-  return isIPv6(host) ? new URL(`http://[${host}]`).hostname.slice(1, -1) : host
+  if (!isIPv6(host)) return host
+  const canonical = new URL(`http://[${host}]`).hostname.slice(1, -1)
+  const [, ...words] = /^::ffff:([\da-f]+):([\da-f]+)$/.exec(canonical) ?? []
+  const bytes = Buffer.from(words.map((word) => word.padStart(4, '0')).join(''), 'hex')
+  return bytes.length === 0 ? canonical : bytes.join('.')
 }
 
 /** @param {number} pid @returns {Set<string> | undefined} undefined: they may not be seen */
@@ -239,9 +213,9 @@ function processesWith (inodes) {
  */
 function listeningAddresses (pid) {
   if (process.platform !== 'linux') {
-    const text = lsof('-a', '-p', String(pid), '-iTCP', '-sTCP:LISTEN', '-Fn')
-    const ports = text === undefined ? undefined : [...text.matchAll(/^n.*:(\d+)$/gm)]
-    return ports?.map(([, port]) => ({ host: '127.0.0.1', port: Number(port) }))
+    const text = run('lsof', '-n', '-P', '-a', '-p', String(pid), '-iTCP', '-sTCP:LISTEN', '-Fn')
+    const ports = [...text.matchAll(/^n.*:(\d+)$/gm)].map(([, port]) => Number(port))
+    return text === '' ? undefined : ports.map((port) => ({ host: '127.0.0.1', port })) // none, or no lsof
   }
   const inodes = socketInodes(pid)
   if (inodes === undefined) return undefined
@@ -250,18 +224,13 @@ function listeningAddresses (pid) {
     ({ host: host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host, port }))
 }
 
-/** @param {...string} args @returns {string | undefined} undefined: it finds nothing, or is not there */
-function lsof (...args) {
-  try {
-    return run('lsof', '-n', '-P', ...args)
-  } catch {
-    return undefined
-  }
-}
-
-/** @param {string} program @param {...string} args @returns {string} its output */
+/** @param {string} program @param {...string} args @returns {string} its output; empty: it failed */
 function run (program, ...args) {
-  return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+  try {
+    return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+  } catch {
+    return ''
+  }
 }
 
 /** @param {string} file @returns {string} empty where it cannot be read */
@@ -290,15 +259,14 @@ module.exports = {
   hasEnded,
   isNode,
   listeningAddresses,
-  lsof,
   nodeDescendants,
-  ownerOf,
   pidInside,
   plainHost,
   processesWith,
   programOf,
   read,
   readLink,
+  run,
   socketFiles,
   socketsOf,
   stateOf,

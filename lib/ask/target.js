@@ -6,9 +6,9 @@
 const { isIPv4, isIPv6 } = require('node:net')
 const { stateOfName } = require('../files')
 const { quote, UsageError } = require('../cli/flags')
-const { directoryOf } = require('./socket-names')
+const { directoryOf } = require('./protocol')
 const {
-  RefusedError, isNode, lsof, plainHost, processesWith, programOf, tcpSockets
+  RefusedError, isNode, plainHost, processesWith, programOf, run, tcpSockets
 } = require('./system')
 
 /**
@@ -84,7 +84,9 @@ function isHandleAt ({ local, remote }, end) {
  * @throws {RefusedError} where there is none of Node
  */
 function processesAt (end) {
-  const { pids, isComplete } = process.platform === 'linux' ? bySystem(end) : byLsof(end)
+  const inodes = tcpSockets().filter(({ local, remote }) => isAt(local, end) || isAt(remote, end))
+    .map(({ inode }) => inode)
+  const { pids, isComplete } = process.platform === 'linux' ? processesWith(inodes) : byLsof(end)
   const others = pids.filter((pid) => !isNode(pid)).map((pid) => ({ pid, program: programOf(pid) }))
   const own = pids.filter((pid) => isNode(pid) && pid !== process.pid)
   if (own.length > 0) return { pids: own, others }
@@ -95,16 +97,10 @@ function processesAt (end) {
 }
 
 /** @param {End} end */
-function bySystem (end) {
-  const sockets = tcpSockets().filter(({ local, remote }) => isAt(local, end) || isAt(remote, end))
-  return processesWith(sockets.map(({ inode }) => inode))
-}
-
-/** @param {End} end */
-function byLsof ({ hosts, port }) {
-  const filters = (hosts ?? ['']).map((host) =>
+function byLsof ({ hosts = [''], port }) {
+  const filters = hosts.map((host) =>
     `-iTCP${host === '' ? '' : `@${host.includes(':') ? `[${host}]` : host}`}:${port}`)
-  const text = lsof('-t', ...filters) ?? ''
+  const text = run('lsof', '-n', '-P', '-t', ...filters)
   return { pids: [...new Set(text.split('\n').filter(Boolean).map(Number))], isComplete: false }
 }
 

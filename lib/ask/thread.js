@@ -1,13 +1,12 @@
 'use strict'
 
-// One thread of a process that a command asks: questions and answers are JSON, one a line (see
-// lib/ask/session.js).
+// One thread of a process that a command asks: questions and answers are JSON, one a line (see session.js).
 
 const { GoneError, RefusedError } = require('./system')
 
 const ANSWER_MS = 15_000 // without a sign of life
 
-/** Its event loop is blocked: the sentence says so. */
+/** A sentence for the user: its event loop is blocked, or a debugger has paused it. */
 class BlockedError extends RefusedError {}
 
 /**
@@ -25,18 +24,53 @@ class BlockedError extends RefusedError {}
  * @property {boolean} spans
  * @property {number | undefined} blocked
  *
- * @typedef {{ parts: any[], onPart: ((part: any) => void) | undefined, resolve: (value: any) => void,
- *   reject: (error: Error) => void, timer: NodeJS.Timeout }} Call
+ * @typedef {{ parts: any[], resolve: (value: any) => void, reject: (error: Error) => void,
+ *   timer: NodeJS.Timeout }} Call
  */
+
+/** Questions that are sent and not answered, by number. */
+class Calls {
+  /** @type {Map<number, Call>} */
+  #calls = new Map()
+  #lastId = 0
+
+  /**
+   * @param {number} ms for which it may be silent
+   * @param {string} silence a sentence: it was
+   * @returns {{ id: number, answer: Promise<any> }}
+   */
+  open (ms, silence) {
+    const id = ++this.#lastId
+    const answer = new Promise((resolve, reject) => {
+      const timer = setTimeout(() => this.close(id)?.reject(new BlockedError(silence)), ms)
+      this.#calls.set(id, { parts: [], resolve, reject, timer })
+    })
+    return { id, answer }
+  }
+
+  /** @param {number} id */
+  get (id) { return this.#calls.get(id) }
+
+  /** Forgets a question, which is to be settled now. @param {number} id */
+  close (id) {
+    const call = this.#calls.get(id)
+    clearTimeout(call?.timer)
+    this.#calls.delete(id)
+    return call
+  }
+
+  /** Nobody answers any more. @param {Error} error */
+  end (error) {
+    for (const id of this.#calls.keys()) this.close(id)?.reject(error)
+  }
+}
 
 class AskedThread {
   #socket
-  #lastId = 0
-  /** by id @type {Map<number, Call>} */
-  #calls = new Map()
-  #isClosed = false
+  #calls = new Calls()
   /** @type {Facts} */
   facts = /** @type {any} */ (undefined)
+  isClosed = false
   /** called when the thread is gone, or this command has left it @type {() => void} */
   onClose = () => {}
   /** called with what comes unasked @type {(event: string, value: any) => void} */
@@ -45,9 +79,11 @@ class AskedThread {
   /**
    * @param {number} pid as this command sees it
    * @param {import('node:net').Socket} socket
+   * @param {string} [file] of a LONGSTACK_SOCKET
    */
-  constructor (pid, socket) {
+  constructor (pid, socket, file) {
     this.pid = pid
+    this.file = file
     this.#socket = socket
     socket.on('close', () => this.#end())
   }
@@ -57,46 +93,24 @@ class AskedThread {
     this.#socket.destroy()
   }
 
-  get threadId () { return this.facts.threadId }
-
-  get isClosed () { return this.#isClosed }
-
   /** Has the thread tell what it is. @param {number} [ms] for which it may be silent */
   async introduce (ms) {
-    this.facts = (await this.ask('facts', {}, { ms })).value
+    this.facts = await this.call('facts', {}, ms)
   }
 
   /**
    * Asks a question of lib/ask/questions.js.
    * @param {string} name
    * @param {object} [argument]
+   * @param {number} [ms] for which the thread may be silent
    * @returns {Promise<any>} the answer: what the question returns; where that is nothing, its parts joined
    * @throws {RefusedError}
    */
-  async call (name, argument) {
-    const { value, parts } = await this.ask(name, argument)
-    return value === undefined && parts.length > 0 ? parts.flat() : value
-  }
-
-  /**
-   * Asks a question.
-   * @param {string} name
-   * @param {object} [argument]
-   * @param {{ ms?: number, onPart?: (part: any) => void }} [options] ms: for which the thread may be silent
-   * @returns {Promise<{ value: any, parts: any[] }>} parts: empty where `onPart` gets them
-   * @throws {RefusedError}
-   */
-  ask (name, argument, { ms = ANSWER_MS, onPart } = {}) {
-    if (this.#isClosed) return Promise.reject(this.#gone())
-    const id = ++this.#lastId
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        this.#calls.delete(id)
-        reject(new BlockedError(`${this.name} does not answer: its event loop is blocked.`))
-      }, ms)
-      this.#calls.set(id, { parts: [], onPart, resolve, reject, timer })
-      this.#socket.write(`${JSON.stringify({ id, name, argument })}\n`)
-    })
+  async call (name, argument, ms = ANSWER_MS) {
+    if (this.isClosed) throw this.#gone()
+    const { id, answer } = this.#calls.open(ms, `${this.name} does not answer: its event loop is blocked.`)
+    this.#socket.write(`${JSON.stringify({ id, name, argument })}\n`)
+    return await answer
   }
 
   /** What it is called in a sentence. */
@@ -110,25 +124,17 @@ class AskedThread {
     const call = this.#calls.get(id)
     if (call === undefined) return
     call.timer.refresh()
-    if (part !== undefined) {
-      if (call.onPart === undefined) call.parts.push(part)
-      else call.onPart(part)
-      return
+    if (part !== undefined) return call.parts.push(part)
+    this.#calls.close(id)
+    if (error !== undefined) {
+      return call.reject(new RefusedError(`${this.name}: ${String(error).replace(/\.$/, '')}.`))
     }
-    this.#calls.delete(id)
-    clearTimeout(call.timer)
-    if (error === undefined) return call.resolve({ value, parts: call.parts })
-    call.reject(new RefusedError(`${this.name}: ${String(error).replace(/\.$/, '')}.`))
+    call.resolve(value === undefined && call.parts.length > 0 ? call.parts.flat() : value)
   }
 
   #end () {
-    if (this.#isClosed) return
-    this.#isClosed = true
-    for (const { reject, timer } of this.#calls.values()) {
-      clearTimeout(timer)
-      reject(this.#gone())
-    }
-    this.#calls.clear()
+    this.isClosed = true
+    this.#calls.end(this.#gone())
     this.onClose()
   }
 
@@ -142,4 +148,4 @@ function nameOfThread (pid, threadId = 0) {
   return threadId === 0 ? `Process ${pid}` : `Thread ${threadId} of process ${pid}`
 }
 
-module.exports = { AskedThread, BlockedError, nameOfThread }
+module.exports = { AskedThread, BlockedError, Calls, nameOfThread }

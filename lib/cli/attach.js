@@ -79,7 +79,7 @@ async function attachTo (asked, options, seconds, json) {
   const threads = asked.processes.flatMap((one) => one.threads)
   for (const thread of threads) {
     thread.onEvent = (event, value) => {
-      const { pid, threadId } = thread
+      const { pid, facts: { threadId } } = thread
       if (json) print(`${JSON.stringify({ event, pid, threadId, ...value })}\n`)
       else print(`${thread.name}: ${value.text}\n\n`)
     }

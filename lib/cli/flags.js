@@ -112,4 +112,17 @@ function integer (name, text, min) {
   return Number(text)
 }
 
-module.exports = { UsageError, helpFlag, integer, parse, quote }
+/**
+ * Parses a number.
+ * @param {string} name of the flag
+ * @param {string} text
+ * @param {number} min
+ * @param {number} max
+ * @throws {UsageError}
+ */
+function number (name, text, min, max) {
+  if (/^\d*\.?\d+$/.test(text) && Number(text) >= min && Number(text) <= max) return Number(text)
+  throw new UsageError(`--${name} must be a number from ${min} to ${max}. Received ${quote(text)}.`)
+}
+
+module.exports = { UsageError, helpFlag, integer, number, parse, quote }

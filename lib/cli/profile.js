@@ -110,7 +110,7 @@ async function profileProcess (pid, values) {
     const finish = () => { thread.call('finishProfile').catch(() => {}) }
     process.once('SIGINT', finish)
     const options = { seconds, samples: !values['no-samples'] }
-    const { value } = await thread.ask('profile', options, { ms: seconds * 1000 + ANSWER_MS })
+    const value = await thread.call('profile', options, seconds * 1000 + ANSWER_MS)
     process.off('SIGINT', finish)
     profile = read(JSON.stringify(value))
   } finally {

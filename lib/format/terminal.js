@@ -1,7 +1,7 @@
 'use strict'
 
-// What the terminal behind a stream can show. chalk and supports-hyperlinks are loaded only when something is
-// printed on one, or colours are forced: both open the standard streams.
+// What the terminal behind a stream can show. chalk is loaded only when something is printed on one, or
+// colours are forced: it opens the standard streams.
 
 const tty = require('node:tty')
 const { pathToFileURL } = require('node:url')
@@ -97,19 +97,38 @@ function columnsOf (name) {
   return Math.max(MIN_COLUMNS, columns > 0 ? columns : DEFAULT_COLUMNS)
 }
 
+/** Versions from which terminals of this name make links, as they give it in TERM_PROGRAM_VERSION. */
+const linkingPrograms = /** @type {Record<string, string>} */ ({
+  'iTerm.app': '3.1', WezTerm: '20200620', ghostty: '', WarpTerminal: '', Orca: ''
+})
+
 /**
- * Returns what makes links, where the terminal says that it can. Those of editors make links of
- * `file:line:column` themselves, and open the line, which a link to a file may not.
+ * Returns whether the terminal of an environment makes links (OSC 8), as supports-hyperlinks tells it. Those
+ * of editors make links of `file:line:column` themselves, and open the line, which a link to a file may not.
+ * @param {NodeJS.ProcessEnv} env
+ */
+function hasLinks (env) {
+  const { CI, FORCE_HYPERLINK, TEAMCITY_VERSION, TERM, TERM_PROGRAM = '', VTE_VERSION = '' } = env
+  if (FORCE_HYPERLINK) return FORCE_HYPERLINK !== '0'
+  if (env.WT_SESSION !== undefined) return true // Windows Terminal
+  const isNone = CI || TEAMCITY_VERSION || process.platform === 'win32' || TERM === 'dumb'
+  if (isNone || /^(vscode|zed)$/.test(TERM_PROGRAM)) return false
+  if (Object.hasOwn(linkingPrograms, TERM_PROGRAM)) {
+    const version = env.TERM_PROGRAM_VERSION ?? ''
+    return version.localeCompare(linkingPrograms[TERM_PROGRAM], 'en', { numeric: true }) >= 0
+  }
+  // 5000 is 0.50.0, which crashes of them
+  return Number(VTE_VERSION) > 5000 || TERM === 'alacritty' || TERM === 'xterm-kitty'
+}
+
+/**
+ * Returns what makes links, where the terminal says that it can.
  * @param {StreamName} name
  * @returns {Style['link']}
  */
 function linkerOf (name) {
-  const { FORCE_HYPERLINK, TERM, TERM_PROGRAM } = process.env
-  if (!isTerminal(name)) return undefined
-  if (FORCE_HYPERLINK === undefined && /^(vscode|zed)$/.test(String(TERM_PROGRAM))) return undefined
-  const supports = optional(() => require('supports-hyperlinks'))?.default
-  if (!supports?.[name]) return undefined
-  const hasLines = TERM === 'xterm-kitty'
+  if (!isTerminal(name) || !hasLinks(process.env)) return undefined
+  const hasLines = process.env.TERM === 'xterm-kitty'
   return (text, file, line) => {
     const url = urlOf(file)
     if (url === undefined) return text

@@ -6,7 +6,7 @@
 const { blockLine, digits, grouped, noColours, time, word } = require('../../report/render/text-parts')
 const { columnsOf } = require('../../report/render/wrap')
 const { quantiles } = require('../buckets')
-const { cpuShare, duration, megabytes, panes, rowsOf, share } = require('./panes')
+const { cpuShare, duration, megabytes, panes, rowsOf, share, threadName } = require('./panes')
 
 /**
  * @typedef {import('./model').Frame} Frame
@@ -31,12 +31,6 @@ function cut (text, max) {
   return max < 1 ? '' : `${kept}…`
 }
 
-/** @param {string} text @param {number} width @param {boolean} isFirst of a row */
-function padded (text, width, isFirst) {
-  const padding = ' '.repeat(Math.max(0, width - columnsOf(text)))
-  return isFirst ? text + padding : padding + text
-}
-
 /**
  * Makes the lines of a table: the head, then the rows.
  * @param {Pane} pane
@@ -53,8 +47,11 @@ function tableLines (pane, rows, { width, sort, marked, colours = noColours }) {
     widths.slice(1, count).reduce((sum, size) => sum + size + GAP, 0)
   while (columnCount > 2 && width - restOf(columnCount) < MIN_FIRST) columnCount--
   widths[0] = Math.max(1, width - restOf(columnCount))
-  const line = (/** @type {string[]} */ texts) => texts.slice(0, columnCount)
-    .map((text, i) => padded(cut(text, widths[i]), widths[i], i === 0)).join(' '.repeat(GAP))
+  const line = (/** @type {string[]} */ texts) => texts.slice(0, columnCount).map((text, i) => {
+    const kept = cut(text, widths[i])
+    const padding = ' '.repeat(widths[i] - columnsOf(kept))
+    return i === 0 ? kept + padding : padding + kept
+  }).join(' '.repeat(GAP))
   const body = cells.map((row, i) =>
     rows[i] === marked ? colours.bold(colours.cyan(line(row))) : line(row).trimEnd())
   return [colours.dim(line(titles).trimEnd()), ...body]
@@ -101,7 +98,7 @@ function loadLine ({ threads }) {
   const rss = main.reduce((sum, thread) => sum + (thread.rss ?? 0), 0)
   const heap = threads.reduce((sum, thread) => sum + (thread.heap || 0), 0)
   const busiest = Math.max(...threads.map(({ loopShare }) => loopShare || 0))
-  const where = threads.length === 1 ? '' : ` (${nameOf(worst)})`
+  const where = threads.length === 1 ? '' : ` (${threadName(worst)})`
   return [
     `CPU ${share(main.length === 0 ? cpuShare(worst) : cpu)}`,
     `loop busy ${share(busiest)}`,
@@ -109,11 +106,6 @@ function loadLine ({ threads }) {
     `RSS ${megabytes(rss)}`,
     `heap ${megabytes(heap)}`
   ].join('  ')
-}
-
-/** @param {import('./model').ThreadRow} thread */
-function nameOf ({ pid, threadId }) {
-  return threadId === 0 ? String(pid) : `${pid} thread ${threadId}`
 }
 
 /**
@@ -141,14 +133,12 @@ function curveLine (steps, width, route) {
 function plainText (frame, { width, name, choice }) {
   const lines = [titleLine(frame, Infinity, name, ''), requestLine(frame), loadLine(frame)]
   for (const pane of panes) {
-    const isRoutes = pane.name === 'Routes'
-    const paneChoice = isRoutes ? choice : { sort: pane.sort, filter: '' }
-    const rows = rowsOf(pane, frame, paneChoice)
-    const isShort = pane.name === 'Processes' && rows.length < 2
-    if (isShort || (rows.length === 0 && pane.name === 'Blockers' && frame.blockedMs === undefined)) continue
-    lines.push('', rows.length === 0 ? `${pane.name}: ${pane.empty(frame)}` : `${pane.name}:`)
-    if (rows.length === 0) continue
-    lines.push(...tableLines(pane, rows.slice(0, PLAIN_ROWS), { width, sort: paneChoice.sort }))
+    const { sort, filter } = pane.rows === 'routes' ? choice : { sort: pane.sort, filter: '' }
+    const rows = rowsOf(pane, frame, { sort, filter })
+    if (pane.rows === 'threads' && rows.length < 2) continue
+    if (pane.rows === 'blockers' && rows.length === 0 && frame.blockedMs === undefined) continue
+    const table = rows.length === 0 ? [] : tableLines(pane, rows.slice(0, PLAIN_ROWS), { width, sort })
+    lines.push('', `${pane.name}:${rows.length === 0 ? ` ${pane.empty(frame)}` : ''}`, ...table)
     if (rows.length > PLAIN_ROWS) lines.push(`… ${grouped(rows.length - PLAIN_ROWS)} more`)
   }
   return `${lines.join('\n')}\n`

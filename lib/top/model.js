@@ -4,9 +4,11 @@
 // worst is named. What is kept is bounded, however long it runs.
 
 const { quantiles } = require('../buckets')
-const { Growth, History, addCounts, addRoute, newInterval } = require('./history')
+const { History, Interval } = require('./history')
 
 const MAX_BLOCKERS = 100 // places
+const GROWTH_MS = 60_000
+const STEP_MS = 1000 // between two counts that are kept
 
 /**
  * @typedef {import('./sampler').TopFigures} TopFigures
@@ -14,6 +16,8 @@ const MAX_BLOCKERS = 100 // places
  * @typedef {import('./history').RouteCounts} RouteCounts
  * @typedef {{ key: string, facts: TopFacts, figures: TopFigures | undefined, silentMs: number }} Answer of a
  *   thread; figures: undefined where it has not answered, silentMs: since when, 0 where it has
+ *
+ * @typedef {{ time: number, counts: Map<string, number> }} Snapshot of a thread: what was open, by group
  *
  * @typedef {object} RouteRow
  * @property {string} name
@@ -83,8 +87,8 @@ const MAX_BLOCKERS = 100 // places
 
 class Model {
   history = new History()
-  /** by thread @type {Map<string, Growth>} */
-  #growths = new Map()
+  /** what each thread had open in the last minute, oldest first @type {Map<string, Snapshot[]>} */
+  #snapshots = new Map()
   /** @type {Map<string, BlockerRow>} */
   #blockers = new Map()
   #observedMs = 0
@@ -98,45 +102,55 @@ class Model {
    * @param {number} unixMs
    */
   add (answers, unixMs) {
-    const interval = newInterval()
+    const interval = new Interval()
     for (const { figures } of answers) {
       if (figures === undefined) continue
       interval.ms = Math.max(interval.ms, figures.ms)
-      for (const { name, buckets, ...counts } of figures.routes) {
-        addRoute(interval, name, counts, buckets)
-        addCounts(interval.total, counts, buckets)
-      }
+      for (const route of figures.routes) interval.add(route.name, route)
       for (const blocker of figures.blockers) this.#addBlocker(blocker, unixMs)
     }
     this.#unixMs = unixMs
     this.#observedMs += interval.ms
-    // One that does not answer keeps what it said last, but for what it has served
-    const previous = new Map(this.#answers.map((answer) => [answer.key, answer.figures]))
-    this.#answers = answers.map((answer) =>
-      ({ ...answer, figures: answer.figures ?? withoutRoutes(previous.get(answer.key)) }))
     if (interval.ms > 0) this.history.add(interval)
-    this.#noteGrowth()
+    // One that does not answer keeps what it said last, but for what it has served
+    const previous = new Map(this.#answers.map(({ key, figures }) => [key, figures]))
+    this.#answers = answers.map((answer) => {
+      const last = previous.get(answer.key)
+      return { ...answer, figures: answer.figures ?? (last && { ...last, routes: [], blockers: [] }) }
+    })
+    this.#snapshots = new Map(this.#answers.map((answer) => [answer.key, this.#noteOpen(answer)]))
   }
 
-  #noteGrowth () {
-    const growths = this.#growths
-    this.#growths = new Map()
-    for (const answer of this.#answers) {
-      const growth = growths.get(answer.key) ?? growthSinceStart(answer, this.#observedMs)
-      this.#growths.set(answer.key, growth)
-      growth.add(countsOf(answer), this.#observedMs)
-    }
+  /** Notes what is open in a thread. @param {Answer} answer @returns {Snapshot[]} */
+  #noteOpen (answer) {
+    const { key, facts, figures } = answer
+    // What was open when its figures were started is known as well
+    const start = { time: this.#observedMs - (figures?.ms ?? 0), counts: countsOf(facts.handles) }
+    const snapshots = this.#snapshots.get(key) ?? (figures === undefined ? [] : [start])
+    const time = this.#observedMs
+    if (snapshots.length > 1 && time - snapshots[snapshots.length - 2].time < STEP_MS) snapshots.pop()
+    snapshots.push({ time, counts: countsOf((figures ?? facts).handles) })
+    while (snapshots.length > 2 && time - snapshots[1].time >= GROWTH_MS) snapshots.shift()
+    return snapshots
   }
 
-  /** @param {HandleRow} row @returns {number | undefined} */
+  /** Returns by how many a group of handles grew in a minute. @param {HandleRow} row */
   #growthOf (row) {
     const key = keyOf(row)
-    const growths = [...this.#growths.values()].map((growth) => growth.perMinute(key))
-    const figures = growths.filter((perMinute) => perMinute !== undefined)
-    return figures.length === 0 ? undefined : figures.reduce((sum, perMinute) => sum + perMinute, 0)
+    /** @type {number | undefined} */
+    let growth
+    for (const snapshots of this.#snapshots.values()) {
+      const born = snapshots.findIndex(({ counts }) => counts.has(key))
+      const first = snapshots[Math.max(0, born - 1)]
+      const last = snapshots[snapshots.length - 1]
+      const ms = last.time - first.time
+      if (born === -1 || ms < STEP_MS) continue
+      growth = (growth ?? 0) + ((last.counts.get(key) ?? 0) - (first.counts.get(key) ?? 0)) / ms * 60_000
+    }
+    return growth
   }
 
-  /** @param {import('./blocker-figures').BlockerFigures} blocker @param {number} unixMs */
+  /** @param {import('./thread-figures').BlockerFigures} blocker @param {number} unixMs */
   #addBlocker ({ site, count, ms, worstMs, stack }, unixMs) {
     const row = this.#blockers.get(site) ?? { site, count: 0, ms: 0, worstMs: 0, lastUnixMs: 0, stack }
     this.#blockers.delete(site) // the last one comes last
@@ -145,9 +159,8 @@ class Model {
     row.ms += ms
     row.lastUnixMs = unixMs
     if (worstMs >= row.worstMs) Object.assign(row, { worstMs, stack })
-    if (this.#blockers.size <= MAX_BLOCKERS) return
     const [oldest] = this.#blockers.keys()
-    this.#blockers.delete(oldest)
+    if (this.#blockers.size > MAX_BLOCKERS) this.#blockers.delete(oldest)
   }
 
   /** Whether no thread has told figures yet. */
@@ -157,7 +170,6 @@ class Model {
   frame (windowMs) {
     const sum = this.history.sum(windowMs)
     const answers = this.#answers
-    const handles = handleRows(answers)
     const oldest = answers.map(({ figures }) => figures?.oldest).filter((request) => request !== undefined)
     const blockedMs = answers.map(({ facts }) => facts.blockedMs).filter((ms) => ms !== undefined)
     return {
@@ -169,7 +181,7 @@ class Model {
       inFlight: answers.reduce((count, { figures }) => count + (figures?.inFlight ?? 0), 0),
       oldest: oldest.sort((a, b) => b.ms - a.ms)[0],
       waits: waitRows(answers),
-      handles: handles.map((row) => ({ ...row, perMinute: this.#growthOf(row) })),
+      handles: handleRows(answers).map((row) => ({ ...row, perMinute: this.#growthOf(row) })),
       handleCount: answers.reduce((count, { facts, figures }) => count + (figures ?? facts).handles.count, 0),
       blockers: [...this.#blockers.values()],
       blockedMs: blockedMs.length === 0 ? undefined : Math.min(...blockedMs),
@@ -178,26 +190,12 @@ class Model {
   }
 }
 
-/**
- * Returns the growth of a thread that is new: what was open when its figures were started is known as well.
- * @param {Answer} answer
- * @param {number} time ms
- */
-function growthSinceStart (answer, time) {
-  const growth = new Growth()
-  const { figures } = answer
-  if (figures !== undefined) growth.add(countsOf({ ...answer, figures: undefined }), time - figures.ms)
-  return growth
-}
-
-/** @param {Answer} answer @returns {Map<string, number>} what is open, by group */
-function countsOf (answer) {
-  return new Map(handleRows([answer]).map((row) => [keyOf(row), row.count]))
-}
-
-/** @param {TopFigures | undefined} figures @returns {TopFigures | undefined} */
-function withoutRoutes (figures) {
-  return figures === undefined ? undefined : { ...figures, routes: [], blockers: [] }
+/** @param {import('./sites').OpenFigures} handles @returns {Map<string, number>} what is open, by group */
+function countsOf ({ groups }) {
+  /** @type {Map<string, number>} */
+  const counts = new Map()
+  for (const group of groups) counts.set(keyOf(group), (counts.get(keyOf(group)) ?? 0) + group.count)
+  return counts
 }
 
 /** @param {string} name @param {RouteCounts} counts @param {number} ms @returns {RouteRow} */
@@ -210,32 +208,30 @@ function routeRow (name, { count, errors, lost, sumUs, maxUs, buckets }, ms) {
 
 /** @param {Answer[]} answers @returns {WaitRow[] | undefined} */
 function waitRows (answers) {
-  /** @type {Map<string, WaitRow>} */
-  const rows = new Map()
-  let isKnown = false
-  for (const { key, figures } of answers) {
-    if (figures?.waits === undefined) continue
-    isKnown = true
-    for (const { site, label, isOfRequest, count, chain } of figures.waits) {
-      const id = `${isOfRequest} ${label} ${site}`
-      const row = rows.get(id)
-      if (row === undefined) rows.set(id, { site, label, isOfRequest, count, place: { key, chain } })
-      else row.count += count
-    }
-  }
-  return isKnown ? [...rows.values()] : undefined
+  const sampled = answers.filter(({ figures }) => figures?.waits !== undefined)
+  return sampled.length === 0 ? undefined : merge(sampled, ({ figures }) => figures?.waits ?? [])
 }
 
 /** @param {Answer[]} answers @returns {HandleRow[]} */
 function handleRows (answers) {
-  /** @type {Map<string, HandleRow>} */
+  return merge(answers, ({ facts, figures }) => (figures ?? facts).handles.groups)
+}
+
+/**
+ * Adds up the counts of groups that are the same in several threads.
+ * @param {Answer[]} answers
+ * @param {(answer: Answer) => Array<{ chain: number, count: number }>} groupsOf
+ * @returns {any[]} rows, with the place of the first one
+ */
+function merge (answers, groupsOf) {
+  /** @type {Map<string, any>} */
   const rows = new Map()
-  for (const { key, facts, figures } of answers) {
-    for (const { noun, site, count, chain } of (figures ?? facts).handles.groups) {
-      const id = keyOf({ noun, site })
+  for (const answer of answers) {
+    for (const { count, chain, ...group } of groupsOf(answer)) {
+      const id = JSON.stringify(group)
       const row = rows.get(id)
-      if (row === undefined) rows.set(id, { noun, site, count, perMinute: undefined, place: { key, chain } })
-      else row.count += count
+      if (row !== undefined) row.count += count
+      else rows.set(id, { ...group, count, place: { key: answer.key, chain } })
     }
   }
   return [...rows.values()]
@@ -246,10 +242,9 @@ const keyOf = ({ noun, site }) => `${noun} ${site}`
 
 /** @param {Answer} answer @returns {ThreadRow} */
 function threadRow ({ key, facts: { pid, threadId, name }, figures, silentMs }) {
-  const { ms = 0, thread } = figures ?? {}
-  const share = (/** @type {number | undefined} */ cpuMs) =>
-    cpuMs === undefined || ms === 0 ? undefined : cpuMs / ms
-  const count = (figures?.routes ?? []).reduce((sum, route) => sum + route.count, 0)
+  const { ms = 0, thread, routes = [] } = figures ?? {}
+  const share = (/** @type {number | undefined} */ part) =>
+    part === undefined || ms === 0 ? undefined : part / ms
   return {
     key,
     pid,
@@ -262,7 +257,7 @@ function threadRow ({ key, facts: { pid, threadId, name }, figures, silentMs }) 
     maxDelayMs: thread?.loop.maxMs ?? NaN,
     rss: thread?.process?.rss,
     heap: thread?.heap.used ?? NaN,
-    perSecond: ms === 0 ? 0 : count / ms * 1000,
+    perSecond: (share(routes.reduce((sum, { count }) => sum + count, 0)) ?? 0) * 1000,
     silentMs
   }
 }

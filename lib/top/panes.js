@@ -21,23 +21,19 @@ const { shortFrame } = require('../text')
  * @property {string} letter that chooses it
  * @property {Column[]} columns the first one is wide
  * @property {number} sort index of the column that rows are sorted by at first
- * @property {(frame: Frame) => any[]} rows
- * @property {(row: any) => string} id
- * @property {(row: any) => Reason | undefined} why
+ * @property {'routes' | 'waits' | 'handles' | 'blockers' | 'threads'} rows of a frame
  * @property {(frame: Frame) => string} empty a sentence where there is no row
  */
 
 const MEGABYTE = 1e6
 
-/** @param {number} ms */
-const duration = (ms) => Number.isNaN(ms) ? '-' : time(ms)
+/** @param {(value: number) => string} format @returns {(value?: number) => string} a dash: not known */
+const orDash = (format) => (value) => value === undefined || Number.isNaN(value) ? '-' : format(value)
+const duration = orDash(time)
+const share = orDash(percent)
+const megabytes = orDash((bytes) => `${digits(bytes / MEGABYTE)} MB`)
 /** @param {number} count */
 const counter = (count) => count === 0 ? '-' : grouped(count)
-/** @param {number | undefined} share */
-const share = (share) => share === undefined || Number.isNaN(share) ? '-' : percent(share)
-/** @param {number | undefined} bytes */
-const megabytes = (bytes) =>
-  bytes === undefined || Number.isNaN(bytes) ? '-' : `${digits(bytes / MEGABYTE)} MB`
 /** @param {string} site a frame, or what was called */
 const place = (site) => word(shortFrame(site))
 
@@ -48,9 +44,14 @@ function growth (perMinute) {
   return `${perMinute > 0 ? '+' : '-'}${digits(Math.abs(perMinute))}`
 }
 
-/** @param {string} key @param {string} title @param {(value: any) => string} text @returns {Column} */
+/**
+ * @param {string} key of a row
+ * @param {string} title
+ * @param {(value: any, row: any) => string} text
+ * @returns {Column}
+ */
 function column (key, title, text) {
-  return { title, value: (row) => row[key], text: (row) => text(row[key]) }
+  return { title, value: (row) => row[key], text: (row) => text(row[key], row) }
 }
 
 /** @type {Pane[]} */
@@ -59,7 +60,7 @@ const panes = [
     name: 'Routes',
     letter: 'r',
     columns: [
-      column('name', 'route', word),
+      column('name', 'route', (name) => word(name)),
       column('perSecond', 'req/s', digits),
       column('p50Ms', 'p50', duration),
       column('p99Ms', 'p99', duration),
@@ -68,9 +69,7 @@ const panes = [
       column('lost', 'lost', counter)
     ],
     sort: 1,
-    rows: (frame) => frame.routes,
-    id: (row) => row.name,
-    why: () => undefined,
+    rows: 'routes',
     empty: () => 'No request was answered yet.'
   },
   {
@@ -83,12 +82,9 @@ const panes = [
       column('count', 'waiting', digits)
     ],
     sort: 3,
-    rows: (frame) => frame.waits ?? [],
-    id: (row) => `${row.isOfRequest} ${row.label} ${row.site}`,
-    why: (row) => ({ place: row.place }),
-    empty: (frame) => frame.waits === undefined
-      ? 'What waits is not known where the filter leaves out promises.'
-      : 'Nothing waits.'
+    rows: 'waits',
+    empty: ({ waits }) =>
+      waits === undefined ? 'What waits is not known where the filter leaves out promises.' : 'Nothing waits.'
   },
   {
     name: 'Handles',
@@ -100,9 +96,7 @@ const panes = [
       column('perMinute', 'per min', growth)
     ],
     sort: 3,
-    rows: (frame) => frame.handles,
-    id: (row) => `${row.noun} ${row.site}`,
-    why: (row) => ({ place: row.place }),
+    rows: 'handles',
     empty: () => 'Nothing is open.'
   },
   {
@@ -115,38 +109,26 @@ const panes = [
       column('ms', 'in all', duration)
     ],
     sort: 3,
-    rows: (frame) => frame.blockers,
-    id: (row) => row.site,
-    why: (row) => ({ stack: row.stack }),
-    empty: (frame) => frame.blockedMs === undefined
+    rows: 'blockers',
+    empty: ({ blockedMs }) => blockedMs === undefined
       ? 'Blocking callbacks are not watched: --blocked 50 reports those of 50 ms and above.'
-      : `No callback took ${frame.blockedMs} ms or more.`
+      : `No callback took ${blockedMs} ms or more.`
   },
   {
     name: 'Processes',
     letter: 'c',
     columns: [
-      {
-        title: 'process',
-        value: (row) => row.pid,
-        text: ({ pid, threadId, name }) =>
-          word(`${pid}${threadId === 0 ? '' : ` thread ${threadId}`} ${baseName(name)}`)
-      },
+      column('pid', 'process', (pid, row) => word(`${threadName(row)} ${row.name.replace(/^.*[/\\]/s, '')}`)),
       column('perSecond', 'req/s', digits),
       { title: 'CPU', value: cpuShare, text: (row) => share(cpuShare(row)) },
       column('loopShare', 'busy', share),
       column('delayMs', 'delay p99', duration),
-      { title: 'heap', value: (row) => row.heap, text: (row) => megabytes(row.heap) },
-      {
-        title: 'RSS',
-        value: (row) => row.rss,
-        text: ({ rss, silentMs }) => silentMs > 0 ? `silent ${duration(silentMs)}` : megabytes(rss)
-      }
+      column('heap', 'heap', megabytes),
+      column('rss', 'RSS', (rss, { silentMs }) =>
+        silentMs > 0 ? `silent ${duration(silentMs)}` : megabytes(rss))
     ],
     sort: 2,
-    rows: (frame) => frame.threads,
-    id: (row) => row.key,
-    why: () => undefined,
+    rows: 'threads',
     empty: () => 'No process answers.'
   }
 ]
@@ -159,9 +141,20 @@ function cpuShare ({ cpuShare, processShare }) {
   return cpuShare ?? processShare
 }
 
-/** @param {string} file */
-function baseName (file) {
-  return file.slice(Math.max(file.lastIndexOf('/'), file.lastIndexOf('\\')) + 1)
+/** @param {{ pid: number, threadId: number }} thread */
+function threadName ({ pid, threadId }) {
+  return threadId === 0 ? String(pid) : `${pid} thread ${threadId}`
+}
+
+/** Returns what a row is known by, whatever its figures are. @param {any} row @returns {string} */
+function idOf ({ key, isOfRequest, label, noun, name, site }) {
+  return key ?? [isOfRequest, label, noun, name, site].join(' ').trim()
+}
+
+/** Returns what tells why there is a row. @param {any} row @returns {Reason | undefined} */
+function reasonOf ({ place, stack }) {
+  if (place !== undefined) return { place }
+  return stack === undefined ? undefined : { stack }
 }
 
 /**
@@ -171,29 +164,19 @@ function baseName (file) {
  * @param {{ sort: number, filter: string }} choice
  * @returns {any[]}
  */
-function rowsOf (pane, frame, { sort, filter }) {
-  const { value } = pane.columns[sort]
-  const wanted = filter.toLowerCase()
-  const rows = pane.rows(frame).filter((row) => wanted === '' || textOf(pane, row).includes(wanted))
-  return rows.sort((a, b) =>
-    compare(value(b), value(a)) || compare(b.count, a.count) || compare(pane.id(b), pane.id(a)))
-}
-
-/** @param {Pane} pane @param {any} row */
-function textOf ({ columns, id }, row) {
-  return `${id(row)} ${columns.map(({ text }) => text(row)).join(' ')}`.toLowerCase()
+function rowsOf ({ rows, columns }, frame, { sort, filter }) {
+  const { value } = columns[sort]
+  const textOf = (/** @type {any} */ row) => [idOf(row), ...columns.map(({ text }) => text(row))].join(' ')
+  return (frame[rows] ?? []).filter((row) => textOf(row).toLowerCase().includes(filter.toLowerCase()))
+    .sort((/** @type {any} */ a, /** @type {any} */ b) =>
+      compare(value(b), value(a)) || compare(b.count, a.count) || compare(idOf(b), idOf(a)))
 }
 
 /** @param {any} a @param {any} b @returns {number} unknown values come first, texts the other way round */
 function compare (a, b) {
   if (typeof a === 'string') return a < b ? 1 : a > b ? -1 : 0
-  const [first, second] = [a, b].map(rankOf)
+  const [first, second] = [a, b].map((value) => Number.isNaN(Number(value)) ? -Infinity : Number(value))
   return first === second ? 0 : first - second
 }
 
-/** @param {any} value */
-function rankOf (value) {
-  return value === undefined || Number.isNaN(value) ? -Infinity : Number(value)
-}
-
-module.exports = { baseName, cpuShare, duration, megabytes, panes, rowsOf, share }
+module.exports = { cpuShare, duration, idOf, megabytes, panes, reasonOf, rowsOf, share, threadName }

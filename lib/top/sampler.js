@@ -5,13 +5,13 @@
 
 const timers = require('node:timers') // programs replace the global ones
 const { threadId } = require('node:worker_threads')
-const guard = require('../context/guard')
 const { now } = require('../context/clock')
-const { createBlockerFigures } = require('./blocker-figures')
-const { createServedFigures } = require('./served-figures')
-const { createSiteFigures } = require('./site-figures')
+const guard = require('../context/guard')
 const { runInSlices } = require('../ask/session')
-const { createThreadFigures } = require('./thread-figures')
+const { settings } = require('../settings')
+const { ServedFigures } = require('./served')
+const { SiteFigures } = require('./sites')
+const { Blockers, ThreadFigures } = require('./thread-figures')
 
 const SAMPLE_MS = 250
 const LEASE_MS = 30_000 // without a question, beyond three intervals
@@ -27,89 +27,98 @@ const LEASE_MS = 30_000 // without a question, beyond three intervals
  * @property {string} name of the program
  * @property {string} node version
  * @property {number | undefined} blockedMs from which callbacks are reported; undefined: none are
- * @property {import('./site-figures').OpenFigures} handles what is open already
+ * @property {import('./sites').OpenFigures} handles what is open already
  *
  * @typedef {object} TopFigures of a thread, since it was asked last
  * @property {number} ms how long that was
  * @property {boolean} enabled tracing is on
- * @property {import('./served-figures').RouteFigures[]} routes
+ * @property {import('./served').RouteFigures[]} routes
  * @property {number} inFlight
  * @property {{ ms: number, name: string } | undefined} oldest request that is in flight
- * @property {import('./thread-figures').ThreadFigures} thread
- * @property {import('./blocker-figures').BlockerFigures[]} blockers
- * @property {import('./site-figures').WaitFigures[] | undefined} waits undefined: not known
- * @property {import('./site-figures').OpenFigures} handles
+ * @property {import('./thread-figures').Figures} thread
+ * @property {import('./thread-figures').BlockerFigures[]} blockers
+ * @property {import('./sites').WaitFigures[] | undefined} waits undefined: not known
+ * @property {import('./sites').OpenFigures} handles
  *
  * @typedef {import('../ask/session').Session} Session
- * @typedef {import('../tracer/wiring').Wiring} Wiring
  */
 
 class Sampler {
-  /** @param {TopOptions} options @param {Wiring} wiring */
+  #wiring
+  #leaseMs
+  #readAt = now()
+  #wasEnabled = settings.enabled
+  #isSampling = false
+  isStopped = false
+  #thread = new ThreadFigures()
+  #served
+  #sites
+  #blockers
+
+  /** @param {TopOptions} options @param {import('../tracer/wiring').Wiring} wiring */
   constructor ({ intervalMs = 1000, blockedMs }, wiring) {
-    this.wiring = wiring
-    this.leaseMs = LEASE_MS + 3 * intervalMs
-    this.readAt = now()
-    this.wasEnabled = wiring.settings.enabled
-    this.isStopped = false
-    this.isSampling = false
-    this.served = createServedFigures(wiring.loadKoaRoutes().routeTextOf)
-    this.thread = createThreadFigures()
-    this.sites = createSiteFigures(wiring)
-    this.blockers = createBlockerFigures(wiring.blockedObservers, blockedMs)
-    this.unsubscribe = wiring.channels.subscribe(this.served.subscriptions)
-    this.timer = timers.setInterval(() => guard.run(this.tick), SAMPLE_MS).unref()
+    this.#wiring = wiring
+    this.#leaseMs = LEASE_MS + 3 * intervalMs
+    this.#served = new ServedFigures(wiring.loadKoaRoutes().routeTextOf)
+    this.#sites = new SiteFigures(() => wiring.queries())
+    this.#blockers = new Blockers(wiring.blockedObservers, blockedMs)
+    this.unsubscribe = wiring.channels.subscribe(this.#served.subscriptions)
+    this.timer = timers.setInterval(() => guard.run(this.#tick), SAMPLE_MS).unref()
   }
 
-  tick = () => {
+  #tick = () => {
     try {
-      if (now() - this.readAt > this.leaseMs) return this.stop()
-      const { enabled } = this.wiring.settings
-      if (enabled && !this.wasEnabled) this.served.forgetOpen()
-      this.wasEnabled = enabled
-      this.served.sweep()
-      if (enabled && !this.isSampling) this.sample()
+      if (now() - this.#readAt > this.#leaseMs) return this.stop()
+      const { enabled } = settings
+      if (enabled && !this.#wasEnabled) this.#served.forgetOpen()
+      this.#wasEnabled = enabled
+      this.#served.sweep()
+      if (!enabled || this.#isSampling) return
+      this.#isSampling = true
+      const done = () => { this.#isSampling = false }
+      runInSlices(this.#sites.sample(), { done, failed: this.#failed, isOver: () => this.isStopped })
     } catch (error) {
-      this.failed(error)
+      this.#failed(error)
     }
   }
 
-  sample () {
-    this.isSampling = true
-    runInSlices(this.sites.sample(), {
-      done: () => { this.isSampling = false },
-      failed: this.failed,
-      isOver: () => this.isStopped
-    })
-  }
-
   /** @param {unknown} error */
-  failed = (error) => {
-    this.wiring.events.failed(error)
+  #failed = (error) => {
+    this.#wiring.events.failed(error)
     this.stop()
   }
 
-  /** Adds the requests that are in flight already. @returns {Generator<undefined, void>} */
-  * adoptOpen () {
-    for (const served of this.wiring.queries().live().servedRequests()) {
+  /** Adds the requests that are in flight already. @returns {Generator<undefined, TopFacts>} */
+  * start () {
+    for (const served of this.#wiring.queries().live().servedRequests()) {
       if (served === undefined) yield undefined
-      else if (served.time !== undefined) this.served.adopt({ ...served, time: served.time })
+      else if (served.time !== undefined) this.#served.adopt({ ...served, time: served.time })
+    }
+    yield * this.#sites.countHandles()
+    return {
+      pid: process.pid,
+      threadId,
+      name: String(process.argv[1] ?? process.argv[0] ?? ''),
+      node: process.version,
+      blockedMs: settings.options.blocked ?? this.#wiring.blockedObservers.ms,
+      handles: this.#sites.open
     }
   }
 
   /** @returns {Generator<undefined, TopFigures>} */
   * read () {
-    yield * this.sites.countHandles()
+    yield * this.#sites.countHandles()
     const time = now()
-    const ms = time - this.readAt
-    this.readAt = time
+    const ms = time - this.#readAt
+    this.#readAt = time
     return {
       ms,
-      enabled: this.wiring.settings.enabled,
-      ...this.served.read(),
-      thread: this.thread.read(),
-      blockers: this.blockers.read(),
-      ...this.sites.read()
+      enabled: settings.enabled,
+      ...this.#served.read(),
+      thread: this.#thread.read(),
+      blockers: this.#blockers.read(),
+      waits: this.#sites.readWaits(),
+      handles: this.#sites.open
     }
   }
 
@@ -118,8 +127,8 @@ class Sampler {
     this.isStopped = true
     timers.clearInterval(this.timer)
     this.unsubscribe()
-    this.thread.stop()
-    this.blockers.stop()
+    this.#thread.stop()
+    this.#blockers.stop()
   }
 }
 
@@ -129,38 +138,26 @@ class Sampler {
  * @param {Session} session
  * @returns {Generator<undefined, TopFacts>}
  */
-function * startTop (options, session) {
-  stopTop({}, session)
-  const { wiring } = session.tracer
-  const sampler = new Sampler(options, wiring)
+function startTop (options, session) {
+  stopTop(session)
+  const sampler = new Sampler(options, session.tracer.wiring)
   session.kept.set('top', { sampler, stop: session.onEnd(sampler.stop) })
-  yield * sampler.adoptOpen()
-  yield * sampler.sites.countHandles()
-  const { blocked } = wiring.settings.options
-  return {
-    pid: process.pid,
-    threadId,
-    name: String(process.argv[1] ?? process.argv[0] ?? ''),
-    node: process.version,
-    blockedMs: blocked ?? wiring.blockedObservers.ms,
-    handles: sampler.sites.open()
-  }
+  return sampler.start()
 }
 
 /**
  * Returns the figures since the last call, and starts again.
- * @param {{}} _
  * @param {Session} session
- * @returns {Generator<undefined, TopFigures | undefined>} undefined: it was not started, or has stopped
+ * @returns {Generator<undefined, TopFigures> | undefined} undefined: it was not started, or has stopped
  */
-function * readTop (_, session) {
+function readTop (session) {
   /** @type {Sampler | undefined} */
   const sampler = session.kept.get('top')?.sampler
-  return sampler === undefined || sampler.isStopped ? undefined : yield * sampler.read()
+  return sampler === undefined || sampler.isStopped ? undefined : sampler.read()
 }
 
-/** Takes everything back. @param {{}} _ @param {Session} session */
-function stopTop (_, session) {
+/** Takes everything back. @param {Session} session */
+function stopTop (session) {
   session.kept.get('top')?.stop()
   session.kept.delete('top')
 }

@@ -6,7 +6,7 @@ const { clean } = require('../text')
 const { noColours, time } = require('../../report/render/text-parts')
 const { columnsOf } = require('../../report/render/wrap')
 const { curveLine, cut, loadLine, requestLine, tableLines, titleLine } = require('./lines')
-const { panes, rowsOf } = require('./panes')
+const { idOf, panes, reasonOf, rowsOf } = require('./panes')
 
 /**
  * @typedef {import('./model').Frame} Frame
@@ -24,6 +24,8 @@ const SPANS = [
   { ms: 3_600_000, stepMs: 60_000 }
 ]
 const STEPS = 60 // of a curve
+/** Rows that a key goes on. @type {Record<string, number>} */
+const STEPS_OF = { up: -1, down: 1, pageup: -10, pagedown: 10 }
 const MAX_FILTER = 60 // characters
 const HIGH = 12 // rows of a screen that has room for the whole head
 const LOW = 8 // for its last two lines
@@ -41,11 +43,12 @@ const HELP = [
 const HINT = 'q quit  Tab pane  s sort  / filter  p pause  w why  t span  ? help'
 
 class Screen {
-  #pane = 0
-  #sorts = panes.map(({ sort }) => sort)
-  /** row of each pane, by its id @type {Array<string | undefined>} */
-  #selected = panes.map(() => undefined)
-  #span = 0
+  #pane = panes[0]
+  /** index of the column, by pane */
+  #sorts = new Map(panes.map((pane) => [pane, pane.sort]))
+  /** id of the row, by pane @type {Map<import('./panes').Pane, string>} */
+  #selected = new Map()
+  #span = SPANS[0]
   #filter = ''
   #isTyping = false
   /** text over the table; undefined: the table is shown @type {string[] | undefined} */
@@ -58,11 +61,11 @@ class Screen {
    * @param {Model} model
    * @param {{ name: string, sort?: number, filter?: string }} options name of what is observed
    */
-  constructor (model, { name, sort, filter = '' }) {
+  constructor (model, { name, sort = panes[0].sort, filter = '' }) {
     this.model = model
     this.name = name
     this.#filter = filter
-    if (sort !== undefined) this.#sorts[0] = sort
+    this.#sorts.set(panes[0], sort)
   }
 
   /** Shows text over the table: an answer. @param {string} text */
@@ -72,18 +75,18 @@ class Screen {
   }
 
   #frame () {
-    return this.#paused ?? this.model.frame(SPANS[this.#span].ms)
+    return this.#paused ?? this.model.frame(this.#span.ms)
   }
 
+  #sort () {
+    return /** @type {number} */ (this.#sorts.get(this.#pane))
+  }
+
+  /** Returns the rows of the pane, and which is selected: one that is gone has made room for another. */
   #rows () {
-    const choice = { sort: this.#sorts[this.#pane], filter: this.#filter }
-    return rowsOf(panes[this.#pane], this.#frame(), choice)
-  }
-
-  /** @param {any[]} rows @returns {number} of the selected row: one that is gone has made room for another */
-  #selectedIndex (rows) {
-    const id = this.#selected[this.#pane]
-    return Math.max(0, rows.findIndex((row) => panes[this.#pane].id(row) === id))
+    const rows = rowsOf(this.#pane, this.#frame(), { sort: this.#sort(), filter: this.#filter })
+    const id = this.#selected.get(this.#pane)
+    return { rows, index: Math.max(0, rows.findIndex((row) => idOf(row) === id)) }
   }
 
   /**
@@ -95,83 +98,58 @@ class Screen {
   press (text, { name, ctrl = false, shift = false }) {
     if (ctrl && (name === 'c' || name === 'd')) return { quit: true }
     if (this.#isTyping) return this.#type(text, name, ctrl)
-    if (this.#text !== undefined) return this.#read(text, name)
     const letter = ctrl ? undefined : text
     if (letter === 'q') return { quit: true }
-    if (name === 'escape') this.#filter = ''
-    else if (name === 'tab') this.#choose(this.#pane + (shift ? panes.length - 1 : 1))
-    else if (letter === '/') this.#isTyping = true
-    else if (letter === 'p' || letter === ' ') this.#pause()
-    else if (letter === 't') this.#span = (this.#span + 1) % SPANS.length
-    else if (letter === '?') this.show(HELP.join('\n'))
-    else if (letter === 's' || name === 'right') this.#sortBy(this.#sorts[this.#pane] + 1)
-    else if (name === 'left') this.#sortBy(this.#sorts[this.#pane] + panes[this.#pane].columns.length - 1)
-    else if (/^[1-9]$/.test(letter ?? '')) this.#sortBy(Number(letter) - 1, true)
-    else if (name === 'up' || name === 'down') this.#move(name === 'up' ? -1 : 1)
-    else if (name === 'pageup' || name === 'pagedown') this.#move(name === 'pageup' ? -10 : 10)
-    else if (name === 'return' || name === 'enter' || letter === 'w') return this.#ask()
-    else {
-      const index = panes.findIndex((pane) => pane.letter === letter)
-      if (index !== -1) this.#choose(index)
+    const steps = name === undefined ? undefined : STEPS_OF[name]
+    if (this.#text !== undefined) {
+      if (steps === undefined) this.#text = undefined
+      else this.#scrolled += steps
+      return
     }
-    return undefined
-  }
-
-  #pause () {
-    this.#paused = this.#paused === undefined ? this.#frame() : undefined
+    const pane = panes.find((other) => other.letter === letter)
+    if (pane !== undefined) this.#pane = pane
+    else if (steps !== undefined) this.#move(steps)
+    else if (name === 'escape') this.#filter = ''
+    else if (name === 'tab') this.#pane = after(panes, this.#pane, shift ? -1 : 1)
+    else if (letter === '/') this.#isTyping = true
+    else if (letter === 'p' || letter === ' ') this.#paused = this.#paused ? undefined : this.#frame()
+    else if (letter === 't') this.#span = after(SPANS, this.#span, 1)
+    else if (letter === '?') this.show(HELP.join('\n'))
+    else if (letter === 's' || name === 'right') this.#sortBy(this.#sort() + 1)
+    else if (name === 'left') this.#sortBy(this.#sort() + this.#pane.columns.length - 1)
+    else if (this.#pane.columns[Number(letter) - 1] !== undefined) this.#sortBy(Number(letter) - 1)
+    else if (name === 'return' || name === 'enter' || letter === 'w') return this.#ask()
   }
 
   /** @param {number} index */
-  #choose (index) {
-    this.#pane = index % panes.length
-  }
-
-  /** @param {number} index @param {boolean} [isExact] one that there is not is no choice */
-  #sortBy (index, isExact = false) {
-    const { length } = panes[this.#pane].columns
-    if (!isExact || index < length) this.#sorts[this.#pane] = index % length
+  #sortBy (index) {
+    this.#sorts.set(this.#pane, index % this.#pane.columns.length)
   }
 
   /** @param {number} steps */
   #move (steps) {
-    const rows = this.#rows()
-    if (rows.length === 0) return
-    const index = Math.min(rows.length - 1, Math.max(0, this.#selectedIndex(rows) + steps))
-    this.#selected[this.#pane] = panes[this.#pane].id(rows[index])
+    const { rows, index } = this.#rows()
+    const row = rows[Math.min(rows.length - 1, Math.max(0, index + steps))]
+    if (row !== undefined) this.#selected.set(this.#pane, idOf(row))
   }
 
   /** @returns {Action | undefined} */
   #ask () {
-    const rows = this.#rows()
-    const row = rows[this.#selectedIndex(rows)]
-    const reason = row === undefined ? undefined : panes[this.#pane].why(row)
+    const { rows, index } = this.#rows()
+    const reason = rows.length === 0 ? undefined : reasonOf(rows[index])
     if (reason !== undefined) return { ask: reason }
     this.show('Waits, handles and blockers have a chain: choose one of them with a, h or b.')
   }
 
   /** @param {string | undefined} text @param {string | undefined} name @param {boolean} ctrl */
   #type (text, name, ctrl) {
-    if (name === 'escape') {
-      this.#filter = ''
-      this.#isTyping = false
-    } else if (name === 'return' || name === 'enter') {
-      this.#isTyping = false
-    } else if (name === 'backspace') {
-      this.#filter = [...this.#filter].slice(0, -1).join('')
-    } else if (text !== undefined && !ctrl && clean(text) === text) {
+    if (name === 'escape') this.#filter = ''
+    if (name === 'escape' || name === 'return' || name === 'enter') this.#isTyping = false
+    else if (name === 'backspace') this.#filter = [...this.#filter].slice(0, -1).join('')
+    else if (text !== undefined && !ctrl && clean(text) === text) {
       this.#filter = (this.#filter + text).slice(0, MAX_FILTER)
     }
     return undefined
-  }
-
-  /** @param {string | undefined} text @param {string | undefined} name @returns {Action | undefined} */
-  #read (text, name) {
-    if (name === 'up') this.#scrolled--
-    else if (name === 'down') this.#scrolled++
-    else if (name === 'pageup') this.#scrolled -= 10
-    else if (name === 'pagedown') this.#scrolled += 10
-    else this.#text = undefined
-    return text === 'q' ? { quit: true } : undefined
   }
 
   /**
@@ -180,29 +158,32 @@ class Screen {
    * @returns {string[]} as many as there are rows, none wider than the screen
    */
   lines ({ columns, rows, colours = noColours }) {
-    const frame = this.#frame()
-    const head = this.#head(frame, columns, colours).slice(rows >= HIGH ? 0 : rows >= LOW ? -2 : -1)
+    const head = this.#head(columns, colours).slice(rows >= HIGH ? 0 : rows >= LOW ? -2 : -1)
     const room = Math.max(0, rows - head.length - 1)
-    const isTable = this.#text === undefined
-    const body = isTable ? this.#table(frame, columns, room, colours) : this.#page(columns, room)
-    const filled = [...body, ...Array(Math.max(0, room - body.length)).fill('')].slice(0, room)
-    return [...head, ...filled, this.#foot(columns, colours)].slice(-Math.max(1, rows))
+    const text = this.#text
+    const body = text === undefined ? this.#table(columns, room, colours) : this.#page(text, columns, room)
+    const empty = Array(Math.max(0, room - body.length)).fill('')
+    const lines = [...head, ...body.slice(0, room), ...empty, colours.dim(cut(this.#foot(), columns))]
+    return lines.slice(-Math.max(1, rows))
   }
 
-  /** @param {Frame} frame @param {number} width @param {Colours} colours */
-  #head (frame, width, colours) {
-    const { stepMs } = SPANS[this.#span]
-    const rows = panes[this.#pane].name === 'Routes' ? this.#rows() : []
-    const route = this.#selected[0] === undefined ? undefined : rows[this.#selectedIndex(rows)]?.name
-    const curve = curveLine(this.model.history.steps(stepMs, STEPS), width, route)
-    const tabs = panes.map((pane, i) => {
-      const title = pane.rows(frame).length === 0 ? pane.name : `${pane.name} ${pane.rows(frame).length}`
-      return { title: i === this.#pane ? `[${title}]` : ` ${title} `, isChosen: i === this.#pane }
+  /** @param {number} width @param {Colours} colours */
+  #head (width, colours) {
+    const frame = this.#frame()
+    const { rows, index } = this.#rows()
+    const route = this.#pane === panes[0] && this.#selected.has(panes[0]) ? rows[index]?.name : undefined
+    const curve = curveLine(this.model.history.steps(this.#span.stepMs, STEPS), width, route)
+    const tabs = panes.map((pane) => {
+      const count = frame[pane.rows]?.length ?? 0
+      const title = count === 0 ? pane.name : `${pane.name} ${count}`
+      return pane === this.#pane ? `[${title}]` : ` ${title} `
     })
-    const hasRoom = columnsOf(tabs.map(({ title }) => title).join(' ')) <= width
-    const tabLine = hasRoom
-      ? tabs.map(({ title, isChosen }) => isChosen ? colours.bold(title) : colours.dim(title)).join(' ')
-      : cut(tabs.filter(({ isChosen }) => isChosen).map(({ title }) => title).join(''), width)
+    const isWide = columnsOf(tabs.join(' ')) <= width
+    const shown = isWide ? tabs : tabs.filter((tab) => tab.startsWith('['))
+    const tabLine = shown.map((tab) => {
+      const text = cut(tab, width)
+      return tab.startsWith('[') ? colours.bold(text) : colours.dim(text)
+    }).join(' ')
     return [
       colours.bold(titleLine(frame, width, this.name, this.#paused === undefined ? '' : 'paused')),
       cut(loadLine(frame), width),
@@ -212,37 +193,46 @@ class Screen {
     ]
   }
 
-  /** @param {Frame} frame @param {number} width @param {number} room @param {Colours} colours */
-  #table (frame, width, room, colours) {
-    const pane = panes[this.#pane]
-    const rows = this.#rows()
+  /** @param {number} width @param {number} room @param {Colours} colours */
+  #table (width, room, colours) {
+    const { rows, index } = this.#rows()
+    const frame = this.#frame()
     if (rows.length === 0) {
-      const hasRows = pane.rows(frame).length > 0
-      return [cut(hasRows ? `Nothing matches ${JSON.stringify(this.#filter)}.` : pane.empty(frame), width)]
+      const isFiltered = (frame[this.#pane.rows]?.length ?? 0) > 0
+      const reason = isFiltered ? `Nothing matches ${JSON.stringify(this.#filter)}.` : this.#pane.empty(frame)
+      return [cut(reason, width)]
     }
-    const index = this.#selectedIndex(rows)
     const visible = Math.max(1, room - 1)
     const start = Math.max(0, Math.min(index - Math.floor(visible / 2), rows.length - visible))
-    const lines = tableLines(pane, rows.slice(start, start + visible), {
-      width: width - 2, sort: this.#sorts[this.#pane], marked: rows[index], colours
+    const lines = tableLines(this.#pane, rows.slice(start, start + visible), {
+      width: width - 2, sort: this.#sort(), marked: rows[index], colours
     })
     return lines.map((line, i) => `${i > 0 && start + i - 1 === index ? '› ' : '  '}${line}`)
   }
 
-  /** @param {number} width @param {number} room */
-  #page (width, room) {
-    const text = this.#text ?? []
+  /** @param {string[]} text @param {number} width @param {number} room */
+  #page (text, width, room) {
     this.#scrolled = Math.max(0, Math.min(this.#scrolled, text.length - room))
     return text.slice(this.#scrolled, this.#scrolled + room).map((line) => cut(line, width))
   }
 
-  /** @param {number} width @param {Colours} colours */
-  #foot (width, colours) {
-    if (this.#isTyping) return cut(`/${this.#filter}_  Enter keeps the filter, Esc clears it`, width)
+  #foot () {
+    if (this.#isTyping) return `/${this.#filter}_  Enter keeps the filter, Esc clears it`
+    if (this.#text !== undefined) return 'up, down scroll  any other key goes back'
     const filter = this.#filter === '' ? '' : `filter ${JSON.stringify(this.#filter)}  `
-    if (this.#text !== undefined) return colours.dim(cut('up, down scroll  any other key goes back', width))
-    return colours.dim(cut(`${filter}span ${time(SPANS[this.#span].ms)}  ${HINT}`, width))
+    return `${filter}span ${time(this.#span.ms)}  ${HINT}`
   }
+}
+
+/**
+ * Returns the element that is some places after another, around the end.
+ * @template T
+ * @param {T[]} list
+ * @param {T} element
+ * @param {number} places
+ */
+function after (list, element, places) {
+  return list[(list.indexOf(element) + places + list.length) % list.length]
 }
 
 module.exports = { Screen }

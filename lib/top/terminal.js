@@ -6,54 +6,50 @@
 const readline = require('node:readline')
 
 // DEC private modes (xterm, "Control Sequences"): 1049 the alternate screen, 25 the cursor, 7 line wrapping
-const TAKE = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[2J\u001b[H'
+const TAKE = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[2J'
 const RETURN = '\u001b[?7h\u001b[?25h\u001b[?1049l'
-const CLEAR = '\u001b[2J\u001b[H'
+const CLEAR = '\u001b[2J'
+const HOME = '\u001b[H'
+const ERASE_REST = '\u001b[K' // of a line: what is drawn over is not erased before, which would flicker
 const MIN_COLUMNS = 20
 const MIN_ROWS = 4
-const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
+/** @type {Record<string, number>} */
 const SIGNAL_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }
 
 /**
  * Takes the terminal of stdin and stdout over.
  * @param {object} handlers
  * @param {(text: string | undefined, key: import('./screen').Key) => void} handlers.press
- * @param {() => void} handlers.resized
+ * @param {() => void} handlers.draw the size is another one, and nothing is drawn
  * @param {(code: number) => void} handlers.end a signal came, or the terminal is gone: the exit code
  */
-function takeTerminal ({ press, resized, end }) {
+function takeTerminal ({ press, draw, end }) {
   const { stdin, stdout } = process
-  const { createLogUpdate } = /** @type {any} */ (require('log-update'))
-  const draw = createLogUpdate(stdout, { showCursor: true }) // which is hidden by TAKE
   let isTaken = true
 
   function giveBack () {
     if (!isTaken) return
     isTaken = false
     process.off('exit', giveBack).off('uncaughtExceptionMonitor', giveBack)
-    for (const signal of SIGNALS) process.off(signal, onSignal)
+    for (const signal of Object.keys(SIGNAL_CODES)) process.off(signal, onSignal)
     stdout.off('resize', onResize)
     stdin.off('keypress', press).off('end', onEnd).off('error', onEnd)
-    if (stdin.isTTY) ignoring(() => stdin.setRawMode(false))
+    try {
+      if (stdin.isTTY) stdin.setRawMode(false)
+    } catch {} // it is gone
     stdin.pause()
-    ignoring(() => stdout.write(RETURN))
+    stdout.write(RETURN)
   }
 
-  /** @param {keyof typeof SIGNAL_CODES} signal */
-  function onSignal (signal) {
-    end(SIGNAL_CODES[signal])
-  }
-
+  const onSignal = (/** @type {NodeJS.Signals} */ signal) => end(SIGNAL_CODES[signal])
   const onEnd = () => end(0)
-
-  function onResize () {
-    draw.done()
+  const onResize = () => {
     stdout.write(CLEAR)
-    resized()
+    draw()
   }
 
   process.on('exit', giveBack).on('uncaughtExceptionMonitor', giveBack) // so that Node's message stays
-  for (const signal of SIGNALS) process.on(signal, onSignal)
+  for (const signal of Object.keys(SIGNAL_CODES)) process.on(signal, onSignal)
   stdout.write(TAKE)
   stdout.on('resize', onResize)
   if (stdin.isTTY) {
@@ -67,19 +63,14 @@ function takeTerminal ({ press, resized, end }) {
 
     size: () => ({
       columns: Math.max(MIN_COLUMNS, stdout.columns || 80),
-      rows: Math.max(MIN_ROWS, (stdout.rows || 24) - 1) // the cursor stands in the last one
+      rows: Math.max(MIN_ROWS, stdout.rows || 24)
     }),
 
-    /** @param {string[]} lines */
-    draw: (lines) => { if (isTaken) draw(lines.join('\n')) }
+    /** @param {string[]} lines as many as there are rows, or the first ones of a screen that is empty */
+    draw: (lines) => {
+      if (isTaken) stdout.write(`${HOME}${lines.map((line) => line + ERASE_REST).join('\r\n')}`)
+    }
   }
-}
-
-/** @param {() => void} work that fails where the terminal is gone */
-function ignoring (work) {
-  try {
-    work()
-  } catch {}
 }
 
 module.exports = { takeTerminal }

@@ -19,7 +19,7 @@ const MAX_VAGUE = 0.003
 // anything of the lines above its own as well, never of a line below.
 // What is in force, settings.js, anything above it may read.
 const floors = [
-  { 'ask/lines.js': [], 'ask/socket-names.js': [], 'files.js': [], 'listeners.js': [], 'buckets.js': [], 'objects.js': [], 'option-types.js': [], 'path-names.js': [], 'wrap.js': [], 'reasons.js': [], 'standard-error.js': [], 'text.js': [], 'encoding/': [] },
+  { 'ask/protocol.js': [], 'files.js': [], 'listeners.js': [], 'buckets.js': [], 'objects.js': [], 'option-types.js': [], 'path-names.js': [], 'wrap.js': [], 'reasons.js': [], 'standard-error.js': [], 'text.js': [], 'encoding/': [] },
   { 'warnings.js': ['listeners.js'] },
   { 'errors.js': ['text.js', 'warnings.js'], 'options.js': ['option-types.js', 'warnings.js', 'context/', 'errors.js', 'node-objects.js', 'sinks/'] },
   { 'settings.js': ['options.js'] },
@@ -52,7 +52,7 @@ const floors = [
     'top/': ['ask/', 'buckets.js', 'context/', 'handles/', 'listeners.js', 'node-objects.js', 'objects.js', 'path-names.js', 'text.js']
   },
   {
-    'ask/': ['ask/lines.js', 'ask/socket-names.js', 'context/', 'files.js', 'format/', 'node-objects.js', 'options.js', 'standard-error.js', 'warnings.js']
+    'ask/': ['ask/protocol.js', 'context/', 'files.js', 'format/', 'node-objects.js', 'options.js', 'standard-error.js', 'warnings.js']
   },
   { 'tracer.js': ['context/', 'hooks/', 'listeners.js', 'node-objects.js', 'options.js', 'tracer/', 'warnings.js'] },
   { 'api.js': ['context/', 'errors.js', 'hooks/', 'node-objects.js', 'options.js', 'tracer/'] },
@@ -75,12 +75,11 @@ const offline = [
 ]
 // The command line stands on either half. Of what asks a running process its end is beside the other one.
 const commandEnds = {
-  'ask/': ['inspected-thread.js', 'inspector.js', 'meeting.js', 'processes.js', 'signal.js', 'sockets.js', 'system.js', 'target.js',
-    'thread.js'],
-  'top/': ['command.js', 'history.js', 'lines.js', 'model.js', 'observed.js', 'panes.js', 'poller.js', 'screen.js', 'terminal.js']
+  'ask/': ['inspector.js', 'processes.js', 'signal.js', 'sockets.js', 'system.js', 'target.js', 'thread.js'],
+  'top/': ['command.js', 'history.js', 'lines.js', 'model.js', 'panes.js', 'screen.js', 'terminal.js', 'watched.js']
 }
 const commands = {
-  'cli/': ['ask/lines.js', 'ask/socket-names.js', 'buckets.js', 'errors.js', 'files.js', 'format/', 'text.js', 'leak-watch.js', 'options.js', 'profile/preload.js',
+  'cli/': ['ask/protocol.js', 'buckets.js', 'errors.js', 'files.js', 'format/', 'text.js', 'leak-watch.js', 'options.js', 'profile/preload.js',
     'report/aggregate/', 'report/read/', 'report/render/']
 }
 
@@ -117,7 +116,7 @@ const sources = new Map(files.map((name) => {
   return [name, { text, tree: acorn.parse(text, { ecmaVersion: 'latest', sourceType, allowHashBang: true, locations: true }) }]
 }))
 
-const ownParts = ['ask/inspected.js', 'ask/lines.js', 'ask/socket-names.js', 'profile/preload.js']
+const ownParts = ['ask/inspected.js', 'ask/protocol.js', 'profile/preload.js']
 
 /**
  * The part that a file belongs to: its directory, of report/ the one below, or the file itself.

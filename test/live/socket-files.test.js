@@ -243,8 +243,8 @@ asRoot('another user cannot connect to the socket', async (t) => {
 })
 
 test('who connects to a command without its word is told nothing', async (t) => {
-  const { Meeting } = require('../../lib/ask/meeting')
-  const meeting = new Meeting(undefined)
+  const { Meeting } = require('../../lib/ask/sockets')
+  const meeting = new Meeting()
   await meeting.isListening
   if (process.platform === 'linux') t.is(meeting.address.length, 108, 'a name that every Node finds')
   const { token, thread } = meeting.expect(process.pid)

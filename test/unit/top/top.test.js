@@ -5,7 +5,7 @@
 
 const test = require('ava')
 const { COUNT, bucketOf, pack } = require('../../../lib/buckets')
-const { History, addCounts, addRoute, newInterval } = require('../../../lib/top/history')
+const { History, Interval } = require('../../../lib/top/history')
 const { plainText } = require('../../../lib/top/lines')
 const { Model } = require('../../../lib/top/model')
 const { Screen } = require('../../../lib/top/screen')
@@ -40,12 +40,11 @@ function answer ({ pid = 1, threadId = 0, maxMs = 1, silentMs = 0, groups = [], 
 test('an hour is kept in constant memory: what is old is merged, and nothing is lost of the sums', (t) => {
   const history = new History()
   for (let i = 0; i < 20_000; i++) {
-    const interval = newInterval()
+    const interval = new Interval()
     interval.ms = 1000
     for (let j = 0; j < 8; j++) {
-      const { name, buckets, ...counts } = route(`GET /${(i * 8 + j) % 1000}`, [1])
-      addRoute(interval, name, counts, buckets)
-      addCounts(interval.total, counts, buckets)
+      const { name, ...counts } = route(`GET /${(i * 8 + j) % 1000}`, [1])
+      interval.add(name, counts)
     }
     history.add(interval)
     if (i === 3599) {

@@ -3,19 +3,16 @@
 const http = require('node:http')
 const net = require('node:net')
 const test = require('ava')
-const { createHttp1Figures } = require('../../../lib/top/http1-figures')
-const { RouteTable } = require('../../../lib/top/served-figures')
+const { ServedFigures } = require('../../../lib/top/served')
 
 const ROUTES = ['/a', '/b', '/c', '/d']
 
 function createFigures () {
-  const table = new RouteTable()
-  const figures = createHttp1Figures(table, () => undefined)
+  const figures = new ServedFigures(() => undefined)
   const listeners = new Map(figures.subscriptions)
   const socket = new net.Socket()
   return {
     figures,
-    table,
     request (url, statusCode = 200) {
       const request = Object.assign(new http.IncomingMessage(socket), { method: 'GET', url })
       const response = Object.assign(new http.ServerResponse(request), { statusCode })
@@ -26,21 +23,21 @@ function createFigures () {
 }
 
 test('of many requests a second some stand for all, whatever their order', (t) => {
-  const { figures, table, request } = createFigures()
-  const samples = new Set()
-  const get = table.get.bind(table)
-  table.get = (name) => {
-    samples.add({})
-    return get(name)
+  const { figures, request } = createFigures()
+  let samples = 0
+  const add = figures.add.bind(figures)
+  figures.add = (...args) => {
+    samples++
+    return add(...args)
   }
   const total = 400_000
   for (let i = 0; i < total; i++) {
     request(ROUTES[i % ROUTES.length], i % 8 === 0 ? 503 : 200)()
     if (i % 2000 === 0) figures.sweep()
   }
-  t.true(samples.size < total / 4, `${samples.size}`)
-  t.is(figures.inFlight(), 0)
-  const routes = table.read()
+  t.true(samples < total / 4, `${samples}`)
+  const { routes, inFlight } = figures.read()
+  t.is(inFlight, 0)
   t.deepEqual(routes.map(({ name }) => name).sort(), ROUTES.map((url) => `GET ${url}`))
   const sum = routes.reduce((count, route) => count + route.count, 0)
   t.true(Math.abs(sum / total - 1) < 0.2, `${sum}`)
@@ -52,14 +49,16 @@ test('of many requests a second some stand for all, whatever their order', (t) =
 })
 
 test('of few requests each is counted, in flight too', (t) => {
-  const { figures, table, request } = createFigures()
+  const { figures, request } = createFigures()
   const ends = ROUTES.map((url) => request(url))
-  t.is(figures.inFlight(), 4)
-  t.is(figures.oldest().name, 'GET /a')
+  const { inFlight, oldest } = figures.read()
+  t.is(inFlight, 4)
+  t.is(oldest.name, 'GET /a')
   for (const end of ends) {
     end()
     end() // a second end is none
   }
-  t.is(figures.inFlight(), 0)
-  t.deepEqual(table.read().map(({ name, count }) => [name, count]), ROUTES.map((url) => [`GET ${url}`, 1]))
+  const after = figures.read()
+  t.is(after.inFlight, 0)
+  t.deepEqual(after.routes.map(({ name, count }) => [name, count]), ROUTES.map((url) => [`GET ${url}`, 1]))
 })

@@ -1,0 +1,232 @@
+'use strict'
+
+// Figures of the requests that servers get, by route, since they were read last, as Node reports them through
+// diagnostics_channel; a stream of HTTP/2 is a request, of which Node 20 reports none. Of many requests over
+// HTTP/1 some are taken at random, each of which stands for several: what a busy server pays stays below 1 %
+// (bench/top.js). No object of the program is held.
+
+const { COUNT, bucketOf, pack } = require('../buckets')
+const { now } = require('../context/clock')
+const requests = require('../context/request-names')
+const { handleOf } = require('../node-objects')
+const { hidden, isObject, own } = require('../objects')
+
+const MAX_ROUTES = 300 // in an interval; those that come after are added up under one name
+const OTHER = '(other)'
+const MAX_RATE = 2000 // requests per second; of more, a part is taken
+const LOOKED_AT = 200 // requests at a time, whether their connections are closed
+const MIN_LOST_MS = 500 // a request is looked at when it is open for as long
+
+/**
+ * @typedef {object} Served a request that is not answered
+ * @property {number} since ms of the clock
+ * @property {number} weight for how many requests it stands
+ * @property {string} method
+ * @property {string} url
+ * @property {string} [route] that Fastify reports
+ * @property {WeakRef<object>} [request] of HTTP/1, as the following
+ * @property {WeakRef<object>} [socket]
+ *
+ * @typedef {object} RouteFigures as they are read
+ * @property {string} name `GET /users/:id`
+ * @property {number} count of finished responses
+ * @property {number} errors of them with a status of 500 and above
+ * @property {number} lost requests whose connection was closed before the response was finished
+ * @property {number} sumUs
+ * @property {number} maxUs
+ * @property {number[]} buckets of the time from request to response, see lib/buckets.js
+ *
+ * @typedef {Omit<RouteFigures, 'name' | 'buckets'> & { buckets: Uint32Array }} Route
+ */
+
+/** Which requests are taken: all, or at random one of `weight` on the average. */
+class Choice {
+  weight = 1
+  #seen = 0
+  #taken = 0 // the number of the next one that is taken
+  #random = 1 // of a generator of its own: the program may have seeded that of V8
+  #setAt = now()
+  #setSeen = 0
+
+  /** Whether the request that came is taken. */
+  next () {
+    if (++this.#seen < this.#taken) return false
+    if (this.weight > 1) {
+      this.#random = (Math.imul(this.#random, 1664525) + 1013904223) >>> 0
+      this.#taken = this.#seen + 1 + (this.#random >>> 8) % (2 * this.weight - 1)
+    }
+    return true
+  }
+
+  /** Takes as many as their rate allows. @param {number} time ms of the clock */
+  adapt (time) {
+    const seconds = (time - this.#setAt) / 1000
+    if (seconds > 0) this.weight = Math.max(1, Math.round((this.#seen - this.#setSeen) / seconds / MAX_RATE))
+    if (this.weight === 1) this.#taken = 0
+    this.#setAt = time
+    this.#setSeen = this.#seen
+  }
+}
+
+class ServedFigures {
+  /** by request or stream @type {WeakMap<object, Served>} */
+  #served = new WeakMap()
+  /** oldest first but for those from before @type {Set<Served>} */
+  #open = new Set()
+  #unseen = this.#open.values()
+  #inFlight = 0
+  #choice = new Choice()
+  /** @type {Map<string, Route>} */
+  #routes = new Map()
+  #routeOf
+
+  /** @param {(request: object) => string | undefined} routeOf the route that a framework found */
+  constructor (routeOf) {
+    this.#routeOf = routeOf
+  }
+
+  /** @type {Array<[string, (message: any) => void]>} */
+  subscriptions = [
+    ['http.server.request.start', ({ request, socket }) => {
+      if (this.#choice.next()) this.adopt({ request, socket, time: now() })
+    }],
+    ['http.server.response.finish', ({ request, response }) => {
+      const served = this.#served.get(request)
+      if (served === undefined) return
+      served.route ??= this.#routeOf(request)
+      this.#finish(served, own(response, 'statusCode'))
+    }],
+    ['tracing:fastify.request.handler:start', ({ request, route }) => {
+      const raw = isObject(request) ? own(request, 'raw') : undefined
+      const served = isObject(raw) ? this.#served.get(raw) : undefined
+      const url = isObject(route) ? own(route, 'url') : undefined
+      if (served !== undefined && typeof url === 'string') served.route = url
+    }],
+    ['http2.server.stream.start', ({ stream, headers }) => {
+      const method = own(headers, ':method')
+      if (typeof method !== 'string' || this.#served.has(stream)) return
+      this.#begin(stream, { since: now(), weight: 1, method, url: textOf(own(headers, ':path')) })
+    }],
+    ['http2.server.stream.close', ({ stream }) => this.#streamClosed(stream)],
+    ['http2.server.stream.error', ({ stream }) => this.#streamClosed(stream)]
+  ]
+
+  /** Adds a request of HTTP/1. @param {{ socket: object, request: any, time: number }} begun */
+  adopt ({ socket, request, time }) {
+    if (this.#served.has(request)) return
+    const isPlain = requests.hasNodePrototype(request)
+    const method = String(isPlain ? request.method : own(request, 'method'))
+    const url = textOf(isPlain ? request.url : own(request, 'url'))
+    const objects = { request: new WeakRef(request), socket: new WeakRef(socket) }
+    this.#begin(request, { since: time, weight: this.#choice.weight, method, url, ...objects })
+  }
+
+  /** @param {object} request @param {Served} served */
+  #begin (request, served) {
+    this.#served.set(request, served)
+    this.#open.add(served)
+    this.#inFlight += served.weight
+  }
+
+  /** @param {Served} served @returns {boolean} whether it was open */
+  #forget (served) {
+    if (!this.#open.delete(served)) return false
+    this.#inFlight -= served.weight
+    return true
+  }
+
+  /** @param {Served} served @param {unknown} status */
+  #finish (served, status) {
+    if (this.#forget(served)) this.add(nameOf(served), (now() - served.since) * 1000, status, served.weight)
+  }
+
+  /** @param {object} stream */
+  #streamClosed (stream) {
+    const served = this.#served.get(stream)
+    if (served === undefined) return
+    const state = hidden(stream, 'state')
+    const headers = hidden(stream, 'sent-headers')
+    if (isObject(state) && Number(/** @type {any} */ (state).rstCode) > 0) this.#lose(served)
+    else this.#finish(served, isObject(headers) ? Number(own(headers, ':status')) : 0)
+  }
+
+  /** @param {Served} served */
+  #lose (served) {
+    if (this.#forget(served)) this.#routeNamed(nameOf(served)).lost += served.weight
+  }
+
+  /**
+   * Adds a request that was answered.
+   * @param {string} name
+   * @param {number} us
+   * @param {unknown} status
+   * @param {number} weight
+   */
+  add (name, us, status, weight) {
+    const route = this.#routeNamed(name)
+    route.count += weight
+    route.sumUs += us * weight
+    if (us > route.maxUs) route.maxUs = us
+    if (typeof status === 'number' && status >= 500) route.errors += weight
+    route.buckets[bucketOf(us)] += weight
+  }
+
+  /** @param {string} name @returns {Route} */
+  #routeNamed (name) {
+    const present = this.#routes.get(name)
+    if (present !== undefined) return present
+    if (this.#routes.size >= MAX_ROUTES && name !== OTHER) return this.#routeNamed(OTHER)
+    const route = { count: 0, errors: 0, lost: 0, sumUs: 0, maxUs: 0, buckets: new Uint32Array(COUNT) }
+    this.#routes.set(name, route)
+    return route
+  }
+
+  /** Looks at some requests in turn: where the connection is closed, they are lost. */
+  sweep () {
+    const time = now()
+    this.#choice.adapt(time)
+    for (let i = 0; i < LOOKED_AT; i++) {
+      const { value: served, done } = this.#unseen.next()
+      if (done || time - served.since < MIN_LOST_MS) { // later ones are younger
+        this.#unseen = this.#open.values()
+        return
+      }
+      if (served.socket === undefined) continue // Node tells of each stream that it is closed
+      const socket = served.socket.deref()
+      if (socket === undefined || handleOf(socket) === undefined) this.#lose(served)
+      else if (served.request?.deref() === undefined) this.#forget(served) // its end was not seen
+    }
+  }
+
+  /** Tracing was off for a while: what began before may have ended unseen. */
+  forgetOpen () {
+    this.#served = new WeakMap()
+    this.#open.clear()
+    this.#inFlight = 0
+  }
+
+  /**
+   * Returns the figures since the last call.
+   * @returns {{ routes: RouteFigures[], inFlight: number, oldest: { ms: number, name: string } | undefined }}
+   */
+  read () {
+    const routes = [...this.#routes].map(([name, { buckets, sumUs, maxUs, ...counts }]) =>
+      ({ name, ...counts, sumUs: Math.round(sumUs), maxUs: Math.round(maxUs), buckets: pack(buckets) }))
+    this.#routes = new Map()
+    /** @type {Served | undefined} */
+    let oldest
+    for (const served of this.#open) if (oldest === undefined || served.since < oldest.since) oldest = served
+    const first = oldest && { ms: now() - oldest.since, name: nameOf(oldest) }
+    return { routes, inFlight: this.#inFlight, oldest: first }
+  }
+}
+
+/** @param {Served} served */
+function nameOf ({ method, route, url }) {
+  return route === undefined ? requests.nameOfUrl(method, url) : requests.requestName(method, route)
+}
+
+/** @param {unknown} value */
+const textOf = (value) => typeof value === 'string' ? value : ''
+
+module.exports = { ServedFigures }

@@ -1,0 +1,157 @@
+'use strict'
+
+// What waits, and what is open, by the number of the chain that began it. Counted now and then; names are
+// made of those that are read, and remembered.
+
+const { now } = require('../context/clock')
+const { nounOf } = require('../handles/describe')
+const { settings } = require('../settings')
+const { placeText } = require('../text')
+
+const MAX_WAITS = 60 // sites in an answer, those with the most
+const MAX_GROUPS = 200 // of handles in an answer, likewise
+const NAMES = 10 // made in one go
+const MAX_CHAINS = 2000 // of waits in an interval
+const MIN_HANDLES_MS = 1000 // between two counts of what is open
+const REST = 1000 // ms of rest for a ms of counting: each kind takes 0.1 % of the time at most
+
+/**
+ * @typedef {import('../handles/subject').Subject} Subject
+ *
+ * @typedef {{ chain: number, isOfRequest: boolean, count: number }} CountedWait
+ *
+ * @typedef {object} WaitFigures a site at which something waits
+ * @property {number} chain
+ * @property {string} site the innermost frame of the program, or what was called there
+ * @property {string} label
+ * @property {boolean} isOfRequest
+ * @property {number} count mean number of what waits there: its share of the time, by Little's law
+ *
+ * @typedef {object} HandleFigures handles of a type and a chain
+ * @property {number} chain
+ * @property {string} noun `TCP connection`
+ * @property {string} site where they were opened
+ * @property {number} count that are open
+ *
+ * @typedef {{ count: number, groups: HandleFigures[] }} OpenFigures
+ */
+
+class SiteFigures {
+  /** what was seen waiting, by chain, and whether for a request @type {Map<string, CountedWait>} */
+  #waits = new Map()
+  #samples = 0
+  #nextSample = 0
+  #nextCount = 0
+  /** what was open when it was counted last @type {OpenFigures} */
+  open = { count: 0, groups: [] }
+  #queries
+
+  /** @param {() => import('../tracer/wiring').Queries} queries */
+  constructor (queries) {
+    this.#queries = queries
+  }
+
+  /** @param {number} chain */
+  #nameOf (chain) {
+    const { at: place, label = '' } = this.#queries().waitSites().siteOf(chain)
+    return { site: place === undefined ? label : placeText(place), label }
+  }
+
+  /**
+   * Counts what is open, if it is time to.
+   * @returns {Generator<undefined, void>} with pauses, in which the event loop may go on
+   */
+  * countHandles () {
+    if (now() < this.#nextCount) return
+    const isFirst = this.#nextCount === 0 // it loads
+    const { ms, value } = yield * measured(this.#openGroups())
+    this.open = value
+    this.#nextCount = now() + Math.max(MIN_HANDLES_MS, isFirst ? 0 : ms * REST)
+  }
+
+  /** @returns {Generator<undefined, OpenFigures>} */
+  * #openGroups () {
+    /** @type {Map<string, { subject: Subject, chain: number, count: number }>} */
+    const groups = new Map()
+    let total = 0
+    for (const subject of this.#queries().reports().walk(() => true)) {
+      if (subject === undefined) {
+        yield
+        continue
+      }
+      total++
+      const chain = subject.context?.chain ?? 0
+      const group = groups.get(`${subject.type} ${chain}`)
+      if (group === undefined) groups.set(`${subject.type} ${chain}`, { subject, chain, count: 1 })
+      else group.count++
+    }
+    /** @type {HandleFigures[]} */
+    const named = []
+    for (const { subject, chain, count } of largest([...groups.values()], MAX_GROUPS)) {
+      named.push({ chain, noun: nounOf(subject, undefined), site: this.#nameOf(chain).site, count })
+      if (named.length % NAMES === 0) yield
+    }
+    return { count: total, groups: named }
+  }
+
+  /**
+   * Looks at what waits, if it is time to.
+   * @returns {Generator<undefined, void>} with pauses, in which the event loop may go on
+   */
+  * sample () {
+    if (now() < this.#nextSample || !settings.isSelected('PROMISE')) return
+    const isFirst = this.#nextSample === 0 // it loads
+    const { ms, value } = yield * measured(this.#queries().live().pendingSample())
+    for (const { chain, requests } of value) {
+      const ofRequests = requests.filter((ref) => ref !== 0).length
+      this.#addWait(chain, true, ofRequests)
+      this.#addWait(chain, false, requests.length - ofRequests)
+    }
+    this.#nextSample = now() + (isFirst ? 0 : ms * REST)
+    this.#samples++
+  }
+
+  /** @param {number} chain @param {boolean} isOfRequest @param {number} count */
+  #addWait (chain, isOfRequest, count) {
+    const key = `${isOfRequest} ${chain}`
+    const wait = this.#waits.get(key)
+    if (wait !== undefined) wait.count += count
+    else if (count > 0 && this.#waits.size < MAX_CHAINS) this.#waits.set(key, { chain, isOfRequest, count })
+  }
+
+  /**
+   * Returns what waited since the last call.
+   * @returns {WaitFigures[] | undefined} undefined: not known
+   */
+  readWaits () {
+    const samples = this.#samples
+    const waits = largest([...this.#waits.values()], MAX_WAITS)
+      .map((wait) => ({ ...wait, ...this.#nameOf(wait.chain), count: wait.count / samples }))
+    this.#waits = new Map()
+    this.#samples = 0
+    return samples === 0 ? undefined : waits
+  }
+}
+
+/**
+ * Passes pauses on, and measures what is between them.
+ * @template T
+ * @param {{ next: () => IteratorResult<unknown, T> }} pieces
+ * @returns {Generator<undefined, { ms: number, value: T }>}
+ */
+function * measured (pieces) {
+  for (let ms = 0; ;) {
+    const start = now()
+    const { done, value } = pieces.next()
+    ms += now() - start
+    if (done) return { ms, value }
+    yield
+  }
+}
+
+/** @template {{ count: number }} T @param {T[]} items @param {number} max */
+function largest (items, max) {
+  return items.sort((a, b) => b.count - a.count).slice(0, max)
+}
+
+module.exports = { SiteFigures }
