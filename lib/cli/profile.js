@@ -10,7 +10,7 @@ const { DEFAULTS } = require('./commands')
 const { quote, UsageError } = require('./flags')
 const { asJson, colours, print, printError, width } = require('./terminal')
 
-/** @typedef {import('../../report/render/profile-stacks').Profile} Profile */
+/** @typedef {import('../profile/profile').Profile} Profile */
 
 const MAX_SECONDS = 1800
 const ANSWER_MS = 15_000 // for a process to answer, beyond what it is asked to record
@@ -131,11 +131,9 @@ async function output (profile, { html, pprof, collapsed: stacks, value, json },
     const { createProfilePage } = require('../../report/render/page/profile')
     write(html, createProfilePage(profile))
   }
-  if (pprof !== undefined) write(pprof, require('../../report/render/pprof').pprof(profile))
-  if (stacks !== undefined) {
-    const { collapsed } = require('../../report/render/collapsed')
-    write(stacks, collapsed(profile, value))
-  }
+  const formats = require('../../report/render/profile-formats')
+  if (pprof !== undefined) write(pprof, formats.pprof(profile))
+  if (stacks !== undefined) write(stacks, formats.collapsed(profile, value))
   if (json) return await print(asJson(profile))
   if ([html, pprof, stacks].some((file) => file !== undefined)) return
   const { profileText } = require('../../report/render/profile-text')

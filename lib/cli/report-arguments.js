@@ -68,7 +68,7 @@ function limitsOf ({ 'fail-if': expressions = [], compare, trace, ...values }) {
  * @throws {UsageError}
  */
 function checkRoutes (model, { route }, limits) {
-  const { routePattern } = require('../../report/aggregate/route-pattern')
+  const { routePattern } = require('../../report/aggregate/route-names')
   const models = [model, ...(model.compare === undefined ? [] : [model.compare])]
   const names = [...new Set(models.flatMap(({ routes }) => routes.map(({ name }) => name)))]
   if (names.length === 0) return

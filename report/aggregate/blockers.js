@@ -4,11 +4,10 @@
 // them, and the delayers that delayed spans name. Both are grouped by the function that ran or, without a
 // frame, by the request.
 
-const { text } = require('./digest')
-const { innermostFrame } = require('./frames')
+const { text } = require('../read/values')
+const { functionOf, innermostFrame } = require('./frames')
 const { IdTable } = require('./id-table')
-const { OUTSIDE, mergedBlockers } = require('./merged-blockers')
-const { TimesBudget, sparse } = require('./times')
+const { sparse, timesBudget } = require('./time-axis')
 
 /**
  * @typedef {import('../read/span-line').Span} Span
@@ -26,138 +25,142 @@ const { TimesBudget, sparse } = require('./times')
  * @property {boolean} open one of its callbacks had not ended when it was written
  * @property {string | undefined} stack of the longest callback
  * @property {number} share of the time of all blocking callbacks and delays, from 0 to 1
- * @property {import('./times').Sparse | undefined} byBucket callbacks and their ms along time; undefined if
- *   only delays are known
- *
- * @typedef {object} Group
- * @property {number} number
- * @property {Map<string, number>} names
- * @property {Map<string, number>} frames
- * @property {number} runs
- * @property {number} runMs
- * @property {number} worstRun
- * @property {string | undefined} stack
- * @property {boolean} open
- * @property {number} spans
- * @property {number} longestMs
- * @property {number} worstDelay
- * @property {number} delayedSpans
- * @property {number} delayedMs
- * @property {import('./times').Times | undefined} times callbacks and their ms
+ * @property {import('./time-axis').Sparse | undefined} byBucket callbacks and their ms along time;
+ *   undefined if only delays are known
  */
 
+const OUTSIDE = '(outside of any request)'
 const MAX_GROUPS = 2000
 const MIN_MS = 0.001
 const MAX_VARIANTS = 16 // names and frames counted apart in a group
 const MAX_UNNAMED = 10_000 // requests whose name is not yet read
 
-/**
- * @param {import('./time-axis').TimeAxis} timeAxis
- * @param {import('./renames').Renames} renames
- */
-function createBlockers (timeAxis, renames) {
-  const budget = new TimesBudget(timeAxis, 2)
+const SUMS = /** @type {const} */ (['runs', 'runMs', 'spans', 'longestMs', 'delayedSpans', 'delayedMs'])
+
+/** Callbacks and delays of one function or, without a frame, of one request. */
+class Group {
+  /** @type {Map<string, number>} */
+  names = new Map()
+  /** @type {Map<string, number>} */
+  frames = new Map()
+  runs = 0
+  runMs = 0
+  worstRun = 0
+  /** of the longest callback @type {string | undefined} */
+  stack
+  open = false
+  spans = 0 // that delayed others
+  longestMs = 0 // sum of the longest delay that each of these caused
+  worstDelay = 0
+  delayedSpans = 0
+  delayedMs = 0
+  /** callbacks and their ms @type {import('./time-axis').Times[]} */
+  times = []
+
+  /** @param {number} number */
+  constructor (number) {
+    this.number = number
+  }
+
+  /** Adds what another one has. @param {Group} other */
+  join (other) {
+    if (other.worstRun > this.worstRun || this.stack === undefined) this.stack = other.stack ?? this.stack
+    for (const sum of SUMS) this[sum] += other[sum]
+    this.worstRun = Math.max(this.worstRun, other.worstRun)
+    this.worstDelay = Math.max(this.worstDelay, other.worstDelay)
+    this.open ||= other.open
+    this.times.push(...other.times)
+  }
+}
+
+class Blockers {
+  omitted = 0 // delays and callbacks
+  #axis
+  #renames
+  #createTimes
   /** @type {Map<string, Group>} */
-  const groups = new Map()
+  #groups = new Map()
   /**
-   * By the id of a request that was not over when a callback of it was recorded.
+   * by the id of a request that was not over when a callback of it was recorded
    * @type {Map<string, Group[]>}
    */
-  const unnamed = new Map()
-  const longestDelays = new IdTable(true)
+  #unnamed = new Map()
+  #longestDelays = new IdTable(true)
   /** spans that were delayed, each once, by the name of the delayer @type {Map<string, number>} */
-  const delayedSpans = new Map()
-  let omitted = 0
+  #delayedSpans = new Map()
+
+  /** @param {import('./time-axis').TimeAxis} axis @param {import('./route-names').Renames} renames */
+  constructor (axis, renames) {
+    this.#axis = axis
+    this.#renames = renames
+    this.#createTimes = timesBudget(axis, 2)
+  }
 
   /** @param {string | undefined} frame @param {string | undefined} name @returns {Group | undefined} */
-  function groupOf (frame, name) {
-    const key = frame === undefined ? `name ${name}` : `at ${withoutPosition(frame)}`
-    const existing = groups.get(key)
-    if (existing !== undefined) return existing
-    if (groups.size === MAX_GROUPS) {
-      omitted++
+  #groupOf (frame, name) {
+    const key = frame === undefined ? `name ${name}` : `at ${functionOf(frame)}`
+    let group = this.#groups.get(key)
+    if (group !== undefined) return group
+    if (this.#groups.size === MAX_GROUPS) {
+      this.omitted++
       return undefined
     }
-    const group = createGroup(groups.size)
-    groups.set(key, group)
+    this.#groups.set(key, group = new Group(this.#groups.size))
     return group
   }
 
+  /** Adds a blocking callback. @param {Span} span */
+  addCallback ({ attributes, parentSpanId, startMs, open }) {
+    const stack = text(attributes['code.stacktrace'], 8000)
+    const frame = stack === undefined ? undefined : innermostFrame(stack)
+    const group = this.#groupOf(frame, parentSpanId ?? OUTSIDE)
+    if (group === undefined) return
+    const ms = Number(attributes['longstack.blocked_ms'])
+    if (group.runs === 0) group.times = [this.#createTimes() ?? []].flat()
+    group.runs++
+    group.runMs += ms
+    group.times[0]?.add(this.#axis.bucketOf(startMs), 1, ms)
+    if (ms >= group.worstRun) [group.worstRun, group.stack] = [ms, stack]
+    group.open ||= open
+    if (frame !== undefined) tally(group.frames, frame)
+    const name = text(attributes['longstack.blocked_by'], 300)
+    if (name === undefined && parentSpanId !== undefined) this.#awaitName(group, parentSpanId)
+    else tally(group.names, name ?? OUTSIDE)
+  }
+
   /** Names a group later. @param {Group} group @param {string} spanId */
-  function awaitName (group, spanId) {
-    const waiting = unnamed.get(spanId)
+  #awaitName (group, spanId) {
+    const waiting = this.#unnamed.get(spanId)
     if (waiting !== undefined) waiting.push(group)
-    else if (unnamed.size < MAX_UNNAMED) unnamed.set(spanId, [group])
+    else if (this.#unnamed.size < MAX_UNNAMED) this.#unnamed.set(spanId, [group])
   }
 
-  return {
-    /** Adds a blocking callback. @param {Span} span */
-    addCallback (span) {
-      const stack = text(span.attributes['code.stacktrace'], 8000)
-      const frame = stack === undefined ? undefined : innermostFrame(stack)
-      const group = groupOf(frame, span.parentSpanId ?? OUTSIDE)
-      if (group === undefined) return
-      const ms = Number(span.attributes['longstack.blocked_ms'])
-      group.runs++
-      group.runMs += ms
-      group.times ??= group.runs === 1 ? budget.create() : undefined
-      group.times?.add(timeAxis.bucketOf(span.startMs), 1, ms)
-      if (ms >= group.worstRun) [group.worstRun, group.stack] = [ms, stack]
-      group.open ||= span.open
-      tally(group.frames, frame)
-      const name = text(span.attributes['longstack.blocked_by'], 300)
-      if (name !== undefined) tally(group.names, name)
-      else if (span.parentSpanId === undefined) tally(group.names, OUTSIDE)
-      else awaitName(group, span.parentSpanId)
-    },
-
-    /** Gives the name of a request. @param {string} spanId @param {string} name */
-    setName (spanId, name) {
-      if (unnamed.size === 0) return
-      for (const group of unnamed.get(spanId) ?? []) tally(group.names, name)
-      unnamed.delete(spanId)
-    },
-
-    /** @param {import('./digest').Delayer[]} delayers of a span @param {number} weight of the span */
-    addDelays (delayers, weight) {
-      /** groups and names that have counted this span */
-      const counted = new Set()
-      for (const { name: nameThen = OUTSIDE, at: frame, ms, spanId } of delayers) {
-        if (ms < MIN_MS) continue // it only may have been delayed
-        const name = renames.nameOf(nameThen, spanId)
-        if (!counted.has(name)) delayedSpans.set(name, (delayedSpans.get(name) ?? 0) + weight)
-        counted.add(name)
-        const group = groupOf(frame, name)
-        if (group === undefined) continue
-        if (!counted.has(group)) group.delayedSpans += weight
-        counted.add(group)
-        group.delayedMs += ms * weight
-        group.worstDelay = Math.max(group.worstDelay, ms)
-        tally(group.names, name)
-        tally(group.frames, frame)
-        if (spanId !== undefined) addDelay(group, spanId, ms)
-      }
-    },
-
-    /** @returns {Blocker[]} worst first */
-    list () {
-      const axis = timeAxis.axis()
-      const blockers = mergedBlockers(
-        [...groups.values()].map((group) => blockerOf(group, axis, renames)), spansDelayedBy
-      )
-      blockers.sort((a, b) => cost(b) - cost(a))
-      const sum = blockers.reduce((sum, blocker) => sum + lostMs(blocker), 0)
-      return blockers.map((blocker) => ({ ...blocker, share: sum > 0 ? lostMs(blocker) / sum : 0 }))
-    },
-
-    omitted: () => omitted
+  /** Gives the name of a request. @param {string} spanId @param {string} name */
+  setName (spanId, name) {
+    if (this.#unnamed.size === 0) return
+    for (const group of this.#unnamed.get(spanId) ?? []) tally(group.names, name)
+    this.#unnamed.delete(spanId)
   }
 
-  /** Returns how many spans those of a final name delayed. @param {string} name */
-  function spansDelayedBy (name) {
-    let sum = 0
-    for (const [nameThen, count] of delayedSpans) if (renames.nameOf(nameThen) === name) sum += count
-    return sum
+  /** @param {import('./digest').Delayer[]} delayers of a span @param {number} weight of the span */
+  addDelays (delayers, weight) {
+    /** groups and names that have counted this span */
+    const counted = new Set()
+    for (const { name: nameThen = OUTSIDE, at: frame, ms, spanId } of delayers) {
+      if (ms < MIN_MS) continue // it only may have been delayed
+      const name = this.#renames.nameOf(nameThen, spanId)
+      if (!counted.has(name)) this.#delayedSpans.set(name, (this.#delayedSpans.get(name) ?? 0) + weight)
+      counted.add(name)
+      const group = this.#groupOf(frame, name)
+      if (group === undefined) continue
+      if (!counted.has(group)) group.delayedSpans += weight
+      counted.add(group)
+      group.delayedMs += ms * weight
+      group.worstDelay = Math.max(group.worstDelay, ms)
+      tally(group.names, name)
+      if (frame !== undefined) tally(group.frames, frame)
+      if (spanId !== undefined) this.#addDelay(group, spanId, ms)
+    }
   }
 
   /**
@@ -166,90 +169,89 @@ function createBlockers (timeAxis, renames) {
    * @param {string} spanId
    * @param {number} ms
    */
-  function addDelay (group, spanId, ms) {
+  #addDelay (group, spanId, ms) {
     const low = parseInt(spanId.slice(8), 16) ^ Math.imul(group.number + 1, 0x9e3779b1)
-    const previous = longestDelays.raise(parseInt(spanId.slice(0, 8), 16), low, ms)
+    const previous = this.#longestDelays.raise(parseInt(spanId.slice(0, 8), 16), low, ms)
     if (previous === -1) group.spans++
     group.longestMs += Math.max(0, ms - Math.max(0, previous))
   }
-}
 
-/** @param {number} number @returns {Group} */
-function createGroup (number) {
-  return {
-    number,
-    names: new Map(),
-    frames: new Map(),
-    runs: 0,
-    runMs: 0,
-    worstRun: 0,
-    stack: undefined,
-    open: false,
-    spans: 0,
-    longestMs: 0,
-    worstDelay: 0,
-    delayedSpans: 0,
-    delayedMs: 0,
-    times: undefined
+  /** @returns {Blocker[]} worst first */
+  list () {
+    const axis = this.#axis.axis()
+    const blockers = this.#merged().map(([group, name, frame]) => blockerOf(group, name, frame, axis))
+    blockers.sort((a, b) => Math.max(b.totalMs, b.delayedMs) - Math.max(a.totalMs, a.delayedMs))
+    const lostMs = (/** @type {Omit<Blocker, 'share'>} */ { known, totalMs, delayedMs }) =>
+      known === 'runs' ? totalMs + delayedMs : delayedMs
+    const sum = blockers.reduce((sum, blocker) => sum + lostMs(blocker), 0)
+    return blockers.map((blocker) => ({ ...blocker, share: sum > 0 ? lostMs(blocker) / sum : 0 }))
+  }
+
+  /**
+   * Takes together what is one: small delays have no frame, and names may have changed meanwhile. Those
+   * without a frame belong to the only one of their name that has one; what runs outside of any request is
+   * no one thing.
+   * @returns {Array<[group: Group, name: string, frame: string | undefined]>}
+   */
+  #merged () {
+    /** @type {Map<string, { framed: Array<[Group, string, string]>, frameless: Group | undefined }>} */
+    const byName = new Map()
+    for (const group of this.#groups.values()) {
+      const name = mostFrequent(group.names, this.#renames.nameOf) ?? '(unknown request)'
+      const frame = mostFrequent(group.frames)
+      const blockers = byName.get(name) ?? { framed: [], frameless: undefined }
+      byName.set(name, blockers)
+      if (frame !== undefined) blockers.framed.push([group, name, frame])
+      else if (blockers.frameless === undefined) blockers.frameless = group
+      else blockers.frameless.join(group)
+    }
+    return [...byName].flatMap(([name, { framed, frameless }]) => {
+      if (frameless === undefined) return framed
+      const isOne = framed.length === 1 && name !== OUTSIDE
+      const group = isOne ? framed[0][0] : frameless
+      if (isOne) group.join(frameless)
+      group.delayedSpans = Math.min(group.delayedSpans, this.#spansDelayedBy(name))
+      return isOne ? framed : [...framed, [group, name, undefined]]
+    })
+  }
+
+  /** Returns how many spans those of a final name delayed. @param {string} name */
+  #spansDelayedBy (name) {
+    return [...this.#delayedSpans].reduce((sum, [nameThen, count]) =>
+      this.#renames.nameOf(nameThen) === name ? sum + count : sum, 0)
   }
 }
 
 /**
  * @param {Group} group
+ * @param {string} name
+ * @param {string | undefined} frame
  * @param {import('./time-axis').Axis | undefined} axis
- * @param {import('./renames').Renames} renames
  * @returns {Omit<Blocker, 'share'>}
  */
-function blockerOf (group, axis, renames) {
+function blockerOf (group, name, frame, axis) {
   const { runs, open, stack, delayedSpans, delayedMs, times } = group
-  const byBucket = axis && times && sparse(times.list(axis, 0), times.list(axis, 1))
   /** @type {Pick<Blocker, 'known' | 'count' | 'totalMs' | 'worstMs'>} */
   const figures = runs > 0
     ? { count: runs, totalMs: group.runMs, worstMs: group.worstRun, known: 'runs' }
     : { count: group.spans, totalMs: group.longestMs, worstMs: group.worstDelay, known: 'delays' }
-  const name = mostFrequent(renamed(group.names, renames)) ?? '(unknown request)'
-  return { name, at: mostFrequent(group.frames), ...figures, delayedSpans, delayedMs, open, stack, byBucket }
+  const byBucket = times.length === 0 ? undefined : sparse(axis, times, 0, 1)
+  return { name, at: frame, ...figures, delayedSpans, delayedMs, open, stack, byBucket }
 }
 
-/** Returns the time of its callbacks and of the delays. @param {Omit<Blocker, 'share'>} blocker */
-function lostMs ({ known, totalMs, delayedMs }) {
-  return known === 'runs' ? totalMs + delayedMs : delayedMs
-}
-
-/** @param {Omit<Blocker, 'share'>} blocker */
-function cost ({ totalMs, delayedMs }) {
-  return Math.max(totalMs, delayedMs)
-}
-
-/** @param {Map<string, number>} counts @param {string | undefined} text */
+/** @param {Map<string, number>} counts @param {string} text */
 function tally (counts, text) {
-  if (text === undefined) return
   const count = counts.get(text)
   if (count !== undefined || counts.size < MAX_VARIANTS) counts.set(text, (count ?? 0) + 1)
 }
 
-/** @param {Map<string, number>} counts by name @param {import('./renames').Renames} renames */
-function renamed (counts, renames) {
+/** @param {Map<string, number>} counts @param {(text: string) => string} [nameOf] what counts as one */
+function mostFrequent (counts, nameOf = String) {
+  /** @type {Map<string, number>} */
   const sums = new Map()
-  for (const [name, count] of counts) {
-    const final = renames.nameOf(name)
-    sums.set(final, (sums.get(final) ?? 0) + count)
-  }
-  return sums
+  for (const [text, count] of counts) sums.set(nameOf(text), (sums.get(nameOf(text)) ?? 0) + count)
+  const max = Math.max(...sums.values())
+  return [...sums.keys()].find((text) => sums.get(text) === max)
 }
 
-/** @param {Map<string, number>} counts */
-function mostFrequent (counts) {
-  /** @type {string | undefined} */
-  let best
-  let max = 0
-  for (const [text, count] of counts) if (count > max) [best, max] = [text, count]
-  return best
-}
-
-/** Removes line and column from a frame: samples of one function differ in them. @param {string} frame */
-function withoutPosition (frame) {
-  return frame.replace(/:\d+(:\d+)?(?=\)?$)/, '')
-}
-
-module.exports = { MAX_GROUPS, createBlockers }
+module.exports = { Blockers, MAX_GROUPS, OUTSIDE }

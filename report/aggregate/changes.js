@@ -3,14 +3,15 @@
 // What changed from one run to another: figures of routes, waits by await site, blockers. Sites are matched
 // by function and file; waits and blockers are per request, since runs differ in length.
 
-const { fileNames, functionOf } = require('./function-names')
+const { parseFrame } = require('./frames')
+const { routeKey } = require('./route-names')
 
 /**
  * @typedef {import('./model').Model} Model
  * @typedef {import('./routes').Route} Route
  * @typedef {import('./sites').Site} Site
  * @typedef {import('./blockers').Blocker} Blocker
- * @typedef {import('./function-names').FileName} FileName
+ * @typedef {(path: string) => string} FileName
  *
  * @typedef {object} Figures of a route in one run; times in ms
  * @property {number} count spans, weighted
@@ -56,6 +57,7 @@ const { fileNames, functionOf } = require('./function-names')
 
 const MAX_CHANGES = 100
 const MIN_MS = 0.001 // per request, the precision of a line; smaller changes are none
+const MIN_MATCHING = 0.5 // of the files of the run that has less
 
 /**
  * @param {Model} before
@@ -77,11 +79,6 @@ function framesOf ({ routes, blockers }) {
   return sites.flatMap(({ at: frame }) => frame === undefined ? [] : frame)
 }
 
-/** @param {Route} route */
-function keyOf ({ kind, name }) {
-  return `${kind} ${name}`
-}
-
 /**
  * Pairs what two runs have by a key.
  * @template T
@@ -101,7 +98,7 @@ function pairs (before, after, key) {
 
 /** @param {Route[]} before @param {Route[]} after @returns {RouteChange[]} */
 function routeChanges (before, after) {
-  const changes = pairs(before, after, keyOf).map(([a, b]) => {
+  const changes = pairs(before, after, routeKey).map(([a, b]) => {
     const { name, kind } = /** @type {Route} */ (b ?? a)
     const [first, second] = [figuresOf(a), figuresOf(b)]
     const isInBoth = first !== undefined && second !== undefined
@@ -128,7 +125,7 @@ function figuresOf (route) {
 function siteChanges (before, after, [first, second]) {
   /** @type {SiteChange[]} */
   const changes = []
-  for (const [a, b] of pairs(before, after, keyOf)) {
+  for (const [a, b] of pairs(before, after, routeKey)) {
     if (a?.summary === undefined || b?.summary === undefined || b.kind !== after[0].kind) continue
     const { name: route, kind, weighted } = b
     for (const [x, y] of pairs(mergedSites(a, first), mergedSites(b, second), ({ key }) => key)) {
@@ -212,6 +209,51 @@ function requestsOf ({ routes }) {
 function largest (changes, size) {
   const sorted = changes.sort((a, b) => Math.abs(size(b)) - Math.abs(size(a))).slice(0, MAX_CHANGES)
   return sorted.sort((a, b) => size(b) - size(a))
+}
+
+/**
+ * Names the function and file of a frame, without line and column.
+ * @param {string} frame
+ * @param {FileName} fileName
+ */
+function functionOf (frame, fileName) {
+  const place = parseFrame(frame)
+  return place === undefined ? frame : place.start + fileName(place.path)
+}
+
+/**
+ * Returns for each of two runs how its files are named, so that those of the other match: by full paths;
+ * where the runs were in different directories, by paths below what all files of a run have in common; or
+ * else by base names.
+ * @param {string[]} before frames of the first run
+ * @param {string[]} after
+ * @returns {[FileName, FileName]}
+ */
+function fileNames (before, after) {
+  const paths = [before, after].map((frames) =>
+    new Set(frames.map((frame) => parseFrame(frame)?.path ?? frame)))
+  const whole = (/** @type {string} */ path) => path
+  const [first, second] = paths.map((set) => belowRoot([...set]))
+  if (isMatching(paths, [whole, whole])) return [whole, whole]
+  if (isMatching(paths, [first, second])) return [first, second]
+  const baseName = (/** @type {string} */ path) => path.replace(/^.*[/\\]/s, '')
+  return [baseName, baseName]
+}
+
+/** @param {string[]} paths @returns {FileName} */
+function belowRoot (paths) {
+  const directories = paths.map((path) => path.split(/[/\\]/).slice(0, -1))
+  const [first = []] = directories
+  let depth = 0
+  while (depth < first.length && directories.every((parts) => parts[depth] === first[depth])) depth++
+  return (path) => path.split(/[/\\]/).slice(depth).join('/')
+}
+
+/** @param {Array<Set<string>>} paths of two runs @param {[FileName, FileName]} names */
+function isMatching ([before, after], [first, second]) {
+  const others = new Set([...after].map(second))
+  const count = [...before].filter((path) => others.has(first(path))).length
+  return count >= MIN_MATCHING * Math.min(before.size, after.size)
 }
 
 module.exports = { changesOf }

@@ -1,17 +1,26 @@
 'use strict'
 
-// What the critical paths of a route's requests consist of: waits, delays and runs by site. The parts of one
-// request add up to its breakdown into run, waited and delayed.
+// Critical paths of requests, their waits and runs, and what those of a route consist of, by site. The parts
+// of one request add up to its breakdown into run, waited and delayed.
 
-const { amount } = require('../read/span-line')
-const { entriesOf } = require('../read/path-entries')
-const { BESIDE, OTHER_SITES, SiteSums, UNKNOWN } = require('./sites')
+const { amount, list } = require('../read/values')
+const { Numbers } = require('./numbers')
+const { BESIDE, OTHER_SITES, UNKNOWN } = require('./sites')
 
 /**
  * @typedef {import('./sites').Place} Place
- * @typedef {import('./digest').Split} Split
- * @typedef {import('../read/path-entries').PathEntry} PathEntry
+ * @typedef {import('./split').Split} Split
  * @typedef {import('../read/span-line').Span} Span
+ *
+ * @typedef {object} PathEntry a wait or a run, of one or several that are equal
+ * @property {number} ms
+ * @property {number} count
+ * @property {number} delayed ms in which the loop ran the code of others
+ * @property {number | undefined} sent
+ * @property {number | undefined} unsent
+ * @property {number | undefined} beside
+ * @property {number[] | undefined} on asyncIds of connections
+ * @property {Place} place
  *
  * @typedef {object} RequestPath
  * @property {PathEntry[]} waits
@@ -21,11 +30,39 @@ const { BESIDE, OTHER_SITES, SiteSums, UNKNOWN } = require('./sites')
  * @property {number} waited ms that they leave out
  * @property {number} delayed
  * @property {number} run
+ *
+ * @typedef {{ ms: number, traceId: string }} Example
  */
 
+const MAX_ENTRIES = 10 // of each list
+const MAX_CONNECTIONS = 4
 const ROUNDING_MS = 0.0005 // of a time with three decimals
 const MAX_EXAMPLES = 3
-const TIMED_FIGURES = 4 // waited, waits, delayed, ran
+const FIGURES = { waited: 0, waits: 1, delayed: 2, ran: 3 } // along time
+
+/** @param {unknown} value */
+const isAmount = (value) => amount(value) !== undefined
+
+/**
+ * Reads the waits or runs of a path.
+ * @template P
+ * @param {unknown} entries
+ * @param {(entry: Record<string, any>) => P} placeOf
+ * @returns {Array<Omit<PathEntry, 'place'> & { place: P }>}
+ */
+function entriesOf (entries, placeOf) {
+  const valid = list(entries, MAX_ENTRIES).filter((entry) => isAmount(entry?.ms))
+  return valid.map((entry) => ({
+    ms: entry.ms,
+    count: Number.isSafeInteger(entry.count) && entry.count > 0 ? entry.count : 1,
+    delayed: amount(entry.delayed) ?? 0,
+    sent: amount(entry.sent),
+    unsent: amount(entry.unsent),
+    beside: amount(entry.beside),
+    on: Array.isArray(entry.on) ? list(entry.on, MAX_CONNECTIONS).filter(isAmount) : undefined,
+    place: placeOf(entry)
+  }))
+}
 
 /**
  * @param {Span} span
@@ -34,8 +71,8 @@ const TIMED_FIGURES = 4 // waited, waits, delayed, ran
  * @returns {RequestPath}
  */
 function pathOf ({ attributes }, split, places) {
-  const waits = entriesOf(attributes['longstack.waits'], false, places.placeOf)
-  const ran = entriesOf(attributes['longstack.ran'], true, places.placeOf)
+  const waits = entriesOf(attributes['longstack.waits'], places.placeOf)
+  const ran = entriesOf(attributes['longstack.ran'], places.placeOf)
   const beside = amount(attributes['longstack.beside_ms']) ?? 0
   let [waited, delayed, run] = [0, 0, beside]
   for (const entry of waits) {
@@ -65,21 +102,67 @@ function remainderOf (total, listed, count) {
   return remainder > ROUNDING_MS * (count + 1) ? remainder : 0
 }
 
+/**
+ * Packs a path as numbers: thousands are kept, each for a while. As objects they would be most of what the
+ * garbage collector copies.
+ * @param {RequestPath} path
+ */
+function packed ({ waits, ran, beside, otherPlace, waited, delayed, run }) {
+  const numbers = [beside, waited, delayed, run, otherPlace.index, waits.length]
+  for (const entries of [waits, ran]) {
+    for (const { place, ms, count, delayed } of entries) numbers.push(place.index, ms, count, delayed)
+  }
+  return numbers
+}
+
+/** @param {number[]} numbers @param {import('./sites').Places} places @returns {RequestPath} */
+function unpacked ([beside, waited, delayed, run, other, waits, ...numbers], places) {
+  const unknown = { sent: undefined, unsent: undefined, beside: undefined, on: undefined }
+  const entries = Array.from({ length: numbers.length / 4 }, (_, i) => {
+    const [place, ms, count, delayed] = numbers.slice(4 * i)
+    return { ms, count, delayed, ...unknown, place: places.at(place) }
+  })
+  const ran = entries.splice(waits)
+  return { waits: entries, ran, beside, otherPlace: places.at(other), waited, delayed, run }
+}
+
+/** What the requests of a route spent at one place, weighted. */
+class SiteSums {
+  waited = 0 // ms
+  waits = 0
+  spans = 0
+  lines = 0 // that waited
+  delayed = 0 // ms
+  delays = 0
+  ran = 0 // ms
+  callbacks = 0
+  sample = new Numbers() // of the waits of each request
+  /** longest first @type {Example[]} */
+  examples = []
+
+  /** @param {Place} place @param {import('./time-axis').Times} [times] waited, waits, delayed and ran */
+  constructor (place, times) {
+    this.place = place
+    this.times = times
+  }
+}
+
 /** The sums of a route. */
 class CriticalPaths {
   /** @type {Map<Place, SiteSums>} */
   #sums = new Map()
   #samples
-  #timesBudget
+  #createTimes
   #bucket = 0 // of the request that is added
 
   /**
-   * @param {import('./sample').Samples} [samples] without it there are no quartiles
-   * @param {import('./times').TimesBudget} [timesBudget] without it there are no sums along time
+   * @param {import('./numbers').Samples} [samples] without it there are no quartiles
+   * @param {() => import('./time-axis').Times | undefined} [createTimes] without it there are no sums along
+   *   time
    */
-  constructor (samples, timesBudget) {
+  constructor (samples, createTimes) {
     this.#samples = samples
-    this.#timesBudget = timesBudget
+    this.#createTimes = createTimes
   }
 
   /**
@@ -90,34 +173,36 @@ class CriticalPaths {
    */
   add ({ waits, ran, beside, otherPlace, waited, delayed, run }, weight, traceId, bucket = 0) {
     this.#bucket = bucket
-    for (let i = 0; i < waits.length; i++) this.#addWait(waits[i], weight, traceId)
-    for (let i = 0; i < ran.length; i++) this.#addRun(ran[i].place, ran[i].ms, ran[i].count, weight, traceId)
+    for (const { place, ms, count, delayed } of waits) {
+      const sums = this.#addWait(place, ms, count, delayed, weight, traceId)
+      if (delayed > 0) sums.delays += count * weight
+      if (!(ms > 0)) continue
+      sums.spans += weight
+      this.#samples?.add(sums.sample, ++sums.lines, ms, weight)
+    }
+    for (const { place, ms, count } of ran) this.#addRun(place, ms, count, weight, traceId)
     if (beside > 0) this.#addRun(BESIDE, beside, 1, weight, traceId)
     if (run > 0) this.#addRun(otherPlace, run, 1, weight, traceId)
     if (waited === 0 && delayed === 0) return
-    const sums = this.#find(otherPlace)
-    sums.waited += waited * weight
-    sums.delayed += delayed * weight
-    if (waited > 0) sums.waits += weight
-    sums.times?.add(bucket, waited * weight, waited > 0 ? weight : 0, delayed * weight)
-    addExample(sums.examples, waited + delayed, traceId)
+    this.#addWait(otherPlace, waited, waited > 0 ? 1 : 0, delayed, weight, traceId)
   }
 
-  /** @param {PathEntry} entry @param {number} weight @param {string} traceId */
-  #addWait ({ place, ms, count, delayed }, weight, traceId) {
+  /**
+   * @param {Place} place
+   * @param {number} ms
+   * @param {number} count
+   * @param {number} delayed ms
+   * @param {number} weight
+   * @param {string} traceId
+   */
+  #addWait (place, ms, count, delayed, weight, traceId) {
     const sums = this.#find(place)
-    if (ms > 0) {
-      sums.spans += weight
-      sums.sample?.add(ms, weight)
-    }
     sums.waited += ms * weight
     sums.waits += count * weight
-    if (delayed > 0) {
-      sums.delayed += delayed * weight
-      sums.delays += count * weight
-    }
+    sums.delayed += delayed * weight
     sums.times?.add(this.#bucket, ms * weight, count * weight, delayed * weight)
     addExample(sums.examples, ms + delayed, traceId)
+    return sums
   }
 
   /**
@@ -138,10 +223,7 @@ class CriticalPaths {
   /** @param {Place} place @returns {SiteSums} */
   #find (place) {
     let sums = this.#sums.get(place)
-    if (sums === undefined) {
-      sums = new SiteSums(place, this.#samples?.create(), this.#timesBudget?.create())
-      this.#sums.set(place, sums)
-    }
+    if (sums === undefined) this.#sums.set(place, sums = new SiteSums(place, this.#createTimes?.()))
     return sums
   }
 
@@ -150,13 +232,80 @@ class CriticalPaths {
   }
 }
 
-/** @param {SiteSums['examples']} examples @param {number} ms @param {string} traceId */
+/**
+ * Keeps the traces that spent most, each once, longest first.
+ * @param {Example[]} examples
+ * @param {number} ms
+ * @param {string} traceId
+ */
 function addExample (examples, ms, traceId) {
   const { length } = examples
   if (length === MAX_EXAMPLES && ms <= examples[MAX_EXAMPLES - 1].ms) return
-  const index = examples.findIndex((example) => example.ms < ms)
-  examples.splice(index === -1 ? length : index, 0, { ms, traceId })
+  const previous = examples.findIndex((example) => example.traceId === traceId)
+  if (previous !== -1 && examples[previous].ms >= ms) return
+  if (previous !== -1) examples.splice(previous, 1)
+  const next = examples.findIndex((example) => example.ms < ms)
+  examples.splice(next === -1 ? examples.length : next, 0, { ms, traceId })
   if (examples.length > MAX_EXAMPLES) examples.pop()
 }
 
-module.exports = { CriticalPaths, TIMED_FIGURES, pathOf }
+const PART = 0.01
+const MIN_KEPT = 1000
+const SPARE = 1.25 // times 1 %, since the beginning of a run may be slower than its end
+const MAX_KEPT = 50_000 // of all routes, more or less
+
+/** Keeps the slowest requests of a route, so that the slowest 1 % are there when all were read. */
+class SlowestRequests {
+  /** @type {Array<{ ms: number, weight: number, traceId: string, path: number[] }>} */
+  #kept = []
+  #count = 0
+  #weight = 0
+  #slowestLoss = -Infinity // ms of the slowest that was discarded
+  #budget
+  #places
+
+  /** @param {{ kept: number }} budget of all routes @param {import('./sites').Places} places */
+  constructor (budget, places) {
+    this.#budget = budget
+    this.#places = places
+  }
+
+  /** @param {number} ms @param {number} weight @param {string} traceId @param {RequestPath} path */
+  add (ms, weight, traceId, path) {
+    this.#count++
+    this.#weight += weight
+    if (ms <= this.#slowestLoss) return
+    this.#budget.kept++
+    const { length } = this.#kept
+    const max = Math.max(MIN_KEPT, Math.ceil(this.#count * PART * SPARE))
+    const isFull = this.#budget.kept > MAX_KEPT && length > 1
+    if (this.#kept.push({ ms, weight, traceId, path: packed(path) }) >= 2 * max) this.#keep(max)
+    else if (isFull) this.#keep(Math.ceil(length / 2))
+  }
+
+  /** @param {number} count of the slowest */
+  #keep (count) {
+    const discarded = this.#kept.sort((a, b) => b.ms - a.ms).splice(count)
+    this.#budget.kept -= discarded.length
+    this.#slowestLoss = Math.max(this.#slowestLoss, discarded[0].ms)
+  }
+
+  /**
+   * Returns the slowest 1 %, at least one.
+   * @returns {{ paths: CriticalPaths, weight: number, isExact: boolean }}
+   */
+  list () {
+    const paths = new CriticalPaths()
+    let weight = 0
+    let threshold = Infinity
+    for (const request of this.#kept.sort((a, b) => b.ms - a.ms)) {
+      if (weight > 0 && weight + request.weight > this.#weight * PART * (1 + 1e-9)) break
+      weight += request.weight
+      threshold = request.ms
+      paths.add(unpacked(request.path, this.#places), request.weight, request.traceId)
+    }
+    return { paths, weight, isExact: this.#slowestLoss <= threshold }
+  }
+}
+
+module.exports = { CriticalPaths, FIGURES, SiteSums, SlowestRequests, addExample, entriesOf, pathOf }

@@ -2,7 +2,9 @@
 
 // What is kept of a span that is printed by itself: bounded, whatever a line holds.
 
-const { amount, isRecord } = require('../read/span-line')
+const { amount, isRecord, list, text } = require('../read/values')
+const { entriesOf } = require('./critical-paths')
+const { siteTextsOf } = require('./sites')
 const { splitOf } = require('./split')
 
 /**
@@ -71,16 +73,11 @@ const { splitOf } = require('./split')
 
 const MAX_STACK_CHARS = 8000
 const MAX_TEXT_CHARS = 500
-const MAX_FRAME_CHARS = MAX_TEXT_CHARS
 const MAX_NAME_CHARS = 300
 const MAX_ATTRIBUTES = 32
 const MAX_KEY_CHARS = 100
 const MAX_RUNS = 64
 const MAX_EVENTS = 8
-const MAX_WAITS = 10
-const MAX_CALLERS = 8
-const MAX_CONNECTIONS = 4
-const MAX_LABEL_CHARS = 100
 const MAX_DELAYERS = 8
 const MAX_DELAYS = 16
 
@@ -100,8 +97,10 @@ function digest (span) {
     blocked: span.blocked,
     blockedBy: text(attributes['longstack.blocked_by'], MAX_NAME_CHARS),
     split: splitOf(attributes),
-    waits: waitsOf(attributes['longstack.waits']),
-    ran: ranOf(attributes['longstack.ran']),
+    waits: entriesOf(attributes['longstack.waits'], siteTextsOf)
+      .map(({ place, delayed, ...figures }) => ({ ...figures, ...place, delayed: delayed || undefined })),
+    ran: entriesOf(attributes['longstack.ran'], siteTextsOf)
+      .map(({ ms, count, place: { until, ...place } }) => ({ ms, count, ...place })),
     besideMs: amount(attributes['longstack.beside_ms']),
     delayedBy: delayersOf(attributes),
     delayedMax: amount(attributes['longstack.delayed_max_ms']),
@@ -115,17 +114,6 @@ function digest (span) {
   }
 }
 
-/**
- * Returns a text, cut if it is too long; undefined for other values.
- * @param {unknown} value
- * @param {number} max characters
- * @returns {string | undefined}
- */
-function text (value, max) {
-  if (typeof value !== 'string') return undefined
-  return value.length > max ? `${value.slice(0, max)}… (${value.length - max} more characters)` : value
-}
-
 /** @param {any} status @returns {Digest['status']} */
 function statusOf (status) {
   const code = /^(UNSET|OK|ERROR)$/.test(status?.code) ? status.code : 'UNSET'
@@ -133,70 +121,9 @@ function statusOf (status) {
   return message === undefined ? { code } : { code, message }
 }
 
-/**
- * Reads the waits of a critical path.
- * @param {unknown} waits
- * @returns {Wait[]}
- */
-function waitsOf (waits) {
-  return entriesOf(waits).map((wait) => ({
-    ms: wait.ms,
-    count: countOf(wait.count),
-    at: text(wait.at, MAX_TEXT_CHARS),
-    callers: callersOf(wait.callers),
-    until: text(wait.until, MAX_NAME_CHARS),
-    label: text(wait.label, MAX_LABEL_CHARS),
-    delayed: amount(wait.delayed),
-    on: asyncIdsOf(wait.on),
-    sent: amount(wait.sent),
-    unsent: amount(wait.unsent),
-    beside: amount(wait.beside)
-  }))
-}
-
-/**
- * Reads where own code ran on a critical path.
- * @param {unknown} ran
- * @returns {Ran[]}
- */
-function ranOf (ran) {
-  return entriesOf(ran).map((entry) => ({
-    ms: entry.ms,
-    count: countOf(entry.count),
-    at: text(entry.at, MAX_TEXT_CHARS),
-    callers: callersOf(entry.callers),
-    label: text(entry.label, MAX_LABEL_CHARS)
-  }))
-}
-
-/** @param {unknown} list @returns {Array<Record<string, any>>} those with a valid time */
-function entriesOf (list) {
-  if (!Array.isArray(list)) return []
-  return list.slice(0, MAX_WAITS).filter((entry) => isRecord(entry) && amount(entry.ms) !== undefined)
-}
-
-/** @param {unknown} count */
-function countOf (count) {
-  return typeof count === 'number' && Number.isSafeInteger(count) && count > 0 ? count : 1
-}
-
-/** @param {unknown} callers @returns {string[]} */
-function callersOf (callers) {
-  if (!Array.isArray(callers)) return []
-  const frames = callers.slice(0, MAX_CALLERS).map((frame) => text(frame, MAX_TEXT_CHARS))
-  return frames.filter((frame) => frame !== undefined)
-}
-
-/** @param {unknown} on */
-function asyncIdsOf (on) {
-  return Array.isArray(on) ? on.slice(0, MAX_CONNECTIONS).filter((id) => amount(id) !== undefined) : undefined
-}
-
 /** @param {Record<string, any>} attributes @returns {Delayer[]} */
 function delayersOf (attributes) {
-  const list = attributes['longstack.delayed_by']
-  if (!Array.isArray(list)) return []
-  const first = list.slice(0, MAX_DELAYERS)
+  const first = list(attributes['longstack.delayed_by'], MAX_DELAYERS)
   const valid = first.filter((delayer) => isRecord(delayer) && amount(delayer.ms) !== undefined)
   return valid.map(({ name, spanId, ms, max, at: frame }) => ({
     name: text(name, MAX_NAME_CHARS),
@@ -207,25 +134,27 @@ function delayersOf (attributes) {
   }))
 }
 
+/** @param {unknown} spells start and ms of each @param {number} max */
+function spellsOf (spells, max) {
+  return list(spells, max).filter((spell) =>
+    Array.isArray(spell) && amount(spell[0]) !== undefined && amount(spell[1]) !== undefined)
+}
+
 /** @param {unknown} delays @returns {Digest['delays']} */
 function delaysOf (delays) {
-  if (!Array.isArray(delays)) return []
-  const first = delays.slice(0, MAX_DELAYS).filter((delay) => Array.isArray(delay))
-  const valid = first.filter(([start, ms]) => amount(start) !== undefined && amount(ms) !== undefined)
-  return valid.map(([start, ms, certain]) => [start, ms, Math.min(ms, amount(certain) ?? ms)])
+  return spellsOf(delays, MAX_DELAYS).map(([start, ms, certain]) =>
+    [start, ms, Math.min(ms, amount(certain) ?? ms)])
 }
 
 /** @param {unknown} runs @returns {Digest['runs']} */
 function runsOf (runs) {
-  if (!Array.isArray(runs)) return []
-  return runs.slice(0, MAX_RUNS)
-    .filter((run) => Array.isArray(run) && amount(run[0]) !== undefined && amount(run[1]) !== undefined)
-    .map(([start, ms, type]) => [start, ms, text(type, 100) ?? ''])
+  return spellsOf(runs, MAX_RUNS).map(([start, ms, type]) => [start, ms, text(type, 100) ?? ''])
 }
 
 /** @param {Record<string, any>} attributes @returns {Digest['attributes']} */
 function otherAttributes (attributes) {
-  const entries = Object.entries(attributes).filter(([key, value]) => isPrinted(key) && isPrimitive(value))
+  const entries = Object.entries(attributes).filter(([key, value]) =>
+    isPrinted(key) && /^(?:string|number|boolean)$/.test(typeof value))
   const limited = entries.slice(0, MAX_ATTRIBUTES)
   return Object.fromEntries(limited.map(([key, value]) => [key, text(value, MAX_TEXT_CHARS) ?? value]))
 }
@@ -238,15 +167,9 @@ function isPrinted (key) {
   return !key.startsWith('longstack.') && key !== 'code.stacktrace' && key.length <= MAX_KEY_CHARS
 }
 
-/** @param {unknown} value */
-function isPrimitive (value) {
-  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
-}
-
 /** @param {unknown} events @returns {Digest['events']} */
 function eventsOf (events) {
-  if (!Array.isArray(events)) return []
-  return events.slice(0, MAX_EVENTS).filter((event) => typeof event?.name === 'string').map((event) => ({
+  return list(events, MAX_EVENTS).filter((event) => typeof event?.name === 'string').map((event) => ({
     name: String(text(event.name, 100)),
     unixMs: Number(event.timeUnixNano) / 1e6 || 0,
     stack: text(event.attributes?.['exception.stacktrace'], MAX_STACK_CHARS),
@@ -254,6 +177,4 @@ function eventsOf (events) {
   }))
 }
 
-module.exports = {
-  MAX_FRAME_CHARS, MAX_LABEL_CHARS, MAX_NAME_CHARS, callersOf, delayersOf, digest, text
-}
+module.exports = { delayersOf, digest }

@@ -3,10 +3,9 @@
 // What failed: errors of spans, grouped by type, message and innermost frame of the program. Numbers, ids and
 // addresses in a message make no groups of their own.
 
-const { text } = require('./digest')
+const { isRecord, list, text } = require('../read/values')
 const { innermostOwnFrame } = require('./frames')
-const { isRecord } = require('../read/span-line')
-const { TimesBudget, sparse } = require('./times')
+const { sparse, timesBudget } = require('./time-axis')
 
 /**
  * @typedef {import('../read/span-line').Span} Span
@@ -22,10 +21,10 @@ const { TimesBudget, sparse } = require('./times')
  * @property {string | undefined} stack one full chain
  * @property {string} traceId of that one
  * @property {string} spanId
- * @property {import('./times').Sparse | undefined} byBucket count along time, by the start of the span
+ * @property {import('./time-axis').Sparse | undefined} byBucket count along time, by the start of the span
  *
  * @typedef {Omit<Failure, 'routes' | 'byBucket'>
- *   & { routes: Map<string, number>, times: import('./times').Times | undefined }} Group
+ *   & { routes: Map<string, number>, times: import('./time-axis').Times | undefined }} Group
  */
 
 const MAX_GROUPS = 1000
@@ -53,12 +52,12 @@ class Failures {
    */
   #inner = new Map()
   #axis
-  #budget
+  #createTimes
 
   /** @param {import('./time-axis').TimeAxis} axis */
   constructor (axis) {
     this.#axis = axis
-    this.#budget = new TimesBudget(axis, 1)
+    this.#createTimes = timesBudget(axis, 1)
   }
 
   /** Adds a span that ended. @param {Span} span @param {string} route */
@@ -66,8 +65,8 @@ class Failures {
     const { record, failed } = span
     const inner = this.#inner.get(span.spanId)
     this.#inner.delete(span.spanId)
-    const events = Array.isArray(record.events) ? record.events.slice(0, MAX_EVENTS) : []
-    const exceptions = events.filter((event) => event?.name === 'exception' && isRecord(event.attributes))
+    const exceptions = list(record.events, MAX_EVENTS).filter((event) =>
+      event?.name === 'exception' && isRecord(event.attributes))
     for (const { attributes, timeUnixNano } of exceptions) {
       this.#count(span, route, inner, {
         type: text(attributes['exception.type'], 100) ?? 'Error',
@@ -103,7 +102,7 @@ class Failures {
         this.omitted++
         return
       }
-      const moments = { firstUnixMs: unixMs, lastUnixMs: unixMs, times: this.#budget.create() }
+      const moments = { firstUnixMs: unixMs, lastUnixMs: unixMs, times: this.#createTimes() }
       group = { type, message, at: frame, count: 0, routes: new Map(), ...moments, stack, traceId, spanId }
       this.#groups.set(key, group)
     }
@@ -143,7 +142,7 @@ class Failures {
     const sorted = [...this.#groups.values()].sort((a, b) => b.count - a.count)
     const axis = this.#axis.axis()
     return sorted.slice(0, MAX_FAILURES).map(({ times, routes, ...facts }) =>
-      ({ ...facts, routes: byCount(routes), byBucket: axis && times && sparse(times.list(axis, 0)) }))
+      ({ ...facts, routes: byCount(routes), byBucket: sparse(axis, [times], 0) }))
   }
 }
 

@@ -3,7 +3,7 @@
 // Limits that a run may not exceed, such as p99 > +10 %: each is checked for every route that it selects. A
 // figure of too few spans is noise, and is not checked.
 
-const { routePattern } = require('./route-pattern')
+const { routeKey, routePattern } = require('./route-names')
 
 /**
  * @typedef {import('./model').Model} Model
@@ -66,9 +66,9 @@ function errorsOf ({ errors, weighted }) {
  */
 function checkLimits (model, limits) {
   const [before, after] = model.compare === undefined ? [undefined, model] : [model, model.compare]
-  const others = new Map(before?.routes.map((route) => [keyOf(route), route]))
+  const others = new Map(before?.routes.map((route) => [routeKey(route), route]))
   const checks = limits.flatMap((limit) => [
-    ...selectedRoutes(after, limit.pattern).map((route) => check(limit, others.get(keyOf(route)), route)),
+    ...selectedRoutes(after, limit.pattern).map((route) => check(limit, others.get(routeKey(route)), route)),
     ...(before === undefined ? [] : missing(limit, before, after))
   ])
   const order = ['exceeded', 'unchecked', 'held']
@@ -98,17 +98,12 @@ function selectedRoutes ({ routes }, pattern) {
  */
 function missing ({ expression, pattern, metric }, before, after) {
   if (pattern === undefined) return []
-  const present = new Set(after.routes.map(keyOf))
-  const gone = selectedRoutes(before, pattern).filter((route) => !present.has(keyOf(route)))
+  const present = new Set(after.routes.map(routeKey))
+  const gone = selectedRoutes(before, pattern).filter((route) => !present.has(routeKey(route)))
   /** @type {Metric} */
   const { unit, of: figureOf } = metrics[metric]
   return gone.map((route) =>
     ({ expression, state: 'unchecked', route: route.name, kind: route.kind, unit, before: figureOf(route) }))
-}
-
-/** @param {Route} route */
-function keyOf ({ kind, name }) {
-  return `${kind} ${name}`
 }
 
 /**

@@ -3,15 +3,15 @@
 // Adds up spans, one after another, and builds the model of a report. A span counts once: one that was
 // written while it was open is held until its end is read, copies in other files are ignored.
 
-const { MAX_GROUPS, createBlockers } = require('./blockers')
+const { Blockers, MAX_GROUPS } = require('./blockers')
 const { delayersOf, digest } = require('./digest')
 const { Failures } = require('./failures')
 const { IdTable } = require('./id-table')
 const { Top } = require('./numbers')
-const { Renames } = require('./renames')
-const { MAX_ROUTES, createRoutes, isOutermost, labelOf } = require('./routes')
+const { Renames } = require('./route-names')
+const { MAX_ROUTES, Routes, isOutermost, labelOf } = require('./routes')
 const { MAX_PLACES } = require('./sites')
-const { BucketSums, TimeAxis } = require('./time-axis')
+const { TimeAxis, Times } = require('./time-axis')
 const { verdictOf } = require('./verdict')
 const { IntervalFacts } = require('./verdict/interval')
 
@@ -28,10 +28,10 @@ const MAX_HELD_CHARS = 64 << 20 // of open spans
 class ModelBuilder {
   #axis = new TimeAxis()
   #routes
-  #blocked = new BucketSums() // ms
+  #blocked = new Times(this.#axis, 1) // ms
   /** what it learned from the spans that were added */
   renames = new Renames()
-  #blockers = createBlockers(this.#axis, this.renames)
+  #blockers = new Blockers(this.#axis, this.renames)
   #failures = new Failures(this.#axis)
   #intervals = new IntervalFacts()
   #endedIds = new IdTable()
@@ -46,10 +46,9 @@ class ModelBuilder {
 
   /** @param {number} maxSlowest @param {boolean} isTimed whether sites have sums along time */
   constructor (maxSlowest, isTimed) {
-    this.#routes = createRoutes(this.#axis, isTimed)
+    this.#routes = new Routes(this.#axis, isTimed)
     this.#requests = new Top(maxSlowest)
     this.#otherSpans = new Top(maxSlowest)
-    this.#axis.follow(this.#blocked)
   }
 
   /**
@@ -87,16 +86,16 @@ class ModelBuilder {
     const slowest = this.#requests.items()
     this.#routes.rename(this.renames)
     const series = this.#routes.series(this.#blocked)
-    const { tree: slowTree, isExact } = this.#routes.slowTree()
+    const { tree, slowTree, isSlowExact } = this.#routes.trees()
     /** @type {Model} */
     const model = {
       files,
       span: start <= end ? { fromUnixMs: start, toUnixMs: end } : undefined,
-      notes: this.#notes(open.length, isExact),
+      notes: this.#notes(open.length, isSlowExact),
       verdict: [],
       routes: this.#routes.list(end > start ? (end - start) / 1000 : undefined),
       slowest: slowest.length > 0 ? slowest : this.#otherSpans.items(),
-      tree: this.#routes.tree(),
+      tree,
       slowTree,
       failures: this.#failures.list(),
       series,
@@ -144,7 +143,7 @@ class ModelBuilder {
 
   /** @param {number} openCount @param {boolean} isExact the tree of the slowest */
   #notes (openCount, isExact) {
-    const [others, delays] = [this.#routes.others(), this.#blockers.omitted()]
+    const [others, delays] = [this.#routes.others, this.#blockers.omitted]
     const notes = []
     if (this.#sampledLines > 0) {
       notes.push(`${this.#sampledLines} lines are sampled and stand for several spans each: counts, rates, ` +

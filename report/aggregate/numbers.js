@@ -2,7 +2,12 @@
 
 // Collects many numbers in little memory: a million durations take eight megabytes.
 
-const FIRST_LENGTH = 64
+const { quantile } = require('./summary')
+
+const FIRST_LENGTH = 8
+const MAX_SAMPLE = 10_000 // numbers of one; its quartiles are then within a percent of the true ranks
+const MIN_SAMPLE = 100 // of one, when all together have MAX_SAMPLES
+const MAX_SAMPLES = 2_000_000
 
 /** Numbers with weights, in the order in which they come. Weights take memory only where one is not 1. */
 class Numbers {
@@ -11,27 +16,36 @@ class Numbers {
   /** @type {Float64Array | undefined} */
   #weights
   size = 0
-  weight = 0 // of all
-  sum = 0 // weighted
+  weight = 0 // of all that were added
+  sum = 0 // of these, weighted
 
   /** @param {number} [length] for how many there is memory at first */
   constructor (length = FIRST_LENGTH) {
     this.#values = new Float64Array(length)
   }
 
-  /** @param {number} value @param {number} weight */
-  add (value, weight) {
+  /** @param {number} value @param {number} [weight] */
+  add (value, weight = 1) {
     this.weight += weight
     this.sum += value * weight
-    if (this.size === this.#values.length) this.#grow()
-    if (weight !== 1) this.#weights ??= new Float64Array(this.#values.length).fill(1, 0, this.size)
-    if (this.#weights !== undefined) this.#weights[this.size] = weight
-    this.#values[this.size++] = value
+    this.set(this.size, value, weight)
   }
 
-  #grow () {
-    this.#values = doubled(this.#values)
-    this.#weights &&= doubled(this.#weights)
+  /**
+   * Replaces a number, or sets the next one.
+   * @param {number} index
+   * @param {number} value
+   * @param {number} weight
+   */
+  set (index, value, weight) {
+    if (index === this.#values.length) {
+      this.#values = doubled(this.#values)
+      this.#weights &&= doubled(this.#weights)
+    }
+    if (weight !== 1) this.#weights ??= new Float64Array(this.#values.length).fill(1, 0, this.size)
+    if (this.#weights !== undefined) this.#weights[index] = weight
+    this.#values[index] = value
+    if (index === this.size) this.size++
   }
 
   /**
@@ -45,18 +59,13 @@ class Numbers {
   /** Sorts them: their order is lost. @returns {import('./summary').Sample} */
   sorted () {
     const values = this.#values.subarray(0, this.size)
-    if (this.#weights === undefined) return { values: values.sort(), total: this.size }
-    return cumulated(values, this.#weights)
+    const weights = this.#weights
+    if (weights === undefined) return { values: values.sort(), total: this.size }
+    const order = Uint32Array.from(values, (_, i) => i).sort((a, b) => values[a] - values[b])
+    let total = 0
+    const cumulative = Float64Array.from(order, (i) => (total += weights[i]))
+    return { values: Float64Array.from(order, (i) => values[i]), cumulative, total }
   }
-}
-
-/** @param {Float64Array} values @param {Float64Array} weights @returns {import('./summary').Sample} */
-function cumulated (values, weights) {
-  const order = Uint32Array.from(values, (_, i) => i).sort((a, b) => values[a] - values[b])
-  const cumulative = new Float64Array(values.length)
-  let total = 0
-  order.forEach((index, rank) => { cumulative[rank] = total += weights[index] })
-  return { values: Float64Array.from(order, (i) => values[i]), cumulative, total }
 }
 
 /** @param {Float64Array} values */
@@ -64,6 +73,46 @@ function doubled (values) {
   const longer = new Float64Array(Math.max(FIRST_LENGTH, values.length * 2))
   longer.set(values)
   return longer
+}
+
+/**
+ * Bounded samples: all numbers while they are few, later each with the same chance (Vitter's algorithm R).
+ */
+class Samples {
+  isPartial = false // one of them had more numbers than it holds
+  #total = 0 // that all hold
+  #random = 1
+
+  /**
+   * @param {Numbers} sample
+   * @param {number} count of all numbers that were there for it, with this one
+   * @param {number} value
+   * @param {number} weight
+   */
+  add (sample, count, value, weight) {
+    if (sample.size < (this.#total < MAX_SAMPLES ? MAX_SAMPLE : MIN_SAMPLE)) {
+      this.#total++
+      return sample.add(value, weight)
+    }
+    this.isPartial = true
+    this.#random = (Math.imul(this.#random, 1664525) + 1013904223) >>> 0 // the same series for the same file
+    const index = Math.floor(this.#random / 2 ** 32 * count)
+    if (index < sample.size) sample.set(index, value, weight)
+  }
+}
+
+/**
+ * Returns the quartiles of lists taken together, undefined if there is no number.
+ * @param {Numbers[]} lists
+ */
+function quartilesOf (lists) {
+  const size = lists.reduce((sum, list) => sum + list.size, 0)
+  if (size === 0) return undefined
+  const joined = new Numbers(size)
+  for (const list of lists) list.forEach((value, weight) => joined.add(value, weight))
+  const sample = joined.sorted()
+  const [q1, median, q3] = [0.25, 0.5, 0.75].map((p) => quantile(sample, p))
+  return { min: sample.values[0], q1, median, q3, max: sample.values[size - 1] }
 }
 
 /**
@@ -97,4 +146,4 @@ class Top {
   }
 }
 
-module.exports = { Numbers, Top, cumulated }
+module.exports = { Numbers, Samples, Top, quartilesOf }

@@ -3,11 +3,13 @@
 // The calling-context tree of critical paths: route, frames from the outermost caller to the site, and what
 // was spent there. The children of a root, route or frame add up to it.
 
+const { FIGURES, addExample } = require('./critical-paths')
 const { BESIDE } = require('./sites')
-const { sparse } = require('./times')
+const { sparse } = require('./time-axis')
 
 /**
- * @typedef {import('./sites').SiteSums} SiteSums
+ * @typedef {import('./critical-paths').SiteSums} SiteSums
+ * @typedef {import('./time-axis').Sparse} Sparse
  *
  * @typedef {object} PathNode
  * @property {string} name
@@ -16,19 +18,16 @@ const { sparse } = require('./times')
  * @property {number} count of a root or route requests, else waits and callbacks, weighted
  * @property {PathNode[]} children worst first
  * @property {string[]} [traceIds] of those that spent most there, at most three
- * @property {import('./times').Sparse} [byBucket] of a leaf: ms along time; absent if not known
+ * @property {Sparse} [byBucket] of a leaf: ms along time; absent if not known
  *
- * @typedef {{ examples: SiteSums['examples'], times: number[] | undefined }} Facts times: ms in each bucket
- * @typedef {Pick<PathNode, 'name' | 'kind' | 'ms' | 'count'> & Facts & { children: Map<string, Growing> }}
- *   Growing
+ * @typedef {Pick<PathNode, 'name' | 'kind' | 'ms' | 'count' | 'byBucket'>
+ *   & { children: Map<string, Growing>, examples: SiteSums['examples'] }} Growing
  */
 
 const MAX_NODES = 5000
-const MAX_EXAMPLES = 3
 const SMALLER = '(smaller)'
+const [RAN_LEAF, BESIDE_LEAF] = /** @type {const} */ ([['ran', 'ran'], ['ran beside', 'beside']])
 const LEAVES = /** @type {const} */ (['ran', 'waited', 'delayed', 'beside'])
-const RAN_LEAF = /** @type {const} */ (['ran', 'ran'])
-const BESIDE_LEAF = /** @type {const} */ (['ran beside', 'beside'])
 
 class PathTree {
   #root = node('all requests', 'root')
@@ -61,13 +60,13 @@ class PathTree {
       const last = path[path.length - 1]
       if (last.kind !== 'frame' || last.name !== frames[i]) path.push(childOf(last, frames[i], 'frame'))
     }
-    const isBeside = place === BESIDE
-    const list = (/** @type {number} */ figure) => this.#axis && times?.list(this.#axis, figure)
-    const end = until ?? label ?? 'unknown'
-    addLeaf(path, end, 'waited', { ms: waited, count: waits, examples, times: list(0) })
-    addLeaf(path, 'delayed by others', 'delayed', { ms: delayed, count: delays, examples, times: list(2) })
-    const [name, kind] = isBeside ? BESIDE_LEAF : RAN_LEAF
-    addLeaf(path, name, kind, { ms: ran, count: callbacks, examples, times: list(3) })
+    const add = (/** @type {string} */ name, /** @type {PathNode['kind']} */ kind, /** @type {number} */ ms,
+      /** @type {number} */ count, /** @type {number} */ figure) =>
+      addLeaf(path, name, kind, { ms, count, examples, byBucket: sparse(this.#axis, [times], figure) })
+    if (waited > 0) add(until ?? label ?? 'unknown', 'waited', waited, waits, FIGURES.waited)
+    if (delayed > 0) add('delayed by others', 'delayed', delayed, delays, FIGURES.delayed)
+    const [name, kind] = place === BESIDE ? BESIDE_LEAF : RAN_LEAF
+    if (ran > 0) add(name, kind, ran, callbacks, FIGURES.ran)
   }
 
   /** @returns {PathNode} */
@@ -78,7 +77,7 @@ class PathTree {
 
 /** @param {string} name @param {PathNode['kind']} kind @returns {Growing} */
 function node (name, kind) {
-  return { name, kind, ms: 0, count: 0, children: new Map(), examples: [], times: undefined }
+  return { name, kind, ms: 0, count: 0, children: new Map(), examples: [] }
 }
 
 /** @param {Growing} parent @param {string} name @param {PathNode['kind']} kind */
@@ -93,42 +92,40 @@ function childOf (parent, name, kind) {
  * @param {Growing[]} path to the parent
  * @param {string} name
  * @param {PathNode['kind']} kind
- * @param {Pick<Growing, 'ms' | 'count' | 'examples' | 'times'>} sums
+ * @param {Pick<Growing, 'ms' | 'count' | 'examples' | 'byBucket'>} sums
  */
-function addLeaf (path, name, kind, { ms, count, examples, times }) {
-  if (ms <= 0) return
+function addLeaf (path, name, kind, { ms, count, examples, byBucket }) {
   const leaf = childOf(path[path.length - 1], name, kind)
-  leaf.times = leaf.ms === 0 ? times : addedTimes(leaf.times, times)
+  leaf.byBucket = leaf.ms === 0 ? byBucket : joinedTimes([leaf.byBucket, byBucket])
   for (const step of [...path, leaf]) {
     step.ms += ms
     if (step.kind !== 'root' && step.kind !== 'route') step.count += count
-    step.examples = joinedExamples(step.examples, examples)
+    for (const example of examples) addExample(step.examples, example.ms, example.traceId)
   }
 }
 
-/** @param {SiteSums['examples']} a @param {SiteSums['examples']} b @returns {SiteSums['examples']} */
-function joinedExamples (a, b) {
-  const sorted = [...a, ...b].sort((x, y) => y.ms - x.ms)
-  const firsts = new Set()
-  return sorted.filter(({ traceId }) => !firsts.has(traceId) && firsts.add(traceId)).slice(0, MAX_EXAMPLES)
-}
-
-/** @param {number[] | undefined} a @param {number[] | undefined} b */
-function addedTimes (a, b) {
-  return a && b && a.map((ms, bucket) => ms + b[bucket])
+/** Adds up ms along time; undefined if any of them are not known. @param {Array<Sparse | undefined>} lists */
+function joinedTimes (lists) {
+  /** @type {Map<number, number>} */
+  const sums = new Map()
+  for (const list of lists) {
+    if (!Array.isArray(list)) return undefined
+    for (let i = 0; i < list.length; i += 2) sums.set(list[i], (sums.get(list[i]) ?? 0) + list[i + 1])
+  }
+  const sorted = [...sums].sort((a, b) => a[0] - b[0])
+  return sorted.flatMap(([bucket, ms]) => [bucket, Math.round(ms * 1000) / 1000])
 }
 
 /** @param {Growing} growing @returns {PathNode} */
-function nodeOf ({ name, kind, ms, count, children, examples, times }) {
-  const traceIds = [...new Set(examples.map(({ traceId }) => traceId))]
+function nodeOf ({ name, kind, ms, count, children, examples, byBucket }) {
   return {
     name,
     kind,
     ms,
     count,
     children: [...children.values()].map(nodeOf).sort((a, b) => b.ms - a.ms),
-    ...(traceIds.length > 0 ? { traceIds } : {}),
-    ...(times === undefined ? {} : { byBucket: sparse(times) })
+    ...(examples.length > 0 ? { traceIds: examples.map(({ traceId }) => traceId) } : {}),
+    ...(byBucket === undefined ? {} : { byBucket })
   }
 }
 
@@ -162,7 +159,7 @@ function mergedLeaf (small, kind) {
   const leaves = small.flatMap(allOf).filter((leaf) =>
     leaf.kind === kind && leaf.children.length === 0 && leaf.ms > 0)
   if (leaves.length === 0 || (leaves.length === 1 && small.includes(leaves[0]))) return leaves
-  const byBucket = addedBuckets(leaves)
+  const byBucket = joinedTimes(leaves.map(({ byBucket }) => byBucket))
   return [{
     name: SMALLER,
     kind,
@@ -171,19 +168,6 @@ function mergedLeaf (small, kind) {
     children: [],
     ...(byBucket === undefined ? {} : { byBucket })
   }]
-}
-
-/** Adds up sums along time; undefined if those of any leaf are not known. @param {PathNode[]} leaves */
-function addedBuckets (leaves) {
-  /** @type {Map<number, number>} */
-  const sums = new Map()
-  for (const { byBucket } of leaves) {
-    if (!Array.isArray(byBucket)) return undefined
-    for (let i = 0; i < byBucket.length; i += 2) {
-      sums.set(byBucket[i], (sums.get(byBucket[i]) ?? 0) + byBucket[i + 1])
-    }
-  }
-  return [...sums].sort((a, b) => a[0] - b[0]).flat()
 }
 
 /** @param {PathNode} node @returns {PathNode[]} it and all below it, parents first */

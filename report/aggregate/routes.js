@@ -2,18 +2,16 @@
 
 // Figures of each route: durations, and means of their breakdown into run, waited and delayed.
 
-const { amount } = require('../read/span-line')
-const { CriticalPaths, TIMED_FIGURES, pathOf } = require('./critical-paths')
+const { amount } = require('../read/values')
+const { CriticalPaths, FIGURES, SlowestRequests, pathOf } = require('./critical-paths')
 const { delayersOf } = require('./digest')
-const { Numbers } = require('./numbers')
+const { Numbers, Samples } = require('./numbers')
 const { PathTree } = require('./path-tree')
 const { Places, listSites } = require('./sites')
-const { Budget, SlowestRequests } = require('./slowest-requests')
-const { Samples } = require('./sample')
 const { splitOf } = require('./split')
 const { RouteTimes, createSeries } = require('./series')
-const { TimesBudget } = require('./times')
 const { boxOf, densityOf, logDensityOf, summarize } = require('./summary')
+const { timesBudget } = require('./time-axis')
 const { RouteFacts } = require('./verdict/facts')
 
 /**
@@ -22,8 +20,8 @@ const { RouteFacts } = require('./verdict/facts')
  * @typedef {object} Shared by all routes
  * @property {Places} places
  * @property {Samples} samples
- * @property {Budget} budget
- * @property {TimesBudget | undefined} timesBudget
+ * @property {{ kept: number }} budget of the slowest requests
+ * @property {ReturnType<typeof timesBudget> | undefined} createTimes
  * @property {TimeAxis} axis
  *
  * @typedef {object} Route a kind and name of spans; figures are of those that ended, in ms
@@ -38,7 +36,7 @@ const { RouteFacts } = require('./verdict/facts')
  * @property {import('./summary').Box | undefined} box
  * @property {import('./summary').Density | undefined} density undefined for less than two
  * @property {{ x: number[], y: number[] } | undefined} logDensity of the logarithms: x in ms, y per decade
- * @property {import('./digest').Split | undefined} split means; undefined if no line has it
+ * @property {import('./split').Split | undefined} split means; undefined if no line has it
  * @property {number} totalMs sum of the durations, weighted
  * @property {import('./sites').Site[]} sites where its requests waited, worst first, at most 50
  * @property {import('./sites').OtherSites | undefined} otherSites waits that are not in `sites`
@@ -52,14 +50,12 @@ const ranks = ['SERVER', 'CONSUMER', 'INTERNAL', 'CLIENT', 'PRODUCER']
 
 class RouteSums {
   durations = new Numbers()
-  weighted = 0
   errors = 0
   open = 0
   splits = 0
   parts = { run: 0, waited: 0, delayed: 0 }
   /** @type {Map<string, number>} */
   wait = new Map()
-  totalMs = 0
   outermost = 0 // with a breakdown
   facts = new RouteFacts() // of the outermost, for the verdict
 
@@ -68,44 +64,45 @@ class RouteSums {
    * @param {import('../read/span-line').Kind} kind
    * @param {Shared} shared
    */
-  constructor (name, kind, { places, samples, budget, axis, timesBudget }) {
+  constructor (name, kind, { places, samples, budget, axis, createTimes }) {
     this.name = name
     this.kind = kind
     this.places = places
     this.innerPaths = new CriticalPaths(samples)
-    this.outermostPaths = new CriticalPaths(samples, timesBudget)
+    this.outermostPaths = new CriticalPaths(samples, createTimes)
     this.slowest = new SlowestRequests(budget, places)
     this.times = new RouteTimes(axis)
   }
 
+  get totalMs () { return this.durations.sum }
+
   /** @param {Span} span */
   add (span) {
-    const { ms, weight, failed, attributes } = span
+    const { ms, weight, failed, attributes, traceId } = span
     this.durations.add(ms, weight)
-    this.weighted += weight
-    this.totalMs += ms * weight
     if (failed) this.errors += weight
-    const split = amount(attributes['longstack.run_ms']) === undefined ? undefined : splitOf(attributes)
+    const split = splitOf(attributes)
     const isRequest = isOutermost(span)
-    const bucket = isRequest ? this.times.add(span, split) : this.times.skip()
+    const bucket = this.times.add(span, isRequest, split)
     if (split === undefined) return
     this.#addSplit(split, weight)
     const path = pathOf(span, split, this.places)
-    if (!isRequest) return this.innerPaths.add(path, weight, span.traceId)
+    if (!isRequest) return this.innerPaths.add(path, weight, traceId)
     this.outermost += weight
-    this.outermostPaths.add(path, weight, span.traceId, bucket)
+    this.outermostPaths.add(path, weight, traceId, bucket)
     this.facts.add(span, split, path.waits)
     this.facts.addDelays(delayersOf(attributes), weight)
-    if (this.slowest.accepts(ms, weight)) this.slowest.add(ms, weight, span.traceId, path)
+    this.slowest.add(ms, weight, traceId, path)
   }
 
-  /** @param {import('./digest').Split} split @param {number} weight */
-  #addSplit (split, weight) {
+  /** @param {import('./split').Split} split @param {number} weight */
+  #addSplit ({ run, waited, delayed, wait }, weight) {
+    const { parts } = this
     this.splits += weight
-    this.parts.run += split.run * weight
-    this.parts.waited += split.waited * weight
-    this.parts.delayed += split.delayed * weight
-    for (const name in split.wait) this.wait.set(name, (this.wait.get(name) ?? 0) + split.wait[name] * weight)
+    parts.run += run * weight
+    parts.waited += waited * weight
+    parts.delayed += delayed * weight
+    for (const name in wait) this.wait.set(name, (this.wait.get(name) ?? 0) + wait[name] * weight)
   }
 
   /**
@@ -115,8 +112,8 @@ class RouteSums {
    * @returns {Route}
    */
   route (seconds, points, axis) {
-    const { name, kind, weighted, errors, open, totalMs } = this
-    const { size: count } = this.durations
+    const { name, kind, errors, open, totalMs } = this
+    const { size: count, weight: weighted } = this.durations
     const rate = seconds === undefined ? undefined : weighted / seconds
     const sample = count === 0 ? undefined : this.durations.sorted()
     return {
@@ -150,115 +147,106 @@ class RouteSums {
   }
 }
 
-/** @param {TimeAxis} axis @param {boolean} isTimed whether sites have sums along time */
-function createRoutes (axis, isTimed) {
+class Routes {
   /** @type {Map<string, RouteSums>} */
-  const routes = new Map()
-  const shared = {
-    places: new Places(),
-    samples: new Samples(),
-    budget: new Budget(),
-    timesBudget: isTimed ? new TimesBudget(axis, TIMED_FIGURES) : undefined,
-    axis
-  }
-  let others = 0
+  #routes = new Map()
+  #shared
+  others = 0 // spans whose name came after MAX_ROUTES others
 
-  /** @param {Span} span */
-  function find (span) {
-    const name = labelOf(span)
-    return routes.get(`${span.kind} ${name}`) ?? create(name, span.kind)
+  /** @param {TimeAxis} axis @param {boolean} isTimed whether sites have sums along time */
+  constructor (axis, isTimed) {
+    const createTimes = isTimed ? timesBudget(axis, Object.keys(FIGURES).length) : undefined
+    this.#shared = { places: new Places(), samples: new Samples(), budget: { kept: 0 }, createTimes, axis }
   }
 
-  /** @param {string} name @param {import('../read/span-line').Kind} kind @returns {RouteSums} */
-  function create (name, kind) {
-    const isFull = routes.size >= MAX_ROUTES
-    if (isFull) others++
-    const key = `${kind} ${isFull ? OTHERS : name}`
-    const sums = routes.get(key) ?? new RouteSums(isFull ? OTHERS : name, kind, shared)
-    routes.set(key, sums)
+  /** @param {Span} span @returns {RouteSums} */
+  #find (span) {
+    let name = labelOf(span)
+    let sums = this.#routes.get(`${span.kind} ${name}`)
+    if (sums !== undefined) return sums
+    if (this.#routes.size >= MAX_ROUTES) {
+      this.others++
+      name = OTHERS
+      sums = this.#routes.get(`${span.kind} ${name}`)
+    }
+    sums ??= new RouteSums(name, span.kind, this.#shared)
+    this.#routes.set(`${span.kind} ${name}`, sums)
     return sums
   }
 
-  return {
+  /** @param {Span} span that ended */
+  add (span) {
+    this.#find(span).add(span)
+  }
 
-    /** @param {Span} span that ended */
-    add: (span) => find(span).add(span),
+  /** @param {Span} span that is open */
+  addOpen (span) {
+    this.#find(span).open++
+  }
 
-    /** @param {Span} span that is open */
-    addOpen (span) {
-      find(span).open++
-    },
+  /**
+   * @param {number | undefined} seconds of the report
+   * @returns {Route[]} servers first, then by their total time
+   */
+  list (seconds) {
+    const axis = this.#shared.axis.axis()
+    const sorted = [...this.#routes.values()].sort(inOrder)
+    return sorted.map((sums, i) => sums.route(seconds, i < DETAILED_ROUTES ? MAX_POINTS : MIN_POINTS, axis))
+  }
 
-    /**
-     * @param {number | undefined} seconds of the report
-     * @returns {Route[]} servers first, then by their total time
-     */
-    list (seconds) {
-      const sorted = [...routes.values()].sort(inOrder)
-      const bounds = axis.axis()
-      const pointsOf = (/** @type {number} */ rank) => rank < DETAILED_ROUTES ? MAX_POINTS : MIN_POINTS
-      return sorted.map((sums, rank) => sums.route(seconds, pointsOf(rank), bounds))
-    },
+  /** Applies the final names of requests. @param {import('./route-names').Renames} renames */
+  rename ({ nameOf, untilOf }) {
+    this.#shared.places.rename(untilOf)
+    for (const [key, sums] of this.#routes) {
+      sums.facts.rename(nameOf)
+      const target = this.#routes.get(`${sums.kind} ${nameOf(sums.name)}`)
+      if (sums.durations.size > 0 || target === undefined || target === sums) continue
+      target.open += sums.open
+      this.#routes.delete(key)
+    }
+  }
 
-    /** Applies the final names of requests. @param {import('./renames').Renames} renames */
-    rename ({ nameOf, untilOf }) {
-      shared.places.rename(untilOf)
-      for (const [key, sums] of routes) {
-        sums.facts.rename(nameOf)
-        const target = routes.get(`${sums.kind} ${nameOf(sums.name)}`)
-        if (sums.durations.size > 0 || target === undefined || target === sums) continue
-        target.open += sums.open
-        routes.delete(key)
-      }
-    },
+  /** Returns what the verdict needs of requests: of those of servers, if there are any. */
+  facts () {
+    const requests = [...this.#routes.values()].filter(({ facts }) => facts.lines > 0)
+    const servers = requests.filter(({ kind }) => kind === 'SERVER')
+    return servers.length > 0 ? servers : requests.filter(({ kind }) => kind !== 'CLIENT')
+  }
 
-    /** Returns what the verdict needs of requests: of those of servers, if there are any. */
-    facts () {
-      const requests = [...routes.values()].filter(({ facts }) => facts.lines > 0)
-      const servers = requests.filter(({ kind }) => kind === 'SERVER')
-      return servers.length > 0 ? servers : requests.filter(({ kind }) => kind !== 'CLIENT')
-    },
+  /** Must be called before `list`. @param {import('./time-axis').Times} blocked ms */
+  series (blocked) {
+    return createSeries([...this.#routes.values()], blocked, this.#shared.axis)
+  }
 
-    /** Must be called before `list`. @param {import('./time-axis').BucketSums} blocked ms */
-    series: (blocked) => createSeries([...routes.values()], blocked, axis),
+  /**
+   * Returns the trees of all requests, and of the slowest 1 % of each route.
+   * @returns {{ tree: import('./path-tree').PathNode, slowTree: import('./path-tree').PathNode,
+   *   isSlowExact: boolean }}
+   */
+  trees () {
+    const [tree, slowTree] = [new PathTree(this.#shared.axis.axis()), new PathTree()]
+    let isSlowExact = true
+    for (const { name, outermost, outermostPaths, slowest } of this.#routes.values()) {
+      if (outermost === 0) continue
+      tree.add(name, outermost, outermostPaths.list())
+      const { paths, weight, isExact } = slowest.list()
+      slowTree.add(name, weight, paths.list())
+      isSlowExact &&= isExact
+    }
+    return { tree: tree.build(), slowTree: slowTree.build(), isSlowExact }
+  }
 
-    /** @returns {import('./path-tree').PathNode} */
-    tree () {
-      const tree = new PathTree(axis.axis())
-      for (const { name, outermost, outermostPaths } of routes.values()) {
-        if (outermost > 0) tree.add(name, outermost, outermostPaths.list())
-      }
-      return tree.build()
-    },
-
-    /**
-     * Returns the tree of the slowest 1 % of each route.
-     * @returns {{ tree: import('./path-tree').PathNode, isExact: boolean }}
-     */
-    slowTree () {
-      const tree = new PathTree()
-      let allExact = true
-      for (const { name, outermost, slowest } of routes.values()) {
-        if (outermost === 0) continue
-        const { paths, weight, isExact } = slowest.list()
-        tree.add(name, weight, paths.list())
-        allExact &&= isExact
-      }
-      return { tree: tree.build(), isExact: allExact }
-    },
-
-    /** Returns which figures are not of all that was read. */
-    limited: () => ({ omittedPlaces: shared.places.omitted, isSampled: shared.samples.isPartial }),
-
-    /** Returns the number of spans whose name came after MAX_ROUTES others. */
-    others: () => others
+  /** Returns which figures are not of all that was read. */
+  limited () {
+    return { omittedPlaces: this.#shared.places.omitted, isSampled: this.#shared.samples.isPartial }
   }
 }
 
 /** @param {RouteSums} a @param {RouteSums} b */
 function inOrder (a, b) {
   const byKind = ranks.indexOf(a.kind) - ranks.indexOf(b.kind)
-  return byKind || b.totalMs - a.totalMs || b.weighted - a.weighted || (a.name < b.name ? -1 : 1)
+  return byKind || b.totalMs - a.totalMs || b.durations.weight - a.durations.weight ||
+    (a.name < b.name ? -1 : 1)
 }
 
 /**
@@ -278,4 +266,4 @@ function labelOf ({ name, kind, attributes }) {
   return `${name} ${address.slice(0, 255)}${port === undefined ? '' : `:${port}`}`
 }
 
-module.exports = { MAX_ROUTES, createRoutes, isOutermost, labelOf }
+module.exports = { MAX_ROUTES, Routes, isOutermost, labelOf }

@@ -4,7 +4,7 @@
 
 const { quantile } = require('./summary')
 const { Numbers } = require('./numbers')
-const { Buckets, BucketSums, NO_BUCKET } = require('./time-axis')
+const { Times } = require('./time-axis')
 
 /**
  * @typedef {import('./time-axis').Axis} Axis
@@ -41,42 +41,37 @@ const MAX_ROUTES = 100
 const MAX_HISTOGRAMS = 60
 const BINS_PER_OCTAVE = 16
 const MIN_MS = 0.001
-const PARTS = /** @type {const} */ (['run', 'waited', 'delayed'])
+const [ERRORS, SPLITS, RUN, WAITED, DELAYED] = [0, 1, 2, 3, 4]
 
 /** The requests of a route along time. */
 class RouteTimes {
-  /** of each duration of the route */
-  buckets = new Buckets()
-  errors = new BucketSums()
-  splits = new BucketSums()
-  parts = { run: new BucketSums(), waited: new BucketSums(), delayed: new BucketSums() }
+  /** the start of each span of the route, in the order of its durations; NaN: it is no request */
+  starts = new Numbers()
+  requests = 0
+  sums
   #axis
 
   /** @param {TimeAxis} axis */
   constructor (axis) {
     this.#axis = axis
-    const followers = [this.buckets, this.errors, this.splits, ...Object.values(this.parts)]
-    for (const sums of followers) axis.follow(sums)
-  }
-
-  /** Adds a span that is no request. @returns {undefined} */
-  skip () {
-    this.buckets.add(NO_BUCKET)
-    return undefined
+    this.sums = new Times(axis, 5)
   }
 
   /**
-   * @param {import('../read/span-line').Span} span a request
-   * @param {import('./digest').Split | undefined} split
-   * @returns {number} the bucket of its start
+   * @param {import('../read/span-line').Span} span
+   * @param {boolean} isRequest
+   * @param {import('./split').Split | undefined} split
+   * @returns {number | undefined} the bucket of its start, if it is a request
    */
-  add ({ startMs, failed, weight }, split) {
+  add ({ startMs, failed, weight }, isRequest, split) {
+    this.starts.add(isRequest ? startMs : NaN)
+    if (!isRequest) return undefined
+    this.requests++
     const bucket = this.#axis.bucketOf(startMs)
-    this.buckets.add(bucket)
-    if (failed) this.errors.add(bucket, weight)
+    this.sums.add(bucket, failed ? weight : 0)
     if (split === undefined) return bucket
-    this.splits.add(bucket, weight)
-    for (const part of PARTS) this.parts[part].add(bucket, split[part] * weight)
+    const { run, waited, delayed } = split
+    this.sums.add(bucket, 0, weight, run * weight, waited * weight, delayed * weight)
     return bucket
   }
 }
@@ -92,7 +87,7 @@ class RouteTimes {
 
 /**
  * @param {Timed[]} routes
- * @param {BucketSums} blocked
+ * @param {Times} blocked ms
  * @param {TimeAxis} timeAxis
  * @returns {Series | undefined} undefined if there are no requests
  */
@@ -102,20 +97,20 @@ function createSeries (routes, blocked, timeAxis) {
   const servers = routes.filter(({ kind }) => kind === 'SERVER')
   const requests = servers.length > 0 ? servers : routes
   const durations = durationsOf(requests, axis)
-  const sum = (/** @type {(times: RouteTimes) => BucketSums} */ select) =>
-    added(requests.map(({ times }) => select(times).list(axis)), axis.buckets)
-  const [delayed, splits] = [sum(({ parts }) => parts.delayed), sum((times) => times.splits)]
-  const sorted = routes.filter((route) => route.times.buckets.list().some((bucket) => bucket !== NO_BUCKET))
+  const sum = (/** @type {number} */ figure) => requests.map(({ times }) => times.sums.list(axis, figure))
+    .reduce((a, b) => a.map((value, i) => value + b[i]), Array(axis.buckets).fill(0))
+  const [delayed, splits] = [sum(DELAYED), sum(SPLITS)]
+  const sorted = routes.filter(({ times }) => times.requests > 0)
     .sort((a, b) => b.totalMs - a.totalMs).slice(0, MAX_ROUTES)
   return {
     fromUnixMs: axis.fromUnixMs,
     stepMs: axis.stepMs,
     buckets: axis.buckets,
     count: durations.map((numbers) => numbers.weight),
-    errors: sum(({ errors }) => errors),
+    errors: sum(ERRORS),
     ...quantilesOf(durations),
     delayedMs: delayed.map((ms, i) => splits[i] > 0 ? ms / splits[i] : 0),
-    blockedMs: blocked.list(axis),
+    blockedMs: blocked.list(axis, 0),
     routes: sorted.map((route, i) => seriesOf(route, axis, i < MAX_HISTOGRAMS))
   }
 }
@@ -133,24 +128,14 @@ function quantilesOf (durations) {
  * @param {Timed[]} routes
  * @param {Axis} axis
  */
-function durationsOf (routes, { buckets, indexOf }) {
-  const sizes = new Uint32Array(buckets)
-  for (const { times } of routes) {
-    for (const bucket of times.buckets.list()) if (bucket !== NO_BUCKET) sizes[indexOf(bucket)]++
-  }
-  const list = Array.from(sizes, (size) => new Numbers(size))
+function durationsOf (routes, { buckets, indexAt }) {
+  const list = Array.from({ length: buckets }, () => new Numbers())
   for (const { durations, times } of routes) {
-    const bucketOfEach = times.buckets.list()
-    durations.forEach((ms, weight, i) => {
-      if (bucketOfEach[i] !== NO_BUCKET) list[indexOf(bucketOfEach[i])].add(ms, weight)
-    })
+    const indexes = new Int16Array(durations.size)
+    times.starts.forEach((startMs, _, i) => { indexes[i] = Number.isNaN(startMs) ? -1 : indexAt(startMs) })
+    durations.forEach((ms, weight, i) => { if (indexes[i] !== -1) list[indexes[i]].add(ms, weight) })
   }
   return list
-}
-
-/** @param {number[][]} lists @param {number} length of each @returns {number[]} */
-function added (lists, length) {
-  return Array.from({ length }, (_, i) => lists.reduce((sum, list) => sum + list[i], 0))
 }
 
 /** @param {Timed} route @param {Axis} axis @param {boolean} hasHistogram @returns {RouteSeries} */
@@ -161,11 +146,11 @@ function seriesOf (route, axis, hasHistogram) {
     name,
     kind,
     count: durations.map(({ weight }) => weight),
-    errors: times.errors.list(axis),
+    errors: times.sums.list(axis, ERRORS),
     totalMs: durations.map(({ sum }) => sum),
-    run: times.parts.run.list(axis),
-    waited: times.parts.waited.list(axis),
-    delayed: times.parts.delayed.list(axis),
+    run: times.sums.list(axis, RUN),
+    waited: times.sums.list(axis, WAITED),
+    delayed: times.sums.list(axis, DELAYED),
     max: durations.map(maxOf),
     histogram: hasHistogram ? durations.flatMap(histogramOf) : undefined
   }

@@ -3,12 +3,13 @@
 // Sums by site: where the critical paths of a route's requests waited and ran. A site is a frame of the
 // program with its callers, and what ended the wait.
 
-const { MAX_FRAME_CHARS, MAX_LABEL_CHARS, MAX_NAME_CHARS, callersOf, text } = require('./digest')
-const { quartilesOf } = require('./sample')
-const { sparse } = require('./times')
+const { list, text } = require('../read/values')
+const { quartilesOf } = require('./numbers')
+const { sparse } = require('./time-axis')
 
 /**
  * @typedef {import('./time-axis').Axis} Axis
+ * @typedef {import('./critical-paths').SiteSums} SiteSums
  *
  * @typedef {object} Place one for each different site of a report
  * @property {string | undefined} at
@@ -16,7 +17,7 @@ const { sparse } = require('./times')
  * @property {string | undefined} until
  * @property {string | undefined} label
  * @property {boolean} isListed false: it stands for what has no site
- * @property {number} index in the list of all, 0 for OTHER_SITES
+ * @property {number} index in the list of all, 0 for OTHER_SITES, 1 for UNKNOWN
  *
  * @typedef {object} Site
  * @property {string | undefined} at innermost frame of the program; absent if not known
@@ -30,7 +31,8 @@ const { sparse } = require('./times')
  * @property {number} delayed ms in which the loop ran the code of others meanwhile, weighted
  * @property {{ min: number, q1: number, median: number, q3: number, max: number } | undefined} summary of the
  *   ms that one request waited there; undefined if it was only delayed
- * @property {import('./times').Sparse | undefined} byBucket ms and count along time; undefined if not known
+ * @property {import('./time-axis').Sparse | undefined} byBucket ms and count along time; undefined if
+ *   not known
  *
  * @typedef {{ count: number, ms: number }} OtherSites count: sites; ms also of waits of which a line has no
  *   site
@@ -38,40 +40,43 @@ const { sparse } = require('./times')
 
 const MAX_PLACES = 20_000 // of a report
 const MAX_LISTED = 50
+const [MAX_FRAME_CHARS, MAX_NAME_CHARS, MAX_LABEL_CHARS] = [500, 300, 100]
+const MAX_CALLERS = 8
 
-/** @param {string} name @returns {Place} */
-const unlisted = (name) =>
-  ({ at: undefined, callers: [], until: name, label: undefined, isListed: false, index: 0 })
+/** @param {string} name @param {number} [index] @returns {Place} */
+const unlisted = (name, index = NaN) =>
+  ({ at: undefined, callers: [], until: name, label: undefined, isListed: false, index })
 
 /** Stand for what a line has no site of. */
-const OTHER_SITES = unlisted('other sites')
-const UNKNOWN = unlisted('unknown')
+const OTHER_SITES = unlisted('other sites', 0)
+const UNKNOWN = unlisted('unknown', 1)
 const BESIDE = unlisted('ran beside')
+
+/** Reads the site of a wait or run. @param {Record<string, any>} entry */
+function siteTextsOf ({ at: frame, callers, until, label }) {
+  const frames = list(callers, MAX_CALLERS).map((caller) => text(caller, MAX_FRAME_CHARS))
+  return {
+    at: text(frame, MAX_FRAME_CHARS),
+    callers: frames.filter((caller) => caller !== undefined),
+    until: text(until, MAX_NAME_CHARS),
+    label: text(label, MAX_LABEL_CHARS)
+  }
+}
 
 /** The different sites of a report. */
 class Places {
   omitted = 0
   /** @type {Map<string, Place>} */
   #places = new Map()
-  #list = [OTHER_SITES]
-
-  /** Returns the place of a wait or run as a line has it. @param {Record<string, any>} entry */
-  placeOf = ({ at: frame, callers, until, label }) => this.find(
-    text(frame, MAX_FRAME_CHARS),
-    callersOf(callers),
-    text(until, MAX_NAME_CHARS),
-    text(label, MAX_LABEL_CHARS)
-  )
+  #list = [OTHER_SITES, UNKNOWN]
 
   /**
-   * @param {string | undefined} at
-   * @param {string[]} callers
-   * @param {string | undefined} until
-   * @param {string | undefined} label
-   * @returns {Place} the same one for equal values; OTHER_SITES if there are too many
+   * Returns the place of a wait or run as a line has it, the same one for equal values.
+   * @param {Record<string, any>} entry
+   * @returns {Place} OTHER_SITES if there are too many
    */
-  find (at, callers, until, label) {
-    const place = { at, callers, until, label, isListed: true, index: this.#list.length }
+  placeOf = (entry) => {
+    const place = { ...siteTextsOf(entry), isListed: true, index: this.#list.length }
     const key = keyOf(place)
     const existing = this.#places.get(key)
     if (existing !== undefined) return existing
@@ -86,7 +91,7 @@ class Places {
 
   /** Changes what ended the waits. @param {(until: string | undefined) => string | undefined} untilOf */
   rename (untilOf) {
-    for (const place of this.#list.slice(1)) place.until = untilOf(place.until)
+    for (const place of this.#list.slice(2)) place.until = untilOf(place.until)
   }
 
   /** @param {number} index @returns {Place} */
@@ -98,30 +103,6 @@ class Places {
 /** @param {Pick<Place, 'at' | 'callers' | 'until' | 'label'>} place @returns {string} equal for equal ones */
 function keyOf ({ at: frame, callers, until, label }) {
   return JSON.stringify([frame, until, label, ...callers])
-}
-
-/** What the requests of a route spent at one place, weighted. */
-class SiteSums {
-  waited = 0 // ms
-  waits = 0
-  spans = 0
-  delayed = 0 // ms
-  delays = 0
-  ran = 0 // ms
-  callbacks = 0
-  /** longest first @type {Array<{ ms: number, traceId: string }>} */
-  examples = []
-
-  /**
-   * @param {Place} place
-   * @param {ReturnType<import('./sample').Samples['create']>} [sample] of the waits of each request
-   * @param {import('./times').Times} [times] waited, waits, delayed and ran
-   */
-  constructor (place, sample, times) {
-    this.place = place
-    this.sample = sample
-    this.times = times
-  }
 }
 
 /**
@@ -148,7 +129,11 @@ function listSites (sums, totalMs, axis) {
   const others = sites.slice(MAX_LISTED)
   const ms = others.reduce((sum, site) => sum + site.ms, otherMs)
   return {
-    sites: sites.slice(0, MAX_LISTED).map(({ group, ...site }) => ({ ...site, ...detailsOf(group, axis) })),
+    sites: sites.slice(0, MAX_LISTED).map(({ group, ...site }) => ({
+      ...site,
+      summary: quartilesOf(group.map(({ sample }) => sample)),
+      byBucket: sparse(axis, group.map(({ times }) => times), 0, 1)
+    })),
     otherSites: ms > 0 || others.length > 0 ? { count: others.length, ms } : undefined
   }
 }
@@ -178,22 +163,4 @@ function siteOf (group, totalMs) {
   }
 }
 
-/**
- * @param {SiteSums[]} group of equal places
- * @param {Axis | undefined} axis
- * @returns {Pick<Site, 'summary' | 'byBucket'>}
- */
-function detailsOf (group, axis) {
-  const summary = quartilesOf(group.flatMap(({ sample }) => sample ?? []))
-  const times = group.flatMap((site) => site.times ?? [])
-  if (axis === undefined || times.length < group.length) return { summary, byBucket: undefined }
-  const [ms, count] = [0, 1].map((figure) => times.map((sums) => sums.list(axis, figure)).reduce(added))
-  return { summary, byBucket: sparse(ms, count) }
-}
-
-/** @param {number[]} a @param {number[]} b */
-function added (a, b) {
-  return a.map((sum, bucket) => sum + b[bucket])
-}
-
-module.exports = { BESIDE, MAX_PLACES, OTHER_SITES, Places, SiteSums, UNKNOWN, listSites }
+module.exports = { BESIDE, MAX_PLACES, OTHER_SITES, Places, UNKNOWN, listSites, siteTextsOf }

@@ -20,7 +20,7 @@ const TRACE_ID_CHARS = 32
  * @param {import('./model').Model} model
  * @param {string[]} names of the files
  * @param {import('../read/sources').RereadableSources} sources
- * @param {import('./renames').Renames} renames
+ * @param {import('./route-names').Renames} renames
  */
 async function gatherTraces (model, names, sources, renames) {
   /** @type {Map<string, Map<string, Digest>>} */

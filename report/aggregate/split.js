@@ -2,7 +2,7 @@
 
 // The breakdown of a span's duration: run, waited by subsystem, and delayed.
 
-const { amount, isRecord } = require('../read/span-line')
+const { amount, isRecord } = require('../read/values')
 
 /**
  * @typedef {object} Split breakdown of a duration, in ms: run, waited and delayed add up to it
@@ -14,7 +14,6 @@ const { amount, isRecord } = require('../read/span-line')
  */
 
 const MAX_SUBSYSTEMS = 64
-const MAX_KNOWN_SUBSYSTEMS = 1000
 const ROUNDING_MS = 0.0005 // of times with three decimals
 
 /**
@@ -45,22 +44,11 @@ function subsystemsOf (times) {
   if (!isRecord(times)) return sums
   for (const name of Object.keys(times)) {
     const ms = amount(times[name])
-    if (ms === undefined || !isSubsystem(name)) continue
+    if (ms === undefined || !/^[A-Z][\w.:-]{0,63}$/i.test(name)) continue
     sums.set(name, ms)
     if (sums.size === MAX_SUBSYSTEMS) break
   }
   return sums
-}
-
-/** names that are valid @type {Set<string>} */
-const subsystems = new Set()
-
-/** @param {string} name */
-function isSubsystem (name) {
-  if (subsystems.has(name)) return true
-  if (!/^[A-Z][\w.:-]{0,63}$/i.test(name)) return false
-  if (subsystems.size < MAX_KNOWN_SUBSYSTEMS) subsystems.add(name)
-  return true
 }
 
 /**

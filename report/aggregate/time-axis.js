@@ -19,15 +19,18 @@ const NICE_WIDTHS = [
 const MAX_FINE = 600 // buckets while reading
 const MAX_BUCKETS = 120
 
+const MAX_TIMED = 600 // of each kind: their sums along time take up to 10 kB each
+
 /**
- * @typedef {object} Follower what holds numbers of buckets
- * @property {(convert: (bucket: number) => number) => void} convert changes all of them; the order stays
+ * @typedef {number[]} Sparse bucket, figures, bucket, figures …, of the buckets of `series` in which any
+ *   figure is not 0; ms have three decimals
  *
  * @typedef {object} Axis
  * @property {number} fromUnixMs
  * @property {number} stepMs
  * @property {number} buckets at most 120
  * @property {(bucket: number) => number} indexOf of a bucket of the time axis
+ * @property {(unixMs: number) => number} indexAt of a moment
  */
 
 class TimeAxis {
@@ -35,10 +38,10 @@ class TimeAxis {
   #reference = NaN // number of the bucket that is called 0: those since 1970 are too large to pack
   #min = Infinity
   #max = -Infinity
-  /** @type {Follower[]} */
+  /** @type {Times[]} */
   #followers = []
 
-  /** @param {Follower} follower */
+  /** @param {Times} follower */
   follow (follower) {
     this.#followers.push(follower)
   }
@@ -83,84 +86,95 @@ class TimeAxis {
       fromUnixMs: begin * stepMs,
       stepMs,
       buckets: count(stepMs),
-      indexOf: (bucket) => Math.floor((bucket + this.#reference) * width / stepMs) - begin
+      indexOf: (bucket) => Math.floor((bucket + this.#reference) * width / stepMs) - begin,
+      indexAt: (unixMs) => Math.floor(unixMs / stepMs) - begin
     }
   }
 }
 
-/** Sums by bucket. @implements {Follower} */
-class BucketSums {
-  #first = 0 // bucket of the first value
-  #values = new Float64Array(0)
+/** Several figures, added up by bucket. */
+class Times {
+  #figures
+  #first = 0 // bucket of the first sums
+  #sums = new Float64Array(0)
 
-  /** @param {number} bucket @param {number} value */
-  add (bucket, value) {
+  /** @param {TimeAxis} axis @param {number} figures how many */
+  constructor (axis, figures) {
+    this.#figures = figures
+    axis.follow(this)
+  }
+
+  /** @param {number} bucket @param {number[]} values of the first figures */
+  add (bucket, ...values) {
     const index = bucket - this.#first
-    if (index < 0 || index >= this.#values.length) this.#grow(bucket)
-    this.#values[bucket - this.#first] += value
+    if (index < 0 || index * this.#figures >= this.#sums.length) this.#grow(bucket)
+    const start = (bucket - this.#first) * this.#figures
+    for (let i = 0; i < values.length; i++) this.#sums[start + i] += values[i]
   }
 
   /** @param {number} bucket */
   #grow (bucket) {
-    const { length } = this.#values
+    const length = this.#sums.length / this.#figures
     if (length === 0) this.#first = bucket
-    const first = bucket < this.#first ? Math.min(bucket, this.#first - length) : this.#first
-    const end = Math.max(this.#first + length, bucket + 1 + (bucket < this.#first ? 0 : length))
-    const values = new Float64Array(end - first)
-    values.set(this.#values, this.#first - first)
+    const isBefore = bucket < this.#first
+    const first = isBefore ? Math.min(bucket, this.#first - length) : this.#first
+    const end = Math.max(this.#first + length, bucket + 1 + (isBefore ? 0 : length))
+    const sums = new Float64Array((end - first) * this.#figures)
+    sums.set(this.#sums, (this.#first - first) * this.#figures)
     this.#first = first
-    this.#values = values
+    this.#sums = sums
   }
 
-  /** @param {(bucket: number) => number} convert */
+  /** Changes the numbers of the buckets. @param {(bucket: number) => number} convert */
   convert (convert) {
-    const [first, values] = [this.#first, this.#values]
-    if (values.length === 0) return
+    const [first, sums, figures] = [this.#first, this.#sums, this.#figures]
+    if (sums.length === 0) return
     this.#first = convert(first)
-    this.#values = new Float64Array(convert(first + values.length - 1) - this.#first + 1)
-    values.forEach((value, i) => { this.#values[convert(first + i) - this.#first] += value })
+    const end = convert(first + sums.length / figures - 1) + 1
+    this.#sums = new Float64Array((end - this.#first) * figures)
+    sums.forEach((sum, i) => {
+      const bucket = convert(first + Math.floor(i / figures))
+      this.#sums[(bucket - this.#first) * figures + i % figures] += sum
+    })
   }
 
-  /** @param {Axis} axis @returns {number[]} a sum for each bucket of the axis */
-  list ({ buckets, indexOf }) {
+  /** @param {Axis} axis @param {number} figure which @returns {number[]} a sum for each bucket */
+  list ({ buckets, indexOf }, figure) {
     /** @type {number[]} */
     const list = Array(buckets).fill(0)
-    this.#values.forEach((value, i) => {
-      if (value !== 0) list[indexOf(this.#first + i)] += value
-    })
+    for (let i = figure; i < this.#sums.length; i += this.#figures) {
+      if (this.#sums[i] !== 0) list[indexOf(this.#first + Math.floor(i / this.#figures))] += this.#sums[i]
+    }
     return list
   }
 }
 
-const FIRST_LENGTH = 64
-
-/** Buckets in the order in which they come, packed. @implements {Follower} */
-class Buckets {
-  #buckets = new Int16Array(FIRST_LENGTH)
-  #size = 0
-
-  /** @param {number} bucket */
-  add (bucket) {
-    if (this.#size === this.#buckets.length) {
-      const longer = new Int16Array(this.#size * 2)
-      longer.set(this.#buckets)
-      this.#buckets = longer
-    }
-    this.#buckets[this.#size++] = bucket
-  }
-
-  /** @param {(bucket: number) => number} convert */
-  convert (convert) {
-    for (let i = 0; i < this.#size; i++) {
-      if (this.#buckets[i] !== NO_BUCKET) this.#buckets[i] = convert(this.#buckets[i])
-    }
-  }
-
-  list () {
-    return this.#buckets.subarray(0, this.#size)
-  }
+/**
+ * Returns a function that gives times to the first few that ask for them.
+ * @param {TimeAxis} axis
+ * @param {number} figures of each
+ * @returns {() => Times | undefined}
+ */
+function timesBudget (axis, figures) {
+  let remaining = MAX_TIMED
+  return () => remaining-- > 0 ? new Times(axis, figures) : undefined
 }
 
-const NO_BUCKET = -32768
+/**
+ * Adds up some figures of several times, in sparse form; undefined if any of them are not known.
+ * @param {Axis | undefined} axis
+ * @param {Array<Times | undefined>} list
+ * @param {number[]} figures
+ * @returns {Sparse | undefined}
+ */
+function sparse (axis, list, ...figures) {
+  if (axis === undefined || list.includes(undefined)) return undefined
+  const lists = figures.map((figure) => list.map((times) => /** @type {Times} */ (times).list(axis, figure))
+    .reduce((a, b) => a.map((sum, bucket) => sum + b[bucket])))
+  return lists[0].flatMap((_, bucket) => {
+    const sums = lists.map((figureSums) => Math.round(figureSums[bucket] * 1000) / 1000)
+    return sums.some((sum) => sum !== 0) ? [bucket, ...sums] : []
+  })
+}
 
-module.exports = { Buckets, BucketSums, NO_BUCKET, TimeAxis }
+module.exports = { TimeAxis, Times, sparse, timesBudget }

@@ -5,7 +5,7 @@
 // content is not trusted: what is not defined is left out.
 
 const { endText, placeText } = require('../../lib/text')
-const { isRecord } = require('./span-line')
+const { isRecord, list } = require('./values')
 
 const MAX_SOURCES = 10_000
 const MAX_CALLERS = 16
@@ -126,11 +126,6 @@ function siteOf ({ at: place, callers, label }) {
   if (Array.isArray(callers)) site.callers = callers.filter(isRecord).slice(0, MAX_CALLERS).map(placeText)
   if (typeof label === 'string') site.label = label
   return site
-}
-
-/** @param {unknown} value @returns {any[]} */
-function list (value) {
-  return Array.isArray(value) ? value : []
 }
 
 module.exports = { Definitions }

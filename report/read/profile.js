@@ -3,7 +3,7 @@
 // Reads a profile that another process has made. Its content is not trusted: a value of a wrong type counts
 // as absent, texts and lists are bounded, and nothing else is taken over.
 
-const { amount, isRecord } = require('./span-line')
+const { amount, isRecord, list, text } = require('./values')
 
 /**
  * @typedef {import('../../lib/profile/profile').Profile} Profile
@@ -22,67 +22,61 @@ const MAX_UNIX_MS = 4e12
 const kinds = new Set(['root', 'route', 'frame', 'ran', 'waited'])
 
 /**
+ * Returns a reader of objects, each property with its own reader.
+ * @template {Record<string, (value: unknown) => any>} S
+ * @param {S} readers
+ */
+const recordOf = (readers) => (/** @type {unknown} */ value) => {
+  const record = isRecord(value) ? value : {}
+  const entries = Object.entries(readers).map(([key, read]) => [key, read(record[key])])
+  return /** @type {{ [K in keyof S]: ReturnType<S[K]> }} */ (Object.fromEntries(entries))
+}
+
+/** @param {unknown} value @param {number} [max] @returns {number} 0 where it is none */
+function figure (value, max = MAX_FIGURE) {
+  const number = amount(value) ?? 0
+  return number <= max ? number : 0
+}
+
+const ms = (/** @type {unknown} */ value) => figure(value)
+const count = (/** @type {unknown} */ value) => Math.round(figure(value))
+const word = (/** @type {unknown} */ value) => text(value, MAX_CHARS) ?? ''
+const frames = (/** @type {unknown} */ value) => list(value, MAX_FRAMES).map(word)
+const records = (/** @type {unknown} */ value, /** @type {number} */ max) => list(value, max).filter(isRecord)
+
+const figuresOf = recordOf({ count, requests: count, ranMs: ms, waitedMs: ms, waits: count, cpuMs: ms })
+const namesOf = recordOf({ frames, label: word, type: word, kind: word })
+const profileOf = recordOf({
+  pid: ms,
+  threadId: ms,
+  nodeVersion: word,
+  startUnixMs: (value) => figure(value, MAX_UNIX_MS),
+  seconds: ms,
+  ranMs: ms,
+  idleMs: ms,
+  cpuSeconds: ms,
+  sampleCount: count,
+  chains: (value) => records(value, MAX_CHAINS).map((chain) => ({
+    ...namesOf(chain),
+    ...(typeof chain.route === 'string' ? { route: word(chain.route) } : {}),
+    ...figuresOf(chain)
+  })),
+  otherChains: recordOf({ count, ranMs: ms, waitedMs: ms }),
+  samples: (value) => records(value, MAX_SAMPLES).map(recordOf({ chain: count, frames, ms, count })),
+  tree: (value) => nodeOf(isRecord(value) ? value : {}, 0, { nodes: 0 }),
+  lacks: (value) => list(value, MAX_LACKS).map(word)
+})
+
+/**
  * @param {unknown} json
  * @returns {Profile | undefined} undefined: it is no profile
  */
 function parseProfile (json) {
-  const read = parse(json)
-  if (!isRecord(read) || !isRecord(read.tree) || !Array.isArray(read.chains)) return undefined
-  return {
-    pid: figure(read.pid),
-    threadId: figure(read.threadId),
-    nodeVersion: text(read.nodeVersion),
-    startUnixMs: figure(read.startUnixMs, MAX_UNIX_MS),
-    seconds: figure(read.seconds),
-    ranMs: figure(read.ranMs),
-    idleMs: figure(read.idleMs),
-    cpuSeconds: figure(read.cpuSeconds),
-    sampleCount: count(read.sampleCount),
-    chains: records(read.chains, MAX_CHAINS).map(chainOf),
-    otherChains: {
-      count: count(read.otherChains?.count),
-      ranMs: figure(read.otherChains?.ranMs),
-      waitedMs: figure(read.otherChains?.waitedMs)
-    },
-    samples: records(read.samples, MAX_SAMPLES).map(sampleOf),
-    tree: nodeOf(read.tree, 0, { nodes: 0 }),
-    lacks: texts(read.lacks, MAX_LACKS)
-  }
-}
-
-/** @param {unknown} json @returns {any} undefined if it is not JSON */
-function parse (json) {
   try {
-    return JSON.parse(String(json))
+    const read = JSON.parse(String(json))
+    return isRecord(read?.tree) && Array.isArray(read.chains) ? profileOf(read) : undefined
   } catch {
     return undefined
-  }
-}
-
-/** @param {Record<string, any>} chain @returns {Profile['chains'][number]} */
-function chainOf ({ frames, label, type, kind, route, ...figures }) {
-  return {
-    frames: texts(frames, MAX_FRAMES),
-    label: text(label),
-    type: text(type),
-    kind: text(kind),
-    ...(typeof route === 'string' ? { route: text(route) } : {}),
-    count: count(figures.count),
-    requests: count(figures.requests),
-    ranMs: figure(figures.ranMs),
-    waitedMs: figure(figures.waitedMs),
-    waits: count(figures.waits),
-    cpuMs: figure(figures.cpuMs)
-  }
-}
-
-/** @param {Record<string, any>} sample @returns {Profile['samples'][number]} */
-function sampleOf (sample) {
-  return {
-    chain: count(sample.chain),
-    frames: texts(sample.frames, MAX_FRAMES),
-    ms: figure(sample.ms),
-    count: count(sample.count)
   }
 }
 
@@ -102,33 +96,7 @@ function nodeOf (node, depth, total) {
     }
   }
   const kind = depth === 0 ? 'root' : kinds.has(node.kind) ? node.kind : 'frame'
-  return { name: text(node.name), kind, ms: figure(node.ms), count: count(node.count), children }
-}
-
-/** @param {unknown} value @param {number} [max] @returns {number} 0 where it is none */
-function figure (value, max = MAX_FIGURE) {
-  const number = amount(value) ?? 0
-  return number <= max ? number : 0
-}
-
-/** @param {unknown} value */
-function count (value) {
-  return Math.round(figure(value))
-}
-
-/** @param {unknown} value @returns {string} empty where it is none */
-function text (value) {
-  return typeof value === 'string' ? value.slice(0, MAX_CHARS) : ''
-}
-
-/** @param {unknown} list @param {number} max */
-function texts (list, max) {
-  return Array.isArray(list) ? list.slice(0, max).map(text) : []
-}
-
-/** @param {unknown} list @param {number} max @returns {Array<Record<string, any>>} */
-function records (list, max) {
-  return Array.isArray(list) ? list.slice(0, max).filter(isRecord) : []
+  return { name: word(node.name), kind, ms: figure(node.ms), count: count(node.count), children }
 }
 
 module.exports = { parseProfile }

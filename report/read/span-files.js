@@ -3,7 +3,8 @@
 // Reads files of spans, line by line. Nothing of a line is kept beyond the call that handles it.
 
 const { Definitions } = require('./definitions')
-const { isRecord, parseSpan, spansOfOtlp } = require('./span-line')
+const { parseSpan, spansOfOtlp } = require('./span-line')
+const { isRecord } = require('./values')
 const { LineSplitter, decompressed } = require('./lines')
 const { open, stats } = require('./sources')
 const { SkippedLines } = require('./skipped-lines')

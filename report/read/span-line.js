@@ -3,6 +3,8 @@
 // Parses one line of a file. Its content is not trusted: an invalid value makes the line invalid or counts as
 // absent, and never gets into a figure.
 
+const { amount, isRecord, list } = require('./values')
+
 /**
  * @typedef {object} Span a valid line
  * @property {Record<string, any>} attributes
@@ -97,15 +99,6 @@ function parseTimes (record, attributes, size) {
   }
 }
 
-/**
- * Returns whether a value is an object of JSON, not an array.
- * @param {unknown} value
- * @returns {value is Record<string, any>}
- */
-function isRecord (value) {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 /** @param {unknown} text @param {number} digits */
 function isHex (text, digits) {
   if (typeof text !== 'string' || text.length !== digits) return false
@@ -130,15 +123,6 @@ function seconds (text) {
 /** @param {string} text nanoseconds @returns {number} those past the last full second */
 function nanos (text) {
   return Number(text.slice(-9))
-}
-
-/**
- * Returns a value if it is a number that may get into a figure.
- * @param {unknown} value
- * @returns {number | undefined}
- */
-function amount (value) {
-  return typeof value === 'number' && value >= 0 && value < 1e15 ? value : undefined
 }
 
 /**
@@ -221,9 +205,4 @@ function parseOwn (key, value) {
   }
 }
 
-/** @param {any} value @returns {any[]} */
-function list (value) {
-  return Array.isArray(value) ? value : []
-}
-
-module.exports = { parseSpan, spansOfOtlp, amount, isRecord, reasons }
+module.exports = { parseSpan, spansOfOtlp, reasons }

@@ -11,19 +11,31 @@
 
 const { clean } = require('../../lib/text')
 const { createFrameNames } = require('./frame-names')
-const { cutOverlaps, inOrder, setTracks } = require('./chrome-tracks')
 const { waitGapsOf } = require('./wait-gaps')
 
 /**
  * @typedef {import('../aggregate/digest').Digest & { pid: number, thread: number }} TraceSpan
- * @typedef {import('./chrome-tracks').Bar} Bar
+ * @typedef {import('./wait-gaps').WaitGap} WaitGap
  * @typedef {import('./frame-names').FrameNames} FrameNames
  * @typedef {Record<string, unknown>} TraceEvent
+ *
+ * @typedef {object} Bar a span, or a run or wait of it
+ * @property {TraceSpan} span
+ * @property {number} start in µs
+ * @property {number} end
+ * @property {string} [ran] type of a callback
+ * @property {WaitGap} [gap] the wait, or that which the run ended
+ * @property {number} tid its track
+ *
+ * @typedef {{ start: number, end: number, tid: number | undefined, bars: Bar[], open: number[] }} Lane bars
+ *   that nest; open: ends of those that are, each nested in the one before
  */
 
 const FIRST_LOOP_TID = 10_000_000 // tids of event loops sort below those of waits
 const FIRST_WAIT_TID = 1_000_000 // and these below those of spans
 const FIRST_SPAN_TID = 1
+const ROUNDING_US = 3 // by which two runs of one thread seem to overlap
+const MAX_LOOKS = 100 // lanes, or open bars, that a bar is compared with
 
 /**
  * @param {TraceSpan[]} spans
@@ -32,14 +44,19 @@ const FIRST_SPAN_TID = 1
 function * traceEvents (spans) {
   const base = spans.reduce((min, span) => Math.min(min, span.startUnixMs), Infinity)
   const frameName = createFrameNames(framesOf(spans))
-  const bars = spans.map((span) => barOf(span, base)).sort(inOrder)
   const gaps = new Map(spans.map((span) => [span, waitGapsOf(span)]))
-  const waits = spans.flatMap((span) => waitBarsOf(span, base, gaps)).sort(inOrder)
-  const runs = spans.flatMap((span) => runBarsOf(span, base, gaps)).sort(inOrder)
-  cutOverlaps(runs, threadOf)
-  setTracks(bars, { key: processOf, first: FIRST_SPAN_TID })
-  setTracks(waits, { key: processOf, first: FIRST_WAIT_TID })
-  setTracks(runs.sort(inOrder), { key: threadOf, first: FIRST_LOOP_TID, isMixed: true })
+  const gapsOf = (/** @type {TraceSpan} */ span) => gaps.get(span) ?? []
+  const bars = spans.map((span) => barBetween(span, base, 0, span.ms)).sort(inOrder)
+  const waits = spans.flatMap((span) =>
+    gapsOf(span).map((gap) => barBetween(span, base, gap.start, gap.end, { gap }))).sort(inOrder)
+  const runs = spans.flatMap((span) => span.runs.map(([start, ms, ran]) => {
+    const gap = gapsOf(span).find(({ end }) => end === start)
+    return barBetween(span, base, start, start + ms, { ran, gap })
+  })).sort(inOrder)
+  cutOverlaps(runs)
+  setTracks(bars, FIRST_SPAN_TID, processOf, traceOf)
+  setTracks(waits, FIRST_WAIT_TID, processOf, traceOf)
+  setTracks(runs.sort(inOrder), FIRST_LOOP_TID, threadOf, threadOf)
   for (const list of [bars, waits, runs]) yield * names(list)
   yield * spansWithArrows(bars)
   for (const wait of waits) yield waitSlice(wait, frameName)
@@ -47,23 +64,96 @@ function * traceEvents (spans) {
 }
 
 /** @param {Bar} bar */
-function processOf ({ span }) {
-  return `${span.pid}`
+const processOf = ({ span }) => `${span.pid}`
+/** @param {Bar} bar */
+const threadOf = ({ span }) => `${span.pid} ${span.thread}`
+/** @param {Bar} bar */
+const traceOf = ({ span }) => span.traceId
+
+/** @param {Bar} a @param {Bar} b */
+function inOrder (a, b) {
+  return a.start - b.start || b.end - a.end
 }
 
-/** @param {Bar} bar */
-function threadOf ({ span }) {
-  return `${span.pid} ${span.thread}`
+/**
+ * Cuts runs that end a little after the next run of their thread began: the times in a file are rounded.
+ * @param {Bar[]} runs in order
+ */
+function cutOverlaps (runs) {
+  /** @type {Map<string, Bar[]>} */
+  const threads = new Map()
+  for (const run of runs) {
+    const open = (threads.get(threadOf(run)) ?? []).filter(({ end }) => end > run.start)
+    for (const previous of open) {
+      const isRounded = run.start > previous.start && previous.end - run.start <= ROUNDING_US
+      if (isRounded) previous.end = run.start
+    }
+    threads.set(threadOf(run), [...open, run].filter(({ end }) => end > run.start).slice(-MAX_LOOKS))
+  }
+}
+
+/**
+ * Gives each bar a track: trace viewers drop a slice that begins within another and ends after it. Bars that
+ * may nest are laid into lanes; a lane is on the first track that is free from its start to its end.
+ * @param {Bar[]} bars in order
+ * @param {number} first tid
+ * @param {(bar: Bar) => string} ownerOf equal for bars that may share tracks
+ * @param {(bar: Bar) => string} nestOf equal for those of them that may be nested
+ */
+function setTracks (bars, first, ownerOf, nestOf) {
+  let nextTid = first
+  for (const owned of groupsOf(bars, ownerOf)) {
+    const lanes = groupsOf(owned, nestOf).flatMap(lanesOf).sort((a, b) => a.start - b.start || a.end - b.end)
+    const byEnd = [...lanes].sort((a, b) => a.end - b.end)
+    /** the lowest last @type {number[]} */
+    const free = []
+    let ended = 0
+    for (const lane of lanes) {
+      for (; byEnd[ended].tid !== undefined && byEnd[ended].end <= lane.start; ended++) {
+        const tid = Number(byEnd[ended].tid)
+        free.splice(free.findLastIndex((higher) => higher > tid) + 1, 0, tid)
+      }
+      const tid = lane.tid = free.pop() ?? nextTid++
+      for (const bar of lane.bars) bar.tid = tid
+    }
+  }
+}
+
+/** @param {Bar[]} bars @param {(bar: Bar) => string} key @returns {Bar[][]} */
+function groupsOf (bars, key) {
+  /** @type {Map<string, Bar[]>} */
+  const groups = new Map()
+  for (const bar of bars) {
+    const group = groups.get(key(bar))
+    if (group === undefined) groups.set(key(bar), [bar])
+    else group.push(bar)
+  }
+  return [...groups.values()]
+}
+
+/** @param {Bar[]} bars in order @returns {Lane[]} */
+function lanesOf (bars) {
+  /** @type {Lane[]} */
+  const lanes = []
+  for (const bar of bars) {
+    let lane = lanes.slice(0, MAX_LOOKS).find(({ open }) => {
+      while (open.length > 0 && open[open.length - 1] <= bar.start) open.pop()
+      return open.length === 0 || bar.end <= open[open.length - 1]
+    })
+    if (lane === undefined) {
+      lane = { start: bar.start, end: bar.end, tid: undefined, bars: [], open: [] }
+      lanes.push(lane)
+    }
+    lane.end = Math.max(lane.end, bar.end)
+    lane.bars.push(bar)
+    lane.open.push(bar.end)
+  }
+  return lanes
 }
 
 /** @param {TraceSpan[]} spans @returns {Generator<string>} */
 function * framesOf (spans) {
   for (const { waits } of spans) for (const { at: frame } of waits) if (frame !== undefined) yield frame
-}
-
-/** @param {TraceSpan} span @param {number} base @returns {Bar} */
-function barOf (span, base) {
-  return barBetween(span, base, 0, span.ms)
 }
 
 /**
@@ -76,34 +166,8 @@ function barOf (span, base) {
  * @returns {Bar}
  */
 function barBetween (span, base, start, end, more) {
-  const origin = span.startUnixMs - base
-  return { span, start: micros(origin + start), end: micros(origin + end), tid: 0, ...more }
-}
-
-/** @param {number} ms */
-function micros (ms) {
-  return Math.round(ms * 1000)
-}
-
-/**
- * @param {TraceSpan} span
- * @param {number} base
- * @param {Map<TraceSpan, import('./wait-gaps').WaitGap[]>} gaps
- */
-function waitBarsOf (span, base, gaps) {
-  return (gaps.get(span) ?? []).map((gap) => barBetween(span, base, gap.start, gap.end, { gap }))
-}
-
-/**
- * @param {TraceSpan} span
- * @param {number} base
- * @param {Map<TraceSpan, import('./wait-gaps').WaitGap[]>} gaps
- */
-function runBarsOf (span, base, gaps) {
-  return span.runs.map(([start, ms, ran]) => {
-    const gap = gaps.get(span)?.find(({ end }) => end === start)
-    return barBetween(span, base, start, start + ms, { ran, gap })
-  })
+  const micros = (/** @type {number} */ ms) => Math.round((span.startUnixMs - base + ms) * 1000)
+  return { span, start: micros(start), end: micros(end), tid: 0, ...more }
 }
 
 /**
@@ -173,10 +237,10 @@ function * names (bars) {
   for (const { span, tid } of bars) {
     if (tids.has(tid)) continue
     tids.add(tid)
-    const { pid } = span
-    yield meta('process_name', pid, tid, { name: `${clean(span.service ?? 'process')} (${pid})` })
-    yield meta('thread_name', pid, tid, { name: trackName(tid, span.thread) })
-    yield meta('thread_sort_index', pid, tid, { sort_index: tid })
+    const { pid, thread, service = 'process' } = span
+    yield { ph: 'M', name: 'process_name', pid, tid, args: { name: `${clean(service)} (${pid})` } }
+    yield { ph: 'M', name: 'thread_name', pid, tid, args: { name: trackName(tid, thread) } }
+    yield { ph: 'M', name: 'thread_sort_index', pid, tid, args: { sort_index: tid } }
   }
 }
 
@@ -185,11 +249,6 @@ function trackName (tid, thread) {
   if (tid < FIRST_WAIT_TID) return 'spans'
   if (tid < FIRST_LOOP_TID) return 'waits'
   return thread === 0 ? 'event loop' : `event loop of thread ${thread}`
-}
-
-/** @param {string} name @param {number} pid @param {number} tid @param {object} args @returns {TraceEvent} */
-function meta (name, pid, tid, args) {
-  return { ph: 'M', name, pid, tid, args }
 }
 
 /** @param {Bar} bar */
@@ -205,16 +264,16 @@ function slice (bar) {
     stack
   }
   const cat = blocked ? 'blocked' : kind.toLowerCase()
-  return { ph: 'X', cat, name: clean(name), ...trackOf(bar), ...extent(bar), args }
+  return sliceOf(bar, cat, name, args)
 }
 
 /** @param {Bar} bar @param {FrameNames} frameName */
 function waitSlice (bar, frameName) {
   const { name: span, spanId, traceId } = bar.span
-  const { at: frame, until, label } = /** @type {import('./wait-gaps').WaitGap} */ (bar.gap).wait
+  const { at: frame, until, label } = /** @type {WaitGap} */ (bar.gap).wait
   const name = `waited at ${siteOf(bar, frameName)}${until === undefined ? '' : ` until ${until}`}`
   const args = { span, at: frame, until, label, spanId, traceId }
-  return { ph: 'X', cat: 'wait', name: clean(name), ...trackOf(bar), ...extent(bar), args }
+  return sliceOf(bar, 'wait', name, args)
 }
 
 /** @param {Bar} run @param {FrameNames} frameName */
@@ -222,23 +281,18 @@ function runSlice (run, frameName) {
   const { name, spanId, traceId } = run.span
   const args = { ran: clean(String(run.ran)), after: run.gap?.wait.at, spanId, traceId }
   const site = run.gap === undefined ? '' : ` after ${siteOf(run, frameName)}`
-  return { ph: 'X', cat: 'run', name: clean(name + site), ...trackOf(run), ...extent(run), args }
+  return sliceOf(run, 'run', name + site, args)
 }
 
 /** @param {Bar} bar with a gap @param {FrameNames} frameName */
 function siteOf ({ gap }, frameName) {
-  const { at: frame, label } = /** @type {import('./wait-gaps').WaitGap} */ (gap).wait
+  const { at: frame, label } = /** @type {WaitGap} */ (gap).wait
   return frame === undefined ? label ?? 'an unknown site' : frameName(frame)
 }
 
-/** @param {Bar} bar */
-function trackOf ({ span, tid }) {
-  return { pid: span.pid, tid }
-}
-
-/** @param {Bar} bar */
-function extent ({ start, end }) {
-  return { ts: start, dur: end - start }
+/** @param {Bar} bar @param {string} cat @param {string} name @param {object} args @returns {TraceEvent} */
+function sliceOf ({ span: { pid }, tid, start, end }, cat, name, args) {
+  return { ph: 'X', cat, name: clean(name), pid, tid, ts: start, dur: end - start, args }
 }
 
 /**
@@ -249,9 +303,8 @@ function extent ({ start, end }) {
  * @param {Bar} bar
  * @returns {TraceEvent}
  */
-function arrowEnd (name, id, ph, bar) {
-  const binding = ph === 'f' ? { bp: 'e' } : {}
-  return { ph, ...binding, cat: 'flow', name, id, ...trackOf(bar), ts: bar.start }
+function arrowEnd (name, id, ph, { span: { pid }, tid, start }) {
+  return { ph, ...(ph === 'f' ? { bp: 'e' } : {}), cat: 'flow', name, id, pid, tid, ts: start }
 }
 
 module.exports = { traceEvents }

@@ -7,7 +7,7 @@ const { treeLines } = require('./tree')
 const { glued, wrap } = require('./wrap')
 
 /**
- * @typedef {import('./profile-stacks').Profile} Profile
+ * @typedef {import('../../lib/profile/profile').Profile} Profile
  * @typedef {import('../../lib/profile/path-tree').PathNode} PathNode
  * @typedef {import('./text-parts').Colours} Colours
  */

@@ -2,7 +2,7 @@
 
 // Reduces a model to the routes that a pattern selects.
 
-const { routePattern } = require('../aggregate/route-pattern')
+const { routePattern } = require('../aggregate/route-names')
 
 /**
  * @typedef {import('../aggregate/model').Model} Model

@@ -7,7 +7,7 @@ const { Readable } = require('node:stream')
 const { pipeline } = require('node:stream/promises')
 const { digest } = require('../aggregate/digest')
 const { readFiles } = require('../read/span-files')
-const { amount } = require('../read/span-line')
+const { amount } = require('../read/values')
 const { traceEvents } = require('./chrome-trace')
 const { clean, escapeJson } = require('../../lib/text')
 

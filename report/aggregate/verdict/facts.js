@@ -7,9 +7,9 @@
 // connection. Requests that waited for a turn and those that did not are summed up apart: what both do is
 // work, what only those do that did not wait was done for the others as well (a shared answer).
 
-const { amount } = require('../../read/span-line')
+const { amount } = require('../../read/values')
+const { settlerOf } = require('../route-names')
 
-const OF_ANOTHER = ' of another request'
 const MIN_TURN_MS = 0.1
 const MIN_LONG_MS = 25
 const MAX_PLACES = 300 // of a route
@@ -20,7 +20,7 @@ const MAX_PEERS = 100
 
 /**
  * @typedef {import('../sites').Place} Place
- * @typedef {import('../../read/path-entries').PathEntry} Wait
+ * @typedef {import('../critical-paths').PathEntry} Wait
  * @typedef {import('../../read/span-line').Span} Span
  *
  * @typedef {object} Work waits for answers at one place, weighted
@@ -45,7 +45,7 @@ class PlaceFacts {
     this.place = place
     const { until } = place
     /** the request that gave the turn */
-    this.settler = settlerOf(place)
+    this.settler = settlerOf(until)
     /** the other side of the connection */
     this.peer = this.settler === undefined ? until?.match(/^[A-Z][A-Z0-9]* (\S.*)$/)?.[1] : undefined
   }
@@ -62,11 +62,6 @@ class PlaceFacts {
       beside: a.beside + b.beside
     }
   }
-}
-
-/** @param {Place} place */
-function settlerOf ({ until }) {
-  return until?.endsWith(OF_ANOTHER) ? until.slice(0, -OF_ANOTHER.length) : undefined
 }
 
 /** @returns {Work} */
@@ -102,7 +97,7 @@ class RouteFacts {
   /**
    * Adds a request.
    * @param {Span} span
-   * @param {import('../digest').Split} split
+   * @param {import('../split').Split} split
    * @param {Wait[]} waits
    */
   add (span, split, waits) {
@@ -139,7 +134,7 @@ class RouteFacts {
    * @param {(name: string) => string} nameOf
    */
   rename (nameOf) {
-    for (const facts of this.#places.values()) facts.settler = settlerOf(facts.place)
+    for (const facts of this.#places.values()) facts.settler = settlerOf(facts.place.until)
     const before = [...this.delayedBy]
     this.delayedBy.clear()
     for (const [name, ms] of before) {

@@ -2,8 +2,7 @@
 
 // Intervals that requests leave behind, one each.
 
-const { amount, isRecord } = require('../../read/span-line')
-const { text } = require('../digest')
+const { amount, isRecord, text } = require('../../read/values')
 const { counted, place, rounded, short } = require('./words')
 
 const MIN_INTERVALS = 10

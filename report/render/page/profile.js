@@ -7,7 +7,7 @@ const { pageOf } = require('./index')
 const { escape } = require('./static-page')
 
 /**
- * @param {import('../profile-stacks').Profile} profile
+ * @param {import('../../../lib/profile/profile').Profile} profile
  * @param {{ title?: string }} [options]
  * @returns {string} HTML
  */

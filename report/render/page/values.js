@@ -2,7 +2,7 @@
 
 // Takes values out of a model, which may come from a hostile file: a value of the wrong type is absent.
 
-const { isRecord } = require('../../read/span-line')
+const { isRecord } = require('../../read/values')
 const { count } = require('./client/format')
 
 const NAME_CHARS = 300

@@ -1,7 +1,8 @@
 'use strict'
 
 const test = require('ava')
-const { amount, parseSpan, reasons, spansOfOtlp } = require('../../../../report/read/span-line')
+const { parseSpan, reasons, spansOfOtlp } = require('../../../../report/read/span-line')
+const { amount } = require('../../../../report/read/values')
 
 const record = {
   traceId: '0af7651916cd43dd8448eb211c80319c',

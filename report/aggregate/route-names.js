@@ -1,10 +1,11 @@
 'use strict'
 
-// Final names of requests. What a line says of another request, such as who delayed it, has the name that
-// this had then: method and path with `*` for ids (lib/path-names.js), if a framework reported its route only
-// later.
+// Names of routes: patterns that select them, and the final names of requests. What a line says of another
+// request, such as who delayed it, has the name that this had then: method and path with `*` for ids
+// (lib/path-names.js), if a framework reported its route only later.
 
 const { generalPath, nameOfMethod } = require('../../lib/path-names')
+const { endText } = require('../../lib/text')
 
 /** @typedef {import('../read/span-line').Span} Span */
 
@@ -58,8 +59,8 @@ class Renames {
 
   /** Renames the request in what ended a wait. @param {string | undefined} until */
   untilOf = (until) => {
-    if (!until?.endsWith(OF_ANOTHER)) return until
-    return `${this.nameOf(until.slice(0, -OF_ANOTHER.length))}${OF_ANOTHER}`
+    const request = settlerOf(until)
+    return request === undefined ? until : endText({ request: this.nameOf(request) })
   }
 
   /** Renames who delayed a span, and what ended its waits. @param {import('./digest').Digest} digest */
@@ -72,4 +73,25 @@ class Renames {
   }
 }
 
-module.exports = { Renames }
+/** Returns the request that ended a wait by being done. @param {string | undefined} until */
+function settlerOf (until) {
+  return until?.endsWith(OF_ANOTHER) ? until.slice(0, -OF_ANOTHER.length) : undefined
+}
+
+/**
+ * Returns a function that tests the name of a route, or of a span.
+ * @param {string} pattern with `*` for anything: `GET /users/*`
+ * @returns {(name: string) => boolean}
+ */
+function routePattern (pattern) {
+  const parts = pattern.trim().split(/\*+/).map((part) => part.replace(/[\\^$.|?+()[\]{}]/g, '\\$&'))
+  const regex = new RegExp(`^${parts.join('.*?')}$`, 's')
+  return (name) => regex.test(name)
+}
+
+/** Returns a key, equal for one route in two runs. @param {{ kind: string, name: string }} route */
+function routeKey ({ kind, name }) {
+  return `${kind} ${name}`
+}
+
+module.exports = { Renames, routeKey, routePattern, settlerOf }

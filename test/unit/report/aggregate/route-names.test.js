@@ -4,7 +4,7 @@
 // route by that name, for all paths that spans shorten.
 
 const test = require('ava')
-const { Renames } = require('../../../../report/aggregate/renames')
+const { Renames } = require('../../../../report/aggregate/route-names')
 const { nameOfPath } = require('../../../../lib/path-names')
 
 const ids = ['17', '1,2,3', 'order-2024', 'me@example.com', 'q7Zk2MxP9aLw4Rt8', 'deadbeef01', 'a%40b', 'page=3', 'x;jsessionid=1A',

@@ -1,0 +1,39 @@
+'use strict'
+
+// Takes values out of what was read, which is not trusted: a value of the wrong type is absent.
+
+/**
+ * Returns whether a value is an object of JSON, not an array.
+ * @param {unknown} value
+ * @returns {value is Record<string, any>}
+ */
+function isRecord (value) {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/**
+ * Returns a value if it is a number that may get into a figure.
+ * @param {unknown} value
+ * @returns {number | undefined}
+ */
+function amount (value) {
+  return typeof value === 'number' && value >= 0 && value < 1e15 ? value : undefined
+}
+
+/**
+ * Returns a text, cut if it is too long; undefined for other values.
+ * @param {unknown} value
+ * @param {number} max characters
+ * @returns {string | undefined}
+ */
+function text (value, max) {
+  if (typeof value !== 'string') return undefined
+  return value.length > max ? `${value.slice(0, max)}… (${value.length - max} more characters)` : value
+}
+
+/** @param {unknown} value @param {number} [max] items @returns {any[]} empty if it is none */
+function list (value, max = Infinity) {
+  return Array.isArray(value) ? value.slice(0, max) : []
+}
+
+module.exports = { amount, isRecord, list, text }

@@ -1,0 +1,152 @@
+'use strict'
+
+// Renders a profile for tools that know nothing but stacks: as collapsed stacks, and in the format of pprof
+// (profile.proto of github.com/google/pprof). A stack has the frames and labels of hops of a chain, and
+// further inside the frames of CPU samples. Profiles come from another process and are not trusted.
+
+const { gzipSync } = require('node:zlib')
+const { clean } = require('../../lib/text')
+const { parseFrame } = require('../aggregate/frames')
+
+/**
+ * @typedef {import('../../lib/profile/profile').Profile} Profile
+ * @typedef {import('../../lib/profile/profile').ProfileChain} ProfileChain
+ *
+ * @typedef {object} Stack
+ * @property {string[]} frames innermost first
+ * @property {ProfileChain} chain
+ * @property {number} count callbacks; 0 for CPU samples
+ * @property {number} ranMs
+ * @property {number} waitedMs
+ * @property {number} cpuMs
+ */
+
+const LABEL = /^── (.*) ──$/s
+const MAX_CHARS = 1000 // of a name
+const NS = 1e6 // in a ms
+const SAMPLE_NS = 4e6 // between two CPU samples
+/** What a sample counts, with its unit; tools show the first one or `go tool pprof` -sample_index by name. */
+const types = [['wall', 'nanoseconds'], ['ran', 'nanoseconds'], ['waited', 'nanoseconds'], ['count', 'count'],
+  ['cpu', 'nanoseconds']]
+
+/** By what a value of collapsed stacks is called. @satisfies {Record<string, (stack: Stack) => number>} */
+const values = {
+  ran: ({ ranMs }) => ranMs,
+  waited: ({ waitedMs }) => waitedMs,
+  cpu: ({ cpuMs }) => cpuMs
+}
+
+/**
+ * Lists the stacks of a profile: one for each chain, and one for each stack of CPU samples.
+ * @param {Profile} profile
+ * @returns {Generator<Stack>}
+ */
+function * stacksOf ({ chains, samples }) {
+  for (const chain of chains) {
+    const { count, ranMs, waitedMs } = chain
+    const frames = chain.frames.length === 0 ? [chain.label] : chain.frames.map(nameOf)
+    yield { frames, chain, count, ranMs, waitedMs, cpuMs: 0 }
+  }
+  for (const { chain: index, frames, ms } of samples) {
+    const chain = chains[index]
+    if (chain === undefined) continue
+    const inner = [...frames, chain.label, ...chain.frames.map(nameOf)]
+    yield { frames: inner, chain, count: 0, ranMs: 0, waitedMs: 0, cpuMs: ms }
+  }
+}
+
+/** Returns a frame, or the label of a hop, as a name. @param {string} frame */
+function nameOf (frame) {
+  return (LABEL.exec(frame)?.[1] ?? frame).slice(0, MAX_CHARS)
+}
+
+/**
+ * @param {Profile} profile
+ * @param {keyof typeof values} [value] of a stack
+ * @returns {string} a line for each stack: frames from the outermost inwards, then µs; none where these are 0
+ */
+function collapsed (profile, value = 'ran') {
+  /** @type {Map<string, number>} */
+  const sums = new Map()
+  for (const stack of stacksOf(profile)) {
+    const line = [...stack.frames].reverse().map((name) => clean(name).replaceAll(';', '?')).join(';')
+    sums.set(line, (sums.get(line) ?? 0) + values[value](stack))
+  }
+  return [...sums].map(([line, ms]) => [line, Math.round(ms * 1000)]).filter(([, count]) => Number(count) > 0)
+    .map(([line, count]) => `${line} ${count}\n`).join('')
+}
+
+/** @param {Profile} profile @returns {Buffer} gzip */
+function pprof (profile) {
+  const format = require('pprof-format')
+  const strings = new format.StringTable()
+  const text = (/** @type {string} */ value) => strings.dedup(value)
+  const functions = numbered((/** @type {number} */ id, /** @type {[string, string]} */ [name, file]) =>
+    new format.Function({ id, name: text(name), filename: text(file) }))
+  const locations = numbered((/** @type {number} */ id, /** @type {string} */ frame) => {
+    const { name, file, line } = placeOf(frame)
+    const lines = [new format.Line({ functionId: functions.idOf([name, file]), line })]
+    return new format.Location({ id, line: lines })
+  })
+  const label = (/** @type {string} */ key, /** @type {string | undefined} */ value) => value === undefined
+    ? []
+    : [new format.Label({ key: text(key), str: text(value) })]
+  const sample = [...stacksOf(profile)].map(({ frames, chain, count, ranMs, waitedMs, cpuMs }) => {
+    const value = [ranMs + waitedMs, ranMs, waitedMs].map((ms) => Math.round(ms * NS))
+    return new format.Sample({
+      locationId: frames.map(locations.idOf),
+      value: [...value, count, Math.round(cpuMs * NS)],
+      label: [...label('route', chain.route), ...label('kind', chain.kind), ...label('hop', chain.label)]
+    })
+  })
+  const valueType = ([type, unit] = types[0]) => new format.ValueType({ type: text(type), unit: text(unit) })
+  return gzipSync(new format.Profile({
+    sampleType: types.map((type) => valueType(type)),
+    sample,
+    location: locations.items,
+    function: functions.items,
+    stringTable: strings,
+    timeNanos: BigInt(Math.round(profile.startUnixMs)) * BigInt(NS),
+    durationNanos: Math.round(profile.seconds * 1e9),
+    periodType: valueType(['cpu', 'nanoseconds']),
+    period: SAMPLE_NS,
+    defaultSampleType: text('wall')
+  }).encode())
+}
+
+/**
+ * Makes one item for each different value, with a number.
+ * @template V, T
+ * @param {(id: number, value: V) => T} create
+ */
+function numbered (create) {
+  /** @type {Map<string, number>} */
+  const ids = new Map()
+  /** @type {T[]} */
+  const items = []
+  const idOf = (/** @type {V} */ value) => {
+    const key = JSON.stringify(value)
+    let id = ids.get(key)
+    if (id === undefined) ids.set(key, id = items.push(create(items.length + 1, value)))
+    return id
+  }
+  return { items, idOf }
+}
+
+/**
+ * Splits a frame; a label has no file.
+ * @param {string} frame
+ * @returns {{ name: string, file: string, line: number }}
+ */
+function placeOf (frame) {
+  const place = parseFrame(frame)
+  if (place === undefined || place.start === '') return { name: frame, file: '', line: 0 }
+  const { start, path: file, line } = place
+  const functionName = start.slice(0, -2)
+  // Tools add up by name, and each anonymous function is another
+  const isAnonymous = functionName === '<anonymous>'
+  const name = isAnonymous ? `<anonymous> ${file.replace(/^.*[/\\]/s, '')}:${line}` : functionName
+  return { name, file, line: Number(line) }
+}
+
+module.exports = { collapsed, pprof }
