@@ -3,8 +3,10 @@
 // longstack attach: while commands are attached, tracing is on with what they ask for; when the last one
 // goes, the options are those from before, or tracing is off again.
 
+const { listeners: blockedListeners } = require('../blocked/wanted')
 const { BlockingTexts } = require('../format/blocking')
 const { environmentOptions, parseOptions } = require('../options')
+const { settings } = require('../settings')
 const { messageOf } = require('../warnings')
 
 /**
@@ -30,7 +32,7 @@ class Attachments {
 
   /** @param {Wishes} wishes @throws {import('../errors').LongstackError} for a wrong option */
   add (wishes) {
-    const { options, enabled } = this.#tracer.wiring.settings
+    const { options, enabled } = settings
     const hasRecorded = this.#tracer.hasRecorded()
     if (this.#wishes.size === 0) this.#before = { options, enabled, hasRecorded }
     this.#wishes.add(wishes)
@@ -46,7 +48,6 @@ class Attachments {
   remove (wishes) {
     const before = this.#before
     if (!this.#wishes.delete(wishes) || before === undefined) return
-    const { settings } = this.#tracer.wiring
     const isOurs = settings.enabled && settings.options === this.#applied
     if (this.#wishes.size > 0) {
       if (isOurs) this.#apply()
@@ -86,15 +87,13 @@ let attachments
  * @returns {{ wasEnabled: boolean, blocked: boolean }} blocked: they are told to this command
  */
 function attach (wishes, session) {
-  const { wiring } = session.tracer
   attachments ??= new Attachments(session.tracer)
-  const { enabled, options } = wiring.settings
+  const { enabled, options } = settings
   const tellsBlocked = wishes.blocked !== undefined && !(enabled && options.blocked !== undefined)
   attachments.add(wishes)
   const present = attachments
   session.onEnd(() => present.remove(wishes))
   if (!tellsBlocked) return { wasEnabled: enabled, blocked: false }
-  const { blockedListeners } = wiring
   const texts = new BlockingTexts()
   const tell = (/** @type {any} */ event) => {
     session.send({ event: 'blocked', value: { text: blockedText(texts, event) } })

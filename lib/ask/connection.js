@@ -6,6 +6,7 @@
 const net = require('node:net')
 const { StringDecoder } = require('node:string_decoder')
 const { clearTimeout, setTimeout } = require('node:timers') // programs replace the global ones
+const { startQuery } = require('../context/clock')
 const guard = require('../context/guard')
 const { OWN_WORK, contextTag } = require('../context/context')
 const { handleOf } = require('../node-objects')
@@ -59,16 +60,17 @@ function serve (tracer, socket) {
 
 /**
  * Tells what a process that is busy does: called on top of it.
- * @param {Tracer} tracer
  * @param {Function} above frames of the busy code start below this function
  * @returns {string | undefined} a long stack; undefined: the event loop is free
  */
-function busyStack (tracer, above) {
+function busyStack (above) {
   if (guard.inOwnWork) return 'in longstack itself'
   return guard.run(() => {
-    const queries = tracer.wiring.queries()
-    const [, ...frames] = queries.presentFrames(above) // the first is what the inspector evaluates
-    return frames.length === 0 ? undefined : queries.stackText(undefined, above)
+    startQuery()
+    const { presentFrames } = require('../stacks/present')
+    const [, ...frames] = presentFrames(above) // the first is what the inspector evaluates
+    if (frames.length === 0) return undefined
+    return require('../handles/chain-of').stackOf(undefined, above)
   })
 }
 

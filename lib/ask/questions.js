@@ -3,9 +3,12 @@
 // What commands ask a process: each question is a function of its argument and the session of the command.
 // Answers are plain data. Those that look at many things are generators: see session.js.
 
+const { startQuery } = require('../context/clock')
+const guard = require('../context/guard')
 const { compile } = require('../context/subsystems')
 const { groupKey, printed } = require('../format/handles')
 const { providers } = require('../node-objects')
+const { settings } = require('../settings')
 const { attach } = require('./attachments')
 
 /**
@@ -20,10 +23,9 @@ const { attach } = require('./attachments')
 
 const BATCH = 100 // handles in a part of an answer
 
-/** What the process is. @param {{}} _ @param {Session} session */
-function facts (_, { tracer }) {
+/** What the process is. */
+function facts () {
   const { isMainThread, threadId } = require('node:worker_threads')
-  const { settings } = tracer.wiring
   const { rss } = isMainThread ? process.memoryUsage() : { rss: undefined }
   return {
     pid: process.pid,
@@ -44,12 +46,11 @@ function facts (_, { tracer }) {
 /**
  * What is open.
  * @param {{ filter?: string[] }} argument
- * @param {Session} session
  * @returns {Generator<SentHandle[] | undefined, void>}
  */
-function * open ({ filter = ['*'] }, { tracer }) {
-  const reports = tracer.wiring.queries().reports()
-  yield * batches(reports.open(compile(filter, providers())))
+function * open ({ filter = ['*'] }) {
+  startQuery()
+  yield * batches(require('../handles/why').open(compile(filter, providers())))
 }
 
 /** @param {Iterable<Why | undefined>} reports @returns {Generator<SentHandle[] | undefined, void>} */
@@ -87,42 +88,41 @@ function sentHandle (facts, groups) {
   return { ...others, group, opened, usedBy, writtenBy }
 }
 
-/**
- * Requests in flight, and what each waits for.
- * @param {{}} _
- * @param {Session} session
- * @returns {Generator<undefined, any>}
- */
-function * requests (_, { tracer }) {
-  return yield * pieces(tracer.wiring.queries().live().requestsInFlight())
+/** Requests in flight, and what each waits for. @returns {Generator<undefined, any>} */
+function * requests () {
+  startQuery()
+  const { requestsInFlight } = require('../handles/requests-in-flight')
+  return yield * pieces(requestsInFlight())
 }
 
 /**
  * What is awaited and not settled.
  * @param {{ olderThanMs?: number }} argument
- * @param {Session} session
  * @returns {Generator<undefined, any>}
  */
-function * pending (argument, { tracer }) {
-  return yield * pieces(tracer.wiring.queries().live().pendingSlices(argument))
+function * pending (argument) {
+  startQuery()
+  return yield * pieces(require('../handles/pending').slices(argument))
 }
 
 /**
+ * Runs each piece of work as longstack's own, with pauses.
  * @template T
- * @param {{ next: () => IteratorResult<unknown, T> }} iterator
+ * @param {Generator<void, T, void>} work
  * @returns {Generator<undefined, T>}
  */
-function * pieces (iterator) {
+function * pieces (work) {
   for (;;) {
-    const step = iterator.next()
+    const step = guard.run(() => work.next())
     if (step.done) return step.value
     yield undefined
   }
 }
 
 /** Remembers what is open. @param {{}} _ @param {Session} session @returns {Generator<undefined, void>} */
-function * snapshot (_, { tracer, kept }) {
-  kept.set('snapshot', yield * tracer.wiring.queries().reports().snapshots.record())
+function * snapshot (_, { kept }) {
+  startQuery()
+  kept.set('snapshot', yield * require('../handles/snapshots').record())
 }
 
 /**
@@ -131,10 +131,11 @@ function * snapshot (_, { tracer, kept }) {
  * @param {Session} session
  * @returns {Generator<SentHandle[] | undefined, void>}
  */
-function * diff (_, { tracer, kept }) {
+function * diff (_, { kept }) {
   const before = kept.get('snapshot')
   if (before === undefined) throw new Error('there is no snapshot to compare with')
-  yield * batches(yield * tracer.wiring.queries().reports().snapshots.compare(before))
+  startQuery()
+  yield * batches(yield * require('../handles/snapshots').compare(before))
 }
 
 /**
@@ -144,17 +145,16 @@ function * diff (_, { tracer, kept }) {
  * @returns {Promise<import('../profile/profile').Profile>}
  */
 function profile (options, session) {
-  const { wiring } = session.tracer
-  const profiles = wiring.profiles ??= require('../tracer/features').createProfileRecorder(wiring)
-  const recording = profiles.record(options)
+  const { finishProfile, recordProfile } = session.tracer
+  const recording = recordProfile(options)
   let isOver = false
-  session.onEnd(() => { if (!isOver) profiles.finish() })
+  session.onEnd(() => { if (!isOver) finishProfile() })
   return recording.finally(() => { isOver = true })
 }
 
 /** Ends the profile that is being recorded: `profile` answers. @param {{}} _ @param {Session} session */
 function finishProfile (_, { tracer }) {
-  tracer.wiring.profiles?.finish()
+  tracer.finishProfile()
 }
 
 /** Starts figures. @param {import('../top/sampler').TopOptions} options @param {Session} session */
@@ -166,8 +166,8 @@ const readTop = (_, session) => require('../top/sampler').readTop(_, session)
 /** Ends figures. @param {{}} _ @param {Session} session */
 const stopTop = (_, session) => require('../top/sampler').stopTop(_, session)
 
-/** Returns a chain as text. @param {{ chain: number }} argument @param {Session} session */
-const describeChain = ({ chain }, { tracer }) => tracer.wiring.queries().chainText(chain)
+/** Returns a chain as text. @param {{ chain: number }} argument */
+const describeChain = ({ chain }) => require('../format/chain-texts').chainText(chain)
 
 const topQuestions = { startTop, readTop, stopTop, describeChain }
 const profileQuestions = { profile, finishProfile }

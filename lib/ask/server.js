@@ -6,11 +6,12 @@
 const fs = require('node:fs')
 const net = require('node:net')
 const { isMainThread, threadId } = require('node:worker_threads')
+const { observers } = require('../blocked/wanted')
 const guard = require('../context/guard')
 const { OWN_WORK, contextTag } = require('../context/context')
 const { handleOf } = require('../node-objects')
 const { closeUnopened } = require('../standard-error')
-const { messageOf } = require('../warnings')
+const { messageOf, warn } = require('../warnings')
 const { serve } = require('./connection')
 const { SocketFiles } = require('./socket-files')
 
@@ -34,7 +35,7 @@ class LiveServer {
     this.path = path
     this.#server = net.createServer((socket) => guard.run(() => this.#receive(socket)))
     this.#files = new SocketFiles(path)
-    this.#busyNote = new BusyNote(tracer.wiring.blockedObservers, this.#files)
+    this.#busyNote = new BusyNote(observers, this.#files)
     guard.run(() => this.#listen())
   }
 
@@ -68,7 +69,7 @@ class LiveServer {
   /** @param {unknown} reason */
   #failed (reason) {
     const sentence = typeof reason === 'string' ? reason : messageOf(reason)
-    this.#tracer.wiring.warnings.warn('SOCKET', `cannot listen on ${this.path}: ${sentence}`)
+    warn('SOCKET', `cannot listen on ${this.path}: ${sentence}`)
   }
 
   #remove = () => guard.run(() => {
@@ -96,7 +97,7 @@ class BusyNote {
   #files
   #isWritten = false
 
-  /** @param {import('../blocked/setup').Observers} observers @param {SocketFiles} files */
+  /** @param {import('../blocked/wanted').Observers} observers @param {SocketFiles} files */
   constructor (observers, files) {
     this.#observers = observers
     this.#files = files

@@ -8,7 +8,7 @@
 // milliseconds at a time, and the program runs in between.
 
 const { setTimeout } = require('node:timers') // programs replace the global ones
-const { now } = require('../context/clock')
+const { now, startQuery } = require('../context/clock')
 const guard = require('../context/guard')
 const { messageOf } = require('../warnings')
 const { createLineReader } = require('./lines')
@@ -58,7 +58,7 @@ class Session {
     guard.run(() => {
       try {
         if (!Object.hasOwn(questions, name)) throw new Error(`its longstack cannot answer "${name}"`)
-        this.tracer.wiring.queries() // ages are as of now
+        startQuery() // ages are as of now
         /** @type {any} */
         const answer = questions[/** @type {keyof typeof questions} */ (name)](argument ?? {}, this)
         if (typeof answer?.then === 'function') answer.then(done, failed)
@@ -73,7 +73,7 @@ class Session {
   /** @param {number} id @param {Question} question @param {(error: unknown) => void} failed */
   #answerInSlices (id, question, failed) {
     runInSlices(question, {
-      begin: () => { this.tracer.wiring.queries() },
+      begin: startQuery,
       send: (part) => this.send({ id, part }),
       done: (value) => this.send({ id, value }),
       failed,

@@ -18,7 +18,10 @@ const OTHER = '(other)'
  * @property {string} stack of the worst: the frames inside it, then the hops that led to it
  */
 
-/** @param {import('../blocked/setup').Observers} observers @param {number | undefined} ms from how many on */
+/**
+ * @param {import('../blocked/wanted').Observers} observers
+ * @param {number | undefined} ms from how many on
+ */
 function createBlockerFigures (observers, ms) {
   const { listeners } = observers
   /** @type {Map<string, BlockerFigures>} */
@@ -69,7 +72,7 @@ const wishes = {
   remove (ms) { wishes.list.splice(wishes.list.indexOf(ms), 1) }
 }
 
-/** @param {import('../blocked/setup').Observers} observers */
+/** @param {import('../blocked/wanted').Observers} observers */
 function apply (observers) {
   const ms = wishes.list.length === 0 ? undefined : Math.min(...wishes.list)
   if (observers.ms === ms) return

@@ -5,8 +5,14 @@
 
 const timers = require('node:timers') // programs replace the global ones
 const { threadId } = require('node:worker_threads')
+const { observers } = require('../blocked/wanted')
 const guard = require('../context/guard')
 const { now } = require('../context/clock')
+const { servedRequests: servedInFlight } = require('../handles/requests-in-flight')
+const { failed } = require('../hooks/faults')
+const { servedRequests } = require('../hooks/served')
+const channels = require('../requests/channels')
+const { settings } = require('../settings')
 const { createBlockerFigures } = require('./blocker-figures')
 const { createServedFigures } = require('./served-figures')
 const { createSiteFigures } = require('./site-figures')
@@ -41,30 +47,28 @@ const LEASE_MS = 30_000 // without a question, beyond three intervals
  * @property {import('./site-figures').OpenFigures} handles
  *
  * @typedef {import('../ask/session').Session} Session
- * @typedef {import('../tracer/wiring').Wiring} Wiring
  */
 
 class Sampler {
-  /** @param {TopOptions} options @param {Wiring} wiring */
-  constructor ({ intervalMs = 1000, blockedMs }, wiring) {
-    this.wiring = wiring
+  /** @param {TopOptions} options */
+  constructor ({ intervalMs = 1000, blockedMs }) {
     this.leaseMs = LEASE_MS + 3 * intervalMs
     this.readAt = now()
-    this.wasEnabled = wiring.settings.enabled
+    this.wasEnabled = settings.enabled
     this.isStopped = false
     this.isSampling = false
-    this.served = createServedFigures(wiring.loadKoaRoutes().routeTextOf)
+    this.served = createServedFigures(servedRequests().loadKoaRoutes().routeTextOf)
     this.thread = createThreadFigures()
-    this.sites = createSiteFigures(wiring)
-    this.blockers = createBlockerFigures(wiring.blockedObservers, blockedMs)
-    this.unsubscribe = wiring.channels.subscribe(this.served.subscriptions)
+    this.sites = createSiteFigures()
+    this.blockers = createBlockerFigures(observers, blockedMs)
+    this.unsubscribe = channels.subscribe(this.served.subscriptions)
     this.timer = timers.setInterval(() => guard.run(this.tick), SAMPLE_MS).unref()
   }
 
   tick = () => {
     try {
       if (now() - this.readAt > this.leaseMs) return this.stop()
-      const { enabled } = this.wiring.settings
+      const { enabled } = settings
       if (enabled && !this.wasEnabled) this.served.forgetOpen()
       this.wasEnabled = enabled
       this.served.sweep()
@@ -85,13 +89,13 @@ class Sampler {
 
   /** @param {unknown} error */
   failed = (error) => {
-    this.wiring.events.failed(error)
+    failed(error)
     this.stop()
   }
 
   /** Adds the requests that are in flight already. @returns {Generator<undefined, void>} */
   * adoptOpen () {
-    for (const served of this.wiring.queries().live().servedRequests()) {
+    for (const served of servedInFlight()) {
       if (served === undefined) yield undefined
       else if (served.time !== undefined) this.served.adopt({ ...served, time: served.time })
     }
@@ -105,7 +109,7 @@ class Sampler {
     this.readAt = time
     return {
       ms,
-      enabled: this.wiring.settings.enabled,
+      enabled: settings.enabled,
       ...this.served.read(),
       thread: this.thread.read(),
       blockers: this.blockers.read(),
@@ -131,18 +135,17 @@ class Sampler {
  */
 function * startTop (options, session) {
   stopTop({}, session)
-  const { wiring } = session.tracer
-  const sampler = new Sampler(options, wiring)
+  const sampler = new Sampler(options)
   session.kept.set('top', { sampler, stop: session.onEnd(sampler.stop) })
   yield * sampler.adoptOpen()
   yield * sampler.sites.countHandles()
-  const { blocked } = wiring.settings.options
+  const { blocked } = settings.options
   return {
     pid: process.pid,
     threadId,
     name: String(process.argv[1] ?? process.argv[0] ?? ''),
     node: process.version,
-    blockedMs: blocked ?? wiring.blockedObservers.ms,
+    blockedMs: blocked ?? observers.ms,
     handles: sampler.sites.open()
   }
 }

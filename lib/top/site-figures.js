@@ -5,6 +5,10 @@
 
 const { now } = require('../context/clock')
 const { nounOf } = require('../handles/describe')
+const { walk } = require('../handles/list')
+const { sample } = require('../handles/pending')
+const { settings } = require('../settings')
+const { siteOf } = require('../spans/sites')
 const { placeText } = require('../text')
 
 const MAX_WAITS = 60 // sites in an answer, those with the most
@@ -35,8 +39,7 @@ const REST = 1000 // ms of rest for a ms of counting: each kind takes 0.1 % of t
  * @typedef {{ count: number, groups: HandleFigures[] }} OpenFigures
  */
 
-/** @param {import('../tracer/wiring').Wiring} wiring */
-function createSiteFigures (wiring) {
+function createSiteFigures () {
   /** what was seen waiting, by chain, and whether for a request @type {Map<string, CountedWait>} */
   let waits = new Map()
   let samples = 0
@@ -49,7 +52,7 @@ function createSiteFigures (wiring) {
 
   /** @param {number} chain */
   function nameOf (chain) {
-    const { at: place, label = '' } = wiring.queries().waitSites().siteOf(chain)
+    const { at: place, label = '' } = siteOf(chain)
     return { site: place === undefined ? label : placeText(place), label }
   }
 
@@ -73,7 +76,7 @@ function createSiteFigures (wiring) {
     const counts = new Map()
     let start = now()
     let total = 0
-    for (const subject of wiring.queries().reports().walk(() => true)) {
+    for (const subject of walk(() => true)) {
       if (subject === undefined) {
         took += now() - start
         yield
@@ -113,10 +116,10 @@ function createSiteFigures (wiring) {
      */
     * sample () {
       let start = now()
-      if (start < nextSample || !wiring.isSelected('PROMISE')) return
+      if (start < nextSample || !settings.isSelected('PROMISE')) return
       const isFirst = nextSample === 0 // it loads
       let took = 0
-      const pieces = wiring.queries().live().pendingSample()
+      const pieces = sample()
       let piece = pieces.next()
       for (; !piece.done; piece = pieces.next()) {
         took += now() - start
