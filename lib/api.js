@@ -4,14 +4,27 @@
 // makes no events of its own. None of the methods needs `this`. docs/api.md is made of the comments here (npm
 // run docs).
 
+const { AsyncResource } = require('node:async_hooks')
+const { types } = require('node:util')
+const { observe } = require('./attribution/observed-errors')
+const { addHandler } = require('./attribution/uncaught')
+const { listeners: blockedListeners } = require('./blocked/wanted')
+const { checkPending, checkProfile } = require('./call-options')
+const { startQuery } = require('./context/clock')
 const guard = require('./context/guard')
 const { compile } = require('./context/subsystems')
 const { mistake, nearest } = require('./errors')
-const { bind } = require('./hooks/async-hooks')
+const { currentContext } = require('./hooks/current-step')
+const { loadUserHooks, setUserHooks, updateHooks } = require('./hooks/installer')
+const { changeState } = require('./listeners')
 const { providers } = require('./node-objects')
 const { environmentOptions, parseOptions } = require('./options')
-const { checkPending, checkProfile } = require('./tracer/call-options')
-const { createMethods } = require('./tracer/methods')
+const { settings } = require('./settings')
+const spans = require('./spans/index')
+const { noSpan } = require('./spans/user-span') // now: trace.span must run its function, whatever happens
+const formatter = require('./stacks/formatter')
+const tracer = require('./tracer')
+const { listeners: warningListeners, messageOf, warn } = require('./warnings')
 
 /**
  * @typedef {import('./options').Options} Options
@@ -21,9 +34,9 @@ const { createMethods } = require('./tracer/methods')
  * @typedef {import('./handles/snapshots').Snapshot} Snapshot
  * @typedef {import('./handles/snapshots').NewHandle} NewHandle
  * @typedef {import('./hooks/native-hooks').NativeHooks} NativeHooks
- * @typedef {import('./tracer/stats').Stats} Stats
+ * @typedef {import('./stats').Stats} Stats
  * @typedef {import('./doctor').Diagnosis} Diagnosis
- * @typedef {import('./context/view').ContextView} ContextView
+ * @typedef {import('./format/context-view').ContextView} ContextView
  * @typedef {import('./errors').LongstackError} LongstackError
  * @typedef {import('./spans/user-span').SpanHandle} SpanHandle
  * @typedef {import('./spans/span-record').SpanRecord} SpanRecord
@@ -31,7 +44,7 @@ const { createMethods } = require('./tracer/methods')
  * @typedef {import('./profile/profile').Profile} Profile
  * @typedef {import('./handles/pending').Pending} Pending
  * @typedef {import('./handles/pending').PendingWaits} PendingWaits
- * @typedef {import('./tracer/present-request').PresentRequest} PresentRequest
+ * @typedef {import('./handles/present-request').PresentRequest} PresentRequest
  *
  * @typedef {'warning' | 'span' | 'blocked'} Event
  *
@@ -151,102 +164,188 @@ const events = ['warning', 'span', 'blocked']
 
 const stages = /** @type {const} */ (['init', 'before', 'after'])
 
+/** hooks of trace.hook, in order; replaced, never changed @type {import('./hooks/user-hooks').Hook[]} */
+let hooks = []
+
 /**
- * @param {import('./tracer').Tracer} tracer
- * @returns {Trace}
+ * Answers a question of the program: ages are as of now, and an error is looked at before anything is made.
+ * @template T
+ * @param {() => T} work
+ * @param {unknown} [target] what the question is about
+ * @returns {T}
  */
-function createApi (tracer) {
-  const methods = createMethods(tracer)
-  /** @type {Trace} */
-  const trace = {
-    enable (options) {
-      tracer.apply(parseOptions(options, environmentOptions(), tracer.wiring.warnings.warn))
-      return trace
-    },
+function answer (work, target) {
+  return guard.run(() => {
+    startQuery()
+    if (types.isNativeError(target)) observeQuietly(target)
+    return work()
+  })
+}
 
-    disable () {
-      tracer.disable()
-      return trace
-    },
+/** @param {Error} error */
+function observeQuietly (error) {
+  try {
+    observe(error)
+  } catch {} // the program's stack may be full here
+}
 
-    get enabled () {
-      return tracer.enabled()
-    },
+/** @type {Trace} */
+const trace = {
+  enable (options) {
+    tracer.apply(parseOptions(options, environmentOptions(), warn))
+    return trace
+  },
 
-    current: () => tracer.enabled() ? methods.current() : undefined,
+  disable () {
+    tracer.disable()
+    return trace
+  },
 
-    request: () => tracer.enabled() ? guard.run(methods.request) : undefined,
+  get enabled () {
+    return settings.enabled
+  },
 
-    chain: (target) => guard.run(() => methods.queries(target).chainOf(target, trace.chain)),
+  current: () => settings.enabled ? require('./format/context-view').view(currentContext()) : undefined,
 
-    stack: (target) => guard.run(() => methods.queries(target).stackText(target, trace.stack)),
+  request: () => settings.enabled ? guard.run(presentRequest) : undefined,
 
-    why: (target) => guard.run(() => methods.queries().reports().why(target)),
+  chain: (target) => answer(() => require('./handles/chain-of').chainOf(target, trace.chain), target),
 
-    handles (filter) {
-      const matches = compile(filter ?? ['*'], providers())
-      return guard.run(() => methods.queries().reports().handles(matches))
-    },
+  stack: (target) => answer(() => require('./handles/chain-of').stackOf(target, trace.stack), target),
 
-    pending: (options) => guard.run(() => methods.queries().live().pending(checkPending(options))),
+  why: (target) => answer(() => require('./handles/why').why(target)),
 
-    snapshot: () => guard.run(() => methods.queries().reports().snapshots.take()),
+  handles (filter) {
+    const matches = compile(filter ?? ['*'], providers())
+    return answer(() => require('./handles/why').handles(matches))
+  },
 
-    diff (before) {
-      const snapshot = checkSnapshot('trace.diff', before)
-      return guard.run(() => methods.queries().reports().snapshots.diff(snapshot))
-    },
+  pending: (options) => answer(() => require('./handles/pending').pending(checkPending(options))),
 
-    assertNoLeaks (before) {
-      checkSnapshot('trace.assertNoLeaks', before)
-      const leaks = trace.diff(before).filter(require('./handles/snapshots').isLeaking)
-      if (leaks.length === 0) return
-      const { createLeakError, leakMessage } = require('./handles/leak-error')
-      throw createLeakError(guard.run(() => leakMessage(leaks)), leaks, trace.assertNoLeaks)
-    },
+  snapshot: () => answer(() => require('./handles/snapshots').take()),
 
-    stats: () => methods.stats(),
+  diff (before) {
+    const snapshot = checkSnapshot('trace.diff', before)
+    return answer(() => require('./handles/snapshots').diff(snapshot))
+  },
 
-    doctor: () => methods.doctor(),
+  assertNoLeaks (before) {
+    checkSnapshot('trace.assertNoLeaks', before)
+    const leaks = trace.diff(before).filter(require('./handles/snapshots').isLeaking)
+    if (leaks.length === 0) return
+    const { createLeakError, leakMessage } = require('./handles/leak-error')
+    throw createLeakError(guard.run(() => leakMessage(leaks)), leaks, trace.assertNoLeaks)
+  },
 
-    hook: (callbacks) => methods.addHook(checkHook(callbacks)),
+  stats: () => guard.run(() => require('./stats').readStats()),
 
-    nativeHooks: () => guard.run(methods.nativeHooks),
+  doctor () {
+    const facts = { stats: trace.stats(), filter: settings.options.filter, copies: [...tracer.copies] }
+    return guard.run(() => require('./doctor').examine({ ...facts, formatter: formatter.inForce() }))
+  },
 
-    onError (filter, handler) {
-      const hasFilter = typeof filter !== 'function' || handler !== undefined
-      const callback = checkFunction('The handler of trace.onError', hasFilter ? handler : filter)
-      const matches = compile(hasFilter ? /** @type {string[]} */ (filter) : ['*'], providers())
-      return methods.addHandler(matches, callback)
-    },
+  hook (callbacks) {
+    const hook = reportingHook(checkHook(callbacks))
+    const setHooks = (/** @type {typeof hooks} */ next) => changeState(() => setUserHooks(hooks = next))
+    setHooks([...hooks, hook])
+    return () => setHooks(hooks.filter((other) => other !== hook))
+  },
 
-    on (event, listener) {
-      if (!events.includes(event)) throw mistake('UNKNOWN_EVENT', event, nearest(event, events))
-      return methods.listen(event, checkFunction('The listener of trace.on', listener))
-    },
+  nativeHooks: () => guard.run(nativeHandle),
 
-    span (/** @type {string} */ name, /** @type {any} */ attributes, /** @type {any} */ fn = attributes) {
-      const checkedAttributes = fn === attributes ? {} : attributes
-      if (typeof name !== 'string' || name === '') throw mistake('INVALID_SPAN', name)
-      if (typeof checkedAttributes !== 'object' || checkedAttributes === null) {
-        throw mistake('INVALID_SPAN', checkedAttributes)
-      }
-      if (typeof fn !== 'function') throw mistake('INVALID_SPAN', fn)
-      return methods.span(name, checkedAttributes, fn)
-    },
+  onError (filter, handler) {
+    const hasFilter = typeof filter !== 'function' || handler !== undefined
+    const callback = checkFunction('The handler of trace.onError', hasFilter ? handler : filter)
+    const matches = compile(hasFilter ? /** @type {string[]} */ (filter) : ['*'], providers())
+    return addHandler(matches, callback)
+  },
 
-    profile: async (options) => methods.profile(checkProfile(options)),
+  on (event, listener) {
+    if (!events.includes(event)) throw mistake('UNKNOWN_EVENT', event, nearest(event, events))
+    return listen(event, checkFunction('The listener of trace.on', listener))
+  },
 
-    reopen: () => methods.reopen(),
+  span (/** @type {string} */ name, /** @type {any} */ attributes, /** @type {any} */ fn = attributes) {
+    const checkedAttributes = fn === attributes ? {} : attributes
+    if (typeof name !== 'string' || name === '') throw mistake('INVALID_SPAN', name)
+    if (typeof checkedAttributes !== 'object' || checkedAttributes === null) {
+      throw mistake('INVALID_SPAN', checkedAttributes)
+    }
+    if (typeof fn !== 'function') throw mistake('INVALID_SPAN', fn)
+    const recorder = spans.recorder()
+    return recorder?.isEnabled() === true ? recorder.span(name, checkedAttributes, fn) : fn(noSpan)
+  },
 
-    intercept (server, transform) {
-      checkFunction('The transform of trace.intercept', transform)
-      return methods.intercept(server, transform, trace.intercept)
-    },
+  async profile (options) {
+    const checkedOptions = checkProfile(options)
+    if (!settings.enabled) throw mistake('NOT_ENABLED', 'trace.profile')
+    return guard.run(() => tracer.recordProfile(checkedOptions))
+  },
 
-    bind: (fn) => bind(checkFunction('The argument of trace.bind', fn))
+  reopen: () => guard.run(() => spans.recorder()?.reopen()),
+
+  intercept (server, transform) {
+    checkFunction('The transform of trace.intercept', transform)
+    return guard.run(() => require('./intercept/servers').intercept(server, transform, trace.intercept))
+  },
+
+  bind (fn) {
+    checkFunction('The argument of trace.bind', fn)
+    return AsyncResource.bind(fn, fn.name || 'trace.bind')
   }
-  return trace
+}
+
+function presentRequest () {
+  const context = currentContext()
+  if (context !== undefined && !context.folded) require('./stacks/hops').foldLoops(context)
+  return require('./handles/present-request').requestOf(context)
+}
+
+/** Returns what another addon needs to add its own hooks. */
+function nativeHandle () {
+  loadUserHooks()
+  const handle = require('./hooks/native-hooks').share()
+  updateHooks()
+  return handle
+}
+
+/**
+ * Adds a listener of longstack itself.
+ * @param {Event} event
+ * @param {(event: any) => void} listener
+ * @returns {() => void} which removes it
+ */
+function listen (event, listener) {
+  const listeners = { warning: warningListeners, span: spans.listeners, blocked: blockedListeners }[event]
+  const change = (/** @type {'add' | 'delete'} */ name) => {
+    if (event !== 'span') return listeners[name](listener)
+    spans.recorder()?.handOn() // what has ended is for those that listened until now
+    listeners[name](listener)
+    changeState(spans.applySpans)
+  }
+  change('add')
+  return () => { if (listeners.has(listener)) change('delete') }
+}
+
+/**
+ * Returns a hook that shows contexts to users' callbacks, and reports what these throw.
+ * @param {HookCallbacks} callbacks
+ */
+function reportingHook (callbacks) {
+  /** @type {import('./hooks/user-hooks').Hook} */
+  const hook = {}
+  for (const stage of stages) {
+    const callback = callbacks[stage]
+    if (callback === undefined) continue
+    hook[stage] = (context) => {
+      try {
+        callback(/** @type {ContextView} */ (require('./format/context-view').view(context)))
+      } catch (thrown) {
+        warn('HOOK', `a callback of trace.hook threw: ${messageOf(thrown)}`)
+      }
+    }
+  }
+  return hook
 }
 
 /**
@@ -289,4 +388,4 @@ function checkHook (callbacks) {
   return copy
 }
 
-module.exports = { createApi }
+module.exports = { trace }

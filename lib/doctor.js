@@ -70,7 +70,7 @@ const scopes = {
 /**
  * Examines the process.
  * @param {object} state
- * @param {import('./tracer/stats').Stats} state.stats
+ * @param {import('./stats').Stats} state.stats
  * @param {string[]} state.filter
  * @param {string[]} state.copies directories
  * @param {FormatterState} state.formatter

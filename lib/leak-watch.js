@@ -75,7 +75,7 @@ function isWorkerBusy (ms) {
   return guard.run(() => {
     const { callNative } = require('./node-objects')
     let isBusy = false
-    for (const { context, resource } of require('./shared').tracer.wiring.registry.list()) {
+    for (const { context, resource } of require('./shared').tracer.openEntries()) {
       const handle = context.type === 'WORKER' ? resource.deref() : undefined
       const idle = handle && callNative(handle, 'loopIdleTime')
       if (handle === undefined || typeof idle !== 'number') continue

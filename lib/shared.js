@@ -6,9 +6,8 @@
 
 const asyncHooks = require('node:async_hooks')
 const path = require('node:path')
-const { createTracer } = require('./tracer')
 
-const KEY = Symbol.for('longstack.tracer.2')
+const KEY = Symbol.for('longstack.tracer.3')
 
 /**
  * @typedef {object} Shared
@@ -22,23 +21,23 @@ const KEY = Symbol.for('longstack.tracer.2')
 function find () {
   const home = /** @type {{ [KEY]?: Shared }} */ (/** @type {unknown} */ (asyncHooks))
   if (home[KEY] === undefined) {
-    const tracer = createTracer()
+    const tracer = require('./tracer')
     /** @type {import('./api').Trace | undefined} */
     let trace
     const value = {
       tracer,
       // Made by the first require('longstack'); most programs under longstack/register never do.
       get trace () {
-        trace ??= require('./api').createApi(tracer)
+        trace ??= require('./api').trace
         return trace
       },
-      createGate: () => require('./runners/gate').createGate(tracer),
+      createGate: () => require('./runners/gate').createGate(),
       live: () => require('./ask/session')
     }
     Object.defineProperty(home, KEY, { value, enumerable: false, configurable: true })
   }
   const shared = /** @type {Shared} */ (home[KEY])
-  shared.tracer.wiring.copies?.add(path.dirname(__dirname)) // of another version: has none
+  shared.tracer.copies.add(path.dirname(__dirname))
   return shared
 }
 

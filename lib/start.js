@@ -75,7 +75,7 @@ function loadFromMainRealm () {
     // A runner gives its realms a `require`, a `process` and a 'node:module' of its own.
     const { createRequire } = vm.runInThisContext("process.getBuiltinModule('node:module')")
     const { shared, ...others } = createRequire(__filename)(__filename)
-    shared.tracer.wiring.formatter.realms?.add(Error) // of another version: has none
+    shared.tracer.addRealm(Error)
     return { shared, ...others }
   } catch {
     return undefined

@@ -10,47 +10,41 @@ const { Listeners, afterChange } = require('./listeners')
 const KEY = 'longstack.printed'
 const MAX_CODES = 64
 
-function createWarnings () {
-  /** @type {Listeners<any>} */
-  const listeners = new Listeners()
-  /** @type {Set<string>} */
-  const reported = new Set()
-  /** @type {Set<string>} */
-  const printed = new Set()
-  /** hashes of printed codes, shared with other threads @type {Int32Array | undefined} */
-  let shared
+/** @type {Listeners<any>} */
+const listeners = new Listeners()
+/** @type {Set<string>} */
+const reported = new Set()
+/** @type {Set<string>} */
+const printed = new Set()
+/** hashes of printed codes, shared with other threads @type {Int32Array | undefined} */
+let shared
 
-  /** @param {string} code @returns {boolean} whether no other thread has printed it */
-  function isFirst (code) {
-    shared ??= inheritedCodes()
-    printed.add(code)
-    return shared === undefined || claim(shared, hashOf(code))
+/** @param {string} code @returns {boolean} whether no other thread has printed it */
+function isFirst (code) {
+  shared ??= inheritedCodes()
+  printed.add(code)
+  return shared === undefined || claim(shared, hashOf(code))
+}
+
+/** @param {string} code @param {string} message */
+function warn (code, message) {
+  if (reported.has(code)) return
+  reported.add(code)
+  if (listeners.size === 0) {
+    if (isFirst(code)) printSentence(message)
+    return
   }
+  const warning = Object.assign(new Error(message), { code: `LONGSTACK_WARN_${code}` })
+  afterChange(() => listeners.emit(warning))
+}
 
-  return {
-    listeners,
-
-    /** @param {string} code @param {string} message */
-    warn (code, message) {
-      if (reported.has(code)) return
-      reported.add(code)
-      if (listeners.size === 0) {
-        if (isFirst(code)) printSentence(message)
-        return
-      }
-      const warning = Object.assign(new Error(message), { code: `LONGSTACK_WARN_${code}` })
-      afterChange(() => listeners.emit(warning))
-    },
-
-    /** Lets workers that are made from now on know what is printed: some thousands may meet one fault. */
-    share () {
-      if (shared !== undefined) return
-      const table = inheritedCodes() ?? new Int32Array(new SharedArrayBuffer(4 * MAX_CODES))
-      require('node:worker_threads').setEnvironmentData(KEY, table)
-      for (const code of printed) claim(table, hashOf(code))
-      shared = table
-    }
-  }
+/** Lets workers that are made from now on know what is printed: some thousands may meet one fault. */
+function share () {
+  if (shared !== undefined) return
+  const table = inheritedCodes() ?? new Int32Array(new SharedArrayBuffer(4 * MAX_CODES))
+  require('node:worker_threads').setEnvironmentData(KEY, table)
+  for (const code of printed) claim(table, hashOf(code))
+  shared = table
 }
 
 /** Returns the table of the thread that made this one, if that has shared it. */
@@ -122,4 +116,4 @@ function messageOf (thrown) {
   }
 }
 
-module.exports = { createWarnings, printFromMainThread, printLine, messageOf, isUnsafeVersion }
+module.exports = { isUnsafeVersion, listeners, messageOf, printFromMainThread, printLine, share, warn }

@@ -17,7 +17,7 @@ const { internalBinding } = internal('internal/test/binding')
 const { timerListMap } = internal('internal/timers')
 const hookFields = internalBinding('async_wrap').async_hook_fields
 
-const TRACER = Symbol.for('longstack.tracer.2')
+const TRACER = Symbol.for('longstack.tracer.3')
 // Loading one of these prints a warning, or has a cost of its own
 const skipped = /^(internal|node:internal|_|v8\/|punycode|sys|trace_events|wasi|inspector\/|sea|test|sqlite)/
 
@@ -130,13 +130,16 @@ function openFiles () {
 /** What the tracer of this thread has in force. */
 function tracing () {
   const tracer = /** @type {any} */ (asyncHooks)[TRACER]?.tracer
-  if (tracer === undefined) return { enabled: false, listeners: [0, 0, 0, 0], spans: false }
-  const { settings, spanListeners, blockedListeners, passing, callbackListeners, spans } = tracer.wiring
+  if (tracer === undefined) return { enabled: false, listeners: [0, 0, 0], spans: false }
+  const { settings } = tracer
+  const spans = require('../../lib/spans/index')
+  const blocked = require('../../lib/blocked/wanted')
+  const { callbackListeners } = require('../../lib/hooks/on')
   return {
     enabled: settings.enabled,
     options: settings.enabled ? { ...settings.options } : undefined,
-    listeners: [spanListeners.size ?? 0, blockedListeners.size ?? 0, passing.size, callbackListeners.size],
-    spans: spans?.isEnabled() === true
+    listeners: [spans.listeners.size, blocked.listeners.size, callbackListeners.size],
+    spans: spans.recorder()?.isEnabled() === true
   }
 }
 

@@ -3,6 +3,7 @@
 // longstack attach: while commands are attached, tracing is on with what they ask for; when the last one
 // goes, the options are those from before, or tracing is off again.
 
+const { listeners: blockedListeners } = require('../blocked/wanted')
 const { BlockingTexts } = require('../format/blocking')
 const { environmentOptions, parseOptions } = require('../options')
 const { settings } = require('../settings')
@@ -67,7 +68,6 @@ function attach (wishes, session) {
 
 /** Tells a command of each callback that blocks. @param {import('./session').Session} session */
 function tellBlocked (session) {
-  const { blockedListeners } = session.tracer.wiring
   const texts = new BlockingTexts()
   const textOf = (/** @type {any} */ event) => {
     try {

@@ -24,7 +24,7 @@ function live () {
  * @returns {string} a long stack; empty: it is free
  */
 function busy () {
-  return live().busyStack(shared.tracer, busy) ?? ''
+  return live().busyStack(busy) ?? ''
 }
 
 /**

@@ -3,6 +3,8 @@
 // What commands ask a process: each question is a function of its argument and the session of the command.
 // Answers are plain data. Those that look at many things are generators: see session.js.
 
+const { startQuery } = require('../context/clock')
+const guard = require('../context/guard')
 const { compile } = require('../context/subsystems')
 const { groupKey, printed } = require('../format/handles')
 const { providers } = require('../node-objects')
@@ -44,12 +46,11 @@ function facts () {
 /**
  * What is open.
  * @param {{ filter?: string[] }} argument
- * @param {Session} session
  * @returns {Generator<SentHandle[] | undefined, void>}
  */
-function * open ({ filter = ['*'] }, { tracer }) {
-  const reports = tracer.wiring.queries().reports()
-  yield * batches(reports.open(compile(filter, providers())))
+function * open ({ filter = ['*'] }) {
+  startQuery()
+  yield * batches(require('../handles/why').open(compile(filter, providers())))
 }
 
 /** @param {Iterable<Why | undefined>} reports @returns {Generator<SentHandle[] | undefined, void>} */
@@ -83,42 +84,41 @@ function sentHandle ({ opened, usedBy, writtenBy, ...others }, groups) {
   return { ...others, group, opened, usedBy, writtenBy }
 }
 
-/**
- * Requests in flight, and what each waits for.
- * @param {{}} _
- * @param {Session} session
- * @returns {Generator<undefined, any>}
- */
-function * requests (_, { tracer }) {
-  return yield * pieces(tracer.wiring.queries().live().requestsInFlight())
+/** Requests in flight, and what each waits for. @returns {Generator<undefined, any>} */
+function * requests () {
+  startQuery()
+  const { requestsInFlight } = require('../handles/requests-in-flight')
+  return yield * pieces(requestsInFlight())
 }
 
 /**
  * What is awaited and not settled.
  * @param {{ olderThanMs?: number }} argument
- * @param {Session} session
  * @returns {Generator<undefined, any>}
  */
-function * pending (argument, { tracer }) {
-  return yield * pieces(tracer.wiring.queries().live().pendingSlices(argument))
+function * pending (argument) {
+  startQuery()
+  return yield * pieces(require('../handles/pending').slices(argument))
 }
 
 /**
+ * Runs each piece of work as longstack's own, with pauses.
  * @template T
- * @param {{ next: () => IteratorResult<unknown, T> }} iterator
+ * @param {Generator<void, T, void>} work
  * @returns {Generator<undefined, T>}
  */
-function * pieces (iterator) {
+function * pieces (work) {
   for (;;) {
-    const step = iterator.next()
+    const step = guard.run(() => work.next())
     if (step.done) return step.value
     yield undefined
   }
 }
 
 /** Remembers what is open. @param {{}} _ @param {Session} session @returns {Generator<undefined, void>} */
-function * snapshot (_, { tracer, kept }) {
-  kept.set('snapshot', yield * tracer.wiring.queries().reports().snapshots.record())
+function * snapshot (_, { kept }) {
+  startQuery()
+  kept.set('snapshot', yield * require('../handles/snapshots').record())
 }
 
 /**
@@ -127,10 +127,11 @@ function * snapshot (_, { tracer, kept }) {
  * @param {Session} session
  * @returns {Generator<SentHandle[] | undefined, void>}
  */
-function * diff (_, { tracer, kept }) {
+function * diff (_, { kept }) {
   const before = kept.get('snapshot')
   if (before === undefined) throw new Error('there is no snapshot to compare with')
-  yield * batches(yield * tracer.wiring.queries().reports().snapshots.compare(before))
+  startQuery()
+  yield * batches(yield * require('../handles/snapshots').compare(before))
 }
 
 /**
@@ -140,17 +141,16 @@ function * diff (_, { tracer, kept }) {
  * @returns {Promise<import('../profile/profile').Profile>}
  */
 function profile (options, session) {
-  const { wiring } = session.tracer
-  const profiles = wiring.profiles ??= require('../tracer/features').createProfileRecorder(wiring)
-  const recording = profiles.record(options)
+  const { finishProfile, recordProfile } = session.tracer
+  const recording = recordProfile(options)
   let isOver = false
-  session.onEnd(() => { if (!isOver) profiles.finish() })
+  session.onEnd(() => { if (!isOver) finishProfile() })
   return recording.finally(() => { isOver = true })
 }
 
 /** Ends the profile that is being recorded: `profile` answers. @param {{}} _ @param {Session} session */
 function finishProfile (_, { tracer }) {
-  tracer.wiring.profiles?.finish()
+  tracer.finishProfile()
 }
 
 const top = () => require('../top/sampler')
@@ -171,8 +171,8 @@ const questions = {
   readTop: (_, session) => top().readTop(session),
   /** Ends figures. @param {{}} _ @param {Session} session */
   stopTop: (_, session) => top().stopTop(session),
-  /** Returns a chain as text. @param {{ chain: number }} argument @param {Session} session */
-  describeChain: ({ chain }, { tracer }) => tracer.wiring.queries().chainText(chain)
+  /** Returns a chain as text. @param {{ chain: number }} argument */
+  describeChain: ({ chain }) => require('../format/chain-texts').chainText(chain)
 }
 
 module.exports = { questions }

@@ -8,9 +8,10 @@
 const fs = require('node:fs')
 const net = require('node:net')
 const { isMainThread, threadId } = require('node:worker_threads')
+const { observers } = require('../blocked/wanted')
 const guard = require('../context/guard')
 const { closeUnopened } = require('../standard-error')
-const { messageOf } = require('../warnings')
+const { messageOf, warn } = require('../warnings')
 const { markOwn, serve } = require('./session')
 const { SocketFiles } = require('./socket-files')
 
@@ -31,7 +32,7 @@ class LiveServer {
     this.#tracer = tracer
     this.path = path
     this.#files = new SocketFiles(path)
-    tracer.wiring.blockedObservers.listeners.add(this.#note)
+    observers.listeners.add(this.#note)
     guard.run(() => this.#listen())
   }
 
@@ -61,7 +62,7 @@ class LiveServer {
 
   /** @param {string} sentence */
   #failed (sentence) {
-    this.#tracer.wiring.warnings.warn('SOCKET', `cannot listen on ${this.path}: ${sentence}`)
+    warn('SOCKET', `cannot listen on ${this.path}: ${sentence}`)
   }
 
   /** @param {import('../blocked/blocking-callback').BlockedEvent} event */
@@ -88,7 +89,7 @@ class LiveServer {
   /** Stops listening, and leaves nothing behind. */
   close () {
     process.off('exit', this.#remove)
-    this.#tracer.wiring.blockedObservers.listeners.delete(this.#note)
+    observers.listeners.delete(this.#note)
     for (const socket of this.#sockets) socket.destroy()
     this.#server.close()
     this.#remove()

@@ -10,7 +10,7 @@
 
 const net = require('node:net')
 const { clearTimeout, setTimeout } = require('node:timers') // programs replace the global ones
-const { now } = require('../context/clock')
+const { now, startQuery } = require('../context/clock')
 const { OWN_WORK, contextTag } = require('../context/context')
 const guard = require('../context/guard')
 const { handleOf } = require('../node-objects')
@@ -60,17 +60,23 @@ class Session {
   #answer ({ id, name, argument = {} }) {
     const done = (/** @type {any} */ value) => this.send({ id, value })
     const failed = (/** @type {unknown} */ error) => this.send({ id, error: messageOf(error) })
-    const begin = () => { this.tracer.wiring.queries() } // ages are as of now
     guard.run(() => {
       try {
         if (!Object.hasOwn(questions, name)) throw new Error(`its longstack cannot answer "${name}"`)
-        begin()
+        startQuery() // ages are as of now
         /** @type {any} */
         const answer = questions[/** @type {keyof typeof questions} */ (name)](argument, this)
         if (typeof answer?.then === 'function') return answer.then(done, failed)
         if (typeof answer?.next !== 'function') return done(answer)
         const send = (/** @type {any} */ part) => this.send({ id, part })
-        runInSlices(answer, { begin, send, done, failed, isReady: this.#isReady, isOver: () => this.#isOver })
+        runInSlices(answer, {
+          begin: startQuery,
+          send,
+          done,
+          failed,
+          isReady: this.#isReady,
+          isOver: () => this.#isOver
+        })
       } catch (error) {
         failed(error)
       }
@@ -179,16 +185,17 @@ function connectToCommand (tracer, path, token) {
 
 /**
  * Tells what a process that is busy does: called on top of it.
- * @param {Tracer} tracer
  * @param {Function} above frames of the busy code start below this function
  * @returns {string | undefined} a long stack; undefined: the event loop is free
  */
-function busyStack (tracer, above) {
+function busyStack (above) {
   if (guard.inOwnWork) return 'in longstack itself'
   return guard.run(() => {
-    const queries = tracer.wiring.queries()
-    const [, ...frames] = queries.presentFrames(above) // the first is what the inspector evaluates
-    return frames.length === 0 ? undefined : queries.stackText(undefined, above)
+    startQuery()
+    const { presentFrames } = require('../stacks/present')
+    const [, ...frames] = presentFrames(above) // the first is what the inspector evaluates
+    if (frames.length === 0) return undefined
+    return require('../handles/chain-of').stackOf(undefined, above)
   })
 }
 

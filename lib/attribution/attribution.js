@@ -22,10 +22,14 @@
 // Who rejected with the error where that is another flow, who waited for the promise, who rejected with it
 // first, and who opened the connection are appended (askers.js).
 
-const { OWN_WORK, contextTag } = require('../context/context')
+const { OWN_WORK, contextTag, root } = require('../context/context')
+const { currentContext } = require('../hooks/current-step')
+const { isReusedTimer } = require('../hooks/kind-handlers')
+const { foldLoops } = require('../stacks/hops')
 const { readSites } = require('../stacks/call-sites')
 const { withConnection } = require('./askers')
 const { isOneFlow, isSame } = require('./flows')
+const { observe } = require('./observed-errors')
 const { endsInStartUp, innermostScope, isPrompt, isReadAtOnce, outermost } = require('./same-run')
 
 /**
@@ -38,13 +42,6 @@ const { endsInStartUp, innermostScope, isPrompt, isReadAtOnce, outermost } = req
  * @property {Context | undefined} context
  * @property {Origin} [origin] how it is known; left out: each hop as it was recorded
  * @property {string} [label] of a connection: the request that opened it, or those that use it
- *
- * @typedef {object} Sources
- * @property {Context} root
- * @property {() => Context | undefined} current
- * @property {(context: Context) => import('../stacks/frames').Stack | undefined} stackOf
- * @property {ReturnType<typeof import('./observed-errors').createObservedErrors>} observedErrors
- * @property {(timer: object) => boolean} isReused whether a timer had an id before its present one
  */
 
 /** What is known of an error when its stack is read. */
@@ -52,17 +49,15 @@ class Evidence {
   /**
    * @param {object} error
    * @param {NodeJS.CallSite[] | undefined} sites undefined: not known
-   * @param {Sources} sources
    */
-  constructor (error, sites, sources) {
-    this.sources = sources
+  constructor (error, sites) {
     this.sites = sites ?? []
     this.hasSites = sites !== undefined
     this.frames = readSites(this.sites).frames
     /** also has pending rejections noted */
-    this.reader = sources.current()
+    this.reader = foldedContext()
     /** @type {ObservedError} */
-    this.observed = sources.observedErrors.observe(error)
+    this.observed = observe(error)
     /** the rejection with it that is told */
     this.rejection = this.observed.rejections?.concerning(this.reader)
     /** frames of functions that ran */
@@ -87,8 +82,8 @@ const rules = [
 ]
 
 /** @param {Evidence} evidence @returns {Part[] | undefined} */
-function rule1MainScript ({ frames, sources }) {
-  return endsInStartUp(frames) ? [{ context: sources.root }] : undefined
+function rule1MainScript ({ frames }) {
+  return endsInStartUp(frames) ? [{ context: root }] : undefined
 }
 
 /** @param {Evidence} evidence @returns {Part[] | undefined} */
@@ -101,10 +96,10 @@ function rule2AllocationClock (evidence) {
 
 /** @param {Evidence} evidence @returns {Part[] | undefined} */
 function rule3TimerReceiver (evidence) {
-  const { frames, outer, sites, sources, sync } = evidence
+  const { frames, outer, sites, sync } = evidence
   if (outer === undefined) return undefined
   const caller = sync[sync.indexOf(outer) + 1]
-  return partsOfMaker(timerOf(sites[frames.indexOf(outer)], caller, sources.isReused), evidence)
+  return partsOfMaker(timerOf(sites[frames.indexOf(outer)], caller), evidence)
 }
 
 /** @param {Evidence} evidence @returns {Part[] | undefined} */
@@ -135,24 +130,26 @@ function rule7Reader ({ outer, reader }) {
   return outer !== undefined && isPrompt(outer.fileName) ? [] : [{ context: reader, origin: 'reader' }]
 }
 
-/** @param {Sources} sources */
-function createAttribution (sources) {
-  /**
-   * Finds whose error it is.
-   * @param {object} error
-   * @param {NodeJS.CallSite[] | undefined} sites its call sites; undefined: they are not known
-   * @returns {Part[]} first whose error it is; then who rejected with it, and who waited
-   */
-  function attribute (error, sites) {
-    const evidence = new Evidence(error, sites, sources)
-    for (const rule of rules) {
-      const parts = rule(evidence)
-      if (parts !== undefined) return parts.length === 0 ? parts : withConnection(parts)
-    }
-    return []
+/**
+ * Finds whose error it is.
+ * @param {object} error
+ * @param {NodeJS.CallSite[] | undefined} sites its call sites; undefined: they are not known
+ * @returns {Part[]} first whose error it is; then who rejected with it, and who waited
+ */
+function attribute (error, sites) {
+  const evidence = new Evidence(error, sites)
+  for (const rule of rules) {
+    const parts = rule(evidence)
+    if (parts !== undefined) return parts.length === 0 ? parts : withConnection(parts)
   }
+  return []
+}
 
-  return { attribute }
+/** Returns the context in which code runs; walks along its chain are short. */
+function foldedContext () {
+  const context = currentContext()
+  if (context !== undefined && !context.folded) foldLoops(context)
+  return context
 }
 
 /**
@@ -161,9 +158,9 @@ function createAttribution (sources) {
  * @returns {Part[] | undefined}
  */
 function partsOfMaker (maker, evidence) {
-  const { outer, sources } = evidence
+  const { outer } = evidence
   if (maker === undefined || maker === OWN_WORK) return undefined
-  if (isOfPrompt(maker, outer, sources)) return []
+  if (isOfPrompt(maker, outer)) return []
   return withRejections([{ context: maker }], evidence)
 }
 
@@ -172,7 +169,7 @@ function partsOfMaker (maker, evidence) {
  * @param {Part[]} parts
  * @param {Evidence} evidence
  */
-function withRejections (parts, { observed, rejection, sources: { root } }) {
+function withRejections (parts, { observed, rejection }) {
   if (rejection === undefined) return parts
   const { context: rejecter, awaiter } = rejection
   if (!isTold(rejecter, parts)) parts.push({ context: rejecter, origin: 'rejected' })
@@ -193,11 +190,10 @@ function isTold (context, parts) {
  * Whether an error is that of a line at the prompt, whose only chain is that of the prompt.
  * @param {Context} context
  * @param {Frame | undefined} outer
- * @param {Sources} sources
  */
-function isOfPrompt (context, outer, { stackOf }) {
+function isOfPrompt (context, outer) {
   if (outer === undefined || !isPrompt(outer.fileName)) return false
-  return stackOf(context)?.frames.some((frame) => isPrompt(frame.fileName)) !== true
+  return context.stack?.frames.some((frame) => isPrompt(frame.fileName)) !== true
 }
 
 /**
@@ -205,10 +201,9 @@ function isOfPrompt (context, outer, { stackOf }) {
  * the receiver in sloppy code.
  * @param {NodeJS.CallSite} site of the outermost function
  * @param {Frame | undefined} caller
- * @param {Sources['isReused']} isReused
  * @returns {Context | undefined}
  */
-function timerOf (site, caller, isReused) {
+function timerOf (site, caller) {
   let receiver
   try {
     receiver = site.getThis()
@@ -219,7 +214,7 @@ function timerOf (site, caller, isReused) {
   if (name !== 'listOnTimeout' && name?.endsWith('processImmediate') !== true) return undefined
   const context = contextTag.read(receiver)
   if (context?.type === 'Immediate') return context
-  return context?.type === 'Timeout' && !isReused(receiver) ? context : undefined
+  return context?.type === 'Timeout' && !isReusedTimer(receiver) ? context : undefined
 }
 
-module.exports = { createAttribution }
+module.exports = { attribute }

@@ -2,9 +2,11 @@
 
 // What was noted of an error before its stack was read: with the error's frames, all that attribution has.
 
-const { contextOf, root } = require('../context/context')
+const { contextOf, OWN_WORK, root, typeOfStep } = require('../context/context')
 const { createTag } = require('../context/tag')
-const { own } = require('../objects')
+const { on } = require('../hooks/on')
+const { isAnyObject, own } = require('../objects')
+const { locate } = require('../hooks/allocation-clock')
 const { Rejections } = require('./rejections')
 
 const { isNativeError, isProxy } = require('node:util').types
@@ -14,6 +16,12 @@ const MAX_VALUES = 64 // rejections with a value that is no object, in an iterat
 /**
  * @typedef {import('../context/context').Context} Context
  * @typedef {import('./rejections').PromiseStep} PromiseStep
+ *
+ * @typedef {import('../hooks/allocation-clock').AllocationStep} AllocationStep
+ *
+ * @typedef {object} Maker
+ * @property {Context} context
+ * @property {boolean} isNative made by Node's native code, if it has no frames that ran
  *
  * @typedef {object} Escape an error that nothing caught
  * @property {Context} context in which it was thrown, or that rejected its promise
@@ -41,144 +49,183 @@ class ObservedError {
 }
 
 /**
- * @param {object} deps
- * @param {ReturnType<typeof import('./maker').createMakerLookup>} deps.maker
+ * On the error itself, invisible: a WeakMap costs a read of `.stack` 2 µs more (bench/errors.js).
+ * @type {ReturnType<typeof createTag<ObservedError>>}
  */
-function createObservedErrors ({ maker: makerOf }) {
-  /**
-   * On the error itself, invisible: a WeakMap costs a read of `.stack` 2 µs more (bench/errors.js).
-   * @type {ReturnType<typeof createTag<ObservedError>>}
-   */
-  const tag = createTag()
+const tag = createTag()
 
-  /**
-   * Observes an error now, while the allocation clock may still know it.
-   * @param {object} error
-   * @returns {ObservedError}
-   */
-  function observe (error) {
-    let observed = tag.read(error)
-    if (observed === undefined) tag.write(error, observed = new ObservedError())
-    const maker = observed.maker === undefined ? makerOf(error) : undefined
-    if (maker !== undefined) {
-      observed.maker = maker.context
-      observed.isNative = maker.isNative
-    }
-    return observed
+/**
+ * Observes an error now, while the allocation clock may still know it.
+ * @param {object} error
+ * @returns {ObservedError}
+ */
+function observe (error) {
+  let observed = tag.read(error)
+  if (observed === undefined) tag.write(error, observed = new ObservedError())
+  const maker = observed.maker === undefined ? makerOf(error) : undefined
+  if (maker !== undefined) {
+    observed.maker = maker.context
+    observed.isNative = maker.isNative
   }
+  return observed
+}
 
-  /**
-   * Observes the errors that an error carries, while the allocation clock may still know them.
-   * @param {object} error
-   */
-  function observeRelated (error) {
-    if (!isNativeError(error)) return // nor a proxy, whose traps are the program's
-    const cause = own(error, 'cause')
-    if (typeof cause === 'object' && cause !== null) observe(cause)
-    const members = own(error, 'errors')
-    if (!Array.isArray(members) || isProxy(members)) return
-    for (let i = 0; i < Math.min(members.length, MAX_MEMBERS); i++) {
-      const member = own(members, i)
-      if (typeof member === 'object' && member !== null) observe(member)
-    }
-  }
-
-  const rejectedValues = createRejectedValues()
-
-  return {
-    observe,
-
-    /** @param {object} error @returns {ObservedError | undefined} */
-    get: (error) => tag.read(error),
-
-    /**
-     * Returns the promise that was rejected with an error last.
-     * @param {unknown} error
-     * @returns {number} its reference; 0: it has none
-     */
-    promiseOf: (error) => typeof error === 'object' && error !== null ? tag.read(error)?.lastPromise ?? 0 : 0,
-
-    /** @param {object} error @returns {Context | undefined} */
-    rejecterOf: (error) => tag.read(error)?.rejections?.last.context,
-
-    /**
-     * Notes who rejected with an error.
-     * @param {object} error
-     * @param {Context} context
-     * @param {PromiseStep} promise
-     */
-    noteRejection (error, context, promise) {
-      const observed = observe(error)
-      if (promise.ref !== 0) observed.lastPromise = promise.ref
-      if (observed.rejections !== undefined) return observed.rejections.note(context, promise)
-      observeRelated(error)
-      observed.rejections = new Rejections(context, promise)
-    },
-
-    /**
-     * Notes who rejected with a value that is no object.
-     * @type {ReturnType<typeof createRejectedValues>['note']}
-     */
-    noteRejectedValue: rejectedValues.note,
-
-    /** @type {ReturnType<typeof createRejectedValues>['rejecterOf']} */
-    rejecterOfValue: rejectedValues.rejecterOf,
-
-    /** A new iteration of the event loop. */
-    startIteration: rejectedValues.clear,
-
-    /**
-     * Notes an error that nothing caught; the first time counts.
-     * @param {unknown} error
-     * @param {Escape} escape
-     */
-    noteEscape (error, escape) {
-      if (typeof error !== 'object' || error === null) return
-      observe(error).escape ??= escape
-      observeRelated(error)
-    },
-
-    /** Notes who passed an error to nextTick. @param {object} error @param {Context} context */
-    noteHandOver (error, context) {
-      observe(error).handedOverBy ??= context
-    }
+/**
+ * Observes the errors that an error carries, while the allocation clock may still know them.
+ * @param {object} error
+ */
+function observeRelated (error) {
+  if (!isNativeError(error)) return // nor a proxy, whose traps are the program's
+  const cause = own(error, 'cause')
+  if (typeof cause === 'object' && cause !== null) observe(cause)
+  const members = own(error, 'errors')
+  if (!Array.isArray(members) || isProxy(members)) return
+  for (let i = 0; i < Math.min(members.length, MAX_MEMBERS); i++) {
+    const member = own(members, i)
+    if (typeof member === 'object' && member !== null) observe(member)
   }
 }
 
-/** Values have no identity by which they could be tagged, but Node reports them in the same iteration. */
-function createRejectedValues () {
-  /** of this iteration @type {Array<{ reason: unknown, context: Context }>} */
-  let values = []
+/** @param {object} error @returns {ObservedError | undefined} */
+const get = (error) => tag.read(error)
 
-  return {
-    /** @param {unknown} reason @param {Context} context @param {PromiseStep} promise */
-    note (reason, context, { ref, chain, span }) {
-      if (typeof reason === 'function') return // its text is the program's to make
-      if (values.length > MAX_VALUES) return
-      const promise = ref === 0 ? undefined : contextOf(chain, ref, span)
-      const isInner = promise?.parent === context || context === root
-      values.push({ reason, context: isInner ? promise ?? context : context })
-    },
-
-    /**
-     * Returns who rejected with a value, by the error that Node made of it because it was unhandled
-     * (lib/internal/process/promises.js).
-     * @param {any} error
-     * @returns {Context | undefined} undefined where several may have
-     */
-    rejecterOf (error) {
-      if (values.length === 0 || values.length > MAX_VALUES) return undefined
-      if (typeof error !== 'object' || error === null) return undefined
-      if (own(error, 'code') !== 'ERR_UNHANDLED_REJECTION') return undefined
-      const message = String(own(error, 'message'))
-      const matches = values.filter(({ reason }) => message.endsWith(`"${String(reason)}".`))
-      return matches.length === 1 ? matches[0].context : undefined
-    },
-
-    clear () {
-      if (values.length > 0) values = []
-    }
-  }
+/**
+ * Returns the promise that was rejected with an error last.
+ * @param {unknown} error
+ * @returns {number} its reference; 0: it has none
+ */
+const promiseOf = (error) => {
+  return typeof error === 'object' && error !== null ? tag.read(error)?.lastPromise ?? 0 : 0
 }
 
-module.exports = { createObservedErrors, ObservedError }
+/** @param {object} error @returns {Context | undefined} */
+const rejecterOf = (error) => tag.read(error)?.rejections?.last.context
+
+/**
+ * Notes who rejected with an error.
+ * @param {object} error
+ * @param {Context} context
+ * @param {PromiseStep} promise
+ */
+function noteRejection (error, context, promise) {
+  const observed = observe(error)
+  if (promise.ref !== 0) observed.lastPromise = promise.ref
+  if (observed.rejections !== undefined) return observed.rejections.note(context, promise)
+  observeRelated(error)
+  observed.rejections = new Rejections(context, promise)
+}
+
+/**
+ * Notes an error that nothing caught; the first time counts.
+ * @param {unknown} error
+ * @param {Escape} escape
+ */
+function noteEscape (error, escape) {
+  if (typeof error !== 'object' || error === null) return
+  observe(error).escape ??= escape
+  observeRelated(error)
+}
+
+/** Notes who passed an error to nextTick. @param {object} error @param {Context} context */
+function noteHandOver (error, context) {
+  observe(error).handedOverBy ??= context
+}
+
+/**
+ * Rejections of this iteration with values: these have no identity by which they could be tagged, but Node
+ * reports them in the same one.
+ * @type {Array<{ reason: unknown, context: Context }>}
+ */
+let values = []
+
+/**
+ * Notes who rejected with a value that is no object.
+ * @param {unknown} reason
+ * @param {Context} context
+ * @param {PromiseStep} promise
+ */
+function noteRejectedValue (reason, context, { ref, chain, span }) {
+  if (typeof reason === 'function') return // its text is the program's to make
+  if (values.length > MAX_VALUES) return
+  const promise = ref === 0 ? undefined : contextOf(chain, ref, span)
+  const isInner = promise?.parent === context || context === root
+  values.push({ reason, context: isInner ? promise ?? context : context })
+}
+
+/**
+ * Returns who rejected with a value, by the error that Node made of it because it was unhandled
+ * (lib/internal/process/promises.js).
+ * @param {any} error
+ * @returns {Context | undefined} undefined where several may have
+ */
+function rejecterOfValue (error) {
+  if (values.length === 0 || values.length > MAX_VALUES) return undefined
+  if (typeof error !== 'object' || error === null) return undefined
+  if (own(error, 'code') !== 'ERR_UNHANDLED_REJECTION') return undefined
+  const message = String(own(error, 'message'))
+  const matches = values.filter(({ reason }) => message.endsWith(`"${String(reason)}".`))
+  return matches.length === 1 ? matches[0].context : undefined
+}
+
+/** A new iteration of the event loop. */
+function startIteration () {
+  if (values.length > 0) values = []
+}
+
+/**
+ * Returns the context in whose callback an error was made, by the allocation clock.
+ * @param {object} error
+ * @returns {Maker | undefined}
+ */
+function makerOf (error) {
+  const allocation = locate(error)
+  if (allocation === undefined) return undefined
+  // Between two callbacks Node's native code makes the error that the second one is called with.
+  const isNative = allocation.chain === 0
+  const step = isNative ? allocation.next : allocation
+  if (step === undefined || step.chain === 0 || (isNative && !isReportedBy(error, step))) return undefined
+  const context = contextOfStep(step)
+  return context === undefined ? undefined : { context, isNative }
+}
+
+/** @param {AllocationStep} step @returns {Context | undefined} */
+function contextOfStep ({ chain, ref, span }) {
+  const context = contextOf(chain, ref, span)
+  return context === OWN_WORK ? undefined : context
+}
+
+/**
+ * Whether an error is of a failed system call of the kind that a request makes.
+ * @param {object} error
+ * @param {AllocationStep} request
+ */
+function isReportedBy (error, { chain, ref }) {
+  const call = Object.getOwnPropertyDescriptor(error, 'syscall')?.value
+  return typeof call === 'string' && fileCalls.has(call) && fileRequests.has(typeOfStep(chain, ref))
+}
+
+const fileRequests = new Set(['FSREQCALLBACK', 'FSREQPROMISE'])
+
+const fileCalls = new Set([
+  'open', 'read', 'write', 'stat', 'fstat', 'lstat', 'scandir', 'mkdir', 'rmdir', 'unlink', 'rename',
+  'access', 'close', 'realpath', 'readlink', 'symlink', 'link', 'chmod', 'fchmod', 'lchmod', 'chown',
+  'fchown', 'lchown', 'utime', 'futime', 'lutime', 'truncate', 'ftruncate', 'copyfile', 'opendir',
+  'mkdtemp', 'fsync', 'fdatasync', 'statfs', 'rm'
+])
+
+on('passedToTick', noteHandOver)
+on('iteration', startIteration)
+on('rejected', (reason, context, promise) => {
+  if (isAnyObject(reason)) noteRejection(reason, context, promise)
+  else noteRejectedValue(reason, context, promise)
+})
+
+module.exports = {
+  ObservedError,
+  get,
+  noteEscape,
+  observe,
+  promiseOf,
+  rejecterOf,
+  rejecterOfValue
+}

@@ -12,6 +12,7 @@
 // Expensive work is done when the callback has ended.
 
 const { BlockingCallback, innermostFrame } = require('./blocking-callback')
+const { explain } = require('./report-hops')
 const { RecentCallbacks } = require('./recent-callbacks')
 const { isAttached } = require('./debugger-state')
 const { isInGlobalMatch, preserveRegExpStatics } = require('./regexp-statics')
@@ -19,7 +20,11 @@ const { linesOf } = require('./samples')
 const {
   START, ARMED_START, ASKED, CALLBACKS, ASLEEP, ARMED, DEBUGGABLE
 } = require('./shared-memory')
+const { now } = require('../context/clock')
 const guard = require('../context/guard')
+const { currentContext } = require('../hooks/current-step')
+const { safely } = require('../hooks/faults')
+const formatter = require('../stacks/formatter')
 const { captureInto } = require('../stacks/trace-limit')
 
 const wallClock = Date.now // programs replace it in their tests
@@ -31,24 +36,14 @@ const SAMPLE_FRAMES = 200
  * @typedef {import('../context/context').Context} Context
  * @typedef {import('./shared-memory').Watch} Watch
  * @typedef {import('./blocking-callback').BlockedEvent} BlockedEvent
- *
- * @typedef {object} DetectorDeps
- * @property {() => number} now
- * @property {() => Context | undefined} current
- * @property {(holder: any) => string} withPlainFormat reads a `stack` with V8's plain format in force
- * @property {import('./blocking-callback').Explain} explain
- * @property {() => import('./shared-memory').Watchdog | undefined} createWatchdog undefined: there can be
- *   none, and a warning was given
- * @property {<T>(work: () => T) => T | undefined} safely runs longstack's own work, and never throws
- * @property {(event: BlockedEvent, callback: BlockingCallback) => void} report a callback that is reported
- *   from inside is reported again at its end
  */
 
 class Detector {
   /** Called when the loop enters JavaScript; undefined while nothing is watched. */
   onCallback = /** @type {((time: number, context: Context) => void) | undefined} */ (undefined)
 
-  #deps
+  #createWatchdog
+  #passOn
   #threshold = 0
   /** @type {Watch | undefined} */
   #watch
@@ -65,9 +60,15 @@ class Detector {
   #isReporting = false
   #recent = new RecentCallbacks()
 
-  /** @param {DetectorDeps} deps */
-  constructor (deps) {
-    this.#deps = deps
+  /**
+   * @param {() => import('./shared-memory').Watchdog | undefined} createWatchdog undefined: there can be
+   *   none, and a warning was given
+   * @param {(event: BlockedEvent, callback: BlockingCallback) => void} passOn a callback that is reported
+   *   from inside is reported again at its end
+   */
+  constructor (createWatchdog, passOn) {
+    this.#createWatchdog = createWatchdog
+    this.#passOn = passOn
   }
 
   /**
@@ -78,7 +79,7 @@ class Detector {
     if (threshold === undefined) return this.#stop()
     if (this.#watch !== undefined && this.#threshold === threshold) return
     this.#stop()
-    const watchdog = this.#deps.createWatchdog()
+    const watchdog = this.#createWatchdog()
     if (watchdog !== undefined) this.#start(watchdog, threshold)
   }
 
@@ -93,8 +94,8 @@ class Detector {
     this.#words = new Uint32Array(memory, 0, 10)
     this.#words[DEBUGGABLE] = Number(/(^|\s)--inspect/.test(flags))
     this.#words[CALLBACKS] = 1 // the current one
-    this.#times[START] = this.#deps.now()
-    this.#context = this.#deps.current()
+    this.#times[START] = now()
+    this.#context = currentContext()
     this.#watch = start({ threshold, sample: this.#sample, callbackEnded: this.#callbackEnded })
     if (this.#watch !== undefined) this.onCallback = this.#begin
   }
@@ -109,8 +110,8 @@ class Detector {
   /** Reports, at the end of the process, what has ended or ends now. */
   finish = () => {
     if (this.#watch === undefined) return
-    this.#deps.safely(() => {
-      if (this.#words[ARMED] !== 0) this.#end(this.#deps.now())
+    safely(() => {
+      if (this.#words[ARMED] !== 0) this.#end(now())
       this.#reportEnded()
       this.#watch?.leave?.()
     })
@@ -125,7 +126,7 @@ class Detector {
   frameDuring = (start, end) => {
     const entry = this.#recent.longestDuring(start, end)
     if (entry?.callback === undefined) return entry?.frame
-    return innermostFrame(this.#deps.explain(undefined, entry.callback.samples.best().text).stack)
+    return innermostFrame(explain(undefined, entry.callback.samples.best().text).stack)
   }
 
   /**
@@ -156,7 +157,7 @@ class Detector {
 
   #createCallback () {
     const start = this.#times[ARMED_START]
-    const startUnixMs = wallClock() - (this.#deps.now() - start)
+    const startUnixMs = wallClock() - (now() - start)
     return new BlockingCallback(start, startUnixMs, this.#isCurrentArmed() ? this.#context : undefined)
   }
 
@@ -177,17 +178,17 @@ class Detector {
     }
     const { ownFrames } = this.#watch
     guard.run(() => {
-      const { now, current, withPlainFormat } = this.#deps
       const time = now()
       const holder = /** @type {any} */ ({ __proto__: null })
       captureInto(holder, this.#sample, SAMPLE_FRAMES)
-      const stack = withPlainFormat(holder)
+      const stack = formatter.withPlainFormat(holder)
       const late = this.#latenessAt(time)
       const text = linesOf(stack, ownFrames)
       if (text === '') return // nothing below: the callback has ended
       const callback = this.#callback ??= this.#createCallback()
       const weight = 1 + late / this.#threshold
-      callback.samples.add({ text, context: current(), late: late > LATE_MS ? late : undefined, weight })
+      const lateMs = late > LATE_MS ? late : undefined
+      callback.samples.add({ text, context: currentContext(), late: lateMs, weight })
       const isDue = time - callback.start >= this.#threshold + REPORT_INSIDE_MS
       if (isDue && !callback.isReported && !isInGlobalMatch(text)) this.#reportInside(callback, time)
     })
@@ -255,8 +256,7 @@ class Detector {
   /** Reports what has ended. Called by libuv, so that no code of the program is interrupted. */
   #callbackEnded = () => {
     if (this.#watch === undefined) return
-    this.#deps.safely(() => {
-      const { now } = this.#deps
+    safely(() => {
       if (this.#words[ARMED] !== 0) this.#end(now())
       this.#watch?.wake()
       if (this.#ended.length === 0) return
@@ -284,9 +284,9 @@ class Detector {
    * @param {boolean} stillRunning
    */
   #report (callback, ms, stillRunning) {
-    const event = callback.createEvent(ms, stillRunning, this.#deps.explain)
+    const event = callback.createEvent(ms, stillRunning, explain)
     if (!stillRunning) this.#recent.setFrame(callback, innermostFrame(event.stack))
-    this.#deps.report(event, callback)
+    this.#passOn(event, callback)
   }
 }
 

@@ -11,7 +11,9 @@ const path = require('node:path')
 const { isMainThread, Worker } = require('node:worker_threads')
 const { performance } = require('node:perf_hooks')
 
+const { now } = require('../context/clock')
 const guard = require('../context/guard')
+const { warn } = require('../warnings')
 const { add, lostMs, queuedMs, cpuTime, SLACK } = require('./cpu-clock')
 const { isFirstWarning, shareWithWorkers } = require('./process-warnings')
 const {
@@ -24,13 +26,8 @@ const NAME = Symbol.for('longstack.blocked.1')
 const LEAVE_TIMEOUT_MS = 1000 // that the end of the process waits for the worker to end its session
 const POLLED_MS = 1 // in the poll phase: the loop was not in a callback
 
-/**
- * @param {object} deps
- * @param {() => number} deps.now
- * @param {(code: string, sentence: string) => void} deps.warn
- * @returns {import('./shared-memory').Watchdog | undefined}
- */
-function createInspectorWatchdog ({ now, warn }) {
+/** @returns {import('./shared-memory').Watchdog | undefined} */
+function createInspectorWatchdog () {
   if (!isMainThread) {
     if (isFirstWarning()) {
       warn('BLOCKED_THREAD', 'without the native engine blocking callbacks are detected in the main thread ' +

@@ -2,6 +2,8 @@
 
 // The watchdog of the native engine: a thread inside the addon, see native/watchdog.cc.
 
+const { now } = require('../context/clock')
+const { warn } = require('../warnings')
 const { isFirstWarning, shareWithWorkers } = require('./process-warnings')
 const { NATIVE_BYTES } = require('./shared-memory')
 
@@ -15,13 +17,10 @@ const { NATIVE_BYTES } = require('./shared-memory')
  */
 
 /**
- * @param {object} deps
- * @param {WatchBinding} deps.binding
- * @param {() => number} deps.now
- * @param {(code: string, sentence: string) => void} deps.warn
+ * @param {WatchBinding} binding
  * @returns {import('./shared-memory').Watchdog}
  */
-function createNativeWatchdog ({ binding, now, warn }) {
+function createNativeWatchdog (binding) {
   const memory = new ArrayBuffer(NATIVE_BYTES)
   const out = new Float64Array(2)
   return {

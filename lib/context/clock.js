@@ -30,4 +30,14 @@ function readClock (clock) {
   current[PRESENT_ERA] = (clock[0] / ERA_MS) << ERA
 }
 
-module.exports = { now, originMs, readClock, stepClock }
+let queryTime = 0
+
+/** A question is asked: ages in its answer are as of now, whatever that takes to make. */
+function startQuery () {
+  queryTime = now()
+}
+
+/** Returns when the present question was asked, ms of the clock. */
+const queriedAt = () => queryTime
+
+module.exports = { now, originMs, queriedAt, readClock, startQuery, stepClock }

@@ -8,7 +8,7 @@
 const records = require('./records')
 const { findRecordOf, idAt, idOf, priorOf, timeAt, triggerIdAt } = require('./record-ids')
 const { kindAt, kindOf } = require('./kinds')
-const { connectSource, source } = require('./source')
+const { source } = require('./source')
 const { Context, OWN_WORK, root } = require('./context-object')
 const tags = require('./tag')
 
@@ -305,7 +305,6 @@ module.exports = {
   adopt,
   cachedContext,
   cachedCount,
-  connectSource,
   contextAt,
   contextOf,
   contextOfChain,

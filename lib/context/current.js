@@ -36,6 +36,12 @@ const saved = new Int32Array(LEVEL * LEVELS)
  */
 const profiled = { log: /** @type {any} */ (undefined) }
 
+/**
+ * Holds what times spans: read while TIMED is set.
+ * @type {{ loop: import('../spans/loop-time').LoopTime }}
+ */
+const timed = { loop: /** @type {any} */ (undefined) }
+
 /** Sets the current step. @param {number} chain @param {number} cause @param {number} span */
 function setCurrent (chain, cause, span) {
   current[CURRENT_CHAIN] = chain
@@ -122,6 +128,7 @@ module.exports = {
   MISSING,
   current,
   profiled,
+  timed,
   setCurrent,
   push,
   callerRun,

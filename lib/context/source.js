@@ -1,6 +1,6 @@
 'use strict'
 
-// What contexts are read from: chains and stacks, spans, routes. Connected by tracer/wiring.js.
+// What contexts are read from: chains and stacks, spans, routes. Who has them sets these functions.
 
 /**
  * @typedef {import('../spans/span').Span} Span
@@ -38,9 +38,4 @@ const source = {
   startsWithHops: false // the main script has those of another thread or process; set by hooks/threads.js
 }
 
-/** @param {Source} connected contexts are read from these functions from now on */
-function connectSource (connected) {
-  Object.assign(source, connected)
-}
-
-module.exports = { connectSource, source }
+module.exports = { source }

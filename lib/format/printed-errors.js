@@ -9,96 +9,85 @@
 const { inspect, types } = require('node:util')
 const { isMainThread } = require('node:worker_threads')
 const guard = require('../context/guard')
+const formatter = require('../stacks/formatter')
 const { errorsIn, isReadByInspect } = require('./fatal')
 
 /** of an error that ends a worker: Node copies the own properties of these for the parent thread */
 const HOPS = '[longstack hops]'
 
-/**
- * @param {object} wiring
- * @param {() => { hopsText: (error: Error) => string }} wiring.queries
- * @param {{ withPlainFormat: (holder: any) => string }} wiring.formatter
- */
-function createErrorPrinter (wiring) {
-  const { withPlainFormat } = wiring.formatter
-  /** errors that are printed now @type {Set<object>} */
-  const printing = new Set()
-  let isOn = false
+/** errors that are printed now @type {Set<object>} */
+const printing = new Set()
+let isOn = false
 
-  /** Returns the text of an error with its hops. @param {Error} error @returns {string | undefined} */
-  function longStackOf (error) {
-    if (!isOn) return undefined
-    try {
-      const { stack } = error
-      if (typeof stack !== 'string' || stack.includes('\n  ── ')) return undefined
-      const hops = passedHops(error) ?? wiring.queries().hopsText(error)
-      return typeof hops === 'string' && hops !== '' ? `${stack}\n${hops}` : undefined
-    } catch {
-      return undefined // a full stack; a formatter of the program's that throws
-    }
+/** Returns the text of an error with its hops. @param {Error} error @returns {string | undefined} */
+function longStackOf (error) {
+  if (!isOn) return undefined
+  try {
+    const { stack } = error
+    if (typeof stack !== 'string' || stack.includes('\n  ── ')) return undefined
+    const hops = passedHops(error) ?? require('../attribution/error-hops').hopsText(error)
+    return typeof hops === 'string' && hops !== '' ? `${stack}\n${hops}` : undefined
+  } catch {
+    return undefined // a full stack; a formatter of the program's that throws
   }
+}
 
-  /** @this {object} @returns {Function | undefined} */
-  function get () {
-    try {
-      if (printing.has(this)) return undefined
-      if (!types.isNativeError(this) && passedHops(this) === undefined) return undefined
-      return guard.run(() => isReadByInspect(get, withPlainFormat, 1)) ? inspectError : undefined
-    } catch {
-      return undefined // a full stack
-    }
+/** @this {object} @returns {Function | undefined} */
+function get () {
+  try {
+    if (printing.has(this)) return undefined
+    if (!types.isNativeError(this) && passedHops(this) === undefined) return undefined
+    return guard.run(() => isReadByInspect(get, formatter.withPlainFormat, 1)) ? inspectError : undefined
+  } catch {
+    return undefined // a full stack
   }
+}
 
-  /** @this {any} @param {number | null} depth @param {import('node:util').InspectOptions} options */
-  function inspectError (depth, options) {
-    if (types.isProxy(this)) return this
-    let restore = () => {}
-    try {
-      printing.add(this)
-      restore = lengthen(this, guard.run(() => longStackOf(this)))
-      const text = inspect(this, { ...options, depth })
-      // Node indents what it makes of an object, not strings.
-      return { [inspect.custom]: () => text }
-    } finally {
-      restore()
-      printing.delete(this)
-    }
+/** @this {any} @param {number | null} depth @param {import('node:util').InspectOptions} options */
+function inspectError (depth, options) {
+  if (types.isProxy(this)) return this
+  let restore = () => {}
+  try {
+    printing.add(this)
+    restore = lengthen(this, guard.run(() => longStackOf(this)))
+    const text = inspect(this, { ...options, depth })
+    // Node indents what it makes of an object, not strings.
+    return { [inspect.custom]: () => text }
+  } finally {
+    restore()
+    printing.delete(this)
   }
+}
 
-  return {
-    longStackOf,
-
-    enable () {
-      isOn = true
-      if (Object.hasOwn(Error.prototype, inspect.custom)) return
-      Reflect.defineProperty(Error.prototype, inspect.custom, {
-        get,
-        set (value) { // as if nothing was there
-          Reflect.defineProperty(this, inspect.custom, {
-            value, writable: true, enumerable: true, configurable: true
-          })
-        },
-        enumerable: false,
-        configurable: true
+function enable () {
+  isOn = true
+  if (Object.hasOwn(Error.prototype, inspect.custom)) return
+  Reflect.defineProperty(Error.prototype, inspect.custom, {
+    get,
+    set (value) { // as if nothing was there
+      Reflect.defineProperty(this, inspect.custom, {
+        value, writable: true, enumerable: true, configurable: true
       })
     },
+    enumerable: false,
+    configurable: true
+  })
+}
 
-    disable () {
-      isOn = false
-      const present = Object.getOwnPropertyDescriptor(Error.prototype, inspect.custom)
-      if (present?.get === get) Reflect.deleteProperty(Error.prototype, inspect.custom)
-    },
+function disable () {
+  isOn = false
+  const present = Object.getOwnPropertyDescriptor(Error.prototype, inspect.custom)
+  if (present?.get === get) Reflect.deleteProperty(Error.prototype, inspect.custom)
+}
 
-    /** Has the parent thread print the hops of an error that ends this one. @param {unknown} error */
-    passToParent (error) {
-      if (isMainThread || !isOn || !types.isNativeError(error)) return
-      if (process.listenerCount('uncaughtException') > 0) return
-      if (process.hasUncaughtExceptionCaptureCallback()) return
-      for (const member of errorsIn(error)) {
-        const value = longStackOf(member)?.slice(Number(member.stack?.length) + 1)
-        if (value !== undefined) Reflect.defineProperty(member, HOPS, { value, configurable: true })
-      }
-    }
+/** Has the parent thread print the hops of an error that ends this one. @param {unknown} error */
+function passToParent (error) {
+  if (isMainThread || !isOn || !types.isNativeError(error)) return
+  if (process.listenerCount('uncaughtException') > 0) return
+  if (process.hasUncaughtExceptionCaptureCallback()) return
+  for (const member of errorsIn(error)) {
+    const value = longStackOf(member)?.slice(Number(member.stack?.length) + 1)
+    if (value !== undefined) Reflect.defineProperty(member, HOPS, { value, configurable: true })
   }
 }
 
@@ -121,4 +110,4 @@ function lengthen (error, text) {
   return () => { Reflect.defineProperty(error, 'stack', slot) }
 }
 
-module.exports = { createErrorPrinter }
+module.exports = { disable, enable, longStackOf, passToParent }

@@ -5,7 +5,7 @@
 const { createInspectable } = require('./inspect')
 const { formatBytes, formatCount, formatRows } = require('./rows')
 
-/** @typedef {import('../tracer/stats').Stats} Stats */
+/** @typedef {import('../stats').Stats} Stats */
 
 /** @param {Stats} stats */
 function formatStats (stats) {

@@ -8,127 +8,141 @@ const { kindOf } = require('../context/kinds')
 const { endUse } = require('../context/asks')
 const { formatAddress, handleOf, idOf, providerOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
+const { contextOfRequest } = require('../hooks/current-step')
+const { noteTraffic } = require('../hooks/step-spans')
+const { settings } = require('../settings')
+const capture = require('../stacks/capture')
 const { entryTag } = require('./entry')
+const registry = require('./registry')
 const { requestLabel } = require('./request-label')
 const { typeOf } = require('./subject')
 
+/** @type {typeof import('../hooks/asks') | undefined} */
+let loadedAsks
+
+/** Returns what notes who asks on a connection, loaded with the first write. */
+const asks = () => (loadedAsks ??= require('../hooks/asks'))
+
+/** @type {WeakMap<object, import('./entry').Entry>} */
+const connections = new WeakMap()
+/** @type {WeakMap<object, import('../context/context').Context>} */
+const listenCalls = new WeakMap()
+
 /**
- * @param {object} deps
- * @param {import('./registry').Registry} deps.registry
- * @param {() => number} deps.now
- * @param {(type: string) => boolean} deps.isSelected the filter
- * @param {(entry: import('./entry').Entry) => void} deps.noteTraffic data passed on a connection that no
- *   server accepted
- * @param {() => import('../hooks/asks').Asks} deps.asks
- * @param {(above: Function) => import('../context/context').Context} deps.contextOfRequest makes a context
- *   for a request; frames start below that function
- * @returns {import('../requests/channels').ConnectionUses}
+ * A worker of a cluster listens: the primary has the handle, the worker an object in its place (`rr` in
+ * lib/internal/cluster/child.js), which tells its address by a function of Node's.
+ * @param {object} server
+ * @param {object} handle
+ * @param {import('../context/context').Context} call of listen()
  */
-function createConnectionUses ({ registry, now, isSelected, noteTraffic, asks, contextOfRequest }) {
-  /** @type {WeakMap<object, import('./entry').Entry>} */
-  const connections = new WeakMap()
-  /** @type {WeakMap<object, import('../context/context').Context>} */
-  const listens = new WeakMap()
+function openedInPrimary (server, handle, call) {
+  call.asyncId = idOf(server) ?? 0
+  call.kind = kindOf(typeOf(undefined, server), true)
+  contextTag.write(handle, call)
+  registry.opened(call, handle)
+  registry.setOwner(handle, server)
+  const entry = registry.ofObject(server)
+  const getsockname = own(handle, 'getsockname')
+  const end = {}
+  if (typeof getsockname === 'function') getsockname(end)
+  if (entry !== undefined) entry.local = formatAddress(end)
+}
 
-  /**
-   * A worker of a cluster listens: the primary has the handle, the worker an object in its place (`rr` in
-   * lib/internal/cluster/child.js), which tells its address by a function of Node's.
-   * @param {object} server
-   * @param {object} handle
-   * @param {import('../context/context').Context} call of listen()
-   */
-  function openedInPrimary (server, handle, call) {
-    call.asyncId = idOf(server) ?? 0
-    call.kind = kindOf(typeOf(undefined, server), true)
-    contextTag.write(handle, call)
-    registry.opened(call, handle)
-    registry.setOwner(handle, server)
-    const entry = registry.ofObject(server)
-    const getsockname = own(handle, 'getsockname')
-    const end = {}
-    if (typeof getsockname === 'function') getsockname(end)
-    if (entry !== undefined) entry.local = formatAddress(end)
-  }
+/** A request was made in the running context. @param {object} request */
+function requested (request) {
+  if (!settings.isSelected('HTTPCLIENTREQUEST') || contextTag.read(request) !== undefined) return
+  contextTag.write(request, contextOfRequest(contextOfRequest))
+}
 
-  return {
-    requested (request) {
-      if (!isSelected('HTTPCLIENTREQUEST') || contextTag.read(request) !== undefined) return
-      contextTag.write(request, contextOfRequest(contextOfRequest))
-    },
+/** A request goes out on a connection. @param {object} socket @param {object} request */
+function uses (socket, request) {
+  const entry = registry.ofObject(socket)
+  if (entry === undefined) return
+  entry.activeAt = capture.clock[0]
+  const context = contextTag.read(request)
+  entry.use = { request: new WeakRef(request), label: requestLabel(request), context, isOver: false }
+  if (context !== undefined) asks().noteUse(entry, context)
+  connections.set(request, entry)
+}
 
-    uses (socket, request) {
-      const entry = registry.ofObject(socket)
-      if (entry === undefined) return
-      entry.activeAt = now()
-      const context = contextTag.read(request)
-      entry.use = { request: new WeakRef(request), label: requestLabel(request), context, isOver: false }
-      if (context !== undefined) asks().noteUse(entry, context)
-      connections.set(request, entry)
-    },
+/** A request is over. @param {object} request */
+function finished (request) {
+  const entry = connections.get(request)
+  if (entry?.use?.request.deref() !== request) return
+  entry.activeAt = capture.clock[0]
+  entry.use.isOver = true
+  endUse(entry)
+}
 
-    finished (request) {
-      const entry = connections.get(request)
-      if (entry?.use?.request.deref() !== request) return
-      entry.activeAt = now()
-      entry.use.isOver = true
-      endUse(entry)
-    },
+/** server.listen() is called. @param {object} server */
+function listens (server) {
+  if (settings.isSelected('TCPSERVERWRAP')) listenCalls.set(server, contextOfRequest(contextOfRequest))
+}
 
-    listens (server) {
-      if (isSelected('TCPSERVERWRAP')) listens.set(server, contextOfRequest(contextOfRequest))
-    },
+/**
+ * A server that listens has its handle. Node often makes that in a later tick, or it comes by a message of
+ * another process. Where these have no stack, the call of listen() has one.
+ * @param {object} server
+ */
+function listening (server) {
+  const call = listenCalls.get(server)
+  const handle = handleOf(server)
+  const isOfPrimary = handle !== undefined && providerOf(handle) === undefined
+  if (isOfPrimary && call !== undefined) return openedInPrimary(server, handle, call)
+  const entry = registry.ofObject(server)
+  registry.connected(entry)
+  if (call === undefined || entry === undefined) return
+  if (settings.isSelected('TickObject') && entry.context.type.endsWith('SERVERWRAP')) return
+  adopt(entry.context, call)
+}
 
-    // Node often makes the handle in a later tick, or it comes by a message of another process. Where these
-    // have no stack, the call of listen() has one.
-    listening (server) {
-      const call = listens.get(server)
-      const handle = handleOf(server)
-      const isOfPrimary = handle !== undefined && providerOf(handle) === undefined
-      if (isOfPrimary && call !== undefined) return openedInPrimary(server, handle, call)
-      const entry = registry.ofObject(server)
-      registry.connected(entry)
-      if (call === undefined || entry === undefined) return
-      if (!isSelected('TickObject') || !entry.context.type.endsWith('SERVERWRAP')) adopt(entry.context, call)
-    },
+/** A server accepted a connection. @param {object} socket */
+function accepted (socket) {
+  const entry = registry.ofObject(socket)
+  if (entry !== undefined) entry.isAccepted = true
+  registry.connected(entry)
+  const server = own(socket, '_server') // whose handle, in the worker of a cluster, has no events
+  const listening = isObject(server) ? entryTag.read(server) : undefined
+  if (listening !== undefined) listening.activeAt = capture.clock[0]
+}
 
-    accepted (socket) {
-      const entry = registry.ofObject(socket)
-      if (entry !== undefined) entry.isAccepted = true
-      registry.connected(entry)
-      const server = own(socket, '_server') // whose handle, in the worker of a cluster, has no events
-      const listening = isObject(server) ? entryTag.read(server) : undefined
-      if (listening !== undefined) listening.activeAt = now()
-    },
+/** A worker was made. @param {object} made */
+function worker (made) {
+  const handle = handleOf(made)
+  if (handle !== undefined) registry.setOwner(handle, made)
+}
 
-    worker (worker) {
-      const handle = handleOf(worker)
-      if (handle !== undefined) registry.setOwner(handle, worker)
-    },
-
-    traffic (socket, isWrite) {
-      try {
-        const entry = registry.noteTraffic(socket, now())
-        if (entry === undefined || entry.isAccepted) return false
-        if (isWrite) {
-          asks().noteWrite(entry, socket)
-          entry.activeAt = now() // of the capture, which has read the clock
-        }
-        noteTraffic(entry)
-        const isFirst = !entry.hasTraffic
-        entry.hasTraffic = true
-        return isFirst
-      } catch {
-        return false
-      }
-    },
-
-    writes (socket) {
-      try {
-        const entry = registry.noteTraffic(socket, now())
-        if (entry !== undefined) asks().noteWrite(entry, socket)
-      } catch {}
+/**
+ * Data goes out on a socket, or came in. Runs unguarded: does not throw, creates no async resources.
+ * @param {object} socket
+ * @param {boolean} isWrite
+ * @returns {boolean} whether the socket is about to connect
+ */
+function traffic (socket, isWrite) {
+  try {
+    const entry = registry.noteTraffic(socket, capture.clock[0])
+    if (entry === undefined || entry.isAccepted) return false
+    if (isWrite) {
+      asks().noteWrite(entry, socket)
+      entry.activeAt = capture.clock[0] // of the capture, which has read the clock
     }
+    noteTraffic(entry)
+    const isFirst = !entry.hasTraffic
+    entry.hasTraffic = true
+    return isFirst
+  } catch {
+    return false
   }
 }
 
-module.exports = { createConnectionUses }
+/** Data waits on a socket that connects; likewise. @param {object} socket */
+function writes (socket) {
+  try {
+    const entry = registry.noteTraffic(socket, capture.clock[0])
+    if (entry !== undefined) asks().noteWrite(entry, socket)
+  } catch {}
+}
+
+module.exports = {
+  accepted, finished, listening, listens, requested, traffic, uses, worker, writes
+}

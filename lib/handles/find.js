@@ -8,12 +8,12 @@ const { OWN_WORK, contextTag } = require('../context/context')
 const { createTag } = require('../context/tag')
 const { handleOf, idOf, ownerOf, providerOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
+const registry = require('./registry')
 const { isResource, typeOf, typeOfRole } = require('./subject')
 
 /**
  * @typedef {import('../context/context').Context} Context
  * @typedef {import('./subject').Subject} Subject
- * @typedef {ReturnType<typeof createFinder>} Finder
  */
 
 /**
@@ -25,74 +25,69 @@ const reportedFacts = createTag()
 
 const MAX_STEPS = 3 // from a response to its request to its socket
 
-/** @param {import('./registry').Registry} registry */
-function createFinder (registry) {
-  /**
-   * Returns the resource behind an object.
-   * @param {object} target
-   * @returns {Subject}
-   */
-  function find (target) {
-    return subjectOf(connectionOf(target))
-  }
+/**
+ * Returns the resource behind an object.
+ * @param {object} target
+ * @returns {Subject}
+ */
+function find (target) {
+  return subjectOf(connectionOf(target))
+}
 
-  /**
-   * Returns the context behind an object: that of an outer resource where the filter leaves out its own.
-   * @param {object} target
-   * @returns {Context | undefined}
-   */
-  function findContext (target) {
-    const object = connectionOf(target)
-    const { context, handle } = subjectOf(object)
-    return context ?? withoutOwnWork(contextTag.read(handle ?? object))
-  }
+/**
+ * Returns the context behind an object: that of an outer resource where the filter leaves out its own.
+ * @param {object} target
+ * @returns {Context | undefined}
+ */
+function findContext (target) {
+  const object = connectionOf(target)
+  const { context, handle } = subjectOf(object)
+  return context ?? withoutOwnWork(contextTag.read(handle ?? object))
+}
 
-  /**
-   * Goes from a request or response to its connection, from a wrapper to what it wraps.
-   * @param {object} target
-   * @returns {object}
-   */
-  function connectionOf (target) {
-    let object = target
-    if (types.isProxy(object)) return sessionSocket(object) ?? object
-    for (let step = 0; step < MAX_STEPS && !types.isNativeError(object); step++) {
-      if (handleOf(object) !== undefined || idOf(object) !== undefined) break
-      const next = ['socket', 'client', 'req'].map((name) => own(object, name)).find(isObject) ??
-        hidden(object, 'kSocket', 'stream')
-      if (!isObject(next)) break
-      object = next
-    }
-    return object
+/**
+ * Goes from a request or response to its connection, from a wrapper to what it wraps.
+ * @param {object} target
+ * @returns {object}
+ */
+function connectionOf (target) {
+  let object = target
+  if (types.isProxy(object)) return sessionSocket(object) ?? object
+  for (let step = 0; step < MAX_STEPS && !types.isNativeError(object); step++) {
+    if (handleOf(object) !== undefined || idOf(object) !== undefined) break
+    const next = ['socket', 'client', 'req'].map((name) => own(object, name)).find(isObject) ??
+      hidden(object, 'kSocket', 'stream')
+    if (!isObject(next)) break
+    object = next
   }
+  return object
+}
 
-  /**
-   * Returns the socket behind session.socket of HTTP/2, a proxy that its session knows.
-   * @param {object} proxy
-   */
-  function sessionSocket (proxy) {
-    for (const entry of registry.list()) {
-      const handle = entry.context.type === 'HTTP2SESSION' ? entry.resource.deref() : undefined
-      const session = handle && ownerOf(handle)
-      if (session !== undefined && hasHidden(session, 'proxySocket', proxy)) return hidden(session, 'socket')
-    }
-    return undefined
+/**
+ * Returns the socket behind session.socket of HTTP/2, a proxy that its session knows.
+ * @param {object} proxy
+ */
+function sessionSocket (proxy) {
+  for (const entry of registry.list()) {
+    const handle = entry.context.type === 'HTTP2SESSION' ? entry.resource.deref() : undefined
+    const session = handle && ownerOf(handle)
+    if (session !== undefined && hasHidden(session, 'proxySocket', proxy)) return hidden(session, 'socket')
   }
+  return undefined
+}
 
-  /** @param {object} object @returns {Subject} */
-  function subjectOf (object) {
-    if (types.isProxy(object) || types.isNativeError(object)) {
-      const visible = types.isProxy(object) ? undefined : object
-      return { object: visible, handle: undefined, type: 'unknown', context: undefined, entry: undefined }
-    }
-    const handle = handleOf(object) ?? (isResource(object) ? object : undefined)
-    const entry = registry.ofObject(object)
-    const context = contextOf(handle ?? object) ?? entry?.context ?? contextOfWaiting(object)
-    const isTyped = (handle !== undefined || entry !== undefined) && context?.type !== 'unknown'
-    const type = (isTyped ? context?.type : undefined) ?? presentOrReportedType(handle, object)
-    return { object, handle, type: typeOfRole(type, object), context, entry }
+/** @param {object} object @returns {Subject} */
+function subjectOf (object) {
+  if (types.isProxy(object) || types.isNativeError(object)) {
+    const visible = types.isProxy(object) ? undefined : object
+    return { object: visible, handle: undefined, type: 'unknown', context: undefined, entry: undefined }
   }
-
-  return { find, findContext }
+  const handle = handleOf(object) ?? (isResource(object) ? object : undefined)
+  const entry = registry.ofObject(object)
+  const context = contextOf(handle ?? object) ?? entry?.context ?? contextOfWaiting(object)
+  const isTyped = (handle !== undefined || entry !== undefined) && context?.type !== 'unknown'
+  const type = (isTyped ? context?.type : undefined) ?? presentOrReportedType(handle, object)
+  return { object, handle, type: typeOfRole(type, object), context, entry }
 }
 
 /** @param {object | undefined} handle @param {object} object */
@@ -150,4 +145,6 @@ function hasHidden (object, description, value) {
     .some((symbol) => symbol.description === description && own(object, symbol) === value)
 }
 
-module.exports = { contextOf, contextOfWaiting, createFinder, isFiltered, reportedFacts, withoutOwnWork }
+module.exports = {
+  contextOf, contextOfWaiting, find, findContext, isFiltered, reportedFacts, withoutOwnWork
+}

@@ -8,6 +8,7 @@ const { OWN_WORK, contextTag } = require('../context/context')
 const { handleOf, ownerOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
 const { contextOf } = require('./find')
+const registry = require('./registry')
 const { standardDescriptor } = require('./standard-streams')
 const { isOpen } = require('./state')
 const { isResource, isShared, typeOf, typeOfRole } = require('./subject')
@@ -28,109 +29,100 @@ const timerModule = /^node:(internal\/)?(timers|abort_controller|util)\b/
 const STRIDE = 100
 
 /**
- * @param {object} deps
- * @param {import('./registry').Registry} deps.registry
- * @param {(context: Context) => import('../stacks/frames').Stack | undefined} deps.stackOf
+ * Lists what is open now.
+ * @param {(type: string) => boolean} isSelected
+ * @returns {Subject[]}
  */
-function createHandleList ({ registry, stackOf }) {
-  /**
-   * Lists what is open now.
-   * @param {(type: string) => boolean} isSelected
-   * @returns {Subject[]}
-   */
-  function list (isSelected) {
-    return [...walk(isSelected)].filter((subject) => subject !== undefined)
-  }
+function list (isSelected) {
+  return [...walk(isSelected)].filter((subject) => subject !== undefined)
+}
 
-  /**
-   * Lists the same with pauses, in which the event loop may go on.
-   * @param {(type: string) => boolean} isSelected
-   * @returns {Generator<import('./subject').Subject | undefined, void>} undefined: a pause
-   */
-  function * walk (isSelected) {
-    const { owners, wrapped, shared } = yield * nodeHandles()
-    const isHidden = (/** @type {object} */ handle) => wrapped.has(handle) && isSelected('TLSWRAP')
-    for (const [i, entry] of registry.list().entries()) {
-      if (i % STRIDE === 0) yield undefined
-      const handle = entry.resource.deref()
-      if (handle === undefined) continue
-      const { context } = entry
-      const holder = owners.get(handle) ?? entry.owner?.deref() ?? ownerOf(handle)
-      owners.delete(handle)
-      const isOfCluster = holder !== undefined && shared.delete(holder)
-      const owner = isOfCluster ? undefined : holder
-      const type = typeOfRole(context.type, owner)
-      if (!isSelected(type) || isHidden(handle)) continue
-      const object = owner ?? (type === 'MESSAGEPORT' || type === 'Timeout' ? handle : undefined)
-      const subject = { object, handle, type, context, entry, isShared: isOfCluster }
-      if (isOpen(subject) === true && isOfProgram(context) && !isOutput(subject)) yield subject
-    }
-    for (const [handle, object] of owners) {
-      if (contextTag.read(handle) === OWN_WORK) continue
-      const context = contextOf(handle)
-      const isTyped = context !== undefined && context.type !== 'unknown'
-      const type = typeOfRole(isTyped ? context.type : typeOf(handle, object), object)
-      if (!isSelected(type) || handleRequest.test(type) || isHidden(handle)) continue
-      const owner = object === handle ? undefined : object
-      const subject = { object: owner, handle, type, context, entry: undefined }
-      if (!isOutput(subject)) yield subject
-    }
-    for (const object of shared) {
-      const type = typeOf(undefined, object)
-      if (!isSelected(type)) continue
-      yield { object, handle: undefined, type, context: undefined, entry: undefined, isShared: true }
-    }
+/**
+ * Lists the same with pauses, in which the event loop may go on.
+ * @param {(type: string) => boolean} isSelected
+ * @returns {Generator<import('./subject').Subject | undefined, void>} undefined: a pause
+ */
+function * walk (isSelected) {
+  const { owners, wrapped, shared } = yield * nodeHandles()
+  const isHidden = (/** @type {object} */ handle) => wrapped.has(handle) && isSelected('TLSWRAP')
+  for (const [i, entry] of registry.list().entries()) {
+    if (i % STRIDE === 0) yield undefined
+    const handle = entry.resource.deref()
+    if (handle === undefined) continue
+    const { context } = entry
+    const holder = owners.get(handle) ?? entry.owner?.deref() ?? ownerOf(handle)
+    owners.delete(handle)
+    const isOfCluster = holder !== undefined && shared.delete(holder)
+    const owner = isOfCluster ? undefined : holder
+    const type = typeOfRole(context.type, owner)
+    if (!isSelected(type) || isHidden(handle)) continue
+    const object = owner ?? (type === 'MESSAGEPORT' || type === 'Timeout' ? handle : undefined)
+    const subject = { object, handle, type, context, entry, isShared: isOfCluster }
+    if (isOpen(subject) === true && isOfProgram(context) && !isOutput(subject)) yield subject
   }
-
-  /**
-   * Returns what Node itself lists, and the handles that TLS is a layer on: both are one connection.
-   * @returns {Generator<undefined, { owners: Map<object, object>, wrapped: Set<object>,
-   *   shared: Set<object> }>} owners: what the program holds of a handle; shared: see `isShared`
-   */
-  function * nodeHandles () {
-    const owners = new Map()
-    const shared = new Set()
-    const node = /** @type {any} */ (process)
-    for (const [i, object] of node._getActiveHandles().concat(node._getActiveRequests()).entries()) {
-      if (i % STRIDE === 0) yield
-      if (isProxy(object)) continue
-      const isHandle = isResource(object) || typeOf(undefined, object) === 'MESSAGEPORT'
-      const handle = handleOf(object) ?? (isHandle ? object : undefined)
-      if (handle !== undefined) owners.set(handle, object) // an object that closes has no handle any more
-      else if (isShared(object)) shared.add(object)
-    }
-    const wrapped = new Set()
-    const tlsEntries = registry.list().filter((entry) => entry.context.type === 'TLSWRAP')
-    const handles = [...tlsEntries.map((entry) => entry.resource.deref()), ...owners.keys()]
-    for (const [i, handle] of handles.entries()) {
-      if (i % STRIDE === 0) yield
-      const parent = handle === undefined ? undefined : own(handle, '_parent')
-      const socket = handle === undefined ? undefined : ownerOf(handle)
-      if (!isObject(parent) || socket === undefined || handleOf(socket) !== handle) continue
-      wrapped.add(parent)
-      owners.set(parent, socket)
-    }
-    return { owners, wrapped, shared }
+  for (const [handle, object] of owners) {
+    if (contextTag.read(handle) === OWN_WORK) continue
+    const context = contextOf(handle)
+    const isTyped = context !== undefined && context.type !== 'unknown'
+    const type = typeOfRole(isTyped ? context.type : typeOf(handle, object), object)
+    if (!isSelected(type) || handleRequest.test(type) || isHidden(handle)) continue
+    const owner = object === handle ? undefined : object
+    const subject = { object: owner, handle, type, context, entry: undefined }
+    if (!isOutput(subject)) yield subject
   }
-
-  /**
-   * Whether the program made it, not Node for itself: timers behind sockets, ports behind workers.
-   * @param {Context} context
-   */
-  function isOfProgram (context) {
-    if (context.type !== 'Timeout' && context.type !== 'MESSAGEPORT') return true
-    const frames = (stackOf(context)?.frames ?? [])
-      .filter((frame) => frame.kind !== 'own' && frame.fileName !== undefined)
-    const first = frames.findIndex((frame) => frame.kind !== 'core')
-    const calls = frames.slice(0, first === -1 ? frames.length : first)
-    if (context.type === 'MESSAGEPORT') return !calls.some(isWorkerFrame)
-    if (first === -1) return frames.length === 0
-    return calls.every(({ fileName, functionName }) => {
-      return timerModule.test(String(fileName)) && functionName !== 'setUnrefTimeout'
-    })
+  for (const object of shared) {
+    const type = typeOf(undefined, object)
+    if (!isSelected(type)) continue
+    yield { object, handle: undefined, type, context: undefined, entry: undefined, isShared: true }
   }
+}
 
-  return { list, walk }
+/**
+ * Returns what Node itself lists, and the handles that TLS is a layer on: both are one connection.
+ * @returns {Generator<undefined, { owners: Map<object, object>, wrapped: Set<object>,
+ *   shared: Set<object> }>} owners: what the program holds of a handle; shared: see `isShared`
+ */
+function * nodeHandles () {
+  const owners = new Map()
+  const shared = new Set()
+  const node = /** @type {any} */ (process)
+  for (const [i, object] of node._getActiveHandles().concat(node._getActiveRequests()).entries()) {
+    if (i % STRIDE === 0) yield
+    if (isProxy(object)) continue
+    const isHandle = isResource(object) || typeOf(undefined, object) === 'MESSAGEPORT'
+    const handle = handleOf(object) ?? (isHandle ? object : undefined)
+    if (handle !== undefined) owners.set(handle, object) // an object that closes has no handle any more
+    else if (isShared(object)) shared.add(object)
+  }
+  const wrapped = new Set()
+  const tlsEntries = registry.list().filter((entry) => entry.context.type === 'TLSWRAP')
+  const handles = [...tlsEntries.map((entry) => entry.resource.deref()), ...owners.keys()]
+  for (const [i, handle] of handles.entries()) {
+    if (i % STRIDE === 0) yield
+    const parent = handle === undefined ? undefined : own(handle, '_parent')
+    const socket = handle === undefined ? undefined : ownerOf(handle)
+    if (!isObject(parent) || socket === undefined || handleOf(socket) !== handle) continue
+    wrapped.add(parent)
+    owners.set(parent, socket)
+  }
+  return { owners, wrapped, shared }
+}
+
+/**
+ * Whether the program made it, not Node for itself: timers behind sockets, ports behind workers.
+ * @param {Context} context
+ */
+function isOfProgram (context) {
+  if (context.type !== 'Timeout' && context.type !== 'MESSAGEPORT') return true
+  const frames = (context.stack?.frames ?? [])
+    .filter((frame) => frame.kind !== 'own' && frame.fileName !== undefined)
+  const first = frames.findIndex((frame) => frame.kind !== 'core')
+  const calls = frames.slice(0, first === -1 ? frames.length : first)
+  if (context.type === 'MESSAGEPORT') return !calls.some(isWorkerFrame)
+  if (first === -1) return frames.length === 0
+  return calls.every(({ fileName, functionName }) => {
+    return timerModule.test(String(fileName)) && functionName !== 'setUnrefTimeout'
+  })
 }
 
 /**
@@ -147,4 +139,4 @@ function isWorkerFrame (frame) {
   return frame.fileName === 'node:internal/worker'
 }
 
-module.exports = { createHandleList }
+module.exports = { list, walk }

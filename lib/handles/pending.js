@@ -6,7 +6,14 @@
 
 const { ERA, FLAGS, LIVE, readWord } = require('../context/records')
 const { timeOf } = require('../context/record-ids')
+const { now } = require('../context/clock')
 const { requestOf } = require('../context/request-of')
+const { copyChain } = require('../format/chains')
+const { inspectablePending, printedWaits } = require('../format/pending')
+const { settings } = require('../settings')
+const { copyHop } = require('../stacks/hop-frames')
+const { clean } = require('../text')
+const { wasWatchingSince } = require('./registry')
 const { Groups } = require('./wait-groups')
 const { INNERMOST, Waits } = require('./waits')
 
@@ -44,108 +51,123 @@ const CHUNK = 1024 // waits that are grouped at once
  */
 
 /**
- * @param {object} deps
- * @param {(chain: number) => Site} deps.siteOf
- * @param {(context: import('../context/context').Context | undefined) => PrintedHop[]} deps.hops
- * @param {() => number} deps.now ms of the clock
- * @param {(time: number) => boolean} deps.sawAllSince tracing was on from a time until now, ms of the clock
- * @param {() => PendingNoteCode | undefined} deps.noteCode
+ * Returns what is awaited and not settled, the most frequent place first. Yields between pieces of work.
+ * @param {{ olderThanMs?: number }} [options]
+ * @returns {Generator<void, PendingList, void>}
  */
-function createPending ({ siteOf, hops, now, sawAllSince, noteCode }) {
-  /**
-   * Returns what is awaited and not settled, the most frequent place first. Yields between pieces of work.
-   * @param {{ olderThanMs?: number }} [options]
-   * @returns {Generator<void, PendingList, void>}
-   */
-  function * slices ({ olderThanMs = 0 } = {}) {
-    const code = noteCode()
-    if (code !== undefined) return { groups: [], noteCode: code }
-    const time = now()
-    const waits = new Waits()
-    yield
-    yield * waits.judge()
-    const groups = new Groups({ siteOf, hops })
-    const { waiting } = waits
-    for (let i = 0; i < waiting.length; i++) {
-      if (i % CHUNK === CHUNK - 1) yield
-      const ageMs = ageOf(waits, i, time)
-      if (ageMs >= olderThanMs) groups.add(waiting.chains[i], waiting.refs[i], ageMs)
-    }
-    return { groups: yield * groups.list(time), noteCode: undefined }
+function * slices ({ olderThanMs = 0 } = {}) {
+  const code = pendingNote()
+  if (code !== undefined) return { groups: [], noteCode: code }
+  const time = now()
+  const waits = new Waits()
+  yield
+  yield * waits.judge()
+  const groups = new Groups()
+  const { waiting } = waits
+  for (let i = 0; i < waiting.length; i++) {
+    if (i % CHUNK === CHUNK - 1) yield
+    const ageMs = ageOf(waits, i, time)
+    if (ageMs >= olderThanMs) groups.add(waiting.chains[i], waiting.refs[i], ageMs)
   }
+  return { groups: yield * groups.list(time), noteCode: undefined }
+}
 
-  /**
-   * Returns since when a wait hangs.
-   * @param {Waits} waits that were judged
-   * @param {number} i
-   * @param {number} time ms of the clock
-   * @returns {number} ms; -1: it does not hang, or it is not known
-   */
-  function ageOf ({ waiting, states }, i, time) {
-    if (states[i] !== INNERMOST || (readWord(waiting.refs[i], FLAGS) & LIVE) === 0) return -1
-    const madeAt = timeOf(waiting.times[i], waiting.flags[i] >>> ERA)
-    return sawAllSince(madeAt) ? Math.max(0, time - madeAt) : -1
+/**
+ * Returns since when a wait hangs.
+ * @param {Waits} waits that were judged
+ * @param {number} i
+ * @param {number} time ms of the clock
+ * @returns {number} ms; -1: it does not hang, or it is not known
+ */
+function ageOf ({ waiting, states }, i, time) {
+  if (states[i] !== INNERMOST || (readWord(waiting.refs[i], FLAGS) & LIVE) === 0) return -1
+  const madeAt = timeOf(waiting.times[i], waiting.flags[i] >>> ERA)
+  return wasWatchingSince(madeAt) ? Math.max(0, time - madeAt) : -1
+}
+
+/**
+ * Returns how many innermost waits there are of each chain, without their hops: for samples several times a
+ * second. Yields between pieces of work.
+ * @returns {Generator<void, SampledWaits[], void>}
+ */
+function * sample () {
+  if (pendingNote() !== undefined) return []
+  const time = now()
+  const waits = new Waits()
+  yield
+  yield * waits.judge()
+  const lookup = new Map()
+  /** @type {Map<number, SampledWaits>} */
+  const samples = new Map()
+  for (let i = 0; i < waits.waiting.length; i++) {
+    if (i % CHUNK === CHUNK - 1) yield
+    const ageMs = ageOf(waits, i, time)
+    if (ageMs < 0) continue
+    const chain = waits.waiting.chains[i]
+    let sampled = samples.get(chain)
+    if (sampled === undefined) samples.set(chain, sampled = { chain, oldestMs: 0, requests: [] })
+    sampled.oldestMs = Math.max(sampled.oldestMs, ageMs)
+    sampled.requests.push(requestOf(waits.waiting.refs[i], lookup))
   }
+  return [...samples.values()]
+}
 
-  /**
-   * Returns how many innermost waits there are of each chain, without their hops: for samples several times a
-   * second. Yields between pieces of work.
-   * @returns {Generator<void, SampledWaits[], void>}
-   */
-  function * sample () {
-    if (noteCode() !== undefined) return []
-    const time = now()
-    const waits = new Waits()
-    yield
-    yield * waits.judge()
-    const lookup = new Map()
-    /** @type {Map<number, SampledWaits>} */
-    const samples = new Map()
-    for (let i = 0; i < waits.waiting.length; i++) {
-      if (i % CHUNK === CHUNK - 1) yield
-      const ageMs = ageOf(waits, i, time)
-      if (ageMs < 0) continue
-      const chain = waits.waiting.chains[i]
-      let sampled = samples.get(chain)
-      if (sampled === undefined) samples.set(chain, sampled = { chain, oldestMs: 0, requests: [] })
-      sampled.oldestMs = Math.max(sampled.oldestMs, ageMs)
-      sampled.requests.push(requestOf(waits.waiting.refs[i], lookup))
-    }
-    return [...samples.values()]
+/**
+ * Returns the innermost waits of each request.
+ * @param {import('../context/request-of').Lookup} lookup
+ * @param {number} time ms of the clock
+ */
+function * byRequest (lookup, time) {
+  /** @type {Map<number, import('./requests-in-flight').WaitOfRequest[]>} */
+  const byRef = new Map()
+  const code = pendingNote()
+  if (code !== undefined) return { waits: byRef, noteCode: code }
+  const waits = new Waits()
+  yield
+  yield * waits.judge()
+  const places = new Groups()
+  const { waiting } = waits
+  for (let i = 0; i < waiting.length; i++) {
+    if (i % CHUNK === CHUNK - 1) yield
+    const ageMs = ageOf(waits, i, time)
+    const request = ageMs < 0 ? 0 : requestOf(waiting.refs[i], lookup)
+    const place = request === 0 ? undefined : places.of(waiting.chains[i])
+    if (place === undefined) continue
+    let list = byRef.get(request)
+    if (list === undefined) byRef.set(request, list = [])
+    let wait = list.find((other) => other.at === place.at && other.label === place.label)
+    if (wait === undefined) list.push(wait = { at: place.at, label: place.label, count: 0, oldestMs: 0 })
+    wait.count++
+    wait.oldestMs = Math.max(wait.oldestMs, ageMs)
   }
+  return { waits: byRef, noteCode: undefined }
+}
 
-  /**
-   * Returns the innermost waits of each request.
-   * @param {import('../context/request-of').Lookup} lookup
-   * @param {number} time ms of the clock
-   */
-  function * byRequest (lookup, time) {
-    /** @type {Map<number, import('./requests-in-flight').WaitOfRequest[]>} */
-    const byRef = new Map()
-    const code = noteCode()
-    if (code !== undefined) return { waits: byRef, noteCode: code }
-    const waits = new Waits()
-    yield
-    yield * waits.judge()
-    const places = new Groups({ siteOf, hops })
-    const { waiting } = waits
-    for (let i = 0; i < waiting.length; i++) {
-      if (i % CHUNK === CHUNK - 1) yield
-      const ageMs = ageOf(waits, i, time)
-      const request = ageMs < 0 ? 0 : requestOf(waiting.refs[i], lookup)
-      const place = request === 0 ? undefined : places.of(waiting.chains[i])
-      if (place === undefined) continue
-      let list = byRef.get(request)
-      if (list === undefined) byRef.set(request, list = [])
-      let wait = list.find((other) => other.at === place.at && other.label === place.label)
-      if (wait === undefined) list.push(wait = { at: place.at, label: place.label, count: 0, oldestMs: 0 })
-      wait.count++
-      wait.oldestMs = Math.max(wait.oldestMs, ageMs)
-    }
-    return { waits: byRef, noteCode: undefined }
-  }
+/**
+ * Returns why it is not known what is awaited.
+ * @returns {PendingNoteCode | undefined}
+ */
+function pendingNote () {
+  if (!settings.enabled) return 'DISABLED'
+  return settings.isSelected('PROMISE') ? undefined : 'FILTER'
+}
 
-  return { slices, sample, byRequest }
+/**
+ * Returns what trace.pending returns.
+ * @param {{ olderThanMs: number }} options
+ * @returns {Pending}
+ */
+function pending (options) {
+  const { groups, noteCode } = drain(slices(options))
+  return inspectablePending(groups.map(reportOf), noteCode)
+}
+
+/** @param {PendingData} data @returns {PendingWaits} */
+function reportOf ({ hops, ...data }) {
+  const publicHop = (/** @type {PrintedHop} */ hop) => ({ ...copyHop(hop), label: clean(hop.label) })
+  const waits = { ...data, chain: copyChain(hops, publicHop) }
+  printedWaits.write(waits, { ...data, hops })
+  return waits
 }
 
 /**
@@ -161,4 +183,4 @@ function drain (pieces) {
   }
 }
 
-module.exports = { createPending, drain }
+module.exports = { byRequest, pending, sample, slices }

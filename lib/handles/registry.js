@@ -7,6 +7,7 @@
 
 const guard = require('../context/guard')
 const { contextTag } = require('../context/context')
+const { source } = require('../context/source')
 const { addressOf, handleOf, idOf, ownerOf } = require('../node-objects')
 const { BriefResources } = require('./brief-resources')
 const { Entries } = require('./entries')
@@ -57,183 +58,176 @@ class Watch {
   }
 }
 
-class Registry {
-  #entries = new Entries()
-  #watch = new Watch()
-  /** when promises were last settled unseen, ms of the clock */
-  #missedAt = -Infinity
-  /**
-   * Called with the entry of each timer that stays, while it is set.
-   * @type {((entry: Entry) => void) | undefined}
-   */
-  onTimer
-  #brief = new BriefResources((context, resource) => {
-    if (this.#entries.get(context.asyncId) === undefined) this.#admit(context, resource)
-  })
+const entries = new Entries()
+const coverage = new Watch()
+/** when promises were last settled unseen, ms of the clock */
+let missedAt = -Infinity
+/** @type {((entry: Entry) => void) | undefined} */
+let onTimer
+const brief = new BriefResources((context, resource) => {
+  if (entries.get(context.asyncId) === undefined) opened(context, resource)
+})
 
-  /** @param {Context} context @param {object} resource */
-  opened (context, resource) {
-    this.#admit(context, resource)
-  }
+/** @type {BriefResources['add']} */
+const addBrief = (asyncId, type, time, resource) => brief.add(asyncId, type, time, resource)
 
-  /** @type {BriefResources['add']} */
-  addBrief (asyncId, type, time, resource) {
-    this.#brief.add(asyncId, type, time, resource)
-  }
+/** @param {((entry: Entry) => void) | undefined} listener gets the entry of each timer that stays */
+function listenToTimers (listener) {
+  onTimer = listener
+}
 
-  /** @param {number} asyncId */
-  closed (asyncId) {
-    this.#entries.delete(asyncId)
-  }
+/** @param {number} asyncId */
+function closed (asyncId) {
+  entries.delete(asyncId)
+}
 
-  /** The event loop enters JavaScript. @param {number} time ms of the clock */
-  startIteration (time) {
-    if (this.#brief.isDue(time)) this.#brief.settle(time)
-    this.#entries.sweepByTime(time)
-  }
+/** The event loop enters JavaScript. @param {number} time ms of the clock */
+function startIteration (time) {
+  if (brief.isDue(time)) brief.settle(time)
+  entries.sweepByTime(time)
+}
 
-  /** @param {number} asyncId */
-  get (asyncId) { return this.#entries.get(asyncId) }
+/** @param {number} asyncId */
+function get (asyncId) { return entries.get(asyncId) }
 
-  /** @param {number} asyncId */
-  openerOf (asyncId) { return this.#entries.get(asyncId)?.context }
+/** @param {number} asyncId */
+function openerOf (asyncId) { return entries.get(asyncId)?.context }
 
-  /** @param {object} object what the program holds @returns {Entry | undefined} */
-  ofObject (object) {
-    const handle = handleOf(object)
-    if (!this.#brief.isEmpty && contextTag.read(handle ?? object)?.kind.brief) this.#brief.settle(Infinity)
-    const tagged = entryTag.read(object)
-    if (handle === undefined) return tagged ?? this.#entries.get(idOf(object) ?? 0)
-    if (tagged !== undefined && tagged.resource.deref() === handle) return tagged
-    const entry = this.#ofHandle(handle)
-    if (entry !== undefined) tagOwner(entry, object)
-    return entry
-  }
+/** @param {object} object what the program holds @returns {Entry | undefined} */
+function ofObject (object) {
+  const handle = handleOf(object)
+  if (!brief.isEmpty && contextTag.read(handle ?? object)?.kind.brief) brief.settle(Infinity)
+  const tagged = entryTag.read(object)
+  if (handle === undefined) return tagged ?? entries.get(idOf(object) ?? 0)
+  if (tagged !== undefined && tagged.resource.deref() === handle) return tagged
+  const entry = ofHandle(handle)
+  if (entry !== undefined) tagOwner(entry, object)
+  return entry
+}
 
-  /** @returns {Entry[]} */
-  list () {
-    this.#sweep()
-    return [...this.#entries.values()]
-  }
+/** @returns {Entry[]} */
+function list () {
+  sweepAll()
+  return [...entries.values()]
+}
 
-  size () {
-    this.#sweep()
-    return this.#entries.size
-  }
+function size () {
+  sweepAll()
+  return entries.size
+}
 
-  /**
-   * Notes that a timer ran, and will run again.
-   * @param {Context} context
-   * @param {object} timer
-   * @param {number} time
-   */
-  repeated (context, timer, time) {
-    const entry = this.#entries.get(context.asyncId) ?? this.#admit(context, timer)
-    entry.activeAt = time
-  }
+/**
+ * Notes that a timer ran, and will run again.
+ * @param {Context} context
+ * @param {object} timer
+ * @param {number} time
+ */
+function repeated (context, timer, time) {
+  const entry = entries.get(context.asyncId) ?? opened(context, timer)
+  entry.activeAt = time
+}
 
-  /**
-   * Notes an event of a handle. The hot path.
-   * @param {number} asyncId
-   * @param {number} time ms of the clock
-   * @returns {boolean} whether it has an entry
-   */
-  noteActivity (asyncId, time) {
-    const entry = this.#entries.get(asyncId)
-    if (entry === undefined) return false
-    entry.activeAt = time
-    if (entry.session !== undefined) entry.session.activeAt = time
-    if (entry.isOwnerKnown || entry.ownerLookups === 0) return true
-    entry.ownerLookups--
-    guard.run(() => this.connected(entry))
-    return true
-  }
+/**
+ * Notes an event of a handle. The hot path.
+ * @param {number} asyncId
+ * @param {number} time ms of the clock
+ * @returns {boolean} whether it has an entry
+ */
+function noteActivity (asyncId, time) {
+  const entry = entries.get(asyncId)
+  if (entry === undefined) return false
+  entry.activeAt = time
+  if (entry.session !== undefined) entry.session.activeAt = time
+  if (entry.isOwnerKnown || entry.ownerLookups === 0) return true
+  entry.ownerLookups--
+  guard.run(() => connected(entry))
+  return true
+}
 
-  /** @returns {number[]} references of the asks on connections: the present one of each, and the last */
-  lastAsks () {
-    const refs = []
-    for (const entry of this.#entries.values()) if (entry.ask !== 0) refs.push(entry.ask, entry.lastAsk)
-    return refs
-  }
+/** @returns {number[]} references of the asks on connections: the present one of each, and the last */
+function lastAsks () {
+  const refs = []
+  for (const entry of entries.values()) if (entry.ask !== 0) refs.push(entry.ask, entry.lastAsk)
+  return refs
+}
 
-  /** Notes data on a socket. @param {object} socket @param {number} time @returns {Entry | undefined} */
-  noteTraffic (socket, time) {
-    const entry = entryTag.read(socket) ?? this.ofObject(socket)
-    if (entry !== undefined) entry.activeAt = time
-    return entry
-  }
+/** Notes data on a socket. @param {object} socket @param {number} time @returns {Entry | undefined} */
+function noteTraffic (socket, time) {
+  const entry = entryTag.read(socket) ?? ofObject(socket)
+  if (entry !== undefined) entry.activeAt = time
+  return entry
+}
 
-  /**
-   * Keeps the two ends of a connection, which cannot be asked after close.
-   * @param {Entry | undefined} entry
-   */
-  connected (entry) {
-    const handle = entry?.resource.deref()
-    if (entry === undefined || handle === undefined) return
-    const owner = entry.isOwnerKnown ? undefined : ownerOf(handle)
-    if (owner !== undefined) tagOwner(entry, owner)
-    entry.local ??= addressOf(handle, 'getsockname')
-    entry.remote = addressOf(handle, 'getpeername') ?? entry.remote
-  }
+/**
+ * Keeps the two ends of a connection, which cannot be asked after close.
+ * @param {Entry | undefined} entry
+ */
+function connected (entry) {
+  const handle = entry?.resource.deref()
+  if (entry === undefined || handle === undefined) return
+  const owner = entry.isOwnerKnown ? undefined : ownerOf(handle)
+  if (owner !== undefined) tagOwner(entry, owner)
+  entry.local ??= addressOf(handle, 'getsockname')
+  entry.remote = addressOf(handle, 'getpeername') ?? entry.remote
+}
 
-  /** @param {object} resource @param {object} owner what the program holds of it */
-  setOwner (resource, owner) {
-    const entry = this.#ofHandle(resource)
-    if (entry === undefined) return
-    tagOwner(entry, owner)
-    entry.owner = new WeakRef(owner)
-  }
+/** @param {object} resource @param {object} owner what the program holds of it */
+function setOwner (resource, owner) {
+  const entry = ofHandle(resource)
+  if (entry === undefined) return
+  tagOwner(entry, owner)
+  entry.owner = new WeakRef(owner)
+}
 
-  /**
-   * Tracing is enabled.
-   * @param {number} time ms of the clock
-   * @param {() => void} onFirstSocket called once there is a socket
-   */
-  watch (time, onFirstSocket) {
-    this.#watch.start(time, onFirstSocket)
-    for (const { context } of this.#entries.values()) this.#watch.noteType(context.type)
-  }
+/**
+ * Tracing is enabled.
+ * @param {number} time ms of the clock
+ * @param {() => void} onFirstSocket called once there is a socket
+ */
+function watch (time, onFirstSocket) {
+  coverage.start(time, onFirstSocket)
+  for (const { context } of entries.values()) coverage.noteType(context.type)
+}
 
-  /** Tracing is disabled. */
-  unwatch () {
-    this.#brief.settle(Infinity)
-    this.#watch.stop(this.#entries.values())
-  }
+/** Tracing is disabled. */
+function unwatch () {
+  brief.settle(Infinity)
+  coverage.stop(entries.values())
+}
 
-  /** Whether tracing was enabled from a time until now. @param {number} time ms of the clock */
-  wasWatchingSince (time) { return this.#watch.isSince(time) }
+/** Whether tracing was enabled from a time until now. @param {number} time ms of the clock */
+function wasWatchingSince (time) { return coverage.isSince(time) }
 
-  /** Not all promises that were settled until now are known. @param {number} time ms of the clock */
-  missSettled (time) { this.#missedAt = time }
+/** Not all promises that were settled until now are known. @param {number} time ms of the clock */
+function missSettled (time) { missedAt = time }
 
-  /** Whether each promise is known that was settled from a time until now. @param {number} time ms */
-  sawSettledSince (time) { return time > this.#missedAt && this.wasWatchingSince(time) }
+/** Whether each promise is known that was settled from a time until now. @param {number} time ms */
+function sawSettledSince (time) { return time > missedAt && wasWatchingSince(time) }
 
-  /** @param {Entry} entry @returns {number | undefined} ms of the clock; undefined where it is not known */
-  lastActive (entry) { return this.#watch.lastActive(entry) }
+/** @param {Entry} entry @returns {number | undefined} ms of the clock; undefined where it is not known */
+function lastActive (entry) { return coverage.lastActive(entry) }
 
-  /** @param {Context} context @param {object} resource */
-  #admit (context, resource) {
-    const entry = new Entry(context, resource)
-    this.#entries.add(entry)
-    if (this.onTimer !== undefined && context.type === 'Timeout') this.onTimer(entry)
-    this.#watch.noteType(context.type)
-    if (this.#entries.isFull) this.#entries.sweep()
-    return entry
-  }
+/** A resource that stays open was made. @param {Context} context @param {object} resource */
+function opened (context, resource) {
+  const entry = new Entry(context, resource)
+  entries.add(entry)
+  if (onTimer !== undefined && context.type === 'Timeout') onTimer(entry)
+  coverage.noteType(context.type)
+  if (entries.isFull) entries.sweep()
+  return entry
+}
 
-  /** @param {object} handle @returns {Entry | undefined} */
-  #ofHandle (handle) {
-    const context = contextTag.read(handle)
-    if (context !== undefined && context.kind.brief) this.#brief.settle(Infinity)
-    const entry = context === undefined ? undefined : this.#entries.get(context.asyncId)
-    return entry?.resource.deref() === handle ? entry : undefined
-  }
+/** @param {object} handle @returns {Entry | undefined} */
+function ofHandle (handle) {
+  const context = contextTag.read(handle)
+  if (context !== undefined && context.kind.brief) brief.settle(Infinity)
+  const entry = context === undefined ? undefined : entries.get(context.asyncId)
+  return entry?.resource.deref() === handle ? entry : undefined
+}
 
-  #sweep () {
-    this.#brief.settle(Infinity)
-    this.#entries.sweep()
-  }
+function sweepAll () {
+  brief.settle(Infinity)
+  entries.sweep()
 }
 
 /** @param {Entry} entry @param {object} owner what the program holds */
@@ -242,4 +236,29 @@ function tagOwner (entry, owner) {
   entryTag.write(owner, entry)
 }
 
-module.exports = { Registry }
+Object.assign(source, { lastAsks })
+
+module.exports = {
+  addBrief,
+  closed,
+  connected,
+  get,
+  lastActive,
+  lastAsks,
+  list,
+  listenToTimers,
+  missSettled,
+  noteActivity,
+  noteTraffic,
+  ofObject,
+  opened,
+  openerOf,
+  repeated,
+  sawSettledSince,
+  setOwner,
+  size,
+  startIteration,
+  unwatch,
+  wasWatchingSince,
+  watch
+}

@@ -4,13 +4,17 @@
 // response that Node keeps on a connection until it is sent. HTTP/2: a stream that is open. Nothing here runs
 // code of the program; the work is done in pieces.
 
+const { now } = require('../context/clock')
 const { contextAt } = require('../context/context')
 const { ANSWERED, FLAGS, OUTER, REF, findRecord } = require('../context/records')
 const { eachRequest, requestOf } = require('../context/request-of')
 const { addressOf, handleOf, idOf, ownerOf } = require('../node-objects')
 const { className, hidden, isObject, own } = require('../objects')
 const { isProxy } = require('node:util').types
+const { hops } = require('../stacks/hops')
 const { contextOf, contextOfWaiting } = require('./find')
+const { byRequest } = require('./pending')
+const registry = require('./registry')
 const { requestLabel } = require('./request-label')
 const { isConnection } = require('./subject')
 
@@ -50,70 +54,60 @@ const MAX_USES = 10 // of one request
  */
 
 /**
- * @param {object} deps
- * @param {import('./registry').Registry} deps.registry
- * @param {(context: Context | undefined) => PrintedHop[]} deps.hops
- * @param {() => number} deps.now ms of the clock
- * @param {ReturnType<typeof import('./pending').createPending>} deps.pending
+ * Returns the requests in flight. Yields between pieces of work.
+ * @returns {Generator<void, RequestsInFlight, void>}
  */
-function createRequestsInFlight ({ registry, hops, now, pending }) {
-  /**
-   * Returns the requests in flight. Yields between pieces of work.
-   * @returns {Generator<void, RequestsInFlight, void>}
-   */
-  return function * requestsInFlight () {
-    const time = now()
-    const lookup = new Map()
-    /** @type {Map<number, UseOfRequest[]>} */
-    const uses = new Map()
-    /** by what answers: a response or a stream @type {Map<object, Served>} */
-    const requests = new Map()
-    const lastRequests = readLastRequests()
-    let looked = 0
-    for (const { socket, entry } of connections(registry)) {
-      if (++looked % CHUNK === 0) yield
-      const message = own(socket, '_httpMessage')
-      if (isObject(message) && isObject(own(message, 'req'))) {
-        requests.set(message, servedOn(socket, message, lastRequests))
-      } else {
-        noteUse(uses, lookup, time, { socket, message, entry })
-      }
+function * requestsInFlight () {
+  const time = now()
+  const lookup = new Map()
+  /** @type {Map<number, UseOfRequest[]>} */
+  const uses = new Map()
+  /** by what answers: a response or a stream @type {Map<object, Served>} */
+  const requests = new Map()
+  const lastRequests = readLastRequests()
+  let looked = 0
+  for (const { socket, entry } of connections()) {
+    if (++looked % CHUNK === 0) yield
+    const message = own(socket, '_httpMessage')
+    if (isObject(message) && isObject(own(message, 'req'))) {
+      requests.set(message, servedOn(socket, message, lastRequests))
+    } else {
+      noteUse(uses, lookup, time, { socket, message, entry })
     }
-    for (const entry of registry.list()) {
-      if (++looked % CHUNK === 0) yield
-      const stream = entry.context.type === 'HTTP2STREAM' ? openStream(entry) : undefined
-      if (stream !== undefined) requests.set(stream, streamed(stream, entry))
-    }
-    yield
-    const { waits, noteCode } = yield * pending.byRequest(lookup, time)
-    const served = [...requests.values()].sort(byAge)
-    /** @type {RequestInFlight[]} */
-    const list = []
-    for (const { ref, label, answering, time: begun } of served.slice(0, MAX_REQUESTS)) {
-      yield
-      list.push({
-        request: label,
-        ageMs: begun === undefined ? undefined : Math.max(0, time - begun),
-        answering,
-        waits: waits.get(ref) ?? [],
-        uses: uses.get(ref) ?? [],
-        hops: ref === 0 ? [] : hops(contextAt(ref))
-      })
-    }
-    return { count: served.length, requests: list, noteCode }
   }
+  for (const entry of registry.list()) {
+    if (++looked % CHUNK === 0) yield
+    const stream = entry.context.type === 'HTTP2STREAM' ? openStream(entry) : undefined
+    if (stream !== undefined) requests.set(stream, streamed(stream, entry))
+  }
+  yield
+  const { waits, noteCode } = yield * byRequest(lookup, time)
+  const served = [...requests.values()].sort(byAge)
+  /** @type {RequestInFlight[]} */
+  const list = []
+  for (const { ref, label, answering, time: begun } of served.slice(0, MAX_REQUESTS)) {
+    yield
+    list.push({
+      request: label,
+      ageMs: begun === undefined ? undefined : Math.max(0, time - begun),
+      answering,
+      waits: waits.get(ref) ?? [],
+      uses: uses.get(ref) ?? [],
+      hops: ref === 0 ? [] : hops(contextAt(ref))
+    })
+  }
+  return { count: served.length, requests: list, noteCode }
 }
 
 /**
  * Lists the requests of HTTP/1 in flight, for figures of them. Yields undefined between pieces of work.
- * @param {import('./registry').Registry} registry
  * @returns {Generator<{ socket: object, request: object, time: number | undefined } | undefined, void, void>}
  *   time: ms of the clock when its head was parsed; undefined: not known
  */
-function * servedRequests (registry) {
+function * servedRequests () {
   const lastRequests = readLastRequests()
   let looked = 0
-  for (const { socket } of connections(registry)) {
+  for (const { socket } of connections()) {
     if (++looked % CHUNK === 0) yield undefined
     const message = own(socket, '_httpMessage')
     const request = isObject(message) ? own(message, 'req') : undefined
@@ -124,10 +118,9 @@ function * servedRequests (registry) {
 
 /**
  * Lists sockets: those of the registry, and others that Node lists, from before tracing was on.
- * @param {import('./registry').Registry} registry
  * @returns {Generator<{ socket: object, entry: Entry | undefined }, void, void>}
  */
-function * connections (registry) {
+function * connections () {
   const listed = new Set()
   for (const entry of registry.list()) {
     if (!isConnection(entry.context.type)) continue
@@ -237,4 +230,4 @@ function ofContext (context, text) {
 /** @param {Served} request @param {Served} other */
 const byAge = (request, other) => (request.time ?? 0) - (other.time ?? 0)
 
-module.exports = { createRequestsInFlight, servedRequests }
+module.exports = { requestsInFlight, servedRequests }

@@ -3,7 +3,10 @@
 // What is open now and was not open at an earlier moment. A snapshot holds the handles weakly, and how many
 // there were of each chain.
 
+const { queriedAt } = require('../context/clock')
 const { groupKey, inspectableReports, printed } = require('../format/handles')
+const { list, walk } = require('./list')
+const { report } = require('./why')
 
 /**
  * @typedef {import('./subject').Subject} Subject
@@ -60,78 +63,63 @@ class OpenHandles {
   }
 }
 
+const selectAll = () => true
+
 /**
- * @param {object} deps
- * @param {(isSelected: (type: string) => boolean) => import('./subject').Subject[]} deps.list what is open
- * @param {(isSelected: (type: string) => boolean) =>
- *   Generator<import('./subject').Subject | undefined, void>} deps.walk the same with pauses: undefined
- * @param {(subject: import('./subject').Subject) => Why} deps.report
- * @param {() => number} deps.queriedAt ms of the clock as of the present query
+ * Reports on what is open and was not, with pauses.
+ * @param {import('./snapshots').OpenHandles} before
+ * @returns {Generator<undefined, import('./snapshots').NewHandle[]>}
  */
-function createSnapshots ({ list, walk, report, queriedAt }) {
-  const selectAll = () => true
-
-  /**
-   * Reports on what is open and was not, with pauses.
-   * @param {import('./snapshots').OpenHandles} before
-   * @returns {Generator<undefined, import('./snapshots').NewHandle[]>}
-   */
-  function * compare (before) {
-    /** still open, by type and chain @type {Map<string, number>} */
-    const remaining = new Map()
-    /** @type {Map<string, { reports: Why[], keys: Set<string> }>} */
-    const groups = new Map()
-    for (const subject of walk(selectAll)) {
-      yield
-      if (subject === undefined) continue
-      if (OpenHandles.has(before, subject)) {
-        count(remaining, chainKey(subject))
-        continue
-      }
-      const why = report(subject)
-      const key = groupKey(/** @type {import('../format/handles').Printed} */ (printed.read(why)))
-      const group = groups.get(key) ?? { reports: [], keys: new Set() }
-      groups.set(key, group)
-      group.reports.push(why)
-      group.keys.add(chainKey(subject))
+function * compare (before) {
+  /** still open, by type and chain @type {Map<string, number>} */
+  const remaining = new Map()
+  /** @type {Map<string, { reports: Why[], keys: Set<string> }>} */
+  const groups = new Map()
+  for (const subject of walk(selectAll)) {
+    yield
+    if (subject === undefined) continue
+    if (OpenHandles.has(before, subject)) {
+      count(remaining, chainKey(subject))
+      continue
     }
-    const elapsedMs = Math.max(1, queriedAt() - OpenHandles.timeOf(before))
-    for (const { reports, keys } of groups.values()) {
-      let more = reports.length
-      for (const key of keys) {
-        more -= Math.max(0, OpenHandles.countOf(before, key) - (remaining.get(key) ?? 0))
-      }
-      for (const why of reports) addGrowth(why, more, elapsedMs)
+    const why = report(subject)
+    const key = groupKey(/** @type {import('../format/handles').Printed} */ (printed.read(why)))
+    const group = groups.get(key) ?? { reports: [], keys: new Set() }
+    groups.set(key, group)
+    group.reports.push(why)
+    group.keys.add(chainKey(subject))
+  }
+  const elapsedMs = Math.max(1, queriedAt() - OpenHandles.timeOf(before))
+  for (const { reports, keys } of groups.values()) {
+    let more = reports.length
+    for (const key of keys) {
+      more -= Math.max(0, OpenHandles.countOf(before, key) - (remaining.get(key) ?? 0))
     }
-    return /** @type {NewHandle[]} */ ([...groups.values()].flatMap(({ reports }) => reports))
+    for (const why of reports) addGrowth(why, more, elapsedMs)
   }
-
-  /** Takes a snapshot, with pauses. @returns {Generator<undefined, import('./snapshots').OpenHandles>} */
-  function * record () {
-    const snapshot = new OpenHandles(queriedAt())
-    for (const subject of walk(selectAll)) {
-      yield
-      if (subject !== undefined) OpenHandles.add(snapshot, subject)
-    }
-    return snapshot
-  }
-
-  return {
-    record,
-    compare,
-
-    take: () => resultOf(record()),
-
-    /** @param {import('./snapshots').OpenHandles} before @returns {import('./snapshots').NewHandle[]} */
-    diff: (before) => /** @type {NewHandle[]} */ (inspectableReports(resultOf(compare(before)))),
-
-    /**
-     * @param {import('./snapshots').OpenHandles} before
-     * @returns {import('./subject').Subject[]} what is open and was not
-     */
-    opened: (before) => list(selectAll).filter((subject) => !OpenHandles.has(before, subject))
-  }
+  return /** @type {NewHandle[]} */ ([...groups.values()].flatMap(({ reports }) => reports))
 }
+
+/** Takes a snapshot, with pauses. @returns {Generator<undefined, import('./snapshots').OpenHandles>} */
+function * record () {
+  const snapshot = new OpenHandles(queriedAt())
+  for (const subject of walk(selectAll)) {
+    yield
+    if (subject !== undefined) OpenHandles.add(snapshot, subject)
+  }
+  return snapshot
+}
+
+const take = () => resultOf(record())
+
+/** @param {import('./snapshots').OpenHandles} before @returns {import('./snapshots').NewHandle[]} */
+const diff = (before) => /** @type {NewHandle[]} */ (inspectableReports(resultOf(compare(before))))
+
+/**
+ * @param {import('./snapshots').OpenHandles} before
+ * @returns {import('./subject').Subject[]} what is open and was not
+ */
+const opened = (before) => list(selectAll).filter((subject) => !OpenHandles.has(before, subject))
 
 /**
  * Runs a generator to its end.
@@ -172,4 +160,4 @@ function count (counts, key) {
   counts.set(key, (counts.get(key) ?? 0) + 1)
 }
 
-module.exports = { OpenHandles, createSnapshots, isLeaking }
+module.exports = { OpenHandles, compare, diff, isLeaking, opened, record, take }

@@ -4,6 +4,9 @@
 
 const { contextAt, contextOfChain } = require('../context/context')
 const { requestOf } = require('../context/request-of')
+const { siteOf } = require('../spans/sites')
+const { hops } = require('../stacks/hops')
+const { placeText } = require('../text')
 
 const MAX_IDS = 5 // of a group
 
@@ -49,14 +52,6 @@ class Groups {
   /** by chain; undefined: Node's own @type {Map<number, Group | undefined>} */
   #ofChains = new Map()
   #requests = new Map()
-  #siteOf
-  #hops
-
-  /** @param {Pick<Parameters<typeof import('./pending').createPending>[0], 'siteOf' | 'hops'>} deps */
-  constructor ({ siteOf, hops }) {
-    this.#siteOf = siteOf
-    this.#hops = hops
-  }
 
   /** @param {number} chain @param {number} ref @param {number} ageMs */
   add (chain, ref, ageMs) {
@@ -75,7 +70,7 @@ class Groups {
 
   /** @param {number} chain @returns {Group | undefined} undefined: nothing of the program waits */
   #groupOf (chain) {
-    const { at: place = this.#placeOf(chain), label = 'promise' } = this.#siteOf(chain)
+    const { at: place = this.#placeOf(chain), label = 'promise' } = placeOfChain(chain)
     if (place === undefined && contextOfChain(chain) !== undefined) return undefined
     const key = `${label} ${place}`
     let group = this.#groups.get(key)
@@ -85,7 +80,7 @@ class Groups {
 
   /** Returns the innermost frame where all are of libraries. @param {number} chain */
   #placeOf (chain) {
-    for (const { lines } of this.#hops(contextOfChain(chain))) {
+    for (const { lines } of hops(contextOfChain(chain))) {
       if (lines.length > 0) return lines[0].replace(/^\s*at (?:async )?/, '')
     }
     return undefined
@@ -110,11 +105,17 @@ class Groups {
         newestMs,
         requests: namesOf(group.requests),
         asyncIds: contexts.flatMap((context) => context?.asyncId || []),
-        hops: withRequest(this.#hops(contexts[0]), contextAt(requestOf(refs[0], this.#requests)), time)
+        hops: withRequest(hops(contexts[0]), contextAt(requestOf(refs[0], this.#requests)), time)
       })
     }
     return list
   }
+}
+
+/** Returns the program's innermost frame of a chain, and what waits there. @param {number} chain */
+function placeOfChain (chain) {
+  const { at: place, label } = siteOf(chain)
+  return { at: place && placeText(place), label }
 }
 
 /**

@@ -4,24 +4,30 @@
 // passed. A fact that is not known is undefined, and the text says so. Nothing here runs code of the program
 // (see node-objects.js).
 
+const { queriedAt, startQuery } = require('../context/clock')
 const { contextTag, settlerOf } = require('../context/context')
 const { mistake } = require('../errors')
 const {
-  inspectableReport, inspectableReports, printed, report: textOf
+  inspectableReport, inspectableReports, printed, report: textOf, summary: summaryOf
 } = require('../format/handles')
 const { placeOf } = require('../format/hops')
 const { copyChain } = require('../format/chains')
+const { paint } = require('../format/paint')
 const { idOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
+const { transformsOf } = require('../intercept/transforms')
+const { settings } = require('../settings')
+const { copyHop } = require('../stacks/hop-frames')
+const { hops } = require('../stacks/hops')
 const { clean } = require('../text')
 const { describe, endsOf, hintOf, nounOf } = require('./describe')
 const {
-  contextOf, contextOfWaiting, createFinder, isFiltered, reportedFacts, withoutOwnWork
+  contextOf, contextOfWaiting, find, isFiltered, reportedFacts, withoutOwnWork
 } = require('./find')
 const { writerOf } = require('./last-user')
-const { createHandleList } = require('./list')
+const { list, walk } = require('./list')
+const registry = require('./registry')
 const { requestLabel } = require('./request-label')
-const { createSnapshots } = require('./snapshots')
 const { keepsProcessAlive, sideOf, stateOf, trafficOf } = require('./state')
 const { isConnection } = require('./subject')
 
@@ -30,7 +36,6 @@ const { isConnection } = require('./subject')
  * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
  * @typedef {import('../stacks/chain').Hop} Hop
  * @typedef {import('./entry').Entry} Entry
- * @typedef {import('./registry').Registry} Registry
  * @typedef {import('./subject').Subject} Subject
  *
  * @typedef {object} Why
@@ -62,136 +67,119 @@ const { isConnection } = require('./subject')
  */
 
 /**
- * @param {object} deps
- * @param {Registry} deps.registry
- * @param {(context: Context | undefined) => PrintedHop[]} deps.hops
- * @param {(hop: PrintedHop) => Hop} deps.copyHop copies a hop for the program
- * @param {(context: Context) => import('../stacks/frames').Stack | undefined} deps.stackOf
- * @param {() => number} deps.queriedAt ms of the clock as of the present query
- * @param {() => boolean} deps.enabled
- * @param {(socket: object) => Why['through']} deps.through
+ * @param {unknown} target
+ * @returns {Why}
  */
-function createReports ({ registry, hops, copyHop, stackOf, queriedAt, enabled, through }) {
-  const { find, findContext } = createFinder(registry)
-  const { list, walk } = createHandleList({ registry, stackOf })
-
-  /**
-   * @param {unknown} target
-   * @returns {Why}
-   */
-  function why (target) {
-    if (typeof target !== 'object' || target === null) throw mistake('INVALID_TARGET', target)
-    return report(find(target))
-  }
-
-  /**
-   * @param {import('./subject').Subject} subject
-   * @returns {Why}
-   */
-  function report (subject) {
-    const { object, handle, type, context, entry } = subject
-    registry.connected(entry)
-    const opened = hops(context)
-    const ends = endsWithReported(subject)
-    const side = sideOf({ ...subject, entry: entry ?? /** @type {any} */ ({ remote: ends.remote }) })
-    const state = type === 'PROMISE' ? promiseState(registry, object, context) : stateOf(subject, side)
-    const usedBy = object === undefined ? undefined : userOf(object, entry)
-    const writtenBy = usedBy === undefined ? lastWriter(entry) : undefined
-    const active = lastActive(registry, subject)
-    /** @type {any} */
-    const facts = {
-      what: describe(subject, side, ends, () => processHandles(registry)),
-      type,
-      asyncId: context?.asyncId || undefined,
-      origin: originOf(subject),
-      side,
-      state,
-      ...ends,
-      opened: copyChain(opened, publicHop),
-      usedBy: usedBy && { request: usedBy.request, chain: copyChain(usedBy.hops, publicHop) },
-      writtenBy: writtenBy &&
-        { at: writtenBy.at, agoMs: writtenBy.agoMs, chain: copyChain(writtenBy.hops, publicHop) },
-      through: object === undefined ? [] : through(object),
-      ageMs: context === undefined || context.origin === 'early' ? undefined : queriedAt() - context.time,
-      idleMs: active === undefined ? undefined : Math.max(0, queriedAt() - active),
-      ...trafficOf(subject),
-      referenced: state === 'closed' ? undefined : keepsProcessAlive(subject),
-      hint: hintOf(subject, state)
-    }
-    const resource = handle ?? object
-    const printedFacts = {
-      ...facts,
-      noun: nounOf(subject, side),
-      opened,
-      usedBy,
-      writtenBy,
-      ran: context !== undefined && active !== undefined && active > context.time,
-      enabled: enabled(),
-      pooled: object !== undefined && isPooled(object, entry),
-      filtered: resource !== undefined && isFiltered(resource)
-    }
-    Object.defineProperty(facts, 'toString', { value: () => textOf(printedFacts), enumerable: false })
-    printed.write(facts, printedFacts)
-    return inspectableReport(facts)
-  }
-
-  /** @param {PrintedHop} hop @returns {Hop} */
-  function publicHop (hop) {
-    const copy = copyHop(hop)
-    return { ...copy, label: clean(copy.label) }
-  }
-
-  /** @param {Entry | undefined} entry */
-  function lastWriter (entry) {
-    const writer = writerOf(entry)
-    if (writer === undefined) return undefined
-    const chain = hops(writer)
-    const agoMs = Math.max(0, queriedAt() - Number(entry?.writeTime))
-    return { at: placeOf(chain[0]?.lines ?? []), agoMs, hops: chain }
-  }
-
-  /**
-   * Returns the request on a connection now. http keeps it on the socket; undici reports it through its
-   * channels.
-   * @param {object} socket
-   * @param {Entry | undefined} entry
-   * @returns {{ request: string, hops: PrintedHop[] } | undefined}
-   */
-  function userOf (socket, entry) {
-    const message = own(socket, '_httpMessage')
-    if (isObject(message)) {
-      const incoming = own(message, 'req')
-      const request = isObject(incoming) ? incoming : message
-      return { request: requestLabel(request), hops: hops(contextOf(request) ?? contextOfWaiting(request)) }
-    }
-    const use = entry?.use
-    if (use === undefined || use.isOver || use.request.deref() === undefined) return undefined
-    return { request: use.label, hops: hops(withoutOwnWork(use.context)) }
-  }
-
-  return {
-    why,
-    report,
-    findContext,
-    walk,
-    snapshots: createSnapshots({ list, walk, report, queriedAt }),
-
-    /** @param {(type: string) => boolean} isSelected @returns {Why[]} what is open now */
-    handles: (isSelected) => inspectableReports(list(isSelected).map(report)),
-
-    /**
-     * Reports on the same with pauses, in which the event loop may go on.
-     * @param {(type: string) => boolean} isSelected
-     * @returns {Generator<Why | undefined, void>} undefined: a pause
-     */
-    * open (isSelected) {
-      for (const subject of walk(isSelected)) yield subject && report(subject)
-    }
-  }
+function why (target) {
+  if (typeof target !== 'object' || target === null) throw mistake('INVALID_TARGET', target)
+  return report(find(target))
 }
 
-/** Lists the handles of the child processes. @param {Registry} registry */
-function processHandles (registry) {
+/**
+ * @param {import('./subject').Subject} subject
+ * @returns {Why}
+ */
+function report (subject) {
+  const { object, handle, type, context, entry } = subject
+  registry.connected(entry)
+  const opened = hops(context)
+  const ends = endsWithReported(subject)
+  const side = sideOf({ ...subject, entry: entry ?? /** @type {any} */ ({ remote: ends.remote }) })
+  const state = type === 'PROMISE' ? promiseState(object, context) : stateOf(subject, side)
+  const usedBy = object === undefined ? undefined : userOf(object, entry)
+  const writtenBy = usedBy === undefined ? lastWriter(entry) : undefined
+  const active = lastActive(subject)
+  /** @type {any} */
+  const facts = {
+    what: describe(subject, side, ends, processHandles),
+    type,
+    asyncId: context?.asyncId || undefined,
+    origin: originOf(subject),
+    side,
+    state,
+    ...ends,
+    opened: copyChain(opened, publicHop),
+    usedBy: usedBy && { request: usedBy.request, chain: copyChain(usedBy.hops, publicHop) },
+    writtenBy: writtenBy &&
+      { at: writtenBy.at, agoMs: writtenBy.agoMs, chain: copyChain(writtenBy.hops, publicHop) },
+    through: object === undefined ? [] : transformsOf(object),
+    ageMs: context === undefined || context.origin === 'early' ? undefined : queriedAt() - context.time,
+    idleMs: active === undefined ? undefined : Math.max(0, queriedAt() - active),
+    ...trafficOf(subject),
+    referenced: state === 'closed' ? undefined : keepsProcessAlive(subject),
+    hint: hintOf(subject, state)
+  }
+  const resource = handle ?? object
+  const printedFacts = {
+    ...facts,
+    noun: nounOf(subject, side),
+    opened,
+    usedBy,
+    writtenBy,
+    ran: context !== undefined && active !== undefined && active > context.time,
+    enabled: settings.enabled,
+    pooled: object !== undefined && isPooled(object, entry),
+    filtered: resource !== undefined && isFiltered(resource)
+  }
+  Object.defineProperty(facts, 'toString', { value: () => textOf(printedFacts), enumerable: false })
+  printed.write(facts, printedFacts)
+  return inspectableReport(facts)
+}
+
+/** @param {PrintedHop} hop @returns {Hop} */
+function publicHop (hop) {
+  const copy = copyHop(hop)
+  return { ...copy, label: clean(copy.label) }
+}
+
+/** @param {Entry | undefined} entry */
+function lastWriter (entry) {
+  const writer = writerOf(entry)
+  if (writer === undefined) return undefined
+  const chain = hops(writer)
+  const agoMs = Math.max(0, queriedAt() - Number(entry?.writeTime))
+  return { at: placeOf(chain[0]?.lines ?? []), agoMs, hops: chain }
+}
+
+/**
+ * Returns the request on a connection now. http keeps it on the socket; undici reports it through its
+ * channels.
+ * @param {object} socket
+ * @param {Entry | undefined} entry
+ * @returns {{ request: string, hops: PrintedHop[] } | undefined}
+ */
+function userOf (socket, entry) {
+  const message = own(socket, '_httpMessage')
+  if (isObject(message)) {
+    const incoming = own(message, 'req')
+    const request = isObject(incoming) ? incoming : message
+    return { request: requestLabel(request), hops: hops(contextOf(request) ?? contextOfWaiting(request)) }
+  }
+  const use = entry?.use
+  if (use === undefined || use.isOver || use.request.deref() === undefined) return undefined
+  return { request: use.label, hops: hops(withoutOwnWork(use.context)) }
+}
+
+/** @param {(type: string) => boolean} isSelected @returns {Why[]} what is open now */
+const handles = (isSelected) => inspectableReports(list(isSelected).map(report))
+
+/**
+ * Reports on the same with pauses, in which the event loop may go on.
+ * @param {(type: string) => boolean} isSelected
+ * @returns {Generator<Why | undefined, void>} undefined: a pause
+ */
+function * open (isSelected) {
+  for (const subject of walk(isSelected)) yield subject && report(subject)
+}
+
+/** Returns the report of everything open, for a terminal. @param {(type: string) => boolean} isSelected */
+function summary (isSelected) {
+  startQuery()
+  return paint(summaryOf(handles(isSelected)))
+}
+
+/** Lists the handles of the child processes. */
+function processHandles () {
   const entries = registry.list().filter((entry) => entry.context.type === 'PROCESSWRAP')
   return entries.map((entry) => entry.resource.deref()).filter((handle) => handle !== undefined)
 }
@@ -212,11 +200,10 @@ function endsWithReported (subject) {
 
 /**
  * Returns the last activity of a resource, or of what runs over it: HTTP/2 and TLS read past the socket.
- * @param {Registry} registry
  * @param {Subject} subject
  * @returns {number | undefined} ms of the clock
  */
-function lastActive (registry, { object, handle, type, entry }) {
+function lastActive ({ object, handle, type, entry }) {
   if (type === 'UDPWRAP' || type === 'PROMISE' || type === 'REQUEST') return undefined
   const session = object === undefined ? undefined : hidden(object, 'session', 'kSession')
   const entries = [entry]
@@ -229,8 +216,8 @@ function lastActive (registry, { object, handle, type, entry }) {
   return times.length === 0 ? undefined : Math.max(...times)
 }
 
-/** @param {Registry} registry @param {object | undefined} promise @param {Context | undefined} context */
-function promiseState (registry, promise, context) {
+/** @param {object | undefined} promise @param {Context | undefined} context */
+function promiseState (promise, context) {
   if (promise === undefined || context === undefined) return undefined
   if (settlerOf(promise) !== undefined) return 'settled'
   return context.done || !registry.sawSettledSince(context.time) ? undefined : 'pending'
@@ -259,4 +246,4 @@ function cleaned (text) {
   return text === undefined ? undefined : clean(text)
 }
 
-module.exports = { createReports }
+module.exports = { handles, open, report, summary, why }

@@ -7,6 +7,8 @@ const { ASKED, AWAIT, kindCount, kindOf, resetKinds } = require('../context/kind
 const {
   AWAITED, CALLED, DETAILED, LIVE, ONE_SHOT, PARSER, PASSED, SPECIAL, TICK, TIMER
 } = require('../context/records')
+const { settings } = require('../settings')
+const capture = require('../stacks/capture')
 
 const KINDS = 10_000 // distinct type names; programs may make them up
 
@@ -16,47 +18,39 @@ calledTypes.delete('PROMISE')
 
 /** @typedef {import('../context/kinds').Kind} Kind */
 
-/**
- * @param {object} deps
- * @param {(type: string) => boolean} deps.isSelected the filter
- * @param {() => void} deps.forgetChains called when kinds are numbered again: chains hold the old numbers
- */
-function createKindTable ({ isSelected, forgetChains }) {
-  const table = {
-    /** @type {Map<string, Kind>} */
-    kinds: new Map(),
-    promise: kindOf('PROMISE', false),
-    awaited: kindOf(AWAIT, false),
-    tick: kindOf('TickObject', false),
+const table = {
+  /** @type {Map<string, Kind>} */
+  kinds: new Map(),
+  promise: kindOf('PROMISE', false),
+  awaited: kindOf(AWAIT, false),
+  tick: kindOf('TickObject', false),
 
-    /** @param {string} type of a connection @returns {number} of the kind of what is asked on it */
-    asked: (type) => (table.kinds.get(type + ASKED) ?? table.add(type + ASKED)).number,
+  /** @param {string} type of a connection @returns {number} of the kind of what is asked on it */
+  asked: (type) => (table.kinds.get(type + ASKED) ?? table.add(type + ASKED)).number,
 
-    /** @param {string} type @returns {Kind} */
-    add (type) {
-      if (kindCount() > KINDS) {
-        forgetChains() // first: they name kinds by number
-        resetKinds()
-        table.refill()
-      }
-      const kind = kindOf(type, isSelected(type === AWAIT ? 'PROMISE' : type))
-      kind.flags = flagsOf(kind)
-      kind.embedded = !calledTypes.has(type) && !kind.promise && !kind.tick && !kind.handle
-      kind.carried = kind.embedded || isCarried(type)
-      if (kind.carried) kind.special = true
-      table.kinds.set(type, kind)
-      return kind
-    },
-
-    /** Fills the table for another filter. */
-    refill () {
-      table.kinds = new Map()
-      table.promise = table.add('PROMISE')
-      table.awaited = table.add(AWAIT)
-      table.tick = table.add('TickObject')
+  /** @param {string} type @returns {Kind} */
+  add (type) {
+    if (kindCount() > KINDS) {
+      capture.reset() // first: they name kinds by number
+      resetKinds()
+      table.refill()
     }
+    const kind = kindOf(type, settings.isSelected(type === AWAIT ? 'PROMISE' : type))
+    kind.flags = flagsOf(kind)
+    kind.embedded = !calledTypes.has(type) && !kind.promise && !kind.tick && !kind.handle
+    kind.carried = kind.embedded || isCarried(type)
+    if (kind.carried) kind.special = true
+    table.kinds.set(type, kind)
+    return kind
+  },
+
+  /** Fills the table for another filter. */
+  refill () {
+    table.kinds = new Map()
+    table.promise = table.add('PROMISE')
+    table.awaited = table.add(AWAIT)
+    table.tick = table.add('TickObject')
   }
-  return table
 }
 
 /**
@@ -82,4 +76,4 @@ function flagsOf (kind) {
     (kind.type === 'HTTPINCOMINGMESSAGE' ? PARSER : 0)
 }
 
-module.exports = { createKindTable }
+module.exports = table

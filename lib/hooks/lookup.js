@@ -7,7 +7,8 @@ const { executionAsyncId, executionAsyncResource, triggerAsyncId } = require('no
 const records = require('../context/records')
 const { source } = require('../context/source')
 const { counterTag } = require('../context/tag')
-const { CURRENT_CAUSE, CURRENT_RUN, current, setCurrent } = require('../context/current')
+const { CURRENT_CAUSE, CURRENT_RUN, DEPTH, current, setCurrent } = require('../context/current')
+const registry = require('../handles/registry')
 
 const {
   MASK, SHIFT, IDS, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, FLAGS, COUNTED, LIVE, PASSED,
@@ -15,55 +16,50 @@ const {
 } = records
 
 /**
- * @param {object} deps
- * @param {import('../handles/registry').Registry} deps.registry
+ * Sets the current step to what runs while nothing is entered.
+ * @param {number} trigger async id of what causes the resource that is being made, 0: none is
  */
-function createLookup ({ registry }) {
-  /**
-   * Sets the current step to what runs while nothing is entered.
-   * @param {number} trigger async id of what causes the resource that is being made, 0: none is
-   */
-  function resolveCurrent (trigger) {
-    current[CURRENT_RUN] = 0
-    const id = executionAsyncId()
-    if (id === 1) return setCurrent(ROOT_CHAIN, 0, 0)
-    if (id !== 0) return resolveExecuting(id)
-    // Nothing executes: an accepted connection has its server as the trigger, which is the cause.
-    const record = trigger > 1 ? records.findResource(trigger) : undefined
-    if (record !== undefined) return setFromRecord(trigger << 1, record.words, record.offset)
-    const opener = registry.openerOf(trigger)
-    if (opener !== undefined) return setCurrent(opener.chain, opener.ref, 0)
-    // What loads a program with --import, before its first line, executes nothing either
-    setCurrent(source.startsWithHops ? ROOT_CHAIN : NO_CHAIN, 0, 0)
-  }
+function resolveCurrent (trigger) {
+  current[CURRENT_RUN] = 0
+  const id = executionAsyncId()
+  if (id === 1) return setCurrent(ROOT_CHAIN, 0, 0)
+  if (id !== 0) return resolveExecuting(id)
+  // Nothing executes: an accepted connection has its server as the trigger, which is the cause.
+  const record = trigger > 1 ? records.findResource(trigger) : undefined
+  if (record !== undefined) return setFromRecord(trigger << 1, record.words, record.offset)
+  const opener = registry.openerOf(trigger)
+  if (opener !== undefined) return setCurrent(opener.chain, opener.ref, 0)
+  // What loads a program with --import, before its first line, executes nothing either
+  setCurrent(source.startsWithHops ? ROOT_CHAIN : NO_CHAIN, 0, 0)
+}
 
-  /** @param {number} ref @param {Int32Array} words @param {number} offset */
-  function setFromRecord (ref, words, offset) {
-    const isPassed = (words[offset + FLAGS] & PASSED) !== 0
-    setCurrent(words[offset + CHAIN], isPassed ? words[offset + CAUSE] : ref, words[offset + SPAN])
-  }
+/** @param {number} ref @param {Int32Array} words @param {number} offset */
+function setFromRecord (ref, words, offset) {
+  const isPassed = (words[offset + FLAGS] & PASSED) !== 0
+  setCurrent(words[offset + CHAIN], isPassed ? words[offset + CAUSE] : ref, words[offset + SPAN])
+}
 
-  /**
-   * Resolves a resource that executes and was never entered: it was made before longstack was enabled.
-   * @param {number} id
-   */
-  function resolveExecuting (id) {
-    const ref = id << 1
-    const record = records.findResource(id) ?? records.findCarried(executionAsyncResource(), id)
-    if (record !== undefined) return setFromRecord(ref, record.words, record.offset)
-    recordEarly(id)
-    setCurrent(EARLY_CHAIN, ref, 0)
-  }
+/**
+ * Resolves a resource that executes and was never entered: it was made before longstack was enabled.
+ * @param {number} id
+ */
+function resolveExecuting (id) {
+  const ref = id << 1
+  const record = records.findResource(id) ?? records.findCarried(executionAsyncResource(), id)
+  if (record !== undefined) return setFromRecord(ref, record.words, record.offset)
+  recordEarly(id)
+  setCurrent(EARLY_CHAIN, ref, 0)
+}
 
-  return {
-    resolveCurrent,
+/** @returns {number} reference of the step that runs while nothing is entered */
+function resolveCause () {
+  resolveCurrent(0)
+  return current[CURRENT_CAUSE]
+}
 
-    /** @returns {number} reference of the step that runs while nothing is entered */
-    resolveCause () {
-      resolveCurrent(0)
-      return current[CURRENT_CAUSE]
-    }
-  }
+/** Resolves the current step, where no hook has entered one. */
+function resolve () {
+  if (current[DEPTH] === 0) resolveCurrent(0)
 }
 
 /** Records what executes, which was made before longstack was enabled. @param {number} id */
@@ -82,4 +78,4 @@ function recordEarly (id) {
   resources[offset + FLAGS] = counterTag.read(executionAsyncResource()) === undefined ? LIVE : LIVE | COUNTED
 }
 
-module.exports = { createLookup, recordEarly }
+module.exports = { recordEarly, resolve, resolveCause, resolveCurrent }

@@ -6,7 +6,13 @@
 //
 // Hot path: no object is made for an event; its numbers are written into that memory and the addon is called.
 
+const { now } = require('../context/clock')
+const { Context } = require('../context/context')
+const guard = require('../context/guard')
+const { kindOf } = require('../context/kinds')
 const { mistake } = require('../errors')
+const { loadBinding } = require('../stacks/binding')
+const capture = require('../stacks/capture')
 
 const INIT = 0
 const BEFORE = 1
@@ -30,89 +36,88 @@ const TYPES = 1000 // types whose numbers are cached; programs may make names up
  * @property {(id: number) => string | undefined} stack The frames behind the stack number of an event, a line
  *   each; undefined where they were dropped.
  *
- * @typedef {import('../context/context').Context} Context
  * @typedef {import('../reasons').EngineReason} EngineReason
  */
 
-/**
- * @param {object} deps
- * @param {() => { binding?: { hooks?: NativeBinding }, failure?: EngineReason }} deps.load loads the addon
- * @param {(id: number) => string | undefined} deps.stack
- */
-function createNativeHooks ({ load, stack }) {
-  const memory = new ArrayBuffer(BYTES)
-  const event = new Float64Array(memory, 0, 4)
-  const wants = new Uint32Array(memory, WANTS, 3)
-  /** @type {NativeBinding} */
-  let native
-  /** @type {NativeHooks | undefined} */
-  let handle
+const memory = new ArrayBuffer(BYTES)
+const event = new Float64Array(memory, 0, 4)
+const wants = new Uint32Array(memory, WANTS, 3)
+/** @type {NativeBinding} */
+let native
+/** @type {NativeHooks | undefined} */
+let handle
 
-  /** numbers by name @type {Map<string, number>} */
-  let types = new Map()
-  let lastType = ''
-  let lastNumber = 0
+/** numbers by name @type {Map<string, number>} */
+let types = new Map()
+let lastType = ''
+let lastNumber = 0
 
-  /** @param {string} type */
-  function numberOf (type) {
-    let number = types.get(type)
-    if (number === undefined) {
-      if (types.size >= TYPES) types = new Map()
-      number = native.type(type)
-      types.set(type, number)
-    }
-    lastType = type
-    lastNumber = number
-    return number
+/** @param {string} type */
+function numberOf (type) {
+  let number = types.get(type)
+  if (number === undefined) {
+    if (types.size >= TYPES) types = new Map()
+    number = native.type(type)
+    types.set(type, number)
   }
+  lastType = type
+  lastNumber = number
+  return number
+}
 
-  /** @param {Context} context */
-  function write (context) {
-    const { type } = context
-    event[0] = context.asyncId
-    event[1] = context.triggerAsyncId
-    event[2] = type === lastType ? lastNumber : numberOf(type)
-    event[3] = context.stack?.id ?? 0 // what the js engine keeps has no number
-  }
+/** @param {Context} context */
+function write (context) {
+  const { type } = context
+  event[0] = context.asyncId
+  event[1] = context.triggerAsyncId
+  event[2] = type === lastType ? lastNumber : numberOf(type)
+  event[3] = context.stack?.id ?? 0 // what the js engine keeps has no number
+}
 
-  return {
-    /** Callbacks for init, before and after, as counts; read before the functions below are called. */
-    wants,
+/** Callbacks for init, before and after, as counts; read before the functions below are called. */
 
-    /** @param {Context} context */
-    init (context) {
-      write(context)
-      native.init()
-    },
+/** @param {Context} context */
+function init (context) {
+  write(context)
+  native.init()
+}
 
-    /** @param {Context} context */
-    before (context) {
-      write(context)
-      native.before()
-    },
+/** @param {Context} context */
+function before (context) {
+  write(context)
+  native.before()
+}
 
-    /** @param {Context} context */
-    after (context) {
-      write(context)
-      native.after()
-    },
+/** @param {Context} context */
+function after (context) {
+  write(context)
+  native.after()
+}
 
-    /** Returns whether the program has read the handle. */
-    inUse: () => handle !== undefined,
+/** Returns whether the program has read the handle. */
+const inUse = () => handle !== undefined
 
-    /** Returns what users pass to their addon. @returns {NativeHooks} */
-    handle () {
-      if (handle !== undefined) return handle
-      const { binding, failure } = load()
-      const callbacks = binding?.hooks
-      if (callbacks === undefined) throw mistake('NOT_AVAILABLE', 'trace.nativeHooks', describe(failure))
-      native = callbacks
-      const api = native.share(memory) ? native.api() : undefined
-      if (api === undefined) throw mistake('NOT_AVAILABLE', 'trace.nativeHooks', 'out of memory')
-      handle = Object.freeze({ api, stack })
-      return handle
-    }
-  }
+/** Returns what users pass to their addon. @returns {NativeHooks} */
+function share () {
+  if (handle !== undefined) return handle
+  const loaded = capture.binding()
+  const { binding, failure } = loaded === undefined ? loadBinding() : { binding: loaded, failure: undefined }
+  const callbacks = binding?.hooks
+  if (callbacks === undefined) throw mistake('NOT_AVAILABLE', 'trace.nativeHooks', describe(failure))
+  native = callbacks
+  const api = native.share(memory) ? native.api() : undefined
+  if (api === undefined) throw mistake('NOT_AVAILABLE', 'trace.nativeHooks', 'out of memory')
+  handle = Object.freeze({ api, stack })
+  return handle
+}
+
+/** Returns the frames behind the number of a stack, a line each. @param {number} id */
+function stack (id) {
+  const held = capture.stackById(id)
+  if (held === undefined) return undefined
+  const holder = new Context(0, 0, kindOf('STACK', false), undefined, now())
+  holder.stack = held
+  return guard.run(() => require('../stacks/hops').describe(holder).lines.join('\n'))
 }
 
 /**
@@ -124,4 +129,4 @@ function describe (failure) {
   return require('../reasons').explain('engine', failure)
 }
 
-module.exports = { createNativeHooks, INIT, BEFORE, AFTER }
+module.exports = { AFTER, BEFORE, INIT, after, before, inUse, init, share, wants }

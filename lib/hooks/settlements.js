@@ -7,137 +7,118 @@
 // for a promise, so it looks at several: BATCH of them, or those that there are when a query comes, a span
 // ends, or an iteration of the event loop begins.
 //
-// V8 calls the hook of a promise that is rejected from C++, and where it terminates JavaScript in there it
-// ends the process, or forgets that the code is to end (NativeContext::RunPromiseHook in
-// src/objects/contexts.cc). Only functions that V8 has in C++ do not look whether they are to end. So while
-// code runs that may be terminated, the hook is one of those, Reflect.set: it keeps the promise that was
-// settled last, which is noted when the next one is made, and when a step begins or ends. What was settled in
-// between is not known to be.
+// While code runs that may be terminated: settled-hook.js.
 
 const { noteSettled } = require('../context/asks')
 const guard = require('../context/guard')
 const { contextAt, contextOf, root } = require('../context/context')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, MISSING, ORPHANED,
-  SETTLING, current
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, ORPHANED, current
 } = require('../context/current')
 const {
-  CAUSE, CHAIN, DETAIL, FLAGS, IDS, LIVE, MASK, NO_CHAIN, OWN_WORK_CHAIN, REF, SETTLED, SETTLED_RUN,
-  SETTLED_SPAN, SHIFT, ended, findRecord, findResource, isAsk, ids, promises, resources
+  CAUSE, CHAIN, DETAIL, FLAGS, IDS, LIVE, MASK, NO_CHAIN, OWN_WORK_CHAIN, PASSED, REF, SETTLED,
+  SETTLED_RUN, SETTLED_SPAN, SHIFT, SPAN, ended, findRecord, findResource, isAsk, ids, promises, resources
 } = require('../context/records')
 const { OnPromise } = require('../context/tag')
+const capture = require('../stacks/capture')
+const { failed } = require('./faults')
+const { resolveCause } = require('./lookup')
+const { emit } = require('./on')
+const orphans = require('./orphans')
 const { idOfTracked } = require('./promise-ids')
 
-const { set } = Reflect
-
+const NO_RECORD = { ref: 0, chain: 0, span: 0 }
 const BATCH = 8 // the addon looks at its arguments, without reading an array
 
+/** @type {any[]} */
+const pending = Array(BATCH).fill(undefined)
+const settlers = new Int32Array(BATCH)
+/** of the settlers: a message that is handled continues another chain than its port's */
+const chains = new Int32Array(BATCH)
+let count = 0
+
+/** Notes a promise that V8's own hooks report, before it has its state. @param {object} promise */
+function settlePromise (promise) {
+  try {
+    if (guard.inOwnWork) return
+    // No number: older than these hooks. It may be rejected all the same
+    const ref = OnPromise.read(promise) ?? 0
+    const offset = ((ref >> 1) & MASK) << SHIFT
+    if ((current[ATTENTION] & ORPHANED) !== 0) orphans.claim(ref)
+    const isOwnWork = promises[offset + CHAIN] === OWN_WORK_CHAIN
+    if (promises[offset + REF] !== ref) settleOlder(ref === 0 ? undefined : findRecord(ref), ref, 0)
+    else if (!isOwnWork) noteSettler(promises, offset)
+    addPending(promise)
+  } catch (error) {
+    failed(error)
+  }
+}
+
+/** The same where async_hooks reports promises. @param {any} promise */
+function settleResource (promise) {
+  try {
+    if (guard.inOwnWork) return
+    const id = idOfTracked(promise)
+    const offset = (id & MASK) << SHIFT
+    if ((current[ATTENTION] & ORPHANED) !== 0) orphans.claim(id << 1)
+    if (ids[offset >> IDS] !== id) settleOlder(findResource(id), id << 1, id)
+    else if (resources[offset + CHAIN] !== OWN_WORK_CHAIN) noteSettler(resources, offset)
+    if (capture.rejection !== undefined) addPending(promise)
+  } catch (error) {
+    failed(error)
+  }
+}
+
 /**
- * @param {object} deps
- * @param {import('../stacks/capture').Capture} deps.capture
- * @param {ReturnType<typeof import('./lookup').createLookup>} deps.lookup
- * @param {ReturnType<typeof import('./orphans').createOrphans>} deps.orphans
- * @param {import('../handles/registry').Registry} deps.registry
- * @param {import('./async-hooks').Listener} deps.listener
- * @param {(promise: object) => import('./async-hooks').PromiseRecord} deps.recordOf
+ * Keeps a promise until its state is read; it has none before this hook returns. The hot path.
+ * @param {object} promise
  */
-function createSettlements ({ capture, lookup, orphans, registry, listener, recordOf }) {
-  /** @type {any[]} */
-  const pending = Array(BATCH).fill(undefined)
-  const settlers = new Int32Array(BATCH)
-  /** of the settlers: a message that is handled continues another chain than its port's */
-  const chains = new Int32Array(BATCH)
-  let count = 0
+function addPending (promise) {
+  if (current[CURRENT_CHAIN] === OWN_WORK_CHAIN) return
+  if (count === BATCH) readPending()
+  pending[count] = promise
+  const isEntered = current[DEPTH] !== 0
+  chains[count] = isEntered ? current[CURRENT_CHAIN] : NO_CHAIN
+  settlers[count++] = isEntered ? current[CURRENT_CAUSE] : resolveCause()
+}
 
-  /** Notes a promise that V8's own hooks report, before it has its state. @param {object} promise */
-  function settlePromise (promise) {
-    try {
-      if (guard.inOwnWork) return
-      // No number: older than these hooks. It may be rejected all the same
-      const ref = OnPromise.read(promise) ?? 0
-      const offset = ((ref >> 1) & MASK) << SHIFT
-      if ((current[ATTENTION] & ORPHANED) !== 0) orphans.claim(ref)
-      const isOwnWork = promises[offset + CHAIN] === OWN_WORK_CHAIN
-      if (promises[offset + REF] !== ref) settleOlder(ref === 0 ? undefined : findRecord(ref), ref, 0)
-      else if (!isOwnWork) noteSettler(promises, offset)
-      addPending(promise)
-    } catch (error) {
-      listener.failed(error)
-    }
+/** Reads the states of the pending promises and reports the rejected ones. Runs no code of the program. */
+function readPending () {
+  if (count === 0) return
+  count = 0
+  const [p0, p1, p2, p3, p4, p5, p6, p7] = pending
+  const rejected = capture.rejected === undefined ? 0 : capture.rejected(p0, p1, p2, p3, p4, p5, p6, p7)
+  for (let i = 0; i < BATCH; i++) {
+    const promise = pending[i]
+    pending[i] = undefined
+    if ((rejected >> i & 1) !== 0) reportRejection(promise, settlers[i], chains[i])
   }
+}
 
-  /** The same where async_hooks reports promises. @param {any} promise */
-  function settleResource (promise) {
-    try {
-      if (guard.inOwnWork) return
-      const id = idOfTracked(promise)
-      const offset = (id & MASK) << SHIFT
-      if ((current[ATTENTION] & ORPHANED) !== 0) orphans.claim(id << 1)
-      if (ids[offset >> IDS] !== id) settleOlder(findResource(id), id << 1, id)
-      else if (resources[offset + CHAIN] !== OWN_WORK_CHAIN) noteSettler(resources, offset)
-      if (capture.rejection !== undefined) addPending(promise)
-    } catch (error) {
-      listener.failed(error)
-    }
+/**
+ * @param {object} promise
+ * @param {number} settler reference of the step that rejected it, 0: it has none, or is the main script
+ * @param {number} chain of that step
+ */
+function reportRejection (promise, settler, chain) {
+  const reason = capture.rejection?.(promise)
+  const byChain = chain === NO_CHAIN ? undefined : contextOf(chain, settler, 0)
+  const context = byChain ?? (settler === 0 ? root : contextAt(settler))
+  if (context !== undefined) emit('rejected', reason, context, recordOf(promise))
+}
+
+/** Reports all rejections up to now. */
+function read () {
+  try {
+    readPending()
+  } catch (error) {
+    failed(error)
   }
+}
 
-  /**
-   * Keeps a promise until its state is read; it has none before this hook returns. The hot path.
-   * @param {object} promise
-   */
-  function addPending (promise) {
-    if (current[CURRENT_CHAIN] === OWN_WORK_CHAIN) return
-    if (count === BATCH) readPending()
-    pending[count] = promise
-    const isEntered = current[DEPTH] !== 0
-    chains[count] = isEntered ? current[CURRENT_CHAIN] : NO_CHAIN
-    settlers[count++] = isEntered ? current[CURRENT_CAUSE] : lookup.resolveCause()
-  }
-
-  /** Reads the states of the pending promises and reports the rejected ones. Runs no code of the program. */
-  function readPending () {
-    if (count === 0) return
-    count = 0
-    const [p0, p1, p2, p3, p4, p5, p6, p7] = pending
-    const rejected = capture.rejected === undefined ? 0 : capture.rejected(p0, p1, p2, p3, p4, p5, p6, p7)
-    for (let i = 0; i < BATCH; i++) {
-      const promise = pending[i]
-      pending[i] = undefined
-      if ((rejected >> i & 1) !== 0) reportRejection(promise, settlers[i], chains[i])
-    }
-  }
-
-  /**
-   * @param {object} promise
-   * @param {number} settler reference of the step that rejected it, 0: it has none, or is the main script
-   * @param {number} chain of that step
-   */
-  function reportRejection (promise, settler, chain) {
-    const reason = capture.rejection?.(promise)
-    const byChain = chain === NO_CHAIN ? undefined : contextOf(chain, settler, 0)
-    const context = byChain ?? (settler === 0 ? root : contextAt(settler))
-    if (context !== undefined) listener.rejected(reason, context, recordOf(promise))
-  }
-
-  return {
-    last: createLastSettled({ capture, registry }),
-    settlePromise,
-    settleResource,
-
-    /** Reports all rejections up to now. */
-    read () {
-      try {
-        readPending()
-      } catch (error) {
-        listener.failed(error)
-      }
-    },
-
-    forget () {
-      count = 0
-      pending.fill(undefined)
-    }
-  }
+function forget () {
+  count = 0
+  pending.fill(undefined)
 }
 
 /** Notes in a promise's record which step settled it. @param {Int32Array} words @param {number} offset */
@@ -161,52 +142,13 @@ function settleOlder (record, ref, asyncId) {
   noteSettler(record.words, record.offset)
 }
 
-/**
- * Creates what keeps the promise that was settled last, while code runs that may be terminated.
- * @param {Pick<import('./async-hooks').AsyncParts, 'capture' | 'registry'>} deps
- */
-function createLastSettled ({ capture, registry }) {
-  const last = { promise: /** @type {object | undefined} */ (undefined) }
-  /** @type {(promise: object) => void} */
-  let settle = () => {}
-
-  /** Notes the promise that was settled last, in the current step. */
-  function read () {
-    const { promise } = last
-    last.promise = undefined
-    if (promise !== undefined) settle(promise)
-  }
-
-  return {
-    keep: /** @type {(promise: object) => void} */ (set.bind(undefined, last, 'promise')),
-    read,
-
-    /** Returns whether a promise may have been settled unseen since the event loop called last. */
-    misses: () => (current[ATTENTION] & MISSING) !== 0,
-
-    /**
-     * The same when a step is about to be entered. Where none was, Node does not say any more what executed.
-     */
-    readBeforeStep () {
-      if (current[DEPTH] === 0) last.promise = undefined
-      else read()
-    },
-
-    /** Code begins that may be terminated. @param {typeof settle} note notes a promise */
-    start (note) {
-      settle = note
-      current[ATTENTION] |= SETTLING | MISSING
-    },
-
-    /** Such code has ended; its step is not the current one any more. */
-    stop () {
-      registry.missSettled(capture.clock[0])
-      current[ATTENTION] &= ~SETTLING
-      last.promise = undefined
-    },
-
-    forget () { last.promise = undefined }
-  }
+/** Returns what is recorded of a promise. @param {any} promise @returns {import('./on').PromiseRecord} */
+function recordOf (promise) {
+  const record = findRecord(OnPromise.read(promise) ?? 0) ?? findResource(idOfTracked(promise))
+  if (record === undefined) return NO_RECORD
+  const { words, offset } = record
+  if ((words[offset + FLAGS] & PASSED) !== 0) return NO_RECORD
+  return { ref: words[offset + REF], chain: words[offset + CHAIN], span: words[offset + SPAN] }
 }
 
-module.exports = { createSettlements }
+module.exports = { forget, read, settlePromise, settleResource }

@@ -9,6 +9,9 @@
 const { Script } = require('node:vm')
 const guard = require('../context/guard')
 const { wrap } = require('../wrap')
+const { repair } = require('./installer')
+const { emit } = require('./on')
+const { endTerminable, startTerminable } = require('./settled-hook')
 
 const { apply, getPrototypeOf } = Reflect
 
@@ -31,43 +34,40 @@ function loadBuiltIns () {
   } catch {} // the stack is full
 }
 
-/**
- * @param {ReturnType<typeof import('./installer').createInstaller>} installer
- * @param {() => void} ran is called after a run that did not throw
- */
-function createTerminableRuns ({ startTerminable, endTerminable, repair }, ran) {
-  const owner = /** @type {object} */ (getPrototypeOf(Script.prototype))
-  /** @type {(() => boolean) | undefined} */
-  let unwrap
+const owner = /** @type {object} */ (getPrototypeOf(Script.prototype))
+/** @type {(() => boolean) | undefined} */
+let unwrap
 
-  /** @param {Function} method */
-  const make = (method) => ({
-    /** @this {any} */
-    runInContext () {
-      const saved = guard.save()
-      const isTerminable = arguments[TIMEOUT] > 0 || arguments[BREAK_ON_SIGINT] === true
-      if (isTerminable) guard.run(loadBuiltIns)
-      const isOutermost = isTerminable && startTerminable()
-      let hasReturned = false
-      try {
-        const value = apply(method, this, arguments)
-        hasReturned = true
-        ran()
-        return value
-      } finally { // not `catch`: a message would tell of this line
-        if (isTerminable) endTerminable(isOutermost) // in its step
-        if (!hasReturned) {
-          guard.restore(saved)
-          if (isTerminable) repair()
-        }
+/** @param {Function} method */
+const make = (method) => ({
+  /** @this {any} */
+  runInContext () {
+    const saved = guard.save()
+    const isTerminable = arguments[TIMEOUT] > 0 || arguments[BREAK_ON_SIGINT] === true
+    if (isTerminable) guard.run(loadBuiltIns)
+    const isOutermost = isTerminable && startTerminable()
+    let hasReturned = false
+    try {
+      const value = apply(method, this, arguments)
+      hasReturned = true
+      emit('contextRan')
+      return value
+    } finally { // not `catch`: a message would tell of this line
+      if (isTerminable) endTerminable(isOutermost) // in its step
+      if (!hasReturned) {
+        guard.restore(saved)
+        if (isTerminable) repair()
       }
     }
-  }).runInContext
-
-  return {
-    enable () { unwrap ??= wrap(owner, 'runInContext', make) },
-    disable () { if (unwrap?.()) unwrap = undefined }
   }
+}).runInContext
+
+function enable () {
+  unwrap ??= wrap(owner, 'runInContext', make)
 }
 
-module.exports = { createTerminableRuns }
+function disable () {
+  if (unwrap?.()) unwrap = undefined
+}
+
+module.exports = { disable, enable }

@@ -57,9 +57,10 @@ function takeVariable () {
 }
 
 /**
+ * Has the chain of what made this thread or process come before its own.
  * @param {import('../context/context').Context & { carried?: any }} root the first context of this thread
  */
-function createThreadLayer (root) {
+function carryChain (root) {
   takeBackChain()
   if (isForThisThread(inherited)) {
     root.carried = olderBy(originMs - inherited.at, inherited.hops)
@@ -67,30 +68,31 @@ function createThreadLayer (root) {
     const passed = require('../stacks/passed-chain').decodeChain(inheritedText)
     if (passed !== undefined) root.carried = olderBy(originMs - passed.at, passed.hops)
   }
+}
 
-  return {
-    /** Returns what the thread that made this one has passed. @returns {Passed | undefined} */
-    inherited: () => isForThisThread(inherited) ? inherited : undefined,
+/** Returns what the thread that made this one has passed. @returns {Passed | undefined} */
+function inheritedChain () {
+  takeBackChain()
+  return isForThisThread(inherited) ? inherited : undefined
+}
 
-    /**
-     * A worker is being made in the running context.
-     * @param {{ threadId?: number }} handle which gets its number after this call
-     * @param {import('../stacks/chain').PrintedHop[]} hops that led here
-     * @param {SharedArrayBuffer | undefined} memory
-     */
-    starting (handle, hops, memory) {
-      const { setEnvironmentData, threadId: from } = require('node:worker_threads')
-      const passed = {
-        from,
-        memory,
-        get threadId () { return handle.threadId }, // read when the worker's copy is made
-        at: originMs + now(),
-        hops: hops.map((hop) => hop.pid === undefined ? { ...hop, origin: 'worker' } : hop)
-      }
-      setEnvironmentData(KEY, /** @type {any} */ (passed))
-      isPassed = true
-    }
+/**
+ * A worker is being made in the running context.
+ * @param {{ threadId?: number }} handle which gets its number after this call
+ * @param {import('../stacks/chain').PrintedHop[]} hops that led here
+ * @param {SharedArrayBuffer | undefined} memory
+ */
+function passChain (handle, hops, memory) {
+  const { setEnvironmentData, threadId: from } = require('node:worker_threads')
+  const passed = {
+    from,
+    memory,
+    get threadId () { return handle.threadId }, // read when the worker's copy is made
+    at: originMs + now(),
+    hops: hops.map((hop) => hop.pid === undefined ? { ...hop, origin: 'worker' } : hop)
   }
+  setEnvironmentData(KEY, /** @type {any} */ (passed))
+  isPassed = true
 }
 
 /**
@@ -115,4 +117,4 @@ function takeBackChain () {
   setEnvironmentData(KEY, undefined) // else workers of this one inherit it
 }
 
-module.exports = { VARIABLE, createThreadLayer, isMainThread, takeBackChain }
+module.exports = { VARIABLE, carryChain, inheritedChain, isMainThread, passChain, takeBackChain }

@@ -9,20 +9,23 @@ const guard = require('../context/guard')
 const records = require('../context/records')
 const { contextAt, contextOfId } = require('../context/context')
 const { createTag } = require('../context/tag')
-const { INIT, BEFORE, AFTER } = require('./native-hooks')
+const { CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, current } = require('../context/current')
+const { afterResource, beforeResource, initResource } = require('./events')
+const { failed, runGuarded } = require('./faults')
+const native = require('./native-hooks')
 
+const { INIT, BEFORE, AFTER } = native
 const { CHAIN, FLAGS, PASSED, FIRST_CHAIN } = records
 
 /**
  * @typedef {import('../context/context').Context} Context
  * @typedef {import('node:async_hooks').AsyncResource} AsyncResource
- * @typedef {import('./async-hooks').Hook} Hook
  * @typedef {'init' | 'before' | 'after'} Stage
  *
- * @typedef {object} RecordingHooks
- * @property {(asyncId: number, type: string, trigger: number, resource: any) => void} init
- * @property {(asyncId: number) => void} before
- * @property {(asyncId: number) => void} after
+ * @typedef {object} Hook whose functions throw nothing
+ * @property {(context: Context) => void} [init]
+ * @property {(context: Context) => void} [before]
+ * @property {(context: Context) => void} [after]
  */
 
 /**
@@ -31,115 +34,107 @@ const { CHAIN, FLAGS, PASSED, FIRST_CHAIN } = records
  */
 const resourceTag = createTag()
 
+const { wants } = native
+/** hooks of users, in order; replaced, never mutated @type {Hook[]} */
+let listeners = []
+
+/** @param {number} asyncId @param {string} type @param {number} trigger @param {any} resource */
+function init (asyncId, type, trigger, resource) {
+  initResource(asyncId, type, trigger, resource)
+  if (!guard.inOwnWork) reportInit(asyncId, resource)
+}
+
+/** @param {number} asyncId @param {object} resource */
+function reportInit (asyncId, resource) {
+  try {
+    if (!isSelected(asyncId)) return
+    const context = contextOfId(asyncId)
+    if (context === undefined) return
+    resourceTag.write(resource, context)
+    runGuarded(() => {
+      if (wants[INIT] !== 0) native.init(context)
+      callListeners('init', context)
+    })
+  } catch (error) {
+    failed(error)
+  }
+}
+
+/** @param {object} resource @param {'before' | 'after'} stage */
+function reportCallback (resource, stage) {
+  try {
+    if (guard.inOwnWork) return
+    const context = resourceTag.read(resource) ?? contextFromBefore()
+    if (context === undefined || context.ref !== current[CURRENT_REF]) return // its init was not reported
+    resourceTag.write(resource, context)
+    runGuarded(() => {
+      if (wants[stage === 'before' ? BEFORE : AFTER] !== 0) native[stage](context)
+      callListeners(stage, context)
+    })
+  } catch (error) {
+    failed(error)
+  }
+}
+
+/** Returns what runs now, if it was recorded before there were hooks. @returns {Context | undefined} */
+function contextFromBefore () {
+  return isCurrentRecorded() ? contextAt(current[CURRENT_REF]) : undefined
+}
+
+/** @param {Stage} stage @param {Context} context */
+function callListeners (stage, context) {
+  if (listeners.length === 0) return
+  measure(stage, context.ensureExtra())
+  // The list is replaced where a callback changes it
+  const present = listeners
+  const wasInHook = guard.mayBeInHook
+  guard.mayBeInHook = true
+  for (const hook of present) {
+    if (listeners === present || listeners.includes(hook)) hook[stage]?.(context)
+  }
+  guard.mayBeInHook = wasInHook
+}
+
+/** @param {number} asyncId */
+function before (asyncId) {
+  beforeResource(asyncId)
+  reportCallback(executionAsyncResource(), 'before')
+}
+
+/** @param {number} asyncId */
+function after (asyncId) {
+  if (current[CURRENT_REF] === asyncId << 1) reportCallback(executionAsyncResource(), 'after')
+  afterResource(asyncId)
+}
+
 /**
- * @param {object} deps
- * @param {RecordingHooks} deps.hooks
- * @param {import('./async-hooks').AsyncParts} deps.parts
- * @param {import('./async-hooks').Listener} deps.listener
- * @param {(work: () => void) => void} deps.runGuarded
- * @param {() => number} deps.currentRef reference of what was entered last
- * @param {() => boolean} deps.isCurrentRecorded
+ * Enters a resource that Node does not enter.
+ * @param {AsyncResource} resource
+ * @returns {() => void} leaves it
  */
-function createUserHooks ({ hooks, parts, listener, runGuarded, currentRef, isCurrentRecorded }) {
-  const native = parts.nativeHooks()
-  const { wants } = native
-  /** hooks of users, in order; replaced, never mutated @type {Hook[]} */
-  let listeners = []
-
-  /** @param {number} asyncId @param {string} type @param {number} trigger @param {any} resource */
-  function init (asyncId, type, trigger, resource) {
-    hooks.init(asyncId, type, trigger, resource)
-    if (!guard.inOwnWork) reportInit(asyncId, resource)
+function enter (resource) {
+  const asyncId = resource.asyncId()
+  beforeResource(asyncId)
+  reportCallback(resource, 'before')
+  return () => {
+    if (current[CURRENT_REF] === asyncId << 1) reportCallback(resource, 'after')
+    afterResource(asyncId)
   }
+}
 
-  /** @param {number} asyncId @param {object} resource */
-  function reportInit (asyncId, resource) {
-    try {
-      if (!isSelected(asyncId)) return
-      const context = contextOfId(asyncId)
-      if (context === undefined) return
-      resourceTag.write(resource, context)
-      runGuarded(() => {
-        if (wants[INIT] !== 0) native.init(context)
-        callListeners('init', context)
-      })
-    } catch (error) {
-      listener.failed(error)
-    }
-  }
+/** Other addons may come at any time once they have asked, and do not say when they go. */
+const areWanted = () => listeners.length > 0 || native.inUse()
 
-  /** @param {object} resource @param {'before' | 'after'} stage */
-  function reportCallback (resource, stage) {
-    try {
-      if (guard.inOwnWork) return
-      const context = resourceTag.read(resource) ?? contextFromBefore()
-      if (context === undefined || context.ref !== currentRef()) return // its init was not reported
-      resourceTag.write(resource, context)
-      runGuarded(() => {
-        if (wants[stage === 'before' ? BEFORE : AFTER] !== 0) native[stage](context)
-        callListeners(stage, context)
-      })
-    } catch (error) {
-      listener.failed(error)
-    }
-  }
+/** @param {Hook[]} hooks of users, in order */
+function setListeners (hooks) {
+  listeners = hooks
+}
 
-  /** Returns what runs now, if it was recorded before there were hooks. @returns {Context | undefined} */
-  function contextFromBefore () {
-    return isCurrentRecorded() ? contextAt(currentRef()) : undefined
-  }
-
-  /** @param {Stage} stage @param {Context} context */
-  function callListeners (stage, context) {
-    if (listeners.length === 0) return
-    measure(stage, context.ensureExtra())
-    // The list is replaced where a callback changes it
-    const present = listeners
-    const wasInHook = guard.mayBeInHook
-    guard.mayBeInHook = true
-    for (const hook of present) {
-      if (listeners === present || listeners.includes(hook)) listener.callHook(hook, stage, context)
-    }
-    guard.mayBeInHook = wasInHook
-  }
-
-  return {
-    init,
-
-    /** @param {number} asyncId */
-    before (asyncId) {
-      hooks.before(asyncId)
-      reportCallback(executionAsyncResource(), 'before')
-    },
-
-    /** @param {number} asyncId */
-    after (asyncId) {
-      if (currentRef() === asyncId << 1) reportCallback(executionAsyncResource(), 'after')
-      hooks.after(asyncId)
-    },
-
-    /**
-     * Enters a resource that Node does not enter.
-     * @param {AsyncResource} resource
-     * @returns {() => void} leaves it
-     */
-    enter (resource) {
-      const asyncId = resource.asyncId()
-      hooks.before(asyncId)
-      reportCallback(resource, 'before')
-      return () => {
-        if (currentRef() === asyncId << 1) reportCallback(resource, 'after')
-        hooks.after(asyncId)
-      }
-    },
-
-    hasListeners: () => listeners.length > 0,
-
-    /** @param {Hook[]} hooks of users, in order */
-    setListeners (hooks) {
-      listeners = hooks
-    }
-  }
+/** Returns whether the current step, or the request in it, has a record of its own. */
+function isCurrentRecorded () {
+  const cause = current[CURRENT_CAUSE]
+  const isRecorded = cause === current[CURRENT_REF] || records.isApart(cause)
+  return isRecorded && current[CURRENT_CHAIN] >= FIRST_CHAIN
 }
 
 /** @param {number} asyncId @returns {boolean} whether the resource has a record of its own */
@@ -170,4 +165,4 @@ function measure (stage, extra) {
   extra.since = time
 }
 
-module.exports = { createUserHooks }
+module.exports = { after, areWanted, before, enter, init, setListeners }

@@ -4,14 +4,21 @@
 // connections of a server; connection.js handles one connection. Servers and sockets are held weakly, or by
 // what hangs on them: a server that is collected takes its transforms along.
 
+const { contextTag } = require('../context/context')
 const guard = require('../context/guard')
 const { mistake } = require('../errors')
+const { currentContext } = require('../hooks/current-step')
+const { failed } = require('../hooks/faults')
+const { handleOf, idOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
+const channels = require('../requests/channels')
+const { presentLines } = require('../stacks/present')
 const { clean } = require('../text')
-const { messageOf } = require('../warnings')
+const { messageOf, warn } = require('../warnings')
 const { Connection } = require('./connection')
 const { connectionsOf, speaksHttp1 } = require('./http1-servers')
 const { hasName, unwrapListeners, wrapListener } = require('./listener-wrappers')
+const { connections } = require('./transforms')
 
 const { apply } = Reflect
 const EVENTS = ['connection', 'secureConnection']
@@ -69,131 +76,131 @@ class InterceptedServer {
   }
 }
 
+/** @type {WeakMap<object, InterceptedServer>} */
+const servers = new WeakMap()
+
+channels.subscribe([['http.server.request.start', ({ socket }) => {
+  const context = currentContext()
+  if (context?.type === 'HTTPINCOMINGMESSAGE') noteNames(context, connections.get(socket)?.names)
+}]])
+
+/** @type {import('./connection').ReportFailure} */
+function reportFailure ({ name }, failure) {
+  const error = mistake('INTERCEPT', name, failure)
+  if ('threw' in failure) {
+    Object.defineProperty(error, 'cause', { value: failure.threw, writable: true, configurable: true })
+  }
+  // Formatted here, the stack leads to this connection for sure.
+  String(error.stack)
+  guard.run(() => warn('INTERCEPT', `${messageOf(error)} Its connection was closed; the server goes on.`))
+  return error
+}
+
 /**
- * @param {object} deps
- * @param {(code: string, message: string) => void} deps.warn
- * @param {(error: unknown) => void} deps.failed
- * @param {(socket: object, names: string | undefined) => void} deps.named called when the transforms of a
- *   connection change
+ * Intercepts a connection, if it is one of HTTP/1.
+ * @param {InterceptedServer} served
+ * @param {object} socket
  */
-function createIntercepts ({ warn, failed, named }) {
-  /** @type {WeakMap<object, InterceptedServer>} */
-  const servers = new WeakMap()
-  /** @type {WeakMap<object, Connection>} */
-  const connections = new WeakMap()
+function adopt (served, socket) {
+  const connection = new Connection(socket, served, reportFailure)
+  if (!connection.isHttp1) return
+  served.add(socket, connection)
+  nameConnection(socket, served.names)
+}
 
-  /** @type {import('./connection').ReportFailure} */
-  function reportFailure ({ name }, failure) {
-    const error = mistake('INTERCEPT', name, failure)
-    if ('threw' in failure) {
-      Object.defineProperty(error, 'cause', { value: failure.threw, writable: true, configurable: true })
+/**
+ * Intercepts the connections that a server accepts from now on.
+ * @param {InterceptedServer} served
+ * @param {object} server
+ */
+function listen (served, server) {
+  /** @type {import('./listener-wrappers').Replacement} */
+  const replacement = (original, self, args) => {
+    const result = apply(original, self, args)
+    try {
+      if (served.interceptors.length > 0 && isObject(args[0])) adopt(served, args[0])
+    } catch (error) {
+      failed(error)
     }
-    // Formatted here, the stack leads to this connection for sure.
-    String(error.stack)
-    guard.run(() => warn('INTERCEPT', `${messageOf(error)} Its connection was closed; the server goes on.`))
-    return error
+    return result
   }
+  const wrap = (/** @type {(listener: Function) => boolean} */ matches) => {
+    let isWrapped = false
+    for (const event of EVENTS) {
+      while (wrapListener(server, event, matches, replacement) !== undefined) isWrapped = true
+    }
+    return isWrapped
+  }
+  // Else a library has replaced Node's listener by one that calls it.
+  if (!wrap(hasName('connectionListener'))) wrap(() => true)
+}
 
+/** @param {InterceptedServer | undefined} served @param {Interceptor | undefined} interceptor */
+function remove (served, interceptor) {
+  if (served === undefined || interceptor === undefined) return
+  if (!served.interceptors.includes(interceptor)) return
+  const later = served.interceptors.slice(served.interceptors.indexOf(interceptor) + 1)
+  served.set(served.interceptors.filter((candidate) => candidate !== interceptor))
+  const isLast = served.interceptors.length === 0
+  const server = served.server.deref()
+  if (server !== undefined && isLast) for (const event of EVENTS) unwrapListeners(server, event)
   /**
-   * Intercepts a connection, if it is one of HTTP/1.
-   * @param {InterceptedServer} served
-   * @param {object} socket
+   * thrown by request handlers that were given what had been held back
+   * @type {Array<{ error: unknown }>}
    */
-  function adopt (served, socket) {
-    const connection = new Connection(socket, served, reportFailure)
-    if (!connection.isHttp1) return
-    served.add(socket, connection)
-    named(socket, served.names)
-  }
-
-  /**
-   * Intercepts the connections that a server accepts from now on.
-   * @param {InterceptedServer} served
-   * @param {object} server
-   */
-  function listen (served, server) {
-    /** @type {import('./listener-wrappers').Replacement} */
-    const replacement = (original, self, args) => {
-      const result = apply(original, self, args)
-      try {
-        if (served.interceptors.length > 0 && isObject(args[0])) adopt(served, args[0])
-      } catch (error) {
-        failed(error)
-      }
-      return result
+  const thrown = []
+  for (const { socket, connection } of served.open()) {
+    try {
+      connection.flushRemoved(interceptor, later)
+    } catch (error) {
+      thrown.push({ error })
     }
-    const wrap = (/** @type {(listener: Function) => boolean} */ matches) => {
-      let isWrapped = false
-      for (const event of EVENTS) {
-        while (wrapListener(server, event, matches, replacement) !== undefined) isWrapped = true
-      }
-      return isWrapped
-    }
-    // Else a library has replaced Node's listener by one that calls it.
-    if (!wrap(hasName('connectionListener'))) wrap(() => true)
+    if (isLast) connection.restore()
+    nameConnection(socket, served.names)
   }
+  if (thrown.length > 0) throw thrown[0].error
+}
 
-  /** @param {InterceptedServer | undefined} served @param {Interceptor | undefined} interceptor */
-  function remove (served, interceptor) {
-    if (served === undefined || interceptor === undefined) return
-    if (!served.interceptors.includes(interceptor)) return
-    const later = served.interceptors.slice(served.interceptors.indexOf(interceptor) + 1)
-    served.set(served.interceptors.filter((candidate) => candidate !== interceptor))
-    const isLast = served.interceptors.length === 0
-    const server = served.server.deref()
-    if (server !== undefined && isLast) for (const event of EVENTS) unwrapListeners(server, event)
-    /**
-     * thrown by request handlers that were given what had been held back
-     * @type {Array<{ error: unknown }>}
-     */
-    const thrown = []
-    for (const { socket, connection } of served.open()) {
-      try {
-        connection.flushRemoved(interceptor, later)
-      } catch (error) {
-        thrown.push({ error })
-      }
-      if (isLast) connection.restore()
-      named(socket, served.names)
-    }
-    if (thrown.length > 0) throw thrown[0].error
+/**
+ * Has the chunks of a server's connections go through a transform.
+ * @param {unknown} server
+ * @param {import('./connection').Transform} transform
+ * @param {Function} above the caller's frames start below this function
+ * @returns {() => void} removes it
+ */
+function intercept (server, transform, above) {
+  const at = presentLines(above)[0]?.trim()
+  if (!speaksHttp1(server)) throw mistake('INVALID_SERVER', server)
+  const served = servers.get(server) ?? new InterceptedServer(server, connections)
+  servers.set(server, served)
+  const interceptor = { transform, name: nameOf(transform), at }
+  const isFirst = served.interceptors.length === 0
+  served.set([...served.interceptors, interceptor])
+  if (isFirst) {
+    listen(served, server)
+    for (const socket of connectionsOf(server)) adopt(served, socket)
   }
+  for (const { socket } of served.open()) nameConnection(socket, served.names)
+  // A program that keeps the returned function keeps neither the server nor what the transform
+  // references.
+  const [servedRef, interceptorRef] = [new WeakRef(served), new WeakRef(interceptor)]
+  return () => remove(servedRef.deref(), interceptorRef.deref())
+}
 
-  return {
-    /**
-     * @param {unknown} server
-     * @param {import('./connection').Transform} transform
-     * @param {string | undefined} at place of that call
-     * @returns {() => void} removes it
-     */
-    add (server, transform, at) {
-      if (!speaksHttp1(server)) throw mistake('INVALID_SERVER', server)
-      const served = servers.get(server) ?? new InterceptedServer(server, connections)
-      servers.set(server, served)
-      const interceptor = { transform, name: nameOf(transform), at }
-      const isFirst = served.interceptors.length === 0
-      served.set([...served.interceptors, interceptor])
-      if (isFirst) {
-        listen(served, server)
-        for (const socket of connectionsOf(server)) adopt(served, socket)
-      }
-      for (const { socket } of served.open()) named(socket, served.names)
-      // A program that keeps the returned function keeps neither the server nor what the transform
-      // references.
-      const [servedRef, interceptorRef] = [new WeakRef(served), new WeakRef(interceptor)]
-      return () => remove(servedRef.deref(), interceptorRef.deref())
-    },
+/**
+ * Lets a connection's own hop name its transforms.
+ * @param {object} socket
+ * @param {string | undefined} names
+ */
+function nameConnection (socket, names) {
+  const handle = handleOf(socket)
+  const context = handle === undefined ? undefined : contextTag.read(handle)
+  if (handle !== undefined && context?.asyncId === idOf(handle)) noteNames(context, names)
+}
 
-    /** Returns the transforms of a connection as a label shows them. @param {object} socket */
-    names: (socket) => connections.get(socket)?.names,
-
-    /**
-     * Returns the transforms of a connection as a report shows them.
-     * @param {object} socket
-     * @returns {Array<{ name: string, at: string | undefined }>}
-     */
-    through: (socket) => (connections.get(socket)?.interceptors ?? []).map(({ name, at }) => ({ name, at }))
-  }
+/** @param {import('../context/context').Context | undefined} context @param {string | undefined} names */
+function noteNames (context, names) {
+  if (context !== undefined && context.detail !== names) context.detail = names
 }
 
 /** @param {Function} transform */
@@ -209,4 +216,4 @@ function namesOf (interceptors) {
   return interceptors.length > MAX_NAMES ? `${names} and ${interceptors.length - MAX_NAMES} more` : names
 }
 
-module.exports = { createIntercepts }
+module.exports = { intercept }

@@ -40,7 +40,7 @@ function record ({ file, seconds = MAX_SECONDS, samples }) {
     fs.renameSync(`${file}.part`, file) // what reads it finds the whole
   }
 
-  const finish = () => guard.run(() => write(tracer.wiring.profiles?.finish()))
+  const finish = () => guard.run(() => write(tracer.finishProfile()))
 
   guard.run(() => {
     trace.profile({ seconds, samples }).then((profile) => guard.run(() => {

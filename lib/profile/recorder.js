@@ -6,6 +6,11 @@
 const guard = require('../context/guard')
 const { OWN_WORK_CHAIN } = require('../context/records')
 const { mistake } = require('../errors')
+const { describeChain } = require('../format/chain-texts')
+const { logSteps } = require('../hooks/current-step')
+const { servedRequests } = require('../hooks/served')
+const channels = require('../requests/channels')
+const { settings } = require('../settings')
 const { CpuProfiler, CpuTotals } = require('./cpu-samples')
 const { createProfile } = require('./profile')
 const { RESUMED, StepLog } = require('./step-log')
@@ -15,73 +20,58 @@ const SLICE_MS = 10_000 // after which V8's profiler is emptied
 const CAPACITY = 1 << 13 // entries of the log
 const SAMPLED_CAPACITY = 1 << 19 // the same where samples are joined with them: 8 MB
 
+/** @typedef {import('./profile').Profile} Profile */
+
+/** @type {ReturnType<typeof createRecording> | undefined} */
+let recording
+
 /**
- * @typedef {import('./profile').Profile} Profile
- *
- * @typedef {object} RecorderParts
- * @property {(log: StepLog | undefined) => void} logSteps
- * @property {(request: number) => string | undefined} routeOf returns the name of a request, by reference
- * @property {() => () => void} watchResponses has routes read as requests end; returns what stops it
- * @property {import('./profile').Describer} describe
- * @property {() => string[]} lacks returns what a profile lacks under the options in force, as sentences
+ * Records a profile of this thread.
+ * @param {{ seconds: number, samples: boolean }} options
+ * @returns {Promise<Profile>} resolves when the time is over, the program has nothing left to do, or
+ *   `finish` was called
  */
-
-/** @param {RecorderParts} parts */
-function createProfileRecorder (parts) {
-  /** @type {ReturnType<typeof createRecording> | undefined} */
-  let recording
-
-  return {
-    /**
-     * Records a profile of this thread.
-     * @param {{ seconds: number, samples: boolean }} options
-     * @returns {Promise<Profile>} resolves when the time is over, the program has nothing left to do, or
-     *   `finish` was called
-     */
-    record ({ seconds, samples }) {
-      if (recording !== undefined) throw mistake('PROFILE_RUNS')
-      return new Promise((resolve, reject) => {
-        const finish = () => guard.run(() => {
-          try {
-            const profile = end()
-            resolve(profile)
-            return profile
-          } catch (error) {
-            reject(error)
-          }
-        })
-        recording = createRecording(parts, samples, finish)
-        const timer = setTimeout(finish, seconds * 1000).unref()
-        process.on('beforeExit', finish)
-        recording.onEnd.push(() => clearTimeout(timer), () => process.off('beforeExit', finish))
-      })
-
-      /** @returns {Profile} */
-      function end () {
-        const ended = /** @type {NonNullable<typeof recording>} */ (recording)
-        recording = undefined
-        return ended.end()
+function record ({ seconds, samples }) {
+  if (recording !== undefined) throw mistake('PROFILE_RUNS')
+  return new Promise((resolve, reject) => {
+    const finish = () => guard.run(() => {
+      try {
+        const profile = end()
+        resolve(profile)
+        return profile
+      } catch (error) {
+        reject(error)
       }
-    },
+    })
+    recording = createRecording(samples, finish)
+    const timer = setTimeout(finish, seconds * 1000).unref()
+    process.on('beforeExit', finish)
+    recording.onEnd.push(() => clearTimeout(timer), () => process.off('beforeExit', finish))
+  })
 
-    /**
-     * Ends the profile that is on: its promise resolves.
-     * @returns {Profile | undefined} undefined if none is on
-     */
-    finish: () => recording?.finish()
+  /** @returns {Profile} */
+  function end () {
+    const ended = /** @type {NonNullable<typeof recording>} */ (recording)
+    recording = undefined
+    return ended.end()
   }
 }
 
 /**
+ * Ends the profile that is on: its promise resolves.
+ * @returns {Profile | undefined} undefined if none is on
+ */
+const finish = () => recording?.finish()
+
+/**
  * Starts to record.
- * @param {RecorderParts} parts
  * @param {boolean} withSamples
  * @param {() => Profile | undefined} finish
  */
-function createRecording (parts, withSamples, finish) {
+function createRecording (withSamples, finish) {
   const startUnixMs = Date.now()
   const cpuBefore = process.cpuUsage()
-  const totals = new Totals(parts.routeOf)
+  const totals = new Totals(nameOf)
   const cpu = withSamples ? new CpuTotals() : undefined
   const { profiler, failure } = withSamples ? startProfiler() : { profiler: undefined, failure: undefined }
   const log = new StepLog(profiler === undefined ? CAPACITY : SAMPLED_CAPACITY, {
@@ -90,8 +80,8 @@ function createRecording (parts, withSamples, finish) {
   }, profiler !== undefined)
   const slices = profiler === undefined ? undefined : setInterval(() => guard.run(sliceNow), SLICE_MS).unref()
   /** what is done when it ends */
-  const onEnd = [parts.watchResponses(), () => clearInterval(slices), () => parts.logSteps(undefined)]
-  parts.logSteps(log)
+  const onEnd = [watchResponses(), () => clearInterval(slices), () => logSteps(undefined)]
+  logSteps(log)
 
   /** Adds up all entries but the last, which goes on, and forgets them. */
   function addUp () {
@@ -133,11 +123,25 @@ function createRecording (parts, withSamples, finish) {
         cpuSeconds: (user + system) / 1e6,
         totals,
         cpu: profiler === undefined ? undefined : cpu,
-        describe: parts.describe,
-        lacks: failure === undefined ? parts.lacks() : [...parts.lacks(), failure]
+        describe: describeChain,
+        lacks: failure === undefined ? lacks() : [...lacks(), failure]
       })
     }
   }
+}
+
+/** Returns the name of a request, by reference. @param {number} request */
+const nameOf = (request) => servedRequests().routeOf(request) ?? servedRequests().nameOf(request)
+
+/** Has routes read as requests end; returns what stops that. */
+const watchResponses = () => channels.subscribe([['http.server.response.finish', servedRequests().answered]])
+
+/** Returns what a profile lacks under the options in force, as sentences. */
+function lacks () {
+  const { filter } = settings.options
+  if (filter.length === 1 && filter[0] === '*') return []
+  return [`The filter ${filter.join(',')} leaves resources out: what they run counts for the chain that ` +
+    'made them.']
 }
 
 /** @returns {{ profiler: CpuProfiler | undefined, failure: string | undefined }} */
@@ -152,4 +156,4 @@ function startProfiler () {
   }
 }
 
-module.exports = { createProfileRecorder }
+module.exports = { finish, record }

@@ -7,6 +7,9 @@
 // and what it passes as options, arguments or environment is copied, never changed.
 
 const path = require('node:path')
+const { contextTag } = require('../context/context')
+const guard = require('../context/guard')
+const { VARIABLE } = require('../hooks/threads')
 const { isObject, own } = require('../objects')
 const { wrap } = require('../wrap')
 const { inheritedFlags, isSafeName, scriptOf, textsOf } = require('./command-line')
@@ -27,61 +30,64 @@ const commandFile = path.join(__dirname, '..', 'cli', 'main.js')
  * @property {string[]} envPairs
  */
 
+/** of the handle that was made, and did not spawn yet @type {(() => boolean) | undefined} */
+let unwrap
+
+/** @param {object} handle */
+function watch (handle) {
+  unwatch()
+  unwrap = wrap(handle, 'spawn', () => ({
+    /** @this {any} */
+    spawn () {
+      unwatch()
+      let args = /** @type {ArrayLike<any>} */ (arguments)
+      runQuietly(() => { args = spawning(this, arguments) ?? arguments })
+      return apply(this.spawn, this, args)
+    }
+  }).spawn)
+}
+
+function unwatch () {
+  unwrap?.()
+  unwrap = undefined
+}
+
 /**
- * @param {object} deps
- * @param {string} deps.variable
- * @param {(work: () => void) => void} deps.guarded runs work as longstack's own; it does not throw
- * @param {(handle: object, name: string | undefined) => void} deps.named the child's program and script
- * @param {(handle: object) => string | undefined} deps.chainFor the child, as text
+ * @param {object} handle
+ * @param {ArrayLike<any>} args of its method
+ * @returns {ArrayLike<any> | undefined} the arguments with the variable; undefined: the child gets none
  */
-function createChildProcesses ({ variable, guarded, named, chainFor }) {
-  /** of the handle that was made, and did not spawn yet @type {(() => boolean) | undefined} */
-  let unwrap
+function spawning (handle, args) {
+  const command = readCommand(args)
+  if (command === undefined) return undefined
+  noteName(handle, nameOf(command))
+  if (!runsLongstack(command) || lengthOf(command) > MAX_CHARACTERS) return undefined
+  const start = `${VARIABLE}=`
+  if (command.envPairs.some((pair) => pair.startsWith(start))) return undefined // the program's own
+  const text = require('./passed-chains').passToProcess(contextTag.read(handle))
+  return text === undefined ? undefined : withPairs(args, [...command.envPairs, start + text])
+}
 
-  /** @param {object} handle */
-  function watch (handle) {
-    unwatch()
-    unwrap = wrap(handle, 'spawn', () => ({
-      /** @this {any} */
-      spawn () {
-        unwatch()
-        let args = /** @type {ArrayLike<any>} */ (arguments)
-        guarded(() => { args = spawning(this, arguments) ?? arguments })
-        return apply(this.spawn, this, args)
-      }
-    }).spawn)
-  }
+/** A child process was constructed. @param {unknown} child */
+function constructed (child) {
+  const handle = isObject(child) ? own(child, '_handle') : undefined
+  if (isObject(handle) && own(handle, 'spawn') === undefined) watch(handle)
+}
 
-  function unwatch () {
-    unwrap?.()
-    unwrap = undefined
-  }
+/** Runs work as longstack's own, where none runs yet. @param {() => void} work */
+function runQuietly (work) {
+  if (guard.inOwnWork) return
+  guard.run(() => {
+    try {
+      work()
+    } catch {} // the stack may be full
+  })
+}
 
-  /**
-   * @param {object} handle
-   * @param {ArrayLike<any>} args of its method
-   * @returns {ArrayLike<any> | undefined} the arguments with the variable; undefined: the child gets none
-   */
-  function spawning (handle, args) {
-    const command = readCommand(args)
-    if (command === undefined) return undefined
-    named(handle, nameOf(command))
-    if (!runsLongstack(command) || lengthOf(command) > MAX_CHARACTERS) return undefined
-    const start = `${variable}=`
-    if (command.envPairs.some((pair) => pair.startsWith(start))) return undefined // the program's own
-    const text = chainFor(handle)
-    return text === undefined ? undefined : withPairs(args, [...command.envPairs, start + text])
-  }
-
-  return {
-    /** A child process was constructed. @param {unknown} child */
-    constructed (child) {
-      const handle = isObject(child) ? own(child, '_handle') : undefined
-      if (isObject(handle) && own(handle, 'spawn') === undefined) watch(handle)
-    },
-
-    unwatch
-  }
+/** Has the label of a process have its name. @param {object} handle @param {string | undefined} name */
+function noteName (handle, name) {
+  const context = contextTag.read(handle)
+  if (context?.type === 'PROCESSWRAP' && context.detail !== name) context.detail = name
 }
 
 /**
@@ -162,4 +168,4 @@ function namesRegister (text) {
   return PRELOADS.some((name) => text.includes(name)) || text.includes(registerFile)
 }
 
-module.exports = { createChildProcesses }
+module.exports = { constructed, unwatch }

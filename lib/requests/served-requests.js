@@ -9,6 +9,10 @@ const records = require('../context/records')
 const { triggerIdAt } = require('../context/record-ids')
 const requests = require('../context/request-names')
 const { contextTag } = require('../context/context')
+const { source } = require('../context/source')
+const registry = require('../handles/registry')
+const { currentStep } = require('../hooks/current-step')
+const { enterRequest } = require('../hooks/step-spans')
 const { ownerOf } = require('../node-objects')
 const { className, hiddenProperty, isObject, own } = require('../objects')
 
@@ -16,129 +20,125 @@ const { DETAIL, FLAGS, OUTER, PARSER } = records
 
 const streamHandle = hiddenProperty('kHandle')
 
-/**
- * @param {object} deps
- * @param {(number: number) => boolean} deps.enterRequest returns whether it is the first of its connection
- * @param {() => number} deps.currentRef reference of the step that runs
- * @param {import('../handles/registry').Registry} deps.registry
- * @param {() => { observeServer: (server: object) => void }} deps.koaRoutes
- * @param {(request: object) => string | undefined} deps.routeOf the route that a framework found
- */
-function createServedRequests ({ enterRequest, currentRef, registry, koaRoutes, routeOf }) {
-  /** @param {{ request: any, server: object }} message */
-  function started ({ request, server }) {
-    const isPlain = requests.hasNodePrototype(request)
-    const method = isPlain ? request.method : own(request, 'method')
-    const url = isPlain ? request.url : own(request, 'url')
-    if (typeof method !== 'string' || typeof url !== 'string') return
-    if (enterRequest(requests.numberOf(method, url))) koaRoutes().observeServer(server)
-  }
+/** @type {ReturnType<typeof import('../spans/frameworks').createKoaRoutes> | undefined} */
+let koaRoutes
 
-  /** Notes the route when Fastify runs a handler, within its request. @param {{ route: any }} message */
-  function routed ({ route }) {
-    const url = isObject(route) ? own(route, 'url') : undefined
-    if (typeof url === 'string') noteRoute(url)
-  }
+/** Loads what reads the routes of Koa, with the first request. */
+const loadKoaRoutes = () => (koaRoutes ??= require('../spans/frameworks').createKoaRoutes())
 
-  /** Notes the route of the request that runs. @param {string} route */
-  function noteRoute (route) {
-    const { NEAR_STEPS, requestOf } = require('../context/request-of') // loaded with the first request
-    const record = records.findRecord(requestOf(currentRef(), undefined, NEAR_STEPS))
-    if (record === undefined) return
-    const index = record.offset + DETAIL
-    record.words[index] = requests.withRoute(record.words[index], route)
-  }
+/** Tracing is disabled. */
+const disable = () => koaRoutes?.disable()
 
-  return {
-    started,
-    routed,
-
-    /**
-     * @param {number} ref of a request
-     * @returns {string | undefined} its name, with the route if that was read before
-     */
-    nameOf (ref) {
-      const record = records.findRecord(ref)
-      return record === undefined ? undefined : requests.textAt(record.words[record.offset + DETAIL])
-    },
-
-    /** Reads the route of a request that was answered, within it. @param {{ request: object }} message */
-    answered ({ request }) {
-      const route = routeOf(request)
-      if (route !== undefined) noteRoute(route)
-    },
-
-    /**
-     * Adds the record of a request, when the event of a stream of HTTP/2 is about to be emitted.
-     * @param {unknown} stream
-     * @param {unknown} headers
-     * @param {{ words: Int32Array, offset: number }} session its record
-     * @param {number} time in ticks
-     * @returns {number} reference of the request, 0: it is none
-     */
-    streamed (stream, headers, session, time) {
-      if (!isObject(stream) || !isObject(headers) || className(stream) !== 'ServerHttp2Stream') return 0
-      const method = own(headers, ':method')
-      const path = own(headers, ':path')
-      if (typeof method !== 'string') return 0
-      const number = requests.numberOf(method, typeof path === 'string' ? path : '')
-      const handle = streamHandle(stream)
-      const context = isObject(handle) ? contextTag.read(handle) : undefined
-      const ref = records.addRequest(session, time, number)
-      if (context?.type === 'HTTP2STREAM') {
-        context.request = requests.textAt(number)
-        context.ensureExtra().requestRef = ref
-      }
-      return ref
-    },
-
-    /** Whether a request of HTTP/1 is known to be answered. @param {number} ref */
-    isAnswered (ref) {
-      const request = records.findRecord(ref)
-      const parser = request && records.findRecord(request.words[request.offset + OUTER])
-      if (parser === undefined || (parser.words[parser.offset + FLAGS] & PARSER) === 0) return false
-      if (parser.words[parser.offset + DETAIL] !== ref) return true
-      const socket = socketOf(parser)
-      return socket !== undefined && own(socket, '_httpMessage') === null
-    },
-
-    /**
-     * @param {number} ref of a request
-     * @returns {string | undefined} its name with the route, if a framework found one
-     */
-    routeOf (ref) {
-      const record = records.findRecord(ref)
-      if (record === undefined) return undefined
-      const { words, offset } = record
-      const request = incomingOf(ref, words[offset + OUTER])
-      const route = request === undefined ? undefined : routeOf(request)
-      if (route === undefined) return undefined
-      const number = requests.withRoute(words[offset + DETAIL], route)
-      words[offset + DETAIL] = number
-      return requests.textAt(number)
-    }
-  }
-
-  /**
-   * Returns the object of a request, if none came after it on its connection.
-   * @param {number} ref
-   * @param {number} parser reference of what it came on
-   * @returns {object | undefined}
-   */
-  function incomingOf (ref, parser) {
-    const record = records.findRecord(parser)
-    if (record === undefined || record.words[record.offset + DETAIL] !== ref) return undefined
-    const socket = socketOf(record)
-    const node = socket === undefined ? undefined : own(socket, 'parser')
-    const request = isObject(node) ? own(node, 'incoming') : undefined
-    return isObject(request) && own(request, 'upgrade') !== true ? request : undefined
-  }
-
-  /** @param {{ words: Int32Array, offset: number }} parser its record @returns {object | undefined} */
-  function socketOf ({ words, offset }) {
-    const handle = registry.get(triggerIdAt(words, offset))?.resource.deref()
-    return handle === undefined ? undefined : ownerOf(handle)
-  }
+/** @param {{ request: any, server: object }} message */
+function started ({ request, server }) {
+  const isPlain = requests.hasNodePrototype(request)
+  const method = isPlain ? request.method : own(request, 'method')
+  const url = isPlain ? request.url : own(request, 'url')
+  if (typeof method !== 'string' || typeof url !== 'string') return
+  if (enterRequest(requests.numberOf(method, url))) loadKoaRoutes().observeServer(server)
 }
 
-module.exports = { createServedRequests }
+/** Notes the route when Fastify runs a handler, within its request. @param {{ route: any }} message */
+function routed ({ route }) {
+  const url = isObject(route) ? own(route, 'url') : undefined
+  if (typeof url === 'string') noteRoute(url)
+}
+
+/** Notes the route of the request that runs. @param {string} route */
+function noteRoute (route) {
+  const { NEAR_STEPS, requestOf } = require('../context/request-of') // loaded with the first request
+  const record = records.findRecord(requestOf(currentStep().ref, undefined, NEAR_STEPS))
+  if (record === undefined) return
+  const index = record.offset + DETAIL
+  record.words[index] = requests.withRoute(record.words[index], route)
+}
+
+/**
+ * @param {number} ref of a request
+ * @returns {string | undefined} its name, with the route if that was read before
+ */
+function nameOf (ref) {
+  const record = records.findRecord(ref)
+  return record === undefined ? undefined : requests.textAt(record.words[record.offset + DETAIL])
+}
+
+/** Reads the route of a request that was answered, within it. @param {{ request: object }} message */
+function answered ({ request }) {
+  const route = loadKoaRoutes().routeTextOf(request)
+  if (route !== undefined) noteRoute(route)
+}
+
+/**
+ * Adds the record of a request, when the event of a stream of HTTP/2 is about to be emitted.
+ * @param {unknown} stream
+ * @param {unknown} headers
+ * @param {{ words: Int32Array, offset: number }} session its record
+ * @param {number} time in ticks
+ * @returns {number} reference of the request, 0: it is none
+ */
+function streamed (stream, headers, session, time) {
+  if (!isObject(stream) || !isObject(headers) || className(stream) !== 'ServerHttp2Stream') return 0
+  const method = own(headers, ':method')
+  const path = own(headers, ':path')
+  if (typeof method !== 'string') return 0
+  const number = requests.numberOf(method, typeof path === 'string' ? path : '')
+  const handle = streamHandle(stream)
+  const context = isObject(handle) ? contextTag.read(handle) : undefined
+  const ref = records.addRequest(session, time, number)
+  if (context?.type === 'HTTP2STREAM') {
+    context.request = requests.textAt(number)
+    context.ensureExtra().requestRef = ref
+  }
+  return ref
+}
+
+/** Whether a request of HTTP/1 is known to be answered. @param {number} ref */
+function isAnswered (ref) {
+  const request = records.findRecord(ref)
+  const parser = request && records.findRecord(request.words[request.offset + OUTER])
+  if (parser === undefined || (parser.words[parser.offset + FLAGS] & PARSER) === 0) return false
+  if (parser.words[parser.offset + DETAIL] !== ref) return true
+  const socket = socketOf(parser)
+  return socket !== undefined && own(socket, '_httpMessage') === null
+}
+
+/**
+ * @param {number} ref of a request
+ * @returns {string | undefined} its name with the route, if a framework found one
+ */
+function routeOf (ref) {
+  const record = records.findRecord(ref)
+  if (record === undefined) return undefined
+  const { words, offset } = record
+  const request = incomingOf(ref, words[offset + OUTER])
+  const route = request === undefined ? undefined : loadKoaRoutes().routeTextOf(request)
+  if (route === undefined) return undefined
+  const number = requests.withRoute(words[offset + DETAIL], route)
+  words[offset + DETAIL] = number
+  return requests.textAt(number)
+}
+
+/**
+ * Returns the object of a request, if none came after it on its connection.
+ * @param {number} ref
+ * @param {number} parser reference of what it came on
+ * @returns {object | undefined}
+ */
+function incomingOf (ref, parser) {
+  const record = records.findRecord(parser)
+  if (record === undefined || record.words[record.offset + DETAIL] !== ref) return undefined
+  const socket = socketOf(record)
+  const node = socket === undefined ? undefined : own(socket, 'parser')
+  const request = isObject(node) ? own(node, 'incoming') : undefined
+  return isObject(request) && own(request, 'upgrade') !== true ? request : undefined
+}
+
+/** @param {{ words: Int32Array, offset: number }} parser its record @returns {object | undefined} */
+function socketOf ({ words, offset }) {
+  const handle = registry.get(triggerIdAt(words, offset))?.resource.deref()
+  return handle === undefined ? undefined : ownerOf(handle)
+}
+
+Object.assign(source, { isAnswered, routeOf })
+
+module.exports = { answered, disable, isAnswered, loadKoaRoutes, nameOf, routeOf, routed, started, streamed }

@@ -7,6 +7,7 @@
 // frame less of the program's. Both are restored on disable, unless they were wrapped in turn; then the
 // wrapper only calls the original.
 
+const { traffic, writes } = require('../handles/connection-uses')
 const { own } = require('../objects')
 const { wrap } = require('../wrap')
 
@@ -15,51 +16,44 @@ const { deref } = WeakRef.prototype
 
 const MIN_SWEEP = 32 // sockets that connect
 
-/**
- * @param {Pick<import('./channels').ConnectionUses, 'traffic' | 'writes'>} uses are told
- */
-function createTrafficLayer ({ traffic, writes }) {
-  const timers = createMethod('_unrefTimer', touched)
-  const earlyWrites = createMethod('_writeGeneric', (socket) => {
-    if (own(socket, 'connecting') === true) writes(socket)
-  })
-  /** @type {Array<WeakRef<object>>} */
-  let connecting = []
-  let sweepAt = MIN_SWEEP
+const timers = createMethod('_unrefTimer', touched)
+const earlyWrites = createMethod('_writeGeneric', (socket) => {
+  if (own(socket, 'connecting') === true) writes(socket)
+})
+/** @type {Array<WeakRef<object>>} */
+let connecting = []
+let sweepAt = MIN_SWEEP
 
-  /** @param {any} socket */
-  function touched (socket) {
-    if (connecting.length > 0) forgetConnected()
-    const state = socket._writableState // a plain property, which Node reads with each write
-    if (!traffic(socket, state?.writing === true && state.sync === true)) return
-    connecting[connecting.length] = new WeakRef(socket)
-    earlyWrites.enable()
-  }
+/** @param {any} socket */
+function touched (socket) {
+  if (connecting.length > 0) forgetConnected()
+  const state = socket._writableState // a plain property, which Node reads with each write
+  if (!traffic(socket, state?.writing === true && state.sync === true)) return
+  connecting[connecting.length] = new WeakRef(socket)
+  earlyWrites.enable()
+}
 
-  /** Looks at the last ones, and at all when they have doubled: thousands may connect at once. */
-  function forgetConnected () {
-    while (connecting.length > 0 && !isConnecting(connecting[connecting.length - 1])) connecting.length--
-    if (connecting.length >= sweepAt) {
-      let kept = 0
-      for (let i = 0; i < connecting.length; i++) {
-        if (isConnecting(connecting[i])) connecting[kept++] = connecting[i]
-      }
-      connecting.length = kept
-      sweepAt = Math.max(MIN_SWEEP, 2 * kept)
+/** Looks at the last ones, and at all when they have doubled: thousands may connect at once. */
+function forgetConnected () {
+  while (connecting.length > 0 && !isConnecting(connecting[connecting.length - 1])) connecting.length--
+  if (connecting.length >= sweepAt) {
+    let kept = 0
+    for (let i = 0; i < connecting.length; i++) {
+      if (isConnecting(connecting[i])) connecting[kept++] = connecting[i]
     }
-    if (connecting.length === 0) earlyWrites.disable()
+    connecting.length = kept
+    sweepAt = Math.max(MIN_SWEEP, 2 * kept)
   }
+  if (connecting.length === 0) earlyWrites.disable()
+}
 
-  return {
-    /** Called with the first socket: net is loaded then, and many programs have none. */
-    enable: timers.enable,
+/** Called with the first socket: net is loaded then, and many programs have none. */
+const enable = timers.enable
 
-    disable () {
-      connecting = []
-      timers.disable()
-      earlyWrites.disable()
-    }
-  }
+function disable () {
+  connecting = []
+  timers.disable()
+  earlyWrites.disable()
 }
 
 /** @param {WeakRef<object>} ref of a socket */
@@ -98,4 +92,4 @@ function createMethod (name, called) {
   }
 }
 
-module.exports = { createTrafficLayer }
+module.exports = { disable, enable }

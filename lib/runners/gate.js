@@ -3,10 +3,12 @@
 // The leak gate of the plug-ins for test runners: what a test, or a file of tests, opened and left open. A
 // runner runs it in the copy of longstack that traces (shared.js), whatever realm the tests are in.
 
+const { startQuery } = require('../context/clock')
 const guard = require('../context/guard')
 const { createLeakError } = require('../handles/leak-error')
-const { isLeaking } = require('../handles/snapshots')
+const snapshots = require('../handles/snapshots')
 const { keepsProcessAlive } = require('../handles/state')
+const { report: whyOf } = require('../handles/why')
 const { clean } = require('../text')
 const { printFromMainThread } = require('../warnings')
 const { leaksText } = require('./leaks-text')
@@ -60,11 +62,8 @@ const modes = /** @type {const} */ (['test', 'file', 'off'])
 const closedElsewhere = new Set(['PROCESSWRAP', 'WORKER'])
 const ELSEWHERE_MS = 2000
 
-/**
- * @param {import('../tracer').Tracer} tracer
- * @returns {Gate}
- */
-function createGate (tracer) {
+/** @returns {Gate} */
+function createGate () {
   const mode = readMode()
   /** blamed already @type {WeakSet<object>} */
   const reported = new WeakSet()
@@ -74,19 +73,20 @@ function createGate (tracer) {
   const blamed = new WeakMap()
   /** what was reported of the present file @type {Array<WeakRef<object>>} */
   let leftOpen = []
-  const reports = () => tracer.wiring.queries(undefined).reports()
 
   /** @param {string} name @returns {Mark} */
   function begin (name) {
     return guard.run(() => {
-      return { name: clean(name).slice(0, MAX_NAME), before: reports().snapshots.take(), asyncId: 0 }
+      startQuery()
+      return { name: clean(name).slice(0, MAX_NAME), before: snapshots.take(), asyncId: 0 }
     })
   }
 
   /** @param {Mark} mark @returns {Subject[]} */
   function leaksSince (mark) {
     return guard.run(() => {
-      const opened = reports().snapshots.opened(mark.before)
+      startQuery()
+      const opened = snapshots.opened(mark.before)
       return opened.filter((subject) => isLeak(subject) && isWithin(mark, subject))
         .filter(({ handle }) => handle !== undefined && !reported.has(handle))
     })
@@ -112,13 +112,14 @@ function createGate (tracer) {
         reported.add(/** @type {object} */ (handle))
         leftOpen.push(new WeakRef(/** @type {object} */ (object)))
       }
-      return leaksText(leaks.map((subject) => ({ owner: ownerOf(subject), why: reports().report(subject) })))
+      startQuery()
+      return leaksText(leaks.map((subject) => ({ owner: ownerOf(subject), why: whyOf(subject) })))
     })
   }
 
   /** Lets the process end: what is open was reported, or belongs to it. @param {Mark} mark of a file */
   function release (mark) {
-    const accepted = guard.run(() => reports().snapshots.opened(mark.before).filter(isAccepted))
+    const accepted = guard.run(() => snapshots.opened(mark.before).filter(isAccepted))
     for (const { object, handle } of accepted) unreference(object ?? handle)
     for (const weak of leftOpen) unreference(weak.deref())
     leftOpen = []
@@ -183,7 +184,7 @@ function createGate (tracer) {
 function isLeak (subject) {
   const { context, type } = subject
   if (context === undefined || !isOfProgram(context)) return false
-  if (!isLeaking({ type, referenced: keepsProcessAlive(subject) })) return false
+  if (!snapshots.isLeaking({ type, referenced: keepsProcessAlive(subject) })) return false
   return !isAccepted(subject)
 }
 

@@ -17,7 +17,7 @@ const { parse } = require('./traceparent')
  *
  * @typedef {object} HttpSpansDeps
  * @property {ReturnType<typeof import('./spans').createSpans>} spans
- * @property {ReturnType<typeof import('../hooks/async-hooks').createAsyncLayer>} asyncLayer
+ * @property {import('./connect').AsyncLayer} asyncLayer
  * @property {() => import('../options').Options} options
  * @property {(above: Function) => Context} contextOfRequest a context for a request made here
  * @property {ReturnType<typeof import('./frameworks').createKoaRoutes>} koaRoutes

@@ -22,7 +22,7 @@ const { unwatchZlibWrites } = require('../hooks/zlib-writes')
  * @typedef {import('./user-span').SpanHandle} SpanHandle
  *
  * @typedef {object} RecorderDeps
- * @property {ReturnType<typeof import('../hooks/async-hooks').createAsyncLayer>} asyncLayer
+ * @property {import('./connect').AsyncLayer} asyncLayer
  * @property {import('./loop-time').LoopTime} loop
  * @property {() => number} now
  * @property {(code: string, message: string) => void} warn
@@ -112,7 +112,7 @@ function createSpanRecorder (deps) {
       countIterations(options().capture !== 'js')
       outputs.set(wanted)
       // Else spans are made only to name those of blocking callbacks.
-      asyncLayer.timeSpans(wanted !== undefined || listeners.areThere())
+      asyncLayer.timeSpans(wanted !== undefined || listeners.areThere() ? loop : undefined)
       if (isOn) return requests?.enable()
       isOn = true
       requests = deps.listenToRequests(httpSpans, spans.noteTimer)
@@ -128,7 +128,7 @@ function createSpanRecorder (deps) {
       outputs.set(undefined)
       countIterations(false)
       requests?.disable()
-      asyncLayer.timeSpans(false)
+      asyncLayer.timeSpans(undefined)
       unwatchZlibWrites()
       process.removeListener('exit', onExit)
     },

@@ -54,7 +54,7 @@ const MAX_TYPES = 1000 // of resources, whose subsystems are remembered
  * @param {object} deps
  * @param {(context: import('../context/context').Context) => import('../stacks/frames').Stack | undefined}
  *   deps.stackOf
- * @param {import('../handles/registry').Registry} deps.registry
+ * @param {typeof import('../handles/registry')} deps.registry
  */
 function createWaitSites ({ stackOf, registry }) {
   const siteOf = createPathSites(stackOf)

@@ -42,7 +42,7 @@ const microtaskStack = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*pr
  * @property {() => void} forget
  * @property {import('../hooks/native-hooks').NativeBinding} [hooks] callbacks of other addons; see
  *   native/native-hooks.cc
- * @property {import('../attribution/allocation-clock').MarkerBinding} [markers] addresses of young objects;
+ * @property {import('../hooks/allocation-clock').MarkerBinding} [markers] addresses of young objects;
  *   see native/allocation-clock.cc
  * @property {import('../blocked/native-watchdog').WatchBinding} [watch] the watchdog; see native/watchdog.cc
  * @property {(frames: number) => void} configure

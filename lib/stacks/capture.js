@@ -11,6 +11,7 @@
 const { ChainValues } = require('../context/chain-values')
 const { FIRST_CHAIN } = require('../context/records')
 const { stepClock } = require('../context/clock')
+const { source } = require('../context/source')
 const timerDelays = require('../context/timer-delays')
 const { settings } = require('../settings')
 const nativeCapture = require('./capture-native')
@@ -160,5 +161,6 @@ const capture = {
 }
 
 stacks.whenFull(capture.reset)
+Object.assign(source, { chainAt: capture.chainAt, intern: capture.intern })
 
 module.exports = capture

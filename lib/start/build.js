@@ -13,7 +13,7 @@ const path = require('node:path')
 
 /** @typedef {import('typescript')} TypeScript */
 
-const ENTRIES = ['shared.js', 'options.js', 'warnings.js', 'tracer/queries.js']
+const ENTRIES = ['shared.js', 'tracer.js', 'options.js', 'warnings.js', 'attribution/error-hops.js']
 const FIRST_MAJOR = 22 // V8 11 of Node 20 gives functions the file name that they had when they were compiled
 const INHERITED = /^(LONGSTACK|NODE_)/
 

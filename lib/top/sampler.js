@@ -5,9 +5,14 @@
 
 const timers = require('node:timers') // programs replace the global ones
 const { threadId } = require('node:worker_threads')
+const { runInSlices } = require('../ask/session')
+const { observers } = require('../blocked/wanted')
 const { now } = require('../context/clock')
 const guard = require('../context/guard')
-const { runInSlices } = require('../ask/session')
+const { servedRequests: servedInFlight } = require('../handles/requests-in-flight')
+const { failed } = require('../hooks/faults')
+const { servedRequests } = require('../hooks/served')
+const channels = require('../requests/channels')
 const { settings } = require('../settings')
 const { ServedFigures } = require('./served')
 const { SiteFigures } = require('./sites')
@@ -44,7 +49,6 @@ const LEASE_MS = 30_000 // without a question, beyond three intervals
  */
 
 class Sampler {
-  #wiring
   #leaseMs
   #readAt = now()
   #wasEnabled = settings.enabled
@@ -55,14 +59,13 @@ class Sampler {
   #sites
   #blockers
 
-  /** @param {TopOptions} options @param {import('../tracer/wiring').Wiring} wiring */
-  constructor ({ intervalMs = 1000, blockedMs }, wiring) {
-    this.#wiring = wiring
+  /** @param {TopOptions} options */
+  constructor ({ intervalMs = 1000, blockedMs }) {
     this.#leaseMs = LEASE_MS + 3 * intervalMs
-    this.#served = new ServedFigures(wiring.loadKoaRoutes().routeTextOf)
-    this.#sites = new SiteFigures(() => wiring.queries())
-    this.#blockers = new Blockers(wiring.blockedObservers, blockedMs)
-    this.unsubscribe = wiring.channels.subscribe(this.#served.subscriptions)
+    this.#served = new ServedFigures(servedRequests().loadKoaRoutes().routeTextOf)
+    this.#sites = new SiteFigures()
+    this.#blockers = new Blockers(observers, blockedMs)
+    this.unsubscribe = channels.subscribe(this.#served.subscriptions)
     this.timer = timers.setInterval(() => guard.run(this.#tick), SAMPLE_MS).unref()
   }
 
@@ -84,13 +87,13 @@ class Sampler {
 
   /** @param {unknown} error */
   #failed = (error) => {
-    this.#wiring.events.failed(error)
+    failed(error)
     this.stop()
   }
 
   /** Adds the requests that are in flight already. @returns {Generator<undefined, TopFacts>} */
   * start () {
-    for (const served of this.#wiring.queries().live().servedRequests()) {
+    for (const served of servedInFlight()) {
       if (served === undefined) yield undefined
       else if (served.time !== undefined) this.#served.adopt({ ...served, time: served.time })
     }
@@ -100,7 +103,7 @@ class Sampler {
       threadId,
       name: String(process.argv[1] ?? process.argv[0] ?? ''),
       node: process.version,
-      blockedMs: settings.options.blocked ?? this.#wiring.blockedObservers.ms,
+      blockedMs: settings.options.blocked ?? observers.ms,
       handles: this.#sites.open
     }
   }
@@ -140,7 +143,7 @@ class Sampler {
  */
 function startTop (options, session) {
   stopTop(session)
-  const sampler = new Sampler(options, session.tracer.wiring)
+  const sampler = new Sampler(options)
   session.kept.set('top', { sampler, stop: session.onEnd(sampler.stop) })
   return sampler.start()
 }

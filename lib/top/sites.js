@@ -5,7 +5,10 @@
 
 const { now } = require('../context/clock')
 const { nounOf } = require('../handles/describe')
+const { walk } = require('../handles/list')
+const { sample } = require('../handles/pending')
 const { settings } = require('../settings')
+const { siteOf } = require('../spans/sites')
 const { placeText } = require('../text')
 
 const MAX_WAITS = 60 // sites in an answer, those with the most
@@ -44,16 +47,10 @@ class SiteFigures {
   #nextCount = 0
   /** what was open when it was counted last @type {OpenFigures} */
   open = { count: 0, groups: [] }
-  #queries
-
-  /** @param {() => import('../tracer/wiring').Queries} queries */
-  constructor (queries) {
-    this.#queries = queries
-  }
 
   /** @param {number} chain */
   #nameOf (chain) {
-    const { at: place, label = '' } = this.#queries().waitSites().siteOf(chain)
+    const { at: place, label = '' } = siteOf(chain)
     return { site: place === undefined ? label : placeText(place), label }
   }
 
@@ -74,7 +71,7 @@ class SiteFigures {
     /** @type {Map<string, { subject: Subject, chain: number, count: number }>} */
     const groups = new Map()
     let total = 0
-    for (const subject of this.#queries().reports().walk(() => true)) {
+    for (const subject of walk(() => true)) {
       if (subject === undefined) {
         yield
         continue
@@ -101,7 +98,7 @@ class SiteFigures {
   * sample () {
     if (now() < this.#nextSample || !settings.isSelected('PROMISE')) return
     const isFirst = this.#nextSample === 0 // it loads
-    const { ms, value } = yield * measured(this.#queries().live().pendingSample())
+    const { ms, value } = yield * measured(sample())
     for (const { chain, requests } of value) {
       const ofRequests = requests.filter((ref) => ref !== 0).length
       this.#addWait(chain, true, ofRequests)

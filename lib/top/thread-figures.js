@@ -83,7 +83,7 @@ class Blockers {
   #observers
   #wish
 
-  /** @param {import('../blocked/setup').Observers} observers @param {number} [ms] from how many on */
+  /** @param {import('../blocked/wanted').Observers} observers @param {number} [ms] from how many on */
   constructor (observers, ms = Infinity) {
     this.#observers = observers
     this.#wish = { ms }

@@ -7,7 +7,7 @@ const { setFlagsFromString } = require('node:v8')
 const { runInNewContext } = require('node:vm')
 const test = require('ava')
 const { reports, functions } = require('../helpers/reports')
-const { Registry } = require('../../lib/handles/registry')
+const registry = require('../../lib/handles/registry')
 
 const summary = (/** @type {any[]} */ all) => all.map((one) => [one.type, one.side, one.state].filter(Boolean).join(' ')).sort()
 
@@ -224,7 +224,6 @@ test('watching traffic is undone by disable, again and again, and passes on what
 test('what is gone is found by time, ever later where nothing goes', async (t) => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc')
-  const registry = new Registry()
   const context = (/** @type {number} */ asyncId) => /** @type {any} */ ({ asyncId, time: 0, type: 'TCPWRAP', kind: { brief: false } })
   const open = {}
   let gone = /** @type {object | undefined} */ ({})

@@ -6,7 +6,9 @@ const test = require('ava')
 const { program } = require('../helpers/run')
 
 const source = `
-  const { shared } = require(${JSON.stringify(require.resolve('../../lib/start'))})
+  require(${JSON.stringify(require.resolve('../../lib/start'))})
+  const guard = require(${JSON.stringify(require.resolve('../../lib/context/guard'))})
+  const { requestsInFlight } = require(${JSON.stringify(require.resolve('../../lib/handles/requests-in-flight'))})
   const { formatHops } = require(${JSON.stringify(require.resolve('../../lib/format/hops'))})
   const http = require('node:http'), http2 = require('node:http2'), net = require('node:net')
   const { setTimeout: wait } = require('node:timers/promises')
@@ -43,10 +45,10 @@ const source = `
     for (const path of ['/http', '/done']) client.request({ ':path': path }).on('end', () => done++).resume().end()
     await until(() => done === 2 && arrived.length === 6)
     const isHttp2 = ({ hops }) => hops.some(({ type }) => type === 'HTTP2SESSION')
-    const slices = shared.tracer.wiring.queries().live().requestsInFlight()
+    const slices = requestsInFlight()
     let slice
     let count = 0
-    while (!(slice = slices.next()).done) count++
+    while (!(slice = guard.run(() => slices.next())).done) count++
     const { requests } = JSON.parse(JSON.stringify(slice.value))
     const own = requests.filter(({ request }) => !/stock|price/.test(request)).sort((a, b) => a.request.localeCompare(b.request) || isHttp2(a) - isHttp2(b))
     console.log(JSON.stringify({ isSliced: count > requests.length, length: slice.value.count, own, text: formatHops(own[0].hops) }))
@@ -82,6 +84,8 @@ test('each with its waits and its outgoing requests', async (t) => {
 test('on a busy server, when the records of the requests that wait are overwritten', async (t) => {
   const { stdout, stderr } = await program(`
     const { shared } = require(${JSON.stringify(require.resolve('../../lib/start'))})
+    const guard = require(${JSON.stringify(require.resolve('../../lib/context/guard'))})
+    const { requestsInFlight } = require(${JSON.stringify(require.resolve('../../lib/handles/requests-in-flight'))})
     const http = require('node:http')
     const queue = []
     async function connect () { await new Promise((resolve) => queue.push(resolve)) }
@@ -97,9 +101,9 @@ test('on a busy server, when the records of the requests that wait are overwritt
       for (let i = 0; i < 3; i++) get('/report?secret=' + i)
       for (let i = 0; i < 600; i++) await get('/quick/' + i)
       const [waits] = shared.trace.pending()
-      const slices = shared.tracer.wiring.queries().live().requestsInFlight()
+      const slices = requestsInFlight()
       let slice
-      while (!(slice = slices.next()).done);
+      while (!(slice = guard.run(() => slices.next())).done);
       const { requests } = slice.value
       console.log(JSON.stringify([waits.requests, waits.chain.map(({ label }) => label), requests.map(({ request, ageMs, waits }) => [request, ageMs >= 0, waits.length])]))
       process.exit()

@@ -38,8 +38,8 @@ fs.writeFileSync(app, `
   }
   setInterval(() => {
     if (!isMainThread) return
-    const tracer = process.getBuiltinModule('async_hooks')[Symbol.for('longstack.tracer.2')]?.tracer
-    const { enabled = false, options = {} } = tracer?.wiring.settings ?? {}
+    const tracer = process.getBuiltinModule('async_hooks')[Symbol.for('longstack.tracer.3')]?.tracer
+    const { enabled = false, options = {} } = tracer?.settings ?? {}
     console.log(JSON.stringify({
       enabled,
       frames: enabled ? options.frames : undefined,

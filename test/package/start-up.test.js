@@ -179,7 +179,7 @@ test('a generated file that is stale, damaged or gone is no use and no harm', (t
   fs.utimesSync(source, mtime, mtime)
   t.true(state().used)
   const text = fs.readFileSync(file, 'latin1')
-  const broken = text.replace('function createTracer() {', 'function createTracer( {')
+  const broken = text.replace('function installWhole() {', 'function installWhole( {')
   for (const damaged of ['', text.slice(0, text.length / 2), broken]) {
     fs.writeFileSync(file, damaged)
     const { used, enabled, fault } = state()

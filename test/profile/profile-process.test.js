@@ -22,7 +22,7 @@ fs.writeFileSync(app, `
   function spin (ms) { const end = performance.now() + ms; while (performance.now() < end); }
   setInterval(async function beat () { await sleep(5); spin(10) }, 30)
   setInterval(() => {
-    const tracer = process.getBuiltinModule('async_hooks')[Symbol.for('longstack.tracer.2')]
+    const tracer = process.getBuiltinModule('async_hooks')[Symbol.for('longstack.tracer.3')]
     console.log(JSON.stringify({ enabled: tracer?.trace.enabled === true, inspector: process.getBuiltinModule('inspector').url() ?? 'closed' }))
   }, 50)
 `)

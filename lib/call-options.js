@@ -2,11 +2,11 @@
 
 // Checks the options of single calls. Those of trace.enable: lib/options.js.
 
-const { mistake, nearest } = require('../errors')
+const { mistake, nearest } = require('./errors')
 
 const MAX_PROFILE_SECONDS = 1800
 
-/** @typedef {import('../errors').LongstackError} LongstackError */
+/** @typedef {import('./errors').LongstackError} LongstackError */
 
 /**
  * @param {unknown} options

@@ -2,13 +2,20 @@
 
 // Figures about longstack itself. Loaded when they are asked for.
 
-const records = require('../context/records')
-const { inspectableStats } = require('../format/stats')
-const { explain } = require('../reasons')
+const records = require('./context/records')
+const { inspectableStats } = require('./format/stats')
+const registry = require('./handles/registry')
+const allocationClock = require('./hooks/allocation-clock')
+const faults = require('./hooks/faults')
+const { explain } = require('./reasons')
+const { settings } = require('./settings')
+const { recorder } = require('./spans/index')
+const { droppedHops } = require('./stacks/hops')
+const capture = require('./stacks/capture')
 
 /**
- * @typedef {import('../reasons').EngineCode} EngineCode
- * @typedef {import('../reasons').ClockCode} ClockCode
+ * @typedef {import('./reasons').EngineCode} EngineCode
+ * @typedef {import('./reasons').ClockCode} ClockCode
  *
  * @typedef {object} Stats
  * @property {boolean} enabled
@@ -44,8 +51,9 @@ const { explain } = require('../reasons')
  * }} SpanStats
  */
 
-/** @param {import('./wiring').Wiring} wiring @returns {Stats} */
-function readStats ({ capture, droppedHops, firstFault, allocationClock, registry, settings, spans }) {
+/** @returns {Stats} */
+function readStats () {
+  const firstFault = faults.first()
   const { captured, hits, misses, stacks, chains, bytes, unstored, dropped } = capture.stats()
   const { enabled, options } = settings
   const contextBytes = records.bytes()
@@ -72,9 +80,9 @@ function readStats ({ capture, droppedHops, firstFault, allocationClock, registr
     hits,
     misses,
     unstored,
-    dropped: droppedHops + dropped + records.lostCount(),
+    dropped: droppedHops() + dropped + records.lostCount(),
     handles: registry.size(),
-    spans: spans?.stats(),
+    spans: recorder()?.stats(),
     fault: firstFault?.message,
     faultCode: firstFault?.code
   })

@@ -1,0 +1,172 @@
+'use strict'
+
+// The hops of errors: the flow that an error belongs to, then the one that rejected with it and the one that
+// waits for it.
+
+const guard = require('../context/guard')
+const { formatHops, placeOf } = require('../format/hops')
+const { className, own } = require('../objects')
+const { startQuery } = require('../context/clock')
+const { settings } = require('../settings')
+const { noteStartUpError, readSites, sitesOfText, isStartUpError } = require('../stacks/call-sites')
+const { describe, hops: hopsOf } = require('../stacks/hops')
+const formatter = require('../stacks/formatter')
+const { mapSites, mapText } = require('../stacks/source-maps')
+const { attribute } = require('./attribution')
+const { get: getObserved, observe } = require('./observed-errors')
+
+/**
+ * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
+ */
+
+/** Origins of parts that are a line about a connection. @type {Set<unknown>} */
+const connectionOrigins = new Set(['opened', 'unasked', 'shared'])
+
+const noStack = { text: undefined, sites: undefined }
+
+/** Returns the hops of an error whose stack was formatted. @param {object} error */
+const notedHopsOf = (error) => getObserved(error)?.hops
+
+/** Reads a stack as the program would, and notes its hops where they are appended. @param {Error} error */
+function readError (error) {
+  observe(error) // before anything is made for the query
+  return formatter.readStack(error)
+}
+
+/**
+ * @param {Error} error
+ * @param {import('../stacks/formatter').ReadStack} [read] its stack, where it was read for the query
+ * @returns {PrintedHop[]}
+ */
+function hopsOfError (error, read) {
+  const { text, sites } = read ?? (notedHopsOf(error) === undefined ? readError(error) : noStack)
+  const hops = notedHopsOf(error)
+  if (hops !== undefined || isStartUpError(error)) return hops ?? []
+  // Another library formats, or did before: the text that Node wrote has to do.
+  const isLeftAlone = settings.enabled && settings.options.errors !== true
+  const isReadable = sites === undefined && isLeftAlone && typeof text === 'string'
+  const readableSites = isReadable ? sitesOfText(text) : sites
+  if (readableSites === undefined) return attributedHops(error, undefined)
+  if (noteStartUpError(error, readableSites)) return []
+  report(error, readableSites)
+  return notedHopsOf(error) ?? []
+}
+
+/**
+ * @param {object} error
+ * @param {NodeJS.CallSite[] | undefined} sites undefined: they are not known
+ * @returns {PrintedHop[]} of each flow at most as many as a chain may have
+ */
+function attributedHops (error, sites) {
+  const { frames } = readSites(sites ?? [])
+  const parts = attribute(error, sites)
+  return parts.flatMap(({ context, origin, label }, i) => {
+    const isLine = context !== undefined && connectionOrigins.has(origin)
+    if (isLine) return connectionHops(context, origin, label)
+    const hops = hopsOf(context, { above: i === 0 ? frames : undefined, told: frames, origin })
+    return origin === 'first' ? hops.slice(0, 1).map((hop) => nameByRequest(hop, context)) : hops
+  })
+}
+
+/**
+ * Returns a line about a connection; all of its chain with `internals`.
+ * @param {Context} context
+ * @param {any} origin
+ * @param {string | undefined} request
+ * @returns {PrintedHop[]}
+ */
+function connectionHops (context, origin, request) {
+  const hops = hopsOf(context)
+  const label = request ?? placeOf(hops[0]?.lines ?? []) ?? 'code that is not known'
+  const line = { ...describe(context), label, origin, lines: [], short: [] }
+  if (origin === 'shared') line.ageMs = NaN
+  return settings.options.internals ? [line, ...hops] : [line]
+}
+
+/**
+ * Returns what is appended to an error's stack, and notes its hops.
+ * @param {object} error
+ * @param {NodeJS.CallSite[]} sites
+ */
+function report (error, sites) {
+  startQuery()
+  const hops = attributedHops(error, sites)
+  observe(error).hops = hops
+  return isPlaceOfLog(error) ? '' : formatHops(hops)
+}
+
+/**
+ * Makes hops for an error of longstack's own, so that the program's first error finds everything loaded and
+ * compiled. Runs no code of the program. Takes about 5 ms once.
+ */
+function preload () {
+  guard.run(() => {
+    try {
+      const sites = createSites()
+      mapSites(sites)
+      report(new Error('warm'), sites)
+    } catch {} // the program's stack may be full here
+  })
+}
+
+/** Returns the hops of an error as text. @param {Error} error */
+function hopsText (error) {
+  startQuery()
+  return formatHops(hopsOfError(error))
+}
+
+/** Returns the long stack of an error. @param {Error} error */
+function stackText (error) {
+  startQuery()
+  const read = readError(error)
+  const hops = hopsOfError(error, read)
+  const text = String(read.text)
+  if (text.includes('\n  \u2500\u2500 ')) return text
+  const { enabled, options: { errors, internals } } = settings
+  const isMapped = errors === true || !enabled || !formatter.usesNodeFormatter()
+  const head = isMapped ? text : mapText(text, internals)
+  return hops.length === 0 ? head : `${head}\n${formatHops(hops)}`
+}
+
+/** Returns what a record of an error has as its stack. @param {Error} error */
+function errorStack (error) {
+  if (settings.options.errors !== true) return stackText(error)
+  startQuery()
+  const { text } = readError(error)
+  return typeof text === 'string' ? text : undefined
+}
+
+/**
+ * @param {PrintedHop} hop
+ * @param {import('../context/context').Context | undefined} context
+ */
+function nameByRequest (hop, context) {
+  let step = context
+  while (step !== undefined && step.request === undefined) step = step.parent
+  return step === undefined ? hop : { ...hop, label: /** @type {string} */ (step.request) }
+}
+
+/** Returns call sites as of a function that a timer called. @returns {NodeJS.CallSite[]} */
+function createSites () {
+  const nothing = () => undefined
+  const lines = ['warm (longstack.js:1:1)', 'listOnTimeout (node:internal/timers:1:1)']
+  return lines.map((line) => /** @type {any} */ ({
+    toString: () => line,
+    getThis: nothing,
+    getFunction: nothing,
+    getFunctionName: () => 'warm',
+    getFileName: nothing
+  }))
+}
+
+/**
+ * Returns whether an error only tells Jest where the console was used: Jest prints the first frame of it, and
+ * all lines that are no frames, below what was logged.
+ * @param {object} error
+ */
+function isPlaceOfLog (error) {
+  return className(error) === 'ErrorWithStack' && own(error, 'message') === undefined
+}
+
+module.exports = { errorStack, hopsOfError, hopsText, preload, report, stackText }

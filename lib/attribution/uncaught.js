@@ -1,0 +1,260 @@
+'use strict'
+
+// Errors that escape. Two ways in:
+//
+// - process.on('uncaughtExceptionMonitor') runs first and changes nothing: it notes the failing context, so
+//   that Node prints the right chain.
+// - process._fatalException, which Node calls for every error that escapes, on all supported versions. It is
+//   wrapped only while a handler of trace.onError exists, or stderr is a terminal. A handled error takes
+//   Node's own path for handled errors (async ids are cleaned up, ticks go on) with `uncaughtException` shown
+//   as handled; any other goes to Node untouched. If Node returns false, it prints the error and ends the
+//   process (TriggerUncaughtException in src/node_errors.cc), and the program runs no more.
+//   --abort-on-uncaught-exception acts when the error is thrown, before any JavaScript, so it works as
+//   before; process.addUncaughtExceptionCaptureCallback would switch it off.
+
+const { executionAsyncResource } = require('node:async_hooks')
+const { contextAt, settlerOf } = require('../context/context')
+const guard = require('../context/guard')
+const { stateOfOpen } = require('../files')
+const { currentContext, lastExited, markUnknown, missesSettled } = require('../hooks/current-step')
+const { emit } = require('../hooks/on')
+const { isAnyObject } = require('../objects')
+const { settings } = require('../settings')
+const formatter = require('../stacks/formatter')
+const { messageOf, warn } = require('../warnings')
+const { wrap } = require('../wrap')
+const observedErrors = require('./observed-errors')
+
+/**
+ * @typedef {import('../context/context').Context} Context
+ *
+ * @typedef {object} Handler of trace.onError
+ * @property {(type: string) => boolean} matches the filter that it was registered with
+ * @property {import('../api').ErrorHandler} handler
+ */
+
+/** replaced, never changed @type {Handler[]} */
+let handlers = []
+/** adds hops to what is printed @type {typeof import('../format/printed-errors') | undefined} */
+let errorPrinter
+/** Node's _fatalException @type {Function} */
+let original
+/** puts it back @type {(() => boolean) | undefined} */
+let unwrap
+let monitoring = false
+
+/** @param {unknown} error @param {string} origin */
+function noteUncaught (error, origin) {
+  try {
+    noteEscaped(error, origin === 'unhandledRejection')
+  } catch {}
+}
+
+/**
+ * @this {unknown}
+ * @param {unknown} error
+ * @param {boolean} fromPromise
+ */
+function fatalException (error, fromPromise) {
+  const callNode = () => original.call(this, error, fromPromise)
+  if (handlers.length > 0) {
+    try {
+      noteEscaped(error, fromPromise)
+    } catch {}
+    if (isHandledByProgram(error, fromPromise)) return asHandled(callNode)
+  }
+  const isHandled = callNode()
+  if (isHandled === false) {
+    try {
+      guard.run(() => {
+        const { decorateFatal } = require('../format/fatal')
+        decorateFatal(error, fromPromise, formatter.withPlainFormat, errorPrinter?.longStackOf)
+      })
+    } catch {}
+  }
+  return isHandled
+}
+
+/**
+ * Asks the handlers. A failure of longstack's own must not replace the error.
+ * @param {unknown} error
+ * @param {boolean} fromPromise
+ */
+function isHandledByProgram (error, fromPromise) {
+  try {
+    return askHandlers(error, fromPromise)
+  } catch {
+    return false
+  }
+}
+
+/** Handlers see errors from now on, and so does what is printed on a terminal. */
+function intercept () {
+  unwrap ??= wrap(process, '_fatalException', (method) => {
+    original = method
+    return fatalException
+  })
+}
+
+/** Tracing is enabled. */
+function monitor () {
+  if (monitoring) return
+  monitoring = true
+  process.prependListener('uncaughtExceptionMonitor', noteUncaught)
+  if (handlers.length > 0 || settings.options.errors === 'print' || mayPrintOnTerminal()) intercept()
+}
+
+/** Tracing is disabled. */
+function unmonitor () {
+  monitoring = false
+  process.removeListener('uncaughtExceptionMonitor', noteUncaught)
+  release()
+}
+
+/** There are no handlers any more. */
+function release () {
+  if (monitoring && (settings.options.errors === 'print' || mayPrintOnTerminal())) return
+  if (unwrap?.()) unwrap = undefined
+}
+
+/** Has Node print errors with hops that their stacks do not have. @param {boolean} isOn */
+function applyPrinting (isOn) {
+  if (!isOn) return errorPrinter?.disable()
+  guard.run(() => {
+    errorPrinter ??= require('../format/printed-errors')
+    errorPrinter.enable()
+  })
+  intercept()
+}
+
+/**
+ * Registers a handler of trace.onError.
+ * @param {Handler['matches']} matches the filter
+ * @param {Handler['handler']} handler
+ * @returns {() => void} which removes it
+ */
+function addHandler (matches, handler) {
+  const entry = { matches, handler }
+  handlers = [...handlers, entry]
+  if (settings.enabled) intercept()
+  return () => {
+    handlers = handlers.filter((other) => other !== entry)
+    if (handlers.length === 0) release()
+  }
+}
+
+/** Notes the context of an uncaught error. @param {unknown} error @param {boolean} isRejection */
+function noteEscaped (error, isRejection) {
+  const present = presentContext()
+  const isUnsure = isRejection && missesSettled()
+  // Node reports a rejection in the context of its promise.
+  const rejecter = (isUnsure ? undefined : observedErrors.rejecterOfValue(error)) ??
+    (isRejection ? settlerOf(executionAsyncResource()) ?? rejecterOf(error) : undefined)
+  const context = rejecter ?? (isUnsure ? undefined : present)
+  if (context !== undefined) {
+    observedErrors.noteEscape(error, { context, isRejection: rejecter !== undefined })
+  }
+  markUnknown()
+  if (context !== undefined) guard.run(() => emit('escaped', error, context))
+  guard.run(() => errorPrinter?.passToParent(error))
+}
+
+/**
+ * Asks the handlers of trace.onError.
+ * @param {unknown} error
+ * @param {boolean} fromPromise
+ * @returns {boolean} whether one of them handled it
+ */
+function askHandlers (error, fromPromise) {
+  const promise = fromPromise ? observedErrors.promiseOf(error) : 0
+  const context = (promise === 0 ? undefined : contextAt(promise)) ?? presentContext()
+  for (const entry of handlers) {
+    const { matches, handler } = entry
+    if (!handlers.includes(entry)) continue // a handler before it has removed it
+    const match = selectedContext(context, matches)
+    if (match === null) continue
+    try {
+      if (handler(error, require('../format/context-view').view(match)) === true) return true
+    } catch (thrown) {
+      warn('HANDLER', `a handler of trace.onError threw: ${messageOf(thrown)}`)
+    }
+  }
+  return false
+}
+
+/** A microtask's error is reported after its `after`. @returns {Context | undefined} */
+const presentContext = () => currentContext() ?? lastExited()
+
+/** @param {unknown} error @returns {Context | undefined} */
+const rejecterOf = (error) => isAnyObject(error) ? observedErrors.rejecterOf(error) : undefined
+
+/**
+ * Returns the context that a filter selects: the failing one, or the one behind Node's own ticks ("error"
+ * events).
+ * @param {Context | undefined} context
+ * @param {(type: string) => boolean} isSelected
+ * @returns {Context | undefined | null} null: it selects none
+ */
+function selectedContext (context, isSelected) {
+  if (context === undefined) return isSelected('unknown') ? undefined : null
+  let ancestor = /** @type {Context | undefined} */ (context)
+  for (; ancestor !== undefined; ancestor = ancestor.parent) {
+    if (isSelected(ancestor.type)) return ancestor
+    const frames = ancestor.stack?.frames ?? []
+    if (ancestor.type !== 'TickObject' || frames.some((frame) => frame.kind !== 'core')) return null
+  }
+  return null
+}
+
+/** Whether stderr may be a terminal. node:tty, which knows, loads net. */
+function mayPrintOnTerminal () {
+  try {
+    return stateOfOpen(2).isCharacterDevice()
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Lets Node do what it does after a handled error without calling the program: meanwhile the listeners of
+ * the process are silent and an active domain takes the error.
+ * @param {() => boolean} go
+ */
+function asHandled (go) {
+  const target = /** @type {any} */ (process)
+  const emit = Object.getOwnPropertyDescriptor(target, 'emit')
+  const leave = enterSilentDomain()
+  Object.defineProperty(target, 'emit', {
+    value: (/** @type {string} */ name) => name === 'uncaughtException',
+    writable: true,
+    enumerable: false,
+    configurable: true
+  })
+  try {
+    return go()
+  } finally {
+    if (emit === undefined) delete target.emit
+    else Object.defineProperty(target, 'emit', emit)
+    leave()
+  }
+}
+
+/** @returns {() => void} */
+function enterSilentDomain () {
+  const target = /** @type {any} */ (process)
+  if (!target.domain) return () => {}
+  const domain = require('node:domain')
+  target.domain = { _errorHandler: () => true }
+  return () => {
+    // As Node does after an error that a domain handled (lib/domain.js): leave all domains. exit() makes Node
+    // know that none is active.
+    const domains = /** @type {any} */ (domain)
+    domains._stack.length = 0
+    domains.active = target.domain = null
+    const last = domain.create()
+    last.enter()
+    last.exit()
+  }
+}
+
+module.exports = { addHandler, applyPrinting, monitor, unmonitor }

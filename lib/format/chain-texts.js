@@ -1,0 +1,52 @@
+'use strict'
+
+// Describes chains by their numbers, for profiles and spans: no record of a step is needed.
+
+const { contextOfChain, OWN_WORK } = require('../context/context')
+const { hops } = require('../stacks/hops')
+const { formatHops } = require('./hops')
+
+const MAX_PLACES = 1000 // texts kept
+
+/** texts by chain: spans come from few places @type {Map<number, string>} */
+let texts = new Map()
+
+/**
+ * Returns the hops of a chain, newest first, at least one, and the type of its newest step, which may print
+ * none.
+ * @param {number} number
+ * @returns {{ hops: Array<{ label: string, type: string, lines: string[] }>, type: string }}
+ */
+function describeChain (number) {
+  if (number === OWN_WORK.chain) return withoutHops('longstack', 'longstack')
+  const context = contextOfChain(number)
+  if (context === undefined) return withoutHops('unknown', 'unknown') // forgotten, or never known
+  const printed = hops(context)
+  if (printed.length === 0) return withoutHops('process start', context.type)
+  return { hops: printed, type: context.type }
+}
+
+/** @param {string} label @param {string} type */
+function withoutHops (label, type) {
+  return { hops: [{ label, type, lines: [] }], type }
+}
+
+/** Returns the chain of a place as text for people. @param {number} number */
+const chainText = (number) => formatHops(hops(contextOfChain(number)), { timeless: true })
+
+/**
+ * Returns the long stack of the place that made a span; equal places share their text.
+ * @param {number} number of the chain
+ * @returns {string | undefined}
+ */
+function placeStack (number) {
+  let text = texts.get(number)
+  if (text === undefined) {
+    text = formatHops(hops(contextOfChain(number)), { timeless: true, whole: true })
+    if (texts.size >= MAX_PLACES) texts = new Map()
+    texts.set(number, text)
+  }
+  return text === '' ? undefined : text
+}
+
+module.exports = { chainText, describeChain, placeStack }

@@ -1,0 +1,93 @@
+'use strict'
+
+// What users see of a context: read-only, with the words and frames of its hop, and never a way to its
+// insides.
+
+/**
+ * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
+ */
+
+const { inspect } = require('node:util')
+const { now, queriedAt } = require('../context/clock')
+const guard = require('../context/guard')
+const { describe: describeContext, hops } = require('../stacks/hops')
+const { inspectHops } = require('./chains')
+
+/**
+ * One asynchronous step, read-only.
+ * @typedef {object} ContextView
+ * @property {number} asyncId Node's id of the resource
+ * @property {number} triggerAsyncId Node's id of the resource that caused it
+ * @property {string} type Node's provider name, or the type of an AsyncResource
+ * @property {string} label the words a person would use
+ * @property {import('../stacks/chain').Origin} origin how the step is known
+ * @property {number} repeats turns of a loop that it stands for
+ * @property {number} ageMs milliseconds since it was made; NaN where that is not known any more
+ * @property {number | undefined} waitMs milliseconds from its making, or from the end of its last run, to the
+ *   beginning of its present or last one; only known while `trace.hook` callbacks are there
+ * @property {number | undefined} runMs milliseconds of its last run that is over; likewise
+ * @property {import('../stacks/chain').HopFrame[]} frames where it was made, innermost first
+ * @property {ContextView | undefined} parent the context it came from
+ */
+
+class View {
+  #context
+
+  /** @param {Context} context */
+  constructor (context) {
+    this.#context = context
+  }
+
+  get asyncId () { return this.#context.asyncId }
+  get triggerAsyncId () { return this.#context.triggerAsyncId }
+  get type () { return this.#context.type }
+  get label () { return describe(this.#context).label }
+  get origin () { return this.#context.origin }
+  get repeats () { return this.#context.repeats }
+  get ageMs () { return Math.max(0, now() - this.#context.time) }
+  get waitMs () { return this.#context.waitMs }
+  get runMs () { return this.#context.runMs }
+  get frames () { return describe(this.#context).frames.map((frame) => ({ ...frame })) }
+  /** @returns {View | undefined} */
+  get parent () { return view(this.#context.parent) }
+
+  toJSON () {
+    const { asyncId, triggerAsyncId, type, label, origin, repeats, ageMs } = this
+    return { asyncId, triggerAsyncId, type, label, origin, repeats, ageMs, parent: this.parent?.asyncId }
+  }
+
+  /** @param {number | null} depth @param {any} options */
+  [inspect.custom] (depth, options) {
+    return inspectContext(this.#context, depth, options)
+  }
+
+  /** @param {any} object @returns {Context | undefined} the context behind a view */
+  static unwrap (object) {
+    return #context in object ? object.#context : undefined
+  }
+}
+
+/** @param {Context | undefined} context @returns {View | undefined} */
+function view (context) {
+  if (context === undefined) return undefined
+  context.view ??= new View(context)
+  return /** @type {View} */ (context.view)
+}
+
+/** Returns the words and frames of a context. @param {Context} context */
+const describe = (context) => guard.run(() => describeContext(context))
+
+/**
+ * Returns what util.inspect prints.
+ * @param {Context} context
+ * @param {number | null} depth
+ * @param {import('./inspect').InspectOptions} options
+ */
+function inspectContext (context, depth, options) {
+  const later = now() - queriedAt() // this is no question, but printing
+  const printed = guard.run(() => hops(context)).map((hop) => ({ ...hop, ageMs: hop.ageMs + later }))
+  return inspectHops(printed, describe(context).label, depth, options)
+}
+
+module.exports = { unwrap: View.unwrap, view }

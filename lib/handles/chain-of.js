@@ -1,0 +1,63 @@
+'use strict'
+
+// The answers of trace.chain and trace.stack: the chain of an error, of anything with an async resource
+// behind it, or of the caller.
+
+const { types } = require('node:util')
+const { contextTag, settlerOf, OWN_WORK } = require('../context/context')
+const { hopsOfError, stackText: stackOfError } = require('../attribution/error-hops')
+const { mistake } = require('../errors')
+const { copyChain } = require('../format/chains')
+const { unwrap } = require('../format/context-view')
+const { formatHops } = require('../format/hops')
+const { currentContext } = require('../hooks/current-step')
+const { settings } = require('../settings')
+const { copyHop } = require('../stacks/hop-frames')
+const { hops } = require('../stacks/hops')
+const { presentFrames, presentLines } = require('../stacks/present')
+const { findContext } = require('./find')
+
+/** @typedef {import('../stacks/chain').PrintedHop} PrintedHop */
+
+/**
+ * @param {unknown} target undefined: the caller
+ * @param {Function} above frames of the caller start below this function
+ * @returns {PrintedHop[]}
+ */
+function hopsOf (target, above) {
+  if (target === undefined) return hops(currentContext(), { above: presentFrames(above) })
+  if (typeof target !== 'object' || target === null) throw mistake('INVALID_TARGET', target)
+  const context = unwrap(target)
+  if (context !== undefined) return hops(context)
+  if (types.isNativeError(target)) return hopsOfError(target)
+  return types.isPromise(target) ? hopsOfPromise(target) : hops(findContext(target))
+}
+
+/**
+ * Returns the chain of what settled a promise, then of what made it.
+ * @param {Promise<unknown>} promise
+ * @returns {PrintedHop[]}
+ */
+function hopsOfPromise (promise) {
+  const context = contextTag.read(promise)
+  const makerHops = hops(context === OWN_WORK ? undefined : context)
+  const settler = settlerOf(promise)
+  const [first, ...others] = hops(settler)
+  if (first === undefined || settler === context?.parent) return makerHops
+  /** @type {PrintedHop[]} */
+  const settled = [{ ...first, origin: 'settled' }, ...others]
+  const more = makerHops.filter((hop) => !settled.some(({ asyncId }) => asyncId === hop.asyncId))
+  return settled.concat(more).slice(0, settings.options.depth)
+}
+
+/** Returns what trace.chain returns. @param {unknown} target @param {Function} above */
+const chainOf = (target, above) => copyChain(hopsOf(target, above), copyHop)
+
+/** Returns what trace.stack returns. @param {unknown} target @param {Function} above */
+function stackOf (target, above) {
+  if (types.isNativeError(target)) return stackOfError(target)
+  const text = formatHops(hopsOf(target, above))
+  return target === undefined ? [...presentLines(above), text].filter(Boolean).join('\n') : text
+}
+
+module.exports = { chainOf, stackOf }
