@@ -21,7 +21,6 @@ const { providers } = require('./node-objects')
 const { environmentOptions, parseOptions } = require('./options')
 const { settings } = require('./settings')
 const spans = require('./spans/index')
-const { noSpan } = require('./spans/user-span') // now: trace.span must run its function, whatever happens
 const formatter = require('./stacks/formatter')
 const tracer = require('./tracer')
 const { listeners: warningListeners, messageOf, warn } = require('./warnings')
@@ -38,7 +37,7 @@ const { listeners: warningListeners, messageOf, warn } = require('./warnings')
  * @typedef {import('./doctor').Diagnosis} Diagnosis
  * @typedef {import('./format/context-view').ContextView} ContextView
  * @typedef {import('./errors').LongstackError} LongstackError
- * @typedef {import('./spans/user-span').SpanHandle} SpanHandle
+ * @typedef {import('./spans/index').SpanHandle} SpanHandle
  * @typedef {import('./spans/span-record').SpanRecord} SpanRecord
  * @typedef {import('./blocked/blocking-callback').BlockedEvent} BlockedEvent
  * @typedef {import('./profile/profile').Profile} Profile
@@ -273,7 +272,7 @@ const trace = {
     }
     if (typeof fn !== 'function') throw mistake('INVALID_SPAN', fn)
     const recorder = spans.recorder()
-    return recorder?.isEnabled() === true ? recorder.span(name, checkedAttributes, fn) : fn(noSpan)
+    return recorder?.isEnabled() === true ? recorder.span(name, checkedAttributes, fn) : fn(spans.noSpan)
   },
 
   async profile (options) {

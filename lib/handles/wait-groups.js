@@ -4,7 +4,7 @@
 
 const { contextAt, contextOfChain } = require('../context/context')
 const { requestOf } = require('../context/request-of')
-const { siteOf } = require('../spans/sites')
+const { siteOf } = require('../spans/path-sites')
 const { hops } = require('../stacks/hops')
 const { placeText } = require('../text')
 

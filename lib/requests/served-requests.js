@@ -15,19 +15,11 @@ const { currentStep } = require('../hooks/current-step')
 const { enterRequest } = require('../hooks/step-spans')
 const { ownerOf } = require('../node-objects')
 const { className, hiddenProperty, isObject, own } = require('../objects')
+const frameworks = require('../spans/frameworks')
 
 const { DETAIL, FLAGS, OUTER, PARSER } = records
 
 const streamHandle = hiddenProperty('kHandle')
-
-/** @type {ReturnType<typeof import('../spans/frameworks').createKoaRoutes> | undefined} */
-let koaRoutes
-
-/** Loads what reads the routes of Koa, with the first request. */
-const loadKoaRoutes = () => (koaRoutes ??= require('../spans/frameworks').createKoaRoutes())
-
-/** Tracing is disabled. */
-const disable = () => koaRoutes?.disable()
 
 /** @param {{ request: any, server: object }} message */
 function started ({ request, server }) {
@@ -35,7 +27,7 @@ function started ({ request, server }) {
   const method = isPlain ? request.method : own(request, 'method')
   const url = isPlain ? request.url : own(request, 'url')
   if (typeof method !== 'string' || typeof url !== 'string') return
-  if (enterRequest(requests.numberOf(method, url))) loadKoaRoutes().observeServer(server)
+  if (enterRequest(requests.numberOf(method, url))) frameworks.observeServer(server)
 }
 
 /** Notes the route when Fastify runs a handler, within its request. @param {{ route: any }} message */
@@ -64,7 +56,7 @@ function nameOf (ref) {
 
 /** Reads the route of a request that was answered, within it. @param {{ request: object }} message */
 function answered ({ request }) {
-  const route = loadKoaRoutes().routeTextOf(request)
+  const route = frameworks.routeTextOf(request)
   if (route !== undefined) noteRoute(route)
 }
 
@@ -111,7 +103,7 @@ function routeOf (ref) {
   if (record === undefined) return undefined
   const { words, offset } = record
   const request = incomingOf(ref, words[offset + OUTER])
-  const route = request === undefined ? undefined : loadKoaRoutes().routeTextOf(request)
+  const route = request === undefined ? undefined : frameworks.routeTextOf(request)
   if (route === undefined) return undefined
   const number = requests.withRoute(words[offset + DETAIL], route)
   words[offset + DETAIL] = number
@@ -141,4 +133,13 @@ function socketOf ({ words, offset }) {
 
 Object.assign(source, { isAnswered, routeOf })
 
-module.exports = { answered, disable, isAnswered, loadKoaRoutes, nameOf, routeOf, routed, started, streamed }
+module.exports = {
+  answered,
+  disable: frameworks.disable,
+  isAnswered,
+  nameOf,
+  routeOf,
+  routed,
+  started,
+  streamed
+}

@@ -181,73 +181,68 @@ function expressError (request) {
 const koaContexts = createTag()
 let hasKoaContexts = false
 
-/**
- * Notes Koa's contexts. `@koa/router` writes the template to the context, to which no reference leads from
- * the request. A setter on the context's prototype is called then; the context gets the very property it
- * would have had.
- */
-function createKoaRoutes () {
-  /** @type {Set<any>} */
-  const prototypes = new Set()
-  /** @type {WeakSet<object>} */
-  const servers = new WeakSet()
-  const property = {
-    configurable: true,
-    enumerable: false,
-    get: () => undefined,
-    /** @this {any} @param {unknown} value */
-    set (value) {
-      const plainProperty = { value, writable: true, enumerable: true, configurable: true }
-      Object.defineProperty(this, '_matchedRoute', plainProperty)
-      try {
-        const request = own(this, 'req')
-        if (!isObject(request)) return
-        koaContexts.write(request, new WeakRef(this))
-        hasKoaContexts = true
-      } catch {}
-    }
+// Koa's router writes the template to the context, to which no reference leads from the request: a setter on
+// the context's prototype is called then; the context gets the very property it would have had.
+
+/** of Koa's contexts @type {Set<any>} */
+const prototypes = new Set()
+/** looked at @type {WeakSet<object>} */
+let servers = new WeakSet()
+const matchedRoute = {
+  configurable: true,
+  enumerable: false,
+  get: () => undefined,
+  /** @this {any} @param {unknown} value */
+  set (value) {
+    const plainProperty = { value, writable: true, enumerable: true, configurable: true }
+    Object.defineProperty(this, '_matchedRoute', plainProperty)
+    try {
+      const request = own(this, 'req')
+      if (!isObject(request)) return
+      koaContexts.write(request, new WeakRef(this))
+      hasKoaContexts = true
+    } catch {}
   }
-
-  /** @param {any} prototype of Koa's contexts */
-  function extend (prototype) {
-    if (!isObject(prototype) || prototypes.has(prototype) || '_matchedRoute' in prototype) return
-    if (Reflect.defineProperty(prototype, '_matchedRoute', property)) prototypes.add(prototype)
-  }
-
-  const routes = {
-    /**
-     * Looks for Koa when a server gets a request: if the program has it, it is loaded by now.
-     * @param {object} server
-     */
-    observeServer (server) {
-      if (servers.has(server)) return
-      servers.add(server)
-      for (const file of Object.keys(require.cache)) if (KOA.test(file)) extend(require.cache[file]?.exports)
-    },
-
-    disable () {
-      for (const prototype of prototypes) {
-        const present = Object.getOwnPropertyDescriptor(prototype, '_matchedRoute')
-        if (present?.set === property.set) delete prototype._matchedRoute
-      }
-      prototypes.clear()
-    },
-
-    /** @param {object} request @returns {string | undefined} */
-    routeOf (request) {
-      const context = hasKoaContexts ? koaContexts.read(request)?.deref() : undefined
-      return context === undefined ? undefined : textOfRoute(own(context, '_matchedRoute'))
-    },
-
-    /** Returns the route of a request by Express or Koa. @param {object} request */
-    routeTextOf: (request) => routeText(expressRoute(request) ?? routes.routeOf(request))
-  }
-  return routes
 }
+
+/** @param {any} prototype of Koa's contexts */
+function extend (prototype) {
+  if (!isObject(prototype) || prototypes.has(prototype) || '_matchedRoute' in prototype) return
+  if (Reflect.defineProperty(prototype, '_matchedRoute', matchedRoute)) prototypes.add(prototype)
+}
+
+/**
+ * Looks for Koa when a server gets a request: if the program has it, it is loaded by now.
+ * @param {object} server
+ */
+function observeServer (server) {
+  if (servers.has(server)) return
+  servers.add(server)
+  for (const file of Object.keys(require.cache)) if (KOA.test(file)) extend(require.cache[file]?.exports)
+}
+
+/** Tracing is disabled. */
+function disable () {
+  for (const prototype of prototypes) {
+    const present = Object.getOwnPropertyDescriptor(prototype, '_matchedRoute')
+    if (present?.set === matchedRoute.set) delete prototype._matchedRoute
+  }
+  prototypes.clear()
+  servers = new WeakSet()
+}
+
+/** @param {object} request @returns {string | undefined} */
+function koaRoute (request) {
+  const context = hasKoaContexts ? koaContexts.read(request)?.deref() : undefined
+  return context === undefined ? undefined : textOfRoute(own(context, '_matchedRoute'))
+}
+
+/** Returns the route of a request by Express or Koa. @param {object} request */
+const routeTextOf = (request) => routeText(expressRoute(request) ?? koaRoute(request))
 
 /** Returns a route as it is recorded. @param {unknown} route @returns {string | undefined} */
 function routeText (route) {
   return textOfRoute(route)?.slice(0, MAX_ROUTE) || undefined
 }
 
-module.exports = { createKoaRoutes, expressError, routeText }
+module.exports = { disable, expressError, observeServer, routeText, routeTextOf }

@@ -1,77 +1,74 @@
 'use strict'
 
-// Spans of requests, streams and connections, as requests/layer.js reports them. Everything here runs
-// guarded.
+// Spans of requests, streams and connections, as requests/layer.js reports them (RequestListener). Data comes
+// in as Node's objects. Everything here runs guarded.
 
+const { contextOfRequest, inOwnWork } = require('../hooks/current-step')
+const { enterSpan, setSpan } = require('../hooks/step-spans')
+const { handleOf, idOf, underlyingHandle } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
-const { createClientSpans } = require('./client-spans')
-const { describeRequestedStream, describeServedStream, streamErrorName } = require('./http-attributes')
-const { UPGRADED, endOfAnswer, endOfClose, endOfFailure } = require('./http-endings')
-const { createServerSpans } = require('./server-spans')
-const { parse } = require('./traceparent')
+const { requestName } = require('../context/request-names')
+const { settings } = require('../settings')
+const koa = require('./frameworks')
+const {
+  describeConnect, describeRequested, describeRequestedStream, describeServed, describeServedStream,
+  hasHeader, streamErrorName
+} = require('./http-attributes')
+const {
+  UPGRADED, endOfAnswer, endOfClose, endOfFailure, errorCode, errorOfSocket
+} = require('./http-endings')
+const spans = require('./spans')
+const { format, parse } = require('./traceparent')
 
 /**
  * @typedef {import('./span').Span} Span
  * @typedef {import('../context/context').Context} Context
  * @typedef {Omit<import('../requests/layer').RequestListener, 'asyncIdsOf'>} HttpSpans
- *
- * @typedef {object} HttpSpansDeps
- * @property {ReturnType<typeof import('./spans').createSpans>} spans
- * @property {import('./connect').AsyncLayer} asyncLayer
- * @property {() => import('../options').Options} options
- * @property {(above: Function) => Context} contextOfRequest a context for a request made here
- * @property {ReturnType<typeof import('./frameworks').createKoaRoutes>} koaRoutes
- * @property {(socket: object) => object[]} handlesOf a socket: its own handle and what lies below
  */
 
-/** @param {HttpSpansDeps} deps @returns {HttpSpans} */
-function createHttpSpans (deps) {
-  const { spans, asyncLayer } = deps
-  const server = createServerSpans(deps)
-  const client = createClientSpans(deps)
+/** routes that frameworks reported by themselves @type {WeakMap<Span, string>} */
+const routes = new WeakMap()
+let hasRoutes = false
 
-  /** @type {HttpSpans} */
-  const listener = {
-    ...server.listener,
-    ...client.listener,
-    endsBy: (span, subject, look) => span.endsBy(subject, look),
+/** Adds status and route to a span. @param {Span} span @param {object} request @param {unknown} status */
+function describeResponse (span, request, status) {
+  if (typeof status === 'number') span.attributes['http.response.status_code'] = status
+  if (typeof status === 'number' && status >= 500) span.attributes['error.type'] = String(status)
+  const reported = hasRoutes ? routes.get(span) : undefined
+  const route = reported ?? koa.routeTextOf(request)
+  if (route === undefined) return
+  span.attributes['http.route'] = route
+  span.name = requestName(String(span.attributes['http.request.method']), route)
+}
 
-    streamServed (stream, headers, context) {
-      if (asyncLayer.inOwnWork()) return undefined
-      const { name, attributes, shared } = describeServedStream(headers, socketOf(stream))
-      const span = spans.start({ name, kind: 'SERVER', remote: parse(own(headers, 'traceparent')), context })
-      span.attributes = attributes
-      span.shared = shared
-      if (context === undefined) {
-        span.chain = asyncLayer.enterSpan(span).chain
-        spans.begin(span, socketOf(stream), true)
-      } else {
-        context.span = span
-      }
-      return span
-    },
+/** @param {Span} span @param {object} handle */
+function takeHandle (span, handle) {
+  const id = idOf(handle)
+  if (id !== undefined) setSpan(id, span.seq)
+}
 
-    streamRequested (headers, origin) {
-      if (asyncLayer.inOwnWork()) return undefined
-      return client.start(describeRequestedStream(headers, origin), listener.streamRequested)
-    },
+/**
+ * @param {import('./http-attributes').Described} description
+ * @param {Function} above
+ * @returns {Span}
+ */
+function startRequested ({ name, attributes, shared }, above) {
+  const span = spans.start({ name, kind: 'CLIENT', context: contextOfRequest(above) })
+  span.attributes = attributes
+  span.shared = shared
+  return span
+}
 
-    streamDescribed (span, headers, origin) {
-      span.describe(describeRequestedStream(headers, origin))
-    },
-
-    streamEnded (span, { whole, code, status, error }) {
-      if (status !== undefined) server.describeResponse(span, {}, status)
-      if (error !== undefined) return spans.end(span, endOfFailure(error, false))
-      const finalStatus = span.attributes['http.response.status_code']
-      const isTunnel = span.attributes['http.request.method'] === 'CONNECT'
-      if (isTunnel && (whole || finalStatus === 200)) return spans.end(span, UPGRADED)
-      if (!whole) return spans.end(span, endOfClosedStream(span, code))
-      if (span.kind === 'CLIENT') return client.listener.responseReceived(span)
-      spans.end(span, endOfAnswer({}, finalStatus))
-    }
-  }
-  return listener
+/**
+ * Adds the header, unless the program has its own.
+ * @param {any} request of http or undici
+ * @param {string} traceparent
+ */
+function addTraceparent (request, traceparent) {
+  try {
+    if (typeof request.addHeader !== 'function' || hasHeader(own(request, 'headers'), 'traceparent')) return
+    request.addHeader('traceparent', traceparent)
+  } catch {}
 }
 
 /** @param {Span} span @param {number} code of HTTP/2 */
@@ -90,4 +87,146 @@ function socketOf (stream) {
   return isObject(session) ? hidden(session, 'socket') : undefined
 }
 
-module.exports = { createHttpSpans }
+/** @type {HttpSpans} */
+const listener = {
+  endsBy: (span, subject, look) => span.endsBy(subject, look),
+  discard: spans.discard,
+
+  // Servers, HTTP/1
+
+  requestServed (request, socket) {
+    if (inOwnWork()) return undefined
+    const { name, attributes, shared, traceparent, isNew } = describeServed(request, socket)
+    const span = spans.start({ name, kind: 'SERVER', remote: parse(traceparent) })
+    span.attributes = attributes
+    span.shared = shared
+    span.chain = enterSpan(span).chain
+    spans.begin(span, socket, isNew)
+    return span
+  },
+
+  requestDescribed (span, request, socket) {
+    span.describe(describeServed(request, socket))
+  },
+
+  responseFinished (span, request, response) {
+    const status = own(response, 'statusCode')
+    describeResponse(span, request, status)
+    spans.end(span, endOfAnswer(request, status))
+  },
+
+  connectionLost (span, request, response, { socket, timedOut }) {
+    describeResponse(span, request, own(response, '_header') ? own(response, 'statusCode') : undefined)
+    const code = errorCode(errorOfSocket(socket))
+    const isTimeout = timedOut || code === 'ERR_HTTP_REQUEST_TIMEOUT'
+    const reason = isTimeout ? 'closed by a timeout' : 'closed'
+    const message = `the connection was ${reason} before the response was finished`
+    spans.end(span, endOfClose(isTimeout, message, isTimeout ? undefined : code))
+  },
+
+  upgraded (span, status) {
+    if (status !== undefined) span.attributes['http.response.status_code'] = status
+    spans.end(span, UPGRADED)
+  },
+
+  takeSocket (socket, span) { // what lies below it under TLS, too
+    const handle = handleOf(socket)
+    for (const part of [handle, underlyingHandle(handle)]) if (part !== undefined) takeHandle(span, part)
+  },
+
+  takeHandle,
+
+  routeFound (span, route) {
+    const text = koa.routeText(route)
+    if (text === undefined) return
+    routes.set(span, text)
+    hasRoutes = true
+  },
+
+  errorCaught (span, error) {
+    if (isObject(error)) spans.noteRejection(error, span)
+  },
+
+  serverUsed: koa.observeServer,
+
+  // Clients: http, undici, connections
+
+  requestMade (request) {
+    if (inOwnWork()) return undefined
+    const span = startRequested(describeRequested(request), listener.requestMade)
+    if (settings.options.propagate) addTraceparent(request, format(span))
+    return span
+  },
+
+  traceparentFor: (span) => settings.options.propagate ? format(span) : undefined,
+
+  responseStarted (span, status) {
+    if (typeof status === 'number') span.attributes['http.response.status_code'] = status
+  },
+
+  responseReceived (span) {
+    const status = Number(span.attributes['http.response.status_code'])
+    const isTunnel = span.attributes['http.request.method'] === 'CONNECT' && status < 300
+    if (status === 101 || isTunnel) return spans.end(span, UPGRADED)
+    spans.end(span, status >= 400 ? { code: 'ERROR', attributes: { 'error.type': String(status) } } : {})
+  },
+
+  requestFailed (span, error, timedOut) {
+    if (error !== undefined) return spans.end(span, endOfFailure(error, timedOut))
+    const reason = timedOut ? 'closed by a timeout' : 'closed'
+    spans.end(span, endOfClose(timedOut, `the connection was ${reason} before the response was complete`))
+  },
+
+  connectStarted (since) {
+    if (inOwnWork()) return undefined
+    const context = since ?? contextOfRequest(listener.connectStarted)
+    return spans.start({ name: 'connect', kind: 'CLIENT', context, since: since?.time })
+  },
+
+  connectEnded (span, end) {
+    span.describe(describeConnect(end))
+    const error = errorOfSocket(end.socket)
+    if (end.done) spans.end(span)
+    else if (error !== undefined) spans.end(span, endOfFailure(error, false))
+    else spans.end(span, endOfClose(false, 'the socket was closed before it was connected'))
+  },
+
+  // HTTP/2
+
+  streamServed (stream, headers, context) {
+    if (inOwnWork()) return undefined
+    const { name, attributes, shared } = describeServedStream(headers, socketOf(stream))
+    const span = spans.start({ name, kind: 'SERVER', remote: parse(own(headers, 'traceparent')), context })
+    span.attributes = attributes
+    span.shared = shared
+    if (context === undefined) {
+      span.chain = enterSpan(span).chain
+      spans.begin(span, socketOf(stream), true)
+    } else {
+      context.span = span
+    }
+    return span
+  },
+
+  streamRequested (headers, origin) {
+    if (inOwnWork()) return undefined
+    return startRequested(describeRequestedStream(headers, origin), listener.streamRequested)
+  },
+
+  streamDescribed (span, headers, origin) {
+    span.describe(describeRequestedStream(headers, origin))
+  },
+
+  streamEnded (span, { whole, code, status, error }) {
+    if (status !== undefined) describeResponse(span, {}, status)
+    if (error !== undefined) return spans.end(span, endOfFailure(error, false))
+    const finalStatus = span.attributes['http.response.status_code']
+    const isTunnel = span.attributes['http.request.method'] === 'CONNECT'
+    if (isTunnel && (whole || finalStatus === 200)) return spans.end(span, UPGRADED)
+    if (!whole) return spans.end(span, endOfClosedStream(span, code))
+    if (span.kind === 'CLIENT') return listener.responseReceived(span)
+    spans.end(span, endOfAnswer({}, finalStatus))
+  }
+}
+
+module.exports = listener

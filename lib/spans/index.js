@@ -6,10 +6,29 @@ const guard = require('../context/guard')
 const { Listeners } = require('../listeners')
 const { settings } = require('../settings')
 
+/**
+ * @typedef {object} SpanHandle what the function of trace.span gets
+ * @property {string} traceId 32 hex digits; empty where spans are off
+ * @property {string} spanId 16 hex digits; empty where spans are off
+ * @property {string} traceparent the header that makes another service's spans children of this one; empty
+ *   where spans are off
+ * @property {(attributes: Record<string, unknown>) => SpanHandle} set adds attributes; any JSON values
+ * @property {(error: unknown) => SpanHandle} fail the span ends as failed, with this error
+ */
+
 /** of trace.on('span') @type {Listeners<any>} */
 const listeners = new Listeners()
-/** @type {ReturnType<typeof import('./recorder').createSpanRecorder> | undefined} */
+/** @type {typeof import('./recorder') | undefined} */
 let recorder
+
+/** The handle where spans are off. @type {SpanHandle} */
+const noSpan = Object.freeze({
+  traceId: '',
+  spanId: '',
+  traceparent: '',
+  set: () => noSpan,
+  fail: () => noSpan
+})
 
 /** Makes spans where they go somewhere. */
 function applySpans () {
@@ -17,9 +36,9 @@ function applySpans () {
   const isHeard = spans !== undefined || blocked !== undefined || listeners.size > 0
   guard.run(() => {
     if (!enabled || !isHeard) return recorder?.disable()
-    recorder ??= require('./connect').connectRecorder(listeners)
+    recorder ??= require('./recorder')
     recorder.enable(spans)
   })
 }
 
-module.exports = { applySpans, listeners, recorder: () => recorder }
+module.exports = { applySpans, listeners, noSpan, recorder: () => recorder }

@@ -8,9 +8,11 @@ const { isClosed } = require('../node-objects')
 const { own } = require('../objects')
 const { placeText } = require('../text')
 const { identityAt, spanAt } = require('./identities')
+const { siteOf } = require('./path-sites')
 const ids = require('../encoding/ids')
 const { unixNano } = require('./unix-nano')
-const { createWallClock } = require('./wall-clock')
+const { spanResource } = require('./span-resource')
+const { originAt } = require('./wall-clock')
 
 const PAUSE_MS = 10_000 // between two records
 const MAX_TIMERS = 20_000 // more are not counted
@@ -33,89 +35,78 @@ const IN_EVERY_SAMPLE = 'f'.repeat(32)
  * @property {Record<string, number>} requests how many were registered in the requests of each name
  */
 
-/**
- * @param {object} deps
- * @param {(chain: number) => import('./path-sites').Site} deps.siteOf
- * @param {() => Record<string, unknown>} deps.resource
- * @param {() => number} deps.now ms of the clock
- */
-function createOpenIntervals ({ siteOf, resource, now }) {
-  const originAt = createWallClock(now)
-  /** @type {Set<LeftTimer>} */
-  const timers = new Set()
-  let nextRecord = 0 // ms of the clock
-  /** what the last record told */
-  let written = ''
+/** @type {Set<LeftTimer>} */
+const timers = new Set()
+let nextRecord = 0 // ms of the clock
+/** what the last record told */
+let written = ''
 
-  /** Returns the timers that are alive after their requests, and forgets those that are gone. */
-  function remaining () {
-    const alive = []
-    for (const timer of timers) {
-      const { entry, request } = timer
-      const object = entry.resource.deref()
-      if (object === undefined || isClosed('Timeout', object)) timers.delete(timer)
-      else if (spanAt(request) === undefined) alive.push(timer)
-    }
-    return alive
+/** Returns the timers that are alive after their requests, and forgets those that are gone. */
+function remaining () {
+  const alive = []
+  for (const timer of timers) {
+    const { entry, request } = timer
+    const object = entry.resource.deref()
+    if (object === undefined || isClosed('Timeout', object)) timers.delete(timer)
+    else if (spanAt(request) === undefined) alive.push(timer)
   }
+  return alive
+}
 
-  /** @param {number} time ms of the clock @returns {IntervalGroup[]} the most numerous first */
-  function groups (time) {
-    /** @type {Map<number, IntervalGroup>} */
-    const byChain = new Map()
-    for (const timer of remaining()) {
-      const { chain, time: since } = timer.entry.context
-      let group = byChain.get(chain)
-      if (group === undefined) {
-        const { at: site, callers = [], label } = siteOf(chain)
-        group = {
-          at: site && placeText(site),
-          callers: callers.map(placeText),
-          label,
-          count: 0,
-          oldest_ms: 0,
-          requests: {}
-        }
-        byChain.set(chain, group)
+/** @param {number} time ms of the clock @returns {IntervalGroup[]} the most numerous first */
+function groups (time) {
+  /** @type {Map<number, IntervalGroup>} */
+  const byChain = new Map()
+  for (const timer of remaining()) {
+    const { chain, time: since } = timer.entry.context
+    let group = byChain.get(chain)
+    if (group === undefined) {
+      const { at: site, callers = [], label } = siteOf(chain)
+      group = {
+        at: site && placeText(site),
+        callers: callers.map(placeText),
+        label,
+        count: 0,
+        oldest_ms: 0,
+        requests: {}
       }
-      group.count++
-      group.oldest_ms = Math.max(group.oldest_ms, Math.round(time - since))
-      countName(group.requests, identityAt(timer.request)?.name ?? timer.name)
+      byChain.set(chain, group)
     }
-    return [...byChain.values()].sort((a, b) => b.count - a.count).slice(0, MAX_GROUPS)
+    group.count++
+    group.oldest_ms = Math.max(group.oldest_ms, Math.round(time - since))
+    countName(group.requests, identityAt(timer.request)?.name ?? timer.name)
   }
+  return [...byChain.values()].sort((a, b) => b.count - a.count).slice(0, MAX_GROUPS)
+}
 
-  return {
-    /** Notes a timer that is known to stay. @param {import('../handles/entry').Entry} entry */
-    add (entry) {
-      const { spanNumber } = entry.context
-      const timer = entry.resource.deref()
-      if (spanNumber === 0 || timer === undefined || timers.size >= MAX_TIMERS) return
-      if (typeof own(timer, '_repeat') !== 'number') return
-      const request = outermost(spanNumber)
-      const name = identityAt(request)?.name
-      if (name === undefined) return
-      timers.add({ entry, request, name })
-      if (nextRecord === 0) nextRecord = entry.context.time + PAUSE_MS
-    },
+/** Notes a timer that is known to stay. @param {import('../handles/entry').Entry} entry */
+function add (entry) {
+  const { spanNumber } = entry.context
+  const timer = entry.resource.deref()
+  if (spanNumber === 0 || timer === undefined || timers.size >= MAX_TIMERS) return
+  if (typeof own(timer, '_repeat') !== 'number') return
+  const request = outermost(spanNumber)
+  const name = identityAt(request)?.name
+  if (name === undefined) return
+  timers.add({ entry, request, name })
+  if (nextRecord === 0) nextRecord = entry.context.time + PAUSE_MS
+}
 
-    /** Returns whether a record is due. @param {number} time ms of the clock */
-    isDue: (time) => timers.size > 0 && time >= nextRecord,
+/** Returns whether a record is due. @param {number} time ms of the clock */
+const isDue = (time) => timers.size > 0 && time >= nextRecord
 
-    /**
-     * Returns what the sinks are given, undefined if nothing has changed since the last time.
-     * @param {number} time ms of the clock
-     */
-    take (time) {
-      nextRecord = time + PAUSE_MS
-      const open = groups(time)
-      const state = open.map(({ at: site, count }) => `${site} ${count}`).join('\n')
-      if (state === written) return undefined
-      written = state
-      const record = recordOf(open, unixNano(originAt(time), time), resource())
-      return { ms: 0, failed: false, traceId: IN_EVERY_SAMPLE, record: () => record }
-    }
-  }
+/**
+ * Returns what the sinks are given, undefined if nothing has changed since the last time.
+ * @param {number} time ms of the clock
+ */
+function take (time) {
+  nextRecord = time + PAUSE_MS
+  const open = groups(time)
+  const state = open.map(({ at: site, count }) => `${site} ${count}`).join('\n')
+  if (state === written) return undefined
+  written = state
+  const record = recordOf(open, unixNano(originAt(time), time), spanResource())
+  return { ms: 0, failed: false, traceId: IN_EVERY_SAMPLE, record: () => record }
 }
 
 /** @param {number} number of a span @returns {number} of the outermost span around it */
@@ -156,4 +147,4 @@ function recordOf (open, time, resource) {
   }
 }
 
-module.exports = { createOpenIntervals }
+module.exports = { add, isDue, take }

@@ -35,106 +35,99 @@ const requestTypes = new Set([
  * @property {string | undefined} label of the step that was registered there
  */
 
-/**
- * @param {(context: Context) => import('../stacks/frames').Stack | undefined} stackOf
- */
-function createPathSites (stackOf) {
-  /** by number of the chain @type {Map<number, Site>} */
-  let sites = new Map()
-  /** by what they hold @type {Map<string, Site>} */
-  let equalSites = new Map()
-
-  /**
-   * Returns the site of a chain.
-   * @param {number} chain 0: not known
-   * @returns {import('./path-sites').Site}
-   */
-  function siteOf (chain) {
-    if (chain === 0) return NO_SITE
-    let site = sites.get(chain)
-    if (site === undefined) {
-      if (sites.size >= MAX_SITES) {
-        sites = new Map()
-        equalSites = new Map()
-      }
-      site = shared(findSite(chain))
-      sites.set(chain, site)
-    }
-    return site
-  }
-
-  /** Returns one object for all equal sites. @param {Site} site @returns {Site} */
-  function shared (site) {
-    const key = JSON.stringify(site)
-    const equal = equalSites.get(key)
-    if (equal !== undefined) return equal
-    equalSites.set(key, site)
-    return site
-  }
-
-  /** @param {number} chain @returns {Site} */
-  function findSite (chain) {
-    const context = contextOfChain(chain)
-    if (context === undefined) return NO_SITE
-    let library
-    let present = /** @type {Context | undefined} */ (context)
-    for (let steps = 0; present !== undefined && steps < MAX_STEPS; present = present.parent, steps++) {
-      if (requestTypes.has(present.type)) break
-      const frames = stackOf(present)?.frames ?? []
-      for (let i = 0; i < frames.length; i++) {
-        const frame = frames[i]
-        if (frame.kind === 'module') library ??= packageOf(frame.fileName)
-        if (frame.kind !== 'user') continue
-        const place = placeOf(frame)
-        return {
-          at: library === undefined ? place : { ...place, via: library },
-          callers: callersOf(present, frames, i, place),
-          label: labelOf(present, frames)
-        }
-      }
-    }
-    const label = labelOf(context, stackOf(context)?.frames ?? [])
-    return { at: undefined, callers: undefined, label }
-  }
-
-  /**
-   * Returns the frames of the program that led to one, innermost first. Behind an `await` a function goes on
-   * that the stack still has: its frame at the `await` itself is left out, so that what came before in the
-   * same function is no caller.
-   * @param {Context} context
-   * @param {Frame[]} frames of it
-   * @param {number} index of the frame
-   * @param {Place} place of the frame
-   */
-  function callersOf (context, frames, index, place) {
-    /** @type {Place[]} */
-    const callers = []
-    let last = placeText(place)
-    let start = index + 1
-    let present = /** @type {Context | undefined} */ (context)
-    for (let steps = 0; present !== undefined && steps < MAX_STEPS; steps++) {
-      for (let i = start; i < frames.length; i++) {
-        if (frames[i].kind !== 'user') continue
-        const caller = placeOf(frames[i])
-        const text = placeText(caller)
-        if (text === last) continue
-        last = text
-        callers.push(caller)
-        if (callers.length === MAX_CALLERS) return callers
-      }
-      present = present.parent
-      if (present === undefined || requestTypes.has(present.type)) break
-      frames = stackOf(present)?.frames ?? []
-      start = present.type === 'PROMISE' && labelOf(present, frames) === 'await' ? 1 : 0
-    }
-    return callers.length === 0 ? undefined : callers
-  }
-
-  return siteOf
-}
-
 /** @type {Site} */
 const NO_SITE = { at: undefined, callers: undefined, label: undefined }
+
+/** by number of the chain @type {Map<number, Site>} */
+let sites = new Map()
+/** by what they hold @type {Map<string, Site>} */
+let equalSites = new Map()
+
+/**
+ * Returns the site of a chain.
+ * @param {number} chain 0: not known
+ * @returns {import('./path-sites').Site}
+ */
+function siteOf (chain) {
+  if (chain === 0) return NO_SITE
+  let site = sites.get(chain)
+  if (site === undefined) {
+    if (sites.size >= MAX_SITES) {
+      sites = new Map()
+      equalSites = new Map()
+    }
+    site = shared(findSite(chain))
+    sites.set(chain, site)
+  }
+  return site
+}
+
+/** Returns one object for all equal sites. @param {Site} site @returns {Site} */
+function shared (site) {
+  const key = JSON.stringify(site)
+  const equal = equalSites.get(key)
+  if (equal !== undefined) return equal
+  equalSites.set(key, site)
+  return site
+}
+
+/** @param {number} chain @returns {Site} */
+function findSite (chain) {
+  const context = contextOfChain(chain)
+  if (context === undefined) return NO_SITE
+  let library
+  let present = /** @type {Context | undefined} */ (context)
+  for (let steps = 0; present !== undefined && steps < MAX_STEPS; present = present.parent, steps++) {
+    if (requestTypes.has(present.type)) break
+    const frames = present.stack?.frames ?? []
+    for (let i = 0; i < frames.length; i++) {
+      const frame = frames[i]
+      if (frame.kind === 'module') library ??= packageOf(frame.fileName)
+      if (frame.kind !== 'user') continue
+      const place = placeOf(frame)
+      return {
+        at: library === undefined ? place : { ...place, via: library },
+        callers: callersOf(present, frames, i, place),
+        label: labelOf(present, frames)
+      }
+    }
+  }
+  const label = labelOf(context, context.stack?.frames ?? [])
+  return { at: undefined, callers: undefined, label }
+}
+
+/**
+ * Returns the frames of the program that led to one, innermost first. Behind an `await` a function goes on
+ * that the stack still has: its frame at the `await` itself is left out, so that what came before in the
+ * same function is no caller.
+ * @param {Context} context
+ * @param {Frame[]} frames of it
+ * @param {number} index of the frame
+ * @param {Place} place of the frame
+ */
+function callersOf (context, frames, index, place) {
+  /** @type {Place[]} */
+  const callers = []
+  let last = placeText(place)
+  let start = index + 1
+  let present = /** @type {Context | undefined} */ (context)
+  for (let steps = 0; present !== undefined && steps < MAX_STEPS; steps++) {
+    for (let i = start; i < frames.length; i++) {
+      if (frames[i].kind !== 'user') continue
+      const caller = placeOf(frames[i])
+      const text = placeText(caller)
+      if (text === last) continue
+      last = text
+      callers.push(caller)
+      if (callers.length === MAX_CALLERS) return callers
+    }
+    present = present.parent
+    if (present === undefined || requestTypes.has(present.type)) break
+    frames = present.stack?.frames ?? []
+    start = present.type === 'PROMISE' && labelOf(present, frames) === 'await' ? 1 : 0
+  }
+  return callers.length === 0 ? undefined : callers
+}
 
 /** @param {Frame} frame @returns {Place} */
 function placeOf (frame) {
@@ -154,4 +147,4 @@ function packageOf (fileName) {
   return parts[index].startsWith('@') ? `${parts[index]}/${parts[index + 1]}` : parts[index]
 }
 
-module.exports = { createPathSites }
+module.exports = { siteOf }

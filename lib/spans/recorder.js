@@ -1,162 +1,146 @@
 'use strict'
 
-// Creates the parts that record spans, and joins them: spans, Node's requests, sinks, listeners, trace.span.
-// Loaded when spans are first enabled. Everything but the functions of users runs guarded.
+// Records spans: of Node's requests, of trace.span, of callbacks that block. Loaded when spans are first
+// enabled. Everything but the functions of users runs guarded.
 
 const process = require('node:process')
+const { recorder: blockedRecorder } = require('../blocked/wanted')
 const guard = require('../context/guard')
+const registry = require('../handles/registry')
+const { inOwnWork } = require('../hooks/current-step')
+const { safely } = require('../hooks/faults')
 const loopIterations = require('../hooks/loop-iterations')
-const { describeException } = require('./exception-events')
-const { createHttpSpans } = require('./http-spans')
-const { createIterationBatches } = require('./iteration-batches')
-const { createSpanListeners } = require('./span-listeners')
-const { SpanOutputs } = require('./span-outputs')
-const { spanResource } = require('./span-resource')
-const { createSpans } = require('./spans')
-const { createUserSpans, noSpan } = require('./user-span')
+const { callbackListeners, on } = require('../hooks/on')
+const stepSpans = require('../hooks/step-spans')
 const { unwatchZlibWrites } = require('../hooks/zlib-writes')
+const { handleOf, idOf, underlyingHandle } = require('../node-objects')
+const { isAnyObject } = require('../objects')
+const channels = require('../requests/channels')
+const { createRequestLayer } = require('../requests/layer')
+const { settings } = require('../settings')
+const httpSpans = require('./http-spans')
+const { noSpan } = require('./index')
+const { loop } = require('./loop-time')
+const { add: noteTimer } = require('./open-intervals')
+const outputs = require('./outputs')
+const spans = require('./spans')
+const { runSpan } = require('./user-span')
 
-/**
- * @typedef {import('./span').Span} Span
- * @typedef {import('../context/context').Context} Context
- * @typedef {import('./user-span').SpanHandle} SpanHandle
- *
- * @typedef {object} RecorderDeps
- * @property {import('./connect').AsyncLayer} asyncLayer
- * @property {import('./loop-time').LoopTime} loop
- * @property {() => number} now
- * @property {(code: string, message: string) => void} warn
- * @property {(error: unknown) => void} failed notes a defect of longstack's
- * @property {() => import('../options').Options} options
- * @property {import('../listeners').Listeners<any>} listeners of `span`
- * @property {(chain: number) => string | undefined} stack the long stack of a place
- * @property {(span: Span) => import('./wait-sites').Path} pathOf where a span's time went
- * @property {(chain: number) => import('./path-sites').Site} siteOf the place that registered a step
- * @property {(error: Error) => string | undefined} errorStack
- * @property {(above: Function) => Context} contextOfRequest a context for a request made here
- * @property {(start: number, end: number) => string | undefined} frameAt the innermost frame sampled in a
- *   blocking callback
- * @property {ReturnType<typeof import('./frameworks').createKoaRoutes>} koaRoutes
- * @property {(socket: object) => object[]} handlesOf a socket: its own handle and what lies below
- * @property {(
- *   httpSpans: import('./http-spans').HttpSpans,
- *   noteTimer: (timer: import('../handles/entry').Entry) => void
- * ) => { enable: () => void, disable: () => void }} listenToRequests and to timers that stay
- */
+const SWEEP_MS = 1000
 
-/** @param {RecorderDeps} deps */
-function createSpanRecorder (deps) {
-  const { asyncLayer, failed, loop, now, warn, options, stack, pathOf, frameAt } = deps
-  let isOn = false
-  const outputs = new SpanOutputs(warn)
-  /** @type {ReturnType<typeof deps.listenToRequests> | undefined} */
-  let requests
-  /** @type {Record<string, unknown> | undefined} */
-  let resource
-  const { count: countIterations, isBatching, schedule } = createIterationBatches()
+let isOn = false
+let sweepAt = 0
+/** @type {ReturnType<typeof createRequestLayer>} */
+let layer
+/** end what is listened to @type {Array<() => void>} */
+let removals = []
 
-  const listeners = createSpanListeners({
-    listeners: deps.listeners,
-    isBatching,
-    schedule,
-    warn
+blockedRecorder.record = spans.addBlocking
+on('iteration', (time) => {
+  if (time < sweepAt) return
+  sweepAt = time + SWEEP_MS
+  guard.run(() => spans.sweep(time, false))
+})
+on('rejected', (reason, { span }) => {
+  if (span !== undefined && isAnyObject(reason)) spans.noteRejection(reason, span)
+})
+on('escaped', (error, { span }) => {
+  if (span !== undefined) spans.recordException(span, error)
+})
+
+/** @param {unknown} wanted where spans go */
+function enable (wanted) {
+  handOn()
+  outputs.countIterations(settings.options.capture !== 'js')
+  outputs.setOutputs(wanted)
+  // Else spans are made only to name those of blocking callbacks.
+  stepSpans.timeSpans(wanted !== undefined || outputs.hasListeners() ? loop : undefined)
+  registry.listenToTimers(noteTimer)
+  if (isOn) return layer.enable()
+  isOn = true
+  layer = createRequestLayer({
+    listener: { ...httpSpans, asyncIdsOf },
+    callbackListeners,
+    isSelected: (type) => settings.isSelected(type),
+    propagates: () => settings.options.propagate,
+    spanOf: stepSpans.spanOf,
+    setSpan: stepSpans.setSpan
   })
-  const spans = createSpans({
-    loop,
-    now,
-    step: asyncLayer.currentStep,
-    readSettled: asyncLayer.readSettlements,
-    spanNumber: asyncLayer.spanNumber,
-    pathOf,
-    stack: (span) => span.chain === 0 ? undefined : stack(span.chain),
-    describeException: (error) => describeException(error, deps.errorStack),
-    listeners,
-    sinks: () => outputs.sinks,
-    frameAt,
-    siteOf: deps.siteOf,
-    resource: () => (resource ??= spanResource()),
-    isBatching,
-    schedule
-  })
-  const httpSpans = createHttpSpans({ ...deps, spans })
-  const safely = guard.createSafely(failed)
-  const runSpan = createUserSpans({ spans, loop, runWithin: asyncLayer.runInSpan, safely })
-
-  /** Hands spans that have ended to outputs, and to those that listen now. */
-  function handOn () {
-    guard.run(spans.drain)
-    listeners.flush()
-  }
-
-  function onExit () {
-    safely(() => {
-      loopIterations.hold() // the loop has ended
-      spans.flush()
-      listeners.flush()
-      outputs.sinks?.flush()
-    })
-  }
-
-  return {
-    isEnabled: () => isOn,
-    sweep: spans.sweep,
-    recordException: spans.recordException,
-    noteRejection: spans.noteRejection,
-    recordBlocking: spans.recordBlocking,
-
-    handOn,
-
-    /** @param {unknown} wanted where spans go */
-    enable (wanted) {
-      handOn()
-      countIterations(options().capture !== 'js')
-      outputs.set(wanted)
-      // Else spans are made only to name those of blocking callbacks.
-      asyncLayer.timeSpans(wanted !== undefined || listeners.areThere() ? loop : undefined)
-      if (isOn) return requests?.enable()
-      isOn = true
-      requests = deps.listenToRequests(httpSpans, spans.noteTimer)
-      requests.enable()
-      process.on('exit', onExit)
-    },
-
-    disable () {
-      if (!isOn) return
-      isOn = false
-      spans.flush()
-      listeners.flush()
-      outputs.set(undefined)
-      countIterations(false)
-      requests?.disable()
-      asyncLayer.timeSpans(undefined)
-      unwatchZlibWrites()
-      process.removeListener('exit', onExit)
-    },
-
-    reopen () {
-      spans.drain()
-      outputs.sinks?.reopen()
-    },
-
-    /**
-     * Runs a function as a span, see trace.span.
-     * @param {string} name
-     * @param {Record<string, unknown>} attributes
-     * @param {(span: SpanHandle) => any} fn
-     */
-    span (name, attributes, fn) {
-      return guard.inOwnWork || asyncLayer.inOwnWork() ? fn(noSpan) : runSpan(name, attributes, fn)
-    },
-
-    /** Counts, when listeners and outputs have got what has ended. */
-    stats () {
-      handOn()
-      const { open, ended, dropped } = spans.stats()
-      const delivered = outputs.stats()
-      const { written, waiting, outputs: list } = delivered
-      return { open, ended, written, waiting, dropped: dropped + delivered.dropped, outputs: list }
-    }
-  }
+  removals = [
+    channels.subscribe(layer.subscriptions),
+    on('opened', layer.opened),
+    on('connecting', (context, { resource }) => layer.connecting(context, resource.deref()))
+  ]
+  if (layer.ticked !== undefined) removals.push(on('ticked', layer.ticked))
+  layer.enable()
+  process.on('exit', onExit)
 }
 
-module.exports = { createSpanRecorder }
+function disable () {
+  if (!isOn) return
+  isOn = false
+  spans.flush()
+  outputs.flushRecords()
+  outputs.setOutputs(undefined)
+  outputs.countIterations(false)
+  for (const remove of removals) remove()
+  layer.disable()
+  callbackListeners.clear() // of connections that stay open: tracing may go on without spans
+  registry.listenToTimers(undefined)
+  stepSpans.timeSpans(undefined)
+  unwatchZlibWrites()
+  process.removeListener('exit', onExit)
+}
+
+function onExit () {
+  safely(() => {
+    loopIterations.hold() // the loop has ended
+    spans.flush()
+    outputs.flushRecords()
+    outputs.sinks()?.flush()
+  })
+}
+
+/** Hands spans that have ended to outputs, and to those that listen now. */
+function handOn () {
+  guard.run(spans.drain)
+  outputs.flushRecords()
+}
+
+/** Returns the async ids on which a socket runs: its own, and those of its handles. @param {object} socket */
+function asyncIdsOf (socket) {
+  const handle = handleOf(socket)
+  const ids = [idOf(socket), handle && idOf(handle), handle && idOf(underlyingHandle(handle))]
+  return [...new Set(ids.filter((id) => id !== undefined))]
+}
+
+module.exports = {
+  disable,
+  enable,
+  handOn,
+  isEnabled: () => isOn,
+
+  reopen () {
+    spans.drain()
+    outputs.sinks()?.reopen()
+  },
+
+  /**
+   * Runs a function as a span, see trace.span.
+   * @param {string} name
+   * @param {Record<string, unknown>} attributes
+   * @param {(span: import('./index').SpanHandle) => any} fn
+   */
+  span (name, attributes, fn) {
+    return guard.inOwnWork || inOwnWork() ? fn(noSpan) : runSpan(name, attributes, fn)
+  },
+
+  /** Counts, when listeners and outputs have got what has ended. */
+  stats () {
+    handOn()
+    const { open, ended, dropped } = spans.stats()
+    const { written, waiting, dropped: lost, outputs: list } = outputs.sinks()?.stats() ??
+      { written: 0, waiting: 0, dropped: 0, outputs: [] }
+    return { open, ended, written, waiting, dropped: dropped + lost, outputs: list }
+  }
+}

@@ -6,13 +6,17 @@ const path = require('node:path')
 const process = require('node:process')
 const { isMainThread } = require('../hooks/threads')
 
-/** @returns {Record<string, unknown>} */
+/** @type {Record<string, unknown> | undefined} */
+let resource
+
+/** @returns {Record<string, unknown>} the same object each time */
 function spanResource () {
-  return {
+  resource ??= {
     'service.name': process.env.OTEL_SERVICE_NAME || packageName() || 'node',
     'process.pid': process.pid,
     ...(isMainThread() ? {} : { 'longstack.thread': require('node:worker_threads').threadId })
   }
+  return resource
 }
 
 /** Returns the name in the package.json nearest to the program. */

@@ -1,19 +1,35 @@
 'use strict'
 
-// Begins and ends spans, and keeps those that are open. Who makes a span describes it (http-spans.js,
-// user-span.js); where its time goes is reported by the hooks through LoopTime. Everything here runs guarded.
+// Begins and ends spans, keeps those that are open, and writes those that have ended. Who makes a span
+// describes it (http-spans.js, user-span.js); where its time goes is reported by the hooks through LoopTime.
+// Requests are written when the iteration of the event loop is over: what one brings is written in one go,
+// which costs half. Everything here runs guarded.
 
-const { addException } = require('./exception-events')
+const { errorStack } = require('../attribution/error-hops')
+const { frameDuring: frameAt } = require('../blocked/wanted')
+const { now } = require('../context/clock')
+const { placeStack } = require('../format/chain-texts')
+const { currentStep, spanNumber } = require('../hooks/current-step')
+const { read: readSettlements } = require('../hooks/settlements')
+const { blockedRecord } = require('./blocked-record')
+const { addException, describeException } = require('./exception-events')
 const { allOpen, spanAt } = require('./identities')
+const { loop } = require('./loop-time')
+const openIntervals = require('./open-intervals')
+const { hasListeners, isBatching, notify, schedule, sinks } = require('./outputs')
 const { MIN_RANGE } = require('./span-figures')
-const { toMicros } = require('./span-record')
-const { createSpanStarter } = require('./span-start')
-const { createSpanWriter } = require('./span-writer')
-const { createSweep } = require('./sweep')
+const { SpanWriting, toMicros } = require('./span-record')
+const { spanResource } = require('./span-resource')
+const { makeSpan } = require('./span-start')
+const { pathOf } = require('./wait-sites')
 
 const MAX_OPEN = 100_000 // spans kept while they are open; more than that are counted, and not written
+const MAX_WAITING = 512 // spans that have ended and are not written yet
+const MIN_AGE = 1000 // ms that a span has been open when a sweep looks at it: most end before
 /** @type {End} */
 const NO_END = {}
+/** @type {End} */
+const UNKNOWN_END = { end: 'unknown' }
 
 /**
  * @typedef {import('./span').Span} Span
@@ -24,139 +40,33 @@ const NO_END = {}
  * @property {string} [end] `longstack.end`: aborted, timeout, upgraded, unknown
  * @property {unknown} [error]
  * @property {Record<string, unknown>} [attributes]
- *
- * @typedef {object} EndDeps
- * @property {() => void} readSettled reads who rejected a promise, up to now
- * @property {(error: unknown) => import('./exception-events').ExceptionDescription} describeException
- *
- * @typedef {import('./span-start').SpanStartDeps & import('./span-writer').SpanWriterDeps & EndDeps}
- *   SpansDeps
  */
 
-/** @param {Omit<SpansDeps, 'onWritten'>} deps */
-function createSpans (deps) {
-  const { loop, now, step, readSettled, spanNumber, describeException } = deps
-  const writer = createSpanWriter({ ...deps, onWritten: clearRuns })
-  const makeSpan = createSpanStarter(deps)
-  const sweep = createSweep(end)
-  let openCount = 0
-  let dropped = 0
+let openCount = 0
+let dropped = 0
+let writtenCount = 0
+let isSweeping = false
+/** that have ended and are not written yet @type {Span[]} */
+let waiting = []
 
-  /** Forgets who ran of late: no span is left that they could have delayed. */
-  function clearRuns () {
-    if (openCount === 0 && !writer.isWaiting()) loop.clear()
-  }
+/** Begins a span. @param {import('./span-start').SpanStart} description */
+function start (description) {
+  const span = makeSpan(description)
+  span.isCounted = openCount < MAX_OPEN
+  if (span.isCounted) openCount++
+  else dropped++
+  return span
+}
 
-  /** Begins a span. @param {import('./span-start').SpanStart} description */
-  function start (description) {
-    const span = makeSpan(description)
-    span.isCounted = openCount < MAX_OPEN
-    if (span.isCounted) openCount++
-    else dropped++
-    return span
-  }
-
-  /**
-   * Excludes the time until its first callback from a span.
-   * @param {Span} span
-   * @param {unknown} [socket] on which it came
-   * @param {boolean} [isNew] it is the first on that
-   */
-  function begin (span, socket = undefined, isNew = true) {
-    if (span.run === 0) span.startNow(loop)
-    if (socket !== undefined) noteQueue(span, socket, isNew, loop)
-  }
-
-  /** @param {Span} span @param {End} [ending] @param {number} [since] ms, where it ended before now */
-  function end (span, ending = NO_END, since = undefined) {
-    if (span.ended && !span.isEnding) return
-    span.isEnding = true // until all is done: it may be terminated, and is done again then (user-span.js)
-    if (!span.ended) close(span, ending, since)
-    span.isEnding = false
-    if (!span.isCounted) return span.release()
-    openCount--
-    writer.add(span, span.kind !== 'INTERNAL')
-  }
-
-  /** @param {Span} span @param {End} ending @param {number | undefined} since */
-  function close (span, ending, since) {
-    const { code, message, attributes } = ending
-    const time = since ?? now()
-    if (attributes !== undefined) Object.assign(span.attributes, attributes)
-    if (ending.end !== undefined) span.attributes['longstack.end'] = ending.end
-    sweep.noteMargin(span, time)
-    if (code !== undefined) span.status = message === undefined ? { code } : { code, message }
-    if (code === 'ERROR') readSettled()
-    const reason = ending.error ?? (code === 'ERROR' ? span.rejection?.deref() : undefined)
-    if (reason !== undefined || Object.hasOwn(ending, 'error')) recordException(span, reason)
-    finish(span, time)
-  }
-
-  /** @param {Span} span @param {number} time ms */
-  function finish (span, time) {
-    loop.accountUntil(time)
-    const { run } = step()
-    span.finish(time, loop, run !== 0 && spanAt(spanNumber())?.log === span.log ? run : 0)
-    loop.leave(span)
-  }
-
-  /** Adds an error to a span. @param {Span} span @param {unknown} error */
-  function recordException (span, error) {
-    if (!span.ended) addException(span, describeException(error), now())
-  }
-
-  return {
-    start,
-    begin,
-    end,
-    drain: writer.drain,
-    recordException,
-    recordBlocking: writer.addBlocking,
-    noteTimer: writer.noteTimer,
-
-    /** Ends what is over and was not reported. @param {number} time ms of the clock */
-    sweep: (time) => sweep.run(time, false),
-
-    /** Discards a span without recording it. @param {Span} span */
-    discard (span) {
-      if (span.ended) return
-      finish(span, now())
-      if (span.isCounted) openCount--
-      span.release()
-    },
-
-    /**
-     * Notes a rejection inside a span: if it fails later on, that is its error.
-     * @param {object} reason
-     * @param {Span} span
-     */
-    noteRejection (reason, span) {
-      if (!span.ended) span.rejection = new WeakRef(reason)
-    },
-
-    /** Writes open spans as they are, since the program ends. */
-    flush () {
-      writer.drain()
-      const time = now()
-      sweep.run(time, true)
-      writer.drain()
-      writer.writeOpenIntervals(time) // of requests that have ended
-      allOpen().forEach((span) => { // the program may have no iterators
-        if (!span.isCounted) return
-        span.attributes['longstack.end'] = 'open'
-        const error = span.events?.[0]
-        if (error !== undefined && span.status.code === 'UNSET') {
-          span.status = { code: 'ERROR', message: String(error.attributes['exception.message']) }
-        }
-        finish(span, time)
-        writer.writeAndRelease(span)
-      })
-      openCount = 0
-    },
-
-    /** @returns {{ open: number, ended: number, dropped: number }} */
-    stats: () => ({ open: openCount, ended: writer.count(), dropped })
-  }
+/**
+ * Excludes the time until its first callback from a span.
+ * @param {Span} span
+ * @param {unknown} [socket] on which it came
+ * @param {boolean} [isNew] it is the first on that
+ */
+function begin (span, socket = undefined, isNew = true) {
+  if (span.run === 0) span.startNow(loop)
+  if (socket !== undefined) noteQueue(span, socket, isNew)
 }
 
 /**
@@ -164,13 +74,205 @@ function createSpans (deps) {
  * @param {Span} span that begins
  * @param {unknown} socket
  * @param {boolean} isNew
- * @param {import('./loop-time').LoopTime} loop
  */
-function noteQueue (span, socket, isNew, loop) {
+function noteQueue (span, socket, isNew) {
   const { ms, max } = loop.arrivals.queueTime(socket, isNew, loop.since - loop.zero)
   if (max === 0) return
   span.attributes['longstack.queued_ms'] = toMicros(ms)
   if (max - ms >= MIN_RANGE) span.attributes['longstack.queued_max_ms'] = toMicros(max)
 }
 
-module.exports = { createSpans }
+/** @param {Span} span @param {End} [ending] @param {number} [since] ms, where it ended before now */
+function end (span, ending = NO_END, since = undefined) {
+  if (span.ended && !span.isEnding) return
+  span.isEnding = true // until all is done: it may be terminated, and is done again then (user-span.js)
+  if (!span.ended) close(span, ending, since)
+  span.isEnding = false
+  if (!span.isCounted) return span.release()
+  openCount--
+  // The program may change what the attributes of its own spans hold.
+  if (span.kind !== 'INTERNAL' && postpone(span)) return
+  writeAndRelease(span)
+  clearRuns()
+}
+
+/** @param {Span} span @param {End} ending @param {number | undefined} since */
+function close (span, ending, since) {
+  const { code, message, attributes } = ending
+  const time = since ?? now()
+  if (attributes !== undefined) Object.assign(span.attributes, attributes)
+  if (ending.end !== undefined) span.attributes['longstack.end'] = ending.end
+  if (isSweeping) { // it ended up to so long ago
+    span.attributes['longstack.end_margin_ms'] = Math.ceil(time - Math.max(span.aliveAt, span.start))
+  }
+  if (code !== undefined) span.status = message === undefined ? { code } : { code, message }
+  if (code === 'ERROR') readSettlements()
+  const reason = ending.error ?? (code === 'ERROR' ? span.rejection?.deref() : undefined)
+  if (reason !== undefined || Object.hasOwn(ending, 'error')) recordException(span, reason)
+  finish(span, time)
+}
+
+/** @param {Span} span @param {number} time ms */
+function finish (span, time) {
+  loop.accountUntil(time)
+  const { run } = currentStep()
+  span.finish(time, loop, run !== 0 && spanAt(spanNumber())?.log === span.log ? run : 0)
+  loop.leave(span)
+}
+
+/** Adds an error to a span. @param {Span} span @param {unknown} error */
+function recordException (span, error) {
+  if (!span.ended) addException(span, describeException(error, errorStack), now())
+}
+
+/**
+ * Notes a rejection inside a span: if it fails later on, that is its error.
+ * @param {object} reason
+ * @param {Span} span
+ */
+function noteRejection (reason, span) {
+  if (!span.ended) span.rejection = new WeakRef(reason)
+}
+
+/** Discards a span without recording it. @param {Span} span */
+function discard (span) {
+  if (span.ended) return
+  finish(span, now())
+  if (span.isCounted) openCount--
+  span.release()
+}
+
+/** @param {Span} span that has ended @returns {boolean} it is written when the iteration is over */
+function postpone (span) {
+  if (waiting.length === 0) {
+    if (!isBatching()) return false
+    schedule(drain)
+  }
+  if (waiting.push(span) >= MAX_WAITING) drain()
+  return true
+}
+
+/** Writes those that wait. */
+function drain () {
+  const spans = waiting
+  waiting = []
+  for (let i = 0; i < spans.length; i++) writeAndRelease(spans[i])
+  clearRuns()
+}
+
+/** @param {Span} span that has ended */
+function writeAndRelease (span) {
+  try {
+    write(span)
+  } finally {
+    span.release()
+  }
+}
+
+/** @param {Span} span that has ended */
+function write (span) {
+  writtenCount++
+  span.path ??= pathOf(span)
+  const writing = new SpanWriting(span, surroundings)
+  sinks()?.write(writing)
+  if (hasListeners()) notify(writing.record())
+  if (openIntervals.isDue(span.end)) writeOpenIntervals(span.end)
+}
+
+/** @type {import('./span-figures').Surroundings} */
+const surroundings = {
+  loop,
+  get resource () { return spanResource() },
+  stack: ({ chain }) => chain === 0 ? undefined : placeStack(chain),
+  frameAt
+}
+
+/** Writes what repeats on after its request. @param {number} time ms of the clock */
+function writeOpenIntervals (time) {
+  const outputs = sinks()
+  const record = outputs === undefined ? undefined : openIntervals.take(time)
+  if (record !== undefined) outputs?.write(record)
+}
+
+/** Forgets who ran of late: no span is left that they could have delayed. */
+function clearRuns () {
+  if (openCount === 0 && waiting.length === 0) loop.clear()
+}
+
+/**
+ * Writes a blocking callback as a record of its own; one that still runs at once.
+ * @param {import('../blocked/detector').BlockedEvent} event
+ * @param {import('../blocked/blocking-callback').BlockingCallback} run
+ */
+function addBlocking (event, run) {
+  if (sinks() === undefined && !hasListeners()) return
+  if (event.stillRunning) drain()
+  const record = blockedRecord(event, run, spanResource())
+  sinks()?.write({ ms: event.ms, failed: false, traceId: record.traceId, record: () => record })
+  if (event.stillRunning) sinks()?.flush(true)
+  if (hasListeners()) notify(record, event.stillRunning)
+}
+
+/**
+ * Ends spans that have nothing left to end by: what reports ends may miss one, and no span is to be open for
+ * ever. What is over has to be so in two sweeps, since its report may still be to come.
+ * @param {number} time ms of the clock
+ * @param {boolean} isLast no sweep comes after this: it looks at all
+ */
+function sweep (time, isLast) {
+  isSweeping = true
+  try {
+    allOpen().forEach((span) => {
+      if (!span.ended && (isLast || time - span.start >= MIN_AGE)) lookAt(span, time, isLast)
+    })
+  } finally {
+    isSweeping = false
+  }
+}
+
+/** @param {Span} span that is open @param {number} time @param {boolean} isLast */
+function lookAt (span, time, isLast) {
+  const { subject } = span
+  if (subject === undefined) return end(span, UNKNOWN_END)
+  const finishSpan = span.look(span, subject)
+  if (finishSpan === undefined) span.aliveAt = time
+  if (finishSpan !== undefined && (span.isOver || isLast)) finishSpan()
+  span.isOver = finishSpan !== undefined
+  if (!span.ended && !span.isOver) span.weaken()
+}
+
+/** Writes open spans as they are, since the program ends. */
+function flush () {
+  drain()
+  const time = now()
+  sweep(time, true)
+  drain()
+  writeOpenIntervals(time) // of requests that have ended
+  allOpen().forEach((span) => { // the program may have no iterators
+    if (!span.isCounted) return
+    span.attributes['longstack.end'] = 'open'
+    const error = span.events?.[0]
+    if (error !== undefined && span.status.code === 'UNSET') {
+      span.status = { code: 'ERROR', message: String(error.attributes['exception.message']) }
+    }
+    finish(span, time)
+    writeAndRelease(span)
+  })
+  openCount = 0
+}
+
+const stats = () => ({ open: openCount, ended: writtenCount, dropped })
+
+module.exports = {
+  addBlocking,
+  begin,
+  discard,
+  drain,
+  end,
+  flush,
+  noteRejection,
+  recordException,
+  start,
+  stats,
+  sweep
+}

@@ -5,19 +5,18 @@
 
 const { isPromise } = require('node:util').types
 const guard = require('../context/guard')
+const { safely } = require('../hooks/faults')
+const { runInSpan } = require('../hooks/step-spans')
 const { messageOf } = require('../warnings')
+const { noSpan } = require('./index')
+const { loop } = require('./loop-time')
+const spans = require('./spans')
 const { format } = require('./traceparent')
 
 /**
  * @typedef {import('./span').Span} Span
  *
- * @typedef {object} SpanHandle
- * @property {string} traceId 32 hex digits; empty where spans are off
- * @property {string} spanId 16 hex digits; empty where spans are off
- * @property {string} traceparent the header that makes another service's spans children of this one; empty
- *   where spans are off
- * @property {(attributes: Record<string, unknown>) => SpanHandle} set adds attributes; any JSON values
- * @property {(error: unknown) => SpanHandle} fail the span ends as failed, with this error
+ * @typedef {import('./index').SpanHandle} SpanHandle
  */
 
 const noLook = () => undefined
@@ -45,92 +44,74 @@ function handleOf (span) {
   return Object.freeze(handle)
 }
 
-/** The handle where spans are off. @type {SpanHandle} */
-const noSpan = Object.freeze({
-  traceId: '',
-  spanId: '',
-  traceparent: '',
-  set: () => noSpan,
-  fail: () => noSpan
+/** whose functions are on the stack, the innermost last @type {Span[]} */
+const running = []
+
+guard.add({
+  save: () => running.length,
+
+  restore (count = running.length) {
+    const terminated = running.splice(count)
+    for (let i = terminated.length - 1; i >= 0; i--) {
+      safely(() => spans.end(terminated[i], { code: 'ERROR', message: 'terminated' }))
+    }
+  }
 })
 
-/**
- * @param {object} deps
- * @param {ReturnType<typeof import('./spans').createSpans>} deps.spans
- * @param {import('./loop-time').LoopTime} deps.loop
- * @param {(span: Span, fn: () => any) => any} deps.runWithin runs a function as part of a span
- * @param {<T>(work: () => T) => T | undefined} deps.safely runs longstack's own work, and never throws
- */
-function createUserSpans ({ spans, loop, runWithin, safely }) {
-  /** whose functions are on the stack, the innermost last @type {Span[]} */
-  const running = []
+/** @param {Span} span @param {number} [since] ms, where it ended before now */
+function end (span, since) {
+  if (span.failure !== undefined) fail(span, span.failure.error, since)
+  else safely(() => spans.end(span, {}, since))
+}
 
-  guard.add({
-    save: () => running.length,
+/** @param {Span} span @param {unknown} error @param {number} [since] ms, where it ended before now */
+function fail (span, error, since) {
+  safely(() => spans.end(span, { code: 'ERROR', message: messageOf(error), error }, since))
+}
 
-    restore (count = running.length) {
-      const terminated = running.splice(count)
-      for (let i = terminated.length - 1; i >= 0; i--) {
-        safely(() => spans.end(terminated[i], { code: 'ERROR', message: 'terminated' }))
-      }
-    }
+/** Ends a span when a promise is settled. @param {Span} span @param {Promise<unknown>} promise */
+function endWith (span, promise) {
+  // Only the promise holds it, through what waits for it: once it is collected, nothing can end the span.
+  const ending = { span }
+  span.endsBy(ending, noLook)
+  return promise.then((value) => {
+    end(ending.span)
+    return value
+  }, (/** @type {unknown} */ error) => {
+    fail(ending.span, error)
+    throw error
   })
+}
 
-  /** @param {Span} span @param {number} [since] ms, where it ended before now */
-  function end (span, since) {
-    if (span.failure !== undefined) fail(span, span.failure.error, since)
-    else safely(() => spans.end(span, {}, since))
-  }
-
-  /** @param {Span} span @param {unknown} error @param {number} [since] ms, where it ended before now */
-  function fail (span, error, since) {
-    safely(() => spans.end(span, { code: 'ERROR', message: messageOf(error), error }, since))
-  }
-
-  /** Ends a span when a promise is settled. @param {Span} span @param {Promise<unknown>} promise */
-  function endWith (span, promise) {
-    // Only the promise holds it, through what waits for it: once it is collected, nothing can end the span.
-    const ending = { span }
-    span.endsBy(ending, noLook)
-    return promise.then((value) => {
-      end(ending.span)
-      return value
-    }, (/** @type {unknown} */ error) => {
-      fail(ending.span, error)
-      throw error
+/**
+ * Runs a function as a span: until it returns, or until the promise that it returns is settled.
+ * @param {string} name
+ * @param {Record<string, unknown>} attributes
+ * @param {(span: SpanHandle) => any} fn
+ */
+function runSpan (name, attributes, fn) {
+  const copy = { ...attributes } // the program's getters may throw
+  const span = safely(() => spans.start({ name, kind: 'INTERNAL' }))
+  if (span === undefined) return fn(noSpan)
+  const depth = running.push(span) - 1
+  span.attributes = copy
+  span.endsBy(running, noLook)
+  const handle = handleOf(span)
+  let result
+  try {
+    result = runInSpan(span, () => {
+      spans.begin(span)
+      return promiseOf(fn(handle))
     })
+  } catch (error) {
+    fail(span, error, loop.since)
+    running.length = depth
+    throw error
   }
-
-  /**
-   * Runs a function as a span: until it returns, or until the promise that it returns is settled.
-   * @param {string} name
-   * @param {Record<string, unknown>} attributes
-   * @param {(span: SpanHandle) => any} fn
-   */
-  return function runSpan (name, attributes, fn) {
-    const copy = { ...attributes } // the program's getters may throw
-    const span = safely(() => spans.start({ name, kind: 'INTERNAL' }))
-    if (span === undefined) return fn(noSpan)
-    const depth = running.push(span) - 1
-    span.attributes = copy
-    span.endsBy(running, noLook)
-    const handle = handleOf(span)
-    let result
-    try {
-      result = runWithin(span, () => {
-        spans.begin(span)
-        return promiseOf(fn(handle))
-      })
-    } catch (error) {
-      fail(span, error, loop.since)
-      running.length = depth
-      throw error
-    }
-    if (!isPromise(result)) end(span, loop.since)
-    else result = endWith(span, result)
-    running.length = depth // last: what is terminated before is ended by `restore`
-    return result
-  }
+  if (!isPromise(result)) end(span, loop.since)
+  else result = endWith(span, result)
+  running.length = depth // last: what is terminated before is ended by `restore`
+  return result
 }
 
 /**
@@ -154,4 +135,4 @@ function thenOf (result) {
   }
 }
 
-module.exports = { createUserSpans, noSpan }
+module.exports = { runSpan }

@@ -7,9 +7,10 @@ const { typeOfStep } = require('../context/context')
 const { connectionTypes } = require('../context/kinds')
 const { CHAIN, SPAN, readWord } = require('../context/records')
 const { subsystemOf } = require('../context/subsystems')
+const registry = require('../handles/registry')
 const { addressOf } = require('../node-objects')
 const { identityAt, isInside } = require('./identities')
-const { createPathSites } = require('./path-sites')
+const { siteOf } = require('./path-sites')
 
 const MAX_CONNECTIONS = 4 // of one entry
 const MAX_TYPES = 1000 // of resources, whose subsystems are remembered
@@ -51,118 +52,104 @@ const MAX_TYPES = 1000 // of resources, whose subsystems are remembered
  */
 
 /**
- * @param {object} deps
- * @param {(context: import('../context/context').Context) => import('../stacks/frames').Stack | undefined}
- *   deps.stackOf
- * @param {typeof import('../handles/registry')} deps.registry
+ * @param {import('./path-walk').Wait} wait
+ * @param {Source} source
+ * @returns {Until}
  */
-function createWaitSites ({ stackOf, registry }) {
-  const siteOf = createPathSites(stackOf)
+function untilOf ({ callback, settler }, { subsystem, isConnection }) {
+  const request = settler === 0 ? undefined : identityAt(settler)?.name
+  const peer = isConnection && request === undefined ? peerOf(callback) : undefined
+  return { until: subsystem, peer, request }
+}
 
-  /**
-   * @param {import('./path-walk').Wait} wait
-   * @param {Source} source
-   * @returns {Until}
-   */
-  function untilOf ({ callback, settler }, { subsystem, isConnection }) {
-    const request = settler === 0 ? undefined : identityAt(settler)?.name
-    const peer = isConnection && request === undefined ? peerOf(callback) : undefined
-    return { until: subsystem, peer, request }
+/** @param {number} id of a connection @returns {string | undefined} address:port of the other end */
+function peerOf (id) {
+  const entry = registry.get(id)
+  if (entry === undefined) return undefined
+  if (entry.remote === undefined) {
+    const handle = entry.resource.deref()
+    entry.remote = handle === undefined ? undefined : addressOf(handle, 'getpeername')
   }
+  return entry.remote
+}
 
-  /** @param {number} id of a connection @returns {string | undefined} address:port of the other end */
-  function peerOf (id) {
-    const entry = registry.get(id)
-    if (entry === undefined) return undefined
-    if (entry.remote === undefined) {
-      const handle = entry.resource.deref()
-      entry.remote = handle === undefined ? undefined : addressOf(handle, 'getpeername')
+/**
+ * Returns the chain of who wrote last on the connection on which a wait ended, if that was the span: it
+ * waited for the answer. 0: not known.
+ * @param {import('./path-walk').Wait} wait
+ * @param {import('./span').Span} span
+ */
+function writerOf ({ callback }, span) {
+  const entry = registry.get(callback)
+  if (entry === undefined || entry.lastAsk === 0) return 0
+  const writer = readWord(entry.lastAsk, SPAN)
+  return writer !== 0 && isInside(writer, span.seq) ? readWord(entry.lastAsk, CHAIN) : 0
+}
+
+/**
+ * Returns waits with equal ones merged, the longest first.
+ * @param {import('./path-walk').Wait[]} waits
+ * @param {import('./span').Span} span
+ */
+function mergeWaits (waits, span) {
+  const origin = span.kind === 'CLIENT' ? span.chain : 0 // what it waits for was asked where it was made
+  /** @type {SiteWait[]} */
+  const merged = []
+  for (const wait of waits) {
+    const source = sourceOf(wait)
+    const proven = wait.proven && wait.site !== 0
+    const writer = proven || !source.isConnection ? 0 : writerOf(wait, span)
+    const site = siteOf((writer === 0 ? wait.site : writer) || origin)
+    const until = untilOf(wait, source)
+    const unproven = !proven && site.at !== undefined
+    let equal = findWait(merged, site, until, unproven)
+    if (equal === undefined) {
+      equal = newWait(site, unproven, until)
+      merged.push(equal)
     }
-    return entry.remote
+    equal.ms += wait.ms
+    equal.delayed += wait.delayed
+    equal.delayedMax += wait.delayedMax
+    equal.count++
+    equal.sent += wait.sent
+    equal.unsent += wait.unsent
+    equal.beside += wait.beside
+    if (source.isConnection) addConnection(equal, wait.callback)
   }
+  return sorted(merged, lengthOf)
+}
 
-  /**
-   * Returns the chain of who wrote last on the connection on which a wait ended, if that was the span: it
-   * waited for the answer. 0: not known.
-   * @param {import('./path-walk').Wait} wait
-   * @param {import('./span').Span} span
-   */
-  function writerOf ({ callback }, span) {
-    const entry = registry.get(callback)
-    if (entry === undefined || entry.lastAsk === 0) return 0
-    const writer = readWord(entry.lastAsk, SPAN)
-    return writer !== 0 && isInside(writer, span.seq) ? readWord(entry.lastAsk, CHAIN) : 0
-  }
-
-  /**
-   * Returns waits with equal ones merged, the longest first.
-   * @param {import('./path-walk').Wait[]} waits
-   * @param {import('./span').Span} span
-   */
-  function mergeWaits (waits, span) {
-    const origin = span.kind === 'CLIENT' ? span.chain : 0 // what it waits for was asked where it was made
-    /** @type {SiteWait[]} */
-    const merged = []
-    for (const wait of waits) {
-      const source = sourceOf(wait)
-      const proven = wait.proven && wait.site !== 0
-      const writer = proven || !source.isConnection ? 0 : writerOf(wait, span)
-      const site = siteOf((writer === 0 ? wait.site : writer) || origin)
-      const until = untilOf(wait, source)
-      const unproven = !proven && site.at !== undefined
-      let equal = findWait(merged, site, until, unproven)
-      if (equal === undefined) {
-        equal = newWait(site, unproven, until)
-        merged.push(equal)
-      }
-      equal.ms += wait.ms
-      equal.delayed += wait.delayed
-      equal.delayedMax += wait.delayedMax
+/** Returns runs likewise. @param {import('./path-walk').Ran[]} runs */
+function mergeRuns (runs) {
+  /** @type {SiteRun[]} */
+  const merged = []
+  for (const { ms, site: chain } of runs) {
+    const site = siteOf(chain)
+    let equal
+    for (const other of merged) if (other.site === site) equal = other
+    if (equal === undefined) {
+      merged.push({ ms, count: 1, site })
+    } else {
+      equal.ms += ms
       equal.count++
-      equal.sent += wait.sent
-      equal.unsent += wait.unsent
-      equal.beside += wait.beside
-      if (source.isConnection) addConnection(equal, wait.callback)
     }
-    return sorted(merged, lengthOf)
   }
+  return sorted(merged, runOf)
+}
 
-  /** Returns runs likewise. @param {import('./path-walk').Ran[]} runs */
-  function mergeRuns (runs) {
-    /** @type {SiteRun[]} */
-    const merged = []
-    for (const { ms, site: chain } of runs) {
-      const site = siteOf(chain)
-      let equal
-      for (const other of merged) if (other.site === site) equal = other
-      if (equal === undefined) {
-        merged.push({ ms, count: 1, site })
-      } else {
-        equal.ms += ms
-        equal.count++
-      }
-    }
-    return sorted(merged, runOf)
-  }
-
+/**
+ * Returns where the time of a span went.
+ * @param {import('./span').Span} span that has ended
+ * @returns {Path}
+ */
+function pathOf (span) {
+  const { waits, ran, beside } = span.pathParts()
+  const isOutermost = span.outermost === span
   return {
-    siteOf,
-
-    /**
-     * Returns where the time of a span went.
-     * @param {import('./span').Span} span that has ended
-     * @returns {import('./wait-sites').Path}
-     */
-    pathOf (span) {
-      const { waits, ran, beside } = span.pathParts()
-      const isOutermost = span.outermost === span
-      return {
-        waits: mergeWaits(waits, span),
-        ran: isOutermost ? mergeRuns(ran) : undefined,
-        beside: isOutermost ? beside : 0,
-        late: waits.filter(isLate)
-      }
-    }
+    waits: mergeWaits(waits, span),
+    ran: isOutermost ? mergeRuns(ran) : undefined,
+    beside: isOutermost ? beside : 0,
+    late: waits.filter(isLate)
   }
 }
 
@@ -252,4 +239,4 @@ function addConnection (wait, connection) {
   else if (wait.on.length < MAX_CONNECTIONS && !wait.on.includes(connection)) wait.on.push(connection)
 }
 
-module.exports = { createWaitSites }
+module.exports = { pathOf }

@@ -11,9 +11,9 @@ const { now } = require('../context/clock')
 const guard = require('../context/guard')
 const { servedRequests: servedInFlight } = require('../handles/requests-in-flight')
 const { failed } = require('../hooks/faults')
-const { servedRequests } = require('../hooks/served')
 const channels = require('../requests/channels')
 const { settings } = require('../settings')
+const { routeTextOf } = require('../spans/frameworks')
 const { ServedFigures } = require('./served')
 const { SiteFigures } = require('./sites')
 const { Blockers, ThreadFigures } = require('./thread-figures')
@@ -62,7 +62,7 @@ class Sampler {
   /** @param {TopOptions} options */
   constructor ({ intervalMs = 1000, blockedMs }) {
     this.#leaseMs = LEASE_MS + 3 * intervalMs
-    this.#served = new ServedFigures(servedRequests().loadKoaRoutes().routeTextOf)
+    this.#served = new ServedFigures(routeTextOf)
     this.#sites = new SiteFigures()
     this.#blockers = new Blockers(observers, blockedMs)
     this.unsubscribe = channels.subscribe(this.#served.subscriptions)

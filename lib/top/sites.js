@@ -8,7 +8,7 @@ const { nounOf } = require('../handles/describe')
 const { walk } = require('../handles/list')
 const { sample } = require('../handles/pending')
 const { settings } = require('../settings')
-const { siteOf } = require('../spans/sites')
+const { siteOf } = require('../spans/path-sites')
 const { placeText } = require('../text')
 
 const MAX_WAITS = 60 // sites in an answer, those with the most

@@ -1,0 +1,88 @@
+'use strict'
+
+// Where spans go, and when: to the sinks that the option `spans` names, made again when that changes, and to
+// the listeners of `span`. What one iteration of the event loop brings is handed on right before it polls
+// next, while its iterations are counted.
+
+const guard = require('../context/guard')
+const loopIterations = require('../hooks/loop-iterations')
+const { afterChange } = require('../listeners')
+const { messageOf, warn } = require('../warnings')
+const { listeners } = require('./index')
+
+const MAX_WAITING = 1000 // records that wait for the end of an iteration
+
+/** @typedef {(record: any) => void} SpanListener */
+
+/** what the sinks were made for @type {unknown} */
+let wanted
+/** @type {ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} */
+let sinks
+let isCounting = false
+/** records that are not handed on yet @type {unknown[]} */
+let waiting = []
+/** those that listened when the first of them came @type {SpanListener[]} */
+let receivers = []
+
+/** @param {unknown} next where spans go, undefined: only to listeners */
+function setOutputs (next) {
+  if (next === wanted) return
+  sinks?.close()
+  sinks = undefined
+  wanted = next
+  if (next === undefined) return
+  const { parseOutputs } = require('../sinks/outputs')
+  const { createSinks } = require('../sinks/sinks')
+  sinks = createSinks(parseOutputs(next), { warn, loopIterations })
+}
+
+/** @param {boolean} isWanted whether iterations are counted */
+function countIterations (isWanted) {
+  if (isWanted === isCounting) return
+  isCounting = isWanted
+  if (isWanted) loopIterations.start()
+  else loopIterations.stop()
+}
+
+/** Returns whether what is scheduled now runs before the event loop polls next. */
+const isBatching = () => isCounting && loopIterations.batching()
+
+/** @param {unknown} record for the listeners @param {boolean} [atOnce] the loop may not poll for long */
+function notify (record, atOnce = false) {
+  const isScheduled = isBatching()
+  if (waiting.length === 0) {
+    receivers = listeners.list()
+    if (isScheduled) loopIterations.schedule(flushRecords)
+  }
+  waiting.push(record)
+  if (!isScheduled || atOnce || waiting.length >= MAX_WAITING) flushRecords()
+}
+
+/** Hands on all records that wait. What listeners do makes no spans, now or later. */
+function flushRecords () {
+  if (waiting.length > 0) afterChange(() => guard.run(deliver))
+}
+
+/** Where the stack is too full to come here, the records go on waiting. */
+function deliver () {
+  const records = waiting
+  const present = receivers
+  waiting = []
+  for (const record of records) listeners.emit(record, warnOf, present)
+}
+
+/** @param {unknown} thrown */
+function warnOf (thrown) {
+  warn('SPAN', `a listener of 'span' threw: ${messageOf(thrown)}`)
+}
+
+module.exports = {
+  countIterations,
+  flushRecords,
+  hasListeners: () => listeners.size > 0,
+  isBatching,
+  notify,
+  schedule: loopIterations.schedule,
+  setOutputs,
+  sinks: () => sinks
+}
