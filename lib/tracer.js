@@ -119,7 +119,7 @@ function applySocket (file) {
   server?.close()
   server = file === undefined
     ? undefined
-    : guard.run(() => new (require('./ask/server').LiveServer)(tracer, file))
+    : guard.run(() => new (require('./ask/server').LiveServer)(file))
 }
 
 /** Runs all works; throws what the first of those that fail has thrown. @param {Array<() => void>} works */

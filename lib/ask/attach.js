@@ -10,7 +10,6 @@ const { settings } = require('../settings')
 const { messageOf } = require('../warnings')
 
 /**
- * @typedef {import('../tracer').Tracer} Tracer
  * @typedef {import('../options').Options} Options
  * @typedef {{ spans?: string, blocked?: number, filter?: string[] }} Wishes
  */
@@ -22,21 +21,22 @@ let before
 /** what was put in force for them last @type {Options | undefined} */
 let applied
 
-/** Puts in force what commands ask for. @param {Tracer} tracer @throws {LongstackError} for a wrong option */
-function applyWishes (tracer) {
+/** Puts in force what commands ask for. @throws {LongstackError} for a wrong option */
+function applyWishes () {
   const wishes = /** @type {any} */ (Object.assign({}, ...attached))
   const parsed = /** @type {any} */ (parseOptions(wishes, environmentOptions()))
   applied = { ...before.enabled ? before.options : parseOptions({}, environmentOptions()) }
   for (const name of Object.keys(wishes)) Object.assign(applied, { [name]: parsed[name] })
-  tracer.apply(applied)
+  require('../tracer').apply(applied)
 }
 
-/** A command goes. @param {Tracer} tracer @param {Wishes} wishes */
-function detach (tracer, wishes) {
+/** A command goes. @param {Wishes} wishes */
+function detach (wishes) {
   if (!attached.delete(wishes)) return
   // Otherwise the program has enabled or disabled tracing itself since then
   if (!settings.enabled || settings.options !== applied) return
-  if (attached.size > 0) return applyWishes(tracer)
+  if (attached.size > 0) return applyWishes()
+  const tracer = require('../tracer')
   if (before.enabled) return tracer.apply(before.options)
   tracer.disable()
   settings.options = before.options
@@ -50,17 +50,16 @@ function detach (tracer, wishes) {
  * @returns {{ wasEnabled: boolean, blocked: boolean }} blocked: they are told to this command
  */
 function attach (wishes, session) {
-  const { tracer } = session
   const { enabled, options } = settings
-  if (attached.size === 0) before = { options, enabled, hasRecorded: tracer.hasRecorded() }
+  if (attached.size === 0) before = { options, enabled, hasRecorded: require('../tracer').hasRecorded() }
   attached.add(wishes)
   try {
-    applyWishes(tracer)
+    applyWishes()
   } catch (error) {
     attached.delete(wishes)
     throw error
   }
-  session.onEnd(() => detach(tracer, wishes))
+  session.onEnd(() => detach(wishes))
   const blocked = wishes.blocked !== undefined && !(enabled && options.blocked !== undefined)
   if (blocked) tellBlocked(session)
   return { wasEnabled: enabled, blocked }

@@ -42,7 +42,7 @@ async function idle ({ isOpened }) {
  */
 async function join ({ path, token }) {
   await undefined
-  return live().connectToCommand(shared.tracer, path, token)
+  return live().connectToCommand(path, token)
 }
 
 /** Closes the inspector, once this call is answered. */

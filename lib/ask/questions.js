@@ -3,8 +3,6 @@
 // What commands ask a process: each question is a function of its argument and the session of the command.
 // Answers are plain data. Those that look at many things are generators: see session.js.
 
-const { startQuery } = require('../context/clock')
-const guard = require('../context/guard')
 const { compile } = require('../context/subsystems')
 const { groupKey, printed } = require('../format/handles')
 const { providers } = require('../node-objects')
@@ -48,10 +46,7 @@ function facts () {
  * @param {{ filter?: string[] }} argument
  * @returns {Generator<SentHandle[] | undefined, void>}
  */
-function * open ({ filter = ['*'] }) {
-  startQuery()
-  yield * batches(require('../handles/why').open(compile(filter, providers())))
-}
+const open = ({ filter = ['*'] }) => batches(require('../handles/why').open(compile(filter, providers())))
 
 /** @param {Iterable<Why | undefined>} reports @returns {Generator<SentHandle[] | undefined, void>} */
 function * batches (reports) {
@@ -84,40 +79,8 @@ function sentHandle ({ opened, usedBy, writtenBy, ...others }, groups) {
   return { ...others, group, opened, usedBy, writtenBy }
 }
 
-/** Requests in flight, and what each waits for. @returns {Generator<undefined, any>} */
-function * requests () {
-  startQuery()
-  const { requestsInFlight } = require('../handles/requests-in-flight')
-  return yield * pieces(requestsInFlight())
-}
-
-/**
- * What is awaited and not settled.
- * @param {{ olderThanMs?: number }} argument
- * @returns {Generator<undefined, any>}
- */
-function * pending (argument) {
-  startQuery()
-  return yield * pieces(require('../handles/pending').slices(argument))
-}
-
-/**
- * Runs each piece of work as longstack's own, with pauses.
- * @template T
- * @param {Generator<void, T, void>} work
- * @returns {Generator<undefined, T>}
- */
-function * pieces (work) {
-  for (;;) {
-    const step = guard.run(() => work.next())
-    if (step.done) return step.value
-    yield undefined
-  }
-}
-
 /** Remembers what is open. @param {{}} _ @param {Session} session @returns {Generator<undefined, void>} */
 function * snapshot (_, { kept }) {
-  startQuery()
   kept.set('snapshot', yield * require('../handles/snapshots').record())
 }
 
@@ -130,7 +93,6 @@ function * snapshot (_, { kept }) {
 function * diff (_, { kept }) {
   const before = kept.get('snapshot')
   if (before === undefined) throw new Error('there is no snapshot to compare with')
-  startQuery()
   yield * batches(yield * require('../handles/snapshots').compare(before))
 }
 
@@ -141,16 +103,10 @@ function * diff (_, { kept }) {
  * @returns {Promise<import('../profile/profile').Profile>}
  */
 function profile (options, session) {
-  const { finishProfile, recordProfile } = session.tracer
-  const recording = recordProfile(options)
+  const { finishProfile, recordProfile } = require('../tracer')
   let isOver = false
   session.onEnd(() => { if (!isOver) finishProfile() })
-  return recording.finally(() => { isOver = true })
-}
-
-/** Ends the profile that is being recorded: `profile` answers. @param {{}} _ @param {Session} session */
-function finishProfile (_, { tracer }) {
-  tracer.finishProfile()
+  return recordProfile(options).finally(() => { isOver = true })
 }
 
 const top = () => require('../top/sampler')
@@ -158,13 +114,16 @@ const top = () => require('../top/sampler')
 const questions = {
   facts,
   open,
-  requests,
-  pending,
+  /** Requests in flight, and what each waits for. */
+  requests: () => require('../handles/requests-in-flight').requestsInFlight(),
+  /** What is awaited and not settled. @param {{ olderThanMs?: number }} argument */
+  pending: (argument) => require('../handles/pending').slices(argument),
   snapshot,
   diff,
   attach,
   profile,
-  finishProfile,
+  /** Ends the profile that is being recorded: `profile` answers. */
+  finishProfile: () => require('../tracer').finishProfile(),
   /** Starts figures. @param {import('../top/sampler').TopOptions} options @param {Session} session */
   startTop: (options, session) => top().startTop(options, session),
   /** Returns the figures since the last call. @param {{}} _ @param {Session} session */

@@ -20,16 +20,14 @@ const { stringify } = JSON
 const { now } = Date
 
 class LiveServer {
-  #tracer
   #files
   /** @type {Set<net.Socket>} */
   #sockets = new Set()
   #server = net.createServer((socket) => guard.run(() => this.#receive(socket)))
   #isNoted = false
 
-  /** @param {import('../tracer').Tracer} tracer @param {string} path */
-  constructor (tracer, path) {
-    this.#tracer = tracer
+  /** @param {string} path */
+  constructor (path) {
     this.path = path
     this.#files = new SocketFiles(path)
     observers.listeners.add(this.#note)
@@ -56,7 +54,7 @@ class LiveServer {
   #receive (socket) {
     closeUnopened(socket)
     this.#sockets.add(socket)
-    serve(this.#tracer, socket)
+    serve(socket)
     socket.on('close', () => { this.#sockets.delete(socket) })
   }
 

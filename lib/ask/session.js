@@ -27,8 +27,6 @@ const PAUSE_MS = 3
 const HELD_MS = 10_000 // for a command to have the process connect: it was killed
 
 /**
- * @typedef {import('../tracer').Tracer} Tracer
- *
  * A question that runs in slices: yields what is to be sent at once, or undefined where the event loop may go
  * on; returns the rest of the answer.
  * @typedef {Generator<any, any>} Question
@@ -46,12 +44,10 @@ class Session {
   receive = createLineReader((question) => this.#answer(question), MAX_QUESTION)
 
   /**
-   * @param {Tracer} tracer
    * @param {(line: string) => void} write
    * @param {() => boolean} isReady more can be written now
    */
-  constructor (tracer, write, isReady) {
-    this.tracer = tracer
+  constructor (write, isReady) {
     this.#write = write
     this.#isReady = isReady
   }
@@ -69,14 +65,7 @@ class Session {
         if (typeof answer?.then === 'function') return answer.then(done, failed)
         if (typeof answer?.next !== 'function') return done(answer)
         const send = (/** @type {any} */ part) => this.send({ id, part })
-        runInSlices(answer, {
-          begin: startQuery,
-          send,
-          done,
-          failed,
-          isReady: this.#isReady,
-          isOver: () => this.#isOver
-        })
+        runInSlices(answer, { send, done, failed, isReady: this.#isReady, isOver: () => this.#isOver })
       } catch (error) {
         failed(error)
       }
@@ -114,18 +103,17 @@ class Session {
 /**
  * @param {Question} question
  * @param {object} steps
- * @param {() => void} [steps.begin] called before each slice
  * @param {(part: any) => void} [steps.send]
  * @param {(answer: any) => void} steps.done
  * @param {(error: unknown) => void} steps.failed
  * @param {() => boolean} [steps.isReady] more can be sent now
  * @param {() => boolean} steps.isOver nobody waits for the answer any more
  */
-function runInSlices (question, { begin = () => {}, send, done, failed, isReady = () => true, isOver }) {
+function runInSlices (question, { send, done, failed, isReady = () => true, isOver }) {
   const slice = () => guard.run(() => {
     try {
       if (isOver()) return question.return(undefined)
-      begin()
+      startQuery()
       for (const end = now() + SLICE_MS; isReady() && now() < end;) {
         const step = question.next()
         if (step.done) return done(step.value)
@@ -142,12 +130,11 @@ function runInSlices (question, { begin = () => {}, send, done, failed, isReady 
 
 /**
  * Answers what comes on a socket, which keeps nothing alive.
- * @param {Tracer} tracer
  * @param {net.Socket} socket
  */
-function serve (tracer, socket) {
+function serve (socket) {
   const isReady = () => socket.writableLength < MAX_WAITING
-  const session = new Session(tracer, (line) => { socket.write(line) }, isReady)
+  const session = new Session((line) => { socket.write(line) }, isReady)
   socket.unref().setEncoding('utf8')
   socket.on('data', (text) => guard.run(() => session.receive(String(text))))
   socket.on('end', () => guard.run(() => { socket.end() }))
@@ -164,12 +151,11 @@ function markOwn (object) {
 
 /**
  * Connects to a command.
- * @param {Tracer} tracer
  * @param {string} path of its socket
  * @param {string} token tells it who comes
  * @returns {Promise<string>} empty; rejects where it cannot be reached
  */
-function connectToCommand (tracer, path, token) {
+function connectToCommand (path, token) {
   return new Promise((resolve, reject) => guard.run(() => {
     const socket = new net.Socket()
     closeUnopened(socket)
@@ -177,7 +163,7 @@ function connectToCommand (tracer, path, token) {
     socket.connect(path, () => guard.run(() => {
       socket.off('error', reject)
       socket.write(`${stringify({ token })}\n`)
-      serve(tracer, socket)
+      serve(socket)
       resolve('')
     })).unref()
   }))

@@ -41,25 +41,31 @@ const DEFAULTS = {
  *   values: by flag; resolves to the exit code, if it is not 0
  */
 
-/** @param {string} value placeholder @param {string} description @returns {Flag} */
-const text = (value, description) => ({ type: 'string', value, description })
-/** @param {string} description @returns {Flag} */
-const onOff = (description) => ({ type: 'boolean', description })
-/** @param {string} value placeholder @param {string} description @returns {Flag} */
-const optional = (value, description) => ({ type: 'optional', value, description })
-const noChildren = onOff('without the Node processes that it has started')
-const oneTarget = 'One target at a time.'
-const missingTarget = 'Missing process id, port or address.'
+const NO_CHILDREN = 'no-children  without the Node processes that it has started'
+
+/**
+ * Reads flags: a name, the placeholder of its value, two spaces, a description. `[=VALUE]` may be left out,
+ * `VALUE…` be repeated. What has an indent goes on.
+ * @param {string} text
+ * @returns {Flags}
+ */
+function flagsIn (text) {
+  return Object.fromEntries(text.trim().replace(/\n {10,}/g, ' ').split('\n').map((line) => {
+    const [, name, optional, value = optional, multiple, description] =
+      /** @type {RegExpExecArray} */ (/^ *([a-z-]+)(?:\[=(\w+)\]| (\w+)(…)?)?(?: {2}(.*))?$/.exec(line))
+    const type = optional !== undefined ? 'optional' : value === undefined ? 'boolean' : 'string'
+    return [name, { type, value, multiple: multiple !== undefined, description }]
+  }))
+}
 
 /** Returns the options of longstack as flags, and --mode, which is gone. @returns {Flags} */
 function optionFlags () {
   const { rules } = require('../options')
   const flags = Object.fromEntries(Object.values(rules).map((rule) => {
     const { allowed, flag, placeholder, purpose, flagPurpose = purpose, variable, written = allowed } = rule
-    const variableText = `; as ${variable}${describeDefault(rule)}`
-    return [flag, placeholder === undefined
-      ? onOff(`${flagPurpose}${variableText}`)
-      : text(placeholder, `${flagPurpose}: ${written}${variableText}`)]
+    const values = placeholder === undefined ? '' : `: ${written}`
+    const description = `${flagPurpose}${values}; as ${variable}${describeDefault(rule)}`
+    return [flag, { type: placeholder === undefined ? 'boolean' : 'string', value: placeholder, description }]
   }))
   return { ...flags, mode: { type: 'string' } }
 }
@@ -76,7 +82,7 @@ const commands = {
   run: {
     usage: 'run app.js [args]',
     summary: 'run a program with long stack traces',
-    load: () => require('./run').main,
+    load: () => require('./run').run,
     operands: { missing: 'Missing script argument.', ends: 'program' },
     help: `Runs a program with long stack traces, like node -r longstack/register.
 
@@ -86,13 +92,13 @@ Flags stand before the script; what follows are arguments of the program. Option
 read from LONGSTACK_* variables.`,
     flags: () => ({
       ...optionFlags(),
-      'fail-on-leak': optional('MS', 'exit with code 3, and print what is open and who opened it, when the ' +
-        `program is idle for MS ms (default ${DEFAULTS.quietMs}) but does not end (repeating timers count ` +
-        'as idle)'),
-      'why-still-running': optional('MS', 'print what is open and who opened it, once, when the program is ' +
-        `idle for MS ms (default ${DEFAULTS.quietMs}) but does not end; it goes on`),
-      'node-options': text('FLAGS',
-        'flags for node itself, for example "--enable-source-maps --max-old-space-size=4096"')
+      ...flagsIn(`
+      fail-on-leak[=MS]  exit with code 3, and print what is open and who opened it, when the program is idle
+          for MS ms (default ${DEFAULTS.quietMs}) but does not end (repeating timers count as idle)
+      why-still-running[=MS]  print what is open and who opened it, once, when the program is idle for MS ms
+          (default ${DEFAULTS.quietMs}) but does not end; it goes on
+      node-options FLAGS  flags for node itself, for example
+          "--enable-source-maps --max-old-space-size=4096"`)
     }),
     notes: "Exit code: the program's; 3 for a leak, 2 for wrong usage of this command."
   },
@@ -112,9 +118,9 @@ read from LONGSTACK_* variables.`,
 NODE_OPTIONS keeps what it has. Files in options are relative to the directory of each process.`,
     flags: () => ({
       ...optionFlags(),
-      shell: text('SHELL',
-        `${SHELLS.slice(0, -1).join(', ')} or ${SHELLS.at(-1)}; default ${DEFAULTS.shell}`),
-      json: onOff('the variables as a JSON object')
+      ...flagsIn(`
+      shell SHELL  ${SHELLS.slice(0, -1).join(', ')} or ${SHELLS.at(-1)}; default ${DEFAULTS.shell}
+      json  the variables as a JSON object`)
     })
   },
 
@@ -131,28 +137,19 @@ waited; what failed; blockers; the slowest requests; and those still open.
 
 A file holds one span per line, as LONGSTACK_SPANS=FILE or OpenTelemetry's file exporter writes them; it
 may be compressed with gzip. - is standard input.`,
-    flags: () => ({
-      compare: {
-        ...text('FILE', 'another run to compare with; changes are from the first run to this one. Can be ' +
-          'repeated'),
-        multiple: true
-      },
-      top: text('N', 'number of routes, blockers, failures and slow requests to print'),
-      full: onOff('print quartiles, densities, boxes, all waits, the tree, stacks'),
-      tree: onOff('print where the time went along chains of calls and waits'),
-      slowest: onOff('the same of the slowest 1 % of the requests of each route'),
-      route: text('ROUTE', 'print only this route: "GET /report", with * for anything: "GET /users/*"'),
-      'fail-if': {
-        ...text('LIMIT', 'exit with 3 if a route exceeds a limit: "p99 > +10 %" against the first run, ' +
-          '"GET /report: median > 200 ms", "errors > 1 %". Can be repeated'),
-        multiple: true
-      },
-      json: onOff('print the whole report as one JSON object'),
-      markdown: onOff('print tables for a pull request'),
-      html: text('OUT', 'write a self-contained page for the browser'),
-      trace: text('OUT', 'write the spans as Chrome trace events, for https://ui.perfetto.dev or ' +
-        'chrome://tracing')
-    }),
+    flags: () => flagsIn(`
+      compare FILE…  another run to compare with; changes are from the first run to this one. Can be repeated
+      top N  number of routes, blockers, failures and slow requests to print
+      full  print quartiles, densities, boxes, all waits, the tree, stacks
+      tree  print where the time went along chains of calls and waits
+      slowest  the same of the slowest 1 % of the requests of each route
+      route ROUTE  print only this route: "GET /report", with * for anything: "GET /users/*"
+      fail-if LIMIT…  exit with 3 if a route exceeds a limit: "p99 > +10 %" against the first run,
+          "GET /report: median > 200 ms", "errors > 1 %". Can be repeated
+      json  print the whole report as one JSON object
+      markdown  print tables for a pull request
+      html OUT  write a self-contained page for the browser
+      trace OUT  write the spans as Chrome trace events, for https://ui.perfetto.dev or chrome://tracing`),
     notes: `LIMIT is [ROUTE:] METRIC COMPARATOR VALUE. METRIC: p50 (median), p99, p999, mean, max, wait, run,
 delayed (means), errors, rate, count. COMPARATOR: >, <, >= or <=. VALUE: 200 ms or 1 %; signed, it is the
 change from the first run to that of --compare: +10 %, +5 ms, -20 %. Without ROUTE it holds for every route of
@@ -167,8 +164,8 @@ exceeded.`
   why: {
     usage: 'why PID|:PORT',
     summary: 'what a running process has open and why, requests in flight, awaits that hang',
-    load: () => require('./why').main,
-    operands: { missing: missingTarget, extra: oneTarget },
+    load: () => require('./live').why,
+    operands: { missing: 'Missing process id, port or address.', extra: 'One target at a time.' },
     help: `Prints what a running process has open and who opened it, which requests are in flight, and what
 is awaited and never settled. Its workers, and the Node processes that it has started, answer as well.
 
@@ -180,38 +177,35 @@ is awaited and never settled. Its workers, and the Node processes that it has st
 A process is asked by its inspector, which is open for a moment and prints a line on its standard error; with
 LONGSTACK_SOCKET without either. What it knows of who opened what begins with longstack: node -r
 longstack/register, or longstack attach PID.`,
-    flags: () => ({
-      only: text('NAMES', 'only what these subsystems have open, for example TCP,PIPE'),
-      'older-than': text('SECONDS', 'only awaits that are older; default 0'),
-      'no-children': noChildren,
-      watch: optional('SECONDS',
-        `ask again every SECONDS (default ${DEFAULTS.watchSeconds}), until Ctrl-C`),
-      json: onOff('print the answer as one JSON object; with --watch, one a line')
-    }),
+    flags: () => flagsIn(`
+      only NAMES  only what these subsystems have open, for example TCP,PIPE
+      older-than SECONDS  only awaits that are older; default 0
+      ${NO_CHILDREN}
+      watch[=SECONDS]  ask again every SECONDS (default ${DEFAULTS.watchSeconds}), until Ctrl-C
+      json  print the answer as one JSON object; with --watch, one a line`),
     notes: 'Exit code: 1 if a process or a thread cannot be asked or is blocked, 2 for wrong usage.'
   },
 
   diff: {
     usage: 'diff PID',
     summary: 'what it opens in ten seconds and does not close',
-    load: () => require('./attach').diff,
-    operands: { missing: 'Missing process id.', extra: oneTarget },
+    load: () => require('./live').diff,
+    operands: { missing: 'Missing process id.', extra: 'One target at a time.' },
     help: `Prints what a running process has opened in some seconds and not closed, by who opened it, with
 its growth per minute: what leaks, under load. A process without longstack is traced for that time.
 
   longstack diff [flags] PID|:PORT|ADDRESS:PORT|PATH of LONGSTACK_SOCKET`,
-    flags: () => ({
-      seconds: text('N', `for how long; default ${DEFAULTS.diffSeconds}, or Ctrl-C`),
-      'no-children': noChildren,
-      json: onOff('print the answer as one JSON object')
-    }),
+    flags: () => flagsIn(`
+      seconds N  for how long; default ${DEFAULTS.diffSeconds}, or Ctrl-C
+      ${NO_CHILDREN}
+      json  print the answer as one JSON object`),
     notes: 'Exit code: 1 if the process cannot be asked, 2 for wrong usage.'
   },
 
   attach: {
     usage: 'attach PID',
     summary: 'trace a process that was started without longstack, until Ctrl-C',
-    load: () => require('./attach').attach,
+    load: () => require('./live').attach,
     operands: { missing: 'Missing process id.', extra: 'One process at a time.' },
     help: `Traces a running process from now on, until Ctrl-C: errors get long stacks, longstack why, top
 and profile know who opened what and what waits. At the end prints what was opened in this time and is still
@@ -220,16 +214,14 @@ open, and leaves the process as it was: also if this command is killed.
   longstack attach [flags] PID
 
 What was opened before is early: of it only what the handles themselves tell is known.`,
-    flags: () => ({
-      spans: text('OUT', 'the process writes a span for each request and connection to this file or OTLP ' +
-        'URL'),
-      blocked: text('MS', 'print what blocks its event loop for longer'),
-      only: text('NAMES', 'the option filter, for example TCP,HTTP'),
-      light: { type: 'boolean' }, // it is gone
-      seconds: text('N', 'detach after N seconds; default: Ctrl-C'),
-      'no-children': noChildren,
-      json: onOff('print JSON: a line for what blocks, at the end what was opened')
-    }),
+    flags: () => flagsIn(`
+      spans OUT  the process writes a span for each request and connection to this file or OTLP URL
+      blocked MS  print what blocks its event loop for longer
+      only NAMES  the option filter, for example TCP,HTTP
+      light
+      seconds N  detach after N seconds; default: Ctrl-C
+      ${NO_CHILDREN}
+      json  print JSON: a line for what blocks, at the end what was opened`),
     notes: 'Exit code: 1 if the process cannot be asked, 2 for wrong usage.'
   },
 
@@ -248,16 +240,15 @@ it waited, with CPU samples under the chain that ran.
 
 Flags stand before the script; what follows are arguments of the program. Its output stays what it is: the
 text goes to standard error when the program has ended or the time is over.`,
-    flags: () => ({
-      seconds: text('N', 'how long, at most 1800; default: until the program ends, or ' +
-        `${DEFAULTS.profileSeconds} for a PID`),
-      html: text('FILE', 'write a page for the browser with a flame graph'),
-      pprof: text('FILE', 'write the format of pprof, for go tool pprof'),
-      collapsed: text('FILE', 'write a line per stack, for speedscope'),
-      value: text('WHAT', 'of collapsed stacks: ran (default), waited or cpu'),
-      json: onOff('print the profile as one JSON object'),
-      'no-samples': onOff("without CPU samples of V8's profiler")
-    }),
+    flags: () => flagsIn(`
+      seconds N  how long, at most 1800; default: until the program ends, or
+          ${DEFAULTS.profileSeconds} for a PID
+      html FILE  write a page for the browser with a flame graph
+      pprof FILE  write the format of pprof, for go tool pprof
+      collapsed FILE  write a line per stack, for speedscope
+      value WHAT  of collapsed stacks: ran (default), waited or cpu
+      json  print the profile as one JSON object
+      no-samples  without CPU samples of V8's profiler`),
     notes: "Exit code: the program's; 1 if a process cannot be asked, 2 for wrong usage."
   },
 
@@ -265,7 +256,7 @@ text goes to standard error when the program has ended or the time is over.`,
     usage: 'top PID',
     summary: 'a running process live: routes, latency, event loop, CPU, blockers, waits, open handles',
     load: () => require('../top/command').main,
-    operands: { missing: missingTarget, extra: oneTarget },
+    operands: { missing: 'Missing process id, port or address.', extra: 'One target at a time.' },
     help: `Shows what a running process does: its routes with rate and latency, how late its event loop is,
 CPU, what blocks, where it waits, what is open and grows; of its workers, and of the Node processes that it
 has started, as well.
@@ -277,28 +268,27 @@ has started, as well.
 
 On a terminal it is a screen with keys (? lists them), elsewhere a table for each look. Latency is the time
 from the head of a request to the last byte of its response.`,
-    flags: () => ({
-      interval: text('SECONDS', `between two looks, 0.1 to 3600; default ${DEFAULTS.topSeconds}`),
-      once: onOff('look for two seconds, print what there is, and end'),
-      json: onOff('a line of JSON for each look'),
-      sort: text('COLUMN', `of routes: ${ROUTE_COLUMNS.join(', ')}`),
-      only: text('TEXT', 'only routes whose name contains it'),
-      blocked: text('MS', 'report callbacks that block the event loop for as long; until top ends'),
-      'no-children': noChildren
-    }),
+    flags: () => flagsIn(`
+      interval SECONDS  between two looks, 0.1 to 3600; default ${DEFAULTS.topSeconds}
+      once  look for two seconds, print what there is, and end
+      json  a line of JSON for each look
+      sort COLUMN  of routes: ${ROUTE_COLUMNS.join(', ')}
+      only TEXT  only routes whose name contains it
+      blocked MS  report callbacks that block the event loop for as long; until top ends
+      ${NO_CHILDREN}`),
     notes: 'Exit code: 0; 1 if the process cannot be asked or has ended, 2 for wrong usage.'
   },
 
   doctor: {
     usage: 'doctor',
     summary: 'print what is in force on this machine, and why',
-    load: () => require('./doctor').main,
+    load: () => require('./run').doctor,
     operands: { extra: 'longstack doctor takes no arguments.' },
     help: `Prints what is in force on this machine, with this Node and this environment, and why.
 In a program, call trace.doctor().
 
   longstack doctor [--json]`,
-    flags: () => ({ json: onOff('the same as data') })
+    flags: () => flagsIn('json  the same as data')
   }
 }
 

@@ -5,9 +5,8 @@
 // started where longstack cannot be resolved, npm and git hooks among them.
 
 const Module = require('node:module')
-const { nearest } = require('../errors')
 const { DEFAULTS, SHELLS } = require('./commands')
-const { quote, UsageError } = require('./flags')
+const { quote, suggestion, UsageError } = require('./flags')
 const { quoteWord, variablesOf, withRegister, wordsOf } = require('./node-options')
 const { asJson, print } = require('./terminal')
 
@@ -16,21 +15,13 @@ async function main (values) {
   const { json, shell = DEFAULTS.shell } = values
   if (json && values.shell !== undefined) throw new UsageError('--json and --shell exclude each other.')
   if (!SHELLS.includes(shell)) {
-    throw new UsageError(`--shell: unknown shell ${quote(shell)}.${hintFor(shell)}`)
+    const hint = suggestion(shell, SHELLS) || ` Expected ${SHELLS.join(', ')}.`
+    throw new UsageError(`--shell: unknown shell ${quote(shell)}.${hint}`)
   }
-  const variables = { NODE_OPTIONS: nodeOptions(process.env.NODE_OPTIONS ?? ''), ...variablesOf(values) }
+  const present = withPlugAndPlay(process.env.NODE_OPTIONS ?? '')
+  const nodeOptions = withRegister(present, require.resolve('../register'))
+  const variables = { NODE_OPTIONS: nodeOptions, ...variablesOf(values) }
   await print(json ? asJson(variables) : assign(shell, variables))
-}
-
-/** @param {string} shell */
-function hintFor (shell) {
-  const hint = nearest(shell, SHELLS)
-  return hint === undefined ? ` Expected ${SHELLS.join(', ')}.` : ` Did you mean ${quote(hint)}?`
-}
-
-/** @param {string} present what NODE_OPTIONS has */
-function nodeOptions (present) {
-  return withRegister(withPlugAndPlay(present), require.resolve('../register'))
 }
 
 /**

@@ -48,50 +48,42 @@ function parse (args, flags, endAtOperand = false) {
 
 /** @param {string[]} args @param {Flags} flags */
 function tokensOf (args, flags) {
-  const entries = Object.entries(flags).map(([name, { type }]) =>
-    [name, { type: type === 'string' ? 'string' : 'boolean', multiple: true }])
-  /** @type {any} */
-  const options = Object.fromEntries(entries)
+  const options = /** @type {any} */ (Object.fromEntries(Object.entries(flags).map(([name, { type }]) =>
+    [name, { type: type === 'string' ? 'string' : 'boolean', multiple: true }])))
   options.help.short = 'h'
   // Not strict: unknown flags and missing values get messages of our own, and `optional` has no type there.
-  return parseArgs({ args, options, strict: false, tokens: true, allowPositionals: true }).tokens
+  const { tokens } = parseArgs({ args, options, strict: false, tokens: true, allowPositionals: true })
+  return /** @type {any[]} */ (tokens)
 }
 
 /** @param {any} token @param {Flags} flags @param {Record<string, any>} values */
 function addValue ({ name, rawName, value, inlineValue }, flags, values) {
   if (!Object.hasOwn(flags, name) || (rawName !== `--${name}` && rawName !== '-h')) {
-    throw new UsageError(`Unknown flag ${quote(rawName)}.${suggestion(name, flags)}`)
+    throw new UsageError(`Unknown flag ${quote(rawName)}.${suggestion(name, Object.keys(flags), '--')}`)
   }
   const { type, multiple } = flags[name]
   if (type === 'boolean' && inlineValue) throw new UsageError(`${rawName} takes no value.`)
-  if (type === 'string') checkValue(rawName, value, inlineValue, flags)
+  // A value that is another flag means that the value was forgotten.
+  const [word] = inlineValue ? [] : /^--[^=]*/.exec(value) ?? []
+  const isFlag = word !== undefined && Object.hasOwn(flags, word.slice(2))
+  if (type === 'string' && (value === undefined || isFlag)) throw new UsageError(`${rawName} needs a value.`)
+  if (type === 'string' && value === '') throw new UsageError(`The value of ${rawName} is empty.`)
   if (multiple) values[name] = [...(values[name] ?? []), value]
   else if (Object.hasOwn(values, name)) throw new UsageError(`${rawName} was given twice.`)
   else values[name] = value ?? true
 }
 
 /**
- * @param {string} rawName
- * @param {string | undefined} value
- * @param {boolean} isInline
- * @param {Flags} flags
+ * Asks whether another word was meant.
+ * @param {string} word
+ * @param {string[]} words that there are
+ * @param {string} [prefix] of flags; undefined: the word is quoted
+ * @returns {string} empty where none is near
  */
-function checkValue (rawName, value, isInline, flags) {
-  // A value that is another flag means that the value was forgotten.
-  const isMissing = value === undefined || (!isInline && isFlag(value, flags))
-  if (isMissing) throw new UsageError(`${rawName} needs a value.`)
-  if (value === '') throw new UsageError(`The value of ${rawName} is empty.`)
-}
-
-/** @param {string} word @param {Flags} flags */
-function isFlag (word, flags) {
-  return word.startsWith('--') && Object.hasOwn(flags, word.slice(2).split('=', 1)[0])
-}
-
-/** @param {string} name @param {Flags} flags */
-function suggestion (name, flags) {
-  const hint = nearest(name, Object.keys(flags))
-  return hint === undefined ? '' : ` Did you mean --${hint}?`
+function suggestion (word, words, prefix) {
+  const hint = nearest(word, words)
+  if (hint === undefined) return ''
+  return ` Did you mean ${prefix === undefined ? quote(hint) : `${prefix}${hint}`}?`
 }
 
 /** @param {string} word from the command line */
@@ -125,4 +117,4 @@ function number (name, text, min, max) {
   throw new UsageError(`--${name} must be a number from ${min} to ${max}. Received ${quote(text)}.`)
 }
 
-module.exports = { UsageError, helpFlag, integer, number, parse, quote }
+module.exports = { UsageError, helpFlag, integer, number, parse, quote, suggestion }

@@ -53,52 +53,74 @@ function withHops (sent) {
 }
 
 /** @param {Answer} answer @param {Colours} colours @returns {string} */
-function formatAnswer ({ processes, refused, others, end }, colours) {
-  const blocks = processes.map((one) => headOf(one, colours))
-  blocks.push(...refused.map((refusal) => refusalText(refusal, colours)))
-  for (const { pid, program } of others) {
-    const name = program === undefined ? '' : ` (${clean(program)})`
-    blocks.push(`Process ${pid}${name} is at ${end} as well; it is not of Node.`)
-  }
-  const threads = processes.flatMap(({ pid, threads }) => threads.map((thread) => ({ ...thread, pid })))
-  if (threads.length > 0) blocks.push(...bodyOf(threads, end, colours))
-  return `${blocks.filter((block) => block !== '').join('\n\n')}\n`
+function formatAnswer (answer, colours) {
+  const { processes, refused, others, end } = answer
+  const at = end === undefined ? '' : ` at ${end}`
+  const threads = processes.flatMap((one) => one.threads)
+  const open = openIn(answer)
+  const title = open.length === 0 ? `Nothing is open${at}.` : colours.bold(`${open.length} open${at}`)
+  return textOf([
+    ...processes.map((one) => headOf(one, colours)),
+    ...refused.map((refusal) => refusalText(refusal, colours)),
+    ...others.map(({ pid, program }) =>
+      `Process ${pid}${program ? ` (${clean(program)})` : ''} is at ${end} as well; it is not of Node.`),
+    ...requestBlocks(threads, colours),
+    ...pendingBlocks(threads, colours),
+    ...(threads.length === 0 ? [] : [title, ...groupsOf(open)])
+  ])
 }
 
-/**
- * @param {Array<ThreadAnswer & { pid: number }>} threads
- * @param {string | undefined} end
- * @param {Colours} colours
- */
-function bodyOf (threads, end, colours) {
-  const isOne = threads.length === 1
-  const open = threads.flatMap((thread) =>
-    thread.open.map((handle) => isOne ? handle : { ...handle, where: nameOf(thread) }))
-  const at = end === undefined ? '' : ` at ${end}`
-  const title = open.length === 0 ? `Nothing is open${at}.` : colours.bold(`${open.length} open${at}`)
-  return [...requestBlocks(threads, colours), ...pendingBlocks(threads, colours), title, ...groupsOf(open)]
+/** Prints what was opened in a while and is open. @param {Answer} answer @param {Colours} colours */
+function formatOpened (answer, colours) {
+  const open = openIn(answer)
+  const title = open.length === 0
+    ? 'Nothing was opened that is still open.'
+    : colours.bold(`${open.length} opened and still open`)
+  const warnings = answer.refused.map((refusal) => refusalText(refusal, colours))
+  return textOf([...warnings, title, ...groupsOf(open)])
 }
+
+/** @param {string[]} blocks */
+const textOf = (blocks) => `${blocks.filter((block) => block !== '').join('\n\n')}\n`
+
+/** Lists what is open; with its thread where it is of several. @param {Answer} answer @returns {Printed[]} */
+function openIn ({ processes }) {
+  const threads = processes.flatMap(({ pid, threads }) => threads.map((thread) => ({ ...thread, pid })))
+  if (threads.length === 1) return threads[0].open
+  return threads.flatMap(({ pid, facts: { threadId }, open }) => {
+    const where = threadId === 0 ? `process ${pid}` : `thread ${threadId} of process ${pid}`
+    return open.map((handle) => ({ ...handle, where }))
+  })
+}
+
+/** @template T @param {T[]} list @param {(element: T) => string} keyOf @returns {T[][]} */
+function groupBy (list, keyOf) {
+  /** @type {Map<string, T[]>} */
+  const groups = new Map()
+  for (const element of list) {
+    const key = keyOf(element)
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [element])
+    else group.push(element)
+  }
+  return [...groups.values()]
+}
+
+/** @param {Array<{ count: number }>} list */
+const countOf = (list) => list.reduce((sum, { count }) => sum + count, 0)
 
 /** @param {ThreadAnswer[]} threads @param {Colours} colours @returns {string[]} */
 function requestBlocks (threads, colours) {
-  const requests = threads.flatMap((thread) => thread.requests?.requests ?? [])
-  const count = threads.reduce((sum, thread) => sum + (thread.requests?.count ?? 0), 0)
+  const answers = threads.flatMap(({ requests }) => requests ?? [])
+  const requests = answers.flatMap((answer) => answer.requests).sort((a, b) => ageOf(b) - ageOf(a))
   if (requests.length === 0) return []
-  /** @type {Map<string, RequestInFlight[]>} */
-  const groups = new Map()
-  for (const request of requests) {
-    const uses = request.uses.map(({ what }) => what)
-    const key = JSON.stringify([request.request, request.waits.map(placeOf), uses])
-    const group = groups.get(key)
-    if (group === undefined) groups.set(key, [request])
-    else group.push(request)
-  }
-  const blocks = [...groups.values()].map((group) => group.sort((a, b) => ageOf(b) - ageOf(a)))
-    .sort((a, b) => ageOf(b[0]) - ageOf(a[0]))
-  const more = blocks.length - MAX_REQUESTS
+  const groups = groupBy(requests, ({ request, waits, uses }) =>
+    JSON.stringify([request, waits.map(placeOf), uses.map(({ what }) => what)]))
+  const count = countOf(answers)
+  const more = groups.length - MAX_REQUESTS
   return [
     colours.bold(count === 1 ? '1 request in flight' : `${count} requests in flight`),
-    ...blocks.slice(0, MAX_REQUESTS).map(formatRequests),
+    ...groups.slice(0, MAX_REQUESTS).map(formatRequests),
     ...(more > 0 ? [`and ${more} others`] : [])
   ]
 }
@@ -133,66 +155,30 @@ const ageOf = ({ ageMs }) => ageMs ?? Infinity
 function pendingBlocks (threads, colours) {
   const groups = mergePending(threads.flatMap(({ pending }) => pending?.groups ?? []))
   const codes = new Set(threads.map(({ pending }) => pending?.noteCode))
-  const notes = [...codes].filter((code) => code !== undefined && code !== 'DISABLED')
-  const sentencesOf = notes.map((code) => sentences[/** @type {keyof typeof sentences} */ (code)])
+  const notes = codes.has('FILTER') ? [sentences.FILTER] : []
   const title = colours.bold('Awaited and not settled')
-  return [...sentencesOf, ...(groups.length > 0 ? [title, formatPending(groups)] : [])]
+  return groups.length === 0 ? notes : [...notes, title, formatPending(groups)]
 }
 
 /**
  * Joins the waits of equal places in several threads.
- * @param {PendingData[]} groups
+ * @param {PendingData[]} waits
  * @returns {PendingData[]} the most frequent first
  */
-function mergePending (groups) {
-  /** @type {Map<string, PendingData>} */
-  const merged = new Map()
-  for (const group of groups) {
-    const key = `${group.label} ${group.at}`
-    const present = merged.get(key)
-    if (present === undefined) {
-      merged.set(key, group)
-      continue
-    }
-    const oldest = present.oldestMs >= group.oldestMs ? present : group
-    merged.set(key, {
-      ...oldest,
-      count: present.count + group.count,
-      newestMs: Math.min(present.newestMs, group.newestMs),
-      requests: sumRequests([...present.requests, ...group.requests])
-    })
-  }
-  return [...merged.values()].sort((a, b) => b.count - a.count || b.oldestMs - a.oldestMs)
-}
-
-/** @param {PendingData['requests']} requests @returns {PendingData['requests']} each once */
-function sumRequests (requests) {
-  /** @type {Map<string, number>} */
-  const counts = new Map()
-  for (const { request, count } of requests) counts.set(request, (counts.get(request) ?? 0) + count)
-  return [...counts].map(([request, count]) => ({ request, count })).sort((a, b) => b.count - a.count)
-}
-
-/** Prints what was opened in a while and is open. @param {Answer} answer @param {Colours} colours */
-function formatOpened ({ processes, refused }, colours) {
-  const threads = processes.flatMap(({ pid, threads }) => threads.map((thread) => ({ ...thread, pid })))
-  const [title, ...groups] = bodyOf(threads, undefined, colours)
-  const count = threads.reduce((sum, { open }) => sum + open.length, 0)
-  const none = 'Nothing was opened that is still open.'
-  const head = count === 0 ? none : title.replace(' open', ' opened and still open')
-  const warnings = refused.map((refusal) => refusalText(refusal, colours))
-  return `${[...warnings, head, ...groups].join('\n\n')}\n`
+function mergePending (waits) {
+  return groupBy(waits, ({ label, at: place }) => `${label} ${place}`).map((group) => ({
+    ...group.reduce((a, b) => a.oldestMs >= b.oldestMs ? a : b),
+    count: countOf(group),
+    newestMs: Math.min(...group.map(({ newestMs }) => newestMs)),
+    requests: groupBy(group.flatMap(({ requests }) => requests), ({ request }) => request)
+      .map((same) => ({ request: same[0].request, count: countOf(same) })).sort((a, b) => b.count - a.count)
+  })).sort((a, b) => b.count - a.count || b.oldestMs - a.oldestMs)
 }
 
 /** @param {import('../ask/processes').Refusal} refusal @param {Colours} colours */
 function refusalText ({ sentence, stack }, colours) {
   const head = colours.yellow(clean(sentence))
   return stack === undefined ? head : `${head}\n${stack}`
-}
-
-/** @param {{ pid: number, facts: Facts }} thread */
-function nameOf ({ pid, facts: { threadId } }) {
-  return threadId === 0 ? `process ${pid}` : `thread ${threadId} of process ${pid}`
 }
 
 /** @param {ProcessAnswer} answer @param {Colours} colours */

@@ -4,9 +4,8 @@
 // The command line: finds a command in the table, parses its arguments, runs it, and prints one sentence for
 // wrong usage.
 
-const { nearest } = require('../errors')
 const { commands } = require('./commands')
-const { parse, quote, UsageError } = require('./flags')
+const { parse, quote, suggestion, UsageError } = require('./flags')
 const { handleStreamErrors, print, printError } = require('./terminal')
 
 /** @param {string[]} args */
@@ -46,9 +45,7 @@ function commandOf (name) {
   if (name.startsWith('-')) {
     throw new UsageError(`Unknown flag ${quote(name)}: use a command first, as in "longstack run app.js".`)
   }
-  const hint = nearest(name, Object.keys(commands))
-  const suggestion = hint === undefined ? '' : ` Did you mean ${quote(hint)}?`
-  throw new UsageError(`Unknown command ${quote(name)}.${suggestion}`)
+  throw new UsageError(`Unknown command ${quote(name)}.${suggestion(name, Object.keys(commands))}`)
 }
 
 /** Prints an error and sets the exit code. @param {any} error */

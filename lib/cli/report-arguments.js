@@ -4,9 +4,8 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { nearest } = require('../errors')
 const { isPipe } = require('../../report/read/sources')
-const { integer, quote, UsageError } = require('./flags')
+const { integer, quote, suggestion, UsageError } = require('./flags')
 
 /**
  * @typedef {import('../../report/aggregate/limits').Limit} Limit
@@ -74,9 +73,7 @@ function checkRoutes (model, { route }, limits) {
   if (names.length === 0) return
   for (const pattern of [route, ...limits.map((limit) => limit.pattern)]) {
     if (pattern === undefined || names.some(routePattern(pattern))) continue
-    const hint = nearest(pattern, names)
-    const suggestion = hint === undefined ? '' : ` Did you mean ${quote(hint)}?`
-    throw new UsageError(`No route matches ${quote(pattern)}.${suggestion}`)
+    throw new UsageError(`No route matches ${quote(pattern)}.${suggestion(pattern, names)}`)
   }
 }
 
@@ -107,16 +104,11 @@ function checkOutputs (outputs, inputs, usesStdout) {
   if (outputs.length - files.length + (usesStdout ? 1 : 0) > 1) {
     throw new UsageError('Only one output can go to standard output.')
   }
-  if (files.length === 2 && isSameFile(files[0], files[1])) {
+  if (files.length === 2 && real(files[0]) === real(files[1])) {
     throw new UsageError('--html and --trace name the same file.')
   }
-  const clash = files.find((output) => inputs.some((input) => input !== '-' && isSameFile(input, output)))
+  const clash = files.find((output) => inputs.some((input) => input !== '-' && real(input) === real(output)))
   if (clash !== undefined) throw new UsageError(`${quote(clash)} is an input file and would be overwritten.`)
-}
-
-/** @param {string} a @param {string} b */
-function isSameFile (a, b) {
-  return real(a) === real(b)
 }
 
 /** @param {string} file */

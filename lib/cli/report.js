@@ -5,7 +5,7 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { checkArguments, checkRoutes, isOnlyTrace } = require('./report-arguments')
-const { asJson, colours, createProgress, print, printError, width } = require('./terminal')
+const { asJson, colours, createProgress, print, printError, width, write } = require('./terminal')
 
 /** @typedef {import('../../report/aggregate/model').Model} Model */
 
@@ -67,10 +67,7 @@ async function output (model, { json, markdown, html, ...values }) {
 async function writePage (model, file) {
   const title = model.files.map(({ name }) => path.basename(name)).join(', ')
   const { createPage } = require('../../report/render/page')
-  const page = createPage(model, { title: `longstack report: ${title}` })
-  if (file === '-') return await print(page)
-  fs.writeFileSync(file, page, { mode: 0o600 }) // one that is there keeps its mode
-  printError(`Wrote ${file} (${(page.length / 1e6).toFixed(1)} MB).`)
+  await write(file, createPage(model, { title: `longstack report: ${title}` }))
 }
 
 /** @param {string[]} files @param {string} target */

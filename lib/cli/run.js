@@ -3,13 +3,15 @@
 // longstack run: node -r longstack/register, with a flag for every option. The program replaces this process
 // where Node has process.execve (22.15 and later, not on Windows), and so keeps its signals, standard
 // streams, process id and exit code; elsewhere it is a child, to which they are passed through.
+// longstack doctor: prints trace.doctor() of a process that runs nothing else.
 
 const { DEFAULTS } = require('./commands')
 const { integer } = require('./flags')
 const { variablesOf, wordsOf } = require('./node-options')
+const { asJson, print } = require('./terminal')
 
 /** @type {import('./commands').Main} operands: script and its arguments */
-async function main (values, operands) {
+async function run (values, operands) {
   const env = { ...process.env, ...variablesOf(values) }
   const preloads = ['-r', require.resolve('../register')]
   const watches = { failMs: quietMs(values, 'fail-on-leak'), reportMs: quietMs(values, 'why-still-running') }
@@ -33,4 +35,12 @@ function quietMs (values, flag) {
   return value === undefined || value === true ? value && DEFAULTS.quietMs : integer(flag, value, 1)
 }
 
-module.exports = { main }
+/** @type {import('./commands').Main} */
+async function doctor ({ json }) {
+  const trace = require('../../index').enable()
+  const { text, ...data } = trace.doctor()
+  trace.disable()
+  await print(json ? asJson(data) : `${text.trimEnd()}\n`)
+}
+
+module.exports = { doctor, run }

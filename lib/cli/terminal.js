@@ -2,6 +2,7 @@
 
 // Output of the commands: colours on a terminal, no error when a pipe's reader ends, progress that is erased.
 
+const fs = require('node:fs')
 const { isatty } = require('node:tty')
 const { noColours } = require('../../report/render/text-parts')
 
@@ -33,7 +34,7 @@ function handleStreamErrors () {
 
 /**
  * Writes to stdout.
- * @param {string} text
+ * @param {string | Buffer} text
  * @returns {Promise<void>} resolves when it is written, or the reader ended
  */
 function print (text) {
@@ -50,6 +51,17 @@ function asJson (value, indent = 2) {
   const text = JSON.stringify(value, undefined, indent)
   const escape = (/** @type {string} */ char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
   return `${text.replace(TERMINAL_COMMANDS, escape)}\n`
+}
+
+/**
+ * Writes a file that the user has named, or to stdout.
+ * @param {string} file `-`: stdout
+ * @param {string | Buffer} content
+ */
+async function write (file, content) {
+  if (file === '-') return await print(content)
+  fs.writeFileSync(file, content, { mode: 0o600 }) // one that is there keeps its mode
+  printError(`Wrote ${file} (${(content.length / 1e6).toFixed(1)} MB).`)
 }
 
 /** Writes a line to stderr. @param {string} line */
@@ -77,8 +89,7 @@ function width () {
 
 /** Prints the progress of reading on a terminal. */
 function createProgress () {
-  if (!isatty(2)) return { step: undefined, end: () => {} }
-  let next = Date.now() + PROGRESS_DELAY_MS
+  let next = isatty(2) ? Date.now() + PROGRESS_DELAY_MS : Infinity
   let isPrinted = false
   return {
     /** @param {number} bytes @param {number | undefined} total */
@@ -87,7 +98,10 @@ function createProgress () {
       if (now < next) return
       next = now + PROGRESS_INTERVAL_MS
       isPrinted = true
-      process.stderr.write(`${ERASE_LINE}reading ${progressText(bytes, total)}`)
+      const read = total === undefined
+        ? `${Math.round(bytes / 1e6)} MB`
+        : `${Math.floor(bytes / Math.max(total, bytes) * 100)} % of ${Math.round(total / 1e6)} MB`
+      process.stderr.write(`${ERASE_LINE}reading ${read}`)
     },
     end () {
       if (isPrinted) process.stderr.write(ERASE_LINE)
@@ -96,10 +110,4 @@ function createProgress () {
   }
 }
 
-/** @param {number} bytes @param {number | undefined} total */
-function progressText (bytes, total) {
-  if (total === undefined) return `${Math.round(bytes / 1e6)} MB`
-  return `${Math.floor(bytes / Math.max(total, bytes) * 100)} % of ${Math.round(total / 1e6)} MB`
-}
-
-module.exports = { asJson, colours, createProgress, handleStreamErrors, print, printError, width }
+module.exports = { asJson, colours, createProgress, handleStreamErrors, print, printError, width, write }

@@ -43,7 +43,7 @@ const required = {
     'attribution/', 'blocked/', 'call-options.js', 'context/', 'doctor.js', 'format/', 'handles/', 'hooks/', 'intercept/',
     'node-objects.js', 'spans/', 'stacks/', 'stats.js', 'tracer.js'
   ],
-  'ask/': ['ask/protocol.js', 'blocked/', 'context/', 'format/', 'handles/', 'node-objects.js', 'stacks/', 'top/'],
+  'ask/': ['ask/protocol.js', 'blocked/', 'context/', 'format/', 'handles/', 'node-objects.js', 'stacks/', 'top/', 'tracer.js'],
   'ask/inspected.js': ['start.js'],
   'attribution/': ['context/', 'format/', 'hooks/', 'stacks/'],
   'blocked/': ['context/', 'format/', 'hooks/', 'stacks/'],

@@ -16,11 +16,11 @@ const PRELUDE = `
   const net = require('node:net')
   const { once } = require('node:events')
   const { setTimeout: sleep } = require('node:timers/promises')
-  const { tracer, trace } = require(${JSON.stringify(path.join(root, 'lib', 'shared'))})
+  const { trace } = require(${JSON.stringify(path.join(root, 'lib', 'shared'))})
   const { Session } = require(${JSON.stringify(path.join(root, 'lib', 'ask', 'session'))})
   const asker = () => {
     const calls = new Map()
-    const session = new Session(tracer, (line) => {
+    const session = new Session((line) => {
       const { id, part, value, error } = JSON.parse(line)
       if (part !== undefined) return
       if (error === undefined) calls.get(id).resolve(value)

@@ -1,0 +1,241 @@
+'use strict'
+
+// Commands that ask a running process. longstack why: what it has open and why, which requests are in flight,
+// what is awaited and never settled. longstack diff: what it opens in some seconds and does not close.
+// longstack attach: tracing is on there for as long as this command runs.
+
+const path = require('node:path')
+const { setTimeout: sleep } = require('node:timers/promises')
+const { DEFAULTS } = require('./commands')
+const { UsageError, integer, quote } = require('./flags')
+const { asJson, colours, print, printError } = require('./terminal')
+
+/**
+ * @typedef {import('../ask/processes').Asked} Asked
+ * @typedef {import('../ask/processes').AskedProcess} AskedProcess
+ * @typedef {import('../ask/thread').AskedThread} AskedThread
+ * @typedef {import('../ask/target').Target} Target
+ *
+ * @typedef {object} Wish
+ * @property {string[] | undefined} filter
+ * @property {number} olderThanMs
+ * @property {number | undefined} watchMs
+ * @property {boolean} json
+ */
+
+const CLEAR = '\x1b[H\x1b[2J\x1b[3J'
+const MAX_MS = 2 ** 31 - 1 // of a timer of Node's
+const SIGNALS = /** @type {NodeJS.Signals[]} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
+
+/** @type {import('./commands').Main} */
+async function why (values, [word]) {
+  const { only, watch, json = false, 'older-than': olderThan = '0' } = values
+  const wish = {
+    filter: only === undefined ? undefined : checkFilter(only),
+    olderThanMs: seconds('older-than', olderThan, 0) * 1000,
+    watchMs: watch && seconds('watch', watch === true ? String(DEFAULTS.watchSeconds) : watch, 0.1) * 1000,
+    json
+  }
+  const { ask } = require('../ask/processes')
+  const target = require('../ask/target').findTarget(word)
+  const asked = await ask(target, { children: !values['no-children'] })
+  try {
+    return await printAnswers(asked, target, wish)
+  } finally {
+    asked.close()
+  }
+}
+
+/** @param {string} name @param {string} text @param {number} min @throws {UsageError} */
+function seconds (name, text, min) {
+  if (/^\d*\.?\d+$/.test(text) && Number(text) >= min) return Number(text)
+  throw new UsageError(`--${name} must be a number of seconds${min > 0 ? `, at least ${min}` : ''}. ` +
+    `Received ${quote(text)}.`)
+}
+
+/** @param {string} text names with commas between them @returns {string[]} @throws {UsageError} */
+function checkFilter (text) {
+  const names = text.split(',').map((name) => name.trim())
+  try {
+    const { parseOptions, defaultOptions } = require('../options')
+    return [...parseOptions({ filter: names }, defaultOptions()).filter]
+  } catch (error) {
+    throw new UsageError(/** @type {Error} */ (error).message)
+  }
+}
+
+/**
+ * @param {Asked} asked
+ * @param {Target} target
+ * @param {Wish} wish
+ * @returns {Promise<1 | undefined>} 1: a process or a thread has not answered
+ */
+async function printAnswers ({ processes, refused }, target, wish) {
+  const { formatAnswer, jsonAnswer } = require('./live-text')
+  const { others, end } = target
+  const before = process.stdout.isTTY === true ? CLEAR : '\n'
+  for (let isFirst = true; ; isFirst = false) {
+    const answers = await Promise.all(processes.map((asked) => answerOf(asked, target, wish, isFirst)))
+    const present = answers.filter(({ threads, busy }) => threads.length > 0 || busy !== undefined)
+    if (present.length === 0 && isFirst) {
+      const { RefusedError, endedSentence } = require('../ask/system')
+      const ended = processes.map(({ pid }) => endedSentence(pid))
+      throw new RefusedError([...refused.map(({ sentence }) => sentence), ...ended].join('\n'))
+    }
+    const answer = { processes: present, refused, others, end: end?.text }
+    const isOnce = wish.watchMs === undefined
+    const separator = isOnce || (isFirst && before !== CLEAR) ? '' : before
+    await print(wish.json
+      ? asJson(jsonAnswer(answer), isOnce ? 2 : 0)
+      : `${separator}${formatAnswer(answer, colours())}`)
+    if (wish.watchMs === undefined || present.length === 0) {
+      return refused.length > 0 || present.some(({ threads }) => threads.length === 0) ? 1 : undefined
+    }
+    await sleep(wish.watchMs)
+  }
+}
+
+/**
+ * @param {AskedProcess} asked
+ * @param {Target} target
+ * @param {Wish} wish
+ * @param {boolean} isFirst what it was busy with when it was asked is told once
+ * @returns {Promise<import('./live-text').ProcessAnswer>}
+ */
+async function answerOf ({ pid, threads, busy, busyMs }, target, wish, isFirst) {
+  const answers = await Promise.all(threads.map(async (thread) => {
+    try {
+      return thread.isClosed ? [] : [await threadAnswer(thread, target, wish)]
+    } catch (error) {
+      if (!thread.isClosed) throw error
+      return []
+    }
+  }))
+  return { pid, threads: answers.flat(), ...(isFirst && { busy, busyMs }) }
+}
+
+/**
+ * @param {AskedThread} thread
+ * @param {Target} target
+ * @param {Wish} wish
+ * @returns {Promise<import('./live-text').ThreadAnswer>}
+ */
+async function threadAnswer (thread, { end }, { filter, olderThanMs }) {
+  await thread.introduce()
+  const { isHandleAt } = require('../ask/target')
+  const { withHops } = require('./live-text')
+  const open = withHops((await thread.call('open', { filter })) ?? [])
+  const { facts } = thread
+  if (end !== undefined) return { facts, open: open.filter((handle) => isHandleAt(handle, end)) }
+  if (filter !== undefined) return { facts, open } // what is asked for is handles
+  const requests = await thread.call('requests')
+  return { facts, open, requests, pending: await thread.call('pending', { olderThanMs }) }
+}
+
+/** @type {import('./commands').Main} */
+async function diff (values, [word]) {
+  const seconds = integer('seconds', values.seconds ?? String(DEFAULTS.diffSeconds), 1)
+  await whileAsking(word, values, async (asked, threads) => {
+    const untraced = threads.filter(({ facts }) => facts.tracing === 'off')
+    await Promise.all(untraced.map((thread) => thread.call('attach', {})))
+    await Promise.all(threads.map((thread) => thread.call('snapshot')))
+    if (process.stderr.isTTY) printError(`For ${seconds} s …`)
+    const isGone = await waitForEnd(threads, seconds)
+    if (isGone) throw new (require('../ask/system').RefusedError)('The process has ended.')
+    await printOpened(asked, values.json)
+  })
+}
+
+/** @type {import('./commands').Main} */
+async function attach (values, [word]) {
+  const { light, seconds, json } = values
+  const options = optionsOf(values)
+  if (light) printError(`longstack: --light: ${require('../options').NO_LIGHT_MODE}`)
+  const duration = seconds === undefined ? undefined : integer('seconds', seconds, 1)
+  await whileAsking(word, values, async (asked, threads) => {
+    for (const thread of threads) {
+      const { pid, facts: { threadId } } = thread
+      thread.onEvent = (event, value) => {
+        print(json ? asJson({ event, pid, threadId, ...value }, 0) : `${thread.name}: ${value.text}\n\n`)
+      }
+    }
+    const attached = await Promise.all(threads.map((thread) => thread.call('attach', options)))
+    await Promise.all(threads.map((thread) => thread.call('snapshot')))
+    const end = waitForEnd(threads, duration) // from here on Ctrl-C detaches, as the next line says
+    const isNew = attached.some(({ wasEnabled }) => !wasEnabled)
+    if (!json) {
+      const { titleOf } = require('./live-text')
+      const titles = asked.processes.map((one) => titleOf(one.pid, one.threads, colours(), false))
+      const last = `${isNew ? 'Traced from now on' : 'It is traced already'}. Ctrl-C detaches.`
+      await print([...titles, ...asked.refused.map(({ sentence }) => sentence), `${last}\n`].join('\n'))
+    }
+    if (await end) return printError(`longstack: process ${asked.processes[0].pid} has ended.`)
+    await printOpened(asked, json)
+    if (!json) printError('Detached.')
+  })
+}
+
+/** @param {Record<string, any>} values @returns {object} options of trace.enable @throws {UsageError} */
+function optionsOf ({ spans, blocked, only }) {
+  if (spans === '-') throw new UsageError('--spans - is the output of the process: name a file.')
+  const isFile = spans !== undefined && !/^(https?:\/\/|file:)/.test(spans)
+  return {
+    ...(spans !== undefined && { spans: isFile ? path.resolve(spans) : spans }),
+    ...(blocked !== undefined && { blocked: integer('blocked', blocked, 1) }),
+    ...(only !== undefined && { filter: checkFilter(only) })
+  }
+}
+
+/**
+ * @param {string} word of the command line
+ * @param {Record<string, any>} values
+ * @param {(asked: Asked, threads: AskedThread[]) => Promise<void>} work
+ */
+async function whileAsking (word, values, work) {
+  const { askUnblocked } = require('../ask/processes')
+  const target = require('../ask/target').findTarget(word)
+  const asked = await askUnblocked(target, { children: !values['no-children'] })
+  try {
+    await work(asked, asked.processes.flatMap(({ threads }) => threads))
+  } finally {
+    asked.close()
+  }
+}
+
+/**
+ * Waits for the end: Ctrl-C, the time that was given, or the end of all threads.
+ * @param {AskedThread[]} threads
+ * @param {number | undefined} seconds
+ * @returns {Promise<boolean>} all threads are gone
+ */
+async function waitForEnd (threads, seconds) {
+  const controller = new AbortController()
+  const { signal } = controller
+  const stop = () => controller.abort()
+  for (const name of SIGNALS) process.on(name, stop)
+  const areGone = () => threads.every(({ isClosed }) => isClosed)
+  for (const thread of threads) thread.onClose = () => { if (areGone()) stop() }
+  if (areGone()) stop()
+  await sleep(Math.min((seconds ?? Infinity) * 1000, MAX_MS), undefined, { signal }).catch(() => {})
+  for (const name of SIGNALS) process.off(name, stop)
+  return areGone()
+}
+
+/**
+ * Prints what was opened since `snapshot` was asked, and is open.
+ * @param {Asked} asked
+ * @param {boolean} json
+ */
+async function printOpened ({ processes, refused }, json) {
+  const { formatOpened, jsonAnswer, withHops } = require('./live-text')
+  const answers = await Promise.all(processes.map(async ({ pid, threads }) => {
+    const alive = threads.filter((thread) => !thread.isClosed)
+    const opened = alive.map(async (thread) =>
+      ({ facts: thread.facts, open: withHops((await thread.call('diff')) ?? []) }))
+    return { pid, threads: await Promise.all(opened) }
+  }))
+  const answer = { processes: answers, refused, others: [], end: undefined }
+  await print(json ? asJson(jsonAnswer(answer)) : formatOpened(answer, colours()))
+}
+
+module.exports = { attach, diff, why }
