@@ -123,9 +123,9 @@ function stackText (error) {
   const hops = hopsOfError(error, read)
   const text = String(read.text)
   if (text.includes('\n  \u2500\u2500 ')) return text
-  const { enabled, options: { errors, internals } } = settings
+  const { enabled, options: { errors } } = settings
   const isMapped = errors === true || !enabled || !formatter.usesNodeFormatter()
-  const head = isMapped ? text : mapText(text, internals)
+  const head = isMapped ? text : mapText(text)
   return hops.length === 0 ? head : `${head}\n${formatHops(hops)}`
 }
 

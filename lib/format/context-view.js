@@ -49,7 +49,6 @@ class View {
   get waitMs () { return this.#context.waitMs }
   get runMs () { return this.#context.runMs }
   get frames () { return describe(this.#context).frames.map((frame) => ({ ...frame })) }
-  /** @returns {View | undefined} */
   get parent () { return view(this.#context.parent) }
 
   toJSON () {
@@ -62,17 +61,17 @@ class View {
     return inspectContext(this.#context, depth, options)
   }
 
-  /** @param {any} object @returns {Context | undefined} the context behind a view */
+  /** @param {any} object */
   static unwrap (object) {
     return #context in object ? object.#context : undefined
   }
 }
 
-/** @param {Context | undefined} context @returns {View | undefined} */
+/** @param {Context | undefined} context @returns {ContextView | undefined} */
 function view (context) {
   if (context === undefined) return undefined
   context.view ??= new View(context)
-  return /** @type {View} */ (context.view)
+  return /** @type {ContextView} */ (context.view)
 }
 
 /** Returns the words and frames of a context. @param {Context} context */
@@ -90,4 +89,7 @@ function inspectContext (context, depth, options) {
   return inspectHops(printed, describe(context).label, depth, options)
 }
 
-module.exports = { unwrap: View.unwrap, view }
+/** @param {any} object @returns {Context | undefined} the context behind a view */
+const unwrap = (object) => View.unwrap(object)
+
+module.exports = { unwrap, view }

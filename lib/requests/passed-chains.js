@@ -11,10 +11,9 @@ const { CHAIN_BITS, FIRST_CHAIN, OWN_WORK_CHAIN } = require('../context/records'
 const { currentContext, currentStep } = require('../hooks/current-step')
 const { inheritedChain, passChain } = require('../hooks/threads')
 const { settings } = require('../settings')
-const { hops, imported } = require('../stacks/hops')
-const { TYPE } = require('../stacks/imported-chains')
+const { hops } = require('../stacks/hops')
 const capture = require('../stacks/capture')
-const { encodeChain, encodeMessageChain } = require('../stacks/passed-chain')
+const { MESSAGE, encodeChain, encodeMessageChain, importChain } = require('../stacks/passed-chain')
 const { MessageTable, createMemory } = require('./message-table')
 const { createThreadMessages } = require('./thread-messages')
 
@@ -69,7 +68,7 @@ const messages = createThreadMessages({
     try {
       const parent = currentStep().chain
       if (parent === OWN_WORK_CHAIN) return 0
-      const number = capture.step(parent, kindOf(TYPE, false).number, above) & CHAIN_BITS
+      const number = capture.step(parent, kindOf(MESSAGE, false).number, above) & CHAIN_BITS
       const memory = table
       return number < FIRST_CHAIN ? 0 : guard.run(() => placeOf(memory, number))
     } catch {
@@ -81,7 +80,7 @@ const messages = createThreadMessages({
     if (table === undefined || guard.inOwnWork || !settings.enabled) return
     try {
       const memory = table
-      const number = guard.run(() => imported.numberOf(place, (start) => memory.textAt(start)))
+      const number = guard.run(() => importChain(place, (start) => memory.textAt(start)))
       if (number >= FIRST_CHAIN) setCurrent(number, 0, current[CURRENT_SPAN])
     } catch {}
   }

@@ -25,7 +25,7 @@ const PROGRAM = 1
 const CORE = 2
 
 /**
- * @typedef {typeof capture} Capture
+ * @typedef {typeof import('./capture')} Capture
  *
  * @typedef {object} Engine
  * @property {(parent: number, kind: number, outermost: Function) => number} step

@@ -3,13 +3,14 @@
 // From a context to hops, newest first: internal steps are left out, loops folded, and what V8 prints as "at
 // async" is not repeated. Contexts record raw; everything is judged here, when a chain is read.
 
-const { arrivedBy, isAccepted, namesRequest } = require('./labels')
-const { moreTelling, nameByLater } = require('./later-resources')
-const { createLoopFolding } = require('./loop-folding')
+const { queriedAt } = require('../context/clock')
+const { settings } = require('../settings')
+const { arrivedBy, isAccepted, moreTelling, nameByLater, namesRequest } = require('./labels')
+const { foldLoops } = require('./loop-folding')
+const { importedHopsOf } = require('./passed-chain')
 const { PrintedAwaits } = require('./printed-awaits')
-const { RunnerFolding } = require('./runner-folding')
-const { StackViews } = require('./stack-views')
-const { findLauncher, findRunner } = require('./test-runners')
+const views = require('./stack-views')
+const { RunnerFolding, findLauncher, findRunner } = require('./test-runners')
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -60,133 +61,116 @@ const { findLauncher, findRunner } = require('./test-runners')
 const none = []
 
 /**
- * @param {object} deps
- * @param {(context: Context) => import('./frames').Stack | undefined} deps.stackOf
- * @param {() => import('../options').Options} deps.options
- * @param {(frame: Frame) => Frame} deps.map through source maps
- * @param {() => number} deps.queriedAt ms of the clock as of the present query: the time of the answer is no
- *   age
- * @param {(count: number) => void} deps.dropped contexts were cut off
- * @param {import('./imported-chains').ImportedChains} deps.imported chains that began in another thread
+ * Returns the hops of a context.
+ * @param {Context | undefined} newest
+ * @param {object} [details]
+ * @param {Frame[]} [details.above] what is printed above the hops
+ * @param {Frame[]} [details.told] frames above whose async functions are not repeated
+ * @param {Origin} [details.origin] of all hops, where it is not how they are recorded; of hops of another
+ *   thread or process the first one's
+ * @returns {PrintedHop[]}
  */
-function createChain ({ stackOf, options, map, queriedAt, dropped, imported }) {
-  const views = new StackViews(options, map)
-  const foldLoops = createLoopFolding({ stackOf, options, dropped })
-
-  /**
-   * Returns the hops of a context.
-   * @param {Context | undefined} newest
-   * @param {object} [details]
-   * @param {Frame[]} [details.above] what is printed above the hops
-   * @param {Frame[]} [details.told] frames above whose async functions are not repeated
-   * @param {Origin} [details.origin] of all hops, where it is not how they are recorded; of hops of another
-   *   thread or process the first one's
-   * @returns {PrintedHop[]}
-   */
-  function hops (newest, { above: framesAbove = [], told = framesAbove, origin } = {}) {
-    if (newest === undefined) return []
-    foldLoops(newest)
-    const { depth, internals } = options()
-    const printedAwaits = new PrintedAwaits(told)
-    const folding = new RunnerFolding(depth, internals ? none : framesAbove)
-    /** @type {Context | undefined} what Node made later, on behalf of the call in an older hop */
-    let later
-    let context = /** @type {Context | undefined} */ (newest)
-    for (; context !== undefined && folding.isOpen; context = context.parent) {
-      const contextHops = hopsOf(context, printedAwaits, origin)
-      if (contextHops.length === 0) {
-        folding.pass(runnerOf(context))
-        later = moreTelling(later, context)
-        continue
-      }
-      if (later !== undefined) nameByLater(contextHops[0], later, stackOf(context)?.frames ?? none)
-      later = undefined
-      const isImported = imported.hopsAt(context.chain) !== undefined
-      const isCarried = (isImported || context.origin === 'process') && !internals
-      for (const hop of contextHops) folding.add(hop, isCarried ? carriedRunnerOf(hop) : runnerOf(context))
-      if (isImported) break
+function hops (newest, { above: framesAbove = [], told = framesAbove, origin } = {}) {
+  if (newest === undefined) return []
+  foldLoops(newest)
+  const { depth, internals } = settings.options
+  const printedAwaits = new PrintedAwaits(told)
+  const folding = new RunnerFolding(depth, internals ? none : framesAbove)
+  /** @type {Context | undefined} what Node made later, on behalf of the call in an older hop */
+  let later
+  let context = /** @type {Context | undefined} */ (newest)
+  for (; context !== undefined && folding.isOpen; context = context.parent) {
+    const contextHops = hopsOf(context, printedAwaits, origin)
+    if (contextHops.length === 0) {
+      folding.pass(runnerOf(context))
+      later = moreTelling(later, context)
+      continue
     }
-    const joined = joinEqual(folding.finish()).slice(0, depth)
-    if (origin !== undefined && joined.length > 0 && !joined[0].isFolded) joined[0].origin = origin
-    return internals ? joined : markedBehindRequest(joined)
+    if (later !== undefined) nameByLater(contextHops[0], later, context.stack?.frames ?? none)
+    later = undefined
+    const isImported = importedHopsOf(context.chain) !== undefined
+    const isCarried = (isImported || context.origin === 'process') && !internals
+    for (const hop of contextHops) folding.add(hop, isCarried ? carriedRunnerOf(hop) : runnerOf(context))
+    if (isImported) break
   }
+  const joined = joinEqual(folding.finish()).slice(0, depth)
+  if (origin !== undefined && joined.length > 0 && !joined[0].isFolded) joined[0].origin = origin
+  return internals ? joined : markedBehindRequest(joined)
+}
 
-  /** @param {Context} context */
-  const runnerOf = (context) => views.viewOf(stackOf(context)?.frames ?? none).runner
+/** @param {Context} context */
+const runnerOf = (context) => views.viewOf(context.stack?.frames ?? none).runner
 
-  /**
-   * @param {Context} context
-   * @param {PrintedAwaits} printedAwaits
-   * @param {Origin | undefined} origin
-   * @returns {PrintedHop[]} empty for a step that is internal to Node
-   */
-  function hopsOf (context, printedAwaits, origin) {
-    if (context.origin === 'process') return carriedHops(context)
-    const importedHops = imported.hopsAt(context.chain)
-    if (importedHops !== undefined) return importedHops.map(views.copyOf)
-    const frames = stackOf(context)?.frames ?? none
-    const view = views.viewOf(frames)
-    const { internals } = view.options
-    let { visible } = view
-    if (context.type === 'PROMISE' && !internals) visible = printedAwaits.remaining(visible, context.repeats)
-    if (visible.length === 0 && !internals && !isPrintedWithoutFrames(context, frames)) return none
-    const isTold = internals ? undefined : printedAwaits.teller(visible)
-    printedAwaits.add(visible)
-    return [createHop(context, frames, view, visible, origin, isTold)]
+/**
+ * @param {Context} context
+ * @param {PrintedAwaits} printedAwaits
+ * @param {Origin | undefined} origin
+ * @returns {PrintedHop[]} empty for a step that is internal to Node
+ */
+function hopsOf (context, printedAwaits, origin) {
+  if (context.origin === 'process') return carriedHops(context)
+  const importedHops = importedHopsOf(context.chain)
+  if (importedHops !== undefined) return importedHops.map(views.copyOf)
+  const frames = context.stack?.frames ?? none
+  const view = views.viewOf(frames)
+  const { internals } = view.options
+  let { visible } = view
+  if (context.type === 'PROMISE' && !internals) visible = printedAwaits.remaining(visible, context.repeats)
+  if (visible.length === 0 && !internals && !isPrintedWithoutFrames(context, frames)) return none
+  const isTold = internals ? undefined : printedAwaits.teller(visible)
+  printedAwaits.add(visible)
+  return [createHop(context, frames, view, visible, origin, isTold)]
+}
+
+/**
+ * @param {Context} context
+ * @param {Frame[]} frames all of its stack
+ * @param {StackView} view
+ * @param {Frame[]} visible
+ * @param {Origin} [origin]
+ * @param {(frame: Frame) => boolean} [isTold] as of print
+ * @returns {PrintedHop}
+ */
+function createHop (context, frames, view, visible, origin, isTold) {
+  return {
+    asyncId: context.asyncId,
+    triggerAsyncId: context.triggerAsyncId,
+    type: context.type,
+    label: views.label(context, frames, view),
+    ageMs: ageOf(context),
+    repeats: context.repeats,
+    origin: origin ?? context.origin,
+    ...views.print(view, visible, isTold)
   }
+}
 
-  /**
-   * @param {Context} context
-   * @param {Frame[]} frames all of its stack
-   * @param {StackView} view
-   * @param {Frame[]} visible
-   * @param {Origin} [origin]
-   * @param {(frame: Frame) => boolean} [isTold] as of StackViews.print
-   * @returns {PrintedHop}
-   */
-  function createHop (context, frames, view, visible, origin, isTold) {
-    return {
-      asyncId: context.asyncId,
-      triggerAsyncId: context.triggerAsyncId,
-      type: context.type,
-      label: views.label(context, frames, view),
-      ageMs: ageOf(context),
-      repeats: context.repeats,
-      origin: origin ?? context.origin,
-      ...views.print(view, visible, isTold)
-    }
-  }
+/** @param {Context} context @returns {number} ms, NaN where its record is gone */
+function ageOf (context) {
+  return Math.max(0, queriedAt() - context.time)
+}
 
-  /** @param {Context} context @returns {number} ms, NaN where its record is gone */
-  function ageOf (context) {
-    return Math.max(0, queriedAt() - context.time)
-  }
+/**
+ * Returns the hops of another thread or process, carried over as data.
+ * @param {any} context
+ * @returns {PrintedHop[]}
+ */
+function carriedHops (context) {
+  const carried = /** @type {PrintedHop[] | undefined} */ (context.carried)
+  if (carried === undefined) return []
+  return carried.map((hop) => ({ ...views.copyOf(hop), ageMs: hop.ageMs + ageOf(context) }))
+}
 
-  /**
-   * Returns the hops of another thread or process, carried over as data.
-   * @param {any} context
-   * @returns {PrintedHop[]}
-   */
-  function carriedHops (context) {
-    const carried = /** @type {PrintedHop[] | undefined} */ (context.carried)
-    if (carried === undefined) return []
-    return carried.map((hop) => ({ ...views.copyOf(hop), ageMs: hop.ageMs + ageOf(context) }))
-  }
-
-  /**
-   * Returns one context as a hop, whether a chain prints it or not.
-   * @param {Context} context
-   * @returns {PrintedHop}
-   */
-  function describe (context) {
-    const importedHops = imported.hopsAt(context.chain)
-    if (importedHops !== undefined) return views.copyOf(importedHops[0])
-    const frames = stackOf(context)?.frames ?? none
-    const view = views.viewOf(frames)
-    return createHop(context, frames, view, view.visible)
-  }
-
-  return { hops, foldLoops, describe }
+/**
+ * Returns one context as a hop, whether a chain prints it or not.
+ * @param {Context} context
+ * @returns {PrintedHop}
+ */
+function describe (context) {
+  const importedHops = importedHopsOf(context.chain)
+  if (importedHops !== undefined) return views.copyOf(importedHops[0])
+  const frames = context.stack?.frames ?? none
+  const view = views.viewOf(frames)
+  return createHop(context, frames, view, view.visible)
 }
 
 /**
@@ -234,4 +218,4 @@ function isEqualLines (lines, nextLines) {
   return lines.length === nextLines.length && lines.every((line, i) => line === nextLines[i])
 }
 
-module.exports = { createChain }
+module.exports = { describe, hops }

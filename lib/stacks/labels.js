@@ -4,7 +4,7 @@
 
 const { apiName, bareName, isCore, isProgram } = require('./api-names')
 const { ensureHeadroom } = require('./stack-headroom')
-const { afterLast, withoutPrefix } = require('./text-scan')
+const { afterLast, isWordCode, withoutPrefix } = require('./text-scan')
 
 /**
  * @typedef {import('../context/context').Context} Context
@@ -237,4 +237,60 @@ function promiseLabel (context, frames) {
 // V8 makes a call of then of one of catch (ReducePromisePrototypeCatch in src/compiler/js-call-reducer.cc).
 const promiseMethods = new Set(['Promise.then', 'Promise.catch', 'Promise.finally'])
 
-module.exports = { labelOf, isAccepted, arrivedBy, namesRequest }
+// Resources that Node makes after the call of the program that asked for them is over: in a later tick, with
+// frames of Node's alone. They give their name to the hop of that call.
+
+const ranked = ['', '', 'HTTPCLIENTREQUEST', 'GETADDRINFOREQWRAP', 'FSREQCALLBACK']
+
+/**
+ * Ranks how much a type says about a call into Node.
+ * @param {string} type
+ * @returns {number} 0 says the most, -1 nothing
+ */
+function rankOf (type) {
+  if (type.endsWith('CONNECTWRAP')) return 0
+  if (type.endsWith('SERVERWRAP')) return 1
+  return ranked.indexOf(type)
+}
+
+/**
+ * Returns the one of two resources that says more.
+ * @param {Context | undefined} later
+ * @param {Context} candidate
+ * @returns {Context | undefined}
+ */
+function moreTelling (later, candidate) {
+  const rank = rankOf(candidate.type)
+  if (rank === -1) return later
+  return later === undefined || rank < rankOf(later.type) ? candidate : later
+}
+
+/**
+ * Names the hop of a call by what Node made later.
+ * @param {import('./chain').PrintedHop} hop
+ * @param {Context} later
+ * @param {Frame[]} frames of the hop's context
+ */
+function nameByLater (hop, later, frames) {
+  const api = apiName(frames)
+  if (api === undefined || defers(api)) return
+  if (rankOf(later.type) > 1 && hop.type !== 'TickObject') return
+  hop.asyncId = later.asyncId
+  hop.triggerAsyncId = later.triggerAsyncId
+  hop.type = later.type
+  hop.label = labelOf(later, frames)
+}
+
+/**
+ * Whether a call only defers: setTimeout, socket.setTimeout, queueMicrotask, nextTick.
+ * @param {string} api
+ */
+function defers (api) {
+  let start = api.length
+  while (start > 0 && isWordCode(api.charCodeAt(start - 1))) start--
+  const method = api.slice(start)
+  if (method.startsWith('set')) return method.length > 'set'.length
+  return method === 'queueMicrotask' || method === 'nextTick'
+}
+
+module.exports = { arrivedBy, isAccepted, labelOf, moreTelling, nameByLater, namesRequest }

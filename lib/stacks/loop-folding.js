@@ -3,30 +3,33 @@
 // Shortens chains for printing: repetitions of a loop (periods of up to MAX_PERIOD contexts with the same
 // type and stack) become one with a count, and what is older than MAX steps is dropped. Records count the
 // repetitions of loops (LOOPED in record-words.js), so a loop of any length is read in a few steps; what
-// remains to be done here are loops whose stacks have other numbers and the same text.
+// remains to be done here is what they do not see: loops in loops, and the steps that a loop skips at times.
 
 const { loopOf } = require('../context/context')
+const { settings } = require('../settings')
 
 const MAX = 64
 const MAX_PERIOD = 8
 const MIN_DEPTH = 8
-const MAX_IDENTITIES = 200 // remembered
 const LINKS = 3 // kept for each hop of the depth: internal steps make no hop
+
+let dropped = 0
+/** the context that was folded last, and its parent then @type {Context | undefined} */
+let lastFolded
+/** @type {Context | undefined} */
+let lastParent
 
 /**
  * @typedef {import('../context/context').Context} Context
- * @typedef {import('./frames').Stack} Stack
- * @typedef {(context: Context) => unknown} Identify what contexts with the same stack have in common
  */
 
 /**
  * Folds the chain that ends in a context.
  * @param {Context} newest
- * @param {Identify} identify
  * @param {number} keep links kept after folding
  * @returns {number} contexts that were cut off, folded repetitions not counted
  */
-function fold (newest, identify, keep) {
+function fold (newest, keep) {
   const line = readLine(newest).reverse()
   /** @type {Context[]} */
   const kept = []
@@ -36,8 +39,8 @@ function fold (newest, identify, keep) {
   for (const context of line) {
     kept.push(context)
     counts.push(context.repeats)
-    foldLast(kept, counts, identify)
-    joinNextRepetition(kept, counts, identify)
+    foldLast(kept, counts)
+    joinNextRepetition(kept, counts)
   }
   const cut = Math.max(0, kept.length - keep)
   kept.splice(0, cut)
@@ -83,11 +86,10 @@ function readLine (newest) {
  * Drops the last period where it repeats the one before, and adds their counts.
  * @param {Context[]} kept
  * @param {number[]} counts
- * @param {Identify} identify
  */
-function foldLast (kept, counts, identify) {
+function foldLast (kept, counts) {
   for (let period = 1; period <= MAX_PERIOD && period * 2 <= kept.length; period++) {
-    if (!isRepeated(kept, period, identify)) continue
+    if (!isRepeated(kept, period)) continue
     kept.splice(kept.length - 2 * period, period)
     const older = counts.splice(counts.length - 2 * period, period)
     for (let i = 0; i < period; i++) counts[counts.length - period + i] += older[i]
@@ -99,11 +101,10 @@ function foldLast (kept, counts, identify) {
  * Returns whether the last `period` contexts are the same steps as those before them.
  * @param {Context[]} line
  * @param {number} period
- * @param {Identify} identify
  */
-function isRepeated (line, period, identify) {
+function isRepeated (line, period) {
   for (let i = line.length - period; i < line.length; i++) {
-    if (!isSameStep(line[i], line[i - period], identify)) return false
+    if (!isSameStep(line[i], line[i - period])) return false
   }
   return true
 }
@@ -113,12 +114,11 @@ function isRepeated (line, period, identify) {
  * with this step.
  * @param {Context[]} kept
  * @param {number[]} counts
- * @param {Identify} identify
  */
-function joinNextRepetition (kept, counts, identify) {
+function joinNextRepetition (kept, counts) {
   const last = kept.length - 1
   for (let i = last - 1; i >= Math.max(0, last - MAX_PERIOD) && counts[i] > 1; i--) {
-    if (!isSameStep(kept[last], kept[i], identify)) continue
+    if (!isSameStep(kept[last], kept[i])) continue
     counts[last] += counts[i]
     kept.splice(i, 1)
     counts.splice(i, 1)
@@ -129,69 +129,24 @@ function joinNextRepetition (kept, counts, identify) {
 /**
  * @param {Context} a
  * @param {Context} b
- * @param {Identify} identify
  */
-function isSameStep (a, b, identify) {
-  return a.type === b.type && a.origin === b.origin && a.detail === b.detail && identify(a) === identify(b)
+function isSameStep (a, b) {
+  return a.type === b.type && a.origin === b.origin && a.detail === b.detail && a.stack === b.stack
 }
 
 /**
- * @param {object} deps
- * @param {(context: Context) => Stack | undefined} deps.stackOf
- * @param {() => import('../options').Options} deps.options
- * @param {(count: number) => void} deps.dropped contexts were cut off
+ * Folds the chain that ends in a context, once.
+ * @param {Context} context
+ * @param {number} [keep] links
  */
-function createLoopFolding ({ stackOf, options, dropped }) {
-  /** @type {WeakMap<Stack, string>} */
-  let identities = new WeakMap()
-  let count = 0
-  /** the context that was folded last, and its parent then @type {Context | undefined} */
-  let lastFolded
-  /** @type {Context | undefined} */
-  let lastParent
-
-  /** @param {Context} context @returns {string | undefined} */
-  function identify (context) {
-    const stack = stackOf(context)
-    if (stack === undefined) return undefined
-    let identity = identities.get(stack)
-    if (identity !== undefined) return identity
-    if (++count > MAX_IDENTITIES) {
-      identities = new WeakMap()
-      count = 1
-    }
-    identities.set(stack, identity = identityOf(stack.frames))
-    return identity
-  }
-
-  /** @param {Context} context @param {number} [keep] links */
-  return (context, keep = Math.max(options().depth, MIN_DEPTH) * LINKS) => {
-    if (context === lastFolded && context.parent === lastParent) return
-    dropped(fold(context, identify, keep))
-    lastFolded = context
-    lastParent = context.parent
-  }
+function foldLoops (context, keep = Math.max(settings.options.depth, MIN_DEPTH) * LINKS) {
+  if (context === lastFolded && context.parent === lastParent) return
+  dropped += fold(context, keep)
+  lastFolded = context
+  lastParent = context.parent
 }
 
-/**
- * Returns what the stacks of two turns of a loop have in common. V8 prints "[as _onImmediate]" until it
- * optimizes, and the frames by which the event loop called the program are not the program's.
- * @param {import('./frames').Frame[]} frames
- */
-function identityOf (frames) {
-  let end = frames.length
-  while (end > 0 && frames[end - 1].kind === 'core') end--
-  return frames.slice(0, end || frames.length).map((frame) => withoutAliases(frame.text)).join('\n')
-}
+/** Returns how many steps were cut off from chains. */
+const droppedHops = () => dropped
 
-/** Removes every " [as alias]". @param {string} line */
-function withoutAliases (line) {
-  for (let start = line.indexOf(' [as '); start !== -1; start = line.indexOf(' [as ', start)) {
-    const end = line.indexOf(']', start)
-    if (end === -1) break
-    line = line.slice(0, start) + line.slice(end + 1)
-  }
-  return line
-}
-
-module.exports = { MAX, createLoopFolding, fold }
+module.exports = { MAX, droppedHops, fold, foldLoops }

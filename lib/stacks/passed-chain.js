@@ -3,8 +3,12 @@
 // A chain as text, for another process. Frames are passed as their lines, from which the receiver reads them.
 
 const { originMs, now } = require('../context/clock')
+const { kindOf } = require('../context/kinds')
+const { CHAIN_BITS, ROOT_CHAIN } = require('../context/records')
+const capture = require('./capture')
 const { parseFrame } = require('./frames')
 const { publicFrame } = require('./hop-frames')
+const { joinFrames } = require('./text-scan')
 
 /**
  * @typedef {import('./chain').PrintedHop} PrintedHop
@@ -22,6 +26,7 @@ const MAX_TEXT = 64_000 // characters that are read
 const MAX_HOPS = 1000
 const MAX_NAME = 1000 // characters
 const FRAME = '    at '
+const MESSAGE = 'MESSAGE' // type of the first step of a chain that another thread sent
 const { parse, stringify } = JSON // programs replace it
 
 /**
@@ -148,4 +153,51 @@ function lineOf (value) {
   return value
 }
 
-module.exports = { decodeChain, decodeMessageChain, encodeChain, encodeMessageChain }
+// Chains of other threads that go on in this one. Such a chain is one number among the chains of this thread,
+// with its hops as data beside it. A chain that another thread has sent twice has one number, so that what
+// follows from it is one chain as well.
+
+/** the numbers are of this generation of chains */
+let generation = -1
+/** number by the place of the text @type {Map<number, number>} */
+const importedNumbers = new Map()
+/** by number @type {Map<number, PrintedHop[]>} */
+const importedHops = new Map()
+
+/**
+ * Returns the number of a chain of another thread.
+ * @param {number} place of its text
+ * @param {(place: number) => string} read the text
+ * @returns {number} 0: it cannot be read
+ */
+function importChain (place, read) {
+  forgetStale()
+  let number = importedNumbers.get(place)
+  if (number !== undefined) return number
+  const hops = decodeMessageChain(read(place))
+  if (hops === undefined || hops.length === 0) return 0
+  // The first line makes it another stack than those of other chains.
+  const lines = [`longstack.message.${place}`, ...hops[0].lines.map((line) => line.slice(FRAME.length))]
+  const stack = capture.internStack(joinFrames(lines))
+  number = capture.intern(ROOT_CHAIN, stack, kindOf(MESSAGE, false).number) & CHAIN_BITS
+  forgetStale() // there was no room
+  importedNumbers.set(place, number)
+  importedHops.set(number, hops)
+  return number
+}
+
+/** @param {number} chain @returns {PrintedHop[] | undefined} undefined for a chain of this thread */
+function importedHopsOf (chain) {
+  if (importedHops.size === 0) return undefined
+  forgetStale()
+  return importedHops.get(chain)
+}
+
+function forgetStale () {
+  if (generation === capture.generation) return
+  importedNumbers.clear()
+  importedHops.clear()
+  generation = capture.generation
+}
+
+module.exports = { MESSAGE, decodeChain, encodeChain, encodeMessageChain, importChain, importedHopsOf }

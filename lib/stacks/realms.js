@@ -36,7 +36,7 @@ const THROW = '(function () { try { null.longstack } catch (error) { return erro
 /** @type {Realm[]} */
 let realms = []
 /** their constructors Error: no realm is looked at to find out whether another one is new */
-const known = new WeakSet()
+const realmErrors = new WeakSet()
 /** ms of the clock: the next check of any; 0: in each iteration */
 let checkAt = Infinity
 /** the newest, while the program has set no formatter in it @type {Realm | undefined} */
@@ -48,8 +48,8 @@ let unwrap
 
 /** @param {ErrorConstructor} error */
 function add (error) {
-  if (error === Error || known.has(error)) return
-  known.add(error)
+  if (error === Error || realmErrors.has(error)) return
+  realmErrors.add(error)
   realms.push(unset = { error: new WeakRef(error), checks: FIRST_CHECKS, addedAt: NaN, checkAt: 0 })
   checkAt = 0
 }

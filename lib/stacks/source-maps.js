@@ -11,6 +11,7 @@ const Module = require('node:module')
 const path = require('node:path')
 const { fileURLToPath, pathToFileURL } = require('node:url')
 const { stateOf } = require('../files')
+const { settings } = require('../settings')
 const { parseFrame } = require('./frames')
 const { positionOf } = require('./program-mapper')
 const { readSites } = require('./call-sites')
@@ -283,13 +284,12 @@ function mapSites (sites) {
  * Returns the text of an error's stack with its frames mapped, where Node formatted it and does not map
  * itself.
  * @param {string} stack
- * @param {boolean} internals whether longstack's own frames are shown
  */
-function mapText (stack, internals) {
+function mapText (stack) {
   const lines = []
   for (const line of stack.split('\n')) {
     const frame = line.startsWith(AT) ? parseFrame(line.slice(AT.length)) : undefined
-    if (frame !== undefined && frame.kind === 'own' && !internals) continue
+    if (frame !== undefined && frame.kind === 'own' && !settings.options.internals) continue
     const isMappable = frame !== undefined && !nodeMaps()
     const mapped = isMappable ? mapLine(line.slice(AT.length), frame) : undefined
     lines.push(mapped === undefined ? line : `${AT}${mapped}`)

@@ -7,7 +7,8 @@ const { isProgram } = require('./api-names')
 const { formatFrames, publicFrame, shortLines } = require('./hop-frames')
 const { labelOf } = require('./labels')
 const { versionOfMaps } = require('./program-mapper')
-const { nodeMaps } = require('./source-maps')
+const { mapFrame, nodeMaps } = require('./source-maps')
+const { settings } = require('../settings')
 const { ensureHeadroom } = require('./stack-headroom')
 const { parseFrame } = require('./frames')
 const { findRunner } = require('./test-runners')
@@ -35,89 +36,79 @@ const PRINT_KB = 96 // stack needed to print a stack for the first time: more th
  *   lastLabel
  */
 
-class StackViews {
-  #options
-  #map
-  /** by the frames of a stack @type {WeakMap<Frame[], StackView>} */
-  #views = new WeakMap()
-  #count = 0
+/** by the frames of a stack @type {WeakMap<Frame[], StackView>} */
+let views = new WeakMap()
+let count = 0
 
-  /** @param {() => Options} options @param {(frame: Frame) => Frame} map through source maps */
-  constructor (options, map) {
-    this.#options = options
-    this.#map = map
-  }
-
-  /** @param {Frame[]} frames of a stack @returns {StackView} */
-  viewOf (frames) {
-    const options = this.#options()
-    const version = versionOfMaps()
-    let view = this.#views.get(frames)
-    if (view === undefined || view.options !== options || view.version !== version) {
-      const { internals } = options
-      const runner = internals ? undefined : findRunner(frames)
-      const called = runner?.role === 'entry' ? frames.slice(0, runner.end) : frames
-      const visible = called.filter((frame) => frame.kind !== 'own' && (internals || frame.kind !== 'core'))
-      view = { options, version, runner, visible, printed: undefined, lastLabel: undefined }
-      if (++this.#count > MAX_VIEWS) {
-        this.#views = new WeakMap()
-        this.#count = 1
-      }
-      this.#views.set(frames, view)
+/** @param {Frame[]} frames of a stack @returns {StackView} */
+function viewOf (frames) {
+  const { options } = settings
+  const version = versionOfMaps()
+  let view = views.get(frames)
+  if (view === undefined || view.options !== options || view.version !== version) {
+    const { internals } = options
+    const runner = internals ? undefined : findRunner(frames)
+    const called = runner?.role === 'entry' ? frames.slice(0, runner.end) : frames
+    const visible = called.filter((frame) => frame.kind !== 'own' && (internals || frame.kind !== 'core'))
+    view = { options, version, runner, visible, printed: undefined, lastLabel: undefined }
+    if (++count > MAX_VIEWS) {
+      views = new WeakMap()
+      count = 1
     }
-    return view
+    views.set(frames, view)
   }
+  return view
+}
 
-  /**
-   * @param {StackView} view
-   * @param {Frame[]} visible frames of it
-   * @param {((frame: Frame) => boolean) | undefined} [isTold] whether a frame is told further up
-   * @returns {Printed}
-   */
-  print (view, visible, isTold) {
-    const isShared = visible === view.visible && isTold === undefined
-    if (isShared && view.printed !== undefined && !nodeMaps()) return view.printed
-    ensureHeadroom(PRINT_KB)
-    const { frames: maxFrames, hide, internals } = view.options
-    const mapped = (internals ? visible.slice(0, maxFrames) : visible).map(this.#map)
-    const kept = mapped.slice(0, maxFrames)
-    const isAbove = (/** @type {number} */ index) => isTold !== undefined && isTold(visible[index])
-    const printed = {
-      frames: kept.map(publicFrame),
-      lines: formatFrames(kept),
-      short: internals ? undefined : shortLines(mapped, hide, isAbove).slice(0, maxFrames)
-    }
-    if (isShared && typeof hide !== 'function') view.printed = printed
-    return printed
+/**
+ * @param {StackView} view
+ * @param {Frame[]} visible frames of it
+ * @param {((frame: Frame) => boolean) | undefined} [isTold] whether a frame is told further up
+ * @returns {Printed}
+ */
+function print (view, visible, isTold) {
+  const isShared = visible === view.visible && isTold === undefined
+  if (isShared && view.printed !== undefined && !nodeMaps()) return view.printed
+  ensureHeadroom(PRINT_KB)
+  const { frames: maxFrames, hide, internals } = view.options
+  const mapped = (internals ? visible.slice(0, maxFrames) : visible).map(mapFrame)
+  const kept = mapped.slice(0, maxFrames)
+  const isAbove = (/** @type {number} */ index) => isTold !== undefined && isTold(visible[index])
+  const printed = {
+    frames: kept.map(publicFrame),
+    lines: formatFrames(kept),
+    short: internals ? undefined : shortLines(mapped, hide, isAbove).slice(0, maxFrames)
   }
+  if (isShared && typeof hide !== 'function') view.printed = printed
+  return printed
+}
 
-  /**
-   * Copies a hop of another thread or process, which came without its lines for people.
-   * @param {import('./chain').PrintedHop} hop
-   * @returns {import('./chain').PrintedHop}
-   */
-  copyOf = (hop) => {
-    const { hide, internals } = this.#options()
-    if (internals || hop.isFolded) return { ...hop }
-    return { ...hop, short: shortLines(hop.lines.map(frameOfLine), hide, () => false) }
-  }
+/**
+ * Copies a hop of another thread or process, which came without its lines for people.
+ * @param {import('./chain').PrintedHop} hop
+ * @returns {import('./chain').PrintedHop}
+ */
+function copyOf (hop) {
+  const { hide, internals } = settings.options
+  if (internals || hop.isFolded) return { ...hop }
+  return { ...hop, short: shortLines(hop.lines.map(frameOfLine), hide, () => false) }
+}
 
-  /** @param {Context} context @param {Frame[]} frames of its stack @param {StackView} view */
-  label (context, frames, view) {
-    // Without a frame of the program a label depends on the context's parent, too.
-    const isOfStack = context.origin !== 'early' && context.request === undefined && frames.some(isProgram)
-    if (!isOfStack) return labelOf(context, frames)
-    const { type, detail, awaited } = context
-    const { lastLabel } = view
-    const isSame = lastLabel?.type === type && lastLabel.detail === detail && lastLabel.awaited === awaited
-    if (isSame) return lastLabel.label
-    const label = labelOf(context, frames)
-    view.lastLabel = { type, detail, awaited, label }
-    return label
-  }
+/** @param {Context} context @param {Frame[]} frames of its stack @param {StackView} view */
+function label (context, frames, view) {
+  // Without a frame of the program a label depends on the context's parent, too.
+  const isOfStack = context.origin !== 'early' && context.request === undefined && frames.some(isProgram)
+  if (!isOfStack) return labelOf(context, frames)
+  const { type, detail, awaited } = context
+  const { lastLabel } = view
+  const isSame = lastLabel?.type === type && lastLabel.detail === detail && lastLabel.awaited === awaited
+  if (isSame) return lastLabel.label
+  const label = labelOf(context, frames)
+  view.lastLabel = { type, detail, awaited, label }
+  return label
 }
 
 /** @param {string} line */
 const frameOfLine = (line) => parseFrame(line.slice('    at '.length))
 
-module.exports = { StackViews }
+module.exports = { copyOf, label, print, viewOf }

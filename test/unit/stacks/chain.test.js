@@ -1,33 +1,27 @@
 'use strict'
 
 const test = require('ava')
-const { createChain } = require('../../../lib/stacks/chain')
-const { ImportedChains } = require('../../../lib/stacks/imported-chains')
+const { queriedAt, startQuery } = require('../../../lib/context/clock')
+const { describe, hops } = require('../../../lib/stacks/chain')
+const { droppedHops } = require('../../../lib/stacks/loop-folding')
 const { defaultOptions } = require('../../../lib/options')
+const { settings } = require('../../../lib/settings')
 const { chained, contextOf, framesOf } = require('../../helpers/contexts')
 
 /** @param {object} [changes] of the options */
 function chainWith (changes = {}) {
-  const options = { ...defaultOptions(), ...changes }
-  const cut = []
-  const chain = createChain({
-    stackOf: (context) => context.stack,
-    options: () => options,
-    map: (frame) => frame,
-    queriedAt: () => 100,
-    dropped: (count) => cut.push(count),
-    imported: new ImportedChains({ generation: 0 })
-  })
-  return { ...chain, cut }
+  settings.options = { ...defaultOptions(), ...changes }
+  startQuery()
+  return { describe, hops }
 }
 
 const timer = (name, fields = {}) => contextOf('Timeout', { lines: ['setTimeout (node:timers:1:2)', `${name} (/app/a.js:1:2)`], detail: '5', ...fields })
 const summary = (hops) => hops.map(({ label, repeats, frames }) => `${label} × ${repeats} ${frames.map(({ functionName }) => functionName)}`)
 
 test('hops: newest first, with their ages and without frames of Node', (t) => {
-  const hops = chainWith().hops(chained(timer('first', { time: 10 }), timer('second', { time: 70 })))
+  const hops = chainWith().hops(chained(timer('first', { time: queriedAt() - 90 }), timer('second', { time: queriedAt() - 30 })))
   t.deepEqual(summary(hops), ['setTimeout(5) × 1 second', 'setTimeout(5) × 1 first'])
-  t.deepEqual(hops.map(({ ageMs }) => ageMs), [30, 90])
+  t.deepEqual(hops.map(({ ageMs }) => Math.round(ageMs)), [30, 90])
   t.deepEqual(hops[0].lines, ['    at second (/app/a.js:1:2)'])
   t.like(hops[0], { type: 'Timeout', origin: 'registered', triggerAsyncId: 1 })
 })
@@ -82,9 +76,10 @@ test('an origin that is given is that of all hops', (t) => {
 
 test('the hops of another thread follow, older by what went by here', (t) => {
   const carried = [{ label: 'new Worker', type: 'WORKER', ageMs: 7, repeats: 1, origin: 'worker', frames: [], lines: [] }]
-  const start = contextOf('process', { origin: 'process', time: 40, carried })
-  const hops = chainWith().hops(chained(start, timer('first')))
-  t.deepEqual(hops.map(({ label, ageMs }) => [label, ageMs]), [['setTimeout(5)', 100], ['new Worker', 67]])
+  const { hops: hopsOf } = chainWith()
+  const start = contextOf('process', { origin: 'process', time: queriedAt() - 60, carried })
+  const hops = hopsOf(chained(start, timer('first', { time: queriedAt() - 100 })))
+  t.deepEqual(hops.map(({ label, ageMs }) => [label, Math.round(ageMs)]), [['setTimeout(5)', 100], ['new Worker', 67]])
 })
 
 test('describe: a step as a hop, whatever it is', (t) => {
@@ -92,7 +87,7 @@ test('describe: a step as a hop, whatever it is', (t) => {
 })
 
 test('how many contexts were cut off is reported', (t) => {
-  const chain = chainWith({ depth: 8 })
-  chain.hops(chained(...Array.from({ length: 30 }, (_, i) => timer(`step${i}`))))
-  t.deepEqual(chain.cut, [6])
+  const before = droppedHops()
+  chainWith({ depth: 8 }).hops(chained(...Array.from({ length: 30 }, (_, i) => timer(`step${i}`))))
+  t.is(droppedHops() - before, 6)
 })

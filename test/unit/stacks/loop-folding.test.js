@@ -4,15 +4,13 @@ const test = require('ava')
 const { MAX, fold } = require('../../../lib/stacks/loop-folding')
 const { ancestry, chained, contextOf } = require('../../helpers/contexts')
 
-const identify = (context) => context.site
-
 /** Makes a chain of steps that are equal where their letters are. @param {string} letters oldest first */
-const chainOf = (letters) => chained(...[...letters].map((site) => contextOf('Timeout', { site })))
+const chainOf = (letters) => chained(...[...letters].map((site) => contextOf('Timeout', { stack: site })))
 
 /** Folds a chain and writes it, oldest first. @param {any} newest */
 function folded (newest, keep = 100) {
-  const cut = fold(newest, identify, keep)
-  return { cut, text: ancestry(newest).reverse().map(({ site, repeats }) => `${site}${repeats}`).join(' ') }
+  const cut = fold(newest, keep)
+  return { cut, text: ancestry(newest).reverse().map(({ stack, repeats }) => `${stack}${repeats}`).join(' ') }
 }
 
 /** @type {Array<[letters: string, text: string]>} */
@@ -37,7 +35,7 @@ test('a turn that has only begun ends the loop with its step', (t) => {
 
 test('steps of another type, origin or detail are not equal', (t) => {
   for (const fields of [{ type: 'Immediate' }, { origin: 'settled' }, { detail: '5' }]) {
-    const newest = chained(contextOf('Timeout', { site: 'x' }), contextOf('Timeout', { site: 'x', ...fields }))
+    const newest = chained(contextOf('Timeout', { stack: 'x' }), contextOf('Timeout', { stack: 'x', ...fields }))
     t.is(folded(newest).text, 'x1 x1')
   }
 })
@@ -48,14 +46,14 @@ test('the oldest are cut off behind the links that are kept', (t) => {
 })
 
 test('no more than MAX steps are read', (t) => {
-  const newest = chained(...Array.from({ length: MAX + 10 }, (_, i) => contextOf('Timeout', { site: i })))
-  t.is(fold(newest, identify, MAX + 10), 0)
+  const newest = chained(...Array.from({ length: MAX + 10 }, (_, i) => contextOf('Timeout', { stack: i })))
+  t.is(fold(newest, MAX + 10), 0)
   t.is(ancestry(newest).length, MAX)
 })
 
 test('branches share what was folded, and do not count it again', (t) => {
   const shared = chainOf('rxx')
-  const [left, right] = ['l', 'm'].map((site) => contextOf('Timeout', { site, parent: shared }))
+  const [left, right] = ['l', 'm'].map((site) => contextOf('Timeout', { stack: site, parent: shared }))
   t.is(folded(left).text, 'r1 x2 l1')
   t.is(folded(right).text, 'r1 x2 m1')
   t.is(folded(left).text, 'r1 x2 l1')
