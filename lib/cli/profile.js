@@ -128,7 +128,7 @@ async function profileProcess (pid, values) {
  */
 async function output (profile, { html, pprof, collapsed: stacks, value, json }, fd) {
   if (html !== undefined) {
-    const { createProfilePage } = require('../../report/render/page/profile')
+    const { createProfilePage } = require('../../report/render/page')
     write(html, createProfilePage(profile))
   }
   const formats = require('../../report/render/profile-formats')
