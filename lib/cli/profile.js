@@ -118,7 +118,7 @@ async function output (text, { html, pprof, collapsed: stacks, value, json }, fd
   const profile = require('../../report/read/profile').parseProfile(text)
   if (profile === undefined) throw new (require('../ask/system').RefusedError)('What it wrote is no profile.')
   if (html !== undefined) {
-    await write(html, require('../../report/render/page/profile').createProfilePage(profile))
+    await write(html, require('../../report/render/page').createProfilePage(profile))
   }
   const formats = require('../../report/render/profile-formats')
   if (pprof !== undefined) await write(pprof, formats.pprof(profile))

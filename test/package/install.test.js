@@ -97,7 +97,7 @@ test('the tarball holds the program, binaries, and what building one needs', (t)
   t.true(fs.statSync(installed.tarball).size < 1_920_000)
   const all = fs.readdirSync(installed.home, { recursive: true, encoding: 'utf8' })
   const files = all.filter((name) => !name.startsWith('node_modules') && fs.statSync(path.join(installed.home, name)).isFile())
-  const needed = ['index.js', 'lib/register.js', 'report/render/page/client/main.js', 'types/index.d.ts', 'native/binding.cc', 'native/walker.h',
+  const needed = ['index.js', 'lib/register.js', 'report/render/page/client.json', 'types/index.d.ts', 'native/binding.cc', 'native/walker.h',
     'native/longstack.h', 'native/build.js', 'README.md', 'LICENSE']
   t.deepEqual(needed.filter((name) => !files.includes(name)), [])
   t.deepEqual(files.filter((name) => /^(test|bench|\.ci|\.cache|types\/(test|native))\b|\.gyp|\.test\.|tsconfig|\.tgz$|\.node\.\d+$/.test(name)), [])
@@ -108,7 +108,16 @@ test('the tarball holds the program, binaries, and what building one needs', (t)
     t.regex(needs, /^GLIBC 2\.\d+/)
     t.deepEqual(tooNew, [], 'it asks for a newer system than Node does')
   }
-  t.deepEqual(fs.readdirSync(path.join(installed.app, 'node_modules')).filter((name) => /gyp|nan|prebuild|node-addon/.test(name)), [])
+  t.deepEqual(fs.readdirSync(path.join(installed.app, 'node_modules')).filter((name) => /gyp|nan|prebuild|node-addon|^d3|esbuild/.test(name)), [])
+})
+
+test('the page of a report is made of what the tarball holds, with the licences of what is in it', async (t) => {
+  const span = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), name: 'GET /', kind: 'SERVER', startTimeUnixNano: '1763685600000000000', endTimeUnixNano: '1763685600005000000' }
+  fs.writeFileSync(path.join(installed.app, 'spans.jsonl'), `${JSON.stringify(span)}\n`)
+  const main = path.join(installed.home, 'lib', 'cli', 'main.js')
+  const { code, stdout, stderr } = await run(process.execPath, [main, 'report', 'spans.jsonl', '--html', '-'], { cwd: installed.app })
+  t.deepEqual([code, stderr], [0, ''])
+  t.regex(stdout, /<script>\/\*[^]*Copyright 2010-\d+ Mike Bostock[^]*<\/script>\n<\/body>/)
 })
 
 for (const { major, node, abi } of runsAll ? there : there.slice(0, 1)) {

@@ -11,7 +11,7 @@ const test = require('ava')
 const { able, folder, openFile } = require('../helpers/page')
 const { collapsed, pprof } = require('../../report/render/profile-formats')
 const { profileText } = require('../../report/render/profile-text')
-const { createProfilePage } = require('../../report/render/page/profile')
+const { createProfilePage } = require('../../report/render/page')
 
 /** @typedef {import('../../lib/profile/profile').Profile} Profile */
 /** @typedef {import('../../lib/profile/path-tree').PathNode} PathNode */

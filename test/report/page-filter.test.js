@@ -5,7 +5,6 @@
 
 const fs = require('node:fs')
 const axe = require.resolve('axe-core')
-const { oddModels } = require('../helpers/odd-models')
 const { able, modelOf, open, span, stack } = require('../helpers/page')
 
 /* global getComputedStyle */
@@ -257,14 +256,6 @@ able('at 400 px a table that goes on shows it, and nothing is cut off', async (t
   t.deepEqual(await shadow(), ['1', '0'])
   await page.setViewportSize({ width: 1280, height: 800 })
   t.true(await page.locator('#waits .scroll').evaluate((region) => region.scrollWidth <= region.clientWidth))
-})
-
-able('a model of nonsense is drawn without an error', async (t) => {
-  for (const model of oddModels().slice(2)) {
-    const { page, errors } = await open(model)
-    t.true(await page.locator('h1').isVisible())
-    t.deepEqual(errors, [])
-  }
 })
 
 able('axe has no finding while a range is selected', async (t) => {

@@ -1,104 +1,80 @@
 'use strict'
 
-// Makes the data of the page from a model: times in ms from the start of a trace, each stack once, long texts
-// cut. A model that is too large is thinned step by step until it fits, and the page lists what is missing. A
-// model may come from a hostile file: nothing in it is trusted.
+// Makes the data of the page from a model: without what the page does not show, and thinned step by step
+// until it fits. The page lists what is missing.
 
-const { createChanges, createFailures, createVerdict } = require('./findings')
-const { createRoute, createRow } = require('./rows')
-const { createSeries, timesOf } = require('./series')
-const { Thinning } = require('./thinning')
-const { createTraces } = require('./traces')
-const { createTree } = require('./trees')
-const { array, isRecord, number, records, sentences, text } = require('./values')
+const { prune } = require('../../aggregate/path-tree')
+const { count, plural } = require('./client/format')
+const { pack } = require('./client/pack')
 
 /**
- * @typedef {import('./rows').PageRow} PageRow
- * @typedef {import('./thinning').Limits} Limits
- * @typedef {import('./findings').PageChange} Change
+ * @typedef {import('../../aggregate/model').Model} Model
+ * @typedef {import('../../aggregate/digest').Digest} Digest
+ * @typedef {import('../../aggregate/routes').Route} Route
+ * @typedef {import('../../aggregate/path-tree').PathNode} Node
  *
- * @typedef {object} PageRun
- * @property {string} label
- * @property {number} [from] unix ms
- * @property {number} [to] unix ms
- * @property {Array<{ name: string, spans?: number, skipped?: number, problems: string[] }>} files
- * @property {string[]} notes
- * @property {Array<import('./rows').PageRoute>} routes
- * @property {import('./findings').PageFinding[]} verdict worst first
- * @property {PageRow[]} blockers
- * @property {import('./findings').PageFailure[]} failures most frequent first
- * @property {import('./series').PageSeries} [series]
- * @property {import('./trees').PackedNode} [tree] of the critical paths of all requests
- * @property {import('./trees').PackedNode} [slowTree] of the slowest hundredth of each route
+ * @typedef {Omit<Route, 'density'> & { times?: import('../../aggregate/series').RouteSeries }} PageRoute
+ *
+ * @typedef {Pick<Model, 'files' | 'span' | 'notes' | 'verdict' | 'blockers' | 'failures' | 'series'> &
+ *   { label: string, routes: PageRoute[], tree?: Node, slowTree?: Node }} PageRun
+ *
+ * @typedef {object} PageTrace
+ * @property {string} id
+ * @property {string} name
+ * @property {number} startUnixMs
+ * @property {number} ms
+ * @property {Digest[]} spans by start
+ * @property {number} more spans that are not on the page
  *
  * @typedef {object} PageData
  * @property {string} title
  * @property {PageRun[]} runs one, or two to compare
- * @property {{ sites: Change[], blockers: Change[] }} changes between two runs, worst first
- * @property {PageRow[]} slowest
- * @property {PageRow[]} open
- * @property {Array<import('./traces').PageTrace>} traces
- * @property {string[]} stacks
- * @property {string[]} names in trees and of sites
+ * @property {Pick<import('../../aggregate/changes').Changes, 'sites' | 'blockers'>} changes
+ * @property {Digest[]} slowest
+ * @property {Digest[]} open
+ * @property {PageTrace[]} traces the slowest first
  * @property {string[]} thinned what is not on the page, in sentences
  */
 
-/** Of the embedded data as JSON; the library, the styles and the page's code come on top. */
+/** Of the embedded data; the styles and the page's code come on top. */
 const MAX_BYTES = 4_100_000
 const MAX_TABLE_BYTES = 2_400_000 // of these, so that many routes leave room for traces
 
+/** sums: numbers along time, of each kind of table. */
 const TABLE_LIMITS = {
-  routes: 300,
-  rows: 200,
-  points: 128,
-  outliers: 200,
-  nodes: 5000,
-  sites: 50,
-  timedRoutes: 100,
-  sums: 60_000,
-  histogramSums: 80_000,
-  siteSums: 80_000,
-  treeSums: 60_000
+  routes: 300, rows: 200, sites: 50, points: 128, outliers: 200, nodes: 5000, sums: 70_000
 }
-const TRACE_LIMITS = { traces: 100, spans: 1000, text: 16_000, value: 2000 }
+const TRACE_LIMITS = { traces: 100, spans: 1000, chars: 9000 }
 const MIN_LIMIT = 8
 /** Of what is halved less far. @type {Record<string, number>} */
-const MIN_LIMITS = {
-  points: 64, nodes: 300, sums: 30_000, histogramSums: 40_000, siteSums: 60_000, treeSums: 45_000
-}
+const MIN_LIMITS = { points: 64, nodes: 300, sums: 50_000 }
 const STEPS = 6
 const DETAILED_ROUTES = 30 // with all of their sites
+const TIMED_SITES = 12 // of a route
+const ROW_WAITS = 3
 const LABEL_CHARS = 60
 
 /**
  * Thins tables and traces independently, each as much as needed.
- * @param {any} model see Model in report/aggregate/model.js
+ * @param {Model} model
  * @param {string} title
  * @returns {{ data: PageData, json: string }}
  */
 function fit (model, title) {
-  const withoutTraces = { ...model, traces: {} }
-  const tables = firstFitting((step) => thin(withoutTraces, title, limitsOf(step, STEPS)), MAX_TABLE_BYTES)
-  return firstFitting((step) => thin(model, title, limitsOf(tables.step, step)), MAX_BYTES)
+  const limitsOf = (/** @type {number} */ tables, /** @type {number} */ traces) =>
+    ({ ...halved(TABLE_LIMITS, tables), ...halved(TRACE_LIMITS, traces) })
+  const tables = firstFitting((step) =>
+    dataOf({ ...model, traces: {} }, title, new Thinner(limitsOf(step, STEPS))), MAX_TABLE_BYTES)
+  return firstFitting((step) => dataOf(model, title, new Thinner(limitsOf(tables.step, step))), MAX_BYTES)
 }
 
 /** @param {(step: number) => PageData} create @param {number} maxBytes */
 function firstFitting (create, maxBytes) {
   for (let step = 0; ; step++) {
     const data = create(step)
-    const json = escape(JSON.stringify(data))
+    const json = pack(data)
     if (step === STEPS || Buffer.byteLength(json) <= maxBytes) return { data, json, step }
   }
-}
-
-/**
- * Halves every limit with each step.
- * @param {number} tableStep
- * @param {number} traceStep
- * @returns {Limits}
- */
-function limitsOf (tableStep, traceStep) {
-  return { ...halved(TABLE_LIMITS, tableStep), ...halved(TRACE_LIMITS, traceStep) }
 }
 
 /** @template {Record<string, number>} L @param {L} limits @param {number} step @returns {L} */
@@ -108,85 +84,182 @@ function halved (limits, step) {
   return /** @type {L} */ (Object.fromEntries(entries))
 }
 
-/** Escapes "<", so that no end tag and no comment can begin inside a script element. @param {string} json */
-function escape (json) {
-  return json.replace(/</g, '\\u003c')
-}
+/** One attempt: its limits, and what is missing. */
+class Thinner {
+  #notes = new Set()
+  #cutStacks = new Set()
+  /** @type {Record<string, number>} */
+  #sums = {}
 
-/** @param {any} model @param {string} title @param {Limits} limits @returns {PageData} */
-function thin (model, title, limits) {
-  const thinning = new Thinning(limits)
-  const models = isRecord(model.compare) ? [model, model.compare] : [model]
-  const labels = labelsOf(models)
-  return {
-    title: text(title),
-    runs: models.map((run, i) => createRun(run, labels[i], thinning)),
-    changes: {
-      sites: createChanges(model.changes?.sites, limits.rows),
-      blockers: createChanges(model.changes?.blockers, limits.rows)
-    },
-    slowest: createRows(model.slowest, 'slowest requests', thinning),
-    open: createRows(model.open, 'open requests', thinning),
-    traces: createTraces(model, thinning),
-    stacks: thinning.stacks,
-    names: thinning.names,
-    thinned: thinning.notes
+  /** @param {typeof TABLE_LIMITS & typeof TRACE_LIMITS} limits */
+  constructor (limits) {
+    this.limits = limits
+  }
+
+  get notes () {
+    const { size } = this.#cutStacks
+    const cut = `${plural(size, 'stack')} truncated to ${count(this.limits.chars)} characters.`
+    return size === 0 ? [...this.#notes] : [...this.#notes, cut]
+  }
+
+  /** @template T @param {T[]} list @param {string} noun @param {number} [max] @returns {T[]} */
+  first (list, noun, max = this.limits.rows) {
+    if (list.length > max) {
+      this.#notes.add(`Only the first ${count(max)} of ${count(list.length)} ${noun} are shown.`)
+    }
+    return list.slice(0, max)
+  }
+
+  /**
+   * Returns sums along time if there is room for them.
+   * @param {string} kind
+   * @param {number[] | undefined} numbers
+   */
+  sums (kind, numbers) {
+    if (numbers === undefined) return undefined
+    const length = (this.#sums[kind] ?? 0) + numbers.length
+    if (length > this.limits.sums) return undefined
+    this.#sums[kind] = length
+    return numbers
+  }
+
+  /** @template {{ stack?: string }} T @param {T} row @returns {T} with a stack that is not too long */
+  shortened (row) {
+    const { stack } = row
+    if (stack === undefined || stack.length <= this.limits.chars) return row
+    this.#cutStacks.add(stack)
+    return { ...row, stack: `${stack.slice(0, this.limits.chars)} …` }
+  }
+
+  /** @param {Node | undefined} root @param {string} kind @returns {Node | undefined} */
+  tree (root, kind) {
+    if (root === undefined || root.children.length === 0) return undefined
+    const tree = prune(root, this.limits.nodes)
+    if (tree !== root) {
+      this.#notes.add('The smallest frames of the flame graph are merged; the sums count all.')
+    }
+    /** @param {Node} node @returns {any} */
+    const compact = ({ children, byBucket, ...node }) => children.length > 0
+      ? { ...node, children: children.map(compact) }
+      : { ...node, byBucket: this.sums(kind, byBucket) }
+    return compact(tree)
   }
 }
 
-/** @param {unknown} list @param {string} noun @param {Thinning} thinning @param {number} [buckets] */
-function createRows (list, noun, thinning, buckets) {
-  return thinning.first(list, thinning.limits.rows, noun).map((row) => createRow(row, thinning, buckets))
+/** @param {Model} model @param {string} title @param {Thinner} thinner @returns {PageData} */
+function dataOf (model, title, thinner) {
+  const models = model.compare === undefined ? [model] : [model, model.compare]
+  const labels = labelsOf(models)
+  const { sites = [], blockers = [] } = model.changes ?? {}
+  const { rows } = thinner.limits
+  return {
+    title,
+    runs: models.map((run, i) => runOf(run, labels[i], thinner)),
+    changes: { sites: sites.slice(0, rows), blockers: blockers.slice(0, rows) },
+    slowest: thinner.first(model.slowest, 'slowest requests').map((row) => rowOf(row, thinner)),
+    open: thinner.first(model.open, 'open requests').map((row) => rowOf(row, thinner)),
+    traces: tracesOf(model, thinner),
+    thinned: thinner.notes
+  }
 }
 
-/** @param {any} model @param {string} label @param {Thinning} thinning @returns {PageRun} */
-function createRun (model, label, thinning) {
-  const { limits } = thinning
-  const routes = thinning.first(model.routes, limits.routes, 'routes')
-  const series = createSeries(model.series)
-  const buckets = series?.buckets ?? 0
-  const failures = createFailures(model.failures, buckets, thinning)
-  const known = records(model.blockers).filter((blocker) => blocker.at !== undefined || blocker.open === true)
-  const blockers = createRows(known, 'blockers', thinning, buckets)
-  const timesOfRoute = timesOf(model.series, buckets, thinning)
+/** @param {Model} model @param {string} label @param {Thinner} thinner @returns {PageRun} */
+function runOf (model, label, thinner) {
+  const { files, span, notes, verdict, series } = model
+  const { limits } = thinner
+  const timesOf = (/** @type {Route} */ { name, kind }) =>
+    series?.routes.find((route) => route.name === name && route.kind === kind)
+  const blockers = model.blockers.filter((blocker) => blocker.at !== undefined || blocker.open)
   return {
     label,
-    from: number(model.span?.fromUnixMs),
-    to: number(model.span?.toUnixMs),
-    files: thinning.first(model.files, limits.rows, 'files').map(createFile),
-    notes: sentences(model.notes),
-    verdict: createVerdict(model.verdict),
-    routes: routes.map((route, rank) => createRoute(route, {
-      buckets,
-      timesOfRoute,
-      maxSites: rank < DETAILED_ROUTES ? limits.sites : Math.ceil(limits.sites / 5),
-      thinning
-    })),
-    blockers,
-    failures,
-    series,
-    tree: createTree(model.tree, buckets, thinning),
-    slowTree: createTree(model.slowTree, 0, thinning)
+    files: thinner.first(files, 'files'),
+    span,
+    notes,
+    verdict,
+    routes: thinner.first(model.routes, 'routes', limits.routes).map((route, rank) =>
+      routeOf(route, timesOf(route), rank, thinner)),
+    blockers: thinner.first(blockers, 'blockers').map((row) =>
+      ({ ...thinner.shortened(row), byBucket: thinner.sums('blockers', row.byBucket) })),
+    failures: thinner.first(model.failures, 'kinds of failures').map((row) =>
+      ({ ...thinner.shortened(row), byBucket: thinner.sums('failures', row.byBucket) })),
+    series: series && { ...series, routes: [] },
+    tree: thinner.tree(model.tree, 'tree'),
+    slowTree: thinner.tree(model.slowTree, 'slowTree')
   }
 }
 
-/** @param {any} file @returns {PageRun['files'][number]} */
-function createFile (file) {
-  const name = text(file.name)
-  const problems = sentences(file.problems).map((problem) => `${name}: ${problem}`)
-  return { name, spans: number(file.spans), skipped: number(file.skipped), problems }
+/**
+ * @param {Route} route
+ * @param {PageRoute['times']} times
+ * @param {number} rank
+ * @param {Thinner} thinner
+ * @returns {PageRoute}
+ */
+function routeOf ({ density, ...route }, times, rank, thinner) {
+  const { limits } = thinner
+  const { box, logDensity } = route
+  const sites = route.sites.slice(0, rank < DETAILED_ROUTES ? limits.sites : Math.ceil(limits.sites / 5))
+  const spread = (/** @type {number[]} */ list) => evenly(list, limits.points)
+  return {
+    ...route,
+    box: box && { ...box, outliers: evenly(box.outliers, limits.outliers) },
+    logDensity: logDensity && { x: spread(logDensity.x), y: spread(logDensity.y) },
+    sites: sites.map((site, i) =>
+      ({ ...site, byBucket: i < TIMED_SITES ? thinner.sums('sites', site.byBucket) : undefined })),
+    times: times && { ...times, histogram: thinner.sums('histograms', times.histogram) }
+  }
 }
 
-/** Labels runs by their files if these are different and short. @param {any[]} models */
+/**
+ * Returns of a request what its row shows.
+ * @param {Digest} request
+ * @param {Thinner} thinner
+ * @returns {any}
+ */
+function rowOf (request, thinner) {
+  const { name, traceId, spanId, ms, startUnixMs, status, split, waits, delayedBy, stack } = request
+  const row = { name, traceId, spanId, ms, startUnixMs, status, split, stack }
+  return thinner.shortened({ ...row, waits: waits.slice(0, ROW_WAITS), delayedBy: delayedBy.slice(0, 1) })
+}
+
+/** @param {Model} model @param {Thinner} thinner @returns {PageTrace[]} */
+function tracesOf ({ traces, slowest }, thinner) {
+  const rankOf = (/** @type {string} */ id) => {
+    const rank = slowest.findIndex(({ traceId }) => traceId === id)
+    return rank === -1 ? slowest.length : rank
+  }
+  const entries = Object.entries(traces).filter(([, spans]) => spans.length > 0)
+  entries.sort(([a], [b]) => rankOf(a) - rankOf(b))
+  return thinner.first(entries, 'traces', thinner.limits.traces).map(([id, digests]) => {
+    digests.sort((a, b) => a.startUnixMs - b.startUnixMs || b.ms - a.ms)
+    const { startUnixMs } = digests[0]
+    const end = Math.max(...digests.map((span) => span.startUnixMs + span.ms))
+    const spans = digests.slice(0, thinner.limits.spans).map((span) =>
+      ({ ...thinner.shortened(span), events: span.events.map((event) => thinner.shortened(event)) }))
+    const ids = new Set(spans.map(({ spanId }) => spanId))
+    const root = spans.find(({ parentSpanId }) => !ids.has(String(parentSpanId))) ?? spans[0]
+    const more = digests.length - spans.length
+    return { id, name: root.name, startUnixMs, ms: end - startUnixMs, spans, more }
+  })
+}
+
+/** Labels runs by their files if these are different and short. @param {Model[]} models */
 function labelsOf (models) {
-  const names = models.map((model) => array(model.files).map((file) => baseName(text(file?.name))).join(', '))
+  const baseName = (/** @type {string} */ file) => file.replace(/^.*[/\\]/, '')
+  const names = models.map((model) => model.files.map((file) => baseName(file.name)).join(', '))
   const areClear = names[0] !== names[1] && names.every((name) => name !== '' && name.length <= LABEL_CHARS)
   return names.length === 1 || areClear ? names : ['first run', 'second run']
 }
 
-/** @param {string} file */
-function baseName (file) {
-  return file.replace(/^.*[/\\]/, '')
+/**
+ * Returns at most `max` items, evenly spread, with both ends.
+ * @template T
+ * @param {T[]} list
+ * @param {number} max
+ */
+function evenly (list, max) {
+  if (list.length <= max) return list
+  return Array.from({ length: max }, (_, i) => list[Math.round(i * (list.length - 1) / (max - 1))])
 }
 
 module.exports = { fit }

@@ -1,40 +1,70 @@
 'use strict'
 
-// Renders a report as one HTML file that needs no other and requests nothing. Its policy allows exactly the
-// styles and scripts in it, by hash, and no connection at all. Data of spans is JSON inside an element that
-// no browser executes, and becomes text, never markup.
+// Renders a report or a profile as one HTML file that needs no other and requests nothing. Its policy allows
+// exactly the style and the script in it, by hash, and no connection at all. Data of spans is JSON inside an
+// element that no browser executes, and becomes text, never markup. Without scripts the page is the report as
+// text.
 
 const { createHash } = require('node:crypto')
-const { app, charts, styles } = require('./assets')
+const { loadClient } = require('./build')
+const { escapeInvisible } = require('./client/format')
+const { pack } = require('./client/pack')
 const { fit } = require('./data')
-const { createStaticPage, escape } = require('./static-page')
+const { comparison } = require('../compare')
+const { profileText } = require('../profile-text')
+const { report } = require('../text')
+
+const TEXT = { width: 110, top: 100 }
+
+/** @type {Record<string, string>} */
+const entities = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
 /**
- * @param {any} model of a report, see report/aggregate/model.js
+ * @param {import('../../aggregate/model').Model} model
  * @param {{ title?: string }} [options]
  * @returns {string} HTML
  */
 function createPage (model, { title = 'longstack report' } = {}) {
-  const { data, json } = fit(model, title)
-  return pageOf({ title: data.title, json, scriptless: createStaticPage(data), main: './main' })
+  const text = model.compare === undefined ? report(model, { ...TEXT, full: true }) : comparison(model, TEXT)
+  return pageOf({ title, json: fit(model, title).json, text, script: 'report' })
 }
 
 /**
- * Renders a page around data in JSON.
+ * @param {import('../../../lib/profile/profile').Profile} profile
+ * @param {{ title?: string }} [options]
+ * @returns {string} HTML
+ */
+function createProfilePage ({ chains, samples, ...profile }, { title = 'longstack profile' } = {}) {
+  const text = profileText({ chains, samples, ...profile })
+  return pageOf({ title, json: pack({ title, ...profile }), text, script: 'profile' })
+}
+
+/**
  * @param {object} parts
  * @param {string} parts.title
  * @param {string} parts.json without "<"
- * @param {string} parts.scriptless HTML that is shown where scripts do not run
- * @param {string} parts.main module of client/ that draws the page
+ * @param {string} parts.text that is shown where scripts do not run
+ * @param {'report' | 'profile'} parts.script
  * @returns {string} HTML
  */
-function pageOf ({ title, json, scriptless, main }) {
-  const [style, library, code] = [styles(), charts(), app(main)]
+function pageOf ({ title, json, text, script }) {
+  const { style, library, [script]: main } = loadClient()
+  const code = `${library}${main}`
+  const policy = [
+    "default-src 'none'",
+    `script-src ${hash(code)}`,
+    `style-src ${hash(style)}`,
+    'img-src data:',
+    "base-uri 'none'",
+    "form-action 'none'",
+    "require-trusted-types-for 'script'", // turning text into markup is an error
+    "trusted-types 'none'"
+  ]
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="${policy(style, [library, code])}">
+<meta http-equiv="Content-Security-Policy" content="${policy.join('; ')}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
 <meta name="color-scheme" content="light dark">
@@ -44,29 +74,21 @@ function pageOf ({ title, json, scriptless, main }) {
 </head>
 <body>
 <noscript>
-${scriptless}
+<h1>${escape(title)}</h1>
+<p>Charts, sorting and traces need JavaScript.</p>
+<pre>${escape(text)}</pre>
 </noscript>
 <div id="page"></div>
 <script type="application/json" id="data">${json}</script>
-<script>${library}</script>
 <script>${code}</script>
 </body>
 </html>
 `
 }
 
-/** @param {string} style @param {string[]} scripts */
-function policy (style, scripts) {
-  return [
-    "default-src 'none'",
-    `script-src ${scripts.map(hash).join(' ')}`,
-    `style-src ${hash(style)}`,
-    'img-src data:',
-    "base-uri 'none'",
-    "form-action 'none'",
-    "require-trusted-types-for 'script'", // turning text into markup is an error
-    "trusted-types 'none'"
-  ].join('; ')
+/** @param {string} text */
+function escape (text) {
+  return escapeInvisible(text).replace(/[&<>"']/g, (char) => entities[char])
 }
 
 /** @param {string} text */
@@ -74,4 +96,4 @@ function hash (text) {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 }
 
-module.exports = { createPage, pageOf }
+module.exports = { createPage, createProfilePage }

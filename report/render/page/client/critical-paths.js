@@ -2,125 +2,151 @@
 
 // The section of the async flame graph: of which requests it is, and links from elsewhere to its frames.
 
-/* global document */
-
-const { radioButtons, selectList } = require('./choices')
-const { h } = require('./dom')
-const { createFlame } = require('./flame')
+const { data, isComparison, labels, runs, total } = require('./data')
+const { h, moveTo, radioButtons, section } = require('./dom')
+const { Flame } = require('./flame')
 const { clock, percent, time } = require('./format')
-const { data, labels, runs } = require('./page-data')
-const { unpack } = require('./flame-tree')
-const { hasTimes, selectedTree, timedShare } = require('./selected-tree')
+const { bucketsOf, current, follow, noteOf, selectedRoutes, sparseSums } = require('./selection')
+const { hasTrace, openRequest } = require('./waterfall')
 
 /**
  * @typedef {import('./flame-tree').PathNode} PathNode
- * @typedef {import('./filter').Filter} Filter
+ * @typedef {import('../data').PageRun} PageRun
+ * @typedef {'tree' | 'slowTree'} TreeName
  */
 
+const MIN_TIMED = 0.9 // of a tree's time; with less the picture would be another one
 const ALL = ''
-/** @type {Array<[string, string]>} */
-const PORTIONS = [['all', 'all'], ['slow', 'slowest 1 %']]
 const LEAD = 'The wall time of all requests, along the critical path of each: from the route down through ' +
   'the calls that led to each wait or run. Widths are sums: what is widest took most.'
 
-/** Returns the trees of all runs. @param {'tree' | 'slowTree'} name */
-function treesOf (name) {
-  return runs.map((run) => run[name] === undefined ? undefined : unpack(run[name], data.names))
-}
+/** @type {Flame | undefined} */
+let flame
+/** @type {TreeName} */
+let treeName = 'tree'
+let routeName = ALL
+const routeList = h('select', { on: { change: () => showRoute(routeList.value) } })
 
-/**
- * Makes the section's content, or returns undefined if no run has a tree.
- * @param {Filter} filter
- * @param {(traceId: string) => void} openRequest
- */
-function createCriticalPaths (filter, openRequest) {
-  const trees = { all: treesOf('tree'), slow: treesOf('slowTree') }
-  if (trees.all.every((tree) => tree === undefined)) return undefined
-  const hasSlow = trees.slow.some((tree) => tree !== undefined)
-  const note = h('p', { class: 'note unfiltered' })
-  /** @type {{ which: 'all' | 'slow', route: string }} */
-  const choice = { which: 'all', route: ALL }
-
-  /** @returns {[PathNode, PathNode | undefined]} */
-  function current () {
-    const [tree, compareTree] = trees[choice.which].map((whole, i) => {
-      const selected = whole && selectedTree(whole, runs[i], filter.selection)
-      return choice.route === ALL ? selected : selected?.children?.find(({ name }) => name === choice.route)
-    })
-    const { name, kind } = tree ?? compareTree ?? { name: choice.route || 'all requests', kind: 'route' }
-    const none = { name, kind, ms: 0, count: 0, children: [] }
-    return [tree ?? none, runs.length > 1 ? compareTree ?? none : undefined]
-  }
-
-  function show () {
-    const remark = remarkOf(choice.which, trees[choice.which])
-    note.hidden = remark === undefined || filter.selection.range === undefined
-    note.textContent = remark ?? ''
-    flame.show(...current())
-  }
-
-  const routeList = createRouteList(trees.all, (name) => { choice.route = name; show() })
-  const choose = (/** @type {string} */ name) => { choice.which = name === 'slow' ? 'slow' : 'all'; show() }
-  const requestChoice = hasSlow && radioButtons('Requests', 'paths', PORTIONS, 'all', choose)
-  const [tree, compareTree] = current()
-  const flame = createFlame(tree, {
-    compareTree,
-    labels,
-    controls: [routeList, requestChoice],
-    requests: (id) => requestOf(id, openRequest)
-  })
-  filter.follow(show)
-
-  return {
-    element: [
-      h('p', { class: 'lead' }, LEAD), filter.noteOf('The flame graph is', ['status']), note, flame.element
-    ],
-    /**
-     * Selects a frame of a route and moves there.
-     * @param {string} routeName
-     * @param {string[]} frames outermost first
-     */
-    open (routeName, frames) {
-      choice.route = ALL
-      routeList.querySelector('select').value = ALL
+/** @returns {any} undefined if no run has a tree */
+function pathsSection () {
+  const trees = runs.flatMap((run) => run.tree ?? [])
+  if (trees.length === 0) return undefined
+  const names = new Set(trees.flatMap(({ children = [] }) => children.map(({ name }) => name)))
+  const option = (/** @type {string} */ value, text = value) => h('option', { value }, text)
+  routeList.append(option(ALL, 'all routes'), ...[...names].map((name) => option(name)))
+  const portions = runs.some(({ slowTree }) => slowTree !== undefined) &&
+    radioButtons('Requests', 'paths', [['tree', 'all'], ['slowTree', 'slowest 1 %']], (name) => {
+      treeName = /** @type {TreeName} */ (name)
       show()
-      flame.select([routeName, ...frames])
-      document.getElementById('paths')?.scrollIntoView()
-      flame.focus()
+    })
+  flame = new Flame(currentTrees(), {
+    title: 'Critical paths',
+    labels: isComparison ? labels : undefined,
+    controls: [h('label', { class: 'choice' }, 'Route ', routeList), portions],
+    requests: (id) => {
+      const trace = data.traces.find((candidate) => candidate.id === id)
+      if (trace === undefined || !hasTrace(id)) return undefined
+      const text = `${trace.name} · ${time(trace.ms)} · ${clock(trace.startUnixMs)}`
+      return { text, open: () => openRequest(id) }
     }
+  })
+  const note = h('p', { class: 'note unfiltered' })
+  const show = () => {
+    note.textContent = current().range === undefined ? '' : remark()
+    note.hidden = note.textContent === ''
+    flame?.show(currentTrees())
+  }
+  follow(show)
+  return section('paths', 'Where the time went', h('p', { class: 'lead' }, LEAD),
+    noteOf('The flame graph is', ['status']), note, flame.element)
+}
+
+/** @param {string} name of a route, or ALL */
+function showRoute (name) {
+  routeName = routeList.value = name
+  flame?.show(currentTrees())
+}
+
+/**
+ * Returns a function that selects a frame of a route and moves there.
+ * @param {string} route
+ * @param {string[]} frames outermost first
+ * @returns {(() => void) | undefined} undefined if there is no flame graph
+ */
+function openFlame (route, frames) {
+  if (runs.every(({ tree }) => tree === undefined)) return undefined
+  return () => {
+    showRoute(ALL)
+    moveTo('paths')
+    flame?.open([route, ...frames])
+  }
+}
+
+/** Returns the selected trees, one for each run. */
+function currentTrees () {
+  const trees = runs.map((run) => {
+    const whole = run[treeName] && selectedTree(/** @type {PathNode} */ (run[treeName]), run)
+    return routeName === ALL ? whole : whole?.children?.find(({ name }) => name === routeName)
+  })
+  const none = { name: routeName || 'all requests', kind: 'route' }
+  const { name, kind } = trees.find((tree) => tree !== undefined) ?? none
+  return trees.map((tree) => tree ?? { name, kind, ms: 0, count: 0 })
+}
+
+/** Describes what a range of time cannot filter; empty if all is filtered. */
+function remark () {
+  const shares = runs.flatMap((run) => run[treeName] ?? []).map(timedShare)
+  const subject = treeName === 'slowTree' ? 'The slowest 1 % are' : 'The flame graph is'
+  const missing = 1 - Math.min(...shares)
+  if (1 - missing < MIN_TIMED) return `${subject} not filtered by the range of time.`
+  return missing < 0.001 ? '' : `Small frames, ${percent(missing)} of all, are not known along time.`
+}
+
+/** Returns the part of a tree's ms that is known along time, from 0 to 1. @param {PathNode} tree */
+function timedShare (tree) {
+  /** @param {PathNode} node @returns {number} */
+  const timedMs = ({ children = [], byBucket, ms }) =>
+    children.length === 0 ? (byBucket === undefined ? 0 : ms) : total(children, timedMs)
+  return tree.ms > 0 ? timedMs(tree) / tree.ms : 1
+}
+
+/**
+ * Returns what of a tree is selected: its routes by name, its times by the sums of its leaves.
+ * @param {PathNode} tree
+ * @param {PageRun} run
+ * @returns {PathNode}
+ */
+function selectedTree (tree, run) {
+  const routes = new Map(selectedRoutes(run).map((route) => [route.name, route]))
+  const isKnown = (/** @type {string} */ name) => run.routes.some((route) => route.name === name)
+  const children = (tree.children ?? []).filter(({ name }) => routes.has(name) || !isKnown(name))
+  const buckets = bucketsOf(run)
+  const isTimed = buckets !== undefined && timedShare(tree) >= MIN_TIMED
+  if (!isTimed && children.length === tree.children?.length) return tree
+  const countOf = (/** @type {PathNode} */ { name }) => routes.get(name)?.weighted ?? 0
+  const timed = isTimed && children.map((child) => ({ ...inBuckets(child, buckets), count: countOf(child) }))
+  const selected = timed ? timed.filter(({ ms }) => ms > 0) : children
+  return {
+    ...tree,
+    traceIds: isTimed ? [] : tree.traceIds,
+    children: selected,
+    ms: total(selected, ({ ms }) => ms),
+    count: total(selected, ({ count }) => count)
   }
 }
 
 /**
- * Describes what a range of time cannot filter.
- * @param {'all' | 'slow'} which
- * @param {Array<PathNode | undefined>} trees
+ * Returns a node with the times of some buckets; its count is not known.
+ * @param {PathNode} node
+ * @param {[number, number]} buckets
+ * @returns {PathNode}
  */
-function remarkOf (which, trees) {
-  const present = trees.filter((tree) => tree !== undefined)
-  if (!present.every(hasTimes)) {
-    const subject = which === 'slow' ? 'The slowest 1 % are' : 'The flame graph is'
-    return `${subject} not filtered by the range of time.`
-  }
-  const missing = 1 - Math.min(...present.map(timedShare))
-  return missing < 0.001 ? undefined : `Small frames, ${percent(missing)} of all, are not known along time.`
+function inBuckets (node, buckets) {
+  const { children = [], byBucket = [] } = node
+  const parts = children.map((child) => inBuckets(child, buckets)).filter(({ ms }) => ms > 0)
+  parts.sort((a, b) => b.ms - a.ms)
+  const ms = children.length === 0 ? sparseSums(byBucket, 1, buckets)[0] : total(parts, (child) => child.ms)
+  return { ...node, children: parts, ms, count: NaN, traceIds: [] }
 }
 
-/** @param {Array<PathNode | undefined>} trees @param {(name: string) => void} choose */
-function createRouteList (trees, choose) {
-  const names = new Set(trees.flatMap((tree) => tree?.children?.map(({ name }) => name) ?? []))
-  return selectList('Route', [[ALL, 'all routes'], ...[...names].map((name) => pair(name))], choose)
-}
-
-/** @param {string} name @returns {[string, string]} */
-const pair = (name) => [name, name]
-
-/** @param {string} id @param {(traceId: string) => void} openRequest */
-function requestOf (id, openRequest) {
-  const trace = data.traces.find((candidate) => candidate.id === id)
-  if (trace === undefined) return undefined
-  const text = `${trace.name} · ${time(trace.ms)} · ${clock(trace.startUnixMs)}`
-  return { text, open: () => openRequest(id) }
-}
-
-module.exports = { createCriticalPaths }
+module.exports = { openFlame, pathsSection }

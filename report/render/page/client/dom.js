@@ -13,35 +13,19 @@ const SVG = 'http://www.w3.org/2000/svg'
  * @typedef {Record<string, any>} Attributes by name; `on` holds listeners, `css` custom properties
  */
 
-/** @param {Element} element @param {Attributes} attributes @param {Child[]} children */
+/** @param {any} element @param {Attributes} attributes @param {Child[]} children */
 function fill (element, attributes, children) {
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value === undefined || value === false) continue
-    if (name === 'on') addListeners(element, value)
-    else if (name === 'css') setProperties(/** @type {HTMLElement} */ (element), value)
-    else element.setAttribute(name, value === true ? '' : String(value))
+  const { on = {}, css = {}, ...others } = attributes
+  for (const [name, value] of Object.entries(others)) {
+    if (value !== undefined && value !== false) element.setAttribute(name, value === true ? '' : value)
   }
-  add(element, children)
-  return element
-}
-
-/** @param {Element} element @param {Record<string, (event: any) => void>} listeners */
-function addListeners (element, listeners) {
-  for (const [event, listener] of Object.entries(listeners)) element.addEventListener(event, listener)
-}
-
-/** @param {HTMLElement} element @param {Record<string, string>} properties */
-function setProperties (element, properties) {
-  for (const [property, value] of Object.entries(properties)) element.style.setProperty(property, value)
-}
-
-/** @param {Element} element @param {Child[]} children */
-function add (element, children) {
-  for (const child of children) {
-    if (Array.isArray(child)) add(element, child)
-    else if (child instanceof Node) element.append(child)
+  for (const [event, listener] of Object.entries(on)) element.addEventListener(event, listener)
+  for (const [property, value] of Object.entries(css)) element.style.setProperty(property, value)
+  for (const child of children.flat(Infinity)) {
+    if (child instanceof Node) element.append(child)
     else if (child !== undefined && child !== false) element.append(escapeInvisible(child))
   }
+  return element
 }
 
 /**
@@ -69,13 +53,86 @@ function s (tag, attributes = {}, ...children) {
  * @param {string} text
  * @param {Attributes} [attributes]
  */
-function foreign (text, attributes = {}) {
-  return h('bdi', attributes, text)
-}
+const foreign = (text, attributes = {}) => h('bdi', attributes, text)
 
 /** @param {string} id @param {string} title @param {...Child} children */
-function section (id, title, ...children) {
-  return h('section', { id }, h('h2', {}, title), ...children)
+const section = (id, title, ...children) => h('section', { id }, h('h2', {}, title), children)
+
+/** Moves to a section. @param {string} id */
+const moveTo = (id) => document.getElementById(id)?.scrollIntoView()
+
+/**
+ * Makes a button that looks like a link.
+ * @param {Child} content
+ * @param {() => void} open
+ * @param {Attributes} [attributes]
+ */
+function link (content, open, { class: style = '', ...attributes } = {}) {
+  const button = { type: 'button', class: `link ${style}`.trim(), ...attributes, on: { click: open } }
+  return h('button', button, content)
 }
 
-module.exports = { h, s, foreign, section }
+/**
+ * Lists names and values.
+ * @param {Array<[Child, Child] | undefined | false>} pairs
+ * @param {string} [style]
+ */
+function facts (pairs, style = 'facts') {
+  const items = pairs.map((pair) => pair && h('div', {}, h('dt', {}, pair[0]), h('dd', {}, pair[1])))
+  return h('dl', { class: style }, items)
+}
+
+/** Explains colours. @param {any[][]} entries style, and text */
+function legend (entries) {
+  const items = entries.map(([style, ...text]) => h('li', {}, h('span', { class: `swatch ${style}` }), text))
+  return h('ul', { class: 'legend' }, items)
+}
+
+/** @param {string} text @param {string} [style] */
+const badge = (text, style = '') => h('span', { class: `badge ${style}` }, text)
+
+/**
+ * Makes radio buttons.
+ * @param {string} title
+ * @param {string} name
+ * @param {string[][]} options value and text
+ * @param {(value: string) => void} select
+ * @param {string} [selected]
+ */
+function radioButtons (title, name, options, select, selected = options[0][0]) {
+  const labels = options.map(([value, text]) => h('label', {}, h('input', {
+    type: 'radio', name, value, checked: value === selected, on: { change: () => select(value) }
+  }), h('span', {}, text)))
+  return h('fieldset', { class: `choice ${name}` }, h('legend', {}, title), labels)
+}
+
+/** Chooses colours. The choice is not stored: all pages opened from files share one storage. */
+function themes () {
+  const choices = [['auto', 'Auto'], ['light', 'Light'], ['dark', 'Dark']]
+  return radioButtons('Colours', 'theme', choices, (name) => {
+    document.documentElement.dataset.theme = name
+  })
+}
+
+/**
+ * Renders a long stack: hops are emphasized, frames that are not the program's own are dimmed.
+ * @param {string} text
+ */
+function stack (text) {
+  const lines = text.split('\n').map((line) => h('span', { class: kindOf(line) }, `${line}\n`))
+  return h('pre', { class: 'stack', tabindex: 0, 'aria-label': 'Stack' }, lines)
+}
+
+/** @param {string} line */
+function kindOf (line) {
+  if (/^\s*── /.test(line)) return 'hop'
+  if (!/^\s+at /.test(line)) return 'head'
+  return /\bnode:|node_modules/.test(line) ? 'foreign' : undefined
+}
+
+/** Renders a stack that is collapsed at first. @param {string | undefined} text @param {string} [title] */
+const folded = (text, title = 'Stack') => text && h('details', {}, h('summary', {}, title), stack(text))
+
+module.exports = {
+  badge, facts, folded, foreign, h, legend, link, moveTo, radioButtons, s, section, stack, themes
+}

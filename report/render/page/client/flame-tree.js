@@ -1,7 +1,7 @@
 'use strict'
 
-// The tree behind a flame graph, without a document: unpacked from the page's data (trees.js packs it), two
-// runs merged into one, where each frame lies, what a search finds, how much of a frame ran and waited.
+// The tree behind a flame graph, without a document: two runs merged into one, where each frame lies, what a
+// search finds, how much of a frame ran and waited.
 
 /**
  * @typedef {object} PathNode see PathNode in report/aggregate/model.js
@@ -25,27 +25,9 @@
  */
 
 const LEAVES = /** @type {const} */ (['ran', 'waited', 'delayed', 'beside'])
-const KINDS = ['root', 'route', 'frame', ...LEAVES]
 /** Changes below this part of the mean of their route are not told apart from noise. */
 const VISIBLE_CHANGE = 0.02
 const STRONG_CHANGE = 0.1
-
-/**
- * @param {any} packed see PackedNode in trees.js
- * @param {string[]} names
- * @returns {PathNode}
- */
-function unpack ([name, kind, ms, count, traceIds, children, byBucket], names) {
-  return {
-    name: names[name],
-    kind: KINDS[kind],
-    ms,
-    count,
-    traceIds: traceIds.map((/** @type {number} */ id) => names[id]),
-    children: children.map((/** @type {any} */ child) => unpack(child, names)),
-    byBucket
-  }
-}
 
 /**
  * Merges the trees of one or two runs: nodes of the same kind and name below the same parent are one frame.
@@ -121,14 +103,14 @@ function meansOf (frame) {
  * Returns how the mean of a frame changed from the first run to the second one, and whether that is much for
  * its route.
  * @param {Frame} frame
- * @returns {{ ms: number, direction: 'grows' | 'shrinks' | 'same', isStrong: boolean }}
+ * @returns {{ direction: 'grows' | 'shrinks' | 'same', isStrong: boolean }}
  */
 function changeOf (frame) {
   const [before, after] = meansOf(frame)
   const base = Math.max(...meansOf(baseOf(frame)))
   const share = base > 0 ? Math.abs(after - before) / base : 0
   const direction = share < VISIBLE_CHANGE ? 'same' : after > before ? 'grows' : 'shrinks'
-  return { ms: after - before, direction, isStrong: share >= STRONG_CHANGE }
+  return { direction, isStrong: share >= STRONG_CHANGE }
 }
 
 /**
@@ -148,42 +130,37 @@ function partsOf (frame) {
  * Finds frames by a part of their names, ignoring case. A frame below a match is not added to the sum again.
  * @param {Frame} root
  * @param {string} text
- * @returns {{ frames: Set<Frame>, ms: number }}
+ * @returns {{ frames: Set<Frame>, ms: number }} parents before children
  */
 function search (root, text) {
   const part = text.trim().toLowerCase()
   /** @type {Set<Frame>} */
   const frames = new Set()
   if (part === '') return { frames, ms: 0 }
-  let ms = 0
-  /** @type {Array<{ frame: Frame, isInside: boolean }>} */
-  const waiting = [{ frame: root, isInside: false }]
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    const { frame, isInside } = next
+  /** @param {Frame} frame @param {boolean} isInside @returns {number} ms */
+  function visit (frame, isInside) {
     const matches = frame.name.toLowerCase().includes(part)
     if (matches) frames.add(frame)
-    if (matches && !isInside) ms += frame.ms
-    for (const child of frame.children.toReversed()) {
-      waiting.push({ frame: child, isInside: isInside || matches })
-    }
+    const below = frame.children.reduce((sum, child) => sum + visit(child, isInside || matches), 0)
+    return matches && !isInside ? frame.ms : below
   }
-  return { frames, ms }
+  return { frames, ms: visit(root, false) }
 }
 
 /**
  * Follows names down from the root as far as there are such frames.
  * @param {Frame} root
  * @param {string[]} names without that of the root
- * @returns {{ frame: Frame, isComplete: boolean }}
+ * @returns {Frame}
  */
-function follow (root, names) {
+function descend (root, names) {
   let frame = root
   for (const name of names) {
     const child = frame.children.find((candidate) => candidate.name === name)
-    if (child === undefined) return { frame, isComplete: false }
+    if (child === undefined) break
     frame = child
   }
-  return { frame, isComplete: true }
+  return frame
 }
 
 /**
@@ -205,18 +182,5 @@ function neighbour (frame, key, top) {
 }
 
 module.exports = {
-  KINDS,
-  LEAVES,
-  allOf,
-  baseOf,
-  changeOf,
-  follow,
-  layOut,
-  meansOf,
-  mergeTrees,
-  neighbour,
-  partsOf,
-  pathOf,
-  search,
-  unpack
+  LEAVES, allOf, baseOf, changeOf, descend, layOut, meansOf, mergeTrees, neighbour, partsOf, pathOf, search
 }

@@ -1,9 +1,7 @@
 'use strict'
 
-// Formats figures and text from files, for the page with and without scripts. Times have three significant
-// digits: enough to compare, and more would only look exact.
-
-const { shortFrame } = require('../../../../lib/text')
+// Formats figures and text from files. Times have three significant digits: enough to compare, and more would
+// only look exact.
 
 /** Minimum and length in ms, and name: 90 s reads better than 1.50 min. */
 const UNITS = /** @type {Array<[number, number, string]>} */ ([
@@ -80,31 +78,21 @@ function change (before, after) {
   return `${part > 0 ? '+' : '−'}${size >= 10 ? size.toFixed(0) : size.toFixed(1)} %`
 }
 
-/** Formats a time in UTC, so that it is the same wherever the page is read. @param {unknown} unixMs */
-function clock (unixMs) {
-  if (!isNumber(unixMs) || Math.abs(unixMs) > 8.64e15) return NONE
-  return new Date(unixMs).toISOString().slice(11, 23)
-}
-
-/** @param {unknown} unixMs */
+/** Formats a moment in UTC, so that it is the same wherever the page is read. @param {unknown} unixMs */
 function day (unixMs) {
   if (!isNumber(unixMs) || Math.abs(unixMs) > 8.64e15) return NONE
   return new Date(unixMs).toISOString().replace('T', ' ').slice(0, 19)
 }
 
+/** Formats its time with milliseconds. @param {unknown} unixMs */
+function clock (unixMs) {
+  const moment = day(unixMs)
+  return moment === NONE ? NONE : new Date(Number(unixMs)).toISOString().slice(11, 23)
+}
+
 /** @param {number} number @param {string} noun @param {string} [many] */
 function plural (number, noun, many = `${noun}s`) {
   return `${count(number)} ${Math.round(number) === 1 ? noun : many}`
-}
-
-/**
- * Formats a wait: where it began, how long it was, what ended it.
- * @param {import('../rows').Wait} wait
- */
-function waitText ({ ms, count: times, at: frame, until }) {
-  const site = frame === undefined ? undefined : shortFrame(frame)
-  const length = times === 1 ? time(ms) : `${time(ms)} in ${plural(times, 'wait')}`
-  return [site, length, until && `until ${until}`].filter(Boolean).join(' · ')
 }
 
 /**
@@ -118,18 +106,5 @@ function escapeInvisible (text) {
 }
 
 module.exports = {
-  NONE,
-  change,
-  clock,
-  count,
-  day,
-  escapeInvisible,
-  fromTo,
-  isNumber,
-  percent,
-  plural,
-  rate,
-  tick,
-  time,
-  waitText
+  NONE, change, clock, count, day, escapeInvisible, fromTo, isNumber, percent, plural, rate, tick, time
 }

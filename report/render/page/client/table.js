@@ -5,7 +5,7 @@
 
 /* global ResizeObserver */
 
-const { h } = require('./dom')
+const { foreign, h } = require('./dom')
 const { count } = require('./format')
 
 /**
@@ -22,14 +22,8 @@ const { count } = require('./format')
  * @property {string} [class]
  */
 
-/**
- * @template Row
- * @typedef {object} Table
- * @property {any} element
- * @property {(rows: Row[]) => void} show draws other rows, in the order that was chosen
- * @property {(matches: (row: Row) => boolean) => boolean} reveal moves to the first row that matches, and
- *   returns whether there is one
- */
+const EMPTY = 'None in what is selected.'
+const MORE_ROWS = 3 // a button for them is not shorter than they are
 
 let tables = 0
 
@@ -44,15 +38,14 @@ let tables = 0
  * @param {number} [options.maxRows] rows until the button for all is pressed
  * @param {string} [options.class]
  * @param {string} [options.empty] shown instead of the table where there is no row
- * @returns {Table<Row>}
  */
-function createTable ({ caption, columns, rows: first, sorted, maxRows = 15, class: style = '', empty }) {
+function createTable ({ caption, columns, rows: first, sorted, maxRows = 15, class: style, empty = EMPTY }) {
   const id = `table-${++tables}`
   const body = h('tbody')
   const status = h('p', { class: 'hidden', 'aria-live': 'polite' })
   const heads = columns.map(heading)
   const more = h('button', { type: 'button', class: 'more', on: { click: showAll } })
-  const none = h('p', { class: 'note', hidden: true }, empty ?? 'None in what is selected.')
+  const none = h('p', { class: 'note', hidden: true }, empty)
   let rows = first
   let order = { column: sorted ?? -1, down: true }
   let showsAll = false
@@ -85,7 +78,7 @@ function createTable ({ caption, columns, rows: first, sorted, maxRows = 15, cla
       if (i === order.column) head.setAttribute('aria-sort', order.down ? 'descending' : 'ascending')
       else head.removeAttribute('aria-sort')
     })
-    const isShort = rows.length <= maxRows + 3 // a button for three more rows is not shorter than they are
+    const isShort = rows.length <= maxRows + MORE_ROWS
     const visible = inOrder().slice(0, showsAll || isShort ? undefined : maxRows)
     body.replaceChildren(...visible.map(line))
     more.textContent = `Show all ${count(rows.length)}`
@@ -117,7 +110,7 @@ function createTable ({ caption, columns, rows: first, sorted, maxRows = 15, cla
     region.classList.toggle('more-right', scrollLeft + clientWidth < scrollWidth - 1)
   }
 
-  const table = h('table', { class: style || undefined },
+  const table = h('table', { class: style },
     h('caption', { id, class: 'hidden' }, caption), h('thead', {}, h('tr', {}, heads)), body)
   const on = { scroll: markEdges }
   const region = h('div', { class: 'scroll', role: 'region', 'aria-labelledby': id, tabindex: 0, on }, table)
@@ -125,17 +118,18 @@ function createTable ({ caption, columns, rows: first, sorted, maxRows = 15, cla
   draw()
   return {
     element: h('div', { class: 'table' }, region, none, more, status),
+    /** Draws other rows, in the order that was chosen. @param {Row[]} next */
     show (next) {
       rows = next
       draw()
     },
+    /** Moves to the first row that matches. @param {(row: Row) => boolean} matches */
     reveal (matches) {
       const index = inOrder().findIndex(matches)
-      if (index === -1) return false
+      if (index === -1) return
       if (index >= body.rows.length) showsAll = true
       draw()
       point(body.rows[index])
-      return true
     }
   }
 }
@@ -165,4 +159,29 @@ function compare (a, b, direction) {
   return direction * (typeof a === 'string' ? a.localeCompare(b) : a - b)
 }
 
-module.exports = { createTable }
+/**
+ * Makes the column of a figure.
+ * @template Row
+ * @param {string} title
+ * @param {(row: Row) => number | undefined} value
+ * @param {(value: unknown) => string} format
+ * @param {Partial<Column<Row>>} [others]
+ * @returns {Column<Row>}
+ */
+function figure (title, value, format, others = {}) {
+  return { title, value, cell: (row) => format(value(row)), ...others }
+}
+
+/**
+ * Makes the column of a text, which a row may draw in its own way.
+ * @template Row
+ * @param {string} title
+ * @param {(row: Row) => string | undefined} value
+ * @param {Partial<Column<Row>>} [others]
+ * @returns {Column<Row>}
+ */
+function textual (title, value, others = {}) {
+  return { title, text: true, value, cell: (row) => foreign(value(row) ?? ''), ...others }
+}
+
+module.exports = { createTable, figure, textual }

@@ -6,79 +6,117 @@
 /* global d3, ResizeObserver */
 
 const { axis, ticksOf } = require('./axis')
+const { isComparison, labels, runs } = require('./data')
 const { h, s } = require('./dom')
-const { clock, plural, tick, time } = require('./format')
-const { isComparison, runs } = require('./page-data')
-const { sumIn, bucketsOf } = require('./filter')
-const { describe, plotRow, ROW_PX, rowsOf, tooltip } = require('./timeline-rows')
+const { clock, count, isNumber, plural, rate, tick, time } = require('./format')
+const { bucketsOf, current, follow, select, sumIn } = require('./selection')
 
 /**
- * @typedef {import('../data').PageRun} PageRun
- * @typedef {import('../series').PageSeries} PageSeries
- * @typedef {import('./filter').Filter} Filter
- * @typedef {import('./timeline-rows').Row} Row
+ * @typedef {import('../../../aggregate/series').Series} Series
+ *
+ * @typedef {object} Row
+ * @property {string} title
+ * @property {string} unit what a value is
+ * @property {string} style
+ * @property {(value: unknown) => string} format
+ * @property {string[]} names of one line, or two and the band between them
+ * @property {Array<Array<Array<number | null>> | undefined>} lines of each run
+ * @property {number} max
  */
 
-const AXIS_PX = 22
+const [ROW_PX, TOP_PX, AXIS_PX] = [46, 6, 22]
 const HINT = 'Drag over the plots, or move the two handles with the arrow keys, to select a range: the ' +
   'page then shows the requests that began in it.'
 const DAY_MS = 86_400_000
 
+/** Without rows that are 0 all the time, but for the first two. @returns {Row[]} */
+function createRows () {
+  /** @typedef {(series: Series) => Array<Array<number | null>>} Select */
+  /** @type {Array<[string, string, string, Row['format'], string[], Select]>} */
+  const kinds = [
+    ['Requests', 'per second', 'rate', rate, ['requests'],
+      ({ count: counts, stepMs }) => [counts.map((value) => value * 1000 / stepMs)]],
+    ['Latency', 'p50 and p99', 'latency', time, ['p50', 'p99'], ({ p50, p99 }) => [p50, p99]],
+    ['Delayed by others', 'mean', 'delay', time, ['delayed'], ({ delayedMs }) => [delayedMs]],
+    ['Loop blocked', 'sum', 'blocked', time, ['blocked'], ({ blockedMs }) => [blockedMs]],
+    ['Errors', 'requests', 'errors', count, ['errors'], ({ errors }) => [errors]]
+  ]
+  const rows = kinds.map(([title, unit, style, format, names, select]) => {
+    const lines = runs.map(({ series }) => series && select(series))
+    const max = Math.max(0, ...lines.flat(2).filter(isNumber))
+    return { title, unit, style, format, names, lines, max }
+  })
+  return rows.filter(({ max }, i) => i < 2 || max > 0)
+}
+
+/** Draws a row. @param {Row} row @param {any} scale of ms from the start */
+function plotRow ({ lines, max, style }, scale) {
+  const y = d3.scaleLinear([0, Math.max(max, 1e-9)], [ROW_PX - 1, TOP_PX])
+  const plots = lines.map((values, i) => {
+    if (values === undefined) return undefined
+    const x = (/** @type {unknown} */ _, /** @type {number} */ bucket) =>
+      scale((bucket + 0.5) * Number(runs[i].series?.stepMs))
+    const [lower, upper] = values.length > 1 ? values : [[], values[0]]
+    const hill = d3.area().x(x).defined(isNumber).curve(d3.curveStep).y1(y)
+      .y0((/** @type {unknown} */ _, /** @type {number} */ bucket) => y(lower[bucket] ?? 0))
+    const ridge = d3.line(x, y).defined(isNumber).curve(d3.curveStep)
+    return s('g', { class: `run-${i} ${style}` },
+      s('path', { class: 'hill', d: hill(upper) ?? undefined }),
+      values.map((list, number) => s('path', { class: `ridge line-${number}`, d: ridge(list) ?? undefined })))
+  })
+  const [y1, y2] = [ROW_PX - 0.5, ROW_PX - 0.5]
+  return [...plots.filter(Boolean), s('line', { class: 'base', x1: 0, x2: scale.range()[1], y1, y2 })]
+}
+
+/** Describes a row in words. @param {Row} row */
+function describe ({ title, lines, names, format }) {
+  const parts = lines.flatMap((values = [], i) => values.map((list, number) => {
+    const present = list.filter(isNumber)
+    const extent = `${format(Math.min(...present))} to ${format(Math.max(...present))}`
+    const run = isComparison ? `${labels[i]}, ` : ''
+    return `${run}${names[number]}: ${present.length === 0 ? 'none' : extent}`
+  }))
+  return `${title} over time. ${parts.join('. ')}`
+}
+
 class Timeline {
-  #filter
-  /** The run whose buckets the range snaps to. @type {PageSeries} */
-  #series
-  #rows
-  #plots
+  /** The run whose buckets the range snaps to. */
+  #series = /** @type {Series} */ (runs[0].series)
+  #rows = createRows()
+  #plots = this.#rows.map(() => s('svg', { class: 'plot', height: ROW_PX, role: 'img' }))
   #axis = h('div', { class: 'axis-row' })
   #overlay = s('svg', { class: 'brush' })
-  #sliders
+  #sliders = ['Begin', 'End'].map((name, i) => this.#createSlider(name, i))
   #status = h('span', { class: 'found', role: 'status' })
-  #clear
+  #clear = h('button', { type: 'button', on: { click: () => select({ range: undefined }) } }, 'Whole run')
   #tip = h('div', { class: 'tip', 'aria-hidden': 'true', hidden: true })
   #width = 0
-  #brush
+  #brush = d3.brushX().handleSize(10)
+    .on('brush', (/** @type {any} */ event) => this.#brushed(event, false))
+    .on('end', (/** @type {any} */ event) => this.#brushed(event, true))
 
-  /** @param {Filter} filter @param {PageRun[]} timed runs with a series */
-  constructor (filter, timed) {
-    this.#filter = filter
-    this.#series = /** @type {PageSeries} */ (timed[0].series)
-    this.#rows = rowsOf(runs.map((run) => run.series))
-    this.#plots = this.#rows.map(() =>
-      s('svg', { class: 'plot', height: ROW_PX, role: 'img' }))
-    const clear = () => filter.set({ range: undefined })
-    this.#clear = h('button', { type: 'button', on: { click: clear } }, 'Whole run')
-    this.#sliders = ['Begin', 'End'].map((name, i) => this.#slider(name, i))
-    this.#brush = d3.brushX().handleSize(10)
-      .on('brush', (/** @type {any} */ event) => this.#brushed(event, false))
-      .on('end', (/** @type {any} */ event) => this.#brushed(event, true))
-    this.element = this.#createElement()
+  constructor () {
+    const lanes = this.#rows.map(({ title, unit, format, max }, i) => h('li', { class: 'lane' },
+      h('div', { class: 'lane-title' },
+        h('span', { class: 'name' }, title), h('small', {}, `${unit} · max ${format(max)}`)),
+      h('div', { class: 'lane-plot' }, this.#plots[i])))
+    const on = {
+      pointermove: (/** @type {any} */ event) => this.#point(event),
+      pointerleave: () => { this.#tip.hidden = true }
+    }
+    this.element = h('figure', { class: 'timeline', on },
+      h('div', { class: 'timeline-plots' }, h('ol', { class: 'lanes' }, lanes),
+        h('div', { class: 'timeline-overlay' }, this.#overlay, this.#sliders)),
+      this.#axis, this.#tip, h('figcaption', {}, HINT))
     this.controls = [this.#clear, this.#status]
-    filter.follow(() => this.#showRange())
+    follow(() => this.#showRange())
     new ResizeObserver(() => {
       if (this.#plots[0].parentNode.clientWidth !== this.#width) this.#draw()
     }).observe(this.element)
   }
 
-  #createElement () {
-    const lanes = this.#rows.map((row, i) => {
-      const peak = h('small', {}, row.unit)
-      const name = h('span', { class: 'name' }, row.title)
-      return h('li', { class: 'lane' }, h('div', { class: 'lane-title' }, name, peak),
-        h('div', { class: 'lane-plot' }, this.#plots[i]))
-    })
-    const on = {
-      pointermove: (/** @type {any} */ event) => this.#point(event),
-      pointerleave: () => { this.#tip.hidden = true }
-    }
-    return h('figure', { class: 'timeline', on },
-      h('div', { class: 'timeline-plots' }, h('ol', { class: 'lanes' }, lanes),
-        h('div', { class: 'timeline-overlay' }, this.#overlay, this.#sliders)),
-      this.#axis, this.#tip, h('figcaption', {}, HINT))
-  }
-
   /** @param {string} name @param {number} end 0 for the begin of the range, 1 for its end */
-  #slider (name, end) {
+  #createSlider (name, end) {
     return h('div', {
       class: 'slider',
       role: 'slider',
@@ -92,15 +130,13 @@ class Timeline {
 
   /** Returns the selected buckets, all if none are. @returns {[number, number]} */
   #buckets () {
-    return bucketsOf(this.#filter.selection, /** @type {any} */ ({ series: this.#series })) ??
-      [0, this.#series.buckets]
+    return bucketsOf(runs[0]) ?? [0, this.#series.buckets]
   }
 
   /** @param {number} from @param {number} to buckets */
   #select (from, to) {
     const { buckets, stepMs } = this.#series
-    const isWhole = from <= 0 && to >= buckets
-    this.#filter.set({ range: isWhole ? undefined : [from * stepMs, to * stepMs] })
+    select({ range: from <= 0 && to >= buckets ? undefined : [from * stepMs, to * stepMs] })
   }
 
   /** @param {any} event @param {number} end */
@@ -108,28 +144,32 @@ class Timeline {
     const { buckets } = this.#series
     const range = this.#buckets()
     const page = Math.max(2, Math.round(buckets / 10))
-    const steps = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -page, PageUp: page }
-    if (event.key === 'Escape') this.#filter.set({ range: undefined })
-    else if (event.key === 'Home') range[end] = end
-    else if (event.key === 'End') range[end] = buckets - 1 + end
-    else if (event.key in steps) range[end] += steps[/** @type {keyof typeof steps} */ (event.key)]
-    else return
-    event.preventDefault()
-    if (event.key === 'Escape') return
     const [min, max] = end === 0 ? [0, range[1] - 1] : [range[0] + 1, buckets]
-    range[end] = Math.max(min, Math.min(max, range[end]))
+    /** @type {Record<string, number>} */
+    const targets = {
+      ArrowLeft: range[end] - 1,
+      ArrowDown: range[end] - 1,
+      ArrowRight: range[end] + 1,
+      ArrowUp: range[end] + 1,
+      PageDown: range[end] - page,
+      PageUp: range[end] + page,
+      Home: min,
+      End: max
+    }
+    const isEscape = event.key === 'Escape'
+    if (!isEscape && targets[event.key] === undefined) return
+    event.preventDefault()
+    if (isEscape) return select({ range: undefined })
+    range[end] = Math.max(min, Math.min(max, targets[event.key]))
     this.#select(...range)
   }
 
   /** @param {any} event @param {boolean} isOver */
   #brushed ({ selection, sourceEvent }, isOver) {
-    if (sourceEvent === undefined || sourceEvent === null) return
-    const { buckets } = this.#series
-    if (selection === null) {
-      if (isOver) this.#filter.set({ range: undefined })
-      return
-    }
-    const bucketAt = (/** @type {number} */ x) => Math.round(this.#scale().invert(x) / this.#series.stepMs)
+    if (!sourceEvent) return
+    if (selection === null) return isOver && select({ range: undefined })
+    const { buckets, stepMs } = this.#series
+    const bucketAt = (/** @type {number} */ x) => Math.round(this.#scale().invert(x) / stepMs)
     const from = Math.min(buckets - 1, bucketAt(selection[0]))
     const to = Math.max(from + 1, Math.min(buckets, bucketAt(selection[1])))
     if (isOver) this.#select(from, to)
@@ -176,35 +216,27 @@ class Timeline {
   /** Puts brush, sliders and text where the selected range is. */
   #showRange () {
     const { buckets, stepMs } = this.#series
-    const isWhole = this.#filter.selection.range === undefined
+    const isWhole = current().range === undefined
     const range = this.#buckets()
     this.#clear.disabled = isWhole
     this.#status.textContent = isWhole ? '' : this.#textOf(range)
-    const scale = this.#scale()
+    const places = range.map((bucket) => this.#width === 0 ? 0 : this.#scale()(bucket * stepMs))
     range.forEach((bucket, i) => {
       const slider = this.#sliders[i]
-      slider.style.setProperty('--left', `${this.#width === 0 ? 0 : scale(bucket * stepMs)}px`)
+      slider.style.setProperty('--left', `${places[i]}px`)
       slider.setAttribute('aria-valuenow', String(Math.min(bucket, buckets)))
-      slider.setAttribute('aria-valuetext', this.#momentOf(bucket))
+      slider.setAttribute('aria-valuetext', momentOf(bucket * stepMs))
     })
-    if (this.#width === 0) return
-    const selection = isWhole ? null : range.map((bucket) => scale(bucket * stepMs))
-    d3.select(this.#overlay).call(this.#brush.move, selection)
-  }
-
-  /** @param {number} bucket */
-  #momentOf (bucket) {
-    const { fromUnixMs, stepMs } = this.#series
-    if (isComparison) return `+ ${time(bucket * stepMs)}`
-    return clock(fromUnixMs + bucket * stepMs).replace(/\.000$/, '')
+    if (this.#width > 0) d3.select(this.#overlay).call(this.#brush.move, isWhole ? null : places)
   }
 
   /** @param {[number, number]} range */
   #textOf (range) {
-    const [from, to] = range.map((bucket) => this.#momentOf(bucket))
-    const requests = sumIn(this.#series.count, range)
-    const length = time((range[1] - range[0]) * this.#series.stepMs)
-    return `${from} to ${to}${isComparison ? '' : ' UTC'} (${length}): ${plural(requests, 'request')}`
+    const { count: counts, stepMs } = this.#series
+    const [from, to] = range.map((bucket) => momentOf(bucket * stepMs))
+    const length = time((range[1] - range[0]) * stepMs)
+    const requests = plural(sumIn(counts, range), 'request')
+    return `${from} to ${to}${isComparison ? '' : ' UTC'} (${length}): ${requests}`
   }
 
   /** @param {any} event */
@@ -212,17 +244,36 @@ class Timeline {
     const box = this.element.getBoundingClientRect()
     const plots = this.#overlay.getBoundingClientRect()
     const x = event.clientX - plots.left
-    const isBeside = event.clientY < plots.top || event.clientY >= plots.bottom
-    const isInside = x >= 0 && x < plots.width && !isBeside
-    this.#tip.hidden = !isInside
-    if (!isInside) return
-    const ms = this.#scale().invert(x)
-    const moment = this.#momentOf(Math.floor(ms / this.#series.stepMs))
-    this.#tip.replaceChildren(...tooltip(this.#rows, ms, moment))
-    const tipX = Math.min(event.clientX - box.left + 16, box.width - this.#tip.offsetWidth - 4)
-    this.#tip.style.setProperty('--x', `${Math.max(0, tipX)}px`)
+    this.#tip.hidden = true
+    if (event.clientY < plots.top || event.clientY >= plots.bottom || x < 0 || x >= plots.width) return
+    this.#tip.replaceChildren(...this.#tipAt(this.#scale().invert(x)))
+    this.#tip.hidden = false
+    const maxX = box.width - this.#tip.offsetWidth - 4
+    this.#tip.style.setProperty('--x', `${Math.max(0, Math.min(event.clientX - box.left + 16, maxX))}px`)
     this.#tip.style.setProperty('--y', `${plots.bottom - box.top + AXIS_PX + 4}px`)
   }
+
+  /** @param {number} ms from the start */
+  #tipAt (ms) {
+    const { stepMs } = this.#series
+    const heads = labels.map((label, i) => h('th', { class: `run-${i}` }, label))
+    const body = this.#rows.flatMap(({ lines, names, title, format }) => names.map((name, number) => {
+      const figures = lines.map((values, i) =>
+        format(values?.[number][Math.floor(ms / Number(runs[i].series?.stepMs))]))
+      const cells = figures.map((text) => h('td', { class: 'number' }, text))
+      return h('tr', {}, h('td', {}, names.length > 1 ? name : title), cells)
+    }))
+    return [
+      h('b', {}, momentOf(Math.floor(ms / stepMs) * stepMs)),
+      h('table', {}, isComparison && h('tr', {}, h('td'), heads), body)
+    ]
+  }
+}
+
+/** @param {number} ms from the start of the run */
+function momentOf (ms) {
+  if (isComparison) return `+ ${time(ms)}`
+  return clock(Number(runs[0].series?.fromUnixMs) + ms).replace(/\.000$/, '')
 }
 
 /** @param {Date} date @param {number} length ms of the whole axis @param {number} step ms between labels */
@@ -233,14 +284,4 @@ function labelOf (date, length, step) {
   return text.slice(11, step % 1000 === 0 ? 19 : step % 100 === 0 ? 21 : 23)
 }
 
-/**
- * Creates the time axis of the page.
- * @param {Filter} filter
- * @returns {Timeline | undefined} undefined where the first run has no figures along time
- */
-function createTimeline (filter) {
-  const timed = runs.filter(({ series }) => series !== undefined)
-  return runs[0].series === undefined ? undefined : new Timeline(filter, timed)
-}
-
-module.exports = { createTimeline }
+module.exports = { Timeline, momentOf }

@@ -3,26 +3,15 @@
 // What is certainly at fault, first of all: each finding with its advice and links to where it shows, the row
 // of its wait or blocker, its frame, its route.
 
-/* global document */
+const { openFlame } = require('./critical-paths')
+const { isComparison, labels, runs } = require('./data')
+const { badge, foreign, h, link, moveTo } = require('./dom')
+const { percent, time } = require('./format')
+const { EVERYTHING, select } = require('./selection')
+const { tables } = require('./tables')
+const { framesOf } = require('./words')
 
-const { badge } = require('./columns')
-const { foreign, h } = require('./dom')
-const { isNumber, percent, time } = require('./format')
-const { isComparison, labels, runs } = require('./page-data')
-const { finding } = require('./overview')
-
-/**
- * @typedef {import('../findings').PageFinding} PageFinding
- * @typedef {import('./filter').Filter} Filter
- * @typedef {import('./selected').SelectedSite} SelectedSite
- *
- * @typedef {object} Targets of the first run, as far as the page has them
- * @property {{ table: import('./table').Table<SelectedSite>, sites: SelectedSite[] } | undefined} waits
- * @property {{ table: import('./table').Table<import('../rows').PageRow> } | undefined} blockers
- * @property {{ open: (route: string, frames: string[]) => void } | undefined} paths
- */
-
-const NOTHING = { range: undefined, text: '', status: /** @type {const} */ ('all') }
+/** @typedef {import('../data').PageRun['verdict'][number]} Finding */
 
 /** @type {Record<string, string>} */
 const rules = {
@@ -34,86 +23,59 @@ const rules = {
   delayer: 'delays others'
 }
 
-/**
- * @param {(found: PageFinding) => Array<[text: string, open: () => void]>} linksOf
- * @returns {any} an HTMLElement or undefined
- */
-function createVerdict (linksOf) {
-  const [{ verdict, tree }] = runs
-  if (verdict.length === 0) {
-    const none = tree !== undefined && h('p', { class: 'note' }, 'No rule of the verdict is sure of a fault.')
-    const worst = finding()
-    return worst || none ? h('div', { class: 'verdict' }, worst, none) : undefined
+/** @returns {any} undefined where nothing is known */
+function verdict () {
+  const [{ verdict: findings, tree }] = runs
+  if (findings.length === 0) {
+    return tree && h('p', { class: 'note verdict' }, 'No rule of the verdict is sure of a fault.')
   }
-  const title = verdict.length === 1 ? 'What to change' : `What to change: ${verdict.length} findings`
+  const title = findings.length === 1 ? 'What to change' : `What to change: ${findings.length} findings`
   const inRun = isComparison && h('small', {}, ' in ', foreign(labels[0]))
   return h('section', { class: 'verdict', id: 'verdict' }, h('h2', {}, title, inRun),
-    h('ol', { class: 'findings' }, verdict.map((found) => item(found, linksOf(found)))))
+    h('ol', { class: 'findings' }, findings.map(item)))
 }
 
-/** @param {PageFinding} found @param {Array<[string, () => void]>} links */
-function item ({ rule, sentence, advice, figures: { lostMs, share } }, links) {
-  const lost = isNumber(lostMs) && lostMs > 0 && `explains ${time(lostMs)}`
-  const part = isNumber(share) && share > 0 && `${percent(share)} of the time`
-  const remark = [lost, part].filter(Boolean).join(', ')
+/** @param {Finding} finding */
+function item (finding) {
+  const { rule, sentence, advice, lostMs, share } = finding
+  const remarks = [lostMs > 0 && `explains ${time(lostMs)}`, share > 0 && `${percent(share)} of the time`]
   return h('li', {},
-    h('p', { class: 'rule' }, badge(rules[rule] ?? rule), h('small', {}, remark)),
+    h('p', { class: 'rule' }, badge(rules[rule] ?? rule), h('small', {}, remarks.filter(Boolean).join(', '))),
     h('p', { class: 'sentence' }, foreign(sentence)),
-    advice !== '' && h('p', { class: 'advice' }, foreign(sentenceOf(advice))),
-    links.length > 0 && h('p', { class: 'see' }, links.map(([text, open]) =>
-      h('button', { type: 'button', class: 'link', on: { click: open } }, text))))
+    h('p', { class: 'advice' }, foreign(sentenceOf(advice))),
+    h('p', { class: 'see' }, linksOf(finding)))
 }
 
 /** Begins with a capital letter and ends with a full stop. @param {string} text */
 function sentenceOf (text) {
-  return `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`
+  return `${text[0].toUpperCase()}${text.slice(1)}`.replace(/[^.!?]$/, '$&.')
 }
 
-/** @param {Filter} filter @param {Targets} targets */
-function createLinks (filter, { waits, blockers, paths }) {
-  /**
-   * Returns the links of a finding.
-   * @param {PageFinding} found
-   * @returns {Array<[text: string, open: () => void]>}
-   */
-  return ({ route, at: frame }) => {
-    /** @type {Array<[string, () => void]>} */
-    const links = []
-    const site = waits?.sites.find((candidate) =>
-      isAt(candidate, frame) && (route === undefined || candidate.route.name === route))
-    if (frame !== undefined && site !== undefined) {
-      const isSame = (/** @type {SelectedSite} */ candidate) =>
-        isAt(candidate, frame) && candidate.route.name === site.route.name
-      links.push(['show its waits', () => { filter.set(NOTHING); waits?.table.reveal(isSame) }])
-      if (paths !== undefined) {
-        links.push(['show it in the flame graph', () => paths.open(site.route.name, framesTo(site, frame))])
-      }
-    }
-    if (frame !== undefined && runs[0].blockers.some((row) => row.at === frame)) {
-      const reveal = () => { filter.set(NOTHING); blockers?.table.reveal((row) => row.at === frame) }
-      links.push(['show the blocker', reveal])
-    }
-    if (route !== undefined) links.push([`show only ${route}`, () => showOnly(route, filter)])
-    return links
-  }
+/** @param {Finding} finding */
+function linksOf ({ route, at: frame }) {
+  if (frame === undefined) return route === undefined ? [] : [linkToRoute(route)]
+  const sites = runs[0].routes.flatMap(({ name, sites: ofRoute }) => ofRoute.map((site) => ({ name, site })))
+  const isThere = (/** @type {{ at?: string, callers: string[] }} */ site) =>
+    site.at === frame || site.callers.includes(frame)
+  const first = sites.find(({ name, site }) => isThere(site) && (route === undefined || name === route))
+  const frames = first === undefined ? [] : framesOf(first.site)
+  const open = first && openFlame(first.name, frames.slice(0, frames.indexOf(frame) + 1))
+  /** @param {string} text @param {any} table @param {(row: any) => boolean} matches */
+  const linkToRow = (text, table, matches) => link(text, () => { select(EVERYTHING); table?.reveal(matches) })
+  return [
+    first && linkToRow('show its waits', tables.waits,
+      (row) => isThere(row) && row.route.name === first.name),
+    open && link('show it in the flame graph', open),
+    runs[0].blockers.some((row) => row.at === frame) &&
+      linkToRow('show the blocker', tables.blockers, (row) => row.at === frame),
+    route !== undefined && linkToRoute(route)
+  ]
 }
 
-/** @param {SelectedSite} site @param {string | undefined} frame */
-function isAt (site, frame) {
-  if (frame === undefined) return false
-  return site.at === frame || site.callers.includes(frame)
-}
+/** @param {string} route */
+const linkToRoute = (route) => link(`show only ${route}`, () => {
+  select({ ...EVERYTHING, text: route.toLowerCase() })
+  moveTo('time')
+})
 
-/** @param {SelectedSite} site @param {string} frame @returns {string[]} from the outermost caller to it */
-function framesTo ({ at: innermost, callers }, frame) {
-  const frames = [...callers].reverse().concat(innermost ?? [])
-  return frames.slice(0, frames.indexOf(frame) + 1)
-}
-
-/** @param {string} route @param {Filter} filter */
-function showOnly (route, filter) {
-  filter.set({ ...NOTHING, text: route.toLowerCase() })
-  document.getElementById('time')?.scrollIntoView()
-}
-
-module.exports = { createLinks, createVerdict }
+module.exports = { verdict }

@@ -1,21 +1,41 @@
 'use strict'
 
-// The trace of one request: its rows over a time axis that zooms. The selected span is described in full
-// below.
+// The trace of one request: each span below its parent, with its callbacks on the event loop, inside of it a
+// row for each site where it is certain when the span waited; over a time axis that zooms. The selected span
+// is described in full below.
 
 /* global d3, ResizeObserver */
 
-const { axis, ticksOf } = require('./axis')
-const { detail } = require('./detail')
-const { h } = require('./dom')
+const { axis, gridLine, ticksOf } = require('./axis')
+const { data, heading, runs } = require('./data')
+const { badge, foreign, h, legend, moveTo, s, section } = require('./dom')
 const { clock, plural, time } = require('./format')
-const { selectedTraces } = require('./selected')
-const { drawRow, inTree, rowOf } = require('./waterfall-rows')
+const { follow, selectedTraces } = require('./selection')
+const { spanDetail } = require('./span-detail')
+const { endOf, shortCode } = require('./words')
 const { createZoom } = require('./zoom')
+const { waitGapsOf } = require('../../wait-gaps')
 
-/** @typedef {import('../traces').PageTrace} PageTrace */
+/**
+ * @typedef {import('../data').PageTrace} PageTrace
+ * @typedef {import('../../../aggregate/digest').Digest} Digest
+ * @typedef {import('../../wait-gaps').WaitGap} WaitGap
+ *
+ * @typedef {object} Entry a row: of a span or, with a wait, of that
+ * @property {Digest} span
+ * @property {number} depth
+ * @property {WaitGap[]} gaps that are certain, of the span or of the wait, in order of time
+ * @property {WaitGap['wait']} [wait]
+ *
+ * @typedef {Entry & { element: any, button: any, plot: any }} Row
+ */
 
-const meanings = [
+const ROW_PX = 26
+const [BAR_PX, WAIT_PX] = [14, 10]
+const BAR_TOP = (ROW_PX - BAR_PX) / 2
+const MAX_INDENT = 12 // levels
+/** @type {Array<[string, string]>} */
+const MEANINGS = [
   ['server', 'server'],
   ['client', 'client'],
   ['internal', 'trace.span'],
@@ -28,120 +48,238 @@ const meanings = [
 ]
 
 /**
- * @param {PageTrace[]} traces
- * @param {string[]} stacks
- * @param {import('./filter').Filter} filter
+ * Orders rows: parents before children, then by start; a span without its parent here is a root.
+ * @param {Digest[]} spans sorted by start
+ * @returns {Entry[]}
  */
-function createWaterfall (traces, stacks, filter) {
-  const options = traces.map(({ name, ms, startUnixMs }, i) =>
-    h('option', { value: i }, `${i + 1}. ${name} · ${time(ms)} · ${clock(startUnixMs)}`))
-  const select = h('select', { on: { change: () => show(traces[select.value]) } }, options)
-  const body = h('tbody')
-  const ruler = h('th', { scope: 'col', class: 'ruler' })
-  const panel = h('div', { class: 'detail', id: 'detail' })
-  const note = h('p', { class: 'note' })
-  /** @type {PageTrace} */
-  let trace = traces[0]
-  /** @type {Array<import('./waterfall-rows').Entry & ReturnType<typeof rowOf>>} */
-  let rows = []
-  let width = 0
-  /** @type {any} */
-  let view
+function entriesOf (spans) {
+  const ids = new Set(spans.map(({ spanId }) => spanId))
+  const children = Map.groupBy(spans, ({ spanId, parentSpanId }) =>
+    parentSpanId !== spanId && ids.has(String(parentSpanId)) ? parentSpanId : undefined)
+  /** @type {Entry[]} */
+  const entries = []
+  const done = new Set()
+  /** @param {Digest} span @param {number} depth */
+  function add (span, depth) {
+    if (done.has(span)) return
+    done.add(span)
+    const gaps = waitGapsOf(span)
+    entries.push({ span, depth, gaps })
+    const nested = (children.get(span.spanId) ?? []).map((child) =>
+      ({ start: child.startUnixMs, enter: () => add(child, depth + 1) }))
+    const waits = [...Map.groupBy(gaps, ({ wait }) => wait)].map(([wait, own]) => ({
+      start: span.startUnixMs + own[0].start,
+      enter: () => entries.push({ span, depth: depth + 1, gaps: own, wait })
+    }))
+    for (const { enter } of [...nested, ...waits].sort((a, b) => a.start - b.start)) enter()
+  }
+  for (const span of children.get(undefined) ?? []) add(span, 0)
+  for (const span of spans) add(span, 0) // a file may contain spans that are their own ancestors
+  return entries
+}
 
-  const zoom = createZoom({
-    label: 'timeline',
-    width: () => width,
-    draw,
-    describe: () => `${time(Math.max(0, view.domain()[0]))} to ${time(view.domain()[1])}`
+/** @param {Entry} entry @param {number} origin of the trace, unix ms */
+function labelOf ({ span, gaps, wait }, origin) {
+  const start = span.startUnixMs - origin
+  if (wait === undefined) {
+    const callbacks = span.runs.length > 0 ? `, ${plural(span.runs.length, 'callback')}` : ''
+    return `from ${time(start)} to ${time(start + span.ms)}${callbacks}`
+  }
+  const times = gaps.map((gap) => `${time(gap.end - gap.start)} from + ${time(gap.start)}`)
+  const end = endOf(wait)
+  const parts = [`waited ${times.join(', ')}`, wait.at && `at ${wait.at}`, end && `until ${end}`]
+  return parts.filter(Boolean).join(' ')
+}
+
+/** @param {Entry} entry */
+function nameOf ({ span: { name, status, end }, wait }) {
+  if (wait === undefined) {
+    const isFailed = status.code === 'ERROR'
+    return [isFailed && badge('error', 'error'), end !== undefined && badge(end), foreign(name)]
+  }
+  const until = endOf(wait)
+  if (wait.at === undefined) return foreign(until ?? 'an unknown place', { class: 'code' })
+  return [shortCode(wait.at), until !== undefined && h('small', {}, ' until ', foreign(until))]
+}
+
+/**
+ * Creates the elements of a row.
+ * @param {Entry} entry
+ * @param {number} origin of the trace, unix ms
+ * @param {Record<string, (event: any) => void>} on listeners of its button
+ * @returns {Row}
+ */
+function createRow (entry, origin, on) {
+  const { span, depth, gaps, wait } = entry
+  const label = labelOf(entry, origin)
+  const plot = s('svg', { class: 'plot', height: ROW_PX, role: 'img', 'aria-label': label })
+  const button = h('button', { type: 'button', class: 'span', 'aria-controls': 'detail', on }, nameOf(entry))
+  const ms = wait === undefined ? span.ms : gaps.reduce((sum, { start, end }) => sum + end - start, 0)
+  const style = wait === undefined ? undefined : 'wait-row'
+  const element = h('tr', { class: style, css: { '--depth': String(Math.min(depth, MAX_INDENT)) } },
+    h('th', { scope: 'row', title: wait === undefined ? span.name : label }, button),
+    h('td', { class: 'number' }, time(ms)),
+    h('td', { class: 'track' }, plot))
+  return { ...entry, element, button, plot }
+}
+
+/**
+ * Draws the plot of a row.
+ * @param {Row} row
+ * @param {any} view scale of the visible range, in ms from the start of the trace
+ * @param {number} width
+ * @param {number[]} ticks
+ * @param {number} origin of the trace, unix ms
+ */
+function drawRow ({ span, gaps, wait, plot }, view, width, ticks, origin) {
+  plot.setAttribute('width', width)
+  plot.setAttribute('viewBox', `0 0 ${width} ${ROW_PX}`)
+  const xOf = (/** @type {number} */ ms) => view(span.startUnixMs - origin + ms)
+  /** @type {(style: string, times: [start: number, end: number], box: any, min?: number) => any} */
+  const bar = (style, [start, end], box, min = 1) => {
+    const x = xOf(start)
+    return s('rect', { class: style, x, width: Math.max(min, xOf(end) - x), ...box })
+  }
+  const gapBox = { y: (ROW_PX - WAIT_PX) / 2, height: WAIT_PX, rx: 1 }
+  const waits = () => gaps.map(({ start, end }) => bar('gap', [start, end], gapBox))
+  plot.replaceChildren(...ticks.map((value) => gridLine(view(value), ROW_PX)),
+    ...(wait === undefined ? spanBars(span, xOf, bar) : waits()))
+}
+
+/**
+ * @param {Digest} span
+ * @param {(ms: number) => number} xOf a time since its start
+ * @param {(style: string, times: [number, number], box: any, min?: number) => any} bar
+ */
+function spanBars (span, xOf, bar) {
+  const kind = span.blocked ? 'blocker' : span.kind.toLowerCase()
+  const style = /^(server|client|blocker)$/.test(kind) ? kind : 'internal'
+  const half = BAR_PX / 2
+  const delays = span.delays.map(([start, ms, certain]) => {
+    const sure = start + ms - certain
+    const title = `delayed ${certain < ms ? `${time(certain)} to ` : ''}${time(ms)}`
+    const y = BAR_TOP + half
+    return s('g', {}, s('title', {}, title),
+      certain < ms && s('line', { class: 'unsure', x1: xOf(start), x2: xOf(sure), y1: y, y2: y }),
+      bar('late', [sure, start + ms], { y: BAR_TOP + BAR_PX - 5, height: 4 }))
   })
+  return [
+    bar(`bar ${style}`, [0, span.ms], { y: BAR_TOP, height: BAR_PX, rx: 2 }, 2),
+    ...delays,
+    ...span.runs.map(([start, ms]) =>
+      bar('ran', [start, start + ms], { y: BAR_TOP + 3, height: BAR_PX - 6, rx: 1 }, 1.5)),
+    ...(span.end === 'open'
+      ? [s('path', { class: 'open', d: `M${xOf(span.ms)},${BAR_TOP} l6,${half} l-6,${half}` })]
+      : []),
+    ...span.events.filter(({ unixMs }) => unixMs > 0).map(({ unixMs }) => s('path', {
+      class: 'failed', d: `M${xOf(unixMs - span.startUnixMs)},${BAR_TOP - 2} l4,4 l-4,4 l-4,-4 z`
+    }))
+  ]
+}
 
-  /** @param {PageTrace} next @param {string} [spanId] */
-  function show (next, spanId) {
-    trace = next
-    const option = options[traces.indexOf(next)]
-    if (!option.isConnected) select.append(option) // opened by a link, though it is not in what is filtered
-    select.value = option.value
-    rows = inTree(trace.spans).map((entry) => {
-      const row = { ...entry, ...rowOf(entry, { click: () => choose(row), keydown: onKey }) }
-      return row
-    })
-    body.replaceChildren(...rows.map(({ row }) => row))
-    note.textContent = trace.more > 0 ? `${plural(trace.more, 'later span')} not on this page.` : ''
-    zoom.attach(rows.map(({ plot }) => plot))
-    zoom.reset()
-    choose(rows.find(({ span }) => span.id === spanId) ?? rows[0])
+const select = h('select', { on: { change: () => show(data.traces[select.value]) } })
+const options = data.traces.map(({ name, ms, startUnixMs }, i) =>
+  h('option', { value: i }, `${i + 1}. ${name} · ${time(ms)} · ${clock(startUnixMs)}`))
+const body = h('tbody')
+const ruler = h('th', { scope: 'col', class: 'ruler' })
+const panel = h('div', { class: 'detail', id: 'detail' })
+const note = h('p', { class: 'note' })
+let trace = data.traces[0]
+/** @type {Row[]} */
+let rows = []
+let width = 0
+/** @type {any} */
+let view
+
+const zoom = createZoom({
+  label: 'timeline',
+  width: () => width,
+  draw,
+  describe: () => `${time(Math.max(0, view.domain()[0]))} to ${time(view.domain()[1])}`
+})
+
+/** @param {PageTrace} next @param {string} [spanId] */
+function show (next, spanId) {
+  trace = next
+  const option = options[data.traces.indexOf(next)]
+  if (!option.isConnected) select.append(option) // opened by a link, though it is not in what is filtered
+  select.value = option.value
+  rows = entriesOf(trace.spans).map((entry) => {
+    const row = createRow(entry, trace.startUnixMs, { click: () => choose(row), keydown: onKey })
+    return row
+  })
+  body.replaceChildren(...rows.map(({ element }) => element))
+  note.textContent = trace.more > 0 ? `${plural(trace.more, 'later span')} not on this page.` : ''
+  zoom.attach(rows.map(({ plot }) => plot))
+  choose(rows.find(({ span }) => span.spanId === spanId) ?? rows[0])
+}
+
+/** @param {Row} row */
+function choose (row) {
+  for (const other of rows) {
+    other.element.classList.toggle('chosen', other === row)
+    other.button.setAttribute('aria-pressed', String(other === row))
   }
+  const ofSpan = (/** @type {string} */ id) =>
+    rows.find(({ span, wait }) => span.spanId === id && wait === undefined)
+  const gaps = ofSpan(row.span.spanId)?.gaps ?? []
+  panel.replaceChildren(...spanDetail(row.span, gaps, trace, (id) => ofSpan(id)?.button))
+}
 
-  /** @param {typeof rows[number]} entry */
-  function choose (entry) {
-    for (const other of rows) {
-      other.row.classList.toggle('chosen', other === entry)
-      other.button.setAttribute('aria-pressed', String(other === entry))
-    }
-    const { span } = entry
-    const buttonOf = (/** @type {string} */ id) => rows.find(({ span: { id: own }, wait }) =>
-      own === id && wait === undefined)?.button
-    panel.replaceChildren(...detail(span, trace, stacks, buttonOf))
-  }
+/** Selects the next or previous row with the arrow keys. @param {any} event */
+function onKey (event) {
+  const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0
+  const next = rows[rows.findIndex(({ button }) => button === event.currentTarget) + step]
+  if (step === 0 || next === undefined) return
+  event.preventDefault()
+  next.button.focus()
+  choose(next)
+}
 
-  /** Selects the next or previous row with the arrow keys. @param {any} event */
-  function onKey (event) {
-    const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0
-    const next = rows[rows.findIndex(({ button }) => button === event.currentTarget) + step]
-    if (step === 0 || next === undefined) return
-    event.preventDefault()
-    next.button.focus()
-    choose(next)
-  }
+function draw () {
+  width = rows[0]?.plot.parentNode.clientWidth ?? 0
+  if (width === 0) return
+  view = zoom.view(d3.scaleLinear([0, Math.max(trace.ms, 0.001) * 1.02], [0, width]))
+  const ticks = ticksOf(view, width)
+  for (const row of rows) drawRow(row, view, width, ticks, trace.startUnixMs)
+  ruler.replaceChildren(h('span', { class: 'hidden' }, 'Timeline'), axis(view, width, ticks, 'top'))
+}
 
-  function draw () {
-    width = rows[0]?.plot.parentNode.clientWidth ?? 0
-    if (width === 0) return
-    view = zoom.view(d3.scaleLinear([0, Math.max(trace.ms, 0.001) * 1.02], [0, width]))
-    const ticks = ticksOf(view, width)
-    for (const row of rows) drawRow(row, view, width, ticks)
-    ruler.replaceChildren(h('span', { class: 'hidden' }, 'Timeline'), axis(view, width, ticks, 'top'))
-  }
-
-  const durationHead = h('th', { scope: 'col', class: 'number' }, 'Took')
+/** @returns {any} undefined where the page has no trace */
+function requestSection () {
+  if (data.traces.length === 0) return undefined
+  show(trace)
   const element = h('div', { class: 'waterfall' },
     h('div', { class: 'toolbar' }, h('label', { class: 'choice wide' }, 'Request ', select), zoom.toolbar),
-    legend(),
+    legend(MEANINGS),
     h('div', { class: 'scroll', role: 'region', 'aria-label': 'Trace of the selected request', tabindex: 0 },
       h('table', { class: 'spans' }, h('caption', { class: 'hidden' }, 'Spans of the selected request'),
-        h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Span'), durationHead, ruler)), body)),
+        h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Span'),
+          h('th', { scope: 'col', class: 'number' }, 'Took'), ruler)), body)),
     note, panel)
-  show(trace)
-  filter.follow((selection) => {
-    const selected = selectedTraces(selection)
-    const visible = options.filter((_, i) => selected.includes(traces[i]) || traces[i] === trace)
-    select.replaceChildren(...visible)
+  follow(() => {
+    const selected = selectedTraces()
+    select.replaceChildren(...options.filter((_, i) =>
+      selected.includes(data.traces[i]) || data.traces[i] === trace))
     if (!selected.includes(trace) && selected.length > 0) show(selected[0])
-    else select.value = options[traces.indexOf(trace)].value
+    else select.value = options[data.traces.indexOf(trace)].value
   })
   new ResizeObserver(() => {
     const now = rows[0]?.plot.parentNode.clientWidth ?? 0
-    if (now === 0 || now === width) return
-    if (width === 0) draw()
-    else zoom.resized(now / width)
+    if (now !== 0 && now !== width) zoom.resized(width === 0 ? 1 : now / width)
   }).observe(element)
-
-  return {
-    element,
-    /** @param {string | undefined} traceId */
-    has: (traceId) => traces.some(({ id }) => id === traceId),
-    /** @param {string | undefined} traceId @param {string | undefined} spanId */
-    open (traceId, spanId) {
-      const next = traces.find(({ id }) => id === traceId)
-      if (next !== undefined) show(next, spanId)
-      select.focus({ preventScroll: true })
-    }
-  }
+  return section('request', 'Trace of a request', heading(runs[0]), element)
 }
 
-function legend () {
-  return h('ul', { class: 'legend' }, meanings.map(([name, text]) =>
-    h('li', {}, h('span', { class: `swatch ${name}` }), text)))
+/** Returns whether the page has a trace. @param {string | undefined} traceId */
+const hasTrace = (traceId) => data.traces.some(({ id }) => id === traceId)
+
+/** Shows a span of a trace, and moves there. @param {string} traceId @param {string} [spanId] */
+function openRequest (traceId, spanId) {
+  moveTo('request')
+  const next = data.traces.find(({ id }) => id === traceId)
+  if (next !== undefined) show(next, spanId)
+  select.focus({ preventScroll: true })
 }
 
-module.exports = { createWaterfall }
+module.exports = { hasTrace, openRequest, requestSection }

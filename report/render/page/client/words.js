@@ -1,67 +1,63 @@
 'use strict'
 
-// Words for Node's types of resources and longstack's subsystems; the raw name is the title.
+// Words for Node's types of resources and longstack's subsystems, for sites and for what ended a wait.
 
-const { foreign } = require('./dom')
+const { foreign, h, link } = require('./dom')
+const { plural, time } = require('./format')
+const { shortFrame } = require('../../../../lib/text')
 
-/** @type {Record<string, string>} */
-const words = {
-  HTTPINCOMINGMESSAGE: 'HTTP request',
-  HTTPCLIENTREQUEST: 'HTTP response of a peer',
-  UNDICI_REQUEST: 'HTTP response of a peer',
-  HTTP2SESSION: 'HTTP/2 session',
-  HTTP2STREAM: 'HTTP/2 stream',
-  TCPWRAP: 'data on a TCP connection',
-  TCPCONNECTWRAP: 'TCP connect',
-  TCPSERVERWRAP: 'TCP connection accepted',
-  PIPEWRAP: 'data on a pipe',
-  PIPECONNECTWRAP: 'pipe connect',
-  PIPESERVERWRAP: 'pipe connection accepted',
-  TLSWRAP: 'data on a TLS connection',
-  UDPWRAP: 'UDP message',
-  UDPSENDWRAP: 'UDP message sent',
-  WRITEWRAP: 'data written',
-  SHUTDOWNWRAP: 'end of a connection',
-  TTYWRAP: 'terminal',
-  GETADDRINFOREQWRAP: 'name lookup',
-  GETNAMEINFOREQWRAP: 'name lookup',
-  QUERYWRAP: 'DNS query',
-  FSREQCALLBACK: 'file system call',
-  FSREQPROMISE: 'file system call',
-  FSEVENTWRAP: 'file watcher',
-  STATWATCHER: 'file watcher',
-  FILEHANDLE: 'file',
-  Timeout: 'timer',
-  Immediate: 'setImmediate',
-  TickObject: 'process.nextTick',
-  Microtask: 'queueMicrotask',
-  PROMISE: 'promise',
-  ZLIB: 'compression',
-  PBKDF2REQUEST: 'hash of a password',
-  SCRYPTREQUEST: 'hash of a password',
-  HASHREQUEST: 'hash',
-  RANDOMBYTESREQUEST: 'random bytes',
-  PROCESSWRAP: 'child process',
-  SIGNALWRAP: 'signal',
-  WORKER: 'worker thread',
-  MESSAGEPORT: 'message of a thread',
-  TCP: 'TCP',
-  PIPE: 'pipes',
-  DNS: 'name lookups',
-  FS: 'files',
-  TIMER: 'timers',
-  IMMEDIATE: 'setImmediate',
-  TICK: 'process.nextTick',
-  CRYPTO: 'cryptography',
-  PROCESS: 'child processes',
-  MESSAGE: 'messages',
-  unknown: 'not known'
+/** @typedef {{ at?: string, callers?: string[], until?: string, label?: string }} Place */
+
+/** Types and subsystems by what they are called. @type {Record<string, string>} */
+const typesByWord = {
+  'HTTP request': 'HTTPINCOMINGMESSAGE',
+  'HTTP response of a peer': 'HTTPCLIENTREQUEST UNDICI_REQUEST',
+  'HTTP/2 session': 'HTTP2SESSION',
+  'HTTP/2 stream': 'HTTP2STREAM',
+  'data on a TCP connection': 'TCPWRAP',
+  'TCP connect': 'TCPCONNECTWRAP',
+  'TCP connection accepted': 'TCPSERVERWRAP',
+  'data on a pipe': 'PIPEWRAP',
+  'pipe connect': 'PIPECONNECTWRAP',
+  'pipe connection accepted': 'PIPESERVERWRAP',
+  'data on a TLS connection': 'TLSWRAP',
+  'UDP message': 'UDPWRAP',
+  'UDP message sent': 'UDPSENDWRAP',
+  'data written': 'WRITEWRAP',
+  'end of a connection': 'SHUTDOWNWRAP',
+  terminal: 'TTYWRAP',
+  'name lookup': 'GETADDRINFOREQWRAP GETNAMEINFOREQWRAP',
+  'DNS query': 'QUERYWRAP',
+  'file system call': 'FSREQCALLBACK FSREQPROMISE',
+  'file watcher': 'FSEVENTWRAP STATWATCHER',
+  file: 'FILEHANDLE',
+  timer: 'Timeout',
+  setImmediate: 'Immediate IMMEDIATE',
+  'process.nextTick': 'TickObject TICK',
+  queueMicrotask: 'Microtask',
+  promise: 'PROMISE',
+  compression: 'ZLIB',
+  'hash of a password': 'PBKDF2REQUEST SCRYPTREQUEST',
+  hash: 'HASHREQUEST',
+  'random bytes': 'RANDOMBYTESREQUEST',
+  'child process': 'PROCESSWRAP',
+  signal: 'SIGNALWRAP',
+  'worker thread': 'WORKER',
+  'message of a thread': 'MESSAGEPORT',
+  pipes: 'PIPE',
+  'name lookups': 'DNS',
+  files: 'FS',
+  timers: 'TIMER',
+  cryptography: 'CRYPTO',
+  'child processes': 'PROCESS',
+  messages: 'MESSAGE',
+  'not known': 'unknown'
 }
+const words = new Map(Object.entries(typesByWord).flatMap(([word, types]) =>
+  types.split(' ').map((type) => [type, word])))
 
 /** @param {string} type */
-function wordOf (type) {
-  return Object.hasOwn(words, type) ? words[type] : type
-}
+const wordOf = (type) => words.get(type) ?? type
 
 /** Puts a type in words, with its raw name as a title. @param {string} type */
 function typeInWords (type) {
@@ -69,4 +65,46 @@ function typeInWords (type) {
   return foreign(word, { title: word === type ? undefined : type || undefined })
 }
 
-module.exports = { typeInWords, wordOf }
+/** Returns what ended a wait, or was waited for. @param {Place} place */
+const endOf = ({ until, label }) => until ?? label
+
+/** Returns frames from the outermost caller to the site. @param {{ at?: string, callers: string[] }} site */
+const framesOf = ({ at: frame, callers }) => [...callers].reverse().concat(frame ?? [])
+
+/** @param {string} frame */
+const shortCode = (frame) => foreign(shortFrame(frame), { class: 'code', title: frame })
+
+/** @param {string[]} [callers] innermost first */
+const callersOf = (callers = []) => callers.map((caller) =>
+  h('span', { class: 'callers', title: caller }, ' ← ', foreign(shortFrame(caller), { class: 'code' })))
+
+/**
+ * Names a site with its callers and what ended the waits.
+ * @param {Place} place
+ * @param {(() => void) | undefined} open shows it in the flame graph
+ */
+function siteName (place, open) {
+  const { at: frame, callers } = place
+  const until = endOf(place)
+  const name = foreign(frame === undefined ? 'not known' : shortFrame(frame), { class: 'code', title: frame })
+  return [
+    frame === undefined || open === undefined
+      ? name
+      : link(foreign(shortFrame(frame)), open, { class: 'code', title: `${frame}: show in the flame graph` }),
+    callersOf(callers),
+    until !== undefined && h('small', { class: 'until' }, 'until ', foreign(until))
+  ]
+}
+
+/**
+ * Formats a wait: where it began, how long it was, what ended it.
+ * @param {Place & { ms: number, count: number }} wait
+ */
+function waitText (wait) {
+  const { ms, count, at: frame } = wait
+  const until = endOf(wait)
+  const length = count === 1 ? time(ms) : `${time(ms)} in ${plural(count, 'wait')}`
+  return [frame && shortFrame(frame), length, until && `until ${until}`].filter(Boolean).join(' · ')
+}
+
+module.exports = { callersOf, endOf, framesOf, shortCode, siteName, typeInWords, waitText, wordOf }

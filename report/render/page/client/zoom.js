@@ -28,31 +28,26 @@ function createZoom ({ label, width, draw, describe }) {
     .extent(() => [[0, 0], [width(), 1]])
     .filter((/** @type {any} */ event) =>
       event.type === 'wheel' ? event.ctrlKey || event.metaKey : !event.button)
-    .on('zoom', (/** @type {any} */ event) => move(event.transform))
+    .on('zoom', (/** @type {any} */ event) => move(event.transform.x, event.transform.k))
 
-  /** @param {any} next */
-  function move (next) {
-    const scale = Math.min(MAX_SCALE, Math.max(1, next.k))
-    const x = Math.min(0, Math.max(width() * (1 - scale), next.x))
-    transform = d3.zoomIdentity.translate(x, 0).scale(scale)
+  /** @param {number} x px of the left end @param {number} scale */
+  function move (x, scale) {
+    const k = Math.min(MAX_SCALE, Math.max(1, scale))
+    transform = d3.zoomIdentity.translate(Math.min(0, Math.max(width() * (1 - k), x)), 0).scale(k)
     for (const target of targets) target.__zoom = transform // d3 starts from it in any plot
     draw()
-    status.textContent = scale === 1 ? '' : describe()
-    for (const button of resets) button.disabled = scale === 1
+    status.textContent = k === 1 ? '' : describe()
+    for (const button of buttons) button.disabled = k === 1 && button !== buttons[1]
   }
 
   /** @param {number} factor */
   function scaleBy (factor) {
     const [middle, k] = [width() / 2, Math.min(MAX_SCALE, Math.max(1, transform.k * factor))]
-    move(d3.zoomIdentity.translate(middle - (middle - transform.x) * k / transform.k, 0).scale(k))
+    move(middle - (middle - transform.x) * k / transform.k, k)
   }
 
-  /** @param {number} part of the width */
-  function shift (part) {
-    move(d3.zoomIdentity.translate(transform.x - part * width(), 0).scale(transform.k))
-  }
-
-  const reset = () => move(d3.zoomIdentity)
+  const shift = (/** @type {number} */ part) => move(transform.x - part * width(), transform.k)
+  const reset = () => move(0, 1)
 
   /** @type {Array<[string, string, string, () => void]>} */
   const actions = [
@@ -62,6 +57,13 @@ function createZoom ({ label, width, draw, describe }) {
     ['→', 'Move right', 'ArrowRight', () => shift(0.25)],
     ['Reset', 'Reset zoom', '0', reset]
   ]
+  const buttons = actions.map(([sign, name, key, act]) => h('button', {
+    type: 'button',
+    title: `${name} (${key})`,
+    'aria-label': `${name}: ${label}`,
+    'aria-keyshortcuts': key,
+    on: { click: act }
+  }, sign))
 
   /** @param {any} event */
   function onKey (event) {
@@ -71,32 +73,19 @@ function createZoom ({ label, width, draw, describe }) {
     action[3]()
   }
 
-  const buttons = actions.map(([sign, name, key, act]) => h('button', {
-    type: 'button',
-    title: `${name} (${key})`,
-    'aria-label': `${name}: ${label}`,
-    'aria-keyshortcuts': key,
-    on: { click: act }
-  }, sign))
-  const resets = buttons.filter((_, i) => i !== 1)
-  for (const button of resets) button.disabled = true
-
   const attributes = { class: 'zoom', role: 'group', 'aria-label': `Zoom: ${label}`, on: { keydown: onKey } }
   return {
     toolbar: h('div', attributes, buttons, status),
-    reset,
     /** @param {any} scale of everything @returns {any} scale of the visible range */
     view: (scale) => transform.rescaleX(scale),
-    /** @param {any[]} nodes */
+    /** Zooms other plots, from the whole. @param {any[]} nodes */
     attach (nodes) {
       targets = nodes
       d3.selectAll(nodes).call(behaviour)
-      for (const target of targets) target.__zoom = transform
+      reset()
     },
     /** Keeps the visible range after a change of the width. @param {number} ratio */
-    resized (ratio) {
-      move(d3.zoomIdentity.translate(transform.x * ratio, 0).scale(transform.k))
-    }
+    resized: (ratio) => move(transform.x * ratio, transform.k)
   }
 }
 

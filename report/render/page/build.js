@@ -1,0 +1,81 @@
+'use strict'
+
+// Bundles the page's scripts and styles into client.json, which the tarball holds: the page needs no package
+// at run time. In a checkout the file is made again when one of its sources is newer.
+
+const fs = require('node:fs')
+const path = require('node:path')
+
+const file = path.join(__dirname, 'client.json')
+const NEVER_INLINE = /<\/script|<!--/i // would end the element of a script
+
+/** @typedef {Record<'style' | 'library' | 'report' | 'profile', string> & { sources: string[] }} Client */
+
+/** @returns {Client} texts of the page; the sources are relative to this directory */
+function build () {
+  const esbuild = require('esbuild')
+  /** @type {Set<string>} */
+  const inputs = new Set()
+  const bundle = (/** @type {string} */ name) => {
+    const { outputFiles, metafile } = esbuild.buildSync({
+      entryPoints: [path.join(__dirname, 'client', name)],
+      absWorkingDir: __dirname,
+      bundle: true,
+      ...(name === 'd3.mjs' ? { format: 'iife', globalName: 'd3' } : {}),
+      logLevel: 'silent',
+      charset: 'utf8',
+      metafile: true,
+      minify: true,
+      target: 'es2023',
+      write: false
+    })
+    for (const input of Object.keys(metafile.inputs)) inputs.add(input)
+    return outputFiles[0].text
+  }
+  const [style, d3, report, profile] = ['page.css', 'd3.mjs', 'main.js', 'profile.js'].map(bundle)
+  if (NEVER_INLINE.test(d3 + report + profile)) throw new Error(`A script contains ${NEVER_INLINE}.`)
+  const sources = [...inputs].filter((input) => !input.includes('node_modules/'))
+  const library = `${licencesOf([...inputs])}${d3}`
+  const client = { sources, style, library, report, profile }
+  const unfinished = `${file}.${process.pid}`
+  fs.writeFileSync(unfinished, JSON.stringify(client))
+  fs.renameSync(unfinished, file)
+  return client
+}
+
+/**
+ * Returns the licences of bundled packages as comments: copies have to contain them.
+ * @param {string[]} inputs
+ */
+function licencesOf (inputs) {
+  /** @type {Map<string, string[]>} */
+  const packages = new Map()
+  for (const directory of new Set(inputs.map((input) => /^.*node_modules\/[^/]+/.exec(input)?.[0]))) {
+    if (directory === undefined) continue
+    const text = fs.readFileSync(path.join(__dirname, directory, 'LICENSE'), 'utf8').trim()
+    packages.set(text, [...(packages.get(text) ?? []), path.basename(directory)])
+  }
+  return [...packages].map(([text, names]) => `/*\n${names.join(', ')}\n\n${text}\n*/\n`).join('')
+}
+
+/** @param {Client} client */
+function isStale ({ sources }) {
+  const { mtimeMs } = fs.statSync(file)
+  return sources.some((name) => fs.statSync(path.join(__dirname, name)).mtimeMs > mtimeMs)
+}
+
+/** @returns {Client} */
+function loadClient () {
+  const client = fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, 'utf8')) : undefined
+  try {
+    return client === undefined || isStale(client) ? build() : client
+  } catch (error) {
+    if (client !== undefined) return client // installed: what it is built with is not there
+    const { message } = /** @type {Error} */ (error)
+    throw new Error(`The page's script is not built: run npm install, then npm run build. ${message}`)
+  }
+}
+
+if (require.main === module) build()
+
+module.exports = { loadClient }

@@ -1,0 +1,271 @@
+'use strict'
+
+// Tables of waits, failures, blockers and single requests.
+
+const { openFlame } = require('./critical-paths')
+const { data, heading, isComparison, ofRun, runs } = require('./data')
+const { badge, folded, foreign, h, link, section } = require('./dom')
+const { clock, count, NONE, percent, time } = require('./format')
+const { kindOf, splitBar } = require('./routes')
+const {
+  areSitesTimed, follow, isActive, noteOf, selectedBlockers, selectedFailures, selectedRequests,
+  selectedSites, timedWaits
+} = require('./selection')
+const { createTable, figure, textual } = require('./table')
+const { hasTrace, openRequest } = require('./waterfall')
+const { endOf, framesOf, shortCode, siteName, waitText } = require('./words')
+
+/**
+ * @typedef {import('../data').PageRun} PageRun
+ * @typedef {import('./selection').SelectedSite} SelectedSite
+ * @typedef {import('../../../aggregate/blockers').Blocker} Blocker
+ * @typedef {import('../../../aggregate/failures').Failure} Failure
+ * @typedef {import('../../../aggregate/digest').Digest} Digest
+ */
+
+const SLOWEST_ROWS = 10
+const MAX_ROUTES = 3 // of a failure
+const QUARTILES = /** @type {const} */ ([
+  ['1st Qu.', 'q1'], ['Median', 'median'], ['3rd Qu.', 'q3'], ['Max', 'max']
+])
+
+/** Of the first run. @type {{ waits?: any, blockers?: any }} */
+const tables = {}
+
+/** Where the requests of each route waited: a row for each site. */
+function waitsSection () {
+  if (!runs.some(({ routes }) => routes.some(({ sites }) => sites.length > 0))) return undefined
+  return section('waits', 'Waits', runs.map(waitsTable))
+}
+
+/** @param {PageRun} run */
+function waitsTable (run) {
+  /** @param {SelectedSite} site */
+  const siteCell = (site) =>
+    siteName(site, openFlame(site.route.name, [...framesOf(site), endOf(site) ?? '']))
+  const table = createTable({
+    caption: `Waits by await site${ofRun('of', run)}`,
+    rows: selectedSites(run),
+    sorted: 2,
+    columns: [
+      textual('Waited at', ({ at: frame }) => frame ?? '', { class: 'site', cell: siteCell }),
+      textual('Route', ({ route }) => route.name, {
+        class: 'route',
+        cell: ({ route: { name, kind } }) => [foreign(name, { class: 'name', title: name }), kindOf(kind)]
+      }),
+      figure('Total', ({ ms }) => ms, time),
+      { title: 'Of its route', text: true, class: 'share', value: ({ share }) => share, cell: shareCell },
+      ...QUARTILES.map(([title, name]) => {
+        const quartile = (/** @type {SelectedSite} */ { summary }) => summary?.[name]
+        return figure(title, quartile, time, { hint: 'of what one request waited there' })
+      }),
+      figure('Waits', (site) => site.count, count),
+      figure('Requests', ({ spans }) => spans, count, { hint: 'that waited there', cell: requestsCell })
+    ]
+  })
+  if (run === runs[0]) tables.waits = table
+  const isTimed = areSitesTimed(run)
+  const missing = 1 - timedWaits(run)
+  const unknown = h('p', { class: 'note unfiltered' }, 'Quartiles and requests of a range are not known.',
+    missing > 0.001 && ` Small sites, ${percent(missing)} of the waits, are left out.`)
+  follow(({ range }) => {
+    table.show(selectedSites(run))
+    unknown.hidden = range === undefined || !isTimed
+  })
+  const note = noteOf('Waits are', isTimed ? ['status'] : ['status', 'range'])
+  return [heading(run), note, unknown, table.element]
+}
+
+/** @param {SelectedSite} site */
+function shareCell ({ share, route }) {
+  const part = Math.max(0, Math.min(1, share || 0))
+  return h('span', { class: 'share-bar', role: 'img', 'aria-label': `${percent(share)} of ${route.name}` },
+    h('span', { class: 'part waited', css: { '--part': `${part * 100}%` } }), h('span', {}, percent(share)))
+}
+
+/**
+ * Counts the requests of a site; the slowest of them on the page can be opened.
+ * @param {SelectedSite} site
+ */
+function requestsCell (site) {
+  const { at: frame, spans } = site
+  if (frame === undefined || spans === undefined || isComparison) return count(spans)
+  const isHere = (/** @type {Digest['waits'][number]} */ wait) =>
+    wait.at === frame && endOf(wait) === endOf(site)
+  for (const trace of data.traces) {
+    const span = trace.spans.find(({ waits }) => waits.some(isHere))
+    if (span === undefined) continue
+    return link(count(spans), () => openRequest(trace.id, span.spanId), { title: 'open the slowest of them' })
+  }
+  return count(spans)
+}
+
+/** What failed: errors of a kind in a row, with one full chain. */
+function failuresSection () {
+  if (runs.every(({ failures }) => failures.length === 0)) return undefined
+  return section('failures', 'What failed', runs.map(failuresTable))
+}
+
+/** @param {PageRun} run */
+function failuresTable (run) {
+  const day = (/** @type {unknown} */ ms) => clock(ms).slice(0, 8)
+  const table = createTable({
+    caption: `What failed${ofRun('in', run)}`,
+    rows: selectedFailures(run),
+    sorted: 1,
+    empty: 'No failure in what is selected.',
+    columns: [
+      textual('Error', ({ type, message }) => `${type} ${message}`, { class: 'error-cell', cell: errorCell }),
+      figure('Count', (failure) => failure.count, count),
+      textual('At', ({ at: frame }) => frame, {
+        class: 'at', cell: ({ at: frame }) => frame === undefined ? 'not known' : shortCode(frame)
+      }),
+      textual('Routes', ({ routes }) => routes[0]?.name, { class: 'at', cell: failedRoutes }),
+      figure('First (UTC)', ({ firstUnixMs }) => firstUnixMs, day, { class: 'clock' }),
+      figure('Last (UTC)', ({ lastUnixMs }) => lastUnixMs, day, { class: 'clock' }),
+      {
+        title: 'Request',
+        text: true,
+        cell: ({ traceId, spanId }) => hasTrace(traceId)
+          ? link('open trace', () => openRequest(traceId, spanId))
+          : h('span', { class: 'code', title: traceId }, traceId?.slice(0, 8))
+      }
+    ]
+  })
+  follow(() => table.show(selectedFailures(run)))
+  const isTimed = run.failures.every(({ byBucket }) => byBucket !== undefined)
+  return [heading(run), noteOf('Failures are', isTimed ? [] : ['range']), table.element]
+}
+
+/** @param {Failure} failure */
+function errorCell ({ type, message, stack }) {
+  const text = message.startsWith(`${type}: `) ? message.slice(type.length + 2) : message
+  return [h('b', {}, foreign(type)), text !== '' && [': ', foreign(text)], folded(stack, 'One full chain')]
+}
+
+/** @param {Failure} failure */
+function failedRoutes ({ routes }) {
+  const more = routes.length - MAX_ROUTES
+  const names = routes.slice(0, MAX_ROUTES).map((route) =>
+    h('span', { class: 'wait' }, foreign(route.name), h('small', {}, ` × ${count(route.count)}`)))
+  return [names, more > 0 && h('small', {}, `and ${more} more`)]
+}
+
+function blockersSection () {
+  if (runs.every(({ blockers }) => blockers.length === 0)) return undefined
+  return section('blockers', 'Blockers', runs.map(blockersTable))
+}
+
+/** @param {PageRun} run */
+function blockersTable (run) {
+  const table = createTable({
+    caption: `Blockers${ofRun('of', run)}`,
+    rows: run.blockers,
+    sorted: 3,
+    columns: [
+      textual('What ran', ({ name }) => name, {
+        class: 'route',
+        cell: ({ name, open }) =>
+          named(foreign(name, { class: 'name', title: name }), open && badge('still running'))
+      }),
+      textual('Where', ({ at: frame }) => frame, {
+        class: 'at',
+        cell: ({ at: frame, stack }) =>
+          [frame === undefined ? 'not sampled' : foreign(frame, { class: 'code' }), folded(stack)]
+      }),
+      bound('Callbacks', 'count', count),
+      bound('Total', 'totalMs', time),
+      bound('Longest', 'worstMs', time),
+      figure('Spans delayed', ({ delayedSpans }) => delayedSpans, count),
+      figure('Delayed by', ({ delayedMs }) => delayedMs, time, { hint: 'sum over all of them' })
+    ]
+  })
+  if (run === runs[0]) tables.blockers = table
+  follow(() => table.show(selectedBlockers(run)))
+  const isTimed = run.blockers.every(({ byBucket }) => byBucket !== undefined)
+  const bounds = run.blockers.some(({ known }) => known === 'delays') && h('p', { class: 'note' },
+    '≥: known only by the delays that it caused; no blocking callback of it was recorded.')
+  const note = noteOf('Blockers are', isTimed ? ['status'] : ['status', 'range'])
+  return [heading(run), note, table.element, bounds]
+}
+
+/**
+ * Makes the column of a figure that may be a lower bound.
+ * @param {string} title
+ * @param {'count' | 'totalMs' | 'worstMs'} name
+ * @param {(value: unknown) => string} format
+ */
+function bound (title, name, format) {
+  const atLeast = (/** @type {number} */ value) => value > 0 ? `≥ ${format(value)}` : NONE
+  return figure(title, (/** @type {Blocker} */ row) => row[name], format, {
+    cell: ({ known, [name]: value }) => (known === 'delays' ? atLeast : format)(value)
+  })
+}
+
+/** Puts a remark beside a name. @param {any} name @param {any} remark */
+const named = (name, remark) => h('span', { class: 'named' }, remark, name)
+
+function slowestSection () {
+  return requestsSection('slowest', 'Slowest requests', data.slowest, SLOWEST_ROWS, [
+    figure('Took', ({ ms }) => ms, time),
+    started,
+    { title: 'Share', text: true, class: 'bar-cell', cell: ({ split, name }) => splitBar(split, name) },
+    figure('Run', ({ split }) => split?.run, time),
+    figure('Waited', ({ split }) => split?.waited, time),
+    figure('Delayed', ({ split }) => split?.delayed, time),
+    {
+      title: 'Longest waits',
+      text: true,
+      class: 'waits sites',
+      cell: ({ waits, delayedBy: [worst] }) => [
+        waits.map((wait) => h('span', { class: 'wait', title: wait.at }, foreign(waitText(wait)))),
+        worst && h('span', { class: 'wait' }, 'delayed by ', foreign(worst.name ?? 'code outside any span'),
+          ` · ${time(worst.ms)}`)
+      ]
+    }
+  ])
+}
+
+function openSection () {
+  return requestsSection('open', 'Still open', data.open, undefined, [
+    figure('Open for', ({ ms }) => ms, time),
+    started,
+    { title: 'Created at', text: true, cell: ({ stack }) => folded(stack) ?? 'unknown' }
+  ])
+}
+
+/** @type {import('./table').Column<Digest>} */
+const started = figure('Started (UTC)', ({ startUnixMs }) => startUnixMs, clock, { class: 'clock' })
+
+/**
+ * @param {string} id
+ * @param {string} title
+ * @param {Digest[]} rows single requests of the first run
+ * @param {number | undefined} maxRows
+ * @param {Array<import('./table').Column<Digest>>} columns
+ */
+function requestsSection (id, title, rows, maxRows, columns) {
+  if (rows.length === 0) return undefined
+  const nameOf = (/** @type {Digest} */ { name }) => name
+  const request = textual('Request', nameOf, { class: 'route', cell: requestCell })
+  const table = createTable({ caption: title, rows, sorted: 1, maxRows, columns: [request, ...columns] })
+  const note = h('p', { class: 'note unfiltered' })
+  follow(() => {
+    const selected = selectedRequests(rows)
+    table.show(selected)
+    note.hidden = !isActive()
+    note.textContent = `${count(selected.length)} of the ${count(rows.length)} on this page.`
+  })
+  return section(id, title, heading(runs[0]), note, table.element)
+}
+
+/** Names a request; its trace opens in the waterfall. @param {Digest} request */
+function requestCell ({ name, traceId, spanId, status }) {
+  const title = `${name}: open trace`
+  const element = hasTrace(traceId)
+    ? link(foreign(name), () => openRequest(traceId, spanId), { class: 'name', title })
+    : foreign(name, { class: 'name', title: name })
+  return named(element, status.code === 'ERROR' && badge('error', 'error'))
+}
+
+module.exports = { blockersSection, failuresSection, openSection, slowestSection, tables, waitsSection }
