@@ -13,7 +13,7 @@ const { MAX_ROUTES, Routes, isOutermost, labelOf } = require('./routes')
 const { MAX_PLACES } = require('./sites')
 const { TimeAxis, Times } = require('./time-axis')
 const { verdictOf } = require('./verdict')
-const { IntervalFacts } = require('./verdict/interval')
+const { IntervalFacts } = require('./verdict/facts')
 
 /**
  * @typedef {import('../read/span-line').Span} Span

@@ -4,19 +4,11 @@
 // as tells files of one name apart, and the column where two frames are in one line.
 
 const { shortFrame } = require('../../lib/text')
+const { parseFrame } = require('../aggregate/frames')
 
 /** @typedef {(frame: string) => string} FrameNames */
 
-/**
- * @typedef {object} Place
- * @property {string} start what comes before the path
- * @property {string[]} path its directories and file
- * @property {string} line
- * @property {string} column
- * @property {string} end what comes after
- */
-
-const MAX_FRAME_CHARS = 600 // longer ones are not parsed
+/** @typedef {NonNullable<ReturnType<typeof parseFrame>>} Place */
 
 /**
  * Returns a function that shortens any of these frames; others are shortened to file and line.
@@ -27,10 +19,10 @@ function createFrameNames (frames) {
   /** @type {Map<string, Place>} */
   const places = new Map()
   for (const frame of frames) {
-    const place = places.has(frame) ? undefined : placeOf(frame)
+    const place = places.has(frame) ? undefined : parseFrame(frame)
     if (place !== undefined) places.set(frame, place)
   }
-  const suffixes = suffixesOf([...places.values()].map(({ path }) => path))
+  const suffixes = suffixesOf([...places.values()].map(({ path }) => path.split(/[/\\]/)))
   /** @type {Map<string, Set<string>>} */
   const columns = new Map()
   for (const place of places.values()) {
@@ -41,7 +33,8 @@ function createFrameNames (frames) {
     const place = places.get(frame)
     if (place === undefined) return shortFrame(frame)
     const name = nameOf(place, suffixes)
-    return Number(columns.get(name)?.size) > 1 ? nameOf(place, suffixes, `:${place.column}`) : name
+    const isShared = Number(columns.get(name)?.size) > 1 && place.column !== ''
+    return isShared ? nameOf(place, suffixes, `:${place.column}`) : name
   }
 }
 
@@ -55,19 +48,9 @@ function createRunFrameNames (runs) {
   return (frame) => (names.find(({ frames }) => frames.has(frame))?.name ?? shortFrame)(frame)
 }
 
-/** @param {string} frame @returns {Place | undefined} */
-function placeOf (frame) {
-  if (frame.length > MAX_FRAME_CHARS) return undefined
-  const match = /^(.*? \()(.+):(\d+):(\d+)(\)(?: via .*)?)$/s.exec(frame) ??
-    /^()(.+):(\d+):(\d+)( via .*)?$/s.exec(frame)
-  if (match === null) return undefined
-  const [, start, path, line, column, end = ''] = match
-  return { start, path: path.split(/[/\\]/), line, column, end }
-}
-
 /** @param {Place} place @param {Map<string, string>} suffixes @param {string} [column] */
 function nameOf ({ start, path, line, end }, suffixes, column = '') {
-  return `${start}${suffixes.get(path.join('/'))}:${line}${column}${end}`
+  return `${start}${suffixes.get(path.replaceAll('\\', '/'))}:${line}${column}${end}`
 }
 
 /**

@@ -4,7 +4,7 @@
 // limits, the waits and blockers that changed most. Data in, string out. Names in files are foreign: nothing
 // in them is markup.
 
-const { notable } = require('./compare-changes')
+const { notable } = require('./compare')
 const { createRunFrameNames } = require('./frame-names')
 const { MARKS, changeText, checkText, value } = require('./text-limits')
 const { counted, grouped, percent, time, word } = require('./text-parts')

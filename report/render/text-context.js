@@ -3,7 +3,7 @@
 // What the sections of a text report share: colours, width, short names of frames, how much is printed.
 
 const { createRunFrameNames } = require('./frame-names')
-const { noColours, word } = require('./text-parts')
+const { grouped, noColours, word } = require('./text-parts')
 const { glued, prose, wrap } = require('./wrap')
 
 /**
@@ -23,6 +23,7 @@ const { glued, prose, wrap } = require('./wrap')
  * @property {number} width
  * @property {boolean} isFull
  * @property {number | undefined} top
+ * @property {(lengths: [short: number, full: number]) => number} max of items that are printed
  * @property {(frame: string) => string} frame short name of a frame, in one piece
  * @property {(text: string, indent?: string, hanging?: string) => string[]} paragraph wraps words
  */
@@ -37,36 +38,30 @@ const MAX_FRAME_CHARS = 200
  */
 function createContext (models, { colours = noColours, width = 80, full: isFull = false, top }) {
   const bounded = Math.max(MIN_WIDTH, Math.min(width, MAX_WIDTH))
-  const names = createRunFrameNames(models.map((model) => [...framesOf(model)]))
+  const names = createRunFrameNames(models.map(framesOf))
   return {
     colours,
     width: bounded,
     isFull,
     top,
+    max: ([short, whole]) => top ?? (isFull ? whole : short),
     frame: (frame) => glued(word(names(frame), MAX_FRAME_CHARS)),
     paragraph: (text, indent, hanging) => wrap(text, bounded, indent, hanging)
   }
 }
 
-/** @param {Model} model @returns {Generator<string>} */
-function * framesOf ({ routes, slowest, failures, verdict, blockers, tree, slowTree }) {
-  for (const { sites } of routes) {
-    for (const { at: frame, callers } of sites) yield * present([frame, ...callers])
-  }
-  for (const { waits, delayedBy } of slowest) {
-    yield * present([...waits, ...delayedBy].map(({ at: frame }) => frame))
-  }
-  yield * present([...failures, ...verdict, ...blockers].map(({ at: frame }) => frame))
-  const pending = [tree, slowTree]
-  for (const { kind, name, children } of pending) {
-    if (kind === 'frame') yield name
-    pending.push(...children)
-  }
-}
-
-/** @param {Array<string | undefined>} frames */
-function present (frames) {
-  return frames.filter((frame) => frame !== undefined)
+/** @param {Model} model @returns {string[]} */
+function framesOf ({ routes, slowest, failures, verdict, blockers, tree, slowTree }) {
+  const sites = routes.flatMap((route) => route.sites)
+  const waits = slowest.flatMap(({ waits, delayedBy }) => [...waits, ...delayedBy])
+  const places = [...sites, ...waits, ...failures, ...verdict, ...blockers]
+  const nodes = [tree, slowTree]
+  for (const { children } of nodes) nodes.push(...children)
+  const frames = [...sites.flatMap(({ callers }) => callers), ...places.map(({ at: frame }) => frame)]
+  return [
+    ...frames.filter((frame) => frame !== undefined),
+    ...nodes.filter(({ kind }) => kind === 'frame').map(({ name }) => name)
+  ]
 }
 
 /** Makes a sentence from a file safe for a terminal, and keeps figures together. @param {string} sentence */
@@ -74,9 +69,25 @@ function sentenceOf (sentence) {
   return prose(word(sentence, 1000))
 }
 
+/**
+ * Lists items below a title, and counts those that are not printed.
+ * @template T
+ * @param {string} title
+ * @param {T[]} items
+ * @param {number} max
+ * @param {(item: T, index: number) => string[]} linesOf
+ * @param {number} [count] of all
+ */
+function section (title, items, max, linesOf, count = items.length) {
+  if (items.length === 0) return []
+  const hidden = count - Math.min(max, items.length)
+  const more = hidden > 0 ? [`  … ${grouped(hidden)} more`] : []
+  return [title, ...items.slice(0, max).flatMap(linesOf), ...more]
+}
+
 /** Joins the parts of a report that are not empty. @param {string[][]} parts */
 function joined (parts) {
   return parts.filter((part) => part.length > 0).map((part) => part.join('\n')).join('\n\n') + '\n'
 }
 
-module.exports = { MAX_FRAME_CHARS, createContext, joined, sentenceOf }
+module.exports = { MAX_FRAME_CHARS, createContext, joined, section, sentenceOf }

@@ -89,28 +89,18 @@ function columns (rows) {
   return rows.map((row) => row.map(align).join('  ').trimEnd())
 }
 
-/**
- * Draws a curve as a line of blocks.
- * @param {Density} density
- * @param {Axis} axis
- * @param {number} [highest] of several curves on one axis
- */
-function curve (density, axis, highest) {
-  const heights = cells(density, axis)
-  const top = highest ?? Math.max(...heights)
-  return heights.map((height) => blockOf(height, top)).join('').trimEnd()
+/** Draws a curve as a line of blocks. @param {Density} density @param {Axis} axis */
+function curve (density, axis) {
+  return blockLine(cells(density, axis)).trimEnd()
 }
 
 /** Draws figures side by side, as blocks. @param {number[]} values */
 function blockLine (values) {
   const top = Math.max(0, ...values)
-  return values.map((value) => blockOf(value, top)).join('')
-}
-
-/** @param {number} height @param {number} top */
-function blockOf (height, top) {
-  const isFlat = top === 0 || height < top / 100
-  return BLOCKS[isFlat ? 0 : Math.min(8, Math.max(1, Math.round(height / top * 8)))]
+  return values.map((value) => {
+    const isFlat = top === 0 || value < top / 100
+    return BLOCKS[isFlat ? 0 : Math.min(8, Math.max(1, Math.round(value / top * 8)))]
+  }).join('')
 }
 
 /**
@@ -192,7 +182,6 @@ module.exports = {
   columns,
   blockLine,
   curve,
-  cells,
   boxLine,
   scale,
   word,

@@ -1,17 +1,17 @@
 'use strict'
 
 // Routes as text: in short, figures and the worst waits; in full, figures under R's names, a curve, a box
-// plot and all waits.
+// plot and all waits. A wait is told by its site with the callers, what ended it, and how long it was.
 
 const {
   boxLine, columns, counted, curve, figure, grouped, percent, rate, scale, time, word
 } = require('./text-parts')
-const { siteLines } = require('./text-sites')
 const { glued } = require('./wrap')
 
 /**
  * @typedef {import('../aggregate/model').Model} Model
  * @typedef {import('../aggregate/routes').Route} Route
+ * @typedef {import('../aggregate/sites').Site} Site
  * @typedef {import('../aggregate/split').Split} Split
  * @typedef {import('./text-context').Context} Context
  * @typedef {import('./text-parts').Colours} Colours
@@ -24,19 +24,25 @@ const FIGURES = /** @type {const} */ ([
 ])
 /** Which of these a narrow line keeps. @type {string[]} */
 const BY_NEED = ['median', 'p99', 'max', 'mean', 'q3', 'q1', 'min', 'p999']
-const [SHORT_ROUTES, FULL_ROUTES] = [8, 20]
+/** @type {[number, number]} */
+const MAX_ROUTES = [8, 20]
 const SMALL_SHARE = 0.01 // of all time, below which a route is only named
 const MAX_NAMES = 8 // of routes that are only named
 const MAX_SUBSYSTEMS = 6
 const VISIBLE_MS = 0.0005 // shorter times are not printed
+const [SHORT_SITES, FULL_SITES] = [2, 10]
+const LARGE_SHARE = 0.2 // of all time, below which a route has one site in short
+const [SHORT_SHARE, FULL_SHARE] = [0.08, 0.001] // of a route's time, below which a site is left out
+const SHORT_CALLERS = 1
+const SHARE_COLUMNS = 8
 
 /** @param {Model} model @param {Context} context @returns {string[][]} */
 function routeParts ({ routes }, context) {
-  const { isFull, top = isFull ? FULL_ROUTES : SHORT_ROUTES } = context
+  const { isFull } = context
   const whole = totalOf(routes)
   const isPrinted = (/** @type {Route} */ route, /** @type {number} */ i) =>
     isFull || i === 0 || context.top !== undefined || isNotable(route, routes[0].kind, whole)
-  const printed = routes.filter(isPrinted).slice(0, top)
+  const printed = routes.filter(isPrinted).slice(0, context.max(MAX_ROUTES))
   const parts = printed.map((route) => {
     const isOutermost = route.kind === routes[0].kind
     return [
@@ -162,4 +168,61 @@ function parts ({ run, waited, delayed, wait }, delayedMax = delayed) {
   return `${glued(`run ${time(run)}`)} · ${waitText} · ${glued(`delayed ${delay}`)}`
 }
 
-module.exports = { VISIBLE_MS, amounts, parts, routeParts, table, title }
+/**
+ * Lists the sites where the requests of a route waited, worst first.
+ * @param {Route} route
+ * @param {number} routeShare of all time
+ * @param {Context} context
+ * @returns {string[]}
+ */
+function siteLines ({ sites, otherSites, totalMs, weighted }, routeShare, context) {
+  const { isFull, paragraph, top } = context
+  const max = isFull ? Math.max(top ?? 0, FULL_SITES) : routeShare < LARGE_SHARE ? 1 : SHORT_SITES
+  const minShare = isFull ? FULL_SHARE : SHORT_SHARE
+  const printed = sites.filter(({ ms, delayed }) => (ms + delayed) >= minShare * totalMs).slice(0, max)
+  const lines = printed.flatMap((site) => siteLine(site, totalMs, context))
+  if (!isFull) return lines
+  const ms = sites.reduce((sum, site) => sum + (printed.includes(site) ? 0 : site.ms), otherSites?.ms ?? 0)
+  if (ms < FULL_SHARE * totalMs) return lines
+  const count = sites.length - printed.length + (otherSites?.count ?? 0)
+  const name = count > 0 ? counted(count, 'other site') : 'other sites'
+  const text = `${name}, ${glued(`${time(ms / weighted)} a request`)}`
+  return [...lines, ...paragraph(text, indentOf(ms / totalMs))]
+}
+
+/** @param {Site} site @param {number} totalMs of the route @param {Context} context */
+function siteLine (site, totalMs, context) {
+  const { ms, count, spans, delayed, summary } = site
+  const { colours, isFull, paragraph } = context
+  const figures = [glued(`${time(ms)} in ${counted(count, 'wait')}`)]
+  if (summary !== undefined) {
+    const { q1, median, q3 } = summary
+    figures.push(`${glued(`${time(median)} a request`)} ${glued(`(${time(q1)} to ${time(q3)})`)}`)
+  }
+  if (isFull && delayed >= FULL_SHARE * totalMs) {
+    figures.push(glued(spans > 0 ? `delayed ${time(delayed / spans)} a request` : `delayed ${time(delayed)}`))
+  }
+  const place = placeText(site, context)
+  return [
+    ...paragraph(place, indentOf(ms / totalMs), ' '.repeat(SHARE_COLUMNS + 4)),
+    ...paragraph(figures.join(', '), ' '.repeat(SHARE_COLUMNS + 2)).map((line) => colours.dim(line))
+  ]
+}
+
+/** @param {number} share */
+const indentOf = (share) => `${percent(share).padStart(SHARE_COLUMNS)}  `
+
+/**
+ * Formats a site: `at pool.query (pool.js:34) ← report (app.js:24) until TCP 127.0.0.1:5432`.
+ * @param {{ at?: string, callers?: string[], until?: string, label?: string }} place
+ * @param {Context} context
+ */
+function placeText ({ at: frame, callers = [], until, label }, { colours, frame: nameOf, isFull }) {
+  const printed = isFull ? callers : callers.slice(0, SHORT_CALLERS)
+  const site = frame === undefined ? glued('at an unknown site') : glued('at ') + colours.cyan(nameOf(frame))
+  const chain = printed.map((caller) => `${glued('← ')}${nameOf(caller)}`)
+  const end = until === undefined ? label && glued(`(${word(label)})`) : glued(`until ${word(until)}`)
+  return [site, ...chain, end].filter(Boolean).join(' ')
+}
+
+module.exports = { VISIBLE_MS, amounts, parts, placeText, routeParts, table, title }

@@ -3,13 +3,12 @@
 // Renders a report as text: the verdict, the routes with their figures and waits, what failed, blockers, the
 // slowest requests and the open ones; or where the time went as a tree. Data in, string out.
 
+const { routePattern } = require('../aggregate/route-names')
 const { createContext, joined } = require('./text-context')
-const { blockers, failures, verdict } = require('./text-findings')
-const { ofRoute } = require('./route-filter')
 const { limitLines } = require('./text-limits')
 const { counted, moment, time, word } = require('./text-parts')
-const { open, slowest } = require('./text-requests')
 const { routeParts } = require('./text-routes')
+const { blockers, failures, open, slowest, verdict } = require('./text-sections')
 const { treeLines } = require('./tree')
 const { glued } = require('./wrap')
 
@@ -90,4 +89,34 @@ function notes (model, { colours, paragraph }) {
   ]
 }
 
-module.exports = { headText, notes, report, treePart }
+/**
+ * Reduces a model to the routes that a pattern selects.
+ * @param {Model} model
+ * @param {string} pattern
+ * @returns {Model}
+ */
+function ofRoute (model, pattern) {
+  const isSelected = routePattern(pattern)
+  const named = (/** @type {{ name: string }} */ { name }) => isSelected(name)
+  const treeOf = (/** @type {Model['tree']} */ tree) => {
+    const children = tree.children.filter(named)
+    const [ms, count] = /** @type {const} */ (['ms', 'count']).map((key) =>
+      children.reduce((total, child) => total + child[key], 0))
+    return { ...tree, children, ms, count }
+  }
+  const open = model.open.filter(named)
+  return {
+    ...model,
+    routes: model.routes.filter(named),
+    open,
+    openCount: open.length,
+    verdict: model.verdict.filter(({ route }) => route !== undefined && isSelected(route)),
+    tree: treeOf(model.tree),
+    slowTree: treeOf(model.slowTree),
+    failures: model.failures.filter(({ routes }) => routes.some(named)),
+    slowest: model.slowest.filter(named),
+    blockers: model.blockers.filter(named)
+  }
+}
+
+module.exports = { headText, notes, ofRoute, report, treePart }

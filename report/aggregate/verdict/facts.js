@@ -7,7 +7,7 @@
 // connection. Requests that waited for a turn and those that did not are summed up apart: what both do is
 // work, what only those do that did not wait was done for the others as well (a shared answer).
 
-const { amount } = require('../../read/values')
+const { amount, isRecord, list, text } = require('../../read/values')
 const { settlerOf } = require('../route-names')
 
 const MIN_TURN_MS = 0.1
@@ -15,8 +15,11 @@ const MIN_LONG_MS = 25
 const MAX_PLACES = 300 // of a route
 const MAX_NAMES = 50 // of delaying routes
 const MAX_INTERVALS = 2000 // requests of a route
-const MAX_CONNECTIONS = 1000 // of one process to one peer
+const MAX_CONNECTIONS = 4000 // to one peer
 const MAX_PEERS = 100
+const MAX_GROUPS = 50 // of one record of intervals
+const MAX_PROCESSES = 1000
+const MAX_CALLERS = 8
 
 /**
  * @typedef {import('../sites').Place} Place
@@ -52,15 +55,11 @@ class PlaceFacts {
 
   /** Sums of all requests. */
   get allWork () {
-    const [a, b] = this.work
-    return {
-      spans: a.spans + b.spans,
-      ms: a.ms + b.ms,
-      delayed: a.delayed + b.delayed,
-      count: a.count + b.count,
-      sent: a.sent + b.sent,
-      beside: a.beside + b.beside
+    const sums = noWork()
+    for (const name of /** @type {Array<keyof Work>} */ (Object.keys(sums))) {
+      for (const work of this.work) sums[name] += work[name]
     }
+    return sums
   }
 }
 
@@ -83,8 +82,8 @@ class RouteFacts {
   intervals = []
   isSampled = false
   /**
-   * when each connection was used, by peer, then by process: ms since 1970, the first and the last
-   * @type {Map<string, Map<number, Map<number, [number, number]>>>}
+   * when each connection was used, by peer, then by process and id: ms since 1970, the first and the last
+   * @type {Map<string, Map<string, [number, number]>>}
    */
   connections = new Map()
   /** @type {Map<Place, PlaceFacts>} */
@@ -189,20 +188,16 @@ class RouteFacts {
   /** @param {string} peer @param {Span} span @param {number[]} ids */
   #addConnections (peer, { record, startMs, ms }, ids) {
     const pid = amount(record.resource?.['process.pid']) ?? 0
-    let byProcess = this.connections.get(peer)
-    if (byProcess === undefined) {
-      if (this.connections.size >= MAX_PEERS) return
-      this.connections.set(peer, byProcess = new Map())
-    }
-    let uses = byProcess.get(pid)
+    let uses = this.connections.get(peer)
     if (uses === undefined) {
-      if (byProcess.size >= MAX_PEERS) return
-      byProcess.set(pid, uses = new Map())
+      if (this.connections.size >= MAX_PEERS) return
+      this.connections.set(peer, uses = new Map())
     }
     for (const id of ids) {
-      const [first, last] = uses.get(id) ?? [Infinity, -Infinity]
+      const key = `${pid} ${id}`
+      const [first, last] = uses.get(key) ?? [Infinity, -Infinity]
       if (last === -Infinity && uses.size >= MAX_CONNECTIONS) continue
-      uses.set(id, [Math.min(first, startMs), Math.max(last, startMs + ms)])
+      uses.set(key, [Math.min(first, startMs), Math.max(last, startMs + ms)])
     }
   }
 
@@ -220,4 +215,72 @@ function clientOf ({ kind, attributes }) {
     : undefined
 }
 
-module.exports = { MIN_LONG_MS, PlaceFacts, RouteFacts }
+/**
+ * @typedef {object} IntervalGroup
+ * @property {string} key of those that were set in one way
+ * @property {string | undefined} at
+ * @property {string | undefined} label
+ * @property {number} count
+ * @property {number} oldestMs
+ * @property {string} name of the requests that most of them were set in
+ *
+ * @typedef {{ startMs: number, groups: IntervalGroup[] }} IntervalRecord
+ */
+
+/** Intervals that were open: the first and the last record of each process. */
+class IntervalFacts {
+  /** @type {Map<string, { first: IntervalRecord, last: IntervalRecord }>} */
+  #histories = new Map()
+
+  /** @param {Span} record */
+  add ({ startMs, attributes, record }) {
+    const pid = `${record.resource?.['process.pid']} ${record.resource?.['longstack.thread']}`
+    const groups = intervalGroupsOf(attributes['longstack.open_intervals'])
+    const history = this.#histories.get(pid)
+    if (history === undefined) {
+      if (this.#histories.size >= MAX_PROCESSES) return
+      const first = { startMs, groups }
+      this.#histories.set(pid, { first, last: first })
+      return
+    }
+    if (startMs < history.first.startMs) history.first = { startMs, groups }
+    if (startMs >= history.last.startMs) history.last = { startMs, groups }
+  }
+
+  /** Returns the groups of all processes, those that did not grow left out. @returns {IntervalGroup[]} */
+  list () {
+    /** @type {Map<string, IntervalGroup>} */
+    const sums = new Map()
+    for (const { first, last } of this.#histories.values()) {
+      const countBefore = new Map(first.groups.map(({ key, count }) => [key, count]))
+      for (const group of last.groups) {
+        if (last.startMs > first.startMs && group.count <= (countBefore.get(group.key) ?? 0)) continue
+        const sum = sums.get(group.key) ?? { ...group, count: 0 }
+        sums.set(group.key, sum)
+        sum.count += group.count
+        sum.oldestMs = Math.max(sum.oldestMs, group.oldestMs)
+      }
+    }
+    return [...sums.values()]
+  }
+}
+
+/** @param {unknown} groups @returns {IntervalGroup[]} */
+function intervalGroupsOf (groups) {
+  return list(groups, MAX_GROUPS).filter(isRecord).map((group) => {
+    const requests = isRecord(group.requests) ? Object.entries(group.requests) : []
+    const [request, count] = requests.reduce((max, entry) => Number(entry[1]) > max[1] ? entry : max, ['', 0])
+    const [frame, name] = [text(group.at, 500), text(request, 300) ?? '']
+    const callers = list(group.callers, MAX_CALLERS).map((caller) => text(caller, 500))
+    return {
+      key: JSON.stringify([frame, name, ...callers]),
+      at: frame,
+      label: text(group.label, 100),
+      count: amount(count) ?? 0,
+      oldestMs: amount(group.oldest_ms) ?? 0,
+      name
+    }
+  })
+}
+
+module.exports = { IntervalFacts, MIN_LONG_MS, PlaceFacts, RouteFacts }

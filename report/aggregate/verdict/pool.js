@@ -2,7 +2,7 @@
 
 // A pool of connections, a queue or a lock that is the limit: requests wait for their turn.
 
-const { counted, mean, percent, place, rounded, short } = require('./words')
+const { sum } = require('./rules')
 
 const MIN_TURNS = 20 // requests that waited for one
 const MIN_SHARE = 0.15 // of the time of these routes in which nobody delays them
@@ -32,7 +32,7 @@ const MIN_SETTLERS = 0.8 // of the turns: who gives one has needed one, too
  * Speaks where a part of requests' time is waits for others to be done with a connection or a place, and they
  * do the same work afterwards; is silent where they share an answer or wait for an event.
  * @param {import('./index').Evidence} evidence
- * @returns {import('./index').Finding[]}
+ * @returns {import('./index').Fault[]}
  */
 function pool ({ routes }) {
   /** @type {Map<string, Turns>} */
@@ -46,7 +46,7 @@ function pool ({ routes }) {
     const share = turns.ms / totalMs
     if (turns.lines < MIN_TURNS || turns.spans < requests * MIN_PART) return []
     if (!(turns.ms >= undelayedMs * MIN_SHARE)) return []
-    return [findingOf(turns, share, requests)]
+    return [faultOf(turns, share, requests)]
   })
 }
 
@@ -128,77 +128,39 @@ function peerOf (facts) {
   return asked.sort((a, b) => b.work[1].ms - a.work[1].ms)[0]?.peer
 }
 
-/** @param {Turns} turns @param {number} share @param {number} requests */
-function findingOf ({ routes, peer, ms, worst }, share, requests) {
-  const isAlone = routes.length === 1
-  const subject = isAlone ? `${short(routes[0].name)} waits` : `${routes.length} routes wait`
-  const site = worst.at === undefined ? '' : ` at ${place(worst.at)}`
-  const atOnce = concurrencyOfTurns(routes)
+/** @param {Turns} turns @param {number} share @param {number} requests @returns {import('./index').Fault} */
+function faultOf ({ routes, peer, ms, worst }, share, requests) {
+  const atATime = routes.some(({ facts }) => facts.isSampled)
+    ? undefined
+    : concurrencyOf(routes.flatMap(({ facts }) => facts.intervals))
   const connections = peer === undefined ? undefined : connectionsOf(routes, peer)
   // A lock, or a limit of the program's own: connections would have been free
-  const isLimit = connections !== undefined && atOnce !== undefined && atOnce < connections
+  const isLimit = connections !== undefined && atATime !== undefined && atATime < connections
   const isQueue = peer === undefined || isLimit
-  const { details, figures } = isQueue ? ofQueue(atOnce) : ofConnections(routes, peer, ms, connections)
-  const turn = isQueue && atOnce === 1 ? 'a lock' : 'a turn'
-  const tail = details.length === 0 ? '' : `: ${details.join(', ')}`
   return {
-    rule: /** @type {const} */ ('pool'),
-    ...(isAlone ? { route: routes[0].name } : {}),
-    ...(worst.at === undefined ? {} : { at: worst.at }),
+    rule: 'pool',
+    route: routes.length === 1 ? routes[0].name : undefined,
+    at: worst.at,
     lostMs: ms,
     share,
-    sentence: `${subject} for ${turn}${site} ${percent(share)} of ${isAlone ? 'its' : 'their'} time${tail}.`,
-    advice: isQueue
-      ? 'let more run at a time, or let each hold its place for a shorter time'
-      : 'use more connections if the other side can take them, or fewer queries a request',
-    figures: { turnMs: rounded(ms / requests), ...figures }
+    figures: {
+      turnMs: ms / requests,
+      ...(isQueue ? { atATime } : { peer, connections, ...queriesOf(routes, peer, ms) })
+    },
+    details: { isQueue, routes: routes.length }
   }
 }
 
-/** Returns how many requests ran at a time while others waited. @param {RouteEvidence[]} routes */
-function concurrencyOfTurns (routes) {
-  if (routes.some(({ facts }) => facts.isSampled)) return undefined
-  return concurrencyOf(routes.flatMap(({ facts }) => facts.intervals))
-}
-
-/**
- * @typedef {{ details: string[], figures: Record<string, number | string> }} Size
- *
- * @param {number | undefined} atOnce
- * @returns {Size}
- */
-function ofQueue (atOnce) {
-  return atOnce === undefined
-    ? { details: [], figures: {} }
-    : { details: [`at most ${atOnce} at a time`], figures: { atATime: atOnce } }
-}
-
-/**
- * @param {RouteEvidence[]} routes
- * @param {string} peer
- * @param {number} ms of turns
- * @param {number | undefined} connections at once
- * @returns {Size}
- */
-function ofConnections (routes, peer, ms, connections) {
-  const sites = routes.flatMap(({ facts }) => facts.places.filter((site) => site.peer === peer))
-  const queries = Math.max(...routes.map(({ facts }) => {
-    return sum(facts.places.filter((site) => site.peer === peer), ({ allWork }) => allWork.sent) / facts.count
-  }))
-  const waitShare = ms / (ms + sum(sites, ({ allWork }) => allWork.ms))
-  const noun = mean(queries) === '1' ? 'query' : 'queries'
+/** @param {RouteEvidence[]} routes @param {string} peer @param {number} ms of turns */
+function queriesOf (routes, peer, ms) {
+  const figures = routes.map(({ facts }) => {
+    const sites = facts.places.filter((site) => site.peer === peer)
+    const sent = sum(sites, ({ allWork }) => allWork.sent) / facts.count
+    return { sent, ms: sum(sites, ({ allWork }) => allWork.ms) }
+  })
   return {
-    details: [
-      ...(connections === undefined ? [] : [counted(connections, 'connection')]),
-      `${routes.length > 1 ? 'up to ' : ''}${mean(queries)} ${noun} a request`,
-      `${percent(waitShare)} of the wait for ${short(peer)} is for a free one`
-    ],
-    figures: {
-      peer,
-      ...(connections === undefined ? {} : { connections }),
-      queries: rounded(queries),
-      waitShare: rounded(waitShare)
-    }
+    queries: Math.max(...figures.map(({ sent }) => sent)),
+    waitShare: ms / (ms + sum(figures, (route) => route.ms))
   }
 }
 
@@ -209,33 +171,27 @@ function ofConnections (routes, peer, ms, connections) {
  * @returns {number | undefined}
  */
 function connectionsOf (routes, peer) {
-  /** @type {Map<number, Map<number, [number, number]>>} */
+  /** start and end, by connection, by process @type {Map<string, Map<string, [number, number]>>} */
   const processes = new Map()
   for (const { facts } of routes) {
-    for (const [pid, uses] of facts.connections.get(peer) ?? []) {
-      const joined = processes.get(pid) ?? new Map()
-      processes.set(pid, joined)
-      for (const [id, [first, last]] of uses) {
-        const [start, end] = joined.get(id) ?? [first, last]
-        joined.set(id, [Math.min(first, start), Math.max(last, end)])
-      }
+    for (const [connection, [first, last]] of facts.connections.get(peer) ?? []) {
+      const [pid] = connection.split(' ')
+      const uses = processes.get(pid) ?? new Map()
+      processes.set(pid, uses)
+      const [start, end] = uses.get(connection) ?? [first, last]
+      uses.set(connection, [Math.min(first, start), Math.max(last, end)])
     }
   }
   return processes.size === 0 ? undefined : Math.max(...[...processes.values()].map(peakOf))
 }
 
-/** Returns how many overlap. @param {Map<number, [number, number]>} uses start and end, by connection */
+/** Returns how many overlap. @param {Map<string, [number, number]>} uses start and end, by connection */
 function peakOf (uses) {
   const changes = [...uses.values()].flatMap(([start, end]) => [[start, 1], [end, -1]])
   changes.sort((a, b) => a[0] - b[0] || a[1] - b[1])
   let [open, peak] = [0, 0]
   for (const [, change] of changes) peak = Math.max(peak, open += change)
   return peak
-}
-
-/** @template T @param {T[]} list @param {(item: T) => number} figure */
-function sum (list, figure) {
-  return list.reduce((total, item) => total + figure(item), 0)
 }
 
 /**

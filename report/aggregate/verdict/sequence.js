@@ -2,7 +2,8 @@
 
 // Answers that a function of the program awaits one after another, where one wait could have been enough.
 
-const { percent, place, rounded, short, time } = require('./words')
+const { functionOf, parseFrame } = require('../frames')
+const { sum } = require('./rules')
 
 const MIN_REQUESTS = 10
 // Two in a row are mostly needed by one another (a session, then its user).
@@ -41,7 +42,7 @@ const NO_WAITS = { ms: 0, count: 0, spans: 0, longest: 0 }
  * Speaks where requests wait for three or more answers of peers one after another, each of which they asked
  * for, in a loop or at sites of one named function.
  * @param {import('./index').Evidence} evidence
- * @returns {import('./index').Finding[]}
+ * @returns {import('./index').Fault[]}
  */
 function sequence ({ routes }) {
   const callersOf = sharing(routes)
@@ -52,29 +53,19 @@ function sequence ({ routes }) {
     const best = choose(candidates, callersOf) ?? loop
     if (best === undefined) return []
     const { positions, steps, ms, lostMs } = best
-    const count = Math.round(steps)
-    const repeated = loop === undefined
-      ? ''
-      : `: ${Math.round(loop.steps)} × ${nameOf(loop.positions[0].frame)} in each request`
-    const sites = positions.length === 1
-      ? `at ${place(positions[0].frame)}`
-      : `at ${positions.length} places of ${place(positions[0].frame)}`
     return [{
-      rule: /** @type {const} */ ('sequence'),
+      rule: 'sequence',
       route: name,
       at: positions[0].frame,
       lostMs,
       share: lostMs / facts.totalMs,
-      sentence: `${short(name)} waits for ${count} answers one after another ${sites}${repeated}, for ` +
-        `${time(ms / facts.count)} a request; if they do not depend on each other, all at once would save ` +
-        `${percent(lostMs / facts.totalMs)} of its time.`,
-      advice: 'await them with Promise.all, or ask for all of them once',
       figures: {
-        steps: rounded(steps),
-        requestMs: rounded(ms / facts.count),
-        savedMs: rounded(lostMs / facts.count),
+        steps,
+        requestMs: ms / facts.count,
+        savedMs: lostMs / facts.count,
         places: positions.length
-      }
+      },
+      details: { loop: loop && { steps: loop.steps, frame: loop.positions[0].frame } }
     }]
   })
 }
@@ -120,7 +111,7 @@ function sequencesOf (facts) {
     const work = site.allWork
     const seen = new Set()
     framesOf(site).forEach((frame, depth) => {
-      const key = functionOf(frame)
+      const key = nameOf(frame)
       if (seen.has(key)) return
       seen.add(key)
       const positions = functions.get(key) ?? new Map()
@@ -141,8 +132,8 @@ function sequencesOf (facts) {
 function sequenceOf (all, requests) {
   const positions = all.filter(({ spans }) => spans >= requests * MIN_PART)
     .sort((a, b) => lineOf(a) - lineOf(b))
-  const ms = positions.reduce((sum, position) => sum + position.ms, 0)
-  const steps = positions.reduce((sum, { count }) => sum + count, 0) / requests
+  const ms = sum(positions, (position) => position.ms)
+  const steps = sum(positions, ({ count }) => count) / requests
   const longest = Math.max(0, ...positions.map((position) => position.longest))
   return { positions, steps, ms, lostMs: ms - longest * requests }
 }
@@ -185,7 +176,7 @@ function sharing (routes) {
 
 /** @param {Position} position */
 function lineOf ({ frame }) {
-  return Number(frame.match(/:(\d+):\d+\)?$/)?.[1] ?? 0)
+  return Number(parseFrame(frame)?.line ?? 0)
 }
 
 /** @param {PlaceFacts} site @returns {string[]} innermost first */
@@ -193,14 +184,9 @@ function framesOf ({ place: { at: frame, callers } }) {
   return frame === undefined ? callers : [frame.replace(/ via \S+$/, ''), ...callers]
 }
 
-/** @param {string} frame @returns {string} the name of its function */
-function nameOf (frame) {
-  return short(frame.replace(/ \(.*$/, ''))
-}
-
 /** Names the function of a frame; one without a name is known by its place only. @param {string} frame */
-function functionOf (frame) {
-  return frame.startsWith('<anonymous>') ? frame : frame.replace(/:\d+:\d+(?=\)?$)/, '')
+function nameOf (frame) {
+  return frame.startsWith('<anonymous>') ? frame : functionOf(frame)
 }
 
 module.exports = { sequence }

@@ -1,0 +1,198 @@
+'use strict'
+
+// Sections of the text report: the verdict, what failed, what blocked the event loop, the slowest requests,
+// and those still open.
+
+const { counted, grouped, lines, moment, time, word } = require('./text-parts')
+const { MAX_FRAME_CHARS, section, sentenceOf } = require('./text-context')
+const { VISIBLE_MS, parts, placeText } = require('./text-routes')
+const { glued, prose } = require('./wrap')
+
+/**
+ * @typedef {import('../aggregate/model').Model} Model
+ * @typedef {import('../aggregate/blockers').Blocker} Blocker
+ * @typedef {import('../aggregate/digest').Digest} Digest
+ * @typedef {import('../aggregate/failures').Failure} Failure
+ * @typedef {import('../aggregate/verdict').Finding} Finding
+ * @typedef {import('./text-context').Context} Context
+ */
+
+/** How many are printed in short, and in full. @satisfies {Record<string, [number, number]>} */
+const MAX = /** @type {Record<string, [number, number]>} */ ({
+  findings: [5, 20], failures: [3, 10], blockers: [3, 10], slowest: [3, 5], open: [5, 20]
+})
+const MIN_SHARE = 0.01 // of all time that was blocked or delayed
+const [SHORT_STACK, FULL_STACK] = [5, 16] // lines
+const MAX_ROUTES = 4 // of a failure
+const MAX_MESSAGE_CHARS = 200
+const WITH_STACK = 3 // of the slowest requests
+const STACK_LINES = 8
+const [SHORT_PARTS, FULL_PARTS] = [1, 3] // waits of a request, and who delayed it
+const SHORT_SHARE = 0.2 // of a request, below which in short a wait or delay is left out
+const MIN_QUEUED = 1 // ms
+const INDENT = ' '.repeat(12)
+
+/**
+ * Numbers the findings, worst first, each with its advice.
+ * @param {Model} model
+ * @param {Context} context
+ */
+function verdict ({ verdict, routes }, context) {
+  const { colours, frame: nameOf, max, paragraph } = context
+  const title = colours.bold('Verdict')
+  if (verdict.length === 0) {
+    return routes.some(({ split }) => split !== undefined) ? [`${title}  no fault is certain`] : []
+  }
+  return section(title, verdict, max(MAX.findings), ({ sentence, advice, at: frame }, i) => {
+    const name = frame === undefined ? '' : nameOf(frame)
+    const isPlaceMissing = frame !== undefined && !prose(sentence).includes(name) && !sentence.includes(frame)
+    const place = isPlaceMissing ? ` ${glued('at ')}${colours.cyan(name)}` : ''
+    return [
+      ...paragraph(`${sentenceOf(sentence)}${place}`, `${`${i + 1}.`.padStart(4)} `),
+      ...(advice === '' ? [] : paragraph(sentenceOf(advice), ' '.repeat(5)).map((line) => colours.dim(line)))
+    ]
+  })
+}
+
+/** @param {Model} model @param {Context} context */
+function failures ({ failures }, context) {
+  const first = failures.find(({ stack }) => stack !== undefined)
+  return section(context.colours.bold('What failed'), failures, context.max(MAX.failures), (failure) =>
+    failureLines(failure, context.isFull || failure === first, context))
+}
+
+/** @param {Failure} failure @param {boolean} hasStack print its chain @param {Context} context */
+function failureLines (failure, hasStack, { colours, frame: nameOf, isFull, paragraph }) {
+  const { type, message, at: frame, count, routes, firstUnixMs, lastUnixMs, stack } = failure
+  const start = message.startsWith(`${type}: `) ? '' : word(type) + (message === '' ? '' : ': ')
+  const head = start + word(message, MAX_MESSAGE_CHARS)
+  const place = frame === undefined ? '' : ` ${glued('at ')}${colours.cyan(nameOf(frame))}`
+  const names = routes.slice(0, MAX_ROUTES).map(({ name, count }) =>
+    glued(`${word(name)}${routes.length > 1 ? ` (${grouped(count)})` : ''}`))
+  if (routes.length > MAX_ROUTES) names.push(glued(counted(routes.length - MAX_ROUTES, 'more route')))
+  return [
+    ...paragraph(`${colours.red(glued(`${grouped(count)} ×`))} ${prose(head)}${place}`, '  ', '      '),
+    ...paragraph(`in ${names.join(', ')}, ${timesOf(firstUnixMs, lastUnixMs)}`, '      '),
+    ...(hasStack && stack !== undefined ? stackLines(stack, isFull ? FULL_STACK : SHORT_STACK) : [])
+  ]
+}
+
+/**
+ * Formats the first and last time, with the day if it is not the same.
+ * @param {number} first
+ * @param {number} last
+ */
+function timesOf (first, last) {
+  if (first === last) return `at ${moment(first, true)}`
+  const isOneDay = moment(first).slice(0, 10) === moment(last).slice(0, 10)
+  return `from ${glued(moment(first, isOneDay))} to ${glued(moment(last, isOneDay))}`
+}
+
+/** Prints frames and hops of a chain, without its message. @param {string} stack @param {number} max */
+function stackLines (stack, max) {
+  const whole = stack.split(/\r?\n/)
+  const start = whole.findIndex((line) => /^ +(?:at|──) /.test(line))
+  return start === -1 ? [] : lines(whole.slice(start).join('\n'), max, '    ')
+}
+
+/** Leaves out those without a frame: they name no function. @param {Model} model @param {Context} context */
+function blockers ({ blockers }, { colours, max, paragraph }) {
+  const notable = blockers.filter(({ at: frame, share, open }) =>
+    open || (frame !== undefined && share >= MIN_SHARE))
+  return section(colours.bold('Blockers'), notable, max(MAX.blockers), (blocker) => {
+    const { name, at: frame, count, totalMs, worstMs, delayedSpans, delayedMs, known, open } = blocker
+    const functionText = frame === undefined ? '' : colours.cyan(glued(word(frame, MAX_FRAME_CHARS)))
+    const place = frame === undefined ? '' : ` ${glued('at ')}${functionText}`
+    const blocked = known === 'runs'
+      ? `blocked the event loop ${counted(count, 'time')}: ${time(totalMs)} in total, ` +
+        `${time(worstMs)} at most`
+      : `${count > 0 ? counted(count, 'span') : 'code'} delayed others, by ${time(worstMs)} at most`
+    const delayed = delayedSpans > 0
+      ? `; delayed ${counted(delayedSpans, 'span')} by ${time(delayedMs)} in total`
+      : ''
+    const text = paragraph(prose(`${blocked}${delayed}${open ? '; one callback had not ended' : ''}`), '    ')
+    return [
+      ...paragraph(`${colours.bold(glued(word(name)))}${place}`, '  ', '    '),
+      ...(open ? text.map((line) => colours.yellow(line)) : text)
+    ]
+  })
+}
+
+/** @param {Model} model @param {Context} context */
+function slowest (model, context) {
+  const requests = model.slowest.slice(0, context.max(MAX.slowest))
+  const hasNewStack = (/** @type {Digest} */ { stack }, /** @type {number} */ i) =>
+    context.isFull && i < WITH_STACK && requests.findIndex((other) => other.stack === stack) === i
+  return section(context.colours.bold('Slowest'), requests, requests.length, (request, i) =>
+    requestLines(request, hasNewStack(request, i), context))
+}
+
+/** @param {Digest} request @param {boolean} hasStack print its stack @param {Context} context */
+function requestLines (request, hasStack, context) {
+  const { ms, split, waits, delayedBy, delayedMax, queuedMs, stack, startUnixMs, traceId } = request
+  const { colours, isFull, paragraph } = context
+  const name = colours.bold(glued(nameOf(request))) + outcome(request, context)
+  const origin = `at ${moment(startUnixMs, true)}, ${glued(`trace ${traceId}`)}`
+  const details = split === undefined ? [] : [parts(isFull ? split : { ...split, wait: {} }, delayedMax)]
+  const minMs = isFull ? VISIBLE_MS : ms * SHORT_SHARE
+  const max = isFull ? FULL_PARTS : SHORT_PARTS
+  const longest = waits.filter((wait) => wait.ms >= minMs).slice(0, max)
+  details.push(...longest.map((wait) => waitText(wait, context)))
+  const delayers = delayedBy.filter((delayer) => delayer.ms >= minMs).slice(0, max)
+    .map((delayer) => delayerText(delayer, context))
+  if (delayers.length > 0) details.push(`delayed by ${delayers.join(', ')}`)
+  if (queuedMs !== undefined && queuedMs >= MIN_QUEUED) {
+    const longer = glued(`${time(queuedMs)} longer`)
+    details.push(`the client waited ${longer} than the span shows: the request lay there unread`)
+  }
+  return [
+    ...paragraph(`${name}${glued(' ')} ${origin}`, `  ${time(ms).padStart(8)}  `),
+    ...details.flatMap((text) => paragraph(text, INDENT, `${INDENT}  `)),
+    ...(hasStack && stack !== undefined ? lines(stack, STACK_LINES, '          ') : [])
+  ]
+}
+
+/** Names a request by its route and, where that is not in it, its path. @param {Digest} request */
+function nameOf ({ name, attributes }) {
+  const path = attributes['url.path']
+  return typeof path === 'string' && !name.endsWith(path) ? `${word(name)} (${word(path, 80)})` : word(name)
+}
+
+/** @param {Digest} request @param {Context} context */
+function outcome ({ status, end, attributes }, { colours }) {
+  const code = attributes['http.response.status_code'] ?? attributes['error.type']
+  const detail = code === undefined ? '' : ` (${word(String(code), 60)})`
+  const failure = status.code === 'ERROR' ? `, ${colours.red(glued(`failed${detail}`))}` : ''
+  return failure + (end === undefined ? '' : `, ${colours.yellow(glued(word(end)))}`)
+}
+
+/**
+ * Formats a wait: where it began, what ended it, how long it was.
+ * @param {import('../aggregate/digest').Wait} wait
+ * @param {Context} context
+ */
+function waitText (wait, context) {
+  const { ms, count } = wait
+  const length = count === 1 ? time(ms) : `${time(ms)} in ${grouped(count)} waits`
+  return `waited ${glued(length)} ${placeText(context.isFull ? wait : { ...wait, callers: [] }, context)}`
+}
+
+/** @param {import('../aggregate/digest').Delayer} delayer @param {Context} context */
+function delayerText ({ name, ms, max = ms, at: frame }, { frame: nameOf }) {
+  const site = frame === undefined ? '' : ` ${glued('at ')}${nameOf(frame)}`
+  const length = max > ms ? `${time(ms)} to ${time(max)}` : time(ms)
+  return `${glued(`${name === undefined ? 'code outside any span' : word(name)} ${length}`)}${site}`
+}
+
+/** @param {Model} model @param {Context} context */
+function open ({ open, openCount }, { colours, max, paragraph }) {
+  return section(colours.bold('Still open'), open, max(MAX.open), (span) => {
+    const { blocked, blockedBy, ms, startUnixMs, traceId } = span
+    const callback = `a blocking callback${blockedBy === undefined ? '' : ` of ${word(blockedBy)}`}`
+    const since = `since ${moment(startUnixMs, true)}, ${glued(`trace ${traceId}`)}`
+    const name = glued(blocked ? callback : nameOf(span))
+    return paragraph(`${name}, open for ${glued(time(ms))} when written, ${since}`, '  ', '    ')
+  }, openCount)
+}
+
+module.exports = { blockers, failures, open, slowest, verdict }
