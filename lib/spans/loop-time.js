@@ -16,7 +16,6 @@ const { isAnswer, noteAnswer, noteTraffic } = require('./questions')
 const { MIN_SHORT, RecentRuns } = require('./recent-runs')
 const { spanAt } = require('./identities')
 const { isOfConnection } = require('../context/asks')
-const { typeOfStep } = require('../context/context')
 const { callerRun, callerSpan } = require('../context/current')
 const { connectionTypes } = require('../context/kinds')
 const {
@@ -302,4 +301,4 @@ class LoopTime {
   }
 }
 
-module.exports = { LoopTime, loop: new LoopTime(typeOfStep) }
+module.exports = { LoopTime }

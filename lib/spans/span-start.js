@@ -5,7 +5,7 @@
 const { now } = require('../context/clock')
 const { currentStep, spanNumber } = require('../hooks/current-step')
 const { identityAt, spanAt } = require('./identities')
-const { loop } = require('./loop-time')
+const { loop } = require('./loop')
 const { activeSpanContext } = require('./otel-context')
 const { Span } = require('./span')
 const { originAt } = require('./wall-clock')

@@ -9,7 +9,7 @@ const { safely } = require('../hooks/faults')
 const { runInSpan } = require('../hooks/step-spans')
 const { messageOf } = require('../warnings')
 const { noSpan } = require('./index')
-const { loop } = require('./loop-time')
+const { loop } = require('./loop')
 const spans = require('./spans')
 const { format } = require('./traceparent')
 

@@ -1,0 +1,8 @@
+'use strict'
+
+// Whose code the event loop of this thread ran, and when.
+
+const { typeOfStep } = require('../context/context')
+const { LoopTime } = require('./loop-time')
+
+module.exports = { loop: new LoopTime(typeOfStep) }
