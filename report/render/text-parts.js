@@ -2,8 +2,9 @@
 
 // Figures, curves and box plots as text. Data in, string out.
 
-const { clean } = require('../../lib/text')
+const { counted, digits, grouped, percent, time } = require('./format')
 const { columnsOf } = require('./wrap')
+const { clean } = require('../../lib/text')
 
 /**
  * @typedef {import('../aggregate/summary').Density} Density
@@ -25,43 +26,11 @@ const MAX_LINE_CHARS = 300
 /** @type {Colours} */
 const noColours = { bold: String, dim: String, red: String, green: String, yellow: String, cyan: String }
 
-/** Formats a duration with its unit, in three digits. @param {number} ms */
-function time (ms) {
-  if (ms < 0.9995) return `${digits(ms * 1000)} µs`
-  if (ms < 999.5) return `${digits(ms)} ms`
-  if (ms < 60_000) return `${digits(ms / 1000)} s`
-  if (ms < 7_200_000) return `${digits(ms / 60_000)} min`
-  return `${digits(ms / 3_600_000)} h`
-}
-
-/** Formats a number in three significant digits. @param {number} value */
-function digits (value) {
-  if (value === 0) return '0'
-  return value >= 99.95 ? String(Math.round(value)) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2)
-}
-
-/** Formats a part of 1: `62 %`, `8.1 %`, `<0.1 %`. @param {number} part */
-function percent (part) {
-  const value = part * 100
-  if (value > 0 && value < 0.05) return '<0.1 %'
-  return `${value === 0 || value >= 9.95 ? Math.round(value) : value.toFixed(1)} %`
-}
-
 /** Formats ms for a column of figures. @param {number} ms */
 function figure (ms) {
   if (ms >= 9999.5) return grouped(ms)
   if (ms >= 99.995) return ms.toFixed(ms >= 999.95 ? 0 : 1)
   return ms.toFixed(ms >= 9.9995 ? 2 : 3)
-}
-
-/** Formats a count, with commas between thousands. @param {number} value */
-function grouped (value) {
-  return Math.round(value).toLocaleString('en-US')
-}
-
-/** @param {number} value @param {string} noun */
-function counted (value, noun) {
-  return `${grouped(value)} ${noun}${Math.round(value) === 1 ? '' : 's'}`
 }
 
 /** @param {number | undefined} perSecond */

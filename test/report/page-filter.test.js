@@ -222,7 +222,7 @@ able('callbacks and waits of a request are named by await site, types in words',
   t.is(await page.locator('.spans .chosen th').innerText(), 'report (report.js:24) until TIMER')
   t.is(await page.locator('#detail h3').innerText(), 'GET /slow', 'the span that waited')
   const callbacks = page.locator('#detail tbody tr')
-  t.deepEqual(await callbacks.first().locator('td, th').allInnerTexts(), ['HTTP request', '', '0 ms', '10.0 ms'])
+  t.deepEqual(await callbacks.first().locator('td, th').allInnerTexts(), ['HTTP request', '', '0 µs', '10.0 ms'])
   t.deepEqual(await callbacks.nth(1).locator('td, th').allInnerTexts(), ['data on a TCP connection', '10.0 ms at report (report.js:24)', '20.0 ms', '20.0 ms'])
   t.is(await callbacks.first().locator('bdi').first().getAttribute('title'), 'HTTPINCOMINGMESSAGE')
   t.regex(await page.locator('#detail').innerText(), /Where it ran\n20\.0 ms at query \(\/app\/lib\/pool\.js:34:9\) ← report \(report\.js:24\) after await/)

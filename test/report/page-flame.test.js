@@ -160,7 +160,7 @@ able('two runs: what grew per request of its route, and by how much', async (t) 
   t.regex(await page.locator('.flame-detail').innerText(), /Changed\s+\+100 %\s+60\.0 ms → 120 ms per request from before\.jsonl to after\.jsonl/)
   await page.locator('.flame .toolbar').getByText('before.jsonl').click()
   await frame(page, 'ran beside').click()
-  t.regex(await page.locator('.flame-detail').innerText(), /Changed\s+gone\s+10\.0 ms → 0 ms per request/)
+  t.regex(await page.locator('.flame-detail').innerText(), /Changed\s+gone\s+10\.0 ms → 0 µs per request/)
   t.deepEqual(errors, [])
 })
 

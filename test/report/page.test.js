@@ -20,9 +20,10 @@ function embedded (html) {
 
 test('times have three digits and the unit a person would take', (t) => {
   t.deepEqual([0, 0.0004, 0.85, 0.9999, 1, 12.345, 999.9, 1234, 90_000, 182_000, 8e6, 1e9].map(time),
-    ['0 ms', '0.40 µs', '850 µs', '1.00 ms', '1.00 ms', '12.3 ms', '1.00 s', '1.23 s', '90.0 s', '3.03 min', '2.22 h', '11.6 d'])
+    ['0 µs', '0.40 µs', '850 µs', '1.00 ms', '1.00 ms', '12.3 ms', '1.00 s', '1.23 s', '90.0 s', '3.03 min', '2.22 h', '278 h'])
+  t.is(time(-1.5), '-1.50 ms')
   t.deepEqual([undefined, NaN, Infinity, null, '3'].map(time), ['–', '–', '–', '–', '–'])
-  t.deepEqual([2, 0.5, 2500, 100].map(tick), ['2 ms', '500 µs', '2.5 s', '100 ms'])
+  t.deepEqual([0, 2, 0.5, 2500, 100].map(tick), ['0', '2 ms', '500 µs', '2.5 s', '100 ms'])
   t.is(fromTo(3.2, 4.1), '3.20 → 4.10 ms')
   t.is(fromTo(900, 1200), '900 ms → 1.20 s')
 })
@@ -40,7 +41,7 @@ test('changes and shares say no more than is known', (t) => {
     ],
     ['+20 %', '−0.6 %', '−80 %', '× 40.0', '± 0 %', '–', '–']
   )
-  t.deepEqual([0, 0.0002, 0.055, 0.5, NaN].map(percent), ['0 %', '< 0.1 %', '5.5 %', '50 %', '–'])
+  t.deepEqual([0, 0.0002, 0.055, 0.5, NaN].map(percent), ['0 %', '<0.1 %', '5.5 %', '50 %', '–'])
 })
 
 test('characters that hide or turn text are written out', (t) => {

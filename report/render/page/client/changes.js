@@ -7,7 +7,7 @@ const { data, isComparison, labels } = require('./data')
 const { foreign, h, section } = require('./dom')
 const { change, NONE, time } = require('./format')
 const { changed } = require('./routes')
-const { follow, matchesText, noteOf } = require('./selection')
+const { matchesText, noteOf } = require('./selection')
 const { createTable, figure, textual } = require('./table')
 const { framesOf, siteName } = require('./words')
 
@@ -50,7 +50,7 @@ function changesTable (title, rows, names) {
   if (rows.length === 0) return undefined
   const table = createTable({
     caption: title,
-    rows,
+    rows: () => rows.filter(({ route, name, at: frame }) => matchesText(route, name, frame)),
     columns: [
       ...names,
       figure('Before', ({ beforeMs }) => beforeMs, time),
@@ -64,7 +64,6 @@ function changesTable (title, rows, names) {
       })
     ]
   })
-  follow(() => table.show(rows.filter(({ route, name, at: frame }) => matchesText(route, name, frame))))
   return [h('h3', {}, title), noteOf('These changes are', ['range', 'status']), table.element]
 }
 

@@ -11,7 +11,6 @@ const { facts, foreign, h, legend, link, s, section } = require('./dom')
 const { change, count, fromTo, isNumber, percent, rate, time } = require('./format')
 const { current, follow, noteOf, select, selectedRoutes } = require('./selection')
 const { createTable, figure, textual } = require('./table')
-const { wordOf } = require('./words')
 
 /**
  * @typedef {import('../data').PageRoute} PageRoute
@@ -45,12 +44,17 @@ function routesSection () {
   const hasSplit = routes.some(({ split }) => split !== undefined)
   const hasOpen = routes.some(({ open }) => open > 0)
   const head = h('div', { class: 'spark-axis' })
-  let lanes = selectedLanes()
-  let scale = scaleOf(lanes)
+  /** @type {any} */
+  let scale
   const table = createTable({
     caption: 'Routes',
     class: 'routes',
-    rows: lanes,
+    rows () {
+      const lanes = selectedLanes()
+      scale = scaleOf(lanes)
+      head.replaceChildren(axis(scale, WIDTH, ticksOf(scale, WIDTH), 'top'))
+      return lanes
+    },
     sorted: hasSplit ? 3 : 2,
     columns: [
       textual('Route', ({ name }) => name, { class: 'route', cell: routeLink }),
@@ -67,13 +71,7 @@ function routesSection () {
     routes.some(({ times }) => times?.histogram !== undefined)
       ? 'Quantiles and curves of a range are estimates: the true ones are within 3 %.'
       : 'Quantiles and curves of a range are not known.')
-  follow(({ range }) => {
-    lanes = selectedLanes()
-    scale = scaleOf(lanes)
-    head.replaceChildren(axis(scale, WIDTH, ticksOf(scale, WIDTH), 'top'))
-    table.show(lanes)
-    estimates.hidden = range === undefined
-  })
+  follow(({ range }) => { estimates.hidden = range === undefined })
   return section('routes', 'Routes',
     isComparison && legend(labels.map((label, i) => [`run-${i}`, foreign(label)])),
     hasSplit && legend(PARTS.map(([name, title, meaning]) =>
@@ -207,7 +205,7 @@ function sharesOf (split) {
 const waitsOf = ({ wait }) => Object.entries(wait).filter(([, ms]) => ms > 0).sort((a, b) => b[1] - a[1])
 
 /** @param {Split} split */
-const waitWords = (split) => waitsOf(split).map(([name, ms]) => `${wordOf(name)} ${time(ms)}`).join(', ')
+const waitWords = (split) => waitsOf(split).map(([name, ms]) => `${name} ${time(ms)}`).join(', ')
 
 /**
  * Draws the breakdown of a duration as one bar, with the waits by subsystem.

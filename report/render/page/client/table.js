@@ -7,6 +7,7 @@
 
 const { foreign, h } = require('./dom')
 const { count } = require('./format')
+const { follow } = require('./selection')
 
 /**
  * @template Row
@@ -32,21 +33,21 @@ let tables = 0
  * @param {object} options
  * @param {string} options.caption
  * @param {Array<Column<Row>>} options.columns the first one names the row
- * @param {Row[]} options.rows
+ * @param {Row[] | (() => Row[])} options.rows those that are selected now, or always the same
  * @param {number} [options.sorted] column to sort by at first, in descending order; none: the order of the
  *   rows
  * @param {number} [options.maxRows] rows until the button for all is pressed
  * @param {string} [options.class]
  * @param {string} [options.empty] shown instead of the table where there is no row
  */
-function createTable ({ caption, columns, rows: first, sorted, maxRows = 15, class: style, empty = EMPTY }) {
+function createTable ({ caption, columns, rows: source, sorted, maxRows = 15, class: style, empty = EMPTY }) {
   const id = `table-${++tables}`
   const body = h('tbody')
   const status = h('p', { class: 'hidden', 'aria-live': 'polite' })
   const heads = columns.map(heading)
   const more = h('button', { type: 'button', class: 'more', on: { click: showAll } })
   const none = h('p', { class: 'note', hidden: true }, empty)
-  let rows = first
+  let rows = typeof source === 'function' ? source() : source
   let order = { column: sorted ?? -1, down: true }
   let showsAll = false
 
@@ -115,14 +116,10 @@ function createTable ({ caption, columns, rows: first, sorted, maxRows = 15, cla
   const on = { scroll: markEdges }
   const region = h('div', { class: 'scroll', role: 'region', 'aria-labelledby': id, tabindex: 0, on }, table)
   new ResizeObserver(markEdges).observe(region)
-  draw()
+  if (typeof source === 'function') follow(() => { rows = source(); draw() })
+  else draw()
   return {
     element: h('div', { class: 'table' }, region, none, more, status),
-    /** Draws other rows, in the order that was chosen. @param {Row[]} next */
-    show (next) {
-      rows = next
-      draw()
-    },
     /** Moves to the first row that matches. @param {(row: Row) => boolean} matches */
     reveal (matches) {
       const index = inOrder().findIndex(matches)

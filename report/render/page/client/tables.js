@@ -45,7 +45,7 @@ function waitsTable (run) {
     siteName(site, openFlame(site.route.name, [...framesOf(site), endOf(site) ?? '']))
   const table = createTable({
     caption: `Waits by await site${ofRun('of', run)}`,
-    rows: selectedSites(run),
+    rows: () => selectedSites(run),
     sorted: 2,
     columns: [
       textual('Waited at', ({ at: frame }) => frame ?? '', { class: 'site', cell: siteCell }),
@@ -68,10 +68,7 @@ function waitsTable (run) {
   const missing = 1 - timedWaits(run)
   const unknown = h('p', { class: 'note unfiltered' }, 'Quartiles and requests of a range are not known.',
     missing > 0.001 && ` Small sites, ${percent(missing)} of the waits, are left out.`)
-  follow(({ range }) => {
-    table.show(selectedSites(run))
-    unknown.hidden = range === undefined || !isTimed
-  })
+  follow(({ range }) => { unknown.hidden = range === undefined || !isTimed })
   const note = noteOf('Waits are', isTimed ? ['status'] : ['status', 'range'])
   return [heading(run), note, unknown, table.element]
 }
@@ -111,7 +108,7 @@ function failuresTable (run) {
   const day = (/** @type {unknown} */ ms) => clock(ms).slice(0, 8)
   const table = createTable({
     caption: `What failed${ofRun('in', run)}`,
-    rows: selectedFailures(run),
+    rows: () => selectedFailures(run),
     sorted: 1,
     empty: 'No failure in what is selected.',
     columns: [
@@ -132,7 +129,6 @@ function failuresTable (run) {
       }
     ]
   })
-  follow(() => table.show(selectedFailures(run)))
   const isTimed = run.failures.every(({ byBucket }) => byBucket !== undefined)
   return [heading(run), noteOf('Failures are', isTimed ? [] : ['range']), table.element]
 }
@@ -160,7 +156,7 @@ function blockersSection () {
 function blockersTable (run) {
   const table = createTable({
     caption: `Blockers${ofRun('of', run)}`,
-    rows: run.blockers,
+    rows: () => selectedBlockers(run),
     sorted: 3,
     columns: [
       textual('What ran', ({ name }) => name, {
@@ -181,7 +177,6 @@ function blockersTable (run) {
     ]
   })
   if (run === runs[0]) tables.blockers = table
-  follow(() => table.show(selectedBlockers(run)))
   const isTimed = run.blockers.every(({ byBucket }) => byBucket !== undefined)
   const bounds = run.blockers.some(({ known }) => known === 'delays') && h('p', { class: 'note' },
     '≥: known only by the delays that it caused; no blocking callback of it was recorded.')
@@ -247,14 +242,13 @@ const started = figure('Started (UTC)', ({ startUnixMs }) => startUnixMs, clock,
 function requestsSection (id, title, rows, maxRows, columns) {
   if (rows.length === 0) return undefined
   const nameOf = (/** @type {Digest} */ { name }) => name
-  const request = textual('Request', nameOf, { class: 'route', cell: requestCell })
-  const table = createTable({ caption: title, rows, sorted: 1, maxRows, columns: [request, ...columns] })
+  const withName = [textual('Request', nameOf, { class: 'route', cell: requestCell }), ...columns]
+  const select = () => selectedRequests(rows)
+  const table = createTable({ caption: title, rows: select, sorted: 1, maxRows, columns: withName })
   const note = h('p', { class: 'note unfiltered' })
   follow(() => {
-    const selected = selectedRequests(rows)
-    table.show(selected)
     note.hidden = !isActive()
-    note.textContent = `${count(selected.length)} of the ${count(rows.length)} on this page.`
+    note.textContent = `${count(select().length)} of the ${count(rows.length)} on this page.`
   })
   return section(id, title, heading(runs[0]), note, table.element)
 }

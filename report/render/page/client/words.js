@@ -1,6 +1,6 @@
 'use strict'
 
-// Words for Node's types of resources and longstack's subsystems, for sites and for what ended a wait.
+// Words for Node's types of resources, for sites and for what ended a wait.
 
 const { foreign, h, link } = require('./dom')
 const { plural, time } = require('./format')
@@ -8,7 +8,7 @@ const { shortFrame } = require('../../../../lib/text')
 
 /** @typedef {{ at?: string, callers?: string[], until?: string, label?: string }} Place */
 
-/** Types and subsystems by what they are called. @type {Record<string, string>} */
+/** Node's types of resources by what their callbacks bring. @type {Record<string, string>} */
 const typesByWord = {
   'HTTP request': 'HTTPINCOMINGMESSAGE',
   'HTTP response of a peer': 'HTTPCLIENTREQUEST UNDICI_REQUEST',
@@ -19,51 +19,30 @@ const typesByWord = {
   'TCP connection accepted': 'TCPSERVERWRAP',
   'data on a pipe': 'PIPEWRAP',
   'pipe connect': 'PIPECONNECTWRAP',
-  'pipe connection accepted': 'PIPESERVERWRAP',
   'data on a TLS connection': 'TLSWRAP',
-  'UDP message': 'UDPWRAP',
-  'UDP message sent': 'UDPSENDWRAP',
+  'UDP message': 'UDPWRAP UDPSENDWRAP',
   'data written': 'WRITEWRAP',
   'end of a connection': 'SHUTDOWNWRAP',
-  terminal: 'TTYWRAP',
-  'name lookup': 'GETADDRINFOREQWRAP GETNAMEINFOREQWRAP',
-  'DNS query': 'QUERYWRAP',
+  'name lookup': 'GETADDRINFOREQWRAP GETNAMEINFOREQWRAP QUERYWRAP',
   'file system call': 'FSREQCALLBACK FSREQPROMISE',
-  'file watcher': 'FSEVENTWRAP STATWATCHER',
   file: 'FILEHANDLE',
   timer: 'Timeout',
-  setImmediate: 'Immediate IMMEDIATE',
-  'process.nextTick': 'TickObject TICK',
+  setImmediate: 'Immediate',
+  'process.nextTick': 'TickObject',
   queueMicrotask: 'Microtask',
   promise: 'PROMISE',
   compression: 'ZLIB',
-  'hash of a password': 'PBKDF2REQUEST SCRYPTREQUEST',
-  hash: 'HASHREQUEST',
+  hash: 'PBKDF2REQUEST SCRYPTREQUEST HASHREQUEST',
   'random bytes': 'RANDOMBYTESREQUEST',
   'child process': 'PROCESSWRAP',
-  signal: 'SIGNALWRAP',
   'worker thread': 'WORKER',
-  'message of a thread': 'MESSAGEPORT',
-  pipes: 'PIPE',
-  'name lookups': 'DNS',
-  files: 'FS',
-  timers: 'TIMER',
-  cryptography: 'CRYPTO',
-  'child processes': 'PROCESS',
-  messages: 'MESSAGE',
-  'not known': 'unknown'
+  'message of a thread': 'MESSAGEPORT'
 }
 const words = new Map(Object.entries(typesByWord).flatMap(([word, types]) =>
   types.split(' ').map((type) => [type, word])))
 
-/** @param {string} type */
-const wordOf = (type) => words.get(type) ?? type
-
 /** Puts a type in words, with its raw name as a title. @param {string} type */
-function typeInWords (type) {
-  const word = wordOf(type === '' ? 'unknown' : type)
-  return foreign(word, { title: word === type ? undefined : type || undefined })
-}
+const typeInWords = (type) => foreign(words.get(type) ?? type, { title: type })
 
 /** Returns what ended a wait, or was waited for. @param {Place} place */
 const endOf = ({ until, label }) => until ?? label
@@ -107,4 +86,4 @@ function waitText (wait) {
   return [frame && shortFrame(frame), length, until && `until ${until}`].filter(Boolean).join(' · ')
 }
 
-module.exports = { callersOf, endOf, framesOf, shortCode, siteName, typeInWords, waitText, wordOf }
+module.exports = { callersOf, endOf, framesOf, shortCode, siteName, typeInWords, waitText }
