@@ -93,9 +93,8 @@ test('sampled lines count as often as they weigh', async (t) => {
   t.is(model.tree.ms, 220)
 })
 
-test('files without critical paths: time without a site, and what older files call idle', async (t) => {
-  const { idleSplit } = require('../helpers/span-files')
-  const attributes = idleSplit({ run: 4, delayed: 1, idle: 5 })
+test('files without critical paths: time without a site', async (t) => {
+  const { 'longstack.waits': waits, ...attributes } = split({ run: 4, delayed: 1, waited: 5 })
   const { model } = await report([file(t, [span({ ms: 10, attributes })])])
   t.deepEqual(outline(model.tree).slice(2), ['    unknown waited 5 1', '    ran ran 4 1', '    delayed by others delayed 1 0'])
   t.deepEqual(model.routes[0].sites, [])
