@@ -242,6 +242,7 @@ test('requests have the names that a framework reported later, where that is cer
   const cheap = model.routes.find((/** @type {any} */ { name }) => name === 'GET /cheap')
   t.is(cheap.sites[0].until, 'GET /users/:id of another request')
   t.like(model.routes.find((/** @type {any} */ { name }) => name === 'GET /users/:id'), { count: 2, open: 1 })
+  t.is(model.open[0].name, 'GET /users/:id')
 
   const ambiguous = await report([file(t, [victim, named('7'), named('8', 'GET /users/:name')])])
   t.is(ambiguous.model.blockers[0].name, 'GET /users/*')
