@@ -116,7 +116,8 @@ class Blockers {
     const group = this.#groupOf(frame, parentSpanId ?? OUTSIDE)
     if (group === undefined) return
     const ms = Number(attributes['longstack.blocked_ms'])
-    if (group.runs === 0) group.times = [this.#createTimes() ?? []].flat()
+    const times = group.runs === 0 ? this.#createTimes() : undefined
+    if (times !== undefined) group.times.push(times)
     group.runs++
     group.runMs += ms
     group.times[0]?.add(this.#axis.bucketOf(startMs), 1, ms)

@@ -143,18 +143,28 @@ function siteChanges (before, after, [first, second]) {
 
 /** Merges the sites of a route that are in one function. @param {Route} route @param {FileName} fileName */
 function mergedSites ({ sites, weighted }, fileName) {
-  /** @type {Map<string, MergedSite>} */
-  const functions = new Map()
-  for (const site of sites) {
-    const { at: frame, until, label = '', ms } = site
+  return merged(sites.map((worst) => {
+    const { at: frame, until, label = '', ms } = worst
     // The port of the other side may be another in each run.
     const unknown = `until ${(until ?? label).replace(/:\d+$/, '')}`
-    const key = frame === undefined ? unknown : functionOf(frame, fileName)
-    const existing = functions.get(key)
-    if (existing === undefined) functions.set(key, { key, ms: ms / weighted, worst: site })
-    else existing.ms += ms / weighted
+    return { key: frame === undefined ? unknown : functionOf(frame, fileName), ms: ms / weighted, worst }
+  }))
+}
+
+/**
+ * Adds up what has one key.
+ * @template T
+ * @param {Array<{ key: string, ms: number, worst: T }>} items worst first
+ */
+function merged (items) {
+  /** @type {Map<string, { key: string, ms: number, worst: T }>} */
+  const sums = new Map()
+  for (const item of items) {
+    const sum = sums.get(item.key)
+    if (sum === undefined) sums.set(item.key, item)
+    else sum.ms += item.ms
   }
-  return [...functions.values()]
+  return [...sums.values()]
 }
 
 /**
@@ -166,7 +176,7 @@ function mergedSites ({ sites, weighted }, fileName) {
 function blockerChanges (before, after, [first, second]) {
   const both = pairs(costsOf(before, first), costsOf(after, second), ({ key }) => key)
   const changes = both.map(([a, b]) => {
-    const { name, at: frame } = /** @type {{ blocker: Blocker }} */ (b ?? a).blocker
+    const { name, at: frame } = /** @type {{ worst: Blocker }} */ (b ?? a).worst
     const [beforeMs, afterMs] = [a?.ms ?? 0, b?.ms ?? 0]
     return { name, at: frame, beforeMs, afterMs, change: afterMs - beforeMs }
   })
@@ -177,21 +187,15 @@ function blockerChanges (before, after, [first, second]) {
  * Adds up what blocked by function, where that is known, worst first.
  * @param {Model} model
  * @param {FileName} fileName
- * @returns {Array<{ key: string, ms: number, blocker: Blocker }>}
+ * @returns {Array<{ key: string, ms: number, worst: Blocker }>}
  */
 function costsOf (model, fileName) {
   const requests = Math.max(1, requestsOf(model))
-  /** @type {Map<string, { key: string, ms: number, blocker: Blocker }>} */
-  const functions = new Map()
-  for (const blocker of model.blockers) {
-    if (blocker.at === undefined) continue
-    const key = functionOf(blocker.at, fileName)
-    const ms = Math.max(blocker.totalMs, blocker.delayedMs) / requests
-    const existing = functions.get(key)
-    if (existing === undefined) functions.set(key, { key, ms, blocker })
-    else existing.ms += ms
-  }
-  return [...functions.values()]
+  return merged(model.blockers.filter(({ at: frame }) => frame !== undefined).map((worst) => ({
+    key: functionOf(String(worst.at), fileName),
+    ms: Math.max(worst.totalMs, worst.delayedMs) / requests,
+    worst
+  })))
 }
 
 /** Counts the requests of servers, or all spans if there are none. @param {Model} model */

@@ -68,30 +68,26 @@ class Failures {
     const exceptions = list(record.events, MAX_EVENTS).filter((event) =>
       event?.name === 'exception' && isRecord(event.attributes))
     for (const { attributes, timeUnixNano } of exceptions) {
-      this.#count(span, route, inner, {
-        type: text(attributes['exception.type'], 100) ?? 'Error',
-        message: text(attributes['exception.message'], MAX_MESSAGE_CHARS) ?? '',
-        stack: text(attributes['exception.stacktrace'], MAX_STACK_CHARS),
-        unixMs: momentOf(timeUnixNano) ?? span.startMs + span.ms
-      })
+      const type = text(attributes['exception.type'], 100) ?? 'Error'
+      const stack = text(attributes['exception.stacktrace'], MAX_STACK_CHARS)
+      const unixMs = momentOf(timeUnixNano) ?? span.startMs + span.ms
+      this.#count(span, route, inner, { type, message: attributes['exception.message'], stack, unixMs })
     }
     if (exceptions.length > 0 || !failed) return
-    const type = span.attributes['error.type'] ?? span.attributes['http.response.status_code']
-    this.#count(span, route, inner, {
-      type: text(String(type ?? 'error'), 100) ?? '',
-      message: text(record.status?.message, MAX_MESSAGE_CHARS) ?? '',
-      stack: undefined,
-      unixMs: span.startMs + span.ms
-    })
+    const status = span.attributes['error.type'] ?? span.attributes['http.response.status_code'] ?? 'error'
+    const type = String(text(String(status), 100))
+    const unixMs = span.startMs + span.ms
+    this.#count(span, route, inner, { type, message: record.status?.message, stack: undefined, unixMs })
   }
 
   /**
    * @param {Span} span
    * @param {string} route
    * @param {Map<Group, string> | undefined} inner errors of spans inside, which are counted already
-   * @param {{ type: string, message: string, stack: string | undefined, unixMs: number }} failure
+   * @param {{ type: string, message: unknown, stack: string | undefined, unixMs: number }} failure
    */
-  #count (span, route, inner, { type, message, stack, unixMs }) {
+  #count (span, route, inner, { type, message: written, stack, unixMs }) {
+    const message = text(written, MAX_MESSAGE_CHARS) ?? ''
     const { weight, kind, traceId, spanId, parentSpanId, startMs } = span
     const frame = stack === undefined ? undefined : innermostOwnFrame(stack)
     const general = message.replace(VARIABLE, '*')
@@ -127,22 +123,19 @@ class Failures {
    * @param {string} route
    */
   #pass (spanId, group, route) {
-    const groups = this.#inner.get(spanId)
-    if (groups !== undefined) {
-      groups.set(group, route)
-      return
-    }
-    this.#inner.set(spanId, new Map([[group, route]]))
-    if (this.#inner.size <= MAX_INNER) return
-    this.#inner.delete(/** @type {string} */ (this.#inner.keys().next().value))
+    this.#inner.set(spanId, (this.#inner.get(spanId) ?? new Map()).set(group, route))
+    if (this.#inner.size > MAX_INNER) this.#inner.delete(String(this.#inner.keys().next().value))
   }
 
   /** @returns {Failure[]} most frequent first */
   list () {
     const sorted = [...this.#groups.values()].sort((a, b) => b.count - a.count)
     const axis = this.#axis.axis()
-    return sorted.slice(0, MAX_FAILURES).map(({ times, routes, ...facts }) =>
-      ({ ...facts, routes: byCount(routes), byBucket: sparse(axis, [times], 0) }))
+    return sorted.slice(0, MAX_FAILURES).map(({ times, routes, ...facts }) => ({
+      ...facts,
+      routes: [...routes].map(([name, count]) => ({ name, count })).sort((a, b) => b.count - a.count),
+      byBucket: sparse(axis, [times], 0)
+    }))
   }
 }
 
@@ -151,11 +144,6 @@ function addRoute ({ routes }, route, count) {
   const sum = (routes.get(route) ?? 0) + count
   if (sum <= 0) routes.delete(route)
   else if (routes.has(route) || routes.size < MAX_ROUTES) routes.set(route, sum)
-}
-
-/** @param {Map<string, number>} routes */
-function byCount (routes) {
-  return [...routes].map(([name, count]) => ({ name, count })).sort((a, b) => b.count - a.count)
 }
 
 /** @param {unknown} nanos @returns {number | undefined} ms since 1970 */

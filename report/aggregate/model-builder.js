@@ -143,30 +143,23 @@ class ModelBuilder {
 
   /** @param {number} openCount @param {boolean} isExact the tree of the slowest */
   #notes (openCount, isExact) {
-    const [others, delays] = [this.#routes.others, this.#blockers.omitted]
-    const notes = []
-    if (this.#sampledLines > 0) {
-      notes.push(`${this.#sampledLines} lines are sampled and stand for several spans each: counts, rates, ` +
-        'errors and quartiles are estimates for all of them.')
-    }
-    if (others > 0) {
-      notes.push(`More than ${MAX_ROUTES} names: ${others} spans are grouped as "(other names)".`)
-    }
-    if (openCount > MAX_OPEN) notes.push(`Only the ${MAX_OPEN} oldest of ${openCount} open spans are listed.`)
-    if (this.#open.omitted > 0) {
-      notes.push(`${this.#open.omitted} lines of open spans are omitted: too many to hold in memory.`)
-    }
-    if (!isExact) {
-      notes.push('The tree of the slowest 1 % lacks some of them: too many to hold in memory.')
-    }
     const { omittedPlaces, isSampled } = this.#routes.limited()
-    if (isSampled) notes.push('Quartiles of waits at sites with very many requests are those of a sample.')
-    if (omittedPlaces > 0) notes.push(`More than ${MAX_PLACES} sites: what came later is in "other sites".`)
-    if (this.#failures.omitted > 0) {
-      notes.push(`${this.#failures.omitted} errors are omitted: too many different ones.`)
-    }
-    if (delays > 0) notes.push(`${delays} delays are omitted: more than ${MAX_GROUPS} blockers.`)
-    return notes
+    const [sampled, open] = [this.#sampledLines, this.#open.omitted]
+    const [others, errors, delays] = [this.#routes.others, this.#failures.omitted, this.#blockers.omitted]
+    /** @type {Array<[boolean, string]>} */
+    const notes = [
+      [sampled > 0, `${sampled} lines are sampled and stand for several spans each: counts, ` +
+        'rates, errors and quartiles are estimates for all of them.'],
+      [others > 0, `More than ${MAX_ROUTES} names: ${others} spans are grouped as "(other names)".`],
+      [openCount > MAX_OPEN, `Only the ${MAX_OPEN} oldest of ${openCount} open spans are listed.`],
+      [open > 0, `${open} lines of open spans are omitted: too many to hold in memory.`],
+      [!isExact, 'The tree of the slowest 1 % lacks some of them: too many to hold in memory.'],
+      [isSampled, 'Quartiles of waits at sites with very many requests are those of a sample.'],
+      [omittedPlaces > 0, `More than ${MAX_PLACES} sites: what came later is in "other sites".`],
+      [errors > 0, `${errors} errors are omitted: too many different ones.`],
+      [delays > 0, `${delays} delays are omitted: more than ${MAX_GROUPS} blockers.`]
+    ]
+    return notes.filter(([isTrue]) => isTrue).map(([, note]) => note)
   }
 }
 
@@ -224,12 +217,7 @@ function hashOf ({ traceId, spanId }) {
 
 /** Reads eight hexadecimal digits of a text. @param {string} text @param {number} start */
 function wordAt (text, start) {
-  let word = 0
-  for (let i = start; i < start + 8; i++) {
-    const code = text.charCodeAt(i)
-    word = word << 4 | (code & 15) + (code >> 6) * 9 // letters are 0x41 and 0x61 and more
-  }
-  return word
+  return parseInt(text.slice(start, start + 8), 16)
 }
 
 module.exports = { ModelBuilder }

@@ -60,13 +60,17 @@ class PathTree {
       const last = path[path.length - 1]
       if (last.kind !== 'frame' || last.name !== frames[i]) path.push(childOf(last, frames[i], 'frame'))
     }
-    const add = (/** @type {string} */ name, /** @type {PathNode['kind']} */ kind, /** @type {number} */ ms,
-      /** @type {number} */ count, /** @type {number} */ figure) =>
+    const [ranName, ranKind] = place === BESIDE ? BESIDE_LEAF : RAN_LEAF
+    /** @type {Array<[name: string, kind: PathNode['kind'], ms: number, count: number, figure: number]>} */
+    const leaves = [
+      [until ?? label ?? 'unknown', 'waited', waited, waits, FIGURES.waited],
+      ['delayed by others', 'delayed', delayed, delays, FIGURES.delayed],
+      [ranName, ranKind, ran, callbacks, FIGURES.ran]
+    ]
+    for (const [name, kind, ms, count, figure] of leaves) {
+      if (ms <= 0) continue
       addLeaf(path, name, kind, { ms, count, examples, byBucket: sparse(this.#axis, [times], figure) })
-    if (waited > 0) add(until ?? label ?? 'unknown', 'waited', waited, waits, FIGURES.waited)
-    if (delayed > 0) add('delayed by others', 'delayed', delayed, delays, FIGURES.delayed)
-    const [name, kind] = place === BESIDE ? BESIDE_LEAF : RAN_LEAF
-    if (ran > 0) add(name, kind, ran, callbacks, FIGURES.ran)
+    }
   }
 
   /** @returns {PathNode} */

@@ -63,8 +63,12 @@ class Renames {
     return request === undefined ? until : endText({ request: this.nameOf(request) })
   }
 
-  /** Renames who delayed a span, and what ended its waits. @param {import('./digest').Digest} digest */
+  /**
+   * Renames a span that is open, who delayed it, and what ended its waits.
+   * @param {import('./digest').Digest} digest
+   */
   apply (digest) {
+    if (digest.end === 'open') digest.name = this.nameOf(digest.name)
     for (const delayer of digest.delayedBy) {
       if (delayer.name !== undefined) delayer.name = this.nameOf(delayer.name, delayer.spanId)
     }

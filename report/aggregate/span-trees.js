@@ -27,9 +27,7 @@ async function gatherTraces (model, names, sources, renames) {
   const trees = new Map(model.slowest.map(({ traceId }) => [traceId, new Map()]))
   const slowest = new Set(trees.keys())
   for (const traceId of examplesOf(model)) if (!slowest.has(traceId)) trees.set(traceId, new Map())
-  let count = 0
-  let exampleCount = 0
-  let omitted = 0
+  let [count, exampleCount, omitted] = [0, 0, 0]
   if (sources.isIncomplete) {
     model.notes.push('More than 32 MB came through a pipe: no trees of its slowest requests. Use a file.')
   }
@@ -38,24 +36,25 @@ async function gatherTraces (model, names, sources, renames) {
     wants: (line) => !line.startsWith(PREFIX) || trees.has(traceIdOf(line)),
     span (span) {
       const tree = trees.get(span.traceId)
-      if (tree === undefined) return
-      const previous = tree.get(span.spanId)
-      if (previous !== undefined) {
-        if (previous.end === 'open') tree.set(span.spanId, digest(span))
-      } else if (!slowest.has(span.traceId)) {
-        if (exampleCount++ < MAX_EXAMPLE_SPANS) tree.set(span.spanId, digest(span))
-      } else if (tree.size < MAX_TRACE_SPANS && count < MAX_SPANS) {
-        tree.set(span.spanId, digest(span))
-        count++
-      } else {
-        omitted++
-      }
+      const previous = tree?.get(span.spanId)
+      if (tree === undefined || (previous !== undefined && previous.end !== 'open')) return
+      const isExample = !slowest.has(span.traceId)
+      const isFull = isExample
+        ? exampleCount >= MAX_EXAMPLE_SPANS
+        : tree.size >= MAX_TRACE_SPANS || count >= MAX_SPANS
+      if (previous !== undefined || !isFull) tree.set(span.spanId, digest(span))
+      else if (!isExample) omitted++
+      if (previous !== undefined || isFull) return
+      if (isExample) exampleCount++
+      else count++
     }
   })
   if (omitted > 0) model.notes.push(`The trees of the slowest requests lack ${omitted} spans.`)
-  const traces = [...trees].filter(([, tree]) => tree.size > 0)
-  for (const [, tree] of traces) for (const span of tree.values()) renames.apply(span)
-  model.traces = Object.fromEntries(traces.map(([id, tree]) => [id, byStart([...tree.values()])]))
+  for (const [traceId, tree] of trees) {
+    if (tree.size === 0) continue
+    model.traces[traceId] = [...tree.values()].sort((a, b) => a.startUnixMs - b.startUnixMs)
+    for (const span of tree.values()) renames.apply(span)
+  }
 }
 
 /**
@@ -77,11 +76,6 @@ function examplesOf ({ failures, tree, slowTree }) {
 /** @param {string} line of longstack's, which begins with PREFIX */
 function traceIdOf (line) {
   return line.slice(PREFIX.length, PREFIX.length + TRACE_ID_CHARS)
-}
-
-/** @param {Digest[]} spans */
-function byStart (spans) {
-  return spans.sort((a, b) => a.startUnixMs - b.startUnixMs)
 }
 
 module.exports = { gatherTraces }

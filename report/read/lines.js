@@ -96,11 +96,7 @@ async function * decompressed (source) {
   if (first.done === true) return
   const whole = (async function * () {
     yield first.value
-    while (true) {
-      const next = await chunks.next()
-      if (next.done === true) return
-      yield next.value
-    }
+    yield * { [Symbol.asyncIterator]: () => chunks }
   })()
   const isGzip = first.value[0] === 0x1f && first.value[1] === 0x8b
   yield * isGzip ? pipeline(whole, createGunzip({ chunkSize: 1 << 18 }), new PassThrough(), () => {}) : whole

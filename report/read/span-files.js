@@ -3,14 +3,14 @@
 // Reads files of spans, line by line. Nothing of a line is kept beyond the call that handles it.
 
 const { Definitions } = require('./definitions')
-const { parseSpan, spansOfOtlp } = require('./span-line')
-const { isRecord } = require('./values')
-const { LineSplitter, decompressed } = require('./lines')
+const { LineSplitter, MAX_LINE_BYTES, decompressed } = require('./lines')
 const { open, stats } = require('./sources')
-const { SkippedLines } = require('./skipped-lines')
+const { parseSpan, reasons, spansOfOtlp } = require('./span-line')
 
 /**
  * @typedef {import('./span-line').Span} Span
+ * @typedef {import('./span-line').Reason} Reason
+ * @typedef {import('./lines').LineHandler} LineHandler
  *
  * @typedef {object} FileReport the content of a file
  * @property {string} name
@@ -28,6 +28,7 @@ const { SkippedLines } = require('./skipped-lines')
  */
 
 const HEAD_BYTES = 64
+const PENDING_CHARS = 1000
 
 /** @type {Record<string, string>} */
 const failures = {
@@ -69,15 +70,15 @@ async function readFiles (names, reading) {
  * @param {(bytes: number) => void} progress
  */
 async function readFile (name, report, reading, progress) {
-  const skipped = new SkippedLines(report)
-  const splitter = new LineSplitter(createHandler(report, skipped, reading))
+  const lines = new FileLines(report, reading)
+  const splitter = new LineSplitter(lines)
   let bytes = 0
   const source = counted((reading.source ?? open)(name), (length) => { bytes += length; progress(length) })
   try {
     for await (const chunk of decompressed(source)) splitter.push(chunk)
-    skipped.end(splitter.end())
+    lines.end(splitter.end())
   } catch (error) {
-    skipped.end(false)
+    lines.end(false)
     report.problems.push(failureOf(/** @type {NodeJS.ErrnoException} */ (error)))
     report.unreadable = true
     return
@@ -96,46 +97,96 @@ async function * counted (source, count) {
   }
 }
 
-/**
- * @param {FileReport} report
- * @param {SkippedLines} skipped
- * @param {Reading} reading
- * @returns {import('./lines').LineHandler}
- */
-function createHandler (report, skipped, { span: onSpan, intervals, wants }) {
-  const definitions = new Definitions()
-
+/** Handles the lines of a file: hands on its spans, counts what is none. @implements {LineHandler} */
+class FileLines {
+  #report
+  #reading
+  #definitions = new Definitions()
+  /** @type {Map<Reason, { count: number, first: number }>} */
+  #skipped = new Map()
   /**
-   * @param {any} record
-   * @param {number} number
-   * @param {number} size
+   * the latest line that is not JSON: it may be the last one, truncated
+   * @type {[string, number] | undefined}
    */
-  function handle (record, number, size) {
-    const span = parseSpan(definitions.resolve(record), size)
-    if (typeof span === 'string') return skipped.add(span, number)
-    if (span.intervals) return intervals?.(span)
-    report.spans++
-    onSpan(span, report)
+  #pending
+  #isBinary = false
+  #isOtlp = false
+
+  /** @param {FileReport} report @param {Reading} reading */
+  constructor (report, reading) {
+    this.#report = report
+    this.#reading = reading
   }
 
-  return {
-    line (bytes, start, end, number) {
-      const head = Math.min(end, start + HEAD_BYTES)
-      if (wants !== undefined && !wants(bytes.toString('utf8', start, head))) return
-      skipped.flush()
-      const line = bytes.toString('utf8', start, end)
-      const record = parse(line)
-      if (record === undefined) return skipped.addUnparsed(line, number)
-      if (definitions.add(record)) return
-      const isOtlp = isRecord(record) && Array.isArray(record.resourceSpans)
-      if (!isOtlp) return handle(record, number, line.length)
-      skipped.isOtlp = true
-      for (const span of spansOfOtlp(record)) handle(span, number, line.length)
-    },
-    overlong (number) {
-      skipped.flush()
-      skipped.addOverlong(number)
+  /** @type {LineHandler['line']} */
+  line (bytes, start, end, number) {
+    const head = Math.min(end, start + HEAD_BYTES)
+    if (this.#reading.wants?.(bytes.toString('utf8', start, head)) === false) return
+    this.#flush()
+    const line = bytes.toString('utf8', start, end)
+    const record = parse(line)
+    if (record === undefined) {
+      this.#pending = [line.slice(0, PENDING_CHARS), number]
+    } else if (!this.#definitions.add(record)) {
+      const isOtlp = Array.isArray(record?.resourceSpans)
+      this.#isOtlp ||= isOtlp
+      for (const span of isOtlp ? spansOfOtlp(record) : [record]) this.#handle(span, number, line.length)
     }
+  }
+
+  /** @param {any} record @param {number} number @param {number} size */
+  #handle (record, number, size) {
+    const span = parseSpan(this.#definitions.resolve(record), size)
+    if (typeof span === 'string') return this.#skip(span, number)
+    if (span.intervals) return this.#reading.intervals?.(span)
+    this.#report.spans++
+    this.#reading.span(span, this.#report)
+  }
+
+  /** @param {Reason} reason @param {number} number of the line */
+  #skip (reason, number) {
+    this.#report.skipped++
+    const entry = this.#skipped.get(reason)
+    if (entry === undefined) this.#skipped.set(reason, { count: 1, first: number })
+    else entry.count++
+  }
+
+  /** @param {number} number */
+  overlong (number) {
+    this.#flush()
+    this.#report.skipped++
+    this.#report.problems.push(`line ${number} skipped: longer than ${MAX_LINE_BYTES >> 20} MB`)
+  }
+
+  /** Counts the pending line, as another one follows. */
+  #flush () {
+    if (this.#pending === undefined) return
+    const [line, number] = this.#pending
+    this.#pending = undefined
+    if (number === 1 && /[\0\ufffd]/.test(line)) this.#isBinary = true
+    this.#skip('json', number)
+  }
+
+  /**
+   * Adds sentences on the lines to the file's report.
+   * @param {boolean} isUnterminated the last line has no end
+   */
+  end (isUnterminated) {
+    const { problems } = this.#report
+    if (isUnterminated && this.#pending?.[0].startsWith('{')) {
+      this.#report.skipped++
+      problems.push(`line ${this.#pending[1]} skipped: the last line is truncated`)
+      this.#pending = undefined
+    }
+    this.#flush()
+    for (const [reason, { count, first }] of this.#skipped) {
+      const lines = count === 1 ? `line ${first}` : `${count} lines skipped, the first is line ${first}`
+      problems.push(`${lines}${count === 1 ? ' skipped' : ''}: ${reasons[reason]}`)
+    }
+    const binary = this.#isBinary ? ': a binary file, or text in an encoding other than UTF-8' : ''
+    if (this.#report.spans === 0 && this.#report.skipped > 0) problems.push(`no spans found${binary}`)
+    if (!this.#isOtlp) return
+    problems.push("written by OpenTelemetry's file exporter: may lack what only longstack records")
   }
 }
 

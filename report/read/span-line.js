@@ -31,8 +31,8 @@ const OTLP_KINDS = ['INTERNAL', 'INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CON
 const OTLP_CODES = ['UNSET', 'OK', 'ERROR']
 const [Y2000, Y2200] = [946_684_800, 7_258_118_400] // in seconds
 const MAX_NAME_CHARS = 300
-const BY_SUBSYSTEM = /^(longstack\.(?:wait_ms|idle_until))\.(.+)$/s
-const JSON_ATTRIBUTES = /^longstack\.(delayed_by|delays|runs|waits|ran|wait_ms|idle_until|open_intervals)$/
+const BY_SUBSYSTEM = /^(longstack\.wait_ms)\.(.+)$/s
+const JSON_ATTRIBUTES = /^longstack\.(delayed_by|delays|runs|waits|ran|wait_ms|open_intervals)$/
 
 /** Why a line is not a span. */
 const reasons = {

@@ -171,24 +171,12 @@ function barBetween (span, base, start, end, more) {
 }
 
 /**
- * Writes spans, and arrows from each to its children.
+ * Writes spans, and arrows from each to its children. One that begins before its parent, by another machine's
+ * clock, has none.
  * @param {Bar[]} bars in order
  * @returns {Generator<TraceEvent>}
  */
 function * spansWithArrows (bars) {
-  const arrows = childArrows(bars)
-  for (const bar of bars) {
-    yield slice(bar)
-    for (const { id, ph } of arrows.get(bar) ?? []) yield arrowEnd('child', id, ph, bar)
-  }
-}
-
-/**
- * Numbers the arrows to children. One that begins before its parent, by another machine's clock, has none.
- * @param {Bar[]} bars in order
- * @returns {Map<Bar, Array<{ id: number, ph: 's' | 'f' }>>}
- */
-function childArrows (bars) {
   /** @type {Map<Bar, Array<{ id: number, ph: 's' | 'f' }>>} */
   const ends = new Map(bars.map((bar) => [bar, []]))
   /** @type {Map<string, Bar>} */
@@ -202,7 +190,10 @@ function childArrows (bars) {
     ends.get(parent)?.push({ id: ++id, ph: 's' })
     ends.get(bar)?.push({ id, ph: 'f' })
   }
-  return ends
+  for (const [bar, arrows] of ends) {
+    yield slice(bar)
+    for (const { id, ph } of arrows) yield arrowEnd('child', id, ph, bar)
+  }
 }
 
 /**
@@ -212,22 +203,17 @@ function childArrows (bars) {
  * @returns {Generator<TraceEvent>}
  */
 function * runsWithArrows (runs, frameName) {
-  /** @type {Map<TraceSpan, { id: number, left: number }>} */
+  /** @type {Map<TraceSpan, { id: number, first: Bar, last: Bar }>} */
   const arrows = new Map()
-  for (const { span } of runs) {
-    const arrow = arrows.get(span)
-    if (arrow === undefined) arrows.set(span, { id: arrows.size + 1, left: 1 })
-    else arrow.left++
+  for (const run of runs) {
+    const { id, first } = arrows.get(run.span) ?? { id: arrows.size + 1, first: run }
+    arrows.set(run.span, { id, first, last: run })
   }
-  const started = new Set()
   for (const run of runs) {
     yield runSlice(run, frameName)
-    const arrow = /** @type {{ id: number, left: number }} */ (arrows.get(run.span))
-    const isLast = --arrow.left === 0
-    const isFirst = !started.has(arrow)
-    started.add(arrow)
-    if (isFirst && isLast) continue
-    yield arrowEnd('next run', arrow.id, isFirst ? 's' : isLast ? 'f' : 't', run)
+    const arrow = arrows.get(run.span)
+    if (arrow === undefined || arrow.first === arrow.last) continue
+    yield arrowEnd('next run', arrow.id, run === arrow.first ? 's' : run === arrow.last ? 'f' : 't', run)
   }
 }
 

@@ -63,17 +63,17 @@ function escaped (foreign, max) {
 
 /** @param {Model} model */
 function summary ({ files, compare, limits = [] }) {
-  const runs = [files, ...(compare === undefined ? [] : [compare.files])]
-  const counts = runs.map((list) => counted(list.reduce((sum, { spans }) => sum + spans, 0), 'span'))
-  const exceeded = limits.filter(({ state }) => state === 'exceeded').length
-  const unchecked = limits.filter(({ state }) => state === 'unchecked').length
+  const [before, after] = [files, compare?.files].map((list) =>
+    list && counted(list.reduce((sum, { spans }) => sum + spans, 0), 'span'))
+  const countOf = (/** @type {string} */ name) => limits.filter(({ state }) => state === name).length
+  const [exceeded, unchecked] = [countOf('exceeded'), countOf('unchecked')]
   const outcome = [
-    ...(exceeded > 0 ? [`**${counted(exceeded, 'limit')} exceeded**`] : []),
-    ...(exceeded === 0 && limits.length > 0 ? ['no limit exceeded'] : []),
-    ...(unchecked > 0 ? [`${grouped(unchecked)} not checked`] : [])
-  ].join(', ')
-  const title = `### longstack report${outcome === '' ? '' : `: ${outcome}`}`
-  return `${title}\n\n${counts.join(' before, ')}${counts.length > 1 ? ' after' : ''}`
+    exceeded > 0 ? `**${counted(exceeded, 'limit')} exceeded**` : '',
+    exceeded === 0 && limits.length > 0 ? 'no limit exceeded' : '',
+    unchecked > 0 ? `${grouped(unchecked)} not checked` : ''
+  ].filter(Boolean).join(', ')
+  const spans = after === undefined ? before : `${before} before, ${after} after`
+  return `### longstack report${outcome === '' ? '' : `: ${outcome}`}\n\n${spans}`
 }
 
 /** @param {Model} model */
@@ -86,9 +86,8 @@ function limitList ({ limits = [] }) {
 
 /** @param {Model} model */
 function verdictList ({ verdict }) {
-  const findings = verdict.slice(0, MAX_FINDINGS).map(({ sentence, advice }) =>
-    [escaped(sentence, MAX_SENTENCE), advice === '' ? '' : ` _${escaped(advice, MAX_SENTENCE)}_`].join(''))
-  return findings.map((text, i) => `${i + 1}. ${text}`).join('\n')
+  return verdict.slice(0, MAX_FINDINGS).map(({ sentence, advice }, i) =>
+    `${i + 1}. ${escaped(sentence, MAX_SENTENCE)} _${escaped(advice, MAX_SENTENCE)}_`).join('\n')
 }
 
 /** @param {Route[]} routes @param {number} top */
@@ -114,8 +113,7 @@ function siteTable (routes, frameName) {
     ...[escaped(route.name), escaped(frameName(frame)), escaped(until)],
     ...[percent(share), time(ms / route.weighted)]
   ])
-  if (rows.length === 0) return ''
-  return `**Worst waits**, per request\n\n${table(['Route', 'Site', 'Until', 'Share', 'Time'], rows)}`
+  return titled('Worst waits', ['Route', 'Site', 'Until', 'Share', 'Time'], rows)
 }
 
 /** @param {Changes} changes @param {number} top */

@@ -58,18 +58,11 @@ function head (profile, colours, width) {
 function partOf (node, kind) {
   if (node.kind === kind) return node
   if (node.kind === 'ran' || node.kind === 'waited') return undefined
-  const children = []
-  let ms = 0
-  let count = 0
-  for (const child of node.children) {
-    const part = partOf(child, kind)
-    if (part === undefined) continue
-    children.push(part)
-    ms += part.ms
-    count += part.count
-  }
-  const isRoute = node.kind === 'route'
-  return children.length === 0 ? undefined : { ...node, ms, count: isRoute ? node.count : count, children }
+  const children = node.children.map((child) => partOf(child, kind)).filter((part) => part !== undefined)
+  if (children.length === 0) return undefined
+  const [ms, count] = /** @type {const} */ (['ms', 'count']).map((key) =>
+    children.reduce((sum, child) => sum + child[key], 0))
+  return { ...node, ms, count: node.kind === 'route' ? node.count : count, children }
 }
 
 /** @param {Profile} profile @returns {string[][]} */

@@ -13,7 +13,6 @@ const { clean, escapeJson } = require('../../lib/text')
 
 const MAX_SPANS = 50_000 // viewers cannot handle more
 const MAX_BARS = 1_000_000 // spans and callbacks
-const MAX_TEXTS = 10_000
 const CHUNK_CHARS = 1 << 18
 
 /** @typedef {import('./chrome-trace').TraceSpan} TraceSpan */
@@ -28,7 +27,6 @@ const CHUNK_CHARS = 1 << 18
 async function writeTrace (names, output, options = {}) {
   /** @type {Map<string, TraceSpan>} */
   const spans = new Map()
-  const texts = new Map()
   let bars = 0
   let omitted = 0
   const files = await readFiles(names, {
@@ -40,7 +38,7 @@ async function writeTrace (names, output, options = {}) {
       if (previous === undefined && (spans.size >= MAX_SPANS || bars >= MAX_BARS)) {
         omitted++
       } else {
-        const traceSpan = traceSpanOf(span, texts)
+        const traceSpan = traceSpanOf(span)
         bars += 1 + traceSpan.runs.length
         spans.set(id, traceSpan)
       }
@@ -54,33 +52,17 @@ async function writeTrace (names, output, options = {}) {
 }
 
 /**
- * Returns what a trace has of a span.
+ * Returns what a trace has of a span: not the chains of its waits, which are in the report.
  * @param {import('../read/span-line').Span} span
- * @param {Map<string, string>} texts one for each different text that spans share
  * @returns {TraceSpan}
  */
-function traceSpanOf (span, texts) {
+function traceSpanOf (span) {
   const { resource } = span.record
   const pid = amount(resource?.['process.pid']) ?? 0
   const thread = amount(resource?.['longstack.thread']) ?? 0
   const whole = digest(span)
-  const runs = whole.runs.map(([start, ms, type]) =>
-    /** @type {[number, number, string]} */ ([start, ms, shared(type, texts)]))
-  const waits = whole.waits.map((wait) => ({
-    ...wait,
-    at: wait.at && shared(wait.at, texts),
-    until: wait.until && shared(wait.until, texts),
-    callers: [], // the trace of a request is no place for its chains: they are in the report
-    on: []
-  }))
-  return { ...whole, runs, waits, pid, thread }
-}
-
-/** @param {string} text @param {Map<string, string>} texts */
-function shared (text, texts) {
-  const existing = texts.get(text)
-  if (existing === undefined && texts.size < MAX_TEXTS) texts.set(text, text)
-  return existing ?? text
+  const waits = whole.waits.map((wait) => ({ ...wait, callers: [], on: [] }))
+  return { ...whole, ran: [], waits, pid, thread }
 }
 
 /** @param {TraceSpan[]} spans */

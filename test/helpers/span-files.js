@@ -64,17 +64,6 @@ function split ({ run = 0, waited = 0, delayed = 0 }, wait = {}, waits = []) {
   }
 }
 
-/**
- * Makes the attributes of files that have idle time instead of a critical path.
- * @param {Partial<Record<'run' | 'waited' | 'delayed' | 'idle', number>>} parts
- * @param {Record<string, number>} [wait] what was pending
- * @param {Record<string, number>} [idleUntil]
- */
-function idleSplit ({ idle = 0, ...parts }, wait = {}, idleUntil) {
-  const { 'longstack.waits': waits, ...attributes } = split(parts, wait)
-  return { ...attributes, 'longstack.idle_ms': idle, ...(idleUntil && { 'longstack.idle_until': idleUntil }) }
-}
-
 /** @param {import('ava').ExecutionContext} t */
 function folder (t) {
   const made = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-report-'))
@@ -109,4 +98,4 @@ async function report (args, options) {
   return { model: stdout === '' ? undefined : JSON.parse(stdout), stderr, code, stdout }
 }
 
-module.exports = { span, split, idleSplit, folder, file, lines, longstack, report, nanos, main, START }
+module.exports = { span, split, folder, file, lines, longstack, report, nanos, main, START }

@@ -8,7 +8,7 @@ const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')
 const path = require('node:path')
 const zlib = require('node:zlib')
-const { file, folder, idleSplit, lines, longstack, main, nanos, report, span, split } = require('../helpers/span-files')
+const { file, folder, lines, longstack, main, nanos, report, span, split } = require('../helpers/span-files')
 const { root } = require('../helpers/run')
 
 const three = () => [span({ ms: 1 }), span({ ms: 2, at: 10 }), span({ ms: 3, at: 20 })]
@@ -110,7 +110,7 @@ for (const [reason, wrong] of Object.entries(WRONG)) {
 
 test('invalid attributes count as absent', async (t) => {
   const odd = {
-    ...{ 'longstack.run_ms': '5', 'longstack.waited_ms': -1, 'longstack.delayed_ms': null, 'longstack.idle_ms': 1e300 },
+    ...{ 'longstack.run_ms': '5', 'longstack.waited_ms': -1, 'longstack.delayed_ms': null },
     'longstack.wait_ms': [1],
     'longstack.delayed_by': { length: 1e9 }
   }
@@ -232,26 +232,6 @@ test('standard input and pipes are read, their traces too', async (t) => {
     t.deepEqual(Object.values(model.traces).flat().map((/** @type {any} */ { name }) => name).sort(), ['GET /', 'work'])
   }
   t.is(fromStdin.model.files[0].name, 'standard input')
-})
-
-test('idle time of older files counts as waited, for what ended it where that is known', async (t) => {
-  const old = [
-    idleSplit({ run: 1, waited: 2, idle: 7 }, { TIMER: 2 }, { TCP: 4, TIMER: 2 }),
-    idleSplit({ run: 1, waited: 2, idle: 7 }, { TIMER: 2 }),
-    idleSplit({ run: 1, waited: 2, idle: 7 }, {}, { TCP: 100, FS: 100 })
-  ]
-  const spans = old.map((attributes, i) => span({ ms: 10, name: `GET /${i}`, attributes }))
-  const { model, code } = await report([file(t, spans)])
-  t.is(code, 0)
-  const splits = model.slowest.map((/** @type {any} */ { name, split }) => [name, split])
-  t.deepEqual(Object.fromEntries(splits), {
-    'GET /0': { run: 1, waited: 9, delayed: 0, wait: { TIMER: 4, TCP: 4, unknown: 1 } },
-    'GET /1': { run: 1, waited: 9, delayed: 0, wait: { TIMER: 2, unknown: 7 } },
-    'GET /2': { run: 1, waited: 9, delayed: 0, wait: { TCP: 7, FS: 0 } }
-  })
-  t.true(model.slowest.every((/** @type {any} */ { waits }) => waits.length === 0))
-  const { stdout } = await longstack(['report', '--full', file(t, [spans[0]])], { env: { COLUMNS: '120' } })
-  t.regex(stdout, /run 1\.00 ms · wait 9\.00 ms \(TIMER 4\.00 ms, TCP 4\.00 ms, unknown 1\.00 ms\) · delayed 0 µs$/m)
 })
 
 test("what OpenTelemetry's file exporter writes is read", async (t) => {

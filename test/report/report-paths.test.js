@@ -93,9 +93,8 @@ test('sampled lines count as often as they weigh', async (t) => {
   t.is(model.tree.ms, 220)
 })
 
-test('files without critical paths: time without a site, and what older files call idle', async (t) => {
-  const { idleSplit } = require('../helpers/span-files')
-  const attributes = idleSplit({ run: 4, delayed: 1, idle: 5 })
+test('files without critical paths: time without a site', async (t) => {
+  const { 'longstack.waits': waits, ...attributes } = split({ run: 4, delayed: 1, waited: 5 })
   const { model } = await report([file(t, [span({ ms: 10, attributes })])])
   t.deepEqual(outline(model.tree).slice(2), ['    unknown waited 5 1', '    ran ran 4 1', '    delayed by others delayed 1 0'])
   t.deepEqual(model.routes[0].sites, [])
@@ -243,6 +242,7 @@ test('requests have the names that a framework reported later, where that is cer
   const cheap = model.routes.find((/** @type {any} */ { name }) => name === 'GET /cheap')
   t.is(cheap.sites[0].until, 'GET /users/:id of another request')
   t.like(model.routes.find((/** @type {any} */ { name }) => name === 'GET /users/:id'), { count: 2, open: 1 })
+  t.is(model.open[0].name, 'GET /users/:id')
 
   const ambiguous = await report([file(t, [victim, named('7'), named('8', 'GET /users/:name')])])
   t.is(ambiguous.model.blockers[0].name, 'GET /users/*')
