@@ -28,7 +28,7 @@ async function install () {
   const chain = state.refs.runnerChain
   /** by the titles of tests @type {Map<string, Mark>} */
   const marks = new Map()
-  const file = gate.beginFile(`file ${path.relative(process.cwd(), fileOf(chain))}`)
+  const file = gate.beginFile(fileOf(chain))
   let isDeclared = false
   let hasAfterHooks = false
 
@@ -42,13 +42,9 @@ async function install () {
         const title = t.title.slice(`${TITLE} for `.length)
         const mark = marks.get(title)
         marks.delete(title)
-        const text = mark && await gate.end(mark, { later: hasAfterHooks })
-        if (text !== undefined) throw gate.error(text)
+        if (mark !== undefined) await gate.end(mark, { later: hasAfterHooks })
       })
-      chain.serial.after.always(TITLE, async (/** @type {ExecutionContext} */ t) => {
-        const text = await gate.endFile(file)
-        if (text !== undefined) throw gate.error(text)
-      })
+      chain.serial.after.always(TITLE, () => gate.endFile(file))
     })
   }
 
@@ -102,12 +98,12 @@ function wrapImplementation (args, wrap) {
   return copy
 }
 
-/** @param {any} chain Ava's @returns {string} the test file */
+/** @param {any} chain Ava's @returns {string | undefined} the test file */
 function fileOf (chain) {
   try {
     return new URL(chain.meta.file).pathname
   } catch {
-    return 'of the test'
+    return undefined
   }
 }
 

@@ -3,6 +3,7 @@
 // The leak gate of the plug-ins for test runners: what a test, or a file of tests, opened and left open. A
 // runner runs it in the copy of longstack that traces (shared.js), whatever realm the tests are in.
 
+const path = require('node:path')
 const { startQuery } = require('../context/clock')
 const guard = require('../context/guard')
 const { createLeakError } = require('../handles/leak-error')
@@ -35,17 +36,15 @@ const { runnerOf } = require('../stacks/test-runners')
  * @typedef {object} Gate
  * @property {Mode} mode
  * @property {(name: string) => Mark} begin a test begins, before its own hooks
- * @property {(mark: Mark, options?: EndOptions) => Promise<string | undefined>} end a test is over, its own
- *   hooks included: resolves with what it left open, as text
+ * @property {(mark: Mark, options?: EndOptions) => Promise<void>} end a test is over, its own hooks included:
+ *   rejects with what it left open
  * @property {(mark: Mark) => void} retried the runner has dropped the failure of a test, which it tries
  *   again: what that attempt left open counts at the end of the file
- * @property {(name: string) => Mark} beginFile a file begins, before its hooks
- * @property {(mark: Mark) => Promise<string | undefined>} endFile a file is over, its hooks included:
- *   resolves with what it left open and no test was blamed for. What was left open then keeps the process
- *   alive no longer
+ * @property {(file?: string) => Mark} beginFile a file begins, before its hooks
+ * @property {(mark: Mark) => Promise<void>} endFile a file is over, its hooks included: rejects with what it
+ *   left open and no test was blamed for. What was left open then keeps the process alive no longer
  * @property {<T>(mark: Mark, fn: () => T) => T} run runs a test that is one of several at a time: only what
  *   descends from there is its own
- * @property {(text: string) => Error & { code: string }} error what a plug-in raises
  */
 
 // Captured before a program replaces them by fake ones.
@@ -128,21 +127,23 @@ function createGate () {
   return {
     mode,
     begin,
-    beginFile: begin,
+
+    beginFile (file) {
+      return begin(file === undefined ? 'a test file' : `file ${path.relative(process.cwd(), file)}`)
+    },
 
     async end (mark, { later = false, isShared = false } = {}) {
-      if (mode !== 'test') return undefined
+      if (mode !== 'test') return
       const owner = `test '${mark.name}'`
       if (!later) {
         const leaks = await lastingLeaks(mark)
         if (leaks.length > 0) blamed.set(mark, leaks)
-        return report(leaks, ({ handle }) => suspects.get(handle ?? mark) ?? owner)
+        return raise(report(leaks, ({ handle }) => suspects.get(handle ?? mark) ?? owner))
       }
       for (const { handle, context } of leaksSince(mark)) {
         if (handle === undefined || suspects.has(handle)) continue
         suspects.set(handle, isShared ? declaredTest(context) ?? owner : owner)
       }
-      return undefined
     },
 
     retried (mark) {
@@ -154,11 +155,11 @@ function createGate () {
     },
 
     async endFile (mark) {
-      if (mode === 'off') return undefined
+      if (mode === 'off') return
       const leaks = await lastingLeaks(mark)
       const text = report(leaks, ({ handle }) => suspects.get(handle ?? mark) ?? mark.name)
       if (leftOpen.length > 0) release(mark)
-      return text
+      raise(text)
     },
 
     run (mark, fn) {
@@ -166,14 +167,16 @@ function createGate () {
       const resource = new AsyncResource('Test')
       mark.asyncId = resource.asyncId()
       return resource.runInAsyncScope(fn)
-    },
-
-    error (text) {
-      const error = createLeakError(text, [], createGate)
-      error.stack = `Error: ${text}` // where the plug-in raises it does not matter
-      return error
     }
   }
+}
+
+/** @param {string | undefined} text what was left open @throws {Error & { code: string }} */
+function raise (text) {
+  if (text === undefined) return
+  const error = createLeakError(text, [], createGate)
+  error.stack = `Error: ${text}` // where the gate raises it does not matter
+  throw error
 }
 
 /**

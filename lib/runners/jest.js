@@ -3,8 +3,6 @@
 // setupFilesAfterEnv: ['longstack/jest']: hooks of each test file that have the leak gate judge its tests and
 // itself. It runs in the realm of the test file, the gate in the main one: fake timers do not stop it.
 
-const path = require('node:path')
-
 require('../register')
 const { shared } = require('../start')
 
@@ -39,11 +37,6 @@ function circus () {
   return key === undefined ? undefined : /** @type {any} */ (globalThis)[key]
 }
 
-/** @param {string | undefined} text @throws {Error} */
-function fail (text) {
-  if (text !== undefined) throw gate.error(text)
-}
-
 /** Whether a hook of the program comes after the test, and may close what it left. @param {Block} block */
 function hasAfterAll (block) {
   for (let outer = /** @type {Block | undefined} */ (block); outer !== undefined; outer = outer.parent) {
@@ -64,14 +57,14 @@ function watchConcurrent (block) {
     child.fn = async (/** @type {unknown[]} */ ...args) => {
       const mark = gate.begin(child.name)
       const result = await gate.run(mark, () => fn(...args))
-      fail(await gate.end(mark, { later: hasAfterAll(child.parent) }))
+      await gate.end(mark, { later: hasAfterAll(child.parent) })
       return result
     }
   }
 }
 
 function addHooks () {
-  const file = gate.beginFile(`file ${path.relative(process.cwd(), expect.getState().testPath)}`)
+  const file = gate.beginFile(expect.getState().testPath)
   const state = circus()
 
   const hooks = {
@@ -90,11 +83,9 @@ function addHooks () {
       current = undefined
       if (mark === undefined) return
       const test = state?.currentlyRunningTest
-      fail(await gate.end(mark, { later: test ? hasAfterAll(test.parent) : false }))
+      await gate.end(mark, { later: test ? hasAfterAll(test.parent) : false })
     },
-    async endFile () {
-      fail(await gate.endFile(file))
-    }
+    endFile: () => gate.endFile(file)
   }
   for (const hook of Object.values(hooks)) own.add(hook)
   beforeAll(hooks.start, HOOK_MS)

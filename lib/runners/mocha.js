@@ -4,8 +4,6 @@
 // fails by its hook's `this.test.error`, which goes on with the next test; an error that a root hook throws
 // would end the run (Runner.prototype.hook, mocha's lib/runner.js).
 
-const path = require('node:path')
-
 require('../register')
 const { shared } = require('../start')
 
@@ -36,7 +34,7 @@ const gate = shared.createGate()
 /** hooks of this file, which close nothing @type {WeakSet<Function>} */
 const own = new WeakSet()
 /** all files of a run, from when they are loaded */
-let run = gate.beginFile('a test file')
+let run = gate.beginFile()
 /** @type {Mark | undefined} */
 let current
 
@@ -63,12 +61,12 @@ function watchFile (suites) {
   if (file === undefined) return
   /** @type {Mark | undefined} */
   let mark
-  suites[0].beforeAll(TITLE, ownHook(() => { mark = gate.beginFile(nameOf(file)) }))
+  suites[0].beforeAll(TITLE, ownHook(() => { mark = gate.beginFile(file) }))
   suites[0]._beforeAll.unshift(/** @type {Hook} */ (suites[0]._beforeAll.pop()))
   suites[suites.length - 1].afterAll(TITLE, ownHook(/** @this {HookContext} */ async function () {
     this.timeout(0)
     const { parent } = this.test
-    if (mark !== undefined && !canBeClosedAbove(parent)) fail(await gate.endFile(mark))
+    if (mark !== undefined && !canBeClosedAbove(parent)) await gate.endFile(mark)
   }))
 }
 
@@ -82,21 +80,16 @@ const afterEach = ownHook(/** @this {HookContext} */ async function () {
   if (mark === undefined) return
   current = undefined
   const { parent } = this.currentTest
-  const text = await gate.end(mark, { later: hasAfterHook(parent) || canBeClosedAbove(parent) })
-  if (text !== undefined) this.test.error(gate.error(text))
+  const later = hasAfterHook(parent) || canBeClosedAbove(parent)
+  await gate.end(mark, { later }).catch((error) => this.test.error(error))
 })
 
 const afterAll = ownHook(/** @this {HookContext} */ async function () {
   this.timeout(0)
-  const text = await gate.endFile(run)
-  run = gate.beginFile('a test file')
-  fail(text)
+  const mark = run
+  run = gate.beginFile()
+  await gate.endFile(mark)
 })
-
-/** @param {string | undefined} text @throws {Error} */
-function fail (text) {
-  if (text !== undefined) throw gate.error(text)
-}
 
 /** Whether a hook of the program comes after all tests of a suite. @param {Suite} suite */
 function hasAfterHook (suite) {
@@ -107,11 +100,6 @@ function hasAfterHook (suite) {
 function canBeClosedAbove ({ parent }) {
   for (let suite = parent; suite !== undefined; suite = suite.parent) if (hasAfterHook(suite)) return true
   return false
-}
-
-/** @param {string} file */
-function nameOf (file) {
-  return `file ${path.relative(process.cwd(), file)}`
 }
 
 const mochaHooks = gate.mode === 'off' ? {} : { beforeAll, beforeEach, afterEach, afterAll }

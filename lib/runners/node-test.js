@@ -6,7 +6,6 @@
 
 const { AsyncResource } = require('node:async_hooks')
 const { syncBuiltinESMExports } = require('node:module')
-const path = require('node:path')
 const { isMainThread } = require('node:worker_threads')
 
 require('../register')
@@ -40,7 +39,7 @@ function install () {
   const { after, afterEach, beforeEach } = nodeTest
   /** outside of any test, for hooks of the root */
   const outside = new AsyncResource('longstack')
-  const file = gate.beginFile(fileName())
+  const file = gate.beginFile(process.argv[1])
   /** @type {WeakMap<TestContext, TestMark>} */
   const marks = new WeakMap()
   /** @type {Set<TestMark>} */
@@ -57,7 +56,7 @@ function install () {
   beforeEach((context) => {
     const test = /** @type {TestContext} */ (context)
     // The hooks that the file has at its top level are there now, and come before.
-    if (!isFileWatched) outside.runInAsyncScope(() => after(judgeFile))
+    if (!isFileWatched) outside.runInAsyncScope(() => after(() => gate.endFile(file)))
     isFileWatched = true
     const fullName = test.fullName ?? test.name
     const mark = { ...gate.begin(test.name), fullName, isConcurrent: false }
@@ -80,19 +79,8 @@ function install () {
     running.delete(mark)
     // Of a test that has failed node:test drops what hooks throw.
     const later = hasAfterHooks || test.passed === false || mark.isConcurrent
-    const text = await gate.end(mark, { later, isShared: mark.isConcurrent })
-    if (text !== undefined) throw gate.error(text)
+    await gate.end(mark, { later, isShared: mark.isConcurrent })
   }
-
-  async function judgeFile () {
-    const text = await gate.endFile(file)
-    if (text !== undefined) throw gate.error(text)
-  }
-}
-
-function fileName () {
-  const [, file] = process.argv
-  return file === undefined ? 'the test files' : `file ${path.relative(process.cwd(), file)}`
 }
 
 if (runsTests()) install()

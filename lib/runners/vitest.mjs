@@ -2,7 +2,6 @@
 // itself. The gate is loaded in the main realm, whichever pool runs the file.
 
 import { createRequire } from 'node:module'
-import path from 'node:path'
 // @ts-ignore Vitest resolves it to itself
 import * as vitest from 'vitest'
 
@@ -35,16 +34,6 @@ function nameOf (task) {
   return outer === '' ? task.name : `${outer} ${task.name}`
 }
 
-/** @param {string | undefined} text @throws {Error} */
-function fail (text) {
-  if (text !== undefined) throw gate.error(text)
-}
-
-/** Judges the file, at the end of its own hooks. */
-async function endFile () {
-  if (file !== undefined) fail(await gate.endFile(file))
-}
-
 /** Whether a hook of the program comes after the test, and may close what it left. @param {Task} task */
 function hasAfterAll (task) {
   const blocks = [task.file]
@@ -55,10 +44,8 @@ function hasAfterAll (task) {
   })
 }
 
-/** @type {import('./gate.js').Mark | undefined} */
-let file
 if (gate.mode !== 'off') {
-  file = gate.beginFile(`file ${path.relative(process.cwd(), expect.getState().testPath ?? '')}`)
+  const file = gate.beginFile(expect.getState().testPath)
 
   beforeEach((/** @type {{ task: Task }} */ { task }) => {
     if (task.concurrent) return
@@ -71,15 +58,15 @@ if (gate.mode !== 'off') {
   afterEach(async (/** @type {{ task: Task }} */ { task }) => {
     const mark = marks.get(task)
     marks.delete(task)
-    if (mark !== undefined) fail(await gate.end(mark, { later: hasAfterAll(task) }))
+    if (mark !== undefined) await gate.end(mark, { later: hasAfterAll(task) })
   }, HOOK_MS)
   if (aroundEach !== undefined) { // from Vitest 4.1 on
     aroundEach(async (/** @type {() => Promise<void>} */ runTest, /** @type {{ task: Task }} */ { task }) => {
       if (!task.concurrent) return await runTest()
       const mark = gate.begin(nameOf(task))
       await gate.run(mark, runTest)
-      fail(await gate.end(mark, { later: hasAfterAll(task) }))
+      await gate.end(mark, { later: hasAfterAll(task) })
     })
   }
-  afterAll(endFile, HOOK_MS)
+  afterAll(() => gate.endFile(file), HOOK_MS) // at the end of its own hooks
 }

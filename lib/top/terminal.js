@@ -10,7 +10,7 @@ const TAKE = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[2J'
 const RETURN = '\u001b[?7h\u001b[?25h\u001b[?1049l'
 const CLEAR = '\u001b[2J'
 const HOME = '\u001b[H'
-const ERASE_REST = '\u001b[K' // of a line: what is drawn over is not erased before, which would flicker
+const ERASE = '\u001b[K' // a line; after a text of the whole width it would take the last character
 const MIN_COLUMNS = 20
 const MIN_ROWS = 4
 /** @type {Record<string, number>} */
@@ -68,7 +68,7 @@ function takeTerminal ({ press, draw, end }) {
 
     /** @param {string[]} lines as many as there are rows, or the first ones of a screen that is empty */
     draw: (lines) => {
-      if (isTaken) stdout.write(`${HOME}${lines.map((line) => line + ERASE_REST).join('\r\n')}`)
+      if (isTaken) stdout.write(`${HOME}${lines.map((line) => ERASE + line).join('\r\n')}`)
     }
   }
 }
