@@ -249,7 +249,7 @@ function publicChain ({ hops, ...others }) {
 
 /** @param {import('../stacks/chain').PrintedHop[]} hops */
 function hopsOf (hops) {
-  return hops.map(({ lines, short, isFolded, isBehindRequest, ...hop }) => hop)
+  return hops.map(({ lines, short, isFolded, isRequest, isBehindRequest, ...hop }) => hop)
 }
 
 module.exports = { formatAnswer, formatOpened, jsonAnswer, titleOf, withHops }

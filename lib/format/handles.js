@@ -288,10 +288,9 @@ function writerLines (group) {
   return hops.length === 0 || isSameChain(hops, opened) ? [line] : [`${line}, by`, formatHops(hops)]
 }
 
-const requestTypes = /^HTTP(INCOMINGMESSAGE|2STREAM)$/
 /** @param {PrintedHop[]} hops @returns {string | undefined} the request of a server that they lead to */
 function requestOf (hops) {
-  const label = hops.find(({ type, label }) => requestTypes.test(type) && / \//.test(label))?.label
+  const label = hops.find(({ isRequest }) => isRequest)?.label
   return label && clean(label)
 }
 

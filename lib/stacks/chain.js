@@ -5,7 +5,7 @@
 
 const { queriedAt } = require('../context/clock')
 const { settings } = require('../settings')
-const { arrivedBy, isAccepted, moreTelling, nameByLater, namesRequest } = require('./labels')
+const { arrivedBy, isAccepted, labelOf, moreTelling, nameByLater, namesRequest } = require('./labels')
 const { foldLoops } = require('./loop-folding')
 const { importedHopsOf } = require('./passed-chain')
 const { PrintedAwaits } = require('./printed-awaits')
@@ -51,6 +51,7 @@ const { RunnerFolding, findLauncher, findRunner } = require('./test-runners')
  * @property {string[]} lines its frames, mapped
  * @property {string[]} [short] lines for people, as the option `hide` says; undefined: with internals, all is
  *   told, its type as well
+ * @property {boolean} [isRequest] its label is the name of a request that a server received
  * @property {boolean} [isBehindRequest] it led to the server of a request in the chain: not for people
  * @property {boolean} [isFolded] it stands for several hops of a test runner, and its line is all of it
  *
@@ -136,10 +137,11 @@ function createHop (context, frames, view, visible, origin, isTold) {
     asyncId: context.asyncId,
     triggerAsyncId: context.triggerAsyncId,
     type: context.type,
-    label: views.label(context, frames, view),
+    label: labelOf(context, frames),
     ageMs: ageOf(context),
     repeats: context.repeats,
     origin: origin ?? context.origin,
+    ...(namesRequest(context, frames) ? { isRequest: true } : undefined),
     ...views.print(view, visible, isTold)
   }
 }
@@ -189,7 +191,7 @@ const carriedRunnerOf = (hop) => findLauncher(hop.frames) ?? findRunner(hop.fram
 
 /** Marks what led to the server of a request. @param {PrintedHop[]} hops of one chain, newest first */
 function markedBehindRequest (hops) {
-  const request = hops.findIndex(namesRequest)
+  const request = hops.findIndex(({ isRequest }) => isRequest)
   if (request !== -1) for (const hop of hops.slice(request + 1)) hop.isBehindRequest = true
   return hops
 }

@@ -9,9 +9,7 @@ const { frameLines, insideModules, numberStart, splitFrames, withoutAlias } = re
 
 const MAX_FRAMES = 1500 // remembered by their text since the last time that there were so many
 const MAX_LINE = 1000 // characters of a line that is remembered
-const MAX_READ = 1 << 17 // characters of stacks that a reader remembers
-const STACK_BYTES = 160 // about, of an entry in a table, without its frames
-const FRAME_BYTES = 8 // in a stack
+const MAX_READ = 1 << 17 // characters of stacks that are remembered
 
 /**
  * @typedef {object} Frame shared by all that have its line: never changed
@@ -200,7 +198,7 @@ class Stack {
     this.id = 0
     /** @type {boolean | undefined} */
     this.hasProgramFrame = undefined
-    /** another one in a table, whose hash is the same @type {Stack | undefined} */
+    /** another one that has a number, whose hash is the same @type {Stack | undefined} */
     this.next = undefined
   }
 
@@ -216,67 +214,21 @@ function framesOf (text) {
   return text === '' ? [] : splitFrames(text).map(parseFrame).filter(isNotHook)
 }
 
-/** A table in which equal stacks are one. */
-class StackTable {
-  /** by the hash of their frames @type {Map<number, Stack>} */
-  #stacks = new Map()
-  size = 0
-  /** about; frames that stacks share count for the first one */
-  bytes = 0
+/** @type {RecentMap<Frame[]>} */
+const framesByText = new RecentMap(MAX_READ)
 
-  /** @param {Frame[]} frames @returns {Stack} */
-  intern (frames) {
-    const hash = hashOf(frames)
-    const first = this.#stacks.get(hash)
-    for (let stack = first; stack !== undefined; stack = stack.next) {
-      if (areEqual(stack.frames, frames)) return stack
-    }
-    const stack = new Stack(frames)
-    stack.next = first
-    this.#stacks.set(hash, stack)
-    this.size++
-    this.bytes += STACK_BYTES + frames.length * FRAME_BYTES
-    return stack
+/**
+ * Returns all frames in the text of an error's stack, newest first, those of awaiting functions included.
+ * @param {string} text
+ * @returns {Frame[]} shared: never changed
+ */
+function readFrames (text) {
+  let frames = framesByText.get(text, text.length)
+  if (frames === undefined) {
+    frames = framesOf(frameLines(text, true))
+    framesByText.set(text, frames, text.length)
   }
+  return frames
 }
 
-/** @param {Frame[]} frames @returns {number} an integer */
-function hashOf (frames) {
-  let hash = frames.length
-  for (const { text, lineNumber = 0, columnNumber = 0 } of frames) {
-    hash = Math.imul(hash ^ lineNumber, 0x9E3779B1) + columnNumber
-    hash = Math.imul(hash ^ hash >>> 15 ^ text.length, 0x85EBCA77)
-  }
-  return hash
-}
-
-/** @param {Frame[]} frames @param {Frame[]} others */
-function areEqual (frames, others) {
-  if (frames.length !== others.length) return false
-  for (let i = 0; i < frames.length; i++) {
-    if (frames[i] !== others[i] && frames[i].text !== others[i].text) return false
-  }
-  return true
-}
-
-/** Creates a reader that remembers the frames of stacks: most recur. */
-function createStackReader () {
-  /** @type {RecentMap<Frame[]>} */
-  const framesByText = new RecentMap(MAX_READ)
-
-  /**
-   * Returns all frames in the text of an error's stack, newest first, those of awaiting functions included.
-   * @param {string} text
-   * @returns {Frame[]} shared: never changed
-   */
-  return (text) => {
-    let frames = framesByText.get(text, text.length)
-    if (frames === undefined) {
-      frames = framesOf(frameLines(text, true))
-      framesByText.set(text, frames, text.length)
-    }
-    return frames
-  }
-}
-
-module.exports = { RecentMap, Stack, StackTable, parseFrame, createStackReader, isOwn }
+module.exports = { RecentMap, Stack, isOwn, parseFrame, readFrames }

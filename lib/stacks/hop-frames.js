@@ -123,7 +123,7 @@ function publicFrame ({ functionName, fileName, lineNumber, columnNumber, kind, 
 }
 
 /** Copies what the program may get of a hop. @param {PrintedHop} hop @returns {Hop} */
-function copyHop ({ lines, short, isFolded, isBehindRequest, frames, ...hop }) {
+function copyHop ({ lines, short, isFolded, isRequest, isBehindRequest, frames, ...hop }) {
   return { ...hop, frames: frames.map((frame) => ({ ...frame })) }
 }
 

@@ -122,16 +122,16 @@ function arrivedBy ({ type, parent, request }, frames) {
   return request ?? parent.request ?? 'HTTP/2 stream'
 }
 
-const requestTypes = new Set(['HTTPINCOMINGMESSAGE', 'HTTP2STREAM', 'TickObject'])
-
 /**
- * Whether a hop is that of a request that a server received, with its name: `GET /config`.
- * @param {{ type: string, label: string }} hop
+ * Whether the label of a step is the name of a request that a server received.
+ * @param {Context} context
+ * @param {Frame[]} frames
  */
-function namesRequest ({ type, label }) {
-  if (!requestTypes.has(type)) return false
-  const start = label[label.indexOf(' ') + 1]
-  return label.includes(' ') && (start === '/' || start === '*')
+function namesRequest (context, frames) {
+  const { type, parent, request } = context
+  if (type === 'HTTPINCOMINGMESSAGE') return request !== undefined
+  if (type === 'HTTP2SESSION' || (request ?? parent?.request) === undefined) return false
+  return arrivedBy(context, frames) !== undefined
 }
 
 /**

@@ -3,24 +3,31 @@
 // Stacks by number. Equal stacks are one, and no number is used twice, also after a reset.
 
 const { settings } = require('../settings')
-const { RecentMap, Stack, StackTable } = require('./frames')
+const { RecentMap, Stack } = require('./frames')
 
 const FIRST_NUMBER = 2 // the native engine has a meaning for those below
 const MAX_TEXTS = 1 << 18 // characters of V8's own texts that are remembered: most recur soon, or not at all
 const LINE_BYTES = 400 // about, of a frame with its texts
+const STACK_BYTES = 160 // about, of a stack without its frames
+const FRAME_BYTES = 8 // in a stack
 
-let table = new StackTable()
+/** @typedef {import('./frames').Frame} Frame */
+
+/** by the hash of their frames @type {Map<number, Stack>} */
+let stacksByHash = new Map()
 /** by number, from base on @type {Stack[]} */
 let stacks = []
 let base = FIRST_NUMBER
 /** by the text that V8 gave @type {RecentMap<number>} */
 let numbers = new RecentMap(MAX_TEXTS)
-/** frames that no stack before had @type {Set<import('./frames').Frame>} */
+/** frames that no stack before had @type {Set<Frame>} */
 let newFrames = new Set()
+/** about; frames that stacks share count for the first one */
+let stackBytes = 0
 let dropAll = () => {}
 
-const bytes = () => table.bytes + newFrames.size * LINE_BYTES
-const size = () => table.size
+const bytes = () => stackBytes + newFrames.size * LINE_BYTES
+const size = () => stacks.length
 
 /** @param {number} number @returns {Stack | undefined} */
 const get = (number) => stacks[number - base]
@@ -45,18 +52,53 @@ function internStack (lines) {
   if (bytes() > budget / 4) dropAll()
   const { frames } = new Stack(lines)
   const kept = internals ? frames : withoutBase(frames)
-  const stack = table.intern(kept)
-  if (stack.id === 0) {
-    for (const frame of kept) newFrames.add(frame)
-    stack.id = base + stacks.length
-    stacks.push(stack)
+  const { id } = findEqual(kept) ?? add(kept)
+  numbers.set(lines, id, lines.length)
+  return id
+}
+
+/** @param {Frame[]} frames @returns {Stack | undefined} */
+function findEqual (frames) {
+  let stack = stacksByHash.get(hashOf(frames))
+  while (stack !== undefined && !areEqual(stack.frames, frames)) stack = stack.next
+  return stack
+}
+
+/** @param {Frame[]} frames */
+function add (frames) {
+  const hash = hashOf(frames)
+  const stack = new Stack(frames)
+  stack.id = base + stacks.length
+  stack.next = stacksByHash.get(hash)
+  stacks.push(stack)
+  stacksByHash.set(hash, stack)
+  stackBytes += STACK_BYTES + frames.length * FRAME_BYTES
+  for (const frame of frames) newFrames.add(frame)
+  return stack
+}
+
+/** @param {Frame[]} frames @returns {number} an integer */
+function hashOf (frames) {
+  let hash = frames.length
+  for (const { text, lineNumber = 0, columnNumber = 0 } of frames) {
+    hash = Math.imul(hash ^ lineNumber, 0x9E3779B1) + columnNumber
+    hash = Math.imul(hash ^ hash >>> 15 ^ text.length, 0x85EBCA77)
   }
-  numbers.set(lines, stack.id, lines.length)
-  return stack.id
+  return hash
+}
+
+/** @param {Frame[]} frames @param {Frame[]} others */
+function areEqual (frames, others) {
+  if (frames.length !== others.length) return false
+  for (let i = 0; i < frames.length; i++) {
+    if (frames[i] !== others[i] && frames[i].text !== others[i].text) return false
+  }
+  return true
 }
 
 function reset () {
-  table = new StackTable()
+  stacksByHash = new Map()
+  stackBytes = 0
   numbers = new RecentMap(MAX_TEXTS)
   newFrames = new Set()
   base += stacks.length
@@ -66,7 +108,7 @@ function reset () {
 /**
  * Removes the frames by which the event loop called the program: they differ from time to time (a tick after
  * a timer, or one after a callback), and are no part of what the program did.
- * @param {import('./frames').Frame[]} frames
+ * @param {Frame[]} frames
  */
 function withoutBase (frames) {
   let end = frames.length

@@ -58,10 +58,11 @@ function encodeChain (hops, pid) {
 function encodeMessageChain (hops, threadId, parentId) {
   const texts = []
   let length = 0
-  for (const { type, label, repeats, origin, pid, lines, isFolded, ...passed } of withoutTurns(hops)) {
-    const ownId = origin === 'worker' ? parentId : threadId
-    const thread = pid === undefined ? passed.threadId ?? ownId : undefined
-    const text = stringify({ type, label, repeats, pid, threadId: thread, lines, isFolded })
+  for (const hop of withoutTurns(hops)) {
+    const { type, label, repeats, pid, lines, isFolded, isRequest } = hop
+    const ownId = hop.origin === 'worker' ? parentId : threadId
+    const thread = pid === undefined ? hop.threadId ?? ownId : undefined
+    const text = stringify({ type, label, repeats, pid, threadId: thread, lines, isFolded, isRequest })
     length += text.length + 1
     if (length > MAX_MESSAGE) break
     texts.push(text)
@@ -92,9 +93,8 @@ function decodeMessageChain (text) {
 }
 
 /** @param {PrintedHop} hop @param {number} pid */
-function plainHop (hop, pid) {
-  const { asyncId, triggerAsyncId, type, label, ageMs, repeats, lines, isFolded } = hop
-  return { asyncId, triggerAsyncId, type, label, ageMs, repeats, pid: hop.pid ?? pid, lines, isFolded }
+function plainHop ({ frames, short, origin, threadId, isBehindRequest, ...hop }, pid) {
+  return { ...hop, pid: hop.pid ?? pid }
 }
 
 /**
@@ -130,7 +130,8 @@ function readHop (hop) {
       : { origin: 'process', pid: numberOf(pid) }),
     frames: frameLines.map((/** @type {string} */ line) => publicFrame(parseFrame(line.slice(FRAME.length)))),
     lines: printed,
-    ...(hop.isFolded === true ? { isFolded: true } : undefined)
+    ...(hop.isFolded === true ? { isFolded: true } : undefined),
+    ...(hop.isRequest === true ? { isRequest: true } : undefined)
   }
 }
 

@@ -3,14 +3,12 @@
 // The stack of now, as frames.
 
 const { settings } = require('../settings')
-const { createStackReader } = require('./frames')
+const { readFrames } = require('./frames')
 const formatter = require('./formatter')
 const { mapFrame } = require('./source-maps')
 const { captureInto } = require('./trace-limit')
 
 const MORE_FRAMES = 10 // that are captured, since some are hidden
-
-const readFrames = createStackReader()
 
 /** @param {Function} above frames start below this function */
 function presentFrames (above) {

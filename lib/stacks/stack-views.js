@@ -3,9 +3,7 @@
 // What the options leave of a stack, mapped and formatted: computed once, and shared by all contexts that
 // have the stack.
 
-const { isProgram } = require('./api-names')
 const { formatFrames, publicFrame, shortLines } = require('./hop-frames')
-const { labelOf } = require('./labels')
 const { versionOfMaps } = require('./program-mapper')
 const { mapFrame, nodeMaps } = require('./source-maps')
 const { settings } = require('../settings')
@@ -17,7 +15,6 @@ const MAX_VIEWS = 500 // remembered
 const PRINT_KB = 96 // stack needed to print a stack for the first time: more than its source maps ensure
 
 /**
- * @typedef {import('../context/context').Context} Context
  * @typedef {import('../options').Options} Options
  * @typedef {import('./frames').Frame} Frame
  *
@@ -32,8 +29,6 @@ const PRINT_KB = 96 // stack needed to print a stack for the first time: more th
  * @property {Frame[]} visible but those of a runner that called the test
  * @property {number} version of the maps that it was printed with
  * @property {Printed | undefined} printed
- * @property {{ type: string, detail: string | undefined, awaited: boolean, label: string } | undefined}
- *   lastLabel
  */
 
 /** by the frames of a stack @type {WeakMap<Frame[], StackView>} */
@@ -50,7 +45,7 @@ function viewOf (frames) {
     const runner = internals ? undefined : findRunner(frames)
     const called = runner?.role === 'entry' ? frames.slice(0, runner.end) : frames
     const visible = called.filter((frame) => frame.kind !== 'own' && (internals || frame.kind !== 'core'))
-    view = { options, version, runner, visible, printed: undefined, lastLabel: undefined }
+    view = { options, version, runner, visible, printed: undefined }
     if (++count > MAX_VIEWS) {
       views = new WeakMap()
       count = 1
@@ -94,21 +89,7 @@ function copyOf (hop) {
   return { ...hop, short: shortLines(hop.lines.map(frameOfLine), hide, () => false) }
 }
 
-/** @param {Context} context @param {Frame[]} frames of its stack @param {StackView} view */
-function label (context, frames, view) {
-  // Without a frame of the program a label depends on the context's parent, too.
-  const isOfStack = context.origin !== 'early' && context.request === undefined && frames.some(isProgram)
-  if (!isOfStack) return labelOf(context, frames)
-  const { type, detail, awaited } = context
-  const { lastLabel } = view
-  const isSame = lastLabel?.type === type && lastLabel.detail === detail && lastLabel.awaited === awaited
-  if (isSame) return lastLabel.label
-  const label = labelOf(context, frames)
-  view.lastLabel = { type, detail, awaited, label }
-  return label
-}
-
 /** @param {string} line */
 const frameOfLine = (line) => parseFrame(line.slice('    at '.length))
 
-module.exports = { copyOf, label, print, viewOf }
+module.exports = { copyOf, print, viewOf }

@@ -1,7 +1,8 @@
 'use strict'
 
 // Error.stackTraceLimit belongs to the program. It is set for the moment of one capture and restored as it
-// was, also where it was deleted, is no number, or cannot be written; an accessor is never called.
+// was, also where it was deleted, is no number, or is an accessor, which is never called. Where it cannot be
+// set (--frozen-intrinsics), the present limit applies, and the program's frames may lie beyond it.
 
 const guard = require('../context/guard')
 
@@ -9,21 +10,26 @@ const { captureStackTrace } = Error
 const { getOwnPropertyDescriptor } = Object
 const { defineProperty, deleteProperty } = Reflect
 
-/** the limit is set for a capture, to `lentFrames`, and was `lentLimit` or had `lentDescriptor` */
-let isLent = false
-let lentFrames = 0
-let lentLimit = 0
-/** @type {PropertyDescriptor | undefined} */
-let lentDescriptor
+/**
+ * what is set for a capture, and what was there before
+ * @type {{ frames: number, before: PropertyDescriptor | undefined } | undefined}
+ */
+let lent
 
-guard.add({ save: () => isLent, restore: (wasLent) => { if (isLent && wasLent !== true) takeBack() } })
+guard.add({
+  save: () => lent,
+  restore (outer) {
+    if (lent === undefined || outer !== undefined) return
+    const { frames, before } = lent
+    lent = undefined
+    if (limit() === frames) restore(before) // else the program has set another
+  }
+})
 
-/** Restores a limit that a terminated capture has left. */
-function takeBack () {
-  isLent = false
-  if (limit() !== lentFrames) return // the program has set another
-  if (lentDescriptor === undefined) Error.stackTraceLimit = lentLimit
-  else restore(lentDescriptor)
+/** @param {PropertyDescriptor | undefined} before undefined: it was not there */
+function restore (before) {
+  if (before === undefined) deleteProperty(Error, 'stackTraceLimit')
+  else defineProperty(Error, 'stackTraceLimit', before)
 }
 
 /** @returns {number | undefined} the limit that V8 applies; undefined: no stacks */
@@ -39,67 +45,19 @@ function limit () {
  * @param {number} frames
  */
 function captureInto (holder, outermost, frames) {
-  const before = limit()
-  if (before === undefined) return captureByDescriptor(holder, outermost, frames)
-  const isOutermost = lend(frames, before, undefined)
-  try {
-    Error.stackTraceLimit = frames
-  } catch {
-    if (isOutermost) isLent = false
-    return captureByDescriptor(holder, outermost, frames)
-  }
+  const before = getOwnPropertyDescriptor(Error, 'stackTraceLimit')
+  const isOutermost = lent === undefined // the watchdog's sample may interrupt a capture
+  if (isOutermost) lent = { frames, before }
+  const isValue = before !== undefined && before.writable !== undefined
+  const isSet = defineProperty(Error, 'stackTraceLimit', isValue
+    ? { value: frames }
+    : { value: frames, writable: true, enumerable: true, configurable: true })
   try {
     captureStackTrace(holder, outermost)
   } finally { // a full stack can surface here
-    Error.stackTraceLimit = before
-    if (isOutermost) isLent = false
+    if (isSet) restore(before)
+    if (isOutermost) lent = undefined
   }
-}
-
-/**
- * Notes what the limit is, before it is set.
- * @param {number} frames
- * @param {number} before
- * @param {PropertyDescriptor | undefined} descriptor
- * @returns {boolean} false within another capture: the watchdog's sample may interrupt one
- */
-function lend (frames, before, descriptor) {
-  if (isLent) return false
-  lentFrames = frames
-  lentLimit = before
-  lentDescriptor = descriptor
-  isLent = true
-  return true
-}
-
-/**
- * Captures where the limit is read-only, deleted or an accessor: mostly it can be redefined for the moment.
- * Where it cannot (--frozen-intrinsics), the present limit applies, and the program's frames may lie beyond
- * it.
- * @param {object} holder
- * @param {Function} outermost
- * @param {number} frames
- */
-function captureByDescriptor (holder, outermost, frames) {
-  const before = getOwnPropertyDescriptor(Error, 'stackTraceLimit')
-  const temporary = { value: frames, writable: true, enumerable: true, configurable: true }
-  const isOutermost = lend(frames, 0, before ?? deleted)
-  const isSet = defineProperty(Error, 'stackTraceLimit', temporary)
-  try {
-    captureStackTrace(holder, outermost)
-  } finally {
-    if (isSet) restore(before ?? deleted)
-    if (isOutermost) isLent = false
-  }
-}
-
-/** In place of the descriptor of a property that is not there. @type {PropertyDescriptor} */
-const deleted = {}
-
-/** @param {PropertyDescriptor} descriptor */
-function restore (descriptor) {
-  if (descriptor === deleted) deleteProperty(Error, 'stackTraceLimit')
-  else defineProperty(Error, 'stackTraceLimit', descriptor)
 }
 
 module.exports = { captureInto, limit }

@@ -2,7 +2,8 @@
 
 const path = require('node:path')
 const test = require('ava')
-const { RecentMap, Stack, StackTable, createStackReader, isOwn, parseFrame } = require('../../../lib/stacks/frames')
+const { RecentMap, Stack, isOwn, parseFrame, readFrames } = require('../../../lib/stacks/frames')
+const stacks = require('../../../lib/stacks/numbered-stacks')
 const { frameLines, joinFrames, splitFrames } = require('../../../lib/stacks/text-scan')
 const { root } = require('../../helpers/run')
 
@@ -102,17 +103,18 @@ test('Stack.program says whether a frame is of the program', (t) => {
   t.false(new Stack('').program)
 })
 
-test('a stack table makes equal stacks one', (t) => {
-  const table = new StackTable()
-  const intern = (/** @type {string} */ text) => table.intern(new Stack(text).frames)
+test('equal stacks have one number', (t) => {
+  const before = stacks.size()
+  const intern = stacks.internStack
   const first = intern('load (/app/a.js:1:2)\nmain (/app/a.js:9:1)')
   t.is(intern('load (/app/a.js:1:2)\nmain (/app/a.js:9:1)'), first)
-  t.is(table.intern(first.frames.map((frame) => ({ ...frame }))), first, 'frames that were parsed twice')
+  for (let i = 0; i < 4000; i++) parseFrame(`load (/app/a.js:9:${i})`) // frames are parsed again
+  t.is(intern('load (/app/a.js:1:2)\nmain (/app/a.js:9:1)\nemit (node:events:1:1)'), first, 'what called it is no part of it')
   t.not(intern('load (/app/a.js:1:3)\nmain (/app/a.js:9:1)'), first)
   t.not(intern('read (/app/a.js:1:2)\nmain (/app/a.js:9:1)'), first, 'the same hash')
   t.not(intern('main (/app/a.js:9:1)\nload (/app/a.js:1:2)'), first)
   t.is(intern(''), intern(''))
-  t.is(table.size, 5)
+  t.is(stacks.size() - before, 5)
 })
 
 test('stacks share the frames that they have in common', (t) => {
@@ -133,8 +135,8 @@ test('a recent map forgets what was not asked for since the last time that it wa
   t.is(map.get('large', 10), 1)
 })
 
-test('a stack reader returns the same frames for the same text, awaiting functions included', (t) => {
-  const read = createStackReader()
+test('readFrames returns the same frames for the same text, awaiting functions included', (t) => {
+  const read = readFrames
   t.deepEqual(read(text).map(({ text }) => text), ['second', 'load (/app/a.js:1:2)', 'async main (/app/a.js:3:4)'])
   t.is(read(text), read(text))
 })
