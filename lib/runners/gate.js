@@ -3,8 +3,8 @@
 // The leak gate of the plug-ins for test runners: what a test, or a file of tests, opened and left open. A
 // runner runs it in the copy of longstack that traces (shared.js), whatever realm the tests are in.
 
-const { startQuery } = require('../context/clock')
-const guard = require('../context/guard')
+const { startQuery } = require('../core/clock')
+const guard = require('../core/guard')
 const { createLeakError } = require('../handles/leak-error')
 const snapshots = require('../handles/snapshots')
 const { keepsProcessAlive } = require('../handles/state')
@@ -18,7 +18,7 @@ const { runnerOf } = require('../stacks/test-runners')
 /**
  * @typedef {import('../handles/subject').Subject} Subject
  * @typedef {import('../handles/snapshots').OpenHandles} OpenHandles
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  *
  * @typedef {'test' | 'file' | 'off'} Mode test: leaks count by test and by file; file: by file only
  *

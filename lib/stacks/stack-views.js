@@ -17,7 +17,7 @@ const MAX_VIEWS = 500 // remembered
 const PRINT_KB = 96 // stack needed to print a stack for the first time: more than its source maps ensure
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  * @typedef {import('../options').Options} Options
  * @typedef {import('./frames').Frame} Frame
  *

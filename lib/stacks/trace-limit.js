@@ -3,7 +3,7 @@
 // Error.stackTraceLimit belongs to the program. It is set for the moment of one capture and restored as it
 // was, also where it was deleted, is no number, or cannot be written; an accessor is never called.
 
-const guard = require('../context/guard')
+const guard = require('../core/guard')
 
 const { captureStackTrace } = Error
 const { getOwnPropertyDescriptor } = Object
