@@ -29,7 +29,7 @@ const { handleInit } = require('./kind-handlers')
 const kindTable = require('./kind-table')
 const { resolveCurrent } = require('./lookup')
 const { noteRepetition } = require('./loops')
-const { callbackListeners, emit } = require('./on')
+const { callbackListeners, emit, listeners } = require('./on')
 const { readLast } = require('./settled-hook')
 const { read: readSettlements } = require('./settlements')
 
@@ -261,7 +261,8 @@ function startIteration () {
   allocationClock.startIteration()
   registry.startIteration(clock[0])
   records.markWaits()
-  emit('iteration', clock[0])
+  const heard = listeners.iteration // not by `emit`, whose calls V8 cannot inline
+  for (let i = 0; i < heard.length; i++) heard[i](clock[0])
   if (clock[0] < trimAt) return
   trimAt = clock[0] + TRIM_MS
   capture.trim()
