@@ -7,7 +7,7 @@ const { explain } = require('../lib/reasons')
 const { loadBinding } = require('../lib/stacks/binding')
 const { settings } = require('../lib/settings')
 const capture = require('../lib/stacks/capture')
-const { ROOT_CHAIN } = require('../lib/context/records')
+const { ROOT_CHAIN } = require('../lib/core/records')
 const { median } = require('./median')
 
 /**

@@ -76,7 +76,7 @@ const cases = {
   }
 }
 
-/** Collects garbage; the registry of handles releases entries within a second (lib/handles/registry.js). */
+/** Collects garbage; the registry of handles releases entries within a second (lib/core/registry.js). */
 async function collectGarbage () {
   for (const ms of [20, 20, 20, 1000, 20, 20]) {
     global.gc()

@@ -4,7 +4,7 @@
 // anew. Types have any name.
 
 const trace = require('..')
-const { compile, subsystems } = require('../lib/context/subsystems')
+const { compile, subsystems } = require('../lib/subsystems')
 const { mustThrowCode } = require('./helpers/expectations')
 const { anything } = require('./helpers/values')
 const { check, fc } = require('./helpers/property')

@@ -10,12 +10,11 @@ const { observe } = require('./attribution/observed-errors')
 const { addHandler } = require('./attribution/uncaught')
 const { listeners: blockedListeners } = require('./blocked/wanted')
 const { checkPending, checkProfile } = require('./call-options')
-const { startQuery } = require('./context/clock')
-const guard = require('./context/guard')
-const { compile } = require('./context/subsystems')
+const { startQuery } = require('./core/clock')
+const guard = require('./core/guard')
+const { compile } = require('./subsystems')
 const { mistake, nearest } = require('./errors')
-const { currentContext } = require('./hooks/current-step')
-const { loadUserHooks, setUserHooks, updateHooks } = require('./hooks/installer')
+const { currentContext } = require('./core/current-step')
 const { changeState } = require('./listeners')
 const { providers } = require('./node-objects')
 const { environmentOptions, parseOptions } = require('./options')
@@ -245,12 +244,13 @@ const trace = {
 
   hook (callbacks) {
     const hook = reportingHook(checkHook(callbacks))
-    const setHooks = (/** @type {typeof hooks} */ next) => changeState(() => setUserHooks(hooks = next))
+    const { setListeners } = require('./hooks/user-hooks')
+    const setHooks = (/** @type {typeof hooks} */ next) => changeState(() => setListeners(hooks = next))
     setHooks([...hooks, hook])
     return () => setHooks(hooks.filter((other) => other !== hook))
   },
 
-  nativeHooks: () => guard.run(nativeHandle),
+  nativeHooks: () => guard.run(() => require('./hooks/user-hooks').shareNative()),
 
   onError (filter, handler) {
     const hasFilter = typeof filter !== 'function' || handler !== undefined
@@ -298,14 +298,6 @@ function presentRequest () {
   const context = currentContext()
   if (context !== undefined && !context.folded) require('./stacks/hops').foldLoops(context)
   return require('./handles/present-request').requestOf(context)
-}
-
-/** Returns what another addon needs to add its own hooks. */
-function nativeHandle () {
-  loadUserHooks()
-  const handle = require('./hooks/native-hooks').share()
-  updateHooks()
-  return handle
 }
 
 /**

@@ -6,8 +6,8 @@
 
 const { createHook, executionAsyncResource } = require('node:async_hooks')
 const { inspect } = require('node:util')
-const guard = require('./context/guard')
-const { OWN_WORK, contextTag } = require('./context/context')
+const guard = require('./core/guard')
+const { OWN_WORK, contextTag } = require('./core/context')
 const { printLine } = require('./warnings')
 
 const VARIABLE = '_LONGSTACK_LEAK_MS'

@@ -5,7 +5,7 @@
 
 const { asyncWrapProviders } = require('node:async_hooks')
 const { types } = require('node:util')
-const { readIdsBy } = require('./context/tag')
+const { readIdsBy } = require('./core/tag')
 const { address, hidden, inherits, isObject, own } = require('./objects')
 
 const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect

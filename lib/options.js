@@ -243,7 +243,7 @@ function check (name, value) {
 function checkedFilter (value) {
   const { providers } = require('./node-objects')
   const filter = typeof value === 'string' ? rules.filter.fromText(value) : [...value]
-  require('./context/subsystems').compile(filter, providers())
+  require('./subsystems').compile(filter, providers())
   return filter
 }
 

@@ -21,7 +21,7 @@ function start () {
       'hooks are on (CVE-2025-59466); update Node.')
   }
   shared.tracer.apply(options.environmentOptions())
-  if (!require('./hooks/threads').isMainThread()) shared.tracer.joinParentThread()
+  if (!require('./passing/threads').isMainThread()) shared.tracer.joinParentThread()
 }
 
 /** Puts back what was set before the start failed. */

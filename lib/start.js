@@ -7,7 +7,7 @@
 // Modules go into Node's cache of modules under the names of their sources, so that everybody who requires
 // one later gets the same. They go there when they and all that they require are whole, at once: V8 may
 // terminate the program that a question was asked in, and a module that Node's own `require` was loading then
-// would stay half-loaded (see context/guard.js), as would its count of nested calls.
+// would stay half-loaded (see core/guard.js), as would its count of nested calls.
 //
 // Where a file is absent or stale, the sources are loaded in the same way; by Node's `require` where this
 // one is no use.

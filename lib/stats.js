@@ -2,11 +2,11 @@
 
 // Figures about longstack itself. Loaded when they are asked for.
 
-const records = require('./context/records')
+const records = require('./core/records')
 const { inspectableStats } = require('./format/stats')
-const registry = require('./handles/registry')
-const allocationClock = require('./hooks/allocation-clock')
-const faults = require('./hooks/faults')
+const registry = require('./core/registry')
+const allocationClock = require('./core/allocation-clock')
+const faults = require('./core/faults')
 const { explain } = require('./reasons')
 const { settings } = require('./settings')
 const { recorder } = require('./spans/index')

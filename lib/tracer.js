@@ -5,15 +5,11 @@
 const { applyBlocked } = require('./blocked/wanted')
 const { applyErrors, leaveErrors, warmUp } = require('./attribution/extended-stacks')
 const uncaught = require('./attribution/uncaught')
-const guard = require('./context/guard')
-const hooks = require('./hooks/async-hooks')
-const engine = require('./hooks/engine')
-const { updateHooks } = require('./hooks/installer')
-const kindTable = require('./hooks/kind-table')
-const { takeBackChain } = require('./hooks/threads')
+const core = require('./core/index')
+const guard = require('./core/guard')
 const { changeState } = require('./listeners')
 const { providers } = require('./node-objects')
-const { joinParentThread, stopPassing } = require('./requests/passing')
+const { joinParentThread } = require('./passing/passing')
 const channels = require('./requests/channels')
 const { settings } = require('./settings')
 const { applySpans } = require('./spans/index')
@@ -34,8 +30,8 @@ let server
 
 function install () {
   settings.enabled = true
-  applyCapture()
-  hooks.enable()
+  endOldProfile()
+  core.start()
   channels.enable()
   uncaught.monitor()
   applyRest()
@@ -59,11 +55,8 @@ function uninstall () {
   runAll([
     applyBlocked,
     applySpans,
-    hooks.disable,
-    engine.stopEngine,
-    takeBackChain,
+    core.stop,
     channels.disable,
-    stopPassing,
     uncaught.unmonitor,
     leaveErrors,
     () => applySignal(undefined),
@@ -73,18 +66,16 @@ function uninstall () {
 
 /** Puts options in force while tracing is on. */
 function change () {
-  takeBackChain()
-  applyCapture()
-  kindTable.refill()
-  updateHooks()
+  endOldProfile()
+  core.change()
   applyRest()
 }
 
-function applyCapture () {
+/** Ends a profile of another engine: numbers of chains are those of one. */
+function endOldProfile () {
   const { capture } = settings.options
-  if (capture !== captureOption) finishProfile() // numbers of chains are those of one engine
+  if (capture !== captureOption) finishProfile()
   captureOption = capture
-  engine.applyEngine()
 }
 
 function applyRest () {
@@ -145,7 +136,7 @@ const selectsAll = () => true
  */
 function compileFilter (filter) {
   if (filter.length === 1 && filter[0] === '*') return selectsAll
-  return require('./context/subsystems').compile(filter, providers())
+  return require('./subsystems').compile(filter, providers())
 }
 
 /** @type {typeof import('./profile/recorder') | undefined} */
@@ -189,11 +180,11 @@ const tracer = {
     changeState(() => { if (settings.enabled) uninstall() })
   },
 
-  hasRecorded: engine.hasRecorded,
+  hasRecorded: core.hasRecorded,
 
   /** Forgets what was recorded, while tracing is off. */
   forget () {
-    changeState(() => { if (!settings.enabled) engine.forget() })
+    changeState(() => { if (!settings.enabled) core.forget() })
   },
 
   joinParentThread,
@@ -206,7 +197,7 @@ const tracer = {
   addRealm: (error) => formatter.realms.add(error),
 
   /** Lists what is open, as it is kept. */
-  openEntries: () => require('./handles/registry').list()
+  openEntries: () => require('./core/registry').list()
 }
 
 module.exports = tracer

@@ -57,12 +57,12 @@ class StepHash {
 struct Chain {
   uint32_t parent;
   uint32_t stack;       // number of a stack, see lib/stacks/capture.js
-  uint32_t kind;        // number of a kind, see lib/context/kinds.js
+  uint32_t kind;        // number of a kind, see lib/core/kinds.js
 };
 
 class Chains {
  public:
-  static constexpr uint32_t kFirst = 4;         // below: numbers with a meaning, see lib/context/records.js
+  static constexpr uint32_t kFirst = 4;         // below: numbers with a meaning, see lib/core/records.js
   static constexpr uint32_t kMaxChain = 1 << 24;
   static constexpr int kFold = 8;               // ancestors that a step is compared with
   static constexpr uint32_t kStepSlots = 1 << 14;

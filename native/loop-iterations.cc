@@ -28,7 +28,7 @@ using v8::Isolate;
 using v8::Local;
 using v8::Value;
 
-// The two integers shared with JavaScript; lib/hooks/loop-iterations.js names them.
+// The two integers shared with JavaScript; lib/core/loop-iterations.js names them.
 struct Counters {
   uint32_t iterations;    // here: incremented once per iteration
   uint32_t is_requested;  // JavaScript: not 0 where the callback is to be called, which clears it

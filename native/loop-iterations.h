@@ -5,7 +5,7 @@
 
 #include <v8.h>
 
-// Gives the binding its `turns` object, for lib/hooks/loop-iterations.js. Its libuv handle is closed when the
+// Gives the binding its `turns` object, for lib/core/loop-iterations.js. Its libuv handle is closed when the
 // environment ends.
 void AddLoopIterationFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
 

@@ -134,7 +134,7 @@ function tracing () {
   const { settings } = tracer
   const spans = require('../../lib/spans/index')
   const blocked = require('../../lib/blocked/wanted')
-  const { callbackListeners } = require('../../lib/hooks/on')
+  const { callbackListeners } = require('../../lib/core/on')
   return {
     enabled: settings.enabled,
     options: settings.enabled ? { ...settings.options } : undefined,

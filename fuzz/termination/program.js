@@ -10,7 +10,7 @@ const path = require('node:path')
 const { inspect } = require('node:util')
 const vm = require('node:vm')
 const trace = require('../..')
-const guard = require('../../lib/context/guard')
+const guard = require('../../lib/core/guard')
 const { bodies, endlessCode, globalsFor, isOwnReason, rejecting } = require('./workload')
 
 /**

@@ -3,7 +3,7 @@
 // What commands ask a process: each question is a function of its argument and the session of the command.
 // Answers are plain data. Those that look at many things are generators: see session.js.
 
-const { compile } = require('../context/subsystems')
+const { compile } = require('../subsystems')
 const { groupKey, printed } = require('../format/handles')
 const { providers } = require('../node-objects')
 const { settings } = require('../settings')

@@ -10,9 +10,9 @@
 
 const net = require('node:net')
 const { clearTimeout, setTimeout } = require('node:timers') // programs replace the global ones
-const { now, startQuery } = require('../context/clock')
-const { OWN_WORK, contextTag } = require('../context/context')
-const guard = require('../context/guard')
+const { now, startQuery } = require('../core/clock')
+const { OWN_WORK, contextTag } = require('../core/context')
+const guard = require('../core/guard')
 const { handleOf } = require('../node-objects')
 const { closeUnopened } = require('../standard-error')
 const { messageOf } = require('../warnings')

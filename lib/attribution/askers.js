@@ -1,17 +1,17 @@
 'use strict'
 
 // What is told of the connection on which something happened: who opened it, and whose answer came
-// (hooks/asks.js).
+// (requests/asks.js).
 
-const { contextAt } = require('../context/context')
-const { FIRST_ASK, LAST_ASK, OUTER, STATE } = require('../context/records')
-const { ONE, SHARED } = require('../context/asks')
+const { contextAt } = require('../core/context')
+const { FIRST_ASK, LAST_ASK, OUTER, STATE } = require('../core/records')
+const { ONE, SHARED } = require('../core/asks')
 const { isOneFlow } = require('./flows')
 
 const MAX_STEPS = 64 // from what happened up to the connection
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  * @typedef {import('./attribution').Part} Part
  */
 
@@ -102,7 +102,7 @@ function sharedLine (asked) {
 }
 
 /** Loads what finds requests with the first connection that matters. @param {number} ref of a step */
-const requestOf = (ref) => require('../context/request-of').requestOf(ref)
+const requestOf = (ref) => require('../core/request-of').requestOf(ref)
 
 /** @param {number} ref of a request @returns {string | undefined} its name */
 function requestText (ref) {

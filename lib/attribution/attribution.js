@@ -22,9 +22,9 @@
 // Who rejected with the error where that is another flow, who waited for the promise, who rejected with it
 // first, and who opened the connection are appended (askers.js).
 
-const { OWN_WORK, contextTag, root } = require('../context/context')
-const { currentContext } = require('../hooks/current-step')
-const { isReusedTimer } = require('../hooks/kind-handlers')
+const { OWN_WORK, contextTag, root } = require('../core/context')
+const { currentContext } = require('../core/current-step')
+const { isReusedTimer } = require('../core/kind-handlers')
 const { foldLoops } = require('../stacks/hops')
 const { readSites } = require('../stacks/call-sites')
 const { withConnection } = require('./askers')
@@ -33,7 +33,7 @@ const { observe } = require('./observed-errors')
 const { endsInStartUp, innermostScope, isPrompt, isReadAtOnce, outermost } = require('./same-run')
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  * @typedef {import('../stacks/chain').Origin} Origin
  * @typedef {import('../stacks/frames').Frame} Frame
  * @typedef {import('./observed-errors').ObservedError} ObservedError

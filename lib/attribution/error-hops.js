@@ -3,10 +3,10 @@
 // The hops of errors: the flow that an error belongs to, then the one that rejected with it and the one that
 // waits for it.
 
-const guard = require('../context/guard')
+const guard = require('../core/guard')
 const { formatHops, placeOf } = require('../format/hops')
 const { className, own } = require('../objects')
-const { startQuery } = require('../context/clock')
+const { startQuery } = require('../core/clock')
 const { settings } = require('../settings')
 const { noteStartUpError, readSites, sitesOfText, isStartUpError } = require('../stacks/call-sites')
 const { describe, hops: hopsOf } = require('../stacks/hops')
@@ -16,7 +16,7 @@ const { attribute } = require('./attribution')
 const { get: getObserved, observe } = require('./observed-errors')
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
  */
 
@@ -139,7 +139,7 @@ function errorStack (error) {
 
 /**
  * @param {PrintedHop} hop
- * @param {import('../context/context').Context | undefined} context
+ * @param {import('../core/context').Context | undefined} context
  */
 function nameByRequest (hop, context) {
   let step = context

@@ -4,8 +4,8 @@
 // left alone. What makes hops is loaded when tracing begins, before the program's first line: later that
 // would delay its callbacks, or happen on top of a stack that is full.
 
-const guard = require('../context/guard')
-const { on } = require('../hooks/on')
+const guard = require('../core/guard')
+const { on } = require('../core/on')
 const { isAnyObject } = require('../objects')
 const { settings } = require('../settings')
 const formatter = require('../stacks/formatter')

@@ -2,7 +2,7 @@
 
 // Whether two contexts are of one flow: one is the other, or an ancestor of it.
 
-/** @typedef {import('../context/context').Context} Context */
+/** @typedef {import('../core/context').Context} Context */
 
 const MAX_ANCESTORS = 256 // the records of a loop lead through all of its turns
 

@@ -2,11 +2,11 @@
 
 // What was noted of an error before its stack was read: with the error's frames, all that attribution has.
 
-const { contextOf, OWN_WORK, root, typeOfStep } = require('../context/context')
-const { createTag } = require('../context/tag')
-const { on } = require('../hooks/on')
+const { contextOf, OWN_WORK, root, typeOfStep } = require('../core/context')
+const { createTag } = require('../core/tag')
+const { on } = require('../core/on')
 const { isAnyObject, own } = require('../objects')
-const { locate } = require('../hooks/allocation-clock')
+const { locate } = require('../core/allocation-clock')
 const { Rejections } = require('./rejections')
 
 const { isNativeError, isProxy } = require('node:util').types
@@ -14,10 +14,10 @@ const MAX_MEMBERS = 16 // of an AggregateError
 const MAX_VALUES = 64 // rejections with a value that is no object, in an iteration of the event loop
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  * @typedef {import('./rejections').PromiseStep} PromiseStep
  *
- * @typedef {import('../hooks/allocation-clock').AllocationStep} AllocationStep
+ * @typedef {import('../core/allocation-clock').AllocationStep} AllocationStep
  *
  * @typedef {object} Maker
  * @property {Context} context

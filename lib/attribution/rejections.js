@@ -4,15 +4,15 @@
 // there. `await` and `then` pass a rejection on from promise to promise; an error that is kept, such as that
 // of a closed pool, is rejected with again by others.
 
-const { contextOf, OWN_WORK } = require('../context/context')
-const { idOf } = require('../context/record-ids')
+const { contextOf, OWN_WORK } = require('../core/context')
+const { idOf } = require('../core/record-ids')
 const { descends, isSame } = require('./flows')
 
 const MAX_PROMISES = 32 // that an error is known to have come through
 const MAX_STEPS = 32 // from a step up to one that was given the error
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  * @typedef {{ ref: number, chain: number, span: number }} PromiseStep of a promise that is rejected; ref 0:
  *   unknown
  */

@@ -13,11 +13,11 @@
 //   before; process.addUncaughtExceptionCaptureCallback would switch it off.
 
 const { executionAsyncResource } = require('node:async_hooks')
-const { contextAt, settlerOf } = require('../context/context')
-const guard = require('../context/guard')
+const { contextAt, settlerOf } = require('../core/context')
+const guard = require('../core/guard')
 const { stateOfOpen } = require('../files')
-const { currentContext, lastExited, markUnknown, missesSettled } = require('../hooks/current-step')
-const { emit } = require('../hooks/on')
+const { currentContext, lastExited, markUnknown, missesSettled } = require('../core/current-step')
+const { emit } = require('../core/on')
 const { isAnyObject } = require('../objects')
 const { settings } = require('../settings')
 const formatter = require('../stacks/formatter')
@@ -26,7 +26,7 @@ const { wrap } = require('../wrap')
 const observedErrors = require('./observed-errors')
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  *
  * @typedef {object} Handler of trace.onError
  * @property {(type: string) => boolean} matches the filter that it was registered with

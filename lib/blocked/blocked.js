@@ -3,8 +3,8 @@
 // Detection of blocking callbacks, on and off; loaded when somebody first wants it. Chooses the watchdog, and
 // passes what is detected to listeners, to the spans, or else to stderr.
 
-const { updateWatching } = require('../hooks/async-hooks')
-const { on } = require('../hooks/on')
+const { updateWatching } = require('../core/index')
+const { on } = require('../core/on')
 const { afterChange } = require('../listeners')
 const { paint } = require('../format/paint')
 const { BlockingTexts } = require('../format/blocking')

@@ -5,7 +5,7 @@
 const { Samples } = require('./samples')
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  * @typedef {import('../format/context-view').ContextView} ContextView
  * @typedef {import('../stacks/chain').Hop} Hop
  * @typedef {import('../stacks/chain').HopFrame} HopFrame

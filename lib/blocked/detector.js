@@ -5,7 +5,7 @@
 // length is known and it is reported. One that does not end is reported from inside as well.
 //
 // A callback is all that happens between two polls of libuv: one JavaScript callback with its ticks and
-// microtasks. It begins with the first `before` that is not nested in another (hooks/async-hooks.js). Its end
+// microtasks. It begins with the first `before` that is not nested in another (core/index.js). Its end
 // is noticed with the next one, or by a function that the watchdog has libuv call.
 //
 // `sample` runs on top of arbitrary code of the program: it touches nothing of the program's and is brief.
@@ -20,10 +20,10 @@ const { linesOf } = require('./samples')
 const {
   START, ARMED_START, ASKED, CALLBACKS, ASLEEP, ARMED, DEBUGGABLE
 } = require('./shared-memory')
-const { now } = require('../context/clock')
-const guard = require('../context/guard')
-const { currentContext } = require('../hooks/current-step')
-const { safely } = require('../hooks/faults')
+const { now } = require('../core/clock')
+const guard = require('../core/guard')
+const { currentContext } = require('../core/current-step')
+const { safely } = require('../core/faults')
 const formatter = require('../stacks/formatter')
 const { captureInto } = require('../stacks/trace-limit')
 
@@ -33,7 +33,7 @@ const LATE_MS = 20 // from the request for a sample to the sample: JavaScript co
 const SAMPLE_FRAMES = 200
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  * @typedef {import('./shared-memory').Watch} Watch
  * @typedef {import('./blocking-callback').BlockedEvent} BlockedEvent
  */

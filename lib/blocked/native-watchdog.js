@@ -2,7 +2,7 @@
 
 // The watchdog of the native engine: a thread inside the addon, see native/watchdog.cc.
 
-const { now } = require('../context/clock')
+const { now } = require('../core/clock')
 const { warn } = require('../warnings')
 const { isFirstWarning, shareWithWorkers } = require('./process-warnings')
 const { NATIVE_BYTES } = require('./shared-memory')

@@ -2,9 +2,9 @@
 
 // Explains a blocking callback: the frames sampled inside it, then the hops that led to it.
 
-const { startQuery } = require('../context/clock')
-const { Context } = require('../context/context')
-const { kindOf } = require('../context/kinds')
+const { startQuery } = require('../core/clock')
+const { Context } = require('../core/context')
+const { kindOf } = require('../core/kinds')
 const { Stack } = require('../stacks/frames')
 const { view } = require('../format/context-view')
 const { formatHops } = require('../format/hops')

@@ -12,7 +12,7 @@ const MAX_FRAMES = 200 // a sample with as many was cut off
 /**
  * @typedef {object} Sample
  * @property {string} text frames, as joinFrames makes it, innermost first
- * @property {import('../context/context').Context | undefined} context that ran
+ * @property {import('../core/context').Context | undefined} context that ran
  * @property {number | undefined} late ms from the request to the sample, if many
  * @property {number} weight how much time it stands for
  *

@@ -2,7 +2,7 @@
 
 // Who wants to know of blocking callbacks: the option, listeners of the program, longstack itself.
 
-const guard = require('../context/guard')
+const guard = require('../core/guard')
 const { Listeners } = require('../listeners')
 const { settings } = require('../settings')
 

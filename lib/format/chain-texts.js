@@ -2,7 +2,7 @@
 
 // Describes chains by their numbers, for profiles and spans: no record of a step is needed.
 
-const { contextOfChain, OWN_WORK } = require('../context/context')
+const { contextOfChain, OWN_WORK } = require('../core/context')
 const { hops } = require('../stacks/hops')
 const { formatHops } = require('./hops')
 

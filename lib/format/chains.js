@@ -3,7 +3,7 @@
 // Chains and hops as the program gets them: data, which util.inspect prints as text. Loaded when a chain is
 // requested, not for an error.
 
-const { createTag } = require('../context/tag')
+const { createTag } = require('../core/tag')
 const { formatHops } = require('./hops')
 const { createInspectable, inspectPrinted } = require('./inspect')
 

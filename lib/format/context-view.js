@@ -4,13 +4,13 @@
 // insides.
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
  */
 
 const { inspect } = require('node:util')
-const { now, queriedAt } = require('../context/clock')
-const guard = require('../context/guard')
+const { now, queriedAt } = require('../core/clock')
+const guard = require('../core/guard')
 const { describe: describeContext, hops } = require('../stacks/hops')
 const { inspectHops } = require('./chains')
 

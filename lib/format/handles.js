@@ -3,7 +3,7 @@
 // Reports of handles as text, one or many, equal ones grouped. Data in, string out.
 
 const { formatDuration, clean } = require('../text')
-const { createTag } = require('../context/tag')
+const { createTag } = require('../core/tag')
 const { formatHops, placeOf } = require('./hops')
 const { createInspectable } = require('./inspect')
 

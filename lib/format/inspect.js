@@ -5,7 +5,7 @@
 // enumerable: JSON, spread, deepEqual and structuredClone do not see it, and console.dir prints the data.
 
 const { inspect } = require('node:util')
-const guard = require('../context/guard')
+const guard = require('../core/guard')
 
 /**
  * @typedef {{ colors?: boolean, stylize: (text: string, style: string) => string }} InspectOptions

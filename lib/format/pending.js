@@ -2,7 +2,7 @@
 
 // What is awaited and not settled, as text. Data in, string out.
 
-const { createTag } = require('../context/tag')
+const { createTag } = require('../core/tag')
 const { clean, formatDuration, shortFrame } = require('../text')
 const { formatHops } = require('./hops')
 const { createInspectable } = require('./inspect')

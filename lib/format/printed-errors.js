@@ -8,7 +8,7 @@
 
 const { inspect, types } = require('node:util')
 const { isMainThread } = require('node:worker_threads')
-const guard = require('../context/guard')
+const guard = require('../core/guard')
 const formatter = require('../stacks/formatter')
 const { errorsIn, isReadByInspect } = require('./fatal')
 

@@ -4,13 +4,13 @@
 // behind it, or of the caller.
 
 const { types } = require('node:util')
-const { contextTag, settlerOf, OWN_WORK } = require('../context/context')
+const { contextTag, settlerOf, OWN_WORK } = require('../core/context')
 const { hopsOfError, stackText: stackOfError } = require('../attribution/error-hops')
 const { mistake } = require('../errors')
 const { copyChain } = require('../format/chains')
 const { unwrap } = require('../format/context-view')
 const { formatHops } = require('../format/hops')
-const { currentContext } = require('../hooks/current-step')
+const { currentContext } = require('../core/current-step')
 const { settings } = require('../settings')
 const { copyHop } = require('../stacks/hop-frames')
 const { hops } = require('../stacks/hops')

@@ -4,15 +4,15 @@
 // the program.
 
 const { types } = require('node:util')
-const { OWN_WORK, contextTag } = require('../context/context')
-const { createTag } = require('../context/tag')
+const { OWN_WORK, contextTag } = require('../core/context')
+const { createTag } = require('../core/tag')
 const { handleOf, idOf, ownerOf, providerOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
-const registry = require('./registry')
+const registry = require('../core/registry')
 const { isResource, typeOf, typeOfRole } = require('./subject')
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  * @typedef {import('./subject').Subject} Subject
  */
 

@@ -2,14 +2,14 @@
 
 // Who wrote on a connection last, as a context: its place, below the step that wrote.
 
-const { contextAt } = require('../context/context')
+const { contextAt } = require('../core/context')
 const { numberOf, ownerOf } = require('../node-objects')
 const { own } = require('../objects')
 
 /**
  * Returns the last write on a connection.
- * @param {import('./entry').Entry | undefined} entry
- * @returns {import('../context/context').Context | undefined} undefined where a client of Node's uses it,
+ * @param {import('../core/entry').Entry | undefined} entry
+ * @returns {import('../core/context').Context | undefined} undefined where a client of Node's uses it,
  *   where nothing has gone out, or it is not known who wrote
  */
 function writerOf (entry) {

@@ -4,17 +4,17 @@
 // enabled.
 
 const { isProxy } = require('node:util').types
-const { OWN_WORK, contextTag } = require('../context/context')
+const { OWN_WORK, contextTag } = require('../core/context')
 const { handleOf, ownerOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
 const { contextOf } = require('./find')
-const registry = require('./registry')
+const registry = require('../core/registry')
 const { standardDescriptor } = require('./standard-streams')
 const { isOpen } = require('./state')
 const { isResource, isShared, typeOf, typeOfRole } = require('./subject')
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  * @typedef {import('./subject').Subject} Subject
  */
 

@@ -4,16 +4,16 @@
 // process, the work is done in pieces, between which the event loop goes on: waits are copied at once, all
 // that follows reads the copy. No promise is held, nor asked.
 
-const { ERA, FLAGS, LIVE, readWord } = require('../context/records')
-const { timeOf } = require('../context/record-ids')
-const { now } = require('../context/clock')
-const { requestOf } = require('../context/request-of')
+const { ERA, FLAGS, LIVE, readWord } = require('../core/records')
+const { timeOf } = require('../core/record-ids')
+const { now } = require('../core/clock')
+const { requestOf } = require('../core/request-of')
 const { copyChain } = require('../format/chains')
 const { inspectablePending, printedWaits } = require('../format/pending')
 const { settings } = require('../settings')
 const { copyHop } = require('../stacks/hop-frames')
 const { clean } = require('../text')
-const { wasWatchingSince } = require('./registry')
+const { wasWatchingSince } = require('../core/registry')
 const { Groups } = require('./wait-groups')
 const { INNERMOST, Waits } = require('./waits')
 
@@ -114,7 +114,7 @@ function * sample () {
 
 /**
  * Returns the innermost waits of each request.
- * @param {import('../context/request-of').Lookup} lookup
+ * @param {import('../core/request-of').Lookup} lookup
  * @param {number} time ms of the clock
  */
 function * byRequest (lookup, time) {

@@ -4,14 +4,14 @@
 // a client's connection on which nobody is known to have asked leads to who opened that, whichever request
 // the data is for: there it is not known.
 
-const { ONE } = require('../context/asks')
-const { connectionTypes } = require('../context/kinds')
-const { STATE } = require('../context/records')
+const { ONE } = require('../core/asks')
+const { connectionTypes } = require('../core/kinds')
+const { STATE } = require('../core/records')
 
 const MAX_STEPS = 1 << 12 // up a chain
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  *
  * @typedef {object} PresentRequest
  * @property {string} name `GET /config`, or `GET /users/:id` once a framework told the route

@@ -2,7 +2,7 @@
 
 // A request in words. Own data properties only: what the program has put in their way is not run.
 
-const { shortMethod } = require('../context/request-names')
+const { shortMethod } = require('../core/request-names')
 const { clean } = require('../text')
 const { hidden, isObject, own } = require('../objects')
 

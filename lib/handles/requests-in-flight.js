@@ -4,17 +4,17 @@
 // response that Node keeps on a connection until it is sent. HTTP/2: a stream that is open. Nothing here runs
 // code of the program; the work is done in pieces.
 
-const { now } = require('../context/clock')
-const { contextAt } = require('../context/context')
-const { ANSWERED, FLAGS, OUTER, REF, findRecord } = require('../context/records')
-const { eachRequest, requestOf } = require('../context/request-of')
+const { now } = require('../core/clock')
+const { contextAt } = require('../core/context')
+const { ANSWERED, FLAGS, OUTER, REF, findRecord } = require('../core/records')
+const { eachRequest, requestOf } = require('../core/request-of')
 const { addressOf, handleOf, idOf, ownerOf } = require('../node-objects')
 const { className, hidden, isObject, own } = require('../objects')
 const { isProxy } = require('node:util').types
 const { hops } = require('../stacks/hops')
 const { contextOf, contextOfWaiting } = require('./find')
 const { byRequest } = require('./pending')
-const registry = require('./registry')
+const registry = require('../core/registry')
 const { requestLabel } = require('./request-label')
 const { isConnection } = require('./subject')
 
@@ -24,8 +24,8 @@ const MAX_USES = 10 // of one request
 
 /**
  * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
- * @typedef {import('../context/context').Context} Context
- * @typedef {import('./entry').Entry} Entry
+ * @typedef {import('../core/context').Context} Context
+ * @typedef {import('../core/entry').Entry} Entry
  *
  * @typedef {object} WaitOfRequest
  * @property {string | undefined} at `connect (/app/pool.js:29:12)`
@@ -181,7 +181,7 @@ function streamed (stream, { context }) {
 /**
  * Notes for which request a connection is used now, if for any.
  * @param {Map<number, UseOfRequest[]>} uses by reference of the request
- * @param {import('../context/request-of').Lookup} lookup
+ * @param {import('../core/request-of').Lookup} lookup
  * @param {number} time ms of the clock
  * @param {{ socket: object, message: unknown, entry: Entry | undefined }} connection
  */

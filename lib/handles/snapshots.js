@@ -3,7 +3,7 @@
 // What is open now and was not open at an earlier moment. A snapshot holds the handles weakly, and how many
 // there were of each chain.
 
-const { queriedAt } = require('../context/clock')
+const { queriedAt } = require('../core/clock')
 const { groupKey, inspectableReports, printed } = require('../format/handles')
 const { list, walk } = require('./list')
 const { report } = require('./why')

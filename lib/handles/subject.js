@@ -5,19 +5,19 @@
 
 const net = require('node:net')
 const { types } = require('node:util')
-const { contextTag } = require('../context/context')
+const { contextTag } = require('../core/context')
 const { handleOf, portState, providerOf } = require('../node-objects')
 const { className, hidden, inherits, isObject, own } = require('../objects')
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  *
  * @typedef {object} Subject what is known of one resource before it is described
  * @property {object | undefined} object what the program holds
  * @property {object | undefined} handle Node's own object behind it, or the resource itself
  * @property {string} type Node's provider name, or "unknown"
  * @property {Context | undefined} context
- * @property {import('./entry').Entry | undefined} entry
+ * @property {import('../core/entry').Entry | undefined} entry
  * @property {boolean} [isShared] it listens for the workers of a cluster, see below
  */
 

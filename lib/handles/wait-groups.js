@@ -2,8 +2,8 @@
 
 // What is awaited, by the place where it hangs: how many, since when, in which requests.
 
-const { contextAt, contextOfChain } = require('../context/context')
-const { requestOf } = require('../context/request-of')
+const { contextAt, contextOfChain } = require('../core/context')
+const { requestOf } = require('../core/request-of')
 const { siteOf } = require('../spans/path-sites')
 const { hops } = require('../stacks/hops')
 const { placeText } = require('../text')
@@ -121,7 +121,7 @@ function placeOfChain (chain) {
 /**
  * Names the request in hops of which the records are gone, but not its own.
  * @param {PrintedHop[]} hops
- * @param {import('../context/context').Context | undefined} request
+ * @param {import('../core/context').Context | undefined} request
  * @param {number} time ms of the clock
  * @returns {PrintedHop[]}
  */

@@ -6,10 +6,10 @@
 // its first await lies in the same function, with the same callers, in the same step. So promises and waits
 // are put into classes: a wait of a class settles a promise of that class.
 
-const { source } = require('../context/source')
-const { kindAt } = require('../context/kinds')
+const { source } = require('../core/source')
+const { kindAt } = require('../core/kinds')
 
-const { FIRST_CHAIN } = require('../context/records')
+const { FIRST_CHAIN } = require('../core/records')
 
 // Kinds of a shape.
 const NONE = 0 // no promise, or a wait of Node's own
@@ -27,7 +27,7 @@ const MAX_COLUMN = 1 << 20
 const baseFiles = new Set(['node:internal/process/task_queues', 'node:internal/timers'])
 
 /**
- * @typedef {import('../context/source').ChainParts} ChainParts
+ * @typedef {import('../core/source').ChainParts} ChainParts
  * @typedef {import('../stacks/frames').Frame} Frame
  *
  * @typedef {object} Shape

@@ -4,11 +4,11 @@
 // Of waits one behind another (an await of a function that awaits itself) only the innermost is where it
 // hangs. Reads integers alone; wait-shapes.js says what settles what.
 
-const { CURRENT_CAUSE, CURRENT_REF, current } = require('../context/current')
+const { CURRENT_CAUSE, CURRENT_REF, current } = require('../core/current')
 const {
   AWAITED, CAUSE, CHAIN, DISTANCE, FLAGS, LIVE, PASSED, REF, SETTLED, SHIFT, TIME, TRIGGER,
   allOlder, findRecord, promises, readWord, resources, usedOlder
-} = require('../context/records')
+} = require('../core/records')
 const { ELEMENT, JOB, NONE, NO_CLASS, PLAIN, WaitShapes } = require('./wait-shapes')
 
 const WORDS = 1 << SHIFT

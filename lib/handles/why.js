@@ -4,8 +4,8 @@
 // passed. A fact that is not known is undefined, and the text says so. Nothing here runs code of the program
 // (see node-objects.js).
 
-const { queriedAt, startQuery } = require('../context/clock')
-const { contextTag, settlerOf } = require('../context/context')
+const { queriedAt, startQuery } = require('../core/clock')
+const { contextTag, settlerOf } = require('../core/context')
 const { mistake } = require('../errors')
 const {
   inspectableReport, inspectableReports, printed, report: textOf, summary: summaryOf
@@ -26,16 +26,16 @@ const {
 } = require('./find')
 const { writerOf } = require('./last-user')
 const { list, walk } = require('./list')
-const registry = require('./registry')
+const registry = require('../core/registry')
 const { requestLabel } = require('./request-label')
 const { keepsProcessAlive, sideOf, stateOf, trafficOf } = require('./state')
 const { isConnection } = require('./subject')
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
  * @typedef {import('../stacks/chain').Hop} Hop
- * @typedef {import('./entry').Entry} Entry
+ * @typedef {import('../core/entry').Entry} Entry
  * @typedef {import('./subject').Subject} Subject
  *
  * @typedef {object} Why

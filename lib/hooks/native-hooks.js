@@ -6,10 +6,10 @@
 //
 // Hot path: no object is made for an event; its numbers are written into that memory and the addon is called.
 
-const { now } = require('../context/clock')
-const { Context } = require('../context/context')
-const guard = require('../context/guard')
-const { kindOf } = require('../context/kinds')
+const { now } = require('../core/clock')
+const { Context } = require('../core/context')
+const guard = require('../core/guard')
+const { kindOf } = require('../core/kinds')
 const { mistake } = require('../errors')
 const { loadBinding } = require('../stacks/binding')
 const capture = require('../stacks/capture')

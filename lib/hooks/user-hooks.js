@@ -4,21 +4,22 @@
 // are any. Promises are reported by async_hooks then, which gives them ids.
 
 const { executionAsyncResource } = require('node:async_hooks')
-const { now } = require('../context/clock')
-const guard = require('../context/guard')
-const records = require('../context/records')
-const { contextAt, contextOfId } = require('../context/context')
-const { createTag } = require('../context/tag')
-const { CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, current } = require('../context/current')
-const { afterResource, beforeResource, initResource } = require('./events')
-const { failed, runGuarded } = require('./faults')
+const { now } = require('../core/clock')
+const guard = require('../core/guard')
+const records = require('../core/records')
+const { contextAt, contextOfId } = require('../core/context')
+const { createTag } = require('../core/tag')
+const { CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, current } = require('../core/current')
+const { afterResource, beforeResource, initResource } = require('../core/events')
+const { failed, runGuarded } = require('../core/faults')
+const { wrapHooks } = require('../core/installer')
 const native = require('./native-hooks')
 
 const { INIT, BEFORE, AFTER } = native
 const { CHAIN, FLAGS, PASSED, FIRST_CHAIN } = records
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  * @typedef {import('node:async_hooks').AsyncResource} AsyncResource
  * @typedef {'init' | 'before' | 'after'} Stage
  *
@@ -128,6 +129,14 @@ const areWanted = () => listeners.length > 0 || native.inUse()
 /** @param {Hook[]} hooks of users, in order */
 function setListeners (hooks) {
   listeners = hooks
+  wrapHooks(wrapper)
+}
+
+/** Returns what another addon needs to add its own. */
+function shareNative () {
+  const handle = native.share()
+  wrapHooks(wrapper)
+  return handle
 }
 
 /** Returns whether the current step, or the request in it, has a record of its own. */
@@ -147,7 +156,7 @@ function isSelected (asyncId) {
 /**
  * Measures how long a step waited and ran, for users.
  * @param {Stage} stage
- * @param {import('../context/context').Extra} extra
+ * @param {import('../core/context').Extra} extra
  */
 function measure (stage, extra) {
   const time = now()
@@ -165,4 +174,6 @@ function measure (stage, extra) {
   extra.since = time
 }
 
-module.exports = { after, areWanted, before, enter, init, setListeners }
+const wrapper = { init, before, after, enter, areWanted }
+
+module.exports = { setListeners, shareNative }

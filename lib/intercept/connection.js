@@ -8,7 +8,7 @@
 // The transforms are the program's: they run in the context of the connection, outside the guard.
 
 const { types } = require('node:util')
-const guard = require('../context/guard')
+const guard = require('../core/guard')
 const { hidden, own } = require('../objects')
 const { bufferOf, bytesOf } = require('./buffers')
 const { hasName, unwrapListeners, wrapListener } = require('./listener-wrappers')

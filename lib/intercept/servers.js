@@ -4,11 +4,11 @@
 // connections of a server; connection.js handles one connection. Servers and sockets are held weakly, or by
 // what hangs on them: a server that is collected takes its transforms along.
 
-const { contextTag } = require('../context/context')
-const guard = require('../context/guard')
+const { contextTag } = require('../core/context')
+const guard = require('../core/guard')
 const { mistake } = require('../errors')
-const { currentContext } = require('../hooks/current-step')
-const { failed } = require('../hooks/faults')
+const { currentContext } = require('../core/current-step')
+const { failed } = require('../core/faults')
 const { handleOf, idOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
 const channels = require('../requests/channels')
@@ -198,7 +198,7 @@ function nameConnection (socket, names) {
   if (handle !== undefined && context?.asyncId === idOf(handle)) noteNames(context, names)
 }
 
-/** @param {import('../context/context').Context | undefined} context @param {string | undefined} names */
+/** @param {import('../core/context').Context | undefined} context @param {string | undefined} names */
 function noteNames (context, names) {
   if (context !== undefined && context.detail !== names) context.detail = names
 }

@@ -5,12 +5,12 @@
 
 const {
   CAUSE, MASK, ONE_SHOT, PASSED, SIZE, TICKS, isRequest
-} = require('../context/records')
-const { timeAt } = require('../context/record-ids')
-const { NEAR_STEPS, requestOf } = require('../context/request-of')
+} = require('../core/records')
+const { timeAt } = require('../core/record-ids')
+const { NEAR_STEPS, requestOf } = require('../core/request-of')
 
 const NO_WAIT = -1 // a callback that waited for nothing, or whose wait is not known
-const REQUESTS = 1 << 13 // slots of requests, as in context/request-records.js
+const REQUESTS = 1 << 13 // slots of requests, as in core/request-records.js
 const TICK_US = 1000 / TICKS
 
 // Words of a slot, times in µs since the profile began. What is touched at once is in one cache line.

@@ -4,7 +4,7 @@
 // when it was taken. Their times are microseconds of the clock behind process.hrtime on Node 20 to 26 (both
 // V8's TimeTicks and uv_hrtime of libuv read it); elsewhere they are moved to fit the call that started it.
 
-const { now } = require('../context/clock')
+const { now } = require('../core/clock')
 const { IDLE } = require('./step-log')
 
 const INTERVAL_US = 4000 // of 1000, V8's default, a busy server pays three times as much

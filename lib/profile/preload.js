@@ -4,7 +4,7 @@
 // to a file when its time is over or the program ends, however that is.
 
 const fs = require('node:fs')
-const guard = require('../context/guard')
+const guard = require('../core/guard')
 const { printLine } = require('../warnings')
 
 const VARIABLE = '_LONGSTACK_PROFILE'

@@ -3,7 +3,7 @@
 // The result of a profile as data: chains with their figures, worst first; CPU samples by chain and stack;
 // and both as one tree. Chains that read the same (a step internal to Node differs) are one here.
 
-const { subsystemOf } = require('../context/subsystems')
+const { subsystemOf } = require('../subsystems')
 const { createFrameTexts, pathOf } = require('./frame-texts')
 const { createTree } = require('./path-tree')
 

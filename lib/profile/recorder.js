@@ -3,12 +3,12 @@
 // Records a profile: from its start on each step is logged, pieces of the log are added up as it fills, and
 // V8's profiler is emptied now and then, since it keeps all samples until it is stopped.
 
-const guard = require('../context/guard')
-const { OWN_WORK_CHAIN } = require('../context/records')
+const guard = require('../core/guard')
+const { OWN_WORK_CHAIN } = require('../core/records')
 const { mistake } = require('../errors')
 const { describeChain } = require('../format/chain-texts')
-const { logSteps } = require('../hooks/current-step')
-const { servedRequests } = require('../hooks/served')
+const { logSteps } = require('../core/current-step')
+const served = require('../core/served-requests')
 const channels = require('../requests/channels')
 const { settings } = require('../settings')
 const { CpuProfiler, CpuTotals } = require('./cpu-samples')
@@ -131,10 +131,10 @@ function createRecording (withSamples, finish) {
 }
 
 /** Returns the name of a request, by reference. @param {number} request */
-const nameOf = (request) => servedRequests().routeOf(request) ?? servedRequests().nameOf(request)
+const nameOf = (request) => served.routeOf(request) ?? served.nameOf(request)
 
 /** Has routes read as requests end; returns what stops that. */
-const watchResponses = () => channels.subscribe([['http.server.response.finish', servedRequests().answered]])
+const watchResponses = () => channels.subscribe([['http.server.response.finish', served.answered]])
 
 /** Returns what a profile lacks under the options in force, as sentences. */
 function lacks () {

@@ -8,9 +8,9 @@
 
 const { executionAsyncId } = require('node:async_hooks')
 const { performance } = require('node:perf_hooks')
-const { now } = require('../context/clock')
-const { CURRENT_CAUSE, CURRENT_CHAIN, current } = require('../context/current')
-const { CAUSE, DETAIL, FLAGS, INCOMING, PARSER, ROOT_CHAIN, readWord } = require('../context/records')
+const { now } = require('../core/clock')
+const { CURRENT_CAUSE, CURRENT_CHAIN, current } = require('../core/current')
+const { CAUSE, DETAIL, FLAGS, INCOMING, PARSER, ROOT_CHAIN, readWord } = require('../core/records')
 const { CallbackSlots, NOTHING, NO_WAIT, slotFor } = require('./callback-slots')
 
 const IDLE = -1 // in place of a chain: the loop waited

@@ -3,7 +3,7 @@
 // What a profile adds up: for each chain, and each route that it ran for, how often it ran, how long it ran
 // and how long it waited. Bounded: what comes past MAX_TOTALS and MAX_ROUTES is added up as one.
 
-const { NO_CHAIN } = require('../context/records')
+const { NO_CHAIN } = require('../core/records')
 const { BEGUN, IDLE, RESUMED } = require('./step-log')
 
 const MAX_TOTALS = 50_000 // pairs of chain and route

@@ -5,20 +5,21 @@
 // objects, never by the running context.
 
 const channels = require('node:diagnostics_channel')
-const guard = require('../context/guard')
-const registry = require('../handles/registry')
-const { disableServed, servedRequests } = require('../hooks/served')
+const guard = require('../core/guard')
+const registry = require('../core/registry')
+const { on } = require('../core/on')
+const served = require('../core/served-requests')
 const capture = require('../stacks/capture')
 const { ensureHeadroomToLoad } = require('../stacks/stack-headroom')
 
-/** @type {typeof import('../handles/connection-uses') | undefined} */
+/** @type {typeof import('./connection-uses') | undefined} */
 let connectionUses
 
 /** Returns what notes who uses a connection, loaded with the first message for it. */
 function uses () {
   if (connectionUses === undefined) {
     ensureHeadroomToLoad()
-    connectionUses = require('../handles/connection-uses')
+    connectionUses = require('./connection-uses')
   }
   return connectionUses
 }
@@ -37,9 +38,11 @@ const handlers = [
   ['undici:client:sendHeaders', ({ request, socket }) => uses().uses(socket, request)],
   ['undici:request:trailers', ({ request }) => uses().finished(request)],
   ['undici:request:error', ({ request }) => uses().finished(request)],
-  ['http.server.request.start', (message) => servedRequests().started(message)],
-  ['tracing:fastify.request.handler:start', (message) => servedRequests().routed(message)]
+  ['http.server.request.start', (message) => served.started(message)],
+  ['tracing:fastify.request.handler:start', (message) => served.routed(message)]
 ]
+on('served', (server) => require('./frameworks').observeServer(server))
+
 const subscriptions = handlers.map(subscriptionFor)
 /** those of other parts @type {typeof subscriptions} */
 let others = []
@@ -63,7 +66,6 @@ function disable () {
   for (const { name, listener } of [...subscriptions, ...others]) channels.unsubscribe(name, listener)
   traffic?.disable()
   registry.unwatch()
-  disableServed()
 }
 
 /**

@@ -7,7 +7,8 @@
 // Sockets are held weakly.
 
 const { executionAsyncId } = require('node:async_hooks')
-const { handleOf } = require('../node-objects')
+const { createTag } = require('../core/tag')
+const { handleOf, idOf, underlyingHandle } = require('../node-objects')
 const { hiddenProperty } = require('../objects')
 const { listen, unlisten } = require('./run-listeners')
 
@@ -18,6 +19,12 @@ const FIRST_SWEEP = 256 // connections
  * @typedef {(connection: Connection, span: Span, request: object | undefined, response: object | undefined)
  *   => void} Check what became of a span's request, after something has run for the connection
  */
+
+/**
+ * The span of a request, a response, a stream or a socket.
+ * @type {ReturnType<typeof createTag<Span>>}
+ */
+const spanTag = createTag()
 
 const noCheck = () => {}
 
@@ -31,7 +38,7 @@ class Connection {
   constructor (socket, connections) {
     this.connections = connections
     this.socket = new WeakRef(socket)
-    this.ids = connections.asyncIdsOf(socket)
+    this.ids = asyncIdsOf(socket)
     /** that of the socket when they were read: an agent that hands it out again gives it another */
     this.socketId = socketId(socket)
     /** no resource is known to run for it */
@@ -104,7 +111,7 @@ class Connection {
   addResource (id) {
     if (id <= 1 || this.ids.includes(id)) return
     this.ids.push(id)
-    if (this.connections.watched.has(this)) listen(this.connections.callbackListeners, id, this.onRun)
+    if (this.connections.watched.has(this)) listen(id, this.onRun)
   }
 
   /** Reads the ids on which it runs anew, where its socket was handed out again under another one. */
@@ -112,21 +119,19 @@ class Connection {
     const socket = this.socket.deref()
     if (socket === undefined || socketId(socket) === this.socketId) return
     if (this.connections.watched.has(this)) this.unwatch()
-    this.ids = this.connections.asyncIdsOf(socket)
+    this.ids = asyncIdsOf(socket)
     this.socketId = socketId(socket)
   }
 
   /** Checks from now on until it is closed: requests come and go, the connection stays. */
   watch () {
-    const { callbackListeners } = this.connections
     this.connections.addWatched(this)
-    for (const id of this.ids) listen(callbackListeners, id, this.onRun)
+    for (const id of this.ids) listen(id, this.onRun)
   }
 
   unwatch () {
-    const { callbackListeners } = this.connections
     this.connections.removeWatched(this)
-    for (const id of this.ids) unlisten(callbackListeners, id, this.onRun)
+    for (const id of this.ids) unlisten(id, this.onRun)
     this.forgetTimer()
   }
 
@@ -141,12 +146,12 @@ class Connection {
     if (id === this.timerId) return
     this.forgetTimer()
     this.timerId = id
-    if (id > 0) listen(this.connections.callbackListeners, id, this.onTimer)
+    if (id > 0) listen(id, this.onTimer)
   }
 
   forgetTimer () {
     if (this.timerId === 0) return
-    unlisten(this.connections.callbackListeners, this.timerId, this.onTimer)
+    unlisten(this.timerId, this.onTimer)
     this.timerId = 0
   }
 
@@ -183,14 +188,7 @@ class Connections {
   #withoutHandle = new Set()
   #sweepAt = FIRST_SWEEP
 
-  /**
-   * @param {object} deps
-   * @param {(socket: object) => number[]} deps.asyncIdsOf the async ids on which a socket runs
-   * @param {Map<number, () => void>} deps.callbackListeners called when a resource has run, by async id
-   */
-  constructor ({ asyncIdsOf, callbackListeners }) {
-    this.asyncIdsOf = asyncIdsOf
-    this.callbackListeners = callbackListeners
+  constructor () {
     /** those that are checked @type {Set<Connection>} */
     this.watched = new Set()
   }
@@ -237,4 +235,11 @@ class Connections {
   }
 }
 
-module.exports = { Connections }
+/** Returns the async ids on which a socket runs: its own, and those of its handles. @param {object} socket */
+function asyncIdsOf (socket) {
+  const handle = handleOf(socket)
+  const ids = [idOf(socket), handle && idOf(handle), handle && idOf(underlyingHandle(handle))]
+  return [...new Set(ids.filter((id) => id !== undefined))]
+}
+
+module.exports = { Connections, asyncIdsOf, spanTag }

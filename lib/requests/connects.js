@@ -8,11 +8,13 @@
 const { executionAsyncId } = require('node:async_hooks')
 const { handleOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
+const { settings } = require('../settings')
+const { asyncIdsOf, spanTag } = require('./connections')
 const { listen, unlisten } = require('./run-listeners')
 
 /**
  * @typedef {import('../spans/span').Span} Span
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  *
  * @typedef {object} ConnectEnd
  * @property {any} socket undefined where it is collected
@@ -34,11 +36,8 @@ const { listen, unlisten } = require('./run-listeners')
 /**
  * @param {object} deps
  * @param {import('./layer').RequestListener} deps.listener
- * @param {import('./layer').SpanTag} deps.spanTag
- * @param {Map<number, () => void>} deps.callbackListeners called when a resource has run, by async id
- * @param {(type: string) => boolean} deps.isSelected the filter
  */
-function createConnects ({ listener, spanTag, callbackListeners, isSelected }) {
+function createConnects ({ listener }) {
   /** by socket @type {WeakMap<object, Attempt>} */
   const attempts = new WeakMap()
   /** sockets of HTTP @type {WeakSet<object>} */
@@ -60,12 +59,12 @@ function createConnects ({ listener, spanTag, callbackListeners, isSelected }) {
   /** @param {Attempt} attempt @param {number} id */
   function watch (attempt, id) {
     attempt.ids.push(id)
-    listen(callbackListeners, id, attempt.check)
+    listen(id, attempt.check)
   }
 
   /** @param {Attempt} attempt */
   function unwatch ({ ids, check }) {
-    for (const id of ids) unlisten(callbackListeners, id, check)
+    for (const id of ids) unlisten(id, check)
     ids.length = 0
   }
 
@@ -108,11 +107,11 @@ function createConnects ({ listener, spanTag, callbackListeners, isSelected }) {
       const isUndici = undiciId === executionAsyncId()
       undiciId = undefined
       if (isUndici) httpSockets.add(socket)
-      if (isUndici || !isSelected('TCPWRAP')) return
+      if (isUndici || !settings.isSelected('TCPWRAP')) return
       const span = listener.connectStarted()
       if (span === undefined) return
       const attempt = begin(socket, span, false)
-      const ids = handleOf(socket) === undefined ? [] : listener.asyncIdsOf(socket)
+      const ids = handleOf(socket) === undefined ? [] : asyncIdsOf(socket)
       for (const id of ids) watch(attempt, id)
       if (ids.length === 0) awaitingHandle = attempt
     },

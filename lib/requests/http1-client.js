@@ -4,6 +4,7 @@
 
 const { executionAsyncId } = require('node:async_hooks')
 const { className, isAnyObject, own } = require('../objects')
+const { spanTag } = require('./connections')
 const { createMadeLook, socketOf } = require('./ends')
 const { listen, unlisten } = require('./run-listeners')
 
@@ -15,12 +16,10 @@ const { listen, unlisten } = require('./run-listeners')
 /**
  * @param {object} deps
  * @param {import('./layer').RequestListener} deps.listener
- * @param {import('./layer').SpanTag} deps.spanTag
  * @param {import('./connections').Connections} deps.connections
  * @param {ReturnType<typeof import('./connects').createConnects>} deps.connects
- * @param {Map<number, () => void>} deps.callbackListeners called when a resource has run, by async id
  */
-function createClientRequests ({ listener, spanTag, connections, connects, callbackListeners }) {
+function createClientRequests ({ listener, connections, connects }) {
   /** Node's own function, on Node 20 @type {Function | undefined} */
   let onSocket
 
@@ -74,7 +73,7 @@ function createClientRequests ({ listener, spanTag, connections, connects, callb
     const socket = socketOf(request)
     const connection = isAnyObject(socket) ? connections.of(socket) : undefined
     const stop = () => {
-      unlisten(callbackListeners, parserId, parsed)
+      unlisten(parserId, parsed)
       connection?.remove(span)
     }
     const parsed = () => {
@@ -82,7 +81,7 @@ function createClientRequests ({ listener, spanTag, connections, connects, callb
       stop()
       listener.responseReceived(span)
     }
-    listen(callbackListeners, parserId, parsed)
+    listen(parserId, parsed)
     connection?.add(span, () => {
       if (!span.ended && !connection.isClosed) return
       const isComplete = weakResponse.deref()?.complete === true // the last byte came before

@@ -3,6 +3,7 @@
 // Requests over HTTP/1 that servers get.
 
 const { isAnyObject } = require('../objects')
+const { spanTag } = require('./connections')
 const { createAnswerLook } = require('./ends')
 const { createUpgrades } = require('./http1-upgrades')
 
@@ -14,12 +15,11 @@ const { createUpgrades } = require('./http1-upgrades')
 /**
  * @param {object} deps
  * @param {import('./layer').RequestListener} deps.listener
- * @param {import('./layer').SpanTag} deps.spanTag
  * @param {import('./connections').Connections} deps.connections
  */
-function createServerRequests ({ listener, spanTag, connections }) {
+function createServerRequests ({ listener, connections }) {
   const lookAtAnswer = createAnswerLook({ connections, finish })
-  const upgradeRequested = createUpgrades({ listener, spanTag, connections })
+  const upgradeRequested = createUpgrades({ listener, connections })
 
   /** @param {{ request: object, response: object, socket: object, server: object }} message */
   function requestStarted ({ request, response, socket, server }) {

@@ -4,6 +4,7 @@
 // the connection is closed.
 
 const { isAnyObject, own } = require('../objects')
+const { spanTag } = require('./connections')
 const { createUpgradeLook } = require('./ends')
 
 /** @typedef {import('../spans/span').Span} Span */
@@ -11,11 +12,10 @@ const { createUpgradeLook } = require('./ends')
 /**
  * @param {object} deps
  * @param {import('./layer').RequestListener} deps.listener
- * @param {import('./layer').SpanTag} deps.spanTag
  * @param {import('./connections').Connections} deps.connections
  * @returns {(request: object) => void} called with a message that asks for another protocol
  */
-function createUpgrades ({ listener, spanTag, connections }) {
+function createUpgrades ({ listener, connections }) {
   const lookAtUpgraded = createUpgradeLook(connections)
 
   /**

@@ -8,14 +8,14 @@ const { className, hidden, isObject, own } = require('../objects')
 
 /**
  * @param {object} layer of http2.js
- * @param {(message: { stream: object, headers: any }, context: import('../context/context').Context) => void}
+ * @param {(message: { stream: object, headers: any }, context: import('../core/context').Context) => void}
  *   layer.streamServed
  * @param {(message: { stream: object, headers: any }) => void} layer.streamRequested
  * @param {(message: { stream: object, headers: any }) => void} layer.responseStarted
  * @param {(message: { stream: any, error?: unknown }, hasFailed: boolean) => void} layer.streamEnded
  */
 function createTickReader ({ streamServed, streamRequested, responseStarted, streamEnded }) {
-  /** @param {import('../context/context').Context} context of a tick @param {any} tick */
+  /** @param {import('../core/context').Context} context of a tick @param {any} tick */
   return function ticked (context, { callback, args }) {
     if (!Array.isArray(args) || !isObject(args[0])) return
     const [first, event, third, headers] = args

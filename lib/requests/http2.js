@@ -8,15 +8,16 @@
 
 const process = require('node:process')
 const { executionAsyncId } = require('node:async_hooks')
-const guard = require('../context/guard')
+const guard = require('../core/guard')
 const { hidden, isObject, own } = require('../objects')
+const { spanTag } = require('./connections')
 const { listen, unlisten } = require('./run-listeners')
 
 const HAS_CHANNELS = Number(process.versions.node.split('.')[0]) >= 22
 
 /**
  * @typedef {import('../spans/span').Span} Span
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  *
  * @typedef {object} StreamEnd
  * @property {boolean} whole request and response are complete
@@ -28,15 +29,13 @@ const HAS_CHANNELS = Number(process.versions.node.split('.')[0]) >= 22
 /**
  * @param {object} deps
  * @param {import('./layer').RequestListener} deps.listener
- * @param {import('./layer').SpanTag} deps.spanTag
- * @param {Map<number, () => void>} deps.callbackListeners called when a resource has run, by async id
  * @param {(asyncId: number) => number} deps.spanOf number of the span that a resource is part of
  * @param {(asyncId: number, span: number) => void} deps.setSpan
  */
-function createHttp2Layer ({ listener, spanTag, callbackListeners, spanOf, setSpan }) {
+function createHttp2Layer ({ listener, spanOf, setSpan }) {
   /** streams of undici, which reports its requests itself @type {WeakSet<object>} */
   const undiciStreams = new WeakSet()
-  const leaving = createLeaving(callbackListeners, setSpan)
+  const leaving = createLeaving(setSpan)
   /** of the request() that runs @type {Span | undefined} */
   let spanOfCall
 
@@ -150,10 +149,9 @@ function createHttp2Layer ({ listener, spanTag, callbackListeners, spanOf, setSp
 
 /**
  * Has resources leave the span of a stream when their callback has returned.
- * @param {Map<number, () => void>} callbackListeners
  * @param {(asyncId: number, span: number) => void} setSpan
  */
-function createLeaving (callbackListeners, setSpan) {
+function createLeaving (setSpan) {
   /** @type {Set<number>} */
   const ids = new Set()
 
@@ -166,11 +164,11 @@ function createLeaving (callbackListeners, setSpan) {
       if (ids.has(id)) return
       const leave = () => {
         ids.delete(id)
-        unlisten(callbackListeners, id, leave)
+        unlisten(id, leave)
         setSpan(id, before)
       }
       ids.add(id)
-      listen(callbackListeners, id, leave)
+      listen(id, leave)
     }
   }
 }

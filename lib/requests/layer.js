@@ -6,7 +6,6 @@
 // Sockets are held weakly, and requests as long as Node holds them (see connections.js); a span holds none of
 // them.
 
-const { createTag } = require('../context/tag')
 const { ownerOf } = require('../node-objects')
 const { createConnects } = require('./connects')
 const { Connections } = require('./connections')
@@ -18,9 +17,7 @@ const { undiciSubscriptions } = require('./undici')
 
 /**
  * @typedef {import('../spans/span').Span} Span
- * @typedef {import('../context/context').Context} Context
- * @typedef {ReturnType<typeof createTag<Span>>} SpanTag the span of a request, a response, a stream or a
- *   socket
+ * @typedef {import('../core/context').Context} Context
  *
  * @typedef {object} Close how a connection ended
  * @property {object | undefined} socket
@@ -63,30 +60,23 @@ const { undiciSubscriptions } = require('./undici')
  * @property {(span: Span, end: import('./connects').ConnectEnd) => void} connectEnded
  * @property {(span: Span) => void} discard the span is not recorded
  * @property {(span: Span) => string | undefined} traceparentFor the header to be sent, where one is
- * @property {(socket: object) => number[]} asyncIdsOf the async ids on which a socket runs
  */
-
-/** @type {SpanTag} */
-const spanTag = createTag()
 
 /**
  * @param {object} deps
  * @param {RequestListener} deps.listener
- * @param {Map<number, () => void>} deps.callbackListeners called when a resource has run, by async id
- * @param {(type: string) => boolean} deps.isSelected the filter
- * @param {() => boolean} deps.propagates whether traceparent is sent
  * @param {(asyncId: number) => number} deps.spanOf number of the span that a resource is part of
  * @param {(asyncId: number, span: number) => void} deps.setSpan
  */
-function createRequestLayer ({ listener, callbackListeners, isSelected, propagates, spanOf, setSpan }) {
-  const connections = new Connections({ asyncIdsOf: listener.asyncIdsOf, callbackListeners })
-  const connects = createConnects({ listener, spanTag, callbackListeners, isSelected })
-  const http2 = createHttp2Layer({ listener, spanTag, callbackListeners, spanOf, setSpan })
-  const server = createServerRequests({ listener, spanTag, connections })
-  const client = createClientRequests({ listener, spanTag, connections, connects, callbackListeners })
+function createRequestLayer ({ listener, spanOf, setSpan }) {
+  const connections = new Connections()
+  const connects = createConnects({ listener })
+  const http2 = createHttp2Layer({ listener, spanOf, setSpan })
+  const server = createServerRequests({ listener, connections })
+  const client = createClientRequests({ listener, connections, connects })
   const { upgradeRequested } = server
   const { traceparentOf } = client
-  const methods = createMethods({ propagates, upgradeRequested, traceparentOf, http2: http2.requests })
+  const methods = createMethods({ upgradeRequested, traceparentOf, http2: http2.requests })
 
   return {
     /** @type {Array<[string, (message: any) => void]>} */
@@ -95,7 +85,7 @@ function createRequestLayer ({ listener, callbackListeners, isSelected, propagat
       ['net.client.socket', connects.socketMade],
       ...server.subscriptions,
       ...client.subscriptions,
-      ...undiciSubscriptions({ listener, spanTag, connections, connects, client }),
+      ...undiciSubscriptions({ listener, connections, connects, client }),
       ...http2.subscriptions
     ],
 

@@ -6,8 +6,9 @@
 // that option. All are restored; a wrapper that was wrapped in turn stays, and only calls the original.
 
 const process = require('node:process')
-const guard = require('../context/guard')
+const guard = require('../core/guard')
 const { isObject, own } = require('../objects')
+const { settings } = require('../settings')
 const { keepUnopened } = require('../standard-error')
 const { wrap } = require('../wrap')
 
@@ -32,13 +33,12 @@ function guarded (work) {
 
 /**
  * @param {object} deps
- * @param {() => boolean} deps.propagates
  * @param {(message: object) => void} deps.upgradeRequested called with a message that asks for another
  *   protocol
  * @param {(request: object) => string | undefined} deps.traceparentOf a request that is about to be sent
  * @param {Http2Calls} deps.http2
  */
-function createMethods ({ propagates, upgradeRequested, traceparentOf, http2 }) {
+function createMethods ({ upgradeRequested, traceparentOf, http2 }) {
   let isOn = false
   /** what puts each back @type {Map<string, () => boolean>} */
   const wrapped = new Map()
@@ -62,7 +62,7 @@ function createMethods ({ propagates, upgradeRequested, traceparentOf, http2 }) 
   const storeHeader = (method) => ({
     /** @this {any} @param {string} line @param {any} headers */
     _storeHeader (line, headers) {
-      const value = isOn && propagates() && !hasTraceparent(headers)
+      const value = isOn && settings.options.propagate && !hasTraceparent(headers)
         ? guarded(() => traceparentOf(this))
         : undefined
       return apply(method, this, [line, value === undefined ? headers : withHeader(headers, value)])
@@ -73,7 +73,7 @@ function createMethods ({ propagates, upgradeRequested, traceparentOf, http2 }) 
   const request = (method) => ({
     /** @this {any} @param {any} headers @param {any} options */
     request (headers, options) {
-      const value = isOn && propagates() && !hasTraceparent(headers)
+      const value = isOn && settings.options.propagate && !hasTraceparent(headers)
         ? guarded(() => http2.calling(this, headers))
         : undefined
       if (value === undefined) return apply(method, this, arguments)
@@ -95,10 +95,10 @@ function createMethods ({ propagates, upgradeRequested, traceparentOf, http2 }) 
     /** Called whenever Node may have loaded another module for the program. */
     enable () {
       isOn = true
-      if (!isLoaded('_http_server') && !propagates()) return
+      if (!isLoaded('_http_server') && !settings.options.propagate) return
       const { ClientRequest, IncomingMessage } = require('node:http')
       wrapOnce('_addHeaderLines', IncomingMessage.prototype, addHeaderLines)
-      if (!propagates()) return
+      if (!settings.options.propagate) return
       wrapOnce('_storeHeader', ClientRequest.prototype, storeHeader)
       const session = wrapped.has('request') ? undefined : sessionPrototype()
       if (session !== undefined) wrapOnce('request', session, request)

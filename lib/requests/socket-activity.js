@@ -7,7 +7,7 @@
 // frame less of the program's. Both are restored on disable, unless they were wrapped in turn; then the
 // wrapper only calls the original.
 
-const { traffic, writes } = require('../handles/connection-uses')
+const { traffic, writes } = require('./connection-uses')
 const { own } = require('../objects')
 const { wrap } = require('../wrap')
 

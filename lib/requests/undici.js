@@ -5,18 +5,18 @@
 // objects.
 
 const { hidden, own } = require('../objects')
+const { spanTag } = require('./connections')
 const { createUndiciLook } = require('./ends')
 
 /**
  * @param {object} deps
  * @param {import('./layer').RequestListener} deps.listener
- * @param {import('./layer').SpanTag} deps.spanTag
  * @param {import('./connections').Connections} deps.connections
  * @param {ReturnType<typeof import('./connects').createConnects>} deps.connects
  * @param {ReturnType<typeof import('./http1-client').createClientRequests>} deps.client
  * @returns {Array<[string, (message: any) => void]>}
  */
-function undiciSubscriptions ({ listener, spanTag, connections, connects, client }) {
+function undiciSubscriptions ({ listener, connections, connects, client }) {
   /**
    * Watches a connection that may be handed over to the program, which nothing reports.
    * @param {{ request: object, socket: object }} message

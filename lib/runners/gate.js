@@ -4,8 +4,8 @@
 // runner runs it in the copy of longstack that traces (shared.js), whatever realm the tests are in.
 
 const path = require('node:path')
-const { startQuery } = require('../context/clock')
-const guard = require('../context/guard')
+const { startQuery } = require('../core/clock')
+const guard = require('../core/guard')
 const { createLeakError } = require('../handles/leak-error')
 const snapshots = require('../handles/snapshots')
 const { keepsProcessAlive } = require('../handles/state')
@@ -19,7 +19,7 @@ const { runnerOf } = require('../stacks/test-runners')
 /**
  * @typedef {import('../handles/subject').Subject} Subject
  * @typedef {import('../handles/snapshots').OpenHandles} OpenHandles
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  *
  * @typedef {'test' | 'file' | 'off'} Mode test: leaks count by test and by file; file: by file only
  *

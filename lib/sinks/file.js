@@ -1,7 +1,7 @@
 'use strict'
 
 // The sink of one file, pipe, terminal or device. Where event loop iterations are counted
-// (hooks/loop-iterations.js), the lines of one iteration are one synchronous write, made before the loop
+// (core/loop-iterations.js), the lines of one iteration are one synchronous write, made before the loop
 // polls; else each line is one. What is written is in the kernel, so that no end of the process loses it, and
 // O_APPEND lets several threads and processes write to one file.
 //
@@ -20,7 +20,7 @@ const MAX_BYTES = 3 // of a UTF-16 code unit in UTF-8
 /**
  * @typedef {object} SinkContext
  * @property {(code: string, sentence: string) => void} warn
- * @property {Pick<typeof import('../hooks/loop-iterations'), 'batching' | 'schedule'>} [loopIterations]
+ * @property {Pick<typeof import('../core/loop-iterations'), 'batching' | 'schedule'>} [loopIterations]
  *   default: each line is written at once
  */
 

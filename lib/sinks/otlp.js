@@ -10,7 +10,7 @@
 const { existsSync } = require('node:fs')
 const path = require('node:path')
 const { performance } = require('node:perf_hooks')
-const guard = require('../context/guard')
+const guard = require('../core/guard')
 const { messageOf } = require('../warnings')
 const { OtlpSender } = require('./otlp-sender')
 const { lineOf } = require('../encoding/serialize')

@@ -5,7 +5,7 @@
 
 const { performance } = require('node:perf_hooks')
 const timers = require('node:timers')
-const guard = require('../context/guard')
+const guard = require('../core/guard')
 
 const RETRY_MS = 1000 // after a fault
 const BUSY_MS = { min: 2, max: 100 } // with a slow reader

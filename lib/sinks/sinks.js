@@ -3,7 +3,7 @@
 // Ended spans to all outputs: decides which output gets a span, builds the record and its line only if one
 // does, and keeps everything that can fail away from the program.
 
-const guard = require('../context/guard')
+const guard = require('../core/guard')
 const { safe, targetOf } = require('./outputs')
 const { weightFor } = require('./sampling')
 const { lineOf, withAttributes } = require('../encoding/serialize')

@@ -14,8 +14,8 @@
 // Times are ms since the counters of LoopTime began.
 
 const { executionAsyncResource } = require('node:async_hooks')
-const { timeAt } = require('../context/record-ids')
-const { FLAGS, ONE_SHOT, PASSED, TIMER } = require('../context/records')
+const { timeAt } = require('../core/record-ids')
+const { FLAGS, ONE_SHOT, PASSED, TIMER } = require('../core/records')
 const { callNative, handleOf } = require('../node-objects')
 const { hiddenProperty, isObject, own } = require('../objects')
 const { loadBinding } = require('../stacks/binding')

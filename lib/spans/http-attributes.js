@@ -3,7 +3,7 @@
 // Names and attributes of spans of requests and connections, in OpenTelemetry's terms. Reads own data
 // properties only: no getter or proxy of the program's is run. No header, body or query string is recorded.
 
-const requests = require('../context/request-names')
+const requests = require('../core/request-names')
 const { endOf, handleOf } = require('../node-objects')
 const { hidden, hiddenProperty, isObject, own } = require('../objects')
 const { nameOfMethod, nameOfPath } = require('../path-names')

@@ -4,7 +4,7 @@
 
 const { messageOf } = require('../warnings')
 const { inherits, isObject, own, readLazy } = require('../objects')
-const { expressError } = require('./frameworks')
+const { expressError } = require('../requests/frameworks')
 
 /** @typedef {import('./spans').End} End */
 

@@ -3,13 +3,13 @@
 // Spans of requests, streams and connections, as requests/layer.js reports them (RequestListener). Data comes
 // in as Node's objects. Everything here runs guarded.
 
-const { contextOfRequest, inOwnWork } = require('../hooks/current-step')
-const { enterSpan, setSpan } = require('../hooks/step-spans')
+const { contextOfRequest, inOwnWork } = require('../core/current-step')
+const { enterSpan, setSpan } = require('./step-spans')
 const { handleOf, idOf, underlyingHandle } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
-const { requestName } = require('../context/request-names')
+const { requestName } = require('../core/request-names')
 const { settings } = require('../settings')
-const koa = require('./frameworks')
+const koa = require('../requests/frameworks')
 const {
   describeConnect, describeRequested, describeRequestedStream, describeServed, describeServedStream,
   hasHeader, streamErrorName
@@ -22,7 +22,7 @@ const { format, parse } = require('./traceparent')
 
 /**
  * @typedef {import('./span').Span} Span
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  * @typedef {Omit<import('../requests/layer').RequestListener, 'asyncIdsOf'>} HttpSpans
  */
 

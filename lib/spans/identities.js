@@ -4,7 +4,7 @@
 // within milliseconds, and are read afterwards now and then; an object or a text for each that has ended
 // would be copied by scavenges, and V8 would grow the new space. Hot path: bench/run.js, longstack-spans.
 
-const { source } = require('../context/source')
+const { source } = require('../core/source')
 const { fill } = require('../encoding/ids')
 
 const SLOTS = 1 << 11 // a number's lowest bits are its slot

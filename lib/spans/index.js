@@ -2,7 +2,7 @@
 
 // Spans of this thread: who listens to them, and what records them, loaded when somebody first wants them.
 
-const guard = require('../context/guard')
+const guard = require('../core/guard')
 const { Listeners } = require('../listeners')
 const { settings } = require('../settings')
 

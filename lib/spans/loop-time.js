@@ -8,24 +8,24 @@
 // Hot path: bench/run.js measures it with the subject longstack-spans.
 
 const { performance } = require('node:perf_hooks')
-const { now } = require('../context/clock')
-const loopIterations = require('../hooks/loop-iterations')
+const { now } = require('../core/clock')
+const loopIterations = require('../core/loop-iterations')
 const { Arrivals, MAX_GAP } = require('./arrivals')
 const { MIN_SPLIT, SITE, UNASKED } = require('./critical-path')
 const { isAnswer, noteAnswer, noteTraffic } = require('./questions')
 const { MIN_SHORT, RecentRuns } = require('./recent-runs')
 const { spanAt } = require('./identities')
-const { isOfConnection } = require('../context/asks')
-const { callerRun, callerSpan } = require('../context/current')
-const { connectionTypes } = require('../context/kinds')
+const { isOfConnection } = require('../core/asks')
+const { callerRun, callerSpan } = require('../core/current')
+const { connectionTypes } = require('../core/kinds')
 const {
   AWAITED, CALLED, CHAIN, DETAIL, FLAGS, MASK, RUN, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT, SPECIAL,
   TRIGGER, promises, readWord, resources
-} = require('../context/records')
+} = require('../core/records')
 
 /**
  * @typedef {import('./span').Span} Span
- * @typedef {import('../handles/entry').Entry} Entry
+ * @typedef {import('../core/entry').Entry} Entry
  */
 
 /** Returns ms that the event loop has waited in the poll phase so far; costs some 30 ns. */

@@ -23,7 +23,7 @@ const MAX_DEPTH = 63 // spans around a span
 const IN_EVERY_SAMPLE = 'f'.repeat(32)
 
 /**
- * @typedef {import('../handles/entry').Entry} Entry
+ * @typedef {import('../core/entry').Entry} Entry
  * @typedef {{ entry: Entry, request: number, name: string }} LeftTimer request: number of its span
  *
  * @typedef {object} IntervalGroup timers that one place of the program registered
@@ -79,7 +79,7 @@ function groups (time) {
   return [...byChain.values()].sort((a, b) => b.count - a.count).slice(0, MAX_GROUPS)
 }
 
-/** Notes a timer that is known to stay. @param {import('../handles/entry').Entry} entry */
+/** Notes a timer that is known to stay. @param {import('../core/entry').Entry} entry */
 function add (entry) {
   const { spanNumber } = entry.context
   const timer = entry.resource.deref()

@@ -4,8 +4,8 @@
 // the listeners of `span`. What one iteration of the event loop brings is handed on right before it polls
 // next, while its iterations are counted.
 
-const guard = require('../context/guard')
-const loopIterations = require('../hooks/loop-iterations')
+const guard = require('../core/guard')
+const loopIterations = require('../core/loop-iterations')
 const { afterChange } = require('../listeners')
 const { messageOf, warn } = require('../warnings')
 const { listeners } = require('./index')

@@ -4,7 +4,7 @@
 // be; a library whose frame is further inside is named beside it. Its callers are the program's frames from
 // there up to the beginning of the request.
 
-const { contextOfChain } = require('../context/context')
+const { contextOfChain } = require('../core/context')
 const { labelOf } = require('../stacks/labels')
 const { mapFrame } = require('../stacks/source-maps')
 const { placeText } = require('../text')
@@ -18,7 +18,7 @@ const requestTypes = new Set([
 ])
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  * @typedef {import('../stacks/frames').Frame} Frame
  *
  * @typedef {object} Place a frame

@@ -4,12 +4,12 @@
 // next the answer to it. An answer to the question of another request is a turn at most: a pool gives the
 // connection to the next one.
 
-const { isHandleType } = require('../context/kinds')
-const { CHAIN, DETAIL, SETTLED_RUN, readWord } = require('../context/records')
+const { isHandleType } = require('../core/kinds')
+const { CHAIN, DETAIL, SETTLED_RUN, readWord } = require('../core/records')
 const { OWN_QUESTION } = require('./critical-path')
 const { spanAt } = require('./identities')
 
-/** @typedef {import('../handles/entry').Entry} Entry */
+/** @typedef {import('../core/entry').Entry} Entry */
 
 /**
  * Returns whether what another request settled came on a connection. A pooled connection runs its callbacks

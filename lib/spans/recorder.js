@@ -5,15 +5,14 @@
 
 const process = require('node:process')
 const { recorder: blockedRecorder } = require('../blocked/wanted')
-const guard = require('../context/guard')
-const registry = require('../handles/registry')
-const { inOwnWork } = require('../hooks/current-step')
-const { safely } = require('../hooks/faults')
-const loopIterations = require('../hooks/loop-iterations')
-const { callbackListeners, on } = require('../hooks/on')
-const stepSpans = require('../hooks/step-spans')
-const { unwatchZlibWrites } = require('../hooks/zlib-writes')
-const { handleOf, idOf, underlyingHandle } = require('../node-objects')
+const guard = require('../core/guard')
+const registry = require('../core/registry')
+const { inOwnWork } = require('../core/current-step')
+const { safely } = require('../core/faults')
+const loopIterations = require('../core/loop-iterations')
+const { callbackListeners, on } = require('../core/on')
+const stepSpans = require('./step-spans')
+const { unwatchZlibWrites, watchZlibWrites } = require('./zlib-writes')
 const { isAnyObject } = require('../objects')
 const channels = require('../requests/channels')
 const { createRequestLayer } = require('../requests/layer')
@@ -41,6 +40,7 @@ on('iteration', (time) => {
   sweepAt = time + SWEEP_MS
   guard.run(() => spans.sweep(time, false))
 })
+on('traffic', stepSpans.noteTraffic)
 on('rejected', (reason, { span }) => {
   if (span !== undefined && isAnyObject(reason)) spans.noteRejection(reason, span)
 })
@@ -59,16 +59,16 @@ function enable (wanted) {
   if (isOn) return layer.enable()
   isOn = true
   layer = createRequestLayer({
-    listener: { ...httpSpans, asyncIdsOf },
-    callbackListeners,
-    isSelected: (type) => settings.isSelected(type),
-    propagates: () => settings.options.propagate,
+    listener: httpSpans,
     spanOf: stepSpans.spanOf,
     setSpan: stepSpans.setSpan
   })
   removals = [
     channels.subscribe(layer.subscriptions),
-    on('opened', layer.opened),
+    on('opened', (context, resource) => {
+      if (context.type === 'ZLIB') watchZlibWrites(resource)
+      layer.opened(context)
+    }),
     on('connecting', (context, { resource }) => layer.connecting(context, resource.deref()))
   ]
   if (layer.ticked !== undefined) removals.push(on('ticked', layer.ticked))
@@ -105,13 +105,6 @@ function onExit () {
 function handOn () {
   guard.run(spans.drain)
   outputs.flushRecords()
-}
-
-/** Returns the async ids on which a socket runs: its own, and those of its handles. @param {object} socket */
-function asyncIdsOf (socket) {
-  const handle = handleOf(socket)
-  const ids = [idOf(socket), handle && idOf(handle), handle && idOf(underlyingHandle(handle))]
-  return [...new Set(ids.filter((id) => id !== undefined))]
 }
 
 module.exports = {

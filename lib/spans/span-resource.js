@@ -4,7 +4,7 @@
 
 const path = require('node:path')
 const process = require('node:process')
-const { isMainThread } = require('../hooks/threads')
+const { isMainThread } = require('../passing/threads')
 
 /** @type {Record<string, unknown> | undefined} */
 let resource

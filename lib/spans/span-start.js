@@ -2,8 +2,8 @@
 
 // Makes spans: who their parent is, which trace they are part of, when they began.
 
-const { now } = require('../context/clock')
-const { currentStep, spanNumber } = require('../hooks/current-step')
+const { now } = require('../core/clock')
+const { currentStep, spanNumber } = require('../core/current-step')
 const { identityAt, spanAt } = require('./identities')
 const { loop } = require('./loop')
 const { activeSpanContext } = require('./otel-context')
@@ -20,7 +20,7 @@ const { originAt } = require('./wall-clock')
  * @property {string} name
  * @property {import('./span').SpanKind} kind
  * @property {Remote} [remote]
- * @property {import('../context/context').Context} [context] the place that makes it; default the running one
+ * @property {import('../core/context').Context} [context] the place that makes it; default the running one
  * @property {number} [since] ms, where it began before
  */
 

@@ -8,7 +8,7 @@
 
 const identities = require('./identities')
 const { PathLog, putLog, takeLog } = require('./critical-path')
-const { finish: finishStep } = require('../context/records')
+const { finish: finishStep } = require('../core/records')
 const { walkPath } = require('./path-walk')
 const { putLongestRuns, takeLongestRuns } = require('./longest-runs')
 

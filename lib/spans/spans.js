@@ -7,10 +7,10 @@
 
 const { errorStack } = require('../attribution/error-hops')
 const { frameDuring: frameAt } = require('../blocked/wanted')
-const { now } = require('../context/clock')
+const { now } = require('../core/clock')
 const { placeStack } = require('../format/chain-texts')
-const { currentStep, spanNumber } = require('../hooks/current-step')
-const { read: readSettlements } = require('../hooks/settlements')
+const { currentStep, spanNumber } = require('../core/current-step')
+const { read: readSettlements } = require('../core/settlements')
 const { blockedRecord } = require('./blocked-record')
 const { addException, describeException } = require('./exception-events')
 const { allOpen, spanAt } = require('./identities')

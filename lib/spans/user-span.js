@@ -4,9 +4,9 @@
 // while it is open, and gives no access to its insides.
 
 const { isPromise } = require('node:util').types
-const guard = require('../context/guard')
-const { safely } = require('../hooks/faults')
-const { runInSpan } = require('../hooks/step-spans')
+const guard = require('../core/guard')
+const { safely } = require('../core/faults')
+const { runInSpan } = require('./step-spans')
 const { messageOf } = require('../warnings')
 const { noSpan } = require('./index')
 const { loop } = require('./loop')

@@ -3,11 +3,11 @@
 // The parts of a critical path as text: where each wait was registered (path-sites.js), what ended it, where
 // own code ran. Equal ones are merged.
 
-const { typeOfStep } = require('../context/context')
-const { connectionTypes } = require('../context/kinds')
-const { CHAIN, SPAN, readWord } = require('../context/records')
-const { subsystemOf } = require('../context/subsystems')
-const registry = require('../handles/registry')
+const { typeOfStep } = require('../core/context')
+const { connectionTypes } = require('../core/kinds')
+const { CHAIN, SPAN, readWord } = require('../core/records')
+const { subsystemOf } = require('../subsystems')
+const registry = require('../core/registry')
 const { addressOf } = require('../node-objects')
 const { identityAt, isInside } = require('./identities')
 const { siteOf } = require('./path-sites')

@@ -3,7 +3,7 @@
 // The wall clock as an origin of longstack's own clock: the wall clock can jump, the other is monotonic.
 
 const { performance } = require('node:perf_hooks')
-const { now } = require('../context/clock')
+const { now } = require('../core/clock')
 
 const readWallClock = Date.now // programs replace it in their tests
 const CHECK_MS = 10 // between two reads of the wall clock

@@ -3,8 +3,8 @@
 // The call sites of an error as text and as frames. V8 writes a line in about half a microsecond, and the
 // formatter, source maps and attribution all read it: it is written once for each list of call sites.
 
-const { source } = require('../context/source')
-const { createTag } = require('../context/tag')
+const { source } = require('../core/source')
+const { createTag } = require('../core/tag')
 const { parseFrame } = require('./frames')
 const { frameLines, splitFrames } = require('./text-scan')
 

@@ -4,8 +4,8 @@
 // positions are the key of the stack. Only a new stack is formatted. Nothing raw is held: call sites keep
 // receivers and closures of the program alive.
 
-const { now, stepClock } = require('../context/clock')
-const { CHAIN_BITS, FIRST_CHAIN, FOLD_SHIFT } = require('../context/records')
+const { now, stepClock } = require('../core/clock')
+const { CHAIN_BITS, FIRST_CHAIN, FOLD_SHIFT } = require('../core/records')
 const { settings } = require('../settings')
 const { withCallSites } = require('./formatter')
 const { internStack } = require('./numbered-stacks')

@@ -6,7 +6,7 @@
 //
 // The hot path: bench/capture.js measures `step`.
 
-const { now, stepClock } = require('../context/clock')
+const { now, stepClock } = require('../core/clock')
 const { settings } = require('../settings')
 const { loadBinding } = require('./binding')
 const { withPlainFormat } = require('./formatter')
@@ -42,7 +42,7 @@ const microtaskStack = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*pr
  * @property {() => void} forget
  * @property {import('../hooks/native-hooks').NativeBinding} [hooks] callbacks of other addons; see
  *   native/native-hooks.cc
- * @property {import('../hooks/allocation-clock').MarkerBinding} [markers] addresses of young objects;
+ * @property {import('../core/allocation-clock').MarkerBinding} [markers] addresses of young objects;
  *   see native/allocation-clock.cc
  * @property {import('../blocked/native-watchdog').WatchBinding} [watch] the watchdog; see native/watchdog.cc
  * @property {(frames: number) => void} configure

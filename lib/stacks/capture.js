@@ -8,11 +8,11 @@
 // A step that repeats one of its last eight ancestors is that ancestor: the result of step() has in its upper
 // bits how many steps up that is.
 
-const { ChainValues } = require('../context/chain-values')
-const { FIRST_CHAIN } = require('../context/records')
-const { stepClock } = require('../context/clock')
-const { source } = require('../context/source')
-const timerDelays = require('../context/timer-delays')
+const { ChainValues } = require('../core/chain-values')
+const { FIRST_CHAIN } = require('../core/records')
+const { stepClock } = require('../core/clock')
+const { source } = require('../core/source')
+const timerDelays = require('../core/timer-delays')
 const { settings } = require('../settings')
 const nativeCapture = require('./capture-native')
 const stacks = require('./numbered-stacks')

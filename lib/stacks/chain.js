@@ -3,7 +3,7 @@
 // From a context to hops, newest first: internal steps are left out, loops folded, and what V8 prints as "at
 // async" is not repeated. Contexts record raw; everything is judged here, when a chain is read.
 
-const { queriedAt } = require('../context/clock')
+const { queriedAt } = require('../core/clock')
 const { settings } = require('../settings')
 const { arrivedBy, isAccepted, labelOf, moreTelling, nameByLater, namesRequest } = require('./labels')
 const { foldLoops } = require('./loop-folding')
@@ -13,7 +13,7 @@ const views = require('./stack-views')
 const { RunnerFolding, findLauncher, findRunner } = require('./test-runners')
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  * @typedef {import('./frames').Frame} Frame
  * @typedef {import('./stack-views').StackView} StackView
  *

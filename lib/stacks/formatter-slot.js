@@ -4,7 +4,7 @@
 // Node, which prefers that of the error's own realm (prepareStackTraceCallback in lib/internal/errors.js).
 
 const { types } = require('node:util')
-const guard = require('../context/guard')
+const guard = require('../core/guard')
 
 /**
  * @typedef {(error: any, sites: NodeJS.CallSite[]) => any} Formatter

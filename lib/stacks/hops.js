@@ -2,8 +2,8 @@
 
 // The hops of this thread's contexts. Loaded with the first question or error.
 
-const { root } = require('../context/context')
-const { carryChain } = require('../hooks/threads')
+const { root } = require('../core/context')
+const { carryChain } = require('../passing/threads')
 const { describe, hops } = require('./chain')
 const { droppedHops, foldLoops } = require('./loop-folding')
 

@@ -7,7 +7,7 @@ const { ensureHeadroom } = require('./stack-headroom')
 const { afterLast, isWordCode, withoutPrefix } = require('./text-scan')
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  * @typedef {import('./frames').Frame} Frame
  */
 

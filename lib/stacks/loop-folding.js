@@ -5,7 +5,7 @@
 // repetitions of loops (LOOPED in record-words.js), so a loop of any length is read in a few steps; what
 // remains to be done here is what they do not see: loops in loops, and the steps that a loop skips at times.
 
-const { loopOf } = require('../context/context')
+const { loopOf } = require('../core/context')
 const { settings } = require('../settings')
 
 const MAX = 64
@@ -20,7 +20,7 @@ let lastFolded
 let lastParent
 
 /**
- * @typedef {import('../context/context').Context} Context
+ * @typedef {import('../core/context').Context} Context
  */
 
 /**

@@ -2,9 +2,9 @@
 
 // A chain as text, for another process. Frames are passed as their lines, from which the receiver reads them.
 
-const { originMs, now } = require('../context/clock')
-const { kindOf } = require('../context/kinds')
-const { CHAIN_BITS, ROOT_CHAIN } = require('../context/records')
+const { originMs, now } = require('../core/clock')
+const { kindOf } = require('../core/kinds')
+const { CHAIN_BITS, ROOT_CHAIN } = require('../core/records')
 const capture = require('./capture')
 const { parseFrame } = require('./frames')
 const { publicFrame } = require('./hop-frames')

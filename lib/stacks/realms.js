@@ -6,7 +6,7 @@
 // vm.createContext, and held weakly: nothing here keeps one alive.
 
 const vm = require('node:vm')
-const guard = require('../context/guard')
+const guard = require('../core/guard')
 const { wrap } = require('../wrap')
 const { isSettable, readSlot, restoreSlot, setSlot } = require('./formatter-slot')
 const { originalOf, state, wrapFormatter } = require('./wrapped-formatters')

@@ -4,7 +4,7 @@
 // was, also where it was deleted, is no number, or is an accessor, which is never called. Where it cannot be
 // set (--frozen-intrinsics), the present limit applies, and the program's frames may lie beyond it.
 
-const guard = require('../context/guard')
+const guard = require('../core/guard')
 
 const { captureStackTrace } = Error
 const { getOwnPropertyDescriptor } = Object

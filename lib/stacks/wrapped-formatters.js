@@ -4,7 +4,7 @@
 // and hops are appended to its result, if that is a string.
 
 const { types } = require('node:util')
-const guard = require('../context/guard')
+const guard = require('../core/guard')
 const { noteStartUpError, readSites } = require('./call-sites')
 const { nodeFormatter } = require('./formatter-slot')
 const { forget, noteInstalled, observeFormatter } = require('./program-mapper')

@@ -6,8 +6,8 @@
 // (bench/top.js). No object of the program is held.
 
 const { COUNT, bucketOf, pack } = require('../buckets')
-const { now } = require('../context/clock')
-const requests = require('../context/request-names')
+const { now } = require('../core/clock')
+const requests = require('../core/request-names')
 const { handleOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
 

@@ -3,7 +3,7 @@
 // What waits, and what is open, by the number of the chain that began it. Counted now and then; names are
 // made of those that are read, and remembered.
 
-const { now } = require('../context/clock')
+const { now } = require('../core/clock')
 const { nounOf } = require('../handles/describe')
 const { walk } = require('../handles/list')
 const { sample } = require('../handles/pending')

@@ -1,6 +1,6 @@
 'use strict'
 
-// A process that has run for hours has ids that no reference of 32 bits holds (lib/context/records.js). Where
+// A process that has run for hours has ids that no reference of 32 bits holds (lib/core/records.js). Where
 // ids begin makes no difference, and those that are told are Node's own.
 
 const path = require('node:path')

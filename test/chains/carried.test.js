@@ -1,6 +1,6 @@
 'use strict'
 
-// Resources that are older than the ring of records (lib/context/records.js): they run with their chain,
+// Resources that are older than the ring of records (lib/core/records.js): they run with their chain,
 // again and again, and those that never run, or not any more, leave nothing behind.
 
 const test = require('ava')
@@ -9,7 +9,7 @@ const { program, root } = require('../helpers/run')
 const setUp = `
   const trace = require(${JSON.stringify(root)})
   const { AsyncResource } = require('node:async_hooks')
-  const older = require(${JSON.stringify(`${root}/lib/context/older-records`)})
+  const older = require(${JSON.stringify(`${root}/lib/core/older-records`)})
   const RING = 1 << 15
   const goRound = (then) => {
     for (let i = 0; i < RING; i++) new AsyncResource('OTHER')

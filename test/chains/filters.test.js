@@ -3,7 +3,7 @@
 const test = require('ava')
 const { asyncWrapProviders } = require('node:async_hooks')
 const { program, root } = require('../helpers/run')
-const { compile, subsystems } = require('../../lib/context/subsystems')
+const { compile, subsystems } = require('../../lib/subsystems')
 
 /**
  * Runs a program text without the preload; what it prints is JSON.

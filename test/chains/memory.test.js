@@ -6,7 +6,7 @@ const path = require('node:path')
 const test = require('ava')
 const { node, program, root, register } = require('../helpers/run')
 
-const RECORDS = 2 ** 17 // numbers alone, of promises that may still be settled: see lib/context/records.js
+const RECORDS = 2 ** 17 // numbers alone, of promises that may still be settled: see lib/core/records.js
 
 for (const name of ['timers', 'immediates', 'promises', 'awaits', 'ticks', 'pending', 'connections', 'toggles']) {
   test.serial(`100,000 hops, ${name}: the heap is where it was`, async (t) => {
@@ -112,7 +112,7 @@ test('what stands for contexts is dropped after a mark-sweep', async (t) => {
   const { stdout, stderr } = await program(`
     const trace = require(${JSON.stringify(root)})
     const { AsyncResource } = require('node:async_hooks')
-    const { cachedCount, contextTag } = require(${JSON.stringify(`${root}/lib/context/context`)})
+    const { cachedCount, contextTag } = require(${JSON.stringify(`${root}/lib/core/context`)})
     const ask = (count) => { for (let i = 0; i < count; i++) trace.chain(new AsyncResource('JOB')) }
     setImmediate(() => {
       const held = new AsyncResource('HELD')

@@ -1,10 +1,10 @@
 'use strict'
 
-// Records that are kept past the ring (lib/context/records.js): which are given up where there are too many.
+// Records that are kept past the ring (lib/core/records.js): which are given up where there are too many.
 
 const test = require('ava')
-const records = require('../../lib/context/records')
-const { idAt } = require('../../lib/context/record-ids')
+const records = require('../../lib/core/records')
+const { idAt } = require('../../lib/core/record-ids')
 
 const { CHAIN, FLAGS, IDS, LIVE, MASK, ONE_SHOT, REF, SHIFT, SIZE, promises, resources } = records
 const KEPT = 1 << 16

@@ -278,7 +278,7 @@ test('a filter without HTTP has no such hop', async (t) => {
 })
 
 test('of what a client made up little is kept: paths are cut, query strings are no part of a key', (t) => {
-  const requests = require('../../lib/context/request-names')
+  const requests = require('../../lib/core/request-names')
   t.is(requests.numberOf('GET', '/config?token=secret'), requests.numberOf('GET', '/config?token=other'))
   t.is(requests.numberOf('GET', '/config#part'), requests.numberOf('GET', '/config'))
   t.not(requests.numberOf('GET', '/config'), requests.numberOf('PUT', '/config'))

@@ -7,7 +7,7 @@ const { setFlagsFromString } = require('node:v8')
 const { runInNewContext } = require('node:vm')
 const test = require('ava')
 const { reports, functions } = require('../helpers/reports')
-const registry = require('../../lib/handles/registry')
+const registry = require('../../lib/core/registry')
 
 const summary = (/** @type {any[]} */ all) => all.map((one) => [one.type, one.side, one.state].filter(Boolean).join(' ')).sort()
 

@@ -7,7 +7,7 @@ const { program } = require('../helpers/run')
 
 const source = `
   require(${JSON.stringify(require.resolve('../../lib/start'))})
-  const guard = require(${JSON.stringify(require.resolve('../../lib/context/guard'))})
+  const guard = require(${JSON.stringify(require.resolve('../../lib/core/guard'))})
   const { requestsInFlight } = require(${JSON.stringify(require.resolve('../../lib/handles/requests-in-flight'))})
   const { formatHops } = require(${JSON.stringify(require.resolve('../../lib/format/hops'))})
   const http = require('node:http'), http2 = require('node:http2'), net = require('node:net')
@@ -84,7 +84,7 @@ test('each with its waits and its outgoing requests', async (t) => {
 test('on a busy server, when the records of the requests that wait are overwritten', async (t) => {
   const { stdout, stderr } = await program(`
     const { shared } = require(${JSON.stringify(require.resolve('../../lib/start'))})
-    const guard = require(${JSON.stringify(require.resolve('../../lib/context/guard'))})
+    const guard = require(${JSON.stringify(require.resolve('../../lib/core/guard'))})
     const { requestsInFlight } = require(${JSON.stringify(require.resolve('../../lib/handles/requests-in-flight'))})
     const http = require('node:http')
     const queue = []

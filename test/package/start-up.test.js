@@ -70,7 +70,7 @@ const STATE = `
       refused: bundle?.script.cachedDataRejected,
       enabled,
       fault,
-      cached: inCache('tracer.js') && inCache('context/clock.js'),
+      cached: inCache('tracer.js') && inCache('core/clock.js'),
       hops: trace.chain().length,
       stack: trace.span('one', {}, function inside () { return new Error('told').stack }),
       internals: trace.enable({ internals: true }) &&
@@ -166,7 +166,7 @@ test('a generated file that is stale, damaged or gone is no use and no harm', (t
       t.deepEqual([used, enabled, fault], [true, true, undefined])
     }
   }
-  const source = path.join(folder, 'lib', 'context', 'clock.js')
+  const source = path.join(folder, 'lib', 'core', 'clock.js')
   const { mtime } = fs.statSync(source)
   fs.utimesSync(source, new Date(), new Date(Date.now() + 120_000))
   t.false(state().used, 'a younger source')

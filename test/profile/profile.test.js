@@ -168,7 +168,7 @@ test('wrong options, a second profile, and tracing that is off are errors', asyn
 test('leaves nothing behind', async (t) => {
   const [before, during, after] = await resultOf(`
     const channels = require('node:diagnostics_channel')
-    const { ATTENTION, current } = require(${JSON.stringify(`${root}/lib/context/current.js`)})
+    const { ATTENTION, current } = require(${JSON.stringify(`${root}/lib/core/current.js`)})
     const state = () => [
       current[ATTENTION], process.listenerCount('beforeExit'), channels.hasSubscribers('http.server.response.finish'),
       require('node:inspector').url() ?? 'closed', process.getActiveResourcesInfo().length

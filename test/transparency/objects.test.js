@@ -23,7 +23,7 @@ const inherited = Object.fromEntries(Object.entries(process.env).filter(([name])
  */
 const allowed = {
   monitor: {
-    why: 'uncaught errors are noted by this listener, which changes nothing (lib/hooks/uncaught.js)',
+    why: 'uncaught errors are noted by this listener, which changes nothing (lib/attribution/uncaught.js)',
     clean: (line) => line.replace(', uncaughtExceptionMonitor 1', '')
   },
   formatter: {
@@ -35,7 +35,7 @@ const allowed = {
     clean: (line) => line.replace(/, Symbol\(longstack\.tracer\.\d\) object 010/, '')
   },
   port: {
-    why: 'the messages of a worker are counted, to know their senders (lib/requests/thread-messages.js)',
+    why: 'the messages of a worker are counted, to know their senders (lib/passing/thread-messages.js)',
     clean: (line) => line.replace(/ postMessage=function postMessage\/0!e,/, '')
   },
   exit: {

@@ -57,6 +57,6 @@ test('what a message quotes prints no commands of a terminal', (t) => {
 test('a filter that cannot be read is refused with a code', (t) => {
   const { proxy, revoke } = Proxy.revocable([], {})
   revoke()
-  const { compile } = require('../../lib/context/subsystems')
+  const { compile } = require('../../lib/subsystems')
   t.throws(() => compile(proxy), { code: 'LONGSTACK_ERR_INVALID_FILTER' })
 })

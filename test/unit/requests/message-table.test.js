@@ -1,7 +1,7 @@
 'use strict'
 
 const test = require('ava')
-const { MessageTable, createMemory } = require('../../../lib/requests/message-table')
+const { MessageTable, createMemory } = require('../../../lib/passing/message-table')
 
 test('what one thread notes, another one finds, and nothing else', (t) => {
   const memory = createMemory()

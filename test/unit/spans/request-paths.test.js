@@ -3,7 +3,7 @@
 // Spans of programs that run on a scripted clock: hooks report what happens at exact times.
 
 const test = require('ava')
-const { CHAIN, RUN } = require('../../../lib/context/records')
+const { CHAIN, RUN } = require('../../../lib/core/records')
 const { LoopTime } = require('../../../lib/spans/loop-time')
 const { Span } = require('../../../lib/spans/span')
 

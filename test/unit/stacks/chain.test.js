@@ -1,7 +1,7 @@
 'use strict'
 
 const test = require('ava')
-const { queriedAt, startQuery } = require('../../../lib/context/clock')
+const { queriedAt, startQuery } = require('../../../lib/core/clock')
 const { describe, hops } = require('../../../lib/stacks/chain')
 const { droppedHops } = require('../../../lib/stacks/loop-folding')
 const { defaultOptions } = require('../../../lib/options')

@@ -1,0 +1,152 @@
+'use strict'
+
+// Whose data it is that comes on a connection of the program. Node's causality ends at the handle: what its
+// data causes has the context in which the connection was made, on a pool that of whichever request came
+// first. So each write has a record, an ask (request-records.js, written by requests/asks.js), and while one
+// is outstanding the handle's callbacks run as a step of who wrote (`beginAnswer` in enter.js).
+//
+// What is known of the present ask is in its record's STATE:
+//
+//   ONE      one step has asked since the last answer, or several of one flow
+//   SHARED   several flows have: nothing says whose the next data is. Once that was seen of a connection, or
+//            of another that was made at the same place, order proves nothing: answers may come in parts
+//   UNKNOWN  the question was written in the connection's own callback: a queue of the driver's sends what
+//            is next in line. Or from the buffer of the stream, when an earlier write was done
+//
+// No ask: nobody has written, or who has was answered, and is over.
+
+const { CURRENT_CAUSE, CURRENT_REF, current } = require('./current')
+const records = require('./records')
+const { findRecordOf } = require('./record-ids')
+const { source } = require('./source')
+
+const {
+  ANSWERED, ANSWERED_AT, CAUSE, DETAIL, FLAGS, LAST_ASK, OUTER, SETTLED_FOR, SPAN, STATE, findRecord
+} = records
+
+const ONE = 0
+const SHARED = 1
+const UNKNOWN = 2
+
+const MAX_STEPS = 256 // up the causes of a step
+const QUIET_MS = 1000 // without data: what comes then was not asked for by who was answered before
+
+/**
+ * @typedef {NonNullable<ReturnType<typeof findRecord>>} Record
+ * @typedef {Pick<import('./entry').Entry, 'ask' | 'context'>} Connection
+ */
+
+/**
+ * Sets the ask of a connection. Its handle's record has it as well, for as long as there is one.
+ * @param {Connection} entry
+ * @param {number} ref
+ */
+function setAsk (entry, ref) {
+  const handle = findRecordOf(entry.context)
+  entry.ask = ref
+  if (handle !== undefined) handle.words[handle.offset + DETAIL] = ref
+}
+
+/**
+ * Whether the current step is the callback of a connection, or what that has caused.
+ * @param {number} connection reference of its handle
+ */
+function isOwnAnswer (connection) {
+  if (current[CURRENT_REF] === connection && isOfConnection(current[CURRENT_CAUSE], connection)) return true
+  let step = current[CURRENT_CAUSE]
+  for (let i = 0; i < MAX_STEPS; i++) {
+    if (step === 0 || records.isRequest(step)) return false
+    if (isOfConnection(step, connection)) return true
+    step = records.readWord(step, CAUSE)
+  }
+  return false
+}
+
+/**
+ * Whether a step is a callback of a connection.
+ * @param {number} step reference
+ * @param {number} connection reference of its handle
+ */
+function isOfConnection (step, connection) {
+  return step === connection || (records.isAsk(step) && records.readWord(step, OUTER) === connection)
+}
+
+/**
+ * Whether a step was caused by another, however indirectly.
+ * @param {number} ref
+ * @param {number} ancestor
+ */
+function descends (ref, ancestor) {
+  if (ancestor === 0) return false
+  let step = ref
+  for (let i = 0; i < MAX_STEPS && step !== 0; i++) {
+    if (step === ancestor) return true
+    step = records.readWord(step, CAUSE)
+  }
+  return false
+}
+
+/**
+ * Whether two steps are of one request, or one has caused the other.
+ * @param {number} ref
+ * @param {number} earlier
+ */
+function isSameFlow (ref, earlier) {
+  const { requestOf } = require('./request-of') // loaded with the first request, or ask
+  const request = requestOf(ref)
+  return (request !== 0 && request === requestOf(earlier)) || descends(ref, earlier)
+}
+
+/**
+ * Returns the ask of which a callback of a connection is a part: data has come.
+ * @param {number} ref of the present ask, 0: none
+ * @param {number} time ms of the clock
+ * @returns {Record | undefined} undefined: nobody waits for an answer
+ */
+function answer (ref, time) {
+  const record = findRecord(ref)
+  if (record === undefined || isOver(record, time)) return undefined
+  const { words, offset } = record
+  words[offset + FLAGS] |= ANSWERED
+  words[offset + ANSWERED_AT] = time
+  if (words[offset + STATE] !== ONE) answer(words[offset + LAST_ASK], time)
+  return record
+}
+
+/**
+ * Whether who asked was answered and is over: the request was responded to, the span has ended, the promise
+ * was settled that waited for the answer, or it is long ago.
+ * @param {Record} record of the ask
+ * @param {number} time ms of the clock
+ */
+function isOver ({ words, offset }, time) {
+  if ((words[offset + FLAGS] & ANSWERED) === 0) return false
+  if (time - words[offset + ANSWERED_AT] > QUIET_MS) return true
+  const span = words[offset + SPAN]
+  if (span !== 0 && source.spanAt(span) === undefined) return true
+  const cause = words[offset + CAUSE]
+  const settled = words[offset + SETTLED_FOR]
+  if (settled !== 0 && cause !== 0 && (descends(cause, settled) || descends(settled, cause))) return true
+  const request = require('./request-of').requestOf(cause)
+  return request !== 0 && source.isAnswered(request)
+}
+
+/**
+ * Nothing more comes for a request that went out on a connection.
+ * @param {Connection} entry
+ */
+function endUse (entry) {
+  setAsk(entry, 0)
+}
+
+/**
+ * Notes in the ask of which the current step is a part that it has settled a promise.
+ * @param {number} maker reference of the step that made the promise
+ */
+function noteSettled (maker) {
+  records.writeWord(current[CURRENT_CAUSE], SETTLED_FOR, maker)
+}
+
+module.exports = {
+  ONE, SHARED, UNKNOWN, answer, descends, endUse, isOfConnection, isOwnAnswer, isSameFlow, noteSettled, setAsk
+}

@@ -1,0 +1,175 @@
+'use strict'
+
+// What is done beyond entering and leaving a step when a callback begins or ends: for handles, timers and
+// parsers, and where spans are timed or callbacks watched.
+
+const { executionAsyncId, executionAsyncResource } = require('node:async_hooks')
+const { now } = require('./clock')
+const guard = require('./guard')
+const { contextOf, contextOfId, root } = require('./context')
+const {
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, MISSING, PROFILED, TIMED,
+  WATCHED, current, profiled, timed
+} = require('./current')
+const {
+  AWAITED, CALLED, CHAIN, COUNTED, DETAIL, DETAILED, FIRST_CHAIN, FLAGS, INCOMING, LIVE,
+  OWN_WORK_CHAIN, PARSER, PASSED, SPECIAL, TICK, resources
+} = require('./records')
+const { idAt } = require('./record-ids')
+const { counterTag } = require('./tag')
+const registry = require('./registry')
+const capture = require('../stacks/capture')
+const { runGuarded } = require('./faults')
+const { callbackListeners, emit } = require('./on')
+const orphans = require('./orphans')
+
+const HELD = 64 // contexts with a detail that are held; a power of two
+
+// States of a parser's request, in INCOMING. 0: all of it has come.
+const HEAD = 1 // its head, and nothing since
+const BODY = 2
+
+const { clock } = capture
+
+/** @typedef {import('./context').Context} Context */
+
+/** contexts with a detail, held for a while: the detail lives in the object @type {Context[]} */
+const held = []
+let heldCount = 0
+
+/**
+ * Handles the end of a timer's callback: the timer is closed, or will run again.
+ * @param {number} asyncId
+ * @param {number} offset
+ */
+function handleTimerAfter (asyncId, offset) {
+  const timer = /** @type {any} */ (executionAsyncResource())
+  if (timer._destroyed === true) {
+    resources[offset + FLAGS] &= ~LIVE
+    registry.closed(asyncId)
+  } else {
+    const context = contextOfId(asyncId)
+    if (context === undefined) return
+    context.repeats++
+    runGuarded(() => registry.repeated(context, timer, now()))
+  }
+}
+
+/**
+ * Handles the begin of a callback of a handle or parser.
+ * @param {number} flags
+ * @param {Int32Array} words of its record
+ * @param {number} offset
+ */
+function handleBefore (flags, words, offset) {
+  if ((flags & COUNTED) !== 0) countCallback()
+  if ((flags & PARSER) !== 0 && words[offset + DETAIL] !== 0) resumeRequest(words, offset)
+  if ((flags & (SPECIAL | DETAILED)) === 0) return
+  if (guard.inOwnWork || current[CURRENT_CHAIN] === OWN_WORK_CHAIN) return
+  const id = executionAsyncId()
+  registry.noteActivity(id, clock[0])
+  if ((flags & DETAILED) === 0) return
+  runGuarded(() => {
+    const context = contextOfId(id)
+    if (context === undefined) return
+    if (context.kind.detail === undefined || context.detail !== undefined) return
+    context.detail = context.kind.detail(executionAsyncResource())
+    held[heldCount++ & (HELD - 1)] = context
+    noteConnect(context)
+  })
+}
+
+/**
+ * Returns whether the current step is a tick or an await of Node's own: it has no hop in a chain, and to
+ * log it costs as much as the step.
+ * @param {number} flags
+ */
+function isInternal (flags) {
+  if ((flags & (TICK | AWAITED)) === 0) return false
+  const chain = current[CURRENT_CHAIN]
+  return chain >= FIRST_CHAIN && !capture.hasProgramFrame(chain)
+}
+
+/**
+ * Handles the begin of a callback while a bit of ATTENTION is set: spans are timed, callbacks are watched,
+ * steps are logged, an orphan waits for its cause, or code ran that may be terminated.
+ * @param {number} ref
+ * @param {number} flags
+ * @param {Int32Array} words
+ * @param {number} offset
+ */
+function handleAttention (ref, flags, words, offset) {
+  orphans.claim(current[CURRENT_CAUSE])
+  if ((current[ATTENTION] & PROFILED) !== 0) {
+    if (!isInternal(flags) || profiled.log.mayHavePolled) profiled.log.enter(ref, flags, words, offset)
+    if (current[ATTENTION] === PROFILED) return
+  }
+  const span = current[CURRENT_SPAN]
+  const isCallback = current[DEPTH] === 1 && (flags & CALLED) !== 0
+  if (isCallback) current[ATTENTION] &= ~MISSING
+  if (isCallback && (current[ATTENTION] & WATCHED) !== 0) {
+    emit('callback', now(), contextOf(current[CURRENT_CHAIN], current[CURRENT_CAUSE], span) ?? root)
+  }
+  if ((current[ATTENTION] & TIMED) === 0) return
+  const { loop } = timed
+  const time = isCallback || span !== loop.spanNumber ? now() : 0
+  if (isCallback) {
+    const chain = (flags & PASSED) !== 0 ? 0 : words[offset + CHAIN]
+    loop.enterCallback(span, time, idAt(words, offset), chain, words, offset)
+  } else if (time !== 0) loop.switchTo(span, time)
+  current[CURRENT_RUN] = span === 0 ? 0 : loop.beginRun(flags, words, offset, time, isCallback)
+  const isPromise = ref > 0 && (ref & 1) !== 0
+  if (!isPromise && callbackListeners.size > 0) callbackListeners.get(idAt(words, offset))?.()
+}
+
+/** Handles the end of a step within another one while spans are timed or steps are logged. */
+function handleReturn () {
+  if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.resume()
+  if ((current[ATTENTION] & TIMED) === 0) return
+  const { loop } = timed
+  if (current[CURRENT_SPAN] === loop.spanNumber) return
+  current[CURRENT_RUN] = loop.returnTo(current[CURRENT_SPAN], current[CURRENT_RUN], now())
+}
+
+/** A connect request runs for the first time. @param {Context} context */
+function noteConnect (context) {
+  const entry = registry.get(context.triggerAsyncId)
+  if (entry === undefined || !context.type.endsWith('CONNECTWRAP')) return
+  entry.isClient = true
+  entry.remote ??= context.detail
+  entry.context.detail ??= context.detail
+  emit('connecting', context, entry)
+}
+
+/** Has a counted callback counted, which may go on with another chain. */
+function countCallback () {
+  counterTag.read(executionAsyncResource())?.receive()
+}
+
+/**
+ * Continues the request that came last on a connection: its parser brings more of it, or is done with it.
+ * What comes after the head of a request is its body or its end; to look costs more than everything else
+ * here.
+ * @param {Int32Array} words of the parser's record
+ * @param {number} offset
+ */
+function resumeRequest (words, offset) {
+  const state = words[offset + INCOMING]
+  if (state === HEAD) words[offset + INCOMING] = BODY
+  else if (state === BODY && !isIncoming(executionAsyncResource())) words[offset + INCOMING] = 0
+  if (words[offset + INCOMING] !== 0) current[CURRENT_CAUSE] = words[offset + DETAIL]
+}
+
+/**
+ * Returns whether a request is still coming in on a connection. Upgrades are not: no channel reports them.
+ * What Node itself reads with every callback (lib/_http_server.js, lib/_http_common.js) is read as a plain
+ * property.
+ * @param {any} resource of a parser: HTTPServerAsyncResource
+ */
+function isIncoming (resource) {
+  const incoming = resource?.socket?.parser?.incoming
+  if (typeof incoming !== 'object' || incoming === null) return false
+  return incoming.complete === false && incoming.upgrade !== true
+}
+
+module.exports = { HEAD, countCallback, handleAttention, handleBefore, handleReturn, handleTimerAfter }

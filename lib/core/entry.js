@@ -1,0 +1,108 @@
+'use strict'
+
+// What the registry keeps of one open resource.
+
+const { createTag } = require('./tag')
+const { numberOf } = require('../node-objects')
+const { hiddenProperty } = require('../objects')
+
+const OWNER_LOOKUPS = 4 // events of a handle on which its owner is looked for
+
+const timerId = hiddenProperty('asyncId')
+
+/**
+ * @typedef {import('./context').Context} Context
+ *
+ * @typedef {object} Use a request on a connection
+ * @property {WeakRef<object>} request
+ * @property {string} label
+ * @property {Context | undefined} context that made it
+ * @property {boolean} isOver
+ */
+
+class Entry {
+  /** @param {Context} context @param {object} resource */
+  constructor (context, resource) {
+    this.context = context
+    this.resource = new WeakRef(resource)
+    /** ms of the clock: the last time that data went either way, an answer or an event came @type {number} */
+    this.activeAt = context.time
+    /** @type {string | undefined} */
+    this.local = undefined
+    /** @type {string | undefined} */
+    this.remote = undefined
+    /** @type {Use | undefined} */
+    this.use = undefined
+    /** the object that the program holds has its tag @type {boolean} */
+    this.isOwnerKnown = context.type === 'Timeout'
+    /** how many events may still look for the owner: a bare handle has none @type {number} */
+    this.ownerLookups = OWNER_LOOKUPS
+    /** the object of the program, where the handle does not lead to it @type {WeakRef<object> | undefined} */
+    this.owner = undefined
+    /** the session of a stream: activity of one is activity of the other @type {Entry | undefined} */
+    this.session = undefined
+    /** a connection that a server accepted */
+    this.isAccepted = false
+    /** a connection that the program has made */
+    this.isClient = false
+    // Undefined, not NaN: V8 has an object on its heap for each number that is no small integer.
+    /** references of the present ask, see core/asks.js, and of the last write; 0: none, or not known */
+    this.ask = this.lastAsk = 0
+    /** when the program wrote last, ms of the clock @type {number | undefined} */
+    this.writeTime = undefined
+    /** several flows have asked at once */
+    this.isShared = false
+    /** of a connection of the program: it has begun to connect */
+    this.hasTraffic = false
+    /**
+     * what was sent last, while spans are timed: ms that the loop had waited by then, and the span that sent;
+     * 0: none, or the connection's own callback
+     * @type {number | undefined}
+     */
+    this.sentIdle = undefined
+    this.sentSpan = 0
+    /** the same when data last came, which was the answer to it @type {number | undefined} */
+    this.answeredIdle = undefined
+    this.answeredSpan = 0
+    /** when it is to be looked at next, whole ms of the clock */
+    this.sweepAt = 0
+    /** tracing was off for a while */
+    this.hadGap = false
+    /** bytes in and out when tracing was disabled, where they are counted @type {string | undefined} */
+    this.bytesAtGap = undefined
+  }
+}
+
+/** @type {ReturnType<typeof createTag<Entry>>} on the object that a program holds */
+const entryTag = createTag()
+
+/**
+ * Whether a resource is still the one of a context: a timer that was cleared and refreshed is another
+ * resource in the same object.
+ * @param {object} resource
+ * @param {Context} context
+ */
+function isResourceOf (resource, context) {
+  return context.type !== 'Timeout' || timerId(resource) === context.asyncId
+}
+
+/**
+ * Whether a timer was over and refreshed, which gave it another id: servers do that to one timer for each
+ * request.
+ * @param {string} type
+ * @param {object} timer
+ * @param {number} asyncId
+ */
+function isRefreshed (type, timer, asyncId) {
+  return type === 'Timeout' && timerId(timer) !== asyncId
+}
+
+/** @param {Entry} entry @returns {string | undefined} bytes in and out */
+function countBytes (entry) {
+  const handle = entry.resource.deref()
+  const bytesRead = handle && numberOf(handle, 'bytesRead')
+  if (handle === undefined || bytesRead === undefined) return undefined
+  return `${bytesRead},${numberOf(handle, 'bytesWritten')}`
+}
+
+module.exports = { Entry, countBytes, entryTag, isRefreshed, isResourceOf }

@@ -1,0 +1,304 @@
+'use strict'
+
+// The hot path, on two pages: the functions that Node and V8 call for resources and promises. They write
+// integers into the records (core/records.js), enter (enter.js) and leave steps (core/current.js), and
+// create no object but a marker. bench/run.js measures the whole, bench/awaits.js the promises. What few
+// resources need is in kind-handlers.js and callback-handlers.js; promises that are settled in
+// settlements.js.
+//
+// A function that a hook calls is created once, its neighbours are constants of its module, and what differs
+// between modes is a bit in `current`: so V8 has their addresses in the code, and nothing is looked up.
+
+const { executionAsyncId } = require('node:async_hooks')
+const { readClock } = require('./clock')
+const guard = require('./guard')
+const records = require('./records')
+const { OnPromise } = require('./tag')
+const {
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH, PRESENT_ERA,
+  PROFILED, SETTLING, TIMED, current, leaveAll, pop, profiled, timed, unwind
+} = require('./current')
+const registry = require('./registry')
+const capture = require('../stacks/capture')
+const formatter = require('../stacks/formatter')
+const allocationClock = require('./allocation-clock')
+const { handleReturn, handleTimerAfter } = require('./callback-handlers')
+const { UNKNOWN, enter, enterOlder, enterUnnumbered } = require('./enter')
+const { failed } = require('./faults')
+const { handleInit } = require('./kind-handlers')
+const kindTable = require('./kind-table')
+const { resolveCurrent } = require('./lookup')
+const { noteRepetition } = require('./loops')
+const { callbackListeners, emit, listeners } = require('./on')
+const { readLast } = require('./settled-hook')
+const { read: readSettlements } = require('./settlements')
+
+const {
+  MASK, SHIFT, IDS, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, RUN,
+  LIVE, PASSED, ONE_SHOT, TICK, TIMER, CALLED,
+  ROUND_START, SETTLED, NO_CHAIN, OWN_WORK_CHAIN, CHAIN_BITS, TICKS, WRAP
+} = records
+const { PROMISES, ids, promises, resources } = records
+const { clock } = capture
+const { installed: installedFormatter } = formatter
+const { mark } = allocationClock
+const SEPARATE = -1 // in place of an iteration: see beginCallback
+const AHEAD = 2 ** 20 // ids, more than until the first of `ids` is written again
+const TRIM_MS = 1000 // from one look at the budget to the next
+
+let promiseNumber = 0
+/** the function that Node calls: stacks begin below it @type {Function} */
+let initFunction = initResource
+/**
+ * [0]: iterations of the event loop; counted by the addon where it can, see native/loop-iterations.cc
+ * @type {Uint32Array}
+ */
+let iterations = new Uint32Array(2)
+let isCountedByLoop = false
+let iteration = 0 // the present one, or SEPARATE
+let begunIteration = 0
+/** when to look at the budget next, ms of the clock */
+let trimAt = 0
+
+/**
+ * @param {number} asyncId
+ * @param {string} type
+ * @param {number} trigger
+ * @param {any} resource
+ */
+function initResource (asyncId, type, trigger, resource) {
+  try {
+    const offset = (asyncId & MASK) << SHIFT
+    const previous = resources[offset + FLAGS]
+    if ((previous & (LIVE | PASSED)) !== 0 && (previous & SETTLED) === 0) records.keep(resources, offset)
+    if (guard.inOwnWork) return recordOwnWork(offset, asyncId, kindTable.kinds.get(type)?.flags ?? 0)
+    if (current[DEPTH] === 0) resolveCurrent(trigger)
+    const kind = type === 'TickObject'
+      ? kindTable.tick
+      : type === 'PROMISE' ? promiseKind(trigger) : kindTable.kinds.get(type) ?? kindTable.add(type)
+    const chain = current[CURRENT_CHAIN]
+    const isPassed = !kind.isSelected || chain === OWN_WORK_CHAIN
+    // First what may be terminated, then the record as a whole: see guard.js
+    const step = isPassed ? 0 : capture.step(chain, kind.number, initFunction)
+    resources[offset + REF] = asyncId << 1
+    resources[offset + TRIGGER] = trigger << 1
+    ids[offset >> IDS] = asyncId
+    ids[(offset >> IDS) + 1] = trigger
+    resources[offset + SPAN] = current[CURRENT_SPAN]
+    resources[offset + CAUSE] = current[CURRENT_CAUSE]
+    resources[offset + RUN] = current[CURRENT_RUN]
+    if (isPassed) {
+      resources[offset + CHAIN] = chain
+      resources[offset + FLAGS] = PASSED | (kind.flags & (ONE_SHOT | CALLED | TICK))
+      if (kind.carried) records.carry(resource, offset, kind.embedded)
+      return
+    }
+    resources[offset + CHAIN] = step & CHAIN_BITS
+    resources[offset + TIME] = clock[0] * TICKS
+    resources[offset + DETAIL] = 0
+    resources[offset + FLAGS] = kind.flags | current[PRESENT_ERA]
+    if (step > CHAIN_BITS) resources[offset + FLAGS] |= noteRepetition(resources, offset, step)
+    if (kind.special) handleInit(kind, asyncId, offset, trigger, resource)
+  } catch (error) {
+    failed(error) // the resource then stays without a record, the program unharmed
+  }
+}
+
+/**
+ * Records a promise that V8's own hooks report.
+ * @param {object} promise
+ * @param {object | undefined} parent the promise that it waits for
+ */
+function initPromise (promise, parent) {
+  try {
+    if (guard.inOwnWork) return OnPromise.write(promise, 0)
+    if ((current[ATTENTION] & SETTLING) !== 0) readLast()
+    promiseNumber = (promiseNumber + 1) & PROMISES
+    let offset = (promiseNumber & MASK) << SHIFT
+    if ((promises[offset + FLAGS] & (LIVE | ROUND_START)) !== 0) {
+      promiseNumber = records.makeRoom(promiseNumber)
+      offset = (promiseNumber & MASK) << SHIFT
+    }
+    const ref = promiseNumber << 1 | 1
+    if (current[DEPTH] === 0) resolveCurrent(0)
+    OnPromise.write(promise, ref)
+    const chain = current[CURRENT_CHAIN]
+    const kind = parent === undefined ? kindTable.promise : kindTable.awaited
+    const isOwnWork = chain === OWN_WORK_CHAIN
+    const step = isOwnWork || !kind.isSelected ? chain : capture.step(chain, kind.number, initPromise)
+    const triggerRef = parent === undefined ? 0 : OnPromise.read(parent) ?? 0
+    promises[offset + REF] = ref
+    promises[offset + SPAN] = current[CURRENT_SPAN]
+    promises[offset + CAUSE] = current[CURRENT_CAUSE]
+    promises[offset + RUN] = current[CURRENT_RUN]
+    promises[offset + CHAIN] = step & CHAIN_BITS
+    if (isOwnWork) {
+      promises[offset + FLAGS] = PASSED
+      return
+    }
+    promises[offset + TIME] = clock[0] * TICKS
+    promises[offset + DETAIL] = 0
+    promises[offset + TRIGGER] = triggerRef
+    promises[offset + FLAGS] = kind.flags | current[PRESENT_ERA]
+    if (step > CHAIN_BITS) promises[offset + FLAGS] |= noteRepetition(promises, offset, step)
+  } catch (error) {
+    failed(error)
+  }
+}
+
+/** Enters a resource, whose callback is about to run. @param {number} asyncId */
+function beforeResource (asyncId) {
+  try {
+    if (iterations[0] !== iteration) beginCallback(asyncId)
+    else if (current[DEPTH] === 0 && isFormatterReplaced()) emit('formatterReplaced')
+    const ref = asyncId << 1
+    const offset = ((ref >> 1) & MASK) << SHIFT
+    if (resources[offset + REF] === ref) enter(ref, resources, offset)
+    else enterOlder(ref, asyncId)
+  } catch (error) {
+    failed(error)
+  }
+}
+
+/** Enters a promise: the code that waits for it is about to run. @param {object} promise */
+function beforePromise (promise) {
+  try {
+    const ref = OnPromise.read(promise)
+    if (ref === undefined) return enterUnnumbered(promise)
+    const offset = ((ref >> 1) & MASK) << SHIFT
+    if (promises[offset + REF] === ref) enter(ref, promises, offset)
+    else enterOlder(ref, 0)
+  } catch (error) {
+    failed(error)
+  }
+}
+
+/** Leaves a resource, whose callback has returned. @param {number} asyncId */
+function afterResource (asyncId) {
+  try {
+    const ref = asyncId << 1
+    const offset = ((ref >> 1) & MASK) << SHIFT
+    if (resources[offset + REF] === ref) {
+      const flags = resources[offset + FLAGS]
+      if ((flags & ONE_SHOT) !== 0) resources[offset + FLAGS] = flags & ~(LIVE | PASSED)
+      else if ((flags & TIMER) !== 0) handleTimerAfter(asyncId, offset)
+    } else {
+      records.ended(ref, asyncId)
+    }
+    leave(ref)
+    if (callbackListeners.size > 0) callbackListeners.get(asyncId)?.()
+  } catch (error) {
+    failed(error)
+  }
+}
+
+/** Leaves a promise: the code that waited for it has run. @param {object} promise */
+function afterPromise (promise) {
+  try {
+    const ref = OnPromise.read(promise) ?? UNKNOWN
+    const offset = ((ref >> 1) & MASK) << SHIFT
+    if (promises[offset + REF] === ref) promises[offset + FLAGS] &= ~LIVE
+    else records.ended(ref)
+    leave(ref)
+  } catch (error) {
+    failed(error)
+  }
+}
+
+/** Puts back the step before the one that was entered. @param {number} ref of the latter */
+function leave (ref) {
+  if ((current[ATTENTION] & SETTLING) !== 0) readLast()
+  if (current[CURRENT_REF] !== ref) {
+    if (!unwind(ref)) return
+    allocationClock.forget() // what ran since has no markers of its own
+  }
+  // A promise of longstack's own, whose reference is 0, was entered before the iteration began
+  if (current[DEPTH] === 0) return
+  pop()
+  if (current[DEPTH] === 0) {
+    if (!isCountedByLoop) iterations[0]++
+    if (allocationClock.isOn) mark(NO_CHAIN, current[CURRENT_CAUSE], current[CURRENT_SPAN])
+    if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.leave()
+    return
+  }
+  if ((current[ATTENTION] & (TIMED | PROFILED)) !== 0) handleReturn()
+  if (allocationClock.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
+}
+
+/** Returns whether the program has set a formatter of stacks. */
+function isFormatterReplaced () {
+  return installedFormatter.format !== undefined && Error.prepareStackTrace !== installedFormatter.format
+}
+
+// Called seldom.
+
+/** @param {number} trigger another promise, where `then` or `await` made it */
+function promiseKind (trigger) {
+  if ((current[ATTENTION] & SETTLING) !== 0) readLast()
+  return trigger === executionAsyncId() ? kindTable.promise : kindTable.awaited
+}
+
+/**
+ * Prepares the first callback of an iteration of the event loop; each, once ids have passed WRAP.
+ * @param {number} asyncId
+ */
+function beginCallback (asyncId) {
+  if (iterations[0] !== begunIteration) startIteration()
+  else if (current[DEPTH] === 0 && isFormatterReplaced()) emit('formatterReplaced')
+  if (iteration === SEPARATE) records.separate(asyncId)
+}
+
+/** Begins an iteration of the event loop: nothing that was entered before goes on, however it ended. */
+function startIteration () {
+  begunIteration = iterations[0]
+  iteration = ids[0] < WRAP - AHEAD ? begunIteration : SEPARATE
+  leaveAll()
+  guard.reset()
+  if ((current[ATTENTION] & TIMED) !== 0) timed.loop.mayHavePolled = true
+  if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.startIteration()
+  readSettlements()
+  readClock(clock)
+  allocationClock.startIteration()
+  registry.startIteration(clock[0])
+  records.markWaits()
+  const heard = listeners.iteration // not by `emit`, whose calls V8 cannot inline
+  for (let i = 0; i < heard.length; i++) heard[i](clock[0])
+  if (clock[0] < trimAt) return
+  trimAt = clock[0] + TRIM_MS
+  capture.trim()
+}
+
+/** Sets the function that async_hooks calls for a resource. @param {Function} init */
+function setInitFunction (init) {
+  initFunction = init
+}
+
+/**
+ * @param {Uint32Array} counters [0]: iterations of the event loop
+ * @param {boolean} byLoop the addon counts them
+ */
+function countIterations (counters, byLoop) {
+  iterations = counters
+  isCountedByLoop = byLoop
+  iteration = begunIteration = counters[0] - 1 // the next callback begins one
+}
+
+/** Records own work of longstack. @param {number} offset @param {number} asyncId @param {number} flags */
+function recordOwnWork (offset, asyncId, flags) {
+  resources[offset + REF] = asyncId << 1
+  ids[offset >> IDS] = asyncId
+  resources[offset + CHAIN] = OWN_WORK_CHAIN
+  resources[offset + SPAN] = 0
+  resources[offset + FLAGS] = PASSED | CALLED | (flags & ONE_SHOT)
+}
+
+module.exports = {
+  afterPromise,
+  afterResource,
+  beforePromise,
+  beforeResource,
+  countIterations,
+  initPromise,
+  initResource,
+  setInitFunction
+}

@@ -1,0 +1,56 @@
+'use strict'
+
+// Failures of longstack's own work. A full stack can surface anywhere, and is the program's affair; all else
+// is a defect, and must be seen.
+
+const guard = require('./guard')
+const { messageOf } = require('../warnings')
+const allocationClock = require('./allocation-clock')
+
+/** @type {{ code: string, message: string } | undefined} */
+let firstFault
+
+/** A hook, or other own work, could not be done. @param {unknown} error */
+function failed (error) {
+  allocationClock.forget()
+  if (error instanceof RangeError) return
+  firstFault ??= { code: codeOf(error), message: messageOf(error) }
+}
+
+/** @param {any} error @returns {string} its code, or the name of its class */
+function codeOf (error) {
+  try {
+    return String(error?.code ?? error?.name ?? typeof error).slice(0, 100)
+  } catch {
+    return 'unknown'
+  }
+}
+
+/** Runs work as longstack's own, within a hook. @param {() => void} work */
+function runGuarded (work) {
+  guard.inOwnWork = true
+  try {
+    work()
+  } catch (error) {
+    failed(error)
+  } finally {
+    guard.inOwnWork = false
+  }
+}
+
+/**
+ * Runs own work between the program's, and never throws.
+ * @template T
+ * @param {() => T} work
+ * @returns {T | undefined}
+ */
+function safely (work) {
+  try {
+    return guard.run(work)
+  } catch (error) {
+    failed(error)
+    return undefined
+  }
+}
+
+module.exports = { failed, first: () => firstFault, runGuarded, safely }

@@ -1,0 +1,79 @@
+'use strict'
+
+// The kinds of resources under the filter in force, by the type that async_hooks reports.
+
+const { asyncWrapProviders } = require('node:async_hooks')
+const { ASKED, AWAIT, kindCount, kindOf, resetKinds } = require('./kinds')
+const {
+  AWAITED, CALLED, DETAILED, LIVE, ONE_SHOT, PARSER, PASSED, SPECIAL, TICK, TIMER
+} = require('./records')
+const { settings } = require('../settings')
+const capture = require('../stacks/capture')
+
+const KINDS = 10_000 // distinct type names; programs may make them up
+
+/** Types whose callbacks the event loop calls. */
+const calledTypes = new Set([...Object.keys(asyncWrapProviders), 'Timeout', 'Immediate'])
+calledTypes.delete('PROMISE')
+
+/** @typedef {import('./kinds').Kind} Kind */
+
+const table = {
+  /** @type {Map<string, Kind>} */
+  kinds: new Map(),
+  promise: kindOf('PROMISE', false),
+  awaited: kindOf(AWAIT, false),
+  tick: kindOf('TickObject', false),
+
+  /** @param {string} type of a connection @returns {number} of the kind of what is asked on it */
+  asked: (type) => (table.kinds.get(type + ASKED) ?? table.add(type + ASKED)).number,
+
+  /** @param {string} type @returns {Kind} */
+  add (type) {
+    if (kindCount() > KINDS) {
+      capture.reset() // first: they name kinds by number
+      resetKinds()
+      table.refill()
+    }
+    const kind = kindOf(type, settings.isSelected(type === AWAIT ? 'PROMISE' : type))
+    kind.flags = flagsOf(kind)
+    kind.embedded = !calledTypes.has(type) && !kind.promise && !kind.tick && !kind.handle
+    kind.carried = kind.embedded || isCarried(type)
+    if (kind.carried) kind.special = true
+    table.kinds.set(type, kind)
+    return kind
+  },
+
+  /** Fills the table for another filter. */
+  refill () {
+    table.kinds = new Map()
+    table.promise = table.add('PROMISE')
+    table.awaited = table.add(AWAIT)
+    table.tick = table.add('TickObject')
+  }
+}
+
+/**
+ * Returns whether resources of a type of Node's own may never run, or end without a callback: jobs of crypto
+ * that run at once (lib/internal/crypto/random.js), requests without an answer, parsers of connections.
+ * @param {string} type
+ */
+function isCarried (type) {
+  return type === 'HTTPINCOMINGMESSAGE' || type.endsWith('REQUEST')
+}
+
+/** @param {Kind} kind @returns {number} flags of its records */
+function flagsOf (kind) {
+  return (kind.handle ? 0 : LIVE) |
+    (kind.isSelected ? 0 : PASSED) |
+    (kind.oneShot ? ONE_SHOT : 0) |
+    (kind.tick ? TICK : 0) |
+    (kind.timer || kind.type === 'Immediate' ? TIMER : 0) |
+    (kind.handle && !kind.brief ? SPECIAL : 0) |
+    (kind.detail !== undefined ? DETAILED : 0) |
+    (calledTypes.has(kind.type) ? CALLED : 0) |
+    (kind.awaited ? AWAITED : 0) |
+    (kind.type === 'HTTPINCOMINGMESSAGE' ? PARSER : 0)
+}
+
+module.exports = table

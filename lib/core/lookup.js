@@ -1,0 +1,81 @@
+'use strict'
+
+// Resolves the current step where no hook has entered one: in the main script, in what an accepted connection
+// makes, and in callbacks of what is older than longstack.
+
+const { executionAsyncId, executionAsyncResource, triggerAsyncId } = require('node:async_hooks')
+const records = require('./records')
+const { source } = require('./source')
+const { counterTag } = require('./tag')
+const { CURRENT_CAUSE, CURRENT_RUN, DEPTH, current, setCurrent } = require('./current')
+const registry = require('./registry')
+
+const {
+  MASK, SHIFT, IDS, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, FLAGS, COUNTED, LIVE, PASSED,
+  NO_CHAIN, ROOT_CHAIN, EARLY_CHAIN, ids, resources
+} = records
+
+/**
+ * Sets the current step to what runs while nothing is entered.
+ * @param {number} trigger async id of what causes the resource that is being made, 0: none is
+ */
+function resolveCurrent (trigger) {
+  current[CURRENT_RUN] = 0
+  const id = executionAsyncId()
+  if (id === 1) return setCurrent(ROOT_CHAIN, 0, 0)
+  if (id !== 0) return resolveExecuting(id)
+  // Nothing executes: an accepted connection has its server as the trigger, which is the cause.
+  const record = trigger > 1 ? records.findResource(trigger) : undefined
+  if (record !== undefined) return setFromRecord(trigger << 1, record.words, record.offset)
+  const opener = registry.openerOf(trigger)
+  if (opener !== undefined) return setCurrent(opener.chain, opener.ref, 0)
+  // What loads a program with --import, before its first line, executes nothing either
+  setCurrent(source.startsWithHops ? ROOT_CHAIN : NO_CHAIN, 0, 0)
+}
+
+/** @param {number} ref @param {Int32Array} words @param {number} offset */
+function setFromRecord (ref, words, offset) {
+  const isPassed = (words[offset + FLAGS] & PASSED) !== 0
+  setCurrent(words[offset + CHAIN], isPassed ? words[offset + CAUSE] : ref, words[offset + SPAN])
+}
+
+/**
+ * Resolves a resource that executes and was never entered: it was made before longstack was enabled.
+ * @param {number} id
+ */
+function resolveExecuting (id) {
+  const ref = id << 1
+  const record = records.findResource(id) ?? records.findCarried(executionAsyncResource(), id)
+  if (record !== undefined) return setFromRecord(ref, record.words, record.offset)
+  recordEarly(id)
+  setCurrent(EARLY_CHAIN, ref, 0)
+}
+
+/** @returns {number} reference of the step that runs while nothing is entered */
+function resolveCause () {
+  resolveCurrent(0)
+  return current[CURRENT_CAUSE]
+}
+
+/** Resolves the current step, where no hook has entered one. */
+function resolve () {
+  if (current[DEPTH] === 0) resolveCurrent(0)
+}
+
+/** Records what executes, which was made before longstack was enabled. @param {number} id */
+function recordEarly (id) {
+  const offset = (id & MASK) << SHIFT
+  const trigger = triggerAsyncId()
+  if ((resources[offset + FLAGS] & (LIVE | PASSED)) !== 0) records.keep(resources, offset)
+  ids[offset >> IDS] = id
+  ids[(offset >> IDS) + 1] = trigger
+  resources[offset + REF] = id << 1
+  resources[offset + CHAIN] = EARLY_CHAIN
+  resources[offset + CAUSE] = 0
+  resources[offset + TRIGGER] = trigger << 1
+  resources[offset + SPAN] = 0
+  resources[offset + TIME] = 0
+  resources[offset + FLAGS] = counterTag.read(executionAsyncResource()) === undefined ? LIVE : LIVE | COUNTED
+}
+
+module.exports = { recordEarly, resolve, resolveCause, resolveCurrent }

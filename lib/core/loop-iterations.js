@@ -1,0 +1,101 @@
+'use strict'
+
+// Iterations of the event loop, as native/loop-iterations.cc counts them: work that is scheduled here runs
+// once, right before the poll phase. Without the addon, or where the loop does not run yet or any more,
+// nothing is scheduled: `batching()` is false, and callers do their work at once.
+//
+// One for each thread, shared by all its users.
+
+const guard = require('./guard')
+const { loadBinding } = require('../stacks/binding')
+
+/**
+ * @typedef {object} NativeBinding native/loop-iterations.cc
+ * @property {(counters: Uint32Array, callback: () => void) => boolean} start
+ * @property {() => void} stop
+ */
+
+const ITERATIONS = 0
+const WANTED = 1
+const ROUNDS = 3 // of what is scheduled by what was scheduled: spans, their lines
+
+/** Shared with native/loop-iterations.cc: [0] iterations begun, [1] not 0 where the callback is wanted. */
+const counters = new Uint32Array(2)
+
+/** @type {NativeBinding | undefined} */
+let native
+/** calls of start without a stop */
+let users = 0
+/** the iteration in which nothing is batched: the one before the loop runs, and the one in which it ended */
+let heldIteration = 0
+/** @type {Array<() => void>} */
+let scheduled = []
+
+/** Runs what is scheduled. Throws nothing: an exception here would be the program's. */
+function runScheduled () {
+  try {
+    guard.run(() => {
+      for (let round = 0; round < ROUNDS && scheduled.length > 0; round++) {
+        const works = scheduled
+        scheduled = []
+        for (let i = 0; i < works.length; i++) runOne(works[i])
+      }
+    })
+  } catch {}
+}
+
+/** @param {() => void} work */
+function runOne (work) {
+  try {
+    work()
+  } catch {}
+}
+
+const loopIterations = {
+  counters,
+
+  /**
+   * Has the iterations counted, until `stop` is called as often.
+   * @returns {boolean} false where no addon is there to do it
+   */
+  start () {
+    if (users === 0) {
+      native = /** @type {any} */ (loadBinding().binding)?.turns
+      heldIteration = counters[ITERATIONS]
+      if (native !== undefined && !native.start(counters, runScheduled)) native = undefined
+    }
+    users++
+    return native !== undefined
+  },
+
+  /** Takes back one `start`. What is scheduled runs now. */
+  stop () {
+    if (users === 0 || --users > 0) return
+    native?.stop()
+    native = undefined
+    counters[WANTED] = 0
+    runScheduled()
+  },
+
+  /** Returns whether iterations are counted: without the addon they are not. */
+  areCounted: () => native !== undefined,
+
+  /** Returns whether what is scheduled now will run before the next poll phase. */
+  batching: () => native !== undefined && counters[ITERATIONS] !== heldIteration,
+
+  /**
+   * Runs a function once, right before the next poll phase. Guarded; what it throws is dropped.
+   * @param {() => void} work
+   */
+  schedule (work) {
+    scheduled.push(work)
+    counters[WANTED] = 1
+  },
+
+  /** Batches nothing until the next iteration: the loop may have ended for good. */
+  hold () {
+    heldIteration = counters[ITERATIONS]
+  }
+}
+
+module.exports = loopIterations

@@ -1,0 +1,81 @@
+'use strict'
+
+// What the hooks tell whoever registers here, seldom: when more happens than a step.
+
+/**
+ * @typedef {import('./context').Context} Context
+ *
+ * @typedef {{ ref: number, chain: number, span: number }} PromiseRecord what is recorded of a promise; 0:
+ *   nothing
+ *
+ * @typedef {object} Events
+ * @property {(context: Context, resource: object) => void} opened a resource that stays open was made
+ * @property {(context: Context, entry: import('./entry').Entry) => void} connecting a connect
+ *   request runs for the first time
+ * @property {(entry: import('./entry').Entry) => void} traffic data passed on a connection that no server
+ *   accepted
+ * @property {(error: object, context: Context) => void} passedToTick an error was passed to nextTick
+ * @property {(context: Context, tick: object) => void} ticked nextTick was called, while spans are timed
+ * @property {(reason: unknown, context: Context, promise: PromiseRecord) => void} rejected a promise was
+ *   rejected in this context
+ * @property {(error: unknown, context: Context) => void} escaped nothing caught an error of this context
+ * @property {(server: object) => void} served a server got its first request of a connection
+ * @property {(time: number) => void} iteration an iteration of the event loop begins
+ * @property {() => void} contextRan code of a vm context has run; does not throw
+ * @property {() => void} formatterReplaced Error.prepareStackTrace is not longstack's any more
+ * @property {(time: number, context: Context) => void} callback the event loop calls, while callbacks are
+ *   watched
+ * @property {() => void} changed other options come into force
+ * @property {() => void} stopped tracing is disabled
+ */
+
+/** replaced, never changed @type {{ [E in keyof Events]: Array<Events[E]> }} */
+const listeners = {
+  opened: [],
+  connecting: [],
+  traffic: [],
+  passedToTick: [],
+  ticked: [],
+  rejected: [],
+  escaped: [],
+  iteration: [],
+  contextRan: [],
+  formatterReplaced: [],
+  callback: [],
+  served: [],
+  changed: [],
+  stopped: []
+}
+
+/**
+ * What is called when a resource's callback begins and ends, by async id, while spans are timed.
+ * @type {Map<number, () => void>}
+ */
+const callbackListeners = new Map()
+
+/**
+ * @template {keyof Events} E
+ * @param {E} event
+ * @param {Events[E]} listener
+ * @returns {() => void} which removes it
+ */
+function on (event, listener) {
+  const lists = /** @type {Record<string, Function[]>} */ (listeners)
+  lists[event] = lists[event].concat(listener)
+  return () => { lists[event] = lists[event].filter((other) => other !== listener) }
+}
+
+/**
+ * Programs may lack iterators, so nothing is spread here.
+ * @template {keyof Events} E
+ * @param {E} event
+ * @param {Parameters<Events[E]>[0]} [a]
+ * @param {Parameters<Events[E]>[1]} [b]
+ * @param {Parameters<Events[E]>[2]} [c]
+ */
+function emit (event, a, b, c) {
+  const list = /** @type {Function[]} */ (listeners[event])
+  for (let i = 0; i < list.length; i++) list[i](a, b, c)
+}
+
+module.exports = { callbackListeners, emit, listeners, on }

@@ -1,0 +1,234 @@
+'use strict'
+
+// What is recorded of each asynchronous step, as integers: one record of sixteen words (record-words.js) in a
+// ring of typed arrays, found by the id of the resource, or by longstack's own number of the promise where
+// Node gives promises no id. A record lives until the ring has gone round; what has not run by then moves to
+// older-records.js, unless its resource carries it. Handles have an entry of their own besides, see
+// core/registry.js; requests a record, see request-records.js.
+//
+// A reference identifies a record: the id shifted left by one, the lowest bit set for a promise without an
+// id. It has 32 bits, and a process that has run for hours gives ids that have more: so the ring of resources
+// has their full ids besides (`ids`), and whoever knows the id finds a record by that one (`findResource`).
+// Longstack's own numbers of promises are not given again while their record is kept (`startRound`). Records
+// and references hold no object of the program.
+//
+// Written by lib/hooks; all others read through the functions below, or through Context.
+
+const { AsyncResource } = require('node:async_hooks')
+const older = require('./older-records')
+const requestRecords = require('./request-records')
+const delays = require('./timer-delays')
+const words = require('./record-words')
+const { createTag } = require('./tag')
+
+const {
+  SIZE, MASK, SHIFT, IDS, REF, TRIGGER, DETAIL, FLAGS, INCOMING, TRIGGER_WRAPS, EPOCH, NO_REF, WRAP,
+  LIVE, PASSED, CARRIED, ONE_SHOT, PARSER, ROUND_START, SPECIAL
+} = words
+const PROMISES = 0x3fffffff // promises are numbered modulo this + 1
+const ROUND_SHIFT = 31 - Math.clz32(SIZE) // of a promise's number: rounds of the ring
+
+const resources = new Int32Array(SIZE << SHIFT)
+const promises = new Int32Array(SIZE << SHIFT)
+/** asyncId and triggerAsyncId of each record in `resources` */
+const ids = new Float64Array(SIZE << 1)
+/** numbers of promises were given before */
+let isWrapped = false
+
+reserveFirst()
+
+/** @type {ReturnType<typeof createTag<Int32Array>>} */
+const copyTag = createTag()
+let epoch = 1 // of the copies that resources carry
+
+/**
+ * @param {number} ref
+ * @returns {{ words: Int32Array, offset: number } | undefined} offset: index of its first word
+ */
+function findRecord (ref) {
+  if (ref === 0) return undefined
+  if (requestRecords.isApart(ref)) return requestRecords.findApart(ref)
+  const ring = (ref & 1) === 0 ? resources : promises
+  const offset = ((ref >> 1) & MASK) << SHIFT
+  return ring[offset] === ref ? { words: ring, offset } : older.findOlder(ref)
+}
+
+/** @param {number} asyncId 0: none @returns {ReturnType<typeof findRecord>} */
+function findResource (asyncId) {
+  if (asyncId === 0) return undefined
+  const offset = (asyncId & MASK) << SHIFT
+  return ids[offset >> IDS] === asyncId ? { words: resources, offset } : older.findOlderResource(asyncId)
+}
+
+/**
+ * Makes sure that a resource that runs is not taken for a newer one with the same reference, whose record is
+ * then found by its id alone.
+ * @param {number} asyncId
+ */
+function separate (asyncId) {
+  const offset = (asyncId & MASK) << SHIFT
+  const isReused = ids[offset >> IDS] !== asyncId && resources[offset + REF] === asyncId << 1
+  if (isReused) resources[offset + REF] = NO_REF
+}
+
+/** @param {number} ref @param {number} word @returns {number} 0 where there is no record any more */
+function readWord (ref, word) {
+  const record = findRecord(ref)
+  return record === undefined ? 0 : record.words[record.offset + word]
+}
+
+/** @param {number} ref @param {number} word @param {number} value */
+function writeWord (ref, word, value) {
+  const record = findRecord(ref)
+  if (record !== undefined) record.words[record.offset + word] = value
+}
+
+/**
+ * Lets a resource carry a copy of its record, as a tag. It may run at any time, often, or never, and nothing
+ * reports that it is gone: a table would keep its record for good, a copy is collected with it.
+ * @param {any} resource
+ * @param {number} offset of its record in `resources`
+ * @param {boolean} isEmbedded it is none of Node's own: others than AsyncResource may be gone when they run
+ */
+function carry (resource, offset, isEmbedded) {
+  if (isEmbedded && !(resource instanceof AsyncResource)) return
+  const copy = resources.slice(offset, offset + (1 << SHIFT)) // of 64 bytes, which V8 has on its heap
+  copy[FLAGS] |= LIVE | ONE_SHOT // found by its copy, it is kept like one that has run
+  copy[EPOCH] = epoch
+  copy[TRIGGER_WRAPS] = ids[(offset >> IDS) + 1] / WRAP
+  copyTag.write(resource, copy)
+  resources[offset + FLAGS] |= CARRIED
+}
+
+/**
+ * Returns the record that a resource carries, and keeps it with those that have run.
+ * @param {any} resource
+ * @param {number} asyncId
+ * @returns {ReturnType<typeof findRecord>}
+ */
+function findCarried (resource, asyncId) {
+  const copy = copyTag.read(resource)
+  if (copy === undefined || copy[REF] !== asyncId << 1 || copy[EPOCH] !== epoch) return undefined
+  older.keep(copy, 0, asyncId, copy[TRIGGER_WRAPS] * WRAP + (copy[TRIGGER] >>> 1))
+  older.ended(asyncId << 1, asyncId)
+  return older.findOlderResource(asyncId)
+}
+
+/** Keeps a record that may still run: its place is needed. @param {Int32Array} ring @param {number} offset */
+function keep (ring, offset) {
+  const index = offset >> IDS
+  older.keep(ring, offset, ring === resources ? ids[index] : 0, ring === resources ? ids[index + 1] : 0)
+}
+
+/**
+ * Makes room for the record of a promise. The first record of the ring is no promise's: its flag leads here
+ * when the ring begins anew.
+ * @param {number} number of the promise
+ * @returns {number} the same, or another where the ring begins anew
+ */
+function makeRoom (number) {
+  const free = (number & MASK) === 0 ? startRound(number) : number
+  const offset = (free & MASK) << SHIFT
+  if ((promises[offset + FLAGS] & LIVE) !== 0) keep(promises, offset)
+  return free
+}
+
+/**
+ * Returns the first number of a promise in the next round of the ring: one in which no record is kept.
+ * @param {number} number 0: all were given
+ */
+function startRound (number) {
+  if (number === 0) isWrapped = true
+  let start = number
+  if (isWrapped) {
+    /** @type {Set<number>} */
+    const rounds = new Set()
+    for (const ref of older.refs()) if ((ref & 1) !== 0) rounds.add(ref >>> (ROUND_SHIFT + 1))
+    while (rounds.has(start >>> ROUND_SHIFT) && rounds.delete(start >>> ROUND_SHIFT)) {
+      start = (start + SIZE) & PROMISES // none left: they are given again
+    }
+  }
+  promises[REF] = start << 1 | 1
+  return start + 1
+}
+
+/** Makes the first records of both rings nobody's: no record has the reference 0. */
+function reserveFirst () {
+  resources[REF] = promises[REF] = NO_REF
+  promises[FLAGS] = ROUND_START
+}
+
+/** Notes that nothing begins in a step any more. @param {number} asyncId of a resource that is not carried */
+function finish (asyncId) {
+  const record = findResource(asyncId)
+  if (record === undefined) return
+  record.words[record.offset + FLAGS] |= ONE_SHOT
+  if (record.words === resources) resources[record.offset + FLAGS] &= ~(LIVE | PASSED)
+  else older.ended(asyncId << 1, asyncId)
+}
+
+/** Ends the requests of all parsers and the asks of connections: tracing does not see what comes now. */
+function endRequests () {
+  for (const ring of [resources, older.allWords()]) {
+    for (let offset = 0; offset < ring.length; offset += 1 << SHIFT) {
+      if ((ring[offset + FLAGS] & PARSER) !== 0) ring[offset + DETAIL] = ring[offset + INCOMING] = 0
+      if ((ring[offset + FLAGS] & SPECIAL) !== 0) ring[offset + DETAIL] = 0
+    }
+  }
+}
+
+/** Forgets all records: numbers in them stand for nothing any more. */
+function clear () {
+  resources.fill(0)
+  promises.fill(0)
+  ids.fill(0)
+  reserveFirst()
+  requestRecords.clear()
+  epoch++
+  older.clear()
+}
+
+/** @returns {number} records of what may still run */
+function countLive () {
+  let count = older.countLive()
+  for (const ring of [resources, promises]) {
+    for (let offset = 0; offset < ring.length; offset += 1 << SHIFT) {
+      if ((ring[offset + FLAGS] & LIVE) !== 0) count++
+    }
+  }
+  return count
+}
+
+module.exports = {
+  ...words,
+  PROMISES,
+  resources,
+  promises,
+  ids,
+  addAsk: requestRecords.addAsk,
+  addRequest: requestRecords.addRequest,
+  isApart: requestRecords.isApart,
+  isAsk: requestRecords.isAsk,
+  isRequest: requestRecords.isRequest,
+  markWaits: requestRecords.markWaits,
+  noteDelay: delays.noteDelay,
+  delayOf: delays.delayOf,
+  carry,
+  findCarried,
+  finish,
+  keep,
+  ended: older.ended,
+  makeRoom,
+  lostCount: older.lostCount,
+  allOlder: older.allWords,
+  usedOlder: older.usedWords,
+  findRecord,
+  findResource,
+  separate,
+  readWord,
+  writeWord,
+  endRequests,
+  clear,
+  countLive,
+  bytes: () => 2 * resources.byteLength + ids.byteLength + requestRecords.bytes() + older.bytes()
+}

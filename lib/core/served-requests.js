@@ -1,0 +1,161 @@
+'use strict'
+
+// The requests that servers get: Node reports through diagnostics_channel when one begins, and of HTTP/2 in a
+// tick. The name of a request is noted as a number in its record; the route that a framework found for it is
+// read when it is needed, for as long as it is the last request of its connection. No object of the program
+// is held.
+
+const capture = require('../stacks/capture')
+const allocationClock = require('./allocation-clock')
+const { HEAD } = require('./callback-handlers')
+const {
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_SPAN, PROFILED, current, profiled
+} = require('./current')
+const records = require('./records')
+const { triggerIdAt } = require('./record-ids')
+const requests = require('./request-names')
+const { contextTag } = require('./context')
+const { emit } = require('./on')
+const { source } = require('./source')
+const registry = require('./registry')
+const { currentStep, enteredId } = require('./current-step')
+const { ownerOf } = require('../node-objects')
+const { className, hiddenProperty, isObject, own } = require('../objects')
+
+const { DETAIL, FLAGS, INCOMING, OUTER, PARSER, TICKS } = records
+const { clock } = capture
+
+const streamHandle = hiddenProperty('kHandle')
+
+/**
+ * Makes the remainder of this callback part of a request that a server got, and so what the connection's
+ * parser brings of it later.
+ * @param {number} name number of its name, see core/request-names.js
+ * @returns {boolean} the first one of its connection
+ */
+function enterRequest (name) {
+  const parser = records.findResource(enteredId())
+  if (parser === undefined || (parser.words[parser.offset + FLAGS] & PARSER) === 0) return false
+  const request = records.addRequest(parser, clock[0] * TICKS, name)
+  const isFirst = parser.words[parser.offset + DETAIL] === 0
+  parser.words[parser.offset + DETAIL] = request
+  parser.words[parser.offset + INCOMING] = HEAD
+  current[CURRENT_CAUSE] = request
+  if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.beginRequest()
+  if (allocationClock.isOn) allocationClock.mark(current[CURRENT_CHAIN], request, current[CURRENT_SPAN])
+  return isFirst
+}
+
+/** A server got a request. @param {{ request: any, server: object }} message */
+function started ({ request, server }) {
+  const isPlain = requests.hasNodePrototype(request)
+  const method = isPlain ? request.method : own(request, 'method')
+  const url = isPlain ? request.url : own(request, 'url')
+  if (typeof method !== 'string' || typeof url !== 'string') return
+  if (enterRequest(requests.numberOf(method, url))) emit('served', server)
+}
+
+/** Notes the route when Fastify runs a handler, within its request. @param {{ route: any }} message */
+function routed ({ route }) {
+  const url = isObject(route) ? own(route, 'url') : undefined
+  if (typeof url === 'string') noteRoute(url)
+}
+
+/** Notes the route of the request that runs. @param {string} route */
+function noteRoute (route) {
+  const { NEAR_STEPS, requestOf } = require('./request-of') // loaded with the first request
+  const record = records.findRecord(requestOf(currentStep().ref, undefined, NEAR_STEPS))
+  if (record === undefined) return
+  const index = record.offset + DETAIL
+  record.words[index] = requests.withRoute(record.words[index], route)
+}
+
+/**
+ * @param {number} ref of a request
+ * @returns {string | undefined} its name, with the route if that was read before
+ */
+function nameOf (ref) {
+  const record = records.findRecord(ref)
+  return record === undefined ? undefined : requests.textAt(record.words[record.offset + DETAIL])
+}
+
+/** Reads the route of a request that was answered, within it. @param {{ request: object }} message */
+function answered ({ request }) {
+  const route = source.routeTextOf(request)
+  if (route !== undefined) noteRoute(route)
+}
+
+/**
+ * Adds the record of a request, when the event of a stream of HTTP/2 is about to be emitted.
+ * @param {unknown} stream
+ * @param {unknown} headers
+ * @param {{ words: Int32Array, offset: number }} session its record
+ * @param {number} time in ticks
+ * @returns {number} reference of the request, 0: it is none
+ */
+function streamed (stream, headers, session, time) {
+  if (!isObject(stream) || !isObject(headers) || className(stream) !== 'ServerHttp2Stream') return 0
+  const method = own(headers, ':method')
+  const path = own(headers, ':path')
+  if (typeof method !== 'string') return 0
+  const number = requests.numberOf(method, typeof path === 'string' ? path : '')
+  const handle = streamHandle(stream)
+  const context = isObject(handle) ? contextTag.read(handle) : undefined
+  const ref = records.addRequest(session, time, number)
+  if (context?.type === 'HTTP2STREAM') {
+    context.request = requests.textAt(number)
+    context.ensureExtra().requestRef = ref
+  }
+  return ref
+}
+
+/** Whether a request of HTTP/1 is known to be answered. @param {number} ref */
+function isAnswered (ref) {
+  const request = records.findRecord(ref)
+  const parser = request && records.findRecord(request.words[request.offset + OUTER])
+  if (parser === undefined || (parser.words[parser.offset + FLAGS] & PARSER) === 0) return false
+  if (parser.words[parser.offset + DETAIL] !== ref) return true
+  const socket = socketOf(parser)
+  return socket !== undefined && own(socket, '_httpMessage') === null
+}
+
+/**
+ * @param {number} ref of a request
+ * @returns {string | undefined} its name with the route, if a framework found one
+ */
+function routeOf (ref) {
+  const record = records.findRecord(ref)
+  if (record === undefined) return undefined
+  const { words, offset } = record
+  const request = incomingOf(ref, words[offset + OUTER])
+  const route = request === undefined ? undefined : source.routeTextOf(request)
+  if (route === undefined) return undefined
+  const number = requests.withRoute(words[offset + DETAIL], route)
+  words[offset + DETAIL] = number
+  return requests.textAt(number)
+}
+
+/**
+ * Returns the object of a request, if none came after it on its connection.
+ * @param {number} ref
+ * @param {number} parser reference of what it came on
+ * @returns {object | undefined}
+ */
+function incomingOf (ref, parser) {
+  const record = records.findRecord(parser)
+  if (record === undefined || record.words[record.offset + DETAIL] !== ref) return undefined
+  const socket = socketOf(record)
+  const node = socket === undefined ? undefined : own(socket, 'parser')
+  const request = isObject(node) ? own(node, 'incoming') : undefined
+  return isObject(request) && own(request, 'upgrade') !== true ? request : undefined
+}
+
+/** @param {{ words: Int32Array, offset: number }} parser its record @returns {object | undefined} */
+function socketOf ({ words, offset }) {
+  const handle = registry.get(triggerIdAt(words, offset))?.resource.deref()
+  return handle === undefined ? undefined : ownerOf(handle)
+}
+
+Object.assign(source, { isAnswered, routeOf })
+
+module.exports = { answered, nameOf, routeOf, routed, started, streamed }

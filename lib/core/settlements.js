@@ -1,0 +1,154 @@
+'use strict'
+
+// Promises that are settled: the step that settled them, and who rejected with what.
+//
+// V8 reports that a promise is settled before it has a state, and JavaScript cannot look at the state without
+// marking a rejection as handled; the addon can. One call of it costs more than everything else that is done
+// for a promise, so it looks at several: BATCH of them, or those that there are when a query comes, a span
+// ends, or an iteration of the event loop begins.
+//
+// While code runs that may be terminated: settled-hook.js.
+
+const { noteSettled } = require('./asks')
+const guard = require('./guard')
+const { contextAt, contextOf, root } = require('./context')
+const {
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, ORPHANED, current
+} = require('./current')
+const {
+  CAUSE, CHAIN, DETAIL, FLAGS, IDS, LIVE, MASK, NO_CHAIN, OWN_WORK_CHAIN, PASSED, REF, SETTLED,
+  SETTLED_RUN, SETTLED_SPAN, SHIFT, SPAN, ended, findRecord, findResource, isAsk, ids, promises, resources
+} = require('./records')
+const { OnPromise } = require('./tag')
+const capture = require('../stacks/capture')
+const { failed } = require('./faults')
+const { resolveCause } = require('./lookup')
+const { emit } = require('./on')
+const orphans = require('./orphans')
+const { idOfTracked } = require('./promise-ids')
+
+const NO_RECORD = { ref: 0, chain: 0, span: 0 }
+const BATCH = 8 // the addon looks at its arguments, without reading an array
+
+/** @type {any[]} */
+const pending = Array(BATCH).fill(undefined)
+const settlers = new Int32Array(BATCH)
+/** of the settlers: a message that is handled continues another chain than its port's */
+const chains = new Int32Array(BATCH)
+let count = 0
+
+/** Notes a promise that V8's own hooks report, before it has its state. @param {object} promise */
+function settlePromise (promise) {
+  try {
+    if (guard.inOwnWork) return
+    // No number: older than these hooks. It may be rejected all the same
+    const ref = OnPromise.read(promise) ?? 0
+    const offset = ((ref >> 1) & MASK) << SHIFT
+    if ((current[ATTENTION] & ORPHANED) !== 0) orphans.claim(ref)
+    const isOwnWork = promises[offset + CHAIN] === OWN_WORK_CHAIN
+    if (promises[offset + REF] !== ref) settleOlder(ref === 0 ? undefined : findRecord(ref), ref, 0)
+    else if (!isOwnWork) noteSettler(promises, offset)
+    addPending(promise)
+  } catch (error) {
+    failed(error)
+  }
+}
+
+/** The same where async_hooks reports promises. @param {any} promise */
+function settleResource (promise) {
+  try {
+    if (guard.inOwnWork) return
+    const id = idOfTracked(promise)
+    const offset = (id & MASK) << SHIFT
+    if ((current[ATTENTION] & ORPHANED) !== 0) orphans.claim(id << 1)
+    if (ids[offset >> IDS] !== id) settleOlder(findResource(id), id << 1, id)
+    else if (resources[offset + CHAIN] !== OWN_WORK_CHAIN) noteSettler(resources, offset)
+    if (capture.rejection !== undefined) addPending(promise)
+  } catch (error) {
+    failed(error)
+  }
+}
+
+/**
+ * Keeps a promise until its state is read; it has none before this hook returns. The hot path.
+ * @param {object} promise
+ */
+function addPending (promise) {
+  if (current[CURRENT_CHAIN] === OWN_WORK_CHAIN) return
+  if (count === BATCH) readPending()
+  pending[count] = promise
+  const isEntered = current[DEPTH] !== 0
+  chains[count] = isEntered ? current[CURRENT_CHAIN] : NO_CHAIN
+  settlers[count++] = isEntered ? current[CURRENT_CAUSE] : resolveCause()
+}
+
+/** Reads the states of the pending promises and reports the rejected ones. Runs no code of the program. */
+function readPending () {
+  if (count === 0) return
+  count = 0
+  const [p0, p1, p2, p3, p4, p5, p6, p7] = pending
+  const rejected = capture.rejected === undefined ? 0 : capture.rejected(p0, p1, p2, p3, p4, p5, p6, p7)
+  for (let i = 0; i < BATCH; i++) {
+    const promise = pending[i]
+    pending[i] = undefined
+    if ((rejected >> i & 1) !== 0) reportRejection(promise, settlers[i], chains[i])
+  }
+}
+
+/**
+ * @param {object} promise
+ * @param {number} settler reference of the step that rejected it, 0: it has none, or is the main script
+ * @param {number} chain of that step
+ */
+function reportRejection (promise, settler, chain) {
+  const reason = capture.rejection?.(promise)
+  const byChain = chain === NO_CHAIN ? undefined : contextOf(chain, settler, 0)
+  const context = byChain ?? (settler === 0 ? root : contextAt(settler))
+  if (context !== undefined) emit('rejected', reason, context, recordOf(promise))
+}
+
+/** Reports all rejections up to now. */
+function read () {
+  try {
+    readPending()
+  } catch (error) {
+    failed(error)
+  }
+}
+
+function forget () {
+  count = 0
+  pending.fill(undefined)
+}
+
+/** Notes in a promise's record which step settled it. @param {Int32Array} words @param {number} offset */
+function noteSettler (words, offset) {
+  words[offset + FLAGS] = (words[offset + FLAGS] & ~LIVE) | SETTLED
+  words[offset + DETAIL] = current[DEPTH] === 0 ? 0 : current[CURRENT_CAUSE]
+  words[offset + SETTLED_RUN] = current[CURRENT_RUN]
+  words[offset + SETTLED_SPAN] = current[CURRENT_SPAN]
+  if (isAsk(current[CURRENT_CAUSE])) noteSettled(words[offset + CAUSE])
+}
+
+/**
+ * The same for a record that is no longer in the ring.
+ * @param {ReturnType<typeof findRecord>} record
+ * @param {number} ref
+ * @param {number} asyncId 0: the promise has none
+ */
+function settleOlder (record, ref, asyncId) {
+  if (record === undefined || record.words[record.offset + CHAIN] === OWN_WORK_CHAIN) return
+  ended(ref, asyncId)
+  noteSettler(record.words, record.offset)
+}
+
+/** Returns what is recorded of a promise. @param {any} promise @returns {import('./on').PromiseRecord} */
+function recordOf (promise) {
+  const record = findRecord(OnPromise.read(promise) ?? 0) ?? findResource(idOfTracked(promise))
+  if (record === undefined) return NO_RECORD
+  const { words, offset } = record
+  if ((words[offset + FLAGS] & PASSED) !== 0) return NO_RECORD
+  return { ref: words[offset + REF], chain: words[offset + CHAIN], span: words[offset + SPAN] }
+}
+
+module.exports = { forget, read, settlePromise, settleResource }

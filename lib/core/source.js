@@ -1,0 +1,43 @@
+'use strict'
+
+// What contexts are read from: chains and stacks, spans, routes. Who has them sets these functions.
+
+/**
+ * @typedef {import('../spans/span').Span} Span
+ *
+ * @typedef {object} ChainParts
+ * @property {number} parent number of the parent chain
+ * @property {import('../stacks/frames').Stack | undefined} stack
+ * @property {number} kind number of the kind
+ *
+ * @typedef {object} Source
+ * @property {(chain: number) => ChainParts | undefined} chainAt
+ * @property {(parent: number, stack: number, kind: number) => number} intern
+ * @property {(number: number) => Span | undefined} spanAt
+ * @property {(number: number) => Span | import('../spans/identities').Ended | undefined} identityAt
+ * @property {(ref: number) => string | undefined} routeOf the name of a request with the route that a
+ *   framework reported
+ * @property {(ref: number) => boolean} isAnswered whether a request is known to be
+ * @property {(request: object) => string | undefined} routeTextOf the route that a framework found
+ * @property {() => Iterable<number>} lastAsks references of the last asks on what is open
+ */
+
+/**
+ * @typedef {import('./context-object').Context} Context
+ *
+ * @type {Source & { parentOf: (context: Context) => Context | undefined, startsWithHops: boolean }}
+ */
+const source = {
+  chainAt: () => undefined,
+  intern: () => 0,
+  spanAt: () => undefined,
+  identityAt: () => undefined,
+  routeOf: () => undefined,
+  isAnswered: () => false,
+  routeTextOf: () => undefined,
+  lastAsks: () => [],
+  parentOf: () => undefined, // set by context.js
+  startsWithHops: false // the main script has those of another thread or process; set by passing/threads.js
+}
+
+module.exports = { source }

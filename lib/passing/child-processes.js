@@ -1,0 +1,171 @@
+'use strict'
+
+// Child processes: what their hop is called, and the environment variable by which a child that runs
+// longstack too begins with the chain of its parent. Node reports a ChildProcess when it is constructed,
+// before it knows what to spawn, and passes all that it then knows to `spawn` of the internal handle: there
+// an own method is called once, which removes itself. Methods that the program can reach stay as they are,
+// and what it passes as options, arguments or environment is copied, never changed.
+
+const path = require('node:path')
+const { contextTag } = require('../core/context')
+const guard = require('../core/guard')
+const { VARIABLE } = require('./threads')
+const { isObject, own } = require('../objects')
+const { wrap } = require('../wrap')
+const { inheritedFlags, isSafeName, scriptOf, textsOf } = require('./command-line')
+
+const { apply } = Reflect
+const MAX_CHARACTERS = 65_536 // of arguments and environment: the system limits both together, ARG_MAX
+const ENV_PAIRS = 3 // index among the arguments of the handle's spawn, from Node 24 on
+const PRELOADS = ['longstack/register', 'longstack/lib/register', 'longstack\\lib\\register']
+const PRELOAD_FLAGS = ['-r', '--require', '--import']
+
+const registerFile = path.join(__dirname, '..', 'register.js')
+const commandFile = path.join(__dirname, '..', 'cli', 'main.js')
+
+/**
+ * @typedef {object} Command what is spawned
+ * @property {string} file
+ * @property {string[]} args the first is the name that the program gets
+ * @property {string[]} envPairs
+ */
+
+/** of the handle that was made, and did not spawn yet @type {(() => boolean) | undefined} */
+let unwrap
+
+/** @param {object} handle */
+function watch (handle) {
+  unwatch()
+  unwrap = wrap(handle, 'spawn', () => ({
+    /** @this {any} */
+    spawn () {
+      unwatch()
+      let args = /** @type {ArrayLike<any>} */ (arguments)
+      runQuietly(() => { args = spawning(this, arguments) ?? arguments })
+      return apply(this.spawn, this, args)
+    }
+  }).spawn)
+}
+
+function unwatch () {
+  unwrap?.()
+  unwrap = undefined
+}
+
+/**
+ * @param {object} handle
+ * @param {ArrayLike<any>} args of its method
+ * @returns {ArrayLike<any> | undefined} the arguments with the variable; undefined: the child gets none
+ */
+function spawning (handle, args) {
+  const command = readCommand(args)
+  if (command === undefined) return undefined
+  noteName(handle, nameOf(command))
+  if (!runsLongstack(command) || lengthOf(command) > MAX_CHARACTERS) return undefined
+  const start = `${VARIABLE}=`
+  if (command.envPairs.some((pair) => pair.startsWith(start))) return undefined // the program's own
+  const text = require('./passed-chains').passToProcess(contextTag.read(handle))
+  return text === undefined ? undefined : withPairs(args, [...command.envPairs, start + text])
+}
+
+/** A child process was constructed. @param {unknown} child */
+function constructed (child) {
+  const handle = isObject(child) ? own(child, '_handle') : undefined
+  if (isObject(handle) && own(handle, 'spawn') === undefined) watch(handle)
+}
+
+/** Runs work as longstack's own, where none runs yet. @param {() => void} work */
+function runQuietly (work) {
+  if (guard.inOwnWork) return
+  guard.run(() => {
+    try {
+      work()
+    } catch {} // the stack may be full
+  })
+}
+
+/** Has the label of a process have its name. @param {object} handle @param {string | undefined} name */
+function noteName (handle, name) {
+  const context = contextTag.read(handle)
+  if (context?.type === 'PROCESSWRAP' && context.detail !== name) context.detail = name
+}
+
+/**
+ * Reads what a handle is told to spawn, without running code of the program.
+ * @param {ArrayLike<any>} args an object of options up to Node 22, one argument each from 24 on
+ * @returns {Command | undefined} undefined where it cannot be read, or the environment is not among it
+ */
+function readCommand (args) {
+  if (typeof args[0] === 'string') return commandOf(args[0], args[1], args[ENV_PAIRS])
+  if (!isPlain(args[0])) return undefined
+  return commandOf(own(args[0], 'file'), own(args[0], 'args'), own(args[0], 'envPairs'))
+}
+
+/** @param {unknown} file @param {unknown} args @param {unknown} envPairs @returns {Command | undefined} */
+function commandOf (file, args, envPairs) {
+  const texts = textsOf(args)
+  const pairs = textsOf(envPairs)
+  return typeof file === 'string' && texts && pairs ? { file, args: texts, envPairs: pairs } : undefined
+}
+
+/** Whether an object has data properties alone: a copy of it is as good. @param {unknown} options */
+function isPlain (options) {
+  if (!isObject(options)) return false
+  const prototype = Object.getPrototypeOf(options)
+  if (prototype !== null && prototype !== Object.prototype) return false
+  return Reflect.ownKeys(options).every((key) => {
+    return Object.hasOwn(/** @type {object} */ (Object.getOwnPropertyDescriptor(options, key)), 'value')
+  })
+}
+
+/** @param {ArrayLike<any>} args @param {string[]} envPairs */
+function withPairs (args, envPairs) {
+  const copy = Array.from(args)
+  if (typeof args[0] === 'string') copy[ENV_PAIRS] = envPairs
+  else copy[0] = { __proto__: null, ...args[0], envPairs }
+  return copy
+}
+
+/** @param {Command} command */
+function lengthOf ({ args, envPairs }) {
+  let length = 0
+  for (const text of [...args, ...envPairs]) length += text.length
+  return length
+}
+
+/** Returns what a label shows: the program, of Node also the script. @param {Command} command */
+function nameOf ({ file, args }) {
+  const isNode = file === process.execPath || /^node(\.exe)?$/i.test(path.basename(file))
+  if (isNode) {
+    const script = scriptOf(args)
+    return script === undefined ? 'node' : `node ${script}`
+  }
+  // A command of a shell is an argument.
+  const isShell = /^(\/d|-c)$/.test(args[1] ?? '')
+  const name = path.basename(file)
+  return !isShell && isSafeName(name) ? name : undefined
+}
+
+/**
+ * Whether a child preloads longstack, for all that its command says.
+ * @param {Command} command
+ */
+function runsLongstack ({ args, envPairs }) {
+  const options = envPairs.findLast((pair) => pair.startsWith('NODE_OPTIONS='))
+  if (options !== undefined && namesRegister(options)) return true
+  for (let i = 1; i < args.length && args[i].startsWith('-'); i++) {
+    const [flag, inline] = args[i].split('=', 2)
+    if (PRELOAD_FLAGS.includes(flag) && namesRegister(inline ?? args[++i] ?? '')) return true
+  }
+  if (inheritedFlags(args).some(namesRegister)) return true
+  const run = args.indexOf('run', 1)
+  const command = run === -1 ? '' : args[run - 1]
+  return /^longstack(\.cmd)?$/.test(path.basename(command)) || command === commandFile
+}
+
+/** @param {string} text */
+function namesRegister (text) {
+  return PRELOADS.some((name) => text.includes(name)) || text.includes(registerFile)
+}
+
+module.exports = { constructed, unwatch }

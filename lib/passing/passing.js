@@ -1,0 +1,56 @@
+'use strict'
+
+// Has chains go on in threads and processes that this one makes, and begin with those of what made it. What
+// does it is loaded with the first of them.
+
+const guard = require('../core/guard')
+const { on } = require('../core/on')
+const { handleOf } = require('../node-objects')
+const { own } = require('../objects')
+const { ensureHeadroomToLoad } = require('../stacks/stack-headroom')
+const warnings = require('../warnings')
+const channels = require('../requests/channels')
+
+/** @type {typeof import('./passed-chains') | undefined} */
+let passedChains
+/** @type {typeof import('./child-processes') | undefined} */
+let childProcesses
+
+const loadPassedChains = () => (passedChains ??= require('./passed-chains'))
+
+on('opened', (context, resource) => {
+  if (context.type !== 'WORKER') return
+  warnings.share()
+  loadPassedChains().passToWorker(context, resource)
+})
+
+channels.subscribe([
+  ['worker_threads', ({ worker }) => loadPassedChains().watchWorker(worker, handleOf(worker))],
+  ['child_process', (message) => {
+    ensureHeadroomToLoad()
+    childProcesses ??= require('./child-processes')
+    childProcesses.constructed(message.process)
+  }]
+])
+
+/**
+ * Has messages of the thread that made this one begin with the chain of their sender. Not where the program
+ * can have sent or taken some before: another preload came first.
+ */
+function joinParentThread () {
+  const preloads = own(process, '_preload_modules')
+  const first = Array.isArray(preloads) ? own(preloads, '0') : undefined
+  if (first === undefined || isRegister(first)) guard.run(() => loadPassedChains().watchParent())
+}
+
+/** @param {unknown} preload */
+function isRegister (preload) {
+  return typeof preload === 'string' && /(longstack|lib)[\\/]register(\.js)?$/.test(preload)
+}
+
+on('stopped', () => {
+  passedChains?.stopMessages()
+  childProcesses?.unwatch()
+})
+
+module.exports = { joinParentThread }

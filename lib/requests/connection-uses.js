@@ -1,0 +1,143 @@
+'use strict'
+
+// Which request uses which connection: the opener of a pooled connection and its present user are two facts.
+// Requests are held weakly.
+
+const { adopt, contextTag } = require('../core/context')
+const { kindOf } = require('../core/kinds')
+const { endUse } = require('../core/asks')
+const { formatAddress, handleOf, idOf, providerOf } = require('../node-objects')
+const { isObject, own } = require('../objects')
+const { contextOfRequest } = require('../core/current-step')
+const { settings } = require('../settings')
+const capture = require('../stacks/capture')
+const { entryTag } = require('../core/entry')
+const { emit } = require('../core/on')
+const registry = require('../core/registry')
+const { noteUse, noteWrite } = require('./asks')
+const { requestLabel } = require('../handles/request-label')
+const { typeOf } = require('../handles/subject')
+
+/** @type {WeakMap<object, import('../core/entry').Entry>} */
+const connections = new WeakMap()
+/** @type {WeakMap<object, import('../core/context').Context>} */
+const listenCalls = new WeakMap()
+
+/**
+ * A worker of a cluster listens: the primary has the handle, the worker an object in its place (`rr` in
+ * lib/internal/cluster/child.js), which tells its address by a function of Node's.
+ * @param {object} server
+ * @param {object} handle
+ * @param {import('../core/context').Context} call of listen()
+ */
+function openedInPrimary (server, handle, call) {
+  call.asyncId = idOf(server) ?? 0
+  call.kind = kindOf(typeOf(undefined, server), true)
+  contextTag.write(handle, call)
+  registry.opened(call, handle)
+  registry.setOwner(handle, server)
+  const entry = registry.ofObject(server)
+  const getsockname = own(handle, 'getsockname')
+  const end = {}
+  if (typeof getsockname === 'function') getsockname(end)
+  if (entry !== undefined) entry.local = formatAddress(end)
+}
+
+/** A request was made in the running context. @param {object} request */
+function requested (request) {
+  if (!settings.isSelected('HTTPCLIENTREQUEST') || contextTag.read(request) !== undefined) return
+  contextTag.write(request, contextOfRequest(contextOfRequest))
+}
+
+/** A request goes out on a connection. @param {object} socket @param {object} request */
+function uses (socket, request) {
+  const entry = registry.ofObject(socket)
+  if (entry === undefined) return
+  entry.activeAt = capture.clock[0]
+  const context = contextTag.read(request)
+  entry.use = { request: new WeakRef(request), label: requestLabel(request), context, isOver: false }
+  if (context !== undefined) noteUse(entry, context)
+  connections.set(request, entry)
+}
+
+/** A request is over. @param {object} request */
+function finished (request) {
+  const entry = connections.get(request)
+  if (entry?.use?.request.deref() !== request) return
+  entry.activeAt = capture.clock[0]
+  entry.use.isOver = true
+  endUse(entry)
+}
+
+/** server.listen() is called. @param {object} server */
+function listens (server) {
+  if (settings.isSelected('TCPSERVERWRAP')) listenCalls.set(server, contextOfRequest(contextOfRequest))
+}
+
+/**
+ * A server that listens has its handle. Node often makes that in a later tick, or it comes by a message of
+ * another process. Where these have no stack, the call of listen() has one.
+ * @param {object} server
+ */
+function listening (server) {
+  const call = listenCalls.get(server)
+  const handle = handleOf(server)
+  const isOfPrimary = handle !== undefined && providerOf(handle) === undefined
+  if (isOfPrimary && call !== undefined) return openedInPrimary(server, handle, call)
+  const entry = registry.ofObject(server)
+  registry.connected(entry)
+  if (call === undefined || entry === undefined) return
+  if (settings.isSelected('TickObject') && entry.context.type.endsWith('SERVERWRAP')) return
+  adopt(entry.context, call)
+}
+
+/** A server accepted a connection. @param {object} socket */
+function accepted (socket) {
+  const entry = registry.ofObject(socket)
+  if (entry !== undefined) entry.isAccepted = true
+  registry.connected(entry)
+  const server = own(socket, '_server') // whose handle, in the worker of a cluster, has no events
+  const listening = isObject(server) ? entryTag.read(server) : undefined
+  if (listening !== undefined) listening.activeAt = capture.clock[0]
+}
+
+/** A worker was made. @param {object} made */
+function worker (made) {
+  const handle = handleOf(made)
+  if (handle !== undefined) registry.setOwner(handle, made)
+}
+
+/**
+ * Data goes out on a socket, or came in. Runs unguarded: does not throw, creates no async resources.
+ * @param {object} socket
+ * @param {boolean} isWrite
+ * @returns {boolean} whether the socket is about to connect
+ */
+function traffic (socket, isWrite) {
+  try {
+    const entry = registry.noteTraffic(socket, capture.clock[0])
+    if (entry === undefined || entry.isAccepted) return false
+    if (isWrite) {
+      noteWrite(entry, socket)
+      entry.activeAt = capture.clock[0] // of the capture, which has read the clock
+    }
+    emit('traffic', entry)
+    const isFirst = !entry.hasTraffic
+    entry.hasTraffic = true
+    return isFirst
+  } catch {
+    return false
+  }
+}
+
+/** Data waits on a socket that connects; likewise. @param {object} socket */
+function writes (socket) {
+  try {
+    const entry = registry.noteTraffic(socket, capture.clock[0])
+    if (entry !== undefined) noteWrite(entry, socket)
+  } catch {}
+}
+
+module.exports = {
+  accepted, finished, listening, listens, requested, traffic, uses, worker, writes
+}

@@ -1,0 +1,130 @@
+'use strict'
+
+// Makes steps part of spans.
+
+const { AsyncResource } = require('node:async_hooks')
+const { now } = require('../core/clock')
+const records = require('../core/records')
+const { contextOfId } = require('../core/context')
+const {
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, TIMED, current,
+  timed
+} = require('../core/current')
+const registry = require('../core/registry')
+const { ensureHeadroom } = require('../stacks/stack-headroom')
+const { enteredId } = require('../core/current-step')
+const { enterResource } = require('../core/installer')
+const { resolve } = require('../core/lookup')
+
+const { CHAIN, SPAN, DETAIL, FLAGS, CARRIED, OWN_WORK_CHAIN } = records
+const HEADROOM_KB = 64 // of stack, for what begins and ends a callback
+
+const isTimed = () => (current[ATTENTION] & TIMED) !== 0
+
+/** Notes data on a connection that no server accepted. @param {import('../core/entry').Entry} entry */
+function noteTraffic (entry) {
+  if (!isTimed()) return
+  resolve()
+  timed.loop.noteTraffic(timed.loop, entry, current[CURRENT_REF], current[CURRENT_SPAN], current[CURRENT_RUN])
+}
+
+/**
+ * Starts or stops the timing of spans.
+ * @param {import('./loop-time').LoopTime | undefined} loop what times them; undefined: no longer
+ */
+function timeSpans (loop) {
+  if ((loop !== undefined) === isTimed()) return
+  if (loop !== undefined) timed.loop = loop
+  current[ATTENTION] ^= TIMED
+  if (loop !== undefined) loop.start(now())
+  else timed.loop.stop()
+}
+
+/**
+ * Makes the remainder of this callback part of a span. The requests of a connection come on one resource:
+ * from now on that resource is this span's.
+ * @param {import('./span').Span} next
+ * @returns {{ chain: number, ref: number }} the current step
+ */
+function enterSpan (next) {
+  resolve()
+  const ref = current[CURRENT_REF]
+  const cause = current[CURRENT_CAUSE]
+  const step = { chain: current[CURRENT_CHAIN], ref: cause }
+  const id = enteredId()
+  if (ref === 0 && id === 0) return step // what runs there is no part of a request
+  const span = current[CURRENT_SPAN] = next.seq
+  if (id === 0) records.writeWord(ref, SPAN, span)
+  else setSpan(id, span)
+  if (records.isRequest(cause)) records.writeWord(cause, SPAN, span)
+  if (isTimed()) {
+    timed.loop.switchTo(span, now())
+    current[CURRENT_RUN] = timed.loop.beginFirstRun()
+  }
+  return step
+}
+
+/**
+ * Makes what runs on a resource from now on part of a span, or of none.
+ * @param {number} asyncId
+ * @param {number} number of the span
+ */
+function setSpan (asyncId, number) {
+  const record = records.findResource(asyncId)
+  if (record !== undefined) record.words[record.offset + SPAN] = number
+  const opener = registry.openerOf(asyncId)
+  if (opener !== undefined) opener.spanNumber = number
+}
+
+/** @param {number} asyncId @returns {number} of the span that a resource is part of */
+function spanOf (asyncId) {
+  const record = records.findResource(asyncId)
+  const number = record === undefined ? 0 : record.words[record.offset + SPAN]
+  return number || registry.openerOf(asyncId)?.spanNumber || 0
+}
+
+/**
+ * Runs a function as part of a span, in a resource of its own.
+ * @template T
+ * @param {import('./span').Span} next
+ * @param {() => T} fn
+ * @returns {T}
+ */
+function runInSpan (next, fn) {
+  // Node aborts where an AsyncResource finds no stack left (node#19859 and src/api/callback.cc)
+  ensureHeadroom(HEADROOM_KB)
+  const resource = new AsyncResource('Span')
+  const id = resource.asyncId()
+  const record = records.findResource(id)
+  if (record === undefined || record.words[record.offset + CHAIN] === OWN_WORK_CHAIN) {
+    return fn()
+  }
+  recordSpan(id, record, next)
+  const leave = enterResource(resource)
+  try {
+    return fn()
+  } finally {
+    leave()
+    resolve()
+    const span = current[CURRENT_SPAN]
+    if (isTimed() && span !== timed.loop.spanNumber) timed.loop.switchTo(span, now())
+  }
+}
+
+/**
+ * Writes a span into the record of its resource.
+ * @param {number} id of the resource
+ * @param {{ words: Int32Array, offset: number }} record
+ * @param {import('./span').Span} span
+ */
+function recordSpan (id, { words, offset }, span) {
+  const ref = id << 1
+  words[offset + SPAN] = span.seq
+  words[offset + FLAGS] &= ~CARRIED // kept until `finish`, whatever becomes of the resource
+  span.stepId = id
+  const context = contextOfId(id)
+  if (context?.ref === ref) words[offset + DETAIL] = span.seq
+  if (context !== undefined) span.chain = context.chain
+}
+
+module.exports = { enterSpan, noteTraffic, runInSpan, setSpan, spanOf, timeSpans }

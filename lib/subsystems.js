@@ -1,0 +1,120 @@
+'use strict'
+
+// Which provider types make up which subsystem, for Node 20 to 26, and what a filter selects. A type may be
+// in several subsystems. Types that Node adds later work by their raw name.
+
+const { mistake, nearest } = require('./errors')
+
+/** @type {Record<string, string>} */
+const table = {
+  TCP: 'TCPWRAP TCPSERVERWRAP TCPCONNECTWRAP',
+  PIPE: 'PIPEWRAP PIPESERVERWRAP PIPECONNECTWRAP',
+  UDP: 'UDPWRAP UDPSENDWRAP JSUDPWRAP',
+  TLS: 'TLSWRAP DTLS_ENDPOINT DTLS_SESSION',
+  HTTP: 'HTTPINCOMINGMESSAGE HTTPCLIENTREQUEST QueuedRequest UNDICI_REQUEST',
+  HTTP2: 'HTTP2SESSION HTTP2STREAM HTTP2PING HTTP2SETTINGS PendingRequest',
+  QUIC: 'QUIC_ENDPOINT QUIC_LOGSTREAM QUIC_PACKET QUIC_SESSION QUIC_STREAM QUIC_UDP',
+  DNS: 'DNSCHANNEL GETADDRINFOREQWRAP GETNAMEINFOREQWRAP QUERYWRAP',
+  FS: 'FSREQCALLBACK FSREQPROMISE FSEVENTWRAP STATWATCHER FILEHANDLE FILEHANDLECLOSEREQ DIRHANDLE BLOBREADER',
+  TIMER: 'Timeout',
+  IMMEDIATE: 'Immediate',
+  TICK: 'TickObject Microtask',
+  PROMISE: 'PROMISE',
+  STREAM: 'JSSTREAM STREAMPIPE WRITEWRAP SHUTDOWNWRAP STREAM_END_OF_STREAM',
+  CRYPTO: 'CHECKPRIMEREQUEST PBKDF2REQUEST KEYPAIRGENREQUEST KEYGENREQUEST KEYEXPORTREQUEST ARGON2REQUEST ' +
+    'CIPHERREQUEST DERIVEBITSREQUEST HASHREQUEST RANDOMBYTESREQUEST RANDOMPRIMEREQUEST SCRYPTREQUEST ' +
+    'SIGNREQUEST VERIFYREQUEST SECRETKEYGENREQUEST',
+  ZLIB: 'ZLIB',
+  PROCESS: 'PROCESSWRAP',
+  WORKER: 'WORKER WORKERCPUPROFILE WORKERCPUUSAGE WORKERHEAPPROFILE WORKERHEAPSNAPSHOT WORKERHEAPSTATISTICS',
+  MESSAGE: 'MESSAGEPORT',
+  SIGNAL: 'SIGNALWRAP SIGINTWATCHDOG',
+  TTY: 'TTYWRAP',
+  WASI: 'WASI',
+  LOCKS: 'LOCKS',
+  PERF: 'ELDHISTOGRAM HEAPSNAPSHOT',
+  INSPECTOR: 'INSPECTORJSBINDING'
+}
+
+/** @type {Map<string, ReadonlySet<string>>} subsystem → its provider types */
+const subsystems = new Map(Object.entries(table).map(([name, types]) => [name, new Set(types.split(' '))]))
+
+/** @type {Map<string, string>} provider type → the first subsystem that has it */
+const subsystemsByType = new Map([...subsystems].reverse()
+  .flatMap(([name, types]) => [...types].map((type) => [type, name])))
+
+const everyType = new Set([...subsystems.values()].flatMap((types) => [...types]))
+
+/**
+ * Compiles a filter. Names apply from left to right; a filter that begins with an exclusion begins with all.
+ * @param {readonly string[]} filter
+ * @param {Iterable<string>} [extra] further known types, for example the running Node's own list
+ * @returns {(type: string) => boolean}
+ * @throws {import('./errors').LongstackError} UNKNOWN_SUBSYSTEM, INVALID_FILTER
+ */
+function compile (filter, extra = []) {
+  const steps = check(filter, extra)
+  const first = steps[0]
+  const start = first !== undefined && first.take === false
+  return (type) => {
+    let selected = start
+    for (const { take, matches } of steps) if (matches(type)) selected = take
+    return selected
+  }
+}
+
+/**
+ * @param {unknown} filter
+ * @param {Iterable<string>} extra
+ */
+function check (filter, extra) {
+  const entries = copyOf(filter)
+  if (entries === undefined) throw mistake('INVALID_FILTER', filter)
+  const knownTypes = new Set([...everyType, ...extra])
+  return entries.map((entry) => {
+    if (typeof entry !== 'string' || entry.trim() === '') throw mistake('INVALID_FILTER', entry)
+    const take = !entry.startsWith('-')
+    const name = (take ? entry : entry.slice(1)).trim()
+    if (name === '' || name === 'type:') throw mistake('INVALID_FILTER', entry)
+    return { take, matches: matcher(name, knownTypes) }
+  })
+}
+
+/**
+ * Reads a filter once.
+ * @param {unknown} filter
+ * @returns {unknown[] | undefined} undefined for what is no array, and for one that throws while it is read
+ */
+function copyOf (filter) {
+  try {
+    return Array.isArray(filter) ? Array.from(filter) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * An all-capitals word is a subsystem or a provider type and has to exist; any other word, or `type:` and any
+ * word, may be the type of an AsyncResource that the program makes later, unless it is a known one in another
+ * case.
+ * @param {string} name
+ * @param {Set<string>} knownTypes
+ * @returns {(type: string) => boolean}
+ */
+function matcher (name, knownTypes) {
+  if (name === '*') return () => true
+  if (name.startsWith('type:')) return (type) => type === name.slice('type:'.length)
+  const types = subsystems.get(name)
+  if (types !== undefined) return (type) => types.has(type)
+  if (knownTypes.has(name)) return (type) => type === name
+  const words = [...subsystems.keys(), ...knownTypes]
+  const exact = words.find((word) => word.toUpperCase() === name.toUpperCase())
+  if (exact !== undefined) throw mistake('UNKNOWN_SUBSYSTEM', name, exact)
+  if (/^[A-Z][A-Z0-9]*$/.test(name)) throw mistake('UNKNOWN_SUBSYSTEM', name, nearest(name, words))
+  return (type) => type === name
+}
+
+/** @param {string} type @returns {string | undefined} the subsystem that a provider type belongs to */
+const subsystemOf = (type) => subsystemsByType.get(type)
+
+module.exports = { compile, subsystems, subsystemOf }
