@@ -10,6 +10,7 @@ const allocationClock = require('./allocation-clock')
 const { readClock } = require('./clock')
 const { ATTENTION, LAST_LEFT, WATCHED, current, leaveAll } = require('./current')
 const { countIterations } = require('./events')
+const { first } = require('./faults')
 const installer = require('./installer')
 const kindTable = require('./kind-table')
 const loopIterations = require('./loop-iterations')
@@ -18,6 +19,8 @@ const orphans = require('./orphans')
 const records = require('./records')
 const settlements = require('./settlements')
 const terminableRuns = require('./terminable-runs')
+
+first() // what reports faults works, or nothing is installed
 
 /** tracing was on: there may be records */
 let isInstalled = false
