@@ -150,7 +150,8 @@ class Arrivals {
    */
   dueTime (resource, madeAt) {
     if (!isObject(resource)) return undefined
-    const { _idleStart: start, _idleTimeout: delay } = /** @type {any} */ (resource) // plain ones of Node's
+    const start = own(resource, '_idleStart')
+    const delay = own(resource, '_idleTimeout')
     if (typeof start !== 'number' || typeof delay !== 'number') {
       return own(resource, '_onImmediate') === undefined ? undefined : WITH_ITS_CAUSE
     }

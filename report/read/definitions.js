@@ -1,8 +1,8 @@
 'use strict'
 
-// What the lines of a file refer to (lib/sinks/definitions.js): the resource of who wrote them, stacks, and
-// the sites of waits and runs. A span comes out as the object that listeners get, whatever its format. The
-// content is not trusted: what is not defined is left out.
+// What the lines of a file refer to (lib/encoding/definitions.js): the resource of who wrote them, stacks,
+// types, attributes in common, and the sites of waits and runs. A span comes out as the object that listeners
+// get, whatever its format. The content is not trusted: what is not defined is left out.
 
 const { endText, placeText } = require('../../lib/text')
 const { isRecord, list } = require('./values')
