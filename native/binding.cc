@@ -174,6 +174,25 @@ __attribute__((noinline)) void Nest(const FunctionCallbackInfo<Value>& info) {
   if (has_returned) info.GetReturnValue().Set(result);
 }
 
+// keepContext(fn): calls fn; afterwards the context frame of AsyncLocalStorage is that of before
+void KeepContext(const FunctionCallbackInfo<Value>& info) {
+#if V8_MAJOR_VERSION >= 13    // the first where Node has such frames by default
+  if (!info[0]->IsFunction()) return;
+  Isolate* isolate = info.GetIsolate();
+#if V8_MAJOR_VERSION >= 14
+  Local<v8::Data> before = isolate->GetContinuationPreservedEmbedderDataV2();
+#else
+  Local<Value> before = isolate->GetContinuationPreservedEmbedderData();
+#endif
+  (void)info[0].As<v8::Function>()->Call(isolate->GetCurrentContext(), v8::Undefined(isolate), 0, nullptr);
+#if V8_MAJOR_VERSION >= 14
+  isolate->SetContinuationPreservedEmbedderDataV2(before);
+#else
+  isolate->SetContinuationPreservedEmbedderData(before);
+#endif
+#endif
+}
+
 // learn(): called inside nest(); returns undefined, or why frames cannot be walked
 __attribute__((noinline)) void Learn(const FunctionCallbackInfo<Value>& info) {
   const char* why = EngineOf(info)->Learn(FramePointer());
@@ -205,7 +224,8 @@ NODE_MODULE_INIT() {
   longstack::AddFunctions(context, object, engine, {{"capture", Capture}, {"step", Step}, {"intern", Intern},
     {"chainAt", ChainAt}, {"resetChains", ResetChains}, {"chainStats", ChainStats}, {"clock", Clock},
     {"remember", Remember}, {"unnamed", Unnamed}, {"rejection", Rejection}, {"rejected", Rejected},
-    {"forget", Forget}, {"configure", Configure}, {"nest", Nest}, {"learn", Learn}, {"sample", UseSample},
+    {"forget", Forget}, {"configure", Configure}, {"nest", Nest}, {"keepContext", KeepContext},
+    {"learn", Learn}, {"sample", UseSample},
     {"stats", Stats}});
   AddHookFunctions(context, object);
   AddAllocationClockFunctions(context, object);

@@ -41,12 +41,13 @@ function canLeavePromises () {
 }
 
 /**
- * Makes a context frame, where Node has them (24 and later). Until there was one, what V8 compiles of Node's
- * ticks and timers looks up the methods of their class each time, program or not: bench/run.js, -0.6 µs a
- * request of hello.
+ * Makes a context frame, where Node has them (24 and later), and leaves it. Until there was one, what V8
+ * compiles of Node's ticks and timers looks up the methods of their class each time, program or not:
+ * bench/run.js, -0.6 µs a request of hello. Only the addon can leave one without a resource, which has an id.
  */
 function makeContextFrame () {
-  if (!Object.hasOwn(AsyncLocalStorage.prototype, '_enable')) new AsyncLocalStorage().run(true, () => {})
+  if (Object.hasOwn(AsyncLocalStorage.prototype, '_enable')) return
+  capture.binding()?.keepContext(() => new AsyncLocalStorage().run(true, () => {}))
 }
 
 /** Returns whether async_hooks tracks promises: it gives those that are made an id. */

@@ -19,7 +19,7 @@ function unixNano (origin, time) {
   const seconds = Math.floor(ms / 1000)
   const rest = threeDigits[ms - seconds * 1000] + threeDigits[us - ms * 1000] +
     threeDigits[ns - Math.floor(ns / 1000) * 1000]
-  return textOfSeconds(seconds) + rest
+  return seconds > 0 ? textOfSeconds(seconds) + rest : String(Number(rest))
 }
 
 let lastSeconds = 0

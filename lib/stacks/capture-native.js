@@ -47,6 +47,7 @@ const microtaskStack = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*pr
  * @property {import('../blocked/native-watchdog').WatchBinding} [watch] the watchdog; see native/watchdog.cc
  * @property {(frames: number) => void} configure
  * @property {<T>(fn: () => T) => T} nest calls a function from C++
+ * @property {(fn: () => void) => void} keepContext calls it; afterwards the context frame is that of before
  * @property {() => string | undefined} learn learns to walk frames, called in nest(); returns why it cannot
  * @property {() => void} sample selects the slower key, V8's own sample
  * @property {() => [keys: number, bytes: number, unstored: number, collections: number]} stats
