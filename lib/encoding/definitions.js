@@ -13,8 +13,10 @@ const MAX_TEXT = 1 << 19 // characters; then everything is defined again, under 
 class Definitions {
   /** who writes: a file may have the spans of several processes, threads and starts */
   #source = shortId()
-  /** numbers of stacks, sites, types and attributes, by the text or object @type {Map<unknown, number>} */
+  /** numbers of stacks, sites and attributes, by the text or object @type {Map<unknown, number>} */
   #numbers = new Map()
+  /** of types, by their names @type {Map<string, number>} */
+  #types = new Map()
   /** all that was written */
   #written = ''
   /** what the next span refers to and is not written yet */
@@ -28,6 +30,7 @@ class Definitions {
   clear () {
     this.#source = shortId()
     this.#numbers.clear()
+    this.#types.clear()
     this.#written = this.#new = ''
     this.#isResourceKnown = false
   }
@@ -44,31 +47,35 @@ class Definitions {
 
   /** @param {string} text the long stack of a place @returns {number} */
   numberOfStack (text) {
-    return this.#numbers.get(text) ?? this.#define(text, 'stack', { text })
+    return this.#numbers.get(text) ?? this.#define(this.#numbers, text, 'stack', { text })
   }
 
   /** @param {import('../spans/path-sites').Site} site @returns {number | undefined} undefined: unknown */
   numberOfSite (site) {
     const { at: place, callers, label } = site
     if (place === undefined && callers === undefined && label === undefined) return undefined
-    return this.#numbers.get(site) ?? this.#define(site, 'site', site)
+    return this.#numbers.get(site) ?? this.#define(this.#numbers, site, 'site', site)
   }
 
   /** @param {Record<string, unknown>} attributes that many spans have, the same object for equal ones */
   numberOfShared (attributes) {
-    return this.#numbers.get(attributes) ?? this.#define(attributes, 'shared', { attributes })
+    return this.#numbers.get(attributes) ?? this.#define(this.#numbers, attributes, 'shared', { attributes })
   }
 
   /** @param {string} name of the type of a resource */
   numberOfType (name) {
-    const key = `type ${name}` // no stack begins so
-    return this.#numbers.get(key) ?? this.#define(key, 'type', { name })
+    return this.#types.get(name) ?? this.#define(this.#types, name, 'type', { name })
   }
 
-  /** @param {unknown} key @param {'stack' | 'site' | 'shared' | 'type'} kind @param {object} definition */
-  #define (key, kind, definition) {
-    const number = this.#numbers.size + 1
-    this.#numbers.set(key, number)
+  /**
+   * @param {Map<any, number>} numbers
+   * @param {unknown} key
+   * @param {'stack' | 'site' | 'shared' | 'type'} kind
+   * @param {object} definition
+   */
+  #define (numbers, key, kind, definition) {
+    const number = this.#numbers.size + this.#types.size + 1
+    numbers.set(key, number)
     this.#add({ [kind]: number, ...definition })
     return number
   }

@@ -12,11 +12,11 @@ const SMALL = 1 << 10 // attributes up to here stay when nothing else helps
 /**
  * @param {SpanRecord} record
  * @param {() => void} onReplaced called for each attribute that cannot be written
- * @returns {string} the line, with its line feed
+ * @returns {string} the line, without its line feed: to add it would copy the text
  */
 function lineOf (record, onReplaced) {
   const json = stringify(record, onReplaced)
-  return `${onOneLine(fits(json) ? json : shortened(json))}\n`
+  return onOneLine(fits(json) ? json : shortened(json))
 }
 
 /** @param {SpanRecord} record @param {() => void} onReplaced @returns {string} */

@@ -13,6 +13,7 @@
 
 const { Definitions } = require('../encoding/definitions')
 const { LineWriter } = require('./line-writer')
+const { LINE_FEED } = require('./whole-lines')
 
 const BATCH = 1 << 16 // bytes; what does not fit is written before the iteration is over
 const MAX_BYTES = 3 // of a UTF-16 code unit in UTF-8
@@ -42,15 +43,17 @@ function createLineSink (target, name, { warn, loopIterations }) {
   let batchLines = 0
   let isScheduled = false
 
-  /** @param {string} lines one, behind definitions that it needs, with their line feeds */
+  /** @param {string} lines one, behind definitions that it needs, without the last line feed */
   function write (lines) {
     if (writer.isClosed) return writer.drop(1)
-    const maxBytes = lines.length * MAX_BYTES
+    const maxBytes = lines.length * MAX_BYTES + 1
     const isBatching = loopIterations !== undefined && loopIterations.batching()
     if (!isBatching || batchBytes + maxBytes > BATCH) writeBatch()
-    if (!isBatching || maxBytes > BATCH) return writer.write(Buffer.from(lines), 1)
+    if (!isBatching || maxBytes > BATCH) return writer.write(Buffer.from(`${lines}\n`), 1)
     batch ??= Buffer.allocUnsafeSlow(BATCH)
-    added(batch.write(lines, batchBytes))
+    const length = batch.write(lines, batchBytes)
+    batch[batchBytes + length] = LINE_FEED
+    added(length + 1)
   }
 
   /** @param {number} length of a line that is in the batch now, in bytes */

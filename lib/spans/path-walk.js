@@ -28,23 +28,10 @@ const MIN_PART = 0.001 // ms of a part that is reported
  * @property {number} unsent ms before anything was sent for it on that connection
  * @property {number} beside the request's runs meanwhile that are not on the path
  *
- * @typedef {object} Ran own code on the path
- * @property {number} ms
- * @property {number} site number of the chain whose registration led to it, 0: none, or not known
- *
  * @typedef {object} Counters at one moment, in ms
  * @property {number} idle the loop waited
  * @property {number} others it ran the code of others
  * @property {number} own it ran the request
- *
- * @typedef {object} Section what of a log is a span's
- * @property {import('./critical-path').PathLog} log
- * @property {number} first run of the span
- * @property {number} last run in which it ended, 0: it ended in none of its own
- * @property {number} count of runs by then
- * @property {Counters} start
- * @property {Counters & Ending} end and what the loop ran then
- * @property {number} ownRun ms of the request's runs that are the span's
  *
  * @typedef {object} Ending what ended a wait
  * @property {number} callback
@@ -52,65 +39,55 @@ const MIN_PART = 0.001 // ms of a part that is reported
  * @property {number} cameBy
  * @property {number} cameAfter
  *
- * @typedef {{ waits: Wait[], ran: Ran[], beside: number }} Parts newest first; ms of what ran beside the path
+ * @typedef {object} Walked what of a span is read
+ * @property {import('./critical-path').PathLog} log
+ * @property {number} firstRun
+ * @property {number} lastRun in which it ended, 0: it ended in none of its own
+ * @property {number} runCount of the log by then
+ * @property {number} idleAtStart
+ * @property {number} busyAtStart
+ * @property {number} ownAtStart
+ * @property {Counters & Ending} endState and what the loop ran then
+ * @property {number} run ms of the request's runs that are the span's
  */
 
 /**
- * Returns the parts of a span's path.
- * @param {Section} section
- * @returns {Parts}
+ * The parts of one path, in objects that serve one span after another: a span that is written makes no object
+ * that its line does not need (bench/run.js, longstack-spans). Newest first.
  */
-function walkPath (section) {
-  const parts = stepsOf(section)
-  const { start, end, ownRun } = section
-  addOutside(parts, end.own - start.own - ownRun)
-  return parts
-}
+class Parts {
+  constructor () {
+    /** @type {Wait[]} */
+    this.waits = []
+    this.waitCount = 0
+    /**
+     * own code on the path: ms, and number of the chain whose registration led to it, 0: none, or not known
+     * @type {Array<{ ms: number, site: number }>}
+     */
+    this.ran = []
+    this.ranCount = 0
+    /** ms of what ran beside the path */
+    this.beside = 0
+  }
 
-/** @param {Section} section @returns {Parts} */
-function stepsOf (section) {
-  const { log, first, last, count, start, end } = section
-  /** @type {Parts} */
-  const parts = { waits: [], ran: [], beside: 0 }
-  let run = last === 0 ? count : last
-  if (!log.has(run)) {
-    addWait(parts, log, start, end, 0, end, 0, false, 0)
-    addRan(parts, end.own - start.own, 0)
-    return parts
+  clear () {
+    this.waitCount = this.ranCount = this.beside = 0
   }
-  if (last === 0 || end.idle - log.idleAt(run) >= MIN_PART) {
-    addWait(parts, log, countersAt(log, run), end, 0, end, siteOf(log, run), false, 0)
+
+  /** @returns {Wait} a further one, all of whose figures are to be set */
+  nextWait () {
+    if (this.waitCount === this.waits.length) this.waits.push({ ...NO_WAIT })
+    return this.waits[this.waitCount++]
   }
-  addOwn(parts, section, run, end.own)
-  while (run > first) {
-    const offset = log.offsetOf(run)
-    const settled = log.words[offset + SETTLED]
-    const registered = log.words[offset + REGISTERED]
-    let cause = settled > registered && settled < run && settled >= first && log.has(settled) ? settled : 0
-    const isContinuation = cause !== 0
-    if (!isContinuation) cause = registered
-    const proven = isContinuation || (cause >= first && cause < run && log.has(cause))
-    if (!proven) cause = Math.max(first, run - 1)
-    if (!log.has(cause)) break
-    const site = siteOf(log, proven ? run : cause)
-    const isOwnSite = proven || site === log.words[offset + SITE]
-    const ending = {
-      callback: log.callbackAt(run),
-      callbackChain: log.words[offset + CALLBACK_CHAIN],
-      cameBy: isContinuation ? 0 : log.cameBy(run),
-      cameAfter: isContinuation ? 0 : log.cameAfter(run)
-    }
-    const [from, to] = [countersAt(log, cause), countersAt(log, run)]
-    const settler = log.words[offset + SETTLER]
-    const wait = addWait(parts, log, from, to, run, ending, site, isOwnSite, settler)
-    if (wait !== undefined && wait.ms >= MIN_PART && !isContinuation) addQuestion(wait, log, run, cause)
-    addOwn(parts, section, cause, log.ownAt(run))
-    run = cause
+
+  /** @param {number} ms @param {number} site */
+  addRan (ms, site) {
+    if (ms < MIN_PART) return
+    if (this.ranCount === this.ran.length) this.ran.push({ ms, site })
+    const ran = this.ran[this.ranCount++]
+    ran.ms = ms
+    ran.site = site
   }
-  // What was before the oldest run that is still recorded.
-  addWait(parts, log, start, countersAt(log, run), 0, NO_ENDING, 0, false, 0)
-  addRan(parts, log.ownAt(run) - start.own, 0)
-  return parts
 }
 
 /** @type {Wait} */
@@ -134,56 +111,130 @@ const NO_WAIT = {
 }
 const NO_ENDING = { callback: 0, callbackChain: 0, cameBy: 0, cameAfter: 0 }
 
-/** @param {import('./critical-path').PathLog} log @param {number} run @returns {Counters} when it began */
-function countersAt (log, run) {
-  return { idle: log.idleAt(run), others: log.othersAt(run), own: log.ownAt(run) }
+const parts = new Parts()
+/** the two moments between which a wait is, and what ended it */
+const from = { idle: 0, others: 0, own: 0 }
+const to = { idle: 0, others: 0, own: 0 }
+const ending = { ...NO_ENDING }
+
+/**
+ * Returns the parts of a span's path, until the next one is walked.
+ * @param {Walked} span that has ended
+ * @returns {Parts}
+ */
+function walkPath (span) {
+  parts.clear()
+  walk(span)
+  addOutside(span.endState.own - span.ownAtStart - span.run)
+  return parts
+}
+
+/** @param {Walked} span */
+function walk (span) {
+  const { log, firstRun: first, lastRun: last, runCount: count, endState: end } = span
+  let run = last === 0 ? count : last
+  if (!log.has(run)) {
+    setToStart(span)
+    copy(end, to)
+    addWait(log, 0, end, 0, false, 0)
+    parts.addRan(end.own - span.ownAtStart, 0)
+    return
+  }
+  if (last === 0 || end.idle - log.idleAt(run) >= MIN_PART) {
+    setCounters(from, log, run)
+    copy(end, to)
+    addWait(log, 0, end, siteOf(log, run), false, 0)
+  }
+  addOwn(span, run, end.own)
+  while (run > first) {
+    const offset = log.offsetOf(run)
+    const settled = log.words[offset + SETTLED]
+    const registered = log.words[offset + REGISTERED]
+    let cause = settled > registered && settled < run && settled >= first && log.has(settled) ? settled : 0
+    const isContinuation = cause !== 0
+    if (!isContinuation) cause = registered
+    const proven = isContinuation || (cause >= first && cause < run && log.has(cause))
+    if (!proven) cause = Math.max(first, run - 1)
+    if (!log.has(cause)) break
+    const site = siteOf(log, proven ? run : cause)
+    const isOwnSite = proven || site === log.words[offset + SITE]
+    ending.callback = log.callbackAt(run)
+    ending.callbackChain = log.words[offset + CALLBACK_CHAIN]
+    ending.cameBy = isContinuation ? 0 : log.cameBy(run)
+    ending.cameAfter = isContinuation ? 0 : log.cameAfter(run)
+    setCounters(from, log, cause)
+    setCounters(to, log, run)
+    const wait = addWait(log, run, ending, site, isOwnSite, log.words[offset + SETTLER])
+    if (wait !== undefined && wait.ms >= MIN_PART && !isContinuation) addQuestion(wait, log, run, cause)
+    addOwn(span, cause, to.own)
+    run = cause
+  }
+  // What was before the oldest run that is still recorded.
+  setToStart(span)
+  setCounters(to, log, run)
+  addWait(log, 0, NO_ENDING, 0, false, 0)
+  parts.addRan(to.own - span.ownAtStart, 0)
+}
+
+/** @param {Counters} counters @param {Counters} target */
+function copy ({ idle, others, own }, target) {
+  target.idle = idle
+  target.others = others
+  target.own = own
+}
+
+/** @param {Walked} span */
+function setToStart ({ idleAtStart, busyAtStart, ownAtStart }) {
+  from.idle = idleAtStart
+  from.others = busyAtStart - ownAtStart
+  from.own = ownAtStart
+}
+
+/** @param {Counters} counters @param {import('./critical-path').PathLog} log @param {number} run its begin */
+function setCounters (counters, log, run) {
+  counters.idle = log.idleAt(run)
+  counters.others = log.othersAt(run)
+  counters.own = log.ownAt(run)
 }
 
 /**
- * Adds what was not own code between two moments.
- * @param {Parts} parts
+ * Adds what was not own code between the two moments.
  * @param {import('./critical-path').PathLog} log
- * @param {Counters} from
- * @param {Counters} to
  * @param {number} run that began then, 0: none
- * @param {Ending} ending
+ * @param {Ending} end
  * @param {number} site
  * @param {boolean} proven
  * @param {number} settler
  * @returns {Wait | undefined} undefined if there was none
  */
-function addWait ({ waits }, log, from, to, run, ending, site, proven, settler) {
+function addWait (log, run, end, site, proven, settler) {
   const idle = to.idle - from.idle
   const others = Math.max(0, to.others - from.others)
   if (idle < MIN_PART && others < MIN_PART) return undefined
   const begin = from.idle + from.others + from.own
   const until = to.idle + to.others + to.own
-  const cameBy = Math.max(begin, Math.min(ending.cameBy, until))
-  const cameAfter = Math.max(begin, Math.min(ending.cameAfter, cameBy))
+  const cameBy = Math.max(begin, Math.min(end.cameBy, until))
+  const cameAfter = Math.max(begin, Math.min(end.cameAfter, cameBy))
   const own = to.own - from.own
   const ownLate = others < MIN_PART ? 0 : ownSince(log, run, cameBy, own)
   const delayed = Math.max(0, Math.min(others, until - cameBy - ownLate))
   const isExact = cameAfter === cameBy || others < MIN_PART
   const earliest = isExact ? delayed : until - cameAfter - ownSince(log, run, cameAfter, own)
-  const wait = { // all of NO_WAIT: to spread it costs more
-    ms: idle + others - delayed,
-    delayed,
-    delayedMax: Math.max(delayed, Math.min(others, earliest)),
-    cameAfter,
-    cameBy,
-    until,
-    own,
-    ownLate,
-    site,
-    proven,
-    callback: ending.callback,
-    callbackChain: ending.callbackChain,
-    settler,
-    sent: 0,
-    unsent: 0,
-    beside: 0
-  }
-  waits.push(wait)
+  const wait = parts.nextWait()
+  wait.ms = idle + others - delayed
+  wait.delayed = delayed
+  wait.delayedMax = Math.max(delayed, Math.min(others, earliest))
+  wait.cameAfter = cameAfter
+  wait.cameBy = cameBy
+  wait.until = until
+  wait.own = own
+  wait.ownLate = ownLate
+  wait.site = site
+  wait.proven = proven
+  wait.callback = end.callback
+  wait.callbackChain = end.callbackChain
+  wait.settler = settler
+  wait.sent = wait.unsent = wait.beside = 0
   return wait
 }
 
@@ -205,19 +256,18 @@ function ownSince (log, run, since, max) {
   return Math.min(own, max)
 }
 
-/**
- * Adds what the request ran outside of a span inside of it, to its waits meanwhile.
- * @param {Parts} parts
- * @param {number} ms
- */
-function addOutside ({ waits }, ms) {
+/** Adds what the request ran outside of a span inside of it, to its waits meanwhile. @param {number} ms */
+function addOutside (ms) {
   if (ms < MIN_PART) return
-  const total = waits.reduce((sum, { own }) => sum + own, 0)
+  const { waits, waitCount } = parts
+  let total = 0
+  for (let i = 0; i < waitCount; i++) total += waits[i].own
   if (total < MIN_PART) {
-    waits.push({ ...NO_WAIT, ms })
+    Object.assign(parts.nextWait(), NO_WAIT).ms = ms
     return
   }
-  for (const wait of waits) {
+  for (let i = 0; i < waitCount; i++) {
+    const wait = waits[i]
     const late = wait.ownLate * ms / total
     wait.ms += wait.own * ms / total - late
     wait.delayed += late
@@ -253,22 +303,16 @@ function addQuestion (wait, log, run, cause) {
 
 /**
  * Adds what a run took, and what else the request ran until another moment.
- * @param {Parts} parts
- * @param {Section} section
+ * @param {Walked} span
  * @param {number} run
  * @param {number} own ms that the request had run by then
  */
-function addOwn (parts, { log, count }, run, own) {
-  const following = run < count ? Math.min(log.ownAt(run + 1), own) : own
+function addOwn ({ log, runCount }, run, own) {
+  const following = run < runCount ? Math.min(log.ownAt(run + 1), own) : own
   parts.beside += own - following
   const offset = log.offsetOf(run)
   const isOwnSite = log.words[offset + REGISTERED] !== 0
-  addRan(parts, following - log.ownAt(run), isOwnSite ? log.words[offset + SITE] : 0)
-}
-
-/** @param {Parts} parts @param {number} ms @param {number} site */
-function addRan ({ ran }, ms, site) {
-  if (ms >= MIN_PART) ran.push({ ms, site })
+  parts.addRan(following - log.ownAt(run), isOwnSite ? log.words[offset + SITE] : 0)
 }
 
 /** @param {import('./critical-path').PathLog} log @param {number} run @returns {number} number of a chain */

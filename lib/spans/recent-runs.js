@@ -67,25 +67,18 @@ class RecentRuns {
   }
 
   /**
-   * Returns who ran while a span was delayed, longest first. Of short runs only the last are known.
+   * Adds up who ran while a span was delayed. Of short runs only the last are known.
    * @param {Span} span
    * @param {import('./run-log').Lateness[]} late when it was, newest first
    * @param {number} zero of these times, in ms of the clock
-   * @param {number} max how many are returned
-   * @returns {import('./run-log').Delay[]}
+   * @param {number} [count] how many of `late` count
+   * @returns {Sums} the same each time, to be cleared
    */
-  delayers (span, late, zero, max) {
+  sumOf (span, late, zero, count) {
     const sums = this.sums ??= new Sums()
-    this.long.sum(span.seq, late, zero, sums)
-    this.short.sum(span.seq, late, zero, sums)
-    const longest = []
-    for (let i = 0; i < max; i++) {
-      const delay = sums.takeLongest()
-      if (delay === undefined) break
-      longest.push(delay)
-    }
-    sums.clear()
-    return longest
+    this.long.sum(span.seq, late, zero, sums, count)
+    this.short.sum(span.seq, late, zero, sums, count)
+    return sums
   }
 }
 

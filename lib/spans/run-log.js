@@ -72,19 +72,20 @@ class RunLog {
    * @param {Lateness[]} late newest first, without overlaps
    * @param {number} zero of their times, in ms of the clock
    * @param {Sums} sums
+   * @param {number} [count] how many of `late` count
    */
-  sum (span, late, zero, sums) {
+  sum (span, late, zero, sums, count = late.length) {
     const oldest = Math.max(0, this.count - this.size)
     let first = 0
-    for (let i = this.count - 1; i >= oldest && first < late.length; i--) {
+    for (let i = this.count - 1; i >= oldest && first < count; i--) {
       const slot = i & (this.size - 1)
       const end = this.end[slot] - zero
-      while (first < late.length && late[first].cameAfter >= end) first++
+      while (first < count && late[first].cameAfter >= end) first++
       const other = this.spans[slot]
-      if (first === late.length || (other !== 0 && isInside(other, span))) continue
+      if (first === count || (other !== 0 && isInside(other, span))) continue
       const start = this.start[slot] - zero
       let [ms, max, begin] = [0, 0, start]
-      for (let j = first; j < late.length && late[j].until > start; j++) {
+      for (let j = first; j < count && late[j].until > start; j++) {
         const { cameAfter, cameBy, until } = late[j]
         const latest = Math.min(end, until)
         ms += Math.max(0, latest - Math.max(start, cameBy))

@@ -9,83 +9,118 @@ const MAX_DELAYS = 16 // of which it is said when they were
 const MIN_RANGE = 1 // ms, of a delay that is told as one
 const MIN_LATE = 0.2 // ms of a delay of which it is told when it was
 const MIN_SHARE = 1 / 50 // of the duration, of these, and of who delayed it
-/** @type {any[]} */
-const NONE = []
-/** @type {import('./wait-sites').Path} */
-const NO_PATH = { waits: [], ran: undefined, beside: 0, late: [] }
-
 /**
  * @typedef {import('./span').Span} Span
- * @typedef {import('./wait-sites').SiteRun} SiteRun
- * @typedef {import('./wait-sites').SiteWait} SiteWait
  *
  * @typedef {object} Surroundings
  * @property {import('./loop-time').LoopTime} loop
  * @property {Record<string, unknown>} resource
  * @property {(span: Span) => string | undefined} stack the long stack of the place that made it
+ * @property {(span: Span) => import('./wait-sites').Path} pathOf where its time went
  * @property {(start: number, end: number) => string | undefined} frameAt the innermost frame sampled in a
  *   blocking callback
  *
- * @typedef {object} Figures in ms, not rounded
- * @property {string | undefined} trace the long stack
- * @property {number} run
- * @property {number} duration
- * @property {SiteWait[]} waits on the critical path, the worst first
- * @property {SiteRun[] | undefined} ran own code on the critical path, likewise
- * @property {number} beside own code that is not
- * @property {Record<string, number>} sums of waits, by subsystem of what ended them
- * @property {number} waited
- * @property {number} delayed
- * @property {number} delayedMax more than that where it is not known when what it waited for had come
- * @property {Delayer[]} delayers
- * @property {Delay[]} delays when they were
- *
- * @typedef {object} Delayer
- * @property {{ spanId: string, name: string } | undefined} by
+ * @typedef {object} Delayer who delayed a span
+ * @property {string | undefined} spanId
+ * @property {string | undefined} name
  * @property {number} ms
- * @property {number} max
+ * @property {number | undefined} max ms, where more than `ms`
  * @property {string | undefined} at
  *
- * @typedef {object} Delay
- * @property {number} start ms after that of the span, at the earliest
- * @property {number} ms at most
- * @property {number} certain ms, its end
+ * @typedef {[start: number, us: number, certain?: number]} Delay when a span was delayed, in microseconds:
+ *   after its start, at the earliest, for how long at most, and the end of it that is certain
  */
 
-/** @param {Span} span @param {Surroundings} surroundings @returns {Figures} */
-function figuresOf (span, { loop, stack, frameAt }) {
+/** In ms, not rounded where nothing else is said. */
+class Figures {
+  constructor () {
+    /** the long stack @type {string | undefined} */
+    this.trace = undefined
+    this.run = 0
+    this.duration = 0
+    /** where the time went @type {import('./wait-sites').Path} */
+    this.path = /** @type {any} */ (undefined)
+    /** waits by subsystem of what ended them, rounded @type {Record<string, number> | undefined} */
+    this.sums = undefined
+    /** their sum in microseconds */
+    this.summed = 0
+    this.waited = 0
+    this.delayed = 0
+    /** more than that where it is not known when what it waited for had come */
+    this.delayedMax = 0
+    /** @type {Delayer[] | undefined} */
+    this.delayers = undefined
+    /** @type {Delay[] | undefined} */
+    this.delays = undefined
+  }
+}
+
+const figures = new Figures()
+/** whose they are @type {Span | undefined} */
+let owner
+
+/**
+ * Returns the figures of a span, until another one's are asked for.
+ * @param {Span} span that has ended
+ * @param {Surroundings} surroundings
+ * @returns {Figures}
+ */
+function figuresOf (span, surroundings) {
+  if (owner === span) return figures
   const duration = span.end - span.start
   const run = Math.min(span.run, duration)
-  const { waits, ran, beside, late } = span.path ?? NO_PATH
-  /** @type {Record<string, number>} */
-  const sums = {}
+  const path = surroundings.pathOf(span)
+  const { waits, waitCount, lateCount } = path
+  /** @type {Record<string, number> | undefined} */
+  let sums
   let [waited, delayed, delayedMax] = [0, 0, 0]
-  for (const { ms, delayed: ownDelay, delayedMax: ownMax, until: { until: subsystem = UNKNOWN } } of waits) {
+  for (let i = 0; i < waitCount; i++) {
+    const { ms, delayed: ownDelay, delayedMax: ownMax, until = UNKNOWN } = waits[i]
     delayed += ownDelay
     delayedMax += ownMax
     waited += ms
     if (ms < MIN_WAIT) continue // only others ran
-    sums[subsystem] = (sums[subsystem] ?? 0) + ms
+    sums ??= {}
+    sums[until] = (sums[until] ?? 0) + ms
   }
   delayed = clamp(delayed, duration - run)
   delayedMax = clamp(delayedMax, duration - run)
-  const zero = loop.zero - span.start
-  return {
-    trace: stack(span),
-    run,
-    duration,
-    waits,
-    ran,
-    beside,
-    sums,
-    waited,
-    delayed,
-    delayedMax: rangeEnd(delayed, delayedMax),
-    delayers: late.length === 0
-      ? NONE
-      : delayersOf(span, loop, frameAt, delayed, delayedMax, duration * MIN_SHARE),
-    delays: late.length === 0 ? NONE : delaysOf(late, zero, duration)
+  figures.trace = surroundings.stack(span)
+  figures.run = run
+  figures.duration = duration
+  figures.path = path
+  figures.sums = sums
+  figures.summed = sums === undefined ? 0 : rounded(sums)
+  figures.waited = waited
+  figures.delayed = delayed
+  figures.delayedMax = rangeEnd(delayed, delayedMax)
+  figures.delayers = figures.delays = undefined
+  if (lateCount > 0) {
+    figures.delayers = delayersOf(span, path, surroundings, delayed, delayedMax, duration * MIN_SHARE)
+    figures.delays = delaysOf(path, surroundings.loop.zero - span.start, duration)
   }
+  owner = span
+  return figures
+}
+
+/** Forgets whose they are, who may be collected. */
+function forget () {
+  owner = undefined
+}
+
+/**
+ * Rounds sums in ms to microseconds.
+ * @param {Record<string, number>} sums
+ * @returns {number} their sum in microseconds
+ */
+function rounded (sums) {
+  let sum = 0
+  for (const subsystem of Object.keys(sums)) {
+    const micros = us(sums[subsystem])
+    sum += micros
+    sums[subsystem] = micros / 1000
+  }
+  return sum
 }
 
 /**
@@ -98,49 +133,73 @@ function rangeEnd (ms, max) {
 }
 
 /**
- * Returns who delayed a span.
+ * Returns who delayed a span, longest first.
  * @param {Span} span
- * @param {Surroundings['loop']} loop
- * @param {Surroundings['frameAt']} frameAt
+ * @param {import('./wait-sites').Path} path
+ * @param {Surroundings} surroundings
  * @param {number} delayed ms in all: the share of many short runs in a part of their time is an estimate
  * @param {number} delayedMax
  * @param {number} min ms of one who is told
- * @returns {Delayer[]}
  */
-function delayersOf (span, loop, frameAt, delayed, delayedMax, min) {
+function delayersOf (span, { late, lateCount }, { loop, frameAt }, delayed, delayedMax, min) {
   let remaining = delayed
   let remainingMax = delayedMax
-  /** @type {Delayer[]} */
-  const delayers = []
-  for (const delay of loop.recent.delayers(span, span.path?.late ?? NONE, loop.zero, MAX_DELAYERS)) {
+  /** @type {Delayer[] | undefined} */
+  let delayers
+  const sums = loop.recent.sumOf(span, late, loop.zero, lateCount)
+  for (let i = 0; i < MAX_DELAYERS; i++) {
+    const delay = sums.takeLongest()
+    if (delay === undefined) break
     const ms = Math.min(delay.ms, remaining)
     const max = rangeEnd(ms, Math.min(delay.max, remainingMax))
     remaining -= ms
     remainingMax -= Math.min(delay.max, remainingMax)
     if (max < min) continue
-    delayers.push({ by: delay.span, ms, max, at: frameAt(delay.start, delay.start + delay.longest) })
+    delayers = appended(delayers, {
+      spanId: delay.span?.spanId,
+      name: delay.span?.name,
+      ms: toMicros(ms),
+      max: max > ms ? toMicros(max) : undefined,
+      at: frameAt(delay.start, delay.start + delay.longest)
+    })
   }
+  sums.clear()
   return delayers
 }
 
 /**
  * Returns when a span was delayed, the longest times in their order.
- * @param {import('./path-walk').Wait[]} late newest first
- * @param {number} zero of their times, in ms after the start of the span
+ * @param {import('./wait-sites').Path} path
+ * @param {number} zero of its times, in ms after the start of the span
  * @param {number} duration ms
- * @returns {Delay[]}
  */
-function delaysOf (late, zero, duration) {
+function delaysOf ({ late, lateCount }, zero, duration) {
   const min = Math.max(MIN_LATE, duration * MIN_SHARE)
-  /** @type {Delay[]} */
-  const delays = []
-  for (let i = late.length - 1; i >= 0; i--) {
+  /** @type {Delay[] | undefined} */
+  let delays
+  for (let i = lateCount - 1; i >= 0; i--) {
     const { cameAfter, cameBy, until } = late[i]
     const ms = rangeEnd(until - cameBy, until - cameAfter)
-    if (ms >= min) delays.push({ start: zero + until - ms, ms, certain: until - cameBy })
+    if (ms < min) continue
+    const certain = until - cameBy
+    const [start, length] = [us(zero + until - ms), us(ms)]
+    delays = appended(delays, certain < ms ? [start, length, us(certain)] : [start, length])
   }
-  if (delays.length <= MAX_DELAYS) return delays
-  return delays.sort((a, b) => b.ms - a.ms).slice(0, MAX_DELAYS).sort((a, b) => a.start - b.start)
+  if (delays === undefined || delays.length <= MAX_DELAYS) return delays
+  return delays.sort((a, b) => b[1] - a[1]).slice(0, MAX_DELAYS).sort((a, b) => a[0] - b[0])
+}
+
+/**
+ * Appends to a list of few: an empty one that grows takes room for 17.
+ * @template T
+ * @param {T[] | undefined} list
+ * @param {T} item
+ * @returns {T[]}
+ */
+function appended (list, item) {
+  if (list === undefined) return [item]
+  list.push(item)
+  return list
 }
 
 /** Limits a sum of small figures, which is not exact. @param {number} ms @param {number} max */
@@ -148,4 +207,9 @@ function clamp (ms, max) {
   return Math.max(0, Math.min(ms, max))
 }
 
-module.exports = { MIN_RANGE, figuresOf }
+/** @param {number} ms @returns {number} whole microseconds */
+const us = (ms) => Math.round(ms * 1000)
+/** Rounds to microseconds. @param {number} ms */
+const toMicros = (ms) => us(ms) / 1000
+
+module.exports = { Figures, MIN_RANGE, appended, figuresOf, forget, toMicros, us }

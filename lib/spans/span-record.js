@@ -6,7 +6,7 @@
 
 const { lineOf, withAttributes } = require('../encoding/serialize')
 const { endText, placeText } = require('../text')
-const { MIN_RANGE, figuresOf } = require('./span-figures')
+const { MIN_RANGE, appended, figuresOf, toMicros, us } = require('./span-figures')
 const { unixNano } = require('./unix-nano')
 
 const MAX_SITES = 10 // of waits, and of own code, in one record
@@ -38,13 +38,8 @@ const MIN_SHARE = 1 / 100 // of the duration, of a part that is listed
  * @property {Record<string, unknown>} resource
  */
 
-/**
- * A span that has ended, or is written while it is open. Its figures are computed once, when they are first
- * needed.
- */
+/** A span that has ended, or is written while it is open. Its figures are computed when they are needed. */
 class SpanWriting {
-  /** @type {Figures | undefined} */
-  #figures
   /** @type {SpanRecord | undefined} */
   #record
   #surroundings
@@ -55,15 +50,12 @@ class SpanWriting {
     this.#surroundings = surroundings
   }
 
-  /** @returns {Figures} */
-  #measure () {
-    this.#figures ??= figuresOf(this.span, this.#surroundings)
-    return this.#figures
-  }
-
   /** Returns the record, the same object each time. @returns {SpanRecord} */
   record () {
-    this.#record ??= recordOf(this.span, this.#measure(), this.#surroundings.resource)
+    if (this.#record === undefined) {
+      const figures = figuresOf(this.span, this.#surroundings)
+      this.#record = recordOf(this.span, figures, this.#surroundings.resource)
+    }
     return this.#record
   }
 
@@ -75,11 +67,12 @@ class SpanWriting {
    * @param {() => void} onReplaced called for each attribute that cannot be written
    */
   line (definitions, weight, onReplaced) {
-    const figures = this.#measure()
-    const { trace, waits, ran, duration, delays } = figures
     const { span } = this
+    const figures = figuresOf(span, this.#surroundings)
+    const { trace, duration, delays, path } = figures
     const { origin, traceId, spanId, parentSpanId, name, kind, status, events, shared } = span
     const { longestRuns: runs } = span
+    // All of it is read before JSON.stringify runs what the program may have put there.
     const line = lineOf({
       traceId,
       spanId,
@@ -93,9 +86,11 @@ class SpanWriting {
       stack: trace === undefined ? undefined : definitions.numberOfStack(trace),
       shared: shared === undefined ? undefined : definitions.numberOfShared(shared),
       attributes: attributesOfLine(span, figures, weight),
-      waits: waits.length === 0 ? undefined : listed(waits, duration, (wait) => waitLine(wait, definitions)),
-      ran: ran === undefined ? undefined : listed(ran, duration, (run) => runLine(run, definitions)),
-      delays: delays.length === 0 ? undefined : delays.map(delayLine),
+      waits: path.waitCount === 0
+        ? undefined
+        : listed(path.waits, path.waitCount, duration, waitLine, definitions),
+      ran: path.ranCount < 0 ? undefined : listed(path.ran, path.ranCount, duration, runLine, definitions),
+      delays,
       runs: runs === undefined ? undefined : runLines(runs, span.start, definitions),
       events: events === undefined ? undefined : eventsOf(span)
     }, onReplaced)
@@ -116,25 +111,25 @@ class SpanWriting {
  */
 function recordOf (span, figures, resource) {
   const { origin, traceId, spanId, parentSpanId, name, kind, status, events, shared, runs } = span
-  const { trace, run, beside, sums, waited, delayed, delayedMax, waits, ran, delays, duration } = figures
+  const { trace, run, sums, waited, delayed, delayedMax, path, delayers, delays, duration } = figures
   const startTimeUnixNano = unixNano(origin, span.start)
   const endTimeUnixNano = unixNano(origin, span.end)
   const attributes = withAttributes(span.attributes, defined({
     ...shared,
     'longstack.run_ms': toMicros(run),
-    'longstack.beside_ms': beside >= MIN_MS ? toMicros(beside) : undefined,
-    'longstack.wait_ms': roundedSums(sums),
+    'longstack.beside_ms': path.beside >= MIN_MS ? toMicros(path.beside) : undefined,
+    'longstack.wait_ms': { ...sums },
     'longstack.waited_ms': toMicros(waited),
     'longstack.delayed_ms': toMicros(delayed),
     'longstack.delayed_max_ms': delayedMax > delayed ? toMicros(delayedMax) : undefined,
-    'longstack.delayed_by': figures.delayers.map((delayer) => defined(delayerOf(delayer))),
-    'longstack.delays': delays.length === 0 ? undefined : delays.map((delay) => delayLine(delay).map(toMs)),
+    'longstack.delayed_by': delayers === undefined ? [] : delayers.map((delayer) => defined({ ...delayer })),
+    'longstack.delays': delays?.map((delay) => delay.map((micros = 0) => micros / 1000)),
     'longstack.runs': runs.length === 0
       ? undefined
       : runs.map(([start, ms, type]) => [toMicros(start - span.start), toMicros(ms), type]),
     'code.stacktrace': trace,
-    'longstack.waits': listed(waits, duration, waitOf),
-    'longstack.ran': ran === undefined ? undefined : listed(ran, duration, runOf)
+    'longstack.waits': listed(path.waits, path.waitCount, duration, waitOf),
+    'longstack.ran': path.ranCount < 0 ? undefined : listed(path.ran, path.ranCount, duration, runOf)
   }))
   const tail = { name, kind, startTimeUnixNano, endTimeUnixNano, status, attributes, resource }
   /** @type {SpanRecord} */
@@ -152,62 +147,42 @@ function recordOf (span, figures, resource) {
  * @param {number} weight
  */
 function attributesOfLine ({ attributes, kind }, figures, weight) {
-  const { run, beside, sums, waited, delayed, delayedMax, delayers } = figures
+  const { run, sums, summed, waited, delayed, delayedMax, delayers, path: { beside } } = figures
   const isWhole = kind === 'INTERNAL' // the program may have taken the names
   attributes['longstack.run_ms'] = toMicros(run)
   if (beside >= MIN_MS) attributes['longstack.beside_ms'] = toMicros(beside)
-  const subsystems = Object.keys(sums)
-  let summed = 0
-  for (const subsystem of subsystems) summed += us(sums[subsystem])
-  if (isWhole || subsystems.length > 0) attributes['longstack.wait_ms'] = roundedSums(sums)
+  if (isWhole || sums !== undefined) attributes['longstack.wait_ms'] = sums ?? {}
   if (isWhole || us(waited) !== summed) attributes['longstack.waited_ms'] = toMicros(waited)
   if (isWhole || us(delayed) !== 0) attributes['longstack.delayed_ms'] = toMicros(delayed)
   if (delayedMax > delayed) attributes['longstack.delayed_max_ms'] = toMicros(delayedMax)
-  if (isWhole || delayers.length > 0) attributes['longstack.delayed_by'] = delayers.map(delayerOf)
+  if (isWhole || delayers !== undefined) attributes['longstack.delayed_by'] = delayers ?? []
   return weight === 1 ? attributes : withAttributes(attributes, { 'longstack.sample_ratio': weight })
 }
 
 /**
  * Returns the worst parts, those that matter, in another form.
- * @template {{ ms: number, delayed?: number }} T
+ * @template {{ ms: number, delayed: number }} T
  * @template R
  * @param {T[]} parts worst first
+ * @param {number} count
  * @param {number} duration ms
- * @param {(part: T) => R} form
+ * @param {(part: T, definitions: any) => R} form
+ * @param {Definitions} [definitions]
  * @returns {R[]}
  */
-function listed (parts, duration, form) {
-  const result = []
-  for (let i = 0; i < parts.length && i < MAX_SITES; i++) {
-    const { ms, delayed = 0 } = parts[i]
-    if (ms + delayed < duration * MIN_SHARE) break
-    result.push(form(parts[i]))
+function listed (parts, count, duration, form, definitions) {
+  /** @type {R[] | undefined} */
+  let result
+  for (let i = 0; i < count && i < MAX_SITES; i++) {
+    if (parts[i].ms + parts[i].delayed < duration * MIN_SHARE) break
+    result = appended(result, form(parts[i], definitions))
   }
-  return result
+  return result ?? []
 }
 
 /** Returns the events of a span as they are written. @param {Span} span */
 function eventsOf ({ origin, events = [] }) {
   return events.map(({ time, ...event }) => ({ ...event, timeUnixNano: unixNano(origin, time) }))
-}
-
-/** @param {Record<string, number>} sums in ms, by subsystem */
-function roundedSums (sums) {
-  /** @type {Record<string, number>} */
-  const rounded = {}
-  for (const subsystem of Object.keys(sums)) rounded[subsystem] = toMicros(sums[subsystem])
-  return rounded
-}
-
-/** @param {import('./span-figures').Delayer} delayer */
-function delayerOf ({ by: delayer, ms, max, at: frame }) {
-  return {
-    spanId: delayer?.spanId,
-    name: delayer?.name,
-    ms: toMicros(ms),
-    max: max > ms ? toMicros(max) : undefined,
-    at: frame
-  }
 }
 
 /**
@@ -216,21 +191,16 @@ function delayerOf ({ by: delayer, ms, max, at: frame }) {
  * @param {Definitions} definitions
  */
 function runLines ({ count, starts, lengths, types }, zero, definitions) {
-  const lines = []
+  let lines
   for (let i = 0; i < count; i++) {
-    lines.push([us(starts[i] - zero), us(lengths[i]), definitions.numberOfType(types[i])])
+    lines = appended(lines, [us(starts[i] - zero), us(lengths[i]), definitions.numberOfType(types[i])])
   }
   return lines
 }
 
-/** @param {import('./span-figures').Delay} delay */
-function delayLine ({ start, ms, certain }) {
-  return certain < ms ? [us(start), us(ms), us(certain)] : [us(start), us(ms)]
-}
-
 /** Returns a wait as listeners get it. @param {SiteWait} wait */
 function waitOf (wait) {
-  const { ms, count, delayed, delayedMax, unproven, sent, unsent, beside, on, site, until } = wait
+  const { ms, count, delayed, delayedMax, unproven, sent, unsent, beside, on, site } = wait
   return defined({
     ms: toMicros(ms),
     count,
@@ -242,13 +212,13 @@ function waitOf (wait) {
     unsent: unsent >= MIN_MS ? toMicros(unsent) : undefined,
     beside: sent > 0 && beside > 0 ? beside : undefined,
     ...placeOf(site),
-    until: endText(until)
+    until: endText(wait)
   })
 }
 
 /** Returns it as it is written to a file. @param {SiteWait} wait @param {Definitions} definitions */
 function waitLine (wait, definitions) {
-  const { ms, count, delayed, delayedMax, unproven, sent, unsent, beside, on, site, until } = wait
+  const { ms, count, delayed, delayedMax, unproven, sent, unsent, beside, on, site } = wait
   return {
     us: us(ms),
     count: count === 1 ? undefined : count,
@@ -260,9 +230,9 @@ function waitLine (wait, definitions) {
     unsent: unsent >= MIN_MS ? us(unsent) : undefined,
     beside: sent > 0 && beside > 0 ? beside : undefined,
     site: definitions.numberOfSite(site),
-    until: until.until,
-    peer: until.peer,
-    request: until.request
+    until: wait.until,
+    peer: wait.peer,
+    request: wait.request
   }
 }
 
@@ -289,14 +259,4 @@ function defined (object) {
   return object
 }
 
-/** Rounds to microseconds. @param {number} ms */
-function toMicros (ms) {
-  return toMs(us(ms))
-}
-
-/** @param {number} ms @returns {number} whole microseconds */
-const us = (ms) => Math.round(ms * 1000)
-/** @param {number} micros */
-const toMs = (micros) => micros / 1000
-
-module.exports = { SpanWriting, toMicros }
+module.exports = { SpanWriting }

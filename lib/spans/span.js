@@ -9,7 +9,6 @@
 const identities = require('./identities')
 const { PathLog, putLog, takeLog } = require('./critical-path')
 const { finish: finishStep } = require('../core/records')
-const { walkPath } = require('./path-walk')
 const { putLongestRuns, takeLongestRuns } = require('./longest-runs')
 
 const MIN_RUN = 0.02 // ms of a run that is remembered
@@ -121,8 +120,6 @@ class Span {
     this.runCount = 0
     /** what the loop ran when it ended */
     this.endState = NO_END_STATE
-    /** where its time went, once it has ended @type {import('./wait-sites').Path | undefined} */
-    this.path = undefined
     identities.add(this, traceId)
   }
 
@@ -221,14 +218,6 @@ class Span {
     return Array.from({ length: count }, (_, i) => [starts[i], lengths[i], types[i]])
   }
 
-  /** Returns the parts of its critical path, newest first; for a span that has ended. */
-  pathParts () {
-    const { log, firstRun, lastRun, runCount, ownAtStart, endState, run } = this
-    const start = { idle: this.idleAtStart, others: this.busyAtStart - ownAtStart, own: ownAtStart }
-    const [first, last, count] = [firstRun, lastRun, runCount]
-    return walkPath({ log, first, last, count, start, end: endState, ownRun: run })
-  }
-
   /**
    * Ends it: its figures stand.
    * @param {number} time ms
@@ -254,7 +243,7 @@ class Span {
   /** Releases all but its identity, once it has been written. */
   release () {
     this.attributes = {}
-    this.events = this.failure = this.rejection = this.path = undefined
+    this.events = this.failure = this.rejection = undefined
     if (this.longestRuns !== undefined) putLongestRuns(this.longestRuns)
     this.longestRuns = undefined
     const { log, outermost } = this

@@ -17,8 +17,8 @@ const { allOpen, spanAt } = require('./identities')
 const { loop } = require('./loop')
 const openIntervals = require('./open-intervals')
 const { hasListeners, isBatching, notify, schedule, sinks } = require('./outputs')
-const { MIN_RANGE } = require('./span-figures')
-const { SpanWriting, toMicros } = require('./span-record')
+const { MIN_RANGE, forget, toMicros } = require('./span-figures')
+const { SpanWriting } = require('./span-record')
 const { spanResource } = require('./span-resource')
 const { makeSpan } = require('./span-start')
 const { pathOf } = require('./wait-sites')
@@ -165,6 +165,7 @@ function writeAndRelease (span) {
   try {
     write(span)
   } finally {
+    forget()
     span.release()
   }
 }
@@ -172,7 +173,6 @@ function writeAndRelease (span) {
 /** @param {Span} span that has ended */
 function write (span) {
   writtenCount++
-  span.path ??= pathOf(span)
   const writing = new SpanWriting(span, surroundings)
   sinks()?.write(writing)
   if (hasListeners()) notify(writing.record())
@@ -184,6 +184,7 @@ const surroundings = {
   loop,
   get resource () { return spanResource() },
   stack: ({ chain }) => chain === 0 ? undefined : placeStack(chain),
+  pathOf,
   frameAt
 }
 

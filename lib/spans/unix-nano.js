@@ -17,8 +17,8 @@ function unixNano (origin, time) {
   const us = Math.floor(origin * 1000) + Math.floor(ns / 1000) // below 2 ** 53, which ns are not
   const ms = Math.floor(us / 1000)
   const seconds = Math.floor(ms / 1000)
-  const rest = threeDigits[ms - seconds * 1000] + threeDigits[us - ms * 1000] +
-    threeDigits[ns - Math.floor(ns / 1000) * 1000]
+  const rest = threeDigits[ms - seconds * 1000] +
+    (threeDigits[us - ms * 1000] + threeDigits[ns - Math.floor(ns / 1000) * 1000])
   return seconds > 0 ? textOfSeconds(seconds) + rest : String(Number(rest))
 }
 

@@ -11,6 +11,7 @@ const registry = require('../core/registry')
 const { addressOf } = require('../node-objects')
 const { identityAt, isInside } = require('./identities')
 const { siteOf } = require('./path-sites')
+const { walkPath } = require('./path-walk')
 
 const MAX_CONNECTIONS = 4 // of one entry
 const MAX_TYPES = 1000 // of resources, whose subsystems are remembered
@@ -22,11 +23,6 @@ const MAX_TYPES = 1000 // of resources, whose subsystems are remembered
  * @property {string | undefined} subsystem
  * @property {boolean} isConnection
  *
- * @typedef {object} Until what ended a wait, as far as it is known
- * @property {string} [until] subsystem
- * @property {string} [peer] of the connection, address:port
- * @property {string} [request] another one, in whose run it ended
- *
  * @typedef {object} SiteWait equal ones merged
  * @property {number} ms
  * @property {number} delayed ms in which others ran when what it waited for had come
@@ -34,33 +30,37 @@ const MAX_TYPES = 1000 // of resources, whose subsystems are remembered
  * @property {number} count
  * @property {Site} site
  * @property {boolean} unproven that the wait began there, for what ended it was registered elsewhere
- * @property {Until} until
+ * @property {string | undefined} until what ended it, as far as it is known: subsystem
+ * @property {string | undefined} peer of the connection, address:port
+ * @property {string | undefined} request another one, in whose run it ended
  * @property {number[] | undefined} on asyncIds of the connections whose callbacks ended it
  * @property {number} sent how many of them were waits for an answer: the request had sent something there
  * @property {number} unsent ms before anything was sent for it on these connections
  * @property {number} beside the request's runs meanwhile that are not on the path
  *
- * @typedef {{ ms: number, count: number, site: Site }} SiteRun own code, by the site that led to it
- *
- * @typedef {object} Path where the time of a span went, worst first
- * @property {SiteWait[]} waits
- * @property {SiteRun[] | undefined} ran of the outermost span of its process
- * @property {number} beside ms of own code beside the path; likewise
- * @property {Late[]} late when it was delayed, newest first
- *
+ * @typedef {{ ms: number, delayed: number, count: number, site: Site }} SiteRun own code, by the site that
+ *   led to it
  * @typedef {import('./path-walk').Wait} Late
  */
 
-/**
- * @param {import('./path-walk').Wait} wait
- * @param {Source} source
- * @returns {Until}
- */
-function untilOf ({ callback, settler }, { subsystem, isConnection }) {
-  const request = settler === 0 ? undefined : identityAt(settler)?.name
-  const peer = isConnection && request === undefined ? peerOf(callback) : undefined
-  return { until: subsystem, peer, request }
+/** Where the time of a span went, in objects that serve one span after another, as path-walk.js has it. */
+class Path {
+  constructor () {
+    /** worst first @type {SiteWait[]} */
+    this.waits = []
+    this.waitCount = 0
+    /** likewise; -1: it is not the outermost span of its process @type {SiteRun[]} */
+    this.ran = []
+    this.ranCount = 0
+    /** ms of own code beside the path */
+    this.beside = 0
+    /** when it was delayed, newest first @type {Late[]} */
+    this.late = []
+    this.lateCount = 0
+  }
 }
+
+const path = new Path()
 
 /** @param {number} id of a connection @returns {string | undefined} address:port of the other end */
 function peerOf (id) {
@@ -87,88 +87,91 @@ function writerOf ({ callback }, span) {
 }
 
 /**
- * Returns waits with equal ones merged, the longest first.
- * @param {import('./path-walk').Wait[]} waits
- * @param {import('./span').Span} span
- */
-function mergeWaits (waits, span) {
-  const origin = span.kind === 'CLIENT' ? span.chain : 0 // what it waits for was asked where it was made
-  /** @type {SiteWait[]} */
-  const merged = []
-  for (const wait of waits) {
-    const source = sourceOf(wait)
-    const proven = wait.proven && wait.site !== 0
-    const writer = proven || !source.isConnection ? 0 : writerOf(wait, span)
-    const site = siteOf((writer === 0 ? wait.site : writer) || origin)
-    const until = untilOf(wait, source)
-    const unproven = !proven && site.at !== undefined
-    let equal = findWait(merged, site, until, unproven)
-    if (equal === undefined) {
-      equal = newWait(site, unproven, until)
-      merged.push(equal)
-    }
-    equal.ms += wait.ms
-    equal.delayed += wait.delayed
-    equal.delayedMax += wait.delayedMax
-    equal.count++
-    equal.sent += wait.sent
-    equal.unsent += wait.unsent
-    equal.beside += wait.beside
-    if (source.isConnection) addConnection(equal, wait.callback)
-  }
-  return sorted(merged, lengthOf)
-}
-
-/** Returns runs likewise. @param {import('./path-walk').Ran[]} runs */
-function mergeRuns (runs) {
-  /** @type {SiteRun[]} */
-  const merged = []
-  for (const { ms, site: chain } of runs) {
-    const site = siteOf(chain)
-    let equal
-    for (const other of merged) if (other.site === site) equal = other
-    if (equal === undefined) {
-      merged.push({ ms, count: 1, site })
-    } else {
-      equal.ms += ms
-      equal.count++
-    }
-  }
-  return sorted(merged, runOf)
-}
-
-/**
- * Returns where the time of a span went.
+ * Returns where the time of a span went, until the next one is asked for.
  * @param {import('./span').Span} span that has ended
  * @returns {Path}
  */
 function pathOf (span) {
-  const { waits, ran, beside } = span.pathParts()
+  const { waits, waitCount, ran, ranCount, beside } = walkPath(span)
   const isOutermost = span.outermost === span
-  return {
-    waits: mergeWaits(waits, span),
-    ran: isOutermost ? mergeRuns(ran) : undefined,
-    beside: isOutermost ? beside : 0,
-    late: waits.filter(isLate)
+  path.waitCount = path.ranCount = path.lateCount = 0
+  path.beside = isOutermost ? beside : 0
+  for (let i = 0; i < waitCount; i++) {
+    addWait(waits[i], span)
+    if (waits[i].delayedMax > 0) path.late[path.lateCount++] = waits[i]
   }
+  sort(path.waits, path.waitCount)
+  if (!isOutermost) {
+    path.ranCount = -1
+    return path
+  }
+  for (let i = 0; i < ranCount; i++) addRan(ran[i].ms, siteOf(ran[i].site))
+  sort(path.ran, path.ranCount)
+  return path
+}
+
+/** Adds a wait to that which is equal. @param {Late} wait @param {import('./span').Span} span */
+function addWait (wait, span) {
+  const origin = span.kind === 'CLIENT' ? span.chain : 0 // what it waits for was asked where it was made
+  const { subsystem, isConnection } = sourceOf(wait)
+  const proven = wait.proven && wait.site !== 0
+  const writer = proven || !isConnection ? 0 : writerOf(wait, span)
+  const site = siteOf((writer === 0 ? wait.site : writer) || origin)
+  const unproven = !proven && site.at !== undefined
+  const request = wait.settler === 0 ? undefined : identityAt(wait.settler)?.name
+  const peer = isConnection && request === undefined ? peerOf(wait.callback) : undefined
+  const equal = siteWait(site, unproven, subsystem, peer, request)
+  equal.ms += wait.ms
+  equal.delayed += wait.delayed
+  equal.delayedMax += wait.delayedMax
+  equal.count++
+  equal.sent += wait.sent
+  equal.unsent += wait.unsent
+  equal.beside += wait.beside
+  if (isConnection) addConnection(equal, wait.callback)
 }
 
 /**
- * @param {SiteWait[]} waits
+ * Returns the entry of equal waits.
  * @param {Site} site
- * @param {Until} until
  * @param {boolean} unproven
+ * @param {string | undefined} subsystem
+ * @param {string | undefined} peer
+ * @param {string | undefined} request of another, whose end is one whatever it was
  */
-function findWait (waits, site, until, unproven) {
-  for (const wait of waits) {
-    if (wait.site === site && wait.unproven === unproven && isSameEnd(wait.until, until)) return wait
+function siteWait (site, unproven, subsystem, peer, request) {
+  const { waits, waitCount } = path
+  for (let i = 0; i < waitCount; i++) {
+    const wait = waits[i]
+    if (wait.site !== site || wait.unproven !== unproven || wait.request !== request) continue
+    if (request !== undefined || (wait.until === subsystem && wait.peer === peer)) return wait
   }
-  return undefined
+  if (waitCount === waits.length) waits.push({ ...NO_WAIT })
+  const wait = waits[path.waitCount++]
+  wait.ms = wait.delayed = wait.delayedMax = wait.count = wait.sent = wait.unsent = wait.beside = 0
+  wait.on = undefined
+  wait.site = site
+  wait.unproven = unproven
+  wait.until = subsystem
+  wait.peer = peer
+  wait.request = request
+  return wait
 }
 
-/** @param {Until} a @param {Until} b */
-function isSameEnd (a, b) {
-  return a.request === b.request && (a.request !== undefined || (a.until === b.until && a.peer === b.peer))
+/** Adds own code likewise. @param {number} ms @param {Site} site */
+function addRan (ms, site) {
+  const { ran } = path
+  for (let i = 0; i < path.ranCount; i++) {
+    if (ran[i].site !== site) continue
+    ran[i].ms += ms
+    ran[i].count++
+    return
+  }
+  if (path.ranCount === ran.length) ran.push({ ms, delayed: 0, count: 1, site })
+  const run = ran[path.ranCount++]
+  run.ms = ms
+  run.count = 1
+  run.site = site
 }
 
 /** by type @type {Map<string, Source>} */
@@ -187,50 +190,38 @@ function sourceOf ({ callback, callbackChain }) {
   return source
 }
 
-/**
- * @param {Site} site
- * @param {boolean} unproven
- * @param {Until} until
- * @returns {SiteWait} that takes no time yet
- */
-function newWait (site, unproven, until) {
-  return {
-    ms: 0,
-    delayed: 0,
-    delayedMax: 0,
-    count: 0,
-    on: undefined,
-    sent: 0,
-    unsent: 0,
-    beside: 0,
-    site,
-    unproven,
-    until
-  }
+/** @type {SiteWait} */
+const NO_WAIT = {
+  ms: 0,
+  delayed: 0,
+  delayedMax: 0,
+  count: 0,
+  site: siteOf(0),
+  unproven: false,
+  until: undefined,
+  peer: undefined,
+  request: undefined,
+  on: undefined,
+  sent: 0,
+  unsent: 0,
+  beside: 0
 }
-
-/** @param {import('./path-walk').Wait} wait */
-const isLate = (wait) => wait.delayedMax > 0
-/** @param {SiteWait} wait */
-const lengthOf = (wait) => wait.ms + wait.delayed
-/** @param {SiteRun} run */
-const runOf = (run) => run.ms
 
 /**
  * Sorts a few items, the longest first: faster for these than Array.prototype.sort.
- * @template T
- * @param {T[]} items
- * @param {(item: T) => number} measure
+ * @param {Array<{ ms: number, delayed: number }>} items
+ * @param {number} count
  */
-function sorted (items, measure) {
-  for (let i = 1; i < items.length; i++) {
+function sort (items, count) {
+  for (let i = 1; i < count; i++) {
     const item = items[i]
-    const length = measure(item)
+    const length = item.ms + item.delayed
     let place = i
-    for (; place > 0 && measure(items[place - 1]) < length; place--) items[place] = items[place - 1]
+    for (; place > 0 && items[place - 1].ms + items[place - 1].delayed < length; place--) {
+      items[place] = items[place - 1]
+    }
     items[place] = item
   }
-  return items
 }
 
 /** @param {SiteWait} wait @param {number} connection asyncId */
@@ -239,4 +230,4 @@ function addConnection (wait, connection) {
   else if (wait.on.length < MAX_CONNECTIONS && !wait.on.includes(connection)) wait.on.push(connection)
 }
 
-module.exports = { pathOf }
+module.exports = { Path, pathOf }

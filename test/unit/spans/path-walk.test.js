@@ -44,7 +44,24 @@ function logOf (runs) {
 function pathOf (runs, last, { idle = 0, others = 0, own = 0 }) {
   const log = logOf(runs)
   const end = { idle, others, own, ...NO_CALLBACK }
-  return walkPath({ log, first: 1, last, count: log.count, start: START, end, ownRun: own })
+  return walked({ log, first: 1, last, count: log.count, start: START, end, ownRun: own })
+}
+
+/** Walks a path, whose parts serve the next one. @param {Record<string, any>} section */
+function walked ({ log, first, last, count, start, end, ownRun }) {
+  const { waits, waitCount, ran, ranCount, beside } = walkPath({
+    log,
+    firstRun: first,
+    lastRun: last,
+    runCount: count,
+    idleAtStart: start.idle,
+    busyAtStart: start.others + start.own,
+    ownAtStart: start.own,
+    endState: end,
+    run: ownRun
+  })
+  const [ownWaits, ownRan] = structuredClone([waits.slice(0, waitCount), ran.slice(0, ranCount)])
+  return { waits: /** @type {any[]} */ (ownWaits), ran: /** @type {any[]} */ (ownRan), beside }
 }
 
 /** Adds up a figure. @param {any[]} parts @param {string} name */
@@ -63,7 +80,7 @@ test('for an answer: asked by the request, for nobody, for another one', (t) => 
     const log = logOf([{ idle: 0 }, { idle: 10, registered: 1, site: 7 }])
     log.setSent(2, sent)
     const end = { idle: 10, others: 0, own: 0, ...NO_CALLBACK }
-    const { waits: [wait] } = walkPath({ log, first: 1, last: 2, count: 2, start: START, end, ownRun: 0 })
+    const { waits: [wait] } = walked({ log, first: 1, last: 2, count: 2, start: START, end, ownRun: 0 })
     return [wait.sent, wait.unsent]
   }
   t.deepEqual(answered(NaN), [0, 0])
@@ -79,7 +96,7 @@ test('runs beside a wait are those after which the loop waited on', (t) => {
   log.add(moment, 0, 1, 0, 0, 5)
   log.add({ ...moment, idle: 10, callbackId: CALLBACK }, 0, 1, 0, 0, 7)
   const end = { idle: 10, others: 0, own: 0, ...NO_CALLBACK }
-  const { waits } = walkPath({ log, first: 1, last: 4, count: 4, start: START, end, ownRun: 0 })
+  const { waits } = walked({ log, first: 1, last: 4, count: 4, start: START, end, ownRun: 0 })
   t.deepEqual(waits.map(({ ms, beside }) => [ms, beside]), [[10, 1]])
 })
 
@@ -187,7 +204,7 @@ test('a span inside of another counts from its own start', (t) => {
   const log = logOf([{}, { own: 4, idle: 8, others: 5, registered: 1, site: 7 }])
   const start = { idle: 2, others: 1, own: 3 }
   const end = { idle: 8, others: 5, own: 9, ...NO_CALLBACK }
-  const { waits } = walkPath({ log, first: 2, last: 2, count: 2, start, end, ownRun: 6 })
+  const { waits } = walked({ log, first: 2, last: 2, count: 2, start, end, ownRun: 6 })
   t.deepEqual(waits.map(({ ms, delayed, site }) => [ms, delayed, site]), [[6, 4, 0]])
 })
 
@@ -248,6 +265,6 @@ test('what the request itself ran when the answer had come is no delay', (t) => 
 test('code of the request outside of a span inside of it: a wait until the answer had come, then a delay', (t) => {
   const log = logOf([{}, { idle: 20, own: 80, registered: 1, cameBy: 70 }])
   const end = { idle: 20, others: 0, own: 80, ...NO_CALLBACK }
-  const { waits } = walkPath({ log, first: 1, last: 2, count: 2, start: START, end, ownRun: 0 })
+  const { waits } = walked({ log, first: 1, last: 2, count: 2, start: START, end, ownRun: 0 })
   t.deepEqual(waits.map(({ ms, delayed }) => Math.round(ms + delayed)), [100])
 })

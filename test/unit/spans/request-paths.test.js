@@ -5,6 +5,7 @@
 const test = require('ava')
 const { CHAIN, RUN } = require('../../../lib/core/records')
 const { LoopTime } = require('../../../lib/spans/loop-time')
+const { walkPath } = require('../../../lib/spans/path-walk')
 const { Span } = require('../../../lib/spans/span')
 
 /** An event loop with a clock that stands still between the calls of its methods. */
@@ -63,7 +64,8 @@ function scriptedLoop () {
     close (span, run) {
       loop.accountUntil(time)
       span.finish(time, loop, run)
-      const parts = span.pathParts()
+      const { waits, waitCount, ran, ranCount, beside } = walkPath(span) // whose parts serve the next one
+      const parts = structuredClone({ waits: waits.slice(0, waitCount), ran: ran.slice(0, ranCount), beside })
       loop.leave(span)
       span.release()
       return { ...parts, duration: span.end - span.start, own: span.run }
