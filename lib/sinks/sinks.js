@@ -55,13 +55,10 @@ function createSinks (outputs, context) {
 
   /** @param {EndedSpan} span */
   function deliver (span) {
-    /** @type {SpanRecord | undefined} */
-    let record
-    const recordOf = () => (record ??= span.record())
     for (const destination of destinations) {
       try {
         const weight = weightFor(destination.output, span)
-        if (weight !== 0) destination.sink.write(formOf(span, recordOf, destination.sink, weight))
+        if (weight !== 0) destination.sink.write(formOf(span, destination.sink, weight))
       } catch {
         destination.lost++ // an attribute or a built-in of the program's throws
       }
@@ -70,15 +67,14 @@ function createSinks (outputs, context) {
 
   /**
    * @param {EndedSpan} span
-   * @param {() => SpanRecord} recordOf makes its record, once
    * @param {Sink} sink
    * @param {number} weight
    */
-  function formOf (span, recordOf, { definitions }, weight) {
+  function formOf (span, { definitions }, weight) {
     if (definitions !== undefined && span.line !== undefined) {
       return span.line(definitions, weight, countReplaced)
     }
-    const record = recordOf()
+    const record = span.record()
     const attributes = weight === 1
       ? record.attributes
       : withAttributes(record.attributes, { 'longstack.sample_ratio': weight })

@@ -15,11 +15,11 @@ const threeDigits = Array.from({ length: 1000 }, (_, i) => String(1000 + i).slic
 function unixNano (origin, time) {
   const ns = Math.round(time * 1e6)
   const us = Math.floor(origin * 1000) + Math.floor(ns / 1000) // below 2 ** 53, which ns are not
-  const ms = Math.floor(us / 1000)
-  const seconds = Math.floor(ms / 1000)
-  const rest = threeDigits[ms - seconds * 1000] +
-    (threeDigits[us - ms * 1000] + threeDigits[ns - Math.floor(ns / 1000) * 1000])
-  return seconds > 0 ? textOfSeconds(seconds) + rest : String(Number(rest))
+  const seconds = Math.floor(us / 1e6)
+  const rest = (us - seconds * 1e6) | 0
+  const ms = (rest / 1000) | 0
+  const digits = threeDigits[rest - ms * 1000] + threeDigits[(ns - Math.floor(ns / 1000) * 1000) | 0]
+  return seconds > 0 ? textOfSeconds(seconds) + threeDigits[ms] + digits : String(rest * 1000 + (ns % 1000))
 }
 
 let lastSeconds = 0

@@ -143,9 +143,11 @@ function siteOf (random) {
 }
 
 /** The path that a span of this test was given, as it is read. @param {Record<string, any>} span */
-function pathIn ({ path: { waits, ran, beside, late } = { waits: [], ran: undefined, beside: 0, late: [] } }) {
+function pathIn ({ path }) {
+  const { waits, ran, beside, late } = path ?? { waits: [], ran: undefined, beside: 0, late: [] }
+  const noEnd = { until: undefined, peer: undefined, request: undefined }
   return {
-    waits: waits.map(({ until, ...wait }) => ({ peer: undefined, request: undefined, until: undefined, ...wait, ...until })),
+    waits: waits.map((/** @type {any} */ wait) => ({ ...wait, ...noEnd, ...wait.until })),
     waitCount: waits.length,
     ran: ran?.map((/** @type {any} */ run) => ({ delayed: 0, ...run })) ?? [],
     ranCount: ran?.length ?? -1,
