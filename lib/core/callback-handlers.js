@@ -12,8 +12,8 @@ const {
   WATCHED, current, profiled, timed
 } = require('./current')
 const {
-  AWAITED, CALLED, CHAIN, COUNTED, DETAIL, DETAILED, FIRST_CHAIN, FLAGS, INCOMING, LIVE,
-  OWN_WORK_CHAIN, PARSER, PASSED, SPECIAL, TICK, resources
+  AWAITED, CALLED, CHAIN, COUNTED, DETAIL, DETAILED, FIRST_CHAIN, FLAGS, INCOMING,
+  LISTENED, LIVE, OWN_WORK_CHAIN, PARSER, PASSED, SPECIAL, TICK, resources
 } = require('./records')
 const { idAt } = require('./record-ids')
 const { counterTag } = require('./tag')
@@ -119,7 +119,8 @@ function handleAttention (ref, flags, words, offset) {
   } else if (time !== 0) loop.switchTo(span, time)
   current[CURRENT_RUN] = span === 0 ? 0 : loop.beginRun(flags, words, offset, time, isCallback)
   const isPromise = ref > 0 && (ref & 1) !== 0
-  if (!isPromise && callbackListeners.size > 0) callbackListeners.get(idAt(words, offset))?.()
+  const isListened = !isPromise && (words !== resources || (flags & LISTENED) !== 0)
+  if (isListened && callbackListeners.size > 0) callbackListeners.get(idAt(words, offset))?.(false)
 }
 
 /** Handles the end of a step within another one while spans are timed or steps are logged. */

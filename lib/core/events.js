@@ -35,7 +35,7 @@ const { read: readSettlements } = require('./settlements')
 
 const {
   MASK, SHIFT, IDS, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, RUN,
-  LIVE, PASSED, ONE_SHOT, TICK, TIMER, CALLED,
+  LIVE, PASSED, ONE_SHOT, TICK, TIMER, LISTENED, CALLED,
   ROUND_START, SETTLED, NO_CHAIN, OWN_WORK_CHAIN, CHAIN_BITS, TICKS, WRAP
 } = records
 const { PROMISES, ids, promises, resources } = records
@@ -178,15 +178,16 @@ function afterResource (asyncId) {
   try {
     const ref = asyncId << 1
     const offset = ((ref >> 1) & MASK) << SHIFT
+    let flags = LISTENED // or not: only the record says so
     if (resources[offset + REF] === ref) {
-      const flags = resources[offset + FLAGS]
+      flags = resources[offset + FLAGS]
       if ((flags & ONE_SHOT) !== 0) resources[offset + FLAGS] = flags & ~(LIVE | PASSED)
       else if ((flags & TIMER) !== 0) handleTimerAfter(asyncId, offset)
     } else {
       records.ended(ref, asyncId)
     }
     leave(ref)
-    if (callbackListeners.size > 0) callbackListeners.get(asyncId)?.()
+    if ((flags & LISTENED) !== 0 && callbackListeners.size > 0) callbackListeners.get(asyncId)?.(true)
   } catch (error) {
     failed(error)
   }

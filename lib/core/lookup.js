@@ -11,7 +11,7 @@ const { CURRENT_CAUSE, CURRENT_RUN, DEPTH, current, setCurrent } = require('./cu
 const registry = require('./registry')
 
 const {
-  MASK, SHIFT, IDS, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, FLAGS, COUNTED, LIVE, PASSED,
+  MASK, SHIFT, IDS, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, FLAGS, COUNTED, LISTENED, LIVE, PASSED,
   NO_CHAIN, ROOT_CHAIN, EARLY_CHAIN, ids, resources
 } = records
 
@@ -75,7 +75,8 @@ function recordEarly (id) {
   resources[offset + TRIGGER] = trigger << 1
   resources[offset + SPAN] = 0
   resources[offset + TIME] = 0
-  resources[offset + FLAGS] = counterTag.read(executionAsyncResource()) === undefined ? LIVE : LIVE | COUNTED
+  const isCounted = counterTag.read(executionAsyncResource()) !== undefined
+  resources[offset + FLAGS] = LIVE | LISTENED | (isCounted ? COUNTED : 0) // LISTENED: it may be by now
 }
 
 module.exports = { recordEarly, resolve, resolveCause, resolveCurrent }

@@ -48,8 +48,9 @@ const listeners = {
 }
 
 /**
- * What is called when a resource's callback begins and ends, by async id, while spans are timed.
- * @type {Map<number, () => void>}
+ * What is called when a resource's callback begins and ends, by async id, while spans are timed. The record
+ * of such a resource is LISTENED.
+ * @type {Map<number, (isOver: boolean) => void>}
  */
 const callbackListeners = new Map()
 

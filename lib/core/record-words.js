@@ -53,6 +53,7 @@ const ONE_SHOT = 8 // it runs once
 const SPECIAL = 16 // a handle: the registry notes that it runs
 const TICK = 32
 const TIMER = 64 // with ONE_SHOT: an immediate
+const LISTENED = 128 // of a resource: run-listeners.js has who waits for its callbacks
 const SETTLED = 256 // a promise that is settled
 const ANSWERED = 256 // of an ask: data has come
 const LOOPED = 512 // one more repetition of a loop, as many as REPEATS says
@@ -119,6 +120,7 @@ module.exports = {
   SPECIAL,
   TICK,
   TIMER,
+  LISTENED,
   SETTLED,
   ANSWERED,
   LOOPED,

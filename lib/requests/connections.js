@@ -58,7 +58,7 @@ class Connection {
     this.timerId = 0
     /** its timer ended it */
     this.timedOut = false
-    this.onRun = () => this.runChecks()
+    this.onRun = (/** @type {boolean} */ isOver) => this.runChecks(isOver)
     this.onTimer = () => this.noteTimeout()
   }
 
@@ -173,11 +173,13 @@ class Connection {
     this.runChecks()
   }
 
-  runChecks () {
+  /** @param {boolean} [isOver] code has run that may have set another timer */
+  runChecks (isOver = true) {
     if (this.span !== undefined) this.check(this, this.span, this.request, this.response)
     if (this.others !== undefined) for (const check of this.others.values()) check()
-    if (this.hasSpans) this.watchTimer()
-    else if (this.isClosed) this.unwatch()
+    if (!this.hasSpans) {
+      if (this.isClosed) this.unwatch()
+    } else if (isOver) this.watchTimer()
   }
 }
 

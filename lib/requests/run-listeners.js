@@ -4,8 +4,9 @@
 // the attempt to make it do.
 
 const { callbackListeners } = require('../core/on')
+const { FLAGS, LISTENED, findResource } = require('../core/records')
 
-/** @typedef {() => void} RunListener */
+/** @typedef {(isOver: boolean) => void} RunListener called when a callback begins, and when it is over */
 
 /** the listeners that a function in the map stands for @type {WeakMap<RunListener, Set<RunListener>>} */
 const groups = new WeakMap()
@@ -13,6 +14,8 @@ const groups = new WeakMap()
 /** @param {number} id @param {RunListener} listener */
 function listen (id, listener) {
   const present = callbackListeners.get(id)
+  const record = present === undefined ? findResource(id) : undefined
+  if (record !== undefined) record.words[record.offset + FLAGS] |= LISTENED
   if (present === undefined || present === listener) {
     callbackListeners.set(id, listener)
     return
@@ -23,7 +26,7 @@ function listen (id, listener) {
     return
   }
   const members = new Set([present, listener])
-  const callAll = () => { for (const member of members) member() }
+  const callAll = (/** @type {boolean} */ isOver) => { for (const member of members) member(isOver) }
   groups.set(callAll, members)
   callbackListeners.set(id, callAll)
 }
