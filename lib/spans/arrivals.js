@@ -15,7 +15,7 @@
 
 const { executionAsyncResource } = require('node:async_hooks')
 const { timeAt } = require('../core/record-ids')
-const { FLAGS, ONE_SHOT, PASSED, TIMER } = require('../core/records')
+const { FLAGS, ONE_SHOT, PARSER, PASSED, TIMER } = require('../core/records')
 const { callNative, handleOf } = require('../node-objects')
 const { hiddenProperty, isObject, own } = require('../objects')
 const { loadBinding } = require('../stacks/binding')
@@ -26,14 +26,16 @@ const MAX_TIMER_GAP = 1 // ms, that of timers
 const MIN_SLEEP = 0.5 // ms in a poll that found nothing at first: what it brought came when it ended
 const BUSY_MEMORY = 2000 // ms for which a connection may have waited to be accepted after such a gap
 const WITH_ITS_CAUSE = 0
+const DESCRIPTORS = 1 << 10 // connections whose descriptors are remembered, a power of two
 
 /** Types whose callbacks a poll brings: what came later is brought by the next one. */
 const polledTypes = new Set((
   'TCPWRAP PIPEWRAP TLSWRAP UDPWRAP HTTPINCOMINGMESSAGE HTTPCLIENTREQUEST HTTP2SESSION TCPCONNECTWRAP ' +
   'PIPECONNECTWRAP WRITEWRAP SHUTDOWNWRAP UDPSENDWRAP TTYWRAP QUERYWRAP').split(' '))
 
+const REQUEST = 'HTTPINCOMINGMESSAGE'
 /** Types whose callbacks data on a connection calls. */
-const dataTypes = new Set(['TCPWRAP', 'TLSWRAP', 'HTTPINCOMINGMESSAGE'])
+const dataTypes = new Set(['TCPWRAP', 'TLSWRAP', REQUEST])
 
 const socketHandle = hiddenProperty('kHandle')
 
@@ -57,6 +59,9 @@ class Arrivals {
     this.timerOffset = -Infinity
     /** @type {((fd: number) => number | undefined) | undefined} */
     this.dataAge = undefined
+    /** descriptors of connections, by the lowest bits of their asyncIds, or of their parsers' */
+    this.descriptors = new Int32Array(DESCRIPTORS)
+    this.describedIds = new Float64Array(DESCRIPTORS)
     /** the resource that was asked last, by asyncId, and the poll after which */
     this.askedFor = 0
     this.askedAt = 0
@@ -120,17 +125,18 @@ class Arrivals {
         return
       }
     }
-    const { type } = loop
-    this.cameBy = loop.knowsPolls && polledTypes.has(type) ? polledAt : time
+    const isRequest = (words[offset + FLAGS] & PARSER) !== 0 // what most callbacks of a server are
+    const type = isRequest ? REQUEST : loop.type
+    this.cameBy = loop.knowsPolls && (isRequest || polledTypes.has(type)) ? polledAt : time
     this.cameAfter = slept >= MIN_SLEEP ? polledAt : polledBefore
-    if (!dataTypes.has(type)) return
+    if (!isRequest && !dataTypes.has(type)) return
     if (time - slept - polledBefore < KERNEL_GAP && this.dataAge !== undefined) {
       this.cameBy = this.cameAfter = slept >= MIN_SLEEP ? polledAt : (polledBefore + polledAt - slept) / 2
       return
     }
     // Node calls a parser three times for one request: the kernel is asked once.
     if (this.askedFor !== loop.callbackId || this.askedAt !== polledAt) {
-      const age = this.ageOf(executionAsyncResource())
+      const age = this.ageOfPresent(loop.callbackId)
       this.askedFor = loop.callbackId
       this.askedAt = polledAt
       this.askedCame = age === undefined ? undefined : time - age
@@ -160,16 +166,26 @@ class Arrivals {
   }
 
   /**
-   * Returns for how many ms data on a connection has been there.
-   * @param {unknown} resource of a callback: the connection's handle, or its parser
+   * Returns for how many ms data has been there on the connection whose callback runs. While it has an
+   * asyncId it has one descriptor.
+   * @param {number} id
    * @returns {number | undefined} undefined where the kernel does not tell
    */
-  ageOf (resource) {
-    if (this.dataAge === undefined || !isObject(resource)) return undefined
-    const socket = own(resource, 'socket')
-    const handle = isObject(socket) ? socketHandle(socket) ?? handleOf(socket) : resource
-    const fd = callNative(handle, 'fd')
-    return typeof fd === 'number' && fd >= 0 ? this.dataAge(fd) : undefined
+  ageOfPresent (id) {
+    if (this.dataAge === undefined) return undefined
+    const slot = id & (DESCRIPTORS - 1)
+    if (this.describedIds[slot] !== id) {
+      this.describedIds[slot] = id
+      this.descriptors[slot] = descriptorOf(executionAsyncResource())
+    }
+    const fd = this.descriptors[slot]
+    return fd < 0 ? undefined : this.dataAge(fd)
+  }
+
+  /** Returns the same of a socket. @param {object} socket */
+  ageOf (socket) {
+    const fd = this.dataAge === undefined ? -1 : descriptorOf({ socket })
+    return fd < 0 ? undefined : this.dataAge?.(fd)
   }
 
   /**
@@ -186,11 +202,24 @@ class Arrivals {
       : time - this.slept - this.polledBefore < KERNEL_GAP
     if (isShort) return NOT_QUEUED
     const isAsked = !isNew && this.askedAt === this.polledAt && this.cameBy === this.cameAfter
-    const age = isAsked || !isObject(socket) ? undefined : this.ageOf({ socket })
+    const age = isAsked || !isObject(socket) ? undefined : this.ageOf(socket)
     if (age !== undefined) return age < MAX_GAP ? NOT_QUEUED : { ms: age, max: age }
     const max = time - this.cameAfter
     return max < MAX_GAP ? NOT_QUEUED : { ms: time - this.cameBy, max }
   }
+}
+
+/**
+ * Returns the descriptor of a connection, -1: none is known.
+ * @param {unknown} resource of a callback: the connection's handle, or its parser
+ * @returns {number}
+ */
+function descriptorOf (resource) {
+  if (!isObject(resource)) return -1
+  const socket = own(resource, 'socket')
+  const handle = isObject(socket) ? socketHandle(socket) ?? handleOf(socket) : resource
+  const fd = callNative(handle, 'fd')
+  return typeof fd === 'number' ? fd : -1
 }
 
 const NOT_QUEUED = { ms: 0, max: 0 }
