@@ -15,8 +15,8 @@ class Definitions {
   #source = shortId()
   /** numbers of stacks, sites and attributes, by the text or object @type {Map<unknown, number>} */
   #numbers = new Map()
-  /** of types, by their names @type {Map<string, number>} */
-  #types = new Map()
+  /** of names: of types, and of requests @type {Map<string, number>} */
+  #names = new Map()
   /** all that was written */
   #written = ''
   /** what the next span refers to and is not written yet */
@@ -30,7 +30,7 @@ class Definitions {
   clear () {
     this.#source = shortId()
     this.#numbers.clear()
-    this.#types.clear()
+    this.#names.clear()
     this.#written = this.#new = ''
     this.#isResourceKnown = false
   }
@@ -62,19 +62,19 @@ class Definitions {
     return this.#numbers.get(attributes) ?? this.#define(this.#numbers, attributes, 'shared', { attributes })
   }
 
-  /** @param {string} name of the type of a resource */
-  numberOfType (name) {
-    return this.#types.get(name) ?? this.#define(this.#types, name, 'type', { name })
+  /** @param {string} name of a type of resources, or of a request */
+  numberOfName (name) {
+    return this.#names.get(name) ?? this.#define(this.#names, name, 'name', { text: name })
   }
 
   /**
    * @param {Map<any, number>} numbers
    * @param {unknown} key
-   * @param {'stack' | 'site' | 'shared' | 'type'} kind
+   * @param {'stack' | 'site' | 'shared' | 'name'} kind
    * @param {object} definition
    */
   #define (numbers, key, kind, definition) {
-    const number = this.#numbers.size + this.#types.size + 1
+    const number = this.#numbers.size + this.#names.size + 1
     numbers.set(key, number)
     this.#add({ [kind]: number, ...definition })
     return number

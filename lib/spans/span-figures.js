@@ -21,28 +21,31 @@ const MIN_SHARE = 1 / 50 // of the duration, of these, and of who delayed it
  *   blocking callback
  *
  * @typedef {object} Delayer who delayed a span
- * @property {string | undefined} spanId
+ * @property {string | undefined} spanId undefined: code outside of any span
  * @property {string | undefined} name
- * @property {number} ms
- * @property {number | undefined} max ms, where more than `ms`
+ * @property {number} us
+ * @property {number} max us
  * @property {string | undefined} at
  *
  * @typedef {[start: number, us: number, certain?: number]} Delay when a span was delayed, in microseconds:
  *   after its start, at the earliest, for how long at most, and the end of it that is certain
  */
 
-/** In ms, not rounded where nothing else is said. */
+/** In microseconds, where nothing else is said. */
 class Figures {
   constructor () {
     /** the long stack @type {string | undefined} */
     this.trace = undefined
     this.run = 0
+    /** ms */
     this.duration = 0
     /** where the time went @type {import('./wait-sites').Path} */
     this.path = /** @type {any} */ (undefined)
-    /** waits by subsystem of what ended them, rounded @type {Record<string, number> | undefined} */
+    /** own code beside the path */
+    this.beside = 0
+    /** waits by subsystem of what ended them @type {Record<string, number> | undefined} */
     this.sums = undefined
-    /** their sum in microseconds */
+    /** their sum, and that of all waits */
     this.summed = 0
     this.waited = 0
     this.delayed = 0
@@ -86,14 +89,15 @@ function figuresOf (span, surroundings) {
   delayed = clamp(delayed, duration - run)
   delayedMax = clamp(delayedMax, duration - run)
   figures.trace = surroundings.stack(span)
-  figures.run = run
+  figures.run = us(run)
   figures.duration = duration
   figures.path = path
+  figures.beside = us(path.beside)
   figures.sums = sums
   figures.summed = sums === undefined ? 0 : rounded(sums)
-  figures.waited = waited
-  figures.delayed = delayed
-  figures.delayedMax = rangeEnd(delayed, delayedMax)
+  figures.waited = us(waited)
+  figures.delayed = us(delayed)
+  figures.delayedMax = us(rangeEnd(delayed, delayedMax))
   figures.delayers = figures.delays = undefined
   if (lateCount > 0) {
     figures.delayers = delayersOf(span, path, surroundings, delayed, delayedMax, duration * MIN_SHARE)
@@ -109,16 +113,15 @@ function forget () {
 }
 
 /**
- * Rounds sums in ms to microseconds.
+ * Makes sums in ms microseconds.
  * @param {Record<string, number>} sums
- * @returns {number} their sum in microseconds
+ * @returns {number} their sum
  */
 function rounded (sums) {
   let sum = 0
   for (const subsystem of Object.keys(sums)) {
-    const micros = us(sums[subsystem])
-    sum += micros
-    sums[subsystem] = micros / 1000
+    sums[subsystem] = us(sums[subsystem])
+    sum += sums[subsystem]
   }
   return sum
 }
@@ -158,8 +161,8 @@ function delayersOf (span, { late, lateCount }, { loop, frameAt }, delayed, dela
     delayers = appended(delayers, {
       spanId: delay.span?.spanId,
       name: delay.span?.name,
-      ms: toMicros(ms),
-      max: max > ms ? toMicros(max) : undefined,
+      us: us(ms),
+      max: us(max),
       at: frameAt(delay.start, delay.start + delay.longest)
     })
   }

@@ -60,8 +60,8 @@ class SpanWriting {
   }
 
   /**
-   * Returns the span as a line of a file, behind those that define what it refers to. Figures beside the
-   * attributes are whole microseconds, which V8 prints faster.
+   * Returns the span as a line of a file, behind those that define what it refers to. Figures are whole
+   * microseconds, which V8 prints faster, beside the attributes, which stay what they are.
    * @param {Definitions} definitions of the file
    * @param {number} weight the part of all spans that is written, 1 where it stands for itself
    * @param {() => void} onReplaced called for each attribute that cannot be written
@@ -69,7 +69,7 @@ class SpanWriting {
   line (definitions, weight, onReplaced) {
     const { span } = this
     const figures = figuresOf(span, this.#surroundings)
-    const { trace, duration, delays, path } = figures
+    const { trace, duration, sums, waited, delayed, delayedMax, delayers, delays, path } = figures
     const { origin, traceId, spanId, parentSpanId, name, kind, status, events, shared } = span
     const { longestRuns: runs } = span
     // All of it is read before JSON.stringify runs what the program may have put there.
@@ -85,11 +85,20 @@ class SpanWriting {
       source: definitions.sourceOf(this.#surroundings.resource),
       stack: trace === undefined ? undefined : definitions.numberOfStack(trace),
       shared: shared === undefined ? undefined : definitions.numberOfShared(shared),
-      attributes: attributesOfLine(span, figures, weight),
+      attributes: weight === 1
+        ? span.attributes
+        : withAttributes(span.attributes, { 'longstack.sample_ratio': weight }),
+      run: figures.run,
+      beside: figures.beside === 0 ? undefined : figures.beside,
+      wait: sums,
+      waited: waited === figures.summed ? undefined : waited,
+      delayed: delayed === 0 ? undefined : delayed,
+      delayed_max: delayedMax > delayed ? delayedMax : undefined,
+      delayed_by: delayers === undefined ? undefined : delayerLines(delayers, definitions),
       waits: path.waitCount === 0
         ? undefined
         : listed(path.waits, path.waitCount, duration, waitLine, definitions),
-      ran: path.ranCount < 0 ? undefined : listed(path.ran, path.ranCount, duration, runLine, definitions),
+      ran: path.ranCount < 0 ? null : ranLines(path, duration, definitions),
       delays,
       runs: runs === undefined ? undefined : runLines(runs, span.start, definitions),
       events: events === undefined ? undefined : eventsOf(span)
@@ -111,19 +120,19 @@ class SpanWriting {
  */
 function recordOf (span, figures, resource) {
   const { origin, traceId, spanId, parentSpanId, name, kind, status, events, shared, runs } = span
-  const { trace, run, sums, waited, delayed, delayedMax, path, delayers, delays, duration } = figures
+  const { trace, beside, sums, delayed, delayedMax, path, delayers, delays, duration } = figures
   const startTimeUnixNano = unixNano(origin, span.start)
   const endTimeUnixNano = unixNano(origin, span.end)
   const attributes = withAttributes(span.attributes, defined({
     ...shared,
-    'longstack.run_ms': toMicros(run),
-    'longstack.beside_ms': path.beside >= MIN_MS ? toMicros(path.beside) : undefined,
-    'longstack.wait_ms': { ...sums },
-    'longstack.waited_ms': toMicros(waited),
-    'longstack.delayed_ms': toMicros(delayed),
-    'longstack.delayed_max_ms': delayedMax > delayed ? toMicros(delayedMax) : undefined,
-    'longstack.delayed_by': delayers === undefined ? [] : delayers.map((delayer) => defined({ ...delayer })),
-    'longstack.delays': delays?.map((delay) => delay.map((micros = 0) => micros / 1000)),
+    'longstack.run_ms': toMs(figures.run),
+    'longstack.beside_ms': beside === 0 ? undefined : toMs(beside),
+    'longstack.wait_ms': sumsInMs(sums),
+    'longstack.waited_ms': toMs(figures.waited),
+    'longstack.delayed_ms': toMs(delayed),
+    'longstack.delayed_max_ms': delayedMax > delayed ? toMs(delayedMax) : undefined,
+    'longstack.delayed_by': delayers === undefined ? [] : delayers.map(delayerOf),
+    'longstack.delays': delays?.map((delay) => delay.map(toMs)),
     'longstack.runs': runs.length === 0
       ? undefined
       : runs.map(([start, ms, type]) => [toMicros(start - span.start), toMicros(ms), type]),
@@ -138,25 +147,6 @@ function recordOf (span, figures, resource) {
     : { traceId, spanId, parentSpanId, ...tail }
   if (events !== undefined) record.events = eventsOf(span)
   return record
-}
-
-/**
- * Returns the attributes that are written with a span itself: what is zero is left out.
- * @param {Span} span that has ended, whose attributes nobody reads any more
- * @param {Figures} figures
- * @param {number} weight
- */
-function attributesOfLine ({ attributes, kind }, figures, weight) {
-  const { run, sums, summed, waited, delayed, delayedMax, delayers, path: { beside } } = figures
-  const isWhole = kind === 'INTERNAL' // the program may have taken the names
-  attributes['longstack.run_ms'] = toMicros(run)
-  if (beside >= MIN_MS) attributes['longstack.beside_ms'] = toMicros(beside)
-  if (isWhole || sums !== undefined) attributes['longstack.wait_ms'] = sums ?? {}
-  if (isWhole || us(waited) !== summed) attributes['longstack.waited_ms'] = toMicros(waited)
-  if (isWhole || us(delayed) !== 0) attributes['longstack.delayed_ms'] = toMicros(delayed)
-  if (delayedMax > delayed) attributes['longstack.delayed_max_ms'] = toMicros(delayedMax)
-  if (isWhole || delayers !== undefined) attributes['longstack.delayed_by'] = delayers ?? []
-  return weight === 1 ? attributes : withAttributes(attributes, { 'longstack.sample_ratio': weight })
 }
 
 /**
@@ -185,6 +175,30 @@ function eventsOf ({ origin, events = [] }) {
   return events.map(({ time, ...event }) => ({ ...event, timeUnixNano: unixNano(origin, time) }))
 }
 
+/** @param {Record<string, number> | undefined} sums in microseconds, by subsystem */
+function sumsInMs (sums = {}) {
+  /** @type {Record<string, number>} */
+  const times = {}
+  for (const subsystem of Object.keys(sums)) times[subsystem] = toMs(sums[subsystem])
+  return times
+}
+
+/** @param {import('./span-figures').Delayer} delayer */
+function delayerOf ({ spanId, name, us: micros, max, at: frame }) {
+  return defined({ spanId, name, ms: toMs(micros), max: max > micros ? toMs(max) : undefined, at: frame })
+}
+
+/** @param {import('./span-figures').Delayer[]} delayers @param {Definitions} definitions */
+function delayerLines (delayers, definitions) {
+  return delayers.map(({ spanId, name, us: micros, max, at: frame }) => {
+    if (spanId === undefined && max === micros && frame === undefined) return [micros]
+    const line = [micros, spanId ?? 0, name === undefined ? 0 : definitions.numberOfName(name)]
+    if (frame !== undefined) line.push(max, frame)
+    else if (max > micros) line.push(max)
+    return line
+  })
+}
+
 /**
  * @param {import('./longest-runs').LongestRuns} runs
  * @param {number} zero start of the span
@@ -193,7 +207,7 @@ function eventsOf ({ origin, events = [] }) {
 function runLines ({ count, starts, lengths, types }, zero, definitions) {
   let lines
   for (let i = 0; i < count; i++) {
-    lines = appended(lines, [us(starts[i] - zero), us(lengths[i]), definitions.numberOfType(types[i])])
+    lines = appended(lines, [us(starts[i] - zero), us(lengths[i]), definitions.numberOfName(types[i])])
   }
   return lines
 }
@@ -236,6 +250,17 @@ function waitLine (wait, definitions) {
   }
 }
 
+/**
+ * Returns own code on a path as it is written: nothing where there is none of length.
+ * @param {import('./wait-sites').Path} path
+ * @param {number} duration ms
+ * @param {Definitions} definitions
+ */
+function ranLines ({ ran, ranCount }, duration, definitions) {
+  const lines = listed(ran, ranCount, duration, runLine, definitions)
+  return lines.length === 0 ? undefined : lines
+}
+
 /** Returns own code likewise. @param {SiteRun} run */
 function runOf ({ ms, count, site }) {
   return defined({ ms: toMicros(ms), count, ...placeOf(site) })
@@ -258,5 +283,8 @@ function defined (object) {
   }
   return object
 }
+
+/** @param {number} [micros] */
+const toMs = (micros = 0) => micros / 1000
 
 module.exports = { SpanWriting }

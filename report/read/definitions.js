@@ -18,7 +18,7 @@ const UNSET = { code: 'UNSET' }
  * @property {Map<number, string>} stacks
  * @property {Map<number, Site>} sites
  * @property {Map<number, Record<string, unknown>>} shared attributes
- * @property {Map<number, string>} types names
+ * @property {Map<number, string>} names of types and requests
  */
 
 class Definitions {
@@ -32,11 +32,11 @@ class Definitions {
    */
   add (line) {
     if (!isRecord(line) || typeof line.longstack !== 'number') return false
-    const { source, resource, stack, text, site, shared: number, attributes: common, type, name } = line
+    const { source, resource, stack, text, site, shared: number, attributes: common, name } = line
     if (typeof source !== 'string') return true
-    const { resource: attributes, stacks, sites, shared, types } = this.#sourceOf(source)
+    const { resource: attributes, stacks, sites, shared, names } = this.#sourceOf(source)
     if (typeof number === 'number' && isRecord(common)) shared.set(number, common)
-    if (typeof type === 'number' && typeof name === 'string') types.set(type, name)
+    if (typeof name === 'number' && typeof text === 'string') names.set(name, text)
     if (isRecord(resource)) Object.assign(attributes, resource)
     if (typeof stack === 'number' && typeof text === 'string') stacks.set(stack, text)
     if (typeof site === 'number') sites.set(site, siteOf(line))
@@ -48,7 +48,7 @@ class Definitions {
     let source = this.#sources.get(id)
     if (source === undefined) {
       if (this.#sources.size >= MAX_SOURCES) this.#sources.clear()
-      source = { resource: {}, stacks: new Map(), sites: new Map(), shared: new Map(), types: new Map() }
+      source = { resource: {}, stacks: new Map(), sites: new Map(), shared: new Map(), names: new Map() }
       this.#sources.set(id, source)
     }
     return source
@@ -61,27 +61,33 @@ class Definitions {
    */
   resolve (record) {
     if (!isRecord(record) || typeof record.source !== 'string') return record
-    const { source, stack, shared: number, waits, ran, delays, runs, ...span } = record
-    const { resource, stacks, sites, shared, types } = this.#sourceOf(source)
-    const written = isRecord(span.attributes) ? span.attributes : {}
+    const {
+      source, stack, shared: number, run, beside, wait, waited, delayed, delayed_max: delayedMax,
+      delayed_by: delayers, waits, ran, delays, runs, ...span
+    } = record
+    const { resource, stacks, sites, shared, names } = this.#sourceOf(source)
+    const times = isRecord(wait) ? wait : {}
     /** @type {Record<string, any>} */
     const attributes = {
-      'longstack.wait_ms': {},
-      'longstack.waited_ms': sumOf(written['longstack.wait_ms']),
-      'longstack.delayed_ms': 0,
-      'longstack.delayed_by': [],
       ...shared.get(number),
-      ...written
+      ...(isRecord(span.attributes) ? span.attributes : {}),
+      'longstack.run_ms': toMs(run),
+      'longstack.wait_ms': Object.fromEntries(Object.entries(times).map(([key, us]) => [key, toMs(us)])),
+      'longstack.waited_ms': toMs(waited === undefined ? sumOf(times) : waited),
+      'longstack.delayed_ms': delayed === undefined ? 0 : toMs(delayed),
+      'longstack.delayed_by': list(delayers).filter(Array.isArray).map((line) => delayerOf(line, names))
     }
+    if (beside !== undefined) attributes['longstack.beside_ms'] = toMs(beside)
+    if (delayedMax !== undefined) attributes['longstack.delayed_max_ms'] = toMs(delayedMax)
     if (stacks.has(stack)) attributes['code.stacktrace'] = stacks.get(stack)
     attributes['longstack.waits'] = list(waits).map((wait) => partOf(wait, sites))
-    if (ran !== undefined) attributes['longstack.ran'] = list(ran).map((run) => partOf(run, sites))
+    if (ran !== null) attributes['longstack.ran'] = list(ran).map((part) => partOf(part, sites))
     if (delays !== undefined) {
       attributes['longstack.delays'] = list(delays).map((delay) => list(delay).map(toMs))
     }
     if (runs !== undefined) {
       attributes['longstack.runs'] = list(runs).filter(Array.isArray)
-        .map(([start, length, type]) => [toMs(start), toMs(length), types.get(type) ?? 'unknown'])
+        .map(([start, length, type]) => [toMs(start), toMs(length), names.get(type) ?? 'unknown'])
     }
     return { status: UNSET, ...span, attributes, resource }
   }
@@ -110,10 +116,23 @@ function partOf (part, sites) {
 /** @param {unknown} us @returns {unknown} */
 const toMs = (us) => typeof us === 'number' ? us / 1000 : us
 
-/** @param {unknown} sums */
+/** @param {Record<string, any>} sums @returns {number} */
 function sumOf (sums) {
-  const values = isRecord(sums) ? Object.values(sums).filter((ms) => typeof ms === 'number') : []
-  return Math.round(values.reduce((sum, ms) => sum + ms * 1000, 0)) / 1000
+  return Object.values(sums).reduce((sum, us) => typeof us === 'number' ? sum + us : sum, 0)
+}
+
+/**
+ * @param {any[]} line who delayed a span
+ * @param {Map<number, string>} names
+ */
+function delayerOf ([us, spanId, name, max, at], names) {
+  return {
+    ...(typeof spanId === 'string' ? { spanId } : {}),
+    ...(names.has(name) ? { name: names.get(name) } : {}),
+    ms: toMs(us),
+    ...(typeof us === 'number' && max > us ? { max: toMs(max) } : {}),
+    ...(typeof at === 'string' ? { at } : {})
+  }
 }
 
 /** @param {unknown} value @returns {string | undefined} */
