@@ -4,7 +4,7 @@
 // when it has ended, under the same id: readers use the last.
 
 const ids = require('../encoding/ids')
-const { unixNano } = require('./unix-nano')
+const { unixNano } = require('./wall-clock')
 
 /**
  * @typedef {import('../blocked/blocking-callback').BlockedEvent} BlockedEvent

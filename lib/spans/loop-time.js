@@ -16,6 +16,7 @@ const { isAnswer, noteAnswer, noteTraffic } = require('./questions')
 const { MIN_SHORT, RecentRuns } = require('./recent-runs')
 const { spanAt } = require('./identities')
 const { isOfConnection } = require('../core/asks')
+const { typeOfStep } = require('../core/context')
 const { callerRun, callerSpan } = require('../core/current')
 const { connectionTypes } = require('../core/kinds')
 const {
@@ -301,4 +302,7 @@ class LoopTime {
   }
 }
 
-module.exports = { LoopTime }
+/** Whose code the event loop of this thread ran, and when. */
+const loop = new LoopTime(typeOfStep)
+
+module.exports = { LoopTime, loop }

@@ -10,9 +10,8 @@ const { placeText } = require('../text')
 const { identityAt, spanAt } = require('./identities')
 const { siteOf } = require('./path-sites')
 const ids = require('../encoding/ids')
-const { unixNano } = require('./unix-nano')
 const { spanResource } = require('./span-resource')
-const { originAt } = require('./wall-clock')
+const { originAt, unixNano } = require('./wall-clock')
 
 const PAUSE_MS = 10_000 // between two records
 const MAX_TIMERS = 20_000 // more are not counted

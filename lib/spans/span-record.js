@@ -7,7 +7,7 @@
 const { lineOf, withAttributes } = require('../encoding/serialize')
 const { endText, placeText } = require('../text')
 const { MIN_RANGE, appended, figuresOf, toMicros, us } = require('./span-figures')
-const { unixNano } = require('./unix-nano')
+const { unixNano } = require('./wall-clock')
 
 const MAX_SITES = 10 // of waits, and of own code, in one record
 const MIN_MS = 0.0005 // below that a figure is zero, once rounded

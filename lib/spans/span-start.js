@@ -5,7 +5,7 @@
 const { now } = require('../core/clock')
 const { currentStep, spanNumber } = require('../core/current-step')
 const { identityAt, spanAt } = require('./identities')
-const { loop } = require('./loop')
+const { loop } = require('./loop-time')
 const { activeSpanContext } = require('./otel-context')
 const { Span } = require('./span')
 const { originAt } = require('./wall-clock')

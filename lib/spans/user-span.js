@@ -9,7 +9,7 @@ const { safely } = require('../core/faults')
 const { runInSpan } = require('./step-spans')
 const { messageOf } = require('../warnings')
 const { noSpan } = require('./index')
-const { loop } = require('./loop')
+const { loop } = require('./loop-time')
 const spans = require('./spans')
 const { format } = require('./traceparent')
 

@@ -5,7 +5,7 @@
 const { isDeepStrictEqual } = require('node:util')
 const test = require('ava')
 const { SpanWriting } = require('../../lib/spans/span-record')
-const { unixNano } = require('../../lib/spans/unix-nano')
+const { unixNano } = require('../../lib/spans/wall-clock')
 const { Definitions } = require('../../lib/encoding/definitions')
 const { lineOf } = require('../../lib/encoding/serialize')
 const { recordsOf } = require('../helpers/records')

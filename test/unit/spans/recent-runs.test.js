@@ -2,7 +2,7 @@
 
 const test = require('ava')
 const identities = require('../../../lib/spans/identities')
-const { RunLog, Sums } = require('../../../lib/spans/run-log')
+const { RunLog, Sums } = require('../../../lib/spans/recent-runs')
 
 const NONE = 0 // number of no span
 const SPAN = 5
