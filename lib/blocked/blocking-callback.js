@@ -3,9 +3,17 @@
 // One blocking callback, from its first sample to its report.
 
 const { Samples } = require('./samples')
+const { startQuery } = require('../core/clock')
+const { Context } = require('../core/context')
+const { kindOf } = require('../core/kinds')
+const { view } = require('../format/context-view')
+const { formatHops } = require('../format/hops')
+const { settings } = require('../settings')
+const { Stack } = require('../stacks/frames')
+const { copyHop } = require('../stacks/hop-frames')
+const { describe, hops } = require('../stacks/hops')
 
 /**
- * @typedef {import('../core/context').Context} Context
  * @typedef {import('../format/context-view').ContextView} ContextView
  * @typedef {import('../stacks/chain').Hop} Hop
  * @typedef {import('../stacks/chain').HopFrame} HopFrame
@@ -23,15 +31,9 @@ const { Samples } = require('./samples')
  * @property {ContextView | undefined} context that ran
  * @property {{ traceId: string, spanId: string, name: string }} [span] that it was part of
  * @property {number} startUnixMs
- *
- * @typedef {object} Explained
- * @property {HopFrame[]} frames
- * @property {string} stack
- * @property {Hop[]} chain
- * @property {ContextView | undefined} context
- *
- * @typedef {(context: Context | undefined, stack: string) => Explained} Explain
  */
+
+const kind = kindOf('BLOCKED', false)
 
 class BlockingCallback {
   samples = new Samples()
@@ -54,27 +56,46 @@ class BlockingCallback {
    * Makes the event that listeners get, and sets `span`.
    * @param {number} ms
    * @param {boolean} stillRunning
-   * @param {Explain} explain
    * @returns {BlockedEvent}
    */
-  createEvent (ms, stillRunning, explain) {
+  createEvent (ms, stillRunning) {
     const { count, text, context = this.context, late } = this.samples.best()
-    const { frames, stack, chain, context: view } = explain(context, text)
+    const explained = explain(context, text)
     const span = this.span = context?.spanIdentity
     return {
       ms: round(ms),
       stillRunning,
       ...(late === undefined ? {} : { sampledLate: round(late) }),
       samples: count,
-      frames,
-      stack,
-      chain,
-      context: view,
+      ...explained,
       ...(span === undefined ? {} : { span: identityOf(span) }),
       startUnixMs: this.startUnixMs
     }
   }
 }
+
+/**
+ * Explains a blocking callback: the frames sampled inside it, then the hops that led to it.
+ * @param {Context | undefined} context
+ * @param {string} text of the frames
+ */
+function explain (context, text) {
+  startQuery()
+  const stack = new Stack(text)
+  const holder = new Context(0, 0, kind, undefined, 0)
+  holder.stack = stack
+  const { frames, lines } = describe(holder)
+  const printed = hops(context, { above: stack.frames })
+  // With no frame of the program on the stack, Node's own frames are the only information.
+  const frameLines = lines.length > 0
+    ? lines
+    : stack.frames.slice(0, settings.options.frames).map((frame) => `    at ${frame.text}`)
+  const parts = [...frameLines, formatHops(printed)].filter((part) => part !== '')
+  return { frames, stack: parts.join('\n'), chain: printed.map(copyHop), context: view(context) }
+}
+
+/** Returns the innermost frame of the program in a callback. @param {BlockingCallback} callback */
+const frameIn = ({ samples }) => innermostFrame(explain(undefined, samples.best().text).stack)
 
 /** @param {{ traceId: string, spanId: string, name: string }} span */
 function identityOf ({ traceId, spanId, name }) {
@@ -91,4 +112,4 @@ function round (ms) {
   return Math.round(ms * 10) / 10
 }
 
-module.exports = { BlockingCallback, innermostFrame }
+module.exports = { BlockingCallback, frameIn, innermostFrame }

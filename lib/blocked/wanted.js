@@ -28,17 +28,17 @@ const observers = { ms: undefined, listeners: new Listeners(), apply: applyBlock
  */
 const recorder = { record: undefined }
 
-/** @type {typeof import('./blocked') | undefined} */
-let blocked
+/** @type {typeof import('./detector') | undefined} */
+let detector
 
 /** Watches for blocking callbacks where that is asked for. */
 function applyBlocked () {
   const { enabled, options } = settings
   const threshold = enabled ? options.blocked ?? observers.ms : undefined
-  if (threshold === undefined && blocked === undefined) return
+  if (threshold === undefined && detector === undefined) return
   guard.run(() => {
-    blocked ??= require('./blocked')
-    blocked.configure(threshold)
+    detector ??= require('./detector')
+    detector.configure(threshold)
   })
 }
 
@@ -47,6 +47,6 @@ function applyBlocked () {
  * @param {number} start ms of the clock
  * @param {number} end
  */
-const frameDuring = (start, end) => blocked?.frameDuring(start, end)
+const frameDuring = (start, end) => detector?.frameDuring(start, end)
 
 module.exports = { applyBlocked, frameDuring, listeners, observers, recorder }

@@ -202,7 +202,7 @@ function clearRuns () {
 
 /**
  * Writes a blocking callback as a record of its own; one that still runs at once.
- * @param {import('../blocked/detector').BlockedEvent} event
+ * @param {import('../blocked/blocking-callback').BlockedEvent} event
  * @param {import('../blocked/blocking-callback').BlockingCallback} run
  */
 function addBlocking (event, run) {
