@@ -12,14 +12,13 @@ const { settings } = require('../settings')
  * @typedef {object} Observers of longstack itself: they are called whether the option is on or not
  * @property {number | undefined} ms threshold where it is off; undefined: none
  * @property {Listeners<BlockedEvent>} listeners
- * @property {() => void} apply puts the threshold in force
  */
 
 /** of trace.on('blocked') @type {Listeners<BlockedEvent>} */
 const listeners = new Listeners()
 
 /** @type {Observers} */
-const observers = { ms: undefined, listeners: new Listeners(), apply: applyBlocked }
+const observers = { ms: undefined, listeners: new Listeners() }
 
 /**
  * Writes a blocking callback among the spans, while there are any.

@@ -3,7 +3,7 @@
 // What was served, by interval, for an hour in constant memory: intervals of a minute ago and older are
 // merged by tens, those of ten minutes ago and older by tens again, with fewer routes each.
 
-const { addPacked } = require('../buckets')
+const { addCounts, newCounts } = require('./buckets')
 
 const LENGTH = 60 // of a level, in its intervals
 const MERGED = 10 // intervals of a level that become one of the next
@@ -11,15 +11,8 @@ const MAX_ROUTES = [300, 100, 50] // of an interval, by level; the rest is added
 const OTHER = '(other)'
 
 /**
- * @typedef {object} RouteCounts
- * @property {number} count
- * @property {number} errors
- * @property {number} lost
- * @property {number} sumUs
- * @property {number} maxUs
- * @property {Map<number, number>} buckets
- *
- * @typedef {Omit<RouteCounts, 'buckets'> & { buckets: number[] | Map<number, number> }} Added
+ * @typedef {import('./buckets').RouteCounts} RouteCounts
+ * @typedef {RouteCounts | import('./buckets').PackedCounts} Added
  */
 
 class Interval {
@@ -54,21 +47,6 @@ class Interval {
     this.routes = new Map(routes.slice(0, max - 1))
     for (const [, route] of routes.slice(max - 1)) this.#addRoute(OTHER, route)
   }
-}
-
-/** @returns {RouteCounts} */
-function newCounts () {
-  return { count: 0, errors: 0, lost: 0, sumUs: 0, maxUs: 0, buckets: new Map() }
-}
-
-/** @param {RouteCounts} counts @param {Added} added */
-function addCounts (counts, { count, errors, lost, sumUs, maxUs, buckets }) {
-  counts.count += count
-  counts.errors += errors
-  counts.lost += lost
-  counts.sumUs += sumUs
-  counts.maxUs = Math.max(counts.maxUs, maxUs)
-  addPacked(counts.buckets, buckets instanceof Map ? [...buckets].flat() : buckets)
 }
 
 class History {

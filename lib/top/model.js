@@ -3,7 +3,7 @@
 // Figures of several threads and processes as those of one: counts and histograms are added, of delays the
 // worst is named. What is kept is bounded, however long it runs.
 
-const { quantiles } = require('../buckets')
+const { quantiles } = require('./buckets')
 const { History, Interval } = require('./history')
 
 const MAX_BLOCKERS = 100 // places
@@ -13,7 +13,7 @@ const STEP_MS = 1000 // between two counts that are kept
 /**
  * @typedef {import('./sampler').TopFigures} TopFigures
  * @typedef {import('./sampler').TopFacts} TopFacts
- * @typedef {import('./history').RouteCounts} RouteCounts
+ * @typedef {import('./buckets').RouteCounts} RouteCounts
  * @typedef {{ key: string, facts: TopFacts, figures: TopFigures | undefined, silentMs: number }} Answer of a
  *   thread; figures: undefined where it has not answered, silentMs: since when, 0 where it has
  *

@@ -13,7 +13,6 @@ const { servedRequests: servedInFlight } = require('../handles/requests-in-fligh
 const { failed } = require('../core/faults')
 const channels = require('../requests/channels')
 const { settings } = require('../settings')
-const { routeTextOf } = require('../requests/frameworks')
 const { ServedFigures } = require('./served')
 const { SiteFigures } = require('./sites')
 const { Blockers, ThreadFigures } = require('./thread-figures')
@@ -55,16 +54,14 @@ class Sampler {
   #isSampling = false
   isStopped = false
   #thread = new ThreadFigures()
-  #served
-  #sites
+  #served = new ServedFigures()
+  #sites = new SiteFigures()
   #blockers
 
   /** @param {TopOptions} options */
   constructor ({ intervalMs = 1000, blockedMs }) {
     this.#leaseMs = LEASE_MS + 3 * intervalMs
-    this.#served = new ServedFigures(routeTextOf)
-    this.#sites = new SiteFigures()
-    this.#blockers = new Blockers(observers, blockedMs)
+    this.#blockers = new Blockers(blockedMs)
     this.unsubscribe = channels.subscribe(this.#served.subscriptions)
     this.timer = timers.setInterval(() => guard.run(this.#tick), SAMPLE_MS).unref()
   }

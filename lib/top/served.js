@@ -5,11 +5,12 @@
 // HTTP/1 some are taken at random, each of which stands for several: what a busy server pays stays below 1 %
 // (bench/top.js). No object of the program is held.
 
-const { COUNT, bucketOf, pack } = require('../buckets')
+const { addCounts, bucketOf, newCounts, pack } = require('./buckets')
 const { now } = require('../core/clock')
 const requests = require('../core/request-names')
 const { handleOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
+const { routeTextOf } = require('../requests/frameworks')
 
 const MAX_ROUTES = 300 // in an interval; those that come after are added up under one name
 const OTHER = '(other)'
@@ -27,16 +28,8 @@ const MIN_LOST_MS = 500 // a request is looked at when it is open for as long
  * @property {WeakRef<object>} [request] of HTTP/1, as the following
  * @property {WeakRef<object>} [socket]
  *
- * @typedef {object} RouteFigures as they are read
- * @property {string} name `GET /users/:id`
- * @property {number} count of finished responses
- * @property {number} errors of them with a status of 500 and above
- * @property {number} lost requests whose connection was closed before the response was finished
- * @property {number} sumUs
- * @property {number} maxUs
- * @property {number[]} buckets of the time from request to response, see lib/buckets.js
- *
- * @typedef {Omit<RouteFigures, 'name' | 'buckets'> & { buckets: Uint32Array }} Route
+ * @typedef {import('./buckets').RouteCounts} RouteCounts
+ * @typedef {import('./buckets').PackedCounts & { name: string }} RouteFigures name: `GET /users/:id`
  */
 
 /** Which requests are taken: all, or at random one of `weight` on the average. */
@@ -76,14 +69,8 @@ class ServedFigures {
   #unseen = this.#open.values()
   #inFlight = 0
   #choice = new Choice()
-  /** @type {Map<string, Route>} */
+  /** @type {Map<string, RouteCounts>} */
   #routes = new Map()
-  #routeOf
-
-  /** @param {(request: object) => string | undefined} routeOf the route that a framework found */
-  constructor (routeOf) {
-    this.#routeOf = routeOf
-  }
 
   /** @type {Array<[string, (message: any) => void]>} */
   subscriptions = [
@@ -93,7 +80,7 @@ class ServedFigures {
     ['http.server.response.finish', ({ request, response }) => {
       const served = this.#served.get(request)
       if (served === undefined) return
-      served.route ??= this.#routeOf(request)
+      served.route ??= routeTextOf(request)
       this.#finish(served, own(response, 'statusCode'))
     }],
     ['tracing:fastify.request.handler:start', ({ request, route }) => {
@@ -163,20 +150,18 @@ class ServedFigures {
    * @param {number} weight
    */
   add (name, us, status, weight) {
-    const route = this.#routeNamed(name)
-    route.count += weight
-    route.sumUs += us * weight
-    if (us > route.maxUs) route.maxUs = us
-    if (typeof status === 'number' && status >= 500) route.errors += weight
-    route.buckets[bucketOf(us)] += weight
+    const errors = typeof status === 'number' && status >= 500 ? weight : 0
+    const buckets = [bucketOf(us), weight]
+    const counts = { count: weight, errors, lost: 0, sumUs: us * weight, maxUs: us, buckets }
+    addCounts(this.#routeNamed(name), counts)
   }
 
-  /** @param {string} name @returns {Route} */
+  /** @param {string} name @returns {RouteCounts} */
   #routeNamed (name) {
     const present = this.#routes.get(name)
     if (present !== undefined) return present
     if (this.#routes.size >= MAX_ROUTES && name !== OTHER) return this.#routeNamed(OTHER)
-    const route = { count: 0, errors: 0, lost: 0, sumUs: 0, maxUs: 0, buckets: new Uint32Array(COUNT) }
+    const route = newCounts()
     this.#routes.set(name, route)
     return route
   }

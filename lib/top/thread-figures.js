@@ -5,6 +5,7 @@
 
 const { monitorEventLoopDelay, performance } = require('node:perf_hooks')
 const { isMainThread } = require('node:worker_threads')
+const { applyBlocked, observers } = require('../blocked/wanted')
 const { changeState } = require('../listeners')
 
 const DELAY_RESOLUTION_MS = 20 // libuv's timer of Node's histogram: 50 wake-ups a second, in C++ alone
@@ -77,27 +78,25 @@ function threadCpuUsage () {
 /** from how many ms on commands ask for them: the lowest is in force @type {Set<{ ms: number }>} */
 const wishes = new Set()
 
+function applyWishes () {
+  const lowest = Math.min(Infinity, ...[...wishes].map(({ ms }) => ms))
+  const ms = lowest === Infinity ? undefined : lowest
+  if (observers.ms === ms) return
+  observers.ms = ms
+  changeState(applyBlocked)
+}
+
 class Blockers {
   /** @type {Map<string, BlockerFigures>} */
   #places = new Map()
-  #observers
   #wish
 
-  /** @param {import('../blocked/wanted').Observers} observers @param {number} [ms] from how many on */
-  constructor (observers, ms = Infinity) {
-    this.#observers = observers
+  /** @param {number} [ms] from how many on */
+  constructor (ms = Infinity) {
     this.#wish = { ms }
     wishes.add(this.#wish)
     observers.listeners.add(this.#note)
-    this.#apply()
-  }
-
-  #apply () {
-    const lowest = Math.min(Infinity, ...[...wishes].map(({ ms }) => ms))
-    const ms = lowest === Infinity ? undefined : lowest
-    if (this.#observers.ms === ms) return
-    this.#observers.ms = ms
-    changeState(this.#observers.apply)
+    applyWishes()
   }
 
   /** @param {BlockedEvent} event */
@@ -120,9 +119,9 @@ class Blockers {
   }
 
   stop () {
-    this.#observers.listeners.delete(this.#note)
+    observers.listeners.delete(this.#note)
     wishes.delete(this.#wish)
-    this.#apply()
+    applyWishes()
   }
 }
 

@@ -35,7 +35,7 @@ const PRELUDE = `
     return { start, read, stop, describe, leave: () => session.end() }
   }
   const top = asker()
-  const { startOf } = require(${JSON.stringify(path.join(root, 'lib', 'buckets'))})
+  const { startOf } = require(${JSON.stringify(path.join(root, 'lib', 'top', 'buckets'))})
   const express = require(${JSON.stringify(path.join(root, 'node_modules', 'express'))})
   const agent = new http.Agent({ keepAlive: true, maxSockets: 4 })
   const serve = async (listener) => {

@@ -8,7 +8,7 @@ const { ServedFigures } = require('../../../lib/top/served')
 const ROUTES = ['/a', '/b', '/c', '/d']
 
 function createFigures () {
-  const figures = new ServedFigures(() => undefined)
+  const figures = new ServedFigures()
   const listeners = new Map(figures.subscriptions)
   const socket = new net.Socket()
   return {

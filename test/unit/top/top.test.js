@@ -4,7 +4,7 @@
 // memory, keys and lines of the screen.
 
 const test = require('ava')
-const { COUNT, bucketOf, pack } = require('../../../lib/buckets')
+const { bucketOf } = require('../../../lib/top/buckets')
 const { History, Interval } = require('../../../lib/top/history')
 const { plainText } = require('../../../lib/top/lines')
 const { Model } = require('../../../lib/top/model')
@@ -14,11 +14,10 @@ const { clean } = require('../../../lib/text')
 
 /** @param {number[]} durations ms */
 function route (name, durations, { errors = 0, lost = 0 } = {}) {
-  const buckets = new Uint32Array(COUNT)
-  for (const ms of durations) buckets[bucketOf(ms * 1000)]++
+  const buckets = durations.flatMap((ms) => [bucketOf(ms * 1000), 1])
   const sumUs = durations.reduce((sum, ms) => sum + ms * 1000, 0)
   const maxUs = Math.max(0, ...durations) * 1000
-  return { name, count: durations.length, errors, lost, sumUs, maxUs, buckets: pack(buckets) }
+  return { name, count: durations.length, errors, lost, sumUs, maxUs, buckets }
 }
 
 /** The answer of a thread. @param {any} [parts] */

@@ -1,0 +1,89 @@
+'use strict'
+
+// Counts of requests, with a histogram of how long they took, in constant memory: buckets whose width doubles
+// with every 16 of them, from 1 µs to 71 min. A bucket is at most 1/16 as wide as its values. Histograms are
+// added bucket by bucket, so the quantiles of several threads and intervals are as exact as those of one.
+
+const BITS = 4
+const PARTS = 1 << BITS // buckets from one power of two to the next
+const MAX_US = 0xffffffff
+
+/**
+ * @typedef {object} RouteCounts
+ * @property {number} count of finished responses
+ * @property {number} errors of them with a status of 500 and above
+ * @property {number} lost requests whose connection was closed before the response was finished
+ * @property {number} sumUs
+ * @property {number} maxUs
+ * @property {Map<number, number>} buckets of the time from request to response
+ *
+ * @typedef {Omit<RouteCounts, 'buckets'> & { buckets: readonly number[] }} PackedCounts buckets: one, its
+ *   count, the next one, its count
+ */
+
+/** @returns {RouteCounts} */
+function newCounts () {
+  return { count: 0, errors: 0, lost: 0, sumUs: 0, maxUs: 0, buckets: new Map() }
+}
+
+/** @param {RouteCounts} counts @param {RouteCounts | PackedCounts} added */
+function addCounts (counts, { count, errors, lost, sumUs, maxUs, buckets }) {
+  counts.count += count
+  counts.errors += errors
+  counts.lost += lost
+  counts.sumUs += sumUs
+  counts.maxUs = Math.max(counts.maxUs, maxUs)
+  const packed = buckets instanceof Map ? [...buckets].flat() : buckets
+  for (let i = 0; i + 1 < packed.length; i += 2) {
+    counts.buckets.set(packed[i], (counts.buckets.get(packed[i]) ?? 0) + packed[i + 1])
+  }
+}
+
+/** Returns the bucket of a duration. @param {number} us */
+function bucketOf (us) {
+  const value = us < MAX_US ? us >>> 0 : MAX_US
+  if (value < PARTS) return value
+  const shift = 31 - BITS - Math.clz32(value)
+  return (shift << BITS) + (value >>> shift)
+}
+
+/** Returns the shortest duration of a bucket, in µs. @param {number} bucket */
+function startOf (bucket) {
+  if (bucket < PARTS) return bucket
+  const shift = (bucket >> BITS) - 1
+  return (bucket - (shift << BITS)) * 2 ** shift
+}
+
+/** @param {Map<number, number>} buckets @returns {Array<[bucket: number, count: number]>} ascending */
+const sorted = (buckets) => [...buckets].sort(([a], [b]) => a - b)
+
+/** @param {Map<number, number>} buckets @returns {number[]} ascending, each with its count behind it */
+const pack = (buckets) => sorted(buckets).flat()
+
+/**
+ * Returns quantiles.
+ * @param {Map<number, number>} counts by bucket
+ * @param {readonly number[]} shares from 0 to 1, ascending
+ * @returns {number[]} µs, at most half a bucket off; NaN where nothing was counted
+ */
+function quantiles (counts, shares) {
+  const buckets = sorted(counts)
+  const total = buckets.reduce((sum, [, count]) => sum + count, 0)
+  let index = -1
+  let before = 0
+  let until = 0
+  return shares.map((share) => {
+    if (total === 0) return NaN
+    const rank = Math.max(1, Math.ceil(share * total))
+    while (until < rank) {
+      index++
+      before = until
+      until += buckets[index][1]
+    }
+    const [bucket, count] = buckets[index]
+    const start = startOf(bucket)
+    return start + (startOf(bucket + 1) - start) * (rank - before - 0.5) / count
+  })
+}
+
+module.exports = { addCounts, bucketOf, newCounts, pack, quantiles, startOf }
