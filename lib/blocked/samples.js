@@ -3,6 +3,7 @@
 // What the samples of one blocking callback have in common: the path of calls, from the event loop inwards,
 // that at least half of its time took. A single sample is reported as it is.
 
+const { groupBy } = require('../group-by')
 const { Stack } = require('../stacks/frames')
 const { frameLines, joinFrames } = require('../stacks/text-scan')
 
@@ -85,14 +86,7 @@ function commonPath (samples) {
  * @returns {ParsedSample[]}
  */
 function largestGroup (samples, key) {
-  /** @type {Map<string, ParsedSample[]>} */
-  const groups = new Map()
-  for (const sample of samples) {
-    const group = groups.get(key(sample))
-    if (group === undefined) groups.set(key(sample), [sample])
-    else group.push(sample)
-  }
-  return [...groups.values()].reduce((best, group) => weigh(group) > weigh(best) ? group : best, [])
+  return groupBy(samples, key).reduce((best, group) => weigh(group) > weigh(best) ? group : best, [])
 }
 
 /**

@@ -2,10 +2,12 @@
 
 // Answers of running processes as text and as JSON: all processes and threads as one.
 
+const { nameOfThread } = require('../ask/thread')
 const { groupsOf } = require('../format/handles')
 const { formatHops } = require('../format/hops')
-const { formatPending, sentences } = require('../format/pending')
-const { clean, formatDuration, shortFrame } = require('../text')
+const { formatPending, placeOf, sentences } = require('../format/pending')
+const { groupBy } = require('../group-by')
+const { clean, formatDuration } = require('../text')
 
 const MAX_REQUESTS = 20 // groups of requests that are printed
 
@@ -88,22 +90,9 @@ function openIn ({ processes }) {
   const threads = processes.flatMap(({ pid, threads }) => threads.map((thread) => ({ ...thread, pid })))
   if (threads.length === 1) return threads[0].open
   return threads.flatMap(({ pid, facts: { threadId }, open }) => {
-    const where = threadId === 0 ? `process ${pid}` : `thread ${threadId} of process ${pid}`
+    const where = nameOfThread(pid, threadId).toLowerCase()
     return open.map((handle) => ({ ...handle, where }))
   })
-}
-
-/** @template T @param {T[]} list @param {(element: T) => string} keyOf @returns {T[][]} */
-function groupBy (list, keyOf) {
-  /** @type {Map<string, T[]>} */
-  const groups = new Map()
-  for (const element of list) {
-    const key = keyOf(element)
-    const group = groups.get(key)
-    if (group === undefined) groups.set(key, [element])
-    else group.push(element)
-  }
-  return [...groups.values()]
 }
 
 /** @param {Array<{ count: number }>} list */
@@ -141,11 +130,6 @@ function formatRequests (group) {
   }
   if (first.waits.length === 0 && first.uses.length === 0) lines.push('  what it waits for is not known')
   return first.hops.length === 0 ? lines.join('\n') : `${lines.join('\n')}\n${formatHops(first.hops)}`
-}
-
-/** @param {{ at: string | undefined, label: string }} wait */
-function placeOf ({ at: place, label }) {
-  return place === undefined ? clean(label) : `${clean(label)} at ${clean(shortFrame(place))}`
 }
 
 /** @param {RequestInFlight} request */

@@ -5,7 +5,7 @@
 
 const { createTag } = require('../core/tag')
 const { formatHops } = require('./hops')
-const { createInspectable, inspectPrinted } = require('./inspect')
+const { createInspectable, inspectPrinted, printedOf } = require('./inspect')
 
 /**
  * @typedef {import('../stacks/chain').Hop} Hop
@@ -16,9 +16,8 @@ const { createInspectable, inspectPrinted } = require('./inspect')
 const printedHop = createTag()
 
 const inspectableChain = createInspectable((/** @type {Hop[]} */ chain) => {
-  const hops = chain.map((hop) => printedHop.read(hop))
-  if (hops.length === 0 || hops.includes(undefined)) return undefined // the program has put in others
-  return { text: formatHops(/** @type {PrintedHop[]} */ (hops)), title: `${hops.length} hops` }
+  const hops = printedOf(chain, printedHop) ?? []
+  return hops.length === 0 ? undefined : { text: formatHops(hops), title: `${hops.length} hops` }
 })
 
 /**

@@ -2,10 +2,11 @@
 
 // Reports of handles as text, one or many, equal ones grouped. Data in, string out.
 
+const { groupBy } = require('../group-by')
 const { formatDuration, clean } = require('../text')
 const { createTag } = require('../core/tag')
 const { formatHops, placeOf } = require('./hops')
-const { createInspectable } = require('./inspect')
+const { createInspectable, printedOf } = require('./inspect')
 
 /**
  * @typedef {import('../handles/why').Why} Why
@@ -48,9 +49,9 @@ const inspectableReport = createInspectable((/** @type {Why} */ why) => {
 })
 
 const inspectableReports = createInspectable((/** @type {Why[]} */ reports) => {
-  const facts = reports.map((why) => printed.read(why))
-  if (facts.length === 0 || facts.includes(undefined)) return undefined // the program has put in others
-  return { text: groupsOf(/** @type {Printed[]} */ (facts)).join('\n\n'), title: `${facts.length} handles` }
+  const facts = printedOf(reports, printed) ?? []
+  if (facts.length === 0) return undefined
+  return { text: groupsOf(facts).join('\n\n'), title: `${facts.length} handles` }
 })
 
 const MAX_NAMED = 5 // of a group
@@ -68,15 +69,7 @@ function summary (list) {
  *   growing first, and below these, a line each, those of which as many were closed
  */
 function groupsOf (list) {
-  /** @type {Map<string, Printed[]>} */
-  const groups = new Map()
-  for (const facts of list) {
-    const key = groupKey(facts)
-    const group = groups.get(key)
-    if (group === undefined) groups.set(key, [facts])
-    else group.push(facts)
-  }
-  const sorted = [...groups.values()].sort((a, b) => growthOf(b) - growthOf(a) || b.length - a.length)
+  const sorted = groupBy(list, groupKey).sort((a, b) => growthOf(b) - growthOf(a) || b.length - a.length)
   const steady = sorted.filter(([{ growth }]) => growth !== undefined && growth.more <= 0)
   const texts = sorted.filter((group) => !steady.includes(group)).map(formatGroup)
   return steady.length === 0 ? texts : [...texts, steadyText(steady)]

@@ -41,6 +41,19 @@ function createInspectable (print) {
 }
 
 /**
+ * Reads what the elements of a list print.
+ * @template {object} T
+ * @template P
+ * @param {T[]} list
+ * @param {{ read: (element: T) => P | undefined }} tag that holds it
+ * @returns {P[] | undefined} undefined: of some it is not known, the program has put in others
+ */
+function printedOf (list, tag) {
+  const printed = list.map((element) => tag.read(element))
+  return printed.includes(undefined) ? undefined : /** @type {P[]} */ (printed)
+}
+
+/**
  * Returns what an inspect.custom method has to return for a report.
  * @param {Printed} printed
  * @param {number | null} depth
@@ -61,4 +74,4 @@ function paintInspected (text) {
   })
 }
 
-module.exports = { createInspectable, inspectPrinted }
+module.exports = { createInspectable, inspectPrinted, printedOf }

@@ -5,7 +5,7 @@
 const { createTag } = require('../core/tag')
 const { clean, formatDuration, shortFrame } = require('../text')
 const { formatHops } = require('./hops')
-const { createInspectable } = require('./inspect')
+const { createInspectable, printedOf } = require('./inspect')
 
 const MAX_REQUESTS = 5 // named, of a place
 
@@ -31,12 +31,10 @@ const inspectableWaits = createInspectable((/** @type {PendingWaits} */ waits) =
 })
 
 const inspectableList = createInspectable((/** @type {Pending} */ list) => {
-  const printed = list.map((waits) => printedWaits.read(waits))
-  if (printed.includes(undefined)) return undefined // the program has put in others
   const { note } = list
-  if (printed.length === 0) return note === undefined ? undefined : { text: note, title: '0 places' }
-  const text = formatPending(/** @type {PendingData[]} */ (printed))
-  return { text, title: `${printed.length} places` }
+  const printed = printedOf(list, printedWaits)
+  const text = printed?.length === 0 ? note : printed && formatPending(printed)
+  return text === undefined ? undefined : { text, title: `${list.length} places` }
 })
 
 /**
@@ -66,9 +64,11 @@ function formatWaits (data) {
 }
 
 /** @param {PendingData} data */
-function titleOf ({ count, label, at: place }) {
-  const text = place === undefined ? clean(label) : `${clean(label)} at ${clean(shortFrame(place))}`
-  return `${count} \u00d7 ${text}`
+const titleOf = (data) => `${data.count} \u00d7 ${placeOf(data)}`
+
+/** @param {{ at: string | undefined, label: string }} wait @returns {string} what is waited for, and where */
+function placeOf ({ at: place, label }) {
+  return place === undefined ? clean(label) : `${clean(label)} at ${clean(shortFrame(place))}`
 }
 
 /** @param {PendingData} data */
@@ -79,4 +79,4 @@ function requestsOf ({ requests }) {
   return more > 0 ? [...names, `${more} more requests`] : names
 }
 
-module.exports = { formatPending, inspectablePending, printedWaits, sentences }
+module.exports = { formatPending, inspectablePending, placeOf, printedWaits, sentences }

@@ -2,6 +2,7 @@
 
 // What a gate says: "test 'saves' left 1 TCP connection, opened at connect (db.js:3)", and what opened it.
 
+const { groupBy } = require('../group-by')
 const { listText, madeNotOpened, printed } = require('../format/handles')
 const { baseName } = require('../stacks/text-scan')
 const { clean } = require('../text')
@@ -15,25 +16,17 @@ const MAX_KINDS = 5 // named of an owner
 
 /** @param {Leak[]} leaks @returns {string} */
 function leaksText (leaks) {
-  const owners = [...new Set(leaks.map(({ owner }) => owner))]
-  return owners.map((owner) => {
-    const reports = leaks.filter((leak) => leak.owner === owner).map(({ why }) => why)
-    return `${owner} left ${kindsOf(reports)}\n\n${listText(reports)}`
+  return groupBy(leaks, ({ owner }) => owner).map((group) => {
+    const reports = group.map(({ why }) => why)
+    return `${group[0].owner} left ${kindsOf(reports)}\n\n${listText(reports)}`
   }).join('\n\n')
 }
 
 /** @param {Why[]} reports @returns {string} how many of which kind were opened where */
 function kindsOf (reports) {
-  /** @type {Map<string, { noun: string, place: string, count: number }>} */
-  const kinds = new Map()
-  for (const why of reports) {
-    const { noun = why.what } = printed.read(why) ?? {}
-    const place = placeOf(why)
-    const kind = kinds.get(`${noun} ${place}`)
-    if (kind === undefined) kinds.set(`${noun} ${place}`, { noun, place, count: 1 })
-    else kind.count++
-  }
-  const texts = [...kinds.values()].map(({ noun, place, count }) => `${count} ${plural(noun, count)}${place}`)
+  const opened = reports.map((why) => ({ noun: printed.read(why)?.noun ?? why.what, place: placeOf(why) }))
+  const kinds = groupBy(opened, ({ noun, place }) => `${noun} ${place}`)
+  const texts = kinds.map((kind) => `${kind.length} ${plural(kind[0].noun, kind.length)}${kind[0].place}`)
   const more = texts.length - MAX_KINDS
   return texts.slice(0, MAX_KINDS).join(' and ') + (more > 0 ? ` and ${more} more kinds` : '')
 }
