@@ -226,7 +226,7 @@ async function ask ({ pids, socket }, options) {
 /**
  * Asks what the user has named, where all of it can answer.
  * @param {Pick<import('./target').Target, 'pids' | 'socket'>} target
- * @param {AskOptions} options
+ * @param {AskOptions} [options]
  * @returns {Promise<Asked>}
  * @throws {RefusedError} also where an event loop is blocked
  */

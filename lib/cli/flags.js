@@ -92,6 +92,15 @@ function quote (word) {
 }
 
 /**
+ * @param {string} name of the flag
+ * @param {string} expected
+ * @param {string} text that was received
+ */
+function wrongValue (name, expected, text) {
+  return new UsageError(`--${name} must be ${expected}. Received ${quote(text)}.`)
+}
+
+/**
  * Parses an integer.
  * @param {string} name of the flag
  * @param {string} text
@@ -99,7 +108,7 @@ function quote (word) {
  */
 function integer (name, text, min) {
   if (!/^\d{1,9}$/.test(text) || Number(text) < min) {
-    throw new UsageError(`--${name} must be an integer of at least ${min}. Received ${quote(text)}.`)
+    throw wrongValue(name, `an integer of at least ${min}`, text)
   }
   return Number(text)
 }
@@ -110,11 +119,12 @@ function integer (name, text, min) {
  * @param {string} text
  * @param {number} min
  * @param {number} max
+ * @param {string} [expected]
  * @throws {UsageError}
  */
-function number (name, text, min, max) {
+function number (name, text, min, max, expected = `a number from ${min} to ${max}`) {
   if (/^\d*\.?\d+$/.test(text) && Number(text) >= min && Number(text) <= max) return Number(text)
-  throw new UsageError(`--${name} must be a number from ${min} to ${max}. Received ${quote(text)}.`)
+  throw wrongValue(name, expected, text)
 }
 
-module.exports = { UsageError, helpFlag, integer, number, parse, quote, suggestion }
+module.exports = { UsageError, helpFlag, integer, number, parse, quote, suggestion, wrongValue }

@@ -7,7 +7,7 @@
 const path = require('node:path')
 const { setTimeout: sleep } = require('node:timers/promises')
 const { DEFAULTS } = require('./commands')
-const { UsageError, integer, quote } = require('./flags')
+const { UsageError, integer, number } = require('./flags')
 const { asJson, colours, print, printError } = require('./terminal')
 
 /**
@@ -37,20 +37,12 @@ async function why (values, [word]) {
     json
   }
   const { ask } = require('../ask/processes')
-  const target = require('../ask/target').findTarget(word)
-  const asked = await ask(target, { children: !values['no-children'] })
-  try {
-    return await printAnswers(asked, target, wish)
-  } finally {
-    asked.close()
-  }
+  return await whileAsking(ask, word, values, (asked, threads, target) => printAnswers(asked, target, wish))
 }
 
 /** @param {string} name @param {string} text @param {number} min @throws {UsageError} */
 function seconds (name, text, min) {
-  if (/^\d*\.?\d+$/.test(text) && Number(text) >= min) return Number(text)
-  throw new UsageError(`--${name} must be a number of seconds${min > 0 ? `, at least ${min}` : ''}. ` +
-    `Received ${quote(text)}.`)
+  return number(name, text, min, Infinity, `a number of seconds${min > 0 ? `, at least ${min}` : ''}`)
 }
 
 /** @param {string} text names with commas between them @returns {string[]} @throws {UsageError} */
@@ -135,7 +127,8 @@ async function threadAnswer (thread, { end }, { filter, olderThanMs }) {
 /** @type {import('./commands').Main} */
 async function diff (values, [word]) {
   const seconds = integer('seconds', values.seconds ?? String(DEFAULTS.diffSeconds), 1)
-  await whileAsking(word, values, async (asked, threads) => {
+  const { askUnblocked } = require('../ask/processes')
+  await whileAsking(askUnblocked, word, values, async (asked, threads) => {
     const untraced = threads.filter(({ facts }) => facts.tracing === 'off')
     await Promise.all(untraced.map((thread) => thread.call('attach', {})))
     await Promise.all(threads.map((thread) => thread.call('snapshot')))
@@ -152,7 +145,8 @@ async function attach (values, [word]) {
   const options = optionsOf(values)
   if (light) printError(`longstack: --light: ${require('../options').NO_LIGHT_MODE}`)
   const duration = seconds === undefined ? undefined : integer('seconds', seconds, 1)
-  await whileAsking(word, values, async (asked, threads) => {
+  const { askUnblocked } = require('../ask/processes')
+  await whileAsking(askUnblocked, word, values, async (asked, threads) => {
     for (const thread of threads) {
       const { pid, facts: { threadId } } = thread
       thread.onEvent = (event, value) => {
@@ -187,16 +181,17 @@ function optionsOf ({ spans, blocked, only }) {
 }
 
 /**
+ * @template T
+ * @param {typeof import('../ask/processes').ask} ask
  * @param {string} word of the command line
  * @param {Record<string, any>} values
- * @param {(asked: Asked, threads: AskedThread[]) => Promise<void>} work
+ * @param {(asked: Asked, threads: AskedThread[], target: Target) => Promise<T>} work
  */
-async function whileAsking (word, values, work) {
-  const { askUnblocked } = require('../ask/processes')
+async function whileAsking (ask, word, values, work) {
   const target = require('../ask/target').findTarget(word)
-  const asked = await askUnblocked(target, { children: !values['no-children'] })
+  const asked = await ask(target, { children: !values['no-children'] })
   try {
-    await work(asked, asked.processes.flatMap(({ threads }) => threads))
+    return await work(asked, asked.processes.flatMap(({ threads }) => threads), target)
   } finally {
     asked.close()
   }

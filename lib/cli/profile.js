@@ -7,7 +7,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { DEFAULTS } = require('./commands')
-const { quote, UsageError } = require('./flags')
+const { number, UsageError, wrongValue } = require('./flags')
 const { asJson, colours, print, printError, width, write } = require('./terminal')
 
 /** @typedef {import('../profile/profile').Profile} Profile */
@@ -30,13 +30,10 @@ async function main (values, operands) {
 
 /** @param {Record<string, any>} values @throws {UsageError} */
 function check ({ seconds, value, collapsed, html, pprof }) {
-  if (seconds !== undefined && !(/^\d*\.?\d+$/.test(seconds) && seconds > 0 && seconds <= MAX_SECONDS)) {
-    const range = `a number above 0, at most ${MAX_SECONDS}`
-    throw new UsageError(`--seconds must be ${range}. Received ${quote(seconds)}.`)
+  if (seconds !== undefined) {
+    number('seconds', seconds, Number.MIN_VALUE, MAX_SECONDS, `a number above 0, at most ${MAX_SECONDS}`)
   }
-  if (value !== undefined && !VALUES.includes(value)) {
-    throw new UsageError(`--value must be ran, waited or cpu. Received ${quote(value)}.`)
-  }
+  if (value !== undefined && !VALUES.includes(value)) throw wrongValue('value', 'ran, waited or cpu', value)
   if (value !== undefined && collapsed === undefined) throw new UsageError('--value needs --collapsed.')
   const files = [html, pprof, collapsed].flatMap((file) => file === undefined ? [] : path.resolve(file))
   if (new Set(files).size < files.length) throw new UsageError('Two outputs name the same file.')

@@ -4,7 +4,7 @@
 
 const { setTimeout: sleep } = require('node:timers/promises')
 const { DEFAULTS, ROUTE_COLUMNS } = require('../cli/commands')
-const { integer, number, quote, UsageError } = require('../cli/flags')
+const { integer, number, wrongValue } = require('../cli/flags')
 const { asJson, colours, print, printError, width } = require('../cli/terminal')
 
 /**
@@ -43,10 +43,14 @@ async function main (values, [name]) {
   }
 }
 
-/** @param {Record<string, any>} values @returns {Omit<Settings, 'name'>} @throws {UsageError} */
+/**
+ * @param {Record<string, any>} values
+ * @returns {Omit<Settings, 'name'>}
+ * @throws {import('../cli/flags').UsageError}
+ */
 function check ({ interval = `${DEFAULTS.topSeconds}`, sort, only = '', blocked, ...values }) {
   if (sort !== undefined && !ROUTE_COLUMNS.includes(sort)) {
-    throw new UsageError(`--sort must be one of ${ROUTE_COLUMNS.join(', ')}. Received ${quote(sort)}.`)
+    throw wrongValue('sort', `one of ${ROUTE_COLUMNS.join(', ')}`, sort)
   }
   return {
     intervalMs: number('interval', interval, 0.1, 3600) * 1000,

@@ -3,9 +3,11 @@
 // Lines of longstack top: tables that fit a width, curves, the head. Data in, lines out; nothing foreign
 // reaches a terminal that could command it.
 
-const { blockLine, digits, grouped, noColours, time, word } = require('../../report/render/text-parts')
+const {
+  blockLine, columns, digits, grouped, noColours, time, word
+} = require('../../report/render/text-parts')
 const { columnsOf } = require('../../report/render/wrap')
-const { quantiles } = require('../buckets')
+const { quantiles } = require('./buckets')
 const { cpuShare, duration, megabytes, panes, rowsOf, share, threadName } = require('./panes')
 
 /**
@@ -39,22 +41,19 @@ function cut (text, max) {
  * @returns {string[]}
  */
 function tableLines (pane, rows, { width, sort, marked, colours = noColours }) {
-  const cells = rows.map((row) => pane.columns.map(({ text }) => text(row)))
   const titles = pane.columns.map(({ title }, i) => i === sort ? `${title}▾` : title)
-  const widths = titles.map((title, i) => Math.max(...[title, ...cells.map((row) => row[i])].map(columnsOf)))
+  const cells = [titles, ...rows.map((row) => pane.columns.map(({ text }) => text(row)))]
+  const widths = titles.map((_, i) => Math.max(...cells.map((row) => columnsOf(row[i]))))
   let columnCount = widths.length
   const restOf = (/** @type {number} */ count) =>
     widths.slice(1, count).reduce((sum, size) => sum + size + GAP, 0)
   while (columnCount > 2 && width - restOf(columnCount) < MIN_FIRST) columnCount--
-  widths[0] = Math.max(1, width - restOf(columnCount))
-  const line = (/** @type {string[]} */ texts) => texts.slice(0, columnCount).map((text, i) => {
-    const kept = cut(text, widths[i])
-    const padding = ' '.repeat(widths[i] - columnsOf(kept))
-    return i === 0 ? kept + padding : padding + kept
-  }).join(' '.repeat(GAP))
-  const body = cells.map((row, i) =>
-    rows[i] === marked ? colours.bold(colours.cyan(line(row))) : line(row).trimEnd())
-  return [colours.dim(line(titles).trimEnd()), ...body]
+  const first = Math.max(1, width - restOf(columnCount))
+  const shown = cells.map(([text, ...others]) => [cut(text, first), ...others.slice(0, columnCount - 1)])
+  shown[0][0] = shown[0][0].padEnd(first)
+  const [head, ...body] = columns(shown)
+  const lines = body.map((line, i) => rows[i] === marked ? colours.bold(colours.cyan(line)) : line)
+  return [colours.dim(head), ...lines]
 }
 
 /**
