@@ -44,7 +44,6 @@ const CHUNK = 1024 // waits that are grouped at once
  *
  * @typedef {object} SampledWaits the innermost waits of one chain
  * @property {number} chain its number
- * @property {number} oldestMs
  * @property {number[]} requests reference of the request of each, 0: none is known
  *
  * @typedef {{ at: string | undefined, label: string | undefined }} Site
@@ -59,30 +58,31 @@ function * slices ({ olderThanMs = 0 } = {}) {
   const code = pendingNote()
   if (code !== undefined) return { groups: [], noteCode: code }
   const time = now()
-  const waits = new Waits()
-  yield
-  yield * waits.judge()
   const groups = new Groups()
-  const { waiting } = waits
-  for (let i = 0; i < waiting.length; i++) {
-    if (i % CHUNK === CHUNK - 1) yield
-    const ageMs = ageOf(waits, i, time)
-    if (ageMs >= olderThanMs) groups.add(waiting.chains[i], waiting.refs[i], ageMs)
-  }
+  yield * visitInnermost(time, (chain, ref, ageMs) => {
+    if (ageMs >= olderThanMs) groups.add(chain, ref, ageMs)
+  })
   return { groups: yield * groups.list(time), noteCode: undefined }
 }
 
 /**
- * Returns since when a wait hangs.
- * @param {Waits} waits that were judged
- * @param {number} i
+ * Visits the innermost waits, of which it is known since when they hang. Yields between pieces of work.
  * @param {number} time ms of the clock
- * @returns {number} ms; -1: it does not hang, or it is not known
+ * @param {(chain: number, ref: number, ageMs: number) => void} visit
+ * @returns {Generator<void, void, void>}
  */
-function ageOf ({ waiting, states }, i, time) {
-  if (states[i] !== INNERMOST || (readWord(waiting.refs[i], FLAGS) & LIVE) === 0) return -1
-  const madeAt = timeOf(waiting.times[i], waiting.flags[i] >>> ERA)
-  return wasWatchingSince(madeAt) ? Math.max(0, time - madeAt) : -1
+function * visitInnermost (time, visit) {
+  const waits = new Waits()
+  yield
+  yield * waits.judge()
+  const { waiting, states } = waits
+  for (let i = 0; i < waiting.length; i++) {
+    if (i % CHUNK === CHUNK - 1) yield
+    const ref = waiting.refs[i]
+    if (states[i] !== INNERMOST || (readWord(ref, FLAGS) & LIVE) === 0) continue
+    const madeAt = timeOf(waiting.times[i], waiting.flags[i] >>> ERA)
+    if (wasWatchingSince(madeAt)) visit(waiting.chains[i], ref, Math.max(0, time - madeAt))
+  }
 }
 
 /**
@@ -92,23 +92,14 @@ function ageOf ({ waiting, states }, i, time) {
  */
 function * sample () {
   if (pendingNote() !== undefined) return []
-  const time = now()
-  const waits = new Waits()
-  yield
-  yield * waits.judge()
   const lookup = new Map()
   /** @type {Map<number, SampledWaits>} */
   const samples = new Map()
-  for (let i = 0; i < waits.waiting.length; i++) {
-    if (i % CHUNK === CHUNK - 1) yield
-    const ageMs = ageOf(waits, i, time)
-    if (ageMs < 0) continue
-    const chain = waits.waiting.chains[i]
+  yield * visitInnermost(now(), (chain, ref) => {
     let sampled = samples.get(chain)
-    if (sampled === undefined) samples.set(chain, sampled = { chain, oldestMs: 0, requests: [] })
-    sampled.oldestMs = Math.max(sampled.oldestMs, ageMs)
-    sampled.requests.push(requestOf(waits.waiting.refs[i], lookup))
-  }
+    if (sampled === undefined) samples.set(chain, sampled = { chain, requests: [] })
+    sampled.requests.push(requestOf(ref, lookup))
+  })
   return [...samples.values()]
 }
 
@@ -122,24 +113,18 @@ function * byRequest (lookup, time) {
   const byRef = new Map()
   const code = pendingNote()
   if (code !== undefined) return { waits: byRef, noteCode: code }
-  const waits = new Waits()
-  yield
-  yield * waits.judge()
   const places = new Groups()
-  const { waiting } = waits
-  for (let i = 0; i < waiting.length; i++) {
-    if (i % CHUNK === CHUNK - 1) yield
-    const ageMs = ageOf(waits, i, time)
-    const request = ageMs < 0 ? 0 : requestOf(waiting.refs[i], lookup)
-    const place = request === 0 ? undefined : places.of(waiting.chains[i])
-    if (place === undefined) continue
+  yield * visitInnermost(time, (chain, ref, ageMs) => {
+    const request = requestOf(ref, lookup)
+    const place = request === 0 ? undefined : places.of(chain)
+    if (place === undefined) return
     let list = byRef.get(request)
     if (list === undefined) byRef.set(request, list = [])
     let wait = list.find((other) => other.at === place.at && other.label === place.label)
     if (wait === undefined) list.push(wait = { at: place.at, label: place.label, count: 0, oldestMs: 0 })
     wait.count++
     wait.oldestMs = Math.max(wait.oldestMs, ageMs)
-  }
+  })
   return { waits: byRef, noteCode: undefined }
 }
 
