@@ -12,7 +12,7 @@
 //
 // - Files of spans, which the user names (sinks/open-file.js): created with mode 0600, appended to, never
 //   removed.
-// - LONGSTACK_SOCKET (ask/socket-files.js, ask/server.js): NAME.longstack/ of mode 0700, in it a socket
+// - LONGSTACK_SOCKET (ask/server.js): NAME.longstack/ of mode 0700, in it a socket
 //   PID.THREAD for each thread, and a note PID.THREAD.busy. A process that ends removes its sockets, and one
 //   that starts those on which nobody listens; with each goes its note, and the directory once it is empty.
 //   NAME is a link to one of the sockets: removed by its process, replaced where nobody listens.

@@ -3,16 +3,21 @@
 // What commands ask a process: each question is a function of its argument and the session of the command.
 // Answers are plain data. Those that look at many things are generators: see session.js.
 
-const { compile } = require('../subsystems')
+const { listeners: blockedListeners } = require('../blocked/wanted')
+const { BlockingTexts } = require('../format/blocking')
 const { groupKey, printed } = require('../format/handles')
 const { providers } = require('../node-objects')
+const { environmentOptions, parseOptions } = require('../options')
 const { settings } = require('../settings')
-const { attach } = require('./attach')
+const { compile } = require('../subsystems')
+const { messageOf } = require('../warnings')
 
 /**
  * @typedef {import('./session').Session} Session
  * @typedef {import('../handles/why').Why} Why
  * @typedef {import('../format/handles').Printed} Printed
+ * @typedef {import('../options').Options} Options
+ * @typedef {{ spans?: string, blocked?: number, filter?: string[] }} Wishes
  *
  * What is open, as it is sent: of handles with equal chains the first has the hops.
  * @typedef {Omit<Printed, 'opened' | 'usedBy' | 'writtenBy'> & { group: number, opened?: Printed['opened'],
@@ -107,6 +112,76 @@ function profile (options, session) {
   let isOver = false
   session.onEnd(() => { if (!isOver) finishProfile() })
   return recordProfile(options).finally(() => { isOver = true })
+}
+
+// longstack attach: while commands are attached, tracing is on with what they ask for; when the last one
+// goes, the options are those from before, or tracing is off again.
+
+/** of the commands that are attached, oldest first @type {Set<Wishes>} */
+const attached = new Set()
+/** what was in force before the first @type {{ options: Options, enabled: boolean, hasRecorded: boolean }} */
+let before
+/** what was put in force for them last @type {Options | undefined} */
+let applied
+
+/** Puts in force what commands ask for. @throws {LongstackError} for a wrong option */
+function applyWishes () {
+  const wishes = /** @type {any} */ (Object.assign({}, ...attached))
+  const parsed = /** @type {any} */ (parseOptions(wishes, environmentOptions()))
+  applied = { ...before.enabled ? before.options : parseOptions({}, environmentOptions()) }
+  for (const name of Object.keys(wishes)) Object.assign(applied, { [name]: parsed[name] })
+  require('../tracer').apply(applied)
+}
+
+/** A command goes. @param {Wishes} wishes */
+function detach (wishes) {
+  if (!attached.delete(wishes)) return
+  // Otherwise the program has enabled or disabled tracing itself since then
+  if (!settings.enabled || settings.options !== applied) return
+  if (attached.size > 0) return applyWishes()
+  const tracer = require('../tracer')
+  if (before.enabled) return tracer.apply(before.options)
+  tracer.disable()
+  settings.options = before.options
+  if (!before.hasRecorded) tracer.forget()
+}
+
+/**
+ * Has tracing on until the command goes, and tells it of callbacks that block.
+ * @param {Wishes} wishes
+ * @param {Session} session
+ * @returns {{ wasEnabled: boolean, blocked: boolean }} blocked: they are told to this command
+ */
+function attach (wishes, session) {
+  const { enabled, options } = settings
+  if (attached.size === 0) before = { options, enabled, hasRecorded: require('../tracer').hasRecorded() }
+  attached.add(wishes)
+  try {
+    applyWishes()
+  } catch (error) {
+    attached.delete(wishes)
+    throw error
+  }
+  session.onEnd(() => detach(wishes))
+  const blocked = wishes.blocked !== undefined && !(enabled && options.blocked !== undefined)
+  if (blocked) tellBlocked(session)
+  return { wasEnabled: enabled, blocked }
+}
+
+/** Tells a command of each callback that blocks. @param {Session} session */
+function tellBlocked (session) {
+  const texts = new BlockingTexts()
+  const textOf = (/** @type {any} */ event) => {
+    try {
+      return texts.format(event, event.span)
+    } catch (error) {
+      return messageOf(error)
+    }
+  }
+  const send = (/** @type {any} */ event) =>
+    session.send({ event: 'blocked', value: { text: textOf(event) } })
+  blockedListeners.add(send)
+  session.onEnd(() => { blockedListeners.delete(send) })
 }
 
 const top = () => require('../top/sampler')

@@ -1,50 +1,65 @@
 'use strict'
 
-// LONGSTACK_SOCKET: a Unix socket of mode 0600 on which commands ask. Each thread has one, see
-// socket-files.js; the first process that is alive has the name that was given. What a blocked event loop
-// runs is noted in a file beside the socket of its thread, where nobody answers then: inside of what blocks,
-// once the option `blocked` reports it, until that has ended.
+// LONGSTACK_SOCKET: a Unix socket of mode 0600 on which commands ask. Each thread has one, named as
+// protocol.js says, in a directory that only this user may enter; the first process that is alive has the
+// name that was given, and a command that connects by it finds the others beside it. The table in files.js
+// says who removes what. What a blocked event loop runs is noted in a file beside the socket of its thread,
+// where nobody answers then: inside of what blocks, once the option `blocked` reports it, until that has
+// ended.
 
 const fs = require('node:fs')
 const net = require('node:net')
+const path = require('node:path')
 const { isMainThread, threadId } = require('node:worker_threads')
 const { observers } = require('../blocked/wanted')
 const guard = require('../core/guard')
+const { inside, insidePrivate, stateOfName } = require('../files')
 const { closeUnopened } = require('../standard-error')
 const { messageOf, warn } = require('../warnings')
+const { directoryOf, nameOf, noteOf, parseName } = require('./protocol')
 const { markOwn, serve } = require('./session')
-const { SocketFiles } = require('./socket-files')
 
 // Programs replace them
 const { stringify } = JSON
 const { now } = Date
+const MAX_TRIES = 3 // a process that ends may remove the directory that was just found
+const HOST_NAMESPACE = 0xeffffffc // PROC_PID_INIT_INO in include/linux/proc_ns.h
+
+/** @typedef {NodeJS.ErrnoException} SystemError */
 
 class LiveServer {
-  #files
+  #name
+  #directory
+  /** the target of the link that leads here */
+  #target
+  #namespace = namespace()
+  #own = nameOf({ pid: process.pid, threadId, namespace: this.#namespace })
   /** @type {Set<net.Socket>} */
   #sockets = new Set()
   #server = net.createServer((socket) => guard.run(() => this.#receive(socket)))
   #isNoted = false
 
-  /** @param {string} path */
-  constructor (path) {
-    this.path = path
-    this.#files = new SocketFiles(path)
+  /** @param {string} name */
+  constructor (name) {
+    this.path = name
+    this.#name = path.resolve(name)
+    this.#directory = directoryOf(this.#name)
+    this.#target = `${path.basename(this.#directory)}/${this.#own}`
     observers.listeners.add(this.#note)
     guard.run(() => this.#listen())
   }
 
   #listen () {
     try {
-      this.#files.open((file) => {
+      this.#open((file) => {
         this.#server.on('error', (error) => guard.run(() => this.#failed(messageOf(error))))
         this.#server.listen({ path: file, exclusive: true }) // opens it at once; in a cluster, here
         markOwn(this.#server.unref())
       })
       process.on('exit', this.#remove)
       if (!isMainThread) return
-      this.#files.link((sentence) => this.#failed(sentence))
-      this.#files.sweep()
+      this.#link()
+      this.#sweep()
     } catch (error) {
       this.#failed(messageOf(error))
     }
@@ -68,7 +83,9 @@ class LiveServer {
     if (!stillRunning && !this.#isNoted) return
     const text = stringify({ pid: process.pid, threadId, since: now() - ms, stack })
     try {
-      this.#files.withNote((file) => {
+      // Asks for the state of no file: what blocks may be reading the answer to such a question of its own
+      inside(this.#directory, (directory) => {
+        const file = noteOf(`${directory}/${this.#own}`)
         if (this.#isNoted) fs.unlinkSync(file)
         this.#isNoted = false
         if (!stillRunning) return
@@ -78,9 +95,86 @@ class LiveServer {
     } catch {} // it does not listen
   })
 
+  /**
+   * Listens in the directory. The socket has another name until it has its mode; libuv removes what had that
+   * name when the server closes, so no file ever has it again.
+   * @param {(file: string) => void} listen
+   * @throws {SystemError} where the directory cannot be made or is not this user's alone
+   */
+  #open (listen) {
+    for (let tries = 1; ; tries++) {
+      try {
+        if (stateOfName(this.#directory) === undefined) fs.mkdirSync(this.#directory, 0o700)
+        return insidePrivate(this.#directory, (directory) => {
+          const first = `${directory}/${this.#own}.${process.hrtime.bigint()}`
+          listen(first)
+          fs.chmodSync(first, 0o600)
+          fs.renameSync(first, `${directory}/${this.#own}`)
+          unlink(noteOf(`${directory}/${this.#own}`)) // of a process that had this number
+        })
+      } catch (error) {
+        const { code } = /** @type {SystemError} */ (error)
+        if (tries === MAX_TRIES || (code !== 'ENOENT' && code !== 'EEXIST')) throw error
+      }
+    }
+  }
+
+  /**
+   * Gives this process the name, unless a living one has it, or something else.
+   */
+  #link () {
+    try {
+      fs.symlinkSync(this.#target, this.#name)
+    } catch (error) {
+      const { code, message } = /** @type {SystemError} */ (error)
+      const target = targetOf(this.#name)
+      if (target === undefined || path.dirname(target) !== path.dirname(this.#target)) {
+        return this.#failed(code === 'EEXIST' ? 'a file has that name' : message)
+      }
+      whenNobodyListens(this.#name, () => {
+        if (targetOf(this.#name) !== target) return // another process was faster
+        fs.unlinkSync(this.#name)
+        fs.symlinkSync(this.#target, this.#name)
+      })
+    }
+  }
+
+  /** Removes sockets of threads that are gone, on which nobody listens, and what they noted. */
+  #sweep () {
+    const names = fs.readdirSync(this.#directory)
+    for (const name of names.filter((other) => other !== this.#own)) {
+      const file = path.join(this.#directory, name)
+      const socket = /^(.*)\.busy$/s.exec(name)?.[1]
+      if (socket !== undefined && !names.includes(socket)) {
+        insidePrivate(this.#directory, (directory) => unlink(`${directory}/${name}`))
+      }
+      const state = stateOfName(file)
+      if (state?.isSocket() !== true) continue
+      whenNobodyListens(file, () => insidePrivate(this.#directory, (directory) => {
+        if (stateOfName(`${directory}/${name}`)?.ino === state.ino) unlinkWithNote(`${directory}/${name}`)
+      }))
+    }
+  }
+
+  /**
+   * Removes what this thread has made. The main thread ends with all others, of which Node calls nothing when
+   * they are terminated: so it removes what they have made, too.
+   */
+  #removeFiles () {
+    if (targetOf(this.#name) === this.#target) unlink(this.#name)
+    insidePrivate(this.#directory, (directory) => {
+      for (const name of threadId === 0 ? fs.readdirSync(directory) : [this.#own]) {
+        const { pid, namespace } = parseName(name) ?? {}
+        if (pid !== process.pid || namespace !== this.#namespace) continue
+        if (stateOfName(`${directory}/${name}`)?.isSocket()) unlinkWithNote(`${directory}/${name}`)
+      }
+    })
+    fs.rmdirSync(this.#directory) // unless others are there
+  }
+
   #remove = () => guard.run(() => {
     try {
-      this.#files.remove()
+      this.#removeFiles()
     } catch {} // others are there, or somebody has removed it
   })
 
@@ -92,6 +186,47 @@ class LiveServer {
     this.#server.close()
     this.#remove()
   }
+}
+
+/** @returns {string | undefined} of this process's number, where it is a container's */
+function namespace () {
+  const inode = Number(/\d+/.exec(targetOf('/proc/self/ns/pid') ?? '')?.[0] ?? HOST_NAMESPACE)
+  return inode === HOST_NAMESPACE ? undefined : inode.toString(36)
+}
+
+/** @param {string} name @returns {string | undefined} what a link leads to; undefined: it is none */
+function targetOf (name) {
+  try {
+    return fs.readlinkSync(name)
+  } catch {
+    return undefined
+  }
+}
+
+/** @param {string} file */
+function unlink (file) {
+  try {
+    fs.unlinkSync(file)
+  } catch {}
+}
+
+/** @param {string} socket */
+function unlinkWithNote (socket) {
+  unlink(socket)
+  unlink(noteOf(socket))
+}
+
+/** @param {string} file of a socket @param {() => void} work */
+function whenNobodyListens (file, work) {
+  const probe = net.connect(file)
+  closeUnopened(probe)
+  probe.on('connect', () => guard.run(() => probe.destroy())).on('error', (error) => guard.run(() => {
+    const { code } = /** @type {SystemError} */ (error)
+    if (code !== 'ECONNREFUSED' && code !== 'ENOENT') return
+    try {
+      work()
+    } catch {} // another process does the same
+  })).unref()
 }
 
 module.exports = { LiveServer }
