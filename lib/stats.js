@@ -3,11 +3,12 @@
 // Figures about longstack itself. Loaded when they are asked for.
 
 const records = require('./core/records')
-const { inspectableStats } = require('./format/stats')
 const registry = require('./core/registry')
 const allocationClock = require('./core/allocation-clock')
 const faults = require('./core/faults')
 const { explain } = require('./reasons')
+const { createInspectable } = require('./format/inspect')
+const { formatBytes, formatCount, formatRows } = require('./format/rows')
 const { settings } = require('./settings')
 const { recorder } = require('./spans/index')
 const { droppedHops } = require('./stacks/hops')
@@ -50,6 +51,31 @@ const capture = require('./stacks/capture')
  *   open: number, ended: number, written: number, waiting: number, dropped: number, outputs: object[]
  * }} SpanStats
  */
+
+/** @param {Stats} stats */
+function formatStats (stats) {
+  const { enabled, contexts, contextBytes, stacks, stackBytes, bytes, budget, spans } = stats
+  return formatRows({
+    tracing: enabled ? 'on' : 'off',
+    engine: `${stats.engine} (${stats.engineWhy})`,
+    clock: `${stats.clock} (${stats.clockWhy})`,
+    contexts: `${formatCount(contexts)} in ${formatBytes(contextBytes)}`,
+    stacks: `${formatCount(stacks)} in ${formatBytes(stackBytes)}, in ${formatCount(stats.chains)} chains`,
+    budget: `${Math.round(bytes / budget * 100)} % of ${formatBytes(budget)} used`,
+    captured: `${formatCount(stats.captured)} stacks: ${formatCount(stats.hits)} known, ` +
+      `${formatCount(stats.misses)} new, ${formatCount(stats.unstored)} unconfirmed`,
+    dropped: `${formatCount(stats.dropped)} hops`,
+    handles: `${formatCount(stats.handles)} open`,
+    spans: spans && `${formatCount(spans.open)} open, ${formatCount(spans.ended)} ended, ` +
+      `${formatCount(spans.written)} written, ${formatCount(spans.waiting)} waiting, ` +
+      `${formatCount(spans.dropped)} dropped`,
+    fault: stats.fault
+  })
+}
+
+const inspectableStats = createInspectable((/** @type {Stats} */ stats) => {
+  return { text: formatStats(stats), title: 'Stats' }
+})
 
 /** @returns {Stats} */
 function readStats () {

@@ -1,10 +1,10 @@
 'use strict'
 
-// docs/errors.md, from the catalogue of lib/errors.js, lib/reasons.js and lib/doctor-problems.js.
+// docs/errors.md, from the catalogue of lib/errors.js, lib/reasons.js and lib/doctor.js.
 
 const { catalogue } = require('../../lib/errors')
 const { explain } = require('../../lib/reasons')
-const { rules } = require('../../lib/doctor-problems')
+const { rules } = require('../../lib/doctor')
 const { wrap } = require('./markdown')
 const { problems, reasons, warnings } = require('./remedies')
 
@@ -67,7 +67,7 @@ function list (items) {
 
 /** @returns {string[][]} */
 function problemItems () {
-  return /** @type {import('../../lib/doctor-problems').ProblemCode[]} */ (Object.keys(rules)).map((code) => {
+  return /** @type {import('../../lib/doctor').ProblemCode[]} */ (Object.keys(rules)).map((code) => {
     const sentence = rules[code].sentence({ ...EXAMPLE, stackTraceLimit: LIMITS[code] })
     return [code, sentence, problems[code]]
   })

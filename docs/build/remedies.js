@@ -1,6 +1,6 @@
 'use strict'
 
-// What docs/errors.md adds to the codes of lib/reasons.js, lib/doctor-problems.js and of warnings: an example
+// What docs/errors.md adds to the codes of lib/reasons.js, lib/doctor.js and of warnings: an example
 // of the detail in the sentence, and what to do. tsc checks that no reason and no problem is missing; a test,
 // no warning.
 
@@ -45,7 +45,7 @@ const clock = {
   NOT_UPWARDS: { remedy: REPORT }
 }
 
-/** @type {Record<import('../../lib/doctor-problems').ProblemCode, string>} */
+/** @type {Record<import('../../lib/doctor').ProblemCode, string>} */
 const problems = {
   FAULT: 'Please report the sentence and the code, `faultCode`.',
   SEVERAL_COPIES: 'Nothing to do, if they have the same version; else preload the copy that the program or ' +
