@@ -14,41 +14,60 @@ const { messageOf } = require('./warnings')
  * @property {string} remedy what to do, in Markdown
  */
 
+/**
+ * Makes sentences for a word that is not known.
+ * @param {string} kind
+ * @param {string} [place] where it is not known
+ * @param {string} [rest] which words there are
+ * @returns {(word: unknown, hint?: string) => string}
+ */
+const unknown = (kind, place = '', rest = '') => (word, hint) =>
+  `Unknown ${kind} ${quote(word)}${place}.${didYouMean(hint)}${rest}`
+
+/**
+ * Makes sentences for an option or setting with a wrong value.
+ * @param {string} kind
+ * @param {string} [place] of which it is one
+ * @returns {(name: string, value: unknown, allowed: string) => string}
+ */
+const mustBe = (kind, place = '') => (name, value, allowed) =>
+  received(`${kind} ${quote(name)}${place} must be ${allowed}.`)(value)
+
+/** @param {string} expected @returns {(value: unknown) => string} */
+const received = (expected) => (value) => `${expected} Received ${describe(value)}.`
+
 /** By code, without LONGSTACK_ERR_. @satisfies {Record<string, CatalogueEntry>} */
 const catalogue = {
   UNKNOWN_SUBSYSTEM: {
-    sentence: (name, hint) => `Unknown subsystem ${quote(name)}.${didYouMean(hint)} ` +
-      'A filter names subsystems such as TCP, FS or PROMISE, provider types such as TCPCONNECTWRAP, or ' +
-      'AsyncResource types of your own ("type:NAME" if in capitals); "-NAME" takes one away, "*" is all.',
+    sentence: unknown('subsystem', '', ' A filter names subsystems such as TCP, FS or PROMISE, provider ' +
+      'types such as TCPCONNECTWRAP, or AsyncResource types of your own ("type:NAME" if in capitals); ' +
+      '"-NAME" takes one away, "*" is all.'),
     example: ['TPC', 'TCP'],
     remedy: 'Correct the name. A type of `AsyncResource` in capitals is written `type:NAME`.'
   },
   INVALID_FILTER: {
-    sentence: (value) => 'A filter must be an array of names, ' +
-      "for example ['TCP', 'PIPE'] or ['*', '-PROMISE']. " +
-      `Received ${describe(value)}.`,
+    sentence: received(
+      "A filter must be an array of names, for example ['TCP', 'PIPE'] or ['*', '-PROMISE']."),
     example: ['TCP'],
     remedy: 'Pass an array, also for a single name.'
   },
   UNKNOWN_OPTION: {
-    sentence: (name, hint) => `Unknown option ${quote(name)}.${didYouMean(hint)}`,
+    sentence: unknown('option'),
     example: ['frame', 'frames'],
     remedy: 'See [options](options.md).'
   },
   UNKNOWN_VARIABLE: {
-    sentence: (name, hint) => `Unknown environment variable ${quote(name)}.${didYouMean(hint)}`,
+    sentence: unknown('environment variable'),
     example: ['LONGSTACK_FRAME', 'LONGSTACK_FRAMES'],
     remedy: 'See [options](options.md). Reported on stderr, never thrown.'
   },
   INVALID_OPTION: {
-    sentence: (name, value, allowed) =>
-      `Option ${quote(name)} must be ${allowed}. Received ${describe(value)}.`,
+    sentence: mustBe('Option'),
     example: ['frames', 'ten', 'an integer from 1 to 200'],
     remedy: 'See [options](options.md).'
   },
   INVALID_OPTIONS: {
-    sentence: (value) => 'trace.enable takes an array of filter names or an object of options. ' +
-      `Received ${describe(value)}.`,
+    sentence: received('trace.enable takes an array of filter names or an object of options.'),
     example: [42],
     remedy: 'Call `trace.enable()`, `trace.enable([…])` or `trace.enable({…})`.'
   },
@@ -63,25 +82,23 @@ const catalogue = {
     remedy: 'See [where spans go](sinks.md).'
   },
   UNKNOWN_SETTING: {
-    sentence: (name, hint) => `Unknown setting ${quote(name)} of an output of spans.${didYouMean(hint)} ` +
-      'Settings are slower, errors, sample and keep.',
+    sentence: unknown('setting', ' of an output of spans', ' Settings are slower, errors, sample and keep.'),
     example: ['slowr', 'slower'],
     remedy: 'See [where spans go](sinks.md).'
   },
   INVALID_SETTING: {
-    sentence: (name, value, allowed) => `Setting ${quote(name)} of an output of spans must be ${allowed}. ` +
-      `Received ${describe(value)}.`,
+    sentence: mustBe('Setting', ' of an output of spans'),
     example: ['sample', 1.5, 'a ratio from 0 to 1'],
     remedy: 'See [where spans go](sinks.md).'
   },
   INVALID_HANDLER: {
-    sentence: (name, value) => `${name} must be a function. Received ${describe(value)}.`,
+    sentence: (name, value) => received(`${name} must be a function.`)(value),
     example: ['The listener of trace.on', 42],
     remedy: 'Pass a function.'
   },
   INVALID_SERVER: {
-    sentence: (value) => 'trace.intercept takes a server that speaks HTTP/1: of node:http, of node:https, ' +
-      `or of node:http2 with TLS and allowHTTP1. Received ${describe(value)}.`,
+    sentence: received('trace.intercept takes a server that speaks HTTP/1: of node:http, of node:https, or ' +
+      'of node:http2 with TLS and allowHTTP1.'),
     example: [{}],
     remedy: 'Pass the server itself, not the framework around it. See [intercept](intercept.md).'
   },
@@ -94,20 +111,17 @@ const catalogue = {
     remedy: 'Correct the transform. The connection was closed with this error; the server goes on.'
   },
   INVALID_SPAN: {
-    sentence: (value) => 'trace.span takes a name, optional attributes and a function. ' +
-      `Received ${describe(value)}.`,
+    sentence: received('trace.span takes a name, optional attributes and a function.'),
     example: [undefined],
     remedy: "Call `trace.span('name', fn)` or `trace.span('name', { … }, fn)`."
   },
   INVALID_PROFILE: {
-    sentence: (name, value, allowed) => `Option ${quote(name)} of trace.profile must be ${allowed}. ` +
-      `Received ${describe(value)}.`,
+    sentence: mustBe('Option', ' of trace.profile'),
     example: ['seconds', -1, 'a number above 0, at most 1800'],
     remedy: 'See [profile](profile.md).'
   },
   UNKNOWN_PROFILE_OPTION: {
-    sentence: (name, hint) => `Unknown option ${quote(name)} of trace.profile.${didYouMean(hint)} ` +
-      'Options are seconds and samples.',
+    sentence: unknown('option', ' of trace.profile', ' Options are seconds and samples.'),
     example: ['second', 'seconds'],
     remedy: 'See [profile](profile.md).'
   },
@@ -123,37 +137,33 @@ const catalogue = {
     remedy: 'Call `trace.enable()`, or start the program with `node -r longstack/register`.'
   },
   INVALID_PENDING: {
-    sentence: (name, value, allowed) => `Option ${quote(name)} of trace.pending must be ${allowed}. ` +
-      `Received ${describe(value)}.`,
+    sentence: mustBe('Option', ' of trace.pending'),
     example: ['olderThanMs', '1 s', 'a number of ms, at least 0'],
     remedy: 'See [handles](handles.md#what-is-awaited-and-never-settled).'
   },
   UNKNOWN_PENDING_OPTION: {
-    sentence: (name, hint) => `Unknown option ${quote(name)} of trace.pending.${didYouMean(hint)} ` +
-      'The option is olderThanMs.',
+    sentence: unknown('option', ' of trace.pending', ' The option is olderThanMs.'),
     example: ['olderThan', 'olderThanMs'],
     remedy: 'See [handles](handles.md#what-is-awaited-and-never-settled).'
   },
   INVALID_HOOK: {
-    sentence: (value) => 'trace.hook takes an object with init, before or after functions. ' +
-      `Received ${describe(value)}.`,
+    sentence: received('trace.hook takes an object with init, before or after functions.'),
     example: [undefined],
     remedy: 'Pass at least one of the three.'
   },
   INVALID_SNAPSHOT: {
-    sentence: (name, value) => `${name} takes what trace.snapshot() returned. Received ${describe(value)}.`,
+    sentence: (name, value) => received(`${name} takes what trace.snapshot() returned.`)(value),
     example: ['trace.diff', undefined],
     remedy: 'Call `trace.snapshot()` first, in the same thread.'
   },
   INVALID_TARGET: {
-    sentence: (value) => 'A target must be an Error or an object with an async resource behind it, such as ' +
-      `a socket, server, request, timer, promise or worker. Received ${describe(value)}.`,
+    sentence: received('A target must be an Error or an object with an async resource behind it, such as a ' +
+      'socket, server, request, timer, promise or worker.'),
     example: [42],
     remedy: 'Pass the object itself, not its id or name.'
   },
   UNKNOWN_EVENT: {
-    sentence: (name, hint) => `Unknown event ${quote(name)}.${didYouMean(hint)} ` +
-      'Events are warning, span and blocked.',
+    sentence: unknown('event', '', ' Events are warning, span and blocked.'),
     example: ['wraning', 'warning'],
     remedy: 'Correct the name.'
   }
