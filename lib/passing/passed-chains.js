@@ -15,7 +15,6 @@ const { hops } = require('../stacks/hops')
 const capture = require('../stacks/capture')
 const { MESSAGE, encodeChain, encodeMessageChain, importChain } = require('../stacks/passed-chain')
 const { MessageTable, createMemory } = require('./message-table')
-const { createThreadMessages } = require('./thread-messages')
 
 const MAX_PLACES = 4096 // remembered
 
@@ -62,29 +61,33 @@ function placeOfText (memory, text) {
   return place
 }
 
-const messages = createThreadMessages({
-  chainFor (above) {
-    if (table === undefined || guard.inOwnWork || !settings.enabled) return 0
-    try {
-      const parent = currentStep().chain
-      if (parent === OWN_WORK_CHAIN) return 0
-      const number = capture.step(parent, kindOf(MESSAGE, false).number, above) & CHAIN_BITS
-      const memory = table
-      return number < FIRST_CHAIN ? 0 : guard.run(() => placeOf(memory, number))
-    } catch {
-      return 0 // the stack may be full
-    }
-  },
-
-  received (place) {
-    if (table === undefined || guard.inOwnWork || !settings.enabled) return
-    try {
-      const memory = table
-      const number = guard.run(() => importChain(place, (start) => memory.textAt(start)))
-      if (number >= FIRST_CHAIN) setCurrent(number, 0, current[CURRENT_SPAN])
-    } catch {}
+/**
+ * Returns where the text of the running chain begins, for a message that is sent now. Does not throw.
+ * @param {Function} above stacks begin below this function
+ * @returns {number} 0: none
+ */
+function chainFor (above) {
+  if (table === undefined || guard.inOwnWork || !settings.enabled) return 0
+  try {
+    const parent = currentStep().chain
+    if (parent === OWN_WORK_CHAIN) return 0
+    const number = capture.step(parent, kindOf(MESSAGE, false).number, above) & CHAIN_BITS
+    const memory = table
+    return number < FIRST_CHAIN ? 0 : guard.run(() => placeOf(memory, number))
+  } catch {
+    return 0 // the stack may be full
   }
-})
+}
+
+/** Continues the chain of a message that came. Does not throw. @param {number} place of its text */
+function received (place) {
+  if (table === undefined || guard.inOwnWork || !settings.enabled) return
+  try {
+    const memory = table
+    const number = guard.run(() => importChain(place, (start) => memory.textAt(start)))
+    if (number >= FIRST_CHAIN) setCurrent(number, 0, current[CURRENT_SPAN])
+  } catch {}
+}
 
 /**
  * Passes the chain of a context to the worker that is being made in it.
@@ -98,24 +101,11 @@ function passToWorker (context, handle) {
   passChain(handle, hops(context), table.memory)
 }
 
-/**
- * A worker was made: its messages have chains, if it was told so.
- * @param {any} worker
- * @param {object | undefined} handle
- */
-function watchWorker (worker, handle) {
-  if (table !== undefined && handle !== undefined && given.has(handle)) {
-    messages.watchWorker(worker, worker.threadId, table)
-  }
-}
+/** Returns the table that a worker was given. @param {object} handle of it */
+const tableOf = (handle) => given.has(handle) ? table : undefined
 
-/** This thread is a worker whose program did not begin: messages of its maker have chains. */
-function watchParent () {
-  if (table !== undefined && inherited !== undefined) messages.watchParent(inherited.threadId, table)
-}
-
-/** Messages have no chains any more. */
-const stopMessages = messages.stop
+/** Returns the table that this thread was given as a worker, and its number. */
+const inheritedTable = () => inherited && table && { table, threadId: inherited.threadId }
 
 /**
  * Returns the chain of a child process as text for its environment.
@@ -127,4 +117,4 @@ function passToProcess (context = currentContext()) {
   return encodeChain(hops(context), process.pid)
 }
 
-module.exports = { passToProcess, passToWorker, stopMessages, watchParent, watchWorker }
+module.exports = { chainFor, inheritedTable, passToProcess, passToWorker, received, tableOf }

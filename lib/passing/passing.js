@@ -11,21 +11,21 @@ const { ensureHeadroomToLoad } = require('../stacks/stack-headroom')
 const warnings = require('../warnings')
 const channels = require('../requests/channels')
 
-/** @type {typeof import('./passed-chains') | undefined} */
-let passedChains
+/** @type {typeof import('./thread-messages') | undefined} */
+let messages
 /** @type {typeof import('./child-processes') | undefined} */
 let childProcesses
 
-const loadPassedChains = () => (passedChains ??= require('./passed-chains'))
+const loadMessages = () => (messages ??= require('./thread-messages'))
 
 on('opened', (context, resource) => {
   if (context.type !== 'WORKER') return
   warnings.share()
-  loadPassedChains().passToWorker(context, resource)
+  require('./passed-chains').passToWorker(context, resource)
 })
 
 channels.subscribe([
-  ['worker_threads', ({ worker }) => loadPassedChains().watchWorker(worker, handleOf(worker))],
+  ['worker_threads', ({ worker }) => loadMessages().watchWorker(worker, handleOf(worker))],
   ['child_process', (message) => {
     ensureHeadroomToLoad()
     childProcesses ??= require('./child-processes')
@@ -40,7 +40,7 @@ channels.subscribe([
 function joinParentThread () {
   const preloads = own(process, '_preload_modules')
   const first = Array.isArray(preloads) ? own(preloads, '0') : undefined
-  if (first === undefined || isRegister(first)) guard.run(() => loadPassedChains().watchParent())
+  if (first === undefined || isRegister(first)) guard.run(() => loadMessages().watchParent())
 }
 
 /** @param {unknown} preload */
@@ -49,7 +49,7 @@ function isRegister (preload) {
 }
 
 on('stopped', () => {
-  passedChains?.stopMessages()
+  messages?.stop()
   childProcesses?.unwatch()
 })
 

@@ -15,6 +15,7 @@ const { COUNTED, FLAGS, readWord, writeWord } = require('../core/records')
 const { counterTag } = require('../core/tag')
 const { hidden } = require('../objects')
 const { wrap } = require('../wrap')
+const { chainFor, inheritedTable, received, tableOf } = require('./passed-chains')
 
 const { apply, getPrototypeOf } = Reflect
 const MAX_COUNT = 2 ** 31 - 1
@@ -22,17 +23,9 @@ const MIN_WATCHED = 64 // ports, before those that are gone are dropped
 
 /** @typedef {import('./message-table').MessageTable} MessageTable */
 
-/**
- * @typedef {object} MessageHandlers
- * @property {(above: Function) => number} chainFor returns where the text of the running chain begins, 0:
- *   none; does not throw
- * @property {(text: number) => void} received continues the chain of a message; does not throw
- */
-
 /** One end of a worker's channel: counts what it sends and what it gets. */
 class CountedPort {
   #table
-  #handlers
   #sendKey
   #receiveKey
   #sent = 0
@@ -44,13 +37,11 @@ class CountedPort {
 
   /**
    * @param {MessageTable} table
-   * @param {MessageHandlers} handlers
    * @param {number} threadId of the worker
    * @param {boolean} isWorker whether this is the worker's own end
    */
-  constructor (table, handlers, threadId, isWorker) {
+  constructor (table, threadId, isWorker) {
     this.#table = table
-    this.#handlers = handlers
     this.#sendKey = threadId << 1 | (isWorker ? 1 : 0)
     this.#receiveKey = this.#sendKey ^ 1
   }
@@ -78,7 +69,7 @@ class CountedPort {
     }
     this.#isSending = true
     try {
-      this.#table.note(this.#sendKey, count, this.#handlers.chainFor(above))
+      this.#table.note(this.#sendKey, count, chainFor(above))
       const result = apply(method, port, args)
       this.#sent = count + 1
       return result
@@ -96,101 +87,93 @@ class CountedPort {
   receive () {
     if (!this.#isCounting) return
     const text = this.#table.find(this.#receiveKey, this.#received++)
-    if (text !== 0) this.#handlers.received(text)
+    if (text !== 0) received(text)
   }
 }
 
-/** @param {MessageHandlers} handlers */
-function createThreadMessages (handlers) {
-  /** what puts all back, of ports that are still there @type {Set<WeakRef<() => void>>} */
-  let watched = new Set()
-  let limit = MIN_WATCHED
+/** what puts all back, of ports that are still there @type {Set<WeakRef<() => void>>} */
+let watched = new Set()
+let limit = MIN_WATCHED
 
-  /**
-   * @param {CountedPort} counted
-   * @param {Array<(() => boolean) | undefined>} unwraps
-   * @returns {() => void} to be held by the port
-   */
-  function keep (counted, unwraps) {
-    const restore = () => {
-      counted.stop()
-      for (const unwrap of unwraps) unwrap?.()
-    }
-    if (watched.size >= limit) {
-      watched = new Set([...watched].filter((ref) => ref.deref() !== undefined))
-      limit = Math.max(MIN_WATCHED, watched.size * 2)
-    }
-    watched.add(new WeakRef(restore))
-    return restore
+/**
+ * @param {CountedPort} counted
+ * @param {Array<(() => boolean) | undefined>} unwraps
+ * @returns {() => void} to be held by the port
+ */
+function keep (counted, unwraps) {
+  const restore = () => {
+    counted.stop()
+    for (const unwrap of unwraps) unwrap?.()
   }
-
-  return {
-    /**
-     * A worker was made, which has the table.
-     * @param {object} worker
-     * @param {number} threadId
-     * @param {MessageTable} table
-     */
-    watchWorker (worker, threadId, table) {
-      const port = hidden(worker, 'kPublicPort')
-      const ref = port === undefined ? 0 : contextTag.read(port)?.ref ?? 0
-      if (ref === 0 || typeof port.postMessage !== 'function') return
-      const counted = new CountedPort(table, handlers, threadId, false)
-      const { postMessage } = {
-        postMessage () {
-          const { postMessage: method } = /** @type {any} */ (getPrototypeOf(port))
-          return counted.send(method, port, arguments, postMessage)
-        }
-      }
-      counterTag.write(port, counted)
-      writeWord(ref, FLAGS, readWord(ref, FLAGS) | COUNTED)
-      counted.restore = keep(counted, [wrap(port, 'postMessage', () => postMessage)])
-    },
-
-    /**
-     * This thread is a worker, whose maker has the table; the program did not begin.
-     * @param {number} threadId
-     * @param {MessageTable} table
-     */
-    watchParent (threadId, table) {
-      const threads = /** @type {any} */ (require('node:worker_threads'))
-      const { parentPort, MessagePort, receiveMessageOnPort } = threads
-      if (parentPort === null) return
-      const counted = new CountedPort(table, handlers, threadId, true)
-      const method = MessagePort.prototype.postMessage
-      const wrappers = {
-        /** @this {any} */
-        postMessage () {
-          if (this !== parentPort) return apply(method, this, arguments)
-          return counted.send(method, this, arguments, wrappers.postMessage)
-        },
-
-        /** @param {unknown} port */
-        receiveMessageOnPort (port) {
-          if (port !== parentPort) return apply(receiveMessageOnPort, threads, arguments)
-          try {
-            const result = receiveMessageOnPort(port)
-            if (result !== undefined) counted.skip()
-            return result
-          } catch (error) {
-            counted.stop()
-            throw error
-          }
-        }
-      }
-      counterTag.write(parentPort, counted)
-      counted.restore = keep(counted, [
-        wrap(MessagePort.prototype, 'postMessage', () => wrappers.postMessage),
-        wrap(threads, 'receiveMessageOnPort', () => wrappers.receiveMessageOnPort)
-      ])
-    },
-
-    /** Puts all back. */
-    stop () {
-      for (const ref of watched) ref.deref()?.()
-      watched.clear()
-    }
+  if (watched.size >= limit) {
+    watched = new Set([...watched].filter((ref) => ref.deref() !== undefined))
+    limit = Math.max(MIN_WATCHED, watched.size * 2)
   }
+  watched.add(new WeakRef(restore))
+  return restore
 }
 
-module.exports = { createThreadMessages }
+/**
+ * A worker was made: its messages have chains, if it was told so.
+ * @param {any} worker
+ * @param {object | undefined} handle
+ */
+function watchWorker (worker, handle) {
+  const table = handle && tableOf(handle)
+  const port = table && hidden(worker, 'kPublicPort')
+  const ref = port === undefined ? 0 : contextTag.read(port)?.ref ?? 0
+  if (table === undefined || ref === 0 || typeof port.postMessage !== 'function') return
+  const counted = new CountedPort(table, worker.threadId, false)
+  const { postMessage } = {
+    postMessage () {
+      const { postMessage: method } = /** @type {any} */ (getPrototypeOf(port))
+      return counted.send(method, port, arguments, postMessage)
+    }
+  }
+  counterTag.write(port, counted)
+  writeWord(ref, FLAGS, readWord(ref, FLAGS) | COUNTED)
+  counted.restore = keep(counted, [wrap(port, 'postMessage', () => postMessage)])
+}
+
+/** This thread is a worker whose program did not begin: messages of its maker have chains. */
+function watchParent () {
+  const threads = /** @type {any} */ (require('node:worker_threads'))
+  const { parentPort, MessagePort, receiveMessageOnPort } = threads
+  const given = inheritedTable()
+  if (given === undefined || parentPort === null) return
+  const counted = new CountedPort(given.table, given.threadId, true)
+  const method = MessagePort.prototype.postMessage
+  const wrappers = {
+    /** @this {any} */
+    postMessage () {
+      if (this !== parentPort) return apply(method, this, arguments)
+      return counted.send(method, this, arguments, wrappers.postMessage)
+    },
+
+    /** @param {unknown} port */
+    receiveMessageOnPort (port) {
+      if (port !== parentPort) return apply(receiveMessageOnPort, threads, arguments)
+      try {
+        const result = receiveMessageOnPort(port)
+        if (result !== undefined) counted.skip()
+        return result
+      } catch (error) {
+        counted.stop()
+        throw error
+      }
+    }
+  }
+  counterTag.write(parentPort, counted)
+  counted.restore = keep(counted, [
+    wrap(MessagePort.prototype, 'postMessage', () => wrappers.postMessage),
+    wrap(threads, 'receiveMessageOnPort', () => wrappers.receiveMessageOnPort)
+  ])
+}
+
+/** Puts all back: messages have no chains any more. */
+function stop () {
+  for (const ref of watched) ref.deref()?.()
+  watched.clear()
+}
+
+module.exports = { stop, watchParent, watchWorker }
