@@ -53,34 +53,17 @@ function isChanging () {
   return changingId !== undefined && changingId === executionAsyncId()
 }
 
-/** The listeners of one event. @template E */
-class Listeners {
-  /** @type {Set<(event: E) => void>} */
-  #listeners = new Set()
-
-  get size () { return this.#listeners.size }
-
-  /** @param {(event: E) => void} listener */
-  has (listener) { return this.#listeners.has(listener) }
-
-  /** @param {(event: E) => void} listener */
-  add (listener) { this.#listeners.add(listener) }
-
-  /** @param {(event: E) => void} listener */
-  delete (listener) { this.#listeners.delete(listener) }
-
-  /** Returns those that listen now. */
-  list () { return [...this.#listeners] }
-
+/** The listeners of one event. @template E @extends {Set<(event: E) => void>} */
+class Listeners extends Set {
   /**
    * Calls those of a list that still listen.
    * @param {E} event
    * @param {(thrown: unknown) => void} [onThrown] gets what a listener throws
    * @param {Array<(event: E) => void>} [listeners]
    */
-  emit (event, onThrown = () => {}, listeners = this.list()) {
+  emit (event, onThrown = () => {}, listeners = [...this]) {
     for (const listener of listeners) {
-      if (!this.#listeners.has(listener)) continue
+      if (!this.has(listener)) continue
       try {
         listener(event)
       } catch (thrown) {

@@ -69,7 +69,7 @@ function createTree (chains, samples) {
   return prune(root)
 }
 
-/** @param {Branch} branch @param {number} ms @param {number} count */
+/** @param {{ ms: number, count: number }} branch @param {number} ms @param {number} count */
 function addTime (branch, ms, count) {
   branch.ms += ms
   branch.count += count
@@ -114,7 +114,7 @@ function prune (root) {
     const childScale = kind === 'ran' && sum > ms ? ms / sum : scale
     for (const child of branches.values()) {
       if (child.ms >= limit) children.push(nodeOf(child, childScale))
-      else addSmaller(smaller, child, childScale)
+      else addTime(smaller, child.ms * childScale, child.count)
     }
     if (smaller.ms > 0) children.push({ ...smaller, kind: smallerKind(branches) })
     return { name, kind, ms: ms * scale, count, children: children.sort((a, b) => b.ms - a.ms) }
@@ -127,12 +127,6 @@ function prune (root) {
 function smallerKind (branches) {
   const [first] = branches.values()
   return first.kind === 'route' ? 'frame' : first.kind
-}
-
-/** @param {{ ms: number, count: number }} smaller @param {Branch} branch @param {number} scale */
-function addSmaller (smaller, { ms, count }, scale) {
-  smaller.ms += ms * scale
-  smaller.count += count
 }
 
 /** Returns the ms below which branches are left out. @param {Branch} root */

@@ -3,12 +3,15 @@
 // The result of a profile as data: chains with their figures, worst first; CPU samples by chain and stack;
 // and both as one tree. Chains that read the same (a step internal to Node differs) are one here.
 
+const { fileURLToPath } = require('node:url')
+const { parseFrame } = require('../stacks/frames')
+const { mapFrame } = require('../stacks/source-maps')
 const { subsystemOf } = require('../subsystems')
-const { createFrameTexts, pathOf } = require('./frame-texts')
 const { createTree } = require('./path-tree')
 
 const MAX_CHAINS = 2_000
 const MAX_SAMPLES = 20_000
+const OWN = '(longstack)'
 /** Types that wait for others to come: their wait is no work. */
 const listeningTypes = new Set((
   'TCPSERVERWRAP PIPESERVERWRAP SIGNALWRAP UDPWRAP MESSAGEPORT FSEVENTWRAP STATWATCHER TTYWRAP').split(' '))
@@ -213,6 +216,57 @@ function mergeStacks (cpu, chainsBySlot) {
     merged.push(entry)
   }
   return merged.sort((a, b) => b.ms - a.ms)
+}
+
+/**
+ * Returns what makes texts of V8's profiler's frames, as hops print theirs. longstack's own are one frame;
+ * those by which Node calls the program are left out, and all others of Node stay: they tell where the CPU
+ * went.
+ */
+function createFrameTexts () {
+  /** @type {Map<import('./cpu-samples').CallFrame, { text: string, kind: string }>} */
+  const described = new Map()
+
+  /** @param {import('./cpu-samples').CallFrame} frame */
+  function describe (frame) {
+    let result = described.get(frame)
+    if (result === undefined) described.set(frame, result = describeFrame(frame))
+    return result
+  }
+
+  /**
+   * Returns the frames of a stack as text, innermost first.
+   * @param {import('./cpu-samples').CallFrame[]} stack innermost first
+   * @returns {string[]}
+   */
+  return (stack) => {
+    const frames = stack.map(describe)
+    let end = frames.length
+    while (end > 1 && frames[end - 1].kind === 'core' && frames[end - 2].kind !== 'builtin') end--
+    return frames.slice(0, end).map(({ text }) => text)
+      .filter((text, index, texts) => text !== OWN || texts[index - 1] !== OWN)
+  }
+}
+
+/** @param {import('./cpu-samples').CallFrame} frame */
+function describeFrame ({ functionName, url, lineNumber, columnNumber }) {
+  const name = functionName === '' ? '<anonymous>' : functionName
+  if (url === '') return { text: name, kind: 'builtin' }
+  const line = `${name} (${pathOf(url)}:${lineNumber + 1}:${columnNumber + 1})`
+  const frame = parseFrame(line)
+  if (frame.kind === 'own') return { text: OWN, kind: 'own' }
+  if (frame.kind === 'core') return { text: line, kind: 'core' }
+  const { text } = mapFrame(frame)
+  return { text: text.endsWith(')') ? text : `<anonymous> (${text})`, kind: frame.kind }
+}
+
+/** @param {string} url @returns {string} */
+function pathOf (url) {
+  try {
+    return url.startsWith('file:') ? fileURLToPath(url) : url
+  } catch {
+    return url
+  }
 }
 
 module.exports = { createProfile }

@@ -10,9 +10,10 @@ const { createLeakError } = require('../handles/leak-error')
 const snapshots = require('../handles/snapshots')
 const { keepsProcessAlive } = require('../handles/state')
 const { report: whyOf } = require('../handles/why')
+const { listText, madeNotOpened, printed } = require('../format/handles')
+const { groupBy } = require('../group-by')
 const { clean } = require('../text')
 const { printFromMainThread } = require('../warnings')
-const { leaksText } = require('./leaks-text')
 const { baseName } = require('../stacks/text-scan')
 const { runnerOf } = require('../stacks/test-runners')
 
@@ -20,6 +21,8 @@ const { runnerOf } = require('../stacks/test-runners')
  * @typedef {import('../handles/subject').Subject} Subject
  * @typedef {import('../handles/snapshots').OpenHandles} OpenHandles
  * @typedef {import('../core/context').Context} Context
+ * @typedef {import('../handles/why').Why} Why
+ * @typedef {{ owner: string, why: Why }} Leak owner: the test or file that is blamed
  *
  * @typedef {'test' | 'file' | 'off'} Mode test: leaks count by test and by file; file: by file only
  *
@@ -55,6 +58,7 @@ const GRACE_MS = 300 // for what is just closing
 const GRACE_TURNS = 20 // of the event loop, on a busy machine
 const PAUSE_MS = 5
 const MAX_NAME = 200 // characters of a test's
+const MAX_KINDS = 5 // of leaks, named of an owner
 const modes = /** @type {const} */ (['test', 'file', 'off'])
 
 /** Types that are closed by another process or thread: that takes its time. */
@@ -255,6 +259,44 @@ function readMode () {
   if (mode !== undefined) return mode
   printFromMainThread(`LONGSTACK_LEAKS must be "test", "file" or "off". Received ${JSON.stringify(text)}.`)
   return 'test'
+}
+
+/**
+ * Returns what a gate says: "test 'saves' left 1 TCP connection, opened at connect (db.js:3)", and what
+ * opened it.
+ * @param {Leak[]} leaks
+ */
+function leaksText (leaks) {
+  return groupBy(leaks, ({ owner }) => owner).map((group) => {
+    const reports = group.map(({ why }) => why)
+    return `${group[0].owner} left ${kindsOf(reports)}\n\n${listText(reports)}`
+  }).join('\n\n')
+}
+
+/** @param {Why[]} reports @returns {string} how many of which kind were opened where */
+function kindsOf (reports) {
+  const opened = reports.map((why) => ({ noun: printed.read(why)?.noun ?? why.what, place: placeOf(why) }))
+  const kinds = groupBy(opened, ({ noun, place }) => `${noun} ${place}`)
+  const texts = kinds.map((kind) => `${kind.length} ${plural(kind[0].noun, kind.length)}${kind[0].place}`)
+  const more = texts.length - MAX_KINDS
+  return texts.slice(0, MAX_KINDS).join(' and ') + (more > 0 ? ` and ${more} more kinds` : '')
+}
+
+/** @param {Why} why @returns {string} the innermost frame of the user's own code, else of a module */
+function placeOf ({ opened, type }) {
+  const frames = opened.flatMap((hop) => hop.frames)
+  const frame = frames.find(({ kind }) => kind === 'user') ?? frames.find(({ kind }) => kind === 'module')
+  if (frame?.fileName === undefined) return ''
+  const position = `${baseName(frame.fileName)}:${frame.lineNumber}`
+  const { functionName } = frame
+  const place = clean(functionName === undefined ? position : `${functionName} (${position})`)
+  return `, ${madeNotOpened.test(type) ? 'made' : 'opened'} at ${place}`
+}
+
+/** @param {string} noun @param {number} count */
+function plural (noun, count) {
+  if (count === 1) return noun
+  return /(s|ch|x)$/.test(noun) ? `${noun}es` : `${noun}s`
 }
 
 module.exports = { createGate }

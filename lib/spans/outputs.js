@@ -51,7 +51,7 @@ const isBatching = () => isCounting && loopIterations.batching()
 function notify (record, atOnce = false) {
   const isScheduled = isBatching()
   if (waiting.length === 0) {
-    receivers = listeners.list()
+    receivers = [...listeners]
     if (isScheduled) loopIterations.schedule(flushRecords)
   }
   waiting.push(record)
