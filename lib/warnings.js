@@ -38,6 +38,11 @@ function warn (code, message) {
   afterChange(() => listeners.emit(warning))
 }
 
+/** Gives a warning, unless another thread has given it. @param {string} code @param {string} message */
+function warnOnce (code, message) {
+  if (isFirst(`${code} of any thread`)) warn(code, message)
+}
+
 /** Lets workers that are made from now on know what is printed: some thousands may meet one fault. */
 function share () {
   if (shared !== undefined) return
@@ -116,4 +121,6 @@ function messageOf (thrown) {
   }
 }
 
-module.exports = { isUnsafeVersion, listeners, messageOf, printFromMainThread, printLine, share, warn }
+module.exports = {
+  isUnsafeVersion, listeners, messageOf, printFromMainThread, printLine, share, warn, warnOnce
+}

@@ -14,8 +14,8 @@
 
 const { BlockingCallback, frameIn, innermostFrame } = require('./blocking-callback')
 const { isAttached } = require('./debugger-state')
-const { createInspectorWatchdog } = require('./inspector-watchdog')
-const { createNativeWatchdog } = require('./native-watchdog')
+const { startInspectorWatchdog } = require('./inspector-watchdog')
+const { startNativeWatchdog } = require('./native-watchdog')
 const { isInGlobalMatch, preserveRegExpStatics } = require('./regexp-statics')
 const { linesOf } = require('./samples')
 const {
@@ -92,23 +92,21 @@ function configure (next) {
 function restart (next) {
   stop()
   if (next === undefined) return
-  const watchdog = createWatchdog()
-  if (watchdog === undefined) return // a warning was given
-  const { memory, start } = watchdog
-  const flags = [...process.execArgv, process.env.NODE_OPTIONS].join(' ')
   threshold = next
+  const target = { threshold, sample, callbackEnded, share }
+  const binding = settings.options.capture === 'js' ? undefined : loadBinding().binding?.watch
+  watch = binding === undefined ? startInspectorWatchdog(target) : startNativeWatchdog(binding, target)
+}
+
+/** @param {ArrayBuffer | SharedArrayBuffer} memory of the watchdog that is about to start */
+function share (memory) {
+  const flags = [...process.execArgv, process.env.NODE_OPTIONS].join(' ')
   times = new Float64Array(memory, 0, 3)
   words = new Uint32Array(memory, 0, 10)
   words[DEBUGGABLE] = Number(/(^|\s)--inspect/.test(flags))
   words[CALLBACKS] = 1 // the current one
   times[START] = now()
   startContext = currentContext()
-  watch = start({ threshold, sample, callbackEnded })
-}
-
-function createWatchdog () {
-  const binding = settings.options.capture === 'js' ? undefined : loadBinding().binding?.watch
-  return binding === undefined ? createInspectorWatchdog() : createNativeWatchdog(binding)
 }
 
 function stop () {

@@ -13,9 +13,8 @@ const { performance } = require('node:perf_hooks')
 
 const { now } = require('../core/clock')
 const guard = require('../core/guard')
-const { warn } = require('../warnings')
+const { share: shareWarnings, warn, warnOnce } = require('../warnings')
 const { add, lostMs, queuedMs, cpuTime, SLACK } = require('./cpu-clock')
-const { isFirstWarning, shareWithWorkers } = require('./process-warnings')
 const {
   ANSWERED, ASLEEP, BYTES, CALLBACKS, CHECKED, CONNECTED, CPU_TIME, LATE, LEAVE, QUEUED, SERVED, SLEEP, STILL,
   WAKE_UPS, WORKED
@@ -26,13 +25,14 @@ const NAME = Symbol.for('longstack.blocked.1')
 const LEAVE_TIMEOUT_MS = 1000 // that the end of the process waits for the worker to end its session
 const POLLED_MS = 1 // in the poll phase: the loop was not in a callback
 
-/** @returns {import('./shared-memory').Watchdog | undefined} */
-function createInspectorWatchdog () {
+/**
+ * @param {import('./shared-memory').WatchTarget} target
+ * @returns {import('./shared-memory').Watch | undefined} undefined: it cannot start, and has warned
+ */
+function startInspectorWatchdog (target) {
   if (!isMainThread) {
-    if (isFirstWarning()) {
-      warn('BLOCKED_THREAD', 'without the native engine blocking callbacks are detected in the main thread ' +
-        'only, not in workers.')
-    }
+    warnOnce('BLOCKED_THREAD', 'without the native engine blocking callbacks are detected in the main ' +
+      'thread only, not in workers.')
     return undefined
   }
   // Under --permission Node aborts where a worker of a process without that right connects to it
@@ -45,95 +45,91 @@ function createInspectorWatchdog () {
   const memory = new SharedArrayBuffer(BYTES)
   const times = new Float64Array(memory)
   const words = new Int32Array(memory)
-  let idleTime = 0 // when the current callback began
+  target.share(memory)
+  shareWarnings()
+  publish(() => {
+    words[SERVED]++
+    target.sample()
+  })
+  let { idleTime } = performance.nodeTiming // when the current callback began
+  times[CHECKED] = now() // the worker takes a while to start
+  times[CPU_TIME] = cpuTime()
+  /** @type {Worker} */
+  let worker
+  try {
+    worker = guard.run(() => startWorker(target, memory))
+  } catch (error) {
+    warnOf(error)
+    return undefined
+  }
 
   function wakeWorker () {
     Atomics.add(words, WAKE_UPS, 1)
     Atomics.notify(words, WAKE_UPS)
   }
 
-  /**
-   * @param {import('./shared-memory').WatchTarget} target
-   * @returns {Worker}
-   */
-  function startWorker ({ threshold, callbackEnded }) {
-    const expression = `globalThis[Symbol.for(${JSON.stringify(NAME.description)})]()`
-    const worker = new Worker(path.join(__dirname, 'inspector-worker.js'), {
-      workerData: { memory, threshold, offset: clockOffset(now()), expression },
-      execArgv: [],
-      env: {},
-      stdout: true,
-      stderr: true,
-      trackUnmanagedFds: false
-    })
-    worker.on('message', () => {
-      words[ANSWERED] = words[CALLBACKS]
-      callbackEnded()
-    })
-    worker.on('error', warnOf)
-    worker.unref()
-    return worker
-  }
-
-  /** @param {any} error */
-  function warnOf (error) {
-    warn('BLOCKED', `blocking callbacks cannot be detected: ${String(error?.message).slice(0, 200)}`)
-  }
-
   return {
-    memory,
+    ownFrames: 2, // the function above, and the expression that called it
+    queuedMs: () => queuedMs() - times[QUEUED],
 
-    start (target) {
-      shareWithWorkers()
-      publish(() => {
-        words[SERVED]++
-        target.sample()
-      })
-      idleTime = performance.nodeTiming.idleTime
-      times[CHECKED] = now() // the worker takes a while to start
-      times[CPU_TIME] = cpuTime()
-      /** @type {Worker} */
-      let worker
-      try {
-        worker = guard.run(() => startWorker(target))
-      } catch (error) {
-        warnOf(error)
-        return undefined
-      }
-      return {
-        ownFrames: 2, // the function above, and the expression that called it
-        queuedMs: () => queuedMs() - times[QUEUED],
+    callbackBegan () { idleTime = performance.nodeTiming.idleTime },
 
-        callbackBegan () { idleTime = performance.nodeTiming.idleTime },
+    wake () {
+      words[ASLEEP] = 0
+      wakeWorker()
+    },
 
-        wake () {
-          words[ASLEEP] = 0
-          wakeWorker()
-        },
+    discount () {
+      const account = { late: times[LATE], used: times[WORKED], still: times[STILL] }
+      const passed = now() - times[CHECKED]
+      const isLate = passed > times[SLEEP] + target.threshold * SLACK
+      add(account, { passed, part: passed, busy: cpuTime() - times[CPU_TIME], isLate })
+      const isIdle = performance.nodeTiming.idleTime - idleTime > POLLED_MS
+      return { lostMs: lostMs(account), stillMs: account.still, isIdle }
+    },
 
-        discount () {
-          const account = { late: times[LATE], used: times[WORKED], still: times[STILL] }
-          const passed = now() - times[CHECKED]
-          const isLate = passed > times[SLEEP] + target.threshold * SLACK
-          add(account, { passed, part: passed, busy: cpuTime() - times[CPU_TIME], isLate })
-          const isIdle = performance.nodeTiming.idleTime - idleTime > POLLED_MS
-          return { lostMs: lostMs(account), stillMs: account.still, isIdle }
-        },
+    stop () {
+      Reflect.deleteProperty(globalThis, NAME)
+      guard.run(() => worker.terminate())
+    },
 
-        stop () {
-          Reflect.deleteProperty(globalThis, NAME)
-          guard.run(() => worker.terminate())
-        },
-
-        leave () {
-          Atomics.store(words, LEAVE, 1) // from now on it begins no session
-          if (Atomics.load(words, CONNECTED) === 0) return
-          wakeWorker()
-          Atomics.wait(words, LEAVE, 1, LEAVE_TIMEOUT_MS)
-        }
-      }
+    leave () {
+      Atomics.store(words, LEAVE, 1) // from now on it begins no session
+      if (Atomics.load(words, CONNECTED) === 0) return
+      wakeWorker()
+      Atomics.wait(words, LEAVE, 1, LEAVE_TIMEOUT_MS)
     }
   }
+}
+
+/**
+ * @param {import('./shared-memory').WatchTarget} target
+ * @param {SharedArrayBuffer} memory
+ * @returns {Worker}
+ */
+function startWorker ({ threshold, callbackEnded }, memory) {
+  const words = new Int32Array(memory)
+  const expression = `globalThis[Symbol.for(${JSON.stringify(NAME.description)})]()`
+  const worker = new Worker(path.join(__dirname, 'inspector-worker.js'), {
+    workerData: { memory, threshold, offset: clockOffset(now()), expression },
+    execArgv: [],
+    env: {},
+    stdout: true,
+    stderr: true,
+    trackUnmanagedFds: false
+  })
+  worker.on('message', () => {
+    words[ANSWERED] = words[CALLBACKS]
+    callbackEnded()
+  })
+  worker.on('error', warnOf)
+  worker.unref()
+  return worker
+}
+
+/** @param {any} error */
+function warnOf (error) {
+  warn('BLOCKED', `blocking callbacks cannot be detected: ${String(error?.message).slice(0, 200)}`)
 }
 
 /** Makes the sample function reachable for the worker's expression. @param {() => void} value */
@@ -151,4 +147,4 @@ function clockOffset (time) {
   return seconds * 1e3 + nanos * 1e-6 - time
 }
 
-module.exports = { createInspectorWatchdog }
+module.exports = { startInspectorWatchdog }

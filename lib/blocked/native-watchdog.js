@@ -3,8 +3,7 @@
 // The watchdog of the native engine: a thread inside the addon, see native/watchdog.cc.
 
 const { now } = require('../core/clock')
-const { warn } = require('../warnings')
-const { isFirstWarning, shareWithWorkers } = require('./process-warnings')
+const { share: shareWarnings, warnOnce } = require('../warnings')
 const { NATIVE_BYTES } = require('./shared-memory')
 
 /**
@@ -18,33 +17,27 @@ const { NATIVE_BYTES } = require('./shared-memory')
 
 /**
  * @param {WatchBinding} binding
- * @returns {import('./shared-memory').Watchdog}
+ * @param {import('./shared-memory').WatchTarget} target
+ * @returns {import('./shared-memory').Watch | undefined} undefined: it cannot start, and has warned
  */
-function createNativeWatchdog (binding) {
+function startNativeWatchdog (binding, { threshold, sample, callbackEnded, share }) {
   const memory = new ArrayBuffer(NATIVE_BYTES)
   const out = new Float64Array(2)
+  share(memory)
+  shareWarnings()
+  if (!binding.start(threshold, now(), memory, sample, callbackEnded)) {
+    warnOnce('BLOCKED', 'blocking callbacks cannot be detected: no thread for that, or no memory.')
+    return undefined
+  }
   return {
-    memory,
-
-    start ({ threshold, sample, callbackEnded }) {
-      shareWithWorkers()
-      if (!binding.start(threshold, now(), memory, sample, callbackEnded)) {
-        if (isFirstWarning()) {
-          warn('BLOCKED', 'blocking callbacks cannot be detected: no thread for that, or no memory.')
-        }
-        return undefined
-      }
-      return {
-        ownFrames: 0,
-        wake: binding.wake,
-        stop: binding.stop,
-        discount () {
-          binding.lost(out)
-          return { lostMs: out[0], stillMs: out[1], isIdle: false }
-        }
-      }
+    ownFrames: 0,
+    wake: binding.wake,
+    stop: binding.stop,
+    discount () {
+      binding.lost(out)
+      return { lostMs: out[0], stillMs: out[1], isIdle: false }
     }
   }
 }
 
-module.exports = { createNativeWatchdog }
+module.exports = { startNativeWatchdog }

@@ -8,10 +8,7 @@
  * @property {number} threshold ms
  * @property {() => void} sample to be called inside a blocking callback
  * @property {() => void} callbackEnded to be called by libuv after one
- *
- * @typedef {object} Watchdog
- * @property {ArrayBuffer | SharedArrayBuffer} memory
- * @property {(target: WatchTarget) => Watch | undefined} start undefined: it cannot, and has warned
+ * @property {(memory: ArrayBuffer | SharedArrayBuffer) => void} share called before it starts
  *
  * @typedef {object} Watch a running watchdog
  * @property {() => void} wake to be called when a callback begins while the watchdog sleeps
