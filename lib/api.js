@@ -6,7 +6,7 @@
 
 const { AsyncResource } = require('node:async_hooks')
 const { types } = require('node:util')
-const { observe } = require('./attribution/observed-errors')
+const { observeQuietly } = require('./attribution/observed-errors')
 const { addHandler } = require('./attribution/uncaught')
 const { listeners: blockedListeners } = require('./blocked/wanted')
 const { checkPending, checkProfile } = require('./call-options')
@@ -178,13 +178,6 @@ function answer (work, target) {
     if (types.isNativeError(target)) observeQuietly(target)
     return work()
   })
-}
-
-/** @param {Error} error */
-function observeQuietly (error) {
-  try {
-    observe(error)
-  } catch {} // the program's stack may be full here
 }
 
 /** @type {Trace} */

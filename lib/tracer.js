@@ -3,10 +3,11 @@
 // The life of tracing: enable, disable, other options in between.
 
 const { applyBlocked } = require('./blocked/wanted')
-const { applyErrors, leaveErrors, warmUp } = require('./attribution/extended-stacks')
+const { observeQuietly } = require('./attribution/observed-errors')
 const uncaught = require('./attribution/uncaught')
 const core = require('./core/index')
 const guard = require('./core/guard')
+const { on } = require('./core/on')
 const { changeState } = require('./listeners')
 const { providers } = require('./node-objects')
 const { joinParentThread } = require('./passing/passing')
@@ -14,7 +15,7 @@ const channels = require('./requests/channels')
 const { settings } = require('./settings')
 const { applySpans } = require('./spans/index')
 const formatter = require('./stacks/formatter')
-const { messageOf, printLine } = require('./warnings')
+const { messageOf, printLine, warn } = require('./warnings')
 
 /**
  * @typedef {import('./options').Options} Options
@@ -84,6 +85,49 @@ function applyRest () {
   applySocket(settings.options.socket)
   applySpans()
   applyBlocked()
+}
+
+formatter.setReporter({
+  observe: observeQuietly,
+  report: (error, sites) => guard.run(() => require('./attribution/error-hops').report(error, sites))
+})
+
+const isExtending = () => settings.enabled && settings.options.errors === true
+
+on('contextRan', formatter.realms.noteRun)
+on('formatterReplaced', () => { if (isExtending()) guard.run(formatter.enable) })
+on('iteration', (time) => {
+  if (isExtending() && !formatter.isInForce()) formatter.enable()
+  formatter.realms.check(time)
+})
+
+/**
+ * Has the stacks of errors get hops (errors: true), or what prints them add hops (errors: 'print'), or leaves
+ * them alone.
+ */
+function applyErrors () {
+  const { errors } = settings.options
+  uncaught.applyPrinting(errors === 'print')
+  if (errors !== true) return formatter.disable()
+  if (formatter.enable()) return
+  warn('FROZEN', 'Error.prepareStackTrace cannot be set here; errors keep their short stack, ' +
+    'trace.stack(error) returns the chain.')
+}
+
+/** Tracing is disabled. */
+function leaveErrors () {
+  formatter.disable()
+  uncaught.applyPrinting(false)
+}
+
+/**
+ * Loads what the program's first error needs: later that would delay its callbacks, or happen on top of a
+ * stack that is full.
+ */
+function warmUp () {
+  if (!settings.options.errors) return
+  require('./attribution/error-hops').preload()
+  formatter.preload()
 }
 
 /** @param {string | undefined} next at which what is open is printed; undefined: at none */

@@ -70,6 +70,13 @@ function observe (error) {
   return observed
 }
 
+/** Observes what may be an error, also where the program's stack is full. @param {unknown} value */
+function observeQuietly (value) {
+  try {
+    if (isAnyObject(value)) observe(value)
+  } catch {}
+}
+
 /**
  * Observes the errors that an error carries, while the allocation clock may still know them.
  * @param {object} error
@@ -225,6 +232,7 @@ module.exports = {
   get,
   noteEscape,
   observe,
+  observeQuietly,
   promiseOf,
   rejecterOf,
   rejecterOfValue
