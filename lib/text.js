@@ -22,31 +22,25 @@ function shortFrame (frame) {
 }
 
 /** Replaces control and bidi characters of foreign text by `?`. @param {string} foreign */
-function clean (foreign) {
-  let cleaned = ''
-  let start = 0
-  for (let i = 0; i < foreign.length; i++) {
-    if (!isHarmful(foreign.charCodeAt(i))) continue
-    cleaned += `${foreign.slice(start, i)}?`
-    start = i + 1
-  }
-  return start === 0 ? foreign : cleaned + foreign.slice(start)
-}
+const clean = (foreign) => replaceHarmful(foreign, () => '?')
 
 /**
  * Escapes control and bidi characters in a line of JSON, all of whose strings stay what they are.
  * @param {string} json without line breaks
  */
-function escapeJson (json) {
-  let escaped = ''
+const escapeJson = (json) => replaceHarmful(json, (code) => `\\u${code.toString(16).padStart(4, '0')}`)
+
+/** @param {string} text @param {(code: number) => string} replacementOf of a UTF-16 unit */
+function replaceHarmful (text, replacementOf) {
+  let replaced = ''
   let start = 0
-  for (let i = 0; i < json.length; i++) {
-    const code = json.charCodeAt(i)
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
     if (!isHarmful(code)) continue
-    escaped += `${json.slice(start, i)}\\u${code.toString(16).padStart(4, '0')}`
+    replaced += text.slice(start, i) + replacementOf(code)
     start = i + 1
   }
-  return start === 0 ? json : escaped + json.slice(start)
+  return start === 0 ? text : replaced + text.slice(start)
 }
 
 /** Uses no regular expression: see stacks/text-scan.js. @param {number} code of a UTF-16 unit */

@@ -5,13 +5,13 @@
 const fs = require('node:fs')
 const { isatty } = require('node:tty')
 const { noColours } = require('../../report/render/text-parts')
+const { escapeJson } = require('../text')
 
 /** @typedef {import('../../report/render/text-parts').Colours} Colours */
 
 const PROGRESS_DELAY_MS = 500
 const PROGRESS_INTERVAL_MS = 200
 const DEFAULT_COLUMNS = 80
-const TERMINAL_COMMANDS = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 const ERASE_LINE = '\r\x1b[2K'
 
 let areErrorsHandled = false
@@ -48,9 +48,8 @@ function print (text) {
  * @param {number} [indent] 0: in one line
  */
 function asJson (value, indent = 2) {
-  const text = JSON.stringify(value, undefined, indent)
-  const escape = (/** @type {string} */ char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
-  return `${text.replace(TERMINAL_COMMANDS, escape)}\n`
+  const lines = JSON.stringify(value, undefined, indent).split('\n')
+  return `${lines.map(escapeJson).join('\n')}\n`
 }
 
 /**
