@@ -5,7 +5,7 @@
 
 const { createTag } = require('../core/tag')
 const { formatHops } = require('./hops')
-const { createInspectable, inspectPrinted, printedOf } = require('./inspect')
+const { createInspectable, printedOf } = require('./inspect')
 
 /**
  * @typedef {import('../stacks/chain').Hop} Hop
@@ -34,16 +34,4 @@ function copyChain (hops, copyHop) {
   }))
 }
 
-/**
- * Returns what util.inspect prints of a context.
- * @param {PrintedHop[]} hops
- * @param {string} label of the context
- * @param {number | null} depth
- * @param {import('./inspect').InspectOptions} options
- */
-function inspectHops (hops, label, depth, options) {
-  const text = hops.length === 0 ? `[${label}]` : formatHops(hops)
-  return inspectPrinted({ text, title: label }, depth, options)
-}
-
-module.exports = { copyChain, inspectHops }
+module.exports = { copyChain }

@@ -12,7 +12,8 @@ const { inspect } = require('node:util')
 const { now, queriedAt } = require('../core/clock')
 const guard = require('../core/guard')
 const { describe: describeContext, hops } = require('../stacks/hops')
-const { inspectHops } = require('./chains')
+const { formatHops } = require('./hops')
+const { inspectPrinted } = require('./inspect')
 
 /**
  * One asynchronous step, read-only.
@@ -86,7 +87,9 @@ const describe = (context) => guard.run(() => describeContext(context))
 function inspectContext (context, depth, options) {
   const later = now() - queriedAt() // this is no question, but printing
   const printed = guard.run(() => hops(context)).map((hop) => ({ ...hop, ageMs: hop.ageMs + later }))
-  return inspectHops(printed, describe(context).label, depth, options)
+  const { label } = describe(context)
+  const text = printed.length === 0 ? `[${label}]` : formatHops(printed)
+  return inspectPrinted({ text, title: label }, depth, options)
 }
 
 /** @param {any} object @returns {Context | undefined} the context behind a view */

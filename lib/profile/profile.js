@@ -4,6 +4,7 @@
 // and both as one tree. Chains that read the same (a step internal to Node differs) are one here.
 
 const { fileURLToPath } = require('node:url')
+const chainTexts = require('../format/chain-texts')
 const { parseFrame } = require('../stacks/frames')
 const { mapFrame } = require('../stacks/source-maps')
 const { subsystemOf } = require('../subsystems')
@@ -56,8 +57,6 @@ const listeningTypes = new Set((
  * @property {string[]} lacks what it does not have under the options in force, as sentences
  *
  * @typedef {{ label: string, type: string, lines: string[] }} DescribedHop
- * @typedef {(chain: number) => { hops: DescribedHop[], type: string }} Describer returns the hops of a chain,
- *   newest first, and the type of its newest step, which may be none of them
  */
 
 /**
@@ -67,12 +66,11 @@ const listeningTypes = new Set((
  * @param {number} recorded.cpuSeconds
  * @param {import('./totals').Totals} recorded.totals
  * @param {import('./cpu-samples').CpuTotals | undefined} recorded.cpu
- * @param {Describer} recorded.describe
  * @param {string[]} recorded.lacks
  * @returns {Profile}
  */
-function createProfile ({ startUnixMs, seconds, cpuSeconds, totals, cpu, describe, lacks }) {
-  const { chains, chainsBySlot } = mergeChains(totals, describe)
+function createProfile ({ startUnixMs, seconds, cpuSeconds, totals, cpu, lacks }) {
+  const { chains, chainsBySlot } = mergeChains(totals)
   const stacks = cpu === undefined ? [] : mergeStacks(cpu, chainsBySlot)
   for (const { chain, ms } of stacks) chain.cpuMs += ms
   chains.sort((a, b) => timeOf(b) - timeOf(a))
@@ -119,18 +117,14 @@ function addUp (chains) {
   return sum
 }
 
-/**
- * Describes the chains; those that read the same are one.
- * @param {import('./totals').Totals} totals
- * @param {Describer} describe
- */
-function mergeChains (totals, describe) {
+/** Describes the chains; those that read the same are one. @param {import('./totals').Totals} totals */
+function mergeChains (totals) {
   /** @type {Map<string, PathChain>} */
   const chainsByText = new Map()
   /** @type {PathChain[]} */
   const chainsBySlot = []
   for (let slot = 0; slot < totals.slotCount; slot++) {
-    const { hops, type } = describe(totals.chains[slot])
+    const { hops, type } = chainTexts.describeChain(totals.chains[slot])
     const route = totals.routes[totals.routeOfSlot[slot]]
     const described = describeChain(hops, route)
     const text = [route, described.label, described.type, ...described.frames].join('\n')

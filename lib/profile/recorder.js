@@ -6,7 +6,6 @@
 const guard = require('../core/guard')
 const { OWN_WORK_CHAIN } = require('../core/records')
 const { mistake } = require('../errors')
-const { describeChain } = require('../format/chain-texts')
 const { logSteps } = require('../core/current-step')
 const served = require('../core/served-requests')
 const channels = require('../requests/channels')
@@ -71,7 +70,7 @@ const finish = () => recording?.finish()
 function createRecording (withSamples, finish) {
   const startUnixMs = Date.now()
   const cpuBefore = process.cpuUsage()
-  const totals = new Totals(nameOf)
+  const totals = new Totals()
   const cpu = withSamples ? new CpuTotals() : undefined
   const { profiler, failure } = withSamples ? startProfiler() : { profiler: undefined, failure: undefined }
   const log = new StepLog(profiler === undefined ? CAPACITY : SAMPLED_CAPACITY, {
@@ -123,15 +122,11 @@ function createRecording (withSamples, finish) {
         cpuSeconds: (user + system) / 1e6,
         totals,
         cpu: profiler === undefined ? undefined : cpu,
-        describe: describeChain,
         lacks: failure === undefined ? lacks() : [...lacks(), failure]
       })
     }
   }
 }
-
-/** Returns the name of a request, by reference. @param {number} request */
-const nameOf = (request) => served.routeOf(request) ?? served.nameOf(request)
 
 /** Has routes read as requests end; returns what stops that. */
 const watchResponses = () => channels.subscribe([['http.server.response.finish', served.answered]])

@@ -4,6 +4,7 @@
 // and how long it waited. Bounded: what comes past MAX_TOTALS and MAX_ROUTES is added up as one.
 
 const { NO_CHAIN } = require('../core/records')
+const served = require('../core/served-requests')
 const { BEGUN, IDLE, RESUMED } = require('./step-log')
 
 const MAX_TOTALS = 50_000 // pairs of chain and route
@@ -13,9 +14,7 @@ const OTHER_ROUTES = '(other requests)'
 /** @typedef {import('./step-log').StepLog} StepLog */
 
 class Totals {
-  /** @param {(request: number) => string | undefined} routeOf returns the name of a request, by reference */
-  constructor (routeOf) {
-    this.routeOf = routeOf
+  constructor () {
     /** slots by chain, for each number of a route @type {Array<Map<number, number>>} */
     this.slotMaps = [new Map()]
     this.slotCount = 0
@@ -107,7 +106,7 @@ class Totals {
   routeNumber (request) {
     const remembered = this.requestRoutes.get(request)
     if (remembered !== undefined) return remembered
-    const name = this.routeOf(request)
+    const name = served.routeOf(request) ?? served.nameOf(request)
     const number = name === undefined ? 0 : this.routeNumbers.get(name) ?? this.addRoute(name)
     this.requestRoutes.set(request, number)
     return number
