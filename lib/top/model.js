@@ -181,7 +181,8 @@ class Model {
       inFlight: answers.reduce((count, { figures }) => count + (figures?.inFlight ?? 0), 0),
       oldest: oldest.sort((a, b) => b.ms - a.ms)[0],
       waits: waitRows(answers),
-      handles: handleRows(answers).map((row) => ({ ...row, perMinute: this.#growthOf(row) })),
+      handles: merge(answers, ({ facts, figures }) => (figures ?? facts).handles.groups)
+        .map((row) => ({ ...row, perMinute: this.#growthOf(row) })),
       handleCount: answers.reduce((count, { facts, figures }) => count + (figures ?? facts).handles.count, 0),
       blockers: [...this.#blockers.values()],
       blockedMs: blockedMs.length === 0 ? undefined : Math.min(...blockedMs),
@@ -210,11 +211,6 @@ function routeRow (name, { count, errors, lost, sumUs, maxUs, buckets }, ms) {
 function waitRows (answers) {
   const sampled = answers.filter(({ figures }) => figures?.waits !== undefined)
   return sampled.length === 0 ? undefined : merge(sampled, ({ figures }) => figures?.waits ?? [])
-}
-
-/** @param {Answer[]} answers @returns {HandleRow[]} */
-function handleRows (answers) {
-  return merge(answers, ({ facts, figures }) => (figures ?? facts).handles.groups)
 }
 
 /**
