@@ -44,4 +44,22 @@ class ChainValues {
   }
 }
 
-module.exports = { ChainValues }
+const MIXED = -1 // the delays of a chain's timers differ
+
+/** The delay of the timers of each chain, which outlives their records: ms + 1, or MIXED. */
+const delays = new ChainValues(Int32Array)
+
+/** @param {number} chain @param {number} delay of one of its timers, in ms */
+function noteDelay (chain, delay) {
+  const noted = delays.get(chain)
+  if (noted === 0) delays.set(chain, delay + 1)
+  else if (noted !== delay + 1 && noted !== MIXED) delays.set(chain, MIXED)
+}
+
+/** @param {number} chain @returns {number | undefined} delay of all its timers, in ms */
+function delayOf (chain) {
+  const noted = delays.get(chain)
+  return noted > 0 ? noted - 1 : undefined
+}
+
+module.exports = { ChainValues, delayOf, delays, noteDelay }

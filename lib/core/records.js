@@ -17,7 +17,7 @@
 const { AsyncResource } = require('node:async_hooks')
 const older = require('./older-records')
 const requestRecords = require('./request-records')
-const delays = require('./timer-delays')
+const { delayOf, noteDelay } = require('./chain-values')
 const words = require('./record-words')
 const { createTag } = require('./tag')
 
@@ -211,8 +211,8 @@ module.exports = {
   isAsk: requestRecords.isAsk,
   isRequest: requestRecords.isRequest,
   markWaits: requestRecords.markWaits,
-  noteDelay: delays.noteDelay,
-  delayOf: delays.delayOf,
+  noteDelay,
+  delayOf,
   carry,
   findCarried,
   finish,

@@ -8,11 +8,10 @@
 // A step that repeats one of its last eight ancestors is that ancestor: the result of step() has in its upper
 // bits how many steps up that is.
 
-const { ChainValues } = require('../core/chain-values')
+const { ChainValues, delays } = require('../core/chain-values')
 const { FIRST_CHAIN } = require('../core/records')
 const { stepClock } = require('../core/clock')
 const { source } = require('../core/source')
-const timerDelays = require('../core/timer-delays')
 const { settings } = require('../settings')
 const nativeCapture = require('./capture-native')
 const stacks = require('./numbered-stacks')
@@ -61,7 +60,7 @@ const engineStats = () => engine?.stats() ?? noStats
 function forgetNotes () {
   const { firstChain } = engineStats()
   programFrames.forget(firstChain)
-  timerDelays.forget(firstChain)
+  delays.forget(firstChain)
 }
 
 const capture = {
