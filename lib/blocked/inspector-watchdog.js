@@ -14,7 +14,7 @@ const { performance } = require('node:perf_hooks')
 const { now } = require('../core/clock')
 const guard = require('../core/guard')
 const { share: shareWarnings, warn, warnOnce } = require('../warnings')
-const { add, lostMs, queuedMs, cpuTime, SLACK } = require('./cpu-clock')
+const { add, lostMs, queuedMs, cpuTime, systemTime, SLACK } = require('./cpu-clock')
 const {
   ANSWERED, ASLEEP, BYTES, CALLBACKS, CHECKED, CONNECTED, CPU_TIME, LATE, LEAVE, QUEUED, SERVED, SLEEP, STILL,
   WAKE_UPS, WORKED
@@ -111,7 +111,7 @@ function startWorker ({ threshold, callbackEnded }, memory) {
   const words = new Int32Array(memory)
   const expression = `globalThis[Symbol.for(${JSON.stringify(NAME.description)})]()`
   const worker = new Worker(path.join(__dirname, 'inspector-worker.js'), {
-    workerData: { memory, threshold, offset: clockOffset(now()), expression },
+    workerData: { memory, threshold, offset: systemTime() - now(), expression },
     execArgv: [],
     env: {},
     stdout: true,
@@ -135,16 +135,6 @@ function warnOf (error) {
 /** Makes the sample function reachable for the worker's expression. @param {() => void} value */
 function publish (value) {
   Object.defineProperty(globalThis, NAME, { value, enumerable: false, configurable: true })
-}
-
-/**
- * Returns the ms that longstack's clock is behind libuv's: performance.now() of another thread has another
- * origin.
- * @param {number} time of longstack's clock
- */
-function clockOffset (time) {
-  const [seconds, nanos] = process.hrtime()
-  return seconds * 1e3 + nanos * 1e-6 - time
 }
 
 module.exports = { startInspectorWatchdog }

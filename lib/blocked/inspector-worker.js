@@ -5,7 +5,7 @@
 
 const { Session } = require('node:inspector')
 const { parentPort, workerData } = require('node:worker_threads')
-const { add, lostMs, queuedMs, cpuTime, SLACK, STILL_RATIO } = require('./cpu-clock')
+const { add, lostMs, queuedMs, cpuTime, systemTime, SLACK, STILL_RATIO } = require('./cpu-clock')
 const {
   ANSWERED, ARMED, ARMED_START, ASKED, ASLEEP, CALLBACKS, CHECKED, CONNECTED, CPU_TIME, DEBUGGABLE, LATE,
   LEAVE, QUEUED, SERVED, SLEEP, START, STILL, WAKE_UPS, WORKED
@@ -36,10 +36,7 @@ let checkedAt = 0 // ms
 let checkedCpuTime = 0 // ms
 
 /** Returns the ms of the main thread's clock. */
-function now () {
-  const [seconds, nanos] = process.hrtime()
-  return seconds * 1e3 + nanos * 1e-6 - offset
-}
+const now = () => systemTime() - offset
 
 /**
  * Looks at the main thread. Each instant belongs to the time between two checks, that of a check as well: the
