@@ -22,14 +22,8 @@ const { BESIDE, OTHER_SITES, UNKNOWN } = require('./sites')
  * @property {number[] | undefined} on asyncIds of connections
  * @property {Place} place
  *
- * @typedef {object} RequestPath
- * @property {PathEntry[]} waits
- * @property {PathEntry[]} ran
- * @property {number} beside ms
- * @property {Place} otherPlace of what the lists leave out
- * @property {number} waited ms that they leave out
- * @property {number} delayed
- * @property {number} run
+ * @typedef {number[]} RequestPath rows of place and figures, one after another: thousands of paths are kept,
+ *   each for a while, and as objects they would be most of what the garbage collector copies
  *
  * @typedef {{ ms: number, traceId: string }} Example
  */
@@ -38,7 +32,10 @@ const MAX_ENTRIES = 10 // of each list
 const MAX_CONNECTIONS = 4
 const ROUNDING_MS = 0.0005 // of a time with three decimals
 const MAX_EXAMPLES = 3
-const FIGURES = { waited: 0, waits: 1, delayed: 2, ran: 3 } // along time
+/** What is added up at a place; the first ones also along time. */
+const FIGURES = /** @type {const} */ (['waited', 'waits', 'delayed', 'ran', 'delays', 'callbacks'])
+const TIMED = 4
+const ROW = 1 + FIGURES.length
 
 /** @param {unknown} value */
 const isAmount = (value) => amount(value) !== undefined
@@ -68,27 +65,32 @@ function entriesOf (entries, placeOf) {
  * @param {Span} span
  * @param {Split} split
  * @param {import('./sites').Places} places
- * @returns {RequestPath}
+ * @returns {{ waits: PathEntry[], path: RequestPath }}
  */
 function pathOf ({ attributes }, split, places) {
   const waits = entriesOf(attributes['longstack.waits'], places.placeOf)
   const ran = entriesOf(attributes['longstack.ran'], places.placeOf)
   const beside = amount(attributes['longstack.beside_ms']) ?? 0
+  /** @type {RequestPath} */
+  const path = []
   let [waited, delayed, run] = [0, 0, beside]
-  for (const entry of waits) {
-    waited += entry.ms
-    delayed += entry.delayed
+  for (const { place, ms, count, delayed: late } of waits) {
+    path.push(place.index, ms, count, late, 0, late > 0 ? count : 0, 0)
+    waited += ms
+    delayed += late
   }
-  for (const { ms } of ran) run += ms
-  return {
-    waits,
-    ran,
-    beside,
-    otherPlace: waits.length > 0 ? OTHER_SITES : UNKNOWN,
-    waited: remainderOf(split.waited, waited, waits.length),
-    delayed: remainderOf(split.delayed, delayed, waits.length),
-    run: remainderOf(split.run, run, ran.length + 1)
+  for (const { place, ms, count } of ran) {
+    path.push(place.index, 0, 0, 0, ms, 0, count)
+    run += ms
   }
+  const other = (waits.length > 0 ? OTHER_SITES : UNKNOWN).index
+  waited = remainderOf(split.waited, waited, waits.length)
+  delayed = remainderOf(split.delayed, delayed, waits.length)
+  run = remainderOf(split.run, run, ran.length + 1)
+  if (beside > 0) path.push(BESIDE.index, 0, 0, 0, beside, 0, 1)
+  if (run > 0) path.push(other, 0, 0, 0, run, 0, 1)
+  if (waited > 0 || delayed > 0) path.push(other, waited, waited > 0 ? 1 : 0, delayed, 0, 0, 0)
+  return { waits, path }
 }
 
 /**
@@ -100,30 +102,6 @@ function pathOf ({ attributes }, split, places) {
 function remainderOf (total, listed, count) {
   const remainder = total - listed
   return remainder > ROUNDING_MS * (count + 1) ? remainder : 0
-}
-
-/**
- * Packs a path as numbers: thousands are kept, each for a while. As objects they would be most of what the
- * garbage collector copies.
- * @param {RequestPath} path
- */
-function packed ({ waits, ran, beside, otherPlace, waited, delayed, run }) {
-  const numbers = [beside, waited, delayed, run, otherPlace.index, waits.length]
-  for (const entries of [waits, ran]) {
-    for (const { place, ms, count, delayed } of entries) numbers.push(place.index, ms, count, delayed)
-  }
-  return numbers
-}
-
-/** @param {number[]} numbers @param {import('./sites').Places} places @returns {RequestPath} */
-function unpacked ([beside, waited, delayed, run, other, waits, ...numbers], places) {
-  const unknown = { sent: undefined, unsent: undefined, beside: undefined, on: undefined }
-  const entries = Array.from({ length: numbers.length / 4 }, (_, i) => {
-    const [place, ms, count, delayed] = numbers.slice(4 * i)
-    return { ms, count, delayed, ...unknown, place: places.at(place) }
-  })
-  const ran = entries.splice(waits)
-  return { waits: entries, ran, beside, otherPlace: places.at(other), waited, delayed, run }
 }
 
 /** What the requests of a route spent at one place, weighted. */
@@ -151,16 +129,18 @@ class SiteSums {
 class CriticalPaths {
   /** @type {Map<Place, SiteSums>} */
   #sums = new Map()
+  #places
   #samples
   #createTimes
-  #bucket = 0 // of the request that is added
 
   /**
+   * @param {import('./sites').Places} places
    * @param {import('./numbers').Samples} [samples] without it there are no quartiles
    * @param {() => import('./time-axis').Times | undefined} [createTimes] without it there are no sums along
    *   time
    */
-  constructor (samples, createTimes) {
+  constructor (places, samples, createTimes) {
+    this.#places = places
     this.#samples = samples
     this.#createTimes = createTimes
   }
@@ -171,53 +151,17 @@ class CriticalPaths {
    * @param {string} traceId
    * @param {number} [bucket] of its start, if sums along time are wanted
    */
-  add ({ waits, ran, beside, otherPlace, waited, delayed, run }, weight, traceId, bucket = 0) {
-    this.#bucket = bucket
-    for (const { place, ms, count, delayed } of waits) {
-      const sums = this.#addWait(place, ms, count, delayed, weight, traceId)
-      if (delayed > 0) sums.delays += count * weight
-      if (!(ms > 0)) continue
+  add (path, weight, traceId, bucket = 0) {
+    for (let start = 0; start < path.length; start += ROW) {
+      const sums = this.#find(this.#places.at(path[start]))
+      for (let i = 0; i < FIGURES.length; i++) sums[FIGURES[i]] += path[start + 1 + i] * weight
+      const [waited, waits, delayed, ran] = path.slice(start + 1, start + ROW)
+      sums.times?.add(bucket, waited * weight, waits * weight, delayed * weight, ran * weight)
+      addExample(sums.examples, waited + delayed + ran, traceId)
+      if (!sums.place.isListed || waited === 0) continue
       sums.spans += weight
-      this.#samples?.add(sums.sample, ++sums.lines, ms, weight)
+      this.#samples?.add(sums.sample, ++sums.lines, waited, weight)
     }
-    for (const { place, ms, count } of ran) this.#addRun(place, ms, count, weight, traceId)
-    if (beside > 0) this.#addRun(BESIDE, beside, 1, weight, traceId)
-    if (run > 0) this.#addRun(otherPlace, run, 1, weight, traceId)
-    if (waited === 0 && delayed === 0) return
-    this.#addWait(otherPlace, waited, waited > 0 ? 1 : 0, delayed, weight, traceId)
-  }
-
-  /**
-   * @param {Place} place
-   * @param {number} ms
-   * @param {number} count
-   * @param {number} delayed ms
-   * @param {number} weight
-   * @param {string} traceId
-   */
-  #addWait (place, ms, count, delayed, weight, traceId) {
-    const sums = this.#find(place)
-    sums.waited += ms * weight
-    sums.waits += count * weight
-    sums.delayed += delayed * weight
-    sums.times?.add(this.#bucket, ms * weight, count * weight, delayed * weight)
-    addExample(sums.examples, ms + delayed, traceId)
-    return sums
-  }
-
-  /**
-   * @param {Place} place
-   * @param {number} ms
-   * @param {number} count
-   * @param {number} weight
-   * @param {string} traceId
-   */
-  #addRun (place, ms, count, weight, traceId) {
-    const sums = this.#find(place)
-    sums.ran += ms * weight
-    sums.callbacks += count * weight
-    sums.times?.add(this.#bucket, 0, 0, 0, ms * weight)
-    addExample(sums.examples, ms, traceId)
   }
 
   /** @param {Place} place @returns {SiteSums} */
@@ -256,7 +200,7 @@ const MAX_KEPT = 50_000 // of all routes, more or less
 
 /** Keeps the slowest requests of a route, so that the slowest 1 % are there when all were read. */
 class SlowestRequests {
-  /** @type {Array<{ ms: number, weight: number, traceId: string, path: number[] }>} */
+  /** @type {Array<{ ms: number, weight: number, traceId: string, path: RequestPath }>} */
   #kept = []
   #count = 0
   #weight = 0
@@ -279,7 +223,8 @@ class SlowestRequests {
     const { length } = this.#kept
     const max = Math.max(MIN_KEPT, Math.ceil(this.#count * PART * SPARE))
     const isFull = this.#budget.kept > MAX_KEPT && length > 1
-    if (this.#kept.push({ ms, weight, traceId, path: packed(path) }) >= 2 * max) this.#keep(max)
+    // A copy, which has no room for more rows.
+    if (this.#kept.push({ ms, weight, traceId, path: path.slice() }) >= 2 * max) this.#keep(max)
     else if (isFull) this.#keep(Math.ceil(length / 2))
   }
 
@@ -295,17 +240,17 @@ class SlowestRequests {
    * @returns {{ paths: CriticalPaths, weight: number, isExact: boolean }}
    */
   list () {
-    const paths = new CriticalPaths()
+    const paths = new CriticalPaths(this.#places)
     let weight = 0
     let threshold = Infinity
     for (const request of this.#kept.sort((a, b) => b.ms - a.ms)) {
       if (weight > 0 && weight + request.weight > this.#weight * PART * (1 + 1e-9)) break
       weight += request.weight
       threshold = request.ms
-      paths.add(unpacked(request.path, this.#places), request.weight, request.traceId)
+      paths.add(request.path, request.weight, request.traceId)
     }
     return { paths, weight, isExact: this.#slowestLoss <= threshold }
   }
 }
 
-module.exports = { CriticalPaths, FIGURES, SiteSums, SlowestRequests, addExample, entriesOf, pathOf }
+module.exports = { CriticalPaths, FIGURES, SiteSums, SlowestRequests, TIMED, addExample, entriesOf, pathOf }

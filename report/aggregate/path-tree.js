@@ -61,15 +61,16 @@ class PathTree {
       if (last.kind !== 'frame' || last.name !== frames[i]) path.push(childOf(last, frames[i], 'frame'))
     }
     const [ranName, ranKind] = place === BESIDE ? BESIDE_LEAF : RAN_LEAF
-    /** @type {Array<[name: string, kind: PathNode['kind'], ms: number, count: number, figure: number]>} */
+    /** @type {Array<[string, PathNode['kind'], number, number, 'waited' | 'delayed' | 'ran']>} */
     const leaves = [
-      [until ?? label ?? 'unknown', 'waited', waited, waits, FIGURES.waited],
-      ['delayed by others', 'delayed', delayed, delays, FIGURES.delayed],
-      [ranName, ranKind, ran, callbacks, FIGURES.ran]
+      [until ?? label ?? 'unknown', 'waited', waited, waits, 'waited'],
+      ['delayed by others', 'delayed', delayed, delays, 'delayed'],
+      [ranName, ranKind, ran, callbacks, 'ran']
     ]
     for (const [name, kind, ms, count, figure] of leaves) {
       if (ms <= 0) continue
-      addLeaf(path, name, kind, { ms, count, examples, byBucket: sparse(this.#axis, [times], figure) })
+      const byBucket = sparse(this.#axis, [times], FIGURES.indexOf(figure))
+      addLeaf(path, name, kind, { ms, count, examples, byBucket })
     }
   }
 

@@ -3,7 +3,7 @@
 // Figures of each route: durations, and means of their breakdown into run, waited and delayed.
 
 const { amount } = require('../read/values')
-const { CriticalPaths, FIGURES, SlowestRequests, pathOf } = require('./critical-paths')
+const { CriticalPaths, SlowestRequests, TIMED, pathOf } = require('./critical-paths')
 const { delayersOf } = require('./digest')
 const { Numbers, Samples } = require('./numbers')
 const { PathTree } = require('./path-tree')
@@ -68,8 +68,8 @@ class RouteSums {
     this.name = name
     this.kind = kind
     this.places = places
-    this.innerPaths = new CriticalPaths(samples)
-    this.outermostPaths = new CriticalPaths(samples, createTimes)
+    this.innerPaths = new CriticalPaths(places, samples)
+    this.outermostPaths = new CriticalPaths(places, samples, createTimes)
     this.slowest = new SlowestRequests(budget, places)
     this.times = new RouteTimes(axis)
   }
@@ -86,11 +86,11 @@ class RouteSums {
     const bucket = this.times.add(span, isRequest, split)
     if (split === undefined) return
     this.#addSplit(split, weight)
-    const path = pathOf(span, split, this.places)
+    const { waits, path } = pathOf(span, split, this.places)
     if (!isRequest) return this.innerPaths.add(path, weight, traceId)
     this.outermost += weight
     this.outermostPaths.add(path, weight, traceId, bucket)
-    this.facts.add(span, split, path.waits)
+    this.facts.add(span, split, waits)
     this.facts.addDelays(delayersOf(attributes), weight)
     this.slowest.add(ms, weight, traceId, path)
   }
@@ -155,7 +155,7 @@ class Routes {
 
   /** @param {TimeAxis} axis @param {boolean} isTimed whether sites have sums along time */
   constructor (axis, isTimed) {
-    const createTimes = isTimed ? timesBudget(axis, Object.keys(FIGURES).length) : undefined
+    const createTimes = isTimed ? timesBudget(axis, TIMED) : undefined
     this.#shared = { places: new Places(), samples: new Samples(), budget: { kept: 0 }, createTimes, axis }
   }
 

@@ -17,7 +17,7 @@ const { sparse } = require('./time-axis')
  * @property {string | undefined} until
  * @property {string | undefined} label
  * @property {boolean} isListed false: it stands for what has no site
- * @property {number} index in the list of all, 0 for OTHER_SITES, 1 for UNKNOWN
+ * @property {number} index in the list of all, after those of OTHER_SITES, UNKNOWN and BESIDE
  *
  * @typedef {object} Site
  * @property {string | undefined} at innermost frame of the program; absent if not known
@@ -43,14 +43,14 @@ const MAX_LISTED = 50
 const [MAX_FRAME_CHARS, MAX_NAME_CHARS, MAX_LABEL_CHARS] = [500, 300, 100]
 const MAX_CALLERS = 8
 
-/** @param {string} name @param {number} [index] @returns {Place} */
-const unlisted = (name, index = NaN) =>
+/** @param {string} name @param {number} index @returns {Place} */
+const unlisted = (name, index) =>
   ({ at: undefined, callers: [], until: name, label: undefined, isListed: false, index })
 
 /** Stand for what a line has no site of. */
 const OTHER_SITES = unlisted('other sites', 0)
 const UNKNOWN = unlisted('unknown', 1)
-const BESIDE = unlisted('ran beside')
+const BESIDE = unlisted('ran beside', 2)
 
 /** Reads the site of a wait or run. @param {Record<string, any>} entry */
 function siteTextsOf ({ at: frame, callers, until, label }) {
@@ -68,7 +68,7 @@ class Places {
   omitted = 0
   /** @type {Map<string, Place>} */
   #places = new Map()
-  #list = [OTHER_SITES, UNKNOWN]
+  #list = [OTHER_SITES, UNKNOWN, BESIDE]
 
   /**
    * Returns the place of a wait or run as a line has it, the same one for equal values.
@@ -91,7 +91,7 @@ class Places {
 
   /** Changes what ended the waits. @param {(until: string | undefined) => string | undefined} untilOf */
   rename (untilOf) {
-    for (const place of this.#list.slice(2)) place.until = untilOf(place.until)
+    for (const place of this.#list.slice(3)) place.until = untilOf(place.until)
   }
 
   /** @param {number} index @returns {Place} */
