@@ -67,9 +67,9 @@ function limitsOf ({ 'fail-if': expressions = [], compare, trace, ...values }) {
  * @throws {UsageError}
  */
 function checkRoutes (model, { route }, limits) {
+  const { runsOf } = require('../../report/aggregate/changes')
   const { routePattern } = require('../../report/aggregate/route-names')
-  const models = [model, ...(model.compare === undefined ? [] : [model.compare])]
-  const names = [...new Set(models.flatMap(({ routes }) => routes.map(({ name }) => name)))]
+  const names = [...new Set(runsOf(model).flatMap(({ routes }) => routes.map(({ name }) => name)))]
   if (names.length === 0) return
   for (const pattern of [route, ...limits.map((limit) => limit.pattern)]) {
     if (pattern === undefined || names.some(routePattern(pattern))) continue

@@ -25,7 +25,10 @@ async function main (values, files) {
   checkRoutes(model, values, limits)
   if (limits.length > 0) model.limits = require('../../report/aggregate/limits').checkLimits(model, limits)
   await output(model, values)
-  if (isIncomplete(model) || isEmpty(model)) return 1
+  const { runsOf } = require('../../report/aggregate/changes')
+  const isIncomplete = runsOf(model).some(({ span, files }) =>
+    span === undefined || files.some(({ unreadable }) => unreadable === true))
+  if (isIncomplete) return 1
   return model.limits?.some(({ state }) => state === 'exceeded') ? 3 : 0
 }
 
@@ -50,17 +53,14 @@ async function output (model, { json, markdown, html, ...values }) {
     await print(asJson(model))
     return printLimits(model)
   }
-  const { compare } = model
-  const hasNothing = isEmpty(model) && compare === undefined
+  const hasNothing = model.span === undefined && model.compare === undefined
   if (markdown && !hasNothing) await print(require('../../report/render/markdown').markdown(model, { top }))
   if (markdown || html !== undefined || hasNothing) return printProblems(model)
   const { full, route } = values
   /** @type {import('../../report/render/text-context').TextOptions['tree']} */
   const tree = values.slowest ? 'slowest' : values.tree ? 'all' : undefined
   const options = { colours: colours(), width: width(), top, full, route, tree }
-  await print(compare === undefined
-    ? require('../../report/render/text').report(model, options)
-    : require('../../report/render/compare').comparison(model, options))
+  await print(require('../../report/render/text').report(model, options))
 }
 
 /** @param {Model} model @param {string} file */
@@ -85,13 +85,11 @@ async function writeTrace (files, target) {
 
 /** Prints the problems of the files, for outputs that do not contain them. @param {Model} model */
 function printProblems (model) {
-  const { word } = require('../../report/render/text-parts')
-  for (const { files } of [model, ...(model.compare === undefined ? [] : [model.compare])]) {
-    for (const { name, problems } of files) {
-      for (const problem of problems) printError(`longstack: ${word(name, 200)}: ${word(problem, 300)}`)
-    }
-  }
-  if (isEmpty(model)) printError('longstack: no spans found.')
+  const { runsOf } = require('../../report/aggregate/changes')
+  const { problemsOf } = require('../../report/render/text')
+  const runs = runsOf(model)
+  for (const problem of runs.flatMap(problemsOf)) printError(`longstack: ${problem}`)
+  if (runs.some(({ span }) => span === undefined)) printError('longstack: no spans found.')
   printLimits(model)
 }
 
@@ -101,17 +99,6 @@ function printLimits (model) {
   const { createContext } = require('../../report/render/text-context')
   const { limitLines } = require('../../report/render/text-limits')
   for (const line of limitLines(model, createContext([], { width: width() }))) printError(line)
-}
-
-/** @param {Model} model */
-function isEmpty ({ span, compare }) {
-  return span === undefined || (compare !== undefined && compare.span === undefined)
-}
-
-/** Returns whether a file could not be read to its end. @param {Model} model @returns {boolean} */
-function isIncomplete ({ files, compare }) {
-  const isUnreadable = files.some(({ unreadable }) => unreadable === true)
-  return isUnreadable || (compare !== undefined && isIncomplete(compare))
 }
 
 /**

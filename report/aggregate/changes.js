@@ -73,7 +73,12 @@ function changesOf (before, after) {
   }
 }
 
-/** @param {Model} model */
+/** Returns one run, or both that are compared. @param {Model} model */
+function runsOf (model) {
+  return model.compare === undefined ? [model] : [model, model.compare]
+}
+
+/** Lists the frames of sites and blockers. @param {Model} model */
 function framesOf ({ routes, blockers }) {
   const sites = [...routes.flatMap((route) => route.sites), ...blockers]
   return sites.flatMap(({ at: frame }) => frame === undefined ? [] : frame)
@@ -260,4 +265,4 @@ function isMatching ([before, after], [first, second]) {
   return count >= MIN_MATCHING * Math.min(before.size, after.size)
 }
 
-module.exports = { changesOf }
+module.exports = { changesOf, framesOf, runsOf }

@@ -4,7 +4,8 @@
 // limits, the waits and blockers that changed most. Data in, string out. Names in files are foreign: nothing
 // in them is markup.
 
-const { notable } = require('./compare')
+const { notable } = require('./text')
+const { framesOf, runsOf } = require('../aggregate/changes')
 const { createRunFrameNames } = require('./frame-names')
 const { MARKS, changeText, checkText, value } = require('./text-limits')
 const { counted, grouped, percent, time, word } = require('./text-parts')
@@ -31,24 +32,18 @@ const GLUE = /\u00a0/g
  * @returns {string}
  */
 function markdown (model, { top = MAX_ROUTES } = {}) {
-  const after = model.compare ?? model
-  const frameName = createRunFrameNames([model, after].map(framesOf))
+  const runs = runsOf(model)
+  const frameName = createRunFrameNames(runs.map(framesOf))
   const tables = model.changes === undefined
     ? [routeTable(model.routes, top), siteTable(model.routes, frameName)]
     : [changeTable(model.changes, top), ...changeTables(model.changes, frameName)]
   const sections = [
     summary(model),
     limitList(model),
-    verdictList(after),
+    verdictList(runs[runs.length - 1]),
     ...tables
   ]
   return `${sections.filter((section) => section !== '').join('\n\n')}\n`
-}
-
-/** @param {Model} model */
-function framesOf ({ routes, blockers }) {
-  const sites = [...routes.flatMap((route) => route.sites), ...blockers]
-  return sites.flatMap(({ at: frame }) => frame === undefined ? [] : frame)
 }
 
 /**

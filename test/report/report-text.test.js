@@ -5,7 +5,6 @@
 const test = require('ava')
 const { stripVTControlCharacters } = require('node:util')
 const { createModel } = require('../../report/aggregate/model')
-const { comparison } = require('../../report/render/compare')
 const { report } = require('../../report/render/text')
 const { incident } = require('../helpers/incident')
 const { file, longstack, span, split } = require('../helpers/span-files')
@@ -209,8 +208,8 @@ test('lines fit the width and break at words, in every form', async (t) => {
     (options) => report(one, options),
     (options) => report(one, { ...options, full: true }),
     (options) => report(one, { ...options, tree: 'all' }),
-    (options) => comparison(two, options),
-    (options) => comparison(two, { ...options, full: true })
+    (options) => report(two, options),
+    (options) => report(two, { ...options, full: true })
   ]
   for (const form of forms) {
     const words = new Set(form({ width: 120 }).split(/\s+/))

@@ -3,6 +3,7 @@
 // Makes the data of the page from a model: without what the page does not show, and thinned step by step
 // until it fits. The page lists what is missing.
 
+const { runsOf } = require('../../aggregate/changes')
 const { prune } = require('../../aggregate/path-tree')
 const { count, plural } = require('./client/format')
 const { pack } = require('./client/pack')
@@ -148,7 +149,7 @@ class Thinner {
 
 /** @param {Model} model @param {string} title @param {Thinner} thinner @returns {PageData} */
 function dataOf (model, title, thinner) {
-  const models = model.compare === undefined ? [model] : [model, model.compare]
+  const models = runsOf(model)
   const labels = labelsOf(models)
   const { sites = [], blockers = [] } = model.changes ?? {}
   const { rows } = thinner.limits

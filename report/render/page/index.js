@@ -10,7 +10,6 @@ const { loadClient } = require('./build')
 const { escapeInvisible } = require('./client/format')
 const { pack } = require('./client/pack')
 const { fit } = require('./data')
-const { comparison } = require('../compare')
 const { profileText } = require('../profile-text')
 const { report } = require('../text')
 
@@ -25,7 +24,7 @@ const entities = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '
  * @returns {string} HTML
  */
 function createPage (model, { title = 'longstack report' } = {}) {
-  const text = model.compare === undefined ? report(model, { ...TEXT, full: true }) : comparison(model, TEXT)
+  const text = report(model, { ...TEXT, full: model.compare === undefined })
   return pageOf({ title, json: fit(model, title).json, text, script: 'report' })
 }
 
