@@ -6,6 +6,7 @@
 const { FIGURES, addExample } = require('./critical-paths')
 const { BESIDE } = require('./sites')
 const { sparse } = require('./time-axis')
+const { allOf } = require('./tree-nodes')
 
 /**
  * @typedef {import('./critical-paths').SiteSums} SiteSums
@@ -161,7 +162,7 @@ function keep (node, kept) {
 
 /** @param {PathNode[]} small @param {PathNode['kind']} kind @returns {PathNode[]} one leaf, or none */
 function mergedLeaf (small, kind) {
-  const leaves = small.flatMap(allOf).filter((leaf) =>
+  const leaves = allOf(...small).filter((leaf) =>
     leaf.kind === kind && leaf.children.length === 0 && leaf.ms > 0)
   if (leaves.length === 0 || (leaves.length === 1 && small.includes(leaves[0]))) return leaves
   const byBucket = joinedTimes(leaves.map(({ byBucket }) => byBucket))
@@ -173,13 +174,6 @@ function mergedLeaf (small, kind) {
     children: [],
     ...(byBucket === undefined ? {} : { byBucket })
   }]
-}
-
-/** @param {PathNode} node @returns {PathNode[]} it and all below it, parents first */
-function allOf (node) {
-  const nodes = [node]
-  for (let i = 0; i < nodes.length; i++) for (const child of nodes[i].children) nodes.push(child)
-  return nodes
 }
 
 module.exports = { PathTree, prune }

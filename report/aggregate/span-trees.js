@@ -4,6 +4,7 @@
 // second reading of the files: a request's line comes after those of its children.
 
 const { digest } = require('./digest')
+const { allOf } = require('./tree-nodes')
 const { readFiles } = require('../read/span-files')
 
 /** @typedef {import('./digest').Digest} Digest */
@@ -63,9 +64,7 @@ async function gatherTraces (model, names, sources, renames) {
  * @returns {string[]}
  */
 function examplesOf ({ failures, tree, slowTree }) {
-  const nodes = [tree, slowTree]
-  for (const { children } of nodes) nodes.push(...children)
-  nodes.sort((a, b) => b.ms - a.ms)
+  const nodes = allOf(tree, slowTree).sort((a, b) => b.ms - a.ms)
   const ids = new Set(failures.slice(0, MAX_EXAMPLES / 4).map(({ traceId }) => traceId))
   for (const { traceIds = [] } of nodes) {
     for (const traceId of traceIds) if (ids.size < MAX_EXAMPLES) ids.add(traceId)

@@ -41,19 +41,29 @@ const KERNEL_REACH = 5 // bandwidths, past which a kernel adds nothing visible
 const MAX_EXACT = 2000 // values, above which those closer than a thirty-second of a bandwidth are merged
 
 /**
+ * Returns the first index that passes a test, as do all after it; the length if none does.
+ * @param {number} length
+ * @param {(index: number) => boolean} test
+ */
+function firstIndex (length, test) {
+  let [low, high] = [0, length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (test(middle)) high = middle
+    else low = middle + 1
+  }
+  return low
+}
+
+/**
  * Returns the value of a rank, where each value counts as often as it weighs.
  * @param {Sample} sample
  * @param {number} rank from 0
  */
 function valueAt ({ values, cumulative }, rank) {
-  if (cumulative === undefined) return values[Math.min(rank, values.length - 1)]
-  let [low, high] = [0, values.length - 1]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (cumulative[middle] > rank + 1e-9 * (rank + 1)) high = middle
-    else low = middle + 1
-  }
-  return values[low]
+  const last = values.length - 1
+  if (cumulative === undefined) return values[Math.min(rank, last)]
+  return values[firstIndex(last, (i) => cumulative[i] > rank + 1e-9 * (rank + 1))]
 }
 
 /** Returns a quantile, type 7 of Hyndman and Fan. @param {Sample} sample @param {number} p */
@@ -69,16 +79,19 @@ function weightOf ({ cumulative }, i) {
   return cumulative === undefined ? 1 : cumulative[i] - (i === 0 ? 0 : cumulative[i - 1])
 }
 
+/** @param {Sample} sample @param {(value: number) => number} figure of each value, added up by its weight */
+function sum (sample, figure) {
+  return sample.values.reduce((total, value, i) => total + figure(value) * weightOf(sample, i), 0)
+}
+
 /** @param {Sample} sample */
 function mean (sample) {
-  return sample.values.reduce((sum, value, i) => sum + value * weightOf(sample, i), 0) / sample.total
+  return sum(sample, (value) => value) / sample.total
 }
 
 /** @param {Sample} sample @param {number} centre */
 function deviation (sample, centre) {
-  const squareOf = (/** @type {number} */ value) => (value - centre) ** 2
-  const squares = sample.values.reduce((sum, value, i) => sum + squareOf(value) * weightOf(sample, i), 0)
-  return Math.sqrt(squares / (sample.total - 1))
+  return Math.sqrt(sum(sample, (value) => (value - centre) ** 2) / (sample.total - 1))
 }
 
 /** @param {Sample} sample not empty @returns {Summary} */
@@ -102,28 +115,12 @@ function boxOf (sample) {
   const { values } = sample
   const [q1, median, q3] = hinges(sample)
   const fence = 1.5 * (q3 - q1)
-  const first = indexOf(values, q1 - fence)
-  const end = indexOf(values, q3 + fence, true)
+  const first = firstIndex(values.length, (i) => values[i] >= q1 - fence)
+  const end = firstIndex(values.length, (i) => values[i] > q3 + fence)
   const outlierCount = first + values.length - end
   const outlier = (/** @type {number} */ i) => i < first ? values[i] : values[i - first + end]
   const outliers = thinned(outlierCount, MAX_OUTLIERS).map(outlier)
   return { low: values[first], q1, median, q3, high: values[end - 1], outliers, outlierCount }
-}
-
-/**
- * Returns the index of the first value that is not below a limit.
- * @param {Float64Array} values
- * @param {number} limit
- * @param {boolean} [isExclusive] of the first value above it
- */
-function indexOf (values, limit, isExclusive = false) {
-  let [low, high] = [0, values.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (values[middle] > limit || (!isExclusive && values[middle] === limit)) high = middle
-    else low = middle + 1
-  }
-  return low
 }
 
 /** Returns at most `max` indexes below `count`, evenly spread. @param {number} count @param {number} max */
@@ -155,7 +152,7 @@ function densityOf (sample, points, min = 0) {
   const step = (end - start) / (points - 1)
   const bandwidth = Math.max(kernel, step)
   const x = Array.from({ length: points }, (_, i) => start + i * step)
-  const beyond = values.length - indexOf(values, end, true)
+  const beyond = values.length - firstIndex(values.length, (i) => values[i] > end)
   return { x, y: heights(sample, x, bandwidth), bandwidth, beyond }
 }
 
@@ -187,23 +184,17 @@ function endOf (sample, start, kernel, points) {
 
 /** @param {Sample} sample @param {number[]} xs ascending @param {number} bandwidth */
 function heights (sample, xs, bandwidth) {
-  const isLong = sample.values.length > MAX_EXACT
-  const { values, weights } = isLong ? merged(sample, bandwidth / 32) : unmerged(sample)
+  const { values, weights } = merged(sample, sample.values.length > MAX_EXACT ? bandwidth / 32 : 0)
   const scale = 1 / (sample.total * bandwidth * Math.sqrt(2 * Math.PI))
   let first = 0
   return xs.map((x) => {
     while (first < values.length && values[first] < x - KERNEL_REACH * bandwidth) first++
-    let sum = 0
+    let height = 0
     for (let i = first; i < values.length && values[i] <= x + KERNEL_REACH * bandwidth; i++) {
-      sum += weights[i] * Math.exp(-0.5 * ((x - values[i]) / bandwidth) ** 2)
+      height += weights[i] * Math.exp(-0.5 * ((x - values[i]) / bandwidth) ** 2)
     }
-    return sum * scale
+    return height * scale
   })
-}
-
-/** @param {Sample} sample */
-function unmerged (sample) {
-  return { values: sample.values, weights: sample.values.map((_, i) => weightOf(sample, i)) }
 }
 
 /**

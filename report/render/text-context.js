@@ -2,6 +2,7 @@
 
 // What the sections of a text report share: colours, width, short names of frames, how much is printed.
 
+const { allOf } = require('../aggregate/tree-nodes')
 const { createRunFrameNames } = require('./frame-names')
 const { grouped, noColours, word } = require('./text-parts')
 const { glued, prose, wrap } = require('./wrap')
@@ -55,12 +56,10 @@ function framesOf ({ routes, slowest, failures, verdict, blockers, tree, slowTre
   const sites = routes.flatMap((route) => route.sites)
   const waits = slowest.flatMap(({ waits, delayedBy }) => [...waits, ...delayedBy])
   const places = [...sites, ...waits, ...failures, ...verdict, ...blockers]
-  const nodes = [tree, slowTree]
-  for (const { children } of nodes) nodes.push(...children)
   const frames = [...sites.flatMap(({ callers }) => callers), ...places.map(({ at: frame }) => frame)]
   return [
     ...frames.filter((frame) => frame !== undefined),
-    ...nodes.filter(({ kind }) => kind === 'frame').map(({ name }) => name)
+    ...allOf(tree, slowTree).filter(({ kind }) => kind === 'frame').map(({ name }) => name)
   ]
 }
 

@@ -3,6 +3,7 @@
 // Renders a tree of paths, where time went along chains of calls and waits, as indented text: hot path first.
 // Kinds have a mark and a word each, so that none is told by its colour alone. Data in, lines out.
 
+const { allOf } = require('../aggregate/tree-nodes')
 const { createFrameNames } = require('./frame-names')
 const { grouped, noColours, time, word } = require('./text-parts')
 const { columnsOf, glued, painted, prose, wrap } = require('./wrap')
@@ -22,7 +23,6 @@ const { columnsOf, glued, painted, prose, wrap } = require('./wrap')
  * @property {number} [width] of the terminal; default 80
  * @property {number} [maxDepth] deepest level that is printed; default 100
  * @property {number} [minShare] of the whole, below which a node is left out; default 0.01
- * @property {import('./frame-names').FrameNames} [frameName] default: short names of the frames of this tree
  *
  * @typedef {object} Row
  * @property {number} depth
@@ -30,7 +30,10 @@ const { columnsOf, glued, painted, prose, wrap } = require('./wrap')
  * @property {string} text
  */
 
-const MARKS = { ran: '█', waited: '░', delayed: '▒', beside: '◇' }
+/** Mark and colour. */
+const LEAVES = /** @type {const} */ ({
+  ran: ['█', 'green'], waited: ['░ waited:', 'cyan'], delayed: ['▒', 'yellow'], beside: ['◇', 'dim']
+})
 const ARROW = '→'
 const MAX_INDENT = 0.4 // of the width
 const MAX_DEPTH = 100
@@ -43,7 +46,8 @@ const MAX_DEPTH = 100
  */
 function treeLines (tree, options = {}) {
   const { colours = noColours, width = 80, maxDepth = MAX_DEPTH, minShare = 0.01 } = options
-  const frameName = options.frameName ?? createFrameNames(framesOf(tree))
+  const frames = allOf(tree).filter(({ kind }) => kind === 'frame')
+  const frameName = createFrameNames(frames.map(({ name }) => name))
   /** @type {Row[]} */
   const rows = []
   addRows(tree, 0)
@@ -81,33 +85,17 @@ function isStraight ({ kind, children }) {
 }
 
 /** @param {PathNode} node @param {Colours} colours @param {import('./frame-names').FrameNames} frameName */
-function nodeText (node, colours, frameName) {
-  const { name, kind, count } = node
+function nodeText ({ name, kind, count }, colours, frameName) {
+  if (kind === 'frame') return glued(word(frameName(name), 200))
   const times = count > 1 ? ` ${colours.dim(glued(`× ${grouped(count)}`))}` : ''
-  switch (kind) {
-    case 'root': return colours.bold(glued(word(name))) + times
-    case 'route': return colours.bold(glued(word(name))) + times
-    case 'frame': return glued(word(frameName(name), 200))
-    case 'ran': return leaf(MARKS.ran, name, colours.green) + times
-    case 'waited': return leaf(`${MARKS.waited} waited:`, name, colours.cyan) + times
-    case 'delayed': return leaf(MARKS.delayed, name, colours.yellow) + times
-    case 'beside': return leaf(MARKS.beside, name, colours.dim) + times
-    default: return glued(word(name)) + times
-  }
+  if (!isLeaf(kind)) return colours.bold(glued(word(name))) + times
+  const [mark, colour] = LEAVES[kind]
+  return painted(glued(`${mark} `) + prose(word(name, 200)), colours[colour]) + times
 }
 
-/** @param {string} mark @param {string} name @param {(text: string) => string} colour */
-function leaf (mark, name, colour) {
-  return painted(glued(`${mark} `) + prose(word(name, 200)), colour)
-}
-
-/** @param {PathNode} tree @returns {Generator<string>} */
-function * framesOf (tree) {
-  const pending = [tree]
-  for (let node = pending.pop(); node !== undefined; node = pending.pop()) {
-    if (node.kind === 'frame') yield node.name
-    pending.push(...node.children)
-  }
+/** @param {string} kind @returns {kind is keyof typeof LEAVES} */
+function isLeaf (kind) {
+  return kind in LEAVES
 }
 
 /** @param {Row[]} rows @param {number} whole ms @param {Colours} colours @param {number} width */
@@ -129,4 +117,4 @@ function share (part, whole) {
   return `${percent >= 99.95 ? '100' : percent.toFixed(1)} %`
 }
 
-module.exports = { MARKS, share, treeLines }
+module.exports = { treeLines }

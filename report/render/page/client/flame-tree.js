@@ -3,6 +3,8 @@
 // The tree behind a flame graph, without a document: two runs merged into one, where each frame lies, what a
 // search finds, how much of a frame ran and waited.
 
+const { allOf } = require('../../../aggregate/tree-nodes')
+
 /**
  * @typedef {object} PathNode see PathNode in report/aggregate/model.js
  * @property {string} name
@@ -68,13 +70,6 @@ function layOut (frame, run, start = 0) {
     end += child.ms
   }
   frame.ms = Math.max(frame.runs[run]?.ms ?? 0, end - start)
-}
-
-/** @param {Frame} frame @returns {Frame[]} it and all below it, parents first */
-function allOf (frame) {
-  const frames = [frame]
-  for (let i = 0; i < frames.length; i++) frames.push(...frames[i].children)
-  return frames
 }
 
 /** @param {Frame} frame @returns {Frame[]} its ancestors and itself, outermost first */
@@ -182,5 +177,5 @@ function neighbour (frame, key, top) {
 }
 
 module.exports = {
-  LEAVES, allOf, baseOf, changeOf, descend, layOut, meansOf, mergeTrees, neighbour, partsOf, pathOf, search
+  LEAVES, baseOf, changeOf, descend, layOut, meansOf, mergeTrees, neighbour, partsOf, pathOf, search
 }

@@ -12,9 +12,10 @@ const { axis, ticksOf } = require('./axis')
 const { foreign, h, legend, radioButtons } = require('./dom')
 const { CHANGES, MEANINGS, flameDetail, ofChange } = require('./flame-detail')
 const {
-  LEAVES, allOf, changeOf, descend, layOut, mergeTrees, neighbour, pathOf, search
+  LEAVES, changeOf, descend, layOut, mergeTrees, neighbour, pathOf, search
 } = require('./flame-tree')
 const { count, percent, time } = require('./format')
+const { allOf } = require('../../../aggregate/tree-nodes')
 const { shortFrame } = require('../../../../lib/text')
 
 /**

@@ -4,6 +4,7 @@
 // figures are those of the selected range. Parts of the page follow it, and each lists what it cannot be
 // filtered by.
 
+const { Numbers } = require('../../../aggregate/numbers')
 const { boxOf, logDensityOf, summarize } = require('../../../aggregate/summary')
 const { data, runs, total } = require('./data')
 const { h } = require('./dom')
@@ -184,11 +185,11 @@ function sampleOf (histogram, [from, to]) {
     const [bucket, bin, count] = histogram.slice(i, i + 3)
     if (bucket >= from && bucket < to) counts.set(bin, (counts.get(bin) ?? 0) + count)
   }
-  const bins = [...counts].sort((a, b) => a[0] - b[0])
-  let sum = 0
-  const cumulative = Float64Array.from(bins, ([, count]) => (sum += count))
-  const values = Float64Array.from(bins, ([bin]) => Math.max(LOWEST_MS, 2 ** ((bin + 0.5) / BINS_PER_OCTAVE)))
-  return { values, cumulative, total: sum }
+  const durations = new Numbers()
+  for (const [bin, count] of counts) {
+    durations.add(Math.max(LOWEST_MS, 2 ** ((bin + 0.5) / BINS_PER_OCTAVE)), count)
+  }
+  return durations.sorted()
 }
 
 /**
